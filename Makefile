@@ -5,7 +5,7 @@
 # SANITIZE=x      address, thread or undefined: a build of its own in $(BUILD)-x
 # CC, CXX         also a cross compiler, as aarch64-linux-gnu-gcc
 
-VERSION := 0.1.0
+VERSION := 0.2.0
 # V=1 shows the commands
 V ?= 0
 ifeq ($(V),0)
@@ -13,6 +13,7 @@ ifeq ($(V),0)
 endif
 BUILD ?= build
 SANITIZE ?=
+PLAIN := $(BUILD)
 ifneq ($(SANITIZE),)
 override BUILD := $(BUILD)-$(SANITIZE)
 SANITIZE_FLAGS := -fsanitize=$(SANITIZE:address=address,undefined) -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -22,9 +23,10 @@ CUDA_HOME ?= $(patsubst %/include/cuda.h,%,$(firstword $(wildcard \
 CUDA_INC := $(CUDA_HOME)/include
 NVCC := $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc) nvcc)
 
-# The rooms of shim/ from the bottom up: one includes itself and those before it, never one after it.
-ROOMS := util config directory keeper log driver stack python process threads registry findings vmm digest gate writes merge learn ipc rules lifecycle calls cuda
-TOOL_ROOMS := cli logs symbols report timeline directory top run learn matching doctor keeper
+# The rooms of shim/ from the bottom up: one includes itself and those before it, never one after it. Of the vendors'
+# rooms, the last two, each library has its own.
+ROOMS := util config directory keeper log driver stack python process threads registry findings vmm digest gate writes merge learn ipc rules suspend lifecycle calls doors cuda hip
+TOOL_ROOMS := cli logs symbols report timeline directory top run suspend learn matching selftest doctor keeper
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Werror
 # Instrumented, more optimisation mostly takes longer to compile.
 CFLAGS ?= $(if $(SANITIZE),-O1 -g1,-O2 -g)
@@ -34,7 +36,7 @@ CXX_FLAGS := -std=gnu++17 $(CFLAGS) $(COMMON)
 
 .DEFAULT_GOAL := all
 .PHONY: all bench demo docs test check fuzz-run check-gpu gpu-programs install uninstall clean
-all: $(BUILD)/libgpushare.so $(BUILD)/gpushare
+all: $(BUILD)/libgpushare.so $(BUILD)/libgpushare-hip.so $(BUILD)/gpushare
 
 # --- glibc from 2.28 on: shim/compat/README.md --------------------------------------------------------
 
@@ -59,7 +61,9 @@ $(OLD_LIBRARIES): $(BUILD)/shim/compat/%: shim/compat/old/%.txt
 # --- the library -----------------------------------------------------------------------------------
 
 room = $(patsubst shim/%.c,$(BUILD)/shim/%.o,$(wildcard shim/$(1)/*.c))
-SHIM_OBJECTS := $(foreach name,$(ROOMS),$(call room,$(name))) $(BUILD)/shim/cuda/trampoline.o
+COMMON_OBJECTS := $(foreach name,$(filter-out cuda hip,$(ROOMS)),$(call room,$(name)))
+SHIM_OBJECTS := $(COMMON_OBJECTS) $(call room,cuda) $(BUILD)/shim/cuda/trampoline.o
+HIP_OBJECTS := $(COMMON_OBJECTS) $(call room,hip) $(BUILD)/shim/hip/hip_trampoline.o
 SHIM_FLAGS := -fPIC -fvisibility=hidden -ftls-model=initial-exec
 
 $(BUILD)/shim/%.o: shim/%.c
@@ -67,7 +71,7 @@ $(BUILD)/shim/%.o: shim/%.c
 	$(CC) $(C_FLAGS) $(SHIM_FLAGS) -c $< -o $@
 
 # The resolver runs inside sanitizer runtimes that are not up yet.
-$(addprefix $(BUILD)/shim/stack/,module.o module_place.o find_object.o) $(BUILD)/shim/cuda/resolver.o: SHIM_FLAGS += -fno-sanitize=all -fno-stack-protector
+$(addprefix $(BUILD)/shim/stack/,module.o module_place.o find_object.o) $(BUILD)/shim/doors/resolver.o: SHIM_FLAGS += -fno-sanitize=all -fno-stack-protector
 
 # The kernels are PTX in the library; without nvcc it is built without them, and reads memory back instead.
 $(BUILD)/kernels.ptx: shim/cuda/kernels.cu
@@ -76,25 +80,32 @@ $(BUILD)/kernels.ptx: shim/cuda/kernels.cu
 $(BUILD)/shim/cuda/kernels.o: $(BUILD)/kernels.ptx
 $(BUILD)/shim/cuda/kernels.o: C_FLAGS += -DGPS_KERNELS='"$(BUILD)/kernels.ptx"'
 
-$(BUILD)/shim/cuda/trampoline.o: shim/cuda/trampoline.S
+$(BUILD)/shim/%.o: shim/%.S shim/doors/trampoline.inc
 	@mkdir -p $(@D)
-	$(CC) -fPIC -c $< -o $@
+	$(CC) -fPIC -Ishim -c $< -o $@
 
-# The exports are exactly the rows of hooks.def, and the two doors of trampoline.S.
+# The exports are exactly the rows of hooks.def, and the two doors of trampoline.inc.
 $(BUILD)/exports.map: shim/cuda/hooks.def
 	@mkdir -p $(@D)
 	sed -nE -e 'h; s/^WRITE_SYNC\((\w+).*/\1_ptds/p; g; s/^WRITE_ASYNC\((\w+).*/\1_ptsz/p; g' \
 		-e 's/^(DRIVER\([a-z]+, *|RUNTIME\(|WRITE\(|WRITE_A?SYNC\(|GATED\(|READ\(|EXIT\()(\w+).*/\2/p' $< | \
 		{ echo '{ global: dlsym; dlvsym;'; sed 's/$$/;/'; echo 'local: *; };'; } > $@
 
+$(BUILD)/exports-hip.map: shim/hip/hip_hooks.def
+	@mkdir -p $(@D)
+	sed -nE 's/^(HIP\([a-z]+, *|EXIT\()(\w+).*/\2;/p' $< | { echo '{ global: dlsym; dlvsym;'; cat; echo 'local: *; };'; } > $@
+
 # Lazy binding, one text segment, no mprotect, no empty _init and _fini, which lie far apart: what loading costs a
 # program that never uses CUDA.
 LIBRARY_OBJECTS = $(filter %.o,$^)
-LINK_LIBRARY = $(CC) $(C_FLAGS) -shared -static-libgcc $(LIBRARY_OBJECTS) -o $@ -Wl,--version-script=$(BUILD)/exports.map \
+LINK_LIBRARY = $(CC) $(C_FLAGS) -shared -static-libgcc $(LIBRARY_OBJECTS) -o $@ -Wl,--version-script=$(filter %.map,$^) \
 		-Wl,-z,defs,-z,noexecstack,-Bsymbolic-functions,--no-undefined-version \
 		-Wl,-z,lazy,-z,norelro,-z,noseparate-code,-O1,--hash-style=gnu,-init=none,-fini=none \
-		-Wl,-soname,libgpushare.so -Wl,--exclude-libs,ALL
+		-Wl,-soname,$(@F) -Wl,--exclude-libs,ALL
 $(BUILD)/libgpushare.so: $(SHIM_OBJECTS) $(LIBRARY_COMPAT) $(BUILD)/exports.map
+	@echo "  LINK  $@"
+	$(LINK_LIBRARY)
+$(BUILD)/libgpushare-hip.so: $(HIP_OBJECTS) $(LIBRARY_COMPAT) $(BUILD)/exports-hip.map
 	@echo "  LINK  $@"
 	$(LINK_LIBRARY)
 
@@ -108,7 +119,7 @@ endif
 # hooks nothing. The linker takes from it what is used.
 PARTS := $(foreach name,util config directory keeper log stack python registry,$(call room,$(name))) \
 	$(patsubst %,$(BUILD)/shim/%.o,driver/scope threads/thread threads/watch findings/policy \
-	process/membership process/process process/program process/promise process/references \
+	process/gpu_bytes process/membership process/process process/program process/promise process/references \
 	digest/digest digest/digest_avx2 digest/worker_pool gate/gate merge/area merge/layout merge/room)
 $(BUILD)/libgpushare_parts.a: $(PARTS) Makefile
 	rm -f $@
@@ -150,23 +161,27 @@ $(MADE)/gpushare.conf.5: config/packaging/manual shim/config/options.def
 # What has a path in it is made anew, for PREFIX may be another one.
 FILL := sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|'
 install: all $(addprefix $(MADE)/,gpushare.bash _gpushare gpushare.fish gpushare.conf.5)
-	install -D -m 644 $(BUILD)/libgpushare.so $(DESTDIR)$(LIBDIR)/libgpushare.so
+	install -D -m 644 -t $(DESTDIR)$(LIBDIR) $(BUILD)/libgpushare.so $(BUILD)/libgpushare-hip.so
 	install -D -m 755 $(BUILD)/gpushare $(DESTDIR)$(BINDIR)/gpushare
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/gpushare include/gpushare/*.h
 	install -D -m 644 tools/gpushare.1 $(DESTDIR)$(SHARE)/man/man1/gpushare.1
 	install -D -m 644 $(MADE)/gpushare.conf.5 $(DESTDIR)$(SHARE)/man/man5/gpushare.conf.5
-	install -D -m 644 -t $(DESTDIR)$(DOC) README.md CHANGELOG.md config/gpushare.conf
+	install -D -m 644 -t $(DESTDIR)$(DOC) README.md CHANGELOG.md SECURITY.md config/gpushare.conf
 	install -D -m 644 -t $(DESTDIR)$(DOC)/docs docs/*
 	install -D -m 644 -t $(DESTDIR)$(DOC)/examples config/examples/* config/containers/*
+	config/packaging/pages $(DESTDIR)$(DOC)
 	install -D -m 644 $(MADE)/gpushare.bash $(DESTDIR)$(SHARE)/bash-completion/completions/gpushare
 	install -D -m 644 $(MADE)/_gpushare $(DESTDIR)$(SHARE)/zsh/site-functions/_gpushare
 	install -D -m 644 $(MADE)/gpushare.fish $(DESTDIR)$(SHARE)/fish/vendor_completions.d/gpushare.fish
 	install -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(UNITS)
 	$(FILL) config/packaging/gpushare.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/gpushare.pc
 	$(FILL) config/packaging/gpushare-keeper.service.in >$(DESTDIR)$(UNITS)/gpushare-keeper.service
-	chmod 644 $(DESTDIR)$(LIBDIR)/pkgconfig/gpushare.pc $(DESTDIR)$(UNITS)/gpushare-keeper.service
+	$(FILL) config/packaging/gpushare-server@.service.in >$(DESTDIR)$(DOC)/examples/gpushare-server@.service
+	install -d $(DESTDIR)$(DOC)/examples/slurm
+	for script in prolog task-prolog epilog; do $(FILL) config/slurm/$$script.in >$(DESTDIR)$(DOC)/examples/slurm/$$script; done
+	chmod 644 $(DESTDIR)$(DOC)/examples/slurm/* $(DESTDIR)$(DOC)/examples/gpushare-server@.service $(DESTDIR)$(LIBDIR)/pkgconfig/gpushare.pc $(DESTDIR)$(UNITS)/gpushare-keeper.service
 uninstall:
-	rm -f $(addprefix $(DESTDIR),$(LIBDIR)/libgpushare.so $(LIBDIR)/pkgconfig/gpushare.pc $(BINDIR)/gpushare \
+	rm -f $(addprefix $(DESTDIR),$(LIBDIR)/libgpushare.so $(LIBDIR)/libgpushare-hip.so $(LIBDIR)/pkgconfig/gpushare.pc $(BINDIR)/gpushare \
 		$(SHARE)/man/man1/gpushare.1 $(SHARE)/man/man5/gpushare.conf.5 $(UNITS)/gpushare-keeper.service \
 		$(SHARE)/bash-completion/completions/gpushare $(SHARE)/zsh/site-functions/_gpushare \
 		$(SHARE)/fish/vendor_completions.d/gpushare.fish)
@@ -231,5 +246,6 @@ include tests/bench/bench.mk
 
 include tests/sim/sim.mk
 include tests/tests.mk
+include tests/gpu/hip.mk
 
--include $(SHIM_OBJECTS:.o=.d) $(TOOL_OBJECTS:.o=.d)
+-include $(SHIM_OBJECTS:.o=.d) $(HIP_OBJECTS:.o=.d) $(TOOL_OBJECTS:.o=.d)

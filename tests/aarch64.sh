@@ -77,7 +77,7 @@ build() {
     make -j"$(nproc)" BUILD="$out" CC=aarch64-linux-gnu-gcc CXX=aarch64-linux-gnu-g++ \
         AR=aarch64-linux-gnu-ar \
         TOOL_LIBS="$libdir/libjansson.a $libdir/libiberty.a $libdir/libncursesw.a $libdir/libtinfo.a -L$libdir -ldw -l:libelf.so.1 -Wl,-rpath-link,$libraries" \
-        "$out/libgpushare.so" ${tool:+"$tool"} sim "$@" >"$out/log" 2>&1 || {
+        "$out/libgpushare.so" "$out/libgpushare-hip.so" ${tool:+"$tool"} sim "$@" >"$out/log" 2>&1 || {
         tail -20 "$out/log" >&2
         die "the build failed"
     }
@@ -147,9 +147,9 @@ exported=$(sed -nE 'h; s/^WRITE_SYNC\((\w+).*/\1_ptds/p; g; s/^WRITE_ASYNC\((\w+
 # shellcheck disable=SC2086
 expect "it exports the table and the two doors" "$(printf '%s\n' $exported dlsym dlvsym | sort)" \
     "$(aarch64-linux-gnu-nm -D --defined-only "$out/libgpushare.so" | awk '{ print $3 }' | sort)"
-expect "it needs nothing newer than glibc 2.28" "" "$(tests/symbols "$out/libgpushare.so")"
+expect "it needs nothing newer than glibc 2.28" "" "$(tests/symbols "$out/libgpushare.so" "$out/libgpushare-hip.so")"
 [ -z "$tool" ] || expect "nor does the tool" "" "$(tests/symbols "$tool")"
-[ -z "$tool" ] || expect "the tool runs" "gpushare 0.1.0" \
+[ -z "$tool" ] || expect "the tool runs" "gpushare 0.2.0" \
     "$(emulate "" "$tool" --version 2>/dev/null | head -1)"
 
 # --- doors -----------------------------------------------------------------------------------------

@@ -14,8 +14,11 @@ import sys
 from house import House, rooms_of
 
 PURPOSE = {
+    "hip": "the front end for HIP, a library of its own",
     "cuda": "the front end: hooks, look-ups, the driver's operations",
+    "doors": "dlsym, and the vendor's library found",
     "lifecycle": "start, fork, exit, teardown",
+    "suspend": "what it shares let go of, and taken again",
     "rules": "which allocation a rule takes, and what becomes of it",
     "calls": "what a call of the program means",
     "ipc": "export, import, close before free",
@@ -39,6 +42,8 @@ PURPOSE = {
     "util": "text, clocks, descriptors",
     "tools/keeper": "the keeper itself",
     "tools/top": "who uses how much, live and for Prometheus",
+    "tools/suspend": "programs taken off the GPU, and brought back",
+    "tools/selftest": "what gpushare is for, tried on this machine",
     "tools/doctor": "what would keep sharing from working here",
     "tools/learn": "rules made from what was seen",
     "tools/run": "commands run with the library",

@@ -35,6 +35,9 @@ starts both the importer and the exporter if both take part. `gpushare explain I
 """
 BEYOND = {  # what a finding's own name is not enough to see
     "open-stale": ["open-stale-reused"],
+    "open-unknown": ["open-unknown-cut", "open-unknown-mixed"],
+    "unmap-mismatch": ["unmap-mismatch-nothing"],
+    "descriptor-refused": ["descriptor-refused-gpu"],
     "open-dead-owner": ["open-unknown-exited"],
     "export-not-capable": ["export-not-capable-managed", "export-not-capable-host"],
     "event-not-interprocess": ["event-not-interprocess-timing"],
@@ -129,6 +132,10 @@ def command_of(run):
     if run == "open-peer-denied":
         peers = {"GPUSHARE_SIM_DEVICES": "2", "GPUSHARE_SIM_PEERS": "0"}
         return peers, ["gpushare", "audit", "--", "misuse", run], "two devices that are no peers"
+    if run in ("import-partial", "vmm-remapped-shared"):
+        return {"GPUSHARE_VMM_IPC": "on"}, ["gpushare", "audit", "--", "misuse", run], "without the key there are no such handles"
+    if run in ("access-peer-missing", "descriptor-refused-gpu"):
+        return {"GPUSHARE_SIM_DEVICES": "2"}, ["gpushare", "audit", "--", "misuse", run], "two devices"
     remark = ""
     if run == "open-unknown-exited":
         remark = "what an exporter that has ended leaves is kept by the audit; without, this is open-unknown"

@@ -47,8 +47,10 @@ class House:
 
     def _symbols(self, build):
         """{file: {file it takes from: [symbols]}}"""
-        with open(os.path.join(build, "exports.map"), encoding="utf-8") as exports:
-            exported = set(re.findall(r"\w+", exports.read()))
+        exported = set()
+        for name in ("exports.map", "exports-hip.map"):
+            with open(os.path.join(build, name), encoding="utf-8") as exports:
+                exported |= set(re.findall(r"\w+", exports.read()))
         defined, wanted = {}, []
         for path in self.files:
             obj = os.path.join(build, os.path.splitext(path)[0] + ".o")
@@ -60,13 +62,15 @@ class House:
                 if kind in "TDBRVWC":
                     # what is exported stands for functions of others, and is not how files of ours find each other
                     if name not in exported or path.startswith("tools"):
-                        defined[name] = path
+                        defined[name, self.room(path)] = defined[name] = path
                 elif kind in "Uw":
                     wanted.append((path, name))
         taken = collections.defaultdict(lambda: collections.defaultdict(list))
         for path, name in wanted:
-            if name in defined and defined[name] != path:
-                taken[path][defined[name]].append(name)
+            # what each vendor's room has is its own
+            where = defined.get((name, self.room(path)), defined.get(name))
+            if where not in (None, path):
+                taken[path][where].append(name)
         return taken
 
     def room(self, path):

@@ -2,6 +2,7 @@
 """tests/manifests.py TOOL: the files of config/containers against schemas, written down here for the fields that they
 use; what they run is understood by the tool, and every volume and label fits. Skipped without python3-yaml."""
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -61,6 +62,15 @@ def check_workload(document):
     assert set(volumes) == set(mounts) and len(volumes) == len(set(volumes)), "volumes and mounts differ"
 
 
+def check_image(documents):
+    """The image that the Containerfile makes is the one that the pods of gpushare's own ask for, of this version."""
+    made = re.search(r"podman build .* -t (\S+) ", (HERE / "Containerfile").read_text(encoding="utf-8"))[1]
+    version = re.search(r"^VERSION := (.*)$", (HERE.parent.parent / "Makefile").read_text(encoding="utf-8"), re.M)[1]
+    pod = next(document for document in documents if document["kind"] == "DaemonSet")["spec"]["template"]["spec"]
+    images = {container["image"] for container in pod["containers"] + pod["initContainers"]}
+    assert images == {made} and made.endswith(":" + version), f"{images}, {made} and version {version} differ"
+
+
 def main():
     tool = sys.argv[1]
     with open(HERE / "kubernetes.yaml", encoding="utf-8") as file:
@@ -69,6 +79,7 @@ def main():
         jsonschema.validate(document, KINDS[document["kind"]])
         if "spec" in document:
             check_workload(document)
+    check_image(documents)
     for text in (text for document in documents for text in document.get("data", {}).values()):
         with tempfile.NamedTemporaryFile("w", suffix=".conf") as conf:
             conf.write(text)

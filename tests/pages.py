@@ -3,6 +3,7 @@
 program shown is that of tests/apps, and no link is dead.
 
 Usage: tests/pages.py [--check] [BUILD_DIR]     (make docs)
+       tests/pages.py --installed DIR: only whether the pages there have dead links
 Without --check, what differs is written anew, less what was left out. A page runs from top to bottom in one shell, in an empty
 directory. `...` stands for any lines. Addresses, pids, times, ids and the widths of columns may differ. Comments say
 what readers need not:
@@ -180,25 +181,38 @@ def anchors(path):
     return {anchor(title) for title in re.findall(r"^#+ (.*)$", text, re.M)}
 
 
-def dead_links():
+def pages_of_sources():
+    return subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.md"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+
+
+def dead_links(root, pages):
     """(page, link) of those that lead to no file, or to no heading of one."""
-    pages = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.md"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
     for page in pages:
-        text = re.sub(r"^```.*?^```$|`[^`\n]*`", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.M | re.S)
+        text = re.sub(r"^```.*?^```$|`[^`\n]*`", "", (root / page).read_text(encoding="utf-8"), flags=re.M | re.S)
         for link in re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'(?:src|srcset|href)="([^"]+)"', text):
             target, _, part = link.partition("#")
-            path = (ROOT / page).parent / target if target else ROOT / page
+            path = (root / page).parent / target if target else root / page
             if re.match(r"[a-z]+:", link):
                 continue
             if not path.exists() or (part and part not in anchors(path)):
                 yield page, link
 
 
+def check_installed(doc):
+    """Whether the pages below a folder lead to nothing that is not there."""
+    dead = list(dead_links(doc, [str(path.relative_to(doc)) for path in doc.glob("**/*.md")]))
+    for page, link in dead:
+        print(f"{page}: dead link: {link}")
+    return 1 if dead else 0
+
+
 def main():
+    if sys.argv[1:2] == ["--installed"]:
+        return check_installed(pathlib.Path(sys.argv[2]))
     words = [word for word in sys.argv[1:] if word != "--check"]
     build = pathlib.Path(words[0] if words else "build").resolve()
     good = True
-    for page, link in dead_links():
+    for page, link in dead_links(ROOT, pages_of_sources()):
         print(f"{page}: dead link: {link}")
         good = False
     with concurrent.futures.ThreadPoolExecutor() as pool: # they wait most of the time

@@ -6,22 +6,27 @@
 TESTS := $(BUILD)/tests
 # The one that takes longest begins.
 GROUPS := scenario unit tool doors
+# The scenarios with AMD's runtime: those of tests/scenario/hip.filter.
+HIP_GROUPS := $(if $(SIM_HIP),hip6 hip7)
+# make GROUPS="unit tool" test runs these alone.
+CHOSEN := $(GROUPS) $(if $(filter command,$(origin GROUPS)),,$(HIP_GROUPS))
 
 GTEST := -l:libgtest.a
 GTEST_MAIN := -l:libgtest_main.a
 
 .PHONY: tests test apps fuzz
-tests: $(foreach group,$(GROUPS),$(if $(wildcard tests/$(group)/*_test.cpp),$(TESTS)/$(group))) apps
+tests: $(foreach group,$(GROUPS),$(if $(wildcard tests/$(group)/*_test.cpp),$(TESTS)/$(group))) $(filter $(HIP_GROUPS:%=$(TESTS)/%),$(CHOSEN:%=$(TESTS)/%)) apps
 
 test: all sim tests
-	tests/run $(TESTS) $(GROUPS)
+	tests/run $(TESTS) $(CHOSEN)
 
 # --- groups ----------------------------------------------------------------------------------------
 
 # Compilers need most of the time from a fresh clone: the tests themselves are not optimised, and the system's headers
 # are read once. The modules under test are the library's own objects.
 TEST_CFLAGS ?= $(if $(SANITIZE),-O1 -g1,-O0 -g1)
-TEST_FLAGS = -std=gnu++17 $(TEST_CFLAGS) $(COMMON) -Itests -Itests/tool
+# gcc 12 takes parts of std::regex for uninitialised where they are instrumented.
+TEST_FLAGS = -std=gnu++17 $(TEST_CFLAGS) $(COMMON) $(if $(SANITIZE),-Wno-maybe-uninitialized) -Itests -Itests/tool
 SYSTEM_HEADERS := $(TESTS)/obj/system_headers.hpp
 # ccache keeps what is compiled with a precompiled header only when it is told that it may.
 export CCACHE_SLOPPINESS := pch_defines,time_macros
@@ -46,22 +51,36 @@ $(TESTS)/obj/%.o: tests/%.c
 
 # The modules themselves, without a library in between.
 JSON := $(TESTS)/obj/json.o
-$(TESTS)/unit: $(call test_objects,unit) $(JSON) $(TESTS)/obj/unit/c_gate.o $(TESTS)/obj/unit/c_written.o $(patsubst %,$(BUILD)/tools/%.o,learn/profiles \
+$(TESTS)/unit: $(call test_objects,unit) $(JSON) $(TESTS)/obj/unit/c_gate.o $(TESTS)/obj/unit/c_written.o $(BUILD)/shim/hip/hip_handle.o $(patsubst %,$(BUILD)/tools/%.o,learn/profiles \
 	cli/string_map cli/tool cli/table cli/term cli/printable cli/wrap)
-$(TESTS)/tool: $(call test_objects,tool) $(JSON)
+$(TESTS)/doors: $(call test_objects,doors)
+$(TESTS)/unit: LDLIBS += -l:libjansson.a
+ifeq ($(SANITIZE),)
+LINKED := $(GROUPS)
+$(TESTS)/tool: $(call test_objects,tool) $(JSON) $(patsubst %,$(BUILD)/tools/%.o,cli/tool cli/wrap logs/log_line)
 $(TESTS)/scenario: $(call test_objects,scenario) $(TESTS)/obj/tool/harness.o $(JSON)
 $(TESTS)/scenario $(TESTS)/tool: | apps
-$(TESTS)/doors: $(call test_objects,doors)
-
 $(TESTS)/tool: GTEST_MAIN :=
-$(TESTS)/tool $(TESTS)/scenario: LDLIBS += -lutil
-$(TESTS)/unit $(TESTS)/tool $(TESTS)/scenario: LDLIBS += -l:libjansson.a
-$(TESTS)/tool: $(patsubst %,$(BUILD)/tools/%.o,cli/tool cli/wrap logs/log_line)
+$(TESTS)/tool $(TESTS)/scenario: LDLIBS += -lutil -l:libjansson.a
+else
+# What drives processes is that of the plain build: the processes have the sanitizer.
+DRIVERS := tool scenario
+LINKED := $(filter-out $(DRIVERS),$(GROUPS))
+.PHONY: drivers
+drivers:
+	$(MAKE) --no-print-directory SANITIZE= BUILD=$(PLAIN) $(DRIVERS:%=$(PLAIN)/tests/%)
+$(DRIVERS:%=$(TESTS)/%): $(TESTS)/%: drivers | apps
+	@mkdir -p $(@D)
+	cp -p $(PLAIN)/tests/$* $@
+endif
 
-$(foreach group,$(GROUPS),$(TESTS)/$(group)): $(BUILD)/libgpushare_parts.a
+$(LINKED:%=$(TESTS)/%): $(BUILD)/libgpushare_parts.a
 	@mkdir -p $(@D); echo "  LINK  $@"
 	$(CXX) $(TEST_FLAGS) $(filter %.o,$^) $(BUILD)/libgpushare_parts.a -o $@ \
 		$(GTEST_MAIN) $(GTEST) $(LDLIBS)
+
+$(HIP_GROUPS:%=$(TESTS)/%): $(TESTS)/scenario
+	ln -sf $(<F) $@
 
 include tests/doors/doors.mk
 
@@ -90,21 +109,34 @@ CUDART_STATIC := $(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a $(
 # It looks at registers and stacks.
 FAULT_INJECT := $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),$(TESTS)/fault-inject)
 apps: $(TESTS)/apps/puppet $(TESTS)/apps/puppet_static $(TESTS)/apps/puppet_driver \
+	$(HIP_GROUPS:%=$(TESTS)/apps/puppet_%) $(HIP_GROUPS:%=$(TESTS)/apps/misuse_%) \
+	$(HIP_GROUPS:%=$(TESTS)/apps/hip_doors_%) $(TESTS)/apps/hip_doors $(HIP_GROUPS:%=$(TESTS)/soak-worker_%) \
 	$(TESTS)/apps/kernels.ptx $(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/five $(TESTS)/apps/camerad \
 	$(TESTS)/apps/twice $(if $(CUDART_STATIC),$(TESTS)/apps/twice_nvidia) $(TESTS)/apps/where \
-	$(TESTS)/apps/libbetween.so $(TESTS)/apps/embed $(TESTS)/nvml/libnvidia-ml.so.1 $(TESTS)/soak-worker \
+	$(TESTS)/apps/libbetween.so $(TESTS)/apps/embed $(TESTS)/nvml/libnvidia-ml.so.1 $(TESTS)/soak-worker $(TESTS)/soak-right \
 	$(TESTS)/differ-program $(TESTS)/keeper-abuse $(FAULT_INJECT)
 
 # One source, three ways to CUDA. The shared ones run on a real driver as they are.
 $(TESTS)/apps/puppet: tests/apps/puppet.c $(SIM_LIBS)/libcudart.so
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(APP_FLAGS) $< -o $@ -L$(SIM_LIBS) -lcudart -ldl
+# The same source, for each generation of AMD's runtime.
+$(TESTS)/apps/puppet_hip6 $(TESTS)/apps/puppet_hip7: $(TESTS)/apps/puppet_hip%: tests/apps/puppet.c $(SIM_HIP)
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(APP_FLAGS) -DVENDOR_HIP -idirafter $(HIP_INC) $< -o $@ -L$(SIM_LIBS)/hip$* -lamdhip64 -ldl
 $(TESTS)/apps/puppet_static: tests/apps/puppet.c $(SIM_LIBS)/libcudart_static.a
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(APP_FLAGS) $< -o $@ $(SIM_LIBS)/libcudart_static.a -ldl
 $(TESTS)/apps/puppet_driver: tests/apps/puppet.c $(SIM_LIBS)/libcuda.so
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(APP_FLAGS) -DPUPPET_DRIVER $< -o $@ -L$(SIM_LIBS) -lcuda -ldl
+
+$(TESTS)/apps/hip_doors: tests/apps/hip_doors.c
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(APP_FLAGS) $< -o $@ -ldl
+$(TESTS)/apps/hip_doors_hip6 $(TESTS)/apps/hip_doors_hip7: $(TESTS)/apps/hip_doors_hip%: tests/apps/hip_doors.c $(SIM_HIP)
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(APP_FLAGS) -DLINKED -idirafter $(HIP_INC) $< -o $@ -L$(SIM_LIBS)/hip$* -lamdhip64 -ldl
 
 # What the driver says of processes is what a test says.
 $(TESTS)/nvml/libnvidia-ml.so.1: tests/apps/nvml.c
@@ -115,6 +147,14 @@ SOAK_WORKER := $(patsubst %,tests/soak/%.c,worker memory merging opens misuse tr
 $(TESTS)/soak-worker: $(SOAK_WORKER) tests/soak/worker.h tests/differ/random.h $(SIM_LIBS)/libcudart.so $(SIM_LIBS)/libcuda.so
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(APP_FLAGS) $(SOAK_WORKER) -o $@ -L$(SIM_LIBS) -lcudart -lcuda
+SOAK_HIP := $(filter-out %/merging.c,$(SOAK_WORKER))
+$(TESTS)/soak-worker_hip6 $(TESTS)/soak-worker_hip7: $(TESTS)/soak-worker_hip%: $(SOAK_HIP) tests/soak/worker.h tests/differ/random.h tests/apps/vendor.h $(SIM_HIP)
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(APP_FLAGS) -DVENDOR_HIP -idirafter $(HIP_INC) $(SOAK_HIP) -o $@ -L$(SIM_LIBS)/hip$* -lamdhip64
+
+$(TESTS)/soak-right: tests/soak/right.c tests/differ/random.c tests/differ/random.h $(SIM_LIBS)/libcuda.so
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(APP_FLAGS) tests/soak/right.c tests/differ/random.c -o $@ -L$(SIM_LIBS) -lcuda -lpthread
 
 DIFFER := $(wildcard tests/differ/*.c)
 $(TESTS)/differ-program: $(DIFFER) tests/differ/program.h tests/differ/random.h $(SIM_LIBS)/libcuda.so
@@ -171,6 +211,10 @@ $(TESTS)/apps/misuse: $(MISUSE) tests/apps/misuse/misuse.h $(SIM_LIBS)/libcudart
 $(TESTS)/apps/misuse_static: $(MISUSE) tests/apps/misuse/misuse.h $(SIM_LIBS)/libcudart_static.a
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(MISUSE_FLAGS) $(MISUSE) -o $@ $(SIM_LIBS)/libcudart_static.a -ldl
+MISUSE_HIP := $(filter-out %/context.c %/copy.c %/pool.c %/token.c %/vmm.c,$(MISUSE))
+$(TESTS)/apps/misuse_hip6 $(TESTS)/apps/misuse_hip7: $(TESTS)/apps/misuse_hip%: $(MISUSE_HIP) tests/apps/misuse/misuse.h tests/apps/vendor.h $(SIM_HIP)
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(MISUSE_FLAGS) -DVENDOR_HIP -idirafter $(HIP_INC) $(MISUSE_HIP) -o $@ -L$(SIM_LIBS)/hip$* -lamdhip64 -ldl
 $(TESTS)/gpu/misuse_static: $(MISUSE) tests/apps/misuse/misuse.h $(CUDART_STATIC)
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(MISUSE_FLAGS) $(MISUSE) -o $@ $(CUDART_STATIC) -ldl -lrt
@@ -209,9 +253,9 @@ check-containers: all sim apps
 FUZZ_FLAGS = -std=gnu11 -D_GNU_SOURCE= -O1 -g $(COMMON) -Wno-unknown-warning-option \
 	-fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZERS := $(patsubst tests/fuzz/%.c,$(TESTS)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
-FUZZ_OBJECTS := $(patsubst shim/%.c,$(TESTS)/fuzz/obj/%.o,shim/log/finding.c shim/python/python_line.c shim/python/python_frame.c \
+FUZZ_OBJECTS := $(patsubst shim/%.c,$(TESTS)/fuzz/obj/%.o,shim/log/finding.c shim/log/wording.c shim/python/python_line.c shim/python/python_frame.c \
 	$(foreach room,util config directory keeper,$(wildcard shim/$(room)/*.c))) \
-	$(patsubst %,$(TESTS)/fuzz/obj/tools/%.o,cli/string_map logs/logs logs/log_line logs/aggregate report/suppress cli/tool cli/wrap)
+	$(patsubst %,$(TESTS)/fuzz/obj/tools/%.o,cli/nearest cli/string_map logs/logs logs/log_line logs/aggregate report/suppress cli/tool cli/wrap)
 fuzz: $(FUZZERS)
 
 $(TESTS)/fuzz/obj/%.o: shim/%.c

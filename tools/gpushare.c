@@ -66,7 +66,7 @@ static void print_help(void) {
          "  GPUSHARE_DIR        where what is shared is published (/dev/shm/gpushare-UID)\n"
          "  GPUSHARE_NAMESPACE  a set of names of its own in there (default)\n"
          "  GPUSHARE_CONFIG     the configuration file\n"
-         "  GPUSHARE_LIBRARY    libgpushare.so, where it is not beside this tool\n\n"
+         "  GPUSHARE_LIBRARY    the library, where it is not beside this tool\n\n"
          "`gpushare COMMAND --help` explains a command, gpushare(1) everything.\n"
          "Something does not work? `gpushare doctor` says what keeps sharing from working.");
 }

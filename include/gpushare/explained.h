@@ -18,8 +18,9 @@ enum gps_explained_outcome {
     GPS_EXPLAINED_PRIVATE = 0, /* with a rule: `why` */
     GPS_EXPLAINED_EXPORTED,
     GPS_EXPLAINED_IMPORTED,
-    GPS_EXPLAINED_MERGED,
-    GPS_EXPLAINED_FAILED, /* missing = fail */
+    GPS_EXPLAINED_MERGED,   /* by a merge rule: `merged` below says whether any of it was */
+    GPS_EXPLAINED_FAILED,   /* missing = fail */
+    GPS_EXPLAINED_EXCLUDED, /* a merge rule's, and not merged after an error 700 */
 };
 
 #define GPS_EXPLAINED_PASSED 8u
@@ -49,6 +50,12 @@ struct gps_explained {
     uint32_t pid;
     uint64_t lost;     /* allocations for which there was no row */
     uint64_t unmerged; /* at its end: enum gps_unmerged, or 0 */
+    uint64_t merged;   /* the most bytes at a time */
+    /* bytes, by enum gps_private, when memory of merge rules was last seen */
+    uint64_t private_bytes[GPS_PRIVATE_COUNT];
+    /* CLOCK_MONOTONIC, ns: the first allocation that a merge rule took, and the end; 0: there was
+     * none, as after a SIGKILL. */
+    uint64_t began, ended;
     char program[128], executable[128];
     char arguments[GPS_ARGUMENT_BYTES];
     struct gps_explained_row rows[GPS_EXPLAINED_ROWS];

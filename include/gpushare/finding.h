@@ -28,6 +28,12 @@
     ROW(FREE_IMPORTED, "free-imported", ERROR,                                                     \
         "memory of another process was freed instead of closed",                                   \
         "call cudaIpcCloseMemHandle for what cudaIpcOpenMemHandle returned; it is still open")     \
+    ROW(FREE_HOST, "free-host", ERROR, "pinned host memory was freed as if it were a device's",    \
+        "call cudaFreeHost for what cudaMallocHost returned, cudaHostUnregister for what was "     \
+        "registered; this call freed nothing")                                                     \
+    ROW(USE_AFTER_FREE, "use-after-free", ERROR,                                                   \
+        "memory was copied or filled after it had been freed",                                     \
+        "free it after its last copy; clear the pointer after cudaFree")                           \
     ROW(CLOSE_UNOPENED, "close-unopened", ERROR,                                                   \
         "a pointer was closed that no cudaIpcOpenMemHandle returned",                              \
         "close exactly the pointers that cudaIpcOpenMemHandle returned")                           \
@@ -38,6 +44,9 @@
         "close the pointer that cudaIpcOpenMemHandle returned; the memory is still open")          \
     ROW(CLOSE_OWN, "close-own", ERROR, "memory of this process's own was closed",                  \
         "free your own memory with cudaFree; cudaIpcCloseMemHandle is for what was opened")        \
+    ROW(USE_AFTER_CLOSE, "use-after-close", ERROR,                                                 \
+        "memory of another process was copied or filled after it had been closed",                 \
+        "close it after its last use; clear the pointer after cudaIpcCloseMemHandle")              \
     ROW(DOUBLE_OPEN, "double-open", WARNING,                                                       \
         "a memory handle that is open in this context was opened again",                           \
         "keep the pointer of the first open, or close the handle once for every open")             \
@@ -72,7 +81,7 @@
     ROW(EXPORT_NOT_CAPABLE, "export-not-capable", ERROR,                                           \
         "a handle was asked for of memory that cannot have one",                                   \
         "export memory of cudaMalloc; pool, managed, host and VMM memory have sharing of their "   \
-        "own")                                                                                     \
+        "own, and vmm_ipc = on gives VMM memory handles")                                          \
     ROW(EXPORT_INTERIOR, "export-interior", INFO,                                                  \
         "a handle was taken of a pointer inside an allocation; it stands for the whole of it",     \
         "send the offset along: cudaIpcOpenMemHandle returns the beginning of the allocation")     \
@@ -95,6 +104,74 @@
         "an event of another container could not be opened",                                       \
         "start both programs by gpushare run, which gives them different pids, and give both one " \
         "/dev/shm (--ipc)")                                                                        \
+    ROW(VMM_DOUBLE_RELEASE, "vmm-double-release", ERROR,                                           \
+        "a handle of cuMemCreate was released that the program had released before",               \
+        "release it once for each cuMemCreate, import and cuMemRetainAllocationHandle")            \
+    ROW(UNMAP_MISMATCH, "unmap-mismatch", ERROR,                                                   \
+        "a part of a mapping, or what nothing is mapped at, was to be unmapped",                   \
+        "unmap whole mappings, once, by the address and the size of their cuMemMap")               \
+    ROW(VMM_GRANULARITY, "vmm-granularity", ERROR,                                                 \
+        "a size or an address of VMM memory is no multiple of its granularity",                    \
+        "round it up to what cuMemGetAllocationGranularity says")                                  \
+    ROW(MAPPING_WITHOUT_ACCESS, "mapping-without-access", ERROR,                                   \
+        "memory of cuMemCreate was copied or filled where it is mapped without access",            \
+        "call cuMemSetAccess after each cuMemMap: every mapping has an access of its own")         \
+    ROW(MAPPING_NEVER_ACCESSIBLE, "mapping-never-accessible", WARNING,                             \
+        "memory of cuMemCreate is mapped to the end, and no device was given access to it there",  \
+        "call cuMemSetAccess after each cuMemMap, or do without the mapping: no call can use it")  \
+    ROW(ACCESS_PEER_MISSING, "access-peer-missing", ERROR,                                         \
+        "memory of cuMemCreate was copied or filled on a device that has no access to it; that "   \
+        "peer access is enabled does not count for such memory",                                   \
+        "call cuMemSetAccess with a descriptor for each device that uses the mapping")             \
+    ROW(EXPORT_TYPE_MISSING, "export-type-missing", ERROR,                                         \
+        "memory was to be exported that was made without this type of handle",                     \
+        "set requestedHandleTypes in the properties that cuMemCreate gets")                        \
+    ROW(DESCRIPTOR_REFUSED, "descriptor-refused", ERROR,                                           \
+        "the descriptor of another process's memory could not be imported",                        \
+        "send the descriptor itself (SCM_RIGHTS, pidfd_getfd), not its number, close it after "    \
+        "the import, and let both processes see the GPU of the memory")                            \
+    ROW(FABRIC_UNUSABLE, "fabric-unusable", ERROR,                                                 \
+        "memory with fabric handles was refused, and the program asked for no other",              \
+        "fabric handles need an IMEX channel (/dev/nvidia-caps-imex-channels), also where the "    \
+        "device says that it supports them: ask for POSIX descriptors then")                       \
+    ROW(ADDRESS_FREE_MAPPED, "address-free-mapped", ERROR,                                         \
+        "addresses were to be freed while memory is mapped there",                                 \
+        "call cuMemUnmap for all of the reservation before cuMemAddressFree")                      \
+    ROW(IMPORT_PARTIAL, "import-partial", WARNING,                                                 \
+        "a copy or fill went beyond the memory that a token of cuMemCreate memory has open: its "  \
+        "exporter had mapped no more when it made the token, or what follows has no handle",       \
+        "have the exporter get the handle after it has mapped all of the buffer, and open that")   \
+    ROW(VMM_REMAPPED_SHARED, "vmm-remapped-shared", WARNING,                                       \
+        "other memory was mapped where another process has the memory before open, by a token: "   \
+        "it sees the old bytes, without an error",                                                 \
+        "have it close the handle before the unmap, and pass a new handle on after the map")       \
+    ROW(VMM_HANDLE_LEAK, "vmm-handle-leak", WARNING,                                               \
+        "memory of cuMemCreate was unmapped, and its handle was never released",                   \
+        "call cuMemRelease once for each cuMemCreate, import and retain; right after cuMemMap "    \
+        "will do")                                                                                 \
+    ROW(EXPORT_DESCRIPTOR_LEAK, "export-descriptor-leak", WARNING,                                 \
+        "memory of cuMemCreate was released, and a descriptor that it was exported by stayed "     \
+        "open: it kept the memory allocated",                                                      \
+        "close each descriptor once it is sent; whoever received it has one of its own")           \
+    ROW(IMPORT_DESCRIPTOR_LEAK, "import-descriptor-leak", WARNING,                                 \
+        "memory of another process was released, and the descriptor that it was imported by "      \
+        "stayed open: it kept the memory allocated",                                               \
+        "close the descriptor right after cuMemImportFromShareableHandle, which does not")         \
+    ROW(POOL_ALLOC_IMPORTED, "pool-alloc-imported", ERROR,                                         \
+        "memory was to be allocated from a pool of another process",                               \
+        "allocate in the process that created the pool, and import the pointer "                   \
+        "(cudaMemPoolImportPointer)")                                                              \
+    ROW(POOL_IMPORTED_TWICE, "pool-imported-twice", ERROR,                                         \
+        "a pointer of a pool was imported more than once, and freed more than once",               \
+        "free it once, after its last use: the driver does not count how often it is imported")    \
+    ROW(POOL_FREE_ORDER, "pool-free-order", ERROR,                                                 \
+        "memory of a pool was freed while another process has it imported: that one reads old "    \
+        "bytes from then on, without an error",                                                    \
+        "let every importer free the pointer (cudaFreeAsync, and wait for it) before the process " \
+        "that allocated it does")                                                                  \
+    ROW(POOL_DESTROYED_IN_USE, "pool-destroyed-in-use", WARNING,                                   \
+        "a pool was destroyed while memory of it is allocated or imported",                        \
+        "free all of its memory before cudaMemPoolDestroy")                                        \
     ROW(LEAK_OPEN, "leak-open", INFO, "memory of another process was opened and never closed",     \
         "call cudaIpcCloseMemHandle when done: until then it stays allocated, even if its "        \
         "exporter frees")                                                                          \
@@ -143,6 +220,15 @@
                          "the region backing = vmm and keep = users")                              \
     ROW(RESET_WITH_SHARED, "let the importing programs free it before the reset: their cudaFree "  \
                            "closes it")
+
+/* Other hints, where a free and a close take any address of the memory (HIP). */
+#define GPS_RANGE_HINTS(ROW)                                                                       \
+    ROW(FREE_INTERIOR, "free the pointer that the allocation returned: by one inside the runtime " \
+                       "frees the whole of it")                                                    \
+    ROW(FREE_IMPORTED, "call cudaIpcCloseMemHandle for what cudaIpcOpenMemHandle returned; this "  \
+                       "call closed it")                                                           \
+    ROW(CLOSE_INTERIOR, "close the pointer that cudaIpcOpenMemHandle returned; this call closed "  \
+                        "the whole of it")
 
 enum gps_level { GPS_LEVEL_INFO = 0, GPS_LEVEL_WARNING = 1, GPS_LEVEL_ERROR = 2 };
 

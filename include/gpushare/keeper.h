@@ -9,10 +9,15 @@
  * connection that sends an invalid request, or nothing for GPS_KEEPER_TIMEOUT nanoseconds.
  *
  * The keeper holds an OFD lock on <root>/<namespace>/keeper.lock while it lives, so there is at
- * most one. When it dies, mappings stay valid. The next keeper adopts the records of regions that
- * live processes have open, according to their slots in procs/, and removes the other records. It
- * answers -EAGAIN to requests for an adopted region until one of these processes has deposited the
- * descriptor again.
+ * most one. A stand-by shares its table of descriptors, and serves when it is killed, under the
+ * same name: that of the records' owner, whose file in procs/ it keeps locked (GPS_VIA_KEEPER). A
+ * connection that was open ends without a reply then, and the client asks again.
+ *
+ * When both have died, mappings stay valid. The next keeper adopts the records of regions that live
+ * processes have open, according to their slots in procs/, and removes the other records. It
+ * answers -EAGAIN to requests for an adopted region until its creator has deposited the descriptor
+ * again, and -ENOENT where that does not come: of a block (GPS_BLOCK_MARK) after 2 seconds, of
+ * other memory when its creator is gone. Another process may deposit a block of the same bytes.
  *
  * Integers and times are as in region.h.
  */
@@ -21,10 +26,11 @@
 
 #include "gpushare/region.h"
 
-#define GPS_KEEPER_SOCKET  "keeper"
-#define GPS_KEEPER_LOCK    "keeper.lock"
-#define GPS_KEEPER_MAGIC   "GPSKEEP"
-#define GPS_KEEPER_TIMEOUT (UINT64_C(2) * 1000000000)
+#define GPS_KEEPER_SOCKET    "keeper"
+#define GPS_KEEPER_LOCK      "keeper.lock"
+#define GPS_KEEPER_MAGIC     "GPSKEEP"
+#define GPS_KEEPER_TIMEOUT   (UINT64_C(2) * 1000000000)
+#define GPS_KEEPER_HANDSHAKE (UINT64_C(150) * 1000000) /* less than clients wait for a reply */
 
 enum gps_keeper_ask {
     /* Carries a descriptor. The keeper publishes the record with itself as the owner; the owner
@@ -41,8 +47,18 @@ enum gps_keeper_ask {
     /* Names record.name, or record.id if the name is empty: the keeper drops the region, even if
      * processes have it open. It cannot be opened any more; mappings stay valid. 0; -ENOENT. */
     GPS_KEEPER_DROP = 5,
-    /* Names nothing. 0; the reply describes the keeper. */
+    /* Names nothing. 0; the reply names the process that serves. */
     GPS_KEEPER_PING = 6,
+    /* The sender wants to be the keeper in this one's place. Names record.id, which it has drawn at
+     * random, record.generation, a number of deposits, and record.extent, a number of regions whose
+     * descriptors it could not get. -EAGAIN: the number of deposits was another, which the reply
+     * tells as `regions`, or the keeper has some of those descriptors. Then the sender gets all
+     * regions whose records name the keeper, and asks again. 0: three replies carry the listener,
+     * the lock of keeper.lock and that of the keeper's file in procs/. The sender answers with one
+     * byte within GPS_KEEPER_HANDSHAKE nanoseconds, and waits until the first slot of that file has
+     * its record.id: then it serves, under the name of this keeper. If the connection ends without
+     * that, it asks again. */
+    GPS_KEEPER_REPLACE = 7,
 };
 
 struct gps_keeper_request {
@@ -57,9 +73,9 @@ struct gps_keeper_request {
 struct gps_keeper_reply {
     char magic[8];
     uint32_t version;
-    int32_t status; /* 0 or -errno */
-    struct gps_owner keeper;
-    uint64_t regions; /* how many the keeper holds */
+    int32_t status;          /* 0 or -errno */
+    struct gps_owner keeper; /* the process that serves; to GPS_KEEPER_REPLACE the records' owner */
+    uint64_t regions;        /* how many the keeper holds */
     uint64_t checksum;
 };
 

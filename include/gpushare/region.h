@@ -102,6 +102,8 @@ enum gps_state {
 enum gps_backing {
     GPS_BACKING_IPC = 1, /* cudaIpcMemHandle_t of ordinary device memory */
     GPS_BACKING_VMM = 2, /* cuMemCreate: the handle is a token, the keeper has a descriptor */
+    GPS_BACKING_RUN = 3, /* the program's own cuMemCreate: the handle is a token, and its owner
+                            answers who opens it (token.h). Not valid to versions before it */
 };
 
 /* How long the keeper retains a VMM region. */
@@ -223,7 +225,32 @@ enum gps_slot_via {
     GPS_VIA_PROMISE = 11, /* no region: `region` is the UUID of a GPU, `address` how many bytes
                              there this process has allocated for its program, and not got yet,
                              `generation` how many it is about to take, if there is room */
+    GPS_VIA_KEEPER = 12,  /* no region; the first slot of a keeper. Its stand-by holds the file's
+                             lock, too, so the lock alone says whether they live. `address` is the
+                             pid of the one that serves, `since` the pid namespace, `generation`
+                             its start time, `reserved` the pid of the stand-by, or 0; `region` is
+                             drawn at random by each that replaces another (GPS_KEEPER_REPLACE) */
+    GPS_VIA_MADE = 13,    /* no region: `region` is the UUID of a GPU, `address` how many bytes
+                             there the program has made by its own cuMemCreate and not given back,
+                             give or take a 64th.
+                             Not known to versions before it, which pass over the slot */
+    GPS_VIA_PRIVATE = 14, /* no region: `region` is the UUID of a GPU, `address` how many of the
+                             bytes of GPS_VIA_OWN are there for the reason `generation`, an enum
+                             gps_private. Passed over like it by versions before */
+    GPS_VIA_DIVIDER = 15, /* no region; in slot GPS_DIVIDER: behind it stand blocks alone, and what
+                             is no region. So whoever looks for users of a region that is no block
+                             reads no further. It is taken away before other regions come there.
+                             Not known to versions before it, which read all */
+    GPS_VIA_POOL = 16,    /* no region; in audits. It has imported a pointer of another process's
+                             pool: `region` is the hash of a block of GPS_HANDLE_BYTES that has the
+                             hash of the pointer's export data, then the exporter's pid, then zeros.
+                             Passed over by versions before it */
+    GPS_VIA_HELD = 17, /* no region: `region` is the UUID of a GPU, `address` how many bytes there
+                          this process has mapped of what others made by cuMemCreate, by tokens
+                          (GPS_BACKING_RUN). Passed over like GPS_VIA_MADE by versions before */
 };
+
+#define GPS_DIVIDER 127u
 
 /* Why nothing is merged. */
 enum gps_unmerged {
@@ -235,7 +262,32 @@ enum gps_unmerged {
     GPS_UNMERGED_CAPTURE = 6,    /* graphs are captured all the time */
     GPS_UNMERGED_BUSY = 7,       /* the GPU is never idle */
     GPS_UNMERGED_RDMA = 8,       /* a device is open by which other hardware reaches GPU memory */
+    GPS_UNMERGED_CROWDED = 9,    /* the kernel passes no more descriptors of this user */
+    GPS_UNMERGED_DESCRIPTORS = 10, /* this process, or the system, has no descriptor left */
+    GPS_UNMERGED_FULL = 11,        /* the keeper has no room for another block */
+    GPS_UNMERGED_PAUSED = 12,      /* `gpushare merge off` */
 };
+
+/* Why memory that a merge rule took is not merged, or saves nothing: a name for scripts, and what
+ * follows a number of bytes. The words of `show`, `explain`, `learn` and the metrics. */
+#define GPS_PRIVATE_REASONS(ROW)                                                                   \
+    ROW(GPS_PRIVATE_UNFILLED, "unfilled", "copies from the host have not filled it")               \
+    ROW(GPS_PRIVATE_WRITTEN, "written", "it was not the same for as long as quiet says")           \
+    ROW(GPS_PRIVATE_WAITING, "waiting", "it is merged next, when the GPU is idle for a moment")    \
+    ROW(GPS_PRIVATE_NAMED, "named",                                                                \
+        "a graph, a write of a stream, a dma-buf, a multicast or SYNC_MEMOPS names it")            \
+    ROW(GPS_PRIVATE_EXCLUDED, "excluded",                                                          \
+        "an error 700 may have come from it (see: gpushare forget -n)")                            \
+    ROW(GPS_PRIVATE_RDMA, "rdma", "a device for RDMA is open, and the rule has not rdma = on")     \
+    ROW(GPS_PRIVATE_FREED, "freed", "it is freed, and work may still use it")                      \
+    ROW(GPS_PRIVATE_PAUSED, "paused", "merging is switched off (gpushare merge off)")              \
+    ROW(GPS_PRIVATE_APART, "apart",                                                                \
+        "its bytes differ, or its tensors lie at other distances from a multiple of 2 MiB")
+
+#define GPS_PRIVATE_ID(id, name, why) id,
+/* GPS_PRIVATE_APART is not published: it is merged, and no other process has it. */
+enum gps_private { GPS_PRIVATE_REASONS(GPS_PRIVATE_ID) GPS_PRIVATE_COUNT };
+#undef GPS_PRIVATE_ID
 
 /* One region or event that one process has open. Written before the driver's open and cleared after
  * the last close, or with open_cache after the mapping's end. */
@@ -246,8 +298,8 @@ struct gps_slot {
     uint32_t state;      /* enum gps_slot_state */
     uint32_t via;        /* enum gps_slot_via */
     uint64_t generation; /* of the record that was read; 0 in an intent */
-    uint64_t reserved;
-    uint64_t checksum; /* of the bytes before it */
+    uint64_t reserved;   /* 0, but for a keeper's */
+    uint64_t checksum;   /* of the bytes before it */
 };
 
 /* What one process waits for, in place of a slot; the checksum is made alike. It is published when

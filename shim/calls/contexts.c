@@ -8,7 +8,10 @@
 #include "lifecycle/lifecycle.h"
 #include "lifecycle/teardown.h"
 #include "merge/allocation.h"
+#include "process/process.h"
+#include "registry/entangled.h"
 #include "registry/registry.h"
+#include "registry/vmm_books.h"
 #include "rules/rules.h"
 #include "vmm/mapping.h"
 
@@ -16,21 +19,29 @@ void gps_context_driver_ready(void) {
     gps_lifecycle_driver_ready();
 }
 
-/* The driver maps what its own allocations gave; memory of ours is mapped by us. */
-void gps_context_peer_enabled(uint64_t peer) {
+static int device_of(uint64_t context, int *device) {
     struct gps_scope scope;
-    int device;
-    if (!gps_rules_active)
+    int code = gps_scope_enter(&scope, context);
+    code = code == GPS_OK ? gps_ops->device(device) : code;
+    gps_scope_end(&scope);
+    return code;
+}
+
+/* The driver maps what its own allocations gave; memory of ours is mapped by us, and memory of the
+ * program's own by nobody: an audit tells. */
+void gps_context_peer_enabled(uint64_t peer) {
+    int device, current;
+    gps_entangle(GPS_ENTANGLED_PEERS);
+    const bool audits = gps_process_config()->options.mode == GPS_MODE_AUDIT;
+    if ((!gps_rules_active && !audits) || device_of(peer, &device) != GPS_OK)
         return;
-    int code = gps_scope_enter(&scope, peer);
-    code = code == GPS_OK ? gps_ops->device(&device) : code;
-    gps_scope_end(&scope);
-    gps_scope_enter(&scope, 0);
-    if (code == GPS_OK)
+    GPS_DRIVER_SCOPE();
+    if (audits && gps_ops->device(&current) == GPS_OK)
+        gps_vmm_peer_enabled(current, device);
+    if (gps_rules_active)
         gps_mapping_enable_peer(device);
-    if (code == GPS_OK && gps_merge_active)
+    if (gps_merge_active)
         gps_merge_enable_peer(device);
-    gps_scope_end(&scope);
 }
 
 /* --- the end of a context --- */
@@ -103,11 +114,7 @@ int gps_context_destroy(uint64_t context, gps_context_end_fn *destroy) {
 
 /* 0: the device cannot be had. */
 static uint64_t primary_of(uint64_t context, int *device) {
-    struct gps_scope scope;
-    int code = gps_scope_enter(&scope, context);
-    code = code == GPS_OK ? gps_ops->device(device) : code;
-    gps_scope_end(&scope);
-    return code == GPS_OK ? gps_ops->primary(*device) : 0;
+    return device_of(context, device) == GPS_OK ? gps_ops->primary(*device) : 0;
 }
 
 /* What runs in it is waited for, because it cannot be asked afterwards, and entering it then kills

@@ -4,6 +4,7 @@
 #include "driver/driver_ops.h"
 #include "ipc/open_cache.h"
 #include "lifecycle/lifecycle.h"
+#include "mappings.h"
 #include "merge/allocation.h"
 #include "rules/rules.h"
 #include "stack/call.h"
@@ -11,7 +12,25 @@
 
 bool gps_entry_slowly(gps_attach_fn *attach) {
     gps_lifecycle_stay();
+    gps_process_await_resume();
     return gps_lifecycle_begin(attach);
+}
+
+/* Whether the call may begin now; else it is over. It says that it is under way before it looks. */
+static bool may_begin(struct gps_counted_call *call) {
+    gps_call_begin(call);
+    if (call->before || gps_process_phase() != GPS_PHASE_SUSPENDED)
+        return true;
+    gps_call_end(call);
+    return false;
+}
+
+bool gps_entry_enter_slowly(bool (*slowly)(void), struct gps_counted_call *call) {
+    if (gps_process_phase() != GPS_PHASE_SUSPENDED && !gps_entry_begin(slowly))
+        return false;
+    while (gps_calls_counted && !may_begin(call))
+        gps_process_await_resume();
+    return true;
 }
 
 void gps_entry_refused(int code) {
@@ -31,13 +50,17 @@ void gps_entry_exit(void) {
     gps_lifecycle_end();
 }
 
+static bool is_audit(void) {
+    return gps_process_config()->options.mode == GPS_MODE_AUDIT;
+}
+
 bool gps_entry_hooks(enum gps_hooked calls, bool (*slowly)(void)) {
     if (calls == GPS_HOOKED_ALWAYS)
         return true;
-    if (!gps_entry_begin(slowly))
+    if (gps_process_phase() != GPS_PHASE_SUSPENDED && !gps_entry_begin(slowly))
         return false;
     return calls == GPS_HOOKED_WRITES  ? gps_write_listeners != 0
-           : calls == GPS_HOOKED_READS ? gps_merge_active || gps_open_cache_used
-           : calls == GPS_HOOKED_TOLD  ? gps_rules_active
+           : calls == GPS_HOOKED_READS ? gps_merge_active || gps_open_cache_used || is_audit()
+           : calls == GPS_HOOKED_TOLD  ? gps_rules_active || gps_mappings_have_tokens()
                                        : gps_merge_active;
 }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "driver/driver_ops.h"
+#include "gate/gate.h"
 #include "process/process.h"
 
 /* The process's first call attaches to the driver and begins. A call that comes while the process
@@ -20,7 +21,17 @@ bool gps_entry_slowly(gps_attach_fn *attach);
 static inline bool gps_entry_begin(bool (*slowly)(void)) {
     const enum gps_phase phase = gps_process_phase();
     return __builtin_expect(phase == GPS_PHASE_ON, 1) ||
-           ((phase <= GPS_PHASE_STARTING || phase == GPS_PHASE_LEAVING) && slowly());
+           ((phase <= GPS_PHASE_SUSPENDED || phase == GPS_PHASE_LEAVING) && slowly());
+}
+
+/* The same for a call that `suspend` waits for: its end is gps_call_end. While the process is
+ * suspended it waits here, with the program's signals let in, unless it is part of a call that is
+ * under way. */
+bool gps_entry_enter_slowly(bool (*slowly)(void), struct gps_counted_call *call);
+static inline bool gps_entry_enter(bool (*slowly)(void), struct gps_counted_call *call) {
+    call->counted = false;
+    return __builtin_expect(!gps_calls_counted && gps_process_phase() == GPS_PHASE_ON, 1) ||
+           gps_entry_enter_slowly(slowly, call);
 }
 
 /* The driver has refused a call, perhaps because the process began to end meanwhile: then this does
@@ -37,10 +48,10 @@ void gps_entry_exit(void);
 /* Which processes have a call hooked. */
 enum gps_hooked {
     GPS_HOOKED_ALWAYS,
-    GPS_HOOKED_WRITES, /* copies and fills: where a rule, or `open_cache`, asks for them */
-    GPS_HOOKED_READS,  /* copies to the host: with a merge rule, or `open_cache` */
+    GPS_HOOKED_WRITES, /* copies and fills: where a rule, `open_cache` or an audit asks for them */
+    GPS_HOOKED_READS,  /* copies to the host: with a merge rule, `open_cache`, or in an audit */
     GPS_HOOKED_WORK,   /* launches and streams: with a merge rule */
-    GPS_HOOKED_TOLD,   /* what the driver says of memory: with any rule */
+    GPS_HOOKED_TOLD,   /* what the driver says of memory: with any rule, or vmm_ipc */
 };
 /* Whether this process has such calls hooked. It begins if it has not yet: the configuration tells.
  */

@@ -2,12 +2,14 @@
 #include "handles.h"
 
 #include "driver/driver_ops.h"
+#include "driver/scope.h"
 #include "findings/diagnose.h"
 #include "ipc/export.h"
 #include "ipc/import.h"
 #include "ipc/import_slot.h"
 #include "ipc/open_cache.h"
 #include "ipc/pid_collision.h"
+#include "ipc/token.h"
 #include "memory.h"
 #include "vmm/vmm_region.h"
 
@@ -20,7 +22,8 @@ int gps_handle_get(uint8_t handle[GPS_HANDLE_BYTES], uint64_t pointer, gps_get_h
     code = get(handle, pointer);
     if (code == GPS_OK)
         gps_export_first(pointer, handle);
-    else if (code == GPS_INVALID_VALUE && gps_import_handle(pointer, handle))
+    else if (code == GPS_INVALID_VALUE &&
+             (gps_import_handle(pointer, handle) || gps_token_get(pointer, handle)))
         return GPS_OK;
     else
         gps_diagnose_pointer(GPS_ASK_EXPORTED, pointer, code);
@@ -105,7 +108,28 @@ static int deny_close(void) {
     return code == GPS_OK ? GPS_INVALID_VALUE : code;
 }
 
-static int close_unknown(uint64_t pointer, gps_close_handle_fn *close) {
+/* The memory that the driver would close, where it takes any address of it. */
+static bool is_interior(uint64_t pointer, uint64_t *base) {
+    struct gps_import import;
+    uint64_t size;
+    GPS_DRIVER_SCOPE();
+    return gps_ops->by_range && gps_ops->range(pointer, base, &size) == GPS_OK &&
+           *base != pointer && gps_registry_import_at(*base, &import);
+}
+
+static int close_import(uint64_t pointer, gps_close_handle_fn *close);
+
+/* The report comes first, while it is known what is closed. */
+static int close_interior(uint64_t pointer, uint64_t base, gps_close_handle_fn *close) {
+    gps_diagnose_pointer(GPS_ASK_CLOSED, pointer, GPS_INVALID_VALUE);
+    return close_import(base, close);
+}
+
+__attribute__((cold, noinline)) static int close_unknown(uint64_t pointer,
+                                                         gps_close_handle_fn *close) {
+    uint64_t base;
+    if (is_interior(pointer, &base))
+        return close_interior(pointer, base, close);
     const int code = close(pointer);
     if (code == GPS_OK)
         gps_import_slot_closed(pointer);

@@ -2,12 +2,19 @@
 #include "launches.h"
 
 #include "gate/swap.h"
+#include "ipc/refused_writes.h"
 #include "merge/merger.h"
+#include "process/process.h"
+
+void gps_read_refused(uint64_t from, uint64_t size, int code) {
+    if (gps_process_config()->options.mode == GPS_MODE_AUDIT)
+        gps_refused_copy(from, size, code);
+}
 
 bool gps_capture_begin(uint64_t stream, struct gps_gate_pass *pass) {
     if (!gps_merge_active)
         return false;
-    gps_gate_enter(pass);
+    gps_gate_enter(pass, stream);
     gps_streams_capture_begins(stream);
     return true;
 }
@@ -21,7 +28,7 @@ void gps_capture_begun(uint64_t stream, const struct gps_gate_pass *pass, int co
 bool gps_capture_join_begin(uint64_t stream, struct gps_gate_pass *pass) {
     if (!gps_merge_active)
         return false;
-    gps_gate_enter(pass);
+    gps_gate_enter(pass, stream);
     gps_streams_may_join(stream);
     return true;
 }

@@ -28,6 +28,10 @@ static inline bool gps_launch_begin(uint64_t stream, struct gps_gate_pass *pass,
 static inline bool gps_read_begin(uint64_t stream, struct gps_gate_pass *pass, int *code) {
     return gps_work_begin_at_once(stream, pass) || gps_work_begin(stream, true, pass, code);
 }
+/* The same call launches on another stream, too. */
+static inline void gps_launch_also(uint64_t stream, const struct gps_gate_pass *pass) {
+    gps_streams_note(pass->slot, stream);
+}
 static inline void gps_launch_end(const struct gps_gate_pass *pass, int code) {
     gps_work_end(pass, code);
 }
@@ -37,6 +41,9 @@ static inline void gps_launch_end(const struct gps_gate_pass *pass, int code) {
 static inline bool gps_read_is_refused(uint64_t from, uint64_t size) {
     return size && (gps_registry_closed(from) || gps_work_read_is_refused(from, size));
 }
+
+/* The driver has answered to a copy to the host: an audit tells why it refused one. */
+void gps_read_refused(uint64_t from, uint64_t size, int code);
 
 /* --- captures and streams --- */
 

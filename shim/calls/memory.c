@@ -11,20 +11,22 @@
 #include "ipc/open_cache.h"
 #include "learn/learner.h"
 #include "merge/allocation.h"
+#include "merge/created.h"
 #include "merge/merger.h"
 #include "merge/work.h"
+#include "pools.h"
 #include "process/process.h"
 #include "process/promise.h"
 #include "registry/freed_history.h"
+#include "registry/vmm_books.h"
 #include "rules/rules.h"
 #include "stack/trace.h"
 #include "vmm/mapping.h"
+#include "vmm/mirror.h"
 
 /* --- an allocation --- */
 
-/* The device is out of memory: whoever holds some that the program does without gives it back.
- * True: it is worth another try. */
-static bool make_room(void) {
+bool gps_memory_make_room(void) {
     const bool ended = gps_open_cache_make_room();
     const bool freed = gps_merge_end_freed(GPS_MERGE_SURELY), cut = gps_merger_reclaim();
     return gps_deferred_make_room() || ended || freed || cut;
@@ -69,8 +71,10 @@ static void record(uint64_t pointer, uint64_t size) {
         .pointer = pointer, .size = size, .epoch = gps_registry_now(), .trace = gps_trace_kept()};
     int device = -1;
     gps_ops->context(&alloc.context);
-    if (alloc.trace)
+    if (alloc.trace) {
         gps_ops->device(&device);
+        gps_vmm_asked_otherwise();
+    }
     alloc.device = (int16_t)device;
     struct gps_export *lost = gps_registry_add(&alloc);
     if (lost)
@@ -119,11 +123,15 @@ int gps_memory_allocate(struct gps_allocation *asked) {
     if (gps_rules_active && allocate_by_rule(asked, &code))
         return code;
     code = call_driver(asked);
-    if (code == GPS_OUT_OF_MEMORY && make_room())
+    if (code == GPS_OUT_OF_MEMORY && gps_memory_make_room())
         code = call_driver(asked);
+    if (code == GPS_OUT_OF_MEMORY && gps_learn_active)
+        gps_learn_lacks();
     if (code != GPS_OK)
         return code;
-    if (!asked->pooled) /* no handle can name memory of a pool: it is the driver's alone */
+    if (asked->pooled) /* no handle can name memory of a pool: it is the driver's alone */
+        gps_freed_forget(GPS_FREED_MEMORY, asked->pointer);
+    else
         record(asked->pointer, bytes_of(asked));
     if (gps_learn_active && is_for_learning(asked))
         gps_learn_allocated(asked->pointer, bytes_of(asked), asked->pooled);
@@ -151,16 +159,65 @@ bool gps_memory_export_denied(uint64_t pointer, int *code) {
     return true;
 }
 
-/* Not an allocation of ours: null, freed already, of a kind we do not track, or nothing at all. */
-static int free_unknown(uint64_t pointer, const struct gps_release *release) {
+/* --- where a free takes any address of the memory --- */
+
+static bool is_inside(uint64_t pointer, uint64_t *base) {
+    uint64_t size;
+    if (!gps_ops->by_range)
+        return false;
+    GPS_DRIVER_SCOPE();
+    return gps_ops->range(pointer, base, &size) == GPS_OK;
+}
+
+/* It closes what was opened, as the driver has it; what a rule has open it must not close. */
+static int free_import(uint64_t pointer, uint64_t base) {
+    struct gps_import import;
+    gps_diagnose_pointer(GPS_ASK_FREED, pointer, GPS_INVALID_VALUE);
+    return gps_registry_close(base, GPS_VIA_PROGRAM, false, &import) == GPS_CLOSE_ONE
+               ? gps_import_close(&import, GPS_VIA_PROGRAM, gps_ops->release)
+               : GPS_INVALID_VALUE;
+}
+
+static int free_interior(uint64_t pointer, uint64_t base, const struct gps_release *release) {
+    const struct gps_question question = {.ask = GPS_ASK_FREE,
+                                          .known = GPS_KNOWN_INTERIOR,
+                                          .mode = gps_process_config()->options.mode};
+    const struct gps_answer answer = gps_policy(&question);
+    gps_diagnose_pointer(GPS_ASK_FREED, pointer, GPS_INVALID_VALUE);
+    return answer.verdict == GPS_DENY ? answer.code : gps_memory_free(base, release);
+}
+
+/* Whether the driver would free, or close, what we know by another address. */
+static bool free_by_range(uint64_t pointer, const struct gps_release *release, int *code) {
+    struct gps_import import;
+    struct gps_alloc alloc;
     uint64_t base;
-    const bool deferred = gps_deferred_find(pointer, &base) && base == pointer;
+    if (!is_inside(pointer, &base))
+        return false;
+    if (gps_registry_import_at(base, &import))
+        *code = free_import(pointer, base);
+    else if (base != pointer && gps_registry_find(base, &alloc))
+        *code = free_interior(pointer, base, release);
+    else
+        return false;
+    return true;
+}
+
+/* Not an allocation of ours: null, freed already, of a kind we do not track, or nothing at all. */
+__attribute__((cold, noinline)) static int free_unknown(uint64_t pointer,
+                                                        const struct gps_release *release) {
+    uint64_t base;
+    int code;
+    const bool deferred =
+        gps_deferred_find(pointer, &base) && (base == pointer || gps_ops->by_range);
     const struct gps_answer answer = ask(GPS_ASK_FREE, deferred);
     if (answer.verdict == GPS_DENY) {
         gps_diagnose_freed(pointer, base, answer.finding, NULL);
         return answer.code;
     }
-    const int code = release->call(pointer, release->stream);
+    if (free_by_range(pointer, release, &code))
+        return code;
+    code = gps_pools_free(pointer, release);
     if (code != GPS_OK && code != GPS_DEINITIALIZED)
         gps_diagnose_pointer(GPS_ASK_FREED, pointer, code);
     return code;
@@ -311,13 +368,29 @@ bool gps_memory_info(uint64_t address, struct gps_memory_info *info) {
 
 bool gps_memory_is_mapped(uint64_t address) {
     struct gps_memory_info info;
-    return gps_memory_info(address, &info);
+    return gps_memory_info(address, &info) || gps_mirror_has(address);
 }
 
 /* Of a block without memory the driver says that there is nothing; all else that it refuses holds
  * for an allocation, too. */
 bool gps_memory_ranged(int code, uint64_t address, struct gps_memory_info *info) {
-    return (code == GPS_OK || code == GPS_NOT_FOUND) && gps_memory_merged(address, info);
+    struct gps_created_info created;
+    if (code != GPS_OK && code != GPS_NOT_FOUND)
+        return false;
+    if (!gps_created_at(address, &created))
+        return gps_memory_merged(address, info);
+    info->base = created.base;
+    info->size = created.size;
+    return true;
+}
+
+bool gps_memory_parted(uint64_t address, int device, struct gps_mapped_as *as, bool *open) {
+    struct gps_created_info created;
+    if (!gps_created_at(address, &created) || !created.parted)
+        return false;
+    *as = created.as;
+    *open = created.open && (device < 0 || device == created.device);
+    return true;
 }
 
 void gps_memory_attributes(uint64_t address) {
@@ -326,8 +399,10 @@ void gps_memory_attributes(uint64_t address) {
 }
 
 bool gps_memory_was_swapped(uint64_t address) {
+    struct gps_created_info created;
     struct gps_area area;
-    if (!gps_area_near(address, 1) || !gps_merge_find(address, &area))
+    if (!gps_area_near(address, 1) ||
+        (!gps_merge_find(address, &area) && !gps_created_at(address, &created)))
         return false;
     GPS_SCOPE();
     gps_swap_lock();

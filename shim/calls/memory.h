@@ -34,6 +34,10 @@ struct gps_rows {
 /* Sets what the call sets, from the driver or from a rule. */
 int gps_memory_allocate(struct gps_allocation *asked);
 
+/* The device is out of memory: whoever holds some that the program does without gives it back.
+ * True: it is worth another try. */
+bool gps_memory_make_room(void);
+
 /* Whether the program asks for the handle of memory that it has freed; *code is the answer then.
  * The driver would give it while others hold the memory. Memory that was to leave with the process,
  * or with a context, is used by a thread that goes on: it is as before. */
@@ -57,19 +61,23 @@ struct gps_memory_info {
     uint64_t extent; /* what is mapped for it */
     uint64_t context;
     uint64_t serial;  /* of what a merge rule took: no other has it; from 1. 0: it is one mapping */
-    bool has_handles; /* of its own, as cudaMalloc's */
+    bool has_handles; /* of its own, as what is allocated plainly */
     bool synced;      /* SYNC_MEMOPS is set */
 };
 /* Whether the address lies in such memory, and what the program is told of it. */
 bool gps_memory_info(uint64_t address, struct gps_memory_info *info);
 /* The same of what a merge rule took alone. */
 bool gps_memory_merged(uint64_t address, struct gps_memory_info *info);
-/* Whether the driver would take it for memory of the program's own cuMemCreate. It refuses the
- * calls that are for such memory where they name cudaMalloc's. */
+/* Whether the driver would take it for memory that the program maps itself. It refuses the calls
+ * that are for such memory where they name what is allocated plainly. */
 bool gps_memory_is_mapped(uint64_t address);
 /* The driver has answered `code` when it was asked for the range of an address. True: *info is the
  * answer instead. */
 bool gps_memory_ranged(int code, uint64_t address, struct gps_memory_info *info);
+/* Whether the address lies in memory that the program maps itself, and that a merge rule took and
+ * cut in blocks: what the program is told instead of what holds for its blocks. *open: a device
+ * (-1: its own) may read and write it. */
+bool gps_memory_parted(uint64_t address, int device, struct gps_mapped_as *as, bool *open);
 /* The driver is about to be asked for attributes of an address: a block without memory would have
  * none. */
 void gps_memory_attributes(uint64_t address);
@@ -77,6 +85,6 @@ void gps_memory_attributes(uint64_t address);
  * just then, and the driver is to be asked again. */
 bool gps_memory_was_swapped(uint64_t address);
 /* The program sets SYNC_MEMOPS of what a merge rule took, for the sake of other hardware. `all` is
- * the allocation, which gets memory and keeps it. A driver refuses this for memory of cuMemCreate
- * (801; H200, driver 580, 2026-11-23), so it is kept here. */
+ * the allocation, which gets memory and keeps it. A driver refuses this for mapped memory (801;
+ * H200, driver 580, 2026-11-23), so it is kept here. */
 int gps_memory_sync(const struct gps_write *all, bool synced);

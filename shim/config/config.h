@@ -19,6 +19,7 @@
 enum gps_mode { GPS_MODE_SHARE, GPS_MODE_AUDIT, GPS_MODE_OFF };
 enum gps_on_free { GPS_FREE_DEFER, GPS_FREE_WAIT, GPS_FREE_REFUSE, GPS_FREE_ALLOW };
 enum gps_log_format { GPS_LOG_TEXT, GPS_LOG_JSONL };
+enum gps_vmm_ipc { GPS_VMM_IPC_OFF, GPS_VMM_IPC_ON };
 enum gps_role { GPS_ROLE_EXPORT, GPS_ROLE_IMPORT, GPS_ROLE_AUTO, GPS_ROLE_MERGE };
 enum gps_missing { GPS_MISSING_PRIVATE, GPS_MISSING_FAIL };
 enum gps_ready { GPS_READY_ALLOC, GPS_READY_FREE };
@@ -27,7 +28,9 @@ enum gps_access { GPS_ACCESS_RW, GPS_ACCESS_RO };
 enum gps_content { GPS_CONTENT_UPLOADED, GPS_CONTENT_ANY };
 enum gps_verify { GPS_VERIFY_BYTES, GPS_VERIFY_OFF };
 enum gps_overcommit { GPS_OVERCOMMIT_OFF, GPS_OVERCOMMIT_ON };
+enum gps_suspend { GPS_SUSPEND_OFF, GPS_SUSPEND_ON };
 enum gps_rdma { GPS_RDMA_OFF, GPS_RDMA_ON };
+enum gps_created_key { GPS_CREATED_OFF, GPS_CREATED_ON };
 
 #define GPS_KEYS_MAX       20u /* no section has more */
 #define GPS_CONFIG_PATH    1024u
@@ -45,13 +48,21 @@ struct gps_options {
     uint64_t linger;
     unsigned open_cache; /* 0 to GPS_OPEN_CACHE_MAX */
     uint64_t open_cache_bytes;
+    enum gps_vmm_ipc vmm_ipc;
     char log[GPS_CONFIG_PATH]; /* "stderr", or a path in which %p is the pid and %c the command */
     enum gps_log_format log_format;
     enum gps_level log_level;
     uint64_t log_max;                /* bytes a process */
     char event_log[GPS_CONFIG_PATH]; /* "off", or a path as log has it */
     unsigned stack_depth;            /* 0 to GPS_STACK_MAX */
+    enum gps_suspend suspend;
 };
+
+/* Whether a merge rule may take memory of cuMemCreate: tokens pass on what the program made, and
+ * what was merged of such memory could not be let go of. */
+static inline bool gps_options_merge_created(const struct gps_options *options) {
+    return options->vmm_ipc == GPS_VMM_IPC_OFF && options->suspend == GPS_SUSPEND_OFF;
+}
 
 enum gps_device_kind { GPS_DEVICE_ANY, GPS_DEVICE_ORDINAL, GPS_DEVICE_UUID };
 
@@ -76,12 +87,13 @@ struct gps_rule {
     enum gps_keep keep;
     uint64_t keep_for;      /* GPS_KEEP_FOR */
     enum gps_access access; /* of importers */
-    uint64_t quiet;         /* GPS_ROLE_MERGE, and the four below */
+    uint64_t quiet;         /* GPS_ROLE_MERGE, and the five below */
     enum gps_content content;
     enum gps_verify verify;
     enum gps_overcommit overcommit; /* with quiet = 0 */
     enum gps_rdma rdma;
-    unsigned given; /* which keys the file has: bit n is the n-th of options.def */
+    enum gps_created_key created; /* memory of cuMemCreate, too */
+    unsigned given;               /* which keys the file has: bit n is the n-th of options.def */
 };
 
 struct gps_config {
@@ -115,6 +127,12 @@ int gps_config_parse(struct gps_config *config, const char *file, char *text, si
                      gps_config_error_fn *fn, void *arg);
 void gps_config_free(struct gps_config *config);
 
+/* Whether a configuration works with a vendor whose runtime has no memory in blocks: HIP. Calls fn
+ * for the option, and for each rule for a program of this name (NULL: for any), that does not. 0 or
+ * -EINVAL. */
+int gps_config_check_plain(const struct gps_config *config, const char *program,
+                           const char *executable, gps_config_error_fn *fn, void *arg);
+
 /* --- matching --- */
 
 struct gps_alloc_facts {
@@ -124,6 +142,7 @@ struct gps_alloc_facts {
     unsigned device_ordinal;
     const uint8_t *device_uuid; /* GPS_UUID_BYTES */
     bool pool;                  /* cudaMallocAsync: for rules of regions with backing = vmm */
+    bool created;               /* cuMemCreate: for merge rules with created = on */
 };
 
 /* Whether a rule is for a program of this name or with this executable. */
@@ -137,7 +156,8 @@ enum gps_mismatch {
     GPS_OTHER_PROGRAM,
     GPS_OTHER_SIZE,
     GPS_OTHER_DEVICE,
-    GPS_POOL_MEMORY, /* the rule merges, or has no backing = vmm */
+    GPS_POOL_MEMORY,    /* the rule merges, or has no backing = vmm */
+    GPS_CREATED_MEMORY, /* the rule has no created = on */
 };
 enum gps_mismatch gps_rule_mismatch(const struct gps_rule *rule,
                                     const struct gps_alloc_facts *facts);

@@ -225,7 +225,8 @@ const char *gps_key_set(const struct gps_key *key, void *target, const char *tex
     return key->type->set ? key->type->set(field, text) : set_choice(key, field, text);
 }
 
-void gps_key_show(const struct gps_key *key, const void *target, struct gps_text *text) {
+/* The value as it would be written in a file. */
+static void show(const struct gps_key *key, const void *target, struct gps_text *text) {
     const void *field = (const char *)target + key->offset;
     if (key->type->format)
         key->type->format(*(const uint64_t *)field, text);
@@ -242,7 +243,7 @@ void gps_rule_each_key(const struct gps_rule *rule,
         struct gps_text text = GPS_TEXT(value);
         if (gps_rule_unused(rule, key->name))
             continue;
-        gps_key_show(key, rule, &text);
+        show(key, rule, &text);
         fn(arg, key->name, value);
     }
 }
@@ -293,7 +294,7 @@ void gps_config_each_option(const struct gps_config *config, gps_option_fn *fn, 
             from = "environment";
         else if (config->lines[place])
             from = "file";
-        gps_key_show(key, &config->options, &text);
+        show(key, &config->options, &text);
         fn(arg, key->name, value, from, key->allowed, key->sentence);
     }
 }

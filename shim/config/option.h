@@ -33,8 +33,6 @@ size_t gps_key_place(const struct gps_key *key);
 /* Sets the key's field of `target`, a struct gps_options or gps_rule. NULL, or a phrase that says
  * what is wrong with the text; the field is then unchanged. */
 const char *gps_key_set(const struct gps_key *key, void *target, const char *text);
-/* The value as it would be written in a file. */
-void gps_key_show(const struct gps_key *key, const void *target, struct gps_text *text);
 /* Zeroes the target and sets every default. */
 void gps_keys_default(enum gps_section section, void *target, size_t size);
 

@@ -179,6 +179,8 @@ enum gps_mismatch gps_rule_mismatch(const struct gps_rule *rule,
         return GPS_OTHER_DEVICE;
     if (facts->pool && (rule->backing != GPS_RULE_VMM || rule->role == GPS_ROLE_MERGE))
         return GPS_POOL_MEMORY;
+    if (facts->created && (rule->role != GPS_ROLE_MERGE || rule->created == GPS_CREATED_OFF))
+        return GPS_CREATED_MEMORY;
     return GPS_FITS;
 }
 
@@ -218,11 +220,13 @@ const char *gps_rule_unused(const struct gps_rule *rule, const char *key) {
         {"ready", "the exporter's rule says it", 1u << GPS_ROLE_IMPORT},
         {"handover", "the exporter's rule says it", 1u << GPS_ROLE_IMPORT},
         {"keep", "the exporter's rule says it", 1u << GPS_ROLE_IMPORT},
+        {"access", "the exporter's rule says it", 1u << GPS_ROLE_IMPORT},
         {"quiet", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
         {"content", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
         {"verify", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
         {"overcommit", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
         {"rdma", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
+        {"created", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
         {"wait", "no process waits for another", 1u << GPS_ROLE_MERGE},
         {"missing", "what is not equal stays private", 1u << GPS_ROLE_MERGE},
         {"ready", "quiet says when a block is merged", 1u << GPS_ROLE_MERGE},

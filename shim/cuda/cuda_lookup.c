@@ -8,6 +8,7 @@
 #include <cuda_runtime_api.h>
 #include <stddef.h>
 
+#include "doors/resolver.h"
 #include "hooks.h"
 
 /* In the order of struct gps_real. The exported function is an alias of the wrapper. */
@@ -19,6 +20,8 @@ static const struct row {
 #define WHEN_context                               GPS_HOOKED_ALWAYS
 #define WHEN_memory                                GPS_HOOKED_ALWAYS
 #define WHEN_ipc                                   GPS_HOOKED_ALWAYS
+#define WHEN_mapping                               GPS_HOOKED_ALWAYS
+#define WHEN_pool                                  GPS_HOOKED_ALWAYS
 #define WHEN_merge                                 GPS_HOOKED_WORK
 #define WHEN_told                                  GPS_HOOKED_TOLD
 #define ROW(name, when)                            {(void *)gps_hook_##name, when},
@@ -60,6 +63,32 @@ bool gps_lookup_is_runtime(const void *address) {
     return false;
 }
 
+/* --- dlsym and dlvsym --- */
+
+static const char names[][GPS_HOOK_NAME] = {
+#define DRIVER(kind, name, parameters, arguments)  #name,
+#define RUNTIME(name, parameters, arguments)       #name,
+#define WRITE(name, parameters, arguments, what)   #name,
+#define GATED(name, parameters, arguments, stream) #name,
+#define READ(name, parameters, arguments, stream)  #name,
+#include "hooks.def"
+};
+
+GPS_BARE int gps_dl_wanted(void *handle, const char *name, const void *caller) {
+    return gps_resolver_wanted(names, sizeof(names) / sizeof(names[0]), handle, name, caller);
+}
+
+static const struct gps_resolver resolver = {gps_lookup_is_ours, gps_lookup_is_runtime,
+                                             gps_lookup_substitute};
+
+void *gps_dlsym_hooked(void *handle, const char *name, void *caller) {
+    return gps_resolver_answer(&resolver, handle, name, NULL, caller);
+}
+
+void *gps_dlvsym_hooked(void *handle, const char *name, const char *version, void *caller) {
+    return gps_resolver_answer(&resolver, handle, name, version, caller);
+}
+
 /* --- the hooks --- */
 
 static CUresult substituted(CUresult result, void **pfn) {
@@ -83,6 +112,8 @@ CUresult gps_on_cuGetProcAddress_v2(const char *symbol, void **pfn, int version,
 #define WRAP_memory(name, parameters, arguments)
 #define WRAP_ipc(name, parameters, arguments)
 #define WRAP_merge(name, parameters, arguments)
+#define WRAP_mapping(name, parameters, arguments)
+#define WRAP_pool(name, parameters, arguments)
 #define WRAP_told(name, parameters, arguments)
 #define DRIVER(kind, name, parameters, arguments) WRAP_##kind(name, parameters, arguments)
 #include "hooks.def"

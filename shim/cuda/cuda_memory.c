@@ -1,5 +1,6 @@
 /* cuda_memory.c - CUDA's allocations and frees, in every version of their ABI, and what a program
  * asks the driver about memory. */
+#include "calls/mappings.h"
 #include "calls/memory.h"
 #include "hooks.h"
 #include "written.h"
@@ -178,10 +179,53 @@ static void set_as_merged(CUpointer_attribute which, void *value,
     }
 }
 
+/* What tokens of it need was given to it by us. */
+static void set_as_made(CUpointer_attribute which, void *value, CUdeviceptr pointer) {
+    if (which == CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES && gps_mappings_is_passable_at(pointer))
+        *(unsigned long long *)value &=
+            ~(unsigned long long)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+}
+
+/* What the program maps itself is one mapping for it, and not several. */
+static void set_as_parted(CUpointer_attribute which, void *value, const struct gps_mapped_as *as,
+                          bool open) {
+    switch (which) {
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+        *(unsigned long long *)value = as->buffer;
+        break;
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+        *(unsigned long long *)value = as->types;
+        break;
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+        *(bool *)value = as->decompressible;
+        break;
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+        *(bool *)value = as->rdma;
+        break;
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+        if (open)
+            *(CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS *)value =
+                CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+        break;
+    default:
+        break;
+    }
+}
+
 static void set_as_allocation(CUpointer_attribute which, void *value, CUdeviceptr pointer) {
     struct gps_memory_info info;
-    if (!gps_memory_info(pointer, &info))
+    struct gps_mapped_as as;
+    bool open;
+    if (gps_memory_parted(pointer, -1, &as, &open)) {
+        const bool readable =
+            which != CU_POINTER_ATTRIBUTE_ACCESS_FLAGS ||
+            *(CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS *)value == CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ;
+        set_as_parted(which, value, &as, open && readable);
+    }
+    if (!gps_memory_info(pointer, &info)) {
+        set_as_made(which, value, pointer);
         return;
+    }
     if (which == CU_POINTER_ATTRIBUTE_CONTEXT)
         *(CUcontext *)value = (CUcontext)info.context;
     else if (which == CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES)
@@ -222,14 +266,21 @@ CUresult gps_on_cuPointerSetAttribute(const void *value, CUpointer_attribute whi
     return (CUresult)gps_memory_sync(&all, *(const bool *)value);
 }
 
-/* --- calls for memory of cuMemCreate, and for managed memory --- */
+/* --- calls for memory of cuMemCreate, with cuda_mapping.c, and for managed memory --- */
 
 CUresult gps_on_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
                                CUdeviceptr pointer) {
     gps_memory_attributes(pointer);
-    const CUresult result = gps_real.cuMemGetAccess(flags, location, pointer);
+    CUresult result = gps_real.cuMemGetAccess(flags, location, pointer);
+    if (result == CUDA_ERROR_INVALID_VALUE && gps_memory_was_swapped(pointer))
+        result = gps_real.cuMemGetAccess(flags, location, pointer);
+    struct gps_mapped_as as;
+    bool open;
     if (result == CUDA_SUCCESS && gps_memory_is_mapped(pointer))
         *flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    else if (result == CUDA_SUCCESS && location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
+             gps_memory_parted(pointer, location->id, &as, &open) && open)
+        *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     return result;
 }
 
@@ -239,17 +290,6 @@ CUresult gps_on_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *l
         return gps_memory_is_mapped((CUdeviceptr)pointer) ? CUDA_ERROR_INVALID_VALUE               \
                                                           : gps_real.name arguments;               \
     }
-REFUSE(cuMemSetAccess,
-       (CUdeviceptr pointer, size_t size, const CUmemAccessDesc *access, size_t count),
-       (pointer, size, access, count))
-REFUSE(cuMemMap,
-       (CUdeviceptr pointer, size_t size, size_t offset, CUmemGenericAllocationHandle block,
-        unsigned long long flags),
-       (pointer, size, offset, block, flags))
-REFUSE(cuMemUnmap, (CUdeviceptr pointer, size_t size), (pointer, size))
-REFUSE(cuMemAddressFree, (CUdeviceptr pointer, size_t size), (pointer, size))
-REFUSE(cuMemRetainAllocationHandle, (CUmemGenericAllocationHandle * out, void *pointer),
-       (out, pointer))
 REFUSE(cuMemAdvise, (CUdeviceptr pointer, size_t size, CUmem_advise advice, CUdevice device),
        (pointer, size, advice, device))
 REFUSE(cuMemAdvise_v2,

@@ -1,4 +1,4 @@
-/* cuda_stream.c - captures, the end of streams, and waits. */
+/* cuda_stream.c - captures, the end of streams, waits, and launches on several streams. */
 #include "calls/launches.h"
 #include "hooks.h"
 
@@ -70,3 +70,19 @@ ASK(cuStreamQuery, (CUstream stream), (stream))
 ASK(cuStreamQuery_ptsz, (CUstream stream), (stream))
 WAIT(cuEventSynchronize, (CUevent event), (event))
 ASK(cuEventQuery, (CUevent event), (event))
+
+/* A kernel on each of several streams, which are explicit ones. */
+CUresult gps_on_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launches,
+                                                     unsigned int count, unsigned int flags) {
+    struct gps_gate_pass pass;
+    int code;
+    if (!gps_launch_is_gated() || !launches || !count)
+        return gps_real.cuLaunchCooperativeKernelMultiDevice(launches, count, flags);
+    if (!gps_launch_begin((uintptr_t)launches[0].hStream, &pass, &code))
+        return (CUresult)code;
+    for (unsigned int i = 1; i < count; i++)
+        gps_launch_also((uintptr_t)launches[i].hStream, &pass);
+    code = (int)gps_real.cuLaunchCooperativeKernelMultiDevice(launches, count, flags);
+    gps_launch_end(&pass, code);
+    return (CUresult)code;
+}

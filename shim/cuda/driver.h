@@ -1,9 +1,8 @@
 /*
  * driver.h - the real libcuda of this process: found, its addresses known, its operations at hand.
  *
- * Owns the one attachment to libcuda.so.1. Never loads it: it attaches to the copy that the program
- * loaded and holds a reference from then on, so that what we remember stays mapped. After attaching
- * everything here is constant and may be read from any thread.
+ * Owns the one attachment to libcuda.so.1 (doors/attachment.h). After attaching everything here is
+ * constant and may be read from any thread.
  */
 #pragma once
 
@@ -21,14 +20,14 @@ CUresult CUDAAPI cuEventCreateFromEGLSync(CUevent *event, void *sync, unsigned i
 #define READ(name, parameters, arguments, stream)  CUresult CUDAAPI name parameters;
 #define DRIVER_merge(name, parameters)             CUresult CUDAAPI name parameters;
 #define DRIVER_told(name, parameters)              CUresult CUDAAPI name parameters;
+#define DRIVER_mapping(name, parameters)           CUresult CUDAAPI name parameters;
+#define DRIVER_pool(name, parameters)              CUresult CUDAAPI name parameters;
 #define DRIVER_lookup(name, parameters)
 #define DRIVER_context(name, parameters)
 #define DRIVER_memory(name, parameters)
 #define DRIVER_ipc(name, parameters)
 #define DRIVER(kind, name, parameters, arguments) DRIVER_##kind(name, parameters)
 #include "hooks.def"
-
-#define GPS_HOOK_NAME 40 /* the longest name of a function in hooks.def, with its NUL, fits in */
 
 /* The hooked functions' real addresses; NULL: this driver does not have it. */
 struct gps_real {
@@ -56,14 +55,9 @@ extern struct gps_real gps_real;
     ROW(cuDeviceGetUuid_v2)                                                                        \
     ROW(cuDevicePrimaryCtxGetState)                                                                \
     ROW(cuDevicePrimaryCtxRetain)                                                                  \
-    ROW(cuMemAddressReserve)                                                                       \
-    ROW(cuMemCreate)                                                                               \
-    ROW(cuMemExportToShareableHandle)                                                              \
     ROW(cuMemGetAllocationGranularity)                                                             \
     ROW(cuMemGetInfo_v2)                                                                           \
-    ROW(cuMemImportFromShareableHandle)                                                            \
     ROW(cuMemPoolGetAttribute)                                                                     \
-    ROW(cuMemRelease)                                                                              \
     ROW(cuStreamGetCtx)                                                                            \
     ROW(cuStreamIsCapturing)                                                                       \
     ROW(cuEventRecord)                                                                             \

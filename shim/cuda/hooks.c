@@ -16,6 +16,8 @@
 #define WRAP_memory(name, parameters, arguments)  COUNTED(name, parameters, arguments)
 #define WRAP_ipc(name, parameters, arguments)     COUNTED(name, parameters, arguments)
 #define WRAP_merge(name, parameters, arguments)   COUNTED(name, parameters, arguments)
+#define WRAP_mapping(name, parameters, arguments) COUNTED(name, parameters, arguments)
+#define WRAP_pool(name, parameters, arguments)    COUNTED(name, parameters, arguments)
 #define WRAP_told(name, parameters, arguments)    COUNTED(name, parameters, arguments)
 #define DRIVER(kind, name, parameters, arguments) WRAP_##kind(name, parameters, arguments)
 #include "hooks.def"
@@ -41,7 +43,7 @@
 #include "hooks.def"
 
 /* No call is noted: a launch has no report, and costs nanoseconds. */
-#define GATED_AFTER(name, parameters, arguments, refused, begin)                                   \
+#define GATED_AFTER(name, parameters, arguments, refused, ungated, begin)                          \
     CUresult gps_hook_##name parameters {                                                          \
         struct gps_gate_pass pass;                                                                 \
         int code;                                                                                  \
@@ -49,7 +51,7 @@
         if (refused)                                                                               \
             return CUDA_ERROR_INVALID_VALUE;                                                       \
         if (!gps_launch_is_gated())                                                                \
-            return gps_real.name arguments;                                                        \
+            return ungated;                                                                        \
         if (begin) {                                                                               \
             code = (int)gps_real.name arguments;                                                   \
             gps_launch_end(&pass, code);                                                           \
@@ -58,11 +60,23 @@
     }                                                                                              \
     GPS_EXPORTED __typeof__(gps_hook_##name) name __attribute__((alias("gps_hook_" #name)));
 #define GATED(name, parameters, arguments, stream)                                                 \
-    GATED_AFTER(name, parameters, arguments, false,                                                \
+    GATED_AFTER(name, parameters, arguments, false, gps_real.name arguments,                       \
                 gps_launch_begin((uintptr_t)(stream), &pass, &code))
 #define READ(name, parameters, arguments, stream)                                                  \
     GATED_AFTER(name, parameters, arguments, gps_read_is_refused(from, size),                      \
+                told(#name, GPS_SITE_HERE, from, size, gps_real.name arguments),                   \
                 gps_read_begin((uintptr_t)(stream), &pass, &code))
+
+/* No audit merges. */
+static inline CUresult told(const char *name, struct gps_site site, uint64_t from, uint64_t size,
+                            CUresult result) {
+    if (__builtin_expect(result == CUDA_ERROR_INVALID_VALUE, 0)) {
+        gps_call_enter(name, site);
+        gps_read_refused(from, size, (int)result);
+        gps_call_leave();
+    }
+    return result;
+}
 #include "hooks.def"
 
 /* Python's children and many others end with _exit: no handler runs, so this is where the memory

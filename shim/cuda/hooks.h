@@ -23,7 +23,8 @@
 
 /* The beginning of every wrapper. */
 #define GPS_ENTER(name, arguments)                                                                 \
-    if (!gps_entry_begin(gps_operations_enter) || !gps_real.name)                                  \
+    struct gps_counted_call counted __attribute__((cleanup(gps_call_end)));                        \
+    if (!gps_entry_enter(gps_operations_enter, &counted) || !gps_real.name)                        \
         return gps_real.name ? gps_real.name arguments : CUDA_ERROR_NOT_INITIALIZED;
 
 /* The wrapper of one DRIVER row. `seen` is called for each call. */

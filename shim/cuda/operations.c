@@ -161,19 +161,20 @@ static enum gps_memory_kind kind(uint64_t pointer) {
                                                                               : GPS_MEMORY_DEVICE;
 }
 
-static int reaches(const uint8_t wanted[GPS_UUID_BYTES]) {
-    uint8_t found[GPS_UUID_BYTES];
-    int here, count = 0, can = 0;
-    if (device(&here) != GPS_OK || CALL(cuDeviceGetCount, &count) != GPS_OK)
-        return -1;
-    for (int there = 0; there < count; there++) {
-        if (uuid(there, found) != GPS_OK || memcmp(found, wanted, GPS_UUID_BYTES) != 0)
-            continue;
-        if (there == here)
-            return 1;
-        return CALL(cuDeviceCanAccessPeer, &can, here, there) == GPS_OK ? can != 0 : -1;
-    }
-    return -1; /* not visible in this process */
+static int device_count(int *count) {
+    int found;
+    const int code = CALL(cuDeviceGetCount, &found);
+    if (code == GPS_OK)
+        *count = found;
+    return code;
+}
+
+static int peer(int here, int there, bool *can) {
+    int found;
+    const int code = CALL(cuDeviceCanAccessPeer, &found, here, there);
+    if (code == GPS_OK)
+        *can = found != 0;
+    return code;
 }
 
 static int get_handle(uint64_t pointer, uint8_t out[GPS_HANDLE_BYTES]) {
@@ -182,6 +183,10 @@ static int get_handle(uint64_t pointer, uint8_t out[GPS_HANDLE_BYTES]) {
     if (code == GPS_OK)
         memcpy(out, &handle, GPS_HANDLE_BYTES);
     return code;
+}
+
+static unsigned open_flags(void) {
+    return GPS_OPEN_FLAGS;
 }
 
 static int open_handle(const uint8_t bytes[GPS_HANDLE_BYTES], uint64_t *pointer) {
@@ -231,14 +236,31 @@ static CUmemAllocationProp block_of(int device) {
 YIELD(granularity, (int of, uint64_t *bytes), size_t, bytes,
       VMM(cuMemGetAllocationGranularity, &got, (const CUmemAllocationProp[]){block_of(of)},
           CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
+YIELD(least_granularity, (int of, uint64_t *bytes), size_t, bytes,
+      VMM(cuMemGetAllocationGranularity, &got, (const CUmemAllocationProp[]){block_of(of)},
+          CU_MEM_ALLOC_GRANULARITY_MINIMUM))
 YIELD(block_create, (int of, uint64_t size, uint64_t *block), CUmemGenericAllocationHandle, block,
-      VMM(cuMemCreate, &got, size, (const CUmemAllocationProp[]){block_of(of)}, 0))
-PASS(block_release, (uint64_t block), VMM(cuMemRelease, block))
+      VMM_REAL(cuMemCreate, &got, size, (const CUmemAllocationProp[]){block_of(of)}, 0))
+_Static_assert(sizeof(CUmemAllocationProp) <= sizeof(((struct gps_block_like *)0)->bytes),
+               "there is room for it");
+
+static int block_create_like(const struct gps_block_like *like, uint64_t size, uint64_t *block) {
+    CUmemAllocationProp prop;
+    CUmemGenericAllocationHandle made;
+    memcpy(&prop, like->bytes, sizeof(prop));
+    const int code = VMM_REAL(cuMemCreate, &made, size, &prop, 0);
+    if (code == GPS_OK)
+        *block = made;
+    return code;
+}
+PASS(block_release, (uint64_t block), VMM_REAL(cuMemRelease, block))
+YIELD(block_retain, (uint64_t pointer, uint64_t *block), CUmemGenericAllocationHandle, block,
+      VMM_REAL(cuMemRetainAllocationHandle, &got, (void *)(uintptr_t)pointer))
 YIELD(block_import, (int descriptor, uint64_t *block), CUmemGenericAllocationHandle, block,
-      VMM(cuMemImportFromShareableHandle, &got, (void *)(intptr_t)descriptor,
-          CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
+      VMM_REAL(cuMemImportFromShareableHandle, &got, (void *)(intptr_t)descriptor,
+               CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
 YIELD(reserve, (uint64_t size, uint64_t *pointer), CUdeviceptr, pointer,
-      VMM(cuMemAddressReserve, &got, size, 0, 0, 0))
+      VMM_REAL(cuMemAddressReserve, &got, size, 0, 0, 0))
 PASS(unreserve, (uint64_t pointer, uint64_t size), VMM_REAL(cuMemAddressFree, pointer, size))
 PASS(map, (uint64_t pointer, uint64_t size, uint64_t block),
      VMM_REAL(cuMemMap, pointer, size, 0, block, 0))
@@ -247,8 +269,8 @@ PASS(unmap, (uint64_t pointer, uint64_t size), VMM_REAL(cuMemUnmap, pointer, siz
 /* The driver's descriptor is moved out of the way of programs that expect theirs to be low. */
 static int block_export(uint64_t block, int *descriptor) {
     int low = -1;
-    const int code =
-        VMM(cuMemExportToShareableHandle, &low, block, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    const int code = VMM_REAL(cuMemExportToShareableHandle, &low, block,
+                              CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     if (code != GPS_OK)
         return code;
     const int high = gps_descriptor_move_high(low);
@@ -263,6 +285,24 @@ static int allow(uint64_t pointer, uint64_t size, int device, bool write) {
         .flags = write ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_READ,
     };
     return VMM_REAL(cuMemSetAccess, pointer, size, &access, 1);
+}
+
+/* A driver that does not know a question leaves the answer 0. */
+static uint64_t answer(uint64_t pointer, CUpointer_attribute which) {
+    uint64_t value = 0;
+    return attribute(pointer, which, &value) ? value : 0;
+}
+
+static int mapped_as(uint64_t pointer, struct gps_mapped_as *as) {
+    const uint64_t buffer = answer(pointer, CU_POINTER_ATTRIBUTE_BUFFER_ID);
+    if (!buffer)
+        return GPS_INVALID_VALUE;
+    *as = (struct gps_mapped_as){
+        .buffer = buffer,
+        .decompressible = answer(pointer, CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE) != 0,
+        .rdma = answer(pointer, CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE) != 0,
+        .types = (uint32_t)answer(pointer, CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES)};
+    return GPS_OK;
 }
 
 PASS(upload, (uint64_t to, const void *from, uint64_t size, uint64_t stream),
@@ -321,6 +361,8 @@ static int pool_has(uint64_t *bytes) {
 }
 
 static const struct gps_operations operations = {
+    .vendor = "cuda",
+    .has_blocks = true,
     .sonames = "libcudart.so\0libcuda.so\0",
     .context = context,
     .device = device,
@@ -340,14 +382,19 @@ static const struct gps_operations operations = {
     .range = range,
     .home = home,
     .kind = kind,
-    .reaches = reaches,
+    .device_count = device_count,
+    .peer = peer,
     .get_handle = get_handle,
+    .open_flags = open_flags,
     .open_handle = open_handle,
     .open_handle_as = open_handle_as,
     .close_handle = close_handle,
     .granularity = granularity,
+    .least_granularity = least_granularity,
     .block_create = block_create,
+    .block_create_like = block_create_like,
     .block_release = block_release,
+    .block_retain = block_retain,
     .block_export = block_export,
     .block_import = block_import,
     .reserve = reserve,
@@ -355,6 +402,7 @@ static const struct gps_operations operations = {
     .map = map,
     .unmap = unmap,
     .allow = allow,
+    .mapped_as = mapped_as,
     .copy = gps_kernels_copy,
     .copy_out = gps_kernels_copy_out,
     .stream_state = stream_state,

@@ -148,6 +148,22 @@ static inline struct gps_write gps_3d_batch_of(const CUDA_MEMCPY3D_BATCH_OP *box
                               .count = count};
 }
 
+/* Each writes its bytes, and how many they are. */
+static inline void gps_decompression_range(struct gps_write *one, uint64_t n) {
+    const CUmemDecompressParams *part = (const CUmemDecompressParams *)one->list + n / 2;
+    one->to = n % 2 ? (uintptr_t)part->dstActBytes : (uintptr_t)part->dst;
+    one->size = n % 2 ? sizeof(*part->dstActBytes) : part->dstNumBytes;
+}
+
+static inline struct gps_write gps_decompressions_of(const CUmemDecompressParams *parts,
+                                                     size_t count, CUstream stream) {
+    return (struct gps_write){.kind = GPS_WRITE_OTHER,
+                              .stream = (uintptr_t)stream,
+                              .range = gps_decompression_range,
+                              .list = count ? parts : NULL,
+                              .count = 2 * count};
+}
+
 /* --- nodes of graphs, and operations on words: the device writes there, or looks, when it likes
  * ---
  */

@@ -96,6 +96,7 @@ struct gps_digest_work {
     const uint8_t *bytes;
     const struct gps_hash *expected; /* NULL: the hashes are stored in `hashes` */
     uint64_t count, window;          /* chunks */
+    bool pinned;
     _Atomic uint64_t next;
     _Atomic bool stopped; /* the bytes differ, cannot be read, or are no longer of interest */
     struct gps_hash hashes[];
@@ -116,8 +117,8 @@ static void run(void *arg) {
     while ((at = atomic_fetch_add(&work->next, work->window)) < work->count && !work->stopped) {
         const uint64_t left = work->count - at;
         const uint64_t end = at + (left < work->window ? left : work->window);
-        if (!gps_digest_readable(work->bytes + at * GPS_DIGEST_CHUNK,
-                                 (end - at) * GPS_DIGEST_CHUNK))
+        if (!work->pinned && !gps_digest_readable(work->bytes + at * GPS_DIGEST_CHUNK,
+                                                  (end - at) * GPS_DIGEST_CHUNK))
             work->stopped = true;
         while (at < end && !work->stopped)
             if (!take_chunk(work, at++))
@@ -143,20 +144,31 @@ static bool end(struct gps_digest_work *work) {
     return !work->stopped;
 }
 
-bool gps_digest_compare(const void *bytes, uint64_t count, const struct gps_hash *expected) {
-    struct gps_digest_work work = {.bytes = bytes, .count = count, .expected = expected};
+bool gps_digest_compare(const void *bytes, uint64_t count, bool pinned,
+                        const struct gps_hash *expected) {
+    struct gps_digest_work work = {
+        .bytes = bytes, .count = count, .pinned = pinned, .expected = expected};
     begin(&work);
     return end(&work);
 }
 
-struct gps_digest_work *gps_digest_begin(const void *bytes, uint64_t count) {
+struct gps_digest_work *gps_digest_begin(const void *bytes, uint64_t count, bool pinned) {
     struct gps_digest_work *work = calloc(1, sizeof(*work) + count * sizeof(work->hashes[0]));
     if (!work)
         return NULL;
     work->bytes = bytes;
     work->count = count;
+    work->pinned = pinned;
     begin(work);
     return work;
+}
+
+bool gps_digest_finish(struct gps_digest_work *work, struct gps_digest *digest) {
+    const bool read = end(work);
+    if (read)
+        *digest = gps_digest_combine(work->hashes, work->count * GPS_DIGEST_CHUNK);
+    free(work);
+    return read;
 }
 
 bool gps_digest_end(struct gps_digest_work *work, const struct gps_hash *expected) {

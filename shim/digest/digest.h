@@ -40,13 +40,17 @@ const uint8_t *gps_digest_secret(void);
 /* The digest of a block, from the hashes of its chunks. */
 struct gps_digest gps_digest_combine(const struct gps_hash *chunks, uint64_t size);
 
-/* Whether `count` chunks in main memory have these hashes. False also when they cannot be read. */
-bool gps_digest_compare(const void *bytes, uint64_t count, const struct gps_hash *expected);
+/* Whether `count` chunks in main memory have these hashes. False also when they cannot be read;
+ * `pinned`: they surely can. */
+bool gps_digest_compare(const void *bytes, uint64_t count, bool pinned,
+                        const struct gps_hash *expected);
 /* The same in two steps: other threads hash while the caller does something else. NULL: there is no
  * memory for that. gps_digest_end frees the work; with expected == NULL it stops the hashing and
  * returns false. */
-struct gps_digest_work *gps_digest_begin(const void *bytes, uint64_t count);
+struct gps_digest_work *gps_digest_begin(const void *bytes, uint64_t count, bool pinned);
 bool gps_digest_end(struct gps_digest_work *work, const struct gps_hash *expected);
+/* Ends it with the digest of all of them. False: they cannot be read. */
+bool gps_digest_finish(struct gps_digest_work *work, struct gps_digest *digest);
 
 /* Whether the kernel says that bytes can be read. Their pages are then faulted in, and they are
  * read where they lie: copying them by process_vm_readv takes up to twice as long. A program that

@@ -33,6 +33,26 @@ int gps_file_open_any(int at, const char *name, int flags) {
     return fd < 0 ? -errno : fd;
 }
 
+void gps_file_path_of_owner(const struct gps_store *store, const struct gps_owner *owner,
+                            const char *suffix, char path[GPS_FILE_PATH]) {
+    char owner_text[GPS_PROC_NAME], name[2 * GPS_PROC_NAME];
+    struct gps_text text = GPS_TEXT(name);
+    gps_owner_format(owner, owner_text);
+    gps_text_strs(&text, owner_text, suffix);
+    gps_file_path(store, "procs", name, path);
+}
+
+bool gps_file_owner(const char *name, const char *suffix, struct gps_owner *owner) {
+    const size_t length = strlen(name), behind = strlen(suffix);
+    char plain[GPS_PROC_NAME];
+    if (length <= behind || length - behind >= sizeof(plain) ||
+        strcmp(name + length - behind, suffix) != 0)
+        return false;
+    memcpy(plain, name, length - behind);
+    plain[length - behind] = '\0';
+    return gps_owner_parse(plain, owner);
+}
+
 int gps_file_directory(const struct gps_store *store, const char *directory) {
     char path[GPS_FILE_PATH];
     gps_file_path(store, directory, NULL, path);

@@ -21,6 +21,12 @@
 void gps_file_path(const struct gps_store *store, const char *directory, const char *name,
                    char path[GPS_FILE_PATH]);
 
+/* A file of a process's beside its own in procs/: <owner><suffix>, as ".order". The name's owner;
+ * false: it is no such file. */
+void gps_file_path_of_owner(const struct gps_store *store, const struct gps_owner *owner,
+                            const char *suffix, char path[GPS_FILE_PATH]);
+bool gps_file_owner(const char *name, const char *suffix, struct gps_owner *owner);
+
 /* Opens <store>/<directory> with O_PATH, as the `at` of other calls. A descriptor or -errno. */
 int gps_file_directory(const struct gps_store *store, const char *directory);
 

@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "orders.h"
+#include "paused.h"
 #include "util/clock.h"
 #include "util/high_descriptor.h"
 #include "util/procfs.h"
@@ -53,7 +55,7 @@ static int hold_lock(struct gps_lease *lease, int at, const char *temp, int fd) 
         close(fd);
         return second;
     }
-    void *hold = map_hold(fd);
+    void *hold = lease->by_descriptor ? MAP_FAILED : map_hold(fd);
     if (hold == MAP_FAILED) {
         lease->lock_fd = gps_descriptor_move_high(fd);
         lease->write_fd = gps_descriptor_move_high(second);
@@ -140,14 +142,8 @@ unlink_temp:
     return status;
 }
 
-int gps_lease_take(const struct gps_store *store, const struct gps_owner *self,
-                   const char *arguments, struct gps_lease *lease) {
-    struct gps_lease made = {.store = store,
-                             .self = *self,
-                             .arguments = arguments,
-                             .hold = MAP_FAILED,
-                             .lock_fd = -1,
-                             .write_fd = -1};
+static int take(struct gps_lease made, struct gps_lease *lease) {
+    const struct gps_store *store = made.store;
     int at = gps_file_directory(store, "procs");
     if (at < 0)
         return at;
@@ -160,6 +156,38 @@ int gps_lease_take(const struct gps_store *store, const struct gps_owner *self,
     if (status == 0)
         *lease = made;
     return status;
+}
+
+static struct gps_lease none_yet(const struct gps_store *store, const struct gps_owner *self) {
+    return (struct gps_lease){
+        .store = store, .self = *self, .hold = MAP_FAILED, .lock_fd = -1, .write_fd = -1};
+}
+
+int gps_lease_take(const struct gps_store *store, const struct gps_owner *self,
+                   const char *arguments, struct gps_lease *lease) {
+    struct gps_lease made = none_yet(store, self);
+    made.arguments = arguments;
+    return take(made, lease);
+}
+
+int gps_lease_take_shared(const struct gps_store *store, const struct gps_owner *self,
+                          struct gps_lease *lease) {
+    struct gps_lease made = none_yet(store, self);
+    made.by_descriptor = true;
+    return take(made, lease);
+}
+
+int gps_lease_take_over(const struct gps_store *store, const struct gps_owner *self, int lock_fd,
+                        struct gps_lease *lease) {
+    struct stat st;
+    if (fstat(lock_fd, &st) != 0)
+        return -errno;
+    *lease = none_yet(store, self);
+    lease->by_descriptor = true;
+    lease->lock_fd = lock_fd;
+    lease->device = st.st_dev;
+    lease->inode = st.st_ino;
+    return 0;
 }
 
 void gps_lease_path(const struct gps_store *store, const struct gps_owner *owner,
@@ -181,6 +209,8 @@ void gps_lease_withdraw(const struct gps_lease *lease) {
     char path[GPS_FILE_PATH];
     gps_lease_path(lease->store, &lease->self, path);
     unlink(path);
+    gps_paused_set(lease->store, &lease->self, false);
+    gps_orders_remove(lease->store, &lease->self);
 }
 
 void gps_lease_drop(struct gps_lease *lease) {

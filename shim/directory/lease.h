@@ -26,6 +26,7 @@ struct gps_lease {
     struct gps_owner self;
     const char *arguments; /* only while it is taken */
     void *hold;            /* the mapping that holds the lock; MAP_FAILED if lock_fd holds it */
+    bool by_descriptor;    /* lock_fd is to hold the lock */
     int lock_fd;           /* -1 if the mapping holds the lock */
     int write_fd;          /* -1 until first used */
     dev_t device;
@@ -49,12 +50,21 @@ void gps_lease_path(const struct gps_store *store, const struct gps_owner *owner
 int gps_lease_take(const struct gps_store *store, const struct gps_owner *self,
                    const char *arguments, struct gps_lease *lease);
 
+/* The same for a keeper: lock_fd holds the lock, so that it goes on with a process that shares the
+ * table of descriptors, or that gets the descriptor. */
+int gps_lease_take_shared(const struct gps_store *store, const struct gps_owner *self,
+                          struct gps_lease *lease);
+/* The lease of another process, which has passed its lock_fd on. The lease takes the descriptor
+ * over. */
+int gps_lease_take_over(const struct gps_store *store, const struct gps_owner *self, int lock_fd,
+                        struct gps_lease *lease);
+
 /* False: the file was removed or replaced, perhaps with the whole directory. Others do not see what
  * is written to it. Any thread. */
 bool gps_lease_is_there(const struct gps_lease *lease);
 
-/* Removes the file at the end of the process. Other threads may still write to it; the kernel drops
- * the lock. */
+/* Removes the file at the end of the process, and what orders it (paused.h, orders.h). Other
+ * threads may still write to it; the kernel drops the lock. */
 void gps_lease_withdraw(const struct gps_lease *lease);
 /* Removes the file and releases the lock of a process that goes on without a lease. */
 void gps_lease_drop(struct gps_lease *lease);

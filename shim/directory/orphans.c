@@ -17,7 +17,9 @@
 #include "gpushare/keeper.h"
 #include "leader_lock.h"
 #include "lease.h"
+#include "orders.h"
 #include "ownership.h"
+#include "paused.h"
 #include "region.h"
 #include "secret.h"
 
@@ -83,10 +85,17 @@ static bool is_odd(const char *directory, int at, const char *name) {
                                                              : S_ISDIR(st.st_mode);
 }
 
+static void remove_if_dead(struct sweep *sweep, const char *name, const struct gps_owner *owner) {
+    if (gps_lease_probe(sweep->store, owner) == GPS_DEAD)
+        sweep->counts->temps += remove_entry(sweep, name);
+}
+
 static void sweep_proc(struct sweep *sweep, const char *name) {
     struct gps_owner owner;
     if (gps_temp_parse(name, &owner))
         sweep->counts->temps += remove_if_unlocked(sweep, name);
+    else if (gps_paused_parse(name, &owner) || gps_orders_parse(name, &owner))
+        remove_if_dead(sweep, name, &owner);
     else if (!gps_owner_parse(name, &owner))
         return;
     else if (gps_lease_probe(sweep->store, &owner) == GPS_DEAD)
@@ -114,8 +123,8 @@ static bool is_orphan(struct sweep *sweep, const char *name, gps_ownership_fn *j
 
 static void sweep_dead_temp(struct sweep *sweep, const char *name) {
     struct gps_owner writer;
-    if (gps_temp_parse(name, &writer) && gps_lease_probe(sweep->store, &writer) == GPS_DEAD)
-        sweep->counts->temps += remove_entry(sweep, name);
+    if (gps_temp_parse(name, &writer))
+        remove_if_dead(sweep, name, &writer);
 }
 
 /* Removes <id>.taken if the record <id> does not exist. */
@@ -194,6 +203,17 @@ int gps_odd_each(const struct gps_store *store, gps_odd_fn *fn, void *arg) {
         status = gps_dir_close(&dir);
     }
     return status;
+}
+
+void gps_temps_remove(const struct gps_store *store, const struct gps_owner *self) {
+    struct gps_dir dir;
+    struct gps_owner writer;
+    const char *name;
+    gps_dir_open(&dir, store, "regions");
+    while ((name = gps_dir_next(&dir)))
+        if (gps_temp_parse(name, &writer) && gps_owner_equal(&writer, self))
+            unlinkat(dir.fd, name, 0);
+    gps_dir_close(&dir);
 }
 
 int gps_store_gc(const struct gps_store *store, bool dry_run, struct gps_gc_counts *counts) {

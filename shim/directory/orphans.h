@@ -9,7 +9,7 @@ struct gps_gc_counts {
     unsigned procs;   /* removed files of dead processes */
     unsigned regions; /* removed records: invalid ones, and those of dead owners without users */
     unsigned names;   /* removed names: of dead owners, and of missing regions */
-    unsigned temps;   /* removed temporary files of dead writers, and a dead keeper's files */
+    unsigned temps;   /* removed temporary files of dead writers, and other files of the dead */
     unsigned in_use;  /* regions of dead owners that a live process has open */
 };
 
@@ -24,6 +24,9 @@ int gps_store_gc(const struct gps_store *store, bool dry_run, struct gps_gc_coun
 typedef void gps_gc_fn(void *arg, const char *directory, const char *name);
 int gps_store_gc_each(const struct gps_store *store, bool dry_run, struct gps_gc_counts *counts,
                       gps_gc_fn *fn, void *arg);
+
+/* Removes the temporary files of records of a process that writes none at this time. */
+void gps_temps_remove(const struct gps_store *store, const struct gps_owner *self);
 
 /* Calls fn for every odd entry: one that has a name of ours but is a directory, or not a regular
  * file where only a file can be judged. "." is the store itself. */

@@ -22,6 +22,16 @@
 #define CHUNK      32 /* slots that users_of reads at a time */
 #define TORN_TRIES 3
 
+/* Whether this is a keeper's file, which outlives the process that made it (GPS_VIA_KEEPER). */
+static bool is_keepers(int fd) {
+    struct gps_slot slot = {0};
+    for (int i = 0; i < TORN_TRIES && !gps_slot_valid(&slot); i++)
+        if (gps_file_read(fd, &slot, sizeof(slot), sizeof(struct gps_proc_header)) !=
+            (ssize_t)sizeof(slot))
+            return false;
+    return gps_slot_valid(&slot) && slot.via == GPS_VIA_KEEPER;
+}
+
 /* Whether the process image that owns the open file lives; true also if that is not known. */
 static bool lives(int fd, const struct gps_owner *who) {
     int locked = gps_file_locked(fd);
@@ -29,7 +39,7 @@ static bool lives(int fd, const struct gps_owner *who) {
         return locked < 0;
     if (who->pid_ns == 0 || who->pid_ns != gps_procfs_pid_ns())
         return true;
-    return !gps_procfs_ended(who);
+    return !gps_procfs_ended(who) || is_keepers(fd);
 }
 
 enum gps_liveness gps_lease_probe(const struct gps_store *store, const struct gps_owner *who) {
@@ -164,14 +174,20 @@ int gps_proc_each(const struct gps_store *store, gps_proc_fn *fn, void *arg) {
     return gps_dir_close(&dir);
 }
 
+/* A region, and where it is looked for. */
+struct wanted {
+    const struct gps_id *region;
+    bool block; /* it may be one: also behind the divider */
+};
+
 /* Searches the slots of a file for a region. 1: *found is its slot. 0: there is none. -EAGAIN: a
  * torn slot may be of the region. Or another -errno. An open slot is preferred to one that is only
  * cached, which another context of the process can have. */
-static int find_slot(int fd, unsigned slots, const struct gps_id *region, struct gps_slot *found) {
+static int find_slot(int fd, unsigned slots, const struct wanted *wanted, struct gps_slot *found) {
     struct gps_slot chunk[CHUNK];
     int cached = 0;
-    bool unknown = false;
-    for (unsigned first = 0; first < slots; first += CHUNK) {
+    bool unknown = false, over = false;
+    for (unsigned first = 0; first < slots && !over; first += CHUNK) {
         unsigned max = slots - first < CHUNK ? slots - first : CHUNK;
         unsigned valid;
         bool torn;
@@ -180,7 +196,8 @@ static int find_slot(int fd, unsigned slots, const struct gps_id *region, struct
             return status;
         unknown |= torn;
         for (unsigned i = 0; i < valid; i++) {
-            if (!gps_id_equal(&chunk[i].region, region))
+            over |= chunk[i].via == GPS_VIA_DIVIDER && !wanted->block;
+            if (!gps_id_equal(&chunk[i].region, wanted->region))
                 continue;
             *found = chunk[i];
             if (found->state != GPS_SLOT_CACHED)
@@ -270,13 +287,13 @@ bool gps_proc_has_other_shm(const struct gps_proc *proc) {
  * not known. A live process with a bad header and a valid slot counts, because the memory that it
  * has open must not be freed either. */
 static int user_in(const struct gps_store *store, int at, const char *file,
-                   const struct gps_owner *who, const struct gps_id *region,
+                   const struct gps_owner *who, const struct wanted *wanted,
                    struct gps_user *user) {
     struct stat st;
     int fd = gps_file_open(at, file, O_RDONLY, &st, NULL);
     if (fd < 0)
         return gps_lease_probe(store, who) == GPS_ALIVE ? fd : 0;
-    int status = find_slot(fd, slots_in(st.st_size), region, &user->slot);
+    int status = find_slot(fd, slots_in(st.st_size), wanted, &user->slot);
     if (status != 0 && !lives(fd, who))
         status = 0;
     struct gps_proc_header header;
@@ -286,9 +303,9 @@ static int user_in(const struct gps_store *store, int at, const char *file,
     return status;
 }
 
-int gps_users_and_caches(const struct gps_store *store, const struct gps_id *region,
-                         const struct gps_owner *except, struct gps_user *users, unsigned max,
-                         unsigned *caches) {
+static int find_users(const struct gps_store *store, const struct wanted *wanted,
+                      const struct gps_owner *except, struct gps_user *users, unsigned max,
+                      unsigned *caches) {
     struct gps_dir dir;
     int count = 0;
     const char *file;
@@ -299,7 +316,7 @@ int gps_users_and_caches(const struct gps_store *store, const struct gps_id *reg
         if (!gps_owner_parse(file, &who) || (except && gps_owner_equal(&who, except)))
             continue;
         struct gps_user user;
-        int status = user_in(store, dir.fd, file, &who, region, &user);
+        int status = user_in(store, dir.fd, file, &who, wanted, &user);
         if (status == 1 && user.slot.state == GPS_SLOT_CACHED) {
             ++*caches;
         } else if (status == 1) {
@@ -314,8 +331,14 @@ int gps_users_and_caches(const struct gps_store *store, const struct gps_id *reg
     return status < 0 ? status : count;
 }
 
+int gps_users_and_caches(const struct gps_store *store, const struct gps_id *region,
+                         const struct gps_owner *except, struct gps_user *users, unsigned max,
+                         unsigned *caches) {
+    return find_users(store, &(struct wanted){region, false}, except, users, max, caches);
+}
+
 int gps_users_of(const struct gps_store *store, const struct gps_id *region,
                  const struct gps_owner *except, struct gps_user *users, unsigned max) {
     unsigned caches;
-    return gps_users_and_caches(store, region, except, users, max, &caches);
+    return find_users(store, &(struct wanted){region, true}, except, users, max, &caches);
 }

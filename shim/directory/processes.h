@@ -17,9 +17,10 @@ enum gps_liveness { GPS_DEAD = 0, GPS_ALIVE = 1 };
  * The file is opened afresh for each call, because F_OFD_GETLK on the description that holds the
  * lock reports it as free; so `who` may be the calling process. In the caller's own pid namespace a
  * locked file does not count if /proc shows that the process ended, is a zombie or has another
- * start time: a child of a bare clone() can hold its dead parent's descriptor. A missing file means
- * DEAD. A file that cannot be opened for another reason (EMFILE) counts as ALIVE, so that no memory
- * is freed and no name is taken on a guess. */
+ * start time: a child of a bare clone() can hold its dead parent's descriptor. That of a keeper
+ * (GPS_VIA_KEEPER) counts, because its stand-by goes on under its name. A missing file means DEAD.
+ * A file that cannot be opened for another reason (EMFILE) counts as ALIVE, so that no memory is
+ * freed and no name is taken on a guess. */
 enum gps_liveness gps_lease_probe(const struct gps_store *store, const struct gps_owner *who);
 
 struct gps_proc {
@@ -73,7 +74,8 @@ struct gps_user {
 int gps_users_of(const struct gps_store *store, const struct gps_id *region,
                  const struct gps_owner *except, struct gps_user *users, unsigned max);
 
-/* The same, by the same scan of procs/, and in *caches how many processes only cache the region. */
+/* The same of a region that is no merged block, whose users behind GPS_VIA_DIVIDER are not read;
+ * and in *caches how many processes only cache it. */
 int gps_users_and_caches(const struct gps_store *store, const struct gps_id *region,
                          const struct gps_owner *except, struct gps_user *users, unsigned max,
                          unsigned *caches);

@@ -106,7 +106,7 @@ static const char *check_region(const struct gps_region_record *record) {
         return "id is not the hash of the handle";
     if (record->generation == 0)
         return "generation is 0";
-    if (record->backing != GPS_BACKING_IPC && record->backing != GPS_BACKING_VMM)
+    if (record->backing < GPS_BACKING_IPC || record->backing > GPS_BACKING_RUN)
         return "backing is unknown";
     if (record->reserved0 != 0)
         return "reserved bytes are not 0";
@@ -199,7 +199,7 @@ const char *gps_proc_check(const void *bytes, size_t size) {
 bool gps_slot_valid(const struct gps_slot *slot) {
     if (slot->state < GPS_SLOT_INTENT || slot->state > GPS_SLOT_CACHED)
         return false;
-    if (slot->via < GPS_VIA_PROGRAM || slot->via > GPS_VIA_PROMISE)
+    if (slot->via < GPS_VIA_PROGRAM || slot->via > GPS_VIA_HELD)
         return false;
     return slot->checksum == SUM(slot);
 }
@@ -230,11 +230,34 @@ const char *gps_unmerged_why(uint64_t why) {
         [GPS_UNMERGED_KEEPER] = "no keeper takes or gives blocks",
         [GPS_UNMERGED_STREAMS] = "there was no memory to note a stream",
         [GPS_UNMERGED_CAPTURE] = "graphs are captured all the time",
-        [GPS_UNMERGED_BUSY] = "the GPU is never idle for some milliseconds",
+        [GPS_UNMERGED_BUSY] =
+            "kernels overlap, so that the GPU is never idle, though work is held for 20 ms",
         [GPS_UNMERGED_RDMA] = "a device for RDMA is open, and the rule has not rdma = on",
+        [GPS_UNMERGED_CROWDED] = "too many descriptors of this user are on their way between "
+                                 "processes; raise the limit (ulimit -n)",
+        [GPS_UNMERGED_DESCRIPTORS] =
+            "this process, or the system, has no descriptor left; raise its limit (ulimit -n, "
+            "fs.file-max)",
+        [GPS_UNMERGED_FULL] = "the keeper has as many blocks as its limit of descriptors allows; "
+                              "raise the hard limit where it starts (ulimit -Hn)",
+        [GPS_UNMERGED_PAUSED] = "it is switched off (gpushare merge off)",
     };
     return why > 0 && why < sizeof(reasons) / sizeof(reasons[0]) ? reasons[why]
                                                                  : "this version does not know why";
+}
+
+const char *gps_private_name(enum gps_private why) {
+#define NAME(id, name, why) [id] = name,
+    static const char *const names[] = {GPS_PRIVATE_REASONS(NAME)};
+#undef NAME
+    return names[why];
+}
+
+const char *gps_private_why(enum gps_private why) {
+#define WHY(id, name, why) [id] = why,
+    static const char *const reasons[] = {GPS_PRIVATE_REASONS(WHY)};
+#undef WHY
+    return reasons[why];
 }
 
 struct gps_id gps_id_of_handle(const uint8_t handle[GPS_HANDLE_BYTES]) {
@@ -245,6 +268,14 @@ struct gps_id gps_id_of_handle(const uint8_t handle[GPS_HANDLE_BYTES]) {
     XXH128_canonicalFromHash(&canonical, XXH3_128bits(handle, GPS_HANDLE_BYTES));
     memcpy(&id, &canonical, sizeof(id));
     return id;
+}
+
+struct gps_id gps_id_of_pointer(const uint8_t exported[GPS_HANDLE_BYTES], uint32_t exporter) {
+    const struct gps_id data = gps_id_of_handle(exported);
+    uint8_t block[GPS_HANDLE_BYTES] = {0};
+    memcpy(block, &data, sizeof(data));
+    memcpy(block + sizeof(data), &exporter, sizeof(exporter));
+    return gps_id_of_handle(block);
 }
 
 bool gps_id_equal(const struct gps_id *a, const struct gps_id *b) {

@@ -49,10 +49,15 @@ static inline bool gps_slot_has_region(const struct gps_slot *slot) {
 bool gps_slot_wait(const struct gps_slot *slot, struct gps_wait_slot *wait);
 /* Why nothing is merged, of enum gps_unmerged. */
 const char *gps_unmerged_why(uint64_t why);
+/* Why memory of a merge rule is not merged: for scripts, and in words. */
+const char *gps_private_name(enum gps_private why);
+const char *gps_private_why(enum gps_private why);
 /* What a wait is for: "an exporter of ", "the importers of ", "an importer of ". */
 const char *gps_wait_whom(uint32_t via);
 
 struct gps_id gps_id_of_handle(const uint8_t handle[GPS_HANDLE_BYTES]);
+/* Of what GPS_VIA_POOL stands for. */
+struct gps_id gps_id_of_pointer(const uint8_t exported[GPS_HANDLE_BYTES], uint32_t exporter);
 bool gps_id_equal(const struct gps_id *a, const struct gps_id *b);
 void gps_id_format(const struct gps_id *id, char text[GPS_ID_HEX]);
 /* Parses exactly 32 lower-case hex digits; false otherwise. */

@@ -88,19 +88,13 @@ int gps_store_init(struct gps_store *store, const char *root, const char *name_s
     return 0;
 }
 
-void gps_store_default_root(char *path, size_t size) {
-    struct gps_text out = gps_text_on(path, size);
-    const char *shared = getenv("NVIDIA_DRA_LOCAL_IPC_DIR");
-    gps_text_add(&out, "%s/gpushare-%u", shared && *shared ? shared : "/dev/shm", geteuid());
-}
-
 bool gps_store_root(char *path, size_t size) {
-    const char *given = getenv("GPUSHARE_DIR");
+    const char *given = getenv("GPUSHARE_DIR"), *shared = getenv("NVIDIA_DRA_LOCAL_IPC_DIR");
     const bool chosen = given && *given;
     struct gps_text out = gps_text_on(path, size);
     if (chosen)
         gps_text_str(&out, given);
     else
-        gps_store_default_root(path, size);
+        gps_text_add(&out, "%s/gpushare-%u", shared && *shared ? shared : "/dev/shm", geteuid());
     return chosen;
 }

@@ -42,5 +42,3 @@ int gps_store_init(struct gps_store *store, const char *root, const char *name_s
  * Kubernetes driver shares it among the pods of a claim), else in /dev/shm. True: GPUSHARE_DIR says
  * so. */
 bool gps_store_root(char *path, size_t size);
-/* The root if GPUSHARE_DIR is not set. */
-void gps_store_default_root(char *path, size_t size);

@@ -2,10 +2,10 @@
  * driver_ops.h - the small table of driver operations that the rooms below the front end work with.
  *
  * They speak of pointers, contexts and handles as plain integers and bytes; a vendor's front end
- * (cuda/operations.c) fills in this table. All return the vendor's code, 0 for success, and write
- * outputs only on success. None takes a lock of ours, and none is called while one is held but
- * those whose rank allows it (util/lock.h). They act on the calling thread's current context unless
- * said.
+ * (cuda/operations.c, hip/hip_operations.c) fills in this table. All return the vendor's code, 0
+ * for success, and write outputs only on success. None takes a lock of ours, and none is called
+ * while one is held but those whose rank allows it (util/lock.h). They act on the calling thread's
+ * current context unless said.
  */
 #pragma once
 
@@ -22,6 +22,7 @@ enum gps_code {
     GPS_OUT_OF_MEMORY = 2,
     GPS_NOT_INITIALIZED = 3,
     GPS_DEINITIALIZED = 4,
+    GPS_INVALID_DEVICE = 101,
     GPS_INVALID_CONTEXT = 201,
     GPS_MAP_FAILED = 205,
     GPS_ALREADY_MAPPED = 208,
@@ -43,7 +44,7 @@ static inline bool gps_is_of_capture(int code) {
     return code >= GPS_CAPTURE_UNSUPPORTED && code <= GPS_CAPTURE_LAST;
 }
 
-#define GPS_OPEN_FLAGS 1u /* the only flags with which a handle opens */
+#define GPS_OPEN_FLAGS 1u /* the only flags with which CUDA opens a handle */
 
 /* What a pointer is to the driver. */
 enum gps_memory_kind {
@@ -56,15 +57,38 @@ enum gps_memory_kind {
     GPS_MEMORY_MERGED, /* a merge rule took it */
 };
 
+/* How the program asked for memory of its own, to make more of the kind: the front end's bytes. */
+struct gps_block_like {
+    uint64_t bytes[8];
+    uint32_t types; /* of handles by which it can be given away */
+};
+
+/* What the driver says of a mapping that differs between mappings of one device. */
+struct gps_mapped_as {
+    uint64_t buffer;     /* its number */
+    bool decompressible; /* by hardware */
+    bool rdma;
+    uint32_t types; /* of handles */
+};
+
 struct gps_operations {
+    const char *vendor; /* with what the names of its functions begin: "cuda" */
+    /* Memory in blocks, and what else merging, the keeper and the open cache need. Without it the
+     * operations that nothing else needs are NULL, and a configuration that asks for them is
+     * refused (config/config.h). */
+    bool has_blocks;
+    /* A free and a close take any address of the memory, and a free closes what was opened. */
+    bool by_range;
     /* How the names of the vendor's libraries begin, each with its NUL, then another NUL. */
     const char *sonames;
     int (*context)(uint64_t *context); /* 0: none is current */
     int (*device)(int *ordinal);       /* of the current context */
+    int (*device_count)(int *count);   /* those that this process sees */
     int (*uuid)(int ordinal, uint8_t uuid[GPS_UUID_BYTES]);
-    int (*enter)(uint64_t context);   /* push it */
-    void (*leave)(void);              /* pop it */
-    uint64_t (*primary)(int ordinal); /* the device's own context; 0: none is active */
+    int (*peer)(int here, int there, bool *can); /* reach each other's memory */
+    int (*enter)(uint64_t context);              /* push it */
+    void (*leave)(void);                         /* pop it */
+    uint64_t (*primary)(int ordinal);            /* the device's own context; 0: none is active */
     bool (*context_exists)(uint64_t context);
     void (*forget)(uint64_t context); /* it is gone, with what these operations had in it */
     int (*relax)(int *mode);          /* exchange this thread's stream capture mode */
@@ -86,10 +110,9 @@ struct gps_operations {
     int (*range)(uint64_t pointer, uint64_t *base, uint64_t *size);
     int (*home)(uint64_t pointer, uint64_t *context, int *ordinal); /* context NULL: not asked */
     enum gps_memory_kind (*kind)(uint64_t pointer);
-    /* Whether the current device can reach the memory of another: 1, 0, or -1: not known. */
-    int (*reaches)(const uint8_t uuid[GPS_UUID_BYTES]);
 
     int (*get_handle)(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]);
+    unsigned (*open_flags)(void); /* the only ones with which a handle opens */
     int (*open_handle)(const uint8_t handle[GPS_HANDLE_BYTES], uint64_t *pointer);
     /* The same, with another number in place of the exporter's pid that the handle carries;
      * GPS_INVALID_CONTEXT: it does not carry that pid. */
@@ -100,15 +123,19 @@ struct gps_operations {
     /* VMM memory: blocks by the driver's handle, mapped at addresses that are reserved first. Sizes
      * are multiples of the device's granularity. */
     int (*granularity)(int device, uint64_t *bytes);
+    int (*least_granularity)(int device, uint64_t *bytes); /* that the driver insists on */
     int (*block_create)(int device, uint64_t size, uint64_t *block);
+    int (*block_create_like)(const struct gps_block_like *like, uint64_t size, uint64_t *block);
     int (*block_release)(uint64_t block);
-    int (*block_export)(uint64_t block, int *descriptor); /* close-on-exec, the caller's */
-    int (*block_import)(int descriptor, uint64_t *block); /* it stays the caller's */
+    int (*block_retain)(uint64_t pointer, uint64_t *block); /* what is mapped there, counted */
+    int (*block_export)(uint64_t block, int *descriptor);   /* close-on-exec, the caller's */
+    int (*block_import)(int descriptor, uint64_t *block);   /* it stays the caller's */
     int (*reserve)(uint64_t size, uint64_t *pointer);
     int (*unreserve)(uint64_t pointer, uint64_t size);
     int (*map)(uint64_t pointer, uint64_t size, uint64_t block); /* its first `size` bytes */
     int (*unmap)(uint64_t pointer, uint64_t size);
     int (*allow)(uint64_t pointer, uint64_t size, int device, bool write);
+    int (*mapped_as)(uint64_t pointer, struct gps_mapped_as *as);
 
     /* Copies that have ended when they return. */
     int (*copy)(uint64_t to, uint64_t from, uint64_t size);

@@ -3,7 +3,9 @@
 
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
+#include "process/process.h"
 #include "registry/freed_history.h"
+#include "registry/vmm_books.h"
 #include "reporter.h"
 #include "util/text.h"
 
@@ -44,10 +46,12 @@ static bool is_interior(uint64_t pointer, const struct subject *subject) {
 /* --- what is known of it --- */
 
 static enum gps_known known_of_free(uint64_t pointer, const struct subject *subject) {
-    return subject->is_import              ? GPS_KNOWN_OPEN_HERE
-           : is_interior(pointer, subject) ? GPS_KNOWN_INTERIOR
-           : subject->was_freed            ? GPS_KNOWN_FREED
-                                           : GPS_KNOWN_NOTHING;
+    const bool known = subject->is_import || subject->is_alloc;
+    return !known && pointer && gps_ops->kind(pointer) == GPS_MEMORY_HOST ? GPS_KNOWN_HOST
+           : subject->is_import                                           ? GPS_KNOWN_OPEN_HERE
+           : is_interior(pointer, subject)                                ? GPS_KNOWN_INTERIOR
+           : subject->was_freed                                           ? GPS_KNOWN_FREED
+                                                                          : GPS_KNOWN_NOTHING;
 }
 
 static enum gps_known known_of_close(uint64_t pointer, const struct subject *subject) {
@@ -71,6 +75,27 @@ static enum gps_known known_of(enum gps_ask ask, uint64_t pointer, int code,
 
 /* --- what a report says of it --- */
 
+/* Why memory of cuMemCreate has no token (ipc/token.h). */
+static const char *kind_of_vmm(uint64_t pointer) {
+    struct gps_vmm_mapping mapping;
+    struct gps_vmm_memory memory = {.origin = GPS_VMM_CREATED};
+    if (gps_process_config()->options.vmm_ipc != GPS_VMM_IPC_ON)
+        return "it is VMM memory (cuMemCreate): share it with cuMemExportToShareableHandle, or set "
+               "vmm_ipc = on, which gives it handles";
+    if (!gps_vmm_mapping_from(pointer, &mapping, &memory) || mapping.pointer > pointer)
+        return "it is VMM memory, and its mapping was not seen: no handle can be made of it";
+    return memory.origin == GPS_VMM_IMPORTED
+               ? "it is VMM memory of another process, which this one has imported: have that "
+                 "process get the handle"
+           : memory.origin == GPS_VMM_MULTICAST
+               ? "an object of multicast is mapped there, which has no memory of its own: get "
+                 "the handles of the memory that is bound to it"
+           : memory.device < 0
+               ? "it is VMM memory of the host: vmm_ipc gives handles to that of devices"
+               : "it is VMM memory that the driver gives no descriptor of, or the published "
+                 "directory cannot be used";
+}
+
 static const char *kind_of(uint64_t pointer, const struct subject *subject) {
     static const char *const kinds[] = {
         [GPS_MEMORY_UNKNOWN] = "the pointer is not memory that CUDA knows",
@@ -81,15 +106,15 @@ static const char *kind_of(uint64_t pointer, const struct subject *subject) {
                                "process",
         [GPS_MEMORY_HOST] = "it is host memory: share that with mmap, and register it in each "
                             "process",
-        [GPS_MEMORY_VMM] = "it is VMM memory (cuMemCreate): share it with "
-                           "cuMemExportToShareableHandle",
         [GPS_MEMORY_MERGED] = "it is taken by a rule with role = merge, and merged memory has no "
                               "handle: give this buffer a rule of its own before that one",
     };
+    const enum gps_memory_kind kind = gps_ops->kind(pointer);
     return subject->is_import
                ? "it is memory of another process: pass on the handle that was opened"
-           : subject->was_freed ? "the memory was freed before"
-                                : kinds[gps_ops->kind(pointer)];
+           : subject->was_freed     ? "the memory was freed before"
+           : kind == GPS_MEMORY_VMM ? kind_of_vmm(pointer)
+                                    : kinds[kind];
 }
 
 /* "the pointer lies 4096 bytes behind the beginning, which is 0x7f..." */
@@ -108,6 +133,18 @@ static const char *detail_of(enum gps_ask ask, uint64_t pointer, const struct su
     return text->bytes;
 }
 
+/* What the program has made, and mapped there. */
+static void describe_mapping(struct gps_report *report, uint64_t pointer) {
+    struct gps_vmm_mapping mapping;
+    struct gps_vmm_memory memory;
+    if (!gps_vmm_mapping_from(pointer, &mapping, &memory) || mapping.pointer > pointer)
+        return;
+    report->size = mapping.size;
+    report->device = memory.device;
+    gps_report_prior(report, memory.origin == GPS_VMM_IMPORTED ? "opened" : "created", memory.made);
+    gps_report_prior(report, "mapped", mapping.mapped);
+}
+
 static void describe(struct gps_report *report, enum gps_ask ask, uint64_t pointer,
                      const struct subject *subject) {
     const bool closed = ask == GPS_ASK_CLOSED;
@@ -119,6 +156,8 @@ static void describe(struct gps_report *report, enum gps_ask ask, uint64_t point
         gps_report_prior(report, "allocated", subject->alloc.trace);
     }
     report->pointer = pointer;
+    if (ask == GPS_ASK_EXPORTED && !subject->is_import && !subject->is_alloc)
+        describe_mapping(report, pointer);
     if (!report->size)
         report->size = subject->freed.size;
     if (!report->context)

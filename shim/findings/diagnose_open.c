@@ -5,6 +5,7 @@
 #include "directory/file.h"
 #include "directory/region.h"
 #include "driver/driver_ops.h"
+#include "driver/peers.h"
 #include "driver/scope.h"
 #include "process/membership.h"
 #include "process/process.h"
@@ -77,7 +78,7 @@ static enum gps_known taken_for_own(struct open *open) {
 static bool is_unreachable(struct open *open) {
     char uuid[GPS_UUID_TEXT];
     if (open->code != GPS_PEER_UNSUPPORTED &&
-        !(open->recorded && gps_ops->reaches(open->record.device) == 0))
+        !(open->recorded && gps_peers_reached(open->record.device) == 0))
         return false;
     gps_text_str(&open->detail, "the current device is no peer of the exporter's");
     if (open->recorded) {
@@ -91,9 +92,11 @@ static bool is_refused_handle(int code) {
     return code == GPS_INVALID_VALUE || code == GPS_INVALID_HANDLE;
 }
 
-/* The exporter lives and its memory is ready. The report says how the two differ. */
+/* The exporter lives and its memory is ready. The report says how the two differ. A token knows no
+ * pid. */
 static enum gps_known differing(struct open *open) {
-    if (open->record.owner.pid_ns == gps_process_self()->pid_ns || !open->record.owner.pid_ns ||
+    if (open->record.backing == GPS_BACKING_RUN ||
+        open->record.owner.pid_ns == gps_process_self()->pid_ns || !open->record.owner.pid_ns ||
         !is_refused_handle(open->code))
         return GPS_KNOWN_LIVE;
     gps_text_add(
@@ -132,6 +135,65 @@ static bool find_in_siblings(struct open *open) {
     return found;
 }
 
+/* Known handles that begin, and that end, as one that nobody knows. */
+struct likeness {
+    const uint8_t *handle;
+    unsigned first, last; /* so many bytes are equal */
+    struct gps_owner begins, ends;
+    unsigned left; /* records to read: each is a file */
+};
+enum { RECORDS = 1024, TELLING = 32, CUT = 16 };
+
+static bool compare(void *arg, const struct gps_region_record *record, int status,
+                    const char *why) {
+    struct likeness *like = arg;
+    unsigned first = 0, last = 0;
+    (void)why;
+    while (status == 0 && first < GPS_HANDLE_BYTES && record->handle[first] == like->handle[first])
+        first++;
+    while (status == 0 && last < GPS_HANDLE_BYTES &&
+           record->handle[GPS_HANDLE_BYTES - 1 - last] == like->handle[GPS_HANDLE_BYTES - 1 - last])
+        last++;
+    if (first > like->first) {
+        like->first = first;
+        like->begins = *gps_record_creator(record);
+    }
+    if (last > like->last) {
+        like->last = last;
+        like->ends = *gps_record_creator(record);
+    }
+    return --like->left;
+}
+
+static bool is_zero_from(const uint8_t *handle, unsigned from) {
+    while (from < GPS_HANDLE_BYTES && !handle[from])
+        from++;
+    return from == GPS_HANDLE_BYTES;
+}
+
+static void say_owner(struct gps_text *text, const struct gps_owner *owner) {
+    gps_text_add(text, "%s (pid %u)", owner->command, owner->pid);
+}
+
+/* A handle that was cut, or put together from two. What is said of it is so, whatever was done. */
+static void say_likeness(struct open *open) {
+    struct likeness like = {.handle = open->import->handle, .left = RECORDS};
+    gps_region_each(gps_membership_store(), compare, &like);
+    const bool cut = is_zero_from(like.handle, like.first);
+    const bool mixed = !cut && like.first + like.last >= GPS_HANDLE_BYTES;
+    if (like.first < (cut ? CUT : TELLING) || like.first == GPS_HANDLE_BYTES)
+        return;
+    gps_text_add(&open->detail, "; the first %u bytes are those of a handle of ", like.first);
+    say_owner(&open->detail, &like.begins);
+    if (cut)
+        gps_text_str(&open->detail, ", and all others are 0");
+    if (!mixed)
+        return;
+    gps_text_add(&open->detail, ", the last %u those of another one of ",
+                 GPS_HANDLE_BYTES - like.first);
+    say_owner(&open->detail, &like.ends);
+}
+
 static enum gps_known unknown(struct open *open) {
     const struct gps_store *store = gps_membership_store();
     if (!is_refused_handle(open->code) && open->code != GPS_NOT_PERMITTED)
@@ -141,6 +203,7 @@ static enum gps_known unknown(struct open *open) {
     if (find_in_siblings(open))
         return GPS_KNOWN_NAMESPACE;
     gps_text_add(&open->detail, "the driver's code is %lu", (uint64_t)open->code);
+    say_likeness(open);
     if (!look_at_others().may_export)
         gps_text_add(&open->detail,
                      "; no other process is seen in %s: an exporter that runs under gpushare has "
@@ -155,7 +218,7 @@ static enum gps_known known_of(struct open *open) {
     const struct gps_import *import = open->import;
     if (!import->context)
         return open->code == GPS_INVALID_CONTEXT ? GPS_KNOWN_NO_CONTEXT : GPS_KNOWN_LIVE;
-    if (open->code == GPS_INVALID_VALUE && open->flags != GPS_OPEN_FLAGS)
+    if (open->code == GPS_INVALID_VALUE && open->flags != gps_ops->open_flags())
         return GPS_KNOWN_FLAGS;
     if (open->code == GPS_INVALID_CONTEXT && open->recorded && is_own(&open->record))
         return GPS_KNOWN_OWN;

@@ -2,19 +2,26 @@
 #include "leaks.h"
 
 #include "process/references.h"
+#include "registry/freed_history.h"
+#include "registry/vmm_books.h"
 #include "reporter.h"
 #include "stack/trace.h"
+#include "util/file_mark.h"
 #include "util/text.h"
 
 enum { GROUPS = 32 };
 
-/* Leaks of one kind. */
+/* Leaks of one kind: of regions, or of memory of cuMemCreate, its mappings and its descriptors, of
+ * which `memory` and `left` are the first. */
 struct group {
     enum gps_known known;
     uint32_t trace;
     uint64_t count, bytes, opens, closes;
     struct gps_export export; /* the first: of an export */
     struct gps_import import; /* or of an import */
+    struct gps_vmm_memory memory;
+    struct gps_vmm_left left;
+    uint32_t mapped; /* the trace of a mapping of `memory` */
 };
 
 static struct {
@@ -33,16 +40,58 @@ static void say_sum(struct gps_text *text, uint64_t count, uint64_t bytes, const
     gps_text_str(text, count == 1 ? "" : " in all");
 }
 
+static void about_memory(struct gps_report *report, const struct gps_vmm_memory *memory) {
+    report->device = memory->device;
+    gps_report_prior(report, memory->origin == GPS_VMM_IMPORTED ? "opened" : "created",
+                     memory->made);
+}
+
+/* Its number may be another one's by now. */
+static void about_left(struct gps_report *report, const struct gps_vmm_left *left) {
+    struct gps_freed freed;
+    about_memory(report, &left->memory);
+    if (left->descriptor.way == GPS_VMM_EXPORTED_AS)
+        gps_report_prior(report, "exported", left->descriptor.trace);
+    if (gps_freed_find(GPS_FREED_HANDLE, 2 * left->memory.handle, &freed) &&
+        freed.born == left->memory.made)
+        gps_report_prior(report, "released", freed.ended);
+}
+
+static void about(struct gps_report *report, const struct group *group) {
+    switch (group->known) {
+    case GPS_KNOWN_EXPORTED:
+        gps_report_about_export(report, &group->export);
+        break;
+    case GPS_KNOWN_UNMAPPED:
+    case GPS_KNOWN_NO_ACCESS:
+        about_memory(report, &group->memory);
+        gps_report_prior(report, "mapped", group->mapped);
+        break;
+    case GPS_KNOWN_LEFT_EXPORTED:
+    case GPS_KNOWN_LEFT_IMPORTED:
+        about_left(report, &group->left);
+        break;
+    default:
+        gps_report_about_import(report, &group->import);
+    }
+}
+
+static const char *unit_of(enum gps_known known) {
+    return known == GPS_KNOWN_UNMAPPED                                            ? " handle"
+           : known == GPS_KNOWN_NO_ACCESS                                         ? " mapping"
+           : known == GPS_KNOWN_LEFT_EXPORTED || known == GPS_KNOWN_LEFT_IMPORTED ? " descriptor"
+                                                                                  : " region";
+}
+
 static void report_group(const struct group *group) {
     char detail[256];
     struct gps_text text = GPS_TEXT(detail);
     struct gps_report report = gps_report_on(GPS_ASK_NOTED_END, group->known);
-    if (group->known == GPS_KNOWN_EXPORTED)
-        gps_report_about_export(&report, &group->export);
-    else
-        gps_report_about_import(&report, &group->import);
-    say_sum(&text, group->count, group->bytes, " region");
-    if (group->known != GPS_KNOWN_EXPORTED) {
+    about(&report, group);
+    say_sum(&text, group->count, group->bytes, unit_of(group->known));
+    if (group->left.memory.serial)
+        gps_text_add(&text, "; its number is %u", (unsigned)group->left.number);
+    if (group->opens) {
         gps_text_add(&text, "; opened %lu%s%lu", group->opens,
                      group->opens == 1 ? " time, closed " : " times, closed ", group->closes);
     }
@@ -94,8 +143,75 @@ static void add_import(const struct gps_import *import) {
     group->closes += import->opens - import->count;
 }
 
+static void add_unmapped(void) {
+    struct gps_vmm_memory batch[16];
+    unsigned count;
+    while ((count = gps_vmm_take_unmapped(batch, sizeof(batch) / sizeof(batch[0]))))
+        for (unsigned i = 0; i < count; i++) {
+            struct group *group = group_of(GPS_KNOWN_UNMAPPED, batch[i].made, NULL);
+            if (!group->count++)
+                group->memory = batch[i];
+            group->bytes += batch[i].size;
+        }
+}
+
+static void add_closed(void) {
+    struct gps_vmm_closed batch[8];
+    unsigned count;
+    while ((count = gps_vmm_take_closed(batch, sizeof(batch) / sizeof(batch[0]))))
+        for (unsigned i = 0; i < count; i++) {
+            struct group *group = group_of(GPS_KNOWN_NO_ACCESS, batch[i].mapping.mapped, NULL);
+            if (!group->count++) {
+                group->memory = batch[i].memory;
+                group->mapped = batch[i].mapping.mapped;
+            }
+            group->bytes += batch[i].mapping.size;
+        }
+}
+
+/* It is judged by its file: another one may have its number by now. */
+static void add_left(const struct gps_vmm_left *left) {
+    const bool exported = left->descriptor.way == GPS_VMM_EXPORTED_AS;
+    if (!gps_file_has_mark(left->number, left->descriptor.mark))
+        return;
+    struct group *group = group_of(exported ? GPS_KNOWN_LEFT_EXPORTED : GPS_KNOWN_LEFT_IMPORTED,
+                                   left->descriptor.trace, NULL);
+    if (!group->count++)
+        group->left = *left;
+    group->bytes += left->memory.size;
+}
+
+static void add_descriptors(void) {
+    struct gps_vmm_left batch[8];
+    unsigned count;
+    while ((count = gps_vmm_take_left(batch, sizeof(batch) / sizeof(batch[0]))))
+        for (unsigned i = 0; i < count; i++)
+            add_left(&batch[i]);
+}
+
+/* What the program was refused, and asked for in no other way. */
+static void report_refusal(void) {
+    struct gps_vmm_refusal refusal;
+    char detail[64];
+    struct gps_text text = GPS_TEXT(detail);
+    if (!gps_vmm_take_refusal(&refusal))
+        return;
+    struct gps_report report = gps_report_on(GPS_ASK_VMM_MAPPED, GPS_KNOWN_FABRIC);
+    gps_text_add(&text, "the driver's code is %u", (unsigned)refusal.code);
+    report.size = refusal.size;
+    report.device = refusal.device;
+    report.detail = detail;
+    gps_report_prior(&report, "refused", refusal.trace);
+    gps_report_send(&report);
+}
+
+/* What is unmapped is taken from the books, and leaves its descriptors: they come before it. */
 void gps_leak_report_end(void) {
     struct gps_import import;
+    report_refusal();
+    add_descriptors();
+    add_unmapped();
+    add_closed();
     while (gps_registry_take_import(&import))
         add_import(&import);
     report_groups();

@@ -1,5 +1,5 @@
 /*
- * leaks.h - what is left open or allocated when the process, or a context, ends.
+ * leaks.h - what is left open, allocated or refused when the process, or a context, ends.
  *
  * Equal leaks (one finding, one call site, one exporter) are one report with a count and a sum of
  * bytes: a program that leaks, leaks often. The module owns the sums. The functions are called

@@ -24,11 +24,22 @@ enum gps_ask {
     GPS_ASK_EXPORTED,     /* give a memory handle */
     GPS_ASK_EVENT_SHARED, /* create an interprocess event, or give its handle */
     GPS_ASK_EVENT_OPENED,
-    GPS_ASK_FORKED, /* work at all in a child of a process that uses it */
+    GPS_ASK_VMM_RELEASED,
+    GPS_ASK_VMM_MAPPED, /* or made */
+    GPS_ASK_VMM_UNMAPPED,
+    GPS_ASK_VMM_EXPORTED,
+    GPS_ASK_VMM_IMPORTED, /* by a descriptor; or a pool */
+    GPS_ASK_VMM_UNRESERVED,
+    GPS_ASK_COPIED,         /* copy or fill */
+    GPS_ASK_POOL_ALLOCATED, /* give memory of a pool */
+    GPS_ASK_POOL_FREED,     /* free it; or it has freed what is HELD */
+    GPS_ASK_FORKED,         /* work at all in a child of a process that uses it */
     /* has been done, and is worth a word: */
     GPS_ASK_NOTED_EXPORT,
     GPS_ASK_NOTED_DESTROY, /* of an event */
     GPS_ASK_NOTED_RESET,   /* of a context */
+    GPS_ASK_NOTED_POOL,    /* destroyed */
+    GPS_ASK_NOTED_MAP,     /* of memory of cuMemCreate */
     GPS_ASK_NOTED_END,     /* of the process */
     GPS_ASK_COUNT
 };
@@ -54,8 +65,22 @@ enum gps_known {
     GPS_KNOWN_UNREACHABLE, /* on a device that the current one is no peer of */
     GPS_KNOWN_NO_CONTEXT,  /* this thread has none */
     GPS_KNOWN_BLOCK,       /* other allocations lie in its block */
-    GPS_KNOWN_OPEN,        /* NOTED_END: opened, never closed */
+    GPS_KNOWN_OPEN,        /* NOTED_END: opened, never closed; NOTED_POOL: memory of it is alive */
     GPS_KNOWN_UNBALANCED,  /* NOTED_END: opened more often than closed */
+    GPS_KNOWN_UNEVEN,      /* no multiple of the granularity */
+    GPS_KNOWN_TYPES,       /* made without the type of handle */
+    GPS_KNOWN_MAPPED,      /* memory is mapped there */
+    GPS_KNOWN_UNMAPPED,    /* NOTED_END: it was mapped, and has a reference; VMM_UNMAPPED: nothing
+                              is mapped there, which the driver does not mind */
+    GPS_KNOWN_CLOSED,      /* another process's, closed before, and nothing since */
+    GPS_KNOWN_NO_ACCESS,   /* mapped without access for any device */
+    GPS_KNOWN_NO_PEER,     /* the same for this device, which the program takes for a peer */
+    GPS_KNOWN_IMPORTED,    /* of another process */
+    GPS_KNOWN_LEFT_EXPORTED, /* NOTED_END: a descriptor of memory that is released is open */
+    GPS_KNOWN_LEFT_IMPORTED, /* the same of another process's memory */
+    GPS_KNOWN_FABRIC,        /* it was to have fabric handles */
+    GPS_KNOWN_PARTLY,        /* of another process, from which it reaches behind what is open */
+    GPS_KNOWN_HOST,          /* main memory that is pinned */
     GPS_KNOWN_COUNT
 };
 

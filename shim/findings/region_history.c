@@ -38,7 +38,7 @@ static struct gps_trace_module module_of(const struct gps_frame *frame) {
 
 static void add(struct gps_region_traces *traces, enum gps_history_event event, uint32_t trace) {
     struct gps_frame frames[GPS_TRACE_FRAMES];
-    const unsigned count = gps_trace_frames(trace, frames, GPS_TRACE_FRAMES);
+    const unsigned count = gps_trace_frames(gps_trace_native(trace), frames, GPS_TRACE_FRAMES);
     for (unsigned i = 0; i < count; i++) {
         const struct gps_trace_module module = module_of(&frames[i]);
         traces->module[event][i] = place_of(traces, &module);

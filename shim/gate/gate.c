@@ -17,6 +17,7 @@
 enum { SLOTS = 1024 /* a chunk */, CHUNKS = 64 };
 
 _Atomic unsigned gps_gate_state;
+bool gps_calls_counted;
 __thread struct gps_gate_slot *gps_gate_slot;
 
 static struct {
@@ -25,8 +26,13 @@ static struct {
     _Atomic unsigned chunks, used;              /* chunks besides the first; slots of all */
     _Atomic unsigned hand;                      /* where the next search for a dead one begins */
     _Atomic int counted;                        /* passes of threads without a slot */
+    _Atomic int calls;                          /* hooked calls of such threads */
     _Atomic uint64_t opening;                   /* the last one by gps_gate_open_once */
     _Atomic bool refused;                       /* membarrier is, since the start */
+    struct {
+        _Atomic uint64_t stream, context;
+    } kept[GPS_GATE_KEPT]; /* out */
+    _Atomic unsigned keeps;
 } state;
 
 static int membarrier(int command) {
@@ -101,7 +107,10 @@ struct gps_gate_slot *gps_gate_register(void) {
     struct gps_gate_slot *slot = take_slot((int)syscall(SYS_gettid));
     if (slot) {
         atomic_store(&slot->inside, 0);
-        slot->stream = slot->context = slot->epoch = slot->opening = 0;
+        atomic_store(&slot->waiting, 0);
+        atomic_store(&slot->calling, 0);
+        slot->epoch = slot->opening = 0;
+        slot->changes = 0;
     }
     gps_gate_slot = slot;
     errno = error;
@@ -120,16 +129,38 @@ static void wake_all(void) {
 }
 
 static void force_open(unsigned seen) {
-    const unsigned shut = GPS_GATE_CLOSED | GPS_GATE_ONCE;
+    const unsigned shut = GPS_GATE_CLOSED | GPS_GATE_ONCE | GPS_GATE_SOME;
     if (!(seen & GPS_GATE_HELD) &&
         atomic_compare_exchange_strong(&gps_gate_state, &seen, seen & ~shut))
         wake_all();
 }
 
-static bool must_wait(const struct gps_gate_slot *slot, unsigned seen) {
+/* A default stream has its context from what the thread noted. */
+static struct gps_gate_stream describe(const struct gps_gate_slot *slot, uint64_t stream) {
+    struct gps_gate_stream one = {.stream = stream > GPS_DEFAULT_STREAMS ? stream : 0};
+    for (unsigned i = 0; !one.stream && i < GPS_GATE_NOTED; i++)
+        if (slot->noted[i].stream == stream)
+            one.context = slot->noted[i].context;
+    return one;
+}
+
+static bool is_kept_out(const struct gps_gate_slot *slot, uint64_t stream) {
+    const struct gps_gate_stream one = describe(slot, stream);
+    const unsigned keeps = atomic_load(&state.keeps);
+    for (unsigned i = 0; i < keeps; i++)
+        if (atomic_load(&state.kept[i].stream) == one.stream &&
+            (one.stream || atomic_load(&state.kept[i].context) == one.context))
+            return true;
+    return false;
+}
+
+static bool must_wait(const struct gps_gate_slot *slot, unsigned seen, uint64_t stream) {
     if (seen & GPS_GATE_CLOSED)
         return true;
-    return seen & GPS_GATE_ONCE && slot && slot->opening == atomic_load(&state.opening);
+    if (!slot)
+        return false;
+    return (seen & GPS_GATE_ONCE && slot->opening == atomic_load(&state.opening)) ||
+           (seen & GPS_GATE_SOME && is_kept_out(slot, stream));
 }
 
 /* After GPS_GATE_REVOKE the thread opens the gate. */
@@ -140,15 +171,18 @@ static void wait_once(unsigned seen, uint64_t begin) {
 }
 
 /* The thread steps outside while the gate is closed. */
-void gps_gate_wait(struct gps_gate_pass *pass) {
+void gps_gate_wait(struct gps_gate_pass *pass, uint64_t stream) {
     const int error = errno;
     const uint64_t begin = gps_clock_monotonic();
     unsigned seen;
-    while (must_wait(pass->slot, seen = atomic_load(&gps_gate_state))) {
+    while (must_wait(pass->slot, seen = atomic_load(&gps_gate_state), stream)) {
+        atomic_store(&pass->slot->stream, stream);
+        atomic_store(&pass->slot->waiting, gps_clock_monotonic());
         atomic_store(&pass->slot->inside, 0);
         wait_once(seen, begin);
         atomic_store(&pass->slot->inside, (uintptr_t)pass);
     }
+    atomic_store(&pass->slot->waiting, 0);
     pass->slot->opening = atomic_load(&state.opening);
     errno = error;
 }
@@ -158,7 +192,7 @@ void gps_gate_enter_counted(void) {
     const uint64_t begin = gps_clock_monotonic();
     unsigned seen;
     atomic_fetch_add(&state.counted, 1);
-    while (must_wait(NULL, seen = atomic_load(&gps_gate_state))) {
+    while (must_wait(NULL, seen = atomic_load(&gps_gate_state), 0)) {
         atomic_fetch_sub(&state.counted, 1);
         wait_once(seen, begin);
         atomic_fetch_add(&state.counted, 1);
@@ -177,7 +211,7 @@ static bool is_inside(struct gps_gate_slot *slot) {
     return atomic_load(&slot->inside) && !gps_thread_is_dead(atomic_load(&slot->thread));
 }
 
-static bool is_empty(void) {
+bool gps_gate_is_empty(void) {
     const unsigned used = atomic_load(&state.used);
     for (unsigned i = 0; i < used; i++)
         if (is_inside(slot_at(i)))
@@ -195,17 +229,82 @@ static void await_stores(void) {
         usleep(10000);
 }
 
+void gps_gate_shut(bool surely) {
+    atomic_fetch_or(&gps_gate_state, GPS_GATE_CLOSED | (surely ? GPS_GATE_HELD : 0u));
+    atomic_fetch_and(&gps_gate_state, ~(unsigned)(GPS_GATE_ONCE | GPS_GATE_SOME));
+    await_stores();
+}
+
 bool gps_gate_close(uint64_t timeout, bool surely) {
     const uint64_t until = gps_clock_monotonic() + timeout;
     bool empty;
-    atomic_fetch_or(&gps_gate_state, GPS_GATE_CLOSED | (surely ? GPS_GATE_HELD : 0u));
-    atomic_fetch_and(&gps_gate_state, ~(unsigned)GPS_GATE_ONCE);
-    await_stores();
-    while (!(empty = is_empty()) && gps_clock_monotonic() < until)
+    gps_gate_shut(surely);
+    while (!(empty = gps_gate_is_empty()) && gps_clock_monotonic() < until)
         usleep(20);
     if (!empty)
         gps_gate_open();
     return empty;
+}
+
+void gps_gate_keep_out(const struct gps_gate_stream *streams, unsigned count) {
+    for (unsigned i = 0; i < count; i++) {
+        atomic_store(&state.kept[i].stream, streams[i].stream);
+        atomic_store(&state.kept[i].context, streams[i].context);
+    }
+    atomic_store(&state.keeps, count);
+    atomic_fetch_or(&gps_gate_state, GPS_GATE_SOME);
+}
+
+/* --- hooked calls --- */
+
+void gps_call_begin_counted(void) {
+    atomic_fetch_add(&state.calls, 1);
+}
+
+void gps_call_end_counted(void) {
+    atomic_fetch_sub(&state.calls, 1);
+}
+
+static bool is_calling(struct gps_gate_slot *slot) {
+    return atomic_load(&slot->calling) && !gps_thread_is_dead(atomic_load(&slot->thread));
+}
+
+static bool any_calls(void) {
+    const unsigned used = atomic_load(&state.used);
+    for (unsigned i = 0; i < used; i++)
+        if (is_calling(slot_at(i)))
+            return true;
+    return atomic_load(&state.calls) != 0;
+}
+
+bool gps_calls_await(uint64_t timeout) {
+    const uint64_t until = gps_clock_monotonic() + timeout;
+    bool any;
+    await_stores();
+    while ((any = any_calls()) && gps_clock_monotonic() < until)
+        usleep(200);
+    return !any;
+}
+
+/* One that a handler left by longjmp waited at an earlier close. */
+bool gps_gate_next_held(unsigned *n, uint64_t since, struct gps_gate_stream *held) {
+    const unsigned used = atomic_load(&state.used);
+    for (; *n < used; ++*n) {
+        const struct gps_gate_slot *slot = slot_at(*n);
+        const uint64_t waiting = atomic_load(&slot->waiting);
+        if (!waiting || waiting < since)
+            continue;
+        *held = describe(slot, atomic_load(&slot->stream));
+        ++*n;
+        return true;
+    }
+    return false;
+}
+
+bool gps_gate_holds_since(uint64_t since) {
+    struct gps_gate_stream unused;
+    unsigned n = 0;
+    return gps_gate_next_held(&n, since, &unused);
 }
 
 bool gps_gate_is_refused(void) {
@@ -221,7 +320,8 @@ bool gps_gate_hold(void) {
 }
 
 void gps_gate_open(void) {
-    atomic_fetch_and(&gps_gate_state, ~(unsigned)(GPS_GATE_CLOSED | GPS_GATE_HELD | GPS_GATE_ONCE));
+    atomic_fetch_and(&gps_gate_state,
+                     ~(unsigned)(GPS_GATE_CLOSED | GPS_GATE_HELD | GPS_GATE_ONCE | GPS_GATE_SOME));
     wake_all();
 }
 
@@ -243,4 +343,5 @@ void gps_gate_reset(void) {
     memset((void *)&state, 0, sizeof(state));
     atomic_store(&gps_gate_state, 0);
     gps_gate_slot = NULL;
+    gps_calls_counted = false;
 }

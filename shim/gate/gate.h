@@ -7,7 +7,8 @@
  * membarrier(2). A thread that comes to a closed gate waits. After GPS_GATE_REVOKE it opens the
  * gate itself, unless it is held, which is short. A frame that longjmp left inside counts as
  * outside from the thread's next pass on, or from its end. Threads for which there is no slot are
- * counted only. The gate does not call malloc, and a signal handler may pass it.
+ * counted only. Before it closes, the gate may keep out the work of a few streams alone, as a wish:
+ * nothing relies on it. The gate does not call malloc, and a signal handler may pass it.
  */
 #pragma once
 
@@ -19,17 +20,37 @@
 
 enum gps_gate_bit {
     GPS_GATE_CLOSED = 1,
-    GPS_GATE_HELD = 2, /* the swap has begun: closed until it is over */
-    GPS_GATE_BACK = 4, /* blocks have no memory yet: work that may touch them gives them some */
-    GPS_GATE_ONCE = 8, /* open, but each thread passes once only; it is about to close again */
+    GPS_GATE_HELD = 2,  /* the swap has begun: closed until it is over */
+    GPS_GATE_BACK = 4,  /* blocks have no memory yet: work that may touch them gives them some */
+    GPS_GATE_ONCE = 8,  /* open, but each thread passes once only; it is about to close again */
+    GPS_GATE_SOME = 16, /* open, but not for work of some streams */
+};
+
+enum { GPS_DEFAULT_STREAMS = 2 /* 0, and the two with names: those of the current context */ };
+enum {
+    GPS_GATE_NOTED = 4, /* streams that a thread may alternate between */
+    GPS_GATE_KEPT = 4,  /* streams whose work is kept out alone */
+};
+
+/* A stream as work comes to the gate with it: an explicit one, or a default one of a context. */
+struct gps_gate_stream {
+    uint64_t stream;  /* 0: a default one */
+    uint64_t context; /* of a default one; 0: not known */
 };
 
 struct gps_gate_slot {
     _Atomic uintptr_t inside; /* the frame of the outermost pass; 0: outside */
-    /* The last stream noted (streams.h), and the context of one that is a default stream. */
-    uint64_t stream, context, epoch;
-    uint64_t opening;   /* GPS_GATE_ONCE: the last one by which it passed */
-    _Atomic int thread; /* whose it is; 0: nobody's */
+    /* Streams that were noted (streams.h) in an epoch, and the contexts of default streams. */
+    struct gps_gate_noted {
+        uint64_t stream, context;
+    } noted[GPS_GATE_NOTED];
+    uint64_t epoch;
+    unsigned changes;          /* of them */
+    uint64_t opening;          /* GPS_GATE_ONCE: the last one by which it passed */
+    _Atomic uintptr_t calling; /* the frame of the outermost hooked call; 0: in none */
+    _Atomic uint64_t waiting;  /* since when it waits at the gate, if that is closed since before */
+    _Atomic uint64_t stream;   /* with work of which it waits */
+    _Atomic int thread;        /* whose it is; 0: nobody's */
 } __attribute__((aligned(64)));
 
 struct gps_gate_pass {
@@ -45,28 +66,35 @@ extern _Atomic unsigned gps_gate_state;
 extern __thread struct gps_gate_slot *gps_gate_slot;
 /* NULL: there is no memory for more than 1,024 threads, or there are 65,536. */
 struct gps_gate_slot *gps_gate_register(void);
-void gps_gate_wait(struct gps_gate_pass *pass);
+void gps_gate_wait(struct gps_gate_pass *pass, uint64_t stream);
 void gps_gate_enter_counted(void);
 void gps_gate_leave_counted(void);
 
-static inline void gps_gate_enter(struct gps_gate_pass *pass) {
+/* Notes the thread's outermost frame. Returns the one that is in already, or 0: a frame below this
+ * one was left. */
+static inline uintptr_t gps_gate_enter_frame(_Atomic uintptr_t *outermost, uintptr_t here) {
+    const uintptr_t now = atomic_load_explicit(outermost, memory_order_relaxed);
+    const uintptr_t before = now > here ? now : 0;
+    if (!before)
+        atomic_store_explicit(outermost, here, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    return before;
+}
+
+/* With work of that stream. */
+static inline void gps_gate_enter(struct gps_gate_pass *pass, uint64_t stream) {
     struct gps_gate_slot *slot = gps_gate_slot ? gps_gate_slot : gps_gate_register();
     pass->slot = slot;
     if (__builtin_expect(!slot, 0)) {
         gps_gate_enter_counted();
         return;
     }
-    const uintptr_t here = (uintptr_t)pass;
-    const uintptr_t now = atomic_load_explicit(&slot->inside, memory_order_relaxed);
-    pass->before = now > here ? now : 0; /* a frame below this one was left */
-    if (!pass->before)
-        atomic_store_explicit(&slot->inside, here, memory_order_relaxed);
-    atomic_signal_fence(memory_order_seq_cst);
+    pass->before = gps_gate_enter_frame(&slot->inside, (uintptr_t)pass);
     if (__builtin_expect(atomic_load_explicit(&gps_gate_state, memory_order_acquire) &
-                             (GPS_GATE_CLOSED | GPS_GATE_ONCE),
+                             (GPS_GATE_CLOSED | GPS_GATE_ONCE | GPS_GATE_SOME),
                          0) &&
         !pass->before)
-        gps_gate_wait(pass);
+        gps_gate_wait(pass, stream);
 }
 
 static inline void gps_gate_leave(const struct gps_gate_pass *pass) {
@@ -76,11 +104,59 @@ static inline void gps_gate_leave(const struct gps_gate_pass *pass) {
         atomic_store_explicit(&pass->slot->inside, 0, memory_order_release);
 }
 
+/* --- hooked calls, where they are counted --- */
+
+/* The process counts the hooked calls that are under way, so that it can wait for their end
+ * (suspend). Constant once the process has begun. It costs two stores a call. */
+extern bool gps_calls_counted;
+
+struct gps_counted_call {
+    struct gps_gate_slot *slot; /* NULL: of a thread that has none */
+    uintptr_t before;
+    bool counted;
+};
+
+void gps_call_begin_counted(void);
+void gps_call_end_counted(void);
+
+static inline void gps_call_begin(struct gps_counted_call *call) {
+    struct gps_gate_slot *slot = gps_gate_slot ? gps_gate_slot : gps_gate_register();
+    call->slot = slot;
+    call->counted = true;
+    if (__builtin_expect(!slot, 0)) {
+        call->before = 0;
+        gps_call_begin_counted();
+        return;
+    }
+    call->before = gps_gate_enter_frame(&slot->calling, (uintptr_t)call);
+}
+
+/* Does nothing for a call that is not counted. */
+static inline void gps_call_end(struct gps_counted_call *call) {
+    if (__builtin_expect(!call->counted, 1))
+        return;
+    call->counted = false;
+    if (!call->slot)
+        gps_call_end_counted();
+    else if (!call->before)
+        atomic_store_explicit(&call->slot->calling, 0, memory_order_release);
+}
+
+/* Waits until no call is under way, while new ones wait at their entry. False: one still is after
+ * `timeout` ns. */
+bool gps_calls_await(uint64_t timeout);
+
 /* --- for the one that swaps; one at a time --- */
 
 /* Closes the gate and waits until nobody is inside. False: somebody still is after `timeout` ns.
  * With `surely` it is held from the beginning, so that no thread that waits opens it. */
 bool gps_gate_close(uint64_t timeout, bool surely);
+/* The two halves of that: from now on nobody comes in; and nobody is inside any more. */
+void gps_gate_shut(bool surely);
+bool gps_gate_is_empty(void);
+/* Keeps out the work of these streams until the gate is shut or opened; GPS_GATE_KEPT of them at
+ * most. */
+void gps_gate_keep_out(const struct gps_gate_stream *streams, unsigned count);
 /* Whether the kernel refused membarrier when the gate was last closed, as a filter of the program's
  * may have it. The gate closes all the same, 10 ms later. */
 bool gps_gate_is_refused(void);
@@ -89,6 +165,11 @@ bool gps_gate_hold(void);
 void gps_gate_open(void);
 /* The same, for one pass of each thread. Who waits for a second one opens it as above. */
 void gps_gate_open_once(void);
+
+/* Whether a thread has waited at the gate since that time or later. */
+bool gps_gate_holds_since(uint64_t since);
+/* The next thread that does, from slot *n on, and with work of which stream. */
+bool gps_gate_next_held(unsigned *n, uint64_t since, struct gps_gate_stream *held);
 
 void gps_gate_set_back(bool back);
 

@@ -115,17 +115,26 @@ void gps_streams_add(uint64_t stream) {
     add(stream);
 }
 
+/* What was noted in another epoch is forgotten. */
+static void forget_noted(struct gps_gate_slot *slot) {
+    for (unsigned i = 0; i < GPS_GATE_NOTED; i++)
+        slot->noted[i].stream = NO_STREAM;
+}
+
 /* A signal handler may note another stream at any place here: then none counts as noted. */
 void gps_streams_note_slowly(struct gps_gate_slot *slot, uint64_t stream) {
     const uint64_t epoch = gps_streams_epoch, context = add(stream);
     if (!slot)
         return;
+    const bool other = slot->epoch != epoch;
+    const unsigned change = ++slot->changes, place = change % GPS_GATE_NOTED;
     slot->epoch = 0;
     atomic_signal_fence(memory_order_seq_cst);
-    slot->stream = stream;
-    slot->context = context;
+    if (other)
+        forget_noted(slot);
+    slot->noted[place] = (struct gps_gate_noted){stream, context};
     atomic_signal_fence(memory_order_seq_cst);
-    slot->epoch = slot->stream == stream && slot->context == context ? epoch : 0;
+    slot->epoch = slot->changes == change ? epoch : 0;
 }
 
 /* --- events behind work --- */
@@ -148,10 +157,16 @@ static void note_event(const struct gps_stream *event, uint64_t destroyed) {
         note(event);
 }
 
+/* A stream that is lost, or gone, does not work. */
+static enum gps_streams_answer answer_of(int code) {
+    return code == GPS_NOT_READY || gps_is_of_capture(code) ? GPS_STREAMS_BUSY : GPS_STREAMS_IDLE;
+}
+
 /* Leaves an event in the list, if the stream works. One that captures has left it before. */
 static void leave_event(uint64_t stream, bool destroyed) {
     struct gps_stream one = describe(stream);
-    if ((state.capturing && gps_is_capturing(stream)) || gps_ops->stream_state(stream) == GPS_OK)
+    if ((state.capturing && gps_is_capturing(stream)) ||
+        answer_of(gps_ops->stream_state(stream)) == GPS_STREAMS_IDLE)
         return;
     const int code = gps_ops->event_mark(stream, &one.event);
     one.stream = NO_STREAM;
@@ -292,11 +307,6 @@ static bool is_over(const struct noted *one) {
     return one->used < one->waited;
 }
 
-/* A stream that is lost, or gone, does not work. */
-static enum gps_streams_answer answer_of(int code) {
-    return code == GPS_NOT_READY || gps_is_of_capture(code) ? GPS_STREAMS_BUSY : GPS_STREAMS_IDLE;
-}
-
 static void end_event(const struct gps_stream *of) {
     gps_lock_take(&state.lock);
     const unsigned at = find(of);
@@ -419,6 +429,23 @@ bool gps_streams_is_busy(const struct gps_stream *of) {
     const bool busy = !state.capturing && ask_noted(of) == GPS_STREAMS_BUSY;
     state.asking = false;
     return busy;
+}
+
+/* One that is not noted has had no work. */
+static bool find_held(const struct gps_gate_stream *held, struct gps_stream *found) {
+    GPS_LOCKED(&state.lock);
+    for (unsigned i = 0; i < state.count; i++) {
+        *found = state.list[i].of;
+        if (!found->event && found->stream == held->stream &&
+            (held->stream || found->context == held->context))
+            return true;
+    }
+    return false;
+}
+
+bool gps_streams_is_held_busy(const struct gps_gate_stream *held) {
+    struct gps_stream one;
+    return find_held(held, &one) && gps_streams_is_busy(&one);
 }
 
 enum gps_streams_answer gps_streams_look_at(uint64_t context, bool closed) {

@@ -14,8 +14,6 @@
 #include "driver/driver_ops.h"
 #include "gate.h"
 
-enum { GPS_DEFAULT_STREAMS = 2 /* 0, and the two with names: those of the current context */ };
-
 /* A stream that has been given work. */
 struct gps_stream {
     uint64_t context, stream; /* the stream's own context; 0: the default ones of the context */
@@ -25,13 +23,17 @@ struct gps_stream {
 extern _Atomic uint64_t gps_streams_epoch;
 void gps_streams_add(uint64_t stream);
 
-/* Whether it is the one that the thread noted last. */
+/* Whether it is one of those that the thread noted last. */
 static inline bool gps_streams_is_noted(const struct gps_gate_slot *slot, uint64_t stream) {
     uint64_t context = 0;
-    return slot->stream == stream &&
-           slot->epoch == atomic_load_explicit(&gps_streams_epoch, memory_order_relaxed) &&
-           (stream > GPS_DEFAULT_STREAMS ||
-            (gps_ops->context(&context) == GPS_OK && slot->context == context));
+    if (slot->epoch != atomic_load_explicit(&gps_streams_epoch, memory_order_relaxed) ||
+        (stream <= GPS_DEFAULT_STREAMS && gps_ops->context(&context) != GPS_OK))
+        return false;
+    for (unsigned i = 0; i < GPS_GATE_NOTED; i++)
+        if (slot->noted[i].stream == stream &&
+            (stream > GPS_DEFAULT_STREAMS || slot->noted[i].context == context))
+            return true;
+    return false;
 }
 
 /* Notes the stream that the thread gives work to, in a pass. */
@@ -70,6 +72,8 @@ enum gps_streams_answer gps_streams_look(struct gps_stream *first);
 bool gps_streams_lost(struct gps_stream *lost);
 /* With the gate open: whether that stream is busy still. False, too, while a graph is captured. */
 bool gps_streams_is_busy(const struct gps_stream *one);
+/* The same of one with work of which a thread waits at the gate. */
+bool gps_streams_is_held_busy(const struct gps_gate_stream *held);
 /* Whether all streams of a context are idle. With the gate open: GPS_STREAMS_BUSY, too, while a
  * graph is captured. */
 enum gps_streams_answer gps_streams_look_at(uint64_t context, bool closed);

@@ -58,11 +58,24 @@ bool gps_swap_try_lock(void) {
     return may;
 }
 
-void gps_swap_lock(void) {
+bool gps_swap_lock_within(uint64_t timeout) {
+    const uint64_t begun = gps_clock_monotonic();
     while (!gps_swap_try_lock()) {
-        state.wanted = gps_clock_monotonic();
+        const uint64_t now = gps_clock_monotonic();
+        if (now - begun >= timeout)
+            return false;
+        state.wanted = now;
         gps_program_signals_poll(NULL, LOOK);
     }
+    return true;
+}
+
+void gps_swap_lock(void) {
+    (void)gps_swap_lock_within(UINT64_MAX);
+}
+
+bool gps_swap_is_wanted_since(uint64_t since) {
+    return state.wanted >= since;
 }
 
 /* A thread that takes it again and again leaves it for a moment to one that waits. */
@@ -96,23 +109,11 @@ static enum gps_streams_answer wait_for_idle(uint64_t until, struct gps_stream *
     return answer;
 }
 
-bool gps_swap_begin(uint64_t timeout) {
-    const uint64_t until = gps_clock_monotonic() + timeout;
-    struct gps_stream busy;
-    if (gps_streams_capturing() || gps_gate_is_refused() || !gps_gate_close(timeout, false))
-        return false;
-    if (!gps_streams_capturing() && wait_for_idle(until, &busy) == GPS_STREAMS_IDLE &&
-        gps_gate_hold())
-        return true;
-    gps_gate_open();
-    return false;
-}
+/* --- attempts --- */
 
 void gps_swap_end(void) {
     gps_gate_open();
 }
-
-/* --- attempts --- */
 
 bool gps_swap_is_soon(const struct gps_swap_attempts *attempts) {
     return attempts->looked && attempts->answer == GPS_STREAMS_BUSY &&

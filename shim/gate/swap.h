@@ -1,11 +1,12 @@
 /*
  * swap.h - the moments in which blocks may be taken from under the program.
  *
- * gps_swap_begin closes the gate and waits until the device is idle. From then on nothing of the
- * program's uses a block until gps_swap_end. In between the caller only maps and unmaps. It runs no
- * kernel and does not ask the keeper, because the program's threads wait at the gate. Kernels of
- * ours that read blocks run outside a swap, and gps_swap_lock keeps the blocks where they are
- * meanwhile.
+ * gps_swap_attempt, or gps_hold_begin (hold.h), closes the gate and waits until the device is idle.
+ * From then on nothing of the program's uses a block until gps_swap_end, or gps_hold_end. In
+ * between the caller only maps and unmaps. It runs no kernel and does not ask the keeper, because
+ * the program's threads wait at the gate; only where the program may write memory up to that moment
+ * it is copied, which takes less than mapping it. Kernels of ours that read blocks run outside a
+ * swap, and gps_swap_lock keeps the blocks where they are meanwhile.
  *
  * All are called inside a gps_scope. A thread takes gps_swap_lock first, then closes the gate, and
  * takes gps_area_lock last.
@@ -17,8 +18,10 @@
 /* Nobody unmaps a block of the program's, or destroys its context, while another looks at it.
  * gps_swap_lock waits with the program's signals let in, also while a context is destroyed. */
 void gps_swap_lock(void);
-bool gps_swap_try_lock(void); /* false: it would wait */
+bool gps_swap_try_lock(void);                /* false: it would wait */
+bool gps_swap_lock_within(uint64_t timeout); /* ns; false: it would wait for longer */
 void gps_swap_unlock(void);
+bool gps_swap_is_wanted_since(uint64_t since); /* a thread has waited for it */
 /* Around the driver's call that destroys a context, which may wait for a kernel: no lock is held
  * meanwhile. gps_swap_forbid waits for those who have the lock; gps_swap_lock waits until
  * gps_swap_permit, or until the thread has left the call by longjmp and comes here, or ends. */
@@ -31,9 +34,7 @@ void gps_swap_await_context(uint64_t context);
 /* At the end of the process: waits until nobody has the lock, for `timeout` ns at most. */
 void gps_swap_await(uint64_t timeout);
 
-/* With gps_swap_lock. False: the device is not idle after `timeout` ns, a graph is captured, or the
- * kernel refuses membarrier, so that each swap would hold the program up. */
-bool gps_swap_begin(uint64_t timeout);
+#define GPS_SWAP_PAUSE UINT64_C(2000000) /* ns; so long a swap may take */
 void gps_swap_end(void);
 
 /* --- where a swap must take place, even during a capture --- */
@@ -46,7 +47,8 @@ struct gps_swap_attempts {
     struct gps_stream busy;         /* of this stream */
 };
 
-/* As gps_swap_begin, for 20 ms at most. Meanwhile nobody else opens the gate. */
+/* With gps_swap_lock: closes the gate and waits until the device is idle, for 20 ms at most.
+ * Meanwhile nobody else opens the gate. */
 bool gps_swap_attempt(struct gps_swap_attempts *attempts);
 /* After an attempt that failed, without a lock: waits until it is worth another one, with the
  * program's signals let in and the gate open. A device that is given work all the time becomes idle

@@ -48,6 +48,10 @@ static void insert(struct gps_export *region) {
     state.count++;
 }
 
+bool gps_deferred_any(void) {
+    return atomic_load(&state.count) != 0;
+}
+
 static void unclaim(struct gps_export *region) {
     if (!region->claimer)
         return;

@@ -25,6 +25,9 @@ bool gps_deferred_find(uint64_t address, uint64_t *base);
  * waits 0.2 s at most, once for each region. True: another try is worth while. Needs no scope. */
 bool gps_deferred_make_room(void);
 
+/* Whether any region is in the list. Takes no lock. */
+bool gps_deferred_any(void);
+
 /* share-timeout: no importer came for a result. */
 void gps_deferred_report_untaken(const struct gps_export *region);
 

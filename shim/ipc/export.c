@@ -255,9 +255,13 @@ const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
     if (status < 0) {
         forget(alloc);
         free(region);
-        return status == -ENOTSUP  ? "the driver gives no descriptor of it"
-               : status == -ENOSPC ? "the published directory is full"
-                                   : "the keeper could not be started, or does not answer";
+        return status == -ENOTSUP                       ? "the driver gives no descriptor of it"
+               : status == -ENOSPC                      ? "the published directory is full"
+               : status == -ETOOMANYREFS                ? gps_unmerged_why(GPS_UNMERGED_CROWDED)
+               : status == -EMFILE || status == -ENFILE ? gps_unmerged_why(GPS_UNMERGED_DESCRIPTORS)
+               : status == -ENOBUFS ? "the keeper has as many regions as its limit of descriptors "
+                                      "allows; raise the hard limit where it starts (ulimit -Hn)"
+                                    : "the keeper could not be started, or does not answer";
     }
     gps_region_event_created(region);
     gps_registry_attach(alloc->pointer, region);

@@ -16,13 +16,12 @@
 #include "registry/freed_history.h"
 #include "stack/trace.h"
 #include "vmm/mapping.h"
+#include "vmm/mirror.h"
 #include "vmm/vmm_region.h"
 
 /* An import is over, and removed from the registry. */
 static void end(const struct gps_import *import, bool with_context) {
     gps_open_cache_forget(import);
-    if (import->vmm)
-        gps_vmm_region_released(&import->region);
     gps_import_slot_end(import, with_context);
 }
 
@@ -61,15 +60,16 @@ static void take_record(struct gps_opening *opening) {
         (struct gps_party){*gps_record_creator(&opening->record), opening->record.created};
     opening->import.generation = opening->record.generation;
     opening->import.size = opening->record.requested;
-    opening->import.vmm = opening->record.backing == GPS_BACKING_VMM;
+    opening->import.vmm = opening->record.backing != GPS_BACKING_IPC;
+    opening->import.mirrored = opening->record.backing == GPS_BACKING_RUN;
     memcpy(opening->import.name, opening->record.name, GPS_NAME_BYTES);
 }
 
-static void report_open(const struct gps_opening *opening) {
+/* `trace` is that of an earlier open. */
+static void report_open(const struct gps_opening *opening, uint32_t trace) {
     struct gps_report report = gps_report_new(opening->finding);
     struct gps_import import = opening->import;
-    if (import.count == 1)
-        import.trace = GPS_NO_TRACE; /* it is this very call's */
+    import.trace = trace;
     gps_report_about_import(&report, &import);
     gps_report_send_with(&report, opening->recorded ? &opening->record : NULL);
 }
@@ -135,7 +135,7 @@ static bool prepare(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE
     opening->finding = answer.finding;
     if (answer.verdict == GPS_DENY) {
         gps_import_slot_drop(opening->import.slot);
-        report_open(opening);
+        report_open(opening, GPS_NO_TRACE);
         *code = answer.code;
     }
     return answer.verdict != GPS_DENY;
@@ -171,11 +171,45 @@ static void note_opened(struct gps_import *import) {
     gps_freed_forget(GPS_FREED_IMPORT, import->pointer);
 }
 
+/* Whether the memory is still open at another address, too. What could not be published of that is
+ * published now. */
+static bool is_open_beside(const struct gps_opening *opening, uint64_t other) {
+    const struct gps_import *import = &opening->import;
+    struct gps_import beside;
+    if (!gps_registry_import_at(other, &beside) || !gps_id_equal(&beside.region, &import->region))
+        return false;
+    if (opening->has_no_slot)
+        publish_late(&beside);
+    return true;
+}
+
+/* It was open already, and has another address now: the driver does not count opens, but maps the
+ * memory once more, or another thread has closed the first one meanwhile. */
+__attribute__((cold, noinline)) static void commit_moved(struct gps_opening *opening,
+                                                         uint64_t pointer) {
+    struct gps_import *import = &opening->import;
+    const uint64_t before = import->pointer;
+    const uint32_t trace = import->trace;
+    import->pointer = pointer;
+    note_opened(import);
+    record_open(import, GPS_VIA_PROGRAM);
+    GPS_SCOPE();
+    const bool beside = is_open_beside(opening, before);
+    if (import->count == 1)
+        opening->published = publish_late(import);
+    if (beside && opening->finding != GPS_NO_FINDING)
+        report_open(opening, trace);
+}
+
 static void commit(struct gps_opening *opening, uint64_t pointer) {
     struct gps_import *import = &opening->import;
     /* A token's first open is counted already. */
     const bool first = import->count == (opening->counted ? 1 : 0);
     int status = GPS_OPEN_FIRST;
+    if (!first && import->pointer != pointer) {
+        commit_moved(opening, pointer);
+        return;
+    }
     import->pointer = pointer;
     if (first && !opening->counted)
         note_opened(import);
@@ -194,7 +228,7 @@ static void commit(struct gps_opening *opening, uint64_t pointer) {
     if (!first && late)
         opening->published = publish_late(import);
     if (reports)
-        report_open(opening);
+        report_open(opening, first ? GPS_NO_TRACE : import->trace);
 }
 
 static int no_close(uint64_t pointer) {
@@ -227,16 +261,19 @@ int gps_import_open(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE
     return code;
 }
 
+static int unmap(const struct gps_import *import) {
+    return import->mirrored ? gps_mirror_close(import->pointer, &import->region)
+                            : gps_mapping_close(import->pointer);
+}
+
 /* An enum gps_open, or -errno: it could not be recorded, and nothing is open. */
 static int record_or_close(struct gps_import *import, enum gps_slot_via via) {
     note_opened(import);
     const int status = record_open(import, via);
-    if (status < 0 && import->vmm) {
-        gps_mapping_close(import->pointer);
-        gps_vmm_region_released(&import->region);
-    } else if (status < 0) {
+    if (status < 0 && import->vmm)
+        unmap(import);
+    else if (status < 0)
         gps_ops->close_handle(import->pointer);
-    }
     return status;
 }
 
@@ -285,19 +322,55 @@ int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, ui
 
 /* --- tokens: what the driver does with a handle, done here --- */
 
+/* A pointer is open in one context at a time, as the driver has it. */
+static int open_run(const struct gps_opening *opening, uint64_t *pointer) {
+    struct gps_import there;
+    const int code = gps_mirror_open(&opening->record, pointer);
+    if (code != GPS_OK || !gps_registry_import_at(*pointer, &there) ||
+        there.context == opening->import.context || !gps_ops->context_exists(there.context))
+        return code;
+    gps_mirror_close(*pointer, &opening->import.region);
+    return GPS_INVALID_HANDLE;
+}
+
+/* The open of another token has this address, and a slot: this one needs none. */
+static void count_with_another(struct gps_import *import) {
+    gps_mirror_opened_again(import->pointer, &import->region);
+    gps_import_slot_drop(import->slot);
+    import->slot = GPS_NO_SLOT;
+}
+
+static int map_token(const struct gps_opening *opening, uint64_t *pointer) {
+    return opening->import.mirrored
+               ? open_run(opening, pointer)
+               : gps_vmm_region_open(&opening->record, opening->record.requested, pointer);
+}
+
+static int answer_of(const struct gps_opening *opening, int code) {
+    if (code >= 0)
+        return code;
+    if (opening->import.mirrored && code == -ECONNREFUSED)
+        return GPS_INVALID_HANDLE; /* as of an exporter that has ended */
+    if (code != -ENOENT)
+        gps_report_store(code, opening->import.mirrored
+                                   ? "the memory of a token could not be had from its exporter"
+                                   : "the memory of a token could not be had from the keeper");
+    return code == -ENOMEM ? GPS_OUT_OF_MEMORY : GPS_INVALID_VALUE;
+}
+
 static int open_vmm(struct gps_opening *opening, uint64_t *pointer) {
     struct gps_import *import = &opening->import;
     GPS_DRIVER_SCOPE();
-    int code = gps_vmm_region_open(&opening->record, opening->record.requested, &import->pointer);
+    int code = map_token(opening, &import->pointer);
     if (code == GPS_OK) {
         const int status = record_or_close(import, GPS_VIA_PROGRAM);
         opening->counted = status >= 0;
         code = opening->counted ? GPS_OK : status;
         *pointer = import->pointer;
+        if (status == GPS_OPEN_COUNTED && import->mirrored)
+            count_with_another(import);
     }
-    if (code < 0 && code != -ENOENT)
-        gps_report_store(code, "the memory of a token could not be had from the keeper");
-    return code == -ENOMEM ? GPS_OUT_OF_MEMORY : code < 0 ? GPS_INVALID_VALUE : code;
+    return answer_of(opening, code);
 }
 
 /* Of an own handle as of legacy ones, while the memory is here. */
@@ -306,7 +379,8 @@ int gps_import_token(struct gps_opening *opening, unsigned flags, uint64_t *poin
         return GPS_INVALID_VALUE;
     if (!opening->import.context)
         return gps_context_code();
-    if (gps_mapping_has(&opening->import.region))
+    if (gps_mapping_has(&opening->import.region) ||
+        (opening->import.mirrored && gps_process_is_self(&opening->record.owner)))
         return GPS_INVALID_CONTEXT;
     if (opening->counted) { /* it is open here: the same address again */
         *pointer = opening->import.pointer;
@@ -344,7 +418,8 @@ static int close_vmm(const struct gps_import *import) {
         return code;
     code = gps_scope_enter(&scope, import->context);
     if (code == GPS_OK)
-        code = gps_mapping_free(import->pointer);
+        code = import->mirrored ? gps_mirror_free(import->pointer, &import->region)
+                                : gps_mapping_free(import->pointer);
     gps_scope_end(&scope);
     return code;
 }
@@ -406,7 +481,7 @@ struct purge {
 static void purge_one(void *arg, const struct gps_import *import) {
     const struct purge *purge = arg;
     if (import->vmm)
-        gps_mapping_close(import->pointer); /* it would outlive its context */
+        unmap(import); /* it would outlive its context */
     end(import, true);
     if (import->state != GPS_IMPORT_OPEN)
         return; /* the program has closed it before */

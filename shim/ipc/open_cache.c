@@ -63,18 +63,13 @@ static void wake(void) {
 }
 
 static void read_changes(void) {
-    int files[GPS_WATCH_CHANGES];
-    unsigned count;
     GPS_LOCKED(&state.lock);
     struct gps_watch watch = state.watch;
     atomic_store(&state.reading, true);
-    do {
-        count = state.watching ? gps_watch_changed(&watch, files) : 0;
-        for (unsigned i = 0; i < count; i++)
-            gps_registry_outdate(files[i]);
-        if (watch.fd < 0)
-            atomic_store(&state.watching, false);
-    } while (count == GPS_WATCH_CHANGES);
+    if (state.watching)
+        gps_watch_changed(&watch, gps_registry_outdate);
+    if (watch.fd < 0)
+        atomic_store(&state.watching, false);
     atomic_store(&state.reading, false);
 }
 

@@ -3,11 +3,13 @@
 
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
+#include "findings/diagnose_copy.h"
 #include "findings/reporter.h"
 #include "merge/allocation.h"
 #include "open_cache.h"
 #include "util/text.h"
 #include "vmm/mapping.h"
+#include "vmm/mirror.h"
 #include "writes/write.h"
 
 /* --- memory that the program has closed --- */
@@ -59,19 +61,73 @@ static void report_refused(const struct gps_write *write, const struct gps_gate_
     }
 }
 
+/* --- what an audit looks at --- */
+
+/* Memory of another process's cuMemCreate that a token has open, and no more of it. */
+static bool is_behind_token(uint64_t address, uint64_t size) {
+    char detail[160];
+    struct gps_text text = GPS_TEXT(detail);
+    struct gps_import import;
+    struct gps_id token;
+    uint64_t end;
+    if (!gps_mirror_ends(address, size, &end, &token) ||
+        !gps_registry_opened_anywhere(&token, &import))
+        return false;
+    struct gps_report report = gps_report_on(GPS_ASK_COPIED, GPS_KNOWN_PARTLY);
+    gps_report_about_import(&report, &import);
+    gps_text_add(&text, "nothing is open at 0x%lx, 0x%lx bytes behind the beginning", end,
+                 end - import.pointer);
+    report.detail = detail;
+    if (report.finding != GPS_NO_FINDING)
+        gps_report_send(&report);
+    return true;
+}
+
+void gps_refused_copy(uint64_t address, uint64_t size, int code) {
+    bool is_told = false;
+    if (code == GPS_INVALID_VALUE && gps_mirror_has(address)) {
+        GPS_SCOPE();
+        is_told = is_behind_token(address, size);
+    }
+    if (!is_told)
+        gps_diagnose_copy(address, size, code);
+}
+
+/* Only of one range without gaps is each byte surely to be written; of others the first one is. A
+ * node of a graph, or who asks for a descriptor, copies nothing. */
+static uint64_t sure_size(const struct gps_write *write, const struct gps_write *one) {
+    return one->size && (write->list || write->pitch || write->rough) ? 1 : one->size;
+}
+
+static void diagnose(const struct gps_write *write, const struct gps_gate_pass *pass, int code) {
+    (void)pass;
+    struct gps_write room;
+    if (code != GPS_INVALID_VALUE || write->lasting)
+        return;
+    for (uint64_t i = 0; i < gps_write_count(write); i++) {
+        const struct gps_write *one = gps_write_nth(write, i, &room);
+        gps_refused_copy(one->to, sure_size(write, one), code);
+        gps_refused_copy(one->source, 1, code);
+    }
+}
+
 /* --- who listens --- */
 
-static bool maps_read_only(const struct gps_rule *rule, const struct gps_program *program) {
-    return rule->backing == GPS_RULE_VMM && rule->access == GPS_ACCESS_RO &&
+/* Whether an import is read-only its exporter's rule says, which another file may hold. With
+ * role = auto it is imported only where both say so. */
+static bool may_map_read_only(const struct gps_rule *rule, const struct gps_program *program) {
+    return (rule->role == GPS_ROLE_IMPORT || rule->access == GPS_ACCESS_RO) &&
            gps_rule_is_for(rule, program->name, program->executable);
 }
 
 void gps_refused_writes_start(const struct gps_config *config, const struct gps_program *program) {
     bool any = gps_merge_active; /* its calls are seen in any case */
     for (size_t i = 0; i < config->rule_count; i++)
-        any |= maps_read_only(&config->rules[i], program);
+        any |= may_map_read_only(&config->rules[i], program);
     if (gps_open_cache_used)
         gps_write_listen(refuse, NULL);
     if (any && config->options.mode == GPS_MODE_SHARE)
         gps_write_listen(NULL, report_refused);
+    if (config->options.mode == GPS_MODE_AUDIT)
+        gps_write_listen(NULL, diagnose);
 }

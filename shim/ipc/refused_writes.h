@@ -3,7 +3,8 @@
  *
  * What the program has closed, and only `open_cache` keeps mapped, is gone for the program: a write
  * from or to it is answered as the driver would. A write that the driver has refused because the
- * region is mapped read-only is reported.
+ * region is mapped read-only is reported, and in an audit one to memory that is gone, or that the
+ * program has mapped without access.
  */
 #pragma once
 
@@ -13,3 +14,7 @@
 /* Listens to the writes of this program where its rules or `open_cache` call for that. After
  * gps_open_cache_start and gps_merge_start. */
 void gps_refused_writes_start(const struct gps_config *config, const struct gps_program *program);
+
+/* The driver has refused a copy or fill of these bytes of device memory, in an audit: a report says
+ * what is certainly wrong. */
+void gps_refused_copy(uint64_t address, uint64_t size, int code);

@@ -16,8 +16,11 @@ static void tell(const struct gps_export *region, struct gps_event_line line) {
 }
 
 void gps_region_event_exported(const struct gps_export *region) {
-    tell(region,
-         (struct gps_event_line){.what = "exported", .how = region->rule ? "rule" : "program"});
+    const bool is_token = region->record.backing == GPS_BACKING_RUN;
+    tell(region, (struct gps_event_line){.what = "exported",
+                                         .how = is_token       ? "token"
+                                                : region->rule ? "rule"
+                                                               : "program"});
 }
 
 void gps_region_event_created(const struct gps_export *region) {

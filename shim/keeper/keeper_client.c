@@ -34,6 +34,17 @@
 /* The keeper did not reply to a call. No other call waits for it until it replies to a ping. */
 static _Atomic bool unresponsive;
 GPS_FORGOTTEN(unresponsive);
+/* A deposit ended because no descriptor could be sent, and none has been since. A get is another
+ * matter: the keeper's limit may be higher, and who opens a token has nothing else to turn to. */
+static _Atomic bool crowded;
+GPS_FORGOTTEN(crowded);
+
+/* The descriptors of this process that are on their way to the keeper: since when each is, or 0.
+ * They are few, because the kernel counts those of all processes of the user. A handler of the
+ * program's may leave a wait by longjmp: what is older than any wait counts no more. */
+enum { ON_THEIR_WAY = 64 };
+static _Atomic uint64_t on_their_way[ON_THEIR_WAY];
+GPS_FORGOTTEN(on_their_way);
 
 /* The state of one call. */
 struct exchange {
@@ -48,6 +59,8 @@ struct exchange {
     uint64_t start_time; /* when it first did so, by CLOCK_REALTIME */
     uint64_t answered; /* when the keeper last replied or appeared; at first when the call began */
     bool absent;       /* nobody listened at the last attempt */
+    bool sent;         /* a keeper may have got the request */
+    bool crowded;      /* no descriptor could be passed at the last attempt that had an end */
     uint64_t pause;    /* before the next attempt */
 };
 
@@ -112,7 +125,7 @@ static int dial(const struct sockaddr_un *address) {
     return status;
 }
 
-static int connect_to(const struct gps_store *store) {
+int gps_keeper_connect(const struct gps_store *store) {
     struct sockaddr_un address;
     int at;
     int fd = address_of(store, &address, &at);
@@ -154,19 +167,41 @@ static int take_reply(struct exchange *exchange, int fd) {
     return 0;
 }
 
+/* NULL: as many as may be are on their way. */
+static _Atomic uint64_t *find_way(uint64_t now) {
+    for (unsigned i = 0; i < ON_THEIR_WAY; i++) {
+        uint64_t since = atomic_load(&on_their_way[i]);
+        if ((!since || now - since > GPS_KEEPER_WAIT) &&
+            atomic_compare_exchange_strong(&on_their_way[i], &since, now))
+            return &on_their_way[i];
+    }
+    return NULL;
+}
+
+/* Sends the request and waits for the reply. */
+static int converse(struct exchange *exchange, int fd) {
+    int status =
+        gps_passing_send(fd, &exchange->request, sizeof(exchange->request), exchange->give);
+    exchange->sent |= status == 0;
+    if (status == 0)
+        status = await_reply(exchange, fd);
+    return status == 0 ? take_reply(exchange, fd) : status;
+}
+
 static int ask_once(struct exchange *exchange) {
-    int fd = connect_to(exchange->store);
+    int fd = gps_keeper_connect(exchange->store);
     if (fd < 0)
         return fd;
     if (exchange->absent)
         exchange->answered = gps_clock_monotonic();
     exchange->absent = false;
-    int status =
-        gps_passing_send(fd, &exchange->request, sizeof(exchange->request), exchange->give);
-    if (status == 0)
-        status = await_reply(exchange, fd);
-    if (status == 0)
-        status = take_reply(exchange, fd);
+    int status = -EAGAIN; /* one of the others ends soon */
+    uint64_t since = gps_clock_monotonic();
+    _Atomic uint64_t *way = exchange->give >= 0 ? find_way(since) : NULL;
+    if (way || exchange->give < 0)
+        status = converse(exchange, fd);
+    if (way)
+        atomic_compare_exchange_strong(way, &since, 0);
     close(fd);
     return status;
 }
@@ -181,6 +216,19 @@ static bool is_absent(int status) {
 static bool is_transient(int status) {
     return status == -EAGAIN || status == -ECONNRESET || status == -EPIPE ||
            status == -ETOOMANYREFS;
+}
+
+/* Whether this attempt failed for want of passing: ours, or a keeper's, which says -EAGAIN then. */
+static bool is_crowded(const struct exchange *exchange, int status) {
+    if (status == 0)
+        return exchange->request.ask == GPS_KEEPER_GET && gps_passing_is_crowded();
+    return status == -ETOOMANYREFS;
+}
+
+/* A keeper that got a descriptor may have kept it, whatever came after. */
+static int time_out(const struct exchange *exchange) {
+    const bool given = exchange->give >= 0 && exchange->sent;
+    return exchange->crowded && !given ? -ETOOMANYREFS : -ETIMEDOUT;
 }
 
 /* How long to wait for a keeper. While the lock is held and there is no socket, a keeper is
@@ -234,10 +282,12 @@ static int repeat(struct exchange *exchange) {
             if (status != 0)
                 return status;
         } else if (status != 0 && !is_transient(status)) {
-            return status;
+            return status == -ETIMEDOUT ? time_out(exchange) : status;
         }
-        if (!pause_for_retry(exchange))
-            return -ETIMEDOUT;
+        exchange->crowded = !exchange->absent && is_crowded(exchange, status);
+        if ((exchange->crowded && exchange->give >= 0 && atomic_load(&crowded)) ||
+            !pause_for_retry(exchange))
+            return time_out(exchange);
     }
 }
 
@@ -249,9 +299,12 @@ static int ask(struct exchange *exchange) {
     gps_lock_check(GPS_ACROSS_WAIT, "a wait for the keeper");
     gps_request_seal(&exchange->request);
     const int status = repeat(exchange);
-    if (status != -ETIMEDOUT)
+    if (exchange->give >= 0 && (exchange->sent || status == -ETOOMANYREFS))
+        atomic_store(&crowded, !exchange->sent);
+    if (status != -ETIMEDOUT && status != -ETOOMANYREFS)
         atomic_store(&unresponsive, false);
-    else if (time_left(exchange, REPLY_WITHIN) == 0 && gps_clock_monotonic() < exchange->deadline)
+    else if (status == -ETIMEDOUT && time_left(exchange, REPLY_WITHIN) == 0 &&
+             gps_clock_monotonic() < exchange->deadline)
         atomic_store(&unresponsive, true);
     return status;
 }
@@ -280,7 +333,9 @@ int gps_keeper_deposit(const struct gps_store *store, const struct gps_region_re
     exchange.request.record = *record;
     exchange.give = descriptor;
     exchange.may_start = true;
-    return ask(&exchange);
+    const int status = ask(&exchange);
+    /* the keeper's own limit, not ours */
+    return status == -EMFILE && exchange.reply.status == status ? -ENOBUFS : status;
 }
 
 int gps_keeper_get(const struct gps_store *store, const struct gps_id *id,

@@ -11,6 +11,10 @@
  *
  * Errors of every call: -ETIMEDOUT: no reply in time. -EPERM: the listener belongs to another user.
  * -ENOENT, -EACCES: a keeper had to be started and its executable is missing.
+ * -ETOOMANYREFS: the kernel passes no more descriptors of this user, to the keeper or from it. A
+ * deposit waits for that once, as for a keeper that does not answer: until one has been sent again,
+ * each tries it only once. A get waits until its time is over. -EMFILE, -ENFILE: this process, or
+ * the system, has none left.
  */
 #pragma once
 
@@ -26,7 +30,7 @@ bool gps_keeper_is_unresponsive(void);
  * descriptor stays the caller's. -EEXIST: the keeper has the region already. The creator must have
  * claimed the name of the record; the keeper points it at the region, so that the creator need not
  * call gps_name_point. -EPERM: this process is not the creator, and the keeper does not wait for
- * the region. -EMFILE: the keeper has no room for more. */
+ * the region. -ENOBUFS: the keeper has no room for more. */
 int gps_keeper_deposit(const struct gps_store *store, const struct gps_region_record *record,
                        const struct gps_owner *self, int descriptor, uint64_t timeout);
 /* Gets a descriptor of the region; it is close-on-exec and belongs to the caller. Repeats the
@@ -47,7 +51,9 @@ uint64_t gps_keeper_socket(const struct gps_store *store);
 uint64_t gps_keeper_other(const struct gps_store *store, const struct gps_owner *self,
                           uint64_t known);
 
-/* Gets the keeper's identity and the number of its regions. Starts no keeper. -ENOENT: there is
- * none. */
+/* Connects to the keeper: a socket that does not block, the caller's, or -errno. */
+int gps_keeper_connect(const struct gps_store *store);
+/* Gets the identity of the process that serves and the number of its regions. Starts no keeper.
+ * -ENOENT: there is none. */
 int gps_keeper_ping(const struct gps_store *store, const struct gps_owner *self, uint64_t timeout,
                     struct gps_owner *keeper, uint64_t *regions);

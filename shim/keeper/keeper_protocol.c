@@ -67,6 +67,9 @@ static const char *check_drop(const struct gps_region_record *record) {
 
 static const char *check_named(const struct gps_keeper_request *request) {
     const struct gps_region_record named = {.id = request->record.id}, nothing = {0};
+    const struct gps_region_record numbered = {.id = request->record.id,
+                                               .generation = request->record.generation,
+                                               .extent = request->record.extent};
     switch (request->ask) {
     case GPS_KEEPER_DEPOSIT:
         return check_deposit(request);
@@ -75,6 +78,8 @@ static const char *check_named(const struct gps_keeper_request *request) {
         return check_only(&request->record, &named);
     case GPS_KEEPER_DROP:
         return check_drop(&request->record);
+    case GPS_KEEPER_REPLACE:
+        return check_only(&request->record, &numbered);
     case GPS_KEEPER_PING:
         return check_only(&request->record, &nothing);
     default:

@@ -23,7 +23,10 @@
 #define TIMEOUT (GPS_SECOND / 10) /* with a stream whose copy has filled a block */
 
 enum { LEGACY = 1 /* the legacy stream: it must not be asked during a capture */ };
-enum { BACKOFF = 6, SHARE = 10 /* of the time, one part to look */ };
+/* Of the time, one part in SHARE is to look; where a look takes long the rests are no longer than
+ * LONGEST. */
+enum { BACKOFF = 6, SHARE = 10 };
+#define LONGEST (4 * TURN)
 
 bool gps_learn_active;
 GPS_FORGOTTEN(gps_learn_active);
@@ -32,6 +35,7 @@ static struct {
     char path[GPS_CONFIG_PATH];
     uint64_t began, last_hashed;
     _Atomic bool running, stop, busy; /* busy: looks at all, and writes */
+    _Atomic bool lacks;               /* it has been written */
     struct gps_area *freed;           /* to be written; with the lock of area.h */
     uint8_t rest[GPS_DIGEST_CHUNK];   /* with gps_swap_lock */
     char line[GPS_PROFILE_LINE];
@@ -65,7 +69,7 @@ static void write_freed(void) {
 
 /* Areas are written by address. One that is freed meanwhile is written with the freed ones. An area
  * that did not change gets no new line; the process's own line says until when it did not. */
-static void write_report(bool all) {
+static void write_areas(bool all) {
     struct gps_area *area, at = {.pointer = 0};
     do {
         struct gps_text text = GPS_TEXT(state.line);
@@ -81,8 +85,23 @@ static void write_report(bool all) {
             append(&text);
     } while (at.pointer);
     write_freed();
+}
+
+static void write_report(bool all) {
+    write_areas(all);
     struct gps_text text = GPS_TEXT(state.line);
     gps_profile_process_line(state.began, state.last_hashed, &text);
+    append(&text);
+}
+
+/* At once: it may be the program's end. */
+void gps_learn_lacks(void) {
+    char line[512];
+    struct gps_text text = GPS_TEXT(line);
+    if (atomic_exchange(&state.lacks, true))
+        return;
+    GPS_SCOPE();
+    gps_profile_lacking_line(&text);
     append(&text);
 }
 
@@ -102,8 +121,8 @@ static int hash_rest(uint64_t from, uint64_t size, struct gps_hash *hash) {
     return code;
 }
 
-static bool hash_block(const struct gps_area *area, unsigned index, struct gps_hash *hash) {
-    const struct gps_block *block = &area->blocks[index];
+static bool hash_block(const struct gps_area *area, const struct gps_block *block,
+                       struct gps_hash *hash) {
     const uint64_t from = area->pointer + block->at, size = gps_profile_bytes(area, block);
     const uint64_t whole = size / GPS_DIGEST_PIECE * GPS_DIGEST_PIECE;
     struct gps_digest digest = {0};
@@ -118,35 +137,38 @@ static bool hash_block(const struct gps_area *area, unsigned index, struct gps_h
     return code == GPS_OK;
 }
 
-static void hash_and_note(struct gps_area *area, unsigned index, bool stable) {
+/* A copy may have cut it anew meanwhile. */
+static void hash_and_note(struct gps_area *area, const struct gps_block *one, bool stable) {
     const uint64_t begun = gps_clock_monotonic();
+    struct gps_area *found;
     struct gps_hash hash;
-    const bool seen = hash_block(area, index, &hash);
+    const bool seen = hash_block(area, one, &hash);
     GPS_AREAS_LOCKED();
+    struct gps_block *block = gps_area_block(area->serial, one->at, &found);
+    if (!block || block->size != one->size)
+        return;
     if (seen)
-        gps_profile_note(area, index, &hash, begun, stable);
+        gps_profile_note(area, block, &hash, begun, stable);
     else
-        area->blocks[index].last_hashed = begun;
+        block->last_hashed = begun;
 }
 
 /* --- a turn --- */
 
 /* A block that changes all the time is hashed ever more rarely. */
-static bool is_due(const struct gps_area *area, unsigned index, uint64_t now) {
-    const struct gps_progress *progress = &gps_profile_of(area)->progress[index];
+static bool is_due(const struct gps_area *area, const struct gps_block *block, uint64_t now) {
+    const struct gps_progress *progress = gps_profile_progress(area, block);
     const unsigned changes = progress->changed + progress->rewritten;
-    return now - area->blocks[index].last_hashed >= (TURN / 2)
-                                                        << (changes < BACKOFF ? changes : BACKOFF);
+    return now - block->last_hashed >= (TURN / 2) << (changes < BACKOFF ? changes : BACKOFF);
 }
 
 /* Finds the next block from an address on, and stores its address in *cursor. */
-static struct gps_area *next_due(uint64_t *cursor, unsigned *index, uint64_t now) {
-    const struct gps_area before = {.pointer = *cursor};
-    struct gps_area *area = gps_area_at(*cursor);
-    for (area = area ? area : gps_area_next(&before); area; area = gps_area_next(area))
-        for (*index = 0; *index < area->count; ++*index)
-            if (area->pointer + area->blocks[*index].at >= *cursor && is_due(area, *index, now)) {
-                *cursor = area->pointer + area->blocks[*index].at;
+static struct gps_area *next_due(uint64_t *cursor, struct gps_block *found, uint64_t now) {
+    for (struct gps_area *area = gps_area_from(*cursor); area; area = gps_area_next(area))
+        for (const struct gps_block *one = area->blocks; one < &area->blocks[area->count]; one++)
+            if (area->pointer + one->at >= *cursor && is_due(area, one, now)) {
+                *cursor = area->pointer + one->at;
+                *found = *one;
                 return area;
             }
     return NULL;
@@ -154,15 +176,15 @@ static struct gps_area *next_due(uint64_t *cursor, unsigned *index, uint64_t now
 
 static void hash_all(uint64_t now) {
     struct gps_area *area = NULL;
+    struct gps_block block;
     uint64_t cursor = 0;
-    unsigned index;
     do {
         gps_swap_lock();
         gps_area_lock();
-        area = next_due(&cursor, &index, now);
+        area = next_due(&cursor, &block, now);
         gps_area_unlock();
         if (area)
-            hash_and_note(area, index, false);
+            hash_and_note(area, &block, false);
         gps_swap_unlock();
         cursor++;
     } while (area && !state.stop);
@@ -172,6 +194,7 @@ static void take_turn(void) {
     const uint64_t begun = gps_clock_monotonic();
     GPS_SCOPE();
     state.busy = true;
+    write_areas(false); /* a program may be ended while it is looked at */
     if (!state.stop)
         hash_all(begun);
     if (!state.stop) {
@@ -186,9 +209,8 @@ static void *run(void *unused) {
     while (!state.stop) {
         const uint64_t begun = gps_clock_monotonic();
         take_turn();
-        const uint64_t took = SHARE * (gps_clock_monotonic() - begun);
-        const uint64_t rest = took > TURN ? took : TURN;
-        usleep((useconds_t)(rest / 1000));
+        const uint64_t rest = SHARE * (gps_clock_monotonic() - begun);
+        usleep((useconds_t)((rest < TURN ? TURN : rest < LONGEST ? rest : LONGEST) / 1000));
     }
     return unused;
 }
@@ -276,30 +298,38 @@ static bool await(const struct gps_write *write) {
     return true;
 }
 
-/* Finds the next full block that the range touches, from *index on. */
-static struct gps_area *next_full(uint64_t to, uint64_t size, unsigned *index) {
+static bool is_to_be_hashed(const struct gps_area *area, const struct gps_block *block,
+                            uint64_t size) {
+    return gps_profile_is_full(block) &&
+           (size >= GPS_DIGEST_PIECE || !gps_profile_progress(area, block)->full);
+}
+
+/* Finds the next full block that the range touches, from a place in its area on. */
+static struct gps_area *next_full(uint64_t to, uint64_t size, uint64_t at,
+                                  struct gps_block *found) {
     unsigned first = 0, end = 0;
     GPS_AREAS_LOCKED();
     struct gps_area *area = gps_area_at(to);
     if (area)
         gps_area_blocks(area, to, size, &first, &end);
-    *index = *index > first ? *index : first;
-    while (*index < end &&
-           !(gps_profile_is_full(&area->blocks[*index]) &&
-             (size >= GPS_DIGEST_PIECE || !gps_profile_of(area)->progress[*index].full)))
-        ++*index;
-    return *index < end ? area : NULL;
+    while (first < end &&
+           (area->blocks[first].at < at || !is_to_be_hashed(area, &area->blocks[first], size)))
+        first++;
+    if (first == end)
+        return NULL;
+    *found = area->blocks[first];
+    return area;
 }
 
 static void hash_after(const struct gps_write *one) {
-    unsigned index = 0;
+    struct gps_block block = {.at = 0};
     GPS_DRIVER_SCOPE();
-    bool more = next_full(one->to, one->size, &index) && await(one);
-    while (more) {
+    bool more = next_full(one->to, one->size, 0, &block) && await(one);
+    for (uint64_t at = 0; more; at = block.at + block.size) {
         gps_swap_lock();
-        struct gps_area *area = next_full(one->to, one->size, &index);
+        struct gps_area *area = next_full(one->to, one->size, at, &block);
         if (area)
-            hash_and_note(area, index++, true);
+            hash_and_note(area, &block, true);
         gps_swap_unlock();
         more = area;
     }
@@ -312,7 +342,7 @@ static void note_begin(const struct gps_write *one) {
     GPS_AREAS_LOCKED();
     struct gps_area *area = gps_area_at(one->to);
     if (area)
-        gps_area_write_begins(area, one->to, one->size, upload, captured);
+        gps_profile_write(area, one->to, one->size, upload, captured);
 }
 
 static void note_end(const struct gps_write *one) {

@@ -23,6 +23,8 @@ void gps_learn_start(const struct gps_options *options);
 
 /* The driver has allocated; the call is under way. */
 void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool);
+/* An allocation failed for want of memory. */
+void gps_learn_lacks(void);
 /* The driver is about to free. */
 void gps_learn_freed(uint64_t pointer);
 /* As gps_merge_purge. */

@@ -8,6 +8,7 @@
 
 #include "driver/driver_ops.h"
 #include "merge/block.h"
+#include "merge/layout.h"
 #include "process/caller.h"
 #include "process/process.h"
 #include "util/clock.h"
@@ -16,21 +17,18 @@ enum { MS = 1000000 };
 
 struct gps_area *gps_profile_new(uint64_t pointer, uint64_t size, bool pool) {
     const uint64_t whole = gps_area_extent(size);
-    const unsigned count = pool ? 0 : gps_area_cut(0, whole, NULL);
-    struct gps_area *area = calloc(1, sizeof(*area) + count * sizeof(area->blocks[0]));
-    struct gps_profile *profile =
-        calloc(1, sizeof(*profile) + count * sizeof(profile->progress[0]));
+    const uint64_t most = pool ? 0 : whole / GPS_MERGE_SMALL;
+    struct gps_area *area = gps_area_new(most * GPS_MERGE_SMALL);
+    struct gps_profile *profile = calloc(1, sizeof(*profile) + most * sizeof(profile->progress[0]));
     if (!area || !profile) {
         free(area);
         free(profile);
         return NULL;
     }
-    *area = (struct gps_area){
-        .pointer = pointer, .size = size, .extent = size, .notes = profile, .count = count};
-    if (count)
-        gps_area_cut(0, whole, area->blocks);
-    for (unsigned i = 0; i < count; i++)
-        gps_block_set_state(&area->blocks[i], GPS_BLOCK_PRIVATE);
+    area->pointer = pointer;
+    area->size = area->extent = size;
+    area->notes = profile;
+    area->lazy = true;
     gps_ops->context(&area->context);
     gps_caller_name(area->caller, sizeof(area->caller));
     profile->born = gps_clock_monotonic();
@@ -56,11 +54,23 @@ static bool is_explained(const struct gps_block *block, const struct gps_progres
     return block->written > progress->stable && block->written + GPS_SECOND > last_hashed;
 }
 
-void gps_profile_note(struct gps_area *area, unsigned index, const struct gps_hash *hash,
+/* A block counts as PRIVATE once it is written. */
+void gps_profile_write(struct gps_area *area, uint64_t address, uint64_t size, bool upload,
+                       bool captured) {
+    unsigned first, end;
+    if (upload && area->count)
+        gps_layout_note(area, address, size);
+    gps_area_blocks(area, address, size, &first, &end);
+    for (; first < end; first++)
+        if (area->blocks[first].state == GPS_BLOCK_UNBACKED)
+            gps_block_set_state(&area->blocks[first], GPS_BLOCK_PRIVATE);
+    gps_area_write_begins(area, address, size, upload, captured);
+}
+
+void gps_profile_note(struct gps_area *area, struct gps_block *block, const struct gps_hash *hash,
                       uint64_t begun, bool stable) {
-    struct gps_block *block = &area->blocks[index];
     struct gps_profile *profile = gps_profile_of(area);
-    struct gps_progress *progress = &profile->progress[index];
+    struct gps_progress *progress = gps_profile_progress(area, block);
     const uint64_t last_hashed = block->last_hashed;
     block->last_hashed = begun;
     if (block->writers || block->written >= begun)
@@ -96,6 +106,11 @@ void gps_profile_process_line(uint64_t began, uint64_t looked, struct gps_text *
     gps_text_add(text, ",\"looked\":%lu}\n", since(began, looked));
 }
 
+void gps_profile_lacking_line(struct gps_text *text) {
+    begin_line(text);
+    gps_text_str(text, ",\"lacking\":true}\n");
+}
+
 /* Sums up all blocks, or the full ones: their bytes, since when they did not change, and how often
  * they did. */
 static void add_sums(struct gps_text *text, const struct gps_area *area, bool all, uint64_t began) {
@@ -107,8 +122,8 @@ static void add_sums(struct gps_text *text, const struct gps_area *area, bool al
         const uint64_t hashed = block->same_since ? block->same_since : now;
         last = hashed > last ? hashed : last;
         bytes += gps_profile_bytes(area, block);
-        changed += gps_profile_of(area)->progress[i].changed;
-        rewritten += gps_profile_of(area)->progress[i].rewritten;
+        changed += gps_profile_progress(area, block)->changed;
+        rewritten += gps_profile_progress(area, block)->rewritten;
     }
     gps_text_add(text, ",\"%s\":[%lu,%lu,%lu,%lu]", all ? "all" : "full", bytes, since(began, last),
                  changed, rewritten);

@@ -28,11 +28,16 @@ struct gps_profile {
         uint64_t stable;             /* all that was written by calls until then was seen */
         unsigned changed, rewritten; /* since it was full: by kernels; after calls that wrote it */
         bool full;                   /* its hash is of a full block */
-    } progress[];
+    } progress[];                    /* of the block that begins at each 2 MiB */
 };
 
 static inline struct gps_profile *gps_profile_of(const struct gps_area *area) {
     return area->notes;
+}
+
+static inline struct gps_progress *gps_profile_progress(const struct gps_area *area,
+                                                        const struct gps_block *block) {
+    return &gps_profile_of(area)->progress[block->at / GPS_MERGE_SMALL];
 }
 
 /* Makes the area of an allocation in the current context, for the call under way. NULL: there is no
@@ -48,12 +53,18 @@ static inline bool gps_profile_is_full(const struct gps_block *block) {
     return !~block->filled && !block->excluded;
 }
 
+/* A call writes a range. Blocks that no call has written are cut where a copy from the host begins
+ * and ends, as a merge rule with quiet = 0 would cut them. */
+void gps_profile_write(struct gps_area *area, uint64_t address, uint64_t size, bool upload,
+                       bool captured);
 /* A block had these bytes when it was hashed, which began at `begun`. With `stable` it was hashed
  * so soon after a copy that no kernel came between. */
-void gps_profile_note(struct gps_area *area, unsigned index, const struct gps_hash *hash,
+void gps_profile_note(struct gps_area *area, struct gps_block *block, const struct gps_hash *hash,
                       uint64_t begun, bool stable);
 
 /* `began`: the process. */
 void gps_profile_line(const struct gps_area *area, uint64_t began, struct gps_text *text);
 /* A line of the process: until when all was looked at. */
 void gps_profile_process_line(uint64_t began, uint64_t looked, struct gps_text *text);
+/* Another: an allocation of it failed for want of memory. */
+void gps_profile_lacking_line(struct gps_text *text);

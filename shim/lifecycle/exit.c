@@ -52,7 +52,7 @@ static void leave_it_to_another(void) {
 /* --- before the driver's teardown --- */
 
 static void tear_down(void) {
-    if (!gps_process_begin_exit())
+    if (!gps_process_begin_exit() || gps_process_phase() == GPS_PHASE_SUSPENDED)
         return;
     GPS_SCOPE();
     gps_teardown_exit();

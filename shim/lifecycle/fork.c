@@ -15,14 +15,15 @@
 #include "gate/swap.h"
 #include "ipc/deferred.h"
 #include "ipc/open_cache.h"
+#include "ipc/token_server.h"
 #include "lifecycle.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/promise.h"
 #include "stack/trace.h"
+#include "suspend/suspension.h"
 #include "threads/thread.h"
 #include "util/forgotten.h"
-#include "vmm/parked_descriptors.h"
 #include "vmm/vmm_region.h"
 
 /* In the order of the rooms, from the bottom up. */
@@ -33,6 +34,7 @@
     KEEPS(file, "a number in names that also have the process's own")                              \
     KEEPS(log, "gps_log_open begins it anew")                                                      \
     KEEPS(sink, "gps_log_open begins it anew")                                                     \
+    KEEPS(wording, "the vendor is the same")                                                       \
     KEEPS(event_log, "gps_event_log_open begins it anew; until then it writes nothing")            \
     KEEPS(stack, "the executable is the same")                                                     \
     KEEPS(find_object, "so is the linker")                                                         \
@@ -44,7 +46,6 @@
     FORGETS(membership, gps_membership_reset)                                                      \
     FORGETS(promise, gps_promise_reset)                                                            \
     FORGETS(leaks, gps_leak_reset)                                                                 \
-    FORGETS(parked_descriptors, gps_parked_reset)                                                  \
     FORGETS(vmm_region, gps_vmm_region_reset)                                                      \
     FORGETS(worker_pool, gps_pool_reset)                                                           \
     KEEPS(digest, "a key, of which shared_block makes sure first")                                 \
@@ -55,14 +56,19 @@
     FORGETS(swap, gps_swap_reset)                                                                  \
     KEEPS(allocation, "its claim is a part of what promise forgets")                               \
     KEEPS(importers, "a time")                                                                     \
+    FORGETS(token_server, gps_token_server_reset)                                                  \
     FORGETS(open_cache, gps_open_cache_reset)                                                      \
     FORGETS(deferred, gps_deferred_reset)                                                          \
+    FORGETS(suspension, gps_suspension_reset)                                                      \
     FORGETS(process, gps_process_reset) /* the configuration, to which the rules point */          \
     KEEPS(start, "it tells that this is a fork")                                                   \
     KEEPS(exit, "exit handlers survive a fork")                                                    \
     KEEPS(kernels, "no call of the driver succeeds in it")                                         \
     KEEPS(driver, "libcuda is where it was, and there is no lock")                                 \
-    KEEPS(resolver, "so are libc's")                                                               \
+    KEEPS(hip_library, "so is HIP's runtime")                                                      \
+    KEEPS(last_error, "the thread that forks goes on with it")                                     \
+    KEEPS(hip_operations, "so it does with the devices that it has entered")                       \
+    KEEPS(resolver, "libc's functions are where they were")                                        \
     KEEPS(runtime, "so are call sites and the runtime's functions")
 
 static void (*const resets[])(void) = {

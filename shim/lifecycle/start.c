@@ -11,13 +11,16 @@
 #include "log/event_log.h"
 #include "log/log.h"
 #include "log/sink.h"
+#include "log/wording.h"
 #include "merge/allocation.h"
 #include "merge/work.h"
 #include "process/call_counter.h"
 #include "process/process.h"
+#include "python/python.h"
 #include "rules/rules.h"
 #include "stack/stack.h"
 #include "stack/trace.h"
+#include "suspend/suspension.h"
 #include "threads/thread.h"
 #include "util/program_signals.h"
 #include "util/text.h"
@@ -63,19 +66,31 @@ static void forget_parent(void) {
     gps_fork_reset();
 }
 
+/* 0, or negative where there is something to report. */
+static int load(struct first_error *error) {
+    const int status = gps_process_load(note_config_error, error);
+    const struct gps_program *program = gps_process_program();
+    return status < 0 || gps_operations->has_blocks
+               ? status
+               : gps_config_check_plain(gps_process_config(), program->name, program->executable,
+                                        note_config_error, error);
+}
+
 static enum gps_phase start(void) {
     if (state.used)
         forget_parent();
     state.used = true;
     gps_thread_note_main();
     struct first_error error = {.count = 0};
-    const int status = gps_process_load(note_config_error, &error);
+    const int status = load(&error);
     const struct gps_config *config = gps_process_config();
+    gps_wording_start(gps_operations->vendor, gps_operations->by_range);
     gps_log_open(&config->options, gps_process_self(), gps_process_program()->arguments);
     if (status == 0)
-        gps_event_log_open(&config->options, gps_process_self());
+        gps_event_log_open(&config->options, gps_process_self(), gps_process_program()->arguments);
     gps_stack_start();
     gps_trace_start(config->options.stack_depth, config->options.mode == GPS_MODE_AUDIT);
+    gps_trace_ask(gps_python_trace);
     if (status < 0)
         report_config(&error);
     if (status < 0 || config->options.mode == GPS_MODE_OFF)
@@ -88,6 +103,7 @@ static enum gps_phase start(void) {
     gps_refused_writes_start(config, gps_process_program());
     gps_work_start();
     gps_learn_start(&config->options);
+    gps_suspension_start(&config->options);
     return GPS_PHASE_ON;
 }
 
@@ -108,7 +124,8 @@ bool gps_lifecycle_begin(gps_attach_fn *attach) {
         gps_process_set_phase(start());
     }
     await_start();
-    return gps_process_phase() == GPS_PHASE_ON;
+    const enum gps_phase phase = gps_process_phase();
+    return phase == GPS_PHASE_ON || phase == GPS_PHASE_SUSPENDED;
 }
 
 void gps_lifecycle_not_initialized(void) {

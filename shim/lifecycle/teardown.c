@@ -11,11 +11,15 @@
 #include "ipc/import.h"
 #include "ipc/importers.h"
 #include "ipc/open_cache.h"
+#include "ipc/token.h"
+#include "ipc/token_server.h"
 #include "learn/learner.h"
 #include "merge/allocation.h"
 #include "merge/merger.h"
 #include "process/membership.h"
 #include "process/process.h"
+#include "registry/pool_books.h"
+#include "suspend/suspension.h"
 #include "threads/wait.h"
 #include "util/clock.h"
 #include "vmm/vmm_region.h"
@@ -123,8 +127,10 @@ static bool report_at_exit(void *unused, struct gps_export *region) {
 }
 
 void gps_teardown_exit(void) {
+    gps_suspension_stop();
     gps_open_cache_stop();
     gps_vmm_region_stop();
+    gps_token_server_stop();
     gps_merger_stop();
     gps_learn_end();
     gps_deferred_bring(0);
@@ -169,6 +175,7 @@ static void leave(void *unused, struct gps_alloc *alloc) {
 void gps_teardown_unpublish(bool last) {
     gps_deferred_each(0, GPS_CLAIM_WITHIN_2S, NULL, unpublish, &last);
     gps_registry_take_exports(0, leave, NULL); /* exported after the exit began */
+    gps_token_leave();
     gps_leak_report_end();
     gps_export_remove_tombstones();
 }
@@ -212,10 +219,22 @@ static void end_event(const struct gps_event *event) {
         gps_report_reference(gps_references_end(event->slot));
 }
 
+/* What it has imported of pools, others may see. */
+static void purge_pointers(uint64_t context, uint32_t epoch) {
+    struct gps_pool_pointer batch[16];
+    unsigned count;
+    while (
+        (count = gps_pool_pointer_take_of(context, epoch, batch, sizeof(batch) / sizeof(batch[0]))))
+        for (unsigned i = 0; i < count; i++)
+            if (batch[i].imports && batch[i].slot != GPS_NO_SLOT)
+                gps_report_reference(gps_references_end(batch[i].slot));
+}
+
 static void purge(uint64_t context, uint32_t epoch, struct gps_reset *reset) {
     gps_registry_purge(context, epoch, forget, reset);
     gps_import_purge(context, epoch, gps_leak_reset_import, reset);
     gps_registry_purge_events(context, epoch, end_event);
+    purge_pointers(context, epoch);
     gps_leak_report_reset(reset);
 }
 

@@ -24,6 +24,8 @@ static struct {
     _Atomic uint64_t written; /* bytes */
     uint64_t max;
     atomic_bool full;
+    atomic_bool begun; /* what tells of the program is written */
+    const char *arguments;
     char path[GPS_SINK_PATH];
     char process[160]; /* the members that say who writes */
 } state = {.fd = -1};
@@ -80,7 +82,8 @@ static void close_inherited(void) {
         close(fd);
 }
 
-void gps_event_log_open(const struct gps_options *options, const struct gps_owner *self) {
+void gps_event_log_open(const struct gps_options *options, const struct gps_owner *self,
+                        const char *arguments) {
     atomic_store(&state.pid, 0);
     close_inherited();
     if (options->mode == GPS_MODE_OFF || strcmp(options->event_log, "off") == 0)
@@ -90,6 +93,8 @@ void gps_event_log_open(const struct gps_options *options, const struct gps_owne
     state.max = options->log_max != 0 ? options->log_max : UINT64_MAX;
     atomic_store(&state.written, 0);
     atomic_store(&state.full, false);
+    atomic_store(&state.begun, false);
+    state.arguments = arguments;
     atomic_store(&state.pid, getpid());
     (void)descriptor();
 }
@@ -145,6 +150,7 @@ static void format(struct gps_text *text, const struct gps_event_line *line) {
     add_subject(text, line);
     if (line->report)
         add_finding(text, line->report);
+    add_string(text, "arguments", line->arguments);
     gps_text_str(text, "}\n");
 }
 
@@ -169,6 +175,8 @@ void gps_event_log_write(const struct gps_event_line *line) {
     const int saved = errno;
     if (writer == 0 || writer != getpid())
         return;
+    if (!atomic_load(&state.begun) && !atomic_exchange(&state.begun, true))
+        put(&(struct gps_event_line){.what = "began", .arguments = state.arguments});
     if (atomic_load(&state.written) < state.max)
         put(line);
     else if (!atomic_exchange(&state.full, true))

@@ -16,16 +16,20 @@ struct gps_event_line {
     uint64_t time;    /* 0: now. A member below that is 0 or NULL does not appear in the line */
     const struct gps_id *region;
     const char *name;
-    uint64_t size;
+    uint64_t size;                   /* "made": all that the program has of cuMemCreate there */
     uint64_t saved;                  /* "merged": the bytes that another process held already */
     uint64_t ns;                     /* "waited": the time that the wait took */
-    const uint8_t *device;           /* its UUID */
+    const uint8_t *device;           /* its UUID; "made": that of the GPU */
     const char *how;                 /* one of the words that the schema lists */
     const struct gps_report *report; /* "finding" */
+    const char *arguments;           /* "began" */
 };
 
-/* Is called at the first CUDA call, and again in a forked child. No event is written before. */
-void gps_event_log_open(const struct gps_options *options, const struct gps_owner *self);
+/* Is called at the first CUDA call, and again in a forked child. No event is written before. The
+ * arguments stay the caller's. */
+void gps_event_log_open(const struct gps_options *options, const struct gps_owner *self,
+                        const char *arguments);
 
-/* Writes one event. Costs one load if event_log is off. Preserves errno. */
+/* Writes one event; before the first one an event that tells the program's arguments. Costs one
+ * load if event_log is off. Preserves errno. */
 void gps_event_log_write(const struct gps_event_line *line);

@@ -2,6 +2,7 @@
 #include <stddef.h>
 
 #include "log.h"
+#include "wording.h"
 
 static const struct row {
     const char *id;
@@ -42,7 +43,15 @@ const char *gps_report_hint(const struct gps_report *report) {
         GPS_RULE_HINTS(RULE_HINT)
 #undef RULE_HINT
     };
-    const bool ruled = report->name && *report->name && report->finding < GPS_FINDING_COUNT;
+    static const char *const by_range[GPS_FINDING_COUNT] = {
+#define RANGE_HINT(name, hint) [GPS_##name] = hint,
+        GPS_RANGE_HINTS(RANGE_HINT)
+#undef RANGE_HINT
+    };
+    const bool known = report->finding < GPS_FINDING_COUNT;
+    if (known && gps_wording_is_by_range() && by_range[report->finding])
+        return by_range[report->finding];
+    const bool ruled = report->name && *report->name && known;
     return ruled && by_rule[report->finding] ? by_rule[report->finding]
                                              : gps_finding_hint(report->finding);
 }

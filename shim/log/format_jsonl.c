@@ -1,6 +1,7 @@
 /* format_jsonl.c - formats a report as one line of JSON, by docs/log.schema.json. See format.h. */
 #include "directory/record.h"
 #include "format.h"
+#include "wording.h"
 
 /* An empty string says that the value is not known. */
 static void add_string(struct gps_text *text, const char *key, const char *value) {
@@ -117,6 +118,7 @@ void gps_format_jsonl(struct gps_text *text, const struct gps_line *line,
                       const struct gps_stamp *stamp) {
     const struct gps_report *report = &line->report;
     const enum gps_finding finding = report->finding;
+    char room[GPS_WORDING_BYTES];
     gps_text_str(text, "{\"ts\":\"");
     gps_text_time(text, stamp->time);
     gps_text_str(text, "\"");
@@ -130,13 +132,14 @@ void gps_format_jsonl(struct gps_text *text, const struct gps_line *line,
     add_string(text, "finding", line->notice ? NULL : gps_finding_id(finding));
     add_api(text, report->api);
     add_subject(text, report);
-    add_string(text, "message", line->notice ? line->notice : gps_finding_sentence(finding));
-    add_string(text, "hint", line->notice ? NULL : gps_report_hint(report));
+    add_string(text, "message",
+               line->notice ? line->notice : gps_wording(gps_finding_sentence(finding), room));
+    add_string(text, "hint", line->notice ? NULL : gps_wording(gps_report_hint(report), room));
     add_number(text, "count", report->count == 0 && !line->notice ? 1 : report->count);
     gps_text_add(text, stamp->site != 0 ? ",\"site\":\"%016lx\"" : ",\"site\":null", stamp->site);
     add_stack(text, report->stack, report->stack_count);
     add_priors(text, report, stamp);
-    add_string(text, "detail", report->detail);
+    add_string(text, "detail", gps_wording(report->detail, room));
     add_others(text, report);
     gps_text_str(text, "}\n");
 }

@@ -3,6 +3,7 @@
 
 #include "directory/record.h"
 #include "format.h"
+#include "wording.h"
 
 #define INDENT "     "
 
@@ -42,7 +43,8 @@ static void add_heading(struct gps_text *text, const struct gps_report *report,
     add_process(text, stamp->command, stamp->pid, stamp->pid_ns, stamp);
     gps_text_str(text, "\n");
     begin(text, stamp, INDENT);
-    gps_text_strs(text, gps_finding_sentence(report->finding), "\n");
+    char room[GPS_WORDING_BYTES];
+    gps_text_strs(text, gps_wording(gps_finding_sentence(report->finding), room), "\n");
     if (stamp->arguments && *stamp->arguments) {
         begin(text, stamp, INDENT "arguments of this process: ");
         gps_text_plain(text, stamp->arguments);
@@ -157,6 +159,7 @@ static void add_other(struct gps_text *text, const struct gps_party *other,
 void gps_format_text(struct gps_text *text, const struct gps_line *line,
                      const struct gps_stamp *stamp) {
     const struct gps_report *report = &line->report;
+    char room[GPS_WORDING_BYTES];
     if (line->notice) {
         begin(text, stamp, " ");
         gps_text_strs(text, line->title, ": ", line->notice, "\n");
@@ -167,7 +170,7 @@ void gps_format_text(struct gps_text *text, const struct gps_line *line,
     add_region(text, report, stamp);
     if (report->detail) {
         begin(text, stamp, INDENT);
-        gps_text_plain(text, report->detail);
+        gps_text_plain(text, gps_wording(report->detail, room));
         gps_text_str(text, "\n");
     }
     for (unsigned i = 0; i < report->other_count; i++)
@@ -182,6 +185,6 @@ void gps_format_text(struct gps_text *text, const struct gps_line *line,
     for (unsigned i = 0; i < report->prior_count; i++)
         add_prior(text, &report->prior[i], stamp);
     begin(text, stamp, INDENT "Hint: ");
-    gps_text_strs(text, gps_report_hint(report), "\n");
+    gps_text_strs(text, gps_wording(gps_report_hint(report), room), "\n");
     begin(text, stamp, "\n");
 }

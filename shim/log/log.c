@@ -180,8 +180,8 @@ static void put_full(void) {
 static void put_advice(const struct gps_report *report) {
     if (report->stack_count == 0 || is_jsonl() || atomic_exchange(&counts.advice_written, true))
         return;
-    put_notice("GPUSHARE", "to see functions and lines: gpushare audit -- CMD, or log_format = "
-                           "jsonl and gpushare report LOG");
+    put_notice("GPUSHARE", "to see functions and lines: log_format = jsonl, then gpushare report "
+                           "LOG");
 }
 
 static void count(const struct gps_report *report) {

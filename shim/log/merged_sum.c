@@ -9,13 +9,34 @@
 static struct { _Atomic uint64_t merged, saved, unmerged; } state;
 GPS_FORGOTTEN(state);
 
+/* `most`: where it is kept, or NULL. */
+static struct {
+    _Atomic uint64_t now;
+    _Atomic uint64_t *most;
+} kept;
+GPS_FORGOTTEN(kept);
+
+void gps_merged_sum_keep(uint64_t *most) {
+    kept.most = (_Atomic uint64_t *)most;
+}
+
+static void keep(uint64_t now) {
+    uint64_t most = atomic_load(kept.most);
+    while (most < now && !atomic_compare_exchange_weak(kept.most, &most, now))
+        ;
+}
+
 void gps_merged_sum_merged(uint64_t bytes, uint64_t saved) {
     atomic_fetch_add(&state.saved, saved);
     atomic_fetch_add(&state.merged, bytes);
+    const uint64_t now = atomic_fetch_add(&kept.now, bytes) + bytes;
+    if (kept.most)
+        keep(now);
 }
 
 void gps_merged_sum_unmerged(uint64_t bytes) {
     atomic_fetch_add(&state.unmerged, bytes);
+    atomic_fetch_sub(&kept.now, bytes);
 }
 
 void gps_merged_sum_log(void) {

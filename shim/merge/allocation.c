@@ -26,6 +26,7 @@
 
 #define HUGE_SIZE (UINT64_C(1) << 40)
 #define MOMENT    UINT64_C(2000000)
+#define SOON      (GPS_SECOND / 20)
 
 bool gps_merge_active;
 GPS_FORGOTTEN(gps_merge_active);
@@ -39,6 +40,7 @@ void gps_merge_start(const struct gps_config *config, const struct gps_program *
     bool any = false;
     for (size_t i = 0; i < config->rule_count; i++)
         any |= merges(&config->rules[i], program);
+    any |= config->options.suspend == GPS_SUSPEND_ON; /* its work passes the gate, too */
     gps_merge_active = any && config->options.mode == GPS_MODE_SHARE && gps_gate_start();
     if (gps_merge_active)
         gps_promise_start();
@@ -68,7 +70,7 @@ int gps_merge_own(const struct gps_area *area, struct gps_block *block) {
     const int code = gps_block_own(area, block);
     if (code != GPS_OK)
         return code;
-    gps_room_found();
+    gps_room_found(area->device);
     gps_merge_is_backed(area, block);
     gps_shared_leave(block);
     return GPS_OK;
@@ -94,7 +96,7 @@ void gps_merge_share_touched(struct gps_area *area, uint64_t until) {
 int gps_merge_back(const struct gps_area *area, struct gps_block *block) {
     const int code = gps_block_back(area, block);
     if (code == GPS_OK) {
-        gps_room_found();
+        gps_room_found(area->device);
         gps_merge_is_backed(area, block);
     }
     return code;
@@ -149,9 +151,34 @@ static int back_area(struct gps_area *area) {
     return code;
 }
 
+/* Nobody looks at its blocks without memory, and nobody may destroy its context. */
+static bool is_sole(const struct gps_area *area, uint64_t context) {
+    bool sole = area->context == context;
+    for (unsigned i = 0; i < area->count; i++)
+        sole &= area->blocks[i].state != GPS_BLOCK_SPECULATIVE;
+    return sole;
+}
+
+/* Without gps_swap_lock. True: no block is left without memory. */
+static bool back_sole(void) {
+    uint64_t context;
+    GPS_AREAS_LOCKED();
+    if (gps_ops->context(&context) != GPS_OK)
+        return false;
+    for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
+        if (is_sole(area, context) && back_area(area) != GPS_OK)
+            return false;
+    return !empty;
+}
+
+/* A kernel of ours may wait for one that fills the card, with gps_swap_lock. */
 static int back_all(void) {
     int here, code = GPS_OK;
-    gps_swap_lock();
+    if (!gps_swap_lock_within(SOON)) {
+        if (back_sole())
+            return GPS_OK;
+        gps_swap_lock();
+    }
     gps_area_lock();
     const bool known = gps_ops->device(&here) == GPS_OK;
     for (struct gps_area *area = gps_area_next(NULL); area && empty; area = gps_area_next(area)) {
@@ -179,23 +206,18 @@ static struct gps_area *make(const struct gps_merge_request *request) {
     uint64_t granule;
     if (gps_ops->granularity(request->device, &granule) != GPS_OK || GPS_MERGE_SMALL % granule != 0)
         return NULL;
-    const uint64_t extent = gps_area_extent(request->size);
-    const unsigned room = gps_area_room(extent);
-    struct gps_area *area = calloc(1, sizeof(*area) + room * sizeof(area->blocks[0]));
+    struct gps_area *area = gps_area_new(gps_area_extent(request->size));
     if (!area)
         return NULL;
-    *area =
-        (struct gps_area){.size = request->size,
-                          .extent = extent,
-                          .context = request->context,
-                          .rule = request->rule,
-                          .index = request->index,
-                          .device = request->device,
-                          .made = gps_streams_epoch,
-                          .lazy = request->rule->quiet == 0 && !gps_rdma_forbids(request->rule)};
+    area->size = request->size;
+    area->context = request->context;
+    area->rule = request->rule;
+    area->index = request->index;
+    area->device = request->device;
+    area->made = gps_streams_epoch;
+    area->lazy = request->rule->quiet == 0 && !gps_rdma_forbids(request->rule);
     memcpy(area->uuid, request->uuid, GPS_UUID_BYTES);
     gps_caller_name(area->caller, sizeof(area->caller));
-    area->count = gps_area_cut(0, extent, area->blocks);
     area->times = gps_exclusion_times(area);
     for (unsigned i = 0; i < area->count; i++)
         area->blocks[i].excluded = area->times >= GPS_EXCLUDED || gps_rdma_forbids(area->rule);
@@ -219,6 +241,7 @@ static void back_all_at_once(void) {
 static _Thread_local struct {
     struct gps_room_claim claim;
     uint64_t context; /* of the stream that a pool's memory is for; 0: the current one */
+    int device;       /* whose memory it is; -1: not known */
     bool pooled;
     bool exact; /* it takes its size */
 } call;
@@ -300,9 +323,11 @@ static bool try_to_claim(uint64_t size) {
     const int thread = (int)syscall(SYS_gettid);
     uint8_t gpu[GPS_UUID_BYTES];
     int device;
+    call.device = -1;
     CALL_SCOPE();
     if (!there || !find_device(&device, gpu))
         return true;
+    call.device = device;
     GPS_AREAS_LOCKED();
     end_claims_of_dead(thread);
     const bool may = claim_on(gpu, size);
@@ -324,18 +349,44 @@ static void pause_for(uint64_t nanos) {
     gps_program_signals_poll(NULL, nanos);
 }
 
-/* A block that has just got memory counts twice for a moment. Where only claims of others are in
- * the way, they go; not at one pace, or those who want the same room would meet again and again. */
+/* It differs from call to call: else those who want the same room would meet again and again. */
+static void pause_a_moment(void) {
+    pause_for(MOMENT + gps_clock_monotonic() % MOMENT);
+}
+
+/* A bit for each device (room.h): a wait for claims on it took its second in vain, and none has
+ * ended well since. */
+static _Atomic uint32_t in_vain;
+GPS_FORGOTTEN(in_vain);
+
+/* Claims go. True: it is worth another look, and a moment has passed. Without a lock. */
+static bool await_claims(int device, uint64_t begun) {
+    const uint32_t bit = gps_room_bit(device);
+    if (gps_clock_monotonic() - begun >= GPS_SECOND)
+        atomic_fetch_or(&in_vain, bit);
+    if (atomic_load(&in_vain) & bit)
+        return false;
+    pause_a_moment();
+    return true;
+}
+
+static void note_room(int device) {
+    const uint32_t bit = gps_room_bit(device);
+    if (atomic_load_explicit(&in_vain, memory_order_relaxed) & bit)
+        atomic_fetch_and(&in_vain, ~bit);
+}
+
+/* A block that has just got memory counts twice for a moment. */
 static bool claim(uint64_t size) {
     const uint64_t begun = gps_clock_monotonic();
-    for (int i = 0;
-         i < RETRIES || (call.claim.contended && gps_clock_monotonic() - begun < GPS_SECOND); i++) {
-        if (i)
-            pause_for(MOMENT + gps_clock_monotonic() % MOMENT);
-        if (try_to_claim(size))
-            return true;
+    for (int tries = 1; !try_to_claim(size); tries++) {
+        if (tries < RETRIES)
+            pause_a_moment();
+        else if (!call.claim.contended || !await_claims(call.device, begun))
+            return false;
     }
-    return false;
+    note_room(call.device);
+    return true;
 }
 
 /* A pool's memory is of its stream's device. */
@@ -347,14 +398,25 @@ static uint64_t context_of(uint64_t stream) {
                : 0;
 }
 
-bool gps_merge_may_allocate(uint64_t size, const uint64_t *stream) {
-    if (!gps_merge_active)
-        return true;
+static void begin_call(uint64_t size, const uint64_t *stream) {
     unclaim();
     call.claim.left = GPS_ROOM_PLENTY;
     call.pooled = stream;
     call.context = stream ? context_of(*stream) : 0;
     call.exact = !stream && size > GPS_MERGE_LEAST;
+}
+
+bool gps_merge_may_allocate_at_once(uint64_t size) {
+    if (!gps_merge_active)
+        return true;
+    begin_call(size, NULL);
+    return size > INT64_MAX / 2 || (!is_scarce(size) && try_to_claim(size));
+}
+
+bool gps_merge_may_allocate(uint64_t size, const uint64_t *stream) {
+    if (!gps_merge_active)
+        return true;
+    begin_call(size, stream);
     if (size > INT64_MAX / 2)
         return true;
     if (is_scarce(size))
@@ -392,13 +454,25 @@ static int back_all_of(struct gps_area *area) {
     return code;
 }
 
-/* Reserves addresses for the area and adds it to the table, with the lock. */
-static bool place(struct gps_area *area, const char **why) {
+/* Others go on while a large area gets its memory: nobody knows it yet. *contended: a context has
+ * ended meanwhile, perhaps this one. */
+static bool back_unlocked(struct gps_area *area, bool *contended) {
+    const uint64_t before = gps_area_contexts_ended();
+    gps_area_unlock();
+    const int code = back_all_of(area);
+    gps_area_lock();
+    *contended = gps_area_contexts_ended() != before;
+    return code == GPS_OK && !*contended;
+}
+
+/* Reserves addresses for the area and adds it to the table, with the lock, which is given back
+ * while it gets memory at once. */
+static bool place(struct gps_area *area, bool *contended, const char **why) {
     if (gps_ops->reserve(area->extent + GPS_MERGE_GAP, &area->pointer) != GPS_OK) {
         *why = "the driver reserves no addresses for its blocks";
         return false;
     }
-    if ((area->lazy || back_all_of(area) == GPS_OK) && gps_area_add(area)) {
+    if ((area->lazy || back_unlocked(area, contended)) && gps_area_add(area)) {
         count_unbacked(area->lazy ? (int64_t)area->extent : 0);
         return true;
     }
@@ -417,59 +491,76 @@ static bool is_possible(uint64_t size) {
  * memory at once. */
 static bool may_be_lazy(struct gps_area *area) {
     const int64_t size = (int64_t)area->extent;
+    bool contended;
     if (area->rule->overcommit)
         return true;
     if (gps_promise_claim(area->uuid, size) < 0)
         return false;
-    const bool room =
-        gps_area_has_room(area->device, area->uuid, area->extent) && promise(area, size) == 0;
+    const bool room = gps_area_has_room(area->device, area->uuid, area->extent, &contended) &&
+                      promise(area, size) == 0;
     gps_promise_claim(area->uuid, -size);
     return room;
 }
 
 /* Memory that is promised to others is theirs. */
-static bool place_at_once(struct gps_area *area, const char **why) {
+static bool place_at_once(struct gps_area *area, bool *contended, const char **why) {
     struct gps_room_claim claim;
     area->lazy = false;
-    const bool placed = gps_room_claim(area, area->extent, &claim) && place(area, why);
+    const bool may = gps_room_claim(area, area->extent, &claim);
+    *contended = !may && claim.contended;
+    const bool placed = may && place(area, contended, why);
     gps_room_unclaim(&claim);
     return placed;
 }
 
-/* With the lock. What surely does not fit is neither promised nor tried: others would lack it. */
-static bool place_somehow(struct gps_area *area, const char **why) {
+/* With the lock. What surely does not fit is neither promised nor tried: others would lack it.
+ * *contended: as of gps_area_has_room. */
+static bool place_somehow(struct gps_area *area, bool *contended, const char **why) {
     const bool unlimited = area->lazy && area->rule->overcommit;
+    *contended = false;
     if (unlimited ? gps_context_state() != GPS_OK
-                  : !gps_area_has_room(area->device, area->uuid, area->extent))
+                  : !gps_area_has_room(area->device, area->uuid, area->extent, contended))
         return false;
     if (!area->lazy || !may_be_lazy(area))
-        return place_at_once(area, why);
-    const bool placed = place(area, why);
+        return place_at_once(area, contended, why);
+    const bool placed = place(area, contended, why);
     if (!placed)
         promise(area, -(int64_t)area->extent);
     return placed;
 }
 
-bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *pointer,
-                        const char **why) {
-    if (request->size < GPS_MERGE_LEAST || !is_possible(request->size))
-        return false;
-    gps_swap_return();
-    gps_merge_end_freed(GPS_MERGE_IF_ENDED);
-    gps_rdma_look();
+static bool try_to_place(const struct gps_merge_request *request, uint64_t *pointer,
+                         bool *contended, const char **why) {
     struct gps_area *area = make(request);
+    *contended = false;
     if (!area) {
         *why = "its GPU has no memory in blocks of 2 MiB, or there was no memory to note it";
         return false;
     }
     gps_area_lock();
-    const bool placed = place_somehow(area, why);
+    end_claims_of_dead((int)syscall(SYS_gettid));
+    const bool placed = place_somehow(area, contended, why);
     *pointer = area->pointer;
     gps_area_unlock();
-    if (!placed) {
+    if (!placed)
         free(area);
+    return placed;
+}
+
+bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *pointer,
+                        const char **why) {
+    const uint64_t begun = gps_clock_monotonic();
+    bool contended;
+    if (request->size < GPS_MERGE_LEAST || !is_possible(request->size))
         return false;
-    }
+    gps_swap_return();
+    gps_merge_end_freed(GPS_MERGE_IF_ENDED);
+    gps_rdma_look();
+    unclaim();
+    while (!try_to_place(request, pointer, &contended, why))
+        if (!contended || !await_claims(request->device, begun))
+            return false;
+    note_room(request->device);
     gps_streams_add(0);
     return true;
 }
@@ -481,14 +572,13 @@ bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *point
 static void end_block(struct gps_area *area, struct gps_block *block) {
     const bool unbacked = gps_block_is_unbacked(block), merged = gps_block_is_merged(block);
     const bool referenced = merged || block->state == GPS_BLOCK_SPECULATIVE;
-    const bool created = gps_block_is_own(block);
     if (unbacked && !area->freed)
         gps_merge_is_backed(area, block);
     gps_block_drop(area, block);
     if (merged)
         gps_merged_sum_unmerged(block->size);
     if (referenced)
-        gps_shared_release(&block->id, block->slot, created);
+        gps_shared_release(block->slot);
     free(block->chunks);
     block->chunks = NULL;
 }
@@ -624,6 +714,7 @@ void gps_merge_purge(uint64_t context, uint64_t before) {
     gps_streams_remove_context(context, before);
     GPS_AREAS_LOCKED();
     gps_area_forget_events(context, before);
+    gps_area_forget_context(context, before);
     while ((area = gps_area_of_context(context, before))) {
         end(area);
         free(area);
@@ -632,13 +723,15 @@ void gps_merge_purge(uint64_t context, uint64_t before) {
 
 /* --- what it looks like --- */
 
+/* Most addresses are far from all areas, so the lock is checked first. */
 bool gps_merge_find(uint64_t address, struct gps_area *found) {
+    gps_lock_check((1u << GPS_RANK_AREAS) - 1, "a question whose memory it is");
     if (!gps_area_near(address, 1))
         return false;
     GPS_SCOPE();
     GPS_AREAS_LOCKED();
     const struct gps_area *area = gps_area_at(address);
-    const bool any = area && !area->freed && address - area->pointer < area->size;
+    const bool any = area && !area->created && !area->freed && address - area->pointer < area->size;
     if (any)
         *found = *area;
     return any;
@@ -657,7 +750,7 @@ static bool allow_all(int device, int accessor, bool really) {
     bool any = false;
     GPS_AREAS_LOCKED();
     for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
-        if (area->device == device) {
+        if (area->device == device && !area->created) {
             any = true;
             if (really)
                 allow(area, accessor);

@@ -23,7 +23,8 @@ extern bool gps_merge_active;
 void gps_merge_start(const struct gps_config *config, const struct gps_program *program);
 
 /* Is called inside a gps_scope, with the context current. False: there is no memory of this kind,
- * or not enough; then the program's own call says so, or *why does. */
+ * or not enough; then the program's own call says so, or *why does. Where only claims of others
+ * leave too little it waits for them, a second at most, with the program's signals let in. */
 bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *pointer,
                         const char **why);
 /* Waits for the device and frees the allocation, inside a gps_scope that has entered its context.
@@ -46,7 +47,8 @@ void gps_merge_end_freed_locked(void);
 /* The context is gone: its areas that were made before this epoch end. Before gps_swap_permit. */
 void gps_merge_purge(uint64_t context, uint64_t before);
 
-/* The allocation that the address lies in, without its blocks. It needs no scope. */
+/* The allocation that the address lies in, without its blocks. It needs no scope. Memory of
+ * cuMemCreate is none. */
 bool gps_merge_find(uint64_t address, struct gps_area *found);
 
 /* Gives memory to all blocks that have none yet, in all areas, because work begins that may touch
@@ -55,8 +57,10 @@ int gps_merge_back_all(void);
 /* An allocation of the driver's begins; `stream`: of a pool's memory, in that stream's order. Where
  * memory is too scarce for it and for the blocks that have none yet, those get theirs first, so
  * that it is the allocation that fails. False: it surely needs some that is promised. It takes 20
- * ms at most, or a second while others claim the room, and needs no scope. */
+ * ms at most, or a second while others claim the room, and needs no scope. The second looks once,
+ * and does not wait; false: the first may find that there is some. */
 bool gps_merge_may_allocate(uint64_t size, const uint64_t *stream);
+bool gps_merge_may_allocate_at_once(uint64_t size);
 /* It has ended, after that was true. True: it has taken what is promised, and must be freed again
  * if it succeeded. */
 bool gps_merge_has_overdrawn(void);

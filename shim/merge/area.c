@@ -17,22 +17,19 @@ static struct {
     struct gps_area **list; /* by address */
     unsigned count, room;
     uint64_t serial;
+    uint64_t ended;                   /* contexts */
     _Atomic uint64_t lowest, highest; /* what all of them lie in; equal: there is none */
     _Atomic unsigned padded;          /* so many end within a block */
+    _Atomic unsigned created;         /* so many are memory of cuMemCreate */
 } state;
 GPS_FORGOTTEN(state);
 
 /* --- geometry --- */
 
-/* The largest power of two that fits, but no more than GPS_MERGE_LARGE. */
-static uint64_t next_size(uint64_t left) {
-    return left >= GPS_MERGE_LARGE ? GPS_MERGE_LARGE : UINT64_C(1) << (63 - __builtin_clzll(left));
-}
-
 unsigned gps_area_cut(uint64_t at, uint64_t end, struct gps_block *blocks) {
     unsigned count = 0;
     for (uint64_t size; at < end; at += size) {
-        size = next_size(end - at);
+        size = gps_area_piece(end - at);
         if (blocks)
             blocks[count] = (struct gps_block){.at = at, .size = size, .slot = GPS_NO_SLOT};
         count++;
@@ -40,9 +37,21 @@ unsigned gps_area_cut(uint64_t at, uint64_t end, struct gps_block *blocks) {
     return count;
 }
 
-unsigned gps_area_room(uint64_t extent) {
-    return extent <= GPS_MERGE_POOL ? (unsigned)(extent / GPS_MERGE_SMALL)
-                                    : gps_area_cut(0, extent, NULL);
+/* It may come to have a block for each 2 MiB. */
+struct gps_area *gps_area_new(uint64_t extent) {
+    const uint64_t most = extent / GPS_MERGE_SMALL, words = most / 64 + 1;
+    struct gps_area *area =
+        calloc(1, sizeof(*area) + most * sizeof(area->blocks[0]) + words * sizeof(area->edges[0]));
+    if (!area)
+        return NULL;
+    area->extent = extent;
+    area->edges = (uint64_t *)&area->blocks[most];
+    area->count = gps_area_cut(0, extent, area->blocks);
+    for (unsigned i = 0; i < area->count; i++) {
+        const uint64_t page = area->blocks[i].at / GPS_MERGE_SMALL;
+        area->edges[page / 64] |= UINT64_C(1) << page % 64;
+    }
+    return area;
 }
 
 /* --- the table --- */
@@ -87,7 +96,12 @@ void gps_area_move(uint64_t context, uint64_t to) {
             state.list[i]->context = to;
 }
 
+uint64_t gps_area_contexts_ended(void) {
+    return state.ended;
+}
+
 void gps_area_forget_events(uint64_t context, uint64_t before) {
+    state.ended++;
     for (unsigned i = 0; i < state.count; i++)
         if (state.list[i]->user.context == context && state.list[i]->user.epoch < before)
             state.list[i]->user.event = 0;
@@ -95,9 +109,21 @@ void gps_area_forget_events(uint64_t context, uint64_t before) {
 
 struct gps_area *gps_area_of_context(uint64_t context, uint64_t before) {
     for (unsigned i = 0; i < state.count; i++)
-        if (state.list[i]->context == context && state.list[i]->made < before)
+        if (state.list[i]->context == context && state.list[i]->made < before &&
+            !state.list[i]->created)
             return state.list[i];
     return NULL;
+}
+
+void gps_area_forget_context(uint64_t context, uint64_t before) {
+    for (unsigned i = 0; i < state.count; i++)
+        if (state.list[i]->created && state.list[i]->context == context &&
+            state.list[i]->made < before)
+            state.list[i]->context = 0;
+}
+
+int gps_area_enter(const struct gps_area *area) {
+    return area->created && !area->context ? GPS_INVALID_CONTEXT : gps_ops->enter(area->context);
 }
 
 struct gps_block *gps_area_block(uint64_t serial, uint64_t at, struct gps_area **area) {
@@ -113,6 +139,12 @@ struct gps_block *gps_area_block(uint64_t serial, uint64_t at, struct gps_area *
 struct gps_area *gps_area_next(const struct gps_area *area) {
     const unsigned next = area ? above(area->pointer) : 0;
     return next < state.count ? state.list[next] : NULL;
+}
+
+struct gps_area *gps_area_from(uint64_t address) {
+    struct gps_area *area = gps_area_at(address);
+    const unsigned next = above(address);
+    return area || next == state.count ? area : state.list[next];
 }
 
 uint64_t gps_area_unbacked(const struct gps_area *area) {
@@ -131,17 +163,20 @@ uint64_t gps_area_promised(int device) {
     return bytes;
 }
 
-bool gps_area_has_room(int device, const uint8_t uuid[GPS_UUID_BYTES], uint64_t size) {
+bool gps_area_has_room(int device, const uint8_t uuid[GPS_UUID_BYTES], uint64_t size,
+                       bool *contended) {
     const struct gps_promises published = gps_promise_own(uuid);
     const uint64_t promised = gps_area_promised(device), claimed = published.claimed;
     struct gps_promises others;
     uint64_t bytes;
-    if (gps_promise_others(uuid, &others) < 0)
+    *contended = false;
+    if (gps_promise_others(uuid, &others) < 0 || gps_ops->room(&bytes) != GPS_OK)
         return false;
-    return gps_ops->room(&bytes) == GPS_OK &&
-           bytes >= others.promised + others.claimed +
-                        (promised > published.promised ? promised : published.promised) +
-                        (claimed > size ? claimed : size);
+    const uint64_t kept =
+        others.promised + (promised > published.promised ? promised : published.promised);
+    const bool room = bytes >= kept + others.claimed + (claimed > size ? claimed : size);
+    *contended = !room && bytes >= kept + size;
+    return room;
 }
 
 static void note_bounds(void) {
@@ -164,6 +199,7 @@ bool gps_area_add(struct gps_area *area) {
     state.list[at] = area;
     state.count++;
     state.padded += area->size != area->extent;
+    state.created += area->created != NULL;
     area->serial = ++state.serial;
     note_bounds();
     return true;
@@ -175,6 +211,7 @@ void gps_area_remove(struct gps_area *area) {
             (state.count - behind) * sizeof(*state.list));
     state.count--;
     state.padded -= area->size != area->extent;
+    state.created -= area->created != NULL;
     note_bounds();
 }
 
@@ -189,17 +226,42 @@ bool gps_area_padded_near(uint64_t address, uint64_t size) {
            gps_area_near(address, size);
 }
 
+/* The first block that begins behind a place. */
+static unsigned behind(const struct gps_area *area, uint64_t place) {
+    unsigned low = 0, high = area->count;
+    while (low < high) {
+        const unsigned middle = (low + high) / 2;
+        if (area->blocks[middle].at <= place)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 void gps_area_blocks(const struct gps_area *area, uint64_t address, uint64_t size, unsigned *first,
                      unsigned *end) {
     const uint64_t from = address > area->pointer ? address - area->pointer : 0;
     const uint64_t to = address + size - area->pointer;
-    unsigned at = 0;
-    while (at < area->count && area->blocks[at].at + area->blocks[at].size <= from)
-        at++;
-    *first = at;
-    while (at < area->count && area->blocks[at].at < to)
-        at++;
-    *end = at;
+    *first = behind(area, from);
+    *first -= *first && from - area->blocks[*first - 1].at < area->blocks[*first - 1].size;
+    *end = *first;
+    while (*end < area->count && area->blocks[*end].at < to)
+        ++*end;
+}
+
+uint64_t gps_area_part(uint64_t address, uint64_t size) {
+    if (!state.created)
+        return size;
+    GPS_AREAS_LOCKED();
+    const struct gps_area *area = gps_area_at(address);
+    const unsigned next = above(address);
+    uint64_t part = size;
+    if (area && area->created)
+        part = area->pointer + area->extent - address;
+    else if (!area && next < state.count && state.list[next]->created)
+        part = state.list[next]->pointer - address;
+    return part < size ? part : size;
 }
 
 uint64_t gps_area_bits(const struct gps_area *area, const struct gps_block *block, uint64_t address,

@@ -6,7 +6,7 @@
  * reaches past an allocation's end does not reach the next one. A block has 32 MiB. The end of an
  * allocation, and smaller allocations, are cut into the largest powers of two that fit, down to 2
  * MiB, because giving access costs 30 us a block, whatever its size (H200, 2026-11-22). Allocations
- * of equal sizes are cut equally in every process; layout.h cuts some of them anew.
+ * of equal sizes are cut equally in every process; layout.h cuts them anew where tensors lie.
  *
  * All areas and their blocks are under one lock. It is held while blocks are mapped and swapped, so
  * that a block has one state at a time. It is not held across calls to the keeper. Take it inside a
@@ -22,7 +22,6 @@
 #define GPS_MERGE_SMALL (UINT64_C(2) << 20)
 #define GPS_MERGE_LARGE GPS_DIGEST_MOST
 #define GPS_MERGE_GAP   GPS_MERGE_SMALL
-#define GPS_MERGE_POOL  (UINT64_C(64) << 20)
 
 enum gps_block_state {
     GPS_BLOCK_UNBACKED,    /* it has no memory: nothing but copies from the host has touched it */
@@ -51,7 +50,8 @@ enum gps_block_state {
         GPS_STATE_ROW(GPS_BLOCK_UNANSWERED,                                                        \
                       GPS_TO(GPS_BLOCK_OFFERING) | GPS_TO(GPS_BLOCK_SHARED) |                      \
                           GPS_TO(GPS_BLOCK_PRIVATE) | GPS_TO(GPS_BLOCK_UNBACKED)),                 \
-        GPS_STATE_ROW(GPS_BLOCK_PROVIDED, GPS_TO(GPS_BLOCK_PRIVATE) | GPS_TO(GPS_BLOCK_UNBACKED)), \
+        GPS_STATE_ROW(GPS_BLOCK_PROVIDED, GPS_TO(GPS_BLOCK_PRIVATE) | GPS_TO(GPS_BLOCK_SHARED) |   \
+                                              GPS_TO(GPS_BLOCK_UNBACKED)),                         \
         GPS_STATE_ROW(GPS_BLOCK_SHARED, GPS_TO(GPS_BLOCK_PRIVATE) | GPS_TO(GPS_BLOCK_UNBACKED)),   \
         GPS_STATE_ROW(GPS_BLOCK_SPECULATIVE, GPS_TO(GPS_BLOCK_SHARED) |                            \
                                                  GPS_TO(GPS_BLOCK_PRIVATE) |                       \
@@ -73,8 +73,11 @@ struct gps_block {
     struct gps_hash *chunks; /* of the shared block, while copies are compared with it; or NULL */
     uint8_t state;           /* enum gps_block_state */
     bool excluded;           /* never merged: a graph writes it, or an exclusion says so */
+    bool away;               /* its memory was let go of (suspend); its addresses are kept */
     bool fresh;              /* it has got memory while others of its area still get some */
 };
+
+struct gps_created;
 
 struct gps_area {
     uint64_t pointer, size, extent;
@@ -87,20 +90,28 @@ struct gps_area {
     char caller[GPS_GLOB_BYTES]; /* the module that allocated it */
     uint8_t uuid[GPS_UUID_BYTES];
     int device;
-    bool lazy;      /* blocks get memory when they are needed */
-    bool synced;    /* SYNC_MEMOPS: a copy or fill that is no stream's has ended when it returns */
-    uint8_t tries;  /* to lay it out anew that failed */
-    uint64_t edges; /* of tensors (layout.h): a bit for each place where a block may begin */
-    bool freed;     /* on a stream. UNBACKED blocks of it are promised no memory any more */
+    /* Memory of the program's cuMemCreate (created.h), which adjoins other memory; else NULL. */
+    struct gps_created *created;
+    bool open;     /* such memory: the program may write it */
+    bool lazy;     /* blocks get memory when they are needed */
+    bool synced;   /* SYNC_MEMOPS: a copy or fill that is no stream's has ended when it returns */
+    bool tensors;  /* copies have brought some (layout.h) */
+    uint8_t tries; /* to cut it anew that failed */
+    bool freed;    /* on a stream. UNBACKED blocks of it are promised no memory any more */
     struct gps_area_user {
         uint64_t context, event; /* event 0: its work has ended */
         uint64_t epoch;          /* of the free */
     } user;                      /* of a freed one: the work that may still use it */
     void *
         notes; /* of whoever only watches memory of the driver's own (learn/profile.h); else NULL */
+    uint64_t *edges; /* a bit for each 2 MiB where a block should begin (layout.h); behind the
+                        blocks. NULL where it is only watched */
     unsigned count;
     struct gps_block blocks[];
 };
+
+/* So many bits of `filled`: copies from the host have filled more of a block than not. */
+enum { GPS_BLOCK_MOSTLY = 32 };
 
 /* FROZEN, and not being offered. */
 static inline bool gps_block_is_frozen(const struct gps_block *block) {
@@ -133,6 +144,11 @@ static inline bool gps_block_is_own(const struct gps_block *block) {
     return block->state >= GPS_BLOCK_PRIVATE && block->state <= GPS_BLOCK_PROVIDED;
 }
 
+/* The merger may look at it. Memory of cuMemCreate has a context only as long as that lives. */
+static inline bool gps_area_is_usable(const struct gps_area *area) {
+    return !area->created || (area->open && area->context);
+}
+
 /* The size of an allocation of so many bytes in whole blocks. */
 static inline uint64_t gps_area_extent(uint64_t size) {
     return (size + GPS_MERGE_SMALL - 1) / GPS_MERGE_SMALL * GPS_MERGE_SMALL;
@@ -140,8 +156,13 @@ static inline uint64_t gps_area_extent(uint64_t size) {
 /* How many blocks there are from one place in an allocation to another, and where; `blocks` may be
  * NULL. */
 unsigned gps_area_cut(uint64_t at, uint64_t end, struct gps_block *blocks);
-/* How many blocks an allocation of so many bytes may come to have. */
-unsigned gps_area_room(uint64_t extent);
+/* The first block of so many bytes: the largest power of two that fits, but no more than
+ * GPS_MERGE_LARGE. */
+static inline uint64_t gps_area_piece(uint64_t left) {
+    return left >= GPS_MERGE_LARGE ? GPS_MERGE_LARGE : UINT64_C(1) << (63 - __builtin_clzll(left));
+}
+/* An area of so many bytes in whole blocks, cut, to be freed by free. NULL: there is no memory. */
+struct gps_area *gps_area_new(uint64_t extent);
 
 void gps_area_lock(void);
 void gps_area_unlock(void);
@@ -157,22 +178,31 @@ static inline void gps_area_unlock_at_end(const bool *unused) {
 /* The functions from here to gps_area_remove want the lock. NULL: there is none. */
 struct gps_area *gps_area_at(uint64_t address);
 struct gps_area *gps_area_by_serial(uint64_t serial);
-/* One of a context that was made before an epoch. */
+/* One of a context that was made before an epoch. Memory of cuMemCreate is of no context. */
 struct gps_area *gps_area_of_context(uint64_t context, uint64_t before);
 void gps_area_move(uint64_t context, uint64_t to); /* all of them are another one's */
-/* Its events of frees before that are gone, and their work has ended. */
+/* Memory of cuMemCreate outlives its context, and has another one when the program uses it. */
+void gps_area_forget_context(uint64_t context, uint64_t before);
+/* Enters its context. */
+int gps_area_enter(const struct gps_area *area);
+/* A context ends: its events of frees before that are gone, and their work has ended. */
 void gps_area_forget_events(uint64_t context, uint64_t before);
+/* How many ever have. Who gives the lock back meanwhile asks again. */
+uint64_t gps_area_contexts_ended(void);
 /* The block that begins there in the area, and the area. NULL: it was freed, or cut anew. */
 struct gps_block *gps_area_block(uint64_t serial, uint64_t at, struct gps_area **area);
 struct gps_area *gps_area_next(const struct gps_area *area); /* by address; NULL: the first */
+struct gps_area *gps_area_from(uint64_t address); /* which has the address, or the next */
 /* The bytes that the device's blocks without memory of their own are promised: of all areas but
  * those of rules with overcommit, and in one. */
 uint64_t gps_area_promised(int device);
 uint64_t gps_area_unbacked(const struct gps_area *area);
 /* Whether the device has memory for so many bytes more, which may be claimed already (room.h), and
  * for what these blocks and other processes are promised and claim. False also where that is not
- * known. In a context of the device. */
-bool gps_area_has_room(int device, const uint8_t uuid[GPS_UUID_BYTES], uint64_t size);
+ * known. *contended: only claims are in the way, which may come to nothing. In a context of the
+ * device. */
+bool gps_area_has_room(int device, const uint8_t uuid[GPS_UUID_BYTES], uint64_t size,
+                       bool *contended);
 bool gps_area_add(struct gps_area *area);
 void gps_area_remove(struct gps_area *area);
 
@@ -192,6 +222,10 @@ static inline bool gps_area_overrun(const struct gps_area *area, uint64_t addres
 /* The blocks that a range of the area touches: from *first up to, not including, *end. */
 void gps_area_blocks(const struct gps_area *area, uint64_t address, uint64_t size, unsigned *first,
                      unsigned *end);
+
+/* How many bytes of a range lie in one area, or in none, from its beginning on: ranges go from one
+ * mapping of cuMemCreate to the next. It takes the lock. */
+uint64_t gps_area_part(uint64_t address, uint64_t size);
 
 /* The bits of `filled` that a range of the area touches in a block. */
 uint64_t gps_area_bits(const struct gps_area *area, const struct gps_block *block, uint64_t address,

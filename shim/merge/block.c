@@ -17,10 +17,27 @@ static uint64_t address_of(const struct gps_area *area, const struct gps_block *
     return area->pointer + block->at;
 }
 
+/* What the program makes by cuMemCreate only its own device reaches, or it is not merged. */
+static int allow(const struct gps_area *area, uint64_t pointer, uint64_t size, bool writable) {
+    return area->created ? gps_ops->allow(pointer, size, area->device, writable)
+                         : gps_mapping_allow(pointer, size, area->device, writable);
+}
+
+int gps_block_map(const struct gps_area *area, uint64_t pointer, uint64_t size, uint64_t memory,
+                  bool writable) {
+    int code = gps_ops->map(pointer, size, memory);
+    if (code != GPS_OK)
+        return code;
+    code = allow(area, pointer, size, writable);
+    if (code != GPS_OK)
+        gps_ops->unmap(pointer, size);
+    return code;
+}
+
 static int fill(const struct gps_area *area, struct gps_block *block, uint64_t memory,
                 enum gps_block_state state) {
-    const int code = gps_mapping_map(address_of(area, block), block->size, memory, area->device,
-                                     state == GPS_BLOCK_PRIVATE);
+    const int code = gps_block_map(area, address_of(area, block), block->size, memory,
+                                   state == GPS_BLOCK_PRIVATE);
     if (code != GPS_OK)
         return code;
     block->memory = memory;
@@ -45,8 +62,7 @@ int gps_block_adopt(const struct gps_area *area, struct gps_block *block, uint64
 
 static int protect(const struct gps_area *area, struct gps_block *block,
                    enum gps_block_state state) {
-    const int code = gps_mapping_allow(address_of(area, block), block->size, area->device,
-                                       state == GPS_BLOCK_PRIVATE);
+    const int code = allow(area, address_of(area, block), block->size, state == GPS_BLOCK_PRIVATE);
     if (code == GPS_OK)
         gps_block_set_state(block, state);
     return code;
@@ -74,7 +90,7 @@ static int view(const struct gps_area *area, uint64_t memory, uint64_t size, boo
     int code = gps_ops->reserve(size, &place);
     if (code != GPS_OK)
         return code;
-    code = gps_mapping_map(place, size, memory, area->device, writable);
+    code = gps_block_map(area, place, size, memory, writable);
     if (code == GPS_OK)
         *pointer = place;
     else
@@ -114,10 +130,9 @@ int gps_block_replace(const struct gps_area *area, struct gps_block *block, uint
     int code = gps_ops->unmap(pointer, block->size);
     if (code != GPS_OK)
         return code;
-    code = gps_mapping_map(pointer, block->size, memory, area->device, writable);
+    code = gps_block_map(area, pointer, block->size, memory, writable);
     if (code != GPS_OK) {
-        gps_mapping_map(pointer, block->size, block->memory, area->device,
-                        block->state == GPS_BLOCK_PRIVATE);
+        gps_block_map(area, pointer, block->size, block->memory, block->state == GPS_BLOCK_PRIVATE);
         return code;
     }
     gps_ops->block_release(block->memory);
@@ -130,8 +145,8 @@ static int map_all(const struct gps_area *area, const struct gps_block *blocks, 
     unsigned i = 0;
     int code = GPS_OK;
     while (i < count && code == GPS_OK) {
-        code = gps_mapping_map(address_of(area, &blocks[i]), blocks[i].size, blocks[i].memory,
-                               area->device, false);
+        code = gps_block_map(area, address_of(area, &blocks[i]), blocks[i].size, blocks[i].memory,
+                             false);
         i += code == GPS_OK;
     }
     while (code != GPS_OK && i-- > 0)

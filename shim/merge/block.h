@@ -38,6 +38,9 @@ int gps_block_replace(const struct gps_area *area, struct gps_block *block, uint
 int gps_block_exchange(const struct gps_area *area, const struct gps_block *old, unsigned olds,
                        struct gps_block *blocks, unsigned count);
 
+/* Maps memory for the devices that reach the area's. */
+int gps_block_map(const struct gps_area *area, uint64_t pointer, uint64_t size, uint64_t memory,
+                  bool writable);
 /* Maps memory somewhere, read-only, for a look at it. */
 int gps_block_view(const struct gps_area *area, uint64_t memory, uint64_t size, uint64_t *pointer);
 void gps_block_unview(uint64_t pointer, uint64_t size);

@@ -114,7 +114,7 @@ static void end_offer(const struct gps_candidate *candidate, int status) {
     }
     gps_area_unlock();
     if (!still && status == 0)
-        gps_shared_release(&candidate->id, candidate->slot, true);
+        gps_shared_release(candidate->slot);
 }
 
 static void offer(struct gps_candidate *candidate) {
@@ -143,7 +143,7 @@ bool gps_candidate_share(struct gps_candidate *candidate) {
     gps_swap_unlock();
     close(descriptor);
     if (!equal)
-        gps_shared_release(&candidate->id, candidate->slot, false);
+        gps_shared_release(candidate->slot);
     return equal;
 }
 
@@ -151,5 +151,5 @@ void gps_candidate_finish(struct gps_candidate *candidate) {
     if (!candidate->memory)
         return;
     gps_ops->block_release(candidate->memory);
-    gps_shared_release(&candidate->id, candidate->slot, false);
+    gps_shared_release(candidate->slot);
 }

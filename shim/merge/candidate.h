@@ -17,7 +17,8 @@ struct gps_candidate {
     uint64_t serial; /* of its area */
     uint64_t at;     /* in it */
     uint64_t pointer, context;
-    uint64_t since; /* FROZEN: when it was */
+    uint64_t since;  /* FROZEN: when it was */
+    uint64_t looked; /* PRIVATE: when its bytes were looked at */
     const struct gps_rule *rule;
     bool sure; /* copies from the host touched each 64th of it */
     struct gps_shared_key key;

@@ -9,161 +9,324 @@
 #include "util/clock.h"
 
 #define TIMEOUT (20 * GPS_SECOND) /* for the other blocks of a relayout to be frozen */
+#define WAIT    (TIMEOUT / 2)     /* after it what is frozen is cut without the others */
 
 enum { TRIES = 8 };
 
 /* --- where blocks should begin --- */
 
-static uint64_t edge(uint64_t at) {
-    return UINT64_C(1) << at / GPS_MERGE_SMALL;
+static uint64_t page_of(uint64_t at) {
+    return at / GPS_MERGE_SMALL;
 }
 
-/* Nothing follows the end of an allocation, so a copy up to there fills its last block. */
-void gps_layout_note(struct gps_area *area, uint64_t address, uint64_t size) {
-    const uint64_t from = gps_area_extent(address - area->pointer);
-    const uint64_t end = address + size - area->pointer;
-    const uint64_t to = end < area->size ? end / GPS_MERGE_SMALL * GPS_MERGE_SMALL : area->extent;
-    if (area->extent > GPS_MERGE_POOL || to < from + GPS_MERGE_TENSOR)
-        return;
-    area->edges &= ~(edge(to) - edge(from)); /* of tensors that were there before */
-    area->edges |= edge(from) | (to < area->extent ? edge(to) : 0);
+static uint64_t bit_of(uint64_t at) {
+    return UINT64_C(1) << page_of(at) % 64;
 }
 
-static void lay_out(const struct gps_area *area, struct gps_block *blocks) {
-    for (uint64_t at = 0, end; at < area->extent; at = end) {
-        end = at + GPS_MERGE_SMALL;
-        while (end < area->extent && !(area->edges & edge(end)))
-            end += GPS_MERGE_SMALL;
-        blocks += gps_area_cut(at, end, blocks);
-    }
+/* In whole blocks, also where the allocation is the driver's own. */
+static uint64_t end_of_all(const struct gps_area *area) {
+    return gps_area_extent(area->extent);
 }
 
-/* --- relayouts --- */
+static bool is_edge(const struct gps_area *area, uint64_t at) {
+    return at >= end_of_all(area) || area->edges[page_of(at) / 64] & bit_of(at);
+}
+
+static void set_edge(struct gps_area *area, uint64_t at) {
+    if (at < end_of_all(area))
+        area->edges[page_of(at) / 64] |= bit_of(at);
+}
+
+/* The first edge at a place or behind it. */
+static uint64_t edge_from(const struct gps_area *area, uint64_t at) {
+    const uint64_t words = page_of(end_of_all(area)) / 64 + 1;
+    uint64_t word = page_of(at) / 64, bits;
+    if (at >= end_of_all(area))
+        return end_of_all(area);
+    bits = area->edges[word] & -bit_of(at);
+    while (!bits && ++word < words)
+        bits = area->edges[word];
+    return bits ? (word * 64 + (uint64_t)__builtin_ctzll(bits)) * GPS_MERGE_SMALL
+                : end_of_all(area);
+}
+
+/* The last edge up to a place: the first of all is at 0. */
+static uint64_t edge_to(const struct gps_area *area, uint64_t at) {
+    uint64_t word = page_of(at) / 64;
+    uint64_t bits = area->edges[word] & (bit_of(at) | (bit_of(at) - 1));
+    while (!bits)
+        bits = area->edges[--word];
+    return (word * 64 + 63 - (uint64_t)__builtin_clzll(bits)) * GPS_MERGE_SMALL;
+}
+
+/* The part of an area that a copy touches, and what lies in it whole. Nothing follows the end of an
+ * allocation, so a copy up to there fills its last 2 MiB. */
+struct touched {
+    uint64_t from, to;
+    uint64_t inner, outer; /* from and to where they are whole */
+};
+
+static struct touched touched_by(const struct gps_area *area, uint64_t address, uint64_t size) {
+    const uint64_t from = address - area->pointer;
+    const uint64_t to = size < area->size - from ? from + size : end_of_all(area);
+    return (struct touched){.from = from / GPS_MERGE_SMALL * GPS_MERGE_SMALL,
+                            .to = gps_area_extent(to),
+                            .inner = gps_area_extent(from),
+                            .outer = to / GPS_MERGE_SMALL * GPS_MERGE_SMALL};
+}
+
+/* The edges of tensors that were there before go. */
+static void note_tensor(struct gps_area *area, const struct touched *copy) {
+    for (uint64_t at = copy->from + GPS_MERGE_SMALL; (at = edge_from(area, at)) < copy->to;
+         at += GPS_MERGE_SMALL)
+        area->edges[page_of(at) / 64] &= ~bit_of(at);
+    set_edge(area, copy->from);
+    set_edge(area, copy->inner);
+    set_edge(area, copy->outer);
+    set_edge(area, copy->to);
+    area->tensors = true;
+}
+
+/* --- what blocks there should be --- */
+
+struct span {
+    uint64_t at, end;
+};
+
+/* The block to which a place should belong. Between two edges all but the last have
+ * GPS_MERGE_LARGE. */
+static struct span wanted_at(const struct gps_area *area, uint64_t place) {
+    const uint64_t end = edge_from(area, place + GPS_MERGE_SMALL);
+    uint64_t at = edge_to(area, place), size;
+    at += (place - at) / GPS_MERGE_LARGE * GPS_MERGE_LARGE;
+    while (at + (size = gps_area_piece(end - at)) <= place)
+        at += size;
+    return (struct span){at, at + size};
+}
 
 static uint64_t end_of(const struct gps_block *block) {
     return block->at + block->size;
 }
 
-/* Counts the blocks of both until they end at one place. */
-static void match(const struct gps_block *old, const struct gps_block *wanted, unsigned *olds,
-                  unsigned *count) {
-    *olds = *count = 1;
-    while (end_of(&old[*olds - 1]) != end_of(&wanted[*count - 1]))
-        ++*(end_of(&old[*olds - 1]) < end_of(&wanted[*count - 1]) ? olds : count);
+static bool is_right(const struct gps_area *area, const struct gps_block *block) {
+    const struct span wanted = wanted_at(area, block->at);
+    return wanted.at == block->at && wanted.end == end_of(block);
 }
 
-/* Finds the first range that begins with the block `from` or behind it. */
-static bool find(const struct gps_area *area, unsigned from, struct gps_relayout *relayout) {
-    struct gps_block *wanted = relayout->wanted;
-    unsigned olds, count;
-    if (!area->edges)
-        return false;
-    lay_out(area, wanted);
-    for (unsigned old = 0; old < area->count; old += olds, wanted += count) {
-        match(&area->blocks[old], wanted, &olds, &count);
-        if (old < from || (olds == 1 && count == 1))
-            continue;
-        relayout->first = old;
-        relayout->end = old + olds;
-        relayout->count = count;
-        memmove(relayout->wanted, wanted, count * sizeof(*wanted));
-        return true;
+/* Whether a block should begin there. */
+static bool is_wanted(const struct gps_area *area, uint64_t at) {
+    return is_edge(area, at) || wanted_at(area, at).at == at;
+}
+
+/* The blocks between two places, and how many; `blocks` may be NULL. Of one that reaches beyond
+ * them a part is cut for itself. */
+static unsigned lay_out(const struct gps_area *area, uint64_t at, uint64_t end,
+                        struct gps_block *blocks) {
+    unsigned count = 0;
+    for (uint64_t to; at < end; at = to) {
+        to = wanted_at(area, at).end;
+        to = to < end ? to : end;
+        count += gps_area_cut(at, to, blocks ? &blocks[count] : NULL);
     }
-    return false;
+    return count;
 }
 
-/* The new blocks take the place of the old ones in the array. */
-static void put(struct gps_area *area, const struct gps_relayout *relayout) {
+/* Makes room in the array for so many blocks in place of others. */
+static struct gps_block *make_place(struct gps_area *area, unsigned first, unsigned end,
+                                    unsigned count) {
     struct gps_block *blocks = area->blocks;
-    memmove(&blocks[relayout->first + relayout->count], &blocks[relayout->end],
-            (area->count - relayout->end) * sizeof(*blocks));
-    memcpy(&blocks[relayout->first], relayout->wanted, relayout->count * sizeof(*blocks));
-    area->count += relayout->first + relayout->count - relayout->end;
+    memmove(&blocks[first + count], &blocks[end], (area->count - end) * sizeof(*blocks));
+    area->count += first + count - end;
+    return &blocks[first];
 }
 
 /* --- without memory --- */
 
-static bool are_empty(const struct gps_area *area, const struct gps_relayout *relayout) {
-    for (unsigned i = relayout->first; i < relayout->end; i++)
-        if (area->blocks[i].state != GPS_BLOCK_UNBACKED)
-            return false;
-    return true;
+/* Cuts UNBACKED blocks anew. How many there are then. */
+static unsigned cut_anew(struct gps_area *area, unsigned first, unsigned end) {
+    const uint64_t from = area->blocks[first].at, to = end_of(&area->blocks[end - 1]);
+    const bool excluded = area->blocks[first].excluded; /* as all that are UNBACKED */
+    const unsigned count = lay_out(area, from, to, NULL);
+    struct gps_block *blocks = make_place(area, first, end, count);
+    lay_out(area, from, to, blocks);
+    for (unsigned i = 0; i < count; i++)
+        blocks[i].excluded = excluded;
+    return count;
 }
 
-void gps_layout_fit(struct gps_area *area) {
-    struct gps_relayout relayout;
-    for (unsigned from = 0; find(area, from, &relayout);) {
-        from = relayout.end;
-        if (!are_empty(area, &relayout))
-            continue;
-        for (unsigned i = 0; i < relayout.count; i++)
-            relayout.wanted[i].excluded =
-                area->blocks[relayout.first].excluded; /* as all that are UNBACKED */
-        put(area, &relayout);
-        from = relayout.first + relayout.count;
+/* Cuts those anew that a copy touches, and those behind it up to the next edge, as far as they have
+ * no memory. */
+static void fit(struct gps_area *area, const struct touched *copy) {
+    const uint64_t to = edge_from(area, copy->to + GPS_MERGE_SMALL);
+    unsigned first, end;
+    gps_area_blocks(area, area->pointer + copy->from, to - copy->from, &first, &end);
+    for (unsigned next; first < end; first = next) {
+        bool right = true;
+        for (next = first; next < end && area->blocks[next].state == GPS_BLOCK_UNBACKED; next++)
+            right = right && is_right(area, &area->blocks[next]);
+        if (!right) {
+            const unsigned count = cut_anew(area, first, next);
+            end += first + count - next;
+            next = first + count;
+        }
+        next += next == first;
     }
+}
+
+/* A small copy that begins in a block without memory gives it some, and with it the tensors that
+ * are still to come. */
+static void set_apart(struct gps_area *area, const struct touched *copy) {
+    unsigned first, end;
+    gps_area_blocks(area, area->pointer + copy->from, copy->to - copy->from, &first, &end);
+    for (unsigned i = first; i < end; i++)
+        if (area->blocks[i].state != GPS_BLOCK_UNBACKED)
+            return;
+    set_edge(area, copy->from);
+    set_edge(area, copy->to);
+}
+
+void gps_layout_note(struct gps_area *area, uint64_t address, uint64_t size) {
+    const struct touched copy = touched_by(area, address, size);
+    if (size >= GPS_MERGE_TENSOR)
+        note_tensor(area, &copy);
+    else if (area->lazy && area->tensors && size)
+        set_apart(area, &copy);
+    if (area->lazy && area->tensors)
+        fit(area, &copy);
 }
 
 /* --- frozen --- */
 
+static bool is_frozen(const struct gps_block *block) {
+    return block->state == GPS_BLOCK_FROZEN && !block->excluded;
+}
+
 /* A block without memory may become frozen, because copies that are still to come give it some. */
 static bool may_be_frozen(const struct gps_block *block) {
-    return !block->excluded && (block->state == GPS_BLOCK_FROZEN || !gps_block_is_read_only(block));
+    return is_frozen(block) || (!block->excluded && !gps_block_is_read_only(block));
 }
 
-/* Whether the block has been frozen since before a time. */
-static bool is_frozen(const struct gps_block *block, uint64_t time) {
-    return block->state == GPS_BLOCK_FROZEN && block->swapped < time;
+static bool has_waited(const struct gps_block *block, uint64_t time) {
+    return gps_clock_monotonic() - block->swapped >= time;
 }
 
-static bool are_frozen(const struct gps_area *area, const struct gps_relayout *relayout,
-                       uint64_t time) {
-    for (unsigned i = relayout->first; i < relayout->end; i++)
-        if (!is_frozen(&area->blocks[i], time))
-            return false;
-    return true;
+/* Whether all blocks that are cut anew with this one may be frozen. */
+static bool may_be_cut(const struct gps_area *area, const struct gps_block *block) {
+    const uint64_t from = wanted_at(area, block->at).at;
+    const uint64_t to = wanted_at(area, end_of(block) - GPS_MERGE_SMALL).end;
+    unsigned first, end;
+    gps_area_blocks(area, area->pointer + from, to - from, &first, &end);
+    while (first < end && may_be_frozen(&area->blocks[first]))
+        first++;
+    return first == end;
 }
 
-static bool holds(const struct gps_area *area, const struct gps_relayout *relayout,
-                  const struct gps_block *block) {
-    bool all = block >= &area->blocks[relayout->first] && block < &area->blocks[relayout->end];
-    for (unsigned i = relayout->first; all && i < relayout->end; i++)
-        all = may_be_frozen(&area->blocks[i]);
-    return all;
+/* Whether there should be blocks that lie in it whole. */
+static bool has_whole(const struct gps_area *area, const struct gps_block *block) {
+    struct span one = wanted_at(area, block->at);
+    if (one.at < block->at && one.end < end_of(block))
+        one = wanted_at(area, one.end);
+    return one.at >= block->at && one.end <= end_of(block);
 }
 
 bool gps_layout_holds(const struct gps_area *area, const struct gps_block *block) {
-    struct gps_relayout relayout = {.end = 0};
-    bool held = false;
-    if (area->tries >= TRIES || gps_clock_monotonic() - block->swapped >= TIMEOUT)
-        return false;
-    while (!held && find(area, relayout.end, &relayout))
-        held = holds(area, &relayout, block);
-    return held;
+    return area->tensors && area->tries < TRIES && !is_right(area, block) &&
+           !has_waited(block, TIMEOUT) && (may_be_cut(area, block) || has_whole(area, block));
 }
 
-static bool find_frozen(const struct gps_area *area, struct gps_relayout *relayout) {
-    bool found;
-    relayout->end = 0;
-    while ((found = find(area, relayout->end, relayout)) && !are_frozen(area, relayout, UINT64_MAX))
-        ;
-    return found;
+/* Whether a block that should be there is not. */
+static bool brings_any(const struct gps_area *area, const struct gps_relayout *relayout) {
+    unsigned old = relayout->first;
+    for (unsigned i = 0; i < relayout->count; i++) {
+        const struct gps_block *one = &relayout->wanted[i];
+        while (old < relayout->end && area->blocks[old].at < one->at)
+            old++;
+        const bool there = old < relayout->end && area->blocks[old].at == one->at &&
+                           area->blocks[old].size == one->size;
+        if (!there && is_right(area, one))
+            return true;
+    }
+    return false;
+}
+
+/* Where a relayout that begins with a block ends: at the last place at which both agree; or, where
+ * others are not worth waiting for, anywhere. */
+static unsigned find_end(const struct gps_area *area, unsigned first) {
+    const uint64_t from = area->blocks[first].at;
+    unsigned good = first, end = first;
+    for (; end < area->count && is_frozen(&area->blocks[end]); end++) {
+        const uint64_t to = end_of(&area->blocks[end]);
+        if (to - from > GPS_MERGE_WINDOW || end - first == GPS_RELAYOUT_MOST ||
+            lay_out(area, from, to, NULL) > GPS_RELAYOUT_MOST)
+            break;
+        good = is_wanted(area, to) ? end + 1 : good;
+    }
+    const bool waits = end < area->count && !is_frozen(&area->blocks[end]) &&
+                       may_be_frozen(&area->blocks[end]) && !has_waited(&area->blocks[first], WAIT);
+    return good == first && !waits ? end : good;
+}
+
+/* The same of its beginning. */
+static bool may_begin(const struct gps_area *area, unsigned first) {
+    const struct gps_block *block = &area->blocks[first];
+    return is_frozen(block) && !is_right(area, block) &&
+           (is_wanted(area, block->at) || !may_be_frozen(block - 1) || has_waited(block, WAIT));
+}
+
+/* The first from a block on. */
+static bool find(const struct gps_area *area, unsigned first, struct gps_relayout *relayout) {
+    for (; first < area->count; first++) {
+        if (!may_begin(area, first))
+            continue;
+        relayout->first = first;
+        relayout->end = find_end(area, first);
+        if (relayout->end == first)
+            continue;
+        const uint64_t from = area->blocks[first].at, to = end_of(&area->blocks[relayout->end - 1]);
+        relayout->count = lay_out(area, from, to, relayout->wanted);
+        if (brings_any(area, relayout))
+            return true;
+    }
+    return false;
+}
+
+/* Up to where the blocks to be had are as they should be. */
+static uint64_t end_of_right(const struct gps_area *area, const struct gps_relayout *relayout) {
+    unsigned count = relayout->count;
+    while (count > 1 && !is_right(area, &relayout->wanted[count - 1]))
+        count--;
+    return end_of(&relayout->wanted[count - 1]);
+}
+
+static bool find_in(struct gps_area *area, struct gps_relayout *relayout) {
+    const uint64_t from = relayout->pointer == area->pointer ? relayout->from : 0;
+    unsigned first, end;
+    if (!area->tensors || area->freed || area->tries >= TRIES)
+        return false;
+    gps_area_blocks(area, area->pointer + from, 1, &first, &end);
+    first += first < area->count && area->blocks[first].at < from;
+    if (!find(area, first, relayout))
+        return false;
+    area->tries++;
+    relayout->pointer = area->pointer;
+    relayout->serial = area->serial;
+    relayout->from = end_of_right(area, relayout);
+    return true;
+}
+
+/* The area of the last one, or the next. */
+static struct gps_area *area_from(uint64_t pointer) {
+    const struct gps_area before = {.pointer = pointer};
+    struct gps_area *area = pointer ? gps_area_at(pointer) : NULL;
+    return area && area->pointer == pointer ? area : gps_area_next(pointer ? &before : NULL);
 }
 
 bool gps_layout_next(uint64_t only, struct gps_relayout *relayout) {
-    const struct gps_area before = {.pointer = relayout->pointer};
     bool found = false;
     GPS_AREAS_LOCKED();
-    for (struct gps_area *area = gps_area_next(relayout->pointer ? &before : NULL); area && !found;
-         area = gps_area_next(area)) {
-        found = (!only || only == area->serial) && !area->freed && area->tries < TRIES &&
-                find_frozen(area, relayout);
-        if (!found)
-            continue;
-        area->tries++;
-        relayout->pointer = area->pointer;
-        relayout->serial = area->serial;
-    }
+    for (struct gps_area *area = area_from(relayout->pointer); area && !found;
+         area = gps_area_next(area))
+        found = (!only || only == area->serial) && find_in(area, relayout);
     return found;
 }
 
@@ -175,6 +338,15 @@ static bool is_there(const struct gps_area *area, const struct gps_relayout *rel
            area->blocks[relayout->first].at == relayout->wanted[0].at &&
            end_of(&area->blocks[relayout->end - 1]) ==
                end_of(&relayout->wanted[relayout->count - 1]);
+}
+
+/* Whether all have been frozen since before a time. */
+static bool are_frozen(const struct gps_area *area, const struct gps_relayout *relayout,
+                       uint64_t time) {
+    for (unsigned i = relayout->first; i < relayout->end; i++)
+        if (!is_frozen(&area->blocks[i]) || area->blocks[i].swapped >= time)
+            return false;
+    return true;
 }
 
 static struct gps_area *area_of(const struct gps_relayout *relayout, uint64_t time) {
@@ -199,8 +371,9 @@ static void carry_filled(const struct gps_area *area, struct gps_relayout *relay
 static bool copy_all(const struct gps_area *area, struct gps_relayout *relayout) {
     const uint64_t size = end_of(&relayout->wanted[relayout->count - 1]) - relayout->wanted[0].at;
     struct gps_room_claim claim;
-    bool copied =
-        gps_room_claim(area, size, &claim) && gps_area_has_room(area->device, area->uuid, 2 * size);
+    bool contended;
+    bool copied = gps_room_claim(area, size, &claim) &&
+                  gps_area_has_room(area->device, area->uuid, 2 * size, &contended);
     for (unsigned i = 0; i < relayout->count && copied; i++)
         copied = gps_block_copy(area, &relayout->wanted[i], &relayout->wanted[i].memory) == GPS_OK;
     gps_room_unclaim(&claim);
@@ -212,7 +385,7 @@ bool gps_layout_copy(struct gps_relayout *relayout) {
     bool copied = false;
     GPS_AREAS_LOCKED();
     const struct gps_area *area = area_of(relayout, UINT64_MAX);
-    if (area && gps_ops->enter(area->context) == GPS_OK) {
+    if (area && gps_area_enter(area) == GPS_OK) {
         relayout->copied = gps_clock_monotonic();
         carry_filled(area, relayout);
         copied = copy_all(area, relayout);
@@ -223,13 +396,14 @@ bool gps_layout_copy(struct gps_relayout *relayout) {
 
 void gps_layout_exchange(struct gps_relayout *relayout) {
     struct gps_area *area = area_of(relayout, relayout->copied);
-    if (!area || gps_ops->enter(area->context) != GPS_OK)
+    if (!area || gps_area_enter(area) != GPS_OK)
         return;
     if (gps_block_exchange(area, &area->blocks[relayout->first], relayout->end - relayout->first,
                            relayout->wanted, relayout->count) == GPS_OK) {
         for (unsigned i = 0; i < relayout->count; i++)
             relayout->wanted[i].swapped = gps_clock_monotonic();
-        put(area, relayout);
+        memcpy(make_place(area, relayout->first, relayout->end, relayout->count), relayout->wanted,
+               relayout->count * sizeof(relayout->wanted[0]));
         area->tries = 0;
         relayout->count = 0;
     }

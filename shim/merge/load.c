@@ -9,18 +9,23 @@
 #include "allocation.h"
 #include "block.h"
 #include "digest/device_digest.h"
+#include "directory/record.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "gate/streams.h"
 #include "gate/swap.h"
 #include "layout.h"
 #include "merger.h"
+#include "pause.h"
+#include "process/promise.h"
 #include "shared_block.h"
 #include "unmerge.h"
 #include "util/clock.h"
 
 #define RUN     (UINT64_C(256) << 20)
 #define BACKLOG (UINT64_C(256) << 20) /* copied and perhaps not yet merged: then it is */
+#define SOON    (GPS_SECOND / 4)      /* a kernel of ours may wait for one that fills the card */
+#define SLOW    40000                 /* ns, to read and hash a chunk */
 
 /* The part of a copy that goes into one block. */
 struct piece {
@@ -31,6 +36,7 @@ struct piece {
     uint64_t at;    /* in the block */
     uint8_t state;  /* of the block, as it was */
     bool excluded;  /* it is never merged */
+    bool pinned;    /* the memory that is read */
     struct gps_shared_key key;
     struct gps_digest_work *hashing; /* of its bytes, since a shared block began like it; or NULL */
 };
@@ -43,11 +49,20 @@ static bool is_lazy(uint64_t address, uint64_t size) {
     return area && area->lazy && !area->freed && !gps_area_overrun(area, address, size);
 }
 
-bool gps_load_takes(const struct gps_write *write) {
+/* It comes from pageable memory, or from pinned memory and is over when the call returns. Asks
+ * whose memory it is, which takes the areas' lock. */
+static bool is_of_host(const struct gps_write *write, bool *pinned) {
+    const uintptr_t from = (uintptr_t)write->from;
+    const enum gps_memory_kind kind = gps_ops->kind(from);
+    *pinned = !write->ordered && kind == GPS_MEMORY_HOST &&
+              gps_ops->kind(from + write->size - 1) == GPS_MEMORY_HOST;
+    return *pinned || kind == GPS_MEMORY_UNKNOWN;
+}
+
+bool gps_load_takes(const struct gps_write *write, bool *pinned) {
     return write->kind != GPS_WRITE_OTHER && write->from && !write->list && write->rows <= 1 &&
            write->size && gps_area_near(write->to, write->size) &&
-           is_lazy(write->to, write->size) &&
-           gps_ops->kind((uintptr_t)write->from) == GPS_MEMORY_UNKNOWN &&
+           is_lazy(write->to, write->size) && is_of_host(write, pinned) &&
            !gps_streams_capturing(); /* waiting for a stream can end a capture */
 }
 
@@ -89,78 +104,146 @@ static struct gps_block *block_of(const struct piece *piece, struct gps_area **a
     return block && block->size == piece->key.size ? block : NULL;
 }
 
-/* Blocks begin and end where the copy does, if it is large. */
+/* Blocks begin and end where the copy does. */
 static void fit(const struct gps_write *write) {
-    if (write->size < GPS_MERGE_TENSOR)
-        return;
     GPS_SCOPE();
-    gps_swap_lock();
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     struct gps_area *area = gps_area_at(write->to);
-    if (area) {
+    if (area && !gps_area_overrun(area, write->to, write->size))
         gps_layout_note(area, write->to, write->size);
-        gps_layout_fit(area);
-    }
-    gps_area_unlock();
-    gps_swap_unlock();
 }
 
 /* --- a shared block that begins like the piece --- */
 
-static bool adopt(const struct piece *piece, const struct gps_id *id, unsigned slot,
-                  uint64_t memory) {
+/* A shared block that this process may map. */
+struct offer {
+    struct gps_id id;
+    int descriptor; /* -1: there is none */
+    unsigned slot;
+};
+
+static bool get(const struct piece *piece, struct offer *offer) {
+    if (gps_shared_get(&offer->id, &piece->key, &offer->descriptor, &offer->slot) < 0)
+        offer->descriptor = -1;
+    return offer->descriptor >= 0;
+}
+
+static void decline(struct offer *offer) {
+    if (offer->descriptor < 0)
+        return;
+    close(offer->descriptor);
+    offer->descriptor = -1;
+    gps_shared_release(offer->slot);
+}
+
+static bool is_whole(const struct piece *piece) {
+    return !piece->at && piece->size == piece->key.size;
+}
+
+/* What brings the same bytes as all of the shared block has is over with that. */
+static bool adopt(const struct piece *piece, const struct offer *offer, uint64_t memory) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
     struct gps_block *block = block_of(piece, &area);
-    const bool adopted = block && block->state == GPS_BLOCK_UNBACKED &&
-                         gps_block_adopt(area, block, memory) == GPS_OK;
-    if (adopted) {
-        block->id = *id;
-        block->slot = slot;
-        gps_shared_commit(id, slot, false, piece->to);
+    if (!block || block->state != GPS_BLOCK_UNBACKED || block->excluded ||
+        gps_block_adopt(area, block, memory) != GPS_OK)
+        return false;
+    block->id = offer->id;
+    block->slot = offer->slot;
+    gps_shared_commit(&offer->id, offer->slot, false, piece->to);
+    if (is_whole(piece)) {
+        gps_area_fill(area, block, piece->to, piece->size);
+        block->written = gps_clock_monotonic();
+        gps_merge_share(area, block);
     }
-    return adopted;
+    return true;
 }
 
-static void map_shared(const struct piece *piece, const struct gps_id *id) {
-    int descriptor;
-    unsigned slot;
+static bool map_shared(const struct piece *piece, struct offer *offer) {
     uint64_t memory = 0;
-    if (gps_shared_get(id, &piece->key, &descriptor, &slot) < 0)
-        return;
-    const bool mapped =
-        gps_ops->block_import(descriptor, &memory) == GPS_OK && adopt(piece, id, slot, memory);
-    close(descriptor);
-    if (mapped)
-        return;
+    if (gps_ops->block_import(offer->descriptor, &memory) == GPS_OK &&
+        adopt(piece, offer, memory)) {
+        close(offer->descriptor);
+        return true;
+    }
     if (memory)
         gps_ops->block_release(memory);
-    gps_shared_release(id, slot, false);
+    decline(offer);
+    return false;
 }
 
-/* The bytes of the copy are hashed while the shared block is mapped. */
-static void look_for_shared(struct piece *piece) {
-    struct gps_id id;
-    if (piece->state != GPS_BLOCK_UNBACKED || piece->excluded || piece->at ||
-        piece->size < GPS_DIGEST_CHUNK || !gps_shared_ready() ||
-        !gps_digest_readable(piece->from, GPS_DIGEST_CHUNK))
-        return;
+/* All bytes of a block are known: they say which one it is, and no other is mapped. One that only
+ * begins alike was asked for meanwhile. */
+static bool map_whole(struct piece *piece, struct offer *offer) {
+    struct gps_digest digest;
+    const bool read = gps_digest_finish(piece->hashing, &digest);
+    piece->hashing = NULL;
+    if (!read) {
+        decline(offer);
+        return false;
+    }
+    piece->key.hash = digest.hash;
+    const struct gps_id id = gps_shared_id(&piece->key);
+    if (!gps_id_equal(&id, &offer->id)) {
+        decline(offer);
+        offer->id = id;
+        get(piece, offer);
+    }
+    return offer->descriptor >= 0 && map_shared(piece, offer);
+}
+
+static bool is_readable(const struct piece *piece, const void *bytes, uint64_t size) {
+    return piece->pinned || gps_digest_readable(bytes, size);
+}
+
+/* The processor may read it. Pinned memory that it does not cache is read so slowly that a copy is
+ * faster. */
+static bool hash_first(struct piece *piece) {
+    const uint64_t begun = gps_clock_monotonic();
+    if (!is_readable(piece, piece->from, GPS_DIGEST_CHUNK))
+        return false;
     piece->key.first = gps_digest_chunk(piece->from);
-    if (!gps_shared_find(&piece->key, &id))
-        return;
-    piece->hashing = gps_digest_begin(piece->from, piece->size / GPS_DIGEST_CHUNK);
-    map_shared(piece, &id);
+    return !piece->pinned || gps_clock_monotonic() - begun < SLOW;
+}
+
+/* The bytes of the copy are hashed while the shared block is asked for. True: it is there, and is
+ * all that the piece brings. */
+static bool look_for_shared(struct piece *piece) {
+    struct offer offer;
+    if (piece->state != GPS_BLOCK_UNBACKED || piece->excluded || piece->at ||
+        piece->size < GPS_DIGEST_CHUNK || gps_pause_is_on() || !gps_shared_ready() ||
+        !hash_first(piece) || !gps_shared_find(&piece->key, &offer.id))
+        return false;
+    piece->hashing = gps_digest_begin(piece->from, piece->size / GPS_DIGEST_CHUNK, piece->pinned);
+    if (!get(piece, &offer) && !is_whole(piece))
+        return false;
+    if (is_whole(piece) && piece->hashing)
+        return map_whole(piece, &offer);
+    if (is_whole(piece))
+        decline(&offer);
+    else
+        map_shared(piece, &offer);
+    return false;
 }
 
 /* --- comparing: with gps_swap_lock, so that the block stays what it is --- */
 
-static const struct gps_hash *chunks_of(struct gps_block *block, uint64_t pointer) {
-    const uint64_t count = block->size / GPS_DIGEST_CHUNK;
-    if (block->chunks)
-        return block->chunks;
-    struct gps_hash *chunks = malloc(count * sizeof(*chunks));
-    if (chunks && gps_device_hash(pointer, block->size, chunks) == GPS_OK)
-        return block->chunks = chunks;
+/* Others may move it in the array. False: its context is gone, and the block with it. */
+static bool keep_chunks(const struct piece *piece, struct gps_hash *chunks) {
+    struct gps_area *area;
+    GPS_AREAS_LOCKED();
+    struct gps_block *block = block_of(piece, &area);
+    if (block)
+        block->chunks = chunks;
+    return block;
+}
+
+static const struct gps_hash *make_chunks(const struct piece *piece) {
+    const uint64_t size = piece->key.size;
+    struct gps_hash *chunks = malloc(size / GPS_DIGEST_CHUNK * sizeof(*chunks));
+    if (chunks && gps_device_hash(piece->to - piece->at, size, chunks) == GPS_OK &&
+        keep_chunks(piece, chunks))
+        return chunks;
     free(chunks);
     return NULL;
 }
@@ -171,7 +254,7 @@ static bool is_same(const struct piece *piece, uint64_t at, uint64_t size) {
     const uint8_t *here = piece->from + (at - piece->at);
     if (!size)
         return true;
-    return gps_digest_readable(here, size) &&
+    return is_readable(piece, here, size) &&
            gps_ops->copy_out(there, piece->to + (at - piece->at), size) == GPS_OK &&
            memcmp(there, here, size) == 0;
 }
@@ -181,7 +264,7 @@ static bool has_hashes(struct piece *piece, uint64_t first, uint64_t last,
     struct gps_digest_work *hashing = piece->hashing;
     if (!hashing)
         return gps_digest_compare(piece->from + (first * GPS_DIGEST_CHUNK - piece->at),
-                                  last - first, chunks + first);
+                                  last - first, piece->pinned, chunks + first);
     piece->hashing = NULL;
     return gps_digest_end(hashing, chunks);
 }
@@ -204,32 +287,45 @@ static void note_equal(const struct piece *piece) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
     struct gps_block *block = block_of(piece, &area);
+    if (!block)
+        return; /* its context is gone */
     gps_area_fill(area, block, piece->to, piece->size);
     block->written = gps_clock_monotonic();
     if (block->state == GPS_BLOCK_SPECULATIVE && gps_block_is_full(block))
         gps_merge_share(area, block);
 }
 
-static bool compare(struct piece *piece) {
+/* Whether it has bytes that are never written. *chunks: their hashes, if they are known. */
+static bool is_shared(const struct piece *piece, const struct gps_hash **chunks) {
     struct gps_area *area;
-    gps_area_lock();
-    struct gps_block *block = block_of(piece, &area);
-    const bool shared =
-        block && (block->state == GPS_BLOCK_OFFERING || gps_block_is_merged(block) ||
-                  block->state == GPS_BLOCK_SPECULATIVE);
-    gps_area_unlock();
-    const struct gps_hash *chunks = shared ? chunks_of(block, piece->to - piece->at) : NULL;
+    GPS_AREAS_LOCKED();
+    const struct gps_block *block = block_of(piece, &area);
+    *chunks = block ? block->chunks : NULL;
+    return block && (block->state == GPS_BLOCK_OFFERING || gps_block_is_merged(block) ||
+                     block->state == GPS_BLOCK_SPECULATIVE);
+}
+
+static bool compare(struct piece *piece) {
+    const struct gps_hash *chunks;
+    if (!is_shared(piece, &chunks))
+        return false;
+    if (!chunks)
+        chunks = make_chunks(piece);
     if (!chunks || !is_equal(piece, chunks))
         return false;
     note_equal(piece);
     return true;
 }
 
-static bool is_there(struct piece *piece) {
-    look_for_shared(piece);
-    gps_swap_lock();
-    const bool there = compare(piece);
-    gps_swap_unlock();
+/* Threads that load new blocks do not wait for each other. *looks: whether blocks can be looked at
+ * soon. */
+static bool is_there(struct piece *piece, bool *looks) {
+    const struct gps_hash *unused;
+    bool there = look_for_shared(piece);
+    if (!there && is_shared(piece, &unused) && (*looks = gps_swap_lock_within(SOON))) {
+        there = compare(piece);
+        gps_swap_unlock();
+    }
     if (piece->hashing)
         (void)gps_digest_end(piece->hashing, NULL);
     return there;
@@ -250,7 +346,7 @@ static int copy(const struct run *run) {
     int code = gps_unmerge_begin(run->to, run->size, true, false);
     if (code != GPS_OK)
         return code;
-    gps_gate_enter(&pass);
+    gps_gate_enter(&pass, run->stream);
     gps_streams_note(pass.slot, run->stream);
     code = gps_ops->upload(run->to, run->from, run->size, run->stream);
     gps_gate_leave(&pass);
@@ -258,27 +354,37 @@ static int copy(const struct run *run) {
     return code;
 }
 
+/* Others load at the same time, and hold as much. */
+static bool others_load(uint64_t serial) {
+    struct gps_promises others;
+    GPS_SCOPE();
+    GPS_AREAS_LOCKED();
+    const struct gps_area *area = gps_area_by_serial(serial);
+    return area && (gps_promise_others(area->uuid, &others) < 0 || others.promised);
+}
+
+/* Who loads alone waits for nothing. */
 static int flush(struct run *run, uint64_t serial) {
     if (!run->size)
         return GPS_OK;
     const int code = copy(run);
     const uint64_t copied = atomic_fetch_add(&backlog, run->size) + run->size;
     run->size = 0;
-    if (copied >= BACKLOG) {
-        gps_merger_run(serial);
+    if (copied >= BACKLOG)
         atomic_store(&backlog, 0);
-    } else {
+    if (copied >= BACKLOG && others_load(serial))
+        gps_merger_run(serial);
+    else
         gps_merger_wake();
-    }
     return code;
 }
 
 /* The work is inside a scope, but for the copy itself, which the program's signals may interrupt.
  */
-static int load_piece(struct piece *piece, struct run *run) {
+static int load_piece(struct piece *piece, struct run *run, bool *looks) {
     struct gps_scope scope;
     int code = gps_scope_enter(&scope, piece->context);
-    const bool there = code == GPS_OK && is_there(piece);
+    const bool there = code == GPS_OK && *looks && is_there(piece, looks);
     gps_scope_end(&scope);
     if (code != GPS_OK || there)
         return code == GPS_OK ? flush(run, piece->serial) : code;
@@ -296,16 +402,21 @@ static int wait_for(uint64_t stream) {
     return gps_is_of_capture(code) ? GPS_OK : code;
 }
 
-/* A synchronous copy waits for what its stream has to do, whether it is made or not. */
-int gps_load(const struct gps_write *write) {
+/* A synchronous copy waits for what its stream has to do, whether it is made or not; and, from
+ * pinned memory, for itself. */
+int gps_load(const struct gps_write *write, bool pinned) {
     struct piece piece = {.serial = 0};
     struct run run = {.stream = write->stream};
     uint64_t size;
     int code = write->ordered ? GPS_OK : wait_for(write->stream);
+    bool looks = true;
     fit(write);
     for (uint64_t at = 0; code == GPS_OK && at < write->size; at += size) {
         size = cut(write, write->to + at, &piece);
-        code = size ? load_piece(&piece, &run) : GPS_INVALID_VALUE;
+        piece.pinned = pinned;
+        code = size ? load_piece(&piece, &run, &looks) : GPS_INVALID_VALUE;
     }
-    return code == GPS_OK ? flush(&run, piece.serial) : code;
+    if (code == GPS_OK)
+        code = flush(&run, piece.serial);
+    return code == GPS_OK && pinned ? wait_for(write->stream) : code;
 }

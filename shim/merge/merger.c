@@ -12,13 +12,16 @@
 #include "allocation.h"
 #include "block.h"
 #include "candidate.h"
+#include "created.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
-#include "gate/swap.h"
+#include "gate/hold.h"
 #include "keeper/keeper_client.h"
 #include "keeper_watch.h"
 #include "layout.h"
 #include "log/merged_sum.h"
+#include "own_bytes.h"
+#include "pause.h"
 #include "rdma.h"
 #include "shared_block.h"
 #include "threads/thread.h"
@@ -28,10 +31,8 @@
 #include "util/program_signals.h"
 
 #define MS            UINT64_C(1000000)
-#define TIMEOUT_LEAST (MS / 2)
-#define TIMEOUT_MORE  (3 * MS) /* what a request can bear */
-#define TIMEOUT_MOST  (20 * MS)
-#define SOON          (20 * MS) /* between two turns while something is to be merged */
+#define SOON          (20 * MS)         /* between two turns while something is to be merged */
+#define STALE         (10 * GPS_SECOND) /* what was prepared so long ago is given up */
 #define LATER         GPS_SECOND
 #define HASH_INTERVAL (100 * MS) /* between two hashes of one block */
 #define ALL           UINT64_MAX
@@ -40,56 +41,59 @@
 #define MOMENT        (2 * GPS_SECOND)  /* after it what is in the way is said to be */
 #define LONG          (10 * GPS_SECOND) /* the same of captures */
 
-enum { BATCH = 64, HASHES = 8 /* while a block is to be quiet */, RARE = 20 /* attempts */ };
+enum {
+    BATCH = 64,
+    HASHES = 8, /* while a block is to be quiet */
+};
+
+/* What is done to a candidate's block behind the closed gate. */
+typedef bool swap_fn(struct gps_candidate *candidate, struct gps_area *area,
+                     struct gps_block *block);
 
 static struct {
-    _Atomic bool running, stop, busy;      /* busy: a turn is under way */
-    _Atomic unsigned wakes;                /* a futex */
-    _Atomic unsigned asked, answered;      /* turns that calls wait for */
-    _Atomic uint64_t wanted;               /* the area of the next of them; ALL; 0: none waits */
-    unsigned failures;                     /* attempts to swap that failed, one after the other */
-    bool held;                             /* a device for RDMA keeps an area from being merged */
-    uint64_t since[GPS_UNMERGED_RDMA + 1]; /* each turn finds this reason; 0: it does not */
-    uint64_t sure;                         /* when a block of no doubt was last frozen */
+    _Atomic bool running, stop, busy;        /* busy: a turn is under way */
+    _Atomic bool hold, working;              /* hold: until gps_merger_go_on it does nothing */
+    _Atomic unsigned wakes;                  /* a futex */
+    _Atomic unsigned asked, answered;        /* turns that calls wait for */
+    _Atomic uint64_t wanted;                 /* the area of the next of them; ALL; 0: none waits */
+    bool held;                               /* a device for RDMA keeps an area from being merged */
+    uint64_t since[GPS_UNMERGED_PAUSED + 1]; /* each turn finds this reason; 0: it does not */
+    uint64_t sure;                           /* when a block of no doubt was last frozen */
     struct gps_candidate batch[BATCH];
-    unsigned count;
+    unsigned count, swapped; /* of it; so many are through */
+    swap_fn *swap;           /* the batch is prepared for this; NULL: it is not */
+    uint64_t prepared;       /* since when the batch, or the relayout, is */
     struct gps_relayout relayout;
+    bool copied;                 /* the relayout has its blocks */
+    struct gps_parting parting;  /* size 0: there is none */
+    _Atomic bool lacking;        /* an allocation failed for want of memory */
     _Atomic uint64_t duplicated; /* when a relayout last had memory twice; UINT64_MAX: it has */
 } state;
 GPS_FORGOTTEN(state);
 
 /* --- swaps --- */
 
-static uint64_t timeout(void) {
-    if (state.failures >= RARE)
-        return TIMEOUT_MOST;
-    const uint64_t grown = TIMEOUT_LEAST << (state.failures < 4 ? state.failures : 4);
-    return grown < TIMEOUT_MORE ? grown : TIMEOUT_MORE;
-}
-
 /* Until end_swap the gate is closed, and this thread has the lock of areas. False: the device is
  * not idle. */
 static bool begin_swap(void) {
-    gps_swap_lock();
-    const bool begun = !state.stop && gps_swap_begin(timeout());
-    state.failures = begun ? 0 : state.failures + 1;
+    const uint64_t rest = gps_hold_wait() ? 0 : gps_hold_rest();
+    if (rest)
+        usleep((useconds_t)(rest / 1000 + 1));
+    const bool begun = gps_hold_begin(&state.stop);
     if (begun)
         gps_area_lock();
-    else
-        gps_swap_unlock();
     return begun;
 }
 
 static void end_swap(void) {
     gps_area_unlock();
-    gps_swap_end();
-    gps_swap_unlock();
+    gps_hold_end();
 }
 
-/* --- devices for RDMA --- */
+/* --- devices for RDMA, and a pause --- */
 
 static bool is_frozen_for_nothing(const struct gps_block *block) {
-    return block->state == GPS_BLOCK_FROZEN && block->excluded;
+    return block->state == GPS_BLOCK_FROZEN && (block->excluded || gps_pause_is_on());
 }
 
 /* Nothing of the areas is merged from now on. How many blocks are frozen for nothing. With the
@@ -108,9 +112,9 @@ static unsigned exclude_all(void) {
 }
 
 static void thaw_excluded(void) {
-    const uint64_t until = gps_clock_monotonic() + GPS_MERGE_PAUSE;
+    const uint64_t until = gps_clock_monotonic() + GPS_SWAP_PAUSE;
     for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area)) {
-        if (gps_ops->enter(area->context) != GPS_OK)
+        if (gps_area_enter(area) != GPS_OK)
             continue;
         for (unsigned i = 0; i < area->count && gps_clock_monotonic() < until; i++)
             if (is_frozen_for_nothing(&area->blocks[i]))
@@ -120,10 +124,11 @@ static void thaw_excluded(void) {
 }
 
 /* A program opens such a device before it registers memory with it. */
-static void look_for_devices(void) {
+static void look_what_is_against_it(void) {
     gps_rdma_look();
+    gps_pause_look();
     state.held = false;
-    if (!gps_rdma_device())
+    if (!gps_rdma_device() && !gps_pause_is_on())
         return;
     gps_area_lock();
     const unsigned frozen = exclude_all();
@@ -136,28 +141,65 @@ static void look_for_devices(void) {
 
 /* --- batches --- */
 
-/* Calls fn for as many of the batch as there is time for. */
-static void swap_batch(bool (*fn)(struct gps_candidate *candidate, struct gps_area *area,
-                                  struct gps_block *block)) {
+static void swap_one(struct gps_candidate *candidate) {
     struct gps_area *area;
-    if (state.count)
-        look_for_devices();
-    if (!state.count || !begin_swap())
+    struct gps_block *block = gps_candidate_block(candidate, &area);
+    if (!block || gps_ops->enter(candidate->context) != GPS_OK)
         return;
-    const uint64_t until = gps_clock_monotonic() + GPS_MERGE_PAUSE;
-    for (unsigned i = 0; i < state.count && gps_clock_monotonic() < until; i++) {
-        struct gps_block *block = gps_candidate_block(&state.batch[i], &area);
-        if (!block || gps_ops->enter(state.batch[i].context) != GPS_OK)
-            continue;
-        if (fn(&state.batch[i], area, block))
-            block->swapped = gps_clock_monotonic();
-        gps_ops->leave();
-    }
-    end_swap();
+    if (state.swap(candidate, area, block))
+        block->swapped = gps_clock_monotonic();
+    gps_ops->leave();
 }
 
+static void swap_for_a_moment(void) {
+    const uint64_t until = gps_clock_monotonic() + GPS_SWAP_PAUSE;
+    while (state.swapped < state.count && gps_clock_monotonic() < until)
+        swap_one(&state.batch[state.swapped++]);
+}
+
+static bool is_stale(void) {
+    return gps_clock_monotonic() - state.prepared >= STALE;
+}
+
+/* Swaps what is left of the batch, in as many moments as that takes. False: it is still to be done.
+ */
+static bool swap_batch(void) {
+    while (state.swapped < state.count) {
+        look_what_is_against_it();
+        if (gps_pause_is_on() || state.hold)
+            return true;
+        if (!begin_swap())
+            return state.stop || (!state.batch[0].since && is_stale());
+        swap_for_a_moment();
+        end_swap();
+    }
+    return true;
+}
+
+static bool finish_batch(void) {
+    if (!state.swap)
+        return true;
+    if (!swap_batch())
+        return false;
+    for (unsigned i = 0; i < state.count; i++)
+        gps_candidate_finish(&state.batch[i]);
+    state.count = state.swapped = 0;
+    state.swap = NULL;
+    gps_merged_sum_log();
+    return true;
+}
+
+static bool begin_batch(swap_fn *swap) {
+    state.swap = swap;
+    state.prepared = gps_clock_monotonic();
+    return finish_batch();
+}
+
+/* A block that was written since it was looked at is not quiet. */
 static bool freeze(struct gps_candidate *candidate, struct gps_area *area,
                    struct gps_block *block) {
+    if (block->written >= candidate->looked)
+        return false;
     if (candidate->sure)
         state.sure = gps_clock_monotonic();
     return gps_block_freeze(area, block) == GPS_OK;
@@ -191,7 +233,8 @@ static bool is_filled(const struct gps_area *area, const struct gps_block *block
     if (is_sure(block, now))
         return true;
     return quiet && now - state.sure >= wait &&
-           (area->rule->content == GPS_CONTENT_ANY || __builtin_popcountll(block->filled) >= 32);
+           (area->rule->content == GPS_CONTENT_ANY ||
+            __builtin_popcountll(block->filled) >= GPS_BLOCK_MOSTLY);
 }
 
 /* A block that was written just now is not quiet, so it is not hashed: a program that loads is not
@@ -204,6 +247,8 @@ static bool is_due(const struct gps_area *area, const struct gps_block *block, u
 }
 
 static bool is_eligible(const struct gps_area *area, const struct gps_block *block, uint64_t now) {
+    if (!gps_area_is_usable(area))
+        return false;
     return (gps_block_is_frozen(block) && !block->excluded && !gps_layout_holds(area, block)) ||
            (block->state == GPS_BLOCK_PRIVATE && !area->freed && !block->excluded &&
             !block->writers && is_filled(area, block, now) && is_due(area, block, now));
@@ -257,7 +302,7 @@ static bool next_block(struct walk *walk, bool frozen, struct gps_candidate *can
     return found;
 }
 
-/* Whether the block has had this hash for long enough. */
+/* Whether the block has had this hash for long enough. With quiet = 0 it needs none. */
 static bool is_quiet(const struct gps_candidate *candidate, uint64_t begun) {
     struct gps_area *area;
     bool quiet = false;
@@ -283,76 +328,146 @@ static bool hash(struct gps_candidate *candidate) {
 
 /* --- a turn --- */
 
-static void freeze_batch(void) {
-    swap_batch(freeze);
-    state.count = 0;
+/* A turn may take long. */
+static bool goes_on(void) {
+    gps_pause_look();
+    return !state.stop && !state.hold && !gps_pause_is_on();
 }
 
-static void replace_batch(void) {
-    swap_batch(replace);
-    for (unsigned i = 0; i < state.count; i++)
-        gps_candidate_finish(&state.batch[i]);
-    state.count = 0;
-    gps_merged_sum_log();
-}
-
-/* Each of these steps goes through all blocks. True: it found something to do. */
+/* Each of these steps goes through all blocks. True: it found something to do. A batch that cannot
+ * be swapped now ends it. */
 static bool freeze_quiet(uint64_t only) {
-    struct gps_candidate *next = state.batch;
     struct walk walk = {.only = only};
+    struct gps_candidate *next;
     bool any = false;
-    while (!state.stop && next_block(&walk, false, next)) {
-        const uint64_t begun = gps_clock_monotonic();
-        if (!hash(next) || !is_quiet(next, begun))
+    while (goes_on() && next_block(&walk, false, next = &state.batch[state.count])) {
+        next->looked = gps_clock_monotonic();
+        if ((next->rule->quiet && !hash(next)) || !is_quiet(next, next->looked))
             continue;
         any = true;
-        if (++state.count == BATCH)
-            freeze_batch();
-        next = &state.batch[state.count];
+        if (gps_created_is_to_part(next->serial))
+            continue;
+        if (++state.count == BATCH && !begin_batch(freeze))
+            return true;
     }
-    freeze_batch();
+    begin_batch(freeze);
     return any;
+}
+
+static bool copy_relayout(void) {
+    state.duplicated = UINT64_MAX;
+    state.prepared = gps_clock_monotonic();
+    gps_swap_lock();
+    const bool copied = !state.stop && gps_layout_copy(&state.relayout);
+    gps_swap_unlock();
+    return copied;
+}
+
+static void end_relayout(void) {
+    gps_layout_end(&state.relayout);
+    state.copied = false;
+    state.duplicated = gps_clock_monotonic();
+}
+
+/* Whether what has memory twice is to be exchanged, and not given up. */
+static bool may_exchange(void) {
+    return !state.stop && !state.hold && !gps_pause_is_on() &&
+           !atomic_exchange(&state.lacking, false);
+}
+
+/* False: it is still to be done. */
+static bool finish_relayout(void) {
+    if (!state.copied)
+        return true;
+    const bool wanted = may_exchange();
+    if (wanted && begin_swap()) {
+        gps_layout_exchange(&state.relayout);
+        end_swap();
+    } else if (wanted && !is_stale()) {
+        return false;
+    }
+    end_relayout();
+    return true;
 }
 
 static bool cut_frozen(uint64_t only) {
     bool any = false;
     state.relayout.pointer = 0;
-    while (!state.stop && gps_layout_next(only, &state.relayout)) {
+    while (goes_on() && gps_layout_next(only, &state.relayout)) {
         any = true;
-        state.duplicated = UINT64_MAX;
-        gps_swap_lock();
-        const bool copied = !state.stop && gps_layout_copy(&state.relayout);
-        gps_swap_unlock();
-        if (copied && begin_swap()) {
-            gps_layout_exchange(&state.relayout);
-            end_swap();
-        }
-        gps_layout_end(&state.relayout);
-        state.duplicated = gps_clock_monotonic();
+        state.copied = copy_relayout();
+        if (!state.copied)
+            end_relayout();
+        else if (!finish_relayout())
+            break;
     }
     return any;
 }
 
+/* --- memory of cuMemCreate --- */
+
+static bool prepare_parting(void) {
+    state.duplicated = UINT64_MAX;
+    state.prepared = gps_clock_monotonic();
+    gps_swap_lock();
+    const bool prepared = !state.stop && gps_parting_prepare(&state.parting);
+    gps_swap_unlock();
+    return prepared;
+}
+
+static void end_parting(void) {
+    gps_swap_lock();
+    gps_parting_end(&state.parting);
+    gps_swap_unlock();
+    state.duplicated = gps_clock_monotonic();
+}
+
+/* False: it is still to be done. */
+static bool finish_parting(void) {
+    if (!state.parting.size)
+        return true;
+    const bool wanted = may_exchange();
+    if (wanted && begin_swap()) {
+        gps_parting_do(&state.parting);
+        end_swap();
+    } else if (wanted && !is_stale()) {
+        return false;
+    }
+    end_parting();
+    return true;
+}
+
+static void part_quiet(void) {
+    while (goes_on() && gps_parting_next(&state.parting)) {
+        if (!prepare_parting())
+            end_parting();
+        else if (!finish_parting())
+            break;
+    }
+}
+
 bool gps_merger_reclaim(void) {
     const uint64_t begun = gps_clock_monotonic();
+    state.lacking = state.duplicated == UINT64_MAX;
+    if (state.lacking)
+        gps_merger_wake();
     while (state.duplicated == UINT64_MAX && gps_clock_monotonic() - begun < GPS_SECOND)
         usleep(1000);
     return state.duplicated && begun < state.duplicated + GPS_SECOND;
 }
 
 static bool share_frozen(uint64_t only) {
-    struct gps_candidate *next = state.batch;
     struct walk walk = {.only = only};
+    struct gps_candidate *next;
     bool any = false;
-    while (!state.stop && !gps_keeper_is_unresponsive() && next_block(&walk, true, next)) {
+    while (goes_on() && !gps_keeper_is_unresponsive() &&
+           next_block(&walk, true, next = &state.batch[state.count])) {
         any = true;
-        if (!hash(next) || !gps_candidate_share(next))
-            continue;
-        if (++state.count == BATCH)
-            replace_batch();
-        next = &state.batch[state.count];
+        if (hash(next) && gps_candidate_share(next) && ++state.count == BATCH &&
+            !begin_batch(replace))
+            return true;
     }
-    replace_batch();
+    begin_batch(replace);
     return any;
 }
 
@@ -374,15 +489,20 @@ static bool has_lasted(const struct reason *reason) {
 /* The first of them counts. All are looked at, for each turn says since when they last. */
 static enum gps_unmerged find_reason(bool any) {
     struct gps_stream lost;
-    const bool unkept = gps_keeper_is_unresponsive() || gps_shared_is_refused();
+    const enum gps_unmerged refusal = gps_shared_refusal();
+    const bool unkept = gps_keeper_is_unresponsive() || refusal == GPS_UNMERGED_KEEPER;
     const struct reason reasons[] = {
+        {GPS_UNMERGED_PAUSED, gps_pause_is_on(), 0},
         {GPS_UNMERGED_MEMBARRIER, gps_gate_is_refused(), 0},
         {GPS_UNMERGED_KEY, gps_shared_is_unusable(), MOMENT},
         {GPS_UNMERGED_KEEPER, unkept, MOMENT},
+        {GPS_UNMERGED_CROWDED, refusal == GPS_UNMERGED_CROWDED, MOMENT},
+        {GPS_UNMERGED_DESCRIPTORS, refusal == GPS_UNMERGED_DESCRIPTORS, MOMENT},
+        {GPS_UNMERGED_FULL, refusal == GPS_UNMERGED_FULL, MOMENT},
         {GPS_UNMERGED_RDMA, state.held, 0},
         {GPS_UNMERGED_STREAMS, gps_streams_lost(&lost), MOMENT},
         {GPS_UNMERGED_CAPTURE, gps_streams_capturing(), LONG},
-        {GPS_UNMERGED_BUSY, state.failures >= RARE, MOMENT},
+        {GPS_UNMERGED_BUSY, gps_hold_is_vain(), MOMENT},
     };
     enum gps_unmerged why = (enum gps_unmerged)0;
     for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
@@ -416,11 +536,16 @@ static bool take_turn(uint64_t only) {
     GPS_DRIVER_SCOPE();
     state.busy = true;
     const bool ready = gps_shared_ready();
-    look_for_devices();
-    if (!state.stop && !gps_keeper_is_unresponsive() && ready) {
+    look_what_is_against_it();
+    if (!finish_parting() || !finish_relayout() || !finish_batch()) {
+        any = true;
+    } else if (!state.stop && !gps_pause_is_on() && !gps_keeper_is_unresponsive() && ready) {
         any = freeze_quiet(only);
-        any |= cut_frozen(only);
-        any |= share_frozen(only);
+        if (!state.swap)
+            part_quiet();
+        const bool free = !state.swap && !state.parting.size;
+        any |= free && cut_frozen(only);
+        any |= free && !state.copied && share_frozen(only);
     }
     end_what_is_over();
     if (!state.stop)
@@ -446,19 +571,30 @@ static void sleep_for(uint64_t nanos, unsigned seen) {
     syscall(SYS_futex, &state.wakes, FUTEX_WAIT_PRIVATE, seen, &time, NULL, 0);
 }
 
-/* A device that is never idle is disturbed ever more rarely. */
+/* A device that is never idle is disturbed ever more rarely. What cannot be shared now is not
+ * hashed again at once. */
 static uint64_t pause_after(bool any) {
-    const uint64_t rest = state.failures ? 50 * timeout() : 0;
-    const uint64_t pause = any ? SOON : LATER;
+    const uint64_t rest = gps_hold_wait();
+    const uint64_t pause = any && !gps_shared_refusal() ? SOON : LATER;
     return rest > pause ? rest : pause;
+}
+
+static uint64_t work(void) {
+    gps_keeper_watch_turn();
+    gps_own_bytes_turn();
+    return pause_after(take_wanted_turn());
 }
 
 static void *run(void *unused) {
     prctl(PR_SET_NAME, "gpushare-merge");
     while (!state.stop) {
         const unsigned seen = state.wakes;
-        gps_keeper_watch_turn();
-        sleep_for(pause_after(take_wanted_turn()), seen);
+        uint64_t pause = LATER;
+        state.working = true; /* before it looks whether it may */
+        if (!state.hold)
+            pause = work();
+        state.working = false;
+        sleep_for(pause, seen);
     }
     return unused;
 }
@@ -496,10 +632,30 @@ void gps_merger_run(uint64_t serial) {
         gps_program_signals_poll(NULL, MS / 10);
 }
 
+/* A turn that finds the hold gives up what it has prepared. One more begins none. */
+bool gps_merger_hold(uint64_t timeout) {
+    state.hold = true;
+    gps_thread_await(&state.working, timeout);
+    if (state.working)
+        return false;
+    GPS_DRIVER_SCOPE();
+    finish_relayout();
+    finish_batch();
+    return true;
+}
+
+void gps_merger_go_on(void) {
+    state.hold = false;
+    if (state.running)
+        gps_merger_wake();
+}
+
 /* The turn under way may be waiting for the keeper. */
 void gps_merger_stop(void) {
     state.stop = true;
     gps_thread_await(&state.busy, GPS_SECOND);
     gps_swap_await(GPS_SECOND);
+    if (!state.busy)
+        gps_own_bytes_end();
     gps_merged_sum_log();
 }

@@ -4,8 +4,9 @@
  * A background thread hashes the private blocks of all areas now and then. It freezes blocks whose
  * hash has been the same for their rule's `quiet` and into which no copy is under way, many at a
  * time in one swap (swap.h). A second swap puts shared blocks in their place (candidate.h). A swap
- * takes at most GPS_MERGE_PAUSE. While the device does not become idle, attempts become rarer and
- * wait longer. Blocks that copies have filled only in part wait until all others are merged; if a
+ * takes at most GPS_SWAP_PAUSE. What was prepared for it and has no time, or no idle device, is
+ * swapped at the next moments. While the device does not become idle, attempts become rarer.
+ * Blocks that copies have filled only in part wait until all others are merged; if a
  * kernel writes one of them then, it is known which one (exclusion.h). The thread waits for no
  * other process but the keeper: it waits for that 0.2 s, and once. No lock is held in that wait.
  *
@@ -15,8 +16,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-
-#define GPS_MERGE_PAUSE UINT64_C(1000000) /* ns */
 
 /* Starts the thread, and wakes it: there is an area, or something can be merged soon. */
 void gps_merger_wake(void);
@@ -29,5 +28,10 @@ void gps_merger_run(uint64_t serial);
 /* An allocation failed. While blocks are cut anew they have memory twice: this waits until they
  * have it once. True: the allocation may have failed for that reason. It needs no scope. */
 bool gps_merger_reclaim(void);
+
+/* The process is suspended: the thread gives up what it has prepared, and does nothing more until
+ * gps_merger_go_on. False: it works still after `timeout` ns. The second in any case. */
+bool gps_merger_hold(uint64_t timeout);
+void gps_merger_go_on(void);
 
 void gps_merger_stop(void); /* the process ends: the driver is touched no more */

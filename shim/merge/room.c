@@ -15,8 +15,8 @@
 
 static struct {
     uint8_t gpu[GPS_UUID_BYTES];
-    uint64_t promised;    /* on it by others, when that was last known */
-    _Atomic bool awaited; /* what is promised, in vain */
+    uint64_t promised;        /* on it by others, when that was last known */
+    _Atomic uint32_t awaited; /* what is promised, in vain: a bit a device, the last for the rest */
 } state;
 GPS_FORGOTTEN(state);
 
@@ -86,17 +86,20 @@ void gps_room_unclaim(struct gps_room_claim *claim) {
 
 bool gps_room_await(uint64_t *until) {
     const uint64_t now = gps_clock_monotonic();
+    int device;
+    const uint32_t bit = gps_room_bit(gps_ops->device(&device) == GPS_OK ? device : -1);
     if (!*until)
-        *until = atomic_load(&state.awaited) ? now : now + GPS_SECOND;
+        *until = atomic_load(&state.awaited) & bit ? now : now + GPS_SECOND;
     if (now >= *until) {
-        atomic_store(&state.awaited, true);
+        atomic_fetch_or(&state.awaited, bit);
         return false;
     }
     gps_program_signals_poll(NULL, MS);
     return true;
 }
 
-void gps_room_found(void) {
-    if (atomic_load_explicit(&state.awaited, memory_order_relaxed))
-        atomic_store(&state.awaited, false);
+void gps_room_found(int device) {
+    const uint32_t bit = gps_room_bit(device);
+    if (atomic_load_explicit(&state.awaited, memory_order_relaxed) & bit)
+        atomic_fetch_and(&state.awaited, ~bit);
 }

@@ -12,6 +12,11 @@
 
 #define GPS_ROOM_PLENTY UINT64_MAX
 
+/* A bit for each device; the last is for all others, and for one that is not known (-1). */
+static inline uint32_t gps_room_bit(int device) {
+    return UINT32_C(1) << (device >= 0 && device < 31 ? device : 31);
+}
+
 /* What an allocation takes. */
 struct gps_room_claim {
     uint64_t bytes; /* published; 0: none */
@@ -37,8 +42,8 @@ bool gps_room_claim_on(const uint8_t gpu[GPS_UUID_BYTES], uint64_t bytes,
  * that is not far more than enough. With the lock, inside a gps_scope. */
 bool gps_room_is_overdrawn(const uint8_t gpu[GPS_UUID_BYTES], uint64_t *left);
 
-/* What is promised lacks. True: it is worth another look, and a millisecond has passed, with the
- * program's signals let in. It is for a second, from *until == 0 on; and then no more until there
- * was memory for a block again. Inside a gps_scope, without a lock. */
+/* What is promised on the current device lacks. True: it is worth another look, and a millisecond
+ * has passed, with the program's signals let in. It is for a second, from *until == 0 on; and then
+ * no more until there was memory for a block again. Inside a gps_scope, without a lock. */
 bool gps_room_await(uint64_t *until);
-void gps_room_found(void);
+void gps_room_found(int device);

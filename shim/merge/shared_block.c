@@ -20,7 +20,6 @@
 #include "util/clock.h"
 #include "util/forgotten.h"
 #include "util/text.h"
-#include "vmm/parked_descriptors.h"
 #include "vmm/vmm_region.h"
 
 /* A new keeper gets the blocks within a second. Nobody waits for that. */
@@ -28,8 +27,11 @@
 static _Atomic uint64_t
     again; /* until then no block is asked for, since the keeper did not answer */
 GPS_FORGOTTEN(again);
-static _Atomic uint64_t refused; /* when a block was not taken; 0: the last one was */
+#define REFUSED_FOR (2 * GPS_SECOND) /* it is tried again every second */
+static _Atomic uint64_t refused;     /* when a block could not be offered or had */
 GPS_FORGOTTEN(refused);
+static _Atomic unsigned refusal; /* an enum gps_unmerged; 0: the last one could */
+GPS_FORGOTTEN(refusal);
 
 /* --- the key of the directory --- */
 
@@ -143,25 +145,60 @@ bool gps_shared_find(const struct gps_shared_key *key, struct gps_id *id) {
     return found;
 }
 
-int gps_shared_get(const struct gps_id *id, const struct gps_shared_key *key, int *descriptor,
-                   unsigned *slot) {
+/* What keeps a block from being offered or had. */
+static enum gps_unmerged reason_of(int status, enum gps_unmerged otherwise) {
+    switch (status) {
+    case 0:
+    case -EEXIST: /* another process was faster */
+        return (enum gps_unmerged)0;
+    case -ETOOMANYREFS:
+        return GPS_UNMERGED_CROWDED;
+    case -EMFILE:
+    case -ENFILE:
+        return GPS_UNMERGED_DESCRIPTORS;
+    case -ENOBUFS:
+        return GPS_UNMERGED_FULL;
+    default:
+        return otherwise;
+    }
+}
+
+static void note(int status, enum gps_unmerged otherwise) {
+    atomic_store(&refused, gps_clock_monotonic());
+    atomic_store(&refusal, reason_of(status, otherwise));
+}
+
+enum gps_unmerged gps_shared_refusal(void) {
+    const bool lasts = gps_clock_monotonic() - atomic_load(&refused) < REFUSED_FOR;
+    return lasts ? (enum gps_unmerged)atomic_load(&refusal) : (enum gps_unmerged)0;
+}
+
+static int get(const struct gps_id *id, const struct gps_shared_key *key, int *descriptor,
+               unsigned *slot) {
     struct gps_region_record record;
-    int status = is_asked() ? gps_membership_join() : -ETIMEDOUT;
+    int status = gps_membership_join();
     if (status == 0)
         status = gps_region_read(gps_membership_store(), id, &record, NULL);
     if (status == 0 && !is_of(&record, key))
         status = -ENOENT;
     if (status == 0)
-        status = gps_references_begin(id, GPS_VIA_MERGE, slot);
+        status = gps_references_begin_block(id, GPS_VIA_MERGE, slot);
     if (status < 0)
         return status;
     status = gps_keeper_get(gps_membership_store(), id, gps_process_self(), GET_WAIT, descriptor);
-    if (status == -ETIMEDOUT)
-        atomic_store(&again, gps_clock_monotonic() + GPS_SECOND);
     if (status < 0)
         gps_references_end(*slot);
-    else
-        gps_parked_put(id, *descriptor);
+    return status;
+}
+
+int gps_shared_get(const struct gps_id *id, const struct gps_shared_key *key, int *descriptor,
+                   unsigned *slot) {
+    if (!is_asked())
+        return -ETIMEDOUT;
+    const int status = get(id, key, descriptor, slot);
+    note(status, (enum gps_unmerged)0); /* that there is none is no reason */
+    if (status == -ETIMEDOUT || status == -ETOOMANYREFS)
+        atomic_store(&again, gps_clock_monotonic() + GPS_SECOND);
     return status;
 }
 
@@ -196,14 +233,14 @@ int gps_shared_offer(const struct gps_shared_key *key, const struct gps_rule *ru
                      uint64_t address, struct gps_id *id, unsigned *slot) {
     struct gps_region_record record;
     *id = gps_shared_id(key);
-    int status = gps_references_begin(id, GPS_VIA_CREATOR, slot);
+    int status = gps_references_begin_block(id, GPS_VIA_CREATOR, slot);
     if (status < 0)
         return status;
     describe(key, rule, &record);
     gps_shared_commit(id, *slot, true, address);
     status = gps_keeper_deposit(gps_membership_store(), &record, gps_process_self(), descriptor,
                                 GPS_KEEPER_WAIT);
-    atomic_store(&refused, status < 0 && status != -EEXIST ? gps_clock_monotonic() : 0);
+    note(status, GPS_UNMERGED_KEEPER);
     if (status == 0)
         return 0;
     if (*record.name)
@@ -212,36 +249,17 @@ int gps_shared_offer(const struct gps_shared_key *key, const struct gps_rule *ru
     return status;
 }
 
-bool gps_shared_is_refused(void) {
-    const uint64_t last = atomic_load(&refused);
-    return last && gps_clock_monotonic() - last < GPS_SECOND;
-}
-
 /* The keeper sees by itself that the slot was cleared. */
-void gps_shared_release(const struct gps_id *id, unsigned slot, bool created) {
+void gps_shared_release(unsigned slot) {
     gps_report_reference(gps_references_end(slot));
-    if (!created)
-        gps_parked_drop(id);
 }
 
 void gps_shared_leave(struct gps_block *block) {
-    const bool created = gps_block_is_own(block);
     if (gps_block_is_merged(block))
         gps_merged_sum_unmerged(block->size);
     gps_block_set_state(block, GPS_BLOCK_PRIVATE);
     block->same_since = 0;
     free(block->chunks);
     block->chunks = NULL;
-    gps_shared_release(&block->id, block->slot, created);
-}
-
-/* --- another keeper --- */
-
-bool gps_shared_return(const struct gps_id *id, bool created, int descriptor) {
-    if (!created && !gps_parked_get(id, &descriptor))
-        return true;
-    const bool returned = descriptor >= 0 && gps_vmm_region_return(id, descriptor);
-    if (descriptor >= 0)
-        close(descriptor);
-    return returned;
+    gps_shared_release(block->slot);
 }

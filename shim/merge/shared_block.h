@@ -30,8 +30,8 @@ bool gps_shared_ready(void);
 /* Whether the last try to join the directory and to get the key failed. False: it did not, or there
  * was none yet. */
 bool gps_shared_is_unusable(void);
-/* Whether the last block that was offered was not taken, within the last second. */
-bool gps_shared_is_refused(void);
+/* Why the last block, within the last seconds, could not be offered or had. 0: it could. */
+enum gps_unmerged gps_shared_refusal(void);
 
 struct gps_id gps_shared_id(const struct gps_shared_key *key);
 
@@ -47,11 +47,8 @@ void gps_shared_commit(const struct gps_id *id, unsigned slot, bool created, uin
 /* Offers memory that is never written again to the keeper. -EEXIST: another process was faster. */
 int gps_shared_offer(const struct gps_shared_key *key, const struct gps_rule *rule, int descriptor,
                      uint64_t address, struct gps_id *id, unsigned *slot);
-/* Gives a new keeper the block again; the descriptor of an own one, which is closed. True: it has
- * it, or needs it no more. */
-bool gps_shared_return(const struct gps_id *id, bool created, int descriptor);
 /* The program writes a block that was shared: it is private from now on. With the lock of area.h.
  */
 void gps_shared_leave(struct gps_block *block);
 /* The block is not mapped here any more, or never was. */
-void gps_shared_release(const struct gps_id *id, unsigned slot, bool created);
+void gps_shared_release(unsigned slot);

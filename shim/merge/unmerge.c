@@ -3,6 +3,7 @@
 
 #include "allocation.h"
 #include "block.h"
+#include "created.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "gate/swap.h"
@@ -91,10 +92,11 @@ static int swap(const struct gps_area *area, struct gps_block *block, struct att
 }
 
 /* A change of access hurts work that uses the block, in both directions. GPS_NOT_READY: the device
- * is at work. */
-static int make_private(const struct gps_area *area, struct gps_block *block,
-                        struct attempts *attempts) {
+ * is at work. Others may move it in the array while the lock is free. */
+static int make_private(uint64_t address, struct attempts *attempts) {
+    struct gps_area *area;
     gps_area_lock();
+    struct gps_block *block = find(address, &area);
     int code = prepare(area, block, attempts);
     const bool left = code == GPS_OK && gps_block_is_read_only(block);
     gps_area_unlock();
@@ -103,6 +105,7 @@ static int make_private(const struct gps_area *area, struct gps_block *block,
     if (!gps_swap_attempt(&attempts->swap))
         return GPS_NOT_READY;
     gps_area_lock();
+    block = find(address, &area);
     code = swap(area, block, attempts);
     gps_area_unlock();
     gps_swap_end();
@@ -114,12 +117,12 @@ static int make_private(const struct gps_area *area, struct gps_block *block,
 static int make_private_at(uint64_t address, struct attempts *attempts) {
     struct gps_area *area;
     gps_area_lock();
-    struct gps_block *block = find(address, &area);
+    const bool found = find(address, &area);
     gps_area_unlock();
-    int code = block ? gps_ops->enter(area->context) : GPS_OK;
-    if (!block || code != GPS_OK)
+    int code = found ? gps_area_enter(area) : GPS_OK;
+    if (!found || code != GPS_OK)
         return code;
-    code = make_private(area, block, attempts);
+    code = make_private(address, attempts);
     gps_ops->leave();
     return code;
 }
@@ -145,6 +148,17 @@ static int make_writable(struct gps_area *area, uint64_t to, uint64_t size, uint
     return code;
 }
 
+/* Without access the driver refuses the call. Memory whose context has ended belongs to the one
+ * that uses it now. */
+static bool is_out_of_reach(struct gps_area *area) {
+    int device;
+    if (!area->created)
+        return false;
+    if (!area->context && gps_ops->device(&device) == GPS_OK && device == area->device)
+        gps_ops->context(&area->context);
+    return !gps_area_is_usable(area);
+}
+
 static int begin(uint64_t to, uint64_t size, bool upload, bool captured, uint64_t *merged) {
     int code = GPS_OK;
     *merged = 0;
@@ -152,13 +166,12 @@ static int begin(uint64_t to, uint64_t size, bool upload, bool captured, uint64_
     struct gps_area *area = gps_area_at(to);
     if (area && gps_area_overrun(area, to, size)) {
         code = GPS_INVALID_VALUE;
-    } else if (area && (code = gps_ops->enter(area->context)) == GPS_OK) {
+    } else if (area && !is_out_of_reach(area) && (code = gps_area_enter(area)) == GPS_OK) {
+        if (upload && !area->freed)
+            gps_layout_note(area, to, size);
         code = make_writable(area, to, size, merged);
-        if (code == GPS_OK && !*merged) {
-            if (upload)
-                gps_layout_note(area, to, size);
+        if (code == GPS_OK && !*merged)
             gps_area_write_begins(area, to, size, upload, captured);
-        }
         gps_ops->leave();
     }
     return code;
@@ -193,7 +206,14 @@ static bool wait(int code, struct attempts *attempts) {
     return code == GPS_NOT_READY || (lacks && gps_room_await(&attempts->until));
 }
 
-int gps_unmerge_begin(uint64_t to, uint64_t size, bool upload, bool captured) {
+static uint64_t part_of(uint64_t address, uint64_t size) {
+    if (!gps_created_any())
+        return size;
+    GPS_SCOPE();
+    return gps_area_part(address, size);
+}
+
+static int begin_part(uint64_t to, uint64_t size, bool upload, bool captured) {
     struct attempts attempts = {.memory = 0};
     int code;
     GPS_DRIVER_SCOPE();
@@ -204,10 +224,31 @@ int gps_unmerge_begin(uint64_t to, uint64_t size, bool upload, bool captured) {
     return code;
 }
 
-void gps_unmerge_end(uint64_t to, uint64_t size) {
+static void end_part(uint64_t to, uint64_t size) {
     GPS_SCOPE();
     GPS_AREAS_LOCKED();
     struct gps_area *area = gps_area_at(to);
     if (area)
         gps_area_write_ends(area, to, size);
+}
+
+/* Nothing of the range is written if a part of it cannot be. */
+int gps_unmerge_begin(uint64_t to, uint64_t size, bool upload, bool captured) {
+    uint64_t done = 0, part;
+    int code = GPS_OK;
+    while (done < size && code == GPS_OK) {
+        part = part_of(to + done, size - done);
+        code = begin_part(to + done, part, upload, captured);
+        done += code == GPS_OK ? part : 0;
+    }
+    if (code != GPS_OK && done)
+        gps_unmerge_end(to, done);
+    return code;
+}
+
+void gps_unmerge_end(uint64_t to, uint64_t size) {
+    for (uint64_t done = 0, part; done < size; done += part) {
+        part = part_of(to + done, size - done);
+        end_part(to + done, part);
+    }
 }

@@ -31,7 +31,8 @@ static void publish(enum gps_unmerged why) {
 
 /* What passes by itself is for who asks. */
 static void say(enum gps_unmerged why) {
-    const bool passes = why == GPS_UNMERGED_BUSY || why == GPS_UNMERGED_CAPTURE;
+    const bool passes =
+        why == GPS_UNMERGED_BUSY || why == GPS_UNMERGED_CAPTURE || why == GPS_UNMERGED_PAUSED;
     char message[256];
     struct gps_text text = GPS_TEXT(message);
     if (!why || state.said & 1u << why)

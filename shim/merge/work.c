@@ -3,6 +3,7 @@
 #include "util/forgotten.h"
 
 #include "allocation.h"
+#include "created.h"
 #include "driver/scope.h"
 #include "load.h"
 #include "unmerge.h"
@@ -13,14 +14,14 @@
 /* After success all that the work may touch has memory. Without success the thread is outside the
  * gate. */
 static int pass_in(uint64_t stream, struct gps_gate_pass *pass) {
-    gps_gate_enter(pass);
+    gps_gate_enter(pass, stream);
     if (__builtin_expect(
             atomic_load_explicit(&gps_gate_state, memory_order_relaxed) & GPS_GATE_BACK, 0)) {
         gps_gate_leave(pass);
         const int code = gps_merge_back_all();
         if (code != GPS_OK)
             return code;
-        gps_gate_enter(pass);
+        gps_gate_enter(pass, stream);
     }
     gps_streams_note(pass->slot, stream);
     return GPS_OK;
@@ -31,7 +32,7 @@ static int pass_in(uint64_t stream, struct gps_gate_pass *pass) {
 static void pass_copy(uint64_t stream, struct gps_gate_pass *pass) {
     if (pass_in(stream, pass) == GPS_OK)
         return;
-    gps_gate_enter(pass);
+    gps_gate_enter(pass, stream);
     gps_streams_note(pass->slot, stream);
 }
 
@@ -50,7 +51,7 @@ static uint64_t clip(uint64_t address, uint64_t size) {
     GPS_SCOPE();
     GPS_AREAS_LOCKED();
     const struct gps_area *area = gps_area_at(address);
-    if (area && gps_area_overrun(area, address, size))
+    if (area && !area->created && gps_area_overrun(area, address, size))
         size = address < area->pointer + area->size ? area->pointer + area->size - address : 0;
     return size;
 }
@@ -75,10 +76,14 @@ static bool has_plain_source(const struct gps_write *write) {
     return !write->rows && (!write->list || write->sources);
 }
 
-/* Begins to write one range near an area. */
+/* Begins to write one range near an area. What the device may write at any time is one allocation,
+ * if the program made it so: a dma-buf has no blocks. */
 static int begin_one(const struct gps_write *one, bool captured) {
-    return gps_unmerge_begin(one->to, one->rough ? clip(one->to, one->size) : one->size,
-                             gps_write_is_upload(one), captured);
+    const int code = captured ? gps_created_keep_range(one->to, one->size) : GPS_OK;
+    return code != GPS_OK
+               ? code
+               : gps_unmerge_begin(one->to, one->rough ? clip(one->to, one->size) : one->size,
+                                   gps_write_is_upload(one), captured);
 }
 
 static int begin_all(const struct gps_write *write) {
@@ -114,13 +119,14 @@ static void pass_write(const struct gps_write *write, struct gps_gate_pass *pass
         pass_copy(write->stream, pass);
         return;
     }
-    gps_gate_enter(pass);
+    gps_gate_enter(pass, write->stream);
     gps_streams_note(pass->slot, write->stream);
 }
 
 static bool begin(const struct gps_write *write, struct gps_gate_pass *pass, int *code) {
-    if (gps_load_takes(write)) {
-        *code = gps_load(write);
+    bool pinned;
+    if (gps_load_takes(write, &pinned)) {
+        *code = gps_load(write, pinned);
         return false;
     }
     *code = begin_all(write);

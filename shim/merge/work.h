@@ -42,7 +42,7 @@ bool gps_work_begin(uint64_t stream, bool copy, struct gps_gate_pass *pass, int 
 /* The same, where nothing is in the way: the thread's last work was on this stream, and all blocks
  * have memory. False: it is not so, and nothing was done. */
 static inline bool gps_work_begin_at_once(uint64_t stream, struct gps_gate_pass *pass) {
-    gps_gate_enter(pass);
+    gps_gate_enter(pass, stream);
     if (__builtin_expect(
             !(atomic_load_explicit(&gps_gate_state, memory_order_relaxed) & GPS_GATE_BACK), 1) &&
         pass->slot && gps_streams_is_noted(pass->slot, stream))

@@ -1,9 +1,14 @@
 /* process.c - see process.h. */
 #include "process.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "directory/lease.h"
 
@@ -85,6 +90,34 @@ bool gps_process_leave(void) {
 
 enum gps_phase gps_process_set_phase(enum gps_phase phase) {
     return (enum gps_phase)atomic_exchange(&atomic_load(&gps_phase_page)->phase, (int)phase);
+}
+
+bool gps_process_is_exiting(void) {
+    return atomic_load(&state.exiting);
+}
+
+/* An exit says first that it begins, and looks at the phase then. */
+bool gps_process_suspend(void) {
+    if (!exchange(GPS_PHASE_ON, GPS_PHASE_SUSPENDED))
+        return false;
+    if (!gps_process_is_exiting())
+        return true;
+    gps_process_resume();
+    return false;
+}
+
+void gps_process_resume(void) {
+    struct gps_phase_page *const page = atomic_load(&gps_phase_page);
+    exchange(GPS_PHASE_SUSPENDED, GPS_PHASE_ON);
+    syscall(SYS_futex, &page->phase, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+void gps_process_await_resume(void) {
+    const int error = errno;
+    struct gps_phase_page *const page = atomic_load(&gps_phase_page);
+    while (atomic_load(&page->phase) == GPS_PHASE_SUSPENDED)
+        syscall(SYS_futex, &page->phase, FUTEX_WAIT_PRIVATE, GPS_PHASE_SUSPENDED, NULL, NULL, 0);
+    errno = error;
 }
 
 int gps_process_load(gps_config_error_fn *fn, void *arg) {

@@ -16,8 +16,9 @@
 #include "program.h"
 
 enum gps_phase {
-    GPS_PHASE_NEW = 0,  /* no CUDA call yet in this process; also what a forked child finds */
-    GPS_PHASE_STARTING, /* a thread reads the configuration; the others wait */
+    GPS_PHASE_NEW = 0,   /* no CUDA call yet in this process; also what a forked child finds */
+    GPS_PHASE_STARTING,  /* a thread reads the configuration; the others wait */
+    GPS_PHASE_SUSPENDED, /* calls wait at their entry until the process is resumed */
     GPS_PHASE_ON,
     GPS_PHASE_OFF,     /* mode = off, or a configuration that cannot be used */
     GPS_PHASE_LEAVING, /* a thread is in _exit; the others' calls do not come back */
@@ -50,6 +51,14 @@ void gps_process_make_page(void);
 bool gps_process_claim_start(void);
 /* This thread ends a process that is on, and no other does yet. */
 bool gps_process_leave(void);
+/* ON becomes SUSPENDED. False: the process ends, or has begun to. */
+bool gps_process_suspend(void);
+/* SUSPENDED becomes ON, and calls go on. */
+void gps_process_resume(void);
+/* Waits while the process is suspended, with the program's signals let in. It needs no scope. */
+void gps_process_await_resume(void);
+/* Whether the exit has begun. */
+bool gps_process_is_exiting(void);
 /* Returns the phase before. */
 enum gps_phase gps_process_set_phase(enum gps_phase phase);
 /* Reads identity and configuration anew; 0 or -errno of gps_config_load, which calls fn. While

@@ -10,28 +10,36 @@
 #include "util/forgotten.h"
 #include "util/lock.h"
 
-/* Free slot numbers below `used`, as a stack. */
-static struct {
-    GPS_LOCK(GPS_RANK_SLOTS) lock;
+/* Free numbers below `used`, as a stack. */
+struct numbers {
     unsigned used, free_count, free_size;
     unsigned *free;
+};
+
+/* Slots of regions have numbers before the divider, and those of blocks behind it, where they are
+ * not read by who frees a region. `crowded`: there were too many regions, so all may stand there,
+ * and there is no divider any more. */
+static struct {
+    GPS_LOCK(GPS_RANK_SLOTS) lock;
+    struct numbers before, behind;
+    bool divided, crowded;
 } slots;
 GPS_FORGOTTEN(slots);
 
-static unsigned take_number(void) {
-    return slots.free_count ? slots.free[--slots.free_count] : slots.used++;
+static unsigned take_number(struct numbers *numbers) {
+    return numbers->free_count ? numbers->free[--numbers->free_count] : numbers->used++;
 }
 
-static void return_number(unsigned index) {
-    if (slots.free_count == slots.free_size) {
-        const unsigned size = slots.free_size ? 2 * slots.free_size : 64;
-        unsigned *larger = realloc(slots.free, size * sizeof(*larger));
+static void return_number(struct numbers *numbers, unsigned number) {
+    if (numbers->free_count == numbers->free_size) {
+        const unsigned size = numbers->free_size ? 2 * numbers->free_size : 64;
+        unsigned *larger = realloc(numbers->free, size * sizeof(*larger));
         if (!larger)
             return; /* the number is lost, the file one slot longer */
-        slots.free = larger;
-        slots.free_size = size;
+        numbers->free = larger;
+        numbers->free_size = size;
     }
-    slots.free[slots.free_count++] = index;
+    numbers->free[numbers->free_count++] = number;
 }
 
 static int write_slot(unsigned index, const struct gps_slot *slot) {
@@ -39,25 +47,76 @@ static int write_slot(unsigned index, const struct gps_slot *slot) {
     return lease ? gps_lease_write(lease, index, slot) : 0;
 }
 
-/* Seals a slot and writes it; *index: where, or GPS_NO_SLOT for a new number. */
-static int put(struct gps_slot slot, unsigned *index) {
+/* --- the divider --- */
+
+static void divide(void) {
+    struct gps_slot divider = {
+        .since = gps_clock_now(), .state = GPS_SLOT_OPEN, .via = GPS_VIA_DIVIDER};
+    gps_slot_seal(&divider);
+    if (!slots.divided && !slots.crowded)
+        slots.divided = write_slot(GPS_DIVIDER, &divider) == 0;
+}
+
+/* Before a region comes behind it. */
+static int undivide(void) {
+    const int status = slots.divided ? write_slot(GPS_DIVIDER, &(struct gps_slot){0}) : 0;
+    slots.crowded |= status == 0;
+    slots.divided &= !slots.crowded;
+    return status;
+}
+
+static bool has_place_before(void) {
+    return slots.before.free_count || slots.before.used < GPS_DIVIDER;
+}
+
+static int take_slot(bool block, unsigned *index) {
+    if (!block && has_place_before()) {
+        *index = take_number(&slots.before);
+        return 0;
+    }
+    const int status = block ? 0 : undivide();
+    if (block)
+        divide();
+    if (status == 0)
+        *index = GPS_DIVIDER + 1 + take_number(&slots.behind);
+    return status;
+}
+
+static void return_slot(unsigned index) {
+    if (index < GPS_DIVIDER)
+        return_number(&slots.before, index);
+    else
+        return_number(&slots.behind, index - GPS_DIVIDER - 1);
+}
+
+/* --- slots --- */
+
+/* Seals a slot and writes it; *index: where, or GPS_NO_SLOT for a new one. */
+static int put(struct gps_slot slot, bool block, unsigned *index) {
     gps_slot_seal(&slot);
     GPS_LOCKED(&slots.lock);
-    if (*index == GPS_NO_SLOT)
-        *index = take_number();
-    return write_slot(*index, &slot);
+    const int status = *index == GPS_NO_SLOT ? take_slot(block, index) : 0;
+    return status < 0 ? status : write_slot(*index, &slot);
 }
 
 void gps_references_reserve(unsigned count) {
-    slots.used = slots.used > count ? slots.used : count;
+    slots.before.used = slots.before.used > count ? slots.before.used : count;
 }
 
-int gps_references_begin(const struct gps_id *id, enum gps_slot_via via, unsigned *slot) {
+static int begin(const struct gps_id *id, enum gps_slot_via via, bool block, unsigned *slot) {
     const struct gps_slot intent = {
         .region = *id, .since = gps_clock_now(), .state = GPS_SLOT_INTENT, .via = (uint32_t)via};
     const int status = gps_membership_join();
     *slot = GPS_NO_SLOT;
-    return status < 0 ? status : put(intent, slot);
+    return status < 0 ? status : put(intent, block, slot);
+}
+
+int gps_references_begin(const struct gps_id *id, enum gps_slot_via via, unsigned *slot) {
+    return begin(id, via, false, slot);
+}
+
+int gps_references_begin_block(const struct gps_id *id, enum gps_slot_via via, unsigned *slot) {
+    return begin(id, via, true, slot);
 }
 
 int gps_references_commit(unsigned slot, const struct gps_id *id, enum gps_slot_via via,
@@ -68,14 +127,14 @@ int gps_references_commit(unsigned slot, const struct gps_id *id, enum gps_slot_
                                   .state = GPS_SLOT_OPEN,
                                   .via = (uint32_t)via,
                                   .generation = generation};
-    return slot == GPS_NO_SLOT ? 0 : put(open, &slot);
+    return slot == GPS_NO_SLOT ? 0 : put(open, false, &slot);
 }
 
 int gps_references_wait(const struct gps_wait_slot *wait, unsigned *slot) {
     struct gps_slot waiting;
     memcpy(&waiting, wait, sizeof(waiting));
     *slot = GPS_NO_SLOT;
-    return put(waiting, slot);
+    return put(waiting, false, slot);
 }
 
 int gps_references_rewrite(bool (*ask)(uint64_t address, unsigned *slot, struct gps_slot *now),
@@ -97,7 +156,7 @@ int gps_references_end(unsigned slot) {
         return 0;
     GPS_LOCKED(&slots.lock);
     const int status = write_slot(slot, &(struct gps_slot){0});
-    return_number(slot);
+    return_slot(slot);
     return status;
 }
 

@@ -25,6 +25,9 @@ void gps_references_reserve(unsigned count);
 /* Publishes the intent to open the region (or event). *slot is its number, GPS_NO_SLOT after a
  * failure to join the directory. */
 int gps_references_begin(const struct gps_id *id, enum gps_slot_via via, unsigned *slot);
+/* The same of a merged block, or of what is no region: its slot is not read by who frees a region
+ * (GPS_VIA_DIVIDER). */
+int gps_references_begin_block(const struct gps_id *id, enum gps_slot_via via, unsigned *slot);
 int gps_references_commit(unsigned slot, const struct gps_id *id, enum gps_slot_via via,
                           uint64_t address, uint64_t generation);
 /* Writes a committed reference anew. `ask` is called under the slots' lock and says what it is now,

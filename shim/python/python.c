@@ -1,6 +1,7 @@
 /* python.c - see python.h. */
 #include "python.h"
 
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unwind.h>
@@ -9,6 +10,7 @@
 #include "stack/module_place.h"
 #include "stack/stack.h"
 #include "stack/trace.h"
+#include "util/forgotten.h"
 
 /* Too much for a stack of the program's. */
 struct gps_python_stack {
@@ -16,25 +18,60 @@ struct gps_python_stack {
     struct gps_step steps[GPS_STACK_MAX];
     bool folds[GPS_STACK_MAX], runs[GPS_STACK_MAX]; /* a step is folded; it runs Python frames */
     struct gps_python_frame inner[GPS_STACK_MAX];
+    struct gps_frame frames[GPS_STACK_MAX];
     unsigned depth, step_count, inner_count;
     uint8_t table[GPS_PYTHON_TABLE_MAX];
 };
 
-static bool interpreter_at(uintptr_t address, struct gps_python *python) {
-    struct gps_module module;
-    return gps_module_of((const void *)address, &module) && gps_python_in(&module, python);
+/* The first interpreter that was found: to look for one takes thousands of instructions. What is
+ * loaded in its place is another one. */
+enum { UNKNOWN, BEING_NOTED, KNOWN };
+static struct {
+    _Atomic int state;
+    struct gps_python python;
+    struct gps_module_mark mark;
+    _Atomic uint32_t vain; /* how often a deep stack was looked through before it was found */
+} first;
+GPS_FORGOTTEN(first);
+
+static bool is_first(uintptr_t address) {
+    return atomic_load_explicit(&first.state, memory_order_acquire) == KNOWN &&
+           address - (uintptr_t)first.python.module.start <
+               (uintptr_t)first.python.module.end - (uintptr_t)first.python.module.start &&
+           gps_module_has_mark((const void *)address, first.mark);
 }
 
-/* Whether a trace of at most `depth` frames may have passed an interpreter: it did, or its end is
- * not known. */
-static bool may_be_in(uint32_t trace, unsigned depth) {
+static void note_first(uintptr_t address, const struct gps_python *python) {
+    int expected = UNKNOWN;
+    if (!atomic_compare_exchange_strong(&first.state, &expected, BEING_NOTED))
+        return;
+    first.python = *python;
+    first.mark = gps_module_mark_of((const void *)address);
+    atomic_store_explicit(&first.state, KNOWN, memory_order_release);
+}
+
+static bool interpreter_at(uintptr_t address, struct gps_python *python) {
+    struct gps_module module;
+    if (is_first(address)) {
+        *python = first.python;
+        return true;
+    }
+    if (!gps_module_of((const void *)address, &module) || !gps_python_in(&module, python))
+        return false;
+    note_first(address, python);
+    return true;
+}
+
+/* Whether a trace of at most `depth` frames has passed an interpreter. */
+enum passed { PASSED, PASSED_PERHAPS, PASSED_NOT }; /* PERHAPS: its end is not known */
+static enum passed passes(uint32_t trace, unsigned depth) {
     const uintptr_t *addresses;
     struct gps_python python;
     const unsigned count = gps_trace_addresses(trace, &addresses);
     for (unsigned i = 0; i < count; i++)
         if (interpreter_at(addresses[i], &python))
-            return true;
-    return count && count == depth;
+            return PASSED;
+    return count && count == depth ? PASSED_PERHAPS : PASSED_NOT;
 }
 
 static bool find_interpreter(struct gps_python_stack *stack) {
@@ -133,8 +170,17 @@ static void fold_all(struct fold *fold) {
 
 /* --- the interface --- */
 
-static bool take(struct gps_python_stack *stack, struct gps_site from) {
-    stack->step_count = gps_stack_walk(from, stack->steps, GPS_STACK_MAX);
+/* As a trace has them, which has passed an interpreter. */
+static unsigned recall(struct gps_python_stack *stack, uint32_t trace) {
+    const uintptr_t *addresses;
+    const unsigned count = gps_trace_addresses(trace, &addresses);
+    for (unsigned i = 0; i < count; i++)
+        stack->steps[i] = (struct gps_step){.address = addresses[i]};
+    return count;
+}
+
+static bool take(struct gps_python_stack *stack, unsigned step_count) {
+    stack->step_count = step_count;
     if (!find_interpreter(stack))
         return false;
     stack->inner_count = gps_python_frames(&stack->python, stack->inner, stack->depth);
@@ -143,15 +189,18 @@ static bool take(struct gps_python_stack *stack, struct gps_site from) {
     return stack->inner_count > 0;
 }
 
-struct gps_python_stack *gps_python_take(struct gps_site from, uint32_t trace, unsigned depth) {
-    if (!may_be_in(trace, depth))
-        return NULL;
+static struct gps_python_stack *new_stack(unsigned depth) {
     struct gps_python_stack *stack =
         mmap(NULL, sizeof(*stack), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (stack == MAP_FAILED)
         return NULL;
     stack->depth = depth;
-    if (take(stack, from))
+    return stack;
+}
+
+struct gps_python_stack *gps_python_take(struct gps_site from, uint32_t trace, unsigned depth) {
+    struct gps_python_stack *stack = passes(trace, depth) == PASSED_NOT ? NULL : new_stack(depth);
+    if (!stack || take(stack, gps_stack_walk(from, stack->steps, GPS_STACK_MAX)))
         return stack;
     gps_python_drop(stack);
     return NULL;
@@ -176,4 +225,29 @@ unsigned gps_python_fill(struct gps_python_stack *stack, struct gps_frame *frame
     struct fold fold = {.stack = stack, .frames = frames, .room = max};
     fold_all(&fold);
     return fold.broken ? 0 : fold.count;
+}
+
+/* Where no interpreter was ever seen, of deep stacks the first, second, fourth, eighth is walked to
+ * its end, and so on: a program without Python pays nothing that shows. */
+static bool is_worth_a_walk(void) {
+    if (atomic_load_explicit(&first.state, memory_order_relaxed) == KNOWN)
+        return true;
+    const uint32_t before = atomic_fetch_add_explicit(&first.vain, 1, memory_order_relaxed);
+    return !(before & (before - 1));
+}
+
+/* Native frames behind the last of a trace are of no use: it shows as many. */
+uint32_t gps_python_trace(uint32_t trace, unsigned depth, enum gps_trace_more *is) {
+    const enum passed passed = passes(trace, depth);
+    const bool wanted = passed == PASSED || (passed == PASSED_PERHAPS && is_worth_a_walk());
+    struct gps_python_stack *stack = wanted ? new_stack(depth) : NULL;
+    const bool has_more =
+        stack && take(stack, passed == PASSED
+                                 ? recall(stack, trace)
+                                 : gps_stack_walk(gps_call_site(), stack->steps, GPS_STACK_MAX));
+    const unsigned count = has_more ? gps_python_fill(stack, stack->frames, GPS_STACK_MAX) : 0;
+    const uint32_t shown = count ? gps_trace_shown(trace, stack->frames, count) : trace;
+    gps_python_drop(stack);
+    *is = count ? GPS_TRACE_MORE : passed == PASSED_NOT ? GPS_TRACE_NEVER_MORE : GPS_TRACE_NO_MORE;
+    return shown;
 }

@@ -176,26 +176,45 @@ static uint32_t character(const struct characters *from, unsigned i) {
     return code;
 }
 
-/* The last `most` characters of a str, or the first ones. */
-static bool read_characters(const struct gps_python *python, uintptr_t object, unsigned most,
-                            bool last, struct characters *out) {
+/* The head of an object: its type, and what tells how long it is. */
+struct head {
+    uint8_t bytes[64];
+};
+
+static uintptr_t word_of(const uint8_t *bytes, uint16_t offset) {
+    uintptr_t word;
+    memcpy(&word, bytes + offset, sizeof(word));
+    return word;
+}
+
+/* No more of a str or of bytes than each of them has. */
+static size_t head_size(const struct gps_python *python, bool text) {
+    const struct gps_python_layout *layout = &python->layout;
+    return text ? larger((uint16_t)(larger(layout->text.length, layout->type) + sizeof(uintptr_t)),
+                         (uint16_t)(layout->text.state + sizeof(uint32_t)))
+                : larger(layout->bytes.size, layout->type) + sizeof(uintptr_t);
+}
+
+/* Where the last `most` characters of a str, or the first ones, are. */
+static bool find_characters(const struct gps_python *python, uintptr_t object,
+                            const struct head *head, unsigned most, bool last,
+                            struct characters *out, struct gps_piece *piece) {
     enum { KIND = 2, COMPACT = 5, ASCII = 6 }; /* bits of the state */
-    uintptr_t length;
+    const uintptr_t length = word_of(head->bytes, python->layout.text.length);
     uint32_t state;
-    if (!has_type(python, object, python->text_type) ||
-        !word_at(object + python->layout.text.length, &length) ||
-        !gps_peek(object + python->layout.text.state, &state, sizeof(state)))
-        return false;
+    memcpy(&state, head->bytes + python->layout.text.state, sizeof(state));
     out->width = state >> KIND & 7;
-    if ((out->width != 1 && out->width != 2 && out->width != 4) || !(state >> COMPACT & 1) ||
+    if (word_of(head->bytes, python->layout.type) != python->text_type ||
+        (out->width != 1 && out->width != 2 && out->width != 4) || !(state >> COMPACT & 1) ||
         length > INT32_MAX)
         return false;
     out->count = length < most ? (unsigned)length : most;
     const uintptr_t skipped = last ? length - out->count : 0;
     const uintptr_t begin =
         state >> ASCII & 1 ? python->layout.text.ascii : python->layout.text.compact;
-    return gps_peek(object + begin + skipped * out->width, out->bytes,
-                    (size_t)out->count * out->width);
+    *piece = (struct gps_piece){object + begin + skipped * out->width, out->bytes,
+                                (size_t)out->count * out->width};
+    return true;
 }
 
 /* Whether a character began before this byte. */
@@ -204,15 +223,11 @@ static bool is_inside(char byte) {
 }
 
 /* As much of a str as there is room for: its beginning, or its end. */
-static bool read_text(const struct gps_python *python, uintptr_t object, bool last, char *out,
-                      size_t size) {
-    struct characters characters;
-    char text[sizeof(characters.bytes) + 1] = "";
+static bool put_text(const struct characters *characters, bool last, char *out, size_t size) {
+    char text[sizeof(characters->bytes) + 1] = "";
     size_t from = 0, end = 0;
-    if (!read_characters(python, object, (unsigned)size, last, &characters))
-        return false;
-    for (unsigned i = 0; i < characters.count; i++)
-        end += encode(character(&characters, i), text + end);
+    for (unsigned i = 0; i < characters->count; i++)
+        end += encode(character(characters, i), text + end);
     if (end >= size && last)
         from = end - (size - 1);
     else if (end >= size)
@@ -226,29 +241,65 @@ static bool read_text(const struct gps_python *python, uintptr_t object, bool la
     return end > from;
 }
 
-/* 0: not known. */
-static uint32_t line_of(const struct gps_python *python, const struct gps_python_frame *frame,
-                        uintptr_t object, uint8_t *table) {
-    uintptr_t size;
-    uint32_t first;
-    if (!has_type(python, object, python->bytes_type) ||
-        !word_at(object + python->layout.bytes.size, &size) || size > GPS_PYTHON_TABLE_MAX ||
-        !gps_peek(object + python->layout.bytes.bytes, table, size) ||
-        !gps_peek(frame->code + python->layout.code.first_line, &first, sizeof(first)))
-        return 0;
-    return gps_python_line(python->table, table, size, first, frame->offset);
+/* What of a code object matters: one read for all. */
+struct code {
+    uintptr_t file, name, lines;
+    uint32_t first_line;
+};
+
+static bool read_code(const struct gps_python *python, uintptr_t at, struct code *code) {
+    const uint16_t file = python->layout.code.file, name = python->layout.code.name,
+                   lines = python->layout.code.table, first = python->layout.code.first_line;
+    uint8_t bytes[256];
+    const size_t size = sizeof(uintptr_t) + larger(larger(file, name), larger(lines, first));
+    if (size > sizeof(bytes) || !gps_peek(at, bytes, size))
+        return false;
+    code->file = word_of(bytes, file);
+    code->name = word_of(bytes, name);
+    code->lines = word_of(bytes, lines);
+    memcpy(&code->first_line, bytes + first, sizeof(code->first_line));
+    return true;
 }
 
+/* Where the table of lines is, which may be empty. False: it is none, or too long. */
+static bool find_table(const struct gps_python *python, uintptr_t object, const struct head *head,
+                       uint8_t *table, struct gps_piece *piece) {
+    const uintptr_t size = word_of(head->bytes, python->layout.bytes.size);
+    *piece = (struct gps_piece){object + python->layout.bytes.bytes, table, size};
+    return word_of(head->bytes, python->layout.type) == python->bytes_type &&
+           size <= GPS_PYTHON_TABLE_MAX;
+}
+
+/* Three reads: the code object; the heads of file, name and table; what they have. */
 bool gps_python_describe(const struct gps_python *python, const struct gps_python_frame *from,
                          uint8_t *table, struct gps_frame *frame) {
-    uintptr_t file, name, lines;
+    enum { FILE_NAME, NAME, LINES, PIECES };
+    struct head heads[PIECES] = {{{0}}};
+    struct characters file, name;
+    struct gps_piece has[PIECES];
+    struct code code;
     *frame = (struct gps_frame){.address = 0};
-    if (!word_at(from->code + python->layout.code.file, &file) ||
-        !word_at(from->code + python->layout.code.name, &name) ||
-        !word_at(from->code + python->layout.code.table, &lines) ||
-        !read_text(python, file, true, frame->module, sizeof(frame->module)) ||
-        !read_text(python, name, false, frame->function, sizeof(frame->function)))
+    if (head_size(python, true) > sizeof(*heads) || head_size(python, false) > sizeof(*heads) ||
+        !read_code(python, from->code, &code))
         return false;
-    frame->line = line_of(python, from, lines, table);
+    const struct gps_piece begin[PIECES] = {{code.file, &heads[FILE_NAME], head_size(python, true)},
+                                            {code.name, &heads[NAME], head_size(python, true)},
+                                            {code.lines, &heads[LINES], head_size(python, false)}};
+    const unsigned there = gps_peek_all(begin, PIECES);
+    if (there < LINES ||
+        !find_characters(python, code.file, &heads[FILE_NAME], sizeof(frame->module), true, &file,
+                         &has[FILE_NAME]) ||
+        !find_characters(python, code.name, &heads[NAME], sizeof(frame->function), false, &name,
+                         &has[NAME]))
+        return false;
+    const bool has_table =
+        there == PIECES && find_table(python, code.lines, &heads[LINES], table, &has[LINES]);
+    const unsigned whole = gps_peek_all(has, has_table ? PIECES : LINES);
+    if (whole < LINES || !put_text(&file, true, frame->module, sizeof(frame->module)) ||
+        !put_text(&name, false, frame->function, sizeof(frame->function)))
+        return false;
+    if (whole == PIECES)
+        frame->line =
+            gps_python_line(python->table, table, has[LINES].size, code.first_line, from->offset);
     return true;
 }

@@ -218,6 +218,21 @@ void gps_registry_each_export(uint64_t context, void (*fn)(struct gps_export *re
     }
 }
 
+static bool is_own(const struct gps_alloc *alloc) {
+    return alloc->kind == GPS_ALLOC_PLAIN ||
+           (alloc->kind == GPS_ALLOC_EXPORTED && !alloc->region->vmm);
+}
+
+uint64_t gps_registry_bytes(void) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < SHARDS; i++) {
+        GPS_LOCKED(&shards[i].lock);
+        for (struct node *node = next(&shards[i], NULL); node; node = next(&shards[i], node))
+            bytes += is_own(&node->alloc) ? node->alloc.size : 0;
+    }
+    return bytes;
+}
+
 void gps_registry_move(uint64_t context, uint64_t to) {
     for (size_t i = 0; i < SHARDS; i++) {
         GPS_LOCKED(&shards[i].lock);

@@ -62,6 +62,14 @@ static bool take(struct node *node, struct gps_event *taken) {
     return node;
 }
 
+bool gps_registry_shares_event(void) {
+    GPS_LOCKED(&table.lock);
+    for (struct node *node = next(NULL); node; node = next(node))
+        if (node->event.exported || node->event.opened)
+            return true;
+    return false;
+}
+
 bool gps_registry_find_event(uint64_t event, struct gps_event *found) {
     if (!atomic_load(&table.any))
         return false;

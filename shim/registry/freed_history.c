@@ -58,8 +58,7 @@ void gps_freed_forget(enum gps_freed_kind kind, uint64_t address) {
         atomic_compare_exchange_strong(place, &expected, 0);
 }
 
-bool gps_freed_find(enum gps_freed_kind kind, uint64_t address, struct gps_freed *freed) {
-    const struct place *place = place_of(kind, address);
+static bool read(const struct place *place, uint64_t address, struct gps_freed *freed) {
     if (atomic_load_explicit(&place->address, memory_order_acquire) != address)
         return false;
     const uint64_t traces = atomic_load_explicit(&place->traces, memory_order_acquire);
@@ -71,4 +70,24 @@ bool gps_freed_find(enum gps_freed_kind kind, uint64_t address, struct gps_freed
                            .size = atomic_load_explicit(&place->size, memory_order_acquire),
                            .with_context = (traces & WITH_CONTEXT) != 0};
     return atomic_load_explicit(&place->address, memory_order_acquire) == address;
+}
+
+bool gps_freed_find(enum gps_freed_kind kind, uint64_t address, struct gps_freed *freed) {
+    return read(place_of(kind, address), address, freed);
+}
+
+bool gps_freed_around(enum gps_freed_kind kind, uint64_t address, uint64_t *base,
+                      struct gps_freed *freed) {
+    struct gps_freed one;
+    unsigned count = 0;
+    for (const struct place *place = places[kind]; place < places[kind] + PLACES; place++) {
+        const uint64_t from = atomic_load_explicit(&place->address, memory_order_acquire);
+        if (from <= WRITING || from > address || !read(place, from, &one) ||
+            address - from >= one.size)
+            continue;
+        *base = from;
+        *freed = one;
+        count++;
+    }
+    return count == 1;
 }

@@ -11,7 +11,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum gps_freed_kind { GPS_FREED_MEMORY, GPS_FREED_IMPORT, GPS_FREED_EVENT, GPS_FREED_KINDS };
+/* HANDLE: of memory of cuMemCreate whose last reference was released; twice its number, for the
+ * table has even numbers. POINTER: of a pool of another process, imported more than once. */
+enum gps_freed_kind {
+    GPS_FREED_MEMORY,
+    GPS_FREED_IMPORT,
+    GPS_FREED_EVENT,
+    GPS_FREED_HANDLE,
+    GPS_FREED_POINTER,
+    GPS_FREED_KINDS
+};
 
 struct gps_freed {
     uint32_t born;  /* trace of the allocation, open or creation */
@@ -31,3 +40,7 @@ void gps_freed_note_allocation(const struct gps_alloc *alloc, uint32_t ended);
 void gps_freed_forget(enum gps_freed_kind kind, uint64_t address);
 /* False: the address is not in the history. */
 bool gps_freed_find(enum gps_freed_kind kind, uint64_t address, struct gps_freed *freed);
+/* The one whose memory the address lay in. False: none, or more than one. It looks at all of them.
+ */
+bool gps_freed_around(enum gps_freed_kind kind, uint64_t address, uint64_t *base,
+                      struct gps_freed *freed);

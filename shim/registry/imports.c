@@ -363,6 +363,15 @@ bool gps_registry_take_import(struct gps_import *import) {
     return take(first(GPS_IMPORT_OPEN), import);
 }
 
+bool gps_registry_driver_import(struct gps_import *import) {
+    GPS_LOCKED(&state.lock);
+    for (int what = GPS_IMPORT_OPEN; what <= GPS_IMPORT_ENDING; what++)
+        for (const struct node *node = state.lists[what].first; node; node = node->next)
+            if (!node->import.vmm)
+                return give(node, import);
+    return false;
+}
+
 static struct node *of_context(enum gps_import_state what, uint64_t context, uint32_t epoch) {
     struct node *node = first(what);
     while (node && (node->import.context != context || node->import.taken ||

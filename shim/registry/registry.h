@@ -82,6 +82,8 @@ void gps_registry_move(uint64_t context, uint64_t to);
 /* Removes the allocation that has this region. False: a thread has taken it. */
 bool gps_registry_take_export(const struct gps_export *region);
 size_t gps_registry_count(void);
+/* The bytes of all that the driver allocated and this process has for itself. */
+uint64_t gps_registry_bytes(void);
 
 /* --- exports: a region that this process published --- */
 
@@ -187,6 +189,7 @@ struct gps_import {
     bool stale;       /* a file of its region has changed: it is not kept any more */
     bool taken;       /* ENDING: a thread has the driver close it */
     bool vmm;         /* gpushare has mapped it; the driver has not opened it */
+    bool mirrored;    /* if vmm: by vmm/mirror.h, the program's own memory of its exporter */
     bool reopened;    /* it was opened while it was open, which is reported once */
     uint64_t count;   /* opens that are not closed yet */
     uint64_t opens;   /* all opens since its first */
@@ -255,6 +258,8 @@ enum gps_close gps_registry_close(uint64_t pointer, enum gps_slot_via via, bool 
 void gps_registry_unclose(const struct gps_import *import, enum gps_slot_via via);
 /* Finds a region that is open in any context of this process. */
 bool gps_registry_opened_anywhere(const struct gps_id *region, struct gps_import *import);
+/* Finds one that the driver has opened, whether the program has it open or it is cached. */
+bool gps_registry_driver_import(struct gps_import *import);
 /* Removes and returns any import that is open. False: there is none. */
 bool gps_registry_take_import(struct gps_import *import);
 /* Whether an import of this name by a rule is open. */
@@ -319,5 +324,7 @@ bool gps_registry_take_event(uint64_t event, struct gps_event *taken);
 /* Forgets all events of a context older than the epoch; fn gets each. */
 void gps_registry_purge_events(uint64_t context, uint32_t epoch,
                                void (*fn)(const struct gps_event *event));
+/* Whether an event was exported, or is another process's. */
+bool gps_registry_shares_event(void);
 /* Finds the event of this process that was exported with the handle of this id. */
 bool gps_registry_exported_event(const struct gps_id *id, struct gps_event *found);

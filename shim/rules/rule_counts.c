@@ -7,12 +7,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "directory/exclusions.h"
 #include "gpushare/explained.h"
 #include "log/format.h"
+#include "log/merged_sum.h"
+#include "merge/allocation.h"
+#include "merge/own_bytes.h"
 #include "process/caller.h"
 #include "process/process.h"
 #include "registry/registry.h"
 #include "stack/call.h"
+#include "util/clock.h"
 #include "util/forgotten.h"
 #include "util/lock.h"
 #include "util/text.h"
@@ -62,7 +67,15 @@ void gps_rule_counts_start(void) {
     COPY(file->arguments, program->arguments);
     memcpy(file->magic, GPS_EXPLAINED_MAGIC, sizeof(file->magic));
     state.file = file;
+    gps_merged_sum_keep(&file->merged);
+    gps_own_bytes_keep(file->private_bytes);
     gps_rule_counts_active = true;
+}
+
+static uint32_t outcome_of_merged(uint64_t pointer) {
+    struct gps_area area;
+    const bool excluded = gps_merge_find(pointer, &area) && area.times >= GPS_EXCLUDED;
+    return excluded ? GPS_EXPLAINED_EXCLUDED : GPS_EXPLAINED_MERGED;
 }
 
 static uint32_t outcome_of(uint64_t pointer, bool failed) {
@@ -73,7 +86,7 @@ static uint32_t outcome_of(uint64_t pointer, bool failed) {
         return GPS_EXPLAINED_PRIVATE;
     return alloc.kind == GPS_ALLOC_EXPORTED   ? GPS_EXPLAINED_EXPORTED
            : alloc.kind == GPS_ALLOC_IMPORTED ? GPS_EXPLAINED_IMPORTED
-                                              : GPS_EXPLAINED_MERGED;
+                                              : outcome_of_merged(pointer);
 }
 
 /* Rows are equal byte by byte but for their numbers. */
@@ -93,12 +106,12 @@ static void count(const struct gps_explained_row *row) {
     state.file->lost++;
 }
 
-void gps_rule_counts_add(const struct gps_rule_request *request, uint64_t pointer, bool failed) {
+static void add(const struct gps_rule_request *request, uint32_t outcome) {
     struct gps_explained_row row;
     memset(&row, 0, sizeof(row));
     row.size = request->size;
     row.rule = request->rule ? request->rule->line : 0;
-    row.outcome = outcome_of(pointer, failed);
+    row.outcome = outcome;
     row.device = (uint32_t)request->device;
     row.pool = request->pool;
     memcpy(row.passed, request->passed, sizeof(row.passed));
@@ -111,10 +124,22 @@ void gps_rule_counts_add(const struct gps_rule_request *request, uint64_t pointe
     COPY(row.region, request->name);
     COPY(row.why, request->why);
     GPS_LOCKED(&state.lock);
+    if (row.outcome == GPS_EXPLAINED_MERGED && !state.file->began)
+        state.file->began = gps_clock_monotonic();
     count(&row);
 }
 
-void gps_rule_counts_unmerged(enum gps_unmerged why) {
-    if (state.file)
-        state.file->unmerged = why;
+void gps_rule_counts_add(const struct gps_rule_request *request, uint64_t pointer, bool failed) {
+    add(request, outcome_of(pointer, failed));
+}
+
+void gps_rule_counts_add_created(const struct gps_rule_request *request, bool taken) {
+    add(request, taken ? GPS_EXPLAINED_MERGED : GPS_EXPLAINED_PRIVATE);
+}
+
+void gps_rule_counts_end(enum gps_unmerged why) {
+    if (!state.file)
+        return;
+    state.file->unmerged = why;
+    state.file->ended = gps_clock_monotonic();
 }

@@ -71,19 +71,39 @@ static bool may_allocate(const struct gps_rule_request *request) {
     return gps_merge_may_allocate(round_up(request->size), NULL);
 }
 
-static enum gps_outcome export(const struct gps_rule_request *request, bool may,
-                               uint64_t *pointer) {
+static void release_name(const struct gps_rule_request *request) {
+    gps_name_release(gps_membership_store(), request->name, gps_process_self(), NULL);
+}
+
+/* With the name, which it releases if there is no region. */
+static enum gps_outcome export_named(const struct gps_rule_request *request, bool may,
+                                     uint64_t *pointer) {
     enum gps_outcome outcome = GPS_PRIVATE;
-    if (may) outcome = request->rule->backing == GPS_RULE_VMM ? export_vmm(request, pointer)
-                                                              : export_legacy(request, pointer);
+    if (may)
+        outcome = request->rule->backing == GPS_RULE_VMM ? export_vmm(request, pointer)
+                                                         : export_legacy(request, pointer);
     if (outcome == GPS_PRIVATE)
-        gps_name_release(gps_membership_store(), request->name, gps_process_self(), NULL);
+        release_name(request);
     return outcome;
 }
 
-enum gps_outcome gps_rule_export_claimed(const struct gps_rule_request *request,
-                                         uint64_t *pointer) {
-    return export(request, may_allocate(request), pointer);
+/* Only with the name is it known who allocates, and a wait for room is without it. Who has waited
+ * in vain imports what another has exported meanwhile. */
+bool gps_rule_take_over(const struct gps_rule_request *request, uint64_t *pointer,
+                        enum gps_outcome *outcome) {
+    if (gps_rule_request_claim(request, NULL) < 0)
+        return false;
+    bool may = gps_merge_may_allocate_at_once(round_up(request->size));
+    if (!may) {
+        release_name(request);
+        may = may_allocate(request);
+        if (gps_rule_request_claim(request, NULL) < 0) {
+            gps_merge_has_overdrawn();
+            return false;
+        }
+    }
+    *outcome = export_named(request, may, pointer);
+    return true;
 }
 
 /* It may wait for room, and a handler may leave that by longjmp: it has no name yet. */
@@ -93,7 +113,7 @@ enum gps_outcome gps_rule_export(const struct gps_rule_request *request, uint64_
         return GPS_PRIVATE;
     const int status = gps_rule_request_claim(request, &holder);
     if (status == 0)
-        return export(request, true, pointer);
+        return export_named(request, true, pointer);
     gps_merge_has_overdrawn();
     if (status != -EEXIST)
         return gps_rule_request_private(request, "its name could not be claimed", NULL);

@@ -158,23 +158,23 @@ static bool try_import(const struct gps_rule_request *request, uint64_t *pointer
         return true;
     }
     *last_code = code > 0 ? code : *last_code;
-    if (code != -ETIMEDOUT && code != -ENOMEM && code != -EEXIST)
+    if (code != -ETIMEDOUT && code != -ETOOMANYREFS && code != -ENOMEM && code != -EEXIST)
         return false;
-    *outcome = gps_rule_request_private(request,
-                                        code == -EEXIST   ? has_it
-                                        : code == -ENOMEM ? "there is no memory for its record"
-                                                          : "the keeper does not answer",
-                                        NULL);
+    *outcome =
+        gps_rule_request_private(request,
+                                 code == -EEXIST         ? has_it
+                                 : code == -ENOMEM       ? "there is no memory for its record"
+                                 : code == -ETOOMANYREFS ? gps_unmerged_why(GPS_UNMERGED_CROWDED)
+                                                         : "the keeper does not answer",
+                                 NULL);
     return true;
 }
 
 enum gps_outcome gps_rule_import(const struct gps_rule_request *request, bool take_over,
                                  uint64_t *pointer, int *code) {
-    const uint64_t until = gps_clock_monotonic() + request->rule->wait;
     struct gps_owner holder = {0};
     enum gps_outcome outcome = GPS_PRIVATE;
     struct gps_wait wait;
-    uint64_t now;
     int last_code = 0;
     if (gps_registry_imports_name(request->name))
         return gps_rule_request_private(request, has_it, NULL);
@@ -182,17 +182,18 @@ enum gps_outcome gps_rule_import(const struct gps_rule_request *request, bool ta
      * processes find the region at once, or find that nobody has it. */
     if (try_import(request, pointer, &last_code, &holder, &outcome))
         return outcome;
-    if (take_over && gps_rule_request_claim(request, NULL) == 0)
-        return gps_rule_export_claimed(request, pointer);
+    if (take_over && gps_rule_take_over(request, pointer, &outcome))
+        return outcome;
     const uint64_t begun = gps_clock_monotonic();
+    uint64_t until = begun + request->rule->wait;
     gps_wait_begin(&wait, GPS_VIA_WAIT_EXPORTER, request->name, NULL, request->rule->wait,
                    GPS_WATCH_PROCS | GPS_WATCH_REGIONS | GPS_WATCH_NAMES);
     while (!try_import(request, pointer, &last_code, &holder, &outcome)) {
-        if (take_over && gps_rule_request_claim(request, NULL) == 0) {
-            outcome = gps_rule_export_claimed(request, pointer);
+        const uint64_t asked = gps_clock_monotonic();
+        if (take_over && gps_rule_take_over(request, pointer, &outcome))
             break;
-        }
-        now = gps_clock_monotonic();
+        const uint64_t now = gps_clock_monotonic();
+        until += now - asked; /* a wait for room is none for the exporter */
         if (now >= until) {
             outcome = timed_out(request, last_code, &holder, code);
             break;

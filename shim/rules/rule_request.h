@@ -40,10 +40,11 @@ void gps_rule_request_report(const struct gps_rule_request *request, enum gps_fi
 enum gps_outcome gps_rule_request_private(const struct gps_rule_request *request, const char *why,
                                           const struct gps_owner *other);
 
-/* rule_export.c: these allocate and publish the region. For the first one the name is claimed
- * already. */
-enum gps_outcome gps_rule_export_claimed(const struct gps_rule_request *request, uint64_t *pointer);
+/* rule_export.c: these allocate and publish the region. For the second one it is no matter for a
+ * report that another has the name; then it returns false, and *outcome is not set. */
 enum gps_outcome gps_rule_export(const struct gps_rule_request *request, uint64_t *pointer);
+bool gps_rule_take_over(const struct gps_rule_request *request, uint64_t *pointer,
+                        enum gps_outcome *outcome);
 
 /* rule_import.c: maps the region in place of the allocation. `take_over` is set for role = auto:
  * the exporter that was waited for may die before it publishes, and the first process to claim its

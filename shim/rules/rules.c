@@ -3,11 +3,13 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "findings/reporter.h"
 #include "merge/allocation.h"
+#include "merge/created.h"
 #include "merge/merger.h"
 #include "merge/unmerged.h"
 #include "process/caller.h"
@@ -46,7 +48,7 @@ void gps_rules_start(const struct gps_config *config, const struct gps_program *
 }
 
 void gps_rules_end(void) {
-    gps_rule_counts_unmerged(gps_unmerged_get());
+    gps_rule_counts_end(gps_unmerged_get());
     char message[384];
     struct gps_text text = GPS_TEXT(message);
     const char *before = "no allocation matched ";
@@ -107,19 +109,26 @@ static const struct gps_rule *match(const struct gps_alloc_facts *facts,
     return NULL;
 }
 
-static const struct gps_rule *match_here(uint64_t size, struct gps_rule_request *request,
-                                         uint64_t *number) {
-    if (gps_ops->context(&request->context) != GPS_OK || !request->context ||
-        gps_ops->device(&request->device) != GPS_OK ||
-        gps_ops->uuid(request->device, request->uuid) != GPS_OK)
+static const struct gps_rule *match_on_device(uint64_t size, struct gps_rule_request *request,
+                                              bool created, uint64_t *number) {
+    if (gps_ops->uuid(request->device, request->uuid) != GPS_OK)
         return NULL;
     const struct gps_alloc_facts facts = {.program = gps_process_program()->name,
                                           .executable = gps_process_program()->executable,
                                           .size = size,
                                           .device_ordinal = (unsigned)request->device,
                                           .device_uuid = request->uuid,
-                                          .pool = request->pool};
+                                          .pool = request->pool,
+                                          .created = created};
     return match(&facts, request, number);
+}
+
+static const struct gps_rule *match_here(uint64_t size, struct gps_rule_request *request,
+                                         uint64_t *number) {
+    return gps_ops->context(&request->context) == GPS_OK && request->context &&
+                   gps_ops->device(&request->device) == GPS_OK
+               ? match_on_device(size, request, false, number)
+               : NULL;
 }
 
 /* An allocation that is too small, or for which there is no memory, becomes ordinary memory without
@@ -183,4 +192,24 @@ bool gps_rules_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code) 
         gps_rule_counts_add(&request, done && *code == GPS_OK ? *pointer : 0,
                             done && *code != GPS_OK);
     return done;
+}
+
+bool gps_rules_take_created(uint64_t size, int device, struct gps_merge_request *wanted,
+                            uint8_t uuid[GPS_UUID_BYTES]) {
+    char why[GPS_WHY_BYTES] = "";
+    struct gps_rule_request request = {.size = size, .device = device, .why = why};
+    uint64_t number = 0;
+    request.rule = match_on_device(size, &request, true, &number);
+    const bool taken = request.rule && gps_merge_active && size <= GPS_CREATED_MOST;
+    if (request.rule && !taken) {
+        struct gps_text text = GPS_TEXT(why);
+        gps_text_str(&text, "it is memory of cuMemCreate of more than 1 GiB");
+    }
+    memcpy(uuid, request.uuid, GPS_UUID_BYTES);
+    *wanted = (struct gps_merge_request){request.rule, number, size, 0, device, uuid};
+    if (gps_rule_counts_active && request.rule)
+        gps_rule_counts_add_created(&request, taken);
+    if (taken)
+        gps_merger_wake();
+    return taken;
 }

@@ -25,6 +25,7 @@ enum { SLOTS = 1 << 16, WORDS = 2 << 20 /* 16 MiB, touched as it fills */, MODUL
 
 /* So many stacks of the same addresses are stored: their frames can differ in size. */
 enum { VARIANTS = 16 };
+#define NEVER UINT32_MAX /* stored.vain: there will never be more */
 
 struct place {
     uint32_t module; /* of the address; 0: it is in none */
@@ -35,7 +36,15 @@ struct stored {
     uint64_t hash;
     struct gps_module_mark mark; /* of the call site's module: another one may be loaded there */
     uint32_t count, reach;       /* of frames; the greatest gap */
+    uint32_t native;             /* of a stack that is shown for another one: that one */
+    _Atomic uint32_t vain;       /* how often nothing more was to be shown for it */
     uintptr_t addresses[];       /* then as many places */
+};
+
+/* What has no addresses is a frame, or a stack of such frames that is shown for another one: so
+ * many bytes, as `reach` says, by their contents. */
+struct shown {
+    uint32_t frames[GPS_STACK_MAX]; /* the places of theirs; as many as there are */
 };
 
 static struct {
@@ -47,6 +56,7 @@ static struct {
     unsigned module_count;
     uint32_t modules[MODULES]; /* each a struct gps_frame at its base, as it was at the walk */
     _Atomic bool full;
+    gps_trace_more_fn *more;
     uint64_t *_Atomic words;
     _Atomic uint32_t slots[SLOTS]; /* the hash table: where a stack begins; 0: free */
 } depot;
@@ -55,7 +65,7 @@ static void *word_at(uint32_t place) {
     return &atomic_load_explicit(&depot.words, memory_order_acquire)[place];
 }
 
-static const struct stored *stored_at(uint32_t trace) {
+static struct stored *stored_at(uint32_t trace) {
     return word_at(trace);
 }
 
@@ -189,6 +199,96 @@ static uint32_t store(const struct gps_step *steps, unsigned count) {
     return trace;
 }
 
+/* --- what is shown for a native stack --- */
+
+static uint64_t hash_bytes(const void *bytes, size_t size) {
+    uint64_t hash = GPS_TRACE_HASH;
+    for (size_t i = 0; i < size; i += sizeof(uint32_t)) {
+        uint32_t word;
+        memcpy(&word, (const char *)bytes + i, sizeof(word));
+        hash = gps_trace_mix(hash, word);
+    }
+    return hash;
+}
+
+static bool has_bytes(const struct stored *stored, uint32_t native, const void *bytes,
+                      size_t size) {
+    return !stored->count && stored->native == native && stored->reach == size &&
+           memcmp(stored->addresses, bytes, size) == 0;
+}
+
+static _Atomic uint32_t *find_bytes(uint64_t hash, uint32_t native, const void *bytes,
+                                    size_t size) {
+    for (uint32_t i = 0;; i++) {
+        _Atomic uint32_t *slot = &depot.slots[(hash + i) % SLOTS];
+        const uint32_t trace = atomic_load_explicit(slot, memory_order_acquire);
+        if (!trace ||
+            (stored_at(trace)->hash == hash && has_bytes(stored_at(trace), native, bytes, size)))
+            return slot;
+    }
+}
+
+/* Under the lock. */
+static uint32_t add_bytes(uint64_t hash, uint32_t native, const void *bytes, size_t size) {
+    const uint32_t place =
+        depot.stacks < SLOTS / 4 * 3 ? take(sizeof(struct stored) + size) : GPS_NO_TRACE;
+    if (!place) {
+        depot.full = true;
+        return GPS_NO_TRACE;
+    }
+    struct stored *stored = word_at(place);
+    *stored = (struct stored){.hash = hash, .reach = (uint32_t)size, .native = native};
+    memcpy(stored->addresses, bytes, size);
+    depot.stacks++;
+    return place;
+}
+
+/* The place of these bytes, whole words of four; GPS_NO_TRACE: there is no room. */
+static uint32_t store_bytes(uint32_t native, const void *bytes, size_t size) {
+    const uint64_t hash = hash_bytes(bytes, size);
+    uint32_t place =
+        atomic_load_explicit(find_bytes(hash, native, bytes, size), memory_order_acquire);
+    if (place || atomic_load_explicit(&depot.full, memory_order_relaxed))
+        return place;
+    GPS_LOCKED(&depot.lock);
+    _Atomic uint32_t *slot = find_bytes(hash, native, bytes, size);
+    place = atomic_load(slot);
+    if (!place) {
+        place = add_bytes(hash, native, bytes, size);
+        atomic_store_explicit(slot, place, memory_order_release);
+    }
+    return place;
+}
+
+/* Without what lies between its members, and behind the ends of its texts. */
+static struct gps_frame plain(const struct gps_frame *frame) {
+    struct gps_frame plain;
+    memset(&plain, 0, sizeof(plain));
+    plain.address = frame->address;
+    plain.offset = frame->offset;
+    plain.line = frame->line;
+    memcpy(plain.module, frame->module, strnlen(frame->module, sizeof(plain.module) - 1));
+    memcpy(plain.build_id, frame->build_id, strnlen(frame->build_id, sizeof(plain.build_id) - 1));
+    memcpy(plain.function, frame->function, strnlen(frame->function, sizeof(plain.function) - 1));
+    return plain;
+}
+
+uint32_t gps_trace_shown(uint32_t trace, const struct gps_frame *frames, unsigned count) {
+    struct shown shown;
+    for (unsigned i = 0; i < count; i++) {
+        const struct gps_frame frame = plain(&frames[i]);
+        shown.frames[i] = store_bytes(0, &frame, sizeof(frame));
+        if (!shown.frames[i])
+            return trace;
+    }
+    const uint32_t place = store_bytes(trace, &shown, count * sizeof(shown.frames[0]));
+    return place ? place : trace;
+}
+
+uint32_t gps_trace_native(uint32_t trace) {
+    return trace && stored_at(trace)->native ? stored_at(trace)->native : trace;
+}
+
 /* --- the recalls --- */
 
 enum { SETS = 256, WAYS = 4 };
@@ -278,21 +378,55 @@ uint32_t gps_trace_here(void) {
     return trace ? trace : walked(site);
 }
 
+void gps_trace_ask(gps_trace_more_fn *more) {
+    depot.more = more;
+}
+
+/* With the answer "nothing" in a row, the first, second, fourth, eighth call asks, and so on. */
+static bool is_worth_asking(uint32_t trace) {
+    const uint32_t vain = atomic_load_explicit(&stored_at(trace)->vain, memory_order_relaxed);
+    const bool asks = !(vain & (vain - 1));
+    if (vain != NEVER)
+        atomic_store_explicit(&stored_at(trace)->vain, vain + 1, memory_order_relaxed);
+    return asks;
+}
+
+static uint32_t more_than(uint32_t trace) {
+    enum gps_trace_more is = GPS_TRACE_NO_MORE;
+    const uint32_t shown = depot.more(trace, depot.depth, &is);
+    if (is != GPS_TRACE_NO_MORE)
+        atomic_store_explicit(&stored_at(trace)->vain, is == GPS_TRACE_NEVER_MORE ? NEVER : 0,
+                              memory_order_relaxed);
+    return shown;
+}
+
 uint32_t gps_trace_kept(void) {
-    return depot.keep ? gps_trace_here() : GPS_NO_TRACE;
+    const uint32_t trace = depot.keep ? gps_trace_here() : GPS_NO_TRACE;
+    return trace && depot.more && is_worth_asking(trace) ? more_than(trace) : trace;
 }
 
 unsigned gps_trace_addresses(uint32_t trace, const uintptr_t **addresses) {
     if (!trace)
         return 0;
-    *addresses = stored_at(trace)->addresses;
-    return stored_at(trace)->count;
+    const struct stored *stored = stored_at(gps_trace_native(trace));
+    *addresses = stored->addresses;
+    return stored->count;
+}
+
+static unsigned shown_frames(const struct stored *stored, struct gps_frame *frames, unsigned max) {
+    const struct shown *shown = (const void *)stored->addresses;
+    const unsigned all = stored->reach / sizeof(shown->frames[0]), count = all < max ? all : max;
+    for (unsigned i = 0; i < count; i++)
+        frames[i] = *(const struct gps_frame *)(const void *)stored_at(shown->frames[i])->addresses;
+    return count;
 }
 
 unsigned gps_trace_frames(uint32_t trace, struct gps_frame *frames, unsigned max) {
     if (!trace)
         return 0;
     const struct stored *stored = stored_at(trace);
+    if (stored->native)
+        return shown_frames(stored, frames, max);
     const unsigned count = stored->count < max ? stored->count : max;
     for (unsigned i = 0; i < count; i++) {
         const uint32_t module = places_of(stored)[i].module;

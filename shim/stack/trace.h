@@ -28,6 +28,22 @@ uint32_t gps_trace_here(void);
 /* The same for a report that may come later. GPS_NO_TRACE also if gps_trace_start disabled it. */
 uint32_t gps_trace_kept(void);
 
+/* --- more than the native stack --- */
+
+/* Whether there is more to show for a stack, as the frames of an interpreter. NO_MORE: not this
+ * time. */
+enum gps_trace_more { GPS_TRACE_MORE, GPS_TRACE_NO_MORE, GPS_TRACE_NEVER_MORE };
+/* What is to be shown for the native stack of the call under way, which has at most `depth` frames:
+ * the number that gps_trace_shown gave, or the trace itself. */
+typedef uint32_t gps_trace_more_fn(uint32_t trace, unsigned depth, enum gps_trace_more *is);
+/* At the first CUDA call: gps_trace_kept asks. */
+void gps_trace_ask(gps_trace_more_fn *more);
+/* The number of a stack of these frames, at most GPS_STACK_MAX, that is shown in place of a native
+ * one; that one where there is no room. */
+uint32_t gps_trace_shown(uint32_t trace, const struct gps_frame *frames, unsigned count);
+/* The native stack of a trace. */
+uint32_t gps_trace_native(uint32_t trace);
+
 /* The return addresses of a trace, innermost first. Returns their number; they stay valid. */
 unsigned gps_trace_addresses(uint32_t trace, const uintptr_t **addresses);
 /* The frames of a trace, with the modules of the time of the walk. Returns their number, at most

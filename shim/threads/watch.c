@@ -96,21 +96,19 @@ void gps_watch_sleep(const struct gps_watch *watch, uint64_t nanos) {
 
 /* Events of files have no name behind them, so all have one size. If some were lost, one says -1.
  */
-unsigned gps_watch_changed(struct gps_watch *watch, int numbers[GPS_WATCH_CHANGES]) {
-    struct inotify_event events[GPS_WATCH_CHANGES];
-    watch->fd = fd_of(watch);
-    const ssize_t size = watch->fd < 0 ? -1 : read(watch->fd, events, sizeof(events));
-    if (size < 0 && watch->fd >= 0 && errno == EAGAIN)
-        return 0;
-    if (size < 0) { /* it is of no use any more */
-        gps_watch_close(watch);
-        numbers[0] = -1;
-        return 1;
-    }
-    const unsigned count = (unsigned)((size_t)size / sizeof(events[0]));
-    for (unsigned i = 0; i < count; i++)
-        numbers[i] = events[i].wd;
-    return count;
+void gps_watch_changed(struct gps_watch *watch, bool (*fn)(int number)) {
+    struct inotify_event events[32];
+    ssize_t size;
+    do {
+        watch->fd = fd_of(watch);
+        size = watch->fd < 0 ? -1 : read(watch->fd, events, sizeof(events));
+        for (ssize_t i = 0; i < size / (ssize_t)sizeof(events[0]); i++)
+            fn(events[i].wd);
+    } while (size == (ssize_t)sizeof(events));
+    if (size >= 0 || (watch->fd >= 0 && errno == EAGAIN))
+        return;
+    gps_watch_close(watch); /* it is of no use any more */
+    fn(-1);
 }
 
 void gps_watch_close(struct gps_watch *watch) {

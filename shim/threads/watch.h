@@ -37,11 +37,10 @@ void gps_watch_unfile(const struct gps_watch *watch, int number);
 bool gps_watch_quiet(const struct gps_watch *watch);
 /* Wakes the thread that sleeps on it, by watching a file that exists for a moment. */
 void gps_watch_wake(const struct gps_watch *watch, const char *path);
-/* Like gps_watch_wait, but leaves it to gps_watch_changed to tell what happened: the numbers of
- * some changed files, and how many. -1 among them: anything may have happened. */
-enum { GPS_WATCH_CHANGES = 32 };
+/* Like gps_watch_wait, but leaves it to gps_watch_changed to tell what happened: calls fn with the
+ * number of each changed file; -1: anything may have happened. */
 void gps_watch_sleep(const struct gps_watch *watch, uint64_t nanos);
-unsigned gps_watch_changed(struct gps_watch *watch, int numbers[GPS_WATCH_CHANGES]);
+void gps_watch_changed(struct gps_watch *watch, bool (*fn)(int number));
 
 /* --- directories --- */
 

@@ -14,32 +14,49 @@ bool gps_passing_is_ours(int socket) {
 
 union control {
     struct cmsghdr header; /* for its alignment */
-    char bytes[CMSG_SPACE(sizeof(int))];
+    char bytes[CMSG_SPACE(GPS_PASSING_MOST * sizeof(int))];
 };
 
-static void attach(struct msghdr *message, union control *control, int descriptor) {
+static void attach(struct msghdr *message, union control *control, const int *descriptors,
+                   unsigned count) {
+    const size_t bytes = count * sizeof(*descriptors);
     memset(control, 0, sizeof(*control));
     message->msg_control = control;
-    message->msg_controllen = sizeof(*control);
+    message->msg_controllen = CMSG_SPACE(bytes);
     struct cmsghdr *header = CMSG_FIRSTHDR(message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(descriptor));
-    memcpy(CMSG_DATA(header), &descriptor, sizeof(descriptor));
+    header->cmsg_len = CMSG_LEN(bytes);
+    memcpy(CMSG_DATA(header), descriptors, bytes);
 }
 
-int gps_passing_send(int socket, const void *bytes, size_t size, int descriptor) {
+int gps_passing_send_many(int socket, const void *bytes, size_t size, const int *descriptors,
+                          unsigned count) {
     struct iovec part = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
     union control control;
-    if (descriptor >= 0)
-        attach(&message, &control, descriptor);
+    if (count)
+        attach(&message, &control, descriptors, count);
     return TEMP_FAILURE_RETRY(sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL)) < 0 ? -errno
                                                                                           : 0;
 }
 
-/* Takes the first descriptor and closes all others: how many there were. */
-static unsigned unpack(struct msghdr *message, int *first) {
+int gps_passing_send(int socket, const void *bytes, size_t size, int descriptor) {
+    return gps_passing_send_many(socket, bytes, size, &descriptor, descriptor >= 0);
+}
+
+bool gps_passing_is_crowded(void) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return false;
+    const int status = gps_passing_send(ends[0], "", 1, ends[0]);
+    close(ends[0]);
+    close(ends[1]);
+    return status == -ETOOMANYREFS;
+}
+
+/* Takes the first `max` descriptors and closes all others: how many there were. */
+static unsigned unpack(struct msghdr *message, int *descriptors, unsigned max) {
     unsigned count = 0;
     for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header;
          header = CMSG_NXTHDR(message, header)) {
@@ -48,37 +65,52 @@ static unsigned unpack(struct msghdr *message, int *first) {
         for (size_t at = 0; at + sizeof(int) <= header->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
             int descriptor;
             memcpy(&descriptor, CMSG_DATA(header) + at, sizeof(descriptor));
-            if (count++ == 0)
-                *first = descriptor;
+            if (count < max)
+                descriptors[count] = descriptor;
             else
                 close(descriptor);
+            count++;
         }
     }
     return count;
 }
 
-ssize_t gps_passing_receive(int socket, void *bytes, size_t size, int *descriptor) {
+ssize_t gps_passing_receive_many(int socket, void *bytes, size_t size, int *descriptors,
+                                 unsigned max, unsigned *count) {
     struct iovec part = {.iov_base = bytes, .iov_len = size};
     union control control;
     struct msghdr message = {.msg_iov = &part,
                              .msg_iovlen = 1,
                              .msg_control = &control,
-                             .msg_controllen = sizeof(control)};
-    int first = -1;
-    *descriptor = -1;
+                             .msg_controllen = CMSG_SPACE(max * sizeof(int))};
+    *count = 0;
     ssize_t n = TEMP_FAILURE_RETRY(recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
     if (n < 0)
         return -errno;
-    unsigned count = unpack(&message, &first);
+    const unsigned all = unpack(&message, descriptors, max);
     if ((message.msg_flags & MSG_TRUNC) != 0)
         n = -EMSGSIZE;
     else if ((message.msg_flags & MSG_CTRUNC) != 0)
-        n = count == 0 ? -EMFILE : -EPROTO;
-    else if (count > 1)
+        n = all < max ? -EMFILE : -EPROTO;
+    else if (all > max)
         n = -EPROTO;
+    const unsigned taken = all < max ? all : max;
     if (n > 0)
-        *descriptor = first;
-    else if (first >= 0)
-        close(first);
+        *count = taken;
+    else
+        gps_passing_close(descriptors, taken);
+    return n;
+}
+
+void gps_passing_close(const int *descriptors, unsigned count) {
+    for (unsigned i = 0; i < count; i++)
+        close(descriptors[i]);
+}
+
+ssize_t gps_passing_receive(int socket, void *bytes, size_t size, int *descriptor) {
+    unsigned count;
+    int first = -1;
+    const ssize_t n = gps_passing_receive_many(socket, bytes, size, &first, 1, &count);
+    *descriptor = count ? first : -1;
     return n;
 }

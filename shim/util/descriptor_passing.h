@@ -1,5 +1,5 @@
 /*
- * descriptor_passing.h - sends and receives a message with at most one descriptor on a Unix socket.
+ * descriptor_passing.h - sends and receives a message with descriptors on a Unix socket.
  *
  * The socket is a SOCK_SEQPACKET, so a message arrives whole or not at all. No call waits or raises
  * SIGPIPE. A received descriptor that the caller does not get is closed. No state, no allocation.
@@ -16,6 +16,8 @@ bool gps_passing_is_ours(int socket);
 /* `descriptor` is -1 for none. 0 or -errno. -EAGAIN: the call would wait. -ETOOMANYREFS: too many
  * descriptors are on their way to peers that do not read them. */
 int gps_passing_send(int socket, const void *bytes, size_t size, int descriptor);
+/* Whether a send of this process's would fail for that reason. False also where it is not known. */
+bool gps_passing_is_crowded(void);
 
 /* Returns the length of the message, 0 at the end of the connection, or -errno. -EMSGSIZE: the
  * message is longer than `size`. -EPROTO: it carries more than one descriptor. -EMFILE: this
@@ -23,3 +25,12 @@ int gps_passing_send(int socket, const void *bytes, size_t size, int descriptor)
  * or is -1.
  */
 ssize_t gps_passing_receive(int socket, void *bytes, size_t size, int *descriptor);
+
+/* The same with several descriptors, at most GPS_PASSING_MOST. -EMFILE: this process has no room
+ * for all of them, and gets none. */
+enum { GPS_PASSING_MOST = 64 };
+int gps_passing_send_many(int socket, const void *bytes, size_t size, const int *descriptors,
+                          unsigned count);
+ssize_t gps_passing_receive_many(int socket, void *bytes, size_t size, int *descriptors,
+                                 unsigned max, unsigned *count);
+void gps_passing_close(const int *descriptors, unsigned count);

@@ -38,8 +38,13 @@ enum gps_lock_use {
      * slot is written. Each is a call of microseconds. */                                         \
     RANK(AREAS, GPS_LOCK_DRIVER | GPS_LOCK_FILE)                                                   \
     RANK(STREAMS, GPS_LOCK_BRIEF)                                                                  \
-    RANK(PARKED, GPS_LOCK_BRIEF)     /* sockets of our own that never block */                     \
     RANK(OPEN_CACHE, GPS_LOCK_BRIEF) /* inotify, which never blocks; starts a thread */            \
+    /* ipc/token.c: a run of mappings has one token, which is in the directory when another thread \
+     * gets it; and it is over there before the driver unmaps a part. A few files each. */         \
+    RANK(TOKENS, GPS_LOCK_FILE)                                                                    \
+    /* vmm/mirror.c: a block of another process is mapped once, by one thread, and not unmapped    \
+     * meanwhile. Each is a call of microseconds. */                                               \
+    RANK(MIRRORS, GPS_LOCK_DRIVER)                                                                 \
     /* process/membership.c: the first thread that needs the directory joins it, and the others    \
      * need it, too: some twenty system calls, once. */                                            \
     RANK(JOINING, GPS_LOCK_FILE)                                                                   \
@@ -53,6 +58,8 @@ enum gps_lock_use {
     RANK(EVENTS, GPS_LOCK_BRIEF)                                                                   \
     RANK(DEFERRED, GPS_LOCK_BRIEF)                                                                 \
     RANK(RECORD_CLAIMS, GPS_LOCK_BRIEF)                                                            \
+    RANK(BOOKS, GPS_LOCK_BRIEF)                                                                    \
+    RANK(POOL_BOOKS, GPS_LOCK_BRIEF)                                                               \
     RANK(TABLE_MEMORY, GPS_LOCK_BRIEF)                                                             \
     RANK(RULE_COUNTS, GPS_LOCK_BRIEF)                                                              \
     RANK(TRACES, GPS_LOCK_BRIEF)

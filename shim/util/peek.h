@@ -12,3 +12,13 @@
 
 /* Copies all bytes. False: not all of them can be read, and `out` has any bytes. */
 bool gps_peek(uintptr_t address, void *out, size_t size);
+
+struct gps_piece {
+    uintptr_t address;
+    void *out;
+    size_t size;
+};
+enum { GPS_PIECES = 4 };
+/* The same of up to GPS_PIECES at once. Returns how many are whole, from the first on; those behind
+ * have any bytes. */
+unsigned gps_peek_all(const struct gps_piece *pieces, unsigned count);

@@ -16,9 +16,9 @@ union mask {
 
 /* Nobody can block SIGKILL and SIGSTOP; 32 and 33 are libc's own. */
 #define BIT(signal) (UINT64_C(1) << (signal - 1))
-static const union mask blocked = {.bits = ~(BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGBUS) |
-                                             BIT(SIGFPE) | BIT(SIGSEGV) | BIT(SIGSYS) |
-                                             BIT(SIGKILL) | BIT(SIGSTOP) | BIT(32) | BIT(33))};
+#define FAULTS      (BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGSEGV) | BIT(SIGSYS))
+static const union mask blocked = {.bits =
+                                       ~(FAULTS | BIT(SIGKILL) | BIT(SIGSTOP) | BIT(32) | BIT(33))};
 
 /* Not known in a wait, so that a scope of a handler is the outermost again, and one that a handler
  * has left by longjmp leaves nothing behind. */
@@ -36,10 +36,12 @@ void gps_program_signals_block(sigset_t *before) {
 }
 
 /* A signal that should be blocked is not: the handler of a fault runs inside a scope and has
- * unblocked it, or has left the scope by longjmp. Then the mask is the program's. An emulator may
- * leave real-time signals unblocked, so they do not count. */
+ * unblocked it, or has left the scope by longjmp. Or faults are blocked that the program's mask let
+ * in, more than the one that is handled: the program blocks all signals since. Then the mask is the
+ * program's. An emulator may leave real-time signals unblocked, so they do not count. */
 static bool is_programs(uint64_t mask) {
-    return !program.known || (uint32_t)blocked.bits & ~mask;
+    const uint64_t faults = FAULTS & mask & ~program.mask;
+    return !program.known || (uint32_t)blocked.bits & ~mask || faults & (faults - 1);
 }
 
 void gps_program_signals_enter(struct gps_program_signals *outer, sigset_t *before) {

@@ -7,6 +7,7 @@
 
 #include "directory/record.h"
 #include "driver/driver_ops.h"
+#include "driver/peers.h"
 #include "driver/scope.h"
 #include "util/forgotten.h"
 #include "util/lock.h"
@@ -161,6 +162,8 @@ int gps_mapping_map(uint64_t pointer, uint64_t size, uint64_t block, int home, b
 static int place(struct gps_mapping *vmm) {
     int code = gps_context_state();
     if (code == GPS_OK)
+        code = gps_ops->device(&vmm->accessor);
+    if (code == GPS_OK)
         code = gps_ops->reserve(vmm->extent, &vmm->pointer);
     if (code == GPS_OK) {
         code = gps_mapping_map(vmm->pointer, vmm->extent, vmm->block, vmm->device, vmm->writable);
@@ -203,8 +206,7 @@ int gps_mapping_create(uint64_t size, uint64_t *pointer, uint64_t *extent) {
     return code;
 }
 
-/* The ordinal that a device has in this process; -1: not visible here. */
-static int ordinal_of(const uint8_t wanted[GPS_UUID_BYTES]) {
+int gps_mapping_ordinal(const uint8_t wanted[GPS_UUID_BYTES]) {
     uint8_t uuid[GPS_UUID_BYTES];
     for (int ordinal = 0; ordinal < DEVICES; ordinal++) {
         if (gps_ops->uuid(ordinal, uuid) != GPS_OK)
@@ -219,10 +221,10 @@ int gps_mapping_open(int descriptor, const struct gps_region_record *record, uin
                      uint64_t *pointer) {
     struct gps_mapping vmm = {.size = size,
                               .extent = record->extent,
-                              .device = ordinal_of(record->device),
+                              .device = gps_mapping_ordinal(record->device),
                               .writable = !(record->flags & GPS_REGION_READ_ONLY)};
     name(&vmm, record);
-    int code = gps_ops->reaches(record->device) == 0 ? GPS_PEER_UNSUPPORTED : GPS_OK;
+    int code = gps_peers_reached(record->device) == 0 ? GPS_PEER_UNSUPPORTED : GPS_OK;
     if (code == GPS_OK)
         code = gps_ops->block_import(descriptor, &vmm.block);
     if (code == GPS_OK)
@@ -260,6 +262,50 @@ int gps_mapping_descriptor(uint64_t pointer, int *descriptor) {
     struct gps_mapping vmm;
     return gps_mapping_at(pointer, &vmm) ? gps_ops->block_export(vmm.block, descriptor)
                                          : GPS_INVALID_VALUE;
+}
+
+/* --- suspension --- */
+
+static void set_block(uint64_t pointer, uint64_t block, bool away) {
+    GPS_LOCKED(&state.lock);
+    struct gps_mapping *vmm = locate(pointer);
+    if (vmm) {
+        vmm->block = block;
+        vmm->away = away;
+        vmm->borrowed = true;
+    }
+}
+
+int gps_mapping_let_go(uint64_t pointer) {
+    struct gps_mapping vmm;
+    if (!gps_mapping_at(pointer, &vmm))
+        return GPS_INVALID_VALUE;
+    int code = gps_ops->unmap(vmm.pointer, vmm.extent);
+    if (code != GPS_OK)
+        return code;
+    set_block(pointer, 0, true);
+    return gps_ops->block_release(vmm.block);
+}
+
+int gps_mapping_take_again(uint64_t pointer, int descriptor) {
+    struct gps_mapping vmm;
+    uint64_t block;
+    if (!gps_mapping_at(pointer, &vmm))
+        return GPS_INVALID_VALUE;
+    int code = gps_ops->block_import(descriptor, &block);
+    if (code != GPS_OK)
+        return code;
+    code = gps_ops->map(vmm.pointer, vmm.extent, block);
+    if (code == GPS_OK) {
+        code = gps_ops->allow(vmm.pointer, vmm.extent, vmm.accessor, vmm.writable);
+        if (code != GPS_OK)
+            gps_ops->unmap(vmm.pointer, vmm.extent);
+    }
+    if (code == GPS_OK)
+        set_block(pointer, block, false);
+    else
+        gps_ops->block_release(block);
+    return code;
 }
 
 /* --- peers --- */

@@ -25,6 +25,9 @@ struct gps_mapping {
     int device;       /* ordinal of the one it lies on */
     bool writable;
     bool created;         /* by this process; else it is another's */
+    int accessor;         /* ordinal of the device that has access */
+    bool away;            /* its block was let go of (suspend); its addresses are kept */
+    bool borrowed;        /* its block came back from the keeper: it gives no descriptor */
     struct gps_id region; /* zero: it is private */
     uint8_t handle[GPS_HANDLE_BYTES];
 };
@@ -43,6 +46,11 @@ int gps_mapping_free(uint64_t pointer);
 /* A descriptor of the block, which is close-on-exec and belongs to the caller. It needs no context.
  */
 int gps_mapping_descriptor(uint64_t pointer, int *descriptor);
+/* Of memory that others have, too, while all calls of the program wait. The first lets go of the
+ * block and keeps the addresses; the second maps it there again, from a descriptor that stays the
+ * caller's. They need no context. */
+int gps_mapping_let_go(uint64_t pointer);
+int gps_mapping_take_again(uint64_t pointer, int descriptor);
 /* This mapping is a region now. */
 void gps_mapping_name(uint64_t pointer, const struct gps_region_record *record);
 
@@ -53,6 +61,8 @@ bool gps_mapping_at(uint64_t address, struct gps_mapping *found);
 /* Gives a mapped range access: memory of device `home` for the current context's device, and for
  * those to which the program opened home. */
 int gps_mapping_allow(uint64_t pointer, uint64_t size, int home, bool writable);
+/* The ordinal that a device has in this process; -1: it does not see it. */
+int gps_mapping_ordinal(const uint8_t wanted[GPS_UUID_BYTES]);
 /* Maps a block there, and gives it access so. */
 int gps_mapping_map(uint64_t pointer, uint64_t size, uint64_t block, int home, bool writable);
 /* The program lets the current context's device reach the memory of `device`. */

@@ -13,7 +13,6 @@
 #include "findings/reporter.h"
 #include "keeper/keeper_client.h"
 #include "mapping.h"
-#include "parked_descriptors.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
@@ -76,17 +75,21 @@ bool gps_vmm_region_return(const struct gps_id *region, int descriptor) {
     return status == 0 || status == -EEXIST || status == -EPERM || status == -ENOENT;
 }
 
-/* Whether the next keeper has this region from us, or has no need of it. */
+/* Whether the next keeper has this region, which was created here, or has no need of it. */
 static bool is_deposited(const struct gps_mapping *mapping) {
     int descriptor;
+    if (mapping->borrowed) /* the keeper had it, and only another process can give it again */
+        return true;
     state.busy = true; /* before it looks whether it may */
-    const bool has =
-        !gps_background_stopped(&keeper_watch) &&
-        (mapping->created ? gps_mapping_descriptor(mapping->pointer, &descriptor) == GPS_OK
-                          : gps_parked_get(&mapping->region, &descriptor));
+    if (gps_process_phase() == GPS_PHASE_SUSPENDED) {
+        state.busy = false;
+        return false;
+    }
+    const bool has = !gps_background_stopped(&keeper_watch) &&
+                     gps_mapping_descriptor(mapping->pointer, &descriptor) == GPS_OK;
     state.busy = false;
     if (!has)
-        return gps_background_stopped(&keeper_watch) || !mapping->created;
+        return gps_background_stopped(&keeper_watch);
     const bool returned = !is_there(mapping) || gps_vmm_region_return(&mapping->region, descriptor);
     close(descriptor);
     return returned;
@@ -94,12 +97,12 @@ static bool is_deposited(const struct gps_mapping *mapping) {
 
 static void deposit_again(void *all, const struct gps_mapping *mapping) {
     static const struct gps_id none;
-    if (!gps_id_equal(&mapping->region, &none) && !is_deposited(mapping))
+    if (mapping->created && !gps_id_equal(&mapping->region, &none) && !is_deposited(mapping))
         *(bool *)all = false;
 }
 
-/* A keeper that did not answer may answer again. Deposits all that this process has when the socket
- * is another one than before; what fails is tried again a second later. */
+/* A keeper that did not answer may answer again. Deposits all that this process created when the
+ * socket is another one than before; what fails is tried again a second later. */
 static uint64_t look_for_keeper(void) {
     const uint64_t other =
         gps_keeper_other(gps_membership_store(), gps_process_self(), atomic_load(&state.socket));
@@ -122,6 +125,11 @@ static void start_watching(void) {
 void gps_vmm_region_stop(void) {
     gps_background_stop(&keeper_watch);
     gps_thread_await(&state.busy, GPS_SECOND); /* after what is under way */
+}
+
+bool gps_vmm_region_await(uint64_t timeout) {
+    gps_thread_await(&state.busy, timeout);
+    return !state.busy;
 }
 
 void gps_vmm_region_reset(void) {
@@ -173,11 +181,6 @@ void gps_vmm_region_end(struct gps_export *region) {
                         GPS_KEEPER_WAIT);
 }
 
-/* The keeper sees by itself that the slot was cleared, and nobody waits for that. */
-void gps_vmm_region_released(const struct gps_id *region) {
-    gps_parked_drop(region);
-}
-
 int gps_vmm_region_open(const struct gps_region_record *record, uint64_t size, uint64_t *pointer) {
     int descriptor;
     const int status = gps_keeper_get(gps_membership_store(), &record->id, gps_process_self(),
@@ -187,10 +190,6 @@ int gps_vmm_region_open(const struct gps_region_record *record, uint64_t size, u
     if (status < 0)
         return status;
     const int code = gps_mapping_open(descriptor, record, size, pointer);
-    if (code == GPS_OK) {
-        gps_parked_put(&record->id, descriptor);
-        start_watching();
-    }
     close(descriptor);
     return code;
 }

@@ -4,9 +4,9 @@
  * Such a region has no handle of the driver's. Its 64 handle bytes are a token, drawn at random,
  * that only preloaded processes understand; the driver refuses it. Its record belongs to the keeper
  * (gpushare/keeper.h), which has a descriptor of its memory. This process publishes a slot for as
- * long as it has the memory, as its creator or as an importer. When the keeper dies and another
- * starts, a background thread deposits the descriptors of all that this process has again, also of
- * what it imported (parked_descriptors.h).
+ * long as it has the memory, as its creator or as an importer. When keeper and stand-by have died
+ * and another keeper starts, a background thread deposits what was created here again. The driver
+ * gives no descriptor of what was imported: that ends with its last mapping.
  *
  * Any thread may call these functions, inside a gps_scope that has entered a context, unless their
  * comment says otherwise.
@@ -29,9 +29,6 @@ void gps_vmm_region_end(struct gps_export *region);
  * more. The descriptor stays the caller's. */
 bool gps_vmm_region_return(const struct gps_id *region, int descriptor);
 
-/* An importer's mapping is closed. Needs no context. */
-void gps_vmm_region_released(const struct gps_id *region);
-
 /* Maps a region of the keeper's into the current context, after the intent was published. Returns
  * 0, the driver's code, or -errno where the keeper does not have it any more. */
 int gps_vmm_region_open(const struct gps_region_record *record, uint64_t size, uint64_t *pointer);
@@ -40,5 +37,8 @@ int gps_vmm_region_open(const struct gps_region_record *record, uint64_t size, u
  * context; false: it lies in none. Needs no scope. */
 bool gps_vmm_region_token(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES], int *code);
 
-void gps_vmm_region_stop(void);  /* the process ends: the driver is touched no more */
+void gps_vmm_region_stop(void); /* the process ends: the driver is touched no more */
+/* The process is suspended: waits until the thread does not use the driver, which it leaves alone
+ * until the process is resumed. False: it still does after `timeout` ns. */
+bool gps_vmm_region_await(uint64_t timeout);
 void gps_vmm_region_reset(void); /* in a forked child */

@@ -5,10 +5,12 @@
  * It stands for the programs that users have: it knows nothing of gpushare. Built with the shared
  * and with the static runtime, and, as PUPPET_DRIVER, with the driver API alone; commands that are
  * the runtime's then become what the runtime makes of them. Commands that begin with cu or ctx are
- * the driver's in all three. `help` lists them.
+ * the driver's in all three. `help` lists them. With VENDOR_HIP the runtime is AMD's, and there are
+ * no commands of the driver's.
  */
+#include "vendor.h"
+
 #include <cuda.h>
-#include <cuda_runtime_api.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -29,12 +31,17 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#ifndef SYS_pidfd_getfd /* headers of Linux before 5.6 */
+#define SYS_pidfd_getfd 438
+#endif
 
 enum { LINE = 1 << 16, WORDS = 64, THINGS = 4096 };
 enum { BAD = -1, QUIT = -2, SAID = -3 /* the reply is there already */ };
@@ -288,6 +295,14 @@ static int do_host(void (*fn)(void *), void *arg) {
     return (int)cudaLaunchHostFunc(NULL, fn, arg);
 }
 #endif
+
+static int do_range(u64 *base, size_t *size, u64 p) {
+#ifdef VENDOR_HIP
+    return (int)hipMemGetAddressRange((void **)base, size, at(p));
+#else
+    return (int)CU(cuMemGetAddressRange)(base, size, p);
+#endif
+}
 
 /* --- what it holds, by name --- */
 
@@ -558,7 +573,8 @@ static int upload_guarded(u64 to, void *from, size_t count) {
 }
 
 static int upload_by(const char *how, u64 to, void *from, size_t count) {
-    if (strcmp(how, "sync") == 0 || strcmp(how, "forged") == 0)
+    if (strcmp(how, "sync") == 0 || strcmp(how, "forged") == 0 || strcmp(how, "beside") == 0 ||
+        strcmp(how, "pinned-sync") == 0)
         return do_write(to, from, count);
     if (strcmp(how, "default") == 0)
         return (int)CU(cuMemcpy)(to, (uintptr_t)from, count);
@@ -588,9 +604,11 @@ static void forge(unsigned char *bytes, u64 seed) {
 /* upload NAME OFFSET COUNT SEED HOW [POKE]: one byte of it, at POKE in the region, is another. */
 static int c_upload(char **w) {
     const size_t offset = number(w[2]), count = number(w[3]);
-    const bool pinned = strcmp(w[5], "pinned") == 0, forged = strcmp(w[5], "forged") == 0;
+    const bool pinned = strncmp(w[5], "pinned", 6) == 0, forged = strcmp(w[5], "forged") == 0;
+    const bool beside =
+        strcmp(w[5], "beside") == 0; /* what the device does: it is not waited for */
     void *host = NULL;
-    int code = do_sync(); /* makes a context, where there is none */
+    int code = beside ? 0 : do_sync(); /* makes a context, where there is none */
     if (!code && pinned)
         code = (int)CU(cuMemAllocHost)(&host, count);
     else if (!(host = malloc(count)))
@@ -603,7 +621,7 @@ static int c_upload(char **w) {
         ((unsigned char *)host)[number(w[6]) - offset] ^= 1;
     if (!code)
         code = upload_by(w[5], value(w[1]) + offset, host, count);
-    const int synced = do_sync();
+    const int synced = beside ? 0 : do_sync();
     if (pinned)
         CU(cuMemFreeHost)(host);
     else
@@ -646,6 +664,83 @@ static int c_halves(char **w) {
     return low.code ? low.code : high.code;
 }
 
+/* --- tensors, as engines load them --- */
+
+struct tensor {
+    size_t size, offset;
+    unsigned seed;
+};
+
+/* Threads take one after the other in a shuffled order. Its place is behind the ones before. */
+static struct {
+    struct tensor all[WORDS], *order[WORDS];
+    unsigned count, next;
+    size_t end;
+    u64 to;
+    int code;
+    pthread_mutex_t lock;
+} engine = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct tensor *next_tensor(void) {
+    struct tensor *one = NULL;
+    pthread_mutex_lock(&engine.lock);
+    if (engine.next < engine.count && !engine.code) {
+        one = engine.order[engine.next++];
+        one->offset = engine.end;
+        engine.end += one->size;
+    }
+    pthread_mutex_unlock(&engine.lock);
+    return one;
+}
+
+static void *load_tensors(void *unused) {
+    for (struct tensor *one; (one = next_tensor());) {
+        unsigned char *host = malloc(one->size);
+        for (size_t i = 0; i < one->size; i++)
+            host[i] = pattern(i, one->seed);
+        const int code = do_write(engine.to + one->offset, host, one->size);
+        free(host);
+        if (code)
+            engine.code = code;
+    }
+    return unused;
+}
+
+static void shuffle(unsigned seed) {
+    for (unsigned i = 0; i < engine.count; i++)
+        engine.order[i] = &engine.all[i];
+    for (unsigned i = engine.count; i > 1; i--) {
+        struct tensor **one = &engine.order[(unsigned)rand_r(&seed) % i], *other = *one;
+        *one = engine.order[i - 1];
+        engine.order[i - 1] = other;
+    }
+}
+
+/* tensors NAME THREADS ORDER KIB...: loads so many into one allocation, side by side, each with the
+ * seed of its number; says where each of them lies. */
+static int c_tensors(char **w) {
+    enum { MOST = 16 };
+    pthread_t threads[MOST];
+    const unsigned count = (unsigned)number(w[2]);
+    if (count > MOST || do_sync() != 0)
+        return BAD;
+    engine.count = engine.next = 0;
+    engine.end = 0;
+    engine.code = 0;
+    engine.to = value(w[1]);
+    for (char **size = &w[4]; *size; size++, engine.count++)
+        engine.all[engine.count] = (struct tensor){number(*size) << 10, 0, engine.count};
+    shuffle((unsigned)number(w[3]));
+    for (unsigned i = 0; i < count; i++)
+        if (pthread_create(&threads[i], NULL, load_tensors, NULL) != 0)
+            return BAD;
+    for (unsigned i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+    for (unsigned i = 0; i < engine.count; i++)
+        say(" %zu", engine.all[i].offset);
+    return engine.code;
+}
+
 /* expect NAME OFFSET COUNT SEED: "same", or the offset of the first byte that differs. */
 static int c_expect(char **w) {
     const size_t offset = number(w[2]), count = number(w[3]);
@@ -682,12 +777,26 @@ static int c_info(char **w) {
 }
 
 static int c_range(char **w) {
-    CUdeviceptr base = 0;
+    u64 base = 0;
     size_t size = 0;
-    const int code = (int)CU(cuMemGetAddressRange)(&base, &size, value(w[1]));
+    const int code = do_range(&base, &size, value(w[1]));
     say(" %llx %zu", base, size);
     return code;
 }
+
+#ifdef VENDOR_HIP
+static int c_lasterror(char **w) {
+    (void)w;
+    return (int)hipGetLastError();
+}
+
+static int c_procaddress(char **w) {
+    int (*look_up)(const char *, void **, int, u64, void *);
+    void *found;
+    *(void **)&look_up = dlsym(RTLD_DEFAULT, "hipGetProcAddress");
+    return look_up ? look_up(w[1], &found, 0, 0, NULL) : -1;
+}
+#endif
 
 static int c_ordinal(char **w) {
     int ordinal = -1;
@@ -860,6 +969,57 @@ static int c_launch(char **w) {
                                           places, NULL);
 }
 
+/* spinboth STREAM STREAM NAME WORDS NS NS SUM: on both by one call, which CUDA has deprecated */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+static int c_spinboth(char **w) {
+    enum { THREADS = 128 };
+    u64 from = argument(w[3]), words = number(w[4]), sum = argument(w[7]);
+    u64 lengths[2] = {number(w[5]), number(w[6])};
+    void *values[2][4] = {{&from, &words, &lengths[0], &sum}, {&from, &words, &lengths[1], &sum}};
+    CUDA_LAUNCH_PARAMS launches[2];
+    CUfunction function;
+    const int code = (int)CU(cuModuleGetFunction)(&function, kernels, "test_spin");
+    if (code)
+        return code;
+    for (size_t i = 0; i < 2; i++)
+        launches[i] = (CUDA_LAUNCH_PARAMS){.function = function,
+                                           .gridDimX = 1,
+                                           .gridDimY = 1,
+                                           .gridDimZ = 1,
+                                           .blockDimX = THREADS,
+                                           .blockDimY = 1,
+                                           .blockDimZ = 1,
+                                           .hStream = stream_of(w[1 + i]),
+                                           .kernelParams = values[i]};
+    return (int)CU(cuLaunchCooperativeKernelMultiDevice)(launches, 2, 0);
+}
+#pragma GCC diagnostic pop
+
+/* oldlaunch STREAM KERNEL ARGUMENT...: by functions that CUDA has deprecated; all arguments have 64
+ * bits */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+static int c_oldlaunch(char **w) {
+    enum { MOST = 8, THREADS = 128 };
+    CUfunction function;
+    u64 values[MOST];
+    unsigned count = 0;
+    for (; count < MOST && w[3 + count]; count++)
+        values[count] = argument(w[3 + count]);
+    int code = (int)CU(cuModuleGetFunction)(&function, kernels, w[2]);
+    code = code ? code : (int)CU(cuFuncSetBlockShape)(function, THREADS, 1, 1);
+    code = code ? code : (int)CU(cuParamSetSize)(function, count * sizeof(u64));
+    code = code ? code : (int)CU(cuParamSetv)(function, 0, values, count * sizeof(u64));
+    if (code)
+        return code;
+    if (strcmp(w[1], "one") == 0)
+        return (int)CU(cuLaunch)(function);
+    return strcmp(w[1], "-") == 0 ? (int)CU(cuLaunchGrid)(function, 32, 1)
+                                  : (int)CU(cuLaunchGridAsync)(function, 32, 1, stream_of(w[1]));
+}
+#pragma GCC diagnostic pop
+
 /* stream NAME [FLAGS]: one that the default stream does not wait for, if not said otherwise */
 static int c_stream(char **w) {
     CUstream stream = NULL;
@@ -981,12 +1141,278 @@ static int c_told(char **w) {
     for (int i = 0; i < ATTRIBUTES; i++)
         say_told(which[i], 0, values[i][0], base);
 #ifndef PUPPET_DRIVER
-    struct cudaPointerAttributes all;
+    POINTER_ATTRIBUTES all;
     say(" cuda %d", (int)cudaPointerGetAttributes(&all, (void *)(uintptr_t)at));
-    say(" %d %d %lld %lld", (int)all.type, all.device,
+    say(" %d %d %lld %lld", (int)all.POINTER_KIND, all.device,
         (long long)((uintptr_t)all.devicePointer - base),
         (long long)(all.hostPointer ? (uintptr_t)all.hostPointer - base : 0));
 #endif
+    return code;
+}
+
+/* --- memory of cuMemCreate that the program makes itself --- */
+
+enum { POSIX = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR };
+
+static int vmm_create(u64 *handle, size_t size, unsigned types, int device) {
+    const CUmemAllocationProp wanted = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .requestedHandleTypes = (CUmemAllocationHandleType)types,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+    CUmemGenericAllocationHandle made = 0;
+    const int code = (int)CU(cuMemCreate)(&made, size, &wanted, 0);
+    *handle = made;
+    return code;
+}
+
+static int vmm_access(u64 at, size_t size, unsigned flags, int device) {
+    const CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
+                                    .flags = (CUmemAccess_flags)flags};
+    return (int)CU(cuMemSetAccess)(at, size, &access, 1);
+}
+
+static int c_vreserve(char **w) {
+    CUdeviceptr at = 0;
+    const int code = (int)CU(cuMemAddressReserve)(&at, number(w[2]), 0, 0, 0);
+    return pointer_reply(w[1], code, at);
+}
+
+static int c_vunreserve(char **w) {
+    return (int)CU(cuMemAddressFree)(value(w[1]), number(w[2]));
+}
+
+static int c_vcreate(char **w) {
+    u64 handle = 0;
+    const int code = vmm_create(&handle, number(w[2]), w[3] ? (unsigned)number(w[3]) : POSIX,
+                                w[3] && w[4] ? (int)number(w[4]) : 0);
+    return pointer_reply(w[1], code, handle);
+}
+
+static int c_vrelease(char **w) {
+    return (int)CU(cuMemRelease)(value(w[1]));
+}
+
+static int c_vretain(char **w) {
+    CUmemGenericAllocationHandle handle = 0;
+    const u64 at = value(w[2]) + number(w[3]);
+    const int code = (int)CU(cuMemRetainAllocationHandle)(&handle, (void *)(uintptr_t)at);
+    return pointer_reply(w[1], code, handle);
+}
+
+static int c_vmap(char **w) {
+    return (int)CU(cuMemMap)(value(w[1]) + number(w[2]), number(w[3]), 0, value(w[4]), 0);
+}
+
+static int c_vunmap(char **w) {
+    return (int)CU(cuMemUnmap)(value(w[1]) + number(w[2]), number(w[3]));
+}
+
+static int c_vaccess(char **w) {
+    return vmm_access(value(w[1]) + number(w[2]), number(w[3]), (unsigned)number(w[4]),
+                      w[5] ? (int)number(w[5]) : 0);
+}
+
+static int c_vexport(char **w) {
+    int descriptor = -1;
+    const int code = (int)CU(cuMemExportToShareableHandle)(&descriptor, value(w[1]),
+                                                           (CUmemAllocationHandleType)POSIX, 0);
+    say(" %d", descriptor);
+    return code;
+}
+
+/* vtypes NAME: of handles, as the driver says they were asked for */
+static int c_vtypes(char **w) {
+    CUmemAllocationProp prop = {.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE};
+    const int code = (int)CU(cuMemGetAllocationPropertiesFromHandle)(&prop, value(w[1]));
+    say(" %u", (unsigned)prop.requestedHandleTypes);
+    return code;
+}
+
+/* vimport NAME PID DESCRIPTOR: as PyTorch gets it from another process */
+static int c_vimport(char **w) {
+    CUmemGenericAllocationHandle handle = 0;
+    const int process = (int)syscall(SYS_pidfd_open, (pid_t)number(w[2]), 0);
+    const int descriptor = (int)syscall(SYS_pidfd_getfd, process, (int)number(w[3]), 0);
+    const int code = (int)CU(cuMemImportFromShareableHandle)(&handle, (void *)(intptr_t)descriptor,
+                                                             (CUmemAllocationHandleType)POSIX);
+    close(descriptor);
+    close(process);
+    return pointer_reply(w[1], code, handle);
+}
+
+/* vreuse DESCRIPTOR: closes it, and another file gets its number */
+static int c_vreuse(char **w) {
+    const int other = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    const bool moved = dup2(other, (int)number(w[1])) >= 0;
+    close(other);
+    return moved ? 0 : errno;
+}
+
+/* vmany NAME COUNT SIZE HANDLE: maps it so often side by side; then gives access to all of it */
+static int c_vmany(char **w) {
+    const size_t count = number(w[2]), size = number(w[3]);
+    int code = 0;
+    for (size_t i = 0; !code && i < count; i++)
+        code = (int)CU(cuMemMap)(value(w[1]) + i * size, size, 0, value(w[4]), 0);
+    return code ? code : vmm_access(value(w[1]), count * size, 3, 0);
+}
+
+static void *vmm_thread(void *arg) {
+    const u64 rounds = *(const u64 *)arg;
+    const size_t size = 2 << 20;
+    CUdeviceptr at = 0;
+    u64 handle = 0;
+    intptr_t failed = (int)CU(cuMemAddressReserve)(&at, size, 0, 0, 0);
+    for (u64 i = 0; !failed && i < rounds; i++) {
+        failed |= vmm_create(&handle, size, POSIX, 0) | (int)CU(cuMemMap)(at, size, 0, handle, 0) |
+                  vmm_access(at, size, 3, 0) | (int)CU(cuMemRelease)(handle) |
+                  (int)CU(cuMemUnmap)(at, size);
+    }
+    return (void *)(failed | (int)CU(cuMemAddressFree)(at, size));
+}
+
+/* vthreads COUNT ROUNDS: create, map, access, release, unmap */
+static int c_vthreads(char **w) {
+    enum { MOST = 16 };
+    pthread_t threads[MOST];
+    u64 rounds = number(w[2]), count = number(w[1]) < MOST ? number(w[1]) : MOST;
+    intptr_t failed = 0;
+    for (u64 i = 0; i < count; i++)
+        pthread_create(&threads[i], NULL, vmm_thread, &rounds);
+    for (u64 i = 0; i < count; i++) {
+        void *result = NULL;
+        pthread_join(threads[i], &result);
+        failed |= (intptr_t)result;
+    }
+    return (int)failed;
+}
+
+/* --- any of these calls, right and wrong, in any order --- */
+
+enum { V_HANDLES = 8, V_PLACES = 12, V_BLOCK = 2 << 20 };
+
+struct vmm_chaos {
+    u64 state, handles[V_HANDLES], place;
+    CUmemoryPool pool;
+    CUdeviceptr pooled;
+    u64 hash, calls;
+};
+
+static unsigned vmm_random(struct vmm_chaos *chaos, unsigned end) {
+    chaos->state = chaos->state * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)(chaos->state >> 33) % end;
+}
+
+static void vmm_note(struct vmm_chaos *chaos, int code) {
+    chaos->hash = (chaos->hash ^ (u64)code) * 1099511628211u;
+    chaos->calls++;
+}
+
+static void vmm_share(struct vmm_chaos *chaos, u64 from, u64 *to) {
+    CUmemGenericAllocationHandle handle = 0;
+    int descriptor = -1;
+    int code = (int)CU(cuMemExportToShareableHandle)(&descriptor, from,
+                                                     (CUmemAllocationHandleType)POSIX, 0);
+    vmm_note(chaos, code);
+    if (code)
+        return;
+    code = (int)CU(cuMemImportFromShareableHandle)(&handle, (void *)(intptr_t)descriptor,
+                                                   (CUmemAllocationHandleType)POSIX);
+    vmm_note(chaos, code);
+    close(descriptor);
+    if (!code)
+        *to = handle;
+}
+
+static void vmm_ask(struct vmm_chaos *chaos, u64 at, u64 handle) {
+    CUmemAllocationProp prop;
+    CUdeviceptr base = 0;
+    size_t size = 0;
+    const CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
+    unsigned long long flags = 0;
+    unsigned char byte = 0;
+    vmm_note(chaos, (int)CU(cuMemGetAllocationPropertiesFromHandle)(&prop, handle));
+    vmm_note(chaos, (int)CU(cuMemGetAddressRange)(&base, &size, at));
+    vmm_note(chaos, (int)CU(cuMemGetAccess)(&flags, &here, at));
+    vmm_note(chaos, (int)flags + (int)(size / V_BLOCK));
+    vmm_note(chaos, (int)CU(cuMemsetD8)(at, (unsigned char)chaos->calls, 16));
+    vmm_note(chaos, (int)CU(cuMemcpyDtoH)(&byte, at, 1));
+    vmm_note(chaos, byte);
+}
+
+static void vmm_pool(struct vmm_chaos *chaos) {
+    const CUmemPoolProps wanted = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                   .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    switch (vmm_random(chaos, 4)) {
+    case 0:
+        return vmm_note(chaos, (int)CU(cuMemPoolCreate)(&chaos->pool, &wanted));
+    case 1:
+        return vmm_note(chaos, (int)CU(cuMemPoolDestroy)(chaos->pool));
+    case 2:
+        return vmm_note(
+            chaos, (int)CU(cuMemAllocFromPoolAsync)(&chaos->pooled, V_BLOCK, chaos->pool, NULL));
+    default:
+        vmm_note(chaos, (int)CU(cuMemFreeAsync)(chaos->pooled, NULL));
+        vmm_note(chaos, (int)CU(cuStreamSynchronize)(NULL));
+    }
+}
+
+static void vmm_step(struct vmm_chaos *chaos) {
+    u64 *const handle = &chaos->handles[vmm_random(chaos, V_HANDLES)];
+    const size_t size = (1 + vmm_random(chaos, 3)) * (size_t)V_BLOCK;
+    const u64 at = chaos->place + vmm_random(chaos, V_PLACES + 1) * (u64)V_BLOCK +
+                   (vmm_random(chaos, 16) ? 0 : 4096);
+    CUmemGenericAllocationHandle found = 0;
+    int code;
+    switch (vmm_random(chaos, 10)) {
+    case 0:
+    case 1:
+        return vmm_note(
+            chaos, vmm_create(handle, vmm_random(chaos, 8) ? size : 4096, vmm_random(chaos, 2), 0));
+    case 2:
+        return vmm_note(chaos, (int)CU(cuMemRelease)(*handle));
+    case 3:
+    case 4:
+        return vmm_note(chaos, (int)CU(cuMemMap)(at, size, 0, *handle, 0));
+    case 5:
+        return vmm_note(chaos, (int)CU(cuMemUnmap)(at, size));
+    case 6:
+        return vmm_note(chaos, vmm_access(at, size, vmm_random(chaos, 4), 0));
+    case 7:
+        code = (int)CU(cuMemRetainAllocationHandle)(&found, (void *)(uintptr_t)at);
+        if (!code)
+            *handle = found;
+        return vmm_note(chaos, code);
+    case 8:
+        vmm_note(chaos, (int)CU(cuMemAddressFree)(at, size));
+        return vmm_random(chaos, 2) ? vmm_pool(chaos) : vmm_share(chaos, *handle, handle);
+    default:
+        return vmm_ask(chaos, at, *handle);
+    }
+}
+
+/* A handle that is overwritten while it has references keeps them. */
+static void vmm_clean(const struct vmm_chaos *chaos) {
+    for (u64 at = 0; at < V_PLACES; at++)
+        for (size_t size = 1; size <= 3; size++)
+            CU(cuMemUnmap)(chaos->place + at * V_BLOCK, size * V_BLOCK);
+    for (size_t i = 0; i < V_HANDLES; i++)
+        while (CU(cuMemRelease)(chaos->handles[i]) == CUDA_SUCCESS)
+            ;
+}
+
+/* vchaos SEED STEPS -> calls, a hash of their codes */
+static int c_vchaos(char **w) {
+    struct vmm_chaos chaos = {.state = number(w[1])};
+    CUdeviceptr place = 0;
+    int code = (int)CU(cuMemAddressReserve)(&place, (size_t)V_PLACES * V_BLOCK, 0, 0, 0);
+    chaos.place = place;
+    for (u64 i = number(w[2]); !code && i > 0; i--)
+        vmm_step(&chaos);
+    vmm_clean(&chaos);
+    if (!code)
+        code = (int)CU(cuMemAddressFree)(place, (size_t)V_PLACES * V_BLOCK);
+    say(" %llu %llx", chaos.calls, chaos.hash);
     return code;
 }
 
@@ -1021,6 +1447,19 @@ static int c_dmabuf(char **w) {
     int fd;
     return (int)CU(cuMemGetHandleForAddressRange)(&fd, value(w[1]) + number(w[2]), number(w[3]),
                                                   CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+}
+static int c_multicast(char **w) {
+    return (int)CU(cuMulticastBindAddr)(0, 0, value(w[1]) + number(w[2]), number(w[3]), 0);
+}
+/* decompress NAME OFFSET SIZE: the count of bytes comes before them */
+static int c_decompress(char **w) {
+    const u64 to = value(w[1]) + number(w[2]);
+    CUmemDecompressParams part = {.srcNumBytes = 16,
+                                  .dstNumBytes = number(w[3]),
+                                  .dstActBytes = (cuuint32_t *)(to - sizeof(cuuint32_t)),
+                                  .src = (void *)value(w[1]),
+                                  .dst = (void *)to};
+    return (int)CU(cuMemBatchDecompressAsync)(&part, 1, 0, NULL, NULL);
 }
 static int c_memops(char **w) {
     const unsigned on = 1;
@@ -1242,6 +1681,48 @@ static int c_flooded(char **w) {
     (void)w;
     pthread_join(flooder, NULL);
     return flooding.code;
+}
+
+/* One after the other, without a pause. */
+static void *serve_thread(void *arg) {
+    struct churn *churn = arg;
+    CUfunction kernel;
+    CUstream stream;
+    u64 from = churn->from, words = 1024, ns = churn->words;
+    void *values[] = {&from, &words, &ns, &from};
+    int code = (int)CU(cuCtxSetCurrent)(churn->context);
+    code = code ? code : (int)CU(cuModuleGetFunction)(&kernel, kernels, "test_spin");
+    code = code ? code : (int)CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING);
+    for (; !code && now_ns() < churn->until; churn->rounds++) {
+        code = (int)CU(cuLaunchKernel)(kernel, 1, 1, 1, 32, 1, 1, 0, stream, values, NULL);
+        code = code ? code : (int)CU(cuStreamSynchronize)(stream);
+    }
+    churn->code = code;
+    return NULL;
+}
+
+/* serve NAME MS NS...: for each length a thread with a stream has kernels that use the first words;
+ * how many there were of each */
+static int c_serve(char **w) {
+    enum { MOST = 8 };
+    struct churn all[MOST];
+    pthread_t threads[MOST];
+    size_t count = 0;
+    int code = do_sync();
+    const int64_t until = now_ns() + (int64_t)number(w[2]) * 1000000;
+    for (; !code && w[3 + count] && count < MOST; count++) {
+        all[count] =
+            (struct churn){.from = argument(w[1]), .words = number(w[3 + count]), .until = until};
+        code = (int)CU(cuCtxGetCurrent)(&all[count].context);
+        if (pthread_create(&threads[count], NULL, serve_thread, &all[count]) != 0)
+            return BAD;
+    }
+    for (size_t i = 0; i < count; i++) {
+        pthread_join(threads[i], NULL);
+        code = code ? code : all[i].code;
+        say(" %u", all[i].rounds);
+    }
+    return code;
 }
 
 /* --- many at once --- */
@@ -1601,6 +2082,21 @@ static int c_fds(char **w) {
     return 0;
 }
 
+/* unlisten: as a program that closes what it does not know; another file gets each number */
+static int c_unlisten(char **w) {
+    const int other = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    unsigned count = 0;
+    (void)w;
+    for (int fd = 3; fd < 1024; fd++) {
+        int listens = 0;
+        socklen_t size = sizeof(listens);
+        if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens)
+            count += dup2(other, fd) == fd;
+    }
+    say(" %u", count);
+    return 0;
+}
+
 /* Every descriptor of the file becomes one of another file. */
 static int c_refile(char **w) {
     char link[32], target[4096];
@@ -1924,6 +2420,7 @@ static const struct command {
     {"read", "NAME OFFSET COUNT", c_read},
     {"write", "NAME OFFSET HEX", c_write},
     {"upload", "NAME OFFSET COUNT SEED HOW [POKE]", c_upload},
+    {"tensors", "NAME THREADS ORDER KIB...", c_tensors},
     {"halves", "NAME COUNT SEED PIECE", c_halves},
     {"expect", "NAME OFFSET COUNT SEED", c_expect},
     {"sync", "", c_sync},
@@ -1931,6 +2428,10 @@ static const struct command {
     {"info", "", c_info},
     {"range", "NAME", c_range},
     {"ordinal", "NAME", c_ordinal},
+#ifdef VENDOR_HIP
+    {"lasterror", "", c_lasterror},
+    {"procaddress", "SYMBOL", c_procaddress},
+#endif
     {"value", "NAME", c_value},
     {"within", "NAME OTHER OFFSET", c_within},
     {"evcreate", "NAME FLAGS", c_evcreate},
@@ -1955,6 +2456,8 @@ static const struct command {
     {"release", "", c_release},
     {"kernels", "FILE", c_kernels},
     {"launch", "STREAM KERNEL ARGUMENT...", c_launch},
+    {"spinboth", "STREAM STREAM NAME WORDS NS NS SUM", c_spinboth},
+    {"oldlaunch", "STREAM KERNEL ARGUMENT...", c_oldlaunch},
     {"stream", "NAME [FLAGS]", c_stream},
     {"unstream", "NAME", c_unstream},
     {"squery", "STREAM", c_squery},
@@ -1968,12 +2471,30 @@ static const struct command {
     {"attribute", "NAME WHICH", c_attribute},
     {"told", "NAME OFFSET", c_told},
     {"mapped", "NAME OFFSET SIZE", c_mapped},
+    {"vreserve", "NAME SIZE", c_vreserve},
+    {"vunreserve", "NAME SIZE", c_vunreserve},
+    {"vcreate", "NAME SIZE [TYPES [DEVICE]]", c_vcreate},
+    {"vrelease", "NAME", c_vrelease},
+    {"vretain", "NAME PLACE OFFSET", c_vretain},
+    {"vmap", "PLACE OFFSET SIZE NAME", c_vmap},
+    {"vunmap", "PLACE OFFSET SIZE", c_vunmap},
+    {"vaccess", "PLACE OFFSET SIZE FLAGS [DEVICE]", c_vaccess},
+    {"vexport", "NAME", c_vexport},
+    {"vtypes", "NAME", c_vtypes},
+    {"vimport", "NAME PID DESCRIPTOR", c_vimport},
+    {"vreuse", "DESCRIPTOR", c_vreuse},
+    {"vmany", "PLACE COUNT SIZE NAME", c_vmany},
+    {"vthreads", "COUNT ROUNDS", c_vthreads},
+    {"vchaos", "SEED STEPS", c_vchaos},
     {"dmabuf", "NAME OFFSET SIZE", c_dmabuf},
+    {"multicast", "NAME OFFSET SIZE", c_multicast},
+    {"decompress", "NAME OFFSET SIZE", c_decompress},
     {"memops", "NAME OFFSET", c_memops},
     {"hold", "PATH", c_hold},
     {"churn", "NAME WORDS THREADS MS [OTHER]", c_churn},
     {"flood", "NAME MS", c_flood},
     {"flooded", "", c_flooded},
+    {"serve", "NAME MS NS...", c_serve},
     {"graph", "STREAM NAME", c_graph},
     {"node", "copy|fill TO OFFSET COUNT FROM|BYTE NAME", c_node},
     {"renode", "copy|fill TO OFFSET COUNT FROM|BYTE NAME", c_renode},
@@ -1997,6 +2518,7 @@ static const struct command {
     {"depart", "", c_depart},
     {"env", "NAME", c_env},
     {"fds", "", c_fds},
+    {"unlisten", "", c_unlisten},
     {"refile", "PATH OTHER", c_refile},
     {"tasks", "", c_tasks},
     {"umask", "OCTAL", c_umask},

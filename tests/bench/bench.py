@@ -28,7 +28,7 @@ MODES = {
 }
 # These calls once more in a process that has such a rule, which takes none of its allocations.
 RULE = "[region elsewhere]\nprogram = calls\nsize = 3TiB\nrole = merge\n"
-RULED = {f"{row}, merge rule": row for row in ("kernel launch", "memcpy 4 KiB")}
+RULED = {f"{row}, merge rule": row for row in ("kernel launch", "kernel launch, 4 streams", "memcpy 4 KiB")}
 # The same with open_cache, and with the exporter's memory on another card, where there is one.
 CACHE = {"GPUSHARE_OPEN_CACHE": "64"}
 CACHED = ["open+close 64 MiB"] + [f"open+copy+close {size}" for size in ("1 KiB", "2 MiB", "64 MiB", "1 GiB")]
@@ -41,10 +41,13 @@ BUDGET = {
     "first export of a process": (150000, 150000), "open+close, open already": (150, 150),
     **{f"{row}{where}{how}": (None, None) for row in CACHED for where in ("", ", 2 GPUs") for how in ("", ", open cache")
        if where or how or "copy" in row},
+    "cuMemCreate+release": (2000, 3000), "map+access+unmap": (3000, 4000),
     "memcpy 4 KiB": (0, 0), "memset 4 KiB": (0, 0),
-    "kernel launch": (0, 0), "kernel launch, merge rule": (10, 10), "memcpy 4 KiB, merge rule": (None, None), "/bin/true": (25000, 25000), "import torch": (None, None),
+    "kernel launch": (0, 0), "kernel launch, merge rule": (10, 10), "kernel launch, 4 streams": (0, 0),
+    "kernel launch, 4 streams, merge rule": (10, 10), "memcpy 4 KiB, merge rule": (None, None), "/bin/true": (25000, 25000), "import torch": (None, None),
 }
 MANY = 1000000
+MAPPINGS = 100000
 
 
 class Bench:
@@ -156,6 +159,8 @@ class Bench:
         self.single(name + "removal", "ns", table["removal"])
         self.single(name + "slowest insert", "ns", table["insert, slowest"], 5e6)
         self.single(name + "bytes each", "bytes", table["bytes each"], 128)
+        name = f"{MAPPINGS:,} mappings, tables alone: "
+        self.single(name + "map + unmap", "ns", table["map + unmap"], 1000)
         most = str(min(20, self.options.seconds / 12))  # each of the three takes twice that at most
         grown = {mode or "bare": [[float(x) for x in line] for line in self.run(["calls", "live", str(MANY), most], mode)]
                  for mode in (None, "share", "audit")}

@@ -12,13 +12,17 @@ static const char empty[] = ".version 7.0\n"
                             ".visible .entry test_write(.param .u64 to, .param .u64 words,\n"
                             ".param .u32 value) { ret; }\n";
 
+enum { STREAMS = 4 };
+
 static struct {
     __typeof__(cuModuleLoadData) *load;
     __typeof__(cuModuleGetFunction) *get;
     __typeof__(cuLaunchKernel) *launch;
     __typeof__(cuCtxSynchronize) *wait;
+    __typeof__(cuStreamCreate) *stream;
     CUfunction kernel;
-    int launched;
+    CUstream streams[STREAMS]; /* made when they are first used */
+    unsigned launched;
 } gpu;
 
 bool launch_available(void) {
@@ -30,17 +34,29 @@ bool launch_available(void) {
     *(void **)(void *)&gpu.get = dlsym(library, "cuModuleGetFunction");
     *(void **)(void *)&gpu.launch = dlsym(library, "cuLaunchKernel");
     *(void **)(void *)&gpu.wait = dlsym(library, "cuCtxSynchronize");
-    return gpu.load && gpu.get && gpu.launch && gpu.wait && gpu.load(&module, empty) == 0 &&
-           gpu.get(&gpu.kernel, module, "test_write") == 0;
+    *(void **)(void *)&gpu.stream = dlsym(library, "cuStreamCreate");
+    return gpu.load && gpu.get && gpu.launch && gpu.wait && gpu.stream &&
+           gpu.load(&module, empty) == 0 && gpu.get(&gpu.kernel, module, "test_write") == 0;
 }
 
 /* Waits now and then, so that the queue never fills. */
-void launch_empty(void) {
+static void launch(CUstream stream) {
     static uint64_t nowhere, none;
     static uint32_t nothing;
     static void *arguments[] = {&nowhere, &none, &nothing};
-    check((cudaError_t)gpu.launch(gpu.kernel, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL),
+    check((cudaError_t)gpu.launch(gpu.kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL),
           "cuLaunchKernel");
     if (++gpu.launched % 256 == 0)
         check((cudaError_t)gpu.wait(), "cuCtxSynchronize");
+}
+
+void launch_empty(void) {
+    launch(NULL);
+}
+
+void launch_in_turn(void) {
+    CUstream *const stream = &gpu.streams[gpu.launched % STREAMS];
+    if (!*stream)
+        check((cudaError_t)gpu.stream(stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    launch(*stream);
 }

@@ -8,19 +8,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { SIZE = 1024, SAMPLES = 501 };
-
-static double resident(void) {
-    long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (file && fscanf(file, "%*d %ld", &pages) != 1)
-        pages = 0;
-    if (file)
-        fclose(file);
-    return (double)pages * (double)sysconf(_SC_PAGESIZE);
-}
 
 static double malloc_and_free(void) {
     double samples[SAMPLES];

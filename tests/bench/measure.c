@@ -1,9 +1,8 @@
-/* Clocks, checks, rows; see measure.h. */
+/* Checks, rows; see measure.h. */
 #include "measure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 size_t size;
 
@@ -12,30 +11,6 @@ void check(cudaError_t error, const char *call) {
         return;
     fprintf(stderr, "calls: %s: %s\n", call, cudaGetErrorName(error));
     exit(1);
-}
-
-static double read_clock(clockid_t which) {
-    struct timespec time;
-    clock_gettime(which, &time);
-    return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
-}
-
-double now(void) {
-    return read_clock(CLOCK_MONOTONIC);
-}
-
-double cpu_time(void) {
-    return read_clock(CLOCK_THREAD_CPUTIME_ID);
-}
-
-static int by_value(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-double median_of(double *values, size_t count) {
-    qsort(values, count, sizeof(*values), by_value);
-    return values[count / 2];
 }
 
 void print_figure(const char *name, double value) {

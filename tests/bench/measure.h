@@ -1,5 +1,5 @@
 /*
- * measure.h - what the parts of calls.c share: clocks, checks, rows.
+ * measure.h - what the parts of calls.c share: checks and rows.
  *
  * A row is a call that is repeated in batches; what is printed is the median of the batches, in
  * nanoseconds a call. It says nothing alone: bench.py runs the program bare and preloaded in turn.
@@ -11,13 +11,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "sample.h"
+
 enum { BATCHES = 15, MIB = 1 << 20 };
 
 /* Ends the program with a line on stderr when a call has failed. */
 void check(cudaError_t error, const char *call);
-double now(void);      /* nanoseconds, of the wall */
-double cpu_time(void); /* of this thread */
-double median_of(double *values, size_t count);
 
 struct row {
     const char *name;
@@ -50,6 +49,16 @@ void paths_known(void);
 /* launch.c: an empty kernel; not available without a compiler for it in the driver. */
 bool launch_available(void);
 void launch_empty(void);
+void launch_in_turn(void); /* on four streams */
+
+/* mappings.c: cuMemCreate and its release; map, access and unmap; import by a descriptor, and
+ * release; allocate from a pool, and free. */
+bool mappings_available(void);
+bool mappings_shared_available(void);
+void mappings_import_release(void);
+void mappings_pool(void);
+void mappings_create_release(void);
+void mappings_map_unmap(void);
 
 /* live.c: what calls cost with more and more allocations alive, up to `most`, or `seconds`. */
 int live_main(long most, double seconds);

@@ -6,13 +6,12 @@
  * usage: store DIRECTORY
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "directory/lease.h"
 #include "directory/record.h"
 #include "directory/region.h"
+#include "sample.h"
 
 enum { FEW = 10, MANY = 10000, SAMPLES = 200 };
 
@@ -20,20 +19,8 @@ static struct gps_store store;
 static struct gps_lease lease;
 static struct gps_id ids[MANY + SAMPLES];
 
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static void print_median(const char *what, unsigned count, double samples[SAMPLES]) {
-    qsort(samples, SAMPLES, sizeof(*samples), by_value);
-    printf("%s, %u there\t%.0f\n", what, count, samples[SAMPLES / 2]);
+    printf("%s, %u there\t%.0f\n", what, count, median_of(samples, SAMPLES));
 }
 
 static int publish(unsigned number) {

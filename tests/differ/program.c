@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,14 @@ struct plan {
     int left_out_count;
     char **left_out;
 };
+
+void replica_say(struct replica *replica, const char *format, ...) {
+    const size_t used = strlen(replica->text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(replica->text + used, TEXT - used, format, arguments);
+    va_end(arguments);
+}
 
 static bool is_left_out(const struct plan *plan, unsigned step) {
     for (int i = 0; i < plan->left_out_count; i++)
@@ -52,6 +61,7 @@ static void read_everything(struct replica *replica, int step) {
         if (replica->buffers[i].at)
             device_read(replica, &replica->buffers[i], 0, replica->buffers[i].size);
     device_read(replica, &replica->scratch, 0, SCRATCH);
+    mapped_read(replica);
     write_line(replica, step, "read everything");
 }
 
@@ -77,6 +87,7 @@ static int run_replica(const struct plan *plan, unsigned number, pthread_barrier
             read_everything(&replica, (int)step);
     }
     read_everything(&replica, (int)plan->steps);
+    mapped_end(&replica);
     return 0;
 }
 

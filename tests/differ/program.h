@@ -1,7 +1,7 @@
 /*
  * program.h - what the modules of differ-program share: random.c (numbers that follow from a seed),
- * device.c (buffers, streams and host memory of a replica), steps.c (what a step does), program.c
- * (the replicas).
+ * device.c (buffers, streams and host memory of a replica), mapped.c (memory of cuMemCreate),
+ * steps.c (what a step does), program.c (the replicas).
  */
 #pragma once
 
@@ -35,6 +35,10 @@ struct replica {
     int code;                           /* the first that is not 0 */
 };
 
+/* program.c. Adds to what the step does. */
+void replica_say(struct replica *replica, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* device.c. Each keeps the first code that is not 0. */
 bool device_begin(struct replica *replica, const char *kernels);
 void device_note(struct replica *replica, int code);
@@ -44,6 +48,11 @@ void device_claim(struct replica *replica, struct buffer *buffer, int stream);
 void device_finish(struct replica *replica, struct buffer *buffer);
 void device_read(struct replica *replica, struct buffer *buffer, size_t from, size_t size);
 CUresult device_launch(struct replica *replica, CUfunction kernel, int stream, void **arguments);
+
+/* mapped.c: a step with memory of cuMemCreate, a look at all of it, and its end. */
+void mapped_step(struct replica *replica, struct numbers *numbers);
+void mapped_read(struct replica *replica);
+void mapped_end(struct replica *replica);
 
 /* steps.c: does the step of this number, and says in `text`, `code` and `hash` what came of it. */
 void step_do(struct replica *replica, unsigned step);

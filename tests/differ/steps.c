@@ -8,7 +8,6 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,15 +22,6 @@ struct step {
 
 static uint64_t below(struct step *step, uint64_t end) {
     return number_below(&step->numbers, end);
-}
-
-__attribute__((format(printf, 2, 3))) static void say(struct step *step, const char *format, ...) {
-    char *const text = step->replica->text;
-    const size_t used = strlen(text);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text + used, TEXT - used, format, arguments);
-    va_end(arguments);
 }
 
 static void note(struct step *step, CUresult code) {
@@ -108,9 +98,9 @@ static void upload(struct step *step, struct buffer *buffer, struct part part) {
     unsigned char *const bytes = source == FROM_PINNED       ? replica->pinned
                                  : source == FROM_REGISTERED ? replica->registered
                                                              : own;
-    say(step, "upload %d +%zu %zu seed %lu %s %s stream %d in %zu", index_of(step, buffer),
-        part.from, part.size, (unsigned long)seed, source_names[source], sync ? "sync" : "async",
-        stream, pieces);
+    replica_say(step->replica, "upload %d +%zu %zu seed %lu %s %s stream %d in %zu",
+                index_of(step, buffer), part.from, part.size, (unsigned long)seed,
+                source_names[source], sync ? "sync" : "async", stream, pieces);
     if (!bytes)
         abort();
     note(step, cuCtxSynchronize()); /* the source may be in use */
@@ -132,8 +122,8 @@ static void fill(struct step *step, struct buffer *buffer, struct part part) {
     const unsigned char byte = (unsigned char)below(step, 3);
     const CUdeviceptr at = buffer->at + part.from;
     const unsigned kind = (unsigned)below(step, 4);
-    say(step, "fill %d +%zu %zu with %d kind %u stream %d", index_of(step, buffer), part.from,
-        part.size, byte, kind, stream);
+    replica_say(step->replica, "fill %d +%zu %zu with %d kind %u stream %d", index_of(step, buffer),
+                part.from, part.size, byte, kind, stream);
     device_claim(replica, buffer, kind == 0 ? 0 : stream);
     if (kind == 0)
         note(step, cuMemsetD8(at, byte, part.size));
@@ -171,8 +161,8 @@ static size_t some_size(struct step *step) {
 static void allocate(struct step *step, struct buffer *buffer) {
     buffer->size = some_size(step);
     buffer->pooled = one_of(&step->numbers, 6);
-    say(step, "allocate %d %zu%s; ", index_of(step, buffer), buffer->size,
-        buffer->pooled ? " from the pool" : "");
+    replica_say(step->replica, "allocate %d %zu%s; ", index_of(step, buffer), buffer->size,
+                buffer->pooled ? " from the pool" : "");
     const CUresult code = buffer->pooled ? cuMemAllocAsync(&buffer->at, buffer->size, NULL)
                                          : cuMemAlloc(&buffer->at, buffer->size);
     note(step, code);
@@ -185,14 +175,14 @@ static void allocate(struct step *step, struct buffer *buffer) {
     const struct part all = {0, buffer->size};
     if (one_of(&step->numbers, 4)) {
         note(step, cuMemsetD8(buffer->at, 7, buffer->size));
-        say(step, "filled");
+        replica_say(step->replica, "filled");
     } else {
         upload(step, buffer, all);
     }
 }
 
 static void release(struct step *step, struct buffer *buffer) {
-    say(step, "free %d; ", index_of(step, buffer));
+    replica_say(step->replica, "free %d; ", index_of(step, buffer));
     if (buffer->pooled) {
         device_finish(step->replica, buffer);
         note(step, cuMemFreeAsync(buffer->at, NULL));
@@ -229,8 +219,8 @@ static void do_copy(struct step *step) {
     const size_t source = below(step, from->size - size + 1),
                  target = below(step, to->size - size + 1);
     const unsigned kind = (unsigned)below(step, 4);
-    say(step, "copy %d +%zu to %d +%zu, %zu, kind %u stream %d", index_of(step, from), source,
-        index_of(step, to), target, size, kind, stream);
+    replica_say(step->replica, "copy %d +%zu to %d +%zu, %zu, kind %u stream %d",
+                index_of(step, from), source, index_of(step, to), target, size, kind, stream);
     const int used = kind == 0 || kind == 2 ? 0 : stream;
     device_claim(replica, from, used);
     device_claim(replica, to, used);
@@ -259,8 +249,8 @@ static void do_rows(struct step *step) {
     if (at + pitch * height > to->size || (!host && pitch * height > from->size))
         return;
     const int stream = some_stream(step);
-    say(step, "rows %zu of %zu, pitch %zu, to %d +%zu from %d stream %d", height, width, pitch,
-        index_of(step, to), at, host ? -1 : index_of(step, from), stream);
+    replica_say(step->replica, "rows %zu of %zu, pitch %zu, to %d +%zu from %d stream %d", height,
+                width, pitch, index_of(step, to), at, host ? -1 : index_of(step, from), stream);
     device_claim(replica, to, stream);
     CUDA_MEMCPY2D copy = {.dstMemoryType = CU_MEMORYTYPE_DEVICE,
                           .dstDevice = to->at + at,
@@ -299,7 +289,8 @@ static void do_past_the_end(struct step *step) {
     const CUdeviceptr scratch = step->replica->scratch.at;
     const unsigned kind = (unsigned)below(step, 7);
     note(step, cuCtxSynchronize());
-    say(step, "past the end of %d by %zu, kind %u", index_of(step, buffer), size - before, kind);
+    replica_say(step->replica, "past the end of %d by %zu, kind %u", index_of(step, buffer),
+                size - before, kind);
     note(step, kind == 0   ? cuMemcpyHtoD(at, bytes, size)
                : kind == 1 ? cuMemsetD8(at, 1, size)
                : kind == 2 ? cuMemcpyDtoH(bytes, at, size)
@@ -320,7 +311,7 @@ static void do_kernel_read(struct step *step) {
     CUdeviceptr from = buffer->at, sum = replica->sum.at;
     uint64_t words = buffer->size / 4;
     void *arguments[] = {&from, &words, &sum};
-    say(step, "kernel reads %d stream %d", index_of(step, buffer), stream);
+    replica_say(step->replica, "kernel reads %d stream %d", index_of(step, buffer), stream);
     device_claim(replica, buffer, stream);
     device_claim(replica, &replica->sum, stream);
     note(step, device_launch(replica, replica->read, stream, arguments));
@@ -335,7 +326,8 @@ static void do_kernel_write(struct step *step) {
     uint32_t value = (uint32_t)below(step, 1000);
     void *arguments[] = {&to, &words, &value};
     const bool adds = one_of(&step->numbers, 2);
-    say(step, "kernel %s scratch %u stream %d", adds ? "adds to" : "writes", value, stream);
+    replica_say(step->replica, "kernel %s scratch %u stream %d", adds ? "adds to" : "writes", value,
+                stream);
     device_claim(replica, &replica->scratch, stream);
     note(step, device_launch(replica, adds ? replica->add : replica->write, stream, arguments));
 }
@@ -351,8 +343,8 @@ static void do_spin(struct step *step) {
     uint64_t words = buffer->size / 4 < 4096 ? buffer->size / 4 : 4096;
     uint64_t nanoseconds = 200000 + below(step, 4000000);
     void *arguments[] = {&from, &words, &nanoseconds, &sum};
-    say(step, "kernel spins on %d for %lu us stream %d", index_of(step, buffer),
-        (unsigned long)(nanoseconds / 1000), stream);
+    replica_say(step->replica, "kernel spins on %d for %lu us stream %d", index_of(step, buffer),
+                (unsigned long)(nanoseconds / 1000), stream);
     device_claim(replica, buffer, stream);
     note(step, device_launch(replica, replica->spin, stream, arguments));
 }
@@ -383,7 +375,7 @@ static void do_graph(struct step *step) {
     CUgraphExec instance = NULL;
     const CUstream stream = replica->streams[2 + below(step, STREAMS - 2)];
     const unsigned launches = (unsigned)below(step, 3);
-    say(step, "graph on %d, launched %u times", index_of(step, buffer), launches);
+    replica_say(step->replica, "graph on %d, launched %u times", index_of(step, buffer), launches);
     note(step, cuCtxSynchronize());
     note(step, cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     capture_work(step, buffer, stream);
@@ -414,7 +406,7 @@ static void do_context(struct step *step) {
     CUdevice device;
     if (!buffer)
         return;
-    say(step, "another context copies from and to %d", index_of(step, buffer));
+    replica_say(step->replica, "another context copies from and to %d", index_of(step, buffer));
     device_finish(replica, buffer);
     note(step, cuDeviceGet(&device, 0));
     note(step, cuCtxCreate(&other, NULL, 0, device));
@@ -434,7 +426,7 @@ static void do_context(struct step *step) {
 static void do_stream(struct step *step) {
     struct replica *const replica = step->replica;
     const int at = 2 + (int)below(step, STREAMS - 2);
-    say(step, "stream %d is destroyed and made again", at);
+    replica_say(step->replica, "stream %d is destroyed and made again", at);
     for (int i = 0; i < BUFFERS; i++)
         if (replica->buffers[i].stream == at)
             device_finish(replica, &replica->buffers[i]);
@@ -473,7 +465,7 @@ static void do_loaders(struct step *step) {
     if (!bytes)
         abort();
     numbers_fill(bytes, buffer->size, content(step));
-    say(step, "%d threads upload %d", LOADERS, index_of(step, buffer));
+    replica_say(step->replica, "%d threads upload %d", LOADERS, index_of(step, buffer));
     device_finish(step->replica, buffer);
     const size_t piece = buffer->size / LOADERS;
     for (size_t i = 0; i < LOADERS; i++) {
@@ -491,9 +483,102 @@ static void do_loaders(struct step *step) {
     free(bytes);
 }
 
+/* --- one allocation for all weights, as engines have it: threads copy tensors into it, in an order
+ * that is each replica's own --- */
+
+enum { ENGINE = 72 * MIB, TENSORS = 16, ENGINE_THREADS = 3 };
+
+struct tensor {
+    size_t size, place;
+    uint64_t seed;
+};
+struct engine_thread {
+    pthread_t thread;
+    const struct replica *replica;
+    const struct tensor *order[TENSORS];
+    size_t count;
+    CUdeviceptr to;
+    CUresult code;
+};
+
+static void *load_tensors(void *argument) {
+    struct engine_thread *const self = argument;
+    self->code = cuCtxSetCurrent(self->replica->context);
+    for (size_t i = 0; i < self->count && !self->code; i++) {
+        const struct tensor *const one = self->order[i];
+        unsigned char *const bytes = malloc(one->size);
+        if (!bytes)
+            abort();
+        numbers_fill(bytes, one->size, one->seed);
+        self->code = cuMemcpyHtoD(self->to + one->place, bytes, one->size);
+        free(bytes);
+    }
+    return NULL;
+}
+
+/* The tensors are the same in all replicas. How many there is place for. */
+static size_t some_tensors(struct step *step, struct tensor *tensors) {
+    static const size_t sizes[] = {2 * MIB, 4 * MIB, 6 * MIB, 10 * MIB, 3 * MIB, 4 * MIB + 512};
+    const bool odd = one_of(&step->numbers, 3);
+    const uint64_t seed = content(step);
+    size_t count = 0, size, all = 0;
+    for (; count < TENSORS; count++, all += size) {
+        size = sizes[below(step, odd ? 6 : 4)];
+        if (all + size > ENGINE)
+            break;
+        tensors[count] = (struct tensor){size, 0, seed * TENSORS + count};
+    }
+    return count;
+}
+
+static void do_engine(struct step *step) {
+    struct replica *const replica = step->replica;
+    struct buffer *const buffer = &replica->buffers[below(step, BUFFERS)];
+    struct engine_thread threads[ENGINE_THREADS] = {{0}};
+    struct tensor tensors[TENSORS];
+    const size_t count = some_tensors(step, tensors);
+    struct numbers own = numbers_from(replica->seed, count, replica->number + 1);
+    size_t order[TENSORS], place = 0;
+    if (buffer->at)
+        release(step, buffer);
+    buffer->size = ENGINE;
+    buffer->pooled = false;
+    replica_say(step->replica, "%d threads load %zu tensors into %d", ENGINE_THREADS, count,
+                index_of(step, buffer));
+    const CUresult code = cuMemAlloc(&buffer->at, buffer->size);
+    note(step, code);
+    if (code) {
+        buffer->at = 0;
+        return;
+    }
+    note(step, cuMemsetD8(buffer->at + ENGINE - 64, 7, 64));
+    for (size_t i = 0; i < count; i++) {
+        const size_t other = number_below(&own, i + 1);
+        order[i] = order[other];
+        order[other] = i;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct engine_thread *const one = &threads[i % ENGINE_THREADS];
+        tensors[order[i]].place = place;
+        place += tensors[order[i]].size;
+        one->order[one->count++] = &tensors[order[i]];
+    }
+    for (size_t i = 0; i < ENGINE_THREADS; i++) {
+        threads[i].replica = replica;
+        threads[i].to = buffer->at;
+        if (pthread_create(&threads[i].thread, NULL, load_tensors, &threads[i]) != 0)
+            abort();
+    }
+    for (size_t i = 0; i < ENGINE_THREADS; i++) {
+        pthread_join(threads[i].thread, NULL);
+        note(step, threads[i].code);
+    }
+    note(step, cuMemsetD8(buffer->at + place, 5, ENGINE - place));
+}
+
 static void do_child(struct step *step) {
     int status = 0;
-    say(step, "fork");
+    replica_say(step->replica, "fork");
     const pid_t child = fork();
     if (child == 0)
         _exit(3);
@@ -530,7 +615,7 @@ static void do_guarded(struct step *step) {
     faults = 0;
     mprotect(guarded, GUARDED, PROT_NONE);
     device_finish(step->replica, buffer);
-    say(step, "upload %d from pages without access", index_of(step, buffer));
+    replica_say(step->replica, "upload %d from pages without access", index_of(step, buffer));
     sigaction(SIGSEGV, &handler, &old);
     note(step, cuMemcpyHtoD(buffer->at, source, 2 * GUARDED));
     sigaction(SIGSEGV, &old, NULL);
@@ -548,7 +633,7 @@ static void do_question(struct step *step) {
     if (!buffer)
         return;
     const size_t at = below(step, buffer->size);
-    say(step, "range and type of %d +%zu", index_of(step, buffer), at);
+    replica_say(step->replica, "range and type of %d +%zu", index_of(step, buffer), at);
     note(step, cuMemGetAddressRange(&base, &size, buffer->at + at));
     note(step, cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, buffer->at + at));
     step->replica->hash = (buffer->pooled ? 0 : (buffer->at - base) * 31 + size) * 31 + type;
@@ -559,18 +644,22 @@ static void do_read(struct step *step) {
     if (!buffer)
         return;
     const struct part part = some_part(step, buffer);
-    say(step, "read %d +%zu %zu", index_of(step, buffer), part.from, part.size);
+    replica_say(step->replica, "read %d +%zu %zu", index_of(step, buffer), part.from, part.size);
     device_read(step->replica, buffer, part.from, part.size);
 }
 
 static void do_wait(struct step *step) {
     const unsigned us = (unsigned)below(step, 4000);
-    say(step, "wait %u us", us);
+    replica_say(step->replica, "wait %u us", us);
     usleep(us);
 }
 
+static void do_mapped(struct step *step) {
+    mapped_step(step->replica, &step->numbers);
+}
+
 static void do_synchronise(struct step *step) {
-    say(step, "synchronise");
+    replica_say(step->replica, "synchronise");
     note(step, cuCtxSynchronize());
 }
 
@@ -578,11 +667,12 @@ static const struct {
     void (*act)(struct step *step);
     unsigned weight;
 } table[] = {
-    {do_allocate, 8},    {do_free, 3},         {do_upload, 10}, {do_fill, 4},
-    {do_copy, 6},        {do_rows, 3},         {do_read, 6},    {do_past_the_end, 2},
-    {do_kernel_read, 4}, {do_kernel_write, 2}, {do_spin, 5},    {do_graph, 3},
-    {do_context, 1},     {do_stream, 1},       {do_loaders, 3}, {do_child, 1},
-    {do_guarded, 1},     {do_question, 3},     {do_wait, 4},    {do_synchronise, 2},
+    {do_allocate, 8},    {do_free, 3},         {do_upload, 10},  {do_fill, 4},
+    {do_copy, 6},        {do_rows, 3},         {do_read, 6},     {do_past_the_end, 2},
+    {do_kernel_read, 4}, {do_kernel_write, 2}, {do_spin, 5},     {do_graph, 3},
+    {do_context, 1},     {do_stream, 1},       {do_loaders, 3},  {do_engine, 3},
+    {do_child, 1},       {do_guarded, 1},      {do_question, 3}, {do_wait, 4},
+    {do_synchronise, 2}, {do_mapped, 30},
 };
 
 void step_do(struct replica *replica, unsigned number) {
@@ -596,6 +686,12 @@ void step_do(struct replica *replica, unsigned number) {
     enum { BEGINNING = 3 /* steps that allocate */ };
     uint64_t drawn = number < BEGINNING ? 0 : below(&step, sum);
     size_t at = 0;
+    if (replica->seed % 2) { /* of every other program most steps are of this kind */
+        if (number < BEGINNING || below(&step, 4)) {
+            do_mapped(&step);
+            return;
+        }
+    }
     while (drawn >= table[at].weight)
         drawn -= table[at++].weight;
     table[at].act(&step);

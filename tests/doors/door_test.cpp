@@ -441,9 +441,10 @@ TEST(Resolvers, AnswerAsTheRealOnesWithOurWrappersInPlaceOfTheTablesFunctions) {
     expect_substituted(Program({app("procaddr")}), driver_names(), 1000);
 }
 
-// A launch is the driver's alone but where a rule merges; copies to the host but there, and with
-// open_cache. What the driver says of memory is told by us where any rule is for the program.
-enum Asked { NOTHING, RULE, COPIES, READS, ALL };
+// A launch is the driver's alone but where a rule merges; copies to the host but there, with
+// open_cache, and in an audit. What the driver says of memory is told by us where any rule is for
+// the program.
+enum Asked { NOTHING, RULE, COPIES, READS, AUDIT, ALL };
 
 class Rules
     : public testing::TestWithParam<std::tuple<const char *, const char *, Asked, const char *>> {};
@@ -456,8 +457,9 @@ TEST_P(Rules, DecideWhatIsHookedBesides) {
                           << keys;
     auto table = driver_names();
     for (const auto &more :
-         {asked >= RULE ? told_names() : Words(), asked >= COPIES ? write_names() : Words(),
-          asked >= READS ? read_names() : Words(), asked == ALL ? merge_names() : Words()})
+         {asked >= RULE && asked != AUDIT ? told_names() : Words(),
+          asked >= COPIES ? write_names() : Words(), asked >= READS ? read_names() : Words(),
+          asked == ALL ? merge_names() : Words()})
         table.insert(table.end(), more.begin(), more.end());
     Program program({app("procaddr")});
     program.environment("GPUSHARE_CONFIG", config);
@@ -470,9 +472,11 @@ INSTANTIATE_TEST_SUITE_P(
         std::make_tuple("proc*", "role = merge\n", ALL, ""),
         std::make_tuple("proc*", "role = auto\nbacking = vmm\naccess = ro\n", COPIES, ""),
         std::make_tuple("proc*", "role = auto\nbacking = vmm\n", RULE, ""),
+        std::make_tuple("proc*", "role = export\n", RULE, ""),
+        std::make_tuple("proc*", "role = import\n", COPIES, ""),
         std::make_tuple("proc*", "role = auto\n", RULE, ""),
         std::make_tuple("proc*", "role = auto\n", READS, "open_cache = 8\n"),
-        std::make_tuple("proc*", "role = auto\n", NOTHING, "open_cache = 8\nmode = audit\n"),
+        std::make_tuple("proc*", "role = auto\n", AUDIT, "open_cache = 8\nmode = audit\n"),
         std::make_tuple("other", "role = merge\n", NOTHING, "")));
 
 } // namespace

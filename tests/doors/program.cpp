@@ -78,7 +78,7 @@ static std::vector<std::string> names_of(const std::set<std::string> &kinds) {
 }
 
 std::vector<std::string> driver_names() {
-    return names_of({"lookup", "context", "memory", "ipc"});
+    return names_of({"lookup", "context", "memory", "mapping", "pool", "ipc"});
 }
 
 std::vector<std::string> runtime_names() {

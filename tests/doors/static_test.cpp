@@ -52,6 +52,25 @@ TEST(Library, ExportsTheHookTableAndTheTwoDoorsAndNothingElse) {
     EXPECT_EQ(names, hooked_names());
 }
 
+// A program of CUDA's must not find a hipMalloc, nor one of HIP's a cudaMalloc.
+TEST(Library, OfEachVendorExportsNothingOfTheOthers) {
+    for (const auto &symbol : symbols_of("nm -D " + library_path()))
+        EXPECT_NE(symbol.name.substr(0, 3), "hip");
+    Names names;
+    for (const auto &symbol :
+         symbols_of("nm -D --defined-only " + build_directory() + "/libgpushare-hip.so")) {
+        EXPECT_EQ(symbol.type, 'T') << symbol.name;
+        names.push_back(symbol.name);
+    }
+    std::sort(names.begin(), names.end());
+    Names table = {"dlsym", "dlvsym"};
+#define HIP(kind, name, parameters, arguments) table.push_back(#name);
+#define EXIT(name)                             table.push_back(#name);
+#include "hip/hip_hooks.def"
+    std::sort(table.begin(), table.end());
+    EXPECT_EQ(names, table);
+}
+
 TEST(Library, ExportsFunctionsOnlyAndWithoutVersions) {
     for (const auto &symbol : exported()) {
         EXPECT_EQ(symbol.type, 'T') << symbol.name;
@@ -158,7 +177,7 @@ TEST(Library, ImportsNothingThatPrintsEndsOrSpawns) {
 // Sanitizer runtimes and the dynamic linker come here before anything of ours or libc's may run.
 TEST(Library, TheResolversQuestionUsesNoLibc) {
     for (const auto &symbol :
-         symbols_of("nm --undefined-only " + build_directory() + "/shim/cuda/resolver.o"))
+         symbols_of("nm --undefined-only " + build_directory() + "/shim/doors/resolver.o"))
         EXPECT_TRUE(symbol.name.rfind("gps_", 0) == 0 || symbol.name == "dlopen" ||
                     symbol.name == "dlclose" || symbol.name == "__errno_location" ||
                     symbol.name == "_GLOBAL_OFFSET_TABLE_" || symbol.name == "_DYNAMIC" ||

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes each system call of libgpushare.so, and of the keeper, fail once, and looks at what the programs see.
+"""Makes each system call of the library, and of the keeper, fail once, and looks at what the programs see.
 
 usage: fault.py BUILD [--quick] [--only SYSCALL] [--scenario NAME] [--fault SCENARIO:ROLE:SYSCALL:N[+]:ERRNO]
                 [--kill] [--jobs N] [--keep]
@@ -13,7 +13,8 @@ usage: fault.py BUILD [--quick] [--only SYSCALL] [--scenario NAME] [--fault SCEN
   --keep      keeps logs and directory of a run that failed
 
 A scenario is two or three puppets (tests/apps/puppet.c) and a fixed list of commands with the answers of a bare
-run (which is done first, and must give them). One of the processes runs under tests/fault/inject.c. First it
+run (which is done first, and must give them). Those whose names begin with hip6 or hip7 are the same ones with that
+generation of AMD's runtime, and libgpushare-hip.so. One of the processes runs under tests/fault/inject.c. First it
 only records which calls the library makes; then there is one run for each of them. The answers must be those of
 the bare run. Memory that a rule would share may be private, if stderr has a report of it; but who reads the
 other's bytes once must read them until the end. No process may crash, hang (20 s) or end with another status;
@@ -21,6 +22,7 @@ afterwards no device memory may be in use, no keeper run, and no file be left bu
 """
 import argparse
 import collections
+import contextlib
 import concurrent.futures
 import os
 import pathlib
@@ -78,6 +80,17 @@ class Misplaced(Exception):
     """The call that was made to fail was the simulated driver's own: code 999, which it gives for nothing else."""
 
 
+class Runtime:
+    """CUDA's, or a generation of AMD's: its programs, our library for them, and in what its answers differ."""
+
+    def __init__(self, generation=None):
+        self.is_hip = generation is not None
+        self.puppet = f"puppet_{generation}" if generation else "puppet"
+        self.libraries = f"sim/{generation}" if generation else "sim"
+        self.module = "libgpushare-hip.so" if generation else "libgpushare.so"
+        self.stale = (17,) if generation else (1, 800)  # an open of memory that was freed
+
+
 class Puppet:
     """One program, on pipes; told a command, it answers "<code> <values...>" within TIMEOUT."""
 
@@ -123,8 +136,8 @@ class Puppet:
 class Stage:
     """Where one scenario plays: a directory, a configuration, and which of the processes suffers."""
 
-    def __init__(self, lane, victim=None, fault=None, bare=False):
-        self.lane, self.victim, self.fault, self.bare = lane, victim, fault, bare
+    def __init__(self, lane, runtime, victim=None, fault=None, bare=False):
+        self.lane, self.runtime, self.victim, self.fault, self.bare = lane, runtime, victim, fault, bare
         self.place = pathlib.Path(tempfile.mkdtemp(prefix="run-", dir=lane.place))
         self.lethal = fault is not None and fault.endswith(":KILL")
         self.puppets, self.shared, self.steps = [], None, []
@@ -133,7 +146,8 @@ class Stage:
         path = self.place / f"{len(self.puppets)}.conf"
         path.write_text(config)
         return self.lane.environment | {"GPUSHARE_CONFIG": str(path), "GPUSHARE_DIR": f"{self.place}/pub",
-                                        "GPUSHARE_KEEPER": f"{self.lane.build}/gpushare"}
+                                        "GPUSHARE_KEEPER": f"{self.lane.build}/gpushare",
+                                        "LD_LIBRARY_PATH": f"{self.lane.build}/{self.runtime.libraries}"}
 
     def under_injection(self, module):
         words = [self.lane.build / "tests/fault-inject", "-m", module, "-r", self.place / "record",
@@ -141,13 +155,12 @@ class Stage:
         return [*words, *(["-f", self.fault] if self.fault else []), "--"]
 
     def start(self, name, config=""):
-        words, environment = [self.lane.build / "tests/apps/puppet"], self.environment(config)
+        words, environment = [self.lane.build / "tests/apps" / self.runtime.puppet], self.environment(config)
         if not self.bare:
-            library = f"{self.lane.build}/libgpushare.so"
             suffers = name == self.victim
-            environment["INJECT_PRELOAD" if suffers else "LD_PRELOAD"] = library
+            environment["INJECT_PRELOAD" if suffers else "LD_PRELOAD"] = f"{self.lane.build}/{self.runtime.module}"
             if suffers:
-                words = self.under_injection("libgpushare.so") + words
+                words = self.under_injection(self.runtime.module) + words
         self.puppets.append(Puppet(self, name, words, environment))
         return self.puppets[-1]
 
@@ -194,8 +207,9 @@ class Stage:
         if code == 0 and self.fault:
             self.reads(puppet, name, byte)
             self.does(puppet, f"close {name}")
-        elif code not in (1, 800):
-            raise Wrong(f"{puppet.name}: open {name}, stale: {code} instead of 1 or 800")
+        elif code not in self.runtime.stale:
+            raise Wrong(f"{puppet.name}: open {name}, stale: {code} instead of "
+                        f"{' or '.join(map(str, self.runtime.stale))}")
 
     def opens_token(self, puppet, name, handle, byte):
         """The driver cannot open one; so where gpushare cannot, it fails, and is reported."""
@@ -249,8 +263,9 @@ class Stage:
         return found
 
     def judge_processes(self):
-        for pid in self.keepers():
-            os.kill(pid, signal.SIGTERM)
+        for pid in self.keepers():  # each ends its stand-by, which may be in the list
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
         until = time.monotonic() + 10
         while self.keepers():
             if time.monotonic() > until:
@@ -297,7 +312,11 @@ def handles(stage):
     handle = stage.does(a, "get m")[0]
     stage.does(b, f"open q {handle}")
     stage.reads(b, "q", 0x5a)
-    stage.does(b, "free q", 1)
+    if stage.runtime.is_hip:  # which takes it for a close
+        stage.does(b, "free q")
+        stage.does(b, f"open q {handle}")
+    else:
+        stage.does(b, "free q", 1)
     stage.does(a, "free m")
     stage.does(a, f"malloc n {SIZE}")
     stage.does(a, f"fill n 0x33 {SIZE}")
@@ -429,10 +448,13 @@ def merge(stage):
     stage.ends(b)
 
 
-SCENARIOS = {"handles": (handles, ("exporter", "importer")), "cached": (cached, ("exporter", "importer")),
-             "rule": (rule, ("exporter", "importer")),
-             "vmm": (vmm, ("exporter", "importer", "third", "keeper")),
-             "handover": (handover, ("exporter", "importer")), "merge": (merge, ("exporter", "importer"))}
+CUDA, PAIR = Runtime(), ("exporter", "importer")
+SCENARIOS = {"handles": (handles, PAIR, CUDA), "cached": (cached, PAIR, CUDA), "rule": (rule, PAIR, CUDA),
+             "vmm": (vmm, (*PAIR, "third", "keeper"), CUDA), "handover": (handover, PAIR, CUDA),
+             "merge": (merge, PAIR, CUDA)}
+for generation in ("hip6", "hip7"):
+    for scenario in (handles, rule, handover):
+        SCENARIOS[f"{generation}-{scenario.__name__}"] = (scenario, PAIR, Runtime(generation))
 
 
 class Lane:
@@ -482,7 +504,7 @@ class Run:
                     stage.ends(puppet)
 
     def play(self, lane, keep=False):
-        stage = Stage(lane, self.victim, self.fault, bare=self.victim == "bare")
+        stage = Stage(lane, SCENARIOS[self.scenario][2], self.victim, self.fault, bare=self.victim == "bare")
         try:
             self.perform(stage)
             stage.judge()
@@ -538,13 +560,16 @@ def faults_of(call, count, options):
     return [f"{call}:{n}:{error}" for n in range(1, count + 1) for error in errors] + ever
 
 
-def chosen(options):
-    return {name: victims for name, (_, victims) in SCENARIOS.items() if options.scenario in (None, name)}
+def chosen(options, build):
+    """AMD's runtime is built where its headers are."""
+    return {name: victims for name, (_, victims, runtime) in SCENARIOS.items()
+            if options.scenario in (None, name) and (build / "tests/apps" / runtime.puppet).exists()}
 
 
-def plan(options, crew):
+def plan(options, build, crew):
     """Bare runs must be right and recording ones, too; then one run for each fault."""
-    first = [Run(name, victim, None) for name, victims in chosen(options).items() for victim in ("bare", *victims)]
+    first = [Run(name, victim, None) for name, victims in chosen(options, build).items()
+             for victim in ("bare", *victims)]
     runs = []
     for run in crew.play(first):
         if run.wrong:
@@ -555,18 +580,18 @@ def plan(options, crew):
     return runs
 
 
-def where(build, victim, hits):
+def where(build, run):
     """Functions of the module that lead to the call, innermost first."""
-    if not hits:
+    if not run.hits:
         return "not reached"
-    module = build / ("gpushare" if victim == "keeper" else "libgpushare.so")
-    places = [hex(int(word, 16) - 1) for word in hits[0].split()[2:]]
+    module = build / ("gpushare" if run.victim == "keeper" else SCENARIOS[run.scenario][2].module)
+    places = [hex(int(word, 16) - 1) for word in run.hits[0].split()[2:]]
     said = subprocess.run(["addr2line", "-f", "-s", "-e", module, *places], capture_output=True, text=True, check=False)
     return " < ".join(said.stdout.splitlines()[::2][:6])
 
 
 def report(build, run):
-    print(f"FAILED {run.name()}: {run.wrong}\n       in {where(build, run.victim, run.hits)}"
+    print(f"FAILED {run.name()}: {run.wrong}\n       in {where(build, run)}"
           + (f"\n       kept: {run.place}" if run.place else ""), flush=True)
 
 
@@ -590,7 +615,7 @@ def main():
     crew, counts, started = None, collections.Counter(), time.monotonic()
     try:
         crew = Crew(build, place, options.jobs, options.keep)
-        runs = [Run(*fault.split(":", 2)) for fault in options.fault] or plan(options, crew)
+        runs = [Run(*fault.split(":", 2)) for fault in options.fault] or plan(options, build, crew)
         for run in crew.play(runs):
             counts["runs"] += 1
             counts["reached"] += bool(run.hits) and not run.misplaced

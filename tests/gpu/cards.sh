@@ -2,6 +2,8 @@
 # Several cards at once, each with parts of check.sh's of its own: the long ones side by side.
 # usage: cards.sh BUILD_DIR "PART..." "PART..." ...    the first words run on card 0, and so on
 # Words NAME=VALUE before the parts are set for that card. Results: BUILD_DIR/gpu-results-CARD; the tables last.
+# The driver's locks are the machine's: beside a soak on one card, conformance and the scenarios on the other one
+# run into their limits (two H100s, 2026-11-24).
 #   tests/gpu/cards.sh build-gpu "SOAK_SECONDS=280 soak" "REPLICAS_ONLY=kills KILL_SECONDS=550 replicas"
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1

@@ -76,7 +76,8 @@ class Fleet:
         for member in self.members:
             member.kill()
         for pid in self.keepers():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.directory, ignore_errors=True)
         if self.scratch:
             shutil.rmtree(self.scratch, ignore_errors=True)
@@ -125,7 +126,7 @@ class Fleet:
         """The file of the rules that `gpushare learn` writes about a server, to which this is said at first."""
         rules = self.results / f"replicas-{self.name}-{name}.conf"
         with open(rules.with_suffix(".out"), "w", encoding="utf-8") as output:
-            learning = subprocess.Popen([f"{self.build}/gpushare", "learn", "--for", f"{seconds}s", "-o", rules, "--", *map(str, words)],
+            learning = subprocess.Popen([f"{self.build}/gpushare", "learn", "--replicas=1", "--for", f"{seconds}s", "-o", rules, "--", *map(str, words)],
                                         stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, text=True,
                                         env={**self.environment(None), "GPUSHARE_DIR": str(self.directory)})
             with learning: # its input stays open so long

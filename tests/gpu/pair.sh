@@ -43,7 +43,7 @@ pair() { # pair HOW WRITER READER MIB; variables of the two in writer_env, reade
         env "${reader_env[@]}" timeout 100 "${reader[@]}" >"$log.r" 2>&1
         echo >&5
         exec 5>&-
-        wait $pid && grep -q "found all" "$log.r" && grep -q "kernel in all" "$log.w" && status=0
+        wait $pid && grep -q "found all" "$log.r" && grep -q "sees the reader.* in all of" "$log.w" && status=0
     fi
     unset GPUSHARE_CONFIG
     cat "$log.w" "$log.r" >"$results/pair-$how-$2-$3-$4.log"

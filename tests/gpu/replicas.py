@@ -2,7 +2,8 @@
 """One copy of what is equal: unmodified programs, side by side with and without gpushare.
 
 usage: replicas.py BUILD_DIR gpu|sim STEP
-steps: hole together changed latency attributes read-only learn, those of replicas_torch.py (model serve), and kills
+steps: hole together changed latency attributes read-only learn, those of replicas_torch.py (model serve), those of
+replicas_transformers.py (transformers transformers-odd), busy, and kills
 
 WEIGHTS_BYTES=n   of the weights (8 GiB; simulated 64 MiB); steps that need less take 1 or 1.6 GB at most
 SERVE_SECONDS=n   how long a PyTorch server is under load (40; 300 for the full run)
@@ -19,8 +20,10 @@ import subprocess
 import sys
 
 from fleet import GIB, MIB, NOISE, Fleet, Peak, Table, gib, merge_rule, seconds, sums
+from replicas_busy import busy
 from replicas_kills import kills
 from replicas_torch import learned_model, model, serve
+from replicas_transformers import even, odd
 
 LAYERS = 16
 PROGRAM = "weights_*"
@@ -411,7 +414,7 @@ def learn(fleet, table, size):
 
 
 STEPS = {"hole": hole, "model": model, "together": together, "changed": changed, "serve": serve, "latency": latency, "kills": kills,
-         "attributes": attributes, "read-only": read_only, "learn": learn}
+         "attributes": attributes, "read-only": read_only, "learn": learn, "transformers": even, "transformers-odd": odd, "busy": busy}
 
 
 def main():

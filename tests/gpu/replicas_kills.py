@@ -52,8 +52,10 @@ class Run:
         self.deaths, self.keepers, self.steps, self.trouble, self.merged = 0, 0, 0, [], 0
 
     def kill_keeper(self):
-        for pid in self.fleet.keepers():
-            os.kill(pid, signal.SIGKILL)
+        """It or its stand-by: the other goes on."""
+        found = self.fleet.keepers()
+        if found:
+            os.kill(random.choice(found), signal.SIGKILL)
             self.keepers += 1
 
     def collect(self, life):

@@ -24,7 +24,7 @@ std::vector<std::string> Audit::ids() const {
 
 static std::string program(const std::string &name) {
     const bool nvidias = on_gpu() && name == "misuse_static";
-    return build_directory() + (nvidias ? "/tests/gpu/" : "/tests/apps/") + name;
+    return build_directory() + (nvidias ? "/tests/gpu/" : "/tests/apps/") + for_vendor(name);
 }
 
 Words misuse(const std::string &id, bool right, const std::string &build) {
@@ -52,7 +52,7 @@ Audit run_audited(World &world, const Words &words, const std::string &mode) {
     Audit audit;
     audit.result = command(
         command_line(words, {"timeout", "60", "sh", "-c", "echo $$ >\"$0\"; exec env \"$@\"",
-                             pid_file, "LD_PRELOAD=" + build_directory() + "/libgpushare.so"}),
+                             pid_file, "LD_PRELOAD=" + library()}),
         environment);
     audit.pid = static_cast<uint32_t>(std::stoul("0" + read_file(pid_file)));
     audit.log = world.logs();

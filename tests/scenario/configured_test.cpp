@@ -14,7 +14,8 @@ namespace fs = std::filesystem;
 const Words harmless = misuse("leak-export", true);
 
 std::string share_conf() { // beside the program's source
-    return fs::path(__FILE__).parent_path().parent_path() / "apps/misuse/share.conf";
+    return fs::path(__FILE__).parent_path().parent_path() / "apps/misuse" /
+           (hip().empty() ? "share.conf" : "share-hip.conf");
 }
 
 std::vector<std::string> ids(World &world, const Words &words, const std::string &mode = "share") {
@@ -31,20 +32,58 @@ std::vector<std::string> ids(World &world, const Words &words, const std::string
 class Rules : public testing::TestWithParam<const char *> {};
 
 TEST_P(Rules, ThatCannotBeFollowedAreReported) {
-    World world;
-    world.config(read_file(share_conf()));
+    World world(read_file(share_conf()));
     EXPECT_EQ(ids(world, misuse(GetParam())), std::vector<std::string>{GetParam()});
 }
 
 TEST_P(Rules, ThatFitAreSilent) {
-    World world;
-    world.config(read_file(share_conf()));
+    World world(read_file(share_conf()));
     EXPECT_EQ(ids(world, misuse(GetParam(), true)), std::vector<std::string>{});
 }
 
 INSTANTIATE_TEST_SUITE_P(, Rules,
                          testing::Values("share-mismatch", "share-timeout", "share-fallback",
                                          "write-read-only"),
+                         [](const auto &one) {
+                             std::string name = one.param;
+                             std::replace(name.begin(), name.end(), '-', '_');
+                             return name;
+                         });
+
+// Without the key the driver gives no handle.
+class Tokens : public testing::TestWithParam<const char *> {
+  public:
+    World world{"[gpushare]\nvmm_ipc = on\n"};
+    Audit run(bool right) {
+        EXPECT_EQ(run_alone(world, misuse(GetParam(), right)).status, 77);
+        const Audit audit = run_audited(world, misuse(GetParam(), right));
+        EXPECT_EQ(audit.result.status, 0) << audit.result.out << audit.result.err;
+        return audit;
+    }
+};
+
+TEST_P(Tokens, ThatAreMisusedAreReported) {
+    const Audit audit = run(false);
+    ASSERT_EQ(audit.ids(), std::vector<std::string>{GetParam()}) << audit.log;
+    const Event &event = audit.events[0];
+    const bool imports = std::string(GetParam()) == "import-partial";
+    EXPECT_EQ(event.pid == audit.pid, !imports);
+    EXPECT_EQ(event.level, "warning");
+    EXPECT_EQ(event.api, imports ? "cuMemcpyDtoH" : "cuMemMap");
+    EXPECT_EQ(event.json["others"].size(), 1u) << "the other process";
+    EXPECT_TRUE(contains(event.detail, imports ? "0x200000 bytes behind" : "was unmapped"))
+        << event.detail;
+    const std::vector<std::string> priors = event.priors();
+    for (const char *prior : {imports ? "opened" : "exported", imports ? "opened" : "unmapped"})
+        EXPECT_NE(std::find(priors.begin(), priors.end(), prior), priors.end()) << prior;
+}
+
+TEST_P(Tokens, ThatAreUsedRightlyAreSilent) {
+    const Audit audit = run(true);
+    EXPECT_EQ(audit.ids(), std::vector<std::string>{}) << audit.log;
+}
+
+INSTANTIATE_TEST_SUITE_P(, Tokens, testing::Values("import-partial", "vmm-remapped-shared"),
                          [](const auto &one) {
                              std::string name = one.param;
                              std::replace(name.begin(), name.end(), '-', '_');

@@ -98,8 +98,7 @@ TEST(Chaos, WithDeathsWhileClosedImportsAreCached) {
 }
 
 TEST(Chaos, WithDeathsInRules) {
-    World world;
-    world.config(rule("w{n}", "*", "auto", "index = *\nsize = >=64KiB\nwait = 2s\n"));
+    World world(rule("w{n}", "*", "auto", "index = *\nsize = >=64KiB\nwait = 2s\n"));
     fs::create_directory(world.path("handles"));
     const uint64_t before = world.used();
     unsigned seed = 13;
@@ -137,9 +136,8 @@ const Stage stages[] = {{"published", false, false, false},
 
 void die_in(const Stage &stage, int who) {
     SCOPED_TRACE(std::string(stage.name) + " " + std::to_string(who));
-    World world;
-    world.config(rule("frames", "producer", "export", stage.final ? "ready = free\n" : "") +
-                 rule("frames", "consumer", "import", "wait = 5s\n"));
+    World world(rule("frames", "producer", "export", stage.final ? "ready = free\n" : "") +
+                rule("frames", "consumer", "import", "wait = 5s\n"));
     Puppet a(world, producer()), b(world, consumer());
     a.must("info");
     b.must("info");
@@ -196,8 +194,7 @@ TEST(Death, OfBothInEachState) {
 }
 
 TEST(Death, OfAnImporterInTheMiddleOfItsWait) {
-    World world;
-    world.config(FRAMES);
+    World world(FRAMES);
     unsigned seed = 5;
     for (int i = 0; i < 10; i++) {
         Puppet b(world, consumer());
@@ -227,7 +224,7 @@ TEST(Death, OfAProcessThatIsStoppedWhileItFrees) {
     EXPECT_FALSE(a.answers(100));
     a.stop();
     Puppet c(world); // is refused, and not held up
-    EXPECT_EQ(c.code("open r " + handle), 1);
+    EXPECT_EQ(c.code("open r " + handle), gone());
     EXPECT_EQ(world.state(), "closing");
     b.must("close q");
     a.kill();

@@ -1,30 +1,10 @@
 // freeing_test.cpp - memory that is freed, or whose owner ends, while others have it open.
-#include "scenario/harness.hpp"
+#include "scenario/pair.hpp"
 
 #include <signal.h>
 #include <sys/inotify.h>
 
 namespace {
-
-// One exporter with `p` of `size` bytes of 0xa1, and its handle.
-struct Exporter : Puppet {
-    explicit Exporter(World &world, const How &how = producer(), uint64_t size = big())
-        : Puppet(world, how) {
-        must("malloc p " + std::to_string(size));
-        must("fill p 0xa1 4096");
-        must("sync");
-        handle = must("get p");
-    }
-    std::string handle;
-};
-
-// Has the exporter's memory open as `q`.
-struct Importer : Puppet {
-    explicit Importer(World &world, const Exporter &exporter, const How &how = consumer())
-        : Puppet(world, how) {
-        must("open q " + exporter.handle);
-    }
-};
 
 void set(World &world, const std::string &key, const std::string &value) {
     world.environment["GPUSHARE_" + key] = value;
@@ -51,7 +31,9 @@ TEST(Defer, AFreeSucceedsAtOnceAndTheBytesStay) {
         const std::vector<Finding> found = world.findings();
         ASSERT_EQ(found.size(), 1u) << build;
         EXPECT_EQ(found[0].id, "free-while-open");
-        EXPECT_EQ(found[0].api, std::string(build) == "puppet" ? "cudaFree" : "cuMemFree");
+        EXPECT_EQ(found[0].api, !hip().empty()                   ? "hipFree"
+                                : std::string(build) == "puppet" ? "cudaFree"
+                                                                 : "cuMemFree");
         EXPECT_EQ(found[0].others, std::vector<uint32_t>{static_cast<uint32_t>(b.pid)});
         EXPECT_GT(found[0].stack, 0u);
     }
@@ -63,7 +45,7 @@ TEST(Defer, AHandleOfFreedMemoryIsRefused) {
     Puppet b(world, consumer()), c(world, consumer());
     b.must("open q " + a.handle);
     a.must("free p");
-    EXPECT_EQ(c.code("open r " + a.handle), 1);
+    EXPECT_EQ(c.code("open r " + a.handle), gone());
     const std::vector<Finding> found = world.findings("open-stale");
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].pid, static_cast<uint32_t>(c.pid));
@@ -98,6 +80,8 @@ TEST(Defer, TheLastOfTwoImportersCounts) {
 }
 
 TEST(Defer, EveryOpenNeedsItsClose) {
+    if (hip() == "hip6")
+        GTEST_SKIP() << "each open gives a pointer of its own, and that needs the close";
     World world;
     Exporter a(world);
     Importer b(world, a);
@@ -146,8 +130,7 @@ TEST(Defer, AStoppedImporterHoldsUpNobody) {
 }
 
 TEST(Defer, ARuleImportIsHeldAsAnyOther) {
-    World world;
-    world.config(FRAMES);
+    World world(FRAMES);
     Puppet a(world, producer()), b(world, consumer());
     a.must("malloc p 4194304");
     a.must("fill p 0xb2 10");
@@ -251,7 +234,7 @@ TEST(Refuse, TheMemoryStaysUsableUntilALaterFree) {
     EXPECT_EQ(world.count("free-while-open"), 1u);
     EXPECT_EQ(world.state(), "ready");
     EXPECT_EQ(a.must("read p 0 1"), "a1");
-    EXPECT_EQ(a.must("get p"), a.handle);
+    EXPECT_EQ(meaning(a.must("get p")), meaning(a.handle));
     c.must("open r " + a.handle);
     b.must("close q");
     EXPECT_EQ(a.code("free p"), 800);
@@ -372,7 +355,7 @@ TEST(Stale, OneWriteTellsThatMemoryIsFreedWhichNobodyHolds) {
     Exporter a(world);
     Puppet b(world, consumer());
     EXPECT_EQ(writes_during(world, [&] { a.must("free p"); }), 1u);
-    EXPECT_EQ(b.code("open q " + a.handle), 1);
+    EXPECT_EQ(b.code("open q " + a.handle), gone());
     EXPECT_EQ(world.count("open-stale"), 1u);
 }
 
@@ -387,7 +370,7 @@ TEST(Stale, AHandleDoesNotOpenTheNextAllocation) {
     a.must("sync");
     EXPECT_EQ(a.must("value p2"), a.must("value p"));
     const std::string newer = a.must("get p2");
-    EXPECT_EQ(b.code("open q " + a.handle), 1);
+    EXPECT_EQ(b.code("open q " + a.handle), gone());
     EXPECT_EQ(world.count("open-stale"), 1u);
     b.must("open q " + newer);
     EXPECT_EQ(b.must("read q 0 1"), "99");
@@ -404,9 +387,9 @@ TEST(Stale, TheNewest1024TombstonesStay) {
         a.must("free p");
     }
     EXPECT_EQ(world.entries("regions"), 1024u);
-    EXPECT_EQ(b.code("open q " + handles.back()), 1);
+    EXPECT_EQ(b.code("open q " + handles.back()), gone());
     EXPECT_EQ(world.count("open-stale"), 1u);
-    EXPECT_EQ(b.code("open q " + handles.front()), 1); // forgotten: the driver's own answer
+    EXPECT_EQ(b.code("open q " + handles.front()), gone()); // forgotten: the driver's own answer
     EXPECT_EQ(world.count("open-stale"), 1u);
     EXPECT_EQ(world.ls().size(), 0u);
     a.quit("return");
@@ -419,7 +402,7 @@ TEST(DeadOwner, AHandleOfADeadProcess) {
     Exporter a(world);
     Puppet b(world, consumer());
     a.kill();
-    EXPECT_EQ(b.code("open q " + a.handle), 400);
+    EXPECT_EQ(b.code("open q " + a.handle), dead());
     const std::vector<Finding> found = world.findings();
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].id, "open-dead-owner");
@@ -432,7 +415,7 @@ TEST(DeadOwner, AlsoWhenItEndedOrderly) {
     Puppet b(world, consumer()), c(world, consumer());
     c.must("open q " + a.handle); // somebody still has it: the record stays
     a.quit("return");
-    EXPECT_EQ(b.code("open q " + a.handle), 400);
+    EXPECT_EQ(b.code("open q " + a.handle), dead());
     EXPECT_EQ(world.count("open-dead-owner"), 1u) << world.logs();
 }
 
@@ -482,7 +465,7 @@ TEST(OwnerEnds, NotReportedWhenNobodyHoldsIt) {
     EXPECT_EQ(a.quit("return"), 0);
     EXPECT_EQ(world.findings().size(), 0u);
     EXPECT_EQ(world.ls().size(), 0u);
-    EXPECT_EQ(b.code("open q " + a.handle), 400); // the record stays for those who may ask
+    EXPECT_EQ(b.code("open q " + a.handle), dead()); // the record stays for those who may ask
     EXPECT_EQ(world.count("open-dead-owner"), 1u);
     EXPECT_EQ(b.quit("return"), 0);
     EXPECT_EQ(world.entries("regions"), 0u); // until the last has left
@@ -672,8 +655,8 @@ TEST(Context, AResetWithImportersKeepsTheirBytes) {
         b.must("open q " + a.handle);
         EXPECT_EQ(a.code("reset"), 0) << build;
         EXPECT_EQ(b.must("read q 0 1"), "a1") << build;
-        EXPECT_EQ(c.code("open r " + a.handle), 1) << build; // as bare CUDA
-        a.must("malloc p 4194304");                          // life goes on
+        EXPECT_EQ(c.code("open r " + a.handle), gone()) << build; // as bare CUDA
+        a.must("malloc p 4194304");                               // life goes on
         a.must("get p");
         EXPECT_EQ(world.region()["state"].text, "ready") << build;
         a.must("free p");
@@ -693,7 +676,7 @@ TEST(Context, ADestroyedContextTakesItsAllocationsOnly) {
     a.must("ctxdestroy c");
     EXPECT_EQ(world.ls().size(), 1u);
     Puppet b(world);
-    EXPECT_EQ(b.code("open q " + handle), 1);
+    EXPECT_EQ(b.code("open q " + handle), gone());
     EXPECT_EQ(world.count("open-stale"), 1u);
     a.must("free p");
     EXPECT_EQ(world.ls().size(), 0u);
@@ -940,15 +923,16 @@ TEST(Reports, AsTextSayWhatHappenedAndWhatToDo) {
     Importer b(world, a);
     a.must("free p");
     const std::string text = a.errors(), margin = "========= [" + std::to_string(a.pid) + "]";
-    EXPECT_EQ(text.find(margin +
-                        " GPUSHARE WARNING: free-while-open in cudaFree, by producer (pid " +
-                        std::to_string(a.pid)),
-              0u)
+    EXPECT_EQ(
+        text.find(margin +
+                  wording(" GPUSHARE WARNING: free-while-open in cudaFree, by producer (pid ") +
+                  std::to_string(a.pid)),
+        0u)
         << text;
     for (const std::string &part :
          {std::string("other process: consumer (pid ") + std::to_string(b.pid) + ")",
           std::string("#0 0x"), std::string("producer"), std::string("Hint: "),
-          "\n" + margin + "\n", margin + " GPUSHARE: to see functions and lines: gpushare audit"})
+          "\n" + margin + "\n", margin + " GPUSHARE: to see functions and lines: log_format"})
         EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
     EXPECT_EQ(b.errors(), "");
 }

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <regex>
 #include <sstream>
 #include <stdexcept>
 
@@ -23,8 +24,43 @@ bool on_gpu() {
     return driver && std::string(driver) == "gpu";
 }
 
+std::string hip() {
+    const char *given = getenv("GPUSHARE_TEST_VENDOR");
+    const std::string vendor = given ? given : program_invocation_short_name;
+    return vendor == "hip6" || vendor == "hip7" ? vendor : "";
+}
+
+std::string for_vendor(const std::string &build) {
+    return hip().empty() ? build : build.substr(0, build.find('_')) + "_" + hip();
+}
+
+std::string library() {
+    return build_directory() + (hip().empty() ? "/libgpushare.so" : "/libgpushare-hip.so");
+}
+
+std::string wording(std::string text) {
+    static const std::regex prefix("cuda(?=[A-Z])"), name("CUDA");
+    if (!hip().empty())
+        text = std::regex_replace(std::regex_replace(text, prefix, "hip"), name, "HIP");
+    return text;
+}
+
+int gone() {
+    return hip().empty() ? 1 : 17;
+}
+
+int dead() {
+    return hip().empty() ? 400 : 17;
+}
+
+std::string meaning(const std::string &handle) {
+    return hip().empty() ? handle : handle.substr(0, 104);
+}
+
 size_t cards() {
     size_t count = 0;
+    if (const char *const visible = getenv("CUDA_VISIBLE_DEVICES"))
+        return size_t(std::count(visible, visible + strlen(visible), ',')) + 1;
     for (const auto &file : fs::directory_iterator("/dev")) {
         const std::string name = file.path().filename();
         count += name.rfind("nvidia", 0) == 0 && name.size() > 6 && isdigit(name[6]);
@@ -72,17 +108,17 @@ static std::vector<std::string> split(const std::string &text) {
 
 /* --- the world --- */
 
-World::World() : shared("/dev/shm") {
+World::World(const std::string &configuration) : shared("/dev/shm") {
     fs::create_directory(path("logs"));
     environment = {
         {"GPUSHARE_DIR", shared.path + "/pub"}, {"GPUSHARE_CONFIG", path("config")},
         {"GPUSHARE_LOG", path("logs/%p.%c")},   {"GPUSHARE_LOG_FORMAT", "jsonl"},
         {"GPUSHARE_SIM_LINGER_MS", "300"},      {"GPUSHARE_SIM_ROOT", "@" + shared.path}};
-    config("");
+    config(configuration);
     const char *libraries = getenv("LD_LIBRARY_PATH");
     environment["LD_LIBRARY_PATH"] =
         on_gpu() ? std::string(libraries ? libraries : "") + ":/usr/local/cuda/lib64"
-                 : build_directory() + "/sim";
+                 : build_directory() + "/sim/" + hip();
     setenv("GPUSHARE_TOOL", (build_directory() + "/gpushare").c_str(), 0);
 }
 
@@ -97,10 +133,10 @@ std::string kernels() {
 }
 
 std::string World::executable(const How &how) const {
-    std::string original = build_directory() + "/tests/apps/" + how.build;
+    std::string original = build_directory() + "/tests/apps/" + for_vendor(how.build);
     if (on_gpu() && how.build == "puppet_static")
         original = build_directory() + "/tests/gpu/puppet_static";
-    if (how.as == how.build)
+    if (how.as == for_vendor(how.build))
         return original;
     const std::string copy = path(how.build + ".as/" + how.as);
     fs::create_directories(fs::path(copy).parent_path());
@@ -233,7 +269,7 @@ static std::vector<std::string> command_line(const World &world, const How &how,
     std::vector<std::string> line = how.wrap;
     Environment hidden; // what the runner itself must not see
     if (how.shim)
-        hidden["LD_PRELOAD"] = build_directory() + "/libgpushare.so";
+        hidden["LD_PRELOAD"] = library();
     hidden["LD_LIBRARY_PATH"] = environment.at("LD_LIBRARY_PATH");
     if (runner_words().empty()) {
         if (!how.wrap.empty()) { // nor must what wraps it

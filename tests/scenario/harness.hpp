@@ -9,6 +9,9 @@
 //   GPUSHARE_TEST_RUNNER  words before each puppet, as "qemu-aarch64 -L /usr/aarch64-linux-gnu";
 //   the
 //                         variables that only the program may see are then passed with -E
+//   GPUSHARE_TEST_VENDOR  hip6 or hip7: AMD's runtime of that generation, on the simulator. A test
+//   binary of this
+//                         name means it, too
 //   GPUSHARE_TEST_BUILD   the build directory to take puppets and library from
 #pragma once
 
@@ -25,7 +28,17 @@
 constexpr uint64_t KiB = 1024, MiB = 1024 * KiB, GiB = 1024 * MiB;
 
 bool on_gpu();
-size_t cards(); // of the machine
+std::string hip(); // "hip6", "hip7", or empty: CUDA
+// A program's build for the vendor, the library for it, and a text of the catalogue as it has it.
+std::string for_vendor(const std::string &build);
+std::string library();
+std::string wording(std::string text);
+// What an open of freed memory answers, and one of a process that has ended.
+int gone();
+int dead();
+// The bytes of a handle that are the same whenever it is given: the last of AMD's are garbage.
+std::string meaning(const std::string &handle);
+size_t cards(); // of the machine, or those that CUDA_VISIBLE_DEVICES leaves
 std::string build_directory();
 std::string kernels(); // the command by which a puppet loads the tests' kernels
 // What a test of device memory allocates: on a GPU that others use, too, it must stand out.
@@ -72,7 +85,7 @@ class Puppet;
 
 class World {
   public:
-    World();
+    explicit World(const std::string &configuration = "");
     ~World();
     World(const World &) = delete;
     World &operator=(const World &) = delete;

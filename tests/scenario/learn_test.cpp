@@ -66,7 +66,7 @@ TEST(Learn, TellsWhatStaysAsItWasUploaded) {
     EXPECT_TRUE(has(err, "8 MiB", "1", "not filled by copies")) << err;
     EXPECT_FALSE(contains(err, "KiB")) << err;
     EXPECT_FALSE(contains(err, " \n")) << err;
-    EXPECT_TRUE(contains(err, "A second process saves 8 MiB (if it uploads the same).")) << err;
+    EXPECT_TRUE(contains(err, "A second process saves 8 MiB (measured).")) << err;
     EXPECT_TRUE(contains(learned.rules, "\n[region puppet-1]\nprogram = puppet\nsize = 4MiB\n"
                                         "index = 0..1\nrole = merge\nquiet = 0\n"))
         << learned.rules;
@@ -97,16 +97,81 @@ TEST(Learn, ItsRulesMergeTwoProcesses) {
 TEST(Learn, ReplicasAreMeasured) {
     World world;
     const Learned learned =
-        learn(world,
-              "malloc a 4194304\nupload a 0 4194304 1 sync\nmalloc own 6291456\n"
-              "upload own 0 6291456 DOLLARS sync\nsleep 4500\nexit 0\n",
-              {"--replicas=2"});
+        learn(world, "malloc a 4194304\nupload a 0 4194304 1 sync\nmalloc own 6291456\n"
+                     "upload own 0 6291456 DOLLARS sync\nsleep 4500\nexit 0\n");
     const std::string &err = learned.result.err;
     EXPECT_EQ(learned.result.status, 0) << err;
     EXPECT_TRUE(has(err, "4 MiB", "1", "stays as it was uploaded")) << err;
     EXPECT_TRUE(has(err, "6 MiB", "1", "differs between the replicas")) << err;
     EXPECT_TRUE(contains(err, "saves 4 MiB (measured)")) << err;
     EXPECT_FALSE(contains(learned.rules, "6MiB")) << learned.rules;
+}
+
+TEST(Learn, OfOneReplicaItIsSupposed) {
+    World world;
+    const Learned learned = learn(
+        world, "malloc a 4194304\nupload a 0 4194304 DOLLARS sync\nsleep 4500\nexit 0\n", {"-r1"});
+    EXPECT_TRUE(contains(learned.result.err, "saves 4 MiB (supposed, if it uploads the same)."))
+        << learned.result.err;
+}
+
+// The second one cannot bind its port, say.
+TEST(Learn, WhereOneOfTwoFailsTheOtherCounts) {
+    World world;
+    write_file(world.path("script"), "malloc a 4194304\nupload a 0 4194304 1 sync\nsleep 4500\n");
+    const Result result =
+        world.tool({"learn", "--", "sh", "-c",
+                    "mkdir '" + world.path("port") + "' 2>/dev/null || exit 7; exec '" +
+                        world.executable({}) + "' <'" + world.path("script") + "' >/dev/null"});
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_TRUE(contains(result.err, "saves 4 MiB (supposed, if it uploads the same: of two at "
+                                     "once, one failed)."))
+        << result.err;
+    EXPECT_TRUE(contains(result.out, "size = 4MiB\nrole = merge\n")) << result.out;
+}
+
+// Of two that want more than half of the card one, or both, find too little.
+TEST(Learn, WhereTwoHaveNoRoomItIsSupposed) {
+    SIM_ONLY("a card has more");
+    World world;
+    world.environment["GPUSHARE_SIM_MEMORY"] = "192MiB";
+    world.environment["GPUSHARE_SIM_ROOT"] += "-small";
+    const std::string half = " 50331648\n";
+    const Learned learned =
+        learn(world, "malloc a" + half + "upload a 0 50331648 1 sync\nsleep 700\nmalloc b" + half +
+                         "upload b 0 50331648 2 sync\nsleep 9000\nexit 0\n");
+    const std::string &err = learned.result.err;
+    EXPECT_EQ(learned.result.status, 0) << err;
+    EXPECT_TRUE(contains(err, "saves 96 MiB (supposed, if it uploads the same: there is no room "
+                              "for two at once)."))
+        << err;
+    EXPECT_TRUE(has(err, "48 MiB", "2", "stays as it was uploaded")) << err;
+}
+
+// Two replicas load by threads, in orders of their own.
+TEST(Learn, FindsTensorsWhereverTheyLie) {
+    World world;
+    const Learned learned = learn(world,
+                                  "malloc a 23068672\ntensors a 2 DOLLARS 4096 6144 4096 8192\n"
+                                  "sleep 12000\nexit 0\n",
+                                  {"--replicas=2"});
+    const std::string &err = learned.result.err;
+    EXPECT_EQ(learned.result.status, 0) << err;
+    EXPECT_TRUE(contains(err, "saves 22 MiB (measured)")) << err;
+    EXPECT_FALSE(contains(err, "apart")) << err;
+    EXPECT_TRUE(contains(learned.rules, "role = merge")) << learned.rules;
+}
+
+TEST(Learn, SaysWhatStaysApart) {
+    World world;
+    const Learned learned = learn(world,
+                                  "malloc a 20971520\nupload a 0 12582912 1 sync\n"
+                                  "upload a 12582912 8388608 DOLLARS sync\nsleep 12000\nexit 0\n",
+                                  {"--replicas=2"});
+    const std::string &err = learned.result.err;
+    EXPECT_TRUE(contains(err, "saves 12 MiB (measured)")) << err;
+    EXPECT_TRUE(contains(err, "8 MiB beside that stays apart")) << err;
+    EXPECT_TRUE(contains(err, "HF_DEACTIVATE_ASYNC_LOAD=1")) << err;
 }
 
 TEST(Learn, EndsTheCommandWhenItsTimeIsUp) {
@@ -129,6 +194,18 @@ TEST(Learn, WithoutARuleTheFileStaysAsItWas) {
         << learned.result.err;
     EXPECT_EQ(learned.rules, "mine\n");
     EXPECT_EQ(learn(world, "malloc a 4096\nexit 3\n").result.status, 3);
+}
+
+// What the end of the program frees may have been there for good.
+TEST(Learn, SaysThatTheRunWasTooShort) {
+    World world;
+    const std::string weights = "malloc a 4194304\nupload a 0 4194304 1 sync\n";
+    for (const char *rest : {"free a\nexit 0\n", "sleep 1200\nfree a\nexit 0\n"}) {
+        const Learned learned = learn(world, weights + rest);
+        EXPECT_TRUE(has(learned.result.err, "4 MiB", "1", "the run was too short to tell"))
+            << learned.result.err;
+        EXPECT_FALSE(contains(learned.result.err, "soon freed")) << learned.result.err;
+    }
 }
 
 TEST(Learn, SeesNoPoolAndNoSmallMemory) {

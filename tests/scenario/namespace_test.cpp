@@ -304,6 +304,21 @@ TEST(Namespaces, RunTakesNoPidThatAnotherRunHasClaimed) {
     close(file);
 }
 
+TEST(Namespaces, APidOfAnotherIsLedBackToTheOneHere) {
+    NEEDS(container);
+    SamePids world;
+    world.config(FRAMES);
+    Puppet a(world, contained(producer(), 2));
+    a.make("p", 4194304, "0x24");
+    const std::string pid = a.must("pid");
+    const Result show = world.tool({"show", "producer"});
+    const size_t at = show.out.find("  pid here   ");
+    ASSERT_NE(at, std::string::npos) << show.out << show.err;
+    const std::string here = std::to_string(std::stoul(show.out.substr(at + 13)));
+    EXPECT_TRUE(contains(read_file("/proc/" + here + "/status"), "\t" + pid + "\n"));
+    EXPECT_TRUE(contains(world.tool({"show", here}).out, "  pid here   " + here + "\n"));
+}
+
 TEST(Namespaces, RunPassesSignalsOnToTheProgram) {
     NEEDS(container);
     World world;

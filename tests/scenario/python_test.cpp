@@ -141,9 +141,6 @@ class Python : public testing::TestWithParam<int> {
     void SetUp() override {
         if (on_gpu())
             GTEST_SKIP() << "simulator only: the frees go astray";
-#ifdef __SANITIZE_ADDRESS__
-        GTEST_SKIP() << "the interpreters are not instrumented";
-#endif
         pythons = found(std::to_string(GetParam()));
         if (pythons.empty())
             GTEST_SKIP() << "no Python 3." << GetParam() << " is here";
@@ -244,6 +241,75 @@ TEST_P(Python, RunsInsideOfAProgram) {
         EXPECT_EQ(inside_of(stack, "embed"), 2);
         EXPECT_FALSE(has_interpreters_frame(stack));
     }
+}
+
+// A program that allocates and frees at several lines, by one native stack.
+const std::string TWICE = "import ctypes\n"
+                          "cuda = ctypes.CDLL('libcudart.so')\n"
+                          "def allocate():\n"
+                          "    memory = ctypes.c_void_p()\n"
+                          "    cuda.cudaMalloc(ctypes.byref(memory), ctypes.c_size_t(4096))\n"
+                          "    return memory\n"
+                          "def release(memory):\n"
+                          "    cuda.cudaFree(memory)\n"
+                          "first = allocate()\n"
+                          "second = allocate()\n"
+                          "release(first)\n"
+                          "release(second)\n"
+                          "release(second)\n"
+                          "release(first)\n";
+
+const Json &prior(const Event &event, const std::string &what) {
+    for (const Json &one : event.json["prior"].elements)
+        if (one["what"].text == what)
+            return one;
+    static const Json none;
+    return none;
+}
+
+TEST_P(Python, AnAuditHasTheLinesOfEarlierCalls) {
+    for (const std::string &python : pythons) {
+        SCOPED_TRACE(python);
+        const Script script = run({python, "-c", TWICE}, {{"GPUSHARE_MODE", "audit"}});
+        ASSERT_EQ(script.events.size(), 2u) << script.result.err;
+        for (int64_t i = 0; i < 2; i++) { // the second was freed again first
+            const Event &event = script.events[static_cast<size_t>(i)];
+            EXPECT_EQ(places(prior(event, "allocated")["stack"]),
+                      (std::vector<Place>{{"<string>", "allocate", 5},
+                                          {"<string>", "<module>", 10 - i}}));
+            EXPECT_EQ(
+                places(prior(event, "freed")["stack"]),
+                (std::vector<Place>{{"<string>", "release", 8}, {"<string>", "<module>", 12 - i}}));
+            EXPECT_FALSE(has_interpreters_frame(prior(event, "allocated")["stack"]));
+        }
+    }
+}
+
+// Each text takes the place in memory of the one before, and only its lines are others.
+TEST_P(Python, AnAuditTellsTextsApartThatFollowOneAnother) {
+    const std::string texts =
+        "import ctypes\n"
+        "cuda = ctypes.CDLL('libcudart.so')\n"
+        "kept = [ctypes.c_void_p() for _ in range(40)]\n"
+        "for i in range(40):\n"
+        "    exec(compile('\\n' * i + 'cuda.cudaMalloc(ctypes.byref(kept[i]), 4096)', 'text', "
+        "'exec'))\n"
+        "for one in kept: cuda.cudaFree(one)\n"
+        "again = '\\n'.join('cuda.cudaFree(kept[%d])' % i for i in range(40))\n"
+        "exec(compile(again, 'again', 'exec'))\n";
+    const Script script = run({pythons[0], "-c", texts}, {{"GPUSHARE_MODE", "audit"}});
+    ASSERT_EQ(script.events.size(), 40u) << script.result.err;
+    for (size_t i = 0; i < script.events.size(); i++) {
+        const std::vector<Place> stack = places(prior(script.events[i], "allocated")["stack"]);
+        ASSERT_EQ(stack.size(), 2u);
+        EXPECT_EQ(stack[0], (Place{"text", "<module>", static_cast<int64_t>(i) + 1}));
+    }
+}
+
+TEST_P(Python, WhatIsNoAuditKeepsNoLines) {
+    const Script script = run({pythons[0], "-c", TWICE});
+    ASSERT_EQ(script.events.size(), 2u) << script.result.err;
+    EXPECT_EQ(prior(script.events[0], "allocated").kind, Json::Null);
 }
 
 std::string name_of(const testing::TestParamInfo<int> &minor) {

@@ -178,7 +178,7 @@ TEST(Descriptors, AreMissingForAMoment) {
     limit_descriptors(a, 1024);
     limit_descriptors(b, 1024);
     usleep(1100 * 1000);
-    EXPECT_EQ(a.must("get p"), handle);
+    EXPECT_EQ(meaning(a.must("get p")), meaning(handle));
     b.must("open r " + handle); // says so for both
     b.must("close r");
     EXPECT_EQ(a.code("free p"), 0);
@@ -257,8 +257,7 @@ void expect_config_report(World &world, const How &how, const std::string &part)
 
 TEST(Configuration, ThatIsBrokenTurnsItOffWithOneReport) {
     for (const char *build : builds) {
-        World world;
-        world.config("[gpushare]\nmode = sometimes\n[region x]\nrole = none\n");
+        World world("[gpushare]\nmode = sometimes\n[region x]\nrole = none\n");
         How how;
         how.build = build;
         how.as = build;
@@ -311,9 +310,8 @@ TEST(Damage, OfARecordIsReportedOnceAndSkipped) {
 }
 
 TEST(Damage, OfARecordUnderAName) {
-    World world;
-    world.config(rule("frames", "producer", "export") +
-                 rule("frames", "consumer", "import", "wait = 400ms\n"));
+    World world(rule("frames", "producer", "export") +
+                rule("frames", "consumer", "import", "wait = 400ms\n"));
     Puppet a(world, producer()), b(world, consumer());
     a.must("malloc p 4194304");
     damage(world, "regions", 0, "rubbish");
@@ -325,9 +323,8 @@ TEST(Damage, OfARecordUnderAName) {
 }
 
 TEST(Damage, OfAName) {
-    World world;
-    world.config(rule("frames", "producer", "export") +
-                 rule("frames", "consumer", "import", "wait = 300ms\n"));
+    World world(rule("frames", "producer", "export") +
+                rule("frames", "consumer", "import", "wait = 300ms\n"));
     const std::string names = world.environment["GPUSHARE_DIR"] + "/default/names";
     for (const char *target : {"/etc/passwd", "../regions/x", "../procs/1.2.3.4"}) {
         fs::remove_all(world.environment["GPUSHARE_DIR"]);
@@ -380,8 +377,7 @@ TEST(Damage, OfASlotDoesNotTakeMemoryAway) {
 
 TEST(Errno, SurvivesEveryCall) {
     SIM_ONLY("a driver may change errno itself");
-    World world;
-    world.config(FRAMES);
+    World world(FRAMES);
     Puppet a(world, producer()), b(world, consumer());
     a.must("info");
     b.must("info");
@@ -405,11 +401,10 @@ TEST(Errno, SurvivesEveryCall) {
 TEST(Dlerror, SurvivesEveryCall) {
     SIM_ONLY("a runtime may call dlsym itself");
     for (const char *build : builds) {
-        World world;
-        world.config(FRAMES);
+        World world(FRAMES);
         Puppet a(world, producer(build)), b(world, consumer(build));
-        a.must("info");
-        b.must("info");
+        a.must("evcreate e 2");
+        b.must("evcreate e 2");
         EXPECT_EQ(a("dlerror malloc p 4096").words.back(), "1") << build;
         EXPECT_EQ(a("dlerror get p").words.back(), "1") << build;
         EXPECT_EQ(b("dlerror malloc q 4096").words.back(), "1") << build;
@@ -585,8 +580,7 @@ TEST(Many, OpensThatCannotBeRecordedEndWithTheirClose) {
 
 // The driver gives one address for all opens: two allocations cannot have it.
 TEST(Names, AreImportedByARuleOnceThoughTheProgramHasThemOpen) {
-    World world;
-    world.config(std::string(FRAMES) + "[region frames]\nprogram = consumer\nrole = import\n");
+    World world(std::string(FRAMES) + "[region frames]\nprogram = consumer\nrole = import\n");
     Puppet a(world, producer()), b(world, consumer());
     a.must("malloc p 4194304");
     b.must("open q " + a.must("get p"));
@@ -671,8 +665,7 @@ INSTANTIATE_TEST_SUITE_P(All, MainThread, testing::ValuesIn(left_with),
 
 TEST(MainThreadThatEnded, LeavesAProgramThatRulesKnowAndReportsName) {
     DRIVER_STARTS_LATE();
-    World world;
-    world.config(FRAMES);
+    World world(FRAMES);
     Puppet a(world, producer()), b(world, consumer());
     a.must("depart");
     const Json region = expect_shared_both_ways(world, a, b);
@@ -703,8 +696,7 @@ TEST(MainThreadThatEnded, LeavesAProgramThatReachesTheKeeper) {
 // VMM calls succeed there. A rule must not make of an error an address that is of no use.
 struct NoContext : testing::TestWithParam<Left> {
     void expect(const std::vector<std::string> &lines, int code) {
-        World world;
-        world.config(GetParam().config);
+        World world(GetParam().config);
         Puppet maker(world, producer());
         maker.must("malloc p 4194304");
         How how;
@@ -760,10 +752,11 @@ TEST(Events, DestroyedTwiceDoNotKillTheProcess) {
         a.must("evrecord e");
         b.must("evsync f");
         a.must("evdestroy e");
-        EXPECT_EQ(a.code("evdestroy e"), 400) << build;
+        const int destroyed = hip().empty() ? 400 : 709;
+        EXPECT_EQ(a.code("evdestroy e"), destroyed) << build;
         EXPECT_EQ(b.code("evquery f"), 0) << build;
         b.must("evdestroy f");
-        EXPECT_EQ(b.code("evdestroy f"), 400) << build;
+        EXPECT_EQ(b.code("evdestroy f"), destroyed) << build;
         a.must("evcreate e 6"); // may be at the same address
         a.must("evdestroy e");
     }

@@ -25,8 +25,7 @@ void load(Puppet &puppet) {
 }
 
 TEST(Saved, GrowsAndShrinksWithWhatIsEqual) {
-    World world;
-    world.config(rule("weights", "puppet", "merge", "quiet = 200ms\n"));
+    World world(rule("weights", "puppet", "merge", "quiet = 200ms\n"));
     Puppet one(world), two(world);
     load(one);
     EXPECT_TRUE(eventually([&] { return says(world, 6 * MiB, 6 * MiB, 0, 0); })) << "alone";

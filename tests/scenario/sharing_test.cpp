@@ -12,8 +12,7 @@ std::string size_of(uint64_t bytes) {
 struct Pair : testing::TestWithParam<std::pair<int, int>> {};
 
 TEST_P(Pair, BytesAreSharedBothWays) {
-    World world;
-    world.config(FRAMES);
+    World world(FRAMES);
     const std::string exporter = builds[GetParam().first], importer = builds[GetParam().second];
     Puppet a(world, producer(exporter)), b(world, consumer(importer));
     expect_shared_both_ways(world, a, b);
@@ -26,8 +25,7 @@ INSTANTIATE_TEST_SUITE_P(Sharing, Pair,
                          pair_name);
 
 TEST(Sharing, OneCopyOfTheMemoryServesAll) {
-    World world;
-    world.config(FRAMES);
+    World world(FRAMES);
     Puppet a(world, producer()), b(world, consumer()), c(world, consumer());
     for (Puppet *puppet : {&a, &b, &c})
         puppet->must("info"); // contexts cost memory, too
@@ -44,8 +42,7 @@ TEST(Sharing, OneCopyOfTheMemoryServesAll) {
 }
 
 TEST(Sharing, AnImporterMayAskForLess) {
-    World world;
-    world.config(FRAMES);
+    World world(FRAMES);
     Puppet a(world, producer()), b(world, consumer());
     a.make("p", 4194304, "0x22");
     b.must("malloc q 1000");
@@ -75,8 +72,7 @@ TEST(Sharing, ANameMayHave127Characters) {
 }
 
 TEST(Sharing, AnImporterThatAsksForMoreIsPrivate) {
-    World world;
-    world.config(FRAMES);
+    World world(FRAMES);
     Puppet a(world, producer()), b(world, consumer());
     a.make("p", 4096, "0x22");
     b.must("malloc q 4097"); // although 2 MiB were allocated
@@ -93,8 +89,7 @@ TEST(Sharing, AnImporterThatAsksForMoreIsPrivate) {
 }
 
 TEST(Sharing, ASmallExportGetsWholeBlocks) {
-    World world;
-    world.config(FRAMES);
+    World world(FRAMES);
     Puppet a(world, producer()), b(world, consumer());
     a.must("malloc p 1000");
     a.must("malloc neighbour 1000"); // outside the region's block
@@ -110,8 +105,7 @@ TEST(Sharing, ASmallExportGetsWholeBlocks) {
 }
 
 TEST(Sharing, WithoutAMatchNothingIsPublished) {
-    World world;
-    world.config(rule("frames", "somebody", "export"));
+    World world(rule("frames", "somebody", "export"));
     Puppet a(world, producer());
     a.must("malloc p 4194304");
     EXPECT_EQ(world.entries("regions"), 0u);
@@ -135,9 +129,8 @@ TEST(Sharing, WhatAProgramExportsItselfIsPublishedWithoutAName) {
 // --- rules ---
 
 TEST(Rule, TheFirstThatMatchesWins) {
-    World world;
-    world.config(rule("small", "producer", "export", "size = <=4KiB\n") +
-                 rule("all", "producer", "export") + rule("never", "producer", "export"));
+    World world(rule("small", "producer", "export", "size = <=4KiB\n") +
+                rule("all", "producer", "export") + rule("never", "producer", "export"));
     Puppet a(world, producer());
     a.must("malloc p 4096");
     EXPECT_EQ(world.state("small"), "ready");
@@ -148,8 +141,7 @@ TEST(Rule, TheFirstThatMatchesWins) {
 }
 
 TEST(Rule, SizeIsARangeWithBothEnds) {
-    World world;
-    world.config(rule("r{n}", "producer", "export", "size = 1MiB..2MiB\nindex = *\n"));
+    World world(rule("r{n}", "producer", "export", "size = 1MiB..2MiB\nindex = *\n"));
     Puppet a(world, producer());
     a.must("malloc a 1048575");
     a.must("malloc b 2097153");
@@ -161,8 +153,7 @@ TEST(Rule, SizeIsARangeWithBothEnds) {
 }
 
 TEST(Rule, IndexChoosesTheNthMatch) {
-    World world;
-    world.config(rule("third", "producer", "export", "size = 4KiB\nindex = 2\n"));
+    World world(rule("third", "producer", "export", "size = 4KiB\nindex = 2\n"));
     Puppet a(world, producer());
     a.must("malloc a 4096");
     a.must("malloc other 8192"); // does not fit, so it does not count
@@ -177,9 +168,8 @@ TEST(Rule, IndexChoosesTheNthMatch) {
 }
 
 TEST(Rule, IndexAnyNumbersEachMatch) {
-    World world;
-    world.config(rule("f{n}", "producer", "export", "index = *\n") +
-                 rule("f{n}", "consumer", "import", "index = *\n"));
+    World world(rule("f{n}", "producer", "export", "index = *\n") +
+                rule("f{n}", "consumer", "import", "index = *\n"));
     Puppet a(world, producer()), b(world, consumer());
     for (int i = 0; i < 3; i++) {
         const std::string n = size_of(static_cast<uint64_t>(i));
@@ -195,8 +185,7 @@ TEST(Rule, IndexAnyNumbersEachMatch) {
 }
 
 TEST(Rule, IndexIsARangeOfThoseThatFit) {
-    World world;
-    world.config(rule("f{n}", "producer", "export", "size = 4KiB\nindex = 1..2\n"));
+    World world(rule("f{n}", "producer", "export", "size = 4KiB\nindex = 1..2\n"));
     Puppet a(world, producer());
     for (const char *name : {"a", "b", "c", "d"})
         a.must(std::string("malloc ") + name + " 4096");
@@ -209,9 +198,8 @@ TEST(Rule, IndexIsARangeOfThoseThatFit) {
 
 // What an earlier rule took does not count; what it let pass does.
 TEST(Rule, IndexCountsWhatNoEarlierRuleTook) {
-    World world;
-    world.config(rule("first", "producer", "export", "size = 4KiB\n") +
-                 rule("late{n}", "producer", "export", "size = 4KiB\nindex = >=1\n"));
+    World world(rule("first", "producer", "export", "size = 4KiB\n") +
+                rule("late{n}", "producer", "export", "size = 4KiB\nindex = >=1\n"));
     Puppet a(world, producer());
     for (const char *name : {"a", "b", "c", "d"})
         a.must(std::string("malloc ") + name + " 4096");
@@ -222,8 +210,7 @@ TEST(Rule, IndexCountsWhatNoEarlierRuleTook) {
 }
 
 TEST(Rule, ProgramIsAGlobOnTheExecutable) {
-    World world;
-    world.config(rule("frames", "prod*[rs]", "export"));
+    World world(rule("frames", "prod*[rs]", "export"));
     Puppet other(world, consumer());
     other.must("malloc p 4096");
     EXPECT_EQ(world.entries("regions"), 0u);
@@ -234,9 +221,8 @@ TEST(Rule, ProgramIsAGlobOnTheExecutable) {
 
 TEST(Rule, CallerIsTheModuleThatAllocates) {
     for (const char *build : builds) {
-        World world;
-        world.config(rule("no", "*", "export", "caller = libother.so*\n") +
-                     rule("yes", "*", "export", "caller = produc?r\n"));
+        World world(rule("no", "*", "export", "caller = libother.so*\n") +
+                    rule("yes", "*", "export", "caller = produc?r\n"));
         Puppet a(world, producer(build));
         a.must("malloc p 4096");
         EXPECT_EQ(world.state("no"), "none") << build;
@@ -298,8 +284,7 @@ TEST(Rule, ADeviceIsKnownByItsUuidNotItsNumber) {
 }
 
 TEST(Rule, ASecondExporterStaysPrivate) {
-    World world;
-    world.config(FRAMES);
+    World world(FRAMES);
     Puppet a(world, producer()), b(world, producer());
     a.must("malloc p 4096");
     b.must("malloc p 4096");
@@ -316,9 +301,8 @@ TEST(Rule, ASecondExporterStaysPrivate) {
 }
 
 TEST(Rule, ASecondMatchInOneProcessStaysPrivate) {
-    World world;
-    world.config(rule("frames", "producer", "export", "size = 4KiB\n") +
-                 rule("frames", "prod*", "export", "size = 8KiB\n"));
+    World world(rule("frames", "producer", "export", "size = 4KiB\n") +
+                rule("frames", "prod*", "export", "size = 8KiB\n"));
     Puppet a(world, producer());
     a.must("malloc p 4096");
     a.must("malloc q 8192");
@@ -330,8 +314,7 @@ TEST(Rule, ASecondMatchInOneProcessStaysPrivate) {
 }
 
 TEST(Rule, AnImporterImportsARegionOnce) {
-    World world;
-    world.config(FRAMES + rule("frames", "con*er", "import", "size = 8KiB\n"));
+    World world(FRAMES + rule("frames", "con*er", "import", "size = 8KiB\n"));
     Puppet a(world, producer()), b(world, consumer());
     a.must("malloc p 65536");
     b.must("malloc q 4096");
@@ -344,10 +327,9 @@ TEST(Rule, AnImporterImportsARegionOnce) {
 }
 
 TEST(Rule, AFreedNameCanBeExportedAgain) {
-    World world;
-    world.config(rule("frames", "producer", "export", "size = 4KiB\n") +
-                 rule("frames", "prod*", "export", "size = 8KiB\n") +
-                 rule("frames", "consumer", "import", "wait = 5s\n"));
+    World world(rule("frames", "producer", "export", "size = 4KiB\n") +
+                rule("frames", "prod*", "export", "size = 8KiB\n") +
+                rule("frames", "consumer", "import", "wait = 5s\n"));
     Puppet a(world, producer()), b(world, consumer());
     a.must("malloc p 4096");
     a.must("free p");
@@ -361,8 +343,7 @@ TEST(Rule, AFreedNameCanBeExportedAgain) {
 // --- waiting ---
 
 TEST(Import, WaitsForTheExporter) {
-    World world;
-    world.config(FRAMES);
+    World world(FRAMES);
     Puppet b(world, consumer());
     b.send("malloc q 4096");
     EXPECT_FALSE(b.answers(200));
@@ -375,8 +356,7 @@ TEST(Import, WaitsForTheExporter) {
 }
 
 TEST(Import, IsPrivateAfterTheWait) {
-    World world;
-    world.config(rule("frames", "consumer", "import", "wait = 300ms\n"));
+    World world(rule("frames", "consumer", "import", "wait = 300ms\n"));
     Puppet b(world, consumer());
     b.must("info");
     const int64_t start = now_ms();
@@ -391,8 +371,7 @@ TEST(Import, IsPrivateAfterTheWait) {
 }
 
 TEST(Import, FailsAfterTheWaitIfSoConfigured) {
-    World world;
-    world.config(rule("frames", "consumer", "import", "wait = 300ms\nmissing = fail\n"));
+    World world(rule("frames", "consumer", "import", "wait = 300ms\nmissing = fail\n"));
     for (const char *build : builds) {
         Puppet b(world, consumer(build));
         b.must("info");
@@ -406,9 +385,8 @@ TEST(Import, FailsAfterTheWaitIfSoConfigured) {
 }
 
 TEST(Import, OutlivesAnExporterThatDiesMeanwhile) {
-    World world;
-    world.config(rule("frames", "producer", "export", "ready = free\n") +
-                 rule("frames", "consumer", "import", "wait = 5s\n"));
+    World world(rule("frames", "producer", "export", "ready = free\n") +
+                rule("frames", "consumer", "import", "wait = 5s\n"));
     Puppet b(world, consumer());
     auto a = std::make_unique<Puppet>(world, producer());
     a->must("malloc p 4096"); // not ready: it still writes
@@ -425,8 +403,7 @@ TEST(Import, OutlivesAnExporterThatDiesMeanwhile) {
 }
 
 TEST(Import, CtrlCEndsTheWaitAtOnce) {
-    World world;
-    world.config(rule("frames", "consumer", "import", "wait = 1min\n"));
+    World world(rule("frames", "consumer", "import", "wait = 1min\n"));
     Puppet b(world, consumer());
     b.send("malloc q 4096");
     EXPECT_FALSE(b.answers(200));
@@ -437,8 +414,7 @@ TEST(Import, CtrlCEndsTheWaitAtOnce) {
 }
 
 TEST(Import, IsNotACudaHandleToItsProgram) {
-    World world;
-    world.config(FRAMES);
+    World world(FRAMES);
     Puppet a(world, producer()), b(world, consumer());
     a.must("malloc p 4096");
     b.must("malloc q 4096");
@@ -451,13 +427,12 @@ TEST(Import, IsNotACudaHandleToItsProgram) {
 }
 
 TEST(Import, ThatIsExportedLeadsToTheExportersMemory) {
-    World world;
-    world.config(FRAMES);
+    World world(FRAMES);
     Puppet a(world, producer()), b(world, consumer()), c(world);
     a.must("malloc p 4194304");
     b.must("malloc q 4194304");
     const std::string handle = b.must("get q");
-    EXPECT_EQ(handle, a.must("get p"));
+    EXPECT_EQ(meaning(handle), meaning(a.must("get p")));
     c.must("open r " + handle);
     c.must("fill r 0x99 10");
     c.must("sync");
@@ -469,8 +444,9 @@ TEST(Import, ThatIsExportedLeadsToTheExportersMemory) {
 }
 
 TEST(Import, ByRuleAndByHandleInOneProcess) {
-    World world;
-    world.config(FRAMES);
+    if (hip() == "hip6")
+        GTEST_SKIP() << "each open gives a pointer of its own";
+    World world(FRAMES);
     Puppet a(world, producer()), b(world, consumer());
     a.must("malloc p 4194304");
     const std::string handle = a.must("get p");
@@ -489,8 +465,7 @@ TEST(Import, ByRuleAndByHandleInOneProcess) {
 
 TEST(Sharing, PitchedMemoryKeepsItsPitch) {
     for (const char *build : builds) {
-        World world;
-        world.config(FRAMES);
+        World world(FRAMES);
         Puppet a(world, producer(build)), b(world, consumer(build)), c(world, bare());
         const std::string pitch = c("pitch p 1000 64")[1];
         EXPECT_EQ(a("pitch p 1000 64")[1], pitch) << build;
@@ -508,8 +483,7 @@ TEST(Sharing, PitchedMemoryKeepsItsPitch) {
 
 TEST(Auto, OfEightAtOnceExactlyOneExports) {
     for (int round = 0; round < 3; round++) {
-        World world;
-        world.config(rule("weights", "*", "auto"));
+        World world(rule("weights", "*", "auto"));
         std::vector<std::unique_ptr<Puppet>> replicas;
         for (int i = 0; i < 8; i++)
             replicas.push_back(std::make_unique<Puppet>(world));
@@ -530,8 +504,7 @@ TEST(Auto, OfEightAtOnceExactlyOneExports) {
 }
 
 TEST(Auto, TheNextExportsWhenTheExporterIsGone) {
-    World world;
-    world.config(rule("weights", "*", "auto"));
+    World world(rule("weights", "*", "auto"));
     Puppet a(world), b(world), c(world), d(world);
     a.must("malloc w 4194304");
     b.must("malloc w 4194304");
@@ -552,8 +525,7 @@ TEST(Auto, TheNextExportsWhenTheExporterIsGone) {
 
 // Between its claim of the name and its record, the winner is killed; the others must go on.
 TEST(Auto, AWinnerKilledAtAnyPointIsReplaced) {
-    World world;
-    world.config(rule("weights", "*", "auto", "wait = 20s\n"));
+    World world(rule("weights", "*", "auto", "wait = 20s\n"));
     unsigned seed = 7;
     for (int round = 0; round < (on_gpu() ? 5 : 50); round++) {
         Puppet a(world), b(world), c(world);
@@ -580,8 +552,7 @@ TEST(Auto, AWinnerKilledAtAnyPointIsReplaced) {
 }
 
 TEST(Auto, AWinnerThatIsStoppedHoldsUpOthersOnlyForTheirWait) {
-    World world;
-    world.config(rule("weights", "*", "auto", "ready = free\nwait = 400ms\n"));
+    World world(rule("weights", "*", "auto", "ready = free\nwait = 400ms\n"));
     Puppet a(world), b(world);
     a.must("malloc w 4194304"); // it still writes
     a.stop();

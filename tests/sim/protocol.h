@@ -24,9 +24,10 @@
 #endif
 
 enum {
-    SIM_PROTOCOL = 2,
+    SIM_PROTOCOL = 3,
     SIM_MAX_DEVICES = 16,
     SIM_MAX_EVENTS = 65536,
+    SIM_MAX_CLIENTS = 4096,
     /* The unit in which device memory is handed out, as on the H200. */
     SIM_BLOCK_SHIFT = 21,
 };
@@ -46,7 +47,19 @@ enum sim_op {
     SIM_MEMINFO,      /* device -> a: free, b: total */
     SIM_EVENT_CREATE, /* -> a: slot */
     SIM_EVENT_OPEN,   /* a: client id, b: slot */
+    SIM_ATTACH,       /* a: block, whoever holds it -> as OPEN */
     SIM_STATS,        /* -> a: clients, b: blocks, c: bytes in use, d: event slots in use */
+    SIM_PROCESS,      /* a: pid, b: enum sim_process -> a: its CUprocessState */
+    SIM_MOVED,        /* a: block -> as ALLOC: the copy that a checkpoint put in its place */
+};
+
+/* What may be asked of a process (cuCheckpointProcess*). */
+enum sim_process {
+    SIM_PROCESS_STATE,
+    SIM_PROCESS_LOCK,
+    SIM_PROCESS_CHECKPOINT,
+    SIM_PROCESS_RESTORE,
+    SIM_PROCESS_UNLOCK,
 };
 
 struct sim_request {
@@ -72,6 +85,17 @@ _Static_assert(sizeof(struct sim_reply) == 40, "no padding");
 struct sim_event {
     uint32_t recorded;
     uint32_t completed;
+};
+
+/*
+ * The same page has a word for each client, by its id: SIM_LOCKED while the process is locked, and
+ * above it how many checkpoints have put copies in the place of blocks.
+ */
+#define SIM_LOCKED 1u
+
+struct sim_page {
+    struct sim_event events[SIM_MAX_EVENTS];
+    uint32_t locks[SIM_MAX_CLIENTS];
 };
 
 /*

@@ -17,9 +17,14 @@ SIM_DAEMON := $(call sim_objects,daemon)
 SIM_RUNTIME := $(call sim_objects,runtime)
 SIM_RUNTIME_STATIC := $(patsubst %.o,%.static.o,$(SIM_RUNTIME))
 
+# Where AMD's headers are, which Debian has (libamdhip64-dev). Behind all others, so that they do for a cross compiler, too.
+HIP_INC ?= $(patsubst %/hip/hip_runtime_api.h,%,$(firstword $(wildcard \
+	/usr/include/hip/hip_runtime_api.h /opt/rocm/include/hip/hip_runtime_api.h)))
+SIM_HIP := $(if $(HIP_INC),$(foreach generation,6 7,$(SIM_OUT)/hip$(generation)/libamdhip64.so))
+
 .PHONY: sim conformance sim-stress
-sim: $(SIM_OUT)/libcuda.so $(SIM_OUT)/gpusimd $(SIM_OUT)/libcudart.so $(SIM_OUT)/libcudart_static.a
-conformance: $(BUILD)/tests/conformance
+sim: $(SIM_OUT)/libcuda.so $(SIM_OUT)/gpusimd $(SIM_OUT)/libcudart.so $(SIM_OUT)/libcudart_static.a $(SIM_HIP)
+conformance: $(BUILD)/tests/conformance $(BUILD)/tests/hip-conformance
 sim-stress: $(BUILD)/tests/sim-stress
 
 $(SIM_OUT)/obj/driver/%.o: $(SIM)/driver/%.c
@@ -37,6 +42,26 @@ $(SIM_OUT)/obj/runtime/%.static.o: $(SIM)/runtime/%.c
 $(SIM_OUT)/obj/runtime/%.o: $(SIM)/runtime/%.c
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) -MMD -c $< -o $@
+
+# AMD's runtime, of two generations, each in a folder of its own. It is built from the driver's objects.
+define SIM_HIP_OBJECTS
+$(SIM_OUT)/obj/hip$(1)/%.o: $(SIM)/hip/%.c
+	@mkdir -p $$(@D)
+	$$(CC) $$(SIM_CFLAGS) -idirafter $(HIP_INC) -DHIP_GENERATION=$(1) -fvisibility=hidden -MMD -c $$< -o $$@
+endef
+$(foreach generation,6 7,$(eval $(call SIM_HIP_OBJECTS,$(generation))))
+
+define SIM_HIP_ROW
+$(SIM_OUT)/hip$(1)/libamdhip64.so.$(1): $(patsubst $(SIM)/hip/%.c,$(SIM_OUT)/obj/hip$(1)/%.o,$(wildcard $(SIM)/hip/*.c)) \
+		$(SIM_DRIVER) $(SIM)/hip/hip$(1).map $(SIM_OUT)/gpusimd
+	@mkdir -p $$(@D)
+	ln -sf ../gpusimd $$(@D)/gpusimd
+	$$(CC) $$(SIM_CFLAGS) -shared -Wl,-soname,libamdhip64.so.$(1) -Wl,-z,nodelete -Wl,-Bsymbolic \
+		-Wl,--version-script=$(SIM)/hip/hip$(1).map $$(filter %.o,$$^) -o $$@ -ldl -lrt
+$(SIM_OUT)/hip$(1)/libamdhip64.so: $(SIM_OUT)/hip$(1)/libamdhip64.so.$(1)
+	ln -sf $$(notdir $$<) $$@
+endef
+$(foreach generation,6 7,$(eval $(call SIM_HIP_ROW,$(generation))))
 
 # Bound to themselves, as the real ones are: what cuGetProcAddress gives out is the library's own.
 $(SIM_OUT)/libcuda.so.1: $(SIM_DRIVER) $(SIM)/driver/exports.map
@@ -64,6 +89,12 @@ $(BUILD)/tests/conformance: $(wildcard $(SIM)/conformance/*.c) $(wildcard $(SIM)
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) $(filter %.c,$^) -o $@ -ldl
 
+# It finds the runtime itself, and needs none of AMD's headers.
+$(BUILD)/tests/hip-conformance: $(wildcard $(SIM)/hip/conformance/*.[ch]) $(addprefix $(SIM)/conformance/,check.c peer.c check.h peer.h) \
+		$(SIM)/../../shim/hip/hip_abi.h
+	@mkdir -p $(@D)
+	$(CC) $(SIM_CFLAGS) $(filter %.c,$^) -o $@ -ldl
+
 # Without nvcc, what the simulator looks for, and no more.
 $(BUILD)/tests/apps/kernels.ptx: $(SIM)/../apps/kernels.cu
 	@mkdir -p $(@D); echo "  PTX   $@"
@@ -75,4 +106,5 @@ $(BUILD)/tests/sim-stress: $(SIM)/stress/stress.c $(SIM)/conformance/gpu.c $(SIM
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) $(filter %.c,$^) -o $@ -ldl
 
+-include $(wildcard $(SIM_OUT)/obj/hip*/*.d)
 -include $(SIM_DRIVER:.o=.d) $(SIM_DAEMON:.o=.d) $(SIM_RUNTIME:.o=.d) $(SIM_RUNTIME_STATIC:.o=.d)

@@ -1,13 +1,14 @@
 /*
  * keeper_abuse.c - a keeper among processes that deposit, open and close without a pause, some that
- * send it rubbish or say nothing, and one that kills it again and again.
+ * send it rubbish or say nothing, and one that kills or stops it and its stand-by again and again.
  *
  * usage: keeper_abuse GPUSHARE [SECONDS]
  *
- * Three quarters of the time it is killed every 20 to 200 ms, then left alone, when it must not
- * grow. Judged: no region is ever lost while its creator holds it, each descriptor is the one that
- * was deposited, the keeper has as many descriptors as regions and a few, and in the end it goes
- * and leaves nothing behind. Prints a table; exit status 1 when something was wrong.
+ * Three quarters of the time one of them, or both, are killed every 20 to 200 ms, then they are
+ * left alone, when the keeper must not grow. Judged: no region is ever lost while its creator holds
+ * it, each descriptor is the one that was deposited, the keeper has as many descriptors as regions
+ * and a few, and in the end it goes and leaves nothing behind. Prints a table; exit status 1 when
+ * something was wrong.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -26,6 +27,7 @@
 
 #include "directory/lease.h"
 #include "directory/orphans.h"
+#include "directory/processes.h"
 #include "keeper/keeper_client.h"
 #include "util/descriptor_passing.h"
 
@@ -38,7 +40,7 @@
 #define SLICE    (SECOND / 50)
 
 struct shared {
-    atomic_ulong deposits, opens, rubbish, kills, lost, late, wrong, errors;
+    atomic_ulong deposits, opens, rubbish, kills, other_kills, lost, late, wrong, errors;
     atomic_int ready;
     atomic_bool over;
 };
@@ -96,7 +98,7 @@ static void write_slot(struct worker *worker, unsigned index, const struct gps_i
 static void count(int rc) {
     struct shared *shared = abuse.shared;
 
-    if (rc != 0)
+    if (rc != 0 && rc != -EEXIST)
         atomic_fetch_add(rc == -ENOENT      ? &shared->lost
                          : rc == -ETIMEDOUT ? &shared->late
                                             : &shared->errors,
@@ -263,17 +265,45 @@ static long resident(pid_t pid) { /* KiB */
     return size;
 }
 
+static bool note_stand_by(void *found, const struct gps_proc *proc) {
+    for (unsigned i = 0; proc->alive && i < proc->slot_count; i++)
+        if (proc->slots[i].via == GPS_VIA_KEEPER)
+            *(pid_t *)found = (pid_t)proc->slots[i].reserved;
+    return true;
+}
+
+static pid_t stand_by(void) {
+    pid_t found = 0;
+
+    gps_proc_each(&abuse.store, note_stand_by, &found);
+    return found;
+}
+
+static void kill_one(pid_t pid, atomic_ulong *kills) {
+    if (pid > 0 && kill(pid, SIGKILL) == 0)
+        atomic_fetch_add(kills, 1);
+}
+
 static void kill_for(double seconds) {
     const time_t end = time(NULL) + (time_t)seconds;
 
     while (time(NULL) < end) {
+        const int kind = rand() % 8;
         uint64_t regions;
-        pid_t pid;
+        pid_t first, second;
 
         nap(20 + (unsigned)rand() % 180);
-        pid = keeper(&regions);
-        if (pid > 0 && kill(pid, SIGKILL) == 0)
-            atomic_fetch_add(&abuse.shared->kills, 1);
+        first = keeper(&regions);
+        second = stand_by();
+        if (kind == 0 && second > 0) {
+            kill(second, SIGSTOP);
+            nap(100);
+            kill(second, SIGCONT);
+        }
+        if (kind > 3 || kind == 1)
+            kill_one(second, &abuse.shared->other_kills);
+        if (kind < 5)
+            kill_one(first, &abuse.shared->kills);
     }
 }
 
@@ -327,6 +357,7 @@ static bool report(unsigned long regions, unsigned long open, long grown) {
     row("opens", atomic_load(&shared->opens), ANY);
     row("connections with rubbish, or silent", atomic_load(&shared->rubbish), ANY);
     row("keepers killed", atomic_load(&shared->kills), ANY);
+    row("stand-bys killed", atomic_load(&shared->other_kills), ANY);
     good &= row("regions lost", atomic_load(&shared->lost), 0);
     good &= row("answers later than 10 s", atomic_load(&shared->late), 0);
     good &= row("other errors", atomic_load(&shared->errors), 0);

@@ -87,18 +87,22 @@ static void forget_handle(const struct advert *advert) {
     self->stale[self->stale_count++ % STALE] = *advert;
 }
 
-void release(struct slot *slot) {
+void release_at(struct slot *slot, size_t at) {
     look(slot, "in its owner");
     if (*slot->path) {
         unlink(slot->path);
         forget_handle(&slot->advert);
     }
-    const int code = CALL(cudaFree(slot->pointer));
+    const int code = CALL(cudaFree((char *)slot->pointer + at));
     if (code)
         wrong("cudaFree: %d, kind %d, %p, few %d", code, slot->advert.kind, slot->pointer,
               self->few);
     count(COUNT_freed);
     slot->pointer = NULL;
+}
+
+void release(struct slot *slot) {
+    release_at(slot, 0);
 }
 
 static void publish(struct slot *slot) {
@@ -207,7 +211,7 @@ static bool stays(const char *path) {
 static void judge_refusal(const struct slot *slot, int code) {
     const bool strict = !has_place(slot);
     count(COUNT_refused);
-    expect_any(code, " 1 2 201 400 800 ", "cudaIpcOpenMemHandle");
+    expect_any(code, EITHER(" 1 2 201 400 800 ", " 1 2 17 201 800 "), "cudaIpcOpenMemHandle");
     if (strict && stays(slot->path))
         wrong("open: %d, though it is alive, kind %d: %s", code, slot->advert.kind, slot->path);
     else
@@ -238,13 +242,17 @@ static void open_one(struct slot *slot) {
         open_chosen(slot);
 }
 
-void close_one(struct slot *slot) {
+void close_by(struct slot *slot, int (*call)(const struct slot *)) {
     look(slot, "before its close");
-    expect(close_memory(slot), 0, "cudaIpcCloseMemHandle");
+    expect(call(slot), 0, "cudaIpcCloseMemHandle");
     count(COUNT_closed);
     if (access(slot->path, F_OK) != 0)
         forget_handle(&slot->advert);
     slot->pointer = NULL;
+}
+
+void close_one(struct slot *slot) {
+    close_by(slot, close_memory);
 }
 
 /* --- steps --- */

@@ -29,14 +29,21 @@ static bool place_is_open(const struct advert *advert) {
     return found;
 }
 
+/* Whether the runtime refused it for older memory in its place; AMD's has one code for all. */
+static int open_once(struct slot *slot) {
+    const int code = CALL(
+        cudaIpcOpenMemHandle(&slot->pointer, slot->advert.handle, cudaIpcMemLazyEnablePeerAccess));
+    return EITHER(code,
+                  code == CANNOT_ATTACH && place_is_open(&slot->advert) ? ALREADY_MAPPED : code);
+}
+
 /* The driver also answers 208 when another thread opens or closes the same memory just then; on a
  * busy machine that can take it a while. */
 int open_memory(struct slot *slot) {
     enum { TIMEOUT_MS = 10000 };
     const uint64_t until = milliseconds() + TIMEOUT_MS;
     int code;
-    while ((code = CALL(cudaIpcOpenMemHandle(&slot->pointer, slot->advert.handle,
-                                             cudaIpcMemLazyEnablePeerAccess))) == ALREADY_MAPPED) {
+    while ((code = open_once(slot)) == ALREADY_MAPPED) {
         count(COUNT_already_mapped);
         if (place_is_open(&slot->advert))
             return code;
@@ -52,8 +59,20 @@ int open_memory(struct slot *slot) {
     return code;
 }
 
-int close_memory(const struct slot *slot) {
-    const int code = CALL(cudaIpcCloseMemHandle(slot->pointer));
-    replace(slot, NULL);
+static int closed(const struct slot *slot, int code) {
+    if (!code)
+        replace(slot, NULL);
     return code;
+}
+
+int close_memory(const struct slot *slot) {
+    return closed(slot, CALL(cudaIpcCloseMemHandle(slot->pointer)));
+}
+
+int close_inside(const struct slot *slot) {
+    return closed(slot, CALL(cudaIpcCloseMemHandle((char *)slot->pointer + INSIDE)));
+}
+
+int free_opened(const struct slot *slot) {
+    return closed(slot, CALL(cudaFree(slot->pointer)));
 }

@@ -4,13 +4,14 @@ handles, fork, run out of things and are interrupted at random, while they and t
 killed. Each call must answer as the bare driver's does, each byte must be its exporter's, and in the end
 everything must be as it was.
 
-usage: soak.py BUILD_DIR [--driver sim|gpu] [--mode share|audit|bare] [--seconds N] [--seed N] [--processes N]
-                         [--cache N] [--merge [SHARE]] [--memory SIZE] [--gentle] [--keep]
+usage: soak.py BUILD_DIR [--driver sim|gpu] [--runtime hip6|hip7] [--mode share|audit|bare] [--seconds N] [--seed N]
+                         [--processes N] [--cache N] [--merge [SHARE]] [--memory SIZE] [--gentle] [--keep]
                          [--events DIR]
 
 The seed (also SEED=n) decides what each process does and what is done to it; the times are the machine's own.
 --mode bare runs all of it without the library: that shows that the model itself is right, and must not fail.
 SOAK_WITHOUT="few fork trouble rules misuse" leaves out what it names.
+--runtime is a generation of AMD's runtime in place of CUDA's, where nothing is merged or kept by a keeper.
 --cache N (also CACHE=N) sets open_cache.
 --merge lets all workers, or that share of them (0 to 1), be replicas, which have memory of merge rules alone and lose
 their directory now and then; a run in which they had nothing in common fails.
@@ -42,6 +43,8 @@ import sys
 import tempfile
 import time
 
+from keepers import keepers
+
 TIMEOUT = 20
 THREADS, STATUS = 4, struct.Struct("QQ48s")
 GENTLE_ENDS = {0, 77, 78, -signal.SIGKILL, -signal.SIGTERM}  # TERM: it had not come to its main yet
@@ -60,29 +63,31 @@ ALLOWED = {
     "store-unavailable": "few_descriptors full removed", "export-not-capable": "few_descriptors full",
 }
 RULES = """
-[region small]
-program = replica
-size = 2MiB..5MiB
-role = merge
-quiet = 0
 [region legacy-{n}]
 size = 3MiB
 role = auto
 index = *
 wait = 200ms
-[region given]
+[region given-{n}]
 program = giver
 size = 5MiB
 role = export
 ready = free
 handover = 500ms
 index = *
-[region given]
+[region given-{n}]
 program = taker
 size = 5MiB
 role = import
 wait = 100ms
 index = *
+"""
+BLOCK_RULES = """
+[region small]
+program = replica
+size = 2MiB..5MiB
+role = merge
+quiet = 0
 [region vmm-{n}]
 size = 6MiB
 role = auto
@@ -107,12 +112,17 @@ content = any
 size = 33MiB
 role = merge
 quiet = 0
-""".replace("[region given]", "[region given-{n}]")
+"""
 
 
 def count_names():
     text = (HERE / "worker.h").read_text()
     return re.findall(r"ROW\((\w+)\)", text[text.index("#define COUNTS"):text.index("enum count")])
+
+
+def event_files():
+    """AMD's runtime, to version 6, makes one for each shared event, and removes none."""
+    return pathlib.Path("/dev/shm").glob("hip_event*")
 
 
 class Control:
@@ -143,9 +153,11 @@ class Soak:
         self.place = pathlib.Path(tempfile.mkdtemp(prefix="gpushare-soak-", dir="/dev/shm"))
         for name in ("adverts", "events", "ends", "logs", "status", "pub", "event-logs"):
             (self.place / name).mkdir(mode=0o700)
+        self.hip = options.runtime is not None
+        suffix = f"_{options.runtime}" if self.hip else ""
         for name in ("giver", "taker", "replica"):
-            shutil.copy(self.build / "tests/soak-worker", self.place / name)
-        (self.place / "rules.conf").write_text(RULES)
+            shutil.copy(self.build / f"tests/soak-worker{suffix}", self.place / name)
+        (self.place / "rules.conf").write_text(RULES if self.hip else BLOCK_RULES + RULES)
         self.control = Control(self.place / "control")
         self.environment = {name: text for name, text in os.environ.items() if not name.startswith("GPUSHARE_")}
         self.environment |= {"GPUSHARE_DIR": f"{self.place}/pub", "GPUSHARE_KEEPER": f"{self.build}/gpushare",
@@ -154,20 +166,23 @@ class Soak:
         if options.driver == "gpu":
             self.environment["SOAK_DIRTY"] = "1"
         else:
-            self.environment |= self.sanitizers() | {"LD_LIBRARY_PATH": f"{self.build}/sim", "GPUSHARE_SIM_ROOT": f"@{self.place}",
+            self.environment |= self.sanitizers() | {"LD_LIBRARY_PATH": f"{self.build}/sim/{options.runtime or ''}",
+                                 "GPUSHARE_SIM_ROOT": f"@{self.place}",
                                  "GPUSHARE_SIM_MEMORY": self.options.memory, "GPUSHARE_SIM_MAPPED": "1"}
         self.events = os.path.abspath(options.events) if options.events else options.merge and self.place / "event-logs"
         self.mounted = self.mount()
+        self.event_files = set(event_files())
         self.workers, self.stopped, self.went_on, self.failures = {}, {}, {}, []
         self.acts, self.filled, self.keeper = collections.Counter(), 0, None
         self.older = set()  # workers that began before the directory vanished
-        self.meter = subprocess.Popen([self.build / "tests/apps/puppet"], env=self.environment, text=True,
+        self.meter = subprocess.Popen([self.build / f"tests/apps/puppet{suffix}"], env=self.environment, text=True,
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def sanitizers(self):
-        """For workers and a library that are built with one; the reports of a process are a file."""
+        """For workers and a library that are built with one; the reports of a process are a file. The thread
+        sanitizer takes what it remembers of a parent's threads for threads of a forked child that nobody joined."""
         log = f"log_path={self.place}/sanitizer:exitcode=66"
-        threads = f"log_path={self.place}/sanitizer:exitcode=0:history_size=7:die_after_fork=0"
+        threads = f"log_path={self.place}/sanitizer:exitcode=0:history_size=7:die_after_fork=0:report_thread_leaks=0"
         return {"TSAN_OPTIONS": f"{threads}:suppressions={HERE}/thread.supp", "UBSAN_OPTIONS": log,
                 "ASAN_OPTIONS": f"{log}:detect_leaks=0:verify_asan_link_order=0"}
 
@@ -198,7 +213,8 @@ class Soak:
         words = [self.place / name, self.place, str(seed), self.options.mode]
         environment = dict(self.environment)
         if self.options.mode != "bare":
-            environment |= {"LD_PRELOAD": f"{self.build}/libgpushare.so", "GPUSHARE_MODE": self.options.mode,
+            library = "libgpushare-hip.so" if self.hip else "libgpushare.so"
+            environment |= {"LD_PRELOAD": f"{self.build}/{library}", "GPUSHARE_MODE": self.options.mode,
                             "GPUSHARE_CONFIG": f"{self.place}/rules.conf", "GPUSHARE_LOG": f"{self.place}/logs/%p",
                             "GPUSHARE_LOG_FORMAT": "jsonl", "GPUSHARE_LOG_LEVEL": "info",
                             "GPUSHARE_OPEN_CACHE": str(self.options.cache)}
@@ -301,15 +317,7 @@ class Soak:
     # --- keepers, and the directory ---
 
     def keepers(self):
-        mark = f"GPUSHARE_DIR={self.place}/pub".encode()
-        found = []
-        for process in pathlib.Path("/proc").glob("[0-9]*"):
-            try:
-                if b"\0keeper" in (process / "cmdline").read_bytes() and mark in (process / "environ").read_bytes():
-                    found.append(int(process.name))
-            except OSError:
-                continue
-        return found
+        return keepers(f"{self.place}/pub")
 
     def trouble_keeper(self):
         for pid in self.keepers():
@@ -406,15 +414,19 @@ class Soak:
         self.fail(f"{(after - before) >> 10} KiB of device memory are still in use")
 
     def judge_keepers(self):
+        for pid in self.keepers():  # also the stand-by of one that was killed: it would serve for good
+            with contextlib.suppress(OSError):
+                if b"--on-demand" not in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
+                    os.kill(pid, signal.SIGTERM)
         if self.keeper:
-            self.keeper.terminate()
             self.keeper.wait(TIMEOUT)
         until = time.monotonic() + 10
         while self.keepers():
             if time.monotonic() > until:
                 self.fail(f"keepers stay: {self.keepers()}")
                 for pid in self.keepers():
-                    os.kill(pid, signal.SIGKILL)
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
             time.sleep(0.1)
 
     def judge_directory(self):
@@ -426,6 +438,12 @@ class Soak:
         if files():
             self.fail(f"in the directory after gc: {' '.join(path.name for path in files()[:5])}")
         return left
+
+    def judge_assertions(self):
+        """What the library under test said before it aborted (shim/util/assertion.h)."""
+        said = self.place / "assertions"
+        for line in sorted(set(said.read_text().splitlines())) if said.exists() else []:
+            self.fail(line)
 
     def judge_journal(self):
         try:
@@ -492,10 +510,13 @@ class Soak:
             worker.kill()
             worker.wait()
         for pid in self.keepers():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self.meter.stdin.close()
         self.meter.wait()
         kept = self.failures and self.options.keep
+        for path in set(event_files()) - self.event_files:
+            path.unlink(missing_ok=True)
         if self.mounted and not kept:
             subprocess.run(["umount", "-l", self.place / "pub"], check=False)
         if kept:
@@ -516,6 +537,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build")
     parser.add_argument("--driver", choices=["sim", "gpu"], default="sim")
+    parser.add_argument("--runtime", choices=["hip6", "hip7"])
     parser.add_argument("--mode", choices=["share", "audit", "bare"], default="share")
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=int(os.environ.get("SEED", "1")))
@@ -538,6 +560,7 @@ def main():
         soak.judge_memory(before)
         left = soak.judge_directory()
         soak.judge_journal()
+        soak.judge_assertions()
         counts = soak.control.counts()
         many = collections.Counter(full=soak.filled * 1000, removed=soak.acts["directories removed"] * 1000)
         findings = soak.judge_findings(counts + many)

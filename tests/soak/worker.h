@@ -7,7 +7,6 @@
 #ifndef SOAK_WORKER_H
 #define SOAK_WORKER_H
 
-#include <cuda_runtime_api.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -15,7 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../apps/vendor.h"
+
 enum { THREADS = 4, SLOTS = 6, STALE = 16, PATH = 512, BLOCK = 2 << 20, CALL_NAME = 48 };
+enum { INSIDE = 4096 }; /* an address inside memory, from its beginning */
 
 /* --- the journal: shared with soak.py, which knows the names from the file `counts` --- */
 
@@ -169,7 +171,9 @@ void nap(unsigned ms);
 /* memory.c: steps that are legal. Each may do nothing. */
 bool allocate(struct slot *slot, enum kind kind, size_t size);
 void release(struct slot *slot);
+void release_at(struct slot *slot, size_t at); /* by an address inside, as AMD's runtime has it */
 void close_one(struct slot *slot);
+void close_by(struct slot *slot, int (*call)(const struct slot *));
 void look(const struct slot *slot, const char *when);
 bool has_place(const struct slot *slot); /* one of many in memory that a rule took */
 void step_memory(void);
@@ -179,15 +183,27 @@ void step_hand_over(void);
 void step_event(void);
 void step_hog(void);
 
-/* merging.c */
+/* merging.c, of CUDA's workers */
+#ifndef VENDOR_HIP
 void step_merge(void);
 void step_reset(void); /* alone in the process; of one that has no other memory */
 void free_merging(void);
+#else
+static inline void step_merge(void) {
+}
+static inline void step_reset(void) {
+}
+static inline void free_merging(void) {
+}
+#endif
 
 /* opens.c: an open. ALREADY_MAPPED is right while older memory of the same place is open here. */
-enum { ALREADY_MAPPED = 208 };
+enum { ALREADY_MAPPED = 208, CANNOT_ATTACH = 17 /* AMD's, for whatever reason */ };
 int open_memory(struct slot *slot);
 int close_memory(const struct slot *slot);
+/* What AMD's runtime takes for a close, and CUDA's refuses with 1. */
+int close_inside(const struct slot *slot);
+int free_opened(const struct slot *slot);
 
 /* misuse.c: alone in the process */
 void step_misuse(void);

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <thread>
 
 #include "harness.hpp"
 #include "json.hpp"
@@ -96,6 +97,38 @@ TEST_F(Audit, TheStatusIsTheCommandsUnlessItIs0) {
     EXPECT_EQ(misused({"--error-exitcode", "0"}).status, 0);
     EXPECT_EQ(audit({"sh", "-c", right()}).status, 0);
     EXPECT_EQ(audit({"sh", "-c", "kill -KILL $$"}).status, 128 + 9);
+}
+
+TEST_F(Audit, FailsABuildOnWhatItIsToldTo) {
+    const std::string leak =
+        "printf 'malloc a 4096\\nget a\\nexit 0\\n' | " + puppet + " >/dev/null";
+    const auto status = [&](std::vector<std::string> options, const std::string &line) {
+        options.insert(options.end(), {"--", "sh", "-c", line});
+        return audit(options).status;
+    };
+    EXPECT_EQ(status({}, leak), 0);
+    EXPECT_EQ(status({"--fail-on=warning"}, leak), 0);
+    EXPECT_EQ(status({"--fail-on=leak"}, leak), 1);
+    EXPECT_EQ(status({"--fail-on=info"}, leak), 1);
+    EXPECT_EQ(status({"--fail-on=leak", "--error-exitcode=9"}, leak), 9);
+    EXPECT_EQ(status({"--fail-on=leak"}, misuse()), 1) << "an error is worse";
+    EXPECT_EQ(status({"--fail-on=leak"}, right()), 0);
+    const std::string suppressions =
+        place.file("s.ini", "[suppress leak]\nfinding = leak-export\n");
+    EXPECT_EQ(status({"--fail-on=leak", "-s", suppressions}, leak), 0);
+}
+
+TEST_F(Audit, WhatCannotFailABuildIsRefused) {
+    EXPECT_EQ(audit({"--fail-on=fatal", "true"}).err,
+              "gpushare: audit: --fail-on 'fatal' is not known; allowed: error, warning, leak, "
+              "info\n");
+    Result result = audit({"--fail-on=leak", "--level=warning", "true"});
+    EXPECT_EQ(result.status, 125);
+    EXPECT_EQ(result.err, "gpushare: audit: --level=warning leaves out what --fail-on=leak counts; "
+                          "give --level=info\n");
+    EXPECT_EQ(audit({"--fail-on=warning", "true"}, {{"GPUSHARE_LOG_LEVEL", "error"}}).err,
+              "gpushare: audit: GPUSHARE_LOG_LEVEL=error leaves out what --fail-on=warning counts; "
+              "give GPUSHARE_LOG_LEVEL=warning\n");
 }
 
 TEST_F(Audit, WithoutFindingsItSaysWhatItWatched) {
@@ -308,6 +341,34 @@ TEST_F(Audit, JsonAndSarifGoToFiles) {
               0);
 }
 
+TEST_F(Audit, AFileOfAnEarlierReportStaysUntilThereIsANewOne) {
+    const std::string old(1 << 20, ' '), sarif = place.file("a.sarif", old),
+                                         made = place.path + "/b.sarif";
+    EXPECT_EQ(audit({"--sarif=" + sarif, "--json=" + made, "./no-such-command"}).status, 127);
+    EXPECT_EQ(read_file(sarif), old);
+    EXPECT_FALSE(fs::exists(made));
+    misused({"--sarif=" + sarif, "--json=" + made});
+    EXPECT_TRUE(contains(read_file(sarif), "double-free"));
+    EXPECT_LT(fs::file_size(sarif), old.size());
+    EXPECT_EQ(Json::parse(read_file(made)).size(), 1u);
+    EXPECT_EQ(audit({"--json=/dev/null", "sh", "-c", right()}).status, 0);
+    EXPECT_TRUE(contains(audit({"--json=-", "true"}).out, "[]"));
+}
+
+TEST_F(Audit, SaysThatItFollowsNoRules) {
+    const std::string rules = place.file("rules.conf", "[region a]\nrole = auto\n");
+    EXPECT_TRUE(contains(audit({"-c", rules, "true"}).err,
+                         "warning: mode = audit: no rule of " + rules + " is followed\n"));
+    EXPECT_FALSE(contains(audit({"-c", place.file("none.conf", "\n"), "true"}).err, "followed"));
+}
+
+TEST_F(Audit, AnOptionsValueIsNotTheEndOfTheOptions) {
+    const Result result = audit({"--sarif", "--", "true"});
+    EXPECT_EQ(result.status, 125);
+    EXPECT_TRUE(contains(result.err, "option '--sarif' needs a value")) << result.err;
+    EXPECT_FALSE(fs::exists("--"));
+}
+
 TEST_F(Audit, WhatIsWrongIsSaidBeforeTheCommandStarts) {
     const std::vector<std::vector<std::string>> wrong = {
         {"--error-exitcode=256"},
@@ -460,6 +521,25 @@ TEST_F(Audit, TheTerminalsSignalsAreTheCommandsBusiness) {
     EXPECT_TRUE(contains(result.err, "SUMMARY")) << result.err;
     EXPECT_EQ(audit({"sh", "-c", "kill -INT $$"}).status, 128 + SIGINT) << "not ignored there";
     EXPECT_EQ(audit({"sh", "-c", "kill -TERM $$"}).status, 128 + SIGTERM) << "nor blocked";
+}
+
+// The command has ended before the tool looks at them.
+TEST_F(Audit, TheTerminalsSignalsAreTheCommandsBusinessToItsEnd) {
+    const std::string said = place.path + "/said";
+    Result result;
+    std::thread auditor([&] {
+        result = audit(
+            {"sh", "-c",
+             "kill -STOP $PPID; kill -INT $PPID; kill -QUIT $PPID; echo $PPID >\"$0\"; exit 5",
+             said});
+    });
+    while (read_file(said).find('\n') == std::string::npos)
+        usleep(10000);
+    usleep(300000);
+    kill(std::stoi(read_file(said)), SIGCONT);
+    auditor.join();
+    EXPECT_EQ(result.status, 5);
+    EXPECT_TRUE(contains(result.err, "SUMMARY")) << result.err;
 }
 
 TEST_F(Audit, AfterCtrlCItIsSaidWhoGoesOn) {

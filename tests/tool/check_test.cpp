@@ -47,6 +47,29 @@ TEST(Check, AGoodFileIsListedWithItsRulesAndDefaults) {
         << result.out;
 }
 
+TEST(Check, WhatHipHasNoMemoryForIsAnErrorThere) {
+    Temporary place;
+    const std::string file = place.file(
+        "hip.conf",
+        "[gpushare]\nopen_cache = 8\nvmm_ipc = on\n[region a]\nrole = export\nbacking = vmm\n"
+        "[region b]\nrole = merge\n[region c]\nrole = export\n");
+    EXPECT_EQ(tool({"check", "--runtime=cuda", file}).status, 0);
+    const Result result = tool({"check", "--runtime=hip", file});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(result.err,
+              file + ": open_cache does not work with HIP: set it to 0\n" + file +
+                  ": vmm_ipc does not work with HIP: it is for memory of CUDA's cuMemCreate\n" +
+                  file +
+                  ":4: backing = vmm does not work with HIP: the keeper holds memory of CUDA's "
+                  "cuMemCreate\n" +
+                  file +
+                  ":7: role = merge does not work with HIP: merging is built on CUDA's "
+                  "cuMemCreate\n");
+    const std::string good = place.file("good.conf", "[region c]\nrole = export\n");
+    EXPECT_EQ(tool({"check", "--runtime=hip", good}).status, 0);
+}
+
 TEST(Check, IndicesAreANumberARangeOrEveryOne) {
     Temporary place;
     const std::string file = place.file("index.conf", "[region a]\nrole = auto\nindex = 3\n"
@@ -100,7 +123,8 @@ TEST(Check, AMergeRuleIsToldInWords) {
                          "  content      = uploaded\n"
                          "  verify       = bytes\n"
                          "  overcommit   = off\n"
-                         "  rdma         = off\n\n"
+                         "  rdma         = off\n"
+                         "  created      = off\n\n"
                          "  Takes every allocation of 1 MiB or more of programs named server;\n"
                          "  blocks that copies from the host filled and that have not changed "
                          "for 30 s are held once per GPU;\n"
@@ -122,6 +146,9 @@ TEST(Check, AMergeRuleIsToldInWords) {
                               "  a block is kept 10 min after its last user.\n"
                               "  More is allocated than the GPU has; "))
         << out;
+    out = tool({"check", place.file("e.conf", "[region w]\nrole = merge\ncreated = on\n")}).out;
+    EXPECT_TRUE(contains(out, "  Memory of cuMemCreate is taken, too, up to 1 GiB each, while "))
+        << out;
     out = tool({"check", place.file("c.conf", "[region w]\nrole = merge\nsize = <1MiB\n")}).out;
     EXPECT_TRUE(contains(out, "  Takes nothing: allocations below 1 MiB are never merged.\n"));
     out = tool({"check", place.file("d.conf", "[region w]\nrole = merge\nsize = 4MiB\n"
@@ -131,6 +158,16 @@ TEST(Check, AMergeRuleIsToldInWords) {
                               "  blocks that have not changed for 30 s "))
         << out;
     EXPECT_TRUE(contains(out, "  a block is kept until `gpushare drop --merged`.\n")) << out;
+}
+
+TEST(Check, SizesAreNotRoundedInWords) {
+    Temporary place;
+    const std::string out =
+        tool({"check", place.file("a.conf", "[region a]\nsize = 6220801\nrole = auto\n"
+                                            "[region b]\nsize = <6MiB\nrole = auto\n")})
+            .out;
+    EXPECT_TRUE(contains(out, "first allocation of 6220801 bytes of every program")) << out;
+    EXPECT_TRUE(contains(out, "first allocation of less than 6 MiB of every program")) << out;
 }
 
 TEST(Check, CountsRules) {
@@ -174,7 +211,21 @@ TEST(Check, WarnsOfWhatIsHardlyMeant) {
         {export_any + import,
          ":5: warning: [region b] in line 1 is for program = cons, too, which would export and not "
          "import it: put this one before it\n"},
+        {"[region b]\nprogram = cons\nsize = 1MiB\nrole = export\n" + import,
+         ":5: warning: [region b] in line 1 is for program = cons, too, which would export and not "
+         "import it: one rule with role = auto, in place of both, lets its first process export "
+         "and "
+         "the others import\n"},
         {"[region b]\nprogram = prod\nsize = 1MiB\nrole = export\n" + import, ""},
+        {"[region b]\nrole = merge\nsize = 512KiB\n",
+         ":1: warning: [region b] takes nothing: allocations below 1 MiB are never merged\n"},
+        {"[gpushare]\nsuspend = on\n[region b]\nrole = merge\ncreated = on\n",
+         ":3: warning: created = on has no effect in [region b]: with vmm_ipc = on or suspend = on "
+         "memory of cuMemCreate is not merged\n"},
+        {"[region b]\nrole = merge\nquiet = 0\ncontent = any\n",
+         ":1: warning: content = any has no effect in [region b]: with quiet = 0 only what copies "
+         "have "
+         "filled is merged\n"},
         {import + export_any, ""},
         {"[region a{n}]\nprogram = *\nsize = *\nindex = *\nrole = auto\n[region b]\nprogram = "
          "prod\n"
@@ -200,4 +251,18 @@ TEST(Check, WarnsOfWhatIsHardlyMeant) {
         const std::string file = place.file("a.conf", one.text);
         EXPECT_EQ(tool({"check", file}).err, one.warning.empty() ? "" : file + one.warning);
     }
+}
+
+TEST(Check, StrictFailsOnWarningsAndQuietPrintsNothingElse) {
+    Temporary place;
+    const std::string good = place.file("good.conf", "[region a]\nrole = auto\n"),
+                      odd = place.file("odd.conf", "[region a]\nrole = import\n");
+    const Result silent = tool({"check", "-q", "--strict", good});
+    EXPECT_EQ(silent.status, 0);
+    EXPECT_EQ(silent.out + silent.err, "");
+    EXPECT_EQ(tool({"check", "--quiet", odd}).status, 0);
+    const Result strict = tool({"check", "-q", "--strict", odd});
+    EXPECT_EQ(strict.status, 1);
+    EXPECT_EQ(strict.out, "");
+    EXPECT_TRUE(contains(strict.err, ":1: warning: [region a] is imported")) << strict.err;
 }

@@ -45,14 +45,33 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
 }
 )";
 
+// The same of AMD's runtime.
+const char fake_hip[] = R"(
+#include <stdlib.h>
+#include <string.h>
+static int number(const char *name) { const char *text = getenv(name); return text ? atoi(text) : 0; }
+int hipRuntimeGetVersion(int *version) { *version = number("FAKE_VERSION"); return 0; }
+int hipGetDeviceCount(int *count) {
+    if (getenv("FAKE_CRASH")) abort();
+    *count = number("FAKE_GPUS");
+    return number("FAKE_INIT");
+}
+int hipDeviceGetName(char *name, int size, int device) { (void)device; strncpy(name, "MI300X", size); return 0; }
+int hipDeviceGetUuid(char *uuid, int device) { memset(uuid, 0x20 + device, 16); return 0; }
+)";
+
 class Doctor : public testing::Test {
   protected:
     static void SetUpTestSuite() {
         drivers = new Temporary;
-        std::string source = drivers->file("driver.c", fake_driver);
-        built =
-            command({"cc", "-shared", "-fPIC", "-w", "-o", drivers->path + "/libcuda.so.1", source})
-                .status == 0;
+        built = build("driver.c", fake_driver, "libcuda.so.1") &&
+                build("hip.c", fake_hip, "libamdhip64.so.7");
+    }
+    static bool build(const char *name, const char *text, const char *library) {
+        const std::string source = drivers->file(name, text);
+        return command({"cc", "-shared", "-fPIC", "-w", std::string("-Wl,-soname,") + library, "-o",
+                        drivers->path + "/" + library, source})
+                   .status == 0;
     }
     static void TearDownTestSuite() {
         delete drivers;
@@ -205,6 +224,81 @@ TEST_F(Doctor, SeveralGpusAreListed) {
     EXPECT_EQ(result_of(list, "gpu", "2: NVIDIA H200, GPU-12121212"), "ok");
 }
 
+TEST_F(Doctor, HipIsLookedAtWhereItIsAskedFor) {
+    environment["FAKE_VERSION"] = "60300000";
+    environment["FAKE_GPUS"] = "2";
+    const Json list = diagnose({"--runtime=hip"});
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(result_of(list, "driver", "/libamdhip64.so.7, HIP 6.3, 2 GPUs"), "ok");
+    EXPECT_EQ(result_of(list, "gpu", "1: MI300X, GPU-21212121-"), "ok");
+    EXPECT_EQ(result_of(list, "driver", "not on an AMD card"), "warn");
+    EXPECT_TRUE(contains(remedy, "docs/hip.md"));
+    EXPECT_EQ(result_of(list, "driver", "CUDA"), "");
+    EXPECT_EQ(result_of(list, "keeper"), ""); // nobody has memory for one
+    EXPECT_EQ(tool({"doctor", "--runtime=rocm"}, environment).status, 2);
+}
+
+TEST_F(Doctor, TheLibraryForHipIsLookedFor) {
+    environment.erase("GPUSHARE_LIBRARY");
+    EXPECT_EQ(result_of(diagnose({"--runtime=hip"}), "library", "/libgpushare-hip.so loads"), "ok");
+    std::filesystem::copy(tool_path(), shared.root.path + "/gpushare");
+    const Result alone =
+        command({shared.root.path + "/gpushare", "doctor", "--json", "--runtime=hip"}, environment);
+    EXPECT_EQ(result_of(Json::parse(alone.out), "library", "libgpushare-hip.so not found"), "fail");
+}
+
+TEST_F(Doctor, AProgramThatIsLinkedWithHipIsOne) {
+    environment["FAKE_VERSION"] = "70100000";
+    const std::string source =
+                          shared.root.file("app.c", "int hipRuntimeGetVersion(int *);\n"
+                                                    "int main(void) { int version;\n"
+                                                    "return hipRuntimeGetVersion(&version); }"),
+                      app = shared.root.path + "/app";
+    ASSERT_EQ(command({"cc", "-o", app, source, drivers->path + "/libamdhip64.so.7"}).status, 0);
+    const Json list = diagnose({app});
+    EXPECT_EQ(result_of(list, "driver", "HIP 7.1"), "ok");
+    EXPECT_EQ(result_of(list, "command", "/app can be preloaded for HIP"), "ok");
+}
+
+TEST_F(Doctor, VersionsOfHipThatAreNotKnownAreTold) {
+    environment["FAKE_VERSION"] = "50500000";
+    EXPECT_EQ(result_of(diagnose({"--runtime=hip"}), "driver", "HIP 5.5: gpushare knows"), "warn");
+    environment["FAKE_VERSION"] = "80000000";
+    EXPECT_EQ(result_of(diagnose({"--runtime=hip"}), "driver", "HIP 8.0 is newer"), "warn");
+    environment["FAKE_VERSION"] = "50600000";
+    EXPECT_EQ(result_of(diagnose({"--runtime=hip"}), "driver", "HIP 5.6: "), "");
+}
+
+TEST_F(Doctor, CodesOfHipAreExplained) {
+    environment["FAKE_INIT"] = "100";
+    EXPECT_EQ(result_of(diagnose({"--runtime=hip"}), "driver", "gives 100: no GPU"), "fail");
+    EXPECT_TRUE(contains(remedy, "/dev/kfd"));
+    environment["FAKE_INIT"] = "101";
+    EXPECT_EQ(result_of(diagnose({"--runtime=hip"}), "driver", "101: the runtime could not start"),
+              "fail");
+    environment["FAKE_CRASH"] = "1";
+    EXPECT_EQ(result_of(diagnose({"--runtime=hip"}), "driver", "dies of signal 6"), "fail");
+    EXPECT_TRUE(contains(remedy, "rocminfo"));
+}
+
+TEST_F(Doctor, RulesThatHipHasNoMemoryForAreNamed) {
+    const std::string rules = shared.root.file("rules", "[region x]\nsize = 1MiB\nrole = merge\n");
+    const Json list = diagnose({"--runtime=hip", "-c", rules});
+    EXPECT_EQ(result_of(list, "config", rules + ":"), "warn");
+    EXPECT_TRUE(contains(remedy, "check --runtime=hip"));
+    EXPECT_EQ(result_of(diagnose({"-c", rules}), "config", rules + ":"), "");
+}
+
+TEST_F(Doctor, AProcessThatIsNoneIsNamed) {
+    EXPECT_EQ(result_of(diagnose({"--pid=2147483646"}), "process", "there is none"), "fail");
+    EXPECT_EQ(result_of(diagnose({"--pid", std::to_string(getpid())}), "process",
+                        "has loaded neither CUDA's driver nor HIP's runtime"),
+              "warn");
+    for (const char *wrong : {"0", "x", "12x", "-1", "99999999999"})
+        EXPECT_EQ(tool({"doctor", std::string("--pid=") + wrong}, environment).err,
+                  std::string("gpushare: doctor: --pid '") + wrong + "' is no process's number\n");
+}
+
 TEST_F(Doctor, ALibraryThatIsMissingOrBrokenIsAFailure) {
     environment["GPUSHARE_LIBRARY"] = "/no/such.so";
     EXPECT_EQ(
@@ -310,7 +404,8 @@ TEST_F(Doctor, ADirectoryThatIsNoneIsAFailure) {
               "fail");
     environment["GPUSHARE_DIR"] = shared.root.path;
     environment["GPUSHARE_NAMESPACE"] = ".hidden";
-    EXPECT_EQ(result_of(diagnose(), "directory", "'.hidden' is not a valid name"), "fail");
+    EXPECT_EQ(result_of(diagnose(), "directory", "GPUSHARE_NAMESPACE='.hidden' is no name"),
+              "fail");
 }
 
 TEST_F(Doctor, TheVariableThatDecidesIsNamed) {
@@ -385,6 +480,19 @@ TEST_F(Doctor, AForeignProcIsSeen) {
                 environment);
     EXPECT_EQ(result_of(Json::parse(result.out), "processes", "in a container"), "ok")
         << result.err;
+}
+
+// /.dockerenv is there in a container that has the machine's own pids, too.
+TEST_F(Doctor, TheMachinesOwnPidNamespaceIsNoContainer) {
+    struct stat space;
+    if (stat("/proc/self/ns/pid", &space) != 0 || space.st_ino != 0xEFFFFFFC)
+        GTEST_SKIP() << "these tests run in a pid namespace of their own";
+    EXPECT_EQ(result_of(diagnose(), "processes", "in the machine's own pid namespace"), "ok");
+}
+
+TEST_F(Doctor, AVariableThatNothingReadsIsNamed) {
+    environment["GPUSHARE_LOG_LEVLE"] = "info";
+    EXPECT_EQ(result_of(diagnose(), "environment", "perhaps GPUSHARE_LOG_LEVEL"), "warn");
 }
 
 // In a container, after what `before` does there; empty where none can be made.

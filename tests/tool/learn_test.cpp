@@ -1,5 +1,6 @@
 // gpushare learn, where there is nothing to learn.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "harness.hpp"
 
@@ -33,10 +34,17 @@ TEST(Learn, WrongUseIs125) {
 TEST(Learn, ACommandWithoutCudaTeachesNothing) {
     Result result = learn({"sh", "-c", "echo ran"});
     EXPECT_EQ(result.status, 1);
-    EXPECT_EQ(result.out, "ran\n");
+    EXPECT_EQ(result.out, "ran\nran\n") << "two are run";
+    EXPECT_EQ(learn({"-r1", "sh", "-c", "echo ran"}).out, "ran\n");
     EXPECT_EQ(result.err,
               "gpushare: learn: no process used CUDA, as far as gpushare can see; who dropped the "
               "library is named by: gpushare explain -- CMD\n");
+    const Temporary place;
+    const std::string old = place.file("old", "[region w]\n"), none = place.path + "/none";
+    EXPECT_EQ(learn({"-o", old, "true"}).status, 1);
+    EXPECT_EQ(read_file(old), "[region w]\n");
+    EXPECT_EQ(learn({"-o", none, "true"}).status, 1);
+    EXPECT_NE(access(none.c_str(), F_OK), 0) << "there was nothing to write";
     EXPECT_EQ(learn({"sh", "-c", "exit 3"}).status, 3);
     EXPECT_EQ(learn({"-r2", "sh", "-c", "kill -9 $$"}).status, 128 + 9);
 }

@@ -66,11 +66,12 @@ TEST(Tool, WrongCommandLinesAreAnsweredWithWhatIsAllowed) {
         {{}, "gpushare: a command is missing; see: gpushare --help\n"},
         {{"list"},
          "gpushare: unknown command 'list'; allowed: run, learn, audit, ls, show, top, metrics, "
-         "report, timeline, explain, check, keeper, drop, forget, gc, cdi, doctor, help\n"},
+         "report, timeline, explain, check, keeper, merge, suspend, resume, drop, forget, gc, cdi, "
+         "doctor, help\n"},
         {{"help", "list"},
          "gpushare: help: unknown command 'list'; allowed: run, learn, audit, ls, show, top, "
-         "metrics, report, timeline, explain, check, keeper, drop, forget, gc, cdi, doctor, "
-         "help\n"},
+         "metrics, report, timeline, explain, check, keeper, merge, suspend, resume, drop, forget, "
+         "gc, cdi, doctor, help\n"},
         {{"--json"}, "gpushare: unknown option '--json'; allowed: --version, --help\n"},
         {{"ls", "--foo"}, "gpushare: ls: unknown option '--foo'; allowed: --json, --all, --help\n"},
         {{"ls", "-x"}, "gpushare: ls: unknown option '-x'; allowed: --json, --all, --help\n"},
@@ -88,7 +89,9 @@ TEST(Tool, WrongCommandLinesAreAnsweredWithWhatIsAllowed) {
         {{"show", "--all"}, "gpushare: show: unknown option '--all'; allowed: --json, --help\n"},
         {{"check"},
          "gpushare: check: an argument is missing; usage: gpushare check [OPTIONS] FILE\n"},
-        {{"check", "--json", "x"}, "gpushare: check: unknown option '--json'; allowed: --help\n"},
+        {{"check", "--json", "x"},
+         "gpushare: check: unknown option '--json'; allowed: --quiet, --strict, --runtime, "
+         "--help\n"},
         {{"report"},
          "gpushare: report: an argument is missing; usage: gpushare report [OPTIONS] LOG...\n"},
         {{"report", "--level=bad", "x"},
@@ -98,8 +101,8 @@ TEST(Tool, WrongCommandLinesAreAnsweredWithWhatIsAllowed) {
         {{"gc", "now"}, "gpushare: gc: unexpected argument 'now'; usage: gpushare gc [OPTIONS]\n"},
         {{"gc", "--force"}, "gpushare: gc: unknown option '--force'; allowed: --dry-run, --help\n"},
         {{"doctor", "--foo", "b"},
-         "gpushare: doctor: unknown option '--foo'; allowed: --config, --json, --timeout, "
-         "--help\n"},
+         "gpushare: doctor: unknown option '--foo'; allowed: --config, --json, --pid, --runtime, "
+         "--timeout, --selftest, --help\n"},
         {{"doctor", "--timeout"},
          "gpushare: doctor: option '--timeout' needs a value; see: gpushare doctor --help\n"},
         {{"doctor", "-t"},
@@ -124,7 +127,8 @@ TEST(Tool, OutputThatCannotBeWrittenIsAFailure) {
 TEST(Tool, AnUnknownFindingIsNamed) {
     const Result result = tool({"explain", "double-free", "dubble-free"});
     EXPECT_EQ(result.status, 1);
-    EXPECT_TRUE(contains(result.err, "'dubble-free' is no finding; gpushare explain --list"));
+    EXPECT_TRUE(
+        contains(result.err, "'dubble-free' is no finding, but perhaps double-free; gpushare"));
     EXPECT_EQ(result.out, "");
 }
 

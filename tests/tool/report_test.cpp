@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <random>
 
 #include "harness.hpp"
@@ -356,6 +357,14 @@ TEST_F(Report, EndsOfLinesMayDiffer) {
     EXPECT_TRUE(contains(empty.err, "/empty: empty; gpushare writes into a log with")) << empty.err;
 }
 
+TEST_F(Report, AReportIsNoLog) {
+    const std::string path = place.file("a.json", report({"--json", log("a.jsonl", {at(1)})}).out);
+    const Result result = report({path});
+    EXPECT_EQ(result.status, 3);
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_TRUE(contains(result.err, path + ": an array, and no log")) << result.err;
+}
+
 // The order of members and of escapes is the writer's; a NUL is in no JSON.
 TEST_F(Report, LinesInAnotherFormAreEqual) {
     std::string turned = at(2).text(), escaped = at(3).text(), broken = at(4).text();
@@ -426,9 +435,6 @@ static std::string large_log(const Temporary &place, int lines, int processes) {
 }
 
 TEST_F(Report, MemoryIsNotThatOfTheLog) {
-#ifdef __SANITIZE_ADDRESS__
-    GTEST_SKIP() << "freed memory stays in use here";
-#endif
     auto memory = [&](int lines, int processes) {
         const std::string path = large_log(place, lines, processes);
         const Result result = report({path});
@@ -509,6 +515,8 @@ TEST_F(Report, SarifIsValid) {
     EXPECT_EQ(first["level"].text, "warning");
     EXPECT_EQ(first["stacks"].size(), 2u);
     EXPECT_EQ(first["locations"][0]["logicalLocations"][0]["fullyQualifiedName"].text, "app+0x200");
+    EXPECT_EQ(first["message"]["text"].text,
+              "what happened (by app, pid 100). What to do: what to change");
     EXPECT_EQ(first["suppressions"].size(), 0u);
     EXPECT_FALSE(run["results"][2].has("ruleIndex"));
 }
@@ -587,4 +595,50 @@ TEST_F(Report, SarifPointsToThePythonLine) {
     const Json none = location(in_python(3, "<stdin>"));
     EXPECT_FALSE(none.has("physicalLocation"));
     EXPECT_EQ(none["logicalLocations"][0]["fullyQualifiedName"].text, "release");
+}
+
+// A service knows the files of a repository by their paths in it.
+TEST_F(Report, SarifHasPathsBelowTheCurrentDirectory) {
+    const std::string here = std::filesystem::canonical(place.path);
+    LogLine line = in_python(12, here + "/src/cam.py");
+    line.name = "frames";
+    const std::string file = log("s", {line, in_python(7, here + "x/cam.py")});
+    const Result result = command(
+        {"sh", "-c", "cd \"$0\" && exec \"$@\"", here, tool_path(), "report", "--sarif", file});
+    const Json run = Json::parse(result.out)["runs"][0];
+    const Json &place_of = run["results"][0]["locations"][0]["physicalLocation"];
+    EXPECT_EQ(place_of["artifactLocation"]["uri"].text, "src/cam.py");
+    EXPECT_EQ(place_of["artifactLocation"]["uriBaseId"].text, "%SRCROOT%");
+    EXPECT_EQ(run["originalUriBaseIds"]["%SRCROOT%"]["uri"].text, "file://" + here + "/");
+    const Json &elsewhere = run["results"][1]["locations"][0]["physicalLocation"];
+    EXPECT_EQ(elsewhere["artifactLocation"]["uri"].text, "file://" + here + "x/cam.py");
+    EXPECT_FALSE(elsewhere["artifactLocation"].has("uriBaseId"));
+    EXPECT_TRUE(contains(run["results"][0]["message"]["text"].text, "(region frames, by app, pid "))
+        << run["results"][0]["message"]["text"].text;
+    EXPECT_EQ(command({"python3", "-m", "jsonschema", "-i", place.file("x.sarif", result.out),
+                       "tests/tool/sarif.schema.json"})
+                  .status,
+              0);
+}
+
+TEST_F(Report, NamesSuppressionsThatMatchedNothing) {
+    const std::string rules = place.file("s.ini", "[suppress a]\nfinding = double-free\n"
+                                                  "[suppress b]\nfinding = leak-open\n"
+                                                  "[suppress c]\nmodule = app\n");
+    EXPECT_EQ(report({"-s", rules, log("a", {at(1)})}).err,
+              "gpushare: report: warning: " + rules +
+                  ":3: [suppress b] matched nothing; leave it out if the finding is mended\n");
+}
+
+TEST_F(Report, AMistypedFindingIsToldWithTheOneThatIsMeant) {
+    const std::string rules = place.file("s.ini", "[suppress a]\nfinding = duble-free\n");
+    EXPECT_EQ(report({"-s", rules, log("a", {at(1)})}).err,
+              rules +
+                  ":2: finding = duble-free: no such finding, but perhaps double-free; allowed: "
+                  "an id of `gpushare explain --list`, as double-free\n");
+    const std::string far = place.file("f.ini", "[suppress a]\nfinding = nonsense\n");
+    EXPECT_FALSE(contains(report({"-s", far, log("a", {at(1)})}).err, "perhaps"));
+    EXPECT_EQ(tool({"explain", "leak-exprot"}).err,
+              "gpushare: explain: 'leak-exprot' is no finding, but perhaps leak-export; gpushare "
+              "explain --list has all; a command stands behind --\n");
 }

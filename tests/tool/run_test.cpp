@@ -197,7 +197,7 @@ TEST_F(Run, WrongUseIs125) {
     result = run({"--foo", "true"});
     EXPECT_EQ(result.status, 125);
     EXPECT_EQ(result.err, "gpushare: run: unknown option '--foo'; allowed: --config, --mode, "
-                          "--help\n");
+                          "--runtime, --help\n");
     EXPECT_EQ(run({"--config"}).status, 125);
 }
 
@@ -234,6 +234,25 @@ TEST_F(Run, TheLibraryIsFoundBesideTheToolAndInLib) {
         Result result = command({bin + "/gpushare", "run", "printenv", "LD_PRELOAD"}, environment);
         EXPECT_EQ(result.out, found + "\n") << result.err;
     }
+}
+
+TEST_F(Run, TheRuntimeChoosesTheLibrary) {
+    environment.erase("GPUSHARE_LIBRARY");
+    std::string bin = place.path + "/bin";
+    std::filesystem::create_directory(bin);
+    std::filesystem::copy(tool_path(), bin + "/gpushare");
+    std::filesystem::copy(library, bin + "/libgpushare.so");
+    std::filesystem::copy(library, bin + "/libgpushare-hip.so");
+    const auto preloaded = [&](const std::string &option) {
+        return command({bin + "/gpushare", "run", option, "printenv", "LD_PRELOAD"}, environment);
+    };
+    EXPECT_EQ(preloaded("--runtime=cuda").out, bin + "/libgpushare.so\n");
+    EXPECT_EQ(preloaded("--runtime=hip").out, bin + "/libgpushare-hip.so\n");
+    const Result wrong = preloaded("--runtime=rocm");
+    EXPECT_EQ(wrong.status, 125);
+    EXPECT_EQ(wrong.err, "gpushare: run: --runtime 'rocm' is none; allowed: cuda, hip\n");
+    std::filesystem::remove(bin + "/libgpushare-hip.so");
+    EXPECT_TRUE(contains(preloaded("--runtime=hip").err, "libgpushare-hip.so not found"));
 }
 
 TEST_F(Run, AStaticallyLinkedCommandIsWarnedAbout) {
@@ -287,4 +306,19 @@ TEST_F(Run, ACommandFromThePathIsJudgedToo) {
     std::string path = altered("in-path", make_static);
     Result result = run({"in-path"}, {{"PATH", "/nowhere:" + place.path}});
     EXPECT_TRUE(contains(result.err, "'in-path' is statically linked")) << result.err;
+}
+
+TEST_F(Run, WhatIsWrongWithTheEnvironmentIsSaid) {
+    Result result = run({"true"}, {{"GPUSHARE_NAMESPACE", "a b"}});
+    EXPECT_EQ(result.status, 125);
+    EXPECT_EQ(result.err,
+              "gpushare: run: GPUSHARE_NAMESPACE='a b' is no name; allowed: 1 to 127 of "
+              "[A-Za-z0-9._-] without a leading dot\n");
+    result = run({"true"}, {{"GPUSHARE_ONFREE", "wait"}, {"GPUSHARE_SIM_ROOT", "@x"}});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_EQ(result.err, "gpushare: run: warning: GPUSHARE_ONFREE is set, and nothing reads it; "
+                          "perhaps GPUSHARE_ON_FREE; gpushare.conf(5) has all\n");
+    EXPECT_EQ(run({"true"}, {{"GPUSHARE_COLOUR_OF_MOON", "1"}}).err,
+              "gpushare: run: warning: GPUSHARE_COLOUR_OF_MOON is set, and nothing reads it; "
+              "gpushare.conf(5) has all\n");
 }

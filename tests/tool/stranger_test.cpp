@@ -179,13 +179,14 @@ TEST_F(Stranger, AWrongSizeIsShownWithWhatWasAskedFor) {
     const std::string file = conf("64MiB", "65MiB");
     const Result result = explain(file);
     EXPECT_EQ(result.status, 0);
-    EXPECT_TRUE(contains(result.err, "     1x  64 MiB     cuMemAlloc in ")) << result.err;
-    EXPECT_TRUE(
-        contains(result.err, "not by [region frame], line 12: size = 65MiB, and this is 64MiB\n"))
+    EXPECT_TRUE(contains(result.err, "     1x  size = 64MiB     cuMemAlloc in ")) << result.err;
+    EXPECT_TRUE(contains(result.err, "not by [region frame], line 12: size = 65MiB, and this is "
+                                     "size = 64MiB\n"))
         << result.err;
     EXPECT_TRUE(contains(result.err, "\nRules that matched nothing:\n")) << result.err;
-    EXPECT_TRUE(contains(result.err, "  [region frame], line 12: size = 65MiB: 64MiB was asked for "
-                                     "once\n"))
+    EXPECT_TRUE(contains(result.err,
+                         "  [region frame], line 12: size = 65MiB: size = 64MiB was asked "
+                         "for once\n"))
         << result.err;
     const Result check = look({"check", file});
     EXPECT_EQ(check.status, 0);
@@ -397,4 +398,48 @@ TEST_F(Stranger, EveryLineFits80Columns) {
                                                  "size = 1GiB\nrole = export\n"));
     std::string told = result.err.substr(result.err.find("frontend.py (pid"));
     expect_to_fit(told, 80);
+}
+
+// Neither program's source is known: what they allocate is enough for rules that work.
+TEST_F(Stranger, WhatTwoProgramsAllocateFitsTogether) {
+    const auto keep = [&](const std::string &name, const std::string &sizes) {
+        const std::string path = work.path + "/" + name + ".json",
+                          line = "for size in " + sizes + "; do echo malloc a $size; done | exec " +
+                                 build() + "/tests/apps/puppet >/dev/null";
+        Environment with = environment;
+        with["GPUSHARE_PROGRAM"] = name;
+        const Result result = tool({"explain", "-o", path, "--", "sh", "-c", line}, with);
+        EXPECT_EQ(result.status, 0) << result.err;
+        return path;
+    };
+    const std::string a = keep("camera", "4096 8388608 6220800 8388608 16777216"),
+                      b = keep("viewer", "8388608 8388608 8388608 12582912 4096"),
+                      c = keep("other", "1024");
+    const Result result = tool({"explain", "--fit", a, b});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_EQ(result.out, "[region camera-{n}]\nprogram = camera\nsize = 8MiB\nindex = 0..1\n"
+                          "role = export\n\n"
+                          "[region camera-{n}]\nprogram = viewer\nsize = 8MiB\nindex = 0..1\n"
+                          "role = import\n");
+    EXPECT_TRUE(contains(
+        result.err, "camera     8MiB      2  viewer     8MiB      3  the n-th with the n-th\n"))
+        << result.err;
+    EXPECT_TRUE(
+        contains(result.err, "camera    16MiB      1  viewer    12MiB      1  it asks for less\n"))
+        << result.err;
+    const std::string rules = work.file("rules", result.out);
+    EXPECT_EQ(tool({"check", "-q", "--strict", rules}).status, 0);
+    const Result none = tool({"explain", "--fit", a, c});
+    EXPECT_EQ(none.status, 1);
+    EXPECT_TRUE(contains(none.err, "nothing fits: the second program must ask on the same "
+                                   "GPU for a size of the first one's, or for less, but for more "
+                                   "than half of it\n"))
+        << none.err;
+    EXPECT_TRUE(contains(none.err, c + " has: 1KiB\n")) << none.err;
+    EXPECT_TRUE(contains(tool({"explain", "--fit", a, a}).err, "both programs are called camera"));
+    EXPECT_EQ(tool({"explain", "--fit", a}).status, 2);
+    const Result bad = tool({"explain", "--fit", a, rules});
+    EXPECT_EQ(bad.status, 1);
+    EXPECT_TRUE(contains(bad.err, "'" + rules + "' is no file of `gpushare explain -o")) << bad.err;
+    EXPECT_EQ(tool({"explain", "--fit", rules, work.file("x", "{}")}).out, "");
 }

@@ -128,6 +128,74 @@ TEST_F(Timeline, MergedBytesAreInUseOnce) {
     EXPECT_EQ(number(steps[4][2]), 0);
 }
 
+TEST_F(Timeline, MergedBytesOfAProcessAreBars) {
+    const Json history =
+        page({place.file("log", event(10, "merged", 1, ",\"size\":100") +
+                                    event(20, "merged", 2, ",\"size\":100,\"saved\":100") +
+                                    event(30, "unmerged", 2, ",\"size\":40") +
+                                    event(40, "ended", 2) + event(50, "exported", 1, of("rule")))});
+    const Json &merges = history["merges"];
+    ASSERT_EQ(merges.size(), 3u);
+    const double want[3][4] = {{0, 0, -1, 100}, {1, 10, 20, 100}, {1, 20, 30, 60}};
+    for (size_t i = 0; i < 3; i++)
+        for (size_t j = 0; j < 4; j++)
+            EXPECT_EQ(number(merges[i][j]), want[i][j]) << i << " " << j;
+}
+
+TEST_F(Timeline, AnExportersEndEndsNoMemoryThatIsOpenElsewhere) {
+    const Json history =
+        page({place.file("log", event(10, "exported", 1, of("rule")) +
+                                    event(20, "opened", 2, of("rule")) + event(30, "ended", 1) +
+                                    event(40, "opened", 2, of("rule", "ff" + FRAMES.substr(2))))});
+    EXPECT_EQ(number(history["lifetimes"][0][6]), -1);
+}
+
+TEST_F(Timeline, ArgumentsTellProgramsApart) {
+    const Json history =
+        page({place.file("log", event(10, "began", 1, ",\"arguments\":\"--gpu 1\"") +
+                                    event(20, "exported", 1, of("rule")))});
+    EXPECT_EQ(history["processes"][0][6].text, "--gpu 1");
+}
+
+TEST_F(Timeline, ALogThatCannotBeReadHidesNoOther) {
+    const std::string log = place.file("log", event(10, "exported", 1, of("rule"))),
+                      none = place.path + "/none";
+    for (const auto &logs : {std::vector<std::string>{none, log}, {log, none}}) {
+        const Result result = timeline(logs);
+        EXPECT_EQ(result.status, 3);
+        EXPECT_EQ(result.err,
+                  "gpushare: timeline: cannot read '" + none + "': No such file or directory\n");
+        EXPECT_TRUE(contains(result.out, "\"frames\"")) << result.out.size();
+    }
+}
+
+// Each line has all that there is of it on a GPU.
+TEST_F(Timeline, MemoryOfCuMemCreateIsInUseAndItsProcesss) {
+    const std::string first = ",\"device\":\"GPU-1\"", second = ",\"device\":\"GPU-2\"";
+    const Json history =
+        page({place.file("log", event(10, "made", 1, first + ",\"size\":100") +
+                                    event(20, "made", 1, second + ",\"size\":50") +
+                                    event(30, "made", 1, first + ",\"size\":30") +
+                                    event(40, "made", 1, first) + event(50, "ended", 1))});
+    const Json &steps = history["steps"];
+    const int used[] = {100, 150, 80, 50, 0};
+    ASSERT_EQ(steps.size(), 5u);
+    for (size_t i = 0; i < 5; i++)
+        EXPECT_EQ(number(steps[i][1]), used[i]) << i;
+    EXPECT_EQ(number(history["processes"][0][7]), 150);
+}
+
+TEST_F(Timeline, MemoryOfATokenCountsAsMadeAlone) {
+    const Json history = page({place.file(
+        "log", event(10, "made", 1, ",\"device\":\"GPU-1\",\"size\":4096") +
+                   event(20, "exported", 1, of("token")) + event(30, "opened", 2, of("program")) +
+                   event(40, "closed", 2, of("program")) + event(50, "freed", 1, of()))});
+    EXPECT_EQ(history["lifetimes"].size(), 1u);
+    EXPECT_EQ(history["holds"].size(), 1u);
+    ASSERT_EQ(history["steps"].size(), 1u);
+    EXPECT_EQ(number(history["steps"][0][1]), 4096);
+}
+
 TEST_F(Timeline, AFindingCountsOnceAndHasItsReport) {
     LogLine line;
     line.pid = 1;

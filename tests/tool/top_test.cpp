@@ -392,8 +392,8 @@ TEST(TopScreen, ShowsProcessesAndRegionsAndLeavesWithQ) {
     const std::string screen = terminal.screen();
     EXPECT_TRUE(contains(screen, "In use 64 MiB, without sharing 192 MiB: saved 128 MiB (67 %)\n"));
     EXPECT_TRUE(contains(screen, "SHARED      PROP     SAVED  COMMAND\n")) << screen;
-    EXPECT_TRUE(
-        contains(screen, "q quit  sort: p proportional o own s shared v saved n name i pid"));
+    EXPECT_TRUE(contains(
+        screen, "? help  q quit  sort: p proportional o own s shared v saved n name i pid"));
     EXPECT_LE(widest(screen), 80u);
     terminal.keys("q");
     EXPECT_TRUE(terminal.shows("status 0")) << terminal.screen();
@@ -439,6 +439,68 @@ TEST(TopScreen, KeysSort) {
     terminal.keys("+");
     EXPECT_TRUE(terminal.shows("every 200 ms")) << terminal.screen();
 }
+
+class TopWidths : public testing::TestWithParam<int> {};
+
+TEST_P(TopWidths, HelpExplainsTheKeys) {
+    Frames frames;
+    Terminal terminal(frames.shared, GetParam(), 24);
+    EXPECT_TRUE(terminal.shows("viewer"));
+    terminal.keys("?");
+    EXPECT_TRUE(terminal.shows("show only rows with a text in them\n")) << terminal.screen();
+    EXPECT_TRUE(terminal.shows("  q              quit\n")) << terminal.screen();
+    EXPECT_FALSE(contains(terminal.screen(), "viewer"));
+    terminal.keys("Escape");
+    EXPECT_TRUE(terminal.shows("viewer")) << terminal.screen();
+}
+
+TEST_P(TopWidths, AFilterLeavesRowsOut) {
+    Frames frames;
+    frames.shared.region(frames.producer.owner, "other", 9);
+    Terminal terminal(frames.shared, GetParam(), 24);
+    EXPECT_TRUE(terminal.shows("consumer\n"));
+    terminal.keys("/");
+    EXPECT_TRUE(terminal.shows("Filter: _  5 of 5 rows (enter keeps it, esc ends it)\n"))
+        << terminal.screen();
+    terminal.keys("VIEWQ");
+    EXPECT_TRUE(terminal.shows("Filter: VIEWQ_  0 of 5 rows")) << "q is a letter here";
+    terminal.keys("BSpace");
+    terminal.keys("Enter");
+    EXPECT_TRUE(terminal.shows("Filter: VIEW  2 of 5 rows (esc ends it)\n")) << terminal.screen();
+    EXPECT_TRUE(terminal.hides("consumer\n")) << terminal.screen();
+    EXPECT_TRUE(terminal.hides("other")) << terminal.screen();
+    EXPECT_TRUE(terminal.shows("viewer\n")) << terminal.screen();
+    terminal.keys("Escape");
+    EXPECT_TRUE(terminal.shows("consumer\n")) << terminal.screen();
+    EXPECT_TRUE(terminal.hides("Filter")) << terminal.screen();
+}
+
+TEST_P(TopWidths, EnterTellsWhatShowSays) {
+    Frames frames;
+    Terminal terminal(frames.shared, GetParam(), 24);
+    EXPECT_TRUE(terminal.shows("viewer"));
+    terminal.keys("Enter"); // nothing is chosen yet
+    terminal.keys("n");
+    EXPECT_TRUE(eventually([&] {
+        return terminal.screen().find("consumer\n") < terminal.screen().find("producer\n");
+    }));
+    terminal.keys("Down");
+    terminal.keys("Down");
+    terminal.keys("Enter");
+    EXPECT_TRUE(terminal.shows("Process producer " + pid_text(frames.producer.owner) + "\n"))
+        << terminal.screen();
+    EXPECT_TRUE(terminal.shows("  exports    1 region, 64 MiB (67108864 bytes)\n"))
+        << terminal.screen();
+    terminal.keys("q"); // back, and not away
+    EXPECT_TRUE(terminal.shows("viewer")) << terminal.screen();
+    terminal.keys("Down");
+    terminal.keys("Down");
+    terminal.keys("Enter");
+    EXPECT_TRUE(terminal.shows("Region frames\n")) << terminal.screen();
+    EXPECT_TRUE(terminal.shows("esc back")) << terminal.screen();
+}
+
+INSTANTIATE_TEST_SUITE_P(Columns, TopWidths, testing::Values(80, 200));
 
 TEST(TopScreen, WhatDoesNotFitIsMarkedAndCanBeReached) {
     Frames frames;
@@ -501,7 +563,7 @@ TEST(TopScreen, ForeignTextStaysInItsPlace) {
     logs.file("a.jsonl", line.text());
     Terminal terminal(shared, 80, 24, logs.path);
     EXPECT_TRUE(terminal.shows("a?[31m?b 100  \u6f22\u6f22")) << terminal.screen();
-    EXPECT_TRUE(terminal.shows("\u6f22\u2026\nq quit")) << terminal.screen();
+    EXPECT_TRUE(terminal.shows("\u6f22\u2026\n? help  q quit")) << terminal.screen();
 }
 
 TEST(TopScreen, TroubleIsToldInIt) {

@@ -1,6 +1,7 @@
 // area_test.cpp - allocations in blocks: how they are cut, found, and what of them is filled.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -92,14 +93,11 @@ struct Areas : testing::Test {
     const gps_rule rule = {};
 
     gps_area *add(uint64_t pointer, uint64_t extent) {
-        const unsigned room = gps_area_room(extent);
-        auto *area =
-            static_cast<gps_area *>(calloc(1, sizeof(gps_area) + room * sizeof(gps_block)));
+        gps_area *area = gps_area_new(extent);
         area->pointer = pointer;
         area->size = extent - 1000;
-        area->extent = extent;
         area->rule = &rule;
-        area->count = gps_area_cut(0, extent, area->blocks);
+        area->lazy = true;
         EXPECT_TRUE(gps_area_add(area));
         all.push_back(area);
         return area;
@@ -204,7 +202,6 @@ std::vector<uint64_t> now(const gps_area *area) {
 
 std::vector<uint64_t> fitted(gps_area *area, uint64_t at, uint64_t size) {
     gps_layout_note(area, area->pointer + at, size);
-    gps_layout_fit(area);
     return now(area);
 }
 
@@ -212,13 +209,12 @@ TEST_F(Areas, AreCutWhereCopiesBeginAndEnd) {
     using Sizes = std::vector<uint64_t>;
     gps_area *area = add(BASE, 20 * MiB); // 16, 4
     EXPECT_EQ(fitted(area, 0, 20 * MiB), (Sizes{16, 4})) << "as it was";
-    EXPECT_EQ(fitted(area, 2 * MiB, 3 * MiB), (Sizes{16, 4})) << "it fills too little";
     EXPECT_EQ(fitted(area, 0, 4 * MiB), (Sizes{4, 16}));
+    EXPECT_EQ(fitted(area, 4 * MiB, 16 * MiB), (Sizes{4, 16}));
     EXPECT_EQ(fitted(area, 6 * MiB - 512, 8 * MiB + 512), (Sizes{4, 2, 8, 4, 2}));
     EXPECT_EQ(fitted(area, 4 * MiB, 16 * MiB), (Sizes{4, 16})) << "another one at its place";
     area->blocks[0].state = GPS_BLOCK_SPECULATIVE;
-    EXPECT_EQ(fitted(area, 2 * MiB, 8 * MiB), (Sizes{4, 16})) << "what has memory stays";
-    EXPECT_EQ(fitted(area, 0, 4 * MiB), (Sizes{4, 4, 2, 8, 2})) << "2 of it were noted";
+    EXPECT_EQ(fitted(area, 2 * MiB, 8 * MiB), (Sizes{4, 4, 2, 8, 2})) << "what has memory stays";
     EXPECT_EQ(area->blocks[0].state, GPS_BLOCK_SPECULATIVE);
     EXPECT_EQ(area->blocks[1].state, GPS_BLOCK_UNBACKED);
 }
@@ -228,17 +224,34 @@ TEST_F(Areas, ACopyUpToTheEndFillsTheLastBlock) {
     gps_area *area = add(BASE, 16 * MiB); // and 1000 bytes less
     EXPECT_EQ(fitted(area, 0, area->size), Sizes{16});
     EXPECT_EQ(fitted(area, 4 * MiB, area->size - 4 * MiB), (Sizes{4, 8, 4}));
-    EXPECT_EQ(fitted(area, 8 * MiB, UINT64_C(1) << 40), (Sizes{4, 4, 8})) << "beyond it";
+    EXPECT_EQ(fitted(area, 8 * MiB, area->size - 8 * MiB), (Sizes{4, 4, 8}));
     EXPECT_EQ(fitted(area, 0, area->size), Sizes{16});
 }
 
-TEST_F(Areas, OfOtherSizesAreNotCutAnew) {
-    gps_area *large = add(BASE, 66 * MiB), *small = add(BASE + 100 * MiB, 64 * MiB);
-    const std::vector<uint64_t> before = now(large);
-    EXPECT_EQ(fitted(large, 2 * MiB, 8 * MiB), before);
+TEST_F(Areas, OfAnySizeAreCutOnlyWhereATensorLies) {
+    using Sizes = std::vector<uint64_t>;
+    gps_area *large = add(BASE, 130 * MiB), *small = add(BASE + 200 * MiB, 64 * MiB);
+    EXPECT_EQ(fitted(large, 42 * MiB, 46 * MiB), (Sizes{32, 8, 2, 32, 8, 4, 2, 8, 32, 2}));
     for (uint64_t at = 0; at < 64; at += 4)
         fitted(small, at * MiB, 4 * MiB);
     EXPECT_EQ(now(small), std::vector<uint64_t>(16, 4));
+}
+
+// What lies between tensors gives no memory to those that are still to come.
+TEST_F(Areas, ASmallCopyIsSetApartWhereTensorsLie) {
+    using Sizes = std::vector<uint64_t>;
+    gps_area *area = add(BASE, 32 * MiB);
+    EXPECT_EQ(fitted(area, 9 * MiB, MiB), (Sizes{32})) << "it may be one of many pieces";
+    EXPECT_EQ(fitted(area, 0, 4 * MiB), (Sizes{4, 16, 8, 4}));
+    EXPECT_EQ(fitted(area, 9 * MiB, 2 * MiB), (Sizes{4, 4, 4, 16, 4}));
+    area->blocks[3].state = GPS_BLOCK_PRIVATE;
+    EXPECT_EQ(fitted(area, 15 * MiB, MiB), (Sizes{4, 4, 4, 16, 4}));
+}
+
+TEST_F(Areas, WithMemoryAreNotCutAtOnce) {
+    gps_area *area = add(BASE, 40 * MiB);
+    area->lazy = false;
+    EXPECT_EQ(fitted(area, 4 * MiB, 8 * MiB), (std::vector<uint64_t>{32, 8}));
 }
 
 TEST_F(Areas, ABlockIsFoundByWhereItBegins) {
@@ -272,8 +285,58 @@ TEST_F(Areas, AStretchIsFoundOnceAllOfItIsFrozen) {
     EXPECT_EQ(relayout.wanted[0].size, 4 * MiB);
     EXPECT_EQ(relayout.wanted[1].size, 16 * MiB);
     EXPECT_FALSE(gps_layout_next(0, &relayout)) << "once a turn";
+}
+
+// What will never be frozen is not waited for.
+TEST_F(Areas, AStretchEndsBesideABlockThatIsMerged) {
+    gps_area *area = add(BASE, 20 * MiB); // 16, 4; wanted: 4, 16
+    area->blocks[0].state = GPS_BLOCK_FROZEN;
+    area->blocks[0].swapped = gps_clock_monotonic();
     area->blocks[1].state = GPS_BLOCK_SHARED;
-    EXPECT_FALSE(gps_layout_holds(area, &area->blocks[0])) << "it will never be";
+    fitted(area, 4 * MiB, 16 * MiB);
+    gps_relayout relayout{};
+    EXPECT_TRUE(gps_layout_holds(area, &area->blocks[0]));
+    ASSERT_TRUE(gps_layout_next(0, &relayout));
+    ASSERT_TRUE(gps_layout_copy(&relayout));
+    gps_layout_exchange(&relayout);
+    ASSERT_EQ(now(area), (std::vector<uint64_t>{4, 8, 4, 4}));
+    for (unsigned i = 0; i < 3; i++)
+        area->blocks[i].state = GPS_BLOCK_FROZEN;
+    relayout = {};
+    EXPECT_FALSE(gps_layout_next(0, &relayout));
+    EXPECT_FALSE(gps_layout_holds(area, &area->blocks[1]));
+}
+
+// A long stretch is cut anew in parts, each with memory for itself alone.
+TEST_F(Areas, AStretchIsCutInParts) {
+    gps_area *area = add(BASE, 640 * MiB);
+    area->lazy = false;
+    room = UINT64_C(10) << 30;
+    for (unsigned i = 0; i < area->count; i++) {
+        area->blocks[i].state = GPS_BLOCK_FROZEN;
+        area->blocks[i].swapped = 1;
+    }
+    std::vector<uint64_t> wanted{2};
+    for (uint64_t at = 2; at + 22 <= 640; at += 22) { // nowhere as they are
+        fitted(area, at * MiB, 22 * MiB);
+        wanted.insert(wanted.end(), {16, 4, 2});
+    }
+    gps_relayout relayout{};
+    uint64_t most = 0;
+    unsigned parts = 0;
+    for (; gps_layout_next(0, &relayout); parts++) {
+        const uint64_t begin = area->blocks[relayout.first].at;
+        const gps_block *last = &area->blocks[relayout.end - 1];
+        most = std::max(most, last->at + last->size - begin);
+        ASSERT_TRUE(gps_layout_copy(&relayout));
+        gps_layout_exchange(&relayout);
+        for (unsigned i = 0; i < area->count; i++)
+            area->blocks[i].state = GPS_BLOCK_FROZEN;
+    }
+    EXPECT_EQ(now(area), wanted);
+    EXPECT_LE(most, GPS_MERGE_WINDOW);
+    EXPECT_GT(parts, 2u);
+    room = 100 * MiB;
 }
 
 struct Relayouts : Areas {

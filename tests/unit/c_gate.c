@@ -10,8 +10,8 @@
 
 _Static_assert(sizeof(struct test_pass) == sizeof(struct gps_gate_pass), "one is the other");
 
-void test_gate_enter(struct test_pass *pass) {
-    gps_gate_enter((struct gps_gate_pass *)pass);
+void test_gate_enter(struct test_pass *pass, uint64_t stream) {
+    gps_gate_enter((struct gps_gate_pass *)pass, stream);
 }
 
 void test_gate_leave(const struct test_pass *pass) {
@@ -36,6 +36,24 @@ void test_gate_open(void) {
 
 bool test_gate_is_closed(void) {
     return gps_gate_state & GPS_GATE_CLOSED;
+}
+
+void test_gate_keep_out(uint64_t stream) {
+    const struct gps_gate_stream one = {.stream = stream};
+    gps_gate_keep_out(&one, 1);
+}
+
+bool test_gate_keeps_out(void) {
+    return gps_gate_state & GPS_GATE_SOME;
+}
+
+bool test_gate_is_held(uint64_t *stream) {
+    struct gps_gate_stream held;
+    unsigned n = 0;
+    const bool any = gps_gate_next_held(&n, 0, &held);
+    if (any)
+        *stream = held.stream;
+    return any;
 }
 
 void test_gate_reset(void) {

@@ -78,6 +78,7 @@ void expect_defaults(const gps_config &config) {
     EXPECT_EQ(config.options.free_timeout, UINT64_C(30000000000));
     EXPECT_EQ(config.options.open_cache, 0u);
     EXPECT_EQ(config.options.open_cache_bytes, UINT64_C(1) << 40);
+    EXPECT_EQ(config.options.vmm_ipc, GPS_VMM_IPC_OFF);
     EXPECT_EQ(config.options.linger, 0u);
     EXPECT_STREQ(config.options.log, "stderr");
     EXPECT_EQ(config.options.log_format, GPS_LOG_TEXT);
@@ -115,6 +116,8 @@ TEST(ConfigOptions, TakeEachAllowedValue) {
     EXPECT_EQ(options_of("linger = 2min").linger, UINT64_C(120000000000));
     EXPECT_EQ(options_of("linger = 0").linger, 0u);
     EXPECT_EQ(options_of("open_cache = 64").open_cache, 64u);
+    EXPECT_EQ(options_of("vmm_ipc = on").vmm_ipc, GPS_VMM_IPC_ON);
+    EXPECT_EQ(options_of("vmm_ipc = off").vmm_ipc, GPS_VMM_IPC_OFF);
     EXPECT_EQ(options_of("open_cache_bytes = 2GiB").open_cache_bytes, UINT64_C(2) << 30);
     EXPECT_STREQ(options_of("log = stderr").log, "stderr");
     EXPECT_STREQ(options_of("log = /tmp/a b;c.%c.%p%%").log, "/tmp/a b;c.%c.%p%%");
@@ -422,11 +425,12 @@ TEST(ConfigRule, IsNotGivenTwice) {
 // --- the file as such ---
 
 const char *const option_keys = "[gpushare] has mode, on_free, free_timeout, open_cache, "
-                                "open_cache_bytes, linger, log, log_format, "
-                                "log_level, log_max, event_log, stack_depth";
+                                "open_cache_bytes, vmm_ipc, linger, log, log_format, "
+                                "log_level, log_max, event_log, stack_depth, suspend";
 const char *const region_keys =
     "a region has program, size, index, device, caller, role, wait, "
-    "missing, ready, handover, backing, keep, access, quiet, content, verify, overcommit, rdma";
+    "missing, ready, handover, backing, keep, access, quiet, content, verify, overcommit, rdma, "
+    "created";
 
 TEST(ConfigFile, NamesUnknownKeysAndAllThatThereAre) {
     EXPECT_EQ(error_of("[gpushare]\nmdoe = off\n"),
@@ -887,6 +891,7 @@ TEST_F(ConfigLoad, EveryOptionHasAVariable) {
         {"GPUSHARE_LOG_LEVEL", "error"}, {"GPUSHARE_STACK_DEPTH", "9"},
         {"GPUSHARE_LOG_MAX", "3MiB"},    {"GPUSHARE_EVENT_LOG", "/tmp/%p.e"},
         {"GPUSHARE_OPEN_CACHE", "64"},   {"GPUSHARE_OPEN_CACHE_BYTES", "5MiB"},
+        {"GPUSHARE_VMM_IPC", "on"},      {"GPUSHARE_SUSPEND", "on"},
     };
     const gps_key *options = gps_keys_of(GPS_SECTION_OPTIONS);
     ASSERT_EQ(options[sizeof variables / sizeof variables[0]].name, nullptr);
@@ -1026,7 +1031,7 @@ TEST_F(ConfigLoad, TheListingSaysWhereAValueCameFrom) {
                                                                          sentence};
         },
         &listed);
-    ASSERT_EQ(listed.size(), 12u);
+    ASSERT_EQ(listed.size(), 14u);
     EXPECT_EQ(listed["event_log"].value, "off");
     EXPECT_EQ(listed["log_max"].value, "64MiB");
     EXPECT_EQ(listed["mode"].value, "audit");

@@ -86,10 +86,17 @@ TEST(Digest, MemoryIsHashedMeanwhile) {
     for (const uint64_t size : {CHUNK, 5 * PIECE, 32 * PIECE}) {
         auto bytes = noise(size);
         const auto chunks = chunks_of(bytes);
-        EXPECT_TRUE(gps_digest_end(gps_digest_begin(bytes.data(), chunks.size()), chunks.data()));
-        EXPECT_FALSE(gps_digest_end(gps_digest_begin(bytes.data(), chunks.size()), nullptr));
+        EXPECT_TRUE(
+            gps_digest_end(gps_digest_begin(bytes.data(), chunks.size(), false), chunks.data()));
+        EXPECT_FALSE(gps_digest_end(gps_digest_begin(bytes.data(), chunks.size(), false), nullptr));
+        gps_digest whole{};
+        ASSERT_TRUE(
+            gps_digest_finish(gps_digest_begin(bytes.data(), chunks.size(), false), &whole));
+        const gps_digest combined = gps_digest_combine(chunks.data(), bytes.size());
+        EXPECT_EQ(memcmp(&whole, &combined, sizeof(whole)), 0);
         bytes.back() ^= 1;
-        EXPECT_FALSE(gps_digest_end(gps_digest_begin(bytes.data(), chunks.size()), chunks.data()));
+        EXPECT_FALSE(
+            gps_digest_end(gps_digest_begin(bytes.data(), chunks.size(), false), chunks.data()));
     }
 }
 
@@ -97,7 +104,7 @@ TEST(Digest, EqualMemoryIsFoundEqual) {
     for (const uint64_t size : {CHUNK, 3 * CHUNK, PIECE, 5 * PIECE, 32 * PIECE}) {
         const auto bytes = noise(size);
         const auto chunks = chunks_of(bytes);
-        EXPECT_TRUE(gps_digest_compare(bytes.data(), chunks.size(), chunks.data())) << size;
+        EXPECT_TRUE(gps_digest_compare(bytes.data(), chunks.size(), false, chunks.data())) << size;
     }
 }
 
@@ -106,7 +113,8 @@ TEST(Digest, ADifferenceIsFoundInEveryChunk) {
     const auto chunks = chunks_of(bytes);
     for (size_t chunk = 0; chunk < chunks.size(); chunk++) {
         bytes[(chunk + 1) * CHUNK - 1] ^= 1;
-        EXPECT_FALSE(gps_digest_compare(bytes.data(), chunks.size(), chunks.data())) << chunk;
+        EXPECT_FALSE(gps_digest_compare(bytes.data(), chunks.size(), false, chunks.data()))
+            << chunk;
         bytes[(chunk + 1) * CHUNK - 1] ^= 1;
     }
 }
@@ -149,11 +157,11 @@ TEST(Digest, MemoryThatIsNotThereIsAnAnswer) {
     ASSERT_NE(at, MAP_FAILED);
     if (madvise(at, size, 22 /* MADV_POPULATE_READ */) != 0)
         GTEST_SKIP() << "the kernel does not tell";
-    ASSERT_TRUE(gps_digest_compare(at, chunks.size(), chunks.data()));
+    ASSERT_TRUE(gps_digest_compare(at, chunks.size(), false, chunks.data()));
     munmap(at + 17 * PIECE, CHUNK);
     EXPECT_TRUE(gps_digest_readable(at + 1, 17 * PIECE - 1));
     EXPECT_FALSE(gps_digest_readable(at, size));
-    EXPECT_FALSE(gps_digest_compare(at, chunks.size(), chunks.data()));
+    EXPECT_FALSE(gps_digest_compare(at, chunks.size(), false, chunks.data()));
     EXPECT_FALSE(gps_digest_readable(reinterpret_cast<void *>(UINTPTR_MAX - 10), 100));
     munmap(at, size);
 }
@@ -167,8 +175,8 @@ TEST(Digest, MemoryWithoutAccessIsAnAnswer) {
     ASSERT_NE(at, MAP_FAILED);
     ASSERT_EQ(mprotect(at + 2 * PIECE, CHUNK, PROT_NONE), 0);
     EXPECT_FALSE(gps_digest_readable(at, size));
-    EXPECT_FALSE(gps_digest_compare(at, chunks.size(), chunks.data()));
-    EXPECT_FALSE(gps_digest_end(gps_digest_begin(at, chunks.size()), chunks.data()));
+    EXPECT_FALSE(gps_digest_compare(at, chunks.size(), false, chunks.data()));
+    EXPECT_FALSE(gps_digest_end(gps_digest_begin(at, chunks.size(), false), chunks.data()));
     munmap(at, size);
 }
 
@@ -180,8 +188,8 @@ TEST(Digest, AFileThatEndsBeforeItsMappingIsAnAnswer) {
     ASSERT_NE(at, MAP_FAILED);
     if (madvise(at, PIECE, 22) != 0)
         GTEST_SKIP() << "the kernel does not tell";
-    EXPECT_TRUE(gps_digest_compare(at, PIECE / CHUNK, chunks.data()));
-    EXPECT_FALSE(gps_digest_compare(at, chunks.size(), chunks.data()));
+    EXPECT_TRUE(gps_digest_compare(at, PIECE / CHUNK, false, chunks.data()));
+    EXPECT_FALSE(gps_digest_compare(at, chunks.size(), false, chunks.data()));
     munmap(at, 2 * PIECE);
     close(fd);
 }

@@ -36,7 +36,7 @@ struct Inside {
     std::atomic<bool> entered{false}, over{false};
     std::thread thread{[this] {
         test_pass pass;
-        test_gate_enter(&pass);
+        test_gate_enter(&pass, 0);
         entered = true;
         while (!over)
             std::this_thread::yield();
@@ -82,7 +82,7 @@ TEST_P(RefusedGate, NobodyIsInsideWhileItIsHeld) {
         threads.emplace_back([&] {
             while (!over) {
                 test_pass pass;
-                test_gate_enter(&pass);
+                test_gate_enter(&pass, 0);
                 wrong += held;
                 passes++;
                 wrong += held;
@@ -114,7 +114,7 @@ TEST_P(RefusedGate, NobodyIsInsideWhileItIsHeld) {
 static std::thread pass_through(std::atomic<bool> &through) {
     return std::thread([&through] {
         test_pass pass;
-        test_gate_enter(&pass);
+        test_gate_enter(&pass, 0);
         through = true;
         test_gate_leave(&pass);
     });
@@ -136,6 +136,59 @@ TEST_F(Gate, IsOpenedByThoseWhoWaitedTooLong) {
     }
 }
 
+// How long a thread takes to pass with work of a stream.
+static std::chrono::nanoseconds pass_with(uint64_t stream) {
+    std::chrono::nanoseconds took{0};
+    std::thread([&] {
+        test_pass pass;
+        const auto begin = Clock::now();
+        test_gate_enter(&pass, stream);
+        took = Clock::now() - begin;
+        test_gate_leave(&pass);
+    }).join();
+    return took;
+}
+
+// Nobody opens it: who is kept out comes in after 25 ms, and then it is open for all.
+TEST_F(Gate, KeepsOutTheWorkOfSomeStreamsAlone) {
+    const uint64_t kept = 1000, other = 2000;
+    test_gate_keep_out(kept);
+    pass_with(other);
+    EXPECT_TRUE(test_gate_keeps_out()) << "it did not wait until it could open it";
+    EXPECT_GE(pass_with(kept), milliseconds(25));
+    EXPECT_FALSE(test_gate_keeps_out());
+    test_gate_keep_out(kept);
+    ASSERT_TRUE(test_gate_close(MS, false));
+    EXPECT_FALSE(test_gate_keeps_out()) << "closed for all";
+    test_gate_open();
+    test_gate_keep_out(kept);
+    test_gate_open();
+    EXPECT_FALSE(test_gate_keeps_out());
+}
+
+static std::atomic<unsigned> woken;
+
+// A handler runs in a thread that waits at the gate.
+TEST_F(Gate, SignalsComeThroughToThoseWhoWait) {
+    struct sigaction action = {};
+    action.sa_handler = [](int) { woken++; };
+    sigaction(SIGUSR1, &action, nullptr);
+    ASSERT_TRUE(test_gate_close(MS, true));
+    std::atomic<bool> through{false};
+    std::thread other = pass_through(through);
+    uint64_t stream = 1;
+    while (!test_gate_is_held(&stream))
+        std::this_thread::yield();
+    EXPECT_EQ(stream, 0u) << "the work with which it came";
+    pthread_kill(other.native_handle(), SIGUSR1);
+    while (!woken)
+        std::this_thread::yield();
+    EXPECT_FALSE(through) << "it waits on";
+    test_gate_open();
+    other.join();
+    EXPECT_FALSE(test_gate_is_held(&stream));
+}
+
 TEST_F(Gate, ASwapThatHasBegunIsWaitedFor) {
     ASSERT_TRUE(test_gate_close(MS, false));
     ASSERT_TRUE(test_gate_hold());
@@ -151,13 +204,13 @@ TEST_F(Gate, ASwapThatHasBegunIsWaitedFor) {
 // As in a handler: whoever is inside already goes on.
 __attribute__((noinline)) void pass_once() {
     test_pass pass;
-    test_gate_enter(&pass);
+    test_gate_enter(&pass, 0);
     test_gate_leave(&pass);
 }
 
 TEST_F(Gate, APassInAPassDoesNotWait) {
     test_pass outer;
-    test_gate_enter(&outer);
+    test_gate_enter(&outer, 0);
     std::atomic<bool> tried{false};
     std::thread closer([&] {
         EXPECT_FALSE(test_gate_close(50 * MS, true));
@@ -176,7 +229,7 @@ sigjmp_buf landing;
 
 __attribute__((noinline)) void jump_out_of_a_pass() {
     test_pass pass;
-    test_gate_enter(&pass);
+    test_gate_enter(&pass, 0);
     siglongjmp(landing, 1);
 }
 
@@ -200,7 +253,7 @@ std::atomic<unsigned> handled;
 
 void pass_in_a_handler(int) {
     test_pass pass;
-    test_gate_enter(&pass);
+    test_gate_enter(&pass, 0);
     handled++;
     test_gate_leave(&pass);
 }
@@ -214,7 +267,7 @@ TEST_F(Gate, HandlersPassWhereverTheyComeBetween) {
     std::thread passer([&] {
         while (!over) {
             test_pass pass;
-            test_gate_enter(&pass);
+            test_gate_enter(&pass, 0);
             passes++;
             test_gate_leave(&pass);
         }
@@ -238,7 +291,7 @@ TEST_F(Gate, ServesAnyNumberOfThreads) {
     for (int i = 0; i < 1500; i++)
         std::thread([] {
             test_pass pass;
-            test_gate_enter(&pass);
+            test_gate_enter(&pass, 0);
             EXPECT_NE(pass.slot, nullptr);
             test_gate_leave(&pass);
         }).join();
@@ -252,7 +305,7 @@ struct Crowd {
             threads.emplace_back([this] {
                 test_pass pass;
                 begun.wait();
-                test_gate_enter(&pass);
+                test_gate_enter(&pass, 0);
                 without += pass.slot == nullptr;
                 test_gate_leave(&pass);
                 if (--waiting == 0)

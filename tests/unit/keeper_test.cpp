@@ -167,6 +167,18 @@ TEST(Request, EachKindNamesWhatIsItsOwnAndNoMore) {
     EXPECT_EQ("backing is not VMM", check(request));
 }
 
+TEST(Request, AReplacementNamesAFamilyAndTwoNumbers) {
+    gps_keeper_request request = {};
+    gps_owner_self(&request.sender);
+    request.ask = GPS_KEEPER_REPLACE;
+    request.record.id.bytes[3] = 1;
+    request.record.generation = 17;
+    request.record.extent = 2;
+    EXPECT_EQ("", check(request));
+    request.record.requested = 1;
+    EXPECT_EQ("a field is set that must be zero", check(request));
+}
+
 TEST(Request, TheFrameIsChecked) {
     gps_keeper_request request = {};
     gps_owner_self(&request.sender);
@@ -176,7 +188,7 @@ TEST(Request, TheFrameIsChecked) {
     EXPECT_STREQ("size does not match", gps_request_check(&request, sizeof request - 1));
     request.ask = GPS_KEEPER_GET;
     EXPECT_EQ("checksum does not match", check(request, false));
-    request.ask = 7;
+    request.ask = GPS_KEEPER_REPLACE + 1;
     EXPECT_EQ("the request is of an unknown kind", check(request));
     request.sender.nonce = 0;
     EXPECT_EQ("owner's nonce is 0", check(request));

@@ -375,6 +375,9 @@ TEST_F(LeaseTest, AForkedChildNeitherHoldsItNorEndsIt) {
     child.kill_and_reap();
     EXPECT_FALSE(alive(other)) << "the child kept it";
     int fd = open((procs() + "/" + owner_text(other)).c_str(), O_RDONLY | O_CLOEXEC);
+    /* Its mappings may outlive it by a moment: who reads its /proc/PID/environ holds them. */
+    for (int i = 0; i < 200 && gps_file_locked(fd) != 0; i++)
+        usleep(10000);
     EXPECT_EQ(0, gps_file_locked(fd)) << "the child kept the lock itself";
     close(fd);
     kill(grandchild, SIGKILL);
@@ -827,6 +830,30 @@ TEST_F(PeersTest, UsersAreCountedPastTheRoomForThem) {
     EXPECT_TRUE(gps_slot_valid(&one.slot));
 }
 
+// Behind it are blocks alone, and who frees a region reads no block's slots.
+TEST_F(PeersTest, BehindTheDividerOnlyBlocksAreLookedFor) {
+    gps_slot holding = make_slot(region), divider = make_slot(gps_id{}), none = {}, torn = holding;
+    divider.via = GPS_VIA_DIVIDER;
+    gps_slot_seal(&divider);
+    torn.since = 1;
+    unsigned caches;
+    const auto of_a_region = [&] {
+        return gps_users_and_caches(&store, &region, nullptr, nullptr, 0, &caches);
+    };
+    ASSERT_EQ(0, gps_lease_write(&lease, GPS_DIVIDER, &divider));
+    ASSERT_EQ(0, gps_lease_write(&lease, GPS_DIVIDER + 1, &holding));
+    EXPECT_EQ(1, users(region)) << "it may be a block";
+    EXPECT_EQ(0, of_a_region());
+    ASSERT_EQ(0, gps_lease_write(&lease, GPS_DIVIDER + 1, &torn));
+    EXPECT_EQ(0, of_a_region());
+    ASSERT_EQ(0, gps_lease_write(&lease, GPS_DIVIDER - 1, &holding));
+    EXPECT_EQ(1, of_a_region());
+    ASSERT_EQ(0, gps_lease_write(&lease, GPS_DIVIDER - 1, &none));
+    ASSERT_EQ(0, gps_lease_write(&lease, GPS_DIVIDER + 1, &holding));
+    ASSERT_EQ(0, gps_lease_write(&lease, GPS_DIVIDER, &none));
+    EXPECT_EQ(1, of_a_region());
+}
+
 TEST_F(PeersTest, AClearedSlotIsNoUse) {
     gps_slot holding = make_slot(region), none = {};
 
@@ -840,7 +867,7 @@ TEST_F(PeersTest, ATornSlotOfALiveProcessMayBeOfAnyRegion) {
     gps_slot torn = make_slot(region), holding = torn, later = make_slot(region);
     torn.since = 1;
     later.via =
-        GPS_VIA_PROMISE + 1; // of a later version: intact, and of no region that this one knows
+        GPS_VIA_HELD + 1; // of a later version: intact, and of no region that this one knows
     gps_slot_seal(&later);
     gps_owner other;
     Child child = leased(

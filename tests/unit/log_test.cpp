@@ -1297,8 +1297,8 @@ TEST(LogConcurrency, ReportsOfProcessesStayWholeOnOnePipe) {
     Strings lines = lines_of(run.err);
     const auto advice =
         std::remove(lines.begin(), lines.end(),
-                    "========= GPUSHARE: to see functions and lines: gpushare audit -- CMD, or "
-                    "log_format = jsonl and gpushare report LOG");
+                    "========= GPUSHARE: to see functions and lines: log_format = jsonl, "
+                    "then gpushare report LOG");
 
     EXPECT_EQ(std::distance(advice, lines.end()), writers) << "once a process";
     lines.erase(advice, lines.end());

@@ -138,7 +138,8 @@ TEST(Policy, ThereIsAReasonForADenial) {
         if (gps_policy(&q).verdict == GPS_DENY && !q.waited) {
             EXPECT_TRUE(says(gps_policy(&q))) << q;
             EXPECT_TRUE(q.known == GPS_KNOWN_HELD || q.known == GPS_KNOWN_DEFERRED ||
-                        q.known == GPS_KNOWN_STALE || q.known == GPS_KNOWN_FREED)
+                        q.known == GPS_KNOWN_STALE || q.known == GPS_KNOWN_FREED ||
+                        q.known == GPS_KNOWN_INTERIOR)
                 << q;
         }
     }
@@ -155,7 +156,9 @@ TEST(Policy, NothingIsPutOffWhereTheProcessEnds) {
         const gps_verdict verdict = gps_policy(&q).verdict;
         if (q.ask == GPS_ASK_FREE && q.exiting) {
             EXPECT_TRUE(verdict == GPS_FORWARD || verdict == GPS_DENY) << q;
-            EXPECT_TRUE(verdict == GPS_FORWARD || q.known == GPS_KNOWN_DEFERRED) << q;
+            EXPECT_TRUE(verdict == GPS_FORWARD || q.known == GPS_KNOWN_DEFERRED ||
+                        q.known == GPS_KNOWN_INTERIOR)
+                << q;
         }
     }
 }
@@ -234,6 +237,16 @@ TEST(Policy, ShareKeepsWhatIsGoneFromTheDriver) {
             (q.known == GPS_KNOWN_DEFERRED && (q.ask == GPS_ASK_FREE || q.ask == GPS_ASK_EXPORT));
         if (gone) {
             EXPECT_EQ(gps_policy(&q).verdict, GPS_DENY) << q;
+        }
+    }
+}
+
+/* Where the driver is asked about it at all, it frees the whole. */
+TEST(Policy, ShareFreesNothingByAPointerInside) {
+    for (const gps_question &q : questions(GPS_MODE_SHARE)) {
+        if (q.ask == GPS_ASK_FREE && q.known == GPS_KNOWN_INTERIOR) {
+            EXPECT_EQ(gps_policy(&q).verdict, GPS_DENY) << q;
+            EXPECT_EQ(gps_policy(&q).finding, GPS_FREE_INTERIOR) << q;
         }
     }
 }
@@ -347,12 +360,32 @@ std::vector<std::string> beginnings(gps_ask ask) {
         return {"event-open-", "event-other-", "open-no-context"};
     case GPS_ASK_EXIT:
         return {"exit-"};
+    case GPS_ASK_VMM_RELEASED:
+    case GPS_ASK_VMM_MAPPED:
+        return {"vmm-", "fabric-"};
+    case GPS_ASK_VMM_UNMAPPED:
+        return {"unmap-"};
+    case GPS_ASK_VMM_EXPORTED:
+        return {"export-"};
+    case GPS_ASK_VMM_IMPORTED:
+        return {"descriptor-"};
+    case GPS_ASK_VMM_UNRESERVED:
+        return {"address-"};
+    case GPS_ASK_COPIED:
+        return {"use-", "mapping-", "access-", "import-"};
+    case GPS_ASK_NOTED_MAP:
+        return {"vmm-"};
+    case GPS_ASK_POOL_ALLOCATED:
+    case GPS_ASK_POOL_FREED:
+    case GPS_ASK_NOTED_POOL:
+        return {"pool-"};
     case GPS_ASK_FORKED:
         return {"fork-"};
     case GPS_ASK_NOTED_RESET:
         return {"reset-", "leak-"};
     case GPS_ASK_NOTED_END:
-        return {"leak-", "unbalanced-"};
+        return {"leak-",    "unbalanced-",        "vmm-",
+                "mapping-", "export-descriptor-", "import-descriptor-"};
     case GPS_ASK_COUNT:
         break;
     }
@@ -363,17 +396,17 @@ std::vector<std::string> beginnings(gps_ask ask) {
 std::vector<std::string> words(gps_known known) {
     switch (known) {
     case GPS_KNOWN_NOTHING:
-        return {"unknown", "unopened", "not-capable", "fork-"};
+        return {"unknown", "unopened", "not-capable", "fork-", "refused"};
     case GPS_KNOWN_EXPORTED:
         return {"leak-export"};
     case GPS_KNOWN_HELD:
-        return {"while-open", "with-shared"};
+        return {"while-open", "with-shared", "free-order", "remapped-shared"};
     case GPS_KNOWN_DEFERRED:
         return {"double-free", "not-capable"};
     case GPS_KNOWN_FREED:
-        return {"double-"};
+        return {"double-", "after-free", "imported-twice"};
     case GPS_KNOWN_INTERIOR:
-        return {"interior"};
+        return {"interior", "mismatch"};
     case GPS_KNOWN_OPEN_HERE:
         return {"double-open", "imported"};
     case GPS_KNOWN_OWN:
@@ -389,15 +422,41 @@ std::vector<std::string> words(gps_known known) {
     case GPS_KNOWN_NAMESPACE:
         return {"other-"};
     case GPS_KNOWN_UNREACHABLE:
-        return {"peer"};
+        return {"peer", "descriptor-refused"};
     case GPS_KNOWN_NO_CONTEXT:
         return {"no-context"};
     case GPS_KNOWN_BLOCK:
         return {"shared-block"};
     case GPS_KNOWN_OPEN:
-        return {"leak-open", "with-shared"};
+        return {"leak-open", "with-shared", "destroyed-in-use"};
     case GPS_KNOWN_UNBALANCED:
         return {"unbalanced"};
+    case GPS_KNOWN_UNEVEN:
+        return {"granularity"};
+    case GPS_KNOWN_TYPES:
+        return {"type-missing"};
+    case GPS_KNOWN_MAPPED:
+        return {"mapped"};
+    case GPS_KNOWN_UNMAPPED:
+        return {"handle-leak", "unmap-mismatch"};
+    case GPS_KNOWN_CLOSED:
+        return {"after-close"};
+    case GPS_KNOWN_NO_ACCESS:
+        return {"without-access", "never-accessible"};
+    case GPS_KNOWN_NO_PEER:
+        return {"peer-missing"};
+    case GPS_KNOWN_PARTLY:
+        return {"partial"};
+    case GPS_KNOWN_IMPORTED:
+        return {"alloc-imported"};
+    case GPS_KNOWN_HOST:
+        return {"-host"};
+    case GPS_KNOWN_FABRIC:
+        return {"fabric-"};
+    case GPS_KNOWN_LEFT_EXPORTED:
+        return {"export-descriptor-leak"};
+    case GPS_KNOWN_LEFT_IMPORTED:
+        return {"import-descriptor-leak"};
     case GPS_KNOWN_CACHED:
     case GPS_KNOWN_RESULT:
     case GPS_KNOWN_LIVE:
@@ -424,7 +483,8 @@ TEST(Policy, AFindingSaysWhatWasCalledAndWhatIsKnown) {
 TEST(Policy, WhatTheDriverRefusedIsAnErrorAndWhatItDidIsNone) {
     for (const gps_question &q : questions()) {
         const gps_answer answer = gps_policy(&q);
-        if (says(answer) && !is_before_the_call(q.ask)) {
+        // The exporter may have meant no more of its memory to be seen.
+        if (says(answer) && !is_before_the_call(q.ask) && answer.finding != GPS_IMPORT_PARTIAL) {
             EXPECT_EQ(gps_finding_level(answer.finding) == GPS_LEVEL_ERROR,
                       q.ask < GPS_ASK_NOTED_EXPORT)
                 << q;

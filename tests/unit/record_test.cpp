@@ -209,7 +209,7 @@ TEST(Record, EachBoundIsCheckedBehindAGoodChecksum) {
     EXPECT_EQ("id is not the hash of the handle", sealed_with([](R &r) { r.handle[63] ^= 1; }));
     EXPECT_EQ("generation is 0", sealed_with([](R &r) { r.generation = 0; }));
     EXPECT_EQ("backing is unknown", sealed_with([](R &r) { r.backing = 0; }));
-    EXPECT_EQ("backing is unknown", sealed_with([](R &r) { r.backing = 3; }));
+    EXPECT_EQ("backing is unknown", sealed_with([](R &r) { r.backing = 4; }));
     EXPECT_EQ("reserved bytes are not 0", sealed_with([](R &r) { r.reserved0 = 1; }));
     EXPECT_EQ("requested size is larger than the extent",
               sealed_with([](R &r) { r.requested = r.extent + 1; }));
@@ -356,7 +356,10 @@ TEST(Slot, EachBoundIsChecked) {
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_OWN; }));
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_WAIT_IMPORTER; }));
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_PROMISE; }));
-    EXPECT_FALSE(slot_with([](gps_slot &s) { s.via = GPS_VIA_PROMISE + 1; }));
+    EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_KEEPER; }));
+    EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_DIVIDER; }));
+    EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_HELD; }));
+    EXPECT_FALSE(slot_with([](gps_slot &s) { s.via = GPS_VIA_HELD + 1; }));
 }
 
 TEST(Slot, AllZeroIsFree) {

@@ -225,6 +225,22 @@ TEST_F(Registry, AFreedAddressIsRememberedUntilItIsAllocatedAgain) {
     EXPECT_FALSE(was_freed(0x1000));
 }
 
+TEST_F(Registry, WhatLayAroundAnAddressIsFoundIfItWasOneThing) {
+    gps_freed gone;
+    uint64_t base = 0;
+    gps_freed_note(GPS_FREED_IMPORT, 0x10000, {1, 2, 0, 0x1000, 0, false});
+    gps_freed_note(GPS_FREED_IMPORT, 0x20000, {3, 4, 0, 0x1000, 0, false});
+    ASSERT_TRUE(gps_freed_around(GPS_FREED_IMPORT, 0x20fff, &base, &gone));
+    EXPECT_EQ(base, 0x20000u);
+    EXPECT_EQ(gone.born, 3u);
+    EXPECT_FALSE(gps_freed_around(GPS_FREED_IMPORT, 0x21000, &base, &gone));
+    EXPECT_FALSE(gps_freed_around(GPS_FREED_IMPORT, 0xffff, &base, &gone));
+    EXPECT_FALSE(gps_freed_around(GPS_FREED_MEMORY, 0x20000, &base, &gone));
+    gps_freed_note(GPS_FREED_IMPORT, 0x20800, {5, 6, 0, 0x1000, 0, false});
+    EXPECT_FALSE(gps_freed_around(GPS_FREED_IMPORT, 0x20900, &base, &gone)) << "one or the other";
+    EXPECT_TRUE(gps_freed_around(GPS_FREED_IMPORT, 0x20100, &base, &gone));
+}
+
 TEST_F(Registry, ThingsOfOneAddressAreGoneEachForItself) {
     gps_freed gone;
     gps_freed_note(GPS_FREED_IMPORT, 0x1000, {1, 0, 0, 0, -1, true});

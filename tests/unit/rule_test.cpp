@@ -181,7 +181,7 @@ const uint8_t uuid_a[16] = {1, 2, 3}, uuid_b[16] = {1, 2, 4};
 
 TEST(RuleFits, ProgramSizeAndDevice) {
     gps_rule rule = rule_of("r");
-    gps_alloc_facts facts = {"producer-1", "python3.11", 1000, 2, uuid_a, false};
+    gps_alloc_facts facts = {"producer-1", "python3.11", 1000, 2, uuid_a, false, false};
 
     EXPECT_TRUE(gps_rule_fits(&rule, &facts));
     strcpy(rule.program, "producer*");
@@ -211,9 +211,21 @@ TEST(RuleFits, ProgramSizeAndDevice) {
     EXPECT_FALSE(gps_rule_fits(&rule, &facts));
 }
 
+TEST(RuleFits, MemoryOfCuMemCreateOnlyWhereAMergeRuleSaysSo) {
+    const gps_alloc_facts facts = {"p", "p", 1, 0, nullptr, false, true};
+    gps_rule rule = {};
+    rule.program[0] = '*';
+    rule.size_max = UINT64_MAX;
+    EXPECT_EQ(gps_rule_mismatch(&rule, &facts), GPS_CREATED_MEMORY);
+    rule.role = GPS_ROLE_MERGE;
+    EXPECT_EQ(gps_rule_mismatch(&rule, &facts), GPS_CREATED_MEMORY);
+    rule.created = GPS_CREATED_ON;
+    EXPECT_EQ(gps_rule_mismatch(&rule, &facts), GPS_FITS);
+}
+
 TEST(RuleFits, AnyDeviceDoesNotLookAtTheUuid) {
     gps_rule rule = rule_of("r");
-    gps_alloc_facts facts = {"p", "p", 1, 0, nullptr, false};
+    gps_alloc_facts facts = {"p", "p", 1, 0, nullptr, false, false};
 
     EXPECT_TRUE(gps_rule_fits(&rule, &facts));
     facts.size = 0;
@@ -222,7 +234,7 @@ TEST(RuleFits, AnyDeviceDoesNotLookAtTheUuid) {
 
 TEST(RuleFits, APoolOnlyWithVmmMemory) {
     gps_rule rule = rule_of("r");
-    const gps_alloc_facts facts = {"p", "p", 1, 0, nullptr, true};
+    const gps_alloc_facts facts = {"p", "p", 1, 0, nullptr, true, false};
 
     EXPECT_FALSE(gps_rule_fits(&rule, &facts));
     rule.backing = GPS_RULE_VMM;

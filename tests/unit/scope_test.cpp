@@ -212,6 +212,9 @@ TEST_F(Scope, ThatTheHandlerOfAFaultLeftDoesNoHarm) {
         gps_scope_begin(&scope);
         siglongjmp(landing, 1);
     }
+    set_mask(~UINT64_C(0));
+    const uint64_t all = bits_now();
+    EXPECT_EQ(mask_of_a_deep_wait(), all);
     set_mask(PROGRAM | mask_of({SIGUSR1}));
     EXPECT_EQ(mask_of_a_deep_wait(), PROGRAM | mask_of({SIGUSR1}));
     set_mask(PROGRAM);

@@ -188,7 +188,9 @@ TEST(Root, IsTheOneGivenThenOneInWhatADriverSharesAmongPods) {
 TEST(DefaultRoot, IsNamedAfterTheUser) {
     char path[64];
 
-    gps_store_default_root(path, sizeof path);
+    unsetenv("GPUSHARE_DIR");
+    unsetenv("NVIDIA_DRA_LOCAL_IPC_DIR");
+    EXPECT_FALSE(gps_store_root(path, sizeof path));
     EXPECT_EQ("/dev/shm/gpushare-" + std::to_string(geteuid()), path);
 }
 

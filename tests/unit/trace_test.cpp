@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstring>
 #include <set>
 #include <thread>
 #include <vector>
@@ -167,6 +169,104 @@ TEST_F(Trace, IsKeptOnlyWhereItIsWanted) {
     EXPECT_EQ(gps_trace_kept(), GPS_NO_TRACE);
     EXPECT_NE(gps_trace_here(), GPS_NO_TRACE);
     gps_call_leave();
+}
+
+/* --- what is shown for a native stack --- */
+
+gps_frame line(const char *file, uint32_t number) {
+    gps_frame frame;
+    memset(&frame, 0xa5, sizeof(frame)); /* what lies between the members does not count */
+    frame.address = frame.offset = 0;
+    frame.build_id[0] = '\0';
+    snprintf(frame.module, sizeof(frame.module), "%s", file);
+    snprintf(frame.function, sizeof(frame.function), "draw");
+    frame.line = number;
+    return frame;
+}
+
+TEST_F(Trace, WhatIsShownIsOneByItsContentsAndItsNativeStack) {
+    const uint32_t a = one(), b = other();
+    const gps_frame frames[] = {line("view.py", 3), line("view.py", 9)};
+    const gps_frame same[] = {line("view.py", 3), line("view.py", 9)};
+    const gps_frame differs[] = {line("view.py", 3), line("view.py", 8)};
+    const uint32_t shown = gps_trace_shown(a, frames, 2);
+    EXPECT_NE(shown, a);
+    EXPECT_EQ(gps_trace_shown(a, same, 2), shown);
+    EXPECT_NE(gps_trace_shown(a, differs, 2), shown);
+    EXPECT_NE(gps_trace_shown(a, frames, 1), shown);
+    EXPECT_NE(gps_trace_shown(b, frames, 2), shown);
+    EXPECT_EQ(gps_trace_hash(gps_trace_shown(b, frames, 2)), gps_trace_hash(shown));
+    EXPECT_NE(gps_trace_hash(gps_trace_shown(a, differs, 2)), gps_trace_hash(shown));
+}
+
+TEST_F(Trace, WhatIsShownHasItsFramesAndTheNativeAddresses) {
+    const uint32_t native = one();
+    const gps_frame frames[] = {line("view.py", 3), line("main.py", 9)};
+    const uint32_t shown = gps_trace_shown(native, frames, 2);
+    gps_frame got[16];
+    ASSERT_EQ(gps_trace_frames(shown, got, 16), 2u);
+    EXPECT_STREQ(got[0].module, "view.py");
+    EXPECT_EQ(got[0].line, 3u);
+    EXPECT_STREQ(got[1].module, "main.py");
+    EXPECT_EQ(gps_trace_frames(shown, got, 1), 1u);
+    EXPECT_EQ(gps_trace_native(shown), native);
+    EXPECT_EQ(gps_trace_native(native), native);
+    EXPECT_EQ(addresses_of(shown), addresses_of(native));
+}
+
+gps_trace_more answer;
+unsigned asked;
+
+uint32_t ask(uint32_t trace, unsigned depth, gps_trace_more *is) {
+    const gps_frame frame = line("view.py", 3);
+    EXPECT_EQ(depth, 16u);
+    asked++;
+    *is = answer;
+    return answer == GPS_TRACE_MORE ? gps_trace_shown(trace, &frame, 1) : trace;
+}
+
+APART uint32_t kept() {
+    gps_call_enter("cuMemAlloc_v2", GPS_SITE_HERE);
+    const uint32_t trace = gps_trace_kept();
+    gps_call_leave();
+    return trace;
+}
+
+APART unsigned asked_of(unsigned calls, uint32_t (*call)()) {
+    asked = 0;
+    for (unsigned i = 0; i < calls; i++)
+        call();
+    return asked;
+}
+
+/* Each of them is a stack of its own. */
+APART uint32_t kept_never() {
+    const uint32_t trace = kept();
+    sink = 5;
+    return trace;
+}
+APART uint32_t kept_perhaps() {
+    const uint32_t trace = kept();
+    sink = 6;
+    return trace;
+}
+APART uint32_t kept_more() {
+    const uint32_t trace = kept();
+    sink = 7;
+    return trace;
+}
+
+TEST_F(Trace, WhoHasNothingMoreToShowIsAskedLessAndLess) {
+    gps_trace_ask(ask);
+    answer = GPS_TRACE_NEVER_MORE;
+    EXPECT_EQ(asked_of(100, kept_never), 1u);
+    answer = GPS_TRACE_NO_MORE;
+    EXPECT_EQ(asked_of(100, kept_perhaps), 8u) << "calls 0, 1, 2, 4, 8, 16, 32 and 64";
+    answer = GPS_TRACE_MORE;
+    EXPECT_EQ(asked_of(100, kept_more), 100u);
+    EXPECT_NE(gps_trace_native(kept_more()), kept_more());
+    gps_trace_ask(nullptr);
+    EXPECT_EQ(asked_of(10, kept_more), 0u);
 }
 
 TEST_F(Trace, WithoutACallThereIsNone) {

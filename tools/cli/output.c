@@ -2,21 +2,38 @@
 #include "output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tool.h"
 
 FILE *output_open(const char *path) {
-    FILE *file = path ? fopen(path, "we") : stdout;
+    if (path && strcmp(path, "-") == 0)
+        path = NULL;
+    const int fd = path ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666) : -1;
+    FILE *file = !path ? stdout : fd >= 0 ? fdopen(fd, "w") : NULL;
     if (!file)
         tool_error("cannot write '%s': %s", path, strerror(errno));
     return file;
 }
 
+/* What a pipe or a device has been given cannot be cut, and need not be. */
+static bool cut(FILE *file, const char *path) {
+    struct stat now;
+    const off_t end = ftello(file);
+    if (fstat(fileno(file), &now) != 0 || !S_ISREG(now.st_mode) || end < 0)
+        return true;
+    if (end > 0)
+        return ftruncate(fileno(file), end) == 0;
+    return now.st_size > 0 || unlink(path) == 0;
+}
+
 bool output_close(FILE *file, const char *path) {
     if (!file || file == stdout)
         return true;
-    const bool flushed = fflush(file) == 0 && !ferror(file);
+    const bool flushed = fflush(file) == 0 && !ferror(file) && cut(file, path);
     const int error = errno;
     if (fclose(file) == 0 && flushed)
         return true;

@@ -16,6 +16,14 @@ struct printable printable_size(uint64_t bytes) {
     return printable;
 }
 
+struct printable printable_whole_size(uint64_t bytes) {
+    struct printable printable = {""}, value = printable_size_value(bytes);
+    const size_t digits = strspn(value.text, "0123456789");
+    const char *unit = value.text[digits] ? &value.text[digits] : "bytes";
+    snprintf(printable.text, sizeof(printable.text), "%.*s %s", (int)digits, value.text, unit);
+    return printable;
+}
+
 struct printable printable_exact_size(uint64_t bytes) {
     struct printable printable = {""};
     struct gps_text out = GPS_TEXT(printable.text);

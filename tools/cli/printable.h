@@ -14,7 +14,9 @@ struct printable {
     char text[128];
 };
 
-struct printable printable_size(uint64_t bytes);       /* "64 MiB" */
+struct printable printable_size(uint64_t bytes); /* "64 MiB" */
+/* Not rounded: "64 MiB", "6220800 bytes". */
+struct printable printable_whole_size(uint64_t bytes);
 struct printable printable_exact_size(uint64_t bytes); /* "64 MiB (67108864 bytes)" */
 struct printable printable_duration(uint64_t nanos);   /* "30 s" */
 /* The arguments of a program, cut for a list: "--model /very/long/path/..."; "" for NULL. */

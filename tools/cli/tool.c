@@ -258,6 +258,11 @@ static int parse(const struct tool_verb *verb, int argc, char **argv, struct too
             complain(verb, answer, argv);
             return usage_status(verb);
         }
+        if (optarg && strcmp(optarg, "--") == 0) {
+            tool_error("option '--%s' needs a value; see: gpushare %s --help",
+                       verb->options[option_index(verb, answer)].name, verb->name);
+            return usage_status(verb);
+        }
         if (answer == 'h' || answer == OPTION_HELP) {
             verb->help ? verb->help() : tool_help(verb);
             return TOOL_OK;

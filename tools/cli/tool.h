@@ -32,6 +32,9 @@
     ROW(explain)                                                                                   \
     ROW(check)                                                                                     \
     ROW(keeper)                                                                                    \
+    ROW(merge)                                                                                     \
+    ROW(suspend)                                                                                   \
+    ROW(resume)                                                                                    \
     ROW(drop)                                                                                      \
     ROW(forget)                                                                                    \
     ROW(gc)                                                                                        \
@@ -39,7 +42,7 @@
     ROW(doctor)                                                                                    \
     ROW(help)
 
-#define TOOL_OPTIONS_MAX 10
+#define TOOL_OPTIONS_MAX 13
 
 enum tool_status {
     TOOL_OK = 0,

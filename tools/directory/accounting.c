@@ -135,7 +135,7 @@ static void add_region(struct accounting *accounting, const struct view *view,
                        const struct view_region *region) {
     const uint64_t bytes = accounting_in_use(region);
     const size_t shares = share_count(region);
-    if (bytes == 0)
+    if (bytes == 0 || view_is_run(region)) /* its owner's slots have what it made, once */
         return;
     struct account_gpu *gpu = gpu_of(accounting, region->record.device);
     gpu->in_use += bytes;
@@ -152,17 +152,17 @@ static void add_region(struct accounting *accounting, const struct view *view,
         add(accounting, view, &region->record.owner, region->record.device)->charge.bytes = bytes;
 }
 
-/* Adds memory that merge rules took, and that is not merged. */
-static void add_unmerged(struct accounting *accounting, const struct view *view,
-                         const struct view_hold *hold) {
+/* Adds memory of no other process. */
+static struct account *add_own(struct accounting *accounting, const struct view *view,
+                               const struct view_hold *hold) {
     const uint64_t bytes = hold->slot.address;
     struct account_gpu *gpu = gpu_of(accounting, hold->slot.region.bytes);
     struct account *account = add(accounting, view, &hold->owner, hold->slot.region.bytes);
     gpu->in_use += bytes;
     gpu->unshared += bytes;
     account->bytes = (struct account_bytes){bytes, 0, bytes, bytes};
-    account->merged.own = bytes;
     account->charge.bytes = bytes;
+    return account;
 }
 
 /* A promise lives as long as its process does. */
@@ -176,6 +176,8 @@ static void add_promised(struct accounting *accounting, const struct view *view,
 
 static void fold(struct account *into, const struct account *from) {
     into->regions += from->regions;
+    into->made += from->made;
+    into->held += from->held;
     into->bytes.own += from->bytes.own;
     into->bytes.shared += from->bytes.shared;
     into->bytes.proportional += from->bytes.proportional;
@@ -238,7 +240,11 @@ void accounting_make(const struct view *view, struct accounting *accounting) {
     for (size_t i = 0; i < view->hold_count; i++) {
         const struct gps_slot *slot = &view->holds[i].slot;
         if (slot->via == GPS_VIA_OWN && slot->address > 0)
-            add_unmerged(accounting, view, &view->holds[i]);
+            add_own(accounting, view, &view->holds[i])->merged.own = slot->address;
+        else if (slot->via == GPS_VIA_MADE && slot->address > 0)
+            add_own(accounting, view, &view->holds[i])->made = slot->address;
+        else if (slot->via == GPS_VIA_HELD && slot->address > 0)
+            add(accounting, view, &view->holds[i].owner, slot->region.bytes)->held = slot->address;
         else if (slot->via == GPS_VIA_PROMISE && slot->address > 0)
             add_promised(accounting, view, &view->holds[i]);
     }

@@ -1,11 +1,11 @@
 /*
  * accounting.h - how many bytes of GPU memory each process has, and what sharing saves.
  *
- * All memory counts that the directory knows: regions, merged blocks, and what merge rules took and
- * is not merged. Other memory of a program is not published, and counts nowhere. A byte that
- * several processes have is split evenly among them, as PSS does with pages of main memory, so the
- * parts add up to what is in use. Without sharing each process would have a copy of a region, and a
- * copy of a block for each of its mappings.
+ * All memory counts that the directory knows: regions, merged blocks, what merge rules took and is
+ * not merged, and what programs made by cuMemCreate. Other memory of a program is not published,
+ * and counts nowhere. A byte that several processes have is split evenly among them, as PSS does
+ * with pages of main memory, so the parts add up to what is in use. Without sharing each process
+ * would have a copy of a region, and a copy of a block for each of its mappings.
  *
  * An importer holds a region as long as it has it open; the owner until it frees it.
  */
@@ -47,6 +47,8 @@ struct account {
     const uint8_t *device; /* UUID; NULL in a sum over GPUs */
     size_t gpus;           /* 1, or in a sum their number */
     size_t regions;        /* without blocks */
+    uint64_t made;         /* bytes that the program has made by cuMemCreate; its own */
+    uint64_t held;         /* bytes that others made so, and that tokens hold here; theirs */
     struct account_bytes bytes;
     struct account_merged merged;
     struct account_charge charge;

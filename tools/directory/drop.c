@@ -20,9 +20,41 @@ static bool is_named(const struct view_region *region) {
     return view_is_vmm(region) && !view_merged(region) && !gps_record_over(&region->record);
 }
 
+static bool is_unused_block(const struct view_region *region) {
+    return view_merged(region) && !view_hidden(region) && region->hold_count == 0 &&
+           region->creator_holds == 0;
+}
+
+static bool is_merge_rule(const char *what) {
+    struct gps_config config;
+    bool found = false;
+    if (gps_config_load(&config, NULL, NULL) != 0)
+        return false;
+    for (size_t i = 0; i < config.rule_count; i++)
+        found |= config.rules[i].role == GPS_ROLE_MERGE && strcmp(config.rules[i].name, what) == 0;
+    gps_config_free(&config);
+    return found;
+}
+
+/* What a merge rule gave has no name. */
+static void tell_of_blocks(const struct view *view, const char *what) {
+    uint64_t held = 0, unused = 0;
+    for (size_t i = 0; i < view->region_count; i++) {
+        const struct view_region *region = &view->regions[i];
+        held += view_merged(region) && !view_hidden(region) ? region->record.extent : 0;
+        unused += is_unused_block(region) ? region->record.extent : 0;
+    }
+    tool_error("'%s' is a rule with role = merge, whose blocks have no name: of all such rules %s "
+               "are kept, of that %s without a user. Those end with `gpushare drop --merged`, or "
+               "when the rule's `keep` says; the others stay until their last user has ended",
+               what, printable_size(held).text, printable_size(unused).text);
+}
+
 static void not_found(const struct view *view, const char *what) {
     TOOL_TEMP char *names = NULL;
-    if (view_names(view, is_named, &names) > 0)
+    if (is_merge_rule(what))
+        tell_of_blocks(view, what);
+    else if (view_names(view, is_named, &names) > 0)
         tool_error("nothing that is kept is called '%s'; there is: %s (see: gpushare ls)", what,
                    names);
     else
@@ -104,11 +136,6 @@ static bool find_and_drop(struct view *view, const char *what) {
 }
 
 /* --- blocks --- */
-
-static bool is_unused_block(const struct view_region *region) {
-    return view_merged(region) && !view_hidden(region) && region->hold_count == 0 &&
-           region->creator_holds == 0;
-}
 
 static bool drop_blocks(const struct view *view) {
     size_t count = 0;

@@ -58,11 +58,9 @@ static bool is_meant(const struct gps_exclusion *exclusion, const char *what) {
 
 /* Leaves in the list what one of the operands means. False: one of them means nothing. */
 static bool choose(struct excluded *excluded, const struct tool_args *args) {
-    TOOL_TEMP bool *meant = calloc(excluded->count + 1, sizeof(*meant));
+    TOOL_TEMP bool *meant = tool_zeroed(excluded->count + 1, sizeof(*meant));
     bool good = true;
     size_t left = 0;
-    if (!meant)
-        tool_no_memory();
     for (int n = 0; n < args->operand_count; n++) {
         bool any = false;
         for (size_t i = 0; i < excluded->count; i++)

@@ -80,17 +80,25 @@ static bool print_merged(const struct accounting *accounting, const char *before
     return true;
 }
 
-/* Prints an empty line and a table of who is promised memory, on which GPU; nothing where nobody
- * is. */
-static bool print_promised(const struct view *view, const struct accounting *accounting,
-                           const char *before) {
-    static const struct table_column columns[] = {{"PROMISED", 1}, {"GPU", 0}, {"TO", 0}};
-    struct table table = TABLE(columns);
+static uint64_t promised(const struct account *account) {
+    return account->merged.promised;
+}
+
+static uint64_t made(const struct account *account) {
+    return account->made;
+}
+
+/* Prints `before` and a table of who has bytes of one kind, on which GPU; nothing where nobody has.
+ */
+static bool print_bytes(const struct view *view, const struct accounting *accounting,
+                        const struct table_column columns[3], enum term_colour colour,
+                        uint64_t (*bytes)(const struct account *), const char *before) {
+    struct table table = {.columns = columns, .column_count = 3};
     for (size_t i = 0; i < accounting->count; i++) {
         const struct account *account = &accounting->accounts[i];
-        if (account->merged.promised == 0)
+        if (bytes(account) == 0)
             continue;
-        table_cell(&table, TERM_YELLOW, "%s", printable_size(account->merged.promised).text);
+        table_cell(&table, colour, "%s", printable_size(bytes(account)).text);
         table_cell(&table, TERM_PLAIN, "%.12s", printable_uuid(account->device).text);
         table_cell(&table, TERM_PLAIN, "%s",
                    view_format_program(view, &account->process->owner).text);
@@ -102,7 +110,13 @@ static bool print_promised(const struct view *view, const struct accounting *acc
     return true;
 }
 
-static json_t *merged_users(const struct accounting *accounting, const struct account_gpu *gpu) {
+static json_t *unmerged_json(const struct view *view, const struct gps_owner *owner) {
+    const struct gps_slot *slot = view_unmerged(view, owner);
+    return json_tree_string(slot ? gps_unmerged_why(slot->address) : NULL);
+}
+
+static json_t *merged_users(const struct view *view, const struct accounting *accounting,
+                            const struct account_gpu *gpu) {
     json_t *array = json_tree_pack("[]");
     for (size_t i = 0; i < accounting->count; i++) {
         const struct account *account = &accounting->accounts[i];
@@ -111,16 +125,18 @@ static json_t *merged_users(const struct accounting *accounting, const struct ac
             (merged->blocks == 0 && merged->own == 0 && merged->promised == 0))
             continue;
         json_t *user = view_format_owner_json(&account->process->owner);
-        json_tree_add(user, "{s:I, s:I, s:I, s:I}", "mapped", (json_int_t)merged->mapped, "saved",
-                      (json_int_t)merged->saved, "own", (json_int_t)merged->own, "promised",
-                      (json_int_t)merged->promised);
+        json_tree_add(user, "{s:I, s:I, s:I, s:I, s:o}", "mapped", (json_int_t)merged->mapped,
+                      "saved", (json_int_t)merged->saved, "own", (json_int_t)merged->own,
+                      "promised", (json_int_t)merged->promised, "unmerged",
+                      unmerged_json(view, &account->process->owner));
         json_tree_append(array, user);
     }
     return array;
 }
 
 /* Appends the same as objects, in the shape of regions. */
-static void append_merged(const struct accounting *accounting, json_t *array) {
+static void append_merged(const struct view *view, const struct accounting *accounting,
+                          json_t *array) {
     for (size_t i = 0; i < accounting->gpu_count; i++) {
         const struct account_gpu *gpu = &accounting->gpus[i];
         if (!has_merged(gpu) && gpu->merged.promised == 0)
@@ -131,10 +147,82 @@ static void append_merged(const struct accounting *accounting, json_t *array) {
                 "{s:n, s:n, s:I, s:s, s:s, s:s, s:n, s:o, s:n, s:I, s:I, s:I, s:I, s:I, s:I}", "id",
                 "name", "size", (json_int_t)gpu->held, "device", printable_uuid(gpu->device).text,
                 "state", "merged", "backing", "vmm", "owner", "users",
-                merged_users(accounting, gpu), "age", "blocks", (json_int_t)gpu->blocks, "unused",
-                (json_int_t)gpu->unused, "mapped", (json_int_t)gpu->merged.mapped, "saved",
-                (json_int_t)gpu->merged.saved, "own", (json_int_t)gpu->merged.own, "promised",
-                (json_int_t)gpu->merged.promised));
+                merged_users(view, accounting, gpu), "age", "blocks", (json_int_t)gpu->blocks,
+                "unused", (json_int_t)gpu->unused, "mapped", (json_int_t)gpu->merged.mapped,
+                "saved", (json_int_t)gpu->merged.saved, "own", (json_int_t)gpu->merged.own,
+                "promised", (json_int_t)gpu->merged.promised));
+    }
+}
+
+/* Appends what programs have made by cuMemCreate, in the shape of regions. */
+static void append_made(const struct accounting *accounting, json_t *array) {
+    for (size_t i = 0; i < accounting->count; i++) {
+        const struct account *account = &accounting->accounts[i];
+        if (account->made > 0)
+            json_tree_append(array, json_tree_pack("{s:n, s:n, s:I, s:s, s:s, s:s, s:o, s:[], s:n}",
+                                                   "id", "name", "size", (json_int_t)account->made,
+                                                   "device", printable_uuid(account->device).text,
+                                                   "state", "made", "backing", "vmm", "owner",
+                                                   view_format_owner_json(&account->process->owner),
+                                                   "users", "age"));
+    }
+}
+
+/* --- who merges nothing --- */
+
+/* Prints an empty line and a table; nothing where nothing is in the way of any. */
+static void print_unmerged(const struct view *view) {
+    static const struct table_column columns[] = {{"NOT MERGING", 0}, {"SINCE", 1}, {"WHY", 0}};
+    struct table table = TABLE(columns);
+    for (size_t i = 0; i < view->process_count; i++) {
+        const struct gps_owner *owner = &view->processes[i].owner;
+        const struct gps_slot *slot = view_unmerged(view, owner);
+        if (!slot)
+            continue;
+        table_cell(&table, TERM_YELLOW, "%s", view_format_program(view, owner).text);
+        table_cell(&table, TERM_PLAIN, "%s", view_format_age(view, slot->since).text);
+        table_cell(&table, TERM_PLAIN, "%s", gps_unmerged_why(slot->address));
+    }
+    if (table.cell_count == 0)
+        return;
+    putchar('\n');
+    table_print(stdout, &table, "");
+}
+
+/* --- who is suspended --- */
+
+static void print_suspended(const struct view *view) {
+    static const struct table_column columns[] = {
+        {"SUSPENDED", 0}, {"SINCE", 1}, {"LET GO", 1}, {"IN MAIN MEMORY", 1}};
+    struct table table = TABLE(columns);
+    for (size_t i = 0; i < view->process_count; i++) {
+        const struct view_process *process = &view->processes[i];
+        if (!view_suspended(process))
+            continue;
+        table_cell(&table, TERM_YELLOW, "%s", view_format_program(view, &process->owner).text);
+        table_cell(&table, TERM_PLAIN, "%s", view_format_age(view, process->answer.since).text);
+        table_cell(&table, TERM_PLAIN, "%s", printable_size(process->answer.let_go).text);
+        table_cell(&table, TERM_PLAIN, "%s", printable_size(process->answer.freed).text);
+    }
+    if (table.cell_count == 0)
+        return;
+    putchar('\n');
+    table_print(stdout, &table, "");
+}
+
+/* Appends objects with the members of a region; `size` is what was let go of. */
+static void append_suspended(const struct view *view, json_t *array) {
+    for (size_t i = 0; i < view->process_count; i++) {
+        const struct view_process *process = &view->processes[i];
+        if (view_suspended(process))
+            json_tree_append(
+                array,
+                json_tree_pack("{s:n, s:n, s:I, s:n, s:s, s:n, s:o, s:[], s:o, s:I}", "id", "name",
+                               "size", (json_int_t)process->answer.let_go, "device", "state",
+                               "suspended", "backing", "owner",
+                               view_format_owner_json(&process->owner), "users", "age",
+                               json_tree_seconds(view_nanos_since(view, process->answer.since)),
+                               "freed", (json_int_t)process->answer.freed));
     }
 }
 
@@ -209,9 +297,17 @@ static void print_table(const struct view *view, const struct accounting *accoun
     if (any)
         table_print(stdout, &table, "");
     const bool merged = print_merged(accounting, any ? "\n" : "");
-    const bool promised = print_promised(view, accounting, any || merged ? "\n" : "");
-    if (!any && !merged && !promised)
+    static const struct table_column to[] = {{"PROMISED", 1}, {"GPU", 0}, {"TO", 0}},
+                                     by[] = {{"CUMEMCREATE", 1}, {"GPU", 0}, {"BY", 0}};
+    const bool shared = any || merged;
+    const bool some_promised =
+        print_bytes(view, accounting, to, TERM_YELLOW, promised, shared ? "\n" : "");
+    const bool some_made =
+        print_bytes(view, accounting, by, TERM_PLAIN, made, shared || some_promised ? "\n" : "");
+    if (!shared && !some_promised && !some_made)
         print_none(view);
+    print_unmerged(view);
+    print_suspended(view);
     print_waits(view);
     if (dead > 0)
         printf("\n%zu region%s of dead processes%s. Remove %s with: gpushare gc\n", dead,
@@ -227,7 +323,9 @@ static void print_json(const struct view *view, const struct accounting *account
         view_format_region_json(view, &view->regions[i], object);
         json_tree_append(array, object);
     }
-    append_merged(accounting, array);
+    append_merged(view, accounting, array);
+    append_made(accounting, array);
+    append_suspended(view, array);
     append_waits(view, array);
     json_tree_print(stdout, array);
 }
@@ -263,8 +361,12 @@ const struct tool_verb tool_verb_ls = {
                "by that, and what merge rules took that is each process's OWN.\n"
                "Then stands who is PROMISED memory that it has allocated and not used yet: it "
                "is free, and nobody else's.\n"
+               "Then what each program has made by its own cuMemCreate, which no rule shares.\n"
                "A user is (cached) if its program has closed the region and open_cache keeps "
                "it mapped.\n"
+               "Then who merges nothing though a rule says so, since when, and why.\n"
+               "Then who is suspended, since when, how much it shares and has let go of, and how "
+               "much of its own has left the GPU.\n"
                "Behind that stands who has waited for more than a second, for what and for how "
                "long at most.\n"
                "Of several processes of one name the arguments are shown, too.\n"

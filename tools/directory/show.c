@@ -11,11 +11,15 @@
 #include <string.h>
 
 #include "accounting.h"
+#include "cli/apart_help.h"
 #include "cli/table.h"
 #include "cli/tool.h"
 #include "config/config.h"
 #include "directory/name.h"
 #include "excluded.h"
+#include "find_process.h"
+#include "host_pid.h"
+#include "private_bytes.h"
 #include "view_format.h"
 
 enum { OPTION_JSON };
@@ -254,20 +258,19 @@ static struct account account_of(const struct view *view, const struct gps_owner
     return account;
 }
 
-/* NULL: nothing is in the way of its merging. */
-static const struct gps_slot *unmerged(const struct view *view, const struct gps_owner *owner) {
-    for (size_t i = 0; i < view->hold_count; i++)
-        if (view->holds[i].slot.via == GPS_VIA_UNMERGED &&
-            gps_owner_equal(&view->holds[i].owner, owner))
-            return &view->holds[i].slot;
-    return NULL;
-}
-
 static void describe_unmerged(const struct view *view, const struct gps_owner *owner) {
-    const struct gps_slot *slot = unmerged(view, owner);
+    const struct gps_slot *slot = view_unmerged(view, owner);
     if (slot)
         line("unmerged", "nothing is merged for %s: %s", view_format_age(view, slot->since).text,
              gps_unmerged_why(slot->address));
+}
+
+static void describe_suspension(const struct view *view, const struct view_process *process) {
+    if (!view_suspended(process))
+        return;
+    line("suspended", "for %s; it has let go of %s of shared memory, and %s have left the GPU",
+         view_format_age(view, process->answer.since).text,
+         printable_size(process->answer.let_go).text, printable_size(process->answer.freed).text);
 }
 
 static void describe_memory(const struct view *view, const struct gps_owner *owner) {
@@ -284,9 +287,32 @@ static void describe_memory(const struct view *view, const struct gps_owner *own
              printable_exact_size(merged->saved).text);
         line("own", "%s of what merge rules took", printable_exact_size(merged->own).text);
     }
+    if (account.made > 0)
+        line("made", "%s by its own cuMemCreate", printable_exact_size(account.made).text);
+    if (account.held > 0)
+        line("held", "%s of what others made by cuMemCreate, by tokens",
+             printable_exact_size(account.held).text);
     if (merged->promised > 0)
         line("promised", "%s that it has allocated and not used yet",
              printable_exact_size(merged->promised).text);
+}
+
+/* The line for each reason has its label once. */
+static void describe_private(const struct view *view, const struct gps_owner *owner) {
+    const struct private_bytes private = private_bytes_of(view, owner);
+    const char *label = "private";
+    for (enum gps_private why = 0; why < GPS_PRIVATE_APART; why++) {
+        if (private.bytes[why] == 0)
+            continue;
+        line(label, "%s: %s", printable_exact_size(private.bytes[why]).text, gps_private_why(why));
+        label = "";
+    }
+    if (private.bytes[GPS_PRIVATE_APART] == 0)
+        return;
+    line("apart", "%s that no other %s has by now: %s",
+         printable_exact_size(private.bytes[GPS_PRIVATE_APART]).text, owner->command,
+         gps_private_why(GPS_PRIVATE_APART));
+    apart_print_help(stdout, "             ");
 }
 
 static void describe_exclusions(const struct view *view, const struct gps_owner *owner) {
@@ -305,6 +331,9 @@ static void describe_process(const struct view *view, const struct view_process 
            view_format_pid(view, owner).text, term_colour(TERM_PLAIN));
     line("state", "%s%s%s", term_colour(process->alive ? TERM_GREEN : TERM_DIM),
          process->alive ? "alive" : "dead", term_colour(TERM_PLAIN));
+    const uint32_t here = process->alive ? host_pid(owner) : 0;
+    if (here)
+        line("pid here", "%u", here);
     if (process->arguments[0] != 0)
         term_line(stdout, "  arguments  %s", process->arguments);
     process_lines(view, owner);
@@ -313,7 +342,9 @@ static void describe_process(const struct view *view, const struct view_process 
     describe_exports(view, owner);
     describe_holds(view, owner);
     describe_memory(view, owner);
+    describe_private(view, owner);
     describe_unmerged(view, owner);
+    describe_suspension(view, process);
     describe_exclusions(view, owner);
     describe_pins(view, owner);
     each_wait(view, owner, NULL, waiting_line);
@@ -416,12 +447,13 @@ static void add_memory(const struct view *view, const struct gps_owner *owner, j
     const struct account account = account_of(view, owner);
     const struct account_merged *merged = &account.merged;
     const struct excluded noted = excluded_count(&view->store, owner->command);
-    json_tree_add(
-        object, "{s:o, s:{s:I, s:I, s:I, s:I, s:I}, s:I, s:I}", "memory",
-        view_format_bytes_json(&account.bytes), "merged", "blocks", (json_int_t)merged->blocks,
-        "mapped", (json_int_t)merged->mapped, "saved", (json_int_t)merged->saved, "own",
-        (json_int_t)merged->own, "promised", (json_int_t)merged->promised, "excluded",
-        (json_int_t)(noted.count - noted.suspected), "suspected", (json_int_t)noted.suspected);
+    json_tree_add(object, "{s:o, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:I}, s:I, s:I}", "memory",
+                  view_format_bytes_json(&account.bytes), "made", (json_int_t)account.made, "held",
+                  (json_int_t)account.held, "merged", "blocks", (json_int_t)merged->blocks,
+                  "mapped", (json_int_t)merged->mapped, "saved", (json_int_t)merged->saved, "own",
+                  (json_int_t)merged->own, "promised", (json_int_t)merged->promised, "excluded",
+                  (json_int_t)(noted.count - noted.suspected), "suspected",
+                  (json_int_t)noted.suspected);
 }
 
 static json_t *process_json(const struct view *view, const struct view_process *process) {
@@ -434,9 +466,14 @@ static json_t *process_json(const struct view *view, const struct view_process *
     add_holds(view, owner, object);
     add_memory(view, owner, object);
     add_pins(view, owner, object);
-    const struct gps_slot *slot = unmerged(view, owner);
-    json_tree_add(object, "{s:o, s:o}", "arguments", json_tree_string(process->arguments),
-                  "unmerged", json_tree_string(slot ? gps_unmerged_why(slot->address) : NULL));
+    const struct gps_slot *slot = view_unmerged(view, owner);
+    json_tree_add(object, "{s:o, s:o, s:o}", "private", private_bytes_json(view, owner),
+                  "arguments", json_tree_string(process->arguments), "unmerged",
+                  json_tree_string(slot ? gps_unmerged_why(slot->address) : NULL));
+    json_tree_add(object, "{s:o}", "suspended",
+                  view_suspended(process)
+                      ? json_tree_seconds(view_nanos_since(view, process->answer.since))
+                      : json_tree_pack("n"));
     return object;
 }
 
@@ -453,29 +490,6 @@ static bool is_hidden_of_name(const struct view_region *region, const char *name
 static size_t find_name(struct view *view, const char *name) {
     const size_t count = view_find(view, is_alive_of_name, name);
     return count > 0 ? count : view_find(view, is_hidden_of_name, name);
-}
-
-static bool pid_matches(const struct gps_owner *owner, const char *text) {
-    char pid[24], full[48];
-    snprintf(pid, sizeof(pid), "%u", owner->pid);
-    snprintf(full, sizeof(full), "%u@%" PRIu64, owner->pid, owner->pid_ns);
-    return strcmp(pid, text) == 0 || strcmp(full, text) == 0;
-}
-
-static bool program_matches(const struct gps_owner *owner, const char *text) {
-    return strcmp(owner->command, text) == 0;
-}
-
-static size_t find_process(struct view *view, const char *text,
-                           bool (*matches)(const struct gps_owner *, const char *)) {
-    size_t count = 0;
-    for (int alive = 1; alive >= 0 && count == 0; alive--)
-        for (size_t i = 0; i < view->process_count; i++) {
-            struct view_process *process = &view->processes[i];
-            process->found = process->alive == alive && matches(&process->owner, text);
-            count += process->found;
-        }
-    return count;
 }
 
 /* --- not found --- */
@@ -558,11 +572,12 @@ static void print_json(const struct view *view) {
 }
 
 static int show(struct view *view, const char *what, bool json) {
-    if (find_name(view, what) == 0 && find_process(view, what, pid_matches) == 0) {
+    if (find_name(view, what) == 0 && find_process_by_pid(view, what) == 0) {
         const size_t count = view_find(view, view_has_id, what);
         if (count > 1)
             return ambiguous(view, count, what);
-        if (count == 0 && find_process(view, what, program_matches) == 0)
+        if (count == 0 && find_process_by_program(view, what) == 0 &&
+            find_process_by_pid_here(view, what) == 0)
             return not_found(view, what);
     }
     (json ? print_json : print_text)(view);
@@ -584,7 +599,9 @@ const struct tool_verb tool_verb_show = {
     .summary = "tell everything about a region or a process",
     .details = "A region is given by its NAME or by the first 6 or more digits of its ID. Of a "
                "process, what it exports and what it holds open is shown, in bytes too. A PID "
-               "that several pid namespaces have means all of them; PID@NAMESPACE means one. A "
+               "that several pid namespaces have means all of them; PID@NAMESPACE means one; the "
+               "pid that such a "
+               "process has here means it, too. A "
                "PROGRAM, as cam.py, means all processes of this name.\n",
     .options = {{"json", 0, NULL, "an array of objects, for scripts"}},
     .operands_min = 1,

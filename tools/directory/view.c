@@ -11,8 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/environment.h"
 #include "cli/tool.h"
 #include "directory/lease.h"
+#include "directory/orders.h"
 #include "directory/orphans.h"
 #include "directory/region.h"
 #include "util/clock.h"
@@ -69,8 +71,7 @@ const char *view_store_trouble(int status) {
     case -ELOOP:
         return "it is not a directory, or a symbolic link is on the way";
     case -EINVAL:
-        return "GPUSHARE_DIR must be an absolute path, and GPUSHARE_NAMESPACE 1 to 127 of "
-               "[A-Za-z0-9._-] without a leading dot";
+        return "GPUSHARE_DIR must be an absolute path";
     default:
         return strerror(-status);
     }
@@ -79,8 +80,11 @@ const char *view_store_trouble(int status) {
 int view_store_open(bool make, struct gps_store *store) {
     struct view_place place;
     view_place_get(&place);
-    int status = view_store(&place, make, store);
-    if (status != 0 && (make || status != -ENOENT))
+    TOOL_TEMP char *wrong = environment_namespace();
+    int status = wrong ? -EINVAL : view_store(&place, make, store);
+    if (wrong)
+        tool_error("%s", wrong);
+    else if (status != 0 && (make || status != -ENOENT))
         tool_error("cannot use %s/%s: %s", place.root, place.name_space,
                    view_store_trouble(status));
     return status;
@@ -124,9 +128,22 @@ static void collect_slot(struct view *view, const struct gps_owner *owner,
     if (gps_slot_wait(slot, &wait.wait))
         TOOL_APPEND(view->waits, view->wait_count, wait);
     else if (slot->via < GPS_VIA_WAIT_EXPORTER || slot->via == GPS_VIA_UNMERGED ||
-             slot->via == GPS_VIA_PROMISE)
+             slot->via == GPS_VIA_PROMISE || slot->via == GPS_VIA_MADE ||
+             slot->via == GPS_VIA_HELD || slot->via == GPS_VIA_PRIVATE)
         TOOL_APPEND(view->holds, view->hold_count,
                     (struct view_hold){.owner = *owner, .slot = *slot});
+}
+
+/* A keeper's name stays when its stand-by goes on: people want the process that serves now. */
+static void name_who_serves(struct view *view, const struct gps_slot *slot,
+                            struct gps_owner *owner) {
+    const struct gps_owner before = *owner;
+    owner->pid = (uint32_t)slot->address;
+    owner->pid_ns = slot->since;
+    owner->start = slot->generation;
+    for (size_t i = 0; i < view->region_count; i++)
+        if (gps_owner_equal(&view->regions[i].record.owner, &before))
+            view->regions[i].record.owner = *owner;
 }
 
 static bool collect_process(void *arg, const struct gps_proc *proc) {
@@ -139,6 +156,11 @@ static bool collect_process(void *arg, const struct gps_proc *proc) {
     struct view_process process = {
         .owner = proc->header.owner, .created = proc->header.created, .alive = proc->alive};
     memcpy(process.arguments, proc->header.arguments, sizeof(process.arguments));
+    for (unsigned i = 0; proc->alive && i < proc->slot_count; i++)
+        if (proc->slots[i].via == GPS_VIA_KEEPER)
+            name_who_serves(view, &proc->slots[i], &process.owner);
+    process.takes_orders =
+        proc->alive && gps_answer_read(&view->store, &proc->header.owner, &process.answer) == 0;
     add_process(view, &process);
     for (unsigned i = 0; proc->alive && i < proc->slot_count; i++)
         collect_slot(view, &process.owner, &proc->slots[i]);
@@ -235,6 +257,14 @@ static size_t first_hold(const struct view *view, const struct gps_id *region) {
     return low;
 }
 
+const struct gps_slot *view_unmerged(const struct view *view, const struct gps_owner *owner) {
+    for (size_t i = 0; i < view->hold_count; i++)
+        if (view->holds[i].slot.via == GPS_VIA_UNMERGED &&
+            gps_owner_equal(&view->holds[i].owner, owner))
+            return &view->holds[i].slot;
+    return NULL;
+}
+
 static bool process_alive(const struct view *view, const struct gps_owner *owner) {
     const struct view_process *process = view_process_find(view, owner);
     return process && process->alive;
@@ -300,6 +330,10 @@ bool view_hidden(const struct view_region *region) {
 
 bool view_is_vmm(const struct view_region *region) {
     return region->record.backing == GPS_BACKING_VMM;
+}
+
+bool view_is_run(const struct view_region *region) {
+    return region->record.backing == GPS_BACKING_RUN;
 }
 
 bool view_merged(const struct view_region *region) {

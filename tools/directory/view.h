@@ -9,14 +9,22 @@
 #pragma once
 
 #include "directory/store.h"
+#include "gpushare/suspend.h"
 
 struct view_process {
     struct gps_owner owner;
     uint64_t created; /* its first CUDA call; 0: it has no file any more */
     char arguments[GPS_ARGUMENT_BYTES];
     bool alive;
-    bool found; /* by `show`: it is asked for; of a region, too */
+    bool found;        /* by `show`: it is asked for; of a region, too */
+    bool takes_orders; /* `suspend = on`: what it has answered last is known */
+    struct gps_answer_file answer;
 };
+
+/* It has let go of what it shares, and its calls wait. */
+static inline bool view_suspended(const struct view_process *process) {
+    return process->alive && process->takes_orders && process->answer.state == GPS_ANSWER_GONE;
+}
 
 /* A region that a live process holds or is about to; a process can hold one more than once, and
  * what it only caches comes last. */
@@ -113,12 +121,18 @@ struct view_pins view_pins(const struct view *view, const struct gps_owner *hold
 /* Events of other processes that this one has open. */
 size_t view_events(const struct view *view, const struct gps_owner *holder);
 
+/* What keeps a process from merging though a rule says so (enum gps_unmerged in `address`). NULL:
+ * nothing is in the way. */
+const struct gps_slot *view_unmerged(const struct view *view, const struct gps_owner *owner);
+
 /* The owner is dead, and no process holds it. */
 bool view_dead(const struct view_region *region);
 /* No process holds it, and its memory is freed. It is shown only on demand. */
 bool view_hidden(const struct view_region *region);
 /* The keeper keeps it. */
 bool view_is_vmm(const struct view_region *region);
+/* Whether it is a token of the owner's own cuMemCreate memory (vmm_ipc). */
+bool view_is_run(const struct view_region *region);
 /* It is a block of memory that is equal in several processes, which a merge rule made. */
 bool view_merged(const struct view_region *region);
 /* The process exports it, and it is neither hidden nor a block. */

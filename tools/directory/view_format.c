@@ -105,7 +105,7 @@ struct printable view_format_age(const struct view *view, uint64_t since) {
 }
 
 const char *view_format_backing(const struct view_region *region) {
-    return view_is_vmm(region) ? "vmm" : "ipc";
+    return view_is_vmm(region) ? "vmm" : view_is_run(region) ? "token" : "ipc";
 }
 
 const char *view_format_name(const struct view_region *region) {

@@ -14,15 +14,27 @@
 #include "cli/wrap.h"
 #include "config/config.h"
 #include "run/launch.h"
+#include "run/loaded.h"
+#include "run/runtime_choice.h"
+#include "selftest/selftest.h"
 
 #define DOCTOR_INDENT 19 /* "FAIL  config       " */
 
-enum { OPTION_CONFIG, OPTION_JSON, OPTION_TIMEOUT };
+enum {
+    OPTION_CONFIG,
+    OPTION_JSON,
+    OPTION_PID,
+    OPTION_RUNTIME,
+    OPTION_TIMEOUT,
+    OPTION_SELFTEST,
+    OPTION_ACTOR
+};
 
 static void examine(struct doctor *doctor) {
     static void (*const checks[])(struct doctor *) = {
-        doctor_library,   doctor_preload, doctor_driver, doctor_platform,      doctor_container,
-        doctor_directory, doctor_keeper,  doctor_limits, doctor_configuration, doctor_command,
+        doctor_library,  doctor_preload,       doctor_driver,    doctor_hip,
+        doctor_platform, doctor_container,     doctor_directory, doctor_keeper,
+        doctor_limits,   doctor_configuration, doctor_command,   doctor_process,
     };
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
         checks[i](doctor);
@@ -41,12 +53,24 @@ static void print_diagnosis(const struct diagnosis *diagnosis) {
     wrap_text(stdout, diagnosis->remedy, DOCTOR_INDENT + 3);
 }
 
+/* Whether only the command or the process that was asked about cannot share. */
+static bool about_one(const struct doctor *doctor) {
+    for (size_t i = 0; i < doctor->count; i++)
+        if (doctor->list[i].verdict == DOCTOR_FAIL &&
+            strcmp(doctor->list[i].check, "command") != 0 &&
+            strcmp(doctor->list[i].check, "process") != 0)
+            return false;
+    return true;
+}
+
 static void print_text(const struct doctor *doctor, const size_t *counts) {
     for (size_t i = 0; i < doctor->count; i++)
         print_diagnosis(&doctor->list[i]);
     if (counts[DOCTOR_FAIL] > 0)
-        printf("\n%zu of %zu checks failed: sharing does not work here until that is mended.\n",
-               counts[DOCTOR_FAIL], doctor->count);
+        printf("\n%zu of %zu checks failed: %s until that is mended.\n", counts[DOCTOR_FAIL],
+               doctor->count,
+               about_one(doctor) ? "what was asked for is not shared"
+                                 : "sharing does not work here");
     else if (counts[DOCTOR_WARN] > 0)
         printf("\nSharing works here, with %zu warning%s.\n", counts[DOCTOR_WARN],
                counts[DOCTOR_WARN] == 1 ? "" : "s");
@@ -67,13 +91,54 @@ static void print_json(const struct doctor *doctor) {
     json_tree_print(stdout, array);
 }
 
-static int run_doctor(const struct tool_args *args) {
-    struct doctor doctor = {.command = args->operands};
-    const char *timeout = args->values[OPTION_TIMEOUT];
-    if (!gps_parse_duration(timeout ? timeout : "30s", &doctor.timeout) || doctor.timeout == 0) {
+static bool parse_pid(const char *text, uint32_t *pid) {
+    char *end;
+    const unsigned long number = text ? strtoul(text, &end, 10) : 0;
+    if (text && (*text < '0' || *text > '9' || *end || !number || number > INT32_MAX)) {
+        tool_error("--pid '%s' is no process's number", text);
+        return false;
+    }
+    *pid = (uint32_t)number;
+    return true;
+}
+
+/* Whose runtime: what the process has loaded counts, as what the command is linked with does. */
+static bool parse(const struct tool_args *args, struct doctor *doctor) {
+    const char *const timeout = args->values[OPTION_TIMEOUT];
+    struct loaded loaded;
+    if (!gps_parse_duration(timeout ? timeout : "30s", &doctor->timeout) || doctor->timeout == 0) {
         tool_error("--timeout '%s' is no time to wait; allowed: 500ms, 30s, 2min ...", timeout);
+        return false;
+    }
+    if (!parse_pid(args->values[OPTION_PID], &doctor->pid) ||
+        !runtime_choose(args->values[OPTION_RUNTIME], args->operands[0], &doctor->runtime))
+        return false;
+    if (doctor->pid && !args->values[OPTION_RUNTIME] && loaded_read(doctor->pid, &loaded)) {
+        doctor->runtime = loaded_runtime(&loaded, doctor->runtime);
+        loaded_free(&loaded);
+    }
+    return true;
+}
+
+/* The self-test has a command and a configuration of its own. */
+static int run_selftest(const struct tool_args *args, uint64_t timeout) {
+    if (args->operands[0] || args->values[OPTION_CONFIG] || args->values[OPTION_PID] ||
+        args->values[OPTION_RUNTIME]) {
+        tool_error("--selftest has programs and rules of its own: no CMD, --config, --pid or "
+                   "--runtime with it");
         return TOOL_USAGE;
     }
+    return selftest_run(args->values[OPTION_JSON], timeout);
+}
+
+static int run_doctor(const struct tool_args *args) {
+    struct doctor doctor = {.command = args->operands};
+    if (args->values[OPTION_ACTOR])
+        return selftest_act(args->values[OPTION_ACTOR]);
+    if (!parse(args, &doctor))
+        return TOOL_USAGE;
+    if (args->values[OPTION_SELFTEST])
+        return run_selftest(args, doctor.timeout / 5 * 4); /* the rest is for ending */
     if (args->values[OPTION_CONFIG] && !launch_config(args->values[OPTION_CONFIG]))
         return TOOL_FAILED;
     examine(&doctor);
@@ -99,10 +164,20 @@ const struct tool_verb tool_verb_doctor = {
     .details = "Looks at the library, the driver and its GPUs, containers, the directory in "
                "shared memory and the configuration, and with CMD, which is not run, whether "
                "that program can be preloaded; what it starts in turn is not known. Changes "
-               "nothing. Exit status 1 when a check fails.\n",
+               "nothing. Exit status 1 when a check fails.\n"
+               "Looks at HIP where CMD or PID uses it, or where the machine has an AMD GPU "
+               "alone.\n"
+               "With --selftest, small programs of this tool's own share, hand over, misuse and "
+               "merge memory of the GPU or of a simulated one, in a namespace of their own that is "
+               "removed afterwards; the last line is a row for docs/compatibility.md.\n",
     .options = {{"config", 'c', "FILE", "look at this configuration"},
-                {"json", 0, NULL, "an array of objects, for scripts"},
-                {"timeout", 't', "TIME", "how long the driver may take to answer (30s)"}},
+                {"json", 0, NULL, "JSON, for scripts"},
+                {"pid", 'p', "PID", "say which runtime this process uses, and with which library"},
+                {"runtime", 0, "NAME", "cuda or hip: look at this one"},
+                {"timeout", 't', "TIME",
+                 "how long the driver may take to answer, or the self-test (30s)"},
+                {"selftest", 0, NULL, "try it: half a minute at most"},
+                {"actor", 0, "RUNTIME", NULL}},
     .command = true,
     .run = run_doctor,
 };

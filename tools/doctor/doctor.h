@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "directory/store.h"
+#include "run/vendor.h"
 
 enum doctor_verdict { DOCTOR_OK, DOCTOR_WARN, DOCTOR_FAIL };
 
@@ -26,12 +27,19 @@ struct doctor {
     size_t count;
     char **command;   /* the command and its arguments; empty: none was given */
     uint64_t timeout; /* for the driver, ns */
+    enum runtime runtime;
+    uint32_t pid; /* of a process to look at; 0: none was given */
 };
 
 void diagnosis_add(struct doctor *doctor, enum doctor_verdict verdict, const char *check,
                    const char *format, ...) __attribute__((format(printf, 4, 5)));
 void diagnosis_remedy(struct doctor *doctor, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Has a child ask the driver, which fills in the answer, of at most PIPE_BUF bytes. False: none
+ * came, and a diagnosis says so. */
+typedef void doctor_question(void *answer);
+bool doctor_ask(struct doctor *doctor, doctor_question *question, void *answer, size_t size);
 
 bool doctor_in_container(void);
 /* The root, or if it does not exist the nearest directory above it that does. */
@@ -41,6 +49,7 @@ void doctor_existing(const char *root, char path[GPS_STORE_PATH]);
 void doctor_library(struct doctor *doctor);
 void doctor_preload(struct doctor *doctor);
 void doctor_driver(struct doctor *doctor);
+void doctor_hip(struct doctor *doctor);
 void doctor_platform(struct doctor *doctor);
 void doctor_container(struct doctor *doctor);
 void doctor_directory(struct doctor *doctor);
@@ -49,3 +58,4 @@ void doctor_keeper(struct doctor *doctor);
 void doctor_limits(struct doctor *doctor);
 void doctor_configuration(struct doctor *doctor);
 void doctor_command(struct doctor *doctor);
+void doctor_process(struct doctor *doctor);

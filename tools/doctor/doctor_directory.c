@@ -8,6 +8,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "cli/environment.h"
 #include "cli/printable.h"
 #include "cli/tool.h"
 #include "directory/excluded.h"
@@ -26,14 +27,12 @@ static bool check_environment(struct doctor *doctor, const struct view_place *pl
         diagnosis_remedy(doctor, "set that to a path that begins with /, or unset it");
         return false;
     }
-    if (!gps_name_valid(place->name_space)) {
-        diagnosis_add(doctor, DOCTOR_FAIL, "directory",
-                      "GPUSHARE_NAMESPACE '%s' is not a valid name", place->name_space);
-        diagnosis_remedy(doctor,
-                         "use 1 to 127 of [A-Za-z0-9._-] without a leading dot, or unset it");
-        return false;
+    TOOL_TEMP char *wrong = environment_namespace();
+    if (wrong) {
+        diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s", wrong);
+        diagnosis_remedy(doctor, "correct it, or unset it");
     }
-    return true;
+    return !wrong;
 }
 
 void doctor_existing(const char *root, char path[GPS_STORE_PATH]) {

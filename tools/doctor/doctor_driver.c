@@ -1,26 +1,12 @@
-/*
- * doctor_driver.c - checks that a driver answers, and that its GPUs can be shared.
- *
- * The driver is asked in a child, because a driver in a bad state can crash or hang its caller,
- * even beyond a signal's reach. So the child has none of our descriptors but one pipe. After the
- * time-out it is killed and, if it does not die, left behind.
- */
+/* doctor_driver.c - checks that CUDA's driver answers, and that its GPUs can be shared. */
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "cli/printable.h"
-#include "config/config.h"
 #include "doctor.h"
-#include "util/clock.h"
 
 #define DRIVER_GPUS            16
 #define COMPUTE_MODE_ATTRIBUTE 20 /* CU_DEVICE_ATTRIBUTE_COMPUTE_MODE */
@@ -35,7 +21,6 @@ struct gpu {
     int compute_mode;
 };
 
-/* The child's answer: one write that the pipe keeps whole. */
 struct answer {
     enum step step; /* the step that `code` or `error` belongs to */
     int code;       /* CUresult */
@@ -45,7 +30,7 @@ struct answer {
     struct gpu gpus[DRIVER_GPUS];
 };
 
-_Static_assert(sizeof(struct answer) <= PIPE_BUF, "an answer is one write");
+_Static_assert(sizeof(struct answer) <= PIPE_BUF, "an answer is one write of doctor_ask");
 
 /* cuda.h is not needed for six functions whose ABI is fixed. */
 struct driver {
@@ -57,7 +42,7 @@ struct driver {
     int (*attribute)(int *, int, int);
 };
 
-/* --- in the child --- */
+/* --- in the child of doctor_ask --- */
 
 static bool load(struct driver *driver, struct answer *answer) {
     void *libcuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -80,8 +65,10 @@ static bool load(struct driver *driver, struct answer *answer) {
     return false;
 }
 
-static void ask(struct answer *answer) {
-    struct driver driver;
+static void ask(void *out) {
+    struct answer *answer = out;
+    struct driver driver = {0};
+    answer->step = STEP_LOAD;
     if (!load(&driver, answer))
         return;
     answer->step = STEP_INIT;
@@ -102,38 +89,7 @@ static void ask(struct answer *answer) {
     answer->step = STEP_DONE;
 }
 
-static void run_child(int out) {
-    struct answer answer = {.step = STEP_LOAD};
-    int null = open("/dev/null", O_RDWR);
-    for (int i = 0; i <= STDERR_FILENO; i++)
-        dup2(null, i);
-    setenv("GPUSHARE_MODE", "off", 1); /* we may be preloaded ourselves */
-    ask(&answer);
-    ssize_t written = write(out, &answer, sizeof(answer));
-    _exit(written == (ssize_t)sizeof(answer) ? 0 : 1);
-}
-
 /* --- in the parent --- */
-
-/* False: no answer came. *late: none came within the time-out. */
-static bool await_answer(int from, struct answer *answer, uint64_t timeout, bool *late) {
-    struct pollfd ready = {.fd = from, .events = POLLIN};
-    *late = poll(&ready, 1, (int)(timeout / 1000000) + 1) == 0;
-    return !*late && read(from, answer, sizeof(*answer)) == sizeof(*answer);
-}
-
-/* The child's wait status; -1 when it does not even die of SIGKILL. */
-static int reap(pid_t child, bool kill_it) {
-    int status;
-    if (kill_it)
-        kill(child, SIGKILL);
-    for (int i = 0; i < 100; i++) {
-        if (waitpid(child, &status, WNOHANG) == child)
-            return status;
-        usleep(10000);
-    }
-    return -1;
-}
 
 static const struct explanation {
     int code;
@@ -203,41 +159,20 @@ static void judge(struct doctor *doctor, const struct answer *answer) {
                       answer->count == 1 ? "" : "s");
         for (int i = 0; i < answer->count && i < DRIVER_GPUS; i++)
             judge_gpu(doctor, i, &answer->gpus[i]);
+        if (strcmp(answer->gpus[0].name, "Simulated GPU") == 0)
+            diagnosis_add(doctor, DOCTOR_OK, "driver",
+                          "it is simulated: kernels of .cu files, and NVIDIA's own runtime, which "
+                          "nvcc links in without -cudart shared, need a card");
     }
-}
-
-static void judge_silence(struct doctor *doctor, bool late, int status) {
-    if (late)
-        diagnosis_add(doctor, DOCTOR_FAIL, "driver", "the driver did not answer within %s%s",
-                      printable_duration(doctor->timeout).text,
-                      status == -1 ? ", and the process that asked cannot even be killed" : "");
-    else if (status != -1 && WIFSIGNALED(status))
-        diagnosis_add(doctor, DOCTOR_FAIL, "driver",
-                      "a process that asks the driver dies of signal %d", WTERMSIG(status));
-    else
-        diagnosis_add(doctor, DOCTOR_FAIL, "driver",
-                      "a process that asks the driver ends silently");
-    diagnosis_remedy(doctor,
-                     "see nvidia-smi, and dmesg for Xid errors; reload the driver or reboot");
 }
 
 void doctor_driver(struct doctor *doctor) {
-    int ends[2];
-    pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
-    if (child < 0) {
-        diagnosis_add(doctor, DOCTOR_FAIL, "driver", "no process could be started to ask it");
+    struct answer answer = {0};
+    if (doctor->runtime != RUNTIME_CUDA)
         return;
-    }
-    if (child == 0)
-        run_child(ends[1]);
-    close(ends[1]);
-    struct answer answer;
-    bool late;
-    const bool answered = await_answer(ends[0], &answer, doctor->timeout, &late);
-    close(ends[0]);
-    int status = reap(child, !answered);
-    if (answered)
+    if (doctor_ask(doctor, ask, &answer, sizeof(answer)))
         judge(doctor, &answer);
     else
-        judge_silence(doctor, late, status);
+        diagnosis_remedy(doctor,
+                         "see nvidia-smi, and dmesg for Xid errors; reload the driver or reboot");
 }

@@ -3,9 +3,11 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "directory/lease.h"
+#include "directory/processes.h"
 #include "directory/view.h"
 #include "doctor.h"
 #include "keeper/keeper_client.h"
@@ -14,6 +16,34 @@
 #include "util/clock.h"
 
 #define TIMEOUT (2 * GPS_SECOND)
+
+struct pids {
+    uint64_t serves, stands_by; /* 0: not known */
+};
+
+static bool note_pids(void *found, const struct gps_proc *proc) {
+    for (unsigned i = 0; proc->alive && i < proc->slot_count; i++)
+        if (proc->slots[i].via == GPS_VIA_KEEPER)
+            *(struct pids *)found = (struct pids){proc->slots[i].address, proc->slots[i].reserved};
+    return true;
+}
+
+static void tell(struct doctor *doctor, const struct gps_owner *keeper, uint64_t regions,
+                 uint64_t stands_by) {
+    char other[64] = "; none stands by";
+    if (stands_by)
+        snprintf(other, sizeof(other), "; pid %" PRIu64 " stands by", stands_by);
+    diagnosis_add(doctor, DOCTOR_OK, "keeper", "%s, pid %u, keeps %" PRIu64 " region%s%s",
+                  keeper->command, keeper->pid, regions, regions == 1 ? "" : "s", other);
+}
+
+static void tell_of_silence(struct doctor *doctor, const char *store, uint64_t serves, int status) {
+    diagnosis_add(doctor, DOCTOR_FAIL, "keeper", "%s/keeper (pid %" PRIu64 ") does not answer: %s",
+                  store, serves, strerror(-status));
+    diagnosis_remedy(doctor,
+                     "let that process go on if it is stopped (kill -CONT), or kill it: its "
+                     "stand-by goes on, or programs start another one");
+}
 
 /* False: no keeper runs. */
 static bool check_running(struct doctor *doctor) {
@@ -26,22 +56,20 @@ static bool check_running(struct doctor *doctor) {
     uint64_t regions;
     gps_owner_self(&self);
     int status = gps_keeper_ping(&store, &self, TIMEOUT, &keeper, &regions);
-    if (status == 0) {
-        diagnosis_add(doctor, DOCTOR_OK, "keeper", "%s, pid %u, keeps %" PRIu64 " region%s",
-                      keeper.command, keeper.pid, regions, regions == 1 ? "" : "s");
-    } else if (status != -ENOENT) {
-        diagnosis_add(doctor, DOCTOR_FAIL, "keeper", "%s/keeper does not answer: %s", store.path,
-                      strerror(-status));
-        diagnosis_remedy(doctor, "end that process; programs start another one");
-    }
+    struct pids pids = {0};
+    gps_proc_each(&store, note_pids, &pids);
+    if (status == 0)
+        tell(doctor, &keeper, regions, pids.stands_by);
+    else if (status != -ENOENT)
+        tell_of_silence(doctor, store.path, pids.serves, status);
     return status != -ENOENT;
 }
 
 void doctor_keeper(struct doctor *doctor) {
     char path[PATH_MAX], library[PATH_MAX];
-    if (check_running(doctor))
+    if (doctor->runtime == RUNTIME_HIP || check_running(doctor)) /* HIP has no memory for one */
         return;
-    if (!preload_library(library))
+    if (!preload_library(RUNTIME_CUDA, library))
         library[0] = 0;
     int status = gps_spawn_program(library, path, sizeof(path));
     if (status == 0) {

@@ -57,9 +57,9 @@ static bool loads(const char *library, char *said, size_t size) {
 
 void doctor_library(struct doctor *doctor) {
     char library[PATH_MAX], said[1024] = "";
-    if (!preload_library(library)) {
-        diagnosis_add(doctor, DOCTOR_FAIL, "library", "libgpushare.so not found; looked at: %s",
-                      library);
+    if (!preload_library(doctor->runtime, library)) {
+        diagnosis_add(doctor, DOCTOR_FAIL, "library", "%s not found; looked at: %s",
+                      vendor_library(doctor->runtime), library);
         diagnosis_remedy(doctor,
                          "install the package libgpushare, or set GPUSHARE_LIBRARY to its path");
     } else if (!preload_can_name(library)) {
@@ -117,7 +117,7 @@ static bool check_system_preload(struct doctor *doctor) {
         return false;
     if (check_files(doctor, SYSTEM_PRELOAD, list))
         diagnosis_add(doctor, DOCTOR_OK, "preload", "%s %s", SYSTEM_PRELOAD,
-                      strstr(list, "libgpushare.so")
+                      strstr(list, vendor_library(doctor->runtime))
                           ? "has the library: every program here runs with it"
                           : "names other libraries");
     return true;
@@ -134,7 +134,7 @@ void doctor_preload(struct doctor *doctor) {
     if (!check_files(doctor, "LD_PRELOAD", preload))
         return;
     diagnosis_add(doctor, DOCTOR_OK, "preload", "%s: %s",
-                  strstr(preload, "libgpushare.so")
+                  strstr(preload, vendor_library(doctor->runtime))
                       ? "LD_PRELOAD has the library already"
                       : "LD_PRELOAD is set; gpushare run puts its library in front of",
                   preload);
@@ -158,8 +158,8 @@ void doctor_command(struct doctor *doctor) {
                          "for this machine");
     } else {
         diagnosis_add(doctor, DOCTOR_OK, "command",
-                      "%s can be preloaded; what it starts without the library is named by: "
+                      "%s can be preloaded%s; what it starts without the library is named by: "
                       "gpushare explain -- CMD",
-                      path);
+                      path, doctor->runtime == RUNTIME_HIP ? " for HIP" : "");
     }
 }

@@ -12,6 +12,7 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "cli/environment.h"
 #include "config/config.h"
 #include "doctor.h"
 #include "util/procfs.h"
@@ -41,10 +42,11 @@ static void check_proc(struct doctor *doctor) {
     ssize_t length = readlink("/proc/self", self, sizeof(self) - 1);
     if (length > 0 && strtol(self, NULL, 10) == getpid()) {
         diagnosis_add(doctor, DOCTOR_OK, "processes", "%s",
-                      doctor_in_container()
+                      gps_procfs_pid_ns() != FIRST_PID_NAMESPACE
                           ? "in a container, with a /proc of its own; pids of others read "
                             "PID@NAMESPACE"
-                          : "on the host, not in a container");
+                          : "in the machine's own pid namespace; gpushare show tells the pid here "
+                            "of processes in others");
         return;
     }
     diagnosis_add(doctor, DOCTOR_FAIL, "processes",
@@ -124,9 +126,27 @@ static void note_error(void *arg, const char *file, unsigned line, const char *m
         snprintf(first->text, sizeof(first->text), "%s: %s", file, message);
 }
 
+static void note_unknown(void *arg, const char *message) {
+    diagnosis_add(arg, DOCTOR_WARN, "environment", "%s", message);
+    diagnosis_remedy(arg, "correct its name, or unset it");
+}
+
+/* What only programs of CUDA can be given. */
+static void warn_of_blocks(struct doctor *doctor, const struct gps_config *config) {
+    struct first_error first = {0};
+    if (doctor->runtime != RUNTIME_HIP ||
+        gps_config_check_plain(config, NULL, NULL, note_error, &first) == 0)
+        return;
+    diagnosis_add(doctor, DOCTOR_WARN, "config", "%s%s", first.text,
+                  first.count > 1 ? " (and more)" : "");
+    diagnosis_remedy(doctor, "a program of HIP that such a rule is for runs as without gpushare: "
+                             "gpushare check --runtime=hip FILE names them all");
+}
+
 void doctor_configuration(struct doctor *doctor) {
     struct first_error first = {0};
     struct gps_config config;
+    environment_unknown(note_unknown, doctor);
     if (gps_config_load(&config, note_error, &first) != 0) {
         diagnosis_add(doctor, DOCTOR_FAIL, "config", "%s%s", first.text,
                       first.count > 1 ? " (and more)" : "");
@@ -143,5 +163,6 @@ void doctor_configuration(struct doctor *doctor) {
         diagnosis_add(doctor, DOCTOR_WARN, "config", "mode is off: gpushare does nothing at all");
         diagnosis_remedy(doctor, "set mode = share, or GPUSHARE_MODE=share");
     }
+    warn_of_blocks(doctor, &config);
     gps_config_free(&config);
 }

@@ -1,5 +1,6 @@
 /*
- * connections.c - answers connections to the keeper: each has one request and one reply.
+ * connections.c - answers connections to the keeper: each has one request and one reply. One whose
+ * reply has a descriptor stays until the peer hangs up, which has it then.
  *
  * Mostly the request has arrived when the connection is accepted, and then it is answered at once.
  * A request that is not valid, or is another user's, ends the connection without a reply.
@@ -23,27 +24,37 @@
 
 /* --- replies --- */
 
+/* Its creator may die before it does that, and a keeper before it has done it. */
+static void point_name(const struct keeper *keeper, const struct gps_region_record *record) {
+    struct gps_name_target target;
+    if (record->name[0] == 0)
+        return;
+    if (gps_name_resolve(&keeper->store, record->name, &target) != 0 ||
+        target.kind != GPS_NAME_REGION || !gps_id_equal(&target.region, &record->id))
+        gps_name_point(&keeper->store, record->name, &record->id);
+}
+
 /* The list takes over the descriptor on success; then *descriptor becomes -1. */
 static int deposit(struct keeper *keeper, const struct gps_keeper_request *request,
                    int *descriptor) {
     struct keeper_region *region = region_list_find(&keeper->regions, &request->record.id);
-    if (region && (region->descriptor >= 0 || region_list_retired(region)))
-        return -EEXIST;
     struct gps_region_record record;
     gps_request_record(request, &keeper->regions.self, &record);
-    if (!region && !gps_owner_equal(&request->sender, &record.creator))
+    if (region ? !region_list_takes(region, &request->sender)
+               : !gps_owner_equal(&request->sender, &record.creator))
         return -EPERM;
-    int status = 0;
+    const bool has = region && (region->descriptor >= 0 || region_list_retired(region));
+    int status = has ? -EEXIST : 0;
     if (!region)
         status = region_list_add(&keeper->regions, &record, *descriptor, keeper->now);
-    else
-        region->descriptor = *descriptor;
+    else if (!has)
+        region_list_give(&keeper->regions, region, *descriptor);
+    if (status == 0)
+        *descriptor = -1;
+    if (status == 0 || has)
+        point_name(keeper, &record);
     if (status != 0)
         return status;
-    *descriptor = -1;
-    if (record.name[0] != 0)
-        gps_name_point(&keeper->store, record.name,
-                       &record.id); /* the creator may die before it does that */
     sooner(&keeper->sweep_at, keeper->now + GPS_SECOND);
     return 0;
 }
@@ -53,7 +64,7 @@ static int get(const struct keeper *keeper, const struct gps_keeper_request *req
     if (!region || region_list_retired(region))
         return -ENOENT;
     if (region->descriptor < 0)
-        return -EAGAIN;
+        return region_list_lost(region, keeper->now) ? -ENOENT : -EAGAIN;
     *give = region->descriptor;
     return 0;
 }
@@ -98,9 +109,11 @@ static int drop(struct keeper *keeper, const struct gps_keeper_request *request)
     return 0;
 }
 
-static int answer(struct keeper *keeper, const struct gps_keeper_request *request, int *descriptor,
-                  int *give) {
+static int answer(struct keeper *keeper, const struct gps_keeper_request *request, int fd,
+                  int *descriptor, int *give) {
     switch (request->ask) {
+    case GPS_KEEPER_REPLACE:
+        return replacement_give(keeper, request, fd);
     case GPS_KEEPER_DEPOSIT:
         return deposit(keeper, request, descriptor);
     case GPS_KEEPER_GET:
@@ -116,58 +129,96 @@ static int answer(struct keeper *keeper, const struct gps_keeper_request *reques
 
 /* --- connections --- */
 
-static void reply_to(const struct keeper *keeper, int fd, int status, int give) {
-    struct gps_keeper_reply reply = {.status = status,
-                                     .keeper = keeper->regions.self,
-                                     .regions = region_list_count(&keeper->regions)};
-    gps_reply_seal(&reply);
-    if (gps_passing_send(fd, &reply, sizeof(reply), give) != -ETOOMANYREFS)
-        return;
-    reply.status = -EAGAIN; /* the descriptors on their way will arrive */
-    gps_reply_seal(&reply);
-    gps_passing_send(fd, &reply, sizeof(reply), -1);
+/* People want the process that serves; who replaces it, the name that the records have. */
+static void describe(const struct keeper *keeper, uint32_t ask, struct gps_keeper_reply *reply) {
+    const bool replaces = ask == GPS_KEEPER_REPLACE;
+    reply->keeper = replaces ? keeper->regions.self : keeper->self;
+    reply->regions = replaces ? atomic_load(&keeper->regions.table->deposits)
+                              : region_list_count(&keeper->regions);
 }
 
-/* False: no request has come yet. */
-static bool handle(struct keeper *keeper, int fd) {
+/* True: with the descriptor. */
+static bool reply_to(const struct keeper *keeper, uint32_t ask, int fd, int status, int give) {
+    struct gps_keeper_reply reply = {.status = status};
+    describe(keeper, ask, &reply);
+    gps_reply_seal(&reply);
+    const int sent = gps_passing_send(fd, &reply, sizeof(reply), give);
+    if (sent == -ETOOMANYREFS) {
+        reply.status = -EAGAIN; /* the descriptors on their way will arrive */
+        gps_reply_seal(&reply);
+        gps_passing_send(fd, &reply, sizeof(reply), -1);
+    }
+    return sent == 0 && give >= 0;
+}
+
+enum outcome { NO_REQUEST_YET, ENDED, GIVEN };
+
+/* No request is the outcome, too, when another keeper has replaced this one, which ends with all
+ * its connections. */
+static enum outcome handle(struct keeper *keeper, int fd) {
     struct gps_keeper_request request;
+    enum outcome outcome = ENDED;
     int descriptor, give = -1;
     ssize_t size = gps_passing_receive(fd, &request, sizeof(request), &descriptor);
     if (size == -EAGAIN)
-        return false;
+        return NO_REQUEST_YET;
     if (size > 0 && !gps_request_check(&request, (size_t)size) &&
         (descriptor >= 0) == (request.ask == GPS_KEEPER_DEPOSIT)) {
-        int status = answer(keeper, &request, &descriptor, &give);
-        reply_to(keeper, fd, status, give);
+        int status = answer(keeper, &request, fd, &descriptor, &give);
+        if (keeper->replaced)
+            outcome = NO_REQUEST_YET;
+        else if (reply_to(keeper, request.ask, fd, status, give))
+            outcome = GIVEN;
     }
     if (descriptor >= 0)
         close(descriptor);
-    return true;
+    return outcome;
+}
+
+bool connections_waited_for(const struct keeper *keeper, size_t at) {
+    return keeper->connections[at].given || keeper->given_count < GIVEN_MAX;
+}
+
+bool connections_full(const struct keeper *keeper) {
+    return keeper->connection_count == CONNECTIONS_MAX || keeper->given_count >= GIVEN_MAX;
 }
 
 static void end(struct keeper *keeper, size_t at) {
     close(keeper->connections[at].fd);
+    keeper->given_count -= keeper->connections[at].given;
     memmove(&keeper->connections[at], &keeper->connections[at + 1],
             (--keeper->connection_count - at) * sizeof(*keeper->connections));
 }
 
-void connections_serve(struct keeper *keeper, size_t at) {
-    if (handle(keeper, keeper->connections[at].fd))
-        end(keeper, at);
+static void add(struct keeper *keeper, int fd, bool given) {
+    keeper->connections[keeper->connection_count++] = (struct connection){fd, keeper->now, given};
+    keeper->given_count += given;
 }
 
-static void add(struct keeper *keeper, int fd) {
-    if (!gps_passing_is_ours(fd) || handle(keeper, fd))
+void connections_serve(struct keeper *keeper, size_t at) {
+    struct connection *connection = &keeper->connections[at];
+    const enum outcome outcome = connection->given ? ENDED : handle(keeper, connection->fd);
+    if (outcome == ENDED) {
+        end(keeper, at);
+    } else if (outcome == GIVEN) {
+        connection->given = true;
+        keeper->given_count++;
+    }
+}
+
+static void begin(struct keeper *keeper, int fd) {
+    const enum outcome outcome = gps_passing_is_ours(fd) ? handle(keeper, fd) : ENDED;
+    if (outcome == ENDED)
         close(fd);
     else
-        keeper->connections[keeper->connection_count++] = (struct connection){fd, keeper->now};
+        add(keeper, fd, outcome == GIVEN);
 }
 
 void connections_accept(struct keeper *keeper) {
-    for (int i = 0; i < CONNECTIONS_MAX && keeper->connection_count < CONNECTIONS_MAX; i++) {
+    for (int i = 0; !keeper->replaced && i < CONNECTIONS_MAX && !connections_full(keeper); i++) {
         int fd = accept4(keeper->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
-            add(keeper, fd);
+            begin(keeper, fd);
             continue;
         }
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
@@ -178,7 +229,7 @@ void connections_accept(struct keeper *keeper) {
 }
 
 static uint64_t timeout(const struct keeper *keeper) {
-    return keeper->connection_count == CONNECTIONS_MAX ? SHORT_TIMEOUT : GPS_KEEPER_TIMEOUT;
+    return connections_full(keeper) ? SHORT_TIMEOUT : GPS_KEEPER_TIMEOUT;
 }
 
 uint64_t connections_expiry(const struct keeper *keeper) {

@@ -29,7 +29,7 @@
 #define DEMAND_IDLE   (2 * GPS_SECOND)
 #define METRICS_EVERY (15 * GPS_SECOND)
 
-enum { OPTION_IDLE, OPTION_METRICS, OPTION_EVERY, OPTION_ON_DEMAND };
+enum { OPTION_IDLE, OPTION_METRICS, OPTION_EVERY, OPTION_REPLACE, OPTION_ON_DEMAND };
 enum { FD_LISTENER, FD_SIGNALS, FD_CHANGES, FD_CONNECTIONS };
 
 /* --- waiting --- */
@@ -52,10 +52,8 @@ static int take_signals(void) {
     sigset_t ours;
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
-    sigemptyset(&ours);
-    sigaddset(&ours, SIGTERM);
-    sigaddset(&ours, SIGINT);
-    sigaddset(&ours, SIGHUP);
+    signal(SIGCHLD, SIG_DFL); /* ignored, it would not tell that the stand-by has ended */
+    standby_signals(&ours);
     sigprocmask(SIG_SETMASK, &ours, NULL);
     return signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -74,6 +72,7 @@ static uint64_t earliest(const struct keeper *keeper) {
     if (keeper->metrics.file)
         sooner(&when, keeper->metrics.next);
     sooner(&when, idle_end(keeper));
+    sooner(&when, standby_due(keeper));
     return when;
 }
 
@@ -94,27 +93,35 @@ static void drain(int fd) {
 
 /* --- an iteration --- */
 
+/* That a child has ended is seen to at each turn. */
+static void take_signal(struct keeper *keeper) {
+    struct signalfd_siginfo info;
+    while (read(keeper->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        keeper->ending |= info.ssi_signo != SIGCHLD;
+}
+
 static size_t fill(const struct keeper *keeper, struct pollfd *wait) {
-    bool full = keeper->connection_count == CONNECTIONS_MAX || keeper->accept_after > keeper->now;
+    bool full = connections_full(keeper) || keeper->accept_after > keeper->now;
     wait[FD_LISTENER] = (struct pollfd){.fd = full ? -1 : keeper->listener, .events = POLLIN};
     wait[FD_SIGNALS] = (struct pollfd){.fd = keeper->signals, .events = POLLIN};
     wait[FD_CHANGES] = (struct pollfd){.fd = keeper->changes, .events = POLLIN};
     for (size_t i = 0; i < keeper->connection_count; i++)
-        wait[FD_CONNECTIONS + i] =
-            (struct pollfd){.fd = keeper->connections[i].fd, .events = POLLIN};
+        wait[FD_CONNECTIONS + i] = (struct pollfd){
+            .fd = connections_waited_for(keeper, i) ? keeper->connections[i].fd : -1,
+            .events = POLLIN};
     return keeper->connection_count;
 }
 
 /* The last connection first: serving one moves those behind it. */
 static void answer(struct keeper *keeper, const struct pollfd *wait, size_t count) {
     if (wait[FD_SIGNALS].revents != 0)
-        keeper->ending = true;
+        take_signal(keeper);
     if (wait[FD_CHANGES].revents != 0) {
         drain(keeper->changes);
         sooner(&keeper->sweep_at, keeper->now + DEBOUNCE);
     }
-    for (size_t i = count; i-- > 0;)
-        if (wait[FD_CONNECTIONS + i].revents != 0)
+    for (size_t i = count; i-- > 0 && !keeper->replaced;)
+        if (wait[FD_CONNECTIONS + i].revents != 0 && connections_waited_for(keeper, i))
             connections_serve(keeper, i);
     if (wait[FD_LISTENER].revents != 0)
         connections_accept(keeper);
@@ -161,6 +168,8 @@ static void run_once(struct keeper *keeper) {
     keeper->now = gps_clock_monotonic();
     if (ready >= 0)
         answer(keeper, wait, count);
+    if (keeper->replaced)
+        return;
     sweep(keeper);
     metrics_job_turn(&keeper->metrics, keeper->now);
     if (region_list_count(&keeper->regions) > 0)
@@ -170,22 +179,57 @@ static void run_once(struct keeper *keeper) {
 
 /* --- the verb --- */
 
+static const char *reason(int status) {
+    switch (status) {
+    case -ENOSPC:
+        return "no room is left there";
+    case -EMFILE:
+        return "it needs more descriptors than the hard limit allows (ulimit -Hn)";
+    case -ECONNRESET:
+        return "it hangs up, as one of another version does; end it first";
+    case -EAGAIN:
+    case -ETIMEDOUT:
+        return "it does not answer";
+    default:
+        return strerror(-status);
+    }
+}
+
 static int refuse(const struct keeper *keeper, int status, const struct gps_owner *other) {
-    if (status != -EEXIST)
-        tool_error("cannot keep %s: %s", keeper->store.path,
-                   status == -ENOSPC ? "no room is left there" : strerror(-status));
+    if (status != -EEXIST && other->pid != 0)
+        tool_error("cannot replace the keeper of %s, pid %u: %s", keeper->store.path, other->pid,
+                   reason(status));
+    else if (status != -EEXIST)
+        tool_error("cannot keep %s: %s", keeper->store.path, reason(status));
     else if (other->pid != 0)
-        tool_error("%s has a keeper already: %s, pid %u", keeper->store.path, other->command,
-                   other->pid);
+        tool_error("%s has a keeper already: %s, pid %u; to take over what it keeps: gpushare "
+                   "keeper --replace",
+                   keeper->store.path, other->command, other->pid);
     else
         tool_error("%s has a keeper already, which does not answer", keeper->store.path);
     return TOOL_FAILED;
 }
 
-static int keep(struct keeper *keeper, bool on_demand) {
+/* The stand-by ends first: it would go on. */
+static int finish(struct keeper *keeper, bool on_demand) {
+    standby_end(keeper);
+    metrics_job_end(&keeper->metrics);
+    if (keeper->replaced && !on_demand)
+        tool_warn("another keeper has taken over %s", keeper->store.path);
+    if (keeper->replaced)
+        return TOOL_OK;
+    if (keeper->evicted && !on_demand)
+        tool_error("%s was removed, or replaced by another", keeper->store.path);
+    if (keeper->evicted) /* nothing in the store is ours any more */
+        return on_demand ? TOOL_OK : TOOL_FAILED;
+    leadership_end(keeper);
+    return TOOL_OK;
+}
+
+static int keep(struct keeper *keeper, bool replace, bool on_demand) {
     keeper->signals = take_signals();
-    struct gps_owner other;
-    int status = leadership_take(keeper, &other);
+    struct gps_owner other = {0};
+    int status = leadership_take(keeper, replace, &other);
     if (status == -EEXIST && on_demand)
         return TOOL_OK;
     if (status != 0)
@@ -199,15 +243,11 @@ static int keep(struct keeper *keeper, bool on_demand) {
     }
     sweep(keeper);
     metrics_job_turn(&keeper->metrics, keeper->now);
-    while (!keeper->ending)
+    while (!keeper->ending) {
+        standby_turn(keeper);
         run_once(keeper);
-    metrics_job_end(&keeper->metrics);
-    if (keeper->evicted && !on_demand)
-        tool_error("%s was removed, or replaced by another", keeper->store.path);
-    if (keeper->evicted) /* nothing in the store is ours any more */
-        return on_demand ? TOOL_OK : TOOL_FAILED;
-    leadership_end(keeper);
-    return TOOL_OK;
+    }
+    return finish(keeper, on_demand);
 }
 
 static bool parse_time(const char *option, const char *text, uint64_t *nanos) {
@@ -238,8 +278,9 @@ static int run_keeper(const struct tool_args *args) {
     static struct keeper keeper;
     if (!parse(args, &keeper))
         return TOOL_USAGE;
-    return view_store_open(true, &keeper.store) == 0 ? keep(&keeper, args->values[OPTION_ON_DEMAND])
-                                                     : TOOL_FAILED;
+    if (view_store_open(true, &keeper.store) != 0)
+        return TOOL_FAILED;
+    return keep(&keeper, args->values[OPTION_REPLACE], args->values[OPTION_ON_DEMAND]);
 }
 
 const struct tool_verb tool_verb_keeper = {
@@ -250,11 +291,14 @@ const struct tool_verb tool_verb_keeper = {
                "to keep.\n"
                "Run one yourself where regions must outlive the service or container that made "
                "them.\n"
-               "SIGTERM and SIGINT end it: what is mapped stays mapped, but cannot be opened "
+               "A second process stands by, and goes on with all that is kept when the first is "
+               "killed.\n"
+               "SIGTERM and SIGINT end both: what is mapped stays mapped, but cannot be opened "
                "any more.\n",
     .options = {{"idle", 0, "TIME", "end after so long with nothing to keep (default: never)"},
                 {"metrics", 0, "FILE", "write metrics there, as gpushare metrics does"},
                 {"every", 0, "TIME", "with --metrics: how often (15s)"},
+                {"replace", 0, NULL, "take over what another keeper keeps; that one ends"},
                 {"on-demand", 0, NULL, NULL}},
     .run = run_keeper,
 };

@@ -95,8 +95,9 @@ static int open_socket(struct keeper *keeper) {
 }
 
 static int start(struct keeper *keeper) {
-    int status = gps_lease_take(&keeper->store, &keeper->regions.self, NULL, &keeper->lease);
+    int status = gps_lease_take_shared(&keeper->store, &keeper->regions.self, &keeper->lease);
     if (status == 0) {
+        incumbent_publish(keeper);
         status = adopt(keeper);
         if (status == 0)
             status = open_socket(keeper);
@@ -108,13 +109,18 @@ static int start(struct keeper *keeper) {
     return status;
 }
 
-int leadership_take(struct keeper *keeper, struct gps_owner *other) {
+int leadership_take(struct keeper *keeper, bool replace, struct gps_owner *other) {
     umask(077);
     keeper->listener = -1;
     keeper->regions.store = &keeper->store;
-    gps_owner_self(&keeper->regions.self);
+    incumbent_begin(keeper);
+    keeper->regions.self = keeper->self;
     raise_limits(keeper);
-    int status = take_lock(keeper, other);
+    int status = region_list_begin(&keeper->regions);
+    if (status == 0)
+        status = take_lock(keeper, other);
+    if (status == -EEXIST && replace && other->pid != 0)
+        return replacement_take(keeper);
     return status != 0 ? status : start(keeper);
 }
 

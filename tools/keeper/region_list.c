@@ -2,18 +2,66 @@
 #include "region_list.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "directory/lease.h"
 #include "directory/name.h"
 #include "directory/region.h"
 #include "util/clock.h"
+#include "util/transition.h"
 
 /* A process writes its slot before it asks the keeper; a slow one must not count as ended. After a
  * keeper's death, a process that was about to open a region may have opened it within this time. */
 #define GRACE GPS_SECOND
+/* A creator sees within a second that there is another keeper, and deposits what it has again. */
+#define DEPOSITED_WITHIN (2 * GPS_SECOND)
+
+/* --- the table --- */
+
+#define FROM(stage, next) GPS_STATE_ROW(KEEPER_REGION_##stage, next),
+#define TO(stage)         GPS_TO(KEEPER_REGION_##stage)
+static const struct gps_state_row stages[] = {KEEPER_REGION_STAGES(FROM, TO)};
+
+static void set_stage(struct keeper_region *region, enum keeper_region_stage stage) {
+    gps_transition_check("kept region", stages, atomic_load(&region->stage), stage);
+    atomic_store(&region->stage, stage);
+}
+
+static size_t table_size(size_t max) {
+    return sizeof(struct region_table) + max * sizeof(struct keeper_region);
+}
+
+/* Pages that are never touched take no memory. */
+int region_list_begin(struct region_list *list) {
+    void *table;
+    do
+        table = mmap(NULL, table_size(list->max), PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    while (table == MAP_FAILED && (list->max /= 2) > 0);
+    if (table == MAP_FAILED)
+        return -ENOMEM;
+    list->table = table;
+    return 0;
+}
+
+static struct keeper_region *take_place(struct region_list *list) {
+    struct keeper_region *region = list->free;
+    const size_t reached = atomic_load(&list->table->reached);
+    if (region) {
+        list->free = region->next_free;
+    } else if (reached < list->max) {
+        region = &list->table->regions[reached];
+        atomic_store(&list->table->reached, reached + 1);
+    }
+    return region;
+}
+
+static void give_place(struct region_list *list, struct keeper_region *region) {
+    region->next_free = list->free;
+    list->free = region;
+}
 
 struct keeper_region *region_list_find(const struct region_list *list, const struct gps_id *id) {
     struct keeper_region *region;
@@ -21,40 +69,58 @@ struct keeper_region *region_list_find(const struct region_list *list, const str
     return region;
 }
 
-static struct keeper_region *insert(struct region_list *list, const struct keeper_region *from) {
-    struct keeper_region *region = malloc(sizeof(*region));
+static bool index_add(struct region_list *list, struct keeper_region *region) {
+    HASH_ADD(hh, list->first, record.id, sizeof(region->record.id), region);
+    return region->hh.tbl != NULL;
+}
+
+static struct keeper_region *insert(struct region_list *list,
+                                    const struct gps_region_record *record, int descriptor,
+                                    uint64_t now) {
+    struct keeper_region *region = take_place(list);
     if (!region)
         return NULL;
-    *region = *from;
-    HASH_ADD(hh, list->first, record.id, sizeof(region->record.id), region);
-    if (!region->hh.tbl) {
-        free(region);
+    region->record = *record;
+    region->descriptor = descriptor;
+    region->published = false;
+    region->since = region->last_held = now;
+    region->held = true;
+    region->creator_holds = false;
+    region->users = region->intents = 0;
+    if (!index_add(list, region)) {
+        give_place(list, region);
         return NULL;
     }
+    set_stage(region, KEEPER_REGION_KEPT);
     return region;
 }
 
 static void forget(struct region_list *list, struct keeper_region *region) {
     HASH_DELETE(hh, list->first, region);
-    free(region);
+    set_stage(region, KEEPER_REGION_FREE);
+    give_place(list, region);
+}
+
+void region_list_give(struct region_list *list, struct keeper_region *region, int descriptor) {
+    region->descriptor = descriptor;
+    atomic_fetch_add(&list->table->deposits, 1);
 }
 
 int region_list_add(struct region_list *list, const struct gps_region_record *record,
                     int descriptor, uint64_t now) {
-    struct keeper_region made = {.record = *record,
-                                 .descriptor = descriptor,
-                                 .since = now,
-                                 .last_held = now,
-                                 .held = true,
-                                 .published = true};
     if (region_list_count(list) >= list->max)
         return -EMFILE;
-    struct keeper_region *region = insert(list, &made);
+    struct keeper_region *region = insert(list, record, descriptor, now);
     if (!region)
         return -ENOMEM;
     int status = gps_region_publish(list->store, record);
-    if (status != 0)
+    region->published = status == 0;
+    if (status == 0) {
+        atomic_fetch_add(&list->table->deposits, 1);
+    } else { /* the descriptor stays the caller's */
+        set_stage(region, KEEPER_REGION_ENDING);
         forget(list, region);
+    }
     /* -EEXIST would say that we have it. */
     return status == -EEXIST ? -EBUSY : status;
 }
@@ -64,67 +130,133 @@ int region_list_add(struct region_list *list, const struct gps_region_record *re
 struct adoption {
     struct region_list *list;
     uint64_t now;
+    bool inherits; /* from the living keeper of this name, and not from dead ones */
     int status;
 };
+
+static bool is_to_be_had(struct adoption *adoption, const struct gps_region_record *record) {
+    const bool ours = gps_owner_equal(&record->owner, &adoption->list->self);
+    if (record->backing != GPS_BACKING_VMM || ours != adoption->inherits)
+        return false;
+    if (!ours && gps_lease_probe(adoption->list->store, &record->owner) == GPS_ALIVE)
+        adoption->status = -EAGAIN;
+    return adoption->status == 0;
+}
 
 static bool adopt(void *arg, const struct gps_region_record *record, int status, const char *why) {
     struct adoption *adoption = arg;
     struct region_list *list = adoption->list;
-    struct keeper_region made = {
-        .descriptor = -1, .since = adoption->now, .last_held = adoption->now, .held = true};
     (void)why;
-    if (status != 0 || record->backing != GPS_BACKING_VMM ||
-        gps_owner_equal(&record->owner, &list->self))
+    if (status != 0 || !is_to_be_had(adoption, record))
+        return adoption->status == 0;
+    struct gps_region_record made = *record;
+    made.owner = list->self;
+    gps_record_seal(&made);
+    if (region_list_find(list, &record->id))
         return true;
-    if (gps_lease_probe(list->store, &record->owner) == GPS_ALIVE) {
-        adoption->status = -EAGAIN;
+    if (region_list_count(list) >= list->max) {
+        adoption->status = adoption->inherits ? -EMFILE : 0;
+        return adoption->status == 0;
+    }
+    struct keeper_region *region = insert(list, &made, -1, adoption->now);
+    if (!region) {
+        adoption->status = -ENOMEM;
         return false;
     }
-    made.record = *record;
-    made.record.owner = list->self;
-    gps_record_seal(&made.record);
-    if (region_list_count(list) < list->max && !region_list_find(list, &record->id) &&
-        !insert(list, &made))
-        adoption->status = -ENOMEM;
-    return adoption->status == 0;
+    region->published = adoption->inherits;
+    if (record->status.state == GPS_STATE_CLOSING)
+        set_stage(region, KEEPER_REGION_RETIRED);
+    return true;
+}
+
+static int adopt_all(struct adoption adoption) {
+    const int status = gps_region_each(adoption.list->store, adopt, &adoption);
+    return status != 0 ? status : adoption.status;
 }
 
 int region_list_adopt(struct region_list *list, uint64_t now) {
-    struct adoption adoption = {.list = list, .now = now};
-    int status = gps_region_each(list->store, adopt, &adoption);
-    return status != 0 ? status : adoption.status;
+    return adopt_all((struct adoption){.list = list, .now = now});
+}
+
+int region_list_inherit(struct region_list *list, uint64_t now) {
+    return adopt_all((struct adoption){.list = list, .now = now, .inherits = true});
 }
 
 /* --- dropping --- */
 
+/* Nobody gets the descriptor while it is being closed: its number may be another's then. */
 static void withdraw(struct region_list *list, struct keeper_region *region) {
     const struct gps_region_record *record = &region->record;
+    const int descriptor = atomic_exchange(&region->descriptor, -1);
     if (record->name[0] != 0)
         gps_name_release(list->store, record->name, &list->self, &record->id);
-    if (region->descriptor >= 0)
-        close(region->descriptor);
-    region->descriptor = -1;
+    if (descriptor >= 0)
+        close(descriptor);
 }
 
-void region_list_drop(struct region_list *list, struct keeper_region *region) {
+static void finish_drop(struct region_list *list, struct keeper_region *region) {
     withdraw(list, region);
     gps_region_remove(list->store, &region->record.id);
     forget(list, region);
 }
 
-bool region_list_retired(const struct keeper_region *region) {
-    return region->record.status.state == GPS_STATE_CLOSING;
+void region_list_drop(struct region_list *list, struct keeper_region *region) {
+    set_stage(region, KEEPER_REGION_ENDING);
+    finish_drop(list, region);
 }
 
-void region_list_retire(struct region_list *list, struct keeper_region *region) {
+bool region_list_retired(const struct keeper_region *region) {
+    return atomic_load(&region->stage) == KEEPER_REGION_RETIRED;
+}
+
+static void finish_retirement(struct region_list *list, struct keeper_region *region) {
     withdraw(list, region);
     if (gps_region_set_status(list->store, &region->record, GPS_STATE_CLOSING, 0) != 0)
         region_list_drop(list, region);
 }
 
+void region_list_retire(struct region_list *list, struct keeper_region *region) {
+    set_stage(region, KEEPER_REGION_RETIRED);
+    finish_retirement(list, region);
+}
+
 void region_list_drop_all(struct region_list *list) {
     while (list->first)
         region_list_drop(list, list->first);
+}
+
+/* --- after the one that served --- */
+
+static void recover_place(struct region_list *list, struct keeper_region *region) {
+    const unsigned stage = atomic_load(&region->stage);
+    if (stage == KEEPER_REGION_FREE)
+        give_place(list, region);
+    else if (!index_add(list, region))
+        return; /* no memory for the index: nobody finds it */
+    else if (stage == KEEPER_REGION_RETIRED)
+        finish_retirement(list, region);
+    else if (stage == KEEPER_REGION_ENDING)
+        finish_drop(list, region);
+}
+
+void region_list_recover(struct region_list *list) {
+    list->first = list->free = NULL;
+    for (size_t i = 0; i < atomic_load(&list->table->reached); i++)
+        recover_place(list, &list->table->regions[i]);
+}
+
+void region_list_settle(struct region_list *list) {
+    struct keeper_region *following;
+    for (struct keeper_region *region = list->first; region; region = following) {
+        struct gps_region_record record;
+        following = region->hh.next;
+        const int status = gps_region_read(list->store, &region->record.id, &record, NULL);
+        if (status == -ENOENT)
+            region_list_drop(list, region);
+        else if (status == 0 && record.status.state == GPS_STATE_CLOSING &&
+                 !region_list_retired(region))
+            region_list_retire(list, region);
+    }
 }
 
 /* --- sweeping: one pass over procs/ serves all regions --- */
@@ -160,6 +292,19 @@ static bool count_process(void *arg, const struct gps_proc *proc) {
             count_slot(&proc->header.owner, slot, region);
     }
     return true;
+}
+
+static bool is_block(const struct keeper_region *region) {
+    return memcmp(region->record.handle, GPS_BLOCK_MARK, sizeof(GPS_BLOCK_MARK) - 1) == 0;
+}
+
+bool region_list_takes(const struct keeper_region *region, const struct gps_owner *sender) {
+    return is_block(region) || gps_owner_equal(sender, &region->record.creator);
+}
+
+bool region_list_lost(const struct keeper_region *region, uint64_t now) {
+    const bool awaited = region->creator_holds && !is_block(region);
+    return region->descriptor < 0 && !awaited && now - region->since >= DEPOSITED_WITHIN;
 }
 
 /* Within its grace a live creator without a slot still has the region. */
@@ -225,10 +370,12 @@ int region_list_sweep(struct region_list *list, uint64_t now, uint64_t *next, un
     if (status != 0)
         return status;
     HASH_ITER(hh, list->first, region, following) {
-        if (is_retained(list, region, now, next))
-            publish(list, region);
-        else
+        if (!is_retained(list, region, now, next))
             region_list_drop(list, region);
+        else if (region_list_lost(region, now) && !is_block(region) && !region_list_retired(region))
+            region_list_retire(list, region); /* its name is free for another */
+        else
+            publish(list, region);
     }
     *others = census.others;
     return 0;

@@ -3,9 +3,16 @@
  *
  * The list owns both. A region in it is published with the keeper as its owner, or will be when
  * there is room again. When a region leaves the list its record and name are removed, and its
- * descriptor is closed. One thread calls these functions.
+ * descriptor is closed.
+ *
+ * The regions lie in memory that keeper and stand-by share; the index of them is the keeper's own.
+ * The keeper may be killed between any two instructions, so a region counts by its stage, which is
+ * written when the rest is there, and what ends it is written down before it is done: the next one
+ * does it to its end. One process calls these functions at a time.
  */
 #pragma once
+
+#include <stdatomic.h>
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
@@ -18,9 +25,23 @@ static inline void sooner(uint64_t *time, uint64_t other) {
         *time = other;
 }
 
+/* A region that is retired can be opened no more, and goes with its last holder. */
+#define KEEPER_REGION_STAGES(FROM, TO)                                                             \
+    FROM(FREE, TO(KEPT))                                                                           \
+    FROM(KEPT, TO(RETIRED) | TO(ENDING))                                                           \
+    FROM(RETIRED, TO(ENDING))                                                                      \
+    FROM(ENDING, TO(FREE))
+enum keeper_region_stage {
+    KEEPER_REGION_FREE = 0, /* this place in the list is */
+    KEEPER_REGION_KEPT,
+    KEEPER_REGION_RETIRED,
+    KEEPER_REGION_ENDING, /* record, name and descriptor go */
+};
+
 struct keeper_region {
+    _Atomic unsigned stage; /* enum keeper_region_stage */
+    _Atomic int descriptor; /* -1: adopted, and not deposited again yet */
     struct gps_region_record record;
-    int descriptor;     /* -1: adopted, and not deposited again yet */
     bool published;     /* by us */
     uint64_t since;     /* the time at which we got it (CLOCK_MONOTONIC) */
     uint64_t last_held; /* GPS_KEEP_FOR: the time at which a process last held it */
@@ -29,15 +50,30 @@ struct keeper_region {
     bool creator_holds;
     unsigned users;   /* other processes that have it open */
     unsigned intents; /* processes that are about to open it */
+    /* the index, made anew by each process that serves: */
     UT_hash_handle hh;
+    struct keeper_region *next_free;
+};
+
+struct region_table {
+    _Atomic size_t reached;    /* how many were ever used: all behind them are free */
+    _Atomic uint64_t deposits; /* so far */
+    struct keeper_region regions[];
 };
 
 struct region_list {
     const struct gps_store *store;
-    struct gps_owner self;
+    struct gps_owner self;       /* what the records say; it stays when the stand-by goes on */
+    struct region_table *table;  /* shared */
     struct keeper_region *first; /* the head of a hash table, by id */
+    struct keeper_region *free;  /* below `reached` */
     size_t max;                  /* the number of descriptors for them */
 };
+
+/* Makes the table, for `max` regions or as many as there is memory for. 0 or -errno. */
+int region_list_begin(struct region_list *list);
+/* After the death of the one that served: finds its regions, and ends what it had begun to. */
+void region_list_recover(struct region_list *list);
 
 static inline size_t region_list_count(const struct region_list *list) {
     return HASH_COUNT(list->first);
@@ -54,6 +90,18 @@ int region_list_add(struct region_list *list, const struct gps_region_record *re
  * removed the regions that no process holds. 0 or -errno; -EAGAIN: a record's owner is still alive.
  */
 int region_list_adopt(struct region_list *list, uint64_t now);
+/* Finds the records of the living keeper whose name is `self`, which is about to be replaced.
+ * -EMFILE: they are more than this process can hold. */
+int region_list_inherit(struct region_list *list, uint64_t now);
+/* It has been replaced: what it had dropped or retired meanwhile is so here, too. */
+void region_list_settle(struct region_list *list);
+
+/* The descriptor that the region lacks, which the list takes over. */
+void region_list_give(struct region_list *list, struct keeper_region *region, int descriptor);
+/* Whether that may be the sender's: a block of equal bytes may come from anybody. */
+bool region_list_takes(const struct keeper_region *region, const struct gps_owner *sender);
+/* Whether its descriptor is lacking, and its creator will not bring it. */
+bool region_list_lost(const struct keeper_region *region, uint64_t now);
 
 /* Drop removes the region at once. Retire lets nobody open it any more, and removes it after its
  * last holder. */

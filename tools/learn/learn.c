@@ -3,9 +3,11 @@
  *
  * Each replica is run by a child of ours (descendants.h), and reports into a file of its own. This
  * process reads the files as they grow, shows how far it is, and ends the learning after --for.
+ *
+ * Where nothing else is said, two are run. If one of them fails, or finds too little memory, the
+ * other alone is judged; if both find too little, one is run again, alone.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -14,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/apart_help.h"
+#include "cli/output.h"
 #include "cli/printable.h"
 #include "cli/tool.h"
 #include "config/config.h"
@@ -21,31 +25,37 @@
 #include "run/audit_logs.h"
 #include "run/command.h"
 #include "run/launch.h"
+#include "run/runtime_choice.h"
 #include "util/clock.h"
 
 enum { OPTION_FOR, OPTION_REPLICAS, OPTION_CONTENT, OPTION_OUTPUT };
 
 struct learn {
     char **command;
-    uint64_t begun, limit; /* ns; limit: 0: until the command ends */
-    unsigned replicas;
-    bool any, over; /* over: the time is up */
-    int output;
+    uint64_t begun, limit;    /* ns; limit: 0: until the command ends */
+    unsigned replicas, first; /* how many count, and from which on */
+    bool any, over;           /* over: the time is up */
+    bool trying;              /* two run because nothing else was said */
+    bool ending;              /* of those, both lack memory */
+    const char *supposed;     /* why one counts, though two were to; else NULL */
+    unsigned failed;          /* a bit for each replica that failed before the time was up */
+    int statuses[PROFILES_REPLICAS];
+    FILE *output;
     struct audit_logs directory;
     char *reports[PROFILES_REPLICAS];  /* in it */
     pid_t children[PROFILES_REPLICAS]; /* 0: it has ended */
-    int status;                        /* of the first replica that failed */
     struct profiles profiles;
 };
 
 /* --- before --- */
 
 static bool parse(struct learn *learn, const char *const *values) {
-    const char *replicas = tool_or(values[OPTION_REPLICAS], "1");
+    const char *replicas = tool_or(values[OPTION_REPLICAS], "2");
     const char *content = tool_or(values[OPTION_CONTENT], "uploaded");
     char *end;
     const unsigned long count = strtoul(replicas, &end, 10);
     learn->replicas = (unsigned)count;
+    learn->trying = !values[OPTION_REPLICAS];
     learn->any = strcmp(content, "any") == 0;
     if (values[OPTION_FOR] &&
         (!gps_parse_duration(values[OPTION_FOR], &learn->limit) || !learn->limit))
@@ -59,14 +69,6 @@ static bool parse(struct learn *learn, const char *const *values) {
     return false;
 }
 
-/* Opens the output without truncating it: an old file stays as it is until there are rules. */
-static bool open_output(struct learn *learn, const char *path) {
-    learn->output = path ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666) : dup(STDOUT_FILENO);
-    if (learn->output < 0)
-        tool_error("cannot write '%s': %s", tool_or(path, "standard output"), strerror(errno));
-    return learn->output >= 0;
-}
-
 /* --- during --- */
 
 /* Runs in the child. */
@@ -76,7 +78,9 @@ static int run_replica(const struct learn *learn, unsigned number) {
     const int status = command_run(learn->command, COMMAND_AND_DESCENDANTS, NULL, &running);
     if (running > 0)
         tool_warn("%zu still running; what they do from now on is not learned", running);
-    return status >= 0 ? status : launch_failed(learn->command[0], -status);
+    if (status >= 0 || number == 0)
+        return status >= 0 ? status : launch_failed(learn->command[0], -status);
+    return -status == ENOENT ? TOOL_NOT_FOUND : TOOL_CANNOT_EXECUTE; /* the first one says it */
 }
 
 static void signal_all(const struct learn *learn, int number) {
@@ -91,8 +95,8 @@ static bool reap(struct learn *learn) {
         int status;
         if (learn->children[i] && waitpid(learn->children[i], &status, WNOHANG) > 0) {
             learn->children[i] = 0;
-            if (learn->status == 0)
-                learn->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+            learn->statuses[i] = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+            learn->failed |= learn->statuses[i] && !learn->over ? 1u << i : 0;
         }
         any = any || learn->children[i];
     }
@@ -102,7 +106,7 @@ static bool reap(struct learn *learn) {
 static void read_reports(struct learn *learn) {
     profiles_free(&learn->profiles);
     for (unsigned i = 0; i < learn->replicas; i++) {
-        FILE *file = fopen(learn->reports[i], "re");
+        FILE *file = fopen(learn->reports[learn->first + i], "re");
         if (!file)
             continue;
         profiles_read(&learn->profiles, file, i);
@@ -112,13 +116,26 @@ static void read_reports(struct learn *learn) {
 }
 
 static void show_progress(struct learn *learn) {
-    if (!isatty(STDERR_FILENO))
-        return;
-    read_reports(learn);
     fprintf(
         stderr, "\r\033[Klearning for %s: %zu allocations, %s would be shared",
         printable_duration((gps_clock_monotonic() - learn->begun) / GPS_SECOND * GPS_SECOND).text,
         learn->profiles.count, printable_size(profiles_saved(&learn->profiles)).text);
+}
+
+/* Bits of both. */
+enum { ONE = 1, BOTH = 3 };
+
+/* Once a second. */
+static void look(struct learn *learn) {
+    const bool shown = isatty(STDERR_FILENO);
+    if (shown || learn->trying)
+        read_reports(learn);
+    if (shown)
+        show_progress(learn);
+    if (learn->trying && !learn->ending && learn->profiles.lacking == BOTH) {
+        learn->ending = true;
+        signal_all(learn, SIGTERM);
+    }
 }
 
 /* Waits until all replicas have ended. SIGCHLD wakes it, too. */
@@ -132,14 +149,14 @@ static void await(struct learn *learn, const sigset_t *signals) {
             learn->over = true;
             signal_all(learn, SIGTERM);
         }
-        show_progress(learn);
+        look(learn);
     }
     if (isatty(STDERR_FILENO))
         fputs("\r\033[K", stderr);
 }
 
 /* Forks a child for each replica. */
-static bool run_all(struct learn *learn) {
+static void run_all(struct learn *learn) {
     const struct sigaction ignore = {.sa_handler = SIG_IGN}, normal = {.sa_handler = SIG_DFL};
     struct sigaction interrupt, pipe;
     sigset_t signals, mask;
@@ -153,12 +170,14 @@ static bool run_all(struct learn *learn) {
     sigprocmask(SIG_BLOCK, &signals, &mask);
     learn->begun = gps_clock_monotonic();
     for (unsigned i = 0; i < learn->replicas; i++) {
-        learn->reports[i] = tool_format("%s/%u.jsonl", learn->directory.path, i);
+        if (!learn->reports[i])
+            learn->reports[i] = tool_format("%s/%u.jsonl", learn->directory.path, i);
         learn->children[i] = fork();
         if (learn->children[i] < 0) {
             tool_error("cannot start '%s': %s", learn->command[0], strerror(errno));
             learn->children[i] = 0;
-            learn->status = TOOL_RUN_FAILED;
+            learn->statuses[i] = TOOL_RUN_FAILED;
+            learn->failed |= 1u << i;
         } else if (learn->children[i] == 0) {
             sigaction(SIGINT, &interrupt, NULL);
             sigaction(SIGPIPE, &pipe, NULL);
@@ -168,66 +187,107 @@ static bool run_all(struct learn *learn) {
     }
     await(learn, &signals);
     sigprocmask(SIG_SETMASK, &mask, NULL);
-    return true;
+}
+
+/* Both lacked memory. */
+static void run_one_again(struct learn *learn) {
+    tool_warn("the GPU has no room for two at once: one is run again, alone");
+    for (unsigned i = 0; i < learn->replicas; i++)
+        unlink(learn->reports[i]);
+    learn->supposed = "there is no room for two at once";
+    learn->replicas = 1;
+    learn->trying = learn->over = false;
+    learn->failed = 0;
+    memset(learn->statuses, 0, sizeof(learn->statuses));
+    run_all(learn);
+}
+
+/* Two were tried. What is known of one of them alone is not measured. */
+static void judge_trial(struct learn *learn) {
+    read_reports(learn);
+    const unsigned bad = learn->failed | learn->profiles.lacking;
+    if (learn->profiles.lacking && bad == BOTH) {
+        run_one_again(learn);
+    } else if (bad && bad != BOTH) {
+        learn->supposed = learn->profiles.lacking ? "there is no room for two at once"
+                                                  : "of two at once, one failed";
+        learn->first = bad == ONE;
+        learn->replicas = 1;
+    }
+}
+
+/* Of the first replica that failed. */
+static int status_of(const struct learn *learn) {
+    for (unsigned i = 0; i < learn->replicas && !learn->over; i++)
+        if (learn->statuses[learn->first + i])
+            return learn->statuses[learn->first + i];
+    return 0;
 }
 
 /* --- after --- */
 
-static bool write_rules(struct learn *learn, const char *path) {
-    FILE *file = fdopen(learn->output, "w");
-    if (!file)
-        tool_no_memory();
-    const bool cut = !path || ftruncate(learn->output, 0) == 0;
-    profiles_rules(file, &learn->profiles);
-    learn->output = -1;
-    if (fclose(file) == 0 && cut)
-        return true;
-    tool_error("cannot write '%s': %s", tool_or(path, "standard output"), strerror(errno));
-    return false;
+/* A page is a page: what lies at another distance from a multiple of 2 MiB is never found. */
+static void tell_apart(uint64_t bytes) {
+    if (!bytes)
+        return;
+    fprintf(stderr, "%s beside that stays apart: %s.\n", printable_size(bytes).text,
+            gps_private_why(GPS_PRIVATE_APART));
+    apart_print_help(stderr, "");
 }
 
-static int tell(struct learn *learn, const char *path) {
+static int tell(struct learn *learn) {
     const struct profiles *profiles = &learn->profiles;
-    const int status = learn->over ? 0 : learn->status;
+    const int status = status_of(learn);
     read_reports(learn);
     audit_logs_close(&learn->directory);
     if (profiles->count > 0)
         profiles_table(stderr, profiles);
-    if (!profiles->looked && status < TOOL_RUN_FAILED)
+    if (!profiles->looked && profiles->count == 0 && status < TOOL_RUN_FAILED)
         tool_error("no process used CUDA, as far as gpushare can see; who dropped the library is "
                    "named by: gpushare explain -- CMD");
     else if (profiles->count == 0 && profiles->looked)
         tool_error("nothing of 1 MiB or more was allocated");
-    else if (profiles->rule_count == 0 && profiles->looked)
+    else if (profiles->rule_count == 0 && profiles->count > 0)
         tool_error("no rules: nothing stays as it was uploaded, as far as was seen");
     if (profiles->rule_count == 0)
         return status ? status : TOOL_FAILED;
-    fprintf(stderr, "\nA second process saves %s%s.\n",
+    fprintf(stderr, "\nA second process saves %s (%s%s%s).\n",
             printable_size(profiles_saved(profiles)).text,
-            learn->replicas > 1 ? " (measured)" : " (if it uploads the same)");
-    if (!write_rules(learn, path))
-        return TOOL_RUN_FAILED;
+            learn->replicas > 1 ? "measured" : "supposed, if it uploads the same",
+            learn->supposed ? ": " : "", tool_or(learn->supposed, ""));
+    tell_apart(profiles_apart(profiles, learn->replicas));
+    profiles_rules(learn->output, &learn->profiles);
     return status;
 }
 
+static bool can_merge(const char *command, enum runtime *runtime) {
+    const bool chosen = runtime_choose(NULL, command, runtime);
+    if (chosen && *runtime == RUNTIME_HIP)
+        tool_error("'%s' uses HIP, where nothing is merged: there are no rules to learn", command);
+    return chosen && *runtime != RUNTIME_HIP;
+}
+
 static int run_learn(const struct tool_args *args) {
-    struct learn learn = {.command = args->operands, .output = -1};
+    struct learn learn = {.command = args->operands};
     const char *path = args->values[OPTION_OUTPUT];
+    enum runtime runtime;
     int status = TOOL_RUN_FAILED;
     launch_set("GPUSHARE_CONFIG", "/dev/null");
     launch_set("GPUSHARE_LOG", "/dev/null");
     launch_set("GPUSHARE_STACK_DEPTH", "0");
-    if (parse(&learn, args->values) && open_output(&learn, path) &&
-        audit_logs_open(&learn.directory, NULL) &&
-        launch_prepare(NULL, "audit", learn.command[0]) && run_all(&learn))
-        status = tell(&learn, path);
+    if (parse(&learn, args->values) && can_merge(learn.command[0], &runtime) &&
+        (learn.output = output_open(path)) && audit_logs_open(&learn.directory, NULL) &&
+        launch_prepare(NULL, "audit", runtime, learn.command[0])) {
+        run_all(&learn);
+        if (learn.trying)
+            judge_trial(&learn);
+        status = tell(&learn);
+    }
     audit_logs_close(&learn.directory);
     profiles_free(&learn.profiles);
     for (unsigned i = 0; i < PROFILES_REPLICAS; i++)
         free(learn.reports[i]);
-    if (learn.output >= 0)
-        close(learn.output);
-    return status;
+    return output_close(learn.output, path) ? status : TOOL_RUN_FAILED;
 }
 
 const struct tool_verb tool_verb_learn = {
@@ -238,11 +298,13 @@ const struct tool_verb tool_verb_learn = {
                "uploaded.\n"
                "Then prints what that is on stderr, and rules for it, role = merge, on stdout.\n"
                "Let CMD do its usual work meanwhile: what it never does cannot be learned.\n"
+               "Two run at once, so that what a second one saves is measured. Where one of them "
+               "fails, or the GPU has no room for two, it is supposed from one, which is said.\n"
                "The exit status is CMD's own, 0 after --for; 0 becomes 1 if there is no rule.\n"
                "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not "
                "found.\n",
     .options = {{"for", 'f', "TIME", "end CMD by SIGTERM after this time, as 2min"},
-                {"replicas", 'r', "N", "run N at once: share what is equal in all of them"},
+                {"replicas", 'r', "N", "run N at once (2): share what is equal in all of them"},
                 {"content", 0, "WHAT", "uploaded, or any: also what kernels filled and left alone"},
                 {"output", 'o', "FILE", "write the rules to FILE"}},
     .operands_min = 1,

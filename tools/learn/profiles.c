@@ -34,11 +34,14 @@ static struct profile *profile_of(struct profiles *profiles, struct profile foun
 static bool read_line(struct profiles *profiles, json_t *json, unsigned replica) {
     struct profile found = {.json = json, .replica = replica};
     json_int_t looked = -1;
-    if (json_unpack(json, "{s:s,s:s,s?I,s?I,s?I,s?I,s?s}", "process", &found.process, "program",
-                    &found.program, "looked", &looked, "number", &found.number, "size", &found.size,
-                    "thread", &found.thread, "caller", &found.caller) != 0)
+    int lacking = 0;
+    if (json_unpack(json, "{s:s,s:s,s?I,s?b,s?I,s?I,s?I,s?s}", "process", &found.process, "program",
+                    &found.program, "looked", &looked, "lacking", &lacking, "number", &found.number,
+                    "size", &found.size, "thread", &found.thread, "caller", &found.caller) != 0)
         return false;
-    if (looked < 0)
+    if (lacking)
+        profiles->lacking |= 1u << replica;
+    else if (looked < 0)
         json_incref(profile_of(profiles, found)->json);
     else
         *(json_int_t *)string_map_make(&profiles->looked, found.process, sizeof(looked)) = looked;
@@ -83,7 +86,20 @@ uint64_t profiles_saved(const struct profiles *profiles) {
     return bytes;
 }
 
+uint64_t profiles_apart(const struct profiles *profiles, unsigned replicas) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < profiles->count; i++)
+        bytes += profiles->list[i]->verdict == PROFILE_FINE ? profiles->list[i]->apart : 0;
+    return bytes / replicas;
+}
+
 /* --- one allocation --- */
+
+/* It did not last. What the program's end frees may have been there for good, if the run was long.
+ */
+static enum profile_verdict judge_brief(json_int_t born, json_int_t looked) {
+    return looked - born < STEADY ? PROFILE_SHORT : PROFILE_BRIEF;
+}
 
 /* Judges an allocation by the blocks that copies filled (key full), or by all (key all). Blocks
  * that copies did not fill are not merged, so they do no harm. */
@@ -102,7 +118,7 @@ static enum profile_verdict judge_by(struct profile *profile, const char *key, j
     if ((rewritten || profile->any) && steady < life / 2)
         return rewritten ? PROFILE_REWRITTEN : PROFILE_CHANGED;
     if (steady < STEADY)
-        return freed && life < 2 * STEADY ? PROFILE_BRIEF : PROFILE_YOUNG;
+        return freed && life < 2 * STEADY ? judge_brief(born, looked) : PROFILE_YOUNG;
     return PROFILE_FINE;
 }
 
@@ -114,25 +130,26 @@ static void judge(const struct profiles *profiles, struct profile *profile, bool
         profile->verdict = judge_by(profile, "all", until);
     if (json_is_true(json_object_get(profile->json, "pool")))
         profile->verdict = PROFILE_POOL;
+    else if (!looked)
+        profile->verdict = PROFILE_YOUNG;
 }
 
 /* --- equal blocks of replicas; the map has a bit for each replica that has such a block --- */
 
-/* The bytes of the blocks that all replicas have. Notes which of them this one has. */
-static uint64_t measure(const struct profile *profile, struct string_map **map, unsigned all) {
+/* Sums up the blocks that all replicas have, and the others. Notes which of them this one has. */
+static void measure(struct profile *profile, struct string_map **map, unsigned all) {
     json_int_t size, full;
     const char *hash;
-    uint64_t bytes = 0;
     size_t i;
     json_t *block;
+    profile->saves = profile->apart = 0;
     json_array_foreach(json_object_get(profile->json, "blocks"), i, block) {
         if (json_unpack(block, "[IIs]", &size, &full, &hash) != 0 || !(full || profile->any))
             continue;
         unsigned *replicas = string_map_make(map, hash, sizeof(*replicas));
         *replicas |= 1u << profile->replica;
-        bytes += *replicas == all ? (uint64_t)size : 0;
+        *(*replicas == all ? &profile->saves : &profile->apart) += (uint64_t)size;
     }
-    return bytes;
 }
 
 static void measure_all(struct profiles *profiles, unsigned replicas) {
@@ -140,7 +157,7 @@ static void measure_all(struct profiles *profiles, unsigned replicas) {
     for (unsigned pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < profiles->count; i++)
             if (profiles->list[i]->verdict == PROFILE_FINE)
-                profiles->list[i]->saves = measure(profiles->list[i], &map, (1u << replicas) - 1);
+                measure(profiles->list[i], &map, (1u << replicas) - 1);
     for (size_t i = 0; i < profiles->count; i++)
         if (profiles->list[i]->verdict == PROFILE_FINE && !profiles->list[i]->saves)
             profiles->list[i]->verdict = PROFILE_DIFFERENT;
@@ -279,10 +296,11 @@ static const char *const why[PROFILE_VERDICTS] = {
     [PROFILE_FINE] = "stays as it was uploaded",
     [PROFILE_POOL] = "left out: memory of a pool (cudaMallocAsync) is not looked at",
     [PROFILE_BRIEF] = "left out: soon freed, as a buffer for copies is",
+    [PROFILE_SHORT] = "left out: the run was too short to tell; let it run longer",
     [PROFILE_NOT_COPIED] = "left out: not filled by copies from the host (see --content any)",
     [PROFILE_CHANGED] = "left out: kernels change it",
     [PROFILE_REWRITTEN] = "left out: written again and again",
-    [PROFILE_YOUNG] = "left out: not unchanged for 2 s; let it run longer",
+    [PROFILE_YOUNG] = "left out: not seen unchanged for 2 s; let it run longer",
     [PROFILE_DIFFERENT] = "left out: differs between the replicas",
     [PROFILE_UNORDERED] = "left out: no rule tells it from memory of its size that changes",
 };

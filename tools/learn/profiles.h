@@ -19,6 +19,7 @@ enum profile_verdict {
     PROFILE_FINE,
     PROFILE_POOL,
     PROFILE_BRIEF,
+    PROFILE_SHORT,
     PROFILE_NOT_COPIED,
     PROFILE_CHANGED,
     PROFILE_REWRITTEN,
@@ -36,6 +37,7 @@ struct profile {
     enum profile_verdict verdict;
     bool any;             /* fine with content = any only */
     uint64_t from, saves; /* unchanged from then on (ms); bytes that others need not have */
+    uint64_t apart;       /* measured: bytes in blocks that not all replicas have, beside such */
     uint64_t index;       /* of those that one rule could take */
 };
 
@@ -52,10 +54,13 @@ struct profiles {
     struct string_map *known, *looked; /* allocations; the last line of each process */
     struct profile_rule *rules;
     size_t rule_count;
+    unsigned lacking; /* a bit for each replica of which an allocation failed for want of memory */
 };
 
 /* Adds the profiles in a file. */
 void profiles_read(struct profiles *profiles, FILE *file, unsigned replica);
+/* Of one process: bytes of allocations that are equal in part, in blocks that not all have. */
+uint64_t profiles_apart(const struct profiles *profiles, unsigned replicas);
 /* Judges all profiles, and makes the rules. `any`: memory that kernels filled counts, too. */
 void profiles_judge(struct profiles *profiles, unsigned replicas, bool any);
 void profiles_free(struct profiles *profiles);

@@ -49,12 +49,13 @@ static const char *unpack(struct event_line *line) {
     struct log_process *process = &line->process;
     if (json_unpack(line->json,
                     "{s:s, s:s, s?I, s?I, s?s, s?s, s?s, s?s, s?s, s?I, s?I, s?I, s?s, s?s, "
-                    "s?s, s?s}",
+                    "s?s, s?s, s?s, s?s}",
                     "ts", &line->ts, "event", &line->event, "pid", &process->pid, "pid_ns",
                     &process->pid_ns, "process", &line->image, "command", &process->command,
                     "region", &line->region, "name", &line->name, "how", &line->how, "size",
                     &line->size, "saved", &line->saved, "ns", &line->ns, "finding", &line->finding,
-                    "level", &line->level, "api", &line->api, "detail", &line->detail) != 0)
+                    "level", &line->level, "api", &line->api, "detail", &line->detail, "arguments",
+                    &process->arguments, "device", &line->device) != 0)
         return "no line of a gpushare event log: a member is missing or of another kind; skipped";
     return missing(line);
 }

@@ -21,6 +21,7 @@ struct reader {
     const char *name;
     unsigned long number, taken, skipped;
     bool text;         /* the first line that was skipped is of a log for people */
+    bool array;        /* it begins with a [: a report of ours, as JSON */
     char *bytes;       /* what was read and is not cut into lines yet: */
     size_t begin, end; /* so much of it */
     char *line;        /* a string in `bytes` */
@@ -73,6 +74,9 @@ static void read_line(struct reader *reader) {
     }
     if (strspn(reader->line, " \t\r") == reader->length)
         return;
+    reader->array |= reader->number == 1 && reader->line[0] == '[';
+    if (reader->array)
+        return;
     const char *wrong = sink->line(sink->arg, reader->line, reader->length);
     reader->taken += !wrong;
     reader->text |= wrong && reader->skipped == 0 && strncmp(reader->line, "=========", 9) == 0;
@@ -83,7 +87,9 @@ static void read_line(struct reader *reader) {
 
 static void complain_of_all(const struct reader *reader) {
     const char *why =
-        reader->text           ? "a log for people; only those of log_format = jsonl can be read"
+        reader->text    ? "a log for people; only those of log_format = jsonl can be read"
+        : reader->array ? "an array, and no log, which has an object in each line; what a report "
+                          "was made from can be read: gpushare audit --log=DIR keeps it"
         : reader->skipped == 0 ? "empty; gpushare writes into a log with log_format = jsonl, when "
                                  "there is a finding, and into that of event_log; a process that "
                                  "was killed may have written nothing yet"

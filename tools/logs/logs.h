@@ -117,7 +117,7 @@ struct event_line {
     int64_t time; /* microseconds since 1970 */
     struct log_process process;
     const char *image; /* of the process, which tells it from others of its pid */
-    const char *region, *name, *how, *finding, *level, *api, *detail;
+    const char *region, *name, *device, *how, *finding, *level, *api, *detail;
     int64_t size, saved, ns;
 };
 

@@ -13,6 +13,9 @@
 #include "config/option.h"
 #include "config/rule.h"
 #include "config/value.h"
+#include "run/runtime_choice.h"
+
+enum { OPTION_QUIET, OPTION_STRICT, OPTION_RUNTIME };
 
 #define INDENT 2 /* of the words */
 
@@ -30,12 +33,15 @@ static char *size_words(uint64_t least, uint64_t most) {
     if (most == UINT64_MAX && least <= 1)
         return tool_copy("of any size");
     if (most == UINT64_MAX)
-        return tool_format("of %s or more", printable_size(least).text);
+        return tool_format("of %s or more", printable_whole_size(least).text);
+    if (least <= 1 && most % 1024 == 1023)
+        return tool_format("of less than %s", printable_whole_size(most + 1).text);
     if (least <= 1)
-        return tool_format("of %s or less", printable_size(most).text);
+        return tool_format("of %s or less", printable_whole_size(most).text);
     if (least == most)
-        return tool_format("of %s", printable_size(least).text);
-    return tool_format("of %s to %s", printable_size(least).text, printable_size(most).text);
+        return tool_format("of %s", printable_whole_size(least).text);
+    return tool_format("of %s to %s", printable_whole_size(least).text,
+                       printable_whole_size(most).text);
 }
 
 /* " on GPU 1 by code in libx.so of programs named camera"; malloc'ed. */
@@ -63,6 +69,55 @@ static char *taken_words(const struct gps_rule *rule) {
         return tool_format("every allocation %s%s", size, place);
     return tool_format("allocation number %s (from 0) %s%s",
                        printable_indices_value(rule->index_min, rule->index_max).text, size, place);
+}
+
+/* --- an import and its exporters --- */
+
+/* Makes a glob of the name: each placeholder may be any number. */
+static void name_glob(const struct gps_rule *rule, char glob[GPS_NAME_BYTES]) {
+    const char *at = rule->name;
+    while (*at != 0) {
+        *glob++ = *at == '{' ? '*' : *at;
+        at = *at == '{' ? strchr(at, '}') + 1 : at + 1;
+    }
+    *glob = 0;
+}
+
+static bool names_meet(const struct gps_rule *a, const struct gps_rule *b) {
+    char left[GPS_NAME_BYTES], right[GPS_NAME_BYTES];
+    name_glob(a, left);
+    name_glob(b, right);
+    return gps_glob_match(left, b->name) || gps_glob_match(right, a->name);
+}
+
+static bool exports(const struct gps_rule *rule) {
+    return rule->role == GPS_ROLE_EXPORT || rule->role == GPS_ROLE_AUTO;
+}
+
+static struct printable range_text(const struct gps_rule *rule) {
+    struct printable range = {""};
+    struct gps_text text = GPS_TEXT(range.text);
+    gps_value_range_text(rule->size_min, rule->size_max, &gps_sizes, &text);
+    return range;
+}
+
+/* Why two sides of one name never meet; malloc'ed. NULL: they may. */
+static char *parting(const struct gps_rule *import, const struct gps_rule *export) {
+    if (import->size_min > export->size_max)
+        return tool_format("size = %s here asks for more than size = %s of line %u exports",
+                           range_text(import).text, range_text(export).text, export->line);
+    if (import->device_kind == GPS_DEVICE_UUID && export->device_kind == GPS_DEVICE_UUID &&
+        memcmp(import->device_uuid, export->device_uuid, GPS_UUID_BYTES) != 0)
+        return tool_format("device here is another GPU than that of line %u", export->line);
+    return NULL;
+}
+
+/* Whether the import may get what the other rule exports. */
+static bool meet(const struct gps_rule *import, const struct gps_rule *export) {
+    if (!exports(export) || !names_meet(import, export))
+        return false;
+    TOOL_TEMP char *why = parting(import, export);
+    return !why;
 }
 
 /* --- export, import, auto --- */
@@ -122,24 +177,42 @@ static void say_backing(const struct gps_rule *rule) {
         say(tool_copy(
             "It is memory of cudaMalloc: it ends with its owner, importers write it, too, "
             "and cudaMallocAsync is not matched."));
-    else if (rule->role == GPS_ROLE_IMPORT)
-        say(tool_format(
-            "It is memory of cuMemCreate; cudaMallocAsync is matched, too. This program "
-            "may %s.",
-            write));
     else
         say(tool_format("It is memory of cuMemCreate, kept %s; importers may %s. "
                         "cudaMallocAsync is matched, too.",
                         kept, write));
 }
 
-static void print_share_words(const struct gps_rule *rule) {
+/* What is imported is as its exporter's rule says, and `backing` of an import only says whether
+ * pools are matched. */
+static void say_imported(const struct gps_config *config, const struct gps_rule *import) {
+    const char *pools = import->backing == GPS_RULE_VMM ? "is matched, too" : "is not matched";
+    bool any = false;
+    for (size_t i = 0; i < config->rule_count; i++) {
+        const struct gps_rule *export = &config->rules[i];
+        if (!meet(import, export))
+            continue;
+        say(tool_format("It is memory of %s, as line %u says; this program may %s.",
+                        export->backing == GPS_RULE_VMM ? "cuMemCreate" : "cudaMalloc",
+                        export->line,
+                        export->access == GPS_ACCESS_RO ? "only read it" : "write it, too"));
+        any = true;
+    }
+    if (!any)
+        say(tool_copy("Whether this program may write it, the exporter's rule says."));
+    say(tool_format("cudaMallocAsync %s.", pools));
+}
+
+static void print_share_words(const struct gps_config *config, const struct gps_rule *rule) {
     say_taken(rule);
     if (rule->role != GPS_ROLE_IMPORT)
         say_export(rule);
     if (rule->role != GPS_ROLE_EXPORT)
         say_import(rule);
-    say_backing(rule);
+    if (rule->role == GPS_ROLE_IMPORT)
+        say_imported(config, rule);
+    else
+        say_backing(rule);
 }
 
 /* --- merge --- */
@@ -175,11 +248,18 @@ static void print_merge_words(const struct gps_rule *rule) {
         puts("  More is allocated than the GPU has; what does not fit when it is used answers 2.");
     if (rule->rdma == GPS_RDMA_ON)
         puts("  A process merges also while it has a device for RDMA open.");
+    if (rule->created == GPS_CREATED_ON)
+        puts("  Memory of cuMemCreate is taken, too, up to 1 GiB each, while its own device alone "
+             "may\n"
+             "  write it and it is not exported or mapped twice.");
     puts("  A kernel that writes into a merged block ends its process with error 700.");
 }
 
-static void print_words(const struct gps_rule *rule) {
-    (rule->role == GPS_ROLE_MERGE ? print_merge_words : print_share_words)(rule);
+static void print_words(const struct gps_config *config, const struct gps_rule *rule) {
+    if (rule->role == GPS_ROLE_MERGE)
+        print_merge_words(rule);
+    else
+        print_share_words(config, rule);
 }
 
 /* --- the configuration --- */
@@ -199,19 +279,19 @@ static void print_key(void *arg, const char *key, const char *value) {
     printf("  %-12s = %s\n", key, value);
 }
 
-static void print_rule(const struct gps_rule *rule) {
+static void print_rule(const struct gps_config *config, const struct gps_rule *rule) {
     printf("\n%s[region %s]%s, line %u\n", term_colour(TERM_BOLD), rule->name,
            term_colour(TERM_PLAIN), rule->line);
     gps_rule_each_key(rule, print_key, NULL);
     putchar('\n');
-    print_words(rule);
+    print_words(config, rule);
 }
 
 static void print_configuration(const struct gps_config *config) {
     printf("%s[gpushare]%s\n", term_colour(TERM_BOLD), term_colour(TERM_PLAIN));
     gps_config_each_option(config, print_option, NULL);
     for (size_t i = 0; i < config->rule_count; i++)
-        print_rule(&config->rules[i]);
+        print_rule(config, &config->rules[i]);
 }
 
 /* --- warnings of what a configuration may contain, but hardly anybody intends --- */
@@ -219,65 +299,24 @@ static void print_configuration(const struct gps_config *config) {
 struct check {
     const char *file;
     const struct gps_config *config;
+    unsigned warnings; /* so far */
 };
 
-static void warn(const struct check *check, unsigned line, const char *format, ...)
+static void warn(struct check *check, unsigned line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-static void warn(const struct check *check, unsigned line, const char *format, ...) {
+static void warn(struct check *check, unsigned line, const char *format, ...) {
     va_list args;
     va_start(args, format);
     TOOL_TEMP char *message = tool_vformat(format, args);
     va_end(args);
+    check->warnings++;
     term_line(stderr, "%s:%u: warning: %s", check->file, line, message);
 }
 
-/* --- an import and its exporters --- */
+/* --- an import that is never met --- */
 
-/* Makes a glob of the name: each placeholder may be any number. */
-static void name_glob(const struct gps_rule *rule, char glob[GPS_NAME_BYTES]) {
-    const char *at = rule->name;
-    while (*at != 0) {
-        *glob++ = *at == '{' ? '*' : *at;
-        at = *at == '{' ? strchr(at, '}') + 1 : at + 1;
-    }
-    *glob = 0;
-}
-
-static bool names_meet(const struct gps_rule *a, const struct gps_rule *b) {
-    char left[GPS_NAME_BYTES], right[GPS_NAME_BYTES];
-    name_glob(a, left);
-    name_glob(b, right);
-    return gps_glob_match(left, b->name) || gps_glob_match(right, a->name);
-}
-
-static bool exports(const struct gps_rule *rule) {
-    return rule->role == GPS_ROLE_EXPORT || rule->role == GPS_ROLE_AUTO;
-}
-
-static struct printable range_text(const struct gps_rule *rule) {
-    struct printable range = {""};
-    struct gps_text text = GPS_TEXT(range.text);
-    gps_value_range_text(rule->size_min, rule->size_max, &gps_sizes, &text);
-    return range;
-}
-
-/* Why the two sides never meet; malloc'ed. NULL: they may. */
-static char *parting(const struct gps_rule *import, const struct gps_rule *export) {
-    if (import->size_min > export->size_max)
-        return tool_format("size = %s here asks for more than size = %s of line %u exports",
-                           range_text(import).text, range_text(export).text, export->line);
-    if (import->device_kind == GPS_DEVICE_UUID && export->device_kind == GPS_DEVICE_UUID &&
-        memcmp(import->device_uuid, export->device_uuid, GPS_UUID_BYTES) != 0)
-        return tool_format("device here is another GPU than that of line %u", export->line);
-    if (import->backing != export->backing)
-        return tool_format("backing = %s here and %s in line %u: give both the same",
-                           import->backing == GPS_RULE_VMM ? "vmm" : "legacy",
-                           export->backing == GPS_RULE_VMM ? "vmm" : "legacy", export->line);
-    return NULL;
-}
-
-static void check_import(const struct check *check, const struct gps_rule *import) {
+static void check_import(struct check *check, const struct gps_rule *import) {
     TOOL_TEMP char *why = NULL;
     bool exported = false;
     for (size_t i = 0; i < check->config->rule_count; i++) {
@@ -337,7 +376,7 @@ static bool exports_first(const struct gps_rule *earlier, const struct gps_rule 
            fits_all(earlier, later);
 }
 
-static void check_hidden(const struct check *check, const struct gps_rule *rule) {
+static void check_hidden(struct check *check, const struct gps_rule *rule) {
     for (const struct gps_rule *earlier = check->config->rules; earlier < rule; earlier++)
         if (hides(earlier, rule)) {
             warn(check, rule->line,
@@ -346,16 +385,21 @@ static void check_hidden(const struct check *check, const struct gps_rule *rule)
                  rule->name, earlier->name, earlier->line);
             return;
         } else if (exports_first(earlier, rule)) {
+            const bool same = strcmp(earlier->program, rule->program) == 0;
             warn(check, rule->line,
                  "[region %s] in line %u is for program = %s, too, which would export and not "
-                 "import it: put this one before it",
-                 earlier->name, earlier->line, rule->program);
+                 "import it: %s",
+                 earlier->name, earlier->line, rule->program,
+                 same
+                     ? "one rule with role = auto, in place of both, lets its first process export "
+                       "and the others import"
+                     : "put this one before it");
             return;
         }
 }
 
 /* A file name may have a blank, but few do. */
-static void check_program(const struct check *check, const struct gps_rule *rule) {
+static void check_program(struct check *check, const struct gps_rule *rule) {
     if (strchr(rule->program, ' '))
         warn(check, rule->line,
              "program = %s has a blank: the name of a program is matched, and not its command "
@@ -364,9 +408,27 @@ static void check_program(const struct check *check, const struct gps_rule *rule
              rule->program);
 }
 
+static void check_merge(struct check *check, const struct gps_rule *rule) {
+    if (rule->role != GPS_ROLE_MERGE)
+        return;
+    if (rule->quiet == 0 && rule->content == GPS_CONTENT_ANY)
+        warn(check, rule->line,
+             "content = any has no effect in [region %s]: with quiet = 0 only what copies have "
+             "filled is merged",
+             rule->name);
+    if (rule->created == GPS_CREATED_ON && !gps_options_merge_created(&check->config->options))
+        warn(check, rule->line,
+             "created = on has no effect in [region %s]: with vmm_ipc = on or suspend = on memory "
+             "of cuMemCreate is not merged",
+             rule->name);
+    if (rule->size_max < GPS_MERGE_LEAST)
+        warn(check, rule->line,
+             "[region %s] takes nothing: allocations below 1 MiB are never merged", rule->name);
+}
+
 /* --- keys without effect --- */
 
-static void check_keys(const struct check *check, const struct gps_rule *rule) {
+static void check_keys(struct check *check, const struct gps_rule *rule) {
     for (const struct gps_key *key = gps_keys_of(GPS_SECTION_REGION); key->name; key++) {
         const bool given = rule->given >> gps_key_place(key) & 1;
         const char *why = given ? gps_rule_unused(rule, key->name) : NULL;
@@ -385,7 +447,7 @@ static unsigned line_of(const struct check *check, const char *key) {
 
 /* Only a program knows where a relative path starts, and what %p and %c are: nothing is said of
  * those. */
-static void check_log(const struct check *check, const char *key, const char *log) {
+static void check_log(struct check *check, const char *key, const char *log) {
     size_t length = strcspn(log, "%");
     while (length > 0 && log[length - 1] != '/')
         length--;
@@ -396,7 +458,7 @@ static void check_log(const struct check *check, const char *key, const char *lo
              strerror(errno));
 }
 
-static void check_options(const struct check *check) {
+static void check_options(struct check *check) {
     const struct gps_options *options = &check->config->options;
     const unsigned timeout = line_of(check, "free_timeout");
     if (timeout && options->on_free != GPS_FREE_WAIT)
@@ -408,33 +470,50 @@ static void check_options(const struct check *check) {
     check_log(check, "event_log", options->event_log);
 }
 
-/* Prints "FILE:LINE: warning: ..." on stderr for each. */
-static void print_warnings(const char *file, const struct gps_config *config) {
-    const struct check check = {file, config};
+/* Prints "FILE:LINE: warning: ..." on stderr for each. Returns how many there were. */
+static unsigned print_warnings(const char *file, const struct gps_config *config) {
+    struct check check = {file, config, 0};
     check_options(&check);
     for (size_t i = 0; i < config->rule_count; i++) {
         const struct gps_rule *rule = &config->rules[i];
         if (rule->role == GPS_ROLE_IMPORT)
             check_import(&check, rule);
         check_program(&check, rule);
+        check_merge(&check, rule);
         check_hidden(&check, rule);
         check_keys(&check, rule);
     }
+    return check.warnings;
 }
 
 /* --- the verb --- */
 
+/* What only programs of CUDA can be given is an error where the runtime is HIP. */
+static bool read_file(const struct tool_args *args, struct gps_config *config) {
+    enum runtime runtime;
+    if (!runtime_choose(args->values[OPTION_RUNTIME], NULL, &runtime) ||
+        gps_config_read_file(config, args->operands[0], tool_error_in, NULL) != 0)
+        return false;
+    if (runtime == RUNTIME_CUDA ||
+        gps_config_check_plain(config, NULL, NULL, tool_error_in, NULL) == 0)
+        return true;
+    gps_config_free(config);
+    return false;
+}
+
 static int run_check(const struct tool_args *args) {
     struct gps_config config;
-    if (gps_config_read_file(&config, args->operands[0], tool_error_in, NULL) != 0)
+    if (!read_file(args, &config))
         return TOOL_FAILED;
-    printf("%s: OK: %zu rule%s\n\n", args->operands[0], config.rule_count,
-           config.rule_count == 1 ? "" : "s");
-    print_configuration(&config);
-    fflush(stdout);
-    print_warnings(args->operands[0], &config);
+    if (!args->values[OPTION_QUIET]) {
+        printf("%s: OK: %zu rule%s\n\n", args->operands[0], config.rule_count,
+               config.rule_count == 1 ? "" : "s");
+        print_configuration(&config);
+        fflush(stdout);
+    }
+    const unsigned warnings = print_warnings(args->operands[0], &config);
     gps_config_free(&config);
-    return TOOL_OK;
+    return warnings && args->values[OPTION_STRICT] ? TOOL_FAILED : TOOL_OK;
 }
 
 const struct tool_verb tool_verb_check = {
@@ -449,6 +528,9 @@ const struct tool_verb tool_verb_check = {
                "warnings of what is allowed and hardly meant: an import that nobody exports, "
                "sides that cannot meet, a rule that an earlier one hides, a key without "
                "effect, a log that cannot be written here.\n",
+    .options = {{"quiet", 'q', NULL, "print only errors and warnings"},
+                {"strict", 0, NULL, "exit with 1 also after a warning"},
+                {"runtime", 0, "NAME", "cuda or hip: whose programs it is for"}},
     .operands_min = 1,
     .operands_max = 1,
     .run = run_check,

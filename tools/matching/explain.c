@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/apart_help.h"
+#include "cli/output.h"
 #include "cli/printable.h"
 #include "cli/temporary.h"
 #include "cli/term.h"
@@ -17,13 +19,16 @@
 #include "cli/wrap.h"
 #include "config/config.h"
 #include "directory/view.h"
+#include "fit.h"
 #include "gpushare/explained.h"
 #include "report/explain_finding.h"
+#include "report/suppress.h"
 #include "run/command.h"
 #include "run/launch.h"
+#include "run/runtime_choice.h"
 #include "run/watched.h"
 
-enum { OPTION_CONFIG, OPTION_LIST };
+enum { OPTION_CONFIG, OPTION_LIST, OPTION_OUTPUT, OPTION_FIT, OPTION_RUNTIME };
 
 #define INDENT 8 /* of what became of an allocation */
 
@@ -90,11 +95,12 @@ static void read_all(const char *directory, struct explained *explained) {
 
 /* The first key of a rule that an allocation does not fit: the later, the nearer it came. These
  * come behind those of enum gps_mismatch. */
-enum { MISSED_CALLER = GPS_POOL_MEMORY + 1, MISSED_INDEX };
+enum { MISSED_CALLER = GPS_CREATED_MEMORY + 1, MISSED_INDEX };
 
-static const char *const keys[] = {
-    [GPS_OTHER_PROGRAM] = "program", [GPS_OTHER_SIZE] = "size",  [GPS_OTHER_DEVICE] = "device",
-    [GPS_POOL_MEMORY] = "backing",   [MISSED_CALLER] = "caller", [MISSED_INDEX] = "index"};
+static const char *const keys[] = {[GPS_OTHER_PROGRAM] = "program",  [GPS_OTHER_SIZE] = "size",
+                                   [GPS_OTHER_DEVICE] = "device",    [GPS_POOL_MEMORY] = "backing",
+                                   [GPS_CREATED_MEMORY] = "created", [MISSED_CALLER] = "caller",
+                                   [MISSED_INDEX] = "index"};
 
 static int miss_of(const struct gps_rule *rule, const struct gps_explained *process,
                    const struct gps_explained_row *row) {
@@ -103,7 +109,8 @@ static int miss_of(const struct gps_rule *rule, const struct gps_explained *proc
                                           .size = row->size,
                                           .device_ordinal = row->device,
                                           .device_uuid = row->uuid,
-                                          .pool = row->pool};
+                                          .pool = row->pool,
+                                          .created = strcmp(row->call, "cuMemCreate") == 0};
     const enum gps_mismatch mismatch = gps_rule_mismatch(rule, &facts);
     if (mismatch != GPS_FITS)
         return (int)mismatch;
@@ -123,8 +130,9 @@ static void compare(void *arg, const char *key, const char *value) {
 
 /* The key that was missed with its value, as a file has it: "size = 65MiB"; malloc'ed. */
 static char *miss_key(int miss, const struct gps_rule *rule) {
-    const bool merge = miss == GPS_POOL_MEMORY && rule->role == GPS_ROLE_MERGE;
-    struct search search = {merge ? "role" : keys[miss], NULL};
+    const bool merge = rule->role == GPS_ROLE_MERGE;
+    const bool role = merge ? miss == GPS_POOL_MEMORY : miss == GPS_CREATED_MEMORY;
+    struct search search = {role ? "role" : keys[miss], NULL};
     gps_rule_each_key(rule, compare, &search);
     return search.found;
 }
@@ -150,7 +158,7 @@ static char *contrary_text(int miss, const struct gps_rule *rule,
     case GPS_OTHER_PROGRAM:
         return tool_format("this is %s", process->program);
     case GPS_OTHER_SIZE:
-        return tool_format("this is %s", printable_size_value(row->size).text);
+        return tool_format("this is size = %s", printable_size_value(row->size).text);
     case GPS_OTHER_DEVICE:
         return tool_format("this is on GPU %" PRIu32 " (%s)", row->device,
                            printable_uuid(row->uuid).text);
@@ -158,6 +166,8 @@ static char *contrary_text(int miss, const struct gps_rule *rule,
         return tool_format(rule->role == GPS_ROLE_MERGE ? "%s gives memory of a pool"
                                                         : "%s needs backing = vmm",
                            row->call);
+    case GPS_CREATED_MEMORY:
+        return tool_format("%s makes memory that the program maps itself", row->call);
     case MISSED_CALLER:
         return tool_format("%s calls", row->caller);
     default:
@@ -165,7 +175,7 @@ static char *contrary_text(int miss, const struct gps_rule *rule,
     }
 }
 
-/* "not by [region frames], line 4: size = 65MiB, and this is 64 MiB"; malloc'ed. */
+/* "not by [region frames], line 4: size = 65MiB, and this is size = 64MiB"; malloc'ed. */
 static char *miss_text(const char *before, int miss, const struct gps_rule *rule,
                        const struct gps_explained *process, const struct gps_explained_row *row) {
     TOOL_TEMP char *key = miss_key(miss, rule), *contrary = contrary_text(miss, rule, process, row);
@@ -185,27 +195,37 @@ static bool is_for(const struct gps_rule *rule, const struct gps_explained *proc
     return gps_rule_is_for(rule, process->program, process->executable);
 }
 
+/* What has no report has one of these reasons. */
+static const char *unreported(const struct gps_rule *rule, const struct gps_explained_row *row) {
+    return rule->role == GPS_ROLE_MERGE && row->size < GPS_MERGE_LEAST
+               ? "allocations below 1 MiB are never merged"
+               : "there was no memory for it, and the program's own call was answered";
+}
+
 /* "but it was left private: ...": the report has the reason, and more behind it; malloc'ed. */
-static char *why_private(const struct gps_explained_row *row) {
+static char *why_private(const struct gps_rule *rule, const struct gps_explained_row *row) {
     static const char besides[] = "; the allocation is private";
-    const char *end = strstr(row->why, besides);
-    const int length = (int)(end ? (size_t)(end - row->why) : strlen(row->why));
-    return tool_format("but it was left private%s%.*s", length > 0 ? ": " : "", length, row->why);
+    const char *why = row->why[0] ? row->why : unreported(rule, row), *end = strstr(why, besides);
+    const int length = (int)(end ? (size_t)(end - why) : strlen(why));
+    return tool_format("but it was left private: %.*s", length, why);
 }
 
 /* "exported as frames"; malloc'ed. */
-static char *outcome_text(const struct gps_explained_row *row) {
+static char *outcome_text(const struct gps_rule *rule, const struct gps_explained_row *row) {
     switch (row->outcome) {
     case GPS_EXPLAINED_EXPORTED:
         return tool_format("exported as %s", row->region);
     case GPS_EXPLAINED_IMPORTED:
         return tool_format("imported from %s", row->region);
     case GPS_EXPLAINED_MERGED:
-        return tool_copy("its blocks are merged");
+        return tool_copy("its blocks may be merged");
+    case GPS_EXPLAINED_EXCLUDED:
+        return tool_copy("but it is not merged: a process that had merged it ended with error 700; "
+                         "after `gpushare forget` it is tried again");
     case GPS_EXPLAINED_FAILED:
         return tool_format("the allocation failed (missing = fail): %s", row->why);
     default:
-        return why_private(row);
+        return why_private(rule, row);
     }
 }
 
@@ -220,13 +240,14 @@ static void print_row(struct explained *explained, const struct gps_explained *p
                       const struct gps_explained_row *row) {
     const struct gps_config *config = explained->config;
     const struct gps_rule *taken_by = rule_at(config, row->rule);
-    term_line(stderr, "  %4" PRIu64 "x  %-10s %s in %s", row->count, printable_size(row->size).text,
-              row->call, row->caller);
+    term_line(stderr, "  %4" PRIu64 "x  size = %-9s %s in %s", row->count,
+              printable_size_value(row->size).text, row->call, row->caller);
     if (taken_by) {
-        TOOL_TEMP char *outcome = outcome_text(row);
+        TOOL_TEMP char *outcome = outcome_text(taken_by, row);
         print_line(tool_format("taken by [region %s], line %u: %s", taken_by->name, taken_by->line,
                                outcome));
-        explained->any_private |= row->outcome == GPS_EXPLAINED_PRIVATE;
+        explained->any_private |=
+            row->outcome == GPS_EXPLAINED_PRIVATE && taken_by->role != GPS_ROLE_MERGE;
         return;
     }
     bool any = false;
@@ -239,6 +260,78 @@ static void print_row(struct explained *explained, const struct gps_explained *p
     }
     if (!any)
         print_line(tool_copy("no rule is for this program"));
+}
+
+/* The rule that took memory for merging, and merges the soonest; NULL: none took any. */
+static const struct gps_rule *soonest(const struct explained *explained,
+                                      const struct gps_explained *process) {
+    const struct gps_rule *found = NULL;
+    for (size_t i = 0; i < GPS_EXPLAINED_ROWS && process->rows[i].count; i++) {
+        const struct gps_explained_row *row = &process->rows[i];
+        const struct gps_rule *rule =
+            row->outcome == GPS_EXPLAINED_MERGED ? rule_at(explained->config, row->rule) : NULL;
+        if (rule && (!found || rule->quiet < found->quiet))
+            found = rule;
+    }
+    return found;
+}
+
+/* Why nothing was merged where nothing was in the way; malloc'ed. */
+static char *unmerged_text(const struct gps_rule *rule, const struct gps_explained *process) {
+    const uint64_t lived = process->ended - process->began;
+    const struct printable quiet = printable_duration(rule->quiet);
+    const char *filled =
+        rule->content == GPS_CONTENT_ANY ? "" : "copies from the host had filled and that ";
+    if (process->ended && lived < rule->quiet)
+        return tool_format("it ended %s after the first of these allocations, and a block is "
+                           "merged when it has not changed for %s (quiet). Let it run longer, or "
+                           "give the rule a shorter quiet.",
+                           printable_duration(lived).text, quiet.text);
+    if (rule->quiet)
+        return tool_format("there was no whole block that %shad not changed for %s (quiet).",
+                           filled, quiet.text);
+    return tool_copy("copies from the host filled no whole block.");
+}
+
+/* What became of memory that merge rules took. */
+static void print_merged(const struct explained *explained, const struct gps_explained *process) {
+    const struct gps_rule *rule = soonest(explained, process);
+    if (process->unmerged) {
+        term_line(stderr, "  When it ended, nothing was merged: %s.",
+                  gps_unmerged_why(process->unmerged));
+    } else if (rule && process->merged) {
+        term_line(stderr, "  Merged, at most at a time: %s.",
+                  printable_whole_size(process->merged).text);
+    } else if (rule) {
+        TOOL_TEMP char *why = unmerged_text(rule, process);
+        TOOL_TEMP char *text = tool_format("Nothing was merged: %s", why);
+        fputs("  ", stderr);
+        wrap_text(stderr, text, 2);
+    }
+}
+
+/* How much of it is not merged, or saves nothing, and why. */
+static void print_private(const struct gps_explained *process) {
+    const char *before = "When it was last looked at, this was private";
+    for (enum gps_private why = 0; why < GPS_PRIVATE_APART; why++) {
+        if (process->private_bytes[why] == 0)
+            continue;
+        TOOL_TEMP char *text = tool_format("%s: %s: %s.", before,
+                                           printable_whole_size(process->private_bytes[why]).text,
+                                           gps_private_why(why));
+        fputs("  ", stderr);
+        wrap_text(stderr, text, 2);
+        before = "And this";
+    }
+    if (process->private_bytes[GPS_PRIVATE_APART] == 0)
+        return;
+    TOOL_TEMP char *text =
+        tool_format("Merged, but in no other %s: %s: %s.", process->program,
+                    printable_whole_size(process->private_bytes[GPS_PRIVATE_APART]).text,
+                    gps_private_why(GPS_PRIVATE_APART));
+    fputs("  ", stderr);
+    wrap_text(stderr, text, 2);
+    apart_print_help(stderr, "  ");
 }
 
 #define FEW_RULES 4 /* more rules for other programs are only counted */
@@ -263,7 +356,7 @@ static void print_rules_of_others(const struct explained *explained,
 static void print_process(struct explained *explained, const struct gps_explained *process) {
     fputc('\n', stderr);
     term_line(stderr, "%s (pid %" PRIu32 ")%s%s", process->program, process->pid,
-              process->arguments[0] ? ": " : "", process->arguments);
+              process->arguments[0] ? ", arguments: " : "", process->arguments);
     print_rules_of_others(explained, process);
     for (size_t i = 0; i < GPS_EXPLAINED_ROWS && process->rows[i].count; i++)
         print_row(explained, process, &process->rows[i]);
@@ -271,9 +364,8 @@ static void print_process(struct explained *explained, const struct gps_explaine
         fputs("  It allocated nothing that rules are for: cudaMalloc, cudaMallocPitch,\n"
               "  cudaMalloc3D, cudaMallocAsync and the driver's calls beneath.\n",
               stderr);
-    if (process->unmerged)
-        term_line(stderr, "  When it ended, nothing was merged: %s.",
-                  gps_unmerged_why(process->unmerged));
+    print_merged(explained, process);
+    print_private(process);
     if (process->lost)
         fprintf(stderr, "  %" PRIu64 " more allocations of other kinds are not listed.\n",
                 process->lost);
@@ -333,7 +425,7 @@ static char *programs_text(const struct explained *explained) {
     return programs;
 }
 
-/* "64MiB was asked for 3 times"; malloc'ed. */
+/* "size = 64MiB was asked for 3 times"; malloc'ed. */
 static char *near_text(const struct explained *explained, const struct nearest *nearest) {
     TOOL_TEMP char *programs = programs_text(explained);
     char times[32];
@@ -344,11 +436,12 @@ static char *near_text(const struct explained *explained, const struct nearest *
     case GPS_OTHER_PROGRAM:
         return tool_format("CUDA was used by %s", tool_or(programs, "no program"));
     case GPS_OTHER_SIZE:
-        return tool_format("%s was asked for %s", printable_size_value(nearest->row->size).text,
-                           times);
+        return tool_format("size = %s was asked for %s",
+                           printable_size_value(nearest->row->size).text, times);
     case GPS_OTHER_DEVICE:
         return tool_format("GPU %" PRIu32 " was used %s", nearest->row->device, times);
     case GPS_POOL_MEMORY:
+    case GPS_CREATED_MEMORY:
         return tool_format("%s, whose memory it does not take, was called %s", nearest->row->call,
                            times);
     case MISSED_CALLER:
@@ -391,7 +484,7 @@ static void print_remedies(void) {
 
 /* Prints what was found. Returns whether all that the command did with CUDA was seen. */
 static bool print(const char *command, const char *directory, const struct watched *watched,
-                  size_t running) {
+                  size_t running, FILE *output) {
     struct gps_config config;
     struct explained explained = {.config = &config};
     if (gps_config_load(&config, NULL, NULL) != 0)
@@ -408,6 +501,8 @@ static bool print(const char *command, const char *directory, const struct watch
         print_misses(&explained);
     if (explained.any_private)
         print_remedies();
+    if (output)
+        fit_write(output, explained.processes, explained.count);
     const bool all = watched_all(watched, explained.count, "explain", command);
     if (running > 0)
         tool_warn("%zu still running; what they allocate from now on is not shown", running);
@@ -416,27 +511,35 @@ static bool print(const char *command, const char *directory, const struct watch
     return all;
 }
 
-static int run_command(char **command, const char *directory, struct watched *watched) {
+static int run_command(char **command, const char *directory, struct watched *watched,
+                       FILE *output) {
     size_t running;
     const int status = command_run(command, COMMAND_AND_DESCENDANTS, watched, &running);
     if (status < 0)
         return launch_failed(command[0], -status);
-    const bool all = print(command[0], directory, watched, running);
+    const bool all = print(command[0], directory, watched, running, output);
     return status == 0 && !all ? TOOL_FAILED : status;
 }
 
 static int explain_command(const struct tool_args *args) {
     char directory[PATH_MAX];
     struct watched watched;
+    const char *path = args->values[OPTION_OUTPUT];
+    enum runtime runtime;
     int status = TOOL_RUN_FAILED;
-    if (!temporary_make(directory, ""))
+    if (!runtime_choose(args->values[OPTION_RUNTIME], args->operands[0], &runtime))
         return status;
-    watched_begin(&watched);
+    FILE *output = path ? output_open(path) : NULL;
+    if ((path && !output) || !temporary_make(directory, ""))
+        return status;
+    watched_begin(&watched, runtime);
     launch_set("GPUSHARE_EXPLAIN", directory);
-    if (launch_prepare(args->values[OPTION_CONFIG], "share", args->operands[0]))
-        status = run_command(args->operands, directory, &watched);
+    if (launch_prepare(args->values[OPTION_CONFIG], "share", runtime, args->operands[0]))
+        status = run_command(args->operands, directory, &watched, output);
     watched_end(&watched);
     temporary_remove(directory);
+    if (!output_close(output, path))
+        status = TOOL_RUN_FAILED;
     return status;
 }
 
@@ -446,13 +549,24 @@ static int explain_names(char **names) {
         explain_findings(names);
         return TOOL_OK;
     }
-    tool_error("'%s' is no finding; gpushare explain --list has all; a command stands behind --",
-               unknown);
+    const char *near = suppress_nearest(unknown);
+    tool_error(
+        "'%s' is no finding%s%s; gpushare explain --list has all; a command stands behind --",
+        unknown, near ? ", but perhaps " : "", tool_or(near, ""));
     return TOOL_FAILED;
+}
+
+static int explain_fit(const struct tool_args *args) {
+    if (args->operand_count == 2 && !args->values[OPTION_LIST])
+        return fit_print(args->operands[0], args->operands[1]) ? TOOL_OK : TOOL_FAILED;
+    tool_error("--fit takes two files of `gpushare explain -o FILE -- CMD`, the exporter's first");
+    return TOOL_USAGE;
 }
 
 static int run_explain(const struct tool_args *args) {
     const bool list = args->values[OPTION_LIST];
+    if (args->values[OPTION_FIT])
+        return explain_fit(args);
     if (args->separated && args->operand_count > 0 && !list)
         return explain_command(args);
     if (list != (args->operand_count == 0)) {
@@ -483,7 +597,12 @@ const struct tool_verb tool_verb_explain = {
         "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not "
         "found.\n",
     .options = {{"config", 'c', "FILE", "CMD: use this configuration (checked first)"},
-                {"list", 'l', NULL, "list all findings, in groups"}},
+                {"list", 'l', NULL, "list all findings, in groups"},
+                {"output", 'o', "FILE", "CMD: keep what it allocated, for --fit"},
+                {"fit", 0, NULL,
+                 "of two such FILEs: say which allocations fit together, and "
+                 "print two rules by which the first one's program exports"},
+                RUNTIME_OPTION},
     .command = true,
     .usage_status = TOOL_RUN_FAILED,
     .run = run_explain,

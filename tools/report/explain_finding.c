@@ -18,11 +18,16 @@
 static const struct {
     enum gps_finding first;
     const char *title;
-} groups[] = {
-    {GPS_FREE_WHILE_OPEN, "Freeing memory"},       {GPS_CLOSE_UNOPENED, "Closing memory of others"},
-    {GPS_DOUBLE_OPEN, "Opening memory of others"}, {GPS_EXPORT_NOT_CAPABLE, "Exporting memory"},
-    {GPS_EVENT_NOT_INTERPROCESS, "Events"},        {GPS_LEAK_OPEN, "Leaks, resets and forks"},
-    {GPS_SHARE_MISMATCH, "Sharing by rule"},       {GPS_CONFIG_ERROR, "gpushare itself"}};
+} groups[] = {{GPS_FREE_WHILE_OPEN, "Freeing memory"},
+              {GPS_CLOSE_UNOPENED, "Closing memory of others"},
+              {GPS_DOUBLE_OPEN, "Opening memory of others"},
+              {GPS_EXPORT_NOT_CAPABLE, "Exporting memory"},
+              {GPS_EVENT_NOT_INTERPROCESS, "Events"},
+              {GPS_VMM_DOUBLE_RELEASE, "Memory of cuMemCreate"},
+              {GPS_POOL_ALLOC_IMPORTED, "Memory pools"},
+              {GPS_LEAK_OPEN, "Leaks, resets and forks"},
+              {GPS_SHARE_MISMATCH, "Sharing by rule"},
+              {GPS_CONFIG_ERROR, "gpushare itself"}};
 
 static const char *group_of(enum gps_finding finding) {
     const char *title = "";

@@ -34,11 +34,11 @@ bool report_level(const char *option, enum gps_level *level) {
 }
 
 bool report_suppressions(const char *option, struct suppressions *suppressions) {
-    *suppressions = (struct suppressions){NULL, 0};
+    *suppressions = (struct suppressions){.file = NULL};
     return !option || suppress_read(suppressions, option);
 }
 
-void report_make(struct report *report, const struct suppressions *suppressions,
+void report_make(struct report *report, struct suppressions *suppressions,
                  const char *debug_directory) {
     report->symbols = symbol_open(debug_directory);
     aggregate_end(&report->aggregate);
@@ -52,8 +52,28 @@ void report_free(struct report *report) {
     symbol_close(report->symbols);
 }
 
-bool report_has_error(const struct report *report) {
-    return aggregate_sums(&report->aggregate).findings[GPS_LEVEL_ERROR] > 0;
+static enum report_fail fail_of(const struct log_line *line) {
+    if (line->level != GPS_LEVEL_INFO)
+        return line->level == GPS_LEVEL_ERROR ? REPORT_FAIL_ERROR : REPORT_FAIL_WARNING;
+    return strncmp(line->finding, "leak-", 5) == 0 ? REPORT_FAIL_LEAK : REPORT_FAIL_INFO;
+}
+
+bool report_fails(const struct report *report, enum report_fail from) {
+    for (size_t i = 0; i < report->aggregate.count; i++) {
+        const struct aggregate_group *group = report->aggregate.groups[i];
+        if (!group->suppressed && fail_of(group->first) <= from)
+            return true;
+    }
+    return false;
+}
+
+void report_unmatched(const struct suppressions *suppressions) {
+    for (size_t i = 0; i < suppressions->count; i++) {
+        const struct suppression *section = &suppressions->sections[i];
+        if (!section->used)
+            tool_warn("%s:%u: [%s] matched nothing; leave it out if the finding is mended",
+                      suppressions->file, section->line, section->title);
+    }
 }
 
 /* --- the verb --- */
@@ -102,6 +122,7 @@ static int run_report(const struct tool_args *args) {
     int status = add_logs(&report.aggregate, args->operands);
     report_make(&report, &suppressions, args->values[OPTION_DEBUG]);
     print(&report, args);
+    report_unmatched(&suppressions);
     report_free(&report);
     suppress_free(&suppressions);
     return status;

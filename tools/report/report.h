@@ -19,11 +19,15 @@ struct report {
 };
 
 /* `debug_directory` may be NULL (symbol.h). */
-void report_make(struct report *report, const struct suppressions *suppressions,
+void report_make(struct report *report, struct suppressions *suppressions,
                  const char *debug_directory);
 void report_free(struct report *report);
-/* Whether there is a finding of level error that is not suppressed. */
-bool report_has_error(const struct report *report);
+/* What fails a build, the worst first: each takes those before it in, too. */
+enum report_fail { REPORT_FAIL_ERROR, REPORT_FAIL_WARNING, REPORT_FAIL_LEAK, REPORT_FAIL_INFO };
+/* Whether there is such a finding that is not suppressed. */
+bool report_fails(const struct report *report, enum report_fail from);
+/* Names on stderr the suppressions that matched nothing. */
+void report_unmatched(const struct suppressions *suppressions);
 
 /* The complain function of a log_sink: warns on stderr. */
 void report_complain(const char *file, unsigned long line, const char *message);

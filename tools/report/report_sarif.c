@@ -6,7 +6,9 @@
  */
 #include <ctype.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/json_tree.h"
 #include "cli/tool.h"
@@ -43,6 +45,27 @@ static void add_rule(json_t *result, const char *finding) {
 
 /* --- locations --- */
 
+/* Services show the places of a repository, which they know by paths below its root. */
+#define SOURCE_ROOT "%SRCROOT%"
+
+static char *root; /* of the sources, while a report is written: the current directory, with a / */
+
+static void find_root(void) {
+    char here[PATH_MAX];
+    const char *path = getcwd(here, sizeof(here)) ? here : "";
+    root = tool_format("%s%s", path, path[0] && path[1] ? "/" : "");
+}
+
+/* What follows the root in a path; NULL: it lies elsewhere. A relative path is the compiler's, and
+ * was made so for this. */
+static const char *below_root(const char *path) {
+    const size_t length = strlen(root);
+    if (path[0] != '/')
+        return path;
+    return length > 1 && strncmp(path, root, length) == 0 && !strstr(path, "/../") ? path + length
+                                                                                   : NULL;
+}
+
 /* The URI of a path after RFC 3986: characters that a URI's path cannot hold become %XX. */
 static char *uri_of(const char *path) {
     size_t size = 3 * strlen(path) + sizeof("file://"), length = 0;
@@ -62,9 +85,11 @@ static char *uri_of(const char *path) {
 
 static void set_physical(json_t *location, const struct symbol_place *place) {
     TOOL_TEMP char *path = symbol_path(place);
-    TOOL_TEMP char *uri = uri_of(path);
-    json_tree_add(location, "{s:{s:{s:s}, s:{s:i}}}", "physicalLocation", "artifactLocation", "uri",
-                  uri, "region", "startLine", (int)place->line);
+    const char *below = below_root(path);
+    TOOL_TEMP char *uri = uri_of(tool_or(below, path));
+    json_tree_add(location, "{s:{s:{s:s, s:s*}, s:{s:i}}}", "physicalLocation", "artifactLocation",
+                  "uri", uri, "uriBaseId", below ? SOURCE_ROOT : NULL, "region", "startLine",
+                  (int)place->line);
 }
 
 /* `kind` is one that the standard names: function, module. */
@@ -163,10 +188,15 @@ static json_t *stacks_json(const struct log_line *line, struct symbols *symbols)
 
 /* --- a result --- */
 
+/* "exported memory was never freed: 64 MiB (region frames, by camera, pid 12). free it": a service
+ * shows this text alone. */
 static json_t *message(const struct log_line *line) {
-    const char *sentence = tool_or(line->message, line->finding);
-    TOOL_TEMP char *text =
-        line->detail ? tool_format("%s: %s", sentence, line->detail) : tool_copy(sentence);
+    const char *hint = json_string_value(json_object_get(line->json, "hint"));
+    TOOL_TEMP char *text = tool_format(
+        "%s%s%s (%s%s%sby %s, pid %" PRId64 ")%s%s", tool_or(line->message, line->finding),
+        line->detail ? ": " : "", tool_or(line->detail, ""), line->name ? "region " : "",
+        tool_or(line->name, ""), line->name ? ", " : "", tool_or(line->process.command, "?"),
+        line->process.pid, hint ? ". What to do: " : "", tool_or(hint, ""));
     return json_tree_pack("{s:s}", "text", text);
 }
 
@@ -208,10 +238,14 @@ static json_t *result(const struct aggregate_group *group, struct symbols *symbo
 
 void report_sarif(FILE *out, const struct report *report) {
     json_t *results = json_tree_pack("[]");
+    find_root();
     for (size_t i = 0; i < report->aggregate.count; i++)
         json_tree_append(results, result(report->aggregate.groups[i], report->symbols));
-    json_tree_print(out, json_tree_pack("{s:s, s:s, s:[{s:{s:o}, s:o}]}", "$schema",
+    TOOL_TEMP char *uri = uri_of(root);
+    json_tree_print(out, json_tree_pack("{s:s, s:s, s:[{s:{s:o}, s:{s:{s:s}}, s:o}]}", "$schema",
                                         "https://json.schemastore.org/sarif-2.1.0.json", "version",
-                                        "2.1.0", "runs", "tool", "driver", driver(), "results",
+                                        "2.1.0", "runs", "tool", "driver", driver(),
+                                        "originalUriBaseIds", SOURCE_ROOT, "uri", uri, "results",
                                         results));
+    free(root);
 }

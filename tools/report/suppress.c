@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/nearest.h"
 #include "cli/string_map.h"
 #include "cli/tool.h"
 #include "config/inifile.h"
@@ -23,7 +24,7 @@
 
 static const struct {
     const char *name, *allowed;
-} keys[] = {[SUPPRESS_FINDING] = {"finding", "an id such as double-free"},
+} keys[] = {[SUPPRESS_FINDING] = {"finding", "an id of `gpushare explain --list`, as double-free"},
             [SUPPRESS_MODULE] = {"module", "a glob on a file name, as libold.so*"},
             [SUPPRESS_FUNCTION] = {"function", "a glob on a function's name, as Pool::release*"},
             [SUPPRESS_NAME] = {"name", "a glob on a region's name"},
@@ -110,12 +111,19 @@ bool suppress_knows(const char *id) {
     return false;
 }
 
+const char *suppress_nearest(const char *finding) {
+    struct nearest nearest = {.word = finding};
+    for (int i = 0; i < GPS_FINDING_COUNT; i++)
+        nearest_try(&nearest, gps_finding_id((enum gps_finding)i));
+    return nearest.found;
+}
+
 /* NULL: the value can be used. A function's name may have characters that a file's may not. */
 static const char *wrong_with(enum suppress_key key, const char *value) {
     if (value[0] == 0)
         return "no value";
     if (key == SUPPRESS_FINDING)
-        return suppress_knows(value) ? NULL : "no such finding; `gpushare report` prints the ids";
+        return suppress_knows(value) ? NULL : "no such finding";
     if (key == SUPPRESS_STACK)
         return strspn(value, "0123456789abcdef") == SUPPRESS_HASH_DIGITS &&
                        value[SUPPRESS_HASH_DIGITS] == 0
@@ -128,9 +136,10 @@ static void set_key(struct parser *parser, unsigned line, enum suppress_key key,
                     const char *value) {
     char **place = &current(parser)->keys[key];
     const char *wrong = wrong_with(key, value);
+    const char *near = wrong && key == SUPPRESS_FINDING ? suppress_nearest(value) : NULL;
     if (wrong)
-        fail(parser, line, "%s = %.60s: %s; allowed: %s", keys[key].name, value, wrong,
-             keys[key].allowed);
+        fail(parser, line, "%s = %.60s: %s%s%s; allowed: %s", keys[key].name, value, wrong,
+             near ? ", but perhaps " : "", tool_or(near, ""), keys[key].allowed);
     if (*place)
         fail(parser, line, "%s: given twice in this section", keys[key].name);
     else
@@ -168,7 +177,7 @@ int suppress_parse(struct suppressions *suppressions, const char *file, char *te
                                           .key = on_key,
                                           .error = on_error,
                                           .arg = &parser};
-    *suppressions = (struct suppressions){NULL, 0};
+    *suppressions = (struct suppressions){.file = file};
     gps_ini_read(text, count, &events);
     end_section(&parser);
     string_map_free(&parser.titles, NULL);
@@ -183,7 +192,7 @@ bool suppress_read(struct suppressions *suppressions, const char *path) {
     FILE *file = fopen(path, "re");
     TOOL_TEMP char *bytes = tool_resize(NULL, FILE_MAX + 1, 1);
     const size_t count = file ? fread(bytes, 1, FILE_MAX + 1, file) : 0;
-    *suppressions = (struct suppressions){NULL, 0};
+    *suppressions = (struct suppressions){.file = NULL};
     if (!file || ferror(file))
         fail(&parser, 0, "cannot be read: %s", strerror(errno));
     else if (count > FILE_MAX)
@@ -202,5 +211,5 @@ void suppress_free(struct suppressions *suppressions) {
             free(suppressions->sections[i].keys[key]);
     }
     free(suppressions->sections);
-    *suppressions = (struct suppressions){NULL, 0};
+    *suppressions = (struct suppressions){.file = NULL};
 }

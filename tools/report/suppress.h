@@ -36,9 +36,11 @@ struct suppression {
     char *title; /* as written: "suppress NAME" */
     unsigned line;
     char *keys[SUPPRESS_KEY_COUNT]; /* NULL: not given */
+    bool used;                      /* it has matched a finding */
 };
 
 struct suppressions {
+    const char *file; /* as it was given */
     struct suppression *sections;
     size_t count;
 };
@@ -53,11 +55,13 @@ void suppress_free(struct suppressions *suppressions);
 
 /* Whether the catalogue has the finding; the log of a newer library can hold others. */
 bool suppress_knows(const char *finding);
+/* The id that this one may be meant to be; NULL: none is near. */
+const char *suppress_nearest(const char *finding);
 
 #define SUPPRESS_HASH_DIGITS 16
 
 /* suppress_apply.c: marks the groups that a section matches. */
-void suppress_aggregate(const struct suppressions *suppressions, struct aggregate *aggregate,
+void suppress_aggregate(struct suppressions *suppressions, struct aggregate *aggregate,
                         struct symbols *symbols);
 
 /* And there: a section for each group that is not suppressed. */

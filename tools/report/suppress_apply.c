@@ -65,13 +65,15 @@ static bool matches(const struct suppression *section, const struct log_line *li
            fits_stacks(section, line, symbols);
 }
 
-void suppress_aggregate(const struct suppressions *suppressions, struct aggregate *aggregate,
+void suppress_aggregate(struct suppressions *suppressions, struct aggregate *aggregate,
                         struct symbols *symbols) {
-    for (size_t i = 0; i < aggregate->count; i++) {
-        struct aggregate_group *group = aggregate->groups[i];
-        for (size_t j = 0; j < suppressions->count && !group->suppressed; j++)
-            group->suppressed = matches(&suppressions->sections[j], group->first, symbols);
-    }
+    for (size_t i = 0; i < aggregate->count; i++)
+        for (size_t j = 0; j < suppressions->count; j++) {
+            struct suppression *section = &suppressions->sections[j];
+            if (!matches(section, aggregate->groups[i]->first, symbols))
+                continue;
+            aggregate->groups[i]->suppressed = section->used = true;
+        }
 }
 
 /* --- writing --- */

@@ -15,12 +15,15 @@
 #include "directory/lease.h"
 #include "directory/view.h"
 #include "launch.h"
+#include "log/log.h"
 #include "report/report.h"
+#include "runtime_choice.h"
 #include "timeline/timeline.h"
 #include "watched.h"
 
 enum {
     OPTION_CONFIG,
+    OPTION_FAIL_ON,
     OPTION_EXITCODE,
     OPTION_SUPPRESSIONS,
     OPTION_GENERATE,
@@ -30,13 +33,21 @@ enum {
     OPTION_SARIF,
     OPTION_TIMELINE,
     OPTION_DEBUG,
+    OPTION_RUNTIME,
 };
 
 enum { JSON, SARIF, TIMELINE, OUTPUTS };
 
+static const char *const fail_kinds[] = {[REPORT_FAIL_ERROR] = "error",
+                                         [REPORT_FAIL_WARNING] = "warning",
+                                         [REPORT_FAIL_LEAK] = "leak",
+                                         [REPORT_FAIL_INFO] = "info"};
+
 struct audit {
     const struct tool_args *args;
+    enum runtime runtime;
     int error_status;
+    enum report_fail fail_on;
     enum gps_level level;
     struct suppressions suppressions;
     FILE *outputs[OUTPUTS]; /* NULL: not wanted */
@@ -61,6 +72,30 @@ static bool parse_status(const char *text, int *status) {
     return false;
 }
 
+/* The level, of an option or a variable, leaves out what --fail-on counts. */
+static bool leaves_out(enum report_fail from, const char *setting, const char *text) {
+    static const enum gps_level least[] = {GPS_LEVEL_ERROR, GPS_LEVEL_WARNING, GPS_LEVEL_INFO,
+                                           GPS_LEVEL_INFO};
+    enum gps_level level;
+    if (!text || !log_line_level(text, &level) || level <= least[from])
+        return false;
+    tool_error("%s=%s leaves out what --fail-on=%s counts; give %s=%s", setting, text,
+               fail_kinds[from], setting, gps_level_name(least[from]));
+    return true;
+}
+
+static bool parse_fail_on(const char *text, const char *level, enum report_fail *from) {
+    *from = REPORT_FAIL_ERROR;
+    while (text && *from <= REPORT_FAIL_INFO && strcmp(text, fail_kinds[*from]) != 0)
+        ++*from;
+    if (*from <= REPORT_FAIL_INFO)
+        return !leaves_out(*from, "--level", level) &&
+               !leaves_out(*from, "GPUSHARE_LOG_LEVEL", getenv("GPUSHARE_LOG_LEVEL"));
+    tool_error("--fail-on '%s' is not known; allowed: error, warning, leak, info", text);
+    return false;
+}
+
+/* What they have stays in them until there is a report. */
 static bool open_outputs(struct audit *audit) {
     const char *const *paths = &audit->args->values[OPTION_JSON];
     for (int i = 0; i < OUTPUTS; i++)
@@ -81,8 +116,10 @@ static bool close_outputs(struct audit *audit) {
 
 static bool parse(struct audit *audit) {
     const char *const *values = audit->args->values;
-    return parse_status(values[OPTION_EXITCODE], &audit->error_status) &&
+    return runtime_choose(values[OPTION_RUNTIME], audit->args->operands[0], &audit->runtime) &&
+           parse_status(values[OPTION_EXITCODE], &audit->error_status) &&
            report_level(values[OPTION_LEVEL], &audit->level) &&
+           parse_fail_on(values[OPTION_FAIL_ON], values[OPTION_LEVEL], &audit->fail_on) &&
            report_suppressions(values[OPTION_SUPPRESSIONS], &audit->suppressions) &&
            open_outputs(audit);
 }
@@ -90,7 +127,8 @@ static bool parse(struct audit *audit) {
 static bool prepare(const struct audit *audit) {
     audit_logs_set_environment(&audit->logs, tool_or(getenv("GPUSHARE_LOG_LEVEL"), "info"),
                                audit->outputs[TIMELINE]);
-    return launch_prepare(audit->args->values[OPTION_CONFIG], NULL, audit->args->operands[0]);
+    return launch_prepare(audit->args->values[OPTION_CONFIG], NULL, audit->runtime,
+                          audit->args->operands[0]);
 }
 
 /* --- during --- */
@@ -179,7 +217,7 @@ static void warn_of_running(const struct audit *audit, size_t running) {
 /* The status of a command that ended with 0. `whole`: all that was done could be watched and read.
  */
 static int judge(const struct audit *audit, const struct report *report, bool printed, bool whole) {
-    if (report_has_error(report) && audit->error_status != 0)
+    if (report_fails(report, audit->fail_on) && audit->error_status != 0)
         return audit->error_status;
     return !printed ? TOOL_RUN_FAILED : whole ? TOOL_OK : TOOL_BLIND;
 }
@@ -192,6 +230,7 @@ static int make_report(struct audit *audit, int status, size_t running) {
     report.watched = watched;
     report_make(&report, &audit->suppressions, audit->args->values[OPTION_DEBUG]);
     const bool printed = print(audit, &report);
+    report_unmatched(&audit->suppressions);
     const bool all = watched_all(&audit->watched, reported, "audit", audit->args->operands[0]);
     warn_of_running(audit, running);
     const int judged = status == 0 ? judge(audit, &report, printed, read && all) : status;
@@ -216,7 +255,7 @@ static int run_command(struct audit *audit) {
 static int run_logged(struct audit *audit) {
     if (!audit_logs_open(&audit->logs, audit->args->values[OPTION_LOG]))
         return TOOL_RUN_FAILED;
-    watched_begin(&audit->watched);
+    watched_begin(&audit->watched, audit->runtime);
     int status = prepare(audit) ? run_command(audit) : TOOL_RUN_FAILED;
     watched_end(&audit->watched);
     audit_logs_close(&audit->logs);
@@ -242,19 +281,25 @@ const struct tool_verb tool_verb_audit = {
                "were seen: allocations, frees, IPC memory, events and contexts. What kernels "
                "do is not looked at: for accesses out of bounds, uninitialised memory and "
                "races there is compute-sanitizer.\n"
-               "The exit status is CMD's own; 0 becomes 1 if there was a finding of level "
-               "error, and 3 if a process that used CUDA, or any, could not be watched.\n"
+               "The exit status is CMD's own; 0 becomes 1 if there was a finding that --fail-on "
+               "counts, else 3 if a process that used CUDA, or any, could not be watched.\n"
                "125: gpushare itself failed, 126: CMD cannot be executed, 127: not found.\n",
     .options = {{"config", 'c', "FILE", "use this configuration (checked first)"},
-                {"error-exitcode", 0, "N", "exit with N, not 1, after findings of level error"},
+                {"fail-on", 0, "KIND",
+                 "error, warning, leak or info: exit with 1 after such a "
+                 "finding, or a worse one; error"},
+                {"error-exitcode", 0, "N", "exit with N, not 1, after such findings"},
                 {"suppressions", 's', "FILE", "leave out what this file matches"},
-                {"gen-suppressions", 0, NULL, "print a suppression for each finding, too"},
+                {"gen-suppressions", 0, NULL,
+                 "print a suppression for each finding on stderr, too; a file of them writes: "
+                 "gpushare report --gen-suppressions LOG >FILE"},
                 {"level", 'l', "LEVEL", "info, warning or error: report this and worse"},
                 {"log", 0, "DIR", "keep the logs here, for `gpushare report`"},
                 {"json", 0, "FILE", "also write the report as JSON"},
                 {"sarif", 0, "FILE", "also write the report as SARIF 2.1.0"},
                 {"timeline", 0, "FILE", "also write a page that shows what happened when"},
-                {"debug-dir", 0, "DIR", "look for debug files here, too"}},
+                {"debug-dir", 0, "DIR", "look for debug files here, too"},
+                RUNTIME_OPTION},
     .operands_min = 1,
     .command = true,
     .usage_status = TOOL_RUN_FAILED,

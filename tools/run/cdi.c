@@ -58,7 +58,7 @@ static bool write_preload(const char *path) {
 /* NULL after an error message. */
 static json_t *mounts_of(const struct view_place *place) {
     char library[PATH_MAX], tool[PATH_MAX] = "";
-    if (!preload_library(library)) {
+    if (!preload_library(RUNTIME_CUDA, library)) {
         tool_error("libgpushare.so not found; looked at: %s; set GPUSHARE_LIBRARY to its path",
                    library);
         return NULL;

@@ -233,6 +233,13 @@ static bool await(struct run *run) {
     return true;
 }
 
+/* What came while the command ran was the command's business, also where nobody has read it yet. */
+static void drop_signals(const struct run *run) {
+    struct signalfd_siginfo info;
+    while (read(run->signals, &info, sizeof(info)) == sizeof(info))
+        ;
+}
+
 int command_run(char **command, enum command_awaited awaited, struct watched *watched,
                 size_t *running) {
     struct run run = {
@@ -248,6 +255,7 @@ int command_run(char **command, enum command_awaited awaited, struct watched *wa
         if (!await(&run))
             free(descendants_living(running));
         status = run.status;
+        drop_signals(&run);
     }
     unguard(&run);
     close(run.signals);

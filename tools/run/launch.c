@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/environment.h"
 #include "cli/tool.h"
 #include "config/config.h"
 #include "preload.h"
@@ -41,6 +42,9 @@ static bool check_configuration(const char *file, const char *mode) {
     }
     if (gps_config_load(&config, environment_error, (void *)(uintptr_t)mode) != 0)
         return false;
+    if (file && config.options.mode != GPS_MODE_SHARE && config.rule_count > 0)
+        tool_warn("mode = %s: no rule of %s is followed",
+                  config.options.mode == GPS_MODE_AUDIT ? "audit" : "off", file);
     gps_config_free(&config);
     return true;
 }
@@ -63,11 +67,11 @@ static char *preload_value(const char *library, const char *existing) {
     return tool_format("%s:%s", library, existing);
 }
 
-static bool preload(void) {
+static bool preload(enum runtime runtime) {
     char library[PATH_MAX];
-    if (!preload_library(library)) {
-        tool_error("libgpushare.so not found; looked at: %s; set GPUSHARE_LIBRARY to its path",
-                   library);
+    if (!preload_library(runtime, library)) {
+        tool_error("%s not found; looked at: %s; set GPUSHARE_LIBRARY to its path",
+                   vendor_library(runtime), library);
         return false;
     }
     if (!preload_can_name(library)) {
@@ -87,13 +91,30 @@ static void warn_of_obstacles(const char *command) {
         tool_warn("'%s' %s; it runs without gpushare", command, why);
 }
 
-bool launch_prepare(const char *config, const char *mode, const char *command) {
+static void warn_of_variable(void *arg, const char *message) {
+    (void)arg;
+    tool_warn("%s", message);
+}
+
+static bool check_environment(void) {
+    TOOL_TEMP char *wrong = environment_namespace();
+    if (wrong)
+        tool_error("%s", wrong);
+    else
+        environment_unknown(warn_of_variable, NULL);
+    return !wrong;
+}
+
+bool launch_prepare(const char *config, const char *mode, enum runtime runtime,
+                    const char *command) {
+    if (!check_environment())
+        return false;
     if (mode)
         launch_set("GPUSHARE_MODE", mode);
     if ((config && !launch_config(config)) || !check_configuration(config, mode))
         return false;
     warn_of_obstacles(command);
-    return preload();
+    return preload(runtime);
 }
 
 int launch_failed(const char *command, int error) {

@@ -8,6 +8,8 @@
 
 #include <stdbool.h>
 
+#include "vendor.h"
+
 /* Sets a variable of the environment. */
 void launch_set(const char *variable, const char *value);
 
@@ -17,7 +19,8 @@ bool launch_config(const char *file);
 /* Checks the configuration with all variables that are set by then, and sets LD_PRELOAD. `config`
  * and `mode` are options of the command line, or NULL. False: stderr says why, and nothing must
  * run. */
-bool launch_prepare(const char *config, const char *mode, const char *command);
+bool launch_prepare(const char *config, const char *mode, enum runtime runtime,
+                    const char *command);
 
 /* Says on stderr why the command could not be executed. Returns the tool's exit status. */
 int launch_failed(const char *command, int error);

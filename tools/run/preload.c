@@ -30,9 +30,10 @@
 
 /* --- the library --- */
 
-static bool try_directory(const char *base, const char *below, char path[PATH_MAX]) {
+static bool try_directory(const char *base, const char *below, const char *name,
+                          char path[PATH_MAX]) {
     char candidate[PATH_MAX];
-    int length = snprintf(candidate, sizeof(candidate), "%s%s/libgpushare.so", base, below);
+    int length = snprintf(candidate, sizeof(candidate), "%s%s/%s", base, below, name);
     return length < (int)sizeof(candidate) && realpath(candidate, path) && access(path, R_OK) == 0;
 }
 
@@ -48,7 +49,7 @@ static bool own_directory(char path[PATH_MAX]) {
     return true;
 }
 
-bool preload_library(char path[PATH_MAX]) {
+bool preload_library(enum runtime runtime, char path[PATH_MAX]) {
     static const char *const below[] = {"", "/../lib", "/../lib64", MULTIARCH};
     const char *given = getenv("GPUSHARE_LIBRARY");
     if (given && given[0] != 0) {
@@ -58,12 +59,13 @@ bool preload_library(char path[PATH_MAX]) {
         snprintf(path, PATH_MAX, "%s%s", found ? "" : "GPUSHARE_LIBRARY=", found ? chosen : given);
         return found;
     }
+    const char *const name = vendor_library(runtime);
     char own[PATH_MAX] = "";
     bool known = own_directory(own);
     for (size_t i = 0; known && i < sizeof(below) / sizeof(below[0]); i++)
-        if (try_directory(own, below[i], path))
+        if (try_directory(own, below[i], name, path))
             return true;
-    if (try_directory(GPS_LIBDIR, "", path))
+    if (try_directory(GPS_LIBDIR, "", name, path))
         return true;
     snprintf(path, PATH_MAX, "%.2000s, the lib directories beside it, " GPS_LIBDIR, own);
     return false;

@@ -10,10 +10,12 @@
 #include <limits.h>
 #include <stdbool.h>
 
-/* Looks for libgpushare.so: GPUSHARE_LIBRARY, beside this executable, in the lib directories beside
- * its directory, where it is installed. The path is absolute. False: `path` then lists the places
- * searched, for a message. */
-bool preload_library(char path[PATH_MAX]);
+#include "vendor.h"
+
+/* Looks for the library for a runtime: GPUSHARE_LIBRARY, beside this executable, in the lib
+ * directories beside its directory, where it is installed. The path is absolute. False: `path` then
+ * lists the places searched, for a message. */
+bool preload_library(enum runtime runtime, char path[PATH_MAX]);
 
 /* False where LD_PRELOAD could not hold the path: blanks and colons separate there. */
 bool preload_can_name(const char *path);

@@ -11,8 +11,9 @@
 #include "command.h"
 #include "launch.h"
 #include "own_pid.h"
+#include "runtime_choice.h"
 
-enum { OPTION_CONFIG, OPTION_MODE };
+enum { OPTION_CONFIG, OPTION_MODE, OPTION_RUNTIME };
 
 /* Runs the command as a child, since a process cannot change its pid. */
 static int run_as_another(char **command) {
@@ -23,7 +24,10 @@ static int run_as_another(char **command) {
 
 static int run_run(const struct tool_args *args) {
     char **command = args->operands;
-    if (!launch_prepare(args->values[OPTION_CONFIG], args->values[OPTION_MODE], command[0]))
+    enum runtime runtime;
+    if (!runtime_choose(args->values[OPTION_RUNTIME], command[0], &runtime) ||
+        !launch_prepare(args->values[OPTION_CONFIG], args->values[OPTION_MODE], runtime,
+                        command[0]))
         return TOOL_RUN_FAILED;
     if (own_pid_needed())
         return run_as_another(command);
@@ -36,7 +40,8 @@ const struct tool_verb tool_verb_run = {
     .operands = "[--] CMD...",
     .summary = "run a command with gpushare preloaded",
     .details = "Puts libgpushare.so first into LD_PRELOAD and becomes CMD; its exit status is "
-               "CMD's own.\n"
+               "CMD's own. For a program of HIP it is libgpushare-hip.so: one that is linked with "
+               "libamdhip64, or any on a machine that has an AMD GPU alone.\n"
                "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not "
                "found.\n"
                "In a container (a pid namespace) CMD is a child and gets a pid that no other "
@@ -44,7 +49,8 @@ const struct tool_verb tool_verb_run = {
                "The library is GPUSHARE_LIBRARY, or found beside this tool, or where it is "
                "installed.\n",
     .options = {{"config", 'c', "FILE", "use this configuration (checked first)"},
-                {"mode", 'm', "MODE", "share, audit or off, instead of the configuration's"}},
+                {"mode", 'm', "MODE", "share, audit or off, instead of the configuration's"},
+                RUNTIME_OPTION},
     .operands_min = 1,
     .command = true,
     .usage_status = TOOL_RUN_FAILED,

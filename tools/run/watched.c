@@ -15,6 +15,7 @@
 #include "cli/tool.h"
 #include "descendants.h"
 #include "launch.h"
+#include "loaded.h"
 #include "preload.h"
 #include "process/call_counter.h"
 
@@ -53,11 +54,12 @@ static int watch_driver(void) {
     return events;
 }
 
-void watched_begin(struct watched *watched) {
+void watched_begin(struct watched *watched, enum runtime runtime) {
     char library[PATH_MAX], real[PATH_MAX];
-    *watched = (struct watched){.file = -1, .opened = watch_driver()};
+    *watched = (struct watched){
+        .runtime = runtime, .file = -1, .opened = runtime == RUNTIME_CUDA ? watch_driver() : -1};
     watched->counters = make_counters(&watched->file);
-    preload_library(library);
+    preload_library(runtime, library);
     watched->library = tool_copy(tool_base_name(realpath(library, real) ? real : library));
     if (!watched->counters)
         return;
@@ -95,31 +97,25 @@ char *watched_text(const struct watched *watched, uint64_t reported) {
     const uint64_t processes = count_processes(watched, reported), calls = count_calls(watched);
     if (processes == 0)
         return tool_copy("nothing was watched");
-    return tool_format("%" PRIu64 " process%s used CUDA, %" PRIu64 " call%s seen", processes,
-                       processes == 1 ? "" : "es", calls, calls == 1 ? "" : "s");
+    return tool_format("%" PRIu64 " process%s used %s, %" PRIu64 " call%s seen", processes,
+                       processes == 1 ? "" : "es", vendor_name(watched->runtime), calls,
+                       calls == 1 ? "" : "s");
 }
 
 /* --- who was not --- */
 
-/* Whether a line of maps is code of a file with this name, or with a version behind it. */
-static bool is_code_of(const char *line, const char *name) {
-    const char *access = strchr(line, ' '), *slash = strrchr(line, '/');
-    const size_t length = strlen(name);
-    return access && strnlen(access, 4) == 4 && access[3] == 'x' && slash &&
-           strncmp(slash + 1, name, length) == 0 && strchr(". ", slash[1 + length]);
-}
-
 /* The maps are read in parts. When the process ends or executes another program between two parts,
  * the rest is missing, and nothing can be read from the file any more. The library is mapped behind
  * libcuda. So what was read is true only if something can still be read after it. */
-static bool is_unwatched(int maps, const char *library, struct unwatched *process) {
+static bool is_unwatched(int maps, const struct watched *watched, struct unwatched *process) {
+    const char *const library = watched->library, *const driver = vendor_driver(watched->runtime);
     size_t size;
     char again;
     bool uses = false, has_library = false;
     TOOL_TEMP char *text = tool_read(maps, &size);
     for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
-        uses |= is_code_of(line, "libcuda.so");
-        has_library |= is_code_of(line, library);
+        uses |= loaded_is_code_of(line, driver);
+        has_library |= loaded_is_code_of(line, library);
     }
     if (!uses || has_library)
         return false;
@@ -140,7 +136,7 @@ static void check(struct watched *watched, uint32_t pid) {
     const int maps = descendants_open(pid, "maps");
     if (maps < 0)
         return;
-    if (is_unwatched(maps, watched->library, &other))
+    if (is_unwatched(maps, watched, &other))
         TOOL_APPEND(watched->others, watched->other_count, other);
     close(maps);
 }
@@ -154,7 +150,8 @@ void watched_look(struct watched *watched) {
 
 /* --- said at the end --- */
 
-static void tell_nothing(const char *verb, const char *command) {
+static void tell_nothing(enum runtime runtime, const char *verb, const char *command) {
+    const char *const name = vendor_name(runtime);
     char path[PATH_MAX], why[PATH_MAX + 128];
     if (preload_program(command, path) == 0 && preload_obstacle(path, why, sizeof(why)))
         tool_error(
@@ -162,19 +159,18 @@ static void tell_nothing(const char *verb, const char *command) {
             "privileges",
             command, why);
     else
-        tool_error(
-            "nothing was watched: no process used CUDA with gpushare preloaded; if '%s' uses "
-            "CUDA, something drops LD_PRELOAD before it starts (env, sudo, ssh, docker, a "
-            "script): put `gpushare %s --` behind that; see also: gpushare doctor",
-            command, verb);
+        tool_error("nothing was watched: no process used %s with gpushare preloaded; if '%s' uses "
+                   "%s, something drops LD_PRELOAD before it starts (env, sudo, ssh, docker, a "
+                   "script): put `gpushare %s --` behind that; see also: gpushare doctor",
+                   name, command, name, verb);
 }
 
 bool watched_all(const struct watched *watched, uint64_t reported, const char *verb,
                  const char *command) {
     for (size_t i = 0; i < watched->other_count; i++) {
         const struct unwatched *other = &watched->others[i];
-        tool_error("%s (pid %" PRIu32 ") used CUDA and was not watched: %s", other->name,
-                   other->pid,
+        tool_error("%s (pid %" PRIu32 ") used %s and was not watched: %s", other->name, other->pid,
+                   vendor_name(watched->runtime),
                    other->asked ? "its loader did not load the library (see: gpushare doctor CMD)"
                                 : "LD_PRELOAD was not in its environment; let whatever starts it "
                                   "keep LD_PRELOAD and GPUSHARE_*");
@@ -182,6 +178,6 @@ bool watched_all(const struct watched *watched, uint64_t reported, const char *v
     if (count_processes(watched, reported) > 0)
         return watched->other_count == 0;
     if (watched->other_count == 0)
-        tell_nothing(verb, command);
+        tell_nothing(watched->runtime, verb, command);
     return false;
 }

@@ -14,7 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "vendor.h"
+
 struct watched {
+    enum runtime runtime;
     struct gps_call_counters *counters; /* NULL: they could not be made */
     int file;
     int opened;    /* inotify: somebody has loaded libcuda; -1: it cannot be known */
@@ -24,7 +27,7 @@ struct watched {
 };
 
 /* Sets the variable of the environment that names the file in which processes count. */
-void watched_begin(struct watched *watched);
+void watched_begin(struct watched *watched, enum runtime runtime);
 void watched_end(struct watched *watched);
 
 /* Looks for descendants that use CUDA unwatched. */

@@ -12,9 +12,9 @@
 /* Every Python frame is the user's, and so is every module but these, which are known by the
  * beginning of their file names. */
 static bool is_users(const struct log_frame *frame) {
-    static const char *const others[] = {"libcuda.so",    "libcudart.so",   "libc.so",
-                                         "libpthread.so", "libgpushare.so", "ld-linux",
-                                         "linux-vdso",    "[vdso]"};
+    static const char *const others[] = {
+        "libcuda.so",         "libcudart.so",   "libc.so",  "libpthread.so", "libgpushare.so",
+        "libgpushare-hip.so", "libamdhip64.so", "ld-linux", "linux-vdso",    "[vdso]"};
     const char *base = log_frame_module(frame);
     if (frame->function || !base)
         return frame->function;
@@ -75,17 +75,13 @@ static void mix_frame(XXH3_state_t *state, const struct log_frame *frame, struct
 
 uint64_t user_frame_hash(const struct log_line *line, struct symbols *symbols) {
     const struct log_stack *stack = aggregate_stack(line);
-    XXH3_state_t *state = XXH3_createState();
-    if (!state)
-        tool_no_memory();
-    XXH3_64bits_reset(state);
-    XXH3_64bits_update(state, line->finding, strlen(line->finding) + 1);
-    if (line->api)
-        XXH3_64bits_update(state, line->api, strlen(line->api));
     const size_t shown = user_frame_shown(stack, symbols);
+    XXH3_state_t state;
+    XXH3_64bits_reset(&state);
+    XXH3_64bits_update(&state, line->finding, strlen(line->finding) + 1);
+    if (line->api)
+        XXH3_64bits_update(&state, line->api, strlen(line->api));
     for (size_t i = 0; i < shown; i++)
-        mix_frame(state, &stack->frames[i], symbols);
-    uint64_t hash = XXH3_64bits_digest(state);
-    XXH3_freeState(state);
-    return hash;
+        mix_frame(&state, &stack->frames[i], symbols);
+    return XXH3_64bits_digest(&state);
 }

@@ -32,6 +32,7 @@ struct history_play {
     struct string_map *processes; /* by pid, namespace and image */
     struct string_map *open;      /* holds, by process and id */
     struct string_map *findings;  /* marks, by time, process and id */
+    struct string_map *made;      /* bytes of cuMemCreate, by process and GPU */
     int64_t saved;                /* bytes of merged blocks that no process has left */
 };
 
@@ -57,6 +58,8 @@ static size_t process_of(struct history *history, const struct event_line *line)
     if (*number == 0)
         *number = add_process(history, &line->process, line->time);
     history->processes[*number - 1].last = line->time;
+    if (line->process.arguments)
+        history->processes[*number - 1].facts.arguments = line->process.arguments;
     return *number - 1;
 }
 
@@ -121,6 +124,7 @@ static void follow_exported(struct history *history, const struct event_line *li
     if (!began)
         lifetime = add_lifetime(history, entry, process, line->size);
     lifetime->exported = line->time;
+    lifetime->made = line->how && strcmp(line->how, "token") == 0;
 }
 
 static void follow_freed(struct history *history, const struct event_line *line, size_t process) {
@@ -174,7 +178,34 @@ static void follow_waited(struct history *history, const struct event_line *line
         region = named(history, line->name, NULL);
     TOOL_APPEND(history->waits, history->wait_count,
                 (struct history_wait){process, region, line->time - line->ns / 1000, line->time,
-                                      of_import});
+                                      of_import ? HISTORY_WAIT_IMPORT : HISTORY_WAIT_FREE});
+}
+
+static void follow_suspended(struct history *history, const struct event_line *line,
+                             size_t process) {
+    TOOL_APPEND(
+        history->waits, history->wait_count,
+        (struct history_wait){process, HISTORY_NONE, line->time, HISTORY_OPEN, HISTORY_SUSPENDED});
+}
+
+static void follow_resumed(struct history *history, const struct event_line *line, size_t process) {
+    for (size_t i = 0; i < history->wait_count; i++)
+        if (history->waits[i].process == process && history->waits[i].to == HISTORY_OPEN)
+            history->waits[i].to = line->time;
+}
+
+/* The process has another number of merged bytes than before. */
+static void note_merged(struct history *history, size_t index, int64_t time) {
+    struct history_process *process = &history->processes[index];
+    struct history_merge *last = process->merge > 0 ? &history->merges[process->merge - 1] : NULL;
+    if (last)
+        last->to = time;
+    process->merge = 0;
+    if (process->merged == 0)
+        return;
+    TOOL_APPEND(history->merges, history->merge_count,
+                (struct history_merge){index, time, HISTORY_OPEN, process->merged});
+    process->merge = history->merge_count;
 }
 
 static void follow_merged(struct history *history, const struct event_line *line, size_t process) {
@@ -182,6 +213,7 @@ static void follow_merged(struct history *history, const struct event_line *line
     history->processes[process].merged += line->size;
     history->play->saved += saved;
     add_change(history, line->time, line->size - saved, line->size);
+    note_merged(history, process, line->time);
 }
 
 /* A log that begins late lacks merges, so more may leave than is known of. The last process to
@@ -193,8 +225,10 @@ static void leave_merged(struct history *history, size_t index, int64_t time, in
     const int64_t less = gone < history->play->saved ? gone : history->play->saved;
     process->merged -= gone;
     history->play->saved -= less;
-    if (gone > 0)
-        add_change(history, time, less - gone, -gone);
+    if (gone == 0)
+        return;
+    add_change(history, time, less - gone, -gone);
+    note_merged(history, index, time);
 }
 
 static void follow_unmerged(struct history *history, const struct event_line *line,
@@ -202,9 +236,30 @@ static void follow_unmerged(struct history *history, const struct event_line *li
     leave_merged(history, process, line->time, line->size);
 }
 
+static void add_made(struct history *history, size_t index, int64_t time, int64_t more) {
+    struct history_process *process = &history->processes[index];
+    if (more == 0)
+        return;
+    process->made += more;
+    process->most = process->made > process->most ? process->made : process->most;
+    TOOL_APPEND(history->made, history->made_count,
+                (struct history_made){index, time, process->made});
+    add_change(history, time, more, more);
+}
+
+/* The line has all that there is of it on a GPU. */
+static void follow_made(struct history *history, const struct event_line *line, size_t process) {
+    size_t *bytes =
+        number_at(&history->play->made, tool_format("%zu %s", process, tool_or(line->device, "")));
+    const int64_t more = line->size - (int64_t)*bytes;
+    *bytes = (size_t)line->size;
+    add_made(history, process, line->time, more);
+}
+
 /* What a process has held goes with it; its memory stays as long as others hold that. */
 static void follow_ended(struct history *history, const struct event_line *line, size_t process) {
     history->processes[process].ended = true;
+    follow_resumed(history, line, process);
     for (size_t i = 0; i < history->hold_count; i++)
         if (history->holds[i].process == process && history->holds[i].to == HISTORY_OPEN)
             history->holds[i].to = line->time;
@@ -212,6 +267,7 @@ static void follow_ended(struct history *history, const struct event_line *line,
         if (history->lifetimes[i].owner == process && history->lifetimes[i].gone == HISTORY_OPEN)
             history->lifetimes[i].gone = line->time;
     leave_merged(history, process, line->time, INT64_MAX);
+    add_made(history, process, line->time, -history->processes[process].made);
 }
 
 static size_t *mark_at(struct history *history, const char *ts, const struct log_process *process,
@@ -247,7 +303,8 @@ static void follow(struct history *history, const struct event_line *line) {
         {"created", follow_created}, {"exported", follow_exported}, {"opened", follow_opened},
         {"closed", follow_closed},   {"freed", follow_freed},       {"waited", follow_waited},
         {"merged", follow_merged},   {"unmerged", follow_unmerged}, {"finding", follow_finding},
-        {"ended", follow_ended},
+        {"ended", follow_ended},     {"made", follow_made},         {"suspended", follow_suspended},
+        {"resumed", follow_resumed},
     };
     const size_t process = process_of(history, line);
     for (size_t i = 0; i < sizeof(followers) / sizeof(followers[0]); i++)
@@ -327,6 +384,8 @@ void history_begin(struct history *history) {
 static void add_regions(struct history *history) {
     for (size_t i = 0; i < history->lifetime_count; i++) {
         const struct history_lifetime *lifetime = &history->lifetimes[i];
+        if (lifetime->made)
+            continue;
         add_change(history, lifetime->begin, lifetime->size, lifetime->size);
         add_change(history, lifetime->gone, -lifetime->size, -lifetime->size);
     }
@@ -335,6 +394,8 @@ static void add_regions(struct history *history) {
         const struct history_lifetime *lifetime = &history->lifetimes[hold->lifetime];
         if (lifetime->gone != HISTORY_OPEN && hold->from >= lifetime->gone)
             continue; /* the open of a stale handle, which failed */
+        if (lifetime->made)
+            continue;
         add_change(history, hold->from, 0, lifetime->size);
         add_change(history, hold->to, 0, -lifetime->size);
     }
@@ -377,6 +438,8 @@ static void clamp(struct history_hold *hold, struct history_lifetime *lifetime) 
         return;
     if (hold->to == HISTORY_OPEN && lifetime->late)
         hold->to = lifetime->gone;
+    if (hold->to == HISTORY_OPEN && lifetime->freed == HISTORY_OPEN)
+        lifetime->gone = HISTORY_OPEN; /* its exporter ended, and an importer goes on */
     if (hold->to != HISTORY_OPEN && hold->to > lifetime->gone)
         lifetime->gone = hold->to;
 }
@@ -429,6 +492,7 @@ static void free_play(struct history_play *play) {
     string_map_free(&play->names, NULL);
     string_map_free(&play->open, NULL);
     string_map_free(&play->findings, NULL);
+    string_map_free(&play->made, NULL);
 }
 
 void history_free(struct history *history) {
@@ -440,6 +504,8 @@ void history_free(struct history *history) {
     free(history->holds);
     free(history->marks);
     free(history->waits);
+    free(history->merges);
+    free(history->made);
     free(history->steps);
     aggregate_free(&history->aggregate);
 }

@@ -20,6 +20,8 @@ struct history_process {
     int64_t first, last; /* events */
     bool ended;          /* it wrote that it ends: it was not killed */
     int64_t merged;      /* bytes, as of the line that is being followed */
+    size_t merge;        /* the index of its last history_merge, and 1; 0: none is open */
+    int64_t made, most;  /* bytes of cuMemCreate: as of that line; the most at one time */
 };
 
 struct history_region {
@@ -33,6 +35,7 @@ struct history_lifetime {
     int64_t created, exported, freed, gone;
     int64_t begin;   /* the first that is known of created, exported and the begin of the logs */
     const char *how; /* how it was freed first; NULL: it was not */
+    bool made;       /* a token: its bytes are among those of cuMemCreate */
     bool late;       /* it was freed when nobody had it open any more */
 };
 
@@ -49,13 +52,32 @@ struct history_mark {
     const struct aggregate_group *group; /* its report; NULL: there is none in the logs */
 };
 
+/* How the page knows them, too. */
+enum history_wait_kind {
+    HISTORY_WAIT_FREE,
+    HISTORY_WAIT_IMPORT,
+    HISTORY_SUSPENDED, /* the process is; `to` may be HISTORY_OPEN */
+};
+
 struct history_wait {
     size_t process, region;
     int64_t from, to;
-    bool of_import; /* else of a free */
+    enum history_wait_kind kind;
 };
 
-/* Bytes of all regions and merged blocks, from `time` on. */
+/* So many bytes of a process were merged from one change to the next. */
+struct history_merge {
+    size_t process;
+    int64_t from, to, size;
+};
+
+/* Bytes of cuMemCreate that a process has, on all GPUs, from `time` on. */
+struct history_made {
+    size_t process;
+    int64_t time, bytes;
+};
+
+/* Bytes of all regions, merged blocks and memory of cuMemCreate, from `time` on. */
 struct history_step {
     int64_t time, used, without; /* without: were nothing shared */
 };
@@ -67,9 +89,11 @@ struct history {
     struct history_hold *holds;
     struct history_mark *marks;
     struct history_wait *waits;
+    struct history_merge *merges;
+    struct history_made *made;
     struct history_step *steps;
     size_t process_count, region_count, lifetime_count, hold_count, mark_count, wait_count,
-        step_count;
+        merge_count, made_count, step_count;
     int64_t begin, end;
     size_t event_count; /* lines of event logs */
     struct aggregate aggregate;

@@ -163,8 +163,8 @@ static void put_rest(struct trace *trace) {
     const struct history *history = trace->history;
     for (size_t i = 0; i < history->wait_count; i++) {
         const struct history_wait *wait = &history->waits[i];
-        put_span(trace, "wait", i, "waited", wait->region, wait->process, wait->from, wait->to,
-                 json_tree_pack("{}"));
+        put_span(trace, "wait", i, wait->kind == HISTORY_SUSPENDED ? "suspended" : "waited",
+                 wait->region, wait->process, wait->from, wait->to, json_tree_pack("{}"));
     }
     for (size_t i = 0; i < history->mark_count; i++) {
         const struct history_mark *mark = &history->marks[i];
@@ -172,6 +172,13 @@ static void put_rest(struct trace *trace) {
         json_tree_add(event, "{s:s, s:{s:s?, s:s?}}", "s", "p", "args", "call", mark->api, "detail",
                       mark->detail);
         put(trace, event);
+    }
+    for (size_t i = 0; i < history->made_count; i++) {
+        const struct history_made *made = &history->made[i];
+        put(trace,
+            json_tree_pack("{s:s, s:s, s:I, s:I, s:{s:I}}", "ph", "C", "name",
+                           "bytes of cuMemCreate", "pid", trace->pids[made->process], "ts",
+                           since(trace, made->time), "args", "own", (json_int_t)made->bytes));
     }
     for (size_t i = 0; i < history->step_count; i++) {
         const struct history_step *step = &history->steps[i];

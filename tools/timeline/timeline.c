@@ -11,16 +11,18 @@
 
 enum { OPTION_OUTPUT, OPTION_PERFETTO, OPTION_DEBUG };
 
+/* A log that cannot be read does not keep the others from being shown. */
 static bool add_logs(struct history *history, char **paths) {
+    bool all = true;
     const struct log_sink sink = {history_add, history, report_complain};
     for (; *paths; paths++) {
         const int status = logs_add(*paths, &sink);
         if (status == 0 || status == -ENODATA) /* whose process was killed; warned of already */
             continue;
         tool_error("cannot read '%s': %s", *paths, strerror(-status));
-        return false;
+        all = false;
     }
-    return true;
+    return all;
 }
 
 static void print(FILE *out, const struct history *history, const struct tool_args *args) {
@@ -42,12 +44,14 @@ static int run_timeline(const struct tool_args *args) {
     struct history history;
     int status = TOOL_FAILED;
     history_begin(&history);
-    const bool read = add_logs(&history, args->operands);
+    const bool all = add_logs(&history, args->operands);
     history_end(&history);
-    if (read && history.event_count == 0)
-        tool_error("there is no event in these logs; a process writes them with event_log = FILE");
-    else if (read)
+    if (history.event_count > 0)
         status = write_out(&history, args);
+    else if (all)
+        tool_error("there is no event in these logs; a process writes them with event_log = FILE");
+    if (status == TOOL_OK && !all)
+        status = TOOL_BLIND;
     history_free(&history);
     return status;
 }
@@ -58,7 +62,8 @@ const struct tool_verb tool_verb_timeline = {
     .summary = "show what happened to regions, as a page for a browser",
     .details = "LOG is a file that gpushare wrote with event_log = FILE, a directory of "
                "*.jsonl files, or - for standard input. Logs of log_format = jsonl add the "
-               "reports of findings.\n",
+               "reports of findings.\n"
+               "The exit status is 3 if a LOG cannot be read; the others are shown.\n",
     .options = {{"output", 'o', "FILE", "write FILE, and not standard output"},
                 {"perfetto", 0, NULL, "write trace events for ui.perfetto.dev instead"},
                 {"debug-dir", 0, "DIR", "look for debug files here, too"}},

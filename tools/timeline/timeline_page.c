@@ -40,9 +40,10 @@ static json_t *rows(const struct history *history, size_t count, row_fn *row) {
 
 static json_t *process_row(const struct history *history, size_t i) {
     const struct history_process *process = &history->processes[i];
-    return json_tree_pack("[s, I, I, I, I, b]", process->facts.command, process->facts.pid,
+    return json_tree_pack("[s, I, I, I, I, b, s, I]", process->facts.command, process->facts.pid,
                           process->facts.pid_ns, since(history, process->first),
-                          since(history, process->last), process->ended);
+                          since(history, process->last), process->ended,
+                          tool_or(process->facts.arguments, ""), process->most);
 }
 
 static json_t *region_row(const struct history *history, size_t i) {
@@ -65,8 +66,14 @@ static json_t *hold_row(const struct history *history, size_t i) {
 
 static json_t *wait_row(const struct history *history, size_t i) {
     const struct history_wait *wait = &history->waits[i];
-    return json_tree_pack("[I, I, I, I, b]", place_of(wait->process), place_of(wait->region),
-                          since(history, wait->from), since(history, wait->to), wait->of_import);
+    return json_tree_pack("[I, I, I, I, i]", place_of(wait->process), place_of(wait->region),
+                          since(history, wait->from), since(history, wait->to), (int)wait->kind);
+}
+
+static json_t *merge_row(const struct history *history, size_t i) {
+    const struct history_merge *merge = &history->merges[i];
+    return json_tree_pack("[I, I, I, I]", place_of(merge->process), since(history, merge->from),
+                          since(history, merge->to), merge->size);
 }
 
 static json_t *step_row(const struct history *history, size_t i) {
@@ -135,17 +142,19 @@ static int put(const char *bytes, size_t count, void *out) {
 
 void timeline_page(FILE *out, const struct history *history, const char *debug_directory) {
     const char *at = strstr(timeline_template, place);
-    json_auto_t *tree = json_tree_pack(
-        "{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "begin", history->begin,
-        "end", history->end - history->begin, "events", (json_int_t)history->event_count,
-        "processes", rows(history, history->process_count, process_row), "regions",
-        rows(history, history->region_count, region_row), "lifetimes",
-        rows(history, history->lifetime_count, lifetime_row), "holds",
-        rows(history, history->hold_count, hold_row), "waits",
-        rows(history, history->wait_count, wait_row), "steps",
-        rows(history, history->step_count, step_row), "marks",
-        rows(history, history->mark_count, mark_row), "reports", reports(history, debug_directory),
-        "findings", catalogue(history));
+    json_auto_t *tree =
+        json_tree_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "begin",
+                       history->begin, "end", history->end - history->begin, "events",
+                       (json_int_t)history->event_count, "processes",
+                       rows(history, history->process_count, process_row), "regions",
+                       rows(history, history->region_count, region_row), "lifetimes",
+                       rows(history, history->lifetime_count, lifetime_row), "holds",
+                       rows(history, history->hold_count, hold_row), "waits",
+                       rows(history, history->wait_count, wait_row), "merges",
+                       rows(history, history->merge_count, merge_row), "steps",
+                       rows(history, history->step_count, step_row), "marks",
+                       rows(history, history->mark_count, mark_row), "reports",
+                       reports(history, debug_directory), "findings", catalogue(history));
     fwrite(timeline_template, 1, (size_t)(at - timeline_template), out);
     json_dump_callback(tree, put, out, JSON_COMPACT);
     fputs(at + strlen(place), out);

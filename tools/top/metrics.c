@@ -58,13 +58,25 @@ static const struct family {
       {"process_shared_bytes", "shared", "Memory that other processes have, too."},
       {"process_proportional_bytes", "proportional",
        "Own memory, and the process's part of what it shares."},
-      {"process_saved_bytes", "saved", "What the process would take more without sharing."}}},
+      {"process_saved_bytes", "saved", "What the process would take more without sharing."},
+      {"process_cumemcreate_bytes", "made",
+       "Own memory that the program has made by cuMemCreate."}}},
     {"processes",
      NULL,
      {{"command", "command"}, {"pid", "pid"}, {"pid_namespace", "pid_ns"}},
      {{"process_driver_bytes", "driver",
        "What the driver says that the process uses, on all GPUs; shared memory is its "
        "exporter's."}}},
+    {"processes",
+     NULL,
+     {{"command", "command"}, {"pid", "pid"}, {"pid_namespace", "pid_ns"}},
+     {{"process_suspended_seconds", "suspended",
+       "Since when the process is suspended; absent for others."}}},
+    {"processes",
+     "private",
+     {{"command", "command"}, {"pid", "pid"}, {"pid_namespace", "pid_ns"}, {"reason", "reason"}},
+     {{"process_private_bytes", "bytes",
+       "Memory that merge rules took and that saves nothing, by reason."}}},
     {"findings",
      "counts",
      {{"finding", "finding"}, {"level", "level"}},
@@ -150,13 +162,16 @@ static void add_array(struct set *set, const json_t *outer, const json_t *array)
 }
 
 static void print_metric(FILE *out, const struct set *set, size_t i) {
-    static const char unit[] = "_bytes";
+    static const char *const units[] = {"_bytes", "_seconds"};
     const char *name = set->family->metrics[i].name;
-    const size_t length = strlen(name), ending = sizeof(unit) - 1;
+    const size_t length = strlen(name);
     fprintf(out, "# HELP gpushare_%s %s\n# TYPE gpushare_%s gauge\n", name,
             set->family->metrics[i].help, name);
-    if (length > ending && strcmp(name + length - ending, unit) == 0)
-        fprintf(out, "# UNIT gpushare_%s %s\n", name, unit + 1);
+    for (size_t u = 0; u < sizeof(units) / sizeof(units[0]); u++) {
+        const size_t ending = strlen(units[u]);
+        if (length > ending && strcmp(name + length - ending, units[u]) == 0)
+            fprintf(out, "# UNIT gpushare_%s %s\n", name, units[u] + 1);
+    }
     const char *labels;
     json_t *values;
     json_object_foreach(set->series, labels, values) {

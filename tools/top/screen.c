@@ -3,11 +3,13 @@
  *
  * The screen has a head of two lines, a body of processes and regions, which scrolls, the latest
  * findings, and the keys. Each line is made as text, cut to the terminal's width with a mark, and
- * then drawn by ncurses.
+ * then drawn by ncurses. A sheet, of help or of a row's details, takes the place of body and
+ * findings until a key ends it.
  */
 #include "screen.h"
 
 #include <curses.h>
+#include <inttypes.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
@@ -19,23 +21,31 @@
 
 #include "cli/printable.h"
 #include "cli/tool.h"
+#include "details.h"
 #include "usage_text.h"
 #include "util/clock.h"
 
 #define INTERVAL_MIN (GPS_SECOND / 10)
 #define INTERVAL_MAX (3600 * GPS_SECOND)
 #define HEAD_LINES   3
+#define ESCAPE       27
 
 struct line {
-    char *text;
+    char *text;  /* as it is drawn */
+    char *whole; /* not cut, for the filter */
     enum term_colour colour;
     bool title;
+    char *target; /* of details.h; NULL: the line has no details */
 };
 
 struct lines {
     struct line *lines;
     size_t count;
 };
+
+enum sheet { SHEET_NONE, SHEET_HELP, SHEET_DETAILS };
+
+#define FILTER_MOST 40
 
 struct screen {
     struct usage *usage;
@@ -45,6 +55,12 @@ struct screen {
     int page;                /* lines of the body that there is room for */
     char *trouble;           /* what the last reading wrote to stderr */
     struct lines body, findings;
+    char *selected; /* the target of a line; NULL: none */
+    enum sheet sheet;
+    bool typing; /* the filter */
+    char filter[FILTER_MOST + 1];
+    size_t rows, shown; /* those that the filter saw, and let through */
+    bool stale;         /* the body is of another sheet, or of an earlier reading */
     bool leaving;
 };
 
@@ -64,6 +80,7 @@ static void read_anew(struct screen *screen) {
     if (memory)
         fclose(memory);
     screen->next = gps_clock_monotonic() + screen->interval;
+    screen->stale = true;
 }
 
 /* --- lines --- */
@@ -113,7 +130,8 @@ static char *cut(const char *text) {
 }
 
 static void add_line(struct lines *lines, const char *text, enum term_colour colour, bool title) {
-    TOOL_APPEND(lines->lines, lines->count, (struct line){cut(text), colour, title});
+    TOOL_APPEND(lines->lines, lines->count,
+                (struct line){cut(text), tool_copy(text), colour, title, NULL});
 }
 
 /* Adds a line of titles, and the rows, each in the colour that one of its cells has. */
@@ -136,9 +154,15 @@ static void add_table(void *arg, struct table *table) {
         add_line(arg, strsep(&rest, "\n"), colours[i], false);
 }
 
+static void free_line(struct line *line) {
+    free(line->text);
+    free(line->whole);
+    free(line->target);
+}
+
 static void free_lines(struct lines *lines) {
     for (size_t i = 0; i < lines->count; i++)
-        free(lines->lines[i].text);
+        free_line(&lines->lines[i]);
     free(lines->lines);
     *lines = (struct lines){.count = 0};
 }
@@ -148,6 +172,23 @@ static struct usage_layout layout_for(struct lines *lines) {
         .narrow = COLS < USAGE_WIDE, .mark = mark(), .print = add_table, .arg = lines};
 }
 
+/* The rows of a table stand behind its titles, in the order of what they tell. */
+static void target_processes(struct lines *lines, size_t titles, const struct usage *usage) {
+    for (size_t i = 0; i < usage->process_count; i++) {
+        const struct gps_owner *owner = &usage->processes[i].account.process->owner;
+        lines->lines[titles + 1 + i].target = tool_format("%u@%" PRIu64, owner->pid, owner->pid_ns);
+    }
+}
+
+static void target_regions(struct lines *lines, size_t titles, const struct usage *usage) {
+    size_t row = titles + 1;
+    for (size_t i = 0; i < usage->view.region_count; i++) {
+        const struct view_region *region = &usage->view.regions[i];
+        if (usage_text_has_row(region))
+            lines->lines[row++].target = tool_copy(printable_id(&region->record.id).text);
+    }
+}
+
 static void write_body(struct lines *lines, const struct usage *usage) {
     const struct usage_layout layout = layout_for(lines);
     free_lines(lines);
@@ -155,9 +196,57 @@ static void write_body(struct lines *lines, const struct usage *usage) {
         usage_text_gpus(usage, &layout);
         add_line(lines, "", TERM_PLAIN, false);
     }
+    size_t titles = lines->count;
     usage_text_processes(usage, &layout);
+    target_processes(lines, titles, usage);
     add_line(lines, usage->process_count > 0 ? "" : "No process shares memory.", TERM_PLAIN, false);
+    titles = lines->count;
     usage_text_regions(usage, &layout);
+    target_regions(lines, titles, usage);
+}
+
+/* Leaves out the rows that do not have the filter's text in them. */
+static void filter_body(struct screen *screen) {
+    struct lines *lines = &screen->body;
+    size_t kept = 0;
+    screen->rows = screen->shown = 0;
+    for (size_t i = 0; i < lines->count; i++) {
+        struct line *line = &lines->lines[i];
+        const bool row = line->target, fits = strcasestr(line->whole, screen->filter);
+        screen->rows += row;
+        screen->shown += row && fits;
+        if (!row || fits)
+            lines->lines[kept++] = *line;
+        else
+            free_line(line);
+    }
+    lines->count = kept;
+}
+
+static const char help[] =
+    "Processes: OWN is what a process alone has, SHARED what others have, too,\n"
+    "PROPORTIONAL its own and its part of what is shared, SAVED what it would take\n"
+    "more without sharing. DRIVER is what nvidia-smi says, FAIR that with shared\n"
+    "memory split among its holders.\n"
+    "\n"
+    "  up, down       choose a row         enter   tell what `gpushare show` says\n"
+    "  page up, down  scroll               /       show only rows with a text in them\n"
+    "  home, end      to begin and end     esc     end that, or a page like this\n"
+    "  p o s v n i    sort by proportional, own, shared, saved, name or pid\n"
+    "  d              sort by the driver's bytes, where those are known\n"
+    "  r              turn the order round\n"
+    "  + -            look less often, more often\n"
+    "  space          look at once\n"
+    "  q              quit\n";
+
+/* Writes a sheet in place of the body. */
+static void write_sheet(struct screen *screen) {
+    TOOL_TEMP char *text =
+        screen->sheet == SHEET_HELP ? tool_copy(help) : details_text(screen->selected);
+    char *rest = text;
+    free_lines(&screen->body);
+    for (const char *line; (line = strsep(&rest, "\n")) && (rest || line[0] != 0);)
+        add_line(&screen->body, line, TERM_PLAIN, false);
 }
 
 /* Writes a line, and some findings: on a high screen more. */
@@ -182,8 +271,10 @@ static int attribute(enum term_colour colour) {
     return colour == TERM_PLAIN || !has_colors() ? (int)A_NORMAL : COLOR_PAIR(colour);
 }
 
-static void draw(int row, const struct line *line) {
+static void draw(int row, const struct line *line, bool selected) {
     attrset(line->title ? (int)A_REVERSE : attribute(line->colour));
+    if (selected)
+        attron(A_BOLD | A_UNDERLINE);
     if (line->title)
         mvhline(row, 0, ' ', COLS);
     mvaddstr(row, 0, line->text);
@@ -191,10 +282,10 @@ static void draw(int row, const struct line *line) {
 }
 
 static void draw_text(int row, enum term_colour colour, char *text) {
-    const struct line line = {cut(text), colour, false};
+    const struct line line = {.text = cut(text), .colour = colour};
     move(row, 0);
     clrtoeol();
-    draw(row, &line);
+    draw(row, &line, false);
     free(line.text);
     free(text);
 }
@@ -210,9 +301,18 @@ static void draw_head(const struct screen *screen) {
                           printable_duration(screen->interval).text,
                           screen->usage->view.store.path));
     draw_text(1, TERM_PLAIN, usage_text_totals(screen->usage));
-    if (screen->trouble && screen->trouble[0] != 0)
+    if (screen->typing || screen->filter[0] != 0)
+        draw_text(2, TERM_YELLOW,
+                  tool_format("Filter: %s%s  %zu of %zu rows (%sesc ends it)", screen->filter,
+                              screen->typing ? "_" : "", screen->shown, screen->rows,
+                              screen->typing ? "enter keeps it, " : ""));
+    else if (screen->trouble && screen->trouble[0] != 0)
         draw_text(2, TERM_YELLOW,
                   tool_format("%.*s", (int)strcspn(screen->trouble, "\n"), screen->trouble));
+}
+
+static bool is_selected(const struct screen *screen, const struct line *line) {
+    return screen->selected && line->target && strcmp(screen->selected, line->target) == 0;
 }
 
 /* Lines that do not fit are counted, above and below. */
@@ -224,8 +324,10 @@ static void draw_body(struct screen *screen, int first, int room) {
         screen->scroll = most;
     if (screen->scroll < 0)
         screen->scroll = 0;
-    for (int i = 0; i < room && screen->scroll + i < count; i++)
-        draw(first + i, &screen->body.lines[screen->scroll + i]);
+    for (int i = 0; i < room && screen->scroll + i < count; i++) {
+        const struct line *line = &screen->body.lines[screen->scroll + i];
+        draw(first + i, line, is_selected(screen, line));
+    }
     if (screen->scroll > 0 && room > 1)
         draw_text(first, TERM_DIM, tool_format("%s %d lines above", mark(), screen->scroll + 1));
     if (screen->scroll < most && room > 0)
@@ -252,7 +354,8 @@ static const char sort_keys[USAGE_KEYS + 1] = "posvdni";
 static void draw_keys(const struct screen *screen) {
     const bool driver = screen->usage->driver.calls, words = COLS >= (driver ? 90 : 80);
     int column = 0;
-    bool good = piece(&column, "q", (int)A_BOLD) && piece(&column, " quit  sort:", A_NORMAL);
+    bool good = piece(&column, "?", (int)A_BOLD) && piece(&column, " help  ", A_NORMAL) &&
+                piece(&column, "q", (int)A_BOLD) && piece(&column, " quit  sort:", A_NORMAL);
     for (enum usage_key key = 0; good && key < USAGE_KEYS; key++) {
         const bool current = key == screen->order.key;
         const char letter[] = {sort_keys[key], 0};
@@ -273,16 +376,24 @@ static void draw_keys(const struct screen *screen) {
         piece(&column, " slower, faster", A_NORMAL);
 }
 
+static void draw_keys_of_sheet(void) {
+    int column = 0;
+    if (piece(&column, "esc", (int)A_BOLD))
+        piece(&column, " back", A_NORMAL);
+}
+
 static void draw_all(struct screen *screen) {
-    const int findings = LINES > 8 ? (int)screen->findings.count : 0;
+    const int findings = LINES > 8 && !screen->sheet ? (int)screen->findings.count : 0;
     const int room = LINES - HEAD_LINES - 1 - findings - (findings > 0);
     erase();
     draw_head(screen);
     if (room > 0)
         draw_body(screen, HEAD_LINES, room);
     for (int i = 0; i < findings; i++)
-        draw(LINES - 1 - findings + i, &screen->findings.lines[i]);
-    if (LINES > 2)
+        draw(LINES - 1 - findings + i, &screen->findings.lines[i], false);
+    if (LINES > 2 && screen->sheet)
+        draw_keys_of_sheet();
+    else if (LINES > 2)
         draw_keys(screen);
     refresh();
 }
@@ -296,7 +407,96 @@ static void set_interval(struct screen *screen, uint64_t interval) {
     screen->next = gps_clock_monotonic() + screen->interval;
 }
 
+static void show_sheet(struct screen *screen, enum sheet sheet) {
+    screen->sheet = sheet;
+    screen->scroll = 0;
+    screen->stale = true;
+}
+
+/* The line that is selected; -1: none, or it is there no more. */
+static int selected_line(const struct screen *screen) {
+    int at = (int)screen->body.count - 1;
+    while (at >= 0 && !is_selected(screen, &screen->body.lines[at]))
+        at--;
+    return at;
+}
+
+/* Selects the next row in a direction, at first one that is seen, and scrolls to it. Where there is
+ * none, it scrolls. */
+static void move_selection(struct screen *screen, int step) {
+    const int count = (int)screen->body.count, was = selected_line(screen);
+    int at = was >= 0 ? was + step : screen->scroll;
+    while (at >= 0 && at < count && !screen->body.lines[at].target)
+        at += was >= 0 ? step : 1;
+    if (at < 0 || at >= count) {
+        screen->scroll += step;
+        return;
+    }
+    free(screen->selected);
+    screen->selected = tool_copy(screen->body.lines[at].target);
+    const int room = screen->page; /* what is above and below may take a line each */
+    if (at <= screen->scroll)
+        screen->scroll = at - 1;
+    if (at > screen->scroll + room)
+        screen->scroll = at - room;
+}
+
+static void scroll_by(struct screen *screen, int key) {
+    switch (key) {
+    case KEY_NPAGE:
+        screen->scroll += screen->page;
+        break;
+    case KEY_PPAGE:
+        screen->scroll -= screen->page;
+        break;
+    case KEY_HOME:
+        screen->scroll = 0;
+        break;
+    case KEY_END:
+        screen->scroll = (int)screen->body.count;
+        break;
+    }
+}
+
+static bool is_enter(int key) {
+    return key == '\n' || key == '\r' || key == KEY_ENTER;
+}
+
+static void end_filter(struct screen *screen) {
+    screen->filter[0] = 0;
+    screen->typing = false;
+}
+
+static void type(struct screen *screen, int key) {
+    const size_t length = strlen(screen->filter);
+    if (is_enter(key))
+        screen->typing = false;
+    else if (key == ESCAPE)
+        end_filter(screen);
+    else if ((key == KEY_BACKSPACE || key == 0x7f || key == '\b') && length > 0)
+        screen->filter[length - 1] = 0;
+    else if (key >= ' ' && key < 0x7f && length < FILTER_MOST)
+        memcpy(screen->filter + length, (const char[]){(char)key, 0}, 2);
+}
+
+static void act_in_sheet(struct screen *screen, int key) {
+    if (key == KEY_DOWN || key == KEY_UP)
+        screen->scroll += key == KEY_DOWN ? 1 : -1;
+    else if (key == ESCAPE || key == 'q' || key == '?' || is_enter(key))
+        show_sheet(screen, SHEET_NONE);
+    else
+        scroll_by(screen, key);
+}
+
 static void act(struct screen *screen, int key) {
+    if (screen->typing) {
+        type(screen, key);
+        return;
+    }
+    if (screen->sheet) {
+        act_in_sheet(screen, key);
+        return;
+    }
     const char *sort = key > 0 && key < 0x80 ? strchr(sort_keys, key) : NULL;
     if (sort)
         screen->order.key = (enum usage_key)(sort - sort_keys);
@@ -317,24 +517,27 @@ static void act(struct screen *screen, int key) {
     case '-':
         set_interval(screen, screen->interval / 2);
         break;
+    case '?':
+        show_sheet(screen, SHEET_HELP);
+        break;
+    case '/':
+        screen->typing = true;
+        break;
+    case ESCAPE:
+        end_filter(screen);
+        break;
     case KEY_DOWN:
-        screen->scroll++;
-        break;
     case KEY_UP:
-        screen->scroll--;
+        move_selection(screen, key == KEY_DOWN ? 1 : -1);
         break;
-    case KEY_NPAGE:
-        screen->scroll += screen->page;
+    case '\n':
+    case '\r':
+    case KEY_ENTER:
+        if (selected_line(screen) >= 0)
+            show_sheet(screen, SHEET_DETAILS);
         break;
-    case KEY_PPAGE:
-        screen->scroll -= screen->page;
-        break;
-    case KEY_HOME:
-        screen->scroll = 0;
-        break;
-    case KEY_END:
-        screen->scroll = (int)screen->body.count;
-        break;
+    default:
+        scroll_by(screen, key);
     }
 }
 
@@ -395,6 +598,19 @@ static void start_colours(void) {
         init_pair(i, pairs[i], background);
 }
 
+/* Details are asked for anew with each reading only: it takes another process. */
+static void write_all(struct screen *screen) {
+    if (!screen->sheet) {
+        usage_sort(screen->usage, screen->order);
+        write_body(&screen->body, screen->usage);
+        filter_body(screen);
+        write_findings(&screen->findings, screen->usage);
+    } else if (screen->stale) {
+        write_sheet(screen);
+    }
+    screen->stale = false;
+}
+
 int screen_run(struct usage *usage, struct usage_order order, uint64_t interval) {
     struct screen screen = {.usage = usage, .order = order, .interval = interval};
     if (!enter())
@@ -403,9 +619,7 @@ int screen_run(struct usage *usage, struct usage_order order, uint64_t interval)
     while (!screen.leaving) {
         if (gps_clock_monotonic() >= screen.next)
             read_anew(&screen);
-        usage_sort(usage, screen.order);
-        write_body(&screen.body, usage);
-        write_findings(&screen.findings, usage);
+        write_all(&screen);
         draw_all(&screen);
         wait_for_key(&screen);
     }
@@ -413,5 +627,6 @@ int screen_run(struct usage *usage, struct usage_order order, uint64_t interval)
     free_lines(&screen.body);
     free_lines(&screen.findings);
     free(screen.trouble);
+    free(screen.selected);
     return TOOL_OK;
 }

@@ -112,16 +112,17 @@ const struct tool_verb tool_verb_top = {
     .name = "top",
     .operands = "[LOG...]",
     .summary = "show who uses how much GPU memory, as it changes",
-    .details = "Of a process: OWN is what it alone has, SHARED what others have, too, "
-               "PROPORTIONAL its own and its part of what is shared, SAVED what it would take "
-               "more without sharing, PROMISED what it has allocated and not used yet, where "
-               "there is some. Memory that is not shared by gpushare or by IPC handles "
-               "counts nowhere, but in DRIVER, which is what nvidia-smi says; FAIR is that "
-               "with shared memory split among its holders, not counted as its exporter's.\n"
-               "Findings come from LOGs (log_format = jsonl), or else from those that the "
-               "configuration names.\n"
-               "Keys: q quits, a letter of the last line sorts, r reverses, arrows scroll, + "
-               "and - change the delay.\n",
+    .details =
+        "Of a process: OWN is what it alone has, SHARED what others have, too, "
+        "PROPORTIONAL its own and its part of what is shared, SAVED what it would take "
+        "more without sharing, PROMISED what it has allocated and not used yet, where "
+        "there is some. Memory that is not shared by gpushare or by IPC handles "
+        "counts nowhere, but in DRIVER, which is what nvidia-smi says; FAIR is that "
+        "with shared memory split among its holders, not counted as its exporter's.\n"
+        "Findings come from LOGs (log_format = jsonl), or else from those that the "
+        "configuration names.\n"
+        "Keys: q quits, a letter of the last line sorts, arrows choose a row and enter tells "
+        "what `show` says of it, / filters, ? explains the keys.\n",
     .options = {{"delay", 'd', "SECONDS", "look again after so long (2)"},
                 {"sort", 's', "KEY",
                  "proportional, own, shared, saved, driver, name or pid (proportional)"},

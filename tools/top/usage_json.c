@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "cli/tool.h"
+#include "directory/private_bytes.h"
 #include "directory/view_format.h"
 #include "log/log.h"
+#include "util/clock.h"
 
 static json_t *gpu_json(const struct account_gpu *gpu) {
     json_t *object = json_tree_pack("{}");
@@ -24,7 +26,9 @@ static json_t *known(bool is_known, uint64_t bytes) {
 static json_t *process_json(const struct usage *usage, const struct usage_process *process) {
     const struct accounting *accounting = &usage->accounting;
     const struct account *account = &process->account;
-    json_t *object = view_format_owner_json(&account->process->owner), *gpus = json_tree_pack("[]");
+    const struct gps_owner *owner = &account->process->owner;
+    const struct gps_slot *slot = view_unmerged(&usage->view, owner);
+    json_t *object = view_format_owner_json(owner), *gpus = json_tree_pack("[]");
     json_object_update_new(object, view_format_bytes_json(&account->bytes));
     for (size_t i = 0; i < accounting->count; i++) {
         const struct account *part = &accounting->accounts[i];
@@ -32,13 +36,20 @@ static json_t *process_json(const struct usage *usage, const struct usage_proces
             continue;
         json_t *gpu = json_tree_pack("{s:s}", "device", printable_uuid(part->device).text);
         json_object_update_new(gpu, view_format_bytes_json(&part->bytes));
+        json_tree_add(gpu, "{s:I}", "made", (json_int_t)part->made);
         json_tree_append(gpus, gpu);
     }
-    json_tree_add(object, "{s:I, s:I, s:I, s:o, s:o, s:o}", "regions", (json_int_t)account->regions,
-                  "blocks", (json_int_t)account->merged.blocks, "promised",
-                  (json_int_t)account->merged.promised, "driver",
+    json_tree_add(object, "{s:I, s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o}", "regions",
+                  (json_int_t)account->regions, "blocks", (json_int_t)account->merged.blocks,
+                  "unmerged", json_tree_string(slot ? gps_unmerged_why(slot->address) : NULL),
+                  "private", private_bytes_json(&usage->view, owner), "promised",
+                  (json_int_t)account->merged.promised, "made", (json_int_t)account->made, "driver",
                   known(process->driver_known, process->driver), "fair",
                   known(process->fair_known, process->fair), "gpus", gpus);
+    const struct view_process *is = account->process;
+    json_tree_add(
+        object, "{s:o}", "suspended",
+        known(view_suspended(is), view_nanos_since(&usage->view, is->answer.since) / GPS_SECOND));
     return object;
 }
 

@@ -51,6 +51,12 @@ void usage_text_gpus(const struct usage *usage, const struct usage_layout *layou
 
 /* --- processes --- */
 
+/* "off" by `gpushare merge off`, "no" for another reason, which `show` tells. */
+static const char *merging(const struct view *view, const struct gps_owner *owner) {
+    const struct gps_slot *slot = view_unmerged(view, owner);
+    return !slot ? "-" : slot->address == GPS_UNMERGED_PAUSED ? "off" : "no";
+}
+
 static void process_row(const struct usage *usage, const struct usage_process *process,
                         struct table *table) {
     const struct account *account = &process->account;
@@ -61,10 +67,16 @@ static void process_row(const struct usage *usage, const struct usage_process *p
     size_cell(table, true, account->bytes.proportional);
     size_cell(table, true, account_saved(&account->bytes));
     size_cell(table, true, account->merged.promised);
+    size_cell(table, true, account->made);
     size_cell(table, process->driver_known, process->driver);
     size_cell(table, process->fair_known, process->fair);
     table_cell(table, TERM_PLAIN, "%zu", account->regions);
     table_cell(table, TERM_PLAIN, "%zu", account->merged.blocks);
+    table_cell(table, TERM_YELLOW, "%s", merging(&usage->view, owner));
+    table_cell(table, TERM_YELLOW, "%s",
+               view_suspended(account->process)
+                   ? view_format_age(&usage->view, account->process->answer.since).text
+                   : "-");
     if (account->device)
         table_cell(table, TERM_PLAIN, "%.12s", printable_uuid(account->device).text);
     else
@@ -72,27 +84,37 @@ static void process_row(const struct usage *usage, const struct usage_process *p
     table_cell(table, TERM_PLAIN, "%s", view_format_command(&usage->view, owner).text);
 }
 
-static bool is_promised(const struct usage *usage) {
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < usage->process_count; i++)
-        bytes += usage->processes[i].account.merged.promised;
-    return bytes > 0;
+/* Whether the columns that are mostly empty have something. */
+static void find_some(const struct usage *usage, bool *promised, bool *made, bool *unmerged,
+                      bool *suspended) {
+    *promised = *made = *unmerged = *suspended = false;
+    for (size_t i = 0; i < usage->process_count; i++) {
+        *promised |= usage->processes[i].account.merged.promised > 0;
+        *made |= usage->processes[i].account.made > 0;
+        *suspended |= view_suspended(usage->processes[i].account.process);
+        const struct gps_owner *owner = &usage->processes[i].account.process->owner;
+        *unmerged |= view_unmerged(&usage->view, owner) != NULL;
+    }
 }
 
 void usage_text_processes(const struct usage *usage, const struct usage_layout *layout) {
     const bool narrow = layout->narrow;
     const int driver = usage->driver.calls ? 1 : TABLE_HIDDEN;
-    const int promised = is_promised(usage) ? 1 : TABLE_HIDDEN;
+    bool promised, made, unmerged, suspended;
+    find_some(usage, &promised, &made, &unmerged, &suspended);
     const struct table_column columns[] = {{"PID", 1},
                                            {"OWN", 1},
                                            {"SHARED", 1},
                                            {narrow ? "PROP" : "PROPORTIONAL", 1},
                                            {"SAVED", 1},
-                                           {"PROMISED", promised},
+                                           {"PROMISED", promised ? 1 : TABLE_HIDDEN},
+                                           {"CUMEMCREATE", made ? 1 : TABLE_HIDDEN},
                                            {"DRIVER", driver},
                                            {"FAIR", driver},
                                            {"REGIONS", narrow ? TABLE_HIDDEN : 1},
                                            {"BLOCKS", narrow ? TABLE_HIDDEN : 1},
+                                           {"MERGING", unmerged ? 0 : TABLE_HIDDEN},
+                                           {"SUSPENDED", suspended ? 1 : TABLE_HIDDEN},
                                            {"GPU", narrow ? TABLE_HIDDEN : 0},
                                            {"COMMAND", 0}};
     struct table table = TABLE(columns);
@@ -145,6 +167,10 @@ static void blocks_row(const struct usage *usage, const struct account_gpu *gpu,
     view_list_cell(&holders, TERM_PLAIN, table);
 }
 
+bool usage_text_has_row(const struct view_region *region) {
+    return !view_merged(region) && accounting_in_use(region) > 0;
+}
+
 void usage_text_regions(const struct usage *usage, const struct usage_layout *layout) {
     const struct table_column columns[] = {{"REGION", 0},
                                            {"ID", 0},
@@ -156,7 +182,7 @@ void usage_text_regions(const struct usage *usage, const struct usage_layout *la
     struct table table = TABLE(columns);
     for (size_t i = 0; i < usage->view.region_count; i++) {
         const struct view_region *region = &usage->view.regions[i];
-        if (!view_merged(region) && accounting_in_use(region) > 0)
+        if (usage_text_has_row(region))
             region_row(usage, region, layout, &table);
     }
     for (size_t i = 0; i < usage->accounting.gpu_count; i++)

@@ -15,8 +15,12 @@
 #include <unistd.h>
 
 static const struct scenario *const topics[] = {
-    free_scenarios,   close_scenarios, open_scenarios, context_scenarios,
-    export_scenarios, event_scenarios, life_scenarios, share_scenarios};
+    free_scenarios,    close_scenarios, open_scenarios, export_scenarios, event_scenarios,
+    life_scenarios,    share_scenarios,
+#ifndef VENDOR_HIP
+    context_scenarios, copy_scenarios,  vmm_scenarios,  pool_scenarios,   token_scenarios,
+#endif
+};
 enum { TOPICS = sizeof(topics) / sizeof(*topics) };
 
 static struct {
@@ -97,6 +101,39 @@ void send_bytes(const void *bytes, size_t size) {
 void take_bytes(void *bytes, size_t size) {
     if (recv(self.channel, bytes, size, MSG_WAITALL) != (ssize_t)size)
         exit(self.child && wait_for_end() == SKIPPED ? SKIPPED : 1);
+}
+
+union control {
+    char room[CMSG_SPACE(sizeof(int))];
+    struct cmsghdr header;
+};
+
+void send_descriptor(int descriptor) {
+    union control control = {.room = {0}};
+    struct iovec byte = {"", 1};
+    const struct msghdr message = {.msg_iov = &byte,
+                                   .msg_iovlen = 1,
+                                   .msg_control = &control,
+                                   .msg_controllen = sizeof(control)};
+    control.header = (struct cmsghdr){CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
+    memcpy(CMSG_DATA(&control.header), &descriptor, sizeof(descriptor));
+    if (sendmsg(self.channel, &message, MSG_NOSIGNAL) != 1)
+        exit(1);
+}
+
+int take_descriptor(void) {
+    char byte;
+    int descriptor;
+    union control control = {.room = {0}};
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+    if (recvmsg(self.channel, &message, 0) != 1 || !CMSG_FIRSTHDR(&message))
+        exit(self.child && wait_for_end() == SKIPPED ? SKIPPED : 1);
+    memcpy(&descriptor, CMSG_DATA(&control.header), sizeof(descriptor));
+    return descriptor;
 }
 
 void tell(void) {

@@ -4,7 +4,8 @@
  * misuse is an ordinary CUDA program that knows nothing of gpushare. `misuse ID` does, for real,
  * the misuse that a finding of gpushare is named after; `misuse --right ID` does the same job as it
  * should be done. What the driver is expected to answer was recorded on an H200, so one program
- * shows the same on a simulated and on a real driver, with and without an auditor.
+ * shows the same on a simulated and on a real driver, with and without an auditor. Built with
+ * VENDOR_HIP it is one of AMD's runtime; what that answers is known from its sources alone.
  *
  * A scenario is one or two functions: what the exporter does, and what the importer does in a
  * process of its own. They take turns (tell, wait_for_peer), so that what they print has one order.
@@ -12,8 +13,8 @@
 #ifndef MISUSE_H
 #define MISUSE_H
 
-#include <cuda.h>
-#include <cuda_runtime_api.h>
+#include "../vendor.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -27,7 +28,8 @@ struct scenario {
 
 /* One table a topic; a row without an id ends it. */
 extern const struct scenario free_scenarios[], close_scenarios[], open_scenarios[],
-    context_scenarios[], export_scenarios[], event_scenarios[], life_scenarios[], share_scenarios[];
+    context_scenarios[], copy_scenarios[], export_scenarios[], event_scenarios[], pool_scenarios[],
+    vmm_scenarios[], token_scenarios[], life_scenarios[], share_scenarios[];
 
 enum {
     BLOCK = 2 << 20,                       /* CUDA shares whole blocks of this size */
@@ -65,6 +67,9 @@ void tell(void);
 void wait_for_peer(void);
 void send_bytes(const void *bytes, size_t size);
 void take_bytes(void *bytes, size_t size);
+/* A descriptor, of which the other process gets one of its own. */
+void send_descriptor(int descriptor);
+int take_descriptor(void);
 /* Until the second process has ended; its exit status, or 128 + signal. */
 int wait_for_end(void);
 int status_of(pid_t child); /* the same of a child that the scenario forked */

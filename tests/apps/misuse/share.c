@@ -61,6 +61,7 @@ static void share_fallback_second(void) {
     second(right() ? 2 * MIB : 4 * MIB);
 }
 
+#ifndef VENDOR_HIP
 /* --- write-read-only: copies into what the rules share read-only, and does not look whether it
  * could --- */
 
@@ -120,10 +121,14 @@ static void merge_written(void) {
     (void)cudaFree(p);
 }
 
+#endif
+
 const struct scenario share_scenarios[] = {
     {"share-mismatch", first, share_mismatch_importer, false},
     {"share-timeout", share_timeout_exporter, share_timeout_importer, false},
     {"share-fallback", first, share_fallback_second, false},
+#ifndef VENDOR_HIP
     {"write-read-only", table, write_read_only_importer, false},
     {"merge-written", merge_written, NULL, false},
+#endif
     {0}};

@@ -7,6 +7,8 @@
 #define ALWAYS_lookup(name)  #name,
 #define ALWAYS_context(name) #name,
 #define ALWAYS_memory(name)  #name,
+#define ALWAYS_mapping(name) #name,
+#define ALWAYS_pool(name)    #name,
 #define ALWAYS_ipc(name)     #name,
 #define ALWAYS_merge(name)
 #define ALWAYS_told(name)
@@ -20,6 +22,8 @@ enum { DRIVER_NAMES = sizeof driver_names / sizeof *driver_names };
 #define RULED_lookup(name)
 #define RULED_context(name)
 #define RULED_memory(name)
+#define RULED_mapping(name)
+#define RULED_pool(name)
 #define RULED_ipc(name)
 #define RULED_merge(name) #name,
 #define RULED_told(name)  #name,

@@ -9,6 +9,8 @@ one() { # one NAME MODULE COMMAND...
     case ",${PYTHON_ONLY:-$module}," in *",$module,"*) ;; *) return ;; esac
     if python3 -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('$module') is None)" 2>/dev/null; then
         unmodified "$name" "$@"
+        # For docs/compatibility.md.
+        echo "    version: $module $(python3 -c "import importlib.metadata as m; print(m.version('$module'))")" | tee -a "$table"
     else
         skip "unmodified: $name" "$module is not installed"
     fi

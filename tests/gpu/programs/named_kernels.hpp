@@ -38,6 +38,13 @@ class NamedKernels {
         void *arguments[] = {&memory, &words, third};
         return launch(kernel, words ? 64 : 1, 1, 1, 256, 1, 1, 0, stream, arguments, nullptr);
     }
+    // Reads some words again and again for so long.
+    int spin(CUfunction kernel, const void *memory, uint64_t nanoseconds, uint32_t *sum,
+             cudaStream_t stream) const {
+        uint64_t words = 1024;
+        void *arguments[] = {&memory, &words, &nanoseconds, &sum};
+        return launch(kernel, 1, 1, 1, 32, 1, 1, 0, stream, arguments, nullptr);
+    }
     CUfunction named(const char *name) const {
         CUfunction kernel = nullptr;
         if (!loaded || function(&kernel, module, name) != CUDA_SUCCESS) {

@@ -14,12 +14,14 @@
 //
 // sum: a checksum over all weights. copy, set, kernel: the code of a copy, a memset, a kernel that
 // writes into the first ones. handle: the interprocess handle of the first allocation. requests N
-// PAUSE: small ones, with so many microseconds between. launches N: of an empty kernel.
+// PAUSE: small ones, with so many microseconds between. launches N: of an empty kernel. busy MS
+// NS...: one kernel after the other for so long, a stream and a thread for each length.
 #include "weights.hpp"
 
 #include <chrono>
 #include <poll.h>
 #include <sstream>
+#include <thread>
 
 enum { BATCH = 200, REQUEST_WORDS = 1 << 18, STEPS_A_LINE = 20 };
 
@@ -117,6 +119,42 @@ static void launches(size_t count) {
     printf("launches %.1f ns\n", times[times.size() / 2]);
 }
 
+// A kernel of so many nanoseconds at a time; how many microseconds later than that the slowest
+// ended.
+static void spin(const Weights &weights, CUfunction kernel, uint64_t nanoseconds, double until,
+                 double *worst, unsigned *count) {
+    check(cudaFree(nullptr), "cudaFree"); // this thread has the context from now on
+    Client client;
+    for (*count = 0, *worst = 0; seconds() < until; ++*count) {
+        const double start = seconds();
+        check((cudaError_t)kernels().spin(kernel, weights.pieces[0].to, nanoseconds, client.sum,
+                                          client.stream),
+              "cuLaunchKernel");
+        check(cudaStreamSynchronize(client.stream), "cudaStreamSynchronize");
+        if (*count) // the first one loads code
+            *worst = std::max(*worst, (seconds() - start) * 1e6 - (double)nanoseconds / 1e3);
+    }
+}
+
+static void busy(const Weights &weights, double until, std::istringstream &lengths) {
+    std::vector<uint64_t> all;
+    for (uint64_t one; lengths >> one;)
+        all.push_back(one);
+    std::vector<double> worst(all.size());
+    std::vector<unsigned> count(all.size());
+    std::vector<std::thread> threads;
+    const CUfunction kernel = kernels().named("test_spin"); // by the thread that has a context
+    for (size_t i = 0; i < all.size(); i++)
+        threads.emplace_back(
+            [&, i] { spin(weights, kernel, all[i], until, &worst[i], &count[i]); });
+    for (std::thread &thread : threads)
+        thread.join();
+    printf("busy");
+    for (size_t i = 0; i < all.size(); i++)
+        printf(" %u %.0f", count[i], worst[i]);
+    printf("\n");
+}
+
 // --- answers ---
 
 static int try_write(const std::string &how, uint32_t *to) {
@@ -137,7 +175,13 @@ static void answer(const Weights &weights, const std::string &line) {
     std::string question;
     size_t count = 0;
     unsigned pause = 0;
-    words >> question >> count >> pause;
+    words >> question >> count;
+    if (question == "busy") {
+        busy(weights, seconds() + (double)count / 1e3, words);
+        fflush(stdout);
+        return;
+    }
+    words >> pause;
     if (question == "sum")
         printf("sum %016llx\n", (unsigned long long)sum(weights));
     else if (question == "handle")

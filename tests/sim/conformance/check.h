@@ -28,5 +28,7 @@ void block_rows(void);
 void hazard_rows(void);
 void capture_rows(void);
 void held_rows(void);
+void owned_rows(void);
+void checkpoint_rows(void);
 
 #endif

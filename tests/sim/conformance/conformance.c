@@ -26,5 +26,7 @@ int main(void) {
     hazard_rows();
     capture_rows();
     held_rows();
+    owned_rows();
+    checkpoint_rows();
     return check_differences() ? 1 : 0;
 }

@@ -77,6 +77,19 @@
     X(cuMemGetAccess)                                                                              \
     X(cuMemExportToShareableHandle)                                                                \
     X(cuMemImportFromShareableHandle)                                                              \
+    X(cuMemPoolCreate)                                                                             \
+    X(cuMemPoolDestroy)                                                                            \
+    X(cuMemPoolExportToShareableHandle)                                                            \
+    X(cuMemPoolImportFromShareableHandle)                                                          \
+    X(cuMemPoolExportPointer)                                                                      \
+    X(cuMemPoolImportPointer)                                                                      \
+    X(cuMemAllocFromPoolAsync)                                                                     \
+    X(cuDeviceGetDefaultMemPool)                                                                   \
+    X(cuDeviceGetAttribute)                                                                        \
+    X(cuMulticastCreate)                                                                           \
+    X(cuMulticastAddDevice)                                                                        \
+    X(cuMulticastBindMem)                                                                          \
+    X(cuMulticastUnbind)                                                                           \
     X(cuGraphCreate)                                                                               \
     X(cuGraphAddMemcpyNode)                                                                        \
     X(cuGraphAddMemsetNode)                                                                        \
@@ -88,6 +101,11 @@
     X(cuMemGetHandleForAddressRange)                                                               \
     X(cuMemPrefetchAsync_v2)                                                                       \
     X(cuMemAdvise_v2)                                                                              \
+    X(cuCheckpointProcessGetState)                                                                 \
+    X(cuCheckpointProcessLock)                                                                     \
+    X(cuCheckpointProcessCheckpoint)                                                               \
+    X(cuCheckpointProcessRestore)                                                                  \
+    X(cuCheckpointProcessUnlock)                                                                   \
     X(cuGetProcAddress_v2)
 
 struct gpu {

@@ -78,8 +78,9 @@ static void free_behind(const char *what, CUstream stream) {
     spin_on(0);
     check(what, 0, gpu.cuMemFreeAsync(freed, stream));
     check_stream("  does not wait for the kernel", s, 600);
-    check("  and in its turn", 0, gpu.cuStreamSynchronize(s));
+    check("  and in its turn", 0, gpu.cuStreamSynchronize(stream));
     check("  it is free", 1, gpu.cuMemFree_v2(freed));
+    check("  and the kernel ends", 0, gpu.cuStreamSynchronize(s));
 }
 
 static void row_49(void) {

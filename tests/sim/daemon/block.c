@@ -15,14 +15,23 @@ struct block {
     struct block *next_id, *next_name; /* chains of the two hash tables */
     uint32_t device;
     bool exported;
+    bool cut;  /* a checkpoint has made its handle useless */
+    bool away; /* in main memory: its bytes are nobody's on the card */
 };
 
 struct hold {
     struct block *block;
     struct party *party;
     uint64_t count;
+    enum { HOLD_OWN, HOLD_OPENED, HOLD_IMPORTED } how;
     struct hold *next_of_block;
     struct hold *next_of_party, *prev_of_party;
+};
+
+/* A block that a checkpoint has put in the place of another. */
+struct moved {
+    uint64_t from, to;
+    struct moved *next;
 };
 
 static struct {
@@ -94,6 +103,8 @@ static void destroy(struct block *block) {
     while (*link != block)
         link = &(*link)->next_id;
     *link = block->next_id;
+    if (block->away)
+        block->memory->used += block->size;
     memory_give(block->memory, block->offset, block->size);
     blocks.count--;
     free(block);
@@ -121,8 +132,25 @@ static void hold_drop(struct hold *hold) {
         hold_remove(hold);
 }
 
+static void forget_moved(struct party *party) {
+    for (struct moved *next; party->moved; party->moved = next) {
+        next = party->moved->next;
+        free(party->moved);
+    }
+}
+
 static struct block_view view_of(const struct block *block) {
     return (struct block_view){block->id, block->offset, block->size, block->device};
+}
+
+static void name(struct block *block, struct memory *memory, uint32_t device, uint64_t size) {
+    block->id = ++blocks.next_id;
+    block->size = size;
+    block->memory = memory;
+    block->device = device;
+    block->next_id = *id_chain(block->id);
+    *id_chain(block->id) = block;
+    blocks.count++;
 }
 
 /* Takes the memory and makes the block, which nobody holds or owns yet; NULL if either is out. */
@@ -135,13 +163,7 @@ static struct block *make(struct memory *memory, uint32_t device, uint64_t size)
         free(block);
         return NULL;
     }
-    block->id = ++blocks.next_id;
-    block->size = size;
-    block->memory = memory;
-    block->device = device;
-    block->next_id = *id_chain(block->id);
-    *id_chain(block->id) = block;
-    blocks.count++;
+    name(block, memory, device, size);
     return block;
 }
 
@@ -192,10 +214,13 @@ unsigned block_open(struct party *user, uint64_t owner, uint64_t address, struct
     struct block *block = find_name(owner, address);
     if (!block)
         return CUDA_ERROR_INVALID_VALUE;
+    if (block->cut)
+        return CUDA_ERROR_INVALID_HANDLE;
     if (!block->exported)
         return CUDA_ERROR_NOT_PERMITTED;
     if (!hold_add(block, user))
         return CUDA_ERROR_OUT_OF_MEMORY;
+    find_hold(block, user)->how = HOLD_OPENED;
     *view = view_of(block);
     return CUDA_SUCCESS;
 }
@@ -211,6 +236,7 @@ unsigned block_hold(struct party *user, uint64_t id, struct block_view *view) {
         return CUDA_ERROR_INVALID_VALUE;
     if (!hold_add(block, user))
         return CUDA_ERROR_OUT_OF_MEMORY;
+    find_hold(block, user)->how = HOLD_IMPORTED;
     *view = view_of(block);
     return CUDA_SUCCESS;
 }
@@ -224,7 +250,94 @@ unsigned block_close(struct party *user, uint64_t id) {
     return CUDA_SUCCESS;
 }
 
+/* --- checkpoints --- */
+
+bool block_has_room(const struct party *party) {
+    for (const struct hold *hold = party->holds; hold; hold = hold->next_of_party) {
+        uint64_t needed = 0;
+        const struct memory *memory = hold->block->memory;
+        for (const struct hold *h = party->holds; h; h = h->next_of_party)
+            needed += h->block->away && h->block->memory == memory ? h->block->size : 0;
+        if (needed > memory->total - memory->used)
+            return false;
+    }
+    return true;
+}
+
+/* Others keep the block; the party gets a copy, with as many holds. */
+static bool move_away(struct party *party, struct hold *hold) {
+    struct block *from = hold->block, *to = calloc(1, sizeof *to);
+    struct moved *moved = calloc(1, sizeof *moved);
+    if (!to || !moved || memory_copy_away(from->memory, from->offset, from->size, &to->offset)) {
+        free(to);
+        free(moved);
+        return false;
+    }
+    name(to, from->memory, from->device, from->size);
+    to->away = true;
+    if (!hold_add(to, party))
+        abort();
+    to->holds->count = hold->count;
+    if (from->owner == party->id) {
+        disown(from);
+        to->owner = party->id;
+        to->address = from->address;
+        to->exported = to->cut = true;
+        to->next_name = *name_chain(to->owner, to->address);
+        *name_chain(to->owner, to->address) = to;
+    }
+    *moved = (struct moved){from->id, to->id, party->moved};
+    party->moved = moved;
+    hold_remove(hold);
+    return true;
+}
+
+static void send_away(struct block *block) {
+    block->away = true;
+    block->cut = block->exported;
+    block->memory->used -= block->size;
+}
+
+bool block_checkpoint(struct party *party) {
+    bool moved = false;
+    forget_moved(party);
+    party->lost = 0;
+    for (struct hold *hold = party->holds, *next; hold; hold = next) {
+        next = hold->next_of_party;
+        if (hold->how != HOLD_OWN)
+            party->lost =
+                hold->how == HOLD_OPENED ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+        else if (hold->block->away)
+            continue; /* a copy that was made just now */
+        else if (hold->next_of_block || hold->block->holds != hold)
+            moved |= move_away(party, hold);
+        else
+            send_away(hold->block);
+    }
+    return moved;
+}
+
+void block_restore(struct party *party) {
+    for (struct hold *hold = party->holds; hold; hold = hold->next_of_party)
+        if (hold->block->away) {
+            hold->block->away = false;
+            hold->block->memory->used += hold->block->size;
+        }
+}
+
+unsigned block_moved(const struct party *party, uint64_t id, struct block_view *view) {
+    const struct moved *moved = party->moved;
+    while (moved && moved->from != id)
+        moved = moved->next;
+    const struct block *block = moved ? find_id(moved->to) : NULL;
+    if (!block)
+        return CUDA_ERROR_INVALID_VALUE;
+    *view = view_of(block);
+    return CUDA_SUCCESS;
+}
+
 void block_release_all(struct party *party) {
+    forget_moved(party);
     while (party->holds) {
         if (party->holds->block->owner == party->id)
             disown(party->holds->block);

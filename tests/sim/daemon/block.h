@@ -21,6 +21,8 @@ struct party {
     uint64_t id;
     struct hold *holds;
     uint64_t events; /* event holds, see event.h */
+    struct moved *moved;
+    unsigned lost; /* checkpointed with memory of others: what a restore answers; else 0 */
 };
 
 /* What a client is told of a block. */
@@ -43,6 +45,15 @@ bool block_held(const struct party *user, uint64_t id);
 /* One hold more, whoever else has it; one less. */
 unsigned block_hold(struct party *user, uint64_t id, struct block_view *view);
 unsigned block_close(struct party *user, uint64_t id);
+/* Whether a restore of the party finds room. */
+bool block_has_room(const struct party *party);
+/* The memory that the party made leaves the card. What others hold, too, is a copy of the party's
+ * own from now on: then true. */
+bool block_checkpoint(struct party *party);
+/* It comes back; there is room for it. */
+void block_restore(struct party *party);
+/* What is in the place of a block. */
+unsigned block_moved(const struct party *party, uint64_t id, struct block_view *view);
 /* Drops all that a client held. */
 void block_release_all(struct party *party);
 uint64_t block_count(void);

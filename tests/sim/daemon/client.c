@@ -49,6 +49,7 @@ struct client *client_add(int socket) {
     if (!client)
         goto refuse;
     client->socket = socket;
+    client->pid = peer.pid;
     client->pidfd = peer_pidfd(socket, peer.pid);
     client->next = clients.first;
     clients.first = client;
@@ -83,6 +84,7 @@ void client_name(struct client *client) {
     }
     if (!client->party.id)
         client->party.id = clients.next_id++;
+    event_page_begin(client->party.id);
 }
 
 bool client_alive(uint64_t id) {
@@ -90,6 +92,13 @@ bool client_alive(uint64_t id) {
         if (client->party.id == id)
             return true;
     return false;
+}
+
+struct client *client_of(int pid) {
+    struct client *client = clients.first;
+    while (client && (client->pid != pid || !client->party.id))
+        client = client->next;
+    return client;
 }
 
 struct client *client_first(void) {

@@ -11,6 +11,8 @@
 struct client {
     struct party party; /* id 0: no HELLO yet */
     int socket, pidfd;
+    int pid;        /* as it is here */
+    uint32_t state; /* a CUprocessState */
     struct client *next;
 };
 
@@ -20,6 +22,7 @@ struct client *client_add(int socket);
 void client_remove(struct client *client);
 void client_name(struct client *client);
 bool client_alive(uint64_t id);
+struct client *client_of(int pid); /* NULL: it does not use the driver */
 struct client *client_first(void);
 uint64_t client_count(void);
 

@@ -106,5 +106,5 @@ no_pipe:
 
 unsigned descriptor_import(struct party *user, int fd, struct block_view *view) {
     const struct descriptor *descriptor = find(fd);
-    return descriptor ? block_hold(user, descriptor->block, view) : CUDA_ERROR_INVALID_VALUE;
+    return descriptor ? block_hold(user, descriptor->block, view) : CUDA_ERROR_UNKNOWN;
 }

@@ -5,6 +5,7 @@
 
 #include <cuda.h>
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -22,17 +23,34 @@ struct slot {
 
 static struct {
     struct sim_event *page;
+    uint32_t *locks;
     struct slot slots[SIM_MAX_EVENTS];
     uint64_t count, top; /* slots in use; all in use are below top */
 } events;
 
 int event_page_create(int *fd) {
-    size_t size = SIM_MAX_EVENTS * sizeof *events.page;
+    size_t size = sizeof(struct sim_page);
     *fd = memfd_create("gpusim-events", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (*fd < 0 || ftruncate(*fd, (off_t)size))
         return -errno;
-    events.page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
-    return events.page == MAP_FAILED ? -errno : 0;
+    struct sim_page *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+    if (page == MAP_FAILED)
+        return -errno;
+    events.page = page->events;
+    events.locks = page->locks;
+    return 0;
+}
+
+void event_page_lock(uint64_t client, bool locked, bool moved) {
+    uint32_t *word = &events.locks[client % SIM_MAX_CLIENTS];
+    const uint32_t now = (*word & ~SIM_LOCKED) + (moved ? 2 * SIM_LOCKED : 0);
+    __atomic_store_n(word, now | (locked ? SIM_LOCKED : 0), __ATOMIC_SEQ_CST);
+    if (!locked)
+        syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void event_page_begin(uint64_t client) {
+    __atomic_store_n(&events.locks[client % SIM_MAX_CLIENTS], 0, __ATOMIC_SEQ_CST);
 }
 
 static bool in_use(const struct slot *slot) {

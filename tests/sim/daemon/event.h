@@ -10,6 +10,9 @@
 
 /* 0 or -errno; the page's descriptor in *fd. */
 int event_page_create(int *fd);
+/* Says whether the client's process is locked, and that it has copies in the place of blocks. */
+void event_page_lock(uint64_t client, bool locked, bool moved);
+void event_page_begin(uint64_t client);
 /* All return a CUresult. */
 unsigned event_create(struct party *owner, uint64_t *slot);
 unsigned event_open(struct party *user, uint64_t owner, uint64_t slot);

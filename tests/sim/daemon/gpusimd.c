@@ -11,6 +11,7 @@
 
 #include "../protocol.h"
 
+#include <cuda.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -89,7 +90,9 @@ static void watch_all(int listener) {
     watch.count = 0;
     for (struct client *c = client_first(); c && watch.count < MAX_CLIENTS; c = c->next) {
         struct pollfd *pair = &watch.fds[OTHERS + 2 * watch.count];
-        pair[0] = (struct pollfd){.fd = c->socket, .events = POLLIN};
+        /* the calls of a process that is locked wait; its end shows all the same */
+        const bool runs = c->state == CU_PROCESS_STATE_RUNNING;
+        pair[0] = (struct pollfd){.fd = c->socket, .events = runs ? POLLIN : 0};
         pair[1] = (struct pollfd){.fd = c->pidfd, .events = POLLIN};
         watch.clients[watch.count++] = c;
     }
@@ -111,7 +114,8 @@ static void remove_dead(void) {
 
 static void serve_living(void) {
     for (nfds_t i = 0; i < watch.count; i++)
-        if (watch.clients[i] && watch.fds[OTHERS + 2 * i].revents && !serve(watch.clients[i]))
+        if (watch.clients[i] && watch.fds[OTHERS + 2 * i].revents &&
+            watch.clients[i]->state == CU_PROCESS_STATE_RUNNING && !serve(watch.clients[i]))
             client_remove(watch.clients[i]);
 }
 

@@ -19,6 +19,8 @@ struct memory {
 int memory_create(struct memory *memory, uint64_t total);
 /* 0 with *offset set, or -ENOMEM. `size` is a multiple of SIM_BLOCK. */
 int memory_take(struct memory *memory, uint64_t size, uint64_t *offset);
+/* A copy of a range that takes nothing of the card: a checkpoint has it in main memory. */
+int memory_copy_away(struct memory *memory, uint64_t from, uint64_t size, uint64_t *offset);
 /* Gives the range back and its pages to the system. */
 void memory_give(struct memory *memory, uint64_t offset, uint64_t size);
 

@@ -3,6 +3,7 @@
 
 #include "descriptor.h"
 #include "event.h"
+#include "process.h"
 
 #include "../message.h"
 
@@ -90,6 +91,21 @@ static void import(struct client *client, const struct parcel *parcel, struct si
     answer_block(reply, &view);
 }
 
+/* A runtime of AMD's names the memory itself: it may be had while anybody has it. */
+static void attach(struct client *client, const struct sim_request *request,
+                   struct sim_reply *reply) {
+    struct block_view view = {0};
+    reply->code = block_hold(&client->party, request->a, &view);
+    answer_block(reply, &view);
+}
+
+static void moved(const struct client *client, const struct sim_request *request,
+                  struct sim_reply *reply) {
+    struct block_view view = {0};
+    reply->code = block_moved(&client->party, request->a, &view);
+    answer_block(reply, &view);
+}
+
 static void answer_stats(struct sim_reply *reply) {
     reply->a = client_count();
     reply->b = block_count();
@@ -137,8 +153,17 @@ static void answer(struct client *client, const struct sim_request *request,
     case SIM_EVENT_OPEN:
         reply->code = event_open(&client->party, request->a, request->b);
         break;
+    case SIM_ATTACH:
+        attach(client, request, reply);
+        break;
     case SIM_STATS:
         answer_stats(reply);
+        break;
+    case SIM_PROCESS:
+        reply->code = process_ask((int)request->a, (enum sim_process)request->b, &reply->a);
+        break;
+    case SIM_MOVED:
+        moved(client, request, reply);
         break;
     default:
         reply->code = CUDA_ERROR_INVALID_VALUE;

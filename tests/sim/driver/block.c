@@ -43,8 +43,8 @@ void block_link(struct block *block) {
 }
 
 void block_drop(struct block *block, bool retire) {
-    struct sim_request request = {.op = block->kind == BLOCK_IMPORT ? SIM_CLOSE : SIM_FREE,
-                                  .a = block->id};
+    const bool opened = block->kind == BLOCK_IMPORT || block->kind == BLOCK_POOL_IMPORT;
+    struct sim_request request = {.op = opened ? SIM_CLOSE : SIM_FREE, .a = block->id};
     link_call(&request, NULL);
     if (block->small) {
         roomy_remove(block);
@@ -134,6 +134,19 @@ CUresult block_allocate(CUcontext context, enum block_kind kind, uint64_t size, 
     if (result)
         return result;
     block->requested = size;
+    *out = block->address;
+    return CUDA_SUCCESS;
+}
+
+CUresult block_allocate_from(CUcontext context, struct pool *pool, uint64_t size,
+                             CUdeviceptr *out) {
+    struct block *block;
+    CUresult result =
+        size > link_memory() ? CUDA_ERROR_OUT_OF_MEMORY : create(context, BLOCK_POOL, size, &block);
+    if (result)
+        return result;
+    block->requested = size;
+    block->pool = pool;
     *out = block->address;
     return CUDA_SUCCESS;
 }

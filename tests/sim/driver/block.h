@@ -12,12 +12,14 @@
 enum block_kind {
     BLOCK_PLAIN,
     BLOCK_POOL,
+    BLOCK_POOL_IMPORT, /* a pointer of another process's pool */
     BLOCK_IMPORT,
     BLOCK_MAPPED,
     BLOCK_OWN_KINDS = BLOCK_IMPORT, /* those that cuMemFree frees */
 };
 
 struct mapping;
+struct pool;
 struct small;
 struct opening;
 
@@ -31,6 +33,7 @@ struct block {
     bool exported;
     bool sync; /* SYNC_MEMOPS was set */
     CUcontext context;
+    struct pool *pool;       /* of the program's own; NULL: the card's, or none */
     struct mapping *mapping; /* of VMM memory */
     struct small *small;
     struct opening *openings;           /* of an import */
@@ -53,6 +56,8 @@ struct span {
 
 /* All CUresult; outputs only on success. */
 CUresult block_allocate(CUcontext context, enum block_kind kind, uint64_t size, CUdeviceptr *out);
+/* Memory of a pool of the program's own is whole blocks. */
+CUresult block_allocate_from(CUcontext context, struct pool *pool, uint64_t size, CUdeviceptr *out);
 CUresult block_free(CUdeviceptr base);
 /* Whether block_free would free it. */
 bool block_may_free(CUdeviceptr base);

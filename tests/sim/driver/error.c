@@ -25,6 +25,7 @@ static const struct {
     CODE(CUDA_ERROR_LAUNCH_FAILED, "unspecified launch failure"),
     CODE(CUDA_ERROR_INVALID_IMAGE, "device kernel image is invalid"),
     CODE(CUDA_ERROR_ALREADY_MAPPED, "resource already mapped"),
+    CODE(CUDA_ERROR_NO_BINARY_FOR_GPU, "no kernel image is available for execution on the device"),
     CODE(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED,
          "peer access is not supported between these two devices"),
     CODE(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, "peer access is already enabled"),

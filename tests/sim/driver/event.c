@@ -33,13 +33,6 @@ struct CUevent_st {
     struct CUevent_st *next;
 };
 
-/* What a handle says; the rest of its 64 bytes is zero. */
-struct event_handle {
-    uint64_t client, one, slot, shm_device, shm_inode, pid;
-};
-
-_Static_assert(sizeof(struct event_handle) <= CU_IPC_HANDLE_SIZE, "fits");
-
 static struct {
     pthread_mutex_t lock;
     CUevent first; /* all there ever were, dead ones too */

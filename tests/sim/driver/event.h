@@ -8,6 +8,12 @@
 
 #include "abi.h"
 
+/* What a handle says; the rest of its 64 bytes is zero. */
+struct event_handle {
+    uint64_t client, one, slot, shm_device, shm_inode, pid;
+};
+_Static_assert(sizeof(struct event_handle) <= CU_IPC_HANDLE_SIZE, "fits");
+
 CUresult event_export(CUevent event, CUipcEventHandle *handle);
 CUresult event_import(CUcontext context, const CUipcEventHandle *handle, CUevent *out);
 

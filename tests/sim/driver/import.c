@@ -139,6 +139,30 @@ CUresult import_open(CUcontext context, const struct handle *handle, CUdeviceptr
     return result;
 }
 
+CUresult import_attach(CUcontext context, uint64_t id, const struct handle *handle,
+                       CUdeviceptr *out) {
+    struct sim_request request = {.op = SIM_ATTACH, .a = id};
+    struct sim_reply reply;
+    struct block *block;
+    CUresult result = link_call(&request, &reply);
+    if (result)
+        return result;
+    if (!device_reaches(context->card, reply.device))
+        result = CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+    if (!result)
+        result = map(context, handle, &reply, &block);
+    if (result) {
+        close_at_daemon(id);
+        return result;
+    }
+    result = add_opening(block, handle);
+    if (result)
+        block_drop(block, false);
+    else
+        *out = block->address + handle->offset;
+    return result;
+}
+
 CUresult import_close(CUdeviceptr base) {
     struct block *block = space_block(base);
     if (!block || block->kind != BLOCK_IMPORT)

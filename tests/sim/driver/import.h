@@ -12,6 +12,10 @@
 struct block;
 
 CUresult import_open(CUcontext context, const struct handle *handle, CUdeviceptr *out);
+/* Maps the memory of the daemon's block anew, whatever is open of it: as a runtime of AMD's does.
+ */
+CUresult import_attach(CUcontext context, uint64_t id, const struct handle *handle,
+                       CUdeviceptr *out);
 CUresult import_close(CUdeviceptr base);
 /* The opening around `at`, an offset in the block. */
 bool import_find(const struct block *block, uint64_t at, uint64_t *offset, uint64_t *size);

@@ -3,6 +3,8 @@
 
 #include "touch.h"
 
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -212,8 +214,26 @@ void kernel_arguments(struct launch *launch, void *const *parameters) {
         memcpy(&launch->argument[i], parameters[i], launch->kernel->width[i]);
 }
 
+void kernel_places(const struct kernel *kernel, void *bytes, void **parameters) {
+    size_t at = 0;
+    for (size_t i = 0; i < KERNEL_PARAMETERS && kernel->width[i]; i++) {
+        const size_t width = kernel->width[i];
+        at = (at + width - 1) / width * width;
+        parameters[i] = (char *)bytes + at;
+        at += width;
+    }
+}
+
+/* Where each kernel fills the card they run one by one. */
 CUresult kernel_run(const struct launch *launch) {
-    return launch->kernel->run(launch, launch->argument);
+    static pthread_mutex_t card = PTHREAD_MUTEX_INITIALIZER;
+    const bool fills = getenv("GPUSHARE_SIM_CROWDED");
+    if (fills)
+        pthread_mutex_lock(&card);
+    const CUresult result = launch->kernel->run(launch, launch->argument);
+    if (fills)
+        pthread_mutex_unlock(&card);
+    return result;
 }
 
 bool kernel_uses(const struct launch *launch, uint64_t address, uint64_t size) {

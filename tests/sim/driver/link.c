@@ -28,7 +28,7 @@ static struct {
     struct sim_reply hello;
     int memory[SIM_MAX_DEVICES];
     void **windows[SIM_MAX_DEVICES];
-    struct sim_event *events;
+    struct sim_page *page;
 } line = {.lock = PTHREAD_MUTEX_INITIALIZER, .socket = -1};
 
 static int move_high(int fd) {
@@ -49,11 +49,10 @@ static bool take_descriptors(const struct parcel *parcel) {
 }
 
 static bool map_events(int fd) {
-    size_t size = SIM_MAX_EVENTS * sizeof *line.events;
-    void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *page = mmap(NULL, sizeof(struct sim_page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
-    line.events = page == MAP_FAILED ? NULL : page;
-    return line.events;
+    line.page = page == MAP_FAILED ? NULL : page;
+    return line.page;
 }
 
 /* -EAGAIN: the daemon was about to end; try again. */
@@ -159,7 +158,11 @@ uint64_t link_memory(void) {
 }
 
 struct sim_event *link_event(uint64_t slot) {
-    return slot < SIM_MAX_EVENTS ? &line.events[slot] : NULL;
+    return slot < SIM_MAX_EVENTS ? &line.page->events[slot] : NULL;
+}
+
+uint32_t *link_lock(void) {
+    return line.page ? &line.page->locks[line.hello.a % SIM_MAX_CLIENTS] : NULL;
 }
 
 static void *map_window(uint32_t device, uint64_t window) {

@@ -128,7 +128,7 @@ CUresult CUDAAPI cuMemHostGetDevicePointer(CUdeviceptr_v1 *out, void *pointer, u
     return result ? result : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* --- pools: only what a default pool's allocations need --- */
+/* --- pools: what a card's own one needs, and frees of all (pool.h) --- */
 
 /* A free whose turn in its stream has not come. Under the state lock. */
 struct freeing {
@@ -197,7 +197,7 @@ static CUdeviceptr take_freeing(CUstream stream, uint64_t size) {
     for (struct freeing *freeing = freeings; freeing; freeing = freeing->next) {
         const CUdeviceptr address = freeing->address;
         if (freeing->stream != stream || !block_find(address, &span) || span.size != size ||
-            span.block->kind != BLOCK_POOL)
+            span.block->kind != BLOCK_POOL || span.block->pool)
             continue;
         remove_freeing(freeing);
         freeing->address = 0;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_MOST = 128, MOST_THREADS = 1024 };
+enum { NAME_MOST = 128, MOST_THREADS = 1024, ARGUMENTS = 256 };
 
 struct CUmod_st {
     char *text;
@@ -19,6 +19,8 @@ struct CUmod_st {
 
 struct CUfunc_st {
     const struct kernel *kernel;
+    unsigned threads[3]; /* of a block, and arguments side by side: for launches of the old kind */
+    unsigned char arguments[ARGUMENTS];
     struct CUfunc_st *next;
 };
 
@@ -81,7 +83,8 @@ CUresult CUDAAPI cuModuleGetFunction(CUfunction *out, CUmodule module, const cha
     if (!function)
         return CUDA_ERROR_OUT_OF_MEMORY;
     state_lock();
-    *function = (struct CUfunc_st){kernel, module->functions};
+    *function =
+        (struct CUfunc_st){.kernel = kernel, .threads = {1, 1, 1}, .next = module->functions};
     module->functions = function;
     state_unlock();
     *out = function;
@@ -165,3 +168,66 @@ static CUresult launch(CUfunction function, const unsigned *grid, const unsigned
 
 LAUNCHES(, false)
 LAUNCHES(_ptsz, true)
+
+/* One after the other. */
+CUresult CUDAAPI cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launches,
+                                                      unsigned int count, unsigned int flags) {
+    CUresult result = launches && count && flags <= 3 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    for (unsigned int i = 0; !result && i < count; i++) {
+        const CUDA_LAUNCH_PARAMS *one = &launches[i];
+        if (!one->hStream)
+            return CUDA_ERROR_INVALID_VALUE;
+        result = cuLaunchKernel(one->function, one->gridDimX, one->gridDimY, one->gridDimZ,
+                                one->blockDimX, one->blockDimY, one->blockDimZ, one->sharedMemBytes,
+                                one->hStream, one->kernelParams, NULL);
+    }
+    return result;
+}
+
+/* --- launches of the old kind: the function has the block and the arguments --- */
+
+static CUresult check(CUfunction function) {
+    CUcontext context;
+    const CUresult result = context_current(&context);
+    return result || function ? result : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult CUDAAPI cuFuncSetBlockShape(CUfunction function, int x, int y, int z) {
+    const CUresult result = check(function);
+    if (!result)
+        memcpy(function->threads, (int[]){x, y, z}, sizeof function->threads);
+    return result;
+}
+
+CUresult CUDAAPI cuParamSetSize(CUfunction function, unsigned int size) {
+    const CUresult result = check(function);
+    return !result && size > ARGUMENTS ? CUDA_ERROR_INVALID_VALUE : result;
+}
+
+CUresult CUDAAPI cuParamSetv(CUfunction function, int at, void *value, unsigned int size) {
+    const CUresult result = check(function);
+    if (result)
+        return result;
+    if (at < 0 || size > ARGUMENTS || (unsigned)at > ARGUMENTS - size)
+        return CUDA_ERROR_INVALID_VALUE;
+    memcpy(function->arguments + at, value, size);
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream) {
+    void *parameters[KERNEL_PARAMETERS];
+    const CUresult result = check(function);
+    if (result)
+        return result;
+    kernel_places(function->kernel, function->arguments, parameters);
+    return launch(function, (unsigned[]){(unsigned)width, (unsigned)height, 1}, function->threads,
+                  stream, false, parameters);
+}
+
+CUresult CUDAAPI cuLaunchGrid(CUfunction function, int width, int height) {
+    return cuLaunchGridAsync(function, width, height, NULL);
+}
+
+CUresult CUDAAPI cuLaunch(CUfunction function) {
+    return cuLaunchGrid(function, 1, 1);
+}

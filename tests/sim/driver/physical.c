@@ -4,6 +4,7 @@
  */
 #include "physical.h"
 
+#include "block.h"
 #include "device.h"
 #include "link.h"
 #include "state.h"
@@ -36,7 +37,8 @@ static size_t find_slot(void) {
 
 static void close_at_daemon(uint64_t id) {
     struct sim_request request = {.op = SIM_CLOSE, .a = id};
-    link_call(&request, NULL);
+    if (id)
+        link_call(&request, NULL);
 }
 
 /* What the daemon gave becomes a handle; or goes back to it. */
@@ -96,12 +98,40 @@ CUresult physical_import(int fd, CUmemGenericAllocationHandle *out) {
     properties.location.id = device_of_card(reply.device);
     if (properties.location.id < 0) {
         close_at_daemon(reply.a);
-        return CUDA_ERROR_NOT_SUPPORTED;
+        return CUDA_ERROR_INVALID_DEVICE;
     }
     result = adopt(&reply, &properties, out);
     if (!result)
         physical_find(*out)->imported = true;
     return result;
+}
+
+CUresult physical_multicast(uint64_t size, CUmemGenericAllocationHandle *out) {
+    const CUmemAllocationProp none = {.type = CU_MEM_ALLOCATION_TYPE_INVALID};
+    const struct sim_reply nothing = {.c = size};
+    CUresult result = adopt(&nothing, &none, out);
+    if (!result)
+        physical_find(*out)->multicast = true;
+    return result;
+}
+
+static void look_at(uint64_t *id, uint64_t *offset) {
+    const struct sim_request request = {.op = SIM_MOVED, .a = *id};
+    struct sim_reply reply;
+    if (*id && !link_call(&request, &reply)) {
+        *id = reply.a;
+        *offset = reply.b;
+    }
+}
+
+void physical_moved(struct block *block) {
+    look_at(&block->id, &block->offset);
+}
+
+void physical_all_moved(void) {
+    for (size_t slot = 0; slot < table.count; slot++)
+        if (table.at[slot])
+            look_at(&table.at[slot]->id, &table.at[slot]->offset);
 }
 
 struct physical *physical_find(CUmemGenericAllocationHandle handle) {

@@ -14,6 +14,7 @@ struct seen {
     CUcontext context;
     CUdevice device;
     unsigned handle_types, access; /* of VMM memory; access: the current device's */
+    struct pool *own_pool;
     bool on_host, managed, pool, imported, mapped, sync, known;
 };
 
@@ -41,7 +42,8 @@ static struct seen look(uint64_t pointer) {
                              .serial = block->serial,
                              .context = block->context,
                              .access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
-                             .pool = block->kind == BLOCK_POOL,
+                             .pool = block->kind == BLOCK_POOL || block->kind == BLOCK_POOL_IMPORT,
+                             .own_pool = block->pool,
                              .imported = block->kind == BLOCK_IMPORT,
                              .sync = block->sync || block->kind == BLOCK_IMPORT,
                              .known = true};
@@ -157,7 +159,9 @@ static bool value_of(const struct seen *seen, uint64_t pointer, CUpointer_attrib
         break;
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: {
         CUmemoryPool pool = NULL;
-        if (seen->pool)
+        if (seen->own_pool)
+            pool = (CUmemoryPool)(void *)seen->own_pool;
+        else if (seen->pool)
             cuDeviceGetDefaultMemPool(&pool, seen->device);
         *value = (uint64_t)(uintptr_t)pool;
         break;
@@ -261,6 +265,18 @@ CUresult CUDAAPI cuMemGetHandleForAddressRange(void *out, CUdeviceptr pointer, s
     state_unlock();
     return there ? make_descriptor(out) : CUDA_ERROR_INVALID_VALUE;
 }
+
+/* --- what the card cannot do --- */
+
+#define DECOMPRESSES(suffix)                                                                       \
+    CUresult CUDAAPI cuMemBatchDecompressAsync##suffix(CUmemDecompressParams *parts, size_t count, \
+                                                       unsigned int flags, size_t *failed,         \
+                                                       CUstream stream) {                          \
+        (void)parts, (void)count, (void)flags, (void)failed, (void)stream;                         \
+        return CUDA_ERROR_NOT_SUPPORTED;                                                           \
+    }
+DECOMPRESSES()
+DECOMPRESSES(_ptsz)
 
 /* Prefetches and advice are for managed memory. */
 static CUresult check_managed(uint64_t address, uint64_t size) {

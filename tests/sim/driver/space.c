@@ -197,6 +197,17 @@ struct block *space_block(uint64_t address) {
     return slot && *slot != NOTHING ? *slot : NULL;
 }
 
+void space_each(void (*fn)(struct block *block)) {
+    const struct block *before = NULL;
+    for (size_t i = 0; i < space.count; i++)
+        for (uint64_t slot = 0; slot < space.areas[i].slots; slot++) {
+            struct block *block = space.areas[i].at[slot];
+            if (block && block != NOTHING && block != before)
+                fn(block);
+            before = block;
+        }
+}
+
 bool space_owns(uint64_t address) {
     return find_area(address);
 }

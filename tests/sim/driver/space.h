@@ -23,6 +23,8 @@ uint64_t space_reserve(uint64_t size, uint64_t alignment, uint64_t hint);
 /* What lies in a part of a reservation; NULL: nothing any more. */
 void space_put(uint64_t address, uint64_t size, struct block *block);
 struct block *space_block(uint64_t address);
+/* Calls fn for each block. */
+void space_each(void (*fn)(struct block *block));
 /* Whether it could be a device address at all. */
 bool space_owns(uint64_t address);
 

@@ -3,13 +3,17 @@
 
 #include "device.h"
 #include "link.h"
+#include "physical.h"
+#include "space.h"
 #include "stream.h"
 
+#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static struct {
@@ -19,6 +23,7 @@ static struct {
     /* One byte that the kernel clears in a fork child, also where atfork handlers do not run. */
     volatile unsigned char *witness;
     atomic_ullong serial;
+    atomic_uint moves; /* of the page's word, that were looked at */
     bool child; /* what the atfork handler says where the kernel does not clear, as under qemu */
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER,
            .init_lock = PTHREAD_MUTEX_INITIALIZER,
@@ -122,10 +127,34 @@ CUresult CUDAAPI cuInit(unsigned int flags) {
     return result;
 }
 
+/* Blocks that others hold are copies since a checkpoint. */
+static void look_what_moved(void) {
+    state_lock();
+    const uint32_t now = __atomic_load_n(link_lock(), __ATOMIC_ACQUIRE) & ~SIM_LOCKED;
+    if (now != atomic_load(&state.moves)) {
+        space_each(physical_moved);
+        physical_all_moved();
+        atomic_store(&state.moves, now);
+    }
+    state_unlock();
+}
+
+/* A call of a process that is locked waits, and handlers run meanwhile. */
+static void await_unlock(void) {
+    const uint32_t *word = link_lock();
+    uint32_t seen;
+    while (word && (seen = __atomic_load_n(word, __ATOMIC_ACQUIRE)) & SIM_LOCKED)
+        syscall(SYS_futex, word, FUTEX_WAIT, seen, NULL, NULL, 0);
+    if (word && seen != atomic_load_explicit(&state.moves, memory_order_relaxed))
+        look_what_moved();
+}
+
 CUresult state_check(void) {
     int phase = atomic_load_explicit(&state.phase, memory_order_acquire);
     if (phase == FRESH || is_child())
         return CUDA_ERROR_NOT_INITIALIZED;
+    if (phase == READY)
+        await_unlock();
     return phase == ENDED ? CUDA_ERROR_DEINITIALIZED : CUDA_SUCCESS;
 }
 

@@ -12,6 +12,8 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 static CUresult check_location(const CUmemLocation *location) {
     if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
@@ -19,15 +21,18 @@ static CUresult check_location(const CUmemLocation *location) {
     return device_valid(location->id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* Fabric handles want a machine of their own; the other kinds are another system's. */
+/* Fabric handles want a channel that no machine has of itself; the other kinds are another
+ * system's. */
 static CUresult check_properties(const CUmemAllocationProp *properties) {
     if (!properties || properties->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
         properties->win32HandleMetaData)
         return CUDA_ERROR_INVALID_VALUE;
     if (properties->requestedHandleTypes & CU_MEM_HANDLE_TYPE_FABRIC)
-        return CUDA_ERROR_NOT_SUPPORTED;
+        return CUDA_ERROR_NOT_PERMITTED;
     if (properties->requestedHandleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
+    if (properties->requestedHandleTypes && getenv("GPUSHARE_SIM_NO_DESCRIPTORS"))
+        return CUDA_ERROR_NOT_SUPPORTED;
     return check_location(&properties->location);
 }
 
@@ -56,6 +61,9 @@ CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *out, size_t size,
     state_lock();
     result = physical_create(size, properties, out);
     state_unlock();
+    const char *late = getenv("GPUSHARE_SIM_LATE_CREATE_MS");
+    if (late)
+        usleep((useconds_t)strtoul(late, NULL, 10) * 1000);
     return result;
 }
 
@@ -134,8 +142,10 @@ CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *ou
     int fd = (int)(intptr_t)shared;
     if (result)
         return result;
-    if (!out || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !is_descriptor(fd))
+    if (!out || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
+    if (!is_descriptor(fd))
+        return CUDA_ERROR_UNKNOWN;
     state_lock();
     result = physical_import(fd, out);
     state_unlock();
@@ -184,8 +194,8 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr address, size_t size, size_t offset,
     struct physical *memory = physical_find(handle);
     if (!memory)
         result = CUDA_ERROR_INVALID_VALUE;
-    else if (size && size < memory->size)
-        result = CUDA_ERROR_NOT_SUPPORTED; /* a part of a block: recorded */
+    else if (memory->multicast || (size % SIM_BLOCK == 0 && size && size != memory->size))
+        result = CUDA_ERROR_NOT_SUPPORTED; /* a part of a block, and more than it: recorded */
     else
         result = mapping_map(address, size, memory);
     state_unlock();

@@ -73,6 +73,7 @@ const char *CUDARTAPI cudaGetErrorName(cudaError_t error) {
         NAME(cudaErrorSymbolNotFound),
         NAME(cudaErrorNotReady),
         NAME(cudaErrorIllegalAddress),
+        NAME(cudaErrorNoKernelImageForDevice),
         NAME(cudaErrorPeerAccessUnsupported),
         NAME(cudaErrorPeerAccessAlreadyEnabled),
         NAME(cudaErrorPeerAccessNotEnabled),

@@ -1,0 +1,101 @@
+/*
+ * mappings.h - what calls for memory mean that the program makes and maps itself: the driver
+ * answers them, and what they did is written into the books (registry/vmm_books.h) and summed up
+ * for other processes (GPS_VIA_MADE).
+ *
+ * No answer of the driver's is changed, but for memory that a rule gave the program: such calls are
+ * refused, as for what is allocated plainly. Any thread; none needs a scope. The codes are the
+ * driver's.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "registry/vmm_books.h"
+
+typedef int gps_handle_fn(uint64_t handle);
+typedef int gps_range_fn(uint64_t pointer, uint64_t size);
+
+struct gps_block_like;
+
+/* --- after the driver's success --- */
+
+void gps_mappings_reserved(uint64_t pointer, uint64_t size);
+/* Memory that the program has made, and asked for so, meets the rules: the handle that the program
+ * gets instead, and *made as taken. The same number: no rule takes it. */
+uint64_t gps_mappings_take(struct gps_vmm_memory *made, const struct gps_block_like *like);
+/* By create, import, or as an object of multicast: *made without trace. */
+void gps_mappings_made(struct gps_vmm_memory made);
+/* The same of memory that came by a descriptor. */
+void gps_mappings_imported(struct gps_vmm_memory made, int descriptor);
+void gps_mappings_exported(uint64_t handle, int descriptor);
+/* The same by a handle that is no descriptor. */
+void gps_mappings_exported_otherwise(void);
+/* Memory of another interface's, or process's, is mapped. */
+void gps_mappings_external(void);
+/* The driver has taken the descriptor over. */
+void gps_mappings_consumed(int descriptor);
+/* Returns the program's handle. */
+uint64_t gps_mappings_retained(uint64_t handle);
+void gps_mappings_bound(uint64_t handle);
+void gps_mappings_bound_at(uint64_t pointer);
+
+/* --- memory that is made so that it can have tokens (ipc/token.h) --- */
+
+/* Whether the option is on. */
+bool gps_mappings_have_tokens(void);
+/* Whether memory has POSIX_FD, which the program did not ask for, and is not to see. */
+bool gps_mappings_is_passable(uint64_t handle);
+bool gps_mappings_is_passable_at(uint64_t address);
+
+/* --- after the driver's refusal: a report says what is certainly wrong --- */
+
+/* Memory was not made: *asked has size, device and types. */
+void gps_mappings_not_made(const struct gps_vmm_memory *asked, int code);
+void gps_mappings_not_exported(uint64_t handle, uint32_t type, int code);
+/* By a descriptor: memory, or a pool. */
+void gps_mappings_not_imported(int descriptor, int code);
+
+/* --- around the driver's call --- */
+
+/* There was no memory. True: some was given back since, and the call is worth another try. */
+bool gps_mappings_make_room(void);
+
+/* --- a handle or a range of the program's, which a merge rule may have taken --- */
+
+bool gps_mappings_is_taken(uint64_t handle);
+/* Before the memory is given to something else: to a handle of these types (0: of any), to an array
+ * or an object of multicast. *given is the driver's handle. With GPS_OK the driver is to be asked;
+ * it refuses what it does not know. */
+int gps_mappings_give(uint64_t handle, uint32_t types, uint64_t *given);
+/* The same of a range. */
+int gps_mappings_give_range(uint64_t pointer, uint64_t size);
+/* What the program asked for. False: the driver knows. */
+bool gps_mappings_like(uint64_t handle, struct gps_block_like *like);
+/* The program asks for the handle of an address. False: the driver is to be asked. */
+bool gps_mappings_retain(uint64_t pointer, uint64_t *handle);
+
+int gps_mappings_release(uint64_t handle, gps_handle_fn *release);
+int gps_mappings_unreserve(uint64_t pointer, uint64_t size, gps_range_fn *unreserve);
+int gps_mappings_unmap(uint64_t pointer, uint64_t size, gps_range_fn *unmap);
+
+/* A front end embeds this struct in its own with the rest of the arguments. */
+struct gps_map {
+    int (*call)(const struct gps_map *map, uint64_t handle); /* the driver's */
+    uint64_t pointer, size, offset, handle;
+    bool plain; /* without flags */
+};
+int gps_mappings_map(const struct gps_map *map);
+
+/* Gives access. A front end embeds this struct in its own with the rest of the arguments. */
+struct gps_allow {
+    int (*call)(const struct gps_allow *allow, uint64_t pointer, uint64_t size);
+    uint64_t pointer, size;
+    int device; /* it alone is named, and may read and write; -1: it is otherwise */
+};
+int gps_mappings_allow(const struct gps_allow *allow);
+/* Access for one device (its ordinal), or for the host (GPS_VMM_HOST); after the driver's success.
+ */
+void gps_mappings_allowed(uint64_t pointer, uint64_t size, unsigned device, bool reads,
+                          bool writes);

@@ -1,0 +1,138 @@
+/* pools.c - see pools.h. */
+#include "pools.h"
+
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
+#include "findings/diagnose_pool.h"
+#include "findings/reporter.h"
+#include "process/process.h"
+#include "process/references.h"
+#include "registry/entangled.h"
+#include "registry/freed_history.h"
+#include "registry/registry.h"
+#include "stack/trace.h"
+#include "util/file_mark.h"
+
+static bool is_audit(void) {
+    return gps_process_config()->options.mode == GPS_MODE_AUDIT;
+}
+
+void gps_pools_made(struct gps_pool made) {
+    made.made = gps_trace_kept();
+    gps_pool_add(&made);
+}
+
+void gps_pools_imported(struct gps_pool made, int descriptor) {
+    gps_entangle(GPS_ENTANGLED_POOL);
+    if (is_audit())
+        made.exporter = gps_file_claimant(descriptor);
+    gps_pools_made(made);
+    gps_vmm_described(
+        descriptor, 0,
+        &(struct gps_vmm_descriptor){.way = GPS_VMM_IMPORTED_FROM, .trace = gps_trace_kept()});
+}
+
+/* So an importer knows whose pool it is: two processes' pointers can have equal data. */
+void gps_pools_exported(int descriptor) {
+    gps_entangle(GPS_ENTANGLED_POOL);
+    if (is_audit())
+        gps_file_claim(descriptor);
+    gps_vmm_described(
+        descriptor, 0,
+        &(struct gps_vmm_descriptor){.way = GPS_VMM_EXPORTED_AS, .trace = gps_trace_kept()});
+}
+
+/* True: it was imported before. */
+static bool add_pointer(struct gps_pool_pointer made) {
+    made.made = gps_trace_kept();
+    made.slot = GPS_NO_SLOT;
+    made.epoch = gps_registry_now();
+    gps_ops->context(&made.context);
+    gps_freed_forget(GPS_FREED_POINTER, made.pointer);
+    gps_freed_forget(GPS_FREED_MEMORY, made.pointer);
+    return gps_pool_pointer_add(&made);
+}
+
+void gps_pools_allocated(struct gps_pool_pointer made, uint64_t stream) {
+    if (!gps_is_capturing(stream))
+        add_pointer(made);
+}
+
+/* Before the program can tell its exporter. */
+static void publish(const struct gps_pool_pointer *made, const struct gps_id *id) {
+    unsigned slot;
+    GPS_SCOPE();
+    gps_report_reference(gps_references_begin(id, GPS_VIA_POOL, &slot));
+    gps_report_reference(gps_references_commit(slot, id, GPS_VIA_POOL, made->pointer, 0));
+    if (slot != GPS_NO_SLOT && !gps_pool_pointer_set_slot(made->pointer, id, slot))
+        gps_references_end(slot); /* freed already, or not recorded */
+}
+
+void gps_pools_pointer_imported(struct gps_pool_pointer made,
+                                const uint8_t exported[GPS_HANDLE_BYTES]) {
+    struct gps_pool pool;
+    gps_entangle(GPS_ENTANGLED_POOL);
+    made.imports = 1;
+    if (add_pointer(made) || !is_audit() || !gps_pool_find(made.pool, &pool) || !pool.exporter)
+        return;
+    const struct gps_id id = gps_id_of_pointer(exported, pool.exporter);
+    publish(&made, &id);
+}
+
+void gps_pools_pointer_exported(uint64_t pointer, const uint8_t exported[GPS_HANDLE_BYTES]) {
+    const struct gps_id id = gps_id_of_pointer(exported, (uint32_t)gps_process_self()->pid);
+    gps_pool_pointer_exported(pointer, &id, gps_trace_kept());
+}
+
+void gps_pools_not_allocated(uint64_t pool, int code) {
+    gps_diagnose_pool_allocation(pool, code);
+}
+
+int gps_pools_destroy(uint64_t pool, gps_handle_fn *destroy) {
+    struct gps_pool taken;
+    const bool known = gps_pool_take(pool, &taken);
+    const int code = destroy(pool);
+    if (code != GPS_OK && known)
+        gps_pool_add(&taken);
+    else if (known && taken.pointers)
+        gps_diagnose_pool_destroyed(&taken);
+    return code;
+}
+
+/* The driver counts no further import of a pointer: its first free is its last one. */
+static void note_free(const struct gps_pool_pointer *pointer) {
+    gps_freed_note(GPS_FREED_POINTER, pointer->pointer,
+                   (struct gps_freed){.born = pointer->made,
+                                      .ended = gps_trace_kept(),
+                                      .context = pointer->context,
+                                      .size = pointer->size,
+                                      .device = -1});
+}
+
+/* The driver has freed it. */
+static void ended(const struct gps_pool_pointer *pointer) {
+    if (pointer->imports && pointer->slot != GPS_NO_SLOT) {
+        GPS_SCOPE();
+        gps_report_reference(gps_references_end(pointer->slot));
+    } else if (pointer->exported && is_audit()) {
+        gps_diagnose_pool_order(pointer);
+    }
+}
+
+int gps_pools_free(uint64_t pointer, const struct gps_release *release) {
+    struct gps_pool_pointer taken;
+    const bool known = gps_pool_pointer_take(pointer, &taken);
+    const bool repeated = known && taken.imports > 1;
+    if (repeated)
+        note_free(&taken);
+    const int code = release->call(pointer, release->stream);
+    if ((code == GPS_OK) != repeated)
+        gps_freed_forget(GPS_FREED_POINTER, pointer);
+    if (known && code != GPS_OK)
+        gps_pool_pointer_add(&taken);
+    else if (known)
+        ended(&taken);
+    else
+        gps_diagnose_pool_free(pointer, code);
+    return code;
+}

@@ -1,0 +1,32 @@
+/*
+ * pools.h - what calls for the program's own memory pools mean: the driver answers them, and what
+ * they did is written into the books (registry/pool_books.h). In an audit other processes see which
+ * pointers are imported (GPS_VIA_POOL). No answer is changed. Any thread; none needs a scope. The
+ * codes are the driver's.
+ */
+#pragma once
+
+#include "ipc/close_before_free.h"
+#include "mappings.h"
+#include "registry/pool_books.h"
+
+/* --- after the driver's success; without trace, context and epoch --- */
+
+void gps_pools_made(struct gps_pool made);
+void gps_pools_imported(struct gps_pool made, int descriptor);
+void gps_pools_exported(int descriptor);
+/* On an explicit stream: what is allocated in a capture is its graph's, and in no pool. */
+void gps_pools_allocated(struct gps_pool_pointer made, uint64_t stream);
+void gps_pools_pointer_imported(struct gps_pool_pointer made,
+                                const uint8_t exported[GPS_HANDLE_BYTES]);
+void gps_pools_pointer_exported(uint64_t pointer, const uint8_t exported[GPS_HANDLE_BYTES]);
+
+/* --- after the driver's refusal --- */
+
+void gps_pools_not_allocated(uint64_t pool, int code);
+
+/* --- around the driver's call --- */
+
+int gps_pools_destroy(uint64_t pool, gps_handle_fn *destroy);
+/* Of a pointer that is no allocation in the registry, and may be none of a pool's. */
+int gps_pools_free(uint64_t pointer, const struct gps_release *release);

@@ -1,0 +1,116 @@
+/* orders.c - see orders.h. */
+#include "orders.h"
+
+#define XXH_INLINE_ALL
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "file.h"
+
+#define SUM(object) XXH3_64bits((object), sizeof(*(object)) - sizeof(uint64_t))
+enum { TRIES = 3, PAUSE = 1000 /* us */ };
+
+static const char order_suffix[] = ".order", answer_suffix[] = ".answer";
+
+/* --- orders --- */
+
+int gps_order_open(const struct gps_store *store, const struct gps_owner *owner) {
+    char path[GPS_FILE_PATH];
+    gps_file_path_of_owner(store, owner, order_suffix, path);
+    return gps_file_open_locked(path, O_CREAT, 0, 0);
+}
+
+void gps_order_close(int fd) {
+    gps_file_close_locked(fd);
+}
+
+int gps_order_write(int fd, struct gps_order *order) {
+    memcpy(order->magic, GPS_ORDER_MAGIC, sizeof(order->magic));
+    order->version = GPS_FORMAT_VERSION;
+    order->checksum = SUM(order);
+    return gps_file_write(fd, order, sizeof(*order), 0);
+}
+
+static int open_to_read(const struct gps_store *store, const struct gps_owner *owner,
+                        const char *suffix) {
+    char path[GPS_FILE_PATH];
+    struct stat st;
+    gps_file_path_of_owner(store, owner, suffix, path);
+    return gps_file_open(AT_FDCWD, path, O_RDONLY, &st, NULL);
+}
+
+static bool is_order(const struct gps_order *order) {
+    return memcmp(order->magic, GPS_ORDER_MAGIC, sizeof(order->magic)) == 0 &&
+           order->version == GPS_FORMAT_VERSION && order->checksum == SUM(order);
+}
+
+int gps_order_read(const struct gps_store *store, const struct gps_owner *owner,
+                   struct gps_order *order, bool *held) {
+    const int fd = open_to_read(store, owner, order_suffix);
+    if (fd < 0)
+        return fd;
+    const bool good =
+        gps_file_read(fd, order, sizeof(*order), 0) == (ssize_t)sizeof(*order) && is_order(order);
+    *held = gps_file_locked(fd) != 0;
+    close(fd);
+    return good ? 0 : -EBADMSG;
+}
+
+/* --- answers --- */
+
+int gps_answer_write(const struct gps_store *store, const struct gps_owner *self,
+                     struct gps_answer_file *answer) {
+    char path[GPS_FILE_PATH];
+    struct stat st;
+    gps_file_path_of_owner(store, self, answer_suffix, path);
+    memcpy(answer->magic, GPS_ANSWER_MAGIC, sizeof(answer->magic));
+    answer->version = GPS_FORMAT_VERSION;
+    answer->checksum = SUM(answer);
+    int fd = gps_file_open(AT_FDCWD, path, O_RDWR, &st, NULL);
+    if (fd == -ENOENT)
+        fd = gps_file_create(AT_FDCWD, path);
+    if (fd < 0)
+        return fd;
+    const int status = gps_file_write(fd, answer, sizeof(*answer), 0);
+    close(fd);
+    return status;
+}
+
+static bool is_answer(const struct gps_answer_file *answer) {
+    return memcmp(answer->magic, GPS_ANSWER_MAGIC, sizeof(answer->magic)) == 0 &&
+           answer->version == GPS_FORMAT_VERSION && answer->checksum == SUM(answer) &&
+           memchr(answer->reason, 0, sizeof(answer->reason)) != NULL;
+}
+
+int gps_answer_read(const struct gps_store *store, const struct gps_owner *owner,
+                    struct gps_answer_file *answer) {
+    const int fd = open_to_read(store, owner, answer_suffix);
+    bool good = false;
+    if (fd < 0)
+        return fd;
+    for (int tries = 0; tries < TRIES && !good; tries++) {
+        if (tries)
+            usleep(PAUSE);
+        good = gps_file_read(fd, answer, sizeof(*answer), 0) == (ssize_t)sizeof(*answer) &&
+               is_answer(answer);
+    }
+    close(fd);
+    return good ? 0 : -EBADMSG;
+}
+
+/* --- both --- */
+
+bool gps_orders_parse(const char *name, struct gps_owner *owner) {
+    return gps_file_owner(name, order_suffix, owner) || gps_file_owner(name, answer_suffix, owner);
+}
+
+void gps_orders_remove(const struct gps_store *store, const struct gps_owner *owner) {
+    char path[GPS_FILE_PATH];
+    gps_file_path_of_owner(store, owner, order_suffix, path);
+    unlink(path);
+    gps_file_path_of_owner(store, owner, answer_suffix, path);
+    unlink(path);
+}

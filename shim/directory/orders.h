@@ -1,0 +1,38 @@
+/*
+ * orders.h - the files by which a process is told to let go of shared memory, and answers
+ * (gpushare/suspend.h).
+ *
+ * They go with the process's own file, or by gc after the process was killed. Errors, threads and
+ * memory are as in store.h.
+ */
+#pragma once
+
+#include "gpushare/suspend.h"
+#include "store.h"
+
+/* --- for whoever gives orders --- */
+
+/* Opens the order of a process, and holds its lock. A descriptor for gps_order_close, or -errno.
+ * -EAGAIN: somebody else has the lock. */
+int gps_order_open(const struct gps_store *store, const struct gps_owner *owner);
+void gps_order_close(int fd);
+/* Seals and writes it. 0 or -errno. */
+int gps_order_write(int fd, struct gps_order *order);
+
+/* --- for the process --- */
+
+/* The last order, and whether its lock is held. -ENOENT: there is none. */
+int gps_order_read(const struct gps_store *store, const struct gps_owner *owner,
+                   struct gps_order *order, bool *held);
+/* Seals and writes it. 0 or -errno. */
+int gps_answer_write(const struct gps_store *store, const struct gps_owner *self,
+                     struct gps_answer_file *answer);
+
+/* --- for both --- */
+
+/* -ENOENT: the process takes no orders. */
+int gps_answer_read(const struct gps_store *store, const struct gps_owner *owner,
+                    struct gps_answer_file *answer);
+/* Whether an entry of procs/ is such a file, and whose. */
+bool gps_orders_parse(const char *name, struct gps_owner *owner);
+void gps_orders_remove(const struct gps_store *store, const struct gps_owner *owner);

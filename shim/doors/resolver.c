@@ -1,0 +1,110 @@
+/*
+ * resolver.c - see resolver.h.
+ *
+ * The real look-up is made first, and what it answered is looked up by address: names, suffixes and
+ * versions are never interpreted. One case needs care: a look-up in the global scope (RTLD_DEFAULT,
+ * the main program's handle) finds our own export, also where no library of the vendor's is to be
+ * seen from there. Then we ask what comes after us, and last the caller's own scope. Where that has
+ * nothing, nothing is found. A function found there is substituted; but where ours finds the real
+ * one by its own caller, our export is the answer.
+ */
+#include "resolver.h"
+
+#include "stack/module_place.h"
+#include <dlfcn.h>
+#include <errno.h>
+
+void *(*gps_real_dlsym)(void *handle, const char *name);
+void *(*gps_real_dlvsym)(void *handle, const char *name, const char *version);
+
+/* Nearly every look-up ends at the first two letters. */
+GPS_BARE static int is_hooked(const char (*names)[GPS_HOOK_NAME], size_t count, const char *name) {
+    if (name[0] != names[0][0] || name[1] != names[0][1])
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = 2;
+        while (names[i][at] && names[i][at] == name[at])
+            at++;
+        if (names[i][at] == name[at])
+            return 1;
+    }
+    return 0;
+}
+
+GPS_BARE int gps_resolver_wanted(const char (*names)[GPS_HOOK_NAME], size_t count, void *handle,
+                                 const char *name, const void *caller) {
+    if (!gps_real_dlvsym) { /* two threads may both do this; they store the same */
+        gps_real_dlsym = (__typeof__(gps_real_dlsym))gps_libc_symbol("dlsym");
+        gps_real_dlvsym = (__typeof__(gps_real_dlvsym))gps_libc_symbol("dlvsym");
+    }
+    if (!name || !is_hooked(names, count, name))
+        return 0;
+    return handle != RTLD_NEXT ||
+           (!gps_real_dlsym(RTLD_NEXT, name) && gps_module_is_before_us(caller));
+}
+
+/* What the program looks up. */
+struct wanted {
+    void *handle;
+    const char *name;
+    const char *version; /* NULL: dlsym */
+    const void *caller;
+    const struct gps_resolver *of;
+};
+
+static void *real(const struct wanted *wanted, void *handle) {
+    return wanted->version ? gps_real_dlvsym(handle, wanted->name, wanted->version)
+                           : gps_real_dlsym(handle, wanted->name);
+}
+
+/* The definition in the caller's own dependencies. The main program has none beyond the global
+ * scope. */
+static void *in_scope_of_caller(const struct wanted *wanted) {
+    struct gps_module module;
+    if (!gps_module_of(wanted->caller, &module) || !*module.path)
+        return NULL;
+    __typeof__(&dlopen) open = GPS_LATE(dlopen);
+    __typeof__(&dlclose) close = GPS_LATE(dlclose);
+    void *scope = open && close ? open(module.path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    if (!scope)
+        return NULL;
+    void *found = real(wanted, scope);
+    close(scope); /* the caller itself keeps it loaded */
+    return wanted->of->is_ours(found) ? NULL : found;
+}
+
+/* What would be found without us: what is next after us, for we are the caller here, or in the
+ * caller's own scope. The first is looked up again where nothing is found: dlerror must say so, and
+ * dlopen and dlclose have cleared it. */
+static void *behind_us(const struct wanted *wanted) {
+    void *found = real(wanted, RTLD_NEXT);
+    if (found || wanted->handle != RTLD_DEFAULT)
+        return found;
+    found = in_scope_of_caller(wanted);
+    if (!found)
+        real(wanted, RTLD_NEXT);
+    return found;
+}
+
+/* The look-up in the global scope comes from here, and leaves out what only the caller sees. */
+static bool is_answered(const struct wanted *wanted, const void *found) {
+    return found ? !wanted->of->is_ours(found) : wanted->handle != RTLD_DEFAULT;
+}
+
+static void *answer(const struct wanted *wanted) {
+    const int error = errno;
+    void *found = real(wanted, wanted->handle);
+    if (!is_answered(wanted, found)) {
+        void *behind = behind_us(wanted);
+        found = behind && wanted->of->is_by_caller(found) ? found : behind;
+    }
+    if (found)
+        found = wanted->of->substitute(found);
+    errno = error;
+    return found;
+}
+
+void *gps_resolver_answer(const struct gps_resolver *of, void *handle, const char *name,
+                          const char *version, const void *caller) {
+    return answer(&(struct wanted){handle, name, version, caller, of});
+}

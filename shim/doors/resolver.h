@@ -1,0 +1,50 @@
+/*
+ * resolver.h - dlsym and dlvsym for the names that a front end hooks.
+ *
+ * trampoline.inc asks gps_dl_wanted and goes on in gps_dlsym_hooked or gps_dlvsym_hooked. The front
+ * end defines these three, with its own table of names and addresses, and calls what is here. They
+ * are called from anywhere, at any time, by anything: gps_dl_wanted runs before constructors and
+ * inside sanitizer runtimes that are not up yet, so neither it nor gps_resolver_wanted uses libc,
+ * is instrumented, or reads what the loader relocates.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define GPS_HOOK_NAME 40 /* the longest name of a hooked function, with its NUL, fits in */
+
+#if defined(__clang__)
+#define GPS_BARE __attribute__((no_sanitize("address", "undefined", "thread"), no_builtin))
+#else
+#define GPS_BARE __attribute__((no_sanitize("address", "undefined", "thread")))
+#endif
+
+/* libc's own; set by the first gps_dl_wanted. */
+extern void *(*gps_real_dlsym)(void *handle, const char *name);
+extern void *(*gps_real_dlvsym)(void *handle, const char *name, const char *version);
+
+/* 1 when the look-up is for one of the names, else 0: jump. What comes next (RTLD_NEXT) is the
+ * caller's business, unless it would find nothing but us. All names begin with the same two
+ * letters. `caller` is the return address of the program's call. */
+int gps_resolver_wanted(const char (*names)[GPS_HOOK_NAME], size_t count, void *handle,
+                        const char *name, const void *caller);
+
+/* How a front end's addresses are told apart. */
+struct gps_resolver {
+    /* Whether an address is one of our own exported functions. */
+    bool (*is_ours)(const void *address);
+    /* Whether it is one of those that find the real function by their own caller. */
+    bool (*is_by_caller)(const void *address);
+    /* What to hand out for an address that a real resolver returned. */
+    void *(*substitute)(void *address);
+};
+
+/* The real answer, substituted by address. `version`: NULL for dlsym. */
+void *gps_resolver_answer(const struct gps_resolver *of, void *handle, const char *name,
+                          const char *version, const void *caller);
+
+/* The front end's. */
+int gps_dl_wanted(void *handle, const char *name, const void *caller);
+void *gps_dlsym_hooked(void *handle, const char *name, void *caller);
+void *gps_dlvsym_hooked(void *handle, const char *name, const char *version, void *caller);

@@ -1,0 +1,109 @@
+/* diagnose_copy.c - see diagnose_copy.h. */
+#include "diagnose_copy.h"
+
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
+#include "registry/freed_history.h"
+#include "registry/vmm_books.h"
+#include "reporter.h"
+#include "util/peek.h"
+#include "util/text.h"
+
+/* --- memory of cuMemCreate --- */
+
+static bool reads(const struct gps_vmm_mapping *mapping, int device) {
+    return device < 0 || device >= GPS_VMM_HOST || mapping->readable >> device & 1;
+}
+
+static void report_mapping(enum gps_known known, const struct gps_vmm_mapping *mapping,
+                           const struct gps_vmm_memory *memory, int device) {
+    char detail[160];
+    struct gps_text text = GPS_TEXT(detail);
+    struct gps_report report = gps_report_on(GPS_ASK_COPIED, known);
+    gps_text_add(&text, "0x%lx bytes are mapped at 0x%lx, without access for ", mapping->size,
+                 mapping->pointer);
+    if (known == GPS_KNOWN_NO_ACCESS)
+        gps_text_str(&text, "any device");
+    else
+        gps_text_add(&text, "device %lu", (uint64_t)device);
+    report.pointer = mapping->pointer;
+    report.size = mapping->size;
+    report.device = memory->device;
+    report.detail = detail;
+    gps_report_prior(&report, memory->origin == GPS_VMM_IMPORTED ? "opened" : "created",
+                     memory->made);
+    gps_report_prior(&report, "mapped", mapping->mapped);
+    gps_report_send(&report);
+}
+
+/* The first mapping of the range that the current device may not even read. */
+static bool is_closed_to_us(uint64_t address, uint64_t size) {
+    struct gps_vmm_mapping mapping = {.pointer = 0};
+    struct gps_vmm_memory memory;
+    int device = -1;
+    gps_ops->device(&device);
+    for (uint64_t at = address;
+         at - address < size && gps_vmm_mapping_from(at, &mapping, &memory) &&
+         (mapping.pointer <= at || mapping.pointer - address < size);
+         at = mapping.pointer + mapping.size) {
+        if (!mapping.readable)
+            report_mapping(GPS_KNOWN_NO_ACCESS, &mapping, &memory, device);
+        else if (!reads(&mapping, device) && gps_vmm_has_peer(device, memory.device))
+            report_mapping(GPS_KNOWN_NO_PEER, &mapping, &memory, device);
+        if (!reads(&mapping, device))
+            return true;
+    }
+    return false;
+}
+
+/* --- memory that is gone --- */
+
+static void report_gone(enum gps_known known, uint64_t address, uint64_t base,
+                        const struct gps_freed *freed) {
+    char detail[96];
+    struct gps_text text = GPS_TEXT(detail);
+    struct gps_report report = gps_report_on(GPS_ASK_COPIED, known);
+    const bool closed = known == GPS_KNOWN_CLOSED;
+    if (freed->with_context)
+        gps_text_str(&text, "the end of its context had closed it");
+    else if (address != base)
+        gps_text_add(&text, "it lies %lu bytes behind the beginning, which was 0x%lx",
+                     address - base, base);
+    report.pointer = address;
+    report.size = freed->size;
+    report.device = freed->device;
+    report.context = freed->context;
+    report.detail = text.length ? detail : NULL;
+    gps_report_prior(&report, closed ? "opened" : "allocated", freed->born);
+    gps_report_prior(&report, closed ? "closed" : "freed", freed->ended);
+    gps_report_send(&report);
+}
+
+/* Whether the address is anything by now: to the driver, a place for mappings, or main memory. */
+static bool is_used_again(uint64_t address) {
+    uint64_t place, size;
+    char byte = 0;
+    return gps_ops->kind(address) != GPS_MEMORY_UNKNOWN ||
+           gps_vmm_reservation(address, &place, &size) || gps_peek(address, &byte, sizeof(byte));
+}
+
+static void look_at_the_past(uint64_t address) {
+    struct gps_freed closed, freed;
+    uint64_t base, other;
+    if (is_used_again(address))
+        return;
+    const bool was_closed = gps_freed_around(GPS_FREED_IMPORT, address, &base, &closed);
+    const bool was_freed = gps_freed_around(GPS_FREED_MEMORY, address, &other, &freed);
+    if (was_closed && !was_freed)
+        report_gone(GPS_KNOWN_CLOSED, address, base, &closed);
+    else if (was_freed && !was_closed)
+        report_gone(GPS_KNOWN_FREED, address, other, &freed);
+}
+
+void gps_diagnose_copy(uint64_t address, uint64_t size, int code) {
+    if (code != GPS_INVALID_VALUE || !address || !size)
+        return;
+    GPS_DRIVER_SCOPE();
+    if (!is_closed_to_us(address, size))
+        look_at_the_past(address);
+}

@@ -1,0 +1,184 @@
+/* diagnose_vmm.c - see diagnose_vmm.h. */
+#include "diagnose_vmm.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
+#include "registry/freed_history.h"
+#include "registry/vmm_books.h"
+#include "reporter.h"
+#include "util/text.h"
+
+static void about(struct gps_report *report, const struct gps_vmm_memory *memory) {
+    report->size = memory->size;
+    report->device = memory->device;
+    gps_report_prior(report, memory->origin == GPS_VMM_IMPORTED ? "opened" : "created",
+                     memory->made);
+}
+
+void gps_diagnose_release(uint64_t handle, int code) {
+    struct gps_vmm_memory memory;
+    struct gps_freed freed;
+    if (code != GPS_INVALID_VALUE || !handle || gps_vmm_find(handle, &memory) ||
+        !gps_freed_find(GPS_FREED_HANDLE, 2 * handle, &freed))
+        return;
+    char detail[64];
+    struct gps_text text = GPS_TEXT(detail);
+    GPS_SCOPE();
+    struct gps_report report = gps_report_on(GPS_ASK_VMM_RELEASED, GPS_KNOWN_FREED);
+    gps_text_add(&text, "the handle is 0x%lx", handle);
+    report.detail = detail;
+    report.size = freed.size;
+    report.device = freed.device;
+    gps_report_prior(&report, "created", freed.born);
+    gps_report_prior(&report, "released", freed.ended);
+    gps_report_send(&report);
+}
+
+/* Whether it is no multiple of what the driver insists on. */
+static bool is_uneven(const char *what, uint64_t value) {
+    uint64_t granularity;
+    char detail[128];
+    struct gps_text text = GPS_TEXT(detail);
+    GPS_DRIVER_SCOPE();
+    if (gps_ops->least_granularity(0, &granularity) != GPS_OK || value % granularity == 0)
+        return false;
+    struct gps_report report = gps_report_on(GPS_ASK_VMM_MAPPED, GPS_KNOWN_UNEVEN);
+    gps_text_strs(&text, "the ", what, " is ");
+    gps_text_add(&text, "0x%lx, and no multiple of 0x%lx", value, granularity);
+    report.detail = detail;
+    gps_report_send(&report);
+    return true;
+}
+
+void gps_diagnose_vmm_create(uint64_t size, int code) {
+    if (code == GPS_INVALID_VALUE)
+        is_uneven("size", size);
+}
+
+/* Memory of the host can have a smaller granularity. */
+void gps_diagnose_map(uint64_t handle, uint64_t pointer, uint64_t size, int code) {
+    struct gps_vmm_memory memory;
+    if (code == GPS_INVALID_VALUE && gps_vmm_find(handle, &memory) && memory.device >= 0 &&
+        !is_uneven("size", size))
+        is_uneven("address", pointer);
+}
+
+/* A mapping that lies in the range, and not all of it. */
+static bool is_cut(uint64_t pointer, uint64_t size, struct gps_vmm_mapping *mapping,
+                   struct gps_vmm_memory *memory) {
+    for (uint64_t at = pointer; at - pointer < size && gps_vmm_mapping_from(at, mapping, memory) &&
+                                (mapping->pointer < pointer || mapping->pointer - pointer < size);
+         at = mapping->pointer + mapping->size)
+        if (mapping->pointer < pointer || mapping->pointer + mapping->size - pointer > size)
+            return true;
+    return false;
+}
+
+void gps_diagnose_unmap(uint64_t pointer, uint64_t size, int code) {
+    struct gps_vmm_mapping mapping = {.pointer = 0};
+    struct gps_vmm_memory memory;
+    if (code != GPS_INVALID_VALUE || !is_cut(pointer, size, &mapping, &memory))
+        return;
+    char detail[160];
+    struct gps_text text = GPS_TEXT(detail);
+    GPS_SCOPE();
+    struct gps_report report = gps_report_on(GPS_ASK_VMM_UNMAPPED, GPS_KNOWN_INTERIOR);
+    gps_text_add(&text, "0x%lx bytes from 0x%lx on; the mapping is 0x%lx bytes from 0x%lx on", size,
+                 pointer, mapping.size, mapping.pointer);
+    about(&report, &memory);
+    report.pointer = pointer;
+    report.size = size;
+    report.detail = detail;
+    gps_report_prior(&report, "mapped", mapping.mapped);
+    gps_report_send(&report);
+}
+
+void gps_diagnose_unmap_nothing(uint64_t pointer, uint64_t size) {
+    char detail[128];
+    struct gps_text text = GPS_TEXT(detail);
+    GPS_SCOPE();
+    struct gps_report report = gps_report_on(GPS_ASK_VMM_UNMAPPED, GPS_KNOWN_UNMAPPED);
+    gps_text_add(&text, "nothing is mapped in the 0x%lx bytes from 0x%lx on; the driver answers 0",
+                 size, pointer);
+    report.pointer = pointer;
+    report.size = size;
+    report.detail = detail;
+    gps_report_send(&report);
+}
+
+void gps_diagnose_vmm_export(uint64_t handle, uint32_t type, int code) {
+    struct gps_vmm_memory memory;
+    if (code != GPS_INVALID_VALUE || !gps_vmm_find(handle, &memory) ||
+        memory.origin == GPS_VMM_IMPORTED || memory.types & type)
+        return;
+    GPS_SCOPE();
+    struct gps_report report = gps_report_on(GPS_ASK_VMM_EXPORTED, GPS_KNOWN_TYPES);
+    about(&report, &memory);
+    report.detail = memory.types ? "it was made with another type" : "it was made without any";
+    gps_report_send(&report);
+}
+
+/* The driver's files are devices. */
+static const char *wrong_file(int descriptor) {
+    struct stat file;
+    if (fstat(descriptor, &file) < 0)
+        return errno == EBADF ? "is not open in this process" : NULL;
+    return S_ISREG(file.st_mode) || S_ISDIR(file.st_mode)     ? "is of an ordinary file"
+           : S_ISSOCK(file.st_mode) || S_ISFIFO(file.st_mode) ? "is of a socket or a pipe"
+                                                              : NULL;
+}
+
+/* What was imported, or exported, by a number that is closed by now. */
+static void add_past(struct gps_report *report, int number) {
+    struct gps_vmm_descriptor past;
+    if (gps_vmm_descriptor_of(number, &past))
+        gps_report_prior(report, past.way == GPS_VMM_EXPORTED_AS ? "exported" : "opened",
+                         past.trace);
+}
+
+void gps_diagnose_vmm_import(int descriptor, int code) {
+    char detail[160];
+    struct gps_text text = GPS_TEXT(detail);
+    GPS_SCOPE();
+    const bool unseen = code == GPS_INVALID_DEVICE, unreached = code == GPS_PEER_UNSUPPORTED;
+    const char *wrong = unseen || unreached ? NULL : wrong_file(descriptor);
+    if (!wrong && !unseen && !unreached)
+        return;
+    struct gps_report report =
+        gps_report_on(GPS_ASK_VMM_IMPORTED, wrong ? GPS_KNOWN_NOTHING : GPS_KNOWN_UNREACHABLE);
+    gps_text_add(&text, "the driver's code is %u: ", (unsigned)code);
+    if (wrong)
+        gps_text_add(&text, "number %u %s", (unsigned)descriptor, wrong);
+    else
+        gps_text_str(&text, unseen ? "this process does not see the GPU of the memory "
+                                     "(CUDA_VISIBLE_DEVICES)"
+                                   : "no GPU that this process sees reaches the memory");
+    report.detail = detail;
+    if (wrong)
+        add_past(&report, descriptor);
+    gps_report_send(&report);
+}
+
+void gps_diagnose_unreserve(uint64_t pointer, uint64_t size, int code) {
+    struct gps_vmm_mapping mapping;
+    struct gps_vmm_memory memory;
+    uint64_t reserved, length;
+    if (code != GPS_INVALID_VALUE || !gps_vmm_reservation(pointer, &reserved, &length) ||
+        reserved != pointer || length != size ||
+        !gps_vmm_mapping_from(pointer, &mapping, &memory) || mapping.pointer - pointer >= size)
+        return;
+    char detail[96];
+    struct gps_text text = GPS_TEXT(detail);
+    GPS_SCOPE();
+    struct gps_report report = gps_report_on(GPS_ASK_VMM_UNRESERVED, GPS_KNOWN_MAPPED);
+    gps_text_add(&text, "0x%lx bytes are mapped at 0x%lx", mapping.size, mapping.pointer);
+    report.pointer = pointer;
+    report.size = size;
+    report.device = memory.device;
+    report.detail = detail;
+    gps_report_prior(&report, "mapped", mapping.mapped);
+    gps_report_send(&report);
+}

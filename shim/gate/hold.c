@@ -1,0 +1,237 @@
+/* hold.c - see hold.h. */
+#include "hold.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "util/clock.h"
+#include "util/forgotten.h"
+
+#define MS     (GPS_SECOND / 1000)
+#define MOST   (20 * MS)         /* until the device is idle */
+#define EMPTY  (2 * MS)          /* a stream, with work that waits */
+#define LATELY (10 * GPS_SECOND) /* a failure: until then an empty stream may wait as long */
+#define WINDOW (200 * MS)
+#define BUDGET (4 * MS) /* of a window */
+#define LOOK   50000    /* ns between two looks */
+#define OFTEN  (25 * MS)
+#define SOON   (200 * MS)
+
+enum {
+    LATEST = 16,
+    RARE = 20, /* failures, after which holds are */
+};
+
+/* A stream that was busy when a hold failed. */
+struct slow {
+    struct gps_stream of;
+    uint64_t takes; /* to become empty, in the worst of the last holds */
+};
+
+static struct {
+    struct slow slow[GPS_GATE_KEPT]; /* the longest first */
+    unsigned slows;
+    /* The hold under way: since when it is, work waits for nothing, and the device is idle. */
+    uint64_t begun, empty, idle;
+    uint64_t patience; /* of it: how long work may wait for nothing */
+    struct {
+        uint64_t ended, took;
+    } waits[LATEST]; /* in the last holds: while the device was idle, or else a stream */
+    unsigned waited;
+    unsigned failures;     /* one after the other */
+    uint64_t failed, cost; /* when the last did, and how long it took */
+} state;
+GPS_FORGOTTEN(state);
+
+/* --- how often --- */
+
+/* Of what work waited for in vain within a window, the last that must be over before another hold.
+ * More than LATEST count as the oldest of them would. */
+uint64_t gps_hold_rest(void) {
+    const uint64_t now = gps_clock_monotonic();
+    uint64_t sum = GPS_SWAP_PAUSE;
+    for (unsigned i = 0; i < LATEST; i++) {
+        const unsigned at = (state.waited - 1 - i) % LATEST;
+        sum += state.waits[at].took;
+        if (state.waits[at].ended && now - state.waits[at].ended < WINDOW &&
+            (sum > BUDGET || i == LATEST - 1))
+            return state.waits[at].ended + WINDOW - now;
+    }
+    return 0;
+}
+
+uint64_t gps_hold_wait(void) {
+    const uint64_t since = gps_clock_monotonic() - state.failed;
+    uint64_t pause = 2 * state.cost;
+    if (!state.failures)
+        return 0;
+    if (gps_hold_is_vain())
+        pause = GPS_SECOND;
+    else
+        pause = pause < OFTEN ? OFTEN : pause < SOON ? pause : SOON;
+    return since < pause ? pause - since : 0;
+}
+
+bool gps_hold_is_vain(void) {
+    return state.failures >= RARE;
+}
+
+static void note_wait(uint64_t since) {
+    const uint64_t now = gps_clock_monotonic();
+    state.waits[state.waited % LATEST].ended = now;
+    state.waits[state.waited % LATEST].took = now - since;
+    state.waited++;
+}
+
+/* --- streams that are slow --- */
+
+static unsigned find_slow(const struct gps_stream *of) {
+    unsigned at = 0;
+    while (at < state.slows && memcmp(&state.slow[at].of, of, sizeof(*of)) != 0)
+        at++;
+    return at;
+}
+
+/* The place of one that is new: after the others, or the last one's. */
+static unsigned add_slow(const struct gps_stream *of) {
+    if (state.slows < GPS_GATE_KEPT)
+        state.slows++;
+    state.slow[state.slows - 1] = (struct slow){.of = *of};
+    return state.slows - 1;
+}
+
+/* What a stream took lately counts ever less. The work behind an event ends, and none follows. */
+static void note_slow(const struct gps_stream *of, uint64_t took) {
+    if (of->event)
+        return;
+    unsigned at = find_slow(of);
+    if (at == state.slows)
+        at = add_slow(of);
+    const uint64_t before = state.slow[at].takes / 8 * 7;
+    const struct slow one = {.of = *of, .takes = took > before ? took : before};
+    for (; at > 0 && state.slow[at - 1].takes < one.takes; at--)
+        state.slow[at] = state.slow[at - 1];
+    state.slow[at] = one;
+}
+
+/* --- a hold --- */
+
+static void pause_for_a_look(void) {
+    const struct timespec interval = {.tv_nsec = LOOK};
+    nanosleep(&interval, NULL);
+}
+
+/* Work waits whose stream is empty, or a thread waits for the lock that this one takes. */
+static bool waits_for_nothing(void) {
+    struct gps_gate_stream held;
+    unsigned n = 0;
+    if (gps_swap_is_wanted_since(state.begun))
+        return true;
+    while (gps_gate_next_held(&n, state.begun, &held))
+        if (!gps_streams_is_held_busy(&held))
+            return true;
+    return false;
+}
+
+/* With gps_swap_lock: whether the hold is to be given up. */
+static bool is_over(const _Atomic bool *stop) {
+    const uint64_t now = gps_clock_monotonic();
+    if (*stop || gps_streams_capturing() || now - state.begun >= MOST)
+        return true;
+    if (!state.empty && waits_for_nothing())
+        state.empty = now;
+    return state.empty && now - state.empty >= state.patience;
+}
+
+/* Until this stream is empty. False: the hold is over. */
+static bool drain_one(const struct gps_stream *of, const _Atomic bool *stop) {
+    const uint64_t begun = gps_clock_monotonic();
+    bool over = false, busy = true;
+    while (busy && !over && gps_swap_lock_within(EMPTY)) {
+        busy = !*stop && gps_streams_is_busy(of);
+        over = *stop || (busy && is_over(stop));
+        gps_swap_unlock();
+        if (busy)
+            pause_for_a_look();
+    }
+    note_slow(of, gps_clock_monotonic() - begun);
+    return !busy && !over;
+}
+
+/* Holds the work of slow streams, of ever more of them. */
+static bool drain_slow(const _Atomic bool *stop) {
+    struct slow slow[GPS_GATE_KEPT];
+    struct gps_gate_stream kept[GPS_GATE_KEPT];
+    const unsigned count = state.slows;
+    memcpy(slow, state.slow, sizeof(slow));
+    for (unsigned i = 0; i < count; i++) {
+        kept[i] = (struct gps_gate_stream){slow[i].of.stream, slow[i].of.context};
+        gps_gate_keep_out(kept, i + 1);
+        if (!drain_one(&slow[i].of, stop))
+            return false;
+    }
+    return true;
+}
+
+/* With gps_swap_lock and the gate shut. */
+static enum gps_streams_answer look(struct gps_stream *busy) {
+    if (!gps_gate_is_empty() || gps_streams_capturing())
+        return GPS_STREAMS_BUSY;
+    return gps_streams_look(busy);
+}
+
+/* Holds all work. */
+static bool drain_all(const _Atomic bool *stop) {
+    const uint64_t begun = gps_clock_monotonic();
+    struct gps_stream busy = {.context = 0};
+    enum gps_streams_answer answer;
+    gps_gate_shut(false);
+    while ((answer = look(&busy)) == GPS_STREAMS_BUSY && !is_over(stop))
+        pause_for_a_look();
+    if (answer == GPS_STREAMS_BUSY && busy.context)
+        note_slow(&busy, gps_clock_monotonic() - begun);
+    return answer == GPS_STREAMS_IDLE && gps_gate_hold();
+}
+
+static bool hold(const _Atomic bool *stop) {
+    if (!drain_slow(stop) || !gps_swap_lock_within(EMPTY))
+        return false;
+    const bool idle = !*stop && drain_all(stop);
+    if (!idle) {
+        gps_gate_open();
+        gps_swap_unlock();
+    }
+    return idle;
+}
+
+static void fail(void) {
+    gps_gate_open(); /* for the slow ones */
+    state.failures++;
+    state.failed = gps_clock_monotonic();
+    state.cost = state.failed - state.begun;
+    if (state.empty)
+        note_wait(state.empty);
+}
+
+bool gps_hold_begin(const _Atomic bool *stop) {
+    const uint64_t now = gps_clock_monotonic();
+    if (gps_hold_wait() || gps_hold_rest())
+        return false;
+    state.begun = now;
+    state.empty = 0;
+    state.patience = state.failed && now - state.failed < LATELY ? EMPTY : EMPTY / 4;
+    if (gps_streams_capturing() || gps_gate_is_refused() || !hold(stop)) {
+        fail();
+        return false;
+    }
+    state.idle = gps_clock_monotonic();
+    state.failures = 0;
+    return true;
+}
+
+void gps_hold_end(void) {
+    if (gps_gate_holds_since(state.begun))
+        note_wait(state.idle);
+    gps_gate_open();
+    gps_swap_unlock();
+}

@@ -1,0 +1,56 @@
+/*
+ * hip_hooks.h - what hip_hooks.def generates: the wrappers, and the functions that give them their
+ * meaning.
+ *
+ * gps_hook_<name> is the wrapper (hidden; the exported <name> is an alias of it). It asks
+ * calls/entry.h whether gpushare acts in this process at all; if not, it calls the real function
+ * and nothing else. gps_on_<name>, in hip_<kind>.c, converts the arguments and calls what says in
+ * calls/ what such a call means.
+ */
+#pragma once
+
+#include "calls/entry.h"
+#include "hip_library.h"
+#include "hip_operations.h"
+#include "last_error.h"
+#include "stack/call.h"
+
+#define HIP(kind, name, parameters, arguments)                                                     \
+    hipError_t gps_hook_##name parameters;                                                         \
+    hipError_t gps_on_##name parameters;
+#include "hip_hooks.def"
+
+/* The beginning of every wrapper. */
+#define GPS_HIP_ENTER(name, arguments)                                                             \
+    if (!gps_entry_begin(gps_hip_enter) || !gps_hip_real.name)                                     \
+        return gps_hip_real.name ? gps_hip_real.name arguments : GPS_NOT_INITIALIZED;
+
+/* The wrapper of a row that acts. */
+#define GPS_HIP_WRAPPER(name, parameters, arguments)                                               \
+    hipError_t gps_hook_##name parameters {                                                        \
+        GPS_HIP_ENTER(name, arguments)                                                             \
+        gps_call_enter(#name, GPS_SITE_HERE);                                                      \
+        gps_call_count();                                                                          \
+        const int before = gps_last_error_begin();                                                 \
+        const hipError_t result = gps_on_##name arguments;                                         \
+        gps_hip_answered(result);                                                                  \
+        gps_last_error_end(before, result);                                                        \
+        gps_call_leave();                                                                          \
+        return result;                                                                             \
+    }                                                                                              \
+    GPS_HIP_EXPORT(name)
+
+/* The wrapper of one that does not: it tells what there is. */
+#define GPS_HIP_TELLS(name, parameters, arguments)                                                 \
+    hipError_t gps_hook_##name parameters {                                                        \
+        GPS_HIP_ENTER(name, arguments)                                                             \
+        return gps_on_##name arguments;                                                            \
+    }                                                                                              \
+    GPS_HIP_EXPORT(name)
+
+#define GPS_HIP_EXPORTED __attribute__((visibility("default")))
+#define GPS_HIP_EXPORT(name)                                                                       \
+    GPS_HIP_EXPORTED __typeof__(gps_hook_##name) name __attribute__((alias("gps_hook_" #name)));
+
+/* The runtime has answered a call of the program's. */
+void gps_hip_answered(int code);

@@ -1,0 +1,266 @@
+/*
+ * hip_operations.c - see hip_operations.h.
+ *
+ * HIP has devices and no contexts to speak of: the context of a device is its ordinal and one. What
+ * merging, the keeper and the open cache need is left out, and start.c refuses rules that ask for
+ * it.
+ */
+#include "hip_operations.h"
+
+#include <string.h>
+
+#include "calls/entry.h"
+#include "driver/driver_ops.h"
+#include "hip_handle.h"
+#include "hip_library.h"
+
+#define ASK(table, name, ...) ((int)(table.name ? table.name(__VA_ARGS__) : GPS_NOT_INITIALIZED))
+#define CALL(name, ...)       ASK(gps_hip_calls, name, __VA_ARGS__)
+#define REAL(name, ...)       ASK(gps_hip_real, name, __VA_ARGS__)
+
+/* --- devices --- */
+
+static int device(int *ordinal) {
+    int found;
+    const int code = CALL(hipGetDevice, &found);
+    if (code == GPS_OK)
+        *ordinal = found;
+    return code;
+}
+
+static uint64_t primary(int ordinal) {
+    return (uint64_t)ordinal + 1;
+}
+
+static int context(uint64_t *out) {
+    int ordinal;
+    const int code = device(&ordinal);
+    if (code == GPS_OK)
+        *out = primary(ordinal);
+    return code;
+}
+
+/* Scopes lie in each other where one call of ours needs two devices. */
+enum { DEPTH = 8 };
+static __thread struct {
+    int devices[DEPTH];
+    int depth;
+} entered;
+
+static int enter(uint64_t which) {
+    int before;
+    int code = entered.depth < DEPTH ? device(&before) : GPS_INVALID_CONTEXT;
+    if (code == GPS_OK)
+        code = CALL(hipSetDevice, (int)which - 1);
+    if (code == GPS_OK)
+        entered.devices[entered.depth++] = before;
+    return code;
+}
+
+static void leave(void) {
+    (void)CALL(hipSetDevice, entered.devices[--entered.depth]);
+}
+
+static int device_count(int *count) {
+    int found;
+    const int code = CALL(hipGetDeviceCount, &found);
+    if (code == GPS_OK)
+        *count = found;
+    return code;
+}
+
+static int peer(int here, int there, bool *can) {
+    int found;
+    const int code = CALL(hipDeviceCanAccessPeer, &found, here, there);
+    if (code == GPS_OK)
+        *can = found != 0;
+    return code;
+}
+
+static bool context_exists(uint64_t which) {
+    int count;
+    return device_count(&count) == GPS_OK && which <= (uint64_t)count;
+}
+
+/* Nothing of ours is in it. */
+static void forget(uint64_t which) {
+    (void)which;
+}
+
+static int uuid(int ordinal, uint8_t out[GPS_UUID_BYTES]) {
+    hipUUID found;
+    const int code = CALL(hipDeviceGetUuid, &found, ordinal);
+    if (code == GPS_OK)
+        memcpy(out, found.bytes, GPS_UUID_BYTES);
+    return code;
+}
+
+static int relax(int *mode) {
+    int exchanged = *mode;
+    const int code = CALL(hipThreadExchangeStreamCaptureMode, &exchanged);
+    if (code == GPS_OK)
+        *mode = exchanged;
+    return code;
+}
+
+static int capturing(uint64_t stream, bool *captured) {
+    int status;
+    const int code = CALL(hipStreamIsCapturing, (hipStream_t)stream, &status);
+    if (code == GPS_OK)
+        *captured = status != 0;
+    return code;
+}
+
+static int stream_wait(uint64_t stream) {
+    return CALL(hipStreamSynchronize, (hipStream_t)stream);
+}
+
+/* --- memory --- */
+
+static int allocate(uint64_t size, uint64_t *pointer) {
+    void *got;
+    const int code = REAL(hipMalloc, &got, size);
+    if (code == GPS_OK)
+        *pointer = (uintptr_t)got;
+    return code;
+}
+
+static int release(uint64_t pointer) {
+    return REAL(hipFree, (void *)pointer);
+}
+
+/* A free waits for the device. Without room for one, the device is waited for itself. */
+static int synchronize(void) {
+    uint64_t scrap;
+    if (allocate(1, &scrap) == GPS_OK)
+        return release(scrap);
+    const int code = CALL(hipDeviceSynchronize);
+    return gps_is_of_capture(code) ? GPS_OK : code;
+}
+
+static int range(uint64_t pointer, uint64_t *base, uint64_t *size) {
+    hipDeviceptr_t start;
+    size_t length;
+    const int code = CALL(hipMemGetAddressRange, &start, &length, (hipDeviceptr_t)pointer);
+    if (code == GPS_OK) {
+        *base = (uintptr_t)start;
+        *size = length;
+    }
+    return code;
+}
+
+/* What it is: HIP_MEMORY_UNREGISTERED, which version 6 answers with success, is nothing. */
+static int attributes_of(uint64_t pointer, hipPointerAttribute_t *out) {
+    const int code = CALL(hipPointerGetAttributes, out, (void *)pointer);
+    return code == GPS_OK && out->type == HIP_MEMORY_UNREGISTERED && gps_hip_generation() >= 6
+               ? GPS_INVALID_VALUE
+               : code;
+}
+
+static int home(uint64_t pointer, uint64_t *of, int *ordinal) {
+    hipPointerAttribute_t found;
+    const int code = attributes_of(pointer, &found);
+    if (code == GPS_OK) {
+        if (of)
+            *of = primary(found.device);
+        *ordinal = found.device;
+    }
+    return code;
+}
+
+static enum gps_memory_kind kind(uint64_t pointer) {
+    hipPointerAttribute_t found;
+    if (attributes_of(pointer, &found) != GPS_OK)
+        return GPS_MEMORY_UNKNOWN;
+    const int host = gps_hip_generation() >= 6 ? HIP_MEMORY_HOST : HIP_MEMORY_HOST_5;
+    return found.isManaged      ? GPS_MEMORY_MANAGED
+           : found.type == host ? GPS_MEMORY_HOST
+                                : GPS_MEMORY_DEVICE;
+}
+
+static int room(uint64_t *bytes) {
+    size_t unused, all;
+    const int code = CALL(hipMemGetInfo, &unused, &all);
+    if (code == GPS_OK)
+        *bytes = unused;
+    return code;
+}
+
+/* --- handles, in their plain form --- */
+
+/* 0 is the value of hipIpcMemLazyEnablePeerAccess before 6.0. */
+static unsigned open_flags(void) {
+    return gps_hip_generation() >= 6 ? 1 : 0;
+}
+
+static int get_handle(uint64_t pointer, uint8_t out[GPS_HANDLE_BYTES]) {
+    hipIpcMemHandle_t handle;
+    const int code = REAL(hipIpcGetMemHandle, &handle, (void *)pointer);
+    if (code == GPS_OK)
+        gps_hip_plain_handle((uint8_t *)&handle, out);
+    return code;
+}
+
+static int open_handle(const uint8_t bytes[GPS_HANDLE_BYTES], uint64_t *pointer) {
+    hipIpcMemHandle_t handle;
+    void *opened;
+    memcpy(&handle, bytes, GPS_HANDLE_BYTES);
+    const int code = REAL(hipIpcOpenMemHandle, &opened, handle, open_flags());
+    if (code == GPS_OK)
+        *pointer = (uintptr_t)opened;
+    return code;
+}
+
+static int open_handle_as(const uint8_t bytes[GPS_HANDLE_BYTES], uint32_t pid, uint32_t instead,
+                          uint64_t *pointer) {
+    uint8_t handle[GPS_HANDLE_BYTES];
+    memcpy(handle, bytes, sizeof(handle));
+    return gps_hip_handle_set_pid(handle, pid, instead) ? open_handle(handle, pointer)
+                                                        : GPS_INVALID_CONTEXT;
+}
+
+static int close_handle(uint64_t pointer) {
+    return REAL(hipIpcCloseMemHandle, (void *)pointer);
+}
+
+static const struct gps_operations operations = {
+    .vendor = "hip",
+    .sonames = "libamdhip64.so\0",
+    .has_blocks = false,
+    .by_range = true,
+    .context = context,
+    .device = device,
+    .uuid = uuid,
+    .enter = enter,
+    .leave = leave,
+    .primary = primary,
+    .context_exists = context_exists,
+    .forget = forget,
+    .relax = relax,
+    .synchronize = synchronize,
+    .capturing = capturing,
+    .stream_wait = stream_wait,
+    .allocate = allocate,
+    .release = release,
+    .range = range,
+    .home = home,
+    .kind = kind,
+    .device_count = device_count,
+    .peer = peer,
+    .get_handle = get_handle,
+    .open_flags = open_flags,
+    .open_handle = open_handle,
+    .open_handle_as = open_handle_as,
+    .close_handle = close_handle,
+    .room = room,
+};
+_Static_assert(sizeof(hipIpcEventHandle_t) == GPS_HANDLE_BYTES, "handles of events are as wide");
+_Static_assert(sizeof(hipIpcMemHandle_t) == GPS_HANDLE_BYTES, "the handle's width is the format's");
+
+static const struct gps_operations *attach(void) {
+    return gps_hip_attach() ? &operations : NULL;
+}
+
+bool gps_hip_enter(void) {
+    return gps_entry_slowly(attach);
+}

@@ -1,0 +1,322 @@
+/* token.c - see token.h. */
+#include "token.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "directory/region.h"
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
+#include "findings/region_history.h"
+#include "findings/reporter.h"
+#include "process/membership.h"
+#include "process/process.h"
+#include "region_events.h"
+#include "registry/record_claims.h"
+#include "registry/vmm_books.h"
+#include "stack/trace.h"
+#include "token_server.h"
+#include "util/clock.h"
+#include "util/forgotten.h"
+#include "util/lock.h"
+#include "util/text.h"
+#include "vmm/vmm_region.h"
+
+struct token {
+    struct token *next;
+    struct gps_export region; /* its pointer and its record's extent are the run */
+    uint64_t place, place_size;
+};
+
+/* A token that is over, and the mapping by whose unmap. The newest ones are known. */
+struct former {
+    struct gps_id id;
+    uint64_t pointer, size; /* of the mapping; 0: none */
+    uint64_t serial;        /* of what was mapped */
+    uint32_t exported, unmapped;
+    uint64_t run_size;
+    int device;
+};
+enum { FORMER = 64 };
+
+static struct {
+    GPS_LOCK(GPS_RANK_TOKENS) lock;
+    struct token *list;
+    struct former former[FORMER];
+    unsigned next_former;
+    uint64_t generation;
+    _Atomic bool any; /* a token was asked for */
+} state;
+GPS_FORGOTTEN(state);
+
+/* --- runs --- */
+
+struct run {
+    struct gps_token_run is;
+    int device;
+};
+
+/* The mapping around the pointer, from which its run begins. */
+static bool begin_run(uint64_t pointer, struct run *run) {
+    struct gps_vmm_mapping mapping;
+    struct gps_vmm_memory memory;
+    if (!gps_vmm_mapping_from(pointer, &mapping, &memory) || mapping.pointer > pointer ||
+        !gps_vmm_is_passable(&mapping, &memory) ||
+        !gps_vmm_reservation(mapping.pointer, &run->is.place, &run->is.place_size))
+        return false;
+    run->is.at = mapping.pointer;
+    run->is.size = mapping.size;
+    run->device = memory.device;
+    return true;
+}
+
+static void extend_run(struct run *run) {
+    struct gps_vmm_mapping mapping;
+    struct gps_vmm_memory memory;
+    const uint64_t end = run->is.place + run->is.place_size;
+    for (uint64_t at; (at = run->is.at + run->is.size) < end &&
+                      gps_vmm_mapping_from(at, &mapping, &memory) && mapping.pointer == at &&
+                      memory.device == run->device && gps_vmm_is_passable(&mapping, &memory);)
+        run->is.size += mapping.size;
+}
+
+/* --- tokens, with the lock --- */
+
+static uint64_t size_of(const struct token *token) {
+    return token->region.record.extent;
+}
+
+/* The one that reaches furthest from there. What it has is mapped, or it would be over. */
+static struct token *longest(uint64_t at) {
+    struct token *found = NULL;
+    for (struct token *token = state.list; token; token = token->next)
+        if (token->region.pointer == at && (!found || size_of(token) > size_of(found)))
+            found = token;
+    return found;
+}
+
+static void describe(struct token *token, const struct run *run,
+                     const uint8_t uuid[GPS_UUID_BYTES]) {
+    struct gps_export *region = &token->region;
+    struct gps_region_record *record = &region->record;
+    token->place = run->is.place;
+    token->place_size = run->is.place_size;
+    region->pointer = run->is.at;
+    region->device = run->device;
+    region->exported = gps_trace_kept();
+    gps_vmm_region_make_token(record->handle);
+    record->id = gps_id_of_handle(record->handle);
+    record->generation = ++state.generation;
+    record->backing = GPS_BACKING_RUN;
+    record->requested = record->extent = run->is.size;
+    record->created = record->status.changed = gps_clock_now();
+    record->status.state = GPS_STATE_READY;
+    record->owner = *gps_process_self();
+    memcpy(record->device, uuid, GPS_UUID_BYTES);
+}
+
+/* For who answers others. */
+static bool find(const struct gps_id *id, struct gps_token_run *run) {
+    GPS_LOCKED(&state.lock);
+    const struct token *token = state.list;
+    while (token && !gps_id_equal(&token->region.record.id, id))
+        token = token->next;
+    if (token)
+        *run = (struct gps_token_run){token->region.pointer, size_of(token), token->place,
+                                      token->place_size};
+    return token != NULL;
+}
+
+static int publish(struct token *token) {
+    int status = gps_membership_join();
+    if (status == 0)
+        status = gps_token_server_start(find);
+    if (status == 0) {
+        gps_record_seal(&token->region.record);
+        status = gps_region_publish(gps_membership_store(), &token->region.record);
+    }
+    token->region.published = status == 0;
+    return status;
+}
+
+static struct token *make(const struct run *run, const uint8_t uuid[GPS_UUID_BYTES], int *status) {
+    struct token *token = calloc(1, sizeof(*token));
+    if (!token)
+        return NULL;
+    describe(token, run, uuid);
+    *status = publish(token);
+    if (*status < 0) {
+        free(token);
+        return NULL;
+    }
+    gps_region_event_exported(&token->region);
+    gps_region_history_publish(&token->region, GPS_NO_TRACE);
+    token->next = state.list;
+    state.list = token;
+    return token;
+}
+
+/* The books are read with the lock: what is unmapped after that finds the token. */
+static bool find_or_make(struct run *run, const uint8_t uuid[GPS_UUID_BYTES], int *status,
+                         uint8_t handle[GPS_HANDLE_BYTES]) {
+    GPS_LOCKED(&state.lock);
+    const uint64_t pointer = run->is.at;
+    atomic_store(&state.any, true); /* first: what the books lose after that looks for tokens */
+    if (!begin_run(pointer, run) || run->is.at != pointer)
+        return false;
+    struct token *token = longest(pointer);
+    if (token)
+        run->is.size = size_of(token);
+    extend_run(run);
+    if (!token || size_of(token) != run->is.size)
+        token = make(run, uuid, status);
+    if (token)
+        memcpy(handle, token->region.record.handle, GPS_HANDLE_BYTES);
+    return token != NULL;
+}
+
+bool gps_token_get(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]) {
+    struct run run;
+    uint8_t uuid[GPS_UUID_BYTES];
+    int status = 0;
+    if (gps_process_config()->options.vmm_ipc != GPS_VMM_IPC_ON || !begin_run(pointer, &run))
+        return false;
+    GPS_SCOPE();
+    if (gps_ops->uuid(run.device, uuid) != GPS_OK)
+        return false;
+    const bool got = find_or_make(&run, uuid, &status, handle);
+    if (status < 0)
+        gps_report_store(status, "a token could not be published");
+    return got;
+}
+
+/* --- what is unmapped, and mapped anew --- */
+
+uint64_t gps_token_serial(uint64_t pointer) {
+    struct gps_vmm_mapping mapping;
+    struct gps_vmm_memory memory;
+    return atomic_load_explicit(&state.any, memory_order_relaxed) &&
+                   gps_vmm_mapping_from(pointer, &mapping, &memory) && mapping.pointer == pointer
+               ? memory.serial
+               : 0;
+}
+
+static bool overlaps(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size) {
+    return a < b + b_size && b < a + a_size;
+}
+
+static void remember(const struct token *token, uint64_t pointer, uint64_t size, uint64_t serial) {
+    if (!overlaps(pointer, 1, token->region.pointer, size_of(token)))
+        return;
+    state.former[state.next_former++ % FORMER] = (struct former){.id = token->region.record.id,
+                                                                 .pointer = pointer,
+                                                                 .size = size,
+                                                                 .serial = serial,
+                                                                 .exported = token->region.exported,
+                                                                 .unmapped = gps_trace_kept(),
+                                                                 .run_size = size_of(token),
+                                                                 .device = token->region.device};
+}
+
+static void leave_tombstone(const struct gps_id *id) {
+    struct gps_record_claim oldest;
+    if (!gps_record_leave_tombstone(id, &oldest))
+        return;
+    gps_region_remove_record(gps_membership_store(), &oldest.id);
+    gps_record_release(&oldest);
+}
+
+static void end(struct token *token) {
+    struct gps_export *region = &token->region;
+    gps_region_event_freed(region);
+    gps_region_history_publish(region, gps_trace_kept());
+    gps_region_set_status(gps_membership_store(), &region->record, GPS_STATE_FREED, 0);
+    leave_tombstone(&region->record.id);
+    free(token);
+}
+
+static void end_those_of(uint64_t pointer, uint64_t size, uint64_t serial) {
+    GPS_LOCKED(&state.lock);
+    for (struct token **link = &state.list; *link;) {
+        struct token *token = *link;
+        if (!overlaps(pointer, size, token->region.pointer, size_of(token))) {
+            link = &token->next;
+            continue;
+        }
+        *link = token->next;
+        if (serial)
+            remember(token, pointer, size, serial);
+        end(token);
+    }
+}
+
+void gps_token_end(uint64_t pointer, uint64_t size, uint64_t serial) {
+    if (!atomic_load_explicit(&state.any, memory_order_relaxed) || pointer > UINT64_MAX - size)
+        return;
+    GPS_SCOPE();
+    end_those_of(pointer, size, serial);
+}
+
+/* Takes one whose mapping lies where something else is mapped now. */
+static bool take_former(const struct gps_vmm_mapping *mapping, uint64_t serial,
+                        struct former *taken) {
+    GPS_LOCKED(&state.lock);
+    for (unsigned i = 0; i < FORMER; i++) {
+        struct former *one = &state.former[i];
+        if (!one->size || one->serial == serial ||
+            !overlaps(one->pointer, 1, mapping->pointer, mapping->size))
+            continue;
+        *taken = *one;
+        one->size = 0;
+        return true;
+    }
+    return false;
+}
+
+static void report_remapped(const struct former *former, const struct gps_vmm_mapping *mapping,
+                            const struct gps_vmm_memory *memory) {
+    struct gps_party users[GPS_USERS_REPORTED];
+    const int count = gps_references_users(&former->id, users, GPS_USERS_REPORTED);
+    if (count <= 0)
+        return;
+    char detail[128];
+    struct gps_text text = GPS_TEXT(detail);
+    struct gps_report report = gps_report_on(GPS_ASK_NOTED_MAP, GPS_KNOWN_HELD);
+    if (report.finding == GPS_NO_FINDING)
+        return;
+    gps_text_add(&text, "the token of 0x%lx bytes was over when 0x%lx was unmapped",
+                 former->run_size, former->pointer);
+    report.detail = detail;
+    report.pointer = mapping->pointer;
+    report.size = mapping->size;
+    report.device = former->device;
+    report.region = &former->id;
+    gps_report_prior(&report, "exported", former->exported);
+    gps_report_prior(&report, "unmapped", former->unmapped);
+    gps_report_prior(&report, "created", memory->made);
+    gps_report_users(&report, users, count);
+    gps_report_send(&report);
+}
+
+void gps_token_mapped(uint64_t pointer) {
+    struct gps_vmm_mapping mapping;
+    struct gps_vmm_memory memory;
+    struct former former;
+    if (!atomic_load_explicit(&state.any, memory_order_relaxed) ||
+        !gps_vmm_mapping_from(pointer, &mapping, &memory) || mapping.pointer != pointer)
+        return;
+    GPS_SCOPE();
+    while (take_former(&mapping, memory.serial, &former))
+        report_remapped(&former, &mapping, &memory);
+}
+
+/* --- the end of the process --- */
+
+void gps_token_leave(void) {
+    GPS_LOCKED(&state.lock);
+    for (struct token *token = state.list; token; token = token->next)
+        if (gps_references_users(&token->region.record.id, NULL, 0) == 0)
+            gps_region_remove(gps_membership_store(), &token->region.record.id);
+    state.list = NULL; /* not freed: as the process ends */
+}

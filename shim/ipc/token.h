@@ -1,0 +1,33 @@
+/*
+ * token.h - tokens: handles that memory of the program's own cuMemCreate gets with `vmm_ipc = on`.
+ *
+ * A token stands for the run of adjoining mappings from the mapping of a pointer on, up to the end
+ * of the reservation, or up to one that no descriptor can be made of: imported memory, an object of
+ * multicast, memory of another device. Its record says which process has the run; that process
+ * answers who opens it (token_server.h). A token pins nothing: when one of its mappings is unmapped
+ * it is over, and its record a tombstone. The same run has the same token, and one that has grown
+ * another one, beside which the old one goes on.
+ *
+ * Any thread. A program without the key pays a branch for a handle that the driver refuses, and a
+ * load for each map and unmap.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpushare/region.h"
+
+/* The driver has refused a handle. True: the option is on, and this is the token of what is mapped
+ * there. */
+bool gps_token_get(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]);
+
+/* Around an unmap: what is mapped at its beginning, asked before the books forget it (0: there are
+ * no tokens); then, before the driver is asked, the tokens of what it takes are over. */
+uint64_t gps_token_serial(uint64_t pointer);
+void gps_token_end(uint64_t pointer, uint64_t size, uint64_t serial);
+/* After a map: reports processes that have open what was mapped there before. */
+void gps_token_mapped(uint64_t pointer);
+
+/* The process ends: their records go, but for those that others have open. */
+void gps_token_leave(void);

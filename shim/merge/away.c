@@ -1,0 +1,92 @@
+/* away.c - see away.h. */
+#include "away.h"
+
+#include "block.h"
+#include "driver/driver_ops.h"
+#include "shared_block.h"
+#include "vmm/mapping.h"
+
+static bool is_merged(const struct gps_block *block) {
+    return gps_block_is_merged(block) || block->state == GPS_BLOCK_SPECULATIVE;
+}
+
+bool gps_away_next(struct gps_away *next) {
+    GPS_AREAS_LOCKED();
+    for (struct gps_area *area = gps_area_from(next->address); area; area = gps_area_next(area))
+        for (unsigned i = 0; i < area->count; i++) {
+            const struct gps_block *block = &area->blocks[i];
+            const uint64_t address = area->pointer + block->at;
+            if (address <= next->address || !is_merged(block))
+                continue;
+            *next = (struct gps_away){address, block->size, block->id, block->away};
+            return true;
+        }
+    return false;
+}
+
+uint64_t gps_away_own_bytes(void) {
+    uint64_t bytes = 0;
+    GPS_AREAS_LOCKED();
+    for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
+        for (unsigned i = 0; i < area->count; i++)
+            if (gps_block_is_own(&area->blocks[i]) && !is_merged(&area->blocks[i]))
+                bytes += area->blocks[i].size;
+    return bytes;
+}
+
+/* The merged block that begins there. */
+static struct gps_block *find(uint64_t address, struct gps_area **area) {
+    *area = gps_area_at(address);
+    for (unsigned i = 0; *area && i < (*area)->count; i++)
+        if ((*area)->pointer + (*area)->blocks[i].at == address && is_merged(&(*area)->blocks[i]))
+            return &(*area)->blocks[i];
+    return NULL;
+}
+
+int gps_away_let_go(uint64_t address) {
+    struct gps_area *area;
+    GPS_AREAS_LOCKED();
+    struct gps_block *block = find(address, &area);
+    if (!block)
+        return GPS_INVALID_VALUE;
+    const int code = gps_ops->unmap(address, block->size);
+    if (code != GPS_OK)
+        return code;
+    block->away = true;
+    return gps_ops->block_release(block->memory);
+}
+
+static int map(const struct gps_area *area, const struct gps_block *block, uint64_t memory) {
+    int code = gps_ops->enter(area->context);
+    if (code != GPS_OK)
+        return code;
+    code = gps_mapping_map(area->pointer + block->at, block->size, memory, area->device, false);
+    gps_ops->leave();
+    return code;
+}
+
+/* What was made here is the keeper's now: it gives no descriptor any more. */
+static void take(const struct gps_area *area, struct gps_block *block, uint64_t memory) {
+    block->memory = memory;
+    block->away = false;
+    if (block->state != GPS_BLOCK_PROVIDED)
+        return;
+    gps_block_set_state(block, GPS_BLOCK_SHARED);
+    gps_shared_commit(&block->id, block->slot, false, area->pointer + block->at);
+}
+
+int gps_away_take_again(uint64_t address, int descriptor) {
+    struct gps_area *area;
+    uint64_t memory;
+    int code = gps_ops->block_import(descriptor, &memory);
+    if (code != GPS_OK)
+        return code;
+    GPS_AREAS_LOCKED();
+    struct gps_block *block = find(address, &area);
+    code = block ? map(area, block, memory) : GPS_INVALID_VALUE;
+    if (code == GPS_OK)
+        take(area, block, memory);
+    else
+        gps_ops->block_release(memory);
+    return code;
+}

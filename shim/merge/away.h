@@ -1,0 +1,27 @@
+/*
+ * away.h - merged blocks whose memory the process lets go of, and takes again (suspend).
+ *
+ * The addresses stay reserved, and the slots say as before that the process has the blocks, so that
+ * the keeper keeps them. All calls of the program wait meanwhile, and the merger is held. Inside a
+ * scope for driver calls, without a lock. The codes are the driver's.
+ */
+#pragma once
+
+#include "area.h"
+
+struct gps_away {
+    uint64_t address; /* begin with 0 */
+    uint64_t size;
+    struct gps_id id; /* of the keeper's block */
+    bool away;
+};
+
+/* The next merged block by address. False: there is no more. */
+bool gps_away_next(struct gps_away *block);
+
+/* The bytes of blocks that have memory of this process's own. It needs no scope for the driver. */
+uint64_t gps_away_own_bytes(void);
+
+int gps_away_let_go(uint64_t address);
+/* The descriptor stays the caller's. */
+int gps_away_take_again(uint64_t address, int descriptor);

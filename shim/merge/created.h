@@ -1,0 +1,102 @@
+/*
+ * created.h - memory that the program makes by cuMemCreate and a merge rule takes.
+ *
+ * The program has a handle of ours, a number that no driver gives. Under it lies one allocation of
+ * the driver's with the program's own properties. While that is mapped once, and only its own
+ * device may write it, the mapping is an area (area.h). Its blocks have no memory of their own: the
+ * driver maps and protects an allocation as a whole. When one of them has been quiet for long
+ * enough, the allocation is parted: each block gets memory of its own with the same bytes, in a
+ * moment in which the device is idle, and the driver's allocation is let go of. From then on the
+ * blocks are as those of other areas.
+ *
+ * Whatever needs one allocation again makes it whole, with its bytes and for good: an export, a
+ * second mapping, access for another device or for less than reads and writes, an array, an object
+ * of multicast, a dma-buf. The program's calls are answered as the driver would.
+ *
+ * What is noted here is under the lock of area.h. Who maps or unmaps has gps_swap_lock, too. The
+ * functions may be called by any thread, without a lock, and need no scope, unless said. The codes
+ * are the driver's.
+ */
+#pragma once
+
+#include "allocation.h"
+#include "driver/driver_ops.h"
+
+/* More is left alone: it would be parted while the program waits. */
+#define GPS_CREATED_MOST (UINT64_C(1) << 30)
+
+/* Whether a handle is one of ours, of memory that lives or once did. */
+static inline bool gps_created_is(uint64_t handle) {
+    return handle >> 48 == 0x9750;
+}
+/* Whether there was any: without, no call has to look. */
+bool gps_created_any(void);
+
+/* The driver has made `memory` for the program: *handle is what the program gets. False: it is left
+ * alone. Inside a gps_scope. */
+bool gps_created_make(const struct gps_merge_request *request, const struct gps_block_like *like,
+                      uint64_t memory, uint64_t *handle);
+
+/* The functions from here on want one of our handles. False: the memory is gone, or the program has
+ * no reference to it; the driver's answer to the number is the program's. */
+bool gps_created_release(uint64_t handle);
+bool gps_created_like(uint64_t handle, struct gps_block_like *like);
+/* Makes the memory one allocation for good. *memory is the driver's handle. With GPS_OK and *memory
+ * 0 there is none that may be given away by a handle of these types (0: of any). */
+int gps_created_keep(uint64_t handle, uint32_t types, uint64_t *memory);
+/* `map`: the driver's call, with the driver's handle. */
+typedef int gps_created_map_fn(void *arg, uint64_t memory);
+struct gps_created_map {
+    gps_created_map_fn *call;
+    void *arg;
+    uint64_t handle, pointer, size;
+    bool plain; /* from its first byte on, and without flags */
+};
+bool gps_created_map(const struct gps_created_map *map, int *code);
+
+/* The same for ranges of addresses. False: no such memory is there. */
+bool gps_created_retain(uint64_t pointer, uint64_t *handle);
+/* The driver gave this handle for an address, and counts it: the program's handle of that memory.
+ */
+uint64_t gps_created_retained(uint64_t memory);
+typedef int gps_created_range_fn(uint64_t pointer, uint64_t size, const void *arg);
+bool gps_created_unmap(uint64_t pointer, uint64_t size, gps_created_range_fn *unmap,
+                       const void *arg, int *code);
+/* `device` alone may read and write the range from now on; -1: it is otherwise. `allow` is the
+ * driver's call. */
+bool gps_created_allow(uint64_t pointer, uint64_t size, int device, gps_created_range_fn *allow,
+                       const void *arg, int *code);
+/* The range becomes whole allocations for good. */
+int gps_created_keep_range(uint64_t pointer, uint64_t size);
+
+struct gps_created_info {
+    uint64_t base, size;
+    struct gps_mapped_as as; /* what the driver said of the mapping before it was parted */
+    bool parted;
+    bool open; /* its device may write it */
+    int device;
+};
+bool gps_created_at(uint64_t address, struct gps_created_info *info);
+
+/* --- for the merger --- */
+
+/* Whether the area is still one allocation: then it is to be parted, and its blocks can be merged
+ * later. */
+bool gps_created_is_to_part(uint64_t serial);
+
+enum { GPS_PARTING_MOST = GPS_CREATED_MOST / GPS_MERGE_SMALL };
+struct gps_parting {
+    uint64_t serial, size; /* size 0: there is none */
+    uint64_t view;         /* where the new blocks are mapped, side by side; 0: nowhere */
+    uint64_t mapped;       /* so many bytes of them */
+    unsigned count;
+    bool taken; /* they are the area's */
+    uint64_t memory[GPS_PARTING_MOST];
+};
+/* Inside a scope: the next one that is to be parted; then, with gps_swap_lock, memory for its
+ * blocks; behind the closed gate, with both locks: the exchange; and what is left of it ends, with
+ * gps_swap_lock. */
+bool gps_parting_next(struct gps_parting *parting);
+bool gps_parting_prepare(struct gps_parting *parting);
+void gps_parting_do(struct gps_parting *parting);
+void gps_parting_end(struct gps_parting *parting);

@@ -1,0 +1,60 @@
+/*
+ * pool_books.h - the books of memory pools that the program makes or imports, and of the pointers
+ * that it gets from them by name (cuMemAllocFromPoolAsync) or from another process
+ * (cuMemPoolImportPointer). Memory of cuMemAllocAsync is the driver's alone, and not in them.
+ *
+ * As in vmm_books.h, what a call makes is recorded after its success, and what it ends is taken
+ * before the driver is called, and added again if that fails. Any thread; no scope. A forked child
+ * finds them empty.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpushare/region.h"
+
+struct gps_pool {
+    uint64_t pool;
+    uint64_t serial; /* no other pool has it; set by the books */
+    int device;      /* ordinal; -1: memory of the host, or not known */
+    uint32_t types;  /* of handles that can be exported, a CUmemAllocationHandleType */
+    bool imported;
+    uint32_t exporter; /* its pid, of an imported pool; 0: not known */
+    uint32_t pointers; /* that are alive; set by the books */
+    uint32_t made;     /* trace */
+};
+
+struct gps_pool_pointer {
+    uint64_t pointer, size; /* 0: imported, and not known */
+    uint64_t pool, serial;  /* its pool; the serial is set by the books, 0: not in them */
+    uint64_t context;       /* it ends with it */
+    uint32_t epoch;         /* of registry.h */
+    uint32_t imports;       /* 0: allocated here. The driver does not count further ones */
+    bool exported;
+    struct gps_id id;     /* GPS_VIA_POOL; of what was exported, or is published in `slot` */
+    unsigned slot;        /* in the directory, where it is imported; GPS_NO_SLOT */
+    uint32_t made;        /* trace */
+    uint32_t exported_at; /* the same */
+};
+
+/* Replaces one of the same handle, whose end was not seen. */
+void gps_pool_add(const struct gps_pool *pool);
+bool gps_pool_take(uint64_t pool, struct gps_pool *taken);
+bool gps_pool_find(uint64_t pool, struct gps_pool *found);
+
+/* One that is imported again is counted: true. */
+bool gps_pool_pointer_add(const struct gps_pool_pointer *pointer);
+void gps_pool_pointer_exported(uint64_t pointer, const struct gps_id *id, uint32_t trace);
+/* What others see of an imported pointer. False: it is not in the books, or has a slot. */
+bool gps_pool_pointer_set_slot(uint64_t pointer, const struct gps_id *id, unsigned slot);
+/* Whether a pointer that is alive was exported under this name. It looks at all of them. */
+bool gps_pool_pointer_has(const struct gps_id *id);
+/* One load in a process that never had any. */
+bool gps_pool_pointer_take(uint64_t pointer, struct gps_pool_pointer *taken);
+bool gps_pool_pointer_find(uint64_t pointer, struct gps_pool_pointer *found);
+/* One of a pool, which may be taken already. It looks at all of them. */
+bool gps_pool_pointer_of(const struct gps_pool *pool, struct gps_pool_pointer *found);
+/* Takes pointers of a context that are older than the epoch: at most `max`. How many. */
+unsigned gps_pool_pointer_take_of(uint64_t context, uint32_t epoch, struct gps_pool_pointer *taken,
+                                  unsigned max);

@@ -1,0 +1,33 @@
+/*
+ * let_go.h - lets go of the memory that this process shares, and takes it again.
+ *
+ * That is memory of cuMemCreate that the keeper holds: regions with backing = vmm that other
+ * processes made or this one, and merged blocks. The keeper confirms that it has each of them
+ * before it is let go of. Addresses stay reserved, and slots stay in the directory.
+ *
+ * Called by the thread of suspension.c alone, inside a scope for driver calls, without a lock,
+ * while the calls of the program wait.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "gpushare/region.h"
+#include "util/text.h"
+
+/* Whether the keeper has all of it. False, and why, and what to do. */
+bool gps_let_go_confirm(struct gps_text *why);
+/* *bytes: of what it has let go of. False, and why: some of it is let go of, and some not. */
+bool gps_let_go(uint64_t *bytes, struct gps_text *why);
+
+enum gps_taken {
+    GPS_TAKEN,       /* all of it is there again */
+    GPS_TAKEN_LATER, /* some of it can't be had just now */
+    GPS_TAKEN_LOST,  /* some of it is gone for good */
+};
+enum gps_taken gps_let_go_take_again(struct gps_text *why);
+
+/* The bytes on all GPUs that this process has for itself, as far as they are known. */
+uint64_t gps_let_go_own_bytes(void);
+/* The GPU that it uses: the first one on which it has a context. Else zeros. */
+void gps_let_go_device(uint8_t device[GPS_UUID_BYTES]);

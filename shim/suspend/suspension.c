@@ -1,0 +1,261 @@
+/* suspension.c - see suspension.h. */
+#include "suspension.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "directory/orders.h"
+#include "driver/scope.h"
+#include "gate/swap.h"
+#include "let_go.h"
+#include "log/event_log.h"
+#include "log/log.h"
+#include "merge/allocation.h"
+#include "merge/merger.h"
+#include "obstacles.h"
+#include "process/membership.h"
+#include "process/process.h"
+#include "threads/background.h"
+#include "threads/watch.h"
+#include "util/clock.h"
+#include "util/text.h"
+#include "vmm/vmm_region.h"
+
+#define SOON (GPS_SECOND / 20)
+
+/* All of it is the thread's. */
+static struct {
+    struct gps_answer_file answer; /* the last one */
+    bool kept;                     /* it stays suspended, whether or not the tool lives */
+} state;
+
+static uint64_t follow(void);
+static struct gps_background thread = {
+    .name = "gpushare-susp", .watched = GPS_WATCH_PROCS, .turn = follow};
+
+/* --- answers --- */
+
+static void answer(enum gps_answer_state now, const struct gps_order *order) {
+    if (order)
+        state.answer.serial = order->serial;
+    if (state.answer.state != now)
+        state.answer.since = gps_clock_now();
+    state.answer.state = now;
+    (void)gps_answer_write(gps_membership_store(), gps_process_self(), &state.answer);
+}
+
+static struct gps_text reason(void) {
+    memset(state.answer.reason, 0, sizeof(state.answer.reason));
+    return GPS_TEXT(state.answer.reason);
+}
+
+static void measure(void) {
+    state.answer.own = gps_let_go_own_bytes();
+    gps_let_go_device(state.answer.device);
+}
+
+static void tell(const char *what, uint64_t bytes) {
+    gps_event_log_write(&(struct gps_event_line){.what = what, .size = bytes});
+}
+
+/* --- letting go --- */
+
+static uint64_t left(uint64_t until) {
+    const uint64_t now = gps_clock_monotonic();
+    return until > now ? until - now : 1;
+}
+
+/* Behind the gate nothing of the program's begins. It is open again afterwards: calls wait at their
+ * entry. */
+static bool await_idle(uint64_t until, struct gps_text *why) {
+    struct gps_swap_attempts attempts = {.failed = 0};
+    bool idle = false;
+    do {
+        if (!gps_swap_lock_within(left(until)))
+            break;
+        idle = gps_swap_attempt(&attempts);
+        if (idle)
+            gps_swap_end();
+        gps_swap_unlock();
+        if (!idle)
+            usleep(1000);
+    } while (!idle && gps_clock_monotonic() < until);
+    if (!idle)
+        gps_text_str(why,
+                     attempts.looked && attempts.answer == GPS_STREAMS_UNKNOWN
+                         ? "a stream cannot be asked whether it is idle, as while a graph is "
+                           "captured; try again"
+                         : "work that it gave to the GPU has not ended in time; try again with "
+                           "a longer --timeout");
+    return idle;
+}
+
+static bool stop_all(uint64_t until, struct gps_text *why) {
+    if (!gps_calls_await(left(until)))
+        gps_text_str(why, "a call that it made has not returned in time; try again with a longer "
+                          "--timeout");
+    else if (!gps_merger_hold(left(until)) || !gps_vmm_region_await(left(until)))
+        gps_text_str(why, "gpushare's own work in it has not ended in time; try again");
+    else
+        return !gps_obstacle_find(why) && await_idle(until, why) && gps_let_go_confirm(why);
+    return false;
+}
+
+static void go_on(void) {
+    gps_merger_go_on();
+    gps_process_resume();
+    state.kept = false;
+}
+
+/* Until all of it is there again nothing else can be done. */
+static void take_again(void) {
+    enum gps_taken taken;
+    GPS_DRIVER_SCOPE();
+    for (;;) {
+        struct gps_text why = reason();
+        taken = gps_let_go_take_again(&why);
+        if (taken != GPS_TAKEN_LATER)
+            break;
+        answer(GPS_ANSWER_TAKES, NULL);
+        usleep(SOON / 1000);
+    }
+    if (taken == GPS_TAKEN)
+        return;
+    char message[sizeof(state.answer.reason) + 80];
+    struct gps_text text = GPS_TEXT(message);
+    gps_text_strs(&text, "memory is lost while the process was suspended, which ends it: ",
+                  state.answer.reason);
+    gps_log_notice(GPS_LEVEL_ERROR, message);
+    kill(getpid(), SIGKILL);
+}
+
+static bool let_go(const struct gps_order *order, struct gps_text *why) {
+    const uint64_t until = gps_clock_monotonic() + order->timeout;
+    GPS_DRIVER_SCOPE();
+    if (gps_obstacle_find(why))
+        return false;
+    if (!gps_process_suspend()) {
+        gps_text_str(why, "it ends");
+        return false;
+    }
+    answer(GPS_ANSWER_LEAVES, order);
+    bool done = stop_all(until, why);
+    if (done) {
+        measure();
+        done = gps_let_go(&state.answer.let_go, why);
+    }
+    return done;
+}
+
+static void follow_let_go(const struct gps_order *order) {
+    char failure[sizeof(state.answer.reason)] = "";
+    struct gps_text why = GPS_TEXT(failure);
+    if (let_go(order, &why)) {
+        (void)reason();
+        state.answer.freed = 0;
+        answer(GPS_ANSWER_GONE, order);
+        tell("suspended", state.answer.let_go);
+        return;
+    }
+    if (gps_process_phase() == GPS_PHASE_SUSPENDED) {
+        take_again();
+        go_on();
+    }
+    struct gps_text text = reason();
+    gps_text_str(&text, failure);
+    answer(GPS_ANSWER_RUNS, order);
+}
+
+/* --- the other orders --- */
+
+static void check(const struct gps_order *order) {
+    struct gps_text why = reason();
+    GPS_DRIVER_SCOPE();
+    if (!gps_obstacle_find(&why))
+        gps_let_go_confirm(&why);
+    measure();
+    answer(GPS_ANSWER_RUNS, order);
+}
+
+static void follow_take(const struct gps_order *order) {
+    if (state.answer.state == GPS_ANSWER_GONE) {
+        answer(GPS_ANSWER_TAKES, order);
+        take_again();
+        go_on();
+        tell("resumed", state.answer.let_go);
+        (void)reason();
+        state.answer.let_go = state.answer.freed = 0;
+    }
+    answer(GPS_ANSWER_RUNS, order);
+}
+
+static void follow_keep(const struct gps_order *order) {
+    state.kept = state.answer.state == GPS_ANSWER_GONE;
+    state.answer.freed = order->freed;
+    answer((enum gps_answer_state)state.answer.state, order);
+}
+
+static void follow_new(const struct gps_order *order) {
+    const bool gone = state.answer.state == GPS_ANSWER_GONE;
+    switch ((enum gps_order_ask)order->ask) {
+    case GPS_ORDER_CHECK:
+        if (!gone)
+            check(order);
+        else
+            answer(GPS_ANSWER_GONE, order);
+        break;
+    case GPS_ORDER_LET_GO:
+        if (!gone)
+            follow_let_go(order);
+        else
+            answer(GPS_ANSWER_GONE, order);
+        break;
+    case GPS_ORDER_KEEP:
+        follow_keep(order);
+        break;
+    case GPS_ORDER_TAKE:
+        follow_take(order);
+        break;
+    }
+}
+
+/* Where nobody holds the lock any more, the tool has died. An order of its that was not followed
+ * yet is over. */
+static uint64_t follow(void) {
+    struct gps_order order;
+    bool held = false;
+    GPS_SCOPE();
+    const int status = gps_order_read(gps_membership_store(), gps_process_self(), &order, &held);
+    const bool gone = state.answer.state == GPS_ANSWER_GONE;
+    if (status == 0 && order.serial != state.answer.serial &&
+        (held || order.ask == GPS_ORDER_KEEP || order.ask == GPS_ORDER_TAKE))
+        follow_new(&order);
+    else if (gone && !state.kept && !held)
+        follow_take(&(struct gps_order){.serial = state.answer.serial});
+    return gone && !state.kept ? SOON : GPS_SECOND;
+}
+
+/* --- the thread --- */
+
+/* The first answer tells that the process takes orders. */
+void gps_suspension_start(const struct gps_options *options) {
+    gps_calls_counted = options->suspend == GPS_SUSPEND_ON && gps_merge_active;
+    if (options->suspend != GPS_SUSPEND_ON || gps_membership_join() != 0)
+        return;
+    memset(&state, 0, sizeof(state));
+    answer(GPS_ANSWER_RUNS, NULL);
+    if (gps_background_start(&thread) != 0)
+        gps_log_notice(GPS_LEVEL_WARNING, "the thread that suspend = on needs cannot be started: "
+                                          "this process cannot be suspended");
+}
+
+void gps_suspension_stop(void) {
+    gps_background_stop(&thread);
+}
+
+void gps_suspension_reset(void) {
+    gps_background_reset(&thread);
+    memset(&state, 0, sizeof(state));
+}

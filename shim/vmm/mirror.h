@@ -1,0 +1,36 @@
+/*
+ * mirror.h - memory of other processes' own cuMemCreate that is mapped here, by tokens.
+ *
+ * For each range of addresses that an exporter has reserved, and of which something is open here,
+ * there is one mirror: a range of the same size, in which each block of the exporter's lies at the
+ * same distance from the beginning as there. So each block is imported once, however many opens
+ * there are, and addresses of different opens differ as in the exporter. A block is counted by the
+ * opens whose run it is in, and unmapped with the last one's close. Where the exporter has mapped
+ * other memory at a place whose old memory is open here, another mirror of that range begins.
+ *
+ * The mappings belong to no context. In a forked child none is valid, and all are forgotten. Inside
+ * a gps_scope that has entered a context, unless said otherwise.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpushare/region.h"
+
+/* Maps the run of a token. 0 and the pointer, or a code of the driver's, or -errno. -ENOENT: the
+ * exporter does not have the run any more. -ECONNREFUSED: it has ended. -ETIMEDOUT: it does not
+ * answer. */
+int gps_mirror_open(const struct gps_region_record *record, uint64_t *pointer);
+/* The pointer was open by another token already, which counts this open: it ends with that. */
+void gps_mirror_opened_again(uint64_t pointer, const struct gps_id *token);
+/* Waits for the device, then ends the open. */
+int gps_mirror_close(uint64_t pointer, const struct gps_id *token);
+/* The same for the program's close: it is refused where its context is lost. */
+int gps_mirror_free(uint64_t pointer, const struct gps_id *token);
+
+/* Whether the address lies in a mirror. One load where there is none. Needs no scope. */
+bool gps_mirror_has(uint64_t address);
+/* Whether a range begins in memory that a token has open, or behind it in its mirror, and goes on
+ * where nothing is open: *end is where. `token` is one that is open before that. Needs no scope. */
+bool gps_mirror_ends(uint64_t address, uint64_t size, uint64_t *end, struct gps_id *token);

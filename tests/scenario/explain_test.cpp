@@ -1,0 +1,75 @@
+// gpushare explain: what became of memory that a merge rule took.
+#include "scenario/harness.hpp"
+
+#include <regex>
+
+namespace {
+
+// Runs a puppet by these lines under a rule, and gives what was said of it.
+std::string explained(World &world, const std::string &keys, const std::string &lines) {
+    world.config("[region w]\nprogram = puppet\nrole = merge\n" + keys);
+    write_file(world.path("lines"), lines);
+    const Result result =
+        world.tool({"explain", "--", "sh", "-c",
+                    "exec '" + world.executable({}) + "' 3 <'" + world.path("lines") + "'"});
+    const size_t at = std::min(result.err.find("puppet (pid "), result.err.size());
+    return std::regex_replace(result.err.substr(at), std::regex("\n +"), " "); // unwrapped
+}
+
+const char *const USED = "malloc w 6220801\nupload w 0 6220801 1 sync\n";
+
+} // namespace
+
+TEST(Explain, SaysThatAProgramEndedBeforeItsBlocksWereQuiet) {
+    World world;
+    const std::string said = explained(world, "quiet = 30s\n", std::string(USED) + "exit 0\n");
+    EXPECT_TRUE(contains(said, "), arguments: 3 1x  size")) << said;
+    EXPECT_TRUE(contains(said, " 1x  size = 6220801   cudaMalloc in puppet taken by [region w], "
+                               "line 1: its blocks may be merged Nothing was merged: it ended "))
+        << said;
+    EXPECT_TRUE(contains(said, "has not changed for 30 s (quiet).")) << said;
+}
+
+TEST(Explain, SaysWhatNoCopyFilled) {
+    World world;
+    std::string said = explained(world, "quiet = 0\n", "malloc w 4194304\nsleep 300\nexit 0\n");
+    EXPECT_TRUE(contains(said, " Nothing was merged: copies from the host filled no whole block."))
+        << said;
+    said = explained(world, "quiet = 100ms\n", "malloc w 4194304\nfill w 1 4194304\nsleep 900\n");
+    EXPECT_TRUE(contains(said, " Nothing was merged: there was no whole block that copies from "
+                               "the host had filled and that had not changed for 100 ms (quiet)."))
+        << said;
+}
+
+// A program that a signal ends has said nothing of its end.
+TEST(Explain, SaysHowMuchWasMerged) {
+    World world;
+    for (const char *end : {"exit 0\n", "abort\n"}) {
+        const std::string said = explained(
+            world, "quiet = 0\n",
+            "malloc w 4194304\nupload w 0 4194304 1 sync\nsleep 1500\n" + std::string(end));
+        EXPECT_TRUE(contains(said, " Merged, at most at a time: 4 MiB.")) << said;
+    }
+}
+
+TEST(Explain, SaysThatSmallAllocationsAreNeverMerged) {
+    World world;
+    const std::string said = explained(world, "", "malloc w 4096\nexit 0\n");
+    EXPECT_TRUE(contains(said, "but it was left private: allocations below 1 MiB are never merged"))
+        << said;
+    EXPECT_FALSE(contains(said, "gpushare ls")) << "nobody else has a part in it: " << said;
+}
+
+TEST(Explain, SaysThatMemoryIsLeftOutAfterAnError700) {
+    World world;
+    const std::string lines = kernels() +
+                              "\nmalloc w 4194304\nupload w 0 4194304 1 sync\nsleep 1000\n"
+                              "launch - test_write 4096 1 7\nsync\n";
+    explained(world, "quiet = 0\n", lines);
+    if (world.logs().find("suspected: ") != std::string::npos)
+        GTEST_SKIP() << "on a busy machine the write came more than 5 s after the merge";
+    const std::string said = explained(world, "quiet = 0\n", lines);
+    EXPECT_TRUE(contains(said, "but it is not merged: a process that had merged it ended with "
+                               "error 700; after `gpushare forget` it is tried again"))
+        << said;
+}

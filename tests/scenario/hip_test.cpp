@@ -1,0 +1,495 @@
+// hip_test.cpp - what is different with AMD's runtime, on the simulated one of both generations.
+#include "scenario/audit.hpp"
+#include "scenario/pair.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <regex>
+#include <sstream>
+
+namespace {
+
+#define HIP_ONLY()                                                                                 \
+    if (hip().empty())                                                                             \
+    GTEST_SKIP() << "a test of AMD's runtime"
+
+std::string plus(const std::string &pointer, uint64_t offset) {
+    char text[32];
+    snprintf(text, sizeof(text), "%llx", std::stoull(pointer, nullptr, 16) + offset);
+    return text;
+}
+
+// --- frees and closes by any address ---
+
+TEST(Hip, AnInteriorFreeIsRefusedAndTheMemoryStays) {
+    HIP_ONLY();
+    World world;
+    Puppet a(world), other(world, bare());
+    a.make("p", 4 * MiB, "0xa1");
+    other.make("p", 4 * MiB, "0xa1");
+    EXPECT_EQ(other.code("freeat " + plus(other.must("value p"), 4096)), 0); // frees all of it
+    EXPECT_EQ(other.code("read p 0 1"), 1);
+    EXPECT_EQ(a.code("freeat " + plus(a.must("value p"), 4096)), 1);
+    EXPECT_EQ(a.must("read p 0 1"), "a1");
+    EXPECT_EQ(world.count("free-interior"), 1u);
+    a.must("free p");
+    EXPECT_EQ(world.findings().size(), 1u);
+}
+
+TEST(Hip, AnInteriorFreeIsCarriedOutUnderAudit) {
+    HIP_ONLY();
+    World world;
+    world.environment["GPUSHARE_MODE"] = "audit";
+    Exporter a(world, producer(), 4 * MiB);
+    Importer b(world, a);
+    EXPECT_EQ(a.code("freeat " + plus(a.must("value p"), 4096)), 0);
+    EXPECT_EQ(world.count("free-interior"), 1u);
+    EXPECT_EQ(world.count("free-while-open"), 1u); // the record is that of the whole
+    EXPECT_EQ(a.code("free p"), 1);
+    EXPECT_EQ(world.count("double-free"), 1u);
+}
+
+TEST(Hip, AnInteriorFreeOfDeferredMemoryDoesNotFreeIt) {
+    HIP_ONLY();
+    World world;
+    Exporter a(world, producer(), 4 * MiB);
+    Importer b(world, a);
+    const std::string p = a.must("value p");
+    a.must("free p");
+    EXPECT_EQ(a.code("freeat " + plus(p, 4096)), 1);
+    EXPECT_EQ(world.count("double-free"), 1u);
+    EXPECT_EQ(b.must("read q 0 1"), "a1");
+}
+
+TEST(Hip, ACloseByAnInteriorPointerClosesAndIsNamed) {
+    HIP_ONLY();
+    World world;
+    Exporter a(world, producer(), 4 * MiB);
+    Importer b(world, a);
+    EXPECT_EQ(b.code("closeat " + plus(b.must("value q"), 4096)), 0);
+    EXPECT_EQ(world.count("close-interior"), 1u);
+    a.must("free p"); // nobody has it open
+    EXPECT_EQ(world.count("free-while-open"), 0u);
+    EXPECT_EQ(b.code("close q"), 1);
+    EXPECT_EQ(world.count("double-close"), 1u);
+}
+
+TEST(Hip, AFreeOfAnImportClosesIt) {
+    HIP_ONLY();
+    World world;
+    Exporter a(world, producer(), 4 * MiB);
+    Importer b(world, a);
+    EXPECT_EQ(b.code("free q"), 0);
+    EXPECT_EQ(world.count("free-imported"), 1u);
+    a.must("free p");
+    EXPECT_EQ(world.count("free-while-open"), 0u);
+    EXPECT_EQ(b.code("close q"), 1);
+    b.quit("return");
+    EXPECT_EQ(world.count("leak-open"), 0u);
+}
+
+// A rule's memory is the program's allocation: it can neither be closed nor freed by its middle.
+TEST(Hip, ARulesImportIsNotClosedByItsMiddle) {
+    HIP_ONLY();
+    World world;
+    world.config(FRAMES);
+    Puppet a(world, producer()), b(world, consumer());
+    a.make("p", 4 * MiB, "0xa1");
+    b.must("malloc q 4194304");
+    const std::string inside = plus(b.must("value q"), 4096);
+    EXPECT_EQ(b.code("closeat " + inside), 1);
+    EXPECT_EQ(b.code("freeat " + inside), 1);
+    EXPECT_EQ(b.must("read q 0 1"), "a1");
+    b.must("free q");
+    EXPECT_EQ(b.code("read q 0 1"), 1);
+}
+
+// --- handles ---
+
+// Each get has other garbage in its last bytes.
+TEST(Hip, HandlesThatDifferInGarbageAreOneRegion) {
+    HIP_ONLY();
+    World world;
+    Puppet a(world), b(world), c(world);
+    a.make("p", 4 * MiB, "0xa1");
+    const std::string one = a.must("get p"), two = a.must("get p"), inside = a.must("get p 4096");
+    EXPECT_NE(one, two);
+    EXPECT_EQ(world.entries("regions"), 1u);
+    b.must("open q " + two);
+    c.must("open q " + inside);
+    EXPECT_EQ(c.must("read q 0 1"), "a1");
+    EXPECT_EQ(world.region("")["users"].size(), 2u);
+}
+
+// AMD's runtime would wait for ever, with dma-buf below.
+TEST(Hip, AnOpenOfFreedMemoryIsAnsweredWhereItWouldHang) {
+    HIP_ONLY();
+    World world;
+    world.environment["GPUSHARE_SIM_HIP_ATTACH"] = "dmabuf";
+    Puppet a(world), b(world), without(world, bare());
+    a.make("p", 4 * MiB, "0xa1");
+    const std::string handle = a.must("get p");
+    a.must("free p");
+    EXPECT_EQ(b.code("open q " + handle), 17);
+    EXPECT_EQ(b.code("lasterror"), 17);
+    EXPECT_EQ(world.count("open-stale"), 1u);
+    without.send("open q " + handle);
+    EXPECT_FALSE(without.answers(1500));
+}
+
+TEST(Hip, AnOpenThatIsRefusedLateIsExplained) {
+    HIP_ONLY();
+    World world;
+    world.environment["GPUSHARE_SIM_HIP_ATTACH"] = "dmabuf";
+    Puppet a(world), b(world);
+    a.make("p", 4 * MiB, "0xa1");
+    const std::string handle = a.must("get p");
+    a.kill();
+    EXPECT_EQ(b.code("open q " + handle), 17);
+    EXPECT_EQ(world.count("open-dead-owner"), 1u);
+}
+
+// A fault of AMD's: an export held the memory for ever. What is published ends all the same.
+TEST(Hip, AnExportThatPinsMemoryIsFreedForTheOthers) {
+    HIP_ONLY();
+    World world;
+    world.environment["GPUSHARE_SIM_HIP_PINNED"] = "1";
+    Puppet a(world), b(world);
+    const uint64_t before = world.used();
+    a.make("p", 4 * MiB, "0xa1");
+    const std::string handle = a.must("get p");
+    a.must("free p");
+    EXPECT_EQ(world.used(), before + 4 * MiB);
+    EXPECT_EQ(b.code("open q " + handle), 17);
+    EXPECT_EQ(world.count("open-stale"), 1u);
+}
+
+// Before 6.0 the flags' one value is 0, and pointers' kinds have other numbers.
+TEST(Hip, TheRuntimeOfVersion5TakesItsOwnFlags) {
+    HIP_ONLY();
+    World world;
+    world.environment["GPUSHARE_SIM_HIP_FLAG"] = "0";
+    world.config(FRAMES);
+    Puppet a(world, producer()), b(world, consumer()), c(world);
+    expect_shared_both_ways(world, a, b);
+    a.make("p", 4 * MiB, "0xa1");
+    const std::string handle = a.must("get p");
+    EXPECT_EQ(c.code("open q " + handle), 1);
+    EXPECT_EQ(world.count("open-bad-flags"), 1u);
+    EXPECT_EQ(c.code("open q " + handle + " 0"), 0);
+    EXPECT_EQ(c.code("getat 10"), 1);
+    EXPECT_EQ(world.findings("export-not-capable").at(0).detail,
+              "the pointer is not memory that HIP knows");
+}
+
+// --- the last error ---
+
+// The same calls with and without the library, and what hipGetLastError says after each.
+TEST(Hip, TheLastErrorIsTheProgramsOwn) {
+    HIP_ONLY();
+    World world;
+    Puppet owner(world), a(world), b(world, bare());
+    owner.make("p", 4 * MiB, "0xa1");
+    const std::string stale = owner.must("get p");
+    owner.must("free p");
+    owner.make("r", 4 * MiB, "0xa2");
+    const std::string handle = owner.must("get r");
+    for (Puppet *one : {&a, &b}) {
+        one->must("malloc p 4194304");
+        one->must("evcreate e 2");
+    }
+    for (const std::string &line :
+         {std::string("malloc x 18446744073709551615"), std::string("malloc y 4096"),
+          std::string("freeat 10"), std::string("closeat 10"), std::string("getat 10"),
+          std::string("evget e"), "open q " + stale, "open q " + stale, "open q " + handle,
+          std::string("close q"), std::string("close q"), std::string("lasterror"),
+          std::string("open q ") + std::string(128, '0'), std::string("evdestroy e"),
+          std::string("evdestroy e"), std::string("free p"), std::string("free p")}) {
+        EXPECT_EQ(a.code(line), b.code(line)) << line;
+        EXPECT_EQ(a.code("lasterror"), b.code("lasterror")) << line;
+    }
+    // and where nobody asks in between
+    for (const char *line : {"freeat 10", "malloc x 4096", "free x"})
+        EXPECT_EQ(a.code(line), b.code(line)) << line;
+    EXPECT_EQ(a.code("lasterror"), b.code("lasterror"));
+}
+
+// A code that hides behind another one must not outlive a call that gpushare does not see, or one
+// that it only passes on.
+TEST(Hip, TheLastErrorIsThatOfTheLastCallThatFailed) {
+    HIP_ONLY();
+    World world;
+    Puppet owner(world), a(world), b(world, bare());
+    owner.make("p", 4 * MiB, "0xa1");
+    const std::string stale = owner.must("get p");
+    owner.must("free p");
+    for (Puppet *one : {&a, &b}) {
+        one->must("malloc x 4194304");
+        one->must("free x");
+    }
+    for (const char *line : {"read x 0 1", "procaddress hipNoSuch"}) {
+        for (Puppet *one : {&a, &b}) {
+            EXPECT_EQ(one->code("open q " + stale), 17);
+            EXPECT_EQ(one->code(line), 1) << line;
+            EXPECT_EQ(one->code("lasterror"), 1) << line;
+        }
+    }
+}
+
+// Codes by which the rooms below know what a call is about are the runtime's own at times.
+TEST(Hip, CodesComeAsTheRuntimeGaveThem) {
+    HIP_ONLY();
+    World world;
+    Puppet owner(world), a(world), b(world, bare());
+    owner.make("p", 4 * MiB, "0xa1");
+    const std::string stale = owner.must("get p");
+    owner.must("free p");
+    owner.must("evcreate e 6");
+    const std::string event = owner.must("evget e");
+    for (Puppet *one : {&a, &b})
+        one->must("evopen f " + event);
+    EXPECT_EQ(b.code("evget f"), 400); // the simulated one: no fact of AMD's
+    EXPECT_EQ(a.code("evget f"), 400);
+    for (const char *flags : {" 0", " 2"}) { // which are looked at before the memory
+        EXPECT_EQ(b.code("open q " + stale + flags), 1) << flags;
+        EXPECT_EQ(a.code("open q " + stale + flags), 1) << flags;
+    }
+}
+
+// --- what HIP has no memory for ---
+
+void expect_refused(const std::string &config, const std::string &why) {
+    World world;
+    world.config(config);
+    Puppet a(world);
+    a.make("p", 4 * MiB, "0xa1");
+    EXPECT_EQ(a.must("read p 0 1"), "a1");
+    const std::vector<Finding> found = world.findings();
+    ASSERT_EQ(found.size(), 1u) << config;
+    EXPECT_EQ(found[0].id, "config-error");
+    EXPECT_NE(found[0].detail.find(why), std::string::npos) << found[0].detail;
+    EXPECT_EQ(world.entries("procs"), 0u);
+}
+
+TEST(Hip, WhatNeedsCudasMemoryIsRefusedAtTheStart) {
+    HIP_ONLY();
+    expect_refused(rule("w", "puppet", "merge", ""), ":1: role = merge does not work with HIP");
+    expect_refused(rule("w", "puppet", "export", "backing = vmm\n"),
+                   ":1: backing = vmm does not work with HIP");
+    expect_refused("[gpushare]\nopen_cache = 8\n", "open_cache does not work with HIP");
+    expect_refused("[gpushare]\nvmm_ipc = on\n", "vmm_ipc does not work with HIP");
+    World world;
+    world.config(rule("w", "another", "merge", ""));
+    Puppet a(world);
+    a.must("malloc p 4096");
+    EXPECT_EQ(world.findings().size(), 0u);
+}
+
+// --- what a person sees: gpushare audit finds the library by itself, and the lines ---
+
+struct Seeded {
+    const char *id, *function, *call;
+};
+
+const Seeded seeded[] = {
+    {"free-while-open", "free_while_open_exporter", "cudaFree(p)"},
+    {"double-free", "release", "cudaFree(p)"},
+    {"free-interior", "free_interior", "cudaFree(inside(p))"},
+    {"free-imported", "free_imported_importer", "cudaFree(q)"},
+    {"close-unopened", "close_unopened_importer", "cudaIpcCloseMemHandle(p)"},
+    {"double-close", "close_again", "cudaIpcCloseMemHandle(q)"},
+    {"close-interior", "close_interior_importer", "cudaIpcCloseMemHandle(inside(q))"},
+    {"close-own", "close_own", "cudaIpcCloseMemHandle(p)"},
+    {"double-open", "double_open_importer", "cudaIpcOpenMemHandle(&again"},
+    {"open-own-handle", "open_own_handle", "cudaIpcOpenMemHandle(&q"},
+    {"open-stale", "open_stale_importer", "cudaIpcOpenMemHandle(&q"},
+    {"event-open-own", "event_open_own", "cudaIpcOpenEventHandle(&opened"},
+};
+
+// The line of the source that the report's first frame names.
+std::string line_of(const std::string &report, const std::string &function) {
+    const std::regex place(" " + function + " at (\\S+):([0-9]+)");
+    std::smatch found;
+    if (!std::regex_search(report, found, place))
+        return "";
+    const std::filesystem::path tests = std::filesystem::path(__FILE__).parent_path().parent_path();
+    std::istringstream source(read_file(tests.parent_path() / std::string(found[1])));
+    std::string line;
+    for (int number = std::stoi(found[2]); number > 0; number--)
+        std::getline(source, line);
+    return line;
+}
+
+TEST(Hip, SeededMisusesAreNamedAtTheirLines) {
+    HIP_ONLY();
+    const std::string program = build_directory() + "/tests/apps/" + for_vendor("misuse");
+    for (const Seeded &one : seeded) {
+        World world;
+        const Result audit = world.tool({"audit", "--level=warning", "--", program, one.id});
+        EXPECT_NE(audit.err.find(": " + std::string(one.id) + " in hip"), std::string::npos)
+            << audit.err;
+        EXPECT_NE(line_of(audit.err, one.function).find(one.call), std::string::npos)
+            << one.id << "\n"
+            << audit.err;
+        EXPECT_NE(audit.err.find("used HIP"), std::string::npos) << audit.err;
+    }
+}
+
+TEST(Hip, ExplainNamesTheCallAndTheRule) {
+    HIP_ONLY();
+    World world;
+    world.config(rule("frames", "misuse*", "export", "size = 2MiB\n"));
+    const Result told =
+        world.tool({"explain", "--", build_directory() + "/tests/apps/" + for_vendor("misuse"),
+                    "--right", "double-free"});
+    EXPECT_EQ(told.status, 0) << told.err;
+    EXPECT_NE(told.err.find("hipMalloc"), std::string::npos) << told.err;
+    EXPECT_NE(told.err.find("frames"), std::string::npos) << told.err;
+}
+
+TEST(Hip, LearnHasNoRulesToMake) {
+    HIP_ONLY();
+    World world;
+    const Result told = world.tool(
+        {"learn", "--", build_directory() + "/tests/apps/" + for_vendor("misuse"), "double-free"});
+    EXPECT_EQ(told.status, 125);
+    EXPECT_EQ(told.out, "");
+    EXPECT_NE(told.err.find("uses HIP, where nothing is merged"), std::string::npos) << told.err;
+}
+
+// --- what the tool tells of such programs ---
+
+TEST(Hip, TopHasARowForEachProcess) {
+    HIP_ONLY();
+    World world;
+    world.environment["GPUSHARE_SIM_DEVICES"] = "2";
+    world.config(FRAMES);
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("device 1");
+    a.make("p", 4 * MiB, "0xa1");
+    b.must("device 1");
+    b.must("malloc q 4194304");
+    a.must("malloc own 8388608");
+    a.must("get own");
+    EXPECT_EQ(a.code("freeat 1000"), 1);
+    const Json top = Json::parse(world.tool({"top", "--once", "--json"}).out);
+    const Json &rows = top["processes"];
+    ASSERT_EQ(rows.size(), 2u);
+    const Json region = world.region("frames");
+    for (const Json &row : rows.elements) {
+        const bool exports = row["pid"].text == std::to_string(a.pid);
+        EXPECT_EQ(row["command"].text, exports ? "producer" : "consumer");
+        EXPECT_EQ(row["own"].text, exports ? std::to_string(8 * MiB) : "0");
+        EXPECT_EQ(row["shared"].text, std::to_string(4 * MiB));
+        EXPECT_TRUE(row["driver"].is_null()); // that is NVIDIA's
+        ASSERT_EQ(row["gpus"].size(), 1u);
+        EXPECT_EQ(row["gpus"].elements[0]["device"].text, region["device"].text);
+    }
+    const std::string text = world.tool({"top", "--once"}).out;
+    EXPECT_NE(text.find("frames"), std::string::npos) << text;
+}
+
+// A HIP program that has the library for CUDA, or none, is what goes wrong first.
+TEST(Hip, DoctorTellsWhatAProcessUses) {
+    HIP_ONLY();
+    World world;
+    How wrong = bare();
+    wrong.environment["LD_PRELOAD"] = build_directory() + "/libgpushare.so";
+    Puppet with(world), without(world, bare()), confused(world, wrong);
+    const auto told = [&](const Puppet &puppet) {
+        return world.tool({"doctor", "--pid", std::to_string(puppet.pid)}).out;
+    };
+    const std::string uses = "uses HIP (" + build_directory() + "/sim/" + hip() +
+                             "/libamdhip64.so." + hip().substr(3) + ")";
+    const auto has = [](const std::string &text, const std::string &part) {
+        std::string one_line = std::regex_replace(text, std::regex("\n *"), " ");
+        return one_line.find(part) != std::string::npos;
+    };
+    EXPECT_TRUE(has(told(with), uses + ", with libgpushare-hip.so")) << told(with);
+    EXPECT_TRUE(has(told(with), "HIP " + hip().substr(3) + ".1, 1 GPU")) << told(with);
+    EXPECT_TRUE(has(told(without), uses + ", without libgpushare-hip.so")) << told(without);
+    EXPECT_TRUE(has(told(without), "gpushare run --runtime=hip -- CMD")) << told(without);
+    EXPECT_TRUE(has(told(confused), "without libgpushare-hip.so, and has libgpushare.so"))
+        << told(confused);
+}
+
+// --- doors ---
+
+Result door(const World &world, const std::string &program, const std::string &name, bool with) {
+    Environment environment = world.environment;
+    if (with)
+        environment["LD_PRELOAD"] = library();
+    return command({"timeout", "30", build_directory() + "/tests/apps/" + program, name},
+                   environment);
+}
+
+TEST(Hip, EveryDoorIsSeenAndTheProgramCannotTell) {
+    HIP_ONLY();
+    std::vector<std::string> doors = {"dlsym", "dlvsym", "default", "getproc"};
+    if (hip() == "hip7")
+        doors.push_back("entrypoint");
+    for (const std::string &name : doors) {
+        World world;
+        const Result alone = door(world, "hip_doors", name, false);
+        const Result with = door(world, "hip_doors", name, true);
+        EXPECT_EQ(alone.out, "0 0 1 1\n") << name;
+        EXPECT_EQ(with.out, alone.out) << name;
+        EXPECT_EQ(world.count("double-free"), 1u) << name;
+    }
+    World world;
+    EXPECT_EQ(door(world, "hip_doors_" + hip(), "linked", true).out, "0 0 1 1\n");
+    EXPECT_EQ(world.findings("double-free").at(0).api, "hipFree");
+}
+
+TEST(Hip, AProgramWithoutARuntimeFindsNoneAndLeavesNothing) {
+    HIP_ONLY();
+    World world;
+    EXPECT_EQ(door(world, "hip_doors", "nothing", true).out, "not found\n");
+    EXPECT_FALSE(std::filesystem::exists(world.environment["GPUSHARE_DIR"]));
+    EXPECT_EQ(world.logs(), "");
+}
+
+// With __HIP_PLATFORM_NVIDIA__ a HIP program is one of CUDA's.
+TEST(HipOnNvidia, IsSharedAndAudited) {
+    const std::string programs = build_directory() + "/gpu-sim/";
+    if (!hip().empty() || !std::filesystem::exists(programs + "writer_hip"))
+        GTEST_SKIP() << "a test of CUDA's runtime, and of AMD's header over it";
+    World world;
+    world.config(rule("frames", "writer_hip", "export") +
+                 rule("frames", "reader_hip", "import", "wait = 20s\nmissing = fail\n"));
+    const std::string writer = "'" + programs + "writer_hip' 4 wait",
+                      reader = "'" + programs + "reader_hip' 4";
+    Environment environment = world.environment;
+    environment["LD_PRELOAD"] = library();
+    const Result both = command({"timeout", "60", "bash", "-c",
+                                 "cd '" + world.path("") + "' || exit; mkfifo go; " + writer +
+                                     " <go >said & exec 3>go; " +
+                                     "until grep -q filled said; do sleep 0.01; done; " + reader +
+                                     "; echo >&3; wait; cat said"},
+                                environment);
+    EXPECT_NE(both.out.find("reader found all"), std::string::npos) << both.out << both.err;
+    EXPECT_NE(both.out.find("bytes in all"), std::string::npos) << both.out << both.err;
+    const std::string audit =
+        world.tool({"audit", "--level=warning", "--", programs + "writer_hip", "4", "twice"}).err;
+    EXPECT_NE(audit.find("double-free in cudaFree, by writer_hip"), std::string::npos) << audit;
+    EXPECT_NE(audit.find(" write at tests/gpu/programs/hip_nvidia.cpp:"), std::string::npos)
+        << audit;
+}
+
+// AMD's own library, as Debian has it, on a machine without a card.
+TEST(Hip, AmdsLibraryAnswersTheSameWithoutACard) {
+    HIP_ONLY();
+    World world;
+    world.environment["LD_LIBRARY_PATH"] = "";
+    if (!std::filesystem::exists("/usr/lib/x86_64-linux-gnu/libamdhip64.so") ||
+        std::filesystem::exists("/dev/kfd"))
+        GTEST_SKIP() << "AMD's library is not here, or a card is";
+    const Result alone = door(world, "hip_doors", "dlsym", false);
+    const Result with = door(world, "hip_doors", "dlsym", true);
+    EXPECT_EQ(alone.out, "101 101 101 101\n");
+    EXPECT_EQ(with.out, alone.out);
+    EXPECT_EQ(with.err, alone.err);
+    EXPECT_EQ(world.findings().size(), 0u);
+}
+
+} // namespace

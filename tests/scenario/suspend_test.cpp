@@ -1,0 +1,277 @@
+// gpushare suspend and resume: programs take turns on one card.
+#include <sys/wait.h>
+
+#include "scenario/keepers.hpp"
+#include "scenario/merging.hpp"
+
+namespace {
+
+std::string suspendable(const std::string &rules) {
+    return "[gpushare]\nsuspend = on\n" + rules;
+}
+
+std::string frames(const std::string &more = "backing = vmm\n") {
+    return suspendable(rule("frames", "producer", "export", "size = 64MiB\n" + more) +
+                       rule("frames", "consumer", "import", "size = 64MiB\n" + more));
+}
+
+std::string pid(const Puppet &puppet) {
+    return std::to_string(puppet.pid);
+}
+
+::testing::AssertionResult does(const Result &result, const std::string &text) {
+    if (result.status == 0 && contains(result.out, text))
+        return ::testing::AssertionSuccess();
+    return ::testing::AssertionFailure() << result.status << ": " << result.out << result.err;
+}
+
+::testing::AssertionResult refuses(const Result &result, const std::string &text) {
+    if (result.status == 1 && contains(result.err, text))
+        return ::testing::AssertionSuccess();
+    return ::testing::AssertionFailure() << result.status << ": " << result.out << result.err;
+}
+
+class Suspend : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        SIM_ONLY("no checkpoint was made on a card by this version");
+        if (!hip().empty())
+            GTEST_SKIP() << "the simulator of AMD's runtime has no checkpoints";
+    }
+};
+
+} // namespace
+
+TEST_F(Suspend, ReplicasTakeTurns) {
+    Replicas two(2, suspendable(merging()));
+    two.load("w", 8 * MiB, 7);
+    two.each("malloc own 4194304");
+    two.each("fill own 0x5a 4194304");
+    ASSERT_TRUE(two.use(8 * MiB + 2 * 4 * MiB));
+    for (int turn = 0; turn < 5; turn++) {
+        Puppet &gone = *two.all[turn % 2], &stays = *two.all[1 - turn % 2];
+        EXPECT_TRUE(does(two.world.tool({"suspend", pid(gone)}), " is suspended: 6 MiB have left"));
+        EXPECT_TRUE(two.use(8 * MiB + 4 * MiB - 2 * MiB)) << two.in_use();
+        EXPECT_EQ(Replicas::expect(stays, "w", 8 * MiB, 7), "same");
+        gone.send("expect w 0 8388608 7"); // waits
+        EXPECT_FALSE(gone.answers(100));
+        EXPECT_TRUE(does(two.world.tool({"resume", pid(gone)}), " is resumed."));
+        EXPECT_EQ(gone.receive().text, "0 same");
+        EXPECT_EQ(gone.must("read own 100 4"), "5a5a5a5a");
+    }
+    EXPECT_EQ(two.world.count(""), 0u) << two.world.logs();
+    // what is merged can be written after that, by its own process alone
+    two[0].must("fill w 0x11 4096");
+    EXPECT_EQ(Replicas::expect(two[1], "w", 8 * MiB, 7), "same");
+    EXPECT_EQ(two.left(), "");
+}
+
+TEST_F(Suspend, RegionsOfTheKeeperStayOpenToOthers) {
+    World world(frames());
+    Puppet a(world, producer()), b(world, consumer());
+    a.make("f", 64 * MiB, "0x11");
+    b.must("malloc f 67108864");
+    EXPECT_EQ(b.must("read f 0 2"), "1111");
+    for (Puppet *one : {&b, &a, &b}) {
+        Puppet &other = one == &a ? b : a;
+        EXPECT_TRUE(does(world.tool({"suspend", pid(*one)}), "let go of 64 MiB"));
+        other.must("write f 0 2233");
+        EXPECT_TRUE(does(world.tool({"resume", pid(*one)}), " is resumed."));
+        EXPECT_EQ(one->must("read f 0 2"), "2233");
+        one->must("write f 0 4455");
+        EXPECT_EQ(other.must("read f 0 2"), "4455");
+    }
+    b.must("free f");
+    a.must("free f");
+    EXPECT_EQ(world.count(""), 0u) << world.logs();
+}
+
+TEST_F(Suspend, SaysWhatIsSuspendedAlreadyAndWhatIsNot) {
+    World world(frames());
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc f 67108864");
+    b.must("malloc f 67108864");
+    EXPECT_TRUE(does(world.tool({"resume", pid(a)}), " is not suspended."));
+    EXPECT_TRUE(does(world.tool({"suspend", "producer"}), " is suspended: "));
+    EXPECT_TRUE(does(world.tool({"suspend", "producer"}), " is suspended already."));
+    const Result ls = world.tool({"ls"});
+    EXPECT_TRUE(contains(ls.out, "SUSPENDED")) << ls.out;
+    EXPECT_TRUE(contains(world.tool({"show", pid(a)}).out, "  suspended  for ")) << ls.out;
+    EXPECT_TRUE(contains(world.tool({"top", "--once"}).out, "SUSPENDED"));
+    EXPECT_TRUE(contains(world.tool({"metrics"}).out, "gpushare_process_suspended_seconds{"));
+    EXPECT_TRUE(contains(world.tool({"ls", "--json"}).out, "\"suspended\""));
+    EXPECT_TRUE(does(world.tool({"doctor", "--json", "--pid", pid(a)}), "it is suspended already"));
+    EXPECT_TRUE(does(world.tool({"resume", "--all-but", "consumer"}), " is resumed."));
+    EXPECT_FALSE(contains(world.tool({"ls"}).out, "SUSPENDED"));
+    EXPECT_TRUE(does(world.tool({"doctor", "--json", "--pid", pid(a)}), " can be suspended"));
+}
+
+TEST_F(Suspend, IsRefusedWithoutTheKeyAndTheProcessGoesOn) {
+    World world(rule("frames", "producer", "export", "size = 64MiB\n"));
+    Puppet a(world, producer());
+    a.must("malloc f 67108864");
+    EXPECT_TRUE(refuses(world.tool({"suspend", pid(a)}), "does not run with suspend = on"));
+    EXPECT_TRUE(refuses(world.tool({"suspend", "producer"}),
+                        "no program named 'producer' runs with suspend = on"));
+    EXPECT_TRUE(
+        does(world.tool({"doctor", "--json", "--pid", pid(a)}), "not started with suspend = on"));
+    a.must("read f 0 1");
+}
+
+TEST_F(Suspend, WhatSharesByTheDriversHandlesIsRefused) {
+    World world(frames(""));
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc f 67108864");
+    b.must("malloc f 67108864");
+    EXPECT_TRUE(refuses(world.tool({"suspend", pid(a)}), "region frames is exported by a handle"));
+    EXPECT_TRUE(refuses(world.tool({"suspend", pid(b)}), "region frames is open here by a handle"));
+    EXPECT_TRUE(
+        does(world.tool({"doctor", "--json", "--pid", pid(b)}), "cannot be suspended now: region"));
+    b.must("free f");
+    a.must("free f");
+    EXPECT_TRUE(does(world.tool({"suspend", pid(a)}), " is suspended: "));
+    EXPECT_TRUE(does(world.tool({"resume", pid(a)}), " is resumed."));
+}
+
+TEST_F(Suspend, WhatCannotBeUndoneIsRefused) {
+    const struct {
+        std::vector<std::string> lines;
+        const char *why;
+    } cases[] = {
+        {{"vcreate m 2097152", "vexport m"}, "it has exported memory of cuMemCreate"},
+        {{"evcreate e 6", "evget e"}, "it shares an interprocess event; destroy it"},
+    };
+    for (const auto &one : cases) {
+        World world(suspendable(""));
+        Puppet a(world, producer());
+        a.must("info");
+        for (const std::string &line : one.lines)
+            a.must(line);
+        EXPECT_TRUE(refuses(world.tool({"suspend", pid(a)}), one.why));
+        a.must("info");
+    }
+}
+
+TEST_F(Suspend, ACaptureInProgressIsRefused) {
+    World world(suspendable(""));
+    Puppet a(world, producer());
+    a.must("malloc m 4194304");
+    a.must("stream s");
+    a.must("capture s");
+    EXPECT_TRUE(refuses(world.tool({"suspend", pid(a)}), "it captures a graph at this moment"));
+    a.must("sfill s m 0x5a 4194304");
+    a.must("captured s g");
+    EXPECT_TRUE(does(world.tool({"suspend", pid(a)}), " is suspended: "));
+    EXPECT_TRUE(does(world.tool({"resume", pid(a)}), " is resumed."));
+    a.must("graph s g");
+    a.must("ssync s");
+    EXPECT_EQ(a.must("read m 0 2"), "5a5a");
+}
+
+TEST_F(Suspend, WorkThatDoesNotEndInTimeIsARefusalThatUndoesItself) {
+    World world(frames());
+    Puppet a(world, producer());
+    a.must("malloc f 67108864");
+    a.must(kernels());
+    a.must("stream s");
+    a.must("malloc sum 4096");
+    a.must("launch s test_spin f 1024 3000000000 sum");
+    const Result late = world.tool({"suspend", "--timeout=100ms", pid(a)});
+    EXPECT_TRUE(refuses(late, "was not suspended, and runs on: work that it gave to the GPU"));
+    a.must("ssync s");
+    a.must("write f 0 01");
+    EXPECT_TRUE(does(world.tool({"suspend", pid(a)}), " is suspended: "));
+    EXPECT_TRUE(does(world.tool({"resume", pid(a)}), " is resumed."));
+    EXPECT_EQ(a.must("read f 0 1"), "01");
+}
+
+TEST_F(Suspend, RestoreIsNeverTriedWithoutRoom) {
+    Replicas one(0, suspendable(""));
+    How how = one.on_a_small_card();
+    Puppet a(one.world, how), other(one.world, how);
+    a.must("malloc m 134217728");
+    a.must("fill m 0x77 134217728");
+    EXPECT_TRUE(does(one.world.tool({"suspend", pid(a)}), "128 MiB have left the GPU"));
+    other.must("malloc m 201326592");
+    for (int i = 0; i < 3; i++)
+        EXPECT_TRUE(refuses(one.world.tool({"resume", pid(a)}),
+                            "stays suspended: it needs 128 MiB on the GPU, and 64 MiB are free"));
+    other.must("free m");
+    EXPECT_TRUE(does(one.world.tool({"resume", "--wait", pid(a)}), " is resumed."));
+    EXPECT_EQ(a.must("read m 1000 2"), "7777");
+}
+
+TEST_F(Suspend, AnOldDriverIsNamed) {
+    World world(suspendable(""));
+    Puppet a(world, producer());
+    a.must("info");
+    world.environment["GPUSHARE_SIM_CHECKPOINT"] = "off";
+    EXPECT_TRUE(refuses(world.tool({"suspend", pid(a)}), "it takes version 570 or a newer one"));
+    a.must("info");
+    // for another tool
+    EXPECT_TRUE(does(world.tool({"suspend", "--let-go", pid(a)}), " has let go of 0 B"));
+    EXPECT_TRUE(does(world.tool({"resume", "--take-again", pid(a)}), " is resumed."));
+    a.must("info");
+}
+
+TEST_F(Suspend, AProcessThatSharesAndIsForcedIsLost) {
+    World world(rule("frames", "producer", "export", "size = 64MiB\n") +
+                rule("frames", "consumer", "import", "size = 64MiB\n"));
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc f 67108864");
+    b.must("malloc f 67108864");
+    EXPECT_TRUE(does(world.tool({"suspend", "--force", pid(b)}), " is suspended: "));
+    const Result lost = world.tool({"resume", "--force", pid(b)});
+    EXPECT_EQ(lost.status, 1);
+    EXPECT_TRUE(contains(lost.err, "it can only be ended, and started again")) << lost.err;
+    b.kill();
+    a.must("read f 0 1");
+}
+
+TEST_F(Suspend, AHandlerThatEndsASuspendedProcessEndsIt) {
+    World world(frames());
+    Puppet a(world, producer()), b(world, consumer());
+    a.make("f", 64 * MiB, "0x11");
+    b.must("malloc f 67108864");
+    EXPECT_TRUE(does(world.tool({"suspend", pid(b)}), " is suspended: "));
+    b.signal(SIGTERM);
+    EXPECT_EQ(b.wait(), 128 + SIGTERM);
+    EXPECT_EQ(a.must("read f 0 2"), "1111");
+    EXPECT_TRUE(eventually([&] { return world.region("frames")["users"].size() == 0; }));
+}
+
+TEST_F(Suspend, MemoryThatIsGoneEndsTheProcessWithAReport) {
+    World world(frames());
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc f 67108864");
+    b.must("malloc f 67108864");
+    EXPECT_TRUE(does(world.tool({"suspend", pid(b)}), " is suspended: "));
+    EXPECT_EQ(world.tool({"drop", "frames"}).status, 0);
+    EXPECT_TRUE(refuses(world.tool({"resume", pid(b)}), " has ended"));
+    EXPECT_EQ(b.wait(), 128 + SIGKILL);
+    EXPECT_TRUE(
+        contains(world.logs() + b.errors(), "memory is lost while the process was suspended"))
+        << b.errors();
+    a.must("write f 0 01");
+}
+
+TEST_F(Suspend, AKilledToolLeavesAProcessThatRunsOrIsResumed) {
+    Replicas two(2, suspendable(merging()));
+    two.load("w", 8 * MiB, 7);
+    for (int turn = 0; turn < 12; turn++) {
+        const pid_t tool = fork();
+        if (tool == 0) {
+            for (const auto &[name, value] : two.world.environment)
+                setenv(name.c_str(), value.c_str(), 1);
+            execl((build_directory() + "/gpushare").c_str(), "gpushare", "suspend",
+                  pid(two[0]).c_str(), static_cast<char *>(nullptr));
+            _exit(127);
+        }
+        usleep(5000u * static_cast<unsigned>(turn));
+        ::kill(tool, SIGKILL);
+        waitpid(tool, nullptr, 0);
+        EXPECT_EQ(Replicas::expect(two[1], "w", 8 * MiB, 7), "same");
+        EXPECT_EQ(two.world.tool({"resume", pid(two[0])}).status, 0);
+        EXPECT_EQ(Replicas::expect(two[0], "w", 8 * MiB, 7), "same");
+    }
+}

@@ -1,0 +1,497 @@
+// token_test.cpp - vmm_ipc = on: memory that programs make by their own cuMemCreate has handles,
+// which others open, as memory of cudaMalloc has.
+#include "gpushare/token.h"
+#include "scenario/harness.hpp"
+
+#include <sys/stat.h>
+
+namespace {
+
+constexpr uint64_t BLOCK = 2 * MiB;
+const char *const ON = "[gpushare]\nvmm_ipc = on\n";
+
+std::string text(uint64_t number) {
+    return std::to_string(number);
+}
+
+std::string byte(unsigned value) {
+    char bytes[8];
+    snprintf(bytes, sizeof(bytes), "0x%02x", value);
+    return bytes;
+}
+
+struct RunToken : testing::Test {
+    World world{ON};
+
+    // Maps blocks of cuMemCreate memory side by side, from one on: the n-th is filled with n +
+    // 0x10.
+    void map(Puppet &puppet, unsigned from, unsigned to, const std::string &types = "0",
+             uint64_t size = BLOCK) const {
+        for (unsigned i = from; i < to; i++) {
+            const std::string name = "h" + text(i), offset = text(i * size);
+            puppet.must("vcreate " + name + " " + text(size) + " " + types);
+            puppet.must("vmap at " + offset + " " + text(size) + " " + name);
+            puppet.must("vaccess at " + offset + " " + text(size) + " 3");
+            puppet.must("fill at " + byte(i + 0x10) + " 64 " + offset);
+            puppet.must("vrelease " + name);
+        }
+    }
+
+    // An exporter of so many blocks in a reservation of 64.
+    void start(Puppet &puppet, unsigned blocks, const std::string &types = "0") const {
+        puppet.must("malloc p 1024"); // a context
+        puppet.must("vreserve at " + text(64 * BLOCK));
+        map(puppet, 0, blocks, types);
+    }
+
+    uint64_t shown(const Puppet &puppet, const std::string &member) const {
+        const Result out = world.tool({"show", text((uint64_t)puppet.pid), "--json"});
+        return out.status == 0 ? (uint64_t)Json::parse(out.out)[0][member].number : UINT64_MAX;
+    }
+
+    // How many sockets of tokens there are in the directory.
+    size_t sockets() const {
+        size_t count = 0;
+        for (const std::string &name : world.files("."))
+            count += name.find(GPS_TOKEN_SOCKET) != std::string::npos;
+        return count;
+    }
+};
+
+uint64_t address(Puppet &puppet, const std::string &name) {
+    return std::stoull(puppet.must("value " + name), nullptr, 16);
+}
+
+std::string at(uint64_t block, uint64_t offset = 0) {
+    return text(block * BLOCK + offset);
+}
+
+TEST_F(RunToken, IsRefusedWithoutTheKey) {
+    world.config("[gpushare]\n");
+    Puppet a(world);
+    start(a, 1);
+    EXPECT_EQ(a.code("get at"), 1);
+    EXPECT_EQ(a("vexport h0").code, 1);
+    EXPECT_EQ(sockets(), 0u);
+}
+
+TEST_F(RunToken, OpensAllThatIsMappedFromThereOn) {
+    Puppet a(world), b(world);
+    start(a, 5);
+    b.must("malloc p 1024");
+    const std::string handle = a.must("get at");
+    EXPECT_EQ(a.must("get at 4096"), handle) << "an address inside means its mapping";
+    const std::string third = a.must("get at " + at(2, 100));
+    EXPECT_NE(third, handle);
+    b.must("open q " + handle);
+    for (unsigned i = 0; i < 5; i++)
+        EXPECT_EQ(b.must("read q " + at(i) + " 1"), byte(i + 0x10).substr(2));
+    EXPECT_EQ(b.code("read q " + at(5) + " 1"), 1) << "there the run ends";
+    b.must("open r " + third);
+    EXPECT_EQ(address(b, "r") - address(b, "q"), 2 * BLOCK) << "they lie as in the exporter";
+    b.must("fill r 0x77 64");
+    EXPECT_EQ(a.must("read at " + at(2) + " 1"), "77");
+    EXPECT_EQ(b.code("close q"), 0);
+    EXPECT_EQ(b.code("read q 0 1"), 1) << "nothing else has it open";
+    EXPECT_EQ(b.must("read r 0 1"), "77");
+    EXPECT_EQ(b.code("close r"), 0);
+    EXPECT_EQ(b.code("close r"), 1);
+    EXPECT_EQ(b.code("read r 0 1"), 1);
+}
+
+TEST_F(RunToken, EndsWhereNoDescriptorCanBeMade) {
+    Puppet a(world), b(world), c(world);
+    start(a, 2);
+    for (Puppet *puppet : {&b, &c})
+        puppet->must("malloc p 1024");
+    c.must("vcreate one " + text(BLOCK) + " 1");
+    const Reply exported = c("vexport one");
+    ASSERT_EQ(exported.code, 0);
+    a.must("vimport other " + text((uint64_t)c.pid) + " " + exported[0]);
+    a.must("vmap at " + at(2) + " " + text(BLOCK) + " other");
+    a.must("vaccess at " + at(2) + " " + text(BLOCK) + " 3");
+    map(a, 3, 4);
+    EXPECT_EQ(a.code("get at " + at(2)), 1) << "imported";
+    b.must("open q " + a.must("get at"));
+    EXPECT_EQ(b.must("read q " + at(1) + " 1"), "11");
+    EXPECT_EQ(b.code("read q " + at(2) + " 1"), 1);
+    b.must("open r " + a.must("get at " + at(3)));
+    EXPECT_EQ(b.must("read r 0 1"), "13");
+}
+
+TEST_F(RunToken, OfAnotherDeviceIsAnotherRun) {
+    TWO_CARDS();
+    world.environment["GPUSHARE_SIM_DEVICES"] = "2";
+    Puppet a(world), b(world);
+    start(a, 1);
+    a.must("vcreate far " + text(BLOCK) + " 0 1");
+    a.must("vmap at " + at(1) + " " + text(BLOCK) + " far");
+    a.must("vaccess at " + at(1) + " " + text(BLOCK) + " 3 0");
+    a.must("fill at 0x55 64 " + at(1));
+    b.must("malloc p 1024");
+    b.must("open q " + a.must("get at"));
+    EXPECT_EQ(b.code("read q " + at(1) + " 1"), 1);
+    b.must("open r " + a.must("get at " + at(1)));
+    EXPECT_EQ(b.must("read r 0 1"), "55");
+    EXPECT_EQ(shown(b, "held"), 2 * BLOCK) << "on two GPUs";
+}
+
+TEST_F(RunToken, IsTheSameUntilTheRunChanges) {
+    Puppet a(world), b(world);
+    start(a, 2);
+    b.must("malloc p 1024");
+    const std::string first = a.must("get at"), second = a.must("get at " + at(1));
+    EXPECT_EQ(a.must("get at"), first);
+    map(a, 2, 3);
+    const std::string grown = a.must("get at");
+    EXPECT_NE(grown, first);
+    EXPECT_EQ(a.must("get at"), grown);
+    b.must("open q " + first);
+    EXPECT_EQ(b.code("read q " + at(2) + " 1"), 1) << "it is of the time before";
+    b.must("open r " + grown);
+    EXPECT_EQ(b.must("value q"), b.must("value r"));
+    EXPECT_EQ(b.must("read q " + at(2) + " 1"), "12");
+    EXPECT_EQ(b.code("close q"), 0);
+    EXPECT_EQ(b.must("read r " + at(2) + " 1"), "12");
+    EXPECT_EQ(b.code("close r"), 0);
+    EXPECT_EQ(b.code("read r 0 1"), 1);
+    a.must("vunmap at 0 " + text(BLOCK));
+    EXPECT_EQ(b.code("open q " + first), gone());
+    EXPECT_EQ(b.code("open q " + grown), gone());
+    EXPECT_EQ(world.count("open-stale"), 1u) << world.logs();
+    EXPECT_EQ(a.code("get at"), 1) << "nothing is mapped there";
+    b.must("open q " + second);
+    EXPECT_EQ(b.must("read q 0 1"), "11") << "its run begins behind what is gone";
+}
+
+TEST_F(RunToken, OfMemoryThatWasMappedAnewIsAnother) {
+    Puppet a(world), b(world);
+    start(a, 3);
+    b.must("malloc p 1024");
+    const std::string before = a.must("get at");
+    b.must("open q " + before);
+    a.must("vunmap at " + at(1) + " " + text(BLOCK));
+    a.must("vcreate h1 " + text(BLOCK) + " 0");
+    a.must("vmap at " + at(1) + " " + text(BLOCK) + " h1");
+    a.must("vaccess at " + at(1) + " " + text(BLOCK) + " 3");
+    a.must("fill at 0x99 64 " + at(1));
+    const std::string now = a.must("get at");
+    EXPECT_NE(now, before);
+    b.must("open r " + now);
+    EXPECT_NE(b.must("value r"), b.must("value q")) << "the old one is in its place";
+    EXPECT_EQ(b.must("read q " + at(1) + " 1"), "11");
+    EXPECT_EQ(b.must("read r " + at(1) + " 1"), "99");
+    EXPECT_EQ(b.must("read r " + at(2) + " 1"), "12");
+    EXPECT_EQ(b.code("close q"), 0);
+    EXPECT_EQ(b.must("read r " + at(1) + " 1"), "99");
+    EXPECT_EQ(world.count("vmm-remapped-shared"), 1u) << world.logs();
+}
+
+TEST_F(RunToken, PinsNothing) {
+    Puppet a(world), b(world);
+    a.must("malloc p 1024");
+    b.must("malloc p 1024");
+    const uint64_t before = world.used();
+    a.must("vreserve at " + text(64 * BLOCK));
+    map(a, 0, 4);
+    const std::string handle = a.must("get at");
+    b.must("open q " + handle);
+    EXPECT_EQ(b.code("close q"), 0);
+    a.must("vunmap at 0 " + text(4 * BLOCK));
+    EXPECT_TRUE(world.used_becomes(before)) << "the token exists";
+    EXPECT_EQ(b.code("open q " + handle), gone());
+}
+
+TEST_F(RunToken, OfWhatIsGivenBackWhileItIsOpenKeepsItsBytes) {
+    Puppet a(world), b(world);
+    start(a, 2);
+    b.must("malloc p 1024");
+    const uint64_t before = world.used();
+    b.must("open q " + a.must("get at"));
+    a.must("vunmap at 0 " + text(2 * BLOCK));
+    EXPECT_EQ(b.must("read q " + at(1) + " 1"), "11");
+    EXPECT_EQ(b.code("close q"), 0);
+    EXPECT_TRUE(world.used_becomes(before - 2 * BLOCK));
+}
+
+TEST_F(RunToken, OfALargeRunComesInManyMessages) {
+    Puppet a(world), b(world);
+    a.must("malloc p 1024");
+    b.must("malloc p 1024");
+    a.must("vreserve at " + text(200 * BLOCK));
+    map(a, 0, 200);
+    b.must("open q " + a.must("get at"));
+    for (const unsigned i : {0u, 63u, 64u, 127u, 128u, 199u})
+        EXPECT_EQ(b.must("read q " + at(i) + " 1"), byte((i + 0x10) & 0xff).substr(2)) << i;
+    EXPECT_EQ(shown(b, "held"), 200 * BLOCK);
+    EXPECT_EQ(b.code("close q"), 0);
+    EXPECT_EQ(shown(b, "held"), 0u);
+}
+
+TEST_F(RunToken, AHundredOpensImportEachBlockOnce) {
+    Puppet a(world), b(world);
+    a.must("malloc p 1024");
+    b.must("malloc p 1024");
+    a.must("vreserve at " + text(100 * BLOCK));
+    map(a, 0, 100);
+    const uint64_t before = world.used();
+    for (unsigned i = 0; i < 100; i++)
+        b.must("open q" + text(i) + " " + a.must("get at " + at(i, 512)));
+    EXPECT_EQ(world.used(), before);
+    EXPECT_EQ(shown(b, "held"), 100 * BLOCK) << "and not 100 + 99 + 98 ...";
+    for (unsigned i = 0; i < 100; i++)
+        EXPECT_EQ(address(b, "q" + text(i)) - address(b, "q0"), i * BLOCK);
+    for (unsigned i = 0; i < 99; i++)
+        EXPECT_EQ(b.code("close q" + text(i)), 0);
+    EXPECT_EQ(shown(b, "held"), BLOCK);
+    EXPECT_EQ(b.must("read q99 0 1"), byte((99 + 0x10) & 0xff).substr(2));
+}
+
+TEST_F(RunToken, CountsItsOpens) {
+    Puppet a(world), b(world);
+    start(a, 2);
+    b.must("malloc p 1024");
+    const std::string handle = a.must("get at");
+    for (int i = 0; i < 10; i++)
+        b.must("open q " + handle);
+    for (int i = 0; i < 9; i++)
+        EXPECT_EQ(b.code("close q"), 0);
+    EXPECT_EQ(b.must("read q 0 1"), "10");
+    EXPECT_EQ(b.code("close q"), 0);
+    EXPECT_EQ(b.code("close q"), 1);
+    EXPECT_EQ(b.code("read q 0 1"), 1);
+}
+
+TEST_F(RunToken, AnswersAsADriversHandleWhereItIsMisused) {
+    Puppet a(world), b(world);
+    start(a, 2);
+    b.must("malloc p 1024");
+    const std::string handle = a.must("get at");
+    EXPECT_EQ(a.code("open q " + handle), 201) << "its own";
+    EXPECT_EQ(b.code("open q " + handle + " 0"), 1);
+    EXPECT_EQ(b.code("open q " + handle + " 2"), 1);
+    b.must("open q " + handle);
+    EXPECT_EQ(b.code("get q"), 1) << "another one's memory";
+    EXPECT_EQ(b.code("free q"), 1);
+    EXPECT_EQ(b.code("vunmap q 0 " + text(BLOCK)), 1);
+    EXPECT_EQ(b.code("vaccess q 0 " + text(BLOCK) + " 1"), 1);
+    EXPECT_EQ(b.must("read q 0 1"), "10");
+    b.must("ctxcreate two");
+    EXPECT_EQ(b.code("open r " + handle), 400) << "open in another context";
+    b.must("ctxpop");
+    EXPECT_EQ(b.code("close q"), 0);
+}
+
+TEST_F(RunToken, EndsWithTheContextThatOpenedIt) {
+    Puppet a(world), b(world);
+    start(a, 2);
+    b.must("malloc p 1024");
+    const std::string handle = a.must("get at");
+    b.must("open q " + handle);
+    b.must("reset");
+    EXPECT_EQ(shown(b, "held"), 0u);
+    b.must("malloc p 1024");
+    b.must("open q " + handle);
+    EXPECT_EQ(b.must("read q " + at(1) + " 1"), "11");
+}
+
+TEST_F(RunToken, OfADeadExporter) {
+    Puppet a(world), b(world), c(world);
+    start(a, 2);
+    b.must("malloc p 1024");
+    c.must("malloc p 1024");
+    const std::string handle = a.must("get at");
+    b.must("open q " + handle);
+    a.kill();
+    EXPECT_EQ(b.must("read q " + at(1) + " 1"), "11") << "the importer keeps it";
+    EXPECT_EQ(c.code("open q " + handle), dead());
+    EXPECT_EQ(world.count("open-dead-owner"), 1u) << world.logs();
+    EXPECT_EQ(b.code("close q"), 0);
+    EXPECT_EQ(b.quit("return"), 0);
+    EXPECT_EQ(c.quit("return"), 0);
+    EXPECT_EQ(sockets(), 0u) << "the last one swept";
+}
+
+TEST_F(RunToken, OfAnExporterThatHasEnded) {
+    Puppet a(world), b(world), c(world);
+    start(a, 2);
+    b.must("malloc p 1024");
+    c.must("malloc p 1024");
+    const std::string handle = a.must("get at");
+    b.must("open q " + handle);
+    EXPECT_EQ(a.quit("return"), 0);
+    EXPECT_EQ(sockets(), 0u);
+    EXPECT_EQ(c.code("open q " + handle), dead());
+    EXPECT_EQ(b.must("read q 0 1"), "10");
+}
+
+TEST_F(RunToken, OfADeadImporterHoldsNothing) {
+    Puppet a(world), b(world);
+    start(a, 2);
+    const uint64_t before = world.used();
+    b.must("malloc p 1024");
+    b.must("open q " + a.must("get at"));
+    b.kill();
+    a.must("vunmap at 0 " + text(2 * BLOCK));
+    EXPECT_TRUE(world.used_becomes(before - 2 * BLOCK));
+}
+
+TEST_F(RunToken, OfAStoppedExporterCostsABoundedWait) {
+    Puppet a(world), b(world);
+    start(a, 2);
+    b.must("malloc p 1024");
+    const std::string handle = a.must("get at");
+    a.stop();
+    EXPECT_EQ(b.code("open q " + handle), 1);
+    EXPECT_EQ(world.count("store-unavailable"), 1u) << world.logs();
+    EXPECT_EQ(world.findings().size(), 1u) << world.logs();
+    a.resume();
+    b.must("open q " + handle);
+    EXPECT_EQ(b.must("read q 0 1"), "10");
+}
+
+TEST_F(RunToken, OfAParentIsNotItsForkedChilds) {
+    Puppet a(world), b(world);
+    start(a, 2);
+    b.must("malloc p 1024");
+    const std::string handle = a.must("get at");
+    const Reply forked = a("fork get at;open q " + handle);
+    EXPECT_NE(forked.text.find("3 | 3"), std::string::npos) << forked.text;
+    b.must("open q " + handle);
+    EXPECT_EQ(b.must("read q 0 1"), "10") << "the parent goes on";
+    b.must("close q");
+    std::unique_ptr<Puppet> child = a.spawn();
+    EXPECT_EQ(child->code("get at"), 3);
+    a.kill();
+    EXPECT_EQ(b.code("open q " + handle), dead()) << "the child does not answer for it";
+}
+
+TEST_F(RunToken, SurvivesAProgramThatClosesItsSocket) {
+    Puppet a(world), b(world);
+    start(a, 2);
+    b.must("malloc p 1024");
+    const std::string handle = a.must("get at");
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(a.must("unlisten"), "1");
+        b.must("open q " + handle);
+        EXPECT_EQ(b.must("read q 0 1"), "10");
+        EXPECT_EQ(b.code("close q"), 0);
+    }
+}
+
+TEST_F(RunToken, LooksAsMemoryWithoutIt) {
+    std::string told[2], types[2];
+    for (const bool on : {false, true}) {
+        World other(on ? ON : "[gpushare]\n");
+        Puppet a(other);
+        start(a, 2);
+        a.must("vcreate one " + text(BLOCK) + " 0");
+        a.must("vcreate two " + text(BLOCK) + " 1");
+        EXPECT_EQ(a("vexport one").code, 1) << on;
+        EXPECT_EQ(a("vexport two").code, 0) << on;
+        types[on] = a.must("vtypes one") + a.must("vtypes two");
+        told[on] = a("told at 4096").text;
+        EXPECT_EQ(a.must("attribute at 10"), "0") << "IS_LEGACY_CUDA_IPC_CAPABLE";
+        EXPECT_EQ(other.count("export-type-missing"), 1u);
+    }
+    EXPECT_EQ(types[0], "01");
+    EXPECT_EQ(types[1], types[0]);
+    EXPECT_EQ(told[1], told[0]);
+}
+
+TEST_F(RunToken, IsNotHadWhereTheDeviceGivesNoDescriptors) {
+    SIM_ONLY("a card has them");
+    world.environment["GPUSHARE_SIM_NO_DESCRIPTORS"] = "1";
+    Puppet a(world);
+    start(a, 1);
+    EXPECT_EQ(a.code("vcreate two " + text(BLOCK) + " 1"), 801);
+    EXPECT_EQ(a.code("get at"), 1);
+    EXPECT_EQ(world.count("export-not-capable"), 1u) << world.logs();
+}
+
+TEST_F(RunToken, OfFabricMemoryIsRefusedAsBare) {
+    Puppet a(world);
+    a.must("malloc p 1024");
+    EXPECT_EQ(a.code("vcreate one " + text(BLOCK) + " 8"), 800);
+}
+
+TEST_F(RunToken, GoesIntoAContainerAndOutOfIt) {
+    How inside;
+    inside.wrap = {"unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--ipc"};
+    std::vector<std::string> attempt = inside.wrap;
+    attempt.push_back("true");
+    if (command(attempt).status != 0)
+        GTEST_SKIP() << "this user may not make such namespaces";
+    world.used(); // a simulated driver that was started in a container would end with it
+    Puppet a(world), b(world, inside), c(world, inside);
+    for (Puppet *puppet : {&a, &b, &c})
+        start(*puppet, 2);
+    const std::string outer = a.must("get at"), inner = b.must("get at");
+    b.must("open q " + outer);
+    a.must("open q " + inner);
+    c.must("open q " + inner); // both are process 1 of a namespace of their own
+    for (Puppet *puppet : {&a, &b, &c})
+        EXPECT_EQ(puppet->must("read q " + at(1) + " 1"), "11");
+    EXPECT_EQ(world.findings().size(), 0u) << world.logs();
+}
+
+TEST_F(RunToken, OfMemoryThatHasDescriptorsItself) {
+    Puppet a(world), b(world);
+    start(a, 2, "1");
+    b.must("malloc p 1024");
+    b.must("open q " + a.must("get at"));
+    EXPECT_EQ(b.must("read q " + at(1) + " 1"), "11");
+}
+
+TEST_F(RunToken, ImportsWithoutTheKey) {
+    Puppet a(world);
+    start(a, 2);
+    const std::string handle = a.must("get at");
+    world.config("[gpushare]\n");
+    Puppet b(world);
+    b.must("malloc p 1024");
+    b.must("open q " + handle);
+    EXPECT_EQ(b.must("read q " + at(1) + " 1"), "11");
+}
+
+TEST_F(RunToken, IsShown) {
+    Puppet a(world), b(world);
+    start(a, 3);
+    b.must("malloc p 1024");
+    b.must("open q " + a.must("get at " + at(1)));
+    const Json region = world.region();
+    EXPECT_EQ((uint64_t)region["size"].number, 2 * BLOCK);
+    EXPECT_EQ(region["backing"].text, "token");
+    EXPECT_EQ((pid_t)region["owner"]["pid"].number, a.pid);
+    ASSERT_EQ(region["users"].size(), 1u);
+    EXPECT_EQ((pid_t)region["users"][0]["pid"].number, b.pid);
+    EXPECT_EQ(shown(b, "held"), 2 * BLOCK);
+    const std::string out = world.tool({"show", text((uint64_t)b.pid)}).out;
+    EXPECT_NE(out.find("4 MiB"), std::string::npos) << out;
+    EXPECT_NE(out.find("by tokens"), std::string::npos) << out;
+    b.must("close q");
+    a.must("vunmap at 0 " + text(3 * BLOCK));
+    EXPECT_EQ(world.state(), "none") << "it is freed, and nobody has it";
+    EXPECT_EQ(a.quit("return"), 0);
+    EXPECT_EQ(world.entries("regions"), 0u);
+}
+
+TEST_F(RunToken, OpensOfManyThreadsAndProcesses) {
+    Puppet a(world), b(world), c(world);
+    start(a, 64);
+    const std::string handle = a.must("get at"), other = a.must("get at " + at(7));
+    for (Puppet *puppet : {&b, &c})
+        puppet->must("malloc p 1024");
+    const uint64_t before = world.used();
+    for (Puppet *puppet : {&b, &c}) {
+        puppet->send("threads 8 20 use " + handle + " " + other);
+    }
+    for (Puppet *puppet : {&b, &c})
+        EXPECT_EQ(puppet->receive()[0], "0") << "failures";
+    for (Puppet *puppet : {&b, &c}) {
+        EXPECT_EQ(shown(*puppet, "held"), 0u);
+    }
+    EXPECT_EQ(world.used(), before);
+}
+
+} // namespace

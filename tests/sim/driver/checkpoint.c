@@ -1,0 +1,57 @@
+/*
+ * Checkpoints of other processes. The daemon takes the steps (daemon/process.c); a driver before
+ * 12.8 has none of these functions, as with GPUSHARE_SIM_CHECKPOINT=off.
+ */
+#include "link.h"
+#include "state.h"
+
+static CUresult ask(int pid, enum sim_process what, uint64_t *state) {
+    const char *wanted = getenv("GPUSHARE_SIM_CHECKPOINT");
+    const struct sim_request request = {.op = SIM_PROCESS, .a = (uint64_t)pid, .b = what};
+    struct sim_reply reply;
+    CUresult result = state_check();
+    if (result)
+        return result;
+    if (wanted && !strcmp(wanted, "off"))
+        return CUDA_ERROR_NOT_SUPPORTED;
+    result = link_call(&request, &reply);
+    if (state)
+        *state = reply.a;
+    return result;
+}
+
+CUresult CUDAAPI cuCheckpointProcessGetState(int pid, CUprocessState *state) {
+    uint64_t now = 0;
+    CUresult result = state ? ask(pid, SIM_PROCESS_STATE, &now) : CUDA_ERROR_INVALID_VALUE;
+    if (!result)
+        *state = (CUprocessState)now;
+    return result;
+}
+
+/* Assumed: which thread it is was not looked at. */
+CUresult CUDAAPI cuCheckpointProcessGetRestoreThreadId(int pid, int *tid) {
+    CUresult result = tid ? ask(pid, SIM_PROCESS_STATE, NULL) : CUDA_ERROR_INVALID_VALUE;
+    if (!result)
+        *tid = pid;
+    return result;
+}
+
+CUresult CUDAAPI cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args) {
+    (void)args;
+    return ask(pid, SIM_PROCESS_LOCK, NULL);
+}
+
+CUresult CUDAAPI cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args) {
+    (void)args;
+    return ask(pid, SIM_PROCESS_CHECKPOINT, NULL);
+}
+
+CUresult CUDAAPI cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args) {
+    (void)args;
+    return ask(pid, SIM_PROCESS_RESTORE, NULL);
+}
+
+CUresult CUDAAPI cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args) {
+    (void)args;
+    return ask(pid, SIM_PROCESS_UNLOCK, NULL);
+}

@@ -1,0 +1,123 @@
+/*
+ * Objects of multicast: a handle, and what is bound to it is checked. No memory lies behind one, so
+ * it cannot be mapped; and what the simulator has of cuMemMapArrayAsync and cuImportExternalMemory,
+ * which need arrays and another system's memory: a refusal.
+ */
+#include "device.h"
+#include "mapping.h"
+#include "physical.h"
+#include "state.h"
+
+#include "../protocol.h"
+
+static CUresult check_object(const CUmulticastObjectProp *wanted) {
+    if (!wanted || !wanted->numDevices || !wanted->size || wanted->size % SIM_BLOCK ||
+        wanted->flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (wanted->handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMulticastGetGranularity(size_t *granularity, const CUmulticastObjectProp *wanted,
+                                           CUmulticastGranularity_flags option) {
+    CUresult result = state_check();
+    if (!result && (!granularity || option > CU_MULTICAST_GRANULARITY_RECOMMENDED))
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (!result)
+        result = check_object(wanted);
+    if (!result)
+        *granularity = SIM_BLOCK;
+    return result;
+}
+
+CUresult CUDAAPI cuMulticastCreate(CUmemGenericAllocationHandle *out,
+                                   const CUmulticastObjectProp *wanted) {
+    CUresult result = state_check();
+    if (!result)
+        result = out ? check_object(wanted) : CUDA_ERROR_INVALID_VALUE;
+    if (result)
+        return result;
+    state_lock();
+    result = physical_multicast(wanted->size, out);
+    state_unlock();
+    return result;
+}
+
+static const struct physical *object_of(CUmemGenericAllocationHandle handle) {
+    const struct physical *object = physical_find(handle);
+    return object && object->multicast ? object : NULL;
+}
+
+CUresult CUDAAPI cuMulticastAddDevice(CUmemGenericAllocationHandle object, CUdevice device) {
+    CUresult result = state_check();
+    if (result)
+        return result;
+    state_lock();
+    result = !object_of(object)     ? CUDA_ERROR_INVALID_VALUE
+             : device_valid(device) ? CUDA_SUCCESS
+                                    : CUDA_ERROR_INVALID_DEVICE;
+    state_unlock();
+    return result;
+}
+
+/* Under the state lock. */
+static CUresult check_binding(const struct physical *object, size_t at,
+                              const struct physical *memory, size_t offset, size_t size,
+                              unsigned long long flags) {
+    const bool whole =
+        size && at % SIM_BLOCK == 0 && offset % SIM_BLOCK == 0 && size % SIM_BLOCK == 0 && !flags;
+    return whole && object && memory && !memory->multicast && at <= object->size &&
+                   size <= object->size - at && offset <= memory->size &&
+                   size <= memory->size - offset
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuMulticastBindMem(CUmemGenericAllocationHandle object, size_t at,
+                                    CUmemGenericAllocationHandle memory, size_t offset, size_t size,
+                                    unsigned long long flags) {
+    CUresult result = state_check();
+    if (result)
+        return result;
+    state_lock();
+    result = check_binding(object_of(object), at, physical_find(memory), offset, size, flags);
+    state_unlock();
+    return result;
+}
+
+CUresult CUDAAPI cuMulticastBindAddr(CUmemGenericAllocationHandle object, size_t at,
+                                     CUdeviceptr address, size_t size, unsigned long long flags) {
+    CUresult result = state_check();
+    if (result)
+        return result;
+    state_lock();
+    result = check_binding(object_of(object), at, mapping_memory(address), 0, size, flags);
+    state_unlock();
+    return result;
+}
+
+CUresult CUDAAPI cuMulticastUnbind(CUmemGenericAllocationHandle object, CUdevice device, size_t at,
+                                   size_t size) {
+    CUresult result = cuMulticastAddDevice(object, device);
+    return result                                                 ? result
+           : size && at % SIM_BLOCK == 0 && size % SIM_BLOCK == 0 ? CUDA_SUCCESS
+                                                                  : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuMemMapArrayAsync(CUarrayMapInfo *maps, unsigned int count, CUstream stream) {
+    CUresult result = state_check();
+    (void)stream;
+    return result ? result : maps && count ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuMemMapArrayAsync_ptsz(CUarrayMapInfo *maps, unsigned int count,
+                                         CUstream stream) {
+    return cuMemMapArrayAsync(maps, count, stream);
+}
+
+CUresult CUDAAPI cuImportExternalMemory(CUexternalMemory *out,
+                                        const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *from) {
+    CUresult result = state_check();
+    return result ? result : out && from ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+}

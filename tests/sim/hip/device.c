@@ -1,0 +1,211 @@
+/* Devices, the start, and the last error; see runtime.h. */
+#include "runtime.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEVICES = 16 };
+
+static struct {
+    CUcontext contexts[DEVICES];
+    atomic_uint resets; /* contexts before the last one are over */
+} state;
+
+static _Thread_local struct {
+    int device;
+    hipError_t last;
+    CUcontext entered;
+    unsigned resets;
+} thread;
+
+hipError_t hip_code(CUresult result) {
+    return (hipError_t)result; /* the numbers that come up here are the same */
+}
+
+hipError_t hip_answer(hipError_t code) {
+    if (HIP_GENERATION < 7 || code != hipSuccess)
+        thread.last = code;
+    return code;
+}
+
+bool hip_is_5(void) {
+    const char *flag = getenv("GPUSHARE_SIM_HIP_FLAG");
+    return flag && strcmp(flag, "0") == 0;
+}
+
+int hip_device(void) {
+    return thread.device;
+}
+
+CUcontext hip_context(void) {
+    return thread.entered;
+}
+
+static hipError_t enter(void) {
+    CUcontext context;
+    CUresult result = cuDevicePrimaryCtxRetain(&context, thread.device);
+    if (result == CUDA_SUCCESS)
+        result = cuCtxSetCurrent(context);
+    if (result != CUDA_SUCCESS)
+        return hip_code(result);
+    state.contexts[thread.device] = context;
+    thread.entered = context;
+    thread.resets = atomic_load(&state.resets);
+    return hipSuccess;
+}
+
+hipError_t hip_ready(void) {
+    int count = 0;
+    CUresult result = cuInit(0);
+    if (result == CUDA_SUCCESS)
+        result = cuDeviceGetCount(&count);
+    if (result != CUDA_SUCCESS)
+        return hip_code(result);
+    if (!count)
+        return hipErrorNoDevice;
+    if (thread.entered && thread.resets == atomic_load(&state.resets) &&
+        thread.entered == state.contexts[thread.device])
+        return hipSuccess;
+    return enter();
+}
+
+hipError_t hipInit(unsigned flags) {
+    return hip_answer(flags ? hipErrorInvalidValue : hip_ready());
+}
+
+hipError_t hipRuntimeGetVersion(int *version) {
+    if (!version)
+        return hip_answer(hipErrorInvalidValue);
+    *version = hip_is_5() ? 50700000 : HIP_GENERATION * 10000000 + 100000;
+    return hip_answer(hipSuccess);
+}
+
+/* Fills in the name alone, which comes first in the structs of all versions. */
+hipError_t hipGetDevicePropertiesR0600(void *properties, int device) {
+    int count = 0;
+    const hipError_t code = hip_ready();
+    if (code != hipSuccess)
+        return hip_answer(code);
+    if (!properties || cuDeviceGetCount(&count) != CUDA_SUCCESS)
+        return hip_answer(hipErrorInvalidValue);
+    if (device < 0 || device >= count)
+        return hip_answer(hipErrorInvalidDevice);
+    return hip_answer(hip_code(cuDeviceGetName(properties, 256, device)));
+}
+
+hipError_t hipDriverGetVersion(int *version) {
+    return hipRuntimeGetVersion(version);
+}
+
+/* --- the last error: before 7 the last call's result, then the last one that is not 0 --- */
+
+hipError_t hipGetLastError(void) {
+    const hipError_t last = thread.last;
+    thread.last = hipSuccess;
+    return last;
+}
+
+hipError_t hipExtGetLastError(void) {
+    return hipGetLastError();
+}
+
+hipError_t hipPeekAtLastError(void) {
+    return thread.last;
+}
+
+const char *hipGetErrorName(hipError_t code) {
+    const char *name = NULL;
+    return cuGetErrorName((CUresult)code, &name) == CUDA_SUCCESS ? name : "hipErrorUnknown";
+}
+
+const char *hipGetErrorString(hipError_t code) {
+    return hipGetErrorName(code);
+}
+
+/* --- devices --- */
+
+static hipError_t get_count(int *count) {
+    const hipError_t ready = hip_ready();
+    return ready != hipSuccess ? ready
+           : !count            ? hipErrorInvalidValue
+                               : hip_code(cuDeviceGetCount(count));
+}
+
+hipError_t hipGetDeviceCount(int *count) {
+    return hip_answer(get_count(count));
+}
+
+hipError_t hipGetDevice(int *device) {
+    const hipError_t ready = hip_ready();
+    if (ready == hipSuccess && device)
+        *device = thread.device;
+    return hip_answer(ready != hipSuccess ? ready : device ? hipSuccess : hipErrorInvalidValue);
+}
+
+static hipError_t set_device(int device) {
+    int count = 0;
+    hipError_t code = get_count(&count);
+    if (code == hipSuccess && (device < 0 || device >= count))
+        code = hipErrorInvalidDevice;
+    if (code != hipSuccess || device == thread.device)
+        return code;
+    thread.device = device;
+    return enter();
+}
+
+hipError_t hipSetDevice(int device) {
+    return hip_answer(set_device(device));
+}
+
+hipError_t hipDeviceGetUuid(hipUUID *uuid, hipDevice_t device) {
+    const hipError_t ready = hip_ready();
+    return hip_answer(ready != hipSuccess ? ready
+                                          : hip_code(cuDeviceGetUuid((CUuuid *)uuid, device)));
+}
+
+hipError_t hipDeviceGetName(char *name, int size, hipDevice_t device) {
+    const hipError_t ready = hip_ready();
+    return hip_answer(ready != hipSuccess ? ready : hip_code(cuDeviceGetName(name, size, device)));
+}
+
+hipError_t hipDeviceCanAccessPeer(int *can, int device, int peer) {
+    const hipError_t ready = hip_ready();
+    return hip_answer(ready != hipSuccess ? ready
+                                          : hip_code(cuDeviceCanAccessPeer(can, device, peer)));
+}
+
+static hipError_t enable_peer(int peer) {
+    CUcontext context;
+    hipError_t code = hip_ready();
+    if (code == hipSuccess)
+        code = hip_code(cuDevicePrimaryCtxRetain(&context, peer));
+    return code != hipSuccess ? code : hip_code(cuCtxEnablePeerAccess(context, 0));
+}
+
+hipError_t hipDeviceEnablePeerAccess(int peer, unsigned flags) {
+    return hip_answer(flags ? hipErrorInvalidValue : enable_peer(peer));
+}
+
+hipError_t hipDeviceSynchronize(void) {
+    const hipError_t ready = hip_ready();
+    return hip_answer(ready != hipSuccess ? ready : hip_code(cuCtxSynchronize()));
+}
+
+/* Every object of the device goes, imports, too. */
+static hipError_t reset(void) {
+    hipError_t code = hip_ready();
+    if (code == hipSuccess)
+        code = hip_code(cuDevicePrimaryCtxReset_v2(thread.device));
+    if (code != hipSuccess)
+        return code;
+    state.contexts[thread.device] = NULL;
+    atomic_fetch_add(&state.resets, 1);
+    thread.entered = NULL;
+    hip_forget_attached(thread.device);
+    return hipSuccess;
+}
+
+hipError_t hipDeviceReset(void) {
+    return hip_answer(reset());
+}

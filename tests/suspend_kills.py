@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+"""tests/suspend_kills.py [--turns N] [--seed N] BUILD: kills the parties of a suspension at random moments, on the simulator.
+
+Two replicas merge 32 MiB, a producer and a consumer share a region of the keeper's. In each turn one of them is suspended, and
+resumed, while the tool, the keeper, its stand-by, or the process itself is killed by SIGKILL at a random moment of that. Afterwards
+`resume` must bring back whoever lives, everybody's bytes must be right, and whoever has ended must have been killed here. At
+the end nothing may be left: no file, no memory, no keeper. The exit status is 0 then.
+"""
+import argparse
+import os
+import pathlib
+import random
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from soak.keepers import keepers
+
+CONFIG = """[gpushare]
+suspend = on
+log = {folder}/log.%p
+[region weights]
+program = replica
+size = 32MiB
+index = *
+role = merge
+quiet = 0
+[region frames]
+program = producer
+size = 16MiB
+role = export
+backing = vmm
+keep = users
+[region frames]
+program = consumer
+size = 16MiB
+role = import
+backing = vmm
+"""
+SIZE, SEED = 32 << 20, 7
+PATIENCE = 60  # seconds, for what hangs
+
+
+class Hangs(Exception):
+    pass
+
+
+class Puppet:
+    """A program (tests/apps/puppet.c) that is told what to do."""
+
+    def __init__(self, world, name, steps):
+        self.name, self.killed = name, False
+        executable = world.folder / "bin" / name
+        if not executable.exists():
+            executable.parent.mkdir(exist_ok=True)
+            shutil.copy(world.build / "tests/apps/puppet", executable)
+        environment = world.environment | {"LD_PRELOAD": str(world.build / "libgpushare.so")}
+        self.process = subprocess.Popen([executable], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                        env=environment)
+        for step in steps:
+            if not self.ask(step).startswith("0"):
+                raise Hangs(f"{name}: {step} failed")
+
+    def send(self, line):
+        self.process.stdin.write((line + "\n").encode())
+        self.process.stdin.flush()
+
+    def receive(self):
+        text = b""
+        while not text.endswith(b"\n"):
+            if not select.select([self.process.stdout], [], [], PATIENCE)[0]:
+                raise Hangs(f"{self.name} {self.process.pid} does not answer")
+            part = os.read(self.process.stdout.fileno(), 4096)
+            if not part:
+                return ""
+            text += part
+        return text.decode().strip()
+
+    def ask(self, line):
+        try:
+            self.send(line)
+        except BrokenPipeError:
+            return ""
+        return self.receive()
+
+    def lives(self):
+        return self.process.poll() is None
+
+    def kill(self):
+        self.killed = True
+        self.process.kill()
+        self.process.wait()
+
+    def end(self):
+        self.send("return")
+        return self.process.wait(PATIENCE)
+
+
+class World:
+    def __init__(self, build):
+        self.build = build
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="suspend-kills."))
+        self.shared = pathlib.Path(tempfile.mkdtemp(prefix="suspend-kills.", dir="/dev/shm"))
+        (self.folder / "conf").write_text(CONFIG.format(folder=self.folder))
+        self.environment = os.environ | {
+            "GPUSHARE_CONFIG": str(self.folder / "conf"), "GPUSHARE_DIR": str(self.shared),
+            "GPUSHARE_SIM_ROOT": f"@suspend-kills-{os.getpid()}", "LD_LIBRARY_PATH": str(build / "sim"),
+            "GPUSHARE_SIM_MEMORY": "1GiB"}
+        self.puppets = {}
+
+    def tool(self, *words):
+        return subprocess.run([self.build / "gpushare", *words], env=self.environment, capture_output=True, text=True, check=False,
+                              timeout=2 * PATIENCE)
+
+    def keepers(self):
+        return keepers(self.shared)
+
+    def start(self):
+        """Whoever is missing starts. Who shares with somebody starts with it, for a region goes with its exporter."""
+        for name, other in ("a", "b"), ("b", "a"):
+            if name not in self.puppets:
+                self.puppets[name] = Puppet(self, "replica", [
+                    f"malloc w {SIZE}", f"upload w 0 {SIZE} {SEED} sync", "malloc own 8388608", f"fill own 0x{ord(name):02x} 8388608"])
+        if "p" not in self.puppets or "c" not in self.puppets:
+            for name in "c", "p":
+                if name in self.puppets:
+                    self.puppets.pop(name).end()
+            self.share()
+
+    def share(self):
+        """Producer and consumer. Where the keeper is late, as beside its own death, the buffer is private: once more."""
+        for _ in range(10):
+            self.puppets["p"] = Puppet(self, "producer", ["malloc f 16777216", "fill f 0x33 16777216"])
+            self.puppets["c"] = Puppet(self, "consumer", ["malloc f 16777216"])
+            if self.puppets["c"].ask("read f 4096 2") == "0 3333":
+                return
+            for name in "c", "p":
+                self.puppets.pop(name).end()
+        raise SystemExit("producer and consumer do not share")
+
+    def check(self):
+        """Everybody's bytes. What is wrong, as a list."""
+        wrong = []
+        for name, puppet in list(self.puppets.items()):
+            questions = {"a": [(f"expect w 0 {SIZE} {SEED}", "0 same"), ("read own 4096 2", "0 6161")],
+                         "b": [(f"expect w 0 {SIZE} {SEED}", "0 same"), ("read own 4096 2", "0 6262")],
+                         "p": [("read f 4096 2", "0 3333")], "c": [("read f 4096 2", "0 3333")]}[name]
+            for question, answer in questions:
+                given = puppet.ask(question) if puppet.lives() else ""
+                if given != answer and puppet.lives():
+                    wrong.append(f"{puppet.name} {puppet.process.pid}: {question}: {given!r}, not {answer!r}")
+            if not puppet.lives():
+                if not puppet.killed:
+                    wrong.append(f"{puppet.name} {puppet.process.pid} has ended: {puppet.process.returncode}")
+                del self.puppets[name]
+        return wrong
+
+    def end(self):
+        """What is left, as a list."""
+        left = []
+        for puppet in self.puppets.values():
+            if puppet.end() != 0:
+                left.append(f"{puppet.name} ended badly")
+        self.tool("gc")
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until and (self.keepers() or self.files()):
+            time.sleep(0.1)
+        left += [f"a keeper: {pid}" for pid in self.keepers()] + self.files()
+        for pid in self.keepers():
+            os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(self.shared)
+        shutil.rmtree(self.folder)
+        return left
+
+    def files(self):
+        return [str(path) for part in ("procs", "regions", "names") for path in (self.shared / "default" / part).glob("*")]
+
+
+def kill(world, party, target, tool):
+    if party == "tool":
+        tool.kill()
+    elif party == "target":
+        target.kill()
+    elif party != "nobody":
+        keepers = sorted(world.keepers())
+        if keepers:
+            try:
+                os.kill(keepers[0] if party == "keeper" else keepers[-1], signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+
+def turn(world, chance):
+    """What went wrong, as a list."""
+    world.start()
+    name = chance.choice(list(world.puppets))
+    target, party = world.puppets[name], chance.choice(["tool", "tool", "keeper", "stand-by", "target", "nobody"])
+    pid = str(target.process.pid)
+    verb = chance.choice(["suspend", "resume"])
+    if verb == "resume":
+        world.tool("suspend", pid)
+    started = time.monotonic()
+    with subprocess.Popen([world.build / "gpushare", verb, pid], env=world.environment, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL) as tool:
+        time.sleep(chance.uniform(0, 0.12))
+        kill(world, party, target, tool)
+        try:
+            tool.wait(2 * PATIENCE)
+        except subprocess.TimeoutExpired:
+            tool.kill()
+            return [f"{verb} hangs after the {party} was killed"]
+    if target.lives():
+        result = world.tool("resume", pid)
+        if result.returncode != 0 and target.lives():
+            return [f"resume of {target.name} after {verb}, {party} killed after {time.monotonic() - started:.3f} s: {result.stderr}"]
+    return [f"{verb} of {target.name} {pid}, {party} killed: {one}" for one in world.check()]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--turns", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    options = parser.parse_args()
+    chance, world, wrong = random.Random(options.seed), World(options.build.resolve()), []
+    print(f"seed {options.seed}", flush=True)
+    done = 0
+    try:
+        for done in range(1, options.turns + 1):
+            wrong += turn(world, chance)
+            if wrong:
+                break
+    except (Hangs, subprocess.TimeoutExpired) as hang:
+        wrong.append(str(hang))
+    if wrong:
+        print(f"in turn {done}; logs are in {world.folder}")
+        for puppet in world.puppets.values():
+            puppet.kill()
+    else:
+        wrong += world.end()
+    print("\n".join(wrong) or f"{done} turns, nothing lost, nothing left")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

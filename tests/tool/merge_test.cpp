@@ -1,0 +1,76 @@
+// gpushare merge: who cannot be told, and what is left of an order.
+#include <gtest/gtest.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness.hpp"
+
+extern "C" {
+#include "directory/paused.h"
+}
+
+TEST(MergeVerb, SaysWhomItCannotTell) {
+    Shared shared;
+    const Result word = shared.tool({"merge", "stop", "1"});
+    EXPECT_EQ(word.status, 2);
+    EXPECT_EQ(word.err,
+              "gpushare: merge: 'stop' is neither off nor on; see: gpushare merge --help\n");
+    EXPECT_EQ(shared.tool({"merge", "off"}).status, 2);
+    for (const char *pid : {"4194305", "weights", "../self"}) {
+        const Result none = shared.tool({"merge", "off", pid});
+        EXPECT_EQ(none.status, 1);
+        EXPECT_EQ(none.err, std::string("gpushare: merge: no process has the pid '") + pid +
+                                "'; see: gpushare ls\n");
+    }
+    const std::string self = std::to_string(getpid());
+    const Result bare = shared.tool({"merge", "on", self});
+    EXPECT_EQ(bare.status, 1);
+    EXPECT_TRUE(contains(bare.err, "process " + self +
+                                       " is not known here: it runs without "
+                                       "gpushare"))
+        << bare.err;
+    const Peer camera(shared, "camera");
+    const Result unruled = shared.tool({"merge", "off", pid_text(camera.owner)});
+    EXPECT_EQ(unruled.status, 1);
+    EXPECT_TRUE(contains(unruled.err, "no merge rule has taken memory of camera ")) << unruled.err;
+    EXPECT_FALSE(gps_paused_get(&shared.store, &camera.owner));
+}
+
+TEST(MergeVerb, SaysThatAProcessIsOfAnotherUser) {
+    if (geteuid() != 0)
+        GTEST_SKIP() << "only root can make one";
+    Shared shared;
+    const pid_t child = fork();
+    if (child == 0) {
+        if (setuid(65534) == 0)
+            pause();
+        _exit(1);
+    }
+    const std::string pid = std::to_string(child);
+    Result result;
+    for (int i = 0; i < 100 && !contains(result.err, "another user"); i++, usleep(20000))
+        result = shared.tool({"merge", "off", pid});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_EQ(result.err, "gpushare: merge: process " + pid +
+                              " is of another user (uid 65534), "
+                              "who alone may say this\n");
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+}
+
+// It does not follow: it is no process of the library's.
+TEST(MergeVerb, SaysThatThereIsNoAnswerAndTheOrderGoesWithTheProcess) {
+    Shared shared;
+    Peer server(shared, "server", {{{{1}}, 0, GPS_SLOT_OPEN, GPS_VIA_OWN}});
+    const Result result = shared.tool({"merge", "off", pid_text(server.owner)});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_TRUE(contains(result.err, " has not answered; it will follow when it does\n"))
+        << result.err;
+    EXPECT_TRUE(gps_paused_get(&shared.store, &server.owner));
+    shared.tool({"gc"});
+    EXPECT_TRUE(gps_paused_get(&shared.store, &server.owner)) << "it lives";
+    server.kill();
+    shared.tool({"gc"});
+    EXPECT_FALSE(gps_paused_get(&shared.store, &server.owner));
+}

@@ -1,0 +1,95 @@
+// directory/orders: orders to a process, and its answers.
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "store_support.h"
+
+extern "C" {
+#include "directory/lease.h"
+#include "directory/orders.h"
+}
+
+namespace {
+
+class Orders : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        char made[] = "/dev/shm/gpushare-orders-XXXXXX";
+        ASSERT_NE(mkdtemp(made), nullptr);
+        root = made;
+        ASSERT_EQ(gps_store_init(&store, made, "default", true), 0);
+        gps_owner_self(&self);
+    }
+    void TearDown() override {
+        EXPECT_EQ(system(("rm -rf " + root).c_str()), 0);
+    }
+    std::string path(const char *suffix) const {
+        char name[GPS_PROC_NAME];
+        gps_owner_format(&self, name);
+        return root + "/default/procs/" + name + suffix;
+    }
+
+    std::string root;
+    gps_store store;
+    gps_owner self;
+};
+
+} // namespace
+
+TEST_F(Orders, AnOrderIsReadAsItWasWrittenAndTellsWhetherItsGiverLives) {
+    gps_order order = {}, read;
+    bool held = false;
+    EXPECT_EQ(gps_order_read(&store, &self, &read, &held), -ENOENT);
+    const int fd = gps_order_open(&store, &self);
+    ASSERT_GE(fd, 0);
+    EXPECT_EQ(gps_order_read(&store, &self, &read, &held), -EBADMSG) << "it is empty yet";
+    order.ask = GPS_ORDER_LET_GO;
+    order.serial = 7;
+    order.timeout = 5;
+    ASSERT_EQ(gps_order_write(fd, &order), 0);
+    EXPECT_EQ(gps_order_open(&store, &self), -EAGAIN) << "one at a time gives orders";
+    ASSERT_EQ(gps_order_read(&store, &self, &read, &held), 0);
+    EXPECT_TRUE(held);
+    EXPECT_EQ(read.ask, static_cast<uint32_t>(GPS_ORDER_LET_GO));
+    EXPECT_EQ(read.serial, 7u);
+    EXPECT_EQ(read.timeout, 5u);
+    gps_order_close(fd);
+    ASSERT_EQ(gps_order_read(&store, &self, &read, &held), 0);
+    EXPECT_FALSE(held);
+}
+
+TEST_F(Orders, ADamagedAnswerIsNone) {
+    gps_answer_file answer = {}, read;
+    EXPECT_EQ(gps_answer_read(&store, &self, &read), -ENOENT);
+    answer.state = GPS_ANSWER_GONE;
+    answer.let_go = 1234;
+    strcpy(answer.reason, "why");
+    ASSERT_EQ(gps_answer_write(&store, &self, &answer), 0);
+    ASSERT_EQ(gps_answer_read(&store, &self, &read), 0);
+    EXPECT_EQ(read.let_go, 1234u);
+    EXPECT_STREQ(read.reason, "why");
+    const int fd = open(path(".answer").c_str(), O_RDWR);
+    ASSERT_EQ(pwrite(fd, "x", 1, 40), 1);
+    close(fd);
+    EXPECT_EQ(gps_answer_read(&store, &self, &read), -EBADMSG);
+}
+
+TEST_F(Orders, FilesAreKnownByTheirNamesAndGoWithTheProcess) {
+    gps_answer_file answer = {};
+    gps_owner owner;
+    ASSERT_EQ(gps_answer_write(&store, &self, &answer), 0);
+    gps_order_close(gps_order_open(&store, &self));
+    for (const char *suffix : {".answer", ".order"}) {
+        EXPECT_EQ(access(path(suffix).c_str(), F_OK), 0);
+        const std::string name = path(suffix).substr(path("").rfind('/') + 1);
+        EXPECT_TRUE(gps_orders_parse(name.c_str(), &owner));
+        EXPECT_EQ(owner.nonce, self.nonce);
+    }
+    EXPECT_FALSE(gps_orders_parse("x.order", &owner));
+    EXPECT_FALSE(gps_orders_parse(".order", &owner));
+    gps_orders_remove(&store, &self);
+    for (const char *suffix : {".answer", ".order"})
+        EXPECT_NE(access(path(suffix).c_str(), F_OK), 0);
+}

@@ -1,0 +1,70 @@
+/* environment.c - see environment.h. */
+#include "environment.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/option.h"
+#include "directory/record.h"
+#include "nearest.h"
+#include "tool.h"
+
+#define PREFIX "GPUSHARE_"
+
+char *environment_namespace(void) {
+    const char *name = getenv("GPUSHARE_NAMESPACE");
+    if (!name || !*name || gps_name_valid(name))
+        return NULL;
+    return tool_format("GPUSHARE_NAMESPACE='%s' is no name; allowed: 1 to 127 of [A-Za-z0-9._-] "
+                       "without a leading dot",
+                       name);
+}
+
+/* Variables that are no options, without their prefix. */
+static const char *const others[] = {
+    "CONFIG", "DIR",   "LIBRARY", "NAMESPACE",  "PROGRAM",  /* the user's */
+    "KEEPER", "LEARN", "EXPLAIN", "ASSERTIONS", "COUNTERS", /* the tool's and the tests' */
+};
+
+static bool is_of_tests(const char *name) {
+    return strncmp(name, "SIM_", 4) == 0 || strncmp(name, "TEST_", 5) == 0;
+}
+
+/* The key of an option that the variable is for, in capitals. */
+static void capitals(const char *key, char name[64]) {
+    size_t i = 0;
+    for (; i < 63 && key[i]; i++)
+        name[i] = (char)(key[i] >= 'a' && key[i] <= 'z' ? key[i] - 'a' + 'A' : key[i]);
+    name[i] = 0;
+}
+
+/* What is said of a variable that is unknown; malloc'ed. NULL: something reads it. */
+static char *complaint(const char *name) {
+    enum { OPTIONS = 64 };
+    static char options[OPTIONS][64];
+    struct nearest nearest = {.word = name};
+    const struct gps_key *key = gps_keys_of(GPS_SECTION_OPTIONS);
+    for (size_t i = 0; i < OPTIONS && key[i].name; i++) {
+        capitals(key[i].name, options[i]);
+        nearest_try(&nearest, options[i]);
+    }
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        nearest_try(&nearest, others[i]);
+    if (nearest.found && nearest.distance == 0)
+        return NULL;
+    return tool_format(PREFIX "%s is set, and nothing reads it%s%s; gpushare.conf(5) has all", name,
+                       nearest.found ? "; perhaps " PREFIX : "", tool_or(nearest.found, ""));
+}
+
+void environment_unknown(void (*fn)(void *arg, const char *message), void *arg) {
+    for (char **at = environ; *at; at++) {
+        const char *name = *at + strlen(PREFIX), *end = strchr(*at, '=');
+        if (strncmp(*at, PREFIX, strlen(PREFIX)) != 0 || !end || is_of_tests(name))
+            continue;
+        TOOL_TEMP char *word = tool_format("%.*s", (int)(end - name), name);
+        TOOL_TEMP char *message = complaint(word);
+        if (message)
+            fn(arg, message);
+    }
+}

@@ -1,0 +1,11 @@
+/*
+ * environment.h - what is wrong with the variables GPUSHARE_* of this environment.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+/* What is wrong with GPUSHARE_NAMESPACE, and what is allowed; malloc'ed. NULL: nothing. */
+char *environment_namespace(void);
+/* Calls fn for each variable GPUSHARE_* that nothing reads, with what is said of it. */
+void environment_unknown(void (*fn)(void *arg, const char *message), void *arg);

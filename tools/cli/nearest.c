@@ -1,0 +1,41 @@
+/* nearest.c - see nearest.h. */
+#include "nearest.h"
+
+#include <string.h>
+
+#define LONGEST 64
+
+static size_t least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+/* Levenshtein's: letters to put in, to leave out or to change. Neither word is longer than LONGEST.
+ */
+static size_t distance(const char *a, const char *b) {
+    size_t row[LONGEST + 1];
+    const size_t length = strlen(b);
+    for (size_t i = 0; i <= length; i++)
+        row[i] = i;
+    for (size_t at = 1; *a; a++, at++) {
+        size_t corner = row[0];
+        row[0] = at;
+        for (size_t i = 1; i <= length; i++) {
+            const size_t changed = corner + (*a != b[i - 1]);
+            corner = row[i];
+            row[i] = least(changed, least(row[i], row[i - 1]) + 1);
+        }
+    }
+    return row[length];
+}
+
+/* A word of which more than a third is wrong was hardly meant. */
+void nearest_try(struct nearest *nearest, const char *known) {
+    const size_t length = strlen(nearest->word);
+    if (length > LONGEST || strlen(known) > LONGEST)
+        return;
+    const size_t away = distance(nearest->word, known);
+    if (away <= 1 + length / 3 && (!nearest->found || away < nearest->distance)) {
+        nearest->found = known;
+        nearest->distance = away;
+    }
+}

@@ -1,0 +1,221 @@
+/*
+ * replacement.c - one keeper takes another's place (gpushare/keeper.h, GPS_KEEPER_REPLACE).
+ *
+ * The new one gets the descriptors one by one, as any client does, while the old one serves. Then
+ * it gets listener, lock and lease, if nothing was deposited meanwhile, and it lacks no descriptor
+ * that the old one has. So requests that come are answered by one or the other. Which of them
+ * serves stands in the first slot of the lease, which the old one writes: whatever dies when, it is
+ * one of them, or its stand-by.
+ */
+#include "keeper_state.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "keeper/keeper_client.h"
+#include "keeper/keeper_protocol.h"
+#include "util/clock.h"
+#include "util/descriptor_passing.h"
+
+#define WITHIN (20 * GPS_SECOND) /* a try is undone by each deposit of others */
+#define LOOK   (GPS_SECOND / 100)
+#define ASKED  (GPS_SECOND / 50) /* for a descriptor that has to be deposited again */
+
+enum { LISTENER, LOCK, LEASE, HANDED_OVER };
+
+static bool is_readable(int fd, uint64_t nanos) {
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    return TEMP_FAILURE_RETRY(poll(&wait, 1, (int)(nanos / 1000000))) == 1;
+}
+
+/* --- the old one --- */
+
+static int hand_over(const struct keeper *keeper, int fd) {
+    const int descriptors[HANDED_OVER] = {keeper->listener, keeper->lock, keeper->lease.lock_fd};
+    struct gps_keeper_reply reply = {.keeper = keeper->regions.self};
+    int status = 0;
+    gps_reply_seal(&reply);
+    for (int i = 0; i < HANDED_OVER && status == 0; i++)
+        status = gps_passing_send(fd, &reply, sizeof(reply), descriptors[i]);
+    return status;
+}
+
+static bool is_confirmed(int fd) {
+    char byte;
+    return is_readable(fd, GPS_KEEPER_HANDSHAKE) &&
+           TEMP_FAILURE_RETRY(recv(fd, &byte, sizeof(byte), MSG_DONTWAIT)) == sizeof(byte);
+}
+
+/* One that awaits its descriptor. */
+static bool is_lacking(const struct keeper_region *region) {
+    return region->descriptor < 0 && !region_list_retired(region);
+}
+
+static uint64_t count_lacking(const struct region_list *list) {
+    uint64_t count = 0;
+    for (const struct keeper_region *region = list->first; region; region = region->hh.next)
+        count += is_lacking(region);
+    return count;
+}
+
+/* The other finds regions by their records. */
+static bool are_published(const struct keeper *keeper) {
+    for (const struct keeper_region *region = keeper->regions.first; region;
+         region = region->hh.next)
+        if (!region->published)
+            return false;
+    return true;
+}
+
+int replacement_give(struct keeper *keeper, const struct gps_keeper_request *request, int fd) {
+    if (request->record.generation != atomic_load(&keeper->regions.table->deposits) ||
+        request->record.extent > count_lacking(&keeper->regions))
+        return -EAGAIN;
+    if (!are_published(keeper))
+        return -ENOSPC;
+    int status = hand_over(keeper, fd);
+    if (status == 0 && !is_confirmed(fd))
+        status = -ETIMEDOUT;
+    if (status == 0)
+        status = incumbent_yield(keeper, &request->record.id, &request->sender);
+    keeper->replaced = status == 0;
+    keeper->ending |= keeper->replaced;
+    return status;
+}
+
+/* --- the new one --- */
+
+struct taking {
+    struct keeper *keeper;
+    struct gps_owner sender;
+    uint64_t deposits;            /* that the old one had had */
+    uint64_t lacking;             /* regions that it has, or had, without a descriptor here */
+    int descriptors[HANDED_OVER]; /* -1: not got */
+};
+
+static int get_reply(int fd, struct gps_keeper_reply *reply, int *descriptor) {
+    *descriptor = -1;
+    if (!is_readable(fd, GPS_KEEPER_TIMEOUT))
+        return -ETIMEDOUT;
+    const ssize_t n = gps_passing_receive(fd, reply, sizeof(*reply), descriptor);
+    if (n <= 0)
+        return n < 0 ? (int)n : -ECONNRESET;
+    return gps_reply_check(reply, (size_t)n) ? -EBADMSG : reply->status;
+}
+
+/* 0: all three are there. */
+static int get_three(struct taking *taking, int fd) {
+    struct gps_keeper_reply reply = {0};
+    int status = 0;
+    for (int i = 0; i < HANDED_OVER && status == 0; i++)
+        status = get_reply(fd, &reply, &taking->descriptors[i]);
+    if (status == -EAGAIN) {
+        taking->keeper->regions.self = reply.keeper;
+        taking->deposits = reply.regions;
+    }
+    return status;
+}
+
+/* Whether the old one has yielded, has ended, or has given up waiting. */
+static bool is_decided(const struct keeper *keeper, int fd) {
+    struct gps_keeper_reply reply;
+    const ssize_t n = recv(fd, &reply, sizeof(reply), 0);
+    return n == 0 || (n < 0 && errno == ECONNRESET) || incumbent_is_ours(keeper);
+}
+
+static int confirm(struct taking *taking, int fd) {
+    struct keeper *keeper = taking->keeper;
+    char byte = 0;
+    int status = gps_lease_take_over(&keeper->store, &keeper->regions.self,
+                                     taking->descriptors[LEASE], &keeper->lease);
+    if (status == 0)
+        status = gps_passing_send(fd, &byte, sizeof(byte), -1);
+    while (status == 0 && !is_decided(keeper, fd))
+        is_readable(fd, LOOK);
+    return status == 0 && !incumbent_is_ours(keeper) ? -ECONNRESET : status;
+}
+
+static void let_go(struct taking *taking) {
+    for (int i = 0; i < HANDED_OVER; i++) {
+        if (taking->descriptors[i] >= 0)
+            close(taking->descriptors[i]);
+        taking->descriptors[i] = -1;
+    }
+}
+
+static int ask(struct taking *taking) {
+    struct gps_keeper_request request = {.ask = GPS_KEEPER_REPLACE, .sender = taking->sender};
+    request.record.id = taking->keeper->family;
+    request.record.generation = taking->deposits;
+    request.record.extent = taking->lacking;
+    gps_request_seal(&request);
+    const int fd = gps_keeper_connect(&taking->keeper->store);
+    if (fd < 0)
+        return fd;
+    int status = gps_passing_send(fd, &request, sizeof(request), -1);
+    if (status == 0)
+        status = get_three(taking, fd);
+    if (status == 0)
+        status = confirm(taking, fd);
+    if (status != 0)
+        let_go(taking);
+    close(fd);
+    return status;
+}
+
+/* Gets what it lacks. A region that is gone or lost needs no descriptor; one that the old one
+ * lacks, or has no time to give, may get it yet. */
+static int get_regions(struct taking *taking) {
+    struct region_list *list = &taking->keeper->regions;
+    int status = region_list_inherit(list, gps_clock_monotonic());
+    taking->lacking = 0;
+    for (struct keeper_region *region = list->first; region && status == 0;
+         region = region->hh.next) {
+        int descriptor;
+        if (!is_lacking(region))
+            continue;
+        status = gps_keeper_get(&taking->keeper->store, &region->record.id, &taking->sender, ASKED,
+                                &descriptor);
+        if (status == 0)
+            region_list_give(list, region, descriptor);
+        taking->lacking += status == -ETIMEDOUT;
+        if (status == -ENOENT || status == -ETIMEDOUT)
+            status = 0;
+    }
+    return status;
+}
+
+static void take_over(struct taking *taking) {
+    struct keeper *keeper = taking->keeper;
+    keeper->listener = taking->descriptors[LISTENER];
+    keeper->lock = taking->descriptors[LOCK];
+    incumbent_publish(keeper);
+    region_list_settle(&keeper->regions);
+}
+
+/* Something was deposited meanwhile; or the old one was killed, and its stand-by goes on. One that
+ * does not know the request hangs up, too. */
+static bool is_repeated(int status, unsigned *hung_up) {
+    return status == -EAGAIN || (status == -ECONNRESET && ++*hung_up < 4);
+}
+
+int replacement_take(struct keeper *keeper) {
+    struct taking taking = {.keeper = keeper,
+                            .sender = keeper->self,
+                            .deposits = UINT64_MAX,
+                            .descriptors = {-1, -1, -1}};
+    const uint64_t end = gps_clock_monotonic() + WITHIN;
+    unsigned hung_up = 0;
+    int status = ask(&taking);
+    while (is_repeated(status, &hung_up) && gps_clock_monotonic() < end) {
+        usleep(status == -EAGAIN ? 0 : 10000);
+        status = get_regions(&taking);
+        if (status == 0)
+            status = ask(&taking);
+    }
+    if (status == 0)
+        take_over(&taking);
+    return status;
+}

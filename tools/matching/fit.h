@@ -1,0 +1,17 @@
+/*
+ * fit.h - what `gpushare explain` saw of a program, kept in a file, and which allocations of two
+ * such programs may be one region.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "gpushare/explained.h"
+
+/* Writes the allocations of processes, as JSON. */
+void fit_write(FILE *out, struct gps_explained *const *processes, size_t count);
+/* Prints what of two files fits together on stderr, and two rules on stdout: the first file's
+ * program exports. False: nothing fits, or a file cannot be read; stderr says so. */
+bool fit_print(const char *exporter, const char *importer);

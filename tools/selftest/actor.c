@@ -1,0 +1,231 @@
+/*
+ * actor.c - see actor.h.
+ *
+ * The headers of CUDA and HIP are not needed: the ABI of these few functions is fixed, and most
+ * are the same in both, for a device pointer has the size of a pointer.
+ */
+#include "actor.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/tool.h"
+
+enum { TO_DEVICE = 1, TO_HOST = 2 }; /* hipMemcpyKind */
+enum { LAZY_PEER_ACCESS = 1 };       /* what every open has to say */
+enum { PROPERTIES = 16384 };         /* more than any version's hipDeviceProp_t; a name is first */
+
+struct handle {
+    uint8_t bytes[64];
+};
+
+/* The functions: our name, type, CUDA's name, HIP's. */
+#define FUNCTIONS(F)                                                                               \
+    F(init, int (*)(unsigned), "cuInit", "hipInit")                                                \
+    F(count, int (*)(int *), "cuDeviceGetCount", "hipGetDeviceCount")                              \
+    F(version, int (*)(int *), "cuDriverGetVersion", "hipRuntimeGetVersion")                       \
+    F(allocate, int (*)(uint64_t *, size_t), "cuMemAlloc_v2", "hipMalloc")                         \
+    F(free, int (*)(uint64_t), "cuMemFree_v2", "hipFree")                                          \
+    F(export, int (*)(struct handle *, uint64_t), "cuIpcGetMemHandle", "hipIpcGetMemHandle")       \
+    F(import, int (*)(uint64_t *, struct handle, unsigned), "cuIpcOpenMemHandle_v2",               \
+      "hipIpcOpenMemHandle")                                                                       \
+    F(close, int (*)(uint64_t), "cuIpcCloseMemHandle", "hipIpcCloseMemHandle")                     \
+    F(synchronize, int (*)(void), "cuCtxSynchronize", "hipDeviceSynchronize")                      \
+    F(name, int (*)(char *, int, int), "cuDeviceGetName", NULL)                                    \
+    F(retain, int (*)(void **, int), "cuDevicePrimaryCtxRetain", NULL)                             \
+    F(enter, int (*)(void *), "cuCtxSetCurrent", NULL)                                             \
+    F(to_device, int (*)(uint64_t, const void *, size_t), "cuMemcpyHtoD_v2", NULL)                 \
+    F(to_host, int (*)(void *, uint64_t, size_t), "cuMemcpyDtoH_v2", NULL)                         \
+    F(copy, int (*)(uint64_t, uint64_t, size_t, int), NULL, "hipMemcpy")
+
+struct gpu {
+#define MEMBER(id, type, cuda, hip) __typeof__((type)NULL) id;
+    FUNCTIONS(MEMBER)
+#undef MEMBER
+    int (*properties)(void *, int); /* HIP; NULL: it is not there */
+};
+
+struct actor {
+    enum runtime runtime;
+    struct gpu gpu;
+    uint64_t memory, imported;
+    uint8_t *host; /* as large as the allocation */
+    size_t size;
+    char said[256]; /* behind the code */
+};
+
+/* --- the GPU --- */
+
+static void *load(enum runtime runtime) {
+    static const char *const names[][4] = {
+        [RUNTIME_CUDA] = {"libcuda.so.1"},
+        [RUNTIME_HIP] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
+                         "libamdhip64.so"},
+    };
+    void *library = NULL;
+    for (size_t i = 0; !library && i < 4 && names[runtime][i]; i++)
+        library = dlopen(names[runtime][i], RTLD_NOW | RTLD_LOCAL);
+    return library;
+}
+
+static bool find(struct actor *actor) {
+    void *library = load(actor->runtime);
+    if (!library) {
+        snprintf(actor->said, sizeof(actor->said), "%s", dlerror());
+        return false;
+    }
+    const char *missing = NULL;
+#define FIND(id, type, cuda, hip)                                                                  \
+    const char *id##_name = actor->runtime == RUNTIME_HIP ? (hip) : (cuda);                        \
+    if (id##_name && !(*(void **)&actor->gpu.id = dlsym(library, id##_name)))                      \
+        missing = id##_name;
+    FUNCTIONS(FIND)
+#undef FIND
+    *(void **)&actor->gpu.properties = dlsym(library, "hipGetDevicePropertiesR0600");
+    if (!actor->gpu.properties)
+        *(void **)&actor->gpu.properties = dlsym(library, "hipGetDeviceProperties");
+    if (missing)
+        snprintf(actor->said, sizeof(actor->said), "%s is missing", missing);
+    return !missing;
+}
+
+static void get_name(const struct gpu *gpu, char name[128]) {
+    static char properties[PROPERTIES];
+    snprintf(name, 128, "unknown");
+    if (gpu->name)
+        gpu->name(name, 127, 0);
+    else if (gpu->properties && gpu->properties(properties, 0) == 0)
+        snprintf(name, 128, "%.127s", properties);
+}
+
+static int begin(struct actor *actor) {
+    void *context;
+    int count = 0, code = -1, version = 0;
+    char name[128];
+    if (!find(actor))
+        return code;
+    const struct gpu *gpu = &actor->gpu;
+    if ((code = gpu->init(0)) != 0 || (code = gpu->count(&count)) != 0)
+        return code;
+    if (count == 0)
+        return 100; /* no device, in both */
+    if (gpu->retain &&
+        ((code = gpu->retain(&context, 0)) != 0 || (code = gpu->enter(context)) != 0))
+        return code;
+    gpu->version(&version);
+    get_name(gpu, name);
+    snprintf(actor->said, sizeof(actor->said), "%d %s", version, name);
+    return 0;
+}
+
+static int copy_in(const struct actor *actor, uint64_t to) {
+    const struct gpu *gpu = &actor->gpu;
+    const int code = gpu->copy ? gpu->copy(to, (uintptr_t)actor->host, actor->size, TO_DEVICE)
+                               : gpu->to_device(to, actor->host, actor->size);
+    return code ? code : gpu->synchronize();
+}
+
+static int copy_out(const struct actor *actor, uint64_t from) {
+    const struct gpu *gpu = &actor->gpu;
+    return gpu->copy ? gpu->copy((uintptr_t)actor->host, from, actor->size, TO_HOST)
+                     : gpu->to_host(actor->host, from, actor->size);
+}
+
+/* --- the commands --- */
+
+static void get_host(struct actor *actor, size_t size) {
+    actor->host = tool_resize(actor->host, size, 1);
+    actor->size = size;
+}
+
+static int on_open(struct actor *actor, const char *argument) {
+    (void)argument;
+    return begin(actor);
+}
+
+static int on_allocate(struct actor *actor, const char *argument) {
+    get_host(actor, strtoul(argument, NULL, 10));
+    return actor->gpu.allocate(&actor->memory, actor->size);
+}
+
+static int on_fill(struct actor *actor, const char *argument) {
+    memset(actor->host, atoi(argument), actor->size);
+    return copy_in(actor, actor->memory);
+}
+
+static int on_read(struct actor *actor, const char *argument) {
+    (void)argument;
+    memset(actor->host, 0, actor->size);
+    const int code = copy_out(actor, actor->imported ? actor->imported : actor->memory);
+    if (code)
+        return code;
+    const bool equal = memcmp(actor->host, actor->host + 1, actor->size - 1) == 0;
+    snprintf(actor->said, sizeof(actor->said), equal ? "%d" : "mixed", actor->host[0]);
+    return 0;
+}
+
+static int on_free(struct actor *actor, const char *argument) {
+    (void)argument;
+    return actor->gpu.free(actor->memory);
+}
+
+static int on_export(struct actor *actor, const char *argument) {
+    struct handle handle;
+    (void)argument;
+    const int code = actor->gpu.export(&handle, actor->memory);
+    for (size_t i = 0; code == 0 && i < sizeof(handle.bytes); i++)
+        sprintf(actor->said + 2 * i, "%02x", handle.bytes[i]);
+    return code;
+}
+
+static int on_import(struct actor *actor, const char *argument) {
+    struct handle handle = {{0}};
+    for (size_t i = 0; i < sizeof(handle.bytes) && strlen(argument) >= 2; i++, argument += 2) {
+        const char digits[3] = {argument[0], argument[1], 0};
+        handle.bytes[i] = (uint8_t)strtoul(digits, NULL, 16);
+    }
+    get_host(actor, 4096);
+    return actor->gpu.import(&actor->imported, handle, LAZY_PEER_ACCESS);
+}
+
+static int on_close(struct actor *actor, const char *argument) {
+    (void)argument;
+    return actor->gpu.close(actor->imported);
+}
+
+static const struct command {
+    const char *name;
+    int (*run)(struct actor *, const char *);
+} commands[] = {
+    {"open", on_open}, {"allocate", on_allocate}, {"fill", on_fill},     {"read", on_read},
+    {"free", on_free}, {"export", on_export},     {"import", on_import}, {"close", on_close},
+};
+
+static bool answer(struct actor *actor, char *line) {
+    line[strcspn(line, "\n")] = 0;
+    char *argument = line + strcspn(line, " ");
+    if (*argument)
+        *argument++ = 0;
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        if (strcmp(line, commands[i].name) != 0)
+            continue;
+        actor->said[0] = 0;
+        const int code = commands[i].run(actor, argument);
+        printf("%d%s%s\n", code, actor->said[0] ? " " : "", actor->said);
+        return fflush(stdout) == 0;
+    }
+    return false;
+}
+
+int actor_run(enum runtime runtime) {
+    struct actor actor = {.runtime = runtime};
+    char line[512];
+    while (fgets(line, sizeof(line), stdin))
+        if (!answer(&actor, line))
+            return TOOL_FAILED;
+    free(actor.host);
+    return TOOL_OK;
+}

@@ -1,0 +1,173 @@
+/* dialogue.c - see dialogue.h. */
+#include "dialogue.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/tool.h"
+#include "util/clock.h"
+
+#define KILLED_WITHIN GPS_SECOND /* a process in the driver may not even die of SIGKILL */
+
+bool dialogue_fails(struct dialogue *dialogue, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    if (!dialogue->trouble)
+        dialogue->trouble = tool_vformat(format, args);
+    va_end(args);
+    return false;
+}
+
+static struct dialogue_actor *find(struct dialogue *dialogue, const char *name) {
+    int i = 0;
+    while (i < DIALOGUE_ACTORS - 1 && dialogue->actors[i].name &&
+           strcmp(dialogue->actors[i].name, name) != 0)
+        i++;
+    return &dialogue->actors[i];
+}
+
+/* --- starting --- */
+
+/* In the child. */
+static void become(enum runtime runtime, const char *name, int in, int out, pid_t parent) {
+    const int null = open("/dev/null", O_WRONLY);
+    TOOL_TEMP char *option = tool_format("--actor=%s", runtime == RUNTIME_HIP ? "hip" : "cuda");
+    dup2(in, STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
+    dup2(null, STDERR_FILENO);
+    signal(SIGPIPE, SIG_DFL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() == parent && setenv("GPUSHARE_PROGRAM", name, 1) == 0)
+        execl("/proc/self/exe", "gpushare", "doctor", option, NULL);
+    _exit(TOOL_RUN_FAILED);
+}
+
+static bool start(struct dialogue *dialogue, const char *name) {
+    struct dialogue_actor *actor = find(dialogue, name);
+    int in[2] = {-1, -1}, out[2] = {-1, -1};
+    const pid_t parent = getpid();
+    const bool piped = pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0;
+    const pid_t child = piped ? fork() : -1;
+    if (child == 0)
+        become(dialogue->runtime, name, in[0], out[1], parent);
+    close(in[0]);
+    close(out[1]);
+    if (child < 0)
+        return dialogue_fails(dialogue, "no process could be started");
+    *actor = (struct dialogue_actor){name, child, in[1], out[0]};
+    return true;
+}
+
+/* --- speaking --- */
+
+static int left(const struct dialogue *dialogue) {
+    const uint64_t now = gps_clock_monotonic();
+    return now >= dialogue->deadline ? 0 : (int)((dialogue->deadline - now) / 1000000);
+}
+
+static bool tell(struct dialogue *dialogue, struct dialogue_actor *actor, const char *says) {
+    const char *hole = strchr(says, '$');
+    TOOL_TEMP char *text = tool_format("%.*s%s\n", (int)(hole ? hole - says : 256), says,
+                                       hole ? dialogue->handle : "");
+    const size_t length = strlen(text);
+    return write(actor->in, text, length) == (ssize_t)length;
+}
+
+/* An answer is short enough to come in one piece. */
+static bool hear(struct dialogue *dialogue, struct dialogue_actor *actor, const char *says) {
+    struct pollfd ready = {.fd = actor->out, .events = POLLIN};
+    if (poll(&ready, 1, left(dialogue)) != 1)
+        return dialogue_fails(dialogue, "the %s has not answered '%s' in time", actor->name, says);
+    const ssize_t count = read(actor->out, dialogue->answer, sizeof(dialogue->answer) - 1);
+    if (count <= 0)
+        return dialogue_fails(dialogue, "the %s ended at '%s'", actor->name, says);
+    dialogue->answer[count] = 0;
+    dialogue->answer[strcspn(dialogue->answer, "\n")] = 0;
+    return true;
+}
+
+/* Whether it is what the line expects. A handle is kept. */
+static bool compare(struct dialogue *dialogue, const struct dialogue_line *line) {
+    const char *answer = dialogue->answer, *expected = tool_or(line->answer, "0");
+    if (strcmp(line->says, "export") == 0 && strncmp(answer, "0 ", 2) == 0)
+        snprintf(dialogue->handle, sizeof(dialogue->handle), "%s", answer + 2);
+    const bool code_only = strcmp(line->says, "open") == 0 || strcmp(line->says, "export") == 0;
+    const size_t length = code_only ? strcspn(answer, " ") : strlen(answer);
+    if (strlen(expected) == length && strncmp(answer, expected, length) == 0)
+        return true;
+    return dialogue_fails(dialogue, "the %s was answered '%s' to '%s', not '%s'", line->actor,
+                          answer, line->says, expected);
+}
+
+bool dialogue_begin(struct dialogue *dialogue, const char *const names[DIALOGUE_ACTORS]) {
+    for (int i = 0; i < DIALOGUE_ACTORS && names[i]; i++)
+        if (!start(dialogue, names[i]) || !tell(dialogue, find(dialogue, names[i]), "open"))
+            return dialogue_fails(dialogue, "the %s did not start", names[i]);
+    for (int i = 0; i < DIALOGUE_ACTORS && names[i]; i++) {
+        const struct dialogue_line open = {names[i], "open", NULL};
+        if (!hear(dialogue, find(dialogue, names[i]), open.says) || !compare(dialogue, &open))
+            return false;
+    }
+    return true;
+}
+
+bool dialogue_speak(struct dialogue *dialogue, const struct dialogue_line *line) {
+    struct dialogue_actor *actor = find(dialogue, line->actor);
+    if (!line->says) {
+        close(actor->in);
+        actor->in = -1;
+        return true;
+    }
+    if (!tell(dialogue, actor, line->says))
+        return dialogue_fails(dialogue, "the %s ended before '%s'", actor->name, line->says);
+    return hear(dialogue, actor, line->says) && compare(dialogue, line);
+}
+
+/* --- ending --- */
+
+/* Its wait status; -1 when it has not ended by then. */
+static int reap(pid_t child, uint64_t until) {
+    int status;
+    do {
+        if (waitpid(child, &status, WNOHANG) == child)
+            return status;
+        usleep(2000);
+    } while (gps_clock_monotonic() < until);
+    return -1;
+}
+
+static void end(struct dialogue *dialogue, struct dialogue_actor *actor) {
+    const int status = reap(actor->pid, dialogue->trouble ? 0 : dialogue->deadline);
+    if (status == 0)
+        return;
+    if (status == -1) {
+        kill(actor->pid, SIGKILL);
+        reap(actor->pid, gps_clock_monotonic() + KILLED_WITHIN);
+        dialogue_fails(dialogue, "the %s has not ended in time", actor->name);
+    } else if (WIFSIGNALED(status)) {
+        dialogue_fails(dialogue, "the %s died of signal %d", actor->name, WTERMSIG(status));
+    } else {
+        dialogue_fails(dialogue, "the %s ended with %d", actor->name, WEXITSTATUS(status));
+    }
+}
+
+bool dialogue_end(struct dialogue *dialogue) {
+    for (int i = 0; i < DIALOGUE_ACTORS; i++)
+        if (dialogue->actors[i].pid && dialogue->actors[i].in >= 0)
+            close(dialogue->actors[i].in);
+    for (int i = 0; i < DIALOGUE_ACTORS; i++) {
+        if (!dialogue->actors[i].pid)
+            continue;
+        end(dialogue, &dialogue->actors[i]);
+        close(dialogue->actors[i].out);
+        dialogue->actors[i] = (struct dialogue_actor){0};
+    }
+    return !dialogue->trouble;
+}

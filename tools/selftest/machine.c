@@ -1,0 +1,79 @@
+/* machine.c - see machine.h. */
+#include "machine.h"
+
+#include <ctype.h>
+#include <gnu/libc-version.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "util/procfs.h"
+
+#define FIRST_PID_NAMESPACE 0xEFFFFFFCu /* inode of the host's; PROC_PID_INIT_INO in the kernel */
+
+static bool read_line(const char *path, char *line, int size) {
+    FILE *file = fopen(path, "re");
+    const bool read = file && fgets(line, size, file);
+    if (file)
+        fclose(file);
+    if (read)
+        line[strcspn(line, "\n")] = 0;
+    return read;
+}
+
+/* "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Tue ...": the first word that is a
+ * number with a point. */
+static void find_version(char *line, char *version, size_t size) {
+    for (char *word; (word = strsep(&line, " ")) && version[0] == 0;)
+        if (isdigit((unsigned char)word[0]) && strchr(word, '.'))
+            snprintf(version, size, "%s", word);
+}
+
+static void describe_driver(struct machine *machine, enum runtime runtime) {
+    char line[256] = "";
+    struct utsname kernel;
+    if (strcmp(machine->gpu, "Simulated GPU") == 0)
+        snprintf(machine->driver, sizeof(machine->driver), "simulated");
+    else if (runtime == RUNTIME_CUDA &&
+             read_line("/proc/driver/nvidia/version", line, sizeof(line)))
+        find_version(line, machine->driver, sizeof(machine->driver));
+    else if (runtime == RUNTIME_HIP && read_line("/sys/module/amdgpu/version", line, sizeof(line)))
+        snprintf(machine->driver, sizeof(machine->driver), "amdgpu %.40s", line);
+    else if (runtime == RUNTIME_HIP && uname(&kernel) == 0)
+        snprintf(machine->driver, sizeof(machine->driver), "Linux %.40s", kernel.release);
+    if (machine->driver[0] == 0)
+        snprintf(machine->driver, sizeof(machine->driver), "unknown");
+}
+
+/* What is seen from inside, where no engine says its version. */
+static const char *container_engine(void) {
+    const uint64_t pid_ns = gps_procfs_pid_ns();
+    return access("/run/.containerenv", F_OK) == 0        ? "podman"
+           : access("/.dockerenv", F_OK) == 0             ? "docker"
+           : getenv("KUBERNETES_SERVICE_HOST")            ? "kubernetes"
+           : getenv("APPTAINER_CONTAINER")                ? "apptainer"
+           : getenv("SINGULARITY_CONTAINER")              ? "singularity"
+           : pid_ns != 0 && pid_ns != FIRST_PID_NAMESPACE ? "unknown"
+                                                          : "none";
+}
+
+void machine_describe(struct machine *machine, enum runtime runtime, int version, const char *gpu) {
+    const time_t now = time(NULL);
+    struct tm date;
+    *machine = (struct machine){.container = container_engine()};
+    snprintf(machine->gpu, sizeof(machine->gpu), "%s", gpu);
+    describe_driver(machine, runtime);
+    if (runtime == RUNTIME_HIP)
+        snprintf(machine->interface, sizeof(machine->interface), "HIP %d.%d", version / 10000000,
+                 version / 100000 % 100);
+    else
+        snprintf(machine->interface, sizeof(machine->interface), "CUDA %d.%d", version / 1000,
+                 version % 1000 / 10);
+    snprintf(machine->glibc, sizeof(machine->glibc), "%s", gnu_get_libc_version());
+    if (gmtime_r(&now, &date))
+        strftime(machine->date, sizeof(machine->date), "%Y-%m-%d", &date);
+}

@@ -1,0 +1,169 @@
+/* checkpoint.c - see checkpoint.h. */
+#include "checkpoint.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "util/clock.h"
+
+#define OK            0
+#define OUT_OF_MEMORY 2
+#define NOT_SUPPORTED 801
+
+/* The layouts of cuda.h: each is 64 bytes, and zero but for this. */
+struct lock_arguments {
+    unsigned timeout; /* ms */
+    unsigned reserved0;
+    uint64_t reserved[7];
+};
+struct arguments {
+    uint64_t reserved[8];
+};
+
+static struct {
+    bool tried;
+    const char *why;
+    int (*init)(unsigned flags);
+    int (*state)(int pid, int *state);
+    int (*lock)(int pid, struct lock_arguments *arguments);
+    int (*take)(int pid, struct arguments *arguments);
+    int (*restore)(int pid, struct arguments *arguments);
+    int (*unlock)(int pid, struct arguments *arguments);
+    int (*count)(int *count);
+    int (*uuid)(uint8_t uuid[GPS_UUID_BYTES], int device);
+    int (*retain)(void **context, int device);
+    int (*release)(int device);
+    int (*push)(void *context);
+    int (*pop)(void **context);
+    int (*memory)(size_t *available, size_t *total);
+} driver;
+
+static bool find_calls(void *library) {
+    const struct {
+        const char *name;
+        void **place;
+    } calls[] = {{"cuInit", (void **)&driver.init},
+                 {"cuCheckpointProcessGetState", (void **)&driver.state},
+                 {"cuCheckpointProcessLock", (void **)&driver.lock},
+                 {"cuCheckpointProcessCheckpoint", (void **)&driver.take},
+                 {"cuCheckpointProcessRestore", (void **)&driver.restore},
+                 {"cuCheckpointProcessUnlock", (void **)&driver.unlock},
+                 {"cuDeviceGetCount", (void **)&driver.count},
+                 {"cuDeviceGetUuid", (void **)&driver.uuid},
+                 {"cuDevicePrimaryCtxRetain", (void **)&driver.retain},
+                 {"cuDevicePrimaryCtxRelease_v2", (void **)&driver.release},
+                 {"cuCtxPushCurrent_v2", (void **)&driver.push},
+                 {"cuCtxPopCurrent_v2", (void **)&driver.pop},
+                 {"cuMemGetInfo_v2", (void **)&driver.memory}};
+    bool all = true;
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        *calls[i].place = dlsym(library, calls[i].name);
+        all &= *calls[i].place != NULL;
+    }
+    return all;
+}
+
+static const char *find_driver(void) {
+    static const char old[] = "this driver cannot checkpoint a process; it takes version 570 or a "
+                              "newer one";
+    enum checkpoint_state state;
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return "there is no libcuda.so.1; see: gpushare doctor";
+    if (!find_calls(library))
+        return old;
+    if (driver.init(0) != OK)
+        return "the driver does not start; see: gpushare doctor";
+    return checkpoint_state(1, &state) == NOT_SUPPORTED ? old : NULL;
+}
+
+const char *checkpoint_open(void) {
+    if (!driver.tried)
+        driver.why = find_driver();
+    driver.tried = true;
+    return driver.why;
+}
+
+int checkpoint_state(uint32_t pid, enum checkpoint_state *state) {
+    int now = 0;
+    const int code = driver.state((int)pid, &now);
+    if (code == OK)
+        *state = (enum checkpoint_state)now;
+    return code;
+}
+
+int checkpoint_lock(uint32_t pid, uint64_t timeout) {
+    struct lock_arguments arguments = {.timeout = (unsigned)(timeout / 1000000)};
+    return driver.lock((int)pid, &arguments);
+}
+
+int checkpoint_take(uint32_t pid) {
+    struct arguments none = {{0}};
+    return driver.take((int)pid, &none);
+}
+
+int checkpoint_restore(uint32_t pid) {
+    struct arguments none = {{0}};
+    return driver.restore((int)pid, &none);
+}
+
+int checkpoint_unlock(uint32_t pid) {
+    struct arguments none = {{0}};
+    return driver.unlock((int)pid, &none);
+}
+
+static bool ask_room(int device, uint64_t *bytes) {
+    size_t available = 0, total;
+    void *context;
+    if (driver.retain(&context, device) != OK)
+        return false;
+    bool known = driver.push(context) == OK;
+    if (known) {
+        known = driver.memory(&available, &total) == OK;
+        driver.pop(&context);
+    }
+    driver.release(device);
+    *bytes = available;
+    return known;
+}
+
+bool checkpoint_room(const uint8_t device[GPS_UUID_BYTES], uint64_t *bytes) {
+    static const uint8_t any[GPS_UUID_BYTES];
+    int count = 0;
+    bool known = false;
+    if (driver.count(&count) != OK)
+        return false;
+    for (int ordinal = 0; ordinal < count; ordinal++) {
+        uint8_t uuid[GPS_UUID_BYTES];
+        uint64_t here;
+        if (driver.uuid(uuid, ordinal) != OK ||
+            (memcmp(device, any, sizeof(any)) != 0 && memcmp(device, uuid, sizeof(uuid)) != 0))
+            continue;
+        if (!ask_room(ordinal, &here))
+            return false;
+        *bytes = known && *bytes < here ? *bytes : here;
+        known = true;
+    }
+    return known;
+}
+
+const char *checkpoint_meaning(int code) {
+    switch (code) {
+    case 1:
+    case NOT_SUPPORTED:
+        return "it has memory or a feature that the driver does not checkpoint";
+    case OUT_OF_MEMORY:
+        return "out of memory";
+    case 3:
+        return "it does not use CUDA";
+    case 304:
+        return "there is no such process, or it is not yours";
+    case 401:
+        return "its state is another one: somebody else checkpoints it, too";
+    case 600:
+        return "work that it gave to the GPU has not ended in time";
+    default:
+        return "see the error of this number in cuda.h";
+    }
+}

@@ -1,0 +1,160 @@
+/*
+ * resume.c - `gpushare resume`: brings suspended processes back to the GPU.
+ *
+ * It ends every state in which `suspend` may have left a process, whatever became of the tool. The
+ * driver loses a process for good that it restores without room, so the bytes are counted first.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "checkpoint.h"
+#include "cli/printable.h"
+#include "cli/tool.h"
+#include "config/value.h"
+#include "main_memory.h"
+#include "target.h"
+#include "util/clock.h"
+
+enum { OPTION_TIMEOUT, OPTION_WAIT, OPTION_ALL_BUT, OPTION_TAKE_AGAIN, OPTION_FORCE };
+
+#define LOOK 100000 /* us, between two looks for room */
+
+/* --- room --- */
+
+/* What it must have. Of a process without gpushare it is at most what it has in main memory. */
+static bool needed(const struct target *target, uint64_t *bytes) {
+    const struct gps_answer_file *answer = &target->answer;
+    if (!target->takes_orders)
+        return main_memory_of(target->pid, bytes);
+    *bytes = answer->freed > answer->own ? answer->freed : answer->own;
+    return true;
+}
+
+static bool has_room(const struct target *target, bool wait) {
+    uint64_t need, room = 0;
+    if (!needed(target, &need)) {
+        tool_error("%s was not resumed: how much it needs is not known", target->name);
+        return false;
+    }
+    bool known, told = false;
+    while ((known = checkpoint_room(target->answer.device, &room)) && room < need && wait) {
+        if (!told)
+            fprintf(stderr, "gpushare: resume: %s waits for room: it needs %s, and %s are free\n",
+                    target->name, printable_size(need).text, printable_size(room).text);
+        told = true;
+        usleep(LOOK);
+    }
+    if (known && room >= need)
+        return true;
+    tool_error(known ? "%s was not resumed, and stays suspended: it needs %s on the GPU, and %s "
+                       "are free; end or suspend something there, or wait for room: --wait"
+                     : "%s was not resumed, and stays suspended: it needs %s, and the driver does "
+                       "not say what is free",
+               target->name, printable_size(need).text, printable_size(room).text);
+    return false;
+}
+
+/* --- the driver's part --- */
+
+static bool fail(const struct target *target, const char *step, int code) {
+    return target_fail(target, "resumed", step, code);
+}
+
+static bool lost(const struct target *target) {
+    tool_error("the driver has lost %s: it can only be ended, and started again", target->name);
+    return false;
+}
+
+static bool restore(const struct target *target, bool wait) {
+    if (!has_room(target, wait))
+        return false;
+    const int code = checkpoint_restore(target->pid);
+    if (code == 0)
+        return true;
+    fail(target, "the driver does not restore it", code);
+    return lost(target);
+}
+
+static bool unlock(const struct target *target) {
+    const int code = checkpoint_unlock(target->pid);
+    return code == 0 || fail(target, "the driver does not unlock it", code);
+}
+
+/* *any: it was not running. */
+static bool bring_back(const struct target *target, bool wait, bool *any) {
+    enum checkpoint_state state;
+    const int code = checkpoint_state(target->pid, &state);
+    if (code != 0)
+        return fail(target, "the driver does not know it", code);
+    *any = state != CHECKPOINT_RUNS;
+    switch (state) {
+    case CHECKPOINT_RUNS:
+        return true;
+    case CHECKPOINT_AWAY:
+        return restore(target, wait) && unlock(target);
+    case CHECKPOINT_LOCKED:
+        return unlock(target);
+    default:
+        return lost(target);
+    }
+}
+
+/* --- one process --- */
+
+static bool resume_known(struct target *target, const struct targets_how *how) {
+    bool any = false;
+    if (!target_open(target))
+        return false;
+    const bool gone = target->answer.state != GPS_ANSWER_RUNS;
+    const bool back = how->alone || bring_back(target, how->wait, &any);
+    const bool done = back && (!gone || target_order(target, GPS_ORDER_TAKE, how->timeout, 0));
+    target_close(target);
+    if (done)
+        printf(gone || any ? "%s is resumed.\n" : "%s is not suspended.\n", target->name);
+    return done;
+}
+
+static bool resume_stranger(struct target *target, const struct targets_how *how) {
+    bool any = false;
+    if (!bring_back(target, how->wait, &any))
+        return false;
+    printf(any ? "%s is resumed.\n" : "%s is not suspended.\n", target->name);
+    return true;
+}
+
+/* --- the verb --- */
+
+static bool resume_one(struct target *target, const struct targets_how *how) {
+    return target->takes_orders ? resume_known(target, how) : resume_stranger(target, how);
+}
+
+static int run_resume(const struct tool_args *args) {
+    const struct targets_request request = {.verb = "resume",
+                                            .timeout = args->values[OPTION_TIMEOUT],
+                                            .all_but = args->values[OPTION_ALL_BUT],
+                                            .force = args->values[OPTION_FORCE],
+                                            .wait = args->values[OPTION_WAIT],
+                                            .alone = args->values[OPTION_TAKE_AGAIN]};
+    return targets_each(args, &request, resume_one);
+}
+
+const struct tool_verb tool_verb_resume = {
+    .name = "resume",
+    .operands = "[PID|PROGRAM...]",
+    .summary = "bring suspended programs back to the GPU",
+    .details = "The driver loses a process for good that it restores without room, so what the "
+               "process needs is counted first: where it is not free the process stays suspended. "
+               "Then its memory is where it was, what it shares is mapped again, and its calls go "
+               "on. It also ends a state in which a `gpushare suspend` that was killed has left a "
+               "process.\n"
+               "Shared memory that is gone ends the process with a report.\n",
+    .options = {{"timeout", 't', "TIME", "how long it may take to map what is shared again (30s)"},
+                {"wait", 'w', NULL, "wait for room"},
+                {"all-but", 0, "PROGRAM", "all that have suspend = on, but this program"},
+                {"take-again", 0, NULL,
+                 "only take again what --let-go let go of, after another tool's restore"},
+                {"force", 0, NULL, "a PID may be one without gpushare"}},
+    .operands_max = 1 << 20,
+    .run = run_resume,
+};

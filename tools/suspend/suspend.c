@@ -1,0 +1,236 @@
+/*
+ * suspend.c - `gpushare suspend`: takes processes off the GPU, and leaves their memory in main
+ * memory.
+ *
+ * The process lets go of what it shares first (shim/suspend); then the driver checkpoints it. A
+ * step that fails undoes those before it. From the lock on signals wait, so that Ctrl-C leaves no
+ * process half way.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "checkpoint.h"
+#include "cli/printable.h"
+#include "cli/term.h"
+#include "cli/tool.h"
+#include "config/value.h"
+#include "directory/view_format.h"
+#include "main_memory.h"
+#include "target.h"
+#include "util/clock.h"
+
+enum { OPTION_TIMEOUT, OPTION_ALL_BUT, OPTION_LET_GO, OPTION_FORCE };
+
+/* --- progress --- */
+
+struct progress {
+    pthread_t thread;
+    bool shown;
+    _Atomic bool over;
+    uint32_t pid;
+    uint64_t before, bytes; /* main memory of the process, and what comes on top of it */
+};
+
+static void *show(void *arg) {
+    struct progress *progress = arg;
+    while (!progress->over) {
+        uint64_t now;
+        if (main_memory_of(progress->pid, &now) && now > progress->before)
+            fprintf(stderr, "\r%s of %s are in main memory \033[K",
+                    printable_size(now - progress->before).text,
+                    printable_size(progress->bytes).text);
+        usleep(200000);
+    }
+    fputs("\r\033[K", stderr);
+    return NULL;
+}
+
+static void begin_progress(struct progress *progress, const struct target *target) {
+    *progress = (struct progress){.pid = target->pid, .bytes = target->answer.own};
+    progress->shown = isatty(STDERR_FILENO) && main_memory_of(target->pid, &progress->before) &&
+                      pthread_create(&progress->thread, NULL, show, progress) == 0;
+}
+
+static void end_progress(struct progress *progress) {
+    progress->over = true;
+    if (progress->shown)
+        pthread_join(progress->thread, NULL);
+}
+
+/* --- the driver's part --- */
+
+static uint64_t room_of(const struct target *target) {
+    uint64_t bytes;
+    return checkpoint_room(target->answer.device, &bytes) ? bytes : 0;
+}
+
+static uint64_t freed_since(const struct target *target, uint64_t before) {
+    const uint64_t after = room_of(target);
+    return after > before ? after - before : 0;
+}
+
+static bool fail(const struct target *target, const char *step, int code) {
+    return target_fail(target, "suspended", step, code);
+}
+
+static bool lock_and_take(const struct target *target, uint64_t timeout) {
+    struct progress progress;
+    enum checkpoint_state state = CHECKPOINT_LOST;
+    int code = checkpoint_lock(target->pid, timeout);
+    if (code != 0)
+        return fail(target, "the driver does not lock it", code);
+    begin_progress(&progress, target);
+    code = checkpoint_take(target->pid);
+    end_progress(&progress);
+    if (code == 0)
+        return true;
+    fail(target, "the driver does not checkpoint it", code);
+    if (checkpoint_state(target->pid, &state) == 0 && state == CHECKPOINT_LOCKED)
+        checkpoint_unlock(target->pid);
+    else
+        tool_error("the driver cannot undo that: %s is lost, and can only be ended", target->name);
+    return false;
+}
+
+static bool runs(const struct target *target) {
+    enum checkpoint_state state;
+    const int code = checkpoint_state(target->pid, &state);
+    if (code != 0)
+        return fail(target, "the driver does not know it", code);
+    if (state == CHECKPOINT_RUNS)
+        return true;
+    tool_error("%s %s; see: gpushare resume", target->name,
+               state == CHECKPOINT_LOST     ? "is lost, and can only be ended"
+               : state == CHECKPOINT_LOCKED ? "is locked by another tool, or one that has died"
+                                            : "is suspended already, by another tool");
+    return false;
+}
+
+/* --- one process --- */
+
+static bool has_main_memory(const struct target *target) {
+    uint64_t left;
+    if (!main_memory_left(target->pid, &left)) {
+        tool_error("%s was not suspended: how much main memory is left is not known", target->name);
+        return false;
+    }
+    if (left >= target->answer.own)
+        return true;
+    tool_error("%s was not suspended: it has %s on the GPU, and %s of main memory are left for it",
+               target->name, printable_size(target->answer.own).text, printable_size(left).text);
+    return false;
+}
+
+static bool may_let_go(struct target *target, bool alone) {
+    if (!target_order(target, GPS_ORDER_CHECK, 0, 0))
+        return false;
+    if (*target->answer.reason) {
+        tool_error("%s cannot be suspended: %s", target->name, target->answer.reason);
+        return false;
+    }
+    return alone || (runs(target) && has_main_memory(target));
+}
+
+static bool let_go(struct target *target, uint64_t timeout) {
+    if (!target_order(target, GPS_ORDER_LET_GO, timeout, 0))
+        return false;
+    if (target->answer.state == GPS_ANSWER_GONE)
+        return true;
+    tool_error("%s was not suspended, and runs on: %s", target->name, target->answer.reason);
+    return false;
+}
+
+static bool say(const struct target *target, uint64_t freed, bool alone) {
+    if (alone) {
+        printf("%s has let go of %s of shared memory, and its calls wait; "
+               "`gpushare resume --take-again %u` ends that.\n",
+               target->name, printable_size(target->answer.let_go).text, target->pid);
+        return true;
+    }
+    printf("%s is suspended: %s have left the GPU, and it has let go of %s of shared memory. "
+           "%s are free on the GPU.\n",
+           target->name, printable_size(freed).text, printable_size(target->answer.let_go).text,
+           printable_size(room_of(target)).text);
+    return true;
+}
+
+/* What is let go of is taken again where the driver's part fails. */
+static bool take_off(struct target *target, uint64_t timeout, bool alone) {
+    const uint64_t before = alone ? 0 : room_of(target);
+    if (!let_go(target, timeout))
+        return false;
+    if (!alone && !lock_and_take(target, timeout)) {
+        if (target_order(target, GPS_ORDER_TAKE, timeout, 0))
+            tool_error("%s runs on as before", target->name);
+        return false;
+    }
+    const uint64_t freed = alone ? 0 : freed_since(target, before);
+    return target_order(target, GPS_ORDER_KEEP, timeout, freed) && say(target, freed, alone);
+}
+
+static bool suspend_known(struct target *target, uint64_t timeout, bool alone) {
+    if (target->answer.state == GPS_ANSWER_GONE) {
+        printf("%s is suspended already.\n", target->name);
+        return true;
+    }
+    if (!target_open(target))
+        return false;
+    const bool done = may_let_go(target, alone) && take_off(target, timeout, alone);
+    target_close(target);
+    return done;
+}
+
+static bool suspend_stranger(struct target *target, uint64_t timeout) {
+    const uint64_t before = room_of(target);
+    if (!runs(target) || !lock_and_take(target, timeout))
+        return false;
+    return say(target, freed_since(target, before), false);
+}
+
+static bool suspend_one(struct target *target, const struct targets_how *how) {
+    sigset_t asked, before;
+    sigemptyset(&asked);
+    sigaddset(&asked, SIGINT);
+    sigaddset(&asked, SIGTERM);
+    sigaddset(&asked, SIGHUP);
+    sigprocmask(SIG_BLOCK, &asked, &before);
+    const bool done = target->takes_orders ? suspend_known(target, how->timeout, how->alone)
+                                           : suspend_stranger(target, how->timeout);
+    fflush(stdout);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return done;
+}
+
+/* --- the verb --- */
+
+static int run_suspend(const struct tool_args *args) {
+    const struct targets_request request = {.verb = "suspend",
+                                            .timeout = args->values[OPTION_TIMEOUT],
+                                            .all_but = args->values[OPTION_ALL_BUT],
+                                            .force = args->values[OPTION_FORCE],
+                                            .alone = args->values[OPTION_LET_GO]};
+    return targets_each(args, &request, suspend_one);
+}
+
+const struct tool_verb tool_verb_suspend = {
+    .name = "suspend",
+    .operands = "[PID|PROGRAM...]",
+    .summary = "take programs off the GPU, and keep them",
+    .details = "What a process has for itself on the GPU goes into its main memory, and its calls "
+               "wait until `gpushare resume`. What it shares stays with the keeper, which has to "
+               "have confirmed it. The process must have been started with suspend = on. What "
+               "cannot be let go of is a refusal that names it, and the process runs on; "
+               "`gpushare doctor --pid PID` tells it at any time.\n"
+               "Of several, each is suspended for itself.\n",
+    .options = {{"timeout", 't', "TIME", "how long calls and work under way may take to end (30s)"},
+                {"all-but", 0, "PROGRAM", "all that have suspend = on, but this program"},
+                {"let-go", 0, NULL,
+                 "only let go of what is shared, for another tool that checkpoints"},
+                {"force", 0, NULL, "a PID may be one without gpushare; if it shares it is lost"}},
+    .operands_max = 1 << 20,
+    .run = run_suspend,
+};

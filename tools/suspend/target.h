@@ -1,0 +1,51 @@
+/*
+ * target.h - the processes that `suspend` and `resume` are about, and orders to them.
+ */
+#pragma once
+
+#include "cli/tool.h"
+#include "directory/view.h"
+
+struct target {
+    struct view view; /* as it was at the beginning */
+    struct gps_owner owner;
+    struct gps_answer_file answer; /* the last one */
+    uint32_t pid;                  /* as it is here */
+    bool takes_orders;             /* else it was named with --force, and has no owner */
+    char *name;                    /* "camera 4242" */
+    int order;                     /* the descriptor of its order; -1: not open */
+};
+
+/* What `suspend` and `resume` are asked alike, as their options have it; NULL: not given. */
+struct targets_request {
+    const char *verb;
+    const char *timeout, *all_but; /* all_but: what is left out of all that take orders */
+    bool force;                    /* a pid may be any process of this user's */
+    bool wait;                     /* for room */
+    bool alone;                    /* the driver is left alone */
+};
+struct targets_how {
+    uint64_t timeout;
+    bool wait, alone;
+};
+typedef bool target_fn(struct target *target, const struct targets_how *how);
+
+/* Calls the function for what operands mean, each a pid or a program's name. Returns the verb's
+ * exit status: what was not found, or not done, was said. */
+int targets_each(const struct tool_args *args, const struct targets_request *request,
+                 target_fn *fn);
+
+/* Says that it was not suspended or resumed (`done`), at which step, and what the driver's code
+ * means. False. */
+bool target_fail(const struct target *target, const char *done, const char *step, int code);
+
+/* Becomes the one who gives orders. False: it was said why. */
+bool target_open(struct target *target);
+void target_close(struct target *target);
+/* Gives an order, and waits for the answer for `timeout` and a while. `freed`: of a KEEP. False: it
+ * was said why. */
+bool target_order(struct target *target, enum gps_order_ask ask, uint64_t timeout, uint64_t freed);
+
+/* Why the process of a pid cannot be suspended at this moment, and what to do; "": it can. NULL: it
+ * takes no orders, or does not answer. malloc'ed. */
+char *target_obstacle(const char *pid);
