@@ -17,8 +17,14 @@ GTEST_MAIN := -l:libgtest_main.a
 .PHONY: tests test apps fuzz
 tests: $(foreach group,$(GROUPS),$(if $(wildcard tests/$(group)/*_test.cpp),$(TESTS)/$(group))) $(filter $(HIP_GROUPS:%=$(TESTS)/%),$(CHOSEN:%=$(TESTS)/%)) apps
 
+# A sanitizer makes everything slow.
 test: all sim tests
-	tests/run $(TESTS) $(CHOSEN)
+	$(if $(SANITIZE),TEST_PATIENCE=$${TEST_PATIENCE:-4}) tests/run $(TESTS) $(CHOSEN)
+
+# tests/slow.txt, from all tests; on a quiet machine.
+.PHONY: slow-tests
+slow-tests: all sim tests
+	TEST_ALL=1 TEST_RECORD=tests/slow.txt tests/run $(TESTS) $(CHOSEN)
 
 # --- groups ----------------------------------------------------------------------------------------
 
@@ -60,6 +66,10 @@ LINKED := $(GROUPS)
 $(TESTS)/tool: $(call test_objects,tool) $(JSON) $(patsubst %,$(BUILD)/tools/%.o,cli/tool cli/wrap logs/log_line)
 $(TESTS)/scenario: $(call test_objects,scenario) $(TESTS)/obj/tool/harness.o $(JSON)
 $(TESTS)/scenario $(TESTS)/tool: | apps
+# Tests that fail, for tests/run.
+$(TESTS)/tool: | $(TESTS)/reruns
+$(TESTS)/reruns: $(TESTS)/obj/apps/reruns.o
+	$(CXX) $(TEST_FLAGS) $< -o $@ -l:libgtest_main.a $(GTEST)
 $(TESTS)/tool: GTEST_MAIN :=
 $(TESTS)/tool $(TESTS)/scenario: LDLIBS += -lutil -l:libjansson.a
 else

@@ -1,4 +1,5 @@
 #include "program.hpp"
+#include "patience.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -338,8 +339,8 @@ Outcome Program::run_with(const std::vector<std::string> &preloaded) const {
 
     Outcome outcome;
     int status = 0;
-    if (read_until(child, {out.ends[0], err.ends[0]}, {&outcome.out, &outcome.err}, now() + limit,
-                   status)) {
+    if (read_until(child, {out.ends[0], err.ends[0]}, {&outcome.out, &outcome.err},
+                   now() + patient(limit), status)) {
         outcome.status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     } else {
         kill(child, SIGKILL);

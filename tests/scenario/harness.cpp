@@ -79,23 +79,13 @@ uint64_t big() {
 }
 
 int soon(int ms) {
-    return ms + 3000;
+    return patient(ms + 3000);
 }
 
 int64_t now_ms() {
     timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-bool eventually(const std::function<bool()> &condition, int ms) {
-    const int64_t until = now_ms() + ms;
-    while (!condition()) {
-        if (now_ms() > until)
-            return false;
-        usleep(5000);
-    }
-    return true;
 }
 
 static std::vector<std::string> split(const std::string &text) {
@@ -369,7 +359,7 @@ bool Puppet::answers(int ms) {
 }
 
 Reply Puppet::receive(int ms) {
-    if (!answers(ms))
+    if (!answers(patient(ms)))
         throw std::runtime_error("no reply in " + std::to_string(ms) + " ms\n" + errors());
     const size_t end = buffer.find('\n');
     Reply reply;

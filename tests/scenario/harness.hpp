@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "json.hpp"
+#include "patience.hpp"
 #include "tool/harness.hpp"
 
 constexpr uint64_t KiB = 1024, MiB = 1024 * KiB, GiB = 1024 * MiB;
@@ -44,8 +45,6 @@ std::string kernels(); // the command by which a puppet loads the tests' kernels
 // What a test of device memory allocates: on a GPU that others use, too, it must stand out.
 uint64_t big();
 
-// Until `condition` holds; false when it did not in time.
-bool eventually(const std::function<bool()> &condition, int ms = 5000);
 int64_t now_ms();
 // How long what takes `ms` may take at most: machines that run tests are busy, and on a GPU
 // contexts come and go within a second or two.
@@ -112,7 +111,7 @@ class World {
 
     uint64_t used(); // device memory
     // Device memory in use gets to what it was, give or take nothing (on a GPU: what others do).
-    bool used_becomes(uint64_t bytes, int ms = 3000);
+    bool used_becomes(uint64_t bytes, int ms = 10000);
 
     std::string executable(const How &how) const;
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "harness.hpp"
+#include "patience.hpp"
 
 extern "C" {
 #include "directory/paused.h"
@@ -49,8 +50,10 @@ TEST(MergeVerb, SaysThatAProcessIsOfAnotherUser) {
     }
     const std::string pid = std::to_string(child);
     Result result;
-    for (int i = 0; i < 100 && !contains(result.err, "another user"); i++, usleep(20000))
+    eventually([&] {
         result = shared.tool({"merge", "off", pid});
+        return contains(result.err, "another user");
+    });
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.err, "gpushare: merge: process " + pid +
                               " is of another user (uid 65534), "

@@ -9,6 +9,7 @@
 
 #include "harness.hpp"
 #include "json.hpp"
+#include "patience.hpp"
 
 extern "C" {
 #include "keeper/keeper_client.h"
@@ -224,13 +225,6 @@ TEST(Merged, WhatIsNotThereIsNotAnsweredWithBlocks) {
 }
 
 // --- with a real keeper ---
-
-bool eventually(const std::function<bool()> &condition) {
-    for (int i = 0; i < 1000; i++, usleep(5000))
-        if (condition())
-            return true;
-    return false;
-}
 
 class MergedKeeper : public ::testing::Test {
   protected:

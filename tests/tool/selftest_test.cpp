@@ -13,6 +13,7 @@
 
 #include "harness.hpp"
 #include "json.hpp"
+#include "patience.hpp"
 
 namespace fs = std::filesystem;
 
@@ -178,7 +179,7 @@ TEST_F(Selftest, ADriverThatHangsTakesNoLongerThanItIsGiven) {
     environment["GPUSHARE_SIM_LATE_FREE_MS"] = "60000";
     const auto start = std::chrono::steady_clock::now();
     const Result result = selftest({"--timeout=6s"});
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(patient(20000)));
     EXPECT_EQ(result.status, 1);
     EXPECT_TRUE(contains(result.out, "the importer has not answered 'free' in time") ||
                 contains(result.out, "the exporter has not answered 'free' in time"))

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "harness.hpp"
+#include "patience.hpp"
 
 namespace {
 
@@ -90,10 +91,7 @@ class Running {
         end();
     }
     bool says(const std::string &text, int seconds = 20) const {
-        for (int i = 0; i < seconds * 100; i++, usleep(10000))
-            if (contains(said(), text))
-                return true;
-        return false;
+        return eventually([&] { return contains(said(), text); }, 1000 * seconds);
     }
     std::string said() const {
         return read_file(file);

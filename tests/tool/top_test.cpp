@@ -12,17 +12,11 @@
 #include "harness.hpp"
 #include "json.hpp"
 #include "logmaker.hpp"
+#include "patience.hpp"
 
 namespace {
 
 constexpr uint64_t MiB = 1 << 20;
-
-bool eventually(const std::function<bool()> &condition) {
-    for (int i = 0; i < 3000; i++, usleep(10000))
-        if (condition())
-            return true;
-    return false;
-}
 
 size_t count_of(const std::string &text, const std::string &part) {
     size_t count = 0;

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <ctime>
 
+#include "patience.hpp"
+
 extern "C" {
 #include "threads/thread.h"
 #include "util/error_text.h"
@@ -47,7 +49,7 @@ void expect_waits(wait_fn *wait, int milliseconds) {
     const double waited = static_cast<double>(after.tv_sec - before.tv_sec) * 1e3 +
                           static_cast<double>(after.tv_nsec - before.tv_nsec) / 1e6;
     EXPECT_GE(waited, milliseconds - 5);
-    EXPECT_LT(waited, milliseconds + 5000);
+    EXPECT_LT(waited, milliseconds + patient(5000));
 }
 
 TEST(ThreadWait, EndsAtItsTimeByEitherClock) {
