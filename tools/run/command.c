@@ -22,6 +22,7 @@
 
 #include "cli/tool.h"
 #include "descendants.h"
+#include "launch.h"
 #include "own_pid.h"
 #include "util/clock.h"
 #include "watched.h"
@@ -92,8 +93,7 @@ static void become(const struct run *run, char **command, pid_t parent, int chan
         end_with(parent);
     if (read(channel, &go, 1) != 1)
         _exit(127);
-    execvp(command[0], command);
-    int error = errno;
+    int error = launch_execute(command);
     (void)!write(channel, &error, sizeof(error));
     _exit(127);
 }

@@ -1,9 +1,12 @@
 /* launch.c - see launch.h. */
 #include "launch.h"
 
+#include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/environment.h"
 #include "cli/tool.h"
@@ -85,9 +88,11 @@ static bool preload(enum runtime runtime) {
     return true;
 }
 
+/* A damaged program does not run at all, which launch_failed says. */
 static void warn_of_obstacles(const char *command) {
     char path[PATH_MAX], why[PATH_MAX + 128];
-    if (preload_program(command, path) == 0 && preload_obstacle(path, why, sizeof(why)))
+    if (preload_program(command, path) == 0 && preload_obstacle(path, why, sizeof(why)) &&
+        strcmp(why, PRELOAD_DAMAGED) != 0)
         tool_warn("'%s' %s; it runs without gpushare", command, why);
 }
 
@@ -117,9 +122,37 @@ bool launch_prepare(const char *config, const char *mode, enum runtime runtime,
     return preload(runtime);
 }
 
+/* The rule of bash: it begins as an ELF file, or its first line has a NUL in the first 80 bytes. */
+static bool is_binary(const char *path) {
+    char head[80];
+    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    const ssize_t got = file >= 0 ? read(file, head, sizeof(head)) : 0;
+    const size_t size = got > 0 ? (size_t)got : 0;
+    const char *end = memchr(head, '\n', size);
+    if (file >= 0)
+        close(file);
+    return (size >= SELFMAG && memcmp(head, ELFMAG, SELFMAG) == 0) ||
+           memchr(head, 0, end ? (size_t)(end - head) : size);
+}
+
+int launch_execute(char **command) {
+    char path[PATH_MAX];
+    if (preload_program(command[0], path) == 0) {
+        execv(path, command);
+        if (errno == ENOEXEC && is_binary(path))
+            return ENOEXEC;
+    }
+    execvp(command[0], command); /* gives a text to the shell */
+    return errno;
+}
+
 int launch_failed(const char *command, int error) {
     if (error == ENOENT && !strchr(command, '/'))
         tool_error("command '%s' not found", command);
+    else if (error == ENOEXEC)
+        tool_error("cannot execute '%s': the kernel cannot run it, as it is damaged or for another "
+                   "machine; allowed: programs for this machine, and scripts",
+                   command);
     else
         tool_error("cannot execute '%s': %s", command, strerror(error));
     return error == ENOENT ? TOOL_NOT_FOUND : TOOL_CANNOT_EXECUTE;

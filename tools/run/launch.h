@@ -22,5 +22,9 @@ bool launch_config(const char *file);
 bool launch_prepare(const char *config, const char *mode, enum runtime runtime,
                     const char *command);
 
+/* Becomes the command as execvp does, but leaves no binary file to the shell that the kernel does
+ * not run. Returns the error: ENOEXEC for such a file. */
+int launch_execute(char **command);
+
 /* Says on stderr why the command could not be executed. Returns the tool's exit status. */
 int launch_failed(const char *command, int error);

@@ -77,25 +77,24 @@ bool preload_can_name(const char *path) {
 
 /* --- the program --- */
 
-static int check(const char *path) {
+static int check(const char *path, int length) {
     struct stat info;
+    if (length >= PATH_MAX)
+        return -ENOENT; /* what is cut off is another file */
     if (stat(path, &info) != 0)
         return errno == ENOTDIR ? -ENOENT : -errno;
     return S_ISREG(info.st_mode) && access(path, X_OK) == 0 ? 0 : -EACCES;
 }
 
 int preload_program(const char *command, char path[PATH_MAX]) {
-    if (strchr(command, '/')) {
-        snprintf(path, PATH_MAX, "%s", command);
-        return check(path);
-    }
+    if (strchr(command, '/'))
+        return check(path, snprintf(path, PATH_MAX, "%s", command));
     const char *search = getenv("PATH");
     int status = -ENOENT;
     for (search = search ? search : "/bin:/usr/bin"; command[0] != 0; search++) {
         size_t length = strcspn(search, ":");
-        snprintf(path, PATH_MAX, "%.*s/%s", (int)(length ? length : 1), length ? search : ".",
-                 command);
-        int found = check(path);
+        int found = check(path, snprintf(path, PATH_MAX, "%.*s/%s", (int)(length ? length : 1),
+                                         length ? search : ".", command));
         if (found == 0)
             return 0;
         status = found == -EACCES ? found : status;
@@ -130,16 +129,16 @@ static const char *judge_elf(Elf *elf) {
     if (gelf_getclass(elf) != ELFCLASS64)
         return "is a 32-bit program, the library is 64-bit";
     if (!gelf_getehdr(elf, &header) || elf_getphdrnum(elf, &count) != 0 || count < header.e_phnum)
-        return "is a damaged ELF file";
+        return PRELOAD_DAMAGED;
     if (header.e_machine != OWN_MACHINE)
         return "is built for another processor than the library";
     for (int i = 0; i < (int)count && segment.p_type != PT_INTERP; i++)
         if (!gelf_getphdr(elf, i, &segment))
-            return "is a damaged ELF file";
+            return PRELOAD_DAMAGED;
     if (segment.p_type != PT_INTERP)
         return "is statically linked: no loader reads LD_PRELOAD for it";
     if (segment.p_offset > size || segment.p_filesz > size - segment.p_offset)
-        return "is a damaged ELF file";
+        return PRELOAD_DAMAGED;
     return memmem(bytes + segment.p_offset, segment.p_filesz, "ld-musl", 7)
                ? "uses musl, the library needs glibc"
                : NULL;

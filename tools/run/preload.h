@@ -23,6 +23,8 @@ bool preload_can_name(const char *path);
 /* Finds the path at which execvp would find the command. 0, -ENOENT or -EACCES. */
 int preload_program(const char *command, char path[PATH_MAX]);
 
+#define PRELOAD_DAMAGED "is a damaged ELF file" /* an obstacle to the kernel as well */
+
 /* Writes why the library would not be loaded into the program at `path`, as a phrase that follows
  * its name. False: no reason is known. Of a script, the interpreter counts. */
 bool preload_obstacle(const char *path, char *why, unsigned size);

@@ -4,9 +4,6 @@
  * The command replaces this process, so signals and exit status are its own. In a container it is a
  * child, with a pid of its own.
  */
-#include <errno.h>
-#include <unistd.h>
-
 #include "cli/tool.h"
 #include "command.h"
 #include "launch.h"
@@ -31,8 +28,7 @@ static int run_run(const struct tool_args *args) {
         return TOOL_RUN_FAILED;
     if (own_pid_needed())
         return run_as_another(command);
-    execvp(command[0], command);
-    return launch_failed(command[0], errno);
+    return launch_failed(command[0], launch_execute(command));
 }
 
 const struct tool_verb tool_verb_run = {
