@@ -194,10 +194,14 @@ TEST_F(Run, ACommandThatCannotBeExecutedIs126) {
 TEST_F(Run, ABinaryThatTheKernelDoesNotRunIsKeptFromTheShell) {
     const std::string empty = place.path + "/empty", bytes = read_file("/bin/true").substr(0, 100);
     std::filesystem::create_directory(empty);
-    for (const auto &[name, text] :
-         {std::pair{"damaged", bytes}, {"begun", bytes.substr(0, 4)}, {"other", bytes.substr(4)}})
+    const std::map<std::string, std::string> files = {{"damaged", bytes},
+                                                      {"begun", bytes.substr(0, 4)},
+                                                      {"other", bytes.substr(4)},
+                                                      {"packed", "\x1f\x8b\x08 >a"},
+                                                      {"picture", "\x89PNG\r\n>a"}};
+    for (const auto &[name, text] : files)
         chmod(place.file(name, text).c_str(), 0755);
-    for (const char *name : {"damaged", "begun", "other", "../damaged"})
+    for (const char *name : {"damaged", "begun", "other", "packed", "picture", "../damaged"})
         for (const char *verb : {"run", "audit", "learn", "explain"}) {
             const Result result =
                 command({"sh", "-c", "cd \"$1\" && PATH=$1/..:$PATH && exec \"$0\" $2 -- $3",
@@ -214,7 +218,7 @@ TEST_F(Run, ABinaryThatTheKernelDoesNotRunIsKeptFromTheShell) {
 }
 
 TEST_F(Run, ATextWithoutAnInterpreterIsRunByTheShell) {
-    const std::string text = place.file("text", "echo ran $1\nexit 4\n");
+    const std::string text = place.file("text", ":\tgr\xfc\xdf\necho ran $1\nexit 4\n");
     chmod(text.c_str(), 0755);
     environment["PATH"] = place.path + ":" + getenv("PATH");
     for (const char *verb : {"run", "audit", "learn", "explain"})

@@ -1,7 +1,7 @@
 /* launch.c - see launch.h. */
 #include "launch.h"
 
-#include <elf.h>
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -122,17 +122,20 @@ bool launch_prepare(const char *config, const char *mode, enum runtime runtime,
     return preload(runtime);
 }
 
-/* The rule of bash: it begins as an ELF file, or its first line has a NUL in the first 80 bytes. */
+/* No text begins so: a control character in the first line, as in ELF's magic, or a first byte with
+ * which no character of UTF-8 begins. */
 static bool is_binary(const char *path) {
-    char head[80];
+    unsigned char head[80];
     const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    const ssize_t got = file >= 0 ? read(file, head, sizeof(head)) : 0;
-    const size_t size = got > 0 ? (size_t)got : 0;
-    const char *end = memchr(head, '\n', size);
+    const ssize_t size = file >= 0 ? read(file, head, sizeof(head)) : 0;
     if (file >= 0)
         close(file);
-    return (size >= SELFMAG && memcmp(head, ELFMAG, SELFMAG) == 0) ||
-           memchr(head, 0, end ? (size_t)(end - head) : size);
+    if (size > 0 && ((head[0] >= 0x80 && head[0] < 0xc2) || head[0] > 0xf4))
+        return true;
+    for (ssize_t i = 0; i < size && head[i] != '\n'; i++)
+        if ((head[i] < ' ' && !isspace(head[i]) && head[i] != '\033') || head[i] == 0x7f)
+            return true;
+    return false;
 }
 
 int launch_execute(char **command) {
