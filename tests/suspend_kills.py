@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 
+from patience import patient
 from soak.keepers import keepers
 
 CONFIG = """[gpushare]
@@ -42,7 +43,7 @@ role = import
 backing = vmm
 """
 SIZE, SEED = 32 << 20, 7
-PATIENCE = 60  # seconds, for what hangs
+PATIENCE = patient(60)  # seconds, for what hangs
 
 
 class Hangs(Exception):

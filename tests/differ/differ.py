@@ -21,13 +21,16 @@ import sys
 import tempfile
 import time
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from patience import patient
+
 MIB = 1 << 20
 RULES = ["quiet = 0", "quiet = 0\nverify = off", "quiet = 30ms\ncontent = any", "quiet = 10ms"]
 CONTEXT = 512 * MIB  # a context of the simulator's
 MAPPED = 128 * MIB   # what a replica makes by cuMemCreate, and once more while it is cut
 MISUSE = {"export-type-missing", "unmap-mismatch"}  # what the programs do wrong on purpose (mapped.c), and is reported
 TRIES = 3            # of a program that is being reduced: not each run of it differs
-LIMIT = 120          # seconds a run
+LIMIT = patient(120) # seconds a run
 
 
 def program(seed):

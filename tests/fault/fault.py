@@ -36,7 +36,10 @@ import tempfile
 import threading
 import time
 
-TIMEOUT = 20
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from patience import patient
+
+TIMEOUT = patient(20)
 SIZE = 4 << 20
 ERRORS = {
     "openat": "EMFILE ENFILE EACCES ENOENT ENOSPC EROFS EINTR", "open": "EMFILE EACCES ENOENT",

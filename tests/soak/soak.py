@@ -43,9 +43,11 @@ import sys
 import tempfile
 import time
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from keepers import keepers
+from patience import patient
 
-TIMEOUT = 20
+TIMEOUT = patient(20)
 THREADS, STATUS = 4, struct.Struct("QQ48s")
 GENTLE_ENDS = {0, 77, 78, -signal.SIGKILL, -signal.SIGTERM}  # TERM: it had not come to its main yet
 HERE = pathlib.Path(__file__).parent
