@@ -157,7 +157,7 @@ class Actor {
         }
         rc = gps_keeper_deposit(&store, &made, &self, fd, timeout);
         if (rc == 0 && made.name[0] != 0) {
-            EXPECT_EQ(0, gps_name_point(&store, made.name, &made.id));
+            EXPECT_EQ(0, gps_name_point(&store, made.name, &self, &made.id));
         }
         close(fd);
         return rc;
