@@ -29,6 +29,7 @@
 #include "json.hpp"
 
 extern "C" {
+#include "directory/file.h"
 #include "directory/leader_lock.h"
 #include "keeper/keeper_client.h"
 #include "keeper/keeper_protocol.h"
@@ -701,6 +702,19 @@ TEST_F(StandBy, GoesOnWithWhatTheKeeperHadBegun) {
     }
     expect_both("in the end");
     EXPECT_TRUE(eventually([&] { return at_rest(keeper()) <= 14; })) << at_rest(keeper());
+}
+
+TEST_F(StandBy, RemovesWhatTheKeeperWasWriting) {
+    gps_region_record kept;
+    char temp[GPS_TEMP_NAME];
+    ASSERT_EQ(0, gps_region_read(store, &held.id, &kept, nullptr));
+    gps_temp_format(&kept.owner, temp);
+    for (const std::string directory : {"/names/", "/regions/"})
+        fs::create_symlink("nowhere", store->path + directory + temp);
+    send(first, SIGKILL);
+    EXPECT_EQ(second, next_after(first));
+    expect_both("after its death");
+    EXPECT_FALSE(contains(left(), temp)) << left();
 }
 
 TEST_F(StandBy, EndsWithTheKeeperWhoeverIsTold) {
