@@ -136,7 +136,8 @@ static int check_held_by(const struct gps_store *store, int at, const char *name
     return status == GPS_OWNERSHIP_HELD && gps_owner_equal(&holder, owner) ? 0 : -EEXIST;
 }
 
-int gps_name_point(const struct gps_store *store, const char *name, const struct gps_id *region) {
+int gps_name_point(const struct gps_store *store, const char *name, const struct gps_owner *self,
+                   const struct gps_id *region) {
     struct gps_region_record record;
     int status = gps_region_read(store, region, &record, NULL);
     if (status != 0)
@@ -152,7 +153,7 @@ int gps_name_point(const struct gps_store *store, const char *name, const struct
     if (status != 0)
         goto close_directory;
     char temp[GPS_TEMP_NAME];
-    gps_temp_format(gps_record_creator(&record), temp);
+    gps_temp_format(self, temp);
     char text[LINK_SIZE] = REGIONS;
     gps_id_format(region, text + strlen(REGIONS));
     status = symlinkat(text, at, temp) == 0 ? gps_file_rename(at, temp, name) : -errno;

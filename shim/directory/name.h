@@ -31,10 +31,12 @@ int gps_name_resolve(const struct gps_store *store, const char *name,
 int gps_name_claim(const struct gps_store *store, const char *name, const struct gps_owner *self,
                    struct gps_owner *holder);
 
-/* Points a claimed name at the claimer's region, by an atomic rename. -ENOENT: the region is not
- * published, or the claim is missing. -EINVAL: the region has another name. -EEXIST: the name is
- * held neither by the region's owner nor, for a VMM region, by its creator. */
-int gps_name_point(const struct gps_store *store, const char *name, const struct gps_id *region);
+/* Points a claimed name at the claimer's region, by an atomic rename of a file of this process.
+ * -ENOENT: the region is not published, or the claim is missing. -EINVAL: the region has another
+ * name. -EEXIST: the name is held neither by the region's owner nor, for a VMM region, by its
+ * creator. */
+int gps_name_point(const struct gps_store *store, const char *name, const struct gps_owner *self,
+                   const struct gps_id *region);
 
 /* Removes the name if it is this process's claim or names its region (`region` may be NULL for a
  * claim). 0 also if it was neither. The name of a VMM region belongs to its keeper. */

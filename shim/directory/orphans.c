@@ -205,15 +205,21 @@ int gps_odd_each(const struct gps_store *store, gps_odd_fn *fn, void *arg) {
     return status;
 }
 
-void gps_temps_remove(const struct gps_store *store, const struct gps_owner *self) {
+static void remove_temps(const struct gps_store *store, const char *directory,
+                         const struct gps_owner *self) {
     struct gps_dir dir;
     struct gps_owner writer;
     const char *name;
-    gps_dir_open(&dir, store, "regions");
+    gps_dir_open(&dir, store, directory);
     while ((name = gps_dir_next(&dir)))
         if (gps_temp_parse(name, &writer) && gps_owner_equal(&writer, self))
             unlinkat(dir.fd, name, 0);
     gps_dir_close(&dir);
+}
+
+void gps_temps_remove(const struct gps_store *store, const struct gps_owner *self) {
+    remove_temps(store, "names", self);
+    remove_temps(store, "regions", self);
 }
 
 int gps_store_gc(const struct gps_store *store, bool dry_run, struct gps_gc_counts *counts) {

@@ -25,7 +25,7 @@ typedef void gps_gc_fn(void *arg, const char *directory, const char *name);
 int gps_store_gc_each(const struct gps_store *store, bool dry_run, struct gps_gc_counts *counts,
                       gps_gc_fn *fn, void *arg);
 
-/* Removes the temporary files of records of a process that writes none at this time. */
+/* Removes the temporary files of records and names of a process that writes none at this time. */
 void gps_temps_remove(const struct gps_store *store, const struct gps_owner *self);
 
 /* Calls fn for every odd entry: one that has a name of ours but is a directory, or not a regular

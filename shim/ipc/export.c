@@ -212,7 +212,8 @@ bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
     if (!published && stands)
         gps_region_remove_record(gps_membership_store(), &region->record.id);
     gps_record_release(&mine);
-    if (!published || gps_name_point(gps_membership_store(), name, &region->record.id) < 0) {
+    if (!published ||
+        gps_name_point(gps_membership_store(), name, gps_process_self(), &region->record.id) < 0) {
         if (region->published)
             gps_region_remove(gps_membership_store(), &region->record.id);
         forget(alloc);
@@ -315,7 +316,8 @@ void gps_export_unname(struct gps_export *region) {
 void gps_export_rename(struct gps_export *region) {
     if (*region->record.name && region->published &&
         gps_name_claim(gps_membership_store(), region->record.name, gps_process_self(), NULL) == 0)
-        gps_name_point(gps_membership_store(), region->record.name, &region->record.id);
+        gps_name_point(gps_membership_store(), region->record.name, gps_process_self(),
+                       &region->record.id);
 }
 
 /* The record stays for a while, without its other files, and that of the oldest tombstone goes. */

@@ -36,7 +36,7 @@ _Atomic bool gps_open_cache_active, gps_open_cache_used;
 
 static struct {
     GPS_LOCK(GPS_RANK_OPEN_CACHE) lock;
-    pthread_cond_t changed;   /* an import has ended, or the thread has made a pass */
+    pthread_cond_t changed;   /* an import ends or has ended, or the thread has made a pass */
     unsigned paused;          /* contexts that are being destroyed */
     unsigned busy;            /* imports that the driver closes just now */
     bool running;             /* the watching thread */
@@ -144,6 +144,7 @@ static bool end_oldest(uint64_t context) {
     gps_lock_take(&state.lock);
     const bool found = !state.paused && gps_registry_take_ending(context, &import);
     state.busy += found;
+    pthread_cond_broadcast(&state.changed);
     gps_lock_give(&state.lock);
     if (found)
         end(&import);
@@ -151,6 +152,16 @@ static bool end_oldest(uint64_t context) {
 }
 
 /* --- waiting for the end of imports --- */
+
+/* Waits until something is being ended: on a busy machine the thread gets no processor at once. */
+static void wait_for_thread(const struct gps_id *region) {
+    const struct timespec until = gps_clock_in(LONG_WAIT);
+    int code = 0;
+    GPS_LOCKED(&state.lock);
+    while (state.running && !state.paused && !state.busy && gps_registry_any_ending(region) &&
+           code == 0)
+        code = gps_thread_wait(&state.changed, &state.lock.mutex, &until);
+}
 
 /* Waits until nothing is stale, nor ENDING of this region. True: something has ended since there
  * were so many `endings`. */
@@ -212,6 +223,7 @@ int gps_open_cache_ask_driver(gps_open_fn *open, void *arg, const struct gps_imp
         read_changes();
     if (gps_registry_any_ending(&import->region)) {
         wake(); /* what was read may have been to wake the thread */
+        wait_for_thread(&import->region);
         wait_for_end(&import->region, state.endings, OPEN_WAIT);
     }
     gps_scope_end(&scope);

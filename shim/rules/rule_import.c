@@ -157,6 +157,10 @@ static bool try_import(const struct gps_rule_request *request, uint64_t *pointer
         *outcome = GPS_DONE;
         return true;
     }
+    if (code > 0 && gps_context_state() != GPS_OK) {
+        *outcome = GPS_PRIVATE; /* the program's own call says what is wrong */
+        return true;
+    }
     *last_code = code > 0 ? code : *last_code;
     if (code != -ETIMEDOUT && code != -ETOOMANYREFS && code != -ENOMEM && code != -EEXIST)
         return false;

@@ -161,7 +161,8 @@ int gps_vmm_region_publish(struct gps_export *region) {
     if (status == 0)
         status = deposit(region);
     if (status == 0 && *record->name)
-        status = gps_name_point(gps_membership_store(), record->name, &record->id);
+        status =
+            gps_name_point(gps_membership_store(), record->name, gps_process_self(), &record->id);
     if (status == -ETIMEDOUT)
         start_watching(); /* for when it answers again */
     if (status < 0) {

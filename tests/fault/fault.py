@@ -265,15 +265,18 @@ class Stage:
                 continue
         return found
 
-    def judge_processes(self):
-        for pid in self.keepers():  # each ends its stand-by, which may be in the list
+    def tell_keepers(self, what):
+        """One may have ended since it was found: by itself, or as the stand-by of one that was told."""
+        for pid in self.keepers():
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
+                os.kill(pid, what)
+
+    def judge_processes(self):
+        self.tell_keepers(signal.SIGTERM)
         until = time.monotonic() + 10
         while self.keepers():
             if time.monotonic() > until:
-                for pid in self.keepers():
-                    os.kill(pid, signal.SIGKILL)
+                self.tell_keepers(signal.SIGKILL)
                 raise Wrong("a keeper stays after SIGTERM")
             time.sleep(0.01)
 
@@ -288,8 +291,7 @@ class Stage:
     def clear(self):
         for puppet in self.puppets:
             puppet.kill()
-        for pid in self.keepers():
-            os.kill(pid, signal.SIGKILL)
+        self.tell_keepers(signal.SIGKILL)
 
     def record(self):
         try:

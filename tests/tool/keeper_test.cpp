@@ -29,6 +29,7 @@
 #include "json.hpp"
 
 extern "C" {
+#include "directory/file.h"
 #include "directory/leader_lock.h"
 #include "keeper/keeper_client.h"
 #include "keeper/keeper_protocol.h"
@@ -157,7 +158,7 @@ class Actor {
         }
         rc = gps_keeper_deposit(&store, &made, &self, fd, timeout);
         if (rc == 0 && made.name[0] != 0) {
-            EXPECT_EQ(0, gps_name_point(&store, made.name, &made.id));
+            EXPECT_EQ(0, gps_name_point(&store, made.name, &self, &made.id));
         }
         close(fd);
         return rc;
@@ -703,6 +704,19 @@ TEST_F(StandBy, GoesOnWithWhatTheKeeperHadBegun) {
     EXPECT_TRUE(eventually([&] { return at_rest(keeper()) <= 14; })) << at_rest(keeper());
 }
 
+TEST_F(StandBy, RemovesWhatTheKeeperWasWriting) {
+    gps_region_record kept;
+    char temp[GPS_TEMP_NAME];
+    ASSERT_EQ(0, gps_region_read(store, &held.id, &kept, nullptr));
+    gps_temp_format(&kept.owner, temp);
+    for (const std::string directory : {"/names/", "/regions/"})
+        fs::create_symlink("nowhere", store->path + directory + temp);
+    send(first, SIGKILL);
+    EXPECT_EQ(second, next_after(first));
+    expect_both("after its death");
+    EXPECT_FALSE(contains(left(), temp)) << left();
+}
+
 TEST_F(StandBy, EndsWithTheKeeperWhoeverIsTold) {
     for (const bool other : {false, true}) {
         const pid_t serves = keeper(), stands_by = stand_by_of(serves);
@@ -948,20 +962,19 @@ TEST_F(Keeper, OfTwentyThatStartOneAtOnceAllFindTheSame) {
     for (unsigned i = 0; i < 20; i++)
         actors.push_back(std::make_unique<Actor>(*store));
     for (unsigned i = 0; i < 20; i++) {
+        const auto made = actors[i]->record(i + 1, GPS_KEEP_OWNER);
+        actors[i]->hold(made.id, GPS_VIA_CREATOR);
         pid_t child = fork();
-        if (child == 0) {
-            auto made = actors[i]->record(i + 1, GPS_KEEP_OWNER);
-            _exit(gps_keeper_deposit(store, &made, &actors[i]->self, 0, 10 * SECOND) == 0 ? 0 : 1);
-        }
+        if (child == 0)
+            _exit(is_deposited(*actors[i], made, i) ? 0 : 1);
         children.push_back(child);
     }
     for (unsigned i = 0; i < 20; i++) {
         int status = -1;
         waitpid(children[i], &status, 0);
         EXPECT_EQ(0, status);
-        actors[i]->hold(actors[i]->record(i + 1, GPS_KEEP_OWNER).id, GPS_VIA_CREATOR);
     }
-    EXPECT_EQ(20u, regions());
+    EXPECT_TRUE(eventually([&] { return regions() == 20; })) << regions();
     EXPECT_EQ(keepers(), 1u);
 }
 

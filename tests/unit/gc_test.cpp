@@ -48,7 +48,7 @@ class GcTest : public LeasedTest {
             if (gps_name_claim(&store, claim.c_str(), &mine.self, nullptr) != 0 ||
                 gps_name_claim(&store, name.c_str(), &mine.self, nullptr) != 0 ||
                 gps_region_publish(&store, &record) != 0 ||
-                gps_name_point(&store, name.c_str(), &record.id) != 0)
+                gps_name_point(&store, name.c_str(), &mine.self, &record.id) != 0)
                 return 80;
             return -gps_lease_write(&mine, 0, &slot);
         });
@@ -348,7 +348,7 @@ int live_a_life(const gps_store *store, unsigned seed) {
                 return 2;
             if (gps_region_publish(store, &record) != 0)
                 return 3;
-            if (gps_name_point(store, record.name, &record.id) != 0)
+            if (gps_name_point(store, record.name, &me, &record.id) != 0)
                 return 4;
             if (gps_lease_write(&lease, 0, &slot) != 0)
                 return 5;
@@ -455,7 +455,7 @@ TEST_F(AnywhereTest, StoppedAnywhereHoldsNobodyUpAndLosesNothing) {
         const Slept slept;
         ASSERT_EQ(0, gps_name_claim(&store, "ours", &self, nullptr));
         ASSERT_EQ(0, gps_region_publish(&store, &record));
-        ASSERT_EQ(0, gps_name_point(&store, "ours", &record.id));
+        ASSERT_EQ(0, gps_name_point(&store, "ours", &self, &record.id));
         ASSERT_EQ(0, gps_users_of(&store, &record.id, nullptr, nullptr, 0));
         ASSERT_EQ(0, gps_name_release(&store, "ours", &self, &record.id));
         ASSERT_EQ(0, gps_region_remove(&store, &record.id));

@@ -29,7 +29,7 @@ class KeptTest : public LeasedTest {
 
             if (gps_region_publish(&store, &made) != 0)
                 return 80;
-            return name.empty() ? 0 : -gps_name_point(&store, name.c_str(), &made.id);
+            return name.empty() ? 0 : -gps_name_point(&store, name.c_str(), &mine.self, &made.id);
         });
 
         record = vmm_record(keeper, self, 1, name);
@@ -61,8 +61,8 @@ TEST_F(KeptTest, ACreatorsClaimBecomesTheNameOfTheKeepersRegion) {
     gps_region_record record = vmm_record(keeper, self, 1, "frames");
 
     ASSERT_EQ(0, gps_name_claim(&store, "frames", &self, nullptr));
-    EXPECT_EQ(0, gps_name_point(&store, "frames", &record.id));
-    EXPECT_EQ(0, gps_name_point(&store, "frames", &record.id)) << "again, as its keeper's";
+    EXPECT_EQ(0, gps_name_point(&store, "frames", &self, &record.id));
+    EXPECT_EQ(0, gps_name_point(&store, "frames", &self, &record.id)) << "again, as its keeper's";
     EXPECT_EQ(0, gps_name_release(&store, "frames", &self, &record.id));
     ASSERT_EQ(0, gps_name_resolve(&store, "frames", &target)) << "not ours to release";
     EXPECT_EQ(0, gps_name_release(&store, "frames", &keeper, &record.id));

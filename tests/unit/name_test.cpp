@@ -40,7 +40,7 @@ class NameTest : public LeasedTest {
 
             if (gps_name_claim(&store, "frames", &mine.self, nullptr) != 0 ||
                 gps_region_publish(&store, &record) != 0 ||
-                gps_name_point(&store, "frames", &record.id) != 0)
+                gps_name_point(&store, "frames", &mine.self, &record.id) != 0)
                 return 80;
             return -gps_region_set_status(&store, &record, state, 0);
         });
@@ -68,7 +68,7 @@ TEST_F(NameTest, TheLongestNameCanBeClaimedAndPointed) {
 
     ASSERT_EQ(0, claim(name));
     gps_region_record record = publish(1, name);
-    EXPECT_EQ(0, gps_name_point(&store, name.c_str(), &record.id));
+    EXPECT_EQ(0, gps_name_point(&store, name.c_str(), &self, &record.id));
     EXPECT_EQ(0, resolve(name));
 }
 
@@ -78,7 +78,7 @@ TEST_F(NameTest, InvalidNamesAreRefusedEverywhere) {
     for (const char *bad : {"", ".", "..", "../x", "a/b", ".tmp.x"}) {
         EXPECT_EQ(-EINVAL, gps_name_claim(&store, bad, &self, nullptr)) << bad;
         EXPECT_EQ(-EINVAL, gps_name_resolve(&store, bad, &target)) << bad;
-        EXPECT_EQ(-EINVAL, gps_name_point(&store, bad, &record.id)) << bad;
+        EXPECT_EQ(-EINVAL, gps_name_point(&store, bad, &self, &record.id)) << bad;
         EXPECT_EQ(-EINVAL, gps_name_release(&store, bad, &self, nullptr)) << bad;
     }
     EXPECT_TRUE(entries(names()).empty());
@@ -254,7 +254,7 @@ TEST_F(NameTest, ALinkIsNeverFollowed) {
 TEST_F(NameTest, AClaimBecomesTheNameOfTheRegion) {
     ASSERT_EQ(0, claim());
     gps_region_record record = publish(1);
-    ASSERT_EQ(0, gps_name_point(&store, "frames", &record.id));
+    ASSERT_EQ(0, gps_name_point(&store, "frames", &self, &record.id));
     ASSERT_EQ(0, resolve());
     EXPECT_EQ(GPS_NAME_REGION, target.kind);
     EXPECT_TRUE(gps_id_equal(&record.id, &target.region));
@@ -266,8 +266,8 @@ TEST_F(NameTest, AClaimBecomesTheNameOfTheRegion) {
 TEST_F(NameTest, ANameMovesFromOneRegionOfOursToTheNext) {
     ASSERT_EQ(0, claim());
     gps_region_record first = publish(1), second = publish(2);
-    ASSERT_EQ(0, gps_name_point(&store, "frames", &first.id));
-    ASSERT_EQ(0, gps_name_point(&store, "frames", &second.id));
+    ASSERT_EQ(0, gps_name_point(&store, "frames", &self, &first.id));
+    ASSERT_EQ(0, gps_name_point(&store, "frames", &self, &second.id));
     ASSERT_EQ(0, resolve());
     EXPECT_TRUE(gps_id_equal(&second.id, &target.region));
 }
@@ -276,21 +276,22 @@ TEST_F(NameTest, OnlyItsHolderPointsAName) {
     gps_owner other;
     gps_region_record record = publish(1);
 
-    EXPECT_EQ(-ENOENT, gps_name_point(&store, "frames", &record.id)) << "without a claim";
+    EXPECT_EQ(-ENOENT, gps_name_point(&store, "frames", &self, &record.id)) << "without a claim";
     Child child = claimer(&other);
-    EXPECT_EQ(-EEXIST, gps_name_point(&store, "frames", &record.id));
+    EXPECT_EQ(-EEXIST, gps_name_point(&store, "frames", &self, &record.id));
     EXPECT_EQ("../procs/" + owner_text(other), link_of("frames"));
     child.kill_and_reap();
-    EXPECT_EQ(-EEXIST, gps_name_point(&store, "frames", &record.id)) << "not even a dead one's";
+    EXPECT_EQ(-EEXIST, gps_name_point(&store, "frames", &self, &record.id))
+        << "not even a dead one's";
 }
 
 TEST_F(NameTest, OnlyAPublishedRegionThatBearsTheNameIsPointedTo) {
     gps_region_record record = make_record(self, 1, "frames");
 
     ASSERT_EQ(0, claim());
-    EXPECT_EQ(-ENOENT, gps_name_point(&store, "frames", &record.id));
+    EXPECT_EQ(-ENOENT, gps_name_point(&store, "frames", &self, &record.id));
     record = publish(2, "other");
-    EXPECT_EQ(-EINVAL, gps_name_point(&store, "frames", &record.id));
+    EXPECT_EQ(-EINVAL, gps_name_point(&store, "frames", &self, &record.id));
     expect_ours();
 }
 
@@ -305,7 +306,7 @@ TEST_F(NameTest, ANameOfOurRegionIsReleasedBeforeAndAfterTheRegionIsFreedOrGone)
     for (int variant = 0; variant < 3; variant++) {
         ASSERT_EQ(0, claim());
         gps_region_record record = publish(1);
-        ASSERT_EQ(0, gps_name_point(&store, "frames", &record.id));
+        ASSERT_EQ(0, gps_name_point(&store, "frames", &self, &record.id));
         if (variant == 1) {
             ASSERT_EQ(0, gps_region_set_status(&store, &record, GPS_STATE_FREED, 0));
         }
@@ -328,7 +329,7 @@ TEST_F(NameTest, WhatIsNotOursIsNotReleased) {
         EXPECT_EQ("../procs/" + owner_text(other), link_of("frames"));
     }
     ASSERT_EQ(0, claim());
-    ASSERT_EQ(0, gps_name_point(&store, "frames", &record.id));
+    ASSERT_EQ(0, gps_name_point(&store, "frames", &self, &record.id));
     EXPECT_EQ(0, gps_name_release(&store, "frames", &self, nullptr)) << "it is no claim any more";
     EXPECT_EQ(0, gps_name_release(&store, "frames", &self, &second.id));
     EXPECT_EQ("../regions/" + id_text(record.id), link_of("frames"));
@@ -341,7 +342,7 @@ TEST_F(NameTest, WhatIsNotOursIsNotReleased) {
 TEST_F(NameTest, ReleasingAFreedRegionsNameDoesNotTakeItFromTheNextHolder) {
     ASSERT_EQ(0, claim());
     gps_region_record record = publish(1);
-    ASSERT_EQ(0, gps_name_point(&store, "frames", &record.id));
+    ASSERT_EQ(0, gps_name_point(&store, "frames", &self, &record.id));
     ASSERT_EQ(0, gps_region_set_status(&store, &record, GPS_STATE_FREED, 0));
     gps_owner other;
     Child child = claimer(&other);

@@ -31,7 +31,7 @@ static void point_name(const struct keeper *keeper, const struct gps_region_reco
         return;
     if (gps_name_resolve(&keeper->store, record->name, &target) != 0 ||
         target.kind != GPS_NAME_REGION || !gps_id_equal(&target.region, &record->id))
-        gps_name_point(&keeper->store, record->name, &record->id);
+        gps_name_point(&keeper->store, record->name, &keeper->regions.self, &record->id);
 }
 
 /* The list takes over the descriptor on success; then *descriptor becomes -1. */

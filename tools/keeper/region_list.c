@@ -227,6 +227,13 @@ void region_list_drop_all(struct region_list *list) {
 
 /* --- after the one that served --- */
 
+/* A region that the other was publishing when it died, or that could not be published when it was
+ * adopted: there may be room now. */
+static void publish(const struct region_list *list, struct keeper_region *region) {
+    if (!region->published)
+        region->published = gps_region_publish(list->store, &region->record) == 0;
+}
+
 static void recover_place(struct region_list *list, struct keeper_region *region) {
     const unsigned stage = atomic_load(&region->stage);
     if (stage == KEEPER_REGION_FREE)
@@ -237,6 +244,8 @@ static void recover_place(struct region_list *list, struct keeper_region *region
         finish_retirement(list, region);
     else if (stage == KEEPER_REGION_ENDING)
         finish_drop(list, region);
+    else
+        publish(list, region); /* who deposits it again points its name at it */
 }
 
 void region_list_recover(struct region_list *list) {
@@ -351,12 +360,6 @@ static bool is_retained(const struct region_list *list, struct keeper_region *re
     default:
         return true;
     }
-}
-
-/* A region that could not be published when it was adopted: there may be room now. */
-static void publish(const struct region_list *list, struct keeper_region *region) {
-    if (!region->published)
-        region->published = gps_region_publish(list->store, &region->record) == 0;
 }
 
 int region_list_sweep(struct region_list *list, uint64_t now, uint64_t *next, unsigned *others) {
