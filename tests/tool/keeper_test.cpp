@@ -27,6 +27,7 @@
 
 #include "harness.hpp"
 #include "json.hpp"
+#include "patience.hpp"
 
 extern "C" {
 #include "directory/file.h"
@@ -42,17 +43,6 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t SECOND = 1000000000;
-
-bool eventually(const std::function<bool()> &condition, int milliseconds = 5000) {
-    auto end = Clock::now() + std::chrono::milliseconds(milliseconds);
-
-    while (!condition()) {
-        if (Clock::now() > end)
-            return false;
-        usleep(5000);
-    }
-    return true;
-}
 
 size_t descriptors_of(pid_t pid) {
     size_t count = 0;
@@ -493,7 +483,7 @@ TEST_F(Keeper, KeepsForATimeAfterTheLastHolder) {
     auto begin = Clock::now();
     EXPECT_TRUE(dropped(made.id));
     EXPECT_GE(Clock::now() - begin, std::chrono::milliseconds(500));
-    EXPECT_LE(Clock::now() - begin, std::chrono::milliseconds(1500));
+    EXPECT_LE(Clock::now() - begin, std::chrono::milliseconds(patient(1500)));
 }
 
 TEST_F(Keeper, OnlyItsCreatorMakesARegion) {
@@ -672,7 +662,7 @@ TEST_F(StandBy, ThatIsStoppedHarmsNothing) {
     EXPECT_EQ(0u, counts.procs + counts.names + counts.regions) << "it has them";
     const auto begin = Clock::now();
     EXPECT_EQ(std::to_string(-ETIMEDOUT), creator->get(held.id));
-    EXPECT_LT(Clock::now() - begin, std::chrono::milliseconds(600));
+    EXPECT_LT(Clock::now() - begin, std::chrono::milliseconds(patient(600)));
     send(second, SIGCONT);
     EXPECT_TRUE(eventually([&] { return keeper() == second; }));
     EXPECT_EQ("held", creator->get(held.id));
@@ -1078,7 +1068,7 @@ TEST_F(Keeper, WhoSaysNothingDelaysNobody) {
         silent.push_back(dial());
     auto begin = Clock::now();
     EXPECT_EQ("bytes", creator.get(made.id));
-    EXPECT_LE(Clock::now() - begin, std::chrono::milliseconds(2000));
+    EXPECT_LE(Clock::now() - begin, std::chrono::milliseconds(patient(2000)));
     EXPECT_TRUE(eventually([&] { return descriptors_of(pid) == open; }, 8000));
     for (int fd : silent)
         close(fd);
