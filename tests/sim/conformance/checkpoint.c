@@ -52,7 +52,7 @@ static void come_back(int pid) {
 static void is_lost(int pid, int code) {
     check("restore", code, restore(pid));
     check("unlock", 401, unlock(pid));
-    check("  its state", CU_PROCESS_STATE_FAILED, state(pid));
+    check("  its state", CU_PROCESS_STATE_CHECKPOINTED, state(pid));
 }
 
 static void own_memory(void) {

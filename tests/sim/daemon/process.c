@@ -59,6 +59,8 @@ unsigned process_ask(int pid, enum sim_process what, uint64_t *state) {
         return pid > 0 && kill(pid, 0) == 0 ? CUDA_ERROR_NOT_INITIALIZED
                                             : CUDA_ERROR_OPERATING_SYSTEM;
     const unsigned code = what == SIM_PROCESS_STATE ? CUDA_SUCCESS : take_step(client, what);
-    *state = client->state;
+    /* The driver calls a lost process checkpointed. */
+    *state = client->state == CU_PROCESS_STATE_FAILED ? CU_PROCESS_STATE_CHECKPOINTED
+                                                      : client->state;
     return code;
 }
