@@ -60,7 +60,7 @@ unsigned process_ask(int pid, enum sim_process what, uint64_t *state) {
                                             : CUDA_ERROR_OPERATING_SYSTEM;
     const unsigned code = what == SIM_PROCESS_STATE ? CUDA_SUCCESS : take_step(client, what);
     /* The driver calls a lost process checkpointed. */
-    *state = client->state == CU_PROCESS_STATE_FAILED ? CU_PROCESS_STATE_CHECKPOINTED
-                                                      : client->state;
+    *state =
+        client->state == CU_PROCESS_STATE_FAILED ? CU_PROCESS_STATE_CHECKPOINTED : client->state;
     return code;
 }
