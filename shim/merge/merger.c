@@ -354,19 +354,15 @@ static bool freeze_quiet(uint64_t only) {
     return any;
 }
 
-static bool copy_relayout(void) {
+/* --- what has memory twice until it is exchanged --- */
+
+static bool prepare(bool (*copy)(void)) {
     state.duplicated = UINT64_MAX;
     state.prepared = gps_clock_monotonic();
     gps_swap_lock();
-    const bool copied = !state.stop && gps_layout_copy(&state.relayout);
+    const bool prepared = !state.stop && copy();
     gps_swap_unlock();
-    return copied;
-}
-
-static void end_relayout(void) {
-    gps_layout_end(&state.relayout);
-    state.copied = false;
-    state.duplicated = gps_clock_monotonic();
+    return prepared;
 }
 
 /* Whether what has memory twice is to be exchanged, and not given up. */
@@ -376,18 +372,36 @@ static bool may_exchange(void) {
 }
 
 /* False: it is still to be done. */
-static bool finish_relayout(void) {
-    if (!state.copied)
-        return true;
+static bool finish(void (*exchange)(void), void (*end)(void)) {
     const bool wanted = may_exchange();
     if (wanted && begin_swap()) {
-        gps_layout_exchange(&state.relayout);
+        exchange();
         end_swap();
     } else if (wanted && !is_stale()) {
         return false;
     }
-    end_relayout();
+    end();
     return true;
+}
+
+/* --- layouts --- */
+
+static bool copy_relayout(void) {
+    return gps_layout_copy(&state.relayout);
+}
+
+static void exchange_relayout(void) {
+    gps_layout_exchange(&state.relayout);
+}
+
+static void end_relayout(void) {
+    gps_layout_end(&state.relayout);
+    state.copied = false;
+    state.duplicated = gps_clock_monotonic();
+}
+
+static bool finish_relayout(void) {
+    return !state.copied || finish(exchange_relayout, end_relayout);
 }
 
 static bool cut_frozen(uint64_t only) {
@@ -395,7 +409,7 @@ static bool cut_frozen(uint64_t only) {
     state.relayout.pointer = 0;
     while (goes_on() && gps_layout_next(only, &state.relayout)) {
         any = true;
-        state.copied = copy_relayout();
+        state.copied = prepare(copy_relayout);
         if (!state.copied)
             end_relayout();
         else if (!finish_relayout())
@@ -406,13 +420,12 @@ static bool cut_frozen(uint64_t only) {
 
 /* --- memory of cuMemCreate --- */
 
-static bool prepare_parting(void) {
-    state.duplicated = UINT64_MAX;
-    state.prepared = gps_clock_monotonic();
-    gps_swap_lock();
-    const bool prepared = !state.stop && gps_parting_prepare(&state.parting);
-    gps_swap_unlock();
-    return prepared;
+static bool copy_parting(void) {
+    return gps_parting_prepare(&state.parting);
+}
+
+static void exchange_parting(void) {
+    gps_parting_do(&state.parting);
 }
 
 static void end_parting(void) {
@@ -422,24 +435,13 @@ static void end_parting(void) {
     state.duplicated = gps_clock_monotonic();
 }
 
-/* False: it is still to be done. */
 static bool finish_parting(void) {
-    if (!state.parting.size)
-        return true;
-    const bool wanted = may_exchange();
-    if (wanted && begin_swap()) {
-        gps_parting_do(&state.parting);
-        end_swap();
-    } else if (wanted && !is_stale()) {
-        return false;
-    }
-    end_parting();
-    return true;
+    return !state.parting.size || finish(exchange_parting, end_parting);
 }
 
 static void part_quiet(void) {
     while (goes_on() && gps_parting_next(&state.parting)) {
-        if (!prepare_parting())
+        if (!prepare(copy_parting))
             end_parting();
         else if (!finish_parting())
             break;
