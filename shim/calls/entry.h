@@ -11,6 +11,7 @@
 #include "driver/driver_ops.h"
 #include "gate/gate.h"
 #include "process/process.h"
+#include "stack/module.h"
 
 /* The process's first call attaches to the driver and begins. A call that comes while the process
  * is in _exit does not return.
@@ -45,6 +46,24 @@ void gps_entry_not_initialized(bool (*slowly)(void));
 
 /* The program ends the process with _exit or its like. */
 void gps_entry_exit(void);
+
+/* --- of which each front end makes its wrappers --- */
+
+#define GPS_EXPORTED __attribute__((visibility("default")))
+
+/* The name under which the program calls a wrapper. */
+#define GPS_EXPORT(name)                                                                           \
+    GPS_EXPORTED __typeof__(gps_hook_##name) name __attribute__((alias("gps_hook_" #name)));
+
+/* The wrapper of _exit or its like. Python's children and many others end with it: no handler runs,
+ * so this is where the memory that others use is handed over and what we published is removed. */
+#define GPS_EXIT(name)                                                                             \
+    GPS_EXPORTED void name(int status) {                                                           \
+        gps_entry_exit();                                                                          \
+        __typeof__(name) *real = (__typeof__(name) *)gps_libc_symbol(#name);                       \
+        real(status);                                                                              \
+        __builtin_unreachable();                                                                   \
+    }
 
 /* Which processes have a call hooked. */
 enum gps_hooked {

@@ -6,7 +6,6 @@
 
 #include "calls/launches.h"
 #include "process/call_counter.h"
-#include "stack/module.h"
 #include "written.h"
 
 #define WRAP_lookup(name, parameters, arguments)
@@ -39,7 +38,7 @@
         gps_call_leave();                                                                          \
         return (CUresult)code;                                                                     \
     }                                                                                              \
-    GPS_EXPORTED __typeof__(gps_hook_##name) name __attribute__((alias("gps_hook_" #name)));
+    GPS_EXPORT(name)
 #include "hooks.def"
 
 /* No call is noted: a launch has no report, and costs nanoseconds. */
@@ -58,7 +57,7 @@
         }                                                                                          \
         return (CUresult)code;                                                                     \
     }                                                                                              \
-    GPS_EXPORTED __typeof__(gps_hook_##name) name __attribute__((alias("gps_hook_" #name)));
+    GPS_EXPORT(name)
 #define GATED(name, parameters, arguments, stream)                                                 \
     GATED_AFTER(name, parameters, arguments, false, gps_real.name arguments,                       \
                 gps_launch_begin((uintptr_t)(stream), &pass, &code))
@@ -79,13 +78,5 @@ static inline CUresult told(const char *name, struct gps_site site, uint64_t fro
 }
 #include "hooks.def"
 
-/* Python's children and many others end with _exit: no handler runs, so this is where the memory
- * that others use is handed over and what we published is removed. */
-#define EXIT(name)                                                                                 \
-    GPS_EXPORTED void name(int status) {                                                           \
-        gps_entry_exit();                                                                          \
-        __typeof__(name) *real = (__typeof__(name) *)gps_libc_symbol(#name);                       \
-        real(status);                                                                              \
-        __builtin_unreachable();                                                                   \
-    }
+#define EXIT(name) GPS_EXIT(name)
 #include "hooks.def"

@@ -39,6 +39,4 @@
         gps_call_leave();                                                                          \
         return result;                                                                             \
     }                                                                                              \
-    GPS_EXPORTED __typeof__(gps_hook_##name) name __attribute__((alias("gps_hook_" #name)));
-
-#define GPS_EXPORTED __attribute__((visibility("default")))
+    GPS_EXPORT(name)

@@ -23,8 +23,6 @@
 #include "stack/dependencies.h"
 #include "stack/module_place.h"
 
-#define EXPORTED __attribute__((visibility("default")))
-
 enum { CACHE = 1024 /* call sites; a power of two */, NEIGHBOURS = 4 };
 
 struct mark {
@@ -164,7 +162,7 @@ static void *resolve(const char *name, const void *caller) {
 }
 
 #define RUNTIME(name, parameters, arguments)                                                       \
-    EXPORTED cudaError_t name parameters {                                                         \
+    GPS_EXPORTED cudaError_t name parameters {                                                     \
         const struct gps_site site = GPS_SITE_HERE;                                                \
         __typeof__(name) *const real = (__typeof__(name) *)resolve(#name, site.address);           \
         if (!real)                                                                                 \

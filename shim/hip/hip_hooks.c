@@ -6,7 +6,6 @@
 
 #include "calls/contexts.h"
 #include "process/call_counter.h"
-#include "stack/module.h"
 
 /* The runtime starts with the first call that needs it, and an answer of 0 says that it has. */
 void gps_hip_answered(int code) {
@@ -23,13 +22,5 @@ void gps_hip_answered(int code) {
 #define HIP(kind, name, parameters, arguments)   WRAP_##kind(name, parameters, arguments)
 #include "hip_hooks.def"
 
-/* Python's children and many others end with _exit: no handler runs, so this is where the memory
- * that others use is handed over and what we published is removed. */
-#define EXIT(name)                                                                                 \
-    GPS_HIP_EXPORTED void name(int status) {                                                       \
-        gps_entry_exit();                                                                          \
-        __typeof__(name) *real = (__typeof__(name) *)gps_libc_symbol(#name);                       \
-        real(status);                                                                              \
-        __builtin_unreachable();                                                                   \
-    }
+#define EXIT(name) GPS_EXIT(name)
 #include "hip_hooks.def"

@@ -38,7 +38,7 @@
         gps_call_leave();                                                                          \
         return result;                                                                             \
     }                                                                                              \
-    GPS_HIP_EXPORT(name)
+    GPS_EXPORT(name)
 
 /* The wrapper of one that does not: it tells what there is. */
 #define GPS_HIP_TELLS(name, parameters, arguments)                                                 \
@@ -46,11 +46,7 @@
         GPS_HIP_ENTER(name, arguments)                                                             \
         return gps_on_##name arguments;                                                            \
     }                                                                                              \
-    GPS_HIP_EXPORT(name)
-
-#define GPS_HIP_EXPORTED __attribute__((visibility("default")))
-#define GPS_HIP_EXPORT(name)                                                                       \
-    GPS_HIP_EXPORTED __typeof__(gps_hook_##name) name __attribute__((alias("gps_hook_" #name)));
+    GPS_EXPORT(name)
 
 /* The runtime has answered a call of the program's. */
 void gps_hip_answered(int code);
