@@ -143,8 +143,10 @@ static bool end_oldest(uint64_t context) {
     struct gps_import import;
     gps_lock_take(&state.lock);
     const bool found = !state.paused && gps_registry_take_ending(context, &import);
-    state.busy += found;
-    pthread_cond_broadcast(&state.changed);
+    if (found) {
+        state.busy++;
+        pthread_cond_broadcast(&state.changed);
+    }
     gps_lock_give(&state.lock);
     if (found)
         end(&import);
