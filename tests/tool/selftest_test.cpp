@@ -9,7 +9,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <thread>
 
 #include "harness.hpp"
 #include "json.hpp"
@@ -58,9 +57,7 @@ class Selftest : public testing::Test {
         return found;
     }
     bool nothing_is_left_soon() const {
-        for (int i = 0; i < 500 && !left().empty(); i++)
-            std::this_thread::sleep_for(std::chrono::milliseconds(20));
-        return left().empty();
+        return eventually([this] { return left().empty(); }, 10000);
     }
 
     Temporary files, shared{"/dev/shm"};
@@ -196,8 +193,7 @@ TEST_F(Selftest, KilledItLeavesNothing) {
         execl(tool_path().c_str(), "gpushare", "doctor", "--selftest", nullptr);
         _exit(1);
     }
-    for (int i = 0; i < 500 && left().size() < 2; i++)
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_TRUE(eventually([this] { return left().size() >= 2; }, 10000));
     EXPECT_EQ(left().size(), 2u) << "a namespace, and its files";
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
