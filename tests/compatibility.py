@@ -84,7 +84,7 @@ def sections():
     found = []
     for title, body in re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", text, re.M | re.S):
         if re.match(r"\d{4}-", title):
-            cards = re.match(r"\s*(H\d+)s", body)[1]
+            cards = re.search(r"\bH\d+", body)[0]  # the first one named
             found.append(Section(body, title, "NVIDIA " + cards))
         else:  # the first runs: their day stands at the top
             found.append(Section(body, f"{head[1]} or -{head[2]}", head[3]))
@@ -131,8 +131,10 @@ def machine_rows(runs, driver, interface):
 def program_rows(runs):
     for name, module, started, merging in PROGRAMS:
         share, audit = (started and started.format(mode) for mode in ("share", "audit"))
-        cells = [cell(runs, pattern) for pattern in (share, audit, merging)]
-        version = version_of(runs, module) if any(one != NOT_RUN for one in cells) and module else ""
+        patterns = share, audit, merging
+        cells = [cell(runs, pattern) for pattern in patterns]
+        told = [section for section in (outcome(runs, pattern)[1] for pattern in patterns) if section]
+        version = version_of(told, module) if told and module else ""
         yield [name, version, *cells]
 
 
