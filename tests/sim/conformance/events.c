@@ -66,6 +66,35 @@ static void destroying_twice(struct peer *a) {
     check("by SIGSEGV", SIGSEGV, WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 }
 
+/* Handles that lead nowhere. A driver asks for the file of a pid, and for nothing more. */
+static void dangling(struct peer *a, struct peer *b) {
+    check_row("E10");
+    const uint64_t event = create(a, 6), private = create(a, 2);
+    struct bytes h = get_event(a, event), other = h, zeros = {{0}};
+    check("open in B", 0, peer_open(b, OP_EVENT_OPEN, h.at, 0));
+    check("  the handle of what was opened", 400, peer_do(b, OP_EVENT_GET, b->last.n[0], 0, 0));
+    other.at[16] ^= 1;
+    check("another slot", 0, peer_open(b, OP_EVENT_OPEN, other.at, 0));
+    check("  is queried", 0, peer_do(b, OP_QUERY, b->last.n[0], 0, 0));
+    other = h;
+    other.at[0] ^= 1;
+    check("another pid", 205, peer_open(b, OP_EVENT_OPEN, other.at, 0));
+    check("zeros", 205, peer_open(b, OP_EVENT_OPEN, zeros.at, 0));
+    peer_do(a, OP_ALLOC, 4 << 20, 0, 0);
+    const uint64_t memory = a->last.n[0];
+    check("a memory handle", 0, peer_do(a, OP_GET, memory, 0, 0));
+    memcpy(other.at, a->last.bytes, sizeof other.at);
+    check("  opened as an event's", 205, peer_open(b, OP_EVENT_OPEN, other.at, 0));
+    check("destroy it", 0, peer_do(a, OP_EVENT_DESTROY, event, 0, 0));
+    check("  its handle", 0, peer_do(a, OP_EVENT_GET, event, 0, 0));
+    check("destroy one that is not shared", 0, peer_do(a, OP_EVENT_DESTROY, private, 0, 0));
+    check("  its handle", 400, peer_do(a, OP_EVENT_GET, private, 0, 0));
+    peer_end(a, 0);
+    check("its creator has ended: open", 0, peer_open(b, OP_EVENT_OPEN, h.at, 0));
+    check("  query", 0, peer_do(b, OP_QUERY, b->last.n[0], 0, 0));
+    check("  synchronise", 0, peer_do(b, OP_WAIT, b->last.n[0], 0, 0));
+}
+
 void event_rows(void) {
     struct peer a, b;
     /* A write to the peer that died must not end us. */
@@ -75,6 +104,8 @@ void event_rows(void) {
     creating(&a);
     sharing(&a, &b);
     destroying_twice(&a);
+    peer_start(&a, 1);
+    dangling(&a, &b);
     peer_end(&b, 0);
     check_row("E9");
     check_skip("another /dev/shm: needs a mount namespace");

@@ -295,42 +295,58 @@ static void shm_identity(struct event_handle *handle) {
     handle->shm_inode = status.st_ino;
 }
 
+/* Of a destroyed event, too, whose shell still tells whether it had a slot. */
 CUresult event_export(CUevent event, CUipcEventHandle *handle) {
-    CUresult result = check(event);
+    CUresult result = event->magic == EVENT_DEAD ? state_check() : check(event);
     if (result)
         return result;
     if (!handle)
         return CUDA_ERROR_INVALID_VALUE;
     if (event->slot == NO_SLOT || event->imported)
         return CUDA_ERROR_INVALID_HANDLE;
-    struct event_handle content = {.client = link_client(),
+    struct event_handle content = {.pid = (uint32_t)getpid(),
                                    .one = 1,
                                    .slot = (uint64_t)event->slot,
-                                   .pid = (uint64_t)getpid()};
+                                   .client = link_client(),
+                                   .creator = (uint64_t)getpid()};
     shm_identity(&content);
-    memset(handle, 0, sizeof *handle);
     memcpy(handle->reserved, &content, sizeof content);
     return CUDA_SUCCESS;
 }
 
-CUresult event_import(CUcontext context, const CUipcEventHandle *handle, CUevent *out) {
-    struct event_handle content, here = {0};
-    memcpy(&content, handle->reserved, sizeof content);
-    shm_identity(&here);
-    /* As with memory: an equal pid is taken for the own. */
-    if (content.client == link_client() || content.pid == (uint64_t)getpid())
-        return CUDA_ERROR_INVALID_CONTEXT;
-    if (content.shm_device != here.shm_device || content.shm_inode != here.shm_inode)
-        return CUDA_ERROR_MAP_FAILED;
-    struct sim_request request = {.op = SIM_EVENT_OPEN, .a = content.client, .b = content.slot};
-    /* Of a process that is gone, the file is gone. */
-    if (link_call(&request, NULL))
-        return CUDA_ERROR_MAP_FAILED;
-    CUevent event =
-        create(context, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS, (int64_t)content.slot);
+static CUresult import(CUcontext context, int64_t slot, CUevent *out) {
+    CUevent event = create(context, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS, slot);
     if (!event)
         return CUDA_ERROR_OUT_OF_MEMORY;
     event->imported = true;
     *out = event;
     return CUDA_SUCCESS;
+}
+
+CUresult event_of_nobody(CUcontext context, CUevent *out) {
+    return import(context, NO_SLOT, out);
+}
+
+/* Whether the file of that pid, in which a creator's events live, is in this /dev/shm. */
+static bool finds_file(const struct event_handle *content) {
+    struct event_handle here = {0};
+    shm_identity(&here);
+    if (content->one != 1 || !content->pid)
+        return false;
+    return !content->creator ||
+           (content->creator == content->pid && content->shm_device == here.shm_device &&
+            content->shm_inode == here.shm_inode);
+}
+
+CUresult event_import(CUcontext context, const CUipcEventHandle *handle, CUevent *out) {
+    struct event_handle content;
+    memcpy(&content, handle->reserved, sizeof content);
+    /* As with memory: an equal pid is taken for the own. */
+    if (content.one == 1 && content.pid == (uint32_t)getpid())
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!finds_file(&content))
+        return CUDA_ERROR_MAP_FAILED;
+    struct sim_request request = {.op = SIM_EVENT_OPEN, .a = content.client, .b = content.slot};
+    return link_call(&request, NULL) ? CUDA_ERROR_INVALID_HANDLE
+                                     : import(context, (int64_t)content.slot, out);
 }

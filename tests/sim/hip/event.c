@@ -172,7 +172,8 @@ static hipError_t read_handle(const void *handle, CUipcEventHandle *content) {
                                        .slot = signal.slot,
                                        .shm_device = signal.shm_device,
                                        .shm_inode = signal.shm_inode,
-                                       .pid = signal.pid};
+                                       .pid = signal.pid,
+                                       .creator = signal.pid};
     memset(content, 0, sizeof *content);
     memcpy(content, &inner, sizeof inner);
     return signal.type == 1 ? hipSuccess : hipErrorInvalidValue;

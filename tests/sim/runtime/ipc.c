@@ -1,12 +1,20 @@
 /* The runtime's calls between processes: their driver twins, handle for handle. */
 #include "call.h"
 
+#include <signal.h>
 #include <string.h>
 
 _Static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(CUipcMemHandle), "the same handle");
 _Static_assert(sizeof(cudaIpcEventHandle_t) == sizeof(CUipcEventHandle), "the same handle");
 
+/* The real one writes there without a look (H200, CUDA 13.0, 2026-11-27). */
+static void write_there(const void *handle) {
+    if (!handle)
+        raise(SIGSEGV);
+}
+
 cudaError_t CUDARTAPI cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *pointer) {
+    write_there(handle);
     FORWARD(NEED_CONTEXT, false,
             cuIpcGetMemHandle((CUipcMemHandle *)(void *)handle, (CUdeviceptr)(uintptr_t)pointer));
 }
@@ -23,6 +31,7 @@ cudaError_t CUDARTAPI cudaIpcCloseMemHandle(void *pointer) {
 }
 
 cudaError_t CUDARTAPI cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event) {
+    write_there(handle);
     FORWARD(NEED_CONTEXT, false, cuIpcGetEventHandle((CUipcEventHandle *)(void *)handle, event));
 }
 
