@@ -88,7 +88,7 @@ $(BUILD)/shim/%.o: shim/%.S shim/doors/trampoline.inc
 $(BUILD)/exports.map: shim/cuda/hooks.def
 	@mkdir -p $(@D)
 	sed -nE -e 'h; s/^WRITE_SYNC\((\w+).*/\1_ptds/p; g; s/^WRITE_ASYNC\((\w+).*/\1_ptsz/p; g' \
-		-e 's/^(DRIVER\([a-z]+, *|RUNTIME\(|WRITE\(|WRITE_A?SYNC\(|GATED\(|READ\(|EXIT\()(\w+).*/\2/p' $< | \
+		-e 's/^(DRIVER\([a-z]+, *|RUNTIME\(|RUNTIME_IPC\(|WRITE\(|WRITE_A?SYNC\(|GATED\(|READ\(|EXIT\()(\w+).*/\2/p' $< | \
 		{ echo '{ global: dlsym; dlvsym;'; sed 's/$$/;/'; echo 'local: *; };'; } > $@
 
 $(BUILD)/exports-hip.map: shim/hip/hip_hooks.def

@@ -35,6 +35,8 @@ starts both the importer and the exporter if both take part. `gpushare explain I
 """
 BEYOND = {  # what a finding's own name is not enough to see
     "open-stale": ["open-stale-reused"],
+    "event-unknown": ["event-unknown-memory"],
+    "close-unopened": ["close-null"],
     "open-unknown": ["open-unknown-cut", "open-unknown-mixed"],
     "unmap-mismatch": ["unmap-mismatch-nothing"],
     "descriptor-refused": ["descriptor-refused-gpu"],

@@ -78,6 +78,10 @@
         "a handle was opened on a device that cannot reach the memory of the exporter's",          \
         "open it with a device current that is the exporter's or a peer of it "                    \
         "(cudaDeviceCanAccessPeer)")                                                               \
+    ROW(OPEN_PLACE_HELD, "open-place-held", ERROR,                                                 \
+        "a memory handle could not be opened: something is open already where its memory belongs", \
+        "close what was opened of freed memory before opening what the exporter made in its "      \
+        "place; where threads open and close the same memory at once, try again")                  \
     ROW(EXPORT_NOT_CAPABLE, "export-not-capable", ERROR,                                           \
         "a handle was asked for of memory that cannot have one",                                   \
         "export memory of cudaMalloc; pool, managed, host and VMM memory have sharing of their "   \
@@ -104,6 +108,23 @@
         "an event of another container could not be opened",                                       \
         "start both programs by gpushare run, which gives them different pids, and give both one " \
         "/dev/shm (--ipc)")                                                                        \
+    ROW(EVENT_UNKNOWN, "event-unknown", ERROR,                                                     \
+        "an event was opened by a handle that no process seen here has exported",                  \
+        "check that all 64 bytes of cudaIpcGetEventHandle arrive unchanged from a live process")   \
+    ROW(EVENT_EXPORT_IMPORTED, "event-export-imported", ERROR,                                     \
+        "a handle was asked for of another process's event",                                       \
+        "pass on the handle that was opened: only the process that created an event has handles "  \
+        "of it")                                                                                   \
+    ROW(NULL_OUTPUT, "null-output", ERROR, "an IPC call was given a null pointer for its result",  \
+        "pass the address of a variable: of a null one cudaIpcGetMemHandle and "                   \
+        "cudaIpcGetEventHandle end the process")                                                   \
+    ROW(CALL_AFTER_SHUTDOWN, "call-after-shutdown", WARNING,                                       \
+        "an IPC call was made after CUDA had shut down at the end of the process",                 \
+        "make it before main returns or exit is called: destructors of static objects, and "       \
+        "atexit handlers older than the first CUDA call, run too late")                            \
+    ROW(IPC_CALL_FAILED, "ipc-call-failed", ERROR,                                                 \
+        "an IPC call was refused, for a reason that lies outside of what is shared",               \
+        "look at what the code says: an error of earlier work comes back from every later call")   \
     ROW(VMM_DOUBLE_RELEASE, "vmm-double-release", ERROR,                                           \
         "a handle of cuMemCreate was released that the program had released before",               \
         "release it once for each cuMemCreate, import and cuMemRetainAllocationHandle")            \

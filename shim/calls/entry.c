@@ -2,6 +2,8 @@
 #include "entry.h"
 
 #include "driver/driver_ops.h"
+#include "findings/diagnose.h"
+#include "handles.h"
 #include "ipc/open_cache.h"
 #include "lifecycle/lifecycle.h"
 #include "mappings.h"
@@ -43,6 +45,22 @@ void gps_entry_not_initialized(bool (*slowly)(void)) {
     gps_call.inside++;
     if (gps_entry_begin(slowly))
         gps_lifecycle_not_initialized();
+    gps_call.inside--;
+}
+
+bool gps_entry_no_output(bool (*slowly)(void)) {
+    gps_call.inside++;
+    const bool begun = gps_entry_begin(slowly);
+    if (begun)
+        gps_diagnose_no_output();
+    gps_call.inside--;
+    return begun;
+}
+
+void gps_entry_unasked(bool (*slowly)(void), int code, uint64_t closed) {
+    gps_call.inside++;
+    if (code != GPS_NOT_INITIALIZED && gps_entry_begin(slowly))
+        gps_handle_unasked(code, closed);
     gps_call.inside--;
 }
 

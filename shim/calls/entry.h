@@ -44,6 +44,11 @@ void gps_entry_refused(int code);
  * work in a forked child. */
 void gps_entry_not_initialized(bool (*slowly)(void));
 
+/* The runtime is given nowhere to put the result of an IPC call; it has refused such a call without
+ * the driver. `closed`: what the call was to close, or 0. */
+bool gps_entry_no_output(bool (*slowly)(void)); /* whether it is told */
+void gps_entry_unasked(bool (*slowly)(void), int code, uint64_t closed);
+
 /* The program ends the process with _exit or its like. */
 void gps_entry_exit(void);
 

@@ -6,6 +6,7 @@
 #include "findings/diagnose.h"
 #include "findings/policy.h"
 #include "findings/reporter.h"
+#include "handles.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
@@ -38,8 +39,8 @@ static void forget(uint64_t event) {
 }
 
 void gps_event_created(int code, uint64_t address, enum gps_event_kind kind) {
-    if (code != GPS_OK && kind == GPS_EVENT_SHARED_AND_TIMED)
-        gps_diagnose_share_event(0, code);
+    if (code != GPS_OK && kind != GPS_EVENT_PRIVATE)
+        gps_diagnose_create_event(kind == GPS_EVENT_SHARED_AND_TIMED, code);
     if (code != GPS_OK)
         return;
     forget(address);
@@ -66,11 +67,13 @@ static void exported(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
 }
 
 int gps_event_export(uint64_t event, uint8_t handle[GPS_HANDLE_BYTES], gps_event_handle_fn *get) {
+    if (!handle)
+        gps_handle_no_output();
     const int code = get(event, handle);
-    if (code == GPS_OK)
+    if (code == GPS_OK && handle)
         exported(event, handle);
-    else if (event)
-        gps_diagnose_share_event(event, code);
+    else if (code != GPS_OK && handle)
+        gps_diagnose_export_event(event, code);
     return code;
 }
 
@@ -88,10 +91,12 @@ static void opened(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
 
 int gps_event_open(const uint8_t handle[GPS_HANDLE_BYTES], uint64_t *event,
                    gps_event_open_fn *open) {
+    if (!event)
+        gps_handle_no_output();
     const int code = open(handle, event);
     if (code == GPS_OK && event)
         opened(*event, handle);
-    else if (code != GPS_OK)
+    else if (code != GPS_OK && event)
         gps_diagnose_open_event(handle, code);
     return code;
 }

@@ -11,12 +11,21 @@
 #include "ipc/pid_collision.h"
 #include "ipc/token.h"
 #include "memory.h"
+#include "stack/call.h"
 #include "vmm/vmm_region.h"
+
+/* The name that the program called has told it already. */
+void gps_handle_no_output(void) {
+    if (!gps_call.runtime)
+        gps_diagnose_no_output();
+}
 
 int gps_handle_get(uint8_t handle[GPS_HANDLE_BYTES], uint64_t pointer, gps_get_handle_fn *get) {
     int code;
-    if (!handle)
+    if (!handle) {
+        gps_handle_no_output();
         return get(handle, pointer);
+    }
     if (gps_memory_export_denied(pointer, &code) || gps_vmm_region_token(pointer, handle, &code))
         return code;
     code = get(handle, pointer);
@@ -90,8 +99,10 @@ static int open_first(struct gps_opening *opening, const uint8_t handle[GPS_HAND
 int gps_handle_open(const uint8_t handle[GPS_HANDLE_BYTES], unsigned flags, uint64_t *pointer,
                     gps_open_handle_fn *open) {
     struct gps_opening opening;
-    if (!pointer)
+    if (!pointer) {
+        gps_handle_no_output();
         return open(handle, flags, pointer);
+    }
     gps_import_begin(&opening, handle);
     if (gps_open_cache_active && gps_open_cache_open(&opening.import, flags, pointer))
         return GPS_OK;
@@ -158,4 +169,16 @@ int gps_handle_close(uint64_t pointer, gps_close_handle_fn *close) {
     if (code != GPS_OK)
         gps_diagnose_pointer(GPS_ASK_CLOSED, pointer, code);
     return code;
+}
+
+static int shut_down(uint64_t pointer) {
+    (void)pointer;
+    return GPS_DEINITIALIZED;
+}
+
+void gps_handle_unasked(int code, uint64_t closed) {
+    if (closed && code == GPS_DEINITIALIZED)
+        gps_handle_close(closed, shut_down);
+    else
+        gps_diagnose_unasked(code);
 }

@@ -21,3 +21,8 @@ int gps_handle_get(uint8_t handle[GPS_HANDLE_BYTES], uint64_t pointer, gps_get_h
 int gps_handle_open(const uint8_t handle[GPS_HANDLE_BYTES], unsigned flags, uint64_t *pointer,
                     gps_open_handle_fn *open);
 int gps_handle_close(uint64_t pointer, gps_close_handle_fn *close);
+
+/* The call has nowhere to put its result; before it is made, for it may end the process. */
+void gps_handle_no_output(void);
+/* A layer above the driver has refused a call by itself. `closed`: what that was to close, or 0. */
+void gps_handle_unasked(int code, uint64_t closed);

@@ -161,7 +161,8 @@ static void *resolve(const char *name, const void *caller) {
     return found;
 }
 
-#define RUNTIME(name, parameters, arguments)                                                       \
+/* `before` and `after` are for the calls that have more to tell. */
+#define FORWARD(name, parameters, arguments, before, after)                                        \
     GPS_EXPORTED cudaError_t name parameters {                                                     \
         const struct gps_site site = GPS_SITE_HERE;                                                \
         __typeof__(name) *const real = (__typeof__(name) *)resolve(#name, site.address);           \
@@ -171,11 +172,33 @@ static void *resolve(const char *name, const void *caller) {
         const struct gps_site outer_site = gps_call.runtime_site;                                  \
         gps_call.runtime = #name;                                                                  \
         gps_call.runtime_site = site;                                                              \
+        before;                                                                                    \
         const cudaError_t result = real arguments;                                                 \
         if (__builtin_expect(result == cudaErrorInitializationError, 0))                           \
             gps_entry_not_initialized(gps_operations_enter);                                       \
+        after;                                                                                     \
         gps_call.runtime = outer;                                                                  \
         gps_call.runtime_site = outer_site;                                                        \
         return result;                                                                             \
     }
+#define RUNTIME(name, parameters, arguments) FORWARD(name, parameters, arguments, (void)0, (void)0)
+
+/* Whether all is told: the call may not return. */
+static bool begin_ipc(const void *output) {
+    gps_call.driver = NULL;
+    return !output && gps_entry_no_output(gps_operations_enter);
+}
+
+/* Before the first call there was no driver to begin with. One that was not asked has a hook that
+ * noted no name. */
+static void end_ipc(cudaError_t result, bool is_told, const void *output, const void *closed) {
+    if (!output && !is_told)
+        gps_entry_no_output(gps_operations_enter);
+    else if (result != cudaSuccess && output && !gps_call.driver)
+        gps_entry_unasked(gps_operations_enter, (int)result, (uintptr_t)closed);
+}
+
+#define RUNTIME_IPC(name, parameters, arguments, output, closed)                                   \
+    FORWARD(name, parameters, arguments, const bool is_told = begin_ipc(output),                   \
+            end_ipc(result, is_told, output, closed))
 #include "hooks.def"

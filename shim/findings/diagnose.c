@@ -3,10 +3,12 @@
 
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
+#include "driver_code.h"
 #include "process/process.h"
 #include "registry/freed_history.h"
 #include "registry/vmm_books.h"
 #include "reporter.h"
+#include "stack/trace.h"
 #include "util/text.h"
 
 /* What a pointer turned out to be. */
@@ -36,7 +38,14 @@ static void find(uint64_t pointer, enum gps_freed_kind kind, struct subject *sub
         find_at(base, subject);
         subject->base = base;
     }
-    subject->was_freed = !subject->base && gps_freed_find(kind, pointer, &subject->freed);
+    subject->was_freed =
+        pointer && !subject->base && gps_freed_find(kind, pointer, &subject->freed);
+}
+
+/* What the process's own books say of it, for a driver that answers nothing. */
+static void recall(uint64_t pointer, enum gps_freed_kind kind, struct subject *subject) {
+    if (pointer && !find_at(pointer, subject) && gps_freed_find(kind, pointer, &subject->freed))
+        subject->freed.ended = GPS_NO_TRACE; /* this very call */
 }
 
 static bool is_interior(uint64_t pointer, const struct subject *subject) {
@@ -60,14 +69,24 @@ static enum gps_known known_of_close(uint64_t pointer, const struct subject *sub
     return subject->base ? GPS_KNOWN_OWN : subject->was_freed ? GPS_KNOWN_FREED : GPS_KNOWN_NOTHING;
 }
 
+/* LIVE where the code does not speak of the argument. */
+enum gps_known gps_known_of_code(int code) {
+    uint64_t context = 0;
+    if (code == GPS_DEINITIALIZED)
+        return GPS_KNOWN_SHUT_DOWN;
+    if (code == GPS_INVALID_CONTEXT && gps_ops->context(&context) == GPS_OK && !context)
+        return GPS_KNOWN_NO_CONTEXT;
+    return GPS_KNOWN_LIVE;
+}
+
 static enum gps_known known_of(enum gps_ask ask, uint64_t pointer, int code,
                                struct subject *subject) {
-    uint64_t context = 0;
-    if (ask != GPS_ASK_FREED)
-        gps_ops->context(&context);
-    if (code == GPS_INVALID_CONTEXT)
-        return context ? GPS_KNOWN_LIVE : GPS_KNOWN_NO_CONTEXT;
-    find(pointer, ask == GPS_ASK_CLOSED ? GPS_FREED_IMPORT : GPS_FREED_MEMORY, subject);
+    const enum gps_freed_kind kind = ask == GPS_ASK_CLOSED ? GPS_FREED_IMPORT : GPS_FREED_MEMORY;
+    if (code != GPS_INVALID_VALUE) {
+        recall(pointer, kind, subject);
+        return gps_known_of_code(code);
+    }
+    find(pointer, kind, subject);
     return ask == GPS_ASK_FREED    ? known_of_free(pointer, subject)
            : ask == GPS_ASK_CLOSED ? known_of_close(pointer, subject)
                                    : GPS_KNOWN_NOTHING;
@@ -118,8 +137,10 @@ static const char *kind_of(uint64_t pointer, const struct subject *subject) {
 }
 
 /* "the pointer lies 4096 bytes behind the beginning, which is 0x7f..." */
-static const char *detail_of(enum gps_ask ask, uint64_t pointer, const struct subject *subject,
-                             struct gps_text *text) {
+static const char *detail_of(enum gps_ask ask, enum gps_known known, uint64_t pointer,
+                             const struct subject *subject, struct gps_text *text) {
+    if (known == GPS_KNOWN_NO_CONTEXT || known == GPS_KNOWN_SHUT_DOWN)
+        return ask == GPS_ASK_CLOSED && known == GPS_KNOWN_NO_CONTEXT ? "nothing was closed" : NULL;
     if (ask == GPS_ASK_EXPORTED)
         return kind_of(pointer, subject);
     if (ask == GPS_ASK_CLOSED && !pointer)
@@ -169,7 +190,7 @@ static void describe(struct gps_report *report, enum gps_ask ask, uint64_t point
 }
 
 static void diagnose(enum gps_ask ask, uint64_t pointer, int code) {
-    char detail[128];
+    char detail[256];
     struct gps_text text = GPS_TEXT(detail);
     struct subject subject = {.freed.device = -1};
     const enum gps_known known = known_of(ask, pointer, code, &subject);
@@ -177,18 +198,38 @@ static void diagnose(enum gps_ask ask, uint64_t pointer, int code) {
     if (report.finding == GPS_NO_FINDING)
         return;
     describe(&report, ask, pointer, &subject);
-    if (known != GPS_KNOWN_NO_CONTEXT)
-        report.detail = detail_of(ask, pointer, &subject, &text);
-    else if (ask == GPS_ASK_CLOSED)
-        report.detail = "nothing was closed";
+    if (report.finding == GPS_IPC_CALL_FAILED)
+        gps_report_code(&report, &text, code);
+    else
+        report.detail = detail_of(ask, known, pointer, &subject, &text);
     gps_report_send(&report);
 }
 
+/* A free is no IPC call: where the code does not speak of the pointer, it is not our business. */
 void gps_diagnose_pointer(enum gps_ask ask, uint64_t pointer, int code) {
-    if (code != GPS_INVALID_VALUE && (code != GPS_INVALID_CONTEXT || ask == GPS_ASK_FREED))
+    if (ask == GPS_ASK_FREED && code != GPS_INVALID_VALUE)
         return;
     GPS_DRIVER_SCOPE();
     diagnose(ask, pointer, code);
+}
+
+/* --- calls that did not get as far --- */
+
+void gps_diagnose_no_output(void) {
+    GPS_SCOPE();
+    struct gps_report report = gps_report_on(GPS_ASK_OPENED, GPS_KNOWN_NO_OUTPUT);
+    gps_report_send(&report);
+}
+
+void gps_diagnose_unasked(int code) {
+    char detail[256];
+    struct gps_text text = GPS_TEXT(detail);
+    GPS_SCOPE();
+    struct gps_report report = gps_report_on(
+        GPS_ASK_OPENED, code == GPS_DEINITIALIZED ? GPS_KNOWN_SHUT_DOWN : GPS_KNOWN_LIVE);
+    if (report.finding == GPS_IPC_CALL_FAILED)
+        gps_report_code(&report, &text, code);
+    gps_report_send(&report);
 }
 
 void gps_diagnose_freed(uint64_t pointer, uint64_t base, enum gps_finding finding,

@@ -2,9 +2,10 @@
  * diagnose.h - why the driver refused a call, found out afterwards.
  *
  * A refused call is rare and wrong already, so nothing is spared here: the driver is asked about
- * the pointer, and the directory about the handle. A certain reason becomes a finding; an uncertain
- * one is not reported. The program gets the driver's own code in any case. Any thread may call the
- * functions, and none needs a scope.
+ * the pointer, and the directory about the handle. A certain reason becomes a finding of its own.
+ * Every other refusal of an IPC call is ipc-call-failed, which says what the code means. The
+ * program gets the driver's own code in any case. Any thread may call the functions, and none needs
+ * a scope but where said.
  */
 #pragma once
 
@@ -17,10 +18,18 @@ void gps_diagnose_pointer(enum gps_ask ask, uint64_t pointer, int code);
  * answer, and `detail` may be NULL. */
 void gps_diagnose_freed(uint64_t pointer, uint64_t base, enum gps_finding finding,
                         const char *detail);
+/* What a code tells without a look at the call's arguments: GPS_KNOWN_LIVE where that is nothing.
+ * In a scope. */
+enum gps_known gps_known_of_code(int code);
+/* The call has no place for its result. It comes before the call, which may not return. */
+void gps_diagnose_no_output(void);
+/* An IPC call was refused before the driver was asked. */
+void gps_diagnose_unasked(int code);
 /* `record` is that of the region as it was read before the driver's open; NULL where there was
  * none. */
 void gps_diagnose_open(const struct gps_import *import, const struct gps_region_record *record,
                        unsigned flags, int code);
-/* `event` is 0 where it could not be created, because of the flags. */
-void gps_diagnose_share_event(uint64_t event, int code);
+/* An event for other processes could not be created; its handle was not given. */
+void gps_diagnose_create_event(bool timed, int code);
+void gps_diagnose_export_event(uint64_t event, int code);
 void gps_diagnose_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code);

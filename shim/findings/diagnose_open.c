@@ -1,4 +1,4 @@
-/* diagnose_open.c - see diagnose.h: opens of memory, and events. */
+/* diagnose_open.c - see diagnose.h: opens of memory. */
 #include <string.h>
 
 #include "diagnose.h"
@@ -7,9 +7,9 @@
 #include "driver/driver_ops.h"
 #include "driver/peers.h"
 #include "driver/scope.h"
+#include "others.h"
 #include "process/membership.h"
 #include "process/process.h"
-#include "registry/freed_history.h"
 #include "reporter.h"
 #include "util/text.h"
 
@@ -31,37 +31,9 @@ static bool is_own(const struct gps_region_record *record) {
 
 /* --- reasons --- */
 
-/* What the directory shows of other live processes. */
-struct others {
-    bool has_our_pid; /* in its own pid namespace */
-    bool has_other_shm;
-    bool may_export; /* `gpushare audit` only sits in the directory */
-};
-
-static bool note_other(void *arg, const struct gps_proc *proc) {
-    const struct gps_owner *other = &proc->header.owner, *self = gps_process_self();
-    struct others *others = arg;
-    if (!proc->alive || gps_process_is_self(other))
-        return true;
-    others->has_our_pid |= other->pid == self->pid && other->pid_ns != self->pid_ns;
-    others->has_other_shm |= gps_proc_has_other_shm(proc);
-    others->may_export |= strcmp(other->command, "gpushare") != 0;
-    return true;
-}
-
-/* Where the directory cannot be read, there may be an exporter. */
-static struct others look_at_others(void) {
-    struct others others = {0};
-    gps_membership_join();
-    const struct gps_store *store = gps_membership_store();
-    if (!store || gps_proc_each(store, note_other, &others) < 0)
-        return (struct others){.may_export = true};
-    return others;
-}
-
 /* The driver compares pids alone: it took the handle for this process's own. */
 static enum gps_known taken_for_own(struct open *open) {
-    if (!open->recorded && !look_at_others().has_our_pid) {
+    if (!open->recorded && !gps_others_look().has_our_pid) {
         gps_text_str(&open->detail,
                      "the driver takes it for this process's own: it is, or its exporter has "
                      "the same pid in another pid namespace");
@@ -92,9 +64,20 @@ static bool is_refused_handle(int code) {
     return code == GPS_INVALID_VALUE || code == GPS_INVALID_HANDLE;
 }
 
+/* An audited exporter says before its free where that is, and after it that it was. */
+static bool is_being_freed(const struct gps_region_record *record) {
+    struct gps_region_traces traces;
+    return gps_region_read_traces(gps_membership_store(), record, &traces) == 0 &&
+           traces.count[GPS_HISTORY_FREED] > 0;
+}
+
 /* The exporter lives and its memory is ready. The report says how the two differ. A token knows no
  * pid. */
 static enum gps_known differing(struct open *open) {
+    if (is_refused_handle(open->code) && is_being_freed(&open->record)) {
+        gps_text_str(&open->detail, "its exporter is about to free it, or just has");
+        return GPS_KNOWN_STALE;
+    }
     if (open->record.backing == GPS_BACKING_RUN ||
         open->record.owner.pid_ns == gps_process_self()->pid_ns || !open->record.owner.pid_ns ||
         !is_refused_handle(open->code))
@@ -204,7 +187,7 @@ static enum gps_known unknown(struct open *open) {
         return GPS_KNOWN_NAMESPACE;
     gps_text_add(&open->detail, "the driver's code is %lu", (uint64_t)open->code);
     say_likeness(open);
-    if (!look_at_others().may_export)
+    if (!gps_others_look().may_export)
         gps_text_add(&open->detail,
                      "; no other process is seen in %s: an exporter that runs under gpushare has "
                      "another /dev/shm, user, GPUSHARE_DIR or GPUSHARE_NAMESPACE, or has ended",
@@ -214,10 +197,44 @@ static enum gps_known unknown(struct open *open) {
 
 /* --- judging --- */
 
+enum { HELD = 8 /* imports of one exporter that are looked at */ };
+
+/* What the exporter has freed is open here, so what it made in its place cannot be. */
+static bool find_freed(const struct gps_owner *exporter, struct gps_import *held) {
+    struct gps_import imports[HELD];
+    struct gps_region_record record;
+    const unsigned count = gps_registry_imports_of(exporter, imports, HELD);
+    for (unsigned i = 0; i < count; i++)
+        if (gps_region_read(gps_membership_store(), &imports[i].region, &record, NULL) == 0 &&
+            gps_record_over(&record)) {
+            *held = imports[i];
+            return true;
+        }
+    return false;
+}
+
+/* A driver's answer while another thread opens or closes the same memory, too. */
+static enum gps_known place_held(struct open *open) {
+    if (open->recorded && find_freed(&open->record.owner, &open->elsewhere))
+        gps_text_add(&open->detail,
+                     "memory that the exporter has freed since is open here, at 0x%lx, and may be "
+                     "what holds the place",
+                     open->elsewhere.pointer);
+    else
+        gps_text_str(&open->detail,
+                     "nothing that the exporter has freed is open here: another thread may have "
+                     "opened or closed the same memory at that moment, and then the next try "
+                     "succeeds");
+    return GPS_KNOWN_PLACE_HELD;
+}
+
 static enum gps_known known_of(struct open *open) {
     const struct gps_import *import = open->import;
-    if (!import->context)
-        return open->code == GPS_INVALID_CONTEXT ? GPS_KNOWN_NO_CONTEXT : GPS_KNOWN_LIVE;
+    const enum gps_known by_code = gps_known_of_code(open->code);
+    if (by_code != GPS_KNOWN_LIVE || !import->context)
+        return by_code;
+    if (open->code == GPS_ALREADY_MAPPED)
+        return place_held(open);
     if (open->code == GPS_INVALID_VALUE && open->flags != gps_ops->open_flags())
         return GPS_KNOWN_FLAGS;
     if (open->code == GPS_INVALID_CONTEXT && open->recorded && is_own(&open->record))
@@ -253,9 +270,12 @@ static void report_open(struct open *open) {
     if (known == GPS_KNOWN_OWN)
         import.exporter.owner.pid = 0; /* no other process has a part in it */
     gps_report_about_import(&report, &import);
-    if (known == GPS_KNOWN_OPEN_THERE)
-        gps_report_prior(&report, "opened", open->elsewhere.trace);
+    gps_report_prior(&report, "opened", open->elsewhere.trace);
     report.detail = open->detail.length ? open->detail.bytes : NULL;
+    if (report.finding == GPS_IPC_CALL_FAILED && import.vmm)
+        report.detail = "neither its exporter nor the keeper gave the memory";
+    else if (report.finding == GPS_IPC_CALL_FAILED)
+        gps_report_code(&report, &open->detail, open->code);
     gps_report_send_with(&report, open->recorded ? &open->record : NULL);
 }
 
@@ -280,73 +300,4 @@ void gps_diagnose_open(const struct gps_import *import, const struct gps_region_
     GPS_DRIVER_SCOPE();
     open.recorded = take_record(&open, record);
     report_open(&open);
-}
-
-/* --- events --- */
-
-static void report_event(enum gps_ask ask, enum gps_known known, const struct gps_event *event,
-                         const char *detail) {
-    struct gps_report report = gps_report_on(ask, known);
-    if (report.finding == GPS_NO_FINDING)
-        return;
-    report.pointer = event->event;
-    report.detail = detail;
-    gps_report_prior(&report, "created", event->trace);
-    gps_report_prior(&report, "exported", event->exported_at);
-    gps_report_send(&report);
-}
-
-/* It was made for other processes, or is destroyed: then the flags are not what is wrong. */
-static bool is_other_trouble(uint64_t event) {
-    struct gps_event known;
-    struct gps_freed freed;
-    return event && (gps_registry_find_event(event, &known) ||
-                     gps_freed_find(GPS_FREED_EVENT, event, &freed));
-}
-
-void gps_diagnose_share_event(uint64_t event, int code) {
-    uint64_t context = 0;
-    enum gps_known known = GPS_KNOWN_NOTHING;
-    GPS_DRIVER_SCOPE();
-    gps_ops->context(&context);
-    if (code == GPS_INVALID_CONTEXT && !context)
-        known = GPS_KNOWN_NO_CONTEXT;
-    else if (code == (event ? GPS_INVALID_HANDLE : GPS_INVALID_VALUE) && !is_other_trouble(event))
-        known = GPS_KNOWN_FLAGS;
-    report_event(GPS_ASK_EVENT_SHARED, known, &(struct gps_event){.event = event},
-                 event ? NULL : "cudaEventInterprocess was given without cudaEventDisableTiming");
-}
-
-static enum gps_known known_of_event(const uint8_t handle[GPS_HANDLE_BYTES], int code,
-                                     struct gps_event *own, const char **detail) {
-    const struct gps_id id = gps_id_of_handle(handle);
-    uint64_t context = 0;
-    gps_ops->context(&context);
-    /* The creator's file is not here, mostly because it has ended, and that is no error. */
-    if (code == GPS_MAP_FAILED && look_at_others().has_other_shm) {
-        *detail = "an event lives in a file of /dev/shm, and a process of the published directory "
-                  "has another /dev/shm than this one (give both containers one: --ipc, or a "
-                  "common mount)";
-        return GPS_KNOWN_NAMESPACE;
-    }
-    if (code != GPS_INVALID_CONTEXT)
-        return GPS_KNOWN_NOTHING;
-    if (!context)
-        return GPS_KNOWN_NO_CONTEXT;
-    if (gps_registry_exported_event(&id, own))
-        return GPS_KNOWN_OWN;
-    if (!look_at_others().has_our_pid)
-        return GPS_KNOWN_NOTHING; /* it may be an event of ours that is destroyed by now */
-    *detail = "the driver tells processes apart by their pid alone, and the process that created "
-              "the event has the same one in another container (start both by gpushare run, or "
-              "give both containers one pid namespace: --pid)";
-    return GPS_KNOWN_NAMESPACE;
-}
-
-void gps_diagnose_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code) {
-    const char *detail = NULL;
-    struct gps_event own = {.event = 0};
-    GPS_DRIVER_SCOPE();
-    const enum gps_known known = known_of_event(handle, code, &own, &detail);
-    report_event(GPS_ASK_EVENT_OPENED, known, &own, detail);
 }

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "directory/region.h"
+#include "driver_code.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "python/python.h"
@@ -46,6 +47,12 @@ void gps_report_users(struct gps_report *report, const struct gps_party *users, 
 void gps_report_prior(struct gps_report *report, const char *what, uint32_t trace) {
     if (trace && report->prior_count < GPS_PRIORS)
         report->prior[report->prior_count++] = (struct gps_prior){.what = what, .trace = trace};
+}
+
+void gps_report_code(struct gps_report *report, struct gps_text *detail, int code) {
+    gps_driver_code_add(detail, code);
+    report->detail = detail->bytes;
+    report->variant = (uint64_t)(unsigned)code;
 }
 
 void gps_report_about_export(struct gps_report *report, const struct gps_export *region) {
@@ -117,8 +124,8 @@ static void add_origin(struct gps_report *report, const struct gps_region_record
         work->traces = (struct gps_region_traces){.module_count = 0};
     add_history(report, origin, GPS_HISTORY_ALLOCATED, 0, work, own);
     add_history(report, origin, GPS_HISTORY_EXPORTED, origin->created, work, own);
-    if (gps_record_over(origin))
-        add_history(report, origin, GPS_HISTORY_FREED, origin->status.changed, work, own);
+    const bool over = gps_record_over(origin); /* else it is being freed, where there is a place */
+    add_history(report, origin, GPS_HISTORY_FREED, over ? origin->status.changed : 0, work, own);
 }
 
 static void send(struct gps_report *report, uint32_t trace, struct gps_python_stack *python,
@@ -161,6 +168,8 @@ void gps_report_send_with(struct gps_report *report, const struct gps_region_rec
         report->stack_hash = python  ? gps_python_hash(python)
                              : trace ? gps_trace_hash(trace)
                                      : (uint64_t)(uintptr_t)gps_call_site().address;
+    if (report->variant)
+        report->stack_hash = gps_trace_mix(report->stack_hash, report->variant);
     if (gps_log_claims(report))
         send_new(report, trace, python, origin);
     gps_python_drop(python);

@@ -10,6 +10,7 @@
 #include "policy.h"
 #include "process/references.h"
 #include "registry/registry.h"
+#include "util/text.h"
 
 /* Begins a report of this finding, with the API in it; the caller adds what it knows. */
 struct gps_report gps_report_new(enum gps_finding finding);
@@ -26,6 +27,9 @@ void gps_report_users(struct gps_report *report, const struct gps_party *users, 
  * what gpushare does about it. */
 void gps_report_held(const struct gps_export *region, const struct gps_answer *answer,
                      const struct gps_party *users, int count);
+/* Adds what a driver's code means, in `detail`, which must stay. Codes of one place are told apart.
+ */
+void gps_report_code(struct gps_report *report, struct gps_text *detail, int code);
 /* Adds an earlier event of this process, if it has a trace. `what` is a literal. */
 void gps_report_prior(struct gps_report *report, const char *what, uint32_t trace);
 

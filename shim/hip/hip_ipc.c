@@ -32,8 +32,10 @@ static int get_handle(uint8_t *plain, uint64_t pointer) {
  * opens as well. */
 hipError_t gps_on_hipIpcGetMemHandle(hipIpcMemHandle_t *handle, void *pointer) {
     struct asked asked = {.given = handle};
-    if (!handle)
+    if (!handle) {
+        gps_handle_no_output();
         return gps_hip_real.hipIpcGetMemHandle(handle, pointer);
+    }
     const int code = gps_handle_get(asked.plain, (uintptr_t)pointer, get_handle);
     if (code == GPS_OK && !asked.answered)
         memcpy(handle, asked.plain, GPS_HANDLE_BYTES);
@@ -69,8 +71,10 @@ static hipError_t refused(unsigned flags) {
 hipError_t gps_on_hipIpcOpenMemHandle(void **out, hipIpcMemHandle_t handle, unsigned flags) {
     struct asked asked = {.bytes = &handle};
     uint64_t pointer;
-    if (!out)
+    if (!out) {
+        gps_handle_no_output();
         return gps_hip_real.hipIpcOpenMemHandle(out, handle, flags);
+    }
     gps_hip_plain_handle((uint8_t *)&handle, asked.plain);
     const int code = gps_handle_open(asked.plain, flags, &pointer, open_handle);
     if (code == GPS_OK)
@@ -130,8 +134,10 @@ static int get_event_handle(uint64_t event, uint8_t *plain) {
 
 hipError_t gps_on_hipIpcGetEventHandle(hipIpcEventHandle_t *handle, hipEvent_t event) {
     struct asked asked = {.given = handle};
-    if (!handle)
+    if (!handle) {
+        gps_handle_no_output();
         return gps_hip_real.hipIpcGetEventHandle(handle, event);
+    }
     const int code = gps_event_export((uintptr_t)event, asked.plain, get_event_handle);
     return to_own(&asked, code, HIP_ERROR_INVALID_CONFIGURATION);
 }
@@ -150,8 +156,10 @@ static int open_event_handle(const uint8_t *plain, uint64_t *event) {
 hipError_t gps_on_hipIpcOpenEventHandle(hipEvent_t *out, hipIpcEventHandle_t handle) {
     struct asked asked = {.bytes = (const hipIpcMemHandle_t *)&handle};
     uint64_t event;
-    if (!out)
+    if (!out) {
+        gps_handle_no_output();
         return gps_hip_real.hipIpcOpenEventHandle(out, handle);
+    }
     gps_hip_plain_event_handle((uint8_t *)&handle, asked.plain);
     const int code = gps_event_open(asked.plain, &event, open_event_handle);
     if (code == GPS_OK)

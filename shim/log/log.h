@@ -58,6 +58,7 @@ struct gps_report {
     struct gps_prior prior[GPS_PRIORS]; /* oldest first */
     unsigned prior_count;
     uint64_t stack_hash; /* the call site: equal ones are repeats; 0: not known, never a repeat */
+    uint64_t variant;    /* tells apart what one call site can be told; 0: nothing does */
 };
 
 /* Sets the options at the first CUDA call: one thread calls it before others report. Before this

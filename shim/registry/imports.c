@@ -304,6 +304,16 @@ bool gps_registry_opened_anywhere(const struct gps_id *region, struct gps_import
     return give(node, import);
 }
 
+unsigned gps_registry_imports_of(const struct gps_owner *exporter, struct gps_import *found,
+                                 unsigned max) {
+    unsigned count = 0;
+    GPS_LOCKED(&state.lock);
+    for (const struct node *node = first(GPS_IMPORT_OPEN); node && count < max; node = node->next)
+        if (gps_owner_equal(&node->import.exporter.owner, exporter))
+            found[count++] = node->import;
+    return count;
+}
+
 bool gps_registry_imports_name(const char *name) {
     GPS_LOCKED(&state.lock);
     for (struct node *node = first(GPS_IMPORT_OPEN); node; node = node->next)

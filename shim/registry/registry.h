@@ -258,6 +258,9 @@ enum gps_close gps_registry_close(uint64_t pointer, enum gps_slot_via via, bool 
 void gps_registry_unclose(const struct gps_import *import, enum gps_slot_via via);
 /* Finds a region that is open in any context of this process. */
 bool gps_registry_opened_anywhere(const struct gps_id *region, struct gps_import *import);
+/* Copies those that are open of one exporter, at most `max`, the oldest first; returns how many. */
+unsigned gps_registry_imports_of(const struct gps_owner *exporter, struct gps_import *found,
+                                 unsigned max);
 /* Finds one that the driver has opened, whether the program has it open or it is cached. */
 bool gps_registry_driver_import(struct gps_import *import);
 /* Removes and returns any import that is open. False: there is none. */

@@ -184,6 +184,8 @@ TEST_P(Misuse, ByAStaticRuntimeIsFound) {
     World world;
     if (on_gpu() && std::string(expected.id) == "fork-with-context")
         GTEST_SKIP() << "NVIDIA's runtime in a forked child calls nothing that is hooked";
+    if (std::string(expected.id) == "call-after-shutdown")
+        GTEST_SKIP() << "a runtime that has shut down asks no driver";
     prepare(world, expected.run);
     RUN_BOTH(misuse(expected.run, false, "misuse_static"));
     EXPECT_EQ(audit.ids(), ids_of(expected)) << audit.log;

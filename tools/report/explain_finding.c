@@ -23,6 +23,7 @@ static const struct {
               {GPS_DOUBLE_OPEN, "Opening memory of others"},
               {GPS_EXPORT_NOT_CAPABLE, "Exporting memory"},
               {GPS_EVENT_NOT_INTERPROCESS, "Events"},
+              {GPS_NULL_OUTPUT, "Any IPC call"},
               {GPS_VMM_DOUBLE_RELEASE, "Memory of cuMemCreate"},
               {GPS_POOL_ALLOC_IMPORTED, "Memory pools"},
               {GPS_LEAK_OPEN, "Leaks, resets and forks"},

@@ -200,7 +200,85 @@ static void open_other_namespace_importer(void) {
     tell();
 }
 
+/* --- open-place-held: what was opened first is freed, and still open here --- */
+
+static void *small(void *before, size_t size) {
+    void *p = NULL;
+    if (before)
+        MUST(cudaFree(before));
+    MUST(cudaMalloc(&p, size));
+    send_export(p);
+    wait_for_peer();
+    return p;
+}
+
+/* Small allocations share a block, and the next one of a size that fits lies where one was; what
+ * fills blocks of its own does not. */
+static void open_place_held_exporter(void) {
+    void *neighbour = NULL;
+    MUST(cudaMalloc(&neighbour, 1024));
+    void *p = small(NULL, right() ? BLOCK : 1024);
+    p = small(p, right() ? BLOCK : 512);
+    MUST(cudaFree(p));
+    MUST(cudaFree(neighbour));
+}
+
+static void open_place_held_importer(void) {
+    void *first = open_received(), *second = NULL;
+    if (right())
+        MUST(cudaIpcCloseMemHandle(first));
+    tell();
+    const cudaIpcMemHandle_t handle = take_handle();
+    CHECK(right() ? CUDA_SUCCESS : CUDA_ERROR_ALREADY_MAPPED,
+          cudaIpcOpenMemHandle(&second, handle, LAZY));
+    MUST(cudaIpcCloseMemHandle(right() ? second : first));
+    tell();
+}
+
+/* --- call-after-shutdown: by what a static object does at its end, after CUDA's own --- */
+
+static void *left;
+
+static void close_late(void) {
+    if (left)
+        CHECK(CUDA_ERROR_DEINITIALIZED, cudaIpcCloseMemHandle(left));
+}
+
+__attribute__((constructor)) static void make_static_object(void) {
+    atexit(close_late);
+}
+
+static void call_after_shutdown_importer(void) {
+    void *q = open_received();
+    if (right())
+        CHECK(cudaSuccess, cudaIpcCloseMemHandle(q));
+    else
+        left = q;
+}
+
+/* Frees when the importer has ended. */
+static void patient_owner(void) {
+    void *p = allocate(0x42);
+    send_export(p);
+    note(wait_for_end() == 0, "the importer has ended");
+    MUST(cudaFree(p));
+}
+
+/* --- ipc-call-failed: nothing is said of what is shared --- */
+
+static void ipc_call_failed(void) {
+    CUipcEventHandle handle;
+    cudaEvent_t event = NULL;
+    MUST(cudaEventCreateWithFlags(&event, cudaEventInterprocess | cudaEventDisableTiming));
+    CHECK(right() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE,
+          CU(cuIpcGetEventHandle)(&handle, right() ? event : NULL));
+    MUST(cudaEventDestroy(event));
+}
+
 const struct scenario context_scenarios[] = {
+    {"open-place-held", open_place_held_exporter, open_place_held_importer, false},
+    {"call-after-shutdown", patient_owner, call_after_shutdown_importer, false},
+    {"ipc-call-failed", ipc_call_failed, NULL, false},
     {"open-second-context", owner, open_second_context_importer, false},
     {"open-no-context", owner, open_no_context_importer, false},
     {"open-peer-denied", owner, open_peer_denied_importer, false},

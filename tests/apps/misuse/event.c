@@ -109,7 +109,69 @@ static void event_open_own(void) {
     CHECK(cudaSuccess, cudaEventDestroy(event));
 }
 
+/* --- event-unknown: the handle was never filled in; or it is one of memory --- */
+
+static void open_event(const void *bytes, int expected) {
+    cudaEvent_t event = NULL;
+    cudaIpcEventHandle_t handle;
+    memcpy(&handle, bytes, sizeof(handle));
+    CHECK(expected, cudaIpcOpenEventHandle(&event, handle));
+    if (expected == cudaSuccess)
+        CHECK(cudaSuccess, cudaEventDestroy(event));
+}
+
+static void event_exporter(void) {
+    cudaEvent_t event = create();
+    send_event(event);
+    wait_for_peer();
+    MUST(cudaEventDestroy(event));
+}
+
+static void event_unknown_importer(void) {
+    cudaIpcEventHandle_t handle, zeros;
+    take_bytes(&handle, sizeof(handle));
+    memset(&zeros, 0, sizeof(zeros));
+    open_event(right() ? &handle : &zeros,
+               right() ? cudaSuccess : EITHER(205, cudaErrorInvalidValue));
+    tell();
+}
+
+static void event_of_memory_exporter(void) {
+    cudaEvent_t event = create();
+    void *p = allocate(0x55);
+    send_export(p);
+    send_event(event);
+    wait_for_peer();
+    MUST(cudaFree(p));
+    MUST(cudaEventDestroy(event));
+}
+
+static void event_of_memory_importer(void) {
+    const cudaIpcMemHandle_t memory = take_handle();
+    cudaIpcEventHandle_t handle;
+    take_bytes(&handle, sizeof(handle));
+    open_event(right() ? (const void *)&handle : &memory,
+               right() ? cudaSuccess : EITHER(205, cudaErrorInvalidValue));
+    tell();
+}
+
+/* --- event-export-imported: passed on by who has only opened it --- */
+
+static void event_export_imported(void) {
+    cudaEvent_t event = NULL;
+    cudaIpcEventHandle_t handle, again;
+    take_bytes(&handle, sizeof(handle));
+    CHECK(cudaSuccess, cudaIpcOpenEventHandle(&event, handle));
+    if (!right())
+        CHECK(400, cudaIpcGetEventHandle(&again, event));
+    CHECK(cudaSuccess, cudaEventDestroy(event));
+    tell();
+}
+
 const struct scenario event_scenarios[] = {
+    {"event-unknown", event_exporter, event_unknown_importer, false},
+    {"event-unknown-memory", event_of_memory_exporter, event_of_memory_importer, false},
+    {"event-export-imported", event_exporter, event_export_imported, false},
     {"event-not-interprocess", event_not_interprocess, NULL, false},
     {"event-not-interprocess-timing", event_with_timing, NULL, false},
     {"event-double-destroy", event_double_destroy, NULL, false},

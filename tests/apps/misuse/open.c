@@ -33,6 +33,20 @@ static void double_open_importer(void) {
     tell();
 }
 
+/* --- null-output: nowhere to put the pointer --- */
+
+static void null_output_importer(void) {
+    void *q = NULL;
+    const cudaIpcMemHandle_t handle = take_handle();
+    if (right()) {
+        CHECK(cudaSuccess, cudaIpcOpenMemHandle(&q, handle, LAZY));
+        CHECK(cudaSuccess, cudaIpcCloseMemHandle(q));
+    } else {
+        CHECK(cudaErrorInvalidValue, cudaIpcOpenMemHandle(NULL, handle, LAZY));
+    }
+    tell();
+}
+
 /* --- open-own-handle: "just open it" in the process that has it --- */
 
 static void open_own_handle(void) {
@@ -219,6 +233,7 @@ static void open_bad_flags_importer(void) {
 }
 
 const struct scenario open_scenarios[] = {
+    {"null-output", owner, null_output_importer, false},
     {"double-open", owner, double_open_importer, false},
     {"open-own-handle", open_own_handle, NULL, false},
     {"open-stale", open_stale_exporter, open_stale_importer, false},

@@ -1,0 +1,125 @@
+/* diagnose_event.c - see diagnose.h: events of other processes. */
+#include <string.h>
+
+#include "diagnose.h"
+#include "directory/region.h"
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
+#include "others.h"
+#include "process/membership.h"
+#include "registry/freed_history.h"
+#include "reporter.h"
+
+static void report_event(enum gps_ask ask, enum gps_known known, const struct gps_event *event,
+                         struct gps_text *detail, int code) {
+    struct gps_report report = gps_report_on(ask, known);
+    if (report.finding == GPS_NO_FINDING)
+        return;
+    report.pointer = event->event;
+    report.detail = detail->length ? detail->bytes : NULL;
+    if (report.finding == GPS_IPC_CALL_FAILED)
+        gps_report_code(&report, detail, code);
+    gps_report_prior(&report, event->opened ? "opened" : "created", event->trace);
+    gps_report_prior(&report, "exported", event->exported_at);
+    gps_report_send(&report);
+}
+
+/* --- created, and exported --- */
+
+static enum gps_known known_of_export(struct gps_event *event, int code) {
+    const uint64_t address = event->event;
+    struct gps_freed freed;
+    if (code != GPS_INVALID_HANDLE)
+        return gps_known_of_code(code);
+    if (gps_registry_find_event(address, event))
+        return event->opened ? GPS_KNOWN_IMPORTED : GPS_KNOWN_LIVE;
+    return gps_freed_find(GPS_FREED_EVENT, address, &freed) ? GPS_KNOWN_LIVE : GPS_KNOWN_FLAGS;
+}
+
+void gps_diagnose_export_event(uint64_t event, int code) {
+    char detail[256];
+    struct gps_text text = GPS_TEXT(detail);
+    struct gps_event known = {.event = event};
+    GPS_DRIVER_SCOPE();
+    report_event(GPS_ASK_EVENT_SHARED, known_of_export(&known, code), &known, &text, code);
+}
+
+void gps_diagnose_create_event(bool timed, int code) {
+    char detail[256];
+    struct gps_text text = GPS_TEXT(detail);
+    GPS_DRIVER_SCOPE();
+    const bool flags = timed && code == GPS_INVALID_VALUE;
+    if (flags)
+        gps_text_str(&text, "cudaEventInterprocess was given without cudaEventDisableTiming");
+    report_event(GPS_ASK_EVENT_SHARED, flags ? GPS_KNOWN_FLAGS : gps_known_of_code(code),
+                 &(struct gps_event){.event = 0}, &text, code);
+}
+
+/* --- opened --- */
+
+/* The driver's files of events lie in /dev/shm. */
+static bool is_apart(int code, struct gps_text *detail) {
+    if (code != GPS_MAP_FAILED || !gps_others_look().has_other_shm)
+        return false;
+    gps_text_str(detail, "an event lives in a file of /dev/shm, and a process of the published "
+                         "directory has another /dev/shm than this one (give both containers one: "
+                         "--ipc, or a common mount)");
+    return true;
+}
+
+/* The driver compares pids alone. */
+static enum gps_known taken_for_own(struct gps_text *detail) {
+    if (!gps_others_look().has_our_pid) {
+        gps_text_str(detail, "the driver takes it for this process's own: it was, or its creator "
+                             "has the same pid in another pid namespace");
+        return GPS_KNOWN_NOTHING;
+    }
+    gps_text_str(detail, "the driver tells processes apart by their pid alone, and the process "
+                         "that created the event has the same one in another container (start both "
+                         "by gpushare run, or give both containers one pid namespace: --pid)");
+    return GPS_KNOWN_NAMESPACE;
+}
+
+static bool is_zero(const uint8_t handle[GPS_HANDLE_BYTES]) {
+    static const uint8_t zeros[GPS_HANDLE_BYTES];
+    return memcmp(handle, zeros, sizeof(zeros)) == 0;
+}
+
+/* What it is instead, where that can be told. */
+static enum gps_known unknown(const uint8_t handle[GPS_HANDLE_BYTES], const struct gps_id *id,
+                              int code, struct gps_text *detail) {
+    struct gps_region_record memory;
+    gps_text_add(detail, "the driver's code is %lu", (uint64_t)(unsigned)code);
+    if (is_zero(handle))
+        gps_text_str(detail, "; all bytes of the handle are 0");
+    else if (gps_membership_store() &&
+             gps_region_read(gps_membership_store(), id, &memory, NULL) == 0)
+        gps_text_add(detail, "; it is a handle of memory, of %s (pid %u)",
+                     gps_record_creator(&memory)->command, gps_record_creator(&memory)->pid);
+    return GPS_KNOWN_NOTHING;
+}
+
+static enum gps_known known_of_open(const uint8_t handle[GPS_HANDLE_BYTES], int code,
+                                    struct gps_event *own, struct gps_text *detail) {
+    const struct gps_id id = gps_id_of_handle(handle);
+    const enum gps_known by_code = gps_known_of_code(code);
+    if (by_code != GPS_KNOWN_LIVE)
+        return by_code;
+    if (is_apart(code, detail))
+        return GPS_KNOWN_NAMESPACE;
+    if (code == GPS_INVALID_CONTEXT)
+        return gps_registry_exported_event(&id, own) ? GPS_KNOWN_OWN : taken_for_own(detail);
+    return code == GPS_INVALID_VALUE || code == GPS_INVALID_HANDLE || code == GPS_MAP_FAILED
+               ? unknown(handle, &id, code, detail)
+               : GPS_KNOWN_LIVE;
+}
+
+void gps_diagnose_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code) {
+    char detail[384];
+    struct gps_text text = GPS_TEXT(detail);
+    struct gps_event own = {.event = 0};
+    GPS_DRIVER_SCOPE();
+    gps_membership_join(); /* who has handles is told there */
+    const enum gps_known known = known_of_open(handle, code, &own, &text);
+    report_event(GPS_ASK_EVENT_OPENED, known, &own, &text, code);
+}
