@@ -20,6 +20,7 @@
 
 #include "cli/string_map.h"
 #include "cli/tool.h"
+#include "units.h"
 #include "util/digits.h"
 
 #define DEBUG_ROOT     "/usr/lib/debug" /* of debug files, by build id */
@@ -30,7 +31,14 @@
 struct module {
     Dwfl *dwfl;
     Dwfl_Module *module;
+    struct units units;
+    Dwarf_Addr bias;  /* what is to be taken from an address for them */
     const char *note; /* why there is no module to look into; or NULL */
+};
+
+struct functions { /* around an address */
+    Dwarf_Die *dies;
+    size_t count;
 };
 
 struct symbols {
@@ -43,6 +51,7 @@ struct symbols {
 
 static void close_module(void *value) {
     struct module *module = value;
+    units_free(&module->units);
     if (module->dwfl)
         dwfl_end(module->dwfl);
     module->dwfl = NULL;
@@ -83,10 +92,12 @@ static bool try(struct module *module, const char *path, const char *build_id,
     struct stat info;
     if ((path[0] != '/' && !build_id) || stat(path, &info) != 0 || !S_ISREG(info.st_mode))
         return false;
-    if (report(module, path, symbols) && is_same(module, build_id))
-        return true;
-    close_module(module);
-    return false;
+    if (!report(module, path, symbols) || !is_same(module, build_id)) {
+        close_module(module);
+        return false;
+    }
+    units_read(&module->units, dwfl_module_getdwarf(module->module, &module->bias));
+    return true;
 }
 
 static bool try_debug_file(struct module *module, const char *root, const char *build_id,
@@ -171,45 +182,75 @@ static void set_call_site(struct symbol_place *place, Dwarf_Die *unit, Dwarf_Die
     place->directory = directory;
 }
 
-/* The scopes go from the innermost one to the unit. The functions among them are the places, up to
- * the first that is not inlined. */
-static void add_scopes(struct symbol *symbol, Dwarf_Die *unit, Dwarf_Die *scopes, int count) {
+/* The innermost function is the last one. Those that were inlined are places, and the one around
+ * them. */
+static void add_functions(struct symbol *symbol, Dwarf_Die *unit,
+                          const struct functions *functions) {
     const char *directory = symbol->places[0].directory;
     Dwarf_Die *call = NULL;
-    for (int i = 0; i < count; i++) {
-        if (!is_function(&scopes[i]))
-            continue;
+    for (size_t i = functions->count; i-- > 0;) {
+        Dwarf_Die *die = &functions->dies[i];
         struct symbol_place *place = call ? add_place(symbol) : &symbol->places[0];
         if (call)
             set_call_site(place, unit, call, directory);
-        set_function(place, linkage_name(&scopes[i]));
-        if (dwarf_tag(&scopes[i]) != DW_TAG_inlined_subroutine)
+        set_function(place, linkage_name(die));
+        if (dwarf_tag(die) != DW_TAG_inlined_subroutine)
             return;
-        call = &scopes[i];
+        call = die;
     }
 }
 
-/* From an inlined call dwarf_getscopes goes on to its definition, but the scopes around the call
- * are wanted. So only its innermost scope is used, and dwarf_getscopes_die gets those around that.
- */
-static void find_functions(const struct module *module, uint64_t address, struct symbol *symbol) {
-    Dwarf_Addr bias;
-    Dwarf_Die *unit = dwfl_module_addrdie(module->module, address, &bias);
-    TOOL_TEMP Dwarf_Die *scopes = NULL, *chain = NULL;
-    int count = unit ? dwarf_getscopes(unit, address - bias, &scopes) : 0;
-    if (count > 0) {
-        Dwarf_Die innermost = scopes[0];
-        count = dwarf_getscopes_die(&innermost, &chain);
-        add_scopes(symbol, unit, chain, count);
+/* What has no addresses of its own, but functions that have. */
+static bool holds_functions(Dwarf_Die *die) {
+    switch (dwarf_tag(die)) {
+    case DW_TAG_namespace:
+    case DW_TAG_module:
+    case DW_TAG_class_type:
+    case DW_TAG_structure_type:
+    case DW_TAG_union_type:
+    case DW_TAG_enumeration_type:
+    case DW_TAG_subprogram:
+        return true;
+    default:
+        return false;
     }
 }
 
-static void find_line(const struct module *module, uint64_t address, struct symbol_place *place) {
-    Dwfl_Line *line = dwfl_module_getsrc(module->module, address);
+/* Adds the functions below `parent` that have the address, the outermost first. It is no
+ * dwarf_getscopes, which finds none where an inlined function is defined in another unit (gcc
+ * -flto) or in a namespace (Rust). */
+static void find_functions(Dwarf_Die *parent, Dwarf_Addr address, struct functions *functions) {
+    Dwarf_Die die;
+    bool found = false;
+    for (int end = dwarf_child(parent, &die); end == 0 && !found;
+         end = dwarf_siblingof(&die, &die)) {
+        const size_t before = functions->count;
+        const bool has = dwarf_haspc(&die, address) > 0;
+        if (has && is_function(&die))
+            TOOL_APPEND(functions->dies, functions->count, die);
+        if (has || holds_functions(&die))
+            find_functions(&die, address, functions);
+        found = functions->count > before;
+    }
+}
+
+/* The unit itself, or with -gsplit-dwarf the one of the file apart that has the functions. */
+static Dwarf_Die with_functions(Dwarf_Die *unit) {
+    Dwarf_Die split;
+    const int status = dwarf_cu_info(unit->cu, NULL, NULL, NULL, &split, NULL, NULL, NULL);
+    return status == 0 && split.addr ? split : *unit;
+}
+
+static void find_line(Dwarf_Die *unit, Dwarf_Addr address, struct symbol_place *place) {
+    Dwarf_Line *line = dwarf_getsrc_die(unit, address);
+    Dwarf_Attribute directory;
     int number = 0;
-    place->file = line ? dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL) : NULL;
-    place->directory = place->file ? dwfl_line_comp_dir(line) : NULL;
-    place->line = number > 0 ? (unsigned)number : 0;
+    place->file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
+    if (!place->file)
+        return;
+    place->directory = dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &directory));
+    if (dwarf_lineno(line, &number) == 0 && number > 0)
+        place->line = (unsigned)number;
 }
 
 /* Debug information may have absolute names; they are shown as the compiler was given them. */
@@ -220,10 +261,20 @@ static void shorten(struct symbol_place *place) {
         place->file += length + 1;
 }
 
+static void find_in_unit(Dwarf_Die *unit, Dwarf_Addr address, struct symbol *symbol) {
+    struct functions functions = {.count = 0};
+    Dwarf_Die whole = with_functions(unit);
+    find_line(unit, address, &symbol->places[0]);
+    find_functions(&whole, address, &functions);
+    add_functions(symbol, &whole, &functions);
+    free(functions.dies);
+}
+
 /* Fills in the places at an address of the module. The symbol has one empty place. */
 static void find_places(const struct module *module, uint64_t address, struct symbol *symbol) {
-    find_line(module, address, &symbol->places[0]);
-    find_functions(module, address, symbol);
+    Dwarf_Die unit;
+    if (units_find(&module->units, address - module->bias, &unit))
+        find_in_unit(&unit, address - module->bias, symbol);
     if (!symbol->places[0].function)
         set_function(&symbol->places[0], dwfl_module_addrname(module->module, address));
     for (size_t i = 0; i < symbol->count; i++)
