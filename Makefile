@@ -84,16 +84,17 @@ $(BUILD)/shim/%.o: shim/%.S shim/doors/trampoline.inc
 	@mkdir -p $(@D)
 	$(CC) -fPIC -Ishim -c $< -o $@
 
-# The exports are exactly the rows of hooks.def, and the two doors of trampoline.inc.
-$(BUILD)/exports.map: shim/cuda/hooks.def
+# The exports are exactly the rows of hooks.def, the two doors of trampoline.inc, and what ASan asks for.
+EXPORTED := dlsym; dlvsym; __asan_default_options;
+$(BUILD)/exports.map: shim/cuda/hooks.def Makefile
 	@mkdir -p $(@D)
 	sed -nE -e 'h; s/^WRITE_SYNC\((\w+).*/\1_ptds/p; g; s/^WRITE_ASYNC\((\w+).*/\1_ptsz/p; g' \
 		-e 's/^(DRIVER\([a-z]+, *|RUNTIME\(|RUNTIME_IPC\(|WRITE\(|WRITE_A?SYNC\(|GATED\(|READ\(|EXIT\()(\w+).*/\2/p' $< | \
-		{ echo '{ global: dlsym; dlvsym;'; sed 's/$$/;/'; echo 'local: *; };'; } > $@
+		{ echo '{ global: $(EXPORTED)'; sed 's/$$/;/'; echo 'local: *; };'; } > $@
 
-$(BUILD)/exports-hip.map: shim/hip/hip_hooks.def
+$(BUILD)/exports-hip.map: shim/hip/hip_hooks.def Makefile
 	@mkdir -p $(@D)
-	sed -nE 's/^(HIP\([a-z]+, *|EXIT\()(\w+).*/\2;/p' $< | { echo '{ global: dlsym; dlvsym;'; cat; echo 'local: *; };'; } > $@
+	sed -nE 's/^(HIP\([a-z]+, *|EXIT\()(\w+).*/\2;/p' $< | { echo '{ global: $(EXPORTED)'; cat; echo 'local: *; };'; } > $@
 
 # Lazy binding, one text segment, no mprotect, no empty _init and _fini, which lie far apart: what loading costs a
 # program that never uses CUDA.

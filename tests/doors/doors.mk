@@ -103,7 +103,7 @@ $(DOORS)/deep.so: $(DOORS_SRC)/deep.c $(DOORS)/libcudart.so.12 $(DOORS_SIM)
 	$(DOORS_C) -shared -fPIC $< $(DOORS_NEEDED) $$next -o $@ -Xlinker -rpath=$(abspath $(DOORS)/deep) \
 		-Xlinker --allow-shlib-undefined
 
-# The same program with each sanitizer, its runtime in the program. What a machine lacks is not made,
+# The same program with each sanitizer, its runtime in the program or beside it. What a machine lacks is not made,
 # and its test skips.
 define DOORS_SANITIZER
 DOORS_MADE += $(DOORS)/door-$(1)
@@ -117,6 +117,7 @@ $(eval $(call DOORS_SANITIZER,gcc-asan-shared,gcc -fsanitize=address))
 $(eval $(call DOORS_SANITIZER,gcc-ubsan,gcc -fsanitize=undefined -static-libubsan))
 $(eval $(call DOORS_SANITIZER,gcc-tsan,gcc -fsanitize=thread -static-libtsan))
 $(eval $(call DOORS_SANITIZER,clang-asan,clang -fsanitize=address))
+$(eval $(call DOORS_SANITIZER,clang-asan-shared,clang -fsanitize=address -shared-libasan -Xlinker -rpath=$$$$(dirname $$$$(clang -print-file-name=libclang_rt.asan-$$$$(uname -m).so))))
 $(eval $(call DOORS_SANITIZER,clang-ubsan,clang -fsanitize=undefined))
 $(eval $(call DOORS_SANITIZER,clang-tsan,clang -fsanitize=thread))
 

@@ -189,6 +189,36 @@ TEST_F(Audit, AChildThatDropsThePreloadForAMomentIsNamed) {
     EXPECT_TRUE(contains(result.err, "gpushare: audit: moment (pid ")) << result.err;
 }
 
+// It wants to be the first library, and gcc links it as one. Its settings may come from a script.
+TEST_F(Audit, AProgramWithAddressSanitizerRunsAsWithoutUs) {
+    const std::string source = place.file("a.c", R"(
+#include <stdlib.h>
+int cudaMalloc(void **, unsigned long), cudaFree(void *);
+int main(int count, char **words) {
+    void *memory;
+    char *volatile text = malloc(3);
+    if (cudaMalloc(&memory, 4096) || cudaFree(memory) || !cudaFree(memory)) // twice
+        return 99;
+    free(text);
+    return count > 1 ? atoi(words[1]) : text[0];
+})");
+    const std::string program = place.path + "/app";
+    ASSERT_EQ(command({"gcc", "-g", "-fsanitize=address", source, "-o", program,
+                       "-L" + environment["LD_LIBRARY_PATH"], "-lcudart"})
+                  .status,
+              0);
+    const Result fine = audit({"sh", "-c", "ASAN_OPTIONS=exitcode=9 " + program + " 7"});
+    EXPECT_EQ(fine.status, 7) << fine.err;
+    EXPECT_TRUE(contains(fine.err, "main at " + source + ":7 in " + program)) << fine.err;
+    for (const Environment &more : {Environment{}, Environment{{"ASAN_OPTIONS", "exitcode=9"}}}) {
+        const Result result = audit({program}, more);
+        EXPECT_EQ(result.status, more.empty() ? 1 : 9);
+        EXPECT_TRUE(contains(result.err, "ERROR: AddressSanitizer: heap-use-after-free"));
+        EXPECT_TRUE(contains(result.err, "double-free")) << result.err;
+    }
+    EXPECT_EQ(tool({"run", program, "7"}, environment).status, 7);
+}
+
 // What it maps only has such a name, or lies in a directory of such a name, or is read.
 TEST_F(Audit, AFileThatIsCalledAsTheDriverIsNotTheDriver) {
     const std::string source = place.file("a.c", R"(
