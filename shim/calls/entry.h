@@ -65,7 +65,7 @@ void gps_entry_exit(void);
 #define GPS_EXIT(name)                                                                             \
     GPS_EXPORTED void name(int status) {                                                           \
         gps_entry_exit();                                                                          \
-        __typeof__(name) *real = (__typeof__(name) *)gps_libc_symbol(#name);                       \
+        __typeof__(name) *real = (__typeof__(name) *)gps_next_symbol(#name);                       \
         real(status);                                                                              \
         __builtin_unreachable();                                                                   \
     }

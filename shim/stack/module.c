@@ -163,6 +163,18 @@ BARE void *gps_libc_symbol(const char *name) {
     return first_definition(name, true);
 }
 
+BARE void *gps_next_symbol(const char *name) {
+    void *found = NULL;
+    bool behind = false;
+    for (const struct link_map *map = _r_debug.r_map; map && !found; map = map->l_next) {
+        const struct gps_module module = {map->l_addr, map->l_ld, map->l_name, NULL, NULL};
+        if (may_define(&module, !behind))
+            found = gps_module_symbol(&module, name);
+        behind |= map->l_ld == _DYNAMIC;
+    }
+    return found;
+}
+
 BARE void *gps_process_symbol(const char *name) {
     return first_definition(name, false);
 }

@@ -219,6 +219,33 @@ int main(int count, char **words) {
     EXPECT_EQ(tool({"run", program, "7"}, environment).status, 7);
 }
 
+// Sanitizers have one, which sets the status.
+TEST_F(Audit, AnExitOfAnotherLibrarysIsCalledAsWithoutUs) {
+    const std::string source = place.file("a.c", R"(
+#include <sys/syscall.h>
+#include <unistd.h>
+#ifdef LIBRARY
+void _exit(int status) {
+    for (;;)
+        syscall(SYS_exit_group, status + 1);
+}
+#else
+int cudaMalloc(void **, unsigned long);
+int main(void) {
+    void *memory;
+    _exit(cudaMalloc(&memory, 4096) ? 99 : 3);
+}
+#endif)");
+    const std::string program = place.path + "/app", library = place.path + "/libexit.so";
+    ASSERT_EQ(command({"cc", "-DLIBRARY", "-shared", "-fPIC", source, "-o", library}).status, 0);
+    ASSERT_EQ(command({"cc", source, "-o", program, library, "-L" + environment["LD_LIBRARY_PATH"],
+                       "-lcudart"})
+                  .status,
+              0);
+    EXPECT_EQ(command({program}, environment).status, 4);
+    EXPECT_EQ(audit({program}).status, 4);
+}
+
 // What it maps only has such a name, or lies in a directory of such a name, or is read.
 TEST_F(Audit, AFileThatIsCalledAsTheDriverIsNotTheDriver) {
     const std::string source = place.file("a.c", R"(
