@@ -123,7 +123,7 @@ apps: $(TESTS)/apps/puppet $(TESTS)/apps/puppet_static $(TESTS)/apps/puppet_driv
 	$(HIP_GROUPS:%=$(TESTS)/apps/hip_doors_%) $(TESTS)/apps/hip_doors $(HIP_GROUPS:%=$(TESTS)/soak-worker_%) \
 	$(TESTS)/apps/kernels.ptx $(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/refused $(TESTS)/apps/five $(TESTS)/apps/camerad \
 	$(TESTS)/apps/twice $(if $(CUDART_STATIC),$(TESTS)/apps/twice_nvidia) $(TESTS)/apps/where \
-	$(TESTS)/apps/libbetween.so $(TESTS)/apps/embed $(TESTS)/nvml/libnvidia-ml.so.1 $(TESTS)/soak-worker $(TESTS)/soak-right \
+	$(TESTS)/apps/libbetween.so $(TESTS)/apps/liblater.so $(TESTS)/apps/embed $(TESTS)/nvml/libnvidia-ml.so.1 $(TESTS)/soak-worker $(TESTS)/soak-right \
 	$(TESTS)/differ-program $(TESTS)/keeper-abuse $(FAULT_INJECT)
 
 # One source, three ways to CUDA. The shared ones run on a real driver as they are.
@@ -242,7 +242,7 @@ $(TESTS)/apps/twice_nvidia: tests/apps/twice.c $(CUDART_STATIC)
 	$(CC) $(MISUSE_FLAGS) $< -o $@ $(CUDART_STATIC) -ldl -lrt
 
 # For Python: a library that it calls, and a program that it runs in.
-$(TESTS)/apps/libbetween.so: tests/apps/python/between.c $(SIM_LIBS)/libcudart.so
+$(TESTS)/apps/lib%.so: tests/apps/python/%.c $(SIM_LIBS)/libcudart.so
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(APP_FLAGS) -fPIC -shared $< -o $@ -L$(SIM_LIBS) -lcudart
 $(TESTS)/apps/embed: tests/apps/python/embed.c

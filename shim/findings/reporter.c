@@ -7,6 +7,7 @@
 
 #include "directory/region.h"
 #include "driver_code.h"
+#include "log/wording.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "python/python.h"
@@ -86,6 +87,7 @@ void gps_report_about_import(struct gps_report *report, const struct gps_import 
 struct workspace {
     struct gps_frame stack[GPS_STACK_MAX], priors[GPS_PRIORS][GPS_STACK_MAX];
     struct gps_region_traces traces;
+    char detail[GPS_WORDING_BYTES];
 };
 
 static void fill_priors(struct gps_report *report, struct workspace *work) {
@@ -128,10 +130,22 @@ static void add_origin(struct gps_report *report, const struct gps_region_record
     add_history(report, origin, GPS_HISTORY_FREED, over ? origin->status.changed : 0, work, own);
 }
 
+/* Behind what the report tells anyway. */
+static void add_lack(struct gps_report *report, struct workspace *work) {
+    const char *lack = gps_python_lack();
+    struct gps_text text = GPS_TEXT(work->detail);
+    if (!lack)
+        return;
+    gps_text_strs(&text, report->detail, report->detail ? ". " : "", lack);
+    report->detail = work->detail;
+}
+
 static void send(struct gps_report *report, uint32_t trace, struct gps_python_stack *python,
                  const struct gps_region_record *origin, struct workspace *work) {
     report->stack = work->stack;
     report->stack_count = python ? gps_python_fill(python, work->stack, GPS_STACK_MAX) : 0;
+    if (!python)
+        add_lack(report, work);
     if (!report->stack_count)
         report->stack_count = gps_trace_frames(trace, work->stack, GPS_STACK_MAX);
     fill_priors(report, work);

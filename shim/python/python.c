@@ -31,6 +31,8 @@ static struct {
     struct gps_python python;
     struct gps_module_mark mark;
     _Atomic uint32_t vain; /* how often a deep stack was looked through before it was found */
+    _Atomic bool unknown;  /* one was met whose layout is not known */
+    _Atomic bool told;     /* a report has told it */
 } first;
 GPS_FORGOTTEN(first);
 
@@ -56,10 +58,14 @@ static bool interpreter_at(uintptr_t address, struct gps_python *python) {
         *python = first.python;
         return true;
     }
-    if (!gps_module_of((const void *)address, &module) || !gps_python_in(&module, python))
-        return false;
-    note_first(address, python);
-    return true;
+    const enum gps_python_kind kind = gps_module_of((const void *)address, &module)
+                                          ? gps_python_in(&module, python)
+                                          : GPS_PYTHON_NONE;
+    if (kind == GPS_PYTHON_UNKNOWN)
+        atomic_store_explicit(&first.unknown, true, memory_order_relaxed);
+    if (kind == GPS_PYTHON_KNOWN)
+        note_first(address, python);
+    return kind == GPS_PYTHON_KNOWN;
 }
 
 /* Whether a trace of at most `depth` frames has passed an interpreter. */
@@ -99,15 +105,33 @@ static bool is_interpreters(const char *path) {
            !name[strlen(program) + strspn(name + strlen(program), "0123456789.dt")];
 }
 
+/* A compiler can make two functions of the one that runs Python frames, of which one has its name.
+ * What is known of the other one is what lies in its frame. */
+static bool runs_frames(const struct gps_python_stack *stack, unsigned step) {
+    const struct gps_step *at = &stack->steps[step];
+    bool runs =
+        (uintptr_t)_Unwind_FindEnclosingFunction((void *)at->address) == stack->python.evaluate;
+    for (unsigned i = 0; i < stack->inner_count && !runs && step + 1 < stack->step_count; i++)
+        runs = stack->inner[i].runner >= at->begin && stack->inner[i].runner < at[1].begin;
+    return runs;
+}
+
 static void sort_steps(struct gps_python_stack *stack) {
     for (unsigned i = 0; i < stack->step_count; i++) {
         struct gps_frame frame;
-        void *address = (void *)stack->steps[i].address;
         gps_stack_frame(stack->steps[i].address, &frame);
-        stack->runs[i] =
-            (uintptr_t)_Unwind_FindEnclosingFunction(address) == stack->python.evaluate;
+        stack->runs[i] = runs_frames(stack, i);
         stack->folds[i] = stack->runs[i] || is_interpreters(frame.module);
     }
+}
+
+static bool has_all_runners(const struct gps_python_stack *stack) {
+    unsigned runs = 0, known = 0;
+    for (unsigned i = 0; i < stack->step_count; i++)
+        runs += stack->runs[i];
+    for (unsigned i = 0; i < stack->inner_count; i++)
+        known += stack->inner[i].runner != 0;
+    return runs >= known;
 }
 
 /* --- the stack --- */
@@ -189,6 +213,17 @@ static bool take(struct gps_python_stack *stack, unsigned step_count) {
     return stack->inner_count > 0;
 }
 
+/* A trace has addresses alone, which do not always tell what runs Python frames. */
+static bool take_traced(struct gps_python_stack *stack, uint32_t trace) {
+    if (!take(stack, recall(stack, trace)))
+        return false;
+    if (!has_all_runners(stack)) {
+        stack->step_count = gps_stack_walk(gps_call_site(), stack->steps, GPS_STACK_MAX);
+        sort_steps(stack);
+    }
+    return true;
+}
+
 static struct gps_python_stack *new_stack(unsigned depth) {
     struct gps_python_stack *stack =
         mmap(NULL, sizeof(*stack), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -209,6 +244,14 @@ struct gps_python_stack *gps_python_take(struct gps_site from, uint32_t trace, u
 void gps_python_drop(struct gps_python_stack *stack) {
     if (stack)
         munmap(stack, sizeof(*stack));
+}
+
+const char *gps_python_lack(void) {
+    if (!atomic_load_explicit(&first.unknown, memory_order_relaxed) ||
+        atomic_exchange_explicit(&first.told, true, memory_order_relaxed))
+        return NULL;
+    return "Python lines are missing, for this version of Python is not known. Known "
+           "are " GPS_PYTHONS_KNOWN;
 }
 
 /* Without the interpreter's own frames: they change as it learns. */
@@ -242,9 +285,9 @@ uint32_t gps_python_trace(uint32_t trace, unsigned depth, enum gps_trace_more *i
     const bool wanted = passed == PASSED || (passed == PASSED_PERHAPS && is_worth_a_walk());
     struct gps_python_stack *stack = wanted ? new_stack(depth) : NULL;
     const bool has_more =
-        stack && take(stack, passed == PASSED
-                                 ? recall(stack, trace)
-                                 : gps_stack_walk(gps_call_site(), stack->steps, GPS_STACK_MAX));
+        stack && (passed == PASSED
+                      ? take_traced(stack, trace)
+                      : take(stack, gps_stack_walk(gps_call_site(), stack->steps, GPS_STACK_MAX)));
     const unsigned count = has_more ? gps_python_fill(stack, stack->frames, GPS_STACK_MAX) : 0;
     const uint32_t shown = count ? gps_trace_shown(trace, stack->frames, count) : trace;
     gps_python_drop(stack);

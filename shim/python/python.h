@@ -16,6 +16,9 @@
  * keeps errno. */
 struct gps_python_stack *gps_python_take(struct gps_site from, uint32_t trace, unsigned depth);
 void gps_python_drop(struct gps_python_stack *stack); /* may be NULL */
+/* Once, where an interpreter was met whose layout is not known: a sentence for a report about its
+ * missing frames. Else NULL. */
+const char *gps_python_lack(void);
 /* Equal for equal stacks in this process. */
 uint64_t gps_python_hash(const struct gps_python_stack *stack);
 /* Its frames, at most `max`, on the thread that took it and before the call returns. Returns their

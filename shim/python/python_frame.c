@@ -75,6 +75,9 @@ struct record {
     uint8_t bytes[128];
 };
 
+/* From 3.14 on the lowest bits of a reference say who counts it. */
+enum { TAG = 3 };
+
 static uint16_t larger(uint16_t a, uint16_t b) {
     return a > b ? a : b;
 }
@@ -88,14 +91,17 @@ static bool read_record(const struct gps_python *python, uintptr_t at, struct re
         return false;
     memcpy(&record->back, record->bytes + back, sizeof(record->back));
     memcpy(&record->code, record->bytes + code, sizeof(record->code));
+    if (python->version >= 14)
+        record->code &= ~(uintptr_t)TAG;
     return true;
 }
 
-/* From 3.12 on, what lies behind a frame that was entered for itself is none of Python's, but of
- * the C stack. */
-static bool is_on_c_stack(const struct gps_python *python, const struct record *record) {
-    enum { OWNED_BY_C_STACK = 3 };
-    return python->version >= 12 && record->bytes[python->layout.frame.entry] == OWNED_BY_C_STACK;
+/* From 3.12 on, behind a frame that was entered for itself comes one that is none of Python's, but
+ * the interpreter's own. It is a variable of the function that runs Python frames. */
+static bool is_interpreters(const struct gps_python *python, const struct record *record) {
+    enum { OWNED_BY_INTERPRETER = 3 };
+    return python->version >= 12 &&
+           record->bytes[python->layout.frame.entry] >= OWNED_BY_INTERPRETER;
 }
 
 /* Up to 3.10 a frame is an object, and each has been entered by itself. */
@@ -125,7 +131,7 @@ static bool describe_record(const struct gps_python *python, const struct record
 
 static bool read_frame(const struct gps_python *python, const struct record *record,
                        struct gps_python_frame *frame) {
-    frame->code = record->code;
+    *frame = (struct gps_python_frame){.code = record->code};
     return has_type(python, frame->code, python->code_type) &&
            (python->version <= 10 ? describe_object(python, record, frame)
                                   : describe_record(python, record, frame)) &&
@@ -137,13 +143,15 @@ unsigned gps_python_frames(const struct gps_python *python, struct gps_python_fr
     struct record record = {.back = first_frame(python)};
     unsigned count = 0;
     for (unsigned i = 0; record.back && count < max && i < MAX_FRAMES; i++) {
-        if (!read_record(python, record.back, &record))
+        const uintptr_t at = record.back;
+        if (!read_record(python, at, &record))
             return 0;
-        if (!is_on_c_stack(python, &record)) {
+        if (!is_interpreters(python, &record)) {
             if (!read_frame(python, &record, &frames[count++]))
                 return 0;
-        } else if (count > 0) {
+        } else if (count > 0 && !frames[count - 1].entry) {
             frames[count - 1].entry = true;
+            frames[count - 1].runner = at;
         }
     }
     return count;

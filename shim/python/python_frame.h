@@ -13,8 +13,9 @@
 
 struct gps_python_frame {
     uintptr_t code;
-    uint32_t offset; /* of the instruction, in bytes */
-    bool entry;      /* the interpreter was entered for it: a native frame of its own ran it */
+    uint32_t offset;  /* of the instruction, in bytes */
+    bool entry;       /* the interpreter was entered for it: a native frame of its own ran it */
+    uintptr_t runner; /* from 3.12 on: an address in that native frame; 0: not known */
 };
 
 /* The innermost ones first. Returns their number; 0: none, or one of them cannot be read. */

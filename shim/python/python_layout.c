@@ -3,7 +3,7 @@
  *
  * Up to 3.12 the layout is fixed for each version, and the same on x86-64 and aarch64: a row has
  * what the headers of that version say. From 3.13 on the interpreter tells it (_Py_DebugOffsets, at
- * the beginning of _PyRuntime).
+ * the beginning of _PyRuntime). Each version has that table in another order.
  */
 #include "python_layout.h"
 
@@ -12,7 +12,7 @@
 
 #include "util/peek.h"
 
-enum { OLDEST = 8, NEWEST = 13, TELLS = 13 };
+enum { OLDEST = 8, NEWEST = 15, TELLS = 13 };
 
 #define OBJECTS                                                                                    \
     .type = 8, .text = {.length = 16, .state = 32, .ascii = 48, .compact = 72}, .bytes = {16, 32}
@@ -47,48 +47,56 @@ static const struct gps_python_layout layouts[TELLS - OLDEST] = {
 
 /* --- from 3.13 on --- */
 
-enum { VERSION = 1, WORDS = 71 /* of _Py_DebugOffsets */ };
+enum { VERSION = 1, FREE_THREADED = 2, WORDS = 93 /* of _Py_DebugOffsets, that matter */ };
 
-/* Which of its words says what. */
+/* Which of its words says what: in 3.13, in 3.14 and in 3.15. */
 static const struct {
     size_t field;
-    unsigned word;
+    uint8_t words[NEWEST + 1 - TELLS];
 } told[] = {
-#define TOLD(field, word)                                                                          \
-    { offsetof(struct gps_python_layout, field), word }
-    TOLD(runtime.interpreters, 5),
-    TOLD(interpreter.next, 8),
-    TOLD(interpreter.threads, 9),
-    TOLD(thread.next, 21),
-    TOLD(thread.interpreter, 22),
-    TOLD(thread.frame, 23),
-    TOLD(thread.id, 24),
-    TOLD(frame.back, 29),
-    TOLD(frame.code, 30),
-    TOLD(frame.at, 31),
-    TOLD(frame.entry, 33),
-    TOLD(code.file, 35),
-    TOLD(code.name, 36),
-    TOLD(code.table, 38),
-    TOLD(code.first_line, 39),
-    TOLD(code.instructions, 43),
-    TOLD(type, 45),
-    TOLD(bytes.size, 65),
-    TOLD(bytes.bytes, 66),
-    TOLD(text.state, 68),
-    TOLD(text.length, 69),
-    TOLD(text.ascii, 70),
+#define AT(field) offsetof(struct gps_python_layout, field)
+    {AT(runtime.interpreters), {5, 5, 5}},
+    {AT(interpreter.next), {8, 8, 8}},
+    {AT(interpreter.threads), {9, 9, 9}},
+    {AT(thread.next), {21, 24, 24}},
+    {AT(thread.interpreter), {22, 25, 25}},
+    {AT(thread.frame), {23, 26, 26}},
+    {AT(thread.id), {24, 27, 30}},
+    {AT(frame.back), {29, 32, 40}},
+    {AT(frame.code), {30, 33, 41}},
+    {AT(frame.at), {31, 34, 42}},
+    {AT(frame.entry), {33, 36, 44}},
+    {AT(code.file), {35, 40, 48}},
+    {AT(code.name), {36, 41, 49}},
+    {AT(code.table), {38, 43, 51}},
+    {AT(code.first_line), {39, 44, 52}},
+    {AT(code.instructions), {43, 48, 56}},
+    {AT(type), {45, 51, 59}},
+    {AT(bytes.size), {65, 75, 87}},
+    {AT(bytes.bytes), {66, 76, 88}},
+    {AT(text.state), {68, 78, 90}},
+    {AT(text.length), {69, 79, 91}},
+    {AT(text.ascii), {70, 80, 92}},
 };
 
-static bool ask(uintptr_t runtime, uint64_t version, struct gps_python_layout *layout) {
+/* From 3.14 on a free-threaded interpreter has other texts, and instructions of each thread. */
+static bool is_readable(const uint64_t words[WORDS], unsigned version, uint64_t said) {
+    return memcmp(words, "xdebugpy", 8) == 0 && words[VERSION] == said &&
+           !(version >= 14 && words[FREE_THREADED]);
+}
+
+static bool ask(const struct gps_python *python, uint64_t said, struct gps_python_layout *layout) {
     enum { NOT_ASCII = 16 }; /* behind the ASCII structure, of all others: a length and a pointer */
     uint64_t words[WORDS];
-    if (!gps_peek(runtime, words, sizeof(words)) || memcmp(words, "xdebugpy", 8) != 0 ||
-        words[VERSION] != version)
+    if (!gps_peek(python->runtime, words, sizeof(words)) ||
+        !is_readable(words, python->version, said))
         return false;
     *layout = (struct gps_python_layout){.current = 0};
     for (unsigned i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
-        const uint16_t value = (uint16_t)words[told[i].word];
+        const uint64_t word = words[told[i].words[python->version - TELLS]];
+        const uint16_t value = (uint16_t)word;
+        if (word != value)
+            return false;
         memcpy((char *)layout + told[i].field, &value, sizeof(value));
     }
     layout->text.compact = (uint16_t)(layout->text.ascii + NOT_ASCII);
@@ -122,7 +130,7 @@ static bool read_layout(struct gps_python *python, uint64_t said) {
                     : python->version == 10 ? GPS_PYTHON_LINETABLE
                                             : GPS_PYTHON_LOCATIONS;
     if (python->version >= TELLS)
-        return ask(python->runtime, said, &python->layout);
+        return ask(python, said, &python->layout);
     python->layout = layouts[python->version - OLDEST];
     return true;
 }
@@ -131,9 +139,10 @@ static uintptr_t variable(const struct gps_python *python, const char *name) {
     return (uintptr_t)gps_module_variable(&python->module, name);
 }
 
-bool gps_python_in(const struct gps_module *module, struct gps_python *python) {
+enum gps_python_kind gps_python_in(const struct gps_module *module, struct gps_python *python) {
     if (!gps_module_symbol(module, "_PyRuntime"))
-        return false;
+        return GPS_PYTHON_NONE;
+    const uint64_t said = number_at(module, "Py_Version");
     *python = (struct gps_python){.module = *module};
     python->runtime = variable(python, "_PyRuntime");
     python->evaluate = (uintptr_t)gps_module_symbol(module, "_PyEval_EvalFrameDefault");
@@ -142,5 +151,7 @@ bool gps_python_in(const struct gps_module *module, struct gps_python *python) {
     python->text_type = variable(python, "PyUnicode_Type");
     python->bytes_type = variable(python, "PyBytes_Type");
     return python->evaluate && python->code_type && python->frame_type && python->text_type &&
-           python->bytes_type && read_layout(python, number_at(module, "Py_Version"));
+                   python->bytes_type && read_layout(python, said)
+               ? GPS_PYTHON_KNOWN
+               : GPS_PYTHON_UNKNOWN;
 }

@@ -20,8 +20,9 @@ struct gps_python_layout {
     uint16_t current; /* of 3.11 and 3.12: the frame, in what thread.frame points to */
     struct {
         uint16_t back, code;
-        uint16_t at;    /* up to 3.10 an index, then a pointer to the instruction */
-        uint16_t entry; /* 3.11: whether the interpreter was entered for it; from 3.12: the owner */
+        uint16_t at; /* up to 3.10 an index, then a pointer to the instruction */
+        uint16_t
+            entry; /* 3.11: whether the interpreter was entered for it; from 3.12 on: the owner */
     } frame;
     struct {
         uint16_t file, name, first_line, table;
@@ -39,7 +40,7 @@ struct gps_python_layout {
 
 /* An interpreter of this process. */
 struct gps_python {
-    unsigned version; /* 8 to 13, of 3.8 to 3.13 */
+    unsigned version; /* 8 to 15, of 3.8 to 3.15 */
     enum gps_python_table table;
     struct gps_python_layout layout;
     struct gps_module module;
@@ -47,5 +48,11 @@ struct gps_python {
     uintptr_t code_type, frame_type, text_type, bytes_type;
 };
 
-/* Whether the module is a CPython whose layout is known. No lock, no allocation; keeps errno. */
-bool gps_python_in(const struct gps_module *module, struct gps_python *python);
+/* UNKNOWN: it is a CPython whose layout is not known. */
+enum gps_python_kind { GPS_PYTHON_NONE, GPS_PYTHON_UNKNOWN, GPS_PYTHON_KNOWN };
+
+/* Which of them GPS_PYTHON_KNOWN is, for a sentence. */
+#define GPS_PYTHONS_KNOWN "final releases from 3.8 to 3.15, free-threaded ones up to 3.13"
+
+/* What the module is; fills in a known one. No lock, no allocation; keeps errno. */
+enum gps_python_kind gps_python_in(const struct gps_module *module, struct gps_python *python);

@@ -32,7 +32,7 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *arg) {
     if (!address || walk->count == walk->max)
         return _URC_END_OF_STACK;
     if (walk->count || frame == (uintptr_t)walk->from.frame)
-        walk->steps[walk->count++] = (struct gps_step){address, slot_of(address, frame)};
+        walk->steps[walk->count++] = (struct gps_step){address, slot_of(address, frame), frame};
     return _URC_NO_REASON;
 }
 
@@ -42,7 +42,7 @@ unsigned gps_stack_walk(struct gps_site from, struct gps_step *steps, unsigned m
         return 0;
     _Unwind_Backtrace(step, &walk);
     if (!walk.count)
-        steps[walk.count++] = (struct gps_step){(uintptr_t)from.address, 0};
+        steps[walk.count++] = (struct gps_step){.address = (uintptr_t)from.address};
     return walk.count;
 }
 

@@ -51,8 +51,8 @@ static const struct gps_python_layout layout = {
 };
 enum { CODE_TYPE = 1, FRAME_TYPE, TEXT_TYPE, BYTES_TYPE };
 
-/* Places in the memory. Up to 3.10, and in 3.13, a thread's frame is the inner one; in between it
- * is what lies behind that. */
+/* Places in the memory. Up to 3.10, and from 3.13 on, a thread's frame is the inner one; in between
+ * it is what lies behind that. */
 enum {
     INTERPRETER = 64,
     THREAD = 96,
@@ -75,7 +75,7 @@ static uint64_t at(size_t place) {
 static void put_frame(size_t place, uint64_t back, unsigned version) {
     put(place, back);
     put(place + 8, FRAME_TYPE);
-    put(place + layout.frame.code, at(CODE));
+    put(place + layout.frame.code, at(CODE) | (version >= 14)); /* which is not counted */
     put(place + layout.frame.at, version <= 10 ? 2 : at(CODE + layout.code.instructions + 2));
     put(place + layout.frame.entry, version == 11);
 }
@@ -131,7 +131,7 @@ static void fuzz_frames(const uint8_t *data, size_t size) {
     struct gps_frame frame;
     if (size < 1)
         return;
-    const unsigned version = 8 + data[0] % 6;
+    const unsigned version = 8 + data[0] % 8;
     build(version);
     spoil(data + 1, size - 1);
     const struct gps_python python = {.version = version,

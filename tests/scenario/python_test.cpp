@@ -1,7 +1,8 @@
 // python_test.cpp - the stacks of Python programs, by each version of the interpreter that is here.
 //
-// What a stack should be the program says itself: Python knows it, too. An interpreter is looked
-// for in PATH as python3.N, and in what pyenv has installed.
+// What a stack should be the program says itself: Python knows it, too. An interpreter python3.N is
+// looked for in the system's directories, in what pyenv has installed, and where tests/pythons has
+// unpacked it.
 #include <glob.h>
 
 #include <sstream>
@@ -24,6 +25,8 @@ std::string asked(const std::string &python, const std::string &what) {
 std::vector<std::string> found(const std::string &minor) {
     std::vector<std::string> all = {"/usr/bin/python3." + minor, "/usr/local/bin/python3." + minor};
     const char *root = getenv("PYENV_ROOT"), *home = getenv("HOME");
+    if (const char *unpacked = getenv("TEST_PYTHONS"))
+        all.push_back(std::string(unpacked) + "/python3." + minor);
     const std::string installed = root ? root : std::string(home ? home : "") + "/.pyenv";
     glob_t paths = {};
     if (glob((installed + "/versions/3." + minor + ".*/bin/python3").c_str(), 0, nullptr, &paths) ==
@@ -285,6 +288,21 @@ TEST_P(Python, AnAuditHasTheLinesOfEarlierCalls) {
     }
 }
 
+// What is freed twice inside of a native function was freed one Python frame further in.
+TEST_P(Python, AnAuditHasNativeFramesBetweenThoseOfPython) {
+    for (const std::string &python : pythons) {
+        SCOPED_TRACE(python);
+        const Script script =
+            run({python, CAM}, {{"GPUSHARE_MODE", "audit"}, {"GPUSHARE_STACK_DEPTH", "64"}});
+        ASSERT_EQ(script.events.size(), script.expected.size());
+        for (size_t i = 0; i < script.expected.size(); i++)
+            if (script.expected[i]["between"].number > 0) {
+                EXPECT_EQ(inside_of(prior(script.events[i], "freed")["stack"], "libbetween.so"),
+                          script.expected[i]["between"].number + 1);
+            }
+    }
+}
+
 // Each text takes the place in memory of the one before, and only its lines are others.
 TEST_P(Python, AnAuditTellsTextsApartThatFollowOneAnother) {
     const std::string texts =
@@ -316,7 +334,7 @@ std::string name_of(const testing::TestParamInfo<int> &minor) {
     return "Of3_" + std::to_string(minor.param);
 }
 
-INSTANTIATE_TEST_SUITE_P(Versions, Python, testing::Range(8, 14), name_of);
+INSTANTIATE_TEST_SUITE_P(Versions, Python, testing::Range(8, 16), name_of);
 
 // Older ones are not known.
 TEST(PythonOfOtherVersions, HasTheStackThatItHad) {
@@ -327,6 +345,17 @@ TEST(PythonOfOtherVersions, HasTheStackThatItHad) {
     ASSERT_EQ(script.events.size(), 1u) << script.result.err;
     EXPECT_EQ(places(script.events[0].json["stack"]).size(), 0u);
     EXPECT_TRUE(has_interpreters_frame(script.events[0].json["stack"]));
+}
+
+TEST(PythonOfOtherVersions, IsToldOnce) {
+    if (on_gpu())
+        GTEST_SKIP() << "simulator only: the frees go astray";
+    const Script script = run({app("embed"), app("liblater.so"), ""});
+    ASSERT_EQ(script.events.size(), 2u) << script.result.err;
+    EXPECT_EQ(script.events[0].json["detail"].text,
+              "Python lines are missing, for this version of Python is not known. Known are final "
+              "releases from 3.8 to 3.15, free-threaded ones up to 3.13");
+    EXPECT_EQ(script.events[1].json["detail"].kind, Json::Null);
 }
 
 } // namespace

@@ -194,6 +194,23 @@ TEST_F(PythonFrame, IsRead) {
     EXPECT_EQ(described(), "release at /a/cam.py:8");
 }
 
+// A reference that is not counted is odd. The interpreter's own frames lie in its functions.
+TEST_F(PythonFrame, OfLaterVersionsIsRead) {
+    Frame base = {nullptr, nullptr, nullptr, 4}, entered = {&base, nullptr, nullptr, 3};
+    python.version = 14;
+    thread.frame = reinterpret_cast<Frame **>(&inner);
+    inner.code = reinterpret_cast<Code *>(reinterpret_cast<uintptr_t>(&code) | 1);
+    outer = {&entered, &code, code.instructions, 0};
+    ASSERT_EQ(count(), 2u);
+    EXPECT_EQ(described(), "release at /a/cam.py:12");
+    EXPECT_FALSE(read[0].entry);
+    EXPECT_EQ(read[0].runner, 0u);
+    EXPECT_TRUE(read[1].entry);
+    EXPECT_EQ(read[1].runner, reinterpret_cast<uintptr_t>(&entered));
+    python.version = 13;
+    EXPECT_EQ(count(), 0u) << "there the address is odd";
+}
+
 TEST_F(PythonFrame, BelongsToThisThread) {
     Thread other = {&thread, &main, pthread_self() + 1, &current};
     main.threads = &other;
