@@ -84,8 +84,9 @@ static enum gps_phase start(void) {
     struct first_error error = {.count = 0};
     const int status = load(&error);
     const struct gps_config *config = gps_process_config();
+    const struct gps_program *program = gps_process_program();
     gps_wording_start(gps_operations->vendor, gps_operations->by_range);
-    gps_log_open(&config->options, gps_process_self(), gps_process_program()->arguments);
+    gps_log_open(&config->options, gps_process_self(), program->arguments, program->rank);
     if (status == 0)
         gps_event_log_open(&config->options, gps_process_self(), gps_process_program()->arguments);
     gps_stack_start();

@@ -20,6 +20,7 @@ struct gps_stamp {
     uint64_t pid_ns;
     const char *command;
     const char *arguments; /* NULL: not known */
+    const char *rank;      /* a number; NULL or empty: it has none */
     bool colour;           /* as text: colours the words that tell the level */
     uint64_t site; /* identifies the call site and so links repeats to their report; 0: none */
 };

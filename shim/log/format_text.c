@@ -12,20 +12,22 @@ static void begin(struct gps_text *text, const struct gps_stamp *stamp, const ch
     gps_text_add(text, "========= [%u]%s", stamp->pid, words);
 }
 
-/* "app (pid 12)", with the pid namespace if it is another one: two containers can both have pid 1.
- */
+/* "app (pid 12)", with the pid namespace if it is another one, for two containers can both have pid
+ * 1, and with the rank if it is known. */
 static void add_process(struct gps_text *text, const char *command, uint32_t pid, uint64_t pid_ns,
-                        const struct gps_stamp *stamp) {
+                        const char *rank, const struct gps_stamp *stamp) {
     gps_text_plain(text, command);
     gps_text_add(text, " (pid %u", pid);
     if (pid_ns != stamp->pid_ns && pid_ns != 0)
         gps_text_add(text, " in pid namespace %lu", pid_ns);
+    if (rank && *rank)
+        gps_text_strs(text, ", rank ", rank);
     gps_text_str(text, ")");
 }
 
 static void add_owner(struct gps_text *text, const struct gps_owner *owner,
                       const struct gps_stamp *stamp) {
-    add_process(text, owner->command, owner->pid, owner->pid_ns, stamp);
+    add_process(text, owner->command, owner->pid, owner->pid_ns, NULL, stamp);
 }
 
 /* "GPUSHARE ERROR: free-while-open in cudaFree, by app (pid 12)" and the sentence. */
@@ -40,7 +42,7 @@ static void add_heading(struct gps_text *text, const struct gps_report *report,
                   stamp->colour ? "\033[0m: " : ": ");
     gps_format_title(text, report);
     gps_text_str(text, ", by ");
-    add_process(text, stamp->command, stamp->pid, stamp->pid_ns, stamp);
+    add_process(text, stamp->command, stamp->pid, stamp->pid_ns, stamp->rank, stamp);
     gps_text_str(text, "\n");
     begin(text, stamp, INDENT);
     char room[GPS_WORDING_BYTES];

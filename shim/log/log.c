@@ -42,7 +42,7 @@ static struct {
     _Atomic unsigned format, level;
     uint64_t max; /* bytes */
     struct gps_owner self;
-    const char *arguments;
+    const char *arguments, *rank;
 } state = {.level = GPS_LEVEL_WARNING, .max = UINT64_MAX};
 
 /* What the process has reported. A forked child starts again from zero. */
@@ -65,12 +65,13 @@ static bool is_ours(void) {
 }
 
 void gps_log_open(const struct gps_options *options, const struct gps_owner *self,
-                  const char *arguments) {
+                  const char *arguments, const char *rank) {
     int saved = errno;
     if (!is_ours())
         memset(&counts, 0, sizeof(counts));
     state.self = *self;
     state.arguments = arguments;
+    state.rank = rank;
     state.self.command[GPS_COMM_BYTES - 1] = '\0';
     gps_sink_open(options->log, self->pid, state.self.command);
     atomic_store(&state.format, options->log_format);
@@ -146,6 +147,7 @@ static bool put(const struct gps_line *line, uint64_t site, uint64_t time) {
                                     .command =
                                         state.self.command[0] != '\0' ? state.self.command : "?",
                                     .arguments = state.arguments,
+                                    .rank = state.rank,
                                     .colour = gps_sink_colours(!is_open()),
                                     .site = site};
     const struct gps_text text =

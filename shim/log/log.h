@@ -64,9 +64,9 @@ struct gps_report {
 /* Sets the options at the first CUDA call: one thread calls it before others report. Before this
  * call, and in a forked child before it calls it again, reports of level warning and above go to
  * stderr as text. In a forked child it forgets the reports of the parent. `arguments`, those of the
- * program, must stay valid. */
+ * program, and its `rank`, a number or empty, must stay valid. */
 void gps_log_open(const struct gps_options *options, const struct gps_owner *self,
-                  const char *arguments);
+                  const char *arguments, const char *rank);
 
 /* Whether log_level lets this finding pass. */
 bool gps_log_wants(enum gps_finding finding);

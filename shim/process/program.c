@@ -16,6 +16,7 @@
 #include "util/text.h"
 
 #define WORDS_BYTES 4096
+#define RANK_BYTES  sizeof(((struct gps_program *)0)->rank)
 
 static const struct interpreter {
     const char *executable; /* a glob */
@@ -141,6 +142,22 @@ void gps_program_read(struct gps_program *program, const char *words, size_t cou
     join(run ? left : all, program->arguments);
 }
 
+/* As Open MPI, other PMIx and PMI launchers, Slurm and torchrun say it. */
+static void read_rank(char rank[RANK_BYTES]) {
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
+                                        "SLURM_PROCID", "RANK"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *value = secure_getenv(names[i]);
+        const size_t length = value ? strspn(value, "0123456789") : 0;
+        if (length == 0 || length >= RANK_BYTES || value[length])
+            continue;
+        while (value[0] == '0' && value[1])
+            value++;
+        strcpy(rank, value);
+        return;
+    }
+}
+
 void gps_program_self(struct gps_program *program) {
     char words[WORDS_BYTES] = "";
     char path[GPS_PROCFS_PATH];
@@ -152,5 +169,7 @@ void gps_program_self(struct gps_program *program) {
     count = count < 0 ? 0 : count;
     words[count] = '\0';
     gps_procfs_executable(program->executable, sizeof(program->executable));
+    program->rank[0] = '\0';
+    read_rank(program->rank);
     gps_program_read(program, words, (size_t)count, secure_getenv("GPUSHARE_PROGRAM"));
 }

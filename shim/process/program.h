@@ -16,6 +16,7 @@ struct gps_program {
     char name[GPS_GLOB_BYTES];
     char executable[GPS_GLOB_BYTES];
     char arguments[GPS_ARGUMENT_BYTES]; /* those behind the name, without control characters */
+    char rank[12]; /* a number: its place in a job of several processes; empty: it has none */
 };
 
 /* Never fails: what cannot be read is empty, and the executable "?". No malloc. */

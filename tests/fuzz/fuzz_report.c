@@ -30,7 +30,8 @@ static bool same(const char *a, const char *b) {
 }
 
 static void check_process(const struct log_process *a, const struct log_process *b) {
-    need(a->pid == b->pid && a->pid_ns == b->pid_ns && same(a->command, b->command));
+    need(a->pid == b->pid && a->pid_ns == b->pid_ns && a->rank == b->rank &&
+         same(a->command, b->command));
 }
 
 static void check_stack(const struct log_stack *a, const struct log_stack *b) {

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <thread>
 
 #include "harness.hpp"
@@ -396,6 +397,42 @@ TEST_F(Audit, JsonAndSarifGoToFiles) {
     EXPECT_EQ(command({"python3", "-m", "jsonschema", "-i", sarif, "tests/tool/sarif.schema.json"})
                   .status,
               0);
+}
+
+// One report of all processes of a job, each with its rank.
+TEST_F(Audit, TellsTheRanksOfAJob) {
+    const std::string launcher = place.file(
+        "mpirun", "shift 2; for i in 0 1 2; do OMPI_COMM_WORLD_RANK=$i \"$@\" & done; wait");
+    const std::string json = place.path + "/json", sarif = place.path + "/sarif";
+    const Result result = audit(
+        {"--json", json, "--sarif", sarif, "--", "sh", launcher, "-n", "3", "sh", "-c", misuse()});
+    EXPECT_EQ(result.status, 1);
+    const Json finding = Json::parse(read_file(json))[0];
+    const Json &processes = finding["processes"];
+    const auto ranked = [](const Json &process) {
+        return "puppet (pid " + process["pid"].text + ", rank " + process["rank"].text + ")";
+    };
+    std::set<std::string> ranks;
+    for (const Json &process : processes.elements) {
+        ranks.insert(process["rank"].text);
+        EXPECT_TRUE(contains(result.err, ranked(process))) << result.err;
+    }
+    EXPECT_EQ(ranks, (std::set<std::string>{"0", "1", "2"}));
+    EXPECT_TRUE(contains(result.err, "cudaFree, by " + ranked(finding))) << result.err;
+    const Json in_sarif = Json::parse(read_file(sarif))["runs"][0]["results"][0];
+    EXPECT_EQ(in_sarif["properties"]["rank"].text, finding["rank"].text);
+    EXPECT_TRUE(contains(in_sarif["message"]["text"].text,
+                         "pid " + finding["pid"].text + ", rank " + finding["rank"].text + ")"));
+}
+
+TEST_F(Audit, TellsTheRanksOfOpenMpi) {
+    if (command({"mpirun", "--version"}).status != 0)
+        GTEST_SKIP() << "no mpirun is here (openmpi-bin)";
+    const Result result = audit({"--", "mpirun", "--allow-run-as-root", "--oversubscribe", "-n",
+                                 "3", "sh", "-c", misuse()});
+    for (const char *rank : {", rank 0)", ", rank 1)", ", rank 2)"})
+        EXPECT_TRUE(contains(result.err, rank)) << result.err;
+    EXPECT_TRUE(contains(result.err, ", by 3 processes: ")) << result.err;
 }
 
 TEST_F(Audit, AFileOfAnEarlierReportStaysUntilThereIsANewOne) {

@@ -29,7 +29,7 @@ struct LogLine {
     std::string pid_ns = "4026531836", command = "app", level = "error", finding = "double-free",
                 api = "cudaFree", name, detail, site = "0123456789abcdef", stack, prior, others;
     int count = 1;
-    std::string arguments;
+    std::string arguments, rank = "null";
 
     std::string text() const {
         char ts[32];
@@ -37,8 +37,9 @@ struct LogLine {
         return "{\"ts\":" + quoted(ts) + ",\"pid\":" + std::to_string(pid) +
                ",\"pid_ns\":" + pid_ns + ",\"tid\":" + std::to_string(pid) +
                ",\"command\":" + quoted(command) + ",\"arguments\":" + quoted(arguments) +
-               ",\"level\":" + quoted(level) + ",\"finding\":" + quoted(finding) +
-               ",\"api\":" + quoted(api) + ",\"ptr\":\"0x7f0000000000\",\"size\":67108864" +
+               ",\"rank\":" + rank + ",\"level\":" + quoted(level) +
+               ",\"finding\":" + quoted(finding) + ",\"api\":" + quoted(api) +
+               ",\"ptr\":\"0x7f0000000000\",\"size\":67108864" +
                ",\"region\":null,\"name\":" + quoted(name) +
                ",\"device\":0,\"context\":\"0x55d0\",\"message\":\"what happened\"" +
                ",\"hint\":\"what to change\",\"count\":" + std::to_string(count) +

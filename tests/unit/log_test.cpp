@@ -57,7 +57,7 @@ void open_log(const std::string &log = "stderr", gps_log_format format = GPS_LOG
     gps_options options = options_of(log, format, level);
     gps_owner self = self_of("app");
 
-    gps_log_open(&options, &self, nullptr);
+    gps_log_open(&options, &self, nullptr, nullptr);
 }
 
 gps_report report_of(gps_finding finding, uint64_t stack_hash = 0) {
@@ -238,7 +238,7 @@ struct Full {
     gps_report report = {};
     gps_frame earlier[1] = {};
     gps_stamp stamp = {
-        UINT64_C(1795228445123456789), 1234, 1235, 77, "producer", nullptr, false, 0};
+        UINT64_C(1795228445123456789), 1234, 1235, 77, "producer", nullptr, nullptr, false, 0};
 
     Full() {
         others[0].owner.pid = 4242;
@@ -372,6 +372,19 @@ TEST(TextReport, NamesARegionByWhatItHas) {
               "=========     region with id 00112233445566778899aabbccddeeff");
 }
 
+TEST(Reports, NameTheRank) {
+    Full full;
+    char buffer[GPS_LOGLINE_BYTES];
+    full.stamp.rank = "3";
+    format_text(buffer, sizeof buffer, &full.report, &full.stamp);
+    EXPECT_NE(std::string(buffer).find(" by producer (pid 1234, rank 3)\n"), std::string::npos)
+        << buffer;
+    const gps_text text = format_jsonl(buffer, sizeof buffer, &full.report, &full.stamp, 0xa1);
+    const Json json = json_of(std::string(buffer, text.length)).at(0);
+    EXPECT_EQ(json["rank"].kind, Json::Number);
+    EXPECT_EQ(json["rank"].text, "3");
+}
+
 TEST(TextReport, ForeignTextCannotSteerTheTerminal) {
     Full full;
     char buffer[GPS_LOGLINE_BYTES];
@@ -385,10 +398,10 @@ TEST(TextReport, ForeignTextCannotSteerTheTerminal) {
     EXPECT_NE(std::string(buffer).find("=========     a?b?\n"), std::string::npos);
 }
 
-const Strings json_keys = {"ts",    "pid",     "pid_ns",  "tid",     "command", "arguments",
-                           "level", "finding", "api",     "ptr",     "size",    "region",
-                           "name",  "device",  "context", "message", "hint",    "count",
-                           "site",  "stack",   "prior",   "detail",  "others"};
+const Strings json_keys = {"ts",     "pid",   "pid_ns",  "tid",     "command", "arguments",
+                           "rank",   "level", "finding", "api",     "ptr",     "size",
+                           "region", "name",  "device",  "context", "message", "hint",
+                           "count",  "site",  "stack",   "prior",   "detail",  "others"};
 
 TEST(JsonReport, HasEveryField) {
     Full full;
@@ -403,6 +416,7 @@ TEST(JsonReport, HasEveryField) {
     EXPECT_EQ(json["pid_ns"].text, "77");
     EXPECT_EQ(json["tid"].text, "1235");
     EXPECT_EQ(json["command"].text, "producer");
+    EXPECT_EQ(json["rank"].kind, Json::Null);
     EXPECT_EQ(json["level"].text, "error");
     EXPECT_EQ(json["finding"].text, "double-free");
     EXPECT_EQ(json["api"].text, "cudaFree");
@@ -471,7 +485,7 @@ TEST(JsonReport, NamesTheCallAsItStandsInAProgram) {
 
 TEST(JsonReport, WhatIsNotKnownIsNull) {
     gps_report report = report_of(GPS_CONFIG_ERROR);
-    gps_stamp stamp = {1, 1, 1, 0, "x", nullptr, false, 0};
+    gps_stamp stamp = {1, 1, 1, 0, "x", nullptr, nullptr, false, 0};
     char buffer[GPS_LOGLINE_BYTES];
 
     format_jsonl(buffer, sizeof buffer, &report, &stamp, 0);
@@ -607,7 +621,7 @@ TEST(TextReport, SaysHowManyFramesItLeftOut) {
 
 TEST(Format, EachLineHasThePidAndTheLevelAColour) {
     gps_line line = {};
-    gps_stamp stamp = {1, 1234, 1235, 77, "producer", nullptr, false, 0};
+    gps_stamp stamp = {1, 1234, 1235, 77, "producer", nullptr, nullptr, false, 0};
     char buffer[512];
     line.report = report_of(GPS_CONFIG_ERROR);
     for (const char *title : {"GPUSHARE ERROR: ", "\033[31mGPUSHARE ERROR\033[0m: "}) {
@@ -1200,7 +1214,7 @@ TEST(LogFile, WhoseNameIsTooLongIsNotCut) {
         while (log.size() + 4 < GPS_CONFIG_PATH)
             log += "/%c";
         strcpy(options.log, log.c_str());
-        gps_log_open(&options, &self, nullptr);
+        gps_log_open(&options, &self, nullptr, nullptr);
         send(GPS_DOUBLE_FREE, 1);
         return 0;
     });

@@ -77,6 +77,31 @@ TEST(Program, LongAndHostileArgumentsAreBoundedAndHarmless) {
     EXPECT_EQ(strlen(read("java", "java " + std::string(300, 'c')).name), 127u);
 }
 
+TEST(Program, HasTheRankThatTheFirstNumberSays) {
+    const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID",
+                                 "RANK"};
+    const auto rank = [] {
+        gps_program program;
+        gps_program_self(&program);
+        return std::string(program.rank);
+    };
+    for (const char *name : names)
+        unsetenv(name);
+    EXPECT_EQ(rank(), "");
+    for (int i = 4; i >= 0; i--) {
+        setenv(names[i], std::to_string(i).c_str(), 1);
+        EXPECT_EQ(rank(), std::to_string(i));
+    }
+    for (const char *none : {"", "one", "-1", "1 ", "123456789012"}) {
+        setenv(names[0], none, 1);
+        EXPECT_EQ(rank(), "1") << none;
+    }
+    setenv(names[0], "007", 1);
+    EXPECT_EQ(rank(), "7");
+    for (const char *name : names)
+        unsetenv(name);
+}
+
 TEST(Program, IsThisOne) {
     gps_program program;
     gps_program_self(&program);

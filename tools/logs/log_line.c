@@ -15,8 +15,8 @@
 #include "logs.h"
 
 #define LINE                                                                                       \
-    "{\"ts\":$,\"pid\":#,\"pid_ns\":#,\"tid\":#,\"command\":$,\"arguments\":$,\"level\":$,"        \
-    "\"finding\":$,"                                                                               \
+    "{\"ts\":$,\"pid\":#,\"pid_ns\":#,\"tid\":#,\"command\":$,\"arguments\":$,\"rank\":#,"         \
+    "\"level\":$,\"finding\":$,"                                                                   \
     "\"api\":$,\"ptr\":$,\"size\":#,\"region\":$,\"name\":$,\"device\":#,\"context\":$,"           \
     "\"message\":$,\"hint\":$,\"count\":#,\"site\":$,\"stack\":["
 #define FRAME   "{\"module\":$,\"offset\":$,\"build_id\":$"
@@ -145,7 +145,7 @@ static bool take_events(struct source from, const char *name, struct log_events 
     struct source list = {from.at, json_object_get(from.tree, name)}, element;
     bool good = true;
     while (good && next_element(list, events->count, &element)) {
-        TOOL_APPEND(events->events, events->count, (struct log_event){.what = NULL});
+        TOOL_APPEND(events->events, events->count, (struct log_event){.process.rank = -1});
         good = take_event(element, &events->events[events->count - 1], name[0] == 'p');
     }
     return good && take(from, "]");
@@ -159,9 +159,9 @@ static bool take_line(struct source from, struct log_line *line) {
     int64_t tid;
     const bool good =
         take(from, LINE, &line->ts, &process->pid, &process->pid_ns, &tid, &process->command,
-             &process->arguments, &level, &line->finding, &line->api, &line->ptr, &line->size,
-             &line->region, &line->name, &line->device, &line->context, &line->message, &line->hint,
-             &line->count, &line->site) &&
+             &process->arguments, &process->rank, &level, &line->finding, &line->api, &line->ptr,
+             &line->size, &line->region, &line->name, &line->device, &line->context, &line->message,
+             &line->hint, &line->count, &line->site) &&
         take_stack(from, &line->stack) && take(from, ",\"prior\":[") &&
         take_events(from, "prior", &line->prior) &&
         take(from, ",\"detail\":$,\"others\":[", &line->detail) &&
@@ -192,7 +192,7 @@ struct log_line *log_line_parse(const char *text, size_t length, bool tree, cons
         line->json = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
     line->level =
         GPS_LEVEL_ERROR; /* not the level of the catalogue, which may be older than the line */
-    line->device = -1;
+    line->device = line->process.rank = -1;
     const struct source from = {tree ? NULL : &at, line->json};
     const bool whole = take_line(from, line) && (tree || at == line->text + length);
     *wrong = tree && !line->json ? "not JSON; skipped" : foreign(line, line->json);

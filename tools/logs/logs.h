@@ -22,6 +22,7 @@ struct log_process {
     int64_t pid_ns;        /* 0: not known */
     const char *command;   /* NULL: not known */
     const char *arguments; /* of who wrote the line; NULL: not known */
+    int64_t rank;          /* the same; -1: not known */
 };
 
 struct log_frame {

@@ -71,7 +71,8 @@ static json_t *others_json(const struct log_events *others) {
 
 static json_t *with_arguments(const struct log_process *process) {
     json_t *object = process_json(process);
-    json_tree_add(object, "{s:s?}", "arguments", process->arguments);
+    json_tree_add(object, "{s:s?, s:o}", "arguments", process->arguments, "rank",
+                  process->rank < 0 ? json_tree_pack("n") : json_tree_pack("I", process->rank));
     return object;
 }
 
@@ -86,10 +87,10 @@ static json_t *processes_json(const struct aggregate_group *group) {
 
 /* Copies these members; one that an older library does not write is null. */
 static void copy_line(json_t *object, const json_t *line) {
-    static const char *const keys[] = {"ts",        "pid",    "pid_ns",  "tid",    "command",
-                                       "arguments", "level",  "finding", "api",    "ptr",
-                                       "size",      "region", "name",    "device", "context",
-                                       "message",   "hint",   "site",    "detail"};
+    static const char *const keys[] = {"ts",        "pid",     "pid_ns", "tid",     "command",
+                                       "arguments", "rank",    "level",  "finding", "api",
+                                       "ptr",       "size",    "region", "name",    "device",
+                                       "context",   "message", "hint",   "site",    "detail"};
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         json_tree_add(object, "{s:O?}", keys[i], json_object_get(line, keys[i]));
 }

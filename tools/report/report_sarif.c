@@ -192,11 +192,14 @@ static json_t *stacks_json(const struct log_line *line, struct symbols *symbols)
  * shows this text alone. */
 static json_t *message(const struct log_line *line) {
     const char *hint = json_string_value(json_object_get(line->json, "hint"));
+    char rank[32] = "";
+    if (line->process.rank >= 0)
+        snprintf(rank, sizeof(rank), ", rank %" PRId64, line->process.rank);
     TOOL_TEMP char *text = tool_format(
-        "%s%s%s (%s%s%sby %s, pid %" PRId64 ")%s%s", tool_or(line->message, line->finding),
+        "%s%s%s (%s%s%sby %s, pid %" PRId64 "%s)%s%s", tool_or(line->message, line->finding),
         line->detail ? ": " : "", tool_or(line->detail, ""), line->name ? "region " : "",
         tool_or(line->name, ""), line->name ? ", " : "", tool_or(line->process.command, "?"),
-        line->process.pid, hint ? ". What to do: " : "", tool_or(hint, ""));
+        line->process.pid, rank, hint ? ". What to do: " : "", tool_or(hint, ""));
     return json_tree_pack("{s:s}", "text", text);
 }
 
@@ -207,8 +210,8 @@ static json_t *fingerprints(const struct log_line *line, struct symbols *symbols
 }
 
 static json_t *properties(const struct aggregate_group *group) {
-    static const char *const keys[] = {"api",  "command", "arguments", "pid",    "pid_ns", "ptr",
-                                       "size", "region",  "name",      "device", "hint"};
+    static const char *const keys[] = {"api", "command", "arguments", "rank", "pid",    "pid_ns",
+                                       "ptr", "size",    "region",    "name", "device", "hint"};
     json_t *object = json_tree_pack("{}");
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         json_t *value = json_object_get(group->first->json, keys[i]);

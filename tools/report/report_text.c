@@ -91,15 +91,17 @@ static void print_stack(const struct printer *to, const struct log_stack *stack)
 
 /* --- the parts of a finding --- */
 
-/* "app (pid 7)", or with its arguments "app (pid 7: --gpu 0)"; malloc'ed. */
+/* "app (pid 7, rank 1)", or with its arguments "app (pid 7: --gpu 0)"; malloc'ed. */
 static char *process_text(const struct printer *to, const struct log_process *process,
                           bool arguments) {
     const struct printable shown = printable_arguments(arguments ? process->arguments : NULL);
-    char namespace[48] = "";
+    char namespace[48] = "", rank[32] = "";
     if (to->report->aggregate.namespaces && process->pid_ns != 0)
         snprintf(namespace, sizeof(namespace), " in namespace %" PRId64, process->pid_ns);
-    return tool_format("%s (pid %" PRId64 "%s%s%s)", tool_or(process->command, "?"), process->pid,
-                       namespace, shown.text[0] ? ": " : "", shown.text);
+    if (process->rank >= 0)
+        snprintf(rank, sizeof(rank), ", rank %" PRId64, process->rank);
+    return tool_format("%s (pid %" PRId64 "%s%s%s%s)", tool_or(process->command, "?"), process->pid,
+                       namespace, rank, shown.text[0] ? ": " : "", shown.text);
 }
 
 /* Whether another process of the group has the same name; then arguments tell the two apart. */
