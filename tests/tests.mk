@@ -284,7 +284,7 @@ $(TESTS)/fuzz/%: tests/fuzz/%.c $(TESTS)/fuzz/parts.a
 	@mkdir -p $(@D); echo "  FUZZ  $@"
 	clang $(FUZZ_FLAGS) -fsanitize=fuzzer $(filter %.c %.a,$^) -o $@ -l:libjansson.a
 
--include $(wildcard $(TESTS)/obj/*.d $(TESTS)/obj/*/*.d $(TESTS)/apps/*.d $(TESTS)/fuzz/*.d $(TESTS)/fuzz/obj/*/*.d)
+-include $(wildcard $(TESTS)/obj/*.d $(TESTS)/obj/*/*.d $(TESTS)/apps/*.d $(TESTS)/fuzz/*.d $(TESTS)/fuzz/obj/*/*.d $(TESTS)/fuzz/obj/tools/*/*.d)
 
 # An example that runs.
 $(TESTS)/apps/camerad: config/examples/camerad.c $(SIM_LIBS)/libcudart.so
