@@ -86,7 +86,8 @@ struct gps_owner {
     uint32_t pid;                 /* in its own pid namespace */
     uint32_t uid;                 /* effective */
     char command[GPS_COMM_BYTES]; /* the program's name (of its script, its executable, or as
-                                     GPUSHARE_PROGRAM says), cut to fit, printable ASCII */
+                                     GPUSHARE_PROGRAM says), cut to fit; UTF-8 without control
+                                     characters */
 };
 
 /* The state of a region, as importers see it. */

@@ -19,8 +19,8 @@
 
 void gps_owner_name(struct gps_owner *owner, const char *name) {
     memset(owner->command, 0, sizeof(owner->command));
-    for (size_t i = 0; i < GPS_COMM_BYTES - 1 && name[i] != '\0'; i++)
-        owner->command[i] = name[i] >= ' ' && name[i] <= '~' ? name[i] : '?';
+    struct gps_text command = GPS_TEXT(owner->command);
+    gps_text_plain(&command, name);
 }
 
 void gps_owner_self(struct gps_owner *self) {
@@ -31,7 +31,7 @@ void gps_owner_self(struct gps_owner *self) {
     do
         who.nonce = gps_random();
     while (who.nonce == 0);
-    char executable[GPS_COMM_BYTES];
+    char executable[256];
     gps_procfs_executable(executable, sizeof(executable));
     gps_owner_name(&who, executable);
     *self = who;

@@ -34,10 +34,10 @@ struct gps_lease {
 };
 
 /* Describes the calling process, with a fresh nonce from getrandom. Never fails: a number that
- * cannot be read is 0, an unknown command is "?", and so is each of its characters that is not
- * printable ASCII. No malloc. */
+ * cannot be read is 0, an unknown command is "?", and so is each of its characters that no
+ * terminal may get. No malloc. */
 void gps_owner_self(struct gps_owner *self);
-/* Sets another command, which is cut to fit; characters that are not printable ASCII become "?". */
+/* Sets another command, which is cut to fit; characters that no terminal may get become "?". */
 void gps_owner_name(struct gps_owner *owner, const char *name);
 
 /* The path <store>/procs/<owner> of a process's file. */

@@ -71,15 +71,16 @@ void gps_slot_seal(struct gps_slot *slot) {
     slot->checksum = SUM(slot);
 }
 
-/* A command is shown on terminals: nothing but printable ASCII passes. */
+/* A command is shown on terminals. */
 static bool command_valid(const char command[GPS_COMM_BYTES]) {
     const char *end = memchr(command, '\0', GPS_COMM_BYTES);
     if (!end)
         return false;
-    for (const char *c = command; c < end; c++)
-        if (*c < ' ' || *c > '~')
-            return false;
-    return true;
+    uint32_t code;
+    size_t length = 1;
+    for (const char *c = command; length > 0 && c < end; c += length)
+        length = gps_text_character(c, &code);
+    return length > 0;
 }
 
 const char *gps_owner_check(const struct gps_owner *owner) {

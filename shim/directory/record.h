@@ -4,7 +4,7 @@
  * Pure functions on memory: no I/O, no allocation, no lock, safe from any thread. The layouts are
  * in gpushare/region.h. A check returns NULL or a phrase that says what is wrong. All bytes of a
  * struct that passed its check are safe to use: names are valid and terminated, commands are
- * printable ASCII, enums are in range, and requested <= extent.
+ * harmless to a terminal, enums are in range, and requested <= extent.
  */
 #pragma once
 

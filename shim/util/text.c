@@ -1,8 +1,8 @@
 /*
  * text.c - formats text into a buffer of the caller's.
  *
- * Every function ends in gps_text_bytes, which cuts. A cut text fills its buffer, so nothing can be
- * added behind the cut: a text is always a prefix of the whole text.
+ * Every function ends in gps_text_bytes, which cuts. Nothing is added behind the cut: a text is
+ * always a prefix of the whole text.
  */
 #include "text.h"
 
@@ -16,7 +16,7 @@ struct gps_text gps_text_on(char *buffer, size_t size) {
 }
 
 void gps_text_bytes(struct gps_text *text, const char *bytes, size_t count) {
-    size_t room = text->size - 1 - text->length;
+    size_t room = text->cut ? 0 : text->size - 1 - text->length;
     if (count > room) {
         text->cut = true;
         count = room;
@@ -190,14 +190,26 @@ static bool is_control(uint32_t code) {
     return code < 0x20 || (code >= 0x7f && code < 0xa0);
 }
 
+/* What ends a line, or turns the direction in which what follows is shown. */
+static bool is_misleading(uint32_t code) {
+    return (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
+size_t gps_text_character(const char *string, uint32_t *code) {
+    const size_t length = decode(string, code);
+    return length == 0 || is_control(*code) || is_misleading(*code) ? 0 : length;
+}
+
 void gps_text_plain(struct gps_text *text, const char *string) {
     while (string && *string != '\0') {
-        uint32_t code = 0;
-        size_t length = decode(string, &code);
-        if (length == 0 || is_control(code))
+        uint32_t code;
+        const size_t length = decode(string, &code);
+        if (gps_text_character(string, &code) == 0)
             gps_text_str(text, "?");
-        else
+        else if (length <= text->size - 1 - text->length)
             gps_text_bytes(text, string, length);
+        else
+            text->cut = true;
         string += length == 0 ? 1 : length;
     }
 }

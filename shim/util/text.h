@@ -55,8 +55,12 @@ void gps_text_hex(struct gps_text *text, uint64_t value);        /* 0x..., lower
 void gps_text_size(struct gps_text *text, uint64_t bytes);       /* "64 MiB", "1.5 GiB", "1000 B" */
 void gps_text_duration(struct gps_text *text, uint64_t nanos);   /* "30 s", "1.2 ms", "5 min" */
 void gps_text_time(struct gps_text *text, uint64_t realtime_ns); /* 2026-11-21T02:34:05.123456Z */
-/* Adds a foreign string for a terminal: control characters (C1 too) and invalid UTF-8 become '?'.
- */
+/* The length of the UTF-8 character at `string`, and its number. 0: it is none that a terminal may
+ * get, but a control character (C1, too), one that ends a line or turns the direction of writing,
+ * or no valid UTF-8. */
+size_t gps_text_character(const char *string, uint32_t *code);
+/* Adds a foreign string for a terminal: what may not get there becomes '?'. Cuts between
+ * characters. */
 void gps_text_plain(struct gps_text *text, const char *string);
 /* Adds a JSON string with its quotes; invalid UTF-8 becomes U+FFFD. NULL becomes null. */
 void gps_text_json(struct gps_text *text, const char *string);

@@ -25,7 +25,7 @@ static void require_owner(const struct gps_owner *owner) {
 
     REQUIRE(end != NULL);
     for (const char *c = owner->command; c < end; c++)
-        REQUIRE(*c >= ' ' && *c <= '~');
+        REQUIRE((uint8_t)*c >= ' ' && *c != 0x7f && !(c[0] == '\xc2' && (uint8_t)c[1] < 0xa0));
     gps_owner_format(owner, text);
     REQUIRE(gps_owner_parse(text, &parsed) && gps_owner_equal(owner, &parsed));
 }

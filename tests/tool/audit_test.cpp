@@ -399,6 +399,19 @@ TEST_F(Audit, JsonAndSarifGoToFiles) {
               0);
 }
 
+TEST_F(Audit, TellsANameOfAnyScript) {
+    const std::string name = "\u6a21\u578b";
+    const std::string json = place.path + "/json", sarif = place.path + "/sarif";
+    fs::copy(puppet, place.path + "/" + name);
+    puppet = place.path + "/" + name;
+    const Result result = misused({"--json", json, "--sarif", sarif});
+    EXPECT_TRUE(contains(result.err, "cudaFree, by " + name + " (pid ")) << result.err;
+    EXPECT_EQ(Json::parse(read_file(json))[0]["command"].text, name);
+    const Json in_sarif = Json::parse(read_file(sarif))["runs"][0]["results"][0];
+    EXPECT_EQ(in_sarif["properties"]["command"].text, name);
+    EXPECT_TRUE(contains(in_sarif["message"]["text"].text, "by " + name + ", pid "));
+}
+
 // One report of all processes of a job, each with its rank.
 TEST_F(Audit, TellsTheRanksOfAJob) {
     const std::string launcher = place.file(

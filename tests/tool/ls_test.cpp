@@ -42,6 +42,24 @@ TEST(Ls, JsonOfNothingIsAnEmptyArray) {
     EXPECT_EQ(result.status, 0);
 }
 
+// Each character of the name has three bytes, and two columns.
+TEST(Ls, AlignsNamesOfAnyScript) {
+    const std::string name = "\u6a21\u578b";
+    Shared shared;
+    Peer wide(shared, name), narrow(shared, "four");
+    shared.region(wide.owner, "first", 1);
+    shared.region(narrow.owner, "second", 2);
+    const std::string list = shared.tool({"ls"}).out;
+    const std::string first = line_with(list, "first"), second = line_with(list, "second");
+    const size_t at = first.find(name), other = second.find("four");
+    ASSERT_NE(at, std::string::npos) << list;
+    ASSERT_NE(other, std::string::npos) << list;
+    EXPECT_EQ(at, other);
+    EXPECT_EQ(first.find(" s  "), second.find(" s  ") + 2) << list;
+    const Result shown = shared.tool({"show", name});
+    EXPECT_TRUE(contains(shown.out, "Process " + name + " ")) << shown.out << shown.err;
+}
+
 TEST(Ls, ATableRowSaysAllOfARegion) {
     Shared shared;
     Peer producer(shared, "producer");

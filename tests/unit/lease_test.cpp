@@ -99,7 +99,9 @@ TEST_F(OwnerCommandTest, IsTheFileName) {
 
 TEST_F(OwnerCommandTest, IsCutAndCleaned) {
     EXPECT_EQ(std::string(31, 'x'), command_of(std::string(200, 'x')));
-    EXPECT_EQ("a?b?[2J??", command_of("a\nb\x1b[2J\xc3\xa9"));
+    EXPECT_EQ("a?b?[2J\u00e9??", command_of("a\nb\x1b[2J\u00e9\xc3\u202e"));
+    EXPECT_EQ("\u6a21\u578b", command_of("\u6a21\u578b"));
+    EXPECT_EQ(std::string(30, 'x'), command_of(std::string(30, 'x') + "\u6a21")) << "no half one";
 }
 
 TEST_F(OwnerCommandTest, SurvivesTheRemovalOfTheExecutable) {

@@ -232,9 +232,10 @@ TEST(Record, EachBoundOfTheOwnerIsChecked) {
               sealed_with([](R &r) { r.owner.pid = uint32_t{INT32_MAX} + 1; }));
     EXPECT_EQ("", sealed_with([](R &r) { r.owner.pid = INT32_MAX; }));
     EXPECT_EQ("owner's nonce is 0", sealed_with([](R &r) { r.owner.nonce = 0; }));
-    for (const char *bad : {"a\nb", "\x1b[2J", "\x7f", "caf\xc3\xa9", "\x9b"})
+    for (const char *bad : {"a\nb", "\x1b[2J", "\x7f", "caf\xc3", "\x9b", "\u202e"})
         EXPECT_EQ("owner's command is not a printable text",
                   sealed_with([=](R &r) { strcpy(r.owner.command, bad); }));
+    EXPECT_EQ("", sealed_with([](R &r) { strcpy(r.owner.command, "\u6a21\u578b"); }));
     EXPECT_EQ("owner's command is not a printable text",
               sealed_with([](R &r) { memset(r.owner.command, 'x', sizeof r.owner.command); }));
 }

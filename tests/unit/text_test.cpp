@@ -148,6 +148,17 @@ TEST(Text, PlainTextCannotSteerATerminal) {
                                    "31m"),
               "a?31m"); // C1: CSI in UTF-8
     EXPECT_EQ(made(gps_text_plain, "\xff\xc3"), "??");
+    EXPECT_EQ(made(gps_text_plain, "a\u202eb\u2066c\u2069\u2028"), "a?b?c??") << "turns the text";
+}
+
+TEST(Text, PlainTextIsCutBetweenCharacters) {
+    char buffer[6];
+    gps_text text = GPS_TEXT(buffer);
+    gps_text_plain(&text, "\u6a21\u578b");
+    EXPECT_STREQ(buffer, "\u6a21");
+    EXPECT_TRUE(text.cut);
+    gps_text_str(&text, "x");
+    EXPECT_STREQ(buffer, "\u6a21") << "nothing is added behind a cut";
 }
 
 TEST(Text, QuotesJson) {

@@ -43,9 +43,10 @@ struct printable printable_duration(uint64_t nanos) {
 
 struct printable printable_arguments(const char *arguments) {
     struct printable printable = {""};
-    if (arguments)
-        snprintf(printable.text, sizeof(printable.text), "%.*s%s", ARGUMENTS_SHOWN, arguments,
-                 strlen(arguments) > ARGUMENTS_SHOWN ? "..." : "");
+    struct gps_text out = gps_text_on(printable.text, ARGUMENTS_SHOWN + 1);
+    gps_text_plain(&out, arguments);
+    if (out.cut)
+        strcpy(printable.text + out.length, "...");
     return printable;
 }
 

@@ -38,7 +38,7 @@ static size_t fitting(const char *text, size_t width, bool list) {
     size_t end = strcspn(text, " "), next = end, item = 0;
     while (text[next] != 0) {
         next = end + 1 + strcspn(text + end + 1, " ");
-        if (next > width)
+        if (wrap_width(text, next) > width)
             return item > 0 ? item : end;
         end = next;
         if (list && text[end - 1] == ',')

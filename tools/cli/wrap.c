@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
+#include "util/text.h"
+
 #define COLUMNS 80 /* longer lines are hard to read */
 #define INDENT  4
 #define NARROW  12 /* with fewer columns left beside a label, a text begins below it */
@@ -14,13 +16,34 @@ size_t wrap_columns(FILE *stream) {
     return ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
+/* Of the characters that do not take one column: those of East Asia and pictures take two, and what
+ * is drawn on the one before takes none. The locale is not asked, for most commands set none. */
+static size_t columns_of(uint32_t code) {
+    static const struct {
+        uint32_t first, last, columns;
+    } ranges[] = {
+        {0x0300, 0x036f, 0},   {0x0483, 0x0489, 0},   {0x0591, 0x05bd, 0},   {0x064b, 0x065f, 0},
+        {0x0e34, 0x0e3a, 0},   {0x0e47, 0x0e4e, 0},   {0x1100, 0x115f, 2},   {0x1ab0, 0x1aff, 0},
+        {0x1dc0, 0x1dff, 0},   {0x200b, 0x200f, 0},   {0x20d0, 0x20ff, 0},   {0x2e80, 0x303e, 2},
+        {0x3041, 0xa4cf, 2},   {0xa960, 0xa97f, 2},   {0xac00, 0xd7a3, 2},   {0xf900, 0xfaff, 2},
+        {0xfe00, 0xfe0f, 0},   {0xfe20, 0xfe2f, 0},   {0xfe30, 0xfe6f, 2},   {0xff01, 0xff60, 2},
+        {0xffe0, 0xffe6, 2},   {0x1f300, 0x1f64f, 2}, {0x1f680, 0x1f6ff, 2}, {0x1f900, 0x1f9ff, 2},
+        {0x20000, 0x3fffd, 2},
+    };
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
+        if (code >= ranges[i].first && code <= ranges[i].last)
+            return ranges[i].columns;
+    return 1;
+}
+
 size_t wrap_width(const char *text, size_t bytes) {
-    size_t columns = 0;
-    for (size_t i = 0; i < bytes; i++) {
-        if (text[i] == '\033')
-            i += strcspn(text + i, "m");
-        else
-            columns += ((unsigned char)text[i] & 0xc0) != 0x80;
+    size_t columns = 0, length;
+    for (size_t i = 0; i < bytes; i += length) {
+        uint32_t code = 0;
+        const bool colour = text[i] == '\033';
+        length = colour ? strcspn(text + i, "m") + 1 : gps_text_character(text + i, &code);
+        columns += colour ? 0 : columns_of(code);
+        length += length == 0;
     }
     return columns;
 }

@@ -1,7 +1,7 @@
 /*
  * wrap.h - prints text, wrapped between words.
  *
- * It allocates nothing and needs no other module, for messages about missing memory need it.
+ * It allocates nothing, for messages about missing memory need it.
  */
 #pragma once
 
