@@ -35,7 +35,8 @@ starts both the importer and the exporter if both take part. `gpushare explain I
 """
 BEYOND = {  # what a finding's own name is not enough to see
     "open-stale": ["open-stale-reused"],
-    "event-unknown": ["event-unknown-memory"],
+    "event-unknown": ["event-unknown-memory", "event-unknown-torn"],
+    "event-use-after-destroy": ["event-use-after-destroy-export"],
     "close-unopened": ["close-null"],
     "open-unknown": ["open-unknown-cut", "open-unknown-mixed"],
     "unmap-mismatch": ["unmap-mismatch-nothing"],

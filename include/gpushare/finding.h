@@ -111,6 +111,21 @@
     ROW(EVENT_UNKNOWN, "event-unknown", ERROR,                                                     \
         "an event was opened by a handle that no process seen here has exported",                  \
         "check that all 64 bytes of cudaIpcGetEventHandle arrive unchanged from a live process")   \
+    ROW(EVENT_STALE, "event-stale", ERROR,                                                         \
+        "an event was opened that its creator has destroyed; the driver opens what is left of it", \
+        "destroy an exported event after its last use in any process, and send a new handle for "  \
+        "a new event")                                                                             \
+    ROW(EVENT_DEAD_OWNER, "event-dead-owner", ERROR,                                               \
+        "an event was opened whose creator has ended; the driver opens what is left of it, which " \
+        "nobody else will record",                                                                 \
+        "keep the creator running while its events are in use")                                    \
+    ROW(EVENT_NEVER_RECORDED, "event-never-recorded", WARNING,                                     \
+        "another process's event was waited for, and no process seen here has ever recorded it: "  \
+        "such a wait does not wait",                                                               \
+        "record the event, in any process, before others wait for it")                             \
+    ROW(EVENT_USE_AFTER_DESTROY, "event-use-after-destroy", ERROR,                                 \
+        "an event was used that is destroyed; the driver crashes of most such calls",              \
+        "destroy each event after its last use; clear the variable after cudaEventDestroy")        \
     ROW(EVENT_EXPORT_IMPORTED, "event-export-imported", ERROR,                                     \
         "a handle was asked for of another process's event",                                       \
         "pass on the handle that was opened: only the process that created an event has handles "  \
@@ -199,6 +214,10 @@
     ROW(UNBALANCED_OPEN, "unbalanced-open", WARNING,                                               \
         "memory of another process was opened more often than closed, and so it is open still",    \
         "call cudaIpcCloseMemHandle once for every successful cudaIpcOpenMemHandle")               \
+    ROW(LEAK_EVENT, "leak-event", INFO,                                                            \
+        "an event of another process was opened and never "                                        \
+        "destroyed",                                                                               \
+        "call cudaEventDestroy once for every successful cudaIpcOpenEventHandle")                  \
     ROW(LEAK_EXPORT, "leak-export", INFO, "exported memory was never freed",                       \
         "free it with cudaFree once its importers have closed")                                    \
     ROW(RESET_WITH_SHARED, "reset-with-shared", WARNING,                                           \

@@ -8,6 +8,11 @@
  *                                                             gps_region_traces
  *   <root>/<namespace>/regions/<id>.taken                     empty; made by the first importer of
  *                                                             a result (state FINAL)
+ *   <root>/<namespace>/audit/<id>                             the same as regions/, of what is no
+ *                                                             region (GPS_BACKING_EVENT, _PLACE);
+ *                                                             written by processes in mode = audit
+ *   <root>/<namespace>/audit/<id>.taken                       empty; made by the first process that
+ *                                                             records the event
  *   <root>/<namespace>/names/<name>                           symlink: "../regions/<id>", or, while
  *                                                             its owner still allocates,
  *                                                             "../procs/<its file>" (a claim)
@@ -105,6 +110,12 @@ enum gps_backing {
     GPS_BACKING_VMM = 2, /* cuMemCreate: the handle is a token, the keeper has a descriptor */
     GPS_BACKING_RUN = 3, /* the program's own cuMemCreate: the handle is a token, and its owner
                             answers who opens it (token.h). Not valid to versions before it */
+
+    /* In audit/ alone: no memory. Sizes and device are 0. */
+    GPS_BACKING_EVENT = 4, /* an event whose handle was given; FREED when it is destroyed */
+    GPS_BACKING_PLACE = 5, /* where its owner opens what is another's: the handle begins with the
+                              owner's nonce and the number of the place (gps_slot.place), its
+                              stack is that of GPS_HISTORY_EXPORTED */
 };
 
 /* How long the keeper retains a VMM region. */
@@ -299,8 +310,11 @@ struct gps_slot {
     uint32_t state;      /* enum gps_slot_state */
     uint32_t via;        /* enum gps_slot_via */
     uint64_t generation; /* of the record that was read; 0 in an intent */
-    uint64_t reserved;   /* 0, but for a keeper's */
-    uint64_t checksum;   /* of the bytes before it */
+    union {
+        uint64_t reserved; /* 0, but for a keeper's */
+        uint64_t place;    /* in audits: the number of the place of the open, or 0 */
+    };
+    uint64_t checksum; /* of the bytes before it */
 };
 
 /* What one process waits for, in place of a slot; the checksum is made alike. It is published when

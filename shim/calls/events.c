@@ -3,6 +3,7 @@
 
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
+#include "findings/audit_record.h"
 #include "findings/diagnose.h"
 #include "findings/policy.h"
 #include "findings/reporter.h"
@@ -64,15 +65,26 @@ static void exported(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
     gps_registry_add_event(&known);
     GPS_SCOPE();
     gps_membership_join(); /* who cannot open it looks for us there */
+    gps_audit_event_exported(&known, handle);
+}
+
+/* Whether it is destroyed, which is told: a driver may give its handle all the same. */
+static bool is_destroyed(uint64_t event) {
+    struct gps_freed destroyed;
+    const bool is = event && gps_freed_find(GPS_FREED_EVENT, event, &destroyed);
+    if (is)
+        gps_diagnose_used_event(event, &destroyed);
+    return is;
 }
 
 int gps_event_export(uint64_t event, uint8_t handle[GPS_HANDLE_BYTES], gps_event_handle_fn *get) {
     if (!handle)
         gps_handle_no_output();
+    const bool destroyed = is_destroyed(event);
     const int code = get(event, handle);
-    if (code == GPS_OK && handle)
+    if (code == GPS_OK && handle && !destroyed)
         exported(event, handle);
-    else if (code != GPS_OK && handle)
+    else if (code != GPS_OK && handle && !destroyed)
         gps_diagnose_export_event(event, code);
     return code;
 }
@@ -84,9 +96,11 @@ static void opened(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
     forget(event);
     GPS_SCOPE();
     gps_report_reference(gps_references_begin(&opened.id, GPS_VIA_EVENT, &opened.slot));
-    gps_report_reference(gps_references_commit(opened.slot, &opened.id, GPS_VIA_EVENT, event, 0));
+    gps_report_reference(gps_references_commit_at(opened.slot, &opened.id, GPS_VIA_EVENT, event, 0,
+                                                  gps_audit_place(opened.trace)));
     if (!gps_registry_add_event(&opened))
         end_reference(&opened); /* its end will not be seen */
+    gps_diagnose_opened_event(&opened, handle);
 }
 
 int gps_event_open(const uint8_t handle[GPS_HANDLE_BYTES], uint64_t *event,
@@ -148,6 +162,10 @@ static int destroy_shared(const struct gps_event *event, gps_event_fn *destroy) 
         gps_registry_add_event(event);
     else if (event->opened)
         gps_report_reference(gps_references_end(event->slot));
+    if (code == GPS_OK) {
+        gps_diagnose_ended_event(event);
+        gps_audit_event_destroyed(event, gps_trace_kept());
+    }
     if (code == GPS_OK && count > 0)
         report_held(event, users, count);
     return code;
@@ -167,4 +185,27 @@ int gps_event_destroy(uint64_t event, gps_event_fn *destroy) {
     if (code != GPS_OK)
         gps_freed_forget(GPS_FREED_EVENT, event);
     return code;
+}
+
+/* --- uses, which only audits see --- */
+
+void gps_event_used(uint64_t event) {
+    (void)is_destroyed(event);
+}
+
+void gps_event_waited(uint64_t event) {
+    struct gps_event known;
+    if (is_destroyed(event) || !gps_registry_has_events() ||
+        !gps_registry_find_event(event, &known) || known.waited)
+        return;
+    gps_registry_note_event(event, gps_trace_kept(), &known);
+}
+
+void gps_event_recorded(uint64_t event) {
+    struct gps_event known;
+    if (!gps_registry_has_events() || !gps_registry_note_event(event, GPS_NO_TRACE, &known) ||
+        !(known.exported || known.opened))
+        return;
+    GPS_SCOPE();
+    gps_audit_event_recorded(&known.id);
 }

@@ -30,3 +30,9 @@ int gps_event_open(const uint8_t handle[GPS_HANDLE_BYTES], uint64_t *event,
 
 typedef int gps_event_fn(uint64_t event);
 int gps_event_destroy(uint64_t event, gps_event_fn *destroy);
+
+/* The program uses it, or waits for it: before the call, which may not return. It was recorded, or
+ * will be by a graph. In audits. */
+void gps_event_used(uint64_t event);
+void gps_event_waited(uint64_t event);
+void gps_event_recorded(uint64_t event);

@@ -23,6 +23,8 @@ static const struct row {
 #define WHEN_mapping                               GPS_HOOKED_ALWAYS
 #define WHEN_pool                                  GPS_HOOKED_ALWAYS
 #define WHEN_merge                                 GPS_HOOKED_WORK
+#define WHEN_event                                 GPS_HOOKED_EVENTS
+#define WHEN_wait                                  GPS_HOOKED_WAITS
 #define WHEN_told                                  GPS_HOOKED_TOLD
 #define ROW(name, when)                            {(void *)gps_hook_##name, when},
 #define DRIVER(kind, name, parameters, arguments)  ROW(name, WHEN_##kind)
@@ -114,6 +116,8 @@ CUresult gps_on_cuGetProcAddress_v2(const char *symbol, void **pfn, int version,
 #define WRAP_merge(name, parameters, arguments)
 #define WRAP_mapping(name, parameters, arguments)
 #define WRAP_pool(name, parameters, arguments)
+#define WRAP_event(name, parameters, arguments)
+#define WRAP_wait(name, parameters, arguments)
 #define WRAP_told(name, parameters, arguments)
 #define DRIVER(kind, name, parameters, arguments) WRAP_##kind(name, parameters, arguments)
 #include "hooks.def"

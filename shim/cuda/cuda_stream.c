@@ -1,4 +1,6 @@
-/* cuda_stream.c - captures, the end of streams, waits, and launches on several streams. */
+/* cuda_stream.c - captures, the end of streams, waits, events that are recorded, and launches on
+ * several streams. */
+#include "calls/events.h"
 #include "calls/launches.h"
 #include "hooks.h"
 
@@ -37,6 +39,7 @@ END_CAPTURE(cuStreamEndCapture_ptsz, CU_STREAM_PER_THREAD)
 #define JOIN_CAPTURE(name, null)                                                                   \
     CUresult gps_on_##name(CUstream stream, CUevent event, unsigned int flags) {                   \
         struct gps_gate_pass pass;                                                                 \
+        gps_event_waited((uintptr_t)event);                                                        \
         if (!gps_capture_join_begin(NULL_MEANS(stream, null), &pass))                              \
             return gps_real.name(stream, event, flags);                                            \
         const CUresult result = gps_real.name(stream, event, flags);                               \
@@ -68,8 +71,48 @@ WAIT(cuStreamSynchronize, (CUstream stream), (stream))
 WAIT(cuStreamSynchronize_ptsz, (CUstream stream), (stream))
 ASK(cuStreamQuery, (CUstream stream), (stream))
 ASK(cuStreamQuery_ptsz, (CUstream stream), (stream))
-WAIT(cuEventSynchronize, (CUevent event), (event))
-ASK(cuEventQuery, (CUevent event), (event))
+
+/* --- events --- */
+
+#define EVENT(name, before, after)                                                                 \
+    CUresult gps_on_##name(CUevent event) {                                                        \
+        before((uintptr_t)event);                                                                  \
+        const CUresult result = gps_real.name(event);                                              \
+        after((int)result);                                                                        \
+        return result;                                                                             \
+    }
+EVENT(cuEventSynchronize, gps_event_waited, gps_wait_ended)
+EVENT(cuEventQuery, gps_event_used, gps_work_asked)
+
+/* By the call, or by a graph that it makes. */
+#define RECORD(name, parameters, arguments)                                                        \
+    CUresult gps_on_##name parameters {                                                            \
+        gps_event_used((uintptr_t)event);                                                          \
+        const CUresult result = gps_real.name arguments;                                           \
+        if (result == CUDA_SUCCESS)                                                                \
+            gps_event_recorded((uintptr_t)event);                                                  \
+        return result;                                                                             \
+    }
+RECORD(cuEventRecord, (CUevent event, CUstream stream), (event, stream))
+RECORD(cuEventRecord_ptsz, (CUevent event, CUstream stream), (event, stream))
+#define FLAGGED (CUevent event, CUstream stream, unsigned int flags)
+RECORD(cuEventRecordWithFlags, FLAGGED, (event, stream, flags))
+RECORD(cuEventRecordWithFlags_ptsz, FLAGGED, (event, stream, flags))
+RECORD(cuGraphAddEventRecordNode,
+       (CUgraphNode * node, CUgraph graph, const CUgraphNode *after, size_t count, CUevent event),
+       (node, graph, after, count, event))
+RECORD(cuGraphEventRecordNodeSetEvent, (CUgraphNode node, CUevent event), (node, event))
+RECORD(cuGraphExecEventRecordNodeSetEvent, (CUgraphExec graph, CUgraphNode node, CUevent event),
+       (graph, node, event))
+
+#define ELAPSED(name)                                                                              \
+    CUresult gps_on_##name(float *out, CUevent start, CUevent end) {                               \
+        gps_event_used((uintptr_t)start);                                                          \
+        gps_event_used((uintptr_t)end);                                                            \
+        return gps_real.name(out, start, end);                                                     \
+    }
+ELAPSED(cuEventElapsedTime)
+ELAPSED(cuEventElapsedTime_v2)
 
 /* A kernel on each of several streams, which are explicit ones. */
 CUresult gps_on_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launches,

@@ -19,6 +19,8 @@ CUresult CUDAAPI cuEventCreateFromEGLSync(CUevent *event, void *sync, unsigned i
 #define GATED(name, parameters, arguments, stream) CUresult CUDAAPI name parameters;
 #define READ(name, parameters, arguments, stream)  CUresult CUDAAPI name parameters;
 #define DRIVER_merge(name, parameters)             CUresult CUDAAPI name parameters;
+#define DRIVER_event(name, parameters)             CUresult CUDAAPI name parameters;
+#define DRIVER_wait(name, parameters)              CUresult CUDAAPI name parameters;
 #define DRIVER_told(name, parameters)              CUresult CUDAAPI name parameters;
 #define DRIVER_mapping(name, parameters)           CUresult CUDAAPI name parameters;
 #define DRIVER_pool(name, parameters)              CUresult CUDAAPI name parameters;

@@ -17,6 +17,8 @@
 #define WRAP_merge(name, parameters, arguments)   COUNTED(name, parameters, arguments)
 #define WRAP_mapping(name, parameters, arguments) COUNTED(name, parameters, arguments)
 #define WRAP_pool(name, parameters, arguments)    COUNTED(name, parameters, arguments)
+#define WRAP_event(name, parameters, arguments)   GPS_WRAPPER(name, parameters, arguments, (void)0)
+#define WRAP_wait(name, parameters, arguments)    GPS_WRAPPER(name, parameters, arguments, (void)0)
 #define WRAP_told(name, parameters, arguments)    COUNTED(name, parameters, arguments)
 #define DRIVER(kind, name, parameters, arguments) WRAP_##kind(name, parameters, arguments)
 #include "hooks.def"

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "calls/events.h"
 #include "calls/launches.h"
 #include "driver.h"
 
@@ -217,6 +218,8 @@ static inline struct gps_write gps_node_of(const CUgraphNodeParams *node) {
         return gps_copy_node_of(&node->memcpy.copyParams);
     if (node && node->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
         return gps_words_of(node->memOp.paramArray, node->memOp.count, LEGACY);
+    if (node && node->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
+        gps_event_recorded((uintptr_t)node->eventRecord.event); /* it will be */
     if (!node || node->type != CU_GRAPH_NODE_TYPE_MEMSET)
         return gps_fill_node_of(NULL);
     const CUDA_MEMSET_NODE_PARAMS fill = {.dst = node->memset.dst,

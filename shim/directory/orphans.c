@@ -162,6 +162,17 @@ static void sweep_region(struct sweep *sweep, const char *name) {
     }
 }
 
+/* What the dead have said of events and places. */
+static void sweep_audit(struct sweep *sweep, const char *name) {
+    struct gps_id id;
+    if (!gps_id_parse(name, &id)) {
+        sweep_taken(sweep, name);
+        sweep_dead_temp(sweep, name);
+    } else if (is_orphan(sweep, name, gps_region_keeper_ownership)) {
+        sweep->counts->temps += remove_if_orphan(sweep, name, gps_region_keeper_ownership);
+    }
+}
+
 static void sweep_name(struct sweep *sweep, const char *name) {
     if (!gps_name_valid(name))
         sweep_dead_temp(sweep, name);
@@ -191,7 +202,7 @@ static int sweep_directory(struct sweep *sweep, const char *directory,
 }
 
 int gps_odd_each(const struct gps_store *store, gps_odd_fn *fn, void *arg) {
-    static const char *const directories[] = {"procs", "names", "regions", "."};
+    static const char *const directories[] = {"procs", "names", GPS_REGIONS, "."};
     int status = 0;
     for (size_t i = 0; i < 4 && status == 0; i++) {
         struct gps_dir dir;
@@ -219,7 +230,8 @@ static void remove_temps(const struct gps_store *store, const char *directory,
 
 void gps_temps_remove(const struct gps_store *store, const struct gps_owner *self) {
     remove_temps(store, "names", self);
-    remove_temps(store, "regions", self);
+    remove_temps(store, GPS_REGIONS, self);
+    remove_temps(store, GPS_AUDIT, self);
 }
 
 int gps_store_gc(const struct gps_store *store, bool dry_run, struct gps_gc_counts *counts) {
@@ -233,14 +245,15 @@ int gps_store_gc_each(const struct gps_store *store, bool dry_run, struct gps_gc
         void (*visit)(struct sweep *, const char *);
     } parts[] = {{"procs", sweep_proc}, /* first, for quicker scans below */
                  {"names", sweep_name},
-                 {"regions", sweep_region},
+                 {GPS_REGIONS, sweep_region},
+                 {GPS_AUDIT, sweep_audit}, /* older versions make none */
                  {".", sweep_root}};
     struct sweep sweep = {
         .store = store, .counts = counts, .dry_run = dry_run, .fn = fn, .arg = arg};
     memset(counts, 0, sizeof(*counts));
     for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
         int status = sweep_directory(&sweep, parts[i].directory, parts[i].visit);
-        if (status < 0)
+        if (status < 0 && (status != -ENOENT || strcmp(parts[i].directory, GPS_AUDIT) != 0))
             return status;
     }
     int removed = gps_leader_lock_clear(store, dry_run);

@@ -107,7 +107,7 @@ static const char *check_region(const struct gps_region_record *record) {
         return "id is not the hash of the handle";
     if (record->generation == 0)
         return "generation is 0";
-    if (record->backing < GPS_BACKING_IPC || record->backing > GPS_BACKING_RUN)
+    if (record->backing < GPS_BACKING_IPC || record->backing > GPS_BACKING_PLACE)
         return "backing is unknown";
     if (record->reserved0 != 0)
         return "reserved bytes are not 0";

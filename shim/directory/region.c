@@ -47,12 +47,17 @@ static int read_once(int at, const char *name, const struct gps_id *id,
     return 0;
 }
 
-static int read_at(int at, const char *name, const struct gps_id *id,
+static int read_at(const struct gps_store *store, int at, const char *name, const struct gps_id *id,
                    struct gps_region_record *record, const char **why) {
+    const bool audited = strcmp(store->records, GPS_AUDIT) == 0;
     const char *wrong = NULL;
     int status = -EBADMSG;
     for (int i = 0; i < READ_TRIES && status == -EBADMSG; i++)
         status = read_once(at, name, id, record, &wrong);
+    if (status == 0 && (record->backing >= GPS_BACKING_EVENT) != audited) {
+        wrong = "it is not of this directory";
+        status = -EBADMSG;
+    }
     if (status == -EBADMSG && why)
         *why = wrong;
     return status;
@@ -64,14 +69,14 @@ void gps_region_path(const struct gps_store *store, const struct gps_id *id, con
     gps_id_format(id, name);
     struct gps_text out = gps_text_on(name + GPS_ID_HEX - 1, sizeof(GPS_TAKEN_SUFFIX));
     gps_text_str(&out, suffix);
-    gps_file_path(store, "regions", name, path);
+    gps_file_path(store, store->records, name, path);
 }
 
 int gps_region_read(const struct gps_store *store, const struct gps_id *id,
                     struct gps_region_record *record, const char **why) {
     char path[GPS_FILE_PATH];
     gps_region_path(store, id, "", path);
-    return read_at(AT_FDCWD, path, id, record, why);
+    return read_at(store, AT_FDCWD, path, id, record, why);
 }
 
 /* Judges a record by its owner, without the status, which may be torn. A file of another version
@@ -153,7 +158,7 @@ static int install(const struct gps_store *store, const char *temp,
     int status = gps_file_rename_new(AT_FDCWD, temp, path);
     if (status != -EEXIST)
         return status;
-    int at = gps_file_directory(store, "regions");
+    int at = gps_file_directory(store, store->records);
     if (at < 0)
         return at;
     status = replace(store, at, strrchr(temp, '/') + 1, record);
@@ -164,7 +169,7 @@ static int install(const struct gps_store *store, const char *temp,
 int gps_region_publish(const struct gps_store *store, const struct gps_region_record *record) {
     char temp[GPS_FILE_PATH], name[GPS_TEMP_NAME];
     gps_temp_format(&record->owner, name);
-    gps_file_path(store, "regions", name, temp);
+    gps_file_path(store, store->records, name, temp);
     int fd = gps_file_create(AT_FDCWD, temp);
     if (fd < 0)
         return fd;
@@ -277,13 +282,13 @@ int gps_region_remove(const struct gps_store *store, const struct gps_id *id) {
 int gps_region_each(const struct gps_store *store, gps_region_fn *fn, void *arg) {
     struct gps_dir dir;
     const char *name;
-    gps_dir_open(&dir, store, "regions");
+    gps_dir_open(&dir, store, store->records);
     while ((name = gps_dir_next(&dir))) {
         struct gps_region_record record = {0};
         const char *why = NULL;
         if (!gps_id_parse(name, &record.id))
             continue;
-        const int found = read_at(dir.fd, name, &record.id, &record, &why);
+        const int found = read_at(store, dir.fd, name, &record.id, &record, &why);
         if (found != 0 && found != -EBADMSG && found != -ENOENT)
             dir.status = found;
         else if (found != -ENOENT && !fn(arg, &record, found, why))

@@ -1,5 +1,6 @@
 /*
- * region.h - the region records in regions/ of the published directory.
+ * region.h - the records of the published directory: those of regions in regions/, and with a store
+ * whose `records` says so those in audit/.
  *
  * A record is written only by its owner. Errors, threads and memory are as in store.h.
  */

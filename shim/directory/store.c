@@ -45,9 +45,11 @@ static int enter(int at, const char *name, bool create) {
 }
 
 static int check_children(int at, bool create) {
-    static const char *const children[] = {"procs", "regions", "names"};
+    static const char *const children[] = {"procs", GPS_REGIONS, "names", GPS_AUDIT};
     for (size_t i = 0; i < sizeof(children) / sizeof(*children); i++) {
         int fd = enter(at, children[i], create);
+        if (fd == -ENOENT && strcmp(children[i], GPS_AUDIT) == 0)
+            continue; /* of a version without it */
         if (fd < 0)
             return fd;
         close(fd);
@@ -85,6 +87,7 @@ int gps_store_init(struct gps_store *store, const char *root, const char *name_s
         return status;
     gps_text_strs(&out, "/", name_space);
     memcpy(store->path, path, sizeof(path));
+    store->records = GPS_REGIONS;
     return 0;
 }
 

@@ -29,7 +29,10 @@
 
 struct gps_store {
     char path[GPS_STORE_PATH]; /* <root>/<namespace>, absolute */
+    const char *records;       /* the directory of the records that region.h reads and writes */
 };
+#define GPS_REGIONS "regions"
+#define GPS_AUDIT   "audit" /* of events and places: see GPS_BACKING_EVENT */
 
 /* Points the store at root/name_space. With `create` it makes the missing directories from root
  * down with mode 0700, but not the parents of root. -EPERM: a directory belongs to another user or

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "policy.h"
+#include "registry/freed_history.h"
 #include "registry/registry.h"
 
 /* The driver has refused to free a pointer (GPS_ASK_FREED), to close it or to give its handle. */
@@ -33,3 +34,10 @@ void gps_diagnose_open(const struct gps_import *import, const struct gps_region_
 void gps_diagnose_create_event(bool timed, int code);
 void gps_diagnose_export_event(uint64_t event, int code);
 void gps_diagnose_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code);
+/* An event was opened: whether it is one that lives is known in audits. */
+void gps_diagnose_opened_event(const struct gps_event *event,
+                               const uint8_t handle[GPS_HANDLE_BYTES]);
+/* It is destroyed, by this; the call may not return. */
+void gps_diagnose_used_event(uint64_t event, const struct gps_freed *destroyed);
+/* It is over here. Whether a wait for it was in vain is known in audits. */
+void gps_diagnose_ended_event(const struct gps_event *event);

@@ -1,12 +1,14 @@
 /* diagnose_event.c - see diagnose.h: events of other processes. */
 #include <string.h>
 
+#include "audit_record.h"
 #include "diagnose.h"
 #include "directory/region.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "others.h"
 #include "process/membership.h"
+#include "process/process.h"
 #include "registry/freed_history.h"
 #include "reporter.h"
 
@@ -122,4 +124,102 @@ void gps_diagnose_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code) {
     gps_membership_join(); /* who has handles is told there */
     const enum gps_known known = known_of_open(handle, code, &own, &text);
     report_event(GPS_ASK_EVENT_OPENED, known, &own, &text, code);
+}
+
+/* --- opened, and yet not right --- */
+
+/* The creator that has published handles most like one, and how many bytes are alike. */
+struct likeness {
+    const uint8_t *handle;
+    unsigned bytes;
+    struct gps_owner creator;
+};
+enum { TELLING = 16 };
+
+static bool compare(void *arg, const struct gps_region_record *record, int status,
+                    const char *why) {
+    struct likeness *like = arg;
+    unsigned bytes = 0;
+    (void)why;
+    if (status != 0 || record->backing != GPS_BACKING_EVENT)
+        return true;
+    while (bytes < GPS_HANDLE_BYTES && record->handle[bytes] == like->handle[bytes])
+        bytes++;
+    if (bytes > like->bytes) {
+        like->bytes = bytes;
+        like->creator = record->owner;
+    }
+    return true;
+}
+
+/* Its beginning is that of the handles of a process that publishes all of its own, and it is none
+ * of them. */
+static enum gps_known compare_with_others(const uint8_t handle[GPS_HANDLE_BYTES],
+                                          struct gps_text *detail) {
+    struct likeness like = {.handle = handle};
+    gps_region_each(gps_membership_audit(), compare, &like);
+    if (like.bytes < TELLING)
+        return GPS_KNOWN_LIVE;
+    gps_text_add(detail,
+                 "the driver opened it all the same; its first %u bytes are those of a handle of "
+                 "%s (pid %u), which has given no such handle",
+                 like.bytes, like.creator.command, like.creator.pid);
+    return GPS_KNOWN_NOTHING;
+}
+
+static enum gps_known known_of_opened(const struct gps_event *event,
+                                      const uint8_t handle[GPS_HANDLE_BYTES],
+                                      struct gps_region_record *record, struct gps_text *detail) {
+    if (!gps_audit_find_event(&event->id, record))
+        return compare_with_others(handle, detail);
+    return gps_record_over(record) ? GPS_KNOWN_STALE
+           : gps_lease_probe(gps_membership_store(), &record->owner) == GPS_DEAD
+               ? GPS_KNOWN_DEAD_OWNER
+               : GPS_KNOWN_LIVE;
+}
+
+void gps_diagnose_opened_event(const struct gps_event *event,
+                               const uint8_t handle[GPS_HANDLE_BYTES]) {
+    char detail[256];
+    struct gps_text text = GPS_TEXT(detail);
+    struct gps_region_record record;
+    GPS_SCOPE();
+    if (gps_process_config()->options.mode != GPS_MODE_AUDIT || !gps_membership_audit())
+        return;
+    const enum gps_known known = known_of_opened(event, handle, &record, &text);
+    if (known == GPS_KNOWN_LIVE)
+        return;
+    const struct gps_party creator = {.owner = record.owner};
+    struct gps_report report = gps_report_on(GPS_ASK_EVENT_OPENED, known);
+    report.pointer = event->event;
+    report.detail = text.length ? detail : NULL;
+    report.others = known == GPS_KNOWN_NOTHING ? NULL : &creator;
+    report.other_count = report.others != NULL;
+    gps_report_send_with(&report, report.others ? &record : NULL);
+}
+
+void gps_diagnose_used_event(uint64_t event, const struct gps_freed *destroyed) {
+    GPS_SCOPE();
+    struct gps_report report = gps_report_on(GPS_ASK_EVENT_USED, GPS_KNOWN_FREED);
+    report.pointer = event;
+    gps_report_prior(&report, "created", destroyed->born);
+    gps_report_prior(&report, "destroyed", destroyed->ended);
+    gps_report_send(&report);
+}
+
+void gps_diagnose_ended_event(const struct gps_event *event) {
+    struct gps_region_record record;
+    if (!event->opened || !event->waited || event->recorded)
+        return;
+    GPS_SCOPE();
+    if (!gps_audit_find_event(&event->id, &record) || gps_audit_event_is_recorded(&event->id))
+        return;
+    const struct gps_party creator = {.owner = record.owner};
+    struct gps_report report = gps_report_on(GPS_ASK_NOTED_WAIT, GPS_KNOWN_NOTHING);
+    report.pointer = event->event;
+    report.others = &creator;
+    report.other_count = 1;
+    gps_report_prior(&report, "opened", event->trace);
+    gps_report_prior(&report, "waited", event->waited);
+    gps_report_send_with(&report, &record);
 }

@@ -1,6 +1,7 @@
 /* leaks.c - see leaks.h. */
 #include "leaks.h"
 
+#include "diagnose.h"
 #include "process/references.h"
 #include "registry/freed_history.h"
 #include "registry/vmm_books.h"
@@ -19,6 +20,7 @@ struct group {
     uint64_t count, bytes, opens, closes;
     struct gps_export export; /* the first: of an export */
     struct gps_import import; /* or of an import */
+    struct gps_event event;
     struct gps_vmm_memory memory;
     struct gps_vmm_left left;
     uint32_t mapped; /* the trace of a mapping of `memory` */
@@ -67,6 +69,10 @@ static void about(struct gps_report *report, const struct group *group) {
         about_memory(report, &group->memory);
         gps_report_prior(report, "mapped", group->mapped);
         break;
+    case GPS_KNOWN_EVENT_OPEN:
+        report->pointer = group->event.event;
+        gps_report_prior(report, "opened", group->event.trace);
+        break;
     case GPS_KNOWN_LEFT_EXPORTED:
     case GPS_KNOWN_LEFT_IMPORTED:
         about_left(report, &group->left);
@@ -79,6 +85,7 @@ static void about(struct gps_report *report, const struct group *group) {
 static const char *unit_of(enum gps_known known) {
     return known == GPS_KNOWN_UNMAPPED                                            ? " handle"
            : known == GPS_KNOWN_NO_ACCESS                                         ? " mapping"
+           : known == GPS_KNOWN_EVENT_OPEN                                        ? " event"
            : known == GPS_KNOWN_LEFT_EXPORTED || known == GPS_KNOWN_LEFT_IMPORTED ? " descriptor"
                                                                                   : " region";
 }
@@ -189,6 +196,16 @@ static void add_descriptors(void) {
             add_left(&batch[i]);
 }
 
+static void add_events(void) {
+    struct gps_event event;
+    while (gps_registry_take_opened_event(&event)) {
+        gps_diagnose_ended_event(&event);
+        struct group *group = group_of(GPS_KNOWN_EVENT_OPEN, event.trace, NULL);
+        if (!group->count++)
+            group->event = event;
+    }
+}
+
 /* What the program was refused, and asked for in no other way. */
 static void report_refusal(void) {
     struct gps_vmm_refusal refusal;
@@ -214,6 +231,7 @@ void gps_leak_report_end(void) {
     add_closed();
     while (gps_registry_take_import(&import))
         add_import(&import);
+    add_events();
     report_groups();
 }
 

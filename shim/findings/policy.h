@@ -23,7 +23,8 @@ enum gps_ask {
     GPS_ASK_CLOSED,
     GPS_ASK_EXPORTED,     /* give a memory handle */
     GPS_ASK_EVENT_SHARED, /* create an interprocess event, or give its handle */
-    GPS_ASK_EVENT_OPENED,
+    GPS_ASK_EVENT_OPENED, /* or it has opened what it should not */
+    GPS_ASK_EVENT_USED,   /* do anything with it */
     GPS_ASK_VMM_RELEASED,
     GPS_ASK_VMM_MAPPED, /* or made */
     GPS_ASK_VMM_UNMAPPED,
@@ -37,6 +38,7 @@ enum gps_ask {
     /* has been done, and is worth a word: */
     GPS_ASK_NOTED_EXPORT,
     GPS_ASK_NOTED_DESTROY, /* of an event */
+    GPS_ASK_NOTED_WAIT,    /* for an event */
     GPS_ASK_NOTED_RESET,   /* of a context */
     GPS_ASK_NOTED_POOL,    /* destroyed */
     GPS_ASK_NOTED_MAP,     /* of memory of cuMemCreate */
@@ -81,6 +83,7 @@ enum gps_known {
     GPS_KNOWN_FABRIC,        /* it was to have fabric handles */
     GPS_KNOWN_PARTLY,        /* of another process, from which it reaches behind what is open */
     GPS_KNOWN_HOST,          /* main memory that is pinned */
+    GPS_KNOWN_EVENT_OPEN,    /* NOTED_END: an event was opened, never destroyed */
     GPS_KNOWN_PLACE_HELD,    /* something is open where it belongs */
     GPS_KNOWN_NO_OUTPUT,     /* there is nowhere to put the answer */
     GPS_KNOWN_SHUT_DOWN,     /* the driver is */

@@ -48,18 +48,18 @@ static void add(struct gps_region_traces *traces, enum gps_history_event event, 
     traces->count[event] = count;
 }
 
-static void publish(const struct gps_export *region, uint32_t freed) {
-    struct gps_region_traces traces = {.module_count = 0};
-    add(&traces, GPS_HISTORY_ALLOCATED, region->allocated);
-    add(&traces, GPS_HISTORY_EXPORTED, region->exported);
-    add(&traces, GPS_HISTORY_FREED, freed);
-    (void)gps_region_set_traces(gps_membership_store(), &region->record,
-                                &traces); /* without them a report says less */
+void gps_history_publish(const struct gps_store *store, const struct gps_region_record *record,
+                         const uint32_t traces[GPS_HISTORY_EVENTS]) {
+    struct gps_region_traces all = {.module_count = 0};
+    for (enum gps_history_event event = 0; event < GPS_HISTORY_EVENTS; event++)
+        add(&all, event, traces[event]);
+    (void)gps_region_set_traces(store, record, &all); /* without them a report says less */
 }
 
 void gps_region_history_publish(const struct gps_export *region, uint32_t freed) {
+    const uint32_t traces[] = {region->allocated, region->exported, freed};
     if (region->published && (region->allocated || region->exported || freed))
-        publish(region, freed);
+        gps_history_publish(gps_membership_store(), &region->record, traces);
 }
 
 /* --- in --- */

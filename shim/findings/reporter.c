@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "audit_record.h"
 #include "directory/region.h"
 #include "driver_code.h"
 #include "log/wording.h"
@@ -102,7 +103,9 @@ static void fill_priors(struct gps_report *report, struct workspace *work) {
 static void add_history(struct gps_report *report, const struct gps_region_record *origin,
                         enum gps_history_event event, uint64_t time, struct workspace *work,
                         unsigned own) {
-    static const char *const names[] = {"allocated", "exported", "freed"};
+    static const char *const names[][GPS_HISTORY_EVENTS] = {{"allocated", "exported", "freed"},
+                                                            {"created", "exported", "destroyed"}};
+    const bool is_event = origin->backing == GPS_BACKING_EVENT;
     struct gps_frame *frames = work->priors[report->prior_count];
     const unsigned count = gps_region_history_frames(&work->traces, event, frames, GPS_STACK_MAX);
     const bool ours = gps_process_is_self(&origin->owner);
@@ -112,17 +115,22 @@ static void add_history(struct gps_report *report, const struct gps_region_recor
         return;
     memmove(place + 1, place, own * sizeof(*place));
     report->prior_count++;
-    *place = (struct gps_prior){
-        .what = names[event], .owner = owner, .time = time, .stack = frames, .stack_count = count};
+    *place = (struct gps_prior){.what = names[is_event][event],
+                                .owner = owner,
+                                .time = time,
+                                .stack = frames,
+                                .stack_count = count};
 }
 
 /* A region's past goes before what this process did with it. */
 static void add_origin(struct gps_report *report, const struct gps_region_record *origin,
                        struct workspace *work) {
     const unsigned own = report->prior_count;
-    if (!gps_membership_store() || report->prior_count + GPS_HISTORY_EVENTS > GPS_PRIORS)
+    const struct gps_store *store =
+        origin->backing == GPS_BACKING_EVENT ? gps_membership_audit() : gps_membership_store();
+    if (!store || report->prior_count + GPS_HISTORY_EVENTS > GPS_PRIORS)
         return;
-    if (gps_region_read_traces(gps_membership_store(), origin, &work->traces) < 0)
+    if (gps_region_read_traces(store, origin, &work->traces) < 0)
         work->traces = (struct gps_region_traces){.module_count = 0};
     add_history(report, origin, GPS_HISTORY_ALLOCATED, 0, work, own);
     add_history(report, origin, GPS_HISTORY_EXPORTED, origin->created, work, own);
@@ -140,6 +148,25 @@ static void add_lack(struct gps_report *report, struct workspace *work) {
     report->detail = work->detail;
 }
 
+/* Where others have opened it. */
+static void add_places(struct gps_report *report, struct workspace *work) {
+    struct gps_region_record record;
+    for (unsigned i = 0; i < report->other_count && report->prior_count < GPS_PRIORS; i++) {
+        const struct gps_party *other = &report->others[i];
+        struct gps_frame *frames = work->priors[report->prior_count];
+        if (!other->place || !gps_audit_find_place(&other->owner, other->place, &record) ||
+            gps_region_read_traces(gps_membership_audit(), &record, &work->traces) < 0)
+            continue;
+        report->prior[report->prior_count++] =
+            (struct gps_prior){.what = "opened",
+                               .owner = &other->owner,
+                               .time = other->since,
+                               .stack = frames,
+                               .stack_count = gps_region_history_frames(
+                                   &work->traces, GPS_HISTORY_EXPORTED, frames, GPS_STACK_MAX)};
+    }
+}
+
 static void send(struct gps_report *report, uint32_t trace, struct gps_python_stack *python,
                  const struct gps_region_record *origin, struct workspace *work) {
     report->stack = work->stack;
@@ -151,6 +178,7 @@ static void send(struct gps_report *report, uint32_t trace, struct gps_python_st
     fill_priors(report, work);
     if (origin)
         add_origin(report, origin, work);
+    add_places(report, work);
     gps_log_report(report);
 }
 

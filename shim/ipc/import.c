@@ -56,8 +56,8 @@ static void take_record(struct gps_opening *opening) {
     opening->recorded = status == 0;
     if (!opening->recorded)
         return;
-    opening->import.exporter =
-        (struct gps_party){*gps_record_creator(&opening->record), opening->record.created};
+    opening->import.exporter = (struct gps_party){.owner = *gps_record_creator(&opening->record),
+                                                  .since = opening->record.created};
     opening->import.generation = opening->record.generation;
     opening->import.size = opening->record.requested;
     opening->import.vmm = opening->record.backing != GPS_BACKING_IPC;

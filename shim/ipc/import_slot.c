@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "driver/scope.h"
+#include "findings/audit_record.h"
 #include "findings/reporter.h"
 #include "process/references.h"
 #include "region_events.h"
@@ -14,8 +15,9 @@ void gps_import_slot_begin(struct gps_import *import) {
 }
 
 void gps_import_slot_commit(const struct gps_import *import) {
-    gps_report_reference(gps_references_commit(import->slot, &import->region, import->via,
-                                               import->pointer, import->generation));
+    gps_report_reference(gps_references_commit_at(import->slot, &import->region, import->via,
+                                                  import->pointer, import->generation,
+                                                  gps_audit_place(import->trace)));
     gps_region_event_opened(import);
 }
 

@@ -27,6 +27,7 @@ struct gps_frame {
 struct gps_party {
     struct gps_owner owner;
     uint64_t since; /* when it opened, or exported; 0: not known */
+    uint64_t place; /* where it opened (gps_slot.place); 0: not known */
 };
 
 /* An earlier event that explains the finding. */
@@ -38,7 +39,7 @@ struct gps_prior {
     const struct gps_frame *stack;
     unsigned stack_count;
 };
-#define GPS_PRIORS 4u
+#define GPS_PRIORS 6u
 
 struct gps_report {
     enum gps_finding finding;

@@ -18,7 +18,7 @@ static struct {
     _Atomic int phase;
     int status;     /* of the last attempt */
     uint64_t again; /* when FAILED: not before this */
-    struct gps_store store;
+    struct gps_store store, audit;
     struct gps_lease lease;
     _Atomic int looked; /* UNTRIED, one thread LOOKS, FOUND */
     struct gps_store seen;
@@ -34,6 +34,8 @@ static int find_store(struct gps_store *store, bool create) {
 
 static int take_lease(void) {
     const int status = find_store(&state.store, true);
+    state.audit = state.store;
+    state.audit.records = GPS_AUDIT;
     return status < 0 ? status
                       : gps_lease_take(&state.store, gps_process_self(),
                                        gps_process_program()->arguments, &state.lease);
@@ -55,6 +57,10 @@ int gps_membership_join(void) {
 const struct gps_store *gps_membership_store(void) {
     const int phase = atomic_load(&state.phase);
     return phase == JOINED || phase == ENDED ? &state.store : NULL;
+}
+
+const struct gps_store *gps_membership_audit(void) {
+    return gps_membership_store() ? &state.audit : NULL;
 }
 
 const struct gps_store *gps_membership_look(void) {

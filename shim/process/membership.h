@@ -15,6 +15,8 @@ int gps_membership_join(void);
 /* NULL unless this process has joined. Both stay valid after gps_membership_end: other threads may
  * still be asking. */
 const struct gps_store *gps_membership_store(void);
+/* The same, with the records that audits write. */
+const struct gps_store *gps_membership_audit(void);
 /* The same for a process that only looks, and has not joined. NULL: there is no directory. */
 const struct gps_store *gps_membership_look(void);
 /* This process has joined, and its file is not in the directory any more: somebody has removed the

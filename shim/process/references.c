@@ -121,12 +121,18 @@ int gps_references_begin_block(const struct gps_id *id, enum gps_slot_via via, u
 
 int gps_references_commit(unsigned slot, const struct gps_id *id, enum gps_slot_via via,
                           uint64_t address, uint64_t generation) {
+    return gps_references_commit_at(slot, id, via, address, generation, 0);
+}
+
+int gps_references_commit_at(unsigned slot, const struct gps_id *id, enum gps_slot_via via,
+                             uint64_t address, uint64_t generation, uint64_t place) {
     const struct gps_slot open = {.region = *id,
                                   .address = address,
                                   .since = gps_clock_now(),
                                   .state = GPS_SLOT_OPEN,
                                   .via = (uint32_t)via,
-                                  .generation = generation};
+                                  .generation = generation,
+                                  .place = place};
     return slot == GPS_NO_SLOT ? 0 : put(open, false, &slot);
 }
 
@@ -171,6 +177,6 @@ int gps_references_users_and_caches(const struct gps_id *id, struct gps_party *u
     const int count = gps_users_and_caches(gps_membership_store(), id, gps_process_self(), found,
                                            GPS_USERS_REPORTED, caches);
     for (unsigned i = 0; i < max && i < GPS_USERS_REPORTED && (int)i < count; i++)
-        users[i] = (struct gps_party){found[i].owner, found[i].slot.since};
+        users[i] = (struct gps_party){found[i].owner, found[i].slot.since, found[i].slot.place};
     return count;
 }

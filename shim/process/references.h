@@ -30,6 +30,9 @@ int gps_references_begin(const struct gps_id *id, enum gps_slot_via via, unsigne
 int gps_references_begin_block(const struct gps_id *id, enum gps_slot_via via, unsigned *slot);
 int gps_references_commit(unsigned slot, const struct gps_id *id, enum gps_slot_via via,
                           uint64_t address, uint64_t generation);
+/* The same, with the place of the open (gps_slot.place). */
+int gps_references_commit_at(unsigned slot, const struct gps_id *id, enum gps_slot_via via,
+                             uint64_t address, uint64_t generation, uint64_t place);
 /* Writes a committed reference anew. `ask` is called under the slots' lock and says what it is now,
  * so the last of several writers at a time is right. It returns false where the slot need not be
  * written. 1: written, 0: not, or -errno. */

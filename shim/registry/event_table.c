@@ -70,6 +70,30 @@ bool gps_registry_shares_event(void) {
     return false;
 }
 
+bool gps_registry_has_events(void) {
+    return atomic_load_explicit(&table.any, memory_order_relaxed);
+}
+
+bool gps_registry_note_event(uint64_t event, uint32_t waited, struct gps_event *now) {
+    GPS_LOCKED(&table.lock);
+    struct node *node = find(event);
+    if (!node || (waited ? node->event.waited != 0 : node->event.recorded))
+        return false;
+    if (waited)
+        node->event.waited = waited;
+    else
+        node->event.recorded = true;
+    return give(node, now);
+}
+
+bool gps_registry_take_opened_event(struct gps_event *taken) {
+    GPS_LOCKED(&table.lock);
+    struct node *node = next(NULL);
+    while (node && !node->event.opened)
+        node = next(node);
+    return take(node, taken);
+}
+
 bool gps_registry_find_event(uint64_t event, struct gps_event *found) {
     if (!atomic_load(&table.any))
         return false;

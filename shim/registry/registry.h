@@ -311,8 +311,10 @@ struct gps_event {
     uint64_t event;
     struct gps_id id; /* of its handle, once exported or opened; else 0 */
     bool exported;
-    bool opened;   /* it is an event of another process */
-    unsigned slot; /* if opened: of references.h */
+    bool opened;     /* it is an event of another process */
+    bool recorded;   /* here; known in audits */
+    uint32_t waited; /* trace of the first wait for it here; in audits */
+    unsigned slot;   /* if opened: of references.h */
     uint64_t context;
     uint32_t epoch;
     uint32_t trace; /* where it was created or opened */
@@ -324,6 +326,13 @@ bool gps_registry_add_event(const struct gps_event *event);
 bool gps_registry_find_event(uint64_t event, struct gps_event *found);
 /* Removes and returns an event. False: it is not recorded. */
 bool gps_registry_take_event(uint64_t event, struct gps_event *taken);
+/* Notes that it is recorded (WAITED: GPS_NO_TRACE), or first waited for at this place. False: it is
+ * not of other processes, or that was noted. */
+bool gps_registry_note_event(uint64_t event, uint32_t waited, struct gps_event *now);
+/* Whether the process has ever had one that other processes may know. It takes no lock. */
+bool gps_registry_has_events(void);
+/* Removes and returns one that was opened. False: there is none. */
+bool gps_registry_take_opened_event(struct gps_event *taken);
 /* Forgets all events of a context older than the epoch; fn gets each. */
 void gps_registry_purge_events(uint64_t context, uint32_t epoch,
                                void (*fn)(const struct gps_event *event));

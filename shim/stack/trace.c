@@ -38,6 +38,7 @@ struct stored {
     uint32_t count, reach;       /* of frames; the greatest gap */
     uint32_t native;             /* of a stack that is shown for another one: that one */
     _Atomic uint32_t vain;       /* how often nothing more was to be shown for it */
+    _Atomic uint32_t told;       /* of gps_trace_mark */
     uintptr_t addresses[];       /* then as many places */
 };
 
@@ -436,6 +437,11 @@ unsigned gps_trace_frames(uint32_t trace, struct gps_frame *frames, unsigned max
         frames[i].address = address;
     }
     return count;
+}
+
+bool gps_trace_mark(uint32_t trace, uint32_t mark) {
+    return trace && stored_at(trace)->told != mark &&
+           atomic_exchange(&stored_at(trace)->told, mark) != mark;
 }
 
 uint64_t gps_trace_hash(uint32_t trace) {

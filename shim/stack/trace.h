@@ -54,6 +54,8 @@ static inline uint64_t gps_trace_mix(uint64_t hash, uint64_t word) {
     hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
     return hash ^ hash >> 29;
 }
+/* Marks a trace, with a number that is not 0. False: it has this mark already, or is none. */
+bool gps_trace_mark(uint32_t trace, uint32_t mark);
 /* The hash of a trace, equal for equal stacks; 0: no trace. */
 uint64_t gps_trace_hash(uint32_t trace);
 

@@ -443,8 +443,8 @@ TEST(Resolvers, AnswerAsTheRealOnesWithOurWrappersInPlaceOfTheTablesFunctions) {
 }
 
 // A launch is the driver's alone but where a rule merges; copies to the host but there, with
-// open_cache, and in an audit. What the driver says of memory is told by us where any rule is for
-// the program.
+// open_cache, and in an audit; records of events only there, waits for them with merging, too. What
+// the driver says of memory is told by us where any rule is for the program.
 enum Asked { NOTHING, RULE, COPIES, READS, AUDIT, ALL };
 
 class Rules
@@ -460,7 +460,8 @@ TEST_P(Rules, DecideWhatIsHookedBesides) {
     for (const auto &more :
          {asked >= RULE && asked != AUDIT ? told_names() : Words(),
           asked >= COPIES ? write_names() : Words(), asked >= READS ? read_names() : Words(),
-          asked == ALL ? merge_names() : Words()})
+          asked == ALL ? merge_names() : Words(), asked == AUDIT ? event_names() : Words(),
+          asked >= AUDIT ? wait_names() : Words()})
         table.insert(table.end(), more.begin(), more.end());
     Program program({app("procaddr")});
     program.environment("GPUSHARE_CONFIG", config);

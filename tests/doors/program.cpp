@@ -94,6 +94,14 @@ std::vector<std::string> read_names() {
     return names_of({"read"});
 }
 
+std::vector<std::string> event_names() {
+    return names_of({"event"});
+}
+
+std::vector<std::string> wait_names() {
+    return names_of({"wait"});
+}
+
 std::vector<std::string> merge_names() {
     return names_of({"merge"});
 }

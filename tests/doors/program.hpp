@@ -53,6 +53,8 @@ std::vector<std::string> hooked_names();
 std::vector<std::string> driver_names(); // in every program
 std::vector<std::string> write_names();  // where a rule asks for copies
 std::vector<std::string> read_names();   // there, and with open_cache
-std::vector<std::string> merge_names();  // where a rule merges
-std::vector<std::string> told_names();   // where any rule is for the program
+std::vector<std::string> merge_names();
+std::vector<std::string> event_names();
+std::vector<std::string> wait_names(); // where a rule merges
+std::vector<std::string> told_names(); // where any rule is for the program
 std::vector<std::string> runtime_names();

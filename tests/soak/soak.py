@@ -61,7 +61,8 @@ ALLOWED = {
     "double-free": "double_free", "double-close": "double_close", "free-interior": "free_interior",
     "free-imported": "free_imported double_free", "close-own": "close_own", "close-interior": "close_interior",
     "open-own-handle": "open_own open_stale refused", "open-stale": OPENS, "open-dead-owner": OPENS, "open-unknown": OPENS,
-    "open-place-held": "already_mapped", "ipc-call-failed": OPENS,
+    "event-stale": "events_opened", "event-dead-owner": "events_opened", "event-never-recorded": "events_opened",
+    "leak-event": "events_opened", "open-place-held": "already_mapped", "ipc-call-failed": OPENS,
     "fork-with-context": "fork_calls",
     "store-unavailable": "few_descriptors full removed", "export-not-capable": "few_descriptors full",
 }

@@ -357,6 +357,8 @@ std::vector<std::string> beginnings(gps_ask ask) {
     case GPS_ASK_EVENT_SHARED:
         return {"event-"};
     case GPS_ASK_EVENT_OPENED:
+    case GPS_ASK_EVENT_USED:
+    case GPS_ASK_NOTED_WAIT:
         return {"event-"};
     case GPS_ASK_EXIT:
         return {"exit-"};
@@ -396,7 +398,7 @@ std::vector<std::string> beginnings(gps_ask ask) {
 std::vector<std::string> words(gps_known known) {
     switch (known) {
     case GPS_KNOWN_NOTHING:
-        return {"unknown", "unopened", "not-capable", "fork-", "refused"};
+        return {"unknown", "unopened", "not-capable", "fork-", "refused", "never-recorded"};
     case GPS_KNOWN_EXPORTED:
         return {"leak-export"};
     case GPS_KNOWN_HELD:
@@ -404,7 +406,7 @@ std::vector<std::string> words(gps_known known) {
     case GPS_KNOWN_DEFERRED:
         return {"double-free", "not-capable"};
     case GPS_KNOWN_FREED:
-        return {"double-", "after-free", "imported-twice"};
+        return {"double-", "after-free", "imported-twice", "after-destroy"};
     case GPS_KNOWN_INTERIOR:
         return {"interior", "mismatch"};
     case GPS_KNOWN_OPEN_HERE:
@@ -453,6 +455,8 @@ std::vector<std::string> words(gps_known known) {
         return {"-host"};
     case GPS_KNOWN_FABRIC:
         return {"fabric-"};
+    case GPS_KNOWN_EVENT_OPEN:
+        return {"leak-event"};
     case GPS_KNOWN_PLACE_HELD:
         return {"place-held"};
     case GPS_KNOWN_NO_OUTPUT:

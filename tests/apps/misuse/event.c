@@ -168,7 +168,163 @@ static void event_export_imported(void) {
     tell();
 }
 
+#ifndef VENDOR_HIP
+/* --- event-unknown-torn: one that the driver opens all the same, for it looks at a pid alone ---
+ */
+
+static void event_torn_importer(void) {
+    cudaIpcEventHandle_t handle;
+    take_bytes(&handle, sizeof(handle));
+    if (!right())
+        handle.reserved[17] ^= 0x10; /* of another slot */
+    open_event(&handle, cudaSuccess);
+    tell();
+}
+
+/* --- event-stale: the handle came before the destroy, its opening comes after it --- */
+
+static void event_stale_exporter(void) {
+    cudaEvent_t event = create();
+    send_event(event);
+    if (right())
+        wait_for_peer(); /* it is through */
+    CHECK(cudaSuccess, cudaEventDestroy(event));
+    tell();
+    wait_for_peer();
+}
+
+static void event_stale_importer(void) {
+    cudaIpcEventHandle_t handle;
+    take_bytes(&handle, sizeof(handle));
+    if (right()) {
+        open_event(&handle, cudaSuccess);
+        tell();
+    }
+    wait_for_peer(); /* it has destroyed */
+    if (!right())
+        open_event(&handle, cudaSuccess);
+    tell();
+}
+
+/* --- event-dead-owner: and the creator has ended --- */
+
+static void event_dead_owner_exporter(void) {
+    cudaEvent_t event = create();
+    send_event(event);
+    if (right())
+        wait_for_peer();
+}
+
+/* It has one of its own, that it would give in return. */
+static void event_dead_owner_importer(void) {
+    cudaIpcEventHandle_t handle, own;
+    cudaEvent_t event = create();
+    MUST(cudaIpcGetEventHandle(&own, event));
+    take_bytes(&handle, sizeof(handle));
+    if (!right())
+        note(wait_for_end() == 0, "the creator has ended");
+    open_event(&handle, cudaSuccess);
+    MUST(cudaEventDestroy(event));
+    if (right())
+        tell();
+}
+
+/* --- event-never-recorded: the importer waits for work that nobody marks --- */
+
+static void event_never_recorded_exporter(void) {
+    cudaEvent_t event = create();
+    if (right())
+        MUST(cudaEventRecord(event, NULL));
+    send_event(event);
+    wait_for_peer();
+    MUST(cudaEventDestroy(event));
+}
+
+static void event_never_recorded_importer(void) {
+    cudaEvent_t event = NULL;
+    cudaIpcEventHandle_t handle;
+    take_bytes(&handle, sizeof(handle));
+    CHECK(cudaSuccess, cudaIpcOpenEventHandle(&event, handle));
+    CHECK(cudaSuccess, cudaStreamWaitEvent(NULL, event, 0));
+    CHECK(cudaSuccess, cudaEventDestroy(event));
+    tell();
+}
+
+/* --- event-use-after-destroy: the driver dies of it --- */
+
+static void late_user(void) {
+    const struct rlimit none = {0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    cudaEvent_t event = create();
+    MUST(cudaEventRecord(event, NULL));
+    if (right())
+        CHECK(cudaSuccess, cudaEventSynchronize(event));
+    MUST(cudaEventDestroy(event));
+    if (!right())
+        (void)cudaEventSynchronize(event);
+    exit(0);
+}
+
+static void event_use_after_destroy(void) {
+    const pid_t pid = fork();
+    if (pid == 0)
+        late_user();
+    const int status = status_of(pid);
+    if (right())
+        note(status == 0, "the program has ended with status %d", status);
+    else
+        note(status == 128 + SIGSEGV, "the program was ended: %s",
+             status > 128 ? strsignal(status - 128) : "by itself");
+}
+
+/* Its handle is given all the same. */
+static void event_export_after_destroy(void) {
+    cudaEvent_t event = create();
+    cudaIpcEventHandle_t handle;
+    if (right())
+        CHECK(cudaSuccess, cudaIpcGetEventHandle(&handle, event));
+    MUST(cudaEventDestroy(event));
+    if (!right())
+        CHECK(cudaSuccess, cudaIpcGetEventHandle(&handle, event));
+}
+
+/* --- leak-event: one for each of many frames --- */
+
+enum { FRAMES = 50 };
+
+static void leak_event_importer(void) {
+    cudaIpcEventHandle_t handle;
+    take_bytes(&handle, sizeof(handle));
+    for (int i = 0; i < FRAMES; i++) {
+        cudaEvent_t event = NULL;
+        MUST(cudaIpcOpenEventHandle(&event, handle));
+        if (right())
+            MUST(cudaEventDestroy(event));
+    }
+    note(true, "%d frames are done", FRAMES);
+    tell();
+}
+
+/* An exporter that does not mind what others have open. */
+static void event_keeper(void) {
+    cudaEvent_t event = create();
+    send_event(event);
+    wait_for_peer();
+    note(wait_for_end() == 0, "the importer has ended");
+    MUST(cudaEventDestroy(event));
+}
+#endif
+
 const struct scenario event_scenarios[] = {
+#ifndef VENDOR_HIP
+    {"event-unknown-torn", event_exporter, event_torn_importer, false},
+    {"event-stale", event_stale_exporter, event_stale_importer, false},
+    {"event-dead-owner", event_dead_owner_exporter, event_dead_owner_importer, true},
+    {"event-never-recorded", event_never_recorded_exporter, event_never_recorded_importer, false},
+    {"event-use-after-destroy", event_use_after_destroy, NULL, false},
+    {"event-use-after-destroy-export", event_export_after_destroy, NULL, false},
+    {"leak-event", event_keeper, leak_event_importer, false},
+#endif
     {"event-unknown", event_exporter, event_unknown_importer, false},
     {"event-unknown-memory", event_of_memory_exporter, event_of_memory_importer, false},
     {"event-export-imported", event_exporter, event_export_imported, false},

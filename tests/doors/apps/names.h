@@ -11,6 +11,8 @@
 #define ALWAYS_pool(name)    #name,
 #define ALWAYS_ipc(name)     #name,
 #define ALWAYS_merge(name)
+#define ALWAYS_event(name)
+#define ALWAYS_wait(name)
 #define ALWAYS_told(name)
 static const char *const driver_names[] = {
 #define DRIVER(kind, name, parameters, arguments) ALWAYS_##kind(name)
@@ -18,7 +20,7 @@ static const char *const driver_names[] = {
 };
 enum { DRIVER_NAMES = sizeof driver_names / sizeof *driver_names };
 
-/* Those that are hooked only where a rule asks for it. */
+/* Those that are hooked only where a rule, or an audit, asks for it. */
 #define RULED_lookup(name)
 #define RULED_context(name)
 #define RULED_memory(name)
@@ -26,6 +28,8 @@ enum { DRIVER_NAMES = sizeof driver_names / sizeof *driver_names };
 #define RULED_pool(name)
 #define RULED_ipc(name)
 #define RULED_merge(name) #name,
+#define RULED_event(name) #name,
+#define RULED_wait(name)  #name,
 #define RULED_told(name)  #name,
 __attribute__((unused)) static const char *const ruled_names[] = {
 #define DRIVER(kind, name, parameters, arguments)  RULED_##kind(name)

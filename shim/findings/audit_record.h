@@ -1,0 +1,28 @@
+/*
+ * audit_record.h - what an audited process publishes besides regions, so that the report of another
+ * one names both sides.
+ *
+ * These are records in audit/ (gpushare/region.h): of the events that the process has exported, and
+ * of the places at which it opens what is another's. They are written and looked for in mode =
+ * audit alone. They outlive the process, until the last one leaves the directory. Any thread may
+ * call the functions, inside a gps_scope.
+ */
+#pragma once
+
+#include "registry/registry.h"
+
+/* The number of the place with this stack, for gps_slot.place. It is published once. 0: none. */
+uint64_t gps_audit_place(uint32_t trace);
+/* Reads the record of a place. */
+bool gps_audit_find_place(const struct gps_owner *owner, uint64_t place,
+                          struct gps_region_record *record);
+
+/* Where events cannot be published any more, those of this process are withdrawn: what is not there
+ * must not be taken for what was never exported. */
+void gps_audit_event_exported(const struct gps_event *event,
+                              const uint8_t handle[GPS_HANDLE_BYTES]);
+void gps_audit_event_destroyed(const struct gps_event *event, uint32_t destroyed);
+bool gps_audit_find_event(const struct gps_id *id, struct gps_region_record *record);
+/* Some process has recorded it, or did at any time. */
+void gps_audit_event_recorded(const struct gps_id *id);
+bool gps_audit_event_is_recorded(const struct gps_id *id);
