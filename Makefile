@@ -89,7 +89,7 @@ EXPORTED := dlsym; dlvsym; __asan_default_options;
 $(BUILD)/exports.map: shim/cuda/hooks.def Makefile
 	@mkdir -p $(@D)
 	sed -nE -e 'h; s/^WRITE_SYNC\((\w+).*/\1_ptds/p; g; s/^WRITE_ASYNC\((\w+).*/\1_ptsz/p; g' \
-		-e 's/^(DRIVER\([a-z]+, *|RUNTIME\(|RUNTIME_IPC\(|WRITE\(|WRITE_A?SYNC\(|GATED\(|READ\(|EXIT\()(\w+).*/\2/p' $< | \
+		-e 's/^(DRIVER\([a-z]+, *|RUNTIME\(|RUNTIME_IPC\(|WRITE\(|WRITE_A?SYNC\(|GATED\(|LAUNCH\(|READ\(|EXIT\()(\w+).*/\2/p' $< | \
 		{ echo '{ global: $(EXPORTED)'; sed 's/$$/;/'; echo 'local: *; };'; } > $@
 
 $(BUILD)/exports-hip.map: shim/hip/hip_hooks.def Makefile

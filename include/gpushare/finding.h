@@ -45,7 +45,7 @@
     ROW(CLOSE_OWN, "close-own", ERROR, "memory of this process's own was closed",                  \
         "free your own memory with cudaFree; cudaIpcCloseMemHandle is for what was opened")        \
     ROW(USE_AFTER_CLOSE, "use-after-close", ERROR,                                                 \
-        "memory of another process was copied or filled after it had been closed",                 \
+        "memory of another process was copied, filled or given to a kernel after it was closed",   \
         "close it after its last use; clear the pointer after cudaIpcCloseMemHandle")              \
     ROW(DOUBLE_OPEN, "double-open", WARNING,                                                       \
         "a memory handle that is open in this context was opened again",                           \

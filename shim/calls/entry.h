@@ -77,7 +77,7 @@ enum gps_hooked {
     GPS_HOOKED_READS,  /* copies to the host: with a merge rule, `open_cache`, or in an audit */
     GPS_HOOKED_WORK,   /* launches and streams: with a merge rule */
     GPS_HOOKED_EVENTS, /* records of events, and other uses of them: in an audit */
-    GPS_HOOKED_WAITS,  /* waits for events: with a merge rule, or in an audit */
+    GPS_HOOKED_WAITS,  /* waits for events, and kernels: with a merge rule, or in an audit */
     GPS_HOOKED_TOLD,   /* what the driver says of memory: with any rule, or vmm_ipc */
 };
 /* Whether this process has such calls hooked. It begins if it has not yet: the configuration tells.

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "merge/work.h"
+#include "registry/closed_ranges.h"
 #include "registry/registry.h"
 #include "writes/write.h"
 
@@ -35,6 +36,13 @@ static inline void gps_launch_also(uint64_t stream, const struct gps_gate_pass *
 static inline void gps_launch_end(const struct gps_gate_pass *pass, int code) {
     gps_work_end(pass, code);
 }
+
+/* A kernel's arguments are looked at for a while after the program has closed an import. */
+static inline bool gps_launch_is_looked_at(void) {
+    return gps_closed_looks != 0;
+}
+/* An argument that may be a pointer, and its number, from 1, before the launch. */
+void gps_launch_given(uint64_t value, unsigned number);
 
 /* What is read is of memory that the program has closed, and only `open_cache` keeps, or it reaches
  * past the end of merged memory: the call is refused as the driver would refuse it. */

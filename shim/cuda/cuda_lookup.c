@@ -16,21 +16,22 @@ static const struct row {
     void *wrapper;
     enum gps_hooked when;
 } rows[] = {
-#define WHEN_lookup                                GPS_HOOKED_ALWAYS
-#define WHEN_context                               GPS_HOOKED_ALWAYS
-#define WHEN_memory                                GPS_HOOKED_ALWAYS
-#define WHEN_ipc                                   GPS_HOOKED_ALWAYS
-#define WHEN_mapping                               GPS_HOOKED_ALWAYS
-#define WHEN_pool                                  GPS_HOOKED_ALWAYS
-#define WHEN_merge                                 GPS_HOOKED_WORK
-#define WHEN_event                                 GPS_HOOKED_EVENTS
-#define WHEN_wait                                  GPS_HOOKED_WAITS
-#define WHEN_told                                  GPS_HOOKED_TOLD
-#define ROW(name, when)                            {(void *)gps_hook_##name, when},
-#define DRIVER(kind, name, parameters, arguments)  ROW(name, WHEN_##kind)
-#define WRITE(name, parameters, arguments, what)   ROW(name, GPS_HOOKED_WRITES)
-#define GATED(name, parameters, arguments, stream) ROW(name, GPS_HOOKED_WORK)
-#define READ(name, parameters, arguments, stream)  ROW(name, GPS_HOOKED_READS)
+#define WHEN_lookup                                                   GPS_HOOKED_ALWAYS
+#define WHEN_context                                                  GPS_HOOKED_ALWAYS
+#define WHEN_memory                                                   GPS_HOOKED_ALWAYS
+#define WHEN_ipc                                                      GPS_HOOKED_ALWAYS
+#define WHEN_mapping                                                  GPS_HOOKED_ALWAYS
+#define WHEN_pool                                                     GPS_HOOKED_ALWAYS
+#define WHEN_merge                                                    GPS_HOOKED_WORK
+#define WHEN_event                                                    GPS_HOOKED_EVENTS
+#define WHEN_wait                                                     GPS_HOOKED_WAITS
+#define WHEN_told                                                     GPS_HOOKED_TOLD
+#define ROW(name, when)                                               {(void *)gps_hook_##name, when},
+#define DRIVER(kind, name, parameters, arguments)                     ROW(name, WHEN_##kind)
+#define WRITE(name, parameters, arguments, what)                      ROW(name, GPS_HOOKED_WRITES)
+#define GATED(name, parameters, arguments, stream)                    ROW(name, GPS_HOOKED_WORK)
+#define LAUNCH(name, parameters, arguments, stream, f, values, extra) ROW(name, GPS_HOOKED_WAITS)
+#define READ(name, parameters, arguments, stream)                     ROW(name, GPS_HOOKED_READS)
 #include "hooks.def"
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };

@@ -57,6 +57,8 @@ extern struct gps_real gps_real;
     ROW(cuDeviceGetUuid_v2)                                                                        \
     ROW(cuDevicePrimaryCtxGetState)                                                                \
     ROW(cuDevicePrimaryCtxRetain)                                                                  \
+    ROW(cuFuncGetParamInfo)                                                                        \
+    ROW(cuKernelGetParamInfo)                                                                      \
     ROW(cuMemGetAllocationGranularity)                                                             \
     ROW(cuMemGetInfo_v2)                                                                           \
     ROW(cuMemPoolGetAttribute)                                                                     \

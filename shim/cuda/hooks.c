@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include "arguments.h"
 #include "calls/launches.h"
 #include "process/call_counter.h"
 #include "written.h"
@@ -63,12 +64,25 @@
 #define GATED(name, parameters, arguments, stream)                                                 \
     GATED_AFTER(name, parameters, arguments, false, gps_real.name arguments,                       \
                 gps_launch_begin((uintptr_t)(stream), &pass, &code))
+#define LAUNCH(name, parameters, arguments, stream, f, values, extra)                              \
+    GATED_AFTER(name, parameters, arguments, false,                                                \
+                (look(#name, GPS_SITE_HERE, f, values, extra), gps_real.name arguments),           \
+                gps_launch_begin((uintptr_t)(stream), &pass, &code))
 #define READ(name, parameters, arguments, stream)                                                  \
     GATED_AFTER(name, parameters, arguments, gps_read_is_refused(from, size),                      \
                 told(#name, GPS_SITE_HERE, from, size, gps_real.name arguments),                   \
                 gps_read_begin((uintptr_t)(stream), &pass, &code))
 
-/* No audit merges. */
+/* No audit merges. The kernel may end its context, so this comes before it. */
+static inline void look(const char *name, struct gps_site site, CUfunction f, void **values,
+                        void **extra) {
+    if (__builtin_expect(gps_launch_is_looked_at(), 0)) {
+        gps_call_enter(name, site);
+        gps_arguments_each(f, values, extra, gps_launch_given);
+        gps_call_leave();
+    }
+}
+
 static inline CUresult told(const char *name, struct gps_site site, uint64_t from, uint64_t size,
                             CUresult result) {
     if (__builtin_expect(result == CUDA_ERROR_INVALID_VALUE, 0)) {

@@ -58,17 +58,20 @@ static bool is_closed_to_us(uint64_t address, uint64_t size) {
 
 /* --- memory that is gone --- */
 
+/* `number` is that of a kernel's argument; 0: it was to be copied or filled. */
 static void report_gone(enum gps_known known, uint64_t address, uint64_t base,
-                        const struct gps_freed *freed) {
-    char detail[96];
+                        const struct gps_freed *freed, unsigned number) {
+    char detail[160];
     struct gps_text text = GPS_TEXT(detail);
     struct gps_report report = gps_report_on(GPS_ASK_COPIED, known);
     const bool closed = known == GPS_KNOWN_CLOSED;
+    if (number)
+        gps_text_add(&text, "it is argument %u of the kernel", number);
     if (freed->with_context)
-        gps_text_str(&text, "the end of its context had closed it");
+        gps_text_strs(&text, number ? "; " : "", "the end of its context had closed it");
     else if (address != base)
-        gps_text_add(&text, "it lies %lu bytes behind the beginning, which was 0x%lx",
-                     address - base, base);
+        gps_text_add(&text, "%sit lies %lu bytes behind the beginning, which was 0x%lx",
+                     number ? "; " : "", address - base, base);
     report.pointer = address;
     report.size = freed->size;
     report.device = freed->device;
@@ -95,9 +98,9 @@ static void look_at_the_past(uint64_t address) {
     const bool was_closed = gps_freed_around(GPS_FREED_IMPORT, address, &base, &closed);
     const bool was_freed = gps_freed_around(GPS_FREED_MEMORY, address, &other, &freed);
     if (was_closed && !was_freed)
-        report_gone(GPS_KNOWN_CLOSED, address, base, &closed);
+        report_gone(GPS_KNOWN_CLOSED, address, base, &closed, 0);
     else if (was_freed && !was_closed)
-        report_gone(GPS_KNOWN_FREED, address, other, &freed);
+        report_gone(GPS_KNOWN_FREED, address, other, &freed, 0);
 }
 
 void gps_diagnose_copy(uint64_t address, uint64_t size, int code) {
@@ -106,4 +109,13 @@ void gps_diagnose_copy(uint64_t address, uint64_t size, int code) {
     GPS_DRIVER_SCOPE();
     if (!is_closed_to_us(address, size))
         look_at_the_past(address);
+}
+
+void gps_diagnose_argument(uint64_t address, unsigned number) {
+    struct gps_freed closed, freed;
+    uint64_t base;
+    GPS_DRIVER_SCOPE();
+    if (gps_freed_around(GPS_FREED_IMPORT, address, &base, &closed) && !is_used_again(address) &&
+        !gps_freed_around(GPS_FREED_MEMORY, address, &(uint64_t){0}, &freed))
+        report_gone(GPS_KNOWN_CLOSED, address, base, &closed, number);
 }

@@ -13,6 +13,7 @@
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
+#include "registry/closed_ranges.h"
 #include "registry/freed_history.h"
 #include "stack/trace.h"
 #include "vmm/mapping.h"
@@ -169,6 +170,8 @@ static void note_opened(struct gps_import *import) {
     import->trace = gps_trace_kept();
     gps_ops->device(&import->device);
     gps_freed_forget(GPS_FREED_IMPORT, import->pointer);
+    if (gps_closed_looks)
+        gps_closed_forget(import->pointer);
 }
 
 /* Whether the memory is still open at another address, too. What could not be published of that is
@@ -424,7 +427,13 @@ static int close_vmm(const struct gps_import *import) {
     return code;
 }
 
+static bool is_audit(void) {
+    return gps_process_config()->options.mode == GPS_MODE_AUDIT;
+}
+
 static void note_closed(const struct gps_import *import, uint32_t trace, bool with_context) {
+    if (is_audit())
+        gps_closed_note(import->pointer, import->size);
     gps_freed_note(GPS_FREED_IMPORT, import->pointer,
                    (struct gps_freed){.born = import->trace,
                                       .ended = trace,

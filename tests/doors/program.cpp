@@ -59,12 +59,13 @@ struct Row {
 
 static const std::vector<Row> &rows() {
     static const std::vector<Row> all = {
-#define DRIVER(kind, name, parameters, arguments)  {#kind, #name},
-#define RUNTIME(name, parameters, arguments)       {"runtime", #name},
-#define WRITE(name, parameters, arguments, what)   {"write", #name},
-#define READ(name, parameters, arguments, stream)  {"read", #name},
-#define GATED(name, parameters, arguments, stream) {"merge", #name},
-#define EXIT(name)                                 {"exit", #name},
+#define DRIVER(kind, name, parameters, arguments)                     {#kind, #name},
+#define RUNTIME(name, parameters, arguments)                          {"runtime", #name},
+#define WRITE(name, parameters, arguments, what)                      {"write", #name},
+#define READ(name, parameters, arguments, stream)                     {"read", #name},
+#define GATED(name, parameters, arguments, stream)                    {"merge", #name},
+#define LAUNCH(name, parameters, arguments, stream, f, values, extra) {"wait", #name},
+#define EXIT(name)                                                    {"exit", #name},
 #include "cuda/hooks.def"
     };
     return all;

@@ -53,6 +53,8 @@ const Case cases[] = {
     {"close-own", "close-own", "cudaIpcCloseMemHandle", MAIN, "psd", "allocated", false, "", ""},
     {"use-after-close", "use-after-close", "cuMemsetD8", OTHER, "psd", "opened closed", false,
      "4096", ""},
+    {"use-after-close-kernel", "use-after-close", "cuLaunchKernel", OTHER, "psd", "opened closed",
+     false, "argument 1 of the kernel; it lies 4096", ""},
     {"double-open", "double-open", "cudaIpcOpenMemHandle", OTHER, "psrd", "opened", true, "", ""},
     {"open-own-handle", "open-own-handle", "cudaIpcOpenMemHandle", MAIN, "srd",
      "allocated exported", false, "", ""},

@@ -4,6 +4,8 @@
  */
 #include "misuse.h"
 
+#include <stdint.h>
+
 /* --- use-after-free: the loop that reads results runs once too often --- */
 
 static void use_after_free(void) {
@@ -35,6 +37,37 @@ static void use_after_close_importer(void) {
     tell();
 }
 
+/* --- use-after-close-kernel: the kernel of the next frame --- */
+
+static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+                           ".visible .entry test_write(.param .u64 to, .param .u64 words, "
+                           ".param .u32 value)\n{\n"
+                           ".reg .b64 %r;\n.reg .b32 %v;\n"
+                           "ld.param.u64 %r, [to];\nld.param.u32 %v, [value];\n"
+                           "cvta.to.global.u64 %r, %r;\nst.global.u32 [%r], %v;\nret;\n}\n";
+
+static int write_word(void *to) {
+    CUmodule module;
+    CUfunction function;
+    uint64_t words = 1;
+    uint32_t value = 7;
+    void *values[] = {&to, &words, &value};
+    MUST(CU(cuModuleLoadData)(&module, text));
+    MUST(CU(cuModuleGetFunction)(&function, module, "test_write"));
+    CHECK(CUDA_SUCCESS, CU(cuLaunchKernel)(function, 1, 1, 1, 1, 1, 1, 0, NULL, values, NULL));
+    return (int)CU(cuCtxSynchronize)();
+}
+
+static void use_after_close_kernel_importer(void) {
+    void *q = open_received();
+    if (right())
+        CHECK(CUDA_SUCCESS, write_word(inside(q)));
+    MUST(cudaIpcCloseMemHandle(q));
+    if (!right())
+        CHECK(CUDA_ERROR_ILLEGAL_ADDRESS, write_word(inside(q)));
+    tell();
+}
+
 /* --- free-host: one function frees all buffers --- */
 
 static void free_host(void) {
@@ -49,4 +82,5 @@ const struct scenario copy_scenarios[] = {
     {"free-host", free_host, NULL, false},
     {"use-after-free", use_after_free, NULL, false},
     {"use-after-close", owner, use_after_close_importer, false},
+    {"use-after-close-kernel", owner, use_after_close_kernel_importer, false},
     {0}};

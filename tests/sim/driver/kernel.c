@@ -214,6 +214,10 @@ void kernel_arguments(struct launch *launch, void *const *parameters) {
         memcpy(&launch->argument[i], parameters[i], launch->kernel->width[i]);
 }
 
+unsigned kernel_width(const struct kernel *kernel, size_t index) {
+    return index < KERNEL_PARAMETERS ? kernel->width[index] : 0;
+}
+
 void kernel_places(const struct kernel *kernel, void *bytes, void **parameters) {
     size_t at = 0;
     for (size_t i = 0; i < KERNEL_PARAMETERS && kernel->width[i]; i++) {

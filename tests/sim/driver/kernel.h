@@ -20,6 +20,8 @@ struct launch {
 const struct kernel *kernel_find(const char *name);
 /* Its arguments, from where cuLaunchKernel has them. */
 void kernel_arguments(struct launch *launch, void *const *parameters);
+/* How wide each of them is, in bytes; 0: there is none of this number. */
+unsigned kernel_width(const struct kernel *kernel, size_t index);
 /* Where they are in memory that has them side by side, each at a multiple of its size. */
 void kernel_places(const struct kernel *kernel, void *bytes, void **parameters);
 /* 0, or 700 where the memory is not as it should be; what lost the context, if it is lost. */

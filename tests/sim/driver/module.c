@@ -91,6 +91,24 @@ CUresult CUDAAPI cuModuleGetFunction(CUfunction *out, CUmodule module, const cha
     return CUDA_SUCCESS;
 }
 
+/* Each lies at a multiple of its size. */
+CUresult CUDAAPI cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset,
+                                    size_t *size) {
+    CUresult result = state_check();
+    if (result || !function || !offset || !kernel_width(function->kernel, index))
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    size_t at = 0;
+    for (size_t i = 0; i <= index; i++) {
+        const size_t width = kernel_width(function->kernel, i);
+        at = (at + width - 1) / width * width;
+        *offset = at;
+        at += width;
+    }
+    if (size)
+        *size = kernel_width(function->kernel, index);
+    return CUDA_SUCCESS;
+}
+
 CUresult CUDAAPI cuFuncGetAttribute(int *value, CUfunction_attribute attribute,
                                     CUfunction function) {
     CUresult result = state_check();
