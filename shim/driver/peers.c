@@ -4,15 +4,33 @@
 #include <string.h>
 
 #include "driver_ops.h"
+#include "util/forgotten.h"
 
-/* -1: this process does not see it. */
-static int ordinal_of(const uint8_t wanted[GPS_UUID_BYTES]) {
-    uint8_t found[GPS_UUID_BYTES];
+enum { MOST = 64 };
+
+/* They stay what they are. Threads that fill them in write the same. */
+static struct {
+    uint8_t uuids[MOST][GPS_UUID_BYTES];
+    _Atomic int count;
+} devices;
+GPS_FORGOTTEN(devices);
+
+static int find_devices(void) {
     int count = 0;
     if (gps_ops->device_count(&count) != GPS_OK)
-        return -1;
+        return 0;
+    count = count < MOST ? count : MOST;
     for (int ordinal = 0; ordinal < count; ordinal++)
-        if (gps_ops->uuid(ordinal, found) == GPS_OK && memcmp(found, wanted, GPS_UUID_BYTES) == 0)
+        if (gps_ops->uuid(ordinal, devices.uuids[ordinal]) != GPS_OK)
+            return 0;
+    devices.count = count;
+    return count;
+}
+
+int gps_peers_ordinal(const uint8_t uuid[GPS_UUID_BYTES]) {
+    const int count = devices.count ? devices.count : find_devices();
+    for (int ordinal = 0; ordinal < count; ordinal++)
+        if (memcmp(devices.uuids[ordinal], uuid, GPS_UUID_BYTES) == 0)
             return ordinal;
     return -1;
 }
@@ -20,7 +38,7 @@ static int ordinal_of(const uint8_t wanted[GPS_UUID_BYTES]) {
 int gps_peers_reached(const uint8_t uuid[GPS_UUID_BYTES]) {
     int here;
     bool can;
-    const int there = gps_ops->device(&here) == GPS_OK ? ordinal_of(uuid) : -1;
+    const int there = gps_ops->device(&here) == GPS_OK ? gps_peers_ordinal(uuid) : -1;
     if (there < 0)
         return -1;
     if (there == here)

@@ -126,7 +126,7 @@ static const char *kind_of(uint64_t pointer, const struct subject *subject) {
         [GPS_MEMORY_HOST] = "it is host memory: share that with mmap, and register it in each "
                             "process",
         [GPS_MEMORY_MERGED] = "it is taken by a rule with role = merge, and merged memory has no "
-                              "handle: give this buffer a rule of its own before that one",
+                              "handle",
     };
     const enum gps_memory_kind kind = gps_ops->kind(pointer);
     return subject->is_import
@@ -202,6 +202,8 @@ static void diagnose(enum gps_ask ask, uint64_t pointer, int code) {
         gps_report_code(&report, &text, code);
     else
         report.detail = detail_of(ask, known, pointer, &subject, &text);
+    if (report.finding == GPS_EXPORT_NOT_CAPABLE && gps_ops->kind(pointer) == GPS_MEMORY_MERGED)
+        report.hint = "give what is exported a rule of its own, before the one with role = merge";
     gps_report_send(&report);
 }
 

@@ -260,7 +260,7 @@ static enum gps_known known_of(struct open *open) {
 
 static void report_open(struct open *open) {
     struct gps_import import = *open->import;
-    gps_ops->device(&import.device);
+    import.device = open->recorded ? gps_peers_ordinal(open->record.device) : -1;
     const enum gps_known known = known_of(open);
     struct gps_report report = gps_report_on(GPS_ASK_OPENED, known);
     if (report.finding == GPS_NO_FINDING)

@@ -6,6 +6,7 @@
 
 #include "directory/region.h"
 #include "driver/driver_ops.h"
+#include "driver/peers.h"
 #include "driver/scope.h"
 #include "findings/reporter.h"
 #include "import_slot.h"
@@ -61,6 +62,7 @@ static void take_record(struct gps_opening *opening) {
                                                   .since = opening->record.created};
     opening->import.generation = opening->record.generation;
     opening->import.size = opening->record.requested;
+    opening->import.device = gps_peers_ordinal(opening->record.device);
     opening->import.vmm = opening->record.backing != GPS_BACKING_IPC;
     opening->import.mirrored = opening->record.backing == GPS_BACKING_RUN;
     memcpy(opening->import.name, opening->record.name, GPS_NAME_BYTES);
@@ -168,7 +170,8 @@ static bool publish_late(struct gps_import *import) {
 static void note_opened(struct gps_import *import) {
     import->epoch = gps_registry_now();
     import->trace = gps_trace_kept();
-    gps_ops->device(&import->device);
+    if (!import->exporter.owner.pid) /* it is not known where the memory is */
+        gps_ops->device(&import->device);
     gps_freed_forget(GPS_FREED_IMPORT, import->pointer);
     if (gps_closed_looks)
         gps_closed_forget(import->pointer);

@@ -39,6 +39,9 @@ void gps_lifecycle_stay(void);
 
 /* --- between the files of this room --- */
 
+/* The first call that worked, which fork-with-context tells of. */
+void gps_lifecycle_note_first(void);
+
 /* Called in a forked child before it begins: every module forgets what the parent had. */
 void gps_fork_reset(void);
 /* Whether this process, or the one that it was forked from, has initialised the driver. */

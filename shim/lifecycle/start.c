@@ -1,4 +1,5 @@
 /* start.c - the process's first call; see lifecycle.h. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@
 #include "process/process.h"
 #include "python/python.h"
 #include "rules/rules.h"
+#include "stack/call.h"
 #include "stack/stack.h"
 #include "stack/trace.h"
 #include "suspend/suspension.h"
@@ -29,6 +31,9 @@ static struct {
     bool used; /* this image has begun before: after a fork there is something to forget */
     struct gps_party
         parent; /* the process that this one was forked from, if that used the driver */
+    bool sees_forks;
+    uint32_t first, forked; /* in audits, traces: the first call that worked, the last fork */
+    uint32_t parents_first, parents_fork;
 } state;
 
 /* --- the configuration --- */
@@ -63,7 +68,23 @@ static void report_config(struct first_error *error) {
 static void forget_parent(void) {
     if (gps_exit_registered())
         state.parent = (struct gps_party){.owner = *gps_process_self()};
+    state.parents_first = state.first;
+    state.parents_fork = state.forked;
+    state.first = GPS_NO_TRACE;
     gps_fork_reset();
+}
+
+/* Where a program forks. A thread may do so in a handler, or in a call of ours that it has
+ * interrupted: what it may not wait for is left alone. */
+static void note_fork(void) {
+    const struct gps_site site = GPS_SITE_HERE;
+    if (!gps_call.inside && !gps_stack_in_handler())
+        state.forked = gps_trace_at(site);
+}
+
+void gps_lifecycle_note_first(void) {
+    if (!state.first)
+        state.first = gps_trace_kept();
 }
 
 /* 0, or negative where there is something to report. */
@@ -96,8 +117,10 @@ static enum gps_phase start(void) {
         report_config(&error);
     if (status < 0 || config->options.mode == GPS_MODE_OFF)
         return GPS_PHASE_OFF;
-    if (config->options.mode == GPS_MODE_AUDIT)
+    if (config->options.mode == GPS_MODE_AUDIT) {
         gps_call_counter_start();
+        state.sees_forks = state.sees_forks || pthread_atfork(note_fork, NULL, NULL) == 0;
+    }
     gps_rules_start(config, gps_process_program());
     gps_merge_start(config, gps_process_program());
     gps_open_cache_start(&config->options);
@@ -136,6 +159,10 @@ void gps_lifecycle_not_initialized(void) {
     struct gps_report report = gps_report_on(GPS_ASK_FORKED, GPS_KNOWN_NOTHING);
     report.others = &state.parent;
     report.other_count = 1;
+    gps_report_prior(&report, "initialized", state.parents_first);
+    gps_report_prior(&report, "forked", state.parents_fork);
+    for (unsigned i = 0; i < report.prior_count; i++)
+        report.prior[i].owner = &state.parent.owner;
     gps_report_send(&report);
 }
 

@@ -49,6 +49,8 @@ const char *gps_report_hint(const struct gps_report *report) {
 #undef RANGE_HINT
     };
     const bool known = report->finding < GPS_FINDING_COUNT;
+    if (report->hint)
+        return report->hint;
     if (known && gps_wording_is_by_range() && by_range[report->finding])
         return by_range[report->finding];
     const bool ruled = report->name && *report->name && known;

@@ -51,6 +51,7 @@ struct gps_report {
     int device;       /* ordinal in this process; -1: not known */
     uint64_t context;
     const char *detail; /* one sentence with the specifics: the difference, the reason */
+    const char *hint;   /* where it is another than the catalogue's; else NULL */
     const struct gps_party *others; /* the other processes involved: users, owner */
     unsigned other_count;
     uint64_t count; /* occurrences that the report stands for; 0 means 1 */

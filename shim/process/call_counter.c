@@ -38,4 +38,5 @@ void gps_call_counter_start(void) {
         return;
     const uint64_t number = atomic_fetch_add(&counters->processes, 1);
     gps_call_counter = &counters->rows[number % GPS_CALL_ROWS].calls;
+    counters->rows[number % GPS_CALL_ROWS].pid = (uint64_t)getpid();
 }

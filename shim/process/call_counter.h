@@ -20,7 +20,8 @@ struct gps_call_counters {
     uint64_t unused[6];
     struct {
         _Atomic uint64_t calls; /* of one process; of every 63rd where there are more */
-        uint64_t unused[7];
+        _Atomic uint64_t pid;   /* of the last one of them */
+        uint64_t unused[6];
     } rows[GPS_CALL_ROWS];
 };
 

@@ -1,5 +1,6 @@
 /* rule_import.c - an allocation becomes another process's region; see rule_request.h. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "directory/name.h"
@@ -67,7 +68,7 @@ static enum found look_up(const struct gps_rule_request *request, struct gps_reg
 
 static enum gps_outcome misfit(const struct gps_rule_request *request,
                                const struct gps_region_record *record) {
-    char detail[256];
+    char detail[384];
     struct gps_text text = GPS_TEXT(detail);
     if (request->size > record->requested) {
         char asked[32], exported[32];
@@ -84,9 +85,14 @@ static enum gps_outcome misfit(const struct gps_rule_request *request,
         gps_text_str(&text,
                      "the region is shared read-only, and this rule does not say access = ro");
     } else {
-        char theirs[41];
+        char theirs[GPS_UUID_TEXT], ours[GPS_UUID_TEXT];
+        const char *const visible = getenv("CUDA_VISIBLE_DEVICES");
         gps_format_uuid(record->device, theirs);
-        gps_text_add(&text, "the region is on another device, %s", theirs);
+        gps_format_uuid(request->uuid, ours);
+        gps_text_add(&text, "the region is on another device, %s; this allocation is on %s", theirs,
+                     ours);
+        if (visible)
+            gps_text_strs(&text, ", and CUDA_VISIBLE_DEVICES is '", visible, "'");
     }
     gps_text_str(&text, "; the allocation is private");
     gps_rule_request_report(request, GPS_SHARE_MISMATCH, detail, &record->owner);

@@ -379,6 +379,10 @@ uint32_t gps_trace_here(void) {
     return trace ? trace : walked(site);
 }
 
+uint32_t gps_trace_at(struct gps_site site) {
+    return depot.keep ? walked(site) : GPS_NO_TRACE;
+}
+
 void gps_trace_ask(gps_trace_more_fn *more) {
     depot.more = more;
 }

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "call.h"
 #include "log/log.h"
 
 #define GPS_NO_TRACE 0u
@@ -22,6 +23,8 @@
  * gps_trace_kept stores stacks, as in mode = audit. */
 void gps_trace_start(unsigned depth, bool keep);
 
+/* The trace of a place that is no call of the vendor's, where gps_trace_kept stores stacks. */
+uint32_t gps_trace_at(struct gps_site site);
 /* The trace of the program's call under way, for a report on it. GPS_NO_TRACE: no call is under
  * way, or there is no room. */
 uint32_t gps_trace_here(void);

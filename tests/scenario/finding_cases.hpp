@@ -166,7 +166,8 @@ const Case cases[] = {
      ""},
     {"reset-with-shared-exporter", "reset-with-shared", "cudaDeviceReset", MAIN, "psrd",
      "allocated exported opened*", true, "", ""},
-    {"fork-with-context", "fork-with-context", "cudaMalloc", OTHER, "", "", false, "", ""},
+    {"fork-with-context", "fork-with-context", "cudaMalloc", OTHER, "", "initialized* forked*",
+     true, "", ""},
 };
 
 } // namespace

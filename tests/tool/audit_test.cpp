@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 
 #include <chrono>
 #include <filesystem>
@@ -17,6 +18,13 @@
 namespace fs = std::filesystem;
 
 namespace {
+
+bool kernel_is(int major, int minor) {
+    struct utsname name;
+    int at[2] = {0, 0};
+    return uname(&name) == 0 && sscanf(name.release, "%d.%d", &at[0], &at[1]) == 2 &&
+           (at[0] > major || (at[0] == major && at[1] >= minor));
+}
 
 class Audit : public testing::Test {
   protected:
@@ -550,10 +558,37 @@ TEST_F(Audit, WhatStillRunsAfter5SecondsIsSaid) {
     EXPECT_EQ(result.status, 3);
     EXPECT_GE(seconds, 5);
     EXPECT_TRUE(
-        contains(result.err, "gpushare: audit: warning: 1 process still running; what may be "
-                             "reported yet is shown by: gpushare report " +
+        contains(result.err, "gpushare: audit: warning: 1 process still running: sleep (pid " +
+                                 std::to_string(std::stoi(result.out)) +
+                                 "); what may be reported yet is shown by: gpushare report " +
                                  directory + "\n"))
         << result.err;
+}
+
+// Its own child, one that is left to it, and one that a shell reaps: of that one newer kernels
+// tell.
+TEST_F(Audit, NamesWhomASignalEnded) {
+    const std::string commands = "(printf 'malloc a 4096\\n'; sleep 0.3; printf 'abort\\n') | ";
+    const std::string ended = ") was ended by signal 6 (Aborted): what it would have reported at "
+                              "its end, as leaks, is missing\n";
+    for (const std::string &how : {"exec " + puppet, "{ " + puppet + " <&3 & } 3<&0 2>/dev/null"}) {
+        const Result result = audit({"sh", "-c", commands + how + " >/dev/null"});
+        EXPECT_TRUE(contains(result.err, "warning: puppet (pid ")) << how << "\n" << result.err;
+        EXPECT_TRUE(contains(result.err, ended)) << result.err;
+    }
+    const Result reaped = audit({"sh", "-c", commands + "(" + puppet + " >/dev/null; true)"});
+    if (kernel_is(6, 15)) {
+        EXPECT_TRUE(contains(reaped.err, ended)) << reaped.err;
+    }
+}
+
+TEST_F(Audit, WhatEndedBeforeItUsedCudaIsNotSaidToDropTheLibrary) {
+    const Result result = audit({"sh", "-c", "no-such-program"});
+    EXPECT_EQ(result.status, 127);
+    EXPECT_TRUE(contains(result.err, "nothing was watched: 'sh' ended with status 127, and no "
+                                     "process had used CUDA with gpushare preloaded until then"))
+        << result.err;
+    EXPECT_FALSE(contains(result.err, "LD_PRELOAD")) << result.err;
 }
 
 TEST_F(Audit, TerminationIsHandedOnAndEndsTheWaiting) {
@@ -570,8 +605,7 @@ TEST_F(Audit, TerminationIsHandedOnAndEndsTheWaiting) {
     };
     EXPECT_TRUE(in_one_of_three([&] { return seconds_of(terminate) < 5; }));
     EXPECT_EQ(result.status, 6);
-    EXPECT_TRUE(contains(result.err, "still running; what may be reported yet goes to stderr"))
-        << result.err;
+    EXPECT_TRUE(contains(result.err, "; what may be reported yet goes to stderr")) << result.err;
 }
 
 // Without an audit around it the last process empties the directory, and nothing is known.

@@ -73,11 +73,13 @@ static bool parse(struct learn *learn, const char *const *values) {
 
 /* Runs in the child. */
 static int run_replica(const struct learn *learn, unsigned number) {
-    size_t running;
+    struct command_left left;
     launch_set("GPUSHARE_LEARN", learn->reports[number]);
-    const int status = command_run(learn->command, COMMAND_AND_DESCENDANTS, NULL, &running);
-    if (running > 0)
-        tool_warn("%zu still running; what they do from now on is not learned", running);
+    const int status = command_run(learn->command, COMMAND_AND_DESCENDANTS, NULL, &left);
+    if (left.count > 0)
+        tool_warn("%zu still running: %s; what they do from now on is not learned", left.count,
+                  left.names);
+    free(left.names);
     if (status >= 0 || number == 0)
         return status >= 0 ? status : launch_failed(learn->command[0], -status);
     return -status == ENOENT ? TOOL_NOT_FOUND : TOOL_CANNOT_EXECUTE; /* the first one says it */

@@ -484,7 +484,7 @@ static void print_remedies(void) {
 
 /* Prints what was found. Returns whether all that the command did with CUDA was seen. */
 static bool print(const char *command, const char *directory, const struct watched *watched,
-                  size_t running, FILE *output) {
+                  int status, const struct command_left *left, FILE *output) {
     struct gps_config config;
     struct explained explained = {.config = &config};
     if (gps_config_load(&config, NULL, NULL) != 0)
@@ -503,9 +503,10 @@ static bool print(const char *command, const char *directory, const struct watch
         print_remedies();
     if (output)
         fit_write(output, explained.processes, explained.count);
-    const bool all = watched_all(watched, explained.count, "explain", command);
-    if (running > 0)
-        tool_warn("%zu still running; what they allocate from now on is not shown", running);
+    const bool all = watched_all(watched, explained.count, "explain", command, status);
+    if (left->count > 0)
+        tool_warn("%zu still running: %s; what they allocate from now on is not shown", left->count,
+                  left->names);
     free_explained(&explained);
     gps_config_free(&config);
     return all;
@@ -513,11 +514,12 @@ static bool print(const char *command, const char *directory, const struct watch
 
 static int run_command(char **command, const char *directory, struct watched *watched,
                        FILE *output) {
-    size_t running;
-    const int status = command_run(command, COMMAND_AND_DESCENDANTS, watched, &running);
+    struct command_left left;
+    const int status = command_run(command, COMMAND_AND_DESCENDANTS, watched, &left);
     if (status < 0)
         return launch_failed(command[0], -status);
-    const bool all = print(command[0], directory, watched, running, output);
+    const bool all = print(command[0], directory, watched, status, &left, output);
+    free(left.names);
     return status == 0 && !all ? TOOL_FAILED : status;
 }
 

@@ -200,18 +200,22 @@ static bool print(struct audit *audit, const struct report *report) {
     return close_outputs(audit);
 }
 
-static void warn_of_running(const struct audit *audit, size_t running) {
-    if (running == 0)
+static void warn_of_running(const struct audit *audit, const struct command_left *left) {
+    if (left->count == 0)
         return;
-    const char *plural = running == 1 ? "" : "es";
+    const char *plural = left->count == 1 ? "" : "es";
     if (audit->logs.temporary)
-        tool_warn("%zu process%s still running; what may be reported yet goes to stderr; "
+        tool_warn("%zu process%s still running: %s; what may be reported yet goes to stderr; "
                   "to keep it, use --log=DIR",
-                  running, plural);
+                  left->count, plural, left->names);
     else
-        tool_warn("%zu process%s still running; what may be reported yet is shown by: "
+        tool_warn("%zu process%s still running: %s; what may be reported yet is shown by: "
                   "gpushare report %s",
-                  running, plural, audit->logs.path);
+                  left->count, plural, left->names, audit->logs.path);
+}
+
+static bool used_cuda(void *watched, uint32_t pid) {
+    return watched_has(watched, pid);
 }
 
 /* The status of a command that ended with 0. `whole`: all that was done could be watched and read.
@@ -222,7 +226,7 @@ static int judge(const struct audit *audit, const struct report *report, bool pr
     return !printed ? TOOL_RUN_FAILED : whole ? TOOL_OK : TOOL_BLIND;
 }
 
-static int make_report(struct audit *audit, int status, size_t running) {
+static int make_report(struct audit *audit, int status, const struct command_left *left) {
     struct report report = {.symbols = NULL};
     const bool read = read_logs(audit, &report);
     const uint64_t reported = aggregate_processes(&report.aggregate);
@@ -231,8 +235,10 @@ static int make_report(struct audit *audit, int status, size_t running) {
     report_make(&report, &audit->suppressions, audit->args->values[OPTION_DEBUG]);
     const bool printed = print(audit, &report);
     report_unmatched(&audit->suppressions);
-    const bool all = watched_all(&audit->watched, reported, "audit", audit->args->operands[0]);
-    warn_of_running(audit, running);
+    const bool all =
+        watched_all(&audit->watched, reported, "audit", audit->args->operands[0], status);
+    deaths_tell(&audit->watched.deaths, used_cuda, &audit->watched);
+    warn_of_running(audit, left);
     const int judged = status == 0 ? judge(audit, &report, printed, read && all) : status;
     report_free(&report);
     return judged;
@@ -241,15 +247,17 @@ static int make_report(struct audit *audit, int status, size_t running) {
 static int run_command(struct audit *audit) {
     char **command = audit->args->operands;
     struct member member;
-    size_t running;
+    struct command_left left;
     begin_membership(&member);
-    int status = command_run(command, COMMAND_AND_DESCENDANTS, &audit->watched, &running);
+    int status = command_run(command, COMMAND_AND_DESCENDANTS, &audit->watched, &left);
     end_membership(&member);
     if (status < 0)
         return launch_failed(command[0], -status);
     signal(SIGPIPE,
            SIG_IGN); /* temporary logs must be removed also where nobody reads the report */
-    return make_report(audit, status, running);
+    const int judged = make_report(audit, status, &left);
+    free(left.names);
+    return judged;
 }
 
 static int run_logged(struct audit *audit) {

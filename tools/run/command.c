@@ -134,34 +134,47 @@ static void note_end(struct run *run, int status) {
 /* Reaps the children that have ended. False: there is no child left. */
 static bool reap(struct run *run) {
     int status;
-    pid_t pid;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        if (pid == run->command)
+    siginfo_t end;
+    for (;;) {
+        end.si_pid = 0;
+        if (waitid(P_ALL, 0, &end, WEXITED | WNOHANG | WNOWAIT) != 0)
+            return false;
+        if (end.si_pid == 0)
+            return true;
+        if (run->watched && end.si_code != CLD_EXITED)
+            deaths_note(&run->watched->deaths, (uint32_t)end.si_pid, end.si_status);
+        if (waitpid(end.si_pid, &status, WNOHANG) == run->command)
             note_end(run, status);
-    return pid == 0;
+    }
 }
 
 /* --- after a Ctrl-C --- */
 
-static void tell_who_goes_on(const struct run *run) {
-    TOOL_TEMP char *names = NULL;
-    char more[48] = "";
-    size_t count;
-    TOOL_TEMP uint32_t *living = descendants_living(&count);
-    for (size_t i = 0; i < count && i < NAMED_MAX; i++) {
+/* "app (pid 7), sleep (pid 8) and 3 more"; malloc'ed. NULL: none lives. */
+static char *names_of_living(size_t *count) {
+    char *names = NULL;
+    TOOL_TEMP uint32_t *living = descendants_living(count);
+    for (size_t i = 0; i < *count && i < NAMED_MAX; i++) {
         TOOL_TEMP char *name = descendants_name(living[i]);
         tool_list(&names, "%s (pid %" PRIu32 ")", name, living[i]);
     }
-    if (count > NAMED_MAX)
-        snprintf(more, sizeof(more), " and %zu more", count - NAMED_MAX);
+    if (*count <= NAMED_MAX)
+        return names;
+    TOOL_TEMP char *first = names;
+    return tool_format("%s and %zu more", first, *count - NAMED_MAX);
+}
+
+static void tell_who_goes_on(const struct run *run) {
+    size_t count;
+    TOOL_TEMP char *names = names_of_living(&count);
     if (count > 0 && run->ended)
-        tool_warn("waiting up to %d s for what goes on after Ctrl-C: %s%s; a second Ctrl-C ends "
+        tool_warn("waiting up to %d s for what goes on after Ctrl-C: %s; a second Ctrl-C ends "
                   "the waiting",
-                  (int)(GRACE / GPS_SECOND), names, more);
+                  (int)(GRACE / GPS_SECOND), names);
     else if (count > 0)
-        tool_warn("waiting for what goes on after Ctrl-C: %s%s; Ctrl-\\ or kill %d may end the "
+        tool_warn("waiting for what goes on after Ctrl-C: %s; Ctrl-\\ or kill %d may end the "
                   "command",
-                  names, more, (int)run->command);
+                  names, (int)run->command);
 }
 
 /* --- waiting --- */
@@ -241,10 +254,10 @@ static void drop_signals(const struct run *run) {
 }
 
 int command_run(char **command, enum command_awaited awaited, struct watched *watched,
-                size_t *running) {
+                struct command_left *left) {
     struct run run = {
         .awaited = awaited, .watched = watched, .tell = UINT64_MAX, .until = UINT64_MAX};
-    *running = 0;
+    *left = (struct command_left){.names = NULL};
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     int status = guard(&run);
     if (status != 0)
@@ -253,7 +266,7 @@ int command_run(char **command, enum command_awaited awaited, struct watched *wa
     if (status == 0) {
         run.lively = gps_clock_monotonic() + LIVELY;
         if (!await(&run))
-            free(descendants_living(running));
+            left->names = names_of_living(&left->count);
         status = run.status;
         drop_signals(&run);
     }

@@ -18,10 +18,15 @@ struct watched;
 /* Whose end is waited for. */
 enum command_awaited { COMMAND_ALONE, COMMAND_AND_DESCENDANTS };
 
+struct command_left {
+    size_t count;
+    char *names; /* "app (pid 7) and 3 more"; malloc'ed, or NULL */
+};
+
 /* Runs the command to its end, then gives its descendants, if they are awaited, 5 seconds to end,
- * and to the second Ctrl-C. *running: how many did not. In a container the command gets a pid of
+ * and to the second Ctrl-C. *left: those that did not. In a container the command gets a pid of
  * its own (own_pid.h). Who is not watched is looked for unless `watched` is NULL (watched.h).
  * Returns the command's exit status, or 128 + the signal that ended it; or -errno when it could not
  * be executed. */
 int command_run(char **command, enum command_awaited awaited, struct watched *watched,
-                size_t *running);
+                struct command_left *left);

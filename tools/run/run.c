@@ -14,8 +14,8 @@ enum { OPTION_CONFIG, OPTION_MODE, OPTION_RUNTIME };
 
 /* Runs the command as a child, since a process cannot change its pid. */
 static int run_as_another(char **command) {
-    size_t running;
-    const int status = command_run(command, COMMAND_ALONE, NULL, &running);
+    struct command_left left; /* nobody waits for them */
+    const int status = command_run(command, COMMAND_ALONE, NULL, &left);
     return status >= 0 ? status : launch_failed(command[0], -status);
 }
 

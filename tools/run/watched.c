@@ -79,6 +79,7 @@ void watched_end(struct watched *watched) {
     for (size_t i = 0; i < watched->other_count; i++)
         free(watched->others[i].name);
     free(watched->others);
+    deaths_free(&watched->deaths);
 }
 
 static uint64_t count_processes(const struct watched *watched, uint64_t reported) {
@@ -144,13 +145,22 @@ static void check(struct watched *watched, uint32_t pid) {
 void watched_look(struct watched *watched) {
     size_t count;
     TOOL_TEMP uint32_t *living = descendants_living(&count);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         check(watched, living[i]);
+        deaths_look(&watched->deaths, living[i]);
+    }
+}
+
+bool watched_has(const struct watched *watched, uint32_t pid) {
+    for (size_t i = 0; watched->counters && i < GPS_CALL_ROWS; i++)
+        if (watched->counters->rows[i].pid == pid)
+            return true;
+    return false;
 }
 
 /* --- said at the end --- */
 
-static void tell_nothing(enum runtime runtime, const char *verb, const char *command) {
+static void tell_nothing(enum runtime runtime, const char *verb, const char *command, int status) {
     const char *const name = vendor_name(runtime);
     char path[PATH_MAX], why[PATH_MAX + 128];
     if (preload_program(command, path) == 0 && preload_obstacle(path, why, sizeof(why)))
@@ -158,6 +168,10 @@ static void tell_nothing(enum runtime runtime, const char *verb, const char *com
             "nothing was watched: '%s' %s; use a build that is linked dynamically and has no "
             "privileges",
             command, why);
+    else if (status != 0)
+        tool_error("nothing was watched: '%s' ended with status %d, and no process had used %s "
+                   "with gpushare preloaded until then",
+                   command, status, name);
     else
         tool_error("nothing was watched: no process used %s with gpushare preloaded; if '%s' uses "
                    "%s, something drops LD_PRELOAD before it starts (env, sudo, ssh, docker, a "
@@ -166,7 +180,7 @@ static void tell_nothing(enum runtime runtime, const char *verb, const char *com
 }
 
 bool watched_all(const struct watched *watched, uint64_t reported, const char *verb,
-                 const char *command) {
+                 const char *command, int status) {
     for (size_t i = 0; i < watched->other_count; i++) {
         const struct unwatched *other = &watched->others[i];
         tool_error("%s (pid %" PRIu32 ") used %s and was not watched: %s", other->name, other->pid,
@@ -178,6 +192,6 @@ bool watched_all(const struct watched *watched, uint64_t reported, const char *v
     if (count_processes(watched, reported) > 0)
         return watched->other_count == 0;
     if (watched->other_count == 0)
-        tell_nothing(watched->runtime, verb, command);
+        tell_nothing(watched->runtime, verb, command, status);
     return false;
 }

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "deaths.h"
 #include "vendor.h"
 
 struct watched {
@@ -24,6 +25,7 @@ struct watched {
     char *library; /* its file name */
     struct unwatched *others;
     size_t other_count;
+    struct deaths deaths;
 };
 
 /* Sets the variable of the environment that names the file in which processes count. */
@@ -33,10 +35,13 @@ void watched_end(struct watched *watched);
 /* Looks for descendants that use CUDA unwatched. */
 void watched_look(struct watched *watched);
 
+/* Whether it is a process that used CUDA and was watched, as far as that is known. */
+bool watched_has(const struct watched *watched, uint32_t pid);
+
 /* "2 processes used CUDA, 14 calls seen"; malloc'ed. At least `reported` processes did. */
 char *watched_text(const struct watched *watched, uint64_t reported);
 
 /* Whether something used CUDA, and all that did was watched. Else stderr says what was not, and
- * what to do. `verb` is the one that watches. */
+ * what to do. `verb` is the one that watches, `status` the command's exit status. */
 bool watched_all(const struct watched *watched, uint64_t reported, const char *verb,
-                 const char *command);
+                 const char *command, int status);
