@@ -59,6 +59,16 @@ def catalogue():
     return [(i, level.lower(), join(s), join(h)) for i, level, s, h in row.findall(text)]
 
 
+def raised():
+    """{id: "error where ..."}: levels that a report of it may have instead."""
+    text = (ROOT / "include/gpushare/finding.h").read_text()
+    rows = re.findall(r'ROW\((\w+), (\w+), "([^"]*)"\)', text[text.index("#define GPS_RAISED_LEVELS") :])
+    return {name.lower().replace("_", "-"): f"{level.lower()} {where}" for name, level, where in rows}
+
+
+RAISED = raised()
+
+
 def groups(build):
     """[(title, [id])], as `gpushare explain --list` has them."""
     found = []
@@ -253,6 +263,7 @@ def check_logs(build):
 
 def section(build, row):
     name, level, sentence, hint = row
+    level = ", ".join([level, *([RAISED[name]] if name in RAISED else [])])
     parts = [f"### {name}\n\n{level}: {sentence}.\n\nWhat to do: {hint}.\n"]
     for run in [name, *BEYOND.get(name, [])]:
         block = transcript(build, run)

@@ -7,8 +7,9 @@
  *
  * ERROR: the program is wrong, and its own results or those of other processes are at risk.
  * WARNING: the program works only by luck or through gpushare's protection, or sharing did not
- * happen as configured. INFO: the user may want to know. The sentences contain no pointers or
- * names; a report has fields for those.
+ * happen as configured. INFO: the user may want to know. What makes a finding worse raises the
+ * level of its report (GPS_RAISED_LEVELS). The sentences contain no pointers or names; a report has
+ * fields for those.
  */
 #ifndef GPUSHARE_FINDING_H
 #define GPUSHARE_FINDING_H
@@ -252,6 +253,15 @@
     ROW(STORE_UNAVAILABLE, "store-unavailable", WARNING,                                           \
         "the published directory cannot be used; other processes do not see this one's memory",    \
         "run: gpushare doctor")
+
+/* Higher levels, and where a report has them. CUDA calls a free of open memory undefined, and only
+ * some verdicts keep it from happening. What leaks from one place more than a handful of times
+ * grows with a loop. */
+#define GPS_LEAK_HANDFUL 8
+#define GPS_RAISED_LEVELS(ROW)                                                                     \
+    ROW(FREE_WHILE_OPEN, ERROR, "where the free is let through, as in an audit")                   \
+    ROW(LEAK_OPEN, WARNING, "where one place leaves more than 8 open")                             \
+    ROW(LEAK_EXPORT, WARNING, "where one place leaves more than 8 of them")
 
 /* Other hints, for regions that a rule gave to its importers: they know of no handle. */
 #define GPS_RULE_HINTS(ROW)                                                                        \

@@ -197,7 +197,7 @@ static void send_new(struct gps_report *report, uint32_t trace, struct gps_pytho
 /* Returns NULL where the stack has no Python frames, or the report is not wanted. */
 static struct gps_python_stack *take_python(const struct gps_report *report, uint32_t trace) {
     const unsigned depth = gps_process_config()->options.stack_depth;
-    return gps_log_wants(report->finding) ? gps_python_take(gps_call_site(), trace, depth) : NULL;
+    return gps_log_wants(report) ? gps_python_take(gps_call_site(), trace, depth) : NULL;
 }
 
 /* Two lines of a Python program can have one native stack, so its Python frames tell them apart. */
@@ -220,6 +220,7 @@ void gps_report_send_with(struct gps_report *report, const struct gps_region_rec
 void gps_report_held(const struct gps_export *region, const struct gps_answer *answer,
                      const struct gps_party *users, int count) {
     struct gps_report report = gps_report_new(answer->finding);
+    report.raised = answer->verdict == GPS_FORWARD;
     report.detail = gps_policy_consequence(answer);
     gps_report_about_export(&report, region);
     gps_report_users(&report, users, count);

@@ -136,7 +136,7 @@ static void add_finding(struct gps_text *text, const struct gps_report *report) 
     char name[64];
     struct gps_text bare = GPS_TEXT(name);
     add_string(text, "finding", gps_finding_id(report->finding));
-    add_string(text, "level", gps_level_name(gps_finding_level(report->finding)));
+    add_string(text, "level", gps_level_name(gps_report_level(report)));
     if (report->api)
         gps_format_api(&bare, report->api);
     add_string(text, "api", name);

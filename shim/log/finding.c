@@ -29,6 +29,28 @@ enum gps_level gps_finding_level(enum gps_finding finding) {
     return row_of(finding)->level;
 }
 
+const char *gps_finding_raised(enum gps_finding finding, enum gps_level *level) {
+    static const struct {
+        enum gps_level level;
+        const char *where;
+    } raised[GPS_FINDING_COUNT] = {
+#define RAISED_ROW(name, level, where) [GPS_##name] = {GPS_LEVEL_##level, where},
+        GPS_RAISED_LEVELS(RAISED_ROW)
+#undef RAISED_ROW
+    };
+    if ((unsigned)finding >= GPS_FINDING_COUNT || !raised[finding].where)
+        return NULL;
+    *level = raised[finding].level;
+    return raised[finding].where;
+}
+
+enum gps_level gps_report_level(const struct gps_report *report) {
+    enum gps_level level = gps_finding_level(report->finding);
+    if (report->raised)
+        (void)gps_finding_raised(report->finding, &level);
+    return level;
+}
+
 const char *gps_finding_sentence(enum gps_finding finding) {
     return row_of(finding)->sentence;
 }

@@ -129,7 +129,7 @@ void gps_format_jsonl(struct gps_text *text, const struct gps_line *line,
     add_string(text, "arguments", stamp->arguments);
     gps_text_strs(text, ",\"rank\":", stamp->rank && *stamp->rank ? stamp->rank : "null");
     add_string(text, "level",
-               gps_level_name(line->notice ? GPS_LEVEL_INFO : gps_finding_level(finding)));
+               gps_level_name(line->notice ? GPS_LEVEL_INFO : gps_report_level(report)));
     add_string(text, "finding", line->notice ? NULL : gps_finding_id(finding));
     add_api(text, report->api);
     add_subject(text, report);

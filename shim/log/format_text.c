@@ -36,7 +36,7 @@ static void add_heading(struct gps_text *text, const struct gps_report *report,
     static const char *const levels[][2] = {[GPS_LEVEL_INFO] = {"INFO", "\033[1m"},
                                             [GPS_LEVEL_WARNING] = {"WARNING", "\033[33m"},
                                             [GPS_LEVEL_ERROR] = {"ERROR", "\033[31m"}};
-    const char *const *level = levels[gps_finding_level(report->finding)];
+    const char *const *level = levels[gps_report_level(report)];
     begin(text, stamp, " ");
     gps_text_strs(text, stamp->colour ? level[1] : "", "GPUSHARE ", level[0],
                   stamp->colour ? "\033[0m: " : ": ");

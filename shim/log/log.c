@@ -31,6 +31,7 @@ struct site {
     atomic_bool filled;
     /* Of its first report. */
     enum gps_finding finding;
+    bool raised;
     int device;
     uint64_t pointer, size;
     const char *api;
@@ -94,6 +95,7 @@ static uint64_t key_of(const struct gps_report *report) {
 static void fill(struct site *site, const struct gps_report *report) {
     site->api = report->api;
     site->finding = report->finding;
+    site->raised = report->raised;
     site->device = report->device;
     site->pointer = report->pointer;
     site->size = report->size;
@@ -188,7 +190,7 @@ static void put_advice(const struct gps_report *report) {
 
 static void count(const struct gps_report *report) {
     atomic_fetch_add(&counts.findings, 1);
-    if (gps_finding_level(report->finding) == GPS_LEVEL_ERROR)
+    if (gps_report_level(report) == GPS_LEVEL_ERROR)
         atomic_fetch_add(&counts.errors, 1);
 }
 
@@ -196,8 +198,8 @@ static bool passes(enum gps_level level) {
     return level >= (is_open() ? atomic_load(&state.level) : (unsigned)GPS_LEVEL_WARNING);
 }
 
-bool gps_log_wants(enum gps_finding finding) {
-    return passes(gps_finding_level(finding));
+bool gps_log_wants(const struct gps_report *report) {
+    return passes(gps_report_level(report));
 }
 
 /* Adds ", by app (pid 12)" as a heading does, because several processes may share a terminal. */
@@ -213,7 +215,7 @@ void gps_log_notice(enum gps_level level, const char *message) {
 }
 
 bool gps_log_claims(const struct gps_report *report) {
-    return gps_log_wants(report->finding) && !(is_ours() && is_repeat(report));
+    return gps_log_wants(report) && !(is_ours() && is_repeat(report));
 }
 
 void gps_log_report(const struct gps_report *report) {
@@ -248,6 +250,7 @@ void gps_log_report(const struct gps_report *report) {
 static uint64_t put_repeats(struct site *site) {
     const uint64_t repeats = atomic_load(&site->repeats);
     const struct gps_report first = {.finding = site->finding,
+                                     .raised = site->raised,
                                      .api = site->api,
                                      .pointer = site->pointer,
                                      .size = site->size,

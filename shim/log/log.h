@@ -43,6 +43,7 @@ struct gps_prior {
 
 struct gps_report {
     enum gps_finding finding;
+    bool raised;      /* its level is the one of GPS_RAISED_LEVELS */
     const char *api;  /* a literal, the call as the user wrote it: "cudaFree"; NULL: none */
     uint64_t pointer; /* 0: not known, as for the numbers below */
     uint64_t size;
@@ -70,8 +71,8 @@ struct gps_report {
 void gps_log_open(const struct gps_options *options, const struct gps_owner *self,
                   const char *arguments, const char *rank);
 
-/* Whether log_level lets this finding pass. */
-bool gps_log_wants(enum gps_finding finding);
+/* Whether log_level lets this report pass. */
+bool gps_log_wants(const struct gps_report *report);
 
 /* Whether a report is to be written: log_level lets it pass, and it is no repeat, which this call
  * counts. Its stack and what is told of earlier events need not be filled in yet. */
@@ -95,6 +96,9 @@ const char *gps_finding_id(enum gps_finding finding);
 enum gps_level gps_finding_level(enum gps_finding finding);
 const char *gps_finding_sentence(enum gps_finding finding);
 const char *gps_finding_hint(enum gps_finding finding);
+/* Where a report of it has a higher level, and which; NULL: nowhere. */
+const char *gps_finding_raised(enum gps_finding finding, enum gps_level *level);
+enum gps_level gps_report_level(const struct gps_report *report);
 /* The hint for a report. A region that a rule made, which has a name, may have another one. */
 const char *gps_report_hint(const struct gps_report *report);
 const char *gps_level_name(enum gps_level level);

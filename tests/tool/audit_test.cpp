@@ -127,6 +127,21 @@ TEST_F(Audit, FailsABuildOnWhatItIsToldTo) {
     EXPECT_EQ(status({"--fail-on=leak", "-s", suppressions}, leak), 0);
 }
 
+TEST_F(Audit, LeaksOfALoopAreAWarning) {
+    const auto leaks = [this](int count) {
+        const std::string line = "i=0; { while [ $i -lt " + std::to_string(count) +
+                                 " ]; do printf \"malloc $i 4096\\nget $i\\n\"; i=$((i+1)); "
+                                 "done; echo exit 0; } | " +
+                                 puppet + " >/dev/null";
+        return audit({"--fail-on=warning", "--", "sh", "-c", line});
+    };
+    const Result few = leaks(8), many = leaks(9);
+    EXPECT_EQ(few.status, 0) << few.err;
+    EXPECT_TRUE(contains(few.err, "GPUSHARE INFO: leak-export")) << few.err;
+    EXPECT_EQ(many.status, 1) << many.err;
+    EXPECT_TRUE(contains(many.err, "GPUSHARE WARNING: leak-export")) << many.err;
+}
+
 TEST_F(Audit, WhatCannotFailABuildIsRefused) {
     EXPECT_EQ(audit({"--fail-on=fatal", "true"}).err,
               "gpushare: audit: --fail-on 'fatal' is not known; allowed: error, warning, leak, "

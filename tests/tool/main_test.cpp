@@ -1,6 +1,9 @@
 // The tool as a whole: help, versions, wrong command lines, and the manual.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "harness.hpp"
 
 extern "C" {
@@ -122,6 +125,16 @@ TEST(Tool, OutputThatCannotBeWrittenIsAFailure) {
     Result result = command({"sh", "-c", "\"$0\" --help >/dev/full", tool_path()});
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.err, "gpushare: cannot write the output: No space left on device\n");
+}
+
+TEST(Tool, AFindingsHigherLevelIsExplainedToo) {
+    const std::string wrapped = tool({"explain", "free-while-open"}).out;
+    std::string text;
+    std::unique_copy(wrapped.begin(), wrapped.end(), std::back_inserter(text),
+                     [](char a, char b) { return isspace(a) && isspace(b); });
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    EXPECT_TRUE(contains(text, " Level warning: the program works only by luck")) << text;
+    EXPECT_TRUE(contains(text, "; error where the free is let through, as in an audit")) << text;
 }
 
 TEST(Tool, AnUnknownFindingIsNamed) {

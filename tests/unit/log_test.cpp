@@ -201,6 +201,19 @@ TEST(Catalogue, AnswersFromItsRows) {
     GPS_FINDINGS(CHECK_ROW)
 }
 
+TEST(Catalogue, ARaisedReportHasTheHigherLevelOfItsFindingIfThereIsOne) {
+    for (int i = 0; i < GPS_FINDING_COUNT; i++) {
+        gps_report report = report_of(static_cast<gps_finding>(i));
+        const gps_level usual = gps_finding_level(report.finding);
+        gps_level higher = usual;
+        EXPECT_EQ(gps_report_level(&report), usual);
+        report.raised = true;
+        const char *where = gps_finding_raised(report.finding, &higher);
+        EXPECT_EQ(gps_report_level(&report), higher);
+        EXPECT_EQ(higher > usual, where != nullptr) << gps_finding_id(report.finding);
+    }
+}
+
 TEST(Catalogue, IdsAreUniqueWordsAndTextsAreWhole) {
     std::set<std::string> ids;
 
@@ -751,6 +764,24 @@ TEST(LogSummary, OneIsSingular) {
 
     EXPECT_EQ(lines_of(run.err).back(),
               "========= GPUSHARE SUMMARY: 2 findings (1 error), 1 repeated");
+}
+
+TEST(LogSummary, ARaisedReportPassesCountsAndRepeatsAtItsLevel) {
+    Outcome run = in_child([] {
+        gps_report report = report_of(GPS_FREE_WHILE_OPEN, 7);
+        open_log("stderr", GPS_LOG_JSONL, GPS_LEVEL_ERROR);
+        send(report);
+        report.raised = true;
+        send(report);
+        send(report);
+        gps_log_summary();
+        return 0;
+    });
+    std::vector<Json> json = json_of(run.err);
+    ASSERT_EQ(json.size(), 3u) << run.err;
+    EXPECT_EQ(json[0]["level"].text, "error");
+    EXPECT_EQ(json[1]["level"].text, "error");
+    EXPECT_EQ(json[2]["message"].text, "1 finding (1 error), 1 repeated");
 }
 
 TEST(LogSummary, SumsUpInJson) {

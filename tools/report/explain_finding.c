@@ -73,9 +73,19 @@ static void sentence(const char *label, const char *text) {
     line(label, whole);
 }
 
+/* "warning: ...; error where ..."; malloc'ed. */
+static char *level_text(enum gps_finding finding) {
+    enum gps_level higher;
+    const char *meaning = meaning_of(gps_finding_level(finding)),
+               *where = gps_finding_raised(finding, &higher);
+    return where ? tool_format("%s; %s %s", meaning, gps_level_name(higher), where)
+                 : tool_copy(meaning);
+}
+
 static void explain(enum gps_finding finding) {
     const char *id = gps_finding_id(finding);
     const enum gps_level level = gps_finding_level(finding);
+    TOOL_TEMP char *meaning = level_text(finding);
     TOOL_TEMP char *suppress =
         tool_format("[suppress NAME] with finding = %s; more exactly: gpushare report "
                     "--gen-suppressions LOG",
@@ -83,7 +93,7 @@ static void explain(enum gps_finding finding) {
     TOOL_TEMP char *example = tool_format("docs/findings.md#%s", id);
     printf("%s%s%s\n", term_colour(report_colour(level)), id, term_colour(TERM_PLAIN));
     line("Group", group_of(finding));
-    line("Level", meaning_of(level));
+    line("Level", meaning);
     sentence("What", gps_finding_sentence(finding));
     sentence("To do", gps_finding_hint(finding));
     line("Example", example);
