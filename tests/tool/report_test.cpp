@@ -621,6 +621,41 @@ TEST_F(Report, SarifHasPathsBelowTheCurrentDirectory) {
               0);
 }
 
+TEST_F(Report, FailsABuildOnWhatItIsToldTo) {
+    LogLine warning = at(1), leak = at(1);
+    warning.level = "warning";
+    leak.level = "info";
+    leak.finding = "leak-open";
+    const std::string wrong = log("error", {at(1)}), odd = log("warning", {warning}),
+                      left = log("leak", {leak});
+    const auto status = [this](std::vector<std::string> line) { return report(line).status; };
+    EXPECT_EQ(status({wrong}), 0) << "it is told to report";
+    EXPECT_EQ(status({"--fail-on=error", wrong}), 1);
+    EXPECT_EQ(status({"--error-exitcode=9", wrong}), 9);
+    EXPECT_EQ(status({"--error-exitcode=0", "--fail-on=info", wrong}), 0);
+    EXPECT_EQ(status({"--fail-on=error", odd}), 0);
+    EXPECT_EQ(status({"--fail-on=warning", odd}), 1);
+    EXPECT_EQ(status({"--fail-on=warning", left}), 0);
+    EXPECT_EQ(status({"--fail-on=leak", "--json", left}), 1);
+    EXPECT_EQ(status({"--fail-on=error", left, "/no/such"}), 3);
+    EXPECT_EQ(status({"--fail-on=error", wrong, "/no/such"}), 1) << "as audit has it";
+    const std::string known = place.file("s.ini", "[suppress a]\nfinding = double-free\n");
+    EXPECT_EQ(status({"--fail-on=error", "-s", known, wrong}), 0);
+}
+
+TEST_F(Report, WhatCannotFailABuildIsRefused) {
+    const std::string file = log("a", {at(1)});
+    const Result result = report({"--fail-on=fatal", file});
+    EXPECT_EQ(result.status, 2);
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(result.err, "gpushare: report: --fail-on 'fatal' is not known; allowed: error, "
+                          "warning, leak, info\n");
+    EXPECT_EQ(report({"--error-exitcode=256", file}).status, 2);
+    EXPECT_TRUE(contains(report({"--fail-on=leak", "--level=error", file}).err,
+                         "--level=error leaves out what --fail-on=leak counts"));
+    EXPECT_EQ(report({"--level=error", file}).status, 0);
+}
+
 TEST_F(Report, NamesSuppressionsThatMatchedNothing) {
     const std::string rules = place.file("s.ini", "[suppress a]\nfinding = double-free\n"
                                                   "[suppress b]\nfinding = leak-open\n"

@@ -15,6 +15,8 @@ enum {
     OPTION_GENERATE,
     OPTION_SUPPRESSIONS,
     OPTION_LEVEL,
+    OPTION_FAIL_ON,
+    OPTION_EXITCODE,
     OPTION_DEBUG,
 };
 
@@ -50,21 +52,6 @@ void report_make(struct report *report, struct suppressions *suppressions,
 void report_free(struct report *report) {
     aggregate_free(&report->aggregate);
     symbol_close(report->symbols);
-}
-
-static enum report_fail fail_of(const struct log_line *line) {
-    if (line->level != GPS_LEVEL_INFO)
-        return line->level == GPS_LEVEL_ERROR ? REPORT_FAIL_ERROR : REPORT_FAIL_WARNING;
-    return strncmp(line->finding, "leak-", 5) == 0 ? REPORT_FAIL_LEAK : REPORT_FAIL_INFO;
-}
-
-bool report_fails(const struct report *report, enum report_fail from) {
-    for (size_t i = 0; i < report->aggregate.count; i++) {
-        const struct aggregate_group *group = report->aggregate.groups[i];
-        if (!group->suppressed && fail_of(group->first) <= from)
-            return true;
-    }
-    return false;
 }
 
 void report_unmatched(const struct suppressions *suppressions) {
@@ -110,22 +97,35 @@ static int add_logs(struct aggregate *aggregate, char **paths) {
     return result;
 }
 
+/* A report is no check of a build unless it is told to be one. */
+static bool parse_fail(const char *const *values, struct report_fail *fail) {
+    const char *kind = values[OPTION_FAIL_ON], *status = values[OPTION_EXITCODE];
+    if (!report_fail_parse(fail, kind, status, kind || status ? values[OPTION_LEVEL] : NULL))
+        return false;
+    if (!kind && !status)
+        fail->status = TOOL_OK;
+    return true;
+}
+
 static int run_report(const struct tool_args *args) {
     enum gps_level level;
-    if (!one_format(args) || !report_level(args->values[OPTION_LEVEL], &level))
+    struct report_fail fail;
+    if (!one_format(args) || !report_level(args->values[OPTION_LEVEL], &level) ||
+        !parse_fail(args->values, &fail))
         return TOOL_USAGE;
     struct suppressions suppressions;
     if (!report_suppressions(args->values[OPTION_SUPPRESSIONS], &suppressions))
         return TOOL_FAILED;
     struct report report = {.symbols = NULL};
     aggregate_begin(&report.aggregate, level);
-    int status = add_logs(&report.aggregate, args->operands);
+    const int read = add_logs(&report.aggregate, args->operands);
     report_make(&report, &suppressions, args->values[OPTION_DEBUG]);
     print(&report, args);
     report_unmatched(&suppressions);
+    const int failed = report_fail_status(&fail, &report);
     report_free(&report);
     suppress_free(&suppressions);
-    return status;
+    return failed != TOOL_OK ? failed : read;
 }
 
 const struct tool_verb tool_verb_report = {
@@ -135,12 +135,18 @@ const struct tool_verb tool_verb_report = {
     .details = "LOG is a file that gpushare wrote with log_format = jsonl, a directory of "
                "*.jsonl files, or - for standard input. Equal findings are shown once; frames "
                "get function and line.\n"
-               "The exit status is 3 if a LOG cannot be read, or has no line of a log.\n",
+               "The exit status is 1 if there is a finding that --fail-on counts, else 3 if a LOG "
+               "cannot be read, or has no line of a log.\n",
     .options = {{"json", 0, NULL, "print an array of objects"},
                 {"sarif", 0, NULL, "print SARIF 2.1.0, for code-scanning tools"},
                 {"gen-suppressions", 0, NULL, "print a suppression for each finding instead"},
                 {"suppressions", 's', "FILE", "leave out what this file matches"},
                 {"level", 'l', "LEVEL", "info, warning or error: this and worse"},
+                {"fail-on", 0, "KIND",
+                 "error, warning, leak or info: exit with 1 if there is such a finding, or a worse "
+                 "one"},
+                {"error-exitcode", 0, "N",
+                 "exit with N, not 1, then; alone it means --fail-on=error, too"},
                 {"debug-dir", 0, "DIR", "look for debug files here, too"}},
     .operands_min = 1,
     .operands_max = 1 << 20,

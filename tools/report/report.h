@@ -22,10 +22,6 @@ struct report {
 void report_make(struct report *report, struct suppressions *suppressions,
                  const char *debug_directory);
 void report_free(struct report *report);
-/* What fails a build, the worst first: each takes those before it in, too. */
-enum report_fail { REPORT_FAIL_ERROR, REPORT_FAIL_WARNING, REPORT_FAIL_LEAK, REPORT_FAIL_INFO };
-/* Whether there is such a finding that is not suppressed. */
-bool report_fails(const struct report *report, enum report_fail from);
 /* Names on stderr the suppressions that matched nothing. */
 void report_unmatched(const struct suppressions *suppressions);
 
@@ -35,6 +31,26 @@ void report_complain(const char *file, unsigned long line, const char *message);
 /* Parse the values of --level and --suppressions, which may be NULL. False: stderr says why. */
 bool report_level(const char *option, enum gps_level *level);
 bool report_suppressions(const char *option, struct suppressions *suppressions);
+
+/* --- what fails a build --- */
+
+/* The worst first. */
+enum report_kind { REPORT_FAIL_ERROR, REPORT_FAIL_WARNING, REPORT_FAIL_LEAK, REPORT_FAIL_INFO };
+
+struct report_fail {
+    enum report_kind on; /* and what is worse */
+    int status;          /* 0: nothing fails it */
+};
+
+/* Parses the values of --fail-on, --error-exitcode and --level, which may be NULL. False: stderr
+ * says why. */
+bool report_fail_parse(struct report_fail *fail, const char *kind, const char *status,
+                       const char *level);
+/* Whether a level, the value of an option or of a variable, leaves out what counts; stderr says so
+ * then. */
+bool report_fail_misses(const struct report_fail *fail, const char *setting, const char *text);
+/* The exit status that a finding makes that is not suppressed; 0: there is none. */
+int report_fail_status(const struct report_fail *fail, const struct report *report);
 
 /* --- how it is printed --- */
 

@@ -38,16 +38,10 @@ enum {
 
 enum { JSON, SARIF, TIMELINE, OUTPUTS };
 
-static const char *const fail_kinds[] = {[REPORT_FAIL_ERROR] = "error",
-                                         [REPORT_FAIL_WARNING] = "warning",
-                                         [REPORT_FAIL_LEAK] = "leak",
-                                         [REPORT_FAIL_INFO] = "info"};
-
 struct audit {
     const struct tool_args *args;
     enum runtime runtime;
-    int error_status;
-    enum report_fail fail_on;
+    struct report_fail fail;
     enum gps_level level;
     struct suppressions suppressions;
     FILE *outputs[OUTPUTS]; /* NULL: not wanted */
@@ -58,41 +52,11 @@ struct audit {
 
 /* --- before --- */
 
-static bool parse_status(const char *text, int *status) {
-    *status = TOOL_FAILED;
-    if (!text)
-        return true;
-    char *end;
-    long value = strtol(text, &end, 10);
-    if (text[0] >= '0' && text[0] <= '9' && *end == 0 && value >= 0 && value <= 255) {
-        *status = (int)value;
-        return true;
-    }
-    tool_error("--error-exitcode '%s' is no exit status; allowed: 0 to 255", text);
-    return false;
-}
-
-/* The level, of an option or a variable, leaves out what --fail-on counts. */
-static bool leaves_out(enum report_fail from, const char *setting, const char *text) {
-    static const enum gps_level least[] = {GPS_LEVEL_ERROR, GPS_LEVEL_WARNING, GPS_LEVEL_INFO,
-                                           GPS_LEVEL_INFO};
-    enum gps_level level;
-    if (!text || !log_line_level(text, &level) || level <= least[from])
-        return false;
-    tool_error("%s=%s leaves out what --fail-on=%s counts; give %s=%s", setting, text,
-               fail_kinds[from], setting, gps_level_name(least[from]));
-    return true;
-}
-
-static bool parse_fail_on(const char *text, const char *level, enum report_fail *from) {
-    *from = REPORT_FAIL_ERROR;
-    while (text && *from <= REPORT_FAIL_INFO && strcmp(text, fail_kinds[*from]) != 0)
-        ++*from;
-    if (*from <= REPORT_FAIL_INFO)
-        return !leaves_out(*from, "--level", level) &&
-               !leaves_out(*from, "GPUSHARE_LOG_LEVEL", getenv("GPUSHARE_LOG_LEVEL"));
-    tool_error("--fail-on '%s' is not known; allowed: error, warning, leak, info", text);
-    return false;
+static bool parse_fail(struct audit *audit) {
+    const char *const *values = audit->args->values;
+    return report_fail_parse(&audit->fail, values[OPTION_FAIL_ON], values[OPTION_EXITCODE],
+                             values[OPTION_LEVEL]) &&
+           !report_fail_misses(&audit->fail, "GPUSHARE_LOG_LEVEL", getenv("GPUSHARE_LOG_LEVEL"));
 }
 
 /* What they have stays in them until there is a report. */
@@ -117,9 +81,7 @@ static bool close_outputs(struct audit *audit) {
 static bool parse(struct audit *audit) {
     const char *const *values = audit->args->values;
     return runtime_choose(values[OPTION_RUNTIME], audit->args->operands[0], &audit->runtime) &&
-           parse_status(values[OPTION_EXITCODE], &audit->error_status) &&
-           report_level(values[OPTION_LEVEL], &audit->level) &&
-           parse_fail_on(values[OPTION_FAIL_ON], values[OPTION_LEVEL], &audit->fail_on) &&
+           report_level(values[OPTION_LEVEL], &audit->level) && parse_fail(audit) &&
            report_suppressions(values[OPTION_SUPPRESSIONS], &audit->suppressions) &&
            open_outputs(audit);
 }
@@ -221,8 +183,9 @@ static bool used_cuda(void *watched, uint32_t pid) {
 /* The status of a command that ended with 0. `whole`: all that was done could be watched and read.
  */
 static int judge(const struct audit *audit, const struct report *report, bool printed, bool whole) {
-    if (report_fails(report, audit->fail_on) && audit->error_status != 0)
-        return audit->error_status;
+    const int failed = report_fail_status(&audit->fail, report);
+    if (failed != 0)
+        return failed;
     return !printed ? TOOL_RUN_FAILED : whole ? TOOL_OK : TOOL_BLIND;
 }
 
