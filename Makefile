@@ -132,6 +132,7 @@ $(BUILD)/tools/%.o: tools/%.c
 	$(CC) $(C_FLAGS) -DGPS_VERSION='"$(VERSION)"' -DGPS_LIBDIR='"$(LIBDIR)"' -c $< -o $@
 
 $(BUILD)/tools/timeline/timeline_page.o: tools/timeline/page.html
+$(BUILD)/tools/report/suppress_known.o: config/suppressions.conf
 
 # libdw reads debug information, libiberty demangles, jansson reads and writes JSON, ncurses draws. All of it statically:
 # the keeper is this program, too, and starts where nothing was installed. What libdw.a needs differs.
@@ -167,7 +168,7 @@ install: all $(addprefix $(MADE)/,gpushare.bash _gpushare gpushare.fish gpushare
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/gpushare include/gpushare/*.h
 	install -D -m 644 tools/gpushare.1 $(DESTDIR)$(SHARE)/man/man1/gpushare.1
 	install -D -m 644 $(MADE)/gpushare.conf.5 $(DESTDIR)$(SHARE)/man/man5/gpushare.conf.5
-	install -D -m 644 -t $(DESTDIR)$(DOC) README.md CHANGELOG.md SECURITY.md config/gpushare.conf
+	install -D -m 644 -t $(DESTDIR)$(DOC) README.md CHANGELOG.md SECURITY.md config/gpushare.conf config/suppressions.conf
 	install -D -m 644 -t $(DESTDIR)$(DOC)/docs docs/*
 	install -D -m 644 -t $(DESTDIR)$(DOC)/examples config/examples/* config/containers/*
 	config/packaging/pages $(DESTDIR)$(DOC)

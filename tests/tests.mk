@@ -124,6 +124,8 @@ apps: $(TESTS)/apps/puppet $(TESTS)/apps/puppet_static $(TESTS)/apps/puppet_driv
 	$(TESTS)/apps/kernels.ptx $(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/refused $(TESTS)/apps/five $(TESTS)/apps/camerad \
 	$(TESTS)/apps/twice $(if $(CUDART_STATIC),$(TESTS)/apps/twice_nvidia) $(TESTS)/apps/where \
 	$(TESTS)/apps/libbetween.so $(TESTS)/apps/liblater.so $(TESTS)/apps/embed $(TESTS)/nvml/libnvidia-ml.so.1 $(TESTS)/soak-worker $(TESTS)/soak-right \
+	$(TESTS)/apps/ranks $(TESTS)/apps/twice $(if $(CUDART_STATIC),$(TESTS)/apps/twice_nvidia) $(TESTS)/apps/where \
+	$(TESTS)/apps/libbetween.so $(TESTS)/apps/embed $(TESTS)/nvml/libnvidia-ml.so.1 $(TESTS)/soak-worker $(TESTS)/soak-right \
 	$(TESTS)/differ-program $(TESTS)/keeper-abuse $(FAULT_INJECT)
 
 # One source, three ways to CUDA. The shared ones run on a real driver as they are.
@@ -240,6 +242,14 @@ $(TESTS)/apps/twice: tests/apps/twice.c $(SIM_LIBS)/libcudart_static.a
 $(TESTS)/apps/twice_nvidia: tests/apps/twice.c $(CUDART_STATIC)
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(MISUSE_FLAGS) $< -o $@ $(CUDART_STATIC) -ldl -lrt
+
+# Two ranks, and a library of the name of NCCL's.
+$(TESTS)/apps/nccl/libnccl.so.2: tests/apps/ranks/libnccl.c tests/apps/ranks/libnccl.h $(SIM_LIBS)/libcudart.so
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(MISUSE_FLAGS) -fPIC -shared -Wl,-soname,$(@F) $< -o $@ -L$(SIM_LIBS) -lcudart
+$(TESTS)/apps/ranks: tests/apps/ranks/ranks.c tests/apps/ranks/libnccl.h $(TESTS)/apps/nccl/libnccl.so.2
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(MISUSE_FLAGS) $< -o $@ $(TESTS)/apps/nccl/libnccl.so.2 -Wl,-rpath,'$$ORIGIN/nccl' -L$(SIM_LIBS) -lcudart
 
 # For Python: a library that it calls, and a program that it runs in.
 $(TESTS)/apps/lib%.so: tests/apps/python/%.c $(SIM_LIBS)/libcudart.so

@@ -40,7 +40,7 @@ static void use(const struct suppression *section) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    struct suppressions suppressions;
+    struct suppressions suppressions = {.file = NULL};
     unsigned errors = 0;
     char *text = memcpy(malloc(size + 1), data, size);
     int status = suppress_parse(&suppressions, "fuzz", text, size, on_error, &errors);

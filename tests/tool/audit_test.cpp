@@ -412,6 +412,23 @@ TEST_F(Audit, WhatIsSuppressedIsNoError) {
     EXPECT_EQ(misused({"-s", place.file("made", result.err.substr(section))}).status, 0);
 }
 
+TEST_F(Audit, WhatALibraryDoesByItselfIsLeftOutAndWhatAProgramDoesThroughItIsNot) {
+    const std::string ranks = fs::path(puppet).replace_filename("ranks");
+    const Result known = audit({ranks}), all = audit({"--no-default-suppressions", ranks}),
+                 own = audit({"--", ranks, "mine"});
+    EXPECT_EQ(known.status, 0);
+    EXPECT_EQ(known.err.find("========= GPUSHARE SUMMARY: 0 findings, 1 left out as known in "
+                             "libnccl.so.2 (--no-default-suppressions shows them); 2 processes"),
+              0u)
+        << known.err;
+    EXPECT_EQ(all.status, 1);
+    EXPECT_TRUE(contains(all.err, "GPUSHARE ERROR: free-while-open in cudaFree, by ranks"));
+    EXPECT_TRUE(contains(all.err, "1 finding (1 error), 2 occurrences, 2 processes")) << all.err;
+    EXPECT_EQ(own.status, 1);
+    EXPECT_TRUE(contains(own.err, " rank_free at tests/apps/ranks/libnccl.c:")) << own.err;
+    EXPECT_FALSE(contains(own.err, "left out"));
+}
+
 TEST_F(Audit, JsonAndSarifGoToFiles) {
     const std::string json = place.path + "/a.json", sarif = place.path + "/a.sarif";
     const Result result = misused({"--json", json, "--sarif=" + sarif});

@@ -77,6 +77,74 @@ TEST_F(Suppress, FramesOfEarlierEventsCount) {
     EXPECT_TRUE(suppresses("module = libpool.so\n"));
 }
 
+// What a library does by itself has its frames alone; a program's call of it has the program's,
+// too.
+TEST_F(Suppress, CallersMatchWhereAllOfTheUsersFramesDo) {
+    const std::string library = frame("/no/libold.so.1", "0x2"),
+                      libc = frame("/no/libc.so.6", "0x1");
+    const auto fits = [&](const std::string &stack) {
+        LogLine line;
+        line.stack = frame("/no/libcudart.so.13", "0x1") + "," + stack;
+        line.prior = prior("allocated", 100, "app", frame("/no/app", "0x5"));
+        log = place.file("log", line.text());
+        return suppresses("callers = libold.so*\n");
+    };
+    EXPECT_TRUE(fits(library));
+    EXPECT_TRUE(fits(library + "," + library + "," + libc));
+    EXPECT_TRUE(fits(library + "," + frame("/no/libstdc++.so.6", "0x3") + "," + libc));
+    EXPECT_FALSE(fits(library + "," + frame("/no/app", "0x4")));
+    EXPECT_FALSE(fits(frame("/no/app", "0x4") + "," + library));
+    EXPECT_FALSE(fits(library + "," + python("/no/cam.py", 1, "main")));
+    EXPECT_FALSE(fits(library + "," + frame("", "0x4"))) << "it may be anybody's";
+    EXPECT_FALSE(fits(libc)) << "it is nobody's";
+}
+
+TEST_F(Suppress, CallersOfALeakAreThoseOfItsLastEvent) {
+    LogLine line;
+    line.finding = "leak-open";
+    line.prior = prior("opened", 100, "app", frame("/no/libold.so.1", "0x1"));
+    log = place.file("log", line.text());
+    EXPECT_TRUE(suppresses("callers = libold.so*\n"));
+    EXPECT_FALSE(suppresses("callers = libnew.so*\n"));
+}
+
+TEST_F(Suppress, WhatALibraryIsKnownToDoIsLeftOutUnlessItIsAskedFor) {
+    LogLine line;
+    line.finding = "free-while-open";
+    line.stack = frame("/pip/libnccl.so.2", "0x1") + "," + frame("/no/libc.so.6", "0x2");
+    log = place.file("log", line.text());
+    const Result result = tool({"report", "--fail-on=info", log});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_EQ(result.err, "");
+    EXPECT_EQ(result.out, "========= GPUSHARE SUMMARY: 0 findings, 1 left out as known in "
+                          "libnccl.so.2 (--no-default-suppressions shows them)\n");
+    const Result all = tool({"report", "--no-default-suppressions", "--fail-on=info", log});
+    EXPECT_EQ(all.status, 1);
+    EXPECT_TRUE(contains(all.out, "SUMMARY: 1 finding (1 error), ")) << all.out;
+    EXPECT_EQ(with("[suppress a]\nname = x\n[suppress b]\nmodule = libnccl*\n").out,
+              "========= GPUSHARE SUMMARY: 0 findings, 1 suppressed\n")
+        << "the user's counts as such";
+    const Result sarif = tool({"report", "--sarif", log});
+    EXPECT_EQ(
+        Json::parse(sarif.out)["runs"][0]["results"][0]["suppressions"][0]["justification"].text,
+        "known in libnccl.so.2");
+    EXPECT_EQ(command({"python3", "-m", "jsonschema", "-i", place.file("x.sarif", sarif.out),
+                       "tests/tool/sarif.schema.json"})
+                  .status,
+              0);
+    EXPECT_EQ(tool({"report", "--json", log}).out, "[]\n");
+}
+
+// A copy of it as the user's own file is no error, and what else NCCL does is not known.
+TEST_F(Suppress, TheToolsOwnFileHidesOneFindingOfItsLibrary) {
+    LogLine line;
+    line.stack = frame("/pip/libnccl.so.2", "0x1");
+    log = place.file("log", line.text());
+    const Result result = tool({"report", "-s", "config/suppressions.conf", log});
+    EXPECT_TRUE(contains(result.out, "1 finding (1 error)")) << result.out;
+    EXPECT_TRUE(contains(result.err, "[suppress libnccl.so.2] matched nothing")) << result.err;
+}
+
 TEST_F(Suppress, AnySectionWillDo) {
     EXPECT_EQ(with("[suppress a]\nname = x\n[suppress b]\nname = frames\n").out,
               "========= GPUSHARE SUMMARY: 0 findings, 1 suppressed\n");
@@ -86,10 +154,11 @@ TEST_F(Suppress, AnySectionWillDo) {
 TEST_F(Suppress, MistakesAreExplainedAndNothingIsReported) {
     EXPECT_EQ(
         error("[suppress a]\nfunktion = x\n"),
-        "2: funktion: unknown key; allowed: finding, module, function, name, command, stack\n" +
+        "2: funktion: unknown key; allowed: finding, module, function, callers, name, "
+        "command, stack\n" +
             place.file("s.conf") +
             ":1: [suppress a] has no key, and so would suppress "
-            "everything; give one of finding, module, function, name, command, stack\n");
+            "everything; give one of finding, module, function, callers, name, command, stack\n");
     EXPECT_EQ(error("[suppress a]\nfinding = dubble-free\n"),
               "2: finding = dubble-free: no such finding, but perhaps double-free; "
               "allowed: an id of `gpushare explain --list`, as double-free\n");

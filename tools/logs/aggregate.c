@@ -297,7 +297,7 @@ struct aggregate_sums aggregate_sums(const struct aggregate *aggregate) {
     TOOL_TEMP bool *seen = tool_zeroed(aggregate->state->process_count + 1, sizeof(*seen));
     for (size_t i = 0; i < aggregate->count; i++) {
         const struct aggregate_group *group = aggregate->groups[i];
-        sums.suppressed += group->suppressed;
+        sums.suppressed += group->suppressed && !group->known;
         if (group->suppressed)
             continue;
         sums.all++;

@@ -27,6 +27,7 @@ struct aggregate_group {
     const struct aggregate_process **processes; /* by time */
     size_t process_count;
     bool suppressed;
+    const char *known; /* suppressed as what this library does; NULL: as what the user knows */
 };
 
 struct aggregate {
@@ -39,7 +40,7 @@ struct aggregate {
 struct aggregate_sums {
     uint64_t all, findings[GPS_LEVEL_ERROR + 1]; /* groups that are not suppressed; by level */
     uint64_t occurrences, processes;
-    uint64_t suppressed; /* groups */
+    uint64_t suppressed; /* groups, by the user */
 };
 
 /* Findings below the level are left out. */

@@ -14,6 +14,7 @@ enum {
     OPTION_SARIF,
     OPTION_GENERATE,
     OPTION_SUPPRESSIONS,
+    OPTION_NO_DEFAULTS,
     OPTION_LEVEL,
     OPTION_FAIL_ON,
     OPTION_EXITCODE,
@@ -35,8 +36,11 @@ bool report_level(const char *option, enum gps_level *level) {
     return false;
 }
 
-bool report_suppressions(const char *option, struct suppressions *suppressions) {
+bool report_suppressions(const char *option, const char *no_defaults,
+                         struct suppressions *suppressions) {
     *suppressions = (struct suppressions){.file = NULL};
+    if (!no_defaults)
+        suppress_add_known(suppressions);
     return !option || suppress_read(suppressions, option);
 }
 
@@ -57,7 +61,7 @@ void report_free(struct report *report) {
 void report_unmatched(const struct suppressions *suppressions) {
     for (size_t i = 0; i < suppressions->count; i++) {
         const struct suppression *section = &suppressions->sections[i];
-        if (!section->used)
+        if (!section->used && !section->known)
             tool_warn("%s:%u: [%s] matched nothing; leave it out if the finding is mended",
                       suppressions->file, section->line, section->title);
     }
@@ -114,7 +118,8 @@ static int run_report(const struct tool_args *args) {
         !parse_fail(args->values, &fail))
         return TOOL_USAGE;
     struct suppressions suppressions;
-    if (!report_suppressions(args->values[OPTION_SUPPRESSIONS], &suppressions))
+    if (!report_suppressions(args->values[OPTION_SUPPRESSIONS], args->values[OPTION_NO_DEFAULTS],
+                             &suppressions))
         return TOOL_FAILED;
     struct report report = {.symbols = NULL};
     aggregate_begin(&report.aggregate, level);
@@ -141,6 +146,7 @@ const struct tool_verb tool_verb_report = {
                 {"sarif", 0, NULL, "print SARIF 2.1.0, for code-scanning tools"},
                 {"gen-suppressions", 0, NULL, "print a suppression for each finding instead"},
                 {"suppressions", 's', "FILE", "leave out what this file matches"},
+                {"no-default-suppressions", 0, NULL, "report what libraries are known to do, too"},
                 {"level", 'l', "LEVEL", "info, warning or error: this and worse"},
                 {"fail-on", 0, "KIND",
                  "error, warning, leak or info: exit with 1 if there is such a finding, or a worse "

@@ -22,15 +22,17 @@ struct report {
 void report_make(struct report *report, struct suppressions *suppressions,
                  const char *debug_directory);
 void report_free(struct report *report);
-/* Names on stderr the suppressions that matched nothing. */
+/* Names on stderr the user's suppressions that matched nothing. */
 void report_unmatched(const struct suppressions *suppressions);
 
 /* The complain function of a log_sink: warns on stderr. */
 void report_complain(const char *file, unsigned long line, const char *message);
 
-/* Parse the values of --level and --suppressions, which may be NULL. False: stderr says why. */
+/* Parse the values of --level, and of --suppressions and --no-default-suppressions, which may be
+ * NULL. False: stderr says why. */
 bool report_level(const char *option, enum gps_level *level);
-bool report_suppressions(const char *option, struct suppressions *suppressions);
+bool report_suppressions(const char *option, const char *no_defaults,
+                         struct suppressions *suppressions);
 
 /* --- what fails a build --- */
 

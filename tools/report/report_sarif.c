@@ -223,8 +223,14 @@ static json_t *properties(const struct aggregate_group *group) {
     return object;
 }
 
-/* The standard wants `suppressions` in all results or in none: an empty array says "not
- * suppressed". */
+/* The standard wants them in all results or in none: an empty array says "not suppressed". */
+static json_t *suppressions(const struct aggregate_group *group) {
+    TOOL_TEMP char *why = group->known ? tool_format("known in %s", group->known) : NULL;
+    return group->suppressed
+               ? json_tree_pack("[{s:s, s:s*}]", "kind", "external", "justification", why)
+               : json_tree_pack("[]");
+}
+
 static json_t *result(const struct aggregate_group *group, struct symbols *symbols) {
     const struct log_line *line = group->first;
     json_t *object = json_tree_pack("{}");
@@ -233,9 +239,8 @@ static json_t *result(const struct aggregate_group *group, struct symbols *symbo
                   levels[line->level], "message", message(line), "locations",
                   finding_location(line, symbols), "stacks", stacks_json(line, symbols),
                   "occurrenceCount", group->count, "partialFingerprints",
-                  fingerprints(line, symbols), "suppressions",
-                  json_tree_pack(group->suppressed ? "[{s:s}]" : "[]", "kind", "external"),
-                  "properties", properties(group));
+                  fingerprints(line, symbols), "suppressions", suppressions(group), "properties",
+                  properties(group));
     return object;
 }
 

@@ -283,6 +283,22 @@ static char *levels_text(const struct aggregate_sums *sums) {
     return list;
 }
 
+/* Adds "2 left out as known in libnccl.so.2 (...)", each library once. */
+static void list_known(char **list, const struct aggregate *aggregate) {
+    for (size_t i = 0; i < aggregate->count; i++) {
+        const char *known = aggregate->groups[i]->known;
+        size_t before = 0, all = 0;
+        for (size_t j = 0; known && j < aggregate->count; j++) {
+            const bool same = aggregate->groups[j]->known == known;
+            before += same && j < i;
+            all += same;
+        }
+        if (known && before == 0)
+            tool_list(list, "%zu left out as known in %s (--no-default-suppressions shows them)",
+                      all, known);
+    }
+}
+
 /* "3 findings (2 errors, 1 warning), 17 occurrences, 2 processes; 2 processes used CUDA, ..." */
 static void print_summary(FILE *out, const struct report *report,
                           const struct aggregate_sums *sums) {
@@ -296,6 +312,7 @@ static void print_summary(FILE *out, const struct report *report,
     }
     if (sums->suppressed > 0)
         tool_list(&text, "%" PRIu64 " suppressed", sums->suppressed);
+    list_known(&text, &report->aggregate);
     term_line(out, MARGIN "GPUSHARE SUMMARY: %s%s%s", text, report->watched ? "; " : "",
               tool_or(report->watched, ""));
 }

@@ -21,12 +21,14 @@
 
 #define FILE_MAX ((size_t)1 << 20)
 #define SECTION  "suppress"
+#define KEYS     "finding, module, function, callers, name, command, stack"
 
 static const struct {
     const char *name, *allowed;
 } keys[] = {[SUPPRESS_FINDING] = {"finding", "an id of `gpushare explain --list`, as double-free"},
             [SUPPRESS_MODULE] = {"module", "a glob on a file name, as libold.so*"},
             [SUPPRESS_FUNCTION] = {"function", "a glob on a function's name, as Pool::release*"},
+            [SUPPRESS_CALLERS] = {"callers", "a glob on a file name, as libold.so*"},
             [SUPPRESS_NAME] = {"name", "a glob on a region's name"},
             [SUPPRESS_COMMAND] = {"command", "a glob on the executable's file name"},
             [SUPPRESS_STACK] = {"stack", "16 hexadecimal digits, as --gen-suppressions prints"}};
@@ -70,7 +72,7 @@ static void end_section(struct parser *parser) {
             return;
     fail(parser, current(parser)->line,
          "[%.60s] has no key, and so would suppress everything; "
-         "give one of finding, module, function, name, command, stack",
+         "give one of " KEYS,
          current(parser)->title);
 }
 
@@ -159,8 +161,7 @@ static void on_key(void *arg, unsigned line, const char *name, const char *value
             set_key(parser, line, (enum suppress_key)i, value);
             return;
         }
-    fail(parser, line,
-         "%.60s: unknown key; allowed: finding, module, function, name, command, stack", name);
+    fail(parser, line, "%.60s: unknown key; allowed: " KEYS, name);
 }
 
 static void on_error(void *arg, unsigned line, const char *message) {
@@ -177,7 +178,7 @@ int suppress_parse(struct suppressions *suppressions, const char *file, char *te
                                           .key = on_key,
                                           .error = on_error,
                                           .arg = &parser};
-    *suppressions = (struct suppressions){.file = file};
+    suppressions->file = file;
     gps_ini_read(text, count, &events);
     end_section(&parser);
     string_map_free(&parser.titles, NULL);
@@ -192,7 +193,6 @@ bool suppress_read(struct suppressions *suppressions, const char *path) {
     FILE *file = fopen(path, "re");
     TOOL_TEMP char *bytes = tool_resize(NULL, FILE_MAX + 1, 1);
     const size_t count = file ? fread(bytes, 1, FILE_MAX + 1, file) : 0;
-    *suppressions = (struct suppressions){.file = NULL};
     if (!file || ferror(file))
         fail(&parser, 0, "cannot be read: %s", strerror(errno));
     else if (count > FILE_MAX)
@@ -201,7 +201,14 @@ bool suppress_read(struct suppressions *suppressions, const char *path) {
         parser.failed = suppress_parse(suppressions, path, bytes, count, tool_error_in, NULL) != 0;
     if (file)
         fclose(file);
+    if (parser.failed)
+        suppress_free(suppressions);
     return !parser.failed;
+}
+
+const char *suppress_name(const struct suppression *section) {
+    const char *name = section->title + sizeof(SECTION) - 1;
+    return name + strspn(name, " \t");
 }
 
 void suppress_free(struct suppressions *suppressions) {

@@ -51,6 +51,20 @@ static bool fits_stacks(const struct suppression *section, const struct log_line
     return false;
 }
 
+/* A frame of an unknown module may be anybody's. */
+static bool fits_callers(const char *glob, const struct log_stack *stack) {
+    bool any = false;
+    for (size_t i = 0; glob && i < stack->count; i++) {
+        const char *module = log_frame_module(&stack->frames[i]);
+        if (module && !user_frame_is(&stack->frames[i]))
+            continue;
+        if (!fits(glob, module))
+            return false;
+        any = true;
+    }
+    return !glob || any;
+}
+
 static bool fits_hash(const char *wanted, const struct log_line *line, struct symbols *symbols) {
     return !wanted || strtoull(wanted, NULL, 16) == user_frame_hash(line, symbols);
 }
@@ -61,6 +75,7 @@ static bool matches(const struct suppression *section, const struct log_line *li
     return (!finding || strcmp(finding, line->finding) == 0) &&
            fits(section->keys[SUPPRESS_NAME], line->name) &&
            fits(section->keys[SUPPRESS_COMMAND], line->process.command) &&
+           fits_callers(section->keys[SUPPRESS_CALLERS], aggregate_stack(line)) &&
            fits_hash(section->keys[SUPPRESS_STACK], line, symbols) &&
            fits_stacks(section, line, symbols);
 }
@@ -73,6 +88,7 @@ void suppress_aggregate(struct suppressions *suppressions, struct aggregate *agg
             if (!matches(section, aggregate->groups[i]->first, symbols))
                 continue;
             aggregate->groups[i]->suppressed = section->used = true;
+            aggregate->groups[i]->known = section->known; /* the user's come last */
         }
 }
 

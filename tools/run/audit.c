@@ -26,6 +26,7 @@ enum {
     OPTION_FAIL_ON,
     OPTION_EXITCODE,
     OPTION_SUPPRESSIONS,
+    OPTION_NO_DEFAULTS,
     OPTION_GENERATE,
     OPTION_LEVEL,
     OPTION_LOG,
@@ -82,7 +83,8 @@ static bool parse(struct audit *audit) {
     const char *const *values = audit->args->values;
     return runtime_choose(values[OPTION_RUNTIME], audit->args->operands[0], &audit->runtime) &&
            report_level(values[OPTION_LEVEL], &audit->level) && parse_fail(audit) &&
-           report_suppressions(values[OPTION_SUPPRESSIONS], &audit->suppressions) &&
+           report_suppressions(values[OPTION_SUPPRESSIONS], values[OPTION_NO_DEFAULTS],
+                               &audit->suppressions) &&
            open_outputs(audit);
 }
 
@@ -261,6 +263,7 @@ const struct tool_verb tool_verb_audit = {
                  "finding, or a worse one; error"},
                 {"error-exitcode", 0, "N", "exit with N, not 1, after such findings"},
                 {"suppressions", 's', "FILE", "leave out what this file matches"},
+                {"no-default-suppressions", 0, NULL, "report what libraries are known to do, too"},
                 {"gen-suppressions", 0, NULL,
                  "print a suppression for each finding on stderr, too; a file of them writes: "
                  "gpushare report --gen-suppressions LOG >FILE"},

@@ -11,10 +11,11 @@
 
 /* Every Python frame is the user's, and so is every module but these, which are known by the
  * beginning of their file names. */
-static bool is_users(const struct log_frame *frame) {
-    static const char *const others[] = {
-        "libcuda.so",         "libcudart.so",   "libc.so",  "libpthread.so", "libgpushare.so",
-        "libgpushare-hip.so", "libamdhip64.so", "ld-linux", "linux-vdso",    "[vdso]"};
+bool user_frame_is(const struct log_frame *frame) {
+    static const char *const others[] = {"libcuda.so",         "libcudart.so",   "libc.so",
+                                         "libpthread.so",      "libstdc++.so",   "libgpushare.so",
+                                         "libgpushare-hip.so", "libamdhip64.so", "ld-linux",
+                                         "linux-vdso",         "[vdso]"};
     const char *base = log_frame_module(frame);
     if (frame->function || !base)
         return frame->function;
@@ -26,7 +27,7 @@ static bool is_users(const struct log_frame *frame) {
 
 const struct log_frame *user_frame_find(const struct log_stack *stack) {
     for (size_t i = 0; i < stack->count; i++)
-        if (is_users(&stack->frames[i]))
+        if (user_frame_is(&stack->frames[i]))
             return &stack->frames[i];
     return NULL;
 }
@@ -35,7 +36,7 @@ const struct symbol_place *user_frame_place(const struct log_stack *stack,
                                             struct symbols *symbols) {
     for (size_t i = 0; i < stack->count; i++) {
         const struct log_frame *frame = &stack->frames[i];
-        if (!is_users(frame))
+        if (!user_frame_is(frame))
             continue;
         const struct symbol *symbol = symbol_find(symbols, frame);
         for (size_t j = 0; j < symbol->count; j++)

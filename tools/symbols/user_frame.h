@@ -6,7 +6,10 @@
 #include "logs/logs.h"
 #include "symbol.h"
 
-/* The innermost frame that is not in CUDA, libc or gpushare; NULL: there is none. */
+/* Whether it is not in CUDA, gpushare, libc or the C++ library, which start threads. */
+bool user_frame_is(const struct log_frame *frame);
+
+/* The innermost such frame; NULL: there is none. */
 const struct log_frame *user_frame_find(const struct log_stack *stack);
 
 /* The innermost place in such a frame whose file and line are known; NULL: there is none. */
