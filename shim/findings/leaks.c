@@ -104,7 +104,7 @@ static void report_group(const struct group *group) {
     }
     report.detail = detail;
     report.count = group->count;
-    report.raised = group->trace && group->count > GPS_LEAK_HANDFUL;
+    report.raised = group->trace && group->count > GPS_LEAK_HANDFUL; /* without: of many places */
     if (group->trace) /* the same site, of another exporter, is not the same leak */
         report.stack_hash = gps_trace_hash(group->trace) ^ group->import.exporter.owner.nonce;
     gps_report_send(&report);

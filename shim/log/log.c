@@ -85,10 +85,11 @@ void gps_log_open(const struct gps_options *options, const struct gps_owner *sel
 
 /* --- repeats --- */
 
-/* Never 0. The key depends on the finding, too, so two findings of one call site are not repeats.
- */
+/* Never 0. The key depends on the finding and its level, too, so two findings of one call site are
+ * not repeats, and an error is none of a warning. */
 static uint64_t key_of(const struct gps_report *report) {
-    uint64_t key = report->stack_hash ^ ((uint64_t)report->finding + 1) * 0x9e3779b97f4a7c15u;
+    const uint64_t kind = (uint64_t)report->finding + 1 + (report->raised ? GPS_FINDING_COUNT : 0u);
+    uint64_t key = report->stack_hash ^ kind * 0x9e3779b97f4a7c15u;
     return key != 0 ? key : 1;
 }
 

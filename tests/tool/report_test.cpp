@@ -643,6 +643,22 @@ TEST_F(Report, FailsABuildOnWhatItIsToldTo) {
     EXPECT_EQ(status({"--fail-on=error", "-s", known, wrong}), 0);
 }
 
+TEST_F(Report, AFindingHasTheHighestLevelOfItsOccurrences) {
+    LogLine few = at(1), many = at(2), last = at(3);
+    few.level = last.level = "info";
+    many.level = "warning";
+    few.pid = 7;
+    last.pid = 8;
+    many.count = 9;
+    const std::string file = log("a", {few, many, last});
+    const Json groups = json({file});
+    ASSERT_EQ(groups.size(), 1u);
+    EXPECT_EQ(groups[0]["level"].text, "warning");
+    EXPECT_EQ(groups[0]["pid"].number, 7) << "all else is of the first";
+    EXPECT_TRUE(contains(report({file}).out, "SUMMARY: 1 finding (1 warning), 11 occurrences"));
+    EXPECT_EQ(report({"--fail-on=warning", file}).status, 1);
+}
+
 TEST_F(Report, WhatCannotFailABuildIsRefused) {
     const std::string file = log("a", {at(1)});
     const Result result = report({"--fail-on=fatal", file});

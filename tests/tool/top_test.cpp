@@ -215,6 +215,23 @@ TEST(Top, OptionsAreChecked) {
 
 // --- findings ---
 
+TEST(Top, LevelsOfOneFindingAreCountedApart) {
+    Shared shared;
+    Temporary logs;
+    LogLine few, many;
+    few.finding = many.finding = "leak-open";
+    few.level = "info";
+    many.level = "warning";
+    many.count = 9;
+    logs.file("a.jsonl", many.text() + few.text() + few.text());
+    const Json counts = once(shared, {logs.path})["findings"]["counts"];
+    ASSERT_EQ(counts.size(), 2u);
+    EXPECT_EQ(counts[0]["level"].text, "info");
+    EXPECT_EQ(counts[0]["count"].text, "2");
+    EXPECT_EQ(counts[1]["level"].text, "warning");
+    EXPECT_EQ(counts[1]["count"].text, "9");
+}
+
 TEST(Top, FindingsComeFromTheLogsThatAreNamed) {
     Shared shared;
     Temporary logs;

@@ -766,10 +766,10 @@ TEST(LogSummary, OneIsSingular) {
               "========= GPUSHARE SUMMARY: 2 findings (1 error), 1 repeated");
 }
 
-TEST(LogSummary, ARaisedReportPassesCountsAndRepeatsAtItsLevel) {
+TEST(LogSummary, ARaisedReportIsNoRepeatAndItsRepeatsHaveItsLevel) {
     Outcome run = in_child([] {
         gps_report report = report_of(GPS_FREE_WHILE_OPEN, 7);
-        open_log("stderr", GPS_LOG_JSONL, GPS_LEVEL_ERROR);
+        open_log("stderr", GPS_LOG_JSONL, GPS_LEVEL_WARNING);
         send(report);
         report.raised = true;
         send(report);
@@ -778,10 +778,22 @@ TEST(LogSummary, ARaisedReportPassesCountsAndRepeatsAtItsLevel) {
         return 0;
     });
     std::vector<Json> json = json_of(run.err);
-    ASSERT_EQ(json.size(), 3u) << run.err;
-    EXPECT_EQ(json[0]["level"].text, "error");
+    ASSERT_EQ(json.size(), 4u) << run.err;
+    EXPECT_EQ(json[0]["level"].text, "warning");
     EXPECT_EQ(json[1]["level"].text, "error");
-    EXPECT_EQ(json[2]["message"].text, "1 finding (1 error), 1 repeated");
+    EXPECT_EQ(json[2]["level"].text, "error") << "the repeat's";
+    EXPECT_EQ(json[3]["message"].text, "2 findings (1 error), 1 repeated");
+}
+
+TEST(LogSummary, ARaisedReportPassesByItsLevel) {
+    Outcome run = in_child([] {
+        gps_report report = report_of(GPS_FREE_WHILE_OPEN, 7);
+        open_log("stderr", GPS_LOG_JSONL, GPS_LEVEL_ERROR);
+        const bool usual = send(report);
+        report.raised = true;
+        return !usual && send(report) ? 0 : 1;
+    });
+    EXPECT_EQ(run.status, 0) << run.err;
 }
 
 TEST(LogSummary, SumsUpInJson) {

@@ -11,6 +11,7 @@
 
 #include "cli/string_map.h"
 #include "cli/tool.h"
+#include "log/log.h"
 #include "util/text.h"
 
 /* The time of a line, and the number of lines that were read before it, which orders lines of one
@@ -40,6 +41,7 @@ struct kind {
     struct earliest line;
     struct class **classes;
     size_t number, class_count;
+    enum gps_level level; /* the highest */
     struct aggregate_group group;
 };
 
@@ -181,6 +183,8 @@ const struct aggregate_group *aggregate_add_line(struct aggregate *aggregate,
     struct site *site = site_of(state, line);
     struct kind *kind = kind_of(state, line);
     const bool stacked = aggregate_stack(line)->count > 0;
+    if (line->level > kind->level)
+        kind->level = line->level;
     struct class one = {.count = line->count > 0 ? (uint64_t)line->count : 1};
     strcpy(one.first.time, line->ts); /* log_line_parse has checked its length */
     strcpy(one.last, line->ts);
@@ -227,11 +231,20 @@ static int kinds_by_time(const void *left, const void *right) {
     return compare(&a->line.moment, &b->line.moment);
 }
 
+/* A process can have left a few, and another one many. */
+static void set_level(struct log_line *line, enum gps_level level) {
+    if (line->level == level)
+        return;
+    line->level = level;
+    json_object_set_new(line->json, "level", json_string(gps_level_name(level)));
+}
+
 static void add_group(struct aggregate *aggregate, struct kind *kind) {
     const char *wrong;
     struct class all = {.count = 0};
     struct aggregate_group *group = &kind->group;
     group->first = log_line_parse(kind->line.text, strlen(kind->line.text), true, &wrong);
+    set_level(group->first, kind->level);
     group->number = aggregate->count;
     group->processes = tool_zeroed(kind->class_count, sizeof(*group->processes));
     qsort(kind->classes, kind->class_count, sizeof(*kind->classes), classes_by_time);

@@ -5,9 +5,9 @@
  * build id, else by the module's file name, and by offset; so processes and their address spaces do
  * not matter. Earlier events do not matter either, with one exception: a finding without a stack of
  * its own, as a leak, has the stack of the last event. A group stands in the place of its first
- * occurrence and has the facts of that one. The repeats of a call site that a process counted
- * belong to the group of that site. The order in which lines are read does not matter, but for
- * lines of one time.
+ * occurrence and has the facts of that one, but the highest level of all. The repeats of a call
+ * site that a process counted belong to the group of that site. The order in which lines are read
+ * does not matter, but for lines of one time.
  */
 #pragma once
 

@@ -53,11 +53,17 @@ void log_tail_begin(struct log_tail *tail, char *const *paths, size_t count) {
 
 /* --- findings --- */
 
+/* By id, and by level where reports of one finding have several. */
+static int compare(const struct log_tail_count *count, const struct log_line *line) {
+    const int order = strcmp(count->id, line->finding);
+    return order != 0 ? order : (int)count->level - (int)line->level;
+}
+
 static void count(struct log_tail *tail, const struct log_line *line) {
     size_t at = 0;
-    while (at < tail->count_count && strcmp(tail->counts[at].id, line->finding) < 0)
+    while (at < tail->count_count && compare(&tail->counts[at], line) < 0)
         at++;
-    if (at < tail->count_count && strcmp(tail->counts[at].id, line->finding) == 0) {
+    if (at < tail->count_count && compare(&tail->counts[at], line) == 0) {
         tail->counts[at].count += log_tail_times(line);
         return;
     }
