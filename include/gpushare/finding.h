@@ -260,8 +260,9 @@
 #define GPS_LEAK_HANDFUL 8
 #define GPS_RAISED_LEVELS(ROW)                                                                     \
     ROW(FREE_WHILE_OPEN, ERROR, "where the free is let through, as in an audit")                   \
-    ROW(LEAK_OPEN, WARNING, "where one place leaves more than 8 open")                             \
-    ROW(LEAK_EXPORT, WARNING, "where one place leaves more than 8 of them")
+    ROW(LEAK_OPEN, WARNING, "in an audit, where one place leaves more than 8 open")                \
+    ROW(LEAK_EVENT, WARNING, "in an audit, where one place leaves more than 8 open")               \
+    ROW(LEAK_EXPORT, WARNING, "in an audit, where one place leaves more than 8 of them")
 
 /* Other hints, for regions that a rule gave to its importers: they know of no handle. */
 #define GPS_RULE_HINTS(ROW)                                                                        \

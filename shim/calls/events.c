@@ -13,6 +13,7 @@
 #include "process/references.h"
 #include "registry/freed_history.h"
 #include "stack/trace.h"
+#include "util/clock.h"
 
 static struct gps_event made(uint64_t address) {
     struct gps_event event = {.event = address,
@@ -20,6 +21,8 @@ static struct gps_event made(uint64_t address) {
                               .epoch = gps_registry_now(),
                               .trace = gps_trace_kept()};
     gps_ops->context(&event.context);
+    if (gps_process_config()->options.mode == GPS_MODE_AUDIT)
+        event.since = gps_clock_now();
     return event;
 }
 

@@ -2,6 +2,7 @@
 #include "leaks.h"
 
 #include "diagnose.h"
+#include "process/process.h"
 #include "process/references.h"
 #include "registry/freed_history.h"
 #include "registry/vmm_books.h"
@@ -18,6 +19,7 @@ struct group {
     enum gps_known known;
     uint32_t trace;
     uint64_t count, bytes, opens, closes;
+    uint64_t first, last;     /* when they were opened, or exported; 0: not known */
     struct gps_export export; /* the first: of an export */
     struct gps_import import; /* or of an import */
     struct gps_event event;
@@ -95,6 +97,8 @@ static void report_group(const struct group *group) {
     struct gps_text text = GPS_TEXT(detail);
     struct gps_report report = gps_report_on(GPS_ASK_NOTED_END, group->known);
     about(&report, group);
+    if (report.prior_count) /* its opening, or export */
+        report.prior[report.prior_count - 1].time = group->first;
     say_sum(&text, group->count, group->bytes, unit_of(group->known));
     if (group->left.memory.serial)
         gps_text_add(&text, "; its number is %u", (unsigned)group->left.number);
@@ -104,7 +108,12 @@ static void report_group(const struct group *group) {
     }
     report.detail = detail;
     report.count = group->count;
-    report.raised = group->trace && group->count > GPS_LEAK_HANDFUL; /* without: of many places */
+    if (group->first && group->count > 1) {
+        gps_text_str(&text, "; the last one ");
+        gps_text_time(&text, group->last);
+    }
+    report.raised = gps_process_config()->options.mode == GPS_MODE_AUDIT && group->trace &&
+                    group->count > GPS_LEAK_HANDFUL; /* without: of many places */
     if (group->trace) /* the same site, of another exporter, is not the same leak */
         report.stack_hash = gps_trace_hash(group->trace) ^ group->import.exporter.owner.nonce;
     gps_report_send(&report);
@@ -131,8 +140,16 @@ static struct group *group_of(enum gps_known known, uint32_t trace,
     return group;
 }
 
+static void note_time(struct group *group, uint64_t time) {
+    if (!group->first || time < group->first)
+        group->first = time;
+    if (time > group->last)
+        group->last = time;
+}
+
 void gps_leak_add_export(const struct gps_export *region) {
     struct group *group = group_of(GPS_KNOWN_EXPORTED, region->exported, NULL);
+    note_time(group, region->record.created);
     if (!group->count++)
         group->export = *region;
     group->bytes += region->record.requested;
@@ -144,6 +161,7 @@ static void add_import(const struct gps_import *import) {
     struct group *group =
         group_of(import->count == import->opens ? GPS_KNOWN_OPEN : GPS_KNOWN_UNBALANCED,
                  import->trace, &import->exporter.owner);
+    note_time(group, import->since);
     if (!group->count++)
         group->import = *import;
     group->bytes += import->size;
@@ -202,6 +220,7 @@ static void add_events(void) {
     while (gps_registry_take_opened_event(&event)) {
         gps_diagnose_ended_event(&event);
         struct group *group = group_of(GPS_KNOWN_EVENT_OPEN, event.trace, NULL);
+        note_time(group, event.since);
         if (!group->count++)
             group->event = event;
     }

@@ -17,6 +17,7 @@
 #include "registry/closed_ranges.h"
 #include "registry/freed_history.h"
 #include "stack/trace.h"
+#include "util/clock.h"
 #include "vmm/mapping.h"
 #include "vmm/mirror.h"
 #include "vmm/vmm_region.h"
@@ -167,8 +168,13 @@ static bool publish_late(struct gps_import *import) {
     return false;
 }
 
+static bool is_audit(void) {
+    return gps_process_config()->options.mode == GPS_MODE_AUDIT;
+}
+
 static void note_opened(struct gps_import *import) {
     import->epoch = gps_registry_now();
+    import->since = is_audit() ? gps_clock_now() : 0;
     import->trace = gps_trace_kept();
     if (!import->exporter.owner.pid) /* it is not known where the memory is */
         gps_ops->device(&import->device);
@@ -428,10 +434,6 @@ static int close_vmm(const struct gps_import *import) {
                                 : gps_mapping_free(import->pointer);
     gps_scope_end(&scope);
     return code;
-}
-
-static bool is_audit(void) {
-    return gps_process_config()->options.mode == GPS_MODE_AUDIT;
 }
 
 static void note_closed(const struct gps_import *import, uint32_t trace, bool with_context) {

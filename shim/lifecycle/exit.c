@@ -65,7 +65,7 @@ static void on_exit_handler(void) {
 }
 
 void gps_lifecycle_driver_ready(void) {
-    gps_lifecycle_note_first();
+    gps_parent_note_first();
     if (!atomic_exchange(&state.registered, true) && atexit(on_exit_handler) != 0)
         state.registered = false;
 }

@@ -61,6 +61,7 @@
     FORGETS(deferred, gps_deferred_reset)                                                          \
     FORGETS(suspension, gps_suspension_reset)                                                      \
     FORGETS(process, gps_process_reset) /* the configuration, to which the rules point */          \
+    KEEPS(parent, "it is what the child has of it")                                                \
     KEEPS(start, "it tells that this is a fork")                                                   \
     KEEPS(exit, "exit handlers survive a fork")                                                    \
     KEEPS(kernels, "no call of the driver succeeds in it")                                         \

@@ -39,8 +39,11 @@ void gps_lifecycle_stay(void);
 
 /* --- between the files of this room --- */
 
-/* The first call that worked, which fork-with-context tells of. */
-void gps_lifecycle_note_first(void);
+/* What fork-with-context tells of the parent (parent.c): its first call that worked, and the fork.
+ * A child that begins has a parent from then on, which `used` the driver or not. */
+void gps_parent_watch_forks(void);
+void gps_parent_note_first(void);
+void gps_parent_begin(bool used);
 
 /* Called in a forked child before it begins: every module forgets what the parent had. */
 void gps_fork_reset(void);

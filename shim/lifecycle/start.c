@@ -1,5 +1,4 @@
 /* start.c - the process's first call; see lifecycle.h. */
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +18,6 @@
 #include "process/process.h"
 #include "python/python.h"
 #include "rules/rules.h"
-#include "stack/call.h"
 #include "stack/stack.h"
 #include "stack/trace.h"
 #include "suspend/suspension.h"
@@ -29,11 +27,6 @@
 
 static struct {
     bool used; /* this image has begun before: after a fork there is something to forget */
-    struct gps_party
-        parent; /* the process that this one was forked from, if that used the driver */
-    bool sees_forks;
-    uint32_t first, forked; /* in audits, traces: the first call that worked, the last fork */
-    uint32_t parents_first, parents_fork;
 } state;
 
 /* --- the configuration --- */
@@ -66,25 +59,8 @@ static void report_config(struct first_error *error) {
 /* --- the start --- */
 
 static void forget_parent(void) {
-    if (gps_exit_registered())
-        state.parent = (struct gps_party){.owner = *gps_process_self()};
-    state.parents_first = state.first;
-    state.parents_fork = state.forked;
-    state.first = GPS_NO_TRACE;
+    gps_parent_begin(gps_exit_registered());
     gps_fork_reset();
-}
-
-/* Where a program forks. A thread may do so in a handler, or in a call of ours that it has
- * interrupted: what it may not wait for is left alone. */
-static void note_fork(void) {
-    const struct gps_site site = GPS_SITE_HERE;
-    if (!gps_call.inside && !gps_stack_in_handler())
-        state.forked = gps_trace_at(site);
-}
-
-void gps_lifecycle_note_first(void) {
-    if (!state.first)
-        state.first = gps_trace_kept();
 }
 
 /* 0, or negative where there is something to report. */
@@ -119,7 +95,7 @@ static enum gps_phase start(void) {
         return GPS_PHASE_OFF;
     if (config->options.mode == GPS_MODE_AUDIT) {
         gps_call_counter_start();
-        state.sees_forks = state.sees_forks || pthread_atfork(note_fork, NULL, NULL) == 0;
+        gps_parent_watch_forks();
     }
     gps_rules_start(config, gps_process_program());
     gps_merge_start(config, gps_process_program());
@@ -150,20 +126,6 @@ bool gps_lifecycle_begin(gps_attach_fn *attach) {
     await_start();
     const enum gps_phase phase = gps_process_phase();
     return phase == GPS_PHASE_ON || phase == GPS_PHASE_SUSPENDED;
-}
-
-void gps_lifecycle_not_initialized(void) {
-    if (!state.parent.owner.pid)
-        return;
-    GPS_SCOPE();
-    struct gps_report report = gps_report_on(GPS_ASK_FORKED, GPS_KNOWN_NOTHING);
-    report.others = &state.parent;
-    report.other_count = 1;
-    gps_report_prior(&report, "initialized", state.parents_first);
-    gps_report_prior(&report, "forked", state.parents_fork);
-    for (unsigned i = 0; i < report.prior_count; i++)
-        report.prior[i].owner = &state.parent.owner;
-    gps_report_send(&report);
 }
 
 /* The first handler of quick_exit runs last: those of the program may wait for threads that call

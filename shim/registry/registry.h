@@ -196,6 +196,7 @@ struct gps_import {
     uint32_t by_rule; /* opens of the count that a rule made in place of an allocation */
     unsigned slot;    /* of references.h */
     uint32_t trace;   /* of its first open */
+    uint64_t since;   /* when that was; in audits, else 0 */
     uint32_t epoch;
     int device; /* ordinal of the device that was current then */
     enum gps_slot_via via;
@@ -318,6 +319,7 @@ struct gps_event {
     uint64_t context;
     uint32_t epoch;
     uint32_t trace; /* where it was created or opened */
+    uint64_t since; /* when; in audits, else 0 */
     uint32_t exported_at;
 };
 

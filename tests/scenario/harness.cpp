@@ -163,6 +163,7 @@ std::vector<Finding> World::findings(const std::string &id) const {
         one.api = text_of(json, "api");
         one.name = text_of(json, "name");
         one.detail = text_of(json, "detail");
+        one.hint = text_of(json, "hint");
         one.region = text_of(json, "region");
         one.command = text_of(json, "command");
         one.pid = static_cast<uint32_t>(json["pid"].number);

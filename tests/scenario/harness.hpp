@@ -74,7 +74,7 @@ struct How {
 };
 
 struct Finding {
-    std::string id, level, api, name, detail, region, command;
+    std::string id, level, api, name, detail, hint, region, command;
     uint32_t pid = 0;
     std::vector<uint32_t> others;
     size_t stack = 0;

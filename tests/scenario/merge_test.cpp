@@ -538,7 +538,7 @@ TEST(MergeMemory, HasNoHandleAndAReportSaysWhatToDo) {
     const auto findings = one.world.findings("export-not-capable");
     ASSERT_GE(findings.size(), 1u) << one.world.logs();
     EXPECT_NE(findings[0].detail.find("role = merge"), std::string::npos) << findings[0].detail;
-    EXPECT_NE(findings[0].detail.find("rule of its own"), std::string::npos) << findings[0].detail;
+    EXPECT_NE(findings[0].hint.find("rule of its own"), std::string::npos) << findings[0].hint;
     EXPECT_EQ(one.expect(one[0], "p", 8 * MiB, 3), "same");
 }
 

@@ -240,7 +240,7 @@ Result Shared::tool(const std::vector<std::string> &arguments, bool terminal,
 }
 
 gps_region_record Shared::region(const gps_owner &owner, const std::string &name, uint8_t seed,
-                                 gps_state state, uint64_t size) const {
+                                 gps_state state, uint64_t size, uint8_t card) const {
     gps_region_record record{};
     memset(record.handle, seed, sizeof(record.handle));
     record.id = gps_id_of_handle(record.handle);
@@ -250,7 +250,7 @@ gps_region_record Shared::region(const gps_owner &owner, const std::string &name
     record.extent = (size + (2u << 20) - 1) / (2u << 20) * (2u << 20);
     record.created = now() - 90 * 1000000000ull;
     for (unsigned i = 0; i < sizeof(record.device); i++)
-        record.device[i] = static_cast<uint8_t>(0x5d + 0x11 * i);
+        record.device[i] = static_cast<uint8_t>(0x5d + 0x11 * i + (i == 5 ? card : 0));
     record.owner = owner;
     strncpy(record.name, name.c_str(), sizeof(record.name) - 1);
     record.status.state = state;

@@ -81,7 +81,8 @@ class Shared {
                 Environment more = {}) const;
     // Publishes a region; the handle's first byte makes the id.
     gps_region_record region(const gps_owner &owner, const std::string &name, uint8_t seed = 1,
-                             gps_state state = GPS_STATE_READY, uint64_t size = 64u << 20) const;
+                             gps_state state = GPS_STATE_READY, uint64_t size = 64u << 20,
+                             uint8_t card = 0) const;
     std::string regions() const {
         return std::string(store.path) + "/regions/";
     }

@@ -60,6 +60,16 @@ TEST(Ls, AlignsNamesOfAnyScript) {
     EXPECT_TRUE(contains(shown.out, "Process " + name + " ")) << shown.out << shown.err;
 }
 
+TEST(Ls, AGpuIsToldFromTheOthers) {
+    Shared shared;
+    Peer producer(shared, "producer");
+    shared.region(producer.owner, "one");
+    shared.region(producer.owner, "two", 2, GPS_STATE_READY, 64u << 20, 1);
+    const std::string out = shared.tool({"ls"}).out;
+    EXPECT_TRUE(contains(line_with(out, "one"), "  GPU-5d6e7f90-a1b2  ")) << out;
+    EXPECT_TRUE(contains(line_with(out, "two"), "  GPU-5d6e7f90-a1b3  ")) << out;
+}
+
 TEST(Ls, ATableRowSaysAllOfARegion) {
     Shared shared;
     Peer producer(shared, "producer");

@@ -62,6 +62,32 @@ struct printable printable_uuid(const uint8_t uuid[GPS_UUID_BYTES]) {
     return printable;
 }
 
+enum { SHORTEST = 12 /* "GPU-" and 8 digits */, NOTED = 64 };
+static struct {
+    struct printable texts[NOTED];
+    size_t count, width;
+} noted = {.width = SHORTEST};
+
+void printable_note_uuid(const uint8_t uuid[GPS_UUID_BYTES]) {
+    const struct printable text = printable_uuid(uuid);
+    for (size_t i = 0; i < noted.count; i++) {
+        size_t alike = 0;
+        while (text.text[alike] && text.text[alike] == noted.texts[i].text[alike])
+            alike++;
+        if (!text.text[alike])
+            return; /* it is the same */
+        noted.width = alike < noted.width ? noted.width : alike + 1;
+    }
+    if (noted.count < NOTED)
+        noted.texts[noted.count++] = text;
+}
+
+struct printable printable_short_uuid(const uint8_t uuid[GPS_UUID_BYTES]) {
+    struct printable printable = printable_uuid(uuid);
+    printable.text[noted.width] = 0;
+    return printable;
+}
+
 struct printable printable_size_value(uint64_t bytes) {
     struct printable printable = {""};
     struct gps_text out = GPS_TEXT(printable.text);

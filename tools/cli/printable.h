@@ -23,6 +23,9 @@ struct printable printable_duration(uint64_t nanos);   /* "30 s" */
 struct printable printable_arguments(const char *arguments);
 struct printable printable_id(const struct gps_id *id);
 struct printable printable_uuid(const uint8_t uuid[GPS_UUID_BYTES]);
+/* Its beginning, for a table: as long as tells it from all that were noted before. */
+struct printable printable_short_uuid(const uint8_t uuid[GPS_UUID_BYTES]);
+void printable_note_uuid(const uint8_t uuid[GPS_UUID_BYTES]);
 /* Values as a configuration has them: "64MiB", "0..9". */
 struct printable printable_size_value(uint64_t bytes);
 struct printable printable_indices_value(uint64_t min, uint64_t max);

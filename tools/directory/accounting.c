@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/printable.h"
 #include "cli/tool.h"
 
 /* --- the shares in a region --- */
@@ -128,6 +129,7 @@ static struct account_gpu *gpu_of(struct accounting *accounting, const uint8_t *
         if (memcmp(device, accounting->gpus[i].device, GPS_UUID_BYTES) == 0)
             return &accounting->gpus[i];
     TOOL_APPEND(accounting->gpus, accounting->gpu_count, (struct account_gpu){.device = device});
+    printable_note_uuid(device);
     return &accounting->gpus[accounting->gpu_count - 1];
 }
 

@@ -37,7 +37,7 @@ static void add_row(const struct view *view, const struct view_region *region,
     table_cell(table, plain, "%s", view_format_name(region));
     table_cell(table, plain, "%.8s", printable_id(&record->id).text);
     table_cell(table, plain, "%s", printable_size(record->requested).text);
-    table_cell(table, plain, "%.12s", printable_uuid(record->device).text);
+    table_cell(table, plain, "%s", printable_short_uuid(record->device).text);
     table_cell(table, view_format_colour(region), "%s", view_format_state(region));
     table_cell(table, plain, "%s%s", view_format_program(view, owner).text,
                view_is_vmm(region) && !region->creator_alive ? " (ended)" : "");
@@ -64,7 +64,7 @@ static bool print_merged(const struct accounting *accounting, const char *before
         const struct account_gpu *gpu = &accounting->gpus[i];
         if (!has_merged(gpu))
             continue;
-        table_cell(&table, TERM_PLAIN, "%.12s", printable_uuid(gpu->device).text);
+        table_cell(&table, TERM_PLAIN, "%s", printable_short_uuid(gpu->device).text);
         table_cell(&table, TERM_PLAIN, "%zu", gpu->blocks);
         table_cell(&table, TERM_PLAIN, "%s", printable_size(gpu->held).text);
         table_cell(&table, TERM_PLAIN, "%s", printable_size(gpu->unused).text);
@@ -99,7 +99,7 @@ static bool print_bytes(const struct view *view, const struct accounting *accoun
         if (bytes(account) == 0)
             continue;
         table_cell(&table, colour, "%s", printable_size(bytes(account)).text);
-        table_cell(&table, TERM_PLAIN, "%.12s", printable_uuid(account->device).text);
+        table_cell(&table, TERM_PLAIN, "%s", printable_short_uuid(account->device).text);
         table_cell(&table, TERM_PLAIN, "%s",
                    view_format_program(view, &account->process->owner).text);
     }

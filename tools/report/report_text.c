@@ -153,7 +153,7 @@ static void print_region(const struct printer *to, const struct log_line *line) 
                    tool_or(line->name, line->region));
 }
 
-/* "17 times, from ... to ..., by 2 processes: app (pid 7), ..." */
+/* "17 times, from ... to ..., by 2 processes: app (pid 7), ..." The times are those of calls. */
 static void print_count(const struct printer *to, const struct aggregate_group *group) {
     TOOL_TEMP char *names = NULL;
     char more[48] = "";
@@ -169,8 +169,11 @@ static void print_count(const struct printer *to, const struct aggregate_group *
     TOOL_TEMP char *by = group->process_count < 2 ? tool_copy("")
                                                   : tool_format(", by %zu processes: %s%s",
                                                                 group->process_count, names, more);
-    term_line(to->out, INDENT "%" PRIu64 " times, from %s to %s%s", group->count, group->first->ts,
-              group->last, by);
+    if (group->first->api)
+        term_line(to->out, INDENT "%" PRIu64 " times, from %s to %s%s", group->count,
+                  group->first->ts, group->last, by);
+    else /* judged at an end: a line tells when it was done */
+        term_line(to->out, INDENT "%" PRIu64 " times%s", group->count, by);
 }
 
 static void print_others(const struct printer *to, const struct log_line *line) {

@@ -40,7 +40,7 @@ void usage_text_gpus(const struct usage *usage, const struct usage_layout *layou
     struct table table = TABLE(columns);
     for (size_t i = 0; i < usage->accounting.gpu_count; i++) {
         const struct account_gpu *gpu = &usage->accounting.gpus[i];
-        table_cell(&table, TERM_PLAIN, "%.12s", printable_uuid(gpu->device).text);
+        table_cell(&table, TERM_PLAIN, "%s", printable_short_uuid(gpu->device).text);
         size_cell(&table, true, gpu->in_use);
         size_cell(&table, true, gpu->unshared);
         size_cell(&table, true, gpu->saved);
@@ -78,7 +78,7 @@ static void process_row(const struct usage *usage, const struct usage_process *p
                    ? view_format_age(&usage->view, account->process->answer.since).text
                    : "-");
     if (account->device)
-        table_cell(table, TERM_PLAIN, "%.12s", printable_uuid(account->device).text);
+        table_cell(table, TERM_PLAIN, "%s", printable_short_uuid(account->device).text);
     else
         table_cell(table, TERM_PLAIN, "%zu GPUs", account->gpus);
     table_cell(table, TERM_PLAIN, "%s", view_format_command(&usage->view, owner).text);
@@ -145,7 +145,7 @@ static void region_row(const struct usage *usage, const struct view_region *regi
     table_cell(table, TERM_PLAIN, "%.8s", printable_id(&region->record.id).text);
     size_cell(table, true, bytes);
     size_cell(table, true, accounting_unshared(region) - bytes);
-    table_cell(table, TERM_PLAIN, "%.12s", printable_uuid(region->record.device).text);
+    table_cell(table, TERM_PLAIN, "%s", printable_short_uuid(region->record.device).text);
     table_cell(table, view_format_colour(region), "%s", view_format_state(region));
     view_list_cell(&holders, TERM_PLAIN, table);
 }
@@ -162,7 +162,7 @@ static void blocks_row(const struct usage *usage, const struct account_gpu *gpu,
     table_cell(table, TERM_PLAIN, "-");
     size_cell(table, true, gpu->held);
     size_cell(table, true, gpu->merged.saved);
-    table_cell(table, TERM_PLAIN, "%.12s", printable_uuid(gpu->device).text);
+    table_cell(table, TERM_PLAIN, "%s", printable_short_uuid(gpu->device).text);
     table_cell(table, TERM_GREEN, "merged");
     view_list_cell(&holders, TERM_PLAIN, table);
 }

@@ -211,6 +211,7 @@ static void event_stale_importer(void) {
 static void event_dead_owner_exporter(void) {
     cudaEvent_t event = create();
     send_event(event);
+    wait_for_peer(); /* it has one, too */
     if (right())
         wait_for_peer();
 }
@@ -221,6 +222,7 @@ static void event_dead_owner_importer(void) {
     cudaEvent_t event = create();
     MUST(cudaIpcGetEventHandle(&own, event));
     take_bytes(&handle, sizeof(handle));
+    tell();
     if (!right())
         note(wait_for_end() == 0, "the creator has ended");
     open_event(&handle, cudaSuccess);
