@@ -62,7 +62,7 @@ $(OLD_LIBRARIES): $(BUILD)/shim/compat/%: shim/compat/old/%.txt
 
 room = $(patsubst shim/%.c,$(BUILD)/shim/%.o,$(wildcard shim/$(1)/*.c))
 COMMON_OBJECTS := $(foreach name,$(filter-out cuda hip,$(ROOMS)),$(call room,$(name)))
-SHIM_OBJECTS := $(COMMON_OBJECTS) $(call room,cuda) $(BUILD)/shim/cuda/trampoline.o
+SHIM_OBJECTS := $(COMMON_OBJECTS) $(call room,cuda) $(addprefix $(BUILD)/shim/cuda/,trampoline.o stubs.o)
 HIP_OBJECTS := $(COMMON_OBJECTS) $(call room,hip) $(BUILD)/shim/hip/hip_trampoline.o
 SHIM_FLAGS := -fPIC -fvisibility=hidden -ftls-model=initial-exec
 

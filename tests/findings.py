@@ -37,7 +37,7 @@ BEYOND = {  # what a finding's own name is not enough to see
     "open-stale": ["open-stale-reused"],
     "event-unknown": ["event-unknown-memory", "event-unknown-torn"],
     "event-use-after-destroy": ["event-use-after-destroy-export"],
-    "close-unopened": ["close-null"],
+    "close-unopened": ["close-unopened-null"],
     "use-after-close": ["use-after-close-kernel"],
     "open-unknown": ["open-unknown-cut", "open-unknown-mixed"],
     "unmap-mismatch": ["unmap-mismatch-nothing"],

@@ -121,7 +121,7 @@ FAULT_INJECT := $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),$(TESTS)/f
 apps: $(TESTS)/apps/puppet $(TESTS)/apps/puppet_static $(TESTS)/apps/puppet_driver \
 	$(HIP_GROUPS:%=$(TESTS)/apps/puppet_%) $(HIP_GROUPS:%=$(TESTS)/apps/misuse_%) \
 	$(HIP_GROUPS:%=$(TESTS)/apps/hip_doors_%) $(TESTS)/apps/hip_doors $(HIP_GROUPS:%=$(TESTS)/soak-worker_%) \
-	$(TESTS)/apps/kernels.ptx $(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/refused $(TESTS)/apps/five $(TESTS)/apps/camerad \
+	$(TESTS)/apps/kernels.ptx $(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/refused $(TESTS)/apps/newest $(TESTS)/apps/five $(TESTS)/apps/camerad \
 	$(TESTS)/apps/ranks $(TESTS)/apps/twice $(if $(CUDART_STATIC),$(TESTS)/apps/twice_nvidia) $(TESTS)/apps/where \
 	$(TESTS)/apps/libbetween.so $(TESTS)/apps/liblater.so $(TESTS)/apps/embed $(TESTS)/nvml/libnvidia-ml.so.1 $(TESTS)/soak-worker $(TESTS)/soak-right \
 	$(TESTS)/differ-program $(TESTS)/keeper-abuse $(FAULT_INJECT)
@@ -231,6 +231,9 @@ $(TESTS)/gpu/misuse_static: $(MISUSE) tests/apps/misuse/misuse.h $(CUDART_STATIC
 $(TESTS)/apps/five: tests/apps/five.c $(SIM_LIBS)/libcudart.so
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(MISUSE_FLAGS) $< -o $@ -L$(SIM_LIBS) -lcudart
+$(TESTS)/apps/newest: tests/apps/newest.c $(SIM_LIBS)/libcuda.so
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(MISUSE_FLAGS) $< -o $@ -L$(SIM_LIBS) -lcuda
 $(TESTS)/apps/refused: tests/apps/refused.c $(SIM_LIBS)/libcudart.so $(SIM_LIBS)/libcuda.so
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(MISUSE_FLAGS) $< -o $@ -L$(SIM_LIBS) -lcudart -lcuda

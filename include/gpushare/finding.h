@@ -63,7 +63,7 @@
         "keep the exporter running until its importers have opened, or hand over with ready = "    \
         "free")                                                                                    \
     ROW(OPEN_UNKNOWN, "open-unknown", ERROR,                                                       \
-        "a memory handle could not be opened, and no process that gpushare sees has exported it",  \
+        "a memory handle was opened that no process that gpushare sees has exported",              \
         "check that all 64 bytes arrive unchanged from a live exporter; run the exporter under "   \
         "gpushare, too")                                                                           \
     ROW(OPEN_BAD_FLAGS, "open-bad-flags", ERROR,                                                   \

@@ -91,6 +91,8 @@ static int open_first(struct gps_opening *opening, const uint8_t handle[GPS_HAND
     if (opening->refused)
         gps_diagnose_open(&opening->import, opening->recorded ? &opening->record : NULL, flags,
                           code);
+    if (opening->published && !opening->recorded)
+        gps_diagnose_opened(&opening->import);
     if (opening->published && gps_open_cache_active)
         gps_open_cache_opened(&opening->import);
     return code;

@@ -10,6 +10,7 @@
 
 #include "doors/resolver.h"
 #include "hooks.h"
+#include "unwatched.h"
 
 /* In the order of struct gps_real. The exported function is an alias of the wrapper. */
 static const struct row {
@@ -94,19 +95,23 @@ void *gps_dlvsym_hooked(void *handle, const char *name, const char *version, voi
 
 /* --- the hooks --- */
 
-static CUresult substituted(CUresult result, void **pfn) {
-    if (result == CUDA_SUCCESS && pfn && *pfn)
-        *pfn = gps_lookup_substitute(*pfn);
+static CUresult substituted(CUresult result, const char *symbol, int version, void **pfn) {
+    if (result != CUDA_SUCCESS || !pfn || !*pfn)
+        return result;
+    void *const substitute = gps_lookup_substitute(*pfn);
+    *pfn = substitute == *pfn ? gps_unwatched_stand_in(symbol, version, *pfn) : substitute;
     return result;
 }
 
 CUresult gps_on_cuGetProcAddress(const char *symbol, void **pfn, int version, cuuint64_t flags) {
-    return substituted(gps_real.cuGetProcAddress(symbol, pfn, version, flags), pfn);
+    return substituted(gps_real.cuGetProcAddress(symbol, pfn, version, flags), symbol, version,
+                       pfn);
 }
 
 CUresult gps_on_cuGetProcAddress_v2(const char *symbol, void **pfn, int version, cuuint64_t flags,
                                     CUdriverProcAddressQueryResult *status) {
-    return substituted(gps_real.cuGetProcAddress_v2(symbol, pfn, version, flags, status), pfn);
+    return substituted(gps_real.cuGetProcAddress_v2(symbol, pfn, version, flags, status), symbol,
+                       version, pfn);
 }
 
 /* A runtime looks up hundreds of functions: these are no calls of the program's. */

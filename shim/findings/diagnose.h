@@ -30,6 +30,8 @@ void gps_diagnose_unasked(int code);
  * none. */
 void gps_diagnose_open(const struct gps_import *import, const struct gps_region_record *record,
                        unsigned flags, int code);
+/* The driver has opened a handle that has no record. */
+void gps_diagnose_opened(const struct gps_import *import);
 /* An event for other processes could not be created; its handle was not given. */
 void gps_diagnose_create_event(bool timed, int code);
 void gps_diagnose_export_event(uint64_t event, int code);

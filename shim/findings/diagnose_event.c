@@ -132,9 +132,10 @@ void gps_diagnose_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code) {
 struct likeness {
     const uint8_t *handle;
     unsigned bytes;
+    unsigned left; /* records to read: each is a file */
     struct gps_owner creator;
 };
-enum { TELLING = 16 };
+enum { TELLING = 16, RECORDS = 128 };
 
 static bool compare(void *arg, const struct gps_region_record *record, int status,
                     const char *why) {
@@ -142,21 +143,21 @@ static bool compare(void *arg, const struct gps_region_record *record, int statu
     unsigned bytes = 0;
     (void)why;
     if (status != 0 || record->backing != GPS_BACKING_EVENT)
-        return true;
+        return --like->left;
     while (bytes < GPS_HANDLE_BYTES && record->handle[bytes] == like->handle[bytes])
         bytes++;
     if (bytes > like->bytes) {
         like->bytes = bytes;
         like->creator = record->owner;
     }
-    return true;
+    return --like->left;
 }
 
 /* Its beginning is that of the handles of a process that publishes all of its own, and it is none
  * of them. */
 static enum gps_known compare_with_others(const uint8_t handle[GPS_HANDLE_BYTES],
                                           struct gps_text *detail) {
-    struct likeness like = {.handle = handle};
+    struct likeness like = {.handle = handle, .left = RECORDS};
     gps_region_each(gps_membership_audit(), compare, &like);
     if (like.bytes < TELLING)
         return GPS_KNOWN_LIVE;

@@ -125,7 +125,7 @@ struct likeness {
     struct gps_owner begins, ends;
     unsigned left; /* records to read: each is a file */
 };
-enum { RECORDS = 1024, TELLING = 32, CUT = 16 };
+enum { RECORDS = 1024, FEW = 128, TELLING = 32, CUT = 16 };
 
 static bool compare(void *arg, const struct gps_region_record *record, int status,
                     const char *why) {
@@ -158,23 +158,41 @@ static void say_owner(struct gps_text *text, const struct gps_owner *owner) {
     gps_text_add(text, "%s (pid %u)", owner->command, owner->pid);
 }
 
-/* A handle that was cut, or put together from two. What is said of it is so, whatever was done. */
-static void say_likeness(struct open *open) {
-    struct likeness like = {.handle = open->import->handle, .left = RECORDS};
+static struct likeness likeness_of(const uint8_t *handle, unsigned records) {
+    struct likeness like = {.handle = handle, .left = records};
     gps_region_each(gps_membership_store(), compare, &like);
+    return like;
+}
+
+/* Its beginning is one handle's, and its end another one's. */
+static bool is_mixed(const struct likeness *like) {
+    return like->first >= TELLING && like->first < GPS_HANDLE_BYTES &&
+           like->first + like->last >= GPS_HANDLE_BYTES && !is_zero_from(like->handle, like->first);
+}
+
+/* What is said of it is so, whatever was done. */
+static void say_mixed(struct gps_text *text, const struct likeness *like) {
+    gps_text_add(text, "the first %u bytes are those of a handle of ", like->first);
+    say_owner(text, &like->begins);
+    gps_text_add(text, ", the last %u those of another one of ", GPS_HANDLE_BYTES - like->first);
+    say_owner(text, &like->ends);
+}
+
+/* A handle that was cut, or put together from two. */
+static void say_likeness(struct open *open) {
+    const struct likeness like = likeness_of(open->import->handle, RECORDS);
     const bool cut = is_zero_from(like.handle, like.first);
-    const bool mixed = !cut && like.first + like.last >= GPS_HANDLE_BYTES;
     if (like.first < (cut ? CUT : TELLING) || like.first == GPS_HANDLE_BYTES)
         return;
-    gps_text_add(&open->detail, "; the first %u bytes are those of a handle of ", like.first);
+    gps_text_str(&open->detail, "; ");
+    if (is_mixed(&like)) {
+        say_mixed(&open->detail, &like);
+        return;
+    }
+    gps_text_add(&open->detail, "the first %u bytes are those of a handle of ", like.first);
     say_owner(&open->detail, &like.begins);
     if (cut)
         gps_text_str(&open->detail, ", and all others are 0");
-    if (!mixed)
-        return;
-    gps_text_add(&open->detail, ", the last %u those of another one of ",
-                 GPS_HANDLE_BYTES - like.first);
-    say_owner(&open->detail, &like.ends);
 }
 
 static enum gps_known unknown(struct open *open) {
@@ -300,4 +318,22 @@ void gps_diagnose_open(const struct gps_import *import, const struct gps_region_
     GPS_DRIVER_SCOPE();
     open.recorded = take_record(&open, record);
     report_open(&open);
+}
+
+/* A driver does not look at all bytes (H200, driver 580). */
+void gps_diagnose_opened(const struct gps_import *import) {
+    char detail[384];
+    struct gps_text text = GPS_TEXT(detail);
+    GPS_SCOPE();
+    if (gps_process_config()->options.mode != GPS_MODE_AUDIT || !gps_membership_store())
+        return;
+    const struct likeness like = likeness_of(import->handle, FEW);
+    if (!is_mixed(&like))
+        return;
+    struct gps_report report = gps_report_on(GPS_ASK_OPENED, GPS_KNOWN_NOTHING);
+    gps_text_str(&text, "the driver opened it all the same; ");
+    say_mixed(&text, &like);
+    gps_report_about_import(&report, import);
+    report.detail = detail;
+    gps_report_send(&report);
 }

@@ -4,9 +4,12 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "util/text.h"
 
 _Atomic uint64_t *gps_call_counter;
 static struct gps_call_counters *counters; /* as the parent of a fork has mapped them */
@@ -39,4 +42,19 @@ void gps_call_counter_start(void) {
     const uint64_t number = atomic_fetch_add(&counters->processes, 1);
     gps_call_counter = &counters->rows[number % GPS_CALL_ROWS].calls;
     counters->rows[number % GPS_CALL_ROWS].pid = (uint64_t)getpid();
+}
+
+_Atomic uint64_t *gps_call_counter_of(const char *name) {
+    for (unsigned i = 0; counters && gps_call_counter && i < GPS_CALL_UNWATCHED; i++) {
+        __typeof__(&counters->unwatched[0]) row = &counters->unwatched[i];
+        uint32_t state = 0;
+        if (atomic_compare_exchange_strong(&row->state, &state, 1)) {
+            struct gps_text text = GPS_TEXT(row->name);
+            gps_text_str(&text, name);
+            row->state = 2;
+        }
+        if (row->state == 2 && strcmp(row->name, name) == 0)
+            return &row->calls;
+    }
+    return NULL;
 }

@@ -11,8 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GPS_CALL_COUNTERS_MAGIC 0x31746e756f635047u /* "GPcount1" */
+#define GPS_CALL_COUNTERS_MAGIC 0x32746e756f635047u /* "GPcount2" */
 #define GPS_CALL_ROWS           63u
+#define GPS_CALL_UNWATCHED      16u
 
 struct gps_call_counters {
     uint64_t magic;
@@ -23,6 +24,11 @@ struct gps_call_counters {
         _Atomic uint64_t pid;   /* of the last one of them */
         uint64_t unused[6];
     } rows[GPS_CALL_ROWS];
+    struct {
+        _Atomic uint32_t state; /* 0: free, 1: about to have a name, 2: in use */
+        char name[52];          /* of a function whose calls are not understood; terminated */
+        _Atomic uint64_t calls;
+    } unwatched[GPS_CALL_UNWATCHED];
 };
 
 extern _Atomic uint64_t *gps_call_counter; /* NULL: nobody counts */
@@ -34,3 +40,6 @@ static inline void gps_call_count(void) {
 
 /* At the first call. */
 void gps_call_counter_start(void);
+/* Counts the calls of a function that this library does not understand, for all processes. NULL:
+ * nobody counts, or there are too many. */
+_Atomic uint64_t *gps_call_counter_of(const char *name);

@@ -30,8 +30,8 @@ if [ "${1:-}" = --one ]; then # right|wrong ID: one line, which begins with ok, 
     exit
 fi
 # In a forked child NVIDIA's static runtime calls nothing that is hooked.
-unseen='^share-\|^write-'
-case $program in *_static) unseen="^share-\|^write-\|^fork-with-context\|^call-after-shutdown" ;; esac
+unseen='^share-\|^write-\|^merge-\|^import-partial\|^vmm-remapped'
+case $program in *_static) unseen="$unseen\|^fork-with-context\|^call-after-shutdown" ;; esac
 [ $# != 0 ] || mapfile -t ids < <("$program" --list | grep -v "$unseen")
 [ $# = 0 ] || ids=("$@")
 results=$(for id in "${ids[@]}"; do echo "wrong $id" && echo "right $id"; done |

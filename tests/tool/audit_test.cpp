@@ -597,6 +597,15 @@ TEST_F(Audit, WhatStillRunsAfter5SecondsIsSaid) {
         << result.err;
 }
 
+TEST_F(Audit, SaysWhatWasCalledThatIsNewerThanTheLibrary) {
+    environment["GPUSHARE_SIM_NEWER"] = "1";
+    const Result result = audit({fs::path(puppet).parent_path() / "newest"});
+    EXPECT_EQ(result.status, 0) << "the arguments have not arrived";
+    EXPECT_TRUE(contains(result.err, "; called, and newer than this gpushare: cuSimNewest (2 "
+                                     "times)\n"))
+        << result.err;
+}
+
 // Its own child, one that is left to it, and one that a shell reaps: of that one newer kernels
 // tell.
 TEST_F(Audit, NamesWhomASignalEnded) {

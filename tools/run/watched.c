@@ -94,13 +94,27 @@ static uint64_t count_calls(const struct watched *watched) {
     return calls;
 }
 
+/* "cuNewCall (2 times), ..."; NULL: none were. */
+static char *unwatched_calls(const struct watched *watched) {
+    char *list = NULL;
+    for (size_t i = 0; watched->counters && i < GPS_CALL_UNWATCHED; i++) {
+        const uint64_t calls = atomic_load(&watched->counters->unwatched[i].calls);
+        if (calls > 0)
+            tool_list(&list, "%s (%" PRIu64 " time%s)", watched->counters->unwatched[i].name, calls,
+                      calls == 1 ? "" : "s");
+    }
+    return list;
+}
+
 char *watched_text(const struct watched *watched, uint64_t reported) {
     const uint64_t processes = count_processes(watched, reported), calls = count_calls(watched);
+    TOOL_TEMP char *unwatched = unwatched_calls(watched);
     if (processes == 0)
         return tool_copy("nothing was watched");
-    return tool_format("%" PRIu64 " process%s used %s, %" PRIu64 " call%s seen", processes,
-                       processes == 1 ? "" : "es", vendor_name(watched->runtime), calls,
-                       calls == 1 ? "" : "s");
+    return tool_format(
+        "%" PRIu64 " process%s used %s, %" PRIu64 " call%s seen%s%s", processes,
+        processes == 1 ? "" : "es", vendor_name(watched->runtime), calls, calls == 1 ? "" : "s",
+        unwatched ? "; called, and newer than this gpushare: " : "", tool_or(unwatched, ""));
 }
 
 /* --- who was not --- */

@@ -172,9 +172,9 @@ static void open_cut_importer(void) {
 
 /* --- open-unknown-mixed: two messages in one buffer --- */
 
-static void open_mixed_exporter(void) {
+static void export_two(size_t second) {
     void *p = allocate(0x38), *q = NULL;
-    MUST(cudaMalloc(&q, 2 * BLOCK));
+    MUST(cudaMalloc(&q, second));
     send_export(p);
     send_export(q);
     wait_for_peer();
@@ -182,17 +182,35 @@ static void open_mixed_exporter(void) {
     MUST(cudaFree(q));
 }
 
-static void open_mixed_importer(void) {
+static void open_mixed_exporter(void) {
+    export_two((size_t)2 * BLOCK);
+}
+
+static void open_mixed_equal_exporter(void) {
+    export_two(BLOCK);
+}
+
+static void open_mixed(size_t cut) {
     void *q = NULL;
     cudaIpcMemHandle_t handle = take_handle();
     const cudaIpcMemHandle_t other = take_handle();
     if (!right())
-        memcpy(handle.reserved + 40, other.reserved + 40, sizeof(handle.reserved) - 40);
+        memcpy(handle.reserved + cut, other.reserved + cut, sizeof(handle.reserved) - cut);
     const cudaError_t code = cudaIpcOpenMemHandle(&q, handle, LAZY);
-    note((code == cudaSuccess) == right(), right() ? "it opens" : "it does not open");
-    if (right())
+    /* A driver may open it, and map one of the two. */
+    note(code == cudaSuccess || !right(), code == cudaSuccess ? "it opens" : "it does not open");
+    if (code == cudaSuccess)
         CHECK(cudaSuccess, cudaIpcCloseMemHandle(q));
     tell();
+}
+
+static void open_mixed_importer(void) {
+    open_mixed(40);
+}
+
+/* Of one size, a driver opens it. */
+static void open_mixed_equal_importer(void) {
+    open_mixed(48);
 }
 
 /* --- open-unknown-exited: the exporter ended as programs do. It leaves nothing that tells of it,
@@ -243,5 +261,6 @@ const struct scenario open_scenarios[] = {
     {"open-unknown", owner, open_unknown_importer, false},
     {"open-unknown-cut", owner, open_cut_importer, false},
     {"open-unknown-mixed", open_mixed_exporter, open_mixed_importer, false},
+    {"open-unknown-mixed-equal", open_mixed_equal_exporter, open_mixed_equal_importer, false},
     {"open-bad-flags", owner, open_bad_flags_importer, false},
     {0}};

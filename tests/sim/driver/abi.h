@@ -12,6 +12,9 @@
 #include <cuda.h>
 /* Of cudaEGL.h, which needs EGL's own headers. */
 CUresult CUDAAPI cuEventCreateFromEGLSync(CUevent *event, void *sync, unsigned int flags);
+/* The simulator's own, for a function that nobody knows yet: a number made of its arguments. */
+double CUDAAPI cuSimNewest(long a, long b, long c, long d, long e, long f, long g, double x,
+                           double y);
 #pragma GCC visibility pop
 
 #include <stdbool.h>

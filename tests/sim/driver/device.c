@@ -100,6 +100,15 @@ static CUresult check(CUdevice device, const void *out) {
     return device_valid(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
+double CUDAAPI cuSimNewest(long a, long b, long c, long d, long e, long f, long g, double x,
+                           double y) {
+    const long numbers[] = {a, b, c, d, e, f, g};
+    double sum = x - y;
+    for (int i = 0; i < 7; i++)
+        sum = sum * 10 + (double)numbers[i];
+    return sum;
+}
+
 CUresult CUDAAPI cuDriverGetVersion(int *version) {
     if (!version)
         return CUDA_ERROR_INVALID_VALUE;
