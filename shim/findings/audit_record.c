@@ -59,11 +59,11 @@ static void handle_of_place(const struct gps_owner *owner, uint64_t place,
 }
 
 uint64_t gps_audit_place(uint32_t trace) {
+    if (!trace || !is_audit())
+        return 0;
     const uint32_t native = gps_trace_native(trace),
                    traces[] = {GPS_NO_TRACE, native, GPS_NO_TRACE};
     uint8_t handle[GPS_HANDLE_BYTES];
-    if (!native || !is_audit())
-        return 0;
     const uint64_t place = gps_trace_hash(native);
     handle_of_place(gps_process_self(), place, handle);
     /* A child that was forked has the marks of its parent, and another nonce. */

@@ -91,7 +91,7 @@ int main(int argc, char **argv) {
     for (int i = 2; i < argc; i++) {
         setenv("GPUSHARE_SIM_IPC_CODE", argv[i], 1);
         printf("%d\n", calls[which].call());
-        unsetenv("GPUSHARE_SIM_IPC_CODE");
+        setenv("GPUSHARE_SIM_IPC_CODE", "", 1);
     }
     cudaEventDestroy(state.event);
     cudaFree(state.memory);

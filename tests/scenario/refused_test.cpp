@@ -37,6 +37,7 @@ TEST_P(Refused, HasAFinding) {
         words.push_back(std::to_string(code));
         out += words.back() + "\n";
     }
+    world.environment["GPUSHARE_SIM_IPC_CODE"] = "";
     const Audit audit = run_audited(world, words);
     EXPECT_EQ(audit.result.out, out) << audit.result.err;
     EXPECT_EQ(findings_of(audit.log), codes.size()) << audit.log;

@@ -1,6 +1,7 @@
 /*
- * right.c - random programs that do all of it rightly: memory of cuMemCreate, descriptors, pools
- * and legacy handles, in two processes that answer each other, of which one has a second thread.
+ * right.c - random programs that do all of it rightly: memory of cuMemCreate, descriptors, pools,
+ * legacy handles and events, in two processes that answer each other, of which one has a second
+ * thread.
  *
  *   soak-right SEED STEPS
  *
@@ -310,7 +311,7 @@ static void end_all(struct local *mine, struct numbers *numbers) {
 
 /* --- two processes: the first says what is done, the second answers when it is --- */
 
-enum act { LOCAL, SHARE, DROP, POOL, LEGACY, OVER };
+enum act { LOCAL, SHARE, DROP, POOL, LEGACY, EVENT, OVER };
 struct message {
     enum act act;
     unsigned long step;
@@ -318,6 +319,7 @@ struct message {
     unsigned char byte, keeps;
     CUmemPoolPtrExportData pointer;
     CUipcMemHandle handle;
+    CUipcEventHandle event;
 };
 
 static int peer;
@@ -479,6 +481,38 @@ static void take_legacy(const struct message *message) {
     MUST(cuIpcCloseMemHandle(pointer));
 }
 
+/* Recorded by either, before the other waits for it, and twice now and then: the importer may
+ * destroy before or after, and the next event may have the same handle. */
+static void share_event(const struct local *mine, struct numbers *numbers) {
+    CUevent event;
+    struct message message = {.act = EVENT, .step = step_number};
+    message.keeps = (unsigned char)number_below(numbers, 4);
+    MUST(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+    if (!(message.keeps & 1))
+        MUST(cuEventRecord(event, mine->stream));
+    MUST(cuIpcGetEventHandle(&message.event, event));
+    send_message(&message, -1);
+    await();
+    MUST(cuStreamWaitEvent(mine->stream, event, 0));
+    MUST(cuEventRecord(event, mine->stream));
+    MUST(cuEventSynchronize(event));
+    MUST(cuEventDestroy(event));
+}
+
+static void take_event(const struct local *mine, const struct message *message) {
+    CUevent event, again = NULL;
+    MUST(cuIpcOpenEventHandle(&event, message->event));
+    if (message->keeps & 2)
+        MUST(cuIpcOpenEventHandle(&again, message->event));
+    if (message->keeps & 1)
+        MUST(cuEventRecord(event, mine->stream));
+    MUST(cuStreamWaitEvent(mine->stream, again ? again : event, 0));
+    MUST(cuEventSynchronize(event));
+    MUST(cuEventDestroy(event));
+    if (again)
+        MUST(cuEventDestroy(again));
+}
+
 /* --- the two --- */
 
 static CUcontext begin(struct local *mine) {
@@ -510,6 +544,8 @@ static void second(void) {
             take_pool(&mine, &message, descriptor, &numbers);
         else if (message.act == LEGACY)
             take_legacy(&message);
+        else if (message.act == EVENT)
+            take_event(&mine, &message);
         else if (message.act == DROP)
             drop_kept(&numbers);
         else
@@ -542,7 +578,7 @@ static void *run_beside(void *arg) {
 }
 
 static void step_first(struct local *mine, struct numbers *numbers) {
-    switch (number_below(numbers, 10)) {
+    switch (number_below(numbers, 11)) {
     case 0:
     case 1:
         share(mine, numbers);
@@ -552,6 +588,9 @@ static void step_first(struct local *mine, struct numbers *numbers) {
         break;
     case 3:
         share_legacy(numbers);
+        break;
+    case 10:
+        share_event(mine, numbers);
         break;
     case 4:
     case 5:

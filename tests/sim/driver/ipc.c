@@ -13,12 +13,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* For a test: with GPUSHARE_SIM_IPC_CODE each call here answers that, and does nothing. */
+/* For a test: with GPUSHARE_SIM_IPC_CODE, which is set when the first call comes, each call here
+ * answers that, and does nothing; while it is empty it does not. */
 static bool is_told(CUresult *code) {
-    const char *text = getenv("GPUSHARE_SIM_IPC_CODE");
-    if (text)
-        *code = (CUresult)atoi(text);
-    return text != NULL;
+    static atomic_int told = -1;
+    if (told < 0)
+        told = getenv("GPUSHARE_SIM_IPC_CODE") != NULL;
+    const char *text = told ? getenv("GPUSHARE_SIM_IPC_CODE") : NULL;
+    if (!text || !*text)
+        return false;
+    *code = (CUresult)atoi(text);
+    return true;
 }
 
 static struct handle describe(const struct span *span) {
