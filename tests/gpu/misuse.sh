@@ -30,7 +30,7 @@ if [ "${1:-}" = --one ]; then # right|wrong ID: one line, which begins with ok, 
     exit
 fi
 # In a forked child NVIDIA's static runtime calls nothing that is hooked.
-unseen='^share-\|^write-\|^merge-\|^import-partial\|^vmm-remapped'
+unseen='^share-\|^write-\|^merge-'
 case $program in *_static) unseen="$unseen\|^fork-with-context\|^call-after-shutdown" ;; esac
 [ $# != 0 ] || mapfile -t ids < <("$program" --list | grep -v "$unseen")
 [ $# = 0 ] || ids=("$@")

@@ -41,7 +41,7 @@ static void close_unopened_importer(void) {
 
 /* --- close-unopened-null: of what was never opened --- */
 
-static void close_null(void) {
+static void close_unopened_null(void) {
     void *p = allocate(0x24);
     if (!right())
         CHECK(cudaErrorInvalidValue, cudaIpcCloseMemHandle(NULL));
@@ -80,7 +80,7 @@ static void close_own(void) {
 
 const struct scenario close_scenarios[] = {
     {"close-unopened", close_unopened_exporter, close_unopened_importer, false},
-    {"close-unopened-null", close_null, NULL, false},
+    {"close-unopened-null", close_unopened_null, NULL, false},
     {"double-close", owner, double_close_importer, false},
     {"close-interior", owner, close_interior_importer, false},
     {"close-own", close_own, NULL, false},
