@@ -10,6 +10,7 @@
 # SOAK_SECONDS=n       how long each of the two soaks runs (600; a rehearsal: 10)
 # DIFFER_SECONDS=n     how long random programs are compared (60)
 # RESULTS=DIR          instead of BUILD_DIR/gpu-results (cards.sh: one for each card)
+# SANITIZER_SECONDS=n  after so long nothing more is started under compute-sanitizer (450)
 # BENCH_ROUNDS=n       pairs that the benchmarks take at most (7; a rehearsal: 1)
 # BENCH_OPTIONS=...    of bench.py: '--seconds 200 --no-torch' (480 s, and with `import torch` where PyTorch is)
 # shellcheck disable=SC2034 # the parts use what is set here
@@ -17,7 +18,7 @@ set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 build=$(realpath "${1:-build}")
 shift || true
-PARTS='selftest demo conformance kernels sharing calls containers reports replicas two-gpus programs hip startup python findings scenario mps soak differ cache bench'
+PARTS='selftest demo conformance kernels sharing calls containers reports replicas two-gpus programs hip startup python findings sanitizer scenario mps soak differ cache bench'
 parts=${*:-$PARTS}
 driver=${DRIVER:-gpu}
 results=${RESULTS:-$build/gpu-results}
