@@ -25,12 +25,12 @@ import tempfile
 from findings import Machine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-RUN = ["README.md", "docs/tutorial.md", "docs/troubleshooting.md", "docs/replicas.md"]
+RUN = ["README.md", "docs/audit.md", "docs/tutorial.md", "docs/troubleshooting.md", "docs/replicas.md"]
 MARK = "\x01end of command\x01\n"
 PLACE, SHARED = "/tmp/tutorial", "/dev/shm/gpushare-1000"
 PART = re.compile(r"^<!-- (?P<what>file|run|not run): (?P<name>.*?) -->\n|^```(?P<kind>\w*)\n(?P<text>.*?)^```\n", re.M | re.S)
 VARIES = [(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"), (r"0x[0-9a-f]{6,}", "ADDRESS"), (r"#(\d+) 0x[0-9a-f]+", r"#\1 OFFSET"),
-          (r"\b(?=[0-9a-f]*\d)[0-9a-f]{32}\b", "ID"), (r"\b(?=[0-9a-f]{0,7}[0-9])(?=[0-9a-f]{0,7}[a-f])[0-9a-f]{8}\b", "ID"),
+          (r"\b(?=[0-9a-f]*\d)(?:[0-9a-f]{32}|[0-9a-f]{16})\b", "ID"), (r"\b(?=[0-9a-f]{0,7}[0-9])(?=[0-9a-f]{0,7}[a-f])[0-9a-f]{8}\b", "ID"),
           (r"\b\d{8,10}\b", "ID"), (r"\buid +\d+", "uid NUMBER"), (r"\b\d+(\.\d+)? (ms|us|s|min)\b", "AGE"), (r"\b[1-9]\d{2,6}\b(?! [KMGB])", "NUMBER"),
           (r"(\[|\bpid )\d+\b", r"\1NUMBER"), (r"[ \t]+", " "), (r"-{2,}", "--")]
 
