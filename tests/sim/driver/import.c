@@ -76,7 +76,7 @@ static CUresult ask_daemon(CUcontext context, const struct handle *handle, struc
     CUresult result = link_call(&request, &reply);
     if (result)
         return result;
-    if (handle->pages != reply.c >> HANDLE_PAGE_SHIFT)
+    if (handle->pages > reply.c >> HANDLE_PAGE_SHIFT)
         result = CUDA_ERROR_INVALID_VALUE;
     else if (!device_reaches(context->card, reply.device))
         result = CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
