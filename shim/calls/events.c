@@ -26,6 +26,14 @@ static struct gps_event made(uint64_t address) {
     return event;
 }
 
+/* From now on its uses are looked at. */
+static bool keep(const struct gps_event *event) {
+    const bool kept = gps_registry_add_event(event);
+    if (gps_ops->watch)
+        gps_ops->watch();
+    return kept;
+}
+
 static void end_reference(const struct gps_event *event) {
     if (event->slot == GPS_NO_SLOT)
         return;
@@ -51,7 +59,7 @@ void gps_event_created(int code, uint64_t address, enum gps_event_kind kind) {
     if (kind == GPS_EVENT_PRIVATE)
         return;
     const struct gps_event event = made(address);
-    gps_registry_add_event(&event);
+    keep(&event);
 }
 
 static void exported(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
@@ -65,7 +73,7 @@ static void exported(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
     known.exported = true;
     known.exported_at = gps_trace_kept();
     known.id = gps_id_of_handle(handle);
-    gps_registry_add_event(&known);
+    keep(&known);
     GPS_SCOPE();
     gps_membership_join(); /* who cannot open it looks for us there */
     gps_audit_event_exported(&known, handle);
@@ -101,7 +109,7 @@ static void opened(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
     gps_report_reference(gps_references_begin(&opened.id, GPS_VIA_EVENT, &opened.slot));
     gps_report_reference(gps_references_commit_at(opened.slot, &opened.id, GPS_VIA_EVENT, event, 0,
                                                   gps_audit_place(opened.trace)));
-    if (!gps_registry_add_event(&opened))
+    if (!keep(&opened))
         end_reference(&opened); /* its end will not be seen */
     gps_diagnose_opened_event(&opened, handle);
 }
@@ -162,7 +170,7 @@ static int destroy_shared(const struct gps_event *event, gps_event_fn *destroy) 
     const int code = destroy(event->event);
     GPS_SCOPE();
     if (code != GPS_OK)
-        gps_registry_add_event(event);
+        keep(event);
     else if (event->opened)
         gps_report_reference(gps_references_end(event->slot));
     if (code == GPS_OK) {
@@ -198,16 +206,14 @@ void gps_event_used(uint64_t event) {
 
 void gps_event_waited(uint64_t event) {
     struct gps_event known;
-    if (is_destroyed(event) || !gps_registry_has_events() ||
-        !gps_registry_find_event(event, &known) || known.waited)
+    if (is_destroyed(event) || !gps_registry_find_event(event, &known) || known.waited)
         return;
     gps_registry_note_event(event, gps_trace_kept(), &known);
 }
 
 void gps_event_recorded(uint64_t event) {
     struct gps_event known;
-    if (!gps_registry_has_events() || !gps_registry_note_event(event, GPS_NO_TRACE, &known) ||
-        !(known.exported || known.opened))
+    if (!gps_registry_note_event(event, GPS_NO_TRACE, &known) || !(known.exported || known.opened))
         return;
     GPS_SCOPE();
     gps_audit_event_recorded(&known.id);

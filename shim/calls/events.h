@@ -12,6 +12,9 @@
 #include <stdint.h>
 
 #include "gpushare/region.h"
+#include "merge/work.h"
+#include "process/process.h"
+#include "registry/registry.h"
 
 enum gps_event_kind {
     GPS_EVENT_PRIVATE,
@@ -30,6 +33,12 @@ int gps_event_open(const uint8_t handle[GPS_HANDLE_BYTES], uint64_t *event,
 
 typedef int gps_event_fn(uint64_t event);
 int gps_event_destroy(uint64_t event, gps_event_fn *destroy);
+
+/* Nobody asks for a use of an event: none is known to other processes, and nothing is merged. */
+static inline bool gps_event_use_is_plain(void) {
+    return __builtin_expect(
+        gps_process_phase() == GPS_PHASE_ON && !gps_merge_active && !gps_registry_has_events(), 1);
+}
 
 /* The program uses it, or waits for it: before the call, which may not return. It was recorded, or
  * will be by a graph. In audits. */

@@ -7,7 +7,6 @@
 #include "gate/swap.h"
 #include "ipc/refused_writes.h"
 #include "merge/merger.h"
-#include "process/process.h"
 
 void gps_read_refused(uint64_t from, uint64_t size, int code) {
     if (gps_process_config()->options.mode == GPS_MODE_AUDIT)

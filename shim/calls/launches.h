@@ -11,6 +11,7 @@
 #pragma once
 
 #include "merge/work.h"
+#include "process/process.h"
 #include "registry/closed_ranges.h"
 #include "registry/registry.h"
 #include "writes/write.h"
@@ -39,7 +40,12 @@ static inline void gps_launch_end(const struct gps_gate_pass *pass, int code) {
 
 /* A kernel's arguments are looked at for a while after the program has closed an import. */
 static inline bool gps_launch_is_looked_at(void) {
-    return gps_closed_looks != 0;
+    return gps_process_phase() == GPS_PHASE_ON && !gps_launch_is_gated() && gps_closed_looks;
+}
+/* Nobody asks for the launch. */
+static inline bool gps_launch_is_plain(void) {
+    return __builtin_expect(
+        gps_process_phase() == GPS_PHASE_ON && !gps_launch_is_gated() && !gps_closed_looks, 1);
 }
 /* An argument that may be a pointer, and its number, from 1, before the launch. */
 void gps_launch_given(uint64_t value, unsigned number);

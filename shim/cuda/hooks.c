@@ -2,12 +2,37 @@
  * stand beside what they hand out, in cuda_lookup.c. */
 #include "hooks.h"
 
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "arguments.h"
+#include "calls/events.h"
 #include "calls/launches.h"
 #include "process/call_counter.h"
 #include "written.h"
+
+/* While nobody asks for launches and uses of events, each of their wrappers only jumps to the
+ * driver. Otherwise it jumps to what watches, which so still finds the caller's address and frame.
+ */
+#define WAY(name, parameters, arguments)                                                           \
+    static CUresult watched_##name parameters;                                                     \
+    static __typeof__(watched_##name) *_Atomic way_##name = watched_##name;                        \
+    CUresult gps_hook_##name parameters {                                                          \
+        return atomic_load_explicit(&way_##name, memory_order_relaxed) arguments;                  \
+    }                                                                                              \
+    GPS_EXPORT(name)
+/* Nobody asks: from the next call on, unless someone begins meanwhile. */
+#define PASS(name, is_plain)                                                                       \
+    if (is_plain()) {                                                                              \
+        atomic_store(&way_##name, gps_real.name);                                                  \
+        if (!is_plain())                                                                           \
+            atomic_store(&way_##name, watched_##name);                                             \
+    }
+#define EVENT_USE(name, parameters, arguments)                                                     \
+    WAY(name, parameters, arguments)                                                               \
+    static CUresult watched_##name parameters {                                                    \
+        GPS_WRAPPED(name, arguments, PASS(name, gps_event_use_is_plain))                           \
+    }
 
 #define WRAP_lookup(name, parameters, arguments)
 #define COUNTED(name, parameters, arguments)                                                       \
@@ -18,8 +43,8 @@
 #define WRAP_merge(name, parameters, arguments)   COUNTED(name, parameters, arguments)
 #define WRAP_mapping(name, parameters, arguments) COUNTED(name, parameters, arguments)
 #define WRAP_pool(name, parameters, arguments)    COUNTED(name, parameters, arguments)
-#define WRAP_event(name, parameters, arguments)   GPS_WRAPPER(name, parameters, arguments, (void)0)
-#define WRAP_wait(name, parameters, arguments)    GPS_WRAPPER(name, parameters, arguments, (void)0)
+#define WRAP_event(name, parameters, arguments)   EVENT_USE(name, parameters, arguments)
+#define WRAP_wait(name, parameters, arguments)    EVENT_USE(name, parameters, arguments)
 #define WRAP_told(name, parameters, arguments)    COUNTED(name, parameters, arguments)
 #define DRIVER(kind, name, parameters, arguments) WRAP_##kind(name, parameters, arguments)
 #include "hooks.def"
@@ -45,8 +70,8 @@
 #include "hooks.def"
 
 /* No call is noted: a launch has no report, and costs nanoseconds. */
-#define GATED_AFTER(name, parameters, arguments, refused, ungated, begin)                          \
-    CUresult gps_hook_##name parameters {                                                          \
+#define GATED_AFTER(function, name, parameters, arguments, refused, ungated, begin)                \
+    CUresult function parameters {                                                                 \
         struct gps_gate_pass pass;                                                                 \
         int code;                                                                                  \
         GPS_ENTER(name, arguments)                                                                 \
@@ -59,19 +84,25 @@
             gps_launch_end(&pass, code);                                                           \
         }                                                                                          \
         return (CUresult)code;                                                                     \
-    }                                                                                              \
-    GPS_EXPORT(name)
+    }
 #define GATED(name, parameters, arguments, stream)                                                 \
-    GATED_AFTER(name, parameters, arguments, false, gps_real.name arguments,                       \
-                gps_launch_begin((uintptr_t)(stream), &pass, &code))
+    GATED_AFTER(gps_hook_##name, name, parameters, arguments, false, gps_real.name arguments,      \
+                gps_launch_begin((uintptr_t)(stream), &pass, &code))                               \
+    GPS_EXPORT(name)
 #define LAUNCH(name, parameters, arguments, stream, f, values, extra)                              \
-    GATED_AFTER(name, parameters, arguments, false,                                                \
-                (look(#name, GPS_SITE_HERE, f, values, extra), gps_real.name arguments),           \
-                gps_launch_begin((uintptr_t)(stream), &pass, &code))
+    WAY(name, parameters, arguments)                                                               \
+    static void pass_##name(void) {                                                                \
+        PASS(name, gps_launch_is_plain)                                                            \
+    }                                                                                              \
+    static GATED_AFTER(                                                                            \
+        watched_##name, name, parameters, arguments, false,                                        \
+        (pass_##name(), look(#name, GPS_SITE_HERE, f, values, extra), gps_real.name arguments),    \
+        gps_launch_begin((uintptr_t)(stream), &pass, &code))
 #define READ(name, parameters, arguments, stream)                                                  \
-    GATED_AFTER(name, parameters, arguments, gps_read_is_refused(from, size),                      \
+    GATED_AFTER(gps_hook_##name, name, parameters, arguments, gps_read_is_refused(from, size),     \
                 told(#name, GPS_SITE_HERE, from, size, gps_real.name arguments),                   \
-                gps_read_begin((uintptr_t)(stream), &pass, &code))
+                gps_read_begin((uintptr_t)(stream), &pass, &code))                                 \
+    GPS_EXPORT(name)
 
 /* No audit merges. The kernel may end its context, so this comes before it. */
 static inline void look(const char *name, struct gps_site site, CUfunction f, void **values,
@@ -93,6 +124,24 @@ static inline CUresult told(const char *name, struct gps_site site, uint64_t fro
     return result;
 }
 #include "hooks.def"
+
+void gps_hooks_watch(void) {
+#define WATCH(name)       atomic_store(&way_##name, watched_##name);
+#define WATCH_event(name) WATCH(name)
+#define WATCH_wait(name)  WATCH(name)
+#define WATCH_lookup(name)
+#define WATCH_context(name)
+#define WATCH_memory(name)
+#define WATCH_ipc(name)
+#define WATCH_merge(name)
+#define WATCH_mapping(name)
+#define WATCH_pool(name)
+#define WATCH_told(name)
+#define DRIVER(kind, name, parameters, arguments)                     WATCH_##kind(name)
+#define LAUNCH(name, parameters, arguments, stream, f, values, extra) WATCH(name)
+#define GATED(name, parameters, arguments, stream)
+#include "hooks.def"
+}
 
 #define EXIT(name) GPS_EXIT(name)
 #include "hooks.def"

@@ -21,22 +21,24 @@
 #define READ(name, parameters, arguments, stream)  CUresult gps_hook_##name parameters;
 #include "hooks.def"
 
+/* Launches and uses of events are asked for again: they are seen until nobody does. Any thread. */
+void gps_hooks_watch(void);
+
 /* The beginning of every wrapper. */
 #define GPS_ENTER(name, arguments)                                                                 \
     struct gps_counted_call counted __attribute__((cleanup(gps_call_end)));                        \
     if (!gps_entry_enter(gps_operations_enter, &counted) || !gps_real.name)                        \
         return gps_real.name ? gps_real.name arguments : CUDA_ERROR_NOT_INITIALIZED;
 
-/* The wrapper of one DRIVER row. `seen` is called for each call. */
+/* What the wrapper of one DRIVER row does. `seen` is called for each call. */
+#define GPS_WRAPPED(name, arguments, seen)                                                         \
+    GPS_ENTER(name, arguments)                                                                     \
+    gps_call_enter(#name, GPS_SITE_HERE);                                                          \
+    seen;                                                                                          \
+    const CUresult result = gps_on_##name arguments;                                               \
+    if (__builtin_expect(result != CUDA_SUCCESS, 0))                                               \
+        gps_entry_refused((int)result);                                                            \
+    gps_call_leave();                                                                              \
+    return result;
 #define GPS_WRAPPER(name, parameters, arguments, seen)                                             \
-    CUresult gps_hook_##name parameters {                                                          \
-        GPS_ENTER(name, arguments)                                                                 \
-        gps_call_enter(#name, GPS_SITE_HERE);                                                      \
-        seen;                                                                                      \
-        const CUresult result = gps_on_##name arguments;                                           \
-        if (__builtin_expect(result != CUDA_SUCCESS, 0))                                           \
-            gps_entry_refused((int)result);                                                        \
-        gps_call_leave();                                                                          \
-        return result;                                                                             \
-    }                                                                                              \
-    GPS_EXPORT(name)
+    CUresult gps_hook_##name parameters{GPS_WRAPPED(name, arguments, seen)} GPS_EXPORT(name)

@@ -437,8 +437,11 @@ static int close_vmm(const struct gps_import *import) {
 }
 
 static void note_closed(const struct gps_import *import, uint32_t trace, bool with_context) {
-    if (is_audit())
+    if (is_audit()) {
         gps_closed_note(import->pointer, import->size);
+        if (gps_ops->watch)
+            gps_ops->watch();
+    }
     gps_freed_note(GPS_FREED_IMPORT, import->pointer,
                    (struct gps_freed){.born = import->trace,
                                       .ended = trace,
