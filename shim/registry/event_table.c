@@ -14,11 +14,9 @@ static struct {
     GPS_LOCK(GPS_RANK_EVENTS) lock;
     struct gps_table events;
     struct gps_slab slab;
+    _Atomic bool any; /* ever: programs without one do not take the lock */
 } table;
 GPS_FORGOTTEN(table);
-
-_Atomic bool gps_events_any;
-GPS_FORGOTTEN(gps_events_any);
 
 static struct node *find(uint64_t event) {
     return GPS_ENTRY_OF(struct node, entry, gps_table_find(&table.events, event));
@@ -38,7 +36,7 @@ static struct node *insert(uint64_t event) {
 }
 
 bool gps_registry_add_event(const struct gps_event *event) {
-    atomic_store(&gps_events_any, true);
+    atomic_store(&table.any, true);
     GPS_LOCKED(&table.lock);
     struct node *node = find(event->event);
     if (!node)
@@ -72,6 +70,10 @@ bool gps_registry_shares_event(void) {
     return false;
 }
 
+bool gps_registry_has_events(void) {
+    return atomic_load_explicit(&table.any, memory_order_relaxed);
+}
+
 bool gps_registry_note_event(uint64_t event, uint32_t waited, struct gps_event *now) {
     GPS_LOCKED(&table.lock);
     struct node *node = find(event);
@@ -93,14 +95,14 @@ bool gps_registry_take_opened_event(struct gps_event *taken) {
 }
 
 bool gps_registry_find_event(uint64_t event, struct gps_event *found) {
-    if (!gps_registry_has_events())
+    if (!atomic_load(&table.any))
         return false;
     GPS_LOCKED(&table.lock);
     return give(find(event), found);
 }
 
 bool gps_registry_take_event(uint64_t event, struct gps_event *taken) {
-    if (!gps_registry_has_events())
+    if (!atomic_load(&table.any))
         return false;
     GPS_LOCKED(&table.lock);
     return take(find(event), taken);

@@ -332,10 +332,7 @@ bool gps_registry_take_event(uint64_t event, struct gps_event *taken);
  * not of other processes, or that was noted. */
 bool gps_registry_note_event(uint64_t event, uint32_t waited, struct gps_event *now);
 /* Whether the process has ever had one that other processes may know. It takes no lock. */
-extern _Atomic bool gps_events_any;
-static inline bool gps_registry_has_events(void) {
-    return atomic_load_explicit(&gps_events_any, memory_order_relaxed);
-}
+bool gps_registry_has_events(void);
 /* Removes and returns one that was opened. False: there is none. */
 bool gps_registry_take_opened_event(struct gps_event *taken);
 /* Forgets all events of a context older than the epoch; fn gets each. */
