@@ -2,6 +2,7 @@
 #include "events.h"
 
 #include "driver/driver_ops.h"
+#include "driver/passing.h"
 #include "driver/scope.h"
 #include "findings/audit_record.h"
 #include "findings/diagnose.h"
@@ -29,8 +30,7 @@ static struct gps_event made(uint64_t address) {
 /* From now on its uses are looked at. */
 static bool keep(const struct gps_event *event) {
     const bool kept = gps_registry_add_event(event);
-    if (gps_ops->watch)
-        gps_ops->watch();
+    gps_watch();
     return kept;
 }
 

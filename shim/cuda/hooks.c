@@ -8,12 +8,14 @@
 #include "arguments.h"
 #include "calls/events.h"
 #include "calls/launches.h"
+#include "driver/passing.h"
 #include "process/call_counter.h"
 #include "written.h"
 
 /* While nobody asks for launches and uses of events, each of their wrappers only jumps to the
  * driver. Otherwise it jumps to what watches, which so still finds the caller's address and frame.
  */
+static void watch_again(void);
 #define WAY(name, parameters, arguments)                                                           \
     static CUresult watched_##name parameters;                                                     \
     static __typeof__(watched_##name) *_Atomic way_##name = watched_##name;                        \
@@ -24,6 +26,7 @@
 /* Nobody asks: from the next call on, unless someone begins meanwhile. */
 #define PASS(name, is_plain)                                                                       \
     if (is_plain()) {                                                                              \
+        gps_watch_again = watch_again;                                                             \
         atomic_store(&way_##name, gps_real.name);                                                  \
         if (!is_plain())                                                                           \
             atomic_store(&way_##name, watched_##name);                                             \
@@ -125,7 +128,7 @@ static inline CUresult told(const char *name, struct gps_site site, uint64_t fro
 }
 #include "hooks.def"
 
-void gps_hooks_watch(void) {
+static void watch_again(void) {
 #define WATCH(name)       atomic_store(&way_##name, watched_##name);
 #define WATCH_event(name) WATCH(name)
 #define WATCH_wait(name)  WATCH(name)

@@ -21,9 +21,6 @@
 #define READ(name, parameters, arguments, stream)  CUresult gps_hook_##name parameters;
 #include "hooks.def"
 
-/* Launches and uses of events are asked for again: they are seen until nobody does. Any thread. */
-void gps_hooks_watch(void);
-
 /* The beginning of every wrapper. */
 #define GPS_ENTER(name, arguments)                                                                 \
     struct gps_counted_call counted __attribute__((cleanup(gps_call_end)));                        \

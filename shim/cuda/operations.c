@@ -14,7 +14,6 @@
 #include "calls/memory.h"
 #include "driver.h"
 #include "driver/driver_ops.h"
-#include "hooks.h"
 #include "kernels.h"
 #include "util/high_descriptor.h"
 
@@ -363,7 +362,6 @@ static int pool_has(uint64_t *bytes) {
 
 static const struct gps_operations operations = {
     .vendor = "cuda",
-    .watch = gps_hooks_watch,
     .has_blocks = true,
     .sonames = "libcudart.so\0libcuda.so\0",
     .context = context,

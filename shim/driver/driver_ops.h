@@ -81,8 +81,6 @@ struct gps_operations {
     bool by_range;
     /* How the names of the vendor's libraries begin, each with its NUL, then another NUL. */
     const char *sonames;
-    /* Launches and uses of events that nobody asked for are asked for again. NULL: all are seen. */
-    void (*watch)(void);
     int (*context)(uint64_t *context); /* 0: none is current */
     int (*device)(int *ordinal);       /* of the current context */
     int (*device_count)(int *count);   /* those that this process sees */

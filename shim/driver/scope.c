@@ -5,9 +5,11 @@
 #include <pthread.h>
 
 #include "driver_ops.h"
+#include "passing.h"
 #include "util/program_signals.h"
 
 const struct gps_operations *gps_operations;
+void (*_Atomic gps_watch_again)(void);
 
 void gps_scope_begin(struct gps_scope *scope) {
     scope->error = errno;

@@ -6,6 +6,7 @@
 
 #include "directory/region.h"
 #include "driver/driver_ops.h"
+#include "driver/passing.h"
 #include "driver/peers.h"
 #include "driver/scope.h"
 #include "findings/reporter.h"
@@ -439,8 +440,7 @@ static int close_vmm(const struct gps_import *import) {
 static void note_closed(const struct gps_import *import, uint32_t trace, bool with_context) {
     if (is_audit()) {
         gps_closed_note(import->pointer, import->size);
-        if (gps_ops->watch)
-            gps_ops->watch();
+        gps_watch();
     }
     gps_freed_note(GPS_FREED_IMPORT, import->pointer,
                    (struct gps_freed){.born = import->trace,

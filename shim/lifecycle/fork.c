@@ -69,6 +69,7 @@
     KEEPS(hip_library, "so is HIP's runtime")                                                      \
     KEEPS(last_error, "the thread that forks goes on with it")                                     \
     KEEPS(hip_operations, "so it does with the devices that it has entered")                       \
+    KEEPS(hooks, "the calls that the parent lets pass succeed in no child of it")                  \
     KEEPS(unwatched, "its stubs lead where they did")                                              \
     KEEPS(resolver, "libc's functions are where they were")                                        \
     KEEPS(runtime, "so are call sites and the runtime's functions")
