@@ -26,8 +26,8 @@ static void watch_again(void);
 /* Nobody asks: from the next call on, unless someone begins meanwhile. */
 #define PASS(name, is_plain)                                                                       \
     if (is_plain()) {                                                                              \
-        gps_watch_again = watch_again;                                                             \
         atomic_store(&way_##name, gps_real.name);                                                  \
+        gps_watch_again = watch_again;                                                             \
         if (!is_plain())                                                                           \
             atomic_store(&way_##name, watched_##name);                                             \
     }

@@ -5,13 +5,14 @@
 #pragma once
 
 #include <stdatomic.h>
+#include <stddef.h>
 
-/* Makes the front end see them again. NULL: it has let none pass. */
+/* Makes the front end see them again. NULL: it has let none pass since. Set after the first. */
 extern void (*_Atomic gps_watch_again)(void);
 
 /* Someone asks for them: after what he asks is set. Any thread. */
 static inline void gps_watch(void) {
-    void (*const again)(void) = gps_watch_again;
-    if (again)
+    void (*again)(void) = gps_watch_again;
+    if (again && (again = atomic_exchange(&gps_watch_again, NULL)))
         again();
 }
