@@ -32,7 +32,7 @@ static int device_of(uint64_t context, int *device) {
 void gps_context_peer_enabled(uint64_t peer) {
     int device, current;
     gps_entangle(GPS_ENTANGLED_PEERS);
-    const bool audits = gps_process_config()->options.mode == GPS_MODE_AUDIT;
+    const bool audits = gps_process_audits();
     if ((!gps_rules_active && !audits) || device_of(peer, &device) != GPS_OK)
         return;
     GPS_DRIVER_SCOPE();

@@ -68,19 +68,16 @@ void gps_entry_exit(void) {
     gps_lifecycle_end();
 }
 
-static bool is_audit(void) {
-    return gps_process_config()->options.mode == GPS_MODE_AUDIT;
-}
-
 bool gps_entry_hooks(enum gps_hooked calls, bool (*slowly)(void)) {
     if (calls == GPS_HOOKED_ALWAYS)
         return true;
     if (gps_process_phase() != GPS_PHASE_SUSPENDED && !gps_entry_begin(slowly))
         return false;
-    return calls == GPS_HOOKED_WRITES   ? gps_write_listeners != 0
-           : calls == GPS_HOOKED_READS  ? gps_merge_active || gps_open_cache_used || is_audit()
-           : calls == GPS_HOOKED_EVENTS ? is_audit()
-           : calls == GPS_HOOKED_WAITS  ? gps_merge_active || is_audit()
+    return calls == GPS_HOOKED_WRITES ? gps_write_listeners != 0
+           : calls == GPS_HOOKED_READS
+               ? gps_merge_active || gps_open_cache_used || gps_process_audits()
+           : calls == GPS_HOOKED_EVENTS ? gps_process_audits()
+           : calls == GPS_HOOKED_WAITS  ? gps_merge_active || gps_process_audits()
            : calls == GPS_HOOKED_TOLD   ? gps_rules_active || gps_mappings_have_tokens()
                                         : gps_merge_active;
 }

@@ -22,7 +22,7 @@ static struct gps_event made(uint64_t address) {
                               .epoch = gps_registry_now(),
                               .trace = gps_trace_kept()};
     gps_ops->context(&event.context);
-    if (gps_process_config()->options.mode == GPS_MODE_AUDIT)
+    if (gps_process_audits())
         event.since = gps_clock_now();
     return event;
 }

@@ -9,7 +9,7 @@
 #include "merge/merger.h"
 
 void gps_read_refused(uint64_t from, uint64_t size, int code) {
-    if (gps_process_config()->options.mode == GPS_MODE_AUDIT)
+    if (gps_process_audits())
         gps_refused_copy(from, size, code);
 }
 

@@ -85,7 +85,7 @@ uint64_t gps_mappings_take(struct gps_vmm_memory *made, const struct gps_block_l
 /* An audit marks the file, to know at the end whether the number is still its. */
 static void note_descriptor(int number, uint64_t handle, enum gps_vmm_way way) {
     struct gps_vmm_descriptor descriptor = {.way = way, .trace = gps_trace_kept()};
-    if (gps_process_config()->options.mode == GPS_MODE_AUDIT)
+    if (gps_process_audits())
         descriptor.mark = gps_file_mark(number, handle ^ (uint64_t)gps_process_self()->pid << 32);
     gps_vmm_described(number, handle, &descriptor);
 }

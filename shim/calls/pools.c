@@ -13,10 +13,6 @@
 #include "stack/trace.h"
 #include "util/file_mark.h"
 
-static bool is_audit(void) {
-    return gps_process_config()->options.mode == GPS_MODE_AUDIT;
-}
-
 void gps_pools_made(struct gps_pool made) {
     made.made = gps_trace_kept();
     gps_pool_add(&made);
@@ -24,7 +20,7 @@ void gps_pools_made(struct gps_pool made) {
 
 void gps_pools_imported(struct gps_pool made, int descriptor) {
     gps_entangle(GPS_ENTANGLED_POOL);
-    if (is_audit())
+    if (gps_process_audits())
         made.exporter = gps_file_claimant(descriptor);
     gps_pools_made(made);
     gps_vmm_described(
@@ -35,7 +31,7 @@ void gps_pools_imported(struct gps_pool made, int descriptor) {
 /* So an importer knows whose pool it is: two processes' pointers can have equal data. */
 void gps_pools_exported(int descriptor) {
     gps_entangle(GPS_ENTANGLED_POOL);
-    if (is_audit())
+    if (gps_process_audits())
         gps_file_claim(descriptor);
     gps_vmm_described(
         descriptor, 0,
@@ -73,7 +69,8 @@ void gps_pools_pointer_imported(struct gps_pool_pointer made,
     struct gps_pool pool;
     gps_entangle(GPS_ENTANGLED_POOL);
     made.imports = 1;
-    if (add_pointer(made) || !is_audit() || !gps_pool_find(made.pool, &pool) || !pool.exporter)
+    if (add_pointer(made) || !gps_process_audits() || !gps_pool_find(made.pool, &pool) ||
+        !pool.exporter)
         return;
     const struct gps_id id = gps_id_of_pointer(exported, pool.exporter);
     publish(&made, &id);
@@ -114,7 +111,7 @@ static void ended(const struct gps_pool_pointer *pointer) {
     if (pointer->imports && pointer->slot != GPS_NO_SLOT) {
         GPS_SCOPE();
         gps_report_reference(gps_references_end(pointer->slot));
-    } else if (pointer->exported && is_audit()) {
+    } else if (pointer->exported && gps_process_audits()) {
         gps_diagnose_pool_order(pointer);
     }
 }

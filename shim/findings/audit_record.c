@@ -15,10 +15,6 @@
 static struct { _Atomic bool stopped; /* a record of an event could not be written */ } state;
 GPS_FORGOTTEN(state);
 
-static bool is_audit(void) {
-    return gps_process_config()->options.mode == GPS_MODE_AUDIT;
-}
-
 static struct gps_region_record make(enum gps_backing backing,
                                      const uint8_t handle[GPS_HANDLE_BYTES]) {
     struct gps_region_record record = {.id = gps_id_of_handle(handle),
@@ -59,7 +55,7 @@ static void handle_of_place(const struct gps_owner *owner, uint64_t place,
 }
 
 uint64_t gps_audit_place(uint32_t trace) {
-    if (!trace || !is_audit())
+    if (!trace || !gps_process_audits())
         return 0;
     const uint32_t native = gps_trace_native(trace),
                    traces[] = {GPS_NO_TRACE, native, GPS_NO_TRACE};
@@ -94,7 +90,7 @@ static bool withdraw(void *arg, const struct gps_region_record *record, int stat
 void gps_audit_event_exported(const struct gps_event *event,
                               const uint8_t handle[GPS_HANDLE_BYTES]) {
     const uint32_t traces[] = {event->trace, event->exported_at, GPS_NO_TRACE};
-    if (!is_audit() || state.stopped || gps_membership_join() < 0)
+    if (!gps_process_audits() || state.stopped || gps_membership_join() < 0)
         return;
     gps_region_remove_taken(gps_membership_audit(), &event->id); /* of an earlier one */
     if (publish(GPS_BACKING_EVENT, handle, traces) == 0) {
@@ -107,7 +103,7 @@ void gps_audit_event_exported(const struct gps_event *event,
 }
 
 bool gps_audit_find_event(const struct gps_id *id, struct gps_region_record *record) {
-    return is_audit() && find(id, record) && record->backing == GPS_BACKING_EVENT;
+    return gps_process_audits() && find(id, record) && record->backing == GPS_BACKING_EVENT;
 }
 
 void gps_audit_event_destroyed(const struct gps_event *event, uint32_t destroyed) {
@@ -121,7 +117,7 @@ void gps_audit_event_destroyed(const struct gps_event *event, uint32_t destroyed
 }
 
 void gps_audit_event_recorded(const struct gps_id *id) {
-    if (is_audit() && gps_membership_audit())
+    if (gps_process_audits() && gps_membership_audit())
         (void)gps_region_take(gps_membership_audit(), id);
 }
 

@@ -185,7 +185,7 @@ void gps_diagnose_opened_event(const struct gps_event *event,
     struct gps_text text = GPS_TEXT(detail);
     struct gps_region_record record;
     GPS_SCOPE();
-    if (gps_process_config()->options.mode != GPS_MODE_AUDIT || !gps_membership_audit())
+    if (!gps_process_audits() || !gps_membership_audit())
         return;
     const enum gps_known known = known_of_opened(event, handle, &record, &text);
     if (known == GPS_KNOWN_LIVE)

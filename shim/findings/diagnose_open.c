@@ -325,7 +325,7 @@ void gps_diagnose_opened(const struct gps_import *import) {
     char detail[384];
     struct gps_text text = GPS_TEXT(detail);
     GPS_SCOPE();
-    if (gps_process_config()->options.mode != GPS_MODE_AUDIT || !gps_membership_store())
+    if (!gps_process_audits() || !gps_membership_store())
         return;
     const struct likeness like = likeness_of(import->handle, FEW);
     if (!is_mixed(&like))

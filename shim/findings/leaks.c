@@ -112,7 +112,7 @@ static void report_group(const struct group *group) {
         gps_text_str(&text, "; the last one ");
         gps_text_time(&text, group->last);
     }
-    report.raised = gps_process_config()->options.mode == GPS_MODE_AUDIT && group->trace &&
+    report.raised = gps_process_audits() && group->trace &&
                     group->count > GPS_LEAK_HANDFUL; /* without: of many places */
     if (group->trace) /* the same site, of another exporter, is not the same leak */
         report.stack_hash = gps_trace_hash(group->trace) ^ group->import.exporter.owner.nonce;

@@ -169,13 +169,9 @@ static bool publish_late(struct gps_import *import) {
     return false;
 }
 
-static bool is_audit(void) {
-    return gps_process_config()->options.mode == GPS_MODE_AUDIT;
-}
-
 static void note_opened(struct gps_import *import) {
     import->epoch = gps_registry_now();
-    import->since = is_audit() ? gps_clock_now() : 0;
+    import->since = gps_process_audits() ? gps_clock_now() : 0;
     import->trace = gps_trace_kept();
     if (!import->exporter.owner.pid) /* it is not known where the memory is */
         gps_ops->device(&import->device);
@@ -438,7 +434,7 @@ static int close_vmm(const struct gps_import *import) {
 }
 
 static void note_closed(const struct gps_import *import, uint32_t trace, bool with_context) {
-    if (is_audit()) {
+    if (gps_process_audits()) {
         gps_closed_note(import->pointer, import->size);
         gps_watch();
     }

@@ -27,6 +27,10 @@ const struct gps_config *gps_process_config(void) {
     return &state.config;
 }
 
+bool gps_process_audits(void) {
+    return state.config.options.mode == GPS_MODE_AUDIT;
+}
+
 const struct gps_owner *gps_process_self(void) {
     return &state.self;
 }

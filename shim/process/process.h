@@ -36,6 +36,7 @@ static inline enum gps_phase gps_process_phase(void) {
 }
 
 const struct gps_config *gps_process_config(void);
+bool gps_process_audits(void);                  /* mode = audit */
 const struct gps_owner *gps_process_self(void); /* its command is the name below, cut */
 const struct gps_program *gps_process_program(void);
 bool gps_process_is_self(const struct gps_owner *owner);
