@@ -6,6 +6,7 @@
 #include "directory/region.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
+#include "likeness.h"
 #include "others.h"
 #include "process/membership.h"
 #include "process/process.h"
@@ -82,17 +83,12 @@ static enum gps_known taken_for_own(struct gps_text *detail) {
     return GPS_KNOWN_NAMESPACE;
 }
 
-static bool is_zero(const uint8_t handle[GPS_HANDLE_BYTES]) {
-    static const uint8_t zeros[GPS_HANDLE_BYTES];
-    return memcmp(handle, zeros, sizeof(zeros)) == 0;
-}
-
 /* What it is instead, where that can be told. */
 static enum gps_known unknown(const uint8_t handle[GPS_HANDLE_BYTES], const struct gps_id *id,
                               int code, struct gps_text *detail) {
     struct gps_region_record memory;
     gps_text_add(detail, "the driver's code is %lu", (uint64_t)(unsigned)code);
-    if (is_zero(handle))
+    if (gps_handle_is_zero_from(handle, 0))
         gps_text_str(detail, "; all bytes of the handle are 0");
     else if (gps_membership_store() &&
              gps_region_read(gps_membership_store(), id, &memory, NULL) == 0)
@@ -128,43 +124,19 @@ void gps_diagnose_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code) {
 
 /* --- opened, and yet not right --- */
 
-/* The creator that has published handles most like one, and how many bytes are alike. */
-struct likeness {
-    const uint8_t *handle;
-    unsigned bytes;
-    unsigned left; /* records to read: each is a file */
-    struct gps_owner creator;
-};
 enum { TELLING = 16, RECORDS = 128 };
-
-static bool compare(void *arg, const struct gps_region_record *record, int status,
-                    const char *why) {
-    struct likeness *like = arg;
-    unsigned bytes = 0;
-    (void)why;
-    if (status != 0 || record->backing != GPS_BACKING_EVENT)
-        return --like->left;
-    while (bytes < GPS_HANDLE_BYTES && record->handle[bytes] == like->handle[bytes])
-        bytes++;
-    if (bytes > like->bytes) {
-        like->bytes = bytes;
-        like->creator = record->owner;
-    }
-    return --like->left;
-}
 
 /* Its beginning is that of the handles of a process that publishes all of its own, and it is none
  * of them. */
 static enum gps_known compare_with_others(const uint8_t handle[GPS_HANDLE_BYTES],
                                           struct gps_text *detail) {
-    struct likeness like = {.handle = handle, .left = RECORDS};
-    gps_region_each(gps_membership_audit(), compare, &like);
-    if (like.bytes < TELLING)
+    const struct gps_likeness like = gps_likeness_of(gps_membership_audit(), handle, RECORDS);
+    if (like.first < TELLING)
         return GPS_KNOWN_LIVE;
     gps_text_add(detail,
                  "the driver opened it all the same; its first %u bytes are those of a handle of "
                  "%s (pid %u), which has given no such handle",
-                 like.bytes, like.creator.command, like.creator.pid);
+                 like.first, like.begins.command, like.begins.pid);
     return GPS_KNOWN_NOTHING;
 }
 

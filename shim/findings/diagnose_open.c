@@ -7,6 +7,7 @@
 #include "driver/driver_ops.h"
 #include "driver/peers.h"
 #include "driver/scope.h"
+#include "likeness.h"
 #include "others.h"
 #include "process/membership.h"
 #include "process/process.h"
@@ -118,60 +119,21 @@ static bool find_in_siblings(struct open *open) {
     return found;
 }
 
-/* Known handles that begin, and that end, as one that nobody knows. */
-struct likeness {
-    const uint8_t *handle;
-    unsigned first, last; /* so many bytes are equal */
-    struct gps_owner begins, ends;
-    unsigned left; /* records to read: each is a file */
-};
 enum { RECORDS = 1024, FEW = 128, TELLING = 32, CUT = 16 };
-
-static bool compare(void *arg, const struct gps_region_record *record, int status,
-                    const char *why) {
-    struct likeness *like = arg;
-    unsigned first = 0, last = 0;
-    (void)why;
-    while (status == 0 && first < GPS_HANDLE_BYTES && record->handle[first] == like->handle[first])
-        first++;
-    while (status == 0 && last < GPS_HANDLE_BYTES &&
-           record->handle[GPS_HANDLE_BYTES - 1 - last] == like->handle[GPS_HANDLE_BYTES - 1 - last])
-        last++;
-    if (first > like->first) {
-        like->first = first;
-        like->begins = *gps_record_creator(record);
-    }
-    if (last > like->last) {
-        like->last = last;
-        like->ends = *gps_record_creator(record);
-    }
-    return --like->left;
-}
-
-static bool is_zero_from(const uint8_t *handle, unsigned from) {
-    while (from < GPS_HANDLE_BYTES && !handle[from])
-        from++;
-    return from == GPS_HANDLE_BYTES;
-}
 
 static void say_owner(struct gps_text *text, const struct gps_owner *owner) {
     gps_text_add(text, "%s (pid %u)", owner->command, owner->pid);
 }
 
-static struct likeness likeness_of(const uint8_t *handle, unsigned records) {
-    struct likeness like = {.handle = handle, .left = records};
-    gps_region_each(gps_membership_store(), compare, &like);
-    return like;
-}
-
 /* Its beginning is one handle's, and its end another one's. */
-static bool is_mixed(const struct likeness *like) {
+static bool is_mixed(const struct gps_likeness *like) {
     return like->first >= TELLING && like->first < GPS_HANDLE_BYTES &&
-           like->first + like->last >= GPS_HANDLE_BYTES && !is_zero_from(like->handle, like->first);
+           like->first + like->last >= GPS_HANDLE_BYTES &&
+           !gps_handle_is_zero_from(like->handle, like->first);
 }
 
 /* What is said of it is so, whatever was done. */
-static void say_mixed(struct gps_text *text, const struct likeness *like) {
+static void say_mixed(struct gps_text *text, const struct gps_likeness *like) {
     gps_text_add(text, "the first %u bytes are those of a handle of ", like->first);
     say_owner(text, &like->begins);
     gps_text_add(text, ", the last %u those of another one of ", GPS_HANDLE_BYTES - like->first);
@@ -180,8 +142,9 @@ static void say_mixed(struct gps_text *text, const struct likeness *like) {
 
 /* A handle that was cut, or put together from two. */
 static void say_likeness(struct open *open) {
-    const struct likeness like = likeness_of(open->import->handle, RECORDS);
-    const bool cut = is_zero_from(like.handle, like.first);
+    const struct gps_likeness like =
+        gps_likeness_of(gps_membership_store(), open->import->handle, RECORDS);
+    const bool cut = gps_handle_is_zero_from(like.handle, like.first);
     if (like.first < (cut ? CUT : TELLING) || like.first == GPS_HANDLE_BYTES)
         return;
     gps_text_str(&open->detail, "; ");
@@ -327,7 +290,7 @@ void gps_diagnose_opened(const struct gps_import *import) {
     GPS_SCOPE();
     if (!gps_process_audits() || !gps_membership_store())
         return;
-    const struct likeness like = likeness_of(import->handle, FEW);
+    const struct gps_likeness like = gps_likeness_of(gps_membership_store(), import->handle, FEW);
     if (!is_mixed(&like))
         return;
     struct gps_report report = gps_report_on(GPS_ASK_OPENED, GPS_KNOWN_NOTHING);
