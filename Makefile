@@ -120,8 +120,8 @@ endif
 # hooks nothing. The linker takes from it what is used.
 PARTS := $(foreach name,util config directory keeper log stack python registry,$(call room,$(name))) \
 	$(patsubst %,$(BUILD)/shim/%.o,driver/scope threads/thread threads/watch findings/policy \
-	process/gpu_bytes process/membership process/process process/program process/promise process/references \
-	digest/digest digest/digest_avx2 digest/worker_pool gate/gate merge/area merge/layout merge/room)
+	process/gpu_bytes process/membership process/process process/program process/references \
+	digest/digest digest/digest_avx2 digest/worker_pool gate/gate merge/area merge/layout)
 $(BUILD)/libgpushare_parts.a: $(PARTS) Makefile
 	rm -f $@
 	$(AR) rcs $@ $(filter %.o,$^)

@@ -122,7 +122,7 @@ apps: $(TESTS)/apps/puppet $(TESTS)/apps/puppet_static $(TESTS)/apps/puppet_driv
 	$(HIP_GROUPS:%=$(TESTS)/apps/puppet_%) $(HIP_GROUPS:%=$(TESTS)/apps/misuse_%) \
 	$(HIP_GROUPS:%=$(TESTS)/apps/hip_doors_%) $(TESTS)/apps/hip_doors $(HIP_GROUPS:%=$(TESTS)/soak-worker_%) \
 	$(TESTS)/apps/kernels.ptx $(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/refused $(TESTS)/apps/newest $(TESTS)/apps/five $(TESTS)/apps/camerad \
-	$(TESTS)/apps/ranks $(TESTS)/apps/twice $(if $(CUDART_STATIC),$(TESTS)/apps/twice_nvidia) $(TESTS)/apps/where \
+	$(TESTS)/apps/ranks $(TESTS)/apps/churn $(TESTS)/apps/twice $(if $(CUDART_STATIC),$(TESTS)/apps/twice_nvidia) $(TESTS)/apps/where \
 	$(TESTS)/apps/libbetween.so $(TESTS)/apps/liblater.so $(TESTS)/apps/embed $(TESTS)/nvml/libnvidia-ml.so.1 $(TESTS)/soak-worker $(TESTS)/soak-right \
 	$(TESTS)/differ-program $(TESTS)/keeper-abuse $(FAULT_INJECT)
 
@@ -237,6 +237,9 @@ $(TESTS)/apps/newest: tests/apps/newest.c $(SIM_LIBS)/libcuda.so
 $(TESTS)/apps/refused: tests/apps/refused.c $(SIM_LIBS)/libcudart.so $(SIM_LIBS)/libcuda.so
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(MISUSE_FLAGS) $< -o $@ -L$(SIM_LIBS) -lcudart -lcuda
+$(TESTS)/apps/churn: tests/apps/churn.c $(SIM_LIBS)/libcudart.so
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(APP_FLAGS) $< -o $@ -L$(SIM_LIBS) -lcudart
 $(TESTS)/apps/twice: tests/apps/twice.c $(SIM_LIBS)/libcudart_static.a
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(MISUSE_FLAGS) $< -o $@ $(SIM_LIBS)/libcudart_static.a -ldl

@@ -59,6 +59,10 @@ enum gps_keeper_ask {
      * its record.id: then it serves, under the name of this keeper. If the connection ends without
      * that, it asks again. */
     GPS_KEEPER_REPLACE = 7,
+    /* Names nothing. An allocation of the sender's found no memory: the keeper drops the blocks
+     * (GPS_BLOCK_MARK) that nobody has open and that are not kept for ever. 0; -ENOENT: it has none
+     * of those. A keeper of a version before 0.2 ends the connection. */
+    GPS_KEEPER_RECLAIM = 8,
 };
 
 struct gps_keeper_request {

@@ -24,7 +24,6 @@
  *                                                             byte of its program's pid
  *   <root>/<namespace>/exclusions-2                             allocations that an error 700 may
  *                                                             have come from
- *   <root>/<namespace>/promises                               empty; made before the first promise
  *   <root>/<namespace>/secret                                 gps_secret: the key of the hashes of
  *                                                             merged blocks; made when first needed
  *
@@ -60,8 +59,6 @@
 #define GPS_BLOCK_MARK     "GPSBLOCK" /* what their handles begin with; not every one has a name */
 #define GPS_PROC_NAME      96u        /* longest file name in procs/, with its NUL */
 #define GPS_PIDS           "pids"
-#define GPS_PROMISES       "promises"
-#define GPS_PROMISES_MAX   16u /* GPUs of a process; its promises are its first so many slots */
 
 /* The key of the directory: XXH3's secret for the hashes of merged blocks. It never changes. */
 #define GPS_SECRET       "secret"
@@ -234,9 +231,7 @@ enum gps_slot_via {
     GPS_VIA_WAIT_IMPORTER = 9,  /* for the first importer of a result */
     GPS_VIA_UNMERGED = 10,      /* no region: a rule merges, but nothing is merged since `since`.
                                    `address` is an enum gps_unmerged */
-    GPS_VIA_PROMISE = 11, /* no region: `region` is the UUID of a GPU, `address` how many bytes
-                             there this process has allocated for its program, and not got yet,
-                             `generation` how many it is about to take, if there is room */
+    /* 11: of versions before 0.2, which published memory that was not there yet */
     GPS_VIA_KEEPER = 12,  /* no region; the first slot of a keeper. Its stand-by holds the file's
                              lock, too, so the lock alone says whether they live. `address` is the
                              pid of the one that serves, `since` the pid namespace, `generation`

@@ -6,6 +6,7 @@
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "findings/diagnose_vmm.h"
+#include "ipc/room.h"
 #include "ipc/token.h"
 #include "log/event_log.h"
 #include "memory.h"
@@ -183,7 +184,7 @@ bool gps_mappings_is_passable_at(uint64_t address) {
 /* --- what a merge rule took --- */
 
 bool gps_mappings_make_room(void) {
-    return gps_merge_active && gps_memory_make_room();
+    return gps_merge_active && gps_room_make();
 }
 
 bool gps_mappings_is_taken(uint64_t handle) {

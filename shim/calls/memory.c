@@ -8,7 +8,7 @@
 #include "ipc/deferred.h"
 #include "ipc/export.h"
 #include "ipc/import.h"
-#include "ipc/open_cache.h"
+#include "ipc/room.h"
 #include "learn/learner.h"
 #include "merge/allocation.h"
 #include "merge/created.h"
@@ -16,7 +16,6 @@
 #include "merge/work.h"
 #include "pools.h"
 #include "process/process.h"
-#include "process/promise.h"
 #include "registry/freed_history.h"
 #include "registry/vmm_books.h"
 #include "rules/rules.h"
@@ -25,12 +24,6 @@
 #include "vmm/mirror.h"
 
 /* --- an allocation --- */
-
-bool gps_memory_make_room(void) {
-    const bool ended = gps_open_cache_make_room();
-    const bool freed = gps_merge_end_freed(GPS_MERGE_SURELY), cut = gps_merger_reclaim();
-    return gps_deferred_make_room() || ended || freed || cut;
-}
 
 /* In a capture an allocation becomes a node of a graph, which no rule takes. */
 static bool is_outside_graphs(uint64_t stream) {
@@ -92,39 +85,13 @@ __attribute__((noinline)) static bool allocate_by_rule(struct gps_allocation *as
            gps_rules_allocate(size, asked->pooled, &asked->pointer, code);
 }
 
-/* The driver's free waits for the device. No handler runs meanwhile: one that left by longjmp would
- * leave the memory to nobody. */
-static int give_back(struct gps_allocation *asked) {
-    GPS_DRIVER_SCOPE();
-    if (gps_ops->release(asked->pointer) != GPS_OK)
-        return GPS_OK;
-    asked->given_back = true;
-    return GPS_OUT_OF_MEMORY;
-}
-
-/* What is promised to others is theirs, as it would be if they had it. A pool may have memory left,
- * and so may a block of small allocations. A graph's allocation takes nothing yet. */
-__attribute__((noinline)) static int call_driver_as_replica(struct gps_allocation *asked) {
-    const uint64_t size = asked->rows ? asked->rows->count * asked->size : asked->size;
-    if (asked->pooled && !is_outside_graphs(asked->stream))
-        return asked->call(asked);
-    if (!gps_merge_may_allocate(size, asked->pooled ? &asked->stream : NULL))
-        return GPS_OUT_OF_MEMORY;
-    const int code = asked->call(asked);
-    return gps_merge_has_overdrawn() && code == GPS_OK ? give_back(asked) : code;
-}
-
-static int call_driver(struct gps_allocation *asked) {
-    return gps_merge_active ? call_driver_as_replica(asked) : asked->call(asked);
-}
-
 int gps_memory_allocate(struct gps_allocation *asked) {
     int code;
     if (gps_rules_active && allocate_by_rule(asked, &code))
         return code;
-    code = call_driver(asked);
-    if (code == GPS_OUT_OF_MEMORY && gps_memory_make_room())
-        code = call_driver(asked);
+    code = asked->call(asked);
+    if (code == GPS_OUT_OF_MEMORY && gps_room_make())
+        code = asked->call(asked);
     if (code == GPS_OUT_OF_MEMORY && gps_learn_active)
         gps_learn_lacks();
     if (code != GPS_OK)
@@ -316,21 +283,6 @@ int gps_memory_free(uint64_t pointer, const struct gps_release *release) {
 }
 
 /* --- what the program is told of memory --- */
-
-void gps_memory_settle(void) {
-    gps_merge_end_freed(GPS_MERGE_IF_ENDED);
-}
-
-uint64_t gps_memory_promised(void) {
-    uint8_t uuid[GPS_UUID_BYTES];
-    struct gps_promises sum = {0, 0};
-    int device;
-    GPS_DRIVER_SCOPE();
-    if (gps_process_config()->options.mode == GPS_MODE_SHARE && gps_promise_any() &&
-        gps_ops->device(&device) == GPS_OK && gps_ops->uuid(device, uuid) == GPS_OK)
-        gps_promise_all(uuid, &sum);
-    return sum.promised;
-}
 
 bool gps_memory_merged(uint64_t address, struct gps_memory_info *info) {
     struct gps_area area;

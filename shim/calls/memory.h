@@ -22,7 +22,6 @@ struct gps_allocation {
     struct gps_rows *rows; /* of pitched memory; NULL: it is linear */
     bool shareable;        /* a rule's memory can take its place */
     bool pooled;           /* memory of a pool, in the order of `stream` */
-    bool given_back;       /* the driver's call had set `pointer`, which is nobody's now */
 };
 
 struct gps_rows {
@@ -34,10 +33,6 @@ struct gps_rows {
 /* Sets what the call sets, from the driver or from a rule. */
 int gps_memory_allocate(struct gps_allocation *asked);
 
-/* The device is out of memory: whoever holds some that the program does without gives it back.
- * True: it is worth another try. */
-bool gps_memory_make_room(void);
-
 /* Whether the program asks for the handle of memory that it has freed; *code is the answer then.
  * The driver would give it while others hold the memory. Memory that was to leave with the process,
  * or with a context, is used by a thread that goes on: it is as before. */
@@ -48,13 +43,6 @@ int gps_memory_free(uint64_t pointer, const struct gps_release *release);
 
 /* --- what the program is told of memory: what a merge rule took, or a rule with backing = vmm
  * gave, looks like an allocation of the driver's --- */
-
-/* The driver is about to be asked how much memory is free: what was freed on a stream, and is not
- * used any more, is. */
-void gps_memory_settle(void);
-/* The driver has told how much memory of the current device is free: so many bytes of it, or more,
- * are promised to this process and others (process/promise.h). */
-uint64_t gps_memory_promised(void);
 
 struct gps_memory_info {
     uint64_t base, size;
@@ -78,8 +66,8 @@ bool gps_memory_ranged(int code, uint64_t address, struct gps_memory_info *info)
  * cut in blocks: what the program is told instead of what holds for its blocks. *open: a device
  * (-1: its own) may read and write it. */
 bool gps_memory_parted(uint64_t address, int device, struct gps_mapped_as *as, bool *open);
-/* The driver is about to be asked for attributes of an address: a block without memory would have
- * none. */
+/* The driver is about to be asked for attributes of an address: a block that is not mapped would
+ * have none. */
 void gps_memory_attributes(uint64_t address);
 /* The driver has refused a question about an address. True: a block may have been swapped there
  * just then, and the driver is to be asked again. */

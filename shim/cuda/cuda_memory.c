@@ -42,8 +42,6 @@ struct pitched {
         if (code == GPS_OK) {                                                                      \
             *out = (type)call.asked.pointer;                                                       \
             tell;                                                                                  \
-        } else if (call.asked.given_back) {                                                        \
-            *out = 0;                                                                              \
         }                                                                                          \
         return (CUresult)code;                                                                     \
     }
@@ -113,26 +111,6 @@ FREE_ASYNC(cuMemFreeAsync, NULL)
 FREE_ASYNC(cuMemFreeAsync_ptsz, CU_STREAM_PER_THREAD)
 
 /* --- what a program asks about memory --- */
-
-CUresult gps_on_cuMemGetInfo_v2(size_t *available, size_t *total) {
-    gps_memory_settle();
-    const CUresult result = gps_real.cuMemGetInfo_v2(available, total);
-    if (result == CUDA_SUCCESS && available) {
-        const uint64_t promised = gps_memory_promised();
-        *available -= promised < *available ? promised : *available;
-    }
-    return result;
-}
-
-/* Its numbers end at 4 GiB. */
-CUresult gps_on_cuMemGetInfo(unsigned int *available, unsigned int *total) {
-    size_t really, all;
-    const CUresult result = gps_real.cuMemGetInfo(available, total);
-    if (result == CUDA_SUCCESS && available &&
-        gps_on_cuMemGetInfo_v2(&really, &all) == CUDA_SUCCESS && really < *available)
-        *available = (unsigned int)really;
-    return result;
-}
 
 CUresult gps_on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer) {
     struct gps_memory_info info;

@@ -43,25 +43,6 @@ int gps_proc_each(const struct gps_store *store, gps_proc_fn *fn, void *arg);
 /* Whether a live process has published another /dev/shm than the caller's. */
 bool gps_proc_has_other_shm(const struct gps_proc *proc);
 
-/* Bytes of a GPU's memory (GPS_VIA_PROMISE). */
-struct gps_promises {
-    uint64_t promised;
-    uint64_t claimed; /* for a moment: it is taken, or is not */
-};
-
-/* So long a claim counts, in nanoseconds: a process may be stopped in it. Others wait longer. */
-#define GPS_CLAIM_LASTS UINT64_C(900000000)
-
-/* What the live processes have promised of a GPU's memory and claim of it, but for `except`, which
- * may be NULL. That of a process counts where it is not known whether it lives.
- * -errno: that of a process is not known; *sum is that of the others. The second tells
- * whether any was ever made: one look, where a sum opens the files of all processes. */
-int gps_promises_of(const struct gps_store *store, const uint8_t gpu[GPS_UUID_BYTES],
-                    const struct gps_owner *except, struct gps_promises *sum);
-bool gps_promises_any(const struct gps_store *store);
-/* Makes the file that says so. */
-int gps_promises_begin(const struct gps_store *store);
-
 struct gps_user {
     struct gps_owner owner;
     struct gps_slot slot;

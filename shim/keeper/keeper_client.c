@@ -389,6 +389,13 @@ int gps_keeper_ping(const struct gps_store *store, const struct gps_owner *self,
     return no_keeper_as_missing(status);
 }
 
+int gps_keeper_reclaim(const struct gps_store *store, const struct gps_owner *self,
+                       uint64_t timeout) {
+    struct exchange exchange;
+    exchange_begin(&exchange, store, self, GPS_KEEPER_RECLAIM, timeout);
+    return no_keeper_as_missing(ask(&exchange));
+}
+
 uint64_t gps_keeper_socket(const struct gps_store *store) {
     char path[GPS_STORE_PATH + 16];
     struct gps_text text = GPS_TEXT(path);

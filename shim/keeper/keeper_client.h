@@ -44,6 +44,10 @@ int gps_keeper_released(const struct gps_store *store, const struct gps_id *id,
 /* Drops a region by its name, or by its id if name is NULL. */
 int gps_keeper_drop(const struct gps_store *store, const char *name, const struct gps_id *id,
                     const struct gps_owner *self, uint64_t timeout);
+/* Has the keeper drop the merged blocks that it holds for nobody, but what is kept for ever. 0: it
+ * had some. -ENOENT: it had none, or there is no keeper; it starts none. */
+int gps_keeper_reclaim(const struct gps_store *store, const struct gps_owner *self,
+                       uint64_t timeout);
 /* The inode of the keeper's socket, which differs between keepers; 0: there is none. */
 uint64_t gps_keeper_socket(const struct gps_store *store);
 /* The inode of the socket if its keeper replies and it is not the socket `known`; else 0. A keeper

@@ -81,6 +81,7 @@ static const char *check_named(const struct gps_keeper_request *request) {
     case GPS_KEEPER_REPLACE:
         return check_only(&request->record, &numbered);
     case GPS_KEEPER_PING:
+    case GPS_KEEPER_RECLAIM:
         return check_only(&request->record, &nothing);
     default:
         return "the request is of an unknown kind";

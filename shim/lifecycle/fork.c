@@ -19,7 +19,6 @@
 #include "lifecycle.h"
 #include "process/membership.h"
 #include "process/process.h"
-#include "process/promise.h"
 #include "stack/trace.h"
 #include "suspend/suspension.h"
 #include "threads/thread.h"
@@ -44,7 +43,6 @@
     KEEPS(call_counter, "its start takes another row")                                             \
     FORGETS(thread, gps_thread_reset)                                                              \
     FORGETS(membership, gps_membership_reset)                                                      \
-    FORGETS(promise, gps_promise_reset)                                                            \
     FORGETS(leaks, gps_leak_reset)                                                                 \
     FORGETS(vmm_region, gps_vmm_region_reset)                                                      \
     FORGETS(worker_pool, gps_pool_reset)                                                           \
@@ -54,7 +52,7 @@
     FORGETS(gate, gps_gate_reset)                                                                  \
     FORGETS(streams, gps_streams_reset)                                                            \
     FORGETS(swap, gps_swap_reset)                                                                  \
-    KEEPS(allocation, "its claim is a part of what promise forgets")                               \
+    KEEPS(allocation, "a count of what has ended")                                                 \
     KEEPS(importers, "a time")                                                                     \
     FORGETS(token_server, gps_token_server_reset)                                                  \
     FORGETS(open_cache, gps_open_cache_reset)                                                      \

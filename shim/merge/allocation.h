@@ -22,11 +22,10 @@ struct gps_merge_request {
 extern bool gps_merge_active;
 void gps_merge_start(const struct gps_config *config, const struct gps_program *program);
 
-/* Is called inside a gps_scope, with the context current. False: there is no memory of this kind,
- * or not enough; then the program's own call says so, or *why does. Where only claims of others
- * leave too little it waits for them, a second at most, with the program's signals let in. */
-bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *pointer,
-                        const char **why);
+/* Is called inside a gps_scope, with the context current. GPS_OUT_OF_MEMORY: there is too little on
+ * the GPU. Without success the program's own call says what is wrong, or *why does. */
+int gps_merge_allocate(const struct gps_merge_request *request, uint64_t *pointer,
+                       const char **why);
 /* Waits for the device and frees the allocation, inside a gps_scope that has entered its context.
  */
 int gps_merge_free(uint64_t pointer);
@@ -51,26 +50,20 @@ void gps_merge_purge(uint64_t context, uint64_t before);
  * cuMemCreate is none. */
 bool gps_merge_find(uint64_t address, struct gps_area *found);
 
-/* Gives memory to all blocks that have none yet, in all areas, because work begins that may touch
- * them. The code is that of areas that the current device reaches. It needs no scope. */
+/* Maps all blocks that are unbacked yet, in all areas, because work begins that may touch them. The
+ * code is that of areas that the current device reaches; of GPS_OUT_OF_MEMORY see below. It needs
+ * no scope. */
 int gps_merge_back_all(void);
-/* An allocation of the driver's begins; `stream`: of a pool's memory, in that stream's order. Where
- * memory is too scarce for it and for the blocks that have none yet, those get theirs first, so
- * that it is the allocation that fails. False: it surely needs some that is promised. It takes 20
- * ms at most, or a second while others claim the room, and needs no scope. The second looks once,
- * and does not wait; false: the first may find that there is some. */
-bool gps_merge_may_allocate(uint64_t size, const uint64_t *stream);
-bool gps_merge_may_allocate_at_once(uint64_t size);
-/* It has ended, after that was true. True: it has taken what is promised, and must be freed again
- * if it succeeded. */
-bool gps_merge_has_overdrawn(void);
-/* A block has got memory, or is equal to a shared one all over. With the lock of area.h. */
-void gps_merge_is_backed(const struct gps_area *area, const struct gps_block *block);
-/* An UNBACKED block gets memory. With the lock. */
+/* A block of a rule with overcommit found no memory. True: others may merge blocks, so it is worth
+ * another look, and a millisecond has passed, with the program's signals let in. It is for a
+ * second, from *until == 0 on, and then no more until there was some. Inside a gps_scope, without a
+ * lock. */
+bool gps_merge_await_memory(uint64_t *until);
+/* An UNBACKED block is mapped. With the lock. */
 int gps_merge_back(const struct gps_area *area, struct gps_block *block);
 /* A SPECULATIVE block becomes private, or is merged. With the lock, and gps_swap_lock. */
 int gps_merge_own(const struct gps_area *area, struct gps_block *block);
-void gps_merge_share(const struct gps_area *area, struct gps_block *block);
+void gps_merge_share(struct gps_block *block);
 /* Merges those that copies have touched all over, none of them after a time: what they leave out
  * lies between tensors. */
 void gps_merge_share_touched(struct gps_area *area, uint64_t until);

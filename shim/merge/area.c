@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "driver/driver_ops.h"
-#include "gate/gate.h"
-#include "process/promise.h"
 #include "util/clock.h"
 #include "util/forgotten.h"
 #include "util/lock.h"
@@ -145,38 +143,6 @@ struct gps_area *gps_area_from(uint64_t address) {
     struct gps_area *area = gps_area_at(address);
     const unsigned next = above(address);
     return area || next == state.count ? area : state.list[next];
-}
-
-uint64_t gps_area_unbacked(const struct gps_area *area) {
-    uint64_t bytes = 0;
-    for (unsigned i = 0; !area->freed && i < area->count; i++)
-        bytes += gps_block_is_unbacked(&area->blocks[i]) ? area->blocks[i].size : 0;
-    return bytes;
-}
-
-uint64_t gps_area_promised(int device) {
-    const bool any = gps_gate_state & GPS_GATE_BACK;
-    uint64_t bytes = 0;
-    for (unsigned n = 0; any && n < state.count; n++)
-        if (state.list[n]->device == device && !state.list[n]->rule->overcommit)
-            bytes += gps_area_unbacked(state.list[n]);
-    return bytes;
-}
-
-bool gps_area_has_room(int device, const uint8_t uuid[GPS_UUID_BYTES], uint64_t size,
-                       bool *contended) {
-    const struct gps_promises published = gps_promise_own(uuid);
-    const uint64_t promised = gps_area_promised(device), claimed = published.claimed;
-    struct gps_promises others;
-    uint64_t bytes;
-    *contended = false;
-    if (gps_promise_others(uuid, &others) < 0 || gps_ops->room(&bytes) != GPS_OK)
-        return false;
-    const uint64_t kept =
-        others.promised + (promised > published.promised ? promised : published.promised);
-    const bool room = bytes >= kept + others.claimed + (claimed > size ? claimed : size);
-    *contended = !room && bytes >= kept + size;
-    return room;
 }
 
 static void note_bounds(void) {

@@ -24,7 +24,7 @@
 #define GPS_MERGE_GAP   GPS_MERGE_SMALL
 
 enum gps_block_state {
-    GPS_BLOCK_UNBACKED,    /* it has no memory: nothing but copies from the host has touched it */
+    GPS_BLOCK_UNBACKED,    /* it has no memory mapped: only copies from the host have touched it */
     GPS_BLOCK_PRIVATE,     /* it has memory of its own, which the program writes as it likes */
     GPS_BLOCK_FROZEN,      /* its own memory is read-only: it is about to be merged */
     GPS_BLOCK_OFFERING,    /* as FROZEN; the keeper is asked to take its memory for all */
@@ -59,7 +59,8 @@ enum gps_block_state {
 
 struct gps_block {
     uint64_t at, size; /* in its area */
-    uint64_t memory;   /* the driver's handle; not if UNBACKED */
+    uint64_t memory;   /* the driver's handle of what is mapped; not if UNBACKED */
+    uint64_t made;     /* UNBACKED, SPECULATIVE: its own memory, not mapped yet; 0: overcommit */
     struct gps_hash hash;
     uint64_t same_since;     /* since when it has this hash (CLOCK_MONOTONIC); 0: none */
     uint64_t written;        /* when a call of the program last wrote it */
@@ -74,7 +75,6 @@ struct gps_block {
     uint8_t state;           /* enum gps_block_state */
     bool excluded;           /* never merged: a graph writes it, or an exclusion says so */
     bool away;               /* its memory was let go of (suspend); its addresses are kept */
-    bool fresh;              /* it has got memory while others of its area still get some */
 };
 
 struct gps_created;
@@ -93,11 +93,11 @@ struct gps_area {
     /* Memory of the program's cuMemCreate (created.h), which adjoins other memory; else NULL. */
     struct gps_created *created;
     bool open;     /* such memory: the program may write it */
-    bool lazy;     /* blocks get memory when they are needed */
+    bool lazy;     /* blocks are mapped when they are needed */
     bool synced;   /* SYNC_MEMOPS: a copy or fill that is no stream's has ended when it returns */
     bool tensors;  /* copies have brought some (layout.h) */
     uint8_t tries; /* to cut it anew that failed */
-    bool freed;    /* on a stream. UNBACKED blocks of it are promised no memory any more */
+    bool freed;    /* on a stream. UNBACKED blocks of it stay so */
     struct gps_area_user {
         uint64_t context, event; /* event 0: its work has ended */
         uint64_t epoch;          /* of the free */
@@ -134,7 +134,7 @@ static inline bool gps_block_is_full(const struct gps_block *block) {
     return !~(block->begun & block->ended);
 }
 
-/* It has no memory that the program may write. */
+/* Nothing is mapped there that the program may write. */
 static inline bool gps_block_is_unbacked(const struct gps_block *block) {
     return block->state == GPS_BLOCK_UNBACKED || block->state == GPS_BLOCK_SPECULATIVE;
 }
@@ -193,16 +193,6 @@ uint64_t gps_area_contexts_ended(void);
 struct gps_block *gps_area_block(uint64_t serial, uint64_t at, struct gps_area **area);
 struct gps_area *gps_area_next(const struct gps_area *area); /* by address; NULL: the first */
 struct gps_area *gps_area_from(uint64_t address); /* which has the address, or the next */
-/* The bytes that the device's blocks without memory of their own are promised: of all areas but
- * those of rules with overcommit, and in one. */
-uint64_t gps_area_promised(int device);
-uint64_t gps_area_unbacked(const struct gps_area *area);
-/* Whether the device has memory for so many bytes more, which may be claimed already (room.h), and
- * for what these blocks and other processes are promised and claim. False also where that is not
- * known. *contended: only claims are in the way, which may come to nothing. In a context of the
- * device. */
-bool gps_area_has_room(int device, const uint8_t uuid[GPS_UUID_BYTES], uint64_t size,
-                       bool *contended);
 bool gps_area_add(struct gps_area *area);
 void gps_area_remove(struct gps_area *area);
 

@@ -29,7 +29,8 @@ uint64_t gps_away_own_bytes(void) {
     GPS_AREAS_LOCKED();
     for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
         for (unsigned i = 0; i < area->count; i++)
-            if (gps_block_is_own(&area->blocks[i]) && !is_merged(&area->blocks[i]))
+            if ((gps_block_is_own(&area->blocks[i]) && !is_merged(&area->blocks[i])) ||
+                area->blocks[i].made)
                 bytes += area->blocks[i].size;
     return bytes;
 }

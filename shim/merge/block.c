@@ -45,14 +45,39 @@ static int fill(const struct gps_area *area, struct gps_block *block, uint64_t m
     return GPS_OK;
 }
 
+int gps_block_make(const struct gps_area *area, struct gps_block *block) {
+    return gps_ops->block_create(area->device, block->size, &block->made);
+}
+
+void gps_block_unmake(struct gps_block *block) {
+    if (block->made)
+        gps_ops->block_release(block->made);
+    block->made = 0;
+}
+
+bool gps_block_has_room(uint64_t bytes) {
+    uint64_t room;
+    return gps_ops->room(&room) == GPS_OK && room >= bytes;
+}
+
+/* What was made for it, or is now; the caller's. */
+static int take_made(const struct gps_area *area, struct gps_block *block, uint64_t *memory) {
+    const int code = block->made ? GPS_OK : gps_block_make(area, block);
+    if (code == GPS_OK) {
+        *memory = block->made;
+        block->made = 0;
+    }
+    return code;
+}
+
 int gps_block_back(const struct gps_area *area, struct gps_block *block) {
     uint64_t memory;
-    int code = gps_ops->block_create(area->device, block->size, &memory);
+    int code = take_made(area, block, &memory);
     if (code != GPS_OK)
         return code;
     code = fill(area, block, memory, GPS_BLOCK_PRIVATE);
     if (code != GPS_OK)
-        gps_ops->block_release(memory);
+        block->made = memory;
     return code;
 }
 
@@ -107,16 +132,22 @@ void gps_block_unview(uint64_t pointer, uint64_t size) {
     gps_ops->unreserve(pointer, size);
 }
 
-int gps_block_copy(const struct gps_area *area, const struct gps_block *block, uint64_t *memory) {
-    uint64_t fresh, pointer;
-    int code = gps_ops->block_create(area->device, block->size, &fresh);
-    if (code != GPS_OK)
-        return code;
-    code = view(area, fresh, block->size, true, &pointer);
+static int copy_into(const struct gps_area *area, const struct gps_block *block, uint64_t memory) {
+    uint64_t pointer;
+    int code = view(area, memory, block->size, true, &pointer);
     if (code == GPS_OK) {
         code = gps_ops->copy(pointer, address_of(area, block), block->size);
         gps_block_unview(pointer, block->size);
     }
+    return code;
+}
+
+int gps_block_copy(const struct gps_area *area, const struct gps_block *block, uint64_t *memory) {
+    uint64_t fresh;
+    int code = gps_ops->block_create(area->device, block->size, &fresh);
+    if (code != GPS_OK)
+        return code;
+    code = copy_into(area, block, fresh);
     if (code == GPS_OK)
         *memory = fresh;
     else
@@ -186,16 +217,19 @@ int gps_block_exchange(const struct gps_area *area, const struct gps_block *old,
 
 int gps_block_own(const struct gps_area *area, struct gps_block *block) {
     uint64_t memory;
-    int code = gps_block_copy(area, block, &memory);
+    int code = take_made(area, block, &memory);
     if (code != GPS_OK)
         return code;
-    code = gps_block_replace(area, block, memory, true);
+    code = copy_into(area, block, memory);
+    if (code == GPS_OK)
+        code = gps_block_replace(area, block, memory, true);
     if (code != GPS_OK)
-        gps_ops->block_release(memory);
+        block->made = memory;
     return code;
 }
 
 void gps_block_drop(const struct gps_area *area, struct gps_block *block) {
+    gps_block_unmake(block);
     if (block->state == GPS_BLOCK_UNBACKED)
         return;
     gps_ops->unmap(address_of(area, block), block->size);

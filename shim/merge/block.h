@@ -13,7 +13,14 @@
 /* Passes to another state, as GPS_BLOCK_STATES allows. */
 void gps_block_set_state(struct gps_block *block, enum gps_block_state state);
 
-/* UNBACKED -> PRIVATE. */
+/* Makes memory for an UNBACKED block, without mapping it. */
+int gps_block_make(const struct gps_area *area, struct gps_block *block);
+/* Lets go of it: the block is another's, or has ended. */
+void gps_block_unmake(struct gps_block *block);
+/* Whether the current device has so much memory left. False also where that is not known. */
+bool gps_block_has_room(uint64_t bytes);
+
+/* UNBACKED -> PRIVATE. It can lack memory only if none was made. */
 int gps_block_back(const struct gps_area *area, struct gps_block *block);
 /* UNBACKED -> SPECULATIVE, with memory that becomes the block's. */
 int gps_block_adopt(const struct gps_area *area, struct gps_block *block, uint64_t memory);

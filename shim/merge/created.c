@@ -14,7 +14,6 @@
 #include "process/caller.h"
 #include "rdma.h"
 #include "registry/vmm_books.h"
-#include "room.h"
 #include "shared_block.h"
 #include "util/clock.h"
 #include "util/forgotten.h"
@@ -211,12 +210,8 @@ struct copy {
 };
 
 static int begin_copy(const struct gps_created *created, struct copy *copy) {
-    struct gps_room_claim claim;
     *copy = (struct copy){.size = created->size};
-    if (!gps_room_claim(created->area, created->size, &claim))
-        return GPS_OUT_OF_MEMORY;
     int code = gps_ops->block_create_like(&created->like, created->size, &copy->memory);
-    gps_room_unclaim(&claim);
     if (code == GPS_OK && (code = gps_ops->reserve(copy->size, &copy->view)) == GPS_OK) {
         code = gps_block_map(created->area, copy->view, copy->size, copy->memory, true);
         if (code != GPS_OK)
@@ -736,13 +731,9 @@ static bool prepare_block(const struct gps_area *area, const struct gps_block *b
 
 /* There must be room for as much of others, too. */
 static bool prepare_blocks(const struct gps_area *area, struct gps_parting *parting) {
-    struct gps_room_claim claim;
-    bool contended;
-    bool prepared = gps_room_claim(area, area->extent, &claim) &&
-                    gps_area_has_room(area->device, area->uuid, 2 * area->extent, &contended);
+    bool prepared = gps_block_has_room(2 * area->extent);
     for (unsigned i = 0; prepared && i < area->count; i++)
         prepared = prepare_block(area, &area->blocks[i], parting);
-    gps_room_unclaim(&claim);
     return prepared;
 }
 

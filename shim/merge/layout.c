@@ -5,7 +5,6 @@
 
 #include "block.h"
 #include "driver/driver_ops.h"
-#include "room.h"
 #include "util/clock.h"
 
 #define TIMEOUT (20 * GPS_SECOND) /* for the other blocks of a relayout to be frozen */
@@ -140,36 +139,66 @@ static struct gps_block *make_place(struct gps_area *area, unsigned first, unsig
     return &blocks[first];
 }
 
-/* --- without memory --- */
+/* --- not mapped yet --- */
 
-/* Cuts UNBACKED blocks anew. How many there are then. */
-static unsigned cut_anew(struct gps_area *area, unsigned first, unsigned end) {
-    const uint64_t from = area->blocks[first].at, to = end_of(&area->blocks[end - 1]);
-    const bool excluded = area->blocks[first].excluded; /* as all that are UNBACKED */
-    const unsigned count = lay_out(area, from, to, NULL);
-    struct gps_block *blocks = make_place(area, first, end, count);
-    lay_out(area, from, to, blocks);
-    for (unsigned i = 0; i < count; i++)
-        blocks[i].excluded = excluded;
-    return count;
+#define AT_ONCE (2 * GPS_MERGE_LARGE) /* has memory twice for a moment */
+
+/* Makes the memory of new blocks, and lets go of that of the old ones, which have the same range.
+ * So what the allocation has never becomes less. */
+static bool remake(const struct gps_area *area, struct gps_block *old, unsigned olds,
+                   struct gps_block *blocks, unsigned count) {
+    unsigned i = 0;
+    if (!old->made) /* overcommit */
+        return true;
+    while (i < count && gps_block_make(area, &blocks[i]) == GPS_OK)
+        i++;
+    const bool made = i == count;
+    for (unsigned n = 0; made ? n < olds : n < i; n++)
+        gps_block_unmake(made ? &old[n] : &blocks[n]);
+    return made;
 }
 
-/* Cuts those anew that a copy touches, and those behind it up to the next edge, as far as they have
- * no memory. */
+/* Cuts UNBACKED blocks anew. Without room for that they stay as they are. */
+static bool cut_anew(struct gps_area *area, unsigned first, unsigned end) {
+    struct gps_block blocks[AT_ONCE / GPS_MERGE_SMALL];
+    const uint64_t from = area->blocks[first].at, to = end_of(&area->blocks[end - 1]);
+    const unsigned count = lay_out(area, from, to, blocks);
+    for (unsigned i = 0; i < count; i++)
+        blocks[i].excluded = area->blocks[first].excluded; /* as all that are UNBACKED */
+    if (!remake(area, &area->blocks[first], end - first, blocks, count))
+        return false;
+    memcpy(make_place(area, first, end, count), blocks, count * sizeof(blocks[0]));
+    return true;
+}
+
+/* The blocks from one on that may be cut anew together, up to a place. */
+static unsigned end_of_window(const struct gps_area *area, unsigned first, uint64_t to) {
+    const uint64_t from = area->blocks[first].at;
+    unsigned end = first;
+    while (end < area->count && area->blocks[end].at < to &&
+           area->blocks[end].state == GPS_BLOCK_UNBACKED &&
+           end_of(&area->blocks[end]) - from <= AT_ONCE)
+        end++;
+    return end;
+}
+
+static bool is_settled(const struct gps_area *area, const struct gps_block *block) {
+    return block->state != GPS_BLOCK_UNBACKED || is_right(area, block);
+}
+
+/* Cuts those anew that a copy touches, as far as they are not mapped. What lies behind it is cut by
+ * the copies that come there. */
 static void fit(struct gps_area *area, const struct touched *copy) {
-    const uint64_t to = edge_from(area, copy->to + GPS_MERGE_SMALL);
-    unsigned first, end;
-    gps_area_blocks(area, area->pointer + copy->from, to - copy->from, &first, &end);
-    for (unsigned next; first < end; first = next) {
-        bool right = true;
-        for (next = first; next < end && area->blocks[next].state == GPS_BLOCK_UNBACKED; next++)
-            right = right && is_right(area, &area->blocks[next]);
-        if (!right) {
-            const unsigned count = cut_anew(area, first, next);
-            end += first + count - next;
-            next = first + count;
+    unsigned at, end;
+    gps_area_blocks(area, area->pointer + copy->from, 1, &at, &end);
+    while (at < area->count && area->blocks[at].at < copy->to) {
+        if (is_settled(area, &area->blocks[at])) {
+            at++;
+            continue;
         }
-        next += next == first;
+        if (!cut_anew(area, at, end_of_window(area, at, copy->to)))
+            return;
+        at += !is_settled(area, &area->blocks[at]);
     }
 }
 
@@ -370,13 +399,9 @@ static void carry_filled(const struct gps_area *area, struct gps_relayout *relay
 /* Copies the blocks, in the area's context. There must be room for as many bytes of others, too. */
 static bool copy_all(const struct gps_area *area, struct gps_relayout *relayout) {
     const uint64_t size = end_of(&relayout->wanted[relayout->count - 1]) - relayout->wanted[0].at;
-    struct gps_room_claim claim;
-    bool contended;
-    bool copied = gps_room_claim(area, size, &claim) &&
-                  gps_area_has_room(area->device, area->uuid, 2 * size, &contended);
+    bool copied = gps_block_has_room(2 * size);
     for (unsigned i = 0; i < relayout->count && copied; i++)
         copied = gps_block_copy(area, &relayout->wanted[i], &relayout->wanted[i].memory) == GPS_OK;
-    gps_room_unclaim(&claim);
     return copied;
 }
 

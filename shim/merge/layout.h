@@ -8,8 +8,9 @@
  * the 2 MiB that it shares with its neighbours are blocks of their own. So the tensor's blocks are
  * found wherever it lies, at the same distance from a multiple of 2 MiB.
  *
- * Blocks without memory are cut anew when a copy begins, as far as it touches them. Those with
- * memory are when they are frozen, some at a time: what is cut anew has memory twice for a moment.
+ * Blocks that are not mapped yet are cut anew when a copy begins, as far as it touches them. Those
+ * that are mapped are when they are frozen, some at a time. What is cut anew has memory twice for a
+ * moment; where there is no room for that it stays as it is.
  */
 #pragma once
 
@@ -30,7 +31,8 @@ struct gps_relayout {
     struct gps_block wanted[GPS_RELAYOUT_MOST];
 };
 
-/* A copy from the host begins. With the lock: blocks may move in the array. */
+/* A copy from the host begins. With the lock, in the area's context: blocks may move in the array.
+ */
 void gps_layout_note(struct gps_area *area, uint64_t address, uint64_t size);
 
 /* Whether a frozen block should not be merged as yet: it will be cut anew. With the lock. */

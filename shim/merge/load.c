@@ -17,7 +17,6 @@
 #include "layout.h"
 #include "merger.h"
 #include "pause.h"
-#include "process/promise.h"
 #include "shared_block.h"
 #include "unmerge.h"
 #include "util/clock.h"
@@ -106,11 +105,13 @@ static struct gps_block *block_of(const struct piece *piece, struct gps_area **a
 
 /* Blocks begin and end where the copy does. */
 static void fit(const struct gps_write *write) {
-    GPS_SCOPE();
+    GPS_DRIVER_SCOPE();
     GPS_AREAS_LOCKED();
     struct gps_area *area = gps_area_at(write->to);
-    if (area && !gps_area_overrun(area, write->to, write->size))
+    if (area && !gps_area_overrun(area, write->to, write->size) && gps_area_enter(area) == GPS_OK) {
         gps_layout_note(area, write->to, write->size);
+        gps_ops->leave();
+    }
 }
 
 /* --- a shared block that begins like the piece --- */
@@ -154,7 +155,7 @@ static bool adopt(const struct piece *piece, const struct offer *offer, uint64_t
     if (is_whole(piece)) {
         gps_area_fill(area, block, piece->to, piece->size);
         block->written = gps_clock_monotonic();
-        gps_merge_share(area, block);
+        gps_merge_share(block);
     }
     return true;
 }
@@ -292,7 +293,7 @@ static void note_equal(const struct piece *piece) {
     gps_area_fill(area, block, piece->to, piece->size);
     block->written = gps_clock_monotonic();
     if (block->state == GPS_BLOCK_SPECULATIVE && gps_block_is_full(block))
-        gps_merge_share(area, block);
+        gps_merge_share(block);
 }
 
 /* Whether it has bytes that are never written. *chunks: their hashes, if they are known. */
@@ -354,16 +355,14 @@ static int copy(const struct run *run) {
     return code;
 }
 
-/* Others load at the same time, and hold as much. */
-static bool others_load(uint64_t serial) {
-    struct gps_promises others;
+/* Others may need the memory of what is merged. */
+static bool is_overcommitted(uint64_t serial) {
     GPS_SCOPE();
     GPS_AREAS_LOCKED();
     const struct gps_area *area = gps_area_by_serial(serial);
-    return area && (gps_promise_others(area->uuid, &others) < 0 || others.promised);
+    return area && area->rule->overcommit;
 }
 
-/* Who loads alone waits for nothing. */
 static int flush(struct run *run, uint64_t serial) {
     if (!run->size)
         return GPS_OK;
@@ -372,7 +371,7 @@ static int flush(struct run *run, uint64_t serial) {
     run->size = 0;
     if (copied >= BACKLOG)
         atomic_store(&backlog, 0);
-    if (copied >= BACKLOG && others_load(serial))
+    if (copied >= BACKLOG && is_overcommitted(serial))
         gps_merger_run(serial);
     else
         gps_merger_wake();

@@ -67,7 +67,7 @@ static void count_area(const struct gps_area *area, uint64_t now, struct count *
     count->used = true;
     for (unsigned i = 0; i < area->count; i++) {
         const struct gps_block *block = &area->blocks[i];
-        if (block->state != GPS_BLOCK_PRIVATE && !gps_block_is_frozen(block))
+        if (block->state != GPS_BLOCK_PRIVATE && !gps_block_is_frozen(block) && !block->made)
             continue;
         count->bytes[why(area, block, now)] += block->size;
         count->bytes[ALL] += block->size;

@@ -8,7 +8,6 @@
 #include "driver/scope.h"
 #include "gate/swap.h"
 #include "layout.h"
-#include "room.h"
 #include "shared_block.h"
 #include "util/clock.h"
 
@@ -29,10 +28,8 @@ struct attempts {
     struct gps_swap_attempts swap;
     uint64_t memory; /* 0: there is no copy */
     uint64_t serial, at, swapped;
-    unsigned lacks;     /* so often there was no room for one */
-    uint64_t contended; /* since when there is none for one; 0: there was */
-    bool promised;      /* what the block needs */
-    uint64_t until;     /* of gps_room_await */
+    bool overcommitted; /* it is a block that was never mapped that lacks memory */
+    uint64_t until;     /* of gps_merge_await_memory */
 };
 
 static void drop_copy(struct attempts *attempts) {
@@ -41,33 +38,15 @@ static void drop_copy(struct attempts *attempts) {
     attempts->memory = 0;
 }
 
-/* What is promised is not for a copy. A block that has just got memory counts twice for a moment.
- */
-static int scarce(struct attempts *attempts, bool contended) {
-    enum { MOST = 6 };
-    const uint64_t now = gps_clock_monotonic();
-    if (!attempts->contended)
-        attempts->contended = now;
-    const bool again =
-        contended ? now - attempts->contended < GPS_SECOND : ++attempts->lacks < MOST;
-    return again ? GPS_NOT_READY : GPS_OUT_OF_MEMORY;
-}
-
 static int copy(const struct gps_area *area, struct gps_block *block, struct attempts *attempts) {
-    struct gps_room_claim claim;
     if (attempts->memory && attempts->serial == area->serial && attempts->at == block->at &&
         attempts->swapped == block->swapped)
         return GPS_OK;
     drop_copy(attempts);
-    if (!gps_room_claim(area, block->size, &claim))
-        return scarce(attempts, claim.contended);
-    attempts->contended = 0;
     attempts->serial = area->serial;
     attempts->at = block->at;
     attempts->swapped = block->swapped;
-    const int code = gps_block_copy(area, block, &attempts->memory);
-    gps_room_unclaim(&claim);
-    return code;
+    return gps_block_copy(area, block, &attempts->memory);
 }
 
 /* Makes a copy for a block that others may have. A frozen one only gets its access back. */
@@ -76,7 +55,7 @@ static int prepare(const struct gps_area *area, struct gps_block *block,
     if (gps_block_is_read_only(block) && block->state != GPS_BLOCK_FROZEN)
         return copy(area, block, attempts);
     drop_copy(attempts);
-    attempts->promised = block->state == GPS_BLOCK_SPECULATIVE;
+    attempts->overcommitted = block->state == GPS_BLOCK_SPECULATIVE;
     return block->state == GPS_BLOCK_SPECULATIVE ? gps_merge_own(area, block) : GPS_OK;
 }
 
@@ -182,15 +161,15 @@ static int try_begin(uint64_t to, uint64_t size, bool upload, bool captured,
                      struct attempts *attempts) {
     uint64_t merged = 0;
     int code;
-    attempts->promised = true;
+    attempts->overcommitted = true;
     while ((code = begin(to, size, upload, captured, &merged)) == GPS_OK && merged) {
-        attempts->promised = false;
+        attempts->overcommitted = false;
         gps_swap_lock();
         code = make_private_at(merged, attempts);
         gps_swap_unlock();
         if (code != GPS_OK)
             break;
-        attempts->promised = true;
+        attempts->overcommitted = true;
     }
     return code;
 }
@@ -198,12 +177,12 @@ static int try_begin(uint64_t to, uint64_t size, bool upload, bool captured,
 /* A handler may leave a wait by longjmp: no copy is kept in a long one. True: it is worth another
  * attempt. */
 static bool wait(int code, struct attempts *attempts) {
-    const bool lacks = code == GPS_OUT_OF_MEMORY && attempts->promised;
+    const bool lacks = code == GPS_OUT_OF_MEMORY && attempts->overcommitted;
     if (lacks || (code == GPS_NOT_READY && !gps_swap_is_soon(&attempts->swap)))
         drop_copy(attempts);
     if (code == GPS_NOT_READY)
         gps_swap_wait(&attempts->swap);
-    return code == GPS_NOT_READY || (lacks && gps_room_await(&attempts->until));
+    return code == GPS_NOT_READY || (lacks && gps_merge_await_memory(&attempts->until));
 }
 
 static uint64_t part_of(uint64_t address, uint64_t size) {

@@ -3,9 +3,8 @@
 
 #include "directory/name.h"
 #include "driver/driver_ops.h"
-#include "ipc/deferred.h"
 #include "ipc/export.h"
-#include "merge/allocation.h"
+#include "ipc/room.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "rule_request.h"
@@ -26,9 +25,8 @@ static enum gps_outcome export_vmm(const struct gps_rule_request *request, uint6
                               .trace = gps_trace_kept()};
     uint64_t extent;
     int code = gps_mapping_create(request->size, &alloc.pointer, &extent);
-    if (code == GPS_OUT_OF_MEMORY && gps_deferred_make_room())
+    if (code == GPS_OUT_OF_MEMORY && gps_room_make())
         code = gps_mapping_create(request->size, &alloc.pointer, &extent);
-    gps_merge_has_overdrawn();
     if (code != GPS_OK && (code == GPS_OUT_OF_MEMORY || gps_context_state() != GPS_OK))
         return GPS_PRIVATE; /* the program's own call says what is wrong */
     if (code != GPS_OK)
@@ -51,9 +49,8 @@ static enum gps_outcome export_legacy(const struct gps_rule_request *request, ui
                               .device = (int16_t)request->device};
     const uint64_t allocated = round_up(request->size);
     int code = gps_ops->allocate(allocated, &alloc.pointer);
-    if (code == GPS_OUT_OF_MEMORY && gps_deferred_make_room())
+    if (code == GPS_OUT_OF_MEMORY && gps_room_make())
         code = gps_ops->allocate(allocated, &alloc.pointer);
-    gps_merge_has_overdrawn();
     if (code != GPS_OK)
         return GPS_PRIVATE; /* the program's own call says what is wrong */
     if (gps_ops->get_handle(alloc.pointer, handle) != GPS_OK ||
@@ -65,56 +62,33 @@ static enum gps_outcome export_legacy(const struct gps_rule_request *request, ui
     return GPS_DONE;
 }
 
-/* In a process with merge rules it keeps to what is promised, as the program's own call then does,
- * which answers 2. */
-static bool may_allocate(const struct gps_rule_request *request) {
-    return gps_merge_may_allocate(round_up(request->size), NULL);
-}
-
 static void release_name(const struct gps_rule_request *request) {
     gps_name_release(gps_membership_store(), request->name, gps_process_self(), NULL);
 }
 
 /* With the name, which it releases if there is no region. */
-static enum gps_outcome export_named(const struct gps_rule_request *request, bool may,
-                                     uint64_t *pointer) {
-    enum gps_outcome outcome = GPS_PRIVATE;
-    if (may)
-        outcome = request->rule->backing == GPS_RULE_VMM ? export_vmm(request, pointer)
-                                                         : export_legacy(request, pointer);
+static enum gps_outcome export_named(const struct gps_rule_request *request, uint64_t *pointer) {
+    const enum gps_outcome outcome = request->rule->backing == GPS_RULE_VMM
+                                         ? export_vmm(request, pointer)
+                                         : export_legacy(request, pointer);
     if (outcome == GPS_PRIVATE)
         release_name(request);
     return outcome;
 }
 
-/* Only with the name is it known who allocates, and a wait for room is without it. Who has waited
- * in vain imports what another has exported meanwhile. */
 bool gps_rule_take_over(const struct gps_rule_request *request, uint64_t *pointer,
                         enum gps_outcome *outcome) {
     if (gps_rule_request_claim(request, NULL) < 0)
         return false;
-    bool may = gps_merge_may_allocate_at_once(round_up(request->size));
-    if (!may) {
-        release_name(request);
-        may = may_allocate(request);
-        if (gps_rule_request_claim(request, NULL) < 0) {
-            gps_merge_has_overdrawn();
-            return false;
-        }
-    }
-    *outcome = export_named(request, may, pointer);
+    *outcome = export_named(request, pointer);
     return true;
 }
 
-/* It may wait for room, and a handler may leave that by longjmp: it has no name yet. */
 enum gps_outcome gps_rule_export(const struct gps_rule_request *request, uint64_t *pointer) {
     struct gps_owner holder = {0};
-    if (!may_allocate(request))
-        return GPS_PRIVATE;
     const int status = gps_rule_request_claim(request, &holder);
     if (status == 0)
-        return export_named(request, true, pointer);
-    gps_merge_has_overdrawn();
+        return export_named(request, pointer);
     if (status != -EEXIST)
         return gps_rule_request_private(request, "its name could not be claimed", NULL);
     return gps_rule_request_private(request,

@@ -8,6 +8,7 @@
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "findings/reporter.h"
+#include "ipc/room.h"
 #include "merge/allocation.h"
 #include "merge/created.h"
 #include "merge/merger.h"
@@ -131,6 +132,14 @@ static const struct gps_rule *match_here(uint64_t size, struct gps_rule_request 
                : NULL;
 }
 
+static bool allocate_merged(const struct gps_merge_request *wanted, uint64_t *pointer,
+                            const char **why) {
+    int code = gps_merge_allocate(wanted, pointer, why);
+    if (code == GPS_NOT_READY || (code == GPS_OUT_OF_MEMORY && gps_room_make()))
+        code = gps_merge_allocate(wanted, pointer, why);
+    return code == GPS_OK;
+}
+
 /* An allocation that is too small, or for which there is no memory, becomes ordinary memory without
  * a report. */
 static enum gps_outcome merge(const struct gps_rule_request *request, uint64_t number,
@@ -149,7 +158,7 @@ static enum gps_outcome merge(const struct gps_rule_request *request, uint64_t n
         gps_unmerged_set(GPS_UNMERGED_MEMBARRIER);
         why = gps_unmerged_why(GPS_UNMERGED_MEMBARRIER);
     }
-    if (why || !gps_merge_allocate(&wanted, &alloc.pointer, &why))
+    if (why || !allocate_merged(&wanted, &alloc.pointer, &why))
         return why ? gps_rule_request_private(request, why, NULL) : GPS_PRIVATE;
     gps_merger_wake();
     gps_registry_add(&alloc);

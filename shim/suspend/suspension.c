@@ -143,6 +143,8 @@ static bool let_go(const struct gps_order *order, struct gps_text *why) {
     answer(GPS_ANSWER_LEAVES, order);
     bool done = stop_all(until, why);
     if (done) {
+        gps_merge_back_all(); /* nobody knows whether a driver restores what is made and not mapped
+                               */
         measure();
         done = gps_let_go(&state.answer.let_go, why);
     }

@@ -20,7 +20,7 @@
 static void require_request(const struct gps_keeper_request *request) {
     struct gps_region_record record;
 
-    REQUIRE(request->ask >= GPS_KEEPER_DEPOSIT && request->ask <= GPS_KEEPER_REPLACE);
+    REQUIRE(request->ask >= GPS_KEEPER_DEPOSIT && request->ask <= GPS_KEEPER_RECLAIM);
     REQUIRE(gps_owner_check(&request->sender) == NULL);
     REQUIRE(memchr(request->record.name, '\0', sizeof request->record.name) != NULL);
     if (request->ask != GPS_KEEPER_DEPOSIT)

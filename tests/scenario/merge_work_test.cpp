@@ -239,7 +239,7 @@ TEST(MergeGraph, MadeOfNodesFindsMemoryAndWritesNoMergedBlock) {
         two.each("malloc q 16777216");
         if (merged_before) {
             two.each(two.upload("p", SIZE, 3));
-            EXPECT_TRUE(two.use(SIZE)) << two.in_use();
+            EXPECT_TRUE(two.use(SIZE + 2 * SIZE)) << two.in_use(); // each has its q
         }
         EXPECT_EQ(two[0].code("node fill p 0 16777216 0x55 g"), 0);
         EXPECT_EQ(two[0].code("node copy q 0 16777216 p h"), 0);

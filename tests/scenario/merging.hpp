@@ -37,8 +37,8 @@ class Replicas {
     How on_two_cards() {
         return where("DEVICES", "2");
     }
-    How on_a_small_card() {
-        return where("MEMORY", "256MiB");
+    How on_a_small_card(const std::string &memory = "256MiB") {
+        return where("MEMORY", memory);
     }
     void kill(size_t i) {
         all.at(i)->kill();

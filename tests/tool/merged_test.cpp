@@ -63,10 +63,6 @@ Hold own(uint8_t device, uint64_t bytes) {
     return {gpu(device), bytes, GPS_SLOT_OPEN, GPS_VIA_OWN};
 }
 
-Hold promised(uint8_t device, uint64_t bytes) {
-    return {gpu(device), bytes, GPS_SLOT_OPEN, GPS_VIA_PROMISE};
-}
-
 gps_id id_of(uint8_t seed) {
     return block_of({}, {}, seed, MiB).id;
 }
@@ -149,42 +145,6 @@ TEST(Merged, ShowTellsAProcessItsPart) {
     EXPECT_EQ(json[0]["merged"]["own"].number, 6.0 * MiB);
     Peer plain(servers.shared, "viewer");
     EXPECT_FALSE(contains(servers.shared.tool({"show", pid_text(plain.owner)}).out, "merged"));
-}
-
-// A user who meets error 2 asks who holds the room.
-TEST(Merged, WhoIsPromisedMemoryIsSeen) {
-    Shared shared;
-    Peer server(shared, "server", {promised(0x50, 64 * MiB), promised(0x60, 0)}),
-        other(shared, "other", {own(0x50, 4 * MiB)});
-    const std::string pid = pid_text(server.owner);
-    const Result ls = shared.tool({"ls"});
-    EXPECT_TRUE(contains(ls.out, "\n\nPROMISED  GPU           TO\n"
-                                 "  64 MiB  GPU-50515253  server " +
-                                     pid + "\n"))
-        << ls.out;
-    auto json = Json::parse(shared.tool({"ls", "--json"}).out);
-    ASSERT_EQ(json.size(), 1u);
-    EXPECT_EQ(json[0]["promised"].number, 64.0 * MiB);
-    ASSERT_EQ(json[0]["users"].size(), 2u);
-    EXPECT_TRUE(contains(shared.tool({"show", pid}).out,
-                         "  promised   64 MiB (67108864 bytes) that it has allocated and not"));
-    EXPECT_EQ(Json::parse(shared.tool({"show", pid, "--json"}).out)[0]["merged"]["promised"].number,
-              64.0 * MiB);
-    EXPECT_TRUE(contains(shared.tool({"top", "--once"}).out, "PROMISED"));
-    json = Json::parse(shared.tool({"top", "--once", "--json"}).out);
-    double bytes = 0;
-    for (size_t i = 0; i < json["processes"].size(); i++)
-        bytes += json["processes"][i]["promised"].number;
-    EXPECT_EQ(bytes, 64.0 * MiB);
-    server.kill();
-    EXPECT_FALSE(contains(shared.tool({"ls"}).out, "PROMISED"));
-    EXPECT_FALSE(contains(shared.tool({"top", "--once"}).out, "PROMISED"));
-}
-
-TEST(Merged, ServerWithAPromiseAloneIsListed) {
-    Shared shared;
-    Peer server(shared, "server", {promised(0x50, 2 * MiB)});
-    EXPECT_EQ(shared.tool({"ls"}).out.find("PROMISED  GPU"), 0u);
 }
 
 TEST(Merged, TopSplitsABlockByItsMappings) {

@@ -15,7 +15,6 @@ extern "C" {
 #include "util/clock.h"
 #pragma GCC diagnostic pop
 
-void gps_gate_set_back(bool back); // gate/gate.h is C alone
 // The driver's part of it is not asked for here.
 static int entered;
 static int enter(uint64_t) {
@@ -40,6 +39,21 @@ static const struct gps_operations stubs = ops();
 static const bool stubbed = (gps_operations = &stubs) != nullptr;
 int gps_block_copy(const struct gps_area *, const struct gps_block *, uint64_t *) {
     return GPS_OK;
+}
+static int makes = 1000; // so many blocks more can be made
+int gps_block_make(const struct gps_area *, struct gps_block *block) {
+    if (makes == 0)
+        return GPS_OUT_OF_MEMORY;
+    makes--;
+    block->made = 1;
+    return GPS_OK;
+}
+void gps_block_unmake(struct gps_block *block) {
+    makes += block->made != 0;
+    block->made = 0;
+}
+bool gps_block_has_room(uint64_t bytes) {
+    return room >= bytes;
 }
 int gps_block_exchange(const struct gps_area *, const struct gps_block *, unsigned,
                        struct gps_block *, unsigned) {
@@ -209,7 +223,7 @@ TEST_F(Areas, AreCutWhereCopiesBeginAndEnd) {
     using Sizes = std::vector<uint64_t>;
     gps_area *area = add(BASE, 20 * MiB); // 16, 4
     EXPECT_EQ(fitted(area, 0, 20 * MiB), (Sizes{16, 4})) << "as it was";
-    EXPECT_EQ(fitted(area, 0, 4 * MiB), (Sizes{4, 16}));
+    EXPECT_EQ(fitted(area, 0, 4 * MiB), (Sizes{4, 8, 4, 4})) << "what comes behind is not known";
     EXPECT_EQ(fitted(area, 4 * MiB, 16 * MiB), (Sizes{4, 16}));
     EXPECT_EQ(fitted(area, 6 * MiB - 512, 8 * MiB + 512), (Sizes{4, 2, 8, 4, 2}));
     EXPECT_EQ(fitted(area, 4 * MiB, 16 * MiB), (Sizes{4, 16})) << "another one at its place";
@@ -243,9 +257,9 @@ TEST_F(Areas, ASmallCopyIsSetApartWhereTensorsLie) {
     gps_area *area = add(BASE, 32 * MiB);
     EXPECT_EQ(fitted(area, 9 * MiB, MiB), (Sizes{32})) << "it may be one of many pieces";
     EXPECT_EQ(fitted(area, 0, 4 * MiB), (Sizes{4, 16, 8, 4}));
-    EXPECT_EQ(fitted(area, 9 * MiB, 2 * MiB), (Sizes{4, 4, 4, 16, 4}));
+    EXPECT_EQ(fitted(area, 9 * MiB, 2 * MiB), (Sizes{4, 4, 4, 8, 8, 4}));
     area->blocks[3].state = GPS_BLOCK_PRIVATE;
-    EXPECT_EQ(fitted(area, 15 * MiB, MiB), (Sizes{4, 4, 4, 16, 4}));
+    EXPECT_EQ(fitted(area, 15 * MiB, MiB), (Sizes{4, 4, 4, 8, 8, 4}));
 }
 
 TEST_F(Areas, WithMemoryAreNotCutAtOnce) {
@@ -384,15 +398,31 @@ TEST_F(Relayouts, OfAnAreaThatIsGoneAreNotTouched) {
     EXPECT_EQ(entered, 0);
 }
 
-// They take no memory that blocks were promised, nor the last that there is.
+// They do not take the last memory that there is.
 TEST_F(Relayouts, AreNotCopiedWithoutRoom) {
     freeze(1, 1);
-    add(BASE + 100 * MiB, 62 * MiB); // UNBACKED
-    gps_gate_set_back(true);
+    room = 38 * MiB;
     EXPECT_FALSE(gps_layout_copy(&relayout));
-    room += 2 * MiB;
+    room = 100 * MiB;
     EXPECT_TRUE(gps_layout_copy(&relayout));
-    gps_gate_set_back(false);
+}
+
+// What the allocation has never becomes less, and the new blocks have all of it.
+TEST_F(Areas, AreCutWithTheirMemory) {
+    using Sizes = std::vector<uint64_t>;
+    gps_area *area = add(BASE, 20 * MiB); // 16, 4
+    for (unsigned i = 0; i < area->count; i++)
+        area->blocks[i].made = 1;
+    makes = 2;
+    EXPECT_EQ(fitted(area, 4 * MiB, 16 * MiB), (Sizes{4, 16}));
+    EXPECT_EQ(makes, 2);
+    for (unsigned i = 0; i < area->count; i++)
+        EXPECT_EQ(area->blocks[i].made, 1u);
+    makes = 1;
+    EXPECT_EQ(fitted(area, 0, 16 * MiB), (Sizes{4, 16})) << "there is no room for two more";
+    EXPECT_EQ(makes, 1);
+    EXPECT_EQ(area->blocks[1].made, 1u);
+    makes = 1000;
 }
 
 TEST_F(Areas, WhatIsFilledIsKnownByTheSixtyFourth) {

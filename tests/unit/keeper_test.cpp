@@ -137,14 +137,15 @@ TEST(Request, EachKindNamesWhatIsItsOwnAndNoMore) {
     gps_owner_self(&request.sender);
     const gps_region_record full = vmm_record(request.sender, request.sender, 1, "frames");
 
-    for (uint32_t ask : {GPS_KEEPER_GET, GPS_KEEPER_RELEASED, GPS_KEEPER_DROP, GPS_KEEPER_PING}) {
+    for (uint32_t ask : {GPS_KEEPER_GET, GPS_KEEPER_RELEASED, GPS_KEEPER_DROP, GPS_KEEPER_PING,
+                         GPS_KEEPER_RECLAIM}) {
         request.ask = ask;
         request.record = full;
         EXPECT_NE("", check(request)) << ask;
         request.record = {};
         request.record.id = full.id;
-        EXPECT_EQ(ask == GPS_KEEPER_PING ? "a field is set that must be zero" : "", check(request))
-            << ask;
+        const bool nothing = ask == GPS_KEEPER_PING || ask == GPS_KEEPER_RECLAIM;
+        EXPECT_EQ(nothing ? "a field is set that must be zero" : "", check(request)) << ask;
     }
     request.record = {};
     EXPECT_EQ("", check(request)) << "a ping";
@@ -188,7 +189,7 @@ TEST(Request, TheFrameIsChecked) {
     EXPECT_STREQ("size does not match", gps_request_check(&request, sizeof request - 1));
     request.ask = GPS_KEEPER_GET;
     EXPECT_EQ("checksum does not match", check(request, false));
-    request.ask = GPS_KEEPER_REPLACE + 1;
+    request.ask = GPS_KEEPER_RECLAIM + 1;
     EXPECT_EQ("the request is of an unknown kind", check(request));
     request.sender.nonce = 0;
     EXPECT_EQ("owner's nonce is 0", check(request));

@@ -356,7 +356,7 @@ TEST(Slot, EachBoundIsChecked) {
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_MERGE; }));
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_OWN; }));
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_WAIT_IMPORTER; }));
-    EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_PROMISE; }));
+    EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = 11; })); // of versions before 0.2
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_KEEPER; }));
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_DIVIDER; }));
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_HELD; }));

@@ -167,13 +167,6 @@ static struct account *add_own(struct accounting *accounting, const struct view 
     return account;
 }
 
-/* A promise lives as long as its process does. */
-static void add_promised(struct accounting *accounting, const struct view *view,
-                         const struct view_hold *hold) {
-    struct account *account = add(accounting, view, &hold->owner, hold->slot.region.bytes);
-    account->merged.promised = hold->slot.address;
-}
-
 /* --- sums --- */
 
 static void fold(struct account *into, const struct account *from) {
@@ -188,7 +181,6 @@ static void fold(struct account *into, const struct account *from) {
     into->merged.mapped += from->merged.mapped;
     into->merged.saved += from->merged.saved;
     into->merged.own += from->merged.own;
-    into->merged.promised += from->merged.promised;
     into->charge.bytes += from->charge.bytes;
     into->charge.unknown |= from->charge.unknown;
 }
@@ -226,7 +218,6 @@ static void sum_gpus(struct accounting *accounting) {
         const struct account *account = &accounting->accounts[i];
         struct account_gpu *gpu = gpu_of(accounting, account->device);
         gpu->processes += account->merged.blocks > 0 || account->merged.own > 0;
-        gpu->merged.promised += account->merged.promised;
         gpu->merged.mapped += account->merged.mapped;
         gpu->merged.saved += account->merged.saved;
         gpu->merged.own += account->merged.own;
@@ -247,8 +238,6 @@ void accounting_make(const struct view *view, struct accounting *accounting) {
             add_own(accounting, view, &view->holds[i])->made = slot->address;
         else if (slot->via == GPS_VIA_HELD && slot->address > 0)
             add(accounting, view, &view->holds[i].owner, slot->region.bytes)->held = slot->address;
-        else if (slot->via == GPS_VIA_PROMISE && slot->address > 0)
-            add_promised(accounting, view, &view->holds[i]);
     }
     fold_accounts(accounting);
     sum_gpus(accounting);

@@ -80,25 +80,18 @@ static bool print_merged(const struct accounting *accounting, const char *before
     return true;
 }
 
-static uint64_t promised(const struct account *account) {
-    return account->merged.promised;
-}
-
-static uint64_t made(const struct account *account) {
-    return account->made;
-}
-
-/* Prints `before` and a table of who has bytes of one kind, on which GPU; nothing where nobody has.
+/* Prints `before` and a table of who has made memory itself, on which GPU; nothing where nobody
+ * has.
  */
-static bool print_bytes(const struct view *view, const struct accounting *accounting,
-                        const struct table_column columns[3], enum term_colour colour,
-                        uint64_t (*bytes)(const struct account *), const char *before) {
-    struct table table = {.columns = columns, .column_count = 3};
+static bool print_made(const struct view *view, const struct accounting *accounting,
+                       const char *before) {
+    static const struct table_column columns[] = {{"CUMEMCREATE", 1}, {"GPU", 0}, {"BY", 0}};
+    struct table table = TABLE(columns);
     for (size_t i = 0; i < accounting->count; i++) {
         const struct account *account = &accounting->accounts[i];
-        if (bytes(account) == 0)
+        if (account->made == 0)
             continue;
-        table_cell(&table, colour, "%s", printable_size(bytes(account)).text);
+        table_cell(&table, TERM_PLAIN, "%s", printable_size(account->made).text);
         table_cell(&table, TERM_PLAIN, "%s", printable_short_uuid(account->device).text);
         table_cell(&table, TERM_PLAIN, "%s",
                    view_format_program(view, &account->process->owner).text);
@@ -122,35 +115,34 @@ static json_t *merged_users(const struct view *view, const struct accounting *ac
         const struct account *account = &accounting->accounts[i];
         const struct account_merged *merged = &account->merged;
         if (memcmp(account->device, gpu->device, GPS_UUID_BYTES) != 0 ||
-            (merged->blocks == 0 && merged->own == 0 && merged->promised == 0))
+            (merged->blocks == 0 && merged->own == 0))
             continue;
         json_t *user = view_format_owner_json(&account->process->owner);
-        json_tree_add(user, "{s:I, s:I, s:I, s:I, s:o}", "mapped", (json_int_t)merged->mapped,
+        json_tree_add(user, "{s:I, s:I, s:I, s:i, s:o}", "mapped", (json_int_t)merged->mapped,
                       "saved", (json_int_t)merged->saved, "own", (json_int_t)merged->own,
-                      "promised", (json_int_t)merged->promised, "unmerged",
-                      unmerged_json(view, &account->process->owner));
+                      "promised", 0, "unmerged", unmerged_json(view, &account->process->owner));
         json_tree_append(array, user);
     }
     return array;
 }
 
-/* Appends the same as objects, in the shape of regions. */
+/* Appends the same as objects, in the shape of regions. Nothing is `promised` any more. */
 static void append_merged(const struct view *view, const struct accounting *accounting,
                           json_t *array) {
     for (size_t i = 0; i < accounting->gpu_count; i++) {
         const struct account_gpu *gpu = &accounting->gpus[i];
-        if (!has_merged(gpu) && gpu->merged.promised == 0)
+        if (!has_merged(gpu))
             continue;
         json_tree_append(
             array,
             json_tree_pack(
-                "{s:n, s:n, s:I, s:s, s:s, s:s, s:n, s:o, s:n, s:I, s:I, s:I, s:I, s:I, s:I}", "id",
+                "{s:n, s:n, s:I, s:s, s:s, s:s, s:n, s:o, s:n, s:I, s:I, s:I, s:I, s:I, s:i}", "id",
                 "name", "size", (json_int_t)gpu->held, "device", printable_uuid(gpu->device).text,
                 "state", "merged", "backing", "vmm", "owner", "users",
                 merged_users(view, accounting, gpu), "age", "blocks", (json_int_t)gpu->blocks,
                 "unused", (json_int_t)gpu->unused, "mapped", (json_int_t)gpu->merged.mapped,
                 "saved", (json_int_t)gpu->merged.saved, "own", (json_int_t)gpu->merged.own,
-                "promised", (json_int_t)gpu->merged.promised));
+                "promised", 0));
     }
 }
 
@@ -297,14 +289,7 @@ static void print_table(const struct view *view, const struct accounting *accoun
     if (any)
         table_print(stdout, &table, "");
     const bool merged = print_merged(accounting, any ? "\n" : "");
-    static const struct table_column to[] = {{"PROMISED", 1}, {"GPU", 0}, {"TO", 0}},
-                                     by[] = {{"CUMEMCREATE", 1}, {"GPU", 0}, {"BY", 0}};
-    const bool shared = any || merged;
-    const bool some_promised =
-        print_bytes(view, accounting, to, TERM_YELLOW, promised, shared ? "\n" : "");
-    const bool some_made =
-        print_bytes(view, accounting, by, TERM_PLAIN, made, shared || some_promised ? "\n" : "");
-    if (!shared && !some_promised && !some_made)
+    if (!print_made(view, accounting, any || merged ? "\n" : "") && !any && !merged)
         print_none(view);
     print_unmerged(view);
     print_suspended(view);
@@ -359,8 +344,6 @@ const struct tool_verb tool_verb_ls = {
                "Blocks of role = merge have a line for each GPU: what they take (HELD; "
                "UNUSED of it is only kept), what processes have MAPPED of them, what is SAVED "
                "by that, and what merge rules took that is each process's OWN.\n"
-               "Then stands who is PROMISED memory that it has allocated and not used yet: it "
-               "is free, and nobody else's.\n"
                "Then what each program has made by its own cuMemCreate, which no rule shares.\n"
                "A user is (cached) if its program has closed the region and open_cache keeps "
                "it mapped.\n"

@@ -292,9 +292,6 @@ static void describe_memory(const struct view *view, const struct gps_owner *own
     if (account.held > 0)
         line("held", "%s of what others made by cuMemCreate, by tokens",
              printable_exact_size(account.held).text);
-    if (merged->promised > 0)
-        line("promised", "%s that it has allocated and not used yet",
-             printable_exact_size(merged->promised).text);
 }
 
 /* The line for each reason has its label once. */
@@ -447,11 +444,11 @@ static void add_memory(const struct view *view, const struct gps_owner *owner, j
     const struct account account = account_of(view, owner);
     const struct account_merged *merged = &account.merged;
     const struct excluded noted = excluded_count(&view->store, owner->command);
-    json_tree_add(object, "{s:o, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:I}, s:I, s:I}", "memory",
+    json_tree_add(object, "{s:o, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:i}, s:I, s:I}", "memory",
                   view_format_bytes_json(&account.bytes), "made", (json_int_t)account.made, "held",
                   (json_int_t)account.held, "merged", "blocks", (json_int_t)merged->blocks,
                   "mapped", (json_int_t)merged->mapped, "saved", (json_int_t)merged->saved, "own",
-                  (json_int_t)merged->own, "promised", (json_int_t)merged->promised, "excluded",
+                  (json_int_t)merged->own, "promised", 0, "excluded",
                   (json_int_t)(noted.count - noted.suspected), "suspected",
                   (json_int_t)noted.suspected);
 }

@@ -122,6 +122,8 @@ static int answer(struct keeper *keeper, const struct gps_keeper_request *reques
         return released(keeper, request);
     case GPS_KEEPER_DROP:
         return drop(keeper, request);
+    case GPS_KEEPER_RECLAIM:
+        return region_list_reclaim(&keeper->regions);
     default:
         return 0;
     }

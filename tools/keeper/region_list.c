@@ -362,17 +362,46 @@ static bool is_retained(const struct region_list *list, struct keeper_region *re
     }
 }
 
-int region_list_sweep(struct region_list *list, uint64_t now, uint64_t *next, unsigned *others) {
-    struct census census = {.list = list};
-    struct keeper_region *region, *following;
-    HASH_ITER(hh, list->first, region, following) {
+/* Counts the holders of each region. */
+static int count_all(struct census *census) {
+    for (struct keeper_region *region = census->list->first; region; region = region->hh.next) {
         region->creator_holds = false;
         region->users = region->intents = 0;
     }
-    int status = gps_proc_each(list->store, count_process, &census);
+    return gps_proc_each(census->list->store, count_process, census);
+}
+
+static bool is_idle(const struct keeper_region *region) {
+    return is_block(region) && region->record.keep != GPS_KEEP_FOREVER &&
+           !region_list_retired(region) && !region->creator_holds &&
+           region->users + region->intents == 0;
+}
+
+int region_list_reclaim(struct region_list *list) {
+    struct census census = {.list = list};
+    struct keeper_region *following;
+    int status = count_all(&census);
     if (status != 0)
         return status;
-    HASH_ITER(hh, list->first, region, following) {
+    status = -ENOENT;
+    for (struct keeper_region *region = list->first; region; region = following) {
+        following = region->hh.next;
+        if (!is_idle(region))
+            continue;
+        region_list_drop(list, region);
+        status = 0;
+    }
+    return status;
+}
+
+int region_list_sweep(struct region_list *list, uint64_t now, uint64_t *next, unsigned *others) {
+    struct census census = {.list = list};
+    struct keeper_region *following;
+    const int status = count_all(&census);
+    if (status != 0)
+        return status;
+    for (struct keeper_region *region = list->first; region; region = following) {
+        following = region->hh.next;
         if (!is_retained(list, region, now, next))
             region_list_drop(list, region);
         else if (region_list_lost(region, now) && !is_block(region) && !region_list_retired(region))

@@ -114,3 +114,6 @@ void region_list_drop_all(struct region_list *list);
  * the time of the next sweep that is needed even if nothing changes. *others: live processes but
  * us. 0 or -errno; then nothing was dropped. */
 int region_list_sweep(struct region_list *list, uint64_t now, uint64_t *next, unsigned *others);
+/* Drops the merged blocks that nobody has open, but those that are kept for ever. Who gets or
+ * deposits a block has a slot first, so these need no grace. 0; -ENOENT: there is none of those. */
+int region_list_reclaim(struct region_list *list);

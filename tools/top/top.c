@@ -115,8 +115,7 @@ const struct tool_verb tool_verb_top = {
     .details =
         "Of a process: OWN is what it alone has, SHARED what others have, too, "
         "PROPORTIONAL its own and its part of what is shared, SAVED what it would take "
-        "more without sharing, PROMISED what it has allocated and not used yet, where "
-        "there is some. Memory that is not shared by gpushare or by IPC handles "
+        "more without sharing. Memory that is not shared by gpushare or by IPC handles "
         "counts nowhere, but in DRIVER, which is what nvidia-smi says; FAIR is that "
         "with shared memory split among its holders, not counted as its exporter's.\n"
         "Findings come from LOGs (log_format = jsonl), or else from those that the "

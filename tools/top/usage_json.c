@@ -39,11 +39,11 @@ static json_t *process_json(const struct usage *usage, const struct usage_proces
         json_tree_add(gpu, "{s:I}", "made", (json_int_t)part->made);
         json_tree_append(gpus, gpu);
     }
-    json_tree_add(object, "{s:I, s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o}", "regions",
+    json_tree_add(object, "{s:I, s:I, s:o, s:o, s:i, s:I, s:o, s:o, s:o}", "regions",
                   (json_int_t)account->regions, "blocks", (json_int_t)account->merged.blocks,
                   "unmerged", json_tree_string(slot ? gps_unmerged_why(slot->address) : NULL),
-                  "private", private_bytes_json(&usage->view, owner), "promised",
-                  (json_int_t)account->merged.promised, "made", (json_int_t)account->made, "driver",
+                  "private", private_bytes_json(&usage->view, owner), "promised", 0, "made",
+                  (json_int_t)account->made, "driver",
                   known(process->driver_known, process->driver), "fair",
                   known(process->fair_known, process->fair), "gpus", gpus);
     const struct view_process *is = account->process;

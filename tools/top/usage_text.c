@@ -66,7 +66,6 @@ static void process_row(const struct usage *usage, const struct usage_process *p
     size_cell(table, true, account->bytes.shared);
     size_cell(table, true, account->bytes.proportional);
     size_cell(table, true, account_saved(&account->bytes));
-    size_cell(table, true, account->merged.promised);
     size_cell(table, true, account->made);
     size_cell(table, process->driver_known, process->driver);
     size_cell(table, process->fair_known, process->fair);
@@ -85,11 +84,9 @@ static void process_row(const struct usage *usage, const struct usage_process *p
 }
 
 /* Whether the columns that are mostly empty have something. */
-static void find_some(const struct usage *usage, bool *promised, bool *made, bool *unmerged,
-                      bool *suspended) {
-    *promised = *made = *unmerged = *suspended = false;
+static void find_some(const struct usage *usage, bool *made, bool *unmerged, bool *suspended) {
+    *made = *unmerged = *suspended = false;
     for (size_t i = 0; i < usage->process_count; i++) {
-        *promised |= usage->processes[i].account.merged.promised > 0;
         *made |= usage->processes[i].account.made > 0;
         *suspended |= view_suspended(usage->processes[i].account.process);
         const struct gps_owner *owner = &usage->processes[i].account.process->owner;
@@ -100,14 +97,13 @@ static void find_some(const struct usage *usage, bool *promised, bool *made, boo
 void usage_text_processes(const struct usage *usage, const struct usage_layout *layout) {
     const bool narrow = layout->narrow;
     const int driver = usage->driver.calls ? 1 : TABLE_HIDDEN;
-    bool promised, made, unmerged, suspended;
-    find_some(usage, &promised, &made, &unmerged, &suspended);
+    bool made, unmerged, suspended;
+    find_some(usage, &made, &unmerged, &suspended);
     const struct table_column columns[] = {{"PID", 1},
                                            {"OWN", 1},
                                            {"SHARED", 1},
                                            {narrow ? "PROP" : "PROPORTIONAL", 1},
                                            {"SAVED", 1},
-                                           {"PROMISED", promised ? 1 : TABLE_HIDDEN},
                                            {"CUMEMCREATE", made ? 1 : TABLE_HIDDEN},
                                            {"DRIVER", driver},
                                            {"FAIR", driver},

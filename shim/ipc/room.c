@@ -1,0 +1,28 @@
+/* room.c - see room.h. */
+#include "room.h"
+
+#include "deferred.h"
+#include "driver/scope.h"
+#include "keeper/keeper_client.h"
+#include "merge/allocation.h"
+#include "merge/merger.h"
+#include "open_cache.h"
+#include "process/membership.h"
+#include "process/process.h"
+#include "util/clock.h"
+
+/* What the keeper holds may be of any process. One that does not answer is asked no more. */
+static bool reclaim(void) {
+    GPS_SCOPE();
+    const struct gps_store *store = gps_membership_look();
+    return gps_process_config()->options.mode == GPS_MODE_SHARE && store &&
+           gps_keeper_socket(store) &&
+           gps_keeper_reclaim(store, gps_process_self(), GPS_SECOND / 4) == 0;
+}
+
+bool gps_room_make(void) {
+    const bool ended = gps_open_cache_make_room();
+    const bool freed = gps_merge_end_freed(GPS_MERGE_SURELY), cut = gps_merger_reclaim();
+    const bool deferred = gps_deferred_make_room();
+    return reclaim() || deferred || ended || freed || cut; /* last: the others may have let go */
+}
