@@ -37,6 +37,7 @@ enum gps_ask {
     GPS_ASK_FORKED,         /* work at all in a child of a process that uses it */
     /* has been done, and is worth a word: */
     GPS_ASK_NOTED_EXPORT,
+    GPS_ASK_NOTED_OPEN,
     GPS_ASK_NOTED_DESTROY, /* of an event */
     GPS_ASK_NOTED_WAIT,    /* for an event */
     GPS_ASK_NOTED_RESET,   /* of a context */

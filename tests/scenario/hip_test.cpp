@@ -61,6 +61,25 @@ TEST(Hip, AnInteriorFreeOfDeferredMemoryDoesNotFreeIt) {
     EXPECT_EQ(b.must("read q 0 1"), "a1");
 }
 
+TEST(Hip, AnOpenOfAHandleTakenInsideSaysWhatToAdd) {
+    HIP_ONLY();
+    for (const uint64_t offset : {0, 256}) {
+        World world;
+        Puppet a(world), b(world);
+        a.make("p", 4 * MiB, "0xa1");
+        b.must("open q " + a.must("getat " + plus(a.must("value p"), offset)));
+        EXPECT_EQ(b.must("read q 0 1"), "a1");
+        EXPECT_EQ(world.count("open-interior"), offset ? 1u : 0u);
+        if (offset) {
+            EXPECT_EQ(world.findings("open-interior").at(0).detail,
+                      "the handle was taken 256 bytes inside the allocation, the open gives its "
+                      "base: add 256");
+        }
+        b.must("close q");
+        a.must("free p");
+    }
+}
+
 TEST(Hip, ACloseByAnInteriorPointerClosesAndIsNamed) {
     HIP_ONLY();
     World world;
@@ -288,7 +307,8 @@ TEST(Hip, WhatNeedsCudasMemoryIsRefusedAtTheStart) {
 // --- what a person sees: gpushare audit finds the library by itself, and the lines ---
 
 struct Seeded {
-    const char *id, *function, *call;
+    const char *program, *function, *call;
+    const char *other_id = nullptr; // of the finding, where that has not the program's name
 };
 
 const Seeded seeded[] = {
@@ -303,6 +323,7 @@ const Seeded seeded[] = {
     {"double-open", "double_open_importer", "cudaIpcOpenMemHandle(&again"},
     {"open-own-handle", "open_own_handle", "cudaIpcOpenMemHandle(&q"},
     {"open-stale", "open_stale_importer", "cudaIpcOpenMemHandle(&q"},
+    {"export-interior", "open_received", "cudaIpcOpenMemHandle(&pointer", "open-interior"},
     {"event-open-own", "event_open_own", "cudaIpcOpenEventHandle(&opened"},
 };
 
@@ -325,11 +346,11 @@ TEST(Hip, SeededMisusesAreNamedAtTheirLines) {
     const std::string program = build_directory() + "/tests/apps/" + for_vendor("misuse");
     for (const Seeded &one : seeded) {
         World world;
-        const Result audit = world.tool({"audit", "--level=warning", "--", program, one.id});
-        EXPECT_NE(audit.err.find(": " + std::string(one.id) + " in hip"), std::string::npos)
-            << audit.err;
+        const Result audit = world.tool({"audit", "--level=warning", "--", program, one.program});
+        const std::string id = one.other_id ? one.other_id : one.program;
+        EXPECT_NE(audit.err.find(": " + id + " in hip"), std::string::npos) << audit.err;
         EXPECT_NE(line_of(audit.err, one.function).find(one.call), std::string::npos)
-            << one.id << "\n"
+            << one.program << "\n"
             << audit.err;
         EXPECT_NE(audit.err.find("used HIP"), std::string::npos) << audit.err;
     }
