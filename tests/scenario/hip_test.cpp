@@ -470,6 +470,27 @@ TEST(Hip, AProgramWithoutARuntimeFindsNoneAndLeavesNothing) {
     EXPECT_EQ(world.logs(), "");
 }
 
+// Built by clang, with kernels on both sides (tests/apps/hip_kernels.cpp).
+TEST(Hip, AProgramOfClangRunsTheSameAndIsSilent) {
+    HIP_ONLY();
+    const std::string program = build_directory() + "/tests/apps/hip_kernels_" + hip();
+    if (!std::filesystem::exists(program))
+        GTEST_SKIP() << "clang++ is not here";
+    World world;
+    const Result alone = command({"timeout", "60", program}, world.environment);
+    EXPECT_EQ(alone.status, 0) << alone.out << alone.err;
+    EXPECT_EQ(alone.out, "all numbers are right on Simulated GPU\n");
+    const Result shared = world.tool({"run", "--", program});
+    EXPECT_EQ(shared.out, alone.out) << shared.err;
+    EXPECT_EQ(shared.status, 0);
+    const Result audit =
+        world.tool({"audit", "--level=info", "--error-exitcode=99", "--", program});
+    EXPECT_EQ(audit.out, alone.out) << audit.err;
+    EXPECT_EQ(audit.status, 0) << audit.err;
+    EXPECT_NE(audit.err.find("2 processes used HIP"), std::string::npos) << audit.err;
+    EXPECT_EQ(world.findings().size(), 0u);
+}
+
 // With __HIP_PLATFORM_NVIDIA__ a HIP program is one of CUDA's.
 TEST(HipOnNvidia, IsSharedAndAudited) {
     const std::string programs = build_directory() + "/gpu-sim/";
