@@ -156,6 +156,13 @@ $(TESTS)/apps/hip_kernels_hip6 $(TESTS)/apps/hip_kernels_hip7: $(TESTS)/apps/hip
 	$(HIP_CLANG) -x hip --cuda-host-only -nogpulib -nogpuinc -D__HIP_PLATFORM_AMD__ -std=gnu++17 -O1 -g $(WARNINGS) \
 		$(if $(filter-out /usr/include,$(HIP_INC)),-isystem $(HIP_INC)) $< -o $@ -L$(SIM_LIBS)/hip$* -lamdhip64
 
+# With AMD's own library, which Debian has.
+HIP_REAL := $(if $(SANITIZE),,$(if $(FAULT_INJECT),$(wildcard /usr/lib/x86_64-linux-gnu/libamdhip64.so)))
+apps: $(HIP_REAL:%=$(TESTS)/apps/hip_doors_real)
+$(TESTS)/apps/hip_doors_real: tests/apps/hip_doors.c
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(APP_FLAGS) -DLINKED -idirafter $(HIP_INC) $< -o $@ $(HIP_REAL) -ldl
+
 # What the driver says of processes is what a test says.
 $(TESTS)/nvml/libnvidia-ml.so.1: tests/apps/nvml.c
 	@mkdir -p $(@D); echo "  CC    $@"
