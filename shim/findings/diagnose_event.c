@@ -53,7 +53,8 @@ void gps_diagnose_create_event(bool timed, int code) {
     GPS_DRIVER_SCOPE();
     const bool flags = timed && code == GPS_INVALID_VALUE;
     if (flags)
-        gps_text_str(&text, "cudaEventInterprocess was given without cudaEventDisableTiming");
+        gps_text_add(&text, "%s was given without %s", gps_ops->names->event_shared,
+                     gps_ops->names->event_untimed);
     report_event(GPS_ASK_EVENT_SHARED, flags ? GPS_KNOWN_FLAGS : gps_known_of_code(code),
                  &(struct gps_event){.event = 0}, &text, code);
 }

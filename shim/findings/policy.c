@@ -13,7 +13,7 @@ static struct gps_answer deny(int code, enum gps_finding finding) {
 /* What has a name. What the driver refused or did needs no verdict; what it must not be asked is
  * answered with its own code: it would free or give memory that is freed for the program. In share
  * mode, too, a second destroy, of which it crashes, a stale handle, which opens whatever lies at
- * its address next (driver 580), or hangs (ROCr), and a free of an address inside, which frees the
+ * its address next (driver 580), or hangs, and a free of an address inside, which frees the
  * whole where it is asked about at all (gps_operations.by_range). */
 #define ANSWER(ask, known, finding, code) [ask][known] = {true, finding, code}
 /* Every IPC call that is refused has a finding: the rows of its ask, or one of these. */
