@@ -35,6 +35,13 @@ __global__ void computeKernel(int *to, int *from, int by) {
     to[i] = from[i] / by;
 }
 
+// Of floats and, as people also have it, of ints.
+__global__ void vectorAdd(int *a, int *b, int *to, int count) {
+    const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i < count)
+        to[i] = a[i] + b[i];
+}
+
 __global__ void vectorAdd(const float *a, const float *b, float *to, int count) {
     const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
     if (i < count)
@@ -58,14 +65,14 @@ template <typename T> void expect(const T *memory, T each) {
             fail("a wrong number at", i);
 }
 
-void add_alone() {
-    std::vector<float> numbers(COUNT);
+template <typename T> void add_alone() {
+    std::vector<T> numbers(COUNT);
     for (size_t i = 0; i < COUNT; i++)
-        numbers[i] = static_cast<float>(i);
-    float *memory = upload(numbers, 2 * COUNT);
+        numbers[i] = static_cast<T>(i);
+    T *memory = upload(numbers, 2 * COUNT);
     vectorAdd<<<dim3(COUNT / THREADS), dim3(THREADS)>>>(memory, memory, memory + COUNT, COUNT);
     MUST(hipGetLastError());
-    expect(memory + COUNT, 2.0f);
+    expect(memory + COUNT, static_cast<T>(2));
     MUST(hipFree(memory));
 }
 
@@ -128,7 +135,8 @@ int main() {
         return 0;
     }
     MUST(hipGetDeviceProperties(&properties, 0));
-    add_alone();
+    add_alone<float>();
+    add_alone<int>();
     run_parent(down[1], up[0]);
     if (waitpid(child, &status, 0) != child || status != 0)
         fail("the child", status);

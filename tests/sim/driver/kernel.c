@@ -192,7 +192,7 @@ static uint64_t test_spin_given(const uint64_t *argument, unsigned index) {
 
 /* --- of AMD's own tests and samples, as their compiler names them, for programs of hip/:
  * computeKernel(int *to, int *from, int by): each thread divides a word;
- * vectorAdd(const float *, const float *, float *to, int count) --- */
+ * vectorAdd(a, b, to, int count), of floats or ints, which may be const --- */
 
 enum { THREADS = KERNEL_PARAMETERS };
 
@@ -220,18 +220,34 @@ static uint64_t sums_of(const uint64_t *argument) {
     return count < argument[THREADS] ? count : argument[THREADS];
 }
 
-static CUresult add_vectors(const struct launch *launch, const uint64_t *argument) {
+union word {
+    int32_t whole;
+    float number;
+};
+
+static CUresult add_words(const struct launch *launch, const uint64_t *argument, bool whole) {
     CUresult result = CUDA_SUCCESS;
     for (uint64_t i = 0; i < sums_of(argument) && !result; i++) {
-        float a = 0, b = 0;
+        union word a = {0}, b = {0};
         result = load(launch, argument[0] + i * WORD, &a, WORD);
         if (!result)
             result = load(launch, argument[1] + i * WORD, &b, WORD);
-        a += b;
+        if (whole)
+            a.whole = (int32_t)((uint32_t)a.whole + (uint32_t)b.whole);
+        else
+            a.number += b.number;
         if (!result)
             result = store(launch, argument[2] + i * WORD, &a, WORD);
     }
     return result;
+}
+
+static CUresult add_floats(const struct launch *launch, const uint64_t *argument) {
+    return add_words(launch, argument, false);
+}
+
+static CUresult add_ints(const struct launch *launch, const uint64_t *argument) {
+    return add_words(launch, argument, true);
 }
 
 static uint64_t add_vectors_given(const uint64_t *argument, unsigned index) {
@@ -248,7 +264,10 @@ static const struct kernel kernels[] = {
     {"test_add", {8, 8, 4}, test_add, test_write_given},
     {"test_spin", {8, 8, 8, 8}, test_spin, test_spin_given},
     {"_Z13computeKernelPiS_i", {8, 8, 4}, divide, divide_given},
-    {"_Z9vectorAddPKfS0_Pfi", {8, 8, 8, 4}, add_vectors, add_vectors_given},
+    {"_Z9vectorAddPKfS0_Pfi", {8, 8, 8, 4}, add_floats, add_vectors_given},
+    {"_Z9vectorAddPfS_S_i", {8, 8, 8, 4}, add_floats, add_vectors_given},
+    {"_Z9vectorAddPKiS0_Pii", {8, 8, 8, 4}, add_ints, add_vectors_given},
+    {"_Z9vectorAddPiS_S_i", {8, 8, 8, 4}, add_ints, add_vectors_given},
 };
 
 const struct kernel *kernel_find(const char *name) {
