@@ -275,6 +275,25 @@ TEST(Hip, CodesComeAsTheRuntimeGaveThem) {
     }
 }
 
+// With an exporter that has ended the runtime refuses it with 1, as it does what nobody has exported.
+TEST(Hip, AnEventThatIsOverIsNotUnknown) {
+    HIP_ONLY();
+    for (const bool dies : {false, true}) {
+        World world;
+        world.environment["GPUSHARE_MODE"] = "audit";
+        Puppet owner(world), a(world);
+        owner.must("evcreate e 6");
+        const std::string event = owner.must("evget e");
+        if (dies)
+            owner.kill();
+        else
+            owner.must("evdestroy e");
+        EXPECT_EQ(a.code("evopen f " + event), dies ? 1 : 0);
+        EXPECT_EQ(world.count(dies ? "event-dead-owner" : "event-stale"), 1u);
+        EXPECT_EQ(world.count("event-unknown"), 0u);
+    }
+}
+
 // --- what HIP has no memory for ---
 
 void expect_refused(const std::string &config, const std::string &why) {
