@@ -146,6 +146,9 @@ def command_of(run):
     if run == "open-peer-denied":
         peers = {"GPUSHARE_SIM_DEVICES": "2", "GPUSHARE_SIM_PEERS": "0"}
         return peers, ["gpushare", "audit", "--", "misuse", run], "two devices that are no peers"
+    if run == "open-interior":
+        hip = {"LD_LIBRARY_PATH": "build/sim/hip7"}
+        return hip, ["gpushare", "audit", "--", "misuse_hip7", "export-interior"], "a program of AMD's runtime, the simulated one"
     if run in ("import-partial", "vmm-remapped-shared"):
         return {"GPUSHARE_VMM_IPC": "on"}, ["gpushare", "audit", "--", "misuse", run], "without the key there are no such handles"
     if run in ("access-peer-missing", "descriptor-refused-gpu"):
@@ -220,6 +223,8 @@ def transcript(build, run):
     """A console block, or None where this machine does not allow it."""
     variables, words, remark = command_of(run)
     words = words_for(build, words)
+    if "misuse_hip7" in words and not pathlib.Path(build, "tests/apps/misuse_hip7").exists():
+        return None
     with Machine(build) as machine:
         os.mkdir(machine.place + "/logs")
         if run == "record-invalid":

@@ -118,8 +118,11 @@ CUDART_STATIC := $(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a $(
 
 # It looks at registers and stacks.
 FAULT_INJECT := $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),$(TESTS)/fault-inject)
+# As people build HIP programs, for the host alone; where Debian's clang is.
+HIP_CLANG := $(if $(SANITIZE),,$(if $(FAULT_INJECT),$(shell command -v clang++)))
 apps: $(TESTS)/apps/puppet $(TESTS)/apps/puppet_static $(TESTS)/apps/puppet_driver \
 	$(HIP_GROUPS:%=$(TESTS)/apps/puppet_%) $(HIP_GROUPS:%=$(TESTS)/apps/misuse_%) \
+	$(if $(HIP_CLANG),$(HIP_GROUPS:%=$(TESTS)/apps/hip_kernels_%)) \
 	$(HIP_GROUPS:%=$(TESTS)/apps/hip_doors_%) $(TESTS)/apps/hip_doors $(HIP_GROUPS:%=$(TESTS)/soak-worker_%) \
 	$(TESTS)/apps/kernels.ptx $(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/refused $(TESTS)/apps/newest $(TESTS)/apps/five $(TESTS)/apps/camerad \
 	$(TESTS)/apps/ranks $(TESTS)/apps/churn $(TESTS)/apps/twice $(if $(CUDART_STATIC),$(TESTS)/apps/twice_nvidia) $(TESTS)/apps/where \
@@ -147,6 +150,18 @@ $(TESTS)/apps/hip_doors: tests/apps/hip_doors.c
 $(TESTS)/apps/hip_doors_hip6 $(TESTS)/apps/hip_doors_hip7: $(TESTS)/apps/hip_doors_hip%: tests/apps/hip_doors.c $(SIM_HIP)
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(APP_FLAGS) -DLINKED -idirafter $(HIP_INC) $< -o $@ -L$(SIM_LIBS)/hip$* -lamdhip64 -ldl
+
+$(TESTS)/apps/hip_kernels_hip6 $(TESTS)/apps/hip_kernels_hip7: $(TESTS)/apps/hip_kernels_hip%: tests/apps/hip_kernels.cpp $(SIM_HIP)
+	@mkdir -p $(@D); echo "  CLANG $@"
+	$(HIP_CLANG) -x hip --cuda-host-only -nogpulib -nogpuinc -D__HIP_PLATFORM_AMD__ -std=gnu++17 -O1 -g $(WARNINGS) \
+		$(if $(filter-out /usr/include,$(HIP_INC)),-isystem $(HIP_INC)) $< -o $@ -L$(SIM_LIBS)/hip$* -lamdhip64
+
+# With AMD's own library, which Debian has.
+HIP_REAL := $(if $(SANITIZE),,$(if $(FAULT_INJECT),$(wildcard /usr/lib/x86_64-linux-gnu/libamdhip64.so)))
+apps: $(HIP_REAL:%=$(TESTS)/apps/hip_doors_real)
+$(TESTS)/apps/hip_doors_real: tests/apps/hip_doors.c
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(APP_FLAGS) -DLINKED -idirafter $(HIP_INC) $< -o $@ $(HIP_REAL) -ldl
 
 # What the driver says of processes is what a test says.
 $(TESTS)/nvml/libnvidia-ml.so.1: tests/apps/nvml.c

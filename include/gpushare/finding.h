@@ -83,6 +83,10 @@
         "a memory handle could not be opened: something is open already where its memory belongs", \
         "close what was opened of freed memory before opening what the exporter made in its "      \
         "place; where threads open and close the same memory at once, try again")                  \
+    ROW(OPEN_INTERIOR, "open-interior", WARNING,                                                   \
+        "a handle was opened that was taken inside an allocation; the open gives its base",        \
+        "add the bytes to the pointer, or have the exporter take the handle of the base and send " \
+        "the offset along")                                                                        \
     ROW(EXPORT_NOT_CAPABLE, "export-not-capable", ERROR,                                           \
         "a handle was asked for of memory that cannot have one",                                   \
         "export memory of cudaMalloc; pool, managed, host and VMM memory have sharing of their "   \

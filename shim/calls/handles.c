@@ -113,6 +113,11 @@ int gps_handle_open(const uint8_t handle[GPS_HANDLE_BYTES], unsigned flags, uint
     return open_first(&opening, handle, flags, pointer, open);
 }
 
+void gps_handle_opened_at_base(uint64_t base, uint64_t offset) {
+    if (offset)
+        gps_diagnose_opened_at_base(base, offset);
+}
+
 /* --- close --- */
 
 /* Only a rule or the cache has it open: the answer is the driver's to a pointer that is not. */

@@ -20,6 +20,8 @@ typedef int gps_close_handle_fn(uint64_t pointer);
 int gps_handle_get(uint8_t handle[GPS_HANDLE_BYTES], uint64_t pointer, gps_get_handle_fn *get);
 int gps_handle_open(const uint8_t handle[GPS_HANDLE_BYTES], unsigned flags, uint64_t *pointer,
                     gps_open_handle_fn *open);
+/* What was opened is the handle of a pointer this far inside the allocation. */
+void gps_handle_opened_at_base(uint64_t base, uint64_t offset);
 int gps_handle_close(uint64_t pointer, gps_close_handle_fn *close);
 
 /* The call has nowhere to put its result; before it is made, for it may end the process. */

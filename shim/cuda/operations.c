@@ -360,8 +360,21 @@ static int pool_has(uint64_t *bytes) {
     return code;
 }
 
+static const struct gps_names names = {
+    .vendor = "CUDA",
+    .start = "cuInit",
+    .make_block = "cuMemCreate",
+    .export_block = "cuMemExportToShareableHandle",
+    .make_pooled = "cudaMallocAsync",
+    .export_pool = "cudaMemPoolExportToShareableHandle",
+    .make_managed = "cudaMallocManaged",
+    .event_shared = "cudaEventInterprocess",
+    .event_untimed = "cudaEventDisableTiming",
+};
+
 static const struct gps_operations operations = {
     .vendor = "cuda",
+    .names = &names,
     .has_blocks = true,
     .sonames = "libcudart.so\0libcuda.so\0",
     .context = context,

@@ -2,7 +2,7 @@
  * driver_ops.h - the small table of driver operations that the rooms below the front end work with.
  *
  * They speak of pointers, contexts and handles as plain integers and bytes; a vendor's front end
- * (cuda/operations.c, hip/hip_operations.c) fills in this table. All return the vendor's code, 0
+ * fills in this table. All return the vendor's code, 0
  * for success, and write outputs only on success. None takes a lock of ours, and none is called
  * while one is held but those whose rank allows it (util/lock.h). They act on the calling thread's
  * current context unless said.
@@ -15,7 +15,7 @@
 #include "gpushare/region.h"
 #include "util/lock.h"
 
-/* The codes the core itself answers with; CUresult and cudaError_t agree on them. */
+/* The codes the core itself answers with; those of all vendors agree on them. */
 enum gps_code {
     GPS_OK = 0,
     GPS_INVALID_VALUE = 1,
@@ -44,7 +44,7 @@ static inline bool gps_is_of_capture(int code) {
     return code >= GPS_CAPTURE_UNSUPPORTED && code <= GPS_CAPTURE_LAST;
 }
 
-#define GPS_OPEN_FLAGS 1u /* the only flags with which CUDA opens a handle */
+#define GPS_OPEN_FLAGS 1u /* the only flags with which a handle opens where there are tokens */
 
 /* What a pointer is to the driver. */
 enum gps_memory_kind {
@@ -71,8 +71,18 @@ struct gps_mapped_as {
     uint32_t types; /* of handles */
 };
 
+/* What texts for people call the vendor and its functions. */
+struct gps_names {
+    const char *vendor, *start;
+    const char *make_block, *export_block; /* VMM memory, and its descriptor */
+    const char *make_pooled, *export_pool;
+    const char *make_managed;
+    const char *event_shared, *event_untimed; /* flags of events */
+};
+
 struct gps_operations {
-    const char *vendor; /* with what the names of its functions begin: "cuda" */
+    const char *vendor; /* with what the names of its functions begin */
+    const struct gps_names *names;
     /* Memory in blocks, and what else merging, the keeper and the open cache need. Without it the
      * operations that nothing else needs are NULL, and a configuration that asks for them is
      * refused (config/config.h). */

@@ -22,7 +22,7 @@ void gps_scope_begin(struct gps_scope *scope) {
 
 int gps_scope_enter(struct gps_scope *scope, uint64_t context) {
     gps_scope_begin(scope);
-    scope->capture = 2; /* CU_STREAM_CAPTURE_MODE_RELAXED */
+    scope->capture = 2; /* relaxed, with either vendor */
     scope->relaxed = gps_ops->relax(&scope->capture) == GPS_OK;
     int code = context ? gps_ops->enter(context) : GPS_OK;
     scope->entered = context && code == GPS_OK;

@@ -94,13 +94,17 @@ static enum gps_known known_of(enum gps_ask ask, uint64_t pointer, int code,
 
 /* --- what a report says of it --- */
 
-/* Why memory of cuMemCreate has no token (ipc/token.h). */
-static const char *kind_of_vmm(uint64_t pointer) {
+/* Why VMM memory has no token (ipc/token.h). */
+static const char *kind_of_vmm(uint64_t pointer, struct gps_text *text) {
     struct gps_vmm_mapping mapping;
     struct gps_vmm_memory memory = {.origin = GPS_VMM_CREATED};
-    if (gps_process_config()->options.vmm_ipc != GPS_VMM_IPC_ON)
-        return "it is VMM memory (cuMemCreate): share it with cuMemExportToShareableHandle, or set "
-               "vmm_ipc = on, which gives it handles";
+    if (gps_process_config()->options.vmm_ipc != GPS_VMM_IPC_ON) {
+        gps_text_add(text,
+                     "it is VMM memory (%s): share it with %s, or set vmm_ipc = on, which gives it "
+                     "handles",
+                     gps_ops->names->make_block, gps_ops->names->export_block);
+        return text->bytes;
+    }
     if (!gps_vmm_mapping_from(pointer, &mapping, &memory) || mapping.pointer > pointer)
         return "it is VMM memory, and its mapping was not seen: no handle can be made of it";
     return memory.origin == GPS_VMM_IMPORTED
@@ -115,25 +119,36 @@ static const char *kind_of_vmm(uint64_t pointer) {
                  "directory cannot be used";
 }
 
-static const char *kind_of(uint64_t pointer, const struct subject *subject) {
-    static const char *const kinds[] = {
-        [GPS_MEMORY_UNKNOWN] = "the pointer is not memory that CUDA knows",
-        [GPS_MEMORY_DEVICE] = "the driver calls it ordinary device memory, and refuses",
-        [GPS_MEMORY_POOL] = "it is memory of a pool (cudaMallocAsync): share the pool, with "
-                            "cudaMemPoolExportToShareableHandle",
-        [GPS_MEMORY_MANAGED] = "it is managed memory (cudaMallocManaged), which belongs to one "
-                               "process",
-        [GPS_MEMORY_HOST] = "it is host memory: share that with mmap, and register it in each "
-                            "process",
-        [GPS_MEMORY_MERGED] = "it is taken by a rule with role = merge, and merged memory has no "
-                              "handle",
-    };
+static const char *kind_of_other(enum gps_memory_kind kind, struct gps_text *text) {
+    const struct gps_names *names = gps_ops->names;
+    switch (kind) {
+    case GPS_MEMORY_DEVICE:
+        return "the driver calls it ordinary device memory, and refuses";
+    case GPS_MEMORY_HOST:
+        return "it is host memory: share that with mmap, and register it in each process";
+    case GPS_MEMORY_MERGED:
+        return "it is taken by a rule with role = merge, and merged memory has no handle";
+    case GPS_MEMORY_POOL:
+        gps_text_add(text, "it is memory of a pool (%s): share the pool, with %s",
+                     names->make_pooled, names->export_pool);
+        break;
+    case GPS_MEMORY_MANAGED:
+        gps_text_add(text, "it is managed memory (%s), which belongs to one process",
+                     names->make_managed);
+        break;
+    default:
+        gps_text_add(text, "the pointer is not memory that %s knows", names->vendor);
+    }
+    return text->bytes;
+}
+
+static const char *kind_of(uint64_t pointer, const struct subject *subject, struct gps_text *text) {
     const enum gps_memory_kind kind = gps_ops->kind(pointer);
     return subject->is_import
                ? "it is memory of another process: pass on the handle that was opened"
            : subject->was_freed     ? "the memory was freed before"
-           : kind == GPS_MEMORY_VMM ? kind_of_vmm(pointer)
-                                    : kinds[kind];
+           : kind == GPS_MEMORY_VMM ? kind_of_vmm(pointer, text)
+                                    : kind_of_other(kind, text);
 }
 
 /* "the pointer lies 4096 bytes behind the beginning, which is 0x7f..." */
@@ -142,7 +157,7 @@ static const char *detail_of(enum gps_ask ask, enum gps_known known, uint64_t po
     if (known == GPS_KNOWN_NO_CONTEXT || known == GPS_KNOWN_SHUT_DOWN)
         return ask == GPS_ASK_CLOSED && known == GPS_KNOWN_NO_CONTEXT ? "nothing was closed" : NULL;
     if (ask == GPS_ASK_EXPORTED)
-        return kind_of(pointer, subject);
+        return kind_of(pointer, subject, text);
     if (ask == GPS_ASK_CLOSED && !pointer)
         return "the pointer is null";
     if (ask == GPS_ASK_CLOSED && subject->freed.with_context)

@@ -32,6 +32,8 @@ void gps_diagnose_open(const struct gps_import *import, const struct gps_region_
                        unsigned flags, int code);
 /* The driver has opened a handle that has no record. */
 void gps_diagnose_opened(const struct gps_import *import);
+/* The handle of a pointer this far inside was opened, and the driver gave the base. */
+void gps_diagnose_opened_at_base(uint64_t base, uint64_t offset);
 /* An event for other processes could not be created; its handle was not given. */
 void gps_diagnose_create_event(bool timed, int code);
 void gps_diagnose_export_event(uint64_t event, int code);

@@ -9,7 +9,7 @@
 #include "util/peek.h"
 #include "util/text.h"
 
-/* --- memory of cuMemCreate --- */
+/* --- VMM memory --- */
 
 static bool reads(const struct gps_vmm_mapping *mapping, int device) {
     return device < 0 || device >= GPS_VMM_HOST || mapping->readable >> device & 1;

@@ -53,7 +53,8 @@ void gps_diagnose_create_event(bool timed, int code) {
     GPS_DRIVER_SCOPE();
     const bool flags = timed && code == GPS_INVALID_VALUE;
     if (flags)
-        gps_text_str(&text, "cudaEventInterprocess was given without cudaEventDisableTiming");
+        gps_text_add(&text, "%s was given without %s", gps_ops->names->event_shared,
+                     gps_ops->names->event_untimed);
     report_event(GPS_ASK_EVENT_SHARED, flags ? GPS_KNOWN_FLAGS : gps_known_of_code(code),
                  &(struct gps_event){.event = 0}, &text, code);
 }
@@ -97,6 +98,28 @@ static enum gps_known unknown(const uint8_t handle[GPS_HANDLE_BYTES], const stru
     return GPS_KNOWN_NOTHING;
 }
 
+/* What the exporter has told of it, in an audit. */
+static enum gps_known known_of_record(const struct gps_region_record *record) {
+    return gps_record_over(record) ? GPS_KNOWN_STALE
+           : gps_lease_probe(gps_membership_store(), &record->owner) == GPS_DEAD
+               ? GPS_KNOWN_DEAD_OWNER
+               : GPS_KNOWN_LIVE;
+}
+
+static bool find_record(const struct gps_id *id, struct gps_region_record *record) {
+    return gps_process_audits() && gps_membership_audit() && gps_audit_find_event(id, record);
+}
+
+static void report_record(uint64_t event, enum gps_known known,
+                          const struct gps_region_record *record) {
+    const struct gps_party creator = {.owner = record->owner};
+    struct gps_report report = gps_report_on(GPS_ASK_EVENT_OPENED, known);
+    report.pointer = event;
+    report.others = &creator;
+    report.other_count = 1;
+    gps_report_send_with(&report, record);
+}
+
 static enum gps_known known_of_open(const uint8_t handle[GPS_HANDLE_BYTES], int code,
                                     struct gps_event *own, struct gps_text *detail) {
     const struct gps_id id = gps_id_of_handle(handle);
@@ -112,14 +135,30 @@ static enum gps_known known_of_open(const uint8_t handle[GPS_HANDLE_BYTES], int 
                : GPS_KNOWN_LIVE;
 }
 
+/* It was exported, and a driver that looks whether it is over has refused it. */
+static void report_refused(enum gps_known known, const struct gps_region_record *record,
+                           const struct gps_event *event, int code) {
+    char detail[128];
+    struct gps_text text = GPS_TEXT(detail);
+    if (known == GPS_KNOWN_LIVE)
+        report_event(GPS_ASK_EVENT_OPENED, known, event, &text, code);
+    else
+        report_record(0, known, record);
+}
+
 void gps_diagnose_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code) {
     char detail[384];
     struct gps_text text = GPS_TEXT(detail);
     struct gps_event own = {.event = 0};
+    struct gps_region_record record;
+    const struct gps_id id = gps_id_of_handle(handle);
     GPS_DRIVER_SCOPE();
     gps_membership_join(); /* who has handles is told there */
     const enum gps_known known = known_of_open(handle, code, &own, &text);
-    report_event(GPS_ASK_EVENT_OPENED, known, &own, &text, code);
+    if (known == GPS_KNOWN_NOTHING && code != GPS_INVALID_CONTEXT && find_record(&id, &record))
+        report_refused(known_of_record(&record), &record, &own, code);
+    else
+        report_event(GPS_ASK_EVENT_OPENED, known, &own, &text, code);
 }
 
 /* --- opened, and yet not right --- */
@@ -140,17 +179,6 @@ static enum gps_known compare_with_others(const uint8_t handle[GPS_HANDLE_BYTES]
     return GPS_KNOWN_NOTHING;
 }
 
-static enum gps_known known_of_opened(const struct gps_event *event,
-                                      const uint8_t handle[GPS_HANDLE_BYTES],
-                                      struct gps_region_record *record, struct gps_text *detail) {
-    if (!gps_audit_find_event(&event->id, record))
-        return compare_with_others(handle, detail);
-    return gps_record_over(record) ? GPS_KNOWN_STALE
-           : gps_lease_probe(gps_membership_store(), &record->owner) == GPS_DEAD
-               ? GPS_KNOWN_DEAD_OWNER
-               : GPS_KNOWN_LIVE;
-}
-
 void gps_diagnose_opened_event(const struct gps_event *event,
                                const uint8_t handle[GPS_HANDLE_BYTES]) {
     char detail[256];
@@ -159,16 +187,14 @@ void gps_diagnose_opened_event(const struct gps_event *event,
     GPS_SCOPE();
     if (!gps_process_audits() || !gps_membership_audit())
         return;
-    const enum gps_known known = known_of_opened(event, handle, &record, &text);
-    if (known == GPS_KNOWN_LIVE)
-        return;
-    const struct gps_party creator = {.owner = record.owner};
-    struct gps_report report = gps_report_on(GPS_ASK_EVENT_OPENED, known);
-    report.pointer = event->event;
-    report.detail = text.length ? detail : NULL;
-    report.others = known == GPS_KNOWN_NOTHING ? NULL : &creator;
-    report.other_count = report.others != NULL;
-    gps_report_send_with(&report, report.others ? &record : NULL);
+    const bool found = find_record(&event->id, &record);
+    const enum gps_known known =
+        found ? known_of_record(&record) : compare_with_others(handle, &text);
+    if (known != GPS_KNOWN_LIVE && found)
+        report_record(event->event, known, &record);
+    else if (known != GPS_KNOWN_LIVE)
+        report_event(GPS_ASK_EVENT_OPENED, known, &(struct gps_event){.event = event->event}, &text,
+                     GPS_OK);
 }
 
 void gps_diagnose_used_event(uint64_t event, const struct gps_freed *destroyed) {

@@ -300,3 +300,20 @@ void gps_diagnose_opened(const struct gps_import *import) {
     report.detail = detail;
     gps_report_send(&report);
 }
+
+void gps_diagnose_opened_at_base(uint64_t base, uint64_t offset) {
+    char detail[160];
+    struct gps_text text = GPS_TEXT(detail);
+    struct gps_import import;
+    GPS_SCOPE();
+    if (!gps_registry_import_at(base, &import))
+        return;
+    struct gps_report report = gps_report_on(GPS_ASK_NOTED_OPEN, GPS_KNOWN_INTERIOR);
+    gps_text_add(&text,
+                 "the handle was taken %lu bytes inside the allocation, the open gives its base: "
+                 "add %lu",
+                 offset, offset);
+    gps_report_about_import(&report, &import);
+    report.detail = detail;
+    gps_report_send(&report);
+}

@@ -1,5 +1,5 @@
 /*
- * diagnose_vmm.h - why the driver refused a call for memory of cuMemCreate, by the books.
+ * diagnose_vmm.h - why the driver refused a call for VMM memory, by the books.
  *
  * As in diagnose.h, only what is certain is reported, and the program gets the driver's code in any
  * case. Nothing is said but of the code 1, if not told. Any thread may call the functions, and none

@@ -1,6 +1,7 @@
-/* driver_code.c - see driver_code.h. The meanings are those of the CUresult enumeration of cuda.h,
- * with which the codes of other vendors agree where they have the same number. */
+/* driver_code.c - see driver_code.h. The vendors' codes agree where they have the same number. */
 #include "driver_code.h"
+
+#include "driver/driver_ops.h"
 
 static const struct {
     int first, last;
@@ -8,7 +9,7 @@ static const struct {
 } codes[] = {
     {1, 1, "an argument is not what the call takes"},
     {2, 2, "there is too little memory, or too few addresses"},
-    {3, 3, "the driver is not initialized: cuInit, or any call of the runtime, comes first"},
+    {3, 3, "the driver is not initialized: "},
     {4, 4, "it has shut down, as it does at the end of the process"},
     {46, 46, "another process uses the GPU, whose compute mode lets in one"},
     {100, 101, "no GPU of this number is seen by this process"},
@@ -36,4 +37,7 @@ void gps_driver_code_add(struct gps_text *text, int code) {
     for (unsigned i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
         if (code >= codes[i].first && code <= codes[i].last)
             gps_text_strs(text, ": ", codes[i].meaning);
+    if (code == GPS_NOT_INITIALIZED)
+        gps_text_add(text, "%s, or any call of the runtime, comes first",
+                     gps_operations->names->start);
 }

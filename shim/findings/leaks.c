@@ -13,7 +13,7 @@
 
 enum { GROUPS = 32 };
 
-/* Leaks of one kind: of regions, or of memory of cuMemCreate, its mappings and its descriptors, of
+/* Leaks of one kind: of regions, or of VMM memory, its mappings and its descriptors, of
  * which `memory` and `left` are the first. */
 struct group {
     enum gps_known known;

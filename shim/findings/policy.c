@@ -13,7 +13,7 @@ static struct gps_answer deny(int code, enum gps_finding finding) {
 /* What has a name. What the driver refused or did needs no verdict; what it must not be asked is
  * answered with its own code: it would free or give memory that is freed for the program. In share
  * mode, too, a second destroy, of which it crashes, a stale handle, which opens whatever lies at
- * its address next (driver 580), or hangs (ROCr), and a free of an address inside, which frees the
+ * its address next (driver 580), or hangs, and a free of an address inside, which frees the
  * whole where it is asked about at all (gps_operations.by_range). */
 #define ANSWER(ask, known, finding, code) [ask][known] = {true, finding, code}
 /* Every IPC call that is refused has a finding: the rows of its ask, or one of these. */
@@ -86,6 +86,7 @@ static const struct {
     ANSWER(GPS_ASK_NOTED_POOL, GPS_KNOWN_OPEN, GPS_POOL_DESTROYED_IN_USE, GPS_OK),
     ANSWER(GPS_ASK_FORKED, GPS_KNOWN_NOTHING, GPS_FORK_WITH_CONTEXT, GPS_OK),
     ANSWER(GPS_ASK_NOTED_EXPORT, GPS_KNOWN_INTERIOR, GPS_EXPORT_INTERIOR, GPS_OK),
+    ANSWER(GPS_ASK_NOTED_OPEN, GPS_KNOWN_INTERIOR, GPS_OPEN_INTERIOR, GPS_OK),
     ANSWER(GPS_ASK_NOTED_EXPORT, GPS_KNOWN_BLOCK, GPS_EXPORT_SHARED_BLOCK, GPS_OK),
     ANSWER(GPS_ASK_NOTED_DESTROY, GPS_KNOWN_HELD, GPS_EVENT_DESTROYED_WHILE_OPEN, GPS_OK),
     ANSWER(GPS_ASK_NOTED_WAIT, GPS_KNOWN_NOTHING, GPS_EVENT_NEVER_RECORDED, GPS_OK),

@@ -2,8 +2,8 @@
  * policy.h - what to do about a call: (what is asked, what is known, mode) in, (verdict, finding)
  * out.
  *
- * It is one pure function, without CUDA, I/O, a lock or a state. Everything that it may depend on
- * is in the question; a test goes through all of its states as a table. Every finding about the
+ * It is one pure function, without a driver, I/O, a lock or a state. Everything that it may depend
+ * on is in the question; a test goes through all of its states as a table. Every finding about the
  * program comes from here.
  */
 #pragma once
@@ -37,11 +37,12 @@ enum gps_ask {
     GPS_ASK_FORKED,         /* work at all in a child of a process that uses it */
     /* has been done, and is worth a word: */
     GPS_ASK_NOTED_EXPORT,
+    GPS_ASK_NOTED_OPEN,
     GPS_ASK_NOTED_DESTROY, /* of an event */
     GPS_ASK_NOTED_WAIT,    /* for an event */
     GPS_ASK_NOTED_RESET,   /* of a context */
     GPS_ASK_NOTED_POOL,    /* destroyed */
-    GPS_ASK_NOTED_MAP,     /* of memory of cuMemCreate */
+    GPS_ASK_NOTED_MAP,     /* of VMM memory */
     GPS_ASK_NOTED_END,     /* of the process */
     GPS_ASK_COUNT
 };

@@ -15,6 +15,12 @@ void gps_hip_plain_handle(const uint8_t handle[GPS_HANDLE_BYTES], uint8_t plain[
     memcpy(plain + PID_AT, handle + PID_AT, sizeof(uint32_t));
 }
 
+uint64_t gps_hip_handle_offset(const uint8_t handle[GPS_HANDLE_BYTES]) {
+    uint64_t offset;
+    memcpy(&offset, handle + OFFSET_AT, sizeof(offset));
+    return offset;
+}
+
 void gps_hip_plain_event_handle(const uint8_t handle[GPS_HANDLE_BYTES],
                                 uint8_t plain[GPS_HANDLE_BYTES]) {
     const size_t used =

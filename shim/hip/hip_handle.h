@@ -18,6 +18,10 @@
  * device, which only version 7 writes, and which an importer may lack: 0 is always there. */
 void gps_hip_plain_handle(const uint8_t handle[GPS_HANDLE_BYTES], uint8_t plain[GPS_HANDLE_BYTES]);
 
+/* How far inside its allocation the pointer lay of which the handle was taken. The runtime does not
+ * look at it. */
+uint64_t gps_hip_handle_offset(const uint8_t handle[GPS_HANDLE_BYTES]);
+
 /* Up to version 7 a name in /dev/shm, then type, pid and ROCr's handle of a signal. */
 void gps_hip_plain_event_handle(const uint8_t handle[GPS_HANDLE_BYTES],
                                 uint8_t plain[GPS_HANDLE_BYTES]);

@@ -77,8 +77,10 @@ hipError_t gps_on_hipIpcOpenMemHandle(void **out, hipIpcMemHandle_t handle, unsi
     }
     gps_hip_plain_handle((uint8_t *)&handle, asked.plain);
     const int code = gps_handle_open(asked.plain, flags, &pointer, open_handle);
-    if (code == GPS_OK)
+    if (code == GPS_OK) {
         *out = (void *)pointer;
+        gps_handle_opened_at_base(pointer, gps_hip_handle_offset((uint8_t *)&handle));
+    }
     return code == GPS_INVALID_VALUE && !asked.answered
                ? refused(flags)
                : to_own(&asked, code, HIP_ERROR_INVALID_DEVICE_POINTER);

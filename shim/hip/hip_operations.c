@@ -223,8 +223,21 @@ static int close_handle(uint64_t pointer) {
     return REAL(hipIpcCloseMemHandle, (void *)pointer);
 }
 
+static const struct gps_names names = {
+    .vendor = "HIP",
+    .start = "hipInit",
+    .make_block = "hipMemCreate",
+    .export_block = "hipMemExportToShareableHandle",
+    .make_pooled = "hipMallocAsync",
+    .export_pool = "hipMemPoolExportToShareableHandle",
+    .make_managed = "hipMallocManaged",
+    .event_shared = "hipEventInterprocess",
+    .event_untimed = "hipEventDisableTiming",
+};
+
 static const struct gps_operations operations = {
     .vendor = "hip",
+    .names = &names,
     .sonames = "libamdhip64.so\0",
     .has_blocks = false,
     .by_range = true,

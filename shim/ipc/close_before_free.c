@@ -1,4 +1,4 @@
-/* close_before_free.c - see close_before_free.h. The way of one cudaFree begins at the end. */
+/* close_before_free.c - see close_before_free.h. The way of one free begins at the end. */
 #include "close_before_free.h"
 
 #include <errno.h>

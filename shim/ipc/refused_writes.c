@@ -63,7 +63,7 @@ static void report_refused(const struct gps_write *write, const struct gps_gate_
 
 /* --- what an audit looks at --- */
 
-/* Memory of another process's cuMemCreate that a token has open, and no more of it. */
+/* VMM memory of another process that a token has open, and no more of it. */
 static bool is_behind_token(uint64_t address, uint64_t size) {
     char detail[160];
     struct gps_text text = GPS_TEXT(detail);

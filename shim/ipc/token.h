@@ -1,5 +1,5 @@
 /*
- * token.h - tokens: handles that memory of the program's own cuMemCreate gets with `vmm_ipc = on`.
+ * token.h - tokens: handles that VMM memory of the program's own gets with `vmm_ipc = on`.
  *
  * A token stands for the run of adjoining mappings from the mapping of a pointer on, up to the end
  * of the reservation, or up to one that no descriptor can be made of: imported memory, an object of

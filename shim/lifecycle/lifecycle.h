@@ -1,16 +1,16 @@
 /*
  * lifecycle.h - the first call of a process, its forks and its end.
  *
- * Nothing happens until the program makes its first CUDA call. Then the configuration is read, and
- * the process gets its identity (start.c). A forked child forgets both (fork.c) and starts anew
- * with its own first call.
+ * Nothing happens until the program makes its first call of the driver. Then the configuration is
+ * read, and the process gets its identity (start.c). A forked child forgets both (fork.c) and
+ * starts anew with its own first call.
  *
  * The end has two parts (exit.c). The exit handler runs before the driver is torn down: it is
- * registered after cuInit. It waits for importers where the configuration says so, and reports the
- * memory that others still hold. The library's destructor runs last: it removes what this process
- * published and writes the summary. In a process that ends with _exit the hook of _exit does both;
- * in one that ends with quick_exit a handler does, which runs after the program's handlers. Where a
- * signal ends the process neither runs, and the kernel drops its lease.
+ * registered once the driver has begun. It waits for importers where the configuration says so, and
+ * reports the memory that others still hold. The library's destructor runs last: it removes what
+ * this process published and writes the summary. In a process that ends with _exit the hook of
+ * _exit does both; in one that ends with quick_exit a handler does, which runs after the program's
+ * handlers. Where a signal ends the process neither runs, and the kernel drops its lease.
  */
 #pragma once
 
@@ -22,7 +22,7 @@
  * is. True when gpushare acts from now on. Any thread. */
 bool gps_lifecycle_begin(gps_attach_fn *attach);
 
-/* cuInit has succeeded. Registers the exit handler, so it runs before the driver's. */
+/* The driver has begun. Registers the exit handler, so it runs before the driver's. */
 void gps_lifecycle_driver_ready(void);
 
 /* A call of the program's has answered "not initialized", and has not returned yet. If the parent

@@ -16,7 +16,7 @@ struct gps_event_line {
     uint64_t time;    /* 0: now. A member below that is 0 or NULL does not appear in the line */
     const struct gps_id *region;
     const char *name;
-    uint64_t size;                   /* "made": all that the program has of cuMemCreate there */
+    uint64_t size;                   /* "made": all the VMM memory that the program has there */
     uint64_t saved;                  /* "merged": the bytes that another process held already */
     uint64_t ns;                     /* "waited": the time that the wait took */
     const uint8_t *device;           /* its UUID; "made": that of the GPU */
@@ -25,7 +25,7 @@ struct gps_event_line {
     const char *arguments;           /* "began" */
 };
 
-/* Is called at the first CUDA call, and again in a forked child. No event is written before. The
+/* Is called at the first call, and again in a forked child. No event is written before. The
  * arguments stay the caller's. */
 void gps_event_log_open(const struct gps_options *options, const struct gps_owner *self,
                         const char *arguments);

@@ -30,7 +30,7 @@ static void add_owner(struct gps_text *text, const struct gps_owner *owner,
     add_process(text, owner->command, owner->pid, owner->pid_ns, NULL, stamp);
 }
 
-/* "GPUSHARE ERROR: free-while-open in cudaFree, by app (pid 12)" and the sentence. */
+/* "GPUSHARE ERROR: free-while-open in CALL, by app (pid 12)" and the sentence. */
 static void add_heading(struct gps_text *text, const struct gps_report *report,
                         const struct gps_stamp *stamp) {
     static const char *const levels[][2] = {[GPS_LEVEL_INFO] = {"INFO", "\033[1m"},

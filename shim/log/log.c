@@ -247,7 +247,7 @@ void gps_log_report(const struct gps_report *report) {
 /* --- the end --- */
 
 /* Returns the number of repeats of a call site. As text it writes only
- * "double-free in cudaFree, first at 0x7f...: 3 more from the same call site". */
+ * "double-free in CALL, first at 0x7f...: 3 more from the same call site". */
 static uint64_t put_repeats(struct site *site) {
     const uint64_t repeats = atomic_load(&site->repeats);
     const struct gps_report first = {.finding = site->finding,

@@ -44,7 +44,7 @@ struct gps_prior {
 struct gps_report {
     enum gps_finding finding;
     bool raised;      /* its level is the one of GPS_RAISED_LEVELS, where that has one */
-    const char *api;  /* a literal, the call as the user wrote it: "cudaFree"; NULL: none */
+    const char *api;  /* a literal, the call as the user wrote it; NULL: none */
     uint64_t pointer; /* 0: not known, as for the numbers below */
     uint64_t size;
     const struct gps_id *region;
@@ -64,7 +64,7 @@ struct gps_report {
     uint64_t variant;    /* tells apart what one call site can be told; 0: nothing does */
 };
 
-/* Sets the options at the first CUDA call: one thread calls it before others report. Before this
+/* Sets the options at the first call: one thread calls it before others report. Before this
  * call, and in a forked child before it calls it again, reports of level warning and above go to
  * stderr as text. In a forked child it forgets the reports of the parent. `arguments`, those of the
  * program, and its `rank`, a number or empty, must stay valid. */

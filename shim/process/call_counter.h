@@ -17,7 +17,7 @@
 
 struct gps_call_counters {
     uint64_t magic;
-    _Atomic uint64_t processes; /* that used CUDA */
+    _Atomic uint64_t processes; /* that used the GPU */
     uint64_t unused[6];
     struct {
         _Atomic uint64_t calls; /* of one process; of every 63rd where there are more */

@@ -12,7 +12,7 @@
 
 #include "directory/lease.h"
 
-/* Beside the pointer to it: a program that never uses CUDA touches no other page at its end. */
+/* Beside the pointer to it: a program that never uses a GPU touches no other page at its end. */
 static struct gps_phase_page before_first_call __attribute__((section(".data")));
 struct gps_phase_page *_Atomic gps_phase_page = &before_first_call;
 

@@ -16,7 +16,7 @@
 #include "program.h"
 
 enum gps_phase {
-    GPS_PHASE_NEW = 0,   /* no CUDA call yet in this process; also what a forked child finds */
+    GPS_PHASE_NEW = 0,   /* no call yet in this process; also what a forked child finds */
     GPS_PHASE_STARTING,  /* a thread reads the configuration; the others wait */
     GPS_PHASE_SUSPENDED, /* calls wait at their entry until the process is resumed */
     GPS_PHASE_ON,

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 enum gps_entangled {
-    GPS_ENTANGLED_MEMORY_EXPORTED, /* memory of the program's cuMemCreate, by a descriptor */
+    GPS_ENTANGLED_MEMORY_EXPORTED, /* VMM memory of the program's own, by a descriptor */
     GPS_ENTANGLED_MEMORY_IMPORTED,
     GPS_ENTANGLED_POOL, /* a pool, or a pointer of one */
     GPS_ENTANGLED_EXTERNAL,

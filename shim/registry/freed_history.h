@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* HANDLE: of memory of cuMemCreate whose last reference was released; twice its number, for the
+/* HANDLE: of VMM memory whose last reference was released; twice its number, for the
  * table has even numbers. POINTER: of a pool of another process, imported more than once. */
 enum gps_freed_kind {
     GPS_FREED_MEMORY,

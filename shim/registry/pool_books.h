@@ -1,7 +1,7 @@
 /*
  * pool_books.h - the books of memory pools that the program makes or imports, and of the pointers
- * that it gets from them by name (cuMemAllocFromPoolAsync) or from another process
- * (cuMemPoolImportPointer). Memory of cuMemAllocAsync is the driver's alone, and not in them.
+ * that it gets from them by name or from another process. Memory of the device's own pool is the
+ * driver's alone, and not in them.
  *
  * As in vmm_books.h, what a call makes is recorded after its success, and what it ends is taken
  * before the driver is called, and added again if that fails. Any thread; no scope. A forked child

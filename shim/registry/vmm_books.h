@@ -1,5 +1,5 @@
 /*
- * vmm_books.h - the books of the memory that the program makes itself by cuMemCreate: addresses
+ * vmm_books.h - the books of the VMM memory that the program makes itself: addresses
  * that it has reserved, memory by handle with its references, mappings with their access, and the
  * descriptors by which memory goes to other processes and comes from them.
  *
@@ -130,7 +130,7 @@ unsigned gps_vmm_take_closed(struct gps_vmm_closed *taken, unsigned max);
 
 /* --- peers --- */
 
-/* The program has enabled one device's access to what cudaMalloc gives on another; by ordinals. */
+/* The program has enabled one device's access to ordinary allocations on another; by ordinals. */
 void gps_vmm_peer_enabled(int device, int peer);
 bool gps_vmm_has_peer(int device, int peer);
 

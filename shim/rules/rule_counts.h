@@ -16,7 +16,7 @@ void gps_rule_counts_start(void);
  * where the allocation failed, as `failed` says. */
 void gps_rule_counts_add(const struct gps_rule_request *request, uint64_t pointer, bool failed);
 
-/* The same of memory that the program made by cuMemCreate, and to which a rule came. */
+/* The same of VMM memory that the program made, and to which a rule came. */
 void gps_rule_counts_add_created(const struct gps_rule_request *request, bool taken);
 
 /* The process ends. Why nothing was merged at last; 0: nothing was in the way. */

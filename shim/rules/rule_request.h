@@ -15,7 +15,7 @@
 struct gps_rule_request {
     const struct gps_rule *rule;
     uint64_t size;
-    bool pool; /* by cudaMallocAsync */
+    bool pool; /* in a stream's order */
     uint64_t context;
     int device; /* ordinal */
     uint8_t uuid[GPS_UUID_BYTES];

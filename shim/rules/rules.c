@@ -212,7 +212,8 @@ bool gps_rules_take_created(uint64_t size, int device, struct gps_merge_request 
     const bool taken = request.rule && gps_merge_active && size <= GPS_CREATED_MOST;
     if (request.rule && !taken) {
         struct gps_text text = GPS_TEXT(why);
-        gps_text_str(&text, "it is memory of cuMemCreate of more than 1 GiB");
+        gps_text_add(&text, "it is memory of %s of more than 1 GiB",
+                     gps_operations->names->make_block);
     }
     memcpy(uuid, request.uuid, GPS_UUID_BYTES);
     *wanted = (struct gps_merge_request){request.rule, number, size, 0, device, uuid};

@@ -18,13 +18,13 @@ extern bool gps_rules_active;
 /* Whether a rule may fit `height` rows of at least `width` bytes, whatever the pitch. */
 bool gps_rules_may_fit(uint64_t width, uint64_t height);
 
-/* Allocates `size` bytes (`pool`: by cudaMallocAsync) in the current context by the first rule that
- * matches. True: *code is the answer and, if it is 0, *pointer the memory, recorded in the
+/* Allocates `size` bytes (`pool`: in a stream's order) in the current context by the first rule
+ * that matches. True: *code is the answer and, if it is 0, *pointer the memory, recorded in the
  * registry. False: no rule matches, or the allocation is to be private: allocate as if there were
  * no rule. */
 bool gps_rules_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code);
 
-/* Whether a rule takes memory that the program has made by cuMemCreate: then *request is filled.
+/* Whether a rule takes VMM memory that the program has made: then *request is filled.
  * Inside a gps_scope. */
 struct gps_merge_request;
 bool gps_rules_take_created(uint64_t size, int device, struct gps_merge_request *request,

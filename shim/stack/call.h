@@ -1,7 +1,7 @@
 /*
- * call.h - the program's CUDA call that is under way on this thread.
+ * call.h - the program's call that is under way on this thread.
  *
- * The hooks of the runtime record the name of the call in the source (cudaFree) and its call site;
+ * The hooks of the runtime record the name of the call in the source and its call site;
  * the hooks of the driver record the driver's function. Reports, stacks and the caller globs of
  * rules read them. The state is thread-local and needs no lock. `inside` is not 0 while a hook
  * runs: a signal handler that ends the process then must not take locks that it may have
@@ -20,9 +20,9 @@ struct gps_site {
 #define GPS_SITE_HERE ((struct gps_site){__builtin_return_address(0), __builtin_dwarf_cfa()})
 
 struct gps_call {
-    const char *runtime; /* "cudaFree", or NULL: the program called the driver itself */
+    const char *runtime; /* its name, or NULL: the program called the driver itself */
     struct gps_site runtime_site;
-    const char *driver; /* "cuMemFree_v2" */
+    const char *driver; /* by its ABI name */
     struct gps_site driver_site;
     unsigned inside;
 };

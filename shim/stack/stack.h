@@ -26,7 +26,7 @@ unsigned gps_stack_walk(struct gps_site from, struct gps_step *steps, unsigned m
 /* Whether this thread runs in a signal handler, as far as the unwind tables tell. No lock, no
  * allocation. */
 bool gps_stack_in_handler(void);
-/* Reads the path of the executable, once at the first CUDA call. */
+/* Reads the path of the executable, once at the first call. */
 void gps_stack_start(void);
 /* Fills in the module of an address, the offset in the module and its build id. */
 void gps_stack_frame(uintptr_t address, struct gps_frame *frame);

@@ -19,7 +19,7 @@
 
 #define GPS_NO_TRACE 0u
 
-/* At the first CUDA call: sets the most frames of a stack (0: no stack is taken), and whether
+/* At the first call: sets the most frames of a stack (0: no stack is taken), and whether
  * gps_trace_kept stores stacks, as in mode = audit. */
 void gps_trace_start(unsigned depth, bool keep);
 
@@ -39,7 +39,7 @@ enum gps_trace_more { GPS_TRACE_MORE, GPS_TRACE_NO_MORE, GPS_TRACE_NEVER_MORE };
 /* What is to be shown for the native stack of the call under way, which has at most `depth` frames:
  * the number that gps_trace_shown gave, or the trace itself. */
 typedef uint32_t gps_trace_more_fn(uint32_t trace, unsigned depth, enum gps_trace_more *is);
-/* At the first CUDA call: gps_trace_kept asks. */
+/* At the first call: gps_trace_kept asks. */
 void gps_trace_ask(gps_trace_more_fn *more);
 /* The number of a stack of these frames, at most GPS_STACK_MAX, that is shown in place of a native
  * one; that one where there is no room. */

@@ -6,7 +6,7 @@
  * two threads wait for each other. What may happen under a lock is part of its rank: most are held
  * for some instructions only. No lock is held while the program's signals are let in, for a handler
  * may leave by longjmp. Who takes a lock has all signals blocked (gps_scope), but for the tables of
- * registry/: handlers must not call CUDA.
+ * registry/: handlers must not call the driver.
  *
  * A word of each thread says which ranks it holds. It is kept in every build, at the cost of six
  * instructions a lock, because the tests run the library that ships. The order is checked where a

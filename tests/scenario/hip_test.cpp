@@ -61,6 +61,25 @@ TEST(Hip, AnInteriorFreeOfDeferredMemoryDoesNotFreeIt) {
     EXPECT_EQ(b.must("read q 0 1"), "a1");
 }
 
+TEST(Hip, AnOpenOfAHandleTakenInsideSaysWhatToAdd) {
+    HIP_ONLY();
+    for (const uint64_t offset : {0, 256}) {
+        World world;
+        Puppet a(world), b(world);
+        a.make("p", 4 * MiB, "0xa1");
+        b.must("open q " + a.must("getat " + plus(a.must("value p"), offset)));
+        EXPECT_EQ(b.must("read q 0 1"), "a1");
+        EXPECT_EQ(world.count("open-interior"), offset ? 1u : 0u);
+        if (offset) {
+            EXPECT_EQ(world.findings("open-interior").at(0).detail,
+                      "the handle was taken 256 bytes inside the allocation, the open gives its "
+                      "base: add 256");
+        }
+        b.must("close q");
+        a.must("free p");
+    }
+}
+
 TEST(Hip, ACloseByAnInteriorPointerClosesAndIsNamed) {
     HIP_ONLY();
     World world;
@@ -256,6 +275,25 @@ TEST(Hip, CodesComeAsTheRuntimeGaveThem) {
     }
 }
 
+// With an exporter that has ended the runtime refuses it with 1, as it does what nobody has exported.
+TEST(Hip, AnEventThatIsOverIsNotUnknown) {
+    HIP_ONLY();
+    for (const bool dies : {false, true}) {
+        World world;
+        world.environment["GPUSHARE_MODE"] = "audit";
+        Puppet owner(world), a(world);
+        owner.must("evcreate e 6");
+        const std::string event = owner.must("evget e");
+        if (dies)
+            owner.kill();
+        else
+            owner.must("evdestroy e");
+        EXPECT_EQ(a.code("evopen f " + event), dies ? 1 : 0);
+        EXPECT_EQ(world.count(dies ? "event-dead-owner" : "event-stale"), 1u);
+        EXPECT_EQ(world.count("event-unknown"), 0u);
+    }
+}
+
 // --- what HIP has no memory for ---
 
 void expect_refused(const std::string &config, const std::string &why) {
@@ -288,7 +326,8 @@ TEST(Hip, WhatNeedsCudasMemoryIsRefusedAtTheStart) {
 // --- what a person sees: gpushare audit finds the library by itself, and the lines ---
 
 struct Seeded {
-    const char *id, *function, *call;
+    const char *program, *function, *call;
+    const char *other_id = nullptr; // of the finding, where that has not the program's name
 };
 
 const Seeded seeded[] = {
@@ -303,6 +342,7 @@ const Seeded seeded[] = {
     {"double-open", "double_open_importer", "cudaIpcOpenMemHandle(&again"},
     {"open-own-handle", "open_own_handle", "cudaIpcOpenMemHandle(&q"},
     {"open-stale", "open_stale_importer", "cudaIpcOpenMemHandle(&q"},
+    {"export-interior", "open_received", "cudaIpcOpenMemHandle(&pointer", "open-interior"},
     {"event-open-own", "event_open_own", "cudaIpcOpenEventHandle(&opened"},
 };
 
@@ -325,11 +365,11 @@ TEST(Hip, SeededMisusesAreNamedAtTheirLines) {
     const std::string program = build_directory() + "/tests/apps/" + for_vendor("misuse");
     for (const Seeded &one : seeded) {
         World world;
-        const Result audit = world.tool({"audit", "--level=warning", "--", program, one.id});
-        EXPECT_NE(audit.err.find(": " + std::string(one.id) + " in hip"), std::string::npos)
-            << audit.err;
+        const Result audit = world.tool({"audit", "--level=warning", "--", program, one.program});
+        const std::string id = one.other_id ? one.other_id : one.program;
+        EXPECT_NE(audit.err.find(": " + id + " in hip"), std::string::npos) << audit.err;
         EXPECT_NE(line_of(audit.err, one.function).find(one.call), std::string::npos)
-            << one.id << "\n"
+            << one.program << "\n"
             << audit.err;
         EXPECT_NE(audit.err.find("used HIP"), std::string::npos) << audit.err;
     }
@@ -449,6 +489,27 @@ TEST(Hip, AProgramWithoutARuntimeFindsNoneAndLeavesNothing) {
     EXPECT_EQ(world.logs(), "");
 }
 
+// Built by clang, with kernels on both sides (tests/apps/hip_kernels.cpp).
+TEST(Hip, AProgramOfClangRunsTheSameAndIsSilent) {
+    HIP_ONLY();
+    const std::string program = build_directory() + "/tests/apps/hip_kernels_" + hip();
+    if (!std::filesystem::exists(program))
+        GTEST_SKIP() << "clang++ is not here";
+    World world;
+    const Result alone = command({"timeout", "60", program}, world.environment);
+    EXPECT_EQ(alone.status, 0) << alone.out << alone.err;
+    EXPECT_EQ(alone.out, "all numbers are right on Simulated GPU\n");
+    const Result shared = world.tool({"run", "--", program});
+    EXPECT_EQ(shared.out, alone.out) << shared.err;
+    EXPECT_EQ(shared.status, 0);
+    const Result audit =
+        world.tool({"audit", "--level=info", "--error-exitcode=99", "--", program});
+    EXPECT_EQ(audit.out, alone.out) << audit.err;
+    EXPECT_EQ(audit.status, 0) << audit.err;
+    EXPECT_NE(audit.err.find("2 processes used HIP"), std::string::npos) << audit.err;
+    EXPECT_EQ(world.findings().size(), 0u);
+}
+
 // With __HIP_PLATFORM_NVIDIA__ a HIP program is one of CUDA's.
 TEST(HipOnNvidia, IsSharedAndAudited) {
     const std::string programs = build_directory() + "/gpu-sim/";
@@ -476,20 +537,35 @@ TEST(HipOnNvidia, IsSharedAndAudited) {
         << audit;
 }
 
-// AMD's own library, as Debian has it, on a machine without a card.
-TEST(Hip, AmdsLibraryAnswersTheSameWithoutACard) {
-    HIP_ONLY();
+// AMD's own library, as Debian has it, on a machine without a card: each door, linked and looked
+// up, answers bare and preloaded the same.
+void expect_real(const std::string &program, const std::string &name) {
     World world;
     world.environment["LD_LIBRARY_PATH"] = "";
-    if (!std::filesystem::exists("/usr/lib/x86_64-linux-gnu/libamdhip64.so") ||
+    const std::string path = build_directory() + "/tests/apps/" + program;
+    const std::map<std::string, std::string> expected = {
+        {"", "101 101 101 101\n"}, {"calls", "100 101 101 101 101 101 101\n"}};
+    for (const auto &[calls, out] : expected) {
+        const std::vector<std::string> words = {path, name, calls};
+        Environment preloaded = world.environment;
+        preloaded["LD_PRELOAD"] = library();
+        const Result alone = command(words, world.environment), with = command(words, preloaded);
+        const Result audited = world.tool({"audit", "--runtime=hip", "--", path, name, calls});
+        EXPECT_EQ(alone.out, out) << program << " " << name;
+        EXPECT_EQ(with.out, alone.out) << program << " " << name;
+        EXPECT_EQ(with.err, alone.err) << program << " " << name;
+        EXPECT_EQ(audited.out, alone.out) << program << " " << name;
+    }
+}
+
+TEST(Hip, AmdsLibraryAnswersTheSameWithoutACard) {
+    HIP_ONLY();
+    if (!std::filesystem::exists(build_directory() + "/tests/apps/hip_doors_real") ||
         std::filesystem::exists("/dev/kfd"))
         GTEST_SKIP() << "AMD's library is not here, or a card is";
-    const Result alone = door(world, "hip_doors", "dlsym", false);
-    const Result with = door(world, "hip_doors", "dlsym", true);
-    EXPECT_EQ(alone.out, "101 101 101 101\n");
-    EXPECT_EQ(with.out, alone.out);
-    EXPECT_EQ(with.err, alone.err);
-    EXPECT_EQ(world.findings().size(), 0u);
+    for (const char *name : {"dlsym", "dlvsym", "default"})
+        expect_real("hip_doors", name);
+    expect_real("hip_doors_real", "linked");
 }
 
 } // namespace

@@ -239,6 +239,30 @@ TEST_F(Doctor, HipIsLookedAtWhereItIsAskedFor) {
     EXPECT_EQ(tool({"doctor", "--runtime=rocm"}, environment).status, 2);
 }
 
+TEST_F(Doctor, HipsWayOfIpcIsTold) {
+    const std::string mode = "HSA_ENABLE_IPC_MODE_LEGACY";
+    const auto look = [&](const char *version) {
+        environment["FAKE_VERSION"] = version;
+        return diagnose({"--runtime=hip"});
+    };
+    EXPECT_EQ(result_of(look("60200000"), "ipc", "by legacy handles, the default"), "ok");
+    EXPECT_EQ(result_of(look("60200000"), "ipc", "do not matter with legacy handles"), "ok");
+    EXPECT_EQ(result_of(look("60300000"), "ipc", "default is not known"), "ok");
+    EXPECT_NE(result_of(look("60300000"), "ipc", "need one network namespace"), "");
+    EXPECT_EQ(result_of(look("60300000"), "ipc", "over 2 GiB"), "warn");
+    EXPECT_EQ(result_of(look("70200000"), "ipc", "ROCm 7.2.0 to 7.2.4"), "warn");
+    EXPECT_EQ(result_of(look("70300000"), "ipc", "ROCm 7.2.0 to 7.2.4"), "");
+    environment[mode] = "1";
+    EXPECT_EQ(result_of(look("70100000"), "ipc", mode + "=1 chooses legacy"), "warn");
+    EXPECT_TRUE(contains(remedy, "unset it if hipIpcGetMemHandle answers 1"));
+    EXPECT_EQ(result_of(look("60000000"), "ipc", mode + "=1 chooses legacy"), "ok");
+    environment[mode] = "0";
+    EXPECT_EQ(result_of(look("70100000"), "ipc", mode + "=0 chooses dma-buf"), "ok");
+    environment[mode] = "yes";
+    EXPECT_EQ(result_of(look("70100000"), "ipc", mode + "=yes: what"), "warn");
+    EXPECT_EQ(result_of(diagnose(), "ipc"), ""); // of CUDA
+}
+
 TEST_F(Doctor, TheLibraryForHipIsLookedFor) {
     environment.erase("GPUSHARE_LIBRARY");
     EXPECT_EQ(result_of(diagnose({"--runtime=hip"}), "library", "/libgpushare-hip.so loads"), "ok");

@@ -42,6 +42,17 @@ TEST(HipHandle, OnlyTheMemoryItsSizeAndThePidMakeTheId) {
     EXPECT_TRUE(handle.plain().plain() == handle.plain());
 }
 
+TEST(HipHandle, TheOffsetIsInBytesOfItsOwn) {
+    const Handle handle;
+    for (size_t i = 0; i < GPS_HANDLE_BYTES; i++) {
+        Handle other = handle;
+        other.bytes[i] ^= 0x80;
+        EXPECT_EQ(gps_hip_handle_offset(other.bytes) != gps_hip_handle_offset(handle.bytes),
+                  i >= 40 && i < 48)
+            << i;
+    }
+}
+
 TEST(HipHandle, AnEventIsItsNameOrItsSignal) {
     Handle name, signal;
     memcpy(name.bytes, "/hip_event123456", 17);

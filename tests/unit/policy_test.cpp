@@ -343,6 +343,7 @@ std::vector<std::string> beginnings(gps_ask ask) {
         return {"free-", "double-free"};
     case GPS_ASK_OPEN:
     case GPS_ASK_OPENED:
+    case GPS_ASK_NOTED_OPEN:
         return {"open-", "double-open"};
     case GPS_ASK_CLOSED:
         return {"close-", "double-close"};

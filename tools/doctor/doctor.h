@@ -50,6 +50,8 @@ void doctor_library(struct doctor *doctor);
 void doctor_preload(struct doctor *doctor);
 void doctor_driver(struct doctor *doctor);
 void doctor_hip(struct doctor *doctor);
+/* A part of doctor_hip, on AMD's cards. The version is 100 * major + minor. */
+void doctor_ipc(struct doctor *doctor, int version);
 void doctor_platform(struct doctor *doctor);
 void doctor_container(struct doctor *doctor);
 void doctor_directory(struct doctor *doctor);

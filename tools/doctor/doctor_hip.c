@@ -92,7 +92,7 @@ static void ask(void *out) {
 
 static void judge_version(struct doctor *doctor, int version) {
     const int major = version / 10000000, minor = version / 100000 % 100;
-    if (major * 100 + minor < OLDEST)
+    if (version / 100000 < OLDEST)
         diagnosis_add(doctor, DOCTOR_WARN, "driver",
                       "HIP %d.%d: gpushare knows the handles of versions from 5.6 on", major,
                       minor);
@@ -105,7 +105,7 @@ static void judge_version(struct doctor *doctor, int version) {
     diagnosis_remedy(doctor, "use ROCm of a version between");
 }
 
-static void tell_of_trial(struct doctor *doctor, const char *name) {
+static void tell_of_trial(struct doctor *doctor, const char *name, int version) {
     if (strcmp(name, "Simulated GPU") == 0) {
         diagnosis_add(doctor, DOCTOR_OK, "driver", "it is simulated");
         return;
@@ -113,6 +113,7 @@ static void tell_of_trial(struct doctor *doctor, const char *name) {
     diagnosis_add(doctor, DOCTOR_WARN, "driver",
                   "gpushare was run on a simulated runtime of HIP, and not on an AMD card");
     diagnosis_remedy(doctor, "docs/hip.md says what to run first, and what to send");
+    doctor_ipc(doctor, version / 100000);
 }
 
 static void judge_gpus(struct doctor *doctor, const struct answer *answer) {
@@ -123,7 +124,7 @@ static void judge_gpus(struct doctor *doctor, const struct answer *answer) {
     for (int i = 0; i < answer->count && i < HIP_GPUS; i++)
         diagnosis_add(doctor, DOCTOR_OK, "gpu", "%d: %s, %s", i, answer->gpus[i].name,
                       printable_uuid(answer->gpus[i].uuid).text);
-    tell_of_trial(doctor, answer->gpus[0].name);
+    tell_of_trial(doctor, answer->gpus[0].name, answer->version);
 }
 
 static void judge(struct doctor *doctor, const struct answer *answer) {

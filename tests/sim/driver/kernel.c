@@ -190,6 +190,70 @@ static uint64_t test_spin_given(const uint64_t *argument, unsigned index) {
     return given[index];
 }
 
+/* --- of AMD's own tests and samples, as their compiler names them, for programs of hip/:
+ * computeKernel(int *to, int *from, int by): each thread divides a word;
+ * vectorAdd(a, b, to, int count), of floats or ints, which may be const --- */
+
+enum { THREADS = KERNEL_PARAMETERS };
+
+static CUresult divide(const struct launch *launch, const uint64_t *argument) {
+    const int32_t by = (int32_t)argument[2];
+    CUresult result = CUDA_SUCCESS;
+    for (uint64_t i = 0; i < argument[THREADS] && !result; i++) {
+        int32_t value = 0;
+        result = load(launch, argument[1] + i * WORD, &value, WORD);
+        value = by ? value / by : 0;
+        if (!result)
+            result = store(launch, argument[0] + i * WORD, &value, WORD);
+    }
+    return result;
+}
+
+static uint64_t divide_given(const uint64_t *argument, unsigned index) {
+    return index < 2 ? argument[THREADS] * WORD : 0;
+}
+
+/* The threads behind the last word do nothing. */
+static uint64_t sums_of(const uint64_t *argument) {
+    const int32_t words = (int32_t)argument[3];
+    const uint64_t count = words > 0 ? (uint64_t)words : 0;
+    return count < argument[THREADS] ? count : argument[THREADS];
+}
+
+union word {
+    int32_t whole;
+    float number;
+};
+
+static CUresult add_words(const struct launch *launch, const uint64_t *argument, bool whole) {
+    CUresult result = CUDA_SUCCESS;
+    for (uint64_t i = 0; i < sums_of(argument) && !result; i++) {
+        union word a = {0}, b = {0};
+        result = load(launch, argument[0] + i * WORD, &a, WORD);
+        if (!result)
+            result = load(launch, argument[1] + i * WORD, &b, WORD);
+        if (whole)
+            a.whole = (int32_t)((uint32_t)a.whole + (uint32_t)b.whole);
+        else
+            a.number += b.number;
+        if (!result)
+            result = store(launch, argument[2] + i * WORD, &a, WORD);
+    }
+    return result;
+}
+
+static CUresult add_floats(const struct launch *launch, const uint64_t *argument) {
+    return add_words(launch, argument, false);
+}
+
+static CUresult add_ints(const struct launch *launch, const uint64_t *argument) {
+    return add_words(launch, argument, true);
+}
+
+static uint64_t add_vectors_given(const uint64_t *argument, unsigned index) {
+    return index < 3 ? sums_of(argument) * WORD : 0;
+}
+
 /* --- all of them --- */
 
 static const struct kernel kernels[] = {
@@ -199,6 +263,11 @@ static const struct kernel kernels[] = {
     {"test_write", {8, 8, 4}, test_write, test_write_given},
     {"test_add", {8, 8, 4}, test_add, test_write_given},
     {"test_spin", {8, 8, 8, 8}, test_spin, test_spin_given},
+    {"_Z13computeKernelPiS_i", {8, 8, 4}, divide, divide_given},
+    {"_Z9vectorAddPKfS0_Pfi", {8, 8, 8, 4}, add_floats, add_vectors_given},
+    {"_Z9vectorAddPfS_S_i", {8, 8, 8, 4}, add_floats, add_vectors_given},
+    {"_Z9vectorAddPKiS0_Pii", {8, 8, 8, 4}, add_ints, add_vectors_given},
+    {"_Z9vectorAddPiS_S_i", {8, 8, 8, 4}, add_ints, add_vectors_given},
 };
 
 const struct kernel *kernel_find(const char *name) {
@@ -208,7 +277,8 @@ const struct kernel *kernel_find(const char *name) {
     return NULL;
 }
 
-void kernel_arguments(struct launch *launch, void *const *parameters) {
+void kernel_arguments(struct launch *launch, uint64_t threads, void *const *parameters) {
+    launch->argument[KERNEL_PARAMETERS] = threads;
     /* Little-endian (protocol.h insists): the low bytes come first. */
     for (size_t i = 0; i < KERNEL_PARAMETERS && launch->kernel->width[i]; i++)
         memcpy(&launch->argument[i], parameters[i], launch->kernel->width[i]);

@@ -13,13 +13,13 @@ enum { KERNEL_PARAMETERS = 4 };
 struct launch {
     const struct kernel *kernel;
     CUcontext context;
-    uint64_t argument[KERNEL_PARAMETERS];
+    uint64_t argument[KERNEL_PARAMETERS + 1]; /* and behind them the number of its threads */
 };
 
 /* NULL if there is none of that name. */
 const struct kernel *kernel_find(const char *name);
 /* Its arguments, from where cuLaunchKernel has them. */
-void kernel_arguments(struct launch *launch, void *const *parameters);
+void kernel_arguments(struct launch *launch, uint64_t threads, void *const *parameters);
 /* How wide each of them is, in bytes; 0: there is none of this number. */
 unsigned kernel_width(const struct kernel *kernel, size_t index);
 /* Where they are in memory that has them side by side, each at a multiple of its size. */

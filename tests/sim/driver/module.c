@@ -130,7 +130,8 @@ static CUresult hurt(const void *argument, uint64_t address, uint64_t size) {
 
 static const struct work launching = {.run = run, .hurt = hurt, .apart = true};
 
-static CUresult submit(CUstream stream, CUfunction function, void *const *parameters) {
+static CUresult submit(CUstream stream, CUfunction function, uint64_t threads,
+                       void *const *parameters) {
     struct launch *launch = calloc(1, sizeof *launch);
     CUcontext context;
     CUresult result = context_current(&context);
@@ -140,7 +141,7 @@ static CUresult submit(CUstream stream, CUfunction function, void *const *parame
     }
     launch->kernel = function->kernel;
     launch->context = context;
-    kernel_arguments(launch, parameters);
+    kernel_arguments(launch, threads, parameters);
     return stream_submit(stream, &launching, launch);
 }
 
@@ -156,7 +157,9 @@ static CUresult launch(CUfunction function, const unsigned *grid, const unsigned
     if (!parameters || !grid[0] || !grid[1] || !grid[2] || !threads[0] || !threads[1] ||
         !threads[2] || (uint64_t)threads[0] * threads[1] * threads[2] > MOST_THREADS)
         return CUDA_ERROR_INVALID_VALUE;
-    return submit(stream, function, parameters);
+    const uint64_t block = (uint64_t)threads[0] * threads[1] * threads[2],
+                   blocks = (uint64_t)grid[0] * grid[1] * grid[2];
+    return submit(stream, function, blocks * block, parameters);
 }
 
 #define LAUNCHES(suffix, per_thread)                                                               \

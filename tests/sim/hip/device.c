@@ -81,17 +81,32 @@ hipError_t hipRuntimeGetVersion(int *version) {
     return hip_answer(hipSuccess);
 }
 
-/* Fills in the name alone, which comes first in the structs of all versions. */
-hipError_t hipGetDevicePropertiesR0600(void *properties, int device) {
+static hipError_t get_name(char *name, int device) {
     int count = 0;
     const hipError_t code = hip_ready();
     if (code != hipSuccess)
-        return hip_answer(code);
-    if (!properties || cuDeviceGetCount(&count) != CUDA_SUCCESS)
-        return hip_answer(hipErrorInvalidValue);
+        return code;
+    if (!name || cuDeviceGetCount(&count) != CUDA_SUCCESS)
+        return hipErrorInvalidValue;
     if (device < 0 || device >= count)
-        return hip_answer(hipErrorInvalidDevice);
-    return hip_answer(hip_code(cuDeviceGetName(properties, 256, device)));
+        return hipErrorInvalidDevice;
+    return hip_code(cuDeviceGetName(name, 256, device));
+}
+
+/* Fills in the name alone, which comes first in the structs of all versions. */
+hipError_t hipGetDevicePropertiesR0600(void *properties, int device) {
+    return hip_answer(get_name(properties, device));
+}
+
+/* The struct before 6.0, which this name has in all versions. */
+hipError_t hipGetDeviceProperties(hipDeviceProp_t *properties, int device) {
+    hipDeviceProp_t found = {.warpSize = 64, .maxThreadsPerBlock = 1024};
+    hipError_t code = get_name(properties ? found.name : NULL, device);
+    if (code == hipSuccess)
+        code = hip_code(cuDeviceTotalMem_v2(&found.totalGlobalMem, device));
+    if (code == hipSuccess)
+        *properties = found;
+    return hip_answer(code);
 }
 
 hipError_t hipDriverGetVersion(int *version) {
@@ -156,6 +171,17 @@ static hipError_t set_device(int device) {
 
 hipError_t hipSetDevice(int device) {
     return hip_answer(set_device(device));
+}
+
+/* A device has one, which becomes current with it. */
+hipError_t hipCtxCreate(hipCtx_t *context, unsigned flags, hipDevice_t device) {
+    (void)flags;
+    hipError_t code = context ? set_device(device) : hipErrorInvalidValue;
+    if (code == hipSuccess)
+        code = hip_ready();
+    if (code == hipSuccess)
+        *context = (hipCtx_t)thread.entered;
+    return hip_answer(code);
 }
 
 hipError_t hipDeviceGetUuid(hipUUID *uuid, hipDevice_t device) {

@@ -231,3 +231,16 @@ PASS(hipEventRecord, (hipEvent_t event, hipStream_t stream), event,
      cuEventRecord((CUevent)event, (CUstream)stream))
 PASS(hipEventQuery, (hipEvent_t event), event, cuEventQuery((CUevent)event))
 PASS(hipEventSynchronize, (hipEvent_t event), event, cuEventSynchronize((CUevent)event))
+
+static hipError_t elapsed(float *milliseconds, hipEvent_t start, hipEvent_t stop) {
+    const hipError_t ready = hip_ready();
+    return ready != hipSuccess ? ready
+           : !milliseconds     ? hipErrorInvalidValue
+           : !is_known(start) || !is_known(stop)
+               ? hipErrorInvalidHandle
+               : hip_code(cuEventElapsedTime_v2(milliseconds, (CUevent)start, (CUevent)stop));
+}
+
+hipError_t hipEventElapsedTime(float *milliseconds, hipEvent_t start, hipEvent_t stop) {
+    return hip_answer(elapsed(milliseconds, start, stop));
+}

@@ -11,6 +11,8 @@ PASS(hipStreamCreate, (hipStream_t * out), cuStreamCreate((CUstream *)out, 0))
 PASS(hipStreamDestroy, (hipStream_t stream), cuStreamDestroy_v2((CUstream)stream))
 PASS(hipStreamSynchronize, (hipStream_t stream), cuStreamSynchronize((CUstream)stream))
 PASS(hipStreamQuery, (hipStream_t stream), cuStreamQuery((CUstream)stream))
+PASS(hipStreamWaitEvent, (hipStream_t stream, hipEvent_t event, unsigned flags),
+     cuStreamWaitEvent((CUstream)stream, (CUevent)event, flags))
 PASS(hipLaunchHostFunc, (hipStream_t stream, hipHostFn_t function, void *data),
      cuLaunchHostFunc((CUstream)stream, function, data))
 
