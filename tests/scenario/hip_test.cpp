@@ -275,7 +275,8 @@ TEST(Hip, CodesComeAsTheRuntimeGaveThem) {
     }
 }
 
-// With an exporter that has ended the runtime refuses it with 1, as it does what nobody has exported.
+// With an exporter that has ended the runtime refuses it with 1, as it does what nobody has
+// exported.
 TEST(Hip, AnEventThatIsOverIsNotUnknown) {
     HIP_ONLY();
     for (const bool dies : {false, true}) {
