@@ -158,11 +158,24 @@ static bool remake(const struct gps_area *area, struct gps_block *old, unsigned 
     return made;
 }
 
+/* The same where nothing is mapped: such a part is one block, because it is most likely cut again.
+ */
+static unsigned lay_out_roughly(const struct gps_area *area, uint64_t at, uint64_t end,
+                                struct gps_block *blocks) {
+    unsigned count = 0;
+    for (uint64_t to; at < end; at = to, count++) {
+        to = wanted_at(area, at).end;
+        to = to < end ? to : end;
+        blocks[count] = (struct gps_block){.at = at, .size = to - at, .slot = GPS_NO_SLOT};
+    }
+    return count;
+}
+
 /* Cuts UNBACKED blocks anew. Without room for that they stay as they are. */
 static bool cut_anew(struct gps_area *area, unsigned first, unsigned end) {
     struct gps_block blocks[AT_ONCE / GPS_MERGE_SMALL];
     const uint64_t from = area->blocks[first].at, to = end_of(&area->blocks[end - 1]);
-    const unsigned count = lay_out(area, from, to, blocks);
+    const unsigned count = lay_out_roughly(area, from, to, blocks);
     for (unsigned i = 0; i < count; i++)
         blocks[i].excluded = area->blocks[first].excluded; /* as all that are UNBACKED */
     if (!remake(area, &area->blocks[first], end - first, blocks, count))
@@ -383,16 +396,24 @@ static struct gps_area *area_of(const struct gps_relayout *relayout, uint64_t ti
     return area && is_there(area, relayout) && are_frozen(area, relayout, time) ? area : NULL;
 }
 
-/* Each 64th of an old block lies in one new block, which inherits its bit. */
+static void fill_part(const struct gps_area *area, struct gps_block *block, uint64_t at,
+                      uint64_t end) {
+    const uint64_t from = at > block->at ? at : block->at;
+    const uint64_t to = end < end_of(block) ? end : end_of(block);
+    gps_area_fill(area, block, area->pointer + from, to - from);
+}
+
+/* New blocks inherit the bits of the 64ths of old ones, of which one may lie in several. */
 static void carry_filled(const struct gps_area *area, struct gps_relayout *relayout) {
-    struct gps_block *to = relayout->wanted;
+    struct gps_block *to = relayout->wanted, *const last = to + relayout->count;
     for (const struct gps_block *from = &area->blocks[relayout->first];
          from < &area->blocks[relayout->end]; from++)
         for (unsigned part = 0; part < 64; part++) {
             const uint64_t size = from->size / 64, at = from->at + part * size;
-            to += at == end_of(to);
-            if (from->filled >> part & 1)
-                gps_area_fill(area, to, area->pointer + at, size);
+            to += at >= end_of(to);
+            for (struct gps_block *one = to; one < last && one->at < at + size; one++)
+                if (from->filled >> part & 1)
+                    fill_part(area, one, at, at + size);
         }
 }
 

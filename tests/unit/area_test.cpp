@@ -223,12 +223,12 @@ TEST_F(Areas, AreCutWhereCopiesBeginAndEnd) {
     using Sizes = std::vector<uint64_t>;
     gps_area *area = add(BASE, 20 * MiB); // 16, 4
     EXPECT_EQ(fitted(area, 0, 20 * MiB), (Sizes{16, 4})) << "as it was";
-    EXPECT_EQ(fitted(area, 0, 4 * MiB), (Sizes{4, 8, 4, 4})) << "what comes behind is not known";
+    EXPECT_EQ(fitted(area, 0, 4 * MiB), (Sizes{4, 12, 4})) << "what comes behind is not known";
     EXPECT_EQ(fitted(area, 4 * MiB, 16 * MiB), (Sizes{4, 16}));
     EXPECT_EQ(fitted(area, 6 * MiB - 512, 8 * MiB + 512), (Sizes{4, 2, 8, 4, 2}));
     EXPECT_EQ(fitted(area, 4 * MiB, 16 * MiB), (Sizes{4, 16})) << "another one at its place";
     area->blocks[0].state = GPS_BLOCK_SPECULATIVE;
-    EXPECT_EQ(fitted(area, 2 * MiB, 8 * MiB), (Sizes{4, 4, 2, 8, 2})) << "what has memory stays";
+    EXPECT_EQ(fitted(area, 2 * MiB, 8 * MiB), (Sizes{4, 6, 8, 2})) << "what has memory stays";
     EXPECT_EQ(area->blocks[0].state, GPS_BLOCK_SPECULATIVE);
     EXPECT_EQ(area->blocks[1].state, GPS_BLOCK_UNBACKED);
 }
