@@ -1,6 +1,8 @@
 /* contexts.c - see contexts.h. */
 #include "contexts.h"
 
+#include <stdatomic.h>
+
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "gate/swap.h"
@@ -13,6 +15,7 @@
 #include "registry/registry.h"
 #include "registry/vmm_books.h"
 #include "rules/rules.h"
+#include "util/forgotten.h"
 #include "vmm/mapping.h"
 
 void gps_context_driver_ready(void) {
@@ -27,21 +30,42 @@ static int device_of(uint64_t context, int *device) {
     return code;
 }
 
-/* The driver maps what its own allocations gave; memory of ours is mapped by us, and memory of the
- * program's own by nobody: an audit tells. */
+static _Atomic uint64_t used; /* the devices on which the program has had a context, a bit each */
+GPS_FORGOTTEN(used);
+
+static void enable(int home, int accessor) {
+    bool can;
+    if (gps_ops->peer(accessor, home, &can) != GPS_OK || !can)
+        return;
+    gps_mapping_enable(home, accessor);
+    if (gps_merge_active)
+        gps_merge_enable(home, accessor);
+}
+
+/* Plain memory is copied whatever device is current, so that of rules is mapped for each device
+ * that is used, and reaches it. A program that uses one pays nothing. */
+void gps_context_made(int device) {
+    const uint64_t bit = UINT64_C(1) << device % GPS_MAPPING_DEVICES;
+    if (!gps_rules_active || device < 0 || device >= GPS_MAPPING_DEVICES || used & bit)
+        return;
+    GPS_DRIVER_SCOPE();
+    const uint64_t others = atomic_fetch_or(&used, bit) & ~bit;
+    for (int other = 0; other < GPS_MAPPING_DEVICES; other++)
+        if (others >> other & 1) {
+            enable(other, device);
+            enable(device, other);
+        }
+}
+
+/* Nobody maps memory of the program's own for a peer: an audit tells. */
 void gps_context_peer_enabled(uint64_t peer) {
     int device, current;
     gps_entangle(GPS_ENTANGLED_PEERS);
-    const bool audits = gps_process_audits();
-    if ((!gps_rules_active && !audits) || device_of(peer, &device) != GPS_OK)
+    if (!gps_process_audits() || device_of(peer, &device) != GPS_OK)
         return;
     GPS_DRIVER_SCOPE();
-    if (audits && gps_ops->device(&current) == GPS_OK)
+    if (gps_ops->device(&current) == GPS_OK)
         gps_vmm_peer_enabled(current, device);
-    if (gps_rules_active)
-        gps_mapping_enable_peer(device);
-    if (gps_merge_active)
-        gps_merge_enable_peer(device);
 }
 
 /* --- the end of a context --- */

@@ -11,6 +11,9 @@
 /* The driver has been initialised. */
 void gps_context_driver_ready(void);
 
+/* The program has made a context on a device, or has one that was there. */
+void gps_context_made(int device);
+
 /* The program has let the current context reach the memory of another one. */
 void gps_context_peer_enabled(uint64_t peer);
 

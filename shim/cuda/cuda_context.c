@@ -9,6 +9,23 @@ CUresult gps_on_cuInit(unsigned int flags) {
     return result;
 }
 
+#define MAKE(name, parameters, arguments)                                                          \
+    CUresult gps_on_##name parameters {                                                            \
+        const CUresult result = gps_real.name arguments;                                           \
+        if (result == CUDA_SUCCESS)                                                                \
+            gps_context_made(device);                                                              \
+        return result;                                                                             \
+    }
+MAKE(cuCtxCreate, (CUcontext * out, unsigned int flags, CUdevice device), (out, flags, device))
+MAKE(cuCtxCreate_v2, (CUcontext * out, unsigned int flags, CUdevice device), (out, flags, device))
+MAKE(cuCtxCreate_v3,
+     (CUcontext * out, CUexecAffinityParam *affinity, int count, unsigned int flags,
+      CUdevice device),
+     (out, affinity, count, flags, device))
+MAKE(cuCtxCreate_v4, (CUcontext * out, CUctxCreateParams *how, unsigned int flags, CUdevice device),
+     (out, how, flags, device))
+MAKE(cuDevicePrimaryCtxRetain, (CUcontext * out, CUdevice device), (out, device))
+
 CUresult gps_on_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
     const CUresult result = gps_real.cuCtxEnablePeerAccess(peer, flags);
     if (result == CUDA_SUCCESS)

@@ -465,37 +465,10 @@ static void allow(const struct gps_area *area, int accessor) {
     }
 }
 
-static bool allow_all(int device, int accessor, bool really) {
-    bool any = false;
+/* Access that is added hurts no work that is under way. */
+void gps_merge_enable(int home, int accessor) {
     GPS_AREAS_LOCKED();
     for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
-        if (area->device == device && !area->created) {
-            any = true;
-            if (really)
-                allow(area, accessor);
-        }
-    return any;
-}
-
-/* A change of access hurts work that is under way, so it waits for an idle device for five seconds.
- * After that the program must know what it does. */
-void gps_merge_enable_peer(int device) {
-    struct gps_swap_attempts attempts = {.failed = 0};
-    const uint64_t until = gps_clock_monotonic() + 5 * GPS_SECOND;
-    int accessor;
-    if (gps_ops->device(&accessor) != GPS_OK)
-        return;
-    gps_streams_add(0);
-    gps_swap_lock();
-    bool begun = false, late = !allow_all(device, accessor, false);
-    while (!late && !(begun = gps_swap_attempt(&attempts))) {
-        gps_swap_unlock();
-        gps_swap_wait(&attempts);
-        late = gps_clock_monotonic() > until;
-        gps_swap_lock();
-    }
-    allow_all(device, accessor, true);
-    if (begun)
-        gps_swap_end();
-    gps_swap_unlock();
+        if (area->device == home && !area->created)
+            allow(area, accessor);
 }

@@ -68,6 +68,5 @@ void gps_merge_share(struct gps_block *block);
  * lies between tensors. */
 void gps_merge_share_touched(struct gps_area *area, uint64_t until);
 
-/* The program lets the current context's device reach the memory of `device`. Inside a gps_scope.
- */
-void gps_merge_enable_peer(int device);
+/* Another device may use the memory of `home`, too. Inside a gps_scope. */
+void gps_merge_enable(int home, int accessor);

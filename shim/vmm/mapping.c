@@ -12,7 +12,7 @@
 #include "util/forgotten.h"
 #include "util/lock.h"
 
-enum { DEVICES = 64 };
+enum { DEVICES = GPS_MAPPING_DEVICES };
 
 /* All mappings, by address. They are few: looked up by bisection, moved when one comes or goes. */
 static struct {
@@ -311,22 +311,19 @@ int gps_mapping_take_again(uint64_t pointer, int descriptor) {
 /* --- peers --- */
 
 struct enabling {
-    int memory, accessor;
+    int home, accessor;
 };
 
 static void enable(void *arg, const struct gps_mapping *vmm) {
     const struct enabling *enabling = arg;
-    if (vmm->device == enabling->memory)
+    if (vmm->device == enabling->home)
         gps_ops->allow(vmm->pointer, vmm->extent, enabling->accessor, vmm->writable);
 }
 
-void gps_mapping_enable_peer(int device) {
-    struct enabling enabling = {.memory = device};
-    if (gps_ops->device(&enabling.accessor) != GPS_OK || device < 0 || device >= DEVICES ||
-        enabling.accessor >= DEVICES)
-        return;
+void gps_mapping_enable(int home, int accessor) {
+    struct enabling enabling = {home, accessor};
     gps_lock_take(&state.lock);
-    state.peers[device] |= UINT64_C(1) << enabling.accessor;
+    state.peers[home] |= UINT64_C(1) << accessor;
     gps_lock_give(&state.lock);
     gps_mapping_each(enable, &enabling);
 }

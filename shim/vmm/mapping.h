@@ -59,14 +59,17 @@ void gps_mapping_name(uint64_t pointer, const struct gps_region_record *record);
 bool gps_mapping_at(uint64_t address, struct gps_mapping *found);
 
 /* Gives a mapped range access: memory of device `home` for the current context's device, and for
- * those to which the program opened home. */
+ * those that gps_mapping_enable named. */
 int gps_mapping_allow(uint64_t pointer, uint64_t size, int home, bool writable);
 /* The ordinal that a device has in this process; -1: it does not see it. */
 int gps_mapping_ordinal(const uint8_t wanted[GPS_UUID_BYTES]);
 /* Maps a block there, and gives it access so. */
 int gps_mapping_map(uint64_t pointer, uint64_t size, uint64_t block, int home, bool writable);
-/* The program lets the current context's device reach the memory of `device`. */
-void gps_mapping_enable_peer(int device);
+/* Devices of higher ordinals have access by nobody but themselves. */
+enum { GPS_MAPPING_DEVICES = 64 };
+/* Another device may use memory of `home`: what is mapped, and what will be. Both are below
+ * GPS_MAPPING_DEVICES. Inside a gps_scope. */
+void gps_mapping_enable(int home, int accessor);
 
 /* Whether a device may touch memory of device `home`. It needs no scope. */
 bool gps_mapping_reaches(int device, int home);

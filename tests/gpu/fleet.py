@@ -226,6 +226,35 @@ class Peak:
         self.thread.join()
 
 
+FILL = """
+import ctypes, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+free, total, device, context, at = (ctypes.c_size_t() for _ in range(5))
+codes = [cuda.cuInit(0), cuda.cuDeviceGet(ctypes.byref(device), 0), cuda.cuCtxCreate_v2(ctypes.byref(context), 0, device),
+         cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))]
+codes.append(cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(free.value - int(sys.argv[1]))))
+print(codes, flush=True)
+sys.stdin.read()
+"""
+
+
+class Filled:
+    """Within the `with` another process has all of the card but so many bytes."""
+
+    def __init__(self, fleet, but):
+        self.process = subprocess.Popen([sys.executable, "-c", FILL, str(but)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        env=fleet.environment(None), text=True)
+
+    def __enter__(self):
+        codes = self.process.stdout.readline()
+        if codes.strip() != str([0] * 5):
+            sys.exit(f"the card could not be filled: {codes}")
+        return self
+
+    def __exit__(self, *_):
+        self.process.communicate("")
+
+
 class Replica:
     """A process that says "ready ...", and answers a line with a line."""
 

@@ -4,7 +4,9 @@
  */
 #include "transfer.h"
 
+#include "block.h"
 #include "context.h"
+#include "state.h"
 #include "stream.h"
 
 #include <stdlib.h>
@@ -132,6 +134,17 @@ CUresult transfer_copy(struct end to, struct end from, uint64_t size, struct man
     return result ? result : perform(manner, &task);
 }
 
+/* A copy reaches plain memory of each card, a fill that of cards whose memory the context may use.
+ */
+static bool is_closed_to_fills(const struct CUctx_st *context, uint64_t to) {
+    struct span span;
+    state_lock();
+    bool closed = block_find(to, &span) && !span.block->mapping &&
+                  span.block->card != context->card && !(context->peers & 1u << span.block->card);
+    state_unlock();
+    return closed;
+}
+
 static CUresult locate_fill(uint64_t to, uint64_t count, uint32_t value, unsigned width,
                             struct task *task) {
     CUcontext context;
@@ -141,6 +154,8 @@ static CUresult locate_fill(uint64_t to, uint64_t count, uint32_t value, unsigne
     if (to % width || count > UINT64_MAX / width)
         return CUDA_ERROR_INVALID_VALUE;
     *task = (struct task){.size = count * width, .value = value, .width = width};
+    if (is_closed_to_fills(context, to))
+        return CUDA_ERROR_INVALID_VALUE;
     return copy_locate(to, task->size, (struct asker){context->card, true, SIDE_DEVICE}, &task->to);
 }
 
@@ -213,6 +228,21 @@ WORDS(cuStreamWriteValue64_v2, cuuint64_t)
 
 #define END(pointer, side) ((struct end){(uint64_t)(uintptr_t)(pointer), side})
 
+/* Each side is reached from its own context. */
+static CUresult copy_peer(CUdeviceptr to, CUcontext there, CUdeviceptr from, CUcontext here,
+                          uint64_t size, struct manner manner) {
+    struct task task = {.size = size};
+    if (!size || !there || !here || !context_known(there) || !context_known(here))
+        return transfer_copy(END(to, SIDE_DEVICE), END(from, SIDE_DEVICE), size, manner);
+    CUresult result = begin(manner);
+    if (!result)
+        result = copy_locate(to, size, (struct asker){there->card, true, SIDE_DEVICE}, &task.to);
+    if (!result)
+        result =
+            copy_locate(from, size, (struct asker){here->card, false, SIDE_DEVICE}, &task.from);
+    return result ? result : perform(manner, &task);
+}
+
 /* The four forms of one copy; `to` and `from` are the parameters, as types and names. */
 #define COPIES(base, v, to_type, to_side, from_type, from_side)                                    \
     CUresult CUDAAPI base##v(to_type to, from_type from, size_t size) {                            \
@@ -236,26 +266,22 @@ COPIES(cuMemcpyDtoD, _v2, CUdeviceptr, SIDE_DEVICE, CUdeviceptr, SIDE_DEVICE)
 
 CUresult CUDAAPI cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                               CUcontext from_context, size_t size) {
-    (void)to_context, (void)from_context;
-    return transfer_copy(END(to, SIDE_DEVICE), END(from, SIDE_DEVICE), size, WAITING);
+    return copy_peer(to, to_context, from, from_context, size, WAITING);
 }
 
 CUresult CUDAAPI cuMemcpyPeer_ptds(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                                    CUcontext from_context, size_t size) {
-    (void)to_context, (void)from_context;
-    return transfer_copy(END(to, SIDE_DEVICE), END(from, SIDE_DEVICE), size, WAITING_PTDS);
+    return copy_peer(to, to_context, from, from_context, size, WAITING_PTDS);
 }
 
 CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                                    CUcontext from_context, size_t size, CUstream stream) {
-    (void)to_context, (void)from_context;
-    return transfer_copy(END(to, SIDE_DEVICE), END(from, SIDE_DEVICE), size, QUEUED);
+    return copy_peer(to, to_context, from, from_context, size, QUEUED);
 }
 
 CUresult CUDAAPI cuMemcpyPeerAsync_ptsz(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                                         CUcontext from_context, size_t size, CUstream stream) {
-    (void)to_context, (void)from_context;
-    return transfer_copy(END(to, SIDE_DEVICE), END(from, SIDE_DEVICE), size, QUEUED_PTSZ);
+    return copy_peer(to, to_context, from, from_context, size, QUEUED_PTSZ);
 }
 
 #define FILLS(base, type, width)                                                                   \
