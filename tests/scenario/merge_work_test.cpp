@@ -221,6 +221,16 @@ TEST(MergeExclusion, ShowsInWhateverCallComesFirst) {
     }
 }
 
+/* --- copies of nothing --- */
+
+TEST(MergeNothing, IsCopiedIntoMemoryThatNothingHasTouched) {
+    for (const char *rows : {"0 4", "8 0", "0 0"}) {
+        Replicas one(1);
+        one.each("malloc p 16777216");
+        EXPECT_EQ(one[0].code(std::string("rows - p 0 16 ") + rows + " 1"), 0) << rows;
+    }
+}
+
 /* --- captures and graphs --- */
 
 TEST(MergeGraph, CapturedBeforeAMergeRunsAfterIt) {
