@@ -30,6 +30,7 @@ enum gps_verify { GPS_VERIFY_BYTES, GPS_VERIFY_OFF };
 enum gps_overcommit { GPS_OVERCOMMIT_OFF, GPS_OVERCOMMIT_ON };
 enum gps_suspend { GPS_SUSPEND_OFF, GPS_SUSPEND_ON };
 enum gps_rdma { GPS_RDMA_OFF, GPS_RDMA_ON };
+enum gps_mps { GPS_MPS_OFF, GPS_MPS_ON };
 enum gps_created_key { GPS_CREATED_OFF, GPS_CREATED_ON };
 
 #define GPS_KEYS_MAX       20u /* no section has more */
@@ -87,11 +88,12 @@ struct gps_rule {
     enum gps_keep keep;
     uint64_t keep_for;      /* GPS_KEEP_FOR */
     enum gps_access access; /* of importers */
-    uint64_t quiet;         /* GPS_ROLE_MERGE, and the five below */
+    uint64_t quiet;         /* GPS_ROLE_MERGE, and the six below */
     enum gps_content content;
     enum gps_verify verify;
     enum gps_overcommit overcommit; /* with quiet = 0 */
     enum gps_rdma rdma;
+    enum gps_mps mps;
     enum gps_created_key created; /* memory of cuMemCreate, too */
     unsigned given;               /* which keys the file has: bit n is the n-th of options.def */
 };

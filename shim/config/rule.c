@@ -226,6 +226,7 @@ const char *gps_rule_unused(const struct gps_rule *rule, const char *key) {
         {"verify", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
         {"overcommit", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
         {"rdma", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
+        {"mps", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
         {"created", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
         {"wait", "no process waits for another", 1u << GPS_ROLE_MERGE},
         {"missing", "what is not equal stays private", 1u << GPS_ROLE_MERGE},

@@ -177,6 +177,13 @@ static int peer(int here, int there, bool *can) {
     return code;
 }
 
+static bool by_mps(int ordinal) {
+    int enabled = 0;
+    return CALL(cuDeviceGetAttribute, &enabled, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, ordinal) ==
+               GPS_OK &&
+           enabled;
+}
+
 static int get_handle(uint64_t pointer, uint8_t out[GPS_HANDLE_BYTES]) {
     CUipcMemHandle handle;
     const int code = REAL(cuIpcGetMemHandle, &handle, pointer);
@@ -397,6 +404,7 @@ static const struct gps_operations operations = {
     .kind = kind,
     .device_count = device_count,
     .peer = peer,
+    .by_mps = by_mps,
     .get_handle = get_handle,
     .open_flags = open_flags,
     .open_handle = open_handle,

@@ -54,7 +54,9 @@ bool gps_digest_finish(struct gps_digest_work *work, struct gps_digest *digest);
 
 /* Whether the kernel says that bytes can be read. Their pages are then faulted in, and they are
  * read where they lie: copying them by process_vm_readv takes up to twice as long. A program that
- * takes the access away meanwhile gets the fault, as it would while the driver reads. */
+ * takes the access away meanwhile gets the fault, as it would while the driver reads. If it has a
+ * handler of its own for SIGSEGV or SIGBUS, threads of ours read by process_vm_readv all the same.
+ */
 bool gps_digest_readable(const void *bytes, uint64_t size);
 
 /* The hash of one chunk. */

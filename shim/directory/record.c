@@ -234,6 +234,7 @@ const char *gps_unmerged_why(uint64_t why) {
         [GPS_UNMERGED_BUSY] =
             "kernels overlap, so that the GPU is never idle, though work is held for 20 ms",
         [GPS_UNMERGED_RDMA] = "a device for RDMA is open, and the rule has not rdma = on",
+        [GPS_UNMERGED_MPS] = "the GPU is shared by MPS, and the rule has not mps = on",
         [GPS_UNMERGED_CROWDED] = "too many descriptors of this user are on their way between "
                                  "processes; raise the limit (ulimit -n)",
         [GPS_UNMERGED_DESCRIPTORS] =

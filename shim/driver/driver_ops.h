@@ -96,6 +96,7 @@ struct gps_operations {
     int (*device_count)(int *count);   /* those that this process sees */
     int (*uuid)(int ordinal, uint8_t uuid[GPS_UUID_BYTES]);
     int (*peer)(int here, int there, bool *can); /* reach each other's memory */
+    bool (*by_mps)(int ordinal);                 /* other processes share its faults */
     int (*enter)(uint64_t context);              /* push it */
     void (*leave)(void);                         /* pop it */
     uint64_t (*primary)(int ordinal);            /* the device's own context; 0: none is active */

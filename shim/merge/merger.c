@@ -20,6 +20,7 @@
 #include "keeper_watch.h"
 #include "layout.h"
 #include "log/merged_sum.h"
+#include "mps.h"
 #include "own_bytes.h"
 #include "pause.h"
 #include "rdma.h"
@@ -502,6 +503,7 @@ static enum gps_unmerged find_reason(bool any) {
         {GPS_UNMERGED_DESCRIPTORS, refusal == GPS_UNMERGED_DESCRIPTORS, MOMENT},
         {GPS_UNMERGED_FULL, refusal == GPS_UNMERGED_FULL, MOMENT},
         {GPS_UNMERGED_RDMA, state.held, 0},
+        {GPS_UNMERGED_MPS, gps_mps_has_forbidden(), 0},
         {GPS_UNMERGED_STREAMS, gps_streams_lost(&lost), MOMENT},
         {GPS_UNMERGED_CAPTURE, gps_streams_capturing(), LONG},
         {GPS_UNMERGED_BUSY, gps_hold_is_vain(), MOMENT},

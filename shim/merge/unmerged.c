@@ -42,6 +42,9 @@ static void say(enum gps_unmerged why) {
     if (why == GPS_UNMERGED_RDMA)
         gps_text_strs(&text, " (", gps_rdma_device(),
                       "); blocks that were merged before it was opened stay merged");
+    if (why == GPS_UNMERGED_MPS)
+        gps_text_strs(&text, ". A kernel that writes into merged memory ends with error 700, and "
+                             "under MPS so does every other program on that GPU");
     gps_log_notice(passes ? GPS_LEVEL_INFO : GPS_LEVEL_WARNING, message);
 }
 

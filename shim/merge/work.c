@@ -106,16 +106,22 @@ static bool touches_areas(const struct gps_write *write) {
     struct gps_write room;
     for (uint64_t i = 0; i < gps_write_count(write); i++) {
         const struct gps_write *one = gps_write_nth(write, i, &room);
-        if (gps_area_near(one->to, one->size) || gps_area_near(one->source, 1))
+        if (gps_area_near(one->to, one->size ? one->size : 1) || gps_area_near(one->source, 1))
             return true;
     }
     return false;
 }
 
-/* Copies from the host touch nothing but what they write. Who adds a node to a graph gives the
- * device no work yet. */
+/* Copies from the host touch nothing but what they write. One of no bytes writes nothing, but the
+ * driver looks for memory there. Who adds a node to a graph gives the device no work yet. */
+static bool needs_memory(const struct gps_write *write) {
+    if (!write->lasting && write->kind != GPS_WRITE_UPLOAD)
+        return true;
+    return (write->lasting || !write->size) && touches_areas(write);
+}
+
 static void pass_write(const struct gps_write *write, struct gps_gate_pass *pass) {
-    if (write->lasting ? touches_areas(write) : write->kind != GPS_WRITE_UPLOAD) {
+    if (needs_memory(write)) {
         pass_copy(write->stream, pass);
         return;
     }

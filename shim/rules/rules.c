@@ -12,6 +12,7 @@
 #include "merge/allocation.h"
 #include "merge/created.h"
 #include "merge/merger.h"
+#include "merge/mps.h"
 #include "merge/unmerged.h"
 #include "process/caller.h"
 #include "process/membership.h"
@@ -140,6 +141,16 @@ static bool allocate_merged(const struct gps_merge_request *wanted, uint64_t *po
     return code == GPS_OK;
 }
 
+/* The process says it once, and no report is made of it. */
+static bool is_forbidden(const struct gps_rule_request *request) {
+    struct gps_text why = gps_text_on(request->why, GPS_WHY_BYTES);
+    if (!gps_mps_forbids(request->rule, request->device))
+        return false;
+    gps_text_strs(&why, gps_unmerged_why(GPS_UNMERGED_MPS));
+    gps_unmerged_set(GPS_UNMERGED_MPS);
+    return true;
+}
+
 /* An allocation that is too small, or for which there is no memory, becomes ordinary memory without
  * a report. */
 static enum gps_outcome merge(const struct gps_rule_request *request, uint64_t number,
@@ -158,6 +169,8 @@ static enum gps_outcome merge(const struct gps_rule_request *request, uint64_t n
         gps_unmerged_set(GPS_UNMERGED_MEMBARRIER);
         why = gps_unmerged_why(GPS_UNMERGED_MEMBARRIER);
     }
+    if (is_forbidden(request))
+        return GPS_PRIVATE;
     if (why || !allocate_merged(&wanted, &alloc.pointer, &why))
         return why ? gps_rule_request_private(request, why, NULL) : GPS_PRIVATE;
     gps_merger_wake();
@@ -209,8 +222,9 @@ bool gps_rules_take_created(uint64_t size, int device, struct gps_merge_request 
     struct gps_rule_request request = {.size = size, .device = device, .why = why};
     uint64_t number = 0;
     request.rule = match_on_device(size, &request, true, &number);
-    const bool taken = request.rule && gps_merge_active && size <= GPS_CREATED_MOST;
-    if (request.rule && !taken) {
+    const bool forbidden = request.rule && is_forbidden(&request);
+    const bool taken = request.rule && gps_merge_active && size <= GPS_CREATED_MOST && !forbidden;
+    if (request.rule && !taken && !forbidden) {
         struct gps_text text = GPS_TEXT(why);
         gps_text_add(&text, "it is memory of %s of more than 1 GiB",
                      gps_operations->names->make_block);

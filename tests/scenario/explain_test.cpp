@@ -52,6 +52,13 @@ TEST(Explain, SaysHowMuchWasMerged) {
     }
 }
 
+TEST(Explain, SaysThatMpsIsInTheWay) {
+    World world;
+    world.environment["GPUSHARE_SIM_MPS"] = "1";
+    const std::string said = explained(world, "quiet = 0\n", std::string(USED) + "exit 0\n");
+    EXPECT_TRUE(contains(said, "the GPU is shared by MPS, and the rule has not mps = on")) << said;
+}
+
 TEST(Explain, SaysThatSmallAllocationsAreNeverMerged) {
     World world;
     const std::string said = explained(world, "", "malloc w 4096\nexit 0\n");

@@ -3,6 +3,7 @@
 #include "scenario/merging.hpp"
 
 #include <algorithm>
+#include <regex>
 
 namespace {
 
@@ -150,6 +151,41 @@ TEST(MergeExclusion, OfWhatWasMergedLongAgoBeginsWithTheSecondProcess) {
     }
 }
 
+// A write into merged memory is an error of every program on the card, so nobody is asked for that.
+TEST(MergeByMps, TakesNothingWithoutTheKey) {
+    SIM_ONLY("MPS does not run there");
+    for (const bool allowed : {false, true}) {
+        World world(merging(allowed ? "quiet = 0\nmps = on\n" : "quiet = 0\n"));
+        world.environment["GPUSHARE_SIM_MPS"] = "1";
+        How bare, how;
+        bare.shim = false;
+        how.as = "replica";
+        Puppet neighbour(world, bare), a(world, how), b(world, how);
+        neighbour.must("malloc own 4096");
+        for (Puppet *puppet : {&a, &b}) {
+            puppet->must(kernels());
+            for (const char *name : {"p", "q"}) {
+                puppet->must(std::string("malloc ") + name + " 16777216");
+                puppet->must(Replicas::upload(name, SIZE, 3));
+            }
+        }
+        EXPECT_EQ(eventually([&] { return world.entries("regions") > 0; }, allowed ? 8000 : 1500),
+                  allowed);
+        EXPECT_EQ(Working::write(a), allowed ? 700 : 0);
+        EXPECT_EQ(neighbour.code("sync"), allowed ? 700 : 0);
+        EXPECT_EQ(b.code("sync"), allowed ? 700 : 0);
+        const std::string logs = world.logs(), said = "under MPS so does every other program";
+        const size_t at = logs.find(said), again = logs.find(said, at + 1);
+        EXPECT_EQ(again != std::string::npos, !allowed) << "a process says it: " << logs;
+        EXPECT_EQ(allowed ? at : logs.find(said, again + 1), std::string::npos) << "once: " << logs;
+        const std::string doctor =
+            std::regex_replace(world.tool({"doctor"}).out, std::regex("\n +"), " ");
+        EXPECT_EQ(contains(doctor, "the GPU is shared by MPS, and the rule has not mps = on"),
+                  !allowed)
+            << doctor;
+    }
+}
+
 TEST(MergeExclusion, IsForgottenWhenTheRuleChanges) {
     const int64_t begun = now_ms();
     Working one(1);
@@ -182,6 +218,16 @@ TEST(MergeExclusion, ShowsInWhateverCallComesFirst) {
         usleep(200000); // a free that waits for the kernel need not tell what became of it
         EXPECT_TRUE(eventually([&] { return one[0].code(call) == 700; })) << call;
         EXPECT_TRUE(eventually([&] { return one.world.count("merge-written") == 1; })) << call;
+    }
+}
+
+/* --- copies of nothing --- */
+
+TEST(MergeNothing, IsCopiedIntoMemoryThatNothingHasTouched) {
+    for (const char *rows : {"0 4", "8 0", "0 0"}) {
+        Replicas one(1);
+        one.each("malloc p 16777216");
+        EXPECT_EQ(one[0].code(std::string("rows - p 0 16 ") + rows + " 1"), 0) << rows;
     }
 }
 

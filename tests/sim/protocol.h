@@ -24,7 +24,7 @@
 #endif
 
 enum {
-    SIM_PROTOCOL = 3,
+    SIM_PROTOCOL = 4,
     SIM_MAX_DEVICES = 16,
     SIM_MAX_EVENTS = 65536,
     SIM_MAX_CLIENTS = 4096,
@@ -89,13 +89,15 @@ struct sim_event {
 
 /*
  * The same page has a word for each client, by its id: SIM_LOCKED while the process is locked, and
- * above it how many checkpoints have put copies in the place of blocks.
+ * above it how many checkpoints have put copies in the place of blocks. And it has a word for each
+ * card: how many faults its clients of MPS had.
  */
 #define SIM_LOCKED 1u
 
 struct sim_page {
     struct sim_event events[SIM_MAX_EVENTS];
     uint32_t locks[SIM_MAX_CLIENTS];
+    uint32_t faults[SIM_MAX_DEVICES];
 };
 
 /*

@@ -124,6 +124,7 @@ TEST(Check, AMergeRuleIsToldInWords) {
                          "  verify       = bytes\n"
                          "  overcommit   = off\n"
                          "  rdma         = off\n"
+                         "  mps          = off\n"
                          "  created      = off\n\n"
                          "  Takes every allocation of 1 MiB or more of programs named server;\n"
                          "  blocks that copies from the host filled and that have not changed "

@@ -430,7 +430,7 @@ const char *const option_keys = "[gpushare] has mode, on_free, free_timeout, ope
 const char *const region_keys =
     "a region has program, size, index, device, caller, role, wait, "
     "missing, ready, handover, backing, keep, access, quiet, content, verify, overcommit, rdma, "
-    "created";
+    "mps, created";
 
 TEST(ConfigFile, NamesUnknownKeysAndAllThatThereAre) {
     EXPECT_EQ(error_of("[gpushare]\nmdoe = off\n"),

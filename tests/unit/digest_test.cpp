@@ -8,7 +8,10 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <atomic>
+#include <csignal>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 extern "C" {
@@ -178,6 +181,44 @@ TEST(Digest, MemoryWithoutAccessIsAnAnswer) {
     EXPECT_FALSE(gps_digest_compare(at, chunks.size(), false, chunks.data()));
     EXPECT_FALSE(gps_digest_end(gps_digest_begin(at, chunks.size(), false), chunks.data()));
     munmap(at, size);
+}
+
+volatile sig_atomic_t stop;
+std::atomic<int> strangers;
+thread_local bool is_ours;
+
+void on_fault(int) {
+    strangers += !is_ours;
+    sched_yield();
+}
+
+// The handler of a program finds what its own threads have, and in ours nothing.
+TEST(Digest, AHandlerOfFaultsRunsInNoThreadOfOurs) {
+    const auto bytes = noise(16 * PIECE);
+    const auto chunks = chunks_of(bytes);
+    void *at =
+        mmap(nullptr, bytes.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(MAP_FAILED, at);
+    memcpy(at, bytes.data(), bytes.size());
+    struct sigaction handler = {}, before;
+    handler.sa_handler = on_fault;
+    sigaction(SIGSEGV, &handler, &before);
+    is_ours = true;
+    EXPECT_TRUE(gps_digest_compare(at, chunks.size(), false, chunks.data()));
+    std::thread takes([&] {
+        while (!stop) {
+            mprotect(at, bytes.size(), PROT_NONE);
+            mprotect(at, bytes.size(), PROT_READ | PROT_WRITE);
+            usleep(300);
+        }
+    });
+    for (int i = 0; i < 300; i++)
+        gps_digest_compare(at, chunks.size(), false, chunks.data());
+    stop = 1;
+    takes.join();
+    EXPECT_EQ(0, strangers.load());
+    sigaction(SIGSEGV, &before, nullptr);
+    munmap(at, bytes.size());
 }
 
 TEST(Digest, AFileThatEndsBeforeItsMappingIsAnAnswer) {

@@ -46,6 +46,8 @@ TEST(MergeRule, ProgramAndRoleAreAWholeRule) {
     EXPECT_EQ(GPS_OVERCOMMIT_ON, rule_of("role = merge\novercommit = on\nquiet = 0\n").overcommit);
     EXPECT_EQ(GPS_RDMA_OFF, rule.rdma);
     EXPECT_EQ(GPS_RDMA_ON, rule_of("role = merge\nrdma = on\n").rdma);
+    EXPECT_EQ(GPS_MPS_OFF, rule.mps);
+    EXPECT_EQ(GPS_MPS_ON, rule_of("role = merge\nmps = on\n").mps);
     EXPECT_EQ(GPS_CREATED_OFF, rule.created);
     EXPECT_EQ(GPS_CREATED_ON, rule_of("role = merge\ncreated = on\n").created);
     EXPECT_EQ(3u, rule_of("index = 3\nrole = merge\n").index_max) << "unless it is given";

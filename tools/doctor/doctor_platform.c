@@ -83,7 +83,8 @@ static void check_mps(struct doctor *doctor) {
              directory && directory[0] != 0 ? directory : "/tmp/nvidia-mps");
     if (access(pipe, F_OK) == 0)
         diagnosis_add(doctor, DOCTOR_OK, "mps",
-                      "MPS seems to be running (%s); all who share must be its clients, or none",
+                      "MPS seems to be running (%s); all who share must be its clients, or none; "
+                      "its clients merge nothing without mps = on in the rule",
                       pipe);
 }
 

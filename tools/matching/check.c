@@ -248,11 +248,15 @@ static void print_merge_words(const struct gps_rule *rule) {
         puts("  More is allocated than the GPU has; what does not fit when it is used answers 2.");
     if (rule->rdma == GPS_RDMA_ON)
         puts("  A process merges also while it has a device for RDMA open.");
+    if (rule->mps == GPS_MPS_ON)
+        puts("  Memory is taken also where the GPU is shared by MPS.");
     if (rule->created == GPS_CREATED_ON)
         puts("  Memory of cuMemCreate is taken, too, up to 1 GiB each, while its own device alone "
              "may\n"
              "  write it and it is not exported or mapped twice.");
     puts("  A kernel that writes into a merged block ends its process with error 700.");
+    if (rule->mps == GPS_MPS_ON)
+        puts("  Under MPS so does every other program on that GPU, with gpushare or without.");
 }
 
 static void print_words(const struct gps_config *config, const struct gps_rule *rule) {

@@ -37,7 +37,10 @@ CUresult context_current(CUcontext *context) {
 }
 
 CUresult context_state(const struct CUctx_st *context) {
-    return context->alive ? (CUresult)context->lost : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (!context->alive)
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return !context->lost && device_has_faulted(context->card) ? CUDA_ERROR_ILLEGAL_ADDRESS
+                                                               : (CUresult)context->lost;
 }
 
 void context_lose(CUcontext context, CUresult code) {

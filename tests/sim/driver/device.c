@@ -9,6 +9,8 @@
 static struct {
     uint32_t cards[SIM_MAX_DEVICES];
     int count;
+    bool by_mps;
+    uint32_t faults[SIM_MAX_DEVICES]; /* by card: so many there were before this process */
 } visible;
 
 CUuuid device_uuid_of_card(uint32_t card) {
@@ -50,8 +52,25 @@ CUdevice device_of_card(uint32_t card) {
     return -1;
 }
 
+static void look_for_mps(void) {
+    visible.by_mps = getenv("GPUSHARE_SIM_MPS");
+    for (uint32_t card = 0; card < link_devices(); card++)
+        visible.faults[card] = __atomic_load_n(link_faults(card), __ATOMIC_SEQ_CST);
+}
+
+void device_fault(uint32_t card) {
+    if (visible.by_mps)
+        __atomic_add_fetch(link_faults(card), 1, __ATOMIC_SEQ_CST);
+}
+
+bool device_has_faulted(uint32_t card) {
+    return visible.by_mps &&
+           __atomic_load_n(link_faults(card), __ATOMIC_SEQ_CST) != visible.faults[card];
+}
+
 CUresult device_discover(void) {
     const char *list = getenv("CUDA_VISIBLE_DEVICES");
+    look_for_mps();
     visible.count = 0;
     if (!list) {
         for (uint32_t card = 0; card < link_devices(); card++)
@@ -244,6 +263,8 @@ CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, 
     if (result)
         return result;
     *value = attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ? (int)(0x10 + device_card(device)) : 0;
+    if (attribute == CU_DEVICE_ATTRIBUTE_MPS_ENABLED)
+        *value = visible.by_mps;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].attribute == attribute)
             *value = known[i].value;

@@ -16,6 +16,9 @@ uint32_t device_card(CUdevice device);
 CUdevice device_of_card(uint32_t card);
 /* Whether one card can map another one's memory: all can, unless GPUSHARE_SIM_PEERS is 0. */
 bool device_reaches(uint32_t card, uint32_t other);
+/* A kernel has faulted. With GPUSHARE_SIM_MPS that is the fault of every client on the card. */
+void device_fault(uint32_t card);
+bool device_has_faulted(uint32_t card);
 /* The card whose memory the pool has; false: it is no pool. */
 bool device_of_pool(CUmemoryPool pool, uint32_t *card);
 CUuuid device_uuid_of_card(uint32_t card);

@@ -1,6 +1,7 @@
 /* Kernels, by name; see kernel.h. */
 #include "kernel.h"
 
+#include "device.h"
 #include "touch.h"
 
 #include <pthread.h>
@@ -37,8 +38,10 @@ static CUresult move(const struct launch *launch, uint64_t address, void *bytes,
                              .writes = writes};
         if (launch->context->lost)
             return (CUresult)launch->context->lost;
-        if (!touch_begin(&part, 1))
+        if (!touch_begin(&part, 1)) {
+            device_fault(launch->context->card);
             return CUDA_ERROR_ILLEGAL_ADDRESS;
+        }
         unsigned char *here = (unsigned char *)bytes + done;
         memcpy(writes ? part.at : here, writes ? here : part.at, part.size);
         touch_end(&part, 1);

@@ -165,6 +165,10 @@ uint32_t *link_lock(void) {
     return line.page ? &line.page->locks[line.hello.a % SIM_MAX_CLIENTS] : NULL;
 }
 
+uint32_t *link_faults(uint32_t device) {
+    return &line.page->faults[device];
+}
+
 static void *map_window(uint32_t device, uint64_t window) {
     void *at = __atomic_load_n(&line.windows[device][window], __ATOMIC_ACQUIRE);
     if (at)

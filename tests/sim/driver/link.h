@@ -27,6 +27,8 @@ uint64_t link_memory(void); /* bytes a device */
 struct sim_event *link_event(uint64_t slot);
 /* The word that says whether this process is locked (struct sim_page). */
 uint32_t *link_lock(void);
+/* How many faults the card had of clients of MPS. */
+uint32_t *link_faults(uint32_t device);
 /*
  * Where this process can reach a card's memory at `offset`, and how far from there on (*length is
  * cut to it). NULL if it cannot be mapped.
