@@ -43,6 +43,7 @@ static inline struct gps_write gps_copy_of(CUdeviceptr to, CUdeviceptr from, siz
     struct gps_write write = gps_upload_of(to, (const void *)from, size, stream);
     write.kind = GPS_WRITE_ANY;
     write.source = size ? from : 0;
+    write.reads = size;
     return write;
 }
 
@@ -57,57 +58,77 @@ static inline struct gps_write gps_move_of(CUdeviceptr to, CUdeviceptr from, siz
                                            CUstream stream) {
     struct gps_write write = gps_fill_of(to, size, 1, stream);
     write.source = size ? from : 0;
+    write.reads = size;
     return write;
 }
 
-/* Rows that touch are one range. */
+/* One side of a box, and the box. `rows`: how many a layer has; 0: only those that are copied. */
+struct gps_side {
+    CUmemorytype type;
+    CUdeviceptr base;
+    size_t x, y, z, pitch, rows;
+};
+struct gps_box {
+    size_t width, height, depth;
+};
+
+/* How many bytes there are from the first one to the last one of the last row. */
+static inline size_t gps_span_of(struct gps_box box, size_t row, size_t layer) {
+    return box.width && box.height && box.depth
+               ? (box.depth - 1) * layer + (box.height - 1) * row + box.width
+               : 0;
+}
+
+/* The same of the side, and its first byte; 0 each where it is no device memory. */
+static inline size_t gps_touched_of(struct gps_side side, struct gps_box box, uint64_t *first) {
+    const size_t row = side.pitch ? side.pitch : box.width;
+    const size_t layer = row * (side.rows ? side.rows : box.height);
+    const bool device = side.type == CU_MEMORYTYPE_DEVICE || side.type == CU_MEMORYTYPE_UNIFIED;
+    const size_t size = device ? gps_span_of(box, row, layer) : 0;
+    *first = size ? side.base + side.z * layer + side.y * row + side.x : 0;
+    return size;
+}
+
 static inline struct gps_write gps_rows_of(CUdeviceptr to, size_t pitch, size_t width,
                                            size_t height, CUstream stream) {
-    struct gps_write write = gps_fill_of(to,
-                                         pitch == width ? width * height
-                                         : height       ? width
-                                                        : 0,
-                                         1, stream);
-    write.pitch = pitch;
-    write.rows = pitch == width || !width ? 1 : height;
+    const struct gps_box box = {width, height, 1};
+    struct gps_write write = gps_fill_of(to, gps_span_of(box, pitch, 0), 1, stream);
+    write.gaps = true;
     return write;
 }
 
-static inline bool gps_is_device(CUmemorytype type) {
-    return type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_UNIFIED;
+static inline struct gps_write gps_box_of(struct gps_side to, struct gps_side from,
+                                          struct gps_box box, CUstream stream) {
+    struct gps_write write = gps_fill_of(0, 0, 1, stream);
+    write.gaps = true;
+    write.size = gps_touched_of(to, box, &write.to);
+    write.reads = gps_touched_of(from, box, &write.source);
+    if (write.size && from.type == CU_MEMORYTYPE_HOST)
+        write.kind = GPS_WRITE_UPLOAD;
+    return write;
 }
 
-/* From the first byte to the last one; one layer is its rows. `layers` and `first` say which layers
- * are written, and `rows_apart` how many rows each has (0: only those that are written). */
-#define GPS_BOX_OF(name, type, layers, first, rows_apart)                                          \
+/* The structures differ, but for the names of what they have. */
+#define GPS_SIDE(end, z, rows)                                                                     \
+    ((struct gps_side){copy->end##MemoryType, copy->end##Device, copy->end##XInBytes,              \
+                       copy->end##Y, z, copy->end##Pitch, rows})
+#define GPS_BOX_OF(name, type, depth, to, from)                                                    \
     static inline struct gps_write name(const type *copy, CUstream stream) {                       \
-        const bool any = copy && copy->WidthInBytes && copy->Height && (layers);                   \
-        const uint64_t source = any && gps_is_device(copy->srcMemoryType) ? copy->srcDevice : 0;   \
-        if (!copy || !gps_is_device(copy->dstMemoryType) || !(layers))                             \
-            return (struct gps_write){                                                             \
-                .kind = GPS_WRITE_OTHER, .source = source, .stream = (uintptr_t)stream};           \
-        const size_t pitch = copy->dstPitch ? copy->dstPitch : copy->WidthInBytes;                 \
-        const size_t layer = pitch * ((rows_apart) ? (rows_apart) : copy->Height);                 \
-        const CUdeviceptr to =                                                                     \
-            copy->dstDevice + (first)*layer + copy->dstY * pitch + copy->dstXInBytes;              \
-        struct gps_write write = gps_rows_of(to, pitch, copy->WidthInBytes, copy->Height, stream); \
-        write.source = source;                                                                     \
-        if (any && (layers) > 1) {                                                                 \
-            write.size = ((layers)-1) * layer + (copy->Height - 1) * pitch + copy->WidthInBytes;   \
-            write.rows = 1;                                                                        \
-        }                                                                                          \
-        if (copy->srcMemoryType == CU_MEMORYTYPE_HOST)                                             \
-            write.kind = GPS_WRITE_UPLOAD;                                                         \
-        return write;                                                                              \
+        return copy                                                                                \
+                   ? gps_box_of(to, from,                                                          \
+                                (struct gps_box){copy->WidthInBytes, copy->Height, depth}, stream) \
+                   : gps_fill_of(0, 0, 1, stream);                                                 \
     }
-GPS_BOX_OF(gps_2d_of, CUDA_MEMCPY2D, 1, 0, 0)
-GPS_BOX_OF(gps_3d_of, CUDA_MEMCPY3D, copy->Depth, copy->dstZ, copy->dstHeight)
-GPS_BOX_OF(gps_3d_peer_of, CUDA_MEMCPY3D_PEER, copy->Depth, copy->dstZ, copy->dstHeight)
+#define GPS_SIDE_3D(end) GPS_SIDE(end, copy->end##Z, copy->end##Height)
+GPS_BOX_OF(gps_2d_of, CUDA_MEMCPY2D, 1, GPS_SIDE(dst, 0, 0), GPS_SIDE(src, 0, 0))
+GPS_BOX_OF(gps_3d_of, CUDA_MEMCPY3D, copy->Depth, GPS_SIDE_3D(dst), GPS_SIDE_3D(src))
+GPS_BOX_OF(gps_3d_peer_of, CUDA_MEMCPY3D_PEER, copy->Depth, GPS_SIDE_3D(dst), GPS_SIDE_3D(src))
 
 static inline void gps_batch_range(struct gps_write *one, uint64_t n) {
     one->to = ((const CUdeviceptr *)one->list)[n];
     one->source = one->sources ? ((const CUdeviceptr *)one->sources)[n] : 0;
     one->size = one->sizes[n];
+    one->reads = one->size;
 }
 
 /* In no order, and from anywhere. */
@@ -122,22 +143,26 @@ static inline struct gps_write gps_batch_of(const CUdeviceptr *to, const CUdevic
                               .count = count};
 }
 
-/* From the first byte to the last one. Lengths are in elements: bytes, or those of the array that
- * is copied, which have 16 bytes at most. */
+/* The same of a side of linear memory, whose lengths are in elements. */
+static inline size_t gps_operand_of(const CUmemcpy3DOperand *side, CUextent3D extent,
+                                    size_t element, uint64_t *first) {
+    const struct gps_box box = {extent.width * element, extent.height, extent.depth};
+    return gps_touched_of((struct gps_side){.type = side->type == CU_MEMCPY_OPERAND_TYPE_POINTER
+                                                        ? CU_MEMORYTYPE_UNIFIED
+                                                        : CU_MEMORYTYPE_ARRAY,
+                                            .base = side->op.ptr.ptr,
+                                            .pitch = side->op.ptr.rowLength * element,
+                                            .rows = side->op.ptr.layerHeight},
+                          box, first);
+}
+
+/* An element is a byte, or one of the array on the other side, which has 1 to 16: so many may be
+ * written, and so many are surely read. */
 static inline void gps_3d_batch_range(struct gps_write *one, uint64_t n) {
     const CUDA_MEMCPY3D_BATCH_OP *box = (const CUDA_MEMCPY3D_BATCH_OP *)one->list + n;
-    const CUextent3D extent = box->extent;
     one->rough = box->src.type == CU_MEMCPY_OPERAND_TYPE_ARRAY;
-    const uint64_t row = box->dst.op.ptr.rowLength ? box->dst.op.ptr.rowLength : extent.width;
-    const uint64_t layer =
-        row * (box->dst.op.ptr.layerHeight ? box->dst.op.ptr.layerHeight : extent.height);
-    const uint64_t element = one->rough ? 16 : 1;
-    const bool linear = box->dst.type == CU_MEMCPY_OPERAND_TYPE_POINTER;
-    const bool any = linear && extent.width && extent.height && extent.depth;
-    one->to = any ? box->dst.op.ptr.ptr : 0;
-    one->source = box->src.type == CU_MEMCPY_OPERAND_TYPE_POINTER ? box->src.op.ptr.ptr : 0;
-    one->size =
-        any ? element * ((extent.depth - 1) * layer + (extent.height - 1) * row + extent.width) : 0;
+    one->size = gps_operand_of(&box->dst, box->extent, one->rough ? 16 : 1, &one->to);
+    one->reads = gps_operand_of(&box->src, box->extent, 1, &one->source);
 }
 
 static inline struct gps_write gps_3d_batch_of(const CUDA_MEMCPY3D_BATCH_OP *boxes, size_t count,
@@ -149,9 +174,11 @@ static inline struct gps_write gps_3d_batch_of(const CUDA_MEMCPY3D_BATCH_OP *box
                               .count = count};
 }
 
-/* Each writes its bytes, and how many they are. */
+/* Each writes its bytes, and how many they are. What the engine says of more bytes than there are
+ * is its own. */
 static inline void gps_decompression_range(struct gps_write *one, uint64_t n) {
     const CUmemDecompressParams *part = (const CUmemDecompressParams *)one->list + n / 2;
+    one->rough = true;
     one->to = n % 2 ? (uintptr_t)part->dstActBytes : (uintptr_t)part->dst;
     one->size = n % 2 ? sizeof(*part->dstActBytes) : part->dstNumBytes;
 }

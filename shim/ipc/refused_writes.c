@@ -96,7 +96,7 @@ void gps_refused_copy(uint64_t address, uint64_t size, int code) {
 /* Only of one range without gaps is each byte surely to be written; of others the first one is. A
  * node of a graph, or who asks for a descriptor, copies nothing. */
 static uint64_t sure_size(const struct gps_write *write, const struct gps_write *one) {
-    return one->size && (write->list || write->pitch || write->rough) ? 1 : one->size;
+    return one->size && (write->list || write->gaps || write->rough) ? 1 : one->size;
 }
 
 static void diagnose(const struct gps_write *write, const struct gps_gate_pass *pass, int code) {

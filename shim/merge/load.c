@@ -59,9 +59,9 @@ static bool is_of_host(const struct gps_write *write, bool *pinned) {
 }
 
 bool gps_load_takes(const struct gps_write *write, bool *pinned) {
-    return write->kind != GPS_WRITE_OTHER && write->from && !write->list && write->rows <= 1 &&
-           write->size && gps_area_near(write->to, write->size) &&
-           is_lazy(write->to, write->size) && is_of_host(write, pinned) &&
+    return write->kind != GPS_WRITE_OTHER && write->from && !write->list && write->size &&
+           gps_area_near(write->to, write->size) && is_lazy(write->to, write->size) &&
+           is_of_host(write, pinned) &&
            !gps_streams_capturing(); /* waiting for a stream can end a capture */
 }
 

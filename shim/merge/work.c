@@ -71,11 +71,6 @@ static void end_first(const struct gps_write *write, uint64_t count) {
     }
 }
 
-/* A range of the same size is read. Rows and boxes have a layout of their own there. */
-static bool has_plain_source(const struct gps_write *write) {
-    return !write->rows && (!write->list || write->sources);
-}
-
 /* Begins to write one range near an area. What the device may write at any time is one allocation,
  * if the program made it so: a dma-buf has no blocks. */
 static int begin_one(const struct gps_write *one, bool captured) {
@@ -91,7 +86,7 @@ static int begin_all(const struct gps_write *write) {
     struct gps_write room;
     for (uint64_t i = 0; code == GPS_OK && i < gps_write_count(write); i++) {
         const struct gps_write *one = gps_write_nth(write, i, &room);
-        if (has_plain_source(write) && gps_work_read_is_refused(one->source, one->size))
+        if (gps_work_read_is_refused(one->source, one->reads))
             code = GPS_INVALID_VALUE;
         else if (one->size && gps_area_near(one->to, one->size))
             code = begin_one(one,

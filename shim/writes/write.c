@@ -14,18 +14,6 @@ static struct {
 } state;
 GPS_FORGOTTEN(state);
 
-/* --- the ranges --- */
-
-const struct gps_write *gps_write_range(const struct gps_write *write, uint64_t n,
-                                        struct gps_write *room) {
-    *room = *write;
-    if (write->list)
-        write->range(room, n);
-    else
-        room->size += (write->rows - 1) * write->pitch;
-    return room;
-}
-
 bool gps_write_is_upload(const struct gps_write *one) {
     if (one->kind != GPS_WRITE_ANY)
         return one->kind == GPS_WRITE_UPLOAD;

@@ -27,13 +27,13 @@ struct gps_write {
     uint64_t to, size;
     const void *from; /* UPLOAD, ANY, in one range; else NULL */
     uint64_t source;  /* device memory that is read, or an address that is none */
+    uint64_t reads;   /* so many bytes from there on, gaps and all */
     uint64_t stream;  /* explicit: never the null that means one stream or another */
     bool ordered;     /* it may end after the call */
     bool lasting;     /* the device may do it at any time from now on, as a node of a graph does */
     bool rough;       /* less may be written than `size` says */
-    /* `rows` ranges, each `pitch` behind the one before; 0 and 1 are one range. */
-    uint64_t pitch, rows;
-    /* Or `count` ranges: `range` sets to, size and source of the n-th from the list. */
+    bool gaps;        /* not each byte of the range is written: its rows are */
+    /* Or `count` ranges: `range` sets to, size, source and reads of the n-th from the list. */
     void (*range)(struct gps_write *one, uint64_t n);
     const void *list;
     const void *sources;
@@ -41,16 +41,17 @@ struct gps_write {
     size_t count;
 };
 
-/* Its ranges, and the n-th of them, made in `room` where it is not the write itself: rows lie in
- * one allocation, and are one range, gaps and all. */
+/* Its ranges, and the n-th of them, made in `room` where it is not the write itself. */
 static inline uint64_t gps_write_count(const struct gps_write *write) {
     return write->list ? write->count : 1;
 }
-const struct gps_write *gps_write_range(const struct gps_write *write, uint64_t n,
-                                        struct gps_write *room);
 static inline const struct gps_write *gps_write_nth(const struct gps_write *write, uint64_t n,
                                                     struct gps_write *room) {
-    return !write->list && write->rows <= 1 ? write : gps_write_range(write, n, room);
+    if (!write->list)
+        return write;
+    *room = *write;
+    write->range(room, n);
+    return room;
 }
 /* One range: whether its bytes come from host memory. */
 bool gps_write_is_upload(const struct gps_write *one);

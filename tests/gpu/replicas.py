@@ -2,7 +2,7 @@
 """One copy of what is equal: unmodified programs, side by side with and without gpushare.
 
 usage: replicas.py BUILD_DIR gpu|sim STEP
-steps: hole together changed latency attributes read-only learn, those of replicas_torch.py (model serve), those of
+steps: hole together changed latency attributes ends read-only learn, those of replicas_torch.py (model serve), those of
 replicas_transformers.py (transformers transformers-odd), busy, and kills
 
 WEIGHTS_BYTES=n   of the weights (8 GiB; simulated 64 MiB); steps that need less take 1 or 1.6 GB at most
@@ -353,6 +353,22 @@ def attributes(fleet, table, _):
         table.skip("attributes: another card reads it", "one card")
 
 
+def ends(fleet, table, _):
+    """What copies and fills answer of which one end lies a byte behind the allocation; the page's table, too."""
+    program = fleet.programs / "ends"
+    bare = [row.split("\t") for row in fleet.once(program, "bare").splitlines()]
+    config = fleet.config("ends", merge_rule("ends", quiet="0"))
+    found = subprocess.run([program], env=fleet.environment(config, fleet.results / "replicas-ends.log"), stdout=subprocess.PIPE,
+                           text=True, timeout=60, check=False).stdout
+    ruled = [row.split("\t") for row in found.splitlines()]
+    other = [f"{row[:2]}: {row[2:]}, bare {expected[2:]}" for row, expected in zip(ruled, bare) if row != expected]
+    table.row(bool(bare) and len(ruled) == len(bare) and not other, "copies past the end of merged memory are refused as bare",
+              f"{len(bare)} asked" if not other else "; ".join(other))
+    lines = ["| function | the end | bare | merged |", "| --- | --- | ---: | ---: |"]
+    lines += [f"| `{row[0]}` | {row[1]} | {expected[3]} | {row[3]} |" for row, expected in zip(ruled, bare)]
+    (fleet.results / "replicas-ends.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 # --- named regions that may only be read ---
 
 def read_only_rule(role, program, layer):
@@ -418,7 +434,7 @@ def learn(fleet, table, size):
 
 
 STEPS = {"hole": hole, "model": model, "together": together, "changed": changed, "serve": serve, "latency": latency, "kills": kills,
-         "attributes": attributes, "read-only": read_only, "learn": learn, "transformers": even, "transformers-odd": odd, "busy": busy}
+         "attributes": attributes, "ends": ends, "read-only": read_only, "learn": learn, "transformers": even, "transformers-odd": odd, "busy": busy}
 
 
 def main():

@@ -13,5 +13,17 @@ uint64_t c_box_end(size_t x, size_t width, size_t height, size_t depth, size_t p
                                 .Height = height,
                                 .Depth = depth};
     const struct gps_write write = gps_3d_of(&copy, NULL);
-    return write.to + (write.rows ? (write.rows - 1) * write.pitch : 0) + write.size;
+    return write.to + write.size;
+}
+
+uint64_t c_rows_read(size_t y, size_t width, size_t height, size_t pitch);
+uint64_t c_rows_read(size_t y, size_t width, size_t height, size_t pitch) {
+    const CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                                .srcY = y,
+                                .srcPitch = pitch,
+                                .dstMemoryType = CU_MEMORYTYPE_HOST,
+                                .WidthInBytes = width,
+                                .Height = height};
+    const struct gps_write write = gps_2d_of(&copy, NULL);
+    return write.size ? 0 : write.source + write.reads;
 }

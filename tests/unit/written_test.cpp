@@ -1,8 +1,9 @@
-// written_test.cpp - which bytes of device memory a copy writes (written.h): up to the last one,
-// and no further.
+// written_test.cpp - which bytes of device memory a copy reads and writes (written.h): up to the
+// last one, and no further.
 #include <gtest/gtest.h>
 
 extern "C" uint64_t c_box_end(size_t x, size_t width, size_t height, size_t depth, size_t pitch);
+extern "C" uint64_t c_rows_read(size_t y, size_t width, size_t height, size_t pitch);
 
 namespace {
 
@@ -17,6 +18,14 @@ TEST(Written, ABoxWithoutBytesWritesNothing) {
     EXPECT_EQ(c_box_end(0, 0, 256, 8, 4096), 0u);
     EXPECT_EQ(c_box_end(0, 0, 256, 1, 4096), 0u);
     EXPECT_EQ(c_box_end(0, 2048, 0, 8, 4096), 0u);
+}
+
+TEST(Written, RowsAreReadToTheLastByteOfTheLastOne) {
+    EXPECT_EQ(c_rows_read(0, 2048, 256, 4096), 4096u * 256 - 2048);
+    EXPECT_EQ(c_rows_read(3, 2048, 256, 4096), 4096u * 259 - 2048);
+    EXPECT_EQ(c_rows_read(0, 2048, 256, 0), 2048u * 256);
+    EXPECT_EQ(c_rows_read(3, 0, 256, 4096), 0u);
+    EXPECT_EQ(c_rows_read(3, 2048, 0, 4096), 0u);
 }
 
 } // namespace

@@ -24,12 +24,19 @@ static struct end row(const struct rows *rows, size_t number) {
     return (struct end){rows->first.address + number * rows->pitch, rows->first.side};
 }
 
+static CUresult check(const struct rows *to, const struct rows *from, size_t width, size_t height,
+                      struct manner manner) {
+    CUresult result = CUDA_SUCCESS;
+    (void)manner;
+    for (size_t i = 0; i < height && !result; i++)
+        result = transfer_check(row(to, i), row(from, i), width);
+    return result;
+}
+
 /* All rows may be copied, or none is. */
 static CUresult copy(const struct rows *to, const struct rows *from, size_t width, size_t height,
                      struct manner manner) {
-    CUresult result = CUDA_SUCCESS;
-    for (size_t i = 0; i < height && !result; i++)
-        result = transfer_check(row(to, i), row(from, i), width);
+    CUresult result = check(to, from, width, height, manner);
     for (size_t i = 0; i < height && !result; i++)
         result = transfer_copy(row(to, i), row(from, i), width, manner);
     return result;
@@ -78,7 +85,75 @@ CUresult CUDAAPI cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D_v2 *plan, CUstream 
     return copy_2d(plan, QUEUED_PTSZ);
 }
 
-/* --- boxes of linear memory, many at once --- */
+/* --- boxes of linear memory --- */
+
+/* All layers may be copied, or none is: the last byte lies behind all others. */
+static CUresult copy_3d(const CUDA_MEMCPY3D *plan, struct manner manner) {
+    CUcontext context;
+    struct rows to, from;
+    CUresult result = context_current(&context);
+    if (result || !plan)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    const size_t width = plan->WidthInBytes, height = plan->Height;
+    const size_t to_rows = plan->dstHeight ? plan->dstHeight : height;
+    const size_t from_rows = plan->srcHeight ? plan->srcHeight : height;
+    for (int copies = 0; copies < 2; copies++)
+        for (size_t z = 0; z < plan->Depth && width && height && !result; z++) {
+            if (!side_of(plan->dstMemoryType, plan->dstXInBytes,
+                         (plan->dstZ + z) * to_rows + plan->dstY, plan->dstHost, plan->dstDevice,
+                         plan->dstPitch ? plan->dstPitch : width, &to) ||
+                !side_of(plan->srcMemoryType, plan->srcXInBytes,
+                         (plan->srcZ + z) * from_rows + plan->srcY, plan->srcHost, plan->srcDevice,
+                         plan->srcPitch ? plan->srcPitch : width, &from) ||
+                to.pitch < width || from.pitch < width)
+                return CUDA_ERROR_INVALID_VALUE;
+            result = (copies ? copy : check)(&to, &from, width, height, manner);
+        }
+    return result;
+}
+
+static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *plan, struct manner manner) {
+    if (!plan)
+        return copy_3d(NULL, manner);
+    const CUDA_MEMCPY3D box = {.srcXInBytes = plan->srcXInBytes,
+                               .srcY = plan->srcY,
+                               .srcZ = plan->srcZ,
+                               .srcMemoryType = plan->srcMemoryType,
+                               .srcHost = plan->srcHost,
+                               .srcDevice = plan->srcDevice,
+                               .srcPitch = plan->srcPitch,
+                               .srcHeight = plan->srcHeight,
+                               .dstXInBytes = plan->dstXInBytes,
+                               .dstY = plan->dstY,
+                               .dstZ = plan->dstZ,
+                               .dstMemoryType = plan->dstMemoryType,
+                               .dstHost = plan->dstHost,
+                               .dstDevice = plan->dstDevice,
+                               .dstPitch = plan->dstPitch,
+                               .dstHeight = plan->dstHeight,
+                               .WidthInBytes = plan->WidthInBytes,
+                               .Height = plan->Height,
+                               .Depth = plan->Depth};
+    return copy_3d(&box, manner);
+}
+
+#define BOXES(base, v, type, make)                                                                 \
+    CUresult CUDAAPI base##v(const type *plan) {                                                   \
+        return make(plan, WAITING);                                                                \
+    }                                                                                              \
+    CUresult CUDAAPI base##v##_ptds(const type *plan) {                                            \
+        return make(plan, WAITING_PTDS);                                                           \
+    }                                                                                              \
+    CUresult CUDAAPI base##Async##v(const type *plan, CUstream stream) {                           \
+        return make(plan, QUEUED);                                                                 \
+    }                                                                                              \
+    CUresult CUDAAPI base##Async##v##_ptsz(const type *plan, CUstream stream) {                    \
+        return make(plan, QUEUED_PTSZ);                                                            \
+    }
+BOXES(cuMemcpy3D, _v2, CUDA_MEMCPY3D, copy_3d)
+BOXES(cuMemcpy3DPeer, , CUDA_MEMCPY3D_PEER, copy_3d_peer)
+
+/* --- many of them at once --- */
 
 static bool box_side(const CUmemcpy3DOperand *operand, const CUextent3D *extent, size_t layer,
                      struct rows *rows) {
@@ -123,13 +198,14 @@ CUresult CUDAAPI cuMemcpy3DBatchAsync_v2_ptsz(size_t count, CUDA_MEMCPY3D_BATCH_
 
 /* --- memsets; `count` elements of `width` bytes a row --- */
 
+/* The last row reaches farthest: where it may be filled all others may. */
 static CUresult fill(uint64_t to, size_t pitch, uint32_t value, unsigned width, size_t count,
                      size_t height, struct manner manner) {
     CUresult result = CUDA_SUCCESS;
     if (height > 1 && pitch < count * width)
         return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < height && !result; i++)
-        result = transfer_fill(to + i * pitch, count, value, width, manner);
+    for (size_t i = height; i > 0 && !result; i--)
+        result = transfer_fill(to + (i - 1) * pitch, count, value, width, manner);
     return result;
 }
 
