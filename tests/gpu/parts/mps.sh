@@ -2,6 +2,17 @@
 # Under the Multi-Process Service, where it is installed and starts: the recorded answers, and two programs on
 # one buffer. Three minutes.
 # shellcheck disable=SC2154,SC2034 # check.sh's variables
+merging() { # merging WHAT SENTENCE KEY...: what explain says of one allocation
+    local log=$results/mps-$1.log
+    printf '[region weights]\nprogram = python*\nrole = merge\nquiet = 0\n%s\n' "${*:3}" >"$scratch/mps.conf"
+    GPUSHARE_CONFIG=$scratch/mps.conf timeout 60 "$build/gpushare" explain -- python3 -c '
+import ctypes
+cuda, handle = ctypes.CDLL("libcuda.so.1"), ctypes.c_size_t()
+size = ctypes.c_size_t(8 << 20)
+cuda.cuInit(0), cuda.cuCtxCreate_v2(ctypes.byref(handle), 0, 0), cuda.cuMemAlloc_v2(ctypes.byref(handle), size)
+cuda.cuMemcpyHtoD_v2(handle, bytes(8 << 20), size), cuda.cuCtxSynchronize()' >"$log" 2>&1
+    row "MPS: a merge rule, mps = $1" "$(tr -s ' \n' '  ' <"$log" | grep -q "$2" && echo 0 || echo 1)" "$(grep -m1 MPS "$log" | tr -s ' ')"
+}
 mps() {
     export CUDA_MPS_PIPE_DIRECTORY=$scratch/mps CUDA_MPS_LOG_DIRECTORY=$results/mps
     mkdir -p "$CUDA_MPS_PIPE_DIRECTORY" "$CUDA_MPS_LOG_DIRECTORY"
@@ -12,6 +23,8 @@ mps() {
         grep DIFFERS "$results/conformance-mps.log" | head -20
         pair alloc shared static 64
         pair result static shared 64
+        merging off "shared by MPS" mps = off
+        merging on "its blocks are merged" mps = on
     else
         skip "MPS" "it does not start here: $(tail -1 "$results/mps.log")"
     fi

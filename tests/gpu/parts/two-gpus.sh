@@ -39,8 +39,8 @@ two_gpus() {
     fi
     if [ -x "$build/tests/scenario" ]; then
         GPUSHARE_TEST_DRIVER=$driver timeout 100 "$build/tests/scenario" \
-            --gtest_filter='Rule.*Device*' >"$results/scenario-devices.log" 2>&1
-        row "two cards: scenarios of rules and devices" $? "$(grep -E '^\[  (PASSED|SKIPPED)' "$results/scenario-devices.log" | head -2 | tr -s ' \n' ' ')"
+            --gtest_filter='Rule.*Device*:*/Cards.*:*AnotherCard*:MergeContext.Cards*' >"$results/scenario-devices.log" 2>&1
+        row "two cards: scenarios of rules and of memory of the other card" $? "$(grep -E '^\[  (PASSED|SKIPPED)' "$results/scenario-devices.log" | head -2 | tr -s ' \n' ' ')"
     fi
 }
 if [ "$cards" -ge 2 ]; then two_gpus; else skip "two cards" "this machine has one"; fi
