@@ -58,9 +58,10 @@ enum gps_block_state {
                                                  GPS_TO(GPS_BLOCK_UNBACKED))
 
 struct gps_block {
-    uint64_t at, size; /* in its area */
-    uint64_t memory;   /* the driver's handle of what is mapped; not if UNBACKED */
-    uint64_t made;     /* UNBACKED, SPECULATIVE: its own memory, not mapped yet; 0: overcommit */
+    uint64_t at, size;  /* in its area */
+    uint64_t memory;    /* the driver's handle of what is mapped; not if UNBACKED */
+    uint64_t made;      /* UNBACKED, SPECULATIVE: its own memory, not mapped yet; 0: overcommit */
+    uint64_t made_size; /* of that: the block's, or more, if the block was cut from a larger one */
     struct gps_hash hash;
     uint64_t same_since;     /* since when it has this hash (CLOCK_MONOTONIC); 0: none */
     uint64_t written;        /* when a call of the program last wrote it */

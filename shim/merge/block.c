@@ -46,6 +46,7 @@ static int fill(const struct gps_area *area, struct gps_block *block, uint64_t m
 }
 
 int gps_block_make(const struct gps_area *area, struct gps_block *block) {
+    block->made_size = block->size;
     return gps_ops->block_create(area->device, block->size, &block->made);
 }
 
@@ -60,9 +61,19 @@ bool gps_block_has_room(uint64_t bytes) {
     return gps_ops->room(&room) == GPS_OK && room >= bytes;
 }
 
+/* Without room for both the larger one goes first. */
+static int make_exact(const struct gps_area *area, struct gps_block *block) {
+    struct gps_block larger = *block;
+    block->made = 0;
+    int code = gps_block_make(area, block);
+    gps_block_unmake(&larger);
+    return code == GPS_OUT_OF_MEMORY ? gps_block_make(area, block) : code;
+}
+
 /* What was made for it, or is now; the caller's. */
 static int take_made(const struct gps_area *area, struct gps_block *block, uint64_t *memory) {
-    const int code = block->made ? GPS_OK : gps_block_make(area, block);
+    const bool exact = block->made && block->made_size == block->size;
+    const int code = exact ? GPS_OK : make_exact(area, block);
     if (code == GPS_OK) {
         *memory = block->made;
         block->made = 0;

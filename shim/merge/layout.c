@@ -143,28 +143,59 @@ static struct gps_block *make_place(struct gps_area *area, unsigned first, unsig
 
 #define AT_ONCE (2 * GPS_MERGE_LARGE) /* has memory twice for a moment */
 
+/* What blocks that are not mapped have more than they need. */
+static uint64_t excess(const struct gps_area *area) {
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < area->count; i++)
+        bytes += area->blocks[i].made ? area->blocks[i].made_size - area->blocks[i].size : 0;
+    return bytes;
+}
+
+/* The last new block takes what was made for the last old one, of which it is the end. So copies
+ * one behind the other make each block once. */
+static bool may_inherit(const struct gps_area *area, const struct gps_block *old,
+                        const struct gps_block *block) {
+    return block->at >= old->at && excess(area) + old->size - block->size <= GPS_MERGE_LARGE;
+}
+
+static bool make_all(const struct gps_area *area, struct gps_block *blocks, unsigned count) {
+    unsigned i = 0;
+    while (i < count && gps_block_make(area, &blocks[i]) == GPS_OK)
+        i++;
+    if (i == count)
+        return true;
+    while (i-- > 0)
+        gps_block_unmake(&blocks[i]);
+    return false;
+}
+
 /* Makes the memory of new blocks, and lets go of that of the old ones, which have the same range.
  * So what the allocation has never becomes less. */
 static bool remake(const struct gps_area *area, struct gps_block *old, unsigned olds,
                    struct gps_block *blocks, unsigned count) {
-    unsigned i = 0;
+    struct gps_block *last = &old[olds - 1], *end = &blocks[count - 1];
     if (!old->made) /* overcommit */
         return true;
-    while (i < count && gps_block_make(area, &blocks[i]) == GPS_OK)
-        i++;
-    const bool made = i == count;
-    for (unsigned n = 0; made ? n < olds : n < i; n++)
-        gps_block_unmake(made ? &old[n] : &blocks[n]);
-    return made;
+    const bool inherits = may_inherit(area, last, end);
+    if (!make_all(area, blocks, count - inherits))
+        return false;
+    if (inherits) {
+        end->made = last->made;
+        end->made_size = last->made_size;
+        last->made = 0;
+    }
+    for (unsigned i = 0; i < olds; i++)
+        gps_block_unmake(&old[i]);
+    return true;
 }
 
-/* The same where nothing is mapped: such a part is one block, because it is most likely cut again.
- */
-static unsigned lay_out_roughly(const struct gps_area *area, uint64_t at, uint64_t end,
-                                struct gps_block *blocks) {
+/* The same of blocks that are not mapped, for a copy. What it does not touch is one block on each
+ * side, because it is most likely cut again. */
+static unsigned lay_out_for(const struct gps_area *area, const struct touched *copy, uint64_t at,
+                            uint64_t end, struct gps_block *blocks) {
     unsigned count = 0;
     for (uint64_t to; at < end; at = to, count++) {
-        to = wanted_at(area, at).end;
+        to = at < copy->from ? copy->from : at < copy->to ? wanted_at(area, at).end : end;
         to = to < end ? to : end;
         blocks[count] = (struct gps_block){.at = at, .size = to - at, .slot = GPS_NO_SLOT};
     }
@@ -172,10 +203,11 @@ static unsigned lay_out_roughly(const struct gps_area *area, uint64_t at, uint64
 }
 
 /* Cuts UNBACKED blocks anew. Without room for that they stay as they are. */
-static bool cut_anew(struct gps_area *area, unsigned first, unsigned end) {
+static bool cut_anew(struct gps_area *area, const struct touched *copy, unsigned first,
+                     unsigned end) {
     struct gps_block blocks[AT_ONCE / GPS_MERGE_SMALL];
     const uint64_t from = area->blocks[first].at, to = end_of(&area->blocks[end - 1]);
-    const unsigned count = lay_out_roughly(area, from, to, blocks);
+    const unsigned count = lay_out_for(area, copy, from, to, blocks);
     for (unsigned i = 0; i < count; i++)
         blocks[i].excluded = area->blocks[first].excluded; /* as all that are UNBACKED */
     if (!remake(area, &area->blocks[first], end - first, blocks, count))
@@ -209,7 +241,7 @@ static void fit(struct gps_area *area, const struct touched *copy) {
             at++;
             continue;
         }
-        if (!cut_anew(area, at, end_of_window(area, at, copy->to)))
+        if (!cut_anew(area, copy, at, end_of_window(area, at, copy->to)))
             return;
         at += !is_settled(area, &area->blocks[at]);
     }

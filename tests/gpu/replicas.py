@@ -19,7 +19,7 @@ import statistics
 import subprocess
 import sys
 
-from fleet import GIB, MIB, NOISE, Fleet, Peak, Table, gib, merge_rule, seconds, sums
+from fleet import GIB, MIB, NOISE, Filled, Fleet, Peak, Table, gib, merge_rule, seconds, sums
 from replicas_busy import busy
 from replicas_kills import kills
 from replicas_torch import learned_model, model, serve

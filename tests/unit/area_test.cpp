@@ -46,6 +46,7 @@ int gps_block_make(const struct gps_area *, struct gps_block *block) {
         return GPS_OUT_OF_MEMORY;
     makes--;
     block->made = 1;
+    block->made_size = block->size;
     return GPS_OK;
 }
 void gps_block_unmake(struct gps_block *block) {
@@ -225,10 +226,10 @@ TEST_F(Areas, AreCutWhereCopiesBeginAndEnd) {
     EXPECT_EQ(fitted(area, 0, 20 * MiB), (Sizes{16, 4})) << "as it was";
     EXPECT_EQ(fitted(area, 0, 4 * MiB), (Sizes{4, 12, 4})) << "what comes behind is not known";
     EXPECT_EQ(fitted(area, 4 * MiB, 16 * MiB), (Sizes{4, 16}));
-    EXPECT_EQ(fitted(area, 6 * MiB - 512, 8 * MiB + 512), (Sizes{4, 2, 8, 4, 2}));
+    EXPECT_EQ(fitted(area, 6 * MiB - 512, 8 * MiB + 512), (Sizes{4, 2, 8, 6}));
     EXPECT_EQ(fitted(area, 4 * MiB, 16 * MiB), (Sizes{4, 16})) << "another one at its place";
     area->blocks[0].state = GPS_BLOCK_SPECULATIVE;
-    EXPECT_EQ(fitted(area, 2 * MiB, 8 * MiB), (Sizes{4, 6, 8, 2})) << "what has memory stays";
+    EXPECT_EQ(fitted(area, 2 * MiB, 8 * MiB), (Sizes{4, 6, 10})) << "what has memory stays";
     EXPECT_EQ(area->blocks[0].state, GPS_BLOCK_SPECULATIVE);
     EXPECT_EQ(area->blocks[1].state, GPS_BLOCK_UNBACKED);
 }
@@ -245,7 +246,7 @@ TEST_F(Areas, ACopyUpToTheEndFillsTheLastBlock) {
 TEST_F(Areas, OfAnySizeAreCutOnlyWhereATensorLies) {
     using Sizes = std::vector<uint64_t>;
     gps_area *large = add(BASE, 130 * MiB), *small = add(BASE + 200 * MiB, 64 * MiB);
-    EXPECT_EQ(fitted(large, 42 * MiB, 46 * MiB), (Sizes{32, 8, 2, 32, 8, 4, 2, 8, 32, 2}));
+    EXPECT_EQ(fitted(large, 42 * MiB, 46 * MiB), (Sizes{32, 10, 32, 8, 4, 2, 8, 32, 2}));
     for (uint64_t at = 0; at < 64; at += 4)
         fitted(small, at * MiB, 4 * MiB);
     EXPECT_EQ(now(small), std::vector<uint64_t>(16, 4));
@@ -256,10 +257,10 @@ TEST_F(Areas, ASmallCopyIsSetApartWhereTensorsLie) {
     using Sizes = std::vector<uint64_t>;
     gps_area *area = add(BASE, 32 * MiB);
     EXPECT_EQ(fitted(area, 9 * MiB, MiB), (Sizes{32})) << "it may be one of many pieces";
-    EXPECT_EQ(fitted(area, 0, 4 * MiB), (Sizes{4, 16, 8, 4}));
-    EXPECT_EQ(fitted(area, 9 * MiB, 2 * MiB), (Sizes{4, 4, 4, 8, 8, 4}));
+    EXPECT_EQ(fitted(area, 0, 4 * MiB), (Sizes{4, 28}));
+    EXPECT_EQ(fitted(area, 9 * MiB, 2 * MiB), (Sizes{4, 4, 4, 20}));
     area->blocks[3].state = GPS_BLOCK_PRIVATE;
-    EXPECT_EQ(fitted(area, 15 * MiB, MiB), (Sizes{4, 4, 4, 8, 8, 4}));
+    EXPECT_EQ(fitted(area, 15 * MiB, MiB), (Sizes{4, 4, 4, 20}));
 }
 
 TEST_F(Areas, WithMemoryAreNotCutAtOnce) {
@@ -411,17 +412,34 @@ TEST_F(Relayouts, AreNotCopiedWithoutRoom) {
 TEST_F(Areas, AreCutWithTheirMemory) {
     using Sizes = std::vector<uint64_t>;
     gps_area *area = add(BASE, 20 * MiB); // 16, 4
+    makes = 2;
     for (unsigned i = 0; i < area->count; i++)
-        area->blocks[i].made = 1;
+        gps_block_make(area, &area->blocks[i]);
     makes = 2;
     EXPECT_EQ(fitted(area, 4 * MiB, 16 * MiB), (Sizes{4, 16}));
     EXPECT_EQ(makes, 2);
     for (unsigned i = 0; i < area->count; i++)
         EXPECT_EQ(area->blocks[i].made, 1u);
-    makes = 1;
-    EXPECT_EQ(fitted(area, 0, 16 * MiB), (Sizes{4, 16})) << "there is no room for two more";
-    EXPECT_EQ(makes, 1);
+    makes = 0;
+    EXPECT_EQ(fitted(area, 0, 6 * MiB), (Sizes{4, 16})) << "there is no room for another";
+    EXPECT_EQ(makes, 0);
     EXPECT_EQ(area->blocks[1].made, 1u);
+    makes = 1000;
+}
+
+TEST_F(Areas, AreMadeOnceWhereCopiesComeOneBehindTheOther) {
+    gps_area *area = add(BASE, 64 * MiB);
+    for (unsigned i = 0; i < area->count; i++)
+        gps_block_make(area, &area->blocks[i]);
+    for (uint64_t at = 0; at < 16 * MiB; at += 4 * MiB) {
+        makes = 1;
+        fitted(area, at, 4 * MiB);
+        EXPECT_EQ(makes, 0) << at / MiB << ": its own; the rest has what was there";
+    }
+    makes = 3;
+    fitted(area, 32 * MiB, 4 * MiB);
+    fitted(area, 36 * MiB, 16 * MiB);
+    EXPECT_EQ(makes, 1) << "the rest was made anew: too much would be held";
     makes = 1000;
 }
 

@@ -24,7 +24,7 @@ mps() {
         pair alloc shared static 64
         pair result static shared 64
         merging off "shared by MPS" mps = off
-        merging on "its blocks are merged" mps = on
+        merging on "Merged, at most" mps = on
     else
         skip "MPS" "it does not start here: $(tail -1 "$results/mps.log")"
     fi
