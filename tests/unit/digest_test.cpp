@@ -183,7 +183,7 @@ TEST(Digest, MemoryWithoutAccessIsAnAnswer) {
     munmap(at, size);
 }
 
-volatile sig_atomic_t stop;
+std::atomic<bool> stop;
 std::atomic<int> strangers;
 thread_local bool is_ours;
 
@@ -214,7 +214,7 @@ TEST(Digest, AHandlerOfFaultsRunsInNoThreadOfOurs) {
     });
     for (int i = 0; i < 300; i++)
         gps_digest_compare(at, chunks.size(), false, chunks.data());
-    stop = 1;
+    stop = true;
     takes.join();
     EXPECT_EQ(0, strangers.load());
     sigaction(SIGSEGV, &before, nullptr);

@@ -139,7 +139,7 @@ CUresult transfer_copy(struct end to, struct end from, uint64_t size, struct man
 static bool is_closed_to_fills(const struct CUctx_st *context, uint64_t to) {
     struct span span;
     state_lock();
-    bool closed = block_find(to, &span) && !span.block->mapping &&
+    bool closed = block_find(to, &span) && span.block->kind == BLOCK_PLAIN &&
                   span.block->card != context->card && !(context->peers & 1u << span.block->card);
     state_unlock();
     return closed;
