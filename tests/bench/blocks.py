@@ -98,7 +98,8 @@ class Run:
         until, last = time.monotonic() + seconds, None
         while time.monotonic() < until:
             last = self.shown(one)
-            if last.get("merged", {}).get("blocks") == self.blocks:
+            merged = last.get("merged", {})
+            if merged.get("blocks") == self.blocks and merged["own"] == 0: # the second is at most a second old
                 break
             time.sleep(0.5)
         return last
