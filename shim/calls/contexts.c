@@ -45,11 +45,10 @@ static void enable(int home, int accessor) {
 /* Plain memory is copied whatever device is current, so that of rules is mapped for each device
  * that is used, and reaches it. A program that uses one pays nothing. */
 void gps_context_made(int device) {
-    const uint64_t bit = UINT64_C(1) << device % GPS_MAPPING_DEVICES;
-    if (!gps_rules_active || device < 0 || device >= GPS_MAPPING_DEVICES || used & bit)
+    if (!gps_rules_active || device < 0 || device >= GPS_MAPPING_DEVICES || used >> device & 1)
         return;
     GPS_DRIVER_SCOPE();
-    const uint64_t others = atomic_fetch_or(&used, bit) & ~bit;
+    const uint64_t bit = UINT64_C(1) << device, others = atomic_fetch_or(&used, bit) & ~bit;
     for (int other = 0; other < GPS_MAPPING_DEVICES; other++)
         if (others >> other & 1) {
             enable(other, device);

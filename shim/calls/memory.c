@@ -12,7 +12,6 @@
 #include "learn/learner.h"
 #include "merge/allocation.h"
 #include "merge/created.h"
-#include "merge/merger.h"
 #include "merge/work.h"
 #include "pools.h"
 #include "process/process.h"

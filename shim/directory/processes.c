@@ -14,7 +14,6 @@
 
 #include "file.h"
 #include "lease.h"
-#include "util/clock.h"
 #include "util/procfs.h"
 
 #define SLOT_BYTES sizeof(struct gps_slot)

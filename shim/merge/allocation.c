@@ -219,22 +219,6 @@ static int make_blocks(struct gps_area *area) {
     return code;
 }
 
-/* Reserves addresses for the area and makes its memory. Others go on meanwhile, and nobody knows it
- * yet. */
-static int fill(struct gps_area *area, const char **why) {
-    int code = gps_ops->reserve(area->extent + GPS_MERGE_GAP, &area->pointer);
-    if (code != GPS_OK) {
-        *why = "the driver reserves no addresses for its blocks";
-        return code;
-    }
-    code = make_blocks(area);
-    if (code == GPS_OK)
-        return GPS_OK;
-    drop_blocks(area);
-    gps_ops->unreserve(area->pointer, area->extent + GPS_MERGE_GAP);
-    return code;
-}
-
 /* False: a context has ended meanwhile, perhaps this one; or there is no memory to note it. */
 static bool add(struct gps_area *area, uint64_t contexts) {
     GPS_AREAS_LOCKED();
@@ -249,17 +233,24 @@ static uint64_t contexts_ended(void) {
     return gps_area_contexts_ended();
 }
 
+/* Reserves addresses for the area, makes its memory, and adds it to the table. Others go on
+ * meanwhile, and nobody knows it yet. */
 static int place(struct gps_area *area, uint64_t *pointer, const char **why) {
     const uint64_t contexts = contexts_ended();
-    const int code = fill(area, why);
-    if (code != GPS_OK)
+    int code = gps_ops->reserve(area->extent + GPS_MERGE_GAP, &area->pointer);
+    if (code != GPS_OK) {
+        *why = "the driver reserves no addresses for its blocks";
         return code;
+    }
     *pointer = area->pointer;
-    if (add(area, contexts))
-        return GPS_OK;
-    drop_blocks(area);
-    gps_ops->unreserve(area->pointer, area->extent + GPS_MERGE_GAP);
-    return GPS_NOT_READY;
+    code = make_blocks(area);
+    if (code == GPS_OK && !add(area, contexts))
+        code = GPS_NOT_READY;
+    if (code != GPS_OK) {
+        drop_blocks(area);
+        gps_ops->unreserve(area->pointer, area->extent + GPS_MERGE_GAP);
+    }
+    return code;
 }
 
 int gps_merge_allocate(const struct gps_merge_request *request, uint64_t *pointer,

@@ -9,7 +9,6 @@
 #include "gate/swap.h"
 #include "layout.h"
 #include "shared_block.h"
-#include "util/clock.h"
 
 /* --- one merged block --- */
 

@@ -146,7 +146,7 @@ static bool is_forbidden(const struct gps_rule_request *request) {
     struct gps_text why = gps_text_on(request->why, GPS_WHY_BYTES);
     if (!gps_mps_forbids(request->rule, request->device))
         return false;
-    gps_text_strs(&why, gps_unmerged_why(GPS_UNMERGED_MPS));
+    gps_text_str(&why, gps_unmerged_why(GPS_UNMERGED_MPS));
     gps_unmerged_set(GPS_UNMERGED_MPS);
     return true;
 }

@@ -12,15 +12,14 @@
 #include "util/forgotten.h"
 #include "util/lock.h"
 
-enum { DEVICES = GPS_MAPPING_DEVICES };
-
 /* All mappings, by address. They are few: looked up by bisection, moved when one comes or goes. */
 static struct {
     GPS_LOCK(GPS_RANK_MAPPINGS) lock;
     struct gps_mapping *list;
     size_t count, room;
-    _Atomic size_t any;      /* count, to be read without the lock */
-    uint64_t peers[DEVICES]; /* of memory on a device: which others reach it, a bit each */
+    _Atomic size_t any; /* count, to be read without the lock */
+    uint64_t
+        peers[GPS_MAPPING_DEVICES]; /* of memory on a device: which others reach it, a bit each */
 } state;
 GPS_FORGOTTEN(state);
 
@@ -130,11 +129,11 @@ void gps_mapping_each(void (*fn)(void *arg, const struct gps_mapping *vmm), void
 
 static uint64_t peers_of(int device) {
     GPS_LOCKED(&state.lock);
-    return device >= 0 && device < DEVICES ? state.peers[device] : 0;
+    return device >= 0 && device < GPS_MAPPING_DEVICES ? state.peers[device] : 0;
 }
 
 bool gps_mapping_reaches(int device, int home) {
-    return device == home || device >= DEVICES || peers_of(home) >> device & 1;
+    return device == home || device >= GPS_MAPPING_DEVICES || peers_of(home) >> device & 1;
 }
 
 int gps_mapping_allow(uint64_t pointer, uint64_t size, int home, bool writable) {
@@ -142,7 +141,7 @@ int gps_mapping_allow(uint64_t pointer, uint64_t size, int home, bool writable) 
     if (code == GPS_OK)
         code = gps_ops->allow(pointer, size, here, writable);
     const uint64_t peers = peers_of(home);
-    for (int peer = 0; code == GPS_OK && peer < DEVICES; peer++)
+    for (int peer = 0; code == GPS_OK && peer < GPS_MAPPING_DEVICES; peer++)
         if (peers >> peer & 1 && peer != here)
             code = gps_ops->allow(pointer, size, peer, writable);
     return code;
@@ -208,7 +207,7 @@ int gps_mapping_create(uint64_t size, uint64_t *pointer, uint64_t *extent) {
 
 int gps_mapping_ordinal(const uint8_t wanted[GPS_UUID_BYTES]) {
     uint8_t uuid[GPS_UUID_BYTES];
-    for (int ordinal = 0; ordinal < DEVICES; ordinal++) {
+    for (int ordinal = 0; ordinal < GPS_MAPPING_DEVICES; ordinal++) {
         if (gps_ops->uuid(ordinal, uuid) != GPS_OK)
             return -1;
         if (memcmp(uuid, wanted, GPS_UUID_BYTES) == 0)

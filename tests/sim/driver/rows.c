@@ -42,6 +42,12 @@ static CUresult copy(const struct rows *to, const struct rows *from, size_t widt
     return result;
 }
 
+/* One end of a plan, from a row on. The plans differ, but for the names of what they have. */
+#define SIDE(plan, end, row, width, to)                                                            \
+    (side_of((plan)->end##MemoryType, (plan)->end##XInBytes, row, (plan)->end##Host,               \
+             (plan)->end##Device, (plan)->end##Pitch ? (plan)->end##Pitch : (width), to) &&        \
+     (to)->pitch >= (width))
+
 static CUresult copy_2d(const CUDA_MEMCPY2D_v2 *plan, struct manner manner) {
     CUcontext context;
     struct rows to, from;
@@ -49,12 +55,7 @@ static CUresult copy_2d(const CUDA_MEMCPY2D_v2 *plan, struct manner manner) {
     if (result || !plan)
         return result ? result : CUDA_ERROR_INVALID_VALUE;
     const size_t width = plan->WidthInBytes, height = plan->Height;
-    if (!side_of(plan->dstMemoryType, plan->dstXInBytes, plan->dstY, plan->dstHost, plan->dstDevice,
-                 plan->dstPitch ? plan->dstPitch : width, &to) ||
-        !side_of(plan->srcMemoryType, plan->srcXInBytes, plan->srcY, plan->srcHost, plan->srcDevice,
-                 plan->srcPitch ? plan->srcPitch : width, &from))
-        return CUDA_ERROR_INVALID_VALUE;
-    if (to.pitch < width || from.pitch < width)
+    if (!SIDE(plan, dst, plan->dstY, width, &to) || !SIDE(plan, src, plan->srcY, width, &from))
         return CUDA_ERROR_INVALID_VALUE;
     if (to.pitch == width && from.pitch == width)
         return transfer_copy(to.first, from.first, width * height, manner);
@@ -99,13 +100,8 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *plan, struct manner manner) {
     const size_t from_rows = plan->srcHeight ? plan->srcHeight : height;
     for (int copies = 0; copies < 2; copies++)
         for (size_t z = 0; z < plan->Depth && width && height && !result; z++) {
-            if (!side_of(plan->dstMemoryType, plan->dstXInBytes,
-                         (plan->dstZ + z) * to_rows + plan->dstY, plan->dstHost, plan->dstDevice,
-                         plan->dstPitch ? plan->dstPitch : width, &to) ||
-                !side_of(plan->srcMemoryType, plan->srcXInBytes,
-                         (plan->srcZ + z) * from_rows + plan->srcY, plan->srcHost, plan->srcDevice,
-                         plan->srcPitch ? plan->srcPitch : width, &from) ||
-                to.pitch < width || from.pitch < width)
+            if (!SIDE(plan, dst, (plan->dstZ + z) * to_rows + plan->dstY, width, &to) ||
+                !SIDE(plan, src, (plan->srcZ + z) * from_rows + plan->srcY, width, &from))
                 return CUDA_ERROR_INVALID_VALUE;
             result = (copies ? copy : check)(&to, &from, width, height, manner);
         }
