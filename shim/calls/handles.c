@@ -4,6 +4,7 @@
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "findings/diagnose.h"
+#include "ipc/deferred.h"
 #include "ipc/export.h"
 #include "ipc/import.h"
 #include "ipc/import_slot.h"
@@ -12,6 +13,7 @@
 #include "ipc/token.h"
 #include "memory.h"
 #include "stack/call.h"
+#include "vmm/mapping.h"
 #include "vmm/vmm_region.h"
 
 /* The name that the program called has told it already. */
@@ -26,7 +28,8 @@ int gps_handle_get(uint8_t handle[GPS_HANDLE_BYTES], uint64_t pointer, gps_get_h
         gps_handle_no_output();
         return get(handle, pointer);
     }
-    if (gps_memory_export_denied(pointer, &code) || gps_vmm_region_token(pointer, handle, &code))
+    if ((gps_deferred_any() && gps_memory_export_denied(pointer, &code)) ||
+        (gps_mapping_any() && gps_vmm_region_token(pointer, handle, &code)))
         return code;
     code = get(handle, pointer);
     if (code == GPS_OK)
@@ -41,28 +44,29 @@ int gps_handle_get(uint8_t handle[GPS_HANDLE_BYTES], uint64_t pointer, gps_get_h
 
 /* --- open --- */
 
-/* Counts an open of what is open here: there is nothing to publish or to report. A token is counted
- * when it is opened. False: it is no such open; or the driver refuses it, and is asked again on the
- * long way; or another thread has closed the import for the last time, so that this is a first
- * open. */
+/* Counts an open of what is open here: there is nothing to publish or to report. It is counted
+ * first, so that no other thread's close is the last one meanwhile. A token is counted when it is
+ * opened. False: it is no such open; or the driver refuses it, or has mapped it anew: it is asked
+ * again on the long way. */
 static bool open_again(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
                        unsigned flags, uint64_t *pointer, gps_open_handle_fn *open) {
     const struct gps_import *import = &opening->import;
-    uint64_t opened;
+    uint64_t counted, opened;
     if (gps_vmm_region_is_token(handle))
         return false;
-    const enum gps_opened how = gps_registry_how_open(&import->region, import->context);
+    const enum gps_opened how = gps_registry_open_again(&import->region, import->context, &counted);
     opening->is_first = how == GPS_OPENED_NOT;
     if (how != GPS_OPENED_TWICE)
         return false;
-    if (open(handle, flags, &opened) != GPS_OK)
-        return false;
-    if (!gps_registry_count_open(opened, &import->region)) {
-        gps_ops->close_handle(opened);
-        return false;
+    const int code = open(handle, flags, &opened);
+    if (__builtin_expect(code == GPS_OK && opened == counted, 1)) {
+        *pointer = opened;
+        return true;
     }
-    *pointer = opened;
-    return true;
+    gps_import_uncount(counted);
+    if (code == GPS_OK)
+        gps_ops->close_handle(opened);
+    return false;
 }
 
 struct first_open {

@@ -25,10 +25,10 @@ static inline bool gps_launch_is_gated(void) {
 
 /* True: call the driver, then gps_launch_end. False: *code is the answer. */
 static inline bool gps_launch_begin(uint64_t stream, struct gps_gate_pass *pass, int *code) {
-    return gps_work_begin_at_once(stream, pass) || gps_work_begin(stream, false, pass, code);
+    return gps_work_begin(stream, false, pass, code);
 }
 static inline bool gps_read_begin(uint64_t stream, struct gps_gate_pass *pass, int *code) {
-    return gps_work_begin_at_once(stream, pass) || gps_work_begin(stream, true, pass, code);
+    return gps_work_begin(stream, true, pass, code);
 }
 /* The same call launches on another stream, too. */
 static inline void gps_launch_also(uint64_t stream, const struct gps_gate_pass *pass) {
@@ -50,14 +50,22 @@ static inline bool gps_launch_is_plain(void) {
 /* An argument that may be a pointer, and its number, from 1, before the launch. */
 void gps_launch_given(uint64_t value, unsigned number);
 
-/* What is read is of memory that the program has closed, and only `open_cache` keeps, or it reaches
- * past the end of merged memory: the call is refused as the driver would refuse it. */
+/* What is read reaches past the end of merged memory: the call is refused as the driver would
+ * refuse it. */
 static inline bool gps_read_is_refused(uint64_t from, uint64_t size) {
-    return size && (gps_registry_closed(from) || gps_work_read_is_refused(from, size));
+    return size && gps_work_read_is_refused(from, size);
 }
 
 /* The driver has answered to a copy to the host: an audit tells why it refused one. */
 void gps_read_refused(uint64_t from, uint64_t size, int code);
+
+/* --- copies and fills --- */
+
+/* Nobody hears of it, unless the driver refuses it. */
+static inline bool gps_write_is_plain(const struct gps_write *write) {
+    return !gps_write_all && !write->list && !write->lasting && write->size &&
+           !gps_area_near(write->to, write->size) && !gps_area_near(write->source, write->reads);
+}
 
 /* --- captures and streams --- */
 

@@ -52,14 +52,42 @@ static void watch_again(void);
 #define DRIVER(kind, name, parameters, arguments) WRAP_##kind(name, parameters, arguments)
 #include "hooks.def"
 
+/* The thread's way through the gate where nothing is in the way. */
+static inline __attribute__((always_inline)) struct gps_gate_slot *
+at_once(uint64_t stream, const struct gps_gate_pass *here) {
+    CUcontext context = NULL;
+    if (stream <= GPS_DEFAULT_STREAMS && gps_calls.cuCtxGetCurrent(&context) != CUDA_SUCCESS)
+        return NULL;
+    return gps_work_quickly(stream, (uintptr_t)context, (uintptr_t)here);
+}
+
+static struct gps_gate_slot *quickly(uint64_t stream, const struct gps_gate_pass *here) {
+    return at_once(stream, here);
+}
+
 /* A copy that nobody listens to is the driver's alone. */
 #define WRITE(name, parameters, arguments, what)                                                   \
     CUresult gps_hook_##name parameters {                                                          \
+        struct gps_gate_slot *slot = NULL;                                                         \
         struct gps_gate_pass pass;                                                                 \
         int code;                                                                                  \
         GPS_ENTER(name, arguments)                                                                 \
         if (__builtin_expect(!gps_write_listeners, 1))                                             \
             return gps_real.name arguments;                                                        \
+        const struct gps_write asked = what;                                                       \
+        if (gps_write_is_plain(&asked) &&                                                          \
+            (!gps_merge_active || (slot = quickly(asked.stream, &pass)))) {                        \
+            code = (int)gps_real.name arguments;                                                   \
+            if (slot)                                                                              \
+                gps_work_end_quickly(slot, code);                                                  \
+            if (__builtin_expect(code == GPS_OK, 1))                                               \
+                return CUDA_SUCCESS;                                                               \
+            const struct gps_write refused = what;                                                 \
+            gps_call_enter(#name, GPS_SITE_HERE);                                                  \
+            gps_write_refused(&refused, code);                                                     \
+            gps_call_leave();                                                                      \
+            return (CUresult)code;                                                                 \
+        }                                                                                          \
         const struct gps_write write = what;                                                       \
         gps_call_enter(#name, GPS_SITE_HERE);                                                      \
         if (gps_write_begin(&write, &pass, &code)) {                                               \
@@ -73,8 +101,9 @@ static void watch_again(void);
 #include "hooks.def"
 
 /* No call is noted: a launch has no report, and costs nanoseconds. */
-#define GATED_AFTER(function, name, parameters, arguments, refused, ungated, begin)                \
+#define GATED_AFTER(function, name, parameters, arguments, stream, refused, ungated, gated, begin) \
     CUresult function parameters {                                                                 \
+        struct gps_gate_slot *slot;                                                                \
         struct gps_gate_pass pass;                                                                 \
         int code;                                                                                  \
         GPS_ENTER(name, arguments)                                                                 \
@@ -82,29 +111,44 @@ static void watch_again(void);
             return CUDA_ERROR_INVALID_VALUE;                                                       \
         if (!gps_launch_is_gated())                                                                \
             return ungated;                                                                        \
-        if (begin) {                                                                               \
+        gated;                                                                                     \
+        if (__builtin_expect((slot = quickly((uintptr_t)(stream), &pass)) != NULL, 1)) {           \
+            code = (int)gps_real.name arguments;                                                   \
+            gps_work_end_quickly(slot, code);                                                      \
+        } else if (begin((uintptr_t)(stream), &pass, &code)) {                                     \
             code = (int)gps_real.name arguments;                                                   \
             gps_launch_end(&pass, code);                                                           \
         }                                                                                          \
         return (CUresult)code;                                                                     \
     }
 #define GATED(name, parameters, arguments, stream)                                                 \
-    GATED_AFTER(gps_hook_##name, name, parameters, arguments, false, gps_real.name arguments,      \
-                gps_launch_begin((uintptr_t)(stream), &pass, &code))                               \
+    GATED_AFTER(gps_hook_##name, name, parameters, arguments, stream, false,                       \
+                gps_real.name arguments, (void)0, gps_launch_begin)                                \
     GPS_EXPORT(name)
+/* In a process that merges the next launch goes straight through the gate. */
 #define LAUNCH(name, parameters, arguments, stream, f, values, extra)                              \
     WAY(name, parameters, arguments)                                                               \
+    static CUresult merging_##name parameters {                                                    \
+        struct gps_gate_pass here;                                                                 \
+        struct gps_gate_slot *slot;                                                                \
+        if (gps_process_phase() != GPS_PHASE_ON || !gps_real.name ||                               \
+            !(slot = at_once((uintptr_t)(stream), &here)))                                         \
+            return watched_##name arguments;                                                       \
+        const CUresult result = gps_real.name arguments;                                           \
+        gps_work_end_quickly(slot, (int)result);                                                   \
+        return result;                                                                             \
+    }                                                                                              \
     static void pass_##name(void) {                                                                \
         PASS(name, gps_launch_is_plain)                                                            \
     }                                                                                              \
     static GATED_AFTER(                                                                            \
-        watched_##name, name, parameters, arguments, false,                                        \
+        watched_##name, name, parameters, arguments, stream, false,                                \
         (pass_##name(), look(#name, GPS_SITE_HERE, f, values, extra), gps_real.name arguments),    \
-        gps_launch_begin((uintptr_t)(stream), &pass, &code))
+        atomic_store(&way_##name, merging_##name), gps_launch_begin)
 #define READ(name, parameters, arguments, stream)                                                  \
-    GATED_AFTER(gps_hook_##name, name, parameters, arguments, gps_read_is_refused(from, size),     \
-                told(#name, GPS_SITE_HERE, from, size, gps_real.name arguments),                   \
-                gps_read_begin((uintptr_t)(stream), &pass, &code))                                 \
+    GATED_AFTER(                                                                                   \
+        gps_hook_##name, name, parameters, arguments, stream, gps_read_is_refused(from, size),     \
+        told(#name, GPS_SITE_HERE, from, size, gps_real.name arguments), (void)0, gps_read_begin)  \
     GPS_EXPORT(name)
 
 /* No audit merges. The kernel may end its context, so this comes before it. */

@@ -257,6 +257,11 @@ void gps_gate_keep_out(const struct gps_gate_stream *streams, unsigned count) {
 
 /* --- hooked calls --- */
 
+void gps_calls_count(void) {
+    gps_calls_counted = true;
+    atomic_fetch_or(&gps_gate_state, GPS_GATE_COUNTS);
+}
+
 void gps_call_begin_counted(void) {
     atomic_fetch_add(&state.calls, 1);
 }

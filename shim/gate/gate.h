@@ -20,10 +20,11 @@
 
 enum gps_gate_bit {
     GPS_GATE_CLOSED = 1,
-    GPS_GATE_HELD = 2,  /* the swap has begun: closed until it is over */
-    GPS_GATE_BACK = 4,  /* blocks have no memory yet: work that may touch them gives them some */
-    GPS_GATE_ONCE = 8,  /* open, but each thread passes once only; it is about to close again */
-    GPS_GATE_SOME = 16, /* open, but not for work of some streams */
+    GPS_GATE_HELD = 2,    /* the swap has begun: closed until it is over */
+    GPS_GATE_BACK = 4,    /* blocks have no memory yet: work that may touch them gives them some */
+    GPS_GATE_ONCE = 8,    /* open, but each thread passes once only; it is about to close again */
+    GPS_GATE_SOME = 16,   /* open, but not for work of some streams */
+    GPS_GATE_COUNTS = 32, /* hooked calls are counted, so none goes straight through */
 };
 
 enum { GPS_DEFAULT_STREAMS = 2 /* 0, and the two with names: those of the current context */ };
@@ -40,9 +41,9 @@ struct gps_gate_stream {
 
 struct gps_gate_slot {
     _Atomic uintptr_t inside; /* the frame of the outermost pass; 0: outside */
-    /* Streams that were noted (streams.h) in an epoch, and the contexts of default streams. */
+    /* Streams that were noted (streams.h) in an epoch. */
     struct gps_gate_noted {
-        uint64_t stream, context;
+        uint64_t stream, context; /* of a default stream, else 0 */
     } noted[GPS_GATE_NOTED];
     uint64_t epoch;
     unsigned changes;          /* of them */
@@ -109,6 +110,7 @@ static inline void gps_gate_leave(const struct gps_gate_pass *pass) {
 /* The process counts the hooked calls that are under way, so that it can wait for their end
  * (suspend). Constant once the process has begun. It costs two stores a call. */
 extern bool gps_calls_counted;
+void gps_calls_count(void);
 
 struct gps_counted_call {
     struct gps_gate_slot *slot; /* NULL: of a thread that has none */

@@ -122,10 +122,11 @@ static void forget_noted(struct gps_gate_slot *slot) {
 }
 
 /* A signal handler may note another stream at any place here: then none counts as noted. */
-void gps_streams_note_slowly(struct gps_gate_slot *slot, uint64_t stream) {
-    const uint64_t epoch = gps_streams_epoch, context = add(stream);
+static void note_in(struct gps_gate_slot *slot, uint64_t stream) {
+    const uint64_t epoch = gps_streams_epoch, of = add(stream);
     if (!slot)
         return;
+    const uint64_t context = stream > GPS_DEFAULT_STREAMS ? 0 : of;
     const bool other = slot->epoch != epoch;
     const unsigned change = ++slot->changes, place = change % GPS_GATE_NOTED;
     slot->epoch = 0;
@@ -135,6 +136,13 @@ void gps_streams_note_slowly(struct gps_gate_slot *slot, uint64_t stream) {
     slot->noted[place] = (struct gps_gate_noted){stream, context};
     atomic_signal_fence(memory_order_seq_cst);
     slot->epoch = slot->changes == change ? epoch : 0;
+}
+
+void gps_streams_note(struct gps_gate_slot *slot, uint64_t stream) {
+    uint64_t context = 0;
+    const int code = stream > GPS_DEFAULT_STREAMS ? GPS_OK : gps_ops->context(&context);
+    if (code != GPS_OK || !slot || !gps_streams_is_noted(slot, stream, context))
+        note_in(slot, stream);
 }
 
 /* --- events behind work --- */

@@ -23,25 +23,20 @@ struct gps_stream {
 extern _Atomic uint64_t gps_streams_epoch;
 void gps_streams_add(uint64_t stream);
 
-/* Whether it is one of those that the thread noted last. */
-static inline bool gps_streams_is_noted(const struct gps_gate_slot *slot, uint64_t stream) {
-    uint64_t context = 0;
-    if (slot->epoch != atomic_load_explicit(&gps_streams_epoch, memory_order_relaxed) ||
-        (stream <= GPS_DEFAULT_STREAMS && gps_ops->context(&context) != GPS_OK))
+/* Whether it is one of those that the thread noted last. `context`: of a default stream the current
+ * one, else 0. */
+static inline bool gps_streams_is_noted(const struct gps_gate_slot *slot, uint64_t stream,
+                                        uint64_t context) {
+    if (slot->epoch != atomic_load_explicit(&gps_streams_epoch, memory_order_relaxed))
         return false;
     for (unsigned i = 0; i < GPS_GATE_NOTED; i++)
-        if (slot->noted[i].stream == stream &&
-            (stream > GPS_DEFAULT_STREAMS || slot->noted[i].context == context))
+        if (slot->noted[i].stream == stream && slot->noted[i].context == context)
             return true;
     return false;
 }
 
-/* Notes the stream that the thread gives work to, in a pass. */
-void gps_streams_note_slowly(struct gps_gate_slot *slot, uint64_t stream);
-static inline void gps_streams_note(struct gps_gate_slot *slot, uint64_t stream) {
-    if (!slot || !gps_streams_is_noted(slot, stream))
-        gps_streams_note_slowly(slot, stream);
-}
+/* Notes the stream that the thread gives work to, in a pass. `slot` may be NULL. */
+void gps_streams_note(struct gps_gate_slot *slot, uint64_t stream);
 
 /* Is called before the program destroys the stream. A capture ends with it. */
 void gps_streams_remove(uint64_t stream);

@@ -28,9 +28,9 @@ static struct {
     struct gps_export *list;
     unsigned claims;            /* regions that are claimed */
     bool overdue;               /* a thread has waited CLAIM_WAIT for these claims */
-    _Atomic unsigned count;     /* of the list, to be read without the lock */
     _Atomic uint64_t last_left; /* when a region left it (CLOCK_MONOTONIC) */
 } state = {.unclaimed = PTHREAD_COND_INITIALIZER};
+unsigned gps_deferred_count;
 
 static bool any_left(void);
 static uint64_t reap(void);
@@ -45,11 +45,7 @@ static void insert(struct gps_export *region) {
     if (region->next)
         region->next->link = &region->next;
     state.list = region;
-    state.count++;
-}
-
-bool gps_deferred_any(void) {
-    return atomic_load(&state.count) != 0;
+    __atomic_fetch_add(&gps_deferred_count, 1, __ATOMIC_SEQ_CST);
 }
 
 static void unclaim(struct gps_export *region) {
@@ -63,7 +59,7 @@ static void unclaim(struct gps_export *region) {
 static void drop(struct gps_export *region) {
     unclaim(region);
     state.last_left = gps_clock_monotonic();
-    state.count--;
+    __atomic_fetch_sub(&gps_deferred_count, 1, __ATOMIC_SEQ_CST);
     *region->link = region->next;
     if (region->next)
         region->next->link = region->link;
@@ -87,7 +83,7 @@ static struct gps_export *find(uint64_t address) {
 }
 
 static bool any_left(void) {
-    return atomic_load(&state.count);
+    return gps_deferred_any();
 }
 
 /* Another thread may be in a free that waits for a kernel. As in the driver's own wait for that
@@ -180,7 +176,7 @@ __attribute__((noinline)) static bool find_waiting(uint64_t address, uint64_t *b
 }
 
 bool gps_deferred_find(uint64_t address, uint64_t *base) {
-    return atomic_load_explicit(&state.count, memory_order_relaxed) && find_waiting(address, base);
+    return gps_deferred_any() && find_waiting(address, base);
 }
 
 /* --- claims --- */
@@ -398,4 +394,5 @@ bool gps_deferred_make_room(void) {
 void gps_deferred_reset(void) {
     gps_background_reset(&reaper);
     memset((void *)&state, 0, sizeof(state)); /* as the initialisers are */
+    gps_deferred_count = 0;
 }

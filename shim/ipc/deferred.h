@@ -26,7 +26,10 @@ bool gps_deferred_find(uint64_t address, uint64_t *base);
 bool gps_deferred_make_room(void);
 
 /* Whether any region is in the list. Takes no lock. */
-bool gps_deferred_any(void);
+extern unsigned gps_deferred_count;
+static inline bool gps_deferred_any(void) {
+    return __builtin_expect(__atomic_load_n(&gps_deferred_count, __ATOMIC_RELAXED) != 0, 0);
+}
 
 /* share-timeout: no importer came for a result. */
 void gps_deferred_report_untaken(const struct gps_export *region);

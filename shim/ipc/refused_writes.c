@@ -6,30 +6,10 @@
 #include "findings/diagnose_copy.h"
 #include "findings/reporter.h"
 #include "merge/allocation.h"
-#include "open_cache.h"
 #include "util/text.h"
 #include "vmm/mapping.h"
 #include "vmm/mirror.h"
 #include "writes/write.h"
-
-/* --- memory that the program has closed --- */
-
-static bool is_of_closed(const struct gps_write *one) {
-    return (one->size && gps_registry_closed(one->to)) || gps_registry_closed(one->source);
-}
-
-static bool refuse(const struct gps_write *write, struct gps_gate_pass *pass, int *code) {
-    bool closed = !write->list && is_of_closed(write);
-    (void)pass;
-    struct gps_write room;
-    for (uint64_t i = 0; write->list && !closed && i < write->count; i++) {
-        const struct gps_write *one = gps_write_nth(write, i, &room);
-        closed = is_of_closed(one);
-    }
-    if (closed)
-        *code = GPS_INVALID_VALUE;
-    return !closed;
-}
 
 /* --- memory that is mapped read-only --- */
 
@@ -49,10 +29,8 @@ static void report(const struct gps_write *write, const struct gps_mapping *vmm)
     gps_report_send(&report);
 }
 
-static void report_refused(const struct gps_write *write, const struct gps_gate_pass *pass,
-                           int code) {
+static void report_refused(const struct gps_write *write, int code) {
     struct gps_mapping vmm;
-    (void)pass;
     struct gps_write room;
     for (uint64_t i = 0; code == GPS_INVALID_VALUE && i < gps_write_count(write); i++) {
         const struct gps_write *one = gps_write_nth(write, i, &room);
@@ -99,8 +77,7 @@ static uint64_t sure_size(const struct gps_write *write, const struct gps_write 
     return one->size && (write->list || write->gaps || write->rough) ? 1 : one->size;
 }
 
-static void diagnose(const struct gps_write *write, const struct gps_gate_pass *pass, int code) {
-    (void)pass;
+static void diagnose(const struct gps_write *write, int code) {
     struct gps_write room;
     if (code != GPS_INVALID_VALUE || write->lasting)
         return;
@@ -124,10 +101,8 @@ void gps_refused_writes_start(const struct gps_config *config, const struct gps_
     bool any = gps_merge_active; /* its calls are seen in any case */
     for (size_t i = 0; i < config->rule_count; i++)
         any |= may_map_read_only(&config->rules[i], program);
-    if (gps_open_cache_used)
-        gps_write_listen(refuse, NULL);
     if (any && config->options.mode == GPS_MODE_SHARE)
-        gps_write_listen(NULL, report_refused);
+        gps_write_listen_refused(report_refused);
     if (config->options.mode == GPS_MODE_AUDIT)
-        gps_write_listen(NULL, diagnose);
+        gps_write_listen_refused(diagnose);
 }

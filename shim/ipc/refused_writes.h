@@ -1,18 +1,16 @@
 /*
  * refused_writes.h - writes that imported memory does not take.
  *
- * What the program has closed, and only `open_cache` keeps mapped, is gone for the program: a write
- * from or to it is answered as the driver would. A write that the driver has refused because the
- * region is mapped read-only is reported, and in an audit one to memory that is gone, or that the
- * program has mapped without access.
+ * A write that the driver has refused because the region is mapped read-only is reported, and in an
+ * audit one to memory that is gone, or that the program has mapped without access.
  */
 #pragma once
 
 #include "config/config.h"
 #include "process/program.h"
 
-/* Listens to the writes of this program where its rules or `open_cache` call for that. After
- * gps_open_cache_start and gps_merge_start. */
+/* Listens to the writes of this program where its rules or an audit call for that. After
+ * gps_merge_start. */
 void gps_refused_writes_start(const struct gps_config *config, const struct gps_program *program);
 
 /* The driver has refused a copy or fill of these bytes of device memory, in an audit: a report says

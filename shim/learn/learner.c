@@ -386,5 +386,5 @@ void gps_learn_start(const struct gps_options *options) {
     strcpy(state.path, path);
     state.began = gps_clock_monotonic();
     gps_learn_active = true;
-    gps_write_listen(begin, end);
+    gps_write_listen(begin, end, GPS_WRITE_ALL);
 }

@@ -15,12 +15,14 @@ static struct {
     struct gps_area **list; /* by address */
     unsigned count, room;
     uint64_t serial;
-    uint64_t ended;                   /* contexts */
-    _Atomic uint64_t lowest, highest; /* what all of them lie in; equal: there is none */
-    _Atomic unsigned padded;          /* so many end within a block */
-    _Atomic unsigned created;         /* so many are memory of cuMemCreate */
+    uint64_t ended;           /* contexts */
+    _Atomic unsigned padded;  /* so many end within a block */
+    _Atomic unsigned created; /* so many are memory of cuMemCreate */
 } state;
 GPS_FORGOTTEN(state);
+
+struct gps_area_span gps_area_span;
+GPS_FORGOTTEN(gps_area_span);
 
 /* --- geometry --- */
 
@@ -147,8 +149,9 @@ struct gps_area *gps_area_from(uint64_t address) {
 
 static void note_bounds(void) {
     const struct gps_area *last = state.count ? state.list[state.count - 1] : NULL;
-    atomic_store(&state.lowest, last ? state.list[0]->pointer : 0);
-    atomic_store(&state.highest, last ? last->pointer + last->extent : 0);
+    __atomic_store_n(&gps_area_span.lowest, last ? state.list[0]->pointer : 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&gps_area_span.highest, last ? last->pointer + last->extent : 0,
+                     __ATOMIC_SEQ_CST);
 }
 
 bool gps_area_add(struct gps_area *area) {
@@ -179,12 +182,6 @@ void gps_area_remove(struct gps_area *area) {
     state.padded -= area->size != area->extent;
     state.created -= area->created != NULL;
     note_bounds();
-}
-
-bool gps_area_near(uint64_t address, uint64_t size) {
-    const uint64_t highest = atomic_load_explicit(&state.highest, memory_order_relaxed);
-    return address < highest &&
-           address + size > atomic_load_explicit(&state.lowest, memory_order_relaxed);
 }
 
 bool gps_area_padded_near(uint64_t address, uint64_t size) {

@@ -197,9 +197,14 @@ struct gps_area *gps_area_from(uint64_t address); /* which has the address, or t
 bool gps_area_add(struct gps_area *area);
 void gps_area_remove(struct gps_area *area);
 
-/* Whether an area may overlap the range. It needs no lock, and takes two loads where there is no
- * area. */
-bool gps_area_near(uint64_t address, uint64_t size);
+/* What all areas lie in; both equal: there is none. */
+extern struct gps_area_span { uint64_t lowest, highest; } gps_area_span;
+
+/* Whether an area may overlap the range. It needs no lock. */
+static inline bool gps_area_near(uint64_t address, uint64_t size) {
+    return address < __atomic_load_n(&gps_area_span.highest, __ATOMIC_RELAXED) &&
+           address + size > __atomic_load_n(&gps_area_span.lowest, __ATOMIC_RELAXED);
+}
 /* The same of areas that end within a block. Behind the others nothing is mapped, and the driver
  * refuses what reaches past their end. */
 bool gps_area_padded_near(uint64_t address, uint64_t size);

@@ -174,5 +174,5 @@ static void end(const struct gps_write *write, const struct gps_gate_pass *pass,
 
 void gps_work_start(void) {
     if (gps_merge_active)
-        gps_write_listen(begin, end);
+        gps_write_listen(begin, end, GPS_WRITE_NEAR);
 }

@@ -39,16 +39,27 @@ static inline bool gps_work_read_is_refused(uint64_t from, uint64_t size) {
  * then gps_work_end. False: *code is the answer. */
 bool gps_work_begin(uint64_t stream, bool copy, struct gps_gate_pass *pass, int *code);
 
-/* The same, where nothing is in the way: the thread's last work was on this stream, and all blocks
- * have memory. False: it is not so, and nothing was done. */
-static inline bool gps_work_begin_at_once(uint64_t stream, struct gps_gate_pass *pass) {
-    gps_gate_enter(pass, stream);
-    if (__builtin_expect(
-            !(atomic_load_explicit(&gps_gate_state, memory_order_relaxed) & GPS_GATE_BACK), 1) &&
-        pass->slot && gps_streams_is_noted(pass->slot, stream))
-        return true;
-    gps_gate_leave(pass);
-    return false;
+/* The same of any work, where nothing is in the way: the thread is in no pass and has noted the
+ * stream (`context`: of a default stream the current one, else 0), the gate is open, and all blocks
+ * have memory. `here`: an address in the caller's frame. Then gps_work_end_quickly. NULL: it is not
+ * so, and nothing was done. */
+static inline struct gps_gate_slot *gps_work_quickly(uint64_t stream, uint64_t context,
+                                                     uintptr_t here) {
+    struct gps_gate_slot *slot = gps_gate_slot;
+    if (!slot || atomic_load_explicit(&slot->inside, memory_order_relaxed))
+        return NULL;
+    atomic_store_explicit(&slot->inside, here, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    if (__builtin_expect(!atomic_load_explicit(&gps_gate_state, memory_order_acquire), 1) &&
+        gps_streams_is_noted(slot, stream, context))
+        return slot;
+    atomic_store_explicit(&slot->inside, 0, memory_order_release);
+    return NULL;
+}
+
+static inline void gps_work_end_quickly(struct gps_gate_slot *slot, int code) {
+    atomic_store_explicit(&slot->inside, 0, memory_order_release);
+    gps_work_checked(code);
 }
 
 static inline void gps_work_end(const struct gps_gate_pass *pass, int code) {

@@ -27,10 +27,9 @@ static struct {
     GPS_LOCK(GPS_RANK_IMPORTS) lock;
     struct gps_table by_pointer, by_region;
     struct list lists[GPS_IMPORT_ENDING + 1]; /* by state */
-    /* Of cached ones, also read without the lock. These and those that are ENDING lie from `lowest`
-     * to `highest`; that range only grows until there is none. */
+    /* Of cached ones, also read without the lock. */
     _Atomic unsigned count;
-    _Atomic uint64_t bytes, lowest, highest;
+    _Atomic uint64_t bytes;
     struct gps_slab slab;
 } state;
 GPS_FORGOTTEN(state);
@@ -112,11 +111,6 @@ static inline void leave_tables(struct node *node) {
 }
 
 static inline void enter_cache(const struct gps_import *import) {
-    const uint64_t begin = import->pointer, end = begin + import->size;
-    if (!state.highest || begin < state.lowest)
-        state.lowest = begin;
-    if (end > state.highest)
-        state.highest = end;
     state.count++;
     state.bytes += import->size;
 }
@@ -147,8 +141,6 @@ static inline void become(struct node *node, enum gps_import_state now) {
         gps_slab_put(&state.slab, node);
     else
         enter_list(&state.lists[now], node);
-    if (was >= GPS_IMPORT_CACHED && !first(GPS_IMPORT_CACHED) && !first(GPS_IMPORT_ENDING))
-        state.highest = 0;
 }
 
 static bool take(struct node *node, struct gps_import *import) {
@@ -257,14 +249,18 @@ bool gps_registry_reopen(const struct gps_id *region, uint64_t context, struct g
     return node != NULL;
 }
 
-bool gps_registry_count_open(uint64_t pointer, const struct gps_id *region) {
-    struct gps_import unused;
+enum gps_opened gps_registry_open_again(const struct gps_id *region, uint64_t context,
+                                        uint64_t *pointer) {
     GPS_LOCKED(&state.lock);
-    struct node *node = if_open(at(pointer));
-    const bool open = node && gps_id_equal(&node->import.region, region);
-    if (open)
-        count(node, GPS_VIA_PROGRAM, &unused);
-    return open;
+    struct node *node = if_open(of(region, context));
+    if (!node)
+        return GPS_OPENED_NOT;
+    if (!node->import.reopened || node->import.slot == NO_SLOT)
+        return GPS_OPENED;
+    node->import.count++;
+    node->import.opens++;
+    *pointer = node->import.pointer;
+    return GPS_OPENED_TWICE;
 }
 
 bool gps_registry_set_slot(uint64_t pointer, unsigned slot) {
@@ -281,14 +277,6 @@ bool gps_registry_set_slot(uint64_t pointer, unsigned slot) {
 bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import) {
     GPS_LOCKED(&state.lock);
     return give(if_open(of(region, context)), import);
-}
-
-enum gps_opened gps_registry_how_open(const struct gps_id *region, uint64_t context) {
-    GPS_LOCKED(&state.lock);
-    const struct node *node = if_open(of(region, context));
-    if (!node)
-        return GPS_OPENED_NOT;
-    return node->import.reopened && node->import.slot != NO_SLOT ? GPS_OPENED_TWICE : GPS_OPENED;
 }
 
 bool gps_registry_import_at(uint64_t pointer, struct gps_import *import) {
@@ -493,55 +481,10 @@ struct gps_cached gps_registry_cached(void) {
 
 /* --- memory that is mapped, but not open any more --- */
 
-/* Of the import at `pointer`, which may be cached or ENDING. */
-static const struct node *closed_at(uint64_t pointer) {
-    const struct node *node = at(pointer);
-    return !node ? ending_at(pointer) : is(node, GPS_IMPORT_CACHED) ? node : NULL;
-}
-
 bool gps_registry_caches(uint64_t pointer) {
     GPS_LOCKED(&state.lock);
-    return closed_at(pointer);
-}
-
-static bool reaches(const struct node *node, uint64_t address) {
-    return node && !node->import.taken && address - node->import.pointer < node->import.size;
-}
-
-static bool is_in_closed(uint64_t pointer, uint64_t address) {
-    GPS_LOCKED(&state.lock);
-    return reaches(closed_at(pointer), address);
-}
-
-static bool is_in_any_closed(uint64_t address) {
-    GPS_LOCKED(&state.lock);
-    const struct node *cached = first(GPS_IMPORT_CACHED), *ending = first(GPS_IMPORT_ENDING);
-    while (cached && !reaches(cached, address))
-        cached = cached->next;
-    while (ending && !reaches(ending, address))
-        ending = ending->next;
-    return cached || ending;
-}
-
-/* Whether the program has an allocation there: what was cached in a context that another thread
- * destroys may be gone. */
-static bool is_allocated(uint64_t pointer) {
-    struct gps_alloc unused;
-    return gps_registry_find(pointer, &unused);
-}
-
-bool gps_registry_closed(uint64_t address) {
-    uint64_t base, size;
-    if (address >= atomic_load_explicit(&state.highest, memory_order_relaxed) ||
-        address < atomic_load_explicit(&state.lowest, memory_order_relaxed))
-        return false;
-    const int code = gps_ops->range(address, &base, &size);
-    if (code == GPS_OK)
-        return (is_in_closed(address, address) || is_in_closed(base, address)) &&
-               !is_allocated(base);
-    /* On a card a copy in another context was let through (H200, driver 580, 2026-11-23): this is
-     * for a driver that tells the range in the import's own context alone. */
-    return (code == GPS_INVALID_VALUE || code == GPS_NOT_FOUND) && is_in_any_closed(address);
+    const struct node *node = at(pointer);
+    return node ? is(node, GPS_IMPORT_CACHED) : ending_at(pointer) != NULL;
 }
 
 /* --- slots --- */

@@ -233,17 +233,16 @@ int gps_registry_open(struct gps_import *import, enum gps_slot_via via,
 bool gps_registry_set_slot(uint64_t pointer, unsigned slot);
 /* Counts one more open of a region that is open in the context. False: it is not open there. */
 bool gps_registry_reopen(const struct gps_id *region, uint64_t context, struct gps_import *import);
-/* Counts one more open, by the program, which gave this pointer. False: the region is not open
- * there any more. */
-bool gps_registry_count_open(uint64_t pointer, const struct gps_id *region);
 bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import);
 enum gps_opened {
     GPS_OPENED_NOT,
     GPS_OPENED,       /* one more open of it may have to be published or reported */
     GPS_OPENED_TWICE, /* it has a slot, and was opened twice before: one more open only counts */
 };
-/* Whether a region is open in the context. */
-enum gps_opened gps_registry_how_open(const struct gps_id *region, uint64_t context);
+/* Whether a region is open in the context, and where. TWICE: one more open of the program's is
+ * counted. */
+enum gps_opened gps_registry_open_again(const struct gps_id *region, uint64_t context,
+                                        uint64_t *pointer);
 bool gps_registry_import_at(uint64_t pointer, struct gps_import *import);
 enum gps_close {
     GPS_CLOSE_NONE,   /* nothing is open at this address */
@@ -298,10 +297,6 @@ struct gps_cached {
 struct gps_cached gps_registry_cached(void); /* takes no lock */
 /* Whether an import is cached or ENDING at this address. */
 bool gps_registry_caches(uint64_t pointer);
-/* Whether the address lies in memory that is mapped, but that the program has closed. False where
- * the context is at fault, which the driver tells first, or where the driver closes it now. Asks
- * the driver only about addresses between those of such imports, else it is two loads. */
-bool gps_registry_closed(uint64_t address);
 /* Finds what the slot of an import must say, where it says something else (pointer 0: of any import
  * that is open). It is for gps_references_rewrite, which then writes it. */
 bool gps_registry_correct_slot(uint64_t pointer, unsigned *slot, struct gps_slot *now);

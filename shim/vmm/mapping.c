@@ -1,7 +1,6 @@
 /* mapping.c - see mapping.h. */
 #include "mapping.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,11 +16,13 @@ static struct {
     GPS_LOCK(GPS_RANK_MAPPINGS) lock;
     struct gps_mapping *list;
     size_t count, room;
-    _Atomic size_t any; /* count, to be read without the lock */
     uint64_t
         peers[GPS_MAPPING_DEVICES]; /* of memory on a device: which others reach it, a bit each */
 } state;
 GPS_FORGOTTEN(state);
+
+bool gps_mapping_exists;
+GPS_FORGOTTEN(gps_mapping_exists);
 
 /* --- the table --- */
 
@@ -59,7 +60,8 @@ static bool add(const struct gps_mapping *vmm) {
         const size_t at = above(vmm->pointer);
         memmove(&state.list[at + 1], &state.list[at], (state.count - at) * sizeof(*state.list));
         state.list[at] = *vmm;
-        atomic_store(&state.any, ++state.count);
+        state.count++;
+        __atomic_store_n(&gps_mapping_exists, true, __ATOMIC_RELEASE);
     }
     return fits;
 }
@@ -72,20 +74,17 @@ static bool take(uint64_t pointer, struct gps_mapping *taken) {
         *taken = *vmm;
         const size_t behind = (size_t)(vmm - state.list) + 1;
         memmove(vmm, vmm + 1, (state.count - behind) * sizeof(*vmm));
-        atomic_store(&state.any, --state.count);
+        state.count--;
+        __atomic_store_n(&gps_mapping_exists, state.count != 0, __ATOMIC_RELEASE);
     }
     return found;
 }
 
-/* Given back by hand: so most programs, which have no mappings, save no registers here. */
-bool gps_mapping_at(uint64_t address, struct gps_mapping *found) {
-    if (!atomic_load_explicit(&state.any, memory_order_relaxed))
-        return false;
-    gps_lock_take(&state.lock);
+bool gps_mapping_find(uint64_t address, struct gps_mapping *found) {
+    GPS_LOCKED(&state.lock);
     const struct gps_mapping *vmm = locate(address);
     if (vmm)
         *found = *vmm;
-    gps_lock_give(&state.lock);
     return vmm != NULL;
 }
 

@@ -56,7 +56,14 @@ void gps_mapping_name(uint64_t pointer, const struct gps_region_record *record);
 
 /* The mapping that `address` lies in. Where there is no mapping at all it takes no lock. It needs
  * no scope. */
-bool gps_mapping_at(uint64_t address, struct gps_mapping *found);
+bool gps_mapping_find(uint64_t address, struct gps_mapping *found);
+extern bool gps_mapping_exists;
+static inline bool gps_mapping_any(void) {
+    return __builtin_expect(__atomic_load_n(&gps_mapping_exists, __ATOMIC_RELAXED), 0);
+}
+static inline bool gps_mapping_at(uint64_t address, struct gps_mapping *found) {
+    return gps_mapping_any() && gps_mapping_find(address, found);
+}
 
 /* Gives a mapped range access: memory of device `home` for the current context's device, and for
  * those that gps_mapping_enable named. */

@@ -4,13 +4,17 @@
 #include "driver/driver_ops.h"
 #include "util/forgotten.h"
 
-enum { MOST = 4 };
+enum { MOST = 2 };
 
 unsigned gps_write_listeners;
 GPS_FORGOTTEN(gps_write_listeners);
+bool gps_write_all;
+GPS_FORGOTTEN(gps_write_all);
 static struct {
-    gps_write_begin_fn *begins[MOST + 1]; /* both end with NULL */
-    gps_write_end_fn *ends[MOST + 1];
+    gps_write_begin_fn *begins[MOST];
+    gps_write_end_fn *ends[MOST];
+    unsigned count;
+    gps_write_refused_fn *refused;
 } state;
 GPS_FORGOTTEN(state);
 
@@ -23,29 +27,36 @@ bool gps_write_is_upload(const struct gps_write *one) {
 
 /* --- the listeners --- */
 
-void gps_write_listen(gps_write_begin_fn *begin, gps_write_end_fn *end) {
-    unsigned count = 0;
-    if (gps_write_listeners == MOST)
+void gps_write_listen(gps_write_begin_fn *begin, gps_write_end_fn *end,
+                      enum gps_write_heard heard) {
+    if (state.count == MOST)
         return;
+    state.begins[state.count] = begin;
+    state.ends[state.count++] = end;
+    gps_write_all |= heard == GPS_WRITE_ALL;
     gps_write_listeners++;
-    while (state.begins[count])
-        count++;
-    state.begins[count] = begin;
-    if (!end)
-        return;
-    for (unsigned i = MOST - 1; i > 0; i--)
-        state.ends[i] = state.ends[i - 1];
-    state.ends[0] = end;
+}
+
+void gps_write_listen_refused(gps_write_refused_fn *refused) {
+    state.refused = refused;
+    gps_write_listeners++;
 }
 
 bool gps_write_begin(const struct gps_write *write, struct gps_gate_pass *pass, int *code) {
-    for (gps_write_begin_fn *const *begin = state.begins; *begin; begin++)
-        if (!(*begin)(write, pass, code))
+    for (unsigned i = 0; i < state.count; i++)
+        if (!state.begins[i](write, pass, code))
             return false;
     return true;
 }
 
 void gps_write_end(const struct gps_write *write, const struct gps_gate_pass *pass, int code) {
-    for (gps_write_end_fn *const *end = state.ends; *end; end++)
-        (*end)(write, pass, code);
+    for (unsigned i = state.count; i-- > 0;)
+        state.ends[i](write, pass, code);
+    if (code != GPS_OK)
+        gps_write_refused(write, code);
+}
+
+void gps_write_refused(const struct gps_write *write, int code) {
+    if (state.refused)
+        state.refused(write, code);
 }
