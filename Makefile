@@ -225,10 +225,11 @@ check:
 	tests/check $(BUILD)
 
 # docs/findings.md, from what the programs of tests/apps/misuse are really told; the outputs in the other pages,
-# from running the commands in them.
+# from running the commands in them; the list of what differs in docs/limits.md, from the test that finds it.
 docs: all sim apps
 	tests/findings.py $(BUILD)
 	tests/pages.py $(BUILD)
+	tests/gpu/kinds.py --write
 
 # Every parser, FUZZ_TIME seconds each; a longer run is for a person: make fuzz-run FUZZ_TIME=600
 FUZZ_TIME ?= 15

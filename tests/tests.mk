@@ -127,7 +127,7 @@ apps: $(TESTS)/apps/puppet $(TESTS)/apps/puppet_static $(TESTS)/apps/puppet_driv
 	$(TESTS)/apps/kernels.ptx $(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/refused $(TESTS)/apps/newest $(TESTS)/apps/five $(TESTS)/apps/camerad \
 	$(TESTS)/apps/ranks $(TESTS)/apps/churn $(TESTS)/apps/twice $(if $(CUDART_STATIC),$(TESTS)/apps/twice_nvidia) $(TESTS)/apps/where \
 	$(TESTS)/apps/libbetween.so $(TESTS)/apps/liblater.so $(TESTS)/apps/embed $(TESTS)/nvml/libnvidia-ml.so.1 $(TESTS)/soak-worker $(TESTS)/soak-right \
-	$(TESTS)/differ-program $(TESTS)/keeper-abuse $(FAULT_INJECT)
+	$(TESTS)/differ-program $(TESTS)/keeper-abuse $(FAULT_INJECT) $(BUILD)/gpu-sim/kinds
 
 # One source, three ways to CUDA. The shared ones run on a real driver as they are.
 $(TESTS)/apps/puppet: tests/apps/puppet.c $(SIM_LIBS)/libcudart.so

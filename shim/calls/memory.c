@@ -292,6 +292,7 @@ bool gps_memory_merged(uint64_t address, struct gps_memory_info *info) {
                                      .extent = area.extent,
                                      .context = area.context,
                                      .serial = area.serial,
+                                     .tells_sync = true,
                                      .synced = area.synced};
     return true;
 }
@@ -313,6 +314,22 @@ static bool is_one_mapping(uint64_t address, struct gps_memory_info *info) {
     return true;
 }
 
+bool gps_memory_given(uint64_t base, struct gps_memory_info *info) {
+    struct gps_alloc alloc;
+    struct gps_import import;
+    if (gps_registry_find(base, &alloc) && alloc.kind != GPS_ALLOC_PLAIN)
+        *info = (struct gps_memory_info){.base = base,
+                                         .size = alloc.size,
+                                         .has_handles = true,
+                                         .tells_sync = alloc.kind == GPS_ALLOC_IMPORTED,
+                                         .synced = alloc.synced};
+    else if (gps_registry_import_at(base, &import) && import.size && !import.vmm)
+        *info = (struct gps_memory_info){.base = base, .size = import.size};
+    else
+        return false;
+    return true;
+}
+
 bool gps_memory_info(uint64_t address, struct gps_memory_info *info) {
     return gps_memory_merged(address, info) || is_one_mapping(address, info);
 }
@@ -324,12 +341,12 @@ bool gps_memory_is_mapped(uint64_t address) {
 
 /* Of a block without memory the driver says that there is nothing; all else that it refuses holds
  * for an allocation, too. */
-bool gps_memory_ranged(int code, uint64_t address, struct gps_memory_info *info) {
+bool gps_memory_ranged(int code, uint64_t address, uint64_t base, struct gps_memory_info *info) {
     struct gps_created_info created;
     if (code != GPS_OK && code != GPS_NOT_FOUND)
         return false;
     if (!gps_created_at(address, &created))
-        return gps_memory_merged(address, info);
+        return gps_memory_info(address, info) || (code == GPS_OK && gps_memory_given(base, info));
     info->base = created.base;
     info->size = created.size;
     return true;

@@ -50,18 +50,22 @@ struct gps_memory_info {
     uint64_t context;
     uint64_t serial;  /* of what a merge rule took: no other has it; from 1. 0: it is one mapping */
     bool has_handles; /* of its own, as what is allocated plainly */
-    bool synced;      /* SYNC_MEMOPS is set */
+    bool tells_sync;  /* the driver's SYNC_MEMOPS is not what the program has set */
+    bool synced;      /* that is */
 };
 /* Whether the address lies in such memory, and what the program is told of it. */
 bool gps_memory_info(uint64_t address, struct gps_memory_info *info);
 /* The same of what a merge rule took alone. */
 bool gps_memory_merged(uint64_t address, struct gps_memory_info *info);
+/* The same of memory of the driver's own, exported or opened, by where it has it begin: a rule has
+ * asked for more of it than the program, or has opened it in place of an allocation. */
+bool gps_memory_given(uint64_t base, struct gps_memory_info *info);
 /* Whether the driver would take it for memory that the program maps itself. It refuses the calls
  * that are for such memory where they name what is allocated plainly. */
 bool gps_memory_is_mapped(uint64_t address);
-/* The driver has answered `code` when it was asked for the range of an address. True: *info is the
- * answer instead. */
-bool gps_memory_ranged(int code, uint64_t address, struct gps_memory_info *info);
+/* The driver has answered `code` when it was asked for the range of an address, and with success
+ * where it begins. True: *info is the answer instead. */
+bool gps_memory_ranged(int code, uint64_t address, uint64_t base, struct gps_memory_info *info);
 /* Whether the address lies in memory that the program maps itself, and that a merge rule took and
  * cut in blocks: what the program is told instead of what holds for its blocks. *open: a device
  * (-1: its own) may read and write it. */

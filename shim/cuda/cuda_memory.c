@@ -114,9 +114,17 @@ FREE_ASYNC(cuMemFreeAsync_ptsz, CU_STREAM_PER_THREAD)
 
 CUresult gps_on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer) {
     struct gps_memory_info info;
-    const CUresult result = gps_real.cuMemGetAddressRange_v2(base, size, pointer);
-    if (!gps_memory_ranged((int)result, pointer, &info))
-        return result;
+    CUdeviceptr begin = 0;
+    size_t length = 0;
+    if (!base && !size)
+        return gps_real.cuMemGetAddressRange_v2(base, size, pointer);
+    const CUresult result = gps_real.cuMemGetAddressRange_v2(&begin, &length, pointer);
+    if (!gps_memory_ranged((int)result, pointer, begin, &info)) {
+        if (result != CUDA_SUCCESS)
+            return result;
+        info.base = begin;
+        info.size = length;
+    }
     if (base)
         *base = info.base;
     if (size)
@@ -134,18 +142,12 @@ static void set_as_merged(CUpointer_attribute which, void *value,
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
         *(CUdeviceptr *)value = info->base;
         break;
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-        *(size_t *)value = info->size;
-        break;
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
         *(size_t *)value = info->extent;
         break;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
         *(unsigned long long *)value = OURS + info->serial;
-        break;
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-        *(bool *)value |= info->synced;
         break;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
         if (*(CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS *)value == CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ)
@@ -190,6 +192,16 @@ static void set_as_parted(CUpointer_attribute which, void *value, const struct g
     }
 }
 
+/* Of the driver's own memory: what a rule asked for, or what it opened. */
+static bool is_given(CUpointer_attribute which, CUdeviceptr pointer, struct gps_memory_info *info) {
+    CUdeviceptr base;
+    return (which == CU_POINTER_ATTRIBUTE_RANGE_SIZE || which == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||
+            which == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE) &&
+           gps_real.cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, pointer) ==
+               CUDA_SUCCESS &&
+           gps_memory_given(base, info);
+}
+
 static void set_as_allocation(CUpointer_attribute which, void *value, CUdeviceptr pointer) {
     struct gps_memory_info info;
     struct gps_mapped_as as;
@@ -200,7 +212,7 @@ static void set_as_allocation(CUpointer_attribute which, void *value, CUdevicept
             *(CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS *)value == CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ;
         set_as_parted(which, value, &as, open && readable);
     }
-    if (!gps_memory_info(pointer, &info)) {
+    if (!gps_memory_info(pointer, &info) && !is_given(which, pointer, &info)) {
         set_as_made(which, value, pointer);
         return;
     }
@@ -210,6 +222,10 @@ static void set_as_allocation(CUpointer_attribute which, void *value, CUdevicept
         *(unsigned long long *)value = CU_MEM_HANDLE_TYPE_NONE;
     else if (which == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE)
         *(bool *)value = info.has_handles;
+    else if (which == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
+        *(size_t *)value = info.size;
+    else if (which == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS && info.tells_sync)
+        *(bool *)value = info.synced;
     else if (info.serial)
         set_as_merged(which, value, &info);
 }
@@ -238,8 +254,12 @@ CUresult gps_on_cuPointerGetAttributes(unsigned int count, CUpointer_attribute *
 CUresult gps_on_cuPointerSetAttribute(const void *value, CUpointer_attribute which,
                                       CUdeviceptr pointer) {
     struct gps_memory_info info;
-    if (!value || which != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !gps_memory_merged(pointer, &info))
-        return gps_real.cuPointerSetAttribute(value, which, pointer);
+    if (!value || which != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !gps_memory_merged(pointer, &info)) {
+        const CUresult result = gps_real.cuPointerSetAttribute(value, which, pointer);
+        if (result == CUDA_SUCCESS && is_given(which, pointer, &info))
+            gps_registry_set_synced(info.base, *(const bool *)value);
+        return result;
+    }
     const struct gps_write all = LASTING(gps_fill_of(info.base, info.size, 1, LEGACY));
     return (CUresult)gps_memory_sync(&all, *(const bool *)value);
 }

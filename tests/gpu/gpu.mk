@@ -10,7 +10,7 @@
 
 GPU_HEADERS := $(wildcard tests/gpu/programs/*.hpp)
 GPU_NAMES := writer reader stage hello simple_ipc weights
-ALONE_NAMES := driver_only vmm_probe fork_probe attributes ends
+ALONE_NAMES := driver_only vmm_probe fork_probe kinds ends
 GPU_PROGRAMS := $(foreach name,$(GPU_NAMES),$(BUILD)/gpu/$(name)_shared $(BUILD)/gpu/$(name)_static) \
 	$(addprefix $(BUILD)/gpu/,$(ALONE_NAMES))
 GPU_REHEARSED := $(foreach name,$(GPU_NAMES),$(BUILD)/gpu-sim/$(name)_shared $(BUILD)/gpu-sim/$(name)_static) \

@@ -2,7 +2,7 @@
 """One copy of what is equal: unmodified programs, side by side with and without gpushare.
 
 usage: replicas.py BUILD_DIR gpu|sim STEP
-steps: hole together changed latency attributes ends read-only learn, those of replicas_torch.py (model serve), those of
+steps: hole together changed latency ends read-only learn, those of replicas_torch.py (model serve), those of
 replicas_transformers.py (transformers transformers-odd), busy, and kills
 
 WEIGHTS_BYTES=n   of the weights (8 GiB; simulated 64 MiB); steps that need less take 1 or 1.6 GB at most
@@ -318,41 +318,6 @@ def launches(weights, table, config):
     table.row(weights.end([bare, merging]) == {0}, "they end well")
 
 
-# There is no handle of it (docs/replicas.md). What was imported is never said to be decompressible by hardware
-# (vmm_probe).
-ALLOWED = {"IS_HW_DECOMPRESS_CAPABLE", "IS_LEGACY_CUDA_IPC_CAPABLE", "cuIpcGetMemHandle"}
-
-
-def told(member):
-    return dict(part.strip().rsplit("=", 1) for part in member.ask("tell").split(";") if part.strip())
-
-
-def attributes(fleet, table, _):
-    """What the driver tells about it, before and after it was merged, compared with cudaMalloc's memory."""
-    words = [fleet.programs / "attributes", 70000001]
-    bare = fleet.start("bare", words).ready()
-    expected = told(bare)
-    bare.end()
-    for when, quiet in (("private", "1h"), ("merged", "1s"), ("merged, quiet = 0", "0")):
-        one = fleet.start(when.replace(" ", "").replace(",", "-"), words,
-                          fleet.config(quiet, merge_rule("attributes", quiet=quiet))).ready()
-        for _ in range(0 if when == "private" else 60):
-            if fleet.merged() >= 64 * MIB:
-                break
-            fleet.stable_use(0, 0.1)
-        merged = fleet.merged()
-        seen = told(one)
-        other = {key: value for key, value in seen.items() if value != expected.get(key)}
-        wrong = {key: value for key, value in other.items() if key.split()[-1] not in ALLOWED}
-        table.row(not wrong and seen.keys() == expected.keys() and (merged > 0) == (when != "private"),
-                  f"attributes of {when} memory are those of cudaMalloc's, but for what docs/replicas.md names",
-                  f"{len(seen)} asked, {len(other)} differ as allowed" if not wrong else
-                  "; ".join(f"{key}: {value}, bare {expected.get(key)}" for key, value in wrong.items()))
-        table.row(one.end() == 0, "it ends well")
-    if "peer" not in expected:
-        table.skip("attributes: another card reads it", "one card")
-
-
 def ends(fleet, table, _):
     """What copies and fills answer of which one end lies a byte behind the allocation; the page's table, too."""
     program = fleet.programs / "ends"
@@ -434,7 +399,7 @@ def learn(fleet, table, size):
 
 
 STEPS = {"hole": hole, "model": model, "together": together, "changed": changed, "serve": serve, "latency": latency, "kills": kills,
-         "attributes": attributes, "ends": ends, "read-only": read_only, "learn": learn, "transformers": even, "transformers-odd": odd, "busy": busy}
+         "ends": ends, "read-only": read_only, "learn": learn, "transformers": even, "transformers-odd": odd, "busy": busy}
 
 
 def main():

@@ -50,6 +50,17 @@ TEST_P(Cards, MemoryOfEachRuleAnswersAsPlainMemory) {
             << backing;
 }
 
+// All questions, copies and fills; with cards that reach each other, and without. On cards it is a
+// part of tests/gpu/check.sh.
+TEST_P(Cards, EachKindOfRuleAnswersAsPlainMemory) {
+    if (on_gpu())
+        GTEST_SKIP() << "tests/gpu/parts/kinds.sh";
+    const std::string peers = GetParam() ? "1" : "0";
+    const Result result = command({"env", "GPUSHARE_SIM_PEERS=" + peers, "python3",
+                                   "tests/gpu/kinds.py", build_directory(), "sim"});
+    EXPECT_EQ(result.status, 0) << result.out << result.err;
+}
+
 std::string peer_access(const testing::TestParamInfo<bool> &one) {
     return one.param ? "enabled" : "off";
 }

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # One copy of what is equal in N replicas, side by side with bare runs: memory, times and answers; a kernel that
-# writes what is merged, kill -9, attributes, read-only regions, tokens, the keeper under abuse; and first what the
+# writes what is merged, kill -9, read-only regions, tokens, the keeper under abuse; and first what the
 # driver answers to questions about VMM memory. What each step takes on an H200 at most, in seconds, as far as
 # could be told without one: probe 10, hole 50, model 90, together 70, changed 50, serve 80, latency 75, kills 45,
-# attributes 15, ends 5, learn 90, transformers 90, transformers-odd 90, busy 80, tokens 40, read-only 15, keeper 60 (beside read-only).
+# ends 5, learn 90, transformers 90, transformers-odd 90, busy 80, tokens 40, read-only 15, keeper 60 (beside read-only).
 #
 # WEIGHTS_BYTES=n      8 GiB; a rehearsal: 64 MiB
 # SERVE_SECONDS=n      how long PyTorch servers are under load (40; the full run: 300, with the default quiet)
 # KILL_SECONDS=n       how long replicas and keeper are killed (30; the full run: 600; a rehearsal: 10)
 # KEEPER_SECONDS=n     how long the keeper is abused (60; a rehearsal: 10)
-# REPLICAS_ONLY=A,B,..  some of: probe hole model together changed serve latency kills attributes ends learn
+# REPLICAS_ONLY=A,B,..  some of: probe hole model together changed serve latency kills ends learn
 #                      transformers transformers-odd busy tokens read-only keeper
 # shellcheck disable=SC2154 # check.sh's variables
 wanted() { case ",${REPLICAS_ONLY:-$1}," in *",$1,"*) ;; *) false ;; esac }
@@ -54,7 +54,6 @@ step changed 90
 step serve $((120 + 2 * ${SERVE_SECONDS:-40}))
 step latency 120
 step kills $((60 + ${KILL_SECONDS:-30}))
-step attributes 40
 step ends 40
 step learn 150
 step transformers 150

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Whether memory that a rule gives answers as cudaMalloc's: tests/gpu/programs/kinds.c bare and under a rule of each
+kind, row by row. What differs, and why, stands in EXCEPTIONS alone; docs/limits.md has its sentences.
+
+usage: kinds.py BUILD sim|gpu     rows as fleet.py prints them; the exit status is 1 if one fails
+       kinds.py --write, --check  the sentences in docs/limits.md: write them; are they those?
+"""
+import os
+import pathlib
+import re
+import sys
+import textwrap
+import time
+
+from fleet import MIB, Failed, Fleet, Table
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PAGE = ROOT / "docs/limits.md"
+BEGIN, END = "<!-- differs: of tests/gpu/kinds.py -->\n", "<!-- end -->\n"
+SIZES = (4096, 5 * MIB + 4096)  # both are rounded up for others to map
+KINDS = {  # name: what its rule says
+    "export, legacy": "role = export\n",
+    "import, legacy": "role = import\nwait = 20s\nmissing = fail\n",
+    "export, vmm": "role = export\nbacking = vmm\n",
+    "import, vmm": "role = import\nwait = 20s\nmissing = fail\n",
+    "merge, private": "role = merge\nquiet = 1h\n",
+    "merge, merged": "role = merge\nquiet = 1s\n",
+    "merge, quiet = 0": "role = merge\nquiet = 0\n",
+}
+# Which kinds, which rows, where, and why. "two": with two cards; "apart": that do not reach each other; "card": not on the simulator.
+EXCEPTIONS = [
+    ("export|import", r"size \+ 1\)", "",
+     "Memory of a rule that exports or imports is rounded up to 2 MiB, because CUDA shares whole blocks. A copy or fill that reaches past its "
+     "end, but not past that, answers 0 and not 1: to refuse it, each copy of the program would have to be looked at. All questions about the "
+     "memory tell the size that the program asked for."),
+    ("import|merge|.*vmm", r"card 1, .*: cuMemsetD", "two",
+     "Memory of rules is mapped for each GPU on which the program has a context, if that reaches it; each costs some 30 us a block more. So kernels "
+     "and fills of another GPU use it also where the program did not enable peer access, which bare is refused."),
+    ("merge|.*vmm", r"card 1, .*: (cuMemcpy(Async)?\(|cuMemcpy[HD]to|.*ACCESS_FLAGS)", "apart",
+     "Where no GPU reaches another, copies of memory that a merge rule took, or with `backing = vmm`, answer 1 while another GPU is current, and "
+     "`ACCESS_FLAGS` is 0: no access can be given. Those of plain memory go on."),
+    (".*vmm", "set SYNC_MEMOPS", "",
+     "`SYNC_MEMOPS` of memory with `backing = vmm` cannot be set (801): the driver refuses it for all memory of `cuMemCreate`."),
+    ("merge", "IS_LEGACY_CUDA_IPC_CAPABLE|cuIpcGetMemHandle", "",
+     "Memory that a merge rule took has no IPC handle: `cudaIpcGetMemHandle` answers 1, and `IS_LEGACY_CUDA_IPC_CAPABLE` is 0, for its blocks come "
+     "from several processes."),
+    ("merge|.*vmm", "IS_HW_DECOMPRESS_CAPABLE", "card",
+     "Memory of a merge rule or with `backing = vmm` is not said to be decompressible by hardware (`IS_HW_DECOMPRESS_CAPABLE`): the driver never "
+     "says it of what was imported."),
+]
+
+
+def rules(kind):
+    return "".join(f"[region kinds-{i}]\nprogram = kinds\nsize = {size}\n{KINDS[kind]}" for i, size in enumerate(SIZES))
+
+
+def start(fleet, kind):
+    name = re.sub(r"\W+", "-", kind)
+    return fleet.start(name, [fleet.programs / "kinds", *SIZES], fleet.config(name, rules(kind)) if kind != "bare" else None).ready()
+
+
+def told(member):
+    return dict(part.strip().rsplit("=", 1) for part in member.ask("tell", 120).split(";") if part.strip())
+
+
+def wait_until_merged(fleet, kind):
+    until = time.monotonic() + 20
+    while kind == "merge, merged" and fleet.merged() < 2 * MIB:
+        if time.monotonic() > until:
+            raise Failed("nothing is merged")
+        time.sleep(0.1)
+
+
+def exceptions(driver, bare):
+    """Those that hold here; and those of them that must be seen."""
+    two = any("card 1, " in row for row in bare)
+    apart = two and not bare["card 1: cuCtxEnablePeerAccess"].startswith("0")
+    here = [one for one in EXCEPTIONS if {"": True, "two": two, "apart": apart, "card": driver == "gpu"}[one[2]]]
+    return here, [one for one in here if driver == "sim"]
+
+
+def compare(table, kind, bare, seen, allowed):
+    """Which exceptions were there; None: something differs without."""
+    fits = {row: [one for one in allowed if re.match(one[0], kind) and re.search(one[1], row)]
+            for row, value in seen.items() if value != bare.get(row)}
+    wrong = [f"{row} = {seen[row]}, bare {bare.get(row)}" for row, found in fits.items() if not found]
+    good = not wrong and seen.keys() == bare.keys()
+    table.row(good, f"{kind}: answers as cudaMalloc's memory",
+              f"{len(seen)} rows, {len(fits)} differ with a reason" if not wrong else f"{len(wrong)} differ: " + "; ".join(wrong[:12]))
+    return [found[0] for found in fits.values()] if good else None
+
+
+def ask_all(fleet, table, driver):
+    """Whether all is well. What a kind imports its exporter has, the kind before it."""
+    one = start(fleet, "bare")
+    bare = told(one)
+    allowed, expected = exceptions(driver, bare)
+    good, seen, running = one.end() == 0, [], []
+    for kind in KINDS:
+        running.append(start(fleet, kind))
+        wait_until_merged(fleet, kind)
+        found = compare(table, kind, bare, told(running[-1]), allowed)
+        good &= found is not None
+        seen += found or []
+        if not kind.startswith("export"):
+            good &= not any([member.end() for member in reversed(running)])
+            running = []
+    table.row(good, "all of it, and they end well")
+    unseen = [one[1] for one in expected if one not in seen]
+    table.row(not unseen, "each exception is one", "; ".join(unseen))
+    return good and not unseen
+
+
+def run(build, driver):
+    good, table = False, Table()
+    if driver == "sim":
+        words = {"LD_LIBRARY_PATH": f"{build}/sim", "GPUSHARE_SIM_ROOT": f"@kinds-{os.getpid()}", "GPUSHARE_SIM_DEVICES": "2"}
+        os.environ.update({key: os.environ.get(key, value) for key, value in words.items()})
+    with Fleet(build, driver, "kinds") as fleet, table.part("kinds"):
+        good = ask_all(fleet, table, driver)
+    return not good
+
+
+# --- the page ---
+
+def sentences():
+    return BEGIN + "".join(textwrap.fill(f"- {why}", 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False) + "\n"
+                           for why in dict.fromkeys(why for *_, why in EXCEPTIONS)) + END
+
+
+def page(check):
+    text = PAGE.read_text(encoding="utf-8")
+    begin, end = text.index(BEGIN), text.index(END) + len(END)
+    if text[begin:end] == sentences():
+        return 0
+    if check:
+        print(f"{PAGE.name} has other sentences than tests/gpu/kinds.py: make docs")
+        return 1
+    PAGE.write_text(text[:begin] + sentences() + text[end:], encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(page(sys.argv[1] == "--check") if sys.argv[1].startswith("--") else run(*sys.argv[1:3]))

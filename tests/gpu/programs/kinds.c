@@ -1,0 +1,298 @@
+/*
+ * kinds.c - all that the driver tells about allocations, and what its copies and fills of them
+ * answer, in words that two processes can compare. Of the driver API alone.
+ *
+ * usage: kinds BYTES...   allocates them on card 0 and uploads them, says "ready", and answers a
+ *                         line of its input with one, until "end": "told KEY=CODE VALUE; ..."
+ *
+ * Asked with each card current (two, if there are), and with peer access off and on.
+ */
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CARDS = 2, MOST = 8, OWN = 16 << 20 };
+
+static int cards;
+static CUcontext contexts[CARDS];
+static CUdeviceptr own[CARDS]; /* of no rule */
+static struct {
+    CUdeviceptr base;
+    size_t size;
+} asked[MOST];
+static unsigned char *host;
+
+/* What is asked about now, and where. */
+static CUdeviceptr base;
+static size_t size;
+static char stage[64];
+
+static void must(CUresult code, const char *call) {
+    if (code == CUDA_SUCCESS)
+        return;
+    printf("%s: %d\n", call, (int)code);
+    exit(1);
+}
+#define MUST(call) must(call, #call)
+
+/* --- attributes --- */
+
+enum meaning { NUMBER, CODE, CONTEXT, SAME, FROM_BASE, AS_AT_BASE };
+
+/* Wide enough for each of them; the driver writes as much as it has. */
+union value {
+    int number;
+    unsigned long long wide;
+    size_t size;
+    CUdeviceptr address;
+    CUcontext context;
+    char bytes[64];
+};
+
+static const struct attribute {
+    const char *name;
+    int which;
+    enum meaning meaning;
+} attributes[] = {
+    {"CONTEXT", CU_POINTER_ATTRIBUTE_CONTEXT, CONTEXT},
+    {"MEMORY_TYPE", CU_POINTER_ATTRIBUTE_MEMORY_TYPE, NUMBER},
+    {"DEVICE_POINTER", CU_POINTER_ATTRIBUTE_DEVICE_POINTER, SAME},
+    {"HOST_POINTER", CU_POINTER_ATTRIBUTE_HOST_POINTER, CODE},
+    {"P2P_TOKENS", CU_POINTER_ATTRIBUTE_P2P_TOKENS, CODE},
+    {"SYNC_MEMOPS", CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, NUMBER},
+    {"BUFFER_ID", CU_POINTER_ATTRIBUTE_BUFFER_ID, AS_AT_BASE},
+    {"IS_MANAGED", CU_POINTER_ATTRIBUTE_IS_MANAGED, NUMBER},
+    {"DEVICE_ORDINAL", CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, NUMBER},
+    {"IS_LEGACY_CUDA_IPC_CAPABLE", CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, NUMBER},
+    {"RANGE_START_ADDR", CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, FROM_BASE},
+    {"RANGE_SIZE", CU_POINTER_ATTRIBUTE_RANGE_SIZE, NUMBER},
+    {"MAPPED", CU_POINTER_ATTRIBUTE_MAPPED, NUMBER},
+    {"ALLOWED_HANDLE_TYPES", CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, NUMBER},
+    {"IS_GPU_DIRECT_RDMA_CAPABLE", CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE, NUMBER},
+    {"ACCESS_FLAGS", CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, NUMBER},
+    {"MEMPOOL_HANDLE", CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, NUMBER},
+    {"MAPPING_SIZE", CU_POINTER_ATTRIBUTE_MAPPING_SIZE, NUMBER},
+    {"MAPPING_BASE_ADDR", CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, FROM_BASE},
+    {"MEMORY_BLOCK_ID", CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID, AS_AT_BASE},
+    {"IS_HW_DECOMPRESS_CAPABLE", 21, NUMBER},
+};
+
+static unsigned long long at_base(int which) {
+    union value value = {.wide = 0};
+    (void)cuPointerGetAttribute(&value, (CUpointer_attribute)which, base);
+    return value.wide;
+}
+
+static void print_value(const struct attribute *attribute, const union value *value,
+                        CUdeviceptr pointer) {
+    switch (attribute->meaning) {
+    case NUMBER:
+        printf(" %llu", value->wide);
+        break;
+    case CONTEXT:
+        printf(" %s", value->context == contexts[0] ? "mine" : value->context ? "another" : "none");
+        break;
+    case SAME:
+        printf(" %s", value->address == pointer ? "itself" : "another");
+        break;
+    case FROM_BASE:
+        printf(" base%+lld", (long long)(value->address - base));
+        break;
+    case AS_AT_BASE:
+        printf(" %s", value->wide == at_base(attribute->which) ? "as at the base" : "another");
+        break;
+    case CODE:
+        break;
+    }
+}
+
+static void print_attribute(const char *place, CUdeviceptr pointer, const struct attribute *row) {
+    union value value = {.wide = 0};
+    const CUresult code = cuPointerGetAttribute(&value, (CUpointer_attribute)row->which, pointer);
+    printf("%s%s: %s=%d", stage, place, row->name, (int)code);
+    if (code == CUDA_SUCCESS)
+        print_value(row, &value, pointer);
+    printf("; ");
+}
+
+/* The same by the call that asks for many. */
+static void print_many(const char *place, CUdeviceptr pointer) {
+    CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                                   CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+                                   CU_POINTER_ATTRIBUTE_MEMORY_TYPE};
+    union value values[3] = {{.wide = 0}};
+    void *all[] = {&values[0], &values[1], &values[2]};
+    const CUresult code = cuPointerGetAttributes(3, which, all, pointer);
+    printf("%s%s: cuPointerGetAttributes=%d base%+lld %zu %d; ", stage, place, (int)code,
+           (long long)(values[0].address - base), values[1].size, values[2].number);
+}
+
+static void print_range(const char *place, CUdeviceptr pointer) {
+    CUdeviceptr start = 0;
+    size_t length = 0;
+    const CUresult code = cuMemGetAddressRange(&start, &length, pointer);
+    printf("%s%s: cuMemGetAddressRange=%d base%+lld %zu; ", stage, place, (int)code,
+           (long long)(start - base), length);
+}
+
+static void print_place(const char *place, CUdeviceptr pointer) {
+    for (size_t i = 0; i < sizeof(attributes) / sizeof(*attributes); i++)
+        print_attribute(place, pointer, &attributes[i]);
+    print_many(place, pointer);
+    print_range(place, pointer);
+}
+
+/* --- copies and fills --- */
+
+static void print_code(const char *call, CUresult code) {
+    printf("%s%s=%d %d; ", stage, call, (int)code, (int)cuCtxSynchronize());
+}
+#define TELL(call) print_code(#call, call)
+
+static void print_copies(CUdeviceptr mine) {
+    TELL(cuMemcpyHtoD(base, host, size));
+    TELL(cuMemcpyHtoDAsync(base, host, size, NULL));
+    TELL(cuMemcpyDtoH(host, base, size));
+    TELL(cuMemcpyDtoHAsync(host, base, size, NULL));
+    TELL(cuMemcpyDtoD(mine, base, size));
+    TELL(cuMemcpyDtoD(base, mine, size));
+    TELL(cuMemcpyDtoDAsync(mine, base, size, NULL));
+    TELL(cuMemcpyDtoDAsync(base, mine, size, NULL));
+    TELL(cuMemcpy(mine, base, size));
+    TELL(cuMemcpy(base, mine, size));
+    TELL(cuMemcpyAsync(mine, base, size, NULL));
+    TELL(cuMemcpyAsync(base, mine, size, NULL));
+    for (int i = 0; i < cards; i++) {
+        TELL(cuMemcpyPeer(own[i], contexts[i], base, contexts[0], size));
+        TELL(cuMemcpyPeer(base, contexts[0], own[i], contexts[i], size));
+        TELL(cuMemcpyPeerAsync(own[i], contexts[i], base, contexts[0], size, NULL));
+        TELL(cuMemcpyPeerAsync(base, contexts[0], own[i], contexts[i], size, NULL));
+    }
+}
+
+static void print_fills(void) {
+    TELL(cuMemsetD8(base, 1, size));
+    TELL(cuMemsetD8Async(base, 1, size, NULL));
+    TELL(cuMemsetD16(base, 1, size / 2));
+    TELL(cuMemsetD16Async(base, 1, size / 2, NULL));
+    TELL(cuMemsetD32(base, 1, size / 4));
+    TELL(cuMemsetD32Async(base, 1, size / 4, NULL));
+    TELL(cuMemsetD2D8(base, 1024, 1, 1000, 4));
+    TELL(cuMemsetD2D8Async(base, 1024, 1, 1000, 4, NULL));
+}
+
+static void print_ends(void) {
+    TELL(cuMemcpyDtoH(host, base, size + 1));
+    TELL(cuMemcpyHtoD(base, host, size + 1));
+    TELL(cuMemsetD8(base, 1, size + 1));
+}
+
+/* --- what else can be done with it --- */
+
+static void print_handle(void) {
+    CUipcMemHandle handle;
+    TELL(cuIpcGetMemHandle(&handle, base));
+}
+
+static void print_synced(bool on) {
+    bool seen = !on;
+    const CUresult code = cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, base);
+    MUST(cuPointerGetAttribute(&seen, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, base));
+    printf("%sset SYNC_MEMOPS to %d=%d %d; ", stage, on, (int)code, seen);
+}
+
+/* No two blocks of it are equal. */
+static void upload(void) {
+    for (size_t i = 0; i < size / 4; i++)
+        ((uint32_t *)host)[i] = (uint32_t)(i * 2654435761u);
+    MUST(cuCtxSetCurrent(contexts[0]));
+    MUST(cuMemcpyHtoD(base, host, size));
+}
+
+static void ask(int card, const char *peer) {
+    snprintf(stage, sizeof(stage), "%zu bytes, card %d, peer access %s: ", size, card, peer);
+    MUST(cuCtxSetCurrent(contexts[card]));
+    print_place("first", base);
+    print_place("middle", base + size / 2 + 5);
+    print_place("last", base + size - 1);
+    print_handle();
+    print_copies(own[card]);
+    print_fills();
+    print_ends();
+    print_synced(true);
+    print_synced(false);
+}
+
+static void each(int card, const char *peer) {
+    for (int i = 0; asked[i].size; i++) {
+        base = asked[i].base;
+        size = asked[i].size;
+        ask(card, peer);
+        upload();
+    }
+}
+
+static void reach(int from, int to) {
+    MUST(cuCtxSetCurrent(contexts[from]));
+    printf("card %d: cuCtxEnablePeerAccess=%d; ", from,
+           (int)cuCtxEnablePeerAccess(contexts[to], 0));
+}
+
+static void answer(void) {
+    printf("told ");
+    for (int card = 0; card < cards; card++)
+        each(card, "off");
+    if (cards == CARDS) {
+        reach(1, 0);
+        reach(0, 1);
+        for (int card = 0; card < cards; card++)
+            each(card, "on");
+    }
+    printf("\n");
+    fflush(stdout);
+}
+
+static void allocate(char **sizes) {
+    for (int i = 0; sizes[i] && i < MOST - 1; i++) {
+        base = 0;
+        size = strtoull(sizes[i], NULL, 10);
+        MUST(cuMemAlloc(&base, size));
+        asked[i].base = base;
+        asked[i].size = size;
+        upload();
+    }
+}
+
+/* The first card has all memory before the second has a context. */
+static void begin(int card) {
+    CUdevice device;
+    MUST(cuDeviceGet(&device, card));
+    MUST(cuDevicePrimaryCtxRetain(&contexts[card], device));
+    MUST(cuCtxSetCurrent(contexts[card]));
+    MUST(cuMemAlloc(&own[card], OWN));
+}
+
+int main(int argc, char **argv) {
+    char line[64];
+    host = calloc(1, OWN);
+    if (argc < 2 || !host)
+        return 2;
+    MUST(cuInit(0));
+    MUST(cuDeviceGetCount(&cards));
+    cards = cards < CARDS ? cards : CARDS;
+    begin(0);
+    allocate(argv + 1);
+    if (cards == CARDS)
+        begin(1);
+    printf("ready load 0 start 0\n");
+    fflush(stdout);
+    while (fgets(line, sizeof(line), stdin) && strcmp(line, "end\n") != 0)
+        answer();
+    MUST(cuCtxSetCurrent(contexts[0]));
+    for (int i = 0; asked[i].size; i++)
+        MUST(cuMemFree(asked[i].base));
+    return 0;
+}
