@@ -70,6 +70,7 @@
     KEEPS(hip_operations, "so it does with the devices that it has entered")                       \
     KEEPS(hooks, "the calls that the parent lets pass succeed in no child of it")                  \
     KEEPS(unwatched, "its stubs lead where they did")                                              \
+    KEEPS(resolved, "the driver answers as it did")                                                \
     KEEPS(resolver, "libc's functions are where they were")                                        \
     KEEPS(runtime, "so are call sites and the runtime's functions")
 
