@@ -86,11 +86,18 @@ $(BUILD)/shim/%.o: shim/%.S shim/doors/trampoline.inc
 
 # The exports are exactly the rows of hooks.def, the two doors of trampoline.inc, and what ASan asks for.
 EXPORTED := dlsym; dlvsym; __asan_default_options;
+HOOKED = sed -nE -e 'h; s/^WRITE_SYNC\((\w+).*/\1_ptds/p; g; s/^WRITE_ASYNC\((\w+).*/\1_ptsz/p; g' \
+	-e 's/^(DRIVER\([a-z]+, *|RUNTIME\(|RUNTIME_IPC\(|WRITE\(|WRITE_A?SYNC\(|GATED\(|LAUNCH\(|READ\(|EXIT\()(\w+).*/\2/p' shim/cuda/hooks.def
 $(BUILD)/exports.map: shim/cuda/hooks.def Makefile
 	@mkdir -p $(@D)
-	sed -nE -e 'h; s/^WRITE_SYNC\((\w+).*/\1_ptds/p; g; s/^WRITE_ASYNC\((\w+).*/\1_ptsz/p; g' \
-		-e 's/^(DRIVER\([a-z]+, *|RUNTIME\(|RUNTIME_IPC\(|WRITE\(|WRITE_A?SYNC\(|GATED\(|LAUNCH\(|READ\(|EXIT\()(\w+).*/\2/p' $< | \
-		{ echo '{ global: $(EXPORTED)'; sed 's/$$/;/'; echo 'local: *; };'; } > $@
+	$(HOOKED) | { echo '{ global: $(EXPORTED)'; sed 's/$$/;/'; echo 'local: *; };'; } > $@
+
+# What a resolver is asked for each of them.
+$(BUILD)/resolved.inc: shim/cuda/resolved.awk shim/cuda/hooks.def $(CUDA_INC)/cudaTypedefs.h Makefile
+	@mkdir -p $(@D)
+	$(HOOKED) | awk -f $< $(filter %.h,$^) - | LC_ALL=C sort -t'"' -k2,2 > $@
+$(BUILD)/shim/cuda/resolved.o: $(BUILD)/resolved.inc
+$(BUILD)/shim/cuda/resolved.o: C_FLAGS += -I$(BUILD)
 
 $(BUILD)/exports-hip.map: shim/hip/hip_hooks.def Makefile
 	@mkdir -p $(@D)

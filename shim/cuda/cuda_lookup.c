@@ -10,6 +10,7 @@
 
 #include "doors/resolver.h"
 #include "hooks.h"
+#include "resolved.h"
 #include "unwatched.h"
 
 /* In the order of struct gps_real. The exported function is an alias of the wrapper. */
@@ -43,14 +44,21 @@ static const void *const runtime[] = {
 #include "hooks.def"
 };
 
-void *gps_lookup_substitute(void *address) {
-    if (!gps_driver_attach_by(address))
-        return address;
+static int slot_of(const void *address) {
     void *const *const real = (void *const *)&gps_real;
-    for (size_t i = 0; i < ROWS; i++)
+    for (int i = 0; i < (int)ROWS; i++)
         if (real[i] == address)
-            return gps_entry_hooks(rows[i].when, gps_operations_enter) ? rows[i].wrapper : address;
-    return address;
+            return i;
+    return -1;
+}
+
+static void *substitute(int slot, void *address) {
+    return slot >= 0 && gps_entry_hooks(rows[slot].when, gps_operations_enter) ? rows[slot].wrapper
+                                                                               : address;
+}
+
+void *gps_lookup_substitute(void *address) {
+    return gps_driver_attach_by(address) ? substitute(slot_of(address), address) : address;
 }
 
 bool gps_lookup_is_ours(const void *address) {
@@ -95,23 +103,27 @@ void *gps_dlvsym_hooked(void *handle, const char *name, const char *version, voi
 
 /* --- the hooks --- */
 
-static CUresult substituted(CUresult result, const char *symbol, int version, void **pfn) {
+/* The driver is attached. */
+static CUresult substituted(CUresult result, enum gps_resolver_version asked, const char *symbol,
+                            int version, void **pfn) {
     if (result != CUDA_SUCCESS || !pfn || !*pfn)
         return result;
-    void *const substitute = gps_lookup_substitute(*pfn);
-    *pfn = substitute == *pfn ? gps_unwatched_stand_in(symbol, version, *pfn) : substitute;
+    const int known = slot_of(*pfn);
+    const int slot = known >= 0 ? known : gps_resolved_slot(asked, symbol, *pfn);
+    void *const function = substitute(slot, *pfn);
+    *pfn = function == *pfn ? gps_unwatched_stand_in(symbol, version, *pfn) : function;
     return result;
 }
 
 CUresult gps_on_cuGetProcAddress(const char *symbol, void **pfn, int version, cuuint64_t flags) {
-    return substituted(gps_real.cuGetProcAddress(symbol, pfn, version, flags), symbol, version,
-                       pfn);
+    return substituted(gps_real.cuGetProcAddress(symbol, pfn, version, flags), GPS_RESOLVER_V1,
+                       symbol, version, pfn);
 }
 
 CUresult gps_on_cuGetProcAddress_v2(const char *symbol, void **pfn, int version, cuuint64_t flags,
                                     CUdriverProcAddressQueryResult *status) {
-    return substituted(gps_real.cuGetProcAddress_v2(symbol, pfn, version, flags, status), symbol,
-                       version, pfn);
+    return substituted(gps_real.cuGetProcAddress_v2(symbol, pfn, version, flags, status),
+                       GPS_RESOLVER_V2, symbol, version, pfn);
 }
 
 /* A runtime looks up hundreds of functions: these are no calls of the program's. */

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <link.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "util/linker.h"
 #include "util/procfs.h"
 #include "util/program_signals.h"
 #include "util/text.h"
@@ -52,7 +52,7 @@ static int has_us(struct dl_phdr_info *info, size_t size, void *path) {
 static void own_file(struct plan *plan) {
     struct gps_text out = GPS_TEXT(plan->from);
     const char *path = NULL;
-    if (dl_iterate_phdr(has_us, &path))
+    if (gps_linker_each(has_us, &path))
         gps_text_str(&out, path);
 }
 

@@ -29,6 +29,7 @@
 #define MODULES(FORGETS, KEEPS)                                                                    \
     KEEPS(processor, "it is the same")                                                             \
     KEEPS(lock, "a thread that forks holds none")                                                  \
+    KEEPS(linker, "it tells the parent from the child")                                            \
     KEEPS(program_signals, "the thread that forks goes on inside or outside of its scope")         \
     KEEPS(file, "a number in names that also have the process's own")                              \
     KEEPS(log, "gps_log_open begins it anew")                                                      \
@@ -36,7 +37,7 @@
     KEEPS(wording, "the vendor is the same")                                                       \
     KEEPS(event_log, "gps_event_log_open begins it anew; until then it writes nothing")            \
     KEEPS(stack, "the executable is the same")                                                     \
-    KEEPS(find_object, "so is the linker")                                                         \
+    KEEPS(find_object, "the linker is the same")                                                   \
     KEEPS(call, "the thread that forks may be inside one")                                         \
     FORGETS(trace, gps_trace_reset)                                                                \
     KEEPS(scope, "the driver's operations are where they were")                                    \
@@ -69,6 +70,7 @@
     KEEPS(hip_operations, "so it does with the devices that it has entered")                       \
     KEEPS(hooks, "the calls that the parent lets pass succeed in no child of it")                  \
     KEEPS(unwatched, "its stubs lead where they did")                                              \
+    KEEPS(resolved, "the driver answers as it did")                                                \
     KEEPS(resolver, "libc's functions are where they were")                                        \
     KEEPS(runtime, "so are call sites and the runtime's functions")
 

@@ -22,6 +22,7 @@
 #include "stack/trace.h"
 #include "suspend/suspension.h"
 #include "threads/thread.h"
+#include "util/linker.h"
 #include "util/program_signals.h"
 #include "util/text.h"
 
@@ -132,6 +133,7 @@ bool gps_lifecycle_begin(gps_attach_fn *attach) {
  * the driver. */
 __attribute__((constructor)) static void on_load(void) {
     gps_sink_start();
+    gps_linker_start();
     gps_thread_note_main();
     (void)at_quick_exit(gps_lifecycle_end);
 }

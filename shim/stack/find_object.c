@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "module.h"
+#include "util/linker.h"
 
 enum { PAGE = 4096 };
 
@@ -21,7 +22,6 @@ static uintptr_t place_of(const struct dl_phdr_info *info, ElfW(Word) type) {
     return 0;
 }
 
-/* The linker's lock is held. */
 static struct link_map *map_of(const struct dl_phdr_info *info) {
     const uintptr_t dynamic = place_of(info, PT_DYNAMIC);
     struct link_map *map = _r_debug.r_map;
@@ -64,7 +64,7 @@ static int is_at(struct dl_phdr_info *info, size_t size, void *arg) {
 
 int gps_find_object_listed(void *address, struct dl_find_object *found) {
     struct search search = {.address = (uintptr_t)address};
-    if (!dl_iterate_phdr(is_at, &search))
+    if (!gps_linker_each(is_at, &search))
         return -1;
     *found = search.found;
     return 0;

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "util/linker.h"
+
 /* For functions that sanitizer runtimes call before instrumented code can run. */
 #define BARE                                                                                       \
     __attribute__((no_sanitize("address", "undefined", "thread"),                                  \
@@ -138,7 +140,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
 
 bool gps_module_each(gps_module_fn *fn, void *arg) {
     struct each each = {fn, arg};
-    return dl_iterate_phdr(visit, &each) != 0;
+    return gps_linker_each(visit, &each) != 0;
 }
 
 /* Whether the module may define the symbol: with only_libc, its name must be libc's. */

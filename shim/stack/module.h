@@ -29,7 +29,7 @@ void *gps_module_symbol(const struct gps_module *module, const char *name);
 const char *gps_module_soname(const struct gps_module *module);
 
 /* Calls fn for every loaded object in load order, until fn returns true. False: fn never did. Takes
- * the linker's lock, so it is not for hot paths. */
+ * the linker's lock (linker.h), so it is not for hot paths. */
 typedef bool gps_module_fn(void *arg, const struct gps_module *module);
 bool gps_module_each(gps_module_fn *fn, void *arg);
 

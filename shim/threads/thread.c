@@ -2,7 +2,6 @@
 #include "thread.h"
 
 #include <errno.h>
-#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -14,6 +13,7 @@
 
 #include "stack/module.h"
 #include "util/clock.h"
+#include "util/linker.h"
 #include "util/procfs.h"
 #include "util/program_signals.h"
 
@@ -138,7 +138,7 @@ static void *run(void *given) {
  * what we need. A thread that has too little left starts, and fails in the middle of its work. */
 bool gps_thread_start(void *(*fn)(void *arg), void *arg) {
     size_t extra = 0;
-    dl_iterate_phdr(add_thread_local, &extra);
+    gps_linker_each(add_thread_local, &extra);
     const size_t stacks[] = {OURS + extra, 4 * OURS + extra, 16 * OURS + extra, 0};
     int code = EINVAL;
     struct task *task = malloc(sizeof(*task));

@@ -60,9 +60,8 @@ void expect_marks(const Outcome &outcome, bool seen) {
         }
 }
 
-TEST_P(Doors, EveryKindOfCallIsSeenAndTheProgramCannotTell) {
-    const Door &door = GetParam();
-    const Outcome bare = program_of(door).run_bare(), run = program_of(door).run();
+void expect_seen(const Door &door, const Program &program) {
+    const Outcome bare = program.run_bare(), run = program.run();
     ASSERT_EQ(bare.status, 0) << bare.out << bare.err;
     EXPECT_EQ(run.status, 0) << run.out << run.err;
     EXPECT_EQ(codes_of(run), codes_of(bare));
@@ -77,6 +76,16 @@ TEST_P(Doors, EveryKindOfCallIsSeenAndTheProgramCannotTell) {
               door.seen != NOT)
         << run.log;
     EXPECT_EQ(run.left, Words()) << "what was published is removed at the end";
+}
+
+TEST_P(Doors, EveryKindOfCallIsSeenAndTheProgramCannotTell) {
+    expect_seen(GetParam(), program_of(GetParam()));
+}
+
+// libcuda.so.1 goes on in another library, which its resolvers' answers lead to at once.
+TEST_P(Doors, AlsoOfADriverInTwoLayers) {
+    const std::string path = app("layers") + ":" + build_directory() + "/sim";
+    expect_seen(GetParam(), program_of(GetParam()).environment("LD_LIBRARY_PATH", path));
 }
 
 const Door doors[] = {

@@ -76,6 +76,21 @@ $(call DOORS_ADD,two-static.so,two.c,$(DOORS_STATIC))
 $(call DOORS_ADD,two-by-two-12.so,two-between.c,$(DOORS_NEEDED) $(DOORS)/two-12.so $(DOORS_RPATH),,$(DOORS)/two-12.so)
 $(call DOORS_ADD,two-main,two-main.c,)
 
+# A driver in two layers. The outer one has each function of the inner one.
+DOORS_LAYERS := $(DOORS)/layers
+$(DOORS_LAYERS)/libcuda-inner.so: $(SIM_DRIVER) $(SIM)/driver/exports.map $(DOORS_SIM)
+	@mkdir -p $(@D); echo "  LINK  $@"
+	ln -sf $(abspath $(BUILD)/sim/gpusimd) $(@D)
+	$(CC) -shared -pthread $(SIM_DRIVER) -o $@ -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-Bsymbolic \
+		-Wl,--version-script=$(SIM)/driver/exports.map -ldl
+$(DOORS_LAYERS)/layer.inc: $(BUILD)/sim/libcuda.so
+	@mkdir -p $(@D)
+	nm -D --defined-only $< | sed -nE 's/.* T (cu\w+)$$/FORWARD(\1)/p' > $@
+DOORS_MADE += $(DOORS_LAYERS)/libcuda.so.1
+$(DOORS_LAYERS)/libcuda.so.1: $(DOORS_SRC)/layer.c $(DOORS_LAYERS)/layer.inc $(DOORS_LAYERS)/libcuda-inner.so
+	@echo "  CC    $@"
+	$(DOORS_C) -shared -fPIC -I$(@D) $< -o $@ -Xlinker -soname=libcuda.so.1 -Xlinker -rpath='$$ORIGIN' -Xlinker -z -Xlinker nodelete -ldl
+
 # Pairs of one layout, that are loaded in turn at one place; and one place for two functions.
 $(call DOORS_ADD,replaced,replaced.c,)
 $(call DOORS_ADD,swapped-close.so,swapped.c,-DCALLED=cudaIpcCloseMemHandle $(DOORS_RUNTIME))

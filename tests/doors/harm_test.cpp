@@ -195,6 +195,7 @@ const Action actions[] = {
     {"StderrIsAFullPipe", {"full-stderr"}, true},
     {"MakesChildrenOfEveryKind", {"children"}, true},
     {"ForksWhileAThreadLooksTheDriverUp", {"fork-while-looking"}, true},
+    {"ForksWhileAThreadListsTheObjects", {"fork-while-listing"}, true},
     {"IsInterruptedByATimer", {"ticking"}, true},
     {"ReadsDlerror", {"dl-error"}, true},
     {"KeepsSignalMaskAndCancelState", {"state"}, true},

@@ -183,6 +183,23 @@ TEST_F(Audit, WhereNothingWasWatchedItIsNoCleanBill) {
     EXPECT_EQ(audit({"env", "-u", "LD_PRELOAD", five}).status, 3);
 }
 
+TEST_F(Audit, NorWhereCudaWasUsedAndNoCallWasSeen) {
+    const std::string source = place.path + "/looks.c", program = place.path + "/looks";
+    std::ofstream(source) << R"(#include <dlfcn.h>
+int main(void) {
+    int (*ask)(const char *, void **, int, unsigned long long, int *);
+    void *found = 0, *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    *(void **)&ask = dlsym(driver, "cuGetProcAddress_v2");
+    return ask("cuDriverGetVersion", &found, 12000, 0, 0) != 0;
+})";
+    ASSERT_EQ(command({"cc", source, "-o", program, "-ldl"}).status, 0);
+    const Result result = audit({program});
+    EXPECT_EQ(result.status, 3) << result.err;
+    EXPECT_TRUE(contains(result.err, "1 process used CUDA, 0 calls seen\n"
+                                     "gpushare: audit: CUDA was used, and no call was seen: "))
+        << result.err;
+}
+
 TEST_F(Audit, AChildThatDropsThePreloadIsNamed) {
     Result result;
     EXPECT_TRUE(in_one_of_three([&] {

@@ -5,12 +5,15 @@
 #include <dlfcn.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <string>
 
 extern "C" {
 #include "stack/find_object.h"
 #include "stack/module_place.h"
+#include "util/linker.h"
 }
 
 namespace {
@@ -30,13 +33,32 @@ void expect_same(const void *address, bool expected) {
     EXPECT_STREQ(quick.path, known.dlfo_link_map->l_name);
 }
 
-TEST(ModuleOf, TheProgramAndWhatItIsLinkedWith) {
+void expect_known_objects() {
     static int variable;
     expect_same(reinterpret_cast<void *>(&expect_same), true);
     expect_same(&variable, true);
     expect_same(reinterpret_cast<void *>(&puts), true);
     expect_same(stdout, true);
     expect_same(dlsym(RTLD_DEFAULT, "_ZNSt8ios_base4InitC1Ev"), true);
+}
+
+TEST(ModuleOf, TheProgramAndWhatItIsLinkedWith) {
+    expect_known_objects();
+}
+
+TEST(ModuleOf, TheSameInAForkedChildUntilAnObjectComes) {
+    gps_linker_start();
+    int status = -1;
+    const pid_t child = fork();
+    if (child == 0) {
+        expect_known_objects();
+        void *const library = dlopen("libutil.so.1", RTLD_NOW);
+        expect_known_objects();
+        expect_same(dlsym(library, "login_tty"), true);
+        _exit(HasFailure());
+    }
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
 }
 
 TEST(ModuleOf, TheKernelsObject) {

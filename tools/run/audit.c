@@ -255,7 +255,8 @@ const struct tool_verb tool_verb_audit = {
                "do is not looked at: for accesses out of bounds, uninitialised memory and "
                "races there is compute-sanitizer.\n"
                "The exit status is CMD's own; 0 becomes 1 if there was a finding that --fail-on "
-               "counts, else 3 if a process that used CUDA, or any, could not be watched.\n"
+               "counts, else 3 if a process that used CUDA, or any, could not be watched, "
+               "or no call was seen.\n"
                "125: gpushare itself failed, 126: CMD cannot be executed, 127: not found.\n",
     .options = {{"config", 'c', "FILE", "use this configuration (checked first)"},
                 {"fail-on", 0, "KIND",

@@ -174,6 +174,20 @@ bool watched_has(const struct watched *watched, uint32_t pid) {
 
 /* --- said at the end --- */
 
+/* Whether processes counted themselves and none of their calls. */
+static bool is_gone_past(const struct watched *watched) {
+    return watched->counters && atomic_load(&watched->counters->processes) > 0 &&
+           count_calls(watched) == 0;
+}
+
+static void tell_gone_past(enum runtime runtime, const char *verb) {
+    const char *const name = vendor_name(runtime);
+    tool_error("%s was used, and no call was seen: either nothing but look-ups was done, or the "
+               "calls reach the driver past gpushare, as where another library in LD_PRELOAD or "
+               "/etc/ld.so.preload answers first; try `gpushare %s` without it",
+               name, verb);
+}
+
 static void tell_nothing(enum runtime runtime, const char *verb, const char *command, int status) {
     const char *const name = vendor_name(runtime);
     char path[PATH_MAX], why[PATH_MAX + 128];
@@ -202,6 +216,10 @@ bool watched_all(const struct watched *watched, uint64_t reported, const char *v
                    other->asked ? "its loader did not load the library (see: gpushare doctor CMD)"
                                 : "LD_PRELOAD was not in its environment; let whatever starts it "
                                   "keep LD_PRELOAD and GPUSHARE_*");
+    }
+    if (is_gone_past(watched)) {
+        tell_gone_past(watched->runtime, verb);
+        return false;
     }
     if (count_processes(watched, reported) > 0)
         return watched->other_count == 0;

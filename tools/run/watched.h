@@ -41,7 +41,8 @@ bool watched_has(const struct watched *watched, uint32_t pid);
 /* "2 processes used CUDA, 14 calls seen"; malloc'ed. At least `reported` processes did. */
 char *watched_text(const struct watched *watched, uint64_t reported);
 
-/* Whether something used CUDA, and all that did was watched. Else stderr says what was not, and
- * what to do. `verb` is the one that watches, `status` the command's exit status. */
+/* Whether something used CUDA, calls of it were seen, and all that did was watched. Else stderr
+ * says what was not, and what to do. `verb` is the one that watches, `status` the command's exit
+ * status. */
 bool watched_all(const struct watched *watched, uint64_t reported, const char *verb,
                  const char *command, int status);

@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <linux/sched.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -236,6 +238,41 @@ static int forks_while_looking(void) {
     return 0;
 }
 
+/* While another thread has the linker tell of the loaded objects, which takes a lock of its. */
+static volatile enum { BEFORE, LISTING, FORKED } stage;
+
+static int stay(struct dl_phdr_info *info, size_t size, void *arg) {
+    (void)info, (void)size, (void)arg;
+    stage = LISTING;
+    while (stage == LISTING)
+        continue;
+    return 1;
+}
+
+static void *list(void *arg) {
+    dl_iterate_phdr(stay, arg);
+    return NULL;
+}
+
+static int fork_while_listing(void) {
+    void *const library = dlopen("libcuda.so.1", RTLD_NOW);
+    pthread_t thread;
+    pthread_create(&thread, NULL, list, NULL);
+    while (stage == BEFORE)
+        continue;
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(10);
+        const bool is_there = dlsym(library, "cuMemFree_v2") != NULL;
+        work();
+        fflush(stdout);
+        _exit(is_there);
+    }
+    stage = FORKED;
+    end("fork while listing", child);
+    return 0;
+}
+
 /* --- signals and threads --- */
 
 static void leave(int number) {
@@ -459,6 +496,7 @@ int main(int argc, char **argv) {
                  {"children", children},
                  {"ticking", ticking},
                  {"fork-while-looking", forks_while_looking},
+                 {"fork-while-listing", fork_while_listing},
                  {"dl-error", dl_error}};
     const struct {
         const char *name;

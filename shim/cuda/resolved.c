@@ -1,0 +1,66 @@
+/* resolved.c - see resolved.h. */
+#include "resolved.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "doors/resolver.h"
+#include "driver.h"
+
+/* Sorted by the names for which a resolver is asked. No pointers: they would be relocated. */
+static const struct row {
+    char name[GPS_HOOK_NAME];
+    uint16_t slot, flags;
+    int version;
+} rows[] = {
+#define RESOLVED(function, name, version, flags)                                                   \
+    {name, offsetof(struct gps_real, function) / sizeof(void *), flags, version},
+#include <resolved.inc> /* of the build */
+};
+enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+static const char nothing; /* its address is an answer of none */
+static const void *_Atomic answers[2][ROWS];
+
+static size_t first_of(const char *name) {
+    size_t from = 0, to = ROWS;
+    while (from < to) {
+        const size_t middle = (from + to) / 2;
+        if (strcmp(rows[middle].name, name) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+static const void *ask(enum gps_resolver_version resolver, const struct row *row) {
+    CUdriverProcAddressQueryResult status;
+    void *found = NULL;
+    const CUresult result =
+        resolver == GPS_RESOLVER_V1
+            ? gps_real.cuGetProcAddress(row->name, &found, row->version, row->flags)
+            : gps_real.cuGetProcAddress_v2(row->name, &found, row->version, row->flags, &status);
+    return result == CUDA_SUCCESS && found ? found : &nothing;
+}
+
+static const void *answer(enum gps_resolver_version resolver, size_t row) {
+    const void *_Atomic *const place = &answers[resolver][row];
+    if (!*place)
+        *place = ask(resolver, &rows[row]);
+    return *place;
+}
+
+static void fill(void **slot, void *address) {
+    void *empty = NULL;
+    __atomic_compare_exchange_n(slot, &empty, address, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+int gps_resolved_slot(enum gps_resolver_version resolver, const char *name, void *address) {
+    for (size_t i = first_of(name); i < ROWS && strcmp(rows[i].name, name) == 0; i++)
+        if (answer(resolver, i) == address) {
+            fill((void **)&gps_real + rows[i].slot, address);
+            return rows[i].slot;
+        }
+    return -1;
+}
