@@ -451,10 +451,10 @@ TEST(Resolvers, AnswerAsTheRealOnesWithOurWrappersInPlaceOfTheTablesFunctions) {
     expect_substituted(Program({app("procaddr")}), driver_names(), 1000);
 }
 
-// A launch is the driver's alone but where a rule merges; copies to the host but there, with
-// open_cache, and in an audit; records of events only there, waits for them with merging, too. What
+// A launch is the driver's alone but where a rule merges; copies to the host but there and in an
+// audit; records of events only there, waits for them with merging, too. What
 // the driver says of memory is told by us where any rule is for the program.
-enum Asked { NOTHING, RULE, COPIES, READS, AUDIT, ALL };
+enum Asked { NOTHING, RULE, COPIES, AUDIT, ALL };
 
 class Rules
     : public testing::TestWithParam<std::tuple<const char *, const char *, Asked, const char *>> {};
@@ -468,7 +468,7 @@ TEST_P(Rules, DecideWhatIsHookedBesides) {
     auto table = driver_names();
     for (const auto &more :
          {asked >= RULE && asked != AUDIT ? told_names() : Words(),
-          asked >= COPIES ? write_names() : Words(), asked >= READS ? read_names() : Words(),
+          asked >= COPIES ? write_names() : Words(), asked >= AUDIT ? read_names() : Words(),
           asked == ALL ? merge_names() : Words(), asked == AUDIT ? event_names() : Words(),
           asked >= AUDIT ? wait_names() : Words()})
         table.insert(table.end(), more.begin(), more.end());
@@ -486,7 +486,7 @@ INSTANTIATE_TEST_SUITE_P(
         std::make_tuple("proc*", "role = export\n", RULE, ""),
         std::make_tuple("proc*", "role = import\n", COPIES, ""),
         std::make_tuple("proc*", "role = auto\n", RULE, ""),
-        std::make_tuple("proc*", "role = auto\n", READS, "open_cache = 8\n"),
+        std::make_tuple("proc*", "role = auto\n", RULE, "open_cache = 8\n"),
         std::make_tuple("proc*", "role = auto\n", AUDIT, "open_cache = 8\nmode = audit\n"),
         std::make_tuple("other", "role = merge\n", NOTHING, "")));
 
