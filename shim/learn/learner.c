@@ -144,7 +144,7 @@ static void hash_and_note(struct gps_area *area, const struct gps_block *one, bo
     struct gps_hash hash;
     const bool seen = hash_block(area, one, &hash);
     GPS_AREAS_LOCKED();
-    struct gps_block *block = gps_area_block(area->serial, one->at, &found);
+    struct gps_block *block = gps_area_block(area->pointer + one->at, area->serial, &found);
     if (!block || block->size != one->size)
         return;
     if (seen)

@@ -14,6 +14,7 @@ static struct {
     GPS_LOCK(GPS_RANK_AREAS) lock;
     struct gps_area **list; /* by address */
     unsigned count, room;
+    unsigned last; /* the place that was asked for last */
     uint64_t serial;
     uint64_t ended;           /* contexts */
     _Atomic unsigned padded;  /* so many end within a block */
@@ -64,9 +65,19 @@ void gps_area_unlock(void) {
     gps_lock_give(&state.lock);
 }
 
-/* The first that begins above the address. */
+/* Those before the place begin at the address or below, and those from it on above. */
+static bool is_above(unsigned place, uint64_t address) {
+    return place <= state.count && (!place || state.list[place - 1]->pointer <= address) &&
+           (place == state.count || state.list[place]->pointer > address);
+}
+
+/* The place of the first that begins above the address. Whoever goes through all of them asks for
+ * one place after the other. */
 static unsigned above(uint64_t address) {
     unsigned low = 0, high = state.count;
+    for (unsigned place = state.last; place <= state.last + 1; place++)
+        if (is_above(place, address))
+            return state.last = place;
     while (low < high) {
         const unsigned middle = (low + high) / 2;
         if (state.list[middle]->pointer <= address)
@@ -74,7 +85,7 @@ static unsigned above(uint64_t address) {
         else
             high = middle;
     }
-    return low;
+    return state.last = low;
 }
 
 struct gps_area *gps_area_at(uint64_t address) {
@@ -83,11 +94,9 @@ struct gps_area *gps_area_at(uint64_t address) {
     return area && address - area->pointer < area->extent ? area : NULL;
 }
 
-struct gps_area *gps_area_by_serial(uint64_t serial) {
-    for (unsigned i = 0; i < state.count; i++)
-        if (state.list[i]->serial == serial)
-            return state.list[i];
-    return NULL;
+struct gps_area *gps_area_of(uint64_t address, uint64_t serial) {
+    struct gps_area *area = gps_area_at(address);
+    return area && area->serial == serial ? area : NULL;
 }
 
 void gps_area_move(uint64_t context, uint64_t to) {
@@ -126,14 +135,14 @@ int gps_area_enter(const struct gps_area *area) {
     return area->created && !area->context ? GPS_INVALID_CONTEXT : gps_ops->enter(area->context);
 }
 
-struct gps_block *gps_area_block(uint64_t serial, uint64_t at, struct gps_area **area) {
+struct gps_block *gps_area_block(uint64_t address, uint64_t serial, struct gps_area **area) {
     unsigned first, end;
-    *area = gps_area_by_serial(serial);
+    *area = gps_area_of(address, serial);
     if (!*area)
         return NULL;
-    gps_area_blocks(*area, (*area)->pointer + at, 1, &first, &end);
+    gps_area_blocks(*area, address, 1, &first, &end);
     struct gps_block *block = &(*area)->blocks[first];
-    return block->at == at ? block : NULL;
+    return (*area)->pointer + block->at == address ? block : NULL;
 }
 
 struct gps_area *gps_area_next(const struct gps_area *area) {

@@ -178,7 +178,8 @@ static inline void gps_area_unlock_at_end(const bool *unused) {
 
 /* The functions from here to gps_area_remove want the lock. NULL: there is none. */
 struct gps_area *gps_area_at(uint64_t address);
-struct gps_area *gps_area_by_serial(uint64_t serial);
+/* Which has the address, and is not another one in the place of that with this serial. */
+struct gps_area *gps_area_of(uint64_t address, uint64_t serial);
 /* One of a context that was made before an epoch. Memory of cuMemCreate is of no context. */
 struct gps_area *gps_area_of_context(uint64_t context, uint64_t before);
 void gps_area_move(uint64_t context, uint64_t to); /* all of them are another one's */
@@ -190,8 +191,8 @@ int gps_area_enter(const struct gps_area *area);
 void gps_area_forget_events(uint64_t context, uint64_t before);
 /* How many ever have. Who gives the lock back meanwhile asks again. */
 uint64_t gps_area_contexts_ended(void);
-/* The block that begins there in the area, and the area. NULL: it was freed, or cut anew. */
-struct gps_block *gps_area_block(uint64_t serial, uint64_t at, struct gps_area **area);
+/* The block that begins at the address, and its area. NULL: it was freed, or cut anew. */
+struct gps_block *gps_area_block(uint64_t address, uint64_t serial, struct gps_area **area);
 struct gps_area *gps_area_next(const struct gps_area *area); /* by address; NULL: the first */
 struct gps_area *gps_area_from(uint64_t address); /* which has the address, or the next */
 bool gps_area_add(struct gps_area *area);

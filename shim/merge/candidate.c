@@ -21,7 +21,7 @@ static bool is_the_same(const struct gps_candidate *candidate, const struct gps_
 
 struct gps_block *gps_candidate_block(const struct gps_candidate *candidate,
                                       struct gps_area **area) {
-    struct gps_block *block = gps_area_block(candidate->serial, candidate->at, area);
+    struct gps_block *block = gps_area_block(candidate->pointer, candidate->serial, area);
     return block && is_the_same(candidate, block) ? block : NULL;
 }
 
@@ -101,7 +101,7 @@ static bool begin_offer(struct gps_candidate *candidate, int *descriptor) {
 static void end_offer(const struct gps_candidate *candidate, int status) {
     struct gps_area *area;
     gps_area_lock();
-    struct gps_block *block = gps_area_block(candidate->serial, candidate->at, &area);
+    struct gps_block *block = gps_area_block(candidate->pointer, candidate->serial, &area);
     const bool still =
         block && block->state == GPS_BLOCK_OFFERING && block->swapped == candidate->since;
     if (still && status == 0) {

@@ -15,7 +15,6 @@
 
 struct gps_candidate {
     uint64_t serial; /* of its area */
-    uint64_t at;     /* in it */
     uint64_t pointer, context;
     uint64_t since;  /* FROZEN: when it was */
     uint64_t looked; /* PRIVATE: when its bytes were looked at */

@@ -683,9 +683,9 @@ bool gps_created_at(uint64_t address, struct gps_created_info *info) {
 
 /* --- parting --- */
 
-bool gps_created_is_to_part(uint64_t serial) {
+bool gps_created_is_to_part(uint64_t address, uint64_t serial) {
     GPS_AREAS_LOCKED();
-    const struct gps_area *area = gps_area_by_serial(serial);
+    const struct gps_area *area = gps_area_of(address, serial);
     const bool whole = area && area->created && area->created->memory;
     if (whole)
         area->created->wanted = true;
@@ -700,6 +700,7 @@ bool gps_parting_next(struct gps_parting *parting) {
         if (!created || !created->wanted || !gps_area_is_usable(area) || now < created->again)
             continue;
         created->again = now + AGAIN;
+        parting->pointer = area->pointer;
         parting->serial = area->serial;
         parting->size = area->extent;
         parting->view = parting->mapped = 0;
@@ -711,7 +712,7 @@ bool gps_parting_next(struct gps_parting *parting) {
 }
 
 static struct gps_area *area_of(const struct gps_parting *parting) {
-    struct gps_area *area = gps_area_by_serial(parting->serial);
+    struct gps_area *area = gps_area_of(parting->pointer, parting->serial);
     return area && area->created->memory && gps_area_is_usable(area) ? area : NULL;
 }
 

@@ -82,13 +82,14 @@ bool gps_created_at(uint64_t address, struct gps_created_info *info);
 
 /* Whether the area is still one allocation: then it is to be parted, and its blocks can be merged
  * later. */
-bool gps_created_is_to_part(uint64_t serial);
+bool gps_created_is_to_part(uint64_t address, uint64_t serial);
 
 enum { GPS_PARTING_MOST = GPS_CREATED_MOST / GPS_MERGE_SMALL };
 struct gps_parting {
-    uint64_t serial, size; /* size 0: there is none */
-    uint64_t view;         /* where the new blocks are mapped, side by side; 0: nowhere */
-    uint64_t mapped;       /* so many bytes of them */
+    uint64_t pointer, serial; /* of the area */
+    uint64_t size;            /* 0: there is none */
+    uint64_t view;            /* where the new blocks are mapped, side by side; 0: nowhere */
+    uint64_t mapped;          /* so many bytes of them */
     unsigned count;
     bool taken; /* they are the area's */
     uint64_t memory[GPS_PARTING_MOST];

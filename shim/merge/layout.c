@@ -424,7 +424,7 @@ static bool are_frozen(const struct gps_area *area, const struct gps_relayout *r
 }
 
 static struct gps_area *area_of(const struct gps_relayout *relayout, uint64_t time) {
-    struct gps_area *area = gps_area_by_serial(relayout->serial);
+    struct gps_area *area = gps_area_of(relayout->pointer, relayout->serial);
     return area && is_there(area, relayout) && are_frozen(area, relayout, time) ? area : NULL;
 }
 

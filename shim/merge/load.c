@@ -31,11 +31,10 @@ struct piece {
     uint64_t to, size, stream;
     const uint8_t *from;
     uint64_t serial, context;
-    uint64_t block; /* where it begins in its area */
-    uint64_t at;    /* in the block */
-    uint8_t state;  /* of the block, as it was */
-    bool excluded;  /* it is never merged */
-    bool pinned;    /* the memory that is read */
+    uint64_t at;   /* in the block */
+    uint8_t state; /* of the block, as it was */
+    bool excluded; /* it is never merged */
+    bool pinned;   /* the memory that is read */
     struct gps_shared_key key;
     struct gps_digest_work *hashing; /* of its bytes, since a shared block began like it; or NULL */
 };
@@ -78,7 +77,6 @@ static void describe(const struct gps_write *write, const struct gps_area *area,
                             .from = (const uint8_t *)write->from + (to - write->to),
                             .serial = area->serial,
                             .context = area->context,
-                            .block = block->at,
                             .at = at,
                             .state = block->state,
                             .excluded = block->excluded,
@@ -99,7 +97,7 @@ static uint64_t cut(const struct gps_write *write, uint64_t to, struct piece *pi
 
 /* The block of the piece. NULL: it was cut anew meanwhile. */
 static struct gps_block *block_of(const struct piece *piece, struct gps_area **area) {
-    struct gps_block *block = gps_area_block(piece->serial, piece->block, area);
+    struct gps_block *block = gps_area_block(piece->to - piece->at, piece->serial, area);
     return block && block->size == piece->key.size ? block : NULL;
 }
 
@@ -356,10 +354,10 @@ static int copy(const struct run *run) {
 }
 
 /* Others may need the memory of what is merged. */
-static bool is_overcommitted(uint64_t serial) {
+static bool is_overcommitted(uint64_t address, uint64_t serial) {
     GPS_SCOPE();
     GPS_AREAS_LOCKED();
-    const struct gps_area *area = gps_area_by_serial(serial);
+    const struct gps_area *area = gps_area_of(address, serial);
     return area && area->rule->overcommit;
 }
 
@@ -371,7 +369,7 @@ static int flush(struct run *run, uint64_t serial) {
     run->size = 0;
     if (copied >= BACKLOG)
         atomic_store(&backlog, 0);
-    if (copied >= BACKLOG && is_overcommitted(serial))
+    if (copied >= BACKLOG && is_overcommitted(run->to, serial))
         gps_merger_run(serial);
     else
         gps_merger_wake();

@@ -276,7 +276,6 @@ static struct gps_area *area_of(struct walk *walk) {
 static void describe(const struct gps_area *area, const struct gps_block *block,
                      struct gps_candidate *candidate) {
     *candidate = (struct gps_candidate){.serial = area->serial,
-                                        .at = block->at,
                                         .pointer = area->pointer + block->at,
                                         .context = area->context,
                                         .since = gps_block_is_frozen(block) ? block->swapped : 0,
@@ -346,7 +345,7 @@ static bool freeze_quiet(uint64_t only) {
         if ((next->rule->quiet && !hash(next)) || !is_quiet(next, next->looked))
             continue;
         any = true;
-        if (gps_created_is_to_part(next->serial))
+        if (gps_created_is_to_part(next->pointer, next->serial))
             continue;
         if (++state.count == BATCH && !begin_batch(freeze))
             return true;
@@ -589,24 +588,33 @@ static uint64_t work(void) {
     return pause_after(take_wanted_turn());
 }
 
+/* A turn goes through all areas. A program that loads wakes this thread after each copy, and turns
+ * take no more than half of the time, but where a call waits for one. */
+static void rest_after(uint64_t begun) {
+    const uint64_t now = gps_clock_monotonic(), turn = now - begun;
+    const uint64_t until = now + (turn < SOON ? turn : SOON);
+    while (!state.wanted && !state.lacking && !state.stop && gps_clock_monotonic() < until)
+        usleep(1000);
+}
+
 static void *run(void *unused) {
     prctl(PR_SET_NAME, "gpushare-merge");
     while (!state.stop) {
+        const uint64_t begun = gps_clock_monotonic();
         const unsigned seen = state.wakes;
         uint64_t pause = LATER;
         state.working = true; /* before it looks whether it may */
         if (!state.hold)
             pause = work();
         state.working = false;
+        rest_after(begun);
         sleep_for(pause, seen);
     }
     return unused;
 }
 
-void gps_merger_wake(void) {
-    state.wakes++;
-    syscall(SYS_futex, &state.wakes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-    if (atomic_exchange(&state.running, true))
+void gps_merger_start(void) {
+    if (state.running || atomic_exchange(&state.running, true))
         return;
     GPS_SCOPE();
     if (gps_thread_start(run, NULL))
@@ -615,11 +623,16 @@ void gps_merger_wake(void) {
     state.running = false; /* the next one tries again, or gps_merger_retry */
 }
 
+void gps_merger_wake(void) {
+    state.wakes++;
+    syscall(SYS_futex, &state.wakes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
 void gps_merger_retry(void) {
     if (gps_unmerged_get() != GPS_UNMERGED_THREAD || state.running || state.stop)
         return;
     GPS_SCOPE();
-    gps_merger_wake();
+    gps_merger_start();
 }
 
 /* Only the thread takes turns. So no lock is held in a turn, which may wait for the keeper. */

@@ -17,7 +17,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Starts the thread, and wakes it: there is an area, or something can be merged soon. */
+/* There is an area: starts the thread, if it does not run. */
+void gps_merger_start(void);
+/* Something can be merged soon: wakes the thread. */
 void gps_merger_wake(void);
 /* Starts the thread if it could not be started before. It needs no scope. */
 void gps_merger_retry(void);

@@ -173,7 +173,7 @@ static enum gps_outcome merge(const struct gps_rule_request *request, uint64_t n
         return GPS_PRIVATE;
     if (why || !allocate_merged(&wanted, &alloc.pointer, &why))
         return why ? gps_rule_request_private(request, why, NULL) : GPS_PRIVATE;
-    gps_merger_wake();
+    gps_merger_start();
     gps_registry_add(&alloc);
     if (!gps_registry_find(alloc.pointer, &found)) {
         gps_merge_free(alloc.pointer);
@@ -234,6 +234,6 @@ bool gps_rules_take_created(uint64_t size, int device, struct gps_merge_request 
     if (gps_rule_counts_active && request.rule)
         gps_rule_counts_add_created(&request, taken);
     if (taken)
-        gps_merger_wake();
+        gps_merger_start();
     return taken;
 }

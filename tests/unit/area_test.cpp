@@ -144,11 +144,13 @@ TEST_F(Areas, AreFoundByAnyAddressInThem) {
     EXPECT_EQ(gps_area_next(second), nullptr);
     const uint64_t serial = first->serial;
     EXPECT_NE(serial, second->serial);
-    EXPECT_EQ(gps_area_by_serial(serial), first);
+    EXPECT_EQ(gps_area_of(BASE + 1, serial), first);
+    EXPECT_EQ(gps_area_of(BASE + 110 * MiB, serial), nullptr);
     remove(1);
-    EXPECT_EQ(gps_area_by_serial(serial), nullptr);
+    EXPECT_EQ(gps_area_of(BASE, serial), nullptr);
     EXPECT_EQ(gps_area_at(BASE), nullptr);
     EXPECT_NE(add(BASE, 40 * MiB)->serial, serial) << "at its place comes another one";
+    EXPECT_EQ(gps_area_of(BASE, serial), nullptr);
 }
 
 TEST_F(Areas, AreManyInAnyOrder) {
@@ -271,12 +273,12 @@ TEST_F(Areas, WithMemoryAreNotCutAtOnce) {
 
 TEST_F(Areas, ABlockIsFoundByWhereItBegins) {
     gps_area *area = add(BASE, 20 * MiB), *found;
-    EXPECT_EQ(gps_area_block(area->serial, 16 * MiB, &found), &area->blocks[1]);
+    EXPECT_EQ(gps_area_block(BASE + 16 * MiB, area->serial, &found), &area->blocks[1]);
     EXPECT_EQ(found, area);
-    EXPECT_EQ(gps_area_block(area->serial, 4 * MiB, &found), nullptr);
+    EXPECT_EQ(gps_area_block(BASE + 4 * MiB, area->serial, &found), nullptr);
     fitted(area, 0, 4 * MiB);
-    EXPECT_EQ(gps_area_block(area->serial, 4 * MiB, &found), &area->blocks[1]);
-    EXPECT_EQ(gps_area_block(area->serial + 1, 0, &found), nullptr);
+    EXPECT_EQ(gps_area_block(BASE + 4 * MiB, area->serial, &found), &area->blocks[1]);
+    EXPECT_EQ(gps_area_block(BASE, area->serial + 1, &found), nullptr);
 }
 
 // Frozen blocks are held until all that are cut anew with them are frozen, too.
