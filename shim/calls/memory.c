@@ -292,7 +292,7 @@ bool gps_memory_merged(uint64_t address, struct gps_memory_info *info) {
                                      .extent = area.extent,
                                      .context = area.context,
                                      .serial = area.serial,
-                                     .tells_sync = true,
+                                     .device = area.device,
                                      .synced = area.synced};
     return true;
 }
@@ -318,11 +318,7 @@ bool gps_memory_given(uint64_t base, struct gps_memory_info *info) {
     struct gps_alloc alloc;
     struct gps_import import;
     if (gps_registry_find(base, &alloc) && alloc.kind != GPS_ALLOC_PLAIN)
-        *info = (struct gps_memory_info){.base = base,
-                                         .size = alloc.size,
-                                         .has_handles = true,
-                                         .tells_sync = alloc.kind == GPS_ALLOC_IMPORTED,
-                                         .synced = alloc.synced};
+        *info = (struct gps_memory_info){.base = base, .size = alloc.size, .has_handles = true};
     else if (gps_registry_import_at(base, &import) && import.size && !import.vmm)
         *info = (struct gps_memory_info){.base = base, .size = import.size};
     else

@@ -49,9 +49,9 @@ struct gps_memory_info {
     uint64_t extent; /* what is mapped for it */
     uint64_t context;
     uint64_t serial;  /* of what a merge rule took: no other has it; from 1. 0: it is one mapping */
+    int device;       /* of that */
     bool has_handles; /* of its own, as what is allocated plainly */
-    bool tells_sync;  /* the driver's SYNC_MEMOPS is not what the program has set */
-    bool synced;      /* that is */
+    bool synced;      /* of what a merge rule took: SYNC_MEMOPS, as the program has it */
 };
 /* Whether the address lies in such memory, and what the program is told of it. */
 bool gps_memory_info(uint64_t address, struct gps_memory_info *info);
@@ -76,7 +76,7 @@ void gps_memory_attributes(uint64_t address);
 /* The driver has refused a question about an address. True: a block may have been swapped there
  * just then, and the driver is to be asked again. */
 bool gps_memory_was_swapped(uint64_t address);
-/* The program sets SYNC_MEMOPS of what a merge rule took, for the sake of other hardware. `all` is
- * the allocation, which gets memory and keeps it. A driver refuses this for mapped memory (801;
- * H200, driver 580, 2026-11-23), so it is kept here. */
+/* The program sets SYNC_MEMOPS of what a merge rule took, for the sake of other hardware, or asks
+ * for P2P_TOKENS, which sets it. `all` is the allocation, which gets memory and keeps it. A driver
+ * refuses the first for mapped memory (801; H200, driver 580, 2026-11-23), so it is kept here. */
 int gps_memory_sync(const struct gps_write *all, bool synced);

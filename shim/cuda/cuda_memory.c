@@ -149,6 +149,12 @@ static void set_as_merged(CUpointer_attribute which, void *value,
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
         *(unsigned long long *)value = OURS + info->serial;
         break;
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+        *(unsigned *)value = info->synced;
+        break;
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: /* once it is the program's alone */
+        *(unsigned *)value = gps_operations_rdma(info->device);
+        break;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
         if (*(CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS *)value == CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ)
             *(CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS *)value =
@@ -195,7 +201,7 @@ static void set_as_parted(CUpointer_attribute which, void *value, const struct g
 /* Of the driver's own memory: what a rule asked for, or what it opened. */
 static bool is_given(CUpointer_attribute which, CUdeviceptr pointer, struct gps_memory_info *info) {
     CUdeviceptr base;
-    return (which == CU_POINTER_ATTRIBUTE_RANGE_SIZE || which == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||
+    return (which == CU_POINTER_ATTRIBUTE_RANGE_SIZE ||
             which == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE) &&
            gps_real.cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, pointer) ==
                CUDA_SUCCESS &&
@@ -224,10 +230,23 @@ static void set_as_allocation(CUpointer_attribute which, void *value, CUdevicept
         *(bool *)value = info.has_handles;
     else if (which == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
         *(size_t *)value = info.size;
-    else if (which == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS && info.tells_sync)
-        *(bool *)value = info.synced;
     else if (info.serial)
         set_as_merged(which, value, &info);
+}
+
+static CUresult sync_merged(const struct gps_memory_info *info, bool synced) {
+    const struct gps_write all = LASTING(gps_fill_of(info->base, info->size, 1, LEGACY));
+    return (CUresult)gps_memory_sync(&all, synced);
+}
+
+/* Whoever asks for tokens is about to register the memory, and the driver turns SYNC_MEMOPS on
+ * (H200, driver 580, 2026-11-27). */
+static CUresult answer(CUpointer_attribute which, void *value, CUdeviceptr pointer) {
+    struct gps_memory_info info;
+    if (which == CU_POINTER_ATTRIBUTE_P2P_TOKENS && gps_memory_merged(pointer, &info))
+        return sync_merged(&info, true);
+    set_as_allocation(which, value, pointer);
+    return CUDA_SUCCESS;
 }
 
 CUresult gps_on_cuPointerGetAttribute(void *value, CUpointer_attribute which, CUdeviceptr pointer) {
@@ -235,9 +254,7 @@ CUresult gps_on_cuPointerGetAttribute(void *value, CUpointer_attribute which, CU
     CUresult result = gps_real.cuPointerGetAttribute(value, which, pointer);
     if (result == CUDA_ERROR_INVALID_VALUE && gps_memory_was_swapped(pointer))
         result = gps_real.cuPointerGetAttribute(value, which, pointer);
-    if (result == CUDA_SUCCESS)
-        set_as_allocation(which, value, pointer);
-    return result;
+    return result == CUDA_SUCCESS ? answer(which, value, pointer) : result;
 }
 
 CUresult gps_on_cuPointerGetAttributes(unsigned int count, CUpointer_attribute *which,
@@ -247,21 +264,16 @@ CUresult gps_on_cuPointerGetAttributes(unsigned int count, CUpointer_attribute *
     if (result == CUDA_ERROR_INVALID_VALUE && gps_memory_was_swapped(pointer))
         result = gps_real.cuPointerGetAttributes(count, which, values, pointer);
     for (unsigned int i = 0; result == CUDA_SUCCESS && i < count; i++)
-        set_as_allocation(which[i], values[i], pointer);
+        result = answer(which[i], values[i], pointer);
     return result;
 }
 
 CUresult gps_on_cuPointerSetAttribute(const void *value, CUpointer_attribute which,
                                       CUdeviceptr pointer) {
     struct gps_memory_info info;
-    if (!value || which != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !gps_memory_merged(pointer, &info)) {
-        const CUresult result = gps_real.cuPointerSetAttribute(value, which, pointer);
-        if (result == CUDA_SUCCESS && is_given(which, pointer, &info))
-            gps_registry_set_synced(info.base, *(const bool *)value);
-        return result;
-    }
-    const struct gps_write all = LASTING(gps_fill_of(info.base, info.size, 1, LEGACY));
-    return (CUresult)gps_memory_sync(&all, *(const bool *)value);
+    if (!value || which != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !gps_memory_merged(pointer, &info))
+        return gps_real.cuPointerSetAttribute(value, which, pointer);
+    return sync_merged(&info, *(const unsigned *)value);
 }
 
 /* --- calls for memory of cuMemCreate, with cuda_mapping.c, and for managed memory --- */

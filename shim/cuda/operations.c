@@ -225,18 +225,22 @@ PASS(close_handle, (uint64_t pointer), REAL(cuIpcCloseMemHandle, pointer))
 
 /* --- VMM memory --- */
 
+bool gps_operations_rdma(int device) {
+    int can = 0;
+    return VMM(cuDeviceGetAttribute, &can,
+               CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, device) == GPS_OK &&
+           can;
+}
+
 /* GPUDirect RDMA is asked for where the device can: the program could have registered its memory
  * with a network card. */
 static CUmemAllocationProp block_of(int device) {
-    int rdma = 0;
     CUmemAllocationProp prop = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,
         .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
     };
-    if (VMM(cuDeviceGetAttribute, &rdma,
-            CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, device) == GPS_OK)
-        prop.allocFlags.gpuDirectRDMACapable = rdma != 0;
+    prop.allocFlags.gpuDirectRDMACapable = gps_operations_rdma(device);
     return prop;
 }
 

@@ -126,14 +126,6 @@ bool gps_registry_attach(uint64_t pointer, struct gps_export *region) {
     return attached;
 }
 
-void gps_registry_set_synced(uint64_t pointer, bool synced) {
-    struct shard *shard = shard_of(pointer);
-    GPS_LOCKED(&shard->lock);
-    struct node *node = find(shard, pointer);
-    if (node)
-        node->alloc.synced = synced;
-}
-
 bool gps_registry_is_exported(uint64_t pointer) {
     return pointer && atomic_load_explicit(mark_of(pointer), memory_order_relaxed) == pointer;
 }

@@ -38,7 +38,6 @@ struct gps_alloc {
     uint32_t trace;            /* where it was allocated */
     int16_t device;            /* ordinal; -1: not known */
     uint8_t kind;              /* enum gps_alloc_kind */
-    bool synced;               /* IMPORTED: the program has set SYNC_MEMOPS */
     struct gps_export *region; /* EXPORTED: its region, owned with the allocation */
 };
 
@@ -53,9 +52,6 @@ bool gps_registry_find(uint64_t pointer, struct gps_alloc *alloc);
 
 /* Gives an allocation its region, once. False: it has one already, or is not there (any more). */
 bool gps_registry_attach(uint64_t pointer, struct gps_export *region);
-
-/* The program has set SYNC_MEMOPS, or taken it back. */
-void gps_registry_set_synced(uint64_t pointer, bool synced);
 
 /* Whether gps_registry_find has found lately that it has a region, and it still has. Takes no lock.
  */

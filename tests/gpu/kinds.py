@@ -27,7 +27,7 @@ KINDS = {  # name: what its rule says
     "merge, merged": "role = merge\nquiet = 1s\n",
     "merge, quiet = 0": "role = merge\nquiet = 0\n",
 }
-# Which kinds, which rows, where, and why. "two": with two cards; "apart": that do not reach each other; "card": not on the simulator.
+# Which kinds, which rows, where, and why. "two": with two cards; "apart": that do not reach each other.
 EXCEPTIONS = [
     ("export|import", r"size \+ 1\)", "",
      "Memory of a rule that exports or imports is rounded up to 2 MiB, because CUDA shares whole blocks. A copy or fill that reaches past its "
@@ -39,14 +39,17 @@ EXCEPTIONS = [
     ("merge|.*vmm", r"card 1, .*: (cuMemcpy(Async)?\(|cuMemcpy[HD]to|.*ACCESS_FLAGS)", "apart",
      "Where no GPU reaches another, copies of memory that a merge rule took, or with `backing = vmm`, answer 1 while another GPU is current, and "
      "`ACCESS_FLAGS` is 0: no access can be given. Those of plain memory go on."),
-    (".*vmm", "set SYNC_MEMOPS", "",
-     "`SYNC_MEMOPS` of memory with `backing = vmm` cannot be set (801): the driver refuses it for all memory of `cuMemCreate`."),
+    (".*vmm", "SYNC_MEMOPS", "",
+     "`SYNC_MEMOPS` of memory with `backing = vmm` cannot be set or taken back (801), as of all memory of `cuMemCreate`; `P2P_TOKENS` set it."),
     ("merge", "IS_LEGACY_CUDA_IPC_CAPABLE|cuIpcGetMemHandle", "",
      "Memory that a merge rule took has no IPC handle: `cudaIpcGetMemHandle` answers 1, and `IS_LEGACY_CUDA_IPC_CAPABLE` is 0, for its blocks come "
      "from several processes."),
-    ("merge|.*vmm", "IS_HW_DECOMPRESS_CAPABLE", "card",
-     "Memory of a merge rule or with `backing = vmm` is not said to be decompressible by hardware (`IS_HW_DECOMPRESS_CAPABLE`): the driver never "
-     "says it of what was imported."),
+    ("import", "IS_GPU_DIRECT_RDMA_CAPABLE", "",
+     "Imported memory is not said to be capable of GPUDirect RDMA (`IS_GPU_DIRECT_RDMA_CAPABLE`): the driver says it only in the process that "
+     "made the memory."),
+    ("import|merge|.*vmm", "IS_HW_DECOMPRESS_CAPABLE", "",
+     "Memory of a rule is not said to be decompressible by hardware (`IS_HW_DECOMPRESS_CAPABLE`), but where it is exported with the legacy backing: "
+     "the driver says it of what `cudaMalloc` made, in the process that called it."),
 ]
 
 
@@ -75,7 +78,7 @@ def exceptions(driver, bare):
     """Those that hold here; and those of them that must be seen."""
     two = any("card 1, " in row for row in bare)
     apart = two and not bare["card 1: cuCtxEnablePeerAccess"].startswith("0")
-    here = [one for one in EXCEPTIONS if {"": True, "two": two, "apart": apart, "card": driver == "gpu"}[one[2]]]
+    here = [one for one in EXCEPTIONS if {"": True, "two": two, "apart": apart}[one[2]]]
     return here, [one for one in here if driver == "sim"]
 
 

@@ -61,7 +61,6 @@ static const struct attribute {
     {"MEMORY_TYPE", CU_POINTER_ATTRIBUTE_MEMORY_TYPE, NUMBER},
     {"DEVICE_POINTER", CU_POINTER_ATTRIBUTE_DEVICE_POINTER, SAME},
     {"HOST_POINTER", CU_POINTER_ATTRIBUTE_HOST_POINTER, CODE},
-    {"P2P_TOKENS", CU_POINTER_ATTRIBUTE_P2P_TOKENS, CODE},
     {"SYNC_MEMOPS", CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, NUMBER},
     {"BUFFER_ID", CU_POINTER_ATTRIBUTE_BUFFER_ID, AS_AT_BASE},
     {"IS_MANAGED", CU_POINTER_ATTRIBUTE_IS_MANAGED, NUMBER},
@@ -197,11 +196,20 @@ static void print_handle(void) {
     TELL(cuIpcGetMemHandle(&handle, base));
 }
 
-static void print_synced(bool on) {
-    bool seen = !on;
+/* Which turn SYNC_MEMOPS on. */
+static void print_tokens(void) {
+    CUDA_POINTER_ATTRIBUTE_P2P_TOKENS tokens;
+    unsigned seen = 0;
+    const CUresult code = cuPointerGetAttribute(&tokens, CU_POINTER_ATTRIBUTE_P2P_TOKENS, base);
+    MUST(cuPointerGetAttribute(&seen, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, base));
+    printf("%sP2P_TOKENS=%d, SYNC_MEMOPS %u; ", stage, (int)code, seen);
+}
+
+static void print_synced(unsigned on) {
+    unsigned seen = !on;
     const CUresult code = cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, base);
     MUST(cuPointerGetAttribute(&seen, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, base));
-    printf("%sset SYNC_MEMOPS to %d=%d %d; ", stage, on, (int)code, seen);
+    printf("%sset SYNC_MEMOPS to %u=%d %u; ", stage, on, (int)code, seen);
 }
 
 /* No two blocks of it are equal. */
@@ -222,8 +230,10 @@ static void ask(int card, const char *peer) {
     print_copies(own[card]);
     print_fills();
     print_ends();
-    print_synced(true);
-    print_synced(false);
+    print_tokens();
+    print_synced(0);
+    print_synced(1);
+    print_synced(0);
 }
 
 static void each(int card, const char *peer) {

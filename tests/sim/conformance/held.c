@@ -154,11 +154,30 @@ static void check_held(const char *what, int expected, CUdeviceptr at) {
           gpu.cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, at));
 }
 
+static void check_synced(const char *what, unsigned expected) {
+    unsigned seen[2] = {77, 77};
+    check(what, 0, gpu.cuPointerGetAttribute(seen, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, plain));
+    check("  is", expected, seen[0]);
+    check("  no more is written", 77, seen[1]);
+}
+
+static void check_tokens(void) {
+    const unsigned no[2] = {0, 1};
+    CUDA_POINTER_ATTRIBUTE_P2P_TOKENS tokens;
+    check("SYNC_MEMOPS is taken back", 0,
+          gpu.cuPointerSetAttribute(no, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, plain));
+    check_synced("  SYNC_MEMOPS then", 0);
+    check("  P2P_TOKENS", 0,
+          gpu.cuPointerGetAttribute(&tokens, CU_POINTER_ATTRIBUTE_P2P_TOKENS, plain));
+    check_synced("  SYNC_MEMOPS then", 1);
+}
+
 static void row_57(void) {
     set_up();
     check_attributes();
     check_calls_for_blocks();
     check_held("a dma-buf of it", 0, plain);
+    check_tokens();
     check_held("reserved, without memory: a dma-buf", 1, unbacked);
     check("  unmap", 0, gpu.cuMemUnmap(unbacked, BLOCK));
     check("  the context lives", 0, gpu.cuCtxSynchronize());

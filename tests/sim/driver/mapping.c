@@ -207,3 +207,8 @@ bool mapping_allows(const struct block *block, uint32_t card, bool writes) {
 unsigned mapping_handle_types(const struct block *block) {
     return block->mapping->memory->properties.requestedHandleTypes;
 }
+
+bool mapping_rdma(const struct block *block) {
+    const struct physical *memory = block->mapping->memory;
+    return memory->properties.allocFlags.gpuDirectRDMACapable && !memory->imported;
+}

@@ -37,5 +37,6 @@ unsigned mapping_access(const struct block *block, uint32_t card);
 bool mapping_allows(const struct block *block, uint32_t card, bool writes);
 /* Which kinds of shareable handles it may have, a CUmemAllocationHandleType. */
 unsigned mapping_handle_types(const struct block *block);
+bool mapping_rdma(const struct block *block); /* its memory may be registered with other hardware */
 
 #endif

@@ -15,8 +15,13 @@ struct seen {
     CUdevice device;
     unsigned handle_types, access; /* of VMM memory; access: the current device's */
     struct pool *own_pool;
-    bool on_host, managed, pool, imported, mapped, sync, known;
+    bool on_host, managed, pool, imported, mapped, rdma, sync, known;
 };
+
+/* As cudaMalloc gives it, in the process that it gave it to. */
+static bool is_plain(const struct seen *seen) {
+    return !seen->on_host && !seen->pool && !seen->imported && !seen->mapped;
+}
 
 /* VMM memory has no context, and may be closed to the device that asks. */
 static void look_at_mapping(struct seen *seen, const struct block *block) {
@@ -25,6 +30,7 @@ static void look_at_mapping(struct seen *seen, const struct block *block) {
     seen->handle_types = mapping_handle_types(block);
     seen->access = mapping_access(block, current ? current->card : block->card);
     seen->mapped = true;
+    seen->rdma = mapping_rdma(block);
     mapping_reservation(seen->base, &seen->base, &seen->size);
 }
 
@@ -45,12 +51,13 @@ static struct seen look(uint64_t pointer) {
                              .pool = block->kind == BLOCK_POOL || block->kind == BLOCK_POOL_IMPORT,
                              .own_pool = block->pool,
                              .imported = block->kind == BLOCK_IMPORT,
-                             .sync = block->sync || block->kind == BLOCK_IMPORT,
+                             .sync = block->sync,
                              .known = true};
         if (block->mapping)
             look_at_mapping(&seen, block);
         else
             seen.device = block->context->device;
+        seen.rdma |= is_plain(&seen);
     } else if (range) {
         seen = (struct seen){.base = range->base,
                              .size = range->size,
@@ -91,7 +98,7 @@ static size_t width_of(CUpointer_attribute attribute) {
     case CU_POINTER_ATTRIBUTE_MAPPED:
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-        return sizeof(bool);
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
@@ -134,7 +141,13 @@ static bool value_of(const struct seen *seen, uint64_t pointer, CUpointer_attrib
         *value = (uint64_t)seen->device;
         break;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-        *value = !seen->on_host && !seen->pool && !seen->imported && !seen->mapped;
+        *value = is_plain(seen);
+        break;
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+        *value = seen->rdma;
+        break;
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+        *value = is_plain(seen);
         break;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
         *value = seen->base;
@@ -172,6 +185,17 @@ static bool value_of(const struct seen *seen, uint64_t pointer, CUpointer_attrib
     return true;
 }
 
+/* For tokens other hardware will ask; so what the host orders has ended when it returns. */
+static void note_tokens(CUpointer_attribute attribute, uint64_t pointer) {
+    struct span span;
+    if (attribute != CU_POINTER_ATTRIBUTE_P2P_TOKENS)
+        return;
+    state_lock();
+    if (block_find(pointer, &span))
+        span.block->sync = true;
+    state_unlock();
+}
+
 static void store(void *data, uint64_t value, size_t width) {
     /* Little-endian (protocol.h insists): the low bytes come first. */
     unsigned char *out = data;
@@ -189,6 +213,7 @@ CUresult CUDAAPI cuPointerGetAttribute(void *data, CUpointer_attribute attribute
     if (!data || !seen.known || !value_of(&seen, pointer, attribute, &value))
         return CUDA_ERROR_INVALID_VALUE;
     store(data, value, width_of(attribute));
+    note_tokens(attribute, pointer);
     return CUDA_SUCCESS;
 }
 
@@ -206,6 +231,7 @@ CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointer_attribute 
         if (!seen.known || !value_of(&seen, pointer, attributes[i], &value))
             value = attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL ? (uint64_t)-2 : 0;
         store(data[i], value, width_of(attributes[i]));
+        note_tokens(attributes[i], pointer);
     }
     return CUDA_SUCCESS;
 }
@@ -225,7 +251,7 @@ CUresult CUDAAPI cuPointerSetAttribute(const void *data, CUpointer_attribute att
     else if (span.block->mapping)
         result = CUDA_ERROR_NOT_SUPPORTED;
     else
-        span.block->sync = *(const bool *)data;
+        span.block->sync = *(const unsigned *)data;
     state_unlock();
     return result;
 }
