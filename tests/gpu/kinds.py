@@ -27,15 +27,19 @@ KINDS = {  # name: what its rule says
     "merge, merged": "role = merge\nquiet = 1s\n",
     "merge, quiet = 0": "role = merge\nquiet = 0\n",
 }
-# Which kinds, which rows, where, and why. "two": with two cards; "apart": that do not reach each other.
+# Which kinds, which rows, where, and why. "two": with two cards; "linked": that reach each other; "apart": that do not.
 EXCEPTIONS = [
     ("export|import", r"size \+ 1\)", "",
      "Memory of a rule that exports or imports is rounded up to 2 MiB, because CUDA shares whole blocks. A copy or fill that reaches past its "
      "end, but not past that, answers 0 and not 1: to refuse it, each copy of the program would have to be looked at. All questions about the "
      "memory tell the size that the program asked for."),
-    ("import|merge|.*vmm", r"card 1, .*: cuMemsetD", "two",
-     "Memory of rules is mapped for each GPU on which the program has a context, if that reaches it; each costs some 30 us a block more. So kernels "
-     "and fills of another GPU use it also where the program did not enable peer access, which bare is refused."),
+    ("merge|.*vmm", r"card 1, .*: (cuMemsetD|.*DEVICE_POINTER|.*cuMemGetAddressRange)", "two",
+     "Memory that a merge rule took, or with `backing = vmm`, is mapped for each GPU on which the program has a context, if that reaches it; each "
+     "costs some 30 us a block more. So kernels, fills and questions of another GPU reach it also where the program did not enable peer access, "
+     "which bare is refused."),
+    ("import, legacy", r"card 1, .* on: (cuMemsetD|.*DEVICE_POINTER|.*cuMemGetAddressRange)", "linked",
+     "Memory that a rule imports with the legacy backing is reached by kernels and fills of its own GPU alone, also with peer access: the driver "
+     "maps an opened handle for that one. Copies reach it from each. `backing = vmm` in the exporter's rule maps it for all."),
     ("merge|.*vmm", r"card 1, .*: (cuMemcpy(Async)?\(|cuMemcpy[HD]to|.*ACCESS_FLAGS)", "apart",
      "Where no GPU reaches another, copies of memory that a merge rule took, or with `backing = vmm`, answer 1 while another GPU is current, and "
      "`ACCESS_FLAGS` is 0: no access can be given. Those of plain memory go on."),
@@ -78,7 +82,7 @@ def exceptions(driver, bare):
     """Those that hold here; and those of them that must be seen."""
     two = any("card 1, " in row for row in bare)
     apart = two and not bare["card 1: cuCtxEnablePeerAccess"].startswith("0")
-    here = [one for one in EXCEPTIONS if {"": True, "two": two, "apart": apart}[one[2]]]
+    here = [one for one in EXCEPTIONS if {"": True, "two": two, "linked": two and not apart, "apart": apart}[one[2]]]
     return here, [one for one in here if driver == "sim"]
 
 

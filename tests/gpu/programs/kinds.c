@@ -133,8 +133,10 @@ static void print_range(const char *place, CUdeviceptr pointer) {
     CUdeviceptr start = 0;
     size_t length = 0;
     const CUresult code = cuMemGetAddressRange(&start, &length, pointer);
-    printf("%s%s: cuMemGetAddressRange=%d base%+lld %zu; ", stage, place, (int)code,
-           (long long)(start - base), length);
+    printf("%s%s: cuMemGetAddressRange=%d", stage, place, (int)code);
+    if (code == CUDA_SUCCESS)
+        printf(" base%+lld %zu", (long long)(start - base), length);
+    printf("; ");
 }
 
 static void print_place(const char *place, CUdeviceptr pointer) {

@@ -35,5 +35,8 @@ CUcontext context_top(void);
 bool context_known(CUcontext context);
 /* All there ever were. Under the state lock. */
 CUcontext context_first(void);
+/* Whether kernels, fills and questions of the context reach a block: plain memory of another card
+ * by peer access, an import where it was opened. Copies reach all. Under the state lock. */
+bool context_reaches(const struct CUctx_st *context, const struct block *block);
 
 #endif

@@ -33,3 +33,11 @@ CUresult CUDAAPI cuCtxDisablePeerAccess(CUcontext peer) {
     context->peers &= ~(1u << peer->card);
     return CUDA_SUCCESS;
 }
+
+bool context_reaches(const struct CUctx_st *context, const struct block *block) {
+    if (block->card == context->card)
+        return true;
+    if (block->kind == BLOCK_IMPORT)
+        return block->context->card == context->card;
+    return block->kind != BLOCK_PLAIN || context->peers & 1u << block->card;
+}

@@ -16,6 +16,7 @@ struct seen {
     unsigned handle_types, access; /* of VMM memory; access: the current device's */
     struct pool *own_pool;
     bool on_host, managed, pool, imported, mapped, rdma, sync, known;
+    bool apart; /* it is of a card whose memory the current context may not use */
 };
 
 /* As cudaMalloc gives it, in the process that it gave it to. */
@@ -39,6 +40,7 @@ static struct seen look(uint64_t pointer) {
     struct seen seen = {.known = false};
     state_lock();
     const struct host_range *range = host_find(pointer);
+    const CUcontext current = context_top();
     if (block_find(pointer, &span)) {
         struct block *block = span.block;
         seen = (struct seen){.base = span.base,
@@ -52,6 +54,7 @@ static struct seen look(uint64_t pointer) {
                              .own_pool = block->pool,
                              .imported = block->kind == BLOCK_IMPORT,
                              .sync = block->sync,
+                             .apart = current && !context_reaches(current, block),
                              .known = true};
         if (block->mapping)
             look_at_mapping(&seen, block);
@@ -81,7 +84,7 @@ CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdevi
     if (result || (!base && !size))
         return result;
     struct seen seen = look(pointer);
-    if (!seen.known)
+    if (!seen.known || seen.apart)
         return CUDA_ERROR_NOT_FOUND;
     /* Of a reservation, the block alone. */
     if (base)
@@ -126,7 +129,7 @@ static bool value_of(const struct seen *seen, uint64_t pointer, CUpointer_attrib
         return seen->on_host;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
         *value = pointer;
-        break;
+        return !seen->apart;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
         *value = seen->serial;

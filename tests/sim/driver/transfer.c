@@ -134,13 +134,10 @@ CUresult transfer_copy(struct end to, struct end from, uint64_t size, struct man
     return result ? result : perform(manner, &task);
 }
 
-/* A copy reaches plain memory of each card, a fill that of cards whose memory the context may use.
- */
 static bool is_closed_to_fills(const struct CUctx_st *context, uint64_t to) {
     struct span span;
     state_lock();
-    bool closed = block_find(to, &span) && span.block->kind == BLOCK_PLAIN &&
-                  span.block->card != context->card && !(context->peers & 1u << span.block->card);
+    bool closed = block_find(to, &span) && !context_reaches(context, span.block);
     state_unlock();
     return closed;
 }
