@@ -24,6 +24,9 @@
  *                                                             byte of its program's pid
  *   <root>/<namespace>/exclusions-2                             allocations that an error 700 may
  *                                                             have come from
+ *   <root>/<namespace>/unlocked                               a directory, and empty; stays once a
+ *                                                             process has a region open whose
+ *                                                             record it could not lock
  *   <root>/<namespace>/secret                                 gps_secret: the key of the hashes of
  *                                                             merged blocks; made when first needed
  *
@@ -59,6 +62,7 @@
 #define GPS_BLOCK_MARK     "GPSBLOCK" /* what their handles begin with; not every one has a name */
 #define GPS_PROC_NAME      96u        /* longest file name in procs/, with its NUL */
 #define GPS_PIDS           "pids"
+#define GPS_UNLOCKED       "unlocked"
 
 /* The key of the directory: XXH3's secret for the hashes of merged blocks. It never changes. */
 #define GPS_SECRET       "secret"
@@ -298,7 +302,9 @@ enum gps_private { GPS_PRIVATE_REASONS(GPS_PRIVATE_ID) GPS_PRIVATE_COUNT };
 #undef GPS_PRIVATE_ID
 
 /* One region or event that one process has open. Written before the driver's open and cleared after
- * the last close, or with open_cache after the mapping's end. */
+ * the last close, or with open_cache after the mapping's end. From the intent until it is cleared
+ * the process also holds a shared open file description lock on the whole of a region's record, or
+ * has made "unlocked" before. So an owner that finds neither need not read slots. */
 struct gps_slot {
     struct gps_id region;
     uint64_t address; /* where it lies in the importer; 0 in an intent */

@@ -28,6 +28,7 @@ enum { BLOCK = 2 << 20 /* the driver's */ };
 static struct {
     _Atomic uint64_t generation;
     _Atomic uint64_t again; /* the directory was unusable: nothing is published before this */
+    _Atomic bool missed;    /* the program got a handle whose region was not published then */
 } state;
 GPS_FORGOTTEN(state);
 
@@ -76,6 +77,7 @@ static bool publish(struct gps_export *region) {
     if (status < 0)
         gps_report_store(status, "a region could not be published");
     region->published = status == 0;
+    region->lockable = region->published && !atomic_load(&state.missed);
     if (region->published && !region->rule)
         gps_region_event_exported(region);
     gps_region_history_publish(region, GPS_NO_TRACE);
@@ -118,6 +120,8 @@ static void publish_first(const struct gps_alloc *seen, const uint8_t handle[GPS
         gps_region_remove_record(gps_membership_store(), &id);
     }
     gps_record_release(&mine);
+    if (!attached && !done)
+        atomic_store(&state.missed, true);
     if (!attached)
         free(region);
 }
@@ -168,6 +172,8 @@ static void export_first(uint64_t pointer, const uint8_t handle[GPS_HANDLE_BYTES
         return;
     GPS_DRIVER_SCOPE();
     found = found || find_base(pointer, &alloc);
+    if (!found)
+        atomic_store(&state.missed, true);
     if (found && alloc.kind == GPS_ALLOC_PLAIN) {
         note_neighbours(&alloc);
         publish_first(&alloc, handle, is_usable() ? make(&alloc, handle) : NULL);
