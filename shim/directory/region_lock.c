@@ -21,58 +21,60 @@ int gps_region_go_unlocked(const struct gps_store *store) {
     return mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : -errno;
 }
 
-/* A descriptor with the lock, or -errno. */
-static int open_shared(const char *path) {
+static int lock_shared(int fd) {
     struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
-    const int fd = gps_file_open_any(AT_FDCWD, path, O_RDONLY);
-    if (fd < 0 || TEMP_FAILURE_RETRY(fcntl(fd, F_OFD_SETLK, &lock)) == 0)
-        return fd;
-    const int status = -errno;
-    close(fd);
-    return status == -ENOENT ? -ENOLCK : status;
+    return TEMP_FAILURE_RETRY(fcntl(fd, F_OFD_SETLK, &lock)) == 0 ? 0 : -errno;
 }
 
-/* Makes the lock outlast the descriptor, which it closes. "unlocked" is there before the lock ends,
- * so the owner sees one or the other. */
+/* Makes the lock outlast the descriptor. */
 static void keep(const struct gps_lease *lease, int fd, struct gps_region_lock *lock) {
     void *mapping = lease->hold == MAP_FAILED ? MAP_FAILED : gps_lease_map(fd);
     if (mapping == MAP_FAILED)
         lock->status = gps_region_go_unlocked(lease->store);
     else
         lock->mapping = mapping;
-    close(fd);
 }
 
-/* The record is read while it is locked, so it is the locked one if it still has its path. */
-static int try(const struct gps_lease *lease, const struct gps_id *id, const char *path,
-               struct gps_region_record *record, const char **why, struct gps_region_lock *lock) {
-    const int fd = open_shared(path);
-    if (fd < 0 && fd != -ENOENT)
+/* The record is read from the locked file, which must still be the one of its path then. -EAGAIN:
+ * it is not. */
+static int read_locked(const struct gps_lease *lease, int fd, const char *path,
+                       const struct gps_id *id, struct gps_region_record *record, const char **why,
+                       struct gps_region_lock *lock) {
+    if (lock_shared(fd) != 0)
         lock->status = gps_region_go_unlocked(lease->store);
-    const int status = gps_region_read(lease->store, id, record, why);
-    if (fd < 0)
-        return fd == -ENOENT && status != -ENOENT ? -EAGAIN : status;
-    if (gps_file_is_at(path, fd)) {
+    else if (!gps_file_is_at(path, fd))
+        return -EAGAIN;
+    else
         keep(lease, fd, lock);
-        return status;
-    }
-    close(fd);
-    return -EAGAIN;
+    return gps_region_read_open(lease->store, fd, id, record, why);
+}
+
+/* Without the lock: "unlocked" first, then the state. */
+static int read_unlocked(const struct gps_lease *lease, const struct gps_id *id,
+                         struct gps_region_record *record, const char **why,
+                         struct gps_region_lock *lock) {
+    lock->status = gps_region_go_unlocked(lease->store);
+    return gps_region_read(lease->store, id, record, why);
 }
 
 int gps_region_lock_and_read(const struct gps_lease *lease, const struct gps_id *id,
                              struct gps_region_record *record, const char **why,
                              struct gps_region_lock *lock) {
     char path[GPS_FILE_PATH];
+    struct stat st;
     int status = -EAGAIN;
     *lock = (struct gps_region_lock){NULL, 0};
     gps_region_path(lease->store, id, "", path);
-    for (int i = 0; i < LOCK_TRIES && status == -EAGAIN; i++)
-        status = try(lease, id, path, record, why, lock);
-    if (status != -EAGAIN)
-        return status;
-    lock->status = gps_region_go_unlocked(lease->store);
-    return gps_region_read(lease->store, id, record, why);
+    for (int i = 0; i < LOCK_TRIES && status == -EAGAIN; i++) {
+        const int fd = gps_file_open(AT_FDCWD, path, O_RDONLY, &st, NULL);
+        if (fd == -ENOENT)
+            return fd;
+        if (fd < 0)
+            break;
+        status = read_locked(lease, fd, path, id, record, why, lock);
+        close(fd);
+    }
+    return status == -EAGAIN ? read_unlocked(lease, id, record, why, lock) : status;
 }
 
 void gps_region_unlock(void *mapping) {
