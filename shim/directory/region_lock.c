@@ -8,9 +8,6 @@
 
 #include "region.h"
 
-/* An owner that frees and exports again replaces the record, but not as often as this. */
-#define LOCK_TRIES 8
-
 static void path_of_unlocked(const struct gps_store *store, char path[GPS_FILE_PATH]) {
     gps_file_path(store, GPS_UNLOCKED, NULL, path);
 }
@@ -35,26 +32,19 @@ static void keep(const struct gps_lease *lease, int fd, struct gps_region_lock *
         lock->mapping = mapping;
 }
 
-/* The record is read from the locked file, which must still be the one of its path then. -EAGAIN:
- * it is not. */
-static int read_locked(const struct gps_lease *lease, int fd, const char *path,
-                       const struct gps_id *id, struct gps_region_record *record, const char **why,
-                       struct gps_region_lock *lock) {
-    if (lock_shared(fd) != 0)
-        lock->status = gps_region_go_unlocked(lease->store);
-    else if (!gps_file_is_at(path, fd))
-        return -EAGAIN;
-    else
-        keep(lease, fd, lock);
-    return gps_region_read_open(lease->store, fd, id, record, why);
-}
-
-/* Without the lock: "unlocked" first, then the state. */
-static int read_unlocked(const struct gps_lease *lease, const struct gps_id *id,
+/* What the record says is read again once it is locked. Before its owner puts another file in its
+ * place it is FREED, so what is read is over, or locked. */
+static int lock_and_read(const struct gps_lease *lease, int fd, const struct gps_id *id,
                          struct gps_region_record *record, const char **why,
                          struct gps_region_lock *lock) {
-    lock->status = gps_region_go_unlocked(lease->store);
-    return gps_region_read(lease->store, id, record, why);
+    const int status = gps_region_read_open(lease->store, fd, id, record, why);
+    if (status == 0 && !record->locked)
+        return status;
+    if (lock_shared(fd) == 0)
+        keep(lease, fd, lock);
+    else
+        lock->status = gps_region_go_unlocked(lease->store);
+    return gps_region_read_open(lease->store, fd, id, record, why);
 }
 
 int gps_region_lock_and_read(const struct gps_lease *lease, const struct gps_id *id,
@@ -62,19 +52,17 @@ int gps_region_lock_and_read(const struct gps_lease *lease, const struct gps_id 
                              struct gps_region_lock *lock) {
     char path[GPS_FILE_PATH];
     struct stat st;
-    int status = -EAGAIN;
     *lock = (struct gps_region_lock){NULL, 0};
     gps_region_path(lease->store, id, "", path);
-    for (int i = 0; i < LOCK_TRIES && status == -EAGAIN; i++) {
-        const int fd = gps_file_open(AT_FDCWD, path, O_RDONLY, &st, NULL);
-        if (fd == -ENOENT)
-            return fd;
-        if (fd < 0)
-            break;
-        status = read_locked(lease, fd, path, id, record, why, lock);
-        close(fd);
+    const int fd = gps_file_open(AT_FDCWD, path, O_RDONLY, &st, NULL);
+    if (fd < 0) {
+        if (fd != -ENOENT)
+            lock->status = gps_region_go_unlocked(lease->store);
+        return gps_region_read(lease->store, id, record, why);
     }
-    return status == -EAGAIN ? read_unlocked(lease, id, record, why, lock) : status;
+    const int status = lock_and_read(lease, fd, id, record, why, lock);
+    close(fd);
+    return status;
 }
 
 void gps_region_unlock(void *mapping) {

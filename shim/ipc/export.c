@@ -13,6 +13,7 @@
 #include "findings/reporter.h"
 #include "process/membership.h"
 #include "process/process.h"
+#include "process/references.h"
 #include "region_events.h"
 #include "registry/freed_history.h"
 #include "registry/record_claims.h"
@@ -50,6 +51,7 @@ static struct gps_export *make(const struct gps_alloc *alloc,
     record->requested = record->extent = alloc->size;
     record->created = record->status.changed = gps_clock_now();
     record->status.state = GPS_STATE_READY;
+    record->locked = gps_references_crowded();
     memcpy(record->handle, handle, GPS_HANDLE_BYTES);
     record->owner = *gps_process_self();
     if (gps_ops->home(alloc->pointer, NULL, &region->device) == GPS_OK)
@@ -77,7 +79,7 @@ static bool publish(struct gps_export *region) {
     if (status < 0)
         gps_report_store(status, "a region could not be published");
     region->published = status == 0;
-    region->lockable = region->published && !atomic_load(&state.missed);
+    region->lockable = region->published && !atomic_load(&state.missed) && region->record.locked;
     if (region->published && !region->rule)
         gps_region_event_exported(region);
     gps_region_history_publish(region, GPS_NO_TRACE);

@@ -50,6 +50,9 @@ int gps_references_end(unsigned slot);
  * first `max` of them, or -errno: it is not known. */
 int gps_references_users(const struct gps_id *id, struct gps_party *users, unsigned max);
 
+/* Whether the last look found more processes than one wants to look at for each free. */
+bool gps_references_crowded(void);
+
 /* The same, and in *caches how many only cache it. */
 int gps_references_users_and_caches(const struct gps_id *id, struct gps_party *users, unsigned max,
                                     unsigned *caches);
