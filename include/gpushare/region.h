@@ -24,6 +24,9 @@
  *                                                             byte of its program's pid
  *   <root>/<namespace>/exclusions-2                             allocations that an error 700 may
  *                                                             have come from
+ *   <root>/<namespace>/unlocked                               a directory, and empty; stays once a
+ *                                                             process has a region open whose
+ *                                                             record it could not lock
  *   <root>/<namespace>/secret                                 gps_secret: the key of the hashes of
  *                                                             merged blocks; made when first needed
  *
@@ -59,6 +62,7 @@
 #define GPS_BLOCK_MARK     "GPSBLOCK" /* what their handles begin with; not every one has a name */
 #define GPS_PROC_NAME      96u        /* longest file name in procs/, with its NUL */
 #define GPS_PIDS           "pids"
+#define GPS_UNLOCKED       "unlocked"
 
 /* The key of the directory: XXH3's secret for the hashes of merged blocks. It never changes. */
 #define GPS_SECRET       "secret"
@@ -144,7 +148,9 @@ struct gps_region_record {
     struct gps_id id;
     uint64_t generation; /* counts the owner's exports, from 1 */
     uint32_t backing;    /* enum gps_backing */
-    uint32_t reserved0;  /* 0 */
+    uint32_t locked;     /* 1: importers lock the record (gps_slot), because there are too many
+                            processes for its owner to look at each. Not valid to versions before
+                            it, which do not. Else 0 */
     uint64_t requested;  /* bytes that the program asked for */
     uint64_t extent;     /* bytes allocated for it; requested <= extent */
     uint64_t offset;     /* of the region in its block; 0 where it is not known */
@@ -298,7 +304,10 @@ enum gps_private { GPS_PRIVATE_REASONS(GPS_PRIVATE_ID) GPS_PRIVATE_COUNT };
 #undef GPS_PRIVATE_ID
 
 /* One region or event that one process has open. Written before the driver's open and cleared after
- * the last close, or with open_cache after the mapping's end. */
+ * the last close, or with open_cache after the mapping's end. From the intent until it is cleared
+ * the process also holds a shared open file description lock on the whole of a record
+ * that asks for it (`locked`), or has made "unlocked" before. So an owner that finds neither need
+ * not read slots. */
 struct gps_slot {
     struct gps_id region;
     uint64_t address; /* where it lies in the importer; 0 in an intent */

@@ -37,8 +37,7 @@ void gps_owner_self(struct gps_owner *self) {
     *self = who;
 }
 
-/* A mapping that keeps the open file description, and so its lock, without a descriptor. */
-static void *map_hold(int fd) {
+void *gps_lease_map(int fd) {
     void *hold = mmap(NULL, 1, PROT_NONE, MAP_SHARED, fd, 0);
     if (hold != MAP_FAILED && madvise(hold, 1, MADV_DONTFORK) != 0) {
         munmap(hold, 1);
@@ -55,7 +54,7 @@ static int hold_lock(struct gps_lease *lease, int at, const char *temp, int fd) 
         close(fd);
         return second;
     }
-    void *hold = lease->by_descriptor ? MAP_FAILED : map_hold(fd);
+    void *hold = lease->by_descriptor ? MAP_FAILED : gps_lease_map(fd);
     if (hold == MAP_FAILED) {
         lease->lock_fd = gps_descriptor_move_high(fd);
         lease->write_fd = gps_descriptor_move_high(second);

@@ -59,6 +59,10 @@ int gps_lease_take_shared(const struct gps_store *store, const struct gps_owner 
 int gps_lease_take_over(const struct gps_store *store, const struct gps_owner *self, int lock_fd,
                         struct gps_lease *lease);
 
+/* A mapping of one byte that keeps the open file description of fd, and so its lock, without a
+ * descriptor, in this process alone; MAP_FAILED. Of use where `hold` of a lease is one, too. */
+void *gps_lease_map(int fd);
+
 /* False: the file was removed or replaced, perhaps with the whole directory. Others do not see what
  * is written to it. Any thread. */
 bool gps_lease_is_there(const struct gps_lease *lease);

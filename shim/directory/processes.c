@@ -238,20 +238,21 @@ static int user_in(const struct gps_store *store, int at, const char *file,
 
 static int find_users(const struct gps_store *store, const struct wanted *wanted,
                       const struct gps_owner *except, struct gps_user *users, unsigned max,
-                      unsigned *caches) {
+                      struct gps_user_counts *counts) {
     struct gps_dir dir;
     int count = 0;
     const char *file;
-    *caches = 0;
+    *counts = (struct gps_user_counts){0};
     gps_dir_open(&dir, store, "procs");
     while ((file = gps_dir_next(&dir))) {
         struct gps_owner who;
         if (!gps_owner_parse(file, &who) || (except && gps_owner_equal(&who, except)))
             continue;
+        counts->processes++;
         struct gps_user user;
         int status = user_in(store, dir.fd, file, &who, wanted, &user);
         if (status == 1 && user.slot.state == GPS_SLOT_CACHED) {
-            ++*caches;
+            counts->caches++;
         } else if (status == 1) {
             if ((unsigned)count < max)
                 users[count] = user;
@@ -266,12 +267,12 @@ static int find_users(const struct gps_store *store, const struct wanted *wanted
 
 int gps_users_and_caches(const struct gps_store *store, const struct gps_id *region,
                          const struct gps_owner *except, struct gps_user *users, unsigned max,
-                         unsigned *caches) {
-    return find_users(store, &(struct wanted){region, false}, except, users, max, caches);
+                         struct gps_user_counts *counts) {
+    return find_users(store, &(struct wanted){region, false}, except, users, max, counts);
 }
 
 int gps_users_of(const struct gps_store *store, const struct gps_id *region,
                  const struct gps_owner *except, struct gps_user *users, unsigned max) {
-    unsigned caches;
-    return find_users(store, &(struct wanted){region, true}, except, users, max, &caches);
+    struct gps_user_counts counts;
+    return find_users(store, &(struct wanted){region, true}, except, users, max, &counts);
 }

@@ -55,8 +55,11 @@ struct gps_user {
 int gps_users_of(const struct gps_store *store, const struct gps_id *region,
                  const struct gps_owner *except, struct gps_user *users, unsigned max);
 
-/* The same of a region that is no merged block, whose users behind GPS_VIA_DIVIDER are not read;
- * and in *caches how many processes only cache it. */
+struct gps_user_counts {
+    unsigned processes; /* that were looked at */
+    unsigned caches;    /* of them: those that only cache the region */
+};
+/* The same of a region that is no merged block, whose users behind GPS_VIA_DIVIDER are not read. */
 int gps_users_and_caches(const struct gps_store *store, const struct gps_id *region,
                          const struct gps_owner *except, struct gps_user *users, unsigned max,
-                         unsigned *caches);
+                         struct gps_user_counts *counts);

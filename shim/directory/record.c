@@ -109,8 +109,8 @@ static const char *check_region(const struct gps_region_record *record) {
         return "generation is 0";
     if (record->backing < GPS_BACKING_IPC || record->backing > GPS_BACKING_PLACE)
         return "backing is unknown";
-    if (record->reserved0 != 0)
-        return "reserved bytes are not 0";
+    if (record->locked > 1)
+        return "whether it is to be locked is unknown";
     if (record->requested > record->extent)
         return "requested size is larger than the extent";
     if (record->extent > UINT64_MAX - record->offset)

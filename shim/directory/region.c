@@ -14,15 +14,19 @@
 /* A status that is torn three times in a row is damaged, not being written. */
 #define READ_TRIES 3
 
-/* Copies at most a record from a file. *size is the size of the file. */
+/* Copies at most a record from a file. *size is the size of the file. Without a name `at` is the
+ * open file. */
 static int load(int at, const char *name, struct gps_region_record *bytes, size_t *size,
                 const char **why) {
     struct stat st;
-    int fd = gps_file_open(at, name, O_RDONLY, &st, why);
+    int fd = name ? gps_file_open(at, name, O_RDONLY, &st, why) : at;
     if (fd < 0)
         return fd;
+    if (!name && fstat(fd, &st) != 0)
+        return -errno;
     ssize_t n = gps_file_read(fd, bytes, sizeof(*bytes), 0);
-    close(fd);
+    if (name)
+        close(fd);
     if (n < 0)
         return (int)n;
     *size = (size_t)n < sizeof(*bytes) ? (size_t)n : (size_t)st.st_size;
@@ -77,6 +81,11 @@ int gps_region_read(const struct gps_store *store, const struct gps_id *id,
     char path[GPS_FILE_PATH];
     gps_region_path(store, id, "", path);
     return read_at(store, AT_FDCWD, path, id, record, why);
+}
+
+int gps_region_read_open(const struct gps_store *store, int fd, const struct gps_id *id,
+                         struct gps_region_record *record, const char **why) {
+    return read_at(store, fd, NULL, id, record, why);
 }
 
 /* Judges a record by its owner, without the status, which may be torn. A file of another version

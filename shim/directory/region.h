@@ -43,6 +43,9 @@ int gps_region_read_traces(const struct gps_store *store, const struct gps_regio
  * rewriting the status at that moment. */
 int gps_region_read(const struct gps_store *store, const struct gps_id *id,
                     struct gps_region_record *record, const char **why);
+/* The same of a file that gps_file_open has opened. */
+int gps_region_read_open(const struct gps_store *store, int fd, const struct gps_id *id,
+                         struct gps_region_record *record, const char **why);
 
 /* Removes the record and its <id>.taken, or one of the two. Only a result has the latter. */
 int gps_region_remove(const struct gps_store *store, const struct gps_id *id);

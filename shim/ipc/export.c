@@ -13,6 +13,7 @@
 #include "findings/reporter.h"
 #include "process/membership.h"
 #include "process/process.h"
+#include "process/references.h"
 #include "region_events.h"
 #include "registry/freed_history.h"
 #include "registry/record_claims.h"
@@ -28,6 +29,7 @@ enum { BLOCK = 2 << 20 /* the driver's */ };
 static struct {
     _Atomic uint64_t generation;
     _Atomic uint64_t again; /* the directory was unusable: nothing is published before this */
+    _Atomic bool missed;    /* the program got a handle whose region was not published then */
 } state;
 GPS_FORGOTTEN(state);
 
@@ -49,6 +51,7 @@ static struct gps_export *make(const struct gps_alloc *alloc,
     record->requested = record->extent = alloc->size;
     record->created = record->status.changed = gps_clock_now();
     record->status.state = GPS_STATE_READY;
+    record->locked = gps_references_crowded();
     memcpy(record->handle, handle, GPS_HANDLE_BYTES);
     record->owner = *gps_process_self();
     if (gps_ops->home(alloc->pointer, NULL, &region->device) == GPS_OK)
@@ -76,6 +79,7 @@ static bool publish(struct gps_export *region) {
     if (status < 0)
         gps_report_store(status, "a region could not be published");
     region->published = status == 0;
+    region->lockable = region->published && !atomic_load(&state.missed) && region->record.locked;
     if (region->published && !region->rule)
         gps_region_event_exported(region);
     gps_region_history_publish(region, GPS_NO_TRACE);
@@ -118,6 +122,8 @@ static void publish_first(const struct gps_alloc *seen, const uint8_t handle[GPS
         gps_region_remove_record(gps_membership_store(), &id);
     }
     gps_record_release(&mine);
+    if (!attached && !done)
+        atomic_store(&state.missed, true);
     if (!attached)
         free(region);
 }
@@ -168,6 +174,8 @@ static void export_first(uint64_t pointer, const uint8_t handle[GPS_HANDLE_BYTES
         return;
     GPS_DRIVER_SCOPE();
     found = found || find_base(pointer, &alloc);
+    if (!found)
+        atomic_store(&state.missed, true);
     if (found && alloc.kind == GPS_ALLOC_PLAIN) {
         note_neighbours(&alloc);
         publish_first(&alloc, handle, is_usable() ? make(&alloc, handle) : NULL);

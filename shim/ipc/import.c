@@ -47,12 +47,10 @@ static int record_open(struct gps_import *import, enum gps_slot_via via) {
 
 /* --- opening --- */
 
-static void take_record(struct gps_opening *opening) {
+/* The intent, and what the record says after it. */
+static void begin(struct gps_opening *opening) {
     const char *why = NULL;
-    const int status = gps_membership_store()
-                           ? gps_region_read(gps_membership_store(), &opening->import.region,
-                                             &opening->record, &why)
-                           : -ENOENT;
+    const int status = gps_import_slot_begin(&opening->import, &opening->record, &why);
     if (status == -EBADMSG)
         gps_report_record(&opening->import.region, why);
     else if (status < 0 && status != -ENOENT)
@@ -90,10 +88,8 @@ static bool is_stale(const struct gps_opening *opening) {
            !gps_process_is_self(&opening->record.owner);
 }
 
-/* Written intent, then read state: never the other way round. */
 static struct gps_answer ask_first(struct gps_opening *opening) {
-    gps_import_slot_begin(&opening->import);
-    take_record(opening);
+    begin(opening);
     return ask(GPS_ASK_OPEN, !opening->recorded  ? GPS_KNOWN_NOTHING
                              : is_stale(opening) ? GPS_KNOWN_STALE
                                                  : GPS_KNOWN_LIVE);
@@ -161,7 +157,9 @@ static bool publish(const struct gps_opening *opening, bool is_new) {
 /* Another thread closed it for the last time between our look and our open: it is a first open
  * again. Or the first could not be published. */
 static bool publish_late(struct gps_import *import) {
-    gps_import_slot_begin(import);
+    struct gps_region_record record;
+    const char *why;
+    (void)gps_import_slot_begin(import, &record, &why);
     gps_import_slot_commit(import);
     if (gps_registry_set_slot(import->pointer, import->slot))
         return true;
@@ -318,8 +316,7 @@ int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, ui
     *import = (struct gps_import){.region = record->id, .via = GPS_VIA_RULE, .device = -1};
     memcpy(import->handle, record->handle, GPS_HANDLE_BYTES);
     gps_ops->context(&import->context);
-    gps_import_slot_begin(import);
-    take_record(&opening);
+    begin(&opening);
     import->size = size;
     if (opening.recorded && !gps_record_over(&opening.record) &&
         opening.record.generation == record->generation)

@@ -1,10 +1,11 @@
 /*
  * import.h - handles that this process opens and closes, and what it publishes about that.
  *
- * An open writes the intent into our procs/ file and only then reads the region's state: its owner
- * marks the region closing and only then reads the intents, so whichever comes second sees the
- * other. Then the driver is asked, and what came of it is published. Only the first open and
- * the last close of a region in a context are published (references.h).
+ * An open writes the intent into our procs/ file, locks the region's record (region_lock.h), and
+ * only then reads the region's state: its owner marks the region closing and only then asks for the
+ * lock and reads the intents, so whichever comes second sees the other. Then the driver is asked,
+ * and what came of it is published. Only the first open and the last close of a region in a context
+ * are published (references.h).
  */
 #pragma once
 

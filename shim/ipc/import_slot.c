@@ -1,17 +1,36 @@
 /* import_slot.c - see import_slot.h. */
 #include "import_slot.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 
+#include "directory/region.h"
+#include "directory/region_lock.h"
 #include "driver/scope.h"
 #include "findings/audit_record.h"
 #include "findings/reporter.h"
+#include "process/membership.h"
 #include "process/references.h"
 #include "region_events.h"
 #include "util/forgotten.h"
 
-void gps_import_slot_begin(struct gps_import *import) {
+/* Written intent, then lock, then read state: never in another order. */
+int gps_import_slot_begin(struct gps_import *import, struct gps_region_record *record,
+                          const char **why) {
+    struct gps_region_lock lock;
     gps_report_reference(gps_references_begin(&import->region, import->via, &import->slot));
+    const struct gps_lease *lease = gps_membership_lease();
+    if (!lease)
+        return gps_membership_store()
+                   ? gps_region_read(gps_membership_store(), &import->region, record, why)
+                   : -ENOENT;
+    const int status = gps_region_lock_and_read(lease, &import->region, record, why, &lock);
+    if (lock.mapping && !gps_references_keep_lock(import->slot, lock.mapping)) {
+        lock.status = gps_region_go_unlocked(lease->store);
+        gps_region_unlock(lock.mapping);
+    }
+    gps_report_reference(lock.status);
+    return status;
 }
 
 void gps_import_slot_commit(const struct gps_import *import) {

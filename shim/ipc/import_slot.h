@@ -7,8 +7,10 @@
 
 #include "registry/registry.h"
 
-/* Publishes the intent to open the region, and sets import->slot. */
-void gps_import_slot_begin(struct gps_import *import);
+/* Publishes the intent to open the region, and sets import->slot. Then it locks the region's record
+ * and reads it: 0 or -errno, as of gps_region_read. */
+int gps_import_slot_begin(struct gps_import *import, struct gps_region_record *record,
+                          const char **why);
 /* It is open. */
 void gps_import_slot_commit(const struct gps_import *import);
 /* It was cached or opened from the cache: writes the slot where it says something else. 0: of any

@@ -6,6 +6,7 @@
 
 #include "directory/processes.h"
 #include "directory/region.h"
+#include "directory/region_lock.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
@@ -26,9 +27,11 @@ struct scan {
 static int find(const struct gps_export *region, struct gps_party *users, unsigned max,
                 unsigned *caches) {
     *caches = 0;
-    return region->published
-               ? gps_references_users_and_caches(&region->record.id, users, max, caches)
-               : 0;
+    if (!region->published)
+        return 0;
+    if (region->lockable && !gps_region_may_be_locked(gps_membership_store(), &region->record.id))
+        return 0;
+    return gps_references_users_and_caches(&region->record.id, users, max, caches);
 }
 
 int gps_importers_of(const struct gps_export *region, struct gps_party *users, unsigned max) {

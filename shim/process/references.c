@@ -1,9 +1,11 @@
 /* references.c - see references.h. */
 #include "references.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "directory/region_lock.h"
 #include "membership.h"
 #include "process.h"
 #include "util/clock.h"
@@ -23,6 +25,8 @@ static struct {
     GPS_LOCK(GPS_RANK_SLOTS) lock;
     struct numbers before, behind;
     bool divided, crowded;
+    void **locks; /* by number, or NULL */
+    unsigned locks_size, locks_count;
 } slots;
 GPS_FORGOTTEN(slots);
 
@@ -157,13 +161,61 @@ int gps_references_rewrite(bool (*ask)(uint64_t address, unsigned *slot, struct 
     return status;
 }
 
+/* --- locks of regions --- */
+
+/* A program has at most 65,530 mappings. */
+enum { LOCKS_MAX = 4096 };
+
+static bool has_place_for_lock(unsigned slot) {
+    if (slots.locks_count == LOCKS_MAX)
+        return false;
+    if (slot < slots.locks_size)
+        return true;
+    const unsigned size = 2 * slot < 64 ? 64 : 2 * slot;
+    void **larger = realloc(slots.locks, size * sizeof(*larger));
+    if (!larger)
+        return false;
+    memset(larger + slots.locks_size, 0, (size - slots.locks_size) * sizeof(*larger));
+    slots.locks = larger;
+    slots.locks_size = size;
+    return true;
+}
+
+bool gps_references_keep_lock(unsigned slot, void *lock) {
+    GPS_LOCKED(&slots.lock);
+    const bool kept = slot != GPS_NO_SLOT && has_place_for_lock(slot);
+    if (kept) {
+        slots.locks[slot] = lock;
+        slots.locks_count++;
+    }
+    return kept;
+}
+
+static void end_lock(unsigned slot) {
+    if (slot >= slots.locks_size || !slots.locks[slot])
+        return;
+    gps_region_unlock(slots.locks[slot]);
+    slots.locks[slot] = NULL;
+    slots.locks_count--;
+}
+
 int gps_references_end(unsigned slot) {
     if (slot == GPS_NO_SLOT)
         return 0;
     GPS_LOCKED(&slots.lock);
     const int status = write_slot(slot, &(struct gps_slot){0});
+    end_lock(slot);
     return_slot(slot);
     return status;
+}
+
+enum { CROWD = 16 /* processes: 25 us */ };
+
+static _Atomic unsigned looked_at; /* processes, at the last time */
+GPS_FORGOTTEN(looked_at);
+
+bool gps_references_crowded(void) {
+    return atomic_load_explicit(&looked_at, memory_order_relaxed) >= CROWD;
 }
 
 int gps_references_users(const struct gps_id *id, struct gps_party *users, unsigned max) {
@@ -174,8 +226,11 @@ int gps_references_users(const struct gps_id *id, struct gps_party *users, unsig
 int gps_references_users_and_caches(const struct gps_id *id, struct gps_party *users, unsigned max,
                                     unsigned *caches) {
     struct gps_user found[GPS_USERS_REPORTED];
+    struct gps_user_counts counts = {0};
     const int count = gps_users_and_caches(gps_membership_store(), id, gps_process_self(), found,
-                                           GPS_USERS_REPORTED, caches);
+                                           GPS_USERS_REPORTED, &counts);
+    atomic_store_explicit(&looked_at, counts.processes, memory_order_relaxed);
+    *caches = counts.caches;
     for (unsigned i = 0; i < max && i < GPS_USERS_REPORTED && (int)i < count; i++)
         users[i] = (struct gps_party){found[i].owner, found[i].slot.since, found[i].slot.place};
     return count;

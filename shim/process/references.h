@@ -38,6 +38,9 @@ int gps_references_commit_at(unsigned slot, const struct gps_id *id, enum gps_sl
  * written. 1: written, 0: not, or -errno. */
 int gps_references_rewrite(bool (*ask)(uint64_t address, unsigned *slot, struct gps_slot *now),
                            uint64_t address);
+/* The slot has the lock of its region's record (region_lock.h) until it ends. False: there are too
+ * many, or there is no memory, and the caller keeps it. */
+bool gps_references_keep_lock(unsigned slot, void *lock);
 /* Publishes what this process waits for. 0 and the slot, or -errno. */
 int gps_references_wait(const struct gps_wait_slot *wait, unsigned *slot);
 /* The reference is closed, or was never opened. */
@@ -46,6 +49,9 @@ int gps_references_end(unsigned slot);
 /* The other processes that have a region (or event) open now, and since when: their number and the
  * first `max` of them, or -errno: it is not known. */
 int gps_references_users(const struct gps_id *id, struct gps_party *users, unsigned max);
+
+/* Whether the last look found more processes than one wants to look at for each free. */
+bool gps_references_crowded(void);
 
 /* The same, and in *caches how many only cache it. */
 int gps_references_users_and_caches(const struct gps_id *id, struct gps_party *users, unsigned max,

@@ -132,6 +132,7 @@ struct gps_export {
     int device;                   /* ordinal */
     const struct gps_rule *rule;  /* NULL: exported by the program itself */
     bool published;               /* the record is in the directory, and this process owns it */
+    bool lockable;                /* whoever had its handle could lock the record (region_lock.h) */
     bool vmm;                     /* of vmm_region.h: the keeper owns the record */
     unsigned slot;                /* if vmm: the slot of this process's own use (references.h) */
     uint32_t allocated, exported; /* traces */

@@ -47,7 +47,7 @@ static int measure(unsigned blocks, bool divided) {
     const struct gps_id region = {{1, 2, 3, 4, 5, 6, 7, 8, 9}};
     double samples[SAMPLES];
     struct gps_gc_counts counts;
-    unsigned caches;
+    struct gps_user_counts seen;
     int ready[2], failed = 1;
     if (pipe(ready) != 0)
         return 1;
@@ -58,7 +58,7 @@ static int measure(unsigned blocks, bool divided) {
         failed = 1;
     for (unsigned i = 0; i < SAMPLES && !failed; i++) {
         const double start = now();
-        failed = gps_users_and_caches(&store, &region, NULL, NULL, 0, &caches);
+        failed = gps_users_and_caches(&store, &region, NULL, NULL, 0, &seen);
         samples[i] = now() - start;
     }
     kill(replica, SIGKILL);

@@ -5,7 +5,11 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <filesystem>
+
 namespace {
+
+namespace fs = std::filesystem;
 
 TEST(FreedMemory, CannotBeExportedAgain) {
     for (const char *build : builds) {
@@ -129,6 +133,96 @@ TEST(OutOfDescriptors, AFreeStillWaitsForItsImporters) {
         // without a descriptor a report goes to stderr
         EXPECT_NE(a.errors().find("free-while-open"), std::string::npos) << policy;
     }
+}
+
+// So many processes that the exporter has `r` locked by whoever opens it, rather than look at each.
+struct Crowd {
+    Crowd() : a(world), b(world, consumer()) {
+        for (unsigned i = 0; i < 16; i++) {
+            others.push_back(std::make_unique<Puppet>(world, consumer()));
+            others.back()->must("open q " + a.handle);
+            others.back()->must("close q");
+        }
+        b.must("open q " + a.handle);
+        b.must("close q");
+        a.must("free p"); // by which it learns of them
+        handle = make("r", big());
+        before = world.used();
+    }
+    std::string make(const std::string &name, uint64_t size) {
+        a.must("malloc " + name + " " + std::to_string(size));
+        a.must("fill " + name + " 0xa1 4096");
+        a.must("sync");
+        return a.must("get " + name);
+    }
+    bool is_freed(int ms = 10000) {
+        return world.used_becomes(before - big(), ms);
+    }
+    bool has_unlocked() {
+        return fs::exists(world.store().path + std::string("/unlocked"));
+    }
+    World world;
+    Exporter a;
+    Puppet b;
+    std::vector<std::unique_ptr<Puppet>> others;
+    std::string handle;
+    uint64_t before = 0;
+};
+
+TEST(Crowd, IsNotLookedAtForWhatNobodyHasOpen) {
+    Crowd crowd;
+    const std::string procs = crowd.world.store().path + std::string("/procs");
+    crowd.b.must("open q " + crowd.handle);
+    crowd.b.must("close q");
+    fs::rename(procs, procs + "-away"); // now it cannot be known who has what
+    crowd.a.must("free r");
+    EXPECT_EQ(crowd.world.used(), crowd.before - big());
+    fs::rename(procs + "-away", procs);
+    EXPECT_EQ(crowd.world.findings().size(), 0u);
+    EXPECT_FALSE(crowd.has_unlocked());
+}
+
+TEST(Crowd, IsWaitedForUntilItHasClosedOrIsDead) {
+    Crowd crowd;
+    crowd.b.must("open q " + crowd.handle);
+    crowd.others[7]->must("open q " + crowd.handle);
+    crowd.a.must("free r");
+    EXPECT_EQ(crowd.others[8]->code("open q " + crowd.handle), gone());
+    crowd.b.must("close q");
+    EXPECT_EQ(crowd.others[7]->must("read q 0 2"), "a1a1");
+    EXPECT_EQ(crowd.world.used(), crowd.before);
+    crowd.others[7]->kill();
+    EXPECT_TRUE(crowd.is_freed());
+}
+
+// An importer that cannot lock a record says so in another way.
+TEST(Crowd, WithoutDescriptorsIsWaitedForAllTheSame) {
+    Crowd crowd;
+    crowd.b.must("hoard");
+    crowd.b.must("open q " + crowd.handle);
+    crowd.b.must("unhoard");
+    crowd.a.must("free r");
+    EXPECT_EQ(crowd.b.must("read q 0 2"), "a1a1");
+    EXPECT_EQ(crowd.world.used(), crowd.before);
+    EXPECT_TRUE(crowd.has_unlocked());
+    crowd.b.must("close q");
+    EXPECT_TRUE(crowd.is_freed());
+}
+
+TEST(Crowd, WithMoreRegionsThanAProcessLocksIsWaitedFor) {
+    Crowd crowd;
+    for (unsigned i = 0; i < 4100; i++) {
+        const std::string name = std::to_string(i);
+        crowd.a.must("malloc m" + name + " 4096");
+        crowd.b.must("open o" + name + " " + crowd.a.must("get m" + name));
+    }
+    crowd.b.must("open q " + crowd.handle);
+    EXPECT_TRUE(crowd.has_unlocked());
+    crowd.before = crowd.world.used();
+    crowd.a.must("free r");
+    crowd.a.must("free m0");
+    EXPECT_EQ(crowd.b.must("read q 0 2"), "a1a1");
+    EXPECT_EQ(crowd.world.used(), crowd.before);
 }
 
 TEST(DirectoryGone, AFreedRegionIsHeld) {

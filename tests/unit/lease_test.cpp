@@ -809,10 +809,11 @@ TEST_F(PeersTest, WhoOnlyCachesARegionIsNoUserOfIt) {
         const int status = gps_lease_write(&mine, 0, &cached);
         return -(status ? status : gps_lease_write(&mine, 40, &open));
     });
-    unsigned caches;
-    ASSERT_EQ(1, gps_users_and_caches(&store, &region, nullptr, found, 4, &caches));
+    gps_user_counts counts;
+    ASSERT_EQ(1, gps_users_and_caches(&store, &region, nullptr, found, 4, &counts));
     EXPECT_TRUE(gps_owner_equal(&both, &found[0].owner));
-    EXPECT_EQ(1u, caches);
+    EXPECT_EQ(1u, counts.caches);
+    EXPECT_GE(counts.processes, 1u);
     EXPECT_EQ(1, users(region));
 }
 
@@ -838,9 +839,9 @@ TEST_F(PeersTest, BehindTheDividerOnlyBlocksAreLookedFor) {
     divider.via = GPS_VIA_DIVIDER;
     gps_slot_seal(&divider);
     torn.since = 1;
-    unsigned caches;
+    gps_user_counts counts;
     const auto of_a_region = [&] {
-        return gps_users_and_caches(&store, &region, nullptr, nullptr, 0, &caches);
+        return gps_users_and_caches(&store, &region, nullptr, nullptr, 0, &counts);
     };
     ASSERT_EQ(0, gps_lease_write(&lease, GPS_DIVIDER, &divider));
     ASSERT_EQ(0, gps_lease_write(&lease, GPS_DIVIDER + 1, &holding));

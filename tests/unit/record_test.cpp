@@ -210,7 +210,7 @@ TEST(Record, EachBoundIsCheckedBehindAGoodChecksum) {
     EXPECT_EQ("generation is 0", sealed_with([](R &r) { r.generation = 0; }));
     EXPECT_EQ("backing is unknown", sealed_with([](R &r) { r.backing = 0; }));
     EXPECT_EQ("backing is unknown", sealed_with([](R &r) { r.backing = 6; }));
-    EXPECT_EQ("reserved bytes are not 0", sealed_with([](R &r) { r.reserved0 = 1; }));
+    EXPECT_EQ("whether it is to be locked is unknown", sealed_with([](R &r) { r.locked = 2; }));
     EXPECT_EQ("requested size is larger than the extent",
               sealed_with([](R &r) { r.requested = r.extent + 1; }));
     EXPECT_EQ("", sealed_with([](R &r) { r.requested = r.extent; }));
