@@ -43,6 +43,10 @@ bool gps_driver_attach_by(const void *address) {
     return gps_attachment_find_by(&state, is_libcuda, fill, address);
 }
 
+bool gps_driver_has(const void *address) {
+    return gps_attachment_has(&state, address);
+}
+
 /* --- contexts --- */
 
 /* Asking must not activate one, and the pair of retain and release leaves the count as it was.
