@@ -1,9 +1,16 @@
 /*
- * stubs.S - functions that stand in for one that nobody here knows: stub n asks
- * gps_unwatched_called(n), and jumps to what that answers. All registers that can hold arguments
- * are then as they came, and so is the stack.
+ * stubs.S - functions that stand in for one that nobody here knows: stub n calls the function to
+ * which gps_unwatched_call points, with n, and jumps to what that answers. All registers that can
+ * hold arguments are then as they came, and so is the stack.
  */
 #define STUBS 128 /* as unwatched.c has it */
+
+    .bss
+    .globl gps_unwatched_call
+    .hidden gps_unwatched_call
+    .p2align 3
+gps_unwatched_call:
+    .skip 8
 
     .text
     .globl gps_unwatched_stubs
@@ -33,7 +40,7 @@ call:
     movups %xmm\i, 64+16*\i(%rsp)
     .endr
     mov %r11d, %edi
-    call gps_unwatched_called
+    call *gps_unwatched_call(%rip)
     mov %rax, %r11
     .irp i, 0, 1, 2, 3, 4, 5, 6, 7
     movups 64+16*\i(%rsp), %xmm\i
@@ -91,7 +98,9 @@ call:
     stp q4, q5, [sp, #160]
     stp q6, q7, [sp, #192]
     mov w0, w17
-    bl gps_unwatched_called
+    adrp x16, gps_unwatched_call
+    ldr x16, [x16, #:lo12:gps_unwatched_call]
+    blr x16
     mov x16, x0
     ldp x0, x1, [sp, #16]
     ldp x2, x3, [sp, #32]

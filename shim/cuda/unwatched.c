@@ -13,7 +13,8 @@
 #include "util/text.h"
 
 enum { STUBS = 128, STUB_BYTES = 16 }; /* as stubs.S has them */
-extern const char gps_unwatched_stubs[STUBS][STUB_BYTES] __attribute__((visibility("hidden")));
+extern const char gps_unwatched_stubs[STUBS][STUB_BYTES];
+extern void *(*gps_unwatched_call)(unsigned n);
 
 /* A stub that is not in use leads nowhere. */
 static struct {
@@ -23,9 +24,23 @@ static struct {
 } stubs[STUBS];
 static _Atomic unsigned used;
 
+/* Stub number n is called. Returns where to go on. */
+static void *called(unsigned n) {
+    const int error = errno;
+    struct gps_counted_call counted __attribute__((cleanup(gps_call_end)));
+    if (gps_entry_enter(gps_operations_enter, &counted)) {
+        gps_call_enter(stubs[n].name, (struct gps_site){NULL, NULL});
+        if (stubs[n].counter)
+            atomic_fetch_add_explicit(stubs[n].counter, 1, memory_order_relaxed);
+        gps_unknown_begins(stubs[n].name, false);
+        gps_call_leave();
+    }
+    errno = error;
+    return stubs[n].real;
+}
+
 static void *stub_of(const void *function) {
-    const unsigned count = used < STUBS ? used : STUBS;
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < used; i++)
         if (stubs[i].real == function)
             return (void *)gps_unwatched_stubs[i];
     return NULL;
@@ -43,6 +58,7 @@ static void *new_stub(const char *name, void *function) {
     struct gps_text text = GPS_TEXT(stubs[at].name);
     gps_text_str(&text, name);
     stubs[at].counter = gps_call_counter_of(name);
+    gps_unwatched_call = called;
     stubs[at].real = function;
     return (void *)gps_unwatched_stubs[at];
 }
@@ -52,18 +68,4 @@ void *gps_unwatched_stand_in(const char *name, void *function) {
         return function;
     void *const stub = stub_of(function);
     return stub ? stub : new_stub(name, function);
-}
-
-void *gps_unwatched_called(unsigned n) {
-    const int error = errno;
-    struct gps_counted_call counted __attribute__((cleanup(gps_call_end)));
-    if (gps_entry_enter(gps_operations_enter, &counted)) {
-        gps_call_enter(stubs[n].name, (struct gps_site){NULL, NULL});
-        if (stubs[n].counter)
-            atomic_fetch_add_explicit(stubs[n].counter, 1, memory_order_relaxed);
-        gps_unknown_begins(stubs[n].name, false);
-        gps_call_leave();
-    }
-    errno = error;
-    return stubs[n].real;
 }

@@ -10,6 +10,3 @@
 
 /* What to hand out for such a function, by the name for which the driver has it. */
 void *gps_unwatched_stand_in(const char *name, void *function);
-
-/* Stub number n is called: where to go on. */
-void *gps_unwatched_called(unsigned n);
