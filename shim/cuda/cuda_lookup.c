@@ -94,7 +94,8 @@ static const char names[][GPS_HOOK_NAME] = {
 #include "hooks.def"
 };
 
-/* Of the driver's names, and of what others call so, the address tells more. */
+/* No sanitizer looks up such a name. What the driver does not export is nobody's business: a
+ * look-up from here that finds nothing would tell the program so. */
 GPS_BARE static int may_be_unknown(const char *name) {
     return name && name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z' &&
            !gps_harmless_is(name, true);
@@ -102,7 +103,7 @@ GPS_BARE static int may_be_unknown(const char *name) {
 
 GPS_BARE int gps_dl_wanted(void *handle, const char *name, const void *caller) {
     return gps_resolver_wanted(names, sizeof(names) / sizeof(names[0]), handle, name, caller) ||
-           (handle != RTLD_NEXT && may_be_unknown(name));
+           (handle != RTLD_NEXT && may_be_unknown(name) && gps_driver_exports(name));
 }
 
 static const struct gps_resolver resolver = {gps_lookup_is_ours, gps_lookup_is_runtime,

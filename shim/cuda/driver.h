@@ -88,6 +88,8 @@ bool gps_driver_attach(void);
 bool gps_driver_attach_by(const void *address);
 /* Whether the address lies in the one that is attached. */
 bool gps_driver_has(const void *address);
+/* Whether it has a symbol of this name. Attaches. */
+bool gps_driver_exports(const char *name);
 
 /* The primary context of a device while it is active, else NULL. Never activates one. */
 CUcontext gps_driver_primary(CUdevice device);

@@ -80,3 +80,10 @@ bool gps_attachment_has(const struct gps_attachment *attachment, const void *add
     struct gps_module module;
     return gps_module_of(address, &module) && (uintptr_t)module.dynamic == attachment->chosen;
 }
+
+void *gps_attachment_symbol(const struct gps_attachment *attachment, const char *name) {
+    struct gps_module library;
+    return gps_module_of((const void *)attachment->chosen, &library)
+               ? gps_module_symbol(&library, name)
+               : NULL;
+}
