@@ -1650,6 +1650,18 @@ static int c_newer(char **w) {
                                                 : (int)NEWER(copy)(to, from, size, NULL, NULL);
     return code ? code : (int)CU(cuStreamSynchronize)(NULL);
 }
+
+/* lookups NAME FROM COUNT: asks for NAME0, NAME1 ... */
+static int c_lookups(char **w) {
+    for (u64 i = number(w[2]); i < number(w[2]) + number(w[3]); i++) {
+        char name[64];
+        char *asked[] = {w[0], name, NULL, NULL, NULL, NULL, NULL, NULL};
+        snprintf(name, sizeof(name), "%s%llu", w[1], (unsigned long long)i);
+        if (!newer_found(asked))
+            return BAD;
+    }
+    return 0;
+}
 #endif
 
 /* --- kernels of many threads --- */
@@ -2539,6 +2551,7 @@ static const struct command {
     {"ordinal", "NAME", c_ordinal},
 #ifndef VENDOR_HIP
     {"newer", "FUNCTION TO OFFSET FROM OFFSET COUNT [export]", c_newer},
+    {"lookups", "NAME FROM COUNT", c_lookups},
 #else
     {"lasterror", "", c_lasterror},
     {"procaddress", "SYMBOL", c_procaddress},

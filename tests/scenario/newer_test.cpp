@@ -168,6 +168,47 @@ TEST_F(Unknown, MayBeCalledBeforeThereIsMemory) {
     EXPECT_TRUE(none.use(SIZE)) << none.in_use();
 }
 
+// There are 128 stubs. What is looked up then might be called at any time.
+TEST_F(Unknown, LookedUpBeyondTheStubsEndsMergingAtOnce) {
+    Beside three;
+    for (int i = 0; i < 2; i++)
+        three.both("lookups cuSimMany 0 128");
+    EXPECT_EQ(reason(three.world, three[0]), "");
+    three.both("lookups cuSimMany 128 1");
+    EXPECT_EQ(reason(three.world, three[0]), UNKNOWN);
+    EXPECT_TRUE(three.use(2 * SIZE)) << three.in_use();
+    EXPECT_EQ(three.both("newer cuSimNewestCopy p 100 p 5000000 4096"), "0");
+    three.both("read p 0 8192");
+    EXPECT_EQ(Replicas::expect(three[1], "p", SIZE, 3), "same");
+}
+
+// Nothing can be waited for there.
+TEST_F(Unknown, MayBeCalledInACapture) {
+    Beside three;
+    three.make("stream s");
+    three.make("malloc fresh 4194304");
+    three.both("capture s 2");
+    three.both("newer cuSimNewestCopy fresh 100 p 5000000 4096");
+    three.make("captured s g");
+    three.both("read fresh 0 8192");
+    EXPECT_EQ(reason(three.world, three[0]), UNKNOWN);
+    EXPECT_EQ(Replicas::expect(three[1], "p", SIZE, 3), "same");
+}
+
+// It waits for a kernel that reads what is merged, as a write does.
+TEST_F(Unknown, WaitsForWorkOnWhatIsMerged) {
+    Beside three;
+    three.make("stream s");
+    three[0].must(kernels());
+    three[0].must("launch s test_spin p 4194304 300000000 small");
+    EXPECT_EQ(three[0].code("newer cuSimNewestCopy p 100 p 5000000 4096"), 0);
+    three.bare->must("newer cuSimNewestCopy p 100 p 5000000 4096");
+    three[0].must("ssync s");
+    three.both("read p 0 8192");
+    EXPECT_EQ(Replicas::expect(three[1], "p", SIZE, 3), "same");
+    EXPECT_EQ(three.world.findings().size(), 0u) << three.world.logs();
+}
+
 TEST_F(Unknown, GetsMemoryOfCuMemCreateAsTheProgramMadeIt) {
     Beside three(merging("created = on\n" + std::string(QUIET)));
     for (const char *line : {"vreserve v 16777216", "vcreate h 16777216", "vmap v 0 16777216 h",
