@@ -95,7 +95,7 @@ $(BUILD)/exports.map: shim/cuda/hooks.def Makefile
 # What a resolver is asked for each of them.
 $(BUILD)/resolved.inc: shim/cuda/resolved.awk shim/cuda/hooks.def $(CUDA_INC)/cudaTypedefs.h Makefile
 	@mkdir -p $(@D)
-	$(HOOKED) | awk -f $< $(filter %.h,$^) - | LC_ALL=C sort -t'"' -k2,2 > $@
+	$(HOOKED) | awk -f $< $(CUDA_INC)/cudaTypedefs.h shim/cuda/hooks.def - | LC_ALL=C sort -t'"' -k2,2 > $@
 $(BUILD)/shim/cuda/resolved.o: $(BUILD)/resolved.inc
 $(BUILD)/shim/cuda/resolved.o: C_FLAGS += -I$(BUILD)
 

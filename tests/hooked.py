@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""tests/hooked.py [CUDA_H]: whether every function of cuda.h that makes, maps, shares or ends memory by handles, pools or
-ranges of addresses has a row in shim/cuda/hooks.def, or stands below with the reason why it has none.
+"""tests/hooked.py [CUDA_H]: whether every function of cuda.h has a row in shim/cuda/hooks.def or in shim/cuda/harmless.def,
+and not in both; and whether what makes, maps, shares or ends memory by handles, pools or ranges of addresses, and is not
+hooked, stands below with the reason.
 
-They are found by the types of their parameters. A function that a newer cuda.h brings fails the test until it is
-hooked or named here. Prints each one that is missing, and each name here that is hooked, or not in the header.
+These are found by the types of their parameters. A function that a newer cuda.h brings fails the test until it is
+hooked or named. Prints each one that is missing, and each name here that is hooked, or not in the header.
 """
 import glob
 import os
@@ -61,6 +62,28 @@ def hooked():
     return names | {name + "_ptsz" for kind, name in rows if kind.startswith("WRITE_ASYNC")}
 
 
+def harmless():
+    with open("shim/cuda/harmless.def", encoding="utf-8") as text:
+        rows = text.read()
+    return [re.findall(rf"^{kind}\((\w+)\)$", rows, re.M) for kind in ("HARMLESS", "OLD")]
+
+
+def family(name):
+    return re.sub(r"_v\d+$", "", base(name))
+
+
+def wrong_lists(functions, rows):
+    """A row OLD is an ABI before a hooked one, and HARMLESS none: a resolver is asked for all of a family by one name."""
+    for names in harmless():
+        yield from (f"{name}: harmless.def is not sorted there" for last, name in zip(names, names[1:]) if last >= name)
+    plain, old = (set(names) for names in harmless())
+    known, families = {base(name) for name in rows}, {family(name) for name in rows}
+    yield from (f"{name}: neither hooked nor harmless" for name in {base(name) for name in functions} - known - plain - old)
+    yield from (f"{name}: both hooked and harmless" for name in known & (plain | old))
+    yield from (f"{name}: another version of it is hooked, so it is OLD" for name in plain if family(name) in families)
+    yield from (f"{name}: no version of it is hooked, so it is HARMLESS" for name in old if family(name) not in families)
+
+
 def concerns(parameters):
     return RANGE.search(parameters) or any(re.search(rf"\b{name}(_v\d+)?\b", parameters) for name in TYPES)
 
@@ -77,7 +100,8 @@ def main():
     wrong = [f"{name}: no row in hooks.def, and no reason here" for name in found - rows if base(name) not in left_out]
     wrong += [f"{name}: left out, and hooked" for name in left_out & rows]
     wrong += [f"{name}: left out, and no such function takes a handle, a pool or a range" for name in left_out - found]
-    print("\n".join(sorted(wrong)) if wrong else f"{len(found)} functions, {len(found & rows)} of them hooked")
+    wrong += wrong_lists(functions, rows)
+    print("\n".join(sorted(wrong)) if wrong else f"{len(functions)} functions; {len(found)} of them take memory, {len(found & rows)} of these are hooked")
     sys.exit(1 if wrong else 0)
 
 

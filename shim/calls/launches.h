@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "merge/plain.h"
 #include "merge/work.h"
 #include "process/process.h"
 #include "registry/closed_ranges.h"
@@ -58,6 +59,16 @@ static inline bool gps_read_is_refused(uint64_t from, uint64_t size) {
 
 /* The driver has answered to a copy to the host: an audit tells why it refused one. */
 void gps_read_refused(uint64_t from, uint64_t size, int code);
+
+/* --- functions that nobody here knows --- */
+
+#define GPS_UNKNOWN_NAME 64u /* room for a name, which is cut to fit */
+
+/* The program calls such a function, or `surely`: may do so at any time from now on. */
+static inline void gps_unknown_begins(const char *name, bool surely) {
+    if (gps_merge_active)
+        gps_plain_make(name, surely);
+}
 
 /* --- copies and fills --- */
 

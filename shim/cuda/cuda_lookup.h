@@ -3,11 +3,6 @@
 
 #include <stdbool.h>
 
-/* What to hand out for an address that a real resolver returned: our wrapper when it is the address
- * of a hooked function of libcuda (a WRITE row: where a rule of the program's asks for it), else
- * the address itself. Attaches when the address lies in a libcuda. */
-void *gps_lookup_substitute(void *address);
-
 /* Whether an address is one of our own exported functions, of the driver's names or the runtime's.
  */
 bool gps_lookup_is_ours(const void *address);

@@ -169,35 +169,58 @@ CUresult gps_on_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out
     return result;
 }
 
-CUresult gps_on_cuMulticastBindMem(CUmemGenericAllocationHandle object, size_t at,
-                                   CUmemGenericAllocationHandle handle, size_t offset, size_t size,
-                                   unsigned long long flags) {
-    uint64_t given;
-    const int code = gps_mappings_give(handle, 0, &given);
-    if (code != GPS_OK)
-        return (CUresult)code;
-    const CUresult result = gps_real.cuMulticastBindMem(object, at, given, offset, size, flags);
-    if (result == CUDA_SUCCESS)
-        gps_mappings_bound(handle);
-    return result;
-}
+/* An object of multicast, or an endpoint that processes share, holds what is bound to it. */
+#define BIND_MEMORY(name, parameters, arguments)                                                   \
+    CUresult gps_on_##name parameters {                                                            \
+        uint64_t given;                                                                            \
+        const int code = gps_mappings_give(handle, 0, &given);                                     \
+        if (code != GPS_OK)                                                                        \
+            return (CUresult)code;                                                                 \
+        const CUresult result = gps_real.name arguments;                                           \
+        if (result == CUDA_SUCCESS)                                                                \
+            gps_mappings_bound(handle);                                                            \
+        return result;                                                                             \
+    }
+BIND_MEMORY(cuMulticastBindMem,
+            (CUmemGenericAllocationHandle object, size_t at, CUmemGenericAllocationHandle handle,
+             size_t offset, size_t size, unsigned long long flags),
+            (object, at, given, offset, size, flags))
+BIND_MEMORY(cuMulticastBindMem_v2,
+            (CUmemGenericAllocationHandle object, CUdevice device, size_t at,
+             CUmemGenericAllocationHandle handle, size_t offset, size_t size,
+             unsigned long long flags),
+            (object, device, at, given, offset, size, flags))
+BIND_MEMORY(cuLogicalEndpointBindMem,
+            (unsigned int id, CUdevice device, cuuint64_t at, CUmemGenericAllocationHandle handle,
+             cuuint64_t offset, cuuint64_t size, unsigned long long flags),
+            (id, device, at, given, offset, size, flags))
 
 /* Merged memory becomes private first. */
-CUresult gps_on_cuMulticastBindAddr(CUmemGenericAllocationHandle object, size_t at,
-                                    CUdeviceptr pointer, size_t size, unsigned long long flags) {
-    const struct gps_write write = gps_range_of(pointer, size);
-    struct gps_gate_pass pass;
-    int code = gps_mappings_give_range(pointer, size);
-    if (code != GPS_OK)
-        return (CUresult)code;
-    if (!gps_write_begin(&write, &pass, &code))
-        return (CUresult)code;
-    code = (int)gps_real.cuMulticastBindAddr(object, at, pointer, size, flags);
-    gps_write_end(&write, &pass, code);
-    if (code == GPS_OK)
-        gps_mappings_bound_at(pointer);
-    return (CUresult)code;
-}
+#define BIND_RANGE(name, parameters, arguments)                                                    \
+    CUresult gps_on_##name parameters {                                                            \
+        const struct gps_write write = gps_range_of(pointer, size);                                \
+        struct gps_gate_pass pass;                                                                 \
+        int code = gps_mappings_give_range(pointer, size);                                         \
+        if (code != GPS_OK || !gps_write_begin(&write, &pass, &code))                              \
+            return (CUresult)code;                                                                 \
+        code = (int)gps_real.name arguments;                                                       \
+        gps_write_end(&write, &pass, code);                                                        \
+        if (code == GPS_OK)                                                                        \
+            gps_mappings_bound_at(pointer);                                                        \
+        return (CUresult)code;                                                                     \
+    }
+BIND_RANGE(cuMulticastBindAddr,
+           (CUmemGenericAllocationHandle object, size_t at, CUdeviceptr pointer, size_t size,
+            unsigned long long flags),
+           (object, at, pointer, size, flags))
+BIND_RANGE(cuMulticastBindAddr_v2,
+           (CUmemGenericAllocationHandle object, CUdevice device, size_t at, CUdeviceptr pointer,
+            size_t size, unsigned long long flags),
+           (object, device, at, pointer, size, flags))
+BIND_RANGE(cuLogicalEndpointBindAddr,
+           (unsigned int id, CUdevice device, cuuint64_t at, CUdeviceptr pointer, cuuint64_t size,
+            unsigned long long flags),
+           (id, device, at, pointer, size, flags))
 
 static bool binds(const CUarrayMapInfo *map) {
     return map->memOperationType == CU_MEM_OPERATION_TYPE_MAP;

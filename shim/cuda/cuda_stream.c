@@ -26,15 +26,22 @@ BEGIN_CAPTURES(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mo
     (CUstream stream, CUgraph graph, const CUgraphNode *after, const CUgraphEdgeData *edges,       \
      size_t count, CUstreamCaptureMode mode)
 BEGIN_CAPTURES(cuStreamBeginCaptureToGraph, TO_GRAPH, (stream, graph, after, edges, count, mode))
+BEGIN_CAPTURES(cuStreamBeginCaptureToCig, (CUstream stream, CUstreamCigCaptureParams *where),
+               (stream, where))
+#define AGAIN (CUstream stream, CUstreamCaptureMode mode, CUgraph graph, void *each, void *data)
+BEGIN_CAPTURES(cuStreamBeginRecaptureToGraph, AGAIN, (stream, mode, graph, each, data))
 
-#define END_CAPTURE(name, null)                                                                    \
-    CUresult gps_on_##name(CUstream stream, CUgraph *graph) {                                      \
-        const CUresult result = gps_real.name(stream, graph);                                      \
+#define END_CAPTURE(name, parameters, arguments, null)                                             \
+    CUresult gps_on_##name parameters {                                                            \
+        const CUresult result = gps_real.name arguments;                                           \
         gps_capture_ended(NULL_MEANS(stream, null), (int)result);                                  \
         return result;                                                                             \
     }
-END_CAPTURE(cuStreamEndCapture, CU_STREAM_LEGACY)
-END_CAPTURE(cuStreamEndCapture_ptsz, CU_STREAM_PER_THREAD)
+#define END_CAPTURES(name, parameters, arguments)                                                  \
+    END_CAPTURE(name, parameters, arguments, CU_STREAM_LEGACY)                                     \
+    END_CAPTURE(name##_ptsz, parameters, arguments, CU_STREAM_PER_THREAD)
+END_CAPTURES(cuStreamEndCapture, (CUstream stream, CUgraph *graph), (stream, graph))
+END_CAPTURES(cuStreamEndCaptureToCig, (CUstream stream), (stream))
 
 #define JOIN_CAPTURE(name, null)                                                                   \
     CUresult gps_on_##name(CUstream stream, CUevent event, unsigned int flags) {                   \

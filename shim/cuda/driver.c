@@ -1,6 +1,7 @@
 /* driver.c - see driver.h. */
 #include "driver.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "doors/attachment.h"
@@ -41,6 +42,17 @@ bool gps_driver_attach(void) {
 
 bool gps_driver_attach_by(const void *address) {
     return gps_attachment_find_by(&state, is_libcuda, fill, address);
+}
+
+bool gps_driver_has(const void *address) {
+    return gps_attachment_has(&state, address);
+}
+
+bool gps_driver_exports(const char *name) {
+    const int error = errno;
+    const bool exports = gps_driver_attach() && gps_attachment_symbol(&state, name);
+    errno = error;
+    return exports;
 }
 
 /* --- contexts --- */

@@ -14,6 +14,10 @@
 /* cudaEGL.h has it, but needs EGL's headers; an EGLSyncKHR is a void pointer. */
 CUresult CUDAAPI cuEventCreateFromEGLSync(CUevent *event, void *sync, unsigned int flags);
 
+#if CUDA_VERSION < 13020 /* nothing of it is read */
+typedef struct CUstreamCigCaptureParams_st CUstreamCigCaptureParams;
+#endif
+
 /* cuda.h has the per-thread variants only as other meanings of the names without the suffix. */
 #define WRITE(name, parameters, arguments, what)   CUresult CUDAAPI name parameters;
 #define GATED(name, parameters, arguments, stream) CUresult CUDAAPI name parameters;
@@ -82,6 +86,10 @@ extern struct gps_calls gps_calls;
 bool gps_driver_attach(void);
 /* The same when the address lies in a libcuda. */
 bool gps_driver_attach_by(const void *address);
+/* Whether the address lies in the one that is attached. */
+bool gps_driver_has(const void *address);
+/* Whether it has a symbol of this name. Attaches. */
+bool gps_driver_exports(const char *name);
 
 /* The primary context of a device while it is active, else NULL. Never activates one. */
 CUcontext gps_driver_primary(CUdevice device);

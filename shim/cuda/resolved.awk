@@ -1,8 +1,14 @@
-# resolved.awk - the rows of resolved.inc, from cudaTypedefs.h and then the names of hooked functions.
+# resolved.awk - the rows of resolved.inc, from cudaTypedefs.h, hooks.def and then the names of hooked functions.
 #
 # The header has each function once for each of its ABIs, by the version of CUDA that brought it:
 # PFN_cuMemAlloc_v2000 is cuMemAlloc, PFN_cuMemAlloc_v3020 is cuMemAlloc_v2. The variants for each
 # thread's streams count for themselves, and began with an ABI that was there already.
+
+function note(name, version, variant) {
+    if (!((name, version, variant) in seen))
+        sort_in(name variant, version)
+    seen[name, version, variant] = 1
+}
 
 function sort_in(key, version,    i) {
     for (i = ++count[key]; i > 1 && versions[key, i - 1] > version; i--)
@@ -13,9 +19,14 @@ function sort_in(key, version,    i) {
 /PFN_cu[A-Za-z0-9]+_v[0-9]+(_pt[ds][sz])?\)/ && /typedef/ {
     match($0, /PFN_cu[A-Za-z0-9]+_v[0-9]+(_pt[ds][sz])?/)
     split(substr($0, RSTART + 4, RLENGTH - 4), part, "_")
-    if (!((part[1], part[2], part[3]) in seen))
-        sort_in(part[1] part[3], substr(part[2], 2) + 0)
-    seen[part[1], part[2], part[3]] = 1
+    note(part[1], substr(part[2], 2) + 0, part[3])
+    next
+}
+
+/^NEWER\(/ {
+    split($0, part, /[(), ]+/)
+    note(part[2], part[3] + 0, "")
+    note(part[2], part[3] + 0, "ptsz")
     next
 }
 

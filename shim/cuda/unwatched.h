@@ -1,11 +1,12 @@
 /*
- * unwatched.h - functions of the driver that are newer than this library, counted in an audit.
+ * unwatched.h - functions of the driver that nobody here knows: neither hooked nor harmless.
  *
- * An audit does not know what they do, and says at its end that they were called. What is handed
- * out in their place knows no ABI (stubs.S). Any thread.
+ * A program that merges, or is audited, gets a stub in place of such a function, which knows no ABI
+ * (stubs.S). Its call is counted, and before the function runs all memory of merge rules becomes
+ * plain (merge/plain.h). Where more are looked up than there are stubs, the look-up counts as the
+ * call. Any thread.
  */
 #pragma once
 
-/* What to hand out for a function that the driver has found for this version of CUDA, by its name:
- * itself, or what counts its calls. */
-void *gps_unwatched_stand_in(const char *name, int version, void *function);
+/* What to hand out for such a function, by the name for which the driver has it. */
+void *gps_unwatched_stand_in(const char *name, void *function);

@@ -243,6 +243,8 @@ const char *gps_unmerged_why(uint64_t why) {
         [GPS_UNMERGED_FULL] = "the keeper has as many blocks as its limit of descriptors allows; "
                               "raise the hard limit where it starts (ulimit -Hn)",
         [GPS_UNMERGED_PAUSED] = "it is switched off (gpushare merge off)",
+        [GPS_UNMERGED_UNKNOWN] =
+            "the program has called a function of the driver that this version does not know",
     };
     return why > 0 && why < sizeof(reasons) / sizeof(reasons[0]) ? reasons[why]
                                                                  : "this version does not know why";

@@ -75,3 +75,15 @@ bool gps_attachment_find_by(struct gps_attachment *attachment, gps_attachment_is
     return attachment->attached || (gps_module_of(address, &module) && is_meant(&module, is) &&
                                     attach(attachment, fill, &module));
 }
+
+bool gps_attachment_has(const struct gps_attachment *attachment, const void *address) {
+    struct gps_module module;
+    return gps_module_of(address, &module) && (uintptr_t)module.dynamic == attachment->chosen;
+}
+
+void *gps_attachment_symbol(const struct gps_attachment *attachment, const char *name) {
+    struct gps_module library;
+    return gps_module_of((const void *)attachment->chosen, &library)
+               ? gps_module_symbol(&library, name)
+               : NULL;
+}

@@ -33,6 +33,11 @@ bool gps_attachment_find(struct gps_attachment *attachment, gps_attachment_is_fn
 bool gps_attachment_find_by(struct gps_attachment *attachment, gps_attachment_is_fn *is,
                             gps_attachment_fill_fn *fill, const void *address);
 
+/* Whether an address lies in the library. */
+bool gps_attachment_has(const struct gps_attachment *attachment, const void *address);
+/* The address of a symbol of it. NULL: it has none of this name. */
+void *gps_attachment_symbol(const struct gps_attachment *attachment, const char *name);
+
 /* For `fill`: the slots, of `size` bytes in all, get the addresses of the functions of these names;
  * NULL: the library does not have it. */
 void gps_attachment_look_up(const struct gps_module *library, const char (*names)[GPS_HOOK_NAME],

@@ -99,7 +99,7 @@ static void *answer(const struct wanted *wanted) {
         found = behind && wanted->of->is_by_caller(found) ? found : behind;
     }
     if (found)
-        found = wanted->of->substitute(found);
+        found = wanted->of->substitute(wanted->name, found);
     errno = error;
     return found;
 }

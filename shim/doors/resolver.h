@@ -36,8 +36,8 @@ struct gps_resolver {
     bool (*is_ours)(const void *address);
     /* Whether it is one of those that find the real function by their own caller. */
     bool (*is_by_caller)(const void *address);
-    /* What to hand out for an address that a real resolver returned. */
-    void *(*substitute)(void *address);
+    /* What to hand out for an address that a real resolver returned for a name. */
+    void *(*substitute)(const char *name, void *address);
 };
 
 /* The real answer, substituted by address. `version`: NULL for dlsym. */

@@ -20,7 +20,8 @@ static const char names[][GPS_HOOK_NAME] = {
 #include "hip_hooks.def"
 };
 
-static void *substitute(void *address) {
+static void *substitute(const char *name, void *address) {
+    (void)name;
     if (!gps_hip_attach_by(address))
         return address;
     void *const *const real = (void *const *)&gps_hip_real;
@@ -62,7 +63,7 @@ void *gps_dlvsym_hooked(void *handle, const char *name, const char *version, voi
 static hipError_t substituted(hipError_t result, void **function) {
     gps_last_error_passed(result);
     if (result == GPS_OK && function && *function)
-        *function = substitute(*function);
+        *function = substitute(NULL, *function);
     return result;
 }
 

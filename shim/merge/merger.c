@@ -494,6 +494,7 @@ static enum gps_unmerged find_reason(bool any) {
     const enum gps_unmerged refusal = gps_shared_refusal();
     const bool unkept = gps_keeper_is_unresponsive() || refusal == GPS_UNMERGED_KEEPER;
     const struct reason reasons[] = {
+        {GPS_UNMERGED_UNKNOWN, gps_pause_function() != NULL, 0},
         {GPS_UNMERGED_PAUSED, gps_pause_is_on(), 0},
         {GPS_UNMERGED_MEMBARRIER, gps_gate_is_refused(), 0},
         {GPS_UNMERGED_KEY, gps_shared_is_unusable(), MOMENT},

@@ -5,6 +5,7 @@
 
 #include "directory/record.h"
 #include "log/log.h"
+#include "pause.h"
 #include "process/references.h"
 #include "rdma.h"
 #include "util/forgotten.h"
@@ -39,6 +40,8 @@ static void say(enum gps_unmerged why) {
         return;
     state.said |= 1u << why;
     gps_text_strs(&text, "nothing is merged: ", gps_unmerged_why(why));
+    if (why == GPS_UNMERGED_UNKNOWN)
+        gps_text_strs(&text, " (", gps_pause_function(), ")");
     if (why == GPS_UNMERGED_RDMA)
         gps_text_strs(&text, " (", gps_rdma_device(),
                       "); blocks that were merged before it was opened stay merged");

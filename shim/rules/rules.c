@@ -13,6 +13,7 @@
 #include "merge/created.h"
 #include "merge/merger.h"
 #include "merge/mps.h"
+#include "merge/pause.h"
 #include "merge/unmerged.h"
 #include "process/caller.h"
 #include "process/membership.h"
@@ -143,11 +144,13 @@ static bool allocate_merged(const struct gps_merge_request *wanted, uint64_t *po
 
 /* The process says it once, and no report is made of it. */
 static bool is_forbidden(const struct gps_rule_request *request) {
-    struct gps_text why = gps_text_on(request->why, GPS_WHY_BYTES);
-    if (!gps_mps_forbids(request->rule, request->device))
+    struct gps_text text = gps_text_on(request->why, GPS_WHY_BYTES);
+    const bool by_mps = gps_mps_forbids(request->rule, request->device);
+    const enum gps_unmerged why = gps_pause_function() ? GPS_UNMERGED_UNKNOWN : GPS_UNMERGED_MPS;
+    if (!by_mps && !gps_pause_function())
         return false;
-    gps_text_str(&why, gps_unmerged_why(GPS_UNMERGED_MPS));
-    gps_unmerged_set(GPS_UNMERGED_MPS);
+    gps_text_str(&text, gps_unmerged_why(why));
+    gps_unmerged_set(why);
     return true;
 }
 

@@ -245,3 +245,59 @@ CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
     *mode = old;
     return CUDA_SUCCESS;
 }
+
+/* --- newer than the headers --- */
+
+/* What is captured goes to another system, which runs it. */
+static CUresult end_for_others(CUstream stream, bool per_thread) {
+    CUgraph graph = NULL;
+    CUresult result = end(stream, per_thread, &graph);
+    graph_drop(graph);
+    return result;
+}
+
+CUresult CUDAAPI cuStreamBeginCaptureToCig(CUstream stream, CUstreamCigCaptureParams *where) {
+    (void)where;
+    return begin(stream, false, CU_STREAM_CAPTURE_MODE_GLOBAL);
+}
+
+CUresult CUDAAPI cuStreamBeginCaptureToCig_ptsz(CUstream stream, CUstreamCigCaptureParams *where) {
+    (void)where;
+    return begin(stream, true, CU_STREAM_CAPTURE_MODE_GLOBAL);
+}
+
+CUresult CUDAAPI cuStreamEndCaptureToCig(CUstream stream) {
+    return end_for_others(stream, false);
+}
+
+CUresult CUDAAPI cuStreamEndCaptureToCig_ptsz(CUstream stream) {
+    return end_for_others(stream, true);
+}
+
+/* The new steps come behind those that the graph has. */
+static CUresult begin_again(CUstream named, bool per_thread, CUstreamCaptureMode mode,
+                            CUgraph graph) {
+    CUstream stream;
+    CUresult result = graph ? begin(named, per_thread, mode) : CUDA_ERROR_INVALID_VALUE;
+    if (!result)
+        result = stream_resolve(named, per_thread, &stream);
+    if (result)
+        return result;
+    pthread_mutex_lock(&streams.lock);
+    graph_drop(stream->graph);
+    stream->graph = graph;
+    pthread_mutex_unlock(&streams.lock);
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuStreamBeginRecaptureToGraph(CUstream stream, CUstreamCaptureMode mode,
+                                               CUgraph graph, void *each, void *data) {
+    (void)each, (void)data;
+    return begin_again(stream, false, mode, graph);
+}
+
+CUresult CUDAAPI cuStreamBeginRecaptureToGraph_ptsz(CUstream stream, CUstreamCaptureMode mode,
+                                                    CUgraph graph, void *each, void *data) {
+    (void)each, (void)data;
+    return begin_again(stream, true, mode, graph);
+}

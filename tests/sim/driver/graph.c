@@ -211,6 +211,38 @@ static CUresult replace_in(CUgraphExec exec, CUgraphNode node, const struct plan
 NODES(Memcpy, CUDA_MEMCPY3D, plan_copy)
 NODES(Memset, CUDA_MEMSET_NODE_PARAMS, plan_fill)
 
+static CUresult plan_any(const CUgraphNodeParams *what, struct planned *planned) {
+    CUDA_MEMSET_NODE_PARAMS fill;
+    if (!what)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (what->type == CU_GRAPH_NODE_TYPE_MEMCPY)
+        return plan_copy(&what->memcpy.copyParams, planned);
+    if (what->type != CU_GRAPH_NODE_TYPE_MEMSET)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    fill = (CUDA_MEMSET_NODE_PARAMS){.dst = what->memset.dst,
+                                     .pitch = what->memset.pitch,
+                                     .value = what->memset.value,
+                                     .elementSize = what->memset.elementSize,
+                                     .width = what->memset.width,
+                                     .height = what->memset.height};
+    return plan_fill(&fill, planned);
+}
+
+CUresult CUDAAPI cuGraphAddNode_v3(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
+                                   const CUgraphEdgeData *edges, size_t count,
+                                   CUgraphNodeParams *what) {
+    struct planned planned;
+    CUresult result = plan_any(what, &planned);
+    (void)after, (void)edges, (void)count;
+    return result ? result : add(graph, &planned, out);
+}
+
+CUresult CUDAAPI cuGraphNodeSetParams_v2(CUgraphNode node, CUgraphNodeParams *what) {
+    struct planned planned;
+    CUresult result = plan_any(what, &planned);
+    return result ? result : replace(node ? node->graph : NULL, node ? node->index : 0, &planned);
+}
+
 /* --- instantiating --- */
 
 static CUresult instantiate(CUgraphExec *out, CUgraph graph) {

@@ -97,6 +97,33 @@ CUresult CUDAAPI cuMulticastBindAddr(CUmemGenericAllocationHandle object, size_t
     return result;
 }
 
+CUresult CUDAAPI cuMulticastBindMem_v2(CUmemGenericAllocationHandle object, CUdevice device,
+                                       size_t at, CUmemGenericAllocationHandle memory,
+                                       size_t offset, size_t size, unsigned long long flags) {
+    CUresult result = cuMulticastAddDevice(object, device);
+    return result ? result : cuMulticastBindMem(object, at, memory, offset, size, flags);
+}
+
+CUresult CUDAAPI cuMulticastBindAddr_v2(CUmemGenericAllocationHandle object, CUdevice device,
+                                        size_t at, CUdeviceptr address, size_t size,
+                                        unsigned long long flags) {
+    CUresult result = cuMulticastAddDevice(object, device);
+    return result ? result : cuMulticastBindAddr(object, at, address, size, flags);
+}
+
+/* Endpoints are objects of multicast here, whose id is the handle. */
+CUresult CUDAAPI cuLogicalEndpointBindMem(unsigned int id, CUdevice device, cuuint64_t at,
+                                          CUmemGenericAllocationHandle memory, cuuint64_t offset,
+                                          cuuint64_t size, unsigned long long flags) {
+    return cuMulticastBindMem_v2(id, device, at, memory, offset, size, flags);
+}
+
+CUresult CUDAAPI cuLogicalEndpointBindAddr(unsigned int id, CUdevice device, cuuint64_t at,
+                                           CUdeviceptr address, cuuint64_t size,
+                                           unsigned long long flags) {
+    return cuMulticastBindAddr_v2(id, device, at, address, size, flags);
+}
+
 CUresult CUDAAPI cuMulticastUnbind(CUmemGenericAllocationHandle object, CUdevice device, size_t at,
                                    size_t size) {
     CUresult result = cuMulticastAddDevice(object, device);

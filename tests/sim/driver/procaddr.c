@@ -51,6 +51,16 @@ static function *find(const char *name, int version, cuuint64_t flags,
     return found;
 }
 
+/* cuSimMany0, cuSimMany1 ...: as many functions as one likes, to be looked up and not to be called.
+ */
+static function *find_one_of_many(const char *name) {
+    static const char many[1024];
+    const char *const prefix = "cuSimMany";
+    return strncmp(name, prefix, strlen(prefix))
+               ? NULL
+               : (function *)(uintptr_t)&many[atoi(name + strlen(prefix)) % (int)sizeof many];
+}
+
 CUresult CUDAAPI cuGetProcAddress_v2(const char *name, void **out, int version, cuuint64_t flags,
                                      CUdriverProcAddressQueryResult *status) {
     CUdriverProcAddressQueryResult unused;
@@ -58,6 +68,8 @@ CUresult CUDAAPI cuGetProcAddress_v2(const char *name, void **out, int version, 
     if (!name || !out || version > newest || flags > 3)
         return CUDA_ERROR_INVALID_VALUE;
     *out = (void *)(uintptr_t)find(name, version, flags, status ? status : &unused);
+    if (!*out && newest > CUDA_VERSION)
+        *out = (void *)(uintptr_t)find_one_of_many(name);
     return CUDA_SUCCESS;
 }
 

@@ -192,6 +192,18 @@ CUresult CUDAAPI cuMemcpy3DBatchAsync_v2_ptsz(size_t count, CUDA_MEMCPY3D_BATCH_
     return copy_boxes(count, boxes, QUEUED_PTSZ);
 }
 
+CUresult CUDAAPI cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP *box,
+                                               unsigned long long flags, CUstream stream) {
+    (void)flags;
+    return copy_boxes(1, box, QUEUED);
+}
+
+CUresult CUDAAPI cuMemcpy3DWithAttributesAsync_ptsz(CUDA_MEMCPY3D_BATCH_OP *box,
+                                                    unsigned long long flags, CUstream stream) {
+    (void)flags;
+    return copy_boxes(1, box, QUEUED_PTSZ);
+}
+
 /* --- memsets; `count` elements of `width` bytes a row --- */
 
 /* The last row reaches farthest: where it may be filled all others may. */

@@ -330,3 +330,21 @@ CUresult CUDAAPI cuMemcpyDtoDAsync(CUdeviceptr_v1 to, CUdeviceptr_v1 from, unsig
                                    CUstream stream) {
     return cuMemcpyDtoDAsync_v2(to, from, size, stream);
 }
+
+/* --- newer than the headers --- */
+
+CUresult CUDAAPI cuMemcpyWithAttributesAsync(CUdeviceptr to, CUdeviceptr from, size_t size,
+                                             CUmemcpyAttributes *attributes, CUstream stream) {
+    (void)attributes;
+    return cuMemcpyAsync(to, from, size, stream);
+}
+
+CUresult CUDAAPI cuMemcpyWithAttributesAsync_ptsz(CUdeviceptr to, CUdeviceptr from, size_t size,
+                                                  CUmemcpyAttributes *attributes, CUstream stream) {
+    (void)attributes;
+    return cuMemcpyAsync_ptsz(to, from, size, stream);
+}
+
+CUresult CUDAAPI cuSimNewestCopy(CUdeviceptr to, CUdeviceptr from, size_t size) {
+    return cuMemcpy(to, from, size);
+}
