@@ -111,9 +111,6 @@ struct gps_area {
     struct gps_block blocks[];
 };
 
-/* So many bits of `filled`: copies from the host have filled more of a block than not. */
-enum { GPS_BLOCK_MOSTLY = 32 };
-
 /* FROZEN, and not being offered. */
 static inline bool gps_block_is_frozen(const struct gps_block *block) {
     return block->state == GPS_BLOCK_FROZEN || block->state == GPS_BLOCK_UNANSWERED;

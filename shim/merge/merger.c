@@ -234,8 +234,7 @@ static bool is_filled(const struct gps_area *area, const struct gps_block *block
     if (is_sure(block, now))
         return true;
     return quiet && now - state.sure >= wait &&
-           (area->rule->content == GPS_CONTENT_ANY ||
-            __builtin_popcountll(block->filled) >= GPS_BLOCK_MOSTLY);
+           (area->rule->content == GPS_CONTENT_ANY || gps_layout_is_filled(area, block));
 }
 
 /* A block that was written just now is not quiet, so it is not hashed: a program that loads is not

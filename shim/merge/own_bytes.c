@@ -7,6 +7,7 @@
 #include "area.h"
 #include "directory/exclusions.h"
 #include "driver/scope.h"
+#include "layout.h"
 #include "pause.h"
 #include "process/gpu_bytes.h"
 #include "rdma.h"
@@ -24,8 +25,8 @@ static enum gps_private why_never(const struct gps_area *area) {
 /* As the merger asks (is_filled), but for blocks in doubt, whose turn comes last. */
 static bool is_filled(const struct gps_area *area, const struct gps_block *block) {
     const uint64_t quiet = area->rule->quiet;
-    return !~block->filled || (quiet && (area->rule->content == GPS_CONTENT_ANY ||
-                                         __builtin_popcountll(block->filled) >= GPS_BLOCK_MOSTLY));
+    return !~block->filled ||
+           (quiet && (area->rule->content == GPS_CONTENT_ANY || gps_layout_is_filled(area, block)));
 }
 
 static bool is_quiet(const struct gps_area *area, const struct gps_block *block, uint64_t now) {

@@ -126,14 +126,13 @@ static void pass_write(const struct gps_write *write, struct gps_gate_pass *pass
 
 static bool begin(const struct gps_write *write, struct gps_gate_pass *pass, int *code) {
     bool pinned;
-    if (gps_load_takes(write, &pinned)) {
-        *code = gps_load(write, pinned);
+    const bool loads = gps_load_takes(write, &pinned);
+    *code = loads ? gps_load(write, pinned) : begin_all(write);
+    gps_work_checked(*code); /* of the work that it waits for */
+    if (loads || *code != GPS_OK)
         return false;
-    }
-    *code = begin_all(write);
-    if (*code == GPS_OK)
-        pass_write(write, pass);
-    return *code == GPS_OK;
+    pass_write(write, pass);
+    return true;
 }
 
 /* --- SYNC_MEMOPS --- */

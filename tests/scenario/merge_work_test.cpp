@@ -50,6 +50,23 @@ TEST(MergeKernel, FindsMemoryInBlocksThatNothingHasTouched) {
     EXPECT_EQ(one[0].must("read p 16777212 4"), "07000000");
 }
 
+// An allocator puts caches behind weights in one block of an allocation.
+TEST(MergeKernel, WritesBesideWhatCopiesFilled) {
+    Replicas two(2, merging("quiet = 300ms\n"));
+    two.each(kernels());
+    two.each("malloc p 20971520");
+    two.each(two.upload("p", 12 * MiB, 3));
+    two.load("q", SIZE, 4);
+    two.each("sync");
+    EXPECT_TRUE(two.use(SIZE + 2 * 20 * MiB)) << two.in_use();
+    usleep(1000000);
+    two.each("launch - test_write p+12582912 1048576 7");
+    for (size_t i = 0; i < 2; i++)
+        EXPECT_EQ(two[i].code("sync"), 0);
+    two.expect_all("p", 12 * MiB, 3);
+    EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
+}
+
 // It finds memory, and no block is swapped under it.
 TEST(MergeKernel, MayBeLaunchedByFunctionsThatAreDeprecated) {
     for (const char *stream : {"one", "-", "s"}) {
@@ -207,8 +224,8 @@ TEST(MergeExclusion, IsForgottenWhenTheRuleChanges) {
 }
 
 TEST(MergeExclusion, ShowsInWhateverCallComesFirst) {
-    for (const char *call :
-         {"ssync s", "evsync e", "read small 0 4", "squery s", "evquery e", "free p"}) {
+    for (const char *call : {"ssync s", "evsync e", "read small 0 4", "squery s", "evquery e",
+                             "free p", "write p 8192 ff"}) {
         Working one(1);
         one[0].must("stream s");
         one[0].must("evcreate e 2");
