@@ -125,14 +125,14 @@ static struct gps_gate_slot *quickly(uint64_t stream, const struct gps_gate_pass
     GATED_AFTER(gps_hook_##name, name, parameters, arguments, stream, false,                       \
                 gps_real.name arguments, (void)0, gps_launch_begin)                                \
     GPS_EXPORT(name)
-/* In a process that merges the next launch goes straight through the gate. */
+/* In a process that merges the next launch goes straight through the gate: the function is there,
+ * and the process has begun. */
 #define LAUNCH(name, parameters, arguments, stream, f, values, extra)                              \
     WAY(name, parameters, arguments)                                                               \
     static CUresult merging_##name parameters {                                                    \
         struct gps_gate_pass here;                                                                 \
         struct gps_gate_slot *slot;                                                                \
-        if (gps_process_phase() != GPS_PHASE_ON || !gps_real.name ||                               \
-            !(slot = at_once((uintptr_t)(stream), &here)))                                         \
+        if (gps_process_phase() != GPS_PHASE_ON || !(slot = at_once((uintptr_t)(stream), &here)))  \
             return watched_##name arguments;                                                       \
         const CUresult result = gps_real.name arguments;                                           \
         gps_work_end_quickly(slot, (int)result);                                                   \
