@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "calls/entry.h"
+#include "chain.h"
 #include "doors/attachment.h"
 
 struct gps_real gps_real;
@@ -31,16 +33,24 @@ static bool is_libcuda(const char *soname) {
 }
 
 static void fill(const struct gps_module *libcuda) {
-    gps_attachment_look_up(libcuda, real_names, (void **)&gps_real, sizeof(gps_real));
+    if (!gps_chain_fill(libcuda, real_names, &gps_real))
+        gps_attachment_look_up(libcuda, real_names, (void **)&gps_real, sizeof(gps_real));
     gps_attachment_look_up(libcuda, call_names, (void **)&gps_calls, sizeof(gps_calls));
 }
 
 bool gps_driver_attach(void) {
-    return gps_attachment_find(&state, is_libcuda, fill);
+    const bool attached = gps_attachment_find(&state, is_libcuda, fill);
+    if (gps_chain_driver)
+        gps_entry_count();
+    return attached;
 }
 
 bool gps_driver_attach_by(const void *address) {
     return gps_attachment_find_by(&state, is_libcuda, fill, address);
+}
+
+bool gps_driver_has_behind(const void *caller) {
+    return gps_chain_has(caller, real_names);
 }
 
 /* --- contexts --- */

@@ -37,6 +37,12 @@ static bool is_ours(const void *address) {
     return false;
 }
 
+/* Another library's function is not given out: every wrapper goes on in the runtime's. */
+static void *substitute_own(void *address, const void *own) {
+    void *const wrapper = substitute((void *)(uintptr_t)own);
+    return wrapper == own ? address : wrapper;
+}
+
 /* Every wrapper calls the one runtime that is attached. */
 static bool is_by_caller(const void *address) {
     (void)address;
@@ -47,7 +53,7 @@ GPS_BARE int gps_dl_wanted(void *handle, const char *name, const void *caller) {
     return gps_resolver_wanted(names, ROWS, handle, name, caller);
 }
 
-static const struct gps_resolver resolver = {is_ours, is_by_caller, substitute};
+static const struct gps_resolver resolver = {is_ours, is_by_caller, substitute_own, NULL};
 
 void *gps_dlsym_hooked(void *handle, const char *name, void *caller) {
     return gps_resolver_answer(&resolver, handle, name, NULL, caller);

@@ -5,7 +5,7 @@
  * the hooks of the driver record the driver's function. Reports, stacks and the caller globs of
  * rules read them. The state is thread-local and needs no lock. `inside` is not 0 while a hook
  * runs: a signal handler that ends the process then must not take locks that it may have
- * interrupted.
+ * interrupted. `handed_on` is not 0 while another library that stands behind us has the call.
  */
 #pragma once
 
@@ -24,7 +24,7 @@ struct gps_call {
     struct gps_site runtime_site;
     const char *driver; /* by its ABI name */
     struct gps_site driver_site;
-    unsigned inside;
+    unsigned inside, handed_on;
 };
 extern __thread struct gps_call gps_call;
 
