@@ -19,6 +19,11 @@
 /* libcuda's own addresses; NULL: nobody stands behind us, and gps_real has them. */
 extern struct gps_real *_Atomic gps_chain_driver;
 
+/* For what no program asked for: past all others. */
+static inline const struct gps_real *gps_chain_own(void) {
+    return gps_chain_driver ? gps_chain_driver : &gps_real;
+}
+
 /* Fills `real` for a chain. False: there is none, and nothing was done. */
 bool gps_chain_fill(const struct gps_module *libcuda, const char (*names)[GPS_HOOK_NAME],
                     struct gps_real *real);

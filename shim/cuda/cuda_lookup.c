@@ -46,7 +46,7 @@ static const void *const runtime[] = {
 };
 
 static int slot_of(const void *address) {
-    void *const *const real = (void *const *)(gps_chain_driver ? gps_chain_driver : &gps_real);
+    void *const *const real = (void *const *)gps_chain_own();
     for (int i = 0; i < (int)ROWS; i++)
         if (real[i] == address)
             return i;

@@ -65,8 +65,9 @@ CUcontext gps_driver_primary(CUdevice of) {
         gps_calls.cuDevicePrimaryCtxGetState(of, &flags, &active) != CUDA_SUCCESS || !active ||
         gps_calls.cuDevicePrimaryCtxRetain(&primary, of) != CUDA_SUCCESS)
         return NULL;
-    (void)(gps_real.cuDevicePrimaryCtxRelease_v2 ? gps_real.cuDevicePrimaryCtxRelease_v2(of)
-                                                 : gps_real.cuDevicePrimaryCtxRelease(of));
+    const struct gps_real *const own = gps_chain_own(); /* who did not see the one sees no other */
+    (void)(own->cuDevicePrimaryCtxRelease_v2 ? own->cuDevicePrimaryCtxRelease_v2(of)
+                                             : own->cuDevicePrimaryCtxRelease(of));
     return primary;
 }
 

@@ -36,7 +36,7 @@ static size_t first_of(const char *name) {
 }
 
 static const void *ask(enum gps_resolver_version resolver, const struct row *row) {
-    const struct gps_real *const driver = gps_chain_driver ? gps_chain_driver : &gps_real;
+    const struct gps_real *const driver = gps_chain_own();
     CUdriverProcAddressQueryResult status;
     void *found = NULL;
     const CUresult result =

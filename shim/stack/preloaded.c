@@ -22,13 +22,18 @@ static struct gps_module module_at(const struct link_map *map) {
     return (struct gps_module){map->l_addr, map->l_ld, map->l_name, NULL, NULL};
 }
 
+static bool is_libc(const struct gps_module *module) {
+    const char *const soname = gps_module_soname(module);
+    return soname && strcmp(soname, "libc.so.6") == 0;
+}
+
 /* libc ends the list of a program that is linked with nothing. */
 static bool is_needed(const struct gps_module *module) {
     const struct gps_module program = module_at(_r_debug.r_map);
     const char *const soname = gps_module_soname(module), *const slash = strrchr(module->path, '/');
     struct needed needed = {soname ? soname : slash ? slash + 1 : module->path, false};
     gps_module_each_needed(&program, compare, &needed);
-    return needed.found || strcmp(needed.name, "libc.so.6") == 0;
+    return needed.found || is_libc(module);
 }
 
 static const struct link_map *self(void) {
@@ -38,12 +43,24 @@ static const struct link_map *self(void) {
     return map;
 }
 
+/* Behind us is what is preloaded only where we are, and were not linked or loaded later. */
+static bool is_preloaded(const struct link_map *us) {
+    const struct gps_module own = module_at(us);
+    for (const struct link_map *map = _r_debug.r_map; map != us; map = map->l_next) {
+        const struct gps_module module = module_at(map);
+        if (is_libc(&module))
+            return false;
+    }
+    return !is_needed(&own);
+}
+
 /* What is loaded at the start stays where it is in the list, so two threads count the same. */
 static unsigned count_behind(const struct link_map *us) {
     unsigned count = counted;
     if (count)
         return count - 1;
-    for (const struct link_map *map = us->l_next; map; map = map->l_next, count++) {
+    for (const struct link_map *map = is_preloaded(us) ? us->l_next : NULL; map;
+         map = map->l_next, count++) {
         const struct gps_module module = module_at(map);
         if (is_needed(&module))
             break;
