@@ -19,6 +19,7 @@ const Way ways[] = {{"linked", "taker-driver", "linked"},
                     {"dlsym", "taker", "handle"},
                     {"cuGetProcAddress, linked", "taker-driver", "get"},
                     {"cuGetProcAddress by dlsym", "taker", "get"},
+                    {"linked, then dlsym", "taker-driver", "both"},
                     {"shared runtime", "taker-runtime", ""},
                     {"static runtime", "taker-static", ""}};
 
@@ -76,7 +77,8 @@ struct Order {
     }
 };
 
-const std::vector<std::string> kinds = {"all", "dlsym", "getproc", "driver", "runtime", "linked"};
+const std::vector<std::string> kinds = {"all",    "bound",   "dlsym", "getproc",
+                                        "driver", "runtime", "linked"};
 
 std::vector<Order> orders() {
     std::vector<Order> all;

@@ -4,6 +4,7 @@
  *   RIVAL_DLSYM    dlsym, and cuGetProcAddress by that; the real dlsym by dlvsym
  *   RIVAL_ALL      that, and all of them by exported names; what it goes on to is libcuda's, found
  *                  by libcuda's handle and libc's dlsym (HAMi-core)
+ *                  ("bound": it reaches its own functions, not the first of the name)
  *   RIVAL_GETPROC  the exported cuGetProcAddress alone (cuInterpose)
  *   RIVAL_DRIVER   cuMemAlloc_v2, forwarded by RTLD_NEXT
  *   RIVAL_RUNTIME  cudaMalloc, forwarded by RTLD_NEXT (torch_memory_saver)

@@ -51,6 +51,8 @@ int main(int argc, char **argv) {
 #ifdef LINKED_DRIVER
     if (strcmp(door, "linked") == 0)
         return take_by(cuMemAlloc_v2, cuMemFree_v2);
+    if (strcmp(door, "both") == 0 && take_by(cuMemAlloc_v2, cuMemFree_v2))
+        return 1;
     get = cuGetProcAddress_v2;
 #else
     get = (__typeof__(get))by_handle("cuGetProcAddress_v2");
