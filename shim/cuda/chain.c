@@ -63,22 +63,24 @@ bool gps_chain_has(const void *caller, const char (*names)[GPS_HOOK_NAME]) {
 /* --- calls --- */
 
 /* NULL: the driver's. A library that has a call of ours is not given another one. */
-static void *next(int slot) {
+static void *next(int slot, uintptr_t frame) {
     const bool looked_up = gps_chain_via == (unsigned)slot + 1;
     if (looked_up)
         gps_chain_via = 0;
-    return gps_call.handed_on ? NULL : at(looked_up ? &found : &linked, slot);
+    return gps_call.handed_on > frame ? NULL : at(looked_up ? &found : &linked, slot);
 }
 
 #define CHAIN(name, parameters, arguments)                                                         \
     static CUresult chain_##name parameters {                                                      \
+        const uintptr_t frame = (uintptr_t)__builtin_frame_address(0);                             \
+        const uintptr_t before = gps_call.handed_on;                                               \
         __typeof__(name) *const function =                                                         \
-            (__typeof__(name) *)next(offsetof(struct gps_real, name) / sizeof(void *));            \
+            (__typeof__(name) *)next(offsetof(struct gps_real, name) / sizeof(void *), frame);     \
         if (!function)                                                                             \
             return own.name arguments;                                                             \
-        gps_call.handed_on++;                                                                      \
+        gps_call.handed_on = frame;                                                                \
         const CUresult result = function arguments;                                                \
-        gps_call.handed_on--;                                                                      \
+        gps_call.handed_on = before;                                                               \
         return result;                                                                             \
     }
 #define DRIVER(kind, name, parameters, arguments)  CHAIN(name, parameters, arguments)
