@@ -62,7 +62,7 @@ $(OLD_LIBRARIES): $(BUILD)/shim/compat/%: shim/compat/old/%.txt
 
 room = $(patsubst shim/%.c,$(BUILD)/shim/%.o,$(wildcard shim/$(1)/*.c))
 COMMON_OBJECTS := $(foreach name,$(filter-out cuda hip,$(ROOMS)),$(call room,$(name)))
-SHIM_OBJECTS := $(COMMON_OBJECTS) $(call room,cuda) $(addprefix $(BUILD)/shim/cuda/,trampoline.o stubs.o)
+SHIM_OBJECTS := $(COMMON_OBJECTS) $(call room,cuda) $(addprefix $(BUILD)/shim/cuda/,trampoline.o stubs.o doors.o)
 HIP_OBJECTS := $(COMMON_OBJECTS) $(call room,hip) $(BUILD)/shim/hip/hip_trampoline.o
 SHIM_FLAGS := -fPIC -fvisibility=hidden -ftls-model=initial-exec
 
@@ -83,6 +83,7 @@ $(BUILD)/shim/cuda/kernels.o: C_FLAGS += -DGPS_KERNELS='"$(BUILD)/kernels.ptx"'
 $(BUILD)/shim/%.o: shim/%.S shim/doors/trampoline.inc
 	@mkdir -p $(@D)
 	$(CC) -fPIC -Ishim -c $< -o $@
+$(BUILD)/shim/cuda/doors.o: shim/cuda/hooks.def
 
 # The exports are exactly the rows of hooks.def, the two doors of trampoline.inc, and what ASan asks for.
 EXPORTED := dlsym; dlvsym; __asan_default_options;

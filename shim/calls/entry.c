@@ -27,11 +27,18 @@ static bool may_begin(struct gps_counted_call *call) {
 }
 
 bool gps_entry_enter_slowly(bool (*slowly)(void), struct gps_counted_call *call) {
+    if (gps_call.handed_on > (uintptr_t)call)
+        return false;
+    gps_call.handed_on = 0;
     if (gps_process_phase() != GPS_PHASE_SUSPENDED && !gps_entry_begin(slowly))
         return false;
     while (gps_calls_counted && !may_begin(call))
         gps_process_await_resume();
     return true;
+}
+
+void gps_entry_count(void) {
+    gps_calls_count();
 }
 
 void gps_entry_refused(int code) {

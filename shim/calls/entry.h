@@ -36,6 +36,10 @@ static inline bool gps_entry_enter(bool (*slowly)(void), struct gps_counted_call
            gps_entry_enter_slowly(slowly, call);
 }
 
+/* Another library is given what our calls go on to, before the process begins: what it calls in
+ * turn (gps_call.handed_on) is none of the program's, and the entry refuses it. */
+void gps_entry_count(void);
+
 /* The driver has refused a call, perhaps because the process began to end meanwhile: then this does
  * not return either. */
 void gps_entry_refused(int code);

@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
+#include "chain.h"
 #include "doors/resolver.h"
 #include "harmless.h"
 #include "hooks.h"
@@ -47,24 +48,28 @@ static const void *const runtime[] = {
 };
 
 static int slot_of(const void *address) {
-    void *const *const real = (void *const *)&gps_real;
+    void *const *const real = (void *const *)gps_chain_own();
     for (int i = 0; i < (int)ROWS; i++)
         if (real[i] == address)
             return i;
-    return -1;
+    return gps_chain_slot_of(address);
 }
 
 static void *substitute(int slot, void *address) {
-    return slot >= 0 && gps_entry_hooks(rows[slot].when, gps_operations_enter) ? rows[slot].wrapper
-                                                                               : address;
+    if (slot < 0 || !gps_entry_hooks(rows[slot].when, gps_operations_enter))
+        return address;
+    return gps_chain_driver ? gps_chain_door(slot, address, rows[slot].wrapper)
+                            : rows[slot].wrapper;
 }
 
 /* By the name of an export, which says what version it is of. */
-static void *substitute_export(const char *name, void *address) {
-    if (!gps_driver_attach_by(address))
+static void *substitute_export(const char *name, void *address, const void *driver) {
+    if (!driver || !gps_driver_attach_by(driver) || gps_lookup_is_ours(address))
         return address;
-    const int slot = slot_of(address);
-    return slot >= 0 || gps_harmless_is(name, true) || !gps_driver_has(address)
+    const int slot = slot_of(driver);
+    if (slot >= 0 && address != driver && slot_of(address) < 0)
+        gps_chain_found(slot, address);
+    return slot >= 0 || gps_harmless_is(name, true) || !gps_driver_has(driver)
                ? substitute(slot, address)
                : gps_unwatched_stand_in(name, address);
 }
@@ -107,7 +112,7 @@ GPS_BARE int gps_dl_wanted(void *handle, const char *name, const void *caller) {
 }
 
 static const struct gps_resolver resolver = {gps_lookup_is_ours, gps_lookup_is_runtime,
-                                             substitute_export};
+                                             substitute_export, gps_driver_has_behind};
 
 void *gps_dlsym_hooked(void *handle, const char *name, void *caller) {
     return gps_resolver_answer(&resolver, handle, name, NULL, caller);
@@ -122,28 +127,60 @@ void *gps_dlvsym_hooked(void *handle, const char *name, const char *version, voi
 /* From here on the driver answers with addresses of 64 bits. */
 enum { NEW_ABI = 3020 };
 
+/* What the program asks a resolver. */
+struct asked {
+    enum gps_resolver_version resolver;
+    const char *symbol;
+    int version;
+    cuuint64_t flags;
+};
+
+static int slot_by(const struct asked *asked, void *address) {
+    const int known = slot_of(address);
+    return known >= 0 ? known : gps_resolved_slot(asked->resolver, asked->symbol, address);
+}
+
+/* The driver answers for a library that stands behind us. */
+static int slot_of_found(const struct asked *asked, void *address) {
+    CUdriverProcAddressQueryResult status;
+    const struct gps_real *const driver = gps_chain_driver;
+    void *own = NULL;
+    const CUresult result =
+        asked->resolver == GPS_RESOLVER_V1
+            ? driver->cuGetProcAddress(asked->symbol, &own, asked->version, asked->flags)
+            : driver->cuGetProcAddress_v2(asked->symbol, &own, asked->version, asked->flags,
+                                          &status);
+    const int slot = result == CUDA_SUCCESS && own ? slot_by(asked, own) : -1;
+    if (slot >= 0 && own != address)
+        gps_chain_found(slot, address);
+    return slot;
+}
+
 /* The driver is attached. */
-static CUresult substituted(CUresult result, enum gps_resolver_version asked, const char *symbol,
-                            int version, void **pfn) {
+static CUresult substituted(CUresult result, const struct asked *asked, void **pfn) {
     if (result != CUDA_SUCCESS || !pfn || !*pfn)
         return result;
-    const int known = slot_of(*pfn);
-    const int slot = known >= 0 ? known : gps_resolved_slot(asked, symbol, *pfn);
-    *pfn = slot >= 0 || gps_harmless_is(symbol, version < NEW_ABI)
+    int slot = slot_by(asked, *pfn);
+    if (slot < 0 && gps_chain_driver) {
+        if (gps_lookup_is_ours(*pfn)) /* of the other's own name */
+            return result;
+        slot = slot_of_found(asked, *pfn);
+    }
+    *pfn = slot >= 0 || gps_harmless_is(asked->symbol, asked->version < NEW_ABI)
                ? substitute(slot, *pfn)
-               : gps_unwatched_stand_in(symbol, *pfn);
+               : gps_unwatched_stand_in(asked->symbol, *pfn);
     return result;
 }
 
 CUresult gps_on_cuGetProcAddress(const char *symbol, void **pfn, int version, cuuint64_t flags) {
-    return substituted(gps_real.cuGetProcAddress(symbol, pfn, version, flags), GPS_RESOLVER_V1,
-                       symbol, version, pfn);
+    return substituted(gps_real.cuGetProcAddress(symbol, pfn, version, flags),
+                       &(struct asked){GPS_RESOLVER_V1, symbol, version, flags}, pfn);
 }
 
 CUresult gps_on_cuGetProcAddress_v2(const char *symbol, void **pfn, int version, cuuint64_t flags,
                                     CUdriverProcAddressQueryResult *status) {
     return substituted(gps_real.cuGetProcAddress_v2(symbol, pfn, version, flags, status),
-                       GPS_RESOLVER_V2, symbol, version, pfn);
+                       &(struct asked){GPS_RESOLVER_V2, symbol, version, flags}, pfn);
 }
 
 /* A runtime looks up hundreds of functions: these are no calls of the program's. */

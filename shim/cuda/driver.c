@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "calls/entry.h"
+#include "chain.h"
 #include "doors/attachment.h"
 
 struct gps_real gps_real;
@@ -32,12 +34,16 @@ static bool is_libcuda(const char *soname) {
 }
 
 static void fill(const struct gps_module *libcuda) {
-    gps_attachment_look_up(libcuda, real_names, (void **)&gps_real, sizeof(gps_real));
+    if (!gps_chain_fill(libcuda, real_names, &gps_real))
+        gps_attachment_look_up(libcuda, real_names, (void **)&gps_real, sizeof(gps_real));
     gps_attachment_look_up(libcuda, call_names, (void **)&gps_calls, sizeof(gps_calls));
 }
 
 bool gps_driver_attach(void) {
-    return gps_attachment_find(&state, is_libcuda, fill);
+    const bool attached = gps_attachment_find(&state, is_libcuda, fill);
+    if (gps_chain_driver)
+        gps_entry_count();
+    return attached;
 }
 
 bool gps_driver_attach_by(const void *address) {
@@ -55,6 +61,10 @@ bool gps_driver_exports(const char *name) {
     return exports;
 }
 
+bool gps_driver_has_behind(const void *caller) {
+    return gps_chain_has(caller, real_names);
+}
+
 /* --- contexts --- */
 
 /* Asking must not activate one, and the pair of retain and release leaves the count as it was.
@@ -67,8 +77,9 @@ CUcontext gps_driver_primary(CUdevice of) {
         gps_calls.cuDevicePrimaryCtxGetState(of, &flags, &active) != CUDA_SUCCESS || !active ||
         gps_calls.cuDevicePrimaryCtxRetain(&primary, of) != CUDA_SUCCESS)
         return NULL;
-    (void)(gps_real.cuDevicePrimaryCtxRelease_v2 ? gps_real.cuDevicePrimaryCtxRelease_v2(of)
-                                                 : gps_real.cuDevicePrimaryCtxRelease(of));
+    const struct gps_real *const own = gps_chain_own(); /* who did not see the one sees no other */
+    (void)(own->cuDevicePrimaryCtxRelease_v2 ? own->cuDevicePrimaryCtxRelease_v2(of)
+                                             : own->cuDevicePrimaryCtxRelease(of));
     return primary;
 }
 

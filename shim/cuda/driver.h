@@ -35,7 +35,8 @@ typedef struct CUstreamCigCaptureParams_st CUstreamCigCaptureParams;
 #define DRIVER(kind, name, parameters, arguments) DRIVER_##kind(name, parameters)
 #include "hooks.def"
 
-/* The hooked functions' real addresses; NULL: this driver does not have it. */
+/* The hooked functions' real addresses; NULL: this driver does not have it. Where another library
+ * behind us steps between, they lead to it (chain.h). */
 struct gps_real {
 #define DRIVER(kind, name, parameters, arguments)  __typeof__(name) *name;
 #define WRITE(name, parameters, arguments, what)   __typeof__(name) *name;
@@ -90,6 +91,9 @@ bool gps_driver_attach_by(const void *address);
 bool gps_driver_has(const void *address);
 /* Whether it has a symbol of this name. Attaches. */
 bool gps_driver_exports(const char *name);
+
+/* Whether a caller is a library behind us that steps between the program and the driver, too. */
+bool gps_driver_has_behind(const void *caller);
 
 /* The primary context of a device while it is active, else NULL. Never activates one. */
 CUcontext gps_driver_primary(CUdevice device);

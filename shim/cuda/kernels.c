@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "chain.h"
 #include "digest/digest.h"
-#include "driver.h"
 #include "driver/driver_ops.h"
 
 /* The PTX of kernels.cu, with a NUL behind it; empty where there was no nvcc (Makefile). */
@@ -63,8 +63,8 @@ static int own_here(struct own **found) {
 
 static bool is_complete(void) {
     return *gps_kernels_ptx && gps_calls.cuModuleLoadData && gps_calls.cuModuleGetFunction &&
-           gps_calls.cuLaunchKernel && gps_real.cuMemcpyDtoHAsync_v2 &&
-           gps_real.cuMemcpyHtoDAsync_v2;
+           gps_calls.cuLaunchKernel && gps_chain_own()->cuMemcpyDtoHAsync_v2 &&
+           gps_chain_own()->cuMemcpyHtoDAsync_v2;
 }
 
 static int load(struct own *own) {
@@ -74,9 +74,9 @@ static int load(struct own *own) {
     TRY(code, gps_calls.cuModuleLoadData(&module, gps_kernels_ptx));
     TRY(code, gps_calls.cuModuleGetFunction(&hash, module, "gps_merge_hash"));
     TRY(code, gps_calls.cuModuleGetFunction(&own->compare, module, "gps_merge_compare"));
-    TRY(code, gps_real.cuMemAlloc_v2(&own->memory, HASHES + SECRET + sizeof(uint64_t)));
-    TRY(code, gps_real.cuMemcpyHtoDAsync_v2(own->memory + HASHES, gps_digest_secret(), SECRET,
-                                            own->stream));
+    TRY(code, gps_chain_own()->cuMemAlloc_v2(&own->memory, HASHES + SECRET + sizeof(uint64_t)));
+    TRY(code, gps_chain_own()->cuMemcpyHtoDAsync_v2(own->memory + HASHES, gps_digest_secret(),
+                                                    SECRET, own->stream));
     if (code == GPS_OK)
         own->hash = hash;
     return code;
@@ -106,8 +106,8 @@ static int launch(const struct own *own, CUfunction function, uint64_t blocks, v
 }
 
 static int bring(const struct own *own, void *to, CUdeviceptr from, size_t size) {
-    int code = (int)gps_real.cuMemcpyDtoHAsync_v2(to, from, size, own->stream);
-    TRY(code, gps_real.cuStreamSynchronize(own->stream));
+    int code = (int)gps_chain_own()->cuMemcpyDtoHAsync_v2(to, from, size, own->stream);
+    TRY(code, gps_chain_own()->cuStreamSynchronize(own->stream));
     return code;
 }
 
@@ -132,7 +132,7 @@ int gps_kernels_equal(uint64_t a, uint64_t b, uint64_t size, bool *equal) {
         return code;
     CUdeviceptr out = own->memory + HASHES + SECRET;
     void *values[] = {&a, &b, &size, &out};
-    code = (int)gps_real.cuMemcpyHtoDAsync_v2(out, &differs, sizeof(differs), own->stream);
+    code = (int)gps_chain_own()->cuMemcpyHtoDAsync_v2(out, &differs, sizeof(differs), own->stream);
     TRY(code, launch(own, own->compare, size / (1u << 16), values));
     TRY(code, bring(own, &differs, out, sizeof(differs)));
     *equal = !differs;
@@ -144,8 +144,8 @@ int gps_kernels_equal(uint64_t a, uint64_t b, uint64_t size, bool *equal) {
 int gps_kernels_copy(uint64_t to, uint64_t from, uint64_t size) {
     struct own *own;
     int code = own_here(&own);
-    TRY(code, gps_real.cuMemcpyDtoDAsync_v2(to, from, size, own->stream));
-    TRY(code, gps_real.cuStreamSynchronize(own->stream));
+    TRY(code, gps_chain_own()->cuMemcpyDtoDAsync_v2(to, from, size, own->stream));
+    TRY(code, gps_chain_own()->cuStreamSynchronize(own->stream));
     return code;
 }
 

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "chain.h"
 #include "doors/resolver.h"
 #include "driver.h"
 
@@ -35,12 +36,13 @@ static size_t first_of(const char *name) {
 }
 
 static const void *ask(enum gps_resolver_version resolver, const struct row *row) {
+    const struct gps_real *const driver = gps_chain_own();
     CUdriverProcAddressQueryResult status;
     void *found = NULL;
     const CUresult result =
         resolver == GPS_RESOLVER_V1
-            ? gps_real.cuGetProcAddress(row->name, &found, row->version, row->flags)
-            : gps_real.cuGetProcAddress_v2(row->name, &found, row->version, row->flags, &status);
+            ? driver->cuGetProcAddress(row->name, &found, row->version, row->flags)
+            : driver->cuGetProcAddress_v2(row->name, &found, row->version, row->flags, &status);
     return result == CUDA_SUCCESS && found ? found : &nothing;
 }
 
@@ -60,6 +62,8 @@ int gps_resolved_slot(enum gps_resolver_version resolver, const char *name, void
     for (size_t i = first_of(name); i < ROWS && strcmp(rows[i].name, name) == 0; i++)
         if (answer(resolver, i) == address) {
             fill((void **)&gps_real + rows[i].slot, address);
+            if (gps_chain_driver)
+                fill((void **)gps_chain_driver + rows[i].slot, address);
             return rows[i].slot;
         }
     return -1;

@@ -5,7 +5,8 @@
  * Forwards to which cudart? A process can hold several, loaded RTLD_LOCAL, so neither RTLD_NEXT nor
  * the first one found is right. Ours is the one that the caller's module would have reached without
  * us: it defines the name itself, or something it needs does, breadth first as the dynamic linker
- * searches; failing that any loaded object after us. A caller that stands before us is an
+ * searches; failing that any loaded object after us. Before all of these comes what is preloaded
+ * behind us and defines it for any version. A caller that stands before us is an
  * interposer that forwards: what it defines itself is where the call came from. Found without dlsym
  * (module.h), then cached by return address and name. Libraries come and go, and others come to
  * stand at their place: an entry of the cache holds for one caller's module and one runtime, told
@@ -22,6 +23,7 @@
 #include "stack/call.h"
 #include "stack/dependencies.h"
 #include "stack/module_place.h"
+#include "stack/preloaded.h"
 
 enum { CACHE = 1024 /* call sites; a power of two */, NEIGHBOURS = 4 };
 
@@ -68,7 +70,9 @@ static void *find(const char *name, const void *site) {
     if (!gps_module_of((const void *)(uintptr_t)&find, &self))
         return NULL;
     struct search search = {.name = name, .self = self.base};
-    if (gps_module_of(site, &caller) && caller.base != self.base) {
+    const bool is_called = gps_module_of(site, &caller) && caller.base != self.base;
+    search.found = gps_preloaded_symbol(name, is_called ? &caller : NULL);
+    if (is_called && !search.found) {
         if (!gps_module_is_before_us(site))
             search.found = gps_module_symbol(&caller, name);
         if (!search.found)

@@ -17,6 +17,9 @@
 void *(*gps_real_dlsym)(void *handle, const char *name);
 void *(*gps_real_dlvsym)(void *handle, const char *name, const char *version);
 
+static __typeof__(gps_real_dlsym) libc_dlsym;
+static __typeof__(gps_real_dlvsym) libc_dlvsym;
+
 /* Nearly every look-up ends at the first two letters. */
 GPS_BARE static int is_hooked(const char (*names)[GPS_HOOK_NAME], size_t count, const char *name) {
     if (name[0] != names[0][0] || name[1] != names[0][1])
@@ -34,13 +37,18 @@ GPS_BARE static int is_hooked(const char (*names)[GPS_HOOK_NAME], size_t count, 
 GPS_BARE int gps_resolver_wanted(const char (*names)[GPS_HOOK_NAME], size_t count, void *handle,
                                  const char *name, const void *caller) {
     if (!gps_real_dlvsym) { /* two threads may both do this; they store the same */
-        gps_real_dlsym = (__typeof__(gps_real_dlsym))gps_libc_symbol("dlsym");
-        gps_real_dlvsym = (__typeof__(gps_real_dlvsym))gps_libc_symbol("dlvsym");
+        libc_dlsym = (__typeof__(libc_dlsym))gps_libc_symbol("dlsym");
+        libc_dlvsym = (__typeof__(libc_dlvsym))gps_libc_symbol("dlvsym");
+        gps_real_dlsym = (__typeof__(gps_real_dlsym))gps_next_symbol("dlsym");
+        gps_real_dlvsym = (__typeof__(gps_real_dlvsym))gps_next_symbol("dlvsym");
     }
     if (!name || !is_hooked(names, count, name))
         return 0;
-    return handle != RTLD_NEXT ||
-           (!gps_real_dlsym(RTLD_NEXT, name) && gps_module_is_before_us(caller));
+    if (handle != RTLD_NEXT)
+        return 1;
+    /* Another library's dlsym looks behind itself, and so past us. */
+    return gps_module_is_before_us(caller) &&
+           (gps_real_dlsym != libc_dlsym || !libc_dlsym(RTLD_NEXT, name));
 }
 
 /* What the program looks up. */
@@ -53,8 +61,8 @@ struct wanted {
 };
 
 static void *real(const struct wanted *wanted, void *handle) {
-    return wanted->version ? gps_real_dlvsym(handle, wanted->name, wanted->version)
-                           : gps_real_dlsym(handle, wanted->name);
+    return wanted->version ? libc_dlvsym(handle, wanted->name, wanted->version)
+                           : libc_dlsym(handle, wanted->name);
 }
 
 /* The definition in the caller's own dependencies. The main program has none beyond the global
@@ -91,15 +99,36 @@ static bool is_answered(const struct wanted *wanted, const void *found) {
     return found ? !wanted->of->is_ours(found) : wanted->handle != RTLD_DEFAULT;
 }
 
+static void *without_us(const struct wanted *wanted) {
+    void *const found = real(wanted, wanted->handle);
+    if (is_answered(wanted, found))
+        return found;
+    void *const behind = behind_us(wanted);
+    return behind && wanted->of->is_by_caller(found) ? found : behind;
+}
+
+/* What the library that stands behind us and has this look-up's function answers. That asks libc in
+ * turn, from its own place: what comes next to it is not what comes next to us. */
+static void *through_next(const struct wanted *wanted, void *own) {
+    const bool is_libc =
+        wanted->version ? gps_real_dlvsym == libc_dlvsym : gps_real_dlsym == libc_dlsym;
+    if (is_libc || wanted->handle == RTLD_NEXT)
+        return own;
+    void *const found = wanted->version
+                            ? gps_real_dlvsym(wanted->handle, wanted->name, wanted->version)
+                            : gps_real_dlsym(wanted->handle, wanted->name);
+    if (!found || !wanted->of->is_ours(found))
+        return found;
+    /* It names a function of its own, and the name is ours; or the look-up's scope has us. */
+    return wanted->of->is_ours(real(wanted, wanted->handle)) ? own : found;
+}
+
 static void *answer(const struct wanted *wanted) {
     const int error = errno;
-    void *found = real(wanted, wanted->handle);
-    if (!is_answered(wanted, found)) {
-        void *behind = behind_us(wanted);
-        found = behind && wanted->of->is_by_caller(found) ? found : behind;
-    }
-    if (found)
-        found = wanted->of->substitute(wanted->name, found);
+    void *const own = without_us(wanted);
+    void *found = through_next(wanted, own);
+    if (found && !(wanted->of->is_behind && wanted->of->is_behind(wanted->caller)))
+        found = wanted->of->substitute(wanted->name, found, own);
     errno = error;
     return found;
 }

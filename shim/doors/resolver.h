@@ -20,13 +20,14 @@
 #define GPS_BARE __attribute__((no_sanitize("address", "undefined", "thread")))
 #endif
 
-/* libc's own; set by the first gps_dl_wanted. */
+/* The next ones in the linker's order, as a program would reach them without us: libc's, or those
+ * of a library that stands behind us. Set by the first gps_dl_wanted. */
 extern void *(*gps_real_dlsym)(void *handle, const char *name);
 extern void *(*gps_real_dlvsym)(void *handle, const char *name, const char *version);
 
 /* 1 when the look-up is for one of the names, else 0: jump. What comes next (RTLD_NEXT) is the
- * caller's business, unless it would find nothing but us. All names begin with the same two
- * letters. `caller` is the return address of the program's call. */
+ * caller's business, unless it would find nothing but us, or go past us. All names begin with the
+ * same two letters. `caller` is the return address of the program's call. */
 int gps_resolver_wanted(const char (*names)[GPS_HOOK_NAME], size_t count, void *handle,
                         const char *name, const void *caller);
 
@@ -36,8 +37,12 @@ struct gps_resolver {
     bool (*is_ours)(const void *address);
     /* Whether it is one of those that find the real function by their own caller. */
     bool (*is_by_caller)(const void *address);
-    /* What to hand out for an address that a real resolver returned for a name. */
-    void *(*substitute)(const char *name, void *address);
+    /* What to hand out for an address that a real resolver returned for a name. `own` is what
+     * libc's returns for the same look-up. */
+    void *(*substitute)(const char *name, void *address, const void *own);
+    /* Whether the caller stands behind us and substitutes, too: its look-ups are for what it goes
+     * on to, and answered as without us. NULL: none does. */
+    bool (*is_behind)(const void *caller);
 };
 
 /* The real answer, substituted by address. `version`: NULL for dlsym. */

@@ -20,8 +20,7 @@ static const char names[][GPS_HOOK_NAME] = {
 #include "hip_hooks.def"
 };
 
-static void *substitute(const char *name, void *address) {
-    (void)name;
+static void *substitute(void *address) {
     if (!gps_hip_attach_by(address))
         return address;
     void *const *const real = (void *const *)&gps_hip_real;
@@ -38,6 +37,13 @@ static bool is_ours(const void *address) {
     return false;
 }
 
+/* Another library's function is not given out: every wrapper goes on in the runtime's. */
+static void *substitute_own(const char *name, void *address, const void *own) {
+    (void)name;
+    void *const wrapper = substitute((void *)(uintptr_t)own);
+    return wrapper == own ? address : wrapper;
+}
+
 /* Every wrapper calls the one runtime that is attached. */
 static bool is_by_caller(const void *address) {
     (void)address;
@@ -48,7 +54,7 @@ GPS_BARE int gps_dl_wanted(void *handle, const char *name, const void *caller) {
     return gps_resolver_wanted(names, ROWS, handle, name, caller);
 }
 
-static const struct gps_resolver resolver = {is_ours, is_by_caller, substitute};
+static const struct gps_resolver resolver = {is_ours, is_by_caller, substitute_own, NULL};
 
 void *gps_dlsym_hooked(void *handle, const char *name, void *caller) {
     return gps_resolver_answer(&resolver, handle, name, NULL, caller);
@@ -63,7 +69,7 @@ void *gps_dlvsym_hooked(void *handle, const char *name, const char *version, voi
 static hipError_t substituted(hipError_t result, void **function) {
     gps_last_error_passed(result);
     if (result == GPS_OK && function && *function)
-        *function = substitute(NULL, *function);
+        *function = substitute(*function);
     return result;
 }
 

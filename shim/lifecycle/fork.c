@@ -38,6 +38,7 @@
     KEEPS(event_log, "gps_event_log_open begins it anew; until then it writes nothing")            \
     KEEPS(stack, "the executable is the same")                                                     \
     KEEPS(find_object, "the linker is the same")                                                   \
+    KEEPS(preloaded, "so are the libraries beside this one")                                       \
     KEEPS(call, "the thread that forks may be inside one")                                         \
     FORGETS(trace, gps_trace_reset)                                                                \
     KEEPS(scope, "the driver's operations are where they were")                                    \
@@ -68,6 +69,7 @@
     KEEPS(hip_library, "so is HIP's runtime")                                                      \
     KEEPS(last_error, "the thread that forks goes on with it")                                     \
     KEEPS(hip_operations, "so it does with the devices that it has entered")                       \
+    KEEPS(chain, "what stands behind us goes on with it")                                          \
     KEEPS(hooks, "the calls that the parent lets pass succeed in no child of it")                  \
     KEEPS(unwatched, "its stubs lead where they did")                                              \
     KEEPS(resolved, "the driver answers as it did")                                                \

@@ -5,11 +5,13 @@
  * the hooks of the driver record the driver's function. Reports, stacks and the caller globs of
  * rules read them. The state is thread-local and needs no lock. `inside` is not 0 while a hook
  * runs: a signal handler that ends the process then must not take locks that it may have
- * interrupted.
+ * interrupted. `handed_on` is the frame below which another library that stands behind us has a
+ * call, or 0; a call at or above it was left by longjmp.
  */
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* A call site: the return address, and the caller's stack pointer (the CFA of the hook). Together
  * they identify one place in one frame, at which a walk of the stack begins. */
@@ -25,6 +27,7 @@ struct gps_call {
     const char *driver; /* by its ABI name */
     struct gps_site driver_site;
     unsigned inside;
+    uintptr_t handed_on;
 };
 extern __thread struct gps_call gps_call;
 

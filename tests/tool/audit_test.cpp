@@ -200,6 +200,37 @@ int main(void) {
         << result.err;
 }
 
+// A script puts another library in front, which hides all calls.
+TEST_F(Audit, TheLibraryThatHidesCallsIsNamed) {
+    const std::string source = place.path + "/hides.c", library = place.path + "/libhides.so";
+    std::ofstream(source) << R"(#define _GNU_SOURCE
+#include <dlfcn.h>
+#ifdef __aarch64__
+#define VERSION "GLIBC_2.17"
+#else
+#define VERSION "GLIBC_2.2.5"
+#endif
+void *dlsym(void *handle, const char *name) {
+    void *(*next)(void *, const char *) = dlvsym(dlopen("libc.so.6", RTLD_LAZY), "dlsym", VERSION);
+    return next(handle, name);
+})";
+    ASSERT_EQ(command({"cc", "-shared", "-fPIC", source, "-o", library, "-ldl"}).status, 0);
+    for (const std::string verb : {"audit", "explain"}) {
+        Result result;
+        EXPECT_TRUE(in_one_of_three([&] {
+            result = tool({verb, "--", "sh", "-c",
+                           "(echo malloc a 4096; sleep 1) | LD_PRELOAD=" + library +
+                               ":$LD_PRELOAD " + puppet + "_static >/dev/null"},
+                          environment);
+            return contains(result.err, ") used CUDA, and no call was seen: " + library +
+                                            " stands before libgpushare.so in LD_PRELOAD and "
+                                            "defines dlsym, so calls go past gpushare; put "
+                                            "libgpushare.so in front");
+        })) << result.err;
+        EXPECT_EQ(result.status, verb == "audit" ? 3 : 1);
+    }
+}
+
 TEST_F(Audit, AChildThatDropsThePreloadIsNamed) {
     Result result;
     EXPECT_TRUE(in_one_of_three([&] {

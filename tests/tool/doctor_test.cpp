@@ -346,6 +346,24 @@ TEST_F(Doctor, WhatElseIsPreloadedIsTold) {
     EXPECT_EQ(result_of(diagnose(), "preload", "in front of: libdl.so.2"), "ok");
 }
 
+TEST_F(Doctor, ALibraryThatAnswersFirstIsNamed) {
+    const std::string source = shared.root.file("first.c", "int cudaMalloc(void) { return 2; }");
+    const std::string first = shared.root.path + "/first.so";
+    ASSERT_EQ(command({"cc", "-shared", "-fPIC", source, "-o", first}).status, 0);
+    const std::string library = shared.root.path + "/libgpushare.so";
+    std::filesystem::copy_file(environment["GPUSHARE_LIBRARY"], library);
+    environment["LD_PRELOAD"] = first + ":" + library;
+    EXPECT_EQ(result_of(diagnose(), "preload",
+                        first + " stands before libgpushare.so in LD_PRELOAD and defines "
+                                "cudaMalloc: calls may go past gpushare"),
+              "warn");
+    EXPECT_EQ(remedy, "put libgpushare.so in front, where the other one works too");
+    environment["LD_PRELOAD"] = library + ":" + first;
+    EXPECT_EQ(result_of(diagnose(), "preload", "stands before"), "");
+    environment["LD_PRELOAD"] = first;
+    EXPECT_EQ(result_of(diagnose(), "preload", "stands before"), "") << "run puts it in front";
+}
+
 TEST_F(Doctor, APreloadedFileThatIsNotThereIsAFailure) {
     environment["LD_PRELOAD"] = "libdl.so.2 /no/such.so";
     const Result result = tool({"doctor", "--json"}, environment); // the loader complains, too

@@ -14,6 +14,7 @@
 #include "cli/tool.h"
 #include "doctor.h"
 #include "run/preload.h"
+#include "run/rival.h"
 
 /* Executes this tool with only the library preloaded: an image may have no other program. */
 static void run_preloaded(const char *library, int said) {
@@ -95,28 +96,27 @@ static bool check_files(struct doctor *doctor, const char *source, const char *p
     return good;
 }
 
-static void warn_of_rivals(struct doctor *doctor, const char *preload) {
-    if (!strstr(preload, "libvgpu") && !strstr(preload, "nvshare"))
+static void warn_of_rival(struct doctor *doctor) {
+    const char *const library = vendor_library(doctor->runtime);
+    TOOL_TEMP char *why = rival_of(getenv("LD_PRELOAD"), library, NULL);
+    if (!why)
         return;
-    doctor->list[doctor->count - 1].verdict = DOCTOR_WARN;
-    diagnosis_remedy(doctor, "another library there steps between programs and the driver too; if "
-                             "anything looks odd, try without it");
+    diagnosis_add(doctor, DOCTOR_WARN, "preload", "%s: calls may go past gpushare", why);
+    diagnosis_remedy(doctor, "put %s in front, where the other one works too", library);
 }
-
-#define SYSTEM_PRELOAD "/etc/ld.so.preload" /* a device of `gpushare cdi` brings one */
 
 /* Whether the system's list exists and names a file. */
 static bool check_system_preload(struct doctor *doctor) {
     char list[4096] = "";
-    const int file = open(SYSTEM_PRELOAD, O_RDONLY | O_CLOEXEC);
+    const int file = open(RIVAL_SYSTEM_LIST, O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return false;
     read_all(file, list, sizeof(list));
     close(file);
     if (list[strspn(list, " :\t\n")] == 0)
         return false;
-    if (check_files(doctor, SYSTEM_PRELOAD, list))
-        diagnosis_add(doctor, DOCTOR_OK, "preload", "%s %s", SYSTEM_PRELOAD,
+    if (check_files(doctor, RIVAL_SYSTEM_LIST, list))
+        diagnosis_add(doctor, DOCTOR_OK, "preload", "%s %s", RIVAL_SYSTEM_LIST,
                       strstr(list, vendor_library(doctor->runtime))
                           ? "has the library: every program here runs with it"
                           : "names other libraries");
@@ -126,6 +126,7 @@ static bool check_system_preload(struct doctor *doctor) {
 void doctor_preload(struct doctor *doctor) {
     const char *preload = getenv("LD_PRELOAD");
     const bool system = check_system_preload(doctor);
+    warn_of_rival(doctor);
     if (!preload || preload[0] == 0) {
         if (!system)
             diagnosis_add(doctor, DOCTOR_OK, "preload", "LD_PRELOAD is not set");
@@ -138,7 +139,6 @@ void doctor_preload(struct doctor *doctor) {
                       ? "LD_PRELOAD has the library already"
                       : "LD_PRELOAD is set; gpushare run puts its library in front of",
                   preload);
-    warn_of_rivals(doctor, preload);
 }
 
 void doctor_command(struct doctor *doctor) {

@@ -18,11 +18,17 @@
 #include "loaded.h"
 #include "preload.h"
 #include "process/call_counter.h"
+#include "rival.h"
 
 struct unwatched {
     uint32_t pid;
     char *name;
     bool asked; /* its environment has the library in LD_PRELOAD */
+};
+
+struct hidden {
+    uint32_t pid;
+    char *name, *why;
 };
 
 /* --- the counters --- */
@@ -79,6 +85,11 @@ void watched_end(struct watched *watched) {
     for (size_t i = 0; i < watched->other_count; i++)
         free(watched->others[i].name);
     free(watched->others);
+    for (size_t i = 0; i < watched->hidden_count; i++) {
+        free(watched->hidden[i].name);
+        free(watched->hidden[i].why);
+    }
+    free(watched->hidden);
     deaths_free(&watched->deaths);
 }
 
@@ -119,19 +130,32 @@ char *watched_text(const struct watched *watched, uint64_t reported) {
 
 /* --- who was not --- */
 
+static void look_for_rival(struct watched *watched, uint32_t pid, const char *maps) {
+    for (size_t i = 0; i < watched->hidden_count; i++)
+        if (watched->hidden[i].pid == pid)
+            return;
+    TOOL_TEMP char *preload = descendants_variable(pid, "LD_PRELOAD");
+    char *const why = rival_of(preload, watched->library, maps);
+    if (why)
+        TOOL_APPEND(watched->hidden, watched->hidden_count,
+                    (struct hidden){pid, descendants_name(pid), why});
+}
+
 /* The maps are read in parts. When the process ends or executes another program between two parts,
  * the rest is missing, and nothing can be read from the file any more. The library is mapped behind
  * libcuda. So what was read is true only if something can still be read after it. */
-static bool is_unwatched(int maps, const struct watched *watched, struct unwatched *process) {
+static bool is_unwatched(int maps, struct watched *watched, struct unwatched *process) {
     const char *const library = watched->library, *const driver = vendor_driver(watched->runtime);
     size_t size;
     char again;
     bool uses = false, has_library = false;
-    TOOL_TEMP char *text = tool_read(maps, &size);
+    TOOL_TEMP char *text = tool_read(maps, &size), *whole = tool_copy(text);
     for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
         uses |= loaded_is_code_of(line, driver);
         has_library |= loaded_is_code_of(line, library);
     }
+    if (uses && has_library)
+        look_for_rival(watched, process->pid, whole);
     if (!uses || has_library)
         return false;
     TOOL_TEMP char *preload = descendants_variable(process->pid, "LD_PRELOAD");
@@ -180,6 +204,29 @@ static bool is_gone_past(const struct watched *watched) {
            count_calls(watched) == 0;
 }
 
+static bool has_calls(const struct watched *watched, uint32_t pid) {
+    for (size_t i = 0; watched->counters && i < GPS_CALL_ROWS; i++)
+        if (watched->counters->rows[i].pid == pid && watched->counters->rows[i].calls > 0)
+            return true;
+    return false;
+}
+
+/* Whether calls of a process went past because of another library; it is named. */
+static bool tell_hidden(const struct watched *watched) {
+    bool told = false;
+    for (size_t i = 0; i < watched->hidden_count; i++) {
+        const struct hidden *hidden = &watched->hidden[i];
+        if (has_calls(watched, hidden->pid))
+            continue;
+        tool_error("%s (pid %" PRIu32 ") used %s, and no call was seen: %s, so calls go past "
+                   "gpushare; put %s in front",
+                   hidden->name, hidden->pid, vendor_name(watched->runtime), hidden->why,
+                   watched->library);
+        told = true;
+    }
+    return told;
+}
+
 static void tell_gone_past(enum runtime runtime, const char *verb) {
     const char *const name = vendor_name(runtime);
     tool_error("%s was used, and no call was seen: either nothing but look-ups was done, or the "
@@ -217,6 +264,8 @@ bool watched_all(const struct watched *watched, uint64_t reported, const char *v
                                 : "LD_PRELOAD was not in its environment; let whatever starts it "
                                   "keep LD_PRELOAD and GPUSHARE_*");
     }
+    if (tell_hidden(watched))
+        return false;
     if (is_gone_past(watched)) {
         tell_gone_past(watched->runtime, verb);
         return false;

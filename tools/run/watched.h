@@ -25,6 +25,8 @@ struct watched {
     char *library; /* its file name */
     struct unwatched *others;
     size_t other_count;
+    struct hidden *hidden; /* whose calls may go past the library */
+    size_t hidden_count;
     struct deaths deaths;
 };
 

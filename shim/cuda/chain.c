@@ -1,0 +1,144 @@
+/* chain.c - see chain.h. */
+#include "chain.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "doors/attachment.h"
+#include "stack/call.h"
+#include "stack/module_place.h"
+#include "stack/preloaded.h"
+
+enum { ROWS = sizeof(struct gps_real) / sizeof(void *) };
+#if defined(__x86_64__)
+enum { DOOR_BYTES = 32 };
+#else
+enum { DOOR_BYTES = 64 };
+#endif
+
+struct gps_real *_Atomic gps_chain_driver;
+
+/* What a slot goes on to: libcuda's, what a linked program reaches, and what a look-up answered;
+ * NULL: libcuda's. */
+static struct gps_real own, linked, found;
+
+/* Of doors.S. The last is the door that this thread's call came through, and one more; 0: none. */
+extern const char gps_chain_doors[ROWS][DOOR_BYTES] __attribute__((visibility("hidden")));
+extern void *gps_chain_wrappers[ROWS] __attribute__((visibility("hidden")));
+extern __thread unsigned gps_chain_via __attribute__((visibility("hidden")));
+
+static void *at(const struct gps_real *of, int slot) {
+    return __atomic_load_n((void *const *)of + slot, __ATOMIC_ACQUIRE);
+}
+
+/* --- who stands behind us --- */
+
+struct names {
+    const char (*names)[GPS_HOOK_NAME]; /* of the slots */
+    const struct gps_module *only;      /* NULL: any */
+};
+
+static bool is_libcuda(const struct gps_module *module) {
+    const char *soname = gps_module_soname(module);
+    return soname && strcmp(soname, "libcuda.so.1") == 0;
+}
+
+static bool steps_between(void *arg, const struct gps_module *module) {
+    const struct names *of = arg;
+    if (is_libcuda(module) || (of->only && of->only->dynamic != module->dynamic))
+        return false;
+    bool defines = gps_module_symbol(module, "dlsym") || gps_module_symbol(module, "dlvsym");
+    for (size_t i = 0; i < ROWS && !defines; i++)
+        defines = gps_module_symbol(module, of->names[i]) != NULL;
+    return defines;
+}
+
+bool gps_chain_has(const void *caller, const char (*names)[GPS_HOOK_NAME]) {
+    struct gps_module module;
+    struct names of = {names, &module};
+    return gps_module_of(caller, &module) &&
+           gps_preloaded_each(GPS_PRELOADED_BEHIND, steps_between, &of);
+}
+
+/* --- calls --- */
+
+/* NULL: the driver's. A library that has a call of ours is not given another one. */
+static void *next(int slot, uintptr_t frame) {
+    const bool looked_up = gps_chain_via == (unsigned)slot + 1;
+    if (looked_up)
+        gps_chain_via = 0;
+    return gps_call.handed_on > frame ? NULL : at(looked_up ? &found : &linked, slot);
+}
+
+#define CHAIN(name, parameters, arguments)                                                         \
+    static CUresult chain_##name parameters {                                                      \
+        const uintptr_t frame = (uintptr_t)__builtin_frame_address(0);                             \
+        const uintptr_t before = gps_call.handed_on;                                               \
+        __typeof__(name) *const function =                                                         \
+            (__typeof__(name) *)next(offsetof(struct gps_real, name) / sizeof(void *), frame);     \
+        if (!function)                                                                             \
+            return own.name arguments;                                                             \
+        gps_call.handed_on = frame;                                                                \
+        const CUresult result = function arguments;                                                \
+        gps_call.handed_on = before;                                                               \
+        return result;                                                                             \
+    }
+#define DRIVER(kind, name, parameters, arguments)  CHAIN(name, parameters, arguments)
+#define WRITE(name, parameters, arguments, what)   CHAIN(name, parameters, arguments)
+#define GATED(name, parameters, arguments, stream) CHAIN(name, parameters, arguments)
+#define READ(name, parameters, arguments, stream)  CHAIN(name, parameters, arguments)
+#include "hooks.def"
+
+/* --- filling --- */
+
+/* No table of these functions: it would be relocated in every program. */
+static void put_in(struct gps_real *real) {
+#define PUT(name)                                                                                  \
+    if (own.name)                                                                                  \
+        __atomic_store_n(&real->name, chain_##name, __ATOMIC_RELEASE);
+#define DRIVER(kind, name, parameters, arguments)  PUT(name)
+#define WRITE(name, parameters, arguments, what)   PUT(name)
+#define GATED(name, parameters, arguments, stream) PUT(name)
+#define READ(name, parameters, arguments, stream)  PUT(name)
+#include "hooks.def"
+}
+
+/* The first one in the order that defines a function has it. */
+static bool look_up(void *arg, const struct gps_module *module) {
+    const struct names *of = arg;
+    if (!is_libcuda(module))
+        gps_attachment_look_up(module, of->names, (void **)&linked, sizeof(linked));
+    return is_libcuda(module);
+}
+
+bool gps_chain_fill(const struct gps_module *libcuda, const char (*names)[GPS_HOOK_NAME],
+                    struct gps_real *real) {
+    struct names of = {names, NULL};
+    if (!gps_preloaded_each(GPS_PRELOADED_BEHIND, steps_between, &of))
+        return false;
+    gps_attachment_look_up(libcuda, names, (void **)&own, sizeof(own));
+    gps_preloaded_each(GPS_PRELOADED_BEHIND, look_up, &of);
+    atomic_store(&gps_chain_driver, &own);
+    put_in(real);
+    return true;
+}
+
+/* --- addresses --- */
+
+int gps_chain_slot_of(const void *address) {
+    for (int slot = 0; gps_chain_driver && slot < (int)ROWS; slot++)
+        if (at(&linked, slot) == address || at(&found, slot) == address)
+            return slot;
+    return -1;
+}
+
+void gps_chain_found(int slot, void *address) {
+    __atomic_store_n((void **)&found + slot, address, __ATOMIC_RELEASE);
+}
+
+void *gps_chain_door(int slot, const void *address, void *wrapper) {
+    if (at(&linked, slot) == address)
+        return wrapper;
+    __atomic_store_n(&gps_chain_wrappers[slot], wrapper, __ATOMIC_RELEASE);
+    return (void *)gps_chain_doors[slot];
+}
