@@ -206,14 +206,16 @@ CUresult CUDAAPI cuMemcpy3DWithAttributesAsync_ptsz(CUDA_MEMCPY3D_BATCH_OP *box,
 
 /* --- memsets; `count` elements of `width` bytes a row --- */
 
-/* The last row reaches farthest: where it may be filled all others may. */
+/* All rows may be filled, or none is: the next allocation may begin within one. */
 static CUresult fill(uint64_t to, size_t pitch, uint32_t value, unsigned width, size_t count,
                      size_t height, struct manner manner) {
     CUresult result = CUDA_SUCCESS;
     if (height > 1 && pitch < count * width)
         return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = height; i > 0 && !result; i--)
-        result = transfer_fill(to + (i - 1) * pitch, count, value, width, manner);
+    for (size_t i = 0; i < height && !result; i++)
+        result = transfer_check_fill(to + i * pitch, count, width);
+    for (size_t i = 0; i < height && !result; i++)
+        result = transfer_fill(to + i * pitch, count, value, width, manner);
     return result;
 }
 

@@ -156,6 +156,11 @@ static CUresult locate_fill(uint64_t to, uint64_t count, uint32_t value, unsigne
     return copy_locate(to, task->size, (struct asker){context->card, true, SIDE_DEVICE}, &task->to);
 }
 
+CUresult transfer_check_fill(uint64_t to, uint64_t count, unsigned width) {
+    struct task task;
+    return count ? locate_fill(to, count, 0, width, &task) : CUDA_SUCCESS;
+}
+
 CUresult transfer_fill(uint64_t to, uint64_t count, uint32_t value, unsigned width,
                        struct manner manner) {
     CUcontext context;

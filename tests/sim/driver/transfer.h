@@ -34,7 +34,8 @@ CUresult transfer_fill_node(uint64_t to, uint64_t count, uint32_t value, unsigne
                             const struct work **work, void **argument);
 /* A word of 4 or 8 bytes: memory must be there; whether it may be written its turn tells: 719. */
 CUresult transfer_word(uint64_t to, uint64_t word, uint64_t size, struct manner manner);
-/* What transfer_copy would say, without doing it. */
+/* What transfer_copy and transfer_fill would say, without doing it. */
 CUresult transfer_check(struct end to, struct end from, uint64_t size);
+CUresult transfer_check_fill(uint64_t to, uint64_t count, unsigned width);
 
 #endif
