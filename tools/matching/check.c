@@ -339,7 +339,8 @@ static void check_import(struct check *check, const struct gps_rule *import) {
              "program a rule of this name with role = export",
              import->name);
     else if (why)
-        warn(check, import->line, "[region %s] cannot be imported: %s", import->name, why);
+        warn(check, gps_key_line(import, why), "[region %s] cannot be imported: %s", import->name,
+             why);
 }
 
 /* --- a rule that another hides --- */
@@ -405,7 +406,7 @@ static void check_hidden(struct check *check, const struct gps_rule *rule) {
 /* A file name may have a blank, but few do. */
 static void check_program(struct check *check, const struct gps_rule *rule) {
     if (strchr(rule->program, ' '))
-        warn(check, rule->line,
+        warn(check, gps_key_line(rule, "program"),
              "program = %s has a blank: the name of a program is matched, and not its command "
              "line: cam.py for `python3 cam.py --gpu 0`; GPUSHARE_PROGRAM gives processes names "
              "of their own",
@@ -416,29 +417,34 @@ static void check_merge(struct check *check, const struct gps_rule *rule) {
     if (rule->role != GPS_ROLE_MERGE)
         return;
     if (rule->quiet == 0 && rule->content == GPS_CONTENT_ANY)
-        warn(check, rule->line,
+        warn(check, gps_key_line(rule, "content"),
              "content = any has no effect in [region %s]: with quiet = 0 only what copies have "
              "filled is merged",
              rule->name);
     if (rule->created == GPS_CREATED_ON && !gps_options_merge_created(&check->config->options))
-        warn(check, rule->line,
+        warn(check, gps_key_line(rule, "created"),
              "created = on has no effect in [region %s]: with vmm_ipc = on or suspend = on memory "
              "of cuMemCreate is not merged",
              rule->name);
     if (rule->size_max < GPS_MERGE_LEAST)
-        warn(check, rule->line,
+        warn(check, gps_key_line(rule, "size"),
              "[region %s] takes nothing: allocations below 1 MiB are never merged", rule->name);
+    if (gps_key_line(rule, "program") == rule->line && gps_key_line(rule, "size") == rule->line &&
+        gps_key_line(rule, "caller") == rule->line)
+        warn(check, rule->line,
+             "[region %s] takes all memory of every program, and a kernel that writes into what is "
+             "merged ends its process: name the program (program = NAME)",
+             rule->name);
 }
 
 /* --- keys without effect --- */
 
 static void check_keys(struct check *check, const struct gps_rule *rule) {
     for (const struct gps_key *key = gps_keys_of(GPS_SECTION_REGION); key->name; key++) {
-        const bool given = rule->given >> gps_key_place(key) & 1;
-        const char *why = given ? gps_rule_unused(rule, key->name) : NULL;
+        const unsigned line = rule->lines[gps_key_place(key)];
+        const char *why = line ? gps_rule_unused(rule, key->name) : NULL;
         if (why)
-            warn(check, rule->line, "%s has no effect in [region %s]: %s", key->name, rule->name,
-                 why);
+            warn(check, line, "%s has no effect in [region %s]: %s", key->name, rule->name, why);
     }
 }
 
