@@ -67,6 +67,19 @@ TEST(Explain, SaysThatSmallAllocationsAreNeverMerged) {
     EXPECT_FALSE(contains(said, "gpushare ls")) << "nobody else has a part in it: " << said;
 }
 
+TEST(Explain, SaysWhatDiffersInCaseOnly) {
+    World world;
+    world.config("[region w]\nprogram = Pupp?t\nrole = auto\n");
+    write_file(world.path("lines"), "malloc a 4096\nexit 0\n");
+    const Result result =
+        world.tool({"explain", "--", "sh", "-c",
+                    "exec '" + world.executable({}) + "' 3 <'" + world.path("lines") + "'"});
+    EXPECT_TRUE(contains(std::regex_replace(result.err, std::regex("\n +"), " "),
+                         "not for it: [region w], line 1: program = Pupp?t, and this is puppet, "
+                         "which differs in case only"))
+        << result.err;
+}
+
 TEST(Explain, SaysThatMemoryIsLeftOutAfterAnError700) {
     World world;
     const std::string lines = kernels() +
