@@ -67,6 +67,17 @@ TEST(Explain, SaysThatSmallAllocationsAreNeverMerged) {
     EXPECT_FALSE(contains(said, "gpushare ls")) << "nobody else has a part in it: " << said;
 }
 
+TEST(Explain, SaysThatTheDriverRefusedWhatNoRuleGave) {
+    World world;
+    world.environment["GPUSHARE_SIM_MEMORY"] = "64MiB";
+    const std::string said =
+        explained(world, "", "malloc a 134217728\nmalloc b 134217728\nmalloc c 4096\nexit 0\n");
+    EXPECT_TRUE(contains(said, " 2x  size = 128MiB    cudaMalloc in puppet taken by [region w], "
+                               "line 1: the allocation failed with 2 "))
+        << said;
+    EXPECT_TRUE(contains(said, " 1x  size = 4KiB ")) << said;
+}
+
 TEST(Explain, SaysWhatDiffersInCaseOnly) {
     World world;
     world.config("[region w]\nprogram = Pupp?t\nrole = auto\n");

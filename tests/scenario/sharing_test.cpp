@@ -83,7 +83,8 @@ TEST(Sharing, AnImporterThatAsksForMoreIsPrivate) {
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].pid, static_cast<uint32_t>(b.pid));
     EXPECT_EQ(found[0].name, "frames");
-    EXPECT_NE(found[0].detail.find("asked for 4097 bytes, more than the 4096"), std::string::npos)
+    EXPECT_NE(found[0].detail.find("asked for size = 4097, and size = 4KiB was exported"),
+              std::string::npos)
         << found[0].detail;
     b.must("free q");
 }

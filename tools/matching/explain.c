@@ -235,6 +235,8 @@ static char *outcome_text(const struct gps_rule *rule, const struct gps_explaine
     case GPS_EXPLAINED_EXCLUDED:
         return tool_copy("but it is not merged: a process that had merged it ended with error 700; "
                          "after `gpushare forget` it is tried again");
+    case GPS_EXPLAINED_REFUSED:
+        return tool_format("the allocation %s", row->why);
     case GPS_EXPLAINED_FAILED:
         return tool_format("the allocation failed (missing = fail): %s", row->why);
     default:
