@@ -11,6 +11,7 @@
 #include "findings/reporter.h"
 #include "ipc/import.h"
 #include "log/event_log.h"
+#include "partner.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "rule_request.h"
@@ -97,7 +98,7 @@ static enum gps_outcome misfit(const struct gps_rule_request *request,
 
 static enum gps_outcome timed_out(const struct gps_rule_request *request, int last_code,
                                   const struct gps_owner *holder, int *code) {
-    char detail[256 + GPS_STORE_PATH];
+    char detail[512 + GPS_STORE_PATH];
     struct gps_text text = GPS_TEXT(detail);
     const bool fail = request->rule->missing == GPS_MISSING_FAIL;
     gps_text_str(&text,
@@ -111,6 +112,8 @@ static enum gps_outcome timed_out(const struct gps_rule_request *request, int la
     }
     gps_text_str(&text,
                  fail ? "; the allocation fails (missing = fail)" : "; the allocation is private");
+    if (!holder->pid)
+        gps_partner_tell(gps_process_config(), request->rule, &text);
     gps_rule_request_report(request, GPS_SHARE_TIMEOUT, detail, holder->pid ? holder : NULL);
     *code = GPS_OUT_OF_MEMORY;
     return fail ? GPS_DONE : GPS_PRIVATE;
