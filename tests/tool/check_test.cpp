@@ -224,10 +224,14 @@ TEST(Check, WarnsOfWhatIsHardlyMeant) {
          ":1: warning: [region b] takes all memory of every program, and a kernel that writes into "
          "what is merged ends its process: name the program (program = NAME)\n"},
         {"[region b]\nrole = merge\nprogram = server\n", ""},
+        {"[region b]\nprogram = p\nrole = auto\nbacking = vmm\naccess = ro\n[region b]\n"
+         "program = q\nrole = auto\nbacking = vmm\n",
+         ":6: warning: [region b] does not import what line 1 shares read-only: give it backing = "
+         "vmm and access = ro, too\n"},
         {"[region b]\nprogram = c\nsize = 1MiB\nrole = import\n[region b]\nprogram = p\n"
-         "size = 512KiB\nrole = export\n",
+         "size = <1MiB\nrole = export\n",
          ":3: warning: [region b] cannot be imported: size = 1MiB here asks for more than size = "
-         "512KiB of line 5 exports\n"},
+         "<1MiB of line 5 exports\n"},
         {"[region b]\nprogram = p\nrole = export\nwait = 3s\n",
          ":4: warning: wait has no effect in [region b]: an exporter waits for nobody\n"},
         {"[gpushare]\nsuspend = on\n[region b]\nprogram = x\nrole = merge\ncreated = on\n",

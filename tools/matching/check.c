@@ -343,6 +343,20 @@ static void check_import(struct check *check, const struct gps_rule *import) {
              why);
 }
 
+/* With role = auto the first process writes, so none may expect to that cannot. */
+static void check_access(struct check *check, const struct gps_rule *rule) {
+    if (rule->role != GPS_ROLE_AUTO || rule->access == GPS_ACCESS_RO)
+        return;
+    for (size_t i = 0; i < check->config->rule_count; i++) {
+        const struct gps_rule *export = &check->config->rules[i];
+        if (export->access == GPS_ACCESS_RO && meet(rule, export))
+            warn(check, gps_key_line(rule, "access"),
+                 "[region %s] does not import what line %u shares read-only: give it backing = vmm "
+                 "and access = ro, too",
+                 rule->name, export->line);
+    }
+}
+
 /* --- a rule that another hides --- */
 
 /* Whether a key of the earlier rule leaves nothing to the later. */
@@ -488,6 +502,7 @@ static unsigned print_warnings(const char *file, const struct gps_config *config
         const struct gps_rule *rule = &config->rules[i];
         if (rule->role == GPS_ROLE_IMPORT)
             check_import(&check, rule);
+        check_access(&check, rule);
         check_program(&check, rule);
         check_merge(&check, rule);
         check_hidden(&check, rule);
