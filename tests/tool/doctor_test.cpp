@@ -415,6 +415,11 @@ TEST_F(Doctor, ADeviceThatThisMachineLacksIsNamed) {
                                "GPUs, numbered from 0"),
               "warn");
     EXPECT_EQ(result_of(list, "config", "[region a]"), "");
+    const std::string warning = file + ":6: warning: device = 7: [region b] takes nothing on this "
+                                       "machine, whose last GPU is 1\n";
+    EXPECT_EQ(tool({"check", file}, environment).err, warning);
+    environment["FAKE_INIT"] = "100";
+    EXPECT_EQ(tool({"check", file}, environment).err, "");
 }
 
 TEST_F(Doctor, AnEntryThatIsNoFileOfOursIsNamed) {

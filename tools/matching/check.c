@@ -13,6 +13,7 @@
 #include "config/option.h"
 #include "config/rule.h"
 #include "config/value.h"
+#include "run/cards.h"
 #include "run/runtime_choice.h"
 
 enum { OPTION_QUIET, OPTION_STRICT, OPTION_RUNTIME };
@@ -304,6 +305,8 @@ struct check {
     const char *file;
     const struct gps_config *config;
     unsigned warnings; /* so far */
+    bool hip, asked;   /* asked: the driver */
+    unsigned cards;    /* that it has; 0: it did not say */
 };
 
 static void warn(struct check *check, unsigned line, const char *format, ...)
@@ -462,6 +465,20 @@ static void check_keys(struct check *check, const struct gps_rule *rule) {
     }
 }
 
+/* --- GPUs that this machine lacks --- */
+
+static void check_device(struct check *check, const struct gps_rule *rule) {
+    if (rule->device_kind != GPS_DEVICE_ORDINAL || rule->device_ordinal == 0 || check->hip)
+        return; /* the driver is asked only where it matters */
+    if (!check->asked)
+        check->cards = cards_count();
+    check->asked = true;
+    if (check->cards > 0 && rule->device_ordinal >= check->cards)
+        warn(check, gps_key_line(rule, "device"),
+             "device = %u: [region %s] takes nothing on this machine, whose last GPU is %u",
+             rule->device_ordinal, rule->name, check->cards - 1);
+}
+
 /* --- options --- */
 
 /* The line in which the file has the key; 0: it does not have it. */
@@ -495,8 +512,8 @@ static void check_options(struct check *check) {
 }
 
 /* Prints "FILE:LINE: warning: ..." on stderr for each. Returns how many there were. */
-static unsigned print_warnings(const char *file, const struct gps_config *config) {
-    struct check check = {file, config, 0};
+static unsigned print_warnings(const char *file, const struct gps_config *config, bool hip) {
+    struct check check = {.file = file, .config = config, .hip = hip};
     check_options(&check);
     for (size_t i = 0; i < config->rule_count; i++) {
         const struct gps_rule *rule = &config->rules[i];
@@ -507,6 +524,7 @@ static unsigned print_warnings(const char *file, const struct gps_config *config
         check_merge(&check, rule);
         check_hidden(&check, rule);
         check_keys(&check, rule);
+        check_device(&check, rule);
     }
     return check.warnings;
 }
@@ -514,12 +532,12 @@ static unsigned print_warnings(const char *file, const struct gps_config *config
 /* --- the verb --- */
 
 /* What only programs of CUDA can be given is an error where the runtime is HIP. */
-static bool read_file(const struct tool_args *args, struct gps_config *config) {
-    enum runtime runtime;
-    if (!runtime_choose(args->values[OPTION_RUNTIME], NULL, &runtime) ||
+static bool read_file(const struct tool_args *args, struct gps_config *config,
+                      enum runtime *runtime) {
+    if (!runtime_choose(args->values[OPTION_RUNTIME], NULL, runtime) ||
         gps_config_read_file(config, args->operands[0], tool_error_in, NULL) != 0)
         return false;
-    if (runtime == RUNTIME_CUDA ||
+    if (*runtime == RUNTIME_CUDA ||
         gps_config_check_plain(config, NULL, NULL, tool_error_in, NULL) == 0)
         return true;
     gps_config_free(config);
@@ -528,7 +546,8 @@ static bool read_file(const struct tool_args *args, struct gps_config *config) {
 
 static int run_check(const struct tool_args *args) {
     struct gps_config config;
-    if (!read_file(args, &config))
+    enum runtime runtime;
+    if (!read_file(args, &config, &runtime))
         return TOOL_FAILED;
     if (!args->values[OPTION_QUIET]) {
         printf("%s: OK: %zu rule%s\n\n", args->operands[0], config.rule_count,
@@ -536,7 +555,7 @@ static int run_check(const struct tool_args *args) {
         print_configuration(&config);
         fflush(stdout);
     }
-    const unsigned warnings = print_warnings(args->operands[0], &config);
+    const unsigned warnings = print_warnings(args->operands[0], &config, runtime == RUNTIME_HIP);
     gps_config_free(&config);
     return warnings && args->values[OPTION_STRICT] ? TOOL_FAILED : TOOL_OK;
 }
@@ -552,7 +571,7 @@ const struct tool_verb tool_verb_check = {
                "Errors go to stderr as FILE:LINE: what is wrong, and what is allowed; then "
                "warnings of what is allowed and hardly meant: an import that nobody exports, "
                "sides that cannot meet, a rule that an earlier one hides, a key without "
-               "effect, a log that cannot be written here.\n",
+               "effect, a GPU that this machine lacks, a log that cannot be written here.\n",
     .options = {{"quiet", 'q', NULL, "print only errors and warnings"},
                 {"strict", 0, NULL, "exit with 1 also after a warning"},
                 {"runtime", 0, "NAME", "cuda or hip: whose programs it is for"}},
