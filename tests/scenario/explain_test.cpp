@@ -78,6 +78,17 @@ TEST(Explain, SaysThatTheDriverRefusedWhatNoRuleGave) {
     EXPECT_TRUE(contains(said, " 1x  size = 4KiB ")) << said;
 }
 
+TEST(Explain, SaysWhereItLookedForAConfiguration) {
+    World world;
+    world.environment.erase("GPUSHARE_CONFIG");
+    world.environment["HOME"] = world.environment["XDG_CONFIG_HOME"] = world.work.path;
+    const Result result = world.tool({"explain", "--", "true"});
+    EXPECT_TRUE(contains(std::regex_replace(result.err, std::regex("\n"), " "),
+                         "no configuration was found: GPUSHARE_CONFIG is not set, and there is no "
+                         "~/gpushare/gpushare.conf and no /etc/gpushare.conf"))
+        << result.err;
+}
+
 TEST(Explain, SaysWhatDiffersInCaseOnly) {
     World world;
     world.config("[region w]\nprogram = Pupp?t\nrole = auto\n");
