@@ -21,6 +21,7 @@ enum gps_explained_outcome {
     GPS_EXPLAINED_MERGED,   /* by a merge rule: `merged` below says whether any of it was */
     GPS_EXPLAINED_FAILED,   /* missing = fail */
     GPS_EXPLAINED_EXCLUDED, /* a merge rule's, and not merged after an error 700 */
+    GPS_EXPLAINED_REFUSED,  /* it was left private, and the driver gave nothing: `why` */
 };
 
 #define GPS_EXPLAINED_PASSED 8u

@@ -17,6 +17,7 @@
 #include "process/process.h"
 #include "registry/freed_history.h"
 #include "registry/vmm_books.h"
+#include "rules/rule_counts.h"
 #include "rules/rules.h"
 #include "stack/trace.h"
 #include "vmm/mapping.h"
@@ -93,6 +94,8 @@ int gps_memory_allocate(struct gps_allocation *asked) {
         code = asked->call(asked);
     if (code == GPS_OUT_OF_MEMORY && gps_learn_active)
         gps_learn_lacks();
+    if (gps_rule_counts_active)
+        gps_rule_counts_answer(code);
     if (code != GPS_OK)
         return code;
     if (asked->pooled) /* no handle can name memory of a pool: it is the driver's alone */

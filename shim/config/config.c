@@ -32,8 +32,7 @@ struct session {
 
     /* The section that is being read. */
     enum { IN_NONE, IN_REFUSED, IN_OPTIONS, IN_RULE } section;
-    unsigned given[GPS_KEYS_MAX]; /* the line of each of its keys; 0: not given yet */
-    unsigned options_line;        /* where [gpushare] stands; 0: not yet */
+    unsigned options_line; /* where [gpushare] stands; 0: not yet */
 };
 
 /* The defaults, without rules. */
@@ -78,13 +77,8 @@ __attribute__((format(printf, 3, 4))) static void fail(struct session *session, 
 /* Reports an error of a rule in the line of the key with which `what` begins, else in the section's
  * line. */
 static void fail_rule(struct session *session, const struct gps_rule *rule, const char *what) {
-    unsigned line = rule->line;
-    for (const struct gps_key *key = gps_keys_of(GPS_SECTION_REGION); key->name; key++) {
-        const unsigned given = session->given[gps_key_place(key)];
-        if (given && strncmp(what, key->name, strlen(key->name)) == 0)
-            line = given;
-    }
-    fail(session, line, "[region%s%s] %s", rule->name[0] != '\0' ? " " : "", rule->name, what);
+    fail(session, gps_key_line(rule, what), "[region%s%s] %s", rule->name[0] != '\0' ? " " : "",
+         rule->name, what);
 }
 
 /* How much of a value an error shows. */
@@ -122,7 +116,7 @@ static struct gps_rule *current_rule(struct session *session) {
 
 static void check_key(struct session *session, const struct gps_rule *rule,
                       const struct gps_key *key) {
-    const bool given = session->given[gps_key_place(key)];
+    const bool given = rule->lines[gps_key_place(key)];
     const bool legacy = strcmp(key->name, "backing") == 0; /* its other value means something */
     const char *idle =
         given && rule->role == GPS_ROLE_MERGE ? gps_rule_unused(rule, key->name) : NULL;
@@ -143,7 +137,7 @@ static void end_section(struct session *session) {
         return;
     struct gps_rule *rule = current_rule(session);
     if (rule->role == GPS_ROLE_MERGE &&
-        !session->given[gps_key_place(gps_key_find(GPS_SECTION_REGION, "index"))])
+        !rule->lines[gps_key_place(gps_key_find(GPS_SECTION_REGION, "index"))])
         rule->index_max = UINT64_MAX; /* it takes what fits, not the first */
     if (rule->role == GPS_ROLE_MERGE && rule->keep == GPS_KEEP_OWNER)
         rule->keep = GPS_KEEP_USERS; /* a block has no owner */
@@ -209,7 +203,6 @@ static const char *region_name(const char *section) {
 static void on_section(void *arg, unsigned line, const char *name) {
     struct session *session = arg;
     end_section(session);
-    memset(session->given, 0, sizeof(session->given));
     session->section = IN_REFUSED;
     if (!name)
         return;
@@ -234,19 +227,16 @@ static void set_key(struct session *session, unsigned line, const struct gps_key
                     const char *value) {
     bool in_rule = session->section == IN_RULE;
     void *target = in_rule ? (void *)current_rule(session) : (void *)&session->config->options;
-    size_t place = gps_key_place(key);
+    unsigned *given =
+        &(in_rule ? current_rule(session)->lines : session->config->lines)[gps_key_place(key)];
     const char *wrong = gps_key_set(key, target, value);
-    if (session->given[place] != 0)
+    if (*given)
         fail(session, line, "%s: given twice in this section; it was first in line %u", key->name,
-             session->given[place]);
+             *given);
     else
-        session->given[place] = line;
+        *given = line;
     if (wrong)
         fail_value(session, line, key, value, wrong);
-    else if (in_rule)
-        current_rule(session)->given |= 1u << place;
-    else
-        session->config->lines[place] = line;
 }
 
 static void on_key(void *arg, unsigned line, const char *name, const char *value) {
@@ -324,18 +314,16 @@ static const char *variable(const char *name) {
     return value && *value != '\0' ? value : NULL;
 }
 
-/* The user's own file; false when there is none. */
-static bool read_home(struct session *session) {
+bool gps_config_home(char path[GPS_CONFIG_PATH]) {
     const char *base = variable("XDG_CONFIG_HOME");
     const char *rest = "/gpushare/gpushare.conf";
-    char path[GPS_CONFIG_PATH];
-    struct gps_text text = GPS_TEXT(path);
+    struct gps_text text = gps_text_on(path, GPS_CONFIG_PATH);
     if (!base || *base != '/') { /* relative ones are to be ignored, says the XDG standard */
         base = variable("HOME");
         rest = "/.config/gpushare/gpushare.conf";
     }
     gps_text_strs(&text, base, rest);
-    return base && *base == '/' && !text.cut && read_path(session, path);
+    return base && *base == '/' && !text.cut;
 }
 
 static void read_environment(struct session *session) {
@@ -366,10 +354,11 @@ static void default_level_of_audit(struct gps_config *config) {
 int gps_config_load(struct gps_config *config, gps_config_error_fn *fn, void *arg) {
     struct session session = begin(config, fn, arg);
     const char *path = variable("GPUSHARE_CONFIG");
+    char home[GPS_CONFIG_PATH];
     if (path)
         read_required(&session, path);
-    else if (!read_home(&session))
-        (void)read_path(&session, "/etc/gpushare.conf");
+    else if (!gps_config_home(home) || !read_path(&session, home))
+        (void)read_path(&session, GPS_CONFIG_SYSTEM);
     read_environment(&session);
     default_level_of_audit(config);
     return end(&session);

@@ -95,7 +95,7 @@ struct gps_rule {
     enum gps_rdma rdma;
     enum gps_mps mps;
     enum gps_created_key created; /* memory of cuMemCreate, too */
-    unsigned given;               /* which keys the file has: bit n is the n-th of options.def */
+    unsigned lines[GPS_KEYS_MAX]; /* of its keys in the file, as options.def has them; or 0 */
 };
 
 struct gps_config {
@@ -111,6 +111,10 @@ struct gps_config {
  * Line 0 stands for the file as a whole. For the environment, `file` is the name of the variable,
  * such as "GPUSHARE_MODE", and the line is 0. */
 typedef void gps_config_error_fn(void *arg, const char *file, unsigned line, const char *message);
+
+#define GPS_CONFIG_SYSTEM "/etc/gpushare.conf"
+/* The user's own file; false: the environment does not say where. */
+bool gps_config_home(char path[GPS_CONFIG_PATH]);
 
 /* Loads the configuration: the defaults, over them the first file of GPUSHARE_CONFIG,
  * $XDG_CONFIG_HOME/gpushare/gpushare.conf (~/.config/...) and /etc/gpushare.conf, and over that the

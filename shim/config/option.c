@@ -236,6 +236,15 @@ static void show(const struct gps_key *key, const void *target, struct gps_text 
         show_choice(key, field, text);
 }
 
+unsigned gps_key_line(const struct gps_rule *rule, const char *what) {
+    for (const struct gps_key *key = gps_keys_of(GPS_SECTION_REGION); key->name; key++) {
+        const unsigned line = rule->lines[gps_key_place(key)];
+        if (line && strncmp(what, key->name, strlen(key->name)) == 0)
+            return line;
+    }
+    return rule->line;
+}
+
 void gps_rule_each_key(const struct gps_rule *rule,
                        void (*fn)(void *arg, const char *key, const char *value), void *arg) {
     for (const struct gps_key *key = rule_keys; key->name; key++) {

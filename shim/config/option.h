@@ -30,6 +30,9 @@ const struct gps_key *gps_key_find(enum gps_section section, const char *name);
 /* The index of the key in its section, from 0. */
 size_t gps_key_place(const struct gps_key *key);
 
+/* The line of the rule's key with which `what` begins; the section's, where the file has none. */
+unsigned gps_key_line(const struct gps_rule *rule, const char *what);
+
 /* Sets the key's field of `target`, a struct gps_options or gps_rule. NULL, or a phrase that says
  * what is wrong with the text; the field is then unchanged. */
 const char *gps_key_set(const struct gps_key *key, void *target, const char *text);

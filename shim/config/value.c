@@ -222,6 +222,12 @@ void gps_value_range_text(uint64_t min, uint64_t max, const struct gps_scale *sc
         gps_text_str(text, "*");
         return;
     }
+    if (scale == &gps_sizes && min == scale->least && min != max) {
+        const bool below = (max + 1) % 1024 == 0;
+        gps_text_str(text, below ? "<" : "<=");
+        scale->format(below ? max + 1 : max, text);
+        return;
+    }
     gps_text_str(text, open ? ">=" : "");
     scale->format(min, text);
     if (open || min == max)

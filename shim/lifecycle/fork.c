@@ -59,6 +59,7 @@
     FORGETS(token_server, gps_token_server_reset)                                                  \
     FORGETS(open_cache, gps_open_cache_reset)                                                      \
     FORGETS(deferred, gps_deferred_reset)                                                          \
+    KEEPS(rule_counts, "the thread that forks is in no allocation")                                \
     FORGETS(suspension, gps_suspension_reset)                                                      \
     FORGETS(process, gps_process_reset) /* the configuration, to which the rules point */          \
     KEEPS(parent, "it is what the child has of it")                                                \

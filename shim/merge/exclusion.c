@@ -24,7 +24,8 @@ GPS_FORGOTTEN(happened);
 
 static uint64_t sum_of(const struct gps_rule *rule) {
     struct gps_rule plain = *rule;
-    plain.line = plain.given = 0; /* where and how it stands is no part of it */
+    plain.line = 0; /* where and how it stands is no part of it */
+    memset(plain.lines, 0, sizeof(plain.lines));
     return XXH3_64bits(&plain, sizeof(plain));
 }
 

@@ -22,6 +22,10 @@ struct gps_program {
 /* Never fails: what cannot be read is empty, and the executable "?". No malloc. */
 void gps_program_self(struct gps_program *program);
 
+/* The same of another process, without GPUSHARE_PROGRAM and rank. False: it is not to be seen, as
+ * one of another user. */
+bool gps_program_of(uint32_t pid, struct gps_program *program);
+
 /* The same from what /proc/self/cmdline has (`count` bytes, each word with its NUL) and from
  * GPUSHARE_PROGRAM (NULL: not set); the executable is filled in. */
 void gps_program_read(struct gps_program *program, const char *words, size_t count,

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "directory/exclusions.h"
+#include "driver/driver_ops.h"
 #include "gpushare/explained.h"
 #include "log/format.h"
 #include "log/merged_sum.h"
@@ -30,6 +31,9 @@ static struct {
     struct gps_explained *file;
 } state;
 GPS_FORGOTTEN(state);
+
+/* The row of what a rule has just left private, in this thread; NULL: it is none. */
+static __thread struct gps_explained_row *left_private;
 
 /* Its blocks are there before it is mapped: a full file system must not end the program. */
 static struct gps_explained *map(const char *path) {
@@ -90,7 +94,7 @@ static uint32_t outcome_of(uint64_t pointer, bool failed) {
 }
 
 /* Rows are equal byte by byte but for their numbers. */
-static void count(const struct gps_explained_row *row) {
+static struct gps_explained_row *count(const struct gps_explained_row *row) {
     const size_t head = offsetof(struct gps_explained_row, size);
     for (unsigned i = 0; i < GPS_EXPLAINED_ROWS; i++) {
         struct gps_explained_row *at = &state.file->rows[i];
@@ -101,9 +105,22 @@ static void count(const struct gps_explained_row *row) {
         for (unsigned pass = 0; pass < GPS_EXPLAINED_PASSED; pass++)
             at->passed[pass].last = row->passed[pass].last;
         at->count++;
-        return;
+        return at;
     }
     state.file->lost++;
+    return NULL;
+}
+
+/* No row may be empty before others: the last one takes the place of this one. */
+static void uncount(struct gps_explained_row *row) {
+    unsigned rows = 0;
+    if (--row->count)
+        return;
+    while (rows < GPS_EXPLAINED_ROWS &&
+           (state.file->rows[rows].count || &state.file->rows[rows] == row))
+        rows++;
+    *row = state.file->rows[rows - 1];
+    state.file->rows[rows - 1].count = 0;
 }
 
 static void add(const struct gps_rule_request *request, uint32_t outcome) {
@@ -126,6 +143,25 @@ static void add(const struct gps_rule_request *request, uint32_t outcome) {
     GPS_LOCKED(&state.lock);
     if (row.outcome == GPS_EXPLAINED_MERGED && !state.file->began)
         state.file->began = gps_clock_monotonic();
+    struct gps_explained_row *counted = count(&row);
+    left_private = row.rule && outcome == GPS_EXPLAINED_PRIVATE ? counted : NULL;
+}
+
+void gps_rule_counts_answer(int code) {
+    struct gps_explained_row *counted = left_private;
+    left_private = NULL;
+    if (!counted || code == GPS_OK)
+        return;
+    GPS_LOCKED(&state.lock);
+    if (!counted->count)
+        return; /* another thread's has taken its place */
+    struct gps_explained_row row = *counted;
+    uncount(counted);
+    row.count = 0;
+    row.outcome = GPS_EXPLAINED_REFUSED;
+    memset(row.why, 0, sizeof(row.why));
+    struct gps_text text = GPS_TEXT(row.why);
+    gps_text_add(&text, "failed with %lu", (uint64_t)code);
     count(&row);
 }
 

@@ -19,5 +19,8 @@ void gps_rule_counts_add(const struct gps_rule_request *request, uint64_t pointe
 /* The same of VMM memory that the program made, and to which a rule came. */
 void gps_rule_counts_add_created(const struct gps_rule_request *request, bool taken);
 
+/* The driver's answer to what no rule gave memory, and the thread counted last. */
+void gps_rule_counts_answer(int code);
+
 /* The process ends. Why nothing was merged at last; 0: nothing was in the way. */
 void gps_rule_counts_end(enum gps_unmerged why);

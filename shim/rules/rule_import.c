@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/value.h"
 #include "directory/name.h"
 #include "directory/processes.h"
 #include "directory/region.h"
@@ -10,6 +11,7 @@
 #include "findings/reporter.h"
 #include "ipc/import.h"
 #include "log/event_log.h"
+#include "partner.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "rule_request.h"
@@ -71,16 +73,11 @@ static enum gps_outcome misfit(const struct gps_rule_request *request,
     char detail[384];
     struct gps_text text = GPS_TEXT(detail);
     if (request->size > record->requested) {
-        char asked[32], exported[32];
-        struct gps_text left = GPS_TEXT(asked), right = GPS_TEXT(exported);
-        gps_text_size(&left, request->size);
-        gps_text_size(&right, record->requested);
-        if (strcmp(asked, exported) == 0) /* rounded */
-            gps_text_add(&text, "asked for %lu bytes, more than the %lu that were exported",
-                         request->size, record->requested);
-        else
-            gps_text_strs(&text, "asked for ", asked, ", more than the ", exported,
-                          " that were exported");
+        gps_text_str(&text, "asked for size = ");
+        gps_value_size_text(request->size, &text);
+        gps_text_str(&text, ", and size = ");
+        gps_value_size_text(record->requested, &text);
+        gps_text_str(&text, " was exported, which is less");
     } else if (expects_writable(request, record)) {
         gps_text_str(&text,
                      "the region is shared read-only, and this rule does not say access = ro");
@@ -101,7 +98,7 @@ static enum gps_outcome misfit(const struct gps_rule_request *request,
 
 static enum gps_outcome timed_out(const struct gps_rule_request *request, int last_code,
                                   const struct gps_owner *holder, int *code) {
-    char detail[256 + GPS_STORE_PATH];
+    char detail[512 + GPS_STORE_PATH];
     struct gps_text text = GPS_TEXT(detail);
     const bool fail = request->rule->missing == GPS_MISSING_FAIL;
     gps_text_str(&text,
@@ -115,6 +112,8 @@ static enum gps_outcome timed_out(const struct gps_rule_request *request, int la
     }
     gps_text_str(&text,
                  fail ? "; the allocation fails (missing = fail)" : "; the allocation is private");
+    if (!holder->pid)
+        gps_partner_tell(gps_process_config(), request->rule, &text);
     gps_rule_request_report(request, GPS_SHARE_TIMEOUT, detail, holder->pid ? holder : NULL);
     *code = GPS_OUT_OF_MEMORY;
     return fail ? GPS_DONE : GPS_PRIVATE;

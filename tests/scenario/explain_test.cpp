@@ -67,6 +67,41 @@ TEST(Explain, SaysThatSmallAllocationsAreNeverMerged) {
     EXPECT_FALSE(contains(said, "gpushare ls")) << "nobody else has a part in it: " << said;
 }
 
+TEST(Explain, SaysThatTheDriverRefusedWhatNoRuleGave) {
+    World world;
+    world.environment["GPUSHARE_SIM_MEMORY"] = "64MiB";
+    const std::string said =
+        explained(world, "", "malloc a 134217728\nmalloc b 134217728\nmalloc c 4096\nexit 0\n");
+    EXPECT_TRUE(contains(said, " 2x  size = 128MiB    cudaMalloc in puppet taken by [region w], "
+                               "line 1: the allocation failed with 2 "))
+        << said;
+    EXPECT_TRUE(contains(said, " 1x  size = 4KiB ")) << said;
+}
+
+TEST(Explain, SaysWhereItLookedForAConfiguration) {
+    World world;
+    world.environment.erase("GPUSHARE_CONFIG");
+    world.environment["HOME"] = world.environment["XDG_CONFIG_HOME"] = world.work.path;
+    const Result result = world.tool({"explain", "--", "true"});
+    EXPECT_TRUE(contains(std::regex_replace(result.err, std::regex("\n"), " "),
+                         "no configuration was found: GPUSHARE_CONFIG is not set, and there is no "
+                         "~/gpushare/gpushare.conf and no /etc/gpushare.conf"))
+        << result.err;
+}
+
+TEST(Explain, SaysWhatDiffersInCaseOnly) {
+    World world;
+    world.config("[region w]\nprogram = Pupp?t\nrole = auto\n");
+    write_file(world.path("lines"), "malloc a 4096\nexit 0\n");
+    const Result result =
+        world.tool({"explain", "--", "sh", "-c",
+                    "exec '" + world.executable({}) + "' 3 <'" + world.path("lines") + "'"});
+    EXPECT_TRUE(contains(std::regex_replace(result.err, std::regex("\n +"), " "),
+                         "not for it: [region w], line 1: program = Pupp?t, and this is puppet, "
+                         "which differs in case only"))
+        << result.err;
+}
+
 TEST(Explain, SaysThatMemoryIsLeftOutAfterAnError700) {
     World world;
     const std::string lines = kernels() +

@@ -71,6 +71,7 @@ TEST(Learn, TellsWhatStaysAsItWasUploaded) {
                                         "index = 0..1\nrole = merge\nquiet = 0\n"))
         << learned.rules;
     EXPECT_FALSE(contains(learned.rules, "puppet-2"));
+    EXPECT_TRUE(contains(err, "\nNext: gpushare run -c " + world.path("rules") + " -- ")) << err;
     EXPECT_EQ(world.tool({"check", world.path("rules")}).status, 0);
     EXPECT_EQ(world.entries("regions"), 0u);
 }

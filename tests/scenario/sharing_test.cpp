@@ -83,7 +83,8 @@ TEST(Sharing, AnImporterThatAsksForMoreIsPrivate) {
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].pid, static_cast<uint32_t>(b.pid));
     EXPECT_EQ(found[0].name, "frames");
-    EXPECT_NE(found[0].detail.find("asked for 4097 bytes, more than the 4096"), std::string::npos)
+    EXPECT_NE(found[0].detail.find("asked for size = 4097, and size = 4KiB was exported"),
+              std::string::npos)
         << found[0].detail;
     b.must("free q");
 }
@@ -376,6 +377,29 @@ TEST(Import, IsPrivateAfterTheWait) {
     ASSERT_EQ(world.count("share-timeout"), 1u);
     EXPECT_EQ(world.findings()[0].level, "warning");
     EXPECT_EQ(world.findings()[0].name, "frames");
+}
+
+TEST(Import, ThatWaitedInVainNamesTheProgramThatShouldHaveExported) {
+    How grabber;
+    grabber.as = "grabber-of-" + std::to_string(getpid()); // other tests have a producer
+    World world(rule("frames", grabber.as, "export", "size = 60MiB\n") +
+                rule("frames", "consumer", "import", "wait = 300ms\n"));
+    Puppet b(world, consumer());
+    b.must("malloc q 4096");
+    ASSERT_EQ(world.count("share-timeout"), 1u);
+    EXPECT_EQ(world.findings()[0].detail.find(" runs here"), std::string::npos);
+    Puppet a(world, grabber), c(world, consumer());
+    a.must("malloc p 4096");
+    c.must("malloc q 4096");
+    ASSERT_EQ(world.count("share-timeout"), 2u);
+    const std::string said = "; the allocation is private; " + grabber.as + " (pid " +
+                             std::to_string(a.pid) +
+                             ") runs here, for which line 1 exports size = 60MiB: it has not asked "
+                             "for that, ";
+    bool found = false;
+    for (const Finding &finding : world.findings())
+        found = found || finding.detail.find(said) != std::string::npos;
+    EXPECT_TRUE(found) << world.logs();
 }
 
 TEST(Import, FailsAfterTheWaitIfSoConfigured) {

@@ -219,12 +219,26 @@ TEST(Check, WarnsOfWhatIsHardlyMeant) {
          "the others import\n"},
         {"[region b]\nprogram = prod\nsize = 1MiB\nrole = export\n" + import, ""},
         {"[region b]\nrole = merge\nsize = 512KiB\n",
-         ":1: warning: [region b] takes nothing: allocations below 1 MiB are never merged\n"},
-        {"[gpushare]\nsuspend = on\n[region b]\nrole = merge\ncreated = on\n",
-         ":3: warning: created = on has no effect in [region b]: with vmm_ipc = on or suspend = on "
+         ":3: warning: [region b] takes nothing: allocations below 1 MiB are never merged\n"},
+        {"[region b]\nrole = merge\n",
+         ":1: warning: [region b] takes all memory of every program, and a kernel that writes into "
+         "what is merged ends its process: name the program (program = NAME)\n"},
+        {"[region b]\nrole = merge\nprogram = server\n", ""},
+        {"[region b]\nprogram = p\nrole = auto\nbacking = vmm\naccess = ro\n[region b]\n"
+         "program = q\nrole = auto\nbacking = vmm\n",
+         ":6: warning: [region b] does not import what line 1 shares read-only: give it backing = "
+         "vmm and access = ro, too\n"},
+        {"[region b]\nprogram = c\nsize = 1MiB\nrole = import\n[region b]\nprogram = p\n"
+         "size = <1MiB\nrole = export\n",
+         ":3: warning: [region b] cannot be imported: size = 1MiB here asks for more than size = "
+         "<1MiB of line 5 exports\n"},
+        {"[region b]\nprogram = p\nrole = export\nwait = 3s\n",
+         ":4: warning: wait has no effect in [region b]: an exporter waits for nobody\n"},
+        {"[gpushare]\nsuspend = on\n[region b]\nprogram = x\nrole = merge\ncreated = on\n",
+         ":6: warning: created = on has no effect in [region b]: with vmm_ipc = on or suspend = on "
          "memory of cuMemCreate is not merged\n"},
-        {"[region b]\nrole = merge\nquiet = 0\ncontent = any\n",
-         ":1: warning: content = any has no effect in [region b]: with quiet = 0 only what copies "
+        {"[region b]\nprogram = x\nrole = merge\nquiet = 0\ncontent = any\n",
+         ":5: warning: content = any has no effect in [region b]: with quiet = 0 only what copies "
          "have "
          "filled is merged\n"},
         {import + export_any, ""},
@@ -235,7 +249,7 @@ TEST(Check, WarnsOfWhatIsHardlyMeant) {
          "put "
          "this one before it\n"},
         {"[region b]\nprogram = python3 cam.py\nrole = export\n",
-         ":1: warning: program = python3 cam.py has a blank: the name of a program is matched, and "
+         ":2: warning: program = python3 cam.py has a blank: the name of a program is matched, and "
          "not its command line: cam.py for `python3 cam.py --gpu 0`; GPUSHARE_PROGRAM gives "
          "processes names of their own\n"},
         {"[gpushare]\nmode = share\nfree_timeout = 3s\n" + export_any,

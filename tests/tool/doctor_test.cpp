@@ -415,6 +415,31 @@ TEST_F(Doctor, ADirectoryThatCannotBeWrittenIsAFailure) {
     }
 }
 
+TEST_F(Doctor, ThePlacesWhereNoConfigurationIsAreNamed) {
+    EXPECT_EQ(result_of(diagnose(), "config",
+                        "no configuration was found: GPUSHARE_CONFIG is not set, and there is no "
+                        "~/gpushare/gpushare.conf and no /etc/gpushare.conf; misuse is "
+                        "reported, nothing is shared by rule"),
+              "ok");
+}
+
+TEST_F(Doctor, ADeviceThatThisMachineLacksIsNamed) {
+    const std::string file = shared.root.file(
+        "cards.conf", "[region a]\nrole = auto\ndevice = 1\n[region b]\nrole = auto\ndevice = 7\n");
+    environment["FAKE_GPUS"] = "2";
+    const Json list = diagnose({"-c", file});
+    EXPECT_EQ(result_of(list, "config",
+                        file + ":6: device = 7: [region b] takes nothing here, where there are 2 "
+                               "GPUs, numbered from 0"),
+              "warn");
+    EXPECT_EQ(result_of(list, "config", "[region a]"), "");
+    const std::string warning = file + ":6: warning: device = 7: [region b] takes nothing on this "
+                                       "machine, whose last GPU is 1\n";
+    EXPECT_EQ(tool({"check", file}, environment).err, warning);
+    environment["FAKE_INIT"] = "100";
+    EXPECT_EQ(tool({"check", file}, environment).err, "");
+}
+
 TEST_F(Doctor, AnEntryThatIsNoFileOfOursIsNamed) {
     const std::string odd = shared.regions() + std::string(32, 'a');
     ASSERT_EQ(mkdir(odd.c_str(), 0700), 0);

@@ -347,6 +347,23 @@ TEST_F(Run, ACommandFromThePathIsJudgedToo) {
     EXPECT_TRUE(contains(result.err, "'in-path' is statically linked")) << result.err;
 }
 
+TEST_F(Run, OnATerminalAForgottenConfigurationIsSaidWhereOthersShare) {
+    const Shared shared;
+    Environment all = shared.environment();
+    all.insert(environment.begin(), environment.end());
+    const std::vector<std::string> line = {tool_path(), "run", "true"};
+    EXPECT_EQ(on_terminal(400, line, all), "");
+    const Peer peer(shared, "camera");
+    shared.region(peer.owner, "frames");
+    EXPECT_EQ(on_terminal(400, line, all),
+              "gpushare: run: warning: no configuration was found: GPUSHARE_CONFIG is not set, and "
+              "there is no ~/gpushare/gpushare.conf and no /etc/gpushare.conf; it shares nothing "
+              "of what is shared here (gpushare ls)\n");
+    EXPECT_EQ(command(line, all).err, "");
+    all["GPUSHARE_CONFIG"] = place.file("none.conf", "; no rule\n");
+    EXPECT_EQ(on_terminal(400, line, all), "");
+}
+
 TEST_F(Run, WhatIsWrongWithTheEnvironmentIsSaid) {
     Result result = run({"true"}, {{"GPUSHARE_NAMESPACE", "a b"}});
     EXPECT_EQ(result.status, 125);

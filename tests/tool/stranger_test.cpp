@@ -189,7 +189,7 @@ TEST_F(Stranger, AWrongSizeIsShownWithWhatWasAskedFor) {
     const Result check = look({"check", file});
     EXPECT_EQ(check.status, 0);
     EXPECT_EQ(check.err, file +
-                             ":12: warning: [region frame] cannot be imported: size = 65MiB here "
+                             ":14: warning: [region frame] cannot be imported: size = 65MiB here "
                              "asks for more than size = 64MiB of line 7 exports\n");
     const Result said =
         run({"run", "-c", file, "--"}, "frontend.py", {{"GPUSHARE_LOG_LEVEL", "info"}});

@@ -196,6 +196,18 @@ TEST(Indices, AreWrittenSoThatTheyReadBackTheSame) {
     }
 }
 
+TEST(Range, OfSizesIsWrittenSoThatItReadsBackTheSame) {
+    for (const char *each :
+         {"*", "1", "64MiB", "<1MiB", "<=1000", "<=1MiB", "1KiB..2MiB", ">=1GiB"}) {
+        uint64_t min = 0, max = 0;
+        char buffer[64];
+        gps_text text = gps_text_on(buffer, sizeof buffer);
+        ASSERT_EQ(gps_value_range(each, &gps_sizes, &min, &max), nullptr) << each;
+        gps_value_range_text(min, max, &gps_sizes, &text);
+        EXPECT_STREQ(buffer, each);
+    }
+}
+
 TEST(Duration, ReadsEveryUnit) {
     const Sized cases[] = {
         {"0", 0},

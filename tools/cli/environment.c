@@ -21,6 +21,24 @@ char *environment_namespace(void) {
                        name);
 }
 
+/* "~/.config/gpushare/gpushare.conf" */
+static const char *below_home(char path[GPS_CONFIG_PATH]) {
+    const char *home = getenv("HOME");
+    const size_t length = home ? strlen(home) : 0;
+    if (length < 2 || strncmp(path, home, length) != 0 || path[length] != '/')
+        return path;
+    path[length - 1] = '~';
+    return path + length - 1;
+}
+
+char *environment_no_config(void) {
+    char path[GPS_CONFIG_PATH];
+    const bool home = gps_config_home(path);
+    return tool_format("no configuration was found: GPUSHARE_CONFIG is not set, and there is no "
+                       "%s%s%s",
+                       home ? below_home(path) : "", home ? " and no " : "", GPS_CONFIG_SYSTEM);
+}
+
 /* Variables that are no options, without their prefix. */
 static const char *const others[] = {
     "CONFIG", "DIR",   "LIBRARY", "NAMESPACE",  "PROGRAM",  /* the user's */

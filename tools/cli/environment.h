@@ -7,5 +7,7 @@
 
 /* What is wrong with GPUSHARE_NAMESPACE, and what is allowed; malloc'ed. NULL: nothing. */
 char *environment_namespace(void);
+/* That there is no configuration, and the three places where it is looked for; malloc'ed. */
+char *environment_no_config(void);
 /* Calls fn for each variable GPUSHARE_* that nothing reads, with what is said of it. */
 void environment_unknown(void (*fn)(void *arg, const char *message), void *arg);

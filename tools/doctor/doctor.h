@@ -28,7 +28,8 @@ struct doctor {
     char **command;   /* the command and its arguments; empty: none was given */
     uint64_t timeout; /* for the driver, ns */
     enum runtime runtime;
-    uint32_t pid; /* of a process to look at; 0: none was given */
+    uint32_t pid;   /* of a process to look at; 0: none was given */
+    unsigned cards; /* that the driver has; 0: it did not say */
 };
 
 void diagnosis_add(struct doctor *doctor, enum doctor_verdict verdict, const char *check,

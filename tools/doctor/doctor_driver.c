@@ -157,6 +157,7 @@ static void judge(struct doctor *doctor, const struct answer *answer) {
         diagnosis_add(doctor, DOCTOR_OK, "driver", "libcuda.so.1 for CUDA %d.%d, %d GPU%s",
                       answer->version / 1000, answer->version % 1000 / 10, answer->count,
                       answer->count == 1 ? "" : "s");
+        doctor->cards = (unsigned)answer->count;
         for (int i = 0; i < answer->count && i < DRIVER_GPUS; i++)
             judge_gpu(doctor, i, &answer->gpus[i]);
         if (strcmp(answer->gpus[0].name, "Simulated GPU") == 0)

@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include "cli/environment.h"
+#include "cli/tool.h"
 #include "config/config.h"
+#include "config/option.h"
 #include "doctor.h"
 #include "util/procfs.h"
 
@@ -144,6 +146,23 @@ static void warn_of_blocks(struct doctor *doctor, const struct gps_config *confi
                              "gpushare check --runtime=hip FILE names them all");
 }
 
+/* The same file may be for several machines. */
+static void warn_of_cards(struct doctor *doctor, const struct gps_config *config) {
+    for (size_t i = 0; i < config->rule_count; i++) {
+        const struct gps_rule *rule = &config->rules[i];
+        if (rule->device_kind != GPS_DEVICE_ORDINAL || rule->device_ordinal < doctor->cards ||
+            doctor->cards == 0)
+            continue;
+        diagnosis_add(
+            doctor, DOCTOR_WARN, "config",
+            "%s:%u: device = %u: [region %s] takes nothing here, where there %s %u GPU%s, "
+            "numbered from 0",
+            config->source, gps_key_line(rule, "device"), rule->device_ordinal, rule->name,
+            doctor->cards == 1 ? "is" : "are", doctor->cards, doctor->cards == 1 ? "" : "s");
+        diagnosis_remedy(doctor, "give one of them, or a UUID, which the checks of gpu name");
+    }
+}
+
 void doctor_configuration(struct doctor *doctor) {
     struct first_error first = {0};
     struct gps_config config;
@@ -154,9 +173,10 @@ void doctor_configuration(struct doctor *doctor) {
         diagnosis_remedy(doctor, "correct it, and test it with: gpushare check FILE");
         return;
     }
+    TOOL_TEMP char *none = environment_no_config();
     if (config.source[0] == 0)
         diagnosis_add(doctor, DOCTOR_OK, "config",
-                      "no file found, all defaults: misuse is reported, nothing is shared by rule");
+                      "%s; misuse is reported, nothing is shared by rule", none);
     else
         diagnosis_add(doctor, DOCTOR_OK, "config", "%s, %zu rule%s", config.source,
                       config.rule_count, config.rule_count == 1 ? "" : "s");
@@ -165,5 +185,6 @@ void doctor_configuration(struct doctor *doctor) {
         diagnosis_remedy(doctor, "set mode = share, or GPUSHARE_MODE=share");
     }
     warn_of_blocks(doctor, &config);
+    warn_of_cards(doctor, &config);
     gps_config_free(&config);
 }

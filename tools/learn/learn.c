@@ -237,7 +237,31 @@ static void tell_apart(uint64_t bytes) {
     apart_print_help(stderr, "");
 }
 
-static int tell(struct learn *learn) {
+/* A word of a command line, as a shell is to be given it. */
+static void put_word(const char *word) {
+    static const char plain[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789%+-./:=@_,";
+    if (*word && word[strspn(word, plain)] == 0) {
+        fprintf(stderr, " %s", word);
+        return;
+    }
+    fputs(" '", stderr);
+    for (; *word; word++)
+        fputs(*word == '\'' ? "'\\''" : (char[2]){*word, 0}, stderr);
+    putc('\'', stderr);
+}
+
+static void tell_next(char **command, const char *path) {
+    const bool file = path && strcmp(path, "-") != 0;
+    fprintf(stderr, "%s: gpushare run -c", file ? "Next" : "Next, with the rules in a file");
+    put_word(file ? path : "FILE");
+    fputs(" --", stderr);
+    for (; *command; command++)
+        put_word(*command);
+    putc('\n', stderr);
+}
+
+static int tell(struct learn *learn, const char *path) {
     const struct profiles *profiles = &learn->profiles;
     const int status = status_of(learn);
     read_reports(learn);
@@ -259,6 +283,8 @@ static int tell(struct learn *learn) {
             learn->supposed ? ": " : "", tool_or(learn->supposed, ""));
     tell_apart(profiles_apart(profiles, learn->replicas));
     profiles_rules(learn->output, &learn->profiles);
+    fflush(learn->output);
+    tell_next(learn->command, path);
     return status;
 }
 
@@ -283,7 +309,7 @@ static int run_learn(const struct tool_args *args) {
         run_all(&learn);
         if (learn.trying)
             judge_trial(&learn);
-        status = tell(&learn);
+        status = tell(&learn, path);
     }
     audit_logs_close(&learn.directory);
     profiles_free(&learn.profiles);

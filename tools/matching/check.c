@@ -13,6 +13,7 @@
 #include "config/option.h"
 #include "config/rule.h"
 #include "config/value.h"
+#include "run/cards.h"
 #include "run/runtime_choice.h"
 
 enum { OPTION_QUIET, OPTION_STRICT, OPTION_RUNTIME };
@@ -304,6 +305,8 @@ struct check {
     const char *file;
     const struct gps_config *config;
     unsigned warnings; /* so far */
+    bool hip, asked;   /* asked: the driver */
+    unsigned cards;    /* that it has; 0: it did not say */
 };
 
 static void warn(struct check *check, unsigned line, const char *format, ...)
@@ -339,7 +342,22 @@ static void check_import(struct check *check, const struct gps_rule *import) {
              "program a rule of this name with role = export",
              import->name);
     else if (why)
-        warn(check, import->line, "[region %s] cannot be imported: %s", import->name, why);
+        warn(check, gps_key_line(import, why), "[region %s] cannot be imported: %s", import->name,
+             why);
+}
+
+/* With role = auto the first process writes, so none may expect to that cannot. */
+static void check_access(struct check *check, const struct gps_rule *rule) {
+    if (rule->role != GPS_ROLE_AUTO || rule->access == GPS_ACCESS_RO)
+        return;
+    for (size_t i = 0; i < check->config->rule_count; i++) {
+        const struct gps_rule *export = &check->config->rules[i];
+        if (export->access == GPS_ACCESS_RO && meet(rule, export))
+            warn(check, gps_key_line(rule, "access"),
+                 "[region %s] does not import what line %u shares read-only: give it backing = vmm "
+                 "and access = ro, too",
+                 rule->name, export->line);
+    }
 }
 
 /* --- a rule that another hides --- */
@@ -405,7 +423,7 @@ static void check_hidden(struct check *check, const struct gps_rule *rule) {
 /* A file name may have a blank, but few do. */
 static void check_program(struct check *check, const struct gps_rule *rule) {
     if (strchr(rule->program, ' '))
-        warn(check, rule->line,
+        warn(check, gps_key_line(rule, "program"),
              "program = %s has a blank: the name of a program is matched, and not its command "
              "line: cam.py for `python3 cam.py --gpu 0`; GPUSHARE_PROGRAM gives processes names "
              "of their own",
@@ -416,30 +434,49 @@ static void check_merge(struct check *check, const struct gps_rule *rule) {
     if (rule->role != GPS_ROLE_MERGE)
         return;
     if (rule->quiet == 0 && rule->content == GPS_CONTENT_ANY)
-        warn(check, rule->line,
+        warn(check, gps_key_line(rule, "content"),
              "content = any has no effect in [region %s]: with quiet = 0 only what copies have "
              "filled is merged",
              rule->name);
     if (rule->created == GPS_CREATED_ON && !gps_options_merge_created(&check->config->options))
-        warn(check, rule->line,
+        warn(check, gps_key_line(rule, "created"),
              "created = on has no effect in [region %s]: with vmm_ipc = on or suspend = on memory "
              "of cuMemCreate is not merged",
              rule->name);
     if (rule->size_max < GPS_MERGE_LEAST)
-        warn(check, rule->line,
+        warn(check, gps_key_line(rule, "size"),
              "[region %s] takes nothing: allocations below 1 MiB are never merged", rule->name);
+    if (gps_key_line(rule, "program") == rule->line && gps_key_line(rule, "size") == rule->line &&
+        gps_key_line(rule, "caller") == rule->line)
+        warn(check, rule->line,
+             "[region %s] takes all memory of every program, and a kernel that writes into what is "
+             "merged ends its process: name the program (program = NAME)",
+             rule->name);
 }
 
 /* --- keys without effect --- */
 
 static void check_keys(struct check *check, const struct gps_rule *rule) {
     for (const struct gps_key *key = gps_keys_of(GPS_SECTION_REGION); key->name; key++) {
-        const bool given = rule->given >> gps_key_place(key) & 1;
-        const char *why = given ? gps_rule_unused(rule, key->name) : NULL;
+        const unsigned line = rule->lines[gps_key_place(key)];
+        const char *why = line ? gps_rule_unused(rule, key->name) : NULL;
         if (why)
-            warn(check, rule->line, "%s has no effect in [region %s]: %s", key->name, rule->name,
-                 why);
+            warn(check, line, "%s has no effect in [region %s]: %s", key->name, rule->name, why);
     }
+}
+
+/* --- GPUs that this machine lacks --- */
+
+static void check_device(struct check *check, const struct gps_rule *rule) {
+    if (rule->device_kind != GPS_DEVICE_ORDINAL || rule->device_ordinal == 0 || check->hip)
+        return; /* the driver is asked only where it matters */
+    if (!check->asked)
+        check->cards = cards_count();
+    check->asked = true;
+    if (check->cards > 0 && rule->device_ordinal >= check->cards)
+        warn(check, gps_key_line(rule, "device"),
+             "device = %u: [region %s] takes nothing on this machine, whose last GPU is %u",
+             rule->device_ordinal, rule->name, check->cards - 1);
 }
 
 /* --- options --- */
@@ -475,17 +512,19 @@ static void check_options(struct check *check) {
 }
 
 /* Prints "FILE:LINE: warning: ..." on stderr for each. Returns how many there were. */
-static unsigned print_warnings(const char *file, const struct gps_config *config) {
-    struct check check = {file, config, 0};
+static unsigned print_warnings(const char *file, const struct gps_config *config, bool hip) {
+    struct check check = {.file = file, .config = config, .hip = hip};
     check_options(&check);
     for (size_t i = 0; i < config->rule_count; i++) {
         const struct gps_rule *rule = &config->rules[i];
         if (rule->role == GPS_ROLE_IMPORT)
             check_import(&check, rule);
+        check_access(&check, rule);
         check_program(&check, rule);
         check_merge(&check, rule);
         check_hidden(&check, rule);
         check_keys(&check, rule);
+        check_device(&check, rule);
     }
     return check.warnings;
 }
@@ -493,12 +532,12 @@ static unsigned print_warnings(const char *file, const struct gps_config *config
 /* --- the verb --- */
 
 /* What only programs of CUDA can be given is an error where the runtime is HIP. */
-static bool read_file(const struct tool_args *args, struct gps_config *config) {
-    enum runtime runtime;
-    if (!runtime_choose(args->values[OPTION_RUNTIME], NULL, &runtime) ||
+static bool read_file(const struct tool_args *args, struct gps_config *config,
+                      enum runtime *runtime) {
+    if (!runtime_choose(args->values[OPTION_RUNTIME], NULL, runtime) ||
         gps_config_read_file(config, args->operands[0], tool_error_in, NULL) != 0)
         return false;
-    if (runtime == RUNTIME_CUDA ||
+    if (*runtime == RUNTIME_CUDA ||
         gps_config_check_plain(config, NULL, NULL, tool_error_in, NULL) == 0)
         return true;
     gps_config_free(config);
@@ -507,7 +546,8 @@ static bool read_file(const struct tool_args *args, struct gps_config *config) {
 
 static int run_check(const struct tool_args *args) {
     struct gps_config config;
-    if (!read_file(args, &config))
+    enum runtime runtime;
+    if (!read_file(args, &config, &runtime))
         return TOOL_FAILED;
     if (!args->values[OPTION_QUIET]) {
         printf("%s: OK: %zu rule%s\n\n", args->operands[0], config.rule_count,
@@ -515,7 +555,7 @@ static int run_check(const struct tool_args *args) {
         print_configuration(&config);
         fflush(stdout);
     }
-    const unsigned warnings = print_warnings(args->operands[0], &config);
+    const unsigned warnings = print_warnings(args->operands[0], &config, runtime == RUNTIME_HIP);
     gps_config_free(&config);
     return warnings && args->values[OPTION_STRICT] ? TOOL_FAILED : TOOL_OK;
 }
@@ -531,7 +571,7 @@ const struct tool_verb tool_verb_check = {
                "Errors go to stderr as FILE:LINE: what is wrong, and what is allowed; then "
                "warnings of what is allowed and hardly meant: an import that nobody exports, "
                "sides that cannot meet, a rule that an earlier one hides, a key without "
-               "effect, a log that cannot be written here.\n",
+               "effect, a GPU that this machine lacks, a log that cannot be written here.\n",
     .options = {{"quiet", 'q', NULL, "print only errors and warnings"},
                 {"strict", 0, NULL, "exit with 1 also after a warning"},
                 {"runtime", 0, "NAME", "cuda or hip: whose programs it is for"}},

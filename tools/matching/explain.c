@@ -4,6 +4,7 @@
  *
  * The rules are followed as with `gpushare run`, for only then is it known what becomes of a match.
  */
+#include <ctype.h>
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #include "cli/apart_help.h"
+#include "cli/environment.h"
 #include "cli/output.h"
 #include "cli/printable.h"
 #include "cli/temporary.h"
@@ -150,13 +152,24 @@ static char *number_text(const struct gps_rule *rule, const struct gps_explained
     return tool_copy("this is another one that it fits");
 }
 
+static bool differ_in_case(const char *glob, const char *name) {
+    TOOL_TEMP char *pattern = tool_copy(glob), *text = tool_copy(name);
+    for (char *at = pattern; *at; at++)
+        *at = (char)tolower((unsigned char)*at);
+    for (char *at = text; *at; at++)
+        *at = (char)tolower((unsigned char)*at);
+    return gps_glob_match(pattern, text);
+}
+
 /* What is so of the allocation, and not as the key says; malloc'ed. */
 static char *contrary_text(int miss, const struct gps_rule *rule,
                            const struct gps_explained *process,
                            const struct gps_explained_row *row) {
     switch (miss) {
     case GPS_OTHER_PROGRAM:
-        return tool_format("this is %s", process->program);
+        return tool_format(
+            "this is %s%s", process->program,
+            differ_in_case(rule->program, process->program) ? ", which differs in case only" : "");
     case GPS_OTHER_SIZE:
         return tool_format("this is size = %s", printable_size_value(row->size).text);
     case GPS_OTHER_DEVICE:
@@ -222,6 +235,8 @@ static char *outcome_text(const struct gps_rule *rule, const struct gps_explaine
     case GPS_EXPLAINED_EXCLUDED:
         return tool_copy("but it is not merged: a process that had merged it ended with error 700; "
                          "after `gpushare forget` it is tried again");
+    case GPS_EXPLAINED_REFUSED:
+        return tool_format("the allocation %s", row->why);
     case GPS_EXPLAINED_FAILED:
         return tool_format("the allocation failed (missing = fail): %s", row->why);
     default:
@@ -482,6 +497,17 @@ static void print_remedies(void) {
     wrap_text(stderr, text, 0);
 }
 
+static void print_title(const struct gps_config *config) {
+    TOOL_TEMP char *none = environment_no_config();
+    fprintf(stderr, "\n%s", term_colour_on(stderr, TERM_BOLD));
+    if (config->source[0])
+        fprintf(stderr, "%s: %zu rule%s\n", config->source, config->rule_count,
+                config->rule_count == 1 ? "" : "s");
+    else
+        wrap_text(stderr, none, 0);
+    fputs(term_colour_on(stderr, TERM_PLAIN), stderr);
+}
+
 /* Prints what was found. Returns whether all that the command did with CUDA was seen. */
 static bool print(const char *command, const char *directory, const struct watched *watched,
                   int status, const struct command_left *left, FILE *output) {
@@ -492,9 +518,7 @@ static bool print(const char *command, const char *directory, const struct watch
     read_all(directory, &explained);
     if (explained.count > 1)
         qsort(explained.processes, explained.count, sizeof(*explained.processes), by_pid);
-    fprintf(stderr, "\n%s%s: %zu rule%s%s\n", term_colour_on(stderr, TERM_BOLD),
-            config.source[0] ? config.source : "no configuration was found", config.rule_count,
-            config.rule_count == 1 ? "" : "s", term_colour_on(stderr, TERM_PLAIN));
+    print_title(&config);
     for (size_t i = 0; i < explained.count; i++)
         print_process(&explained, explained.processes[i]);
     if (explained.count > 0)

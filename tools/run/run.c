@@ -4,8 +4,14 @@
  * The command replaces this process, so signals and exit status are its own. In a container it is a
  * child, with a pid of its own.
  */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/environment.h"
 #include "cli/tool.h"
 #include "command.h"
+#include "config/config.h"
+#include "directory/view.h"
 #include "launch.h"
 #include "own_pid.h"
 #include "runtime_choice.h"
@@ -19,6 +25,25 @@ static int run_as_another(char **command) {
     return status >= 0 ? status : launch_failed(command[0], -status);
 }
 
+/* GPUSHARE_CONFIG is easily forgotten in the second terminal. */
+static void warn_of_no_config(void) {
+    struct gps_config config;
+    struct gps_store store;
+    struct view_place place;
+    struct view view;
+    view_place_get(&place);
+    if (gps_config_load(&config, NULL, NULL) != 0)
+        return;
+    const bool none = config.source[0] == 0 && config.options.mode == GPS_MODE_SHARE;
+    gps_config_free(&config);
+    if (!none || view_store(&place, false, &store) != 0 || !view_read(&view))
+        return;
+    TOOL_TEMP char *text = environment_no_config();
+    if (view.region_count > 0)
+        tool_warn("%s; it shares nothing of what is shared here (gpushare ls)", text);
+    view_free(&view);
+}
+
 static int run_run(const struct tool_args *args) {
     char **command = args->operands;
     enum runtime runtime;
@@ -26,6 +51,8 @@ static int run_run(const struct tool_args *args) {
         !launch_prepare(args->values[OPTION_CONFIG], args->values[OPTION_MODE], runtime,
                         command[0]))
         return TOOL_RUN_FAILED;
+    if (isatty(STDERR_FILENO))
+        warn_of_no_config();
     if (own_pid_needed())
         return run_as_another(command);
     return launch_failed(command[0], launch_execute(command));

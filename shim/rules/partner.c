@@ -1,0 +1,58 @@
+/*
+ * partner.c - see partner.h.
+ *
+ * A process whose allocations no rule takes publishes nothing, so only /proc knows of it.
+ */
+#include "partner.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "config/value.h"
+#include "directory/file.h"
+#include "process/program.h"
+#include "util/digits.h"
+
+static bool exports(const struct gps_rule *rule, const struct gps_rule *import) {
+    return rule != import && (rule->role == GPS_ROLE_EXPORT || rule->role == GPS_ROLE_AUTO) &&
+           strcmp(rule->name, import->name) == 0;
+}
+
+static const struct gps_rule *exporting(const struct gps_config *config,
+                                        const struct gps_rule *import,
+                                        const struct gps_program *program) {
+    for (size_t i = 0; i < config->rule_count; i++)
+        if (exports(&config->rules[i], import) &&
+            gps_rule_is_for(&config->rules[i], program->name, program->executable))
+            return &config->rules[i];
+    return NULL;
+}
+
+static void tell(const struct gps_program *program, uint64_t pid, const struct gps_rule *rule,
+                 struct gps_text *text) {
+    gps_text_add(text, "; %s (pid %lu) runs here, for which line %u exports size = ", program->name,
+                 pid, rule->line);
+    gps_value_range_text(rule->size_min, rule->size_max, &gps_sizes, text);
+    gps_text_str(text,
+                 ": it has not asked for that, has freed it, or runs without gpushare or with "
+                 "another configuration");
+}
+
+void gps_partner_tell(const struct gps_config *config, const struct gps_rule *import,
+                      struct gps_text *text) {
+    const struct gps_rule *rule = NULL;
+    struct gps_program program;
+    struct gps_dir dir;
+    const char *name;
+    gps_dir_open_path(&dir, "/proc");
+    while (!rule && (name = gps_dir_next(&dir))) {
+        uint64_t pid;
+        if (!gps_dec_parse(&name, &pid) || *name || pid == (uint64_t)getpid() ||
+            !gps_program_of((uint32_t)pid, &program))
+            continue;
+        rule = exporting(config, import, &program);
+        if (rule)
+            tell(&program, pid, rule, text);
+    }
+    gps_dir_close(&dir);
+}
