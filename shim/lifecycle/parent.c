@@ -1,5 +1,6 @@
 /* parent.c - what a forked child knows of the process that it comes from; see lifecycle.h. */
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "driver/scope.h"
 #include "findings/reporter.h"
@@ -13,7 +14,8 @@ static struct {
     struct gps_party parent; /* if that used the driver */
     uint32_t parents_first, parents_fork;
     bool sees_forks;
-    uint32_t first, forked; /* in audits, traces: the first call that worked, the last fork */
+    /* In audits, traces: the first call that worked, the last fork. */
+    _Atomic uint32_t first, forked;
 } state;
 
 /* A thread may fork in a handler, or in a call of ours that it has interrupted: what it may not
@@ -29,8 +31,9 @@ void gps_parent_watch_forks(void) {
 }
 
 void gps_parent_note_first(void) {
+    uint32_t none = GPS_NO_TRACE;
     if (!state.first)
-        state.first = gps_trace_kept();
+        atomic_compare_exchange_strong(&state.first, &none, gps_trace_kept());
 }
 
 void gps_parent_begin(bool used) {
