@@ -1,6 +1,7 @@
 /* peers.c - see peers.h. */
 #include "peers.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "driver_ops.h"
@@ -8,31 +9,49 @@
 
 enum { MOST = 64 };
 
-/* They stay what they are. Threads that fill them in write the same. */
+typedef uint8_t uuids_of_all[MOST][GPS_UUID_BYTES];
+
+/* They stay what they are. One thread keeps what it has found. */
 static struct {
-    uint8_t uuids[MOST][GPS_UUID_BYTES];
-    _Atomic int count;
+    uuids_of_all uuids;
+    _Atomic bool taken;
+    _Atomic int count; /* 0: not yet */
 } devices;
 GPS_FORGOTTEN(devices);
 
-static int find_devices(void) {
+static int find_devices(uuids_of_all uuids) {
     int count = 0;
     if (gps_ops->device_count(&count) != GPS_OK)
         return 0;
     count = count < MOST ? count : MOST;
     for (int ordinal = 0; ordinal < count; ordinal++)
-        if (gps_ops->uuid(ordinal, devices.uuids[ordinal]) != GPS_OK)
+        if (gps_ops->uuid(ordinal, uuids[ordinal]) != GPS_OK)
             return 0;
-    devices.count = count;
     return count;
 }
 
-int gps_peers_ordinal(const uint8_t uuid[GPS_UUID_BYTES]) {
-    const int count = devices.count ? devices.count : find_devices();
+static void keep(const uuids_of_all uuids, int count) {
+    if (!count || atomic_exchange(&devices.taken, true))
+        return;
+    memcpy(devices.uuids, uuids, sizeof(devices.uuids[0]) * (size_t)count);
+    devices.count = count;
+}
+
+static int find_in(const uuids_of_all uuids, int count, const uint8_t uuid[GPS_UUID_BYTES]) {
     for (int ordinal = 0; ordinal < count; ordinal++)
-        if (memcmp(devices.uuids[ordinal], uuid, GPS_UUID_BYTES) == 0)
+        if (memcmp(uuids[ordinal], uuid, GPS_UUID_BYTES) == 0)
             return ordinal;
     return -1;
+}
+
+int gps_peers_ordinal(const uint8_t uuid[GPS_UUID_BYTES]) {
+    const int kept = devices.count;
+    uuids_of_all found;
+    if (kept)
+        return find_in(devices.uuids, kept, uuid);
+    const int count = find_devices(found);
+    keep(found, count);
+    return find_in(found, count, uuid);
 }
 
 int gps_peers_reached(const uint8_t uuid[GPS_UUID_BYTES]) {
