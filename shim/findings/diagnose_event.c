@@ -12,6 +12,7 @@
 #include "process/process.h"
 #include "registry/freed_history.h"
 #include "reporter.h"
+#include "util/program_signals.h"
 
 static void report_event(enum gps_ask ask, enum gps_known known, const struct gps_event *event,
                          struct gps_text *detail, int code) {
@@ -163,14 +164,25 @@ void gps_diagnose_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code) {
 
 /* --- opened, and yet not right --- */
 
-enum { TELLING = 16, RECORDS = 128 };
+enum { TELLING = 16, RECORDS = 128, WITHDRAWAL = 20000000 /* ns: it surely takes no longer */ };
+
+/* A process that is alive, whose handles begin so. */
+static bool is_like_others(const uint8_t handle[GPS_HANDLE_BYTES], struct gps_likeness *like) {
+    *like = gps_likeness_of(gps_membership_audit(), handle, RECORDS);
+    return like->first >= TELLING &&
+           gps_lease_probe(gps_membership_store(), &like->begins) != GPS_DEAD;
+}
 
 /* Its beginning is that of the handles of a process that publishes all of its own, and it is none
- * of them. */
+ * of them. One that cannot go on withdraws all, and the records of one that has ended are removed:
+ * this one's may be the first. */
 static enum gps_known compare_with_others(const uint8_t handle[GPS_HANDLE_BYTES],
                                           struct gps_text *detail) {
-    const struct gps_likeness like = gps_likeness_of(gps_membership_audit(), handle, RECORDS);
-    if (like.first < TELLING)
+    struct gps_likeness like;
+    if (!is_like_others(handle, &like))
+        return GPS_KNOWN_LIVE;
+    gps_program_signals_poll(NULL, WITHDRAWAL);
+    if (!is_like_others(handle, &like))
         return GPS_KNOWN_LIVE;
     gps_text_add(detail,
                  "the driver opened it all the same; its first %u bytes are those of a handle of "
