@@ -34,8 +34,8 @@ static void tell(const struct gps_program *program, uint64_t pid, const struct g
                  pid, rule->line);
     gps_value_range_text(rule->size_min, rule->size_max, &gps_sizes, text);
     gps_text_str(text,
-                 ": it has not asked for that, has freed it, or runs without gpushare or with "
-                 "another configuration");
+                 ": it has not asked for that, has freed it, or runs without gpushare, or with "
+                 "another configuration, directory or namespace");
 }
 
 void gps_partner_tell(const struct gps_config *config, const struct gps_rule *import,
