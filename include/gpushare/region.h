@@ -281,6 +281,7 @@ enum gps_unmerged {
     GPS_UNMERGED_PAUSED = 12,      /* `gpushare merge off` */
     GPS_UNMERGED_MPS = 13,         /* a fault on this GPU is every client's of MPS */
     GPS_UNMERGED_UNKNOWN = 14,     /* it has called a function of the driver that is not known */
+    GPS_UNMERGED_COUNT,
 };
 
 /* Why memory that a merge rule took is not merged, or saves nothing: a name for scripts, and what

@@ -52,14 +52,14 @@ typedef bool swap_fn(struct gps_candidate *candidate, struct gps_area *area,
                      struct gps_block *block);
 
 static struct {
-    _Atomic bool running, stop, busy;        /* busy: a turn is under way */
-    _Atomic bool hold, working;              /* hold: until gps_merger_go_on it does nothing */
-    _Atomic unsigned wakes;                  /* a futex */
-    _Atomic unsigned asked, answered;        /* turns that calls wait for */
-    _Atomic uint64_t wanted;                 /* the area of the next of them; ALL; 0: none waits */
-    bool held;                               /* a device for RDMA keeps an area from being merged */
-    uint64_t since[GPS_UNMERGED_PAUSED + 1]; /* each turn finds this reason; 0: it does not */
-    uint64_t sure;                           /* when a block of no doubt was last frozen */
+    _Atomic bool running, stop, busy;   /* busy: a turn is under way */
+    _Atomic bool hold, working;         /* hold: until gps_merger_go_on it does nothing */
+    _Atomic unsigned wakes;             /* a futex */
+    _Atomic unsigned asked, answered;   /* turns that calls wait for */
+    _Atomic uint64_t wanted;            /* the area of the next of them; ALL; 0: none waits */
+    bool held;                          /* a device for RDMA keeps an area from being merged */
+    uint64_t since[GPS_UNMERGED_COUNT]; /* each turn finds this reason; 0: it does not */
+    uint64_t sure;                      /* when a block of no doubt was last frozen */
     struct gps_candidate batch[BATCH];
     unsigned count, swapped; /* of it; so many are through */
     swap_fn *swap;           /* the batch is prepared for this; NULL: it is not */
