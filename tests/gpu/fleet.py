@@ -60,6 +60,7 @@ class Fleet:
         shm = os.environ.get("GPUSHARE_DIR", "/dev/shm")
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="replicas-", dir=shm))
         self.scratch = None
+        self.behind = [] # other libraries that are preloaded, behind gpushare's
         self.members = []
         self.card = int((os.environ.get("CUDA_VISIBLE_DEVICES") or "0").split(",")[0]) # as NVML counts
         self.nvml = None
@@ -91,9 +92,12 @@ class Fleet:
     def environment(self, config, log=None):
         words = {key: value for key, value in os.environ.items() if not key.startswith("GPUSHARE_") or "_SIM_" in key}
         words["KERNELS"] = f"{self.build}/tests/apps/kernels.ptx"
+        preloaded = [f"{self.build}/libgpushare.so"] * bool(config) + [str(library) for library in self.behind]
+        if preloaded:
+            words["LD_PRELOAD"] = ":".join(preloaded)
         if config:
-            words |= {"LD_PRELOAD": f"{self.build}/libgpushare.so", "GPUSHARE_CONFIG": str(config),
-                      "GPUSHARE_DIR": str(self.directory), "GPUSHARE_LOG": str(log), "GPUSHARE_LOG_FORMAT": "jsonl"}
+            words |= {"GPUSHARE_CONFIG": str(config), "GPUSHARE_DIR": str(self.directory), "GPUSHARE_LOG": str(log),
+                      "GPUSHARE_LOG_FORMAT": "jsonl"}
         return words
 
     def config(self, name, text):

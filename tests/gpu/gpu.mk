@@ -9,12 +9,12 @@
 .PHONY: check-gpu gpu-programs gpu-rehearsal gpu-pack
 
 GPU_HEADERS := $(wildcard tests/gpu/programs/*.hpp)
-GPU_NAMES := writer reader stage hello simple_ipc weights
+GPU_NAMES := writer reader stage hello simple_ipc weights pieces
 ALONE_NAMES := driver_only vmm_probe fork_probe kinds ends
 GPU_PROGRAMS := $(foreach name,$(GPU_NAMES),$(BUILD)/gpu/$(name)_shared $(BUILD)/gpu/$(name)_static) \
-	$(addprefix $(BUILD)/gpu/,$(ALONE_NAMES))
+	$(addprefix $(BUILD)/gpu/,$(ALONE_NAMES) limiter.so)
 GPU_REHEARSED := $(foreach name,$(GPU_NAMES),$(BUILD)/gpu-sim/$(name)_shared $(BUILD)/gpu-sim/$(name)_static) \
-	$(addprefix $(BUILD)/gpu-sim/,$(ALONE_NAMES))
+	$(addprefix $(BUILD)/gpu-sim/,$(ALONE_NAMES) limiter.so)
 
 gpu-programs: $(GPU_PROGRAMS) $(BUILD)/demo/gpu/producer $(BUILD)/demo/gpu/consumer apps \
 	$(BUILD)/tests/gpu/puppet_static $(BUILD)/tests/gpu/misuse_static $(BUILD)/gpu/expected-2.txt
@@ -46,6 +46,10 @@ $(DRIVER_ALONE): $(BUILD)/sim/libcuda.so
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) -std=gnu11 -D_GNU_SOURCE= $(DEMO_FLAGS) tests/gpu/programs/$(@F).c -o $@ -L$(BUILD)/sim -lcuda -ldl
 $(foreach name,$(ALONE_NAMES),$(eval $(BUILD)/gpu/$(name) $(BUILD)/gpu-sim/$(name): tests/gpu/programs/$(name).c))
+
+$(BUILD)/gpu/limiter.so $(BUILD)/gpu-sim/limiter.so: tests/gpu/programs/limiter.c
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) -std=gnu11 -D_GNU_SOURCE= $(DEMO_FLAGS) -shared -fPIC $< -o $@ -ldl
 
 $(BUILD)/gpu/expected-2.txt: $(BUILD)/tests/conformance tests/gpu/expected.sh | sim
 	@echo "  PLAY  $@"
