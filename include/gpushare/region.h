@@ -258,9 +258,13 @@ enum gps_slot_via {
                              pool: `region` is the hash of a block of GPS_HANDLE_BYTES that has the
                              hash of the pointer's export data, then the exporter's pid, then zeros.
                              Passed over by versions before it */
-    GPS_VIA_HELD = 17, /* no region: `region` is the UUID of a GPU, `address` how many bytes there
-                          this process has mapped of what others made by cuMemCreate, by tokens
-                          (GPS_BACKING_RUN). Passed over like GPS_VIA_MADE by versions before */
+    GPS_VIA_HELD = 17,  /* no region: `region` is the UUID of a GPU, `address` how many bytes there
+                           this process has mapped of what others made by cuMemCreate, by tokens
+                           (GPS_BACKING_RUN). Passed over like GPS_VIA_MADE by versions before */
+    GPS_VIA_ASKED = 18, /* no region: `region` is the hash of the name in a rule by which this
+                           process exports, and that has taken nothing yet. `address` is the size
+                           nearest to the rule's that the program asked for, `generation` how often.
+                           Passed over by versions before it */
 };
 
 #define GPS_DIVIDER 127u

@@ -176,6 +176,8 @@ static inline bool gps_rule_takes(const struct gps_rule *rule, uint64_t index) {
 bool gps_rule_needs_caller(const struct gps_rule *rule);
 /* Whether a file name matches a glob with * ? [] and \. Bytes are compared, in no locale. */
 bool gps_glob_match(const char *pattern, const char *string);
+/* The same for a program's name, with A to Z as a to z: people mistype them. */
+bool gps_glob_match_any_case(const char *pattern, const char *string);
 /* The rule's name with {n} and {device} (ordinal) replaced. False: it is longer than 127. */
 bool gps_rule_name(const struct gps_rule *rule, uint64_t n, unsigned device,
                    char name[GPS_NAME_BYTES]);

@@ -82,6 +82,20 @@ bool gps_glob_match(const char *pattern, const char *string) {
     return *pattern == '\0';
 }
 
+static void lower(const char *from, char to[GPS_GLOB_BYTES]) {
+    size_t i = 0;
+    for (; i < GPS_GLOB_BYTES - 1 && from[i]; i++)
+        to[i] = (char)(from[i] >= 'A' && from[i] <= 'Z' ? from[i] + ('a' - 'A') : from[i]);
+    to[i] = '\0';
+}
+
+bool gps_glob_match_any_case(const char *pattern, const char *string) {
+    char low_pattern[GPS_GLOB_BYTES], low_string[GPS_GLOB_BYTES];
+    lower(pattern, low_pattern);
+    lower(string, low_string);
+    return gps_glob_match(low_pattern, low_string);
+}
+
 const char *gps_glob_check(const char *pattern) {
     if (*pattern == '\0')
         return "no value";

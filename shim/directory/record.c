@@ -200,7 +200,7 @@ const char *gps_proc_check(const void *bytes, size_t size) {
 bool gps_slot_valid(const struct gps_slot *slot) {
     if (slot->state < GPS_SLOT_INTENT || slot->state > GPS_SLOT_CACHED)
         return false;
-    if (slot->via < GPS_VIA_PROGRAM || slot->via > GPS_VIA_HELD)
+    if (slot->via < GPS_VIA_PROGRAM || slot->via > GPS_VIA_ASKED)
         return false;
     return slot->checksum == SUM(slot);
 }
@@ -264,14 +264,22 @@ const char *gps_private_why(enum gps_private why) {
     return reasons[why];
 }
 
-struct gps_id gps_id_of_handle(const uint8_t handle[GPS_HANDLE_BYTES]) {
+static struct gps_id id_of(const void *bytes, size_t count) {
     XXH128_canonical_t canonical;
     struct gps_id id;
 
     static_assert(sizeof(canonical) == sizeof(id), "an id is one XXH3-128 hash");
-    XXH128_canonicalFromHash(&canonical, XXH3_128bits(handle, GPS_HANDLE_BYTES));
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits(bytes, count));
     memcpy(&id, &canonical, sizeof(id));
     return id;
+}
+
+struct gps_id gps_id_of_handle(const uint8_t handle[GPS_HANDLE_BYTES]) {
+    return id_of(handle, GPS_HANDLE_BYTES);
+}
+
+struct gps_id gps_id_of_name(const char *name) {
+    return id_of(name, strlen(name));
 }
 
 struct gps_id gps_id_of_pointer(const uint8_t exported[GPS_HANDLE_BYTES], uint32_t exporter) {

@@ -56,6 +56,8 @@ const char *gps_private_why(enum gps_private why);
 const char *gps_wait_whom(uint32_t via);
 
 struct gps_id gps_id_of_handle(const uint8_t handle[GPS_HANDLE_BYTES]);
+/* Of the name in a rule (GPS_VIA_ASKED). */
+struct gps_id gps_id_of_name(const char *name);
 /* Of what GPS_VIA_POOL stands for. */
 struct gps_id gps_id_of_pointer(const uint8_t exported[GPS_HANDLE_BYTES], uint32_t exporter);
 bool gps_id_equal(const struct gps_id *a, const struct gps_id *b);

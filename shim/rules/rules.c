@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "asked.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "findings/reporter.h"
@@ -33,6 +34,7 @@ static struct {
         const struct gps_rule *rule;
         _Atomic uint64_t matches; /* so far: the next one's number */
         _Atomic bool taken;       /* it has taken one of them */
+        struct gps_asked asked;
     } * rules;
     size_t count;
 } state;
@@ -86,6 +88,17 @@ static bool matches_caller(const struct gps_rule *rule, char *caller, size_t siz
     return gps_glob_match(rule->caller, caller);
 }
 
+static bool exports(const struct gps_rule *rule) {
+    return rule->role == GPS_ROLE_EXPORT || rule->role == GPS_ROLE_AUTO;
+}
+
+static bool fits(struct active *active, const struct gps_alloc_facts *facts) {
+    const enum gps_mismatch mismatch = gps_rule_mismatch(active->rule, facts);
+    if (mismatch == GPS_OTHER_SIZE && !active->taken && exports(active->rule))
+        gps_asked_note(&active->asked, active->rule, facts->size);
+    return mismatch == GPS_FITS;
+}
+
 static void note_passed(struct gps_rule_request *request, const struct gps_rule *rule,
                         uint64_t number) {
     if (request->passed_count < GPS_EXPLAINED_PASSED)
@@ -100,11 +113,12 @@ static const struct gps_rule *match(const struct gps_alloc_facts *facts,
     char caller[GPS_GLOB_BYTES] = "";
     for (size_t i = 0; i < state.count; i++) {
         const struct gps_rule *rule = state.rules[i].rule;
-        if (!gps_rule_fits(rule, facts) || !matches_caller(rule, caller, sizeof(caller)))
+        if (!fits(&state.rules[i], facts) || !matches_caller(rule, caller, sizeof(caller)))
             continue;
         *number = atomic_fetch_add(&state.rules[i].matches, 1);
         if (gps_rule_takes(rule, *number)) {
             state.rules[i].taken = true;
+            gps_asked_end(&state.rules[i].asked);
             return rule;
         }
         note_passed(request, rule, *number);

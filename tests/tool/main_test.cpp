@@ -69,12 +69,12 @@ TEST(Tool, WrongCommandLinesAreAnsweredWithWhatIsAllowed) {
         {{}, "gpushare: a command is missing; see: gpushare --help\n"},
         {{"list"},
          "gpushare: unknown command 'list'; allowed: run, learn, audit, ls, show, top, metrics, "
-         "report, timeline, explain, check, keeper, merge, suspend, resume, drop, forget, gc, cdi, "
-         "doctor, help\n"},
+         "report, timeline, explain, pair, check, keeper, merge, suspend, resume, drop, forget, "
+         "gc, cdi, doctor, help\n"},
         {{"help", "list"},
          "gpushare: help: unknown command 'list'; allowed: run, learn, audit, ls, show, top, "
-         "metrics, report, timeline, explain, check, keeper, merge, suspend, resume, drop, forget, "
-         "gc, cdi, doctor, help\n"},
+         "metrics, report, timeline, explain, pair, check, keeper, merge, suspend, resume, drop, "
+         "forget, gc, cdi, doctor, help\n"},
         {{"--json"}, "gpushare: unknown option '--json'; allowed: --version, --help\n"},
         {{"ls", "--foo"}, "gpushare: ls: unknown option '--foo'; allowed: --json, --all, --help\n"},
         {{"ls", "-x"}, "gpushare: ls: unknown option '-x'; allowed: --json, --all, --help\n"},

@@ -441,3 +441,35 @@ TEST_F(Stranger, WhatTwoProgramsAllocateFitsTogether) {
     EXPECT_TRUE(contains(bad.err, "'" + rules + "' is no file of `gpushare explain -o")) << bad.err;
     EXPECT_EQ(tool({"explain", "--fit", rules, work.file("x", "{}")}).out, "");
 }
+
+// The second program speaks to the first one, so they run beside each other.
+TEST_F(Stranger, APairRunsBesideEachOtherAndItsRulesFit) {
+    const std::string puppet = build() + "/tests/apps/puppet >/dev/null",
+                      pipe = work.path + "/pipe";
+    const auto side = [&](const std::string &name, const std::string &before,
+                          const std::string &after) {
+        return "export GPUSHARE_PROGRAM=" + name + "; " + before +
+               "(for size in 4096 8388608; do " + "echo malloc a $size; done" + after + ") | " +
+               puppet;
+    };
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    const std::string first = side("camera", "", "; echo there >" + pipe),
+                      second = side("viewer", "read word <" + pipe + "; ", "");
+    const Result result =
+        tool({"pair", "--", "sh", "-c", first, "--", "sh", "-c", second}, environment);
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.out, "[region camera]\nprogram = camera\nsize = 8MiB\nrole = export\n\n"
+                          "[region camera]\nprogram = viewer\nsize = 8MiB\nrole = import\n");
+    EXPECT_EQ(tool({"check", "-q", "--strict", work.file("rules", result.out)}).status, 0);
+    const Result none = tool(
+        {"pair", "--", "sh", "-c", "exit 7", "--", "sh", "-c", "echo malloc a 4096 | " + puppet},
+        environment);
+    EXPECT_EQ(none.status, 7);
+    EXPECT_TRUE(contains(none.err, "no process of 'sh' allocated GPU memory")) << none.err;
+    for (const std::vector<std::string> &words : {std::vector<std::string>{"pair", "--", "true"},
+                                                  {"pair", "true", "--", "true"},
+                                                  {"pair", "--", "true", "--"},
+                                                  {"pair"}})
+        EXPECT_EQ(tool(words).status, 125);
+    EXPECT_EQ(tool({"pair", "--", "/not/there", "--", "true"}).status, 127);
+}

@@ -359,8 +359,8 @@ TEST(Slot, EachBoundIsChecked) {
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = 11; })); // of versions before 0.2
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_KEEPER; }));
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_DIVIDER; }));
-    EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_HELD; }));
-    EXPECT_FALSE(slot_with([](gps_slot &s) { s.via = GPS_VIA_HELD + 1; }));
+    EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_ASKED; }));
+    EXPECT_FALSE(slot_with([](gps_slot &s) { s.via = GPS_VIA_ASKED + 1; }));
 }
 
 TEST(Slot, AllZeroIsFree) {

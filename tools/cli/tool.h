@@ -30,6 +30,7 @@
     ROW(report)                                                                                    \
     ROW(timeline)                                                                                  \
     ROW(explain)                                                                                   \
+    ROW(pair)                                                                                      \
     ROW(check)                                                                                     \
     ROW(keeper)                                                                                    \
     ROW(merge)                                                                                     \

@@ -4,7 +4,6 @@
  *
  * The rules are followed as with `gpushare run`, for only then is it known what becomes of a match.
  */
-#include <ctype.h>
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,6 +20,7 @@
 #include "cli/wrap.h"
 #include "config/config.h"
 #include "directory/view.h"
+#include "explain.h"
 #include "fit.h"
 #include "gpushare/explained.h"
 #include "report/explain_finding.h"
@@ -152,24 +152,16 @@ static char *number_text(const struct gps_rule *rule, const struct gps_explained
     return tool_copy("this is another one that it fits");
 }
 
-static bool differ_in_case(const char *glob, const char *name) {
-    TOOL_TEMP char *pattern = tool_copy(glob), *text = tool_copy(name);
-    for (char *at = pattern; *at; at++)
-        *at = (char)tolower((unsigned char)*at);
-    for (char *at = text; *at; at++)
-        *at = (char)tolower((unsigned char)*at);
-    return gps_glob_match(pattern, text);
-}
-
 /* What is so of the allocation, and not as the key says; malloc'ed. */
 static char *contrary_text(int miss, const struct gps_rule *rule,
                            const struct gps_explained *process,
                            const struct gps_explained_row *row) {
     switch (miss) {
     case GPS_OTHER_PROGRAM:
-        return tool_format(
-            "this is %s%s", process->program,
-            differ_in_case(rule->program, process->program) ? ", which differs in case only" : "");
+        return tool_format("this is %s%s", process->program,
+                           gps_glob_match_any_case(rule->program, process->program)
+                               ? ", which differs in case only"
+                               : "");
     case GPS_OTHER_SIZE:
         return tool_format("this is size = %s", printable_size_value(row->size).text);
     case GPS_OTHER_DEVICE:
@@ -536,37 +528,55 @@ static bool print(const char *command, const char *directory, const struct watch
     return all;
 }
 
-static int run_command(char **command, const char *directory, struct watched *watched,
-                       FILE *output) {
+/* Does not say what became of the allocations, but keeps them. */
+static bool keep(const char *command, const char *directory, const struct watched *watched,
+                 int status, const struct command_left *left, FILE *output) {
+    struct explained explained = {0};
+    (void)left;
+    read_all(directory, &explained);
+    fit_write(output, explained.processes, explained.count);
+    const bool all = watched_all(watched, explained.count, "pair", command, status);
+    free_explained(&explained);
+    return all;
+}
+
+typedef __typeof__(print) told_fn;
+
+static int run_command(char **command, const char *directory, struct watched *watched, FILE *output,
+                       told_fn *tell) {
     struct command_left left;
     const int status = command_run(command, COMMAND_AND_DESCENDANTS, watched, &left);
     if (status < 0)
         return launch_failed(command[0], -status);
-    const bool all = print(command[0], directory, watched, status, &left, output);
+    const bool all = tell(command[0], directory, watched, status, &left, output);
     free(left.names);
     return status == 0 && !all ? TOOL_FAILED : status;
 }
 
-static int explain_command(const struct tool_args *args) {
+static int explain_command(char **command, const char *config, const char *runtime_name,
+                           const char *path, told_fn *tell) {
     char directory[PATH_MAX];
     struct watched watched;
-    const char *path = args->values[OPTION_OUTPUT];
     enum runtime runtime;
     int status = TOOL_RUN_FAILED;
-    if (!runtime_choose(args->values[OPTION_RUNTIME], args->operands[0], &runtime))
+    if (!runtime_choose(runtime_name, command[0], &runtime))
         return status;
     FILE *output = path ? output_open(path) : NULL;
     if ((path && !output) || !temporary_make(directory, ""))
         return status;
     watched_begin(&watched, runtime);
     launch_set("GPUSHARE_EXPLAIN", directory);
-    if (launch_prepare(args->values[OPTION_CONFIG], "share", runtime, args->operands[0]))
-        status = run_command(args->operands, directory, &watched, output);
+    if (launch_prepare(config, "share", runtime, command[0]))
+        status = run_command(command, directory, &watched, output, tell);
     watched_end(&watched);
     temporary_remove(directory);
     if (!output_close(output, path))
         status = TOOL_RUN_FAILED;
     return status;
+}
+
+int explain_keep(char **command, const char *path) {
+    return explain_command(command, "/dev/null", NULL, path, keep);
 }
 
 static int explain_names(char **names) {
@@ -583,8 +593,11 @@ static int explain_names(char **names) {
 }
 
 static int explain_fit(const struct tool_args *args) {
-    if (args->operand_count == 2 && !args->values[OPTION_LIST])
-        return fit_print(args->operands[0], args->operands[1]) ? TOOL_OK : TOOL_FAILED;
+    char *const *files = args->operands;
+    if (args->operand_count == 2 && !args->values[OPTION_LIST]) {
+        const struct fit_side a = {files[0], files[0]}, b = {files[1], files[1]};
+        return fit_print(&a, &b) ? TOOL_OK : TOOL_FAILED;
+    }
     tool_error("--fit takes two files of `gpushare explain -o FILE -- CMD`, the exporter's first");
     return TOOL_USAGE;
 }
@@ -594,7 +607,8 @@ static int run_explain(const struct tool_args *args) {
     if (args->values[OPTION_FIT])
         return explain_fit(args);
     if (args->separated && args->operand_count > 0 && !list)
-        return explain_command(args);
+        return explain_command(args->operands, args->values[OPTION_CONFIG],
+                               args->values[OPTION_RUNTIME], args->values[OPTION_OUTPUT], print);
     if (list != (args->operand_count == 0)) {
         tool_error(list ? "neither a FINDING nor a command goes with --list"
                         : "-- CMD, a FINDING or --list is missing; see: gpushare explain --help");

@@ -100,11 +100,11 @@ static bool read_process(struct kept *kept, json_t *process) {
     return json_is_array(rows);
 }
 
-static bool read_kept(struct kept *kept, const char *path) {
+static bool read_kept(struct kept *kept, const struct fit_side *side) {
     json_error_t error;
-    *kept = (struct kept){.tree = json_load_file(path, 0, &error)};
+    *kept = (struct kept){.tree = json_load_file(side->path, 0, &error)};
     if (!kept->tree && json_error_code(&error) == json_error_cannot_open_file) {
-        tool_error("cannot read '%s': %s", path, error.text);
+        tool_error("cannot read '%s': %s", side->path, error.text);
         return false;
     }
     json_t *processes = json_object_get(kept->tree, "processes");
@@ -113,9 +113,9 @@ static bool read_kept(struct kept *kept, const char *path) {
     for (size_t i = 0; good && i < json_array_size(processes); i++)
         good = read_process(kept, json_array_get(processes, i));
     if (!good)
-        tool_error("'%s' is no file of `gpushare explain -o FILE -- CMD`", path);
+        tool_error("'%s' is no file of `gpushare explain -o FILE -- CMD`", side->path);
     else if (kept->count == 0)
-        tool_error("no process of '%s' allocated GPU memory", path);
+        tool_error("no process of '%s' allocated GPU memory", side->name);
     return good && kept->count > 0;
 }
 
@@ -226,7 +226,7 @@ static bool print(const struct kept *a, const char *exporter, const struct kept 
     TOOL_TEMP struct fit *found = find_fits(a, b, &count);
     if (count > 0) {
         print_fits(found, count);
-        fputs("\nThe rules are for the first of them; the first file's program exports.\n", stderr);
+        fputs("\nThe rules are for the first of them; the first program exports.\n", stderr);
         print_rule(&found[0], found[0].exporter, "export");
         putchar('\n');
         print_rule(&found[0], found[0].importer, "import");
@@ -244,10 +244,10 @@ static bool print(const struct kept *a, const char *exporter, const struct kept 
     return count > 0;
 }
 
-bool fit_print(const char *exporter, const char *importer) {
+bool fit_print(const struct fit_side *exporter, const struct fit_side *importer) {
     struct kept a = {0}, b = {0};
-    const bool good =
-        read_kept(&a, exporter) && read_kept(&b, importer) && print(&a, exporter, &b, importer);
+    const bool good = read_kept(&a, exporter) && read_kept(&b, importer) &&
+                      print(&a, exporter->name, &b, importer->name);
     free_kept(&a);
     free_kept(&b);
     return good;

@@ -12,6 +12,10 @@
 
 /* Writes the allocations of processes, as JSON. */
 void fit_write(FILE *out, struct gps_explained *const *processes, size_t count);
+/* A file, and what messages call it. */
+struct fit_side {
+    const char *path, *name;
+};
 /* Prints what of two files fits together on stderr, and two rules on stdout: the first file's
  * program exports. False: nothing fits, or a file cannot be read; stderr says so. */
-bool fit_print(const char *exporter, const char *importer);
+bool fit_print(const struct fit_side *exporter, const struct fit_side *importer);

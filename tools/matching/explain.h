@@ -1,0 +1,8 @@
+/*
+ * explain.h - what a command allocates, for those who ask besides `gpushare explain`.
+ */
+#pragma once
+
+/* Runs the command without rules and keeps what it allocated in the file (fit.h). Returns the
+ * command's exit status, or a tool_status of `run`; stderr says why it failed. */
+int explain_keep(char **command, const char *path);

@@ -1,0 +1,86 @@
+/*
+ * pair.c - `gpushare pair`: runs two programs beside each other, without rules, and says which of
+ * their allocations fit together.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/temporary.h"
+#include "cli/tool.h"
+#include "explain.h"
+#include "fit.h"
+
+/* The place of the "--" between the two commands; 0: there is none. */
+static int between(const struct tool_args *args) {
+    for (int i = 1; i < args->operand_count - 1; i++)
+        if (strcmp(args->operands[i], "--") == 0)
+            return i;
+    return 0;
+}
+
+/* In a process of its own, for each side waits for its own descendants. */
+static pid_t start(char **command, const char *path) {
+    const pid_t side = fork();
+    if (side == 0)
+        exit(explain_keep(command, path));
+    if (side < 0)
+        tool_error("fork: %s", strerror(errno));
+    return side;
+}
+
+static int end(pid_t side) {
+    int status;
+    while (waitpid(side, &status, 0) < 0)
+        if (errno != EINTR)
+            return TOOL_RUN_FAILED;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* The exit status of the first that failed, or 0. */
+static int run_both(char **first, const char *a, char **second, const char *b) {
+    const pid_t exporter = start(first, a);
+    const pid_t importer = exporter < 0 ? -1 : start(second, b);
+    const int one = exporter < 0 ? TOOL_RUN_FAILED : end(exporter);
+    const int other = importer < 0 ? TOOL_RUN_FAILED : end(importer);
+    return one ? one : other;
+}
+
+static int run_pair(const struct tool_args *args) {
+    char directory[PATH_MAX];
+    const int middle = args->separated ? between(args) : 0;
+    if (!middle) {
+        tool_error("two commands are needed: gpushare pair -- CMD... -- CMD...");
+        return TOOL_RUN_FAILED;
+    }
+    if (!temporary_make(directory, ""))
+        return TOOL_RUN_FAILED;
+    TOOL_TEMP char *a = tool_format("%s/exporter", directory);
+    TOOL_TEMP char *b = tool_format("%s/importer", directory);
+    char **first = args->operands, **second = first + middle + 1;
+    first[middle] = NULL;
+    fflush(stdout);
+    int status = run_both(first, a, second, b);
+    const struct fit_side exporter = {a, first[0]}, importer = {b, second[0]};
+    if (status < TOOL_RUN_FAILED && !fit_print(&exporter, &importer) && status == 0)
+        status = TOOL_FAILED;
+    temporary_remove(directory);
+    return status;
+}
+
+const struct tool_verb tool_verb_pair = {
+    .name = "pair",
+    .operands = "-- CMD... -- CMD...",
+    .summary = "say which allocations of two programs fit together, and write the rules",
+    .details =
+        "Runs both programs beside each other, as `gpushare run` does, but without rules. When "
+        "both "
+        "have ended, a table on stderr says which allocations may be one region, and standard "
+        "output has two rules for those that fit best: the first program exports.\n"
+        "The exit status is that of the program that failed; 0 becomes 1 if nothing fits.\n",
+    .command = true,
+    .usage_status = TOOL_RUN_FAILED,
+    .run = run_pair,
+};
