@@ -53,7 +53,8 @@ bool device_begin(struct replica *replica) {
     return replica->registered != MAP_FAILED && !cuInit(0) && !cuDeviceGet(&device, 0) &&
            !cuDevicePrimaryCtxRetain(&replica->context, device) &&
            !cuCtxSetCurrent(replica->context) && load_kernels(replica, replica->kernels) &&
-           make_streams(replica) && !cuMemHostAlloc((void **)&replica->pinned, PINNED, 0) &&
+           make_streams(replica) && !cuEventCreate(&replica->turned, CU_EVENT_DISABLE_TIMING) &&
+           !cuMemHostAlloc((void **)&replica->pinned, PINNED, 0) &&
            !cuMemHostRegister(replica->registered, PINNED, 0) &&
            make_small(&replica->scratch, SCRATCH) && make_small(&replica->sum, 4096);
 }
@@ -65,8 +66,12 @@ void device_finish(struct replica *replica, struct buffer *buffer) {
 }
 
 void device_claim(struct replica *replica, struct buffer *buffer, int stream) {
-    if (buffer->stream != stream)
+    if (buffer->stream >= 0 && buffer->stream != stream && replica->claims++ % 2) {
+        device_note(replica, (int)cuEventRecord(replica->turned, replica->streams[buffer->stream]));
+        device_note(replica, (int)cuStreamWaitEvent(replica->streams[stream], replica->turned, 0));
+    } else if (buffer->stream != stream) {
         device_finish(replica, buffer);
+    }
     buffer->stream = stream;
 }
 

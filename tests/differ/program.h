@@ -29,7 +29,9 @@ struct replica {
     bool soaks;          /* it has a thread beside, and too few descriptors now and then */
     CUcontext context;
     CUstream streams[STREAMS]; /* the first two are the legacy one and the thread's own */
+    CUevent turned;            /* ends the work of the stream before */
     CUfunction read, write, add, spin;
+    unsigned claims;
     struct buffer buffers[BUFFERS], scratch, sum;
     struct buffer computed;             /* by kernels alone: a rule of its own takes it */
     unsigned char *pinned, *registered; /* PINNED bytes each */
@@ -52,8 +54,8 @@ void beside_end(void);
 /* device.c. Each keeps the first code that is not 0. */
 bool device_begin(struct replica *replica); /* again after a reset, too */
 void device_note(struct replica *replica, int code);
-/* Waits for what another stream does with the buffer, so that each result follows from the steps
- * alone. */
+/* Waits for what another stream does with the buffer, or has the stream wait for it, so that each
+ * result follows from the steps alone. */
 void device_claim(struct replica *replica, struct buffer *buffer, int stream);
 void device_finish(struct replica *replica, struct buffer *buffer);
 void device_read(struct replica *replica, struct buffer *buffer, size_t from, size_t size);

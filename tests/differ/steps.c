@@ -190,6 +190,11 @@ static void release(struct step *step, struct buffer *buffer) {
     if (buffer->pooled) {
         device_finish(step->replica, buffer);
         note(step, cuMemFreeAsync(buffer->at, NULL));
+    } else if (one_of(&step->numbers, 4)) {
+        const int stream = some_stream(step);
+        replica_say(step->replica, "on stream %d; ", stream);
+        device_claim(step->replica, buffer, stream);
+        note(step, cuMemFreeAsync(buffer->at, step->replica->streams[stream]));
     } else {
         note(step, cuMemFree(buffer->at));
     }
