@@ -168,14 +168,13 @@ $(TESTS)/nvml/libnvidia-ml.so.1: tests/apps/nvml.c
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(APP_FLAGS) -shared -fPIC $< -o $@
 
-SOAK_WORKER := $(patsubst %,tests/soak/%.c,worker memory merging opens misuse trouble journal) tests/differ/random.c
-$(TESTS)/soak-worker: $(SOAK_WORKER) tests/soak/worker.h tests/differ/random.h $(SIM_LIBS)/libcudart.so $(SIM_LIBS)/libcuda.so
+SOAK_WORKER := $(patsubst %,tests/soak/%.c,worker memory opens misuse trouble journal)
+$(TESTS)/soak-worker: $(SOAK_WORKER) tests/soak/worker.h $(SIM_LIBS)/libcudart.so
 	@mkdir -p $(@D); echo "  CC    $@"
-	$(CC) $(APP_FLAGS) $(SOAK_WORKER) -o $@ -L$(SIM_LIBS) -lcudart -lcuda
-SOAK_HIP := $(filter-out %/merging.c,$(SOAK_WORKER))
-$(TESTS)/soak-worker_hip6 $(TESTS)/soak-worker_hip7: $(TESTS)/soak-worker_hip%: $(SOAK_HIP) tests/soak/worker.h tests/differ/random.h tests/apps/vendor.h $(SIM_HIP)
+	$(CC) $(APP_FLAGS) $(SOAK_WORKER) -o $@ -L$(SIM_LIBS) -lcudart
+$(TESTS)/soak-worker_hip6 $(TESTS)/soak-worker_hip7: $(TESTS)/soak-worker_hip%: $(SOAK_WORKER) tests/soak/worker.h tests/apps/vendor.h $(SIM_HIP)
 	@mkdir -p $(@D); echo "  CC    $@"
-	$(CC) $(APP_FLAGS) -DVENDOR_HIP -idirafter $(HIP_INC) $(SOAK_HIP) -o $@ -L$(SIM_LIBS)/hip$* -lamdhip64
+	$(CC) $(APP_FLAGS) -DVENDOR_HIP -idirafter $(HIP_INC) $(SOAK_WORKER) -o $@ -L$(SIM_LIBS)/hip$* -lamdhip64
 
 $(TESTS)/soak-right: tests/soak/right.c tests/differ/random.c tests/differ/random.h $(SIM_LIBS)/libcuda.so
 	@mkdir -p $(@D); echo "  CC    $@"

@@ -42,17 +42,19 @@ static bool make_small(struct buffer *buffer, size_t size) {
     return !cuMemAlloc(&buffer->at, size) && !cuMemsetD8(buffer->at, 0, size);
 }
 
-bool device_begin(struct replica *replica, const char *kernels) {
+bool device_begin(struct replica *replica) {
     CUdevice device;
     for (int i = 0; i < BUFFERS; i++)
-        replica->buffers[i].stream = -1;
-    void *const host =
-        mmap(NULL, PINNED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    replica->registered = host;
-    return host != MAP_FAILED && !cuInit(0) && !cuDeviceGet(&device, 0) &&
+        replica->buffers[i] = (struct buffer){.stream = -1};
+    replica->computed = (struct buffer){.stream = -1};
+    if (!replica->registered)
+        replica->registered =
+            mmap(NULL, PINNED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return replica->registered != MAP_FAILED && !cuInit(0) && !cuDeviceGet(&device, 0) &&
            !cuDevicePrimaryCtxRetain(&replica->context, device) &&
-           !cuCtxSetCurrent(replica->context) && load_kernels(replica, kernels) &&
-           make_streams(replica) && !cuMemHostAlloc((void **)&replica->pinned, PINNED, 0) &&
+           !cuCtxSetCurrent(replica->context) && load_kernels(replica, replica->kernels) &&
+           make_streams(replica) && !cuEventCreate(&replica->turned, CU_EVENT_DISABLE_TIMING) &&
+           !cuMemHostAlloc((void **)&replica->pinned, PINNED, 0) &&
            !cuMemHostRegister(replica->registered, PINNED, 0) &&
            make_small(&replica->scratch, SCRATCH) && make_small(&replica->sum, 4096);
 }
@@ -64,8 +66,12 @@ void device_finish(struct replica *replica, struct buffer *buffer) {
 }
 
 void device_claim(struct replica *replica, struct buffer *buffer, int stream) {
-    if (buffer->stream != stream)
+    if (buffer->stream >= 0 && buffer->stream != stream && replica->claims++ % 2) {
+        device_note(replica, (int)cuEventRecord(replica->turned, replica->streams[buffer->stream]));
+        device_note(replica, (int)cuStreamWaitEvent(replica->streams[stream], replica->turned, 0));
+    } else if (buffer->stream != stream) {
         device_finish(replica, buffer);
+    }
     buffer->stream = stream;
 }
 

@@ -27,7 +27,7 @@ from patience import patient
 MIB = 1 << 20
 RULES = ["quiet = 0", "quiet = 0\nverify = off", "quiet = 30ms\ncontent = any", "quiet = 10ms"]
 CONTEXT = 512 * MIB  # a context of the simulator's
-MAPPED = 128 * MIB   # what a replica makes by cuMemCreate, and once more while it is cut
+MAPPED = 144 * MIB   # what a replica makes by cuMemCreate, and once more while it is cut; and what kernels compute
 MISUSE = {"export-type-missing", "unmap-mismatch"}  # what the programs do wrong on purpose (mapped.c), and is reported
 TRIES = 3            # of a program that is being reduced: not each run of it differs
 LIMIT = patient(120) # seconds a run
@@ -60,7 +60,8 @@ class Stage:
 
     def preloaded(self, rule, memory):
         config, log = self.place / "merge.conf", self.place / "log"
-        config.write_text(f"[region weights]\nprogram = differ-program\nsize = >=2MiB\nrole = merge\n{rule}\n")
+        config.write_text("[region computed]\nprogram = differ-program\nsize = 14MiB\nrole = merge\nquiet = 0\n"
+                          f"[region weights]\nprogram = differ-program\nsize = >=2MiB\nrole = merge\n{rule}\n")
         for path in [log, self.place / "events"]:
             path.unlink(missing_ok=True)
         return self.on_card("merged", memory) | {
@@ -91,9 +92,11 @@ def peak(lines):
     """The most bytes that all replicas have allocated at once."""
     live, now, most = {}, 0, 0
     for line in lines:
-        for what, index, size in re.findall(r"(allocate|free) (\d+)(?: (\d+))?", line):
-            key = line.split(" ", 1)[0], index
-            now -= live.pop(key, 0)
+        replica = line.split(" ", 1)[0]
+        for what, index, size in re.findall(r"(allocate|free|reset)(?: (\d+))?(?: (\d+))?", line):
+            key = replica, index
+            for one in [one for one in live if one == key or what == "reset" and one[0] == replica]:
+                now -= live.pop(one)
             if what == "allocate":
                 live[key] = -(-int(size) // (2 * MIB)) * 2 * MIB
                 now += live[key]

@@ -3,24 +3,29 @@
  *
  * usage: differ-program KERNELS SEED STEPS REPLICAS [-STEP...]
  *
+ * With 0 replicas the process itself is one, of soak.py's: it ends with its parent, at SIGUSR1 in
+ * the handler (77), and at SIGUSR2 after a jump out of it (78), whatever call is under way.
  * Steps, and the bytes that they upload, follow from the seed. -STEP leaves a step out. Each
  * replica writes a line a step: its number, the step, the code (0, or the first other one), a hash
- * of what was read, and what was done. At the end it reads everything. An allocation that fails
- * ends the replica: what comes then depends on it.
+ * of what was read, and what was done. At the end it reads everything. What comes
+ * after an allocation that fails depends on it.
  */
 #include "program.h"
 
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_REPLICAS = 8, LEAST_ARGUMENTS = 5, TIMEOUT = 60 /* seconds */ };
+enum { MOST_REPLICAS = 8, LEAST_ARGUMENTS = 5, TIMEOUT = 60 /* seconds, for eight steps */ };
+enum { IN_HANDLER = 77, AFTER_JUMP = 78 };
 
 struct plan {
     const char *kernels;
@@ -53,6 +58,12 @@ static void write_line(const struct replica *replica, int step, const char *text
         _exit(1);
 }
 
+void program_fail(const char *what) {
+    char line[TEXT];
+    const int length = snprintf(line, sizeof(line), "0 -1 1 0 %s\n", what);
+    _exit(write(1, line, (size_t)length) == length ? 1 : 2);
+}
+
 static void read_everything(struct replica *replica, int step) {
     replica->code = 0;
     replica->hash = 0;
@@ -60,6 +71,8 @@ static void read_everything(struct replica *replica, int step) {
     for (int i = 0; i < BUFFERS; i++)
         if (replica->buffers[i].at)
             device_read(replica, &replica->buffers[i], 0, replica->buffers[i].size);
+    if (replica->computed.at)
+        device_read(replica, &replica->computed, 0, replica->computed.size);
     device_read(replica, &replica->scratch, 0, SCRATCH);
     mapped_read(replica);
     write_line(replica, step, "read everything");
@@ -69,10 +82,14 @@ static int run_replica(const struct plan *plan, unsigned number, pthread_barrier
     static struct replica replica;
     replica.number = number;
     replica.seed = plan->seed;
-    if (!device_begin(&replica, plan->kernels)) {
+    replica.kernels = plan->kernels;
+    replica.soaks = plan->replicas == 0;
+    alarm(TIMEOUT);
+    if (!device_begin(&replica)) {
         fprintf(stderr, "differ-program: the device cannot be used\n");
         return 1;
     }
+    beside_begin(&replica);
     pthread_barrier_wait(meet);
     for (unsigned step = 0; step < plan->steps; step++) {
         struct numbers numbers = numbers_from(plan->seed, step, MOST_REPLICAS);
@@ -83,9 +100,12 @@ static int run_replica(const struct plan *plan, unsigned number, pthread_barrier
         step_do(&replica, step);
         if (replica.text[0])
             write_line(&replica, (int)step, replica.text);
-        if (step % 8 == 7)
+        if (step % 8 == 7) {
             read_everything(&replica, (int)step);
+            alarm(TIMEOUT);
+        }
     }
+    beside_end();
     read_everything(&replica, (int)plan->steps);
     mapped_end(&replica);
     return 0;
@@ -100,6 +120,24 @@ static pthread_barrier_t *make_barrier(unsigned count) {
     if (meet == MAP_FAILED || pthread_barrier_init(meet, &attributes, count) != 0)
         abort();
     return meet;
+}
+
+static sigjmp_buf landing;
+
+static void end_here(int number) {
+    if (number == SIGUSR1)
+        _exit(IN_HANDLER);
+    if (gettid() == getpid())
+        siglongjmp(landing, 1);
+}
+
+static int run_soaking(const struct plan *plan) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (sigsetjmp(landing, 1))
+        _exit(AFTER_JUMP);
+    signal(SIGUSR1, end_here);
+    signal(SIGUSR2, end_here);
+    return run_replica(plan, 0, make_barrier(1));
 }
 
 /* The first that does not end well ends the others, which would wait for it. */
@@ -133,17 +171,17 @@ int main(int count, char **words) {
                         .left_out = words + LEAST_ARGUMENTS,
                         .left_out_count = count - LEAST_ARGUMENTS};
     pid_t replicas[MOST_REPLICAS];
-    if (plan.replicas < 1 || plan.replicas > MOST_REPLICAS) {
-        fprintf(stderr, "differ-program: 1 to %d replicas\n", MOST_REPLICAS);
+    if (plan.replicas > MOST_REPLICAS) {
+        fprintf(stderr, "differ-program: at most %d replicas\n", MOST_REPLICAS);
         return 2;
     }
+    if (plan.replicas == 0)
+        return run_soaking(&plan);
     pthread_barrier_t *const meet = make_barrier(plan.replicas);
     for (unsigned i = 0; i < plan.replicas; i++) {
         replicas[i] = fork();
-        if (replicas[i] == 0) {
-            alarm(TIMEOUT);
+        if (replicas[i] == 0)
             exit(run_replica(&plan, i, meet));
-        }
     }
     return await(replicas, plan.replicas);
 }

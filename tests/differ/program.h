@@ -1,7 +1,7 @@
 /*
  * program.h - what the modules of differ-program share: random.c (numbers that follow from a seed),
  * device.c (buffers, streams and host memory of a replica), mapped.c (memory of cuMemCreate),
- * steps.c (what a step does), program.c (the replicas).
+ * beside.c (a second thread), steps.c (what a step does), program.c (the replicas).
  */
 #pragma once
 
@@ -25,10 +25,15 @@ struct buffer {
 struct replica {
     unsigned number;
     uint64_t seed;
+    const char *kernels; /* a file */
+    bool soaks;          /* it has a thread beside, and too few descriptors now and then */
     CUcontext context;
     CUstream streams[STREAMS]; /* the first two are the legacy one and the thread's own */
+    CUevent turned;            /* ends the work of the stream before */
     CUfunction read, write, add, spin;
+    unsigned claims;
     struct buffer buffers[BUFFERS], scratch, sum;
+    struct buffer computed;             /* by kernels alone: a rule of its own takes it */
     unsigned char *pinned, *registered; /* PINNED bytes each */
     char text[TEXT];                    /* what the step does */
     uint64_t hash;                      /* of what it read */
@@ -39,11 +44,18 @@ struct replica {
 void replica_say(struct replica *replica, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Says so in a line that no bare program has, and ends the process. */
+_Noreturn void program_fail(const char *what);
+
+/* beside.c */
+void beside_begin(struct replica *replica); /* if it soaks */
+void beside_end(void);
+
 /* device.c. Each keeps the first code that is not 0. */
-bool device_begin(struct replica *replica, const char *kernels);
+bool device_begin(struct replica *replica); /* again after a reset, too */
 void device_note(struct replica *replica, int code);
-/* Waits for what another stream does with the buffer, so that each result follows from the steps
- * alone. */
+/* Waits for what another stream does with the buffer, or has the stream wait for it, so that each
+ * result follows from the steps alone. */
 void device_claim(struct replica *replica, struct buffer *buffer, int stream);
 void device_finish(struct replica *replica, struct buffer *buffer);
 void device_read(struct replica *replica, struct buffer *buffer, size_t from, size_t size);

@@ -1,5 +1,5 @@
 /*
- * random.h - numbers and bytes that follow from a seed: for differ-program and soak-worker.
+ * random.h - numbers and bytes that follow from a seed: for differ-program and soak-right.
  */
 #pragma once
 

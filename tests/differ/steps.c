@@ -6,12 +6,14 @@
  */
 #include "program.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -121,7 +123,7 @@ static void fill(struct step *step, struct buffer *buffer, struct part part) {
     const int stream = some_stream(step);
     const unsigned char byte = (unsigned char)below(step, 3);
     const CUdeviceptr at = buffer->at + part.from;
-    const unsigned kind = (unsigned)below(step, 4);
+    const unsigned kind = (unsigned)below(step, 5);
     replica_say(step->replica, "fill %d +%zu %zu with %d kind %u stream %d", index_of(step, buffer),
                 part.from, part.size, byte, kind, stream);
     device_claim(replica, buffer, kind == 0 ? 0 : stream);
@@ -132,6 +134,8 @@ static void fill(struct step *step, struct buffer *buffer, struct part part) {
     else if (kind == 2)
         note(step,
              cuMemsetD32Async(at & ~UINT64_C(3), byte, part.size / 4, replica->streams[stream]));
+    else if (kind == 3 && part.size >= 4)
+        note(step, cuStreamWriteValue32(replica->streams[stream], at & ~UINT64_C(3), byte, 0));
     else
         note(step, cuMemsetD2D8Async(at, part.size / 4 + 1, byte, part.size / 8 + 1,
                                      part.size >= 64 ? 3 : 1, replica->streams[stream]));
@@ -186,6 +190,11 @@ static void release(struct step *step, struct buffer *buffer) {
     if (buffer->pooled) {
         device_finish(step->replica, buffer);
         note(step, cuMemFreeAsync(buffer->at, NULL));
+    } else if (one_of(&step->numbers, 4)) {
+        const int stream = some_stream(step);
+        replica_say(step->replica, "on stream %d; ", stream);
+        device_claim(step->replica, buffer, stream);
+        note(step, cuMemFreeAsync(buffer->at, step->replica->streams[stream]));
     } else {
         note(step, cuMemFree(buffer->at));
     }
@@ -332,6 +341,37 @@ static void do_kernel_write(struct step *step) {
     note(step, device_launch(replica, adds ? replica->add : replica->write, stream, arguments));
 }
 
+/* Memory of a rule to which nothing is uploaded. */
+static void do_compute(struct step *step) {
+    enum { COMPUTED = 14 * MIB };
+    struct replica *const replica = step->replica;
+    struct buffer *const buffer = &replica->computed;
+    const int stream = some_stream(step);
+    const bool adds = one_of(&step->numbers, 2);
+    uint32_t value = (uint32_t)below(step, 1000);
+    uint64_t words = 1 + below(step, COMPUTED / 4);
+    replica_say(step->replica, "kernel computes %lu words stream %d", (unsigned long)words, stream);
+    if (!buffer->at) {
+        *buffer = (struct buffer){.size = COMPUTED, .stream = -1};
+        const CUresult code = cuMemAlloc(&buffer->at, COMPUTED);
+        note(step, code);
+        if (code)
+            buffer->at = 0;
+        else
+            note(step, cuMemsetD8(buffer->at, 5, COMPUTED));
+    }
+    void *arguments[] = {&buffer->at, &words, &value};
+    if (!buffer->at)
+        return;
+    device_claim(replica, buffer, stream);
+    note(step, device_launch(replica, adds ? replica->add : replica->write, stream, arguments));
+    if (one_of(&step->numbers, 3)) {
+        device_finish(replica, buffer);
+        note(step, cuMemFree(buffer->at));
+        buffer->at = 0;
+    }
+}
+
 /* It works on while the next steps go on. */
 static void do_spin(struct step *step) {
     struct replica *const replica = step->replica;
@@ -366,17 +406,17 @@ static void capture_work(struct step *step, struct buffer *buffer, CUstream stre
     }
 }
 
-static void do_graph(struct step *step) {
+/* What another thread does meanwhile is no part of it, unless the stream waits for the legacy one.
+ */
+static int some_capturable(struct step *step) {
+    const int first = step->replica->soaks ? 3 : 2;
+    return first + (int)below(step, (uint64_t)(STREAMS - first));
+}
+
+static CUgraph capture(struct step *step, struct buffer *buffer) {
     struct replica *const replica = step->replica;
-    struct buffer *const buffer = some_buffer(step);
-    if (!buffer)
-        return;
+    const CUstream stream = replica->streams[some_capturable(step)];
     CUgraph graph = NULL;
-    CUgraphExec instance = NULL;
-    const CUstream stream = replica->streams[2 + below(step, STREAMS - 2)];
-    const unsigned launches = (unsigned)below(step, 3);
-    replica_say(step->replica, "graph on %d, launched %u times", index_of(step, buffer), launches);
-    note(step, cuCtxSynchronize());
     note(step, cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     capture_work(step, buffer, stream);
     if (one_of(&step->numbers, 5)) { /* what is written during a capture */
@@ -386,11 +426,62 @@ static void do_graph(struct step *step) {
                                          replica->streams[stream == replica->streams[3] ? 4 : 3]));
     }
     note(step, cuStreamEndCapture(stream, &graph));
+    return graph;
+}
+
+/* A fill, and behind it a copy. */
+static CUgraph add_nodes(struct step *step, struct buffer *buffer, CUgraphNode *filled,
+                         CUDA_MEMSET_NODE_PARAMS *fill) {
+    struct replica *const replica = step->replica;
+    const struct part part = some_part(step, buffer);
+    const size_t size = buffer->size < PINNED ? buffer->size : PINNED;
+    const CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                                .srcHost = replica->pinned,
+                                .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                                .dstDevice = buffer->at + below(step, buffer->size - size + 1),
+                                .WidthInBytes = size,
+                                .Height = 1,
+                                .Depth = 1};
+    CUgraph graph = NULL;
+    CUgraphNode copied;
+    *fill = (CUDA_MEMSET_NODE_PARAMS){.dst = buffer->at + part.from,
+                                      .value = 3,
+                                      .elementSize = 1,
+                                      .width = part.size,
+                                      .height = 1};
+    numbers_fill(replica->pinned, size, content(step));
+    note(step, cuGraphCreate(&graph, 0));
+    note(step, cuGraphAddMemsetNode(filled, graph, NULL, 0, fill, replica->context));
+    note(step, cuGraphAddMemcpyNode(&copied, graph, filled, 1, &copy, replica->context));
+    return graph;
+}
+
+static void do_graph(struct step *step) {
+    struct replica *const replica = step->replica;
+    struct buffer *const buffer = some_buffer(step);
+    if (!buffer)
+        return;
+    CUgraphExec instance = NULL;
+    CUgraphNode filled = NULL;
+    CUDA_MEMSET_NODE_PARAMS fill = {0};
+    const bool by_nodes = one_of(&step->numbers, 3);
+    const unsigned launches = (unsigned)below(step, 3);
+    const CUstream stream = replica->streams[2 + below(step, STREAMS - 2)];
+    replica_say(step->replica, "graph %son %d, launched %u times", by_nodes ? "of nodes " : "",
+                index_of(step, buffer), launches);
+    note(step, cuCtxSynchronize());
+    const CUgraph graph =
+        by_nodes ? add_nodes(step, buffer, &filled, &fill) : capture(step, buffer);
     if (!graph)
         return;
     note(step, cuGraphInstantiateWithFlags(&instance, graph, 0));
-    for (unsigned i = 0; i < launches; i++)
+    for (unsigned i = 0; i < launches; i++) {
         note(step, cuGraphLaunch(instance, stream));
+        fill.value++;
+        fill.width = fill.width / 2 + 1;
+        if (by_nodes && one_of(&step->numbers, 2))
+            note(step, cuGraphExecMemsetNodeSetParams(instance, filled, &fill, replica->context));
+    }
     note(step, cuCtxSynchronize());
     note(step, cuGraphExecDestroy(instance));
     note(step, cuGraphDestroy(graph));
@@ -422,11 +513,13 @@ static void do_context(struct step *step) {
     note(step, cuCtxDestroy(other));
 }
 
-/* A stream ends while it has work. */
+/* A stream ends while it has work, or is captured. */
 static void do_stream(struct step *step) {
     struct replica *const replica = step->replica;
-    const int at = 2 + (int)below(step, STREAMS - 2);
-    replica_say(step->replica, "stream %d is destroyed and made again", at);
+    const int at = some_capturable(step);
+    const bool captured = one_of(&step->numbers, 2);
+    replica_say(step->replica, "stream %d is destroyed%s and made again", at,
+                captured ? " in a capture" : "");
     for (int i = 0; i < BUFFERS; i++)
         if (replica->buffers[i].stream == at)
             device_finish(replica, &replica->buffers[i]);
@@ -434,8 +527,29 @@ static void do_stream(struct step *step) {
         device_finish(replica, &replica->scratch);
     if (replica->sum.stream == at)
         device_finish(replica, &replica->sum);
+    if (captured)
+        note(step, cuStreamBeginCapture(replica->streams[at], CU_STREAM_CAPTURE_MODE_RELAXED));
     note(step, cuStreamDestroy(replica->streams[at]));
     note(step, cuStreamCreate(&replica->streams[at], CU_STREAM_NON_BLOCKING));
+}
+
+/* All is made anew, but for a context that is lost. */
+static void do_reset(struct step *step) {
+    struct replica *const replica = step->replica;
+    CUdevice device;
+    const CUresult code = cuCtxSynchronize();
+    note(step, code);
+    replica_say(step->replica, "reset");
+    if (code)
+        return;
+    beside_end();
+    mapped_end(replica);
+    note(step, cuMemHostUnregister(replica->registered));
+    note(step, cuCtxGetDevice(&device));
+    note(step, cuDevicePrimaryCtxReset(device));
+    if (!device_begin(replica))
+        program_fail("the device cannot be used after a reset");
+    beside_begin(replica);
 }
 
 /* A loader's thread: a piece of the buffer. */
@@ -667,13 +781,26 @@ static const struct {
     void (*act)(struct step *step);
     unsigned weight;
 } table[] = {
-    {do_allocate, 8},    {do_free, 3},         {do_upload, 10},  {do_fill, 4},
-    {do_copy, 6},        {do_rows, 3},         {do_read, 6},     {do_past_the_end, 2},
-    {do_kernel_read, 4}, {do_kernel_write, 2}, {do_spin, 5},     {do_graph, 3},
-    {do_context, 1},     {do_stream, 1},       {do_loaders, 3},  {do_engine, 3},
-    {do_child, 1},       {do_guarded, 1},      {do_question, 3}, {do_wait, 4},
-    {do_synchronise, 2}, {do_mapped, 30},
+    {do_allocate, 8},    {do_free, 3},         {do_upload, 10},     {do_fill, 4},
+    {do_copy, 6},        {do_rows, 3},         {do_read, 6},        {do_past_the_end, 2},
+    {do_kernel_read, 4}, {do_kernel_write, 2}, {do_compute, 3},     {do_spin, 5},
+    {do_graph, 4},       {do_reset, 1},        {do_context, 1},     {do_stream, 1},
+    {do_loaders, 3},     {do_engine, 3},       {do_child, 1},       {do_guarded, 1},
+    {do_question, 3},    {do_wait, 4},         {do_synchronise, 2}, {do_mapped, 30},
 };
+
+/* For a step that needs none of its own. A card's driver needs some for what is not drawn then. */
+static void with_few_descriptors(struct step *step, void (*act)(struct step *step)) {
+    struct rlimit before, few;
+    const int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    close(next);
+    getrlimit(RLIMIT_NOFILE, &before);
+    few = before;
+    few.rlim_cur = (rlim_t)next + below(step, 4);
+    setrlimit(RLIMIT_NOFILE, &few);
+    act(step);
+    setrlimit(RLIMIT_NOFILE, &before);
+}
 
 void step_do(struct replica *replica, unsigned number) {
     struct step step = {replica, numbers_from(replica->seed, number, 0)};
@@ -694,5 +821,10 @@ void step_do(struct replica *replica, unsigned number) {
     }
     while (drawn >= table[at].weight)
         drawn -= table[at++].weight;
-    table[at].act(&step);
+    void (*const act)(struct step *) = table[at].act;
+    if (replica->soaks && act != do_context && act != do_reset && act != do_mapped &&
+        one_of(&step.numbers, 8))
+        with_few_descriptors(&step, act);
+    else
+        act(&step);
 }

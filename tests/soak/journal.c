@@ -75,21 +75,6 @@ bool directory_full(void) {
     return full_epoch() % 2 != 0;
 }
 
-void say_hog(void) {
-    atomic_store(&control->hogged, milliseconds());
-}
-
-/* It may be stopped for a second and a half, with all that it has. */
-bool is_hogged(void) {
-    enum { WHILE_MS = 3000 };
-    const uint64_t last = atomic_load(&control->hogged);
-    return last && milliseconds() < last + WHILE_MS;
-}
-
-bool is_split(void) {
-    return atomic_load(&control->split);
-}
-
 void wrong(const char *format, ...) {
     char line[PATH + 256];
     int length = snprintf(line, sizeof(line), "%d.%u step %lu: ", (int)getpid(), self->number,

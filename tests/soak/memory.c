@@ -387,25 +387,15 @@ void step_event(void) {
     expect(CALL(cudaEventDestroy(event)), 0, "cudaEventDestroy");
 }
 
-static bool take_some(void **pointer, size_t size) {
-    say_hog();
-    return CALL(cudaMalloc(pointer, size)) == 0;
-}
-
-/* Takes what there is for a moment: others must bear code 2. A replica leaves nothing. */
+/* Takes what there is for a moment: others must bear code 2. */
 void step_hog(void) {
-    enum { MOST = 96, LARGE = 16 };
+    enum { MOST = 16 };
     void *pointers[MOST];
     unsigned taken = 0;
-    while (taken < LARGE && take_some(&pointers[taken], (size_t)256 << 20))
-        taken++;
-    while (world.replica && taken < MOST && take_some(&pointers[taken], (size_t)4 << 20))
+    while (taken < MOST && CALL(cudaMalloc(&pointers[taken], (size_t)256 << 20)) == 0)
         taken++;
     count(COUNT_hogs);
-    nap(dice(world.replica ? 100 : 10));
-    while (taken > 0) {
-        say_hog();
+    nap(dice(10));
+    while (taken > 0)
         expect(CALL(cudaFree(pointers[--taken])), 0, "cudaFree");
-    }
-    say_hog();
 }

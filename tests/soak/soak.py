@@ -13,10 +13,10 @@ The seed (also SEED=n) decides what each process does and what is done to it; th
 SOAK_WITHOUT="few fork trouble rules misuse" leaves out what it names.
 --runtime is a generation of AMD's runtime in place of CUDA's, where nothing is merged or kept by a keeper.
 --cache N (also CACHE=N) sets open_cache.
---merge lets all workers, or that share of them (0 to 1), be replicas, which have memory of merge rules alone and lose
-their directory now and then; a run in which they had nothing in common fails.
---memory SIZE of the simulated card (3GiB). One that is too small for all shows, with SOAK_WITHOUT=hog, whether lazy memory
-that was promised is there.
+--merge lets all workers, or that share of them (0 to 1), be replicas: programs of the differ's (differ/program.c), each
+with a second thread, whose every line must be that of a bare run. They lose their directory now and then. From where
+one lacks memory, which another took, it is not compared. A run in which they had nothing in common fails.
+--memory SIZE of the simulated card (3GiB, with --merge 16GiB). SOAK_WITHOUT=hog leaves replicas all of it.
 --events has the workers write event logs into a directory, for `gpushare timeline`.
 --gentle leaves out keepers' deaths, the full directory, and what stops processes.
 
@@ -49,7 +49,10 @@ from patience import patient
 
 TIMEOUT = patient(20)
 THREADS, STATUS = 4, struct.Struct("QQ48s")
-GENTLE_ENDS = {0, 77, 78, -signal.SIGKILL, -signal.SIGTERM}  # TERM: it had not come to its main yet
+# Of the last ones: it had not come to its main yet.
+GENTLE_ENDS = {0, 77, 78, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGUSR1, -signal.SIGUSR2}
+ENDS = (signal.SIGKILL, signal.SIGKILL, signal.SIGUSR1, signal.SIGUSR2)  # of a replica: in a handler, and after a jump out
+PROGRAMS, STEPS = 4, 300  # of replicas
 HERE = pathlib.Path(__file__).parent
 
 # What may be found, and how often at most: a sum of counts of the workers', or None.
@@ -69,6 +72,8 @@ ALLOWED = {
 # AMD's runtime refuses an event whose exporter was killed, which may have published nothing in a full directory. The
 # file with the handle stays, and is tried again and again.
 OF_HIP = ("event-unknown",)
+# What replicas do wrong on purpose, and what one leaves that ends in a handler.
+OF_REPLICAS = ("export-type-missing", "unmap-mismatch", "vmm-handle-leak")
 DYING = ("open-stale", "open-dead-owner", "open-place-held", "ipc-call-failed")  # and as many as are killed
 RULES = """
 [region legacy-{n}]
@@ -91,11 +96,29 @@ wait = 100ms
 index = *
 """
 BLOCK_RULES = """
+[region computed]
+program = replica
+size = 14MiB
+role = merge
+quiet = 0
 [region small]
 program = replica
 size = 2MiB..5MiB
 role = merge
 quiet = 0
+created = on
+[region any]
+program = replica
+size = 5MiB..9MiB
+role = merge
+quiet = 20ms
+content = any
+created = on
+[region large]
+program = replica
+size = >=9MiB
+role = merge
+quiet = 10ms
 [region vmm-{n}]
 size = 6MiB
 role = auto
@@ -103,23 +126,6 @@ backing = vmm
 keep = users
 index = *
 wait = 200ms
-[region lazy]
-size = 7MiB..10MiB
-role = merge
-quiet = 0
-[region quiet]
-size = 13MiB..14MiB
-role = merge
-quiet = 50ms
-[region computed]
-size = 17MiB..19MiB
-role = merge
-quiet = 20ms
-content = any
-[region large]
-size = 33MiB
-role = merge
-quiet = 0
 """
 
 
@@ -138,18 +144,15 @@ class Control:
 
     def __init__(self, path):
         self.names = count_names()
-        path.write_bytes(bytes(8 * (3 + len(self.names))))
+        path.write_bytes(bytes(8 * (1 + len(self.names))))
         with open(path, "r+b") as file:
             self.map = mmap.mmap(file.fileno(), 0)
 
     def full(self, value):
         struct.pack_into("Q", self.map, 0, value)
 
-    def split(self, value):
-        struct.pack_into("Q", self.map, 16, value)
-
     def counts(self):
-        values = struct.unpack_from(f"{len(self.names)}Q", self.map, 24)
+        values = struct.unpack_from(f"{len(self.names)}Q", self.map, 8)
         return collections.Counter(dict(zip(self.names, values)))
 
 
@@ -159,18 +162,18 @@ class Soak:
         self.build = pathlib.Path(options.build).resolve()
         self.random = random.Random(options.seed)
         self.place = pathlib.Path(tempfile.mkdtemp(prefix="gpushare-soak-", dir="/dev/shm"))
-        for name in ("adverts", "events", "ends", "logs", "status", "pub", "event-logs"):
+        for name in ("adverts", "events", "ends", "logs", "status", "pub", "event-logs", "said"):
             (self.place / name).mkdir(mode=0o700)
         self.hip = options.runtime is not None
         suffix = f"_{options.runtime}" if self.hip else ""
-        for name in ("giver", "taker", "replica"):
+        for name in ("giver", "taker"):
             shutil.copy(self.build / f"tests/soak-worker{suffix}", self.place / name)
+        shutil.copy(self.build / "tests/differ-program", self.place / "replica")
         (self.place / "rules.conf").write_text(RULES if self.hip else BLOCK_RULES + RULES)
         self.control = Control(self.place / "control")
         self.environment = {name: text for name, text in os.environ.items() if not name.startswith("GPUSHARE_")}
         self.environment |= {"GPUSHARE_DIR": f"{self.place}/pub", "GPUSHARE_KEEPER": f"{self.build}/gpushare",
-                             "GPUSHARE_ASSERTIONS": f"{self.place}/assertions",
-                             "SOAK_KERNELS": f"{self.build}/tests/apps/kernels.ptx"}
+                             "GPUSHARE_ASSERTIONS": f"{self.place}/assertions"}
         if options.driver == "gpu":
             self.environment["SOAK_DIRTY"] = "1"
         else:
@@ -182,9 +185,8 @@ class Soak:
         self.event_files = set(event_files())
         self.workers, self.stopped, self.went_on, self.failures = {}, {}, {}, []
         self.acts, self.filled, self.keeper = collections.Counter(), 0, None
-        self.older = set()  # workers that began before the directory vanished
-        self.meter = subprocess.Popen([self.build / f"tests/apps/puppet{suffix}"], env=self.environment, text=True,
-                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.starts, self.expected = 0, {}
+        self.meter = self.puppet()
 
     def sanitizers(self):
         """For workers and a library that are built with one; the reports of a process are a file. The thread
@@ -200,10 +202,18 @@ class Soak:
             ["mount", "-t", "tmpfs", "-o", "size=64m,mode=700", "none", self.place / "pub"],
             stderr=subprocess.DEVNULL, check=False).returncode == 0
 
+    def puppet(self):
+        suffix = f"_{self.options.runtime}" if self.hip else ""
+        return subprocess.Popen([self.build / f"tests/apps/puppet{suffix}"], env=self.environment, text=True,
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def ask(self, puppet, command):
+        puppet.stdin.write(command + "\n")
+        puppet.stdin.flush()
+        return puppet.stdout.readline().split()
+
     def used(self):
-        self.meter.stdin.write("info\n")
-        self.meter.stdin.flush()
-        code, left, total = map(int, self.meter.stdout.readline().split())
+        code, left, total = map(int, self.ask(self.meter, "info"))
         if code:
             raise SystemExit(f"soak: no device: {code}")
         return total - left
@@ -217,8 +227,8 @@ class Soak:
     def start(self):
         replica = self.options.merge and self.random.random() < self.options.merge
         name = "replica" if replica else self.random.choice(("giver", "taker"))
-        seed = self.random.randrange(1 << 30)
-        words = [self.place / name, self.place, str(seed), self.options.mode]
+        seed = self.random.choice(list(self.expected)) if replica else self.random.randrange(1 << 30)
+        words = self.replica(seed) if replica else [self.place / name, self.place, str(seed), self.options.mode]
         environment = dict(self.environment)
         if self.options.mode != "bare":
             library = "libgpushare-hip.so" if self.hip else "libgpushare.so"
@@ -228,21 +238,55 @@ class Soak:
                             "GPUSHARE_OPEN_CACHE": str(self.options.cache)}
             if self.events:
                 environment["GPUSHARE_EVENT_LOG"] = f"{self.events}/%p.jsonl"
-        with open(self.place / "stderr", "ab") as errors:
-            worker = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stderr=errors)
-        worker.seed = seed
+        self.starts += 1
+        said = self.place / "said" / str(self.starts)
+        with open(self.place / "stderr", "ab") as errors, open(said, "wb") as output:
+            worker = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=errors)
+        worker.seed, worker.replica, worker.said = seed, replica, said
         self.workers[worker.pid] = worker
 
     def gone(self, worker):
         """What a process that has ended leaves, and how it ended."""
         self.workers.pop(worker.pid, None)
-        self.older.discard(worker.pid)
-        self.control.split(bool(self.older))
         self.stopped.pop(worker.pid, None)
         self.acts["killed" if worker.returncode == -signal.SIGKILL else "ended"] += 1
-        if worker.returncode not in GENTLE_ENDS:
+        self.acts["ends in handlers"] += worker.returncode in (77, 78)
+        if worker.replica:
+            self.judge_replica(worker)
+        if worker.returncode not in GENTLE_ENDS and not (worker.replica and worker.returncode == 1 and self.lacking()):
             self.fail(f"worker {worker.pid} (seed {worker.seed}) ended with {worker.returncode}")
+        worker.said.unlink()
         self.forget(worker.pid)
+
+    def replica(self, seed):
+        return [str(word) for word in (self.place / "replica", self.build / "tests/apps/kernels.ptx", seed, STEPS, 0)]
+
+    def play_bare(self):
+        """What replicas say of each program without the library."""
+        first = self.random.randrange(1 << 20)
+        bare = {seed: subprocess.Popen(self.replica(seed), env=self.environment, stdout=subprocess.PIPE, text=True)
+                for seed in range(first, first + PROGRAMS)}
+        self.expected = {seed: process.communicate()[0].splitlines() for seed, process in bare.items()}
+        if broken := [seed for seed, process in bare.items() if process.returncode]:
+            raise SystemExit(f"soak: the bare programs {broken} failed")
+
+    def lacking(self):
+        return self.acts["hogs"] or self.acts["directories removed"] or self.options.merge < 1
+
+    def judge_replica(self, worker):
+        said, expected = worker.said.read_text().splitlines(), self.expected[worker.seed]
+        self.acts["lines of replicas"] += len(said)
+        for i, line in enumerate(said):
+            if i < len(expected) and line == expected[i]:
+                continue
+            if self.lacking() and (line.split()[2] == "2" or "cannot be used after a reset" in line):
+                self.acts["lacked memory"] += 1
+            else:
+                self.fail(f"replica {worker.pid} of program {worker.seed}, line {i}: {line}\n"
+                          f"  bare: {expected[i] if i < len(expected) else 'nothing'}")
+            return
+        if worker.returncode == 0 and len(said) != len(expected):
+            self.fail(f"replica {worker.pid} of program {worker.seed} ended after {len(said)} lines of {len(expected)}")
 
     def forget(self, pid):
         for folder in ("adverts", "events"):
@@ -348,10 +392,19 @@ class Soak:
     def vanish(self):
         """Replicas go on with what they have merged; those that start later make another one."""
         self.acts["directories removed"] += 1
-        self.control.split(1)
-        self.older |= set(self.workers)
         for path in (self.place / "pub").iterdir():
             shutil.rmtree(path, ignore_errors=True)
+
+    def hog(self):
+        """Takes all of the card for a moment."""
+        self.acts["hogs"] += 1
+        hog, count = self.puppet(), 0
+        for size in (256 << 20, 4 << 20):
+            while self.ask(hog, f"malloc m{count} {size}")[0] == "0":
+                count += 1
+        time.sleep(self.random.uniform(0.01, 0.1))
+        hog.kill()
+        hog.wait()
 
     def fill(self):
         if not self.mounted:
@@ -379,15 +432,20 @@ class Soak:
             if worker.pid not in self.stopped:
                 self.stop(worker)
         elif kind < 0.75:
-            self.end(worker, signal.SIGKILL if self.random.random() < 0.7 else signal.SIGTERM)
+            ends = ENDS if worker.replica else ENDS[:1]
+            self.end(worker, self.random.choice(ends) if self.random.random() < 0.7 else signal.SIGTERM)
         elif kind < 0.9 and not self.options.gentle and self.options.mode == "share":
             self.trouble_keeper()
         elif not self.options.gentle and self.options.merge == 1 and self.random.random() < 0.3:
             self.vanish()
+        elif worker.replica and self.random.random() < 0.3 and "hog" not in os.environ.get("SOAK_WITHOUT", ""):
+            self.hog()
         elif not self.options.gentle:
             self.fill()
 
     def run(self):
+        if self.options.merge:
+            self.play_bare()
         until = time.monotonic() + self.options.seconds
         pause = 0.3 if self.options.merge else 0.1
         if self.options.driver == "gpu":
@@ -495,6 +553,8 @@ class Soak:
         found, first = self.findings()
         for name, number in found.items():
             bound = None if self.hip and name in OF_HIP else ALLOWED.get(name, "")
+            if self.options.merge and name in OF_REPLICAS:
+                continue
             known = None if bound is None else sum(counts[word] for word in bound.split())
             known = known if known is None or name not in DYING else \
                 known + self.acts["killed"]
@@ -552,11 +612,13 @@ def arguments():
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--cache", type=int, default=int(os.environ.get("CACHE", "0")))
     parser.add_argument("--merge", type=float, nargs="?", const=1.0, default=0.0)
-    parser.add_argument("--memory", default="3GiB")
+    parser.add_argument("--memory")
     parser.add_argument("--gentle", action="store_true")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--events")
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.memory = options.memory or ("16GiB" if options.merge else "3GiB")
+    return options
 
 
 def main():
@@ -570,16 +632,17 @@ def main():
         soak.judge_journal()
         soak.judge_assertions()
         counts = soak.control.counts()
-        many = collections.Counter(full=soak.filled * 1000, removed=soak.acts["directories removed"] * 1000)
+        many = collections.Counter(full=soak.filled * 1000, removed=soak.acts["directories removed"] * 1000,
+                                   few_descriptors=soak.acts["lines of replicas"])
         findings = soak.judge_findings(counts + many)
         if soak.options.merge:
             soak.acts["MiB saved"] = soak.judge_merging() >> 20
         table(soak, counts, findings)
     finally:
         soak.close()
-    exits = counts["handler_exits"] + counts["unsafe_jumps"]
-    print(f"seed {soak.options.seed}: {counts['steps']} steps, {soak.acts['killed']} killed, {soak.acts['stopped']} "
-          f"stopped, {exits} exits from handlers, {soak.acts['keepers killed']} keepers killed, {left} files left "
+    steps = counts["steps"] + soak.acts["lines of replicas"]
+    print(f"seed {soak.options.seed}: {steps} steps, {soak.acts['killed']} killed, {soak.acts['stopped']} stopped, "
+          f"{soak.acts['ends in handlers']} exits from handlers, {soak.acts['keepers killed']} keepers killed, {left} files left "
           f"for gc, {len(soak.failures)} failures")
     return 1 if soak.failures else 0
 

@@ -4,10 +4,9 @@
  * things and are interrupted, at random but by a seed. Each call's answer is compared with what the
  * bare driver would answer (memory.c, misuse.c).
  *
- * usage: giver|taker|replica PLACE SEED share|audit|bare [STEPS]
+ * usage: giver|taker PLACE SEED share|audit|bare [STEPS]
  *
- * Its name says on which side of a hand-over it is; a replica has only memory of merge rules
- * (merging.c). PLACE is made by soak.py: what goes wrong is a
+ * Its name says on which side of a hand-over it is. PLACE is made by soak.py: what goes wrong is a
  * line in PLACE/journal, what happened is counted in PLACE/control, which call is under way stands
  * in PLACE/status/PID. It ends by itself after some thousand steps, or after STEPS, in one of many
  * ways, or at SIGTERM, having closed and freed all; 77 and 78 are its ends in a signal handler and
@@ -32,7 +31,7 @@ _Thread_local struct self *self;
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
 void some_step(void) {
-    (world.replica ? step_merge : dice(4) ? step_memory : step_rule_memory)();
+    (dice(4) ? step_memory : step_rule_memory)();
 }
 
 static void step_few(void) {
@@ -46,26 +45,22 @@ static const struct kind_of_step {
     const char *name;
     bool alone;
     void (*step)(void);
-} kinds[] = {{210, "memory", false, step_memory},
+} kinds[] = {{213, "memory", false, step_memory},
              {40, "again", false, step_again},
              {60, "rules", false, step_rule_memory},
              {40, "misuse", true, step_misuse},
              {30, "events", false, step_event},
              {6, "rules", false, step_hand_over},
-             {3, "merge", false, step_merge},
              {5, "few", true, step_few},
              {1, "hog", false, step_hog},
              {2, "trouble", false, step_trouble},
-             {3, "fork", true, step_fork}},
-  replica_kinds[] = {{385, "merge", false, step_merge},   {1, "reset", true, step_reset},
-                     {6, "few", true, step_few},          {1, "hog", false, step_hog},
-                     {4, "trouble", false, step_trouble}, {3, "fork", true, step_fork}};
+             {3, "fork", true, step_fork}};
 
 static const struct kind_of_step *choose_step(void) {
-    const struct kind_of_step *const first = world.replica ? replica_kinds : kinds, *kind = first;
+    const struct kind_of_step *kind = kinds;
     for (unsigned at = dice(400); at >= kind->share; kind++)
         at -= kind->share;
-    return world.without && strstr(world.without, kind->name) ? first : kind;
+    return world.without && strstr(world.without, kind->name) ? kinds : kind;
 }
 
 static void step(void) {
@@ -116,7 +111,6 @@ static void clean(void) {
             if (self->own[j].pointer)
                 release(&self->own[j]);
         }
-        free_merging();
     }
     self = &world.selves[0];
 }
@@ -125,15 +119,13 @@ static void parse(char **argv) {
     const char *name = strrchr(argv[0], '/');
     world.name = name ? name + 1 : argv[0];
     world.taker = strcmp(world.name, "taker") == 0;
-    world.replica = strcmp(world.name, "replica") == 0;
     world.place = argv[1];
     world.without = getenv("SOAK_WITHOUT");
     world.bare = strcmp(argv[3], "bare") == 0;
     world.share = strcmp(argv[3], "share") == 0;
     self = &world.selves[0];
     self->seed = (unsigned)atoi(argv[2]);
-    world.steps =
-        argv[4] ? (unsigned)atoi(argv[4]) : (2000 + dice(20000)) / (world.replica ? 8 : 1);
+    world.steps = argv[4] ? (unsigned)atoi(argv[4]) : 2000 + dice(20000);
     world.poor = dice(3) == 0;
     world.threads =
         getenv("SOAK_THREADS") ? (unsigned)atoi(getenv("SOAK_THREADS")) : 2 + dice(THREADS - 1);

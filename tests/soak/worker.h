@@ -1,8 +1,7 @@
 /*
  * worker.h - what the modules of soak-worker share: journal.c (what happened), memory.c (device
- * memory and its model), merging.c (memory of a merge rule), opens.c (what this process has open),
- * misuse.c (what a program must not do), trouble.c (what the world does to it), worker.c (threads
- * and the end).
+ * memory and its model), opens.c (what this process has open), misuse.c (what a program must not
+ * do), trouble.c (what the world does to it), worker.c (threads and the end).
  */
 #ifndef SOAK_WORKER_H
 #define SOAK_WORKER_H
@@ -35,15 +34,6 @@ enum { INSIDE = 4096 }; /* an address inside memory, from its beginning */
     ROW(hogs)                                                                                      \
     ROW(hand_overs)                                                                                \
     ROW(taken)                                                                                     \
-    ROW(merge_buffers)                                                                             \
-    ROW(launches)                                                                                  \
-    ROW(captures)                                                                                  \
-    ROW(graph_launches)                                                                            \
-    ROW(contexts)                                                                                  \
-    ROW(resets)                                                                                    \
-    ROW(late_threads)                                                                              \
-    ROW(faults)                                                                                    \
-    ROW(lacked)                                                                                    \
     ROW(events_opened)                                                                             \
     ROW(double_free)                                                                               \
     ROW(double_close)                                                                              \
@@ -75,9 +65,7 @@ enum count {
 
 /* The file `control`. */
 struct control {
-    atomic_ulong full;   /* odd while the published directory is full; only grows */
-    atomic_ulong hogged; /* when a worker last took, or had, all of the card; milliseconds */
-    atomic_ulong split;  /* workers live that do not see each other's directory */
+    atomic_ulong full; /* odd while the published directory is full; only grows */
     atomic_ulong counts[COUNT_KINDS];
 };
 
@@ -126,17 +114,16 @@ struct self {
     struct slot own[SLOTS], opened[SLOTS];
     struct advert stale[STALE]; /* handles of memory whose file is gone */
     unsigned stale_count;
-    bool few;        /* descriptors: what needs one may fail */
-    bool own_stream; /* has used the one of its own, so that a child's exit would kill that */
+    bool few; /* descriptors: what needs one may fail */
     sigjmp_buf landing;
     volatile sig_atomic_t inside, jumpable, waiting;
 };
 
 struct world {
     const char *place;   /* the directory of this run */
-    const char *name;    /* giver, taker or replica */
+    const char *name;    /* giver or taker */
     const char *without; /* SOAK_WITHOUT */
-    bool bare, share, taker, replica;
+    bool bare, share, taker;
     unsigned threads, steps; /* steps: 0 is without end */
     struct self selves[THREADS];
     atomic_int over, plan, started; /* started: has used CUDA */
@@ -155,9 +142,6 @@ bool has_said_end(unsigned pid);
 void count(enum count what);
 bool directory_full(void);
 unsigned long full_epoch(void);
-void say_hog(void);
-bool is_hogged(void); /* or was just now, by any process */
-bool is_split(void);
 __attribute__((format(printf, 1, 2))) void wrong(const char *format, ...);
 void call_begin(const char *name);
 int call_end(int code);
@@ -182,20 +166,6 @@ void step_rule_memory(void);
 void step_hand_over(void);
 void step_event(void);
 void step_hog(void);
-
-/* merging.c, of CUDA's workers */
-#ifndef VENDOR_HIP
-void step_merge(void);
-void step_reset(void); /* alone in the process; of one that has no other memory */
-void free_merging(void);
-#else
-static inline void step_merge(void) {
-}
-static inline void step_reset(void) {
-}
-static inline void free_merging(void) {
-}
-#endif
 
 /* opens.c: an open. ALREADY_MAPPED is right while older memory of the same place is open here. */
 enum { ALREADY_MAPPED = 208, CANNOT_ATTACH = 17 /* AMD's, for whatever reason */ };

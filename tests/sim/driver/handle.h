@@ -3,7 +3,7 @@
  * was found by changing one bit at a time: another `client` is 400, another `memory` or `pages` or
  * `kind` is 1, the own `pid` is 201; the rest may be anything. Fewer `pages` than the block has are
  * no mistake: a handle whose end is another allocation's opens that one, as large as its beginning
- * says (2026-11-27, tests/gpu/probes/mixed_facts.c).
+ * says (2026-11-27).
  */
 #ifndef SIM_HANDLE_H
 #define SIM_HANDLE_H
