@@ -328,6 +328,9 @@ static void begin(struct act *act) {
     if (mapped.stream >= 0)
         note(act, cuStreamSynchronize(act->replica->streams[mapped.stream]));
     mapped.stream = -1;
+    /* A card may still copy for cuMemcpyDtoD, and from pageable memory, when the call has returned:
+     * memory that is unmapped or made read-only then ends the context with 719. */
+    note(act, cuStreamSynchronize(NULL));
 }
 
 void mapped_step(struct replica *replica, struct numbers *numbers) {

@@ -53,6 +53,7 @@ TEST(Explain, SaysHowMuchWasMerged) {
 }
 
 TEST(Explain, SaysThatMpsIsInTheWay) {
+    SIM_ONLY("the part mps asks a card");
     World world;
     world.environment["GPUSHARE_SIM_MPS"] = "1";
     const std::string said = explained(world, "quiet = 0\n", std::string(USED) + "exit 0\n");
@@ -68,6 +69,7 @@ TEST(Explain, SaysThatSmallAllocationsAreNeverMerged) {
 }
 
 TEST(Explain, SaysThatTheDriverRefusedWhatNoRuleGave) {
+    SIM_ONLY("the card is small");
     World world;
     world.environment["GPUSHARE_SIM_MEMORY"] = "64MiB";
     const std::string said =

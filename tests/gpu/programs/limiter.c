@@ -139,30 +139,32 @@ EXPORT CUresult cuGetProcAddress(const char *, void **, int, cuuint64_t);
 EXPORT CUresult cuGetProcAddress_v2(const char *, void **, int, cuuint64_t,
                                     CUdriverProcAddressQueryResult *);
 
-/* By the driver's name, and by the name that is asked of cuGetProcAddress. */
+/* By the driver's name, and by the name and the first version that is asked of cuGetProcAddress:
+ * the runtime asks for each function in the version in which it came (cudaTypedefs.h). */
 static const struct {
     const char *name, *asked;
+    int version;
     void *mine;
 } taken[] = {
-    {"cuMemAlloc_v2", "cuMemAlloc", (void *)cuMemAlloc_v2},
-    {"cuMemFree_v2", "cuMemFree", (void *)cuMemFree_v2},
-    {"cuMemCreate", "cuMemCreate", (void *)cuMemCreate},
-    {"cuMemRelease", "cuMemRelease", (void *)cuMemRelease},
-    {"cuMemGetInfo_v2", "cuMemGetInfo", (void *)cuMemGetInfo_v2},
-    {"cuGetProcAddress", "", (void *)cuGetProcAddress},
-    {"cuGetProcAddress_v2", "cuGetProcAddress", (void *)cuGetProcAddress_v2},
+    {"cuMemAlloc_v2", "cuMemAlloc", 3020, (void *)cuMemAlloc_v2},
+    {"cuMemFree_v2", "cuMemFree", 3020, (void *)cuMemFree_v2},
+    {"cuMemCreate", "cuMemCreate", 10020, (void *)cuMemCreate},
+    {"cuMemRelease", "cuMemRelease", 10020, (void *)cuMemRelease},
+    {"cuMemGetInfo_v2", "cuMemGetInfo", 3020, (void *)cuMemGetInfo_v2},
+    {"cuGetProcAddress", "cuGetProcAddress", 11030, (void *)cuGetProcAddress},
+    {"cuGetProcAddress_v2", "cuGetProcAddress", 12000, (void *)cuGetProcAddress_v2},
 };
 
 static void put_in(CUresult result, const char *name, int version, void **found) {
     for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
-        if (result == CUDA_SUCCESS && version >= 12000 && strcmp(name, taken[i].asked) == 0)
+        if (result == CUDA_SUCCESS && version >= taken[i].version &&
+            strcmp(name, taken[i].asked) == 0)
             *found = taken[i].mine;
 }
 
 CUresult cuGetProcAddress(const char *name, void **found, int version, cuuint64_t flags) {
     const CUresult result = REAL(cuGetProcAddress)(name, found, version, flags);
-    if (strcmp(name, "cuGetProcAddress") != 0)
-        put_in(result, name, version, found);
+    put_in(result, name, version, found);
     return result;
 }
 
