@@ -154,8 +154,8 @@ void gps_mappings_not_imported(int descriptor, int code) {
 
 int gps_mappings_release(uint64_t handle, gps_handle_fn *release) {
     struct gps_vmm_pending *const pending = gps_vmm_release(handle, gps_trace_kept());
-    const bool taken = gps_created_is(handle) && gps_created_release(handle);
-    const int code = taken ? GPS_OK : release(handle);
+    const bool ours = gps_created_is(handle);
+    const int code = ours && gps_created_release(handle) ? GPS_OK : release(ours ? 0 : handle);
     gps_vmm_released(pending, code == GPS_OK);
     publish_changes();
     if (code != GPS_OK)
@@ -197,8 +197,7 @@ int gps_mappings_give(uint64_t handle, uint32_t types, uint64_t *given) {
     if (!gps_created_is(handle))
         return GPS_OK;
     const int code = gps_created_keep(handle, types, &memory);
-    if (code == GPS_OK && memory)
-        *given = memory;
+    *given = memory;
     publish_changes();
     return code;
 }
@@ -245,10 +244,9 @@ static int map_memory(void *arg, uint64_t memory) {
 static int call_map(const struct gps_map *map) {
     const struct gps_created_map created = {map_memory,   &map,      map->handle,
                                             map->pointer, map->size, map->plain && !map->offset};
+    const bool ours = gps_created_is(map->handle);
     int code;
-    return gps_created_is(map->handle) && gps_created_map(&created, &code)
-               ? code
-               : map->call(map, map->handle);
+    return ours && gps_created_map(&created, &code) ? code : map->call(map, ours ? 0 : map->handle);
 }
 
 int gps_mappings_map(const struct gps_map *map) {

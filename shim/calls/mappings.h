@@ -62,12 +62,16 @@ void gps_mappings_not_imported(int descriptor, int code);
 /* There was no memory. True: some was given back since, and the call is worth another try. */
 bool gps_mappings_make_room(void);
 
-/* --- a handle or a range of the program's, which a merge rule may have taken --- */
+/* --- a handle or a range of the program's, which a merge rule may have taken ---
+ *
+ * No driver gets a number of ours: a card's reads what it takes for an address, and the process
+ * dies (H200, driver 580, 2026-11-28). In place of one whose memory is gone it gets 0, and its
+ * answer is the program's. */
 
 bool gps_mappings_is_taken(uint64_t handle);
 /* Before the memory is given to something else: to a handle of these types (0: of any), to an array
- * or an object of multicast. *given is the driver's handle. With GPS_OK the driver is to be asked;
- * it refuses what it does not know. */
+ * or an object of multicast. With GPS_OK the driver is to be asked with *given, its own handle, or
+ * 0: there is none that it could give so. */
 int gps_mappings_give(uint64_t handle, uint32_t types, uint64_t *given);
 /* The same of a range. */
 int gps_mappings_give_range(uint64_t pointer, uint64_t size);

@@ -89,7 +89,8 @@ CUresult gps_on_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *out,
         memcpy(out, like.bytes, sizeof(*out));
         return CUDA_SUCCESS;
     }
-    const CUresult result = gps_real.cuMemGetAllocationPropertiesFromHandle(out, handle);
+    const CUresult result = gps_real.cuMemGetAllocationPropertiesFromHandle(
+        out, gps_mappings_is_taken(handle) ? 0 : handle);
     if (result == CUDA_SUCCESS && gps_mappings_is_passable(handle))
         out->requestedHandleTypes =
             (CUmemAllocationHandleType)((unsigned)out->requestedHandleTypes &
@@ -135,10 +136,9 @@ CUresult gps_on_cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHa
                                              unsigned long long flags) {
     const int before = out && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ? *(int *)out : 0;
     uint64_t given;
-    const int code = gps_mappings_give(handle, (uint32_t)type, &given);
-    if (code != GPS_OK)
-        return (CUresult)code;
-    CUresult result = gps_real.cuMemExportToShareableHandle(out, given, type, flags);
+    CUresult result = (CUresult)gps_mappings_give(handle, (uint32_t)type, &given);
+    if (result == CUDA_SUCCESS)
+        result = gps_real.cuMemExportToShareableHandle(out, given, type, flags);
     if (result == CUDA_SUCCESS && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR &&
         gps_mappings_is_passable(handle)) {
         close(*(const int *)out); /* as of memory that was made without it */

@@ -38,7 +38,7 @@ bool gps_created_make(const struct gps_merge_request *request, const struct gps_
                       uint64_t memory, uint64_t *handle);
 
 /* The functions from here on want one of our handles. False: the memory is gone, or the program has
- * no reference to it; the driver's answer to the number is the program's. */
+ * no reference to it. */
 bool gps_created_release(uint64_t handle);
 bool gps_created_like(uint64_t handle, struct gps_block_like *like);
 /* Makes the memory one allocation for good. *memory is the driver's handle. With GPS_OK and *memory

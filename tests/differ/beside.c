@@ -66,8 +66,11 @@ static void *run(void *argument) {
         code = code ? code : freed;
     }
     /* A step may have lost the context, and memory may lack. */
-    if (code && code != CUDA_ERROR_OUT_OF_MEMORY && cuCtxSynchronize() == CUDA_SUCCESS)
-        program_fail("a call of the thread beside failed");
+    if (code && code != CUDA_ERROR_OUT_OF_MEMORY && cuCtxSynchronize() == CUDA_SUCCESS) {
+        char text[64];
+        snprintf(text, sizeof(text), "a call of the thread beside failed with %d", (int)code);
+        program_fail(text);
+    }
     return NULL;
 }
 

@@ -38,7 +38,7 @@ static bool make_streams(struct replica *replica) {
 
 /* Memory that no rule takes, because it is too small for one. */
 static bool make_small(struct buffer *buffer, size_t size) {
-    *buffer = (struct buffer){.size = size, .stream = -1};
+    *buffer = (struct buffer){.size = size, .stream = 0};
     return !cuMemAlloc(&buffer->at, size) && !cuMemsetD8(buffer->at, 0, size);
 }
 

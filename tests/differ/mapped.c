@@ -99,9 +99,10 @@ static bool is_free(unsigned from, unsigned units) {
     return true;
 }
 
-/* A place that is free, if there is one, or any. */
+/* A place that is free, if there is one, or any within the reservation: what lies behind it on a
+ * card is known to nobody. */
 static unsigned some_place(struct act *act, unsigned units) {
-    const unsigned first = below(act, PLACES);
+    const unsigned first = below(act, PLACES + 1 - units);
     for (unsigned i = 0; below(act, 8) && i < PLACES; i++)
         if (is_free((first + i) % PLACES, units))
             return (first + i) % PLACES;
@@ -228,6 +229,7 @@ static void do_export(struct act *act) {
         if (!note(act, cuMemMap(place(at), (size_t)units * UNIT, 0, other, 0))) {
             note(act, give_access((struct range){at, units}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
             upload(act, (struct range){at, units});
+            note(act, cuStreamSynchronize(NULL)); /* as in begin() */
             note(act, cuMemUnmap(place(at), (size_t)units * UNIT));
         }
         note(act, cuMemRelease(other));

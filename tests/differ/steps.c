@@ -2,7 +2,8 @@
  * steps.c - what a step may do: one table of them, each with how often it is drawn.
  *
  * A step's results follow from the seed alone, and not from when its work runs: what one stream
- * works on is waited for before another one uses it. Kernels write only what no rule takes.
+ * works on is waited for before another one uses it. A fill, and a copy from pageable memory, may
+ * still run on a card when their call has returned. Kernels write only what no rule takes.
  */
 #include "program.h"
 
@@ -178,6 +179,7 @@ static void allocate(struct step *step, struct buffer *buffer) {
         note(step, cuStreamSynchronize(NULL));
     const struct part all = {0, buffer->size};
     if (one_of(&step->numbers, 4)) {
+        device_claim(step->replica, buffer, 0);
         note(step, cuMemsetD8(buffer->at, 7, buffer->size));
         replica_say(step->replica, "filled");
     } else {
@@ -359,6 +361,7 @@ static void do_compute(struct step *step) {
             buffer->at = 0;
         else
             note(step, cuMemsetD8(buffer->at, 5, COMPUTED));
+        buffer->stream = 0;
     }
     void *arguments[] = {&buffer->at, &words, &value};
     if (!buffer->at)
@@ -509,6 +512,7 @@ static void do_context(struct step *step) {
     numbers_fill(bytes, part.size, content(step));
     note(step, cuMemcpyHtoD(buffer->at + part.from, bytes, part.size));
     free(bytes);
+    note(step, cuCtxSynchronize());
     note(step, cuCtxPopCurrent(&popped));
     note(step, cuCtxDestroy(other));
 }
@@ -580,7 +584,7 @@ static void do_loaders(struct step *step) {
         abort();
     numbers_fill(bytes, buffer->size, content(step));
     replica_say(step->replica, "%d threads upload %d", LOADERS, index_of(step, buffer));
-    device_finish(step->replica, buffer);
+    device_claim(step->replica, buffer, 0);
     const size_t piece = buffer->size / LOADERS;
     for (size_t i = 0; i < LOADERS; i++) {
         loaders[i] = (struct loader){.replica = step->replica,
@@ -688,6 +692,7 @@ static void do_engine(struct step *step) {
         note(step, threads[i].code);
     }
     note(step, cuMemsetD8(buffer->at + place, 5, ENGINE - place));
+    buffer->stream = 0;
 }
 
 static void do_child(struct step *step) {
@@ -728,7 +733,7 @@ static void do_guarded(struct step *step) {
     guarded = source + GUARDED;
     faults = 0;
     mprotect(guarded, GUARDED, PROT_NONE);
-    device_finish(step->replica, buffer);
+    device_claim(step->replica, buffer, 0);
     replica_say(step->replica, "upload %d from pages without access", index_of(step, buffer));
     sigaction(SIGSEGV, &handler, &old);
     note(step, cuMemcpyHtoD(buffer->at, source, 2 * GUARDED));

@@ -4,6 +4,8 @@
  */
 #include "physical.h"
 
+#include <signal.h>
+
 #include "block.h"
 #include "device.h"
 #include "link.h"
@@ -134,7 +136,10 @@ void physical_all_moved(void) {
             look_at(&table.at[slot]->id, &table.at[slot]->offset);
 }
 
+/* A card's driver takes a handle for an address, and reads there. */
 struct physical *physical_find(CUmemGenericAllocationHandle handle) {
+    if (handle >> 47)
+        raise(SIGSEGV);
     size_t slot = handle & SLOT_MASK;
     struct physical *memory = slot < table.count ? table.at[slot] : NULL;
     return memory && memory->handle == handle && memory->references ? memory : NULL;
