@@ -162,19 +162,22 @@ UNITS := $(PREFIX)/lib/systemd/user
 RUNNING_TOOL ?= $(BUILD)/gpushare
 
 MADE := $(BUILD)/share
-$(MADE)/gpushare.bash $(MADE)/_gpushare $(MADE)/gpushare.fish &: config/packaging/completions $(RUNNING_TOOL)
+$(MADE)/gpushare.bash $(MADE)/_gpushare $(MADE)/gpushare.fish &: config/packaging/completions config/packaging/verbs.py $(RUNNING_TOOL)
 	config/packaging/completions $(RUNNING_TOOL) $(MADE)
 $(MADE)/gpushare.conf.5: config/packaging/manual shim/config/options.def
 	@mkdir -p $(@D)
 	config/packaging/manual $(VERSION) >$@
+$(MADE)/gpushare.1: config/packaging/tool_manual config/packaging/verbs.py tools/manual.txt $(RUNNING_TOOL)
+	@mkdir -p $(@D)
+	config/packaging/tool_manual $(RUNNING_TOOL) $(VERSION) >$@
 
 # What has a path in it is made anew, for PREFIX may be another one.
 FILL := sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|'
-install: all $(addprefix $(MADE)/,gpushare.bash _gpushare gpushare.fish gpushare.conf.5)
+install: all $(addprefix $(MADE)/,gpushare.bash _gpushare gpushare.fish gpushare.1 gpushare.conf.5)
 	install -D -m 644 -t $(DESTDIR)$(LIBDIR) $(BUILD)/libgpushare.so $(BUILD)/libgpushare-hip.so
 	install -D -m 755 $(BUILD)/gpushare $(DESTDIR)$(BINDIR)/gpushare
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/gpushare include/gpushare/*.h
-	install -D -m 644 tools/gpushare.1 $(DESTDIR)$(SHARE)/man/man1/gpushare.1
+	install -D -m 644 $(MADE)/gpushare.1 $(DESTDIR)$(SHARE)/man/man1/gpushare.1
 	install -D -m 644 $(MADE)/gpushare.conf.5 $(DESTDIR)$(SHARE)/man/man5/gpushare.conf.5
 	install -D -m 644 -t $(DESTDIR)$(DOC) README.md CHANGELOG.md SECURITY.md config/gpushare.conf config/suppressions.conf
 	install -D -m 644 -t $(DESTDIR)$(DOC)/docs docs/*

@@ -7,8 +7,7 @@ import sys
 
 
 def wrongs(tool, page):
-    page = page[page.index(".SH EXAMPLES"):].replace("\\-", "-").replace("\\(aq", "'")
-    for line in re.findall(r"^(?:\w+=\S+ )*gpushare (.*)$", page, re.M):
+    for line in re.findall(r"^  (?:\w+=\S+ )*gpushare (.*)$", page, re.M):
         verb, *words = line.split()
         text = subprocess.run([tool, verb, "--help"], check=False, capture_output=True, text=True).stdout
         if not text:
@@ -23,8 +22,8 @@ def wrongs(tool, page):
 
 def main():
     root = pathlib.Path(__file__).resolve().parent.parent
-    found = list(wrongs(pathlib.Path(sys.argv[1], "gpushare").resolve(), (root / "tools/gpushare.1").read_text("utf-8")))
-    print("\n".join(f"tools/gpushare.1: {line}" for line in found))
+    found = list(wrongs(pathlib.Path(sys.argv[1], "gpushare").resolve(), (root / "tools/manual.txt").read_text("utf-8")))
+    print("\n".join(f"tools/manual.txt: {line}" for line in found))
     sys.exit(1 if found else 0)
 
 

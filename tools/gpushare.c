@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/environment.h"
 #include "cli/tool.h"
 #include "cli/wrap.h"
 
@@ -62,12 +63,9 @@ static void print_help(void) {
     }
     puts("\nOptions:");
     tool_help_options(&itself);
-    puts("\nEnvironment:\n"
-         "  GPUSHARE_DIR        where what is shared is published (/dev/shm/gpushare-UID)\n"
-         "  GPUSHARE_NAMESPACE  a set of names of its own in there (default)\n"
-         "  GPUSHARE_CONFIG     the configuration file\n"
-         "  GPUSHARE_LIBRARY    the library, where it is not beside this tool\n\n"
-         "`gpushare COMMAND --help` explains a command, gpushare(1) everything.\n"
+    puts("\nEnvironment:");
+    environment_help();
+    puts("\n`gpushare COMMAND --help` explains a command, gpushare(1) everything.\n"
          "Something does not work? `gpushare doctor` says what keeps sharing from working.");
 }
 

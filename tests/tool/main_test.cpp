@@ -1,4 +1,4 @@
-// The tool as a whole: help, versions, wrong command lines, and the manual.
+// The tool as a whole: help, versions and wrong command lines.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -143,63 +143,6 @@ TEST(Tool, AnUnknownFindingIsNamed) {
     EXPECT_TRUE(
         contains(result.err, "'dubble-free' is no finding, but perhaps double-free; gpushare"));
     EXPECT_EQ(result.out, "");
-}
-
-// The long options that a command's help lists.
-static std::vector<std::string> options_of(const std::string &help) {
-    std::vector<std::string> options;
-    for (size_t at = help.find("  --"); at != std::string::npos; at = help.find("  --", at + 1))
-        options.push_back(help.substr(at + 4, help.find_first_of(" =\n", at + 4) - at - 4));
-    for (size_t at = help.find(", --"); at != std::string::npos; at = help.find(", --", at + 1))
-        options.push_back(help.substr(at + 4, help.find_first_of(" =\n", at + 4) - at - 4));
-    return options;
-}
-
-static std::string manual() {
-#ifdef GPUSHARE_MANUAL
-    return GPUSHARE_MANUAL;
-#else
-    return "tools/gpushare.1";
-#endif
-}
-
-TEST(Manual, ExplainsEveryCommandAndEveryOption) {
-    std::string page = read_file(manual());
-    ASSERT_FALSE(page.empty());
-    for (std::string verb : verbs) {
-        size_t start = page.find("\n.SS " + verb + "\n");
-        ASSERT_NE(start, std::string::npos) << verb;
-        size_t end = std::min(page.find("\n.SS ", start + 1), page.find("\n.SH ", start + 1));
-        std::string section = page.substr(start, end - start);
-        auto options = options_of(tool({verb, "--help"}).out);
-        EXPECT_FALSE(options.empty());
-        for (const auto &option : options) {
-            std::string escaped;
-            for (char c : option)
-                escaped += c == '-' ? std::string("\\-") : std::string(1, c);
-            if (option != "help") {
-                EXPECT_TRUE(contains(section, "\\-\\-" + escaped)) << verb << " --" << option;
-            }
-        }
-    }
-    EXPECT_TRUE(contains(page, "\\-\\-help"));
-    EXPECT_TRUE(contains(page, "\\-\\-version"));
-}
-
-TEST(Manual, ExplainsEveryStateThatLsExplains) {
-    std::string page = read_file(manual());
-    for (const char *state :
-         {"exporting", "ready", "final", "closing", "orphaned", "freed", "dead"})
-        EXPECT_TRUE(contains(page, ".B " + std::string(state) + "\n")) << state;
-}
-
-TEST(Manual, FormatsWithoutAWarning) {
-    Result result = command({"sh", "-c", "command -v groff"});
-    if (result.status != 0)
-        GTEST_SKIP() << "no groff here";
-    result = command({"groff", "-man", "-ww", "-Tutf8", "-z", manual()});
-    EXPECT_EQ(result.status, 0);
-    EXPECT_EQ(result.err, "");
 }
 
 int main(int argc, char **argv) {

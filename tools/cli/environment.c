@@ -1,6 +1,7 @@
 /* environment.c - see environment.h. */
 #include "environment.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include "directory/record.h"
 #include "nearest.h"
 #include "tool.h"
+#include "wrap.h"
 
 #define PREFIX "GPUSHARE_"
 
@@ -39,11 +41,33 @@ char *environment_no_config(void) {
                        home ? below_home(path) : "", home ? " and no " : "", GPS_CONFIG_SYSTEM);
 }
 
-/* Variables that are no options, without their prefix. */
-static const char *const others[] = {
-    "CONFIG", "DIR",   "LIBRARY", "NAMESPACE",  "PROGRAM",  /* the user's */
-    "KEEPER", "LEARN", "EXPLAIN", "ASSERTIONS", "COUNTERS", /* the tool's and the tests' */
+/* Variables that are no options. */
+static const struct {
+    const char *name; /* without its prefix */
+    const char *help; /* NULL: the tool's own, or the tests' */
+} others[] = {
+    {"DIR", "where what is shared is published, an absolute path; without it gpushare-UID in the "
+            "directory that NVIDIA_DRA_LOCAL_IPC_DIR names, or in /dev/shm"},
+    {"NAMESPACE", "a set of regions and names of its own in there, 1 to 127 of [A-Za-z0-9._-] "
+                  "without a leading dot (default)"},
+    {"PROGRAM", "the name of the program, for rules, `ls` and reports"},
+    {"CONFIG", "the configuration file"},
+    {"LIBRARY", "the library that is preloaded, where it is not beside this tool"},
+    {"KEEPER", "the program that is started as `gpushare keeper`, where it is not beside the "
+               "library, in ../bin or in ../../bin from there"},
+    {"LEARN", NULL},
+    {"EXPLAIN", NULL},
+    {"ASSERTIONS", NULL},
+    {"COUNTERS", NULL},
 };
+#define OTHERS (sizeof(others) / sizeof(others[0]))
+
+void environment_help(void) {
+    for (size_t i = 0; i < OTHERS && others[i].help; i++) {
+        printf("  " PREFIX "%-9s  ", others[i].name);
+        wrap_text(stdout, others[i].help, 22);
+    }
+}
 
 static bool is_of_tests(const char *name) {
     return strncmp(name, "SIM_", 4) == 0 || strncmp(name, "TEST_", 5) == 0;
@@ -67,8 +91,8 @@ static char *complaint(const char *name) {
         capitals(key[i].name, options[i]);
         nearest_try(&nearest, options[i]);
     }
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        nearest_try(&nearest, others[i]);
+    for (size_t i = 0; i < OTHERS; i++)
+        nearest_try(&nearest, others[i].name);
     if (nearest.found && nearest.distance == 0)
         return NULL;
     return tool_format(PREFIX "%s is set, and nothing reads it%s%s; gpushare.conf(5) has all", name,

@@ -1,10 +1,12 @@
 /*
- * environment.h - what is wrong with the variables GPUSHARE_* of this environment.
+ * environment.h - the variables GPUSHARE_*, and what is wrong with those of this environment.
  */
 #pragma once
 
 #include <stdbool.h>
 
+/* Prints one line for each variable that a user sets and that is no option, aligned. */
+void environment_help(void);
 /* What is wrong with GPUSHARE_NAMESPACE, and what is allowed; malloc'ed. NULL: nothing. */
 char *environment_namespace(void);
 /* That there is no configuration, and the three places where it is looked for; malloc'ed. */

@@ -185,12 +185,16 @@ const struct tool_verb tool_verb_drop = {
     .name = "drop",
     .operands = "[NAME|ID...]",
     .summary = "have the keeper forget regions (backing = vmm), or merged blocks",
-    .details = "Nobody can open a region any more that is dropped. Who has it open keeps it: "
-               "its memory goes with the last of them.\n"
+    .details = "Nobody can open a region any more that is dropped, and its name is free. Who has "
+               "it open keeps it, and it is listed as closing: its memory goes with the last of "
+               "them. Which regions these are, and how many processes have them open, is said. "
+               "Others than the keeper's cannot be dropped: they belong to their owners.\n"
                "With --merged, all blocks of role = merge that nobody uses go, keep or not.\n"
-               "A region is given by its NAME, by a glob on names ('frames-*'), or by the "
-               "first 6 or more digits of its ID.\n",
-    .options = {{"merged", 0, NULL, "drop all blocks of role = merge that nobody uses"}},
+               "A region is given by its NAME, by a glob on names ('frames-*'), or by the first "
+               "6 or more digits of its ID.\n"
+               "The exit status is 1 if nothing was dropped.\n",
+    .options = {{"merged", 0, NULL,
+                 "drop all blocks of role = merge that nobody uses, and say how many"}},
     .operands_max = 1 << 20,
     .run = run_drop,
 };

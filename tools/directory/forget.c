@@ -119,14 +119,16 @@ const struct tool_verb tool_verb_forget = {
     .name = "forget",
     .operands = "[NAME...]",
     .summary = "merge again what was left out after an error 700",
-    .details = "A process that ends with error 700 notes the allocations that it may come from "
-               "(the report merge-written names them). They are suspected at first, and excluded, "
-               "that is, not merged any more, after the second such end, or at once if they had "
-               "just been merged. This lists them, and forgets them: programs that start from now "
-               "on merge them again. What was noted of a rule that has changed since counts for "
-               "nothing anyway.\n"
-               "A NAME is that of a rule ('weights'), or of one of its allocations ('weights:3'), "
-               "or a glob on either; without any, all are forgotten.\n",
+    .details = "A process that writes into a merged block with a kernel ends with error 700, and "
+               "notes the allocations that this may come from (the report merge-written names "
+               "them). They are suspected at first, and excluded, that is, not merged any more, "
+               "when a process that began later ends so, too, or at once if they had been merged "
+               "in the last 5 seconds. This lists them by program, size, module and name, and "
+               "forgets them: programs that start from now on merge them again. What was noted "
+               "of a rule that has changed since counts for nothing anyway.\n"
+               "A NAME is that of a rule ('weights'), or of one of its allocations "
+               "('weights:3'), or a glob on either; without any, all are forgotten. The exit "
+               "status is 1 if a NAME means none.\n",
     .options = {{"dry-run", 'n', NULL, "only list them"}},
     .operands_max = 1 << 20,
     .run = run_forget,

@@ -100,9 +100,9 @@ const struct tool_verb tool_verb_gc = {
     .name = "gc",
     .operands = "",
     .summary = "remove what dead processes left",
-    .details = "Touches nothing that a live process owns or holds; safe beside running "
-               "programs.\n"
-               "Files that are damaged go too.\n",
+    .details = "Files and names of dead processes go, their regions unless somebody still holds "
+               "them, temporary files, and files that are damaged.\n"
+               "Touches nothing that a live process owns or holds; safe beside running programs.\n",
     .options = {{"dry-run", 'n', NULL, "only name what would be removed"}},
     .run = run_gc,
 };

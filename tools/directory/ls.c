@@ -340,20 +340,21 @@ const struct tool_verb tool_verb_ls = {
                "  orphaned   its owner is dead, users still hold it\n"
                "With --all also:\n"
                "  freed      the memory is gone; what is left guards against stale handles\n"
-               "  dead       its owner is dead and nobody holds it\n"
-               "Blocks of role = merge have a line for each GPU: what they take (HELD; "
-               "UNUSED of it is only kept), what processes have MAPPED of them, what is SAVED "
-               "by that, and what merge rules took that is each process's OWN.\n"
+               "  dead       its owner is dead and nobody holds it; gpushare gc removes it\n"
+               "A user is (cached) if its program has closed the region and open_cache keeps it "
+               "mapped. A region that its program exported by itself, without a rule, has the "
+               "name -. A pid of another pid namespace is written PID@NAMESPACE. Of several "
+               "processes of one name the arguments are shown, too. Damaged files are warned "
+               "about and left out.\n\n"
+               "Blocks of role = merge have a line for each GPU: what they take (HELD; UNUSED of "
+               "it is only kept), what processes have MAPPED of them, what is SAVED by that, and "
+               "what merge rules took that is each process's OWN.\n"
                "Then what each program has made by its own cuMemCreate, which no rule shares.\n"
-               "A user is (cached) if its program has closed the region and open_cache keeps "
-               "it mapped.\n"
                "Then who merges nothing though a rule says so, since when, and why.\n"
                "Then who is suspended, since when, how much it shares and has let go of, and how "
                "much of its own has left the GPU.\n"
                "Behind that stands who has waited for more than a second, for what and for how "
-               "long at most.\n"
-               "Of several processes of one name the arguments are shown, too.\n"
-               "A pid of another pid namespace is written PID@NAMESPACE.\n",
+               "long at most.\n",
     .options = {{"json", 0, NULL, "an array of objects, for scripts"},
                 {"all", 'a', NULL, "also what nobody can use any more"}},
     .run = run_ls,

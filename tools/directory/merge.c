@@ -126,9 +126,11 @@ const struct tool_verb tool_verb_merge = {
     .summary = "stop merging in a process that runs, or resume it",
     .details = "After `off` nothing more of the process is merged, until `on` or until it ends. "
                "What is merged stays merged, and becomes private when the program writes it, as "
-               "ever. The process follows within a second or so, and this waits for it.\n"
-               "ls, show and top tell where it is off. A PID of another pid namespace is "
-               "PID@NAMESPACE, or the pid that the process has here.\n",
+               "ever. The process follows within a second or so, and this waits for it, for 5 "
+               "seconds at most.\n"
+               "ls, show and top tell where it is off. A PID is as for `gpushare show`.\n"
+               "The exit status is 1 for a process that no merge rule has taken memory of, that "
+               "is of another user or without gpushare, or that does not answer.\n",
     .operands_min = 2,
     .operands_max = 1 << 20,
     .run = run_merge,

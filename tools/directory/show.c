@@ -597,9 +597,10 @@ const struct tool_verb tool_verb_show = {
     .details = "A region is given by its NAME or by the first 6 or more digits of its ID. Of a "
                "process, what it exports and what it holds open is shown, in bytes too. A PID "
                "that several pid namespaces have means all of them; PID@NAMESPACE means one; the "
-               "pid that such a "
-               "process has here means it, too. A "
-               "PROGRAM, as cam.py, means all processes of this name.\n",
+               "pid that such a process has here means it, too. A PROGRAM, as cam.py, means all "
+               "processes of this name. A name goes before a pid, a pid before an id, and that "
+               "before a program.\n"
+               "The exit status is 1 if nothing is found.\n",
     .options = {{"json", 0, NULL, "an array of objects, for scripts"}},
     .operands_min = 1,
     .operands_max = 1,

@@ -161,23 +161,32 @@ const struct tool_verb tool_verb_doctor = {
     .name = "doctor",
     .operands = "[[--] CMD...]",
     .summary = "say what would keep sharing from working here",
-    .details = "Looks at the library, the driver and its GPUs, containers, the directory in "
-               "shared memory and the configuration, and with CMD, which is not run, whether "
-               "that program can be preloaded; what it starts in turn is not known. Changes "
-               "nothing. Exit status 1 when a check fails.\n"
+    .details = "Looks at the library and whether it loads, the driver and its GPUs, containers "
+               "and their namespaces, WSL2, MIG and MPS, the directory in shared memory, limits "
+               "and the configuration, and says what to do about what it finds. With CMD, which "
+               "is not run, also whether that program can be preloaded; what it starts in turn "
+               "is named by `gpushare explain`. Changes nothing. The driver is asked by a "
+               "process of its own, so that one that hangs harms nobody. Exit status 1 when a "
+               "check fails.\n\n"
                "Looks at HIP where CMD or PID uses it, or where the machine has an AMD GPU "
-               "alone.\n"
+               "alone: then its version and its GPUs are told, libgpushare-hip.so is looked for, "
+               "and rules that HIP has no memory for are named.\n\n"
                "With --selftest, small programs of this tool's own share, hand over, misuse and "
-               "merge memory of the GPU or of a simulated one, in a namespace of their own that is "
-               "removed afterwards; the last line is a row for docs/compatibility.md.\n",
-    .options = {{"config", 'c', "FILE", "look at this configuration"},
-                {"json", 0, NULL, "JSON, for scripts"},
-                {"pid", 'p', "PID", "say which runtime this process uses, and with which library"},
-                {"runtime", 0, "NAME", "cuda or hip: look at this one"},
-                {"timeout", 't', "TIME",
-                 "how long the driver may take to answer, or the self-test (30s)"},
-                {"selftest", 0, NULL, "try it: half a minute at most"},
-                {"actor", 0, "RUNTIME", NULL}},
+               "merge memory (HIP: do not merge) of the GPU or of a simulated one, in a "
+               "namespace of their own that is removed afterwards, also when the self-test is "
+               "killed. Each step is ok, failed or not available. The last line is a row for "
+               "docs/compatibility.md: date, version, GPU, driver, CUDA or HIP, glibc, container "
+               "engine and outcomes. Exit status 1 if a step failed, or without a GPU to test "
+               "with.\n",
+    .options =
+        {{"config", 'c', "FILE", "look at this configuration"},
+         {"json", 0, NULL, "an array of objects, for scripts"},
+         {"pid", 'p', "PID", "say which runtime this process uses, and with which library"},
+         {"runtime", 0, "NAME", "cuda or hip: look at this one"},
+         {"timeout", 't', "TIME",
+          "how long the driver may take to answer, or the self-test, as 500ms or 2min (30s)"},
+         {"selftest", 0, NULL, "try it: half a minute at most"},
+         {"actor", 0, "RUNTIME", NULL}},
     .command = true,
     .run = run_doctor,
 };

@@ -287,18 +287,27 @@ const struct tool_verb tool_verb_keeper = {
     .name = "keeper",
     .operands = "",
     .summary = "keep regions of backing = vmm, in the foreground",
-    .details = "Programs start a keeper when they need one, and it ends when there is nothing "
-               "to keep.\n"
-               "Run one yourself where regions must outlive the service or container that made "
-               "them.\n"
-               "A second process stands by, and goes on with all that is kept when the first is "
-               "killed.\n"
+    .details = "Holds the memory of regions and hands it to importers, so that a region can "
+               "outlive the process that created it.\n\n"
+               "Programs start a keeper when they need one, and it ends when there is nothing to "
+               "keep. There is one in a namespace. Run one yourself where regions must outlive "
+               "the service or container that made them, or to see what it has to say.\n\n"
+               "A second process, keeper-stand-by in ps, stands by, and goes on with all that is "
+               "kept when the first is killed.\n"
+               "If both are killed at once, what is mapped stays mapped. The next keeper adopts "
+               "the regions that live processes hold, and gets those whose creators live from "
+               "them.\n\n"
                "SIGTERM and SIGINT end both: what is mapped stays mapped, but cannot be opened "
-               "any more.\n",
-    .options = {{"idle", 0, "TIME", "end after so long with nothing to keep (default: never)"},
-                {"metrics", 0, "FILE", "write metrics there, as gpushare metrics does"},
-                {"every", 0, "TIME", "with --metrics: how often (15s)"},
-                {"replace", 0, NULL, "take over what another keeper keeps; that one ends"},
+               "any more.\n"
+               "The exit status is 1 if the namespace has a keeper already.\n",
+    .options = {{"idle", 0, "TIME",
+                 "end after so long with nothing to keep, as 500ms, 30s or 2min (default: never)"},
+                {"metrics", 0, "FILE",
+                 "write metrics there, as gpushare metrics does; removed at the end"},
+                {"every", 0, "TIME", "with --metrics: how often, 100ms or more (15s)"},
+                {"replace", 0, NULL,
+                 "take over what another keeper keeps, as one that a program started; that one "
+                 "ends, and programs wait no longer than for any"},
                 {"on-demand", 0, NULL, NULL}},
     .run = run_keeper,
 };

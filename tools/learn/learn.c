@@ -323,18 +323,28 @@ const struct tool_verb tool_verb_learn = {
     .operands = "[--] CMD...",
     .summary = "run a command and write the rules by which its replicas share memory",
     .details = "Runs CMD unchanged, on ordinary memory, and looks which of it stays as it was "
-               "uploaded.\n"
-               "Then prints what that is on stderr, and rules for it, role = merge, on stdout.\n"
-               "Let CMD do its usual work meanwhile: what it never does cannot be learned.\n"
-               "Two run at once, so that what a second one saves is measured. Where one of them "
-               "fails, or the GPU has no room for two, it is supposed from one, which is said.\n"
-               "The exit status is CMD's own, 0 after --for; 0 becomes 1 if there is no rule.\n"
+               "uploaded. Then prints what that is on stderr, and rules for it, role = merge, on "
+               "stdout.\n"
+               "Let CMD do its usual work meanwhile: what it never does cannot be learned. The "
+               "configuration is not read, and nothing is shared.\n\n"
+               "Two run at once, with one standard input, so that what a second one saves is "
+               "measured. Where one of them fails or lacks memory the other alone counts; where "
+               "both lack it one is run again, alone. Then it is supposed, which is said.\n\n"
+               "The exit status is CMD's own, of several that of the first that failed, 0 after "
+               "--for; 0 becomes 1 if there is no rule.\n"
                "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not "
                "found.\n",
-    .options = {{"for", 'f', "TIME", "end CMD by SIGTERM after this time, as 2min"},
-                {"replicas", 'r', "N", "run N at once (2): share what is equal in all of them"},
-                {"content", 0, "WHAT", "uploaded, or any: also what kernels filled and left alone"},
-                {"output", 'o', "FILE", "write the rules to FILE"}},
+    .options =
+        {{"for", 'f', "TIME", "end CMD by SIGTERM after this time, as 2min"},
+         {"replicas", 'r', "N",
+          "run N at once, 1 to 16 (2): share what is equal in all of them; with 1 it is supposed "
+          "that a second one uploads the same"},
+         {"content", 0, "WHAT",
+          "uploaded, or any: also what kernels filled and left alone for the second half of its "
+          "life; its rules have content = any, and merge what is quiet for 30s"},
+         {"output", 'o', "FILE",
+          "write the rules to FILE, which stays as it was if there are none; the command that "
+          "follows them is printed last"}},
     .operands_min = 1,
     .command = true,
     .usage_status = TOOL_RUN_FAILED,

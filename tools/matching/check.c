@@ -565,16 +565,19 @@ const struct tool_verb tool_verb_check = {
     .operands = "FILE",
     .summary = "check a configuration and print what it says",
     .details = "Prints the options and rules that hold, defaults included; the environment is "
-               "left out.\n"
-               "Keys that have no effect in a rule are left out, and what the rest say follows "
-               "in words.\n"
+               "left out. Keys that have no effect in a rule are left out, and what the rest say "
+               "follows in words.\n\n"
                "Errors go to stderr as FILE:LINE: what is wrong, and what is allowed; then "
                "warnings of what is allowed and hardly meant: an import that nobody exports, "
-               "sides that cannot meet, a rule that an earlier one hides, a key without "
-               "effect, a GPU that this machine lacks, a log that cannot be written here.\n",
+               "sides whose sizes, backings or devices cannot meet, a rule that an earlier one "
+               "hides, a key without effect, a GPU that this machine lacks, role = merge for "
+               "every program, a log that cannot be written here.\n"
+               "The exit status is 1 after an error.\n",
     .options = {{"quiet", 'q', NULL, "print only errors and warnings"},
                 {"strict", 0, NULL, "exit with 1 also after a warning"},
-                {"runtime", 0, "NAME", "cuda or hip: whose programs it is for"}},
+                {"runtime", 0, "NAME",
+                 "cuda or hip: whose programs it is for, instead of what the machine has; with "
+                 "hip, role = merge, backing = vmm, open_cache and vmm_ipc are errors"}},
     .operands_min = 1,
     .operands_max = 1,
     .run = run_check,

@@ -624,25 +624,30 @@ const struct tool_verb tool_verb_explain = {
     .name = "explain",
     .operands = "-- CMD...|FINDING...",
     .summary = "say which rule took each allocation of a command, or what a finding means",
-    .details =
-        "FINDING is an id, as double-free, or a glob, as 'open-*': explained in full.\n"
-        "Runs CMD as `gpushare run -m share` does: the rules are followed, and waited "
-        "for.\n"
-        "When it has ended a line for each allocation (equal ones once) says on stderr "
-        "its size, the call, the module that called, and the rule that took it, or for "
-        "each rule of its program the first reason against it. At the end stand the "
-        "rules that matched nothing, with what came nearest.\n"
-        "The exit status is CMD's own; 0 becomes 1 if a process that used CUDA, or any, could "
-        "not be watched.\n"
-        "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not "
-        "found.\n",
-    .options = {{"config", 'c', "FILE", "CMD: use this configuration (checked first)"},
-                {"list", 'l', NULL, "list all findings, in groups"},
-                {"output", 'o', "FILE", "CMD: keep what it allocated, for --fit"},
-                {"fit", 0, NULL,
-                 "of two such FILEs: say which allocations fit together, and "
-                 "print two rules by which the first one's program exports"},
-                RUNTIME_OPTION},
+    .details = "FINDING is an id, as double-free, or a glob, as 'open-*': explained in full.\n\n"
+               "Runs CMD as `gpushare run -m share` does: the rules are followed, and waited "
+               "for. When it has ended a line for each process and allocation (equal ones once, "
+               "with their number) says on stderr its size, as a rule has it, the call, the "
+               "module that called, and the rule that took it, or for each rule of its program "
+               "the first reason against it: program, size, device, backing, role (of "
+               "cudaMallocAsync), caller or index. Of memory of a merge rule it says how much "
+               "was merged at most, or why nothing was. At the end stand the rules that matched "
+               "nothing, with what came nearest.\n"
+               "The exit status is CMD's own; 0 becomes 1 if a process that used CUDA, or any, "
+               "could not be watched.\n"
+               "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not "
+               "found.\n\n"
+               "`gpushare explain --fit FILE FILE`: an allocation fits one of its size on the "
+               "same GPU, or one that is less than twice as large; of several of one size the "
+               "n-th fits the n-th. The exit status is 1 if nothing fits.\n",
+    .options =
+        {{"config", 'c', "FILE", "CMD: use this configuration (checked first)"},
+         {"list", 'l', NULL, "list all findings, in groups"},
+         {"output", 'o', "FILE", "CMD: keep what it allocated, as JSON, for --fit"},
+         {"fit", 0, NULL,
+          "of two such FILEs: say on stderr which allocations fit together, and print two rules "
+          "for the likeliest, the largest of equal size: the first one's program exports"},
+         RUNTIME_OPTION},
     .command = true,
     .usage_status = TOOL_RUN_FAILED,
     .run = run_explain,

@@ -138,22 +138,27 @@ const struct tool_verb tool_verb_report = {
     .operands = "LOG...",
     .summary = "explain logs of many processes at once",
     .details = "LOG is a file that gpushare wrote with log_format = jsonl, a directory of "
-               "*.jsonl files, or - for standard input. Equal findings are shown once; frames "
-               "get function and line.\n"
-               "The exit status is 1 if there is a finding that --fail-on counts, else 3 if a LOG "
-               "cannot be read, or has no line of a log.\n",
+               "*.jsonl files, or - for standard input. Equal findings, by id, call and stack, "
+               "are shown once; the facts are those of the first. Frames get function and line. "
+               "Lines that are cut off are warned about and skipped.\n\n"
+               "The exit status is 1 if there is a finding that --fail-on counts, else 3 if a "
+               "LOG cannot be read, or has no line of a log; the others are reported all the "
+               "same.\n",
     .options = {{"json", 0, NULL, "print an array of objects"},
-                {"sarif", 0, NULL, "print SARIF 2.1.0, for code-scanning tools"},
+                {"sarif", 0, NULL,
+                 "print SARIF 2.1.0, for code-scanning tools; it marks what is suppressed"},
                 {"gen-suppressions", 0, NULL, "print a suppression for each finding instead"},
-                {"suppressions", 's', "FILE", "leave out what this file matches"},
+                {"suppressions", 's', "FILE",
+                 "leave out what a section of this file matches; see gpushare(1)"},
                 {"no-default-suppressions", 0, NULL, "report what libraries are known to do, too"},
-                {"level", 'l', "LEVEL", "info, warning or error: this and worse"},
+                {"level", 'l', "LEVEL", "info, warning or error: this and worse (info)"},
                 {"fail-on", 0, "KIND",
                  "error, warning, leak or info: exit with 1 if there is such a finding, or a worse "
-                 "one"},
+                 "one, that is not suppressed"},
                 {"error-exitcode", 0, "N",
-                 "exit with N, not 1, then; alone it means --fail-on=error, too"},
-                {"debug-dir", 0, "DIR", "look for debug files here, too"}},
+                 "exit with N, 0 to 255, not 1, then; alone it means --fail-on=error, too"},
+                {"debug-dir", 0, "DIR",
+                 "look for debug files here first, by name and, in DIR/.build-id, by build id"}},
     .operands_min = 1,
     .operands_max = 1 << 20,
     .run = run_report,

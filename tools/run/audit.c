@@ -247,31 +247,38 @@ const struct tool_verb tool_verb_audit = {
     .name = "audit",
     .operands = "[--] CMD...",
     .summary = "run a command and report what it does wrong",
-    .details = "Runs CMD with gpushare in mode audit, which changes nothing, and then prints "
-               "on stderr what CMD and the processes that it started did wrong with CUDA's "
-               "shared memory.\n"
+    .details = "Runs CMD as `gpushare run` does, in mode audit, which changes nothing, and then "
+               "prints on stderr what CMD and the processes that it started did wrong with "
+               "CUDA's shared memory, as `gpushare report` does. Standard input, output and "
+               "error are CMD's own. The options and their files are checked before CMD starts.\n\n"
                "The last line says how many processes used CUDA, and how many of their calls "
-               "were seen: allocations, frees, IPC memory, events and contexts. What kernels "
-               "do is not looked at: for accesses out of bounds, uninitialised memory and "
-               "races there is compute-sanitizer.\n"
-               "The exit status is CMD's own; 0 becomes 1 if there was a finding that --fail-on "
-               "counts, else 3 if a process that used CUDA, or any, could not be watched, "
-               "or no call was seen.\n"
+               "were seen: allocations, frees, IPC memory, events and contexts. What kernels do "
+               "is not looked at: for accesses out of bounds, uninitialised memory and races "
+               "there is compute-sanitizer.\n\n"
+               "Processes that still run when CMD has ended get 5 seconds to end; then the "
+               "report is made without them, and says how many they are. SIGINT and SIGQUIT are "
+               "left to CMD, SIGTERM and SIGHUP are passed on to it.\n\n"
+               "The exit status is CMD's own, or 128 and the number of its signal; 0 becomes 1 "
+               "if there was a finding that --fail-on counts, else 3 if a process that used "
+               "CUDA, or any, could not be watched, a log not be read, or no call was seen.\n"
                "125: gpushare itself failed, 126: CMD cannot be executed, 127: not found.\n",
     .options = {{"config", 'c', "FILE", "use this configuration (checked first)"},
                 {"fail-on", 0, "KIND",
                  "error, warning, leak or info: exit with 1 after such a "
-                 "finding, or a worse one; error"},
-                {"error-exitcode", 0, "N", "exit with N, not 1, after such findings"},
-                {"suppressions", 's', "FILE", "leave out what this file matches"},
+                 "finding, or a worse one, that is not suppressed; error"},
+                {"error-exitcode", 0, "N", "exit with N, 0 to 255, not 1, after such findings"},
+                {"suppressions", 's', "FILE",
+                 "leave out what a section of this file matches; see gpushare(1)"},
                 {"no-default-suppressions", 0, NULL, "report what libraries are known to do, too"},
                 {"gen-suppressions", 0, NULL,
                  "print a suppression for each finding on stderr, too; a file of them writes: "
                  "gpushare report --gen-suppressions LOG >FILE"},
-                {"level", 'l', "LEVEL", "info, warning or error: report this and worse"},
-                {"log", 0, "DIR", "keep the logs here, for `gpushare report`"},
-                {"json", 0, "FILE", "also write the report as JSON"},
-                {"sarif", 0, "FILE", "also write the report as SARIF 2.1.0"},
+                {"level", 'l', "LEVEL", "info, warning or error: report this and worse (info)"},
+                {"log", 0, "DIR",
+                 "keep the logs in this new or empty directory, for `gpushare report`"},
+                {"json", 0, "FILE", "also write the report as `gpushare report --json` does"},
+                {"sarif", 0, "FILE",
+                 "also write the report as SARIF 2.1.0, as `gpushare report --sarif` does"},
                 {"timeline", 0, "FILE", "also write a page that shows what happened when"},
                 {"debug-dir", 0, "DIR", "look for debug files here, too"},
                 RUNTIME_OPTION},

@@ -128,13 +128,16 @@ const struct tool_verb tool_verb_cdi = {
     .name = "cdi",
     .operands = "",
     .summary = "describe a namespace as a device for containers",
-    .details = "Prints a device of the Container Device Interface that brings gpushare into "
-               "containers:\n"
+    .details = "Prints a device of the Container Device Interface that brings library, tool, "
+               "configuration and directory of the namespace into containers, with an "
+               "/etc/ld.so.preload, so that every program in them runs with the library:\n"
                "  gpushare cdi --output /etc/cdi/gpushare.json\n"
                "  podman run --device gpushare.io/namespace=default IMAGE ./app\n"
-               "The directory is made, with a file of gpushare's in it. In /dev/shm both are gone "
-               "when the machine starts again: run this again then.\n",
-    .options = {{"output", 'o', "FILE", "write to FILE"},
-                {"namespace", 'n', "NAME", "another than GPUSHARE_NAMESPACE, or default"}},
+               "The directory is made, with a file of gpushare's in it. In /dev/shm both are "
+               "gone when the machine starts again: run this again then.\n",
+    .options = {{"output", 'o', "FILE", "write to FILE, as /etc/cdi/gpushare.json"},
+                {"namespace", 'n', "NAME",
+                 "another than GPUSHARE_NAMESPACE, or default; it begins and ends with a letter or "
+                 "digit"}},
     .run = run_cdi,
 };

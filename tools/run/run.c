@@ -62,17 +62,28 @@ const struct tool_verb tool_verb_run = {
     .name = "run",
     .operands = "[--] CMD...",
     .summary = "run a command with gpushare preloaded",
-    .details = "Puts libgpushare.so first into LD_PRELOAD and becomes CMD; its exit status is "
-               "CMD's own. For a program of HIP it is libgpushare-hip.so: one that is linked with "
-               "libamdhip64, or any on a machine that has an AMD GPU alone.\n"
-               "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not "
-               "found.\n"
+    .details = "Puts libgpushare.so first into LD_PRELOAD and becomes CMD: signals and exit "
+               "status are CMD's own. The configuration that CMD will read is checked first; "
+               "with an error in it CMD is not started.\n"
+               "For a program of HIP it is libgpushare-hip.so: one that is linked with "
+               "libamdhip64, or with neither runtime on a machine that has AMD GPUs alone. It "
+               "was run on a simulated runtime, not on an AMD card.\n"
+               "The library is GPUSHARE_LIBRARY, or found beside this tool, in ../lib, ../lib64 "
+               "or the multiarch directory in ../lib from there, or where it was installed.\n\n"
                "In a container (a pid namespace) CMD is a child and gets a pid that no other "
-               "process has which shares: the driver tells processes apart by their pids.\n"
-               "The library is GPUSHARE_LIBRARY, or found beside this tool, or where it is "
-               "installed.\n",
-    .options = {{"config", 'c', "FILE", "use this configuration (checked first)"},
-                {"mode", 'm', "MODE", "share, audit or off, instead of the configuration's"},
+               "process has which shares: the driver tells processes apart by their pids, and "
+               "takes the handles of another container's process 1 for those of its own. Signals "
+               "are passed on to CMD; the exit status is its own, or 128 and the number of the "
+               "signal that ended it.\n\n"
+               "A program into which nothing is preloaded, because it is statically linked, "
+               "setuid or for another machine, is started with a warning. So is, on a terminal, "
+               "one without a configuration while others share.\n\n"
+               "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not "
+               "found.\n",
+    .options = {{"config", 'c', "FILE",
+                 "use this configuration, checked first: sets GPUSHARE_CONFIG"},
+                {"mode", 'm', "MODE",
+                 "share, audit or off, instead of the configuration's: sets GPUSHARE_MODE"},
                 RUNTIME_OPTION},
     .operands_min = 1,
     .command = true,

@@ -144,17 +144,19 @@ const struct tool_verb tool_verb_resume = {
     .operands = "[PID|PROGRAM...]",
     .summary = "bring suspended programs back to the GPU",
     .details = "The driver loses a process for good that it restores without room, so what the "
-               "process needs is counted first: where it is not free the process stays suspended. "
-               "Then its memory is where it was, what it shares is mapped again, and its calls go "
-               "on. It also ends a state in which a `gpushare suspend` that was killed has left a "
-               "process.\n"
-               "Shared memory that is gone ends the process with a report.\n",
+               "process needs is counted first: where it is not free the process stays "
+               "suspended. Then its memory is where it was, what it shares is mapped again, and "
+               "its calls go on. It also ends a state in which a `gpushare suspend` that was "
+               "killed has left a process.\n"
+               "Shared memory that is gone ends the process with a report.\n"
+               "The exit status is 1 where a process was not resumed; one that is not suspended "
+               "is said not to be.\n",
     .options = {{"timeout", 't', "TIME", "how long it may take to map what is shared again (30s)"},
                 {"wait", 'w', NULL, "wait for room"},
                 {"all-but", 0, "PROGRAM", "all that have suspend = on, but this program"},
                 {"take-again", 0, NULL,
                  "only take again what --let-go let go of, after another tool's restore"},
-                {"force", 0, NULL, "a PID may be one without gpushare"}},
+                {"force", 0, NULL, "a PID may be one without suspend = on, or without gpushare"}},
     .operands_max = 1 << 20,
     .run = run_resume,
 };

@@ -220,17 +220,24 @@ const struct tool_verb tool_verb_suspend = {
     .name = "suspend",
     .operands = "[PID|PROGRAM...]",
     .summary = "take programs off the GPU, and keep them",
-    .details = "What a process has for itself on the GPU goes into its main memory, and its calls "
-               "wait until `gpushare resume`. What it shares stays with the keeper, which has to "
-               "have confirmed it. The process must have been started with suspend = on. What "
-               "cannot be let go of is a refusal that names it, and the process runs on; "
-               "`gpushare doctor --pid PID` tells it at any time.\n"
-               "Of several, each is suspended for itself.\n",
+    .details = "What a process has for itself on the GPU goes into its main memory, and its "
+               "calls wait until `gpushare resume`. What it shares stays with the keeper, which "
+               "has to have confirmed it. The process must have been started with suspend = on. "
+               "What cannot be let go of is a refusal that names it, and the process runs on; "
+               "`gpushare doctor --pid PID` tells it at any time. A step that fails undoes those "
+               "before it.\n\n"
+               "It takes a driver from version 570 on. On the simulated driver; not run on a "
+               "card by this version.\n\n"
+               "Of several, as all processes of a PROGRAM, each is suspended for itself. The "
+               "exit status is 1 where a process was not suspended; one that is suspended "
+               "already is said to be so.\n",
     .options = {{"timeout", 't', "TIME", "how long calls and work under way may take to end (30s)"},
                 {"all-but", 0, "PROGRAM", "all that have suspend = on, but this program"},
                 {"let-go", 0, NULL,
                  "only let go of what is shared, for another tool that checkpoints"},
-                {"force", 0, NULL, "a PID may be one without gpushare; if it shares it is lost"}},
+                {"force", 0, NULL,
+                 "a PID may be one without suspend = on, or without gpushare: only the driver is "
+                 "asked; if it shares it is lost"}},
     .operands_max = 1 << 20,
     .run = run_suspend,
 };

@@ -60,10 +60,15 @@ const struct tool_verb tool_verb_timeline = {
     .name = "timeline",
     .operands = "LOG...",
     .summary = "show what happened to regions, as a page for a browser",
-    .details = "LOG is a file that gpushare wrote with event_log = FILE, a directory of "
-               "*.jsonl files, or - for standard input. Logs of log_format = jsonl add the "
-               "reports of findings.\n"
-               "The exit status is 3 if a LOG cannot be read; the others are shown.\n",
+    .details = "The page has a lane for each region, for merged blocks and for each process, with "
+               "bars for "
+               "who held what and when, memory in use and what would be in use without sharing, "
+               "and findings. It loads nothing.\n\n"
+               "LOG is a file that gpushare wrote with event_log = FILE, a directory of *.jsonl "
+               "files, or - for standard input. Logs of log_format = jsonl add the reports of "
+               "findings. Bad lines are warned about and skipped.\n"
+               "The exit status is 1 if there is no event, and 3 if a LOG cannot be read; the "
+               "others are shown.\n",
     .options = {{"output", 'o', "FILE", "write FILE, and not standard output"},
                 {"perfetto", 0, NULL, "write trace events for ui.perfetto.dev instead"},
                 {"debug-dir", 0, "DIR", "look for debug files here, too"}},

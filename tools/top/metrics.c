@@ -261,11 +261,11 @@ const struct tool_verb tool_verb_metrics = {
     .name = "metrics",
     .operands = "[LOG...]",
     .summary = "write what top shows for Prometheus",
-    .details = "Bytes in use and saved of each GPU; bytes and users of each region; own, "
-               "shared and proportional bytes of each process; findings. For node_exporter's "
-               "textfile collector give a FILE whose name ends with .prom in its directory; it "
-               "is replaced as a whole. `gpushare keeper --metrics=FILE` writes it again and "
-               "again. LOGs are as for `gpushare top`.\n",
+    .details = "Bytes in use and saved of each GPU; bytes and users of each region; own, shared "
+               "and proportional bytes of each process; findings. The text is OpenMetrics, too. "
+               "For node_exporter's textfile collector give a FILE whose name ends with .prom in "
+               "its directory; it is replaced as a whole. `gpushare keeper --metrics=FILE` "
+               "writes it again and again. LOGs are as for `gpushare top`.\n",
     .options = {{"output", 'o', "FILE", "write it there; \"-\" is standard output (-)"}},
     .operands_max = 1000000,
     .run = run_metrics,

@@ -112,22 +112,27 @@ const struct tool_verb tool_verb_top = {
     .name = "top",
     .operands = "[LOG...]",
     .summary = "show who uses how much GPU memory, as it changes",
-    .details =
-        "Of a process: OWN is what it alone has, SHARED what others have, too, "
-        "PROPORTIONAL its own and its part of what is shared, SAVED what it would take "
-        "more without sharing. Memory that is not shared by gpushare or by IPC handles "
-        "counts nowhere, but in DRIVER, which is what nvidia-smi says; FAIR is that "
-        "with shared memory split among its holders, not counted as its exporter's.\n"
-        "Findings come from LOGs (log_format = jsonl), or else from those that the "
-        "configuration names.\n"
-        "Keys: q quits, a letter of the last line sorts, arrows choose a row and enter tells "
-        "what `show` says of it, / filters, ? explains the keys.\n",
-    .options = {{"delay", 'd', "SECONDS", "look again after so long (2)"},
-                {"sort", 's', "KEY",
-                 "proportional, own, shared, saved, driver, name or pid (proportional)"},
-                {"reverse", 'r', NULL, "sort the other way"},
-                {"once", '1', NULL, "print it once, as text"},
-                {"json", 0, NULL, "with --once: one object, for scripts"}},
+    .details = "Of a process: OWN is what it alone has, SHARED what others have, too, "
+               "PROPORTIONAL (PROP) its own and its part of what is shared, SAVED what it would "
+               "take more without sharing. Memory that is not shared by gpushare or by IPC "
+               "handles counts nowhere, but in DRIVER, which is what nvidia-smi says, where "
+               "libnvidia-ml.so.1 is; FAIR is that with shared memory split among its holders, "
+               "not counted as its exporter's. MERGING is off by `gpushare merge off`, or no, "
+               "for a reason that `gpushare show` tells.\n\n"
+               "Findings come from LOGs, which are files of log_format = jsonl or directories of "
+               "*.jsonl files, or else from those that the configuration names.\n\n"
+               "Keys: q quits, a letter of the last line sorts, r turns the order round, + and - "
+               "change the delay, the space bar looks at once, page keys scroll, arrows choose a "
+               "row and enter tells what `show` says of it, / filters, ? explains the keys, "
+               "escape goes back.\n\n"
+               "The exit status is 1 without a terminal that has a screen.\n",
+    .options =
+        {{"delay", 'd', "SECONDS", "look again after so long, 0.1 to 3600, or as 500ms (2)"},
+         {"sort", 's', "KEY",
+          "proportional, own, shared, saved, driver, name or pid (proportional): the most first"},
+         {"reverse", 'r', NULL, "sort the other way"},
+         {"once", '1', NULL, "print it once, as text"},
+         {"json", 0, NULL, "with --once: one object, for scripts"}},
     .operands_max = 1000000,
     .run = run_top,
 };
