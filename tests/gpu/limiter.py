@@ -23,10 +23,10 @@ LIMIT = 320 * MIB + 4096  # five pieces of 64 MiB, and no sixth
 RULES = {
     "no rule": "",
     "audit": "[gpushare]\nmode = audit\n",
-    "export": "[region piece{n}]\nprogram = pieces_*\nsize = 64MiB\nindex = *\nrole = export\n",
-    "export, vmm": "[region piece{n}]\nprogram = pieces_*\nsize = 64MiB\nindex = *\nrole = export\nbacking = vmm\n",
-    "merge": "[region pieces]\nprogram = pieces_*\nrole = merge\n",
-    "merge, quiet = 0": "[region pieces]\nprogram = pieces_*\nrole = merge\nquiet = 0\n",
+    "export": "[region piece{n}]\nprogram = *\nsize = 64MiB\nindex = *\nrole = export\n",
+    "export, vmm": "[region piece{n}]\nprogram = *\nsize = 64MiB\nindex = *\nrole = export\nbacking = vmm\n",
+    "merge": "[region pieces]\nprogram = *\nrole = merge\n",
+    "merge, quiet = 0": "[region pieces]\nprogram = *\nrole = merge\nquiet = 0\n",
 }
 TORCH = """import torch
 taken = []
@@ -129,10 +129,10 @@ def main():
         if driver == "gpu" and importlib.util.find_spec("torch"):
             with table.part("PyTorch"):
                 limits(limited, table, "PyTorch", [sys.executable, "-c", TORCH])
-        with table.part("misuse"):
-            audited(limited, table)
         with table.part("replicas"):
             replicas(limited, table)
+        with table.part("misuse"):
+            audited(limited, table)
 
 
 if __name__ == "__main__":
