@@ -562,6 +562,18 @@ TEST_F(Registry, ASlotCanBeSetLater) {
     EXPECT_EQ(import.slot, 9u);
 }
 
+TEST_F(Registry, TheProgramCannotCloseWhatOnlyARuleHasOpened) {
+    gps_import import = import_of(0x1000, 1), again = import;
+    import.via = GPS_VIA_RULE;
+    gps_registry_open(&import, GPS_VIA_RULE, &previous);
+    EXPECT_EQ(GPS_CLOSE_DENIED, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
+    gps_registry_open(&again, GPS_VIA_PROGRAM, &previous);
+    EXPECT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
+    EXPECT_EQ(GPS_CLOSE_DENIED, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
+    EXPECT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_RULE, false, &import));
+    EXPECT_EQ(GPS_CLOSE_NONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
+}
+
 TEST_F(Registry, APurgeTakesTheContextsImportsOfBefore) {
     open(0x1000, 1, 1);
     open(0x1000, 1, 1);
