@@ -2267,8 +2267,6 @@ static int c_refuse(char **w) {
     return 0;
 }
 
-static int c_atexit_close(char **w);
-
 /* --- what a call leaves alone --- */
 
 static char *join(char **w) {
@@ -2505,17 +2503,6 @@ static int c_pending(char **w) {
     return SAID;
 }
 
-static void close_at_exit(void) {
-    if (value("atexit"))
-        do_close(value("atexit"));
-}
-
-/* The last thing the program does is closing what `atexit` names. */
-static int c_atexit_close(char **w) {
-    thing("atexit")->value = value(w[1]);
-    return atexit(close_at_exit);
-}
-
 static int c_help(char **w);
 
 static const struct command {
@@ -2654,7 +2641,6 @@ static const struct command {
     {"errno", "COMMAND...", c_errno},
     {"leap", "MILLISECONDS COMMAND...", c_leap},
     {"dlerror", "COMMAND...", c_dlerror},
-    {"atexit_close", "NAME", c_atexit_close},
     {"later", "MILLISECONDS COMMAND...", c_later},
     {"at_quick_exit", "COMMAND...", c_at_quick_exit},
     {"at_exit", "COMMAND...", c_at_exit},

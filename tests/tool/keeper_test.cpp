@@ -904,18 +904,6 @@ TEST_F(Replacing, WaitsForEveryDescriptorThatCanBeHad) {
     expect_both("in the end");
 }
 
-TEST_F(Keeper, EndsWhenThereIsNothingToKeepAndLeavesNothing) {
-    pid_t pid;
-    {
-        Actor creator(*store);
-        ASSERT_EQ(0, creator.create(creator.record(1, GPS_KEEP_OWNER, "frames")));
-        pid = keeper();
-        creator.die();
-    }
-    EXPECT_TRUE(gone(pid));
-    EXPECT_EQ("", left());
-}
-
 TEST_F(Keeper, EndsWhenItsDirectoryIsRemovedOrReplaced) {
     for (bool replaced : {false, true}) {
         Temporary place("/dev/shm");
@@ -934,16 +922,6 @@ TEST_F(Keeper, EndsWhenItsDirectoryIsRemovedOrReplaced) {
         EXPECT_TRUE(gone(static_cast<pid_t>(who.pid)));
         EXPECT_EQ(replaced, fs::exists(lost.path + std::string("/regions/x")));
     }
-}
-
-TEST_F(Keeper, ATermRemovesTheRecords) {
-    Actor creator(*store);
-    auto other = creator.record(1, GPS_KEEP_OWNER);
-    ASSERT_EQ(0, creator.create(creator.record(1, GPS_KEEP_FOREVER, "frames")));
-    stop(SIGTERM);
-    EXPECT_EQ(entries_of("regions") + entries_of("names"), "");
-    EXPECT_EQ(-ENOENT, gps_keeper_released(store, &other.id, &creator.self, 0));
-    EXPECT_EQ(0, keeper()) << "nothing but a deposit and an adoption starts one";
 }
 
 TEST_F(Keeper, OfTwentyThatStartOneAtOnceAllFindTheSame) {
@@ -1144,43 +1122,6 @@ TEST_F(Keeper, AnotherUserIsRefused) {
     chmod(store->path, 0700);
     chmod(fs::path(store->path).parent_path().c_str(), 0700);
     EXPECT_EQ(0, WEXITSTATUS(status));
-}
-
-TEST_F(Keeper, KilledAtAnyMomentItLosesNothing) {
-    std::vector<std::unique_ptr<Actor>> creators;
-    std::vector<gps_region_record> made;
-    for (unsigned i = 0; i < 8; i++) {
-        creators.push_back(std::make_unique<Actor>(*store));
-        made.push_back(creators[i]->record(i + 1, GPS_KEEP_USERS, "r" + std::to_string(i)));
-        ASSERT_EQ(0, creators[i]->create(made[i], std::to_string(i)));
-    }
-    Actor user(*store);
-    for (unsigned round = 0; round < 30; round++) {
-        pid_t pid = keeper();
-        std::thread killer([&] {
-            usleep(round * 300);
-            if (pid > 0)
-                kill(pid, SIGKILL);
-        });
-        for (unsigned i = 0; i < 8; i++) {
-            int fd = memory(std::to_string(i));
-            const int status =
-                gps_keeper_deposit(store, &made[i], &creators[i]->self, fd, 10 * SECOND);
-            ASSERT_TRUE(status == 0 || status == -EEXIST) << status << " in round " << round;
-            close(fd);
-        }
-        killer.join();
-        for (unsigned i = 0; i < 8; i++) {
-            int fd = memory(std::to_string(i));
-            const int status =
-                gps_keeper_deposit(store, &made[i], &creators[i]->self, fd, 10 * SECOND);
-            ASSERT_TRUE(status == 0 || status == -EEXIST) << status << " in round " << round;
-            close(fd);
-            ASSERT_EQ(std::to_string(i), user.get(made[i].id)) << round;
-        }
-    }
-    EXPECT_EQ(8u, regions());
-    EXPECT_EQ("r0 r1 r2 r3 r4 r5 r6 r7 ", entries_of("names"));
 }
 
 TEST_F(Keeper, DropSaysWhatCanBeDropped) {

@@ -69,56 +69,6 @@ TEST_F(GcTest, LeavesTheLivingAlone) {
     EXPECT_EQ(0u, counts.procs + counts.regions + counts.names + counts.temps + counts.in_use);
 }
 
-TEST_F(GcTest, RemovesAndCountsWhatADeadProcessLeft) {
-    gps_owner owner;
-    { Child child = busy(&owner, 1); }
-
-    ASSERT_EQ(0, gc());
-    EXPECT_EQ(only_us(), all());
-    EXPECT_EQ(1u, counts.procs);
-    EXPECT_EQ(1u, counts.regions);
-    EXPECT_EQ(2u, counts.names);
-    EXPECT_EQ(0u, counts.in_use);
-    ASSERT_EQ(0, gc());
-    EXPECT_EQ(0u, counts.procs + counts.regions + counts.names + counts.temps);
-}
-
-TEST_F(GcTest, ADryRunCountsTheSameAndRemovesNothing) {
-    gps_owner owner;
-    { Child child = busy(&owner, 1); }
-    plant(regions() + "/" + temp_of(owner));
-    plant(procs() + "/" + temp_of(owner));
-    fs::create_symlink("x", names() + "/" + temp_of(owner));
-    const std::set<std::string> before_gc = all();
-
-    ASSERT_EQ(0, gc(true));
-    EXPECT_EQ(before_gc, all());
-    gps_gc_counts dry = counts;
-    ASSERT_EQ(0, gc());
-    EXPECT_EQ(0, memcmp(&dry, &counts, sizeof dry));
-    EXPECT_EQ(3u, counts.temps);
-    EXPECT_EQ(only_us(), all());
-}
-
-TEST_F(GcTest, KeepsADeadOwnersRegionWhileSomeoneHoldsIt) {
-    gps_owner owner, importer;
-    gps_id region = make_record(self, 1).id;
-    gps_slot slot = make_slot(region);
-    Child holding = leased(
-        &importer, [&](Child &, gps_lease &mine) { return -gps_lease_write(&mine, 0, &slot); });
-    { Child child = busy(&owner, 1); }
-
-    ASSERT_EQ(0, gc());
-    EXPECT_EQ(1u, counts.in_use);
-    EXPECT_EQ(0u, counts.regions);
-    EXPECT_EQ(std::set<std::string>{id_text(region)}, entries(regions()));
-    holding.kill_and_reap();
-    ASSERT_EQ(0, gc());
-    EXPECT_EQ(0u, counts.in_use);
-    EXPECT_EQ(1u, counts.regions);
-    EXPECT_EQ(only_us(), all());
-}
-
 TEST_F(GcTest, KeepsATombstoneOfTheLivingAndRemovesOneOfTheDead) {
     gps_owner owner;
     gps_region_record ours = make_record(self, 1), theirs = {};
@@ -208,15 +158,6 @@ TEST_F(GcTest, RemovesBadAndOrphanedNames) {
     ASSERT_EQ(0, gc());
     EXPECT_EQ(5u, counts.names);
     EXPECT_EQ(std::set<std::string>{"ours"}, entries(names()));
-}
-
-TEST_F(GcTest, SkipsWhatCannotBeOursAndSweepsOn) {
-    fs::create_directory(names() + "/directory");
-    plant(region_file(make_record(self, 1).id));
-    EXPECT_EQ(0, gc());
-    EXPECT_EQ(1u, counts.regions);
-    EXPECT_EQ(0u, counts.names);
-    EXPECT_TRUE(fs::is_directory(names() + "/directory"));
 }
 
 TEST_F(GcTest, LeavesTemporaryFilesOfTheLivingAndRemovesThoseOfTheDead) {
@@ -471,19 +412,6 @@ TEST_F(AnywhereTest, StoppedAnywhereHoldsNobodyUpAndLosesNothing) {
         int status;
         ASSERT_EQ(0, waitpid(stopping.pid, &status, WNOHANG))
             << "failed at " << WEXITSTATUS(status);
-    }
-}
-
-TEST_F(AnywhereTest, GcNeverTakesAnythingFromTheLiving) {
-    std::vector<Child> lives;
-
-    for (unsigned i = 0; i < 3; i++)
-        lives.emplace_back([&, i](Child &) { return live_a_life(&store, i); });
-    for (int i = 0; i < 3000; i++)
-        ASSERT_EQ(0, gc());
-    for (const Child &life : lives) {
-        int status = 0;
-        EXPECT_EQ(0, waitpid(life.pid, &status, WNOHANG)) << "failed at " << WEXITSTATUS(status);
     }
 }
 

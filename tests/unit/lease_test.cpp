@@ -64,14 +64,6 @@ TEST(OwnerSelf, DrawsANewNonceEachTime) {
     EXPECT_EQ(100u, seen.size());
 }
 
-TEST(OwnerSelf, PassesTheCheckOfItsHeader) {
-    gps_proc_header header = {};
-
-    gps_owner_self(&header.owner);
-    gps_proc_seal(&header);
-    EXPECT_STREQ(nullptr, gps_proc_check(&header, sizeof header));
-}
-
 class OwnerCommandTest : public StoreTest {
   protected:
     /* What a program of this file name says that it is called. */
@@ -92,10 +84,6 @@ class OwnerCommandTest : public StoreTest {
         return owner.command;
     }
 };
-
-TEST_F(OwnerCommandTest, IsTheFileName) {
-    EXPECT_EQ("producer", command_of("producer"));
-}
 
 TEST_F(OwnerCommandTest, IsCutAndCleaned) {
     EXPECT_EQ(std::string(31, 'x'), command_of(std::string(200, 'x')));
@@ -156,32 +144,6 @@ TEST_F(LeaseTest, MakesOnePrivateFileWithAValidHeader) {
     EXPECT_STREQ(nullptr, gps_proc_check(&header, sizeof header));
     EXPECT_EQ(0, memcmp(&self, &header.owner, sizeof self));
     EXPECT_GT(header.created, UINT64_C(1600000000000000000));
-}
-
-TEST_F(LeaseTest, OfOursIsSeenByOurselves) {
-    EXPECT_TRUE(alive(self));
-}
-
-TEST_F(LeaseTest, OfOursIsSeenByOthers) {
-    Child child([&](Child &) { return alive(self) ? 0 : 1; });
-
-    EXPECT_EQ(0, child.reap());
-}
-
-TEST_F(LeaseTest, AnotherNonceOfTheSamePidIsDead) {
-    EXPECT_FALSE(alive(dead_owner()));
-}
-
-TEST_F(LeaseTest, DroppedIsGone) {
-    gps_owner other;
-    gps_lease second;
-
-    gps_owner_self(&other);
-    ASSERT_EQ(0, gps_lease_take(&store, &other, NULL, &second));
-    EXPECT_TRUE(alive(other));
-    gps_lease_drop(&second);
-    EXPECT_FALSE(alive(other));
-    EXPECT_EQ(std::set<std::string>{owner_text(self)}, entries(procs()));
 }
 
 TEST_F(LeaseTest, NeedsNoDescriptor) {
@@ -310,14 +272,6 @@ TEST_F(LeaseTest, KilledIsDeadWhileStillAZombie) {
     child.signal(SIGKILL);
     waitid(P_PID, static_cast<id_t>(child.pid), &info, WEXITED | WNOWAIT);
     EXPECT_FALSE(alive(other));
-}
-
-TEST_F(LeaseTest, StoppedIsAlive) {
-    gps_owner other;
-    Child child = leased(&other);
-
-    child.stop();
-    EXPECT_TRUE(alive(other));
 }
 
 TEST_F(LeaseTest, ExecEndsIt) {
@@ -500,55 +454,6 @@ TEST_F(LeaseTest, AProcessWhoseMainThreadHasEndedIsAlive) {
     close(up[1]);
 }
 
-TEST_F(LeaseTest, CrossesPidNamespaces) {
-    int up[2];
-    pid_t inner = 0;
-    gps_owner other = {};
-    bool sees_us = false;
-
-    ASSERT_EQ(0, pipe2(up, O_CLOEXEC));
-    Child outer([&](Child &peer) {
-        if (unshare(CLONE_NEWPID) != 0)
-            return 77;
-        pid_t pid = fork();
-        if (pid == 0) {
-            gps_owner me;
-            gps_lease mine;
-
-            gps_owner_self(&me);
-            bool seen = gps_lease_probe(&store, &self) == GPS_ALIVE;
-            if (gps_lease_take(&store, &me, NULL, &mine) != 0 ||
-                write(up[1], &me, sizeof me) != sizeof me || write(up[1], &seen, 1) != 1)
-                _exit(90);
-            sleep(100);
-            _exit(0);
-        }
-        peer.send(pid);
-        peer.await();
-        return 0;
-    });
-    if (!outer.receive(inner)) {
-        close(up[0]);
-        close(up[1]);
-        if (outer.reap() == 77)
-            GTEST_SKIP() << "no pid namespace to be had";
-        FAIL();
-    }
-    ASSERT_EQ(static_cast<ssize_t>(sizeof other), read(up[0], &other, sizeof other));
-    ASSERT_EQ(1, read(up[0], &sees_us, 1));
-    close(up[0]);
-    close(up[1]);
-    EXPECT_EQ(1u, other.pid);
-    EXPECT_NE(self.pid_ns, other.pid_ns);
-    EXPECT_TRUE(sees_us);
-    EXPECT_TRUE(alive(other));
-    kill(inner, SIGKILL);
-    outer.kill_and_reap();
-    for (int i = 0; i < 2000 && alive(other); i++)
-        usleep(1000);
-    EXPECT_FALSE(alive(other));
-}
-
 TEST_F(LeaseTest, IsHeldByADescriptorWhereItCannotBeMapped) {
     if (ADDRESS_SPACE_IS_HUGE)
         GTEST_SKIP() << "the sanitizer needs its address space";
@@ -670,19 +575,6 @@ TEST_F(PeersTest, EachShowsTheLiveWithTheirSlotsAndTheDeadWithout) {
     }
 }
 
-TEST_F(PeersTest, EachShowsAllSlotsOfABigFile) {
-    for (unsigned i = 0; i < 1000; i += 10) {
-        slot.address = i;
-        gps_slot_seal(&slot);
-        ASSERT_EQ(0, gps_lease_write(&lease, i, &slot));
-    }
-    ASSERT_EQ(0, scan());
-    ASSERT_EQ(1u, seen.slots.size());
-    ASSERT_EQ(100u, seen.slots[0].size());
-    for (unsigned i = 0; i < 100; i++)
-        EXPECT_EQ(10 * i, seen.slots[0][i].address);
-}
-
 /* A process scans at its end too, perhaps in a signal handler that interrupted malloc. */
 TEST_F(PeersTest, EachTakesNothingFromTheHeap) {
     gps_owner who;
@@ -707,15 +599,6 @@ TEST_F(PeersTest, EachTakesNothingFromTheHeap) {
                      },
                      &heap));
     EXPECT_EQ(heap.before, heap.within);
-}
-
-TEST_F(PeersTest, EachStopsWhenTold) {
-    gps_owner a, b;
-    Child one = leased(&a), two = leased(&b);
-
-    seen.limit = 2;
-    EXPECT_EQ(0, gps_proc_each(&store, see, &seen));
-    EXPECT_EQ(2u, seen.procs.size());
 }
 
 TEST_F(PeersTest, EachSaysWhatIsWrongWithAFile) {
@@ -754,13 +637,6 @@ TEST_F(PeersTest, EachSaysWhatIsWrongWithAFile) {
         EXPECT_FALSE(proc->alive);
         EXPECT_EQ(0u, proc->slot_count);
     }
-}
-
-TEST_F(PeersTest, EachPassesOverWhatIsNoProcessFile) {
-    std::ofstream(procs() + "/README") << "x";
-    std::ofstream(procs() + "/.tmp.x") << "x";
-    ASSERT_EQ(0, scan());
-    EXPECT_EQ(1u, seen.procs.size());
 }
 
 TEST_F(PeersTest, AHugeSparseFileIsReadUpToTheLimit) {
@@ -855,15 +731,6 @@ TEST_F(PeersTest, BehindTheDividerOnlyBlocksAreLookedFor) {
     ASSERT_EQ(0, gps_lease_write(&lease, GPS_DIVIDER + 1, &holding));
     ASSERT_EQ(0, gps_lease_write(&lease, GPS_DIVIDER, &none));
     EXPECT_EQ(1, of_a_region());
-}
-
-TEST_F(PeersTest, AClearedSlotIsNoUse) {
-    gps_slot holding = make_slot(region), none = {};
-
-    ASSERT_EQ(0, gps_lease_write(&lease, 2, &holding));
-    EXPECT_EQ(1, users(region));
-    ASSERT_EQ(0, gps_lease_write(&lease, 2, &none));
-    EXPECT_EQ(0, users(region));
 }
 
 TEST_F(PeersTest, ATornSlotOfALiveProcessMayBeOfAnyRegion) {

@@ -192,15 +192,6 @@ class Directory {
 
 // --- the catalogue ---
 
-TEST(Catalogue, AnswersFromItsRows) {
-#define CHECK_ROW(name, id, level, sentence, hint)                                                 \
-    EXPECT_STREQ(gps_finding_id(GPS_##name), id);                                                  \
-    EXPECT_EQ(gps_finding_level(GPS_##name), GPS_LEVEL_##level);                                   \
-    EXPECT_STREQ(gps_finding_sentence(GPS_##name), sentence);                                      \
-    EXPECT_STREQ(gps_finding_hint(GPS_##name), hint);
-    GPS_FINDINGS(CHECK_ROW)
-}
-
 TEST(Catalogue, ARaisedReportHasTheHigherLevelOfItsFindingIfThereIsOne) {
     for (int i = 0; i < GPS_FINDING_COUNT; i++) {
         gps_report report = report_of(static_cast<gps_finding>(i));
@@ -233,12 +224,6 @@ TEST(Catalogue, SurvivesANumberThatIsNone) {
         EXPECT_STREQ(gps_finding_id(finding), "unknown");
         EXPECT_EQ(gps_finding_level(finding), GPS_LEVEL_ERROR);
     }
-}
-
-TEST(Catalogue, LevelsHaveNames) {
-    EXPECT_STREQ(gps_level_name(GPS_LEVEL_INFO), "info");
-    EXPECT_STREQ(gps_level_name(GPS_LEVEL_WARNING), "warning");
-    EXPECT_STREQ(gps_level_name(GPS_LEVEL_ERROR), "error");
 }
 
 // --- the formats, without any writing ---
@@ -661,24 +646,6 @@ TEST(Log, BeforeItIsOpenedItWritesTextToStderr) {
         << run.err;
 }
 
-TEST(Log, WritesOneJsonLineForAReport) {
-    Outcome run = in_child([] {
-        open_log("stderr", GPS_LOG_JSONL);
-        send(GPS_DOUBLE_FREE, 1);
-        send(GPS_OPEN_STALE, 2);
-        return 0;
-    });
-    std::vector<Json> json = json_of(run.err);
-
-    ASSERT_EQ(json.size(), 2u);
-    EXPECT_EQ(json[0]["finding"].text, "double-free");
-    EXPECT_EQ(json[0]["command"].text, "app");
-    EXPECT_EQ(json[0]["pid"].text, std::to_string(run.pid));
-    EXPECT_EQ(json[0]["tid"].text, std::to_string(run.pid));
-    EXPECT_EQ(json[0]["ts"].text.substr(0, 2), "20");
-    EXPECT_EQ(json[1]["finding"].text, "open-stale");
-}
-
 TEST(Log, FiltersByLevel) {
     Outcome run = in_child([] {
         open_log("stderr", GPS_LOG_JSONL, GPS_LEVEL_ERROR);
@@ -695,24 +662,6 @@ TEST(Log, FiltersByLevel) {
     ASSERT_EQ(json.size(), 2u);
     EXPECT_EQ(json[0]["finding"].text, "double-free");
     EXPECT_EQ(json[1]["message"].text, "1 finding (1 error), 0 repeated");
-}
-
-TEST(Log, CountsRepeatsOfOneCallSite) {
-    Outcome run = in_child([] {
-        open_log();
-        if (!send(GPS_DOUBLE_FREE, 7))
-            return 1;
-        if (send(GPS_DOUBLE_FREE, 7))
-            return 2;
-        if (!send(GPS_DOUBLE_FREE, 8)) // another call site
-            return 3;
-        if (!send(GPS_OPEN_STALE, 7)) // another finding
-            return 4;
-        return send(GPS_DOUBLE_FREE, 7) ? 5 : 0;
-    });
-
-    EXPECT_EQ(run.status, 0);
-    EXPECT_EQ(count_of(run.err, "========= GPUSHARE ERROR"), 3u);
 }
 
 TEST(Log, WithoutAKnownCallSiteNothingIsARepeat) {
@@ -750,20 +699,6 @@ TEST(LogSummary, SumsUpInText) {
             "call site",
             "========= GPUSHARE: share-timeout: 1 more from the same call site"}));
     EXPECT_EQ(lines.back(), "========= GPUSHARE SUMMARY: 3 findings (2 errors), 3 repeated");
-}
-
-TEST(LogSummary, OneIsSingular) {
-    Outcome run = in_child([] {
-        open_log();
-        send(GPS_DOUBLE_FREE, 7);
-        send(GPS_SHARE_TIMEOUT, 7);
-        send(GPS_SHARE_TIMEOUT, 7);
-        gps_log_summary();
-        return 0;
-    });
-
-    EXPECT_EQ(lines_of(run.err).back(),
-              "========= GPUSHARE SUMMARY: 2 findings (1 error), 1 repeated");
 }
 
 TEST(LogSummary, ARaisedReportIsNoRepeatAndItsRepeatsHaveItsLevel) {
@@ -1169,20 +1104,6 @@ TEST(Log, ContinuesAWriteThatWasPartial) {
 
 // --- log files ---
 
-TEST(LogFile, ExpandsItsName) {
-    Directory directory;
-    Outcome run = in_child([&] {
-        open_log(directory.path + "/a.%c.%p.%%p");
-        send(GPS_DOUBLE_FREE, 1);
-        return 0;
-    });
-
-    EXPECT_EQ(run.err, "");
-    EXPECT_EQ(
-        directory.read("a.app." + std::to_string(run.pid) + ".%p").find("========= GPUSHARE ERROR"),
-        0u);
-}
-
 TEST(LogFile, IsAppendedToAndPrivate) {
     Directory directory;
     std::string path = directory.path + "/log";
@@ -1227,24 +1148,6 @@ TEST(LogFile, LeavesNoDescriptorOpen) {
     });
 
     EXPECT_EQ(run.status, 0);
-}
-
-TEST(LogFile, ThatCannotBeOpenedIsSaidOnceAndStderrTakesItsPlace) {
-    Outcome run = in_child([] {
-        open_log("/nonexistent/log");
-        send(GPS_DOUBLE_FREE, 1);
-        send(GPS_DOUBLE_FREE, 2);
-        gps_log_summary();
-        return 0;
-    });
-
-    EXPECT_EQ(count_of(run.err, "cannot write"), 1u);
-    EXPECT_EQ(lines_of(run.err).at(0),
-              "========= GPUSHARE: cannot write to the log /nonexistent/log: No "
-              "such file or directory; reports go to stderr");
-    EXPECT_EQ(count_of(run.err, "GPUSHARE ERROR"), 2u);
-    EXPECT_EQ(lines_of(run.err).back(),
-              "========= GPUSHARE SUMMARY: 2 findings (2 errors), 0 repeated");
 }
 
 TEST(LogFile, WhoseNameIsTooLongIsNotCut) {

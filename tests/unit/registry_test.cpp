@@ -54,27 +54,6 @@ bool take(uint64_t pointer) {
 
 /* --- allocations --- */
 
-TEST_F(Registry, FindsExactlyWhatWasAdded) {
-    add(0x1000, 7, 123);
-    gps_alloc alloc;
-    ASSERT_TRUE(gps_registry_find(0x1000, &alloc));
-    EXPECT_EQ(alloc.pointer, 0x1000u);
-    EXPECT_EQ(alloc.size, 123u);
-    EXPECT_EQ(alloc.context, 7u);
-    EXPECT_EQ(alloc.kind, GPS_ALLOC_PLAIN);
-    EXPECT_FALSE(has(0x1001));
-    EXPECT_FALSE(has(0));
-    EXPECT_EQ(gps_registry_count(), 1u);
-}
-
-TEST_F(Registry, ATakenAllocationIsGone) {
-    add(0x1000);
-    EXPECT_TRUE(take(0x1000));
-    EXPECT_FALSE(take(0x1000));
-    EXPECT_FALSE(has(0x1000));
-    EXPECT_EQ(gps_registry_count(), 0u);
-}
-
 TEST_F(Registry, TheNewerAllocationAtAnAddressReplacesTheOlder) {
     add(0x1000, 1, 10);
     add(0x1000, 1, 20);
@@ -158,39 +137,6 @@ TEST_F(Registry, AllExportedAddressesAreKnown) {
         EXPECT_FALSE(is_exported(0x1000 * (i + 1)));
 }
 
-TEST_F(Registry, ExportsAreTakenAndOtherAllocationsStay) {
-    std::vector<gps_export> regions(100);
-    for (size_t i = 0; i < 200; i++)
-        add(0x1000 * (i + 1));
-    for (size_t i = 0; i < regions.size(); i++)
-        ASSERT_TRUE(gps_registry_attach(0x2000 * (i + 1), &regions[i]));
-    std::set<gps_export *> seen;
-    gps_registry_take_exports(7, collect_region, &seen); /* no such context */
-    EXPECT_EQ(seen.size(), 0u);
-    gps_registry_take_exports(0, collect_region, &seen);
-    EXPECT_EQ(seen.size(), regions.size());
-    EXPECT_EQ(gps_registry_count(), 100u);
-}
-
-std::set<gps_export *> *visited;
-
-TEST_F(Registry, ExportsAreVisitedWhereTheyAre) {
-    gps_export region = {}, other = {};
-    std::set<gps_export *> seen;
-    visited = &seen;
-    const auto visit = [](gps_export *one) { visited->insert(one); };
-    add(0x1000);
-    add(0x2000);
-    add(0x3000, 2);
-    ASSERT_TRUE(gps_registry_attach(0x2000, &region));
-    ASSERT_TRUE(gps_registry_attach(0x3000, &other));
-    gps_registry_each_export(1, visit);
-    EXPECT_EQ(seen, std::set<gps_export *>{&region});
-    gps_registry_each_export(0, visit);
-    EXPECT_EQ(seen.size(), 2u);
-    EXPECT_EQ(gps_registry_count(), 3u);
-}
-
 TEST_F(Registry, AnExportIsTakenOnceAndNotWithAnothersAddress) {
     gps_export region = {}, other = {};
     region.pointer = other.pointer = 0x1000;
@@ -207,22 +153,6 @@ TEST_F(Registry, AnExportIsTakenOnceAndNotWithAnothersAddress) {
 bool was_freed(uint64_t pointer) {
     gps_freed gone;
     return gps_freed_find(GPS_FREED_MEMORY, pointer, &gone);
-}
-
-TEST_F(Registry, AFreedAddressIsRememberedUntilItIsAllocatedAgain) {
-    EXPECT_FALSE(was_freed(0x1000));
-    gps_freed_note(GPS_FREED_MEMORY, 0x1000, {3, 5, 9, 7, 1, false});
-    gps_freed gone;
-    ASSERT_TRUE(gps_freed_find(GPS_FREED_MEMORY, 0x1000, &gone));
-    EXPECT_EQ(gone.born, 3u);
-    EXPECT_EQ(gone.ended, 5u);
-    EXPECT_EQ(gone.context, 9u);
-    EXPECT_EQ(gone.size, 7u);
-    EXPECT_EQ(gone.device, 1);
-    EXPECT_FALSE(gone.with_context);
-    EXPECT_FALSE(was_freed(0x1200));
-    add(0x1000);
-    EXPECT_FALSE(was_freed(0x1000));
 }
 
 TEST_F(Registry, WhatLayAroundAnAddressIsFoundIfItWasOneThing) {
@@ -303,17 +233,6 @@ TEST_F(Registry, APurgeTakesTheContextsAllocationsOfBefore) {
     EXPECT_EQ(purged, std::set<uint64_t>{0x4000});
 }
 
-TEST_F(Registry, PurgedPlacesAreUsedAgain) {
-    std::set<uint64_t> purged;
-    for (int round = 0; round < 50; round++) {
-        for (uint64_t i = 1; i <= 1000; i++)
-            add(i << 9, 1);
-        gps_registry_purge(1, gps_registry_epoch(), collect_pointer, &purged);
-        ASSERT_EQ(gps_registry_count(), 0u);
-    }
-    EXPECT_EQ(purged.size(), 1000u);
-}
-
 /* --- threads, numbers --- */
 
 TEST_F(Registry, IsExactUnderThreads) {
@@ -390,29 +309,6 @@ TEST_F(Registry, AMillionEntriesAreFoundAndTaken) {
     }
 }
 
-void add_event(uint64_t address, uint8_t seed = 0) {
-    gps_event event = {};
-    event.event = address;
-    event.exported = seed != 0;
-    memset(event.id.bytes, seed, sizeof(event.id.bytes));
-    gps_registry_add_event(&event);
-}
-
-TEST_F(Registry, AResetForgetsEverything) {
-    add(0x1000);
-    gps_freed_note(GPS_FREED_MEMORY, 0x2000, {1, 1, 0, 0, -1, false});
-    add_event(0x3000);
-    gps_registry_epoch();
-    gps_forget_all();
-    EXPECT_EQ(gps_registry_count(), 0u);
-    EXPECT_FALSE(was_freed(0x2000));
-    gps_event event;
-    EXPECT_FALSE(gps_registry_find_event(0x3000, &event));
-    EXPECT_EQ(gps_registry_now(), 0u);
-    add(0x1000);
-    EXPECT_TRUE(has(0x1000));
-}
-
 /* --- imports --- */
 
 gps_id id_of(uint8_t seed) {
@@ -442,22 +338,6 @@ uint64_t open(uint64_t pointer, uint8_t seed, uint64_t context = 1, unsigned slo
 
 void collect_import(void *arg, const gps_import *import) {
     static_cast<std::set<uint64_t> *>(arg)->insert(import->pointer);
-}
-
-TEST_F(Registry, OpensAreCountedAndEachNeedsItsClose) {
-    EXPECT_EQ(open(0x1000, 1, 1, 5), 1u);
-    EXPECT_EQ(open(0x1000, 1, 1, 6), 2u);
-    gps_import import;
-    ASSERT_TRUE(gps_registry_import_at(0x1000, &import));
-    EXPECT_EQ(import.slot, 5u); /* of the first */
-    EXPECT_EQ(import.count, 2u);
-    ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
-    EXPECT_EQ(import.count, 1u);
-    ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
-    EXPECT_EQ(import.count, 0u);
-    EXPECT_EQ(import.slot, 5u);
-    EXPECT_EQ(GPS_CLOSE_NONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
-    EXPECT_FALSE(gps_registry_import_at(0x1000, &import));
 }
 
 // The import that is open there may be cached.
@@ -511,32 +391,6 @@ TEST_F(Registry, WhatIsClosedBeforeItsFilesAreWatchedIsNotWatched) {
     EXPECT_FALSE(cache(0x1000));
 }
 
-TEST_F(Registry, ACachedImportOpensAgainInItsContextUnlessAFileHasChanged) {
-    gps_import import;
-    uint64_t pointer = 0;
-    const gps_id region = id_of(1);
-    open(0x1000, 1);
-    watch(0x1000, 7, 8);
-    cache(0x1000);
-    EXPECT_FALSE(gps_registry_uncache(&region, 2, 0, &pointer));
-    gps_registry_outdate(9);
-    ASSERT_TRUE(gps_registry_uncache(&region, 1, 0, &pointer));
-    EXPECT_EQ(0x1000u, pointer);
-    EXPECT_EQ(0u, gps_registry_cached().count);
-    ASSERT_TRUE(gps_registry_import_at(0x1000, &import));
-    EXPECT_EQ(1u, import.count);
-    EXPECT_EQ(1u, import.opens);
-    cache(0x1000);
-    gps_registry_outdate(8); /* its owner's */
-    EXPECT_FALSE(gps_registry_uncache(&region, 1, 0, &pointer));
-    EXPECT_EQ(0x1000u, take_ending(0));
-    EXPECT_TRUE(gps_registry_caches(0x1000)); /* until the driver has closed it */
-    EXPECT_EQ(GPS_CLOSE_DENIED, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
-    gps_registry_ended(0x1000);
-    EXPECT_FALSE(gps_registry_caches(0x1000));
-    EXPECT_EQ(GPS_CLOSE_NONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
-}
-
 TEST_F(Registry, WhatIsOpenedWhileItsOldMappingEndsIsClosedForItself) {
     gps_import import;
     open(0x1000, 1);
@@ -583,20 +437,6 @@ TEST_F(Registry, WhatIsOpenedWhereADeadContextHadItIsAnotherImport) {
     }
 }
 
-// The driver looks at a part of a handle, and counts both at one address.
-TEST_F(Registry, AnotherRegionAtTheAddressOfACachedImportEndsIt) {
-    open(0x1000, 1, 1, 5);
-    watch(0x1000, 7, 8);
-    cache(0x1000);
-    gps_import other = import_of(0x1000, 2);
-    EXPECT_EQ(GPS_OPEN_FIRST, gps_registry_open(&other, GPS_VIA_PROGRAM, &previous));
-    EXPECT_TRUE(previous.over);
-    EXPECT_TRUE(previous.extra);
-    EXPECT_EQ(0u, gps_registry_cached().count);
-    watch(0x1000, 9, 10);
-    EXPECT_TRUE(cache(0x1000));
-}
-
 TEST_F(Registry, AnotherRegionAtTheAddressOfAnOpenImportIsOneMoreOpenOfIt) {
     open(0x1000, 1, 1, 5);
     watch(0x1000, 7, 8);
@@ -608,22 +448,6 @@ TEST_F(Registry, AnotherRegionAtTheAddressOfAnOpenImportIsOneMoreOpenOfIt) {
         EXPECT_EQ(opens, left.count);
         EXPECT_EQ(5u, left.slot);
     }
-}
-
-TEST_F(Registry, TheOldestCachedImportIsTakenFirst) {
-    for (uint8_t i = 1; i <= 3; i++) {
-        open(0x1000u * i, i);
-        watch(0x1000u * i, i, 10);
-        cache(0x1000u * i);
-    }
-    uint64_t pointer;
-    const gps_id first = id_of(1);
-    gps_registry_uncache(&first, 1, 0, &pointer);
-    cache(0x1000); /* the newest now */
-    for (const uint64_t next : {0x2000u, 0x3000u, 0x1000u}) {
-        EXPECT_EQ(next, take_ending(1));
-    }
-    EXPECT_EQ(0u, take_ending(1));
 }
 
 TEST_F(Registry, WhatTheDriverOpensThoughItIsCachedIsCountedOnceTooOften) {
@@ -701,15 +525,6 @@ TEST_F(Registry, ASlotIsWrittenWhereItSaysSomethingElse) {
     EXPECT_FALSE(gps_registry_correct_slot(0x1000, &slot, &now));
 }
 
-TEST_F(Registry, OnlyTheSecondOpenOfAnImportIsNotReopenedYet) {
-    const bool expected[] = {false, false, true, true};
-    for (bool reopened : expected) {
-        gps_import import = import_of(0x1000, 1);
-        gps_registry_open(&import, GPS_VIA_PROGRAM, &previous);
-        EXPECT_EQ(import.reopened, reopened) << import.count;
-    }
-}
-
 bool counts(const gps_id &region, uint64_t context = 1) {
     uint64_t pointer = 0;
     const bool counted = gps_registry_open_again(&region, context, &pointer) == GPS_OPENED_TWICE;
@@ -738,33 +553,6 @@ TEST_F(Registry, TheThirdOpenOfAnImportIsOnlyCounted) {
     EXPECT_FALSE(counts(one));
 }
 
-TEST_F(Registry, ARefusedCloseIsTakenBack) {
-    gps_import import;
-    for (int opens = 1; opens <= 2; opens++) {
-        open(0x1000, 1);
-        ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
-        gps_registry_unclose(&import, GPS_VIA_PROGRAM);
-        ASSERT_TRUE(gps_registry_import_at(0x1000, &import));
-        EXPECT_EQ(import.count, static_cast<uint64_t>(opens));
-    }
-}
-
-TEST_F(Registry, AnImportIsFoundByItsRegionInItsContextOnly) {
-    open(0x1000, 1, 1);
-    open(0x2000, 2, 1);
-    open(0x3000, 1, 2);
-    const gps_id one = id_of(1), three = id_of(3);
-    gps_import import;
-    ASSERT_TRUE(gps_registry_opened(&one, 1, &import));
-    EXPECT_EQ(import.pointer, 0x1000u);
-    ASSERT_TRUE(gps_registry_opened(&one, 2, &import));
-    EXPECT_EQ(import.pointer, 0x3000u);
-    EXPECT_FALSE(gps_registry_opened(&three, 1, &import));
-    gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import);
-    EXPECT_FALSE(gps_registry_opened(&one, 1, &import));
-    EXPECT_TRUE(gps_registry_opened(&one, 2, &import));
-}
-
 TEST_F(Registry, ASlotCanBeSetLater) {
     open(0x1000, 1, 1, GPS_NO_SLOT);
     gps_registry_set_slot(0x1000, 9);
@@ -772,19 +560,6 @@ TEST_F(Registry, ASlotCanBeSetLater) {
     gps_import import;
     ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
     EXPECT_EQ(import.slot, 9u);
-}
-
-TEST_F(Registry, KnowsWhichNamesRulesHaveImported) {
-    gps_import by_rule = import_of(0x1000, 1), by_program = import_of(0x2000, 2);
-    by_rule.via = GPS_VIA_RULE;
-    strcpy(by_rule.name, "frames");
-    strcpy(by_program.name, "other");
-    gps_registry_open(&by_rule, GPS_VIA_RULE, &previous);
-    gps_registry_open(&by_program, GPS_VIA_PROGRAM, &previous);
-    EXPECT_TRUE(gps_registry_imports_name("frames"));
-    EXPECT_FALSE(gps_registry_imports_name("other"));
-    gps_registry_close(0x1000, GPS_VIA_RULE, false, &by_rule);
-    EXPECT_FALSE(gps_registry_imports_name("frames"));
 }
 
 TEST_F(Registry, TheProgramCannotCloseWhatOnlyARuleHasOpened) {
@@ -833,40 +608,6 @@ TEST_F(Registry, ImportsAreExactUnderThreads) {
     EXPECT_EQ(firsts, lasts);
 }
 
-/* --- events --- */
-
-TEST_F(Registry, AnEventIsThereUntilItIsTaken) {
-    gps_event event;
-    EXPECT_FALSE(gps_registry_take_event(0x10, &event));
-    add_event(0x10, 3);
-    add_event(0x20, 4);
-    ASSERT_TRUE(gps_registry_find_event(0x10, &event));
-    EXPECT_TRUE(event.exported);
-    ASSERT_TRUE(gps_registry_take_event(0x10, &event));
-    EXPECT_EQ(event.event, 0x10u);
-    EXPECT_FALSE(gps_registry_find_event(0x10, &event));
-    EXPECT_TRUE(gps_registry_find_event(0x20, &event));
-}
-
-TEST_F(Registry, AnEventAddedTwiceIsOneAndTheNewer) {
-    gps_event event;
-    add_event(0x10);
-    add_event(0x10, 3);
-    ASSERT_TRUE(gps_registry_take_event(0x10, &event));
-    EXPECT_TRUE(event.exported);
-    EXPECT_FALSE(gps_registry_take_event(0x10, &event));
-}
-
-TEST_F(Registry, KnowsWhichHandlesOfEventsAreItsOwn) {
-    const gps_id three = id_of(3), four = id_of(4);
-    gps_event event;
-    EXPECT_FALSE(gps_registry_exported_event(&three, &event));
-    add_event(0x10, 3);
-    ASSERT_TRUE(gps_registry_exported_event(&three, &event));
-    EXPECT_EQ(event.event, 0x10u);
-    EXPECT_FALSE(gps_registry_exported_event(&four, &event));
-}
-
 /* --- tombstones --- */
 
 gps_id numbered(unsigned number) {
@@ -900,21 +641,6 @@ unsigned standing() {
     for (unsigned place = 0; gps_record_claim_tombstone(&place, &claim); count++)
         gps_record_release(&claim);
     return count;
-}
-
-TEST_F(Registry, TheNewestTombstonesStayAndTheOldestGoesFirst) {
-    gps_id oldest = {};
-    for (unsigned i = 0; i < GPS_TOMBSTONES; i++) {
-        const gps_id id = numbered(i);
-        EXPECT_FALSE(leave_tombstone(&id, &oldest));
-    }
-    for (unsigned i = 0; i < 2 * GPS_TOMBSTONES; i++) {
-        const gps_id id = numbered(GPS_TOMBSTONES + i), expected = numbered(i);
-        ASSERT_TRUE(leave_tombstone(&id, &oldest));
-        EXPECT_TRUE(gps_id_equal(&oldest, &expected));
-        EXPECT_FALSE(take_tombstone(&expected));
-    }
-    EXPECT_EQ(standing(), GPS_TOMBSTONES);
 }
 
 TEST_F(Registry, ATombstoneThatWasTakenIsNoLongerReplaced) {

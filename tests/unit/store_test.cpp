@@ -31,16 +31,6 @@ class InitTest : public StoreTest {
     gps_store fresh = {};
 };
 
-TEST_F(InitTest, MakesPrivateDirectories) {
-    const std::string path = base + "/new";
-
-    ASSERT_EQ(0, init(path));
-    EXPECT_EQ(path + "/default", fresh.path);
-    for (const char *part :
-         {"", "/default", "/default/procs", "/default/regions", "/default/names"})
-        EXPECT_EQ(0700u, mode_of(path + part)) << part;
-}
-
 TEST_F(InitTest, MakesUsableDirectoriesUnderAnyUmask) {
     mode_t old = umask(0777);
     int rc = init(base + "/new");
@@ -50,22 +40,11 @@ TEST_F(InitTest, MakesUsableDirectoriesUnderAnyUmask) {
     EXPECT_EQ(0700u, mode_of(base + "/new/default/regions"));
 }
 
-TEST_F(InitTest, IsHappyWithWhatIsThere) {
-    EXPECT_EQ(0, init(base + "/root"));
-    EXPECT_EQ(0, init(base + "/root", "default", false));
-    EXPECT_EQ(0, init(base + "/root//"));
-    EXPECT_EQ(directory, fresh.path);
-}
-
 TEST_F(InitTest, MakesNothingUnlessTold) {
     EXPECT_EQ(-ENOENT, init(base + "/new", "default", false));
     EXPECT_EQ(-ENOENT, init(base + "/root", "other", false));
     EXPECT_FALSE(fs::exists(base + "/new"));
     EXPECT_FALSE(fs::exists(base + "/root/other"));
-}
-
-TEST_F(InitTest, DoesNotMakeTheParentsOfTheRoot) {
-    EXPECT_EQ(-ENOENT, init(base + "/a/b"));
 }
 
 TEST_F(InitTest, MissingPartsAreMadeAgain) {
@@ -135,14 +114,6 @@ TEST_F(InitTest, FollowsNoSymlink) {
     }
 }
 
-TEST_F(InitTest, RefusesAFileInTheWay) {
-    std::ofstream(base + "/file") << "x";
-    EXPECT_EQ(-ENOTDIR, init(base + "/file"));
-    fs::remove(names());
-    std::ofstream(names()) << "x";
-    EXPECT_EQ(-ENOTDIR, init(base + "/root"));
-}
-
 TEST_F(InitTest, LeavesTheStoreAloneWhenItFails) {
     strcpy(fresh.path, "untouched");
     EXPECT_EQ(-EINVAL, init("relative"));
@@ -185,15 +156,6 @@ TEST(Root, IsTheOneGivenThenOneInWhatADriverSharesAmongPods) {
     unsetenv("NVIDIA_DRA_LOCAL_IPC_DIR");
 }
 
-TEST(DefaultRoot, IsNamedAfterTheUser) {
-    char path[64];
-
-    unsetenv("GPUSHARE_DIR");
-    unsetenv("NVIDIA_DRA_LOCAL_IPC_DIR");
-    EXPECT_FALSE(gps_store_root(path, sizeof path));
-    EXPECT_EQ("/dev/shm/gpushare-" + std::to_string(geteuid()), path);
-}
-
 class RegionTest : public LeasedTest {
   protected:
     void SetUp() override {
@@ -231,14 +193,6 @@ class RegionTest : public LeasedTest {
     std::string path;
 };
 
-TEST_F(RegionTest, APublishedRecordIsReadBack) {
-    ASSERT_EQ(0, gps_region_publish(&store, &record));
-    ASSERT_EQ(0, read());
-    EXPECT_EQ(0, memcmp(&record, &found, sizeof record));
-    EXPECT_EQ(0600u, mode_of(path));
-    EXPECT_EQ(std::set<std::string>{id_text(record.id)}, entries(regions()));
-}
-
 TEST_F(RegionTest, IsReadableUnderAnyUmask) {
     mode_t old = umask(0777);
     int rc = gps_region_publish(&store, &record);
@@ -246,31 +200,6 @@ TEST_F(RegionTest, IsReadableUnderAnyUmask) {
     umask(old);
     ASSERT_EQ(0, rc);
     EXPECT_EQ(0600u, mode_of(path));
-}
-
-TEST_F(RegionTest, WhatIsNotThereIsNotFound) {
-    found.generation = 77;
-    EXPECT_EQ(-ENOENT, read());
-    EXPECT_EQ(-ENOENT, gps_region_remove(&store, &record.id));
-    EXPECT_EQ(-ENOENT, gps_region_set_status(&store, &record, GPS_STATE_FREED, 0));
-    EXPECT_EQ(77u, found.generation);
-}
-
-TEST_F(RegionTest, RemovedIsGone) {
-    ASSERT_EQ(0, gps_region_publish(&store, &record));
-    EXPECT_EQ(0, gps_region_remove(&store, &record.id));
-    EXPECT_EQ(-ENOENT, read());
-    EXPECT_TRUE(entries(regions()).empty());
-}
-
-TEST_F(RegionTest, OwnRecordIsReplaced) {
-    ASSERT_EQ(0, gps_region_publish(&store, &record));
-    record.generation = 2;
-    gps_record_seal(&record);
-    ASSERT_EQ(0, gps_region_publish(&store, &record));
-    ASSERT_EQ(0, read());
-    EXPECT_EQ(2u, found.generation);
-    EXPECT_EQ(1u, entries(regions()).size());
 }
 
 TEST_F(RegionTest, ALiveProcesssRecordIsNotReplaced) {
@@ -284,30 +213,6 @@ TEST_F(RegionTest, ALiveProcesssRecordIsNotReplaced) {
     ASSERT_EQ(0, read());
     EXPECT_TRUE(gps_owner_equal(&other, &found.owner));
     EXPECT_EQ(1u, entries(regions()).size()) << "a temporary file stayed";
-}
-
-TEST_F(RegionTest, AStoppedProcesssRecordIsNotReplaced) {
-    gps_owner other;
-    Child child = leased(&other, [&](Child &, gps_lease &mine) {
-        gps_region_record theirs = make_record(mine.self, 1);
-        return -gps_region_publish(&store, &theirs);
-    });
-
-    child.stop();
-    EXPECT_EQ(-EEXIST, gps_region_publish(&store, &record));
-}
-
-TEST_F(RegionTest, ADeadProcesssRecordIsReplaced) {
-    gps_owner other;
-    Child child = leased(&other, [&](Child &, gps_lease &mine) {
-        gps_region_record theirs = make_record(mine.self, 1);
-        return -gps_region_publish(&store, &theirs);
-    });
-
-    child.kill_and_reap();
-    ASSERT_EQ(0, gps_region_publish(&store, &record));
-    ASSERT_EQ(0, read());
-    EXPECT_TRUE(gps_owner_equal(&self, &found.owner));
 }
 
 TEST_F(RegionTest, AnInvalidFileIsReplaced) {
@@ -489,13 +394,6 @@ TEST_F(RegionTest, AnotherUsersFileIsRefused) {
     EXPECT_EQ("it belongs to another user", why());
 }
 
-TEST_F(RegionTest, ASymlinkIsNotFollowed) {
-    plant(&record, sizeof record);
-    fs::rename(path, base + "/record");
-    fs::create_symlink(base + "/record", path);
-    EXPECT_EQ("it is a symbolic link", why());
-}
-
 TEST_F(RegionTest, OtherKindsOfFileAreRefusedWithoutWaiting) {
     struct sockaddr_un address = {};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -551,27 +449,6 @@ TEST_F(RegionTest, EachShowsEveryRecordAndTheBadOnesAsBad) {
     ASSERT_EQ(0, gps_region_each(&store, see, &seen));
     EXPECT_EQ(wanted.good, seen.good);
     EXPECT_EQ(wanted.bad, seen.bad);
-}
-
-TEST_F(RegionTest, EachStopsWhenTold) {
-    Seen seen;
-
-    for (unsigned seed = 0; seed < 10; seed++) {
-        gps_region_record each = make_record(self, seed);
-        ASSERT_EQ(0, gps_region_publish(&store, &each));
-    }
-    seen.limit = 3;
-    EXPECT_EQ(0, gps_region_each(&store, see, &seen));
-    EXPECT_EQ(3u, seen.good.size());
-}
-
-TEST_F(RegionTest, AMissingDirectoryIsSaid) {
-    Seen seen;
-
-    fs::remove_all(regions());
-    EXPECT_EQ(-ENOENT, gps_region_each(&store, see, &seen));
-    EXPECT_EQ(-ENOENT, gps_region_publish(&store, &record));
-    EXPECT_EQ(-ENOENT, read());
 }
 
 /* As a user for whom modes count. */
@@ -755,14 +632,6 @@ TEST_F(SmallFileSystem, PublishingStopsBeforeItIsFull) {
     EXPECT_EQ(0, gps_region_remove(&small, &record.id));
     EXPECT_EQ(0, gps_region_publish(&small, &second));
     gps_lease_drop(&lease);
-}
-
-TEST_F(SmallFileSystem, NoLeaseIsTakenWhenItIsNearlyFull) {
-    gps_lease lease;
-
-    fill_up_to(GPS_STORE_RESERVE);
-    EXPECT_EQ(-ENOSPC, gps_lease_take(&small, &self, NULL, &lease));
-    EXPECT_TRUE(entries(std::string(small.path) + "/procs").empty());
 }
 
 TEST_F(SmallFileSystem, AFullOneIsAnErrorOfTheSlotThatNeedsAPage) {

@@ -163,18 +163,6 @@ INSTANTIATE_TEST_SUITE_P(
                           7}),
     [](const auto &one) { return one.param.name; });
 
-TEST_F(Books, ANumberThatIsGivenAgainIsOtherMemory) {
-    gps_vmm_memory before, after;
-    create(7);
-    ASSERT_TRUE(gps_vmm_find(7, &before));
-    release(7);
-    create(7, 4 * BLOCK);
-    ASSERT_TRUE(gps_vmm_find(7, &after));
-    EXPECT_NE(before.serial, after.serial);
-    EXPECT_EQ(after.size, 4 * BLOCK);
-    EXPECT_EQ(bytes(), 4 * BLOCK);
-}
-
 // As soon as the driver has returned, another thread can get the number.
 TEST_F(Books, ANumberThatIsGivenDuringItsReleaseIsNotTouchedByItsEnd) {
     create(7);
@@ -297,16 +285,6 @@ bool unreserve(uint64_t pointer, uint64_t size, bool succeeded = true) {
     return pending != nullptr;
 }
 
-TEST_F(Books, AReservationIsFoundByEachOfItsAddresses) {
-    gps_vmm_reserved(BASE + 2 * BLOCK, 3 * BLOCK);
-    gps_vmm_reserved(BASE + 5 * BLOCK, BLOCK);
-    EXPECT_EQ(reservation(BASE), "none");
-    EXPECT_EQ(reservation(BASE + 2 * BLOCK), "2+3");
-    EXPECT_EQ(reservation(BASE + 5 * BLOCK - 1), "2+3");
-    EXPECT_EQ(reservation(BASE + 5 * BLOCK), "5+1");
-    EXPECT_EQ(reservation(BASE + 6 * BLOCK), "none");
-}
-
 TEST_F(Books, OnlyAWholeReservationIsGivenBack) {
     gps_vmm_reserved(BASE, 4 * BLOCK);
     EXPECT_FALSE(unreserve(BASE, BLOCK));
@@ -425,55 +403,7 @@ TEST_F(Books, ADescriptorIsLeftWhenItsMemoryIsNeitherReferredToNorMapped) {
     EXPECT_EQ(left[0].number, 41);
 }
 
-TEST_F(Books, WhatIsImportedHasTheSizeOfItsMapping) {
-    gps_vmm_left left[1];
-    create(7, 0, GPS_VMM_IMPORTED, -1);
-    describe(40, 7, GPS_VMM_IMPORTED_FROM, 1);
-    map_at(BASE, 3 * BLOCK, 7);
-    release(7);
-    gps_vmm_unmapped(gps_vmm_unmap(BASE, 3 * BLOCK), true);
-    ASSERT_EQ(gps_vmm_take_left(left, 1), 1u);
-    EXPECT_EQ(left[0].memory.size, 3 * BLOCK);
-}
-
 /* --- many --- */
-
-TEST_F(Books, AHundredThousandMappingsInAnyOrder) {
-    constexpr uint64_t COUNT = 100000;
-    std::vector<uint64_t> order(COUNT);
-    for (uint64_t i = 0; i < COUNT; i++)
-        order[i] = i;
-    std::mt19937 random(1);
-    std::shuffle(order.begin(), order.end(), random);
-    for (const uint64_t i : order) {
-        create(1000 + i);
-        map_at(BASE + i * BLOCK, BLOCK, 1000 + i);
-        release(1000 + i);
-    }
-    EXPECT_EQ(bytes(), COUNT * BLOCK);
-    for (uint64_t i = 0; i < COUNT; i++)
-        ASSERT_EQ(at(BASE + i * BLOCK + 4096), 1000 + i);
-    gps_vmm_allowed(BASE, COUNT * BLOCK, 0, true, true);
-    EXPECT_EQ(access_at(BASE + (COUNT - 1) * BLOCK), "1 1");
-    std::shuffle(order.begin(), order.end(), random);
-    for (uint64_t i = 0; i < COUNT / 2; i++)
-        ASSERT_TRUE(unmap(BASE + order[i] * BLOCK, BLOCK));
-    EXPECT_EQ(bytes(), COUNT / 2 * BLOCK);
-    for (uint64_t i = 0; i < COUNT; i++)
-        ASSERT_EQ(at(BASE + order[i] * BLOCK), i < COUNT / 2 ? 0 : 1000 + order[i]);
-}
-
-TEST_F(Books, OneUnmapOfAHundredThousandMappings) {
-    constexpr uint64_t COUNT = 100000;
-    create(7);
-    for (uint64_t i = 0; i < COUNT; i++)
-        map_at(BASE + i * BLOCK, BLOCK, 7);
-    EXPECT_TRUE(unmap(BASE, COUNT * BLOCK, false));
-    EXPECT_EQ(told(7), "1 references 100000 mappings") << "the driver has refused it";
-    EXPECT_EQ(at(BASE + 500 * BLOCK), 7u);
-    EXPECT_TRUE(unmap(BASE, COUNT * BLOCK));
-    EXPECT_EQ(told(7), "1 references 0 mappings");
-}
 
 // Against a model that is as simple as can be.
 TEST_F(Books, RandomMapsAndUnmapsAreAsInAModel) {
@@ -571,25 +501,6 @@ TEST_F(Books, APoolCountsItsPointers) {
     EXPECT_FALSE(gps_pool_pointer_take(0x1000, &pointer));
     ASSERT_TRUE(gps_pool_pointer_take(0x3000, &pointer));
     EXPECT_EQ(pointer.serial, 0u) << "its pool is not in the books";
-}
-
-TEST_F(Books, AFreeThatTheDriverRefusesIsUndone) {
-    gps_pool_pointer pointer;
-    add_pool(5);
-    add_pointer(0x1000, 5);
-    ASSERT_TRUE(gps_pool_pointer_take(0x1000, &pointer));
-    gps_pool_pointer_add(&pointer);
-    EXPECT_EQ(pointers(5), 1);
-}
-
-TEST_F(Books, APointerThatIsImportedAgainIsOne) {
-    gps_pool_pointer pointer;
-    add_pool(5);
-    add_pointer(0x1000, 5, 1);
-    add_pointer(0x1000, 5, 1);
-    EXPECT_EQ(pointers(5), 1);
-    ASSERT_TRUE(gps_pool_pointer_find(0x1000, &pointer));
-    EXPECT_EQ(pointer.imports, 2u);
 }
 
 TEST_F(Books, APointerIsKnownByWhatItWasExportedAs) {
