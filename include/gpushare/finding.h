@@ -111,8 +111,8 @@
         "use the event itself in the process that created it")                                     \
     ROW(EVENT_OTHER_CONTAINER, "event-other-container", ERROR,                                     \
         "an event of another container could not be opened",                                       \
-        "start both programs by gpushare run, which gives them different pids, and give both one " \
-        "/dev/shm (--ipc)")                                                                        \
+        "start both programs by gpushare run with --cap-add CHECKPOINT_RESTORE, which gives them " \
+        "different pids, or in one pid namespace (--pid), and give both one /dev/shm (--ipc)")     \
     ROW(EVENT_UNKNOWN, "event-unknown", ERROR,                                                     \
         "an event was opened by a handle that no process seen here has exported",                  \
         "check that all 64 bytes of cudaIpcGetEventHandle arrive unchanged from a live process")   \

@@ -20,8 +20,6 @@
  *   <root>/<namespace>/keeper.lock                            locked by the keeper while it lives
  *   <root>/<namespace>/lock                                   empty; a process that removes an
  *                                                             orphaned record or name locks a byte
- *   <root>/<namespace>/pids                                   empty; each `gpushare run` locks the
- *                                                             byte of its program's pid
  *   <root>/<namespace>/exclusions-2                             allocations that an error 700 may
  *                                                             have come from
  *   <root>/<namespace>/unlocked                               a directory, and empty; stays once a
@@ -61,7 +59,6 @@
 #define GPS_BLOCK_NAME     "block."   /* what the names of merged blocks begin with */
 #define GPS_BLOCK_MARK     "GPSBLOCK" /* what their handles begin with; not every one has a name */
 #define GPS_PROC_NAME      96u        /* longest file name in procs/, with its NUL */
-#define GPS_PIDS           "pids"
 #define GPS_UNLOCKED       "unlocked"
 
 /* The key of the directory: XXH3's secret for the hashes of merged blocks. It never changes. */

@@ -15,7 +15,7 @@
 #include "util/forgotten.h"
 #include "util/text.h"
 
-#define LATELY (60 * GPS_SECOND) /* of whom it is suspected */
+#define LATELY (5 * GPS_SECOND)
 
 enum { NAMED = 8 /* in the report */ };
 
@@ -52,45 +52,20 @@ uint64_t gps_exclusion_times(const struct gps_area *area) {
 
 /* --- whose fault it may be --- */
 
-enum suspicion { NONE, MERGED, MERGED_LATELY, DOUBTFUL };
-
-static enum suspicion suspect(const struct gps_area *area, uint64_t now) {
-    enum suspicion most = NONE;
-    for (unsigned i = 0; i < area->count; i++) {
-        const struct gps_block *block = &area->blocks[i];
-        if (!gps_block_is_read_only(block))
-            continue;
-        const enum suspicion this = now - block->swapped > LATELY ? MERGED
-                                    : ~block->filled              ? DOUBTFUL
-                                                                  : MERGED_LATELY;
-        most = this > most ? this : most;
-    }
-    return most;
-}
-
-/* With the lock. */
-static enum suspicion worst(uint64_t now) {
-    enum suspicion most = NONE;
-    for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area)) {
-        const enum suspicion this = suspect(area, now);
-        most = this > most ? this : most;
-    }
-    return most;
-}
-
-static bool was_just_merged(const struct gps_area *area, uint64_t now) {
+/* Whether a block of it was merged at `since` or later, and still is. */
+static bool is_merged(const struct gps_area *area, uint64_t since) {
     for (unsigned i = 0; i < area->count; i++)
-        if (gps_block_is_read_only(&area->blocks[i]) &&
-            now - area->blocks[i].swapped <= GPS_EXCLUSION_LATELY)
+        if (gps_block_is_read_only(&area->blocks[i]) && area->blocks[i].swapped >= since)
             return true;
     return false;
 }
 
-/* How often it is suspected from now on; 0: it is not. */
-static uint64_t times_of(const struct gps_area *area, enum suspicion most, uint64_t now) {
-    if (was_just_merged(area, now))
-        return GPS_EXCLUDED;
-    return suspect(area, now) == most ? area->times + 1 : 0;
+/* The caller has the lock. */
+static bool is_any_merged(uint64_t since) {
+    struct gps_area *area = gps_area_next(NULL);
+    while (area && !is_merged(area, since))
+        area = gps_area_next(area);
+    return area;
 }
 
 static void add_name(struct gps_text *text, const char *before, const struct gps_area *area,
@@ -105,14 +80,15 @@ static void add_name(struct gps_text *text, const char *before, const struct gps
                  *area->caller ? area->caller : "code in no module");
 }
 
-/* Notes those that are to be excluded, or those that are not yet. */
-static unsigned note_some(struct gps_text *text, const char *before, bool excluded, uint64_t now) {
-    const enum suspicion most = worst(now);
+/* Notes those that are to be excluded, or those that are not yet, of what was merged at `since` or
+ * later: at the first time, or at 0 at the second. */
+static unsigned note_some(struct gps_text *text, const char *before, bool excluded,
+                          uint64_t since) {
     unsigned count = 0;
-    for (struct gps_area *area = gps_area_next(NULL); most && area; area = gps_area_next(area)) {
+    for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area)) {
         struct gps_exclusion exclusion = describe(area);
-        exclusion.times = times_of(area, most, now);
-        if (!exclusion.times || (exclusion.times >= GPS_EXCLUDED) != excluded)
+        exclusion.times = since ? GPS_EXCLUDED : area->times + 1;
+        if (!is_merged(area, since) || (exclusion.times >= GPS_EXCLUDED) != excluded)
             continue;
         gps_exclusions_add(gps_membership_store(), &exclusion);
         add_name(text, before, area, count++);
@@ -122,9 +98,10 @@ static unsigned note_some(struct gps_text *text, const char *before, bool exclud
 
 /* The caller has the lock. The file is small, and this process is about to end. */
 static unsigned note_all(struct gps_text *text) {
-    const uint64_t now = gps_clock_monotonic();
-    const unsigned excluded = note_some(text, "excluded: ", true, now);
-    return excluded + note_some(text, excluded ? "; suspected: " : "suspected: ", false, now);
+    const uint64_t lately = gps_clock_monotonic() - LATELY;
+    const uint64_t since = is_any_merged(lately) ? lately : 0;
+    const unsigned excluded = note_some(text, "excluded: ", true, since);
+    return excluded + note_some(text, excluded ? "; suspected: " : "suspected: ", false, since);
 }
 
 void gps_exclusion_record(void) {

@@ -224,7 +224,7 @@ class Lane:
                   if variable.startswith(("GPUSHARE_SIM", "GPUSHARE_LOG", "LD_LIBRARY"))]
         device = ["--device=gpushare.io/namespace=default"] if preloaded or by_run else []
         return ["podman", "run", "--rm", "-i", f"--name={name}", "--net=host", "--cgroups=disabled", "--ipc=host",
-                "--ulimit=nofile=1024:1024", "--ulimit=nproc=4096:4096", *device, *passed,
+                "--cap-add=CHECKPOINT_RESTORE", "--ulimit=nofile=1024:1024", "--ulimit=nproc=4096:4096", *device, *passed,
                 f"--volume={self.work}:{self.work}", f"--volume={self.build}:{self.build}:ro",
                 "--rootfs", self.image, *inside]
 

@@ -3,7 +3,6 @@
 // The namespaces are real (unshare). What the driver does in them is in the simulator as it was
 // recorded on an H200: memory handles cross them, unless both processes have one pid; events need
 // one /dev/shm; a foreign /proc stops cuInit.
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -261,49 +260,6 @@ TEST(Namespaces, RunGivesProgramsDifferentPids) {
     b.signal(SIGKILL);
 }
 
-struct flock byte_of(int pid, int count = 1) {
-    struct flock lock = {};
-    lock.l_type = F_WRLCK;
-    lock.l_whence = SEEK_SET;
-    lock.l_start = pid;
-    lock.l_len = count;
-    return lock;
-}
-
-TEST(Namespaces, RunClaimsThePidBeforeItsProgramSharesAnything) {
-    NEEDS(container);
-    Audited world;
-    Puppet a(world, by_run(producer()));
-    const int pid = std::stoi(a.must("pid"));
-    const int file = open((world.shared.path + "/pub/default/pids").c_str(), O_RDWR | O_CLOEXEC);
-    ASSERT_GE(file, 0);
-    struct flock mine = byte_of(pid), other = byte_of(pid + 1);
-    EXPECT_EQ(fcntl(file, F_OFD_GETLK, &mine), 0);
-    EXPECT_EQ(mine.l_type, F_WRLCK);
-    EXPECT_EQ(fcntl(file, F_OFD_GETLK, &other), 0);
-    EXPECT_EQ(other.l_type, F_UNLCK);
-    EXPECT_EQ(a.quit("exit 0"), 0);
-    mine = byte_of(pid);
-    EXPECT_EQ(fcntl(file, F_OFD_GETLK, &mine), 0);
-    EXPECT_EQ(mine.l_type, F_UNLCK);
-    close(file);
-}
-
-TEST(Namespaces, RunTakesNoPidThatAnotherRunHasClaimed) {
-    NEEDS(poor);
-    Audited world;
-    Puppet(world, by_run(producer())).quit("exit 0"); // makes the file
-    const int file = open((world.shared.path + "/pub/default/pids").c_str(), O_RDWR | O_CLOEXEC);
-    for (int pid = 0; pid < 4096; pid += 32) { // one of 32 is left
-        struct flock others = byte_of(pid + 1, 31);
-        ASSERT_EQ(fcntl(file, F_OFD_SETLK, &others), 0);
-    }
-    Puppet a(world, by_run(producer(), poor));
-    EXPECT_EQ(std::stoi(a.must("pid")) % 32, 0);
-    EXPECT_EQ(a.quit("exit 0"), 0);
-    close(file);
-}
-
 TEST(Namespaces, APidOfAnotherIsLedBackToTheOneHere) {
     NEEDS(container);
     SamePids world;
@@ -332,14 +288,23 @@ TEST(Namespaces, RunPassesSignalsOnToTheProgram) {
     }
 }
 
-TEST(Namespaces, RunWithoutTheRightToChoosePassesPidsOver) {
+TEST(Namespaces, RunWithoutTheRightToChooseWarnsOfAnEqualPid) {
     NEEDS(poor);
     Audited world;
-    Puppet a(world, by_run(producer(), poor));
-    const int pid = std::stoi(a.must("pid"));
-    EXPECT_GT(pid, 1);
-    EXPECT_LT(pid, 600);
-    EXPECT_EQ(a.quit("exit 4"), 4);
+    std::string warned = "\"$@\" 2>" + world.shared.path + "/said; exit $?";
+    auto warning = poor;
+    warning.insert(warning.end(), {"sh", "-c", warned, "sh"});
+    Puppet first(world, by_run(producer(), warning));
+    const std::string pid = first.must("pid");
+    EXPECT_FALSE(contains(read_file(world.shared.path + "/said"), "CHECKPOINT_RESTORE"));
+    exports(first);
+    Puppet second(world, by_run(consumer(), warning));
+    EXPECT_EQ(second.must("pid"), pid);
+    const std::string said = read_file(world.shared.path + "/said");
+    EXPECT_TRUE(contains(said, "is process " + pid + ", too")) << said;
+    EXPECT_TRUE(contains(said, "--cap-add CHECKPOINT_RESTORE")) << said;
+    EXPECT_EQ(second.quit("exit 4"), 4);
+    EXPECT_EQ(first.quit("exit 3"), 3);
 }
 
 TEST(Namespaces, RunOutsideOfContainersBecomesTheProgram) {

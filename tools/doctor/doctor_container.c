@@ -137,7 +137,9 @@ static void check_pids(struct doctor *doctor, const struct gps_store *store) {
                       "%s and %s are both process %u of their pid namespaces: the driver takes the "
                       "events of one for those of the other (memory is opened another way)",
                       found->command, seen.list[at].command, found->pid);
-        diagnosis_remedy(doctor, "start them by gpushare run, which gives them different pids");
+        diagnosis_remedy(doctor,
+                         "start them by gpushare run with --cap-add CHECKPOINT_RESTORE, or in "
+                         "one pid namespace (--pid)");
     }
     free(seen.list);
 }

@@ -1,38 +1,28 @@
 /*
  * own_pid.c - see own_pid.h.
  *
- * A program comes into the directory with its first shared memory, not when it starts. So each
- * `gpushare run` locks the byte of its program's pid in a file there, for as long as it lives.
- * A user who may choose pids draws one at random. Any other gets the next one, so a random number
- * of pids is passed over first: then most containers that start together need one try.
+ * Only a user who may choose pids gets one that is surely free: a random number, so that containers
+ * that start together need one try.
  */
 #include "own_pid.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/tool.h"
-#include "directory/file.h"
 #include "directory/processes.h"
 #include "directory/view.h"
 #include "util/clock.h"
 #include "util/procfs.h"
 
-#define TIMEOUT    GPS_SECOND
 #define HOST_SPACE 0xEFFFFFFC /* the inode of the machine's own pid namespace */
 
-enum { FIRST = 300, LAST = 32767, PASSED_OVER = 256 };
-
-/* --- the pids that are taken --- */
+enum { FIRST = 300, LAST = 32767, TRIES = 16 };
 
 struct wanted {
     pid_t pid;
@@ -58,33 +48,10 @@ static bool is_taken(pid_t pid) {
     return wanted.taken;
 }
 
-/* False: the program of another `gpushare run` has it. */
-static bool claim(pid_t pid) {
-    static int held = -1;
-    char path[GPS_FILE_PATH];
-    struct view_place place;
-    struct gps_store store;
-    if (held >= 0)
-        gps_file_close_locked(held);
-    held = -1;
-    view_place_get(&place);
-    if (view_store(&place, true, &store) != 0)
-        return true;
-    gps_file_path(&store, GPS_PIDS, NULL, path);
-    held = gps_file_open_locked(path, O_CREAT, pid, 1);
-    return held != -EAGAIN;
-}
-
-static bool is_free(pid_t pid) {
-    return !is_taken(pid) && claim(pid);
-}
-
 bool own_pid_needed(void) {
     const uint64_t space = gps_procfs_pid_ns();
     return space != 0 && (space != HOST_SPACE || is_taken(getpid()));
 }
-
-/* --- one's own --- */
 
 static unsigned draw(unsigned below) {
     unsigned number = 0;
@@ -100,37 +67,23 @@ static pid_t fork_as(pid_t pid) {
     return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 }
 
-/* Whether the child is the one: a pid that is not passed over, and that is free. Any other child
- * ends. */
-static bool keeps(pid_t child, unsigned *passed_over) {
-    if (*passed_over == 0 && is_free(child))
-        return true;
-    *passed_over -= *passed_over > 0;
-    kill(child, SIGKILL);
-    waitpid(child, NULL, 0);
-    return false;
-}
-
 pid_t own_pid_fork(void) {
-    const uint64_t begin = gps_clock_monotonic();
-    unsigned passed_over = 0;
-    bool chosen = true;
-    for (uint64_t now = begin; now < begin + TIMEOUT; now = gps_clock_monotonic()) {
-        const pid_t child = chosen ? fork_as((pid_t)(FIRST + draw(LAST - FIRST))) : fork();
-        if (child == 0 || (child > 0 && keeps(child, &passed_over)))
+    for (unsigned tries = 0; tries < TRIES; tries++) {
+        const pid_t pid = (pid_t)(FIRST + draw(LAST - FIRST));
+        if (is_taken(pid))
+            continue;
+        const pid_t child = fork_as(pid);
+        if (child >= 0)
             return child;
-        if (child < 0 && !chosen)
-            return child;
-        if (child < 0 && errno != EEXIST) {
-            chosen = false;
-            passed_over = draw(PASSED_OVER);
-        }
-        if (now >= begin + TIMEOUT / 2)
-            passed_over = 0;
+        if (errno != EEXIST)
+            break;
     }
-    tool_warn("no pid was found that no other process in %s has; events of processes with the same "
-              "pid, and memory "
-              "that is not exported under gpushare, cannot be opened",
-              tool_or(getenv("GPUSHARE_DIR"), "the directory"));
-    return fork();
+    const pid_t child = fork();
+    if (child > 0 && is_taken(child))
+        tool_warn("a process of another container is process %d, too, so neither can open events "
+                  "of the other, or memory that is not exported under gpushare; let gpushare run "
+                  "choose the pid (--cap-add CHECKPOINT_RESTORE), or give both containers one pid "
+                  "namespace (--pid)",
+                  (int)child);
+    return child;
 }

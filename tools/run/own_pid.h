@@ -14,6 +14,6 @@
  * process of the directory has its number in another pid namespace. */
 bool own_pid_needed(void);
 
-/* Forks a child with such a pid. This takes a second at most; if none was found by then a warning
- * says so, and the child has any pid. */
+/* Forks a child with such a pid, if this user may choose one (CAP_CHECKPOINT_RESTORE). Else it has
+ * the next one, and a warning says so where a process of another pid namespace has that. */
 pid_t own_pid_fork(void);
