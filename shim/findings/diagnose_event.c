@@ -81,7 +81,8 @@ static enum gps_known taken_for_own(struct gps_text *detail) {
     }
     gps_text_str(detail, "the driver tells processes apart by their pid alone, and the process "
                          "that created the event has the same one in another container (start both "
-                         "by gpushare run, or give both containers one pid namespace: --pid)");
+                         "by gpushare run with --cap-add CHECKPOINT_RESTORE, or give both "
+                         "containers one pid namespace: --pid)");
     return GPS_KNOWN_NAMESPACE;
 }
 

@@ -43,7 +43,8 @@ static enum gps_known taken_for_own(struct open *open) {
     gps_text_add(&open->detail,
                  "the driver tells processes apart by their pid alone, and the exporter is process "
                  "%u of its pid namespace as this one is of its own: start the programs of both "
-                 "containers by gpushare run, or in one pid namespace (--pid)",
+                 "containers by gpushare run with --cap-add CHECKPOINT_RESTORE, or in one pid "
+                 "namespace (--pid)",
                  gps_process_self()->pid);
     return GPS_KNOWN_NAMESPACE;
 }
