@@ -10,8 +10,25 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+/* The digits of four bytes, those of bytes[0] first; all eight are made at once. */
+static inline uint64_t gps_hex_of_four(const uint8_t bytes[4]) {
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    uint32_t four;
+    memcpy(&four, bytes, sizeof(four));
+    uint64_t digits = (four | (uint64_t)four << 16) & UINT64_C(0x0000ffff0000ffff);
+    digits = (digits | digits << 8) & UINT64_C(0x00ff00ff00ff00ff);
+    digits = (digits >> 4 | digits << 8) & (ones * 0x0f);
+    const uint64_t letters = (digits + ones * 6) >> 4 & ones; /* 1 where a digit is 10 or more */
+    return digits + ones * '0' + letters * ('a' - '0' - 10);
+}
 
 static inline void gps_hex_format(const uint8_t *bytes, size_t count, char *text) {
+    for (; count >= 4; count -= 4, bytes += 4, text += 8) {
+        const uint64_t digits = gps_hex_of_four(bytes);
+        memcpy(text, &digits, sizeof(digits));
+    }
     for (; count > 0; count--, bytes++) {
         *text++ = "0123456789abcdef"[*bytes >> 4];
         *text++ = "0123456789abcdef"[*bytes & 15];
