@@ -1124,6 +1124,43 @@ TEST_F(Keeper, AnotherUserIsRefused) {
     EXPECT_EQ(0, WEXITSTATUS(status));
 }
 
+TEST_F(Keeper, KilledAtAnyMomentItLosesNothing) {
+    std::vector<std::unique_ptr<Actor>> creators;
+    std::vector<gps_region_record> made;
+    for (unsigned i = 0; i < 8; i++) {
+        creators.push_back(std::make_unique<Actor>(*store));
+        made.push_back(creators[i]->record(i + 1, GPS_KEEP_USERS, "r" + std::to_string(i)));
+        ASSERT_EQ(0, creators[i]->create(made[i], std::to_string(i)));
+    }
+    Actor user(*store);
+    for (unsigned round = 0; round < 30; round++) {
+        pid_t pid = keeper();
+        std::thread killer([&] {
+            usleep(round * 300);
+            if (pid > 0)
+                kill(pid, SIGKILL);
+        });
+        for (unsigned i = 0; i < 8; i++) {
+            int fd = memory(std::to_string(i));
+            const int status =
+                gps_keeper_deposit(store, &made[i], &creators[i]->self, fd, 10 * SECOND);
+            ASSERT_TRUE(status == 0 || status == -EEXIST) << status << " in round " << round;
+            close(fd);
+        }
+        killer.join();
+        for (unsigned i = 0; i < 8; i++) {
+            int fd = memory(std::to_string(i));
+            const int status =
+                gps_keeper_deposit(store, &made[i], &creators[i]->self, fd, 10 * SECOND);
+            ASSERT_TRUE(status == 0 || status == -EEXIST) << status << " in round " << round;
+            close(fd);
+            ASSERT_EQ(std::to_string(i), user.get(made[i].id)) << round;
+        }
+    }
+    EXPECT_EQ(8u, regions());
+    EXPECT_EQ("r0 r1 r2 r3 r4 r5 r6 r7 ", entries_of("names"));
+}
+
 TEST_F(Keeper, DropSaysWhatCanBeDropped) {
     Actor creator(*store, "camera");
     EXPECT_EQ(shared.tool({"drop", "frames"}).err,

@@ -601,6 +601,15 @@ TEST_F(PeersTest, EachTakesNothingFromTheHeap) {
     EXPECT_EQ(heap.before, heap.within);
 }
 
+TEST_F(PeersTest, EachStopsWhenTold) {
+    gps_owner a, b;
+    Child one = leased(&a), two = leased(&b);
+
+    seen.limit = 2;
+    EXPECT_EQ(0, gps_proc_each(&store, see, &seen));
+    EXPECT_EQ(2u, seen.procs.size());
+}
+
 TEST_F(PeersTest, EachSaysWhatIsWrongWithAFile) {
     const struct {
         uint64_t nonce;

@@ -226,6 +226,12 @@ TEST(Catalogue, SurvivesANumberThatIsNone) {
     }
 }
 
+TEST(Catalogue, LevelsHaveNames) {
+    EXPECT_STREQ(gps_level_name(GPS_LEVEL_INFO), "info");
+    EXPECT_STREQ(gps_level_name(GPS_LEVEL_WARNING), "warning");
+    EXPECT_STREQ(gps_level_name(GPS_LEVEL_ERROR), "error");
+}
+
 // --- the formats, without any writing ---
 
 struct Full {

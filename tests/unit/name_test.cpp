@@ -183,6 +183,17 @@ TEST_F(NameTest, ADirectoryInPlaceOfALinkIsAnErrorAndStays) {
     EXPECT_TRUE(fs::is_directory(names() + "/frames"));
 }
 
+TEST_F(NameTest, ALinkIsNeverFollowed) {
+    /* The claim's target is replaced by a link to a victim: neither resolving nor taking over reads
+     * or removes the victim. */
+    std::ofstream(base + "/victim") << "precious";
+    fs::create_symlink(base + "/victim", names() + "/frames");
+    EXPECT_EQ(-EBADMSG, resolve());
+    EXPECT_EQ(0, claim());
+    EXPECT_TRUE(fs::exists(base + "/victim"));
+    EXPECT_EQ(8u, fs::file_size(base + "/victim"));
+}
+
 TEST_F(NameTest, AClaimBecomesTheNameOfTheRegion) {
     ASSERT_EQ(0, claim());
     gps_region_record record = publish(1);

@@ -40,6 +40,13 @@ TEST_F(InitTest, MakesUsableDirectoriesUnderAnyUmask) {
     EXPECT_EQ(0700u, mode_of(base + "/new/default/regions"));
 }
 
+TEST_F(InitTest, IsHappyWithWhatIsThere) {
+    EXPECT_EQ(0, init(base + "/root"));
+    EXPECT_EQ(0, init(base + "/root", "default", false));
+    EXPECT_EQ(0, init(base + "/root//"));
+    EXPECT_EQ(directory, fresh.path);
+}
+
 TEST_F(InitTest, MakesNothingUnlessTold) {
     EXPECT_EQ(-ENOENT, init(base + "/new", "default", false));
     EXPECT_EQ(-ENOENT, init(base + "/root", "other", false));
@@ -112,6 +119,14 @@ TEST_F(InitTest, FollowsNoSymlink) {
         fs::remove(path);
         fs::rename(base + "/elsewhere", path);
     }
+}
+
+TEST_F(InitTest, RefusesAFileInTheWay) {
+    std::ofstream(base + "/file") << "x";
+    EXPECT_EQ(-ENOTDIR, init(base + "/file"));
+    fs::remove(names());
+    std::ofstream(names()) << "x";
+    EXPECT_EQ(-ENOTDIR, init(base + "/root"));
 }
 
 TEST_F(InitTest, LeavesTheStoreAloneWhenItFails) {
@@ -394,6 +409,13 @@ TEST_F(RegionTest, AnotherUsersFileIsRefused) {
     EXPECT_EQ("it belongs to another user", why());
 }
 
+TEST_F(RegionTest, ASymlinkIsNotFollowed) {
+    plant(&record, sizeof record);
+    fs::rename(path, base + "/record");
+    fs::create_symlink(base + "/record", path);
+    EXPECT_EQ("it is a symbolic link", why());
+}
+
 TEST_F(RegionTest, OtherKindsOfFileAreRefusedWithoutWaiting) {
     struct sockaddr_un address = {};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -449,6 +471,18 @@ TEST_F(RegionTest, EachShowsEveryRecordAndTheBadOnesAsBad) {
     ASSERT_EQ(0, gps_region_each(&store, see, &seen));
     EXPECT_EQ(wanted.good, seen.good);
     EXPECT_EQ(wanted.bad, seen.bad);
+}
+
+TEST_F(RegionTest, EachStopsWhenTold) {
+    Seen seen;
+
+    for (unsigned seed = 0; seed < 10; seed++) {
+        gps_region_record each = make_record(self, seed);
+        ASSERT_EQ(0, gps_region_publish(&store, &each));
+    }
+    seen.limit = 3;
+    EXPECT_EQ(0, gps_region_each(&store, see, &seen));
+    EXPECT_EQ(3u, seen.good.size());
 }
 
 /* As a user for whom modes count. */

@@ -503,6 +503,16 @@ TEST_F(Books, APoolCountsItsPointers) {
     EXPECT_EQ(pointer.serial, 0u) << "its pool is not in the books";
 }
 
+TEST_F(Books, APointerThatIsImportedAgainIsOne) {
+    gps_pool_pointer pointer;
+    add_pool(5);
+    add_pointer(0x1000, 5, 1);
+    add_pointer(0x1000, 5, 1);
+    EXPECT_EQ(pointers(5), 1);
+    ASSERT_TRUE(gps_pool_pointer_find(0x1000, &pointer));
+    EXPECT_EQ(pointer.imports, 2u);
+}
+
 TEST_F(Books, APointerIsKnownByWhatItWasExportedAs) {
     const gps_id one = {{1}}, other = {{2}};
     add_pool(5);
