@@ -11,8 +11,7 @@ def said(tool, *words):
 
 def options_of(text):
     """[(letter or "", name, argument or "", help)]"""
-    rows = re.findall(r"^  (?:-(.), |    )--([\w-]+)(?:=(\S+))? +(.*)$", text, re.M)
-    return rows
+    return re.findall(r"^  (?:-(.), |    )--([\w-]+)(?:=(\S+))? +(.*)$", text, re.M)
 
 
 def verbs_of(tool):

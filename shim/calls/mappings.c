@@ -154,8 +154,8 @@ void gps_mappings_not_imported(int descriptor, int code) {
 
 int gps_mappings_release(uint64_t handle, gps_handle_fn *release) {
     struct gps_vmm_pending *const pending = gps_vmm_release(handle, gps_trace_kept());
-    const bool ours = gps_created_is(handle);
-    const int code = ours && gps_created_release(handle) ? GPS_OK : release(ours ? 0 : handle);
+    const bool taken = gps_created_is(handle) && gps_created_release(handle);
+    const int code = taken ? GPS_OK : release(gps_mappings_unless_taken(handle));
     gps_vmm_released(pending, code == GPS_OK);
     publish_changes();
     if (code != GPS_OK)
@@ -189,6 +189,10 @@ bool gps_mappings_make_room(void) {
 
 bool gps_mappings_is_taken(uint64_t handle) {
     return gps_created_is(handle);
+}
+
+uint64_t gps_mappings_unless_taken(uint64_t handle) {
+    return gps_created_is(handle) ? 0 : handle;
 }
 
 int gps_mappings_give(uint64_t handle, uint32_t types, uint64_t *given) {
@@ -244,9 +248,10 @@ static int map_memory(void *arg, uint64_t memory) {
 static int call_map(const struct gps_map *map) {
     const struct gps_created_map created = {map_memory,   &map,      map->handle,
                                             map->pointer, map->size, map->plain && !map->offset};
-    const bool ours = gps_created_is(map->handle);
     int code;
-    return ours && gps_created_map(&created, &code) ? code : map->call(map, ours ? 0 : map->handle);
+    return gps_created_is(map->handle) && gps_created_map(&created, &code)
+               ? code
+               : map->call(map, gps_mappings_unless_taken(map->handle));
 }
 
 int gps_mappings_map(const struct gps_map *map) {

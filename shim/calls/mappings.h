@@ -69,6 +69,8 @@ bool gps_mappings_make_room(void);
  * answer is the program's. */
 
 bool gps_mappings_is_taken(uint64_t handle);
+/* What the driver may get of it: the handle, or 0 for a number of ours. */
+uint64_t gps_mappings_unless_taken(uint64_t handle);
 /* Before the memory is given to something else: to a handle of these types (0: of any), to an array
  * or an object of multicast. With GPS_OK the driver is to be asked with *given, its own handle, or
  * 0: there is none that it could give so. */

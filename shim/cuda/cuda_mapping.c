@@ -89,8 +89,8 @@ CUresult gps_on_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *out,
         memcpy(out, like.bytes, sizeof(*out));
         return CUDA_SUCCESS;
     }
-    const CUresult result = gps_real.cuMemGetAllocationPropertiesFromHandle(
-        out, gps_mappings_is_taken(handle) ? 0 : handle);
+    const CUresult result =
+        gps_real.cuMemGetAllocationPropertiesFromHandle(out, gps_mappings_unless_taken(handle));
     if (result == CUDA_SUCCESS && gps_mappings_is_passable(handle))
         out->requestedHandleTypes =
             (CUmemAllocationHandleType)((unsigned)out->requestedHandleTypes &

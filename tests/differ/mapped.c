@@ -42,6 +42,15 @@ static CUresult note(struct act *act, CUresult code) {
     return code;
 }
 
+/* A card may still copy for cuMemcpyDtoD, and from pageable memory, when the call has returned:
+ * memory that is unmapped or made read-only then ends the context with 719. */
+static void finish(struct act *act) {
+    if (mapped.stream >= 0)
+        note(act, cuStreamSynchronize(act->replica->streams[mapped.stream]));
+    mapped.stream = -1;
+    note(act, cuStreamSynchronize(NULL));
+}
+
 static CUdeviceptr place(unsigned unit) {
     return mapped.at + (CUdeviceptr)unit * UNIT;
 }
@@ -229,7 +238,7 @@ static void do_export(struct act *act) {
         if (!note(act, cuMemMap(place(at), (size_t)units * UNIT, 0, other, 0))) {
             note(act, give_access((struct range){at, units}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
             upload(act, (struct range){at, units});
-            note(act, cuStreamSynchronize(NULL)); /* as in begin() */
+            finish(act);
             note(act, cuMemUnmap(place(at), (size_t)units * UNIT));
         }
         note(act, cuMemRelease(other));
@@ -327,12 +336,7 @@ static const struct {
 static void begin(struct act *act) {
     if (!mapped.at)
         note(act, cuMemAddressReserve(&mapped.at, (size_t)PLACES * UNIT, 0, 0, 0));
-    if (mapped.stream >= 0)
-        note(act, cuStreamSynchronize(act->replica->streams[mapped.stream]));
-    mapped.stream = -1;
-    /* A card may still copy for cuMemcpyDtoD, and from pageable memory, when the call has returned:
-     * memory that is unmapped or made read-only then ends the context with 719. */
-    note(act, cuStreamSynchronize(NULL));
+    finish(act);
 }
 
 void mapped_step(struct replica *replica, struct numbers *numbers) {
