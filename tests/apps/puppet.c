@@ -604,6 +604,7 @@ static void forge(unsigned char *bytes, u64 seed) {
 /* upload NAME OFFSET COUNT SEED HOW [POKE]: one byte of it, at POKE in the region, is another. */
 static int c_upload(char **w) {
     const size_t offset = number(w[2]), count = number(w[3]);
+    const unsigned seed = (unsigned)number(w[4]);
     const bool pinned = strncmp(w[5], "pinned", 6) == 0, forged = strcmp(w[5], "forged") == 0;
     const bool beside =
         strcmp(w[5], "beside") == 0; /* what the device does: it is not waited for */
@@ -614,7 +615,7 @@ static int c_upload(char **w) {
     else if (!(host = malloc(count)))
         return BAD;
     for (size_t i = 0; !code && i < count; i++)
-        ((unsigned char *)host)[i] = forged ? 0 : pattern(offset + i, (unsigned)number(w[4]));
+        ((unsigned char *)host)[i] = forged ? 0 : pattern(offset + i, seed);
     if (!code && forged)
         forge(host, number(w[4]));
     if (!code && w[6] && number(w[6]) - offset < count)
@@ -648,12 +649,13 @@ static void *upload_half(void *arg) {
 /* halves NAME COUNT SEED PIECE: two threads upload half of it each, in pieces. */
 static int c_halves(char **w) {
     const size_t count = number(w[2]), middle = count / 2, piece = number(w[4]);
+    const unsigned seed = (unsigned)number(w[3]);
     unsigned char *host = malloc(count);
     pthread_t other;
     if (!host || !piece || do_sync() != 0)
         return BAD;
     for (size_t i = 0; i < count; i++)
-        host[i] = pattern(i, (unsigned)number(w[3]));
+        host[i] = pattern(i, seed);
     struct half low = {value(w[1]), host, middle, piece, 0};
     struct half high = {value(w[1]) + middle, host + middle, count - middle, piece, 0};
     if (pthread_create(&other, NULL, upload_half, &high) != 0)
@@ -744,12 +746,13 @@ static int c_tensors(char **w) {
 /* expect NAME OFFSET COUNT SEED: "same", or the offset of the first byte that differs. */
 static int c_expect(char **w) {
     const size_t offset = number(w[2]), count = number(w[3]);
+    const unsigned seed = (unsigned)number(w[4]);
     unsigned char *host = malloc(count);
     size_t i = 0;
     if (!host)
         return BAD;
     const int code = do_read(host, value(w[1]) + offset, count);
-    while (i < count && host[i] == pattern(offset + i, (unsigned)number(w[4])))
+    while (i < count && host[i] == pattern(offset + i, seed))
         i++;
     free(host);
     if (i == count)
