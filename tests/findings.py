@@ -193,8 +193,6 @@ def normalised(text, machine):
     text = re.sub(r"\b\d\d:\d\d:\d\d(\.\d+)?", "12:00:00.000000", text)
     text = re.sub(r"\b\d+(\.\d+)? (ns|us|ms|s)\b(?= (ago|earlier|later|before|after|old))", r"5 \2", text)
     text = re.sub(r"^=+ +#\d+ .*( in /(usr/)?lib|\b_start in ).*\n", "", text, flags=re.M)
-    # An audit tells of a child's death if it has seen the child in time.
-    text = re.sub(r"^gpushare: audit: warning: .* was ended by signal .*\n", "", text, flags=re.M)
     text = re.sub(r"^(=+ +#\d+ )0x[0-9a-f]+ ", r"\g<1>0x1234 ", text, flags=re.M)
     text = re.sub(r"\+0x[0-9a-f]+", "+0x12", text)
     text = re.sub(r"\b40265\d{5}\b", "4026531836", text)

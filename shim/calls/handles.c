@@ -7,7 +7,6 @@
 #include "ipc/deferred.h"
 #include "ipc/export.h"
 #include "ipc/import.h"
-#include "ipc/import_slot.h"
 #include "ipc/open_cache.h"
 #include "ipc/pid_collision.h"
 #include "ipc/token.h"
@@ -152,10 +151,7 @@ __attribute__((cold, noinline)) static int close_unknown(uint64_t pointer,
     uint64_t base;
     if (is_interior(pointer, &base))
         return close_interior(pointer, base, close);
-    const int code = close(pointer);
-    if (code == GPS_OK)
-        gps_import_slot_closed(pointer);
-    return code;
+    return close(pointer);
 }
 
 static int close_import(uint64_t pointer, gps_close_handle_fn *close) {

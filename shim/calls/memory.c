@@ -53,8 +53,6 @@ static bool is_for_learning(const struct gps_allocation *asked) {
 /* Ends a region whose address the driver has given again: it was freed by a way that we do not see.
  */
 __attribute__((cold)) static void end_lost(struct gps_export *region) {
-    if (gps_deferred_reclaim(region, true) != GPS_RECLAIMED)
-        return;
     GPS_SCOPE();
     gps_export_end(region);
 }
@@ -177,6 +175,8 @@ __attribute__((cold, noinline)) static int free_unknown(uint64_t pointer,
                                                         const struct gps_release *release) {
     uint64_t base;
     int code;
+    if (gps_deferred_free_left(pointer))
+        return GPS_OK;
     const bool deferred =
         gps_deferred_find(pointer, &base) && (base == pointer || gps_ops->by_range);
     const struct gps_answer answer = ask(GPS_ASK_FREE, deferred);
@@ -242,25 +242,7 @@ static int free_merged(const struct gps_alloc *alloc, const struct gps_release *
     return code;
 }
 
-/* The context was destroyed during this free: the answer is the driver's. */
-static int free_destroyed(const struct gps_alloc *alloc, const struct gps_release *release) {
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
-    gps_export_end(alloc->region);
-    gps_scope_end(&scope);
-    return release->call(alloc->pointer, release->stream);
-}
-
-/* While its process or its context ends, a free may answer 0 and leave the memory to that end. If
- * the driver then refuses to destroy the context, the reaper frees the memory. */
 static int free_exported(const struct gps_alloc *alloc, const struct gps_release *release) {
-    const enum gps_reclaim reclaimed = gps_deferred_reclaim(alloc->region, false);
-    if (reclaimed == GPS_CLAIMED)
-        gps_registry_add(alloc);
-    if (reclaimed != GPS_RECLAIMED)
-        return GPS_OK;
-    if (alloc->region->destroyed)
-        return free_destroyed(alloc, release);
     return alloc->region->vmm ? gps_export_free_vmm(alloc) : gps_close_before_free(alloc, *release);
 }
 

@@ -69,15 +69,9 @@ static bool is_claimed_by_another(const struct gps_export *region) {
     return region->claimer && !pthread_equal(region->claimer, pthread_self());
 }
 
-/* The program has freed it, and not its process's end or its context's. */
-static bool is_freed(const struct gps_export *region) {
-    return region->state == GPS_EXPORT_CLOSING || region->state == GPS_EXPORT_DEFERRED ||
-           region->state == GPS_EXPORT_RESULT || region->state == GPS_EXPORT_FREEING;
-}
-
 static struct gps_export *find(uint64_t address) {
     struct gps_export *region = state.list;
-    while (region && (!is_freed(region) || address - region->pointer >= region->record.extent))
+    while (region && (region->at_end || address - region->pointer >= region->record.extent))
         region = region->next;
     return region;
 }
@@ -119,48 +113,20 @@ void gps_deferred_leave(struct gps_export *region, bool result) {
     (void)gps_background_start(&reaper); /* should that fail, the next one tries again */
 }
 
-static void bring(struct gps_export *region) {
-    GPS_LOCKED(&state.lock);
-    if (region->state == GPS_EXPORT_LIVE) {
-        gps_export_become(region, GPS_EXPORT_LEAVING);
-        insert(region);
-    }
-}
-
-void gps_deferred_bring(uint64_t context) {
-    gps_registry_each_export(context, bring);
-}
-
-static enum gps_reclaim reclaim(struct gps_export *region, bool gone) {
-    const struct timespec until = gps_clock_in(CLAIM_WAIT);
-    int code = 0;
-    while (is_claimed_by_another(region) && code == 0 && !(gone && state.overdue))
-        code = gps_thread_wait(&state.unclaimed, &state.lock.mutex, &until);
-    if (is_claimed_by_another(region)) {
-        region->is_owed |= !gone;
-        return GPS_CLAIMED;
-    }
-    if (region->state == GPS_EXPORT_LEFT_RESULT && !gone) {
-        gps_export_become(region, GPS_EXPORT_RESULT);
-        return GPS_HANDED_OVER;
-    }
-    if (region->state != GPS_EXPORT_LIVE) {
-        gps_export_become(region, GPS_EXPORT_LIVE);
-        drop(region);
-    }
-    return GPS_RECLAIMED;
-}
-
-enum gps_reclaim gps_deferred_reclaim(struct gps_export *region, bool gone) {
+bool gps_deferred_free_left(uint64_t pointer) {
     if (!any_left())
-        return GPS_RECLAIMED;
+        return false;
     GPS_SCOPE();
     gps_lock_take(&state.lock);
-    const enum gps_reclaim reclaimed = reclaim(region, gone);
+    struct gps_export *region = state.list;
+    while (region && !(region->at_end && region->pointer == pointer))
+        region = region->next;
+    if (region)
+        region->at_end = false;
     gps_lock_give(&state.lock);
-    if (reclaimed == GPS_HANDED_OVER)
+    if (region)
         (void)gps_background_start(&reaper); /* as gps_deferred_leave */
-    return reclaimed;
+    return region != NULL;
 }
 
 /* Whether the address is another allocation's already is known when the driver's free has ended. */
@@ -237,22 +203,6 @@ void gps_deferred_unclaim(struct gps_export *region) {
     unclaim(region);
 }
 
-/* Nobody else looks at a claimed region, so the states between these two are nobody's. */
-void gps_deferred_pay(struct gps_export *region) {
-    gps_lock_take(&state.lock);
-    region->is_owed = false;
-    if (region->state == GPS_EXPORT_LEFT_RESULT) {
-        gps_export_become(region, GPS_EXPORT_RESULT);
-    } else {
-        gps_export_become(region, GPS_EXPORT_LIVE);
-        gps_export_become(region, GPS_EXPORT_CLOSING);
-        gps_export_become(region, GPS_EXPORT_DEFERRED);
-    }
-    unclaim(region);
-    gps_lock_give(&state.lock);
-    (void)gps_background_start(&reaper); /* as gps_deferred_leave */
-}
-
 void gps_deferred_each(uint64_t context, enum gps_claim_wait wait,
                        bool (*wanted)(struct gps_export *region),
                        bool (*fn)(void *arg, struct gps_export *region), void *arg) {
@@ -290,7 +240,7 @@ static void end_hand_over(struct gps_export *region) {
 
 /* To publish that a region is closed may have failed before. While it fails importers may come. */
 static bool is_due(struct gps_export *region) {
-    if (gps_background_stopped(&reaper))
+    if (gps_background_stopped(&reaper) || region->at_end)
         return false;
     if (region->state == GPS_EXPORT_RESULT)
         end_hand_over(region);
@@ -323,8 +273,8 @@ static uint64_t next_end(void) {
     uint64_t end = UINT64_MAX;
     GPS_LOCKED(&state.lock);
     for (const struct gps_export *region = state.list; region; region = region->next)
-        if (!region->claimer && region->state == GPS_EXPORT_RESULT &&
-            gps_export_is_untaken(region) && !region->users.held && region->until < end)
+        if (!region->claimer && !region->at_end && gps_export_is_untaken(region) &&
+            !region->users.held && region->until < end)
             end = region->until;
     return end;
 }

@@ -1,11 +1,11 @@
 /*
  * deferred.h - the exported regions that wait: for their importers, or for the end.
  *
- * Owns a list of regions. In it are those that the program has freed (CLOSING while its thread
- * waits, DEFERRED, RESULT, FREEING) and those that a process or a context leaves behind (LEAVING,
- * LEFT_RESULT, ABANDONED); registry.h has the states. A freed region stays in the list until its
- * memory is freed, so a second free of it never reaches the driver. A background thread, the
- * reaper, starts with the first one; it frees in the driver what no process uses any more.
+ * Owns a list of regions: those that the program has freed (CLOSING while its thread waits,
+ * DEFERRED, RESULT, FREEING; registry.h has the states), and results that the end of a process or
+ * of a context hands over (at_end). A freed region stays in the list until its memory is freed, so
+ * a second free of it never reaches the driver. A background thread, the reaper, starts with the
+ * first one; it frees in the driver what no process uses any more.
  *
  * A thread claims regions before it works on them, which tells it who uses them now
  * (gps_export.users), and ends the claim of each or removes it from the list. Nobody else changes
@@ -40,20 +40,11 @@ void gps_deferred_report_untaken(const struct gps_export *region);
 void gps_deferred_add(struct gps_export *region);
 /* CLOSING -> DEFERRED, or RESULT: the reaper frees it when it may. */
 void gps_deferred_leave(struct gps_export *region, bool result);
-/* The caller has taken a region's allocation from the registry, to free it; or, if its memory is
- * gone already, to end the region. Needs no scope. */
-enum gps_reclaim {
-    GPS_RECLAIMED,   /* it is LIVE, or is so again: the free can begin */
-    GPS_HANDED_OVER, /* LEFT_RESULT -> RESULT: that was its free; never if its memory is gone */
-    GPS_CLAIMED,     /* another thread has claimed it for two seconds: it goes with its context, or
-                        gps_deferred_pay frees it */
-};
-enum gps_reclaim gps_deferred_reclaim(struct gps_export *region, bool gone);
+/* Whether the address is that of a result which was handed over at an end: this is its free, the
+ * first one. Needs no scope. */
+bool gps_deferred_free_left(uint64_t pointer);
 
 /* --- for the end of a process or a context --- */
-
-/* LIVE -> LEAVING: all regions of a context (0: of any). The registry keeps their allocations. */
-void gps_deferred_bring(uint64_t context);
 
 /* How long to wait for regions that other threads have claimed. */
 enum gps_claim_wait {
@@ -68,9 +59,6 @@ enum gps_claim_wait {
 struct gps_export *gps_deferred_claim(uint64_t context, enum gps_claim_wait wait,
                                       bool (*wanted)(struct gps_export *region));
 void gps_deferred_unclaim(struct gps_export *region);
-/* Ends the claim of a region whose context stays. If the program has freed it meanwhile, the caller
- * has taken its allocation from the registry: LEFT_RESULT -> RESULT, else -> DEFERRED. */
-void gps_deferred_pay(struct gps_export *region);
 /* Changes the state of a region that the caller has claimed. */
 void gps_deferred_become(struct gps_export *region, enum gps_export_state state);
 /* The region leaves the list, and is the caller's. */

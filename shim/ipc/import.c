@@ -230,8 +230,6 @@ static void commit(struct gps_opening *opening, uint64_t pointer) {
     GPS_SCOPE();
     if (first)
         opening->published = publish(opening, import->count == 1 && status != GPS_OPEN_COUNTED);
-    if (first && status < 0)
-        gps_import_slot_keep(import);
     if (!first && late)
         opening->published = publish_late(import);
     if (reports)

@@ -2,7 +2,6 @@
 #include "import_slot.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 
 #include "directory/region.h"
 #include "directory/region_lock.h"
@@ -12,7 +11,6 @@
 #include "process/membership.h"
 #include "process/references.h"
 #include "region_events.h"
-#include "util/forgotten.h"
 
 /* Written intent, then lock, then read state: never in another order. */
 int gps_import_slot_begin(struct gps_import *import, struct gps_region_record *record,
@@ -48,49 +46,6 @@ bool gps_import_slot_correct(uint64_t pointer) {
 
 void gps_import_slot_drop(unsigned slot) {
     gps_report_reference(gps_references_end(slot));
-}
-
-/* --- opens that could not be recorded, for want of memory --- */
-
-enum { MOST = 256 /* the slots of others stay until the process ends */ };
-#define TAKEN 1 /* no pointer: a thread is at this entry */
-
-static struct {
-    _Atomic unsigned count;
-    struct {
-        _Atomic uint64_t pointer; /* 0: the entry is free */
-        unsigned slot;
-    } list[MOST];
-} unrecorded;
-GPS_FORGOTTEN(unrecorded);
-
-/* The first entry with this pointer, which is TAKEN from now on; MOST: there is none. */
-static unsigned take(uint64_t pointer) {
-    unsigned at = 0;
-    for (uint64_t found = pointer; at < MOST; at++, found = pointer)
-        if (atomic_compare_exchange_strong(&unrecorded.list[at].pointer, &found, TAKEN))
-            break;
-    return at;
-}
-
-void gps_import_slot_keep(const struct gps_import *import) {
-    const unsigned at = take(0);
-    if (at == MOST)
-        return;
-    unrecorded.list[at].slot = import->slot;
-    unrecorded.count++;
-    unrecorded.list[at].pointer = import->pointer;
-}
-
-void gps_import_slot_closed(uint64_t pointer) {
-    const unsigned at = unrecorded.count ? take(pointer) : MOST;
-    if (at == MOST)
-        return;
-    const unsigned slot = unrecorded.list[at].slot;
-    unrecorded.list[at].pointer = 0;
-    unrecorded.count--;
-    GPS_SCOPE();
-    gps_import_slot_drop(slot);
 }
 
 void gps_import_slot_end(const struct gps_import *import, bool with_context) {

@@ -22,8 +22,3 @@ void gps_import_slot_drop(unsigned slot);
 /* An import is over, and removed from the registry. It is the last that is done for it, because the
  * exporter waits for that. */
 void gps_import_slot_end(const struct gps_import *import, bool with_context);
-
-/* An open that could not be recorded: its slot stays until the program closes the pointer. */
-void gps_import_slot_keep(const struct gps_import *import);
-/* The program has closed a pointer of which nothing is recorded. It needs no scope. */
-void gps_import_slot_closed(uint64_t pointer);

@@ -9,6 +9,7 @@
 #include "lifecycle.h"
 #include "log/event_log.h"
 #include "log/log.h"
+#include "process/call_counter.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "rules/rules.h"
@@ -90,6 +91,7 @@ static void withdraw(void) {
     gps_rules_end();
     gps_log_summary();
     gps_event_log_write(&(struct gps_event_line){.what = "ended"});
+    gps_call_counter_end();
 }
 
 __attribute__((destructor)) static void on_unload(void) {

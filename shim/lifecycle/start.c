@@ -95,7 +95,7 @@ static enum gps_phase start(void) {
     if (status < 0 || config->options.mode == GPS_MODE_OFF)
         return GPS_PHASE_OFF;
     if (config->options.mode == GPS_MODE_AUDIT) {
-        gps_call_counter_start();
+        gps_call_counter_start(program->name);
         gps_parent_watch_forks();
     }
     gps_rules_start(config, gps_process_program());

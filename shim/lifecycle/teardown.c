@@ -1,6 +1,8 @@
 /* teardown.c - see teardown.h. */
 #include "teardown.h"
 
+#include <stdlib.h>
+
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "findings/policy.h"
@@ -24,24 +26,61 @@
 #include "util/clock.h"
 #include "vmm/vmm_region.h"
 
-/* --- results --- */
+/* --- what is exported, and not freed --- */
 
-/* The program never freed it: its end says the same. */
-static bool is_new_result(struct gps_export *region) {
-    return region->state == GPS_EXPORT_LEAVING && gps_export_becomes_result(region);
+/* Other threads use and free it meanwhile, so these are copies, linked by `work`. */
+static void copy(void *list, struct gps_export *region) {
+    struct gps_export **const first = list, *const one = malloc(sizeof(*one));
+    if (!one)
+        return;
+    *one = *region;
+    one->work = *first;
+    *first = one;
 }
 
-/* LEAVING -> LEFT_RESULT. The claim keeps another thread from destroying the context while this one
- * waits for its kernels. */
-static bool hand_over_result(void *unused, struct gps_export *region) {
+static struct gps_export *copy_all(uint64_t context) {
+    struct gps_export *first = NULL;
+    gps_registry_each_export(context, copy, &first);
+    return first;
+}
+
+static void drop_copies(struct gps_export *copies) {
+    for (struct gps_export *next; copies; copies = next) {
+        next = copies->work;
+        free(copies);
+    }
+}
+
+/* Those of a context (0: of any), with their users. */
+static void each_live(uint64_t context, bool (*fn)(void *arg, struct gps_export *copy), void *arg) {
+    struct gps_export *const copies = copy_all(context);
+    gps_importers_mark(copies);
+    for (struct gps_export *one = copies; one; one = one->work)
+        fn(arg, one);
+    drop_copies(copies);
+}
+
+/* --- results --- */
+
+/* LIVE -> CLOSING -> RESULT. The program never freed it: its end says the same. */
+static void hand_over_result(struct gps_export *region) {
     struct gps_scope scope;
-    (void)unused;
+    region->at_end = true;
+    gps_export_become(region, GPS_EXPORT_CLOSING);
+    gps_deferred_add(region);
     if (gps_scope_enter(&scope, region->context) == GPS_OK)
         gps_scope_synchronize();
     gps_scope_end(&scope);
-    gps_deferred_become(region, GPS_EXPORT_LEFT_RESULT);
     gps_export_publish_result(region);
-    return false;
+    gps_deferred_become(region, GPS_EXPORT_RESULT);
+}
+
+static void hand_over_results(uint64_t context) {
+    struct gps_export *const copies = copy_all(context), *region;
+    for (const struct gps_export *one = copies; one; one = one->work)
+        if (gps_export_becomes_result(one) && (region = gps_registry_take_export(one)))
+            hand_over_result(region);
+    drop_copies(copies);
 }
 
 /* --- waiting for importers --- */
@@ -85,6 +124,7 @@ static bool await_region(void *arg, struct gps_export *region) {
 static struct awaited find_awaited(uint64_t context, uint64_t linger_until) {
     struct awaited awaited = {.linger_until = linger_until};
     gps_deferred_each(context, GPS_CLAIM_WITHIN_2S, NULL, await_region, &awaited);
+    each_live(context, await_region, &awaited);
     return awaited;
 }
 
@@ -95,7 +135,7 @@ static uint64_t whole_seconds(uint64_t nanos) {
 /* Hands over the results in a context (0: in any), and waits for importers as configured. */
 static void hand_over(uint64_t context) {
     const uint64_t linger_until = gps_clock_monotonic() + gps_process_config()->options.linger;
-    gps_deferred_each(context, GPS_CLAIM_WITHIN_2S, is_new_result, hand_over_result, NULL);
+    hand_over_results(context);
     const struct awaited first = find_awaited(context, linger_until);
     struct awaited next = first;
     struct gps_wait wait;
@@ -110,19 +150,16 @@ static void hand_over(uint64_t context) {
 
 /* --- the end of the process --- */
 
-/* A result that is held has reached its goal. LEAVING -> ABANDONED. */
+/* A result that is held has reached its goal. */
 static bool report_at_exit(void *unused, struct gps_export *region) {
     struct gps_party users[GPS_USERS_REPORTED];
     const struct gps_answer answer = ask(region, true);
     (void)unused;
     if (gps_export_is_untaken(region))
         gps_deferred_report_untaken(region);
-    if (answer.finding == GPS_NO_FINDING || region->state == GPS_EXPORT_RESULT ||
-        region->state == GPS_EXPORT_LEFT_RESULT)
-        return false;
-    gps_report_held(region, &answer, users, gps_importers_of(region, users, GPS_USERS_REPORTED));
-    if (region->state == GPS_EXPORT_LEAVING)
-        gps_deferred_become(region, GPS_EXPORT_ABANDONED);
+    if (answer.finding != GPS_NO_FINDING && region->state != GPS_EXPORT_RESULT)
+        gps_report_held(region, &answer, users,
+                        gps_importers_of(region, users, GPS_USERS_REPORTED));
     return false;
 }
 
@@ -133,48 +170,44 @@ void gps_teardown_exit(void) {
     gps_token_server_stop();
     gps_merger_stop();
     gps_learn_end();
-    gps_deferred_bring(0);
     hand_over(0);
     gps_deferred_stop(); /* until here other threads may need the room */
     gps_deferred_each(0, GPS_CLAIM_WITHIN_2S, NULL, report_at_exit, NULL);
+    each_live(0, report_at_exit, NULL);
 }
 
-static bool is_left(const struct gps_export *region) {
-    return region->state == GPS_EXPORT_LEAVING || region->state == GPS_EXPORT_LEFT_RESULT ||
-           region->state == GPS_EXPORT_ABANDONED;
-}
-
-/* LEAVING, LEFT_RESULT, ABANDONED -> LIVE. */
-static void give_back(struct gps_export *region) {
-    gps_deferred_become(region, GPS_EXPORT_LIVE);
-    gps_deferred_remove(region);
-}
-
-/* Who has taken the allocation from the registry is about to free it: the region is that thread's
- * to end. */
 static bool unpublish(void *last, struct gps_export *region) {
-    const bool left = is_left(region);
-    if (left && !gps_registry_take_export(region)) {
-        give_back(region);
-        return true;
-    }
     gps_deferred_remove(region);
-    if (region->state == GPS_EXPORT_LEAVING && gps_policy_known(region) != GPS_KNOWN_NOTHING)
-        gps_leak_add_export(region);
-    gps_export_leave(region, !*(const bool *)last && (left || region->users.held));
+    gps_export_leave(region, !*(const bool *)last && (region->at_end || region->users.held));
     return true;
 }
 
-/* One that is claimed is the thread's that destroys its context. */
-static void leave(void *unused, struct gps_alloc *alloc) {
-    (void)unused;
-    if (gps_deferred_reclaim(alloc->region, true) == GPS_RECLAIMED)
-        gps_export_leave(alloc->region, true);
+/* Linked by `work`. */
+static void collect(void *list, struct gps_alloc *alloc) {
+    struct gps_export **const first = list;
+    if (!alloc->region)
+        return;
+    alloc->region->work = *first;
+    *first = alloc->region;
+}
+
+/* Of what others hold a report has said that they lose it. */
+static void unpublish_live(bool last) {
+    struct gps_export *region = NULL, *next;
+    gps_registry_take_exports(0, collect, &region);
+    gps_importers_mark(region);
+    for (; region; region = next) {
+        const enum gps_known known = gps_policy_known(region);
+        next = region->work;
+        if (known != GPS_KNOWN_HELD && known != GPS_KNOWN_NOTHING)
+            gps_leak_add_export(region);
+        gps_export_leave(region, !last);
+    }
 }
 
 void gps_teardown_unpublish(bool last) {
     gps_deferred_each(0, GPS_CLAIM_WITHIN_2S, NULL, unpublish, &last);
-    gps_registry_take_exports(0, leave, NULL); /* exported after the exit began */
+    unpublish_live(last);
     gps_token_leave();
     gps_leak_report_end();
     gps_export_remove_tombstones();
@@ -182,36 +215,14 @@ void gps_teardown_unpublish(bool last) {
 
 /* --- the end of a context --- */
 
-static void end(struct gps_export *region, struct gps_reset *reset) {
-    gps_deferred_remove(region);
-    if (region->state == GPS_EXPORT_LEAVING)
+/* Those that the program had not freed. */
+static void end_live(struct gps_export *region, struct gps_reset *reset) {
+    gps_importers_mark(region);
+    for (struct gps_export *next; region; region = next) {
+        next = region->work;
         gps_leak_reset_export(reset, region);
-    gps_export_end(region);
-}
-
-/* As in unpublish. */
-static void finish(struct gps_export *region, bool destroyed, struct gps_reset *reset) {
-    const bool left = is_left(region);
-    if (destroyed && (!left || gps_registry_take_export(region))) {
-        end(region, reset);
-        return;
+        gps_export_end(region);
     }
-    region->destroyed = destroyed;
-    if (left && region->is_owed && !region->vmm && gps_registry_take_export(region))
-        gps_deferred_pay(region);
-    else if (destroyed || region->state == GPS_EXPORT_LEAVING)
-        give_back(region);
-    else
-        gps_deferred_unclaim(region);
-}
-
-/* Regions that were exported after the end began. */
-static void forget(void *reset, struct gps_alloc *alloc) {
-    if (!alloc->region || gps_deferred_reclaim(alloc->region, true) != GPS_RECLAIMED)
-        return;
-    alloc->region->users.held = gps_importers_any(alloc->region);
-    gps_leak_reset_export(reset, alloc->region);
-    gps_export_end(alloc->region);
 }
 
 static void end_event(const struct gps_event *event) {
@@ -231,11 +242,18 @@ static void purge_pointers(uint64_t context, uint32_t epoch) {
 }
 
 static void purge(uint64_t context, uint32_t epoch, struct gps_reset *reset) {
-    gps_registry_purge(context, epoch, forget, reset);
+    struct gps_export *live = NULL;
+    gps_registry_purge(context, epoch, collect, &live);
+    end_live(live, reset);
     gps_import_purge(context, epoch, gps_leak_reset_import, reset);
     gps_registry_purge_events(context, epoch, end_event);
     purge_pointers(context, epoch);
     gps_leak_report_reset(reset);
+}
+
+static void end(struct gps_export *region) {
+    gps_deferred_remove(region);
+    gps_export_end(region);
 }
 
 /* Until the driver has answered, the reaper keeps away from the context's regions. Nobody looks at
@@ -248,7 +266,6 @@ int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, v
     bool destroyed = false;
     uint64_t before = 0;
     gps_scope_begin(&scope);
-    gps_deferred_bring(context);
     if (wait)
         hand_over(context);
     struct gps_export *region = gps_deferred_claim(context, GPS_CLAIM_ALL, NULL), *next;
@@ -267,9 +284,14 @@ int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, v
     }
     if (looked_at)
         gps_swap_permit();
+    if (destroyed) /* with what other threads have freed meanwhile */
+        region = gps_deferred_claim(context, GPS_CLAIM_ALL, NULL);
     for (; region; region = next) {
         next = region->work;
-        finish(region, destroyed, &reset);
+        if (destroyed)
+            end(region);
+        else
+            gps_deferred_unclaim(region);
     }
     if (destroyed)
         purge(context, epoch, &reset);

@@ -13,6 +13,7 @@
 
 _Atomic uint64_t *gps_call_counter;
 static struct gps_call_counters *counters; /* as the parent of a fork has mapped them */
+static __typeof__(&counters->rows[0]) own;
 
 static bool is_sealed(int fd) {
     struct stat info;
@@ -33,15 +34,24 @@ static void map(const char *path) {
         counters = mapped;
 }
 
-void gps_call_counter_start(void) {
+void gps_call_counter_start(const char *name) {
     const char *path = secure_getenv("GPUSHARE_COUNTERS");
     if (!counters && path)
         map(path);
     if (!counters || counters->magic != GPS_CALL_COUNTERS_MAGIC)
         return;
     const uint64_t number = atomic_fetch_add(&counters->processes, 1);
-    gps_call_counter = &counters->rows[number % GPS_CALL_ROWS].calls;
-    counters->rows[number % GPS_CALL_ROWS].pid = (uint64_t)getpid();
+    own = &counters->rows[number % GPS_CALL_ROWS];
+    struct gps_text text = GPS_TEXT(own->name);
+    gps_text_str(&text, name);
+    own->pid = (uint64_t)getpid();
+    atomic_fetch_add(&own->begun, 1);
+    gps_call_counter = &own->calls;
+}
+
+void gps_call_counter_end(void) {
+    if (gps_call_counter)
+        atomic_fetch_sub(&own->begun, 1);
 }
 
 _Atomic uint64_t *gps_call_counter_of(const char *name) {

@@ -2,8 +2,9 @@
  * call_counter.h - how many calls were seen, counted where `gpushare audit` reads them.
  *
  * With mode = audit, GPUSHARE_COUNTERS is the path of a memfd of the audit's. A process maps it at
- * its first call, counts itself, and adds to a row: so one that is killed has been counted. The
- * memfd is sealed and cannot shrink, so no access can fail. Any thread, no lock.
+ * its first call, counts itself, and adds to a row: so one that is killed has been counted, and has
+ * not said that it ended. The memfd is sealed and cannot shrink, so no access can fail. Any thread,
+ * no lock.
  */
 #pragma once
 
@@ -11,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GPS_CALL_COUNTERS_MAGIC 0x32746e756f635047u /* "GPcount2" */
+#define GPS_CALL_COUNTERS_MAGIC 0x33746e756f635047u /* "GPcount3" */
 #define GPS_CALL_ROWS           63u
 #define GPS_CALL_UNWATCHED      16u
 
@@ -22,7 +23,8 @@ struct gps_call_counters {
     struct {
         _Atomic uint64_t calls; /* of one process; of every 63rd where there are more */
         _Atomic uint64_t pid;   /* of the last one of them */
-        uint64_t unused[6];
+        _Atomic uint64_t begun; /* how many of them have not said that they ended */
+        char name[40];          /* of the last one; terminated */
     } rows[GPS_CALL_ROWS];
     struct {
         _Atomic uint32_t state; /* 0: free, 1: about to have a name, 2: in use */
@@ -38,8 +40,10 @@ static inline void gps_call_count(void) {
         atomic_fetch_add_explicit(gps_call_counter, 1, memory_order_relaxed);
 }
 
-/* At the first call. */
-void gps_call_counter_start(void);
+/* At the first call; what a person calls the program. */
+void gps_call_counter_start(const char *name);
+/* Everything is reported. */
+void gps_call_counter_end(void);
 /* Counts the calls of a function that this library does not understand, for all processes. NULL:
  * nobody counts, or there are too many. */
 _Atomic uint64_t *gps_call_counter_of(const char *name);

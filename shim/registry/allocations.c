@@ -208,13 +208,14 @@ void gps_registry_take_exports(uint64_t context, void (*fn)(void *arg, struct gp
     take_all(&(struct match){.context = context, .exports = true}, fn, arg);
 }
 
-void gps_registry_each_export(uint64_t context, void (*fn)(struct gps_export *region)) {
+void gps_registry_each_export(uint64_t context, void (*fn)(void *arg, struct gps_export *region),
+                              void *arg) {
     const struct match match = {.context = context, .exports = true};
     for (size_t i = 0; i < SHARDS; i++) {
         GPS_LOCKED(&shards[i].lock);
         for (struct node *node = next(&shards[i], NULL); node; node = next(&shards[i], node))
             if (matches(&match, &node->alloc))
-                fn(node->alloc.region);
+                fn(arg, node->alloc.region);
     }
 }
 
@@ -242,14 +243,15 @@ void gps_registry_move(uint64_t context, uint64_t to) {
     }
 }
 
-bool gps_registry_take_export(const struct gps_export *region) {
-    struct shard *shard = shard_of(region->pointer);
+struct gps_export *gps_registry_take_export(const struct gps_export *copy) {
+    struct shard *shard = shard_of(copy->pointer);
     GPS_LOCKED(&shard->lock);
-    struct node *node = find(shard, region->pointer);
-    const bool found = node && node->alloc.region == region;
-    if (found)
-        drop(shard, node);
-    return found;
+    struct node *node = find(shard, copy->pointer);
+    struct gps_export *const region = node ? node->alloc.region : NULL;
+    if (!region || !gps_id_equal(&region->record.id, &copy->record.id))
+        return NULL;
+    drop(shard, node);
+    return region;
 }
 
 size_t gps_registry_count(void) {

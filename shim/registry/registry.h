@@ -76,11 +76,12 @@ void gps_registry_take_exports(uint64_t context, void (*fn)(void *arg, struct gp
                                void *arg);
 /* Calls fn for the region of each, which stays where it is. fn is called with the table's lock: no
  * thread takes the allocation meanwhile. */
-void gps_registry_each_export(uint64_t context, void (*fn)(struct gps_export *region));
+void gps_registry_each_export(uint64_t context, void (*fn)(void *arg, struct gps_export *region),
+                              void *arg);
 /* All allocations of a context are another one's from now on. */
 void gps_registry_move(uint64_t context, uint64_t to);
-/* Removes the allocation that has this region. False: a thread has taken it. */
-bool gps_registry_take_export(const struct gps_export *region);
+/* Removes the allocation whose region this is a copy of. NULL: a thread has taken it. */
+struct gps_export *gps_registry_take_export(const struct gps_export *copy);
 size_t gps_registry_count(void);
 /* The bytes of all that the driver allocated and this process has for itself. */
 uint64_t gps_registry_bytes(void);
@@ -98,24 +99,15 @@ enum gps_export_state {
     GPS_EXPORT_RESULT,   /* ready = free: it waits for its first importer */
     GPS_EXPORT_FREEING,  /* the driver frees its memory */
 
-    /* Its process or its context ends before its free. It is in that list, and the registry has its
-     * allocation. Who claims it changes these three. */
-    GPS_EXPORT_LEAVING,
-    GPS_EXPORT_LEFT_RESULT, /* ready = free: it waits for its first importer */
-    GPS_EXPORT_ABANDONED,   /* a report said that others lose it */
-
     GPS_EXPORT_GONE, /* nothing has it any more */
 };
 
 #define GPS_EXPORT_STATES(FROM, TO)                                                                \
-    FROM(LIVE, TO(CLOSING) | TO(LEAVING) | TO(GONE))                                               \
+    FROM(LIVE, TO(CLOSING) | TO(GONE))                                                             \
     FROM(CLOSING, TO(LIVE) | TO(DEFERRED) | TO(RESULT) | TO(GONE))                                 \
     FROM(DEFERRED, TO(FREEING) | TO(GONE))                                                         \
     FROM(RESULT, TO(DEFERRED) | TO(GONE))                                                          \
     FROM(FREEING, TO(GONE))                                                                        \
-    FROM(LEAVING, TO(LIVE) | TO(LEFT_RESULT) | TO(ABANDONED) | TO(GONE))                           \
-    FROM(LEFT_RESULT, TO(LIVE) | TO(RESULT) | TO(GONE))                                            \
-    FROM(ABANDONED, TO(LIVE) | TO(GONE))                                                           \
     FROM(GONE, GPS_TO_NONE)
 
 /* What the last scan of the directory found out about an exported region (ipc/importers.h). */
@@ -138,12 +130,11 @@ struct gps_export {
     uint32_t allocated, exported; /* traces */
     enum gps_export_state state;
     struct gps_export_users users;
-    uint64_t until; /* RESULT, LEFT_RESULT: when its hand-over ends; else 0 */
+    uint64_t until; /* RESULT: when its hand-over ends; else 0 */
 
     /* Of ipc/deferred.h. */
-    pthread_t claimer;                     /* the thread that works on it; 0: none */
-    bool destroyed;                        /* LIVE: its context is, and its memory with it */
-    bool is_owed;                          /* the program's free left it to its claimer */
+    pthread_t claimer; /* the thread that works on it; 0: none */
+    bool at_end; /* the end of its process or context handed it over, and the program may free it */
     bool was_waited_for;                   /* an allocation has waited for those that cache it */
     struct gps_export *next, **link;       /* in the list of all */
     struct gps_export *work, *same_bucket; /* in those of one claim, and of its scan */
@@ -157,8 +148,7 @@ static inline bool gps_export_becomes_result(const struct gps_export *region) {
 
 /* Whether it is a result that no importer has opened yet. */
 static inline bool gps_export_is_untaken(const struct gps_export *region) {
-    return (region->state == GPS_EXPORT_RESULT || region->state == GPS_EXPORT_LEFT_RESULT) &&
-           !region->users.taken;
+    return region->state == GPS_EXPORT_RESULT && !region->users.taken;
 }
 
 static inline bool gps_export_is_used(const struct gps_export *region) {

@@ -82,14 +82,15 @@ static bool look_for_imports(struct gps_text *why) {
 static struct gps_region_record legacy; /* the first that was found; its size is 0 if none was */
 GPS_FORGOTTEN(legacy);
 
-static void note_legacy(struct gps_export *region) {
+static void note_legacy(void *unused, struct gps_export *region) {
+    (void)unused;
     if (!legacy.size && !region->vmm)
         legacy = region->record;
 }
 
 static bool look_for_exports(struct gps_text *why) {
     legacy.size = 0;
-    gps_registry_each_export(0, note_legacy);
+    gps_registry_each_export(0, note_legacy, NULL);
     if (legacy.size) {
         add_region(why, legacy.name, &legacy.id);
         gps_text_str(why, " is exported by a handle of the driver's, which would open nothing any "

@@ -557,27 +557,6 @@ TEST(Many, SlotsGoBackToTheirFile) {
                   256u + 64 * 101);
 }
 
-// Without memory to record an open, the region is held until its close all the same.
-TEST(Many, OpensThatCannotBeRecordedEndWithTheirClose) {
-    World world;
-    Puppet a(world), b(world);
-    std::vector<std::string> handles;
-    const int many = 300;
-    for (int i = 0; i < many; i++) {
-        a.must("malloc p" + std::to_string(i) + " 4096");
-        handles.push_back(a.must("get p" + std::to_string(i)));
-    }
-    b.must("open first " + handles[0]);
-    b.must("refuse " + std::to_string(SYS_mmap));
-    for (int i = many - 1; i > 0; i--)
-        b.must("open q" + std::to_string(i) + " " + handles[static_cast<size_t>(i)]);
-    for (int i = many - 1; i > 0; i--)
-        b.must("close q" + std::to_string(i));
-    for (int i = many - 1; i > 0; i--)
-        EXPECT_EQ(a.code("free p" + std::to_string(i)), 0);
-    EXPECT_EQ(world.findings().size(), 0u) << world.logs().substr(0, 3000);
-}
-
 // The driver gives one address for all opens: two allocations cannot have it.
 TEST(Names, AreImportedByARuleOnceThoughTheProgramHasThemOpen) {
     World world(std::string(FRAMES) + "[region frames]\nprogram = consumer\nrole = import\n");

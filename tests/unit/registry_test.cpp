@@ -140,11 +140,13 @@ TEST_F(Registry, AllExportedAddressesAreKnown) {
 TEST_F(Registry, AnExportIsTakenOnceAndNotWithAnothersAddress) {
     gps_export region = {}, other = {};
     region.pointer = other.pointer = 0x1000;
+    other.record.id.bytes[0] = 1;
     add(0x1000);
     ASSERT_TRUE(gps_registry_attach(0x1000, &region));
-    EXPECT_FALSE(gps_registry_take_export(&other));
-    EXPECT_TRUE(gps_registry_take_export(&region));
-    EXPECT_FALSE(gps_registry_take_export(&region));
+    const gps_export copy = region;
+    EXPECT_EQ(gps_registry_take_export(&other), nullptr);
+    EXPECT_EQ(gps_registry_take_export(&copy), &region);
+    EXPECT_EQ(gps_registry_take_export(&copy), nullptr);
     EXPECT_FALSE(has(0x1000));
 }
 

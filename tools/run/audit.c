@@ -178,10 +178,6 @@ static void warn_of_running(const struct audit *audit, const struct command_left
                   left->count, plural, left->names, audit->logs.path);
 }
 
-static bool used_cuda(void *watched, uint32_t pid) {
-    return watched_has(watched, pid);
-}
-
 /* The status of a command that ended with 0. `whole`: all that was done could be watched and read.
  */
 static int judge(const struct audit *audit, const struct report *report, bool printed, bool whole) {
@@ -202,7 +198,7 @@ static int make_report(struct audit *audit, int status, const struct command_lef
     report_unmatched(&audit->suppressions);
     const bool all =
         watched_all(&audit->watched, reported, "audit", audit->args->operands[0], status);
-    deaths_tell(&audit->watched.deaths, used_cuda, &audit->watched);
+    watched_tell_silent(&audit->watched);
     warn_of_running(audit, left);
     const int judged = status == 0 ? judge(audit, &report, printed, read && all) : status;
     report_free(&report);

@@ -134,16 +134,11 @@ static void note_end(struct run *run, int status) {
 /* Reaps the children that have ended. False: there is no child left. */
 static bool reap(struct run *run) {
     int status;
-    siginfo_t end;
     for (;;) {
-        end.si_pid = 0;
-        if (waitid(P_ALL, 0, &end, WEXITED | WNOHANG | WNOWAIT) != 0)
-            return false;
-        if (end.si_pid == 0)
-            return true;
-        if (run->watched && end.si_code != CLD_EXITED)
-            deaths_note(&run->watched->deaths, (uint32_t)end.si_pid, end.si_status);
-        if (waitpid(end.si_pid, &status, WNOHANG) == run->command)
+        const pid_t ended = waitpid(-1, &status, WNOHANG);
+        if (ended <= 0)
+            return ended == 0;
+        if (ended == run->command)
             note_end(run, status);
     }
 }

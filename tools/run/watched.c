@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +91,6 @@ void watched_end(struct watched *watched) {
         free(watched->hidden[i].why);
     }
     free(watched->hidden);
-    deaths_free(&watched->deaths);
 }
 
 static uint64_t count_processes(const struct watched *watched, uint64_t reported) {
@@ -183,20 +183,26 @@ static void check(struct watched *watched, uint32_t pid) {
 void watched_look(struct watched *watched) {
     size_t count;
     TOOL_TEMP uint32_t *living = descendants_living(&count);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         check(watched, living[i]);
-        deaths_look(&watched->deaths, living[i]);
-    }
-}
-
-bool watched_has(const struct watched *watched, uint32_t pid) {
-    for (size_t i = 0; watched->counters && i < GPS_CALL_ROWS; i++)
-        if (watched->counters->rows[i].pid == pid)
-            return true;
-    return false;
 }
 
 /* --- said at the end --- */
+
+void watched_tell_silent(const struct watched *watched) {
+    uint64_t more = 0;
+    for (size_t i = 0; watched->counters && i < GPS_CALL_ROWS; i++) {
+        __typeof__(&watched->counters->rows[0]) row = &watched->counters->rows[i];
+        const bool lives = kill((pid_t)row->pid, 0) == 0;
+        more += row->begun > 0 ? row->begun - 1 : 0;
+        if (row->begun > 0 && !lives)
+            tool_warn("%.*s (pid %" PRIu64 ") ended without its last report, as by a signal: what "
+                      "it would have reported at its end, as leaks, is missing",
+                      (int)sizeof(row->name), row->name, row->pid);
+    }
+    if (more > 0)
+        tool_warn("so did %" PRIu64 " more, unless they still run", more);
+}
 
 /* Whether processes counted themselves and none of their calls. */
 static bool is_gone_past(const struct watched *watched) {

@@ -14,7 +14,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "deaths.h"
 #include "vendor.h"
 
 struct watched {
@@ -27,7 +26,6 @@ struct watched {
     size_t other_count;
     struct hidden *hidden; /* whose calls may go past the library */
     size_t hidden_count;
-    struct deaths deaths;
 };
 
 /* Sets the variable of the environment that names the file in which processes count. */
@@ -37,11 +35,11 @@ void watched_end(struct watched *watched);
 /* Looks for descendants that use CUDA unwatched. */
 void watched_look(struct watched *watched);
 
-/* Whether it is a process that used CUDA and was watched, as far as that is known. */
-bool watched_has(const struct watched *watched, uint32_t pid);
-
 /* "2 processes used CUDA, 14 calls seen"; malloc'ed. At least `reported` processes did. */
 char *watched_text(const struct watched *watched, uint64_t reported);
+
+/* Warns of each that was watched and has ended, and did not say so. */
+void watched_tell_silent(const struct watched *watched);
 
 /* Whether something used CUDA, calls of it were seen, and all that did was watched. Else stderr
  * says what was not, and what to do. `verb` is the one that watches, `status` the command's exit
