@@ -137,6 +137,10 @@ TEST(Tool, AFindingsHigherLevelIsExplainedToo) {
     EXPECT_TRUE(contains(text, "; error where the free is let through, as in an audit")) << text;
 }
 
+TEST(Tool, ADirectoryThatCannotBeUsedHasAHint) {
+    EXPECT_TRUE(contains(tool({"explain", "share-fallback"}).out, "the directory cannot be used"));
+}
+
 TEST(Tool, AnUnknownFindingIsNamed) {
     const Result result = tool({"explain", "double-free", "dubble-free"});
     EXPECT_EQ(result.status, 1);

@@ -254,7 +254,8 @@ static void print_row(struct explained *explained, const struct gps_explained *p
         print_line(tool_format("taken by [region %s], line %u: %s", taken_by->name, taken_by->line,
                                outcome));
         explained->any_private |=
-            row->outcome == GPS_EXPLAINED_PRIVATE && taken_by->role != GPS_ROLE_MERGE;
+            row->outcome == GPS_EXPLAINED_PRIVATE && taken_by->role != GPS_ROLE_MERGE &&
+            !strstr(row->why, "asked for size = "); /* that says what to write */
         return;
     }
     bool any = false;
