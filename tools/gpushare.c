@@ -11,6 +11,7 @@
 #include "cli/environment.h"
 #include "cli/tool.h"
 #include "cli/wrap.h"
+#include "util/nearest.h"
 
 #ifndef GPS_VERSION
 #define GPS_VERSION "0.0.0"
@@ -38,12 +39,15 @@ static const struct tool_verb itself = {
 /* NULL after an error message. */
 static const struct tool_verb *find(const char *name) {
     TOOL_TEMP char *known = NULL;
-    for (size_t i = 0; i < VERB_COUNT; i++)
+    struct gps_nearest nearest = {.word = name};
+    for (size_t i = 0; i < VERB_COUNT; i++) {
         if (strcmp(verbs[i]->name, name) == 0)
             return verbs[i];
-    for (size_t i = 0; i < VERB_COUNT; i++)
         tool_list(&known, "%s", verbs[i]->name);
-    tool_error("unknown command '%s'; allowed: %s", name, known);
+        gps_nearest_try(&nearest, verbs[i]->name);
+    }
+    tool_error("unknown command '%s'%s%s; allowed: %s", name, nearest.found ? ", perhaps " : "",
+               tool_or(nearest.found, ""), known);
     return NULL;
 }
 

@@ -240,9 +240,10 @@
         "handover (export)")                                                                       \
     ROW(SHARE_FALLBACK, "share-fallback", WARNING,                                                 \
         "an allocation that a rule matches was left private",                                      \
-        "see the reason; where the name is taken, role = auto lets further processes import it, "  \
-        "a GPUSHARE_NAMESPACE of their own keeps them apart, and {n} in the name, with index = "   \
-        "*, gives each allocation of a process one of its own")                                    \
+        "see the reason; where the directory cannot be used, gpushare doctor says what to do; "    \
+        "where the name is taken, role = auto lets further processes import it, a "                \
+        "GPUSHARE_NAMESPACE of their own keeps them apart, and {n} in the name, with index = *, "  \
+        "gives each allocation of a process one of its own")                                       \
     ROW(WRITE_READ_ONLY, "write-read-only", ERROR,                                                 \
         "memory that is shared read-only was to be written; nothing of it was",                    \
         "let only the process that created the region write it, or set access = rw in its rules")  \

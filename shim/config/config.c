@@ -14,7 +14,9 @@
 #include "inifile.h"
 #include "option.h"
 #include "rule.h"
+#include "util/nearest.h"
 #include "util/text.h"
+#include "value.h"
 
 /* Bounds the time that comparing all rules with each other takes. */
 #define RULES_MAX   4096u
@@ -91,12 +93,27 @@ static const char *shown(const char *value, char cut[SHOWN_BYTES + 3]) {
     return cut;
 }
 
-/* "mode = shared: not allowed; one of share, audit, off" */
+/* ", perhaps share" where the value may be one of the key's that is mistyped. */
+static void add_near_value(struct gps_text *text, const struct gps_key *key, const char *value) {
+    char words[8][16] = {""};
+    struct gps_nearest nearest = {.word = value};
+    for (unsigned i = 0; i < 8 && gps_key_one_of(key)[0]; i++) {
+        struct gps_text word = GPS_TEXT(words[i]);
+        gps_value_choice_text(i, key->allowed, &word);
+        if (word.length)
+            gps_nearest_try(&nearest, words[i]);
+    }
+    gps_text_strs(text, nearest.found ? ", perhaps " : "", nearest.found);
+}
+
+/* "mode = shared: not allowed, perhaps share; one of share, audit, off" */
 static void fail_value(struct session *session, unsigned line, const struct gps_key *key,
                        const char *value, const char *wrong) {
-    char cut[SHOWN_BYTES + 3];
-    fail(session, line, "%s%s%s: %s; %s%s", key->name, *value != '\0' ? " = " : "",
-         shown(value, cut), wrong, gps_key_one_of(key), key->allowed);
+    char cut[SHOWN_BYTES + 3], near[32];
+    struct gps_text text = GPS_TEXT(near);
+    add_near_value(&text, key, value);
+    fail(session, line, "%s%s%s: %s%s; %s%s", key->name, *value != '\0' ? " = " : "",
+         shown(value, cut), wrong, near, gps_key_one_of(key), key->allowed);
 }
 
 /* "wiat: unknown key; a region has ..." */
@@ -217,7 +234,12 @@ static void on_section(void *arg, unsigned line, const char *name) {
         begin_rule(session, line, region_name(name));
     } else {
         char cut[SHOWN_BYTES + 3];
-        fail(session, line, "[%s] unknown section; [gpushare] or [region NAME]", shown(name, cut));
+        struct gps_nearest nearest = {.word = name};
+        gps_nearest_try(&nearest, "gpushare");
+        gps_nearest_try(&nearest, "region");
+        fail(session, line, "[%s] unknown section%s%s%s; [gpushare] or [region NAME]",
+             shown(name, cut), nearest.found ? ", perhaps [" : "", nearest.found,
+             nearest.found ? "]" : "");
     }
 }
 

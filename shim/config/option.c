@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "rule.h"
+#include "util/nearest.h"
 #include "value.h"
 
 /* A uint64_t has only the first two functions, other types the last two. CHOICE has none, because
@@ -270,6 +271,14 @@ const char *gps_key_one_of(const struct gps_key *key) {
     return key->type == &CHOICE ? "one of " : "";
 }
 
+/* "unknown key, perhaps wait" */
+static void add_unknown(const struct gps_key *key, const char *name, struct gps_text *text) {
+    struct gps_nearest nearest = {.word = name};
+    for (; key->name; key++)
+        gps_nearest_try(&nearest, key->name);
+    gps_text_strs(text, "unknown key", nearest.found ? ", perhaps " : "", nearest.found);
+}
+
 void gps_key_unknown(enum gps_section section, const char *name, struct gps_text *text) {
     bool is_option = section == GPS_SECTION_OPTIONS;
     if (!is_option && strcmp(name, "upload") == 0)
@@ -278,7 +287,7 @@ void gps_key_unknown(enum gps_section section, const char *name, struct gps_text
     else if (gps_key_find(is_option ? GPS_SECTION_REGION : GPS_SECTION_OPTIONS, name) != NULL)
         gps_text_str(text, is_option ? "belongs in a [region NAME]" : "belongs in [gpushare]");
     else
-        gps_text_str(text, "unknown key");
+        add_unknown(gps_keys_of(section), name, text);
     gps_text_str(text, is_option ? "; [gpushare] has " : "; a region has ");
     const char *before = "";
     for (const struct gps_key *key = gps_keys_of(section); key->name; key++, before = ", ")

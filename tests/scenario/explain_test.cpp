@@ -104,6 +104,19 @@ TEST(Explain, SaysWhatDiffersInCaseOnly) {
         << result.err;
 }
 
+TEST(Explain, PointsNowhereElseWhereASizeDiffers) {
+    World world(FRAMES);
+    Puppet exporter(world, producer());
+    exporter.must("malloc p 4096");
+    write_file(world.path("lines"), "malloc q 8192\nexit 0\n");
+    const Result result = world.tool({"explain", "--", "sh", "-c",
+                                      "GPUSHARE_PROGRAM=consumer exec '" + world.executable({}) +
+                                          "' 3 <'" + world.path("lines") + "'"});
+    const std::string said = std::regex_replace(result.err, std::regex("\n +"), " ");
+    EXPECT_TRUE(contains(said, "size = 4KiB was exported, which is less")) << said;
+    EXPECT_FALSE(contains(said, "gpushare ls")) << said;
+}
+
 TEST(Explain, SaysThatMemoryIsLeftOutAfterAnError700) {
     World world;
     const std::string lines = kernels() +

@@ -2,6 +2,7 @@
 // reported.
 #include <gtest/gtest.h>
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -670,6 +671,18 @@ TEST_F(Audit, WhatEndedBeforeItUsedCudaIsNotSaidToDropTheLibrary) {
                                      "process had used CUDA with gpushare preloaded until then"))
         << result.err;
     EXPECT_FALSE(contains(result.err, "LD_PRELOAD")) << result.err;
+}
+
+TEST_F(Audit, AMissingDriverIsNamed) {
+    environment["LD_LIBRARY_PATH"] = place.path;
+    if (dlopen("libcuda.so.1", RTLD_LAZY))
+        GTEST_SKIP() << "there is one here";
+    const Result result = audit({"false"});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_TRUE(contains(result.err, "nothing was watched: there is no libcuda.so.1"))
+        << result.err;
+    const std::string warned = on_terminal(400, {tool_path(), "run", "--", "true"}, environment);
+    EXPECT_TRUE(contains(warned, "warning: there is no libcuda.so.1")) << warned;
 }
 
 TEST_F(Audit, TerminationIsHandedOnAndEndsTheWaiting) {

@@ -232,6 +232,10 @@ TEST(Check, WarnsOfWhatIsHardlyMeant) {
          "size = <1MiB\nrole = export\n",
          ":3: warning: [region b] cannot be imported: size = 1MiB here asks for more than size = "
          "<1MiB of line 5 exports\n"},
+        {"[region b]\nprogram = c\nsize = 1MiB\nrole = import\n[region b]\nprogram = p\n"
+         "size = 2MiB\nrole = export\n",
+         ":3: warning: [region b] asks for half of what line 5 exports, or less: it gets the "
+         "beginning of the region, which is hardly meant\n"},
         {"[region b]\nprogram = p\nrole = export\nwait = 3s\n",
          ":4: warning: wait has no effect in [region b]: an exporter waits for nobody\n"},
         {"[gpushare]\nsuspend = on\n[region b]\nprogram = x\nrole = merge\ncreated = on\n",

@@ -163,6 +163,8 @@ TEST_F(Doctor, NoDriverIsAFailureWithARemedy) {
     EXPECT_EQ(status, 1);
     EXPECT_EQ(result_of(list, "driver", "no driver: libcuda.so.1: cannot open"), "fail");
     EXPECT_TRUE(contains(remedy, "install NVIDIA's driver"));
+    const auto simulator = std::filesystem::absolute(tool_path()).parent_path() / "sim";
+    EXPECT_TRUE(contains(remedy, "LD_LIBRARY_PATH=" + simulator.string())) << remedy;
 }
 
 TEST_F(Doctor, CodesOfTheDriverAreExplained) {

@@ -966,7 +966,8 @@ TEST_F(Keeper, ASecondOneSaysWhoKeeps) {
     EXPECT_EQ(1, second.status);
     EXPECT_EQ(second.err, "gpushare: keeper: " + std::string(store->path) +
                               " has a keeper already: gpushare, pid " + std::to_string(keeper()) +
-                              "; to take over what it keeps: gpushare keeper --replace\n");
+                              ", which a program has started; to take over what it keeps: gpushare "
+                              "keeper --replace\n");
     EXPECT_EQ(0, shared.tool({"keeper", "--on-demand"}).status);
 }
 

@@ -329,9 +329,15 @@ TEST(Ls, RefusesADirectoryThatIsOpenToOthers) {
     Result result = shared.tool({"ls"});
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.out, "");
-    EXPECT_EQ(result.err, "gpushare: ls: cannot use " + shared.root.path +
-                              "/default: it or a directory on the way is not yours, or is open to "
-                              "others; it must be yours, mode 0700\n");
+    const std::string root = shared.root.path,
+                      open = " is open to others (mode 0755); close it: chmod 700 ";
+    EXPECT_EQ(result.err,
+              "gpushare: ls: cannot use " + root + "/default: " + root + open + root + "\n");
+    for (const char *verb : {"metrics", "keeper", "gc"})
+        EXPECT_TRUE(contains(shared.tool({verb}).err, open + root + "\n")) << verb;
+    chmod(root.c_str(), 0700);
+    chmod(shared.regions().c_str(), 0755);
+    EXPECT_TRUE(contains(shared.tool({"ls"}).err, open + root + "/default/regions\n"));
 }
 
 TEST(Ls, RefusesBadWordsForTheDirectory) {

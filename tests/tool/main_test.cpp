@@ -68,15 +68,19 @@ TEST(Tool, WrongCommandLinesAreAnsweredWithWhatIsAllowed) {
     } wrong[] = {
         {{}, "gpushare: a command is missing; see: gpushare --help\n"},
         {{"list"},
-         "gpushare: unknown command 'list'; allowed: run, learn, audit, ls, show, top, metrics, "
+         "gpushare: unknown command 'list', perhaps ls; allowed: run, learn, audit, ls, show, top, "
+         "metrics, "
          "report, timeline, explain, pair, check, keeper, merge, suspend, resume, drop, forget, "
          "gc, cdi, doctor, help\n"},
         {{"help", "list"},
-         "gpushare: help: unknown command 'list'; allowed: run, learn, audit, ls, show, top, "
+         "gpushare: help: unknown command 'list', perhaps ls; allowed: run, learn, audit, ls, "
+         "show, top, "
          "metrics, report, timeline, explain, pair, check, keeper, merge, suspend, resume, drop, "
          "forget, gc, cdi, doctor, help\n"},
         {{"--json"}, "gpushare: unknown option '--json'; allowed: --version, --help\n"},
         {{"ls", "--foo"}, "gpushare: ls: unknown option '--foo'; allowed: --json, --all, --help\n"},
+        {{"ls", "--jsno"},
+         "gpushare: ls: unknown option '--jsno', perhaps --json; allowed: --json, --all, --help\n"},
         {{"ls", "-x"}, "gpushare: ls: unknown option '-x'; allowed: --json, --all, --help\n"},
         {{"ls", "-ax"}, "gpushare: ls: unknown option '-x'; allowed: --json, --all, --help\n"},
         {{"ls", "--json=yes"}, "gpushare: ls: option '--json' takes no value\n"},
@@ -135,6 +139,10 @@ TEST(Tool, AFindingsHigherLevelIsExplainedToo) {
     std::replace(text.begin(), text.end(), '\n', ' ');
     EXPECT_TRUE(contains(text, " Level warning: the program works only by luck")) << text;
     EXPECT_TRUE(contains(text, "; error where the free is let through, as in an audit")) << text;
+}
+
+TEST(Tool, ADirectoryThatCannotBeUsedHasAHint) {
+    EXPECT_TRUE(contains(tool({"explain", "share-fallback"}).out, "the directory cannot be used"));
 }
 
 TEST(Tool, AnUnknownFindingIsNamed) {

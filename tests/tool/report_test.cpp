@@ -480,6 +480,14 @@ TEST_F(Report, WhatIsNoLogIsSaid) {
         << result.err;
 }
 
+TEST_F(Report, TheLinesOfWhatIsNoLogAreOnlyCounted) {
+    const std::string line = "========= GPUSHARE\n", path = place.file("a", line + line + line);
+    const Result result = report({path});
+    EXPECT_EQ(result.err, "gpushare: report: warning: " + path +
+                              ": 3 lines that were skipped\ngpushare: report: warning: " + path +
+                              ": a log for people; only those of log_format = jsonl can be read\n");
+}
+
 TEST_F(Report, OthersTextCannotReachTheTerminal) {
     LogLine line = at(1);
     line.detail = "a\\u001b[31mb\\nc";

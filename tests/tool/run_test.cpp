@@ -352,6 +352,8 @@ TEST_F(Run, OnATerminalAForgottenConfigurationIsSaidWhereOthersShare) {
     Environment all = shared.environment();
     all.insert(environment.begin(), environment.end());
     const std::vector<std::string> line = {tool_path(), "run", "true"};
+    all["LD_LIBRARY_PATH"] =
+        std::filesystem::absolute(tool_path()).parent_path() / "sim"; // a driver
     EXPECT_EQ(on_terminal(400, line, all), "");
     const Peer peer(shared, "camera");
     shared.region(peer.owner, "frames");

@@ -204,7 +204,7 @@ TEST_F(Selftest, ADirectoryThatCannotBeUsedIsToldOnce) {
     ASSERT_EQ(mkdir((shared.path + "/pub").c_str(), 0755), 0);
     const Result result = selftest();
     EXPECT_EQ(result.status, 1);
-    EXPECT_TRUE(contains(result.err, "is not yours, or is open to others")) << result.err;
+    EXPECT_TRUE(contains(result.err, "is open to others (mode 0755)")) << result.err;
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1);
     EXPECT_EQ(left(), std::vector<std::string>());
 }

@@ -222,6 +222,15 @@ TEST_F(Timeline, SaysOnceThatItCannotBeWritten) {
     EXPECT_TRUE(contains(timeline({"-o", "/dev/full", log}).err, "cannot write '/dev/full': "));
 }
 
+TEST_F(Timeline, SaysWhatItHasWritten) {
+    const std::string log = place.file("log", event(10, "exported", 1, of("program"))),
+                      page = place.path + "/page.html";
+    EXPECT_EQ(timeline({"-o", page, log}).err, "Wrote " + page + ": open it with a browser.\n");
+    EXPECT_EQ(timeline({"--perfetto", "-o", page, log}).err,
+              "Wrote " + page + ": open it in ui.perfetto.dev.\n");
+    EXPECT_EQ(timeline({log}).err, "");
+}
+
 TEST_F(Timeline, NoTextOfALogEndsTheData) {
     const std::string text =
         timeline({place.file("log", event(1, "exported", 1,

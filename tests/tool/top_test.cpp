@@ -490,12 +490,16 @@ TEST_P(TopWidths, EnterTellsWhatShowSays) {
     Frames frames;
     Terminal terminal(frames.shared, GetParam(), 24);
     EXPECT_TRUE(terminal.shows("viewer"));
-    terminal.keys("Enter"); // nothing is chosen yet
+    EXPECT_TRUE(terminal.shows(" r turn")) << terminal.screen();
+    terminal.keys("Enter"); // nothing is chosen yet: the first
+    EXPECT_TRUE(terminal.shows("Process ")) << terminal.screen();
+    terminal.keys("Escape");
+    EXPECT_TRUE(terminal.shows("viewer")) << terminal.screen();
     terminal.keys("n");
     EXPECT_TRUE(eventually([&] {
         return terminal.screen().find("consumer\n") < terminal.screen().find("producer\n");
     }));
-    terminal.keys("Down");
+    terminal.keys("Up");
     terminal.keys("Down");
     terminal.keys("Enter");
     EXPECT_TRUE(terminal.shows("Process producer " + pid_text(frames.producer.owner) + "\n"))
@@ -583,6 +587,16 @@ TEST(TopScreen, TroubleIsToldInIt) {
     EXPECT_TRUE(terminal.shows("viewer"));
     write_file(std::string(frames.shared.store.path) + "/procs/1.2.3.00000000000000ff", "nonsense");
     EXPECT_TRUE(terminal.shows("gpushare: top: warning: ")) << terminal.screen();
+    EXPECT_TRUE(terminal.shows("viewer")) << terminal.screen();
+}
+
+TEST(TopScreen, ADirectoryThatCannotBeReadIsToldWhole) {
+    Frames frames;
+    chmod(frames.shared.root.path.c_str(), 0755);
+    Terminal terminal(frames.shared, 80, 24);
+    EXPECT_TRUE(terminal.shows("chmod 700")) << terminal.screen();
+    EXPECT_FALSE(contains(terminal.screen(), "No process")) << terminal.screen();
+    chmod(frames.shared.root.path.c_str(), 0700);
     EXPECT_TRUE(terminal.shows("viewer")) << terminal.screen();
 }
 

@@ -135,8 +135,9 @@ struct Bad {
 };
 
 const Bad bad_options[] = {
-    {"mode", "shared", "mode = shared: not allowed; one of share, audit, off"},
-    {"on_free", "Defer", "on_free = Defer: not allowed; one of defer, wait, refuse, allow"},
+    {"mode", "shared", "mode = shared: not allowed, perhaps share; one of share, audit, off"},
+    {"on_free", "Defer",
+     "on_free = Defer: not allowed, perhaps defer; one of defer, wait, refuse, allow"},
     {"free_timeout", "30", "free_timeout = 30: no unit; a time such as 500ms, 30s, 2min or 1h"},
     {"open_cache", "65537", "open_cache = 65537: too large; 0 to 65536"},
     {"linger", "-1s", "linger = -1s: not a number; a time such as 500ms, 30s, 2min or 1h"},
@@ -147,7 +148,7 @@ const Bad bad_options[] = {
     {"log", "/tmp/%",
      "log = /tmp/%: after a % only p, c and % are known; stderr, or a path in which %p is the pid "
      "and %c the command"},
-    {"log_format", "json", "log_format = json: not allowed; one of text, jsonl"},
+    {"log_format", "json", "log_format = json: not allowed, perhaps jsonl; one of text, jsonl"},
     {"log_level", "debug", "log_level = debug: not allowed; one of info, warning, error"},
     {"log_max", "0", "log_max = 0: must be more than 0; a size such as 500KiB, 64MiB or 1GiB"},
     {"event_log", "stderr",
@@ -306,7 +307,7 @@ TEST(ConfigRule, SaysWhatIsWrongWithAValue) {
         {"ready", "now", "not allowed; one of alloc, free"},
         {"backing", "cuda", "not allowed; one of legacy, vmm"},
         {"keep", "always", "not a number; owner, users, forever, or a time such as 10m"},
-        {"access", "r", "not allowed; one of rw, ro"},
+        {"access", "r", "not allowed, perhaps rw; one of rw, ro"},
         {"handover", "1d", std::string("not a unit of time") + time_help},
     };
     for (const auto &each : cases)
@@ -434,27 +435,30 @@ const char *const region_keys =
 
 TEST(ConfigFile, NamesUnknownKeysAndAllThatThereAre) {
     EXPECT_EQ(error_of("[gpushare]\nmdoe = off\n"),
-              std::string("t.conf:2: mdoe: unknown key; ") + option_keys);
+              std::string("t.conf:2: mdoe: unknown key, perhaps mode; ") + option_keys);
     EXPECT_EQ(error_of("[gpushare]\nLog = x\n"),
-              std::string("t.conf:2: Log: unknown key; ") + option_keys);
+              std::string("t.conf:2: Log: unknown key, perhaps log; ") + option_keys);
     EXPECT_EQ(error_of("[gpushare]\nverbose = 1\n"),
               std::string("t.conf:2: verbose: unknown key; ") + option_keys);
     EXPECT_EQ(error_of("[gpushare]\nsize = 1\n"),
               std::string("t.conf:2: size: belongs in a [region NAME]; ") + option_keys);
     EXPECT_EQ(error_of("[region r]\nrole = auto\nhand_over = 1s\n"),
-              std::string("t.conf:3: hand_over: unknown key; ") + region_keys);
+              std::string("t.conf:3: hand_over: unknown key, perhaps handover; ") + region_keys);
     EXPECT_EQ(error_of("[region r]\nrole = auto\nmode = off\n"),
               std::string("t.conf:3: mode: belongs in [gpushare]; ") + region_keys);
 }
 
 TEST(ConfigFile, NamesUnknownSectionsAndSkipsThem) {
-    EXPECT_EQ(error_of("[gpu share]\nmode = nonsense\n"),
-              "t.conf:1: [gpu share] unknown section; [gpushare] or [region NAME]");
-    EXPECT_EQ(error_of("[regions a]\n"),
-              "t.conf:1: [regions a] unknown section; [gpushare] or [region NAME]");
+    EXPECT_EQ(
+        error_of("[gpu share]\nmode = nonsense\n"),
+        "t.conf:1: [gpu share] unknown section, perhaps [gpushare]; [gpushare] or [region NAME]");
+    EXPECT_EQ(
+        error_of("[regions a]\n"),
+        "t.conf:1: [regions a] unknown section, perhaps [region]; [gpushare] or [region NAME]");
     EXPECT_EQ(error_of("[]\n"), "t.conf:1: [] unknown section; [gpushare] or [region NAME]");
-    EXPECT_EQ(error_of("[Gpushare]\n"),
-              "t.conf:1: [Gpushare] unknown section; [gpushare] or [region NAME]");
+    EXPECT_EQ(
+        error_of("[Gpushare]\n"),
+        "t.conf:1: [Gpushare] unknown section, perhaps [gpushare]; [gpushare] or [region NAME]");
     EXPECT_EQ(error_of("[" + std::string(10000, 'x') + "]\n"),
               "t.conf:1: [" + std::string(63, 'x') +
                   "...] unknown section; [gpushare] or [region NAME]");
@@ -736,7 +740,8 @@ TEST_F(ConfigLoad, AMissingNamedFileIsAnError) {
 TEST_F(ConfigLoad, ErrorsInTheFileNameIt) {
     std::string path = write("bad.conf", "\n[gpushare]\nmode = shared\n");
 
-    EXPECT_EQ(load_error(path), path + ":3: mode = shared: not allowed; one of share, audit, off");
+    EXPECT_EQ(load_error(path),
+              path + ":3: mode = shared: not allowed, perhaps share; one of share, audit, off");
 }
 
 TEST_F(ConfigLoad, ReadsOnlyRegularFiles) {

@@ -8,8 +8,8 @@
 
 #include "config/option.h"
 #include "directory/record.h"
-#include "nearest.h"
 #include "tool.h"
+#include "util/nearest.h"
 #include "wrap.h"
 
 #define PREFIX "GPUSHARE_"
@@ -85,14 +85,14 @@ static void capitals(const char *key, char name[64]) {
 static char *complaint(const char *name) {
     enum { OPTIONS = 64 };
     static char options[OPTIONS][64];
-    struct nearest nearest = {.word = name};
+    struct gps_nearest nearest = {.word = name};
     const struct gps_key *key = gps_keys_of(GPS_SECTION_OPTIONS);
     for (size_t i = 0; i < OPTIONS && key[i].name; i++) {
         capitals(key[i].name, options[i]);
-        nearest_try(&nearest, options[i]);
+        gps_nearest_try(&nearest, options[i]);
     }
     for (size_t i = 0; i < OTHERS; i++)
-        nearest_try(&nearest, others[i].name);
+        gps_nearest_try(&nearest, others[i].name);
     if (nearest.found && nearest.distance == 0)
         return NULL;
     return tool_format(PREFIX "%s is set, and nothing reads it%s%s; gpushare.conf(5) has all", name,

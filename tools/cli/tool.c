@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "util/nearest.h"
 #include "wrap.h"
 
 #define OPTION_BASE 256 /* getopt value of option 0: above every letter */
@@ -200,11 +201,17 @@ static void complain(const struct tool_verb *verb, int answer, char **argv) {
         tool_error("option '--%s' takes no value",
                    optopt == OPTION_HELP ? "help" : verb->options[optopt - OPTION_BASE].name);
     } else {
+        TOOL_TEMP char *word = tool_format("%.*s", (int)strcspn(option, "="), option);
+        struct gps_nearest nearest = {.word = word + strspn(word, "-")};
         for (const struct tool_option *known = verb->options; known->name; known++)
-            if (known->help)
+            if (known->help) {
                 tool_list(&allowed, "--%s", known->name);
+                gps_nearest_try(&nearest, known->name);
+            }
         tool_list(&allowed, "--help");
-        tool_error("unknown option '%s'; allowed: %s", option, allowed);
+        tool_error("unknown option '%s'%s%s; allowed: %s", option,
+                   option != typed && nearest.found ? ", perhaps --" : "",
+                   option != typed ? tool_or(nearest.found, "") : "", allowed);
         free(allowed);
     }
 }

@@ -62,18 +62,33 @@ int view_store(const struct view_place *place, bool make, struct gps_store *stor
     return status;
 }
 
-const char *view_store_trouble(int status) {
+/* What of the store is open to others than this user, and what closes it; malloc'ed. */
+static char *open_to_others(const struct view_place *place) {
+    static const char *const below[] = {"", "/procs", "/" GPS_REGIONS, "/names", "/" GPS_AUDIT};
+    TOOL_TEMP char *path = tool_copy(place->root);
+    struct stat info;
+    size_t i = 0;
+    while (lstat(path, &info) != 0 || info.st_uid != geteuid() || !(info.st_mode & 077)) {
+        if (i == sizeof(below) / sizeof(below[0]))
+            return tool_copy("it or a directory on the way is not yours");
+        free(path);
+        path = tool_format("%s/%s%s", place->root, place->name_space, below[i++]);
+    }
+    return tool_format("%s is open to others (mode %04o); close it: chmod 700 %s", path,
+                       info.st_mode & 07777, path);
+}
+
+char *view_store_trouble(const struct view_place *place, int status) {
     switch (status) {
     case -EPERM:
-        return "it or a directory on the way is not yours, or is open to others; it must be yours, "
-               "mode 0700";
+        return open_to_others(place);
     case -ENOTDIR:
     case -ELOOP:
-        return "it is not a directory, or a symbolic link is on the way";
+        return tool_copy("it is not a directory, or a symbolic link is on the way");
     case -EINVAL:
-        return "GPUSHARE_DIR must be an absolute path";
+        return tool_copy("GPUSHARE_DIR must be an absolute path");
     default:
-        return strerror(-status);
+        return tool_copy(strerror(-status));
     }
 }
 
@@ -82,11 +97,11 @@ int view_store_open(bool make, struct gps_store *store) {
     view_place_get(&place);
     TOOL_TEMP char *wrong = environment_namespace();
     int status = wrong ? -EINVAL : view_store(&place, make, store);
+    TOOL_TEMP char *trouble = view_store_trouble(&place, status);
     if (wrong)
         tool_error("%s", wrong);
     else if (status != 0 && (make || status != -ENOENT))
-        tool_error("cannot use %s/%s: %s", place.root, place.name_space,
-                   view_store_trouble(status));
+        tool_error("cannot use %s/%s: %s", place.root, place.name_space, trouble);
     return status;
 }
 

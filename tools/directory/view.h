@@ -92,8 +92,8 @@ char *view_other_users(void);
  * in `store` is set for messages in any case. */
 int view_store(const struct view_place *place, bool make, struct gps_store *store);
 
-/* A phrase for an error of view_store: "is not yours, or open to others". */
-const char *view_store_trouble(int status);
+/* A phrase for an error of view_store: "/x is open to others ..."; malloc'ed. */
+char *view_store_trouble(const struct view_place *place, int status);
 
 /* Opens the store that the environment names. Errors go to stderr, but -ENOENT does not when the
  * directory is not to be made. */

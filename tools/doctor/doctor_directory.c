@@ -236,12 +236,12 @@ void doctor_directory(struct doctor *doctor) {
     if (!check_directories(doctor, &place))
         return;
     int status = view_store(&place, false, &store);
+    TOOL_TEMP char *trouble = view_store_trouble(&place, status);
     if (status == 0 || status == -ENOENT)
         diagnosis_add(doctor, DOCTOR_OK, "directory", "%s%s; programs of uid %u share there",
                       store.path, status == 0 ? "" : " (the first program makes it)", geteuid());
     else
-        diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s: %s", place.root,
-                      view_store_trouble(status));
+        diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s: %s", place.root, trouble);
     tell_of_others(doctor);
     doctor_removed(doctor);
     if (status == 0) {

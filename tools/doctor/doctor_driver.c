@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "cli/printable.h"
+#include "cli/tool.h"
 #include "doctor.h"
+#include "run/preload.h"
 
 #define DRIVER_GPUS            16
 #define COMPUTE_MODE_ATTRIBUTE 20 /* CU_DEVICE_ATTRIBUTE_COMPUTE_MODE */
@@ -145,10 +147,13 @@ static void judge_gpu(struct doctor *doctor, int index, const struct gpu *gpu) {
 static void judge(struct doctor *doctor, const struct answer *answer) {
     if (answer->step == STEP_LOAD) {
         diagnosis_add(doctor, DOCTOR_FAIL, "driver", "no driver: %s", answer->error);
+        TOOL_TEMP char *simulator = preload_simulator();
         diagnosis_remedy(doctor,
                          "install NVIDIA's driver; in a container, start it with the NVIDIA "
                          "container toolkit (docker: --gpus all, podman: --device "
-                         "nvidia.com/gpu=all)");
+                         "nvidia.com/gpu=all)%s%s",
+                         simulator ? "; to try it without a GPU: export LD_LIBRARY_PATH=" : "",
+                         tool_or(simulator, ""));
     } else if (answer->step == STEP_INIT) {
         explain(doctor, "cuInit", answer->code);
     } else if (answer->step == STEP_COUNT || answer->count == 0) {

@@ -20,7 +20,9 @@
 #include "directory/orphans.h"
 #include "directory/view.h"
 #include "keeper_state.h"
+#include "run/descendants.h"
 #include "util/clock.h"
+#include "util/procfs.h"
 
 #define DEBOUNCE      (GPS_SECOND / 50) /* changes come many at once */
 #define SWEEP_SHARE   20                /* sweeps take at most one part in so many of the time */
@@ -195,6 +197,17 @@ static const char *reason(int status) {
     }
 }
 
+static bool is_on_demand(const struct gps_owner *keeper) {
+    static const char option[] = "--on-demand";
+    size_t size;
+    const int file =
+        keeper->pid_ns == gps_procfs_pid_ns() ? descendants_open(keeper->pid, "cmdline") : -1;
+    TOOL_TEMP char *line = tool_read(file, &size);
+    if (file >= 0)
+        close(file);
+    return memmem(line, size, option, sizeof(option) - 1);
+}
+
 static int refuse(const struct keeper *keeper, int status, const struct gps_owner *other) {
     if (status != -EEXIST && other->pid != 0)
         tool_error("cannot replace the keeper of %s, pid %u: %s", keeper->store.path, other->pid,
@@ -202,9 +215,10 @@ static int refuse(const struct keeper *keeper, int status, const struct gps_owne
     else if (status != -EEXIST)
         tool_error("cannot keep %s: %s", keeper->store.path, reason(status));
     else if (other->pid != 0)
-        tool_error("%s has a keeper already: %s, pid %u; to take over what it keeps: gpushare "
+        tool_error("%s has a keeper already: %s, pid %u%s; to take over what it keeps: gpushare "
                    "keeper --replace",
-                   keeper->store.path, other->command, other->pid);
+                   keeper->store.path, other->command, other->pid,
+                   is_on_demand(other) ? ", which a program has started" : "");
     else
         tool_error("%s has a keeper already, which does not answer", keeper->store.path);
     return TOOL_FAILED;

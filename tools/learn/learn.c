@@ -25,6 +25,7 @@
 #include "run/audit_logs.h"
 #include "run/command.h"
 #include "run/launch.h"
+#include "run/next.h"
 #include "run/runtime_choice.h"
 #include "util/clock.h"
 
@@ -237,30 +238,6 @@ static void tell_apart(uint64_t bytes) {
     apart_print_help(stderr, "");
 }
 
-/* A word of a command line, as a shell is to be given it. */
-static void put_word(const char *word) {
-    static const char plain[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789%+-./:=@_,";
-    if (*word && word[strspn(word, plain)] == 0) {
-        fprintf(stderr, " %s", word);
-        return;
-    }
-    fputs(" '", stderr);
-    for (; *word; word++)
-        fputs(*word == '\'' ? "'\\''" : (char[2]){*word, 0}, stderr);
-    putc('\'', stderr);
-}
-
-static void tell_next(char **command, const char *path) {
-    const bool file = path && strcmp(path, "-") != 0;
-    fprintf(stderr, "%s: gpushare run -c", file ? "Next" : "Next, with the rules in a file");
-    put_word(file ? path : "FILE");
-    fputs(" --", stderr);
-    for (; *command; command++)
-        put_word(*command);
-    putc('\n', stderr);
-}
-
 static int tell(struct learn *learn, const char *path) {
     const struct profiles *profiles = &learn->profiles;
     const int status = status_of(learn);
@@ -284,7 +261,7 @@ static int tell(struct learn *learn, const char *path) {
     tell_apart(profiles_apart(profiles, learn->replicas));
     profiles_rules(learn->output, &learn->profiles);
     fflush(learn->output);
-    tell_next(learn->command, path);
+    next_tell("Next", learn->command, path);
     return status;
 }
 

@@ -20,18 +20,40 @@ struct reader {
     FILE *file;
     const char *name;
     unsigned long number, taken, skipped;
-    bool text;         /* the first line that was skipped is of a log for people */
-    bool array;        /* it begins with a [: a report of ours, as JSON */
-    char *bytes;       /* what was read and is not cut into lines yet: */
-    size_t begin, end; /* so much of it */
-    char *line;        /* a string in `bytes` */
+    struct {
+        unsigned long number;
+        const char *why;
+    } complaints[COMPLAINTS_MAX]; /* the first of those that were skipped */
+    bool text;                    /* the first line that was skipped is of a log for people */
+    bool array;                   /* it begins with a [: a report of ours, as JSON */
+    char *bytes;                  /* what was read and is not cut into lines yet: */
+    size_t begin, end;            /* so much of it */
+    char *line;                   /* a string in `bytes` */
     size_t length;
     bool whole, too_long; /* the line ends with a newline; the beginning of it is lost */
 };
 
 static void skip(struct reader *reader, const char *why) {
-    if (reader->skipped++ < COMPLAINTS_MAX)
-        reader->sink->complain(reader->name, reader->number, why);
+    const unsigned long place = reader->skipped++;
+    if (place < COMPLAINTS_MAX) {
+        reader->complaints[place].number = reader->number;
+        reader->complaints[place].why = why;
+    }
+}
+
+/* Where no line is one of a log, their number says enough. */
+static void complain_of_lines(const struct reader *reader) {
+    const bool none = reader->taken == 0 && reader->skipped > 1;
+    const unsigned long shown = none                               ? 0
+                                : reader->skipped < COMPLAINTS_MAX ? reader->skipped
+                                                                   : COMPLAINTS_MAX;
+    for (unsigned long i = 0; i < shown; i++)
+        reader->sink->complain(reader->name, reader->complaints[i].number,
+                               reader->complaints[i].why);
+    TOOL_TEMP char *message =
+        tool_format("%lu %slines that were skipped", reader->skipped - shown, none ? "" : "more ");
+    if (reader->skipped > shown)
+        reader->sink->complain(reader->name, 0, message);
 }
 
 /* Reads more behind what is in the buffer, which is dropped when it is too long for a line. False:
@@ -104,11 +126,7 @@ int logs_read(FILE *file, const char *name, const struct log_sink *sink) {
     while (next_line(&reader))
         read_line(&reader);
     free(reader.bytes);
-    if (reader.skipped > COMPLAINTS_MAX) {
-        TOOL_TEMP char *message =
-            tool_format("%lu more lines that were skipped", reader.skipped - COMPLAINTS_MAX);
-        sink->complain(name, 0, message);
-    }
+    complain_of_lines(&reader);
     if (reader.taken == 0 && !ferror(file))
         complain_of_all(&reader);
     return ferror(file) ? -EIO : reader.taken == 0 ? -ENODATA : 0;

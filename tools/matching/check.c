@@ -323,8 +323,14 @@ static void warn(struct check *check, unsigned line, const char *format, ...) {
 
 /* --- an import that is never met --- */
 
+/* Whether all that the import asks for is at most half of what is exported. */
+static bool is_far_less(const struct gps_rule *import, const struct gps_rule *export) {
+    return import->size_max <= export->size_min / 2;
+}
+
 static void check_import(struct check *check, const struct gps_rule *import) {
     TOOL_TEMP char *why = NULL;
+    const struct gps_rule *far = NULL;
     bool exported = false;
     for (size_t i = 0; i < check->config->rule_count; i++) {
         const struct gps_rule *export = &check->config->rules[i];
@@ -333,10 +339,16 @@ static void check_import(struct check *check, const struct gps_rule *import) {
         free(why);
         why = parting(import, export);
         exported = true;
-        if (!why)
-            break;
+        if (!why && !is_far_less(import, export))
+            return;
+        far = why ? far : export;
     }
-    if (!exported)
+    if (far)
+        warn(check, gps_key_line(import, "size"),
+             "[region %s] asks for half of what line %u exports, or less: it gets the beginning of "
+             "the region, which is hardly meant",
+             import->name, far->line);
+    else if (!exported)
         warn(check, import->line,
              "[region %s] is imported, and no rule of this file exports it: give the exporting "
              "program a rule of this name with role = export",
@@ -569,7 +581,8 @@ const struct tool_verb tool_verb_check = {
                "follows in words.\n\n"
                "Errors go to stderr as FILE:LINE: what is wrong, and what is allowed; then "
                "warnings of what is allowed and hardly meant: an import that nobody exports, "
-               "sides whose sizes, backings or devices cannot meet, a rule that an earlier one "
+               "sides whose sizes, backings or devices cannot meet, or whose sizes are far apart, "
+               "a rule that an earlier one "
                "hides, a key without effect, a GPU that this machine lacks, role = merge for "
                "every program, a log that cannot be written here.\n"
                "The exit status is 1 after an error.\n",

@@ -29,6 +29,7 @@
 #include "run/launch.h"
 #include "run/runtime_choice.h"
 #include "run/watched.h"
+#include "util/nearest.h"
 
 enum { OPTION_CONFIG, OPTION_LIST, OPTION_OUTPUT, OPTION_FIT, OPTION_RUNTIME };
 
@@ -254,7 +255,8 @@ static void print_row(struct explained *explained, const struct gps_explained *p
         print_line(tool_format("taken by [region %s], line %u: %s", taken_by->name, taken_by->line,
                                outcome));
         explained->any_private |=
-            row->outcome == GPS_EXPLAINED_PRIVATE && taken_by->role != GPS_ROLE_MERGE;
+            row->outcome == GPS_EXPLAINED_PRIVATE && taken_by->role != GPS_ROLE_MERGE &&
+            !strstr(row->why, "asked for size = "); /* that says what to write */
         return;
     }
     bool any = false;
@@ -432,16 +434,27 @@ static char *programs_text(const struct explained *explained) {
     return programs;
 }
 
-/* "size = 64MiB was asked for 3 times"; malloc'ed. */
-static char *near_text(const struct explained *explained, const struct nearest *nearest) {
+/* "CUDA was used by camera, viewer; perhaps viewer"; malloc'ed. */
+static char *other_programs_text(const struct explained *explained, const struct gps_rule *rule) {
+    struct gps_nearest nearest = {.word = rule->program};
     TOOL_TEMP char *programs = programs_text(explained);
+    for (size_t i = 0; i < explained->count; i++)
+        if (!is_for(rule, explained->processes[i]))
+            gps_nearest_try(&nearest, explained->processes[i]->program);
+    return tool_format("CUDA was used by %s%s%s", tool_or(programs, "no program"),
+                       nearest.found ? "; perhaps " : "", tool_or(nearest.found, ""));
+}
+
+/* "size = 64MiB was asked for 3 times"; malloc'ed. */
+static char *near_text(const struct explained *explained, const struct gps_rule *rule,
+                       const struct nearest *nearest) {
     char times[32];
     snprintf(times, sizeof(times), "%" PRIu64 " times", nearest->count);
     if (nearest->count <= 2)
         strcpy(times, nearest->count == 1 ? "once" : "twice");
     switch (nearest->miss) {
     case GPS_OTHER_PROGRAM:
-        return tool_format("CUDA was used by %s", tool_or(programs, "no program"));
+        return other_programs_text(explained, rule);
     case GPS_OTHER_SIZE:
         return tool_format("size = %s was asked for %s",
                            printable_size_value(nearest->row->size).text, times);
@@ -465,7 +478,8 @@ static void print_misses(const struct explained *explained) {
         struct nearest nearest;
         if (!find_nearest(explained, rule, &nearest))
             continue;
-        TOOL_TEMP char *key = miss_key(nearest.miss, rule), *near = near_text(explained, &nearest);
+        TOOL_TEMP char *key = miss_key(nearest.miss, rule);
+        TOOL_TEMP char *near = near_text(explained, rule, &nearest);
         TOOL_TEMP char *line =
             tool_format("[region %s], line %u: %s: %s", rule->name, rule->line, key, near);
         fprintf(stderr, "%s  ", title);
@@ -596,7 +610,7 @@ static int explain_fit(const struct tool_args *args) {
     char *const *files = args->operands;
     if (args->operand_count == 2 && !args->values[OPTION_LIST]) {
         const struct fit_side a = {files[0], files[0]}, b = {files[1], files[1]};
-        return fit_print(&a, &b) ? TOOL_OK : TOOL_FAILED;
+        return fit_print(stdout, &a, &b) ? TOOL_OK : TOOL_FAILED;
     }
     tool_error("--fit takes two files of `gpushare explain -o FILE -- CMD`, the exporter's first");
     return TOOL_USAGE;

@@ -174,18 +174,19 @@ static void print_fits(const struct fit *fits, size_t count) {
     table_print(stderr, &table, "");
 }
 
-static void print_rule(const struct fit *fit, const struct kind *kind, const char *role) {
+static void print_rule(FILE *out, const struct fit *fit, const struct kind *kind,
+                       const char *role) {
     const uint64_t count = pairs(fit);
     TOOL_TEMP char *name = tool_copy(fit->exporter->program + strspn(fit->exporter->program, "."));
     for (char *at = name; *at; at++)
         if (!gps_is_name_char(*at))
             *at = '-';
-    printf("[region %.100s%s]\nprogram = %s\nsize = %s\n", name, count > 1 ? "-{n}" : "",
-           kind->program, printable_size_value(kind->size).text);
+    fprintf(out, "[region %.100s%s]\nprogram = %s\nsize = %s\n", name, count > 1 ? "-{n}" : "",
+            kind->program, printable_size_value(kind->size).text);
     if (count > 1)
-        printf("index = 0..%" PRIu64 "\n", count - 1);
-    printf("role = %s\n%s", role,
-           fit->exporter->pool || fit->importer->pool ? "backing = vmm\n" : "");
+        fprintf(out, "index = 0..%" PRIu64 "\n", count - 1);
+    fprintf(out, "role = %s\n%s", role,
+            fit->exporter->pool || fit->importer->pool ? "backing = vmm\n" : "");
 }
 
 static void list_sizes(const struct kept *kept, const char *path) {
@@ -220,16 +221,17 @@ static bool are_namesakes(const struct kept *a, const struct kept *b) {
     return true;
 }
 
-static bool print(const struct kept *a, const char *exporter, const struct kept *b,
+static bool print(FILE *out, const struct kept *a, const char *exporter, const struct kept *b,
                   const char *importer) {
     size_t count;
     TOOL_TEMP struct fit *found = find_fits(a, b, &count);
     if (count > 0) {
         print_fits(found, count);
         fputs("\nThe rules are for the first of them; the first program exports.\n", stderr);
-        print_rule(&found[0], found[0].exporter, "export");
-        putchar('\n');
-        print_rule(&found[0], found[0].importer, "import");
+        print_rule(out, &found[0], found[0].exporter, "export");
+        putc('\n', out);
+        print_rule(out, &found[0], found[0].importer, "import");
+        fflush(out);
     } else if (are_namesakes(a, b)) {
         tool_error("both programs are called %s, and rules tell programs apart by their names: run "
                    "one with GPUSHARE_PROGRAM=OTHER",
@@ -237,17 +239,18 @@ static bool print(const struct kept *a, const char *exporter, const struct kept 
     } else {
         tool_error(
             "nothing fits: the second program must ask on the same GPU for a size of the first "
-            "one's, or for less, but for more than half of it");
+            "one's, or for less; half of it or less would get the beginning of the region, which "
+            "is hardly meant");
         list_sizes(a, exporter);
         list_sizes(b, importer);
     }
     return count > 0;
 }
 
-bool fit_print(const struct fit_side *exporter, const struct fit_side *importer) {
+bool fit_print(FILE *out, const struct fit_side *exporter, const struct fit_side *importer) {
     struct kept a = {0}, b = {0};
     const bool good = read_kept(&a, exporter) && read_kept(&b, importer) &&
-                      print(&a, exporter->name, &b, importer->name);
+                      print(out, &a, exporter->name, &b, importer->name);
     free_kept(&a);
     free_kept(&b);
     return good;

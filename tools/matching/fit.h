@@ -16,6 +16,6 @@ void fit_write(FILE *out, struct gps_explained *const *processes, size_t count);
 struct fit_side {
     const char *path, *name;
 };
-/* Prints what of two files fits together on stderr, and two rules on stdout: the first file's
- * program exports. False: nothing fits, or a file cannot be read; stderr says so. */
-bool fit_print(const struct fit_side *exporter, const struct fit_side *importer);
+/* Prints what of two files fits together on stderr, and two rules: the first file's program
+ * exports. False: nothing fits, or a file cannot be read; stderr says so. */
+bool fit_print(FILE *out, const struct fit_side *exporter, const struct fit_side *importer);

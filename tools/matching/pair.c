@@ -8,10 +8,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/output.h"
 #include "cli/temporary.h"
 #include "cli/tool.h"
 #include "explain.h"
 #include "fit.h"
+#include "run/next.h"
+
+enum { OPTION_OUTPUT };
 
 /* The place of the "--" between the two commands; 0: there is none. */
 static int between(const struct tool_args *args) {
@@ -21,11 +25,14 @@ static int between(const struct tool_args *args) {
     return 0;
 }
 
-/* In a process of its own, for each side waits for its own descendants. */
+/* In a process of its own, for each side waits for its own descendants. What the program prints
+ * does not come between the rules. */
 static pid_t start(char **command, const char *path) {
     const pid_t side = fork();
-    if (side == 0)
+    if (side == 0) {
+        dup2(STDERR_FILENO, STDOUT_FILENO);
         exit(explain_keep(command, path));
+    }
     if (side < 0)
         tool_error("fork: %s", strerror(errno));
     return side;
@@ -48,26 +55,36 @@ static int run_both(char **first, const char *a, char **second, const char *b) {
     return one ? one : other;
 }
 
+/* Runs both, and writes the rules. */
+static int pair(char **first, char **second, const char *directory, FILE *out, const char *path) {
+    TOOL_TEMP char *a = tool_format("%s/exporter", directory);
+    TOOL_TEMP char *b = tool_format("%s/importer", directory);
+    const int status = run_both(first, a, second, b);
+    const struct fit_side exporter = {a, first[0]}, importer = {b, second[0]};
+    if (status >= TOOL_RUN_FAILED)
+        return status;
+    if (!fit_print(out, &exporter, &importer))
+        return status ? status : TOOL_FAILED;
+    next_tell("Next", first, path);
+    next_tell(" and", second, path);
+    return status;
+}
+
 static int run_pair(const struct tool_args *args) {
     char directory[PATH_MAX];
+    const char *path = args->values[OPTION_OUTPUT];
     const int middle = args->separated ? between(args) : 0;
     if (!middle) {
         tool_error("two commands are needed: gpushare pair -- CMD... -- CMD...");
         return TOOL_RUN_FAILED;
     }
-    if (!temporary_make(directory, ""))
+    FILE *out = output_open(path);
+    if (!out || !temporary_make(directory, ""))
         return TOOL_RUN_FAILED;
-    TOOL_TEMP char *a = tool_format("%s/exporter", directory);
-    TOOL_TEMP char *b = tool_format("%s/importer", directory);
-    char **first = args->operands, **second = first + middle + 1;
-    first[middle] = NULL;
-    fflush(stdout);
-    int status = run_both(first, a, second, b);
-    const struct fit_side exporter = {a, first[0]}, importer = {b, second[0]};
-    if (status < TOOL_RUN_FAILED && !fit_print(&exporter, &importer) && status == 0)
-        status = TOOL_FAILED;
+    args->operands[middle] = NULL;
+    const int status = pair(args->operands, args->operands + middle + 1, directory, out, path);
     temporary_remove(directory);
-    return status;
+    return output_close(out, path) ? status : TOOL_RUN_FAILED;
 }
 
 const struct tool_verb tool_verb_pair = {
@@ -78,8 +95,11 @@ const struct tool_verb tool_verb_pair = {
         "Runs both programs beside each other, as `gpushare run` does, but without rules. When "
         "both "
         "have ended, a table on stderr says which allocations may be one region, and standard "
-        "output has two rules for those that fit best: the first program exports.\n"
+        "output has two rules for those that fit best: the first program exports. What the "
+        "programs "
+        "print on standard output goes to stderr.\n"
         "The exit status is that of the program that failed; 0 becomes 1 if nothing fits.\n",
+    .options = {{"output", 'o', "FILE", "write the rules into FILE, and not standard output"}},
     .command = true,
     .usage_status = TOOL_RUN_FAILED,
     .run = run_pair,

@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/nearest.h"
 #include "cli/string_map.h"
 #include "cli/tool.h"
 #include "config/inifile.h"
 #include "config/rule.h"
 #include "log/log.h"
+#include "util/nearest.h"
 #include "util/text.h"
 
 #define FILE_MAX ((size_t)1 << 20)
@@ -114,9 +114,9 @@ bool suppress_knows(const char *id) {
 }
 
 const char *suppress_nearest(const char *finding) {
-    struct nearest nearest = {.word = finding};
+    struct gps_nearest nearest = {.word = finding};
     for (int i = 0; i < GPS_FINDING_COUNT; i++)
-        nearest_try(&nearest, gps_finding_id((enum gps_finding)i));
+        gps_nearest_try(&nearest, gps_finding_id((enum gps_finding)i));
     return nearest.found;
 }
 

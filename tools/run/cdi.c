@@ -116,7 +116,8 @@ static int run_cdi(const struct tool_args *args) {
         return TOOL_FAILED;
     const int status = view_store(&place, true, &store);
     if (status < 0) {
-        tool_error("%s/%s: %s", place.root, place.name_space, view_store_trouble(status));
+        TOOL_TEMP char *trouble = view_store_trouble(&place, status);
+        tool_error("%s/%s: %s", place.root, place.name_space, trouble);
         return TOOL_FAILED;
     }
     json_t *mounts = mounts_of(&place);

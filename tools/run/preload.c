@@ -4,6 +4,7 @@
  */
 #include "preload.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
@@ -73,6 +74,27 @@ bool preload_library(enum runtime runtime, char path[PATH_MAX]) {
 
 bool preload_can_name(const char *path) {
     return !strpbrk(path, " \t\n:");
+}
+
+/* --- the driver --- */
+
+char *preload_simulator(void) {
+    char own[PATH_MAX], driver[PATH_MAX];
+    return own_directory(own) && try_directory(own, "/sim", "libcuda.so.1", driver)
+               ? tool_format("%s/sim", own)
+               : NULL;
+}
+
+char *preload_no_driver(enum runtime runtime) {
+    void *driver = runtime == RUNTIME_CUDA ? dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) : NULL;
+    TOOL_TEMP char *simulator = preload_simulator();
+    if (driver)
+        dlclose(driver);
+    return driver || runtime != RUNTIME_CUDA
+               ? NULL
+               : tool_format("there is no libcuda.so.1, NVIDIA's driver, which CUDA needs%s%s",
+                             simulator ? "; a simulated one is there with LD_LIBRARY_PATH=" : "",
+                             tool_or(simulator, ""));
 }
 
 /* --- the program --- */

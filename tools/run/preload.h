@@ -23,6 +23,12 @@ bool preload_can_name(const char *path);
 /* Finds the path at which execvp would find the command. 0, -ENOENT or -EACCES. */
 int preload_program(const char *command, char path[PATH_MAX]);
 
+/* The directory of a simulated driver beside this executable; malloc'ed. NULL: there is none. */
+char *preload_simulator(void);
+/* That the loader finds no driver for programs of CUDA, and where one is; malloc'ed. NULL: it finds
+ * one, or the runtime is another. */
+char *preload_no_driver(enum runtime runtime);
+
 #define PRELOAD_DAMAGED "is a damaged ELF file" /* an obstacle to the kernel as well */
 
 /* Writes why the library would not be loaded into the program at `path`, as a phrase that follows

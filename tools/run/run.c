@@ -14,6 +14,7 @@
 #include "directory/view.h"
 #include "launch.h"
 #include "own_pid.h"
+#include "preload.h"
 #include "runtime_choice.h"
 
 enum { OPTION_CONFIG, OPTION_MODE, OPTION_RUNTIME };
@@ -44,6 +45,12 @@ static void warn_of_no_config(void) {
     view_free(&view);
 }
 
+static void warn_of_no_driver(enum runtime runtime) {
+    TOOL_TEMP char *text = preload_no_driver(runtime);
+    if (text)
+        tool_warn("%s", text);
+}
+
 static int run_run(const struct tool_args *args) {
     char **command = args->operands;
     enum runtime runtime;
@@ -51,8 +58,10 @@ static int run_run(const struct tool_args *args) {
         !launch_prepare(args->values[OPTION_CONFIG], args->values[OPTION_MODE], runtime,
                         command[0]))
         return TOOL_RUN_FAILED;
-    if (isatty(STDERR_FILENO))
+    if (isatty(STDERR_FILENO)) {
+        warn_of_no_driver(runtime);
         warn_of_no_config();
+    }
     if (own_pid_needed())
         return run_as_another(command);
     return launch_failed(command[0], launch_execute(command));
@@ -78,7 +87,7 @@ const struct tool_verb tool_verb_run = {
                "signal that ended it.\n\n"
                "A program into which nothing is preloaded, because it is statically linked, "
                "setuid or for another machine, is started with a warning. So is, on a terminal, "
-               "one without a configuration while others share.\n\n"
+               "one without a configuration while others share, or without a driver.\n\n"
                "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not "
                "found.\n",
     .options = {{"config", 'c', "FILE",

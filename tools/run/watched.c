@@ -244,7 +244,10 @@ static void tell_gone_past(enum runtime runtime, const char *verb) {
 static void tell_nothing(enum runtime runtime, const char *verb, const char *command, int status) {
     const char *const name = vendor_name(runtime);
     char path[PATH_MAX], why[PATH_MAX + 128];
-    if (preload_program(command, path) == 0 && preload_obstacle(path, why, sizeof(why)))
+    TOOL_TEMP char *no_driver = preload_no_driver(runtime);
+    if (no_driver)
+        tool_error("nothing was watched: %s", no_driver);
+    else if (preload_program(command, path) == 0 && preload_obstacle(path, why, sizeof(why)))
         tool_error(
             "nothing was watched: '%s' %s; use a build that is linked dynamically and has no "
             "privileges",

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/output.h"
+#include "cli/term.h"
 #include "cli/tool.h"
 #include "report/report.h"
 
@@ -37,7 +38,12 @@ static int write_out(const struct history *history, const struct tool_args *args
     FILE *out = output_open(path);
     if (out)
         print(out, history, args);
-    return out && output_close(out, path) ? TOOL_OK : TOOL_FAILED;
+    if (!out || !output_close(out, path))
+        return TOOL_FAILED;
+    if (path && strcmp(path, "-") != 0)
+        term_line(stderr, "Wrote %s: open it %s.", path,
+                  args->values[OPTION_PERFETTO] ? "in ui.perfetto.dev" : "with a browser");
+    return TOOL_OK;
 }
 
 static int run_timeline(const struct tool_args *args) {

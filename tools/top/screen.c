@@ -60,6 +60,7 @@ struct screen {
     bool typing; /* the filter */
     char filter[FILTER_MOST + 1];
     size_t rows, shown; /* those that the filter saw, and let through */
+    bool blind;         /* nothing could be read */
     bool stale;         /* the body is of another sheet, or of an earlier reading */
     bool leaving;
 };
@@ -76,6 +77,7 @@ static void read_anew(struct screen *screen) {
     if (memory)
         stderr = memory;
     usage_read(screen->usage);
+    screen->blind = !screen->usage->view.store.path[0];
     stderr = real;
     if (memory)
         fclose(memory);
@@ -134,6 +136,19 @@ static void add_line(struct lines *lines, const char *text, enum term_colour col
                 (struct line){cut(text), tool_copy(text), colour, title, NULL});
 }
 
+/* Adds a text in lines that fit, broken between words. */
+static void add_wrapped(struct lines *lines, const char *text) {
+    for (int bytes; (bytes = (int)fitting(text, COLS)) > 0;) {
+        int end = bytes;
+        while (text[bytes] && end > 0 && text[end] != ' ')
+            end--;
+        end = end > 0 ? end : bytes;
+        TOOL_TEMP char *line = tool_format("%.*s", end, text);
+        add_line(lines, line, TERM_YELLOW, false);
+        text += end + (text[end] == ' ');
+    }
+}
+
 /* Adds a line of titles, and the rows, each in the colour that one of its cells has. */
 static void add_table(void *arg, struct table *table) {
     const size_t rows = table->cell_count / table->column_count;
@@ -189,9 +204,17 @@ static void target_regions(struct lines *lines, size_t titles, const struct usag
     }
 }
 
-static void write_body(struct lines *lines, const struct usage *usage) {
+static void write_body(struct screen *screen) {
+    struct lines *lines = &screen->body;
+    const struct usage *usage = screen->usage;
     const struct usage_layout layout = layout_for(lines);
     free_lines(lines);
+    if (screen->blind) {
+        const char *trouble = tool_or(screen->trouble, "");
+        TOOL_TEMP char *line = tool_format("%.*s", (int)strcspn(trouble, "\n"), trouble);
+        add_wrapped(lines, line);
+        return;
+    }
     if (usage->accounting.gpu_count > 1) {
         usage_text_gpus(usage, &layout);
         add_line(lines, "", TERM_PLAIN, false);
@@ -306,7 +329,7 @@ static void draw_head(const struct screen *screen) {
                   tool_format("Filter: %s%s  %zu of %zu rows (%sesc ends it)", screen->filter,
                               screen->typing ? "_" : "", screen->shown, screen->rows,
                               screen->typing ? "enter keeps it, " : ""));
-    else if (screen->trouble && screen->trouble[0] != 0)
+    else if (!screen->blind && screen->trouble && screen->trouble[0] != 0)
         draw_text(2, TERM_YELLOW,
                   tool_format("%.*s", (int)strcspn(screen->trouble, "\n"), screen->trouble));
 }
@@ -369,9 +392,9 @@ static void draw_keys(const struct screen *screen) {
             piece(&column, "*", A_NORMAL);
         }
     }
-    if (good)
-        good = piece(&column, "  r", (int)A_BOLD) &&
-               piece(&column, screen->order.reverse ? " back" : " reverse", A_NORMAL);
+    if (good && column + (int)strlen(" r turn") < COLS)
+        good = piece(&column, " r", (int)A_BOLD) &&
+               piece(&column, screen->order.reverse ? " back" : " turn", A_NORMAL);
     if (good && piece(&column, "  + -", (int)A_BOLD))
         piece(&column, " slower, faster", A_NORMAL);
 }
@@ -533,6 +556,8 @@ static void act(struct screen *screen, int key) {
     case '\n':
     case '\r':
     case KEY_ENTER:
+        if (selected_line(screen) < 0)
+            move_selection(screen, 1);
         if (selected_line(screen) >= 0)
             show_sheet(screen, SHEET_DETAILS);
         break;
@@ -602,7 +627,7 @@ static void start_colours(void) {
 static void write_all(struct screen *screen) {
     if (!screen->sheet) {
         usage_sort(screen->usage, screen->order);
-        write_body(&screen->body, screen->usage);
+        write_body(screen);
         filter_body(screen);
         write_findings(&screen->findings, screen->usage);
     } else if (screen->stale) {

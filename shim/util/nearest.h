@@ -6,9 +6,9 @@
 #include <stddef.h>
 
 /* A search, begun with the typed word and {.word = typed}. */
-struct nearest {
+struct gps_nearest {
     const char *word, *found; /* NULL: none of the known words is near */
     size_t distance;
 };
-/* Takes a known word into account, which must outlive the search. */
-void nearest_try(struct nearest *nearest, const char *known);
+/* Takes a known word into account, which must outlive the search. It allocates nothing. */
+void gps_nearest_try(struct gps_nearest *nearest, const char *known);

@@ -29,7 +29,7 @@ static size_t distance(const char *a, const char *b) {
 }
 
 /* A word of which more than a third is wrong was hardly meant. */
-void nearest_try(struct nearest *nearest, const char *known) {
+void gps_nearest_try(struct gps_nearest *nearest, const char *known) {
     const size_t length = strlen(nearest->word);
     if (length > LONGEST || strlen(known) > LONGEST)
         return;
