@@ -80,7 +80,7 @@ TEST(MergeKernel, MayBeLaunchedByFunctionsThatAreDeprecated) {
         two[0].must(std::string("oldlaunch ") + stream + " test_read lazy 1048576 small");
         two[0].must(std::string("oldlaunch ") + stream + " test_spin p 4194304 2000000000 small");
         usleep(1200000);
-        EXPECT_EQ(two.in_use(), 2 * SIZE + 4 * MiB) << stream << ": nothing is merged meanwhile";
+        EXPECT_GE(two.in_use(), 2 * SIZE + 4 * MiB) << stream << ": nothing is merged meanwhile";
         EXPECT_EQ(two[0].code("sync"), 0) << stream;
         EXPECT_TRUE(two.use(SIZE + 4 * MiB)) << stream << " " << two.in_use();
         two.expect_all("p", SIZE, 3);

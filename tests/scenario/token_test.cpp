@@ -373,7 +373,7 @@ TEST_F(RunToken, SurvivesAProgramThatClosesItsSocket) {
     b.must("malloc p 1024");
     const std::string handle = a.must("get at");
     for (int i = 0; i < 3; i++) {
-        EXPECT_EQ(a.must("unlisten"), "1");
+        EXPECT_NE(a.must("unlisten"), "0"); // a real driver may listen, too
         b.must("open q " + handle);
         EXPECT_EQ(b.must("read q 0 1"), "10");
         EXPECT_EQ(b.code("close q"), 0);
