@@ -3,7 +3,7 @@
 
 #include <stdatomic.h>
 
-#include "findings/diagnose_copy.h"
+#include "findings/diagnose.h"
 #include "gate/swap.h"
 #include "ipc/refused_writes.h"
 #include "merge/merger.h"

@@ -7,9 +7,8 @@
 #include <unistd.h>
 
 #include "orders.h"
-#include "paused.h"
 #include "util/clock.h"
-#include "util/high_descriptor.h"
+#include "util/descriptors.h"
 #include "util/procfs.h"
 #include "util/text.h"
 

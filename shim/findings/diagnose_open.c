@@ -7,7 +7,6 @@
 #include "driver/driver_ops.h"
 #include "driver/peers.h"
 #include "driver/scope.h"
-#include "likeness.h"
 #include "others.h"
 #include "process/membership.h"
 #include "process/process.h"

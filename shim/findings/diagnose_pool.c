@@ -1,5 +1,5 @@
-/* diagnose_pool.c - see diagnose_pool.h. */
-#include "diagnose_pool.h"
+/* diagnose_pool.c - see diagnose.h. */
+#include "diagnose.h"
 
 #include "driver/driver_ops.h"
 #include "driver/scope.h"

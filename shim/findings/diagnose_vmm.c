@@ -1,5 +1,5 @@
-/* diagnose_vmm.c - see diagnose_vmm.h. */
-#include "diagnose_vmm.h"
+/* diagnose_vmm.c - see diagnose.h. */
+#include "diagnose.h"
 
 #include <errno.h>
 #include <sys/stat.h>

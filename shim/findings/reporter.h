@@ -46,3 +46,6 @@ void gps_report_store(int status, const char *what);
 void gps_report_reference(int status);
 /* Reports record-invalid for a region's record. */
 void gps_report_record(const struct gps_id *region, const char *why);
+
+/* Adds "the driver's code is 719: an earlier kernel or copy failed, ...". */
+void gps_driver_code_add(struct gps_text *text, int code);

@@ -3,7 +3,7 @@
 
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
-#include "findings/diagnose_copy.h"
+#include "findings/diagnose.h"
 #include "findings/reporter.h"
 #include "merge/allocation.h"
 #include "util/text.h"

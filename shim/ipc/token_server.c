@@ -18,8 +18,7 @@
 #include "registry/vmm_books.h"
 #include "threads/thread.h"
 #include "util/clock.h"
-#include "util/descriptor_passing.h"
-#include "util/high_descriptor.h"
+#include "util/descriptors.h"
 #include "vmm/token_socket.h"
 
 enum { LINES = 16 /* open at a time; the one that came first goes for another one */ };

@@ -16,7 +16,7 @@
 #include "keeper_protocol.h"
 #include "keeper_spawn.h"
 #include "util/clock.h"
-#include "util/descriptor_passing.h"
+#include "util/descriptors.h"
 #include "util/forgotten.h"
 #include "util/lock.h"
 #include "util/procfs.h"

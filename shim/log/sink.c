@@ -12,9 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "util/error_text.h"
 #include "util/lock.h"
-#include "util/pending_signal.h"
+#include "util/program_signals.h"
 #include "util/text.h"
 
 /* How often a partial write to a full pipe is continued, and how many milliseconds each attempt

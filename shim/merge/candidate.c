@@ -10,7 +10,7 @@
 #include "driver/driver_ops.h"
 #include "exclusion.h"
 #include "gate/swap.h"
-#include "log/merged_sum.h"
+#include "log/event_log.h"
 
 static bool is_the_same(const struct gps_candidate *candidate, const struct gps_block *block) {
     if (block->excluded)

@@ -10,7 +10,7 @@
 #include "exclusion.h"
 #include "gate/streams.h"
 #include "gate/swap.h"
-#include "log/merged_sum.h"
+#include "log/event_log.h"
 #include "process/caller.h"
 #include "rdma.h"
 #include "registry/vmm_books.h"

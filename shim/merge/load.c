@@ -16,9 +16,9 @@
 #include "gate/swap.h"
 #include "layout.h"
 #include "merger.h"
-#include "pause.h"
 #include "shared_block.h"
 #include "unmerge.h"
+#include "unmerged.h"
 #include "util/clock.h"
 
 #define RUN     (UINT64_C(256) << 20)

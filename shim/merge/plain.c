@@ -7,7 +7,6 @@
 #include "created.h"
 #include "driver/scope.h"
 #include "log/log.h"
-#include "pause.h"
 #include "unmerge.h"
 #include "unmerged.h"
 #include "util/forgotten.h"

@@ -4,7 +4,7 @@
  *
  * Such a function may copy past the gate, capture, or hold memory physically. So each block gets
  * memory of this process's own, mapped, and memory of cuMemCreate is whole again. From then on the
- * process merges nothing, and its rules take nothing to merge (pause.h). That is told once, with
+ * process merges nothing, and its rules take nothing to merge (unmerged.h). That is told once, with
  * the name of the function.
  */
 #pragma once

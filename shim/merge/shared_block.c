@@ -14,7 +14,7 @@
 #include "directory/secret.h"
 #include "findings/reporter.h"
 #include "keeper/keeper_client.h"
-#include "log/merged_sum.h"
+#include "log/event_log.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "util/clock.h"

@@ -3,13 +3,52 @@
 
 #include <stdatomic.h>
 
+#include "directory/orders.h"
 #include "directory/record.h"
+#include "driver/driver_ops.h"
 #include "log/log.h"
-#include "pause.h"
+#include "process/membership.h"
+#include "process/process.h"
 #include "process/references.h"
 #include "rdma.h"
+#include "util/clock.h"
 #include "util/forgotten.h"
 #include "util/text.h"
+
+#define INTERVAL (GPS_SECOND / 10)
+
+static struct {
+    _Atomic bool on;
+    uint64_t next; /* not before this */
+    _Atomic bool ending, ended;
+    char function[64];
+} paused;
+GPS_FORGOTTEN(paused);
+
+void gps_pause_look(void) {
+    const struct gps_store *store = gps_membership_store();
+    const uint64_t now = gps_clock_monotonic();
+    if (!store || now < paused.next)
+        return;
+    paused.next = now + INTERVAL;
+    paused.on = gps_paused_get(store, gps_process_self());
+}
+
+bool gps_pause_is_on(void) {
+    return atomic_load_explicit(&paused.on, memory_order_relaxed) || gps_pause_function();
+}
+
+void gps_pause_for_good(const char *function) {
+    struct gps_text text = GPS_TEXT(paused.function);
+    if (atomic_exchange(&paused.ending, true))
+        return;
+    gps_text_str(&text, function);
+    paused.ended = true;
+}
+
+const char *gps_pause_function(void) {
+    return atomic_load_explicit(&paused.ended, memory_order_acquire) ? paused.function : NULL;
+}
 
 static struct {
     _Atomic unsigned why;
@@ -63,4 +102,20 @@ void gps_unmerged_set(enum gps_unmerged why) {
 
 enum gps_unmerged gps_unmerged_get(void) {
     return (enum gps_unmerged)state.why;
+}
+
+/* --- MPS --- */
+
+static _Atomic bool forbidden;
+GPS_FORGOTTEN(forbidden);
+
+bool gps_mps_forbids(const struct gps_rule *rule, int device) {
+    const bool forbids = rule->mps == GPS_MPS_OFF && gps_ops->by_mps(device);
+    if (forbids)
+        forbidden = true;
+    return forbids;
+}
+
+bool gps_mps_has_forbidden(void) {
+    return forbidden;
 }

@@ -13,8 +13,6 @@
 #include "merge/allocation.h"
 #include "merge/created.h"
 #include "merge/merger.h"
-#include "merge/mps.h"
-#include "merge/pause.h"
 #include "merge/unmerged.h"
 #include "process/caller.h"
 #include "process/membership.h"

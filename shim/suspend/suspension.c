@@ -17,7 +17,6 @@
 #include "obstacles.h"
 #include "process/membership.h"
 #include "process/process.h"
-#include "threads/background.h"
 #include "threads/watch.h"
 #include "util/clock.h"
 #include "util/text.h"

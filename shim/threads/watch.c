@@ -2,13 +2,17 @@
 #include "watch.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "directory/file.h"
-#include "util/high_descriptor.h"
+#include "process/membership.h"
+#include "thread.h"
+#include "util/descriptors.h"
 #include "util/program_signals.h"
 #include "util/text.h"
 
@@ -115,4 +119,50 @@ void gps_watch_close(struct gps_watch *watch) {
     if (is_whole(watch))
         close(watch->fd);
     watch->fd = -1;
+}
+
+/* --- threads that watch --- */
+
+static bool is_over(struct gps_background *task) {
+    GPS_LOCKED(&task->lock);
+    const bool over = task->stop || (task->left && !task->left());
+    if (over)
+        task->running = false;
+    return over;
+}
+
+static void *run(void *arg) {
+    struct gps_background *task = arg;
+    struct gps_watch watch;
+    prctl(PR_SET_NAME, task->name);
+    gps_watch_open(&watch, gps_membership_store(), task->watched);
+    while (!is_over(task)) {
+        gps_watch_wait(&watch, task->turn());
+        usleep(5000); /* many changes make one turn */
+    }
+    gps_watch_close(&watch);
+    return NULL;
+}
+
+int gps_background_start(struct gps_background *task) {
+    GPS_LOCKED(&task->lock);
+    if (!task->running && !task->stop)
+        task->running = gps_thread_start(run, task);
+    const bool fine = task->running || task->stop;
+    return fine ? 0 : -EAGAIN;
+}
+
+void gps_background_stop(struct gps_background *task) {
+    GPS_LOCKED(&task->lock);
+    task->stop = true;
+}
+
+bool gps_background_stopped(struct gps_background *task) {
+    GPS_LOCKED(&task->lock);
+    return task->stop;
+}
+
+void gps_background_reset(struct gps_background *task) {
+    memset((void *)&task->lock, 0, sizeof(task->lock));
+    task->running = task->stop = false;
 }

@@ -13,8 +13,8 @@
 #include "process/gpu_bytes.h"
 #include "process/membership.h"
 #include "registry/range_tree.h"
-#include "token_client.h"
-#include "util/descriptor_passing.h"
+#include "token_socket.h"
+#include "util/descriptors.h"
 #include "util/forgotten.h"
 #include "util/lock.h"
 

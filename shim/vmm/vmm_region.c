@@ -16,7 +16,6 @@
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
-#include "threads/background.h"
 #include "threads/thread.h"
 #include "threads/watch.h"
 #include "util/clock.h"

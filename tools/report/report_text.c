@@ -12,7 +12,6 @@
 #include "cli/wrap.h"
 #include "log/log.h"
 #include "report.h"
-#include "symbols/runtime_frames.h"
 #include "symbols/short_name.h"
 #include "symbols/user_frame.h"
 

@@ -13,7 +13,6 @@
 #include "config/config.h"
 #include "directory/view.h"
 #include "launch.h"
-#include "own_pid.h"
 #include "runtime_choice.h"
 
 enum { OPTION_CONFIG, OPTION_MODE, OPTION_RUNTIME };

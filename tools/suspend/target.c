@@ -12,7 +12,6 @@
 #include "config/value.h"
 #include "directory/file.h"
 #include "directory/find_process.h"
-#include "directory/host_pid.h"
 #include "directory/lease.h"
 #include "directory/orders.h"
 #include "directory/view_format.h"
