@@ -6,8 +6,8 @@
 
 #include "doors/attachment.h"
 #include "stack/call.h"
+#include "stack/module.h"
 #include "stack/module_place.h"
-#include "stack/preloaded.h"
 
 enum { ROWS = sizeof(struct gps_real) / sizeof(void *) };
 #if defined(__x86_64__)

@@ -14,7 +14,6 @@
 #include "calls/memory.h"
 #include "driver.h"
 #include "driver/driver_ops.h"
-#include "kernels.h"
 #include "util/descriptors.h"
 
 #define MISSING                       CUDA_ERROR_NOT_INITIALIZED

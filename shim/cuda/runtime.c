@@ -24,8 +24,8 @@
 #include "calls/entry.h"
 #include "operations.h"
 #include "stack/call.h"
+#include "stack/module.h"
 #include "stack/module_place.h"
-#include "stack/preloaded.h"
 
 /* --- what a module needs --- */
 

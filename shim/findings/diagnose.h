@@ -49,7 +49,7 @@ void gps_diagnose_used_event(uint64_t event, const struct gps_freed *destroyed);
 /* It is over here. Whether a wait for it was in vain is known in audits. */
 void gps_diagnose_ended_event(const struct gps_event *event);
 
-/* --- diagnose_pool.c: calls for memory pools, by the books --- */
+/* --- diagnose_books.c: calls for memory pools, by the books --- */
 
 /* The driver has refused to allocate from a pool, or to free a pointer. */
 void gps_diagnose_pool_allocation(uint64_t pool, int code);
@@ -60,7 +60,7 @@ void gps_diagnose_pool_order(const struct gps_pool_pointer *pointer);
 /* A pool is destroyed, and taken from the books, with pointers that are alive. */
 void gps_diagnose_pool_destroyed(const struct gps_pool *pool);
 
-/* --- diagnose_vmm.c: calls for VMM memory, by the books --- */
+/* --- diagnose_books.c: calls for VMM memory, by the books --- */
 
 void gps_diagnose_release(uint64_t handle, int code);
 /* Memory of a device was not made, of this size, or not mapped there. */
@@ -75,8 +75,7 @@ void gps_diagnose_vmm_export(uint64_t handle, uint32_t type, int code);
 void gps_diagnose_vmm_import(int descriptor, int code);
 void gps_diagnose_unreserve(uint64_t pointer, uint64_t size, int code);
 
-/* --- diagnose_copy.c: copies, fills, and kernels that are given what is gone; audits alone see
- * them --- */
+/* --- diagnose_copy.c: copies, fills, and kernels that are given what is gone, in audits --- */
 
 /* It was to touch these bytes of device memory; 0: none, or they are not known. */
 void gps_diagnose_copy(uint64_t address, uint64_t size, int code);

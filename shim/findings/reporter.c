@@ -12,7 +12,6 @@
 #include "process/membership.h"
 #include "process/process.h"
 #include "python/python.h"
-#include "region_history.h"
 #include "stack/call.h"
 #include "stack/stack.h"
 #include "stack/trace.h"

@@ -9,7 +9,7 @@
 #include "directory/region.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
-#include "findings/region_history.h"
+#include "findings/audit_record.h"
 #include "findings/reporter.h"
 #include "process/membership.h"
 #include "process/process.h"

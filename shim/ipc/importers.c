@@ -11,7 +11,7 @@
 #include "process/process.h"
 #include "process/references.h"
 #include "region_events.h"
-#include "threads/wait.h"
+#include "threads/watch.h"
 #include "util/clock.h"
 
 enum { BUCKETS = 256 };

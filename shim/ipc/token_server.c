@@ -1,5 +1,5 @@
-/* token_server.c - see token_server.h. */
-#include "token_server.h"
+/* token_server.c - see token.h. */
+#include "token.h"
 
 #include <errno.h>
 #include <poll.h>

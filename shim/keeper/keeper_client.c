@@ -14,7 +14,6 @@
 #include "directory/name.h"
 #include "directory/region.h"
 #include "keeper_protocol.h"
-#include "keeper_spawn.h"
 #include "util/clock.h"
 #include "util/descriptors.h"
 #include "util/forgotten.h"

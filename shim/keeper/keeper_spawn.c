@@ -1,4 +1,4 @@
-#include "keeper_spawn.h"
+#include "keeper_client.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "digest/device_digest.h"
+#include "digest/digest.h"
 #include "directory/file.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "block.h"
-#include "digest/device_digest.h"
+#include "digest/digest.h"
 #include "driver/driver_ops.h"
 #include "exclusion.h"
 #include "gate/swap.h"

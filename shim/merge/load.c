@@ -8,7 +8,7 @@
 
 #include "allocation.h"
 #include "block.h"
-#include "digest/device_digest.h"
+#include "digest/digest.h"
 #include "directory/record.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"

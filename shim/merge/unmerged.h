@@ -18,7 +18,7 @@ enum gps_unmerged gps_unmerged_get(void);
 /* --- `gpushare merge off`, or a call that nobody knows --- */
 
 /* This process merges nothing new, until `on`. Or for good, because it has called a function of the
- * driver that nobody here knows (plain.h). What is merged stays so, and what is written becomes
+ * driver that nobody here knows (unmerge.h). What is merged stays so, and what is written becomes
  * private as ever. What is frozen gets its access back. The merger's thread looks whether the
  * directory says so (directory/orders.h); others ask what it has seen. */
 

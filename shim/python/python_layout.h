@@ -1,6 +1,4 @@
-/*
- * python_layout.h - where CPython's structures have what a stack is read from, by its version.
- */
+/* python_layout.h - where CPython's structures have what a stack is read from, by its version. */
 #pragma once
 
 #include <stddef.h>

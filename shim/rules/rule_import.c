@@ -19,7 +19,7 @@
 #include "process/process.h"
 #include "process/program.h"
 #include "rule_request.h"
-#include "threads/wait.h"
+#include "threads/watch.h"
 #include "util/clock.h"
 #include "util/digits.h"
 #include "util/text.h"

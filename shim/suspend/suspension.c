@@ -14,7 +14,6 @@
 #include "log/log.h"
 #include "merge/allocation.h"
 #include "merge/merger.h"
-#include "obstacles.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "threads/watch.h"

@@ -25,7 +25,7 @@
 #include "run/audit_logs.h"
 #include "run/command.h"
 #include "run/launch.h"
-#include "run/runtime_choice.h"
+#include "run/vendor.h"
 #include "util/clock.h"
 
 enum { OPTION_FOR, OPTION_REPLICAS, OPTION_CONTENT, OPTION_OUTPUT };

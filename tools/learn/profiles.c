@@ -1,6 +1,4 @@
-/*
- * profiles.c - reads and judges the reports of processes that learn, and makes rules of them.
- */
+/* profiles.c - reads and judges the reports of processes that learn, and makes rules of them. */
 #include "profiles.h"
 
 #include <inttypes.h>

@@ -1,6 +1,4 @@
-/*
- * logs.c - finds the logs, cuts them into lines, and complains of those that it skips.
- */
+/* logs.c - finds the logs, cuts them into lines, and complains of those that it skips. */
 #include "logs.h"
 
 #include <dirent.h>

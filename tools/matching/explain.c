@@ -27,7 +27,7 @@
 #include "report/suppress.h"
 #include "run/command.h"
 #include "run/launch.h"
-#include "run/runtime_choice.h"
+#include "run/vendor.h"
 #include "run/watched.h"
 
 enum { OPTION_CONFIG, OPTION_LIST, OPTION_OUTPUT, OPTION_FIT, OPTION_RUNTIME };

@@ -17,8 +17,8 @@
 #include "launch.h"
 #include "log/log.h"
 #include "report/report.h"
-#include "runtime_choice.h"
 #include "timeline/timeline.h"
+#include "vendor.h"
 #include "watched.h"
 
 enum {

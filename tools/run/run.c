@@ -13,7 +13,7 @@
 #include "config/config.h"
 #include "directory/view.h"
 #include "launch.h"
-#include "runtime_choice.h"
+#include "vendor.h"
 
 enum { OPTION_CONFIG, OPTION_MODE, OPTION_RUNTIME };
 

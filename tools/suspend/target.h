@@ -1,6 +1,4 @@
-/*
- * target.h - the processes that `suspend` and `resume` are about, and orders to them.
- */
+/* target.h - the processes that `suspend` and `resume` are about, and orders to them. */
 #pragma once
 
 #include <stdbool.h>

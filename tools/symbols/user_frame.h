@@ -1,6 +1,4 @@
-/*
- * user_frame.h - the part of a stack that is the user's code.
- */
+/* user_frame.h - the part of a stack that is the user's code. */
 #pragma once
 
 #include <stdbool.h>

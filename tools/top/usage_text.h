@@ -1,6 +1,4 @@
-/*
- * usage_text.h - the usage as tables of text, for `top --once` and for the screen.
- */
+/* usage_text.h - the usage as tables of text, for `top --once` and for the screen. */
 #pragma once
 
 #include "cli/table.h"
