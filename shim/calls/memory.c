@@ -50,8 +50,7 @@ static bool is_for_learning(const struct gps_allocation *asked) {
     return asked->shareable && !(asked->pooled && gps_is_capturing(asked->stream));
 }
 
-/* Ends a region whose address the driver has given again: it was freed by a way that we do not see.
- */
+/* Ends a region whose address the driver has given again: it was freed by a way we do not see. */
 __attribute__((cold)) static void end_lost(struct gps_export *region) {
     if (gps_deferred_reclaim(region, true) != GPS_RECLAIMED)
         return;

@@ -108,8 +108,7 @@ static bool is_runtime(const void *address) {
     return false;
 }
 
-/* Whether an address is one of our own exported functions, of the driver's names or the runtime's.
- */
+/* Whether it is one of our own exported functions, of the driver's names or the runtime's. */
 static bool is_ours(const void *address) {
     for (size_t i = 0; i < ROWS; i++)
         if (rows[i].wrapper == address)

@@ -7,8 +7,7 @@
 /* gps_entry_slowly for CUDA: finds libcuda, and makes these operations gps_ops. */
 bool gps_operations_enter(void);
 
-/* Whether memory of cuMemCreate may be registered with other hardware there. Inside a scope or not.
- */
+/* Whether memory of cuMemCreate may be registered with other hardware. Inside a scope or not. */
 bool gps_operations_rdma(int device);
 
 /* --- kernels.c: the kernels that hash and compare memory (kernels.cu), and copies --- */

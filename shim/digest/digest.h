@@ -31,8 +31,7 @@ struct gps_digest {
     struct gps_hash first; /* of its first chunk alone */
 };
 
-/* Hashes with this key of GPS_SECRET_BYTES from now on. Before any hash that is kept; one thread.
- */
+/* Hashes with this key of GPS_SECRET_BYTES now on. Before any hash that is kept; one thread. */
 void gps_digest_use(const uint8_t *secret);
 /* The key in use. */
 const uint8_t *gps_digest_secret(void);

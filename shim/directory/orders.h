@@ -39,8 +39,7 @@ void gps_orders_remove(const struct gps_store *store, const struct gps_owner *ow
 
 /* --- processes that are to merge nothing: procs/<owner>.paused, an empty file --- */
 
-/* `gpushare merge off` makes the file and `on` removes it. The process looks whether it is there.
- */
+/* `gpushare merge off` makes the file and `on` removes it. The process looks for it. */
 bool gps_paused_get(const struct gps_store *store, const struct gps_owner *owner);
 /* 0 also where it is so already, or -errno. */
 int gps_paused_set(const struct gps_store *store, const struct gps_owner *owner, bool paused);

@@ -14,7 +14,7 @@
 
 /* --- out --- */
 
-/* Returns the place of a module in the list, to which it is added when it is new and there is room.
+/* Returns the place of a module in the list, to which it is added if it is new and there is room.
  */
 static uint8_t place_of(struct gps_region_traces *traces, const struct gps_trace_module *module) {
     if (!*module->path)

@@ -5,7 +5,6 @@
 #include "directory/file.h"
 #include "directory/region.h"
 #include "driver/driver_ops.h"
-#include "driver/peers.h"
 #include "driver/scope.h"
 #include "others.h"
 #include "process/membership.h"

@@ -86,8 +86,7 @@ static bool publish(struct gps_export *region) {
     return region->published;
 }
 
-/* An address inside an allocation, or memory that came by a way we do not hook: the driver knows.
- */
+/* An address inside an allocation, or memory from what we do not hook: the driver knows. */
 static bool find_base(uint64_t pointer, struct gps_alloc *alloc) {
     uint64_t base, size;
     if (gps_ops->range(pointer, &base, &size) != GPS_OK)

@@ -290,8 +290,7 @@ static int repeat(struct exchange *exchange) {
     }
 }
 
-/* An unresponsive keeper is waited for once: later calls, of any thread, act as without a keeper.
- */
+/* An unresponsive keeper is waited for once: later calls, of any thread, act as without one. */
 static int ask(struct exchange *exchange) {
     if (atomic_load(&unresponsive) && exchange->request.ask != GPS_KEEPER_PING)
         return -ETIMEDOUT;

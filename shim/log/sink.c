@@ -88,8 +88,7 @@ void gps_sink_open(const char *log, uint32_t pid, const char *command) {
 
 /* --- one write --- */
 
-/* 0 if all bytes were written, else errno. Does not wait if not even the first byte can be written.
- */
+/* 0 if all bytes were written, else errno. Does not wait if not one byte can be written. */
 static int write_all(int fd, const char *bytes, size_t count) {
     int retries = RETRIES;
     size_t done = 0;

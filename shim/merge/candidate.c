@@ -47,8 +47,7 @@ bool gps_candidate_hash(struct gps_candidate *candidate) {
 
 /* --- there is a shared block --- */
 
-/* Whether the shared memory has the block's bytes. Both are read, unless the rule says otherwise.
- */
+/* Whether the shared memory has the block's bytes. Both are read, if the rule says nothing else. */
 static bool is_equal(const struct gps_candidate *candidate, const struct gps_area *area,
                      uint64_t memory) {
     uint64_t view;
@@ -80,8 +79,7 @@ static bool compare(struct gps_candidate *candidate, int descriptor) {
 
 /* --- there is none --- */
 
-/* From here on a write of the program's gets a copy, so the memory that is offered does not change.
- */
+/* From here on the program's writes get a copy, so the memory that is offered does not change. */
 static bool begin_offer(struct gps_candidate *candidate, int *descriptor) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();

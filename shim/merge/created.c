@@ -12,9 +12,9 @@
 #include "gate/swap.h"
 #include "log/event_log.h"
 #include "process/caller.h"
-#include "rdma.h"
 #include "registry/vmm_books.h"
 #include "shared_block.h"
+#include "unmerged.h"
 #include "util/clock.h"
 #include "util/forgotten.h"
 

@@ -376,8 +376,7 @@ static int flush(struct run *run, uint64_t serial) {
     return code;
 }
 
-/* The work is inside a scope, but for the copy itself, which the program's signals may interrupt.
- */
+/* The work is inside a scope, but for the copy itself, which a signal may interrupt. */
 static int load_piece(struct piece *piece, struct run *run, bool *looks) {
     struct gps_scope scope;
     int code = gps_scope_enter(&scope, piece->context);

@@ -20,7 +20,6 @@
 #include "layout.h"
 #include "log/event_log.h"
 #include "own_bytes.h"
-#include "rdma.h"
 #include "shared_block.h"
 #include "threads/thread.h"
 #include "unmerged.h"
@@ -159,8 +158,7 @@ static bool is_stale(void) {
     return gps_clock_monotonic() - state.prepared >= STALE;
 }
 
-/* Swaps what is left of the batch, in as many moments as that takes. False: it is still to be done.
- */
+/* Swaps what is left of the batch, in as many moments as that takes. False: some is to be done. */
 static bool swap_batch(void) {
     while (state.swapped < state.count) {
         look_what_is_against_it();

@@ -13,7 +13,6 @@
 #include "process/gpu_bytes.h"
 #include "process/membership.h"
 #include "process/process.h"
-#include "rdma.h"
 #include "unmerged.h"
 #include "util/clock.h"
 #include "util/forgotten.h"

@@ -41,7 +41,7 @@ bool gps_shared_find(const struct gps_shared_key *key, struct gps_id *id);
  * no such block of the key's GPU and size. */
 int gps_shared_get(const struct gps_id *id, const struct gps_shared_key *key, int *descriptor,
                    unsigned *slot);
-/* The block is mapped: the slot says where. With the lock of area.h where another thread could make
+/* The block is mapped: the slot says where. With area.h's lock where another thread could make
  * it private: the slot is somebody else's after that. */
 void gps_shared_commit(const struct gps_id *id, unsigned slot, bool created, uint64_t address);
 /* Offers memory that is never written again to the keeper. -EEXIST: another process was faster. */

@@ -4,8 +4,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "find_object.h"
-
 enum { FIRST_PAGE = 4096 };
 
 static unsigned find_build_id(const uint8_t *notes, size_t size, const uint8_t **id) {

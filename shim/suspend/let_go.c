@@ -16,7 +16,7 @@
 #include "learn/learner.h"
 #include "merge/allocation.h"
 #include "merge/away.h"
-#include "merge/rdma.h"
+#include "merge/unmerged.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "registry/entangled.h"

@@ -37,6 +37,5 @@ void gps_let_go_device(uint8_t device[GPS_UUID_BYTES]);
 /* Why the process cannot let go of what it shares. A way of sharing that is added to the library
  * has a row there, unless it can be undone here. */
 
-/* Adds the first reason, and what to do. False: there is none. Inside a gps_scope, without a lock.
- */
+/* Adds the first one, and what to do. False: there is none. Inside a gps_scope, without a lock. */
 bool gps_obstacle_find(struct gps_text *why);

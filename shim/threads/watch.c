@@ -19,8 +19,7 @@
 #include "util/program_signals.h"
 #include "util/text.h"
 
-/* Not IN_CLOSE_NOWRITE: every reader of files there, we too, would wake every process that waits.
- */
+/* Not IN_CLOSE_NOWRITE: every reader of files, we too, would wake every process that waits. */
 enum { EVENTS = IN_MODIFY | IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_TO | IN_CREATE };
 
 static void add(const struct gps_watch *watch, const struct gps_store *store,
@@ -101,7 +100,7 @@ void gps_watch_sleep(const struct gps_watch *watch, uint64_t nanos) {
     (void)wait_for_change(watch, nanos);
 }
 
-/* Events of files have no name behind them, so all have one size. If some were lost, one says -1.
+/* Events of files have no name behind them, so they have one size. If some were lost, one says -1.
  */
 void gps_watch_changed(struct gps_watch *watch, bool (*fn)(int number)) {
     struct inotify_event events[32];

@@ -100,8 +100,7 @@ void gps_text_add(struct gps_text *text, const char *format, ...) {
     va_end(args);
 }
 
-/* value/unit with one decimal, rounded down ("1023.9 KiB", never "1024.0"), and none where it is 0.
- */
+/* value/unit with one decimal, rounded down ("1023.9 KiB", never "1024.0"), or none for 0. */
 static void with_unit(struct gps_text *text, uint64_t value, uint64_t unit, const char *name) {
     uint64_t tenth = value % unit * 10 / unit; /* the largest unit is 2^60: no overflow */
     gps_text_add(text, tenth != 0 ? "%lu.%lu " : "%lu ", value / unit, tenth);

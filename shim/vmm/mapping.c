@@ -6,7 +6,6 @@
 
 #include "directory/record.h"
 #include "driver/driver_ops.h"
-#include "driver/peers.h"
 #include "driver/scope.h"
 #include "util/forgotten.h"
 #include "util/lock.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "driver/driver_ops.h"
-#include "driver/peers.h"
 #include "driver/scope.h"
 #include "mapping.h"
 #include "process/gpu_bytes.h"

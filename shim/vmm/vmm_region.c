@@ -20,8 +20,7 @@
 #include "threads/watch.h"
 #include "util/clock.h"
 
-/* Where a handle of the driver's has the exporter's pid, a token has zeros, which is nobody's pid.
- */
+/* Where a handle of the driver's has the exporter's pid, a token has zeros, nobody's pid. */
 static const uint8_t token_magic[16] = "GPSTOKEN";
 
 static struct {

@@ -73,7 +73,7 @@ void doctor_process(struct doctor *doctor) {
 
 /* --- processes whose published directory was removed while they use it --- */
 
-/* Whether the mapping is that of a process's file in procs/ (directory/lease.h), which was removed.
+/* Whether it is the mapping of a process's file in procs/ (directory/lease.h), which was removed.
  */
 static bool is_removed(char *line) {
     static const char deleted[] = " (deleted)\n";

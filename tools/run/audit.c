@@ -182,8 +182,7 @@ static bool used_cuda(void *watched, uint32_t pid) {
     return watched_has(watched, pid);
 }
 
-/* The status of a command that ended with 0. `whole`: all that was done could be watched and read.
- */
+/* Status of a command that ended with 0. `whole`: all that was done could be watched and read. */
 static int judge(const struct audit *audit, const struct report *report, bool printed, bool whole) {
     const int failed = report_fail_status(&audit->fail, report);
     if (failed != 0)

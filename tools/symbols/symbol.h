@@ -33,8 +33,7 @@ struct symbols;
 struct symbols *symbol_open(const char *directory);
 void symbol_close(struct symbols *symbols);
 const struct symbol *symbol_find(struct symbols *symbols, const struct log_frame *frame);
-/* The path of the place's source file, absolute if that is known; malloc'ed. NULL: there is none.
- */
+/* The path of the place's source file, absolute if known; malloc'ed. NULL: there is none. */
 char *symbol_path(const struct symbol_place *place);
 
 /* --- short_name.c: a function's name at a length that a person reads --- */
