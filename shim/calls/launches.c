@@ -1,4 +1,3 @@
-/* launches.c - see launches.h. */
 #include "launches.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,3 @@
-/* mappings.c - see mappings.h. */
 #include "mappings.h"
 
 #include <string.h>

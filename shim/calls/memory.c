@@ -1,4 +1,3 @@
-/* memory.c - see memory.h. */
 #include "memory.h"
 
 #include "driver/scope.h"

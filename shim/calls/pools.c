@@ -1,4 +1,3 @@
-/* pools.c - see pools.h. */
 #include "pools.h"
 
 #include "driver/driver_ops.h"

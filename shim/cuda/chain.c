@@ -1,4 +1,3 @@
-/* chain.c - see chain.h. */
 #include "chain.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,3 @@
-/* orders.c - see orders.h. */
 #include "orders.h"
 
 #define XXH_INLINE_ALL

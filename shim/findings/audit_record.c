@@ -1,4 +1,3 @@
-/* audit_record.c - see audit_record.h. */
 #include "audit_record.h"
 
 #include <errno.h>
@@ -14,8 +13,7 @@
 
 /* --- out --- */
 
-/* Returns the place of a module in the list, to which it is added if it is new and there is room.
- */
+/* The place of a module in the list, to which it is added if it is new and there is room. */
 static uint8_t place_of(struct gps_region_traces *traces, const struct gps_trace_module *module) {
     if (!*module->path)
         return GPS_TRACE_NO_MODULE;

@@ -1,4 +1,3 @@
-/* others.c - see others.h. */
 #include "others.h"
 
 #include <string.h>

@@ -1,4 +1,3 @@
-/* reporter.c - see reporter.h. */
 #include "reporter.h"
 
 #include <errno.h>

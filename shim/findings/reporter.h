@@ -27,8 +27,7 @@ void gps_report_users(struct gps_report *report, const struct gps_party *users, 
  * what gpushare does about it. */
 void gps_report_held(const struct gps_export *region, const struct gps_answer *answer,
                      const struct gps_party *users, int count);
-/* Adds what a driver's code means, in `detail`, which must stay. One place's codes are told apart.
- */
+/* Adds what a driver's code means, in `detail`, which must stay. Codes differ by place. */
 void gps_report_code(struct gps_report *report, struct gps_text *detail, int code);
 /* Adds an earlier event of this process, if it has a trace. `what` is a literal. */
 void gps_report_prior(struct gps_report *report, const char *what, uint32_t trace);

@@ -1,7 +1,7 @@
 /*
  * swap.h - the moments in which blocks may be taken from under the program.
  *
- * gps_swap_attempt, or gps_hold_begin (hold.h), closes the gate and waits until the device is idle.
+ * gps_swap_attempt, or gps_hold_begin (hold.c), closes the gate and waits until the device is idle.
  * From then on nothing of the program's uses a block until gps_swap_end, or gps_hold_end. In
  * between the caller only maps and unmaps. It runs no kernel and does not ask the keeper, because
  * the program's threads wait at the gate; only where the program may write memory up to that moment

@@ -1,4 +1,3 @@
-/* importers.c - see importers.h. */
 #include "importers.h"
 
 #include <stdatomic.h>

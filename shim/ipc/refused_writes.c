@@ -1,4 +1,3 @@
-/* refused_writes.c - see refused_writes.h. */
 #include "refused_writes.h"
 
 #include "driver/driver_ops.h"

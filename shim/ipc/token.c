@@ -1,4 +1,3 @@
-/* token.c - see token.h. */
 #include "token.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,3 @@
-/* learner.c - see learner.h. */
 #include "learner.h"
 
 #include <fcntl.h>

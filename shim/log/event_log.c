@@ -1,4 +1,3 @@
-/* event_log.c - see event_log.h. */
 #include "event_log.h"
 
 #include <errno.h>

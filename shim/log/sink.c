@@ -1,4 +1,3 @@
-/* sink.c - see sink.h. */
 #include "sink.h"
 
 #include <errno.h>

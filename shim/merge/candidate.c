@@ -1,4 +1,3 @@
-/* candidate.c - see candidate.h. */
 #include "candidate.h"
 
 #include <errno.h>

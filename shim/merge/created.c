@@ -1,4 +1,3 @@
-/* created.c - see created.h. */
 #include "created.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,3 @@
-/* load.c - see load.h. */
 #include "load.h"
 
 #include <stdatomic.h>

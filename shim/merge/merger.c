@@ -1,4 +1,3 @@
-/* merger.c - see merger.h. */
 #include "merger.h"
 
 #include <linux/futex.h>

@@ -1,4 +1,3 @@
-/* own_bytes.c - see own_bytes.h. */
 #include "own_bytes.h"
 
 #include <stdbool.h>

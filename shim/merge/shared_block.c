@@ -1,4 +1,3 @@
-/* shared_block.c - see shared_block.h. */
 #include "shared_block.h"
 
 #include <errno.h>

@@ -47,8 +47,7 @@ void gps_shared_commit(const struct gps_id *id, unsigned slot, bool created, uin
 /* Offers memory that is never written again to the keeper. -EEXIST: another process was faster. */
 int gps_shared_offer(const struct gps_shared_key *key, const struct gps_rule *rule, int descriptor,
                      uint64_t address, struct gps_id *id, unsigned *slot);
-/* The program writes a block that was shared: it is private from now on. With the lock of area.h.
- */
+/* A block that was shared is written: it is private from now on. With the lock of area.h. */
 void gps_shared_leave(struct gps_block *block);
 /* The block is not mapped here any more, or never was. */
 void gps_shared_release(unsigned slot);

@@ -1,4 +1,3 @@
-/* unmerge.c - see unmerge.h. */
 #include "unmerge.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,3 @@
-/* unmerged.c - see unmerged.h. */
 #include "unmerged.h"
 
 #include <stdatomic.h>

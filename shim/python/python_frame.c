@@ -1,4 +1,3 @@
-/* python_frame.c - see python_frame.h. */
 #include "python_frame.h"
 
 #include <pthread.h>

@@ -1,4 +1,3 @@
-/* rule_counts.c - see rule_counts.h. */
 #include "rule_counts.h"
 
 #include <fcntl.h>

@@ -1,4 +1,3 @@
-/* rules.c - see rules.h. */
 #include "rules.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,3 @@
-/* module_place.c - see module_place.h. */
 #include "module_place.h"
 
 #include <stddef.h>

@@ -1,4 +1,3 @@
-/* let_go.c - see let_go.h. */
 #include "let_go.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* suspension.c - see suspension.h. */
 #include "suspension.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* watch.c - see watch.h. */
 #include "watch.h"
 
 #include <errno.h>
@@ -100,8 +99,7 @@ void gps_watch_sleep(const struct gps_watch *watch, uint64_t nanos) {
     (void)wait_for_change(watch, nanos);
 }
 
-/* Events of files have no name behind them, so they have one size. If some were lost, one says -1.
- */
+/* Events of files have no names, so they have one size. If some are lost one says -1. */
 void gps_watch_changed(struct gps_watch *watch, bool (*fn)(int number)) {
     struct inotify_event events[32];
     ssize_t size;

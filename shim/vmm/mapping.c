@@ -1,4 +1,3 @@
-/* mapping.c - see mapping.h. */
 #include "mapping.h"
 
 #include <stdlib.h>

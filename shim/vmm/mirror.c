@@ -1,4 +1,3 @@
-/* mirror.c - see mirror.h. */
 #include "mirror.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* token_socket.c - see token_socket.h. */
 #include "token_socket.h"
 
 #include <errno.h>

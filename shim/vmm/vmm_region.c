@@ -1,4 +1,3 @@
-/* vmm_region.c - see vmm_region.h. */
 #include "vmm_region.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* find_process.c - see find_process.h. */
 #include "find_process.h"
 
 #include <dirent.h>

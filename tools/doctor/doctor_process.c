@@ -73,8 +73,7 @@ void doctor_process(struct doctor *doctor) {
 
 /* --- processes whose published directory was removed while they use it --- */
 
-/* Whether it is the mapping of a process's file in procs/ (directory/lease.h), which was removed.
- */
+/* Whether it is the mapping of a process's file in procs/ (directory/lease.h), removed. */
 static bool is_removed(char *line) {
     static const char deleted[] = " (deleted)\n";
     struct gps_owner owner;

@@ -1,4 +1,3 @@
-/* target.c - see target.h. */
 #include "target.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* usage.c - see usage.h. */
 #include "usage.h"
 
 #include <dlfcn.h>

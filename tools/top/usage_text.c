@@ -1,4 +1,3 @@
-/* usage_text.c - see usage_text.h. */
 #include "usage_text.h"
 
 #include <inttypes.h>
