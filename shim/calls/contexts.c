@@ -1,4 +1,3 @@
-/* contexts.c - see contexts.h. */
 #include "contexts.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,3 @@
-/* entry.c - see entry.h. */
 #include "entry.h"
 
 #include "driver/driver_ops.h"

@@ -84,6 +84,5 @@ enum gps_hooked {
     GPS_HOOKED_WAITS,  /* waits for events, and kernels: with a merge rule, or in an audit */
     GPS_HOOKED_TOLD,   /* what the driver says of memory: with any rule, or vmm_ipc */
 };
-/* Whether this process has such calls hooked. It begins if it has not yet: the configuration tells.
- */
+/* Whether this process has such calls hooked. It begins if need be: the configuration tells. */
 bool gps_entry_hooks(enum gps_hooked calls, bool (*slowly)(void));

@@ -1,4 +1,3 @@
-/* events.c - see events.h. */
 #include "events.h"
 
 #include "driver/driver_ops.h"

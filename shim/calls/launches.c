@@ -1,9 +1,8 @@
-/* launches.c - see launches.h. */
 #include "launches.h"
 
 #include <stdatomic.h>
 
-#include "findings/diagnose_copy.h"
+#include "findings/diagnose.h"
 #include "gate/swap.h"
 #include "ipc/refused_writes.h"
 #include "merge/merger.h"

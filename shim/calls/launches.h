@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "merge/plain.h"
+#include "merge/unmerge.h"
 #include "merge/work.h"
 #include "process/process.h"
 #include "registry/closed_ranges.h"

@@ -1,11 +1,10 @@
-/* mappings.c - see mappings.h. */
 #include "mappings.h"
 
 #include <string.h>
 
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
-#include "findings/diagnose_vmm.h"
+#include "findings/diagnose.h"
 #include "ipc/room.h"
 #include "ipc/token.h"
 #include "log/event_log.h"

@@ -101,7 +101,6 @@ struct gps_allow {
     int device; /* it alone is named, and may read and write; -1: it is otherwise */
 };
 int gps_mappings_allow(const struct gps_allow *allow);
-/* Access for one device (its ordinal), or for the host (GPS_VMM_HOST); after the driver's success.
- */
+/* For one device (its ordinal), or for the host (GPS_VMM_HOST); after the driver's success. */
 void gps_mappings_allowed(uint64_t pointer, uint64_t size, unsigned device, bool reads,
                           bool writes);

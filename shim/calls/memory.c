@@ -1,4 +1,3 @@
-/* memory.c - see memory.h. */
 #include "memory.h"
 
 #include "driver/scope.h"
@@ -50,8 +49,7 @@ static bool is_for_learning(const struct gps_allocation *asked) {
     return asked->shareable && !(asked->pooled && gps_is_capturing(asked->stream));
 }
 
-/* Ends a region whose address the driver has given again: it was freed by a way that we do not see.
- */
+/* Ends a region whose address the driver has given again: it was freed by a way we do not see. */
 __attribute__((cold)) static void end_lost(struct gps_export *region) {
     GPS_SCOPE();
     gps_export_end(region);

@@ -1,9 +1,8 @@
-/* pools.c - see pools.h. */
 #include "pools.h"
 
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
-#include "findings/diagnose_pool.h"
+#include "findings/diagnose.h"
 #include "findings/reporter.h"
 #include "process/process.h"
 #include "process/references.h"

@@ -20,8 +20,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "util/error_text.h"
 #include "util/lock.h"
+#include "util/text.h"
 
 struct reader {
     char *at, *end;

@@ -1,4 +1,3 @@
-/* chain.c - see chain.h. */
 #include "chain.h"
 
 #include <stdatomic.h>
@@ -6,8 +5,8 @@
 
 #include "doors/attachment.h"
 #include "stack/call.h"
+#include "stack/module.h"
 #include "stack/module_place.h"
-#include "stack/preloaded.h"
 
 enum { ROWS = sizeof(struct gps_real) / sizeof(void *) };
 #if defined(__x86_64__)

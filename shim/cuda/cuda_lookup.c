@@ -1,20 +1,73 @@
 /*
- * cuda_lookup.c - see cuda_lookup.h. The driver's own resolver is asked first; what it answers is
- * then substituted by address.
+ * cuda_lookup.c - which addresses are handed out for hooked functions. The driver's own resolver is
+ * asked first; what it answers is then substituted by address.
  */
-#include "cuda_lookup.h"
-
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "chain.h"
 #include "doors/resolver.h"
-#include "harmless.h"
 #include "hooks.h"
 #include "resolved.h"
 #include "unwatched.h"
+
+/* --- functions that do nothing to memory that a rule has taken --- */
+
+#define NAME 56 /* the longest of them, with its NUL, fits in */
+
+/* No pointers: they would be relocated. */
+static const char harmless_names[][NAME] = {
+#define HARMLESS(name) #name,
+#include "harmless.def"
+};
+static const char old_names[][NAME] = {
+#define OLD(name) #name,
+#include "harmless.def"
+};
+
+/* Without the _ptds or _ptsz at its end. */
+GPS_BARE static size_t length_of(const char *name) {
+    size_t length = 0;
+    while (name[length])
+        length++;
+    const char *const end = name + length;
+    return length > 5 && end[-5] == '_' && end[-4] == 'p' && end[-3] == 't' ? length - 5 : length;
+}
+
+GPS_BARE static int compare(const char *row, const char *name, size_t length) {
+    size_t at = 0;
+    while (at < length && row[at] == name[at])
+        at++;
+    return at < length ? row[at] - name[at] : row[at];
+}
+
+GPS_BARE static bool has(const char (*list)[NAME], size_t count, const char *name, size_t length) {
+    size_t from = 0, to = count;
+    while (from < to) {
+        const size_t middle = (from + to) / 2;
+        const int order = compare(list[middle], name, length);
+        if (!order)
+            return true;
+        if (order < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return false;
+}
+
+/* Whether harmless.def has the name, `old`: also as that of an old ABI. It is asked inside dlsym,
+ * before constructors and in sanitizer runtimes that are not up yet (doors/resolver.h). */
+GPS_BARE static bool is_harmless(const char *name, bool old) {
+    const size_t length = length_of(name);
+    return has(harmless_names, sizeof(harmless_names) / NAME, name, length) ||
+           (old && has(old_names, sizeof(old_names) / NAME, name, length));
+}
+
+/* --- what is handed out --- */
 
 /* In the order of struct gps_real. The exported function is an alias of the wrapper. */
 static const struct row {
@@ -47,6 +100,22 @@ static const void *const runtime[] = {
 #include "hooks.def"
 };
 
+/* Whether it is one of the runtime's names. */
+static bool is_runtime(const void *address) {
+    for (size_t i = 0; i < sizeof(runtime) / sizeof(runtime[0]); i++)
+        if (runtime[i] == address)
+            return true;
+    return false;
+}
+
+/* Whether it is one of our own exported functions, of the driver's names or the runtime's. */
+static bool is_ours(const void *address) {
+    for (size_t i = 0; i < ROWS; i++)
+        if (rows[i].wrapper == address)
+            return true;
+    return is_runtime(address);
+}
+
 static int slot_of(const void *address) {
     void *const *const real = (void *const *)gps_chain_own();
     for (int i = 0; i < (int)ROWS; i++)
@@ -64,28 +133,14 @@ static void *substitute(int slot, void *address) {
 
 /* By the name of an export, which says what version it is of. */
 static void *substitute_export(const char *name, void *address, const void *driver) {
-    if (!driver || !gps_driver_attach_by(driver) || gps_lookup_is_ours(address))
+    if (!driver || !gps_driver_attach_by(driver) || is_ours(address))
         return address;
     const int slot = slot_of(driver);
     if (slot >= 0 && address != driver && slot_of(address) < 0)
         gps_chain_found(slot, address);
-    return slot >= 0 || gps_harmless_is(name, true) || !gps_driver_has(driver)
+    return slot >= 0 || is_harmless(name, true) || !gps_driver_has(driver)
                ? substitute(slot, address)
                : gps_unwatched_stand_in(name, address);
-}
-
-bool gps_lookup_is_ours(const void *address) {
-    for (size_t i = 0; i < ROWS; i++)
-        if (rows[i].wrapper == address)
-            return true;
-    return gps_lookup_is_runtime(address);
-}
-
-bool gps_lookup_is_runtime(const void *address) {
-    for (size_t i = 0; i < sizeof(runtime) / sizeof(runtime[0]); i++)
-        if (runtime[i] == address)
-            return true;
-    return false;
 }
 
 /* --- dlsym and dlvsym --- */
@@ -103,7 +158,7 @@ static const char names[][GPS_HOOK_NAME] = {
  * look-up from here that finds nothing would tell the program so. */
 GPS_BARE static int may_be_unknown(const char *name) {
     return name && name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z' &&
-           !gps_harmless_is(name, true);
+           !is_harmless(name, true);
 }
 
 GPS_BARE int gps_dl_wanted(void *handle, const char *name, const void *caller) {
@@ -111,8 +166,8 @@ GPS_BARE int gps_dl_wanted(void *handle, const char *name, const void *caller) {
            (handle != RTLD_NEXT && may_be_unknown(name) && gps_driver_exports(name));
 }
 
-static const struct gps_resolver resolver = {gps_lookup_is_ours, gps_lookup_is_runtime,
-                                             substitute_export, gps_driver_has_behind};
+static const struct gps_resolver resolver = {is_ours, is_runtime, substitute_export,
+                                             gps_driver_has_behind};
 
 void *gps_dlsym_hooked(void *handle, const char *name, void *caller) {
     return gps_resolver_answer(&resolver, handle, name, NULL, caller);
@@ -162,11 +217,11 @@ static CUresult substituted(CUresult result, const struct asked *asked, void **p
         return result;
     int slot = slot_by(asked, *pfn);
     if (slot < 0 && gps_chain_driver) {
-        if (gps_lookup_is_ours(*pfn)) /* of the other's own name */
+        if (is_ours(*pfn)) /* of the other's own name */
             return result;
         slot = slot_of_found(asked, *pfn);
     }
-    *pfn = slot >= 0 || gps_harmless_is(asked->symbol, asked->version < NEW_ABI)
+    *pfn = slot >= 0 || is_harmless(asked->symbol, asked->version < NEW_ABI)
                ? substitute(slot, *pfn)
                : gps_unwatched_stand_in(asked->symbol, *pfn);
     return result;

@@ -1,4 +1,3 @@
-/* driver.c - see driver.h. */
 #include "driver.h"
 
 #include <errno.h>

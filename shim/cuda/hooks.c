@@ -3,14 +3,60 @@
 #include "hooks.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 #include <unistd.h>
 
-#include "arguments.h"
 #include "calls/events.h"
 #include "calls/launches.h"
 #include "driver/passing.h"
 #include "process/call_counter.h"
 #include "written.h"
+
+/* --- the pointers among a kernel's arguments --- */
+
+enum { MOST = 256 };
+
+static bool find(CUfunction f, size_t index, size_t *offset, size_t *size) {
+    return (gps_calls.cuFuncGetParamInfo &&
+            gps_calls.cuFuncGetParamInfo(f, index, offset, size) == CUDA_SUCCESS) ||
+           (gps_calls.cuKernelGetParamInfo &&
+            gps_calls.cuKernelGetParamInfo((CUkernel)f, index, offset, size) == CUDA_SUCCESS);
+}
+
+/* Where all arguments lie side by side, and how many bytes they have; NULL: nowhere. */
+static const char *side_by_side(void **extra, size_t *bytes) {
+    const char *at = NULL;
+    *bytes = 0;
+    for (; extra && *extra != CU_LAUNCH_PARAM_END; extra += 2)
+        if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+            at = extra[1];
+        else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
+            *bytes = *(const size_t *)extra[1];
+        else
+            return NULL;
+    return at;
+}
+
+/* Calls fn for each argument that is as wide as a pointer, with its number, from 1. A driver before
+ * 12.4 does not tell what arguments a kernel takes: then there are none. `f` may be a CUkernel, as
+ * it may for the launch. Any thread. */
+static void each_argument(CUfunction f, void **values, void **extra,
+                          void (*fn)(uint64_t value, unsigned number)) {
+    size_t bytes, offset, size;
+    const char *const all = side_by_side(extra, &bytes);
+    uint64_t value;
+    for (unsigned i = 0; f && (values || all) && i < MOST && find(f, i, &offset, &size); i++) {
+        const char *const at = values ? values[i] : offset + size > bytes ? NULL : all + offset;
+        if (size != sizeof(value) || !at)
+            continue;
+        memcpy(&value, at, sizeof(value));
+        fn(value, i + 1);
+    }
+}
+
+/* --- what the table generates --- */
 
 /* While nobody asks for launches and uses of events, each of their wrappers only jumps to the
  * driver. Otherwise it jumps to what watches, which so still finds the caller's address and frame.
@@ -156,7 +202,7 @@ static inline void look(const char *name, struct gps_site site, CUfunction f, vo
                         void **extra) {
     if (__builtin_expect(gps_launch_is_looked_at(), 0)) {
         gps_call_enter(name, site);
-        gps_arguments_each(f, values, extra, gps_launch_given);
+        each_argument(f, values, extra, gps_launch_given);
         gps_call_leave();
     }
 }

@@ -1,5 +1,5 @@
-/* kernels.c - see kernels.h. */
-#include "kernels.h"
+/* kernels.c - see operations.h. */
+#include "operations.h"
 
 #include <string.h>
 

@@ -14,8 +14,7 @@
 #include "calls/memory.h"
 #include "driver.h"
 #include "driver/driver_ops.h"
-#include "kernels.h"
-#include "util/high_descriptor.h"
+#include "util/descriptors.h"
 
 #define MISSING                       CUDA_ERROR_NOT_INITIALIZED
 #define ASK(table, absent, name, ...) ((int)(table.name ? table.name(__VA_ARGS__) : absent))

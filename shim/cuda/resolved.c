@@ -1,4 +1,3 @@
-/* resolved.c - see resolved.h. */
 #include "resolved.h"
 
 #include <stdint.h>

@@ -1,4 +1,3 @@
-/* unwatched.c - see unwatched.h. */
 #include "unwatched.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* device_digest.c - see device_digest.h. */
-#include "device_digest.h"
+/* device_digest.c - see digest.h. */
+#include "digest.h"
 
 #include <string.h>
 

@@ -31,8 +31,7 @@ struct gps_digest {
     struct gps_hash first; /* of its first chunk alone */
 };
 
-/* Hashes with this key of GPS_SECRET_BYTES from now on. Before any hash that is kept; one thread.
- */
+/* Hashes with this key of GPS_SECRET_BYTES now on. Before any hash that is kept; one thread. */
 void gps_digest_use(const uint8_t *secret);
 /* The key in use. */
 const uint8_t *gps_digest_secret(void);
@@ -63,3 +62,14 @@ bool gps_digest_readable(const void *bytes, uint64_t size);
 struct gps_hash gps_digest_chunk(const void *bytes);
 /* The same, only for a processor with AVX2 (digest_avx2.c). */
 struct gps_hash gps_digest_chunk_avx2(const void *bytes, uint64_t length, const uint8_t *secret);
+
+/* --- device_digest.c: memory on the GPU --- */
+
+/* Kernels do the work if the library was built with nvcc and the driver accepts them. Otherwise the
+ * bytes are copied to main memory piece by piece, which is slower. To be called inside a gps_scope
+ * that has entered the memory's context, by one thread at a time (merger.h). The driver's codes. */
+
+/* The hashes of all its chunks. */
+int gps_device_hash(uint64_t pointer, uint64_t size, struct gps_hash *hashes);
+int gps_device_digest(uint64_t pointer, uint64_t size, struct gps_digest *digest);
+int gps_device_equal(uint64_t a, uint64_t b, uint64_t size, bool *equal);

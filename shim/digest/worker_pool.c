@@ -1,4 +1,3 @@
-/* worker_pool.c - see worker_pool.h. */
 #include "worker_pool.h"
 
 #include <pthread.h>

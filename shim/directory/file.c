@@ -15,7 +15,7 @@
 #include "util/clock.h"
 #include "util/digits.h"
 #include "util/lock.h"
-#include "util/pending_signal.h"
+#include "util/program_signals.h"
 #include "util/text.h"
 
 #define TEMP_PREFIX ".tmp."

@@ -7,14 +7,12 @@
 #include <unistd.h>
 
 #include "orders.h"
-#include "paused.h"
 #include "util/clock.h"
-#include "util/high_descriptor.h"
+#include "util/descriptors.h"
 #include "util/procfs.h"
 #include "util/text.h"
 
-/* A gc can lock or remove a temporary file before its writer locks it. It cannot do so repeatedly.
- */
+/* A gc can lock or remove a temporary file before its writer locks it. It does so only once. */
 #define TAKE_TRIES 8
 
 void gps_owner_name(struct gps_owner *owner, const char *name) {

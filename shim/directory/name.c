@@ -1,4 +1,3 @@
-/* name.c - see name.h. */
 #include "name.h"
 
 #include <errno.h>

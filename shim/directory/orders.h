@@ -36,3 +36,12 @@ int gps_answer_read(const struct gps_store *store, const struct gps_owner *owner
 /* Whether an entry of procs/ is such a file, and whose. */
 bool gps_orders_parse(const char *name, struct gps_owner *owner);
 void gps_orders_remove(const struct gps_store *store, const struct gps_owner *owner);
+
+/* --- processes that are to merge nothing: procs/<owner>.paused, an empty file --- */
+
+/* `gpushare merge off` makes the file and `on` removes it. The process looks for it. */
+bool gps_paused_get(const struct gps_store *store, const struct gps_owner *owner);
+/* 0 also where it is so already, or -errno. */
+int gps_paused_set(const struct gps_store *store, const struct gps_owner *owner, bool paused);
+/* Whether an entry of procs/ is such a file, and whose. */
+bool gps_paused_parse(const char *name, struct gps_owner *owner);

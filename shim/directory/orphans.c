@@ -19,7 +19,6 @@
 #include "lease.h"
 #include "orders.h"
 #include "ownership.h"
-#include "paused.h"
 #include "region.h"
 #include "secret.h"
 

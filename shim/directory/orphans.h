@@ -1,6 +1,4 @@
-/*
- * orphans.h - removes the files of dead processes from the published directory.
- */
+/* orphans.h - removes the files of dead processes from the published directory. */
 #pragma once
 
 #include "store.h"

@@ -19,8 +19,7 @@
 
 #include "store.h"
 
-/* How often an entry that other processes keep changing is judged, with a sched_yield in between.
- */
+/* How often an entry that others keep changing is judged, with a sched_yield in between. */
 #define GPS_OWNERSHIP_TRIES 64
 
 enum gps_ownership {

@@ -12,8 +12,7 @@
 
 #include "gpushare/region.h"
 
-/* Fills in magic, version, size and checksums. The caller has zeroed the struct and set the rest.
- */
+/* Fills in magic, version, size and checksums. The caller has zeroed it and set the rest. */
 void gps_record_seal(struct gps_region_record *record);
 void gps_record_seal_status(const struct gps_region_record *record,
                             struct gps_region_status *status);

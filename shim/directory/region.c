@@ -1,4 +1,3 @@
-/* region.c - see region.h. */
 #include "region.h"
 
 #include <errno.h>

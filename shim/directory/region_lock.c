@@ -1,4 +1,3 @@
-/* region_lock.c - see region_lock.h. */
 #include "region_lock.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* attachment.c - see attachment.h. */
 #include "attachment.h"
 
 #include <dlfcn.h>

@@ -1,10 +1,9 @@
-/* peers.c - see peers.h. */
-#include "peers.h"
+/* peers.c - see driver_ops.h. */
+#include "driver_ops.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
-#include "driver_ops.h"
 #include "util/forgotten.h"
 
 enum { MOST = 64 };

@@ -1,4 +1,3 @@
-/* scope.c - see scope.h. */
 #include "scope.h"
 
 #include <errno.h>

@@ -2,13 +2,15 @@
  * audit_record.h - what an audited process publishes besides regions, so that the report of another
  * one names both sides.
  *
- * These are records in audit/ (gpushare/region.h): of the events that the process has exported, and
- * of the places at which it opens what is another's. They are written and looked for in mode =
- * audit alone. They outlive the process, until the last one leaves the directory. Any thread may
- * call the functions, inside a gps_scope.
+ * Also the stacks of what was done to a region. Records in audit/ (gpushare/region.h): of the
+ * events that the process has exported, and of the places at which it opens what is another's. They
+ * are written and looked for in mode = audit alone. They outlive the process, until the last one
+ * leaves the directory. Any thread may call the functions, inside a gps_scope.
  */
 #pragma once
 
+#include "directory/store.h"
+#include "log/log.h"
 #include "registry/registry.h"
 
 /* The number of the place with this stack, for gps_slot.place. It is published once. 0: none. */
@@ -26,3 +28,17 @@ bool gps_audit_find_event(const struct gps_id *id, struct gps_region_record *rec
 /* Some process has recorded it, or did at any time. */
 void gps_audit_event_recorded(const struct gps_id *id);
 bool gps_audit_event_is_recorded(const struct gps_id *id);
+
+/* --- what was done to a region and where, as its owner tells other processes --- */
+
+/* Publishes the stacks of a published region. `freed` is GPS_NO_TRACE until it is freed. */
+void gps_region_history_publish(const struct gps_export *region, uint32_t freed);
+
+/* The same of any record that this process owns: the stacks by enum gps_history_event. */
+void gps_history_publish(const struct gps_store *store, const struct gps_region_record *record,
+                         const uint32_t traces[GPS_HISTORY_EVENTS]);
+
+/* Sets the frames of one event, as published. Returns their number, which is at most `max`. */
+unsigned gps_region_history_frames(const struct gps_region_traces *traces,
+                                   enum gps_history_event event, struct gps_frame *frames,
+                                   unsigned max);

@@ -3,7 +3,6 @@
 
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
-#include "driver_code.h"
 #include "process/process.h"
 #include "registry/freed_history.h"
 #include "registry/vmm_books.h"

@@ -9,8 +9,11 @@
  */
 #pragma once
 
+#include <stdint.h>
+
 #include "policy.h"
 #include "registry/freed_history.h"
+#include "registry/pool_books.h"
 #include "registry/registry.h"
 
 /* The driver has refused to free a pointer (GPS_ASK_FREED), to close it or to give its handle. */
@@ -45,3 +48,36 @@ void gps_diagnose_opened_event(const struct gps_event *event,
 void gps_diagnose_used_event(uint64_t event, const struct gps_freed *destroyed);
 /* It is over here. Whether a wait for it was in vain is known in audits. */
 void gps_diagnose_ended_event(const struct gps_event *event);
+
+/* --- diagnose_books.c: calls for memory pools, by the books --- */
+
+/* The driver has refused to allocate from a pool, or to free a pointer. */
+void gps_diagnose_pool_allocation(uint64_t pool, int code);
+void gps_diagnose_pool_free(uint64_t pointer, int code);
+/* Memory of a pool of this process's is freed, and taken from the books: an audit tells who has it
+ * imported. */
+void gps_diagnose_pool_order(const struct gps_pool_pointer *pointer);
+/* A pool is destroyed, and taken from the books, with pointers that are alive. */
+void gps_diagnose_pool_destroyed(const struct gps_pool *pool);
+
+/* --- diagnose_books.c: calls for VMM memory, by the books --- */
+
+void gps_diagnose_release(uint64_t handle, int code);
+/* Memory of a device was not made, of this size, or not mapped there. */
+void gps_diagnose_vmm_create(uint64_t size, int code);
+void gps_diagnose_map(uint64_t handle, uint64_t pointer, uint64_t size, int code);
+void gps_diagnose_unmap(uint64_t pointer, uint64_t size, int code);
+/* The driver has answered 0, and nothing was mapped there. */
+void gps_diagnose_unmap_nothing(uint64_t pointer, uint64_t size);
+/* `type`: CUmemAllocationHandleType. */
+void gps_diagnose_vmm_export(uint64_t handle, uint32_t type, int code);
+/* By a descriptor; the codes 101 and 217, too. */
+void gps_diagnose_vmm_import(int descriptor, int code);
+void gps_diagnose_unreserve(uint64_t pointer, uint64_t size, int code);
+
+/* --- diagnose_copy.c: copies, fills, and kernels that are given what is gone, in audits --- */
+
+/* It was to touch these bytes of device memory; 0: none, or they are not known. */
+void gps_diagnose_copy(uint64_t address, uint64_t size, int code);
+/* A kernel is about to get the address as its argument of this number. */
+void gps_diagnose_argument(uint64_t address, unsigned number);

@@ -1,5 +1,5 @@
-/* diagnose_copy.c - see diagnose_copy.h. */
-#include "diagnose_copy.h"
+/* diagnose_copy.c - see diagnose.h. */
+#include "diagnose.h"
 
 #include "driver/driver_ops.h"
 #include "driver/scope.h"

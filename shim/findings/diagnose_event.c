@@ -6,7 +6,6 @@
 #include "directory/region.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
-#include "likeness.h"
 #include "others.h"
 #include "process/membership.h"
 #include "process/process.h"

@@ -1,4 +1,3 @@
-/* leaks.c - see leaks.h. */
 #include "leaks.h"
 
 #include "diagnose.h"

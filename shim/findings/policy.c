@@ -1,4 +1,3 @@
-/* policy.c - see policy.h. */
 #include "policy.h"
 #include "driver/driver_ops.h"
 

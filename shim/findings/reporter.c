@@ -1,4 +1,3 @@
-/* reporter.c - see reporter.h. */
 #include "reporter.h"
 
 #include <errno.h>
@@ -7,16 +6,14 @@
 
 #include "audit_record.h"
 #include "directory/region.h"
-#include "driver_code.h"
+#include "driver/driver_ops.h"
 #include "log/wording.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "python/python.h"
-#include "region_history.h"
 #include "stack/call.h"
 #include "stack/stack.h"
 #include "stack/trace.h"
-#include "util/error_text.h"
 #include "util/forgotten.h"
 #include "util/text.h"
 
@@ -25,6 +22,45 @@ static struct {
     _Atomic uint64_t record_reported; /* the beginning of the last region's id */
 } state;
 GPS_FORGOTTEN(state);
+
+static const struct {
+    int first, last;
+    const char *meaning;
+} codes[] = {
+    {1, 1, "an argument is not what the call takes"},
+    {2, 2, "there is too little memory, or too few addresses"},
+    {3, 3, "the driver is not initialized: "},
+    {4, 4, "it has shut down, as it does at the end of the process"},
+    {46, 46, "another process uses the GPU, whose compute mode lets in one"},
+    {100, 101, "no GPU of this number is seen by this process"},
+    {201, 201, "the thread has no context, or the context is not for this call"},
+    {205, 205, "the memory could not be mapped: its file is not in this /dev/shm, or not readable"},
+    {208, 208, "something is mapped there already"},
+    {214, 214, "memory of the GPU is damaged (an uncorrectable ECC error)"},
+    {217, 217, "the two GPUs cannot reach each other's memory"},
+    {304, 304, "the operating system refused it something: descriptors, /dev/shm, /proc"},
+    {400, 400, "the handle, the stream or the event is not valid here"},
+    {700, 700, "an earlier kernel used an address that is not its own; its context is lost"},
+    {702, 702, "an earlier kernel ran for too long; its context is lost"},
+    {709, 709, "the context was destroyed, or its device was reset"},
+    {710, 710, "an earlier kernel ended with an assertion; its context is lost"},
+    {714, 719, "an earlier kernel or copy failed; its context is lost"},
+    {800, 801, "the driver does not permit, or does not know, this here"},
+    {802, 803, "the driver's parts do not work together (see: gpushare doctor)"},
+    {805, 811, "the server of MPS refused it"},
+    {900, 908, "the call is not allowed while a stream captures a graph"},
+    {999, 999, "the driver does not say why"},
+};
+
+void gps_driver_code_add(struct gps_text *text, int code) {
+    gps_text_add(text, "the driver's code is %lu", (uint64_t)(unsigned)code);
+    for (unsigned i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+        if (code >= codes[i].first && code <= codes[i].last)
+            gps_text_strs(text, ": ", codes[i].meaning);
+    if (code == GPS_NOT_INITIALIZED)
+        gps_text_add(text, "%s, or any call of the runtime, comes first",
+                     gps_operations->names->start);
+}
 
 struct gps_report gps_report_new(enum gps_finding finding) {
     return (struct gps_report){.finding = finding, .api = gps_call_name(), .device = -1};

@@ -27,8 +27,7 @@ void gps_report_users(struct gps_report *report, const struct gps_party *users, 
  * what gpushare does about it. */
 void gps_report_held(const struct gps_export *region, const struct gps_answer *answer,
                      const struct gps_party *users, int count);
-/* Adds what a driver's code means, in `detail`, which must stay. Codes of one place are told apart.
- */
+/* Adds what a driver's code means, in `detail`, which must stay. Codes differ by place. */
 void gps_report_code(struct gps_report *report, struct gps_text *detail, int code);
 /* Adds an earlier event of this process, if it has a trace. `what` is a literal. */
 void gps_report_prior(struct gps_report *report, const char *what, uint32_t trace);
@@ -46,3 +45,6 @@ void gps_report_store(int status, const char *what);
 void gps_report_reference(int status);
 /* Reports record-invalid for a region's record. */
 void gps_report_record(const struct gps_id *region, const char *why);
+
+/* Adds "the driver's code is 719: an earlier kernel or copy failed, ...". */
+void gps_driver_code_add(struct gps_text *text, int code);

@@ -1,4 +1,3 @@
-/* gate.c - see gate.h. */
 #include "gate.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* hold.c - see hold.h. */
-#include "hold.h"
+/* hold.c - see swap.h. */
+#include "swap.h"
 
 #include <string.h>
 #include <time.h>

@@ -1,4 +1,3 @@
-/* streams.c - see streams.h. */
 #include "streams.h"
 
 #include <string.h>

@@ -1,4 +1,3 @@
-/* swap.c - see swap.h. */
 #include "swap.h"
 
 #include <stdatomic.h>

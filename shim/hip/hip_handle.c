@@ -1,4 +1,3 @@
-/* hip_handle.c - see hip_handle.h. */
 #include "hip_handle.h"
 
 #include <string.h>

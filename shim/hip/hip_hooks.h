@@ -9,10 +9,10 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "calls/entry.h"
 #include "hip_library.h"
-#include "hip_operations.h"
-#include "last_error.h"
 #include "stack/call.h"
 
 #define HIP(kind, name, parameters, arguments)                                                     \
@@ -50,3 +50,21 @@
 
 /* The runtime has answered a call of the program's. */
 void gps_hip_answered(int code);
+
+/* gps_entry_slowly for HIP: finds the runtime, and makes these operations gps_ops. */
+bool gps_hip_enter(void);
+
+/* --- last_error.c: what hipGetLastError tells the program, as if our own calls had not been --- */
+
+/* Every call of the runtime's may change its thread's last error: before version 7 it is the result
+ * of the last call, from 7 on the last one that is not 0, until it is asked for. So a wrapper notes
+ * it before it begins and sets it when it ends. Only 0, 1 and 400 can be set, by a call that
+ * answers so. For any other code 400 is set, which few calls answer, and hipGetLastError tells the
+ * other one while it is still there. The state is thread-local. */
+
+/* The error before a call of the program's. */
+int gps_last_error_begin(void);
+/* The call has answered `code`. */
+void gps_last_error_end(int before, int code);
+/* So has one that made no calls of our own. */
+void gps_last_error_passed(int code);

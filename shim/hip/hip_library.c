@@ -1,4 +1,3 @@
-/* hip_library.c - see hip_library.h. */
 #include "hip_library.h"
 
 #include <string.h>

@@ -1,11 +1,11 @@
 /*
- * hip_operations.c - see hip_operations.h.
+ * hip_operations.c - see hip_hooks.h.
  *
  * HIP has devices and no contexts to speak of: the context of a device is its ordinal and one. What
  * merging, the keeper and the open cache need is left out, and start.c refuses rules that ask for
  * it.
  */
-#include "hip_operations.h"
+#include "hip_hooks.h"
 
 #include <string.h>
 

@@ -1,6 +1,4 @@
-/* last_error.c - see last_error.h. */
-#include "last_error.h"
-
+/* last_error.c - see hip_hooks.h. */
 #include "hip_hooks.h"
 
 /* The runtime has `instead` as its last error in place of this; 0: it has the right one. */

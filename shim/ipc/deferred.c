@@ -12,7 +12,6 @@
 #include "importers.h"
 #include "process/membership.h"
 #include "region_events.h"
-#include "threads/background.h"
 #include "threads/thread.h"
 #include "threads/watch.h"
 #include "util/clock.h"

@@ -1,4 +1,3 @@
-/* export.c - see export.h. */
 #include "export.h"
 
 #include <errno.h>
@@ -9,7 +8,7 @@
 #include "directory/region.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
-#include "findings/region_history.h"
+#include "findings/audit_record.h"
 #include "findings/reporter.h"
 #include "process/membership.h"
 #include "process/process.h"
@@ -86,8 +85,7 @@ static bool publish(struct gps_export *region) {
     return region->published;
 }
 
-/* An address inside an allocation, or memory that came by a way we do not hook: the driver knows.
- */
+/* An address inside an allocation, or memory from what we do not hook: the driver knows. */
 static bool find_base(uint64_t pointer, struct gps_alloc *alloc) {
     uint64_t base, size;
     if (gps_ops->range(pointer, &base, &size) != GPS_OK)

@@ -33,8 +33,7 @@ int gps_export_free_vmm(const struct gps_alloc *alloc);
 /* Changes the state of the region in this process. Asserts the table GPS_EXPORT_STATES. */
 void gps_export_become(struct gps_export *region, enum gps_export_state to);
 
-/* Changes the published state: 0 or -errno. A record that is not published only changes in memory.
- */
+/* Changes the published state: 0 or -errno. A record that is not published changes in memory. */
 int gps_export_set_state(struct gps_export *region, enum gps_state state, uint64_t until);
 /* No process opens the region from now on. False: that could not be published. */
 bool gps_export_close(struct gps_export *region);

@@ -7,7 +7,6 @@
 #include "directory/region.h"
 #include "driver/driver_ops.h"
 #include "driver/passing.h"
-#include "driver/peers.h"
 #include "driver/scope.h"
 #include "findings/reporter.h"
 #include "import_slot.h"

@@ -1,4 +1,3 @@
-/* import_slot.c - see import_slot.h. */
 #include "import_slot.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* importers.c - see importers.h. */
 #include "importers.h"
 
 #include <stdatomic.h>
@@ -11,7 +10,7 @@
 #include "process/process.h"
 #include "process/references.h"
 #include "region_events.h"
-#include "threads/wait.h"
+#include "threads/watch.h"
 #include "util/clock.h"
 
 enum { BUCKETS = 256 };

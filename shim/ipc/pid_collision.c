@@ -1,4 +1,3 @@
-/* pid_collision.c - see pid_collision.h. */
 #include "pid_collision.h"
 
 #include "directory/processes.h"

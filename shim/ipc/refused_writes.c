@@ -1,9 +1,8 @@
-/* refused_writes.c - see refused_writes.h. */
 #include "refused_writes.h"
 
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
-#include "findings/diagnose_copy.h"
+#include "findings/diagnose.h"
 #include "findings/reporter.h"
 #include "merge/allocation.h"
 #include "util/text.h"

@@ -1,4 +1,3 @@
-/* region_events.c - see region_events.h. */
 #include "region_events.h"
 
 #include <string.h>

@@ -1,4 +1,3 @@
-/* room.c - see room.h. */
 #include "room.h"
 
 #include "deferred.h"

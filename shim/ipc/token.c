@@ -1,4 +1,3 @@
-/* token.c - see token.h. */
 #include "token.h"
 
 #include <stdatomic.h>
@@ -8,7 +7,7 @@
 #include "directory/region.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
-#include "findings/region_history.h"
+#include "findings/audit_record.h"
 #include "findings/reporter.h"
 #include "process/membership.h"
 #include "process/process.h"
@@ -16,7 +15,6 @@
 #include "registry/record_claims.h"
 #include "registry/vmm_books.h"
 #include "stack/trace.h"
-#include "token_server.h"
 #include "util/clock.h"
 #include "util/forgotten.h"
 #include "util/lock.h"

@@ -4,7 +4,7 @@
  * A token stands for the run of adjoining mappings from the mapping of a pointer on, up to the end
  * of the reservation, or up to one that no descriptor can be made of: imported memory, an object of
  * multicast, memory of another device. Its record says which process has the run; that process
- * answers who opens it (token_server.h). A token pins nothing: when one of its mappings is unmapped
+ * answers who opens it (token_server.c). A token pins nothing: when one of its mappings is unmapped
  * it is over, and its record a tombstone. The same run has the same token, and one that has grown
  * another one, beside which the old one goes on.
  *
@@ -31,3 +31,21 @@ void gps_token_mapped(uint64_t pointer);
 
 /* The process ends: their records go, but for those that others have open. */
 void gps_token_leave(void);
+
+/* --- token_server.c: the thread that answers who opens tokens of this process --- */
+
+/* It starts with the first token, and ends with the process. It waits for no caller: one that does
+ * not read its reply loses it. */
+
+struct gps_token_run {
+    uint64_t at, size, place, place_size; /* the run, and the reservation around it */
+};
+/* Finds the run of a token. False: it is none of this process, or it is over. */
+typedef bool gps_token_find_fn(const struct gps_id *id, struct gps_token_run *run);
+
+/* Inside a gps_scope, after joining the directory, by one thread at a time. 0 or -errno: there is
+ * nobody to answer. */
+int gps_token_server_start(gps_token_find_fn *find);
+/* The process ends: the driver is touched no more. */
+void gps_token_server_stop(void);
+void gps_token_server_reset(void); /* in a forked child */

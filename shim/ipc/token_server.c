@@ -1,5 +1,5 @@
-/* token_server.c - see token_server.h. */
-#include "token_server.h"
+/* token_server.c - see token.h. */
+#include "token.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -18,8 +18,7 @@
 #include "registry/vmm_books.h"
 #include "threads/thread.h"
 #include "util/clock.h"
-#include "util/descriptor_passing.h"
-#include "util/high_descriptor.h"
+#include "util/descriptors.h"
 #include "vmm/token_socket.h"
 
 enum { LINES = 16 /* open at a time; the one that came first goes for another one */ };

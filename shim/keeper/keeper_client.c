@@ -14,9 +14,8 @@
 #include "directory/name.h"
 #include "directory/region.h"
 #include "keeper_protocol.h"
-#include "keeper_spawn.h"
 #include "util/clock.h"
-#include "util/descriptor_passing.h"
+#include "util/descriptors.h"
 #include "util/forgotten.h"
 #include "util/lock.h"
 #include "util/procfs.h"
@@ -291,8 +290,7 @@ static int repeat(struct exchange *exchange) {
     }
 }
 
-/* An unresponsive keeper is waited for once: later calls, of any thread, act as without a keeper.
- */
+/* An unresponsive keeper is waited for once: later calls, of any thread, act as without one. */
 static int ask(struct exchange *exchange) {
     if (atomic_load(&unresponsive) && exchange->request.ask != GPS_KEEPER_PING)
         return -ETIMEDOUT;

@@ -5,7 +5,7 @@
  * at most `timeout` nanoseconds; until then it repeats the request if the keeper dies or is too
  * busy. One call waits 0.2 s for a keeper that is stopped or hung. After that, all calls return
  * -ETIMEDOUT at once, until the keeper replies to a ping. The program's signals are unblocked in
- * all waits. If there is no keeper, a deposit starts one (keeper_spawn.h); a get and a drop start
+ * all waits. If there is no keeper, a deposit starts one (keeper_spawn.c); a get and a drop start
  * one if there is a record that it would adopt. Functions return 0 or -errno and write their
  * outputs only on success. They may be called from any thread, inside a gps_scope. No malloc.
  *
@@ -17,6 +17,8 @@
  * the system, has none left.
  */
 #pragma once
+
+#include <stddef.h>
 
 #include "directory/store.h"
 
@@ -61,3 +63,20 @@ int gps_keeper_connect(const struct gps_store *store);
  * -ENOENT: there is none. */
 int gps_keeper_ping(const struct gps_store *store, const struct gps_owner *self, uint64_t timeout,
                     struct gps_owner *keeper, uint64_t *regions);
+
+/* --- keeper_spawn.c: starts the keeper from inside a program, invisibly to the program --- */
+
+/* The program gets no SIGCHLD, its wait() finds no child, and the keeper inherits none of its
+ * descriptors or environment. The child runs on a stack of its own in the program's memory, as
+ * after vfork, until it has executed `gpushare keeper`. It becomes a child of init in a session of
+ * its own. Safe from any thread. No malloc. */
+
+/* The path of the keeper's executable for programs that have the library preloaded:
+ * GPUSHARE_KEEPER, else `gpushare` beside the library or in ../bin or ../../bin of its directory. A
+ * program also looks in the same places around its own executable. 0, -ENOENT, -EACCES, -ENOMEM or
+ * -ENAMETOOLONG. */
+int gps_spawn_program(const char *library, char *path, size_t size);
+
+/* Executes the keeper, and does not wait until it listens. The new process may end at once because
+ * another one holds the leader lock. 0 or -errno. */
+int gps_spawn_keeper(const struct gps_store *store);

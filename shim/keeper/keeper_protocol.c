@@ -36,8 +36,7 @@ void gps_request_record(const struct gps_keeper_request *request, const struct g
     gps_record_seal(record);
 }
 
-/* The keeper replaces the owner, so the record's checksums do not count; that of the request does.
- */
+/* The keeper replaces the owner, so its checksums do not count; that of the request does. */
 static const char *check_deposit(const struct gps_keeper_request *request) {
     if (request->record.backing != GPS_BACKING_VMM)
         return "backing is not VMM";

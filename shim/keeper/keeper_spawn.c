@@ -1,4 +1,4 @@
-#include "keeper_spawn.h"
+#include "keeper_client.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -80,8 +80,7 @@ static int look_around(struct plan *plan) {
     return status;
 }
 
-/* `library`: the search is for programs that have this library preloaded; NULL: for this program.
- */
+/* `library`: the search is for programs with this library preloaded; NULL: for this program. */
 static int find(struct plan *plan, const char *library) {
     const char *given = secure_getenv("GPUSHARE_KEEPER");
     struct gps_text from = GPS_TEXT(plan->from);

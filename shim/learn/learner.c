@@ -1,4 +1,3 @@
-/* learner.c - see learner.h. */
 #include "learner.h"
 
 #include <fcntl.h>
@@ -8,7 +7,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "digest/device_digest.h"
+#include "digest/digest.h"
 #include "directory/file.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"

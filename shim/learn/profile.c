@@ -1,4 +1,3 @@
-/* profile.c - see profile.h. */
 #include "profile.h"
 
 #include <stdlib.h>

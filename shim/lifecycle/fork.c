@@ -15,7 +15,7 @@
 #include "gate/swap.h"
 #include "ipc/deferred.h"
 #include "ipc/open_cache.h"
-#include "ipc/token_server.h"
+#include "ipc/token.h"
 #include "lifecycle.h"
 #include "process/membership.h"
 #include "process/process.h"

@@ -14,7 +14,6 @@
 #include "ipc/importers.h"
 #include "ipc/open_cache.h"
 #include "ipc/token.h"
-#include "ipc/token_server.h"
 #include "learn/learner.h"
 #include "merge/allocation.h"
 #include "merge/merger.h"
@@ -22,7 +21,7 @@
 #include "process/process.h"
 #include "registry/pool_books.h"
 #include "suspend/suspension.h"
-#include "threads/wait.h"
+#include "threads/watch.h"
 #include "util/clock.h"
 #include "vmm/vmm_region.h"
 

@@ -1,4 +1,3 @@
-/* event_log.c - see event_log.h. */
 #include "event_log.h"
 
 #include <errno.h>
@@ -12,8 +11,8 @@
 #include "log.h"
 #include "sink.h"
 #include "util/clock.h"
-#include "util/error_text.h"
-#include "util/high_descriptor.h"
+#include "util/descriptors.h"
+#include "util/forgotten.h"
 #include "util/text.h"
 
 static struct {
@@ -182,4 +181,50 @@ void gps_event_log_write(const struct gps_event_line *line) {
     else if (!atomic_exchange(&state.full, true))
         put(&(struct gps_event_line){.what = "full"});
     errno = saved;
+}
+
+/* --- bytes that are merged --- */
+
+static struct { _Atomic uint64_t merged, saved, unmerged; } sums;
+GPS_FORGOTTEN(sums);
+
+/* `most`: where it is kept, or NULL. */
+static struct {
+    _Atomic uint64_t now;
+    _Atomic uint64_t *most;
+} kept;
+GPS_FORGOTTEN(kept);
+
+void gps_merged_sum_keep(uint64_t *most) {
+    kept.most = (_Atomic uint64_t *)most;
+}
+
+static void keep(uint64_t now) {
+    uint64_t most = atomic_load(kept.most);
+    while (most < now && !atomic_compare_exchange_weak(kept.most, &most, now))
+        ;
+}
+
+void gps_merged_sum_merged(uint64_t bytes, uint64_t saved) {
+    atomic_fetch_add(&sums.saved, saved);
+    atomic_fetch_add(&sums.merged, bytes);
+    const uint64_t now = atomic_fetch_add(&kept.now, bytes) + bytes;
+    if (kept.most)
+        keep(now);
+}
+
+void gps_merged_sum_unmerged(uint64_t bytes) {
+    atomic_fetch_add(&sums.unmerged, bytes);
+    atomic_fetch_sub(&kept.now, bytes);
+}
+
+void gps_merged_sum_log(void) {
+    const uint64_t merged = atomic_exchange(&sums.merged, 0);
+    const uint64_t saved = atomic_exchange(&sums.saved, 0);
+    const uint64_t unmerged = atomic_exchange(&sums.unmerged, 0);
+    if (merged != 0)
+        gps_event_log_write(
+            &(struct gps_event_line){.what = "merged", .size = merged, .saved = saved});
+    if (unmerged != 0)
+        gps_event_log_write(&(struct gps_event_line){.what = "unmerged", .size = unmerged});
 }

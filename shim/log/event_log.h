@@ -9,6 +9,8 @@
  */
 #pragma once
 
+#include <stdint.h>
+
 #include "config/config.h"
 
 struct gps_event_line {
@@ -33,3 +35,17 @@ void gps_event_log_open(const struct gps_options *options, const struct gps_owne
 /* Writes one event; before the first one an event that tells the program's arguments. Costs one
  * load if event_log is off. Preserves errno. */
 void gps_event_log_write(const struct gps_event_line *line);
+
+/* --- bytes that are merged and unmerged --- */
+
+/* Each block is counted, from any thread and under any lock. gps_merged_sum_log writes the sums
+ * since the last time as one event, after each swap or once a second. `saved`: the bytes that
+ * another process held already, so that this process freed its own. */
+void gps_merged_sum_merged(uint64_t bytes, uint64_t saved);
+/* The program wrote into the bytes, or freed them. */
+void gps_merged_sum_unmerged(uint64_t bytes);
+
+/* From now on the most bytes that are merged at a time stand there, too. Once, before the first. */
+void gps_merged_sum_keep(uint64_t *most);
+
+void gps_merged_sum_log(void); /* inside a gps_scope */

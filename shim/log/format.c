@@ -1,4 +1,3 @@
-/* format.c - see format.h. */
 #include "format.h"
 
 #include <string.h>

@@ -54,8 +54,7 @@ static void add_heading(struct gps_text *text, const struct gps_report *report,
     }
 }
 
-/* "at 0x7f0000000000, 64 MiB (67108864 bytes), GPU 0, context 0x55..."; unknown parts are left out.
- */
+/* "at 0x7f0000000000, 64 MiB (67108864 bytes), GPU 0, context 0x55..."; without unknown parts. */
 static void add_memory(struct gps_text *text, const struct gps_report *report,
                        const struct gps_stamp *stamp) {
     const char *before = "";

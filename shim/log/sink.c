@@ -1,4 +1,3 @@
-/* sink.c - see sink.h. */
 #include "sink.h"
 
 #include <errno.h>
@@ -12,9 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "util/error_text.h"
 #include "util/lock.h"
-#include "util/pending_signal.h"
+#include "util/program_signals.h"
 #include "util/text.h"
 
 /* How often a partial write to a full pipe is continued, and how many milliseconds each attempt
@@ -89,8 +87,7 @@ void gps_sink_open(const char *log, uint32_t pid, const char *command) {
 
 /* --- one write --- */
 
-/* 0 if all bytes were written, else errno. Does not wait if not even the first byte can be written.
- */
+/* 0 if all bytes were written, else errno. Does not wait if not one byte can be written. */
 static int write_all(int fd, const char *bytes, size_t count) {
     int retries = RETRIES;
     size_t done = 0;

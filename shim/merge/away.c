@@ -1,4 +1,3 @@
-/* away.c - see away.h. */
 #include "away.h"
 
 #include "block.h"

@@ -1,4 +1,3 @@
-/* block.c - see block.h. */
 #include "block.h"
 
 #include <stdlib.h>

@@ -35,8 +35,7 @@ int gps_block_thaw(const struct gps_area *area, struct gps_block *block);
 
 /* New memory with the block's bytes, not mapped; the caller's. */
 int gps_block_copy(const struct gps_area *area, const struct gps_block *block, uint64_t *memory);
-/* Maps other memory in place of the block's, which is let go of. The state is the caller's to set.
- */
+/* Maps other memory in place of the block's, which is let go of. The caller sets the state. */
 int gps_block_replace(const struct gps_area *area, struct gps_block *block, uint64_t memory,
                       bool writable);
 

@@ -1,4 +1,3 @@
-/* candidate.c - see candidate.h. */
 #include "candidate.h"
 
 #include <errno.h>
@@ -6,11 +5,11 @@
 #include <unistd.h>
 
 #include "block.h"
-#include "digest/device_digest.h"
+#include "digest/digest.h"
 #include "driver/driver_ops.h"
 #include "exclusion.h"
 #include "gate/swap.h"
-#include "log/merged_sum.h"
+#include "log/event_log.h"
 
 static bool is_the_same(const struct gps_candidate *candidate, const struct gps_block *block) {
     if (block->excluded)
@@ -47,8 +46,7 @@ bool gps_candidate_hash(struct gps_candidate *candidate) {
 
 /* --- there is a shared block --- */
 
-/* Whether the shared memory has the block's bytes. Both are read, unless the rule says otherwise.
- */
+/* Whether the shared memory has the block's bytes. Both are read, if the rule says nothing else. */
 static bool is_equal(const struct gps_candidate *candidate, const struct gps_area *area,
                      uint64_t memory) {
     uint64_t view;
@@ -80,8 +78,7 @@ static bool compare(struct gps_candidate *candidate, int descriptor) {
 
 /* --- there is none --- */
 
-/* From here on a write of the program's gets a copy, so the memory that is offered does not change.
- */
+/* From here on the program's writes get a copy, so the memory that is offered does not change. */
 static bool begin_offer(struct gps_candidate *candidate, int *descriptor) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();

@@ -1,4 +1,3 @@
-/* created.c - see created.h. */
 #include "created.h"
 
 #include <stdatomic.h>
@@ -10,11 +9,11 @@
 #include "exclusion.h"
 #include "gate/streams.h"
 #include "gate/swap.h"
-#include "log/merged_sum.h"
+#include "log/event_log.h"
 #include "process/caller.h"
-#include "rdma.h"
 #include "registry/vmm_books.h"
 #include "shared_block.h"
+#include "unmerged.h"
 #include "util/clock.h"
 #include "util/forgotten.h"
 

@@ -56,8 +56,7 @@ bool gps_created_map(const struct gps_created_map *map, int *code);
 
 /* The same for ranges of addresses. False: no such memory is there. */
 bool gps_created_retain(uint64_t pointer, uint64_t *handle);
-/* The driver gave this handle for an address, and counts it: the program's handle of that memory.
- */
+/* The driver gave this handle of an address, and counts it: the program's handle of that memory. */
 uint64_t gps_created_retained(uint64_t memory);
 typedef int gps_created_range_fn(uint64_t pointer, uint64_t size, const void *arg);
 bool gps_created_unmap(uint64_t pointer, uint64_t size, gps_created_range_fn *unmap,

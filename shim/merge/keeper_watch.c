@@ -1,5 +1,5 @@
-/* keeper_watch.c - see keeper_watch.h. */
-#include "keeper_watch.h"
+/* keeper_watch.c - see merger.h. */
+#include "merger.h"
 
 #include <stddef.h>
 #include <unistd.h>

@@ -1,4 +1,3 @@
-/* layout.c - see layout.h. */
 #include "layout.h"
 
 #include <string.h>

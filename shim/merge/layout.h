@@ -31,8 +31,7 @@ struct gps_relayout {
     struct gps_block wanted[GPS_RELAYOUT_MOST];
 };
 
-/* A copy from the host begins. With the lock, in the area's context: blocks may move in the array.
- */
+/* A copy from the host begins. With the lock, in the area's context: blocks may move in it. */
 void gps_layout_note(struct gps_area *area, uint64_t address, uint64_t size);
 
 /* Whether copies from the host have filled at least half of a block, and of each part of it that

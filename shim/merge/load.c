@@ -1,4 +1,3 @@
-/* load.c - see load.h. */
 #include "load.h"
 
 #include <stdatomic.h>
@@ -8,7 +7,7 @@
 
 #include "allocation.h"
 #include "block.h"
-#include "digest/device_digest.h"
+#include "digest/digest.h"
 #include "directory/record.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
@@ -16,9 +15,9 @@
 #include "gate/swap.h"
 #include "layout.h"
 #include "merger.h"
-#include "pause.h"
 #include "shared_block.h"
 #include "unmerge.h"
+#include "unmerged.h"
 #include "util/clock.h"
 
 #define RUN     (UINT64_C(256) << 20)
@@ -376,8 +375,7 @@ static int flush(struct run *run, uint64_t serial) {
     return code;
 }
 
-/* The work is inside a scope, but for the copy itself, which the program's signals may interrupt.
- */
+/* The work is inside a scope, but for the copy itself, which a signal may interrupt. */
 static int load_piece(struct piece *piece, struct run *run, bool *looks) {
     struct gps_scope scope;
     int code = gps_scope_enter(&scope, piece->context);

@@ -1,4 +1,3 @@
-/* merger.c - see merger.h. */
 #include "merger.h"
 
 #include <linux/futex.h>
@@ -15,15 +14,11 @@
 #include "created.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
-#include "gate/hold.h"
+#include "gate/swap.h"
 #include "keeper/keeper_client.h"
-#include "keeper_watch.h"
 #include "layout.h"
-#include "log/merged_sum.h"
-#include "mps.h"
+#include "log/event_log.h"
 #include "own_bytes.h"
-#include "pause.h"
-#include "rdma.h"
 #include "shared_block.h"
 #include "threads/thread.h"
 #include "unmerged.h"
@@ -162,8 +157,7 @@ static bool is_stale(void) {
     return gps_clock_monotonic() - state.prepared >= STALE;
 }
 
-/* Swaps what is left of the batch, in as many moments as that takes. False: it is still to be done.
- */
+/* Swaps what is left of the batch, in as many moments as that takes. False: some is to be done. */
 static bool swap_batch(void) {
     while (state.swapped < state.count) {
         look_what_is_against_it();

@@ -1,4 +1,3 @@
-/* shared_block.c - see shared_block.h. */
 #include "shared_block.h"
 
 #include <errno.h>
@@ -14,7 +13,7 @@
 #include "directory/secret.h"
 #include "findings/reporter.h"
 #include "keeper/keeper_client.h"
-#include "log/merged_sum.h"
+#include "log/event_log.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "util/clock.h"

@@ -41,14 +41,13 @@ bool gps_shared_find(const struct gps_shared_key *key, struct gps_id *id);
  * no such block of the key's GPU and size. */
 int gps_shared_get(const struct gps_id *id, const struct gps_shared_key *key, int *descriptor,
                    unsigned *slot);
-/* The block is mapped: the slot says where. With the lock of area.h where another thread could make
+/* The block is mapped: the slot says where. With area.h's lock where another thread could make
  * it private: the slot is somebody else's after that. */
 void gps_shared_commit(const struct gps_id *id, unsigned slot, bool created, uint64_t address);
 /* Offers memory that is never written again to the keeper. -EEXIST: another process was faster. */
 int gps_shared_offer(const struct gps_shared_key *key, const struct gps_rule *rule, int descriptor,
                      uint64_t address, struct gps_id *id, unsigned *slot);
-/* The program writes a block that was shared: it is private from now on. With the lock of area.h.
- */
+/* A block that was shared is written: it is private from now on. With the lock of area.h. */
 void gps_shared_leave(struct gps_block *block);
 /* The block is not mapped here any more, or never was. */
 void gps_shared_release(unsigned slot);

@@ -8,9 +8,22 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "area.h"
 
 /* `upload`: by a copy from the host. `captured`: into a graph, which will write at any time: the
  * blocks are never merged. Without success nothing is to be ended. */
 int gps_unmerge_begin(uint64_t to, uint64_t size, bool upload, bool captured);
 void gps_unmerge_end(uint64_t to, uint64_t size);
+
+/* --- all memory that merge rules took becomes plain --- */
+
+/* Before a function of the driver runs that nobody here knows: it may copy past the gate, capture,
+ * or hold memory physically. So each block gets memory of this process's own, mapped, and memory of
+ * cuMemCreate is whole again. From then on the process merges nothing, and its rules take nothing
+ * to merge (unmerged.h). That is told once, with the name of the function.
+ *
+ * The function is about to run. Without such memory it may, unless `surely`: it can run at any time
+ * from now on. Any thread, outside any pass of the gate. It needs no scope. */
+void gps_plain_make(const char *function, bool surely);

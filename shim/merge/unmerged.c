@@ -1,15 +1,117 @@
-/* unmerged.c - see unmerged.h. */
 #include "unmerged.h"
 
 #include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "directory/file.h"
+#include "directory/orders.h"
 #include "directory/record.h"
+#include "driver/driver_ops.h"
 #include "log/log.h"
-#include "pause.h"
+#include "process/membership.h"
+#include "process/process.h"
 #include "process/references.h"
-#include "rdma.h"
+#include "util/clock.h"
 #include "util/forgotten.h"
+#include "util/procfs.h"
 #include "util/text.h"
+
+#define INTERVAL (GPS_SECOND / 10)
+#define REST     50 /* times what the last look took */
+
+/* --- `gpushare merge off`, or a call that nobody knows --- */
+
+static struct {
+    _Atomic bool on;
+    uint64_t next; /* not before this */
+    _Atomic bool ending, ended;
+    char function[64];
+} paused;
+GPS_FORGOTTEN(paused);
+
+void gps_pause_look(void) {
+    const struct gps_store *store = gps_membership_store();
+    const uint64_t now = gps_clock_monotonic();
+    if (!store || now < paused.next)
+        return;
+    paused.next = now + INTERVAL;
+    paused.on = gps_paused_get(store, gps_process_self());
+}
+
+bool gps_pause_is_on(void) {
+    return atomic_load_explicit(&paused.on, memory_order_relaxed) || gps_pause_function();
+}
+
+void gps_pause_for_good(const char *function) {
+    struct gps_text text = GPS_TEXT(paused.function);
+    if (atomic_exchange(&paused.ending, true))
+        return;
+    gps_text_str(&text, function);
+    paused.ended = true;
+}
+
+const char *gps_pause_function(void) {
+    return atomic_load_explicit(&paused.ended, memory_order_acquire) ? paused.function : NULL;
+}
+
+/* --- devices by which other hardware reaches GPU memory --- */
+
+static struct {
+    _Atomic bool busy, found;
+    _Atomic uint64_t next; /* not before this */
+    char device[GPS_RDMA_NAME];
+} rdma;
+GPS_FORGOTTEN(rdma);
+
+bool gps_rdma_is_device(const char *path) {
+    static const char *const begins[] = {"/dev/infiniband/uverbs", "/dev/nvidia-fs"};
+    for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+        if (strncmp(path, begins[i], strlen(begins[i])) == 0)
+            return true;
+    return strcmp(path, "/dev/gdrdrv") == 0;
+}
+
+static bool is_device(const struct gps_dir *dir, const char *name) {
+    char path[GPS_RDMA_NAME];
+    const ssize_t length = readlinkat(dir->fd, name, path, sizeof(path) - 1);
+    if (length <= 0)
+        return false;
+    path[length] = '\0';
+    if (!gps_rdma_is_device(path))
+        return false;
+    memcpy(rdma.device, path, sizeof(path));
+    return true;
+}
+
+static bool is_any_open(void) {
+    struct gps_dir dir;
+    const char *name;
+    bool found = false;
+    char path[GPS_PROCFS_PATH];
+    gps_procfs_path("fd", path);
+    gps_dir_open_path(&dir, path);
+    while (!found && (name = gps_dir_next(&dir)))
+        found = is_device(&dir, name);
+    gps_dir_close(&dir);
+    return found;
+}
+
+void gps_rdma_look(void) {
+    const uint64_t begun = gps_clock_monotonic();
+    if (rdma.found || begun < rdma.next || atomic_exchange(&rdma.busy, true))
+        return;
+    rdma.found = is_any_open();
+    const uint64_t took = gps_clock_monotonic() - begun;
+    rdma.next = begun + took + (REST * took > INTERVAL ? REST * took : INTERVAL);
+    rdma.busy = false;
+}
+
+const char *gps_rdma_device(void) {
+    return rdma.found ? rdma.device : NULL;
+}
+
+/* --- why nothing is merged --- */
 
 static struct {
     _Atomic unsigned why;
@@ -63,4 +165,20 @@ void gps_unmerged_set(enum gps_unmerged why) {
 
 enum gps_unmerged gps_unmerged_get(void) {
     return (enum gps_unmerged)state.why;
+}
+
+/* --- MPS --- */
+
+static _Atomic bool forbidden;
+GPS_FORGOTTEN(forbidden);
+
+bool gps_mps_forbids(const struct gps_rule *rule, int device) {
+    const bool forbids = rule->mps == GPS_MPS_OFF && gps_ops->by_mps(device);
+    if (forbids)
+        forbidden = true;
+    return forbids;
+}
+
+bool gps_mps_has_forbidden(void) {
+    return forbidden;
 }

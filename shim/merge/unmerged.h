@@ -6,8 +6,56 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
+#include "config/config.h"
 #include "gpushare/region.h"
 
 /* 0: nothing is in the way. Any thread, inside a gps_scope without a lock. */
 void gps_unmerged_set(enum gps_unmerged why);
 enum gps_unmerged gps_unmerged_get(void);
+
+/* --- `gpushare merge off`, or a call that nobody knows --- */
+
+/* This process merges nothing new, until `on`. Or for good, because it has called a function of the
+ * driver that nobody here knows (unmerge.h). What is merged stays so, and what is written becomes
+ * private as ever. What is frozen gets its access back. The merger's thread looks whether the
+ * directory says so (directory/orders.h); others ask what it has seen. */
+
+void gps_pause_look(void); /* in the merger's thread, inside a gps_scope */
+bool gps_pause_is_on(void);
+
+/* Any thread may call these, and needs no scope. */
+void gps_pause_for_good(const char *function);
+const char *gps_pause_function(void); /* the first one; NULL: not for good */
+
+/* --- a GPU that is shared by MPS --- */
+
+/* A fault of one process is every client's there, and a kernel that writes into merged memory
+ * faults. So rules without `mps = on` take nothing there. */
+
+/* Whether the rule may not take memory of this device. Any thread, inside a gps_scope. */
+bool gps_mps_forbids(const struct gps_rule *rule, int device);
+/* Whether it forbade something. */
+bool gps_mps_has_forbidden(void);
+
+/* --- devices by which other hardware reaches GPU memory --- */
+
+/* Network cards (nvidia-peermem), GDRCopy, cuFile ask the driver nothing that we see, and go on
+ * with the memory that they were given. So a process that has such a device open merges nothing for
+ * rules without `rdma = on`, from then on until it ends. The descriptors of the process are looked
+ * at before blocks are merged, but at most every 100 ms and for 2 % of the time. */
+
+#define GPS_RDMA_NAME 64u /* room for a path, which is cut to fit */
+
+/* Whether a path is the name of such a device. */
+bool gps_rdma_is_device(const char *path);
+
+/* Looks, if it was not lately. Any thread, inside a gps_scope without a lock. */
+void gps_rdma_look(void);
+/* The first that was found; NULL: none. */
+const char *gps_rdma_device(void);
+/* Whether a rule's memory is not to be merged. */
+static inline bool gps_rdma_forbids(const struct gps_rule *rule) {
+    return rule->rdma == GPS_RDMA_OFF && gps_rdma_device();
+}

@@ -1,4 +1,3 @@
-/* work.c - see work.h. */
 #include "work.h"
 #include "util/forgotten.h"
 

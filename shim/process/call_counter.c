@@ -1,4 +1,3 @@
-/* call_counter.c - see call_counter.h. */
 #include "call_counter.h"
 
 #include <fcntl.h>

@@ -1,4 +1,3 @@
-/* caller.c - see caller.h. */
 #include "caller.h"
 
 #include <string.h>

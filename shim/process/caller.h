@@ -1,6 +1,4 @@
-/*
- * caller.h - the module of the program that makes the call under way.
- */
+/* caller.h - the module of the program that makes the call under way. */
 #pragma once
 
 #include <stddef.h>

@@ -1,4 +1,3 @@
-/* gpu_bytes.c - see gpu_bytes.h. */
 #include "gpu_bytes.h"
 
 #include <string.h>

@@ -1,4 +1,3 @@
-/* membership.c - see membership.h. */
 #include "membership.h"
 
 #include <stdatomic.h>

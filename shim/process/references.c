@@ -1,4 +1,3 @@
-/* references.c - see references.h. */
 #include "references.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,3 @@
-/* python.c - see python.h. */
 #include "python.h"
 
 #include <stdatomic.h>

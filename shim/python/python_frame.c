@@ -1,4 +1,3 @@
-/* python_frame.c - see python_frame.h. */
 #include "python_frame.h"
 
 #include <pthread.h>
@@ -20,8 +19,7 @@ static bool has_type(const struct gps_python *python, uintptr_t object, uintptr_
 
 /* --- the thread --- */
 
-/* What the interpreter calls this thread; in it, one interpreter can have a state and another, too.
- */
+/* What the interpreter calls this thread; in it, each interpreter can have a state. */
 static bool is_this_thread(const struct gps_python *python, uintptr_t thread,
                            uintptr_t interpreter) {
     uintptr_t id, owner;
@@ -165,8 +163,7 @@ struct characters {
     unsigned width, count;
 };
 
-/* UTF-8; what is no character, as a surrogate that stands for a byte of a file name, becomes '?'.
- */
+/* UTF-8; what is no character, as a surrogate for a byte of a file name, becomes '?'. */
 static unsigned encode(uint32_t code, char out[4]) {
     if (!code || (code >= 0xd800 && code < 0xe000) || code > 0x10ffff)
         code = '?';

@@ -1,5 +1,5 @@
-/* python_line.c - see python_line.h. Numbers wrap instead of overflowing. */
-#include "python_line.h"
+/* python_line.c - see python_layout.h. Numbers wrap instead of overflowing. */
+#include "python_layout.h"
 
 #include <stdbool.h>
 

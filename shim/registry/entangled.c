@@ -1,4 +1,3 @@
-/* entangled.c - see entangled.h. */
 #include "entangled.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,3 @@
-/* freed_history.c - see freed_history.h. */
 #include "freed_history.h"
 
 #include <stdatomic.h>

@@ -40,7 +40,6 @@ void gps_freed_note_allocation(const struct gps_alloc *alloc, uint32_t ended);
 void gps_freed_forget(enum gps_freed_kind kind, uint64_t address);
 /* False: the address is not in the history. */
 bool gps_freed_find(enum gps_freed_kind kind, uint64_t address, struct gps_freed *freed);
-/* The one whose memory the address lay in. False: none, or more than one. It looks at all of them.
- */
+/* The one whose memory the address lay in. False: none, or more than one. It looks at all. */
 bool gps_freed_around(enum gps_freed_kind kind, uint64_t address, uint64_t *base,
                       struct gps_freed *freed);

@@ -14,7 +14,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "table_memory.h"
+/* Memory for uthash's own tables. Freed pieces are kept by size for the next table. Any thread.
+ * Returns NULL where there is none. */
+void *gps_table_allocate(size_t size);
+void gps_table_free(void *memory, size_t size);
 
 /* Addresses are aligned and close together, so the middle bits must mix. */
 static inline uint32_t gps_table_hash(const void *key) {

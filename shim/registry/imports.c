@@ -1,6 +1,4 @@
-/*
- * imports.c - imports, by address, by (region, context), and by state. See registry.h.
- */
+/* imports.c - imports, by address, by (region, context), and by state. See registry.h. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,4 +1,3 @@
-/* pool_books.c - see pool_books.h. */
 #include "pool_books.h"
 
 #include <stdatomic.h>

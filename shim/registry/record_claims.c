@@ -1,4 +1,3 @@
-/* record_claims.c - see record_claims.h. */
 #include "record_claims.h"
 
 #include <pthread.h>

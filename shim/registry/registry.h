@@ -53,8 +53,7 @@ bool gps_registry_find(uint64_t pointer, struct gps_alloc *alloc);
 /* Gives an allocation its region, once. False: it has one already, or is not there (any more). */
 bool gps_registry_attach(uint64_t pointer, struct gps_export *region);
 
-/* Whether gps_registry_find has found lately that it has a region, and it still has. Takes no lock.
- */
+/* Whether gps_registry_find found lately that it has a region, and it still has. Takes no lock. */
 bool gps_registry_is_exported(uint64_t pointer);
 
 /* The other allocations in the same 2 MiB as this pointer, which the driver may place in one block.

@@ -1,5 +1,5 @@
-/* table_memory.c - see table_memory.h. */
-#include "table_memory.h"
+/* table_memory.c - see hash_table.h. */
+#include "hash_table.h"
 
 #include <sys/mman.h>
 

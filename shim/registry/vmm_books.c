@@ -161,8 +161,7 @@ static void settle(struct memory *memory) {
         gps_slab_put(&books.memory_slab, memory);
 }
 
-/* What had this number has no reference any more: its last release was not seen, or is under way.
- */
+/* What had this number has no references: its last release was not seen, or is under way. */
 static void replace(struct memory *before) {
     if (!before)
         return;

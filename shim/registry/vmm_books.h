@@ -99,8 +99,7 @@ unsigned gps_vmm_take_unmapped(struct gps_vmm_memory *taken, unsigned max);
 
 /* --- mappings --- */
 
-/* Before the driver is asked to map memory: it stays in the books meanwhile, whoever releases it.
- */
+/* Before the driver is asked to map memory: it stays in the books, whoever releases it. */
 struct gps_vmm_pending *gps_vmm_map(uint64_t handle);
 void gps_vmm_mapped(struct gps_vmm_pending *pending, const struct gps_vmm_mapping *mapping,
                     bool succeeded);

@@ -1,4 +1,3 @@
-/* asked.c - see asked.h. */
 #include "asked.h"
 
 #include "directory/processes.h"

@@ -1,4 +1,3 @@
-/* rule_counts.c - see rule_counts.h. */
 #include "rule_counts.h"
 
 #include <fcntl.h>
@@ -10,8 +9,8 @@
 #include "directory/exclusions.h"
 #include "driver/driver_ops.h"
 #include "gpushare/explained.h"
+#include "log/event_log.h"
 #include "log/format.h"
-#include "log/merged_sum.h"
 #include "merge/allocation.h"
 #include "merge/own_bytes.h"
 #include "process/caller.h"

@@ -1,4 +1,3 @@
-/* rule_request.c - see rule_request.h. */
 #include "rule_request.h"
 
 #include "directory/name.h"

@@ -1,4 +1,3 @@
-/* rules.c - see rules.h. */
 #include "rules.h"
 
 #include <stdatomic.h>
@@ -13,8 +12,6 @@
 #include "merge/allocation.h"
 #include "merge/created.h"
 #include "merge/merger.h"
-#include "merge/mps.h"
-#include "merge/pause.h"
 #include "merge/unmerged.h"
 #include "process/caller.h"
 #include "process/membership.h"

@@ -1,4 +1,3 @@
-/* call.c - see call.h. */
 #include "call.h"
 
 __thread struct gps_call gps_call;

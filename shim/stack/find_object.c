@@ -1,5 +1,5 @@
-/* find_object.c - see find_object.h. */
-#include "find_object.h"
+/* find_object.c - see module_place.h. */
+#include "module_place.h"
 
 #include <link.h>
 #include <stdatomic.h>

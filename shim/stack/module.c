@@ -56,8 +56,7 @@ BARE static bool read_tables(const struct gps_module *module, struct tables *tab
     return tables->symbols && tables->strings;
 }
 
-/* Whether the module defines this symbol, under this name and not as a hidden (old) version of it.
- */
+/* Whether the module defines this symbol, under this name and not as a hidden (old) version. */
 BARE static bool matches(const struct tables *tables, uint32_t index, const char *name) {
     const ElfW(Sym) *symbol = &tables->symbols[index];
     const unsigned hidden_version = 0x8000;

@@ -56,3 +56,18 @@ void *gps_module_variable(const struct gps_module *module, const char *name);
 /* A function of libc that the library must not be linked with, because it is newer than glibc 2.28
  * or was in another library then, which the program may not have loaded. NULL: it is not there. */
 #define GPS_LATE(name) ((__typeof__(&(name)))gps_process_symbol(#name))
+
+/* --- preloaded.c: the libraries that are preloaded beside this one --- */
+
+/* The linker's list has the program, then what is preloaded in its order (LD_PRELOAD, then
+ * /etc/ld.so.preload), then what the program needs. The first two never change. */
+
+enum gps_preloaded { GPS_PRELOADED_BEFORE, GPS_PRELOADED_BEHIND };
+
+/* Calls fn for each of those that stand before this library, or behind it, in their order, until fn
+ * returns true. False: fn never did. */
+bool gps_preloaded_each(enum gps_preloaded where, gps_module_fn *fn, void *arg);
+
+/* The address of a symbol in the first of those behind this library, or behind `after` among them,
+ * that defines it without a version: what any reference finds. NULL: none does. */
+void *gps_preloaded_symbol(const char *name, const struct gps_module *after);

@@ -1,10 +1,7 @@
-/* module_place.c - see module_place.h. */
 #include "module_place.h"
 
 #include <stddef.h>
 #include <string.h>
-
-#include "find_object.h"
 
 enum { FIRST_PAGE = 4096 };
 

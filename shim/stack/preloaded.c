@@ -1,5 +1,5 @@
-/* preloaded.c - see preloaded.h. */
-#include "preloaded.h"
+/* preloaded.c - see module.h. */
+#include "module.h"
 
 #include <stdatomic.h>
 #include <stddef.h>

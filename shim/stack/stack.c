@@ -1,4 +1,3 @@
-/* stack.c - see stack.h. */
 #include "stack.h"
 
 #include <string.h>

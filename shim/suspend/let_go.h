@@ -31,3 +31,11 @@ enum gps_taken gps_let_go_take_again(struct gps_text *why);
 uint64_t gps_let_go_own_bytes(void);
 /* The GPU that it uses: the first one on which it has a context. Else zeros. */
 void gps_let_go_device(uint8_t device[GPS_UUID_BYTES]);
+
+/* --- the one list of refusals --- */
+
+/* Why the process cannot let go of what it shares. A way of sharing that is added to the library
+ * has a row there, unless it can be undone here. */
+
+/* Adds the first one, and what to do. False: there is none. Inside a gps_scope, without a lock. */
+bool gps_obstacle_find(struct gps_text *why);

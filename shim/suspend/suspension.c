@@ -1,4 +1,3 @@
-/* suspension.c - see suspension.h. */
 #include "suspension.h"
 
 #include <errno.h>
@@ -14,10 +13,8 @@
 #include "log/log.h"
 #include "merge/allocation.h"
 #include "merge/merger.h"
-#include "obstacles.h"
 #include "process/membership.h"
 #include "process/process.h"
-#include "threads/background.h"
 #include "threads/watch.h"
 #include "util/clock.h"
 #include "util/text.h"

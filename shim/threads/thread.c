@@ -1,4 +1,3 @@
-/* thread.c - see thread.h. */
 #include "thread.h"
 
 #include <errno.h>

@@ -1,6 +1,4 @@
-/*
- * thread.h - threads of ours that work for themselves in the program's process.
- */
+/* thread.h - threads of ours that work for themselves in the program's process. */
 #pragma once
 
 #include <pthread.h>

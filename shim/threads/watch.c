@@ -1,19 +1,24 @@
-/* watch.c - see watch.h. */
 #include "watch.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "directory/file.h"
-#include "util/high_descriptor.h"
+#include "log/log.h"
+#include "process/membership.h"
+#include "process/references.h"
+#include "thread.h"
+#include "util/clock.h"
+#include "util/descriptors.h"
 #include "util/program_signals.h"
 #include "util/text.h"
 
-/* Not IN_CLOSE_NOWRITE: every reader of files there, we too, would wake every process that waits.
- */
+/* Not IN_CLOSE_NOWRITE: every reader of files, we too, would wake every process that waits. */
 enum { EVENTS = IN_MODIFY | IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_TO | IN_CREATE };
 
 static void add(const struct gps_watch *watch, const struct gps_store *store,
@@ -94,8 +99,7 @@ void gps_watch_sleep(const struct gps_watch *watch, uint64_t nanos) {
     (void)wait_for_change(watch, nanos);
 }
 
-/* Events of files have no name behind them, so all have one size. If some were lost, one says -1.
- */
+/* Events of files have no names, so they have one size. If some are lost one says -1. */
 void gps_watch_changed(struct gps_watch *watch, bool (*fn)(int number)) {
     struct inotify_event events[32];
     ssize_t size;
@@ -115,4 +119,108 @@ void gps_watch_close(struct gps_watch *watch) {
     if (is_whole(watch))
         close(watch->fd);
     watch->fd = -1;
+}
+
+/* --- threads that watch --- */
+
+static bool is_over(struct gps_background *task) {
+    GPS_LOCKED(&task->lock);
+    const bool over = task->stop || (task->left && !task->left());
+    if (over)
+        task->running = false;
+    return over;
+}
+
+static void *run(void *arg) {
+    struct gps_background *task = arg;
+    struct gps_watch watch;
+    prctl(PR_SET_NAME, task->name);
+    gps_watch_open(&watch, gps_membership_store(), task->watched);
+    while (!is_over(task)) {
+        gps_watch_wait(&watch, task->turn());
+        usleep(5000); /* many changes make one turn */
+    }
+    gps_watch_close(&watch);
+    return NULL;
+}
+
+int gps_background_start(struct gps_background *task) {
+    GPS_LOCKED(&task->lock);
+    if (!task->running && !task->stop)
+        task->running = gps_thread_start(run, task);
+    const bool fine = task->running || task->stop;
+    return fine ? 0 : -EAGAIN;
+}
+
+void gps_background_stop(struct gps_background *task) {
+    GPS_LOCKED(&task->lock);
+    task->stop = true;
+}
+
+bool gps_background_stopped(struct gps_background *task) {
+    GPS_LOCKED(&task->lock);
+    return task->stop;
+}
+
+void gps_background_reset(struct gps_background *task) {
+    memset((void *)&task->lock, 0, sizeof(task->lock));
+    task->running = task->stop = false;
+}
+
+/* --- waits --- */
+
+void gps_wait_begin(struct gps_wait *wait, enum gps_slot_via whom, const char *name,
+                    const struct gps_id *id, uint64_t most, unsigned what) {
+    *wait = (struct gps_wait){.whom = whom,
+                              .name = name,
+                              .id = id,
+                              .began = gps_clock_monotonic(),
+                              .most = most,
+                              .slot = GPS_NO_SLOT};
+    gps_watch_open(&wait->watch, gps_membership_store(), what);
+}
+
+static void add_name(struct gps_text *text, const struct gps_wait *wait) {
+    char id[GPS_ID_HEX];
+    if (*wait->name) {
+        gps_text_str(text, wait->name);
+        return;
+    }
+    gps_id_format(wait->id, id);
+    gps_text_bytes(text, id, 8);
+}
+
+static void publish(struct gps_wait *wait) {
+    const uint64_t since = gps_clock_now() - (gps_clock_monotonic() - wait->began);
+    struct gps_wait_slot slot = {.state = GPS_SLOT_OPEN,
+                                 .via = (uint32_t)wait->whom,
+                                 .since = since,
+                                 .until = since + wait->most};
+    struct gps_text name = GPS_TEXT(slot.name);
+    add_name(&name, wait);
+    (void)gps_references_wait(&slot, &wait->slot);
+}
+
+static void say(const struct gps_wait *wait) {
+    char message[256];
+    struct gps_text text = GPS_TEXT(message);
+    gps_text_str(&text, "waiting up to ");
+    gps_text_duration(&text, wait->most);
+    gps_text_strs(&text, " for ", gps_wait_whom(wait->whom));
+    add_name(&text, wait);
+    gps_log_notice(GPS_LEVEL_WARNING, message);
+}
+
+void gps_wait_turn(struct gps_wait *wait, uint64_t nanos) {
+    if (!wait->said && gps_clock_monotonic() - wait->began >= GPS_SECOND) {
+        wait->said = true;
+        publish(wait);
+        say(wait);
+    }
+    gps_watch_wait(&wait->watch, nanos);
+}
+
+void gps_wait_end(struct gps_wait *wait) {
+    gps_references_end(wait->slot);
+    gps_watch_close(&wait->watch);
 }

@@ -12,7 +12,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "directory/record.h"
 #include "directory/store.h"
+#include "util/lock.h"
 
 struct gps_watch {
     int fd; /* -1: nap. High, and looked at before each use: programs close what is not theirs */
@@ -49,3 +51,50 @@ void gps_watch_open(struct gps_watch *watch, const struct gps_store *store, unsi
  * handled (program_signals.h). */
 void gps_watch_wait(struct gps_watch *watch, uint64_t nanos);
 void gps_watch_close(struct gps_watch *watch);
+
+/* --- a thread of ours that looks again whenever the directory changes --- */
+
+/* One static struct a task. Its thread starts with the first gps_background_start, calls `turn`
+ * after every change and at least once a second, and ends when nothing is left; the next start
+ * begins another one. All signals are blocked in it. Any thread may start a task. */
+struct gps_background {
+    const char *name; /* of the thread: 15 characters */
+    unsigned watched; /* enum gps_watch_what */
+    uint64_t (*turn)(
+        void);          /* does what there is to do; how long it may wait then, in nanoseconds */
+    bool (*left)(void); /* whether there is more to come, asked under the lock; NULL: always */
+    GPS_LOCK(GPS_RANK_BACKGROUND) lock;
+    bool running, stop;
+};
+
+/* Inside a gps_scope, after joining the directory. 0 or -errno: the thread could not be started. */
+int gps_background_start(struct gps_background *task);
+/* No turn begins after this, and no thread starts. */
+void gps_background_stop(struct gps_background *task);
+bool gps_background_stopped(struct gps_background *task);
+
+void gps_background_reset(struct gps_background *task); /* in a forked child */
+
+/* --- this process waits for others: after a second it says so, once, and publishes it --- */
+
+/* Own one on the stack, inside a gps_scope: begin it, take turns until what is waited for has come,
+ * end it. */
+
+struct gps_wait {
+    enum gps_slot_via whom; /* GPS_VIA_WAIT_... */
+    const char *name;       /* of the region; empty: it has none */
+    const struct gps_id *id;
+    uint64_t began; /* CLOCK_MONOTONIC */
+    uint64_t most;  /* nanoseconds */
+    bool said;
+    struct gps_watch watch;
+    unsigned slot;
+};
+
+/* `name` and `id` stay until the end; with a name id may be NULL. `what` is to be watched: enum
+ * gps_watch_what. */
+void gps_wait_begin(struct gps_wait *wait, enum gps_slot_via whom, const char *name,
+                    const struct gps_id *id, uint64_t most, unsigned what);
+/* Sleeps as gps_watch_wait does. */
+void gps_wait_turn(struct gps_wait *wait, uint64_t nanos);
+void gps_wait_end(struct gps_wait *wait);

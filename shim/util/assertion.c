@@ -1,4 +1,3 @@
-/* assertion.c - see assertion.h. */
 #include "assertion.h"
 
 #include <fcntl.h>

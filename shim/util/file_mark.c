@@ -1,4 +1,3 @@
-/* file_mark.c - see file_mark.h. */
 #include "file_mark.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* linker.c - see linker.h. */
 #include "linker.h"
 
 #include <stdbool.h>

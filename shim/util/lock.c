@@ -1,4 +1,3 @@
-/* lock.c - see lock.h. */
 #include "lock.h"
 
 #include "assertion.h"

@@ -1,4 +1,3 @@
-/* peek.c - see peek.h. */
 #include "peek.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* processor.c - see processor.h. */
 #include "processor.h"
 
 #ifdef __x86_64__

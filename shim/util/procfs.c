@@ -89,8 +89,7 @@ uint64_t gps_procfs_pid_ns(void) {
     return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
-/* A /proc that was mounted in another pid namespace shows other pids; its "self" is not getpid().
- */
+/* A /proc mounted in another pid namespace shows other pids; its "self" is not getpid(). */
 static bool shows_our_pids(void) {
     char link[16];
     const char *at = link;
@@ -106,8 +105,7 @@ int gps_procfs_stat_self(struct gps_procfs_stat *stat) {
     return shows_our_pids() ? gps_procfs_stat((uint32_t)getpid(), stat) : -ENOENT;
 }
 
-/* /proc shows start times in the reader's time namespace, so only times within one are comparable.
- */
+/* /proc shows start times in the reader's time namespace, so only times in one compare. */
 static bool same_clock(uint32_t pid) {
     struct stat ours;
     char path[GPS_PROCFS_PATH];

@@ -1,4 +1,3 @@
-/* program_signals.c - see program_signals.h. */
 #include "program_signals.h"
 
 #include <stdatomic.h>

@@ -8,10 +8,12 @@
  */
 #pragma once
 
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 /* Blocks all signals of this thread but those of faults. `before` gets the mask until now. */
 void gps_program_signals_block(sigset_t *before);
@@ -41,3 +43,14 @@ void gps_program_signals_keep_out(const struct gps_let_in *let_in);
 
 /* As poll(2), with the program's signals let in; NULL: only the time. */
 int gps_program_signals_poll(struct pollfd *poller, uint64_t nanos);
+
+/* Discards a signal that is pending for this thread, where it is blocked. Nothing happens where it
+ * is ignored and so never was pending. Changes errno. */
+static inline void gps_signal_discard(int number) {
+    const struct timespec now = {0, 0};
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, number);
+    while (sigtimedwait(&set, NULL, &now) < 0 && errno == EINTR)
+        continue;
+}

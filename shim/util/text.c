@@ -6,6 +6,7 @@
  */
 #include "text.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "digits.h"
@@ -99,8 +100,7 @@ void gps_text_add(struct gps_text *text, const char *format, ...) {
     va_end(args);
 }
 
-/* value/unit with one decimal, rounded down ("1023.9 KiB", never "1024.0"), and none where it is 0.
- */
+/* value/unit with one decimal, rounded down ("1023.9 KiB", never "1024.0"), or none for 0. */
 static void with_unit(struct gps_text *text, uint64_t value, uint64_t unit, const char *name) {
     uint64_t tenth = value % unit * 10 / unit; /* the largest unit is 2^60: no overflow */
     gps_text_add(text, tenth != 0 ? "%lu.%lu " : "%lu ", value / unit, tenth);
@@ -255,4 +255,52 @@ void gps_text_json(struct gps_text *text, const char *string) {
         string += length == 0 ? 1 : length;
     }
     gps_text_str(text, "\"");
+}
+
+static const char *const texts[] = {
+    [EPERM] = "Operation not permitted",
+    [ENOENT] = "No such file or directory",
+    [EINTR] = "Interrupted system call",
+    [EIO] = "Input/output error",
+    [ENXIO] = "No such device or address",
+    [EBADF] = "Bad file descriptor",
+    [EAGAIN] = "Resource temporarily unavailable",
+    [ENOMEM] = "Cannot allocate memory",
+    [EACCES] = "Permission denied",
+    [EFAULT] = "Bad address",
+    [EBUSY] = "Device or resource busy",
+    [EEXIST] = "File exists",
+    [EXDEV] = "Invalid cross-device link",
+    [ENODEV] = "No such device",
+    [ENOTDIR] = "Not a directory",
+    [EISDIR] = "Is a directory",
+    [EINVAL] = "Invalid argument",
+    [ENFILE] = "Too many open files in system",
+    [EMFILE] = "Too many open files",
+    [ENOTTY] = "Inappropriate ioctl for device",
+    [ETXTBSY] = "Text file busy",
+    [EFBIG] = "File too large",
+    [ENOSPC] = "No space left on device",
+    [ESPIPE] = "Illegal seek",
+    [EROFS] = "Read-only file system",
+    [EMLINK] = "Too many links",
+    [EPIPE] = "Broken pipe",
+    [ENAMETOOLONG] = "File name too long",
+    [ENOSYS] = "Function not implemented",
+    [ENOTEMPTY] = "Directory not empty",
+    [ELOOP] = "Too many levels of symbolic links",
+    [EOVERFLOW] = "Value too large for defined data type",
+    [EBADMSG] = "Bad message",
+    [EPROTO] = "Protocol error",
+    [EDQUOT] = "Disk quota exceeded",
+    [EOPNOTSUPP] = "Operation not supported",
+    [ECONNREFUSED] = "Connection refused",
+    [ECONNRESET] = "Connection reset by peer",
+    [ETIMEDOUT] = "Connection timed out",
+    [ESTALE] = "Stale file handle",
+};
+
+const char *gps_error_text(int error) {
+    const int count = sizeof(texts) / sizeof(texts[0]);
+    return error > 0 && error < count && texts[error] ? texts[error] : "unknown error";
 }

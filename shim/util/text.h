@@ -64,3 +64,7 @@ size_t gps_text_character(const char *string, uint32_t *code);
 void gps_text_plain(struct gps_text *text, const char *string);
 /* Adds a JSON string with its quotes; invalid UTF-8 becomes U+FFFD. NULL becomes null. */
 void gps_text_json(struct gps_text *text, const char *string);
+
+/* What an errno means, in the words of glibc, whose strerror takes locale locks and may allocate.
+ * Never NULL. */
+const char *gps_error_text(int error);

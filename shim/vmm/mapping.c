@@ -1,4 +1,3 @@
-/* mapping.c - see mapping.h. */
 #include "mapping.h"
 
 #include <stdlib.h>
@@ -6,7 +5,6 @@
 
 #include "directory/record.h"
 #include "driver/driver_ops.h"
-#include "driver/peers.h"
 #include "driver/scope.h"
 #include "util/forgotten.h"
 #include "util/lock.h"

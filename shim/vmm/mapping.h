@@ -43,8 +43,7 @@ int gps_mapping_close(uint64_t pointer);
 /* The same when the program frees it: it is refused where its context is lost, as a free is. */
 int gps_mapping_free(uint64_t pointer);
 
-/* A descriptor of the block, which is close-on-exec and belongs to the caller. It needs no context.
- */
+/* A descriptor of the block, close-on-exec, the caller's to close. It needs no context. */
 int gps_mapping_descriptor(uint64_t pointer, int *descriptor);
 /* Of memory that others have, too, while all calls of the program wait. The first lets go of the
  * block and keeps the addresses; the second maps it there again, from a descriptor that stays the

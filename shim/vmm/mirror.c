@@ -1,4 +1,3 @@
-/* mirror.c - see mirror.h. */
 #include "mirror.h"
 
 #include <errno.h>
@@ -7,14 +6,13 @@
 #include <string.h>
 
 #include "driver/driver_ops.h"
-#include "driver/peers.h"
 #include "driver/scope.h"
 #include "mapping.h"
 #include "process/gpu_bytes.h"
 #include "process/membership.h"
 #include "registry/range_tree.h"
-#include "token_client.h"
-#include "util/descriptor_passing.h"
+#include "token_socket.h"
+#include "util/descriptors.h"
 #include "util/forgotten.h"
 #include "util/lock.h"
 

@@ -1,17 +1,20 @@
-/* token_socket.c - see token_socket.h. */
 #include "token_socket.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "directory/file.h"
-#include "util/descriptor_passing.h"
-#include "util/high_descriptor.h"
+#include "directory/lease.h"
+#include "util/clock.h"
+#include "util/descriptors.h"
+#include "util/lock.h"
 #include "util/procfs.h"
+#include "util/program_signals.h"
 #include "util/text.h"
 
 enum { BACKLOG = 64 };
@@ -130,4 +133,115 @@ bool gps_token_reply_valid(const struct gps_token_reply *reply, long size,
             is_within(reply->run, reply->run_size, reply->place, reply->place_size) &&
             reply->place <= UINT64_MAX - reply->place_size &&
             are_adjoining(reply, request->from ? request->from : reply->run));
+}
+
+/* --- asking --- */
+
+#define PATIENCE                                                                                   \
+    (5 * GPS_SECOND) /* a process that is stopped answers nothing; one on a busy machine, late */
+#define REFUSED GPS_SECOND /* a program may have closed the socket: then there is another one */
+#define PAUSE   (GPS_SECOND / 500)
+_Static_assert((int)GPS_TOKEN_BLOCKS == (int)GPS_PASSING_MOST, "all of a reply in one message");
+
+void gps_token_line_begin(struct gps_token_line *line, const struct gps_store *store,
+                          const struct gps_region_record *record) {
+    *line = (struct gps_token_line){.store = store,
+                                    .owner = record->owner,
+                                    .id = record->id,
+                                    .fd = -1,
+                                    .deadline = gps_clock_monotonic() + PATIENCE};
+}
+
+void gps_token_line_end(struct gps_token_line *line) {
+    if (line->fd >= 0)
+        close(line->fd);
+    line->fd = -1;
+}
+
+static uint64_t time_left(const struct gps_token_line *line) {
+    const uint64_t now = gps_clock_monotonic();
+    return now < line->deadline ? line->deadline - now : 0;
+}
+
+/* 0 or -ETIMEDOUT. */
+static int pause_a_moment(const struct gps_token_line *line) {
+    const uint64_t left = time_left(line);
+    gps_program_signals_poll(NULL, left < PAUSE ? left : PAUSE);
+    return left ? 0 : -ETIMEDOUT;
+}
+
+/* Whether another try may be answered. A process that ends closes its socket before its lease. */
+static bool may_listen(int status, uint64_t since) {
+    return status == -EAGAIN || ((status == -ENOENT || status == -ECONNREFUSED) &&
+                                 gps_clock_monotonic() - since < REFUSED);
+}
+
+/* A child of the owner may have its socket still, where nobody answers. */
+static int dial(struct gps_token_line *line) {
+    const uint64_t begin = gps_clock_monotonic();
+    int status = 0;
+    while (status == 0 && line->fd < 0) {
+        if (gps_lease_probe(line->store, &line->owner) == GPS_DEAD)
+            return -ECONNREFUSED;
+        line->fd = gps_token_socket_dial(line->store, &line->owner);
+        if (line->fd < 0)
+            status = may_listen(line->fd, begin) ? pause_a_moment(line) : line->fd;
+    }
+    return status == -ENOENT ? -ECONNREFUSED : status;
+}
+
+static int await(const struct gps_token_line *line) {
+    struct pollfd wait = {.fd = line->fd, .events = POLLIN};
+    uint64_t left;
+    int count = 0;
+    while (count <= 0 && (left = time_left(line)) > 0) {
+        count = gps_program_signals_poll(&wait, left);
+        if (count < 0 && errno != EINTR)
+            return -errno;
+    }
+    return count > 0 ? 0 : -ETIMEDOUT;
+}
+
+/* -ECONNRESET: the exporter has closed the line. */
+static int converse(struct gps_token_line *line, const struct gps_token_request *request,
+                    struct gps_token_reply *reply, int *descriptors, unsigned *count) {
+    int status = line->fd < 0 ? dial(line) : 0;
+    if (status == 0)
+        status = gps_passing_send(line->fd, request, sizeof(*request), -1);
+    if (status == 0)
+        status = await(line);
+    if (status < 0)
+        return status;
+    const ssize_t size = gps_passing_receive_many(line->fd, reply, sizeof(*reply), descriptors,
+                                                  GPS_TOKEN_BLOCKS, count);
+    if (size <= 0)
+        return size < 0 ? (int)size : -ECONNRESET;
+    const unsigned wanted = (unsigned)__builtin_popcountll(request->wanted);
+    if (gps_token_reply_valid(reply, size, request) && *count == (reply->status < 0 ? 0 : wanted))
+        return reply->status;
+    gps_passing_close(descriptors, *count);
+    *count = 0;
+    return -EBADMSG;
+}
+
+int gps_token_line_ask(struct gps_token_line *line, uint64_t from, uint64_t wanted,
+                       struct gps_token_reply *reply, int descriptors[GPS_TOKEN_BLOCKS],
+                       unsigned *count) {
+    struct gps_token_request request = {.magic = GPS_TOKEN_MAGIC,
+                                        .version = GPS_FORMAT_VERSION,
+                                        .id = line->id,
+                                        .from = from,
+                                        .wanted = wanted};
+    int status = 0, said = -EAGAIN;
+    gps_lock_check(GPS_ACROSS_WAIT, "a wait for an exporter");
+    while (status == 0) {
+        *count = 0;
+        said = converse(line, &request, reply, descriptors, count);
+        if (said != -EAGAIN && said != -ECONNRESET && said != -EPIPE)
+            break;
+        if (said != -EAGAIN)
+            gps_token_line_end(line);
+        status = pause_a_moment(line);
+    }
+    return status < 0 ? status : said == -ESTALE ? -ENOENT : said;
 }

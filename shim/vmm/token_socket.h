@@ -2,7 +2,7 @@
  * token_socket.h - the socket on which a process answers those that open its tokens
  * (gpushare/token.h).
  *
- * No state, no allocation. Any thread. Descriptors are close-on-exec and do not block.
+ * No allocation. Any thread. Descriptors are close-on-exec and do not block.
  */
 #pragma once
 
@@ -23,3 +23,27 @@ int gps_token_socket_dial(const struct gps_store *store, const struct gps_owner 
 bool gps_token_request_valid(const struct gps_token_request *request, long size);
 bool gps_token_reply_valid(const struct gps_token_reply *reply, long size,
                            const struct gps_token_request *request);
+
+/* --- asking the exporter of a token for the blocks of its run --- */
+
+/* A line is one connection, of one thread. The time for all its requests together is bounded: an
+ * exporter that is stopped costs so much, once. While it is waited for the program's signals are
+ * let in, and no lock is held. Inside a gps_scope. */
+struct gps_token_line {
+    const struct gps_store *store;
+    struct gps_owner owner;
+    struct gps_id id;
+    int fd;            /* -1: none */
+    uint64_t deadline; /* CLOCK_MONOTONIC */
+};
+
+void gps_token_line_begin(struct gps_token_line *line, const struct gps_store *store,
+                          const struct gps_region_record *record);
+void gps_token_line_end(struct gps_token_line *line);
+
+/* Asks for the blocks from an address on, and for the descriptors of those that are wanted, which
+ * belong to the caller: *count of them. 0 or -errno. -ENOENT: the exporter does not have the run
+ * any more. -ECONNREFUSED: it has ended. -ETIMEDOUT: it does not answer. */
+int gps_token_line_ask(struct gps_token_line *line, uint64_t from, uint64_t wanted,
+                       struct gps_token_reply *reply, int descriptors[GPS_TOKEN_BLOCKS],
+                       unsigned *count);

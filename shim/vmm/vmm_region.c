@@ -1,4 +1,3 @@
-/* vmm_region.c - see vmm_region.h. */
 #include "vmm_region.h"
 
 #include <errno.h>
@@ -16,13 +15,11 @@
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
-#include "threads/background.h"
 #include "threads/thread.h"
 #include "threads/watch.h"
 #include "util/clock.h"
 
-/* Where a handle of the driver's has the exporter's pid, a token has zeros, which is nobody's pid.
- */
+/* Where a handle of the driver's has the exporter's pid, a token has zeros, nobody's pid. */
 static const uint8_t token_magic[16] = "GPSTOKEN";
 
 static struct {

@@ -1,4 +1,3 @@
-/* write.c - see write.h. */
 #include "write.h"
 
 #include "driver/driver_ops.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "python/python_frame.h"
-#include "python/python_line.h"
+#include "python/python_layout.h"
 
 enum { MEMORY = 4096, FRAMES = 16 };
 

@@ -29,7 +29,7 @@
 #include "directory/orphans.h"
 #include "directory/processes.h"
 #include "keeper/keeper_client.h"
-#include "util/descriptor_passing.h"
+#include "util/descriptors.h"
 
 #define WORKERS  8
 #define OWN      4 /* regions of each */

@@ -34,7 +34,7 @@ extern "C" {
 #include "directory/leader_lock.h"
 #include "keeper/keeper_client.h"
 #include "keeper/keeper_protocol.h"
-#include "util/descriptor_passing.h"
+#include "util/descriptors.h"
 }
 
 namespace {

@@ -8,7 +8,7 @@
 #include "patience.hpp"
 
 extern "C" {
-#include "directory/paused.h"
+#include "directory/orders.h"
 }
 
 TEST(MergeVerb, SaysWhomItCannotTell) {

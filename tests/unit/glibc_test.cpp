@@ -9,8 +9,8 @@
 
 extern "C" {
 #include "threads/thread.h"
-#include "util/error_text.h"
 #include "util/processor.h"
+#include "util/text.h"
 }
 
 namespace {

@@ -2,7 +2,7 @@
 #include "store_support.h"
 
 extern "C" {
-#include "util/high_descriptor.h"
+#include "util/descriptors.h"
 }
 
 #include <malloc.h>

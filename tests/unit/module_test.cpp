@@ -11,7 +11,6 @@
 #include <string>
 
 extern "C" {
-#include "stack/find_object.h"
 #include "stack/module_place.h"
 #include "util/linker.h"
 }

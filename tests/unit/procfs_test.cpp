@@ -10,7 +10,7 @@
 #include <thread>
 
 extern "C" {
-#include "keeper/keeper_spawn.h"
+#include "keeper/keeper_client.h"
 #include "process/program.h"
 #include "stack/stack.h"
 #include "util/peek.h"

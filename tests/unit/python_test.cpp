@@ -9,7 +9,7 @@
 
 extern "C" {
 #include "python/python_frame.h"
-#include "python/python_line.h"
+#include "python/python_layout.h"
 #include "util/peek.h"
 }
 

@@ -1,6 +1,4 @@
-/*
- * excluded.c - the allocations that are not merged again, or are suspected, each in one row.
- */
+/* excluded.c - the allocations that are not merged again, or are suspected, each in one row. */
 #include "excluded.h"
 
 #include <stdlib.h>

@@ -1,11 +1,51 @@
-/* find_process.c - see find_process.h. */
 #include "find_process.h"
 
+#include <dirent.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#include "host_pid.h"
+#include "cli/tool.h"
+#include "util/procfs.h"
+
+static bool is_in(const char *pid, uint64_t space) {
+    TOOL_TEMP char *path = tool_format("/proc/%s/ns/pid", pid);
+    struct stat info;
+    return stat(path, &info) == 0 && info.st_ino == space;
+}
+
+/* The pid in the innermost namespace: the last word of the line "NSpid:". */
+static uint32_t innermost(const char *pid) {
+    TOOL_TEMP char *path = tool_format("/proc/%s/status", pid);
+    FILE *file = fopen(path, "re");
+    char line[512];
+    uint32_t found = 0;
+    while (file && !found && fgets(line, sizeof(line), file)) {
+        const char *last = strrchr(line, '\t');
+        if (strncmp(line, "NSpid:", 6) == 0 && last)
+            found = (uint32_t)strtoul(last, NULL, 10);
+    }
+    if (file)
+        fclose(file);
+    return found;
+}
+
+uint32_t host_pid(const struct gps_owner *owner) {
+    if (owner->pid_ns == 0 || owner->pid_ns == gps_procfs_pid_ns())
+        return 0;
+    DIR *proc = opendir("/proc");
+    uint32_t found = 0;
+    for (const struct dirent *entry; proc && !found && (entry = readdir(proc));)
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+            is_in(entry->d_name, owner->pid_ns) && innermost(entry->d_name) == owner->pid)
+            found = (uint32_t)strtoul(entry->d_name, NULL, 10);
+    if (proc)
+        closedir(proc);
+    return found;
+}
 
 static size_t find(struct view *view, const char *text,
                    bool (*matches)(const struct gps_owner *, const char *)) {

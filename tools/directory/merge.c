@@ -1,7 +1,7 @@
 /*
  * merge.c - `gpushare merge`: stops merging in a process that runs, and resumes it.
  *
- * The order is a file beside the process's own (directory/paused.h). Its merger looks once a second
+ * The order is a file beside the process's own (directory/orders.h). Its merger looks once a second
  * and publishes what it has seen, for which this waits.
  */
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "cli/tool.h"
-#include "directory/paused.h"
+#include "directory/orders.h"
 #include "find_process.h"
 #include "util/clock.h"
 #include "view_format.h"

@@ -18,8 +18,6 @@
 #include "directory/name.h"
 #include "excluded.h"
 #include "find_process.h"
-#include "host_pid.h"
-#include "private_bytes.h"
 #include "view_format.h"
 
 enum { OPTION_JSON };

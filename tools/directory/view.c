@@ -1,4 +1,3 @@
-/* view.c - see view.h. */
 #include "view.h"
 
 #include <dirent.h>

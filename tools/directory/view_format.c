@@ -1,4 +1,3 @@
-/* view_format.c - see view_format.h. */
 #include "view_format.h"
 
 #include <inttypes.h>

@@ -1,6 +1,4 @@
-/*
- * view_format.h - how ls, show and their JSON print the facts of a view.
- */
+/* view_format.h - how ls, show and their JSON print the facts of a view. */
 #pragma once
 
 #include "accounting.h"

@@ -15,7 +15,7 @@
 #include "config/config.h"
 #include "run/launch.h"
 #include "run/loaded.h"
-#include "run/runtime_choice.h"
+#include "run/vendor.h"
 #include "selftest/selftest.h"
 
 #define DOCTOR_INDENT 19 /* "FAIL  config       " */

@@ -11,7 +11,6 @@
 #include "directory/view.h"
 #include "doctor.h"
 #include "keeper/keeper_client.h"
-#include "keeper/keeper_spawn.h"
 #include "run/preload.h"
 #include "util/clock.h"
 

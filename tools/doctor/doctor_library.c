@@ -14,7 +14,6 @@
 #include "cli/tool.h"
 #include "doctor.h"
 #include "run/preload.h"
-#include "run/rival.h"
 
 /* Executes this tool with only the library preloaded: an image may have no other program. */
 static void run_preloaded(const char *library, int said) {

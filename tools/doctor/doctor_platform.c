@@ -1,6 +1,4 @@
-/*
- * doctor_platform.c - checks /proc, WSL, MIG, MPS, limits and the configuration.
- */
+/* doctor_platform.c - checks /proc, WSL, MIG, MPS, limits and the configuration. */
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>

@@ -17,7 +17,7 @@
 #include "directory/region.h"
 #include "keeper/keeper_protocol.h"
 #include "util/clock.h"
-#include "util/descriptor_passing.h"
+#include "util/descriptors.h"
 
 /* The time to wait for a request while as many connections as possible are open. */
 #define SHORT_TIMEOUT (20 * UINT64_C(1000000)) /* ns; below what clients wait for an answer */

@@ -5,13 +5,12 @@
  * leadership.c makes this process the one keeper, with the socket and the lease; connections.c
  * answers one request for each connection; region_list.h has the regions; standby.c has a second
  * process ready, which goes on when this one is killed; replacement.c hands everything to another
- * keeper; incumbent.c tells which of them serves.
+ * keeper, and tells which of them serves.
  */
 #pragma once
 
 #include "directory/lease.h"
 #include "gpushare/keeper.h"
-#include "metrics_job.h"
 #include "region_list.h"
 
 #define CONNECTIONS_MAX 256 /* further ones wait in the socket's queue */
@@ -25,6 +24,14 @@ struct connection {
     int fd;
     uint64_t since;
     bool given; /* a descriptor, which the peer has when it hangs up */
+};
+
+/* Each time a process of its own writes them, so that the keeper never waits for a file. */
+struct metrics_job {
+    char *file;           /* absolute; NULL: no metrics are written */
+    char *home;           /* where the keeper was started */
+    uint64_t every, next; /* CLOCK_MONOTONIC */
+    pid_t writer;         /* 0: no writer runs */
 };
 
 struct keeper {
@@ -69,7 +76,7 @@ void connections_expire(struct keeper *keeper);
 /* The time at which connections_expire has something to do. */
 uint64_t connections_expiry(const struct keeper *keeper);
 
-/* --- incumbent.c: which process serves --- */
+/* --- replacement.c: which process serves --- */
 
 void incumbent_begin(struct keeper *keeper);
 /* Publishes that this process serves, and its stand-by. */

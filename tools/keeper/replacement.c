@@ -5,19 +5,21 @@
  * it gets listener, lock and lease, if nothing was deposited meanwhile, and it lacks no descriptor
  * that the old one has. So requests that come are answered by one or the other. Which of them
  * serves stands in the first slot of the lease, which the old one writes: whatever dies when, it is
- * one of them, or its stand-by.
+ * one of them, or its stand-by. Keeper, stand-by and theirs are one family, by which the slot
+ * tells.
  */
 #include "keeper_state.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "keeper/keeper_client.h"
 #include "keeper/keeper_protocol.h"
 #include "util/clock.h"
-#include "util/descriptor_passing.h"
+#include "util/descriptors.h"
 
 #define WITHIN (20 * GPS_SECOND) /* a try is undone by each deposit of others */
 #define LOOK   (GPS_SECOND / 100)
@@ -28,6 +30,39 @@ enum { LISTENER, LOCK, LEASE, HANDED_OVER };
 static bool is_readable(int fd, uint64_t nanos) {
     struct pollfd wait = {.fd = fd, .events = POLLIN};
     return TEMP_FAILURE_RETRY(poll(&wait, 1, (int)(nanos / 1000000))) == 1;
+}
+
+/* --- which process serves --- */
+
+void incumbent_begin(struct keeper *keeper) {
+    const uint64_t random[] = {gps_random(), gps_random()};
+    gps_owner_self(&keeper->self);
+    memcpy(keeper->family.bytes, random, sizeof(keeper->family.bytes));
+}
+
+int incumbent_yield(struct keeper *keeper, const struct gps_id *family,
+                    const struct gps_owner *server) {
+    struct gps_slot slot = {.region = *family,
+                            .address = server->pid,
+                            .since = server->pid_ns,
+                            .state = GPS_SLOT_OPEN,
+                            .via = GPS_VIA_KEEPER,
+                            .generation = server->start,
+                            .reserved = (uint64_t)keeper->standby};
+    gps_slot_seal(&slot);
+    return gps_lease_write(&keeper->lease, 0, &slot);
+}
+
+void incumbent_publish(struct keeper *keeper) {
+    gps_owner_self(&keeper->self);
+    incumbent_yield(keeper, &keeper->family, &keeper->self);
+}
+
+bool incumbent_is_ours(const struct keeper *keeper) {
+    struct gps_slot slot;
+    const ssize_t n = gps_file_read(keeper->lease.lock_fd, &slot, sizeof(slot),
+                                    (off_t)sizeof(struct gps_proc_header));
+    return n == (ssize_t)sizeof(slot) && gps_id_equal(&slot.region, &keeper->family);
 }
 
 /* --- the old one --- */

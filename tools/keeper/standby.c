@@ -89,8 +89,7 @@ static void close_between(int first, int last) {
         close(fd);
 }
 
-/* What the dead keeper had open for a moment: connections, files, descriptors that it had received.
- */
+/* What the dead keeper had open for a moment: connections, files, descriptors it had received. */
 static void close_others(const struct keeper *keeper) {
     size_t count;
     int *list = list_descriptors(keeper, &count);

@@ -26,7 +26,7 @@
 #include "run/command.h"
 #include "run/launch.h"
 #include "run/next.h"
-#include "run/runtime_choice.h"
+#include "run/vendor.h"
 #include "util/clock.h"
 
 enum { OPTION_FOR, OPTION_REPLICAS, OPTION_CONTENT, OPTION_OUTPUT };

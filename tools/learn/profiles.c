@@ -1,6 +1,4 @@
-/*
- * profiles.c - reads and judges the reports of processes that learn, and makes rules of them.
- */
+/* profiles.c - reads and judges the reports of processes that learn, and makes rules of them. */
 #include "profiles.h"
 
 #include <inttypes.h>
@@ -95,8 +93,7 @@ uint64_t profiles_apart(const struct profiles *profiles, unsigned replicas) {
 
 /* --- one allocation --- */
 
-/* It did not last. What the program's end frees may have been there for good, if the run was long.
- */
+/* It did not last. What the program's end frees may have been there for good, if it ran long. */
 static enum profile_verdict judge_brief(json_int_t born, json_int_t looked) {
     return looked - born < STEADY ? PROFILE_SHORT : PROFILE_BRIEF;
 }

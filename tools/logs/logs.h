@@ -108,7 +108,7 @@ bool log_line_level(const char *name, enum gps_level *level);
 #define LOG_TIME_BYTES sizeof("2026-11-21T02:34:05.123456Z")
 bool log_line_is_time(const char *text);
 
-/* --- event_line.c: one line of an event log (docs/event.schema.json) --- */
+/* --- logs.c: one line of an event log (docs/event.schema.json) --- */
 
 /* A value that is not known: a string is NULL, a number 0. Strings are those of the JSON. */
 struct event_line {

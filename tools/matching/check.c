@@ -14,7 +14,7 @@
 #include "config/rule.h"
 #include "config/value.h"
 #include "run/cards.h"
-#include "run/runtime_choice.h"
+#include "run/vendor.h"
 
 enum { OPTION_QUIET, OPTION_STRICT, OPTION_RUNTIME };
 

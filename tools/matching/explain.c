@@ -27,7 +27,7 @@
 #include "report/suppress.h"
 #include "run/command.h"
 #include "run/launch.h"
-#include "run/runtime_choice.h"
+#include "run/vendor.h"
 #include "run/watched.h"
 #include "util/nearest.h"
 

@@ -7,7 +7,7 @@
 
 #include "cli/tool.h"
 #include "report.h"
-#include "symbols/runtime_frames.h"
+#include "symbols/user_frame.h"
 
 enum {
     OPTION_JSON,

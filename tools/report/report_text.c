@@ -12,8 +12,7 @@
 #include "cli/wrap.h"
 #include "log/log.h"
 #include "report.h"
-#include "symbols/runtime_frames.h"
-#include "symbols/short_name.h"
+#include "symbols/symbol.h"
 #include "symbols/user_frame.h"
 
 #define MARGIN       "========= "

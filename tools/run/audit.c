@@ -17,8 +17,8 @@
 #include "launch.h"
 #include "log/log.h"
 #include "report/report.h"
-#include "runtime_choice.h"
 #include "timeline/timeline.h"
+#include "vendor.h"
 #include "watched.h"
 
 enum {
@@ -178,8 +178,7 @@ static void warn_of_running(const struct audit *audit, const struct command_left
                   left->count, plural, left->names, audit->logs.path);
 }
 
-/* The status of a command that ended with 0. `whole`: all that was done could be watched and read.
- */
+/* Status of a command that ended with 0. `whole`: all that was done could be watched and read. */
 static int judge(const struct audit *audit, const struct report *report, bool printed, bool whole) {
     const int failed = report_fail_status(&audit->fail, report);
     if (failed != 0)

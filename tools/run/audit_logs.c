@@ -1,4 +1,3 @@
-/* audit_logs.c - see audit_logs.h. */
 #include "audit_logs.h"
 
 #include <errno.h>

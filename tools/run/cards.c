@@ -1,4 +1,3 @@
-/* cards.c - see cards.h. */
 #include "cards.h"
 
 #include <dlfcn.h>

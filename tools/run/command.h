@@ -11,7 +11,9 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 struct watched;
 
@@ -25,8 +27,21 @@ struct command_left {
 
 /* Runs the command to its end, then gives its descendants, if they are awaited, 5 seconds to end,
  * and to the second Ctrl-C. *left: those that did not. In a container the command gets a pid of
- * its own (own_pid.h). Who is not watched is looked for unless `watched` is NULL (watched.h).
+ * its own (own_pid_fork). Who is not watched is looked for unless `watched` is NULL (watched.h).
  * Returns the command's exit status, or 128 + the signal that ended it; or -errno when it could not
  * be executed. */
 int command_run(char **command, enum command_awaited awaited, struct watched *watched,
                 struct command_left *left);
+
+/* --- a pid that no process of the directory has in another pid namespace --- */
+
+/* The driver tells processes apart by their pids alone. The programs of two containers are both
+ * process 1, and so cannot open each other's handles. */
+
+/* Whether the command should get another pid than this process's: it runs in a container, or a live
+ * process of the directory has its number in another pid namespace. */
+bool own_pid_needed(void);
+
+/* Forks a child with such a pid, if this user may choose one (CAP_CHECKPOINT_RESTORE). Else it has
+ * the next one, and a warning says so where a process of another pid namespace has that. */
+pid_t own_pid_fork(void);

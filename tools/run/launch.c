@@ -1,4 +1,3 @@
-/* launch.c - see launch.h. */
 #include "launch.h"
 
 #include <ctype.h>

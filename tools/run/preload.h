@@ -34,3 +34,16 @@ char *preload_no_driver(enum runtime runtime);
 /* Writes why the library would not be loaded into the program at `path`, as a phrase that follows
  * its name. False: no reason is known. Of a script, the interpreter counts. */
 bool preload_obstacle(const char *path, char *why, unsigned size);
+
+/* --- a library before gpushare's that answers in its place --- */
+
+/* The loader reads LD_PRELOAD, then /etc/ld.so.preload. What stands first there is asked first: if
+ * it defines dlsym, or a function of CUDA's, gpushare may see no call. */
+
+#define RIVAL_SYSTEM_LIST "/etc/ld.so.preload" /* a device of `gpushare cdi` brings one */
+
+/* The first library before `library` in these lists that does, and what it defines, as a phrase:
+ * "/usr/lib/libvgpu.so stands before libgpushare.so in LD_PRELOAD and defines dlsym"; malloc'ed.
+ * NULL: there is none, or `library` is in no list. `preload` is LD_PRELOAD's value, or NULL; `maps`
+ * those of the process that has it, where a name without a path is looked for, or NULL. */
+char *rival_of(const char *preload, const char *library, const char *maps);

@@ -13,9 +13,8 @@
 #include "config/config.h"
 #include "directory/view.h"
 #include "launch.h"
-#include "own_pid.h"
 #include "preload.h"
-#include "runtime_choice.h"
+#include "vendor.h"
 
 enum { OPTION_CONFIG, OPTION_MODE, OPTION_RUNTIME };
 

@@ -1,5 +1,5 @@
-/* runtime_choice.c - see runtime_choice.h. */
-#include "runtime_choice.h"
+/* runtime_choice.c - see vendor.h. */
+#include "vendor.h"
 
 #include <fcntl.h>
 #include <gelf.h>

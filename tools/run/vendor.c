@@ -1,4 +1,3 @@
-/* vendor.c - see vendor.h. */
 #include "vendor.h"
 
 #include <string.h>

@@ -12,3 +12,16 @@ const char *vendor_driver(enum runtime runtime);  /* how the name of its own lib
 
 /* Finds the runtime of this name, as "hip". */
 bool vendor_find(const char *option, enum runtime *runtime);
+
+/* --- runtime_choice.c: which runtime a command uses --- */
+
+/* A program that is linked with one says so. Others, as an interpreter, load theirs when they run:
+ * then it is what the machine has. */
+
+/* What --runtime says (NULL: it was not given), or what the command needs (NULL: there is none), or
+ * what the machine has: CUDA where that cannot be told. False: the option names none, and stderr
+ * says so. */
+bool runtime_choose(const char *option, const char *command, enum runtime *runtime);
+
+#define RUNTIME_OPTION                                                                             \
+    { "runtime", 0, "NAME", "cuda or hip, instead of what CMD needs" }

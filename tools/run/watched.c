@@ -19,7 +19,6 @@
 #include "loaded.h"
 #include "preload.h"
 #include "process/call_counter.h"
-#include "rival.h"
 
 struct unwatched {
     uint32_t pid;

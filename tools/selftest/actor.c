@@ -1,10 +1,10 @@
 /*
- * actor.c - see actor.h.
+ * actor.c - see selftest.h.
  *
  * The headers of CUDA and HIP are not needed: the ABI of these few functions is fixed, and most
  * are the same in both, for a device pointer has the size of a pointer.
  */
-#include "actor.h"
+#include "selftest.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>

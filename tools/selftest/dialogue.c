@@ -1,5 +1,5 @@
-/* dialogue.c - see dialogue.h. */
-#include "dialogue.h"
+/* dialogue.c - see selftest.h. */
+#include "selftest.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
-/* machine.c - see machine.h. */
-#include "machine.h"
+/* machine.c - see selftest.h. */
+#include "selftest.h"
 
 #include <ctype.h>
 #include <gnu/libc-version.h>

@@ -1,5 +1,5 @@
-/* scratch.c - see scratch.h. */
-#include "scratch.h"
+/* scratch.c - see selftest.h. */
+#include "selftest.h"
 
 #include <errno.h>
 #include <fcntl.h>

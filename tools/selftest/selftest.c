@@ -12,18 +12,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "actor.h"
 #include "cli/json_tree.h"
 #include "cli/term.h"
 #include "cli/tool.h"
 #include "cli/wrap.h"
-#include "dialogue.h"
 #include "directory/accounting.h"
 #include "directory/view.h"
 #include "logs/logs.h"
-#include "machine.h"
 #include "run/launch.h"
-#include "scratch.h"
 #include "util/clock.h"
 
 #ifndef GPS_VERSION

@@ -1,4 +1,3 @@
-/* checkpoint.c - see checkpoint.h. */
 #include "checkpoint.h"
 
 #include <dlfcn.h>

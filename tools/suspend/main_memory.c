@@ -1,5 +1,5 @@
-/* main_memory.c - see main_memory.h. */
-#include "main_memory.h"
+/* main_memory.c - see target.h. */
+#include "target.h"
 
 #include <inttypes.h>
 #include <stdio.h>

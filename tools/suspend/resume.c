@@ -12,7 +12,6 @@
 #include "cli/printable.h"
 #include "cli/tool.h"
 #include "config/value.h"
-#include "main_memory.h"
 #include "target.h"
 #include "util/clock.h"
 

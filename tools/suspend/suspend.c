@@ -19,7 +19,6 @@
 #include "cli/tool.h"
 #include "config/value.h"
 #include "directory/view_format.h"
-#include "main_memory.h"
 #include "target.h"
 #include "util/clock.h"
 

@@ -1,4 +1,3 @@
-/* target.c - see target.h. */
 #include "target.h"
 
 #include <errno.h>
@@ -12,7 +11,6 @@
 #include "config/value.h"
 #include "directory/file.h"
 #include "directory/find_process.h"
-#include "directory/host_pid.h"
 #include "directory/lease.h"
 #include "directory/orders.h"
 #include "directory/view_format.h"

@@ -1,7 +1,8 @@
-/*
- * target.h - the processes that `suspend` and `resume` are about, and orders to them.
- */
+/* target.h - the processes that `suspend` and `resume` are about, and orders to them. */
 #pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "cli/tool.h"
 #include "directory/view.h"
@@ -49,3 +50,10 @@ bool target_order(struct target *target, enum gps_order_ask ask, uint64_t timeou
 /* Why the process of a pid cannot be suspended at this moment, and what to do; "": it can. NULL: it
  * takes no orders, or does not answer. malloc'ed. */
 char *target_obstacle(const char *pid);
+
+/* --- main_memory.c --- */
+
+/* The least of what the machine has, and of what each of its control groups (version 2) leaves. */
+bool main_memory_left(uint32_t pid, uint64_t *bytes);
+/* What the process has, swapped out or not. */
+bool main_memory_of(uint32_t pid, uint64_t *bytes);

@@ -1,5 +1,5 @@
-/* short_name.c - see short_name.h. */
-#include "short_name.h"
+/* short_name.c - see symbol.h. */
+#include "symbol.h"
 
 #include <ctype.h>
 #include <string.h>

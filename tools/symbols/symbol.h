@@ -33,6 +33,14 @@ struct symbols;
 struct symbols *symbol_open(const char *directory);
 void symbol_close(struct symbols *symbols);
 const struct symbol *symbol_find(struct symbols *symbols, const struct log_frame *frame);
-/* The path of the place's source file, absolute if that is known; malloc'ed. NULL: there is none.
- */
+/* The path of the place's source file, absolute if known; malloc'ed. NULL: there is none. */
 char *symbol_path(const struct symbol_place *place);
+
+/* --- short_name.c: a function's name at a length that a person reads --- */
+
+#define SHORT_NAME_MAX 100
+
+/* The demangled name, malloc'ed. One longer than SHORT_NAME_MAX loses the text in the parentheses
+ * of its parameters; then, if need be, the text in the angle brackets of its template arguments;
+ * then its end. Each is replaced by "...". */
+char *short_name_function(const char *name);

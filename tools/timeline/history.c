@@ -1,4 +1,3 @@
-/* history.c - see history.h. */
 #include "history.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
-/* log_tail.c - see log_tail.h. */
-#include "log_tail.h"
+/* log_tail.c - see usage.h. */
+#include "usage.h"
 
 #include <errno.h>
 #include <glob.h>

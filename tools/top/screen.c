@@ -21,7 +21,6 @@
 
 #include "cli/printable.h"
 #include "cli/tool.h"
-#include "details.h"
 #include "usage_text.h"
 #include "util/clock.h"
 

@@ -1,6 +1,4 @@
-/*
- * screen.h - the usage in a terminal, refreshed until q is pressed.
- */
+/* screen.h - the usage in a terminal, refreshed until q is pressed. */
 #pragma once
 
 #include "usage.h"

@@ -1,6 +1,4 @@
-/*
- * top.c - `gpushare top`: who uses how much GPU memory, as it changes.
- */
+/* top.c - `gpushare top`: who uses how much GPU memory, as it changes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

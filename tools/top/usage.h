@@ -7,8 +7,7 @@
 
 #include "cli/json_tree.h"
 #include "directory/accounting.h"
-#include "driver_memory.h"
-#include "log_tail.h"
+#include "logs/logs.h"
 
 struct usage_process {
     struct account account; /* of all GPUs */
@@ -33,6 +32,56 @@ struct usage_order {
 };
 /* "proportional"; sorts by bytes are from the largest down. */
 extern const char *const usage_keys[USAGE_KEYS];
+
+/* --- log_tail.c: the findings that logs have, as they grow --- */
+
+#define LOG_TAIL_KEPT 200 /* the latest findings */
+
+/* How often a finding occurred. */
+struct log_tail_count {
+    char *id;
+    enum gps_level level;
+    uint64_t count;
+};
+
+struct log_tail {
+    char **patterns; /* paths, directories, and globs */
+    size_t pattern_count;
+    bool configured; /* they are those of the configuration */
+    struct log_tail_file *files;
+    size_t file_count;
+    struct log_line **findings; /* by time, the latest last */
+    size_t finding_count;
+    struct log_tail_count *counts; /* by id */
+    size_t count_count;
+};
+
+/* How often the finding of a line occurred. */
+static inline uint64_t log_tail_times(const struct log_line *line) {
+    return line->count > 0 ? (uint64_t)line->count : 1;
+}
+
+/* Follows these files and directories (all *.jsonl in one); without any, the logs that the
+ * configuration in force names, if they are JSON lines. */
+void log_tail_begin(struct log_tail *tail, char *const *paths, size_t count);
+/* Reads on. False: a path that was given cannot be read, and stderr says why. */
+bool log_tail_read(struct log_tail *tail);
+void log_tail_end(struct log_tail *tail);
+
+/* --- usage.c --- */
+
+/* What the driver says of processes, as nvidia-smi prints it. libnvidia-ml is asked, where it is
+ * installed. The driver counts shared memory as its exporter's alone. Its pids are those of the
+ * machine, so only processes of our pid namespace can be looked up, and in a container mostly none.
+ */
+struct driver_memory {
+    const struct driver_calls *calls; /* NULL: there is no libnvidia-ml, or it does not work */
+    struct driver_process {
+        uint32_t pid;
+        uint64_t bytes;
+    } * processes;
+    size_t count;
+};
 
 struct usage {
     struct view view;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/tool.h"
-#include "directory/private_bytes.h"
+#include "directory/accounting.h"
 #include "directory/view_format.h"
 #include "log/log.h"
 #include "util/clock.h"

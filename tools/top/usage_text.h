@@ -1,6 +1,4 @@
-/*
- * usage_text.h - the usage as tables of text, for `top --once` and for the screen.
- */
+/* usage_text.h - the usage as tables of text, for `top --once` and for the screen. */
 #pragma once
 
 #include "cli/table.h"
@@ -27,3 +25,8 @@ bool usage_text_has_row(const struct view_region *region);
 /* The sum of the findings, a line, malloc'ed; and the latest of them, the last first. */
 char *usage_text_levels(const struct usage *usage);
 void usage_text_findings(const struct usage *usage, const struct usage_layout *layout, size_t most);
+
+/* --- details --- */
+
+/* Runs it for a process ("PID@NAMESPACE") or for the id of a region; malloc'ed. */
+char *details_text(const char *target);

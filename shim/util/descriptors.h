@@ -1,8 +1,9 @@
 /*
- * descriptor_passing.h - sends and receives a message with descriptors on a Unix socket.
+ * descriptors.h - descriptors: passed to other processes, and kept out of the program's way.
  *
- * The socket is a SOCK_SEQPACKET, so a message arrives whole or not at all. No call waits or raises
- * SIGPIPE. A received descriptor that the caller does not get is closed. No state, no allocation.
+ * They are passed with a message on a Unix socket. That is a SOCK_SEQPACKET, so a message arrives
+ * whole or not at all. No call waits or raises SIGPIPE. A received descriptor that the caller does
+ * not get is closed. No state, no allocation.
  */
 #pragma once
 
@@ -34,3 +35,11 @@ int gps_passing_send_many(int socket, const void *bytes, size_t size, const int 
 ssize_t gps_passing_receive_many(int socket, void *bytes, size_t size, int *descriptors,
                                  unsigned max, unsigned *count);
 void gps_passing_close(const int *descriptors, unsigned count);
+
+/* --- descriptors that stay open in a program --- */
+
+/* Programs expect low numbers for what they open. A number beyond the process's descriptor table
+ * makes the kernel grow it, which takes 5 to 20 ms with several threads (recorded on H200
+ * machines), so a descriptor moves only to the upper end of the table's present size. Any thread.
+ * Returns the new number, close-on-exec, or fd itself where there is no room above. */
+int gps_descriptor_move_high(int fd);
