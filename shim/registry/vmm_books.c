@@ -360,15 +360,20 @@ bool gps_vmm_is_filled(uint64_t pointer, uint64_t size) {
     return is_filled(pointer, size);
 }
 
-/* They are linked by `high`, the last one first. */
+static bool is_within(uint64_t address) {
+    const struct mapping *mapping = mapping_from(address);
+    return mapping && mapping->range.from < address;
+}
+
+/* The driver unmaps all mappings in the range, which may have holes, and refuses to cut one (H200,
+ * driver 580, 2026-11-28). They are linked by `high`, the last one first. */
 struct gps_vmm_pending *gps_vmm_unmap(uint64_t pointer, uint64_t size) {
     struct gps_range *list = NULL;
+    struct mapping *mapping;
     GPS_LOCKED(&books.lock);
-    if (!is_filled(pointer, size))
+    if (is_within(pointer) || is_within(pointer + size))
         return NULL;
-    for (uint64_t at = pointer; at - pointer < size;) {
-        struct mapping *mapping = mapping_from(at);
-        at = gps_range_end(&mapping->range);
+    while ((mapping = mapping_from(pointer)) && mapping->range.from - pointer < size) {
         gps_range_remove(&books.mappings, &mapping->range);
         lose_memory(pin(mapping->memory));
         mapping->range.high = list;

@@ -148,6 +148,18 @@ static void check_references(CUdeviceptr at, handle a) {
     check("  release", 0, (int)gpu.cuMemRelease(found));
 }
 
+/* What is mapped in the range is unmapped. */
+static void check_unmap_of_holes(CUdeviceptr at) {
+    const handle one = create(BLOCK, 0);
+    check("unmap a mapping and what is not mapped behind it", 0,
+          map_code(at, BLOCK, one) + (int)gpu.cuMemUnmap(at, 2 * BLOCK));
+    check("  and before it", 0,
+          map_code(at + BLOCK, BLOCK, one) + (int)gpu.cuMemUnmap(at, 2 * BLOCK));
+    check("  it can be mapped again", 0, map_code(at + BLOCK, BLOCK, one));
+    check("  unmap and release", 0,
+          (int)gpu.cuMemUnmap(at + BLOCK, BLOCK) + (int)gpu.cuMemRelease(one));
+}
+
 static void check_unmaps(CUdeviceptr at) {
     check("free the addresses while mapped", 1, (int)gpu.cuMemAddressFree(at, 4 * BLOCK));
     check("unmap two mappings in one call", 0, (int)gpu.cuMemUnmap(at, 2 * BLOCK));
@@ -155,9 +167,12 @@ static void check_unmaps(CUdeviceptr at) {
     const handle large = create(2 * BLOCK, 0);
     check("map a block of two", 0, map_code(at, 2 * BLOCK, large));
     check("  unmap a part of it", 1, (int)gpu.cuMemUnmap(at, BLOCK));
+    check("  a part of it, and another mapping", 1, (int)gpu.cuMemUnmap(at + BLOCK, 2 * BLOCK));
     check("  and all", 0, (int)gpu.cuMemUnmap(at, 2 * BLOCK));
     check("  release", 0, (int)gpu.cuMemRelease(large));
-    check("unmap the second place", 0, (int)gpu.cuMemUnmap(at + 2 * BLOCK, BLOCK));
+    check("unmap the second place, beyond the reservation", 0,
+          (int)gpu.cuMemUnmap(at + 2 * BLOCK, 4 * BLOCK));
+    check_unmap_of_holes(at);
 }
 
 static void check_another_in_its_place(CUdeviceptr at) {

@@ -120,25 +120,46 @@ static bool is_filled(uint64_t address, uint64_t size) {
     return done == size;
 }
 
-/* Says of each mapping of a filled range whether somebody waits for it. How many hold them. */
+static bool is_within(uint64_t address) {
+    const struct block *block = space_block(address);
+    return block && block->mapping && block->address != address;
+}
+
+/* Whether the range begins and ends within no mapping, and begins in a reservation: recorded
+ * (H200, driver 580, 2026-11-28). What is not mapped in it does not matter, nor where it ends. */
+static bool cuts_nothing(uint64_t address, uint64_t size) {
+    return is_reserved(address, SIM_BLOCK) && !is_within(address) && !is_within(address + size);
+}
+
+/* The next mapping that begins at *at or behind it and before `end`; *at is behind it then. */
+static struct mapping *next_mapping(uint64_t *at, uint64_t end) {
+    struct mapping *mapping = NULL;
+    while (*at < end && !mapping) {
+        mapping = starting_at(*at);
+        *at += mapping ? mapping->block.size : SIM_BLOCK;
+    }
+    return mapping;
+}
+
+/* Says of each mapping of a range whether somebody waits for it. How many hold them. */
 static unsigned set_closing(uint64_t address, uint64_t size, bool closing) {
     unsigned held = 0;
-    for (uint64_t done = 0; done < size;) {
-        struct mapping *mapping = starting_at(address + done);
+    const uint64_t end = address + size;
+    for (struct mapping *mapping; (mapping = next_mapping(&address, end));) {
         mapping->closing = closing;
         held += mapping->held;
-        done += mapping->block.size;
     }
     return held;
 }
 
 /* Waits until nobody holds the range; the caller then has it alone until it gives the lock up. One
  * at a time, so that what it waits for stays there. */
-static CUresult have_alone(uint64_t address, uint64_t size) {
+static CUresult have_alone(uint64_t address, uint64_t size,
+                           bool (*fits)(uint64_t address, uint64_t size)) {
     static bool waited_for;
     while (waited_for)
         state_wait();
-    if (!whole(address, size) || !is_filled(address, size))
+    if (!whole(address, size) || !fits(address, size))
         return CUDA_ERROR_INVALID_VALUE;
     waited_for = true;
     while (set_closing(address, size, true))
@@ -150,13 +171,10 @@ static CUresult have_alone(uint64_t address, uint64_t size) {
 }
 
 CUresult mapping_unmap(uint64_t address, uint64_t size) {
-    if (whole(address, size) && is_reserved(address, size) && is_empty(address, size))
-        return CUDA_SUCCESS; /* recorded */
-    if (have_alone(address, size))
+    const uint64_t end = address + size;
+    if (have_alone(address, size, cuts_nothing))
         return CUDA_ERROR_INVALID_VALUE;
-    for (uint64_t done = 0; done < size;) {
-        struct mapping *mapping = starting_at(address + done);
-        done += mapping->block.size;
+    for (struct mapping *mapping; (mapping = next_mapping(&address, end));) {
         space_put(mapping->block.address, mapping->block.size, NULL);
         mapping->memory->mappings--;
         physical_release_unused(mapping->memory);
@@ -167,7 +185,7 @@ CUresult mapping_unmap(uint64_t address, uint64_t size) {
 
 CUresult mapping_set_access(uint64_t address, uint64_t size, uint32_t card, unsigned access,
                             bool *changed) {
-    if (have_alone(address, size))
+    if (have_alone(address, size, is_filled))
         return CUDA_ERROR_INVALID_VALUE;
     for (uint64_t done = 0; done < size;) {
         struct mapping *mapping = starting_at(address + done);
