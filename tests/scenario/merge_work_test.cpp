@@ -1045,6 +1045,9 @@ TEST(MergeBusy, ADeviceThatIsNeverIdleIsToldOf) {
     Replicas one(1, merging(QUIET));
     one[0].must(kernels());
     one[0].must("stream s 1");
+    one.load("q", SIZE, 1);
+    usleep(1500000); // a card waits for its kernels when the first block is hashed
+    one[0].must("free q");
     one[0].must("malloc p 16777216");
     one[0].must("launch s test_spin small 1024 40000000000 small");
     one[0].must(one.upload("p", SIZE, 3, "beside"));
