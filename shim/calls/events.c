@@ -18,7 +18,7 @@
 static struct gps_event made(uint64_t address) {
     struct gps_event event = {.event = address,
                               .slot = GPS_NO_SLOT,
-                              .epoch = gps_registry_now(),
+                              .era = gps_registry_era(),
                               .trace = gps_trace_kept()};
     gps_ops->context(&event.context);
     if (gps_process_audits())

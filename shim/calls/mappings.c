@@ -5,7 +5,7 @@
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "findings/diagnose.h"
-#include "ipc/room.h"
+#include "ipc/reclaim.h"
 #include "ipc/token.h"
 #include "log/event_log.h"
 #include "memory.h"
@@ -183,7 +183,7 @@ bool gps_mappings_is_passable_at(uint64_t address) {
 /* --- what a merge rule took --- */
 
 bool gps_mappings_make_room(void) {
-    return gps_merge_active && gps_room_make();
+    return gps_merge_active && gps_reclaim_memory();
 }
 
 bool gps_mappings_is_taken(uint64_t handle) {

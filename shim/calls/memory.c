@@ -7,7 +7,7 @@
 #include "ipc/deferred.h"
 #include "ipc/export.h"
 #include "ipc/import.h"
-#include "ipc/room.h"
+#include "ipc/reclaim.h"
 #include "learn/learner.h"
 #include "merge/allocation.h"
 #include "merge/created.h"
@@ -57,7 +57,7 @@ __attribute__((cold)) static void end_lost(struct gps_export *region) {
 
 static void record(uint64_t pointer, uint64_t size) {
     struct gps_alloc alloc = {
-        .pointer = pointer, .size = size, .epoch = gps_registry_now(), .trace = gps_trace_kept()};
+        .pointer = pointer, .size = size, .era = gps_registry_era(), .trace = gps_trace_kept()};
     int device = -1;
     gps_ops->context(&alloc.context);
     if (alloc.trace) {
@@ -86,7 +86,7 @@ int gps_memory_allocate(struct gps_allocation *asked) {
     if (gps_rules_active && allocate_by_rule(asked, &code))
         return code;
     code = asked->call(asked);
-    if (code == GPS_OUT_OF_MEMORY && gps_room_make())
+    if (code == GPS_OUT_OF_MEMORY && gps_reclaim_memory())
         code = asked->call(asked);
     if (code == GPS_OUT_OF_MEMORY && gps_learn_active)
         gps_learn_lacks();

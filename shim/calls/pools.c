@@ -41,7 +41,7 @@ void gps_pools_exported(int descriptor) {
 static bool add_pointer(struct gps_pool_pointer made) {
     made.made = gps_trace_kept();
     made.slot = GPS_NO_SLOT;
-    made.epoch = gps_registry_now();
+    made.era = gps_registry_era();
     gps_ops->context(&made.context);
     gps_freed_forget(GPS_FREED_POINTER, made.pointer);
     gps_freed_forget(GPS_FREED_MEMORY, made.pointer);

@@ -10,7 +10,7 @@
 #include "mappings.h"
 #include "registry/pool_books.h"
 
-/* --- after the driver's success; without trace, context and epoch --- */
+/* --- after the driver's success; without trace, context and era --- */
 
 void gps_pools_made(struct gps_pool made);
 void gps_pools_imported(struct gps_pool made, int descriptor);

@@ -348,7 +348,7 @@ static int event_mark(uint64_t stream, uint64_t *event) {
     return code;
 }
 
-static int room(uint64_t *bytes) {
+static int free_memory(uint64_t *bytes) {
     size_t unused, all;
     const int code = CALL(cuMemGetInfo_v2, &unused, &all);
     if (code == GPS_OK)
@@ -434,7 +434,7 @@ static const struct gps_operations operations = {
     .event_state = event_state,
     .event_free = event_free,
     .upload = upload,
-    .room = room,
+    .free_memory = free_memory,
     .pool_has = pool_has,
     .digest = gps_kernels_digest,
     .equal = gps_kernels_equal,

@@ -248,7 +248,7 @@ void gps_report_send_with(struct gps_report *report, const struct gps_region_rec
                                      : (uint64_t)(uintptr_t)gps_call_site().address;
     if (report->variant)
         report->stack_hash = gps_trace_mix(report->stack_hash, report->variant);
-    if (gps_log_claims(report))
+    if (gps_log_takes(report))
         send_new(report, trace, python, origin);
     gps_python_drop(python);
 }

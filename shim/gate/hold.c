@@ -7,15 +7,14 @@
 #include "util/clock.h"
 #include "util/forgotten.h"
 
-#define MS     (GPS_SECOND / 1000)
-#define MOST   (20 * MS)         /* until the device is idle */
-#define EMPTY  (2 * MS)          /* a stream, with work that waits */
-#define LATELY (10 * GPS_SECOND) /* a failure: until then an empty stream may wait as long */
-#define WINDOW (200 * MS)
-#define BUDGET (4 * MS) /* of a window */
-#define LOOK   50000    /* ns between two looks */
-#define OFTEN  (25 * MS)
-#define SOON   (200 * MS)
+#define IDLE_20MS    (20 * GPS_MS)     /* until the device is idle */
+#define EMPTY_2MS    (2 * GPS_MS)      /* a stream, with work that waits */
+#define LATELY_10S   (10 * GPS_SECOND) /* a failure: until then an empty stream may wait as long */
+#define WINDOW_200MS (200 * GPS_MS)
+#define BUDGET_4MS   (4 * GPS_MS) /* of a window */
+#define LOOK_NS      50000        /* ns between two looks */
+#define RETRY_25MS   (25 * GPS_MS)
+#define RETRY_200MS  (200 * GPS_MS)
 
 enum {
     LATEST = 16,
@@ -53,9 +52,9 @@ uint64_t gps_hold_rest(void) {
     for (unsigned i = 0; i < LATEST; i++) {
         const unsigned at = (state.waited - 1 - i) % LATEST;
         sum += state.waits[at].took;
-        if (state.waits[at].ended && now - state.waits[at].ended < WINDOW &&
-            (sum > BUDGET || i == LATEST - 1))
-            return state.waits[at].ended + WINDOW - now;
+        if (state.waits[at].ended && now - state.waits[at].ended < WINDOW_200MS &&
+            (sum > BUDGET_4MS || i == LATEST - 1))
+            return state.waits[at].ended + WINDOW_200MS - now;
     }
     return 0;
 }
@@ -65,14 +64,14 @@ uint64_t gps_hold_wait(void) {
     uint64_t pause = 2 * state.cost;
     if (!state.failures)
         return 0;
-    if (gps_hold_is_vain())
+    if (gps_hold_is_failing())
         pause = GPS_SECOND;
     else
-        pause = pause < OFTEN ? OFTEN : pause < SOON ? pause : SOON;
+        pause = pause < RETRY_25MS ? RETRY_25MS : pause < RETRY_200MS ? pause : RETRY_200MS;
     return since < pause ? pause - since : 0;
 }
 
-bool gps_hold_is_vain(void) {
+bool gps_hold_is_failing(void) {
     return state.failures >= RARE;
 }
 
@@ -117,7 +116,7 @@ static void note_slow(const struct gps_stream *of, uint64_t took) {
 /* --- a hold --- */
 
 static void pause_for_a_look(void) {
-    const struct timespec interval = {.tv_nsec = LOOK};
+    const struct timespec interval = {.tv_nsec = LOOK_NS};
     nanosleep(&interval, NULL);
 }
 
@@ -136,7 +135,7 @@ static bool waits_for_nothing(void) {
 /* With gps_swap_lock: whether the hold is to be given up. */
 static bool is_over(const _Atomic bool *stop) {
     const uint64_t now = gps_clock_monotonic();
-    if (*stop || gps_streams_capturing() || now - state.begun >= MOST)
+    if (*stop || gps_streams_capturing() || now - state.begun >= IDLE_20MS)
         return true;
     if (!state.empty && waits_for_nothing())
         state.empty = now;
@@ -147,7 +146,7 @@ static bool is_over(const _Atomic bool *stop) {
 static bool drain_one(const struct gps_stream *of, const _Atomic bool *stop) {
     const uint64_t begun = gps_clock_monotonic();
     bool over = false, busy = true;
-    while (busy && !over && gps_swap_lock_within(EMPTY)) {
+    while (busy && !over && gps_swap_lock_within(EMPTY_2MS)) {
         busy = !*stop && gps_streams_is_busy(of);
         over = *stop || (busy && is_over(stop));
         gps_swap_unlock();
@@ -194,7 +193,7 @@ static bool drain_all(const _Atomic bool *stop) {
 }
 
 static bool hold(const _Atomic bool *stop) {
-    if (!drain_slow(stop) || !gps_swap_lock_within(EMPTY))
+    if (!drain_slow(stop) || !gps_swap_lock_within(EMPTY_2MS))
         return false;
     const bool idle = !*stop && drain_all(stop);
     if (!idle) {
@@ -219,7 +218,7 @@ bool gps_hold_begin(const _Atomic bool *stop) {
         return false;
     state.begun = now;
     state.empty = 0;
-    state.patience = state.failed && now - state.failed < LATELY ? EMPTY : EMPTY / 4;
+    state.patience = state.failed && now - state.failed < LATELY_10S ? EMPTY_2MS : EMPTY_2MS / 4;
     if (gps_streams_capturing() || gps_gate_is_refused() || !hold(stop)) {
         fail();
         return false;

@@ -12,10 +12,9 @@
 #include "util/clock.h"
 #include "util/program_signals.h"
 
-#define MS      (GPS_SECOND / 1000)
-#define ATTEMPT (20 * MS)
+#define TRY_FOR (20 * GPS_MS)
 #define LOOK    50000 /* ns between two looks whether the lock is free */
-enum { CLOSE_ATTEMPTS = 24 };
+enum { CLOSE_TRIES = 24 };
 
 static struct {
     GPS_LOCK(GPS_RANK_SWAP) lock;
@@ -108,27 +107,26 @@ static enum gps_streams_answer wait_for_idle(uint64_t until, struct gps_stream *
     return answer;
 }
 
-/* --- attempts --- */
+/* --- tries --- */
 
 void gps_swap_end(void) {
     gps_gate_open();
 }
 
-bool gps_swap_is_soon(const struct gps_swap_attempts *attempts) {
-    return attempts->looked && attempts->answer == GPS_STREAMS_BUSY &&
-           attempts->failed % CLOSE_ATTEMPTS != 0;
+bool gps_swap_is_soon(const struct gps_swap_tries *tries) {
+    return tries->looked && tries->answer == GPS_STREAMS_BUSY && tries->failed % CLOSE_TRIES != 0;
 }
 
-bool gps_swap_attempt(struct gps_swap_attempts *attempts) {
-    const uint64_t until = gps_clock_monotonic() + ATTEMPT;
-    attempts->failed++;
-    attempts->looked = gps_gate_close(ATTEMPT, true);
-    if (!attempts->looked)
+bool gps_swap_try(struct gps_swap_tries *tries) {
+    const uint64_t until = gps_clock_monotonic() + TRY_FOR;
+    tries->failed++;
+    tries->looked = gps_gate_close(TRY_FOR, true);
+    if (!tries->looked)
         return false;
-    attempts->answer = wait_for_idle(until, &attempts->busy);
-    if (attempts->answer == GPS_STREAMS_IDLE)
+    tries->answer = wait_for_idle(until, &tries->busy);
+    if (tries->answer == GPS_STREAMS_IDLE)
         return true;
-    if (gps_swap_is_soon(attempts))
+    if (gps_swap_is_soon(tries))
         gps_gate_open_once();
     else
         gps_gate_open();
@@ -144,7 +142,7 @@ static bool is_busy(const struct gps_stream *stream) {
 
 /* What the program gives the device from the mark on is noted anew. */
 static bool mark(uint64_t *marked) {
-    const bool closed = gps_gate_close(ATTEMPT, false);
+    const bool closed = gps_gate_close(TRY_FOR, false);
     const bool held = closed && gps_gate_hold();
     if (held)
         *marked = gps_streams_mark();
@@ -173,7 +171,7 @@ static void wait_for_context(uint64_t context) {
         gps_ops->leave();
     }
     if (code == GPS_NOT_READY || gps_is_of_capture(code))
-        gps_program_signals_poll(NULL, MS);
+        gps_program_signals_poll(NULL, GPS_MS);
     else
         gps_streams_waited(context, marked);
 }
@@ -181,13 +179,13 @@ static void wait_for_context(uint64_t context) {
 static void wait_for_stream(const struct gps_stream *stream) {
     const uint64_t until = gps_clock_monotonic() + GPS_SECOND;
     while (is_busy(stream) && gps_clock_monotonic() < until)
-        gps_program_signals_poll(NULL, MS);
+        gps_program_signals_poll(NULL, GPS_MS);
 }
 
 /* Behind the gate no stream joins a capture while it is asked. */
 static enum gps_streams_answer look_at(uint64_t context) {
     gps_swap_lock();
-    const bool closed = gps_streams_capturing() && gps_gate_close(MS / 2, false);
+    const bool closed = gps_streams_capturing() && gps_gate_close(GPS_MS / 2, false);
     const enum gps_streams_answer answer = gps_streams_look_at(context, closed);
     if (closed)
         gps_gate_open();
@@ -199,23 +197,23 @@ void gps_swap_await_context(uint64_t context) {
     enum gps_streams_answer answer;
     while ((answer = look_at(context)) != GPS_STREAMS_IDLE)
         if (answer == GPS_STREAMS_BUSY)
-            gps_program_signals_poll(NULL, MS);
+            gps_program_signals_poll(NULL, GPS_MS);
         else
             wait_for_context(context);
 }
 
-void gps_swap_wait(struct gps_swap_attempts *attempts) {
-    if (attempts->looked && attempts->answer == GPS_STREAMS_UNKNOWN) {
-        wait_for_context(attempts->busy.context);
+void gps_swap_wait(struct gps_swap_tries *tries) {
+    if (tries->looked && tries->answer == GPS_STREAMS_UNKNOWN) {
+        wait_for_context(tries->busy.context);
         return;
     }
-    gps_program_signals_poll(NULL, MS);
-    if (gps_swap_is_soon(attempts))
+    gps_program_signals_poll(NULL, GPS_MS);
+    if (gps_swap_is_soon(tries))
         return;
-    if (gps_streams_capturing() || !attempts->looked)
+    if (gps_streams_capturing() || !tries->looked)
         gps_program_signals_poll(NULL, GPS_SECOND / 5);
     else
-        wait_for_stream(&attempts->busy);
+        wait_for_stream(&tries->busy);
 }
 
 void gps_swap_reset(void) {

@@ -1,7 +1,7 @@
 /*
  * swap.h - the moments in which blocks may be taken from under the program.
  *
- * gps_swap_attempt, or gps_hold_begin (hold.c), closes the gate and waits until the device is idle.
+ * gps_swap_try, or gps_hold_begin (hold.c), closes the gate and waits until the device is idle.
  * From then on nothing of the program's uses a block until gps_swap_end, or gps_hold_end. In
  * between the caller only maps and unmaps. It runs no kernel and does not ask the keeper, because
  * the program's threads wait at the gate; only where the program may write memory up to that moment
@@ -39,8 +39,8 @@ void gps_swap_end(void);
 
 /* --- where a swap must take place, even during a capture --- */
 
-/* How attempts went: all zero before the first. */
-struct gps_swap_attempts {
+/* How tries went: all zero before the first. */
+struct gps_swap_tries {
     unsigned failed;
     bool looked;                    /* the last one closed the gate, */
     enum gps_streams_answer answer; /* and this was known */
@@ -49,15 +49,15 @@ struct gps_swap_attempts {
 
 /* With gps_swap_lock: closes the gate and waits until the device is idle, for 20 ms at most.
  * Meanwhile nobody else opens the gate. */
-bool gps_swap_attempt(struct gps_swap_attempts *attempts);
+bool gps_swap_try(struct gps_swap_tries *tries);
 /* After an attempt that failed, without a lock: waits until it is worth another one, with the
  * program's signals let in and the gate open. A device that is given work all the time becomes idle
- * only if new work is held up. So the first attempts follow each other closely, and in between each
+ * only if new work is held up. So the first tries follow each other closely, and in between each
  * thread passes the gate once. Then the stream that was busy is waited for, for a second at most.
  */
-void gps_swap_wait(struct gps_swap_attempts *attempts);
+void gps_swap_wait(struct gps_swap_tries *tries);
 /* Whether that wait takes a millisecond. */
-bool gps_swap_is_soon(const struct gps_swap_attempts *attempts);
+bool gps_swap_is_soon(const struct gps_swap_tries *tries);
 
 void gps_swap_reset(void); /* in a forked child */
 
@@ -85,4 +85,4 @@ void gps_hold_end(void);
 uint64_t gps_hold_rest(void);
 uint64_t gps_hold_wait(void);
 /* The last holds failed, one after the other, so many that the device is never idle. */
-bool gps_hold_is_vain(void);
+bool gps_hold_is_failing(void);

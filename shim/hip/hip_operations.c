@@ -178,7 +178,7 @@ static enum gps_memory_kind kind(uint64_t pointer) {
                                 : GPS_MEMORY_DEVICE;
 }
 
-static int room(uint64_t *bytes) {
+static int free_memory(uint64_t *bytes) {
     size_t unused, all;
     const int code = CALL(hipMemGetInfo, &unused, &all);
     if (code == GPS_OK)
@@ -265,7 +265,7 @@ static const struct gps_operations operations = {
     .open_handle = open_handle,
     .open_handle_as = open_handle_as,
     .close_handle = close_handle,
-    .room = room,
+    .free_memory = free_memory,
 };
 _Static_assert(sizeof(hipIpcEventHandle_t) == GPS_HANDLE_BYTES, "handles of events are as wide");
 _Static_assert(sizeof(hipIpcMemHandle_t) == GPS_HANDLE_BYTES, "the handle's width is the format's");

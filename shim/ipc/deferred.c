@@ -19,16 +19,16 @@
 #include "util/program_signals.h"
 
 #define CACHE_WAIT (GPS_SECOND / 5) /* of an allocation that is out of memory */
-#define CLAIM_WAIT (2 * GPS_SECOND)
+#define PIN_WAIT   (2 * GPS_SECOND)
 
 static struct {
     GPS_LOCK(GPS_RANK_DEFERRED) lock;
-    pthread_cond_t unclaimed; /* a claim has ended */
+    pthread_cond_t unpinned; /* a pin has ended */
     struct gps_export *list;
-    unsigned claims;            /* regions that are claimed */
-    bool overdue;               /* a thread has waited CLAIM_WAIT for these claims */
+    unsigned pins;              /* regions that are pinned */
+    bool overdue;               /* a thread has waited PIN_WAIT for these pins */
     _Atomic uint64_t last_left; /* when a region left it (CLOCK_MONOTONIC) */
-} state = {.unclaimed = PTHREAD_COND_INITIALIZER};
+} state = {.unpinned = PTHREAD_COND_INITIALIZER};
 unsigned gps_deferred_count;
 
 static bool any_left(void);
@@ -47,16 +47,16 @@ static void insert(struct gps_export *region) {
     __atomic_fetch_add(&gps_deferred_count, 1, __ATOMIC_SEQ_CST);
 }
 
-static void unclaim(struct gps_export *region) {
-    if (!region->claimer)
+static void unpin(struct gps_export *region) {
+    if (!region->pinner)
         return;
-    region->claimer = 0;
-    state.overdue &= --state.claims != 0;
-    pthread_cond_broadcast(&state.unclaimed);
+    region->pinner = 0;
+    state.overdue &= --state.pins != 0;
+    pthread_cond_broadcast(&state.unpinned);
 }
 
 static void drop(struct gps_export *region) {
-    unclaim(region);
+    unpin(region);
     state.last_left = gps_clock_monotonic();
     __atomic_fetch_sub(&gps_deferred_count, 1, __ATOMIC_SEQ_CST);
     *region->link = region->next;
@@ -64,8 +64,8 @@ static void drop(struct gps_export *region) {
         region->next->link = region->link;
 }
 
-static bool is_claimed_by_another(const struct gps_export *region) {
-    return region->claimer && !pthread_equal(region->claimer, pthread_self());
+static bool is_pinned_by_another(const struct gps_export *region) {
+    return region->pinner && !pthread_equal(region->pinner, pthread_self());
 }
 
 static struct gps_export *find(uint64_t address) {
@@ -144,51 +144,51 @@ bool gps_deferred_find(uint64_t address, uint64_t *base) {
     return gps_deferred_any() && find_waiting(address, base);
 }
 
-/* --- claims --- */
+/* --- pins --- */
 
-static void wait_for_claims(void) {
-    const struct timespec until = gps_clock_in(CLAIM_WAIT);
+static void wait_for_pins(void) {
+    const struct timespec until = gps_clock_in(PIN_WAIT);
     int code = 0;
-    while (state.claims && !state.overdue && code == 0)
-        code = gps_thread_wait(&state.unclaimed, &state.lock.mutex, &until);
+    while (state.pins && !state.overdue && code == 0)
+        code = gps_thread_wait(&state.unpinned, &state.lock.mutex, &until);
     state.overdue |= code != 0;
 }
 
-static bool any_claimed(uint64_t context) {
+static bool any_pinned(uint64_t context) {
     const struct gps_export *region = state.list;
-    while (region && (region->context != context || !is_claimed_by_another(region)))
+    while (region && (region->context != context || !is_pinned_by_another(region)))
         region = region->next;
     return region != NULL;
 }
 
-static struct gps_export *claim(uint64_t context) {
+static struct gps_export *pin(uint64_t context) {
     struct gps_export *work = NULL;
     for (struct gps_export *region = state.list; region; region = region->next) {
-        if (region->state == GPS_EXPORT_CLOSING || is_claimed_by_another(region) ||
+        if (region->state == GPS_EXPORT_CLOSING || is_pinned_by_another(region) ||
             (context && region->context != context))
             continue;
-        state.claims += !region->claimer;
-        region->claimer = pthread_self();
+        state.pins += !region->pinner;
+        region->pinner = pthread_self();
         region->work = work;
         work = region;
     }
     return work;
 }
 
-struct gps_export *gps_deferred_claim(uint64_t context, enum gps_claim_wait wait,
-                                      bool (*wanted)(struct gps_export *region)) {
+struct gps_export *gps_deferred_pin(uint64_t context, enum gps_pin_wait wait,
+                                    bool (*wanted)(struct gps_export *region)) {
     gps_lock_take(&state.lock);
-    if (wait == GPS_CLAIM_WITHIN_2S)
-        wait_for_claims();
-    while (wait == GPS_CLAIM_ALL && any_claimed(context))
+    if (wait == GPS_PIN_WITHIN_2S)
+        wait_for_pins();
+    while (wait == GPS_PIN_ALL && any_pinned(context))
         wait_a_moment();
-    struct gps_export *region = claim(context), *next, *work = NULL;
+    struct gps_export *region = pin(context), *next, *work = NULL;
     gps_lock_give(&state.lock);
     gps_importers_mark(region);
     for (; region; region = next) {
         next = region->work;
         if (wanted && !wanted(region)) {
-            gps_deferred_unclaim(region);
+            gps_deferred_unpin(region);
         } else {
             region->work = work;
             work = region;
@@ -197,19 +197,19 @@ struct gps_export *gps_deferred_claim(uint64_t context, enum gps_claim_wait wait
     return work;
 }
 
-void gps_deferred_unclaim(struct gps_export *region) {
+void gps_deferred_unpin(struct gps_export *region) {
     GPS_LOCKED(&state.lock);
-    unclaim(region);
+    unpin(region);
 }
 
-void gps_deferred_each(uint64_t context, enum gps_claim_wait wait,
+void gps_deferred_each(uint64_t context, enum gps_pin_wait wait,
                        bool (*wanted)(struct gps_export *region),
                        bool (*fn)(void *arg, struct gps_export *region), void *arg) {
-    struct gps_export *region = gps_deferred_claim(context, wait, wanted), *next;
+    struct gps_export *region = gps_deferred_pin(context, wait, wanted), *next;
     for (; region; region = next) {
         next = region->work;
         if (!fn(arg, region))
-            gps_deferred_unclaim(region);
+            gps_deferred_unpin(region);
     }
 }
 
@@ -262,24 +262,24 @@ static bool free_due(void *unused, struct gps_export *region) {
     return true;
 }
 
-/* Where a free waits for a kernel, only the regions that are due stay claimed. */
-static void free_all_due(enum gps_claim_wait wait) {
+/* Where a free waits for a kernel, only the regions that are due stay pinned. */
+static void free_all_due(enum gps_pin_wait wait) {
     gps_deferred_each(0, wait, is_due, free_due, NULL);
 }
 
-/* When the next hand-over ends; UINT64_MAX: none is open. What others have claimed is theirs. */
+/* When the next hand-over ends; UINT64_MAX: none is open. What others have pinned is theirs. */
 static uint64_t next_end(void) {
     uint64_t end = UINT64_MAX;
     GPS_LOCKED(&state.lock);
     for (const struct gps_export *region = state.list; region; region = region->next)
-        if (!region->claimer && !region->at_end && gps_export_is_untaken(region) &&
+        if (!region->pinner && !region->at_end && gps_export_is_untaken(region) &&
             !region->users.held && region->until < end)
             end = region->until;
     return end;
 }
 
 static uint64_t reap(void) {
-    free_all_due(GPS_CLAIM_AT_ONCE);
+    free_all_due(GPS_PIN_AT_ONCE);
     const uint64_t end = next_end(), now = gps_clock_now();
     return end > now ? end - now : 0;
 }
@@ -291,7 +291,7 @@ bool gps_deferred_stopped(void) {
 void gps_deferred_stop(void) {
     gps_background_stop(&reaper);
     GPS_LOCKED(&state.lock);
-    wait_for_claims();
+    wait_for_pins();
 }
 
 /* --- room for an allocation --- */
@@ -299,7 +299,7 @@ void gps_deferred_stop(void) {
 /* Other processes only cache it, and unmap it when they see that it is closing; or a thread finds
  * that out just now. */
 static bool may_go_soon(const struct gps_export *region) {
-    return !region->was_waited_for && (region->claimer || region->state == GPS_EXPORT_CLOSING ||
+    return !region->was_waited_for && (region->pinner || region->state == GPS_EXPORT_CLOSING ||
                                        (region->users.cached && !region->users.held));
 }
 
@@ -321,7 +321,7 @@ static void free_soon(void) {
     uint64_t now;
     gps_watch_open(&watch, gps_membership_store(), GPS_WATCH_PROCS);
     for (;;) {
-        free_all_due(GPS_CLAIM_WITHIN_2S);
+        free_all_due(GPS_PIN_WITHIN_2S);
         if (!any_soon(false) || (now = gps_clock_monotonic()) >= until)
             break;
         gps_watch_wait(&watch, until - now);
@@ -330,11 +330,11 @@ static void free_soon(void) {
     any_soon(true);
 }
 
-bool gps_deferred_make_room(void) {
+bool gps_deferred_reclaim_memory(void) {
     if (!any_left()) /* the last may have gone since the driver answered */
         return gps_clock_monotonic() - state.last_left < GPS_SECOND;
     GPS_SCOPE();
-    free_all_due(GPS_CLAIM_WITHIN_2S); /* after the reaper */
+    free_all_due(GPS_PIN_WITHIN_2S); /* after the reaper */
     if (any_soon(false))
         free_soon();
     return true; /* in any case, as above */

@@ -7,9 +7,9 @@
  * a second free of it never reaches the driver. A background thread, the reaper, starts with the
  * first one; it frees in the driver what no process uses any more.
  *
- * A thread claims regions before it works on them, which tells it who uses them now
- * (gps_export.users), and ends the claim of each or removes it from the list. Nobody else changes
- * or frees a claimed region. The list's lock is held across neither driver calls nor I/O.
+ * A thread pins regions before it works on them, which tells it who uses them now
+ * (gps_export.users), and ends the pin of each or removes it from the list. Nobody else changes
+ * or frees a pinned region. The list's lock is held across neither driver calls nor I/O.
  *
  * Call inside a gps_scope where not said otherwise. Any thread.
  */
@@ -23,7 +23,7 @@ bool gps_deferred_find(uint64_t address, uint64_t *base);
 
 /* The device is out of memory: frees what can be freed. For processes that only cache some of it it
  * waits 0.2 s at most, once for each region. True: another try is worth while. Needs no scope. */
-bool gps_deferred_make_room(void);
+bool gps_deferred_reclaim_memory(void);
 
 /* Whether any region is in the list. Takes no lock. */
 extern unsigned gps_deferred_count;
@@ -46,26 +46,26 @@ bool gps_deferred_free_left(uint64_t pointer);
 
 /* --- for the end of a process or a context --- */
 
-/* How long to wait for regions that other threads have claimed. */
-enum gps_claim_wait {
-    GPS_CLAIM_AT_ONCE,   /* those are left out */
-    GPS_CLAIM_WITHIN_2S, /* then those are left out; once for the same claims */
-    GPS_CLAIM_ALL,       /* as long as it takes, with the program's signals let in */
+/* How long to wait for regions that other threads have pinned. */
+enum gps_pin_wait {
+    GPS_PIN_AT_ONCE,   /* those are left out */
+    GPS_PIN_WITHIN_2S, /* then those are left out; once for the same pins */
+    GPS_PIN_ALL,       /* as long as it takes, with the program's signals let in */
 };
 
 /* Claims all regions of a context (0: of any) that are `wanted` (NULL: all) and that no thread of
- * the program's frees just now. Returns them, linked by `work`. A claim that this thread has left
+ * the program's frees just now. Returns them, linked by `work`. A pin that this thread has left
  * by longjmp is its own again. */
-struct gps_export *gps_deferred_claim(uint64_t context, enum gps_claim_wait wait,
-                                      bool (*wanted)(struct gps_export *region));
-void gps_deferred_unclaim(struct gps_export *region);
-/* Changes the state of a region that the caller has claimed. */
+struct gps_export *gps_deferred_pin(uint64_t context, enum gps_pin_wait wait,
+                                    bool (*wanted)(struct gps_export *region));
+void gps_deferred_unpin(struct gps_export *region);
+/* Changes the state of a region that the caller has pinned. */
 void gps_deferred_become(struct gps_export *region, enum gps_export_state state);
 /* The region leaves the list, and is the caller's. */
 void gps_deferred_remove(struct gps_export *region);
 
 /* Claims regions and calls fn for each. fn removes the region and returns true, or leaves it. */
-void gps_deferred_each(uint64_t context, enum gps_claim_wait wait,
+void gps_deferred_each(uint64_t context, enum gps_pin_wait wait,
                        bool (*wanted)(struct gps_export *region),
                        bool (*fn)(void *arg, struct gps_export *region), void *arg);
 

@@ -15,7 +15,7 @@
 #include "process/references.h"
 #include "region_events.h"
 #include "registry/freed_history.h"
-#include "registry/record_claims.h"
+#include "registry/record_reservation.h"
 #include "stack/trace.h"
 #include "util/clock.h"
 #include "util/forgotten.h"
@@ -63,7 +63,7 @@ static bool is_usable(void) {
     return !again || gps_clock_monotonic() >= again;
 }
 
-/* With a claim. */
+/* With a reservation. */
 static bool publish(struct gps_export *region) {
     if (!is_usable())
         return false;
@@ -93,7 +93,7 @@ static bool find_base(uint64_t pointer, struct gps_alloc *alloc) {
     if (gps_registry_find(base, alloc))
         return true;
     *alloc = (struct gps_alloc){
-        .pointer = base, .size = size, .epoch = gps_registry_now(), .trace = GPS_NO_TRACE};
+        .pointer = base, .size = size, .era = gps_registry_era(), .trace = GPS_NO_TRACE};
     int device;
     if (gps_ops->home(base, &alloc->context, &device) != GPS_OK)
         return false;
@@ -107,8 +107,8 @@ static void publish_first(const struct gps_alloc *seen, const uint8_t handle[GPS
                           struct gps_export *region) {
     const struct gps_id id = region ? region->record.id : gps_id_of_handle(handle);
     struct gps_alloc now;
-    struct gps_record_claim mine;
-    const bool stands = gps_record_claim_id(&mine, &id);
+    struct gps_record_reservation mine;
+    const bool stands = gps_record_reserve_id(&mine, &id);
     const bool there = gps_registry_find(seen->pointer, &now);
     const bool done = there && now.kind != GPS_ALLOC_PLAIN;
     const bool attached =
@@ -212,8 +212,8 @@ bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
     if (rule->ready == GPS_READY_FREE)
         region->record.status.state = GPS_STATE_WRITING;
     memcpy(region->record.name, name, strlen(name) + 1);
-    struct gps_record_claim mine;
-    const bool stands = gps_record_claim_id(&mine, &region->record.id);
+    struct gps_record_reservation mine;
+    const bool stands = gps_record_reserve_id(&mine, &region->record.id);
     const bool published = publish(region);
     if (!published && stands)
         gps_region_remove_record(gps_membership_store(), &region->record.id);
@@ -328,7 +328,7 @@ void gps_export_rename(struct gps_export *region) {
 
 /* The record stays for a while, without its other files, and that of the oldest tombstone goes. */
 static void leave_tombstone(const struct gps_export *region) {
-    struct gps_record_claim oldest;
+    struct gps_record_reservation oldest;
     if (!region->published)
         return;
     if (gps_export_becomes_result(region))
@@ -366,8 +366,8 @@ void gps_export_leave(struct gps_export *region, bool keep_record) {
 
 /* Another thread may still free. */
 void gps_export_remove_tombstones(void) {
-    struct gps_record_claim mine;
-    for (unsigned place = 0; gps_record_claim_tombstone(&place, &mine);) {
+    struct gps_record_reservation mine;
+    for (unsigned place = 0; gps_record_reserve_tombstone(&place, &mine);) {
         gps_region_remove_record(gps_membership_store(), &mine.id);
         gps_record_release(&mine);
     }

@@ -167,7 +167,7 @@ static bool publish_late(struct gps_import *import) {
 }
 
 static void note_opened(struct gps_import *import) {
-    import->epoch = gps_registry_now();
+    import->era = gps_registry_era();
     import->since = gps_process_audits() ? gps_clock_now() : 0;
     import->trace = gps_trace_kept();
     if (!import->exporter.owner.pid) /* it is not known where the memory is */
@@ -501,8 +501,8 @@ static void purge_one(void *arg, const struct gps_import *import) {
         purge->fn(purge->arg, import);
 }
 
-void gps_import_purge(uint64_t context, uint32_t epoch,
+void gps_import_purge(uint64_t context, uint32_t era,
                       void (*fn)(void *arg, const struct gps_import *import), void *arg) {
     struct purge purge = {fn, arg};
-    gps_registry_purge_imports(context, epoch, purge_one, &purge);
+    gps_registry_purge_imports(context, era, purge_one, &purge);
 }

@@ -53,7 +53,7 @@ int gps_import_free(const struct gps_alloc *alloc);
  * then open the exporter's memory. False for any other pointer. */
 bool gps_import_handle(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]);
 
-/* A context is destroyed, with every import opened in it before the epoch; fn (which may be NULL)
+/* A context is destroyed, with every import opened in it before the era; fn (which may be NULL)
  * gets each. */
-void gps_import_purge(uint64_t context, uint32_t epoch,
+void gps_import_purge(uint64_t context, uint32_t era,
                       void (*fn)(void *arg, const struct gps_import *import), void *arg);

@@ -195,7 +195,7 @@ static bool end_obstacle(int code, const struct gps_import *import, unsigned end
     return wait_for_end(&import->region, endings, LONG_WAIT);
 }
 
-bool gps_open_cache_make_room(void) {
+bool gps_open_cache_reclaim_memory(void) {
     static const struct gps_import none;
     return gps_open_cache_active && end_obstacle(GPS_OUT_OF_MEMORY, &none, state.endings);
 }

@@ -66,7 +66,7 @@ void gps_open_cache_forget(const struct gps_import *import);
 
 /* The device is out of memory: ends what is cached, and waits 2 s at most. True: something has
  * ended, so another try is worth it. */
-bool gps_open_cache_make_room(void);
+bool gps_open_cache_reclaim_memory(void);
 
 /* This thread destroys a context: in between no mapping is ended. Where a handler leaves the
  * driver's call by longjmp, the thread's next open by the driver, or end of a context, makes up for

@@ -30,9 +30,9 @@ static void report(const struct gps_write *write, const struct gps_mapping *vmm)
 
 static void report_refused(const struct gps_write *write, int code) {
     struct gps_mapping vmm;
-    struct gps_write room;
+    struct gps_write nth;
     for (uint64_t i = 0; code == GPS_INVALID_VALUE && i < gps_write_count(write); i++) {
-        const struct gps_write *one = gps_write_nth(write, i, &room);
+        const struct gps_write *one = gps_write_nth(write, i, &nth);
         if (one->size && gps_mapping_at(one->to, &vmm) && !vmm.writable)
             report(one, &vmm);
     }
@@ -77,11 +77,11 @@ static uint64_t sure_size(const struct gps_write *write, const struct gps_write 
 }
 
 static void diagnose(const struct gps_write *write, int code) {
-    struct gps_write room;
+    struct gps_write nth;
     if (code != GPS_INVALID_VALUE || write->lasting)
         return;
     for (uint64_t i = 0; i < gps_write_count(write); i++) {
-        const struct gps_write *one = gps_write_nth(write, i, &room);
+        const struct gps_write *one = gps_write_nth(write, i, &nth);
         gps_refused_copy(one->to, sure_size(write, one), code);
         gps_refused_copy(one->source, 1, code);
     }

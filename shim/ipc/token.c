@@ -12,7 +12,7 @@
 #include "process/membership.h"
 #include "process/process.h"
 #include "region_events.h"
-#include "registry/record_claims.h"
+#include "registry/record_reservation.h"
 #include "registry/vmm_books.h"
 #include "stack/trace.h"
 #include "util/clock.h"
@@ -218,7 +218,7 @@ static void remember(const struct token *token, uint64_t pointer, uint64_t size,
 }
 
 static void leave_tombstone(const struct gps_id *id) {
-    struct gps_record_claim oldest;
+    struct gps_record_reservation oldest;
     if (!gps_record_leave_tombstone(id, &oldest))
         return;
     gps_region_remove_record(gps_membership_store(), &oldest.id);

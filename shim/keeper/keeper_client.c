@@ -22,13 +22,12 @@
 #include "util/program_signals.h"
 #include "util/text.h"
 
-#define MS            UINT64_C(1000000)
-#define PAUSE_FIRST   MS
-#define PAUSE_LONGEST (20 * MS)
-#define START_EVERY   (500 * MS)  /* a keeper that starts slowly is not started twice */
-#define START_WITHIN  (2000 * MS) /* a keeper that was started listens */
-#define COARSE        (20 * MS)   /* times of files */
-#define REPLY_WITHIN  (200 * MS)  /* a keeper that does not reply for so long is unresponsive */
+#define PAUSE_FIRST   GPS_MS
+#define PAUSE_LONGEST (20 * GPS_MS)
+#define START_EVERY   (500 * GPS_MS)  /* a keeper that starts slowly is not started twice */
+#define START_WITHIN  (2000 * GPS_MS) /* a keeper that was started listens */
+#define COARSE        (20 * GPS_MS)   /* times of files */
+#define REPLY_WITHIN  (200 * GPS_MS)  /* a keeper that does not reply for so long is unresponsive */
 
 /* The keeper did not reply to a call. No other call waits for it until it replies to a ping. */
 static _Atomic bool unresponsive;

@@ -353,9 +353,9 @@ static void note_end(const struct gps_write *one) {
 }
 
 static void each(const struct gps_write *write, void (*fn)(const struct gps_write *one)) {
-    struct gps_write room;
+    struct gps_write nth;
     for (uint64_t i = 0; i < gps_write_count(write); i++) {
-        const struct gps_write *one = gps_write_nth(write, i, &room);
+        const struct gps_write *one = gps_write_nth(write, i, &nth);
         if (one->size && gps_area_near(one->to, one->size))
             fn(one);
     }

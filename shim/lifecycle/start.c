@@ -120,7 +120,7 @@ bool gps_lifecycle_begin(gps_attach_fn *attach) {
     gps_process_make_page();
     GPS_SCOPE();
     const struct gps_operations *const operations = attach();
-    if (operations && gps_process_claim_start()) {
+    if (operations && gps_process_begin_start()) {
         gps_operations = operations;
         gps_process_set_phase(start());
     }

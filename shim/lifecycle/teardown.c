@@ -122,7 +122,7 @@ static bool await_region(void *arg, struct gps_export *region) {
 
 static struct awaited find_awaited(uint64_t context, uint64_t linger_until) {
     struct awaited awaited = {.linger_until = linger_until};
-    gps_deferred_each(context, GPS_CLAIM_WITHIN_2S, NULL, await_region, &awaited);
+    gps_deferred_each(context, GPS_PIN_WITHIN_2S, NULL, await_region, &awaited);
     each_live(context, await_region, &awaited);
     return awaited;
 }
@@ -171,7 +171,7 @@ void gps_teardown_exit(void) {
     gps_learn_end();
     hand_over(0);
     gps_deferred_stop(); /* until here other threads may need the room */
-    gps_deferred_each(0, GPS_CLAIM_WITHIN_2S, NULL, report_at_exit, NULL);
+    gps_deferred_each(0, GPS_PIN_WITHIN_2S, NULL, report_at_exit, NULL);
     each_live(0, report_at_exit, NULL);
 }
 
@@ -205,7 +205,7 @@ static void unpublish_live(bool last) {
 }
 
 void gps_teardown_unpublish(bool last) {
-    gps_deferred_each(0, GPS_CLAIM_WITHIN_2S, NULL, unpublish, &last);
+    gps_deferred_each(0, GPS_PIN_WITHIN_2S, NULL, unpublish, &last);
     unpublish_live(last);
     gps_token_leave();
     gps_leak_report_end();
@@ -230,23 +230,23 @@ static void end_event(const struct gps_event *event) {
 }
 
 /* What it has imported of pools, others may see. */
-static void purge_pointers(uint64_t context, uint32_t epoch) {
+static void purge_pointers(uint64_t context, uint32_t era) {
     struct gps_pool_pointer batch[16];
     unsigned count;
     while (
-        (count = gps_pool_pointer_take_of(context, epoch, batch, sizeof(batch) / sizeof(batch[0]))))
+        (count = gps_pool_pointer_take_of(context, era, batch, sizeof(batch) / sizeof(batch[0]))))
         for (unsigned i = 0; i < count; i++)
             if (batch[i].imports && batch[i].slot != GPS_NO_SLOT)
                 gps_report_reference(gps_references_end(batch[i].slot));
 }
 
-static void purge(uint64_t context, uint32_t epoch, struct gps_reset *reset) {
+static void purge(uint64_t context, uint32_t era, struct gps_reset *reset) {
     struct gps_export *live = NULL;
-    gps_registry_purge(context, epoch, collect, &live);
+    gps_registry_purge(context, era, collect, &live);
     end_live(live, reset);
-    gps_import_purge(context, epoch, gps_leak_reset_import, reset);
-    gps_registry_purge_events(context, epoch, end_event);
-    purge_pointers(context, epoch);
+    gps_import_purge(context, era, gps_leak_reset_import, reset);
+    gps_registry_purge_events(context, era, end_event);
+    purge_pointers(context, era);
     gps_leak_report_reset(reset);
 }
 
@@ -267,14 +267,14 @@ int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, v
     gps_scope_begin(&scope);
     if (wait)
         hand_over(context);
-    struct gps_export *region = gps_deferred_claim(context, GPS_CLAIM_ALL, NULL), *next;
+    struct gps_export *region = gps_deferred_pin(context, GPS_PIN_ALL, NULL), *next;
     gps_open_cache_pause();
     if (looked_at) {
         gps_swap_forbid();
         before = gps_streams_mark();
     }
     gps_scope_end(&scope);
-    const uint32_t epoch = gps_registry_epoch();
+    const uint32_t era = gps_registry_begin_era();
     const int code = destroy(arg, &destroyed, &before);
     gps_scope_begin(&scope);
     if (looked_at && destroyed) {
@@ -284,16 +284,16 @@ int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, v
     if (looked_at)
         gps_swap_permit();
     if (destroyed) /* with what other threads have freed meanwhile */
-        region = gps_deferred_claim(context, GPS_CLAIM_ALL, NULL);
+        region = gps_deferred_pin(context, GPS_PIN_ALL, NULL);
     for (; region; region = next) {
         next = region->work;
         if (destroyed)
             end(region);
         else
-            gps_deferred_unclaim(region);
+            gps_deferred_unpin(region);
     }
     if (destroyed)
-        purge(context, epoch, &reset);
+        purge(context, era, &reset);
     gps_open_cache_resume();
     gps_scope_end(&scope);
     return code;

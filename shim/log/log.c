@@ -215,7 +215,7 @@ void gps_log_notice(enum gps_level level, const char *message) {
     errno = saved;
 }
 
-bool gps_log_claims(const struct gps_report *report) {
+bool gps_log_takes(const struct gps_report *report) {
     return gps_log_wants(report) && !(is_ours() && is_repeat(report));
 }
 

@@ -76,9 +76,9 @@ bool gps_log_wants(const struct gps_report *report);
 
 /* Whether a report is to be written: log_level lets it pass, and it is no repeat, which this call
  * counts. Its stack and what is told of earlier events need not be filled in yet. */
-bool gps_log_claims(const struct gps_report *report);
+bool gps_log_takes(const struct gps_report *report);
 
-/* Writes a report that gps_log_claims let pass. In JSON, "count" is the number of occurrences that
+/* Writes a report that gps_log_takes let pass. In JSON, "count" is the number of occurrences that
  * a line stands for (at the end: all repeats of one call site), and lines of one call site have the
  * same "site". */
 void gps_log_report(const struct gps_report *report);

@@ -20,8 +20,7 @@
 #include "vmm/mapping.h"
 
 #define HUGE_SIZE (UINT64_C(1) << 40)
-#define SOON      (GPS_SECOND / 20)
-#define MS        UINT64_C(1000000)
+#define LOCK_50MS (GPS_SECOND / 20)
 
 bool gps_merge_active;
 GPS_FORGOTTEN(gps_merge_active);
@@ -136,7 +135,7 @@ static bool back_sole(void) {
 /* A kernel of ours may wait for one that fills the card, with gps_swap_lock. */
 static int back_all(void) {
     int here, code = GPS_OK;
-    if (!gps_swap_lock_within(SOON)) {
+    if (!gps_swap_lock_within(LOCK_50MS)) {
         if (back_sole())
             return GPS_OK;
         gps_swap_lock();
@@ -154,17 +153,17 @@ static int back_all(void) {
 }
 
 /* A wait took its second in vain, and none has begun anew since. */
-static _Atomic bool in_vain;
-GPS_FORGOTTEN(in_vain);
+static _Atomic bool timed_out;
+GPS_FORGOTTEN(timed_out);
 
 bool gps_merge_await_memory(uint64_t *until) {
     const uint64_t now = gps_clock_monotonic();
     if (!*until)
-        *until = in_vain ? now : now + GPS_SECOND;
-    in_vain = now >= *until;
-    if (!in_vain)
-        gps_program_signals_poll(NULL, MS);
-    return !in_vain;
+        *until = timed_out ? now : now + GPS_SECOND;
+    timed_out = now >= *until;
+    if (!timed_out)
+        gps_program_signals_poll(NULL, GPS_MS);
+    return !timed_out;
 }
 
 int gps_merge_back_all(void) {
@@ -174,7 +173,7 @@ int gps_merge_back_all(void) {
     while ((code = back_all()) == GPS_OUT_OF_MEMORY && gps_merge_await_memory(&until))
         ;
     if (code == GPS_OK)
-        in_vain = false;
+        timed_out = false;
     return code;
 }
 
@@ -212,7 +211,7 @@ static void drop_blocks(struct gps_area *area) {
 static int make_blocks(struct gps_area *area) {
     if (area->lazy && area->rule->overcommit)
         return gps_context_state();
-    int code = gps_block_has_room(area->extent) ? GPS_OK : GPS_OUT_OF_MEMORY;
+    int code = gps_block_fits(area->extent) ? GPS_OK : GPS_OUT_OF_MEMORY;
     for (unsigned i = 0; code == GPS_OK && i < area->count; i++)
         code = area->lazy ? gps_block_make(area, &area->blocks[i])
                           : gps_block_back(area, &area->blocks[i]);
@@ -257,7 +256,7 @@ int gps_merge_allocate(const struct gps_merge_request *request, uint64_t *pointe
                        const char **why) {
     if (request->size < GPS_MERGE_LEAST)
         return GPS_NOT_SUPPORTED;
-    if (request->size >= HUGE_SIZE && !gps_block_has_room(request->size)) /* not even counted */
+    if (request->size >= HUGE_SIZE && !gps_block_fits(request->size)) /* not even counted */
         return GPS_OUT_OF_MEMORY;
     gps_swap_return();
     gps_merge_end_freed(GPS_MERGE_IF_ENDED);

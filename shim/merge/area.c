@@ -12,7 +12,7 @@
 static struct {
     GPS_LOCK(GPS_RANK_AREAS) lock;
     struct gps_area **list; /* by address */
-    unsigned count, room;
+    unsigned count, capacity;
     unsigned last; /* the place that was asked for last */
     uint64_t serial;
     uint64_t ended;           /* contexts */
@@ -163,13 +163,13 @@ static void note_bounds(void) {
 }
 
 bool gps_area_add(struct gps_area *area) {
-    if (state.count == state.room) {
-        const unsigned room = state.room ? 2 * state.room : 64;
-        struct gps_area **larger = realloc(state.list, room * sizeof(*larger));
+    if (state.count == state.capacity) {
+        const unsigned capacity = state.capacity ? 2 * state.capacity : 64;
+        struct gps_area **larger = realloc(state.list, capacity * sizeof(*larger));
         if (!larger)
             return false;
         state.list = larger;
-        state.room = room;
+        state.capacity = capacity;
     }
     const unsigned at = above(area->pointer);
     memmove(&state.list[at + 1], &state.list[at], (state.count - at) * sizeof(*state.list));

@@ -55,9 +55,9 @@ void gps_block_unmake(struct gps_block *block) {
     block->made = 0;
 }
 
-bool gps_block_has_room(uint64_t bytes) {
-    uint64_t room;
-    return gps_ops->room(&room) == GPS_OK && room >= bytes;
+bool gps_block_fits(uint64_t bytes) {
+    uint64_t bytes_free;
+    return gps_ops->free_memory(&bytes_free) == GPS_OK && bytes_free >= bytes;
 }
 
 /* Without room for both the larger one goes first. */

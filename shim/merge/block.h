@@ -18,7 +18,7 @@ int gps_block_make(const struct gps_area *area, struct gps_block *block);
 /* Lets go of it: the block is another's, or has ended. */
 void gps_block_unmake(struct gps_block *block);
 /* Whether the current device has so much memory left. False also where that is not known. */
-bool gps_block_has_room(uint64_t bytes);
+bool gps_block_fits(uint64_t bytes);
 
 /* UNBACKED -> PRIVATE. It can lack memory only if none was made. */
 int gps_block_back(const struct gps_area *area, struct gps_block *block);

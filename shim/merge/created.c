@@ -36,7 +36,7 @@ struct gps_created {
 /* By handle. A number is given once. */
 static struct {
     struct gps_created **list;
-    unsigned count, room;
+    unsigned count, capacity;
     uint64_t last;
     _Atomic bool any;
 } state;
@@ -71,13 +71,13 @@ static struct gps_created *find_referenced(uint64_t handle) {
 }
 
 static bool add(struct gps_created *created) {
-    if (state.count == state.room) {
-        const unsigned room = state.room ? 2 * state.room : 64;
-        struct gps_created **larger = realloc(state.list, room * sizeof(*larger));
+    if (state.count == state.capacity) {
+        const unsigned capacity = state.capacity ? 2 * state.capacity : 64;
+        struct gps_created **larger = realloc(state.list, capacity * sizeof(*larger));
         if (!larger)
             return false;
         state.list = larger;
-        state.room = room;
+        state.capacity = capacity;
     }
     created->handle = NUMBERS | ++state.last;
     state.list[state.count++] = created;
@@ -283,7 +283,7 @@ static int exchange(struct gps_created *created, const struct copy *copy) {
 
 /* In a context of the device, with both locks; the second is given back while the device becomes
  * idle. */
-static int make_whole(uint64_t handle, struct gps_swap_attempts *attempts) {
+static int make_whole(uint64_t handle, struct gps_swap_tries *attempts) {
     struct gps_created *created = find(handle);
     const bool gated = created->mapped;
     struct copy copy;
@@ -292,7 +292,7 @@ static int make_whole(uint64_t handle, struct gps_swap_attempts *attempts) {
         return code;
     if (gated) {
         gps_area_unlock();
-        const bool idle = gps_swap_attempt(attempts);
+        const bool idle = gps_swap_try(attempts);
         gps_area_lock();
         created = find(handle);
         if (!idle || !created) {
@@ -314,7 +314,7 @@ static int make_whole(uint64_t handle, struct gps_swap_attempts *attempts) {
 }
 
 /* GPS_NOT_READY: not yet. */
-static int try_to_keep(uint64_t handle, struct gps_swap_attempts *attempts) {
+static int try_to_keep(uint64_t handle, struct gps_swap_tries *attempts) {
     GPS_AREAS_LOCKED();
     struct gps_created *created = find(handle);
     if (!created || created->kept)
@@ -332,7 +332,7 @@ static int try_to_keep(uint64_t handle, struct gps_swap_attempts *attempts) {
 }
 
 static int keep_whole(uint64_t handle) {
-    struct gps_swap_attempts attempts = {.failed = 0};
+    struct gps_swap_tries attempts = {.failed = 0};
     int code;
     for (;;) {
         gps_swap_lock();
@@ -731,7 +731,7 @@ static bool prepare_block(const struct gps_area *area, const struct gps_block *b
 
 /* There must be room for as much of others, too. */
 static bool prepare_blocks(const struct gps_area *area, struct gps_parting *parting) {
-    bool prepared = gps_block_has_room(2 * area->extent);
+    bool prepared = gps_block_fits(2 * area->extent);
     for (unsigned i = 0; prepared && i < area->count; i++)
         prepared = prepare_block(area, &area->blocks[i], parting);
     return prepared;

@@ -15,7 +15,7 @@
 #include "util/forgotten.h"
 #include "util/text.h"
 
-#define LATELY (5 * GPS_SECOND)
+#define LATELY_5S (5 * GPS_SECOND)
 
 enum { NAMED = 8 /* in the report */ };
 
@@ -98,7 +98,7 @@ static unsigned note_some(struct gps_text *text, const char *before, bool exclud
 
 /* The caller has the lock. The file is small, and this process is about to end. */
 static unsigned note_all(struct gps_text *text) {
-    const uint64_t lately = gps_clock_monotonic() - LATELY;
+    const uint64_t lately = gps_clock_monotonic() - LATELY_5S;
     const uint64_t since = is_any_merged(lately) ? lately : 0;
     const unsigned excluded = note_some(text, "excluded: ", true, since);
     return excluded + note_some(text, excluded ? "; suspected: " : "suspected: ", false, since);

@@ -462,7 +462,7 @@ static void carry_filled(const struct gps_area *area, struct gps_relayout *relay
 /* Copies the blocks, in the area's context. There must be room for as many bytes of others, too. */
 static bool copy_all(const struct gps_area *area, struct gps_relayout *relayout) {
     const uint64_t size = end_of(&relayout->wanted[relayout->count - 1]) - relayout->wanted[0].at;
-    bool copied = gps_block_has_room(2 * size);
+    bool copied = gps_block_fits(2 * size);
     for (unsigned i = 0; i < relayout->count && copied; i++)
         copied = gps_block_copy(area, &relayout->wanted[i], &relayout->wanted[i].memory) == GPS_OK;
     return copied;

@@ -20,10 +20,10 @@
 #include "unmerged.h"
 #include "util/clock.h"
 
-#define RUN     (UINT64_C(256) << 20)
-#define BACKLOG (UINT64_C(256) << 20) /* copied and perhaps not yet merged: then it is */
-#define SOON    (GPS_SECOND / 4)      /* a kernel of ours may wait for one that fills the card */
-#define SLOW    40000                 /* ns, to read and hash a chunk */
+#define RUN        (UINT64_C(256) << 20)
+#define BACKLOG    (UINT64_C(256) << 20) /* copied and perhaps not yet merged: then it is */
+#define LOCK_250MS (GPS_SECOND / 4)      /* a kernel of ours may wait for one that fills the card */
+#define SLOW       40000                 /* ns, to read and hash a chunk */
 
 /* The part of a copy that goes into one block. */
 struct piece {
@@ -320,7 +320,7 @@ static bool compare(struct piece *piece) {
 static bool is_there(struct piece *piece, bool *looks) {
     const struct gps_hash *unused;
     bool there = look_for_shared(piece);
-    if (!there && is_shared(piece, &unused) && (*looks = gps_swap_lock_within(SOON))) {
+    if (!there && is_shared(piece, &unused) && (*looks = gps_swap_lock_within(LOCK_250MS))) {
         there = compare(piece);
         gps_swap_unlock();
     }

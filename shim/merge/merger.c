@@ -26,16 +26,15 @@
 #include "util/forgotten.h"
 #include "util/program_signals.h"
 
-#define MS            UINT64_C(1000000)
-#define SOON          (20 * MS)         /* between two turns while something is to be merged */
-#define STALE         (10 * GPS_SECOND) /* what was prepared so long ago is given up */
-#define LATER         GPS_SECOND
-#define HASH_INTERVAL (100 * MS) /* between two hashes of one block */
+#define TURN_20MS     (20 * GPS_MS)     /* between two turns while something is to be merged */
+#define STALE_10S     (10 * GPS_SECOND) /* what was prepared so long ago is given up */
+#define TURN_1S       GPS_SECOND
+#define HASH_INTERVAL (100 * GPS_MS) /* between two hashes of one block */
 #define ALL           UINT64_MAX
-#define LULL          GPS_SECOND        /* after a copy that ended within a 64th */
-#define DOUBT         (20 * GPS_SECOND) /* after the last sure block: those in doubt */
-#define MOMENT        (2 * GPS_SECOND)  /* after it what is in the way is said to be */
-#define LONG          (10 * GPS_SECOND) /* the same of captures */
+#define LULL_1S       GPS_SECOND        /* after a copy that ended within a 64th */
+#define DOUBT_20S     (20 * GPS_SECOND) /* after the last sure block: those in doubt */
+#define REASON_2S     (2 * GPS_SECOND)  /* after it what is in the way is said to be */
+#define REASON_10S    (10 * GPS_SECOND) /* the same of captures */
 
 enum {
     BATCH = 64,
@@ -154,7 +153,7 @@ static void swap_for_a_moment(void) {
 }
 
 static bool is_stale(void) {
-    return gps_clock_monotonic() - state.prepared >= STALE;
+    return gps_clock_monotonic() - state.prepared >= STALE_10S;
 }
 
 /* Swaps what is left of the batch, in as many moments as that takes. False: some is to be done. */
@@ -219,12 +218,12 @@ static bool replace(struct gps_candidate *candidate, struct gps_area *area,
 
 /* Where copies touched each 64th, and nothing came for a while, the rest is between tensors. */
 static bool is_sure(const struct gps_block *block, uint64_t now) {
-    return gps_block_is_full(block) || (!~block->filled && now - block->written >= LULL);
+    return gps_block_is_full(block) || (!~block->filled && now - block->written >= LULL_1S);
 }
 
 /* Learned rules (quiet = 0) are sure of what was uploaded, and of nothing else. */
 static bool is_filled(const struct gps_area *area, const struct gps_block *block, uint64_t now) {
-    const uint64_t quiet = area->rule->quiet, wait = quiet < DOUBT ? quiet : DOUBT;
+    const uint64_t quiet = area->rule->quiet, wait = quiet < DOUBT_20S ? quiet : DOUBT_20S;
     if (is_sure(block, now))
         return true;
     return quiet && now - state.sure >= wait &&
@@ -490,16 +489,16 @@ static enum gps_unmerged find_reason(bool any) {
         {GPS_UNMERGED_UNKNOWN, gps_pause_function() != NULL, 0},
         {GPS_UNMERGED_PAUSED, gps_pause_is_on(), 0},
         {GPS_UNMERGED_MEMBARRIER, gps_gate_is_refused(), 0},
-        {GPS_UNMERGED_KEY, gps_shared_is_unusable(), MOMENT},
-        {GPS_UNMERGED_KEEPER, unkept, MOMENT},
-        {GPS_UNMERGED_CROWDED, refusal == GPS_UNMERGED_CROWDED, MOMENT},
-        {GPS_UNMERGED_DESCRIPTORS, refusal == GPS_UNMERGED_DESCRIPTORS, MOMENT},
-        {GPS_UNMERGED_FULL, refusal == GPS_UNMERGED_FULL, MOMENT},
+        {GPS_UNMERGED_KEY, gps_shared_is_unusable(), REASON_2S},
+        {GPS_UNMERGED_KEEPER, unkept, REASON_2S},
+        {GPS_UNMERGED_CROWDED, refusal == GPS_UNMERGED_CROWDED, REASON_2S},
+        {GPS_UNMERGED_DESCRIPTORS, refusal == GPS_UNMERGED_DESCRIPTORS, REASON_2S},
+        {GPS_UNMERGED_FULL, refusal == GPS_UNMERGED_FULL, REASON_2S},
         {GPS_UNMERGED_RDMA, state.held, 0},
         {GPS_UNMERGED_MPS, gps_mps_has_forbidden(), 0},
-        {GPS_UNMERGED_STREAMS, gps_streams_lost(&lost), MOMENT},
-        {GPS_UNMERGED_CAPTURE, gps_streams_capturing(), LONG},
-        {GPS_UNMERGED_BUSY, gps_hold_is_vain(), MOMENT},
+        {GPS_UNMERGED_STREAMS, gps_streams_lost(&lost), REASON_2S},
+        {GPS_UNMERGED_CAPTURE, gps_streams_capturing(), REASON_10S},
+        {GPS_UNMERGED_BUSY, gps_hold_is_failing(), REASON_2S},
     };
     enum gps_unmerged why = (enum gps_unmerged)0;
     for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
@@ -511,7 +510,7 @@ static enum gps_unmerged find_reason(bool any) {
 /* --- a turn, and who asks for it --- */
 
 static void share_speculative(void) {
-    const uint64_t until = gps_clock_monotonic() - LULL;
+    const uint64_t until = gps_clock_monotonic() - LULL_1S;
     GPS_AREAS_LOCKED();
     for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
         gps_merge_share_touched(area, until);
@@ -572,7 +571,7 @@ static void sleep_for(uint64_t nanos, unsigned seen) {
  * hashed again at once. */
 static uint64_t pause_after(bool any) {
     const uint64_t rest = gps_hold_wait();
-    const uint64_t pause = any && !gps_shared_refusal() ? SOON : LATER;
+    const uint64_t pause = any && !gps_shared_refusal() ? TURN_20MS : TURN_1S;
     return rest > pause ? rest : pause;
 }
 
@@ -586,7 +585,7 @@ static uint64_t work(void) {
  * take no more than half of the time, but where a call waits for one. */
 static void rest_after(uint64_t begun) {
     const uint64_t now = gps_clock_monotonic(), turn = now - begun;
-    const uint64_t until = now + (turn < SOON ? turn : SOON);
+    const uint64_t until = now + (turn < TURN_20MS ? turn : TURN_20MS);
     while (!state.wanted && !state.lacking && !state.stop && gps_clock_monotonic() < until)
         usleep(1000);
 }
@@ -596,7 +595,7 @@ static void *run(void *unused) {
     while (!state.stop) {
         const uint64_t begun = gps_clock_monotonic();
         const unsigned seen = state.wakes;
-        uint64_t pause = LATER;
+        uint64_t pause = TURN_1S;
         state.working = true; /* before it looks whether it may */
         if (!state.hold)
             pause = work();
@@ -640,7 +639,7 @@ void gps_merger_run(uint64_t serial) {
     gps_merger_wake();
     while ((int)(state.answered - asked) < 0 && state.running && !state.stop &&
            gps_clock_monotonic() < until)
-        gps_program_signals_poll(NULL, MS / 10);
+        gps_program_signals_poll(NULL, GPS_MS / 10);
 }
 
 /* A turn that finds the hold gives up what it has prepared. One more begins none. */

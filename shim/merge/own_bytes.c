@@ -103,8 +103,8 @@ static int by_id(const void *left, const void *right) {
     return memcmp(left, right, sizeof(struct gps_id));
 }
 
-/* How many are merged; the first `room` are listed. */
-static size_t collect(struct mine *list, size_t room) {
+/* How many are merged; the first `capacity` are listed. */
+static size_t collect(struct mine *list, size_t capacity) {
     size_t count = 0;
     GPS_AREAS_LOCKED();
     for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
@@ -112,7 +112,7 @@ static size_t collect(struct mine *list, size_t room) {
             const struct gps_block *block = &area->blocks[i];
             if (!gps_block_is_merged(block))
                 continue;
-            if (count < room)
+            if (count < capacity)
                 list[count] = (struct mine){.id = block->id, .size = block->size};
             count++;
         }
@@ -158,12 +158,13 @@ static uint64_t sum(const struct search *search) {
  * out. Inside a gps_scope, without a lock. */
 static bool find_apart(uint64_t *bytes) {
     const struct gps_store *store = gps_membership_store();
-    const size_t room = collect(NULL, 0);
-    struct search search = {.list = store && room ? calloc(room, sizeof(*search.list)) : NULL};
+    const size_t capacity = collect(NULL, 0);
+    struct search search = {.list =
+                                store && capacity ? calloc(capacity, sizeof(*search.list)) : NULL};
     if (!search.list)
         return false;
-    const size_t count = collect(search.list, room);
-    search.count = count < room ? count : room;
+    const size_t count = collect(search.list, capacity);
+    search.count = count < capacity ? count : capacity;
     qsort(search.list, search.count, sizeof(*search.list), by_id);
     const bool known = gps_proc_each(store, note_process, &search) == 0 && search.company;
     if (known)

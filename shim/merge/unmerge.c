@@ -29,7 +29,7 @@ static struct gps_block *find(uint64_t address, struct gps_area **area) {
 /* Attempts to swap one block, and the copy that is to take its place. A copy holds good as long as
  * the block is the same and read-only. */
 struct attempts {
-    struct gps_swap_attempts swap;
+    struct gps_swap_tries swap;
     uint64_t memory; /* 0: there is no copy */
     uint64_t serial, at, swapped;
     bool overcommitted; /* it is a block that was never mapped that lacks memory */
@@ -85,7 +85,7 @@ static int make_private(uint64_t address, struct attempts *attempts) {
     gps_area_unlock();
     if (!left)
         return code;
-    if (!gps_swap_attempt(&attempts->swap))
+    if (!gps_swap_try(&attempts->swap))
         return GPS_NOT_READY;
     gps_area_lock();
     block = find(address, &area);

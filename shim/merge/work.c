@@ -62,9 +62,9 @@ bool gps_work_reads_past_end(uint64_t from, uint64_t size) {
 /* --- writes --- */
 
 static void end_first(const struct gps_write *write, uint64_t count) {
-    struct gps_write room;
+    struct gps_write nth;
     for (uint64_t i = 0; i < count; i++) {
-        const struct gps_write *one = gps_write_nth(write, i, &room);
+        const struct gps_write *one = gps_write_nth(write, i, &nth);
         if (one->size && gps_area_near(one->to, one->size))
             gps_unmerge_end(one->to, one->size);
     }
@@ -82,9 +82,9 @@ static int begin_one(const struct gps_write *one, bool captured) {
 
 static int begin_all(const struct gps_write *write) {
     int code = GPS_OK;
-    struct gps_write room;
+    struct gps_write nth;
     for (uint64_t i = 0; code == GPS_OK && i < gps_write_count(write); i++) {
-        const struct gps_write *one = gps_write_nth(write, i, &room);
+        const struct gps_write *one = gps_write_nth(write, i, &nth);
         if (gps_work_read_is_refused(one->source, one->reads))
             code = GPS_INVALID_VALUE;
         else if (one->size && gps_area_near(one->to, one->size))
@@ -97,9 +97,9 @@ static int begin_all(const struct gps_write *write) {
 }
 
 static bool touches_areas(const struct gps_write *write) {
-    struct gps_write room;
+    struct gps_write nth;
     for (uint64_t i = 0; i < gps_write_count(write); i++) {
-        const struct gps_write *one = gps_write_nth(write, i, &room);
+        const struct gps_write *one = gps_write_nth(write, i, &nth);
         if (gps_area_near(one->to, one->size ? one->size : 1) || gps_area_near(one->source, 1))
             return true;
     }

@@ -78,7 +78,7 @@ static bool exchange(enum gps_phase from, enum gps_phase to) {
     return atomic_compare_exchange_strong(&atomic_load(&gps_phase_page)->phase, &before, (int)to);
 }
 
-bool gps_process_claim_start(void) {
+bool gps_process_begin_start(void) {
     return exchange(GPS_PHASE_NEW, GPS_PHASE_STARTING);
 }
 

@@ -49,7 +49,7 @@ bool gps_process_left(void);
 /* Makes the page that a fork wipes, at the first call of a process image. */
 void gps_process_make_page(void);
 /* NEW becomes STARTING. True for one thread, which sets the phase that follows. */
-bool gps_process_claim_start(void);
+bool gps_process_begin_start(void);
 /* This thread ends a process that is on, and no other does yet. */
 bool gps_process_leave(void);
 /* ON becomes SUSPENDED. False: the process ends, or has begun to. */

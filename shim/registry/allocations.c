@@ -25,7 +25,7 @@ static struct shard {
 GPS_FORGOTTEN(shards);
 
 static struct {
-    _Atomic uint32_t epoch;
+    _Atomic uint32_t era;
     /* Addresses that were found to have a region, to be read without a lock; a newer one may
      * replace an older. One is set and cleared with the lock of its shard. */
     _Atomic uint64_t exported[MARKS];
@@ -141,24 +141,24 @@ unsigned gps_registry_neighbours(uint64_t pointer, struct gps_alloc *one) {
     return count;
 }
 
-uint32_t gps_registry_now(void) {
-    return atomic_load_explicit(&state.epoch, memory_order_relaxed);
+uint32_t gps_registry_era(void) {
+    return atomic_load_explicit(&state.era, memory_order_relaxed);
 }
 
-uint32_t gps_registry_epoch(void) {
-    return atomic_fetch_add(&state.epoch, 1) + 1;
+uint32_t gps_registry_begin_era(void) {
+    return atomic_fetch_add(&state.era, 1) + 1;
 }
 
 struct match {
     uint64_t context; /* 0: any */
-    uint32_t epoch;
-    bool exports; /* only those, of whatever epoch */
+    uint32_t era;
+    bool exports; /* only those, of whatever era */
 };
 
 static bool matches(const struct match *match, const struct gps_alloc *alloc) {
     if (match->context && alloc->context != match->context)
         return false;
-    return match->exports ? alloc->region != NULL : (int32_t)(alloc->epoch - match->epoch) < 0;
+    return match->exports ? alloc->region != NULL : (int32_t)(alloc->era - match->era) < 0;
 }
 
 /* Moves what matches out of the table, and returns it as a list that their entries link. */
@@ -198,9 +198,9 @@ static void take_all(const struct match *match, void (*fn)(void *arg, struct gps
     }
 }
 
-void gps_registry_purge(uint64_t context, uint32_t epoch,
+void gps_registry_purge(uint64_t context, uint32_t era,
                         void (*fn)(void *arg, struct gps_alloc *alloc), void *arg) {
-    take_all(&(struct match){.context = context, .epoch = epoch}, fn, arg);
+    take_all(&(struct match){.context = context, .era = era}, fn, arg);
 }
 
 void gps_registry_take_exports(uint64_t context, void (*fn)(void *arg, struct gps_alloc *alloc),

@@ -116,17 +116,17 @@ bool gps_registry_exported_event(const struct gps_id *id, struct gps_event *foun
     return give(node, found);
 }
 
-static bool take_of(uint64_t context, uint32_t epoch, struct gps_event *taken) {
+static bool take_of(uint64_t context, uint32_t era, struct gps_event *taken) {
     GPS_LOCKED(&table.lock);
     struct node *node = next(NULL);
-    while (node && (node->event.context != context || (int32_t)(node->event.epoch - epoch) >= 0))
+    while (node && (node->event.context != context || (int32_t)(node->event.era - era) >= 0))
         node = next(node);
     return take(node, taken);
 }
 
-void gps_registry_purge_events(uint64_t context, uint32_t epoch,
+void gps_registry_purge_events(uint64_t context, uint32_t era,
                                void (*fn)(const struct gps_event *event)) {
     struct gps_event event;
-    while (take_of(context, epoch, &event))
+    while (take_of(context, era, &event))
         fn(&event);
 }

@@ -189,7 +189,7 @@ static void revive(struct node *node, enum gps_slot_via via, uint32_t trace) {
     count_first(&node->import, via);
     node->import.via = via;
     node->import.trace = trace;
-    node->import.epoch = gps_registry_now();
+    node->import.era = gps_registry_era();
 }
 
 /* *import may be a copy of what was open when this open began, and is closed by now: no file is
@@ -368,26 +368,26 @@ bool gps_registry_driver_import(struct gps_import *import) {
     return false;
 }
 
-static struct node *of_context(enum gps_import_state what, uint64_t context, uint32_t epoch) {
+static struct node *of_context(enum gps_import_state what, uint64_t context, uint32_t era) {
     struct node *node = first(what);
     while (node && (node->import.context != context || node->import.taken ||
-                    (int32_t)(node->import.epoch - epoch) >= 0))
+                    (int32_t)(node->import.era - era) >= 0))
         node = node->next;
     return node;
 }
 
-static bool take_of(uint64_t context, uint32_t epoch, struct gps_import *import) {
+static bool take_of(uint64_t context, uint32_t era, struct gps_import *import) {
     struct node *node = NULL;
     GPS_LOCKED(&state.lock);
     for (unsigned what = GPS_IMPORT_OPEN; what <= GPS_IMPORT_ENDING && !node; what++)
-        node = of_context((enum gps_import_state)what, context, epoch);
+        node = of_context((enum gps_import_state)what, context, era);
     return take(node, import);
 }
 
-void gps_registry_purge_imports(uint64_t context, uint32_t epoch,
+void gps_registry_purge_imports(uint64_t context, uint32_t era,
                                 void (*fn)(void *arg, const struct gps_import *import), void *arg) {
     struct gps_import import;
-    while (take_of(context, epoch, &import))
+    while (take_of(context, era, &import))
         fn(arg, &import);
 }
 

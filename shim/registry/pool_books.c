@@ -187,7 +187,7 @@ bool gps_pool_pointer_has(const struct gps_id *id) {
     return has;
 }
 
-unsigned gps_pool_pointer_take_of(uint64_t context, uint32_t epoch, struct gps_pool_pointer *taken,
+unsigned gps_pool_pointer_take_of(uint64_t context, uint32_t era, struct gps_pool_pointer *taken,
                                   unsigned max) {
     unsigned count = 0;
     if (!atomic_load(&books.any))
@@ -195,7 +195,7 @@ unsigned gps_pool_pointer_take_of(uint64_t context, uint32_t epoch, struct gps_p
     GPS_LOCKED(&books.lock);
     for (struct pointer *pointer = next(NULL), *after; pointer && count < max; pointer = after) {
         after = next(pointer);
-        if (pointer->is.context == context && (int32_t)(pointer->is.epoch - epoch) < 0) {
+        if (pointer->is.context == context && (int32_t)(pointer->is.era - era) < 0) {
             taken[count++] = pointer->is;
             drop(pointer);
         }

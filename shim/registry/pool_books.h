@@ -29,7 +29,7 @@ struct gps_pool_pointer {
     uint64_t pointer, size; /* 0: imported, and not known */
     uint64_t pool, serial;  /* its pool; the serial is set by the books, 0: not in them */
     uint64_t context;       /* it ends with it */
-    uint32_t epoch;         /* of registry.h */
+    uint32_t era;           /* of registry.h */
     uint32_t imports;       /* 0: allocated here. The driver does not count further ones */
     bool exported;
     struct gps_id id;     /* GPS_VIA_POOL; of what was exported, or is published in `slot` */
@@ -55,6 +55,6 @@ bool gps_pool_pointer_take(uint64_t pointer, struct gps_pool_pointer *taken);
 bool gps_pool_pointer_find(uint64_t pointer, struct gps_pool_pointer *found);
 /* One of a pool, which may be taken already. It looks at all of them. */
 bool gps_pool_pointer_of(const struct gps_pool *pool, struct gps_pool_pointer *found);
-/* Takes pointers of a context that are older than the epoch: at most `max`. How many. */
-unsigned gps_pool_pointer_take_of(uint64_t context, uint32_t epoch, struct gps_pool_pointer *taken,
+/* Takes pointers of a context that are older than the era: at most `max`. How many. */
+unsigned gps_pool_pointer_take_of(uint64_t context, uint32_t era, struct gps_pool_pointer *taken,
                                   unsigned max);

@@ -34,7 +34,7 @@ struct gps_alloc {
     uint64_t pointer;
     uint64_t size; /* as asked for */
     uint64_t context;
-    uint32_t epoch;            /* see gps_registry_epoch */
+    uint32_t era;              /* see gps_registry_begin_era */
     uint32_t trace;            /* where it was allocated */
     int16_t device;            /* ordinal; -1: not known */
     uint8_t kind;              /* enum gps_alloc_kind */
@@ -60,14 +60,14 @@ bool gps_registry_is_exported(uint64_t pointer);
  * Returns their number, and one of them in *one. */
 unsigned gps_registry_neighbours(uint64_t pointer, struct gps_alloc *one);
 
-/* Begins a new epoch, before a context is destroyed. All its objects of an older epoch are
+/* Begins a new era, before a context is destroyed. All its objects of an older era are
  * destroyed with it; objects that other threads record from now on, perhaps at the same address,
  * are not. */
-uint32_t gps_registry_epoch(void);
-uint32_t gps_registry_now(void); /* the epoch to record in an allocation, import or event */
+uint32_t gps_registry_begin_era(void);
+uint32_t gps_registry_era(void); /* the era to record in an allocation, import or event */
 
-/* Removes all allocations of a context older than the epoch. fn gets each and owns its region. */
-void gps_registry_purge(uint64_t context, uint32_t epoch,
+/* Removes all allocations of a context older than the era. fn gets each and owns its region. */
+void gps_registry_purge(uint64_t context, uint32_t era,
                         void (*fn)(void *arg, struct gps_alloc *alloc), void *arg);
 /* Removes all allocations of a context (0: of any) that have a region. fn gets each and owns its
  * region. */
@@ -93,7 +93,7 @@ enum gps_export_state {
     GPS_EXPORT_LIVE,
     GPS_EXPORT_CLOSING, /* the program frees it, and a thread finds out what becomes of it */
 
-    /* It is freed, and in the list of ipc/deferred.h. Who claims it there changes these three. */
+    /* It is freed, and in the list of ipc/deferred.h. Who pins it there changes these three. */
     GPS_EXPORT_DEFERRED, /* it waits until its importers have closed it */
     GPS_EXPORT_RESULT,   /* ready = free: it waits for its first importer */
     GPS_EXPORT_FREEING,  /* the driver frees its memory */
@@ -132,11 +132,11 @@ struct gps_export {
     uint64_t until; /* RESULT: when its hand-over ends; else 0 */
 
     /* Of ipc/deferred.h. */
-    pthread_t claimer; /* the thread that works on it; 0: none */
+    pthread_t pinner; /* the thread that works on it; 0: none */
     bool at_end; /* the end of its process or context handed it over, and the program may free it */
     bool was_waited_for;                   /* an allocation has waited for those that cache it */
     struct gps_export *next, **link;       /* in the list of all */
-    struct gps_export *work, *same_bucket; /* in those of one claim, and of its scan */
+    struct gps_export *work, *same_bucket; /* in those of one pin, and of its scan */
 };
 
 /* Whether its free, or the end of its process, makes a result of it: a rule with ready = free made
@@ -187,7 +187,7 @@ struct gps_import {
     unsigned slot;    /* of references.h */
     uint32_t trace;   /* of its first open */
     uint64_t since;   /* when that was; in audits, else 0 */
-    uint32_t epoch;
+    uint32_t era;
     int device; /* ordinal of the device that was current then */
     enum gps_slot_via via;
     uint64_t generation;
@@ -257,8 +257,8 @@ bool gps_registry_driver_import(struct gps_import *import);
 bool gps_registry_take_import(struct gps_import *import);
 /* Whether an import of this name by a rule is open. */
 bool gps_registry_imports_name(const char *name);
-/* Forgets all imports of a context older than the epoch, cached ones too; fn gets each. */
-void gps_registry_purge_imports(uint64_t context, uint32_t epoch,
+/* Forgets all imports of a context older than the era, cached ones too; fn gets each. */
+void gps_registry_purge_imports(uint64_t context, uint32_t era,
                                 void (*fn)(void *arg, const struct gps_import *import), void *arg);
 
 /* --- imports that open_cache.h keeps; the functions above pass over them where not said --- */
@@ -302,7 +302,7 @@ struct gps_event {
     uint32_t waited; /* trace of the first wait for it here; in audits */
     unsigned slot;   /* if opened: of references.h */
     uint64_t context;
-    uint32_t epoch;
+    uint32_t era;
     uint32_t trace; /* where it was created or opened */
     uint64_t since; /* when; in audits, else 0 */
     uint32_t exported_at;
@@ -320,8 +320,8 @@ bool gps_registry_note_event(uint64_t event, uint32_t waited, struct gps_event *
 bool gps_registry_has_events(void);
 /* Removes and returns one that was opened. False: there is none. */
 bool gps_registry_take_opened_event(struct gps_event *taken);
-/* Forgets all events of a context older than the epoch; fn gets each. */
-void gps_registry_purge_events(uint64_t context, uint32_t epoch,
+/* Forgets all events of a context older than the era; fn gets each. */
+void gps_registry_purge_events(uint64_t context, uint32_t era,
                                void (*fn)(const struct gps_event *event));
 /* Whether an event was exported, or is another process's. */
 bool gps_registry_shares_event(void);

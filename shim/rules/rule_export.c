@@ -4,7 +4,7 @@
 #include "directory/name.h"
 #include "driver/driver_ops.h"
 #include "ipc/export.h"
-#include "ipc/room.h"
+#include "ipc/reclaim.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "rule_request.h"
@@ -20,12 +20,12 @@ static uint64_t round_up(uint64_t size) {
 static enum gps_outcome export_vmm(const struct gps_rule_request *request, uint64_t *pointer) {
     struct gps_alloc alloc = {.size = request->size,
                               .context = request->context,
-                              .epoch = gps_registry_now(),
+                              .era = gps_registry_era(),
                               .device = (int16_t)request->device,
                               .trace = gps_trace_kept()};
     uint64_t extent;
     int code = gps_mapping_create(request->size, &alloc.pointer, &extent);
-    if (code == GPS_OUT_OF_MEMORY && gps_room_make())
+    if (code == GPS_OUT_OF_MEMORY && gps_reclaim_memory())
         code = gps_mapping_create(request->size, &alloc.pointer, &extent);
     if (code != GPS_OK && (code == GPS_OUT_OF_MEMORY || gps_context_state() != GPS_OK))
         return GPS_PRIVATE; /* the program's own call says what is wrong */
@@ -45,11 +45,11 @@ static enum gps_outcome export_legacy(const struct gps_rule_request *request, ui
     uint8_t handle[GPS_HANDLE_BYTES];
     struct gps_alloc alloc = {.size = request->size,
                               .context = request->context,
-                              .epoch = gps_registry_now(),
+                              .era = gps_registry_era(),
                               .device = (int16_t)request->device};
     const uint64_t allocated = round_up(request->size);
     int code = gps_ops->allocate(allocated, &alloc.pointer);
-    if (code == GPS_OUT_OF_MEMORY && gps_room_make())
+    if (code == GPS_OUT_OF_MEMORY && gps_reclaim_memory())
         code = gps_ops->allocate(allocated, &alloc.pointer);
     if (code != GPS_OK)
         return GPS_PRIVATE; /* the program's own call says what is wrong */
@@ -78,7 +78,7 @@ static enum gps_outcome export_named(const struct gps_rule_request *request, uin
 
 bool gps_rule_take_over(const struct gps_rule_request *request, uint64_t *pointer,
                         enum gps_outcome *outcome) {
-    if (gps_rule_request_claim(request, NULL) < 0)
+    if (gps_rule_request_take(request, NULL) < 0)
         return false;
     *outcome = export_named(request, pointer);
     return true;
@@ -86,7 +86,7 @@ bool gps_rule_take_over(const struct gps_rule_request *request, uint64_t *pointe
 
 enum gps_outcome gps_rule_export(const struct gps_rule_request *request, uint64_t *pointer) {
     struct gps_owner holder = {0};
-    const int status = gps_rule_request_claim(request, &holder);
+    const int status = gps_rule_request_take(request, &holder);
     if (status == 0)
         return export_named(request, pointer);
     if (status != -EEXIST)

@@ -218,7 +218,7 @@ static int import(const struct gps_rule_request *request, const struct gps_regio
     const struct gps_alloc alloc = {.pointer = *pointer,
                                     .size = request->size,
                                     .context = request->context,
-                                    .epoch = gps_registry_now(),
+                                    .era = gps_registry_era(),
                                     .device = (int16_t)request->device,
                                     .kind = GPS_ALLOC_IMPORTED};
     gps_registry_add(&alloc);

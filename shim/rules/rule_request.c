@@ -6,7 +6,7 @@
 #include "process/process.h"
 #include "util/text.h"
 
-int gps_rule_request_claim(const struct gps_rule_request *request, struct gps_owner *holder) {
+int gps_rule_request_take(const struct gps_rule_request *request, struct gps_owner *holder) {
     return gps_name_claim(gps_membership_store(), request->name, gps_process_self(), holder);
 }
 

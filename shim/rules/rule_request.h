@@ -32,7 +32,7 @@ enum gps_outcome {
 
 /* Claims the name of the request. Returns 0 or -errno; with -EEXIST *holder has it (`holder` may be
  * NULL). */
-int gps_rule_request_claim(const struct gps_rule_request *request, struct gps_owner *holder);
+int gps_rule_request_take(const struct gps_rule_request *request, struct gps_owner *holder);
 
 void gps_rule_request_report(const struct gps_rule_request *request, enum gps_finding finding,
                              const char *detail, const struct gps_owner *other);

@@ -8,7 +8,7 @@
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "findings/reporter.h"
-#include "ipc/room.h"
+#include "ipc/reclaim.h"
 #include "merge/allocation.h"
 #include "merge/created.h"
 #include "merge/merger.h"
@@ -148,7 +148,7 @@ static const struct gps_rule *match_here(uint64_t size, struct gps_rule_request 
 static bool allocate_merged(const struct gps_merge_request *wanted, uint64_t *pointer,
                             const char **why) {
     int code = gps_merge_allocate(wanted, pointer, why);
-    if (code == GPS_NOT_READY || (code == GPS_OUT_OF_MEMORY && gps_room_make()))
+    if (code == GPS_NOT_READY || (code == GPS_OUT_OF_MEMORY && gps_reclaim_memory()))
         code = gps_merge_allocate(wanted, pointer, why);
     return code == GPS_OK;
 }
@@ -171,7 +171,7 @@ static enum gps_outcome merge(const struct gps_rule_request *request, uint64_t n
                               uint64_t *pointer) {
     struct gps_alloc alloc = {.size = request->size,
                               .context = request->context,
-                              .epoch = gps_registry_now(),
+                              .era = gps_registry_era(),
                               .device = (int16_t)request->device,
                               .trace = gps_trace_kept(),
                               .kind = GPS_ALLOC_MERGED};

@@ -20,7 +20,7 @@
 #include "util/text.h"
 #include "vmm/vmm_region.h"
 
-#define SOON (GPS_SECOND / 20)
+#define LOCK_50MS (GPS_SECOND / 20)
 
 /* All of it is the thread's. */
 static struct {
@@ -67,12 +67,12 @@ static uint64_t left(uint64_t until) {
 /* Behind the gate nothing of the program's begins. It is open again afterwards: calls wait at their
  * entry. */
 static bool await_idle(uint64_t until, struct gps_text *why) {
-    struct gps_swap_attempts attempts = {.failed = 0};
+    struct gps_swap_tries tries = {.failed = 0};
     bool idle = false;
     do {
         if (!gps_swap_lock_within(left(until)))
             break;
-        idle = gps_swap_attempt(&attempts);
+        idle = gps_swap_try(&tries);
         if (idle)
             gps_swap_end();
         gps_swap_unlock();
@@ -81,7 +81,7 @@ static bool await_idle(uint64_t until, struct gps_text *why) {
     } while (!idle && gps_clock_monotonic() < until);
     if (!idle)
         gps_text_str(why,
-                     attempts.looked && attempts.answer == GPS_STREAMS_UNKNOWN
+                     tries.looked && tries.answer == GPS_STREAMS_UNKNOWN
                          ? "a stream cannot be asked whether it is idle, as while a graph is "
                            "captured; try again"
                          : "work that it gave to the GPU has not ended in time; try again with "
@@ -116,7 +116,7 @@ static void take_again(void) {
         if (taken != GPS_TAKEN_LATER)
             break;
         answer(GPS_ANSWER_TAKES, NULL);
-        usleep(SOON / 1000);
+        usleep(LOCK_50MS / 1000);
     }
     if (taken == GPS_TAKEN)
         return;
@@ -233,7 +233,7 @@ static uint64_t follow(void) {
         follow_new(&order);
     else if (gone && !state.kept && !held)
         follow_take(&(struct gps_order){.serial = state.answer.serial});
-    return gone && !state.kept ? SOON : GPS_SECOND;
+    return gone && !state.kept ? LOCK_50MS : GPS_SECOND;
 }
 
 /* --- the thread --- */

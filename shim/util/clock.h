@@ -7,6 +7,7 @@
 #include <time.h>
 
 #define GPS_SECOND UINT64_C(1000000000)
+#define GPS_MS     UINT64_C(1000000)
 
 static inline uint64_t gps_clock_read(clockid_t clock) {
     struct timespec now;

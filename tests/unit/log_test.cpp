@@ -70,7 +70,7 @@ gps_report report_of(gps_finding finding, uint64_t stack_hash = 0) {
 }
 
 bool send(const gps_report &report) {
-    const bool claims = gps_log_claims(&report);
+    const bool claims = gps_log_takes(&report);
     if (claims)
         gps_log_report(&report);
     return claims;

@@ -12,7 +12,7 @@ extern "C" {
 #include "driver/driver_ops.h"
 #include "process/references.h"
 #include "registry/freed_history.h"
-#include "registry/record_claims.h"
+#include "registry/record_reservation.h"
 #include "registry/registry.h"
 #include "util/forgotten.h"
 }
@@ -33,7 +33,7 @@ gps_alloc allocation(uint64_t pointer, uint64_t context = 1, uint64_t size = 409
     alloc.pointer = pointer;
     alloc.size = size;
     alloc.context = context;
-    alloc.epoch = gps_registry_now();
+    alloc.era = gps_registry_era();
     return alloc;
 }
 
@@ -222,16 +222,16 @@ TEST_F(Registry, APurgeTakesTheContextsAllocationsOfBefore) {
     add(0x1000, 1);
     add(0x2000, 2);
     add(0x3000, 1);
-    const uint32_t epoch = gps_registry_epoch();
+    const uint32_t era = gps_registry_begin_era();
     add(0x4000, 1); /* by another thread, in a new context at the same address */
     std::set<uint64_t> purged;
-    gps_registry_purge(1, epoch, collect_pointer, &purged);
+    gps_registry_purge(1, era, collect_pointer, &purged);
     EXPECT_EQ(purged, (std::set<uint64_t>{0x1000, 0x3000}));
     EXPECT_TRUE(has(0x2000));
     EXPECT_TRUE(has(0x4000));
     EXPECT_EQ(gps_registry_count(), 2u);
     purged.clear();
-    gps_registry_purge(1, gps_registry_epoch(), collect_pointer, &purged);
+    gps_registry_purge(1, gps_registry_begin_era(), collect_pointer, &purged);
     EXPECT_EQ(purged, std::set<uint64_t>{0x4000});
 }
 
@@ -326,7 +326,7 @@ gps_import import_of(uint64_t pointer, uint8_t seed, uint64_t context = 1, unsig
     import.region = id_of(seed);
     import.slot = slot;
     import.via = GPS_VIA_PROGRAM;
-    import.epoch = gps_registry_now();
+    import.era = gps_registry_era();
     return import;
 }
 
@@ -499,7 +499,7 @@ TEST_F(Registry, APurgeTakesWhatIsEndingAndNotTaken) {
     gps_registry_expire(0);
     EXPECT_EQ(0x1000u, take_ending(0));
     std::set<uint64_t> purged;
-    gps_registry_purge_imports(1, gps_registry_epoch(), collect_import, &purged);
+    gps_registry_purge_imports(1, gps_registry_begin_era(), collect_import, &purged);
     EXPECT_EQ(purged, std::set<uint64_t>{0x2000});
     gps_registry_ended(0x1000);
     EXPECT_FALSE(any_ending());
@@ -580,10 +580,10 @@ TEST_F(Registry, APurgeTakesTheContextsImportsOfBefore) {
     open(0x1000, 1, 1);
     open(0x1000, 1, 1);
     open(0x2000, 1, 2);
-    const uint32_t epoch = gps_registry_epoch();
+    const uint32_t era = gps_registry_begin_era();
     open(0x3000, 3, 1);
     std::set<uint64_t> purged;
-    gps_registry_purge_imports(1, epoch, collect_import, &purged);
+    gps_registry_purge_imports(1, era, collect_import, &purged);
     EXPECT_EQ(purged, std::set<uint64_t>{0x1000});
     gps_import import;
     EXPECT_FALSE(gps_registry_import_at(0x1000, &import));
@@ -620,28 +620,28 @@ gps_id numbered(unsigned number) {
 
 // True: the oldest one had to go for it.
 bool leave_tombstone(const gps_id *id, gps_id *oldest) {
-    gps_record_claim claim;
-    const bool full = gps_record_leave_tombstone(id, &claim);
+    gps_record_reservation reservation;
+    const bool full = gps_record_leave_tombstone(id, &reservation);
     if (full) {
-        *oldest = claim.id;
-        gps_record_release(&claim);
+        *oldest = reservation.id;
+        gps_record_release(&reservation);
     }
     return full;
 }
 
 bool take_tombstone(const gps_id *id) {
-    gps_record_claim claim;
-    const bool stood = gps_record_claim_id(&claim, id);
-    gps_record_release(&claim);
+    gps_record_reservation reservation;
+    const bool stood = gps_record_reserve_id(&reservation, id);
+    gps_record_release(&reservation);
     return stood;
 }
 
 // And takes them away.
 unsigned standing() {
     unsigned count = 0;
-    gps_record_claim claim;
-    for (unsigned place = 0; gps_record_claim_tombstone(&place, &claim); count++)
-        gps_record_release(&claim);
+    gps_record_reservation reservation;
+    for (unsigned place = 0; gps_record_reserve_tombstone(&place, &reservation); count++)
+        gps_record_release(&reservation);
     return count;
 }
 

@@ -1,5 +1,5 @@
 /*
- * room.h - memory of a device that is held for nobody.
+ * reclaim.h - memory of a device that is held for nobody.
  *
  * Memory that is freed and waits for its end, closed imports in the cache, what blocks that are cut
  * anew have twice, deferred frees whose last importer has gone, and merged blocks that the keeper
@@ -11,4 +11,4 @@
 #include <stdbool.h>
 
 /* An allocation found no memory. True: it is worth another try. */
-bool gps_room_make(void);
+bool gps_reclaim_memory(void);

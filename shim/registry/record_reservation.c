@@ -1,4 +1,4 @@
-#include "record_claims.h"
+#include "record_reservation.h"
 
 #include <pthread.h>
 
@@ -16,7 +16,7 @@ struct tombstone {
 static struct {
     GPS_LOCK(GPS_RANK_RECORD_CLAIMS) lock;
     pthread_cond_t ended;
-    struct gps_record_claim *claims;
+    struct gps_record_reservation *reservations;
     unsigned waiting;
     struct tombstone ring[GPS_TOMBSTONES]; /* the oldest is replaced */
     unsigned oldest;
@@ -43,56 +43,56 @@ static bool take(const struct gps_id *id) {
     return true;
 }
 
-static bool is_claimed(const struct gps_id *id) {
-    const struct gps_record_claim *claim = state.claims;
-    while (claim && !gps_id_equal(&claim->id, id))
-        claim = claim->next;
-    return claim;
+static bool is_reserved(const struct gps_id *id) {
+    const struct gps_record_reservation *reservation = state.reservations;
+    while (reservation && !gps_id_equal(&reservation->id, id))
+        reservation = reservation->next;
+    return reservation;
 }
 
 /* True: it was that of a tombstone. */
-static bool claim_now(struct gps_record_claim *claim, const struct gps_id *id) {
-    *claim = (struct gps_record_claim){.id = *id, .next = state.claims};
-    state.claims = claim;
-    return take(&claim->id);
+static bool reserve_now(struct gps_record_reservation *reservation, const struct gps_id *id) {
+    *reservation = (struct gps_record_reservation){.id = *id, .next = state.reservations};
+    state.reservations = reservation;
+    return take(&reservation->id);
 }
 
-/* --- claims --- */
+/* --- reservations --- */
 
-bool gps_record_claim_id(struct gps_record_claim *claim, const struct gps_id *id) {
+bool gps_record_reserve_id(struct gps_record_reservation *reservation, const struct gps_id *id) {
     GPS_LOCKED(&state.lock);
-    while (is_claimed(id)) {
+    while (is_reserved(id)) {
         state.waiting++;
         pthread_cond_wait(&state.ended, &state.lock.mutex);
         state.waiting--;
     }
-    return claim_now(claim, id);
+    return reserve_now(reservation, id);
 }
 
-/* Nobody can have claimed the oldest one, since a claim takes its tombstone away. */
-bool gps_record_leave_tombstone(const struct gps_id *id, struct gps_record_claim *oldest) {
+/* Nobody can have reserved the oldest one, since a reservation takes its tombstone away. */
+bool gps_record_leave_tombstone(const struct gps_id *id, struct gps_record_reservation *oldest) {
     GPS_LOCKED(&state.lock);
     struct tombstone *place = &state.ring[state.oldest++ % GPS_TOMBSTONES];
-    const bool full = place->stands && claim_now(oldest, &place->id);
+    const bool full = place->stands && reserve_now(oldest, &place->id);
     *place = (struct tombstone){.id = *id, .next = *bucket_of(id), .stands = true};
     *bucket_of(id) = place;
     return full;
 }
 
-bool gps_record_claim_tombstone(unsigned *place, struct gps_record_claim *claim) {
+bool gps_record_reserve_tombstone(unsigned *place, struct gps_record_reservation *reservation) {
     bool found = false;
     GPS_LOCKED(&state.lock);
     for (; !found && *place < GPS_TOMBSTONES; ++*place)
-        found = state.ring[*place].stands && claim_now(claim, &state.ring[*place].id);
+        found = state.ring[*place].stands && reserve_now(reservation, &state.ring[*place].id);
     return found;
 }
 
-void gps_record_release(struct gps_record_claim *claim) {
-    struct gps_record_claim **at = &state.claims;
+void gps_record_release(struct gps_record_reservation *reservation) {
+    struct gps_record_reservation **at = &state.reservations;
     GPS_LOCKED(&state.lock);
-    while (*at != claim)
+    while (*at != reservation)
         at = &(*at)->next;
-    *at = claim->next;
+    *at = reservation->next;
     if (state.waiting)
         pthread_cond_broadcast(&state.ended);
 }

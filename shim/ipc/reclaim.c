@@ -1,4 +1,4 @@
-#include "room.h"
+#include "reclaim.h"
 
 #include "deferred.h"
 #include "driver/scope.h"
@@ -19,9 +19,9 @@ static bool reclaim(void) {
            gps_keeper_reclaim(store, gps_process_self(), GPS_SECOND / 4) == 0;
 }
 
-bool gps_room_make(void) {
-    const bool ended = gps_open_cache_make_room();
+bool gps_reclaim_memory(void) {
+    const bool ended = gps_open_cache_reclaim_memory();
     const bool freed = gps_merge_end_freed(GPS_MERGE_SURELY), cut = gps_merger_reclaim();
-    const bool deferred = gps_deferred_make_room();
+    const bool deferred = gps_deferred_reclaim_memory();
     return reclaim() || deferred || ended || freed || cut; /* last: the others may have let go */
 }
