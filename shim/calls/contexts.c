@@ -9,6 +9,7 @@
 #include "lifecycle/lifecycle.h"
 #include "lifecycle/teardown.h"
 #include "merge/allocation.h"
+#include "merge/backing.h"
 #include "process/process.h"
 #include "registry/entangled.h"
 #include "registry/registry.h"

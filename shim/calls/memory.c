@@ -10,6 +10,7 @@
 #include "ipc/reclaim.h"
 #include "learn/learner.h"
 #include "merge/allocation.h"
+#include "merge/backing.h"
 #include "merge/created.h"
 #include "merge/work.h"
 #include "pools.h"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backing.h"
 #include "block.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
@@ -14,13 +15,9 @@
 #include "process/caller.h"
 #include "shared_block.h"
 #include "unmerged.h"
-#include "util/clock.h"
 #include "util/forgotten.h"
-#include "util/program_signals.h"
-#include "vmm/mapping.h"
 
 #define HUGE_SIZE (UINT64_C(1) << 40)
-#define LOCK_50MS (GPS_SECOND / 20)
 
 bool gps_merge_active;
 GPS_FORGOTTEN(gps_merge_active);
@@ -36,145 +33,6 @@ void gps_merge_start(const struct gps_config *config, const struct gps_program *
         any |= merges(&config->rules[i], program);
     any |= config->options.suspend == GPS_SUSPEND_ON; /* its work passes the gate, too */
     gps_merge_active = any && config->options.mode == GPS_MODE_SHARE && gps_gate_start();
-}
-
-/* --- blocks that are not mapped yet --- */
-
-static uint64_t empty; /* bytes, of all areas; with the lock */
-GPS_FORGOTTEN(empty);
-
-static void count_unbacked(int64_t change) {
-    empty = (uint64_t)((int64_t)empty + change);
-    gps_gate_set_back(empty != 0);
-}
-
-static void note_backed(const struct gps_block *block) {
-    count_unbacked(-(int64_t)block->size);
-}
-
-int gps_merge_own(const struct gps_area *area, struct gps_block *block) {
-    const int code = gps_block_own(area, block);
-    if (code != GPS_OK)
-        return code;
-    note_backed(block);
-    gps_shared_leave(block);
-    return GPS_OK;
-}
-
-void gps_merge_share(struct gps_block *block) {
-    gps_block_unmake(block);
-    gps_block_set_state(block, GPS_BLOCK_SHARED);
-    gps_merged_sum_merged(block->size, block->size);
-    note_backed(block);
-    free(block->chunks);
-    block->chunks = NULL;
-}
-
-void gps_merge_share_touched(struct gps_area *area, uint64_t until) {
-    for (unsigned i = 0; i < area->count; i++) {
-        struct gps_block *block = &area->blocks[i];
-        if (block->state == GPS_BLOCK_SPECULATIVE && !~block->filled && !block->excluded &&
-            block->written <= until)
-            gps_merge_share(block);
-    }
-}
-
-int gps_merge_back(const struct gps_area *area, struct gps_block *block) {
-    const int code = gps_block_back(area, block);
-    if (code == GPS_OK)
-        note_backed(block);
-    return code;
-}
-
-static int back(const struct gps_area *area, struct gps_block *block) {
-    if (block->state == GPS_BLOCK_SPECULATIVE)
-        return gps_merge_own(area, block);
-    return block->state == GPS_BLOCK_UNBACKED ? gps_merge_back(area, block) : GPS_OK;
-}
-
-static bool has_unbacked(const struct gps_area *area) {
-    for (unsigned i = 0; !area->freed && i < area->count; i++)
-        if (gps_block_is_unbacked(&area->blocks[i]))
-            return true;
-    return false;
-}
-
-static int back_area(struct gps_area *area) {
-    gps_merge_share_touched(area, UINT64_MAX);
-    if (!has_unbacked(area))
-        return GPS_OK;
-    int code = gps_ops->enter(area->context);
-    if (code != GPS_OK)
-        return code;
-    for (unsigned i = 0; code == GPS_OK && i < area->count; i++)
-        code = back(area, &area->blocks[i]);
-    gps_ops->leave();
-    return code;
-}
-
-/* Nobody looks at its unbacked blocks, and nobody may destroy its context. */
-static bool is_sole(const struct gps_area *area, uint64_t context) {
-    bool sole = area->context == context;
-    for (unsigned i = 0; i < area->count; i++)
-        sole &= area->blocks[i].state != GPS_BLOCK_SPECULATIVE;
-    return sole;
-}
-
-/* Without gps_swap_lock. True: no block is left unbacked. */
-static bool back_sole(void) {
-    uint64_t context;
-    GPS_AREAS_LOCKED();
-    if (gps_ops->context(&context) != GPS_OK)
-        return false;
-    for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
-        if (is_sole(area, context) && back_area(area) != GPS_OK)
-            return false;
-    return !empty;
-}
-
-/* A kernel of ours may wait for one that fills the card, with gps_swap_lock. */
-static int back_all(void) {
-    int here, code = GPS_OK;
-    if (!gps_swap_lock_within(LOCK_50MS)) {
-        if (back_sole())
-            return GPS_OK;
-        gps_swap_lock();
-    }
-    gps_area_lock();
-    const bool known = gps_ops->device(&here) == GPS_OK;
-    for (struct gps_area *area = gps_area_next(NULL); area && empty; area = gps_area_next(area)) {
-        const int failed = back_area(area);
-        if (code == GPS_OK && (!known || gps_mapping_reaches(here, area->device)))
-            code = failed;
-    }
-    gps_area_unlock();
-    gps_swap_unlock();
-    return code;
-}
-
-/* A wait took its second in vain, and none has begun anew since. */
-static _Atomic bool timed_out;
-GPS_FORGOTTEN(timed_out);
-
-bool gps_merge_await_memory(uint64_t *until) {
-    const uint64_t now = gps_clock_monotonic();
-    if (!*until)
-        *until = timed_out ? now : now + GPS_SECOND;
-    timed_out = now >= *until;
-    if (!timed_out)
-        gps_program_signals_poll(NULL, GPS_MS);
-    return !timed_out;
-}
-
-int gps_merge_back_all(void) {
-    uint64_t until = 0;
-    int code;
-    GPS_DRIVER_SCOPE();
-    while ((code = back_all()) == GPS_OUT_OF_MEMORY && gps_merge_await_memory(&until))
-        ;
-    if (code == GPS_OK)
-        timed_out = false;
-    return code;
 }
 
 /* --- an allocation --- */
@@ -223,7 +81,7 @@ static bool add(struct gps_area *area, uint64_t contexts) {
     GPS_AREAS_LOCKED();
     if (gps_area_contexts_ended() != contexts || !gps_area_add(area))
         return false;
-    count_unbacked(area->lazy ? (int64_t)area->extent : 0);
+    gps_backing_count(area->lazy ? (int64_t)area->extent : 0);
     return true;
 }
 
@@ -282,7 +140,7 @@ static void end_block(struct gps_area *area, struct gps_block *block) {
     const bool unbacked = gps_block_is_unbacked(block), merged = gps_block_is_merged(block);
     const bool referenced = merged || block->state == GPS_BLOCK_SPECULATIVE;
     if (unbacked && !area->freed)
-        note_backed(block);
+        gps_backing_count(-(int64_t)block->size);
     gps_block_drop(area, block);
     if (merged)
         gps_merged_sum_unmerged(block->size);
@@ -444,21 +302,4 @@ bool gps_merge_find(uint64_t address, struct gps_area *found) {
     if (any)
         *found = *area;
     return any;
-}
-
-static void allow(const struct gps_area *area, int accessor) {
-    for (unsigned i = 0; i < area->count; i++) {
-        const struct gps_block *block = &area->blocks[i];
-        if (block->state != GPS_BLOCK_UNBACKED)
-            gps_ops->allow(area->pointer + block->at, block->size, accessor,
-                           block->state == GPS_BLOCK_PRIVATE);
-    }
-}
-
-/* Access that is added hurts no work that is under way. */
-void gps_merge_enable(int home, int accessor) {
-    GPS_AREAS_LOCKED();
-    for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
-        if (area->device == home && !area->created)
-            allow(area, accessor);
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "allocation.h"
+#include "backing.h"
 #include "block.h"
 #include "digest/digest.h"
 #include "directory/record.h"

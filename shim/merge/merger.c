@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "allocation.h"
+#include "backing.h"
 #include "block.h"
 #include "candidate.h"
 #include "created.h"

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 
 #include "allocation.h"
+#include "backing.h"
 #include "block.h"
 #include "created.h"
 #include "driver/driver_ops.h"

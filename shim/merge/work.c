@@ -2,6 +2,7 @@
 #include "util/forgotten.h"
 
 #include "allocation.h"
+#include "backing.h"
 #include "created.h"
 #include "driver/scope.h"
 #include "load.h"

@@ -12,6 +12,7 @@
 #include "log/event_log.h"
 #include "log/log.h"
 #include "merge/allocation.h"
+#include "merge/backing.h"
 #include "merge/merger.h"
 #include "process/membership.h"
 #include "process/process.h"
