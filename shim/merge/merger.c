@@ -458,6 +458,7 @@ static bool share_frozen(uint64_t only) {
     while (goes_on() && !gps_keeper_is_unresponsive() &&
            next_block(&walk, true, next = &state.batch[state.count])) {
         any = true;
+        gps_own_bytes_turn();
         if (hash(next) && gps_candidate_share(next) && ++state.count == BATCH &&
             !begin_batch(replace))
             return true;
