@@ -77,6 +77,13 @@ TEST(Tool, WrongCommandLinesAreAnsweredWithWhatIsAllowed) {
          "show, top, "
          "metrics, report, timeline, explain, pair, check, keeper, merge, suspend, resume, drop, "
          "forget, gc, cdi, doctor, help\n"},
+        {{"LS"},
+         "gpushare: unknown command 'LS', perhaps ls; allowed: run, learn, audit, ls, show, top, "
+         "metrics, report, timeline, explain, pair, check, keeper, merge, suspend, resume, drop, "
+         "forget, gc, cdi, doctor, help\n"},
+        {{"-v"}, "gpushare: unknown option '-v', perhaps --version; allowed: --version, --help\n"},
+        {{"--hlp"},
+         "gpushare: unknown option '--hlp', perhaps --help; allowed: --version, --help\n"},
         {{"--json"}, "gpushare: unknown option '--json'; allowed: --version, --help\n"},
         {{"ls", "--foo"}, "gpushare: ls: unknown option '--foo'; allowed: --json, --all, --help\n"},
         {{"ls", "--jsno"},

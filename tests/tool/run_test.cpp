@@ -372,6 +372,9 @@ TEST_F(Run, WhatIsWrongWithTheEnvironmentIsSaid) {
     EXPECT_EQ(result.err,
               "gpushare: run: GPUSHARE_NAMESPACE='a b' is no name; allowed: 1 to 127 of "
               "[A-Za-z0-9._-] without a leading dot\n");
+    result = run({"true"}, {{"GPUSHARE_DIR", "here"}});
+    EXPECT_EQ(result.status, 125);
+    EXPECT_EQ(result.err, "gpushare: run: GPUSHARE_DIR='here' must be an absolute path\n");
     result = run({"true"}, {{"GPUSHARE_ONFREE", "wait"}, {"GPUSHARE_SIM_ROOT", "@x"}});
     EXPECT_EQ(result.status, 0);
     EXPECT_EQ(result.err, "gpushare: run: warning: GPUSHARE_ONFREE is set, and nothing reads it; "
