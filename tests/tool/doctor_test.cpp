@@ -604,6 +604,8 @@ TEST_F(Doctor, ADirectoryInAContainersOwnFilesIsSeen) {
     if (stat("/", &root) || stat(place.path.c_str(), &there) || root.st_dev != there.st_dev)
         GTEST_SKIP() << "/var/tmp is a file system of its own";
     EXPECT_EQ(result_of(Json::parse(out), "container", "lies in this container alone"), "warn");
+    EXPECT_TRUE(contains(remedy, ":" + place.path + "/dir -e GPUSHARE_DIR=" + place.path + "/dir"))
+        << remedy;
 }
 
 TEST_F(Doctor, ADirectoryFromAnotherShmMeansNoEvents) {

@@ -146,6 +146,7 @@ TEST(Tool, AFindingsHigherLevelIsExplainedToo) {
     std::replace(text.begin(), text.end(), '\n', ' ');
     EXPECT_TRUE(contains(text, " Level warning: the program works only by luck")) << text;
     EXPECT_TRUE(contains(text, "; error where the free is let through, as in an audit")) << text;
+    EXPECT_TRUE(contains(text, "in a file for gpushare audit --suppressions=FILE")) << text;
 }
 
 TEST(Tool, ADirectoryThatCannotBeUsedHasAHint) {

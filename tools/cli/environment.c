@@ -97,8 +97,10 @@ static char *complaint(const char *name) {
         gps_nearest_try(&nearest, others[i].name);
     if (nearest.found && strcmp(nearest.found, name) == 0)
         return NULL;
-    return tool_format(PREFIX "%s is set, and nothing reads it%s%s; gpushare.conf(5) has all", name,
-                       nearest.found ? "; perhaps " PREFIX : "", tool_or(nearest.found, ""));
+    return tool_format(
+        PREFIX
+        "%s is set, and nothing reads it%s%s; gpushare --help and config/gpushare.conf have all",
+        name, nearest.found ? "; perhaps " PREFIX : "", tool_or(nearest.found, ""));
 }
 
 void environment_unknown(void (*fn)(void *arg, const char *message), void *arg) {
