@@ -579,8 +579,9 @@ static uint64_t pause_after(bool any) {
 
 static uint64_t work(void) {
     gps_keeper_watch_turn();
+    const uint64_t pause = pause_after(take_wanted_turn());
     gps_own_bytes_turn();
-    return pause_after(take_wanted_turn());
+    return pause;
 }
 
 /* A turn goes through all areas. A program that loads wakes this thread after each copy, and turns
