@@ -237,9 +237,11 @@ static void on_section(void *arg, unsigned line, const char *name) {
         struct gps_nearest nearest = {.word = name};
         gps_nearest_try(&nearest, "gpushare");
         gps_nearest_try(&nearest, "region");
-        fail(session, line, "[%s] unknown section%s%s%s; [gpushare] or [region NAME]",
+        const bool suppresses = strncmp(name, "suppress", 8) == 0;
+        fail(session, line, "[%s] unknown section%s%s%s; [gpushare] or [region NAME]%s",
              shown(name, cut), nearest.found ? ", perhaps [" : "", nearest.found,
-             nearest.found ? "]" : "");
+             nearest.found ? "]" : "",
+             suppresses ? "; suppressions have a file of their own: audit --suppressions" : "");
     }
 }
 

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "file.h"
-#include "util/text.h"
 
 /* Whether only this user can read and write the directory. */
 static int check_directory(int fd) {
@@ -89,6 +88,45 @@ int gps_store_init(struct gps_store *store, const char *root, const char *name_s
     memcpy(store->path, path, sizeof(path));
     store->records = GPS_REGIONS;
     return 0;
+}
+
+/* What of the store is open to others than this user, and what closes it. */
+static void open_to_others(struct gps_text *text, const char *root, const char *name_space) {
+    static const char *const below[] = {"", "/procs", "/" GPS_REGIONS, "/names", "/" GPS_AUDIT};
+    char path[GPS_STORE_PATH];
+    struct gps_text out = GPS_TEXT(path);
+    struct stat st;
+    size_t i = 0;
+    gps_text_str(&out, root);
+    while (lstat(path, &st) != 0 || st.st_uid != geteuid() || !(st.st_mode & 077)) {
+        if (i == sizeof(below) / sizeof(*below)) {
+            gps_text_str(text, "it or a directory on the way is not yours");
+            return;
+        }
+        out = GPS_TEXT(path);
+        gps_text_strs(&out, root, "/", name_space, below[i++]);
+    }
+    gps_text_add(text, "%s is open to others (mode %u%u%u%u); close it: chmod 700 %s", path,
+                 st.st_mode >> 9 & 7, st.st_mode >> 6 & 7, st.st_mode >> 3 & 7, st.st_mode & 7,
+                 path);
+}
+
+void gps_store_trouble(struct gps_text *text, const char *root, const char *name_space,
+                       int status) {
+    if (status == -EPERM)
+        open_to_others(text, root, name_space);
+    else if (status == -EINVAL)
+        gps_text_str(text, root[0] == '/' ? "GPUSHARE_NAMESPACE is no name"
+                                          : "GPUSHARE_DIR must be an absolute path");
+    else if (status == -ENOTDIR || status == -ELOOP)
+        gps_text_str(text, "it is not a directory, or a symbolic link is on the way");
+    else
+        gps_text_str(text, gps_error_text(-status));
+}
+
+const char *gps_store_namespace(void) {
+    const char *name = getenv("GPUSHARE_NAMESPACE");
+    return name && *name ? name : "default";
 }
 
 bool gps_store_root(char *path, size_t size) {

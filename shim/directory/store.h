@@ -20,6 +20,7 @@
 #include <stdbool.h>
 
 #include "record.h"
+#include "util/text.h"
 
 /* The space in bytes that publishing a record and taking a lease leave free on the file system. */
 #define GPS_STORE_RESERVE (UINT64_C(1) << 20)
@@ -40,6 +41,12 @@ struct gps_store {
  * root is not absolute, or the namespace is not a valid name (gps_name_valid). -ENAMETOOLONG.
  * -ENOENT: missing, without `create`. Otherwise the error of mkdir (-EROFS, -ENOSPC, ...). */
 int gps_store_init(struct gps_store *store, const char *root, const char *name_space, bool create);
+
+/* Adds what the error of gps_store_init means: "/x is open to others ...". */
+void gps_store_trouble(struct gps_text *text, const char *root, const char *name_space, int status);
+
+/* GPUSHARE_NAMESPACE, else "default". */
+const char *gps_store_namespace(void);
 
 /* The root: GPUSHARE_DIR, else gpushare-<euid> in the directory of NVIDIA_DRA_LOCAL_IPC_DIR (a
  * Kubernetes driver shares it among the pods of a claim), else in /dev/shm. True: GPUSHARE_DIR says

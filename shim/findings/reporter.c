@@ -266,16 +266,17 @@ void gps_report_held(const struct gps_export *region, const struct gps_answer *a
 void gps_report_store(int status, const char *what) {
     if (atomic_exchange(&state.store_reported, true))
         return;
-    char detail[512], root[256]; /* cut to fit */
+    char detail[512], root[GPS_STORE_PATH];
     struct gps_text text = GPS_TEXT(detail);
     gps_store_root(root, sizeof(root));
     if (gps_membership_store())
         gps_text_add(&text, "%s: ", what);
     else
         gps_text_add(&text, "the directory %s cannot be used: ", root);
-    gps_text_str(&text, status == -ENOSPC  ? "too little room is left in the file system"
-                        : status == -EPERM ? "it is not ours, or others may use it"
-                                           : gps_error_text(-status));
+    if (status == -ENOSPC)
+        gps_text_str(&text, "too little room is left in the file system");
+    else
+        gps_store_trouble(&text, root, gps_store_namespace(), status);
     struct gps_report report = gps_report_new(GPS_STORE_UNAVAILABLE);
     report.detail = detail;
     gps_report_send(&report);

@@ -458,6 +458,7 @@ static bool share_frozen(uint64_t only) {
     while (goes_on() && !gps_keeper_is_unresponsive() &&
            next_block(&walk, true, next = &state.batch[state.count])) {
         any = true;
+        gps_own_bytes_turn();
         if (hash(next) && gps_candidate_share(next) && ++state.count == BATCH &&
             !begin_batch(replace))
             return true;
@@ -578,8 +579,9 @@ static uint64_t pause_after(bool any) {
 
 static uint64_t work(void) {
     gps_keeper_watch_turn();
+    const uint64_t pause = pause_after(take_wanted_turn());
     gps_own_bytes_turn();
-    return pause_after(take_wanted_turn());
+    return pause;
 }
 
 /* A turn goes through all areas. A program that loads wakes this thread after each copy, and turns

@@ -207,14 +207,17 @@ void gps_own_bytes_end(void) {
 
 /* --- for all --- */
 
+#define PAUSE (GPS_SECOND / 50) /* what was merged since is counted twice so long */
+
 static struct own {
     struct gps_gpu_bytes published;
     uint64_t bytes; /* the newest count: one thread writes and reads it */
     uint64_t told;  /* of them */
 } own[GPUS][KINDS];
 GPS_FORGOTTEN(own);
-static uint64_t told; /* when */
+static uint64_t told, noted; /* when, to all and for explain */
 GPS_FORGOTTEN(told);
+GPS_FORGOTTEN(noted);
 
 static uint64_t bytes_of(int number) {
     return (&own[0][0])[number].bytes;
@@ -235,7 +238,7 @@ static void publish(struct own *mine, unsigned kind, const struct count *count) 
 void gps_own_bytes_turn(void) {
     struct count counts[GPUS] = {0};
     const uint64_t now = gps_clock_monotonic();
-    if (now - told < GPS_SECOND)
+    if (now - told < PAUSE)
         return;
     told = now;
     GPS_SCOPE();
@@ -244,6 +247,8 @@ void gps_own_bytes_turn(void) {
         for (unsigned kind = 0; kind < KINDS; kind++)
             if (counts[gpu].bytes[kind] != own[gpu][kind].told)
                 publish(&own[gpu][kind], kind, &counts[gpu]);
-    if (kept)
+    if (kept && now - noted >= GPS_SECOND) {
+        noted = now;
         keep(counts);
+    }
 }

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-/* Publishes what has changed, at most once a second. In the merger's thread. */
+/* Publishes what has changed, if it is due. In the merger's thread, often while it merges. */
 void gps_own_bytes_turn(void);
 
 /* From now on the bytes of each reason, of all GPUs, stand there, too, as they were when there was

@@ -26,9 +26,8 @@ enum { LOOKS = 1, FOUND };
 
 static int find_store(struct gps_store *store, bool create) {
     char root[GPS_STORE_PATH];
-    const char *name_space = getenv("GPUSHARE_NAMESPACE");
     gps_store_root(root, sizeof(root));
-    return gps_store_init(store, root, name_space && *name_space ? name_space : "default", create);
+    return gps_store_init(store, root, gps_store_namespace(), create);
 }
 
 static int take_lease(void) {

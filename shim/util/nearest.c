@@ -9,8 +9,12 @@ static size_t least(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* Levenshtein's: letters to put in, to leave out or to change. Neither word is longer than LONGEST.
- */
+static char lower(char c) {
+    return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
+/* Levenshtein's: letters to put in, to leave out or to change, but for their case. Neither word is
+ * longer than LONGEST. */
 static size_t distance(const char *a, const char *b) {
     size_t row[LONGEST + 1];
     const size_t length = strlen(b);
@@ -20,7 +24,7 @@ static size_t distance(const char *a, const char *b) {
         size_t corner = row[0];
         row[0] = at;
         for (size_t i = 1; i <= length; i++) {
-            const size_t changed = corner + (*a != b[i - 1]);
+            const size_t changed = corner + (lower(*a) != lower(b[i - 1]));
             corner = row[i];
             row[i] = least(changed, least(row[i], row[i - 1]) + 1);
         }

@@ -106,6 +106,16 @@ TEST(Configured, ADirectoryThatCannotBeUsedIsReported) {
     EXPECT_EQ(ids(world, harmless, "audit"), std::vector<std::string>{"store-unavailable"});
 }
 
+TEST(Configured, TheDirectoryThatIsOpenToOthersIsNamedAsTheToolNamesIt) {
+    World world;
+    const std::string root = world.environment["GPUSHARE_DIR"], inner = root + "/default";
+    ASSERT_EQ(mkdir(root.c_str(), 0700) | mkdir(inner.c_str(), 0755), 0);
+    const std::string trouble =
+        inner + " is open to others (mode 0755); close it: chmod 700 " + inner;
+    EXPECT_TRUE(contains(run_audited(world, harmless).log, trouble));
+    EXPECT_TRUE(contains(world.tool({"ls"}).err, trouble));
+}
+
 TEST(Configured, ARecordThatIsDamagedIsReported) {
     World world;
     const std::string id(32, '1');

@@ -181,6 +181,22 @@ TEST(MergePrivate, OffMergesNothingNewUntilOn) {
     }
 }
 
+// In no second the GPU holds more than without merging.
+TEST(MergePrivate, WhatIsMergedIsNotCountedAsOwnAnyMore) {
+    Replicas two(2, merging(QUIET));
+    two.load("p", SIZE, 3);
+    Json row;
+    ASSERT_TRUE(eventually([&] {
+        row = Json::parse(two.world.tool({"ls", "--json"}).out)[0];
+        return row["saved"].number > 0;
+    }));
+    usleep(200000);
+    row = Json::parse(two.world.tool({"ls", "--json"}).out)[0];
+    EXPECT_EQ(row["own"].number + row["mapped"].number, 2.0 * SIZE)
+        << two.world.tool({"show", std::to_string(two[0].pid)}).out
+        << two.world.tool({"show", std::to_string(two[1].pid)}).out;
+}
+
 // It is read-only, and a kernel may write it: it would be for nothing that it ends the process.
 TEST(MergePrivate, OffGivesBackAccessToWhatIsOnlyFrozen) {
     Replicas one(1, merging(QUIET));

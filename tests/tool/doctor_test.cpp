@@ -460,14 +460,14 @@ TEST_F(Doctor, ADirectoryThatIsNoneIsAFailure) {
     EXPECT_EQ(result_of(diagnose(), "directory", "is not a directory"), "fail");
     environment["GPUSHARE_DIR"] += "/below";
     EXPECT_EQ(result_of(diagnose(), "directory",
-                        "cannot be made: " + shared.root.path + "/plain: is not a directory"),
+                        "cannot be made: " + shared.root.path + "/plain is not a directory"),
               "fail");
     environment["GPUSHARE_DIR"] = "/proc/gpushare";
     EXPECT_EQ(
-        result_of(diagnose(), "directory", "cannot be made: /proc: holds no files of programs"),
+        result_of(diagnose(), "directory", "cannot be made: /proc holds no files of programs"),
         "fail");
     environment["GPUSHARE_DIR"] = shared.root.path + "/no/such";
-    EXPECT_EQ(result_of(diagnose(), "directory", "the directories between do not exist"), "fail");
+    EXPECT_EQ(result_of(diagnose(), "directory", "has none of the directories between"), "fail");
     environment["GPUSHARE_DIR"] = "relative/path";
     EXPECT_EQ(result_of(diagnose(), "directory",
                         "'relative/path', from GPUSHARE_DIR, is not an absolute"),
@@ -484,7 +484,7 @@ TEST_F(Doctor, TheVariableThatDecidesIsNamed) {
     EXPECT_EQ(result_of(diagnose(), "directory", "from NVIDIA_DRA_LOCAL_IPC_DIR, is not an"),
               "fail");
     environment["NVIDIA_DRA_LOCAL_IPC_DIR"] = "/no/such";
-    EXPECT_EQ(result_of(diagnose(), "directory", "the directories between do not exist"), "fail");
+    EXPECT_EQ(result_of(diagnose(), "directory", "has none of the directories between"), "fail");
     EXPECT_FALSE(contains(remedy, "unset")) << remedy;
 }
 
@@ -604,6 +604,8 @@ TEST_F(Doctor, ADirectoryInAContainersOwnFilesIsSeen) {
     if (stat("/", &root) || stat(place.path.c_str(), &there) || root.st_dev != there.st_dev)
         GTEST_SKIP() << "/var/tmp is a file system of its own";
     EXPECT_EQ(result_of(Json::parse(out), "container", "lies in this container alone"), "warn");
+    EXPECT_TRUE(contains(remedy, ":" + place.path + "/dir -e GPUSHARE_DIR=" + place.path + "/dir"))
+        << remedy;
 }
 
 TEST_F(Doctor, ADirectoryFromAnotherShmMeansNoEvents) {

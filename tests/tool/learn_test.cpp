@@ -1,5 +1,7 @@
 // gpushare learn, where there is nothing to learn.
 #include <gtest/gtest.h>
+
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include "harness.hpp"
@@ -9,6 +11,10 @@ namespace {
 Result learn(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "learn");
     return tool(arguments);
+}
+
+std::string simulator() {
+    return tool_path().substr(0, tool_path().rfind('/')) + "/sim";
 }
 
 } // namespace
@@ -36,6 +42,11 @@ TEST(Learn, ACommandWithoutCudaTeachesNothing) {
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.out, "ran\nran\n") << "two are run";
     EXPECT_EQ(learn({"-r1", "sh", "-c", "echo ran"}).out, "ran\n");
+    result = tool({"learn", "true"}, {{"LD_LIBRARY_PATH", "/nowhere"}});
+    EXPECT_TRUE(dlopen("libcuda.so.1", RTLD_LAZY) ||
+                contains(result.err, "gpushare can see; there is no libcuda.so.1, "))
+        << result.err;
+    result = tool({"learn", "true"}, {{"LD_LIBRARY_PATH", simulator()}});
     EXPECT_EQ(result.err,
               "gpushare: learn: no process used CUDA, as far as gpushare can see; who dropped the "
               "library is named by: gpushare explain -- CMD\n");

@@ -26,6 +26,17 @@ TEST(Ls, SaysPlainlyThatThereIsNothing) {
     EXPECT_EQ(result.err, "");
 }
 
+TEST(Ls, ADirectoryThatNoProgramCanMakeIsNamed) {
+    const Temporary root("/dev/shm");
+    for (const char *verb : {"ls", "gc", "metrics"}) {
+        const Result result = tool({verb}, {{"GPUSHARE_DIR", root.path + "/a/b"}});
+        EXPECT_EQ(result.status, 0);
+        EXPECT_EQ(result.err, std::string("gpushare: ") + verb + ": warning: there is no " +
+                                  root.path + "/a: programs make " + root.path +
+                                  "/a/b in it, but not what is above (mkdir -p)\n");
+    }
+}
+
 TEST(Ls, ADirectoryThatIsNotThereYetIsEmpty) {
     Temporary root("/dev/shm");
     Result result =
@@ -343,8 +354,7 @@ TEST(Ls, RefusesADirectoryThatIsOpenToOthers) {
 TEST(Ls, RefusesBadWordsForTheDirectory) {
     Result result = tool({"ls"}, {{"GPUSHARE_DIR", "relative"}});
     EXPECT_EQ(result.status, 1);
-    EXPECT_EQ(result.err, "gpushare: ls: cannot use relative/default: GPUSHARE_DIR must be an "
-                          "absolute path\n");
+    EXPECT_EQ(result.err, "gpushare: ls: GPUSHARE_DIR='relative' must be an absolute path\n");
     result = tool({"ls"}, {{"GPUSHARE_DIR", "/tmp"}, {"GPUSHARE_NAMESPACE", "a b"}});
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.err, "gpushare: ls: GPUSHARE_NAMESPACE='a b' is no name; allowed: 1 to 127 of "

@@ -77,6 +77,13 @@ TEST(Tool, WrongCommandLinesAreAnsweredWithWhatIsAllowed) {
          "show, top, "
          "metrics, report, timeline, explain, pair, check, keeper, merge, suspend, resume, drop, "
          "forget, gc, cdi, doctor, help\n"},
+        {{"LS"},
+         "gpushare: unknown command 'LS', perhaps ls; allowed: run, learn, audit, ls, show, top, "
+         "metrics, report, timeline, explain, pair, check, keeper, merge, suspend, resume, drop, "
+         "forget, gc, cdi, doctor, help\n"},
+        {{"-v"}, "gpushare: unknown option '-v', perhaps --version; allowed: --version, --help\n"},
+        {{"--hlp"},
+         "gpushare: unknown option '--hlp', perhaps --help; allowed: --version, --help\n"},
         {{"--json"}, "gpushare: unknown option '--json'; allowed: --version, --help\n"},
         {{"ls", "--foo"}, "gpushare: ls: unknown option '--foo'; allowed: --json, --all, --help\n"},
         {{"ls", "--jsno"},
@@ -139,6 +146,7 @@ TEST(Tool, AFindingsHigherLevelIsExplainedToo) {
     std::replace(text.begin(), text.end(), '\n', ' ');
     EXPECT_TRUE(contains(text, " Level warning: the program works only by luck")) << text;
     EXPECT_TRUE(contains(text, "; error where the free is let through, as in an audit")) << text;
+    EXPECT_TRUE(contains(text, "in a file for gpushare audit --suppressions=FILE")) << text;
 }
 
 TEST(Tool, ADirectoryThatCannotBeUsedHasAHint) {

@@ -21,8 +21,8 @@ TEST(MergeVerb, SaysWhomItCannotTell) {
     for (const char *pid : {"4194305", "weights", "../self"}) {
         const Result none = shared.tool({"merge", "off", pid});
         EXPECT_EQ(none.status, 1);
-        EXPECT_EQ(none.err, std::string("gpushare: merge: no process has the pid '") + pid +
-                                "'; see: gpushare ls\n");
+        EXPECT_EQ(none.err, std::string("gpushare: merge: no process has the pid or the name '") +
+                                pid + "'; see: gpushare ls\n");
     }
     const std::string self = std::to_string(getpid());
     const Result bare = shared.tool({"merge", "on", self});
@@ -35,6 +35,7 @@ TEST(MergeVerb, SaysWhomItCannotTell) {
     const Result unruled = shared.tool({"merge", "off", pid_text(camera.owner)});
     EXPECT_EQ(unruled.status, 1);
     EXPECT_TRUE(contains(unruled.err, "no merge rule has taken memory of camera ")) << unruled.err;
+    EXPECT_EQ(shared.tool({"merge", "off", "camera"}).err, unruled.err) << "by its name";
     EXPECT_FALSE(gps_paused_get(&shared.store, &camera.owner));
 }
 

@@ -182,6 +182,9 @@ TEST(Merged, WhatIsNotThereIsNotAnsweredWithBlocks) {
     Servers servers;
     for (const char *verb : {"show", "drop"})
         EXPECT_FALSE(contains(servers.shared.tool({verb, "x"}).err, "block.")) << verb;
+    const std::string said = servers.shared.tool({"show", "weights"}).err;
+    EXPECT_TRUE(contains(said, pid_text(servers.keeper.owner) + " (keeper)")) << said;
+    EXPECT_TRUE(contains(said, "ls); a merge rule makes no region of its name\n")) << said;
 }
 
 // --- with a real keeper ---

@@ -347,20 +347,15 @@ TEST_F(Run, ACommandFromThePathIsJudgedToo) {
     EXPECT_TRUE(contains(result.err, "'in-path' is statically linked")) << result.err;
 }
 
-TEST_F(Run, OnATerminalAForgottenConfigurationIsSaidWhereOthersShare) {
-    const Shared shared;
-    Environment all = shared.environment();
-    all.insert(environment.begin(), environment.end());
+TEST_F(Run, OnATerminalAForgottenConfigurationIsSaid) {
+    Environment all = environment;
     const std::vector<std::string> line = {tool_path(), "run", "true"};
     all["LD_LIBRARY_PATH"] =
         std::filesystem::absolute(tool_path()).parent_path() / "sim"; // a driver
-    EXPECT_EQ(on_terminal(400, line, all), "");
-    const Peer peer(shared, "camera");
-    shared.region(peer.owner, "frames");
     EXPECT_EQ(on_terminal(400, line, all),
               "gpushare: run: warning: no configuration was found: GPUSHARE_CONFIG is not set, and "
-              "there is no ~/gpushare/gpushare.conf and no /etc/gpushare.conf; it shares nothing "
-              "of what is shared here (gpushare ls)\n");
+              "there is no ~/gpushare/gpushare.conf and no /etc/gpushare.conf; no rule "
+              "takes an allocation\n");
     EXPECT_EQ(command(line, all).err, "");
     all["GPUSHARE_CONFIG"] = place.file("none.conf", "; no rule\n");
     EXPECT_EQ(on_terminal(400, line, all), "");
@@ -372,11 +367,15 @@ TEST_F(Run, WhatIsWrongWithTheEnvironmentIsSaid) {
     EXPECT_EQ(result.err,
               "gpushare: run: GPUSHARE_NAMESPACE='a b' is no name; allowed: 1 to 127 of "
               "[A-Za-z0-9._-] without a leading dot\n");
+    result = run({"true"}, {{"GPUSHARE_DIR", "here"}});
+    EXPECT_EQ(result.status, 125);
+    EXPECT_EQ(result.err, "gpushare: run: GPUSHARE_DIR='here' must be an absolute path\n");
     result = run({"true"}, {{"GPUSHARE_ONFREE", "wait"}, {"GPUSHARE_SIM_ROOT", "@x"}});
     EXPECT_EQ(result.status, 0);
-    EXPECT_EQ(result.err, "gpushare: run: warning: GPUSHARE_ONFREE is set, and nothing reads it; "
-                          "perhaps GPUSHARE_ON_FREE; gpushare.conf(5) has all\n");
+    EXPECT_EQ(result.err,
+              "gpushare: run: warning: GPUSHARE_ONFREE is set, and nothing reads it; "
+              "perhaps GPUSHARE_ON_FREE; gpushare --help and config/gpushare.conf have all\n");
     EXPECT_EQ(run({"true"}, {{"GPUSHARE_COLOUR_OF_MOON", "1"}}).err,
               "gpushare: run: warning: GPUSHARE_COLOUR_OF_MOON is set, and nothing reads it; "
-              "gpushare.conf(5) has all\n");
+              "gpushare --help and config/gpushare.conf have all\n");
 }

@@ -132,11 +132,27 @@ TEST_F(Selftest, ProgramsOfHipDoAllButMerging) {
     EXPECT_EQ(left(), std::vector<std::string>());
 }
 
+TEST_F(Selftest, WithoutADriverItTakesTheSimulatorBesideTheTool) {
+    if (dlopen("libcuda.so.1", RTLD_LAZY))
+        GTEST_SKIP() << "there is a driver here";
+    environment.erase("LD_LIBRARY_PATH");
+    const Result result = selftest({"--json"});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_EQ(result.err, "There is no libcuda.so.1: the simulated one in " +
+                              (build / "sim").string() + " is tested.\n");
+    EXPECT_EQ(Json::parse(result.out)["row"]["merge"].text, "ok");
+    EXPECT_EQ(left(), std::vector<std::string>());
+}
+
 TEST_F(Selftest, WithoutACardOrASimulatorItSaysSo) {
     if (dlopen("libcuda.so.1", RTLD_LAZY))
         GTEST_SKIP() << "there is a driver here";
+    const Temporary alone;
+    const std::string copy = alone.path + "/gpushare";
+    fs::copy_file(tool_path(), copy);
+    environment["GPUSHARE_LIBRARY"] = build / "libgpushare.so";
     environment["LD_LIBRARY_PATH"] = files.path + "/none";
-    const Result result = selftest({"--json"});
+    const Result result = command({copy, "doctor", "--selftest", "--json"}, environment);
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.out, "");
     EXPECT_TRUE(contains(result.err, "there is neither a card nor a simulated driver to test with. "

@@ -336,8 +336,8 @@ TEST_F(StrangerToAnother, WhoseDirectoryItIsIsSaid) {
         with["GPUSHARE_DIR"] = shared.path + (other ? "/others" : "/roots");
         expect_to_be_told(with, other);
         EXPECT_TRUE(contains(told, "the directory " + with["GPUSHARE_DIR"] +
-                                       " cannot be used: it is "
-                                       "not ours, or others may use it\n"))
+                                       " cannot be used: it or a directory on the way is not "
+                                       "yours\n"))
             << told;
         EXPECT_TRUE(contains(told, "Hint: run: gpushare doctor\n")) << told;
         EXPECT_TRUE(contains(unwrapped(told),

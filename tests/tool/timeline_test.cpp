@@ -229,6 +229,11 @@ TEST_F(Timeline, SaysWhatItHasWritten) {
     EXPECT_EQ(timeline({"--perfetto", "-o", page, log}).err,
               "Wrote " + page + ": open it in ui.perfetto.dev.\n");
     EXPECT_EQ(timeline({log}).err, "");
+    const std::string bare = place.file("bare", event(10, "began", 1) + event(20, "ended", 1));
+    EXPECT_EQ(timeline({"-o", page, bare}).err,
+              "Wrote " + page +
+                  ": open it with a browser. No event of a region is in it: rules "
+                  "make regions, and merge.\n");
 }
 
 TEST_F(Timeline, NoTextOfALogEndsTheData) {

@@ -334,8 +334,8 @@ TEST(Metrics, TheKeeperWritesThemAndTakesThemAway) {
     waitpid(keeper, &status, 0);
     EXPECT_EQ(status, 0);
     EXPECT_TRUE(std::filesystem::is_empty(place.path));
-    for (const char *bad : {"--every=1s", "--every=x"})
-        EXPECT_EQ(shared.tool({"keeper", bad}).status, 2) << bad;
+    for (const char *bad : {"--every=1s", "--every=x", "--metrics=/no/folder/x"})
+        EXPECT_EQ(shared.tool({"keeper", "--idle=1s", bad}).status, 2) << bad;
 }
 
 // --- the screen, in a real terminal ---

@@ -455,6 +455,9 @@ TEST(ConfigFile, NamesUnknownSectionsAndSkipsThem) {
     EXPECT_EQ(
         error_of("[regions a]\n"),
         "t.conf:1: [regions a] unknown section, perhaps [region]; [gpushare] or [region NAME]");
+    EXPECT_EQ(error_of("[suppress x]\n"),
+              "t.conf:1: [suppress x] unknown section; [gpushare] or [region NAME]; suppressions "
+              "have a file of their own: audit --suppressions");
     EXPECT_EQ(error_of("[]\n"), "t.conf:1: [] unknown section; [gpushare] or [region NAME]");
     EXPECT_EQ(
         error_of("[Gpushare]\n"),

@@ -14,8 +14,10 @@
 
 #define PREFIX "GPUSHARE_"
 
-char *environment_namespace(void) {
-    const char *name = getenv("GPUSHARE_NAMESPACE");
+char *environment_place(void) {
+    const char *root = getenv("GPUSHARE_DIR"), *name = getenv("GPUSHARE_NAMESPACE");
+    if (root && *root && *root != '/')
+        return tool_format("GPUSHARE_DIR='%s' must be an absolute path", root);
     if (!name || !*name || gps_name_valid(name))
         return NULL;
     return tool_format("GPUSHARE_NAMESPACE='%s' is no name; allowed: 1 to 127 of [A-Za-z0-9._-] "
@@ -93,10 +95,12 @@ static char *complaint(const char *name) {
     }
     for (size_t i = 0; i < OTHERS; i++)
         gps_nearest_try(&nearest, others[i].name);
-    if (nearest.found && nearest.distance == 0)
+    if (nearest.found && strcmp(nearest.found, name) == 0)
         return NULL;
-    return tool_format(PREFIX "%s is set, and nothing reads it%s%s; gpushare.conf(5) has all", name,
-                       nearest.found ? "; perhaps " PREFIX : "", tool_or(nearest.found, ""));
+    return tool_format(
+        PREFIX
+        "%s is set, and nothing reads it%s%s; gpushare --help and config/gpushare.conf have all",
+        name, nearest.found ? "; perhaps " PREFIX : "", tool_or(nearest.found, ""));
 }
 
 void environment_unknown(void (*fn)(void *arg, const char *message), void *arg) {

@@ -7,8 +7,9 @@
 
 /* Prints one line for each variable that a user sets and that is no option, aligned. */
 void environment_help(void);
-/* What is wrong with GPUSHARE_NAMESPACE, and what is allowed; malloc'ed. NULL: nothing. */
-char *environment_namespace(void);
+/* What is wrong with GPUSHARE_DIR or GPUSHARE_NAMESPACE, and what is allowed; malloc'ed. NULL:
+ * nothing. */
+char *environment_place(void);
 /* That there is no configuration, and the three places where it is looked for; malloc'ed. */
 char *environment_no_config(void);
 /* Calls fn for each variable GPUSHARE_* that nothing reads, with what is said of it. */

@@ -203,15 +203,19 @@ static void complain(const struct tool_verb *verb, int answer, char **argv) {
     } else {
         TOOL_TEMP char *word = tool_format("%.*s", (int)strcspn(option, "="), option);
         struct gps_nearest nearest = {.word = word + strspn(word, "-")};
+        const char *meant = NULL;
         for (const struct tool_option *known = verb->options; known->name; known++)
             if (known->help) {
                 tool_list(&allowed, "--%s", known->name);
                 gps_nearest_try(&nearest, known->name);
+                if (known->letter && toupper(known->letter) == toupper(optopt))
+                    meant = known->name;
             }
         tool_list(&allowed, "--help");
-        tool_error("unknown option '%s'%s%s; allowed: %s", option,
-                   option != typed && nearest.found ? ", perhaps --" : "",
-                   option != typed ? tool_or(nearest.found, "") : "", allowed);
+        gps_nearest_try(&nearest, "help");
+        meant = option == typed ? meant : nearest.found;
+        tool_error("unknown option '%s'%s%s; allowed: %s", option, meant ? ", perhaps --" : "",
+                   tool_or(meant, ""), allowed);
         free(allowed);
     }
 }

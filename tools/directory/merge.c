@@ -79,7 +79,7 @@ static void refuse(const char *pid) {
     TOOL_TEMP char *path = tool_format("/proc/%s", pid);
     struct stat info;
     if (strspn(pid, "0123456789") != strlen(pid) || stat(path, &info) != 0)
-        tool_error("no process has the pid '%s'; see: gpushare ls", pid);
+        tool_error("no process has the pid or the name '%s'; see: gpushare ls", pid);
     else if (info.st_uid != geteuid())
         tool_error("process %s is of another user (uid %u), who alone may say this", pid,
                    info.st_uid);
@@ -94,7 +94,7 @@ static bool order_pid(const char *pid, bool off) {
     bool any = false, good = true;
     if (!view_read(&view))
         return false;
-    if (find_process_by_pid(&view, pid) == 0)
+    if (find_process_by_pid(&view, pid) == 0 && find_process_by_program(&view, pid) == 0)
         find_process_by_pid_here(&view, pid);
     for (size_t i = 0; i < view.process_count; i++)
         if (view.processes[i].found && view.processes[i].alive) {
@@ -122,13 +122,14 @@ static int run_merge(const struct tool_args *args) {
 
 const struct tool_verb tool_verb_merge = {
     .name = "merge",
-    .operands = "off|on PID...",
+    .operands = "off|on PID|PROGRAM...",
     .summary = "stop merging in a process that runs, or resume it",
     .details = "After `off` nothing more of the process is merged, until `on` or until it ends. "
                "What is merged stays merged, and becomes private when the program writes it, as "
                "ever. The process follows within a second or so, and this waits for it, for 5 "
                "seconds at most.\n"
-               "ls, show and top tell where it is off. A PID is as for `gpushare show`.\n"
+               "ls, show and top tell where it is off. A PID, or the name of a PROGRAM, is as for "
+               "`gpushare show`.\n"
                "The exit status is 1 for a process that no merge rule has taken memory of, that "
                "is of another user or without gpushare, or that does not answer.\n",
     .operands_min = 2,

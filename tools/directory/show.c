@@ -506,6 +506,21 @@ static bool is_shown(const struct view_region *region) {
     return !view_hidden(region) && !view_merged(region);
 }
 
+static bool is_keeper(const struct view *view, const struct gps_owner *owner) {
+    for (size_t i = 0; i < view->region_count; i++)
+        if (view_is_vmm(&view->regions[i]) &&
+            gps_owner_equal(&view->regions[i].record.owner, owner))
+            return true;
+    return false;
+}
+
+static bool any_merges(const struct view *view) {
+    for (size_t i = 0; i < view->region_count; i++)
+        if (view_merged(&view->regions[i]))
+            return true;
+    return false;
+}
+
 static void say_waiting(const char *text) {
     tool_warn("waiting: %s", text);
 }
@@ -518,11 +533,14 @@ static int not_found(const struct view *view, const char *what) {
     size_t count = view_names(view, is_shown, &known);
     for (size_t i = 0; i < view->process_count && count < VIEW_NAMES_MAX; i++)
         if (view->processes[i].alive) {
-            tool_list(&known, "%s", view_format_program(view, &view->processes[i].owner).text);
+            const struct gps_owner *owner = &view->processes[i].owner;
+            tool_list(&known, "%s%s", view_format_program(view, owner).text,
+                      is_keeper(view, owner) ? " (keeper)" : "");
             count++;
         }
     if (known)
-        tool_error("nothing is called '%s'; there is: %s (see: gpushare ls)", what, known);
+        tool_error("nothing is called '%s'; there is: %s (see: gpushare ls)%s", what, known,
+                   any_merges(view) ? "; a merge rule makes no region of its name" : "");
     else
         tool_error("nothing is called '%s'; nothing is shared in %s", what, view->store.path);
     return TOOL_FAILED;

@@ -24,9 +24,8 @@
 /* --- where --- */
 
 void view_place_get(struct view_place *place) {
-    const char *name_space = getenv("GPUSHARE_NAMESPACE");
     place->chosen = gps_store_root(place->root, sizeof(place->root));
-    place->name_space = name_space && name_space[0] != 0 ? name_space : "default";
+    place->name_space = gps_store_namespace();
 }
 
 char *view_other_users(void) {
@@ -61,46 +60,36 @@ int view_store(const struct view_place *place, bool make, struct gps_store *stor
     return status;
 }
 
-/* What of the store is open to others than this user, and what closes it; malloc'ed. */
-static char *open_to_others(const struct view_place *place) {
-    static const char *const below[] = {"", "/procs", "/" GPS_REGIONS, "/names", "/" GPS_AUDIT};
-    TOOL_TEMP char *path = tool_copy(place->root);
-    struct stat info;
-    size_t i = 0;
-    while (lstat(path, &info) != 0 || info.st_uid != geteuid() || !(info.st_mode & 077)) {
-        if (i == sizeof(below) / sizeof(below[0]))
-            return tool_copy("it or a directory on the way is not yours");
-        free(path);
-        path = tool_format("%s/%s%s", place->root, place->name_space, below[i++]);
-    }
-    return tool_format("%s is open to others (mode %04o); close it: chmod 700 %s", path,
-                       info.st_mode & 07777, path);
+char *view_store_trouble(const struct view_place *place, int status) {
+    char trouble[3 * GPS_STORE_PATH];
+    struct gps_text text = GPS_TEXT(trouble);
+    gps_store_trouble(&text, place->root, place->name_space, status);
+    return tool_copy(trouble);
 }
 
-char *view_store_trouble(const struct view_place *place, int status) {
-    switch (status) {
-    case -EPERM:
-        return open_to_others(place);
-    case -ENOTDIR:
-    case -ELOOP:
-        return tool_copy("it is not a directory, or a symbolic link is on the way");
-    case -EINVAL:
-        return tool_copy("GPUSHARE_DIR must be an absolute path");
-    default:
-        return tool_copy(strerror(-status));
-    }
+/* Programs make one directory, but not those above it. */
+static void warn_of_missing(const struct view_place *place) {
+    static bool warned;
+    TOOL_TEMP char *above =
+        tool_format("%.*s", (int)(strrchr(place->root, '/') - place->root), place->root);
+    if (!warned && above[0] && access(above, F_OK) != 0)
+        tool_warn("there is no %s: programs make %s in it, but not what is above (mkdir -p)", above,
+                  place->root);
+    warned = true;
 }
 
 int view_store_open(bool make, struct gps_store *store) {
     struct view_place place;
     view_place_get(&place);
-    TOOL_TEMP char *wrong = environment_namespace();
+    TOOL_TEMP char *wrong = environment_place();
     int status = wrong ? -EINVAL : view_store(&place, make, store);
     TOOL_TEMP char *trouble = view_store_trouble(&place, status);
     if (wrong)
         tool_error("%s", wrong);
     else if (status != 0 && (make || status != -ENOENT))
         tool_error("cannot use %s/%s: %s", place.root, place.name_space, trouble);
+    else if (status != 0)
+        warn_of_missing(&place);
     return status;
 }
 

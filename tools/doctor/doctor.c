@@ -176,7 +176,9 @@ const struct tool_verb tool_verb_doctor = {
                "namespace of their own that is removed afterwards, also when the self-test is "
                "killed. Each step is ok, failed or not available. The last line is a row for "
                "docs/compatibility.md: date, version, GPU, driver, CUDA or HIP, glibc, container "
-               "engine and outcomes. Exit status 1 if a step failed, or without a GPU to test "
+               "engine and outcomes. Without a driver it takes the simulated one that `make sim` "
+               "builds beside this tool, and says so. Exit status 1 if a step failed, or without a "
+               "GPU to test "
                "with.\n",
     .options =
         {{"config", 'c', "FILE", "look at this configuration"},

@@ -43,6 +43,7 @@ static void check_directory(struct doctor *doctor, const struct view_place *plac
     doctor_existing(place->root, path);
     if (!are_on_one_device(path, "/") && !(is_own_shm() && are_on_one_device(path, "/dev/shm")))
         return;
+    const char *const mounted = place->chosen ? place->root : "/run/gpushare";
     diagnosis_add(doctor, DOCTOR_WARN, "container",
                   "%s lies in this container alone: programs in others do not see its regions",
                   place->root);
@@ -50,8 +51,8 @@ static void check_directory(struct doctor *doctor, const struct view_place *plac
                      "on the host: gpushare cdi --output /etc/cdi/gpushare.json; start all "
                      "containers with --device gpushare.io/namespace=default. Or on the host: "
                      "mkdir -p -m 700 /dev/shm/gpushare-%u; start all with -v "
-                     "/dev/shm/gpushare-%u:/run/gpushare -e GPUSHARE_DIR=/run/gpushare",
-                     geteuid(), geteuid());
+                     "/dev/shm/gpushare-%u:%s -e GPUSHARE_DIR=%s",
+                     geteuid(), geteuid(), mounted, mounted);
 }
 
 /* Measured: across containers with a /dev/shm each, memory handles work; events give 205. */

@@ -27,7 +27,7 @@ static bool check_environment(struct doctor *doctor, const struct view_place *pl
         diagnosis_remedy(doctor, "set that to a path that begins with /, or unset it");
         return false;
     }
-    TOOL_TEMP char *wrong = environment_namespace();
+    TOOL_TEMP char *wrong = environment_place();
     if (wrong) {
         diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s", wrong);
         diagnosis_remedy(doctor, "correct it, or unset it");
@@ -68,8 +68,8 @@ static const char *why_not_below(const char *above, const char *root) {
         return "holds no files of programs";
     const char *slash = strchr(root + length + 1, '/');
     if (slash && slash[1])
-        return "the directories between do not exist (mkdir -p)";
-    return access(above, W_OK | X_OK) == 0 ? NULL : strerror(errno);
+        return "has none of the directories between (mkdir -p)";
+    return access(above, W_OK | X_OK) == 0 ? NULL : "may not be written";
 }
 
 static bool check_parent(struct doctor *doctor, const struct view_place *place, const char *above) {
@@ -83,7 +83,7 @@ static bool check_parent(struct doctor *doctor, const struct view_place *place, 
     const char *why = strcmp(above, place->root) == 0 ? NULL : why_not_below(above, place->root);
     if (!why)
         return true;
-    diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s cannot be made: %s: %s", place->root, above,
+    diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s cannot be made: %s %s", place->root, above,
                   why);
     diagnosis_remedy(doctor, "set GPUSHARE_DIR to a directory on a tmpfs in which you may write%s",
                      place->chosen ? ", or unset it" : "");

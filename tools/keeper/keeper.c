@@ -47,7 +47,11 @@ static int metrics_job_begin(struct metrics_job *job, const char *file, uint64_t
     *job = (struct metrics_job){.every = every};
     job->file = tool_absolute(file);
     job->home = job->file ? tool_absolute(".") : NULL;
-    return job->home ? 0 : -errno;
+    if (!job->home)
+        return -errno;
+    const int length = (int)(strrchr(job->file, '/') - job->file) + 1;
+    TOOL_TEMP char *directory = tool_format("%.*s", length, job->file);
+    return access(directory, W_OK | X_OK) == 0 ? 0 : -errno;
 }
 
 /* The keeper has changed its directory, and blocks or ignores signals: the writer undoes that. */

@@ -26,6 +26,7 @@
 #include "run/command.h"
 #include "run/launch.h"
 #include "run/next.h"
+#include "run/preload.h"
 #include "run/vendor.h"
 #include "util/clock.h"
 
@@ -238,6 +239,12 @@ static void tell_apart(uint64_t bytes) {
     apart_print_help(stderr, "");
 }
 
+static void tell_unused(void) {
+    TOOL_TEMP char *no_driver = preload_no_driver(RUNTIME_CUDA);
+    tool_error("no process used CUDA, as far as gpushare can see; %s",
+               tool_or(no_driver, "who dropped the library is named by: gpushare explain -- CMD"));
+}
+
 static int tell(struct learn *learn, const char *path) {
     const struct profiles *profiles = &learn->profiles;
     const int status = status_of(learn);
@@ -246,8 +253,7 @@ static int tell(struct learn *learn, const char *path) {
     if (profiles->count > 0)
         profiles_table(stderr, profiles);
     if (!profiles->looked && profiles->count == 0 && status < TOOL_RUN_FAILED)
-        tool_error("no process used CUDA, as far as gpushare can see; who dropped the library is "
-                   "named by: gpushare explain -- CMD");
+        tell_unused();
     else if (profiles->count == 0 && profiles->looked)
         tool_error("nothing of 1 MiB or more was allocated");
     else if (profiles->rule_count == 0 && profiles->count > 0)

@@ -87,7 +87,8 @@ static void explain(enum gps_finding finding) {
     const enum gps_level level = gps_finding_level(finding);
     TOOL_TEMP char *meaning = level_text(finding);
     TOOL_TEMP char *suppress =
-        tool_format("[suppress NAME] with finding = %s; more exactly: gpushare report "
+        tool_format("[suppress NAME] with finding = %s, in a file for gpushare audit "
+                    "--suppressions=FILE, or report; more exactly: gpushare report "
                     "--gen-suppressions LOG",
                     id);
     TOOL_TEMP char *example = tool_format("docs/findings.md#%s", id);

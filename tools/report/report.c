@@ -120,7 +120,7 @@ static int run_report(const struct tool_args *args) {
     struct suppressions suppressions;
     if (!report_suppressions(args->values[OPTION_SUPPRESSIONS], args->values[OPTION_NO_DEFAULTS],
                              &suppressions))
-        return TOOL_FAILED;
+        return TOOL_BLIND;
     struct report report = {.symbols = NULL};
     aggregate_begin(&report.aggregate, level);
     const int read = add_logs(&report.aggregate, args->operands);
@@ -143,7 +143,7 @@ const struct tool_verb tool_verb_report = {
                "Lines that are cut off are warned about and skipped.\n\n"
                "The exit status is 1 if there is a finding that --fail-on counts, else 3 if a "
                "LOG cannot be read, or has no line of a log; the others are reported all the "
-               "same.\n",
+               "same. It is 3, too, if the suppressions cannot be read; then nothing is.\n",
     .options = {{"json", 0, NULL, "print an array of objects"},
                 {"sarif", 0, NULL,
                  "print SARIF 2.1.0, for code-scanning tools; it marks what is suppressed"},

@@ -101,7 +101,7 @@ static void warn_of_variable(void *arg, const char *message) {
 }
 
 static bool check_environment(void) {
-    TOOL_TEMP char *wrong = environment_namespace();
+    TOOL_TEMP char *wrong = environment_place();
     if (wrong)
         tool_error("%s", wrong);
     else

@@ -11,7 +11,6 @@
 #include "cli/tool.h"
 #include "command.h"
 #include "config/config.h"
-#include "directory/view.h"
 #include "launch.h"
 #include "preload.h"
 #include "vendor.h"
@@ -28,20 +27,13 @@ static int run_as_another(char **command) {
 /* GPUSHARE_CONFIG is easily forgotten in the second terminal. */
 static void warn_of_no_config(void) {
     struct gps_config config;
-    struct gps_store store;
-    struct view_place place;
-    struct view view;
-    view_place_get(&place);
     if (gps_config_load(&config, NULL, NULL) != 0)
         return;
     const bool none = config.source[0] == 0 && config.options.mode == GPS_MODE_SHARE;
     gps_config_free(&config);
-    if (!none || view_store(&place, false, &store) != 0 || !view_read(&view))
-        return;
     TOOL_TEMP char *text = environment_no_config();
-    if (view.region_count > 0)
-        tool_warn("%s; it shares nothing of what is shared here (gpushare ls)", text);
-    view_free(&view);
+    if (none)
+        tool_warn("%s; no rule takes an allocation", text);
 }
 
 static void warn_of_no_driver(enum runtime runtime) {
@@ -86,7 +78,7 @@ const struct tool_verb tool_verb_run = {
                "signal that ended it.\n\n"
                "A program into which nothing is preloaded, because it is statically linked, "
                "setuid or for another machine, is started with a warning. So is, on a terminal, "
-               "one without a configuration while others share, or without a driver.\n\n"
+               "one without a configuration or without a driver.\n\n"
                "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not "
                "found.\n",
     .options = {{"config", 'c', "FILE",

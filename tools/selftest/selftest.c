@@ -20,6 +20,7 @@
 #include "directory/view.h"
 #include "logs/logs.h"
 #include "run/launch.h"
+#include "run/preload.h"
 #include "util/clock.h"
 
 #ifndef GPS_VERSION
@@ -321,6 +322,19 @@ static char *probe(struct test *test, struct machine *machine) {
     return why;
 }
 
+/* Where the loader finds no driver of CUDA's: the simulated one beside this tool, for all that is
+ * started from now on. False: it is not there, or was taken already. */
+static bool take_simulator(void) {
+    TOOL_TEMP char *missing = preload_no_driver(RUNTIME_CUDA), *simulator = preload_simulator();
+    const char *path = tool_or(getenv("LD_LIBRARY_PATH"), "");
+    if (!missing || !simulator || strncmp(path, simulator, strlen(simulator)) == 0)
+        return false;
+    TOOL_TEMP char *paths = tool_format("%s:%s", simulator, path);
+    launch_set("LD_LIBRARY_PATH", paths);
+    term_line(stderr, "There is no libcuda.so.1: the simulated one in %s is tested.", simulator);
+    return true;
+}
+
 /* Takes the first vendor that has a GPU. False: there is none, and stderr says so. */
 static bool find_gpu(struct test *test, struct machine *machine) {
     launch_set("GPUSHARE_MODE", "off"); /* we may be preloaded ourselves */
@@ -330,6 +344,8 @@ static bool find_gpu(struct test *test, struct machine *machine) {
         return true;
     test->runtime = RUNTIME_HIP;
     TOOL_TEMP char *no_hip = probe(test, machine);
+    if (no_hip && take_simulator())
+        return find_gpu(test, machine);
     if (no_hip)
         tool_error("there is neither a card nor a simulated driver to test with. CUDA: %s. HIP: "
                    "%s. What is wrong is told by: gpushare doctor",

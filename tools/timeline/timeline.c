@@ -41,8 +41,11 @@ static int write_out(const struct history *history, const struct tool_args *args
     if (!out || !output_close(out, path))
         return TOOL_FAILED;
     if (path && strcmp(path, "-") != 0)
-        term_line(stderr, "Wrote %s: open it %s.", path,
-                  args->values[OPTION_PERFETTO] ? "in ui.perfetto.dev" : "with a browser");
+        term_line(stderr, "Wrote %s: open it %s.%s", path,
+                  args->values[OPTION_PERFETTO] ? "in ui.perfetto.dev" : "with a browser",
+                  history->lifetime_count + history->merge_count > 0
+                      ? ""
+                      : " No event of a region is in it: rules make regions, and merge.");
     return TOOL_OK;
 }
 
