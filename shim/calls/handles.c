@@ -1,4 +1,3 @@
-/* handles.c - see handles.h. */
 #include "handles.h"
 
 #include "driver/driver_ops.h"

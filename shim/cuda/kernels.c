@@ -1,4 +1,3 @@
-/* kernels.c - see operations.h. */
 #include "operations.h"
 
 #include <string.h>

@@ -1,4 +1,3 @@
-/* device_digest.c - see digest.h. */
 #include "digest.h"
 
 #include <string.h>

@@ -1,4 +1,3 @@
-/* exclusions.c - see exclusions.h. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

@@ -1,4 +1,3 @@
-/* secret.c - see secret.h. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

@@ -1,4 +1,3 @@
-/* peers.c - see driver_ops.h. */
 #include "driver_ops.h"
 
 #include <stdatomic.h>

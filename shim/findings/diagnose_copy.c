@@ -1,4 +1,3 @@
-/* diagnose_copy.c - see diagnose.h. */
 #include "diagnose.h"
 
 #include "driver/driver_ops.h"

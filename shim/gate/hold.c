@@ -1,4 +1,3 @@
-/* hold.c - see swap.h. */
 #include "swap.h"
 
 #include <string.h>

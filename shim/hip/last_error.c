@@ -1,4 +1,3 @@
-/* last_error.c - see hip_hooks.h. */
 #include "hip_hooks.h"
 
 /* The runtime has `instead` as its last error in place of this; 0: it has the right one. */

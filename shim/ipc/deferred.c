@@ -1,4 +1,3 @@
-/* deferred.c - see deferred.h. */
 #include "deferred.h"
 
 #include <pthread.h>

@@ -1,4 +1,3 @@
-/* import.c - see import.h. */
 #include "import.h"
 
 #include <errno.h>

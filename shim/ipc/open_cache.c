@@ -1,4 +1,3 @@
-/* open_cache.c - see open_cache.h. */
 #include "open_cache.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* token_server.c - see token.h. */
 #include "token.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* keeper_protocol.c - see keeper_protocol.h. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

@@ -1,4 +1,3 @@
-/* teardown.c - see teardown.h. */
 #include "teardown.h"
 
 #include <stdlib.h>

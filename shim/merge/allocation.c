@@ -1,4 +1,3 @@
-/* allocation.c - see allocation.h. */
 #include "allocation.h"
 
 #include <stdlib.h>

@@ -1,4 +1,3 @@
-/* backing.c - see backing.h. */
 #include "backing.h"
 
 #include <stdlib.h>

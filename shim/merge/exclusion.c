@@ -1,4 +1,3 @@
-/* exclusion.c - see exclusion.h. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

@@ -1,4 +1,3 @@
-/* keeper_watch.c - see merger.h. */
 #include "merger.h"
 
 #include <stddef.h>

@@ -1,4 +1,3 @@
-/* table_memory.c - see hash_table.h. */
 #include "hash_table.h"
 
 #include <sys/mman.h>

@@ -1,4 +1,3 @@
-/* find_object.c - see module_place.h. */
 #include "module_place.h"
 
 #include <link.h>

@@ -1,4 +1,3 @@
-/* preloaded.c - see module.h. */
 #include "module.h"
 
 #include <stdatomic.h>

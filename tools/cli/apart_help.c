@@ -1,4 +1,3 @@
-/* apart_help.c - see apart_help.h. */
 #include "apart_help.h"
 
 void apart_print_help(FILE *out, const char *margin) {

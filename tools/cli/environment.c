@@ -1,4 +1,3 @@
-/* environment.c - see environment.h. */
 #include "environment.h"
 
 #include <stdio.h>

@@ -1,4 +1,3 @@
-/* json_tree.c - see json_tree.h. */
 #include "json_tree.h"
 
 #include <inttypes.h>

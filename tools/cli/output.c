@@ -1,4 +1,3 @@
-/* output.c - see output.h. */
 #include "output.h"
 
 #include <errno.h>

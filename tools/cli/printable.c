@@ -1,4 +1,3 @@
-/* printable.c - see printable.h. */
 #include "printable.h"
 
 #include <stdio.h>

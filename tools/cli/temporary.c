@@ -1,4 +1,3 @@
-/* temporary.c - see temporary.h. */
 #include "temporary.h"
 
 #include <dirent.h>

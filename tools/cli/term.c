@@ -1,4 +1,3 @@
-/* term.c - see term.h. */
 #include "term.h"
 
 #include <stdbool.h>

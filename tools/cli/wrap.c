@@ -1,4 +1,3 @@
-/* wrap.c - see wrap.h. */
 #include "wrap.h"
 
 #include <string.h>

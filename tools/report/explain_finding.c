@@ -1,4 +1,3 @@
-/* explain_finding.c - see explain_finding.h. */
 #include "explain_finding.h"
 
 #include <ctype.h>

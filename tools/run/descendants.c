@@ -1,4 +1,3 @@
-/* descendants.c - see descendants.h. */
 #include "descendants.h"
 
 #include <dirent.h>

@@ -1,4 +1,3 @@
-/* loaded.c - see loaded.h. */
 #include "loaded.h"
 
 #include <stdlib.h>

@@ -1,4 +1,3 @@
-/* next.c - see next.h. */
 #include "next.h"
 
 #include <stdbool.h>

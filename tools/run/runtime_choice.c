@@ -1,4 +1,3 @@
-/* runtime_choice.c - see vendor.h. */
 #include "vendor.h"
 
 #include <fcntl.h>

@@ -1,4 +1,3 @@
-/* watched.c - see watched.h. */
 #include "watched.h"
 
 #include <dlfcn.h>

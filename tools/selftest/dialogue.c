@@ -1,4 +1,3 @@
-/* dialogue.c - see selftest.h. */
 #include "selftest.h"
 
 #include <fcntl.h>

@@ -1,4 +1,3 @@
-/* machine.c - see selftest.h. */
 #include "selftest.h"
 
 #include <ctype.h>

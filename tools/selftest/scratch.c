@@ -1,4 +1,3 @@
-/* scratch.c - see selftest.h. */
 #include "selftest.h"
 
 #include <errno.h>

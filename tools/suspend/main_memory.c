@@ -1,4 +1,3 @@
-/* main_memory.c - see target.h. */
 #include "target.h"
 
 #include <inttypes.h>

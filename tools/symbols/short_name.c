@@ -1,4 +1,3 @@
-/* short_name.c - see symbol.h. */
 #include "symbol.h"
 
 #include <ctype.h>

@@ -1,4 +1,3 @@
-/* user_frame.c - see user_frame.h. */
 #define XXH_INLINE_ALL
 #include "user_frame.h"
 

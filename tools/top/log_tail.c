@@ -1,4 +1,3 @@
-/* log_tail.c - see usage.h. */
 #include "usage.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* usage_json.c - see usage.h. */
 #include "usage.h"
 
 #include <string.h>
