@@ -125,15 +125,17 @@ static int defer(const struct freeing *of, bool result) {
     int code = gps_scope_enter(&scope, of->alloc->context);
     if (code == GPS_OK && (result || !of->release.ordered))
         code = gps_scope_synchronize();
-    if (code == GPS_OK) {
-        gps_deferred_leave(of->region, result);
-    } else {
+    const bool lost = code == GPS_OK && !gps_deferred_leave(of->region, result);
+    if (code != GPS_OK || lost)
         gps_deferred_remove(of->region);
+    if (lost) {
+        gps_export_end(of->region);
+    } else if (code != GPS_OK) {
         gps_export_rename(of->region);
         keep_live(of);
     }
     gps_scope_end(&scope);
-    return code;
+    return lost ? of->release.call(of->alloc->pointer, of->release.stream) : code;
 }
 
 int gps_close_before_free(const struct gps_alloc *alloc, struct gps_release release) {

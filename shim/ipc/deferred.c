@@ -103,12 +103,24 @@ void gps_deferred_become(struct gps_export *region, enum gps_export_state to) {
     gps_export_become(region, to);
 }
 
-void gps_deferred_leave(struct gps_export *region, bool result) {
+bool gps_deferred_leave(struct gps_export *region, bool result) {
     gps_region_event_deferred(region, result);
     if (result)
         gps_export_publish_result(region);
-    gps_deferred_become(region, result ? GPS_EXPORT_RESULT : GPS_EXPORT_DEFERRED);
-    (void)gps_background_start(&reaper); /* should that fail, the next one tries again */
+    gps_lock_take(&state.lock);
+    const bool lost = region->lost;
+    if (!lost)
+        gps_export_become(region, result ? GPS_EXPORT_RESULT : GPS_EXPORT_DEFERRED);
+    gps_lock_give(&state.lock);
+    if (!lost)
+        (void)gps_background_start(&reaper); /* should that fail, the next one tries again */
+    return !lost;
+}
+
+void gps_deferred_lose(uint64_t context) {
+    GPS_LOCKED(&state.lock);
+    for (struct gps_export *region = state.list; region; region = region->next)
+        region->lost |= region->state == GPS_EXPORT_CLOSING && region->context == context;
 }
 
 bool gps_deferred_free_left(uint64_t pointer) {

@@ -38,8 +38,8 @@ void gps_deferred_report_untaken(const struct gps_export *region);
 
 /* Adds a region that is CLOSING. It stays the caller's. */
 void gps_deferred_add(struct gps_export *region);
-/* CLOSING -> DEFERRED, or RESULT: the reaper frees it when it may. */
-void gps_deferred_leave(struct gps_export *region, bool result);
+/* CLOSING -> DEFERRED, or RESULT: the reaper frees it when it may. False: it is lost. */
+bool gps_deferred_leave(struct gps_export *region, bool result);
 /* Whether the address is that of a result which was handed over at an end: this is its free, the
  * first one. Needs no scope. */
 bool gps_deferred_free_left(uint64_t pointer);
@@ -59,6 +59,8 @@ enum gps_pin_wait {
 struct gps_export *gps_deferred_pin(uint64_t context, enum gps_pin_wait wait,
                                     bool (*wanted)(struct gps_export *region));
 void gps_deferred_unpin(struct gps_export *region);
+/* A context is destroyed: those that are CLOSING in it are lost. */
+void gps_deferred_lose(uint64_t context);
 /* Changes the state of a region that the caller has pinned. */
 void gps_deferred_become(struct gps_export *region, enum gps_export_state state);
 /* The region leaves the list, and is the caller's. */

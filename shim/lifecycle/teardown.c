@@ -282,8 +282,10 @@ int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, v
     }
     if (looked_at)
         gps_swap_permit();
-    if (destroyed) /* with what other threads have freed meanwhile */
+    if (destroyed) { /* with what other threads have freed meanwhile */
+        gps_deferred_lose(context);
         region = gps_deferred_pin(context, GPS_PIN_ALL, NULL);
+    }
     for (; region; region = next) {
         next = region->work;
         if (destroyed)

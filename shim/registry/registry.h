@@ -133,6 +133,7 @@ struct gps_export {
 
     /* Of ipc/deferred.h. */
     pthread_t pinner; /* the thread that works on it; 0: none */
+    bool lost;        /* CLOSING: its context was destroyed meanwhile, and its memory with it */
     bool at_end; /* the end of its process or context handed it over, and the program may free it */
     bool was_waited_for;                   /* an allocation has waited for those that cache it */
     struct gps_export *next, **link;       /* in the list of all */
