@@ -1,5 +1,4 @@
 // gpushare learn, where there is nothing to learn.
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "harness.hpp"
