@@ -337,10 +337,9 @@ static CUresult check_waitable(CUstream stream) {
 
 static CUresult synchronize(CUstream named, bool per_thread) {
     CUstream stream;
-    CUresult result = stream_resolve(named, per_thread, &stream);
-    if (!result)
-        result = check_waitable(stream);
-    return result ? result : stream_wait(stream);
+    TRY(stream_resolve(named, per_thread, &stream));
+    TRY(check_waitable(stream));
+    return stream_wait(stream);
 }
 
 static CUresult query(CUstream named, bool per_thread) {

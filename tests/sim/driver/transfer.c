@@ -80,10 +80,9 @@ static CUresult submit(CUstream stream, const struct task *plan) {
 }
 
 static CUresult now(CUstream stream, const struct task *plan) {
-    CUresult result = stream_wait(stream);
-    if (!result)
-        result = submit(stream, plan);
-    return result ? result : stream_wait(stream);
+    TRY(stream_wait(stream));
+    TRY(submit(stream, plan));
+    return stream_wait(stream);
 }
 
 static CUresult perform(struct manner manner, struct task *task) {
@@ -229,13 +228,10 @@ static CUresult copy_peer(CUdeviceptr to, CUcontext there, CUdeviceptr from, CUc
     struct task task = {.size = size};
     if (!size || !there || !here || !context_known(there) || !context_known(here))
         return transfer_copy(END(to, SIDE_DEVICE), END(from, SIDE_DEVICE), size, manner);
-    CUresult result = begin(manner);
-    if (!result)
-        result = copy_locate(to, size, (struct asker){there->card, true, SIDE_DEVICE}, &task.to);
-    if (!result)
-        result =
-            copy_locate(from, size, (struct asker){here->card, false, SIDE_DEVICE}, &task.from);
-    return result ? result : perform(manner, &task);
+    TRY(begin(manner));
+    TRY(copy_locate(to, size, (struct asker){there->card, true, SIDE_DEVICE}, &task.to));
+    TRY(copy_locate(from, size, (struct asker){here->card, false, SIDE_DEVICE}, &task.from));
+    return perform(manner, &task);
 }
 
 /* The four forms of one copy; `to` and `from` are the parameters, as types and names. */
