@@ -49,7 +49,8 @@ KINDS = {
     "ConfigMap": thing("apiVersion kind metadata data", apiVersion={"const": "v1"}, kind=TEXT, metadata=META, data=TEXTS),
 }
 SERVICE = thing("image command devices", image=TEXT, command=many(TEXT), devices=many(TEXT), depends_on=many(TEXT),
-                ipc={"type": "string", "pattern": "^(shareable|host|service:.+)$"})
+                ipc={"type": "string", "pattern": "^(shareable|host|service:.+)$"},
+                pid={"type": "string", "pattern": "^(host|service:.+)$"})
 COMPOSE = thing("services", services={"type": "object", "additionalProperties": SERVICE})
 
 

@@ -68,6 +68,12 @@ static void *driver_symbol(const char *name) {
 
 /* --- the runtime, or what it makes of its calls --- */
 
+#define DO(name, call, ...)                                                                        \
+    static int do_##name(__VA_ARGS__) {                                                            \
+        READY();                                                                                   \
+        return (int)call;                                                                          \
+    }
+
 #ifdef PUPPET_DRIVER
 static int current_device;
 static _Thread_local bool ready;
@@ -75,10 +81,8 @@ static _Thread_local bool ready;
 static int driver_use(int device) {
     CUcontext context;
     int code = (int)cuInit(0);
-    if (!code)
-        code = (int)cuDevicePrimaryCtxRetain(&context, device);
-    if (!code)
-        code = (int)cuCtxSetCurrent(context);
+    code = code ? code : (int)cuDevicePrimaryCtxRetain(&context, device);
+    code = code ? code : (int)cuCtxSetCurrent(context);
     if (!code)
         current_device = device;
     ready = !code;
@@ -92,56 +96,27 @@ static int driver_use(int device) {
             return code;                                                                           \
     } while (0)
 
-static int do_malloc(u64 *p, size_t size) {
-    READY();
-    return (int)cuMemAlloc(p, size);
-}
-static int do_pitch(u64 *p, size_t *pitch, size_t width, size_t height) {
-    READY();
-    return (int)cuMemAllocPitch(p, pitch, width, height, 4);
-}
-static int do_free(u64 p) {
-    READY();
-    return (int)cuMemFree(p);
-}
-static int do_get(void *handle, u64 p) {
-    READY();
-    return (int)cuIpcGetMemHandle(handle, p);
-}
+DO(malloc, cuMemAlloc(p, size), u64 *p, size_t size)
+DO(pitch, cuMemAllocPitch(p, pitch, width, height, 4), u64 *p, size_t *pitch, size_t width,
+   size_t height)
+DO(free, cuMemFree(p), u64 p)
+DO(get, cuIpcGetMemHandle(handle, p), void *handle, u64 p)
 static int do_open(u64 *p, const void *bytes, unsigned flags) {
     CUipcMemHandle handle;
     READY();
     memcpy(&handle, bytes, sizeof(handle));
     return (int)cuIpcOpenMemHandle(p, handle, flags);
 }
-static int do_close(u64 p) {
-    READY();
-    return (int)cuIpcCloseMemHandle(p);
-}
-static int do_fill(u64 p, int byte, size_t count) {
-    READY();
-    return (int)cuMemsetD8(p, (unsigned char)byte, count);
-}
-static int do_read(void *to, u64 p, size_t count) {
-    READY();
-    return (int)cuMemcpyDtoH(to, p, count);
-}
-static int do_write(u64 p, const void *from, size_t count) {
-    READY();
-    return (int)cuMemcpyHtoD(p, from, count);
-}
-static int do_sync(void) {
-    READY();
-    return (int)(cuCtxSynchronize)();
-}
+DO(close, cuIpcCloseMemHandle(p), u64 p)
+DO(fill, cuMemsetD8(p, (unsigned char)byte, count), u64 p, int byte, size_t count)
+DO(read, cuMemcpyDtoH(to, p, count), void *to, u64 p, size_t count)
+DO(write, cuMemcpyHtoD(p, from, count), u64 p, const void *from, size_t count)
+DO(sync, (cuCtxSynchronize)(), void)
 static int do_reset(void) {
     ready = false;
     return (int)cuDevicePrimaryCtxReset(current_device);
 }
-static int do_info(size_t *left, size_t *total) {
-    READY();
-    return (int)cuMemGetInfo(left, total);
-}
+DO(info, cuMemGetInfo(left, total), size_t *left, size_t *total)
 static int do_device(int device) {
     return driver_use(device);
 }
@@ -155,49 +130,24 @@ static int do_peer(int device) {
     const int code = (int)cuDevicePrimaryCtxRetain(&there, device);
     return code ? code : (int)cuCtxEnablePeerAccess(there, 0);
 }
-static int do_pool(u64 *p, size_t size, u64 stream) {
-    READY();
-    return (int)cuMemAllocAsync(p, size, (CUstream)(uintptr_t)stream);
-}
-static int do_unpool(u64 p) {
-    READY();
-    return (int)cuMemFreeAsync(p, NULL);
-}
-static int do_evcreate(u64 *event, unsigned flags) {
-    READY();
-    return (int)cuEventCreate((CUevent *)event, flags);
-}
-static int do_evget(void *handle, u64 event) {
-    READY();
-    return (int)cuIpcGetEventHandle(handle, (CUevent)event);
-}
+DO(pool, cuMemAllocAsync(p, size, (CUstream)(uintptr_t)stream), u64 *p, size_t size, u64 stream)
+DO(unpool, cuMemFreeAsync(p, NULL), u64 p)
+DO(evcreate, cuEventCreate((CUevent *)event, flags), u64 *event, unsigned flags)
+DO(evget, cuIpcGetEventHandle(handle, (CUevent)event), void *handle, u64 event)
 static int do_evopen(u64 *event, const void *bytes) {
     CUipcEventHandle handle;
     READY();
     memcpy(&handle, bytes, sizeof(handle));
     return (int)cuIpcOpenEventHandle((CUevent *)event, handle);
 }
-static int do_evdestroy(u64 event) {
-    READY();
-    return (int)cuEventDestroy((CUevent)event);
-}
-static int do_evrecord(u64 event) {
-    READY();
-    return (int)cuEventRecord((CUevent)event, NULL);
-}
-static int do_evquery(u64 event) {
-    READY();
-    return (int)cuEventQuery((CUevent)event);
-}
-static int do_evsync(u64 event) {
-    READY();
-    return (int)cuEventSynchronize((CUevent)event);
-}
-static int do_host(void (*fn)(void *), void *arg) {
-    READY();
-    return (int)cuLaunchHostFunc(NULL, fn, arg);
-}
+DO(evdestroy, cuEventDestroy((CUevent)event), u64 event)
+DO(evrecord, cuEventRecord((CUevent)event, NULL), u64 event)
+DO(evquery, cuEventQuery((CUevent)event), u64 event)
+DO(evsync, cuEventSynchronize((CUevent)event), u64 event)
+DO(host, cuLaunchHostFunc(NULL, fn, arg), void (*fn)(void *), void *arg)
 #else
+#define READY()
+
 static void *at(u64 p) {
     return (void *)(uintptr_t)p;
 }
@@ -215,12 +165,8 @@ static int do_pitch(u64 *p, size_t *pitch, size_t width, size_t height) {
     *p = (uintptr_t)out;
     return code;
 }
-static int do_free(u64 p) {
-    return (int)cudaFree(at(p));
-}
-static int do_get(void *handle, u64 p) {
-    return (int)cudaIpcGetMemHandle(handle, at(p));
-}
+DO(free, cudaFree(at(p)), u64 p)
+DO(get, cudaIpcGetMemHandle(handle, at(p)), void *handle, u64 p)
 static int do_open(u64 *p, const void *bytes, unsigned flags) {
     cudaIpcMemHandle_t handle;
     void *out = NULL;
@@ -229,71 +175,36 @@ static int do_open(u64 *p, const void *bytes, unsigned flags) {
     *p = (uintptr_t)out;
     return code;
 }
-static int do_close(u64 p) {
-    return (int)cudaIpcCloseMemHandle(at(p));
-}
-static int do_fill(u64 p, int byte, size_t count) {
-    return (int)cudaMemset(at(p), byte, count);
-}
-static int do_read(void *to, u64 p, size_t count) {
-    return (int)cudaMemcpy(to, at(p), count, cudaMemcpyDeviceToHost);
-}
-static int do_write(u64 p, const void *from, size_t count) {
-    return (int)cudaMemcpy(at(p), from, count, cudaMemcpyHostToDevice);
-}
-static int do_sync(void) {
-    return (int)cudaDeviceSynchronize();
-}
-static int do_reset(void) {
-    return (int)cudaDeviceReset();
-}
-static int do_info(size_t *left, size_t *total) {
-    return (int)cudaMemGetInfo(left, total);
-}
-static int do_device(int device) {
-    return (int)cudaSetDevice(device);
-}
-static int do_peer(int device) {
-    return (int)cudaDeviceEnablePeerAccess(device, 0);
-}
+DO(close, cudaIpcCloseMemHandle(at(p)), u64 p)
+DO(fill, cudaMemset(at(p), byte, count), u64 p, int byte, size_t count)
+DO(read, cudaMemcpy(to, at(p), count, cudaMemcpyDeviceToHost), void *to, u64 p, size_t count)
+DO(write, cudaMemcpy(at(p), from, count, cudaMemcpyHostToDevice), u64 p, const void *from,
+   size_t count)
+DO(sync, cudaDeviceSynchronize(), void)
+DO(reset, cudaDeviceReset(), void)
+DO(info, cudaMemGetInfo(left, total), size_t *left, size_t *total)
+DO(device, cudaSetDevice(device), int device)
+DO(peer, cudaDeviceEnablePeerAccess(device, 0), int device)
 static int do_pool(u64 *p, size_t size, u64 stream) {
     void *out = NULL;
     const int code = (int)cudaMallocAsync(&out, size, (cudaStream_t)(uintptr_t)stream);
     *p = (uintptr_t)out;
     return code;
 }
-static int do_unpool(u64 p) {
-    return (int)cudaFreeAsync(at(p), NULL);
-}
-static int do_count(int *count) {
-    return (int)cudaGetDeviceCount(count);
-}
-static int do_evcreate(u64 *event, unsigned flags) {
-    return (int)cudaEventCreateWithFlags((cudaEvent_t *)event, flags);
-}
-static int do_evget(void *handle, u64 event) {
-    return (int)cudaIpcGetEventHandle(handle, (cudaEvent_t)event);
-}
+DO(unpool, cudaFreeAsync(at(p), NULL), u64 p)
+DO(count, cudaGetDeviceCount(count), int *count)
+DO(evcreate, cudaEventCreateWithFlags((cudaEvent_t *)event, flags), u64 *event, unsigned flags)
+DO(evget, cudaIpcGetEventHandle(handle, (cudaEvent_t)event), void *handle, u64 event)
 static int do_evopen(u64 *event, const void *bytes) {
     cudaIpcEventHandle_t handle;
     memcpy(&handle, bytes, sizeof(handle));
     return (int)cudaIpcOpenEventHandle((cudaEvent_t *)event, handle);
 }
-static int do_evdestroy(u64 event) {
-    return (int)cudaEventDestroy((cudaEvent_t)event);
-}
-static int do_evrecord(u64 event) {
-    return (int)cudaEventRecord((cudaEvent_t)event, NULL);
-}
-static int do_evquery(u64 event) {
-    return (int)cudaEventQuery((cudaEvent_t)event);
-}
-static int do_evsync(u64 event) {
-    return (int)cudaEventSynchronize((cudaEvent_t)event);
-}
-static int do_host(void (*fn)(void *), void *arg) {
-    return (int)cudaLaunchHostFunc(NULL, fn, arg);
-}
+DO(evdestroy, cudaEventDestroy((cudaEvent_t)event), u64 event)
+DO(evrecord, cudaEventRecord((cudaEvent_t)event, NULL), u64 event)
+DO(evquery, cudaEventQuery((cudaEvent_t)event), u64 event)
+DO(evsync, cudaEventSynchronize((cudaEvent_t)event), u64 event)
+DO(host, cudaLaunchHostFunc(NULL, fn, arg), void (*fn)(void *), void *arg)
 #endif
 
 static int do_range(u64 *base, size_t *size, u64 p) {
@@ -398,13 +309,21 @@ static int pointer_reply(const char *name, int code, u64 pointer) {
     return code;
 }
 
-static int c_device(char **w) {
-    return do_device((int)number(w[1]));
-}
+#define COMMAND(name, call)                                                                        \
+    static int c_##name(char **w) {                                                                \
+        (void)w;                                                                                   \
+        return call;                                                                               \
+    }
+/* One that makes something, which its first word names. */
+#define MAKER(name, type, call)                                                                    \
+    static int c_##name(char **w) {                                                                \
+        type made = 0;                                                                             \
+        const int code = (int)call;                                                                \
+        return pointer_reply(w[1], code, made);                                                    \
+    }
 
-static int c_peer(char **w) {
-    return do_peer((int)number(w[1]));
-}
+COMMAND(device, do_device((int)number(w[1])))
+COMMAND(peer, do_peer((int)number(w[1])))
 
 static int c_count(char **w) {
     int count = 0;
@@ -414,11 +333,7 @@ static int c_count(char **w) {
     return code;
 }
 
-static int c_malloc(char **w) {
-    u64 pointer = 0;
-    const int code = do_malloc(&pointer, number(w[2]));
-    return pointer_reply(w[1], code, pointer);
-}
+MAKER(malloc, u64, do_malloc(&made, number(w[2])))
 
 static int c_pitch(char **w) {
     u64 pointer = 0;
@@ -429,21 +344,10 @@ static int c_pitch(char **w) {
     return code;
 }
 
-static int c_pool(char **w) {
-    u64 pointer = 0;
-    const int code = do_pool(&pointer, number(w[2]), w[3] ? value(w[3]) : 0);
-    return pointer_reply(w[1], code, pointer);
-}
-
-static int c_free(char **w) {
-    return do_free(value(w[1]));
-}
-static int c_unpool(char **w) {
-    return do_unpool(value(w[1]));
-}
-static int c_freeat(char **w) {
-    return do_free(hex(w[1]));
-}
+MAKER(pool, u64, do_pool(&made, number(w[2]), w[3] ? value(w[3]) : 0))
+COMMAND(free, do_free(value(w[1])))
+COMMAND(unpool, do_unpool(value(w[1])))
+COMMAND(freeat, do_free(hex(w[1])))
 
 static int get_at(u64 pointer) {
     unsigned char handle[64] = {0};
@@ -453,12 +357,8 @@ static int get_at(u64 pointer) {
     return code;
 }
 
-static int c_get(char **w) {
-    return get_at(value(w[1]) + number(w[2]));
-}
-static int c_getat(char **w) {
-    return get_at(hex(w[1]));
-}
+COMMAND(get, get_at(value(w[1]) + number(w[2])))
+COMMAND(getat, get_at(hex(w[1])))
 
 static int c_open(char **w) {
     unsigned char handle[64] = {0};
@@ -468,16 +368,9 @@ static int c_open(char **w) {
     return pointer_reply(w[1], code, pointer);
 }
 
-static int c_close(char **w) {
-    return do_close(value(w[1]));
-}
-static int c_closeat(char **w) {
-    return do_close(hex(w[1]));
-}
-
-static int c_fill(char **w) {
-    return do_fill(value(w[1]) + number(w[4]), (int)number(w[2]), number(w[3]));
-}
+COMMAND(close, do_close(value(w[1])))
+COMMAND(closeat, do_close(hex(w[1])))
+COMMAND(fill, do_fill(value(w[1]) + number(w[4]), (int)number(w[2]), number(w[3])))
 
 static int c_read(char **w) {
     unsigned char bytes[8192];
@@ -520,12 +413,9 @@ static int upload_other_captured(u64 to, const void *from, size_t count) {
     CUstream captured, stream;
     CUgraph graph;
     int code = (int)CU(cuStreamCreate)(&captured, CU_STREAM_DEFAULT);
-    if (!code)
-        code = (int)CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING);
-    if (!code)
-        code = (int)CU(cuStreamBeginCapture)(captured, CU_STREAM_CAPTURE_MODE_RELAXED);
-    if (!code)
-        code = (int)CU(cuMemcpyHtoDAsync)(to, from, count, stream);
+    code = code ? code : (int)CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING);
+    code = code ? code : (int)CU(cuStreamBeginCapture)(captured, CU_STREAM_CAPTURE_MODE_RELAXED);
+    code = code ? code : (int)CU(cuMemcpyHtoDAsync)(to, from, count, stream);
     const int ended = (int)CU(cuStreamEndCapture)(captured, &graph);
     return code ? code : ended;
 }
@@ -538,8 +428,7 @@ static int upload_capturing(u64 to, const void *from, size_t count) {
     int code = (int)CU(cuStreamCreate)(&captured, CU_STREAM_NON_BLOCKING);
     if (!code)
         code = (int)CU(cuStreamBeginCapture)(captured, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
-    if (!code)
-        code = do_write(to, from, count);
+    code = code ? code : do_write(to, from, count);
     const int ended = (int)CU(cuStreamEndCapture)(captured, &graph);
     return code ? code : ended;
 }
@@ -620,8 +509,7 @@ static int c_upload(char **w) {
         forge(host, number(w[4]));
     if (!code && w[6] && number(w[6]) - offset < count)
         ((unsigned char *)host)[number(w[6]) - offset] ^= 1;
-    if (!code)
-        code = upload_by(w[5], value(w[1]) + offset, host, count);
+    code = code ? code : upload_by(w[5], value(w[1]) + offset, host, count);
     const int synced = beside ? 0 : do_sync();
     if (pinned)
         CU(cuMemFreeHost)(host);
@@ -762,14 +650,8 @@ static int c_expect(char **w) {
     return code;
 }
 
-static int c_sync(char **w) {
-    (void)w;
-    return do_sync();
-}
-static int c_reset(char **w) {
-    (void)w;
-    return do_reset();
-}
+COMMAND(sync, do_sync())
+COMMAND(reset, do_reset())
 
 static int c_info(char **w) {
     size_t left = 0, total = 0;
@@ -788,10 +670,7 @@ static int c_range(char **w) {
 }
 
 #ifdef VENDOR_HIP
-static int c_lasterror(char **w) {
-    (void)w;
-    return (int)hipGetLastError();
-}
+COMMAND(lasterror, (int)hipGetLastError())
 
 static int c_procaddress(char **w) {
     int (*look_up)(const char *, void **, int, u64, void *);
@@ -822,11 +701,7 @@ static int c_value(char **w) {
 
 /* --- events, and work --- */
 
-static int c_evcreate(char **w) {
-    u64 event = 0;
-    const int code = do_evcreate(&event, (unsigned)number(w[2]));
-    return pointer_reply(w[1], code, event);
-}
+MAKER(evcreate, u64, do_evcreate(&made, (unsigned)number(w[2])))
 
 static int c_evget(char **w) {
     unsigned char handle[64] = {0};
@@ -844,67 +719,38 @@ static int c_evopen(char **w) {
     return pointer_reply(w[1], code, event);
 }
 
-static int c_evdestroy(char **w) {
-    return do_evdestroy(value(w[1]));
-}
-static int c_evrecord(char **w) {
-    return do_evrecord(value(w[1]));
-}
-static int c_evquery(char **w) {
-    return do_evquery(value(w[1]));
-}
-static int c_evsync(char **w) {
-    return do_evsync(value(w[1]));
-}
+COMMAND(evdestroy, do_evdestroy(value(w[1])))
+COMMAND(evrecord, do_evrecord(value(w[1])))
+COMMAND(evquery, do_evquery(value(w[1])))
+COMMAND(evsync, do_evsync(value(w[1])))
 
 static void busy(void *ms) {
     nap((uintptr_t)ms);
 }
 
-static int c_busy(char **w) {
-    return do_host(busy, (void *)(uintptr_t)number(w[1]));
-}
+COMMAND(busy, do_host(busy, (void *)(uintptr_t)number(w[1])))
 
 /* --- the driver's own --- */
 
-static int c_cuinit(char **w) {
-    (void)w;
-    return (int)CU(cuInit)(0);
-}
-
-static int c_cumalloc(char **w) {
-    CUdeviceptr pointer = 0;
-    const int code = (int)CU(cuMemAlloc)(&pointer, number(w[2]));
-    return pointer_reply(w[1], code, pointer);
-}
-static int c_cufree(char **w) {
-    return (int)CU(cuMemFree)(value(w[1]));
-}
-static int c_cuclose(char **w) {
-    return (int)CU(cuIpcCloseMemHandle)(value(w[1]));
-}
+COMMAND(cuinit, (int)CU(cuInit)(0))
+MAKER(cumalloc, CUdeviceptr, CU(cuMemAlloc)(&made, number(w[2])))
+COMMAND(cufree, (int)CU(cuMemFree)(value(w[1])))
+COMMAND(cuclose, (int)CU(cuIpcCloseMemHandle)(value(w[1])))
 
 static int c_ctxcreate(char **w) {
     CUcontext context = NULL;
     int code = (int)CU(cuInit)(0);
-    if (!code)
-        code = (int)CU(cuCtxCreate)(&context, NULL, 0, (CUdevice)number(w[2]));
+    code = code ? code : (int)CU(cuCtxCreate)(&context, NULL, 0, (CUdevice)number(w[2]));
     return pointer_reply(w[1], code, (uintptr_t)context);
 }
-static int c_ctxpush(char **w) {
-    return (int)CU(cuCtxPushCurrent)((CUcontext)(uintptr_t)value(w[1]));
-}
-static int c_ctxset(char **w) {
-    return (int)CU(cuCtxSetCurrent)((CUcontext)(uintptr_t)(w[1] ? value(w[1]) : 0));
-}
+COMMAND(ctxpush, (int)CU(cuCtxPushCurrent)((CUcontext)(uintptr_t)value(w[1])))
+COMMAND(ctxset, (int)CU(cuCtxSetCurrent)((CUcontext)(uintptr_t)(w[1] ? value(w[1]) : 0)))
 static int c_ctxpop(char **w) {
     CUcontext context;
     (void)w;
     return (int)CU(cuCtxPopCurrent)(&context);
 }
-static int c_ctxdestroy(char **w) {
-    return (int)CU(cuCtxDestroy)((CUcontext)(uintptr_t)value(w[1]));
-}
+COMMAND(ctxdestroy, (int)CU(cuCtxDestroy)((CUcontext)(uintptr_t)value(w[1])))
 
 /* green NAME: a green context, of the simulator's; its context becomes current */
 static CUgreenCtx green;
@@ -916,14 +762,8 @@ static int c_green(char **w) {
     return pointer_reply(w[1], code, (uintptr_t)context);
 }
 /* release: the primary context of device 0, of which the runtime has a reference */
-static int c_release(char **w) {
-    (void)w;
-    return (int)CU(cuDevicePrimaryCtxRelease)(0);
-}
-static int c_ungreen(char **w) {
-    (void)w;
-    return (int)CU(cuGreenCtxDestroy)(green);
-}
+COMMAND(release, (int)CU(cuDevicePrimaryCtxRelease)(0))
+COMMAND(ungreen, (int)CU(cuGreenCtxDestroy)(green))
 
 /* --- kernels, streams and graphs; a stream that is called - is the default one --- */
 
@@ -1033,19 +873,11 @@ static int c_stream(char **w) {
                                        w[2] ? (unsigned)number(w[2]) : CU_STREAM_NON_BLOCKING);
     return pointer_reply(w[1], code, (uintptr_t)stream);
 }
-static int c_unstream(char **w) {
-    return (int)CU(cuStreamDestroy)(stream_of(w[1]));
-}
-static int c_squery(char **w) {
-    return (int)CU(cuStreamQuery)(stream_of(w[1]));
-}
-static int c_ssync(char **w) {
-    return (int)CU(cuStreamSynchronize)(stream_of(w[1]));
-}
-static int c_sfill(char **w) {
-    return (int)CU(cuMemsetD8Async)(value(w[2]) + number(w[5]), (unsigned char)number(w[3]),
-                                    number(w[4]), stream_of(w[1]));
-}
+COMMAND(unstream, (int)CU(cuStreamDestroy)(stream_of(w[1])))
+COMMAND(squery, (int)CU(cuStreamQuery)(stream_of(w[1])))
+COMMAND(ssync, (int)CU(cuStreamSynchronize)(stream_of(w[1])))
+COMMAND(sfill, (int)CU(cuMemsetD8Async)(value(w[2]) + number(w[5]), (unsigned char)number(w[3]),
+                                        number(w[4]), stream_of(w[1])))
 
 /* copy TO OFFSET FROM OFFSET COUNT [default]: on the device, of which the driver is told or not */
 static int c_copy(char **w) {
@@ -1174,26 +1006,12 @@ static int vmm_access(u64 at, size_t size, unsigned flags, int device) {
     return (int)CU(cuMemSetAccess)(at, size, &access, 1);
 }
 
-static int c_vreserve(char **w) {
-    CUdeviceptr at = 0;
-    const int code = (int)CU(cuMemAddressReserve)(&at, number(w[2]), 0, 0, 0);
-    return pointer_reply(w[1], code, at);
-}
-
-static int c_vunreserve(char **w) {
-    return (int)CU(cuMemAddressFree)(value(w[1]), number(w[2]));
-}
-
-static int c_vcreate(char **w) {
-    u64 handle = 0;
-    const int code = vmm_create(&handle, number(w[2]), w[3] ? (unsigned)number(w[3]) : POSIX,
-                                w[3] && w[4] ? (int)number(w[4]) : 0);
-    return pointer_reply(w[1], code, handle);
-}
-
-static int c_vrelease(char **w) {
-    return (int)CU(cuMemRelease)(value(w[1]));
-}
+MAKER(vreserve, CUdeviceptr, CU(cuMemAddressReserve)(&made, number(w[2]), 0, 0, 0))
+COMMAND(vunreserve, (int)CU(cuMemAddressFree)(value(w[1]), number(w[2])))
+MAKER(vcreate, u64,
+      vmm_create(&made, number(w[2]), w[3] ? (unsigned)number(w[3]) : POSIX,
+                 w[3] && w[4] ? (int)number(w[4]) : 0))
+COMMAND(vrelease, (int)CU(cuMemRelease)(value(w[1])))
 
 static int c_vretain(char **w) {
     CUmemGenericAllocationHandle handle = 0;
@@ -1202,18 +1020,10 @@ static int c_vretain(char **w) {
     return pointer_reply(w[1], code, handle);
 }
 
-static int c_vmap(char **w) {
-    return (int)CU(cuMemMap)(value(w[1]) + number(w[2]), number(w[3]), 0, value(w[4]), 0);
-}
-
-static int c_vunmap(char **w) {
-    return (int)CU(cuMemUnmap)(value(w[1]) + number(w[2]), number(w[3]));
-}
-
-static int c_vaccess(char **w) {
-    return vmm_access(value(w[1]) + number(w[2]), number(w[3]), (unsigned)number(w[4]),
-                      w[5] ? (int)number(w[5]) : 0);
-}
+COMMAND(vmap, (int)CU(cuMemMap)(value(w[1]) + number(w[2]), number(w[3]), 0, value(w[4]), 0))
+COMMAND(vunmap, (int)CU(cuMemUnmap)(value(w[1]) + number(w[2]), number(w[3])))
+COMMAND(vaccess, vmm_access(value(w[1]) + number(w[2]), number(w[3]), (unsigned)number(w[4]),
+                            w[5] ? (int)number(w[5]) : 0))
 
 static int c_vexport(char **w) {
     int descriptor = -1;
@@ -1413,8 +1223,7 @@ static int c_vchaos(char **w) {
     for (u64 i = number(w[2]); !code && i > 0; i--)
         vmm_step(&chaos);
     vmm_clean(&chaos);
-    if (!code)
-        code = (int)CU(cuMemAddressFree)(place, (size_t)V_PLACES * V_BLOCK);
+    code = code ? code : (int)CU(cuMemAddressFree)(place, (size_t)V_PLACES * V_BLOCK);
     say(" %llu %llx", chaos.calls, chaos.hash);
     return code;
 }
@@ -1451,9 +1260,7 @@ static int c_dmabuf(char **w) {
     return (int)CU(cuMemGetHandleForAddressRange)(&fd, value(w[1]) + number(w[2]), number(w[3]),
                                                   CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
 }
-static int c_multicast(char **w) {
-    return (int)CU(cuMulticastBindAddr)(0, 0, value(w[1]) + number(w[2]), number(w[3]), 0);
-}
+COMMAND(multicast, (int)CU(cuMulticastBindAddr)(0, 0, value(w[1]) + number(w[2]), number(w[3]), 0))
 /* decompress NAME OFFSET SIZE: the count of bytes comes before them */
 static int c_decompress(char **w) {
     const u64 to = value(w[1]) + number(w[2]);
@@ -1471,21 +1278,16 @@ static int c_memops(char **w) {
 }
 
 /* hold PATH: opens it for good */
-static int c_hold(char **w) {
-    return open(w[1], O_RDWR) < 0 ? errno : 0;
-}
+COMMAND(hold, open(w[1], O_RDWR) < 0 ? errno : 0)
 
 /* capture STREAM; captured STREAM NAME: ends it, and the graph is ready; graph STREAM NAME: runs it
  */
-static int c_capture(char **w) {
-    return (int)CU(cuStreamBeginCapture)(stream_of(w[1]), (CUstreamCaptureMode)number(w[2]));
-}
+COMMAND(capture, (int)CU(cuStreamBeginCapture)(stream_of(w[1]), (CUstreamCaptureMode)number(w[2])))
 static int c_captured(char **w) {
     CUgraph graph;
     CUgraphExec made = NULL;
     int code = (int)CU(cuStreamEndCapture)(stream_of(w[1]), &graph);
-    if (!code)
-        code = (int)CU(cuGraphInstantiate)(&made, graph, 0);
+    code = code ? code : (int)CU(cuGraphInstantiate)(&made, graph, 0);
     return pointer_reply(w[2], code, (uintptr_t)made);
 }
 /* node copy|fill TO OFFSET COUNT FROM|BYTE NAME: a graph of one node, ready; renode the same: other
@@ -1515,14 +1317,12 @@ static int c_node(char **w) {
     const CUDA_MEMCPY3D copy = node_copy(w);
     const CUDA_MEMSET_NODE_PARAMS fill = node_fill(w);
     int code = (int)CU(cuGraphCreate)(&graph, 0);
-    if (!code)
-        code = (int)CU(cuCtxGetCurrent)(&context);
+    code = code ? code : (int)CU(cuCtxGetCurrent)(&context);
     if (!code)
         code = w[1][0] == 'c'
                    ? (int)CU(cuGraphAddMemcpyNode)(&last_node, graph, NULL, 0, &copy, context)
                    : (int)CU(cuGraphAddMemsetNode)(&last_node, graph, NULL, 0, &fill, context);
-    if (!code)
-        code = (int)CU(cuGraphInstantiate)(&made, graph, 0);
+    code = code ? code : (int)CU(cuGraphInstantiate)(&made, graph, 0);
     return pointer_reply(w[6], code, (uintptr_t)made);
 }
 static int c_renode(char **w) {
@@ -1537,14 +1337,9 @@ static int c_renode(char **w) {
                    : (int)CU(cuGraphExecMemsetNodeSetParams)(graph, last_node, &fill, context);
     return code;
 }
-static int c_word(char **w) {
-    return (int)CU(cuStreamWriteValue32)(stream_of(w[1]), value(w[2]) + number(w[3]),
-                                         (cuuint32_t)number(w[4]), 0);
-}
-
-static int c_graph(char **w) {
-    return (int)CU(cuGraphLaunch)((CUgraphExec)(uintptr_t)value(w[2]), stream_of(w[1]));
-}
+COMMAND(word, (int)CU(cuStreamWriteValue32)(stream_of(w[1]), value(w[2]) + number(w[3]),
+                                            (cuuint32_t)number(w[4]), 0))
+COMMAND(graph, (int)CU(cuGraphLaunch)((CUgraphExec)(uintptr_t)value(w[2]), stream_of(w[1])))
 
 #ifndef VENDOR_HIP
 /* newer FUNCTION TO OFFSET FROM OFFSET COUNT [export]: copies, or binds TO, by a function that
@@ -1685,8 +1480,7 @@ static int sum_once(const struct churn *churn, CUfunction kernel, CUstream strea
     int code = (int)CU(cuMemsetD32Async)(out, 0, 1, stream);
     if (!code)
         code = (int)CU(cuLaunchKernel)(kernel, 8, 1, 1, 128, 1, 1, 0, stream, values, NULL);
-    if (!code)
-        code = (int)CU(cuMemcpyDtoHAsync)(sum, out, sizeof(*sum), stream);
+    code = code ? code : (int)CU(cuMemcpyDtoHAsync)(sum, out, sizeof(*sum), stream);
     return code ? code : (int)CU(cuStreamSynchronize)(stream);
 }
 
@@ -1707,8 +1501,7 @@ static void *churn_thread(void *arg) {
         if (!churn->until)
             churn->expected = sum;
     } while (!code && now_ns() < churn->until);
-    if (!code)
-        code = (int)CU(cuStreamDestroy)(stream);
+    code = code ? code : (int)CU(cuStreamDestroy)(stream);
     churn->code = code ? code : do_free(out);
     return NULL;
 }
@@ -2139,10 +1932,7 @@ static int c_abort(char **w) {
     setrlimit(RLIMIT_CORE, &none);
     abort();
 }
-static int c_return(char **w) {
-    (void)w;
-    return QUIT;
-}
+COMMAND(return, QUIT)
 static int c_pid(char **w) {
     (void)w;
     say(" %d", (int)getpid());
@@ -2391,8 +2181,7 @@ static int c_free_relaxed(char **w) {
     CUgraph graph;
     pthread_t thread;
     int code = (int)CU(cuStreamCreate)(&captured, CU_STREAM_NON_BLOCKING);
-    if (!code)
-        code = (int)CU(cuStreamBeginCapture)(captured, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    code = code ? code : (int)CU(cuStreamBeginCapture)(captured, CU_STREAM_CAPTURE_MODE_GLOBAL);
     if (code || pthread_create(&thread, NULL, free_relaxed, &call) != 0)
         return code ? code : BAD;
     pthread_join(thread, NULL);

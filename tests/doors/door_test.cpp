@@ -466,11 +466,12 @@ TEST_P(Rules, DecideWhatIsHookedBesides) {
                           << options << "[region r]\nprogram = " << program_glob << "\n"
                           << keys;
     auto table = driver_names();
-    for (const auto &more :
-         {asked >= RULE && asked != AUDIT ? told_names() : Words(),
-          asked >= COPIES ? write_names() : Words(), asked >= AUDIT ? read_names() : Words(),
-          asked == ALL ? merge_names() : Words(), asked == AUDIT ? event_names() : Words(),
-          asked >= AUDIT ? wait_names() : Words()})
+    for (const auto &more : {asked >= RULE && asked != AUDIT ? names_of({"told"}) : Words(),
+                             asked >= COPIES ? names_of({"write"}) : Words(),
+                             asked >= AUDIT ? names_of({"read"}) : Words(),
+                             asked == ALL ? names_of({"merge"}) : Words(),
+                             asked == AUDIT ? names_of({"event"}) : Words(),
+                             asked >= AUDIT ? names_of({"wait"}) : Words()})
         table.insert(table.end(), more.begin(), more.end());
     Program program({app("procaddr")});
     program.environment("GPUSHARE_CONFIG", config);

@@ -71,7 +71,7 @@ static const std::vector<Row> &rows() {
     return all;
 }
 
-static std::vector<std::string> names_of(const std::set<std::string> &kinds) {
+std::vector<std::string> names_of(const std::set<std::string> &kinds) {
     std::vector<std::string> names;
     for (const Row &row : rows())
         if (kinds.count(row.kind))
@@ -81,34 +81,6 @@ static std::vector<std::string> names_of(const std::set<std::string> &kinds) {
 
 std::vector<std::string> driver_names() {
     return names_of({"lookup", "context", "memory", "mapping", "pool", "ipc"});
-}
-
-std::vector<std::string> runtime_names() {
-    return names_of({"runtime"});
-}
-
-std::vector<std::string> write_names() {
-    return names_of({"write"});
-}
-
-std::vector<std::string> read_names() {
-    return names_of({"read"});
-}
-
-std::vector<std::string> event_names() {
-    return names_of({"event"});
-}
-
-std::vector<std::string> wait_names() {
-    return names_of({"wait"});
-}
-
-std::vector<std::string> merge_names() {
-    return names_of({"merge"});
-}
-
-std::vector<std::string> told_names() {
-    return names_of({"told"});
 }
 
 std::vector<std::string> hooked_names() {

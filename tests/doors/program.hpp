@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,10 +52,6 @@ std::vector<std::string> lines_of(const std::string &text);
 // The names in hooks.def and the doors of trampoline.S, sorted.
 std::vector<std::string> hooked_names();
 std::vector<std::string> driver_names(); // in every program
-std::vector<std::string> write_names();  // where a rule asks for copies
-std::vector<std::string> read_names();   // there, and with open_cache
-std::vector<std::string> merge_names();
-std::vector<std::string> event_names();
-std::vector<std::string> wait_names(); // where a rule merges
-std::vector<std::string> told_names(); // where any rule is for the program
-std::vector<std::string> runtime_names();
+// Of these kinds: "write" where a rule asks for copies; "read" there, and with open_cache; "wait"
+// where a rule merges; "told" where any rule is for the program; and "merge", "event", "runtime".
+std::vector<std::string> names_of(const std::set<std::string> &kinds);

@@ -20,9 +20,7 @@ struct Pair {
         how.build = build;
         b = std::make_unique<Puppet>(world, how);
         before = world.used();
-        a.must("malloc p " + std::to_string(big()));
-        a.must("fill p 0xa1 4096");
-        a.must("sync");
+        a.all({"malloc p " + std::to_string(big()), "fill p 0xa1 4096", "sync"});
         handle = a.must("get p");
         address = b->must("open q " + handle);
         b->must("close q");
@@ -48,11 +46,8 @@ struct RuledPair {
         world.environment["GPUSHARE_OPEN_CACHE"] = "8";
         a = std::make_unique<Puppet>(world, producer());
         b = std::make_unique<Puppet>(world, consumer());
-        a->must("malloc p 4194304");
-        a->must("fill p 0xa1 4096");
-        a->must("sync");
-        b->must("open q " + a->must("get p"));
-        b->must("close q");
+        a->all({"malloc p 4194304", "fill p 0xa1 4096", "sync"});
+        b->all({"open q " + a->must("get p"), "close q"});
     }
     World world;
     std::unique_ptr<Puppet> a, b;
@@ -62,8 +57,7 @@ struct RuledPair {
 struct SmallCard {
     SmallCard() : a(small(), producer()), b(world, consumer()) {
         a.must("malloc p 4194304");
-        b.must("open q " + a.must("get p"));
-        b.must("close q");
+        b.all({"open q " + a.must("get p"), "close q"});
     }
     World &small() {
         world.environment["GPUSHARE_OPEN_CACHE"] = "8";
@@ -79,8 +73,7 @@ TEST(Cache, TheNextOpenHasTheSameAddressAndBytes) {
     EXPECT_EQ(pair.slot(), "cached");
     EXPECT_EQ(pair.b->must("open q " + pair.handle), pair.address);
     EXPECT_EQ(pair.b->must("read q 0 4"), "a1a1a1a1");
-    pair.a.must("fill p 0xa2 4");
-    pair.a.must("sync");
+    pair.a.all({"fill p 0xa2 4", "sync"});
     EXPECT_EQ(pair.b->must("read q 0 4"), "a2a2a2a2");
     EXPECT_TRUE(pair.becomes("open")); // said a little later
     pair.b->must("close q");
@@ -98,17 +91,14 @@ TEST(Cache, WhatIsClosedIsReadUntilItIsUnmapped) {
 
 // Small allocations lie in one block of the driver's, and are open each by itself.
 TEST(Cache, ANeighbourThatIsOpenIsReadAndWritten) {
-    World world;
-    world.environment["GPUSHARE_OPEN_CACHE"] = "8";
+    World world("", {{"GPUSHARE_OPEN_CACHE", "8"}});
     Puppet a(world, producer()), b(world, consumer());
     for (const char *name : {"x", "y", "z"}) {
         a.must(std::string("malloc ") + name + " 1024");
-        a.must(std::string("fill ") + name + " 0xa1 1024");
-        a.must("sync");
+        a.all({std::string("fill ") + name + " 0xa1 1024", "sync"});
         b.must(std::string("open ") + name + " " + a.must(std::string("get ") + name));
     }
-    b.must("close x");
-    b.must("close z");
+    b.all({"close x", "close z"});
     EXPECT_EQ(b.must("read y 0 1"), "a1");
     EXPECT_EQ(b.must("read y 1000 1"), "a1");
     EXPECT_EQ(b.code("write y 1000 02"), 0);
@@ -134,8 +124,7 @@ TEST(Cache, AFreeHasItBackWhenItReturns) {
     for (int i = 0; i < 20 && !at_once; i++) {
         EXPECT_TRUE(pair.world.used_becomes(pair.before, soon(2000)));
         pair.a.must("malloc p " + std::to_string(big()));
-        pair.b->must("open q " + pair.a.must("get p"));
-        pair.b->must("close q");
+        pair.b->all({"open q " + pair.a.must("get p"), "close q"});
         pair.a.must("free p");
         at_once = pair.world.state() == "none";
     }
@@ -148,12 +137,9 @@ TEST(Cache, WhatIsOpenDefersTheFreeAndIsAFinding) {
     Pair pair;
     for (int i = 0; i < 20 && pair.world.count("free-while-open") == 0; i++) {
         if (i) {
-            pair.a.must("malloc p " + std::to_string(big()));
-            pair.a.must("fill p 0xa1 4096");
-            pair.a.must("sync");
+            pair.a.all({"malloc p " + std::to_string(big()), "fill p 0xa1 4096", "sync"});
             pair.handle = pair.a.must("get p");
-            pair.b->must("open q " + pair.handle);
-            pair.b->must("close q");
+            pair.b->all({"open q " + pair.handle, "close q"});
         }
         pair.b->must("open q " + pair.handle);
         pair.a.must("free p");
@@ -168,16 +154,14 @@ TEST(Cache, WhatIsOpenDefersTheFreeAndIsAFinding) {
 
 TEST(Cache, WithOnFreeWaitAndRefuseOnlyOpensCount) {
     for (const char *on_free : {"wait", "refuse", "allow"}) {
-        World world;
-        world.environment["GPUSHARE_OPEN_CACHE"] = "8";
-        world.environment["GPUSHARE_ON_FREE"] = on_free;
-        world.environment["GPUSHARE_FREE_TIMEOUT"] = "50ms";
+        World world("", {{"GPUSHARE_OPEN_CACHE", "8"},
+                         {"GPUSHARE_ON_FREE", on_free},
+                         {"GPUSHARE_FREE_TIMEOUT", "50ms"}});
         Puppet a(world, producer()), b(world, consumer());
         for (int i = 0; i < 3; i++) {
             a.must("malloc p 4194304");
             const std::string handle = a.must("get p");
-            b.must("open q " + handle);
-            b.must("close q");
+            b.all({"open q " + handle, "close q"});
             EXPECT_EQ(a.code("free p"), 0) << on_free;
             EXPECT_EQ(b.code("open q " + handle), 1) << on_free;
         }
@@ -189,8 +173,7 @@ TEST(Cache, AStoppedImporterHoldsUpNoFreeForLong) {
     Pair pair;
     pair.a.must("malloc other " + std::to_string(big()));
     const std::string other = pair.a.must("get other");
-    pair.b->must("open r " + other);
-    pair.b->must("close r");
+    pair.b->all({"open r " + other, "close r"});
     pair.b->stop();
     EXPECT_EQ(pair.a.code("free p", soon(2000)), 0);
     EXPECT_EQ(pair.world.state(), "closing");
@@ -203,19 +186,15 @@ TEST(Cache, AStoppedImporterHoldsUpNoFreeForLong) {
 
 // The driver refuses what lies where older memory is still open.
 TEST(Cache, WhatItKeepsOfAPlaceKeepsNothingNewOutOfIt) {
-    World world;
-    world.environment["GPUSHARE_OPEN_CACHE"] = "8";
-    world.environment["GPUSHARE_ON_FREE"] = "allow";
+    World world("", {{"GPUSHARE_OPEN_CACHE", "8"}, {"GPUSHARE_ON_FREE", "allow"}});
     Puppet a(world, producer()), b(world, consumer());
     a.must("malloc block 4096");
     for (int round = 0; round < 40; round++) {
         const char *const sizes[] = {"65536", "4096"};
         a.must(std::string("malloc old ") + sizes[round % 2]);
-        b.must("open p " + a.must("get old"));
-        b.must("close p");
+        b.all({"open p " + a.must("get old"), "close p"});
         b.stop();
-        a.must("free old");
-        a.must(std::string("malloc fresh ") + sizes[1 - round % 2]);
+        a.all({"free old", std::string("malloc fresh ") + sizes[1 - round % 2]});
         const std::string handle = a.must("get fresh");
         b.resume();
         EXPECT_EQ(b.code("open q " + handle), 0);
@@ -277,8 +256,7 @@ TEST(Cache, OutOfMemoryWaitsForAKernelThatAnOpenDidNotWaitFor) {
 
 // The thread that ends them waits for a kernel of the context, as its destruction does.
 TEST(Cache, NothingIsEndedInAContextThatIsGone) {
-    World world;
-    world.environment["GPUSHARE_OPEN_CACHE"] = "64";
+    World world("", {{"GPUSHARE_OPEN_CACHE", "64"}});
     Puppet a(world, producer()), b(world, consumer());
     b.must("malloc own 4096");
     const uint64_t before = world.used();
@@ -286,8 +264,7 @@ TEST(Cache, NothingIsEndedInAContextThatIsGone) {
     for (int i = 0; i < 30; i++) {
         const std::string name = "m" + std::to_string(i);
         a.must("malloc " + name + " 2097152");
-        b.must("open q " + a.must("get " + name));
-        b.must("close q");
+        b.all({"open q " + a.must("get " + name), "close q"});
     }
     b.must("busy 3000");
     a.kill();
@@ -342,12 +319,10 @@ TEST(Cache, TheDeathOfTheExporterEndsIt) {
 
 // Of a dead exporter the driver opens the neighbours of what is open, and nothing else.
 TEST(Cache, WhatItKeepsOfADeadExporterOpensNoNeighbour) {
-    World world;
-    world.environment["GPUSHARE_OPEN_CACHE"] = "8";
+    World world("", {{"GPUSHARE_OPEN_CACHE", "8"}});
     for (int round = 0; round < 10; round++) {
         Puppet a(world, producer()), b(world, consumer());
-        a.must("malloc p 4096");
-        a.must("malloc q 4096");
+        a.all({"malloc p 4096", "malloc q 4096"});
         const std::string first = a.must("get p"), second = a.must("get q");
         b.must("open p " + first);
         a.kill();
@@ -369,8 +344,7 @@ TEST(Cache, AClosedPointerIsClosed) {
     EXPECT_EQ(pair.b->code("free q"), 1);
     EXPECT_EQ(pair.b->must("open q " + pair.handle), pair.address);
     EXPECT_EQ(pair.b->must("read q 0 1"), "a1");
-    pair.b->must("open q " + pair.handle);
-    pair.b->must("close q");
+    pair.b->all({"open q " + pair.handle, "close q"});
     EXPECT_EQ(pair.b->must("read q 0 1"), "a1"); // opened twice, closed once
     pair.b->must("close q");
     EXPECT_EQ(pair.b->code("close q"), 1);
@@ -383,14 +357,11 @@ TEST(Cache, LeaksAreCountedAsWithoutIt) {
     EXPECT_EQ(pair.b->quit("return"), 0);
     EXPECT_EQ(pair.world.count("leak-open"), 0u);
     Puppet c(pair.world, consumer());
-    c.must("open q " + pair.handle);
-    c.must("close q");
-    c.must("open q " + pair.handle);
+    c.all({"open q " + pair.handle, "close q", "open q " + pair.handle});
     EXPECT_EQ(c.quit("return"), 0);
     const std::vector<Finding> leaks = pair.world.findings("leak-open");
     ASSERT_EQ(leaks.size(), 1u) << pair.world.logs();
-    EXPECT_NE(leaks[0].detail.find("opened 1 time, closed 0"), std::string::npos)
-        << leaks[0].detail;
+    EXPECT_HAS(leaks[0].detail, "opened 1 time, closed 0");
 }
 
 TEST(Cache, TheOldestGoesFirst) {
@@ -400,8 +371,7 @@ TEST(Cache, TheOldestGoesFirst) {
         const std::string name = "m" + std::to_string(i);
         pair.a.must("malloc " + name + " 2097152");
         handles.push_back(pair.a.must("get " + name));
-        pair.b->must("open q " + handles.back());
-        pair.b->must("close q");
+        pair.b->all({"open q " + handles.back(), "close q"});
     }
     size_t cached = 0;
     const Json regions = pair.world.ls();
@@ -411,15 +381,12 @@ TEST(Cache, TheOldestGoesFirst) {
 }
 
 TEST(Cache, ItsBytesAreLimited) {
-    World world;
-    world.environment["GPUSHARE_OPEN_CACHE"] = "8";
-    world.environment["GPUSHARE_OPEN_CACHE_BYTES"] = "5MiB";
+    World world("", {{"GPUSHARE_OPEN_CACHE", "8"}, {"GPUSHARE_OPEN_CACHE_BYTES", "5MiB"}});
     Puppet a(world, producer()), b(world, consumer());
     for (const char *name : {"small1", "small2", "small3", "large"}) {
         const bool large = std::string(name) == "large";
         a.must(std::string("malloc ") + name + (large ? " 8388608" : " 2097152"));
-        b.must("open q " + a.must(std::string("get ") + name));
-        b.must("close q");
+        b.all({"open q " + a.must(std::string("get ") + name), "close q"});
     }
     std::vector<std::string> sizes;
     const Json regions = world.ls();
@@ -431,17 +398,13 @@ TEST(Cache, ItsBytesAreLimited) {
 
 // The driver's close waits for kernels: for those of another context no close waits bare.
 TEST(Cache, AFullOneEndsWhatIsOfTheContext) {
-    World world;
-    world.environment["GPUSHARE_OPEN_CACHE"] = "1";
+    World world("", {{"GPUSHARE_OPEN_CACHE", "1"}});
     // Memory of one exporter is open in one context only.
     Puppet a(world, producer()), other(world, producer()), b(world, consumer());
     a.must("malloc first 4194304");
     other.must("malloc second 8388608");
-    b.must("open p " + a.must("get first"));
-    b.must("close p");
-    b.must("ctxcreate other");
-    b.must("open q " + other.must("get second"));
-    b.must("close q");
+    b.all({"open p " + a.must("get first"), "close p", "ctxcreate other"});
+    b.all({"open q " + other.must("get second"), "close q"});
     const Json regions = world.ls();
     for (const Json &region : regions.elements)
         EXPECT_EQ(region["users"].size(), region["size"].text == "4194304" ? 1u : 0u);
@@ -458,14 +421,11 @@ TEST(Cache, OutOfMemoryEmptiesIt) {
 // Bare, what the importer has closed is free as soon as its exporter frees it.
 TEST(Cache, AnAllocationOfTheExporterWaitsForWhatIsOnlyCached) {
     SIM_ONLY("the card is small");
-    World world;
-    world.environment["GPUSHARE_OPEN_CACHE"] = "8";
-    world.environment["GPUSHARE_SIM_MEMORY"] = "64MiB";
+    World world("", {{"GPUSHARE_OPEN_CACHE", "8"}, {"GPUSHARE_SIM_MEMORY", "64MiB"}});
     Puppet a(world, producer()), b(world, consumer());
     for (const bool stopped : {false, true}) {
         a.must("malloc p 41943040");
-        b.must("open q " + a.must("get p"));
-        b.must("close q");
+        b.all({"open q " + a.must("get p"), "close q"});
         if (stopped)
             b.stop();
         else
@@ -484,9 +444,7 @@ TEST(Cache, AnAllocationOfTheExporterWaitsForWhatIsOnlyCached) {
 
 // The driver refuses to open memory during a close of it, which here only gpushare makes.
 TEST(Cache, AnOpenWaitsForTheCloseOfTheOldest) {
-    World world;
-    world.environment["GPUSHARE_OPEN_CACHE"] = "1";
-    world.environment["GPUSHARE_SIM_MAPPED"] = "1";
+    World world("", {{"GPUSHARE_OPEN_CACHE", "1"}, {"GPUSHARE_SIM_MAPPED", "1"}});
     Puppet a(world, producer()), b(world, consumer());
     std::string handles;
     for (const char *name : {"p", "q", "r"}) {
@@ -502,8 +460,7 @@ TEST(Cache, ASecondContextGetsWhatTheFirstHasClosed) {
     EXPECT_EQ(pair.b->code("open r " + pair.handle), 0);
     EXPECT_EQ(pair.b->must("read r 0 1"), "a1");
     EXPECT_EQ(pair.world.count("open-second-context"), 0u);
-    pair.b->must("close r");
-    pair.b->must("ctxdestroy second");
+    pair.b->all({"close r", "ctxdestroy second"});
     EXPECT_TRUE(eventually([&] { return pair.slot() == "none"; }));
     pair.a.must("free p");
     EXPECT_TRUE(pair.world.used_becomes(pair.before, soon(2000)));
@@ -511,8 +468,7 @@ TEST(Cache, ASecondContextGetsWhatTheFirstHasClosed) {
 
 TEST(Cache, ARuleGetsInASecondContextWhatTheFirstHasClosed) {
     RuledPair pair;
-    pair.b->must("ctxcreate second");
-    pair.b->must("malloc r 4194304");
+    pair.b->all({"ctxcreate second", "malloc r 4194304"});
     EXPECT_EQ(pair.b->must("read r 0 1"), "a1");
     EXPECT_TRUE(pair.world.findings().empty()) << pair.world.logs();
 }
@@ -543,8 +499,7 @@ TEST(Cache, NotWithoutItsOptionNorInAudit) {
         }
         Puppet a(world, producer()), b(world, consumer());
         a.must("malloc p 4194304");
-        b.must("open q " + a.must("get p"));
-        b.must("close q");
+        b.all({"open q " + a.must("get p"), "close q"});
         EXPECT_EQ(world.region()["users"].size(), 0u) << audit;
         EXPECT_EQ(b.must("tasks"), a.must("tasks"));
     }
@@ -552,8 +507,7 @@ TEST(Cache, NotWithoutItsOptionNorInAudit) {
 
 TEST(Cache, ClosingEveryDescriptorOnlyCostsTheCache) {
     Pair pair;
-    pair.b->must("hoard");
-    pair.b->must("unhoard");
+    pair.b->all({"hoard", "unhoard"});
     EXPECT_EQ(pair.b->code("open q " + pair.handle), 0);
     EXPECT_EQ(pair.b->must("read q 0 1"), "a1");
     pair.b->must("close q");

@@ -71,8 +71,7 @@ TEST_P(Tokens, ThatAreMisusedAreReported) {
     EXPECT_EQ(event.level, "warning");
     EXPECT_EQ(event.api, imports ? "cuMemcpyDtoH" : "cuMemMap");
     EXPECT_EQ(event.json["others"].size(), 1u) << "the other process";
-    EXPECT_TRUE(contains(event.detail, imports ? "0x200000 bytes behind" : "was unmapped"))
-        << event.detail;
+    EXPECT_HAS(event.detail, imports ? "0x200000 bytes behind" : "was unmapped");
     const std::vector<std::string> priors = event.priors();
     for (const char *prior : {imports ? "opened" : "exported", imports ? "opened" : "unmapped"})
         EXPECT_NE(std::find(priors.begin(), priors.end(), prior), priors.end()) << prior;
@@ -91,13 +90,12 @@ INSTANTIATE_TEST_SUITE_P(, Tokens, testing::Values("import-partial", "vmm-remapp
                          });
 
 TEST(Configured, AConfigurationWithAnErrorIsReported) {
-    World world;
-    world.environment["GPUSHARE_ON_FREE"] = "sometimes";
+    World world("", {{"GPUSHARE_ON_FREE", "sometimes"}});
     world.environment["GPUSHARE_LOG"] = ""; // where it says so is part of what is not known
     const Audit audit = run_audited(world, harmless);
     EXPECT_EQ(audit.result.status, 0);
-    EXPECT_TRUE(contains(audit.result.err, "config-error")) << audit.result.err;
-    EXPECT_TRUE(contains(audit.result.err, "GPUSHARE_ON_FREE")) << audit.result.err;
+    EXPECT_HAS(audit.result.err, "config-error");
+    EXPECT_HAS(audit.result.err, "GPUSHARE_ON_FREE");
 }
 
 TEST(Configured, ADirectoryThatCannotBeUsedIsReported) {

@@ -48,10 +48,9 @@ TEST(Chaos, WithoutDeathsNothingGoesWrong) {
 }
 
 void with_deaths(const std::string &on_free, unsigned seed, int ms, const char *cached = "0") {
-    World world;
-    world.environment["GPUSHARE_OPEN_CACHE"] = cached;
-    world.environment["GPUSHARE_ON_FREE"] = on_free;
-    world.environment["GPUSHARE_FREE_TIMEOUT"] = "50ms";
+    World world("", {{"GPUSHARE_OPEN_CACHE", cached},
+                     {"GPUSHARE_ON_FREE", on_free},
+                     {"GPUSHARE_FREE_TIMEOUT", "50ms"}});
     fs::create_directory(world.path("handles"));
     const uint64_t before = world.used();
     {
@@ -142,9 +141,7 @@ void die_in(const Stage &stage, int who) {
     a.must("info");
     b.must("info");
     const uint64_t before = world.used();
-    a.must("malloc p " + std::to_string(big()));
-    a.must("fill p 0x6b 100");
-    a.must("sync");
+    a.all({"malloc p " + std::to_string(big()), "fill p 0x6b 100", "sync"});
     if (stage.freed && stage.final)
         a.must("free p");
     if (stage.open)
@@ -214,8 +211,7 @@ TEST(Death, OfAnImporterInTheMiddleOfItsWait) {
 }
 
 TEST(Death, OfAProcessThatIsStoppedWhileItFrees) {
-    World world;
-    world.environment["GPUSHARE_ON_FREE"] = "wait";
+    World world("", {{"GPUSHARE_ON_FREE", "wait"}});
     Puppet a(world), b(world);
     a.must("malloc p 4194304");
     const std::string handle = a.must("get p");

@@ -175,10 +175,8 @@ TEST(Created, WhatIsExportedIsPrivateForGood) {
     Puppet &one = two[0];
     const std::string descriptor = one.must("vexport h0");
     Puppet importer(two.world);
-    importer.must("info");
-    importer.must("vimport h " + text(static_cast<uint64_t>(one.pid)) + " " + descriptor);
-    importer.must("vreserve p " + text(SIZE));
-    importer.must("vmap " + range(0, SIZE) + " h");
+    importer.all({"info", "vimport h " + text(static_cast<uint64_t>(one.pid)) + " " + descriptor});
+    importer.all({"vreserve p " + text(SIZE), "vmap " + range(0, SIZE) + " h"});
     importer.must("vaccess " + range(0, SIZE) + " 3");
     EXPECT_EQ(bytes(importer, SIZE, 3), "same");
     importer.must("fill p 0x55 1");
@@ -196,8 +194,7 @@ TEST(Created, ASecondMappingShowsTheSameMemory) {
     Two two;
     ASSERT_TRUE(two.merges(3)) << two.in_use();
     Puppet &one = two[0];
-    one.must("vreserve q " + text(SIZE));
-    one.must("vmap " + range(0, SIZE, "q") + " h0");
+    one.all({"vreserve q " + text(SIZE), "vmap " + range(0, SIZE, "q") + " h0"});
     one.must("vaccess " + range(0, SIZE, "q") + " 3");
     EXPECT_EQ(bytes(one, SIZE, 3, "q"), "same");
     one.must("fill q 0x55 1");
@@ -216,8 +213,7 @@ TEST(Created, LessAccessIsKeptToTheLetter) {
     EXPECT_EQ(bytes(one, 2 * SIZE, 3), "same");
     one.must("vaccess " + range(0, 2 * SIZE) + " 0");
     EXPECT_EQ(one.code("read p 0 1"), 1);
-    one.must("vaccess " + range(0, 2 * SIZE) + " 3");
-    one.must("fill p 0x55 1");
+    one.all({"vaccess " + range(0, 2 * SIZE) + " 3", "fill p 0x55 1"});
     EXPECT_EQ(bytes(two[1], 2 * SIZE, 3), "same");
 }
 

@@ -34,33 +34,29 @@ TEST_F(Cu, RunsWithTheSharedRuntimeIfItHasNoKernel) {
     const Result result = explain("-cudart shared", " without");
     EXPECT_EQ(result.out, "cudaMalloc 0\ncudaMemcpy 0\nsees 41\n");
     EXPECT_EQ(result.status, 0);
-    EXPECT_TRUE(contains(result.err, "size = 4MiB      cudaMalloc in increment")) << result.err;
-    EXPECT_FALSE(contains(result.err, "simulated CUDA")) << result.err;
+    EXPECT_HAS(result.err, "size = 4MiB      cudaMalloc in increment");
+    EXPECT_LACKS(result.err, "simulated CUDA");
 }
 
 TEST_F(Cu, IsToldThatAKernelNeedsACard) {
     const Result result = explain("-cudart shared", "");
     EXPECT_EQ(result.out, "cudaMalloc 0\ncudaMemcpy 0\nlaunch 209\nsees 41\n");
-    EXPECT_TRUE(contains(result.err, "simulated CUDA: a kernel was not run (error 209): kernels of "
-                                     ".cu files need a card\n"))
-        << result.err;
+    EXPECT_HAS(result.err, "simulated CUDA: a kernel was not run (error 209): kernels of "
+                           ".cu files need a card\n");
 }
 
 TEST_F(Cu, IsToldThatNvidiasRuntimeNeedsACard) {
     const Result result = explain("", "");
-    EXPECT_TRUE(contains(result.out, "cudaMalloc 801\n")) << result.out;
-    EXPECT_TRUE(contains(result.err,
-                         "simulated CUDA: kernels, and NVIDIA's runtime, which nvcc links in, need "
-                         "a card; without kernels a program runs here if nvcc gets -cudart "
-                         "shared\n"))
-        << result.err;
+    EXPECT_HAS(result.out, "cudaMalloc 801\n");
+    EXPECT_HAS(result.err,
+               "simulated CUDA: kernels, and NVIDIA's runtime, which nvcc links in, need "
+               "a card; without kernels a program runs here if nvcc gets -cudart "
+               "shared\n");
 }
 
 TEST(CuDoctor, SaysThatTheDriverIsSimulated) {
     SIM_ONLY("a card runs kernels");
-    World world;
-    world.environment["LD_LIBRARY_PATH"] = build_directory() + "/sim";
+    World world("", {{"LD_LIBRARY_PATH", build_directory() + "/sim"}});
     const std::string out = world.tool({"doctor", "--json"}).out;
-    EXPECT_TRUE(contains(out, "it is simulated: kernels of .cu files, and NVIDIA's own runtime"))
-        << out;
+    EXPECT_HAS(out, "it is simulated: kernels of .cu files, and NVIDIA's own runtime");
 }

@@ -77,8 +77,7 @@ TEST_F(EventLog, BeginsWithTheArgumentsOfTheProgram) {
 
 TEST_F(EventLog, HasNothingOfPrivateMemory) {
     Puppet one(world);
-    one.must("malloc a 4096");
-    one.must("free a");
+    one.all({"malloc a 4096", "free a"});
     one.quit("exit 0");
     EXPECT_EQ(words("puppet"), "ended");
 }
@@ -90,8 +89,7 @@ TEST_F(EventLog, HasWhatTheProgramSharesByItself) {
     const std::string handle = one.must("get a");
     two.must("open b " + handle);
     two.must("open c " + handle); // only the first open and the last close count
-    two.must("close c");
-    two.must("close b");
+    two.all({"close c", "close b"});
     one.must("free a");
     const std::string once = "opened:program finding closed:program ",
                       each = "opened:program opened:program finding closed:program closed:program ";
@@ -135,8 +133,7 @@ TEST_F(EventLog, AForkedChildWritesItsOwn) {
     world.environment["GPUSHARE_EVENT_LOG"] = world.path("%p.events");
     Puppet one(world, producer());
     const auto child = one.spawn();
-    child->must("malloc a " + std::to_string(big()));
-    child->must("free a");
+    child->all({"malloc a " + std::to_string(big()), "free a"});
     child->quit("exit 0");
     one.quit("exit 0");
     EXPECT_EQ(words(std::to_string(child->pid)), "created exported:rule freed:now ended");
@@ -156,11 +153,10 @@ TEST_F(EventLog, IsNotWrittenIntoWhatTheProgramHasInItsPlace) {
 TEST_F(EventLog, DoesNotFollowALink) {
     std::filesystem::create_symlink(world.path("target"), world.path("producer.events"));
     Puppet one(world, producer());
-    one.must("malloc a " + std::to_string(big()));
-    one.must("free a");
+    one.all({"malloc a " + std::to_string(big()), "free a"});
     EXPECT_FALSE(std::filesystem::exists(world.path("target")));
     const std::string said = one.errors();
-    EXPECT_NE(said.find("cannot write to the event log"), std::string::npos) << said;
+    EXPECT_HAS(said, "cannot write to the event log");
     EXPECT_EQ(said.find("event log", said.find("event log") + 9), std::string::npos) << "once";
 }
 
@@ -168,9 +164,7 @@ TEST_F(EventLog, EndsWithLogMax) {
     world.environment["GPUSHARE_LOG_MAX"] = "1KiB";
     Puppet one(world);
     for (int i = 0; i < 5; i++) {
-        one.must("malloc a " + std::to_string(big()));
-        one.must("get a");
-        one.must("free a");
+        one.all({"malloc a " + std::to_string(big()), "get a", "free a"});
     }
     const std::string said = words("puppet");
     EXPECT_EQ(said.substr(said.rfind(' ') + 1), "full") << said;

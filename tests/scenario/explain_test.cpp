@@ -23,22 +23,19 @@ const char *const USED = "malloc w 6220801\nupload w 0 6220801 1 sync\n";
 TEST(Explain, SaysThatAProgramEndedBeforeItsBlocksWereQuiet) {
     World world;
     const std::string said = explained(world, "quiet = 30s\n", std::string(USED) + "exit 0\n");
-    EXPECT_TRUE(contains(said, "), arguments: 3 1x  size")) << said;
-    EXPECT_TRUE(contains(said, " 1x  size = 6220801   cudaMalloc in puppet taken by [region w], "
-                               "line 1: its blocks may be merged Nothing was merged: it ended "))
-        << said;
-    EXPECT_TRUE(contains(said, "has not changed for 30 s (quiet).")) << said;
+    EXPECT_HAS(said, "), arguments: 3 1x  size");
+    EXPECT_HAS(said, " 1x  size = 6220801   cudaMalloc in puppet taken by [region w], "
+                     "line 1: its blocks may be merged Nothing was merged: it ended ");
+    EXPECT_HAS(said, "has not changed for 30 s (quiet).");
 }
 
 TEST(Explain, SaysWhatNoCopyFilled) {
     World world;
     std::string said = explained(world, "quiet = 0\n", "malloc w 4194304\nsleep 300\nexit 0\n");
-    EXPECT_TRUE(contains(said, " Nothing was merged: copies from the host filled no whole block."))
-        << said;
+    EXPECT_HAS(said, " Nothing was merged: copies from the host filled no whole block.");
     said = explained(world, "quiet = 100ms\n", "malloc w 4194304\nfill w 1 4194304\nsleep 900\n");
-    EXPECT_TRUE(contains(said, " Nothing was merged: there was no whole block that copies from "
-                               "the host had filled and that had not changed for 100 ms (quiet)."))
-        << said;
+    EXPECT_HAS(said, " Nothing was merged: there was no whole block that copies from "
+                     "the host had filled and that had not changed for 100 ms (quiet).");
 }
 
 // A program that a signal ends has said nothing of its end.
@@ -48,36 +45,32 @@ TEST(Explain, SaysHowMuchWasMerged) {
         const std::string said = explained(
             world, "quiet = 0\n",
             "malloc w 4194304\nupload w 0 4194304 1 sync\nsleep 1500\n" + std::string(end));
-        EXPECT_TRUE(contains(said, " Merged, at most at a time: 4 MiB.")) << said;
+        EXPECT_HAS(said, " Merged, at most at a time: 4 MiB.");
     }
 }
 
 TEST(Explain, SaysThatMpsIsInTheWay) {
     SIM_ONLY("the part mps asks a card");
-    World world;
-    world.environment["GPUSHARE_SIM_MPS"] = "1";
+    World world("", {{"GPUSHARE_SIM_MPS", "1"}});
     const std::string said = explained(world, "quiet = 0\n", std::string(USED) + "exit 0\n");
-    EXPECT_TRUE(contains(said, "the GPU is shared by MPS, and the rule has not mps = on")) << said;
+    EXPECT_HAS(said, "the GPU is shared by MPS, and the rule has not mps = on");
 }
 
 TEST(Explain, SaysThatSmallAllocationsAreNeverMerged) {
     World world;
     const std::string said = explained(world, "", "malloc w 4096\nexit 0\n");
-    EXPECT_TRUE(contains(said, "but it was left private: allocations below 1 MiB are never merged"))
-        << said;
-    EXPECT_FALSE(contains(said, "gpushare ls")) << "nobody else has a part in it: " << said;
+    EXPECT_HAS(said, "but it was left private: allocations below 1 MiB are never merged");
+    EXPECT_LACKS(said, "gpushare ls") << "nobody else has a part in it: " << said;
 }
 
 TEST(Explain, SaysThatTheDriverRefusedWhatNoRuleGave) {
     SIM_ONLY("the card is small");
-    World world;
-    world.environment["GPUSHARE_SIM_MEMORY"] = "64MiB";
+    World world("", {{"GPUSHARE_SIM_MEMORY", "64MiB"}});
     const std::string said =
         explained(world, "", "malloc a 134217728\nmalloc b 134217728\nmalloc c 4096\nexit 0\n");
-    EXPECT_TRUE(contains(said, " 2x  size = 128MiB    cudaMalloc in puppet taken by [region w], "
-                               "line 1: the allocation failed with 2 "))
-        << said;
-    EXPECT_TRUE(contains(said, " 1x  size = 4KiB ")) << said;
+    EXPECT_HAS(said, " 2x  size = 128MiB    cudaMalloc in puppet taken by [region w], "
+                     "line 1: the allocation failed with 2 ");
+    EXPECT_HAS(said, " 1x  size = 4KiB ");
 }
 
 TEST(Explain, SaysWhereItLookedForAConfiguration) {
@@ -85,22 +78,21 @@ TEST(Explain, SaysWhereItLookedForAConfiguration) {
     world.environment.erase("GPUSHARE_CONFIG");
     world.environment["HOME"] = world.environment["XDG_CONFIG_HOME"] = world.work.path;
     const Result result = world.tool({"explain", "--", "true"});
-    EXPECT_TRUE(contains(std::regex_replace(result.err, std::regex("\n"), " "),
-                         "no configuration was found: GPUSHARE_CONFIG is not set, and there is no "
-                         "~/gpushare/gpushare.conf and no /etc/gpushare.conf"))
+    EXPECT_HAS(std::regex_replace(result.err, std::regex("\n"), " "),
+               "no configuration was found: GPUSHARE_CONFIG is not set, and there is no "
+               "~/gpushare/gpushare.conf and no /etc/gpushare.conf")
         << result.err;
 }
 
 TEST(Explain, SaysWhatDiffersInCaseOnly) {
-    World world;
-    world.config("[region w]\nprogram = Pupp?t\nrole = auto\n");
+    World world("[region w]\nprogram = Pupp?t\nrole = auto\n");
     write_file(world.path("lines"), "malloc a 4096\nexit 0\n");
     const Result result =
         world.tool({"explain", "--", "sh", "-c",
                     "exec '" + world.executable({}) + "' 3 <'" + world.path("lines") + "'"});
-    EXPECT_TRUE(contains(std::regex_replace(result.err, std::regex("\n +"), " "),
-                         "not for it: [region w], line 1: program = Pupp?t, and this is puppet, "
-                         "which differs in case only"))
+    EXPECT_HAS(std::regex_replace(result.err, std::regex("\n +"), " "),
+               "not for it: [region w], line 1: program = Pupp?t, and this is puppet, "
+               "which differs in case only")
         << result.err;
 }
 
@@ -113,8 +105,8 @@ TEST(Explain, PointsNowhereElseWhereASizeDiffers) {
                                       "GPUSHARE_PROGRAM=consumer exec '" + world.executable({}) +
                                           "' 3 <'" + world.path("lines") + "'"});
     const std::string said = std::regex_replace(result.err, std::regex("\n +"), " ");
-    EXPECT_TRUE(contains(said, "size = 4KiB was exported, which is less")) << said;
-    EXPECT_FALSE(contains(said, "gpushare ls")) << said;
+    EXPECT_HAS(said, "size = 4KiB was exported, which is less");
+    EXPECT_LACKS(said, "gpushare ls");
 }
 
 TEST(Explain, SaysThatMemoryIsLeftOutAfterAnError700) {
@@ -126,7 +118,6 @@ TEST(Explain, SaysThatMemoryIsLeftOutAfterAnError700) {
     if (world.logs().find("suspected: ") != std::string::npos)
         GTEST_SKIP() << "on a busy machine the write came more than 5 s after the merge";
     const std::string said = explained(world, "quiet = 0\n", lines);
-    EXPECT_TRUE(contains(said, "but it is not merged: a process that had merged it ended with "
-                               "error 700; after `gpushare forget` it is tried again"))
-        << said;
+    EXPECT_HAS(said, "but it is not merged: a process that had merged it ended with "
+                     "error 700; after `gpushare forget` it is tried again");
 }

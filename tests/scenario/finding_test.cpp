@@ -73,7 +73,7 @@ void expect_facts(const Case &expected, const Event &event) {
     if (event.known("device")) {
         EXPECT_EQ(event.json["device"].number, 0);
     }
-    EXPECT_NE(lower(event.detail).find(expected.detail), std::string::npos) << event.detail;
+    EXPECT_HAS(lower(event.detail), expected.detail) << event.detail;
 }
 
 // Where a free and a close take any address.
@@ -233,8 +233,7 @@ TEST(Findings, EachProgramIsTested) {
 // The level says whether the memory was pulled away.
 TEST(Findings, AFreeThatIsLetThroughIsAnErrorAndADeferredOneIsNone) {
     const auto level = [](const std::string &mode, const std::string &on_free) {
-        World world;
-        world.environment["GPUSHARE_ON_FREE"] = on_free;
+        World world("", {{"GPUSHARE_ON_FREE", on_free}});
         const Audit audit = run_audited(world, misuse("free-while-open"), mode);
         EXPECT_EQ(audit.ids(), std::vector<std::string>{"free-while-open"}) << audit.log;
         return audit.events.empty() ? "" : audit.events[0].level;
@@ -248,10 +247,8 @@ TEST(Findings, AFreeThatIsLetThroughIsAnErrorAndADeferredOneIsNone) {
 TEST(Findings, AnEventDestroyedTwiceDoesNotKillWhereItProtects) {
     World world;
     const Audit audit = run_audited(world, misuse("event-double-destroy"), "share");
-    EXPECT_NE(audit.result.out.find("cudaEventDestroy: invalid resource handle (400)"),
-              std::string::npos)
-        << audit.result.out;
-    EXPECT_EQ(audit.result.out.find("ended: Segmentation"), std::string::npos);
+    EXPECT_HAS(audit.result.out, "cudaEventDestroy: invalid resource handle (400)");
+    EXPECT_LACKS(audit.result.out, "ended: Segmentation");
     EXPECT_EQ(audit.ids(), std::vector<std::string>{"event-double-destroy"});
 }
 

@@ -12,8 +12,7 @@ std::string frames(const std::string &handover = "20s", const std::string &wait 
 }
 
 void produce(Puppet &a, const std::string &byte = "0xc3", uint64_t size = big()) {
-    a.must("malloc p " + std::to_string(size));
-    a.must("fill p " + byte + " 4096");
+    a.all({"malloc p " + std::to_string(size), "fill p " + byte + " 4096"});
 }
 
 void expect_result(Puppet &b, const std::string &byte = "c3") {
@@ -141,8 +140,7 @@ TEST(Handover, AtTheExitAnotherThreadMayDestroyTheContext) {
     World world(rule("r{n}", "producer", "export", "index = *\nready = free\nhandover = 1500ms\n"));
     Puppet a(world, producer("puppet_driver"));
     for (const char *name : {"c", "d"}) {
-        a.must(std::string("ctxcreate ") + name);
-        a.must(std::string("malloc of_") + name + " 4194304");
+        a.all({std::string("ctxcreate ") + name, std::string("malloc of_") + name + " 4194304"});
         a.must("busy 600");
     }
     a.must("later 200 ctxdestroy d");
@@ -225,8 +223,7 @@ TEST(Handover, AChainOfFive) {
             EXPECT_EQ(bytes.size(), 2 * i);
         }
         bytes += "0" + std::to_string(i);
-        stage.must("malloc out 8192");
-        stage.must("write out 0 " + bytes);
+        stage.all({"malloc out 8192", "write out 0 " + bytes});
         if (i > 0)
             stage.must("free in");
         stage.must("free out");
@@ -271,9 +268,7 @@ TEST(Handover, CtrlCEndsTheWaitOfAProducer) {
 
 TEST(Handover, OutOfMemoryDoesNotTakeAResultAway) {
     SIM_ONLY("a small device");
-    World world;
-    world.environment["GPUSHARE_SIM_MEMORY"] = "64MiB";
-    world.config(frames());
+    World world(frames(), {{"GPUSHARE_SIM_MEMORY", "64MiB"}});
     Puppet a(world, producer()), b(world, consumer());
     produce(a, "0xc3", 48 * MiB);
     a.must("free p");

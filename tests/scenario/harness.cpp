@@ -98,7 +98,7 @@ static std::vector<std::string> split(const std::string &text) {
 
 /* --- the world --- */
 
-World::World(const std::string &configuration) : shared("/dev/shm") {
+World::World(const std::string &configuration, const Environment &more) : shared("/dev/shm") {
     fs::create_directory(path("logs"));
     environment = {
         {"GPUSHARE_DIR", shared.path + "/pub"}, {"GPUSHARE_CONFIG", path("config")},
@@ -109,6 +109,8 @@ World::World(const std::string &configuration) : shared("/dev/shm") {
     environment["LD_LIBRARY_PATH"] =
         on_gpu() ? std::string(libraries ? libraries : "") + ":/usr/local/cuda/lib64"
                  : build_directory() + "/sim/" + hip();
+    for (const auto &[name, value] : more)
+        environment[name] = value;
     setenv("GPUSHARE_TOOL", (build_directory() + "/gpushare").c_str(), 0);
 }
 
@@ -388,6 +390,11 @@ std::string Puppet::must(const std::string &line, int ms) {
     if (reply.code != 0)
         throw std::runtime_error(line + ": " + reply.text + "\n" + errors());
     return reply.words.empty() ? "" : reply[0];
+}
+
+void Puppet::all(const std::vector<std::string> &lines) {
+    for (const std::string &line : lines)
+        must(line);
 }
 
 void Puppet::make(const std::string &name, uint64_t size, const std::string &byte) {

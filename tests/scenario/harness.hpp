@@ -84,7 +84,7 @@ class Puppet;
 
 class World {
   public:
-    explicit World(const std::string &configuration = "");
+    explicit World(const std::string &configuration = "", const Environment &more = {});
     ~World();
     World(const World &) = delete;
     World &operator=(const World &) = delete;
@@ -135,6 +135,8 @@ class Puppet {
     }
     // The command that must succeed: its first word, "" if there is none.
     std::string must(const std::string &line, int ms = HANGS);
+    // Several, one after the other.
+    void all(const std::vector<std::string> &lines);
     // Allocates memory under a name, and fills it with a byte as "0x5a".
     void make(const std::string &name, uint64_t size, const std::string &byte);
 

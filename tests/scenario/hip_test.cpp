@@ -38,8 +38,7 @@ TEST(Hip, AnInteriorFreeIsRefusedAndTheMemoryStays) {
 
 TEST(Hip, AnInteriorFreeIsCarriedOutUnderAudit) {
     HIP_ONLY();
-    World world;
-    world.environment["GPUSHARE_MODE"] = "audit";
+    World world("", {{"GPUSHARE_MODE", "audit"}});
     Exporter a(world, producer(), 4 * MiB);
     Importer b(world, a);
     EXPECT_EQ(a.code("freeat " + plus(a.must("value p"), 4096)), 0);
@@ -110,8 +109,7 @@ TEST(Hip, AFreeOfAnImportClosesIt) {
 // A rule's memory is the program's allocation: it can neither be closed nor freed by its middle.
 TEST(Hip, ARulesImportIsNotClosedByItsMiddle) {
     HIP_ONLY();
-    World world;
-    world.config(FRAMES);
+    World world(FRAMES);
     Puppet a(world, producer()), b(world, consumer());
     a.make("p", 4 * MiB, "0xa1");
     b.must("malloc q 4194304");
@@ -143,8 +141,7 @@ TEST(Hip, HandlesThatDifferInGarbageAreOneRegion) {
 // AMD's runtime would wait for ever, with dma-buf below.
 TEST(Hip, AnOpenOfFreedMemoryIsAnsweredWhereItWouldHang) {
     HIP_ONLY();
-    World world;
-    world.environment["GPUSHARE_SIM_HIP_ATTACH"] = "dmabuf";
+    World world("", {{"GPUSHARE_SIM_HIP_ATTACH", "dmabuf"}});
     Puppet a(world), b(world), without(world, bare());
     a.make("p", 4 * MiB, "0xa1");
     const std::string handle = a.must("get p");
@@ -158,8 +155,7 @@ TEST(Hip, AnOpenOfFreedMemoryIsAnsweredWhereItWouldHang) {
 
 TEST(Hip, AnOpenThatIsRefusedLateIsExplained) {
     HIP_ONLY();
-    World world;
-    world.environment["GPUSHARE_SIM_HIP_ATTACH"] = "dmabuf";
+    World world("", {{"GPUSHARE_SIM_HIP_ATTACH", "dmabuf"}});
     Puppet a(world), b(world);
     a.make("p", 4 * MiB, "0xa1");
     const std::string handle = a.must("get p");
@@ -171,8 +167,7 @@ TEST(Hip, AnOpenThatIsRefusedLateIsExplained) {
 // A fault of AMD's: an export held the memory for ever. What is published ends all the same.
 TEST(Hip, AnExportThatPinsMemoryIsFreedForTheOthers) {
     HIP_ONLY();
-    World world;
-    world.environment["GPUSHARE_SIM_HIP_PINNED"] = "1";
+    World world("", {{"GPUSHARE_SIM_HIP_PINNED", "1"}});
     Puppet a(world), b(world);
     const uint64_t before = world.used();
     a.make("p", 4 * MiB, "0xa1");
@@ -186,9 +181,7 @@ TEST(Hip, AnExportThatPinsMemoryIsFreedForTheOthers) {
 // Before 6.0 the flags' one value is 0, and pointers' kinds have other numbers.
 TEST(Hip, TheRuntimeOfVersion5TakesItsOwnFlags) {
     HIP_ONLY();
-    World world;
-    world.environment["GPUSHARE_SIM_HIP_FLAG"] = "0";
-    world.config(FRAMES);
+    World world(FRAMES, {{"GPUSHARE_SIM_HIP_FLAG", "0"}});
     Puppet a(world, producer()), b(world, consumer()), c(world);
     expect_shared_both_ways(world, a, b);
     a.make("p", 4 * MiB, "0xa1");
@@ -214,8 +207,7 @@ TEST(Hip, TheLastErrorIsTheProgramsOwn) {
     owner.make("r", 4 * MiB, "0xa2");
     const std::string handle = owner.must("get r");
     for (Puppet *one : {&a, &b}) {
-        one->must("malloc p 4194304");
-        one->must("evcreate e 2");
+        one->all({"malloc p 4194304", "evcreate e 2"});
     }
     for (const std::string &line :
          {std::string("malloc x 18446744073709551615"), std::string("malloc y 4096"),
@@ -243,8 +235,7 @@ TEST(Hip, TheLastErrorIsThatOfTheLastCallThatFailed) {
     const std::string stale = owner.must("get p");
     owner.must("free p");
     for (Puppet *one : {&a, &b}) {
-        one->must("malloc x 4194304");
-        one->must("free x");
+        one->all({"malloc x 4194304", "free x"});
     }
     for (const char *line : {"read x 0 1", "procaddress hipNoSuch"}) {
         for (Puppet *one : {&a, &b}) {
@@ -262,8 +253,7 @@ TEST(Hip, CodesComeAsTheRuntimeGaveThem) {
     Puppet owner(world), a(world), b(world, bare());
     owner.make("p", 4 * MiB, "0xa1");
     const std::string stale = owner.must("get p");
-    owner.must("free p");
-    owner.must("evcreate e 6");
+    owner.all({"free p", "evcreate e 6"});
     const std::string event = owner.must("evget e");
     for (Puppet *one : {&a, &b})
         one->must("evopen f " + event);
@@ -280,8 +270,7 @@ TEST(Hip, CodesComeAsTheRuntimeGaveThem) {
 TEST(Hip, AnEventThatIsOverIsNotUnknown) {
     HIP_ONLY();
     for (const bool dies : {false, true}) {
-        World world;
-        world.environment["GPUSHARE_MODE"] = "audit";
+        World world("", {{"GPUSHARE_MODE", "audit"}});
         Puppet owner(world), a(world);
         owner.must("evcreate e 6");
         const std::string event = owner.must("evget e");
@@ -298,15 +287,14 @@ TEST(Hip, AnEventThatIsOverIsNotUnknown) {
 // --- what HIP has no memory for ---
 
 void expect_refused(const std::string &config, const std::string &why) {
-    World world;
-    world.config(config);
+    World world(config);
     Puppet a(world);
     a.make("p", 4 * MiB, "0xa1");
     EXPECT_EQ(a.must("read p 0 1"), "a1");
     const std::vector<Finding> found = world.findings();
     ASSERT_EQ(found.size(), 1u) << config;
     EXPECT_EQ(found[0].id, "config-error");
-    EXPECT_NE(found[0].detail.find(why), std::string::npos) << found[0].detail;
+    EXPECT_HAS(found[0].detail, why);
     EXPECT_EQ(world.entries("procs"), 0u);
 }
 
@@ -317,8 +305,7 @@ TEST(Hip, WhatNeedsCudasMemoryIsRefusedAtTheStart) {
                    ":1: backing = vmm does not work with HIP");
     expect_refused("[gpushare]\nopen_cache = 8\n", "open_cache does not work with HIP");
     expect_refused("[gpushare]\nvmm_ipc = on\n", "vmm_ipc does not work with HIP");
-    World world;
-    world.config(rule("w", "another", "merge", ""));
+    World world(rule("w", "another", "merge", ""));
     Puppet a(world);
     a.must("malloc p 4096");
     EXPECT_EQ(world.findings().size(), 0u);
@@ -368,24 +355,21 @@ TEST(Hip, SeededMisusesAreNamedAtTheirLines) {
         World world;
         const Result audit = world.tool({"audit", "--level=warning", "--", program, one.program});
         const std::string id = one.other_id ? one.other_id : one.program;
-        EXPECT_NE(audit.err.find(": " + id + " in hip"), std::string::npos) << audit.err;
-        EXPECT_NE(line_of(audit.err, one.function).find(one.call), std::string::npos)
-            << one.program << "\n"
-            << audit.err;
-        EXPECT_NE(audit.err.find("used HIP"), std::string::npos) << audit.err;
+        EXPECT_HAS(audit.err, ": " + id + " in hip");
+        EXPECT_HAS(line_of(audit.err, one.function), one.call) << one.program << "\n" << audit.err;
+        EXPECT_HAS(audit.err, "used HIP");
     }
 }
 
 TEST(Hip, ExplainNamesTheCallAndTheRule) {
     HIP_ONLY();
-    World world;
-    world.config(rule("frames", "misuse*", "export", "size = 2MiB\n"));
+    World world(rule("frames", "misuse*", "export", "size = 2MiB\n"));
     const Result told =
         world.tool({"explain", "--", build_directory() + "/tests/apps/" + for_vendor("misuse"),
                     "--right", "double-free"});
     EXPECT_EQ(told.status, 0) << told.err;
-    EXPECT_NE(told.err.find("hipMalloc"), std::string::npos) << told.err;
-    EXPECT_NE(told.err.find("frames"), std::string::npos) << told.err;
+    EXPECT_HAS(told.err, "hipMalloc");
+    EXPECT_HAS(told.err, "frames");
 }
 
 TEST(Hip, LearnHasNoRulesToMake) {
@@ -395,23 +379,19 @@ TEST(Hip, LearnHasNoRulesToMake) {
         {"learn", "--", build_directory() + "/tests/apps/" + for_vendor("misuse"), "double-free"});
     EXPECT_EQ(told.status, 125);
     EXPECT_EQ(told.out, "");
-    EXPECT_NE(told.err.find("uses HIP, where nothing is merged"), std::string::npos) << told.err;
+    EXPECT_HAS(told.err, "uses HIP, where nothing is merged");
 }
 
 // --- what the tool tells of such programs ---
 
 TEST(Hip, TopHasARowForEachProcess) {
     HIP_ONLY();
-    World world;
-    world.environment["GPUSHARE_SIM_DEVICES"] = "2";
-    world.config(FRAMES);
+    World world(FRAMES, {{"GPUSHARE_SIM_DEVICES", "2"}});
     Puppet a(world, producer()), b(world, consumer());
     a.must("device 1");
     a.make("p", 4 * MiB, "0xa1");
-    b.must("device 1");
-    b.must("malloc q 4194304");
-    a.must("malloc own 8388608");
-    a.must("get own");
+    b.all({"device 1", "malloc q 4194304"});
+    a.all({"malloc own 8388608", "get own"});
     EXPECT_EQ(a.code("freeat 1000"), 1);
     const Json top = Json::parse(world.tool({"top", "--once", "--json"}).out);
     const Json &rows = top["processes"];
@@ -427,7 +407,7 @@ TEST(Hip, TopHasARowForEachProcess) {
         EXPECT_EQ(row["gpus"].elements[0]["device"].text, region["device"].text);
     }
     const std::string text = world.tool({"top", "--once"}).out;
-    EXPECT_NE(text.find("frames"), std::string::npos) << text;
+    EXPECT_HAS(text, "frames");
 }
 
 // A HIP program that has the library for CUDA, or none, is what goes wrong first.
@@ -507,7 +487,7 @@ TEST(Hip, AProgramOfClangRunsTheSameAndIsSilent) {
         world.tool({"audit", "--level=info", "--error-exitcode=99", "--", program});
     EXPECT_EQ(audit.out, alone.out) << audit.err;
     EXPECT_EQ(audit.status, 0) << audit.err;
-    EXPECT_NE(audit.err.find("2 processes used HIP"), std::string::npos) << audit.err;
+    EXPECT_HAS(audit.err, "2 processes used HIP");
     EXPECT_EQ(world.findings().size(), 0u);
 }
 
@@ -516,9 +496,8 @@ TEST(HipOnNvidia, IsSharedAndAudited) {
     const std::string programs = build_directory() + "/gpu-sim/";
     if (!hip().empty() || !std::filesystem::exists(programs + "writer_hip"))
         GTEST_SKIP() << "a test of CUDA's runtime, and of AMD's header over it";
-    World world;
-    world.config(rule("frames", "writer_hip", "export") +
-                 rule("frames", "reader_hip", "import", "wait = 20s\nmissing = fail\n"));
+    World world(rule("frames", "writer_hip", "export") +
+                rule("frames", "reader_hip", "import", "wait = 20s\nmissing = fail\n"));
     const std::string writer = "'" + programs + "writer_hip' 4 wait",
                       reader = "'" + programs + "reader_hip' 4";
     Environment environment = world.environment;
@@ -529,20 +508,18 @@ TEST(HipOnNvidia, IsSharedAndAudited) {
                                      "until grep -q filled said; do sleep 0.01; done; " + reader +
                                      "; echo >&3; wait; cat said"},
                                 environment);
-    EXPECT_NE(both.out.find("reader found all"), std::string::npos) << both.out << both.err;
-    EXPECT_NE(both.out.find("bytes in all"), std::string::npos) << both.out << both.err;
+    EXPECT_HAS(both.out, "reader found all") << both.err;
+    EXPECT_HAS(both.out, "bytes in all") << both.err;
     const std::string audit =
         world.tool({"audit", "--level=warning", "--", programs + "writer_hip", "4", "twice"}).err;
-    EXPECT_NE(audit.find("double-free in cudaFree, by writer_hip"), std::string::npos) << audit;
-    EXPECT_NE(audit.find(" write at tests/gpu/programs/hip_nvidia.cpp:"), std::string::npos)
-        << audit;
+    EXPECT_HAS(audit, "double-free in cudaFree, by writer_hip");
+    EXPECT_HAS(audit, " write at tests/gpu/programs/hip_nvidia.cpp:");
 }
 
 // AMD's own library, as Debian has it, on a machine without a card: each door, linked and looked
 // up, answers bare and preloaded the same.
 void expect_real(const std::string &program, const std::string &name) {
-    World world;
-    world.environment["LD_LIBRARY_PATH"] = "";
+    World world("", {{"LD_LIBRARY_PATH", ""}});
     const std::string path = build_directory() + "/tests/apps/" + program;
     const std::map<std::string, std::string> expected = {
         {"", "101 101 101 101\n"}, {"calls", "100 101 101 101 101 101 101\n"}};

@@ -6,11 +6,7 @@
 class Kernel : public testing::Test {
   protected:
     Kernel() : a(world) {
-        a.must(kernels());
-        a.must("stream s");
-        a.must("malloc p 8388608");
-        a.must("malloc sum 4096");
-        a.must("fill p 1 8388608");
+        a.all({kernels(), "stream s", "malloc p 8388608", "malloc sum 4096", "fill p 1 8388608"});
         a.must("fill sum 0 4096");
     }
     World world;
@@ -18,10 +14,8 @@ class Kernel : public testing::Test {
 };
 
 TEST_F(Kernel, ReadsWritesAndAddsInStreamOrder) {
-    a.must("launch s test_write p 2097152 5");
-    a.must("launch s test_add p+4 2097151 2");
-    a.must("launch s test_read p 2097152 sum");
-    a.must("ssync s");
+    a.all({"launch s test_write p 2097152 5", "launch s test_add p+4 2097151 2"});
+    a.all({"launch s test_read p 2097152 sum", "ssync s"});
     EXPECT_EQ(a("read p 0 8")[0], "0500000007000000");
     EXPECT_EQ(a("read p 8388604 4")[0], "07000000");
     // 5 + 2097151 * 7, little-endian
@@ -30,9 +24,7 @@ TEST_F(Kernel, ReadsWritesAndAddsInStreamOrder) {
 }
 
 TEST_F(Kernel, RunsBesideTheProgramAndAFreeWaitsForIt) {
-    a.must("malloc other 4194304");
-    a.must("stream t");
-    a.must("launch s test_spin p 1024 300000000 sum");
+    a.all({"malloc other 4194304", "stream t", "launch s test_spin p 1024 300000000 sum"});
     EXPECT_EQ(a.code("squery s"), 600);
     EXPECT_EQ(a.code("squery t"), 0);
     a.must("free other");
@@ -43,10 +35,7 @@ TEST_F(Kernel, RunsBesideTheProgramAndAFreeWaitsForIt) {
 }
 
 TEST_F(Kernel, AGraphRunsItsKernelsAndMemsetsAgain) {
-    a.must("capture s");
-    a.must("sfill s p 3 4");
-    a.must("launch s test_add p 1 1");
-    a.must("launch s test_add p+4 1 1");
+    a.all({"capture s", "sfill s p 3 4", "launch s test_add p 1 1", "launch s test_add p+4 1 1"});
     a.must("captured s g");
     EXPECT_EQ(a("read p 0 8")[0], "0101010101010101"); // nothing has run yet
     for (int i = 0; i < 3; i++)
@@ -79,9 +68,7 @@ TEST_P(FreeBehindAKernel, EndsByASignal) {
     b.must("malloc p 4194304"); // opens that
     c.must("malloc p 4194304");
     Puppet &one = which == "held" ? a : which == "merged" ? c : b;
-    one.must(kernels());
-    one.must("stream s");
-    one.must("malloc sum 65536");
+    one.all({kernels(), "stream s", "malloc sum 65536"});
     one.must("launch s test_spin sum 1024 20000000000 sum");
     one.send("free p");
     EXPECT_FALSE(one.answers(300));

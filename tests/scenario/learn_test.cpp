@@ -64,14 +64,13 @@ TEST(Learn, TellsWhatStaysAsItWasUploaded) {
     EXPECT_TRUE(has(err, "4 MiB", "1", "kernels change it")) << err;
     EXPECT_TRUE(has(err, "6 MiB", "1", "soon freed")) << err;
     EXPECT_TRUE(has(err, "8 MiB", "1", "not filled by copies")) << err;
-    EXPECT_FALSE(contains(err, "KiB")) << err;
-    EXPECT_FALSE(contains(err, " \n")) << err;
-    EXPECT_TRUE(contains(err, "A second process saves 8 MiB (measured).")) << err;
-    EXPECT_TRUE(contains(learned.rules, "\n[region puppet-1]\nprogram = puppet\nsize = 4MiB\n"
-                                        "index = 0..1\nrole = merge\nquiet = 0\n"))
-        << learned.rules;
-    EXPECT_FALSE(contains(learned.rules, "puppet-2"));
-    EXPECT_TRUE(contains(err, "\nNext: gpushare run -c " + world.path("rules") + " -- ")) << err;
+    EXPECT_LACKS(err, "KiB");
+    EXPECT_LACKS(err, " \n");
+    EXPECT_HAS(err, "A second process saves 8 MiB (measured).");
+    EXPECT_HAS(learned.rules, "\n[region puppet-1]\nprogram = puppet\nsize = 4MiB\n"
+                              "index = 0..1\nrole = merge\nquiet = 0\n");
+    EXPECT_LACKS(learned.rules, "puppet-2");
+    EXPECT_HAS(err, "\nNext: gpushare run -c " + world.path("rules") + " -- ");
     EXPECT_EQ(world.tool({"check", world.path("rules")}).status, 0);
     EXPECT_EQ(world.entries("regions"), 0u);
 }
@@ -81,9 +80,7 @@ TEST(Learn, ItsRulesMergeTwoProcesses) {
     world.config(learn(world, server()).rules);
     Puppet first(world), second(world);
     for (Puppet *each : {&first, &second}) {
-        each->must("malloc a 4194304");
-        each->must("upload a 0 4194304 1 sync");
-        each->must("malloc b 4194304");
+        each->all({"malloc a 4194304", "upload a 0 4194304 1 sync", "malloc b 4194304"});
         each->must("upload b 0 4194304 2 sync");
     }
     EXPECT_TRUE(eventually([&] { return world.entries("regions") == 2; }, soon(5000)));
@@ -104,16 +101,15 @@ TEST(Learn, ReplicasAreMeasured) {
     EXPECT_EQ(learned.result.status, 0) << err;
     EXPECT_TRUE(has(err, "4 MiB", "1", "stays as it was uploaded")) << err;
     EXPECT_TRUE(has(err, "6 MiB", "1", "differs between the replicas")) << err;
-    EXPECT_TRUE(contains(err, "saves 4 MiB (measured)")) << err;
-    EXPECT_FALSE(contains(learned.rules, "6MiB")) << learned.rules;
+    EXPECT_HAS(err, "saves 4 MiB (measured)");
+    EXPECT_LACKS(learned.rules, "6MiB");
 }
 
 TEST(Learn, OfOneReplicaItIsSupposed) {
     World world;
     const Learned learned = learn(
         world, "malloc a 4194304\nupload a 0 4194304 DOLLARS sync\nsleep 4500\nexit 0\n", {"-r1"});
-    EXPECT_TRUE(contains(learned.result.err, "saves 4 MiB (supposed, if it uploads the same)."))
-        << learned.result.err;
+    EXPECT_HAS(learned.result.err, "saves 4 MiB (supposed, if it uploads the same).");
 }
 
 // The second one cannot bind its port, say.
@@ -125,17 +121,15 @@ TEST(Learn, WhereOneOfTwoFailsTheOtherCounts) {
                     "mkdir '" + world.path("port") + "' 2>/dev/null || exit 7; exec '" +
                         world.executable({}) + "' <'" + world.path("script") + "' >/dev/null"});
     EXPECT_EQ(result.status, 0) << result.err;
-    EXPECT_TRUE(contains(result.err, "saves 4 MiB (supposed, if it uploads the same: of two at "
-                                     "once, one failed)."))
-        << result.err;
-    EXPECT_TRUE(contains(result.out, "size = 4MiB\nrole = merge\n")) << result.out;
+    EXPECT_HAS(result.err, "saves 4 MiB (supposed, if it uploads the same: of two at "
+                           "once, one failed).");
+    EXPECT_HAS(result.out, "size = 4MiB\nrole = merge\n");
 }
 
 // Of two that want more than half of the card one, or both, find too little.
 TEST(Learn, WhereTwoHaveNoRoomItIsSupposed) {
     SIM_ONLY("a card has more");
-    World world;
-    world.environment["GPUSHARE_SIM_MEMORY"] = "192MiB";
+    World world("", {{"GPUSHARE_SIM_MEMORY", "192MiB"}});
     world.environment["GPUSHARE_SIM_ROOT"] += "-small";
     const std::string half = " 50331648\n";
     const Learned learned =
@@ -143,9 +137,8 @@ TEST(Learn, WhereTwoHaveNoRoomItIsSupposed) {
                          "upload b 0 50331648 2 sync\nsleep 9000\nexit 0\n");
     const std::string &err = learned.result.err;
     EXPECT_EQ(learned.result.status, 0) << err;
-    EXPECT_TRUE(contains(err, "saves 96 MiB (supposed, if it uploads the same: there is no room "
-                              "for two at once)."))
-        << err;
+    EXPECT_HAS(err, "saves 96 MiB (supposed, if it uploads the same: there is no room "
+                    "for two at once).");
     EXPECT_TRUE(has(err, "48 MiB", "2", "stays as it was uploaded")) << err;
 }
 
@@ -158,9 +151,9 @@ TEST(Learn, FindsTensorsWhereverTheyLie) {
                                   {"--replicas=2"});
     const std::string &err = learned.result.err;
     EXPECT_EQ(learned.result.status, 0) << err;
-    EXPECT_TRUE(contains(err, "saves 22 MiB (measured)")) << err;
-    EXPECT_FALSE(contains(err, "apart")) << err;
-    EXPECT_TRUE(contains(learned.rules, "role = merge")) << learned.rules;
+    EXPECT_HAS(err, "saves 22 MiB (measured)");
+    EXPECT_LACKS(err, "apart");
+    EXPECT_HAS(learned.rules, "role = merge");
 }
 
 TEST(Learn, SaysWhatStaysApart) {
@@ -170,9 +163,9 @@ TEST(Learn, SaysWhatStaysApart) {
                                   "upload a 12582912 8388608 DOLLARS sync\nsleep 12000\nexit 0\n",
                                   {"--replicas=2"});
     const std::string &err = learned.result.err;
-    EXPECT_TRUE(contains(err, "saves 12 MiB (measured)")) << err;
-    EXPECT_TRUE(contains(err, "8 MiB beside that stays apart")) << err;
-    EXPECT_TRUE(contains(err, "HF_DEACTIVATE_ASYNC_LOAD=1")) << err;
+    EXPECT_HAS(err, "saves 12 MiB (measured)");
+    EXPECT_HAS(err, "8 MiB beside that stays apart");
+    EXPECT_HAS(err, "HF_DEACTIVATE_ASYNC_LOAD=1");
 }
 
 TEST(Learn, EndsTheCommandWhenItsTimeIsUp) {
@@ -183,7 +176,7 @@ TEST(Learn, EndsTheCommandWhenItsTimeIsUp) {
     EXPECT_EQ(learned.result.status, 0) << learned.result.err;
     EXPECT_GE(now_ms() - begun, 6000);
     EXPECT_LT(now_ms() - begun, patient(30000));
-    EXPECT_TRUE(contains(learned.rules, "size = 4MiB\nrole = merge\n")) << learned.result.err;
+    EXPECT_HAS(learned.rules, "size = 4MiB\nrole = merge\n") << learned.result.err;
 }
 
 TEST(Learn, WithoutARuleTheFileStaysAsItWas) {
@@ -191,8 +184,7 @@ TEST(Learn, WithoutARuleTheFileStaysAsItWas) {
     write_file(world.path("rules"), "mine\n");
     const Learned learned = learn(world, "malloc a 8388608\nfill a 1 8388608\nsleep 600\nexit 0\n");
     EXPECT_EQ(learned.result.status, 1);
-    EXPECT_TRUE(contains(learned.result.err, "no rules: nothing stays as it was uploaded"))
-        << learned.result.err;
+    EXPECT_HAS(learned.result.err, "no rules: nothing stays as it was uploaded");
     EXPECT_EQ(learned.rules, "mine\n");
     EXPECT_EQ(learn(world, "malloc a 4096\nexit 3\n").result.status, 3);
 }
@@ -205,7 +197,7 @@ TEST(Learn, SaysThatTheRunWasTooShort) {
         const Learned learned = learn(world, weights + rest);
         EXPECT_TRUE(has(learned.result.err, "4 MiB", "1", "the run was too short to tell"))
             << learned.result.err;
-        EXPECT_FALSE(contains(learned.result.err, "soon freed")) << learned.result.err;
+        EXPECT_LACKS(learned.result.err, "soon freed");
     }
 }
 
@@ -213,7 +205,7 @@ TEST(Learn, SeesNoPoolAndNoSmallMemory) {
     World world;
     const Learned learned = learn(world, "pool a 8388608\nmalloc b 4096\nsleep 600\nexit 0\n");
     EXPECT_TRUE(has(learned.result.err, "8 MiB", "1", "memory of a pool")) << learned.result.err;
-    EXPECT_FALSE(contains(learned.result.err, "KiB"));
+    EXPECT_LACKS(learned.result.err, "KiB");
 }
 
 TEST(Learn, LeavesTheProgramAsItIs) {
@@ -221,16 +213,13 @@ TEST(Learn, LeavesTheProgramAsItIs) {
     world.environment["GPUSHARE_MODE"] = "audit";
     world.environment["GPUSHARE_LEARN"] = world.path("report");
     Puppet puppet(world);
-    puppet.must("malloc a 5000000");
-    puppet.must("upload a 0 5000000 1 default");
+    puppet.all({"malloc a 5000000", "upload a 0 5000000 1 default"});
     EXPECT_EQ(puppet.code("expect a 0 5000000 1"), 0);
-    puppet.must("free a");
-    puppet.must("malloc a 4194304");
-    puppet.must("reset");
+    puppet.all({"free a", "malloc a 4194304", "reset"});
     EXPECT_EQ(puppet.quit("return"), 0);
     const std::string report = read_file(world.path("report"));
     for (const char *part : {"\"number\":1,\"size\":5000000,", "\"number\":2,\"size\":4194304,",
                              "\"caller\":\"puppet\""})
-        EXPECT_TRUE(contains(report, part)) << report;
+        EXPECT_HAS(report, part);
     EXPECT_EQ(world.findings().size(), 0u) << world.logs();
 }

@@ -77,9 +77,7 @@ struct Audited : World {
 };
 
 std::string exports(Puppet &a) {
-    a.must("malloc p 4194304");
-    a.must("fill p 0x5c 4096");
-    a.must("sync");
+    a.all({"malloc p 4194304", "fill p 0x5c 4096", "sync"});
     return a.must("get p");
 }
 
@@ -142,7 +140,7 @@ TEST(Namespaces, OneEqualPidMakesTheDriverRefuseAHandle) {
     EXPECT_EQ(found.id, "open-other-namespace");
     EXPECT_EQ(found.api, "cudaIpcOpenMemHandle");
     EXPECT_EQ(found.json["command"].text, "consumer");
-    EXPECT_TRUE(contains(found.detail, "pid")) << found.detail;
+    EXPECT_HAS(found.detail, "pid");
     ASSERT_EQ(found.json["others"].size(), 1u);
     EXPECT_EQ(found.json["others"][0]["pid"].number, 1);
     EXPECT_EQ(found.json["others"][0]["pid_ns"].number, pid_namespace_of(a));
@@ -170,8 +168,7 @@ TEST(Namespaces, MemoryOfAnEqualPidOpensAndClosesAsAlways) {
     EXPECT_EQ(b.must("read q 0 4"), "5c5c5c5c");
     b.must("open r " + handle);
     EXPECT_EQ(b.must("read r 0 1"), "5c");
-    b.must("fill q 0x7e 16");
-    b.must("sync");
+    b.all({"fill q 0x7e 16", "sync"});
     EXPECT_EQ(a.must("read p 0 1"), "7e");
     EXPECT_EQ(a.code("free p"), 0); // deferred: it is open
     EXPECT_EQ(b.code("close q"), 0);
@@ -188,9 +185,7 @@ TEST(Namespaces, ARuleImportsFromAnEqualPid) {
     SamePids world;
     world.config(FRAMES);
     Puppet a(world, contained(producer(), 1)), b(world, contained(consumer(), 1));
-    a.must("malloc p " + std::to_string(4 * MiB));
-    a.must("fill p 0x33 4096");
-    a.must("sync");
+    a.all({"malloc p " + std::to_string(4 * MiB), "fill p 0x33 4096", "sync"});
     b.must("malloc q " + std::to_string(4 * MiB));
     EXPECT_EQ(b.must("read q 0 1"), "33");
     EXPECT_EQ(b.code("free q"), 0);
@@ -250,11 +245,8 @@ TEST(Namespaces, RunGivesProgramsDifferentPids) {
     a.must("evcreate e 6");
     b.must("open q " + handle);
     EXPECT_EQ(b.must("read q 0 1"), "5c");
-    b.must("evopen f " + a.must("evget e"));
-    b.must("evdestroy f");
-    b.must("close q");
-    a.must("evdestroy e");
-    a.must("free p");
+    b.all({"evopen f " + a.must("evget e"), "evdestroy f", "close q"});
+    a.all({"evdestroy e", "free p"});
     EXPECT_EQ(world.events().size(), 0u) << world.logs();
     EXPECT_EQ(a.quit("exit 3"), 3);
     b.signal(SIGKILL);
@@ -271,8 +263,8 @@ TEST(Namespaces, APidOfAnotherIsLedBackToTheOneHere) {
     const size_t at = show.out.find("  pid here   ");
     ASSERT_NE(at, std::string::npos) << show.out << show.err;
     const std::string here = std::to_string(std::stoul(show.out.substr(at + 13)));
-    EXPECT_TRUE(contains(read_file("/proc/" + here + "/status"), "\t" + pid + "\n"));
-    EXPECT_TRUE(contains(world.tool({"show", here}).out, "  pid here   " + here + "\n"));
+    EXPECT_HAS(read_file("/proc/" + here + "/status"), "\t" + pid + "\n");
+    EXPECT_HAS(world.tool({"show", here}).out, "  pid here   " + here + "\n");
 }
 
 TEST(Namespaces, RunPassesSignalsOnToTheProgram) {
@@ -296,13 +288,13 @@ TEST(Namespaces, RunWithoutTheRightToChooseWarnsOfAnEqualPid) {
     warning.insert(warning.end(), {"sh", "-c", warned, "sh"});
     Puppet first(world, by_run(producer(), warning));
     const std::string pid = first.must("pid");
-    EXPECT_FALSE(contains(read_file(world.shared.path + "/said"), "CHECKPOINT_RESTORE"));
+    EXPECT_LACKS(read_file(world.shared.path + "/said"), "CHECKPOINT_RESTORE");
     exports(first);
     Puppet second(world, by_run(consumer(), warning));
     EXPECT_EQ(second.must("pid"), pid);
     const std::string said = read_file(world.shared.path + "/said");
-    EXPECT_TRUE(contains(said, "is process " + pid + ", too")) << said;
-    EXPECT_TRUE(contains(said, "--cap-add CHECKPOINT_RESTORE")) << said;
+    EXPECT_HAS(said, "is process " + pid + ", too");
+    EXPECT_HAS(said, "--cap-add CHECKPOINT_RESTORE");
     EXPECT_EQ(second.quit("exit 4"), 4);
     EXPECT_EQ(first.quit("exit 3"), 3);
 }
@@ -325,7 +317,7 @@ TEST(Namespaces, AnEventOfAnEqualPidIsReported) {
     EXPECT_EQ(b.code("evopen f " + event), 201);
     const Event found = world.only();
     EXPECT_EQ(found.id, "event-other-container");
-    EXPECT_TRUE(contains(found.detail, "gpushare run")) << found.detail;
+    EXPECT_HAS(found.detail, "gpushare run");
 }
 
 TEST(Namespaces, AnEventDoesNotGetIntoAnotherShmButMemoryDoes) {
@@ -349,9 +341,8 @@ TEST(Namespaces, AnEventDoesNotGetIntoAnotherShmButMemoryDoes) {
     const Event found = world.only();
     EXPECT_EQ(found.id, "event-other-container");
     EXPECT_EQ(found.api, "cudaIpcOpenEventHandle");
-    EXPECT_TRUE(contains(found.detail, "/dev/shm")) << found.detail;
-    a.must("evdestroy e");
-    a.must("free p");
+    EXPECT_HAS(found.detail, "/dev/shm");
+    a.all({"evdestroy e", "free p"});
 }
 
 TEST(Namespaces, NorDoesItFromAContainerWithItsOwnShm) {
@@ -371,7 +362,7 @@ TEST(Namespaces, NorDoesItFromAContainerWithItsOwnShm) {
     std::filesystem::remove_all(root);
     const Event found = world.only();
     EXPECT_EQ(found.id, "event-other-container");
-    EXPECT_TRUE(contains(found.detail, "has another /dev/shm")) << found.detail;
+    EXPECT_HAS(found.detail, "has another /dev/shm");
 }
 
 // The driver opens it all the same.
@@ -393,15 +384,14 @@ TEST(Namespaces, OfTheDirectoryKeepProcessesFromSeeingEachOther) {
     elsewhere.environment["GPUSHARE_DIR"] = world.path("elsewhere");
     Puppet a(world, producer()), b(world, elsewhere);
     const std::string handle = exports(a);
-    b.must("open q " + handle);
-    b.must("close q");
+    b.all({"open q " + handle, "close q"});
     EXPECT_EQ(world.events().size(), 0u) << world.logs();
     a.must("free p");
     EXPECT_EQ(b.code("open q " + handle), 1);
     const Event found = world.only();
     EXPECT_EQ(found.id, "open-unknown");
     EXPECT_EQ(found.json["command"].text, "consumer");
-    EXPECT_TRUE(contains(found.detail, world.path("elsewhere"))) << found.detail;
+    EXPECT_HAS(found.detail, world.path("elsewhere"));
 }
 
 TEST(Namespaces, AForeignProcStopsTheDriverAndNothingOfOurs) {

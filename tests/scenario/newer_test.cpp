@@ -29,8 +29,7 @@ struct Beside : Replicas {
         before = world.used();
         load("p", SIZE, 3);
         EXPECT_TRUE(use(SIZE)) << in_use();
-        bare->must("malloc p " + std::to_string(SIZE));
-        bare->must(upload("p", SIZE, 3));
+        bare->all({"malloc p " + std::to_string(SIZE), upload("p", SIZE, 3)});
         before += SIZE;
     }
     // The same in both: its code, or what it tells.
@@ -146,7 +145,7 @@ TEST_F(Unknown, EndsMergingAtItsFirstCallAndSaysSoOnce) {
     EXPECT_EQ(reason(three.world, three[1]), "");
     const std::string told = std::string("nothing is merged: ") + UNKNOWN + " (cuSimNewestCopy)";
     const std::string logs = three.world.logs();
-    EXPECT_NE(logs.find(told), std::string::npos) << logs;
+    EXPECT_HAS(logs, told);
     EXPECT_EQ(logs.find(told), logs.rfind(told)) << logs;
     three.load("q", SIZE, 4);
     usleep(500000);
@@ -162,8 +161,7 @@ TEST_F(Unknown, MayBeCalledBeforeThereIsMemory) {
     Puppet &one = none.start(), &other = none.start();
     one.must("newer cuSimNewestCopy small 0 small 8 8");
     for (Puppet *each : {&one, &other}) {
-        each->must("malloc p 16777216");
-        each->must(Replicas::upload("p", SIZE, 3));
+        each->all({"malloc p 16777216", Replicas::upload("p", SIZE, 3)});
     }
     EXPECT_TRUE(none.use(SIZE)) << none.in_use();
 }

@@ -28,9 +28,7 @@ TEST(FreedMemory, CannotBeExportedAgain) {
         EXPECT_EQ(world.count("export-not-capable"), 1u) << build;
         b.must("close q");
         EXPECT_TRUE(world.used_becomes(held - big())) << build;
-        a.must("malloc other " + std::to_string(big()));
-        a.must("get other");
-        a.must("free other");
+        a.all({"malloc other " + std::to_string(big()), "get other", "free other"});
     }
 }
 
@@ -38,9 +36,7 @@ TEST(FreedMemory, ThatIsAResultCannotBeExportedAgain) {
     World world(rule("result", "producer", "export", "ready = free\n") +
                 rule("result", "consumer*", "import", "wait = 5s\n"));
     Puppet a(world, producer()), b(world, consumer());
-    a.must("malloc p 4194304");
-    a.must("fill p 0x31 4194304");
-    a.must("free p");
+    a.all({"malloc p 4194304", "fill p 0x31 4194304", "free p"});
     EXPECT_EQ(a.code("get p"), 1);
     EXPECT_EQ(a.code("free p"), 1);
     b.must("malloc q 4194304");
@@ -53,8 +49,7 @@ TEST(FreedMemory, ThatIsAResultCannotBeExportedAgain) {
 TEST(FreedMemory, WhoseAddressIsAnothersAlreadyIsNotInItsWay) {
     if (on_gpu())
         GTEST_SKIP() << "a driver cannot be slowed";
-    World world;
-    world.environment["GPUSHARE_SIM_LATE_FREE_MS"] = "300";
+    World world("", {{"GPUSHARE_SIM_LATE_FREE_MS", "300"}});
     Exporter a(world);
     world.environment.erase("GPUSHARE_SIM_LATE_FREE_MS");
     Puppet b(world, consumer());
@@ -72,8 +67,7 @@ TEST(FreedMemory, WhoseAddressIsAnothersAlreadyIsNotInItsWay) {
 }
 
 TEST(Refuse, NeverHidesLiveMemoryFromOthers) {
-    World world;
-    world.environment["GPUSHARE_ON_FREE"] = "refuse";
+    World world("", {{"GPUSHARE_ON_FREE", "refuse"}});
     Exporter a(world);
     Puppet b(world, consumer()), c(world, consumer());
     b.must("open q " + a.handle);
@@ -92,8 +86,7 @@ TEST(Refuse, NeverHidesLiveMemoryFromOthers) {
 // The driver refuses an open during another thread's open or close of the same memory, with 208.
 TEST(AlreadyMapped, IsTheProgramsToSeeAndLeavesNothing) {
     SIM_ONLY("a card answers so three times in ten thousand");
-    World world;
-    world.environment["GPUSHARE_SIM_MAPPED"] = "1";
+    World world("", {{"GPUSHARE_SIM_MAPPED", "1"}});
     Exporter a(world);
     Puppet b(world, consumer());
     const std::string threads = "threads 8 400 open " + a.handle;
@@ -107,18 +100,14 @@ TEST(AlreadyMapped, IsTheProgramsToSeeAndLeavesNothing) {
 // Where it cannot be known whether others have it open, it counts as open.
 TEST(OutOfDescriptors, AFreeStillWaitsForItsImporters) {
     for (const char *policy : {"defer", "wait", "refuse"}) {
-        World world;
-        world.environment["GPUSHARE_ON_FREE"] = policy;
-        world.environment["GPUSHARE_FREE_TIMEOUT"] = "1s";
+        World world("", {{"GPUSHARE_ON_FREE", policy}, {"GPUSHARE_FREE_TIMEOUT", "1s"}});
         Exporter a(world);
         Puppet b(world, consumer()), c(world, consumer());
         b.must("open q " + a.handle);
         const uint64_t held = world.used();
         a.must("hoard");
         EXPECT_EQ(a.code("free p"), std::string(policy) == "refuse" ? 800 : 0) << policy;
-        a.must("unhoard");
-        a.must("malloc other " + std::to_string(big()));
-        a.must("fill other 0x77 4096");
+        a.all({"unhoard", "malloc other " + std::to_string(big()), "fill other 0x77 4096"});
         a.must("get other");
         EXPECT_EQ(b.must("read q 0 2"), "a1a1") << policy;
         if (std::string(policy) == "refuse") {
@@ -131,7 +120,7 @@ TEST(OutOfDescriptors, AFreeStillWaitsForItsImporters) {
         b.must("close q");
         EXPECT_TRUE(world.used_becomes(held, soon(3000))) << policy; // p gone, other there
         // without a descriptor a report goes to stderr
-        EXPECT_NE(a.errors().find("free-while-open"), std::string::npos) << policy;
+        EXPECT_HAS(a.errors(), "free-while-open") << policy;
     }
 }
 
@@ -143,15 +132,13 @@ struct Crowd {
             others.back()->must("open q " + a.handle);
             others.back()->must("close q");
         }
-        b.must("open q " + a.handle);
-        b.must("close q");
+        b.all({"open q " + a.handle, "close q"});
         a.must("free p"); // by which it learns of them
         handle = make("r", big());
         before = world.used();
     }
     std::string make(const std::string &name, uint64_t size) {
-        a.must("malloc " + name + " " + std::to_string(size));
-        a.must("fill " + name + " 0xa1 4096");
+        a.all({"malloc " + name + " " + std::to_string(size), "fill " + name + " 0xa1 4096"});
         a.must("sync");
         return a.must("get " + name);
     }
@@ -172,8 +159,7 @@ struct Crowd {
 TEST(Crowd, IsNotLookedAtForWhatNobodyHasOpen) {
     Crowd crowd;
     const std::string procs = crowd.world.store().path + std::string("/procs");
-    crowd.b.must("open q " + crowd.handle);
-    crowd.b.must("close q");
+    crowd.b.all({"open q " + crowd.handle, "close q"});
     fs::rename(procs, procs + "-away"); // now it cannot be known who has what
     crowd.a.must("free r");
     EXPECT_EQ(crowd.world.used(), crowd.before - big());
@@ -198,9 +184,7 @@ TEST(Crowd, IsWaitedForUntilItHasClosedOrIsDead) {
 // An importer that cannot lock a record says so in another way.
 TEST(Crowd, WithoutDescriptorsIsWaitedForAllTheSame) {
     Crowd crowd;
-    crowd.b.must("hoard");
-    crowd.b.must("open q " + crowd.handle);
-    crowd.b.must("unhoard");
+    crowd.b.all({"hoard", "open q " + crowd.handle, "unhoard"});
     crowd.a.must("free r");
     EXPECT_EQ(crowd.b.must("read q 0 2"), "a1a1");
     EXPECT_EQ(crowd.world.used(), crowd.before);
@@ -219,8 +203,7 @@ TEST(Crowd, WithMoreRegionsThanAProcessLocksIsWaitedFor) {
     crowd.b.must("open q " + crowd.handle);
     EXPECT_TRUE(crowd.has_unlocked());
     crowd.before = crowd.world.used();
-    crowd.a.must("free r");
-    crowd.a.must("free m0");
+    crowd.a.all({"free r", "free m0"});
     EXPECT_EQ(crowd.b.must("read q 0 2"), "a1a1");
     EXPECT_EQ(crowd.world.used(), crowd.before);
 }
@@ -261,8 +244,7 @@ TEST(Tombstones, NeverTakeALiveRegionsRecordAway) {
     a.must("malloc keep 4096"); // holds the block
     a.must("malloc p 4096");
     const std::string first = a.must("get p");
-    a.must("free p");
-    a.must("malloc p 4096");
+    a.all({"free p", "malloc p 4096"});
     const std::string second = a.must("get p");
     if (first != second)
         GTEST_SKIP() << "this driver gives another handle";

@@ -16,9 +16,7 @@ namespace fs = std::filesystem;
 // The usual things, by the codes they have on bare CUDA.
 void expect_bare(World &world, const How &how = {}) {
     Puppet a(world, how), b(world, how);
-    a.must("malloc p 4194304");
-    a.must("fill p 0x5b 100");
-    a.must("sync");
+    a.all({"malloc p 4194304", "fill p 0x5b 100", "sync"});
     const std::string handle = a.must("get p");
     b.must("open q " + handle);
     EXPECT_EQ(b.must("read q 0 1"), "5b");
@@ -46,8 +44,7 @@ TEST(Directory, ThatIsAFile) {
 }
 
 TEST(Directory, ThatCannotBeMade) {
-    World world;
-    world.environment["GPUSHARE_DIR"] = "/proc/gpushare";
+    World world("", {{"GPUSHARE_DIR", "/proc/gpushare"}});
     expect_bare(world);
     expect_store_reports(world);
 }
@@ -68,16 +65,13 @@ TEST(Directory, ThatIsASymlink) {
 }
 
 TEST(Directory, ThatIsRelative) {
-    World world;
-    world.environment["GPUSHARE_DIR"] = "some/where";
+    World world("", {{"GPUSHARE_DIR", "some/where"}});
     expect_bare(world);
     expect_store_reports(world);
 }
 
 TEST(Directory, RulesWithoutItLeaveMemoryPrivate) {
-    World world;
-    world.environment["GPUSHARE_DIR"] = "/proc/gpushare";
-    world.config(FRAMES);
+    World world(FRAMES, {{"GPUSHARE_DIR", "/proc/gpushare"}});
     Puppet a(world, producer()), b(world, consumer());
     a.must("malloc p 4096");
     const int64_t start = now_ms();
@@ -125,8 +119,7 @@ TEST_F(Full, WhileRunning) {
     for (int i = 0; i < 20; i++) {
         a.must("malloc x 4194304");
         const std::string handle = a.must("get x");
-        b.must("open y " + handle);
-        b.must("close y");
+        b.all({"open y " + handle, "close y"});
         a.must("free x");
     }
     EXPECT_EQ(world.count("store-unavailable"), 1u) << world.logs();
@@ -153,8 +146,7 @@ TEST_F(Full, ForAMoment) {
     fs::remove(world.environment["GPUSHARE_DIR"] + "/ballast");
     usleep(1100 * 1000);
     EXPECT_EQ(a.must("get p"), stale);
-    b.must("close q");
-    b.must("open q " + stale);
+    b.all({"close q", "open q " + stale});
     EXPECT_EQ(a.code("free p"), 0);
     EXPECT_EQ(world.state(), "closing");
     b.must("close q");
@@ -168,8 +160,7 @@ void limit_descriptors(const Puppet &puppet, rlim_t count) {
 TEST(Descriptors, AreMissingForAMoment) {
     World world;
     Puppet a(world), b(world);
-    a.must("malloc beside 4096");
-    a.must("malloc p 65536");
+    a.all({"malloc beside 4096", "malloc p 65536"});
     b.must("malloc own 65536");
     limit_descriptors(a, 3);
     limit_descriptors(b, 3);
@@ -216,9 +207,7 @@ struct Opened {
     World world;
     Puppet a{world}, b{world};
     Opened() {
-        a.must("malloc p 4194304");
-        a.must("fill p 0x4d 10");
-        a.must("sync");
+        a.all({"malloc p 4194304", "fill p 0x4d 10", "sync"});
         b.must("open q " + a.must("get p"));
     }
 };
@@ -229,8 +218,7 @@ TEST(Directory, MadeAgainByAnotherProcessTakesNoMemoryAway) {
     auto &[world, a, b] = opened;
     fs::remove_all(world.environment["GPUSHARE_DIR"]);
     Puppet c(world);
-    c.must("malloc r 4194304");
-    c.must("get r");
+    c.all({"malloc r 4194304", "get r"});
     EXPECT_EQ(a.code("free p"), 0);
     EXPECT_EQ(b.must("read q 0 1"), "4d");
     EXPECT_EQ(world.count("free-while-open"), 1u) << world.logs();
@@ -243,15 +231,13 @@ TEST(Directory, MadeAgainByAnotherProcessTakesNoMemoryAway) {
 // Where to report is part of what cannot be used: it stands on stderr.
 void expect_config_report(World &world, const How &how, const std::string &part) {
     Puppet a(world, how);
-    a.must("malloc p 4096");
-    a.must("get p");
-    a.must("free p");
+    a.all({"malloc p 4096", "get p", "free p"});
     EXPECT_EQ(a.code("free p"), 1);
     a.quit("return");
     const std::string text = a.errors();
-    EXPECT_NE(text.find("config-error"), std::string::npos) << text;
+    EXPECT_HAS(text, "config-error");
     EXPECT_EQ(text.find("GPUSHARE ERROR"), text.rfind("GPUSHARE ERROR")) << text;
-    EXPECT_NE(text.find(part), std::string::npos) << text;
+    EXPECT_HAS(text, part);
     EXPECT_EQ(world.findings().size(), 0u);
 }
 
@@ -276,8 +262,7 @@ TEST(Configuration, ThatIsMissingIsSaid) {
 }
 
 TEST(Configuration, ABadVariableIsSaid) {
-    World world;
-    world.environment["GPUSHARE_ON_FREE"] = "maybe";
+    World world("", {{"GPUSHARE_ON_FREE", "maybe"}});
     expect_bare(world);
     expect_config_report(world, {}, "GPUSHARE_ON_FREE");
 }
@@ -300,9 +285,7 @@ TEST(Damage, OfARecordIsReportedOnceAndSkipped) {
     a.must("malloc p 4194304");
     const std::string handle = a.must("get p");
     damage(world, "regions", 100, "damage");
-    b.must("open q " + handle);
-    b.must("close q");
-    b.must("open q " + handle);
+    b.all({"open q " + handle, "close q", "open q " + handle});
     EXPECT_EQ(world.count("record-invalid"), 1u) << world.logs();
     EXPECT_EQ(a.code("free p"), 0);
     EXPECT_EQ(b.code("close q"), 0);
@@ -356,9 +339,7 @@ TEST(Damage, OfAProcessFileDoesNotTakeMemoryAway) {
 TEST(Damage, OfASlotDoesNotTakeMemoryAway) {
     World world;
     Puppet a(world), b(world), c(world);
-    a.must("malloc p 4194304");
-    a.must("fill p 0x4d 10");
-    a.must("sync");
+    a.all({"malloc p 4194304", "fill p 0x4d 10", "sync"});
     b.must("open q " + a.must("get p"));
     damage(world, "procs", sizeof(gps_proc_header) + offsetof(gps_slot, since), "rubbish");
     a.must("free p");
@@ -417,18 +398,15 @@ TEST(Log, PathHasPidAndCommand) {
     World world;
     world.environment["GPUSHARE_LOG"] = world.path("my.%c.%p.log");
     Puppet a(world, producer());
-    a.must("malloc p 4096");
-    a.must("free p");
+    a.all({"malloc p 4096", "free p"});
     a.code("free p");
-    EXPECT_NE(
-        read_file(world.path("my.producer." + std::to_string(a.pid) + ".log")).find("double-free"),
-        std::string::npos);
+    EXPECT_HAS(read_file(world.path("my.producer." + std::to_string(a.pid) + ".log")),
+               "double-free");
     EXPECT_EQ(a.errors(), "");
 }
 
 TEST(Log, ThatCannotBeWrittenChangesNothing) {
-    World world;
-    world.environment["GPUSHARE_LOG"] = "/proc/nowhere/log";
+    World world("", {{"GPUSHARE_LOG", "/proc/nowhere/log"}});
     expect_bare(world);
 }
 
@@ -446,8 +424,7 @@ TEST(Untouched, AllocatingOpensNothingAndStartsNothing) {
     World world;
     Puppet a(world), plain(world, bare());
     for (Puppet *puppet : {&a, &plain}) {
-        puppet->must("malloc p 4096");
-        puppet->must("free p");
+        puppet->all({"malloc p 4096", "free p"});
     }
     EXPECT_EQ(a.must("tasks"), plain.must("tasks"));
     EXPECT_EQ(a.must("fds"), plain.must("fds"));
@@ -474,13 +451,12 @@ TEST(Many, AMillionAllocationsCostWhatTheFirstDo) {
 // Not asked on a card: the first call of a process, in which the driver initialises itself, and the
 // opening of an event, in which it opens a file.
 TEST(Cancelled, AThreadIsInNoCall) {
-    World world;
-    world.environment["GPUSHARE_LINGER"] = "300ms";
-    world.config(rule("vmm", "producer", "export", "size = 4MiB\nbacking = vmm\nkeep = users\n") +
-                 rule("vmm", "consumer*", "import", "size = 4MiB\nbacking = vmm\n") +
-                 rule("old", "producer", "export", "size = 6MiB\n") +
-                 rule("old", "consumer*", "import", "size = 6MiB\n") +
-                 rule("none", "consumer*", "import", "size = 8MiB\nwait = 300ms\n"));
+    World world(rule("vmm", "producer", "export", "size = 4MiB\nbacking = vmm\nkeep = users\n") +
+                    rule("vmm", "consumer*", "import", "size = 4MiB\nbacking = vmm\n") +
+                    rule("old", "producer", "export", "size = 6MiB\n") +
+                    rule("old", "consumer*", "import", "size = 6MiB\n") +
+                    rule("none", "consumer*", "import", "size = 8MiB\nwait = 300ms\n"),
+                {{"GPUSHARE_LINGER", "300ms"}});
     Puppet a(world, producer()), b(world, consumer());
     const auto code = [](Puppet &puppet, const std::string &line) {
         return puppet.code("pending " + line);
@@ -562,9 +538,7 @@ TEST(Names, AreImportedByARuleOnceThoughTheProgramHasThemOpen) {
     World world(std::string(FRAMES) + "[region frames]\nprogram = consumer\nrole = import\n");
     Puppet a(world, producer()), b(world, consumer());
     a.must("malloc p 4194304");
-    b.must("open q " + a.must("get p"));
-    b.must("malloc x 4194304");
-    b.must("malloc y 4194304");
+    b.all({"open q " + a.must("get p"), "malloc x 4194304", "malloc y 4194304"});
     EXPECT_EQ(world.count("share-fallback"), 1u) << world.logs();
     EXPECT_EQ(b.code("free x"), 0);
     EXPECT_EQ(b.code("free y"), 0);
@@ -655,7 +629,7 @@ TEST(MainThreadThatEnded, LeavesAProgramThatRulesKnowAndReportsName) {
     EXPECT_EQ(world.entries("procs"), 2u);
     EXPECT_EQ(b.code("open r " + handle), 0);
     EXPECT_EQ(a.code("close 0x1000"), 1);
-    EXPECT_NE(world.logs().find("/producer\",\"offset\""), std::string::npos) << world.logs();
+    EXPECT_HAS(world.logs(), "/producer\",\"offset\"");
 }
 
 // The keeper's socket is reached by a descriptor where its path is long.
@@ -665,8 +639,7 @@ TEST(MainThreadThatEnded, LeavesAProgramThatReachesTheKeeper) {
     world.environment["GPUSHARE_DIR"] += std::string(100, 'd');
     world.config("[region frames]\nprogram = producer\nrole = export\nbacking = vmm\n");
     Puppet a(world, producer());
-    a.must("depart");
-    a.must("malloc p 4194304");
+    a.all({"depart", "malloc p 4194304"});
     EXPECT_EQ(world.region("frames")["backing"].text, "vmm") << world.logs();
 }
 

@@ -67,8 +67,7 @@ TEST(Sharing, ANameMayHave127Characters) {
     EXPECT_EQ(world.findings().size(), 0u);
     a.must("malloc r 4096");
     ASSERT_EQ(world.count("share-fallback"), 1u);
-    EXPECT_NE(world.findings("share-fallback")[0].detail.find("longer than 127 characters"),
-              std::string::npos);
+    EXPECT_HAS(world.findings("share-fallback")[0].detail, "longer than 127 characters");
 }
 
 TEST(Sharing, AnImporterThatAsksForMoreIsPrivate) {
@@ -83,9 +82,7 @@ TEST(Sharing, AnImporterThatAsksForMoreIsPrivate) {
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].pid, static_cast<uint32_t>(b.pid));
     EXPECT_EQ(found[0].name, "frames");
-    EXPECT_NE(found[0].detail.find("asked for size = 4097, and size = 4KiB was exported"),
-              std::string::npos)
-        << found[0].detail;
+    EXPECT_HAS(found[0].detail, "asked for size = 4097, and size = 4KiB was exported");
     b.must("free q");
 }
 
@@ -127,8 +124,7 @@ TEST(Sharing, WhatAProgramExportsItselfIsPublishedWithoutAName) {
     Puppet a(world);
     a.must("malloc p 4194304");
     EXPECT_EQ(world.entries("regions"), 0u);
-    a.must("get p");
-    a.must("get p");
+    a.all({"get p", "get p"});
     EXPECT_EQ(world.entries("regions"), 1u);
     EXPECT_EQ(world.entries("names"), 0u);
     EXPECT_EQ(world.region()["size"].number, 4 * MiB);
@@ -152,11 +148,9 @@ TEST(Rule, TheFirstThatMatchesWins) {
 TEST(Rule, SizeIsARangeWithBothEnds) {
     World world(rule("r{n}", "producer", "export", "size = 1MiB..2MiB\nindex = *\n"));
     Puppet a(world, producer());
-    a.must("malloc a 1048575");
-    a.must("malloc b 2097153");
+    a.all({"malloc a 1048575", "malloc b 2097153"});
     EXPECT_EQ(world.entries("regions"), 0u);
-    a.must("malloc c 1048576");
-    a.must("malloc d 2097152");
+    a.all({"malloc c 1048576", "malloc d 2097152"});
     EXPECT_EQ(world.region("r0")["size"].number, 1048576);
     EXPECT_EQ(world.region("r1")["size"].number, 2097152);
 }
@@ -182,8 +176,7 @@ TEST(Rule, IndexAnyNumbersEachMatch) {
     Puppet a(world, producer()), b(world, consumer());
     for (int i = 0; i < 3; i++) {
         const std::string n = size_of(static_cast<uint64_t>(i));
-        a.must("malloc p" + n + " 4096");
-        a.must("fill p" + n + " " + n + " 4096");
+        a.all({"malloc p" + n + " 4096", "fill p" + n + " " + n + " 4096"});
     }
     a.must("sync");
     for (int i = 0; i < 3; i++) {
@@ -241,43 +234,35 @@ TEST(Rule, CallerIsTheModuleThatAllocates) {
 
 TEST(Rule, DeviceIsAnOrdinalOrAUuidAndGoesIntoTheName) {
     TWO_CARDS();
-    World world;
-    world.environment["GPUSHARE_SIM_DEVICES"] = "2";
-    world.config(rule("on{device}", "producer", "export", "device = 1\n"));
+    World world(rule("on{device}", "producer", "export", "device = 1\n"),
+                {{"GPUSHARE_SIM_DEVICES", "2"}});
     Puppet a(world, producer());
     a.must("malloc p 4096");
     EXPECT_EQ(world.entries("regions"), 0u);
-    a.must("device 1");
-    a.must("malloc q 4096");
+    a.all({"device 1", "malloc q 4096"});
     const std::string uuid = world.region("on1")["device"].text;
     world.config(rule("byuuid", "producer", "export", "device = " + uuid + "\n"));
     Puppet b(world, producer());
     b.must("malloc p 4096");
     EXPECT_EQ(world.state("byuuid"), "none");
-    b.must("device 1");
-    b.must("malloc q 4096");
+    b.all({"device 1", "malloc q 4096"});
     EXPECT_EQ(world.state("byuuid"), "ready");
 }
 
 TEST(Rule, AnotherDeviceDoesNotFit) {
     TWO_CARDS();
-    World world;
-    world.environment["GPUSHARE_SIM_DEVICES"] = "2";
-    world.config(FRAMES);
+    World world(FRAMES, {{"GPUSHARE_SIM_DEVICES", "2"}});
     Puppet a(world, producer()), b(world, consumer());
     a.must("malloc p 4096");
-    b.must("device 1");
-    b.must("malloc q 4096");
+    b.all({"device 1", "malloc q 4096"});
     ASSERT_EQ(world.count("share-mismatch"), 1u);
-    EXPECT_NE(world.findings("share-mismatch")[0].detail.find("GPU-"), std::string::npos);
+    EXPECT_HAS(world.findings("share-mismatch")[0].detail, "GPU-");
     EXPECT_EQ(world.region("frames")["users"].size(), 0u);
 }
 
 TEST(Rule, ADeviceIsKnownByItsUuidNotItsNumber) {
     TWO_CARDS();
-    World world;
-    world.environment["GPUSHARE_SIM_DEVICES"] = "2";
-    world.config(FRAMES);
+    World world(FRAMES, {{"GPUSHARE_SIM_DEVICES", "2"}});
     How renumbered = consumer(), shifted = consumer();
     renumbered.environment["CUDA_VISIBLE_DEVICES"] = "1,0";
     shifted.environment["CUDA_VISIBLE_DEVICES"] = "1";
@@ -313,12 +298,10 @@ TEST(Rule, ASecondMatchInOneProcessStaysPrivate) {
     World world(rule("frames", "producer", "export", "size = 4KiB\n") +
                 rule("frames", "prod*", "export", "size = 8KiB\n"));
     Puppet a(world, producer());
-    a.must("malloc p 4096");
-    a.must("malloc q 8192");
+    a.all({"malloc p 4096", "malloc q 8192"});
     EXPECT_EQ(world.count("share-fallback"), 1u);
     EXPECT_EQ(world.entries("regions"), 1u);
-    a.must("free q");
-    a.must("free p");
+    a.all({"free q", "free p"});
     EXPECT_EQ(world.state("frames"), "none");
 }
 
@@ -326,12 +309,10 @@ TEST(Rule, AnImporterImportsARegionOnce) {
     World world(FRAMES + rule("frames", "con*er", "import", "size = 8KiB\n"));
     Puppet a(world, producer()), b(world, consumer());
     a.must("malloc p 65536");
-    b.must("malloc q 4096");
-    b.must("malloc other 8192");
+    b.all({"malloc q 4096", "malloc other 8192"});
     ASSERT_EQ(world.count("share-fallback"), 1u);
     EXPECT_EQ(world.region("frames")["users"].size(), 1u);
-    b.must("free other");
-    b.must("free q");
+    b.all({"free other", "free q"});
     EXPECT_EQ(world.region("frames")["users"].size(), 0u);
 }
 
@@ -340,8 +321,7 @@ TEST(Rule, AFreedNameCanBeExportedAgain) {
                 rule("frames", "prod*", "export", "size = 8KiB\n") +
                 rule("frames", "consumer", "import", "wait = 5s\n"));
     Puppet a(world, producer()), b(world, consumer());
-    a.must("malloc p 4096");
-    a.must("free p");
+    a.all({"malloc p 4096", "free p"});
     EXPECT_EQ(world.state("frames"), "none");
     a.make("q", 8192, "0x66");
     b.must("malloc q 4096");
@@ -357,8 +337,7 @@ TEST(Import, WaitsForTheExporter) {
     b.send("malloc q 4096");
     EXPECT_FALSE(b.answers(200));
     Puppet a(world, producer());
-    a.must("malloc p 4096");
-    a.must("fill p 0x55 4096");
+    a.all({"malloc p 4096", "fill p 0x55 4096"});
     EXPECT_EQ(b.receive(soon(2000)).code, 0);
     EXPECT_EQ(b.must("read q 0 1"), "55");
     EXPECT_EQ(world.findings().size(), 0u);
@@ -372,8 +351,7 @@ TEST(Import, IsPrivateAfterTheWait) {
     b.must("malloc q 4096");
     EXPECT_GE(now_ms() - start, 290);
     EXPECT_LT(now_ms() - start, soon(1500));
-    b.must("fill q 1 4096");
-    b.must("free q");
+    b.all({"fill q 1 4096", "free q"});
     ASSERT_EQ(world.count("share-timeout"), 1u);
     EXPECT_EQ(world.findings()[0].level, "warning");
     EXPECT_EQ(world.findings()[0].name, "frames");
@@ -404,7 +382,7 @@ TEST_F(InVain, AnImportNamesTheProgramThatShouldHaveExported) {
     Puppet b(world, consumer());
     b.must("malloc q 4096");
     ASSERT_EQ(world.count("share-timeout"), 1u);
-    EXPECT_EQ(world.findings()[0].detail.find(" runs here"), std::string::npos);
+    EXPECT_LACKS(world.findings()[0].detail, " runs here");
     Puppet a(world, grabber);
     const std::string runs = grabber.as + " (pid " + std::to_string(a.pid) +
                              ") runs here, for which line 1 exports size = 60MiB: it has ";
@@ -418,8 +396,7 @@ TEST_F(InVain, AnImportNamesTheProgramThatShouldHaveExported) {
     for (int i = 0; i < 20; i++)
         a.must("malloc q" + std::to_string(i) + " 65011712");
     expect_told(world, runs + "asked for size = 62MiB 16 times or more, and never for that");
-    a.must("malloc r 62914560");
-    a.must("free r");
+    a.all({"malloc r 62914560", "free r"});
     expect_told(world, runs + "not asked for that, ");
 }
 
@@ -458,9 +435,7 @@ TEST(Import, OutlivesAnExporterThatDiesMeanwhile) {
     a->kill();
     EXPECT_FALSE(b.answers(100));
     a = std::make_unique<Puppet>(world, producer());
-    a->must("malloc p 4096");
-    a->must("fill p 0x77 4096");
-    a->must("free p");
+    a->all({"malloc p 4096", "fill p 0x77 4096", "free p"});
     EXPECT_EQ(b.receive(soon(3000)).code, 0);
     EXPECT_EQ(b.must("read q 0 1"), "77");
 }
@@ -496,9 +471,7 @@ TEST(Import, ThatIsExportedLeadsToTheExportersMemory) {
     b.must("malloc q 4194304");
     const std::string handle = b.must("get q");
     EXPECT_EQ(meaning(handle), meaning(a.must("get p")));
-    c.must("open r " + handle);
-    c.must("fill r 0x99 10");
-    c.must("sync");
+    c.all({"open r " + handle, "fill r 0x99 10", "sync"});
     EXPECT_EQ(a.must("read p 0 1"), "99");
     EXPECT_EQ(world.region("frames")["users"].size(), 2u);
     EXPECT_EQ(world.entries("regions"), 1u);
@@ -513,11 +486,9 @@ TEST(Import, ByRuleAndByHandleInOneProcess) {
     Puppet a(world, producer()), b(world, consumer());
     a.must("malloc p 4194304");
     const std::string handle = a.must("get p");
-    b.must("malloc q 4194304");
-    b.must("open r " + handle);
+    b.all({"malloc q 4194304", "open r " + handle});
     EXPECT_EQ(b.must("value q"), b.must("value r")); // as CUDA: one mapping, counted
-    b.must("close r");
-    b.must("read q 0 1");
+    b.all({"close r", "read q 0 1"});
     EXPECT_EQ(world.region("frames")["users"].size(), 1u);
     b.must("free q");
     EXPECT_EQ(world.region("frames")["users"].size(), 0u);
@@ -534,8 +505,7 @@ TEST(Sharing, PitchedMemoryKeepsItsPitch) {
         EXPECT_EQ(a("pitch p 1000 64")[1], pitch) << build;
         EXPECT_EQ(b("pitch q 1000 64")[1], pitch) << build;
         EXPECT_EQ(world.region("frames")["size"].number, std::stod(pitch) * 64) << build;
-        a.must("fill p 0x12 64");
-        a.must("sync");
+        a.all({"fill p 0x12 64", "sync"});
         EXPECT_EQ(b.must("read q 0 1"), "12") << build;
         b.must("free q");
         a.must("free p");
@@ -575,8 +545,7 @@ TEST(Auto, TheNextExportsWhenTheExporterIsGone) {
     b.must("read w 0 1"); // it keeps what it has
     c.must("malloc w 4194304");
     d.must("malloc w 4194304");
-    c.must("fill w 0x31 10");
-    c.must("sync");
+    c.all({"fill w 0x31 10", "sync"});
     EXPECT_EQ(d.must("read w 0 1"), "31");
     EXPECT_EQ(b.must("read w 0 1"), "00");
     const Json regions = world.ls();

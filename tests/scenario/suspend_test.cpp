@@ -95,14 +95,14 @@ TEST_F(Suspend, SaysWhatIsSuspendedAlreadyAndWhatIsNot) {
     EXPECT_TRUE(does(world.tool({"suspend", "producer"}), " is suspended: "));
     EXPECT_TRUE(does(world.tool({"suspend", "producer"}), " is suspended already."));
     const Result ls = world.tool({"ls"});
-    EXPECT_TRUE(contains(ls.out, "SUSPENDED")) << ls.out;
-    EXPECT_TRUE(contains(world.tool({"show", pid(a)}).out, "  suspended  for ")) << ls.out;
-    EXPECT_TRUE(contains(world.tool({"top", "--once"}).out, "SUSPENDED"));
-    EXPECT_TRUE(contains(world.tool({"metrics"}).out, "gpushare_process_suspended_seconds{"));
-    EXPECT_TRUE(contains(world.tool({"ls", "--json"}).out, "\"suspended\""));
+    EXPECT_HAS(ls.out, "SUSPENDED");
+    EXPECT_HAS(world.tool({"show", pid(a)}).out, "  suspended  for ") << ls.out;
+    EXPECT_HAS(world.tool({"top", "--once"}).out, "SUSPENDED");
+    EXPECT_HAS(world.tool({"metrics"}).out, "gpushare_process_suspended_seconds{");
+    EXPECT_HAS(world.tool({"ls", "--json"}).out, "\"suspended\"");
     EXPECT_TRUE(does(world.tool({"doctor", "--json", "--pid", pid(a)}), "it is suspended already"));
     EXPECT_TRUE(does(world.tool({"resume", "--all-but", "consumer"}), " is resumed."));
-    EXPECT_FALSE(contains(world.tool({"ls"}).out, "SUSPENDED"));
+    EXPECT_LACKS(world.tool({"ls"}).out, "SUSPENDED");
     EXPECT_TRUE(does(world.tool({"doctor", "--json", "--pid", pid(a)}), " can be suspended"));
 }
 
@@ -155,31 +155,23 @@ TEST_F(Suspend, WhatCannotBeUndoneIsRefused) {
 TEST_F(Suspend, ACaptureInProgressIsRefused) {
     World world(suspendable(""));
     Puppet a(world, producer());
-    a.must("malloc m 4194304");
-    a.must("stream s");
-    a.must("capture s");
+    a.all({"malloc m 4194304", "stream s", "capture s"});
     EXPECT_TRUE(refuses(world.tool({"suspend", pid(a)}), "it captures a graph at this moment"));
-    a.must("sfill s m 0x5a 4194304");
-    a.must("captured s g");
+    a.all({"sfill s m 0x5a 4194304", "captured s g"});
     EXPECT_TRUE(does(world.tool({"suspend", pid(a)}), " is suspended: "));
     EXPECT_TRUE(does(world.tool({"resume", pid(a)}), " is resumed."));
-    a.must("graph s g");
-    a.must("ssync s");
+    a.all({"graph s g", "ssync s"});
     EXPECT_EQ(a.must("read m 0 2"), "5a5a");
 }
 
 TEST_F(Suspend, WorkThatDoesNotEndInTimeIsARefusalThatUndoesItself) {
     World world(frames());
     Puppet a(world, producer());
-    a.must("malloc f 67108864");
-    a.must(kernels());
-    a.must("stream s");
-    a.must("malloc sum 4096");
+    a.all({"malloc f 67108864", kernels(), "stream s", "malloc sum 4096"});
     a.must("launch s test_spin f 1024 3000000000 sum");
     const Result late = world.tool({"suspend", "--timeout=100ms", pid(a)});
     EXPECT_TRUE(refuses(late, "was not suspended, and runs on: work that it gave to the GPU"));
-    a.must("ssync s");
-    a.must("write f 0 01");
+    a.all({"ssync s", "write f 0 01"});
     EXPECT_TRUE(does(world.tool({"suspend", pid(a)}), " is suspended: "));
     EXPECT_TRUE(does(world.tool({"resume", pid(a)}), " is resumed."));
     EXPECT_EQ(a.must("read f 0 1"), "01");
@@ -189,8 +181,7 @@ TEST_F(Suspend, RestoreIsNeverTriedWithoutRoom) {
     Replicas one(0, suspendable(""));
     How how = one.on_a_small_card();
     Puppet a(one.world, how), other(one.world, how);
-    a.must("malloc m 134217728");
-    a.must("fill m 0x77 134217728");
+    a.all({"malloc m 134217728", "fill m 0x77 134217728"});
     EXPECT_TRUE(does(one.world.tool({"suspend", pid(a)}), "128 MiB have left the GPU"));
     other.must("malloc m 201326592");
     for (int i = 0; i < 3; i++)
@@ -223,7 +214,7 @@ TEST_F(Suspend, AProcessThatSharesAndIsForcedIsLost) {
     EXPECT_TRUE(does(world.tool({"suspend", "--force", pid(b)}), " is suspended: "));
     const Result lost = world.tool({"resume", "--force", pid(b)});
     EXPECT_EQ(lost.status, 1);
-    EXPECT_TRUE(contains(lost.err, "it can only be ended, and started again")) << lost.err;
+    EXPECT_HAS(lost.err, "it can only be ended, and started again");
     b.kill();
     a.must("read f 0 1");
 }

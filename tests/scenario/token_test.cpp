@@ -32,8 +32,7 @@ struct RunToken : testing::Test {
             puppet.must("vcreate " + name + " " + text(size) + " " + types);
             puppet.must("vmap at " + offset + " " + text(size) + " " + name);
             puppet.must("vaccess at " + offset + " " + text(size) + " 3");
-            puppet.must("fill at " + byte(i + 0x10) + " 64 " + offset);
-            puppet.must("vrelease " + name);
+            puppet.all({"fill at " + byte(i + 0x10) + " 64 " + offset, "vrelease " + name});
         }
     }
 
@@ -124,10 +123,8 @@ TEST_F(RunToken, OfAnotherDeviceIsAnotherRun) {
     world.environment["GPUSHARE_SIM_DEVICES"] = "2";
     Puppet a(world), b(world);
     start(a, 1);
-    a.must("vcreate far " + text(BLOCK) + " 0 1");
-    a.must("vmap at " + at(1) + " " + text(BLOCK) + " far");
-    a.must("vaccess at " + at(1) + " " + text(BLOCK) + " 3 0");
-    a.must("fill at 0x55 64 " + at(1));
+    a.all({"vcreate far " + text(BLOCK) + " 0 1", "vmap at " + at(1) + " " + text(BLOCK) + " far"});
+    a.all({"vaccess at " + at(1) + " " + text(BLOCK) + " 3 0", "fill at 0x55 64 " + at(1)});
     b.must("malloc p 1024");
     b.must("open q " + a.must("get at"));
     EXPECT_EQ(b.code("read q " + at(1) + " 1"), 1);
@@ -170,11 +167,9 @@ TEST_F(RunToken, OfMemoryThatWasMappedAnewIsAnother) {
     b.must("malloc p 1024");
     const std::string before = a.must("get at");
     b.must("open q " + before);
-    a.must("vunmap at " + at(1) + " " + text(BLOCK));
-    a.must("vcreate h1 " + text(BLOCK) + " 0");
+    a.all({"vunmap at " + at(1) + " " + text(BLOCK), "vcreate h1 " + text(BLOCK) + " 0"});
     a.must("vmap at " + at(1) + " " + text(BLOCK) + " h1");
-    a.must("vaccess at " + at(1) + " " + text(BLOCK) + " 3");
-    a.must("fill at 0x99 64 " + at(1));
+    a.all({"vaccess at " + at(1) + " " + text(BLOCK) + " 3", "fill at 0x99 64 " + at(1)});
     const std::string now = a.must("get at");
     EXPECT_NE(now, before);
     b.must("open r " + now);
@@ -287,11 +282,9 @@ TEST_F(RunToken, EndsWithTheContextThatOpenedIt) {
     start(a, 2);
     b.must("malloc p 1024");
     const std::string handle = a.must("get at");
-    b.must("open q " + handle);
-    b.must("reset");
+    b.all({"open q " + handle, "reset"});
     EXPECT_EQ(shown(b, "held"), 0u);
-    b.must("malloc p 1024");
-    b.must("open q " + handle);
+    b.all({"malloc p 1024", "open q " + handle});
     EXPECT_EQ(b.must("read q " + at(1) + " 1"), "11");
 }
 
@@ -357,7 +350,7 @@ TEST_F(RunToken, OfAParentIsNotItsForkedChilds) {
     b.must("malloc p 1024");
     const std::string handle = a.must("get at");
     const Reply forked = a("fork get at;open q " + handle);
-    EXPECT_NE(forked.text.find("3 | 3"), std::string::npos) << forked.text;
+    EXPECT_HAS(forked.text, "3 | 3");
     b.must("open q " + handle);
     EXPECT_EQ(b.must("read q 0 1"), "10") << "the parent goes on";
     b.must("close q");
@@ -386,8 +379,7 @@ TEST_F(RunToken, LooksAsMemoryWithoutIt) {
         World other(on ? ON : "[gpushare]\n");
         Puppet a(other);
         start(a, 2);
-        a.must("vcreate one " + text(BLOCK) + " 0");
-        a.must("vcreate two " + text(BLOCK) + " 1");
+        a.all({"vcreate one " + text(BLOCK) + " 0", "vcreate two " + text(BLOCK) + " 1"});
         EXPECT_EQ(a("vexport one").code, 1) << on;
         EXPECT_EQ(a("vexport two").code, 0) << on;
         types[on] = a.must("vtypes one") + a.must("vtypes two");
@@ -450,8 +442,7 @@ TEST_F(RunToken, ImportsWithoutTheKey) {
     const std::string handle = a.must("get at");
     world.config("[gpushare]\n");
     Puppet b(world);
-    b.must("malloc p 1024");
-    b.must("open q " + handle);
+    b.all({"malloc p 1024", "open q " + handle});
     EXPECT_EQ(b.must("read q " + at(1) + " 1"), "11");
 }
 
@@ -468,8 +459,8 @@ TEST_F(RunToken, IsShown) {
     EXPECT_EQ((pid_t)region["users"][0]["pid"].number, b.pid);
     EXPECT_EQ(shown(b, "held"), 2 * BLOCK);
     const std::string out = world.tool({"show", text((uint64_t)b.pid)}).out;
-    EXPECT_NE(out.find("4 MiB"), std::string::npos) << out;
-    EXPECT_NE(out.find("by tokens"), std::string::npos) << out;
+    EXPECT_HAS(out, "4 MiB");
+    EXPECT_HAS(out, "by tokens");
     b.must("close q");
     a.must("vunmap at 0 " + text(3 * BLOCK));
     EXPECT_EQ(world.state(), "none") << "it is freed, and nobody has it";

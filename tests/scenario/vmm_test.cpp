@@ -67,8 +67,7 @@ TEST(Vmm, AnOrdinaryAllocationToTheProgram) {
     b.must("malloc p 1000");
     EXPECT_EQ(a("ordinal p").text, b("ordinal p").text);
     EXPECT_EQ(a.code("freeat 0x10"), b.code("freeat 0x10"));
-    a.must("pitch q 1000 100");
-    a.must("free p");
+    a.all({"pitch q 1000 100", "free p"});
     EXPECT_EQ(a.code("read p 0 4"), b.code("free p") + 1);
 }
 
@@ -100,9 +99,7 @@ TEST(Vmm, AKeeperThatStartsSlowlyIsWaitedFor) {
     chmod(slow.c_str(), 0700);
     world.environment["GPUSHARE_KEEPER"] = slow;
     Puppet a(world, producer()), b(world, consumer());
-    a.must("malloc p 4194304");
-    a.must("fill p 0x21 4");
-    a.must("sync");
+    a.all({"malloc p 4194304", "fill p 0x21 4", "sync"});
     b.must("malloc q 4194304");
     EXPECT_EQ(b.must("read q 0 4"), "21212121");
     EXPECT_TRUE(world.findings().empty()) << world.logs();
@@ -114,8 +111,7 @@ TEST(Vmm, IsNotFreedInALostContext) {
     a.must("malloc p 1000");
     b.must("malloc p 1000");
     for (Puppet *puppet : {&a, &b}) {
-        puppet->must(kernels());
-        puppet->must("launch - test_write 4096 1 1");
+        puppet->all({kernels(), "launch - test_write 4096 1 1"});
         EXPECT_EQ(puppet->code("sync"), 700);
         EXPECT_EQ(puppet->code("free p"), 700);
         EXPECT_EQ(puppet->code("free p"), 700) << "it is there still";
@@ -180,8 +176,7 @@ TEST(Vmm, AnImporterThatOnlyReads) {
     EXPECT_EQ(b.code("write q 0 00"), 1);
     EXPECT_EQ(b.code("fill q 0x25 4194304"), 1);
     EXPECT_EQ(a.must("read p 0 4"), "24242424");
-    a.must("fill p 0x26 4194304");
-    a.must("sync");
+    a.all({"fill p 0x26 4194304", "sync"});
     EXPECT_EQ(b.must("read q 0 4"), "26262626");
 }
 
@@ -190,9 +185,8 @@ struct Access : testing::TestWithParam<std::tuple<const char *, const char *, bo
 
 TEST_P(Access, IsTheExporters) {
     const auto &[exporter, importer, writable] = GetParam();
-    World world;
-    world.config(rule("frames", "producer", "export", exporter) +
-                 rule("frames", "consumer", "import", std::string("wait = 5s\n") + importer));
+    World world(rule("frames", "producer", "export", exporter) +
+                rule("frames", "consumer", "import", std::string("wait = 5s\n") + importer));
     Puppet a(world, producer()), b(world, consumer());
     a.make("p", 4194304, "0x24");
     b.must("malloc q 4194304");
@@ -203,10 +197,9 @@ TEST_P(Access, IsTheExporters) {
     const Result check = world.tool({"check", world.path("config")});
     const std::string words =
         std::regex_replace(check.out.substr(check.out.rfind("[region")), std::regex("\n  "), " ");
-    EXPECT_TRUE(contains(words, writable ? "as line 1 says; this program may write it, too."
-                                         : "as line 1 says; this program may only read it."))
-        << words;
-    EXPECT_FALSE(contains(check.err, "cannot be imported"));
+    EXPECT_HAS(words, writable ? "as line 1 says; this program may write it, too."
+                               : "as line 1 says; this program may only read it.");
+    EXPECT_LACKS(check.err, "cannot be imported");
     EXPECT_EQ(contains(check.err, "access has no effect in [region frames]: the exporter's rule"),
               contains(importer, "access"));
 }
@@ -221,9 +214,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Vmm, MemoryOfAPoolIsSharedByARule) {
     World world(vmm_rules());
     Puppet a(world, producer()), b(world, consumer("puppet_driver")), c(world);
-    a.must("pool p 4194304");
-    a.must("fill p 0x27 4194304");
-    a.must("sync");
+    a.all({"pool p 4194304", "fill p 0x27 4194304", "sync"});
     b.must("pool q 4194304");
     EXPECT_EQ(b.must("read q 0 4"), "27272727");
     c.must("open r " + a.must("get p")); // the driver refuses handles of pools
@@ -244,13 +235,11 @@ TEST(Vmm, LegacyRulesTakeNoMemoryOfAPool) {
 
 TEST(Vmm, AnotherCardReachesItOnceTheProgramSaysSo) {
     TWO_CARDS();
-    World world;
-    world.environment["GPUSHARE_SIM_DEVICES"] = "2";
-    world.config(vmm_rules("index = *\n", "5s").replace(8, 6, "f{n}"));
+    World world(vmm_rules("index = *\n", "5s").replace(8, 6, "f{n}"),
+                {{"GPUSHARE_SIM_DEVICES", "2"}});
     Puppet a(world, producer());
     a.make("p", 4194304, "0x28");
-    a.must("device 1");
-    a.must("peer 0");
+    a.all({"device 1", "peer 0"});
     EXPECT_EQ(a.must("read p 0 4"), "28282828");
     a.must("device 0");
     a.make("later", 4194304, "0x29");
@@ -260,9 +249,7 @@ TEST(Vmm, AnotherCardReachesItOnceTheProgramSaysSo) {
 
 TEST(Token, OpensOnAnotherCard) {
     TWO_CARDS();
-    World world;
-    world.environment["GPUSHARE_SIM_DEVICES"] = "2";
-    world.config(vmm_rules());
+    World world(vmm_rules(), {{"GPUSHARE_SIM_DEVICES", "2"}});
     Puppet a(world, producer()), b(world);
     a.make("p", 4194304, "0x2a");
     b.must("device 1");
@@ -300,13 +287,10 @@ TEST(Token, OpensInASecondContext) {
     Puppet a(world, producer()), b(world);
     a.make("p", 4194304, "0x41");
     const std::string token = a.must("get p");
-    b.must("open q " + token);
-    b.must("ctxcreate other");
-    b.must("open r " + token);
+    b.all({"open q " + token, "ctxcreate other", "open r " + token});
     EXPECT_NE(b.must("value r"), b.must("value q"));
     EXPECT_EQ(b.must("read r 0 4"), "41414141");
-    b.must("close r");
-    b.must("ctxpop");
+    b.all({"close r", "ctxpop"});
     EXPECT_EQ(b.must("read q 0 4"), "41414141");
     b.must("close q");
     EXPECT_EQ(world.findings().size(), 0u);
@@ -329,8 +313,7 @@ TEST(Token, ThatThreadsOpenAndCloseIsThereWhileOneHasIt) {
     const std::string token = a.must("get p");
     EXPECT_EQ(b.must("threads 4 500 use " + token, 60000), "0");
     EXPECT_TRUE(eventually([&] { return world.region("frames")["users"].size() == 0; }));
-    b.must("open q " + token);
-    b.must("close q");
+    b.all({"open q " + token, "close q"});
     EXPECT_EQ(b.code("close q"), 1);
 }
 
@@ -341,17 +324,14 @@ TEST(Token, ThatIsOpenAndOpenedWronglyStaysOpen) {
     const std::string token = a.must("get p");
     b.must("open q " + token);
     EXPECT_EQ(b.code("open r " + token + " 0"), 1);
-    b.must("read q 0 4");
-    b.must("close q");
+    b.all({"read q 0 4", "close q"});
     EXPECT_EQ(b.code("close q"), 1);
 }
 
 // The keeper has it: nobody loses anything by its creator's end.
 TEST(Vmm, TheEndOfACreatorIsNoNews) {
     for (const char *keep : {"users", "forever"}) {
-        World world;
-        world.environment["GPUSHARE_LINGER"] = "20s";
-        world.config(vmm_rules("keep = " + std::string(keep) + "\n"));
+        World world(vmm_rules("keep = " + std::string(keep) + "\n"), {{"GPUSHARE_LINGER", "20s"}});
         Puppet a(world, producer()), b(world, consumer());
         a.make("p", 4194304, "0x21");
         b.must("malloc q 4194304");
@@ -368,33 +348,28 @@ TEST(Vmm, TheEndOfACreatorIsNoNews) {
 // A process that lingers has threads that go on: to them its memory is what it was.
 TEST(Vmm, IsUsedByThreadsOfAProcessThatLingers) {
     for (const char *what : {"free m", "get m", "get p", "free p"}) {
-        World world;
-        world.environment["GPUSHARE_LINGER"] = "1s";
-        world.config(rule("m", "producer", "export", "size = 4MiB\nbacking = vmm\nkeep = users\n"));
+        World world(rule("m", "producer", "export", "size = 4MiB\nbacking = vmm\nkeep = users\n"),
+                    {{"GPUSHARE_LINGER", "1s"}});
         Puppet a(world, producer()), b(world, consumer());
-        a.must("malloc m 4194304");
-        a.must("malloc o " + std::to_string(big()));
+        a.all({"malloc m 4194304", "malloc o " + std::to_string(big())});
         a.must("malloc p " + std::to_string(big() + 4 * MiB));
         b.must("open q " + a.must("get o")); // lingers for this one
-        a.must("get p");
-        a.must("later 300 " + std::string(what));
+        a.all({"get p", "later 300 " + std::string(what)});
         a.send("exit 3");
         EXPECT_EQ(a.receive().code, 0) << what;
         EXPECT_EQ(a.wait(), 3);
         EXPECT_EQ(world.count("exit-while-open"), 1u);
         EXPECT_EQ(world.count("double-free"), 0u);
-        EXPECT_EQ(world.logs().find("export-not-capable"), std::string::npos);
+        EXPECT_LACKS(world.logs(), "export-not-capable");
     }
 }
 
 // What it asks about may be withdrawn already. Bare, it would not come back either.
 TEST(Vmm, IsNotAskedAboutBesideAnExitAtOnce) {
-    World world;
-    world.environment["GPUSHARE_LINGER"] = "1s";
-    world.config(rule("m", "producer", "export", "size = 4MiB\nbacking = vmm\nkeep = users\n"));
+    World world(rule("m", "producer", "export", "size = 4MiB\nbacking = vmm\nkeep = users\n"),
+                {{"GPUSHARE_LINGER", "1s"}});
     Puppet a(world, producer()), b(world, consumer());
-    a.must("malloc m 4194304");
-    a.must("malloc o " + std::to_string(big()));
+    a.all({"malloc m 4194304", "malloc o " + std::to_string(big())});
     b.must("open q " + a.must("get o")); // lingers for this one
     a.must("later 300 free m");
     a.send("_exit 3");
@@ -408,8 +383,7 @@ static void end_beside_calls(const std::string &end) {
     for (int i = 0; i < 10; i++) {
         World world(rule("m", "producer", "export", "size = 4MiB\nbacking = vmm\n"));
         Puppet a(world, producer());
-        a.must("malloc m 4194304");
-        a.must("getting m 8");
+        a.all({"malloc m 4194304", "getting m 8"});
         a.send(end);
         EXPECT_THROW(a.receive(), std::runtime_error);
         EXPECT_EQ(a.wait(), 3);
@@ -432,8 +406,7 @@ TEST(Vmm, IsTheProgramsInItsHandlersOfAQuickExit) {
         Puppet a(world, producer("puppet_driver"));
         if (before)
             a.must("at_quick_exit free m");
-        a.must("malloc m 4194304");
-        a.must("get m");
+        a.all({"malloc m 4194304", "get m"});
         if (!before)
             a.must("at_quick_exit free m");
         a.send("quick_exit 3");
@@ -468,10 +441,7 @@ TEST(Vmm, IsWhatItWasBesideAnExitThatWaitsForAResult) {
                 rule("m-{n}", "producer", "export",
                      "size = 4MiB\nbacking = vmm\nkeep = users\nindex = *\n"));
     Puppet a(world, producer());
-    a.must("many 250 4194304");
-    a.must("malloc r 6291456");
-    a.must("busy 2000");
-    a.must("later 300 manyget");
+    a.all({"many 250 4194304", "malloc r 6291456", "busy 2000", "later 300 manyget"});
     a.send("exit 3");
     EXPECT_EQ(a.receive().code, 0);
     EXPECT_EQ(a.wait(), 3);
@@ -483,9 +453,7 @@ TEST(Keeper, ThatIsStoppedCostsAMomentOnce) {
     World world(rule("w{n}", "producer", "export", "backing = vmm\nkeep = users\nindex = *\n") +
                 rule("w{n}", "consumer*", "import", "backing = vmm\nindex = *\nwait = 30s\n"));
     Puppet a(world, producer()), b(world, consumer());
-    a.must("malloc p 2097152");
-    a.must("fill p 0x11 4");
-    a.must("sync");
+    a.all({"malloc p 2097152", "fill p 0x11 4", "sync"});
     b.must("info");
     const pid_t keeper = static_cast<pid_t>(world.region("w0")["keeper"]["pid"].number);
     signal_keeper(keeper, SIGSTOP);
@@ -552,8 +520,7 @@ TEST(Token, EndsWithItsContext) {
     b.must("info");
     const uint64_t before = world.used();
     a.must("malloc p " + std::to_string(big()));
-    b.must("open q " + a.must("get p"));
-    b.must("reset");
+    b.all({"open q " + a.must("get p"), "reset"});
     EXPECT_NE(b.code("read q 0 4"), 0);
     a.must("reset");
     EXPECT_NE(a.code("read p 0 4"), 0);
@@ -640,11 +607,9 @@ TEST(Keeper, IsKilledAndItsStandByHasHundredsOfRegionsAndImportersFewDescriptors
 }
 
 TEST(Keeper, ThatCannotStartLeavesTheMemoryPrivate) {
-    World world(vmm_rules());
-    world.environment["GPUSHARE_KEEPER"] = "/nonexistent";
+    World world(vmm_rules(), {{"GPUSHARE_KEEPER", "/nonexistent"}});
     Puppet a(world, producer());
-    a.must("malloc p 4194304");
-    a.must("fill p 0x71 4194304");
+    a.all({"malloc p 4194304", "fill p 0x71 4194304"});
     EXPECT_EQ(world.findings("share-fallback").size(), 1u);
     a.must("free p");
 }

@@ -1,7 +1,5 @@
 // gpushare audit: real programs on the simulated driver, watched with their children, then
 // reported.
-#include <gtest/gtest.h>
-
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -14,7 +12,6 @@
 #include <thread>
 
 #include "harness.hpp"
-#include "json.hpp"
 
 namespace fs = std::filesystem;
 
@@ -89,8 +86,8 @@ TEST_F(Audit, AFindingOfAGrandchildIsReportedOnStderrAndMakesTheStatus1) {
     EXPECT_TRUE(
         contains(result.err, "========= GPUSHARE ERROR: double-free in cudaFree, by puppet"))
         << result.err;
-    EXPECT_TRUE(contains(result.err, " obey at tests/apps/puppet.c:")) << result.err;
-    EXPECT_TRUE(contains(result.err, "========= GPUSHARE SUMMARY: 1 finding (1 error)"));
+    EXPECT_HAS(result.err, " obey at tests/apps/puppet.c:");
+    EXPECT_HAS(result.err, "========= GPUSHARE SUMMARY: 1 finding (1 error)");
 }
 
 TEST_F(Audit, TheStatusIsTheCommandsUnlessItIs0) {
@@ -131,9 +128,9 @@ TEST_F(Audit, LeaksOfALoopAreAWarning) {
     };
     const Result few = leaks(8), many = leaks(9);
     EXPECT_EQ(few.status, 0) << few.err;
-    EXPECT_TRUE(contains(few.err, "GPUSHARE INFO: leak-export")) << few.err;
+    EXPECT_HAS(few.err, "GPUSHARE INFO: leak-export");
     EXPECT_EQ(many.status, 1) << many.err;
-    EXPECT_TRUE(contains(many.err, "GPUSHARE WARNING: leak-export")) << many.err;
+    EXPECT_HAS(many.err, "GPUSHARE WARNING: leak-export");
 }
 
 TEST_F(Audit, WhatCannotFailABuildIsRefused) {
@@ -189,9 +186,8 @@ int main(void) {
     ASSERT_EQ(command({"cc", source, "-o", program, "-ldl"}).status, 0);
     const Result result = audit({program});
     EXPECT_EQ(result.status, 3) << result.err;
-    EXPECT_TRUE(contains(result.err, "1 process used CUDA, 0 calls seen\n"
-                                     "gpushare: audit: CUDA was used, and no call was seen: "))
-        << result.err;
+    EXPECT_HAS(result.err, "1 process used CUDA, 0 calls seen\n"
+                           "gpushare: audit: CUDA was used, and no call was seen: ");
 }
 
 // A script puts another library in front, which hides all calls.
@@ -233,10 +229,10 @@ TEST_F(Audit, AChildThatDropsThePreloadIsNamed) {
                             " >/dev/null"});
         return result.status == 3;
     }));
-    EXPECT_TRUE(contains(result.err, "; 1 process used CUDA, ")) << result.err;
-    EXPECT_TRUE(contains(result.err, "gpushare: audit: puppet (pid ")) << result.err;
-    EXPECT_TRUE(contains(result.err, ") used CUDA and was not watched: LD_PRELOAD was not in its "
-                                     "environment; let whatever starts it keep LD_PRELOAD"));
+    EXPECT_HAS(result.err, "; 1 process used CUDA, ");
+    EXPECT_HAS(result.err, "gpushare: audit: puppet (pid ");
+    EXPECT_HAS(result.err, ") used CUDA and was not watched: LD_PRELOAD was not in its "
+                           "environment; let whatever starts it keep LD_PRELOAD");
 }
 
 // Between two scans of all processes: this one is made because the driver was loaded. The program
@@ -252,7 +248,7 @@ TEST_F(Audit, AChildThatDropsThePreloadForAMomentIsNamed) {
                             " >" + answers});
         return result.status == 3;
     }));
-    EXPECT_TRUE(contains(result.err, "gpushare: audit: moment (pid ")) << result.err;
+    EXPECT_HAS(result.err, "gpushare: audit: moment (pid ");
 }
 
 // It wants to be the first library, and gcc links it as one. Its settings may come from a script.
@@ -275,12 +271,12 @@ int main(int count, char **words) {
               0);
     const Result fine = audit({"sh", "-c", "ASAN_OPTIONS=exitcode=9 " + program + " 7"});
     EXPECT_EQ(fine.status, 7) << fine.err;
-    EXPECT_TRUE(contains(fine.err, "main at " + source + ":7 in " + program)) << fine.err;
+    EXPECT_HAS(fine.err, "main at " + source + ":7 in " + program);
     for (const Environment &more : {Environment{}, Environment{{"ASAN_OPTIONS", "exitcode=9"}}}) {
         const Result result = audit({program}, more);
         EXPECT_EQ(result.status, more.empty() ? 1 : 9);
-        EXPECT_TRUE(contains(result.err, "ERROR: AddressSanitizer: heap-use-after-free"));
-        EXPECT_TRUE(contains(result.err, "double-free")) << result.err;
+        EXPECT_HAS(result.err, "ERROR: AddressSanitizer: heap-use-after-free");
+        EXPECT_HAS(result.err, "double-free");
     }
     EXPECT_EQ(tool({"run", program, "7"}, environment).status, 7);
 }
@@ -334,7 +330,7 @@ int main(int count, char **words) {
                                  right() + "; env -u LD_PRELOAD " + program + " " + driver + ".1 " +
                                      driver + ".d/tool " + place.path + "/libcuda.sound; true"});
     EXPECT_EQ(result.status, 0);
-    EXPECT_FALSE(contains(result.err, "not watched")) << result.err;
+    EXPECT_LACKS(result.err, "not watched");
 }
 
 // Its main thread has ended before its first call: the files that /proc has of it are empty.
@@ -347,7 +343,7 @@ TEST_F(Audit, AChildWithoutAMainThreadThatDropsThePreloadIsNamed) {
                        puppet + " >/dev/null"});
         return result.status == 3;
     }));
-    EXPECT_TRUE(contains(result.err, "gpushare: audit: puppet (pid ")) << result.err;
+    EXPECT_HAS(result.err, "gpushare: audit: puppet (pid ");
 }
 
 // The maps of such a process are long, and often only their beginning, with libcuda, was read when
@@ -372,7 +368,7 @@ int main(int count, char **words) {
         audit({"sh", "-c",
                "for ms in $(seq 0 2 14); do " + program + " $ms; " + program + " $ms exec; done"});
     EXPECT_EQ(result.status, 0);
-    EXPECT_FALSE(contains(result.err, "not watched")) << result.err;
+    EXPECT_LACKS(result.err, "not watched");
 }
 
 TEST_F(Audit, AStaticProgramIsSaidToBeOne) {
@@ -381,9 +377,8 @@ TEST_F(Audit, AStaticProgramIsSaidToBeOne) {
     ASSERT_EQ(command({"cc", "-static", source, "-o", program}).status, 0);
     const Result result = audit({program});
     EXPECT_EQ(result.status, 3);
-    EXPECT_TRUE(contains(result.err, "nothing was watched: '" + program +
-                                         "' is statically linked: no loader reads LD_PRELOAD"))
-        << result.err;
+    EXPECT_HAS(result.err, "nothing was watched: '" + program +
+                               "' is statically linked: no loader reads LD_PRELOAD");
 }
 
 TEST_F(Audit, TheCommandsStreamsAreItsOwn) {
@@ -399,11 +394,11 @@ TEST_F(Audit, TheCommandsStreamsAreItsOwn) {
 TEST_F(Audit, TheLibraryIsToldToWatchAndToLogLines) {
     const Result result = audit({"sh", "-c", "env | grep ^GPUSHARE_ | sort"},
                                 {{"GPUSHARE_MODE", "share"}, {"GPUSHARE_LOG", "/x"}});
-    EXPECT_TRUE(contains(result.out, "GPUSHARE_MODE=audit\n")) << result.out;
-    EXPECT_TRUE(contains(result.out, "GPUSHARE_LOG_FORMAT=jsonl\n"));
-    EXPECT_TRUE(contains(result.out, "GPUSHARE_LOG_LEVEL=info\n"));
-    EXPECT_TRUE(contains(result.out, "GPUSHARE_LOG=" + temporary.path + "/gpushare-"));
-    EXPECT_TRUE(contains(result.out, "/%c.%p.jsonl\n"));
+    EXPECT_HAS(result.out, "GPUSHARE_MODE=audit\n");
+    EXPECT_HAS(result.out, "GPUSHARE_LOG_FORMAT=jsonl\n");
+    EXPECT_HAS(result.out, "GPUSHARE_LOG_LEVEL=info\n");
+    EXPECT_HAS(result.out, "GPUSHARE_LOG=" + temporary.path + "/gpushare-");
+    EXPECT_HAS(result.out, "/%c.%p.jsonl\n");
     EXPECT_EQ(audit({"printenv", "GPUSHARE_LOG_LEVEL"}, {{"GPUSHARE_LOG_LEVEL", "error"}}).out,
               "error\n");
 }
@@ -411,7 +406,7 @@ TEST_F(Audit, TheLibraryIsToldToWatchAndToLogLines) {
 TEST_F(Audit, ItsTemporaryDirectoryIsPrivateAndGoes) {
     const Result result = audit({"sh", "-c", "stat -c %a $TMPDIR/*; " + misuse()});
     EXPECT_EQ(result.out, "700\n");
-    EXPECT_TRUE(contains(result.err, "1 finding"));
+    EXPECT_HAS(result.err, "1 finding");
     EXPECT_TRUE(fs::is_empty(temporary.path));
     EXPECT_EQ(audit({"/no/such"}).status, 127);
     EXPECT_TRUE(fs::is_empty(temporary.path));
@@ -431,11 +426,11 @@ TEST_F(Audit, LogsAreKeptWhereTheUserSaysOnce) {
     const std::string directory = place.path + "/%p logs";
     EXPECT_EQ(misused({"--log", directory}).status, 1);
     EXPECT_EQ(std::distance(fs::directory_iterator(directory), fs::directory_iterator()), 1);
-    EXPECT_TRUE(contains(tool({"report", directory}).out, "double-free in cudaFree"));
+    EXPECT_HAS(tool({"report", directory}).out, "double-free in cudaFree");
     const Result again = audit({"--log", directory, "echo", "ran"});
     EXPECT_EQ(again.status, 125);
     EXPECT_EQ(again.out, "");
-    EXPECT_TRUE(contains(again.err, "has logs already; give a new or an empty directory"));
+    EXPECT_HAS(again.err, "has logs already; give a new or an empty directory");
     EXPECT_EQ(audit({"--log", "/no/such/parent", "echo", "ran"}).status, 125);
 }
 
@@ -464,17 +459,17 @@ TEST_F(Audit, WhatALibraryDoesByItselfIsLeftOutAndWhatAProgramDoesThroughItIsNot
               0u)
         << known.err;
     EXPECT_EQ(all.status, 1);
-    EXPECT_TRUE(contains(all.err, "GPUSHARE ERROR: free-while-open in cudaFree, by ranks"));
-    EXPECT_TRUE(contains(all.err, "1 finding (1 error), 2 occurrences, 2 processes")) << all.err;
+    EXPECT_HAS(all.err, "GPUSHARE ERROR: free-while-open in cudaFree, by ranks");
+    EXPECT_HAS(all.err, "1 finding (1 error), 2 occurrences, 2 processes");
     EXPECT_EQ(own.status, 1);
-    EXPECT_TRUE(contains(own.err, " rank_free at tests/apps/ranks/libnccl.c:")) << own.err;
-    EXPECT_FALSE(contains(own.err, "left out"));
+    EXPECT_HAS(own.err, " rank_free at tests/apps/ranks/libnccl.c:");
+    EXPECT_LACKS(own.err, "left out");
 }
 
 TEST_F(Audit, JsonAndSarifGoToFiles) {
     const std::string json = place.path + "/a.json", sarif = place.path + "/a.sarif";
     const Result result = misused({"--json", json, "--sarif=" + sarif});
-    EXPECT_TRUE(contains(result.err, "1 finding"));
+    EXPECT_HAS(result.err, "1 finding");
     EXPECT_EQ(Json::parse(read_file(json))[0]["finding"].text, "double-free");
     EXPECT_EQ(command({"python3", "-m", "jsonschema", "-i", sarif, "tests/tool/sarif.schema.json"})
                   .status,
@@ -487,11 +482,11 @@ TEST_F(Audit, TellsANameOfAnyScript) {
     fs::copy(puppet, place.path + "/" + name);
     puppet = place.path + "/" + name;
     const Result result = misused({"--json", json, "--sarif", sarif});
-    EXPECT_TRUE(contains(result.err, "cudaFree, by " + name + " (pid ")) << result.err;
+    EXPECT_HAS(result.err, "cudaFree, by " + name + " (pid ");
     EXPECT_EQ(Json::parse(read_file(json))[0]["command"].text, name);
     const Json in_sarif = Json::parse(read_file(sarif))["runs"][0]["results"][0];
     EXPECT_EQ(in_sarif["properties"]["command"].text, name);
-    EXPECT_TRUE(contains(in_sarif["message"]["text"].text, "by " + name + ", pid "));
+    EXPECT_HAS(in_sarif["message"]["text"].text, "by " + name + ", pid ");
 }
 
 // One report of all processes of a job, each with its rank.
@@ -510,14 +505,14 @@ TEST_F(Audit, TellsTheRanksOfAJob) {
     std::set<std::string> ranks;
     for (const Json &process : processes.elements) {
         ranks.insert(process["rank"].text);
-        EXPECT_TRUE(contains(result.err, ranked(process))) << result.err;
+        EXPECT_HAS(result.err, ranked(process));
     }
     EXPECT_EQ(ranks, (std::set<std::string>{"0", "1", "2"}));
-    EXPECT_TRUE(contains(result.err, "cudaFree, by " + ranked(finding))) << result.err;
+    EXPECT_HAS(result.err, "cudaFree, by " + ranked(finding));
     const Json in_sarif = Json::parse(read_file(sarif))["runs"][0]["results"][0];
     EXPECT_EQ(in_sarif["properties"]["rank"].text, finding["rank"].text);
-    EXPECT_TRUE(contains(in_sarif["message"]["text"].text,
-                         "pid " + finding["pid"].text + ", rank " + finding["rank"].text + ")"));
+    EXPECT_HAS(in_sarif["message"]["text"].text,
+               "pid " + finding["pid"].text + ", rank " + finding["rank"].text + ")");
 }
 
 TEST_F(Audit, TellsTheRanksOfOpenMpi) {
@@ -526,8 +521,8 @@ TEST_F(Audit, TellsTheRanksOfOpenMpi) {
     const Result result = audit({"--", "mpirun", "--allow-run-as-root", "--oversubscribe", "-n",
                                  "3", "sh", "-c", misuse()});
     for (const char *rank : {", rank 0)", ", rank 1)", ", rank 2)"})
-        EXPECT_TRUE(contains(result.err, rank)) << result.err;
-    EXPECT_TRUE(contains(result.err, ", by 3 processes: ")) << result.err;
+        EXPECT_HAS(result.err, rank);
+    EXPECT_HAS(result.err, ", by 3 processes: ");
 }
 
 TEST_F(Audit, AFileOfAnEarlierReportStaysUntilThereIsANewOne) {
@@ -537,24 +532,24 @@ TEST_F(Audit, AFileOfAnEarlierReportStaysUntilThereIsANewOne) {
     EXPECT_EQ(read_file(sarif), old);
     EXPECT_FALSE(fs::exists(made));
     misused({"--sarif=" + sarif, "--json=" + made});
-    EXPECT_TRUE(contains(read_file(sarif), "double-free"));
+    EXPECT_HAS(read_file(sarif), "double-free");
     EXPECT_LT(fs::file_size(sarif), old.size());
     EXPECT_EQ(Json::parse(read_file(made)).size(), 1u);
     EXPECT_EQ(audit({"--json=/dev/null", "sh", "-c", right()}).status, 0);
-    EXPECT_TRUE(contains(audit({"--json=-", "true"}).out, "[]"));
+    EXPECT_HAS(audit({"--json=-", "true"}).out, "[]");
 }
 
 TEST_F(Audit, SaysThatItFollowsNoRules) {
     const std::string rules = place.file("rules.conf", "[region a]\nrole = auto\n");
-    EXPECT_TRUE(contains(audit({"-c", rules, "true"}).err,
-                         "warning: mode = audit: no rule of " + rules + " is followed\n"));
-    EXPECT_FALSE(contains(audit({"-c", place.file("none.conf", "\n"), "true"}).err, "followed"));
+    EXPECT_HAS(audit({"-c", rules, "true"}).err,
+               "warning: mode = audit: no rule of " + rules + " is followed\n");
+    EXPECT_LACKS(audit({"-c", place.file("none.conf", "\n"), "true"}).err, "followed");
 }
 
 TEST_F(Audit, AnOptionsValueIsNotTheEndOfTheOptions) {
     const Result result = audit({"--sarif", "--", "true"});
     EXPECT_EQ(result.status, 125);
-    EXPECT_TRUE(contains(result.err, "option '--sarif' needs a value")) << result.err;
+    EXPECT_HAS(result.err, "option '--sarif' needs a value");
     EXPECT_FALSE(fs::exists("--"));
 }
 
@@ -592,15 +587,14 @@ TEST_F(Audit, ATemporaryDirectoryIsWhereItIsToldAsExplains) {
     EXPECT_EQ(result.status, 125);
     const std::string inner = "cd / && " + right();
     const std::string line = "cd " + temporary.path + " && TMPDIR=. exec \"$0\" \"$@\"";
-    EXPECT_TRUE(contains(
+    EXPECT_HAS(
         command({"sh", "-c", line, tool_path(), "explain", "--", "sh", "-c", inner}, environment)
             .err,
-        "cudaMalloc"));
-    EXPECT_TRUE(contains(
-        command({"sh", "-c", line, tool_path(), "audit", "sh", "-c", "cd / && " + misuse()},
-                environment)
-            .err,
-        "double-free"));
+        "cudaMalloc");
+    EXPECT_HAS(command({"sh", "-c", line, tool_path(), "audit", "sh", "-c", "cd / && " + misuse()},
+                       environment)
+                   .err,
+               "double-free");
     EXPECT_TRUE(fs::is_empty(temporary.path));
 }
 
@@ -618,7 +612,7 @@ TEST_F(Audit, WhatTheCommandLeavesBehindIsWaitedFor) {
         result = audit({"sh", "-c", "(sleep 0.3; " + misuse() + ") & exit 0"});
         return result.status == 1;
     }));
-    EXPECT_TRUE(contains(result.err, "1 finding (1 error)")) << result.err;
+    EXPECT_HAS(result.err, "1 finding (1 error)");
 }
 
 TEST_F(Audit, WhatStillRunsAfter5SecondsIsSaid) {
@@ -643,9 +637,8 @@ TEST_F(Audit, SaysWhatWasCalledThatIsNewerThanTheLibrary) {
     environment["GPUSHARE_SIM_NEWER"] = "1";
     const Result result = audit({fs::path(puppet).parent_path() / "newest"});
     EXPECT_EQ(result.status, 0) << "the arguments have not arrived";
-    EXPECT_TRUE(contains(result.err, "; called, and newer than this gpushare: cuSimNewest (2 "
-                                     "times)\n"))
-        << result.err;
+    EXPECT_HAS(result.err, "; called, and newer than this gpushare: cuSimNewest (2 "
+                           "times)\n");
 }
 
 // Its own child, one that is left to it, and one that a shell reaps: of that one newer kernels
@@ -657,20 +650,19 @@ TEST_F(Audit, NamesWhomASignalEnded) {
     for (const std::string &how : {"exec " + puppet, "{ " + puppet + " <&3 & } 3<&0 2>/dev/null",
                                    "(" + puppet + " >/dev/null; true)"}) {
         const Result result = audit({"sh", "-c", commands + how + " >/dev/null"});
-        EXPECT_TRUE(contains(result.err, "warning: puppet (pid ")) << how << "\n" << result.err;
-        EXPECT_TRUE(contains(result.err, ended)) << result.err;
+        EXPECT_HAS(result.err, "warning: puppet (pid ") << how << "\n" << result.err;
+        EXPECT_HAS(result.err, ended);
     }
     const Result whole = audit({"sh", "-c", "printf 'malloc a 4096\n' | " + puppet});
-    EXPECT_FALSE(contains(whole.err, "last report")) << whole.err;
+    EXPECT_LACKS(whole.err, "last report");
 }
 
 TEST_F(Audit, WhatEndedBeforeItUsedCudaIsNotSaidToDropTheLibrary) {
     const Result result = audit({"sh", "-c", "no-such-program"});
     EXPECT_EQ(result.status, 127);
-    EXPECT_TRUE(contains(result.err, "nothing was watched: 'sh' ended with status 127, and no "
-                                     "process had used CUDA with gpushare preloaded until then"))
-        << result.err;
-    EXPECT_FALSE(contains(result.err, "LD_PRELOAD")) << result.err;
+    EXPECT_HAS(result.err, "nothing was watched: 'sh' ended with status 127, and no "
+                           "process had used CUDA with gpushare preloaded until then");
+    EXPECT_LACKS(result.err, "LD_PRELOAD");
 }
 
 TEST_F(Audit, AMissingDriverIsNamed) {
@@ -679,10 +671,9 @@ TEST_F(Audit, AMissingDriverIsNamed) {
         GTEST_SKIP() << "there is one here";
     const Result result = audit({"false"});
     EXPECT_EQ(result.status, 1);
-    EXPECT_TRUE(contains(result.err, "nothing was watched: there is no libcuda.so.1"))
-        << result.err;
+    EXPECT_HAS(result.err, "nothing was watched: there is no libcuda.so.1");
     const std::string warned = on_terminal(400, {tool_path(), "run", "--", "true"}, environment);
-    EXPECT_TRUE(contains(warned, "warning: there is no libcuda.so.1")) << warned;
+    EXPECT_HAS(warned, "warning: there is no libcuda.so.1");
 }
 
 TEST_F(Audit, TerminationIsHandedOnAndEndsTheWaiting) {
@@ -699,7 +690,7 @@ TEST_F(Audit, TerminationIsHandedOnAndEndsTheWaiting) {
     };
     EXPECT_TRUE(in_one_of_three([&] { return seconds_of(terminate) < 5; }));
     EXPECT_EQ(result.status, 6);
-    EXPECT_TRUE(contains(result.err, "; what may be reported yet goes to stderr")) << result.err;
+    EXPECT_HAS(result.err, "; what may be reported yet goes to stderr");
 }
 
 // Without an audit around it the last process empties the directory, and nothing is known.
@@ -710,11 +701,11 @@ TEST_F(Audit, WhatAnExporterThatHasEndedLeftIsKept) {
     const Result alone =
         tool({"run", "--mode", "audit", "--", misuse, "open-unknown-exited"}, watched);
     EXPECT_EQ(alone.status, 0) << alone.err;
-    EXPECT_TRUE(contains(read_file(place.path + "/log"), "ERROR: open-unknown in"));
+    EXPECT_HAS(read_file(place.path + "/log"), "ERROR: open-unknown in");
     const Result result = audit({misuse, "open-unknown-exited"});
     EXPECT_EQ(result.status, 1);
-    EXPECT_TRUE(contains(result.err, "ERROR: open-dead-owner in")) << result.err;
-    EXPECT_FALSE(contains(result.err, "open-unknown in")) << result.err;
+    EXPECT_HAS(result.err, "ERROR: open-dead-owner in");
+    EXPECT_LACKS(result.err, "open-unknown in");
     for (const char *left : {"procs", "regions", "names"})
         EXPECT_TRUE(fs::is_empty(shared.path + "/pub/default/" + left)) << left;
 }
@@ -724,7 +715,7 @@ TEST_F(Audit, ItsPlaceInTheDirectoryIsNotTheCommands) {
     const Result result =
         audit({"sh", "-c", "ls " + procs + " | wc -l; ls -l /proc/self/fd /proc/self/map_files"});
     EXPECT_EQ(result.out.substr(0, 2), "1\n");
-    EXPECT_FALSE(contains(result.out, procs)) << result.out;
+    EXPECT_LACKS(result.out, procs);
     EXPECT_TRUE(fs::is_empty(procs));
 }
 
@@ -737,23 +728,23 @@ TEST_F(Audit, WithoutAPlaceInTheDirectoryItGoesOn) {
 TEST_F(Audit, IsNobodyWhoMayHaveExportedAHandle) {
     const Result result = audit(
         {"sh", "-c", "printf 'malloc a 4096\\nget a\\nopen c %0128d\\nexit 0\\n' 0 | " + puppet});
-    EXPECT_TRUE(contains(result.err, "no other process is seen in")) << result.out << result.err;
+    EXPECT_HAS(result.err, "no other process is seen in") << result.out << result.err;
 }
 
 // The frames of a program's start tell nobody anything; scripts get them all the same.
 TEST_F(Audit, OnlyJsonHasTheFramesOfTheStart) {
     const std::string json = place.path + "/a.json";
     const Result result = misused({"--json", json});
-    EXPECT_TRUE(contains(result.err, " main at tests/apps/puppet.c:")) << result.err;
-    EXPECT_FALSE(contains(result.err, "_start")) << result.err;
-    EXPECT_TRUE(contains(read_file(json), "\"_start\""));
+    EXPECT_HAS(result.err, " main at tests/apps/puppet.c:");
+    EXPECT_LACKS(result.err, "_start");
+    EXPECT_HAS(read_file(json), "\"_start\"");
 }
 
 TEST_F(Audit, TheTerminalsSignalsAreTheCommandsBusiness) {
     const Result result =
         audit({"sh", "-c", "kill -INT $PPID; kill -QUIT $PPID; sleep 0.1; exit 5"});
     EXPECT_EQ(result.status, 5);
-    EXPECT_TRUE(contains(result.err, "SUMMARY")) << result.err;
+    EXPECT_HAS(result.err, "SUMMARY");
     EXPECT_EQ(audit({"sh", "-c", "kill -INT $$"}).status, 128 + SIGINT) << "not ignored there";
     EXPECT_EQ(audit({"sh", "-c", "kill -TERM $$"}).status, 128 + SIGTERM) << "nor blocked";
 }
@@ -774,7 +765,7 @@ TEST_F(Audit, TheTerminalsSignalsAreTheCommandsBusinessToItsEnd) {
     kill(std::stoi(read_file(said)), SIGCONT);
     auditor.join();
     EXPECT_EQ(result.status, 5);
-    EXPECT_TRUE(contains(result.err, "SUMMARY")) << result.err;
+    EXPECT_HAS(result.err, "SUMMARY");
 }
 
 TEST_F(Audit, AfterCtrlCItIsSaidWhoGoesOn) {
@@ -789,8 +780,8 @@ TEST_F(Audit, AfterCtrlCItIsSaidWhoGoesOn) {
         contains(err, "audit: warning: waiting for what goes on after Ctrl-C: dash (pid ") ||
         contains(err, "audit: warning: waiting for what goes on after Ctrl-C: bash (pid "))
         << err;
-    EXPECT_TRUE(contains(err, ", sleep (pid ")) << err;
-    EXPECT_TRUE(contains(err, "; Ctrl-\\ or kill ")) << err;
+    EXPECT_HAS(err, ", sleep (pid ");
+    EXPECT_HAS(err, "; Ctrl-\\ or kill ");
     EXPECT_EQ(err.find("goes on"), err.rfind("goes on")) << err;
 }
 
@@ -808,10 +799,10 @@ TEST_F(Audit, ASecondCtrlCEndsTheWaitingForWhatTheCommandLeft) {
     EXPECT_TRUE(in_one_of_three([&] { return seconds_of(interrupt) < 5; }));
     const std::string err = read_file(said), pid = std::to_string(std::stoi(result.out));
     EXPECT_EQ(result.status, 6);
-    EXPECT_TRUE(contains(err, "waiting up to 5 s for what goes on after Ctrl-C: ")) << err;
-    EXPECT_TRUE(contains(err, "sleep (pid " + pid + ")")) << err;
-    EXPECT_TRUE(contains(err, "; a second Ctrl-C ends the waiting\n")) << err;
-    EXPECT_TRUE(contains(err, "still running")) << err;
+    EXPECT_HAS(err, "waiting up to 5 s for what goes on after Ctrl-C: ");
+    EXPECT_HAS(err, "sleep (pid " + pid + ")");
+    EXPECT_HAS(err, "; a second Ctrl-C ends the waiting\n");
+    EXPECT_HAS(err, "still running");
 }
 
 TEST_F(Audit, ImagesOfOnePidHaveLogsOfTheirOwn) {
@@ -821,8 +812,7 @@ TEST_F(Audit, ImagesOfOnePidHaveLogsOfTheirOwn) {
         audit({"sh", "-c",
                "printf 'malloc a 4096\\nfree a\\nfree a\\nexec " + copy +
                    "\\nmalloc a 4096\\nfree a\\nfree a\\n' | exec " + puppet + " >/dev/null"});
-    EXPECT_TRUE(contains(result.err, ", by 2 processes: puppet (pid ")) << result.err;
-    EXPECT_TRUE(contains(result.err, "), second (pid ")) << result.err;
-    EXPECT_TRUE(contains(result.err, "SUMMARY: 1 finding (1 error), 2 occurrences, 2 processes"))
-        << result.err;
+    EXPECT_HAS(result.err, ", by 2 processes: puppet (pid ");
+    EXPECT_HAS(result.err, "), second (pid ");
+    EXPECT_HAS(result.err, "SUMMARY: 1 finding (1 error), 2 occurrences, 2 processes");
 }

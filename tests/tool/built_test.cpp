@@ -1,6 +1,4 @@
 // A program has its lines in a report whatever built it, and wherever its debug information is.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <sstream>
 
@@ -140,7 +138,7 @@ TEST_P(Built, TheReportNamesTheLine) {
     line.stack = frame(place.path + "/app", address, id.substr(0, id.find('\n')));
     const Result report =
         tool({"report", "--debug-dir", place.path + "/debug", place.file("log", line.text())});
-    EXPECT_TRUE(contains(report.out, frames(address))) << frames(address) << report.out;
+    EXPECT_HAS(report.out, frames(address)) << frames(address) << report.out;
 }
 
 namespace {

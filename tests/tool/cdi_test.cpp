@@ -1,12 +1,9 @@
 // gpushare cdi: a device that brings gpushare into containers.
-#include <gtest/gtest.h>
-
 #include <sys/stat.h>
 
 #include <filesystem>
 
 #include "harness.hpp"
-#include "json.hpp"
 
 namespace {
 
@@ -43,11 +40,11 @@ TEST_F(Cdi, BringsAllThatAProgramNeeds) {
     const Json &device = all["devices"][0];
     const std::string root = environment.at("GPUSHARE_DIR");
     EXPECT_EQ(mounted(device, "/usr/local/lib/libgpushare.so"), environment["GPUSHARE_LIBRARY"]);
-    EXPECT_TRUE(contains(mounted(device, "/usr/local/bin/gpushare"), "gpushare"));
+    EXPECT_HAS(mounted(device, "/usr/local/bin/gpushare"), "gpushare");
     EXPECT_EQ(mounted(device, "/run/gpushare"), root);
     EXPECT_EQ(read_file(mounted(device, "/etc/ld.so.preload")), "/usr/local/lib/libgpushare.so\n");
     EXPECT_EQ(device["containerEdits"]["env"][0].text, "GPUSHARE_DIR=/run/gpushare");
-    EXPECT_FALSE(contains(result.out, "LD_PRELOAD")) << "it would replace the user's own";
+    EXPECT_LACKS(result.out, "LD_PRELOAD") << "it would replace the user's own";
 }
 
 TEST_F(Cdi, EveryUserOfTheContainerMayReadThePreload) {
@@ -66,7 +63,7 @@ TEST_F(Cdi, ANamespaceIsADevice) {
     for (const char *name : {"../blue", "", "-blue", "blue-", "_", "b l", "a:b"}) {
         const Result wrong = cdi({"--namespace", name});
         EXPECT_EQ(wrong.status, 1) << name;
-        EXPECT_TRUE(contains(wrong.err, "begin and end with a letter or digit")) << wrong.err;
+        EXPECT_HAS(wrong.err, "begin and end with a letter or digit");
         EXPECT_EQ(wrong.out, "");
     }
 }
@@ -79,7 +76,7 @@ TEST_F(Cdi, TheConfigurationThatIsReadHereIsReadThere) {
     environment["GPUSHARE_CONFIG"] = shared.root.file("bad.conf", "[gpushare]\nmode = blue\n");
     const Result wrong = cdi();
     EXPECT_EQ(wrong.status, 1);
-    EXPECT_TRUE(contains(wrong.err, "bad.conf:2")) << wrong.err;
+    EXPECT_HAS(wrong.err, "bad.conf:2");
     EXPECT_EQ(wrong.out, "");
 }
 
@@ -91,7 +88,7 @@ TEST_F(Cdi, GoesIntoAFile) {
     EXPECT_EQ(Json::parse(read_file(path))["cdiVersion"].text, "0.5.0");
     const Result wrong = cdi({"-o", shared.root.path + "/none/gpushare.json"});
     EXPECT_EQ(wrong.status, 1);
-    EXPECT_TRUE(contains(wrong.err, "cannot write")) << wrong.err;
+    EXPECT_HAS(wrong.err, "cannot write");
     const Result full = command({"sh", "-c", "\"$0\" cdi >/dev/full", tool_path()}, environment);
     EXPECT_EQ(full.status, 1);
     EXPECT_EQ(full.err, "gpushare: cdi: cannot write the output: No space left on device\n");
@@ -99,11 +96,11 @@ TEST_F(Cdi, GoesIntoAFile) {
 
 TEST_F(Cdi, SaysWhatIsMissing) {
     environment["GPUSHARE_LIBRARY"] = "/nowhere/libgpushare.so";
-    EXPECT_TRUE(contains(cdi().err, "libgpushare.so not found"));
+    EXPECT_HAS(cdi().err, "libgpushare.so not found");
     environment["GPUSHARE_DIR"] = "relative";
     const Result wrong = cdi();
     EXPECT_EQ(wrong.status, 1);
-    EXPECT_TRUE(contains(wrong.err, "absolute")) << wrong.err;
+    EXPECT_HAS(wrong.err, "absolute");
 }
 
 } // namespace

@@ -1,6 +1,4 @@
 // gpushare check: says what a configuration means, or what is wrong with it.
-#include <gtest/gtest.h>
-
 #include "harness.hpp"
 
 TEST(Check, AGoodFileIsListedWithItsRulesAndDefaults) {
@@ -17,34 +15,32 @@ TEST(Check, AGoodFileIsListedWithItsRulesAndDefaults) {
         result.out.find(file + ": OK: 2 rules\n\n[gpushare]\n  mode         = audit      file "),
         0u)
         << result.out;
-    EXPECT_TRUE(contains(result.out, "\n  on_free      = defer      default "));
-    EXPECT_TRUE(contains(result.out, "\n[region frames], line 3\n"
-                                     "  program      = producer*\n"
-                                     "  size         = 64MiB\n"
-                                     "  index        = 0\n"
-                                     "  device       = *\n"
-                                     "  caller       = *\n"
-                                     "  role         = export\n"
-                                     "  ready        = free\n"
-                                     "  handover     = 5s\n"
-                                     "  backing      = legacy\n\n"
-                                     "  Takes the first allocation of 64 MiB of programs named "
-                                     "producer*: that becomes\n"
-                                     "  region frames, for others to import.\n"
-                                     "  Importers get it when the program frees it; it is kept for "
-                                     "the first of them\n"
-                                     "  for 5 s, the end of the program included.\n"))
-        << result.out;
-    EXPECT_TRUE(contains(result.out, "\n[region part{n}], line 9\n"
-                                     "  program      = *\n"
-                                     "  size         = >=1GiB\n"
-                                     "  index        = *\n"
-                                     "  device       = 1\n"
-                                     "  caller       = *\n"
-                                     "  role         = import\n"
-                                     "  wait         = 10s\n"
-                                     "  missing      = fail\n"))
-        << result.out;
+    EXPECT_HAS(result.out, "\n  on_free      = defer      default ");
+    EXPECT_HAS(result.out, "\n[region frames], line 3\n"
+                           "  program      = producer*\n"
+                           "  size         = 64MiB\n"
+                           "  index        = 0\n"
+                           "  device       = *\n"
+                           "  caller       = *\n"
+                           "  role         = export\n"
+                           "  ready        = free\n"
+                           "  handover     = 5s\n"
+                           "  backing      = legacy\n\n"
+                           "  Takes the first allocation of 64 MiB of programs named "
+                           "producer*: that becomes\n"
+                           "  region frames, for others to import.\n"
+                           "  Importers get it when the program frees it; it is kept for "
+                           "the first of them\n"
+                           "  for 5 s, the end of the program included.\n");
+    EXPECT_HAS(result.out, "\n[region part{n}], line 9\n"
+                           "  program      = *\n"
+                           "  size         = >=1GiB\n"
+                           "  index        = *\n"
+                           "  device       = 1\n"
+                           "  caller       = *\n"
+                           "  role         = import\n"
+                           "  wait         = 10s\n"
+                           "  missing      = fail\n");
 }
 
 TEST(Check, WhatHipHasNoMemoryForIsAnErrorThere) {
@@ -78,10 +74,10 @@ TEST(Check, IndicesAreANumberARangeOrEveryOne) {
                                                       "[region d]\nrole = auto\n"
                                                       "index = 18446744073709551615\n");
     const Result result = tool({"check", file});
-    EXPECT_TRUE(contains(result.out, "  index        = 3\n")) << result.out;
-    EXPECT_TRUE(contains(result.out, "  index        = 0..9\n")) << result.out;
-    EXPECT_TRUE(contains(result.out, "  index        = >=4\n")) << result.out;
-    EXPECT_TRUE(contains(result.out, "  index        = 18446744073709551615\n")) << result.out;
+    EXPECT_HAS(result.out, "  index        = 3\n");
+    EXPECT_HAS(result.out, "  index        = 0..9\n");
+    EXPECT_HAS(result.out, "  index        = >=4\n");
+    EXPECT_HAS(result.out, "  index        = 18446744073709551615\n");
 }
 
 TEST(Check, EveryKeyIsListedAsAFileWouldHaveIt) {
@@ -105,60 +101,54 @@ TEST(Check, EveryKeyIsListedAsAFileWouldHaveIt) {
     for (size_t at = 0; (at = file.find("\n  ", at)) != std::string::npos;)
         file.erase(at + 1, 2);
     const Result result = tool({"check", place.file("all.conf", file)});
-    EXPECT_TRUE(contains(result.out, "\n[region a], line 1\n" + keys)) << result.out << result.err;
+    EXPECT_HAS(result.out, "\n[region a], line 1\n" + keys) << result.err;
     const Result forever = tool({"check", place.file("keep.conf", "[region a]\nrole = auto\n"
                                                                   "backing = vmm\n"
                                                                   "keep = forever\n")});
-    EXPECT_TRUE(contains(forever.out, "  keep         = forever\n")) << forever.out;
+    EXPECT_HAS(forever.out, "  keep         = forever\n");
 }
 
 TEST(Check, AMergeRuleIsToldInWords) {
     Temporary place;
     std::string out =
         tool({"check", place.file("a.conf", "[region w]\nprogram = server\nrole = merge\n")}).out;
-    EXPECT_TRUE(contains(out,
-                         "  role         = merge\n"
-                         "  keep         = users\n"
-                         "  quiet        = 30s\n"
-                         "  content      = uploaded\n"
-                         "  verify       = bytes\n"
-                         "  overcommit   = off\n"
-                         "  rdma         = off\n"
-                         "  mps          = off\n"
-                         "  created      = off\n\n"
-                         "  Takes every allocation of 1 MiB or more of programs named server;\n"
-                         "  blocks that copies from the host filled and that have not changed "
-                         "for 30 s are held once per GPU;\n"
-                         "  equal hashes are confirmed byte by byte;\n"
-                         "  a block is kept while a process uses it.\n"))
-        << out;
-    EXPECT_FALSE(contains(out, "\n  wait ")) << out;
+    EXPECT_HAS(out, "  role         = merge\n"
+                    "  keep         = users\n"
+                    "  quiet        = 30s\n"
+                    "  content      = uploaded\n"
+                    "  verify       = bytes\n"
+                    "  overcommit   = off\n"
+                    "  rdma         = off\n"
+                    "  mps          = off\n"
+                    "  created      = off\n\n"
+                    "  Takes every allocation of 1 MiB or more of programs named server;\n"
+                    "  blocks that copies from the host filled and that have not changed "
+                    "for 30 s are held once per GPU;\n"
+                    "  equal hashes are confirmed byte by byte;\n"
+                    "  a block is kept while a process uses it.\n");
+    EXPECT_LACKS(out, "\n  wait ");
     out = tool({"check", place.file("b.conf", "[region w]\nrole = merge\nsize = 512KiB..4MiB\n"
                                               "caller = libtorch*\nindex = 2..5\nquiet = 0\n"
                                               "keep = 10min\nverify = off\ndevice = 1\n"
                                               "overcommit = on\n")})
               .out;
-    EXPECT_TRUE(contains(out, "\n  Takes every allocation of 1 MiB to 4 MiB on GPU 1 by code in "
-                              "libtorch* of every program,\n  but of those only number 2..5;\n"))
-        << out;
-    EXPECT_TRUE(contains(out, "are held once per GPU, at once;\n")) << out;
-    EXPECT_TRUE(contains(out, "\n  overcommit   = on\n")) << out;
-    EXPECT_TRUE(contains(out, "  equal hashes are believed;\n"
-                              "  a block is kept 10 min after its last user.\n"
-                              "  More is allocated than the GPU has; "))
-        << out;
+    EXPECT_HAS(out, "\n  Takes every allocation of 1 MiB to 4 MiB on GPU 1 by code in "
+                    "libtorch* of every program,\n  but of those only number 2..5;\n");
+    EXPECT_HAS(out, "are held once per GPU, at once;\n");
+    EXPECT_HAS(out, "\n  overcommit   = on\n");
+    EXPECT_HAS(out, "  equal hashes are believed;\n"
+                    "  a block is kept 10 min after its last user.\n"
+                    "  More is allocated than the GPU has; ");
     out = tool({"check", place.file("e.conf", "[region w]\nrole = merge\ncreated = on\n")}).out;
-    EXPECT_TRUE(contains(out, "  Memory of cuMemCreate is taken, too, up to 1 GiB each, while "))
-        << out;
+    EXPECT_HAS(out, "  Memory of cuMemCreate is taken, too, up to 1 GiB each, while ");
     out = tool({"check", place.file("c.conf", "[region w]\nrole = merge\nsize = <1MiB\n")}).out;
-    EXPECT_TRUE(contains(out, "  Takes nothing: allocations below 1 MiB are never merged.\n"));
+    EXPECT_HAS(out, "  Takes nothing: allocations below 1 MiB are never merged.\n");
     out = tool({"check", place.file("d.conf", "[region w]\nrole = merge\nsize = 4MiB\n"
                                               "content = any\nkeep = forever\n")})
               .out;
-    EXPECT_TRUE(contains(out, "every allocation of 4 MiB of every program;\n"
-                              "  blocks that have not changed for 30 s "))
-        << out;
-    EXPECT_TRUE(contains(out, "  a block is kept until `gpushare drop --merged`.\n")) << out;
+    EXPECT_HAS(out, "every allocation of 4 MiB of every program;\n"
+                    "  blocks that have not changed for 30 s ");
+    EXPECT_HAS(out, "  a block is kept until `gpushare drop --merged`.\n");
 }
 
 TEST(Check, SizesAreNotRoundedInWords) {
@@ -167,16 +157,16 @@ TEST(Check, SizesAreNotRoundedInWords) {
         tool({"check", place.file("a.conf", "[region a]\nsize = 6220801\nrole = auto\n"
                                             "[region b]\nsize = <6MiB\nrole = auto\n")})
             .out;
-    EXPECT_TRUE(contains(out, "first allocation of 6220801 bytes of every program")) << out;
-    EXPECT_TRUE(contains(out, "first allocation of less than 6 MiB of every program")) << out;
+    EXPECT_HAS(out, "first allocation of 6220801 bytes of every program");
+    EXPECT_HAS(out, "first allocation of less than 6 MiB of every program");
 }
 
 TEST(Check, CountsRules) {
     Temporary place;
     EXPECT_TRUE(
         contains(tool({"check", place.file("none.conf", "; nothing\n")}).out, ": OK: 0 rules\n"));
-    EXPECT_TRUE(contains(tool({"check", place.file("one.conf", "[region a]\nrole = auto\n")}).out,
-                         ": OK: 1 rule\n"));
+    EXPECT_HAS(tool({"check", place.file("one.conf", "[region a]\nrole = auto\n")}).out,
+               ": OK: 1 rule\n");
 }
 
 TEST(Check, ErrorsNameFileAndLineOnStderr) {
@@ -186,8 +176,8 @@ TEST(Check, ErrorsNameFileAndLineOnStderr) {
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.out, "");
     EXPECT_EQ(result.err.find(file + ":2: "), 0u) << result.err;
-    EXPECT_TRUE(contains(result.err, "share, audit, off")) << result.err;
-    EXPECT_TRUE(contains(result.err, "\n" + file + ":3: ")) << result.err;
+    EXPECT_HAS(result.err, "share, audit, off");
+    EXPECT_HAS(result.err, "\n" + file + ":3: ");
 }
 
 TEST(Check, AFileThatIsNotThereIsAnError) {
@@ -283,5 +273,5 @@ TEST(Check, StrictFailsOnWarningsAndQuietPrintsNothingElse) {
     const Result strict = tool({"check", "-q", "--strict", odd});
     EXPECT_EQ(strict.status, 1);
     EXPECT_EQ(strict.out, "");
-    EXPECT_TRUE(contains(strict.err, ":1: warning: [region a] is imported")) << strict.err;
+    EXPECT_HAS(strict.err, ":1: warning: [region a] is imported");
 }

@@ -1,12 +1,9 @@
 // gpushare forget, and who mentions what there is to forget.
-#include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include <cstring>
 
 #include "harness.hpp"
-#include "json.hpp"
 
 extern "C" {
 #include "directory/exclusions.h"
@@ -55,17 +52,17 @@ TEST(Forget, WhatIsNamed) {
     exclusion(shared, "server", "server", 64 << 20, 3);
     exclusion(shared, "server", "server", 64 << 20, 30);
     exclusion(shared, "server", "server", 64 << 20, 4, GPS_SUSPECTED);
-    EXPECT_TRUE(contains(shared.tool({"forget", "-n", "weights:3"}).out, "Would forget 1 "));
+    EXPECT_HAS(shared.tool({"forget", "-n", "weights:3"}).out, "Would forget 1 ");
     EXPECT_TRUE(
         contains(shared.tool({"forget", "weights:3", "weights:4"}).out, "Forgot 2 allocations:\n"));
-    EXPECT_TRUE(contains(shared.tool({"forget", "-n"}).out, "weights:30"));
+    EXPECT_HAS(shared.tool({"forget", "-n"}).out, "weights:30");
     const Result none = shared.tool({"forget", "weights:3"});
     EXPECT_EQ(none.status, 1);
     EXPECT_EQ(none.out, "");
     EXPECT_EQ(none.err, "gpushare: forget: nothing that is noted is called 'weights:3'; see: "
                         "gpushare forget -n\n");
     exclusion(shared, "server", "server", 64 << 20, 3, GPS_SUSPECTED); // it is noted anew
-    EXPECT_TRUE(contains(shared.tool({"forget", "wei*"}).out, "Forgot 2 allocations:\n"));
+    EXPECT_HAS(shared.tool({"forget", "wei*"}).out, "Forgot 2 allocations:\n");
     EXPECT_EQ(shared.tool({"forget", "-n"}).out, "Nothing to forget.\n");
 }
 
@@ -90,27 +87,25 @@ TEST(Forget, AFileThatIsNotOursStays) {
 TEST(Forget, ShowAndDoctorMentionIt) {
     Shared shared;
     Peer server(shared, "server"), other(shared, "other");
-    EXPECT_FALSE(contains(shared.tool({"doctor"}).out, "not merged"));
+    EXPECT_LACKS(shared.tool({"doctor"}).out, "not merged");
     exclusion(shared, "server", "server", 64 << 20, 3);
     const std::string text = shared.tool({"show", pid_text(server.owner)}).out;
-    EXPECT_TRUE(contains(text, "  excluded   1 of its program's allocations are never merged"))
-        << text;
-    EXPECT_FALSE(contains(shared.tool({"show", pid_text(other.owner)}).out, "excluded"));
+    EXPECT_HAS(text, "  excluded   1 of its program's allocations are never merged");
+    EXPECT_LACKS(shared.tool({"show", pid_text(other.owner)}).out, "excluded");
     auto json = Json::parse(shared.tool({"show", "--json", pid_text(server.owner)}).out);
     EXPECT_EQ(json[0]["excluded"].text, "1");
     const std::string doctor = shared.tool({"doctor"}).out;
-    EXPECT_TRUE(contains(doctor, "warn  exclusions   1 allocation is not merged: a process that "
-                                 "merged it ended"))
-        << doctor;
-    EXPECT_TRUE(contains(doctor, "gpushare forget -n"));
-    EXPECT_FALSE(contains(text + doctor, "suspected"));
+    EXPECT_HAS(doctor, "warn  exclusions   1 allocation is not merged: a process that "
+                       "merged it ended");
+    EXPECT_HAS(doctor, "gpushare forget -n");
+    EXPECT_LACKS(text + doctor, "suspected");
     exclusion(shared, "server", "server", 64 << 20, 4, GPS_SUSPECTED);
-    EXPECT_TRUE(contains(shared.tool({"show", pid_text(server.owner)}).out,
-                         "  suspected  1 of its program's allocations"));
+    EXPECT_HAS(shared.tool({"show", pid_text(server.owner)}).out,
+               "  suspected  1 of its program's allocations");
     json = Json::parse(shared.tool({"show", "--json", pid_text(server.owner)}).out);
     EXPECT_EQ(json[0]["excluded"].text + json[0]["suspected"].text, "11");
-    EXPECT_TRUE(contains(shared.tool({"doctor"}).out,
-                         "warn  exclusions   1 allocation is suspected once: not merged after"));
+    EXPECT_HAS(shared.tool({"doctor"}).out,
+               "warn  exclusions   1 allocation is suspected once: not merged after");
 }
 
 } // namespace

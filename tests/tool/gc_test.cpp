@@ -1,6 +1,4 @@
 // gpushare gc: what it removes, what it keeps, what it says.
-#include <gtest/gtest.h>
-
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,17 +33,15 @@ TEST(Gc, RemovesWhatTheDeadLeftByKind) {
     dead.kill();
     Result result = shared.tool({"gc", "--dry-run"});
     EXPECT_EQ(result.status, 0);
-    EXPECT_TRUE(contains(result.out, "\nWould remove 2 regions, 1 name and 1 file of a dead "
-                                     "process.\n"))
-        << result.out;
-    EXPECT_TRUE(contains(result.out, "  a, 64 MiB, of dead " + pid_text(dead.owner) + "\n"))
-        << result.out;
-    EXPECT_TRUE(contains(result.out, "\nnames/a\n"));
+    EXPECT_HAS(result.out, "\nWould remove 2 regions, 1 name and 1 file of a dead "
+                           "process.\n");
+    EXPECT_HAS(result.out, "  a, 64 MiB, of dead " + pid_text(dead.owner) + "\n");
+    EXPECT_HAS(result.out, "\nnames/a\n");
     EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 5);
-    EXPECT_TRUE(contains(shared.tool({"ls", "--all"}).out, "dead")) << "a dry run removes nothing";
+    EXPECT_HAS(shared.tool({"ls", "--all"}).out, "dead") << "a dry run removes nothing";
     EXPECT_EQ(shared.tool({"gc"}).out, "Removed 2 regions, 1 name and 1 file of a dead process.\n");
     EXPECT_EQ(shared.tool({"gc"}).out, "Nothing to remove.\n");
-    EXPECT_TRUE(contains(shared.tool({"ls"}).out, "live"));
+    EXPECT_HAS(shared.tool({"ls"}).out, "live");
 }
 
 TEST(Gc, KeepsWhatIsHeldAndSaysSo) {
@@ -59,7 +55,7 @@ TEST(Gc, KeepsWhatIsHeldAndSaysSo) {
     EXPECT_TRUE(
         contains(result.out, "Kept 1 region whose owner is gone: live processes still hold it.\n"))
         << result.out;
-    EXPECT_TRUE(contains(shared.tool({"ls"}).out, "orphaned"));
+    EXPECT_HAS(shared.tool({"ls"}).out, "orphaned");
 }
 
 TEST(Gc, RefusesADirectoryThatCannotBeUsed) {
@@ -89,6 +85,6 @@ TEST(Gc, SkipsAndNamesWhatIsNoFileOfOursAndGoesOn) {
     EXPECT_EQ(result.status, 0);
     EXPECT_EQ(result.out, "Removed 1 region and 1 file of a dead process.\n");
     for (const std::string &directory : directories)
-        EXPECT_TRUE(contains(result.err, "skipped " + store + directory + ", ")) << result.err;
-    EXPECT_TRUE(contains(result.err, "/procs/" + std::string(temp))) << result.err;
+        EXPECT_HAS(result.err, "skipped " + store + directory + ", ");
+    EXPECT_HAS(result.err, "/procs/" + std::string(temp));
 }

@@ -4,6 +4,8 @@
 // child that holds a lease, and slots where told to; it dies with kill() or with its object.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <map>
 #include <string>
 #include <vector>
@@ -15,6 +17,7 @@ extern "C" {
 #include "directory/region.h"
 #include "directory/store.h"
 }
+#include "json.hpp"
 
 struct Result {
     int status = -1; // exit status, or 128 + signal
@@ -96,3 +99,9 @@ std::string pid_text(const gps_owner &owner);
 inline bool contains(const std::string &text, const std::string &part) {
     return text.find(part) != std::string::npos;
 }
+inline bool lacks(const std::string &text, const std::string &part) {
+    return !contains(text, part);
+}
+// They say both texts when they fail.
+#define EXPECT_HAS(text, part)   EXPECT_PRED2(contains, text, part)
+#define EXPECT_LACKS(text, part) EXPECT_PRED2(lacks, text, part)

@@ -1,6 +1,4 @@
 // gpushare learn, where there is nothing to learn.
-#include <gtest/gtest.h>
-
 #include <dlfcn.h>
 #include <unistd.h>
 

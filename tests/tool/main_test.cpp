@@ -1,6 +1,4 @@
 // The tool as a whole: help, versions and wrong command lines.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <iterator>
 
@@ -27,7 +25,7 @@ TEST(Tool, PrintsItsVersion) {
 TEST(Tool, HelpNamesEveryCommand) {
     std::string help = tool({"--help"}).out;
     for (const char *verb : verbs)
-        EXPECT_TRUE(contains(help, "\n  " + std::string(verb) + " ")) << help;
+        EXPECT_HAS(help, "\n  " + std::string(verb) + " ");
     EXPECT_EQ(tool({"-h"}).out, help);
     EXPECT_EQ(tool({"help"}).out, help);
     EXPECT_EQ(tool({"--help"}).status, 0);
@@ -39,7 +37,7 @@ TEST(Tool, EveryCommandExplainsItself) {
         EXPECT_EQ(result.status, 0);
         EXPECT_EQ(result.err, "");
         EXPECT_EQ(result.out.find("Usage: gpushare " + verb + " "), 0u) << result.out;
-        EXPECT_TRUE(contains(result.out, "--help")) << result.out;
+        EXPECT_HAS(result.out, "--help");
         EXPECT_EQ(tool({verb, "-h"}).out, result.out);
         EXPECT_EQ(tool({"help", verb}).out, result.out);
     }
@@ -50,7 +48,7 @@ TEST(Tool, HelpFits80Columns) {
     for (std::string verb : verbs) {
         const Result result = tool({verb, "--help"});
         expect_to_fit(result.out, 80);
-        EXPECT_FALSE(contains(result.out, " \n")) << result.out;
+        EXPECT_LACKS(result.out, " \n");
         EXPECT_EQ(on_terminal(200, {tool_path(), verb, "--help"}), result.out);
     }
 }
@@ -58,7 +56,7 @@ TEST(Tool, HelpFits80Columns) {
 TEST(Tool, HelpWorksAfterOtherOptionsAndWithoutAGoodDirectory) {
     Result result = tool({"ls", "--json", "--help"}, {{"GPUSHARE_DIR", "bad"}});
     EXPECT_EQ(result.status, 0);
-    EXPECT_TRUE(contains(result.out, "Usage: gpushare ls"));
+    EXPECT_HAS(result.out, "Usage: gpushare ls");
 }
 
 TEST(Tool, WrongCommandLinesAreAnsweredWithWhatIsAllowed) {
@@ -144,13 +142,13 @@ TEST(Tool, AFindingsHigherLevelIsExplainedToo) {
     std::unique_copy(wrapped.begin(), wrapped.end(), std::back_inserter(text),
                      [](char a, char b) { return isspace(a) && isspace(b); });
     std::replace(text.begin(), text.end(), '\n', ' ');
-    EXPECT_TRUE(contains(text, " Level warning: the program works only by luck")) << text;
-    EXPECT_TRUE(contains(text, "; error where the free is let through, as in an audit")) << text;
-    EXPECT_TRUE(contains(text, "in a file for gpushare audit --suppressions=FILE")) << text;
+    EXPECT_HAS(text, " Level warning: the program works only by luck");
+    EXPECT_HAS(text, "; error where the free is let through, as in an audit");
+    EXPECT_HAS(text, "in a file for gpushare audit --suppressions=FILE");
 }
 
 TEST(Tool, ADirectoryThatCannotBeUsedHasAHint) {
-    EXPECT_TRUE(contains(tool({"explain", "share-fallback"}).out, "the directory cannot be used"));
+    EXPECT_HAS(tool({"explain", "share-fallback"}).out, "the directory cannot be used");
 }
 
 TEST(Tool, AnUnknownFindingIsNamed) {

@@ -1,6 +1,4 @@
 // gpushare merge: who cannot be told, and what is left of an order.
-#include <gtest/gtest.h>
-
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,14 +25,13 @@ TEST(MergeVerb, SaysWhomItCannotTell) {
     const std::string self = std::to_string(getpid());
     const Result bare = shared.tool({"merge", "on", self});
     EXPECT_EQ(bare.status, 1);
-    EXPECT_TRUE(contains(bare.err, "process " + self +
-                                       " is not known here: it runs without "
-                                       "gpushare"))
-        << bare.err;
+    EXPECT_HAS(bare.err, "process " + self +
+                             " is not known here: it runs without "
+                             "gpushare");
     const Peer camera(shared, "camera");
     const Result unruled = shared.tool({"merge", "off", pid_text(camera.owner)});
     EXPECT_EQ(unruled.status, 1);
-    EXPECT_TRUE(contains(unruled.err, "no merge rule has taken memory of camera ")) << unruled.err;
+    EXPECT_HAS(unruled.err, "no merge rule has taken memory of camera ");
     EXPECT_EQ(shared.tool({"merge", "off", "camera"}).err, unruled.err) << "by its name";
     EXPECT_FALSE(gps_paused_get(&shared.store, &camera.owner));
 }
@@ -69,8 +66,7 @@ TEST(MergeVerb, SaysThatThereIsNoAnswerAndTheOrderGoesWithTheProcess) {
     Peer server(shared, "server", {{{{1}}, 0, GPS_SLOT_OPEN, GPS_VIA_OWN}});
     const Result result = shared.tool({"merge", "off", pid_text(server.owner)});
     EXPECT_EQ(result.status, 1);
-    EXPECT_TRUE(contains(result.err, " has not answered; it will follow when it does\n"))
-        << result.err;
+    EXPECT_HAS(result.err, " has not answered; it will follow when it does\n");
     EXPECT_TRUE(gps_paused_get(&shared.store, &server.owner));
     shared.tool({"gc"});
     EXPECT_TRUE(gps_paused_get(&shared.store, &server.owner)) << "it lives";

@@ -1,6 +1,4 @@
 // What people see of role = merge: ls, show, drop and the keeper, with blocks that no program made.
-#include <gtest/gtest.h>
-
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -8,7 +6,6 @@
 #include <functional>
 
 #include "harness.hpp"
-#include "json.hpp"
 #include "patience.hpp"
 
 extern "C" {
@@ -102,9 +99,9 @@ TEST(Merged, LsFoldsBlocksIntoALineForEachGpu) {
     servers.shared.region(servers.one.owner, "frames");
     result = servers.shared.tool({"ls", "--all"});
     EXPECT_EQ(result.out.find("NAME "), 0u) << result.out;
-    EXPECT_TRUE(contains(result.out, "\n\nMerged blocks:\n")) << result.out;
-    EXPECT_TRUE(contains(result.out, "\nGPU-60616263       1   4 MiB")) << result.out;
-    EXPECT_FALSE(contains(result.out, "block.")) << result.out;
+    EXPECT_HAS(result.out, "\n\nMerged blocks:\n");
+    EXPECT_HAS(result.out, "\nGPU-60616263       1   4 MiB");
+    EXPECT_LACKS(result.out, "block.");
 }
 
 TEST(Merged, LsGivesScriptsEachProcess) {
@@ -133,10 +130,10 @@ TEST(Merged, ShowTellsAProcessItsPart) {
     Servers servers;
     const std::string pid = pid_text(servers.one.owner);
     const std::string text = servers.shared.tool({"show", pid}).out;
-    EXPECT_TRUE(contains(text, "  exports    0 regions\n  holds      0 regions\n")) << text;
-    EXPECT_TRUE(contains(text, "  merged     3 blocks, 48 MiB (50331648 bytes)\n")) << text;
-    EXPECT_TRUE(contains(text, "  saved      26.6 MiB (27962026 bytes), its part ")) << text;
-    EXPECT_TRUE(contains(text, "  own        6 MiB (6291456 bytes) of what merge rules took\n"));
+    EXPECT_HAS(text, "  exports    0 regions\n  holds      0 regions\n");
+    EXPECT_HAS(text, "  merged     3 blocks, 48 MiB (50331648 bytes)\n");
+    EXPECT_HAS(text, "  saved      26.6 MiB (27962026 bytes), its part ");
+    EXPECT_HAS(text, "  own        6 MiB (6291456 bytes) of what merge rules took\n");
     auto json = Json::parse(servers.shared.tool({"show", pid, "--json"}).out);
     EXPECT_EQ(json[0]["holds"].size(), 0u);
     EXPECT_EQ(json[0]["exports"].size(), 0u);
@@ -144,7 +141,7 @@ TEST(Merged, ShowTellsAProcessItsPart) {
     EXPECT_EQ(json[0]["merged"]["mapped"].number, 48.0 * MiB);
     EXPECT_EQ(json[0]["merged"]["own"].number, 6.0 * MiB);
     Peer plain(servers.shared, "viewer");
-    EXPECT_FALSE(contains(servers.shared.tool({"show", pid_text(plain.owner)}).out, "merged"));
+    EXPECT_LACKS(servers.shared.tool({"show", pid_text(plain.owner)}).out, "merged");
 }
 
 TEST(Merged, TopSplitsABlockByItsMappings) {
@@ -165,15 +162,15 @@ TEST(Merged, TopSplitsABlockByItsMappings) {
     for (size_t i = 0; i < 3; i++)
         sum += usage["processes"][i]["proportional"].number;
     EXPECT_EQ(sum, 60.0 * MiB) << "all that is not kept";
-    EXPECT_TRUE(contains(servers.shared.tool({"top", "--once"}).out,
-                         "  merged  2: server " + pid_text(servers.one.owner) + ", server " +
-                             pid_text(servers.two.owner) + "\n"));
+    EXPECT_HAS(servers.shared.tool({"top", "--once"}).out,
+               "  merged  2: server " + pid_text(servers.one.owner) + ", server " +
+                   pid_text(servers.two.owner) + "\n");
 }
 
 TEST(Merged, ShowOfABlockNamesTheMergeRule) {
     Servers servers;
     const std::string text = servers.shared.tool({"show", "block.1.32.01"}).out;
-    EXPECT_TRUE(contains(text, "a merge rule")) << text;
+    EXPECT_HAS(text, "a merge rule");
     auto json = Json::parse(servers.shared.tool({"show", "--json", "block.1.32.01"}).out);
     EXPECT_EQ(json[0]["holds"][0]["via"].text, "merge rule");
 }
@@ -181,10 +178,10 @@ TEST(Merged, ShowOfABlockNamesTheMergeRule) {
 TEST(Merged, WhatIsNotThereIsNotAnsweredWithBlocks) {
     Servers servers;
     for (const char *verb : {"show", "drop"})
-        EXPECT_FALSE(contains(servers.shared.tool({verb, "x"}).err, "block.")) << verb;
+        EXPECT_LACKS(servers.shared.tool({verb, "x"}).err, "block.") << verb;
     const std::string said = servers.shared.tool({"show", "weights"}).err;
-    EXPECT_TRUE(contains(said, pid_text(servers.keeper.owner) + " (keeper)")) << said;
-    EXPECT_TRUE(contains(said, "ls); a merge rule makes no region of its name\n")) << said;
+    EXPECT_HAS(said, pid_text(servers.keeper.owner) + " (keeper)");
+    EXPECT_HAS(said, "ls); a merge rule makes no region of its name\n");
 }
 
 // --- with a real keeper ---

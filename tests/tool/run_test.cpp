@@ -1,6 +1,4 @@
 // gpushare run: what the command gets, what the caller gets back, and what is said beforehand.
-#include <gtest/gtest.h>
-
 #include <dlfcn.h>
 #include <elf.h>
 #include <math.h>
@@ -78,7 +76,7 @@ TEST_F(Run, TheLibraryIsPreloadedIntoTheCommand) {
     EXPECT_EQ(run({"printenv", "LD_PRELOAD"}).out, library + "\n");
     Result result = run({"--", "cat", "/proc/self/maps"});
     EXPECT_EQ(result.status, 0);
-    EXPECT_TRUE(contains(result.out, library));
+    EXPECT_HAS(result.out, library);
     EXPECT_EQ(result.err, "");
 }
 
@@ -140,7 +138,7 @@ TEST_F(Run, ABadModeIsRefused) {
     EXPECT_EQ(result.status, 125);
     EXPECT_EQ(result.out, "");
     EXPECT_EQ(result.err.find("--mode: "), 0u) << result.err;
-    EXPECT_TRUE(contains(result.err, "share, audit, off")) << result.err;
+    EXPECT_HAS(result.err, "share, audit, off");
 }
 
 TEST_F(Run, TheConfigurationIsHandedOnAbsolute) {
@@ -171,7 +169,7 @@ TEST_F(Run, ABrokenConfigurationIsExplainedAndNothingRuns) {
 TEST_F(Run, ABrokenEnvironmentIsExplained) {
     Result result = run({"echo", "ran"}, {{"GPUSHARE_ON_FREE", "maybe"}});
     EXPECT_EQ(result.status, 125);
-    EXPECT_TRUE(contains(result.err, "GPUSHARE_ON_FREE: ")) << result.err;
+    EXPECT_HAS(result.err, "GPUSHARE_ON_FREE: ");
 }
 
 TEST_F(Run, ACommandThatDoesNotExistIs127) {
@@ -255,7 +253,7 @@ TEST_F(Run, ALibraryPathThatLdPreloadCannotHoldIsRefused) {
     environment["GPUSHARE_LIBRARY"] = odd;
     Result result = run({"echo", "ran"});
     EXPECT_EQ(result.status, 125);
-    EXPECT_TRUE(contains(result.err, "LD_PRELOAD cannot hold '" + odd + "'")) << result.err;
+    EXPECT_HAS(result.err, "LD_PRELOAD cannot hold '" + odd + "'");
 }
 
 TEST_F(Run, TheLibraryIsFoundBesideTheToolAndInLib) {
@@ -292,7 +290,7 @@ TEST_F(Run, TheRuntimeChoosesTheLibrary) {
     EXPECT_EQ(wrong.status, 125);
     EXPECT_EQ(wrong.err, "gpushare: run: --runtime 'rocm' is none; allowed: cuda, hip\n");
     std::filesystem::remove(bin + "/libgpushare-hip.so");
-    EXPECT_TRUE(contains(preloaded("--runtime=hip").err, "libgpushare-hip.so not found"));
+    EXPECT_HAS(preloaded("--runtime=hip").err, "libgpushare-hip.so not found");
 }
 
 TEST_F(Run, AStaticallyLinkedCommandIsWarnedAbout) {
@@ -315,15 +313,14 @@ TEST_F(Run, ASetuidCommandIsWarnedAbout) {
                               "' is setuid: the loader ignores LD_PRELOAD for it; it runs without "
                               "gpushare\n");
     chmod(path.c_str(), 02755);
-    EXPECT_TRUE(contains(run({path}).err, "is setgid: "));
+    EXPECT_HAS(run({path}).err, "is setgid: ");
 }
 
 TEST_F(Run, AForeignCommandIsWarnedAboutBeforeItFails) {
     std::string path = altered("foreign", make_foreign);
     Result result = run({path});
     EXPECT_EQ(result.status, 126);
-    EXPECT_TRUE(contains(result.err, "is built for another processor than the library"))
-        << result.err;
+    EXPECT_HAS(result.err, "is built for another processor than the library");
     EXPECT_TRUE(
         contains(run({altered("musl", make_musl)}).err, "uses musl, the library needs glibc"));
 }
@@ -337,14 +334,14 @@ TEST_F(Run, AScriptIsJudgedByItsInterpreter) {
     std::string path = altered("static", make_static);
     script = place.file("bad", "#! " + path + " -x\n");
     chmod(script.c_str(), 0755);
-    EXPECT_TRUE(contains(run({script}).err,
-                         "is a script, and its interpreter " + path + " is statically linked"));
+    EXPECT_HAS(run({script}).err,
+               "is a script, and its interpreter " + path + " is statically linked");
 }
 
 TEST_F(Run, ACommandFromThePathIsJudgedToo) {
     std::string path = altered("in-path", make_static);
     Result result = run({"in-path"}, {{"PATH", "/nowhere:" + place.path}});
-    EXPECT_TRUE(contains(result.err, "'in-path' is statically linked")) << result.err;
+    EXPECT_HAS(result.err, "'in-path' is statically linked");
 }
 
 TEST_F(Run, OnATerminalAForgottenConfigurationIsSaid) {

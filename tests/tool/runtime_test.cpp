@@ -1,6 +1,4 @@
 // Programs with the CUDA runtime linked in, as nvcc does it: its frames are not the user's code.
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <sstream>
 
@@ -58,28 +56,27 @@ class LinkedRuntime : public testing::Test {
 TEST_F(LinkedRuntime, TheCallIsTheRuntimesAndTheFramesAreTheCallers) {
     const Result result = audit({twice});
     EXPECT_EQ(result.status, 1);
-    EXPECT_TRUE(contains(result.err, "ERROR: double-free in cudaFree, by twice")) << result.err;
-    EXPECT_TRUE(contains(result.err, " camera at " + place("/* a bug of")));
-    EXPECT_TRUE(contains(result.err, " viewer at " + place("/* and one")));
-    EXPECT_TRUE(contains(result.err, "Host frames:\n=========         #0 ")) << result.err;
-    EXPECT_FALSE(contains(result.err, " cudaFree at ")) << result.err;
-    EXPECT_FALSE(contains(result.err, " cudaMalloc at ")) << result.err;
-    EXPECT_TRUE(contains(result.err, "SUMMARY: 2 findings (2 errors)"));
+    EXPECT_HAS(result.err, "ERROR: double-free in cudaFree, by twice");
+    EXPECT_HAS(result.err, " camera at " + place("/* a bug of"));
+    EXPECT_HAS(result.err, " viewer at " + place("/* and one"));
+    EXPECT_HAS(result.err, "Host frames:\n=========         #0 ");
+    EXPECT_LACKS(result.err, " cudaFree at ");
+    EXPECT_LACKS(result.err, " cudaMalloc at ");
+    EXPECT_HAS(result.err, "SUMMARY: 2 findings (2 errors)");
 }
 
 TEST_F(LinkedRuntime, WhatWasMadeOfOneBugHidesNoOther) {
     const std::string made = audit({"--gen-suppressions", twice}).err;
     const size_t first = made.find("[suppress "), second = made.find("[suppress ", first + 1);
     ASSERT_NE(second, std::string::npos) << made;
-    EXPECT_TRUE(contains(made, "module = twice\nfunction = release\nstack = ")) << made;
+    EXPECT_HAS(made, "module = twice\nfunction = release\nstack = ");
     const std::string known = files.file("known", made.substr(first, second - first));
     const Result result = audit({"--suppressions", known, twice});
     EXPECT_EQ(result.status, 1);
-    EXPECT_TRUE(contains(result.err, "SUMMARY: 1 finding (1 error), 1 occurrence, 1 process, 1 "
-                                     "suppressed"))
-        << result.err;
-    EXPECT_FALSE(contains(result.err, " camera at "));
-    EXPECT_TRUE(contains(result.err, " viewer at "));
+    EXPECT_HAS(result.err, "SUMMARY: 1 finding (1 error), 1 occurrence, 1 process, 1 "
+                           "suppressed");
+    EXPECT_LACKS(result.err, " camera at ");
+    EXPECT_HAS(result.err, " viewer at ");
     EXPECT_EQ(audit({"-s", files.file("all", made.substr(first)), twice}).status, 0);
 }
 
@@ -87,11 +84,10 @@ TEST_F(LinkedRuntime, WithoutSymbolsThatIsSaid) {
     const std::string bare = files.path + "/bare";
     ASSERT_EQ(command({"strip", "-o", bare, twice}).status, 0);
     const Result result = audit({bare});
-    EXPECT_TRUE(contains(result.err, "double-free in cuMemFree, by bare")) << result.err;
-    EXPECT_TRUE(contains(result.err, "bare has no symbols: if a CUDA runtime is linked into it, "
-                                     "cuMemFree is a call of that"))
-        << result.err;
-    EXPECT_TRUE(contains(result.err, "SUMMARY: 2 findings")) << result.err;
+    EXPECT_HAS(result.err, "double-free in cuMemFree, by bare");
+    EXPECT_HAS(result.err, "bare has no symbols: if a CUDA runtime is linked into it, "
+                           "cuMemFree is a call of that");
+    EXPECT_HAS(result.err, "SUMMARY: 2 findings");
 }
 
 // It refuses the simulated driver, so its frames come by a log.
@@ -107,10 +103,10 @@ TEST_F(LinkedRuntime, NvidiasOwnIsKnownByItsLocalSymbols) {
         prior("allocated", 100, "app",
               frame(real, inside(real, "cudaMalloc")) + "," + frame(real, inside(real, "main")));
     const Result result = tool({"report", files.file("log", line.text())});
-    EXPECT_TRUE(contains(result.out, "double-free in cudaFree, by app")) << result.out;
-    EXPECT_TRUE(contains(result.out, " release at tests/apps/twice.c:")) << result.out;
-    EXPECT_FALSE(contains(result.out, "libcudart_static_")) << result.out;
-    EXPECT_FALSE(contains(result.out, "cudaMalloc ")) << result.out;
+    EXPECT_HAS(result.out, "double-free in cudaFree, by app");
+    EXPECT_HAS(result.out, " release at tests/apps/twice.c:");
+    EXPECT_LACKS(result.out, "libcudart_static_");
+    EXPECT_LACKS(result.out, "cudaMalloc ");
     const std::string json = tool({"report", "--json", files.file("log")}).out;
-    EXPECT_TRUE(contains(json, "\"api\": \"cudaFree\"")) << json;
+    EXPECT_HAS(json, "\"api\": \"cudaFree\"");
 }

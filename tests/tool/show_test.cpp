@@ -1,11 +1,7 @@
 // gpushare show: finding what is meant, and telling all of it.
-#include <gtest/gtest.h>
-
 #include <cstring>
-#include <map>
 
 #include "harness.hpp"
-#include "json.hpp"
 
 namespace {
 
@@ -33,22 +29,22 @@ TEST(Show, ARegionByNameTellsEverything) {
     EXPECT_EQ(field(text, "name"), "frames");
     EXPECT_EQ(field(text, "id"), id_text(record.id));
     EXPECT_EQ(field(text, "state"), "ready");
-    EXPECT_TRUE(contains(field(text, "since"), ", 3")) << text;
+    EXPECT_HAS(field(text, "since"), ", 3") << text;
     EXPECT_EQ(field(text, "requested"), "60 MiB (62914560 bytes)");
     EXPECT_EQ(field(text, "extent"), "60 MiB (62914560 bytes)");
     EXPECT_EQ(field(text, "offset"), "0 in its block");
     EXPECT_EQ(field(text, "device"), "GPU-5d6e7f90-a1b2-c3d4-e5f6-0718293a4b5c");
     EXPECT_EQ(field(text, "backing"), "ipc");
-    EXPECT_TRUE(contains(field(text, "created"), ", 9"));
+    EXPECT_HAS(field(text, "created"), ", 9");
     EXPECT_EQ(field(text, "export"), "number 3 of its owner");
     EXPECT_EQ(field(text, "owner"), "producer " + pid_text(producer.owner) + ", alive");
     EXPECT_EQ(field(text, "pid ns"), std::to_string(producer.owner.pid_ns));
     EXPECT_EQ(field(text, "uid"), std::to_string(producer.owner.uid));
-    EXPECT_TRUE(contains(field(text, "started"), " s ago")) << text;
+    EXPECT_HAS(field(text, "started"), " s ago") << text;
     EXPECT_EQ(field(text, "users"), "3");
-    EXPECT_TRUE(contains(text, "0x7f12345000  a rule "));
-    EXPECT_TRUE(contains(text, "0x7f99000000  the program "));
-    EXPECT_TRUE(contains(text, "opening "));
+    EXPECT_HAS(text, "0x7f12345000  a rule ");
+    EXPECT_HAS(text, "0x7f99000000  the program ");
+    EXPECT_HAS(text, "opening ");
 }
 
 TEST(Show, ARegionWithoutANameSaysWhy) {
@@ -66,7 +62,7 @@ TEST(Show, AHandOverSaysUntilWhen) {
     Peer producer(shared, "producer");
     shared.region(producer.owner, "frames", 1, GPS_STATE_FINAL);
     Result result = shared.tool({"show", "frames"});
-    EXPECT_TRUE(contains(field(result.out, "until"), "; then its owner frees it, importer or not"))
+    EXPECT_HAS(field(result.out, "until"), "; then its owner frees it, importer or not")
         << result.out;
 }
 
@@ -109,10 +105,9 @@ TEST(Show, AnIdThatIsNotUniqueNamesThoseItCouldBe) {
     Result result = shared.tool({"show", twin});
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.out, "");
-    EXPECT_TRUE(contains(result.err, "gpushare: show: 2 regions have an id that begins with '" +
-                                         twin + "': " + twin))
-        << result.err;
-    EXPECT_TRUE(contains(result.err, id_text(record.id)));
+    EXPECT_HAS(result.err,
+               "gpushare: show: 2 regions have an id that begins with '" + twin + "': " + twin);
+    EXPECT_HAS(result.err, id_text(record.id));
     EXPECT_EQ(shared.tool({"show", id_text(record.id)}).status, 0);
 }
 
@@ -131,10 +126,10 @@ TEST(Show, AProcessTellsWhatItExportsAndHolds) {
     EXPECT_EQ(field(result.out, "state"), "alive");
     EXPECT_EQ(field(result.out, "exports"), "2 regions, 128 MiB (134217728 bytes)");
     EXPECT_EQ(field(result.out, "holds"), "1 region, 32 MiB (33554432 bytes)");
-    EXPECT_TRUE(contains(result.out, "also-mine"));
-    EXPECT_TRUE(contains(result.out, "0x7f0000001000"));
-    EXPECT_TRUE(contains(result.out, "other " + pid_text(other.owner)));
-    EXPECT_FALSE(contains(result.out, "tombstone"));
+    EXPECT_HAS(result.out, "also-mine");
+    EXPECT_HAS(result.out, "0x7f0000001000");
+    EXPECT_HAS(result.out, "other " + pid_text(other.owner));
+    EXPECT_LACKS(result.out, "tombstone");
 }
 
 TEST(Show, AProcessTellsWhoKeepsWhatIsFreed) {
@@ -158,12 +153,10 @@ TEST(Show, AProcessTellsWhoKeepsWhatIsFreed) {
     EXPECT_EQ(field(user, "pinned"), "(none)");
     EXPECT_EQ(field(user, "holds"), "4 regions, 132 MiB (138412032 bytes)");
     const std::string exporter = shared.tool({"show", pid_text(owner.owner)}).out;
-    EXPECT_TRUE(contains(exporter, "96 MiB (100663296 bytes) that it has freed, by one " +
-                                       pid_text(one.owner) + "\n"))
-        << exporter;
-    EXPECT_TRUE(contains(exporter, "64 MiB (67108864 bytes) that it has freed, by two " +
-                                       pid_text(two.owner) + "\n"))
-        << exporter;
+    EXPECT_HAS(exporter,
+               "96 MiB (100663296 bytes) that it has freed, by one " + pid_text(one.owner) + "\n");
+    EXPECT_HAS(exporter,
+               "64 MiB (67108864 bytes) that it has freed, by two " + pid_text(two.owner) + "\n");
     auto json = Json::parse(shared.tool({"show", pid_text(owner.owner), "--json"}).out);
     EXPECT_EQ(json[0]["pinned_by"].size(), 2u);
     json = Json::parse(shared.tool({"show", pid_text(one.owner), "--json"}).out);
@@ -185,8 +178,8 @@ TEST(Show, AHeldRegionWithoutARecordIsStillListed) {
     missing.bytes[0] = 0xab;
     Peer process(shared, "worker", {{missing}});
     Result result = shared.tool({"show", pid_text(process.owner)});
-    EXPECT_TRUE(contains(result.out, "ab000000")) << result.out;
-    EXPECT_TRUE(contains(result.out, "no record"));
+    EXPECT_HAS(result.out, "ab000000");
+    EXPECT_HAS(result.out, "no record");
     auto list = Json::parse(shared.tool({"show", "--json", pid_text(process.owner)}).out);
     EXPECT_EQ(list[0]["holds"][0]["name"].kind, Json::Null);
 }
@@ -196,12 +189,12 @@ TEST(Show, APidOfSeveralNamespacesMeansAllOfThem) {
     Peer one(shared, "first", {}, 4026532201, 7), two(shared, "second", {}, 4026532333, 7);
     Result result = shared.tool({"show", "7"});
     EXPECT_EQ(result.status, 0);
-    EXPECT_TRUE(contains(result.out, "Process first 7@4026532201\n")) << result.out;
-    EXPECT_TRUE(contains(result.out, "\n\nProcess second 7@4026532333\n")) << result.out;
-    EXPECT_TRUE(contains(result.out, "4026532333, not the one you are in\n")) << result.out;
+    EXPECT_HAS(result.out, "Process first 7@4026532201\n");
+    EXPECT_HAS(result.out, "\n\nProcess second 7@4026532333\n");
+    EXPECT_HAS(result.out, "4026532333, not the one you are in\n");
     result = shared.tool({"show", "7@4026532333"});
     EXPECT_EQ(result.out.find("Process second"), 0u);
-    EXPECT_FALSE(contains(result.out, "first"));
+    EXPECT_LACKS(result.out, "first");
 }
 
 TEST(Show, TheDeadGiveWayToTheLiving) {
@@ -217,7 +210,7 @@ TEST(Show, TheDeadGiveWayToTheLiving) {
     shared.region(fresh.owner, "frames", 2);
     Result result = shared.tool({"show", "frames"});
     EXPECT_EQ(field(result.out, "owner"), "fresh " + pid_text(fresh.owner) + ", alive");
-    EXPECT_FALSE(contains(result.out, "old"));
+    EXPECT_LACKS(result.out, "old");
 }
 
 TEST(Show, AnOrphanTellsItsOwnersLastWord) {
@@ -228,8 +221,7 @@ TEST(Show, AnOrphanTellsItsOwnersLastWord) {
     producer.kill();
     Result result = shared.tool({"show", "frames"});
     EXPECT_EQ(field(result.out, "state"), "orphaned");
-    EXPECT_TRUE(contains(field(result.out, "since"), "; its owner's last word: closing"))
-        << result.out;
+    EXPECT_HAS(field(result.out, "since"), "; its owner's last word: closing") << result.out;
 }
 
 TEST(Show, ANameGoesBeforeAPid) {
@@ -262,11 +254,11 @@ TEST(Show, AProgramMeansAllItsProcesses) {
     Peer one(shared, "cam.py"), two(shared, "cam.py"), other(shared, "viewer");
     const Result result = shared.tool({"show", "cam.py"});
     EXPECT_EQ(result.status, 0) << result.err;
-    EXPECT_TRUE(contains(result.out, "Process cam.py " + pid_text(one.owner) + "\n")) << result.out;
-    EXPECT_TRUE(contains(result.out, "Process cam.py " + pid_text(two.owner) + "\n")) << result.out;
-    EXPECT_FALSE(contains(result.out, "viewer")) << result.out;
+    EXPECT_HAS(result.out, "Process cam.py " + pid_text(one.owner) + "\n");
+    EXPECT_HAS(result.out, "Process cam.py " + pid_text(two.owner) + "\n");
+    EXPECT_LACKS(result.out, "viewer");
     shared.region(one.owner, "viewer", 1);
-    EXPECT_TRUE(contains(shared.tool({"show", "viewer"}).out, "Region viewer\n"));
+    EXPECT_HAS(shared.tool({"show", "viewer"}).out, "Region viewer\n");
 }
 
 TEST(Show, ANameThatIsOnlyClaimedSaysByWhom) {

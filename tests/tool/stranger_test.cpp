@@ -1,7 +1,6 @@
 // A stranger's first ten minutes: why is it not shared? Each mistake is made by real programs on
 // the simulated driver, the example's daemon in C and its front end in Python; and explain, check,
 // doctor or the program's own words must lead to the line that is wrong.
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -129,15 +128,14 @@ TEST_F(Stranger, ADaemonInCAndAFrontEndInPythonShareAsTheExampleSays) {
     Running front(work, environment, conf(), "python3 " + work.path + "/frontend.py --big");
     ASSERT_TRUE(front.says("sees: frame 1, drawn by camerad")) << front.said();
     const Result ls = look({"ls"});
-    EXPECT_TRUE(contains(ls.out, "1: frontend.py ")) << ls.out;
+    EXPECT_HAS(ls.out, "1: frontend.py ");
     daemon.enter();
     ASSERT_TRUE(daemon.says("frame 2")) << daemon.said();
     front.enter();
     ASSERT_TRUE(front.says("sees: frame 2, drawn by camerad")) << front.said();
     EXPECT_EQ(front.end(), 0);
     EXPECT_EQ(daemon.end(), 0);
-    EXPECT_FALSE(contains(daemon.said() + front.said(), "GPUSHARE"))
-        << daemon.said() << front.said();
+    EXPECT_LACKS(daemon.said() + front.said(), "GPUSHARE") << daemon.said() << front.said();
 }
 
 TEST_F(Stranger, TwoScriptsShareByTheirNames) {
@@ -151,10 +149,10 @@ TEST_F(Stranger, TwoScriptsShareByTheirNames) {
     Running module(work, environment, file, "sh -c 'cd " + work.path + " && exec python3 -m view'");
     ASSERT_TRUE(module.says("sees: ")) << module.said();
     const Result ls = look({"ls"});
-    EXPECT_TRUE(contains(ls.out, " cam.py ")) << ls.out;
-    EXPECT_TRUE(contains(ls.out, "1: view ")) << ls.out;
+    EXPECT_HAS(ls.out, " cam.py ");
+    EXPECT_HAS(ls.out, "1: view ");
     const Result show = look({"show", "frame"});
-    EXPECT_TRUE(contains(show.out, "owner      cam.py ")) << show.out;
+    EXPECT_HAS(show.out, "owner      cam.py ");
 }
 
 TEST_F(Stranger, TheEnvironmentNamesAProgramAndArgumentsTellNamesakesApart) {
@@ -169,24 +167,21 @@ TEST_F(Stranger, TheEnvironmentNamesAProgramAndArgumentsTellNamesakesApart) {
         c(work, right, file, line + "--gpu 2");
     ASSERT_TRUE(a.says("sees: ") && b.says("sees: ") && c.says("sees: "));
     const Result ls = look({"ls"});
-    EXPECT_TRUE(contains(ls.out, " left ")) << ls.out;
+    EXPECT_HAS(ls.out, " left ");
     EXPECT_TRUE(contains(ls.out, "(--gpu 1)") || contains(ls.out, "(--gpu 2)")) << ls.out;
-    EXPECT_FALSE(contains(ls.out, "(--gpu 0)")) << ls.out;
+    EXPECT_LACKS(ls.out, "(--gpu 0)");
 }
 
 TEST_F(Stranger, AWrongSizeIsShownWithWhatWasAskedFor) {
     const std::string file = conf("64MiB", "65MiB");
     const Result result = explain(file);
     EXPECT_EQ(result.status, 0);
-    EXPECT_TRUE(contains(result.err, "     1x  size = 64MiB     cuMemAlloc in ")) << result.err;
-    EXPECT_TRUE(contains(result.err, "not by [region frame], line 12: size = 65MiB, and this is "
-                                     "size = 64MiB\n"))
-        << result.err;
-    EXPECT_TRUE(contains(result.err, "\nRules that matched nothing:\n")) << result.err;
-    EXPECT_TRUE(contains(result.err,
-                         "  [region frame], line 12: size = 65MiB: size = 64MiB was asked "
-                         "for once\n"))
-        << result.err;
+    EXPECT_HAS(result.err, "     1x  size = 64MiB     cuMemAlloc in ");
+    EXPECT_HAS(result.err, "not by [region frame], line 12: size = 65MiB, and this is "
+                           "size = 64MiB\n");
+    EXPECT_HAS(result.err, "\nRules that matched nothing:\n");
+    EXPECT_HAS(result.err, "  [region frame], line 12: size = 65MiB: size = 64MiB was asked "
+                           "for once\n");
     const Result check = look({"check", file});
     EXPECT_EQ(check.status, 0);
     EXPECT_EQ(check.err, file +
@@ -194,22 +189,20 @@ TEST_F(Stranger, AWrongSizeIsShownWithWhatWasAskedFor) {
                              "asks for more than size = 64MiB of line 7 exports\n");
     const Result said =
         run({"run", "-c", file, "--"}, "frontend.py", {{"GPUSHARE_LOG_LEVEL", "info"}});
-    EXPECT_TRUE(contains(said.err, "GPUSHARE: no allocation matched [region frame] (line 12), by "
-                                   "frontend.py (pid "))
-        << said.err;
+    EXPECT_HAS(said.err, "GPUSHARE: no allocation matched [region frame] (line 12), by "
+                         "frontend.py (pid ");
     EXPECT_EQ(run({"run", "-c", file, "--"}, "frontend.py").err, "");
 }
 
 TEST_F(Stranger, AWrongNameIsShownBesideThoseThatRan) {
     const Result result = explain(conf("frontend.py", "frontent.py"));
-    EXPECT_TRUE(contains(result.err, "no rule is for this program\n")) << result.err;
-    EXPECT_TRUE(contains(std::regex_replace(result.err, std::regex("\n +"), " "),
-                         "line 12: program = frontent.py: CUDA was used by frontend.py; perhaps "
-                         "frontend.py"))
+    EXPECT_HAS(result.err, "no rule is for this program\n");
+    EXPECT_HAS(std::regex_replace(result.err, std::regex("\n +"), " "),
+               "line 12: program = frontent.py: CUDA was used by frontend.py; perhaps "
+               "frontend.py")
         << result.err;
-    EXPECT_TRUE(contains(result.err, "not for it: [region frame], line 12: program = frontent.py, "
-                                     "and this is frontend.py\n"))
-        << result.err;
+    EXPECT_HAS(result.err, "not for it: [region frame], line 12: program = frontent.py, "
+                           "and this is frontend.py\n");
 }
 
 TEST_F(Stranger, AMissingPartnerIsWaitedForAloud) {
@@ -219,29 +212,28 @@ TEST_F(Stranger, AMissingPartnerIsWaitedForAloud) {
                            "(pid "))
         << front.said();
     const Result ls = look({"ls"});
-    EXPECT_TRUE(contains(ls.out, "\nWAITING ")) << ls.out;
-    EXPECT_TRUE(contains(ls.out, "  an exporter of frame ")) << ls.out;
-    EXPECT_TRUE(contains(look({"ls", "--json"}).out, "\"region\": \"frame\""));
+    EXPECT_HAS(ls.out, "\nWAITING ");
+    EXPECT_HAS(ls.out, "  an exporter of frame ");
+    EXPECT_HAS(look({"ls", "--json"}).out, "\"region\": \"frame\"");
     const Result show = look({"show", "frame"});
-    EXPECT_TRUE(contains(show.err, "warning: waiting: frontend.py ")) << show.err;
+    EXPECT_HAS(show.err, "warning: waiting: frontend.py ");
     ASSERT_TRUE(front.says("share-timeout")) << front.said();
-    EXPECT_TRUE(contains(front.said(), "arguments of this process: --big\n")) << front.said();
+    EXPECT_HAS(front.said(), "arguments of this process: --big\n");
     EXPECT_TRUE(front.says("nobody exported it within 4 s in " + environment["GPUSHARE_DIR"] +
                            "/default; the allocation is private"))
         << front.said();
-    EXPECT_FALSE(contains(look({"ls"}).out, "WAITING"));
+    EXPECT_LACKS(look({"ls"}).out, "WAITING");
     EXPECT_EQ(front.end(), 0);
 
     const std::string alone = work.file("alone.conf", "[region frame]\nprogram = frontend.py\n"
                                                       "role = import\nwait = 10ms\n");
     const Result result = explain(alone);
-    EXPECT_TRUE(contains(result.err, "taken by [region frame], line 1: but it was left private: "))
-        << result.err;
-    EXPECT_TRUE(contains(result.err, "\nEvery rule matched.\n")) << result.err;
+    EXPECT_HAS(result.err, "taken by [region frame], line 1: but it was left private: ");
+    EXPECT_HAS(result.err, "\nEvery rule matched.\n");
     const std::string taken = result.err.substr(result.err.find("taken by"));
-    EXPECT_FALSE(contains(unwrapped(taken), "the allocation is private")) << taken;
-    EXPECT_TRUE(contains(unwrapped(taken), "An allocation was left private: `gpushare ls` says who "
-                                           "shares in this directory, "))
+    EXPECT_LACKS(unwrapped(taken), "the allocation is private") << taken;
+    EXPECT_HAS(unwrapped(taken), "An allocation was left private: `gpushare ls` says who "
+                                 "shares in this directory, ")
         << taken;
     EXPECT_EQ(look({"check", alone}).err,
               alone + ":1: warning: [region frame] is imported, and no rule of this file exports "
@@ -254,11 +246,10 @@ TEST_F(Stranger, AnotherDirectoryIsNamed) {
     Running daemon(work, elsewhere, conf(), build() + "/tests/apps/camerad");
     ASSERT_TRUE(daemon.says("frame 1")) << daemon.said();
     const Result result = explain(conf("30s ", "20ms "));
-    EXPECT_TRUE(contains(result.err, "nobody exported it within 20 ms in " +
-                                         environment["GPUSHARE_DIR"] + "/default"))
-        << result.err;
-    EXPECT_TRUE(contains(look({"ls"}).out, environment["GPUSHARE_DIR"] + "/default"));
-    EXPECT_TRUE(contains(tool({"ls"}, elsewhere).out, " camerad "));
+    EXPECT_HAS(result.err,
+               "nobody exported it within 20 ms in " + environment["GPUSHARE_DIR"] + "/default");
+    EXPECT_HAS(look({"ls"}).out, environment["GPUSHARE_DIR"] + "/default");
+    EXPECT_HAS(tool({"ls"}, elsewhere).out, " camerad ");
 }
 
 // Another user's processes are real ones: uid 12345's.
@@ -314,9 +305,8 @@ TEST_F(StrangerToAnother, WhoHasADirectoryOfHisOwnIsNamed) {
         const std::string mine = shared.path + "/gpushare-" + (other ? "0" : "12345"),
                           theirs =
                               whose + " in " + shared.path + "/gpushare-" + (other ? "12345" : "0");
-        EXPECT_TRUE(contains(told, "nobody exported it within 20 ms in " + mine + "/default"))
-            << told;
-        EXPECT_TRUE(contains(told, "the same user")) << told;
+        EXPECT_HAS(told, "nobody exported it within 20 ms in " + mine + "/default");
+        EXPECT_HAS(told, "the same user");
         EXPECT_TRUE(
             contains(unwrapped(told), "share only with each other; elsewhere: " + theirs + "."))
             << told;
@@ -326,7 +316,7 @@ TEST_F(StrangerToAnother, WhoHasADirectoryOfHisOwnIsNamed) {
                              "Programs of one user share only with each other; elsewhere: " +
                              theirs))
             << ls;
-        EXPECT_TRUE(contains(doctor, "elsewhere: " + theirs)) << doctor;
+        EXPECT_HAS(doctor, "elsewhere: " + theirs);
     }
 }
 
@@ -335,31 +325,24 @@ TEST_F(StrangerToAnother, WhoseDirectoryItIsIsSaid) {
         Environment with = environment;
         with["GPUSHARE_DIR"] = shared.path + (other ? "/others" : "/roots");
         expect_to_be_told(with, other);
-        EXPECT_TRUE(contains(told, "the directory " + with["GPUSHARE_DIR"] +
-                                       " cannot be used: it or a directory on the way is not "
-                                       "yours\n"))
-            << told;
-        EXPECT_TRUE(contains(told, "Hint: run: gpushare doctor\n")) << told;
-        EXPECT_TRUE(contains(unwrapped(told),
-                             "taken by [region frame], line 12: but it was left private: "
-                             "the published directory cannot be used"))
-            << told;
-        EXPECT_TRUE(contains(unwrapped(told), "`gpushare doctor` whether that works here."))
-            << told;
-        EXPECT_TRUE(contains(doctor, "FAIL directory " + with["GPUSHARE_DIR"] + " belongs to " +
-                                         whose + ", " + who +
-                                         " -> use one uid for all programs that share"))
-            << doctor;
-        EXPECT_TRUE(contains(ls, "it or a directory on the way is not yours")) << ls;
+        EXPECT_HAS(told, "the directory " + with["GPUSHARE_DIR"] +
+                             " cannot be used: it or a directory on the way is not yours\n");
+        EXPECT_HAS(told, "Hint: run: gpushare doctor\n");
+        EXPECT_HAS(unwrapped(told), "taken by [region frame], line 12: but it was left private: "
+                                    "the published directory cannot be used");
+        EXPECT_HAS(unwrapped(told), "`gpushare doctor` whether that works here.") << told;
+        EXPECT_HAS(doctor, "FAIL directory " + with["GPUSHARE_DIR"] + " belongs to " + whose +
+                               ", " + who + " -> use one uid for all programs that share");
+        EXPECT_HAS(ls, "it or a directory on the way is not yours");
     }
 }
 
 TEST_F(Stranger, AProgramWithoutCudaIsSaid) {
     const Result result = tool({"explain", "-c", conf(), "--", "true"}, environment);
     EXPECT_EQ(result.status, 1);
-    EXPECT_TRUE(contains(result.err, "nothing was watched: no process used CUDA")) << result.err;
+    EXPECT_HAS(result.err, "nothing was watched: no process used CUDA");
     EXPECT_EQ(tool({"explain", "-c", conf(), "--", "sh", "-c", "exit 3"}, environment).status, 3);
-    EXPECT_TRUE(contains(explain("/dev/null").err, "cuMemAlloc in ")); // without a rule
+    EXPECT_HAS(explain("/dev/null").err, "cuMemAlloc in "); // without a rule
     EXPECT_EQ(tool({"explain", "--", "no-such-command-here"}, environment).status, 127);
     EXPECT_EQ(tool({"explain", "-c", "/no/such/file", "--", "true"}, environment).status, 125);
 }
@@ -373,12 +356,11 @@ TEST_F(Stranger, AnIndexIsShownBesideTheNumberOfTheAllocation) {
                       line = "for size in " + sizes + "; do echo malloc a $size; done | " +
                              build() + "/tests/apps/puppet";
     const std::string said = tool({"explain", "-c", file, "--", "sh", "-c", line}, environment).err;
-    EXPECT_TRUE(contains(said, "by [region a], line 1: index = 0, and this is number 1\n")) << said;
-    EXPECT_TRUE(contains(said, "by [region b], line 5: index = 2, and this is number 0\n")) << said;
-    EXPECT_TRUE(contains(said, "by [region a], line 1: index = 0, and these have numbers from 2 "
-                               "to 5\n"))
-        << said;
-    EXPECT_TRUE(contains(said, "taken by [region b], line 5: exported as b\n")) << said;
+    EXPECT_HAS(said, "by [region a], line 1: index = 0, and this is number 1\n");
+    EXPECT_HAS(said, "by [region b], line 5: index = 2, and this is number 0\n");
+    EXPECT_HAS(said, "by [region a], line 1: index = 0, and these have numbers from 2 "
+                     "to 5\n");
+    EXPECT_HAS(said, "taken by [region b], line 5: exported as b\n");
 }
 
 TEST_F(Stranger, WhoDropsThePreloadIsNamed) {
@@ -386,10 +368,9 @@ TEST_F(Stranger, WhoDropsThePreloadIsNamed) {
                       line = "(echo malloc a 4096; sleep 1) | env -u LD_PRELOAD " + puppet;
     const Result result = tool({"explain", "--", "sh", "-c", line}, environment);
     EXPECT_EQ(result.status, 1);
-    EXPECT_TRUE(contains(result.err, "gpushare: explain: puppet (pid ")) << result.err;
-    EXPECT_TRUE(contains(result.err, ") used CUDA and was not watched: LD_PRELOAD was not in its "
-                                     "environment"))
-        << result.err;
+    EXPECT_HAS(result.err, "gpushare: explain: puppet (pid ");
+    EXPECT_HAS(result.err, ") used CUDA and was not watched: LD_PRELOAD was not in its "
+                           "environment");
 }
 
 TEST_F(Stranger, EveryLineFits80Columns) {
@@ -421,9 +402,8 @@ TEST_F(Stranger, WhatTwoProgramsAllocateFitsTogether) {
                           "role = export\n\n"
                           "[region camera-{n}]\nprogram = viewer\nsize = 8MiB\nindex = 0..1\n"
                           "role = import\n");
-    EXPECT_TRUE(contains(
-        result.err, "camera     8MiB      2  viewer     8MiB      3  the n-th with the n-th\n"))
-        << result.err;
+    EXPECT_HAS(result.err,
+               "camera     8MiB      2  viewer     8MiB      3  the n-th with the n-th\n");
     EXPECT_TRUE(
         contains(result.err, "camera    16MiB      1  viewer    12MiB      1  it asks for less\n"))
         << result.err;
@@ -431,17 +411,16 @@ TEST_F(Stranger, WhatTwoProgramsAllocateFitsTogether) {
     EXPECT_EQ(tool({"check", "-q", "--strict", rules}).status, 0);
     const Result none = tool({"explain", "--fit", a, c});
     EXPECT_EQ(none.status, 1);
-    EXPECT_TRUE(contains(none.err, "nothing fits: the second program must ask on the same "
-                                   "GPU for a size of the first one's, or for less; half of it or "
-                                   "less would get the beginning of the region, which is hardly "
-                                   "meant\n"))
-        << none.err;
-    EXPECT_TRUE(contains(none.err, c + " has: 1KiB\n")) << none.err;
-    EXPECT_TRUE(contains(tool({"explain", "--fit", a, a}).err, "both programs are called camera"));
+    EXPECT_HAS(none.err, "nothing fits: the second program must ask on the same "
+                         "GPU for a size of the first one's, or for less; half of it or "
+                         "less would get the beginning of the region, which is hardly "
+                         "meant\n");
+    EXPECT_HAS(none.err, c + " has: 1KiB\n");
+    EXPECT_HAS(tool({"explain", "--fit", a, a}).err, "both programs are called camera");
     EXPECT_EQ(tool({"explain", "--fit", a}).status, 2);
     const Result bad = tool({"explain", "--fit", a, rules});
     EXPECT_EQ(bad.status, 1);
-    EXPECT_TRUE(contains(bad.err, "'" + rules + "' is no file of `gpushare explain -o")) << bad.err;
+    EXPECT_HAS(bad.err, "'" + rules + "' is no file of `gpushare explain -o");
     EXPECT_EQ(tool({"explain", "--fit", rules, work.file("x", "{}")}).out, "");
 }
 
@@ -462,10 +441,9 @@ TEST_F(Stranger, APairRunsBesideEachOtherAndItsRulesFit) {
     Result result =
         tool({"pair", "-o", rules, "--", "sh", "-c", first, "--", "sh", "-c", second}, environment);
     EXPECT_EQ(result.status, 0) << result.err;
-    EXPECT_TRUE(contains(result.err, "Next: gpushare run -c " + rules + " -- sh -c "))
-        << result.err;
-    EXPECT_TRUE(contains(result.err, "\n and: gpushare run -c " + rules)) << result.err;
-    EXPECT_TRUE(contains(result.err, "what camera prints")) << result.err;
+    EXPECT_HAS(result.err, "Next: gpushare run -c " + rules + " -- sh -c ");
+    EXPECT_HAS(result.err, "\n and: gpushare run -c " + rules);
+    EXPECT_HAS(result.err, "what camera prints");
     EXPECT_EQ(result.out, "");
     result.out = read_file(rules);
     EXPECT_EQ(result.out, "[region camera]\nprogram = camera\nsize = 8MiB\nrole = export\n\n"
@@ -475,7 +453,7 @@ TEST_F(Stranger, APairRunsBesideEachOtherAndItsRulesFit) {
         {"pair", "--", "sh", "-c", "exit 7", "--", "sh", "-c", "echo malloc a 4096 | " + puppet},
         environment);
     EXPECT_EQ(none.status, 7);
-    EXPECT_TRUE(contains(none.err, "no process of 'sh' allocated GPU memory")) << none.err;
+    EXPECT_HAS(none.err, "no process of 'sh' allocated GPU memory");
     for (const std::vector<std::string> &words : {std::vector<std::string>{"pair", "--", "true"},
                                                   {"pair", "true", "--", "true"},
                                                   {"pair", "--", "true", "--"},

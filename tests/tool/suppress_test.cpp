@@ -1,11 +1,8 @@
 // Suppressions: what they match, what is wrong with them, and that generated ones do what they say.
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <sstream>
 
 #include "harness.hpp"
-#include "json.hpp"
 #include "logmaker.hpp"
 
 namespace {
@@ -120,7 +117,7 @@ TEST_F(Suppress, WhatALibraryIsKnownToDoIsLeftOutUnlessItIsAskedFor) {
                           "libnccl.so.2 (--no-default-suppressions shows them)\n");
     const Result all = tool({"report", "--no-default-suppressions", "--fail-on=info", log});
     EXPECT_EQ(all.status, 1);
-    EXPECT_TRUE(contains(all.out, "SUMMARY: 1 finding (1 error), ")) << all.out;
+    EXPECT_HAS(all.out, "SUMMARY: 1 finding (1 error), ");
     EXPECT_EQ(with("[suppress a]\nname = x\n[suppress b]\nmodule = libnccl*\n").out,
               "========= GPUSHARE SUMMARY: 0 findings, 1 suppressed\n")
         << "the user's counts as such";
@@ -141,14 +138,14 @@ TEST_F(Suppress, TheToolsOwnFileHidesOneFindingOfItsLibrary) {
     line.stack = frame("/pip/libnccl.so.2", "0x1");
     log = place.file("log", line.text());
     const Result result = tool({"report", "-s", "config/suppressions.conf", log});
-    EXPECT_TRUE(contains(result.out, "1 finding (1 error)")) << result.out;
-    EXPECT_TRUE(contains(result.err, "[suppress libnccl.so.2] matched nothing")) << result.err;
+    EXPECT_HAS(result.out, "1 finding (1 error)");
+    EXPECT_HAS(result.err, "[suppress libnccl.so.2] matched nothing");
 }
 
 TEST_F(Suppress, AnySectionWillDo) {
     EXPECT_EQ(with("[suppress a]\nname = x\n[suppress b]\nname = frames\n").out,
               "========= GPUSHARE SUMMARY: 0 findings, 1 suppressed\n");
-    EXPECT_TRUE(contains(with("; nothing\n").out, "1 finding"));
+    EXPECT_HAS(with("; nothing\n").out, "1 finding");
 }
 
 TEST_F(Suppress, MistakesAreExplainedAndNothingIsReported) {
@@ -173,10 +170,10 @@ TEST_F(Suppress, MistakesAreExplainedAndNothingIsReported) {
     EXPECT_EQ(error("[suppress a]\nstack = 12\n"),
               "2: stack = 12: no such hash; allowed: 16 hexadecimal digits, as --gen-suppressions "
               "prints\n");
-    EXPECT_TRUE(contains(error("[suppress a]\nmodule = [a\n"), "a [ is not closed"));
-    EXPECT_TRUE(contains(error("[suppress a]\nmodule =\n"), "no value"));
-    EXPECT_TRUE(contains(error("[suppress a]\nmodule = " + std::string(128, 'x') + "\n"),
-                         "longer than 127 characters"));
+    EXPECT_HAS(error("[suppress a]\nmodule = [a\n"), "a [ is not closed");
+    EXPECT_HAS(error("[suppress a]\nmodule =\n"), "no value");
+    EXPECT_HAS(error("[suppress a]\nmodule = " + std::string(128, 'x') + "\n"),
+               "longer than 127 characters");
 }
 
 TEST_F(Suppress, AFileThatIsMissingIsAFailure) {
@@ -190,9 +187,8 @@ TEST_F(Suppress, GeneratedOnesSuppressWhatTheyWereMadeOf) {
     const Result made = tool({"report", "--gen-suppressions", log});
     EXPECT_EQ(made.status, 0);
     EXPECT_EQ(made.out.find("[suppress double-free-"), 0u) << made.out;
-    EXPECT_TRUE(contains(made.out, "]\nfinding = double-free\nmodule = where\n"
-                                   "function = shop::drop(int)\n"))
-        << made.out;
+    EXPECT_HAS(made.out, "]\nfinding = double-free\nmodule = where\n"
+                         "function = shop::drop(int)\n");
     EXPECT_EQ(with(made.out).out, "========= GPUSHARE SUMMARY: 0 findings, 1 suppressed\n");
     EXPECT_EQ(tool({"report", "--gen-suppressions", "-s", place.file("s.conf"), log}).out, "");
 }
@@ -205,9 +201,8 @@ TEST_F(Suppress, WithoutAStackGeneratedOnesNameTheLastEventsPlace) {
                  "," + prior("closed", 100, "app", "");
     log = place.file("log", line.text());
     const Result made = tool({"report", "--gen-suppressions", log});
-    EXPECT_TRUE(contains(made.out, "]\nfinding = leak-open\nmodule = where\n"
-                                   "function = shop::drop(int)\n"))
-        << made.out;
+    EXPECT_HAS(made.out, "]\nfinding = leak-open\nmodule = where\n"
+                         "function = shop::drop(int)\n");
     EXPECT_EQ(with(made.out).out, "========= GPUSHARE SUMMARY: 0 findings, 1 suppressed\n");
 }
 
@@ -262,6 +257,6 @@ TEST_F(Suppress, PythonFramesHaveTheirSourceAsModule) {
     EXPECT_FALSE(suppresses("module = libcudart*\nfunction = release\n"));
     EXPECT_FALSE(suppresses("module = view.py\n"));
     const std::string made = tool({"report", "--gen-suppressions", log}).out;
-    EXPECT_TRUE(contains(made, "\nmodule = cam.py\nfunction = release\n")) << made;
-    EXPECT_TRUE(contains(with(made).out, "0 findings, 1 suppressed"));
+    EXPECT_HAS(made, "\nmodule = cam.py\nfunction = release\n");
+    EXPECT_HAS(with(made).out, "0 findings, 1 suppressed");
 }

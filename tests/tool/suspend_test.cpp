@@ -1,6 +1,4 @@
 // gpushare suspend and resume: command lines, and whom they do not find.
-#include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include "harness.hpp"
@@ -36,8 +34,7 @@ TEST(SuspendVerb, SaysWhomItDoesNotFind) {
     EXPECT_EQ(shared.tool({"suspend", "camera"}).status, 1);
     const Result bare = shared.tool({"suspend", std::to_string(getpid())});
     EXPECT_EQ(bare.status, 1);
-    EXPECT_TRUE(contains(bare.err, "does not run with suspend = on, so it cannot let go"))
-        << bare.err;
+    EXPECT_HAS(bare.err, "does not run with suspend = on, so it cannot let go");
     const Result all = shared.tool({"suspend", "--all-but", "camera"});
     EXPECT_EQ(all.status, 0) << all.err;
 }

@@ -1,6 +1,4 @@
 // What tests/run does with tests that fail: tests/apps/reruns.cpp has some.
-#include <gtest/gtest.h>
-
 #include "harness.hpp"
 
 namespace {
@@ -21,45 +19,42 @@ class TestsRun : public testing::Test {
 TEST_F(TestsRun, NamesATestFlakyThatPassesTheSecondTime) {
     const Result result = run("Good.*:*FirstTime/0:*FirstTime/3");
     EXPECT_EQ(result.status, 0) << result.out;
-    EXPECT_TRUE(contains(
-        result.out, "flaky: All/Flaky.FailsTheFirstTime/0\nflaky: All/Flaky.FailsTheFirstTime/3\n"
-                    "3 passed, 0 failed\n"))
-        << result.out;
+    EXPECT_HAS(result.out,
+               "flaky: All/Flaky.FailsTheFirstTime/0\nflaky: All/Flaky.FailsTheFirstTime/3\n"
+               "3 passed, 0 failed\n");
 }
 
 TEST_F(TestsRun, FailsWithATestThatFailsTwice) {
     const Result result = run("Good.*:Bad.*");
     EXPECT_EQ(result.status, 1);
-    EXPECT_TRUE(contains(result.out, "\n1 passed, 1 failed\n")) << result.out;
-    EXPECT_FALSE(contains(result.out, "flaky")) << result.out;
+    EXPECT_HAS(result.out, "\n1 passed, 1 failed\n");
+    EXPECT_LACKS(result.out, "flaky");
 }
 
 TEST_F(TestsRun, FailsWithFourThatAreFlaky) {
     const Result result = run("Good.*:All/Flaky.*");
     EXPECT_EQ(result.status, 1);
-    EXPECT_TRUE(contains(result.out, "\n4 are flaky; no more than 3 may be\n1 passed, 4 failed\n"))
-        << result.out;
+    EXPECT_HAS(result.out, "\n4 are flaky; no more than 3 may be\n1 passed, 4 failed\n");
 }
 
 TEST_F(TestsRun, RunsNothingAgainThatLooksForHarm) {
     const Result result = run("Good.*:Harm.*");
     EXPECT_EQ(result.status, 1);
-    EXPECT_TRUE(contains(result.out, "\n1 passed, 1 failed\n")) << result.out;
+    EXPECT_HAS(result.out, "\n1 passed, 1 failed\n");
 }
 
 TEST_F(TestsRun, RunsNothingAgainThatDied) {
     const Result result = run("Process.ThatIsGone*:Quick.*");
     EXPECT_EQ(result.status, 1);
-    EXPECT_TRUE(contains(result.out, "its process ended with status")) << result.out;
-    EXPECT_TRUE(contains(result.out, "\n1 passed, 1 failed\n"))
-        << result.out; // and what it kept from running
+    EXPECT_HAS(result.out, "its process ended with status");
+    EXPECT_HAS(result.out, "\n1 passed, 1 failed\n"); // and what it kept from running
 }
 
 TEST_F(TestsRun, RunsNothingAgainThatHung) {
     const Result result = run("Process.ThatHangs*:Quick.*", {{"TEST_TIMEOUT", "1"}});
     EXPECT_EQ(result.status, 1);
-    EXPECT_TRUE(contains(result.out, "its process ended with status 124")) << result.out;
-    EXPECT_TRUE(contains(result.out, "\n1 passed, 1 failed\n")) << result.out;
+    EXPECT_HAS(result.out, "its process ended with status 124");
+    EXPECT_HAS(result.out, "\n1 passed, 1 failed\n");
 }
 
 } // namespace

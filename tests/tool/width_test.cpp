@@ -1,7 +1,5 @@
 // What the tool prints on terminals of 80 and 200 columns, and narrower: it fits, and no word is
 // broken.
-#include <gtest/gtest.h>
-
 #include <sstream>
 
 #include "harness.hpp"
@@ -75,8 +73,8 @@ TEST_F(Width, RowsGoOnBelowAndBreakBetweenItems) {
             expect_to_fit(on(columns, line), columns);
     const std::string ls = on(80, {"ls"});
     EXPECT_TRUE(contains(ls, "\n        3: viewer-a ") || contains(ls, "  3: viewer-a ")) << ls;
-    EXPECT_TRUE(contains(ls, long_name + "  ")) << ls;
-    EXPECT_FALSE(contains(on(200, {"ls"}), "\n        ")) << on(200, {"ls"});
+    EXPECT_HAS(ls, long_name + "  ");
+    EXPECT_LACKS(on(200, {"ls"}), "\n        ");
 }
 
 TEST_F(Width, ReportsWrapBehindTheirMargin) {
@@ -93,7 +91,7 @@ TEST_F(Width, ReportsWrapBehindTheirMargin) {
 TEST_F(Width, WhereNoRoomIsLeftBesideALabelATextBeginsBelowIt) {
     const std::string conf = place.file("conf", "[region a]\nprogram = a\nrole = auto\n");
     const std::string text = on(50, {"check", conf});
-    EXPECT_TRUE(contains(text, "\n        share: enforce and report; audit: only")) << text;
+    EXPECT_HAS(text, "\n        share: enforce and report; audit: only");
     EXPECT_EQ(sorted(words(text)), sorted(words(shared.tool({"check", conf}).out)));
 }
 

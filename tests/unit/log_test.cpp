@@ -126,6 +126,10 @@ Outcome in_child(const std::function<int()> &body) {
     return run;
 }
 
+void passes(const std::function<int()> &body) {
+    EXPECT_EQ(in_child(body).status, 0);
+}
+
 Strings lines_of(const std::string &text) {
     std::istringstream stream(text);
     Strings lines;
@@ -921,7 +925,7 @@ void break_stderr() {
 }
 
 TEST(LogSignals, ABrokenPipeDoesNotKillTheProgram) {
-    Outcome run = in_child([] {
+    passes([] {
         sigset_t pending;
         signal(SIGPIPE, SIG_DFL);
         break_stderr();
@@ -931,12 +935,10 @@ TEST(LogSignals, ABrokenPipeDoesNotKillTheProgram) {
         sigpending(&pending);
         return sigismember(&pending, SIGPIPE) ? 2 : 0;
     });
-
-    EXPECT_EQ(run.status, 0);
 }
 
 TEST(LogSignals, TheProgramsHandlerDoesNotHearOfIt) {
-    Outcome run = in_child([] {
+    passes([] {
         signal(SIGPIPE, count_signal);
         break_stderr();
         open_log();
@@ -948,12 +950,10 @@ TEST(LogSignals, TheProgramsHandlerDoesNotHearOfIt) {
             return 2;
         return handled == 1 ? 0 : 3;
     });
-
-    EXPECT_EQ(run.status, 0);
 }
 
 TEST(LogSignals, OneThatWasPendingStaysPending) {
-    Outcome run = in_child([] {
+    passes([] {
         sigset_t block, pending, mask;
         sigemptyset(&block);
         sigaddset(&block, SIGPIPE);
@@ -968,12 +968,10 @@ TEST(LogSignals, OneThatWasPendingStaysPending) {
             return 1;
         return sigismember(&pending, SIGPIPE) ? 0 : 2;
     });
-
-    EXPECT_EQ(run.status, 0);
 }
 
 TEST(LogSignals, TheMaskIsAsItWas) {
-    Outcome run = in_child([] {
+    passes([] {
         sigset_t mask;
         break_stderr();
         open_log();
@@ -981,8 +979,6 @@ TEST(LogSignals, TheMaskIsAsItWas) {
         pthread_sigmask(SIG_BLOCK, nullptr, &mask);
         return sigismember(&mask, SIGPIPE) || sigismember(&mask, SIGXFSZ) ? 1 : 0;
     });
-
-    EXPECT_EQ(run.status, 0);
 }
 
 TEST(LogSignals, AFileSizeLimitDoesNotKillTheProgram) {
@@ -1030,7 +1026,7 @@ TEST(LogSignals, ACancelledThreadEndsBehindTheReport) {
 }
 
 TEST(Log, LeavesErrnoAlone) {
-    Outcome run = in_child([] {
+    passes([] {
         errno = 4711;
         gps_sink_start();
         if (errno != 4711)
@@ -1047,8 +1043,6 @@ TEST(Log, LeavesErrnoAlone) {
         gps_log_summary();
         return errno == 4711 ? 0 : 5;
     });
-
-    EXPECT_EQ(run.status, 0);
 }
 
 TEST(Log, DropsWhatWouldBlock) {
@@ -1072,7 +1066,7 @@ TEST(Log, DropsWhatWouldBlock) {
 }
 
 TEST(Log, ContinuesAWriteThatWasPartial) {
-    Outcome run = in_child([] {
+    passes([] {
         int ends[2], room = 4096;
         char fill[4096] = {};
         std::string got;
@@ -1104,8 +1098,6 @@ TEST(Log, ContinuesAWriteThatWasPartial) {
         reader.join();
         return got.size() > 4096 + 7000 && got.find("Hint: ") != std::string::npos ? 0 : 3;
     });
-
-    EXPECT_EQ(run.status, 0);
 }
 
 // --- log files ---
@@ -1145,15 +1137,13 @@ TEST(LogFile, StaysWhereItWasWhenTheProgramChangesDirectory) {
 
 TEST(LogFile, LeavesNoDescriptorOpen) {
     Directory directory;
-    Outcome run = in_child([&] {
+    passes([&] {
         int before = dup(0);
         close(before);
         open_log(directory.path + "/log");
         send(GPS_DOUBLE_FREE, 1);
         return dup(0) == before ? 0 : 1;
     });
-
-    EXPECT_EQ(run.status, 0);
 }
 
 TEST(LogFile, WhoseNameIsTooLongIsNotCut) {

@@ -35,14 +35,17 @@ static int must(CUresult code) {
     return (int)code;
 }
 
+#define STEP(name, call)                                                                           \
+    static int name(void) {                                                                        \
+        return must(call);                                                                         \
+    }
+
 static int begin(void) {
     return must(cuInit(0)) || must(cuDeviceGet(&device, 0)) ||
            must(cuDevicePrimaryCtxRetain(&context, device)) || must(cuCtxSetCurrent(context));
 }
 
-static int malloc_it(void) {
-    return must(cuMemAlloc(&plain, SIZE));
-}
+STEP(malloc_it, cuMemAlloc(&plain, SIZE))
 
 static int create(void) {
     const CUmemAllocationProp prop = {
@@ -52,13 +55,8 @@ static int create(void) {
     return must(cuMemCreate(&block, SIZE, &prop, 0));
 }
 
-static int reserve(void) {
-    return must(cuMemAddressReserve(&at, SIZE, 0, 0, 0));
-}
-
-static int map(void) {
-    return must(cuMemMap(at, SIZE, 0, block, 0));
-}
+STEP(reserve, cuMemAddressReserve(&at, SIZE, 0, 0, 0))
+STEP(map, cuMemMap(at, SIZE, 0, block, 0))
 
 static int give_access(void) {
     const CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
@@ -66,47 +64,22 @@ static int give_access(void) {
     return must(cuMemSetAccess(at, SIZE, &access, 1));
 }
 
-static int let_go(void) {
-    return must(cuMemRelease(block));
-}
-
-static int unmap(void) {
-    return must(cuMemUnmap(at, SIZE));
-}
-
-static int give_back(void) {
-    return must(cuMemAddressFree(at, SIZE));
-}
-
-static int export_it(void) {
-    return must(cuMemExportToShareableHandle(&descriptor, block,
-                                             CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-}
+STEP(let_go, cuMemRelease(block))
+STEP(unmap, cuMemUnmap(at, SIZE))
+STEP(give_back, cuMemAddressFree(at, SIZE))
+STEP(export_it,
+     cuMemExportToShareableHandle(&descriptor, block, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0))
 
 static int close_it(void) {
     return close(descriptor);
 }
 
-static int import_it(void) {
-    return must(cuMemImportFromShareableHandle(&imported, (void *)(long)descriptor,
-                                               CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
-}
-
-static int map_imported(void) {
-    return must(cuMemMap(at, SIZE, 0, imported, 0));
-}
-
-static int let_imported_go(void) {
-    return must(cuMemRelease(imported));
-}
-
-static int make_stream(void) {
-    return must(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0));
-}
-
-static int load(void) {
-    return must(cuModuleLoadData(&module, nothing));
-}
+STEP(import_it, cuMemImportFromShareableHandle(&imported, (void *)(long)descriptor,
+                                               CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
+STEP(map_imported, cuMemMap(at, SIZE, 0, imported, 0))
+STEP(let_imported_go, cuMemRelease(imported))
+STEP(make_stream, cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0))
+STEP(load, cuModuleLoadData(&module, nothing))
 
 static int launch(void) {
     CUfunction function;
@@ -115,13 +88,8 @@ static int launch(void) {
            must(cuStreamSynchronize(stream));
 }
 
-static int pin(void) {
-    return must(cuMemHostAlloc(&host, SIZE, 0));
-}
-
-static int set(void) {
-    return must(cuMemsetD8(at, 1, SIZE));
-}
+STEP(pin, cuMemHostAlloc(&host, SIZE, 0))
+STEP(set, cuMemsetD8(at, 1, SIZE))
 
 static int relax(void) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -133,9 +101,7 @@ static int push_and_pop(void) {
     return must(cuCtxPushCurrent(context)) || must(cuCtxPopCurrent(&popped));
 }
 
-static int leave(void) {
-    return must(cuCtxSetCurrent(NULL));
-}
+STEP(leave, cuCtxSetCurrent(NULL))
 
 /* The thread's own default stream. */
 static int copy_per_thread(void) {

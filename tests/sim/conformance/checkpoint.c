@@ -79,8 +79,7 @@ static void own_memory(void) {
 static void legacy_memory(void) {
     struct peer a, b;
     uint64_t p;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     const struct bytes h = export_filled(&a, SIZE, BYTE, &p);
     const uint64_t q = open_at(&b, h);
     place_start();
@@ -114,8 +113,7 @@ static void imported_memory(void) {
     struct peer a, b;
     if (!lane_open())
         return;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     check("A: create", 0, vmm(&a, VMM_CREATE, 0, SIZE));
     const uint64_t p = map(&a, 0);
     fill(&a, p, SIZE, BYTE);

@@ -99,8 +99,7 @@ void event_rows(void) {
     struct peer a, b;
     /* A write to the peer that died must not end us. */
     signal(SIGPIPE, SIG_IGN);
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     creating(&a);
     sharing(&a, &b);
     destroying_twice(&a);

@@ -10,8 +10,7 @@ static void rows_26_and_28(void) {
     static const char *const what[] = {"cuInit", "free", "alloc", "open"};
     struct peer a, b;
     uint64_t p;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     struct bytes h = export_filled(&a, 4 * MIB, 30, &p);
     uint64_t own = alloc(&b, 4096);
     check_row("26");
@@ -29,15 +28,13 @@ static void rows_26_and_28(void) {
     check("close", 201, close_code(&b, q));
     check("alloc", 201, peer_do(&b, OP_ALLOC, 4096, KIND_PLAIN, 0));
     check("free", 0, free_code(&b, own));
-    peer_end(&a, 0);
-    peer_end(&b, 0);
+    PEERS_END(&a, &b);
 }
 
 static void row_27(void) {
     struct peer a, b, c;
     uint64_t p;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     peer_start(&c, 0);
     struct bytes h = export_filled(&a, 4 * MIB, 31, &p);
     uint64_t q = open_at(&b, h);
@@ -57,9 +54,7 @@ static void row_27(void) {
         struct bytes own = get(&c, c.last.n[0]);
         check("runtime: own handle", 201, peer_open(&c, OP_CUDA_OPEN, own.at, 1));
     }
-    peer_end(&a, 0);
-    peer_end(&b, 0);
-    peer_end(&c, 0);
+    PEERS_END(&a, &b, &c);
 }
 
 static void row_29(void) {
@@ -85,16 +80,13 @@ static void row_29(void) {
     check("another address", 1, b.last.n[0] != q);
     peer_do(&a, OP_DEVICE, 1, 0, 0);
     check("own handle from another device, as row 3", 201, open_code(&a, h));
-    peer_end(&a, 0);
-    peer_end(&b, 0);
+    PEERS_END(&a, &b);
 }
 
 static void row_34(int created) {
     struct peer a, b, c;
     uint64_t p, context = 0;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
-    peer_start(&c, 1);
+    PEERS_START(&a, &b, &c);
     if (created) {
         peer_do(&a, OP_CONTEXT, 0, 0, 0);
         context = a.last.n[0];
@@ -108,17 +100,14 @@ static void row_34(int created) {
     check("C opens", 1, open_code(&c, h));
     check("B opens again", 0, open_code(&b, h));
     check("same q", 1, b.last.n[0] == q);
-    peer_end(&a, 0);
-    peer_end(&b, 0);
-    peer_end(&c, 0);
+    PEERS_END(&a, &b, &c);
 }
 
 static void rows_35_and_36(void) {
     struct peer a, b;
     uint64_t p;
     int closed = 0;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     struct bytes h = export_filled(&a, 4 * MIB, 34, &p);
     peer_do(&b, OP_CONTEXT, 0, 0, 0);
     uint64_t context = b.last.n[0], q = open_at(&b, h);
@@ -137,8 +126,7 @@ static void rows_35_and_36(void) {
     check("still readable", 34, byte_at(&b, q));
     check("the 100th close", 0, close_code(&b, q));
     check("ends it", 1, read_code(&b, q));
-    peer_end(&a, 0);
-    peer_end(&b, 0);
+    PEERS_END(&a, &b);
 }
 
 static void rows_37_and_38(void) {

@@ -30,8 +30,7 @@ static void row_33(void) {
     struct peer a, b;
     char what[64];
     int failed = 0;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     const int many = available(&a) >= (uint64_t)24 << 30 ? MOST : FEW;
     for (int i = 0; i < many; i++)
         handles[i] = get(&a, alloc(&a, 2 * MIB));
@@ -51,15 +50,13 @@ static void row_33(void) {
     for (int i = 0; i < many; i++)
         failed += close_code(&b, at[i]) != 0;
     check("not closed", 0, failed);
-    peer_end(&a, 0);
-    peer_end(&b, 0);
+    PEERS_END(&a, &b);
 }
 
 static void row_40(void) {
     struct peer a, b;
     uint64_t p, q;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     struct bytes ha = export_filled(&a, 4 * MIB, 40, &p);
     struct bytes hb = export_filled(&b, 4 * MIB, 41, &q);
     check_row("40");
@@ -75,8 +72,7 @@ static void row_40(void) {
     check("A's memory has its bytes", 40, byte_at(&a, p));
     check("all was closed: B closes once more", 1, close_code(&b, p));
     check("all was freed", 1, available(&a) + 16 * MIB >= before);
-    peer_end(&a, 0);
-    peer_end(&b, 0);
+    PEERS_END(&a, &b);
 }
 
 static void row_41(void) {
@@ -86,8 +82,7 @@ static void row_41(void) {
         mmap(NULL, sizeof *peer_latest, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (peer_latest == MAP_FAILED)
         exit(2);
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     check_row("41");
     const uint64_t before = available(&a);
     peer_tell(&a, OP_CHURN, 2000, 0, 0);
@@ -101,8 +96,7 @@ static void row_41(void) {
              (unsigned long long)b.last.n[2]);
     check_note(what);
     check("nothing is left", 1, available(&a) + 16 * MIB >= before);
-    peer_end(&a, 0);
-    peer_end(&b, 0);
+    PEERS_END(&a, &b);
     munmap(peer_latest, sizeof *peer_latest);
 }
 
@@ -126,8 +120,7 @@ static void row_42(void) {
     struct peer a, b;
     uint64_t p;
     int code = 0, failed = 0;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     check_row("42");
     const uint64_t before = available(&a);
     struct bytes early = export_filled(&a, 4 * MIB, 42, &p);
@@ -150,8 +143,7 @@ static void row_42(void) {
         failed += free_code(&a, at[i]) != 0;
     check("A frees all: failed", 0, failed);
     check("all is free again", 1, available(&a) + 16 * MIB >= before);
-    peer_end(&a, 0);
-    peer_end(&b, 0);
+    PEERS_END(&a, &b);
 }
 
 void load_rows(void) {

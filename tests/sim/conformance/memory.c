@@ -8,8 +8,7 @@
 static void rows_1_to_5(void) {
     struct peer a, b;
     uint64_t p, q;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     struct bytes h = export_filled(&a, 4 * MIB, 11, &p);
     check_row("1");
     check("B opens", 0, open_code(&b, h));
@@ -44,15 +43,13 @@ static void rows_1_to_5(void) {
     check("second close", 0, close_code(&b, q));
     check("q reads no more", 1, read_code(&b, q));
     check("third close", 1, close_code(&b, q));
-    peer_end(&a, 0);
-    peer_end(&b, 0);
+    PEERS_END(&a, &b);
 }
 
 static void rows_6_to_8(void) {
     struct peer a, b;
     uint64_t p;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     struct bytes h = export_filled(&a, 4 * MIB, 13, &p);
     uint64_t q = open_at(&b, h);
     check_row("6");
@@ -67,8 +64,7 @@ static void rows_6_to_8(void) {
     check_row("8");
     check("flags 0", 1, peer_open(&b, OP_OPEN, h.at, 0));
     check("flags 2", 1, peer_open(&b, OP_OPEN, h.at, 2));
-    peer_end(&a, 0);
-    peer_end(&b, 0);
+    PEERS_END(&a, &b);
 }
 
 static uint64_t available(struct peer *p) {
@@ -87,8 +83,7 @@ static void wait_available(struct peer *p, uint64_t bytes) {
 static void rows_9_to_11(void) {
     struct peer a, b;
     uint64_t p, old;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     struct bytes h = export_filled(&a, 64 * MIB, 14, &p);
     uint64_t q = open_at(&b, h);
     check_row("9");
@@ -117,16 +112,13 @@ static void rows_9_to_11(void) {
     check("its own handle differs", 1, memcmp(&h, &fresh, sizeof h) != 0);
     check("old handle, exported", 0, open_code(&b, h));
     check("the new bytes", 17, byte_at(&b, b.last.n[0]));
-    peer_end(&a, 0);
-    peer_end(&b, 0);
+    PEERS_END(&a, &b);
 }
 
 static void end_of_exporter(int number) {
     struct peer a, b, c;
     uint64_t p;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
-    peer_start(&c, 1);
+    PEERS_START(&a, &b, &c);
     uint64_t before = available(&b);
     struct bytes h = export_filled(&a, 64 * MIB, 18, &p);
     uint64_t q = open_at(&b, h);
@@ -142,32 +134,26 @@ static void end_of_exporter(int number) {
     check("freed", 1, available(&b) + 32 * MIB >= before);
     check_row("13");
     check("handle of the dead, nobody holds", 400, open_code(&c, h));
-    peer_end(&b, 0);
-    peer_end(&c, 0);
+    PEERS_END(&b, &c);
 }
 
 static void row_14(void) {
     struct peer a, b, c;
     uint64_t p;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
-    peer_start(&c, 1);
+    PEERS_START(&a, &b, &c);
     struct bytes h = export_filled(&a, 4 * MIB, 20, &p);
     open_at(&b, h);
     free_code(&a, p);
     check_row("14");
     check("freed by A, held by B, opened by C", 1, open_code(&c, h));
     check("B, which has it open, opens it again", 0, open_code(&b, h));
-    peer_end(&a, 0);
-    peer_end(&b, 0);
-    peer_end(&c, 0);
+    PEERS_END(&a, &b, &c);
 }
 
 static void rows_15_to_17(void) {
     struct peer a, b;
     uint64_t first, second, p;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     struct bytes h1 = export_filled(&a, 1024, 21, &first);
     struct bytes h2 = export_filled(&a, 1024, 22, &second);
     check_row("15");
@@ -192,8 +178,7 @@ static void rows_15_to_17(void) {
     check_row("17");
     check("close of q + 4096", 1, close_code(&b, q + 4096));
     check("q stays", 23, byte_at(&b, q));
-    peer_end(&a, 0);
-    peer_end(&b, 0);
+    PEERS_END(&a, &b);
 }
 
 static void row_18(void) {
@@ -222,8 +207,7 @@ static void row_18(void) {
 static void rows_19_to_24(void) {
     struct peer a, b, c;
     uint64_t p;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     struct bytes h = export_filled(&a, 4 * MIB, 24, &p);
     uint64_t q = open_at(&b, h);
     check_row("19");
@@ -250,8 +234,7 @@ static void rows_19_to_24(void) {
         check("runtime: 0 bytes", 0, b.last.code);
         check("runtime: null", 0, (int64_t)b.last.n[0]);
     }
-    peer_end(&a, 0);
-    peer_end(&b, 0);
+    PEERS_END(&a, &b);
     check_row("24");
     peer_start(&c, 0);
     check("alloc before cuInit", 3, peer_do(&c, OP_ALLOC, 4096, KIND_PLAIN, 0));
@@ -265,8 +248,7 @@ static void row_25(void) {
     struct bytes junk;
     uint64_t p;
     int opened = 0;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     struct bytes h = export_filled(&a, 4 * MIB, 25, &p);
     check_row("25");
     memset(&junk, 0, sizeof junk);
@@ -283,16 +265,14 @@ static void row_25(void) {
     }
     check("a changed bit in the second half can open", 1, opened > 0);
     check("and can fail", 1, opened < 32);
-    peer_end(&a, 0);
-    peer_end(&b, 0);
+    PEERS_END(&a, &b);
 }
 
 /* Small memory of A, open in B and freed; and what A gets in its place, while the block lives. */
 static void row_55(uint64_t old_size, uint64_t new_size, int number) {
     struct peer a, b;
     uint64_t old, new;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     alloc(&a, 4 * KIB);
     struct bytes old_handle = export_filled(&a, old_size, 55, &old);
     const uint64_t q = open_at(&b, old_handle);
@@ -318,8 +298,7 @@ static void row_55(uint64_t old_size, uint64_t new_size, int number) {
 static void row_56(void) {
     struct peer a, b;
     uint64_t first, second;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     struct bytes h1 = export_filled(&a, 4 * KIB, 57, &first);
     struct bytes h2 = export_filled(&a, 4 * KIB, 58, &second);
     const uint64_t q = open_at(&b, h1);

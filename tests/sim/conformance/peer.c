@@ -100,3 +100,13 @@ int peer_end(struct peer *peer, int number) {
     close(peer->from);
     return status;
 }
+
+void peers_start(struct peer *const *peers) {
+    while (*peers)
+        peer_start(*peers++, 1);
+}
+
+void peers_end(struct peer *const *peers) {
+    while (*peers)
+        peer_end(*peers++, 0);
+}

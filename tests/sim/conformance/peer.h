@@ -7,6 +7,7 @@
 #define CONFORMANCE_PEER_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -96,6 +97,11 @@ int peer_do(struct peer *peer, enum op op, uint64_t a, uint64_t b, uint64_t c);
 int peer_open(struct peer *peer, enum op op, const char handle[64], uint64_t flags);
 /* Ends it as its program would, or kills it (signal), and waits. The wait status. */
 int peer_end(struct peer *peer, int signal);
+/* Several, which are started, and end as their programs would. */
+#define PEERS_START(...) peers_start((struct peer *[]){__VA_ARGS__, NULL})
+#define PEERS_END(...)   peers_end((struct peer *[]){__VA_ARGS__, NULL})
+void peers_start(struct peer *const *peers);
+void peers_end(struct peer *const *peers);
 
 /* In the peer. */
 void peer_serve(int from, int to);

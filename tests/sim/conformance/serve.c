@@ -57,9 +57,11 @@ static CUresult allocate(struct message *m) {
     return result;
 }
 
-static CUresult release(struct message *m) {
-    return gpu.cuMemFree_v2(m->n[0]);
-}
+#define SERVE(name, call)                                                                          \
+    static CUresult name(struct message *m) {                                                      \
+        return call;                                                                               \
+    }
+SERVE(release, gpu.cuMemFree_v2(m->n[0]))
 
 static CUresult fill(struct message *m) {
     CUresult result = gpu.cuMemsetD8_v2(m->n[0], (unsigned char)m->n[2], m->n[1]);
@@ -91,9 +93,7 @@ static CUresult open_handle(struct message *m) {
     return result;
 }
 
-static CUresult close_handle(struct message *m) {
-    return gpu.cuIpcCloseMemHandle(m->n[0]);
-}
+SERVE(close_handle, gpu.cuIpcCloseMemHandle(m->n[0]))
 
 static CUresult range(struct message *m) {
     CUdeviceptr base = 0;
@@ -125,9 +125,7 @@ static CUresult new_context(struct message *m) {
     return result;
 }
 
-static CUresult set_context(struct message *m) {
-    return gpu.cuCtxSetCurrent(POINTER(m->n[0]));
-}
+SERVE(set_context, gpu.cuCtxSetCurrent(POINTER(m->n[0])))
 
 static CUresult which_context(struct message *m) {
     CUcontext context = NULL;
@@ -136,13 +134,8 @@ static CUresult which_context(struct message *m) {
     return result;
 }
 
-static CUresult destroy_context(struct message *m) {
-    return gpu.cuCtxDestroy_v2(POINTER(m->n[0]));
-}
-
-static CUresult reset(struct message *m) {
-    return gpu.cuDevicePrimaryCtxReset_v2((CUdevice)m->n[0]);
-}
+SERVE(destroy_context, gpu.cuCtxDestroy_v2(POINTER(m->n[0])))
+SERVE(reset, gpu.cuDevicePrimaryCtxReset_v2((CUdevice)m->n[0]))
 
 static CUresult devices(struct message *m) {
     int count = 0;
@@ -258,13 +251,8 @@ static CUresult open_event(struct message *m) {
     return result;
 }
 
-static CUresult record(struct message *m) {
-    return gpu.cuEventRecord(POINTER(m->n[0]), NULL);
-}
-
-static CUresult query(struct message *m) {
-    return gpu.cuEventQuery(POINTER(m->n[0]));
-}
+SERVE(record, gpu.cuEventRecord(POINTER(m->n[0]), NULL))
+SERVE(query, gpu.cuEventQuery(POINTER(m->n[0])))
 
 static CUresult wait_event(struct message *m) {
     uint64_t before = now_ms();
@@ -273,9 +261,7 @@ static CUresult wait_event(struct message *m) {
     return result;
 }
 
-static CUresult destroy_event(struct message *m) {
-    return gpu.cuEventDestroy_v2(POINTER(m->n[0]));
-}
+SERVE(destroy_event, gpu.cuEventDestroy_v2(POINTER(m->n[0])))
 
 static CUresult late(struct message *m) {
     CUstream stream;
@@ -329,21 +315,14 @@ static CUresult cuda_reset(struct message *m) {
 
 /* --- crowd.c and vmm.c --- */
 
-static CUresult threads(struct message *m) {
-    return (CUresult)crowd_threads(m);
-}
-
-static CUresult churn(struct message *m) {
-    return (CUresult)crowd_churn(m);
-}
+SERVE(threads, (CUresult)crowd_threads(m))
+SERVE(churn, (CUresult)crowd_churn(m))
 
 static CUresult catch (struct message *m) {
     return (CUresult)crowd_catch(m);
 }
 
-static CUresult vmm(struct message *m) {
-    return (CUresult)vmm_do(m);
-}
+SERVE(vmm, (CUresult)vmm_do(m))
 
 static CUresult (*const actions[OPS])(struct message *) = {
     [OP_START] = start,

@@ -54,4 +54,27 @@ CUresult CUDAAPI cuGraphNodeSetParams_v2(CUgraphNode node, CUgraphNodeParams *wh
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Returns what a call answers unless it has succeeded. */
+#define TRY(call)                                                                                  \
+    do {                                                                                           \
+        const CUresult tried_ = (call);                                                            \
+        if (tried_)                                                                                \
+            return tried_;                                                                         \
+    } while (0)
+/* A function of the API that is one call of another one; and both forms of one that has a stream,
+ * of which `per_thread` says whether the default one is the thread's own. */
+#define CALL(name, parameters, call)                                                               \
+    CUresult CUDAAPI name parameters {                                                             \
+        return call;                                                                               \
+    }
+#define BOTH(name, parameters, call)                                                               \
+    CUresult CUDAAPI name parameters {                                                             \
+        const bool per_thread = false;                                                             \
+        return call;                                                                               \
+    }                                                                                              \
+    CUresult CUDAAPI name##_ptsz parameters {                                                      \
+        const bool per_thread = true;                                                              \
+        return call;                                                                               \
+    }
+
 #endif

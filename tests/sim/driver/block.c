@@ -107,9 +107,7 @@ static CUresult allocate_small(CUcontext context, enum block_kind kind, uint64_t
     while (block && !small_take(block->small, size, &offset))
         block = block->less_roomy;
     if (!block) {
-        CUresult result = create(context, kind, SIM_BLOCK, &block);
-        if (result)
-            return result;
+        TRY(create(context, kind, SIM_BLOCK, &block));
         block->small = small_create();
         if (!block->small || !small_take(block->small, size, &offset)) {
             block_drop(block, false);
@@ -130,9 +128,7 @@ CUresult block_allocate(CUcontext context, enum block_kind kind, uint64_t size, 
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (size <= SMALL_MOST)
         return allocate_small(context, kind, size, out);
-    CUresult result = create(context, kind, size, &block);
-    if (result)
-        return result;
+    TRY(create(context, kind, size, &block));
     block->requested = size;
     *out = block->address;
     return CUDA_SUCCESS;
@@ -141,10 +137,8 @@ CUresult block_allocate(CUcontext context, enum block_kind kind, uint64_t size, 
 CUresult block_allocate_from(CUcontext context, struct pool *pool, uint64_t size,
                              CUdeviceptr *out) {
     struct block *block;
-    CUresult result =
-        size > link_memory() ? CUDA_ERROR_OUT_OF_MEMORY : create(context, BLOCK_POOL, size, &block);
-    if (result)
-        return result;
+    TRY(size > link_memory() ? CUDA_ERROR_OUT_OF_MEMORY
+                             : create(context, BLOCK_POOL, size, &block));
     block->requested = size;
     block->pool = pool;
     *out = block->address;

@@ -120,13 +120,11 @@ static CUresult finish(CUstream stream, CUgraph *graph) {
 
 static CUresult end(CUstream named, bool per_thread, CUgraph *graph) {
     CUstream stream;
-    CUresult result = stream_resolve(named, per_thread, &stream);
-    if (result)
-        return result;
+    TRY(stream_resolve(named, per_thread, &stream));
     if (!graph)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&streams.lock);
-    result = finish(stream, graph);
+    CUresult result = finish(stream, graph);
     pthread_mutex_unlock(&streams.lock);
     return result;
 }
@@ -202,42 +200,16 @@ static CUresult info_of(CUstream named, bool per_thread, CUstreamCaptureStatus *
 CAPTURE_INFO(, false)
 CAPTURE_INFO(_ptsz, true)
 
-CUresult CUDAAPI cuStreamBeginCapture(CUstream stream) {
-    return begin(stream, false, CU_STREAM_CAPTURE_MODE_GLOBAL);
-}
-
-CUresult CUDAAPI cuStreamBeginCapture_ptsz(CUstream stream) {
-    return begin(stream, true, CU_STREAM_CAPTURE_MODE_GLOBAL);
-}
-
-CUresult CUDAAPI cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
-    return begin(stream, false, mode);
-}
-
-CUresult CUDAAPI cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode) {
-    return begin(stream, true, mode);
-}
-
-CUresult CUDAAPI cuStreamEndCapture(CUstream stream, CUgraph *graph) {
-    return end(stream, false, graph);
-}
-
-CUresult CUDAAPI cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph) {
-    return end(stream, true, graph);
-}
-
-CUresult CUDAAPI cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
-    return status_of(stream, false, status);
-}
-
-CUresult CUDAAPI cuStreamIsCapturing_ptsz(CUstream stream, CUstreamCaptureStatus *status) {
-    return status_of(stream, true, status);
-}
+BOTH(cuStreamBeginCapture, (CUstream stream),
+     begin(stream, per_thread, CU_STREAM_CAPTURE_MODE_GLOBAL))
+BOTH(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode),
+     begin(stream, per_thread, mode))
+BOTH(cuStreamEndCapture, (CUstream stream, CUgraph *graph), end(stream, per_thread, graph))
+BOTH(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus *status),
+     status_of(stream, per_thread, status))
 
 CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
         return CUDA_ERROR_INVALID_VALUE;
     CUstreamCaptureMode old = thread_mode;
@@ -266,23 +238,14 @@ CUresult CUDAAPI cuStreamBeginCaptureToCig_ptsz(CUstream stream, CUstreamCigCapt
     return begin(stream, true, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
-CUresult CUDAAPI cuStreamEndCaptureToCig(CUstream stream) {
-    return end_for_others(stream, false);
-}
-
-CUresult CUDAAPI cuStreamEndCaptureToCig_ptsz(CUstream stream) {
-    return end_for_others(stream, true);
-}
+BOTH(cuStreamEndCaptureToCig, (CUstream stream), end_for_others(stream, per_thread))
 
 /* The new steps come behind those that the graph has. */
 static CUresult begin_again(CUstream named, bool per_thread, CUstreamCaptureMode mode,
                             CUgraph graph) {
     CUstream stream;
-    CUresult result = graph ? begin(named, per_thread, mode) : CUDA_ERROR_INVALID_VALUE;
-    if (!result)
-        result = stream_resolve(named, per_thread, &stream);
-    if (result)
-        return result;
+    TRY(graph ? begin(named, per_thread, mode) : CUDA_ERROR_INVALID_VALUE);
+    TRY(stream_resolve(named, per_thread, &stream));
     pthread_mutex_lock(&streams.lock);
     graph_drop(stream->graph);
     stream->graph = graph;

@@ -9,12 +9,10 @@ static CUresult ask(int pid, enum sim_process what, uint64_t *state) {
     const char *wanted = getenv("GPUSHARE_SIM_CHECKPOINT");
     const struct sim_request request = {.op = SIM_PROCESS, .a = (uint64_t)pid, .b = what};
     struct sim_reply reply;
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     if (wanted && !strcmp(wanted, "off"))
         return CUDA_ERROR_NOT_SUPPORTED;
-    result = link_call(&request, &reply);
+    CUresult result = link_call(&request, &reply);
     if (state)
         *state = reply.a;
     return result;

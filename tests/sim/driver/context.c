@@ -27,9 +27,7 @@ CUcontext context_top(void) {
 }
 
 CUresult context_current(CUcontext *context) {
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     *context = context_top();
     if (!*context)
         return CUDA_ERROR_INVALID_CONTEXT;
@@ -100,9 +98,7 @@ static void end(CUcontext context) {
 /* --- created contexts --- */
 
 static CUresult create_current(CUcontext *out, unsigned flags, CUdevice device) {
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     if (!out || flags & ~(unsigned)CU_CTX_FLAGS_MASK)
         return CUDA_ERROR_INVALID_VALUE;
     if (!device_valid(device))
@@ -116,7 +112,7 @@ static CUresult create_current(CUcontext *out, unsigned flags, CUdevice device) 
         return CUDA_ERROR_OUT_OF_MEMORY;
     context->references = 1;
     context->alive = true;
-    result = push(context);
+    CUresult result = push(context);
     if (!result)
         *out = context;
     return result;
@@ -150,9 +146,7 @@ static void return_late(const char *variable) {
 }
 
 CUresult CUDAAPI cuCtxDestroy_v2(CUcontext context) {
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     if (!context || !context_known(context))
         return CUDA_ERROR_INVALID_VALUE;
     if (context->primary || !context->alive)
@@ -164,15 +158,11 @@ CUresult CUDAAPI cuCtxDestroy_v2(CUcontext context) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuCtxDestroy(CUcontext context) {
-    return cuCtxDestroy_v2(context);
-}
+CALL(cuCtxDestroy, (CUcontext context), cuCtxDestroy_v2(context))
 
 CUresult CUDAAPI cuCtxAttach(CUcontext *out, unsigned int flags) {
     CUcontext context;
-    CUresult result = context_current(&context);
-    if (result)
-        return result;
+    TRY(context_current(&context));
     if (!out || flags)
         return CUDA_ERROR_INVALID_VALUE;
     context->references++;
@@ -182,9 +172,7 @@ CUresult CUDAAPI cuCtxAttach(CUcontext *out, unsigned int flags) {
 
 CUresult CUDAAPI cuCtxDetach(CUcontext context) {
     CUcontext current;
-    CUresult result = context_current(&current);
-    if (result)
-        return result;
+    TRY(context_current(&current));
     if (context != current || context->primary)
         return CUDA_ERROR_INVALID_CONTEXT;
     return --context->references ? CUDA_SUCCESS : cuCtxDestroy_v2(context);
@@ -228,9 +216,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device) {
 }
 
 CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice device) {
-    CUresult result = primary_check(device);
-    if (result)
-        return result;
+    TRY(primary_check(device));
     state_lock();
     CUcontext context = contexts.primary[device];
     bool held = context && context->references;
@@ -241,9 +227,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice device) {
     return held ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) {
-    return cuDevicePrimaryCtxRelease_v2(device);
-}
+CALL(cuDevicePrimaryCtxRelease, (CUdevice device), cuDevicePrimaryCtxRelease_v2(device))
 
 /* For tests: a driver that refuses a reset, after a while. */
 static bool is_reset_refused(void) {
@@ -254,9 +238,7 @@ static bool is_reset_refused(void) {
 }
 
 CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice device) {
-    CUresult result = primary_check(device);
-    if (result)
-        return result;
+    TRY(primary_check(device));
     if (is_reset_refused())
         return CUDA_ERROR_UNKNOWN;
     state_lock();
@@ -269,14 +251,10 @@ CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice device) {
-    return cuDevicePrimaryCtxReset_v2(device);
-}
+CALL(cuDevicePrimaryCtxReset, (CUdevice device), cuDevicePrimaryCtxReset_v2(device))
 
 CUresult CUDAAPI cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags) {
-    CUresult result = primary_check(device);
-    if (result)
-        return result;
+    TRY(primary_check(device));
     if (flags & ~(unsigned)CU_CTX_FLAGS_MASK)
         return CUDA_ERROR_INVALID_VALUE;
     state_lock();
@@ -292,9 +270,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned int flags)
 }
 
 CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active) {
-    CUresult result = primary_check(device);
-    if (result)
-        return result;
+    TRY(primary_check(device));
     if (!flags || !active)
         return CUDA_ERROR_INVALID_VALUE;
     state_lock();
@@ -313,9 +289,7 @@ CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc resources, 
                                   unsigned int flags) {
     CUcontext of;
     (void)resources;
-    CUresult result = cuDevicePrimaryCtxRetain(&of, device);
-    if (result)
-        return result;
+    TRY(cuDevicePrimaryCtxRetain(&of, device));
     if (!out || flags != CU_GREEN_CTX_DEFAULT_STREAM)
         return CUDA_ERROR_INVALID_VALUE;
     state_lock();
@@ -354,22 +328,16 @@ CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx green) {
 /* --- the current context --- */
 
 CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext context) {
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     if (!context_known(context) || (!context->primary && !context->alive))
         abort(); /* as a driver does of one that was destroyed: "free(): invalid pointer" */
     return push(context);
 }
 
-CUresult CUDAAPI cuCtxPushCurrent(CUcontext context) {
-    return cuCtxPushCurrent_v2(context);
-}
+CALL(cuCtxPushCurrent, (CUcontext context), cuCtxPushCurrent_v2(context))
 
 CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext *out) {
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     if (!stack.depth)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (out)
@@ -378,14 +346,10 @@ CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext *out) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuCtxPopCurrent(CUcontext *out) {
-    return cuCtxPopCurrent_v2(out);
-}
+CALL(cuCtxPopCurrent, (CUcontext * out), cuCtxPopCurrent_v2(out))
 
 CUresult CUDAAPI cuCtxSetCurrent(CUcontext context) {
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     if (context && !context_known(context))
         return CUDA_ERROR_INVALID_VALUE;
     if (stack.depth)
@@ -394,9 +358,7 @@ CUresult CUDAAPI cuCtxSetCurrent(CUcontext context) {
 }
 
 CUresult CUDAAPI cuCtxGetCurrent(CUcontext *out) {
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     *out = context_top();
@@ -404,9 +366,7 @@ CUresult CUDAAPI cuCtxGetCurrent(CUcontext *out) {
 }
 
 CUresult CUDAAPI cuCtxGetDevice(CUdevice *device) {
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     if (!context_top())
         return CUDA_ERROR_INVALID_CONTEXT;
     if (!device)
@@ -416,9 +376,7 @@ CUresult CUDAAPI cuCtxGetDevice(CUdevice *device) {
 }
 
 static CUresult context_or_current(CUcontext *context) {
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     if (!*context)
         return context_current(context);
     return context_known(*context) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;

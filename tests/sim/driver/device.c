@@ -111,9 +111,7 @@ bool device_reaches(uint32_t card, uint32_t other) {
 }
 
 static CUresult check(CUdevice device, const void *out) {
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     return device_valid(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
@@ -136,9 +134,7 @@ CUresult CUDAAPI cuDriverGetVersion(int *version) {
 }
 
 CUresult CUDAAPI cuDeviceGetCount(int *count) {
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     if (!count)
         return CUDA_ERROR_INVALID_VALUE;
     *count = visible.count;
@@ -161,9 +157,7 @@ CUresult CUDAAPI cuDeviceGetName(char *name, int length, CUdevice device) {
     return result;
 }
 
-CUresult CUDAAPI cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
-    return cuDeviceGetUuid_v2(uuid, device);
-}
+CALL(cuDeviceGetUuid, (CUuuid * uuid, CUdevice device), cuDeviceGetUuid_v2(uuid, device))
 
 CUresult CUDAAPI cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
     CUresult result = check(device, uuid);
@@ -198,9 +192,7 @@ CUresult CUDAAPI cuDeviceGetPCIBusId(char *id, int length, CUdevice device) {
 
 CUresult CUDAAPI cuDeviceGetByPCIBusId(CUdevice *device, const char *id) {
     unsigned domain = 0, bus = 0, slot = 0, function = 0;
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     if (!device || !id)
         return CUDA_ERROR_INVALID_VALUE;
     if (sscanf(id, "%x:%x:%x.%x", &domain, &bus, &slot, &function) < 3 || domain || slot)
@@ -259,9 +251,7 @@ CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, 
         {CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, 1},
         {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, 1}, /* also without a channel */
     };
-    CUresult result = check(device, value);
-    if (result)
-        return result;
+    TRY(check(device, value));
     *value = attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ? (int)(0x10 + device_card(device)) : 0;
     if (attribute == CU_DEVICE_ATTRIBUTE_MPS_ENABLED)
         *value = visible.by_mps;

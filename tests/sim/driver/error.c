@@ -62,10 +62,5 @@ static CUresult find(CUresult code, const char **text, bool name) {
     return *text ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult CUDAAPI cuGetErrorName(CUresult code, const char **name) {
-    return find(code, name, true);
-}
-
-CUresult CUDAAPI cuGetErrorString(CUresult code, const char **sentence) {
-    return find(code, sentence, false);
-}
+CALL(cuGetErrorName, (CUresult code, const char **name), find(code, name, true))
+CALL(cuGetErrorString, (CUresult code, const char **sentence), find(code, sentence, false))

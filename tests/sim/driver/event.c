@@ -39,9 +39,7 @@ static struct {
 } events = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static CUresult check(CUevent event) {
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     if (!event)
         return CUDA_ERROR_INVALID_HANDLE;
     if (event->magic == EVENT_DEAD)
@@ -78,9 +76,7 @@ CUresult CUDAAPI cuEventCreate(CUevent *out, unsigned int flags) {
         return CUDA_ERROR_INVALID_VALUE;
     if (shared) {
         struct sim_request request = {.op = SIM_EVENT_CREATE};
-        result = link_call(&request, &reply);
-        if (result)
-            return result;
+        TRY(link_call(&request, &reply));
     }
     CUevent event = create(context, flags, shared ? (int64_t)reply.a : NO_SLOT);
     if (!event)
@@ -98,18 +94,14 @@ CUresult CUDAAPI cuEventCreateFromEGLSync(CUevent *out, void *sync, unsigned int
 }
 
 CUresult CUDAAPI cuEventDestroy_v2(CUevent event) {
-    CUresult result = check(event);
-    if (result)
-        return result;
+    TRY(check(event));
     pthread_mutex_lock(&events.lock);
     event->magic = EVENT_DEAD;
     pthread_mutex_unlock(&events.lock);
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuEventDestroy(CUevent event) {
-    return cuEventDestroy_v2(event);
-}
+CALL(cuEventDestroy, (CUevent event), cuEventDestroy_v2(event))
 
 /* --- recording and waiting --- */
 
@@ -161,11 +153,8 @@ static const struct work recording = {.run = reach, .brief = true, .once = true}
 
 static CUresult record(CUevent event, CUstream named, bool per_thread) {
     CUstream stream;
-    CUresult result = check(event);
-    if (!result)
-        result = stream_resolve(named, per_thread, &stream);
-    if (result)
-        return result;
+    TRY(check(event));
+    TRY(stream_resolve(named, per_thread, &stream));
     struct record *record = malloc(sizeof *record);
     if (!record)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -179,21 +168,9 @@ static CUresult record(CUevent event, CUstream named, bool per_thread) {
     return stream_submit(stream, &recording, record);
 }
 
-CUresult CUDAAPI cuEventRecord(CUevent event, CUstream stream) {
-    return record(event, stream, false);
-}
-
-CUresult CUDAAPI cuEventRecord_ptsz(CUevent event, CUstream stream) {
-    return record(event, stream, true);
-}
-
-CUresult CUDAAPI cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) {
-    return flags > 1 ? CUDA_ERROR_INVALID_VALUE : record(event, stream, false);
-}
-
-CUresult CUDAAPI cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, unsigned int flags) {
-    return flags > 1 ? CUDA_ERROR_INVALID_VALUE : record(event, stream, true);
-}
+BOTH(cuEventRecord, (CUevent event, CUstream stream), record(event, stream, per_thread))
+BOTH(cuEventRecordWithFlags, (CUevent event, CUstream stream, unsigned int flags),
+     flags > 1 ? CUDA_ERROR_INVALID_VALUE : record(event, stream, per_thread))
 
 /* 907 of one whose record is a part of a graph; that ends the capture. */
 static CUresult check_waitable(CUevent event) {
@@ -205,27 +182,20 @@ static CUresult check_waitable(CUevent event) {
 }
 
 CUresult CUDAAPI cuEventQuery(CUevent event) {
-    CUresult result = check_waitable(event);
-    if (result)
-        return result;
+    TRY(check_waitable(event));
     return reached(event->state, load(&event->state->recorded)) ? CUDA_SUCCESS
                                                                 : CUDA_ERROR_NOT_READY;
 }
 
 CUresult CUDAAPI cuEventSynchronize(CUevent event) {
-    CUresult result = check_waitable(event);
-    if (result)
-        return result;
+    TRY(check_waitable(event));
     wait_for(event->state, load(&event->state->recorded));
     return context_state(event->context);
 }
 
 static CUresult elapsed(float *milliseconds, CUevent start, CUevent end) {
-    CUresult result = check(start);
-    if (!result)
-        result = check(end);
-    if (result)
-        return result;
+    TRY(check(start));
+    TRY(check(end));
     if (!milliseconds)
         return CUDA_ERROR_INVALID_VALUE;
     if ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING || !start->ever || !end->ever)
@@ -262,11 +232,8 @@ static const struct work waiting = {.run = run_wait, .apart = true, .once = true
 
 static CUresult wait_event(CUstream named, bool per_thread, CUevent event) {
     CUstream stream;
-    CUresult result = check(event);
-    if (!result)
-        result = stream_resolve(named, per_thread, &stream);
-    if (result)
-        return result;
+    TRY(check(event));
+    TRY(stream_resolve(named, per_thread, &stream));
     uint32_t number = load(&event->state->recorded);
     if (reached(event->state, number))
         return CUDA_SUCCESS;
@@ -277,13 +244,8 @@ static CUresult wait_event(CUstream named, bool per_thread, CUevent event) {
     return stream_submit(stream, &waiting, wait);
 }
 
-CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
-    return flags > 1 ? CUDA_ERROR_INVALID_VALUE : wait_event(stream, false, event);
-}
-
-CUresult CUDAAPI cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned int flags) {
-    return flags > 1 ? CUDA_ERROR_INVALID_VALUE : wait_event(stream, true, event);
-}
+BOTH(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned int flags),
+     flags > 1 ? CUDA_ERROR_INVALID_VALUE : wait_event(stream, per_thread, event))
 
 /* --- between processes --- */
 
@@ -297,9 +259,7 @@ static void shm_identity(struct event_handle *handle) {
 
 /* Of a destroyed event, too, whose shell still tells whether it had a slot. */
 CUresult event_export(CUevent event, CUipcEventHandle *handle) {
-    CUresult result = event->magic == EVENT_DEAD ? state_check() : check(event);
-    if (result)
-        return result;
+    TRY(event->magic == EVENT_DEAD ? state_check() : check(event));
     if (!handle)
         return CUDA_ERROR_INVALID_VALUE;
     if (event->slot == NO_SLOT || event->imported)

@@ -271,10 +271,8 @@ CUresult CUDAAPI cuGraphInstantiate_v2(CUgraphExec *out, CUgraph graph, CUgraphN
     return instantiate(out, graph);
 }
 
-CUresult CUDAAPI cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph,
-                                             unsigned long long flags) {
-    return flags & ~0xfull ? CUDA_ERROR_INVALID_VALUE : instantiate(out, graph);
-}
+CALL(cuGraphInstantiateWithFlags, (CUgraphExec * out, CUgraph graph, unsigned long long flags),
+     flags & ~0xfull ? CUDA_ERROR_INVALID_VALUE : instantiate(out, graph))
 
 CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec exec) {
     CUresult result = state_check();
@@ -319,10 +317,4 @@ static CUresult launch(CUgraphExec exec, CUstream named, bool per_thread) {
     return stream_submit(stream, &replaying, exec->graph);
 }
 
-CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream stream) {
-    return launch(exec, stream, false);
-}
-
-CUresult CUDAAPI cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream) {
-    return launch(exec, stream, true);
-}
+BOTH(cuGraphLaunch, (CUgraphExec exec, CUstream stream), launch(exec, stream, per_thread))

@@ -18,9 +18,7 @@ static const struct work calling = {.run = run_host_call, .apart = true};
 
 static CUresult launch(CUstream named, bool per_thread, CUhostFn function, void *data) {
     CUstream stream;
-    CUresult result = stream_resolve(named, per_thread, &stream);
-    if (result)
-        return result;
+    TRY(stream_resolve(named, per_thread, &stream));
     if (!function)
         return CUDA_ERROR_INVALID_VALUE;
     struct host_call *call = malloc(sizeof *call);
@@ -30,10 +28,5 @@ static CUresult launch(CUstream named, bool per_thread, CUhostFn function, void 
     return stream_submit(stream, &calling, call);
 }
 
-CUresult CUDAAPI cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data) {
-    return launch(stream, false, function, data);
-}
-
-CUresult CUDAAPI cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn function, void *data) {
-    return launch(stream, true, function, data);
-}
+BOTH(cuLaunchHostFunc, (CUstream stream, CUhostFn function, void *data),
+     launch(stream, per_thread, function, data))

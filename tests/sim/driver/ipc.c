@@ -45,9 +45,7 @@ static CUresult export(CUdeviceptr pointer, struct handle *handle) {
         return CUDA_ERROR_INVALID_VALUE;
     if (!span.block->exported) {
         struct sim_request request = {.op = SIM_EXPORT, .a = span.block->id};
-        CUresult result = link_call(&request, NULL);
-        if (result)
-            return result;
+        TRY(link_call(&request, NULL));
         span.block->exported = true;
     }
     *handle = describe(&span);
@@ -62,11 +60,9 @@ CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr pointer) {
     CUcontext context;
     if (!out || !pointer)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = context_current(&context);
-    if (result)
-        return result;
+    TRY(context_current(&context));
     state_lock();
-    result = export(pointer, &handle);
+    CUresult result = export(pointer, &handle);
     state_unlock();
     if (!result)
         memcpy(out, &handle, sizeof handle);
@@ -107,9 +103,7 @@ CUresult CUDAAPI cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle bytes, u
     memcpy(&handle, &bytes, sizeof handle);
     if (!out || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = context_current(&context);
-    if (result)
-        return result;
+    TRY(context_current(&context));
     if (!plausible(&handle))
         return CUDA_ERROR_INVALID_VALUE;
     /* The real one knows its own handles by the pid alone, another container's 1 or not. */
@@ -127,9 +121,7 @@ CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr pointer) {
     if (is_told(&told))
         return told;
     CUcontext context;
-    CUresult result = context_current(&context);
-    if (result)
-        return result;
+    TRY(context_current(&context));
     state_lock();
     struct span span;
     bool found = block_find(pointer, &span) && span.block->kind == BLOCK_IMPORT;
@@ -142,7 +134,7 @@ CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr pointer) {
     /* Like a free: whatever still uses the memory comes first. */
     stream_wait_card(card);
     state_lock();
-    result = import_close(pointer);
+    CUresult result = import_close(pointer);
     state_unlock();
     atomic_fetch_sub(place, 1);
     return result;
@@ -153,9 +145,7 @@ CUresult CUDAAPI cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event) {
     if (is_told(&told))
         return told;
     CUcontext context;
-    CUresult result = context_current(&context);
-    if (result)
-        return result;
+    TRY(context_current(&context));
     return event ? event_export(event, handle) : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -164,12 +154,10 @@ CUresult CUDAAPI cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle handle) {
     if (is_told(&told))
         return told;
     CUcontext context;
-    CUresult result = context_current(&context);
-    if (result)
-        return result;
+    TRY(context_current(&context));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     /* A card opens what is left of a creator that has ended, too. */
-    result = event_import(context, &handle, out);
+    CUresult result = event_import(context, &handle, out);
     return result == CUDA_ERROR_INVALID_HANDLE ? event_of_nobody(context, out) : result;
 }

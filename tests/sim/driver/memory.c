@@ -21,37 +21,29 @@ static void pause_for(const char *name) {
 
 static CUresult allocate(CUdeviceptr *out, uint64_t size, enum block_kind kind) {
     CUcontext context;
-    CUresult result = context_current(&context);
-    if (result)
-        return result;
+    TRY(context_current(&context));
     if (!out || !size)
         return CUDA_ERROR_INVALID_VALUE;
-    result = capture_forbidden();
-    if (result)
-        return result;
+    TRY(capture_forbidden());
     state_lock();
-    result = block_allocate(context, kind, size, out);
+    CUresult result = block_allocate(context, kind, size, out);
     state_unlock();
     return result;
 }
 
-CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *out, size_t size) {
-    return allocate(out, size, BLOCK_PLAIN);
-}
+CALL(cuMemAlloc_v2, (CUdeviceptr * out, size_t size), allocate(out, size, BLOCK_PLAIN))
 
 CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
                                     unsigned int element) {
     CUcontext context;
     size_t row, size;
-    CUresult result = context_current(&context);
-    if (result)
-        return result;
+    TRY(context_current(&context));
     if (!out || !pitch || !width || !height || (element != 4 && element != 8 && element != 16))
         return CUDA_ERROR_INVALID_VALUE;
     if (__builtin_add_overflow(width, PITCH - 1, &row) ||
         __builtin_mul_overflow(row & ~(size_t)(PITCH - 1), height, &size))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    result = allocate(out, size, BLOCK_PLAIN);
+    CUresult result = allocate(out, size, BLOCK_PLAIN);
     if (!result)
         *pitch = row & ~(size_t)(PITCH - 1);
     return result;
@@ -104,14 +96,11 @@ CUresult CUDAAPI cuMemAlloc(CUdeviceptr_v1 *out, unsigned int size) {
     return result;
 }
 
-CUresult CUDAAPI cuMemAllocPitch(CUdeviceptr_v1 *out, unsigned int *pitch, unsigned int width,
-                                 unsigned int height, unsigned int element) {
-    return pitch && element ? cuMemAlloc(out, width && height) : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult CUDAAPI cuMemFree(CUdeviceptr_v1 address) {
-    return cuMemFree_v2(address);
-}
+CALL(cuMemAllocPitch,
+     (CUdeviceptr_v1 * out, unsigned int *pitch, unsigned int width, unsigned int height,
+      unsigned int element),
+     pitch &&element ? cuMemAlloc(out, width &&height) : CUDA_ERROR_INVALID_VALUE)
+CALL(cuMemFree, (CUdeviceptr_v1 address), cuMemFree_v2(address))
 
 CUresult CUDAAPI cuMemGetAddressRange(CUdeviceptr_v1 *base, unsigned int *size,
                                       CUdeviceptr_v1 address) {
@@ -224,9 +213,7 @@ static CUresult allocate_on(CUstream stream, CUdeviceptr *out, uint64_t size) {
 
 static CUresult allocate_async(CUdeviceptr *out, size_t size, CUstream named, bool per_thread) {
     CUstream stream;
-    CUresult result = stream_resolve(named, per_thread, &stream);
-    if (result)
-        return result;
+    TRY(stream_resolve(named, per_thread, &stream));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     if (size)
@@ -248,9 +235,7 @@ static CUresult free_async(CUdeviceptr address, CUstream named, bool per_thread)
 /* A pool has what the contexts of its device have. */
 CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute which, void *value) {
     uint32_t card;
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     if (!value || !device_of_pool(pool, &card) || which != CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
         return CUDA_ERROR_INVALID_VALUE;
     cuuint64_t bytes = 0;
@@ -263,33 +248,19 @@ CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute wh
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr *out, size_t size, CUstream stream) {
-    return allocate_async(out, size, stream, false);
-}
-
-CUresult CUDAAPI cuMemAllocAsync_ptsz(CUdeviceptr *out, size_t size, CUstream stream) {
-    return allocate_async(out, size, stream, true);
-}
-
-CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
-    return free_async(address, stream, false);
-}
-
-CUresult CUDAAPI cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream) {
-    return free_async(address, stream, true);
-}
+BOTH(cuMemAllocAsync, (CUdeviceptr * out, size_t size, CUstream stream),
+     allocate_async(out, size, stream, per_thread))
+BOTH(cuMemFreeAsync, (CUdeviceptr address, CUstream stream),
+     free_async(address, stream, per_thread))
 
 /* --- host memory --- */
 
 static CUresult allocate_host(uint64_t *out, size_t size, bool managed) {
     CUcontext context;
-    CUresult result = context_current(&context);
-    if (!result)
-        result = capture_forbidden();
-    if (result)
-        return result;
+    TRY(context_current(&context));
+    TRY(capture_forbidden());
     state_lock();
-    result = host_allocate(context, size, managed, out);
+    CUresult result = host_allocate(context, size, managed, out);
     state_unlock();
     return result;
 }
@@ -297,24 +268,17 @@ static CUresult allocate_host(uint64_t *out, size_t size, bool managed) {
 CUresult CUDAAPI cuMemHostAlloc(void **out, size_t size, unsigned int flags) {
     uint64_t base = 0;
     CUcontext context;
-    CUresult result = context_current(&context);
-    if (result)
-        return result;
+    TRY(context_current(&context));
     if (!out || flags > 7)
         return CUDA_ERROR_INVALID_VALUE;
-    result = size ? allocate_host(&base, size, false) : CUDA_SUCCESS;
+    CUresult result = size ? allocate_host(&base, size, false) : CUDA_SUCCESS;
     if (!result)
         *out = (void *)(uintptr_t)base;
     return result;
 }
 
-CUresult CUDAAPI cuMemAllocHost_v2(void **out, size_t size) {
-    return cuMemHostAlloc(out, size, 0);
-}
-
-CUresult CUDAAPI cuMemAllocHost(void **out, unsigned int size) {
-    return cuMemHostAlloc(out, size, 0);
-}
+CALL(cuMemAllocHost_v2, (void **out, size_t size), cuMemHostAlloc(out, size, 0))
+CALL(cuMemAllocHost, (void **out, unsigned int size), cuMemHostAlloc(out, size, 0))
 
 CUresult CUDAAPI cuMemFreeHost(void *pointer) {
     CUresult result = check_free();
@@ -364,12 +328,10 @@ CUresult CUDAAPI cuMemHostUnregister(void *pointer) {
 CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *out, size_t size, unsigned int flags) {
     uint64_t base;
     CUcontext context;
-    CUresult result = context_current(&context);
-    if (result)
-        return result;
+    TRY(context_current(&context));
     if (!out || !size || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
         return CUDA_ERROR_INVALID_VALUE;
-    result = allocate_host(&base, size, true);
+    CUresult result = allocate_host(&base, size, true);
     if (!result)
         *out = base;
     return result;
@@ -377,9 +339,7 @@ CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *out, size_t size, unsigned int f
 
 CUresult CUDAAPI cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *pointer, unsigned int flags) {
     CUcontext context;
-    CUresult result = context_current(&context);
-    if (result)
-        return result;
+    TRY(context_current(&context));
     if (!out || flags)
         return CUDA_ERROR_INVALID_VALUE;
     state_lock();
@@ -397,13 +357,11 @@ CUresult CUDAAPI cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *pointer, u
 CUresult CUDAAPI cuMemGetInfo_v2(size_t *available, size_t *total) {
     CUcontext context;
     struct sim_reply reply;
-    CUresult result = context_current(&context);
-    if (result)
-        return result;
+    TRY(context_current(&context));
     if (!available || !total)
         return CUDA_ERROR_INVALID_VALUE;
     struct sim_request request = {.op = SIM_MEMINFO, .device = context->card};
-    result = link_call(&request, &reply);
+    CUresult result = link_call(&request, &reply);
     if (!result) {
         *available = reply.a;
         *total = reply.b;

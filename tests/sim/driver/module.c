@@ -149,9 +149,7 @@ static CUresult submit(CUstream stream, CUfunction function, uint64_t threads,
 static CUresult launch(CUfunction function, const unsigned *grid, const unsigned *threads,
                        CUstream named, bool per_thread, void *const *parameters) {
     CUstream stream;
-    CUresult result = stream_resolve(named, per_thread, &stream);
-    if (result)
-        return result;
+    TRY(stream_resolve(named, per_thread, &stream));
     if (!function)
         return CUDA_ERROR_INVALID_HANDLE;
     if (!parameters || !grid[0] || !grid[1] || !grid[2] || !threads[0] || !threads[1] ||
@@ -249,6 +247,4 @@ CUresult CUDAAPI cuLaunchGrid(CUfunction function, int width, int height) {
     return cuLaunchGridAsync(function, width, height, NULL);
 }
 
-CUresult CUDAAPI cuLaunch(CUfunction function) {
-    return cuLaunchGrid(function, 1, 1);
-}
+CALL(cuLaunch, (CUfunction function), cuLaunchGrid(function, 1, 1))

@@ -33,13 +33,10 @@ CUresult CUDAAPI cuMulticastGetGranularity(size_t *granularity, const CUmulticas
 
 CUresult CUDAAPI cuMulticastCreate(CUmemGenericAllocationHandle *out,
                                    const CUmulticastObjectProp *wanted) {
-    CUresult result = state_check();
-    if (!result)
-        result = out ? check_object(wanted) : CUDA_ERROR_INVALID_VALUE;
-    if (result)
-        return result;
+    TRY(state_check());
+    TRY(out ? check_object(wanted) : CUDA_ERROR_INVALID_VALUE);
     state_lock();
-    result = physical_multicast(wanted->size, out);
+    CUresult result = physical_multicast(wanted->size, out);
     state_unlock();
     return result;
 }
@@ -50,13 +47,11 @@ static const struct physical *object_of(CUmemGenericAllocationHandle handle) {
 }
 
 CUresult CUDAAPI cuMulticastAddDevice(CUmemGenericAllocationHandle object, CUdevice device) {
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     state_lock();
-    result = !object_of(object)     ? CUDA_ERROR_INVALID_VALUE
-             : device_valid(device) ? CUDA_SUCCESS
-                                    : CUDA_ERROR_INVALID_DEVICE;
+    CUresult result = !object_of(object)     ? CUDA_ERROR_INVALID_VALUE
+                      : device_valid(device) ? CUDA_SUCCESS
+                                             : CUDA_ERROR_INVALID_DEVICE;
     state_unlock();
     return result;
 }
@@ -77,22 +72,19 @@ static CUresult check_binding(const struct physical *object, size_t at,
 CUresult CUDAAPI cuMulticastBindMem(CUmemGenericAllocationHandle object, size_t at,
                                     CUmemGenericAllocationHandle memory, size_t offset, size_t size,
                                     unsigned long long flags) {
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     state_lock();
-    result = check_binding(object_of(object), at, physical_find(memory), offset, size, flags);
+    CUresult result =
+        check_binding(object_of(object), at, physical_find(memory), offset, size, flags);
     state_unlock();
     return result;
 }
 
 CUresult CUDAAPI cuMulticastBindAddr(CUmemGenericAllocationHandle object, size_t at,
                                      CUdeviceptr address, size_t size, unsigned long long flags) {
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     state_lock();
-    result = check_binding(object_of(object), at, mapping_memory(address), 0, size, flags);
+    CUresult result = check_binding(object_of(object), at, mapping_memory(address), 0, size, flags);
     state_unlock();
     return result;
 }
@@ -112,17 +104,14 @@ CUresult CUDAAPI cuMulticastBindAddr_v2(CUmemGenericAllocationHandle object, CUd
 }
 
 /* Endpoints are objects of multicast here, whose id is the handle. */
-CUresult CUDAAPI cuLogicalEndpointBindMem(unsigned int id, CUdevice device, cuuint64_t at,
-                                          CUmemGenericAllocationHandle memory, cuuint64_t offset,
-                                          cuuint64_t size, unsigned long long flags) {
-    return cuMulticastBindMem_v2(id, device, at, memory, offset, size, flags);
-}
-
-CUresult CUDAAPI cuLogicalEndpointBindAddr(unsigned int id, CUdevice device, cuuint64_t at,
-                                           CUdeviceptr address, cuuint64_t size,
-                                           unsigned long long flags) {
-    return cuMulticastBindAddr_v2(id, device, at, address, size, flags);
-}
+CALL(cuLogicalEndpointBindMem,
+     (unsigned int id, CUdevice device, cuuint64_t at, CUmemGenericAllocationHandle memory,
+      cuuint64_t offset, cuuint64_t size, unsigned long long flags),
+     cuMulticastBindMem_v2(id, device, at, memory, offset, size, flags))
+CALL(cuLogicalEndpointBindAddr,
+     (unsigned int id, CUdevice device, cuuint64_t at, CUdeviceptr address, cuuint64_t size,
+      unsigned long long flags),
+     cuMulticastBindAddr_v2(id, device, at, address, size, flags))
 
 CUresult CUDAAPI cuMulticastUnbind(CUmemGenericAllocationHandle object, CUdevice device, size_t at,
                                    size_t size) {
@@ -138,10 +127,8 @@ CUresult CUDAAPI cuMemMapArrayAsync(CUarrayMapInfo *maps, unsigned int count, CU
     return result ? result : maps && count ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult CUDAAPI cuMemMapArrayAsync_ptsz(CUarrayMapInfo *maps, unsigned int count,
-                                         CUstream stream) {
-    return cuMemMapArrayAsync(maps, count, stream);
-}
+CALL(cuMemMapArrayAsync_ptsz, (CUarrayMapInfo * maps, unsigned int count, CUstream stream),
+     cuMemMapArrayAsync(maps, count, stream))
 
 CUresult CUDAAPI cuImportExternalMemory(CUexternalMemory *out,
                                         const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *from) {

@@ -4,9 +4,7 @@
 
 CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
     CUcontext context;
-    CUresult result = context_current(&context);
-    if (result)
-        return result;
+    TRY(context_current(&context));
     if (flags)
         return CUDA_ERROR_INVALID_VALUE;
     if (!peer || !context_known(peer) || !peer->alive)
@@ -23,9 +21,7 @@ CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
 
 CUresult CUDAAPI cuCtxDisablePeerAccess(CUcontext peer) {
     CUcontext context;
-    CUresult result = context_current(&context);
-    if (result)
-        return result;
+    TRY(context_current(&context));
     if (!peer || !context_known(peer))
         return CUDA_ERROR_INVALID_CONTEXT;
     if (!(context->peers & 1u << peer->card))

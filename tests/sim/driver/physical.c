@@ -93,16 +93,14 @@ CUresult physical_import(int fd, CUmemGenericAllocationHandle *out) {
                                           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
     struct sim_request request = {.op = SIM_IMPORT};
     struct sim_reply reply;
-    CUresult result = link_pass(&request, &reply, fd, NULL);
-    if (result)
-        return result;
+    TRY(link_pass(&request, &reply, fd, NULL));
     properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     properties.location.id = device_of_card(reply.device);
     if (properties.location.id < 0) {
         close_at_daemon(reply.a);
         return CUDA_ERROR_INVALID_DEVICE;
     }
-    result = adopt(&reply, &properties, out);
+    CUresult result = adopt(&reply, &properties, out);
     if (!result)
         physical_find(*out)->imported = true;
     return result;

@@ -209,9 +209,7 @@ static void store(void *data, uint64_t value, size_t width) {
 CUresult CUDAAPI cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
                                        CUdeviceptr pointer) {
     uint64_t value;
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     struct seen seen = look(pointer);
     if (!data || !seen.known || !value_of(&seen, pointer, attribute, &value))
         return CUDA_ERROR_INVALID_VALUE;
@@ -223,9 +221,7 @@ CUresult CUDAAPI cuPointerGetAttribute(void *data, CUpointer_attribute attribute
 /* Never fails for an unknown pointer: what does not apply is zero. */
 CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes,
                                         void **data, CUdeviceptr pointer) {
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     if (!attributes || !data)
         return CUDA_ERROR_INVALID_VALUE;
     struct seen seen = look(pointer);
@@ -283,9 +279,7 @@ static CUresult make_descriptor(int *out) {
 CUresult CUDAAPI cuMemGetHandleForAddressRange(void *out, CUdeviceptr pointer, size_t size,
                                                CUmemRangeHandleType type,
                                                unsigned long long flags) {
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     if (!out || flags || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || pointer % 4096 ||
         size % 4096)
         return CUDA_ERROR_INVALID_VALUE;
@@ -310,9 +304,7 @@ DECOMPRESSES(_ptsz)
 /* Prefetches and advice are for managed memory. */
 static CUresult check_managed(uint64_t address, uint64_t size) {
     CUcontext context;
-    CUresult result = context_current(&context);
-    if (result)
-        return result;
+    TRY(context_current(&context));
     state_lock();
     const struct host_range *range = host_find(address);
     const bool managed =

@@ -59,26 +59,21 @@ static CUresult check_properties(const CUmemPoolProps *wanted) {
 }
 
 CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *wanted) {
-    CUresult result = state_check();
-    if (!result)
-        result = out ? check_properties(wanted) : CUDA_ERROR_INVALID_VALUE;
-    if (result)
-        return result;
+    TRY(state_check());
+    TRY(out ? check_properties(wanted) : CUDA_ERROR_INVALID_VALUE);
     state_lock();
-    result = add((struct pool){.card = device_card(wanted->location.id),
-                               .client = link_client(),
-                               .serial = state_serial(),
-                               .types = (unsigned)wanted->handleTypes},
-                 out);
+    CUresult result = add((struct pool){.card = device_card(wanted->location.id),
+                                        .client = link_client(),
+                                        .serial = state_serial(),
+                                        .types = (unsigned)wanted->handleTypes},
+                          out);
     state_unlock();
     return result;
 }
 
 /* What was allocated from it stays. */
 CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool handle) {
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     state_lock();
     struct pool *pool = pool_find(handle);
     if (pool)
@@ -108,14 +103,12 @@ static CUresult write_file(struct shared_pool shared, int *out) {
 CUresult CUDAAPI cuMemPoolExportToShareableHandle(void *out, CUmemoryPool handle,
                                                   CUmemAllocationHandleType type,
                                                   unsigned long long flags) {
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     state_lock();
     const struct pool *pool = pool_find(handle);
-    result = out && !flags && pool && !pool->imported && pool->types & type
-                 ? write_file(name_of(pool), out)
-                 : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = out && !flags && pool && !pool->imported && pool->types & type
+                          ? write_file(name_of(pool), out)
+                          : CUDA_ERROR_INVALID_VALUE;
     state_unlock();
     return result;
 }
@@ -124,20 +117,18 @@ CUresult CUDAAPI cuMemPoolImportFromShareableHandle(CUmemoryPool *out, void *fro
                                                     CUmemAllocationHandleType type,
                                                     unsigned long long flags) {
     struct shared_pool shared;
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     if (!out || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
     if (pread((int)(intptr_t)from, &shared, sizeof shared, 0) != sizeof shared ||
         shared.magic != MAGIC)
         return CUDA_ERROR_UNKNOWN;
     state_lock();
-    result = add((struct pool){.card = shared.card,
-                               .client = shared.client,
-                               .serial = shared.serial,
-                               .imported = true},
-                 out);
+    CUresult result = add((struct pool){.card = shared.card,
+                                        .client = shared.client,
+                                        .serial = shared.serial,
+                                        .imported = true},
+                          out);
     state_unlock();
     return result;
 }
@@ -180,9 +171,7 @@ static CUresult open_pointer(CUcontext context, struct pool *pool, uint64_t addr
                              CUdeviceptr *out) {
     struct sim_request request = {.op = SIM_OPEN, .a = pool->client, .b = address};
     struct sim_reply reply;
-    CUresult result = link_call(&request, &reply);
-    if (result)
-        return result;
+    TRY(link_call(&request, &reply));
     const struct block *before = imported(reply.a);
     if (before) {
         close_at_daemon(reply.a);
@@ -212,18 +201,17 @@ CUresult CUDAAPI cuMemPoolImportPointer(CUdeviceptr *out, CUmemoryPool handle,
                                         CUmemPoolPtrExportData *data) {
     struct shared_pointer shared;
     CUcontext context;
-    CUresult result = context_current(&context);
-    if (result)
-        return result;
+    TRY(context_current(&context));
     if (!out || !data)
         return CUDA_ERROR_INVALID_VALUE;
     memcpy(&shared, data, sizeof shared);
     state_lock();
     struct pool *pool = pool_find(handle);
-    result = pool && pool->imported && shared.pool.magic == MAGIC &&
-                     shared.pool.client == pool->client && shared.pool.serial == pool->serial
-                 ? open_pointer(context, pool, shared.address, out)
-                 : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = pool && pool->imported && shared.pool.magic == MAGIC &&
+                              shared.pool.client == pool->client &&
+                              shared.pool.serial == pool->serial
+                          ? open_pointer(context, pool, shared.address, out)
+                          : CUDA_ERROR_INVALID_VALUE;
     state_unlock();
     return result;
 }
@@ -233,26 +221,16 @@ CUresult CUDAAPI cuMemPoolImportPointer(CUdeviceptr *out, CUmemoryPool handle,
 static CUresult allocate(CUdeviceptr *out, size_t size, CUmemoryPool handle, CUstream named,
                          bool per_thread) {
     CUstream stream;
-    CUresult result = stream_resolve(named, per_thread, &stream);
-    if (!result)
-        result = capture_forbidden();
-    if (result)
-        return result;
+    TRY(stream_resolve(named, per_thread, &stream));
+    TRY(capture_forbidden());
     state_lock();
     struct pool *pool = pool_find(handle);
-    result = out && size && pool && !pool->imported
-                 ? block_allocate_from(stream_context(stream), pool, size, out)
-                 : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = out && size && pool && !pool->imported
+                          ? block_allocate_from(stream_context(stream), pool, size, out)
+                          : CUDA_ERROR_INVALID_VALUE;
     state_unlock();
     return result;
 }
 
-CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t size, CUmemoryPool pool,
-                                         CUstream stream) {
-    return allocate(out, size, pool, stream, false);
-}
-
-CUresult CUDAAPI cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *out, size_t size, CUmemoryPool pool,
-                                              CUstream stream) {
-    return allocate(out, size, pool, stream, true);
-}
+BOTH(cuMemAllocFromPoolAsync, (CUdeviceptr * out, size_t size, CUmemoryPool pool, CUstream stream),
+     allocate(out, size, pool, stream, per_thread))

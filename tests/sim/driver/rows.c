@@ -62,25 +62,11 @@ static CUresult copy_2d(const CUDA_MEMCPY2D_v2 *plan, struct manner manner) {
     return copy(&to, &from, width, height, manner);
 }
 
-CUresult CUDAAPI cuMemcpy2D_v2(const CUDA_MEMCPY2D_v2 *plan) {
-    return copy_2d(plan, WAITING);
-}
-
-CUresult CUDAAPI cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D_v2 *plan) {
-    return copy_2d(plan, WAITING_PTDS);
-}
-
-CUresult CUDAAPI cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D_v2 *plan) {
-    return copy_2d(plan, WAITING);
-}
-
-CUresult CUDAAPI cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D_v2 *plan) {
-    return copy_2d(plan, WAITING_PTDS);
-}
-
-CUresult CUDAAPI cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D_v2 *plan, CUstream stream) {
-    return copy_2d(plan, QUEUED);
-}
+CALL(cuMemcpy2D_v2, (const CUDA_MEMCPY2D_v2 *plan), copy_2d(plan, WAITING))
+CALL(cuMemcpy2D_v2_ptds, (const CUDA_MEMCPY2D_v2 *plan), copy_2d(plan, WAITING_PTDS))
+CALL(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D_v2 *plan), copy_2d(plan, WAITING))
+CALL(cuMemcpy2DUnaligned_v2_ptds, (const CUDA_MEMCPY2D_v2 *plan), copy_2d(plan, WAITING_PTDS))
+CALL(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D_v2 *plan, CUstream stream), copy_2d(plan, QUEUED))
 
 CUresult CUDAAPI cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D_v2 *plan, CUstream stream) {
     return copy_2d(plan, QUEUED_PTSZ);

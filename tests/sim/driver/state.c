@@ -94,10 +94,8 @@ static void start_thread(void) {
 static CUresult initialize(void) {
     if (!proc_is_ours())
         return CUDA_ERROR_OPERATING_SYSTEM;
-    CUresult result = link_open();
-    if (result)
-        return result;
-    result = device_discover();
+    TRY(link_open());
+    CUresult result = device_discover();
     if (result) {
         link_close();
         return result;

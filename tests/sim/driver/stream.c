@@ -221,9 +221,7 @@ static CUstream find_legacy(CUcontext context) {
 
 static CUresult default_stream(bool per_thread, CUstream *stream) {
     CUcontext context;
-    CUresult result = context_current(&context);
-    if (result)
-        return result;
+    TRY(context_current(&context));
     pthread_mutex_lock(&streams.lock);
     if (per_thread && own_default.context != context) {
         own_default.context = context;
@@ -239,9 +237,7 @@ bool stream_own_used(void) {
 }
 
 CUresult stream_resolve(CUstream named, bool per_thread, CUstream *stream) {
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     if (!named || named == CU_STREAM_LEGACY || named == CU_STREAM_PER_THREAD)
         return default_stream(named == CU_STREAM_PER_THREAD || (!named && per_thread), stream);
     if (named->magic == STREAM_DEAD)
@@ -272,9 +268,7 @@ void stream_end_context(CUcontext context) {
 
 CUresult CUDAAPI cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority) {
     CUcontext context;
-    CUresult result = context_current(&context);
-    if (result)
-        return result;
+    TRY(context_current(&context));
     if (!out || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&streams.lock);
@@ -286,9 +280,8 @@ CUresult CUDAAPI cuStreamCreateWithPriority(CUstream *out, unsigned int flags, i
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuStreamCreate(CUstream *out, unsigned int flags) {
-    return cuStreamCreateWithPriority(out, flags, 0);
-}
+CALL(cuStreamCreate, (CUstream * out, unsigned int flags),
+     cuStreamCreateWithPriority(out, flags, 0))
 
 static CUresult describe(CUstream named, bool per_thread, unsigned *flags, int *priority) {
     CUstream stream;
@@ -302,21 +295,10 @@ static CUresult describe(CUstream named, bool per_thread, unsigned *flags, int *
     return result;
 }
 
-CUresult CUDAAPI cuStreamGetFlags(CUstream stream, unsigned int *flags) {
-    return describe(stream, false, flags, NULL);
-}
-
-CUresult CUDAAPI cuStreamGetFlags_ptsz(CUstream stream, unsigned int *flags) {
-    return describe(stream, true, flags, NULL);
-}
-
-CUresult CUDAAPI cuStreamGetPriority(CUstream stream, int *priority) {
-    return describe(stream, false, NULL, priority);
-}
-
-CUresult CUDAAPI cuStreamGetPriority_ptsz(CUstream stream, int *priority) {
-    return describe(stream, true, NULL, priority);
-}
+BOTH(cuStreamGetFlags, (CUstream stream, unsigned int *flags),
+     describe(stream, per_thread, flags, NULL))
+BOTH(cuStreamGetPriority, (CUstream stream, int *priority),
+     describe(stream, per_thread, NULL, priority))
 
 static CUresult tell_context(CUstream named, bool per_thread, CUcontext *context) {
     CUstream stream;
@@ -328,23 +310,14 @@ static CUresult tell_context(CUstream named, bool per_thread, CUcontext *context
     return result;
 }
 
-CUresult CUDAAPI cuStreamGetCtx(CUstream stream, CUcontext *context) {
-    return tell_context(stream, false, context);
-}
-
-CUresult CUDAAPI cuStreamGetCtx_ptsz(CUstream stream, CUcontext *context) {
-    return tell_context(stream, true, context);
-}
+BOTH(cuStreamGetCtx, (CUstream stream, CUcontext *context),
+     tell_context(stream, per_thread, context))
 
 CUresult CUDAAPI cuStreamDestroy_v2(CUstream stream) {
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     if (!stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD)
         return CUDA_ERROR_INVALID_HANDLE;
-    result = stream_resolve(stream, false, &stream);
-    if (result)
-        return result;
+    TRY(stream_resolve(stream, false, &stream));
     /* Returns at once, as documented; its queue works on. */
     pthread_mutex_lock(&streams.lock);
     end_capture(stream);
@@ -353,9 +326,7 @@ CUresult CUDAAPI cuStreamDestroy_v2(CUstream stream) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuStreamDestroy(CUstream stream) {
-    return cuStreamDestroy_v2(stream);
-}
+CALL(cuStreamDestroy, (CUstream stream), cuStreamDestroy_v2(stream))
 
 /* --- waiting and asking --- */
 
@@ -366,45 +337,26 @@ static CUresult check_waitable(CUstream stream) {
 
 static CUresult synchronize(CUstream named, bool per_thread) {
     CUstream stream;
-    CUresult result = stream_resolve(named, per_thread, &stream);
-    if (!result)
-        result = check_waitable(stream);
-    return result ? result : stream_wait(stream);
+    TRY(stream_resolve(named, per_thread, &stream));
+    TRY(check_waitable(stream));
+    return stream_wait(stream);
 }
 
 static CUresult query(CUstream named, bool per_thread) {
     CUstream stream;
-    CUresult result = stream_resolve(named, per_thread, &stream);
-    if (!result)
-        result = check_waitable(stream);
-    if (result)
-        return result;
+    TRY(stream_resolve(named, per_thread, &stream));
+    TRY(check_waitable(stream));
     pthread_mutex_lock(&streams.lock);
     bool idle = turn_of(stream, UINT64_MAX);
     pthread_mutex_unlock(&streams.lock);
     return idle ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
-CUresult CUDAAPI cuStreamSynchronize(CUstream stream) {
-    return synchronize(stream, false);
-}
-
-CUresult CUDAAPI cuStreamSynchronize_ptsz(CUstream stream) {
-    return synchronize(stream, true);
-}
-
-CUresult CUDAAPI cuStreamQuery(CUstream stream) {
-    return query(stream, false);
-}
-
-CUresult CUDAAPI cuStreamQuery_ptsz(CUstream stream) {
-    return query(stream, true);
-}
+BOTH(cuStreamSynchronize, (CUstream stream), synchronize(stream, per_thread))
+BOTH(cuStreamQuery, (CUstream stream), query(stream, per_thread))
 
 static CUresult synchronize_context(CUcontext context) {
-    CUresult result = capture_synchronize(context);
-    if (result)
-        return result;
+    TRY(capture_synchronize(context));
     stream_wait_context(context);
     return context_state(context);
 }

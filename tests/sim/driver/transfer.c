@@ -80,20 +80,16 @@ static CUresult submit(CUstream stream, const struct task *plan) {
 }
 
 static CUresult now(CUstream stream, const struct task *plan) {
-    CUresult result = stream_wait(stream);
-    if (!result)
-        result = submit(stream, plan);
-    return result ? result : stream_wait(stream);
+    TRY(stream_wait(stream));
+    TRY(submit(stream, plan));
+    return stream_wait(stream);
 }
 
 static CUresult perform(struct manner manner, struct task *task) {
     CUcontext context;
     CUstream stream;
-    CUresult result = context_current(&context);
-    if (!result)
-        result = stream_resolve(manner.named, manner.per_thread, &stream);
-    if (result)
-        return result;
+    TRY(context_current(&context));
+    TRY(stream_resolve(manner.named, manner.per_thread, &stream));
     return manner.async ? submit(stream, task) : now(stream, task);
 }
 
@@ -145,9 +141,7 @@ static bool is_closed_to_fills(const struct CUctx_st *context, uint64_t to) {
 static CUresult locate_fill(uint64_t to, uint64_t count, uint32_t value, unsigned width,
                             struct task *task) {
     CUcontext context;
-    CUresult result = context_current(&context);
-    if (result)
-        return result;
+    TRY(context_current(&context));
     if (to % width || count > UINT64_MAX / width)
         return CUDA_ERROR_INVALID_VALUE;
     *task = (struct task){.size = count * width, .value = value, .width = width};
@@ -202,11 +196,9 @@ CUresult transfer_fill_node(uint64_t to, uint64_t count, uint32_t value, unsigne
 CUresult transfer_word(uint64_t to, uint64_t word, uint64_t size, struct manner manner) {
     CUcontext context;
     struct task task = {.size = size};
-    CUresult result = context_current(&context);
-    if (result)
-        return result;
+    TRY(context_current(&context));
     const struct asker asker = {context->card, false, SIDE_DEVICE};
-    result = to % size ? CUDA_ERROR_INVALID_VALUE : copy_locate(to, size, asker, &task.to);
+    CUresult result = to % size ? CUDA_ERROR_INVALID_VALUE : copy_locate(to, size, asker, &task.to);
     if (!result)
         result = copy_locate((uint64_t)(uintptr_t)&word, size,
                              (struct asker){context->card, false, SIDE_ANY}, &task.from);
@@ -236,13 +228,10 @@ static CUresult copy_peer(CUdeviceptr to, CUcontext there, CUdeviceptr from, CUc
     struct task task = {.size = size};
     if (!size || !there || !here || !context_known(there) || !context_known(here))
         return transfer_copy(END(to, SIDE_DEVICE), END(from, SIDE_DEVICE), size, manner);
-    CUresult result = begin(manner);
-    if (!result)
-        result = copy_locate(to, size, (struct asker){there->card, true, SIDE_DEVICE}, &task.to);
-    if (!result)
-        result =
-            copy_locate(from, size, (struct asker){here->card, false, SIDE_DEVICE}, &task.from);
-    return result ? result : perform(manner, &task);
+    TRY(begin(manner));
+    TRY(copy_locate(to, size, (struct asker){there->card, true, SIDE_DEVICE}, &task.to));
+    TRY(copy_locate(from, size, (struct asker){here->card, false, SIDE_DEVICE}, &task.from));
+    return perform(manner, &task);
 }
 
 /* The four forms of one copy; `to` and `from` are the parameters, as types and names. */
@@ -266,25 +255,20 @@ COPIES(cuMemcpyHtoD, _v2, CUdeviceptr, SIDE_DEVICE, const void *, SIDE_ANY)
 COPIES(cuMemcpyDtoH, _v2, void *, SIDE_ANY, CUdeviceptr, SIDE_DEVICE)
 COPIES(cuMemcpyDtoD, _v2, CUdeviceptr, SIDE_DEVICE, CUdeviceptr, SIDE_DEVICE)
 
-CUresult CUDAAPI cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
-                              CUcontext from_context, size_t size) {
-    return copy_peer(to, to_context, from, from_context, size, WAITING);
-}
-
-CUresult CUDAAPI cuMemcpyPeer_ptds(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
-                                   CUcontext from_context, size_t size) {
-    return copy_peer(to, to_context, from, from_context, size, WAITING_PTDS);
-}
-
-CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
-                                   CUcontext from_context, size_t size, CUstream stream) {
-    return copy_peer(to, to_context, from, from_context, size, QUEUED);
-}
-
-CUresult CUDAAPI cuMemcpyPeerAsync_ptsz(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
-                                        CUcontext from_context, size_t size, CUstream stream) {
-    return copy_peer(to, to_context, from, from_context, size, QUEUED_PTSZ);
-}
+CALL(cuMemcpyPeer,
+     (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size),
+     copy_peer(to, to_context, from, from_context, size, WAITING))
+CALL(cuMemcpyPeer_ptds,
+     (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size),
+     copy_peer(to, to_context, from, from_context, size, WAITING_PTDS))
+CALL(cuMemcpyPeerAsync,
+     (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size,
+      CUstream stream),
+     copy_peer(to, to_context, from, from_context, size, QUEUED))
+CALL(cuMemcpyPeerAsync_ptsz,
+     (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size,
+      CUstream stream),
+     copy_peer(to, to_context, from, from_context, size, QUEUED_PTSZ))
 
 #define FILLS(base, type, width)                                                                   \
     CUresult CUDAAPI base##_v2(CUdeviceptr to, type value, size_t count) {                         \
@@ -321,20 +305,13 @@ CUresult CUDAAPI cuMemcpyDtoD(CUdeviceptr_v1 to, CUdeviceptr_v1 from, unsigned i
     return cuMemcpyDtoD_v2(to, from, size);
 }
 
-CUresult CUDAAPI cuMemcpyHtoDAsync(CUdeviceptr_v1 to, const void *from, unsigned int size,
-                                   CUstream stream) {
-    return cuMemcpyHtoDAsync_v2(to, from, size, stream);
-}
-
-CUresult CUDAAPI cuMemcpyDtoHAsync(void *to, CUdeviceptr_v1 from, unsigned int size,
-                                   CUstream stream) {
-    return cuMemcpyDtoHAsync_v2(to, from, size, stream);
-}
-
-CUresult CUDAAPI cuMemcpyDtoDAsync(CUdeviceptr_v1 to, CUdeviceptr_v1 from, unsigned int size,
-                                   CUstream stream) {
-    return cuMemcpyDtoDAsync_v2(to, from, size, stream);
-}
+CALL(cuMemcpyHtoDAsync, (CUdeviceptr_v1 to, const void *from, unsigned int size, CUstream stream),
+     cuMemcpyHtoDAsync_v2(to, from, size, stream))
+CALL(cuMemcpyDtoHAsync, (void *to, CUdeviceptr_v1 from, unsigned int size, CUstream stream),
+     cuMemcpyDtoHAsync_v2(to, from, size, stream))
+CALL(cuMemcpyDtoDAsync,
+     (CUdeviceptr_v1 to, CUdeviceptr_v1 from, unsigned int size, CUstream stream),
+     cuMemcpyDtoDAsync_v2(to, from, size, stream))
 
 /* --- newer than the headers --- */
 
@@ -350,6 +327,4 @@ CUresult CUDAAPI cuMemcpyWithAttributesAsync_ptsz(CUdeviceptr to, CUdeviceptr fr
     return cuMemcpyAsync_ptsz(to, from, size, stream);
 }
 
-CUresult CUDAAPI cuSimNewestCopy(CUdeviceptr to, CUdeviceptr from, size_t size) {
-    return cuMemcpy(to, from, size);
-}
+CALL(cuSimNewestCopy, (CUdeviceptr to, CUdeviceptr from, size_t size), cuMemcpy(to, from, size))

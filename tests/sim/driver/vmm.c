@@ -68,9 +68,7 @@ CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *out, size_t size,
 }
 
 CUresult CUDAAPI cuMemRelease(CUmemGenericAllocationHandle handle) {
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     state_lock();
     struct physical *memory = physical_find(handle);
     if (memory) {
@@ -113,16 +111,14 @@ CUresult CUDAAPI cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *out
 CUresult CUDAAPI cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle,
                                               CUmemAllocationHandleType type,
                                               unsigned long long flags) {
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     if (!out || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
     state_lock();
     const struct physical *memory = physical_find(handle);
-    result = memory && !memory->imported && memory->properties.requestedHandleTypes & type
-                 ? physical_export(memory, out)
-                 : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = memory && !memory->imported && memory->properties.requestedHandleTypes & type
+                          ? physical_export(memory, out)
+                          : CUDA_ERROR_INVALID_VALUE;
     state_unlock();
     return result;
 }
@@ -166,11 +162,9 @@ CUresult CUDAAPI cuMemAddressReserve(CUdeviceptr *out, size_t size, size_t align
 }
 
 CUresult CUDAAPI cuMemAddressFree(CUdeviceptr base, size_t size) {
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     state_lock();
-    result = mapping_give_back(base, size);
+    CUresult result = mapping_give_back(base, size);
     state_unlock();
     return result;
 }
@@ -203,11 +197,9 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr address, size_t size, size_t offset,
 }
 
 CUresult CUDAAPI cuMemUnmap(CUdeviceptr address, size_t size) {
-    CUresult result = state_check();
-    if (result)
-        return result;
+    TRY(state_check());
     state_lock();
-    result = mapping_unmap(address, size);
+    CUresult result = mapping_unmap(address, size);
     state_unlock();
     if (!result)
         stream_hurt(address, size);

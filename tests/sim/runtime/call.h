@@ -11,4 +11,14 @@
         return error_ ? runtime_end(error_) : runtime_result(driver->call);                        \
     } while (0)
 
+/* Functions that are that alone; BOTH has one for the default stream of the thread's own, too. */
+#define FUNCTION(name, per_thread, parameters, call)                                               \
+    cudaError_t CUDARTAPI name parameters {                                                        \
+        FORWARD(NEED_CONTEXT, per_thread, call);                                                   \
+    }
+#define ONE(name, parameters, call) FUNCTION(name, false, parameters, call)
+#define BOTH(name, parameters, call)                                                               \
+    FUNCTION(name, false, parameters, call)                                                        \
+    FUNCTION(name##_ptsz, true, parameters, call)
+
 #endif

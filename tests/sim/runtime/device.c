@@ -42,9 +42,7 @@ cudaError_t CUDARTAPI cudaSetDevice(int device) {
     return runtime_end(error);
 }
 
-cudaError_t CUDARTAPI cudaDeviceSynchronize(void) {
-    FORWARD(NEED_CONTEXT, false, cuCtxSynchronize());
-}
+ONE(cudaDeviceSynchronize, (void), cuCtxSynchronize())
 
 cudaError_t CUDARTAPI cudaDeviceReset(void) {
     const struct driver *driver;

@@ -26,9 +26,7 @@ cudaError_t CUDARTAPI cudaIpcOpenMemHandle(void **out, cudaIpcMemHandle_t handle
     FORWARD(NEED_CONTEXT, false, cuIpcOpenMemHandle((CUdeviceptr *)(void *)out, same, flags));
 }
 
-cudaError_t CUDARTAPI cudaIpcCloseMemHandle(void *pointer) {
-    FORWARD(NEED_CONTEXT, false, cuIpcCloseMemHandle((CUdeviceptr)(uintptr_t)pointer));
-}
+ONE(cudaIpcCloseMemHandle, (void *pointer), cuIpcCloseMemHandle((CUdeviceptr)(uintptr_t)pointer))
 
 cudaError_t CUDARTAPI cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event) {
     write_there(handle);

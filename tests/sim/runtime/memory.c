@@ -19,9 +19,7 @@ cudaError_t CUDARTAPI cudaMalloc(void **out, size_t size) {
     return runtime_end(error);
 }
 
-cudaError_t CUDARTAPI cudaFree(void *pointer) {
-    FORWARD(NEED_CONTEXT, false, cuMemFree(ADDRESS(pointer)));
-}
+ONE(cudaFree, (void *pointer), cuMemFree(ADDRESS(pointer)))
 
 static cudaError_t allocate_rows(void **out, size_t *pitch, size_t width, size_t height) {
     const struct driver *driver;
@@ -54,41 +52,15 @@ cudaError_t CUDARTAPI cudaMalloc3D(struct cudaPitchedPtr *out, struct cudaExtent
     return runtime_end(error);
 }
 
-cudaError_t CUDARTAPI cudaMallocManaged(void **out, size_t size, unsigned int flags) {
-    FORWARD(NEED_CONTEXT, false, cuMemAllocManaged((CUdeviceptr *)out, size, flags));
-}
-
-cudaError_t CUDARTAPI cudaMallocAsync(void **out, size_t size, cudaStream_t stream) {
-    FORWARD(NEED_CONTEXT, false, cuMemAllocAsync((CUdeviceptr *)out, size, stream));
-}
-
-cudaError_t CUDARTAPI cudaMallocAsync_ptsz(void **out, size_t size, cudaStream_t stream) {
-    FORWARD(NEED_CONTEXT, true, cuMemAllocAsync((CUdeviceptr *)out, size, stream));
-}
-
-cudaError_t CUDARTAPI cudaFreeAsync(void *pointer, cudaStream_t stream) {
-    FORWARD(NEED_CONTEXT, false, cuMemFreeAsync(ADDRESS(pointer), stream));
-}
-
-cudaError_t CUDARTAPI cudaFreeAsync_ptsz(void *pointer, cudaStream_t stream) {
-    FORWARD(NEED_CONTEXT, true, cuMemFreeAsync(ADDRESS(pointer), stream));
-}
-
-cudaError_t CUDARTAPI cudaMallocHost(void **out, size_t size) {
-    FORWARD(NEED_CONTEXT, false, cuMemAllocHost(out, size));
-}
-
-cudaError_t CUDARTAPI cudaHostAlloc(void **out, size_t size, unsigned int flags) {
-    FORWARD(NEED_CONTEXT, false, cuMemHostAlloc(out, size, flags));
-}
-
-cudaError_t CUDARTAPI cudaFreeHost(void *pointer) {
-    FORWARD(NEED_CONTEXT, false, cuMemFreeHost(pointer));
-}
-
-cudaError_t CUDARTAPI cudaMemGetInfo(size_t *available, size_t *total) {
-    FORWARD(NEED_CONTEXT, false, cuMemGetInfo(available, total));
-}
+ONE(cudaMallocManaged, (void **out, size_t size, unsigned int flags),
+    cuMemAllocManaged((CUdeviceptr *)out, size, flags))
+BOTH(cudaMallocAsync, (void **out, size_t size, cudaStream_t stream),
+     cuMemAllocAsync((CUdeviceptr *)out, size, stream))
+BOTH(cudaFreeAsync, (void *pointer, cudaStream_t stream), cuMemFreeAsync(ADDRESS(pointer), stream))
+ONE(cudaMallocHost, (void **out, size_t size), cuMemAllocHost(out, size))
+ONE(cudaHostAlloc, (void **out, size_t size, unsigned int flags), cuMemHostAlloc(out, size, flags))
+ONE(cudaFreeHost, (void *pointer), cuMemFreeHost(pointer))
+ONE(cudaMemGetInfo, (size_t * available, size_t *total), cuMemGetInfo(available, total))
 
 /* --- copies --- */
 
@@ -207,21 +179,12 @@ static cudaError_t copy_rows_async(void *to, size_t to_pitch, const void *from, 
 COPY_ROWS(, , false)
 COPY_ROWS(_ptds, _ptsz, true)
 
-cudaError_t CUDARTAPI cudaMemset(void *to, int value, size_t size) {
-    FORWARD(NEED_CONTEXT, false, cuMemsetD8(ADDRESS(to), (unsigned char)value, size));
-}
-
-cudaError_t CUDARTAPI cudaMemset_ptds(void *to, int value, size_t size) {
-    FORWARD(NEED_CONTEXT, true, cuMemsetD8(ADDRESS(to), (unsigned char)value, size));
-}
-
-cudaError_t CUDARTAPI cudaMemsetAsync(void *to, int value, size_t size, cudaStream_t stream) {
-    FORWARD(NEED_CONTEXT, false, cuMemsetD8Async(ADDRESS(to), (unsigned char)value, size, stream));
-}
-
-cudaError_t CUDARTAPI cudaMemsetAsync_ptsz(void *to, int value, size_t size, cudaStream_t stream) {
-    FORWARD(NEED_CONTEXT, true, cuMemsetD8Async(ADDRESS(to), (unsigned char)value, size, stream));
-}
+ONE(cudaMemset, (void *to, int value, size_t size),
+    cuMemsetD8(ADDRESS(to), (unsigned char)value, size))
+FUNCTION(cudaMemset_ptds, true, (void *to, int value, size_t size),
+         cuMemsetD8(ADDRESS(to), (unsigned char)value, size))
+BOTH(cudaMemsetAsync, (void *to, int value, size_t size, cudaStream_t stream),
+     cuMemsetD8Async(ADDRESS(to), (unsigned char)value, size, stream))
 
 /* --- attributes --- */
 
@@ -264,10 +227,6 @@ cudaError_t CUDARTAPI cudaPointerGetAttributes(struct cudaPointerAttributes *out
 
 /* --- memory of the program's --- */
 
-cudaError_t CUDARTAPI cudaHostRegister(void *pointer, size_t size, unsigned int flags) {
-    FORWARD(NEED_CONTEXT, false, cuMemHostRegister(pointer, size, flags));
-}
-
-cudaError_t CUDARTAPI cudaHostUnregister(void *pointer) {
-    FORWARD(NEED_CONTEXT, false, cuMemHostUnregister(pointer));
-}
+ONE(cudaHostRegister, (void *pointer, size_t size, unsigned int flags),
+    cuMemHostRegister(pointer, size, flags))
+ONE(cudaHostUnregister, (void *pointer), cuMemHostUnregister(pointer))

@@ -1,31 +1,11 @@
 /* The runtime's streams, captures, graphs and host functions. */
 #include "call.h"
 
-cudaError_t CUDARTAPI cudaStreamCreate(cudaStream_t *out) {
-    FORWARD(NEED_CONTEXT, false, cuStreamCreate(out, CU_STREAM_DEFAULT));
-}
-
-cudaError_t CUDARTAPI cudaStreamCreateWithFlags(cudaStream_t *out, unsigned int flags) {
-    FORWARD(NEED_CONTEXT, false, cuStreamCreate(out, flags));
-}
-
-cudaError_t CUDARTAPI cudaStreamCreateWithPriority(cudaStream_t *out, unsigned int flags,
-                                                   int priority) {
-    FORWARD(NEED_CONTEXT, false, cuStreamCreateWithPriority(out, flags, priority));
-}
-
-cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t stream) {
-    FORWARD(NEED_CONTEXT, false, cuStreamDestroy(stream));
-}
-
-#define BOTH(name, parameters, call)                                                               \
-    cudaError_t CUDARTAPI name parameters {                                                        \
-        FORWARD(NEED_CONTEXT, false, call);                                                        \
-    }                                                                                              \
-    cudaError_t CUDARTAPI name##_ptsz parameters {                                                 \
-        FORWARD(NEED_CONTEXT, true, call);                                                         \
-    }
-
+ONE(cudaStreamCreate, (cudaStream_t * out), cuStreamCreate(out, CU_STREAM_DEFAULT))
+ONE(cudaStreamCreateWithFlags, (cudaStream_t * out, unsigned int flags), cuStreamCreate(out, flags))
+ONE(cudaStreamCreateWithPriority, (cudaStream_t * out, unsigned int flags, int priority),
+    cuStreamCreateWithPriority(out, flags, priority))
+ONE(cudaStreamDestroy, (cudaStream_t stream), cuStreamDestroy(stream))
 BOTH(cudaStreamSynchronize, (cudaStream_t stream), cuStreamSynchronize(stream))
 BOTH(cudaStreamQuery, (cudaStream_t stream), cuStreamQuery(stream))
 BOTH(cudaStreamWaitEvent, (cudaStream_t stream, cudaEvent_t event, unsigned int flags),
@@ -45,20 +25,13 @@ cudaError_t CUDARTAPI cudaThreadExchangeStreamCaptureMode(enum cudaStreamCapture
             cuThreadExchangeStreamCaptureMode((CUstreamCaptureMode *)(void *)mode));
 }
 
-cudaError_t CUDARTAPI cudaGraphDestroy(cudaGraph_t graph) {
-    FORWARD(NEED_CONTEXT, false, cuGraphDestroy(graph));
-}
-
-cudaError_t CUDARTAPI cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph,
-                                           unsigned long long flags) {
-    FORWARD(NEED_CONTEXT, false, cuGraphInstantiateWithFlags(out, graph, flags));
-}
+ONE(cudaGraphDestroy, (cudaGraph_t graph), cuGraphDestroy(graph))
+ONE(cudaGraphInstantiate, (cudaGraphExec_t * out, cudaGraph_t graph, unsigned long long flags),
+    cuGraphInstantiateWithFlags(out, graph, flags))
 
 cudaError_t CUDARTAPI cudaGraphInstantiateWithFlags(cudaGraphExec_t *out, cudaGraph_t graph,
                                                     unsigned long long flags) {
     return cudaGraphInstantiate(out, graph, flags);
 }
 
-cudaError_t CUDARTAPI cudaGraphExecDestroy(cudaGraphExec_t exec) {
-    FORWARD(NEED_CONTEXT, false, cuGraphExecDestroy(exec));
-}
+ONE(cudaGraphExecDestroy, (cudaGraphExec_t exec), cuGraphExecDestroy(exec))

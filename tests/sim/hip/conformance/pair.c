@@ -73,8 +73,7 @@ static void check_gone(const char *what, int got) {
 
 static void open_and_close(void) {
     struct peer a, b;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     check_row("pair");
     const uint64_t at = make(&a, 0x5a);
     const uint64_t here = opened(&b, take(&a, at));
@@ -93,14 +92,12 @@ static void open_and_close(void) {
     check("hipIpcCloseMemHandle inside", 0, close_at(&b, base + 4096));
     check("it was closed", INVALID_VALUE, close_at(&b, base));
     check("hipFree in its owner", 0, ask(&a, OP_FREE, at, 0, 0));
-    peer_end(&b, 0);
-    peer_end(&a, 0);
+    PEERS_END(&b, &a);
 }
 
 static void open_twice(void) {
     struct peer a, b;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     check_row("two");
     const struct bytes handle = take(&a, make(&a, 0x5a));
     const uint64_t one = opened(&b, handle), two = opened(&b, handle);
@@ -109,14 +106,12 @@ static void open_twice(void) {
     check("the second is still there", 0x5a, byte_at(&b, two));
     check("close of the second", 0, close_at(&b, two));
     check("a third close", INVALID_VALUE, close_at(&b, two));
-    peer_end(&b, 0);
-    peer_end(&a, 0);
+    PEERS_END(&b, &a);
 }
 
 static void free_of_an_import(void) {
     struct peer a, b;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     check_row("fimp");
     const struct bytes handle = take(&a, make(&a, 0x5a));
     uint64_t here = opened(&b, handle);
@@ -127,14 +122,12 @@ static void free_of_an_import(void) {
     check("hipFree of one of two", 0, ask(&b, OP_FREE, here, 0, 0));
     check("the other is still there", 0x5a, byte_at(&b, again));
     check("its close", 0, close_at(&b, again));
-    peer_end(&b, 0);
-    peer_end(&a, 0);
+    PEERS_END(&b, &a);
 }
 
 static void freed_while_open(void) {
     struct peer a, b;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     check_row("keep");
     const uint64_t at = make(&a, 0x5a);
     const uint64_t here = opened(&b, take(&a, at));
@@ -148,9 +141,7 @@ static void freed_while_open(void) {
 
 static void third_opens(void) {
     struct peer a, b, c;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
-    peer_start(&c, 1);
+    PEERS_START(&a, &b, &c);
     check_row("3rd");
     const struct bytes handle = take(&a, make(&a, 0x5a));
     const uint64_t here = opened(&b, handle);
@@ -161,27 +152,23 @@ static void third_opens(void) {
     if (code == CANNOT_ATTACH)
         check_note("as with dma-buf below");
     check("the other's bytes stay", 0x5a, byte_at(&b, here));
-    peer_end(&c, 0);
-    peer_end(&b, 0);
+    PEERS_END(&c, &b);
 }
 
 static void freed_before(void) {
     struct peer a, b;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     check_row("gone");
     const uint64_t at = make(&a, 0x5a);
     const struct bytes handle = take(&a, at);
     check("hipFree in its owner", 0, ask(&a, OP_FREE, at, 0, 0));
     check_gone("an open after that", ask_with(&b, OP_OPEN, handle));
-    peer_end(&b, 0);
-    peer_end(&a, 0);
+    PEERS_END(&b, &a);
 }
 
 static void dead_before(void) {
     struct peer a, b;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     check_row("dead");
     const struct bytes handle = take(&a, make(&a, 0x5a));
     peer_end(&a, SIGKILL);
@@ -193,27 +180,23 @@ static void dead_before(void) {
 static void another_device(void) {
     struct peer a, b;
     const uint32_t device = 200;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     check_row("dev");
     struct bytes handle = take(&a, make(&a, 0x5a));
     memcpy(handle.at + 52, &device, sizeof device);
     check("an open with a device that is not here", hip_by(0, INVALID_VALUE),
           ask_with(&b, OP_OPEN, handle));
-    peer_end(&b, 0);
-    peer_end(&a, 0);
+    PEERS_END(&b, &a);
 }
 
 static void reset_of_an_importer(void) {
     struct peer a, b;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     check_row("rset");
     const uint64_t here = opened(&b, take(&a, make(&a, 0x5a)));
     check("hipDeviceReset", 0, ask(&b, OP_RESET, 0, 0, 0));
     check("hipIpcCloseMemHandle of what was open", INVALID_VALUE, close_at(&b, here));
-    peer_end(&b, 0);
-    peer_end(&a, 0);
+    PEERS_END(&b, &a);
 }
 
 static void forked_child(void) {
@@ -238,8 +221,7 @@ static void events(void) {
     enum { SHARED = 4 | 2 };
     struct bytes handle, other;
     struct peer a, b;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
+    PEERS_START(&a, &b);
     check_row("evnt");
     check("hipEventCreateWithFlags", 0, ask(&a, OP_EVENT, SHARED, 0, 0));
     const uint64_t event = a.last.n[0];
@@ -259,8 +241,7 @@ static void events(void) {
         check("an open of a name that is not there", 0, ask_with(&b, OP_EVENT_OPEN, other));
         forget_name(other);
     }
-    peer_end(&b, 0);
-    peer_end(&a, 0);
+    PEERS_END(&b, &a);
 }
 
 void pair_rows(void) {

@@ -25,9 +25,11 @@ static int allocate(struct message *m) {
     return code;
 }
 
-static int release(struct message *m) {
-    return hip.hipFree(POINTER(m->n[0]));
-}
+#define SERVE(name, call)                                                                          \
+    static int name(struct message *m) {                                                           \
+        return call;                                                                               \
+    }
+SERVE(release, hip.hipFree(POINTER(m->n[0])))
 
 static int fill(struct message *m) {
     const int code = hip.hipMemset(POINTER(m->n[0]), (int)m->n[2], m->n[1]);
@@ -59,9 +61,7 @@ static int open_handle(struct message *m) {
     return code;
 }
 
-static int close_handle(struct message *m) {
-    return hip.hipIpcCloseMemHandle(POINTER(m->n[0]));
-}
+SERVE(close_handle, hip.hipIpcCloseMemHandle(POINTER(m->n[0])))
 
 static int range(struct message *m) {
     hipDeviceptr_t base = NULL;
@@ -123,17 +123,9 @@ static int open_event(struct message *m) {
     return code;
 }
 
-static int record(struct message *m) {
-    return hip.hipEventRecord(POINTER(m->n[0]), NULL);
-}
-
-static int query(struct message *m) {
-    return hip.hipEventQuery(POINTER(m->n[0]));
-}
-
-static int destroy_event(struct message *m) {
-    return hip.hipEventDestroy(POINTER(m->n[0]));
-}
+SERVE(record, hip.hipEventRecord(POINTER(m->n[0]), NULL))
+SERVE(query, hip.hipEventQuery(POINTER(m->n[0])))
+SERVE(destroy_event, hip.hipEventDestroy(POINTER(m->n[0])))
 
 static int (*const actions[OPS])(struct message *) = {
     [OP_START] = start,         [OP_ALLOC] = allocate,      [OP_FREE] = release,
