@@ -124,8 +124,6 @@ void gps_deferred_lose(uint64_t context) {
 }
 
 bool gps_deferred_free_left(uint64_t pointer) {
-    if (!any_left())
-        return false;
     GPS_SCOPE();
     gps_lock_take(&state.lock);
     struct gps_export *region = state.list;
