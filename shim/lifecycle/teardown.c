@@ -60,12 +60,16 @@ static void each_live(uint64_t context, bool (*fn)(void *arg, struct gps_export 
 
 /* --- results --- */
 
-/* LIVE -> CLOSING -> RESULT. The program never freed it: its end says the same. */
-static void hand_over_result(struct gps_export *region) {
-    struct gps_scope scope;
+/* LIVE -> CLOSING. With the table's lock, so that a free finds the region in one of both. */
+static void begin_hand_over(struct gps_export *region) {
     region->at_end = true;
     gps_export_become(region, GPS_EXPORT_CLOSING);
     gps_deferred_add(region);
+}
+
+/* CLOSING -> RESULT. The program never freed it: its end says the same. */
+static void hand_over_result(struct gps_export *region) {
+    struct gps_scope scope;
     if (gps_scope_enter(&scope, region->context) == GPS_OK)
         gps_scope_synchronize();
     gps_scope_end(&scope);
@@ -76,7 +80,8 @@ static void hand_over_result(struct gps_export *region) {
 static void hand_over_results(uint64_t context) {
     struct gps_export *const copies = copy_all(context), *region;
     for (const struct gps_export *one = copies; one; one = one->work)
-        if (gps_export_becomes_result(one) && (region = gps_registry_take_export(one)))
+        if (gps_export_becomes_result(one) &&
+            (region = gps_registry_take_export(one, begin_hand_over)))
             hand_over_result(region);
     drop_copies(copies);
 }

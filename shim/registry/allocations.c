@@ -243,7 +243,8 @@ void gps_registry_move(uint64_t context, uint64_t to) {
     }
 }
 
-struct gps_export *gps_registry_take_export(const struct gps_export *copy) {
+struct gps_export *gps_registry_take_export(const struct gps_export *copy,
+                                            void (*fn)(struct gps_export *region)) {
     struct shard *shard = shard_of(copy->pointer);
     GPS_LOCKED(&shard->lock);
     struct node *node = find(shard, copy->pointer);
@@ -251,6 +252,7 @@ struct gps_export *gps_registry_take_export(const struct gps_export *copy) {
     if (!region || !gps_id_equal(&region->record.id, &copy->record.id))
         return NULL;
     drop(shard, node);
+    fn(region);
     return region;
 }
 

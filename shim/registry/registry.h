@@ -79,8 +79,10 @@ void gps_registry_each_export(uint64_t context, void (*fn)(void *arg, struct gps
                               void *arg);
 /* All allocations of a context are another one's from now on. */
 void gps_registry_move(uint64_t context, uint64_t to);
-/* Removes the allocation whose region this is a copy of. NULL: a thread has taken it. */
-struct gps_export *gps_registry_take_export(const struct gps_export *copy);
+/* Removes the allocation whose region this is a copy of, and calls fn for the region with the
+ * table's lock. NULL: a thread has taken it. */
+struct gps_export *gps_registry_take_export(const struct gps_export *copy,
+                                            void (*fn)(struct gps_export *region));
 size_t gps_registry_count(void);
 /* The bytes of all that the driver allocated and this process has for itself. */
 uint64_t gps_registry_bytes(void);

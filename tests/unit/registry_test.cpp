@@ -144,9 +144,10 @@ TEST_F(Registry, AnExportIsTakenOnceAndNotWithAnothersAddress) {
     add(0x1000);
     ASSERT_TRUE(gps_registry_attach(0x1000, &region));
     const gps_export copy = region;
-    EXPECT_EQ(gps_registry_take_export(&other), nullptr);
-    EXPECT_EQ(gps_registry_take_export(&copy), &region);
-    EXPECT_EQ(gps_registry_take_export(&copy), nullptr);
+    const auto nothing = [](gps_export *) {};
+    EXPECT_EQ(gps_registry_take_export(&other, nothing), nullptr);
+    EXPECT_EQ(gps_registry_take_export(&copy, nothing), &region);
+    EXPECT_EQ(gps_registry_take_export(&copy, nothing), nullptr);
     EXPECT_FALSE(has(0x1000));
 }
 
