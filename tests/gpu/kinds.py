@@ -67,7 +67,11 @@ def start(fleet, kind):
 
 
 def told(member):
-    return dict(part.strip().rsplit("=", 1) for part in member.ask("tell", 120).split(";") if part.strip())
+    parts = [part.strip() for part in member.ask("tell", 120).split(";") if part.strip()]
+    for part in parts:
+        if "=" not in part:
+            raise Failed(f"it says what is no row: {part!r}")
+    return dict(part.rsplit("=", 1) for part in parts)
 
 
 def wait_until_merged(fleet, kind):
