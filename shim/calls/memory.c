@@ -174,10 +174,10 @@ __attribute__((cold, noinline)) static int free_unknown(uint64_t pointer,
                                                         const struct gps_release *release) {
     uint64_t base;
     int code;
-    if (gps_deferred_any() && gps_deferred_free_left(pointer))
+    if (gps_deferred_free_left(pointer))
         return GPS_OK;
-    const bool deferred = gps_deferred_any() && gps_deferred_find(pointer, &base) &&
-                          (base == pointer || gps_ops->by_range);
+    const bool deferred =
+        gps_deferred_find(pointer, &base) && (base == pointer || gps_ops->by_range);
     const struct gps_answer answer = ask(GPS_ASK_FREE, deferred);
     if (answer.verdict == GPS_DENY) {
         gps_diagnose_freed(pointer, base, answer.finding, NULL);

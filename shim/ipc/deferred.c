@@ -123,7 +123,7 @@ void gps_deferred_lose(uint64_t context) {
         region->lost |= region->state == GPS_EXPORT_CLOSING && region->context == context;
 }
 
-bool gps_deferred_free_left(uint64_t pointer) {
+bool gps_deferred_free_listed(uint64_t pointer) {
     GPS_SCOPE();
     gps_lock_take(&state.lock);
     struct gps_export *region = state.list;
@@ -138,7 +138,7 @@ bool gps_deferred_free_left(uint64_t pointer) {
 }
 
 /* Whether the address is another allocation's already is known when the driver's free has ended. */
-__attribute__((noinline)) static bool find_waiting(uint64_t address, uint64_t *base) {
+bool gps_deferred_find_listed(uint64_t address, uint64_t *base) {
     GPS_SCOPE();
     GPS_LOCKED(&state.lock);
     const struct gps_export *region;
@@ -147,10 +147,6 @@ __attribute__((noinline)) static bool find_waiting(uint64_t address, uint64_t *b
     if (region)
         *base = region->pointer;
     return region != NULL;
-}
-
-bool gps_deferred_find(uint64_t address, uint64_t *base) {
-    return gps_deferred_any() && find_waiting(address, base);
 }
 
 /* --- pins --- */

@@ -17,10 +17,6 @@
 
 #include "registry/registry.h"
 
-/* Whether the address lies in memory that the program has freed and that is still allocated, and
- * where that memory begins. Waits while the driver frees it. Needs no scope. */
-bool gps_deferred_find(uint64_t address, uint64_t *base);
-
 /* The device is out of memory: frees what can be freed. For processes that only cache some of it it
  * waits 0.2 s at most, once for each region. True: another try is worth while. Needs no scope. */
 bool gps_deferred_reclaim_memory(void);
@@ -29,6 +25,13 @@ bool gps_deferred_reclaim_memory(void);
 extern unsigned gps_deferred_count;
 static inline bool gps_deferred_any(void) {
     return __builtin_expect(__atomic_load_n(&gps_deferred_count, __ATOMIC_RELAXED) != 0, 0);
+}
+
+/* Whether the address lies in memory that the program has freed and that is still allocated, and
+ * where that memory begins. Waits while the driver frees it. Needs no scope. */
+bool gps_deferred_find_listed(uint64_t address, uint64_t *base);
+static inline bool gps_deferred_find(uint64_t address, uint64_t *base) {
+    return gps_deferred_any() && gps_deferred_find_listed(address, base);
 }
 
 /* share-timeout: no importer came for a result. */
@@ -42,7 +45,10 @@ void gps_deferred_add(struct gps_export *region);
 bool gps_deferred_leave(struct gps_export *region, bool result);
 /* Whether the address is that of a result which was handed over at an end: this is its free, the
  * first one. Needs no scope. */
-bool gps_deferred_free_left(uint64_t pointer);
+bool gps_deferred_free_listed(uint64_t pointer);
+static inline bool gps_deferred_free_left(uint64_t pointer) {
+    return gps_deferred_any() && gps_deferred_free_listed(pointer);
+}
 
 /* --- for the end of a process or a context --- */
 
