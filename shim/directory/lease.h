@@ -67,8 +67,8 @@ void *gps_lease_map(int fd);
  * is written to it. Any thread. */
 bool gps_lease_is_there(const struct gps_lease *lease);
 
-/* Removes the file at the end of the process, and what orders it (orders.h). Other
- * threads may still write to it; the kernel drops the lock. */
+/* Removes the file at the end of the process, and what orders it (orders.h). Other threads may
+ * still write to it; the kernel drops the lock. */
 void gps_lease_withdraw(const struct gps_lease *lease);
 /* Removes the file and releases the lock of a process that goes on without a lease. */
 void gps_lease_drop(struct gps_lease *lease);

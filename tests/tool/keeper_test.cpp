@@ -1134,6 +1134,12 @@ TEST_F(Keeper, KilledAtAnyMomentItLosesNothing) {
         ASSERT_EQ(0, creators[i]->create(made[i], std::to_string(i)));
     }
     Actor user(*store);
+    const auto deposit = [&](unsigned i) {
+        const int fd = memory(std::to_string(i));
+        const int status = gps_keeper_deposit(store, &made[i], &creators[i]->self, fd, 10 * SECOND);
+        close(fd);
+        return status;
+    };
     for (unsigned round = 0; round < 30; round++) {
         pid_t pid = keeper();
         std::thread killer([&] {
@@ -1142,19 +1148,13 @@ TEST_F(Keeper, KilledAtAnyMomentItLosesNothing) {
                 kill(pid, SIGKILL);
         });
         for (unsigned i = 0; i < 8; i++) {
-            int fd = memory(std::to_string(i));
-            const int status =
-                gps_keeper_deposit(store, &made[i], &creators[i]->self, fd, 10 * SECOND);
+            const int status = deposit(i);
             ASSERT_TRUE(status == 0 || status == -EEXIST) << status << " in round " << round;
-            close(fd);
         }
         killer.join();
         for (unsigned i = 0; i < 8; i++) {
-            int fd = memory(std::to_string(i));
-            const int status =
-                gps_keeper_deposit(store, &made[i], &creators[i]->self, fd, 10 * SECOND);
+            const int status = deposit(i);
             ASSERT_TRUE(status == 0 || status == -EEXIST) << status << " in round " << round;
-            close(fd);
             ASSERT_EQ(std::to_string(i), user.get(made[i].id)) << round;
         }
     }

@@ -582,8 +582,8 @@ const struct tool_verb tool_verb_check = {
                "Errors go to stderr as FILE:LINE: what is wrong, and what is allowed; then "
                "warnings of what is allowed and hardly meant: an import that nobody exports, "
                "sides whose sizes, backings or devices cannot meet, or whose sizes are far apart, "
-               "a rule that an earlier one "
-               "hides, a key without effect, a GPU that this machine lacks, role = merge for "
+               "a rule that an earlier one hides, a key without effect, a GPU that this machine "
+               "lacks, role = merge for "
                "every program, a log that cannot be written here.\n"
                "The exit status is 1 after an error.\n",
     .options = {{"quiet", 'q', NULL, "print only errors and warnings"},

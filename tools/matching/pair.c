@@ -93,11 +93,9 @@ const struct tool_verb tool_verb_pair = {
     .summary = "say which allocations of two programs fit together, and write the rules",
     .details =
         "Runs both programs beside each other, as `gpushare run` does, but without rules. When "
-        "both "
-        "have ended, a table on stderr says which allocations may be one region, and standard "
-        "output has two rules for those that fit best: the first program exports. What the "
-        "programs "
-        "print on standard output goes to stderr.\n"
+        "both have ended, a table on stderr says which allocations may be one region, and "
+        "standard output has two rules for those that fit best: the first program exports. What "
+        "the programs print on standard output goes to stderr.\n"
         "The exit status is that of the program that failed; 0 becomes 1 if nothing fits.\n",
     .options = {{"output", 'o', "FILE", "write the rules into FILE, and not standard output"}},
     .command = true,

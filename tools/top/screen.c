@@ -34,7 +34,7 @@ struct line {
     char *whole; /* not cut, for the filter */
     enum term_colour colour;
     bool title;
-    char *target; /* of details.h; NULL: the line has no details */
+    char *target; /* of usage_text.h; NULL: the line has no details */
 };
 
 struct lines {
