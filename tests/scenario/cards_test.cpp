@@ -7,9 +7,7 @@ namespace {
 // What each way to use memory of card 0 answers while card 1 is current.
 std::string answers(const std::string &config, const std::string &name, bool peer) {
     World world(config, {{"GPUSHARE_SIM_DEVICES", "2"}});
-    How how;
-    how.as = name;
-    Puppet a(world, how);
+    Puppet a(world, called(name));
     a.all({"malloc before 4194304", Replicas::upload("before", 4 * MiB, 3)});
     usleep(config.find("role = merge") == std::string::npos ? 0 : 1500000); // it is merged
     a.all({"device 1", "malloc there 4194304", "device 0", "malloc after 4194304", "device 1"});
@@ -47,8 +45,7 @@ TEST_P(Cards, MemoryOfEachRuleAnswersAsPlainMemory) {
 // All questions, copies and fills; with cards that reach each other, and without. On cards it is a
 // part of tests/gpu/check.sh.
 TEST_P(Cards, EachKindOfRuleAnswersAsPlainMemory) {
-    if (on_gpu())
-        GTEST_SKIP() << "tests/gpu/parts/kinds.sh";
+    SIM_ONLY("tests/gpu/parts/kinds.sh");
     const std::string peers = GetParam() ? "1" : "0";
     const Result result = command({"env", "GPUSHARE_SIM_PEERS=" + peers, "python3",
                                    "tests/gpu/kinds.py", build_directory(), "sim"});

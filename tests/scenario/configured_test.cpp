@@ -110,8 +110,8 @@ TEST(Configured, TheDirectoryThatIsOpenToOthersIsNamedAsTheToolNamesIt) {
     ASSERT_EQ(mkdir(root.c_str(), 0700) | mkdir(inner.c_str(), 0755), 0);
     const std::string trouble =
         inner + " is open to others (mode 0755); close it: chmod 700 " + inner;
-    EXPECT_TRUE(contains(run_audited(world, harmless).log, trouble));
-    EXPECT_TRUE(contains(world.tool({"ls"}).err, trouble));
+    EXPECT_HAS(run_audited(world, harmless).log, trouble);
+    EXPECT_HAS(world.tool({"ls"}).err, trouble);
 }
 
 TEST(Configured, ARecordThatIsDamagedIsReported) {

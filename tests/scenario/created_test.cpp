@@ -105,8 +105,7 @@ TEST(Created, ACopyGoesOverSeveralMappingsAndStaysInItsProcess) {
 TEST(Created, AccessOverMergedMappingsIsToldAndNotGiven) {
     Two two(3);
     ASSERT_TRUE(two.merges(3)) << two.in_use();
-    two.each("vaccess " + range(0, 3 * SIZE) + " 3");
-    two.each("vaccess " + range(SIZE, SIZE) + " 3");
+    two.each("vaccess " + range(0, 3 * SIZE) + " 3", "vaccess " + range(SIZE, SIZE) + " 3");
     EXPECT_TRUE(two.use(3 * SIZE)) << two.in_use();
     two.each("kernels " + build_directory() + "/tests/apps/kernels.ptx");
     EXPECT_EQ(two[0].code("launch - test_write p 1024 7"), 0);
@@ -130,9 +129,8 @@ TEST(Created, TheProgramIsToldOfOneMapping) {
 TEST(Created, WhatIsUnmappedIsMappedElsewhereWithItsBytes) {
     Two two;
     ASSERT_TRUE(two.merges(3)) << two.in_use();
-    two.each("vreserve q " + text(SIZE));
-    two.each("vunmap " + range(0, SIZE));
-    two.each("vmap " + range(0, SIZE, "q") + " h0");
+    two.each("vreserve q " + text(SIZE), "vunmap " + range(0, SIZE),
+             "vmap " + range(0, SIZE, "q") + " h0");
     for (auto &one : two.all)
         EXPECT_EQ(one->code("read q 0 1"), 1); // it has no access yet
     two.each("vaccess " + range(0, SIZE, "q") + " 3");
@@ -141,8 +139,7 @@ TEST(Created, WhatIsUnmappedIsMappedElsewhereWithItsBytes) {
     two[0].must("fill q 0x55 1");
     EXPECT_EQ(bytes(two[0], SIZE, 3, "q"), "0");
     EXPECT_EQ(bytes(two[1], SIZE, 3, "q"), "same");
-    two.each("vunmap " + range(0, SIZE, "q"));
-    two.each("vrelease h0");
+    two.each("vunmap " + range(0, SIZE, "q"), "vrelease h0");
     EXPECT_TRUE(two.use(0)) << two.in_use();
 }
 
@@ -222,10 +219,7 @@ TEST(Created, ADmaBufAndAGraphMakeItOneAllocation) {
     ASSERT_TRUE(two.merges(3)) << two.in_use();
     two[0].must("dmabuf " + range(0, SIZE));
     EXPECT_TRUE(two.use(3 * SIZE)) << two.in_use();
-    two[0].must("stream s");
-    two[0].must("capture s");
-    two[0].must("sfill s p 0x55 1 " + text(SIZE));
-    two[0].must("captured s g");
+    two[0].all({"stream s", "capture s", "sfill s p 0x55 1 " + text(SIZE), "captured s g"});
     EXPECT_TRUE(two.use(4 * SIZE)) << two.in_use();
     EXPECT_EQ(bytes(two[0], 2 * SIZE, 3), "same");
 }
@@ -260,8 +254,7 @@ TEST(Created, AForkedChildHasNothingOfIt) {
 TEST(Created, AResetLeavesIt) {
     Two two;
     ASSERT_TRUE(two.merges(3)) << two.in_use();
-    two[0].must("reset");
-    two[0].must("info");
+    two[0].all({"reset", "info"});
     EXPECT_EQ(bytes(two[0], SIZE, 3), "same");
     two[0].must("fill p 0x55 1");
     EXPECT_EQ(bytes(two[0], SIZE, 3), "0");

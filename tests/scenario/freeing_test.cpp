@@ -90,8 +90,7 @@ TEST(Defer, EveryOpenNeedsItsClose) {
     b.must("open q " + a.handle);
     EXPECT_EQ(world.count("double-open"), 1u); // not each time
     a.must("free p");
-    b.must("close q");
-    b.must("close q");
+    b.all({"close q", "close q"});
     usleep(100000);
     EXPECT_EQ(world.state(), "closing");
     EXPECT_EQ(b.must("read q 0 1"), "a1");
@@ -105,8 +104,7 @@ TEST(Defer, SynchronisesAsAFreeDoes) {
     Exporter a(world);
     Importer b(world, a);
     const int64_t start = now_ms();
-    a.must("busy 400");
-    a.must("free p");
+    a.all({"busy 400", "free p"});
     EXPECT_GE(now_ms() - start, 390);
 }
 
@@ -116,9 +114,7 @@ TEST(Defer, AStoppedImporterHoldsUpNobody) {
     Importer b(world, a);
     b.stop();
     const int64_t start = now_ms();
-    a.must("free p");
-    a.must("malloc x 4096");
-    a.must("free x");
+    a.all({"free p", "malloc x 4096", "free x"});
     EXPECT_LT(now_ms() - start, soon(1000));
     const Json region = world.region();
     EXPECT_EQ(region["state"].text, "closing");
@@ -132,9 +128,7 @@ TEST(Defer, AStoppedImporterHoldsUpNobody) {
 TEST(Defer, ARuleImportIsHeldAsAnyOther) {
     World world(FRAMES);
     Puppet a(world, producer()), b(world, consumer());
-    a.must("malloc p 4194304");
-    a.must("fill p 0xb2 10");
-    a.must("sync");
+    a.all({"malloc p 4194304", "fill p 0xb2 10", "sync"});
     b.must("malloc q 4194304");
     a.must("free p");
     EXPECT_EQ(b.must("read q 0 1"), "b2");
@@ -171,11 +165,9 @@ TEST(Defer, TheReaperIsOneThreadAndEnds) {
     b.must("open q " + a.handle);
     a.must("malloc r 4194304");
     b.must("open r " + a.must("get r"));
-    a.must("free p");
-    a.must("free r");
+    a.all({"free p", "free r"});
     EXPECT_EQ(std::stoi(a.must("tasks")), before + 1);
-    b.must("close q");
-    b.must("close r");
+    b.all({"close q", "close r"});
     EXPECT_TRUE(eventually([&] { return std::stoi(a.must("tasks")) == before; }, 3000));
     EXPECT_EQ(std::stoi(a.must("fds")), descriptors);
 }
@@ -275,8 +267,7 @@ TEST(DoubleFree, IsTheErrorItAlwaysWasAndAReport) {
     for (const char *build : builds) {
         World world;
         Puppet a(world, producer(build));
-        a.must("malloc p 4194304");
-        a.must("free p");
+        a.all({"malloc p 4194304", "free p"});
         EXPECT_EQ(a.code("free p"), 1) << build;
         EXPECT_EQ(world.count("double-free"), 1u) << build;
         EXPECT_EQ(a.code("freeat 1234000"), 1) << build; // never was one
@@ -300,8 +291,7 @@ TEST(DoubleFree, WhileTheFirstIsCarriedOutLetsSignalsIn) {
     World world;
     Exporter a(world);
     Importer b(world, a);
-    a.must("free p");
-    a.must("busy 5000");
+    a.all({"free p", "busy 5000"});
     b.must("close q");
     a.must("sleep 200");
     EXPECT_EQ(a("leap 200 free p", 3000).text.substr(0, 1), "0");
@@ -326,8 +316,7 @@ TEST(DoubleFree, AnAddressThatIsAllocatedAgainIsNotFreed) {
     World world;
     Puppet a(world);
     for (int i = 0; i < 100; i++) {
-        a.must("malloc p 4194304");
-        a.must("free p");
+        a.all({"malloc p 4194304", "free p"});
     }
     EXPECT_EQ(world.findings().size(), 0u);
 }
@@ -364,10 +353,7 @@ TEST(Stale, AHandleDoesNotOpenTheNextAllocation) {
     World world;
     Exporter a(world);
     Puppet b(world, consumer());
-    a.must("free p");
-    a.must("malloc p2 " + std::to_string(big()));
-    a.must("fill p2 0x99 10");
-    a.must("sync");
+    a.all({"free p", "malloc p2 " + std::to_string(big()), "fill p2 0x99 10", "sync"});
     EXPECT_EQ(a.must("value p2"), a.must("value p"));
     const std::string newer = a.must("get p2");
     EXPECT_EQ(b.code("open q " + a.handle), gone());
@@ -505,8 +491,7 @@ TEST(Defer, CtrlCEndsAResetBesideAFreeThatWaits) {
     World world;
     Exporter a(world);
     Importer b(world, a);
-    a.must("free p");
-    a.must("busy 30000");
+    a.all({"free p", "busy 30000"});
     b.must("close q");
     usleep(300000);
     a.send("reset");
@@ -523,8 +508,7 @@ TEST(Linger, BesideAResetThatDoesNotReturnTheEndIsNear) {
     for (const char *end : {"_exit 3", "return"}) {
         World world;
         Exporter a(world);
-        a.must("busy 30000");
-        a.must("later 100 reset");
+        a.all({"busy 30000", "later 100 reset"});
         usleep(300000);
         EXPECT_EQ(a.quit(end, 7000), *end == '_' ? 3 : 0) << end;
     }
@@ -562,8 +546,7 @@ TEST(Linger, AFreeBesideItFrees) {
     set(world, "LINGER", "20s");
     Exporter a(world);
     Importer b(world, a);
-    a.must("malloc other " + std::to_string(big()));
-    a.must("get other");
+    a.all({"malloc other " + std::to_string(big()), "get other"});
     const uint64_t before = world.used();
     a.must("later 300 free other");
     a.send("exit 3");
@@ -600,8 +583,7 @@ TEST(Context, AFreeBesideItsEndHarmsNobody) {
     Exporter a(world);
     Importer b(world, a);
     const uint64_t before = world.used();
-    a.must("busy 600");
-    a.must("later 200 free p");
+    a.all({"busy 600", "later 200 free p"});
     a.send("reset");
     a.receive(); // both answers, in whichever order
     a.receive();
@@ -671,10 +653,7 @@ TEST(Context, AResetWithImportersKeepsTheirBytes) {
 TEST(Context, ADestroyedContextTakesItsAllocationsOnly) {
     World world;
     Puppet a(world);
-    a.must("malloc p 4194304");
-    a.must("get p");
-    a.must("ctxcreate c");
-    a.must("cumalloc q 4194304");
+    a.all({"malloc p 4194304", "get p", "ctxcreate c", "cumalloc q 4194304"});
     const std::string handle = a.must("get q");
     EXPECT_EQ(world.ls().size(), 2u);
     a.must("ctxdestroy c");
@@ -700,9 +679,7 @@ TEST(Context, AnImportersResetIsItsClose) {
 TEST(Context, DeferredMemoryGoesWithItsContext) {
     World world;
     Puppet a(world), b(world, consumer());
-    a.must("malloc keep 4096");
-    a.must("ctxcreate c");
-    a.must("cumalloc q 4194304");
+    a.all({"malloc keep 4096", "ctxcreate c", "cumalloc q 4194304"});
     const std::string handle = a.must("get q");
     b.must("open q " + handle);
     a.must("cufree q");
@@ -747,11 +724,9 @@ TEST(Fork, AChildOfAProgramWithoutCudaStartsFresh) {
     World world;
     Puppet a(world); // has not called CUDA yet
     auto child = a.spawn();
-    child->must("malloc p 4096");
-    child->must("get p");
+    child->all({"malloc p 4096", "get p"});
     EXPECT_EQ(world.region()["owner"]["pid"].number, child->pid);
-    a.must("malloc q 4096");
-    a.must("get q");
+    a.all({"malloc q 4096", "get q"});
     EXPECT_EQ(world.entries("procs"), 2u);
     child->quit("return");
     EXPECT_EQ(world.entries("procs"), 1u);
@@ -779,8 +754,7 @@ TEST(Exec, KeepsNothing) {
     a.must("pid");
     Puppet fresh(world);
     EXPECT_EQ(a.must("fds"), fresh.must("fds"));
-    a.must("malloc p 4096");
-    a.must("get p");
+    a.all({"malloc p 4096", "get p"});
     EXPECT_EQ(world.entries("procs"), 2u); // the same pid, another image
     EXPECT_EQ(world.tool({"gc"}).status, 0);
     EXPECT_EQ(world.entries("procs"), 1u);
@@ -937,21 +911,20 @@ TEST(Reports, AsTextSayWhatHappenedAndWhatToDo) {
          {std::string("other process: consumer (pid ") + std::to_string(b.pid) + ")",
           std::string("#0 0x"), std::string("producer"), std::string("Hint: "),
           "\n" + margin + "\n", margin + " GPUSHARE: to see functions and lines: log_format"})
-        EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+        EXPECT_HAS(text, part) << part << "\n" << text;
     EXPECT_EQ(b.errors(), "");
 }
 
 TEST(Reports, OfOneCallSiteAreCountedNotRepeated) {
     World world;
     Puppet a(world);
-    a.must("malloc p 4096");
-    a.must("free p");
+    a.all({"malloc p 4096", "free p"});
     for (int i = 0; i < 10; i++)
         EXPECT_EQ(a.code("free p"), 1);
     EXPECT_EQ(world.count("double-free"), 1u);
     a.quit("return");
-    EXPECT_NE(world.logs().find("\"count\":"), std::string::npos) << world.logs();
-    EXPECT_NE(world.logs().find("9 repeated"), std::string::npos) << world.logs();
+    EXPECT_HAS(world.logs(), "\"count\":");
+    EXPECT_HAS(world.logs(), "9 repeated");
 }
 
 TEST(Reports, StayOutOfAClosedStderr) {
@@ -960,8 +933,7 @@ TEST(Reports, StayOutOfAClosedStderr) {
     How how = producer();
     how.own_stderr = false;
     Puppet a(world, how);
-    a.must("malloc p 4096");
-    a.must("free p");
+    a.all({"malloc p 4096", "free p"});
     EXPECT_EQ(a.code("free p"), 1);
     EXPECT_EQ(a.quit("exit 4"), 4);
 }

@@ -208,9 +208,7 @@ TEST(Handover, AChainOfFive) {
     world.config(config);
     std::vector<std::unique_ptr<Puppet>> stages;
     for (int i = 0; i < 5; i++) {
-        How how;
-        how.as = "stage" + std::to_string(i);
-        stages.push_back(std::make_unique<Puppet>(world, how));
+        stages.push_back(std::make_unique<Puppet>(world, called("stage" + std::to_string(i))));
     }
     for (size_t i = 4; i > 0; i--) // the later ones wait already
         stages[i]->send("malloc in 4096");

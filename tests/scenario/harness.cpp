@@ -472,18 +472,19 @@ std::string pair_name(const testing::TestParamInfo<std::pair<int, int>> &info) {
     return std::string(builds[info.param.first]) + "_to_" + builds[info.param.second];
 }
 
-How producer(const std::string &build) {
+How called(const std::string &name, const std::string &build) {
     How how;
-    how.as = "producer";
+    how.as = name;
     how.build = build;
     return how;
 }
 
+How producer(const std::string &build) {
+    return called("producer", build);
+}
+
 How consumer(const std::string &build) {
-    How how;
-    how.as = "consumer";
-    how.build = build;
-    return how;
+    return called("consumer", build);
 }
 
 How bare() {

@@ -178,6 +178,7 @@ std::string rule(const std::string &name, const std::string &program, const std:
 extern const char
     *const builds[3]; // of the puppet: by the shared runtime, the static one, the driver
 std::string pair_name(const testing::TestParamInfo<std::pair<int, int>> &info); // of two of them
+How called(const std::string &name, const std::string &build = "puppet");
 How producer(const std::string &build = "puppet");
 How consumer(const std::string &build = "puppet");
 How bare();

@@ -44,22 +44,17 @@ TEST(MergePrivate, EachReasonHasItsBytes) {
     Replicas one(1, merging("quiet = 1h\n"));
     one.each("stream s");
     one.load("written", 8 * MiB, 3);
-    one.each("malloc unfilled 4194304");
-    one.each("fill unfilled 1 4194304");
-    one.each("malloc named 2097152");
-    one.each("capture s");
-    one.each("sfill s named 0x55 2097152 0");
-    one.each("captured s g");
+    one.each("malloc unfilled 4194304", "fill unfilled 1 4194304", "malloc named 2097152",
+             "capture s", "sfill s named 0x55 2097152 0", "captured s g");
     EXPECT_TRUE(become(one.world, one[0],
                        {{"written", 8 * MiB}, {"unfilled", 4 * MiB}, {"named", 2 * MiB}}));
     const std::string text = one.world.tool({"show", std::to_string(one[0].pid)}).out;
-    EXPECT_TRUE(contains(text, "  private    4 MiB (4194304 bytes): copies from the host have not "
-                               "filled it\n"
-                               "             8 MiB (8388608 bytes): it was not the same for as "
-                               "long as quiet says\n"
-                               "             2 MiB (2097152 bytes): a graph, "))
-        << text;
-    EXPECT_TRUE(contains(one.world.tool({"metrics"}).out, ",reason=\"unfilled\"} 4194304\n"));
+    EXPECT_HAS(text, "  private    4 MiB (4194304 bytes): copies from the host have not "
+                     "filled it\n"
+                     "             8 MiB (8388608 bytes): it was not the same for as "
+                     "long as quiet says\n"
+                     "             2 MiB (2097152 bytes): a graph, ");
+    EXPECT_HAS(one.world.tool({"metrics"}).out, ",reason=\"unfilled\"} 4194304\n");
     one.each("free written");
     EXPECT_TRUE(become(one.world, one[0], {{"unfilled", 4 * MiB}, {"named", 2 * MiB}}));
 }
@@ -83,16 +78,14 @@ TEST(MergePrivate, WhatNoOtherReplicaHasIsApart) {
     two.load("p", SIZE, 3);
     EXPECT_TRUE(two.use(SIZE)) << two.in_use();
     EXPECT_TRUE(become(two.world, two[1], {}));
-    two[1].must("malloc q 4194304");
-    two[1].must(Replicas::upload("q", 4 * MiB, 5));
+    two[1].all({"malloc q 4194304", Replicas::upload("q", 4 * MiB, 5)});
     EXPECT_TRUE(become(two.world, two[1], {{"apart", 4 * MiB}}));
     EXPECT_TRUE(become(two.world, two[0], {}));
     const std::string text = two.world.tool({"show", std::to_string(two[1].pid)}).out;
-    EXPECT_TRUE(contains(text, "  apart      4 MiB (4194304 bytes) that no other replica has by "
-                               "now: its bytes differ, or its tensors lie at other distances from "
-                               "a multiple of 2 MiB\n"))
-        << text;
-    EXPECT_TRUE(contains(text, "HF_DEACTIVATE_ASYNC_LOAD=1")) << text;
+    EXPECT_HAS(text, "  apart      4 MiB (4194304 bytes) that no other replica has by "
+                     "now: its bytes differ, or its tensors lie at other distances from "
+                     "a multiple of 2 MiB\n");
+    EXPECT_HAS(text, "HF_DEACTIVATE_ASYNC_LOAD=1");
     two.kill(0); // now it is alone
     EXPECT_TRUE(become(two.world, two[1], {}));
 }
@@ -103,9 +96,7 @@ TEST(MergePrivate, WhoFreesARegionSeesItsUserBesideManyOthersAndBlocks) {
     Replicas one(1);
     one.load("p", SIZE, 3);
     ASSERT_TRUE(eventually([&] { return one.world.entries("regions") == 1; }));
-    How how;
-    how.as = "camera";
-    Puppet camera(one.world, how);
+    Puppet camera(one.world, called("camera"));
     for (int i = 0; i < MANY; i++) {
         const std::string number = std::to_string(i);
         camera.must("malloc r" + number + " 2097152");
@@ -132,8 +123,7 @@ TEST(MergePrivate, ExplainTellsReasonsAndWhatIsApart) {
                              "malloc q 4194304\nfill w 7 4194304\nupload q 0 4194304 ";
     write_file(world.path("one"), load + "4 sync\nsleep 6000\n");
     write_file(world.path("two"), load + "5 sync\nsleep 6000\n");
-    How how;
-    how.as = "replica";
+    How how = called("replica");
     const std::string program = "'" + world.executable(how) + "' <'";
     const Result result = world.tool(
         {"explain", "--", "sh", "-c",
@@ -144,7 +134,7 @@ TEST(MergePrivate, ExplainTellsReasonsAndWhatIsApart) {
           "filled it.",
           "Merged, but in no other replica: 4 MiB: its bytes differ, or its tensors lie at other "
           "distances from a multiple of 2 MiB. Then this may help: transformers "})
-        EXPECT_NE(said.find(part), std::string::npos) << part << "\n" << result.err;
+        EXPECT_HAS(said, part) << part << "\n" << result.err;
 }
 
 TEST(MergePrivate, OffMergesNothingNewUntilOn) {
@@ -155,7 +145,7 @@ TEST(MergePrivate, OffMergesNothingNewUntilOn) {
         EXPECT_TRUE(two.use(SIZE)) << two.in_use();
         const Result off = merge(world, "off", two[1]);
         EXPECT_EQ(off.status, 0) << off.err;
-        EXPECT_TRUE(contains(off.out, "Merging is off in replica " + std::to_string(two[1].pid)));
+        EXPECT_HAS(off.out, "Merging is off in replica " + std::to_string(two[1].pid));
         EXPECT_EQ(merge(world, "off", two[1]).status, 0) << "twice";
         two.load("q", SIZE, 4);
         EXPECT_TRUE(become(world, two[1], {{"paused", SIZE}})) << quiet;
@@ -164,7 +154,7 @@ TEST(MergePrivate, OffMergesNothingNewUntilOn) {
         two.expect_all("p", SIZE, 3);
         two.expect_all("q", SIZE, 4);
         EXPECT_EQ(shown(world, two[1])["unmerged"].text, "it is switched off (gpushare merge off)");
-        EXPECT_TRUE(contains(world.tool({"ls"}).out, "NOT MERGING"));
+        EXPECT_HAS(world.tool({"ls"}).out, "NOT MERGING");
         const std::string top = world.tool({"top", "--once"}).out;
         EXPECT_TRUE(contains(top, "MERGING") && contains(top, " off ")) << top;
         EXPECT_EQ(shown(world, two[0])["unmerged"].text, "");
@@ -172,9 +162,9 @@ TEST(MergePrivate, OffMergesNothingNewUntilOn) {
         EXPECT_EQ(two.expect(two[0], "p", SIZE, 3), "same");
         const Result on = merge(world, "on", two[1]);
         EXPECT_EQ(on.status, 0) << on.err;
-        EXPECT_TRUE(contains(on.out, "Merging is on in replica "));
+        EXPECT_HAS(on.out, "Merging is on in replica ");
         EXPECT_EQ(shown(world, two[1])["unmerged"].text, "");
-        EXPECT_FALSE(contains(world.tool({"ls"}).out, "NOT MERGING"));
+        EXPECT_LACKS(world.tool({"ls"}).out, "NOT MERGING");
         EXPECT_TRUE(two.use(3 * SIZE)) << two.in_use(); // p differs
         EXPECT_TRUE(become(world, two[0], {{"apart", SIZE}})) << quiet;
         EXPECT_EQ(two.left(), "");
@@ -200,9 +190,8 @@ TEST(MergePrivate, WhatIsMergedIsNotCountedAsOwnAnyMore) {
 // It is read-only, and a kernel may write it: it would be for nothing that it ends the process.
 TEST(MergePrivate, OffGivesBackAccessToWhatIsOnlyFrozen) {
     Replicas one(1, merging(QUIET));
-    one.each("kernels " + build_directory() + "/tests/apps/kernels.ptx");
-    one.each("malloc p 67108864");
-    one.each("upload p 0 27262976 3 sync");
+    one.each("kernels " + build_directory() + "/tests/apps/kernels.ptx", "malloc p 67108864",
+             "upload p 0 27262976 3 sync");
     one.each("upload p 27262976 12582912 4 sync"); // lies in both blocks, of which one is not full
     usleep(2000000);                               // the other waits for it, for 10 s
     EXPECT_EQ(merge(one.world, "off", one[0]).status, 0);
@@ -224,9 +213,8 @@ TEST(MergePrivate, OffNeedsAProcessWhoseMemoryARuleTook) {
     How plain;
     plain.as = "camera";
     Puppet camera(world, plain);
-    camera.must("malloc p 8388608");
-    camera.must("get p");
+    camera.all({"malloc p 8388608", "get p"});
     const Result unruled = merge(world, "off", camera);
     EXPECT_EQ(unruled.status, 1);
-    EXPECT_TRUE(contains(unruled.err, "no merge rule has taken memory of camera")) << unruled.err;
+    EXPECT_HAS(unruled.err, "no merge rule has taken memory of camera");
 }

@@ -21,11 +21,8 @@ struct Card {
     }
     std::unique_ptr<Puppet> program() {
         auto one = std::make_unique<Puppet>(replicas.world, how);
-        one->must("info");
-        one->must("malloc small 4096");
-        one->must(kernels());
-        one->must("launch - test_read small 1 small");
-        one->must("sync");
+        one->all(
+            {"info", "malloc small 4096", kernels(), "launch - test_read small 1 small", "sync"});
         return one;
     }
     static uint64_t left(Puppet &one) {
@@ -99,8 +96,7 @@ TEST(Room, OfACopyThatIsLeftOutIsFreeAgain) {
     Card card(true, "512MiB");
     auto a = card.program(), b = card.program();
     const uint64_t all = Card::left(*b);
-    a->must("malloc p 134217728");
-    a->must(load("p", 128 * MiB, 1));
+    a->all({"malloc p 134217728", load("p", 128 * MiB, 1)});
     EXPECT_TRUE(eventually([&] { return card.replicas.world.entries("regions") == 4; }));
     b->must("malloc p 134217728");
     EXPECT_EQ(Card::left(*b), all - 256 * MiB) << "as bare";
@@ -120,9 +116,7 @@ TEST(Room, IsNotLimitedWhereTheRuleSaysSo) {
     EXPECT_EQ(three[0]->code("malloc q " + bytes(160 * MiB)), 0);
     EXPECT_EQ(Card::left(*three[0]), all);
     EXPECT_EQ(three[0]->code("launch - test_read small 1 small"), 2) << "it may touch anything";
-    three[0]->must("free q");
-    three[0]->must("free p");
-    three[0]->must("malloc p " + bytes(160 * MiB));
+    three[0]->all({"free q", "free p", "malloc p " + bytes(160 * MiB)});
     for (auto &one : three)
         EXPECT_EQ(one->code(load("p", 160 * MiB, 1)), 0);
     for (auto &one : three) {
@@ -148,8 +142,7 @@ TEST(Room, ThatIsKeptForEverIsNot) {
     SIM_ONLY("it fills the card");
     Card card(true, "512MiB", merging("quiet = 0\nkeep = forever\n"));
     auto a = card.program();
-    a->must("malloc p 469762048");
-    a->must(load("p", 448 * MiB, 1));
+    a->all({"malloc p 469762048", load("p", 448 * MiB, 1)});
     EXPECT_TRUE(eventually([&] { return card.replicas.world.entries("regions") == 14; }));
     a->must("free p");
     EXPECT_EQ(a->code("cumalloc p 469762048"), 2);

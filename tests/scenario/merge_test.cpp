@@ -46,10 +46,8 @@ TEST_P(Merge, UnequalBlocksAreEachOnesOwn) {
 
 TEST(MergeBlocks, OfOneProcessAreOneToo) {
     Replicas one(1);
-    one[0].must("malloc p 8388608");
-    one[0].must("malloc q 8388608");
-    one[0].must(one.upload("p", 8 * MiB, 3));
-    one[0].must(one.upload("q", 8 * MiB, 3));
+    one[0].all({"malloc p 8388608", "malloc q 8388608", one.upload("p", 8 * MiB, 3),
+                one.upload("q", 8 * MiB, 3)});
     EXPECT_TRUE(one.use(8 * MiB)) << one.in_use();
     one[0].must("write p 0 ffee");
     EXPECT_EQ(one[0].must("read q 0 2"), one[0].must("read q 0 2"));
@@ -86,8 +84,7 @@ TEST(MergeBlocks, AHoleAndGapsAndAnOddEndKeepNothingElseApart) {
 TEST(MergeBlocks, ThatKernelsOrFillsWroteAreOneWhereTheRuleSaysSo) {
     for (const bool any : {false, true}) {
         Replicas two(2, merging(any ? "quiet = 200ms\ncontent = any\n" : QUIET));
-        two.each("malloc p 8388608");
-        two.each("fill p 0x33 8388608");
+        two.each("malloc p 8388608", "fill p 0x33 8388608");
         if (any) {
             EXPECT_TRUE(two.use(8 * MiB)) << two.in_use();
         } else {
@@ -100,14 +97,10 @@ TEST(MergeBlocks, ThatKernelsOrFillsWroteAreOneWhereTheRuleSaysSo) {
 
 TEST(MergeBlocks, OfAllocationsOfOtherSizesAndOrdersAreOne) {
     Replicas two(2);
-    two[0].must("malloc a 33554432");
-    two[0].must("malloc b 8388608");
-    two[1].must("malloc b 8388608");
-    two[1].must("malloc a 33554432");
-    two[0].must(two.upload("a", 32 * MiB, 1));
-    two[0].must(two.upload("b", 8 * MiB, 2));
-    two[1].must(two.upload("b", 8 * MiB, 2));
-    two[1].must(two.upload("a", 32 * MiB, 1));
+    two[0].all({"malloc a 33554432", "malloc b 8388608"});
+    two[1].all({"malloc b 8388608", "malloc a 33554432"});
+    two[0].all({two.upload("a", 32 * MiB, 1), two.upload("b", 8 * MiB, 2)});
+    two[1].all({two.upload("b", 8 * MiB, 2), two.upload("a", 32 * MiB, 1)});
     EXPECT_TRUE(two.use(40 * MiB)) << two.in_use();
     two.expect_all("a", 32 * MiB, 1);
     two.expect_all("b", 8 * MiB, 2);
@@ -143,8 +136,7 @@ TEST(MergeBlocks, SmallAllocationsAreTheDrivers) {
     Puppet a(world, producer());
     a.must("malloc p 500000");
     EXPECT_EQ(a.must("attribute p 10"), "1") << "legacy memory, which has a handle";
-    a.must("get p");
-    a.must("free p");
+    a.all({"get p", "free p"});
 }
 
 /* --- keep --- */
@@ -156,8 +148,7 @@ TEST(MergeKeep, UsersEndsWithTheLastOne) {
     two[0].kill();
     EXPECT_EQ(two.expect(two[1], "p", 8 * MiB, 3), "same");
     Puppet &late = two.start();
-    late.must("malloc p 8388608");
-    late.must(two.upload("p", 8 * MiB, 3));
+    late.all({"malloc p 8388608", two.upload("p", 8 * MiB, 3)});
     EXPECT_EQ(two.expect(late, "p", 8 * MiB, 3), "same");
     two[1].kill();
     EXPECT_EQ(two.expect(late, "p", 8 * MiB, 3), "same");
@@ -172,8 +163,7 @@ TEST(MergeKeep, ForeverIsThereForTheNext) {
     usleep(700000);
     EXPECT_EQ(one.world.entries("regions"), 1u);
     Puppet &next = one.start();
-    next.must("malloc p 8388608");
-    next.must(one.upload("p", 8 * MiB, 3));
+    next.all({"malloc p 8388608", one.upload("p", 8 * MiB, 3)});
     EXPECT_EQ(one.expect(next, "p", 8 * MiB, 3), "same");
     EXPECT_EQ(one.world.entries("regions"), 1u);
     EXPECT_EQ(next.quit("return"), 0);
@@ -212,9 +202,7 @@ TEST_P(MergeWrite, IsTheWritersOwnAndNobodyElses) {
     writer.must("stream s");
     writer.make("other", 4096, "0x77");
     const uint64_t before = three.in_use();
-    writer.must(GetParam());
-    writer.must("sync");
-    writer.must("ssync s");
+    writer.all({GetParam(), "sync", "ssync s"});
     EXPECT_EQ(writer.must("read p 3145728 8"), hex_bytes("77", 8));
     EXPECT_EQ(three.expect(three[0], "p", SIZE, 3), "same");
     EXPECT_EQ(three.expect(three[2], "p", SIZE, 3), "same");
@@ -234,8 +222,7 @@ INSTANTIATE_TEST_SUITE_P(By, MergeUpload,
 TEST_P(MergeUpload, IsEqualHoweverItComes) {
     constexpr uint64_t SIZE = 10 * MiB;
     Replicas two(2);
-    two.each("malloc p " + bytes(SIZE));
-    two.each(two.upload("p", SIZE, 3, GetParam()));
+    two.each("malloc p " + bytes(SIZE), two.upload("p", SIZE, 3, GetParam()));
     EXPECT_TRUE(two.use(SIZE)) << two.in_use();
     two.expect_all("p", SIZE, 3);
     two[1].must(two.upload("p", SIZE, 4, GetParam()));
@@ -253,8 +240,7 @@ TEST(MergeLoad, NeverHoldsASecondCopyOfWhatIsThere) {
     EXPECT_EQ(two.in_use(), SIZE) << "it is there before it is written";
     two[0].must(two.upload("p", SIZE, 3));
     EXPECT_TRUE(eventually([&] { return two.world.entries("regions") == 1; }));
-    two[1].must("malloc p " + bytes(SIZE));
-    two[1].must(two.upload("p", SIZE, 3));
+    two[1].all({"malloc p " + bytes(SIZE), two.upload("p", SIZE, 3)});
     EXPECT_EQ(two.in_use(), SIZE);
     two.expect_all("p", SIZE, 3);
     two[1].must(two.upload("p", SIZE, 3));
@@ -293,11 +279,8 @@ TEST(MergeLoad, OfBytesThatCollideOnPurposeIsMade) {
 TEST(MergeLoad, FromABlockWithoutMemoryIsACopyOnTheDevice) {
     for (const char *how : {"", " default"}) {
         Replicas one(1);
-        one.each("malloc p 8388608");
-        one.each("malloc q 8388608");
-        one.each("copy q 0 p 0 8388608" + std::string(how));
-        one.each("fill p 0x12 8388608");
-        one.each("copy q 0 p 0 8388608" + std::string(how));
+        one.each("malloc p 8388608", "malloc q 8388608", "copy q 0 p 0 8388608" + std::string(how),
+                 "fill p 0x12 8388608", "copy q 0 p 0 8388608" + std::string(how));
         EXPECT_EQ(one[0].must("read q 8388604 4"), "12121212");
     }
 }
@@ -340,9 +323,8 @@ TEST_P(MergePool, TensorsMayLieAnywhere) {
                        {"e", "p", 8, 12},
                        {"c", "q", 0, 16}}};
     Replicas three(3, merging(GetParam()));
-    three.each("malloc p " + bytes(20 * MiB));
-    three.each("malloc q " + bytes(16 * MiB));
-    three.each("malloc r " + bytes(16 * MiB));
+    three.each("malloc p " + bytes(20 * MiB), "malloc q " + bytes(16 * MiB),
+               "malloc r " + bytes(16 * MiB));
     for (size_t i = 0; i < 3; i++)
         for (const auto &one : tensors[i]) {
             three[i].must("within " + std::string(one.name) + " " + one.pool + " " +
@@ -352,9 +334,7 @@ TEST_P(MergePool, TensorsMayLieAnywhere) {
     EXPECT_TRUE(three.use(52 * MiB)) << three.in_use();
     for (const auto &one : tensors[0])
         three.expect_all(one.name, one.size * MiB, one.name[0]);
-    three.each("free p");
-    three.each("free q");
-    three.each("free r");
+    three.each("free p", "free q", "free r");
     EXPECT_TRUE(three.use(0)) << three.in_use();
     EXPECT_EQ(three.left(), "");
 }
@@ -394,9 +374,8 @@ TEST_P(MergePool, IsWrittenAtAnyMoment) {
     Replicas two(2, merging(GetParam()));
     for (uint64_t round = 0; round < 5; round++) {
         const std::string name = "p" + std::to_string(round);
-        two.each("malloc " + name + " " + bytes(SIZE));
-        two.each("upload " + name + " 0 4194304 5 sync");
-        two.each("upload " + name + " 4194304 16777216 5 sync");
+        two.each("malloc " + name + " " + bytes(SIZE), "upload " + name + " 0 4194304 5 sync",
+                 "upload " + name + " 4194304 16777216 5 sync");
         usleep(static_cast<useconds_t>(round * 110000));
         two.each("write " + name + " 4194300 0102030405060708");
         two.each("upload " + name + " 4194300 8 5 sync");
@@ -454,8 +433,7 @@ TEST(MergeMemory, IsAnAllocationToTheProgram) {
         World world(rule("weights", "producer", "merge", quiet));
         Puppet a(world, producer()), b(world, bare());
         for (Puppet *puppet : {&a, &b}) {
-            puppet->must("malloc p " + bytes(SIZE));
-            puppet->must("malloc q 4194304");
+            puppet->all({"malloc p " + bytes(SIZE), "malloc q 4194304"});
         }
         const Reply range = a("range p"), expected = b("range p");
         EXPECT_EQ(range[0], a.must("value p"));
@@ -517,8 +495,7 @@ TEST(MergeMemory, IsTheDriversToEveryQuestionAndCall) {
 // Memory of a pool goes back to it in the order of its stream, and stays the driver's.
 TEST(MergeMemory, MayBePitchedButNotOfAPool) {
     Replicas two(2, merging(QUIET));
-    two.each("pitch p 6000 1365");
-    two.each("pool q 8388608");
+    two.each("pitch p 6000 1365", "pool q 8388608");
     two.each(two.upload("p", 8386560, 3)); // 1365 rows of 6 KiB
     two.each(two.upload("q", 8 * MiB, 4));
     EXPECT_TRUE(two.use(8 * MiB + 2 * 8 * MiB)) << two.in_use();
@@ -537,8 +514,8 @@ TEST(MergeMemory, HasNoHandleAndAReportSaysWhatToDo) {
     EXPECT_EQ(one[0].code("get p 5000000"), 1);
     const auto findings = one.world.findings("export-not-capable");
     ASSERT_GE(findings.size(), 1u) << one.world.logs();
-    EXPECT_NE(findings[0].detail.find("role = merge"), std::string::npos) << findings[0].detail;
-    EXPECT_NE(findings[0].hint.find("rule of its own"), std::string::npos) << findings[0].hint;
+    EXPECT_HAS(findings[0].detail, "role = merge");
+    EXPECT_HAS(findings[0].hint, "rule of its own");
     EXPECT_EQ(one.expect(one[0], "p", 8 * MiB, 3), "same");
 }
 
@@ -606,14 +583,10 @@ TEST(MergeMemory, ThatIsNotThereYetFailsNoOtherCopy) {
     Replicas none(0, merging("quiet = 0\novercommit = on\n"));
     const How how = none.on_a_small_card();
     Puppet a(none.world, how), hog(none.world, bare());
-    a.must(kernels());
-    a.must("malloc small 4096");
-    a.must("malloc other 4096");
-    a.must("malloc p 134217728");
+    a.all({kernels(), "malloc small 4096", "malloc other 4096", "malloc p 134217728"});
     hog.must("malloc all 234881024");
-    a.must("fill small 0x31 4096");
-    a.must("copy other 0 small 0 4096");
-    a.must("copy small 0 other 0 4096 default");
+    a.all(
+        {"fill small 0x31 4096", "copy other 0 small 0 4096", "copy small 0 other 0 4096 default"});
     EXPECT_EQ(a.must("read other 0 2"), "3131");
     EXPECT_NE(a.code("read p 0 2"), 0);
     EXPECT_EQ(a.code("launch - test_read other 1 small"), 2) << "it may touch anything";
@@ -637,8 +610,7 @@ TEST(MergeContext, ItsMemoryEndsWithIt) {
         two[0].must(end);
         EXPECT_NE(two[0].code("read p 0 4"), 0);
         EXPECT_EQ(two.expect(two[1], "p", 8 * MiB, 3), "same");
-        two[0].must("malloc q 8388608");
-        two[0].must(two.upload("q", 8 * MiB, 3));
+        two[0].all({"malloc q 8388608", two.upload("q", 8 * MiB, 3)});
         EXPECT_EQ(two.expect(two[0], "q", 8 * MiB, 3), "same");
         EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
     }
@@ -649,9 +621,8 @@ TEST(MergeContext, MayEndWhileItsMemoryIsLookedAt) {
     Replicas one(1, merging("quiet = 1ms\ncontent = any\n"));
     for (const char *end : {"reset", "ctxdestroy other"})
         for (int i = 0; i < 10; i++) {
-            one[0].must(std::string(end) == "reset" ? "info" : "ctxcreate other");
-            one[0].must("cumalloc p 67108864");
-            one[0].must("fill p 1 67108864");
+            one[0].all({std::string(end) == "reset" ? "info" : "ctxcreate other",
+                        "cumalloc p 67108864", "fill p 1 67108864"});
             usleep(120000);
             one[0].must("cumalloc q 2097152"); // wakes the merger
             usleep(static_cast<useconds_t>(i % 10 * 1000));
@@ -662,17 +633,13 @@ TEST(MergeContext, MayEndWhileItsMemoryIsLookedAt) {
 
 TEST(MergeContext, SeveralOfOneProcess) {
     Replicas one(1);
-    one[0].must("malloc p 8388608");
-    one[0].must(one.upload("p", 8 * MiB, 3));
+    one[0].all({"malloc p 8388608", one.upload("p", 8 * MiB, 3)});
     EXPECT_TRUE(eventually([&] { return one.world.entries("regions") == 1; }))
         << "else kernels compare them, which take 2 MiB of the other context";
-    one[0].must("ctxcreate other");
-    one[0].must("cumalloc q 8388608");
-    one[0].must(one.upload("q", 8 * MiB, 3));
+    one[0].all({"ctxcreate other", "cumalloc q 8388608", one.upload("q", 8 * MiB, 3)});
     EXPECT_TRUE(one.use(8 * MiB)) << one.in_use();
     EXPECT_EQ(one.expect(one[0], "q", 8 * MiB, 3), "same");
-    one[0].must("write q 5 01");
-    one[0].must("ctxpop");
+    one[0].all({"write q 5 01", "ctxpop"});
     EXPECT_EQ(one.expect(one[0], "p", 8 * MiB, 3), "same");
 }
 
@@ -681,19 +648,12 @@ TEST(MergeContext, CardsHaveBlocksOfTheirOwnAndPeersReachThem) {
     Replicas two(0);
     const How how = two.on_two_cards();
     Puppet a(two.world, how), b(two.world, how);
-    a.must("malloc p 8388608");
-    a.must(Replicas::upload("p", 8 * MiB, 3));
-    b.must("device 1");
-    b.must("malloc p 8388608");
-    b.must(Replicas::upload("p", 8 * MiB, 3));
+    a.all({"malloc p 8388608", Replicas::upload("p", 8 * MiB, 3)});
+    b.all({"device 1", "malloc p 8388608", Replicas::upload("p", 8 * MiB, 3)});
     EXPECT_TRUE(eventually([&] { return two.world.entries("regions") == 2; })) << "one a card";
-    a.must("device 1");
-    a.must("peer 0");
+    a.all({"device 1", "peer 0"});
     EXPECT_EQ(Replicas::expect(a, "p", 8 * MiB, 3), "same");
-    a.must("device 0");
-    a.must("malloc later 8388608");
-    a.must(Replicas::upload("later", 8 * MiB, 4));
-    a.must("device 1");
+    a.all({"device 0", "malloc later 8388608", Replicas::upload("later", 8 * MiB, 4), "device 1"});
     EXPECT_EQ(Replicas::expect(a, "later", 8 * MiB, 4), "same");
     a.must("write p 100 0102"); // from the peer: its own again
     a.must("sync");
@@ -706,8 +666,7 @@ TEST(MergeFork, AChildHasNoneAndTheParentAll) {
     Replicas two(2);
     two.load("p", 8 * MiB, 3);
     EXPECT_TRUE(two.use(8 * MiB));
-    two[0].must("fork malloc x 4194304;exit 0");
-    two[0].must("fork _exit 0");
+    two[0].all({"fork malloc x 4194304;exit 0", "fork _exit 0"});
     EXPECT_TRUE(two.use(8 * MiB));
     two.expect_all("p", 8 * MiB, 3);
     two[0].must("write p 0 0a0b");

@@ -23,20 +23,16 @@ std::string reason(const World &world, const Puppet &puppet) {
 
 TEST(MergeEnds, WithoutMembarrierAndEveryToolSaysSo) {
     World world(merging());
-    How how;
-    how.as = "replica";
-    Puppet one(world, how);
-    one.must("refuse " + std::to_string(SYS_membarrier));
-    one.must("malloc p 10485760");
-    one.must(Replicas::upload("p", SIZE, 3));
+    Puppet one(world, called("replica"));
+    one.all({"refuse " + std::to_string(SYS_membarrier), "malloc p 10485760",
+             Replicas::upload("p", SIZE, 3)});
     EXPECT_EQ(Replicas::expect(one, "p", SIZE, 3), "same");
     const auto findings = world.findings();
     ASSERT_EQ(findings.size(), 1u) << world.logs();
     EXPECT_EQ(findings[0].id, "share-fallback");
     EXPECT_EQ(reason(world, one), "the kernel refuses membarrier(2)");
-    EXPECT_NE(world.tool({"show", std::to_string(one.pid)}).out.find("refuses membarrier(2)"),
-              std::string::npos);
-    EXPECT_NE(world.tool({"doctor"}).out.find("merges nothing"), std::string::npos);
+    EXPECT_HAS(world.tool({"show", std::to_string(one.pid)}).out, "refuses membarrier(2)");
+    EXPECT_HAS(world.tool({"doctor"}).out, "merges nothing");
 }
 
 // A /dev in which the devices are files.
@@ -55,8 +51,7 @@ bool may_have_devices() {
 }
 
 How replica_with_devices() {
-    How how;
-    how.as = "replica";
+    How how = called("replica");
     how.wrap = with_devices;
     return how;
 }
@@ -72,17 +67,15 @@ TEST(MergeEnds, WithADeviceForRdmaAndEveryToolSaysSo) {
         World world(merging(quiet));
         Puppet a(world, replica_with_devices()), b(world, replica_with_devices());
         for (Puppet *puppet : {&a, &b}) {
-            puppet->must(std::string("hold ") + device);
-            puppet->must("malloc p 10485760");
-            puppet->must(Replicas::upload("p", SIZE, 3));
+            puppet->all({std::string("hold ") + device, "malloc p 10485760",
+                         Replicas::upload("p", SIZE, 3)});
         }
         EXPECT_TRUE(eventually([&] {
             return reason(world, a) == "a device for RDMA is open, and the rule has not rdma = on";
         })) << device;
         usleep(1000000);
         EXPECT_EQ(world.entries("regions"), 0u) << device;
-        EXPECT_NE(world.logs().find(std::string("(") + device + ")"), std::string::npos)
-            << world.logs();
+        EXPECT_HAS(world.logs(), std::string("(") + device + ")");
     }
 }
 
@@ -92,10 +85,7 @@ TEST(MergeEnds, WithADeviceForRdmaAlsoWhenTheMainThreadHasEnded) {
         GTEST_SKIP() << "this user may not mount";
     World world(merging(QUIET));
     Puppet a(world, replica_with_devices());
-    a.must("hold /dev/gdrdrv");
-    a.must("depart");
-    a.must("malloc p 10485760");
-    a.must(Replicas::upload("p", SIZE, 3));
+    a.all({"hold /dev/gdrdrv", "depart", "malloc p 10485760", Replicas::upload("p", SIZE, 3)});
     EXPECT_TRUE(eventually([&] { return contains(world.logs(), "(/dev/gdrdrv)"); }))
         << world.logs();
 }
@@ -106,12 +96,10 @@ TEST(MergeEnds, WhenADeviceForRdmaIsOpened) {
     for (const bool allowed : {false, true}) {
         World world(merging(std::string(QUIET) + (allowed ? "rdma = on\n" : "")));
         Puppet a(world, replica_with_devices());
-        a.must("malloc p 10485760");
-        a.must(Replicas::upload("p", SIZE, 3));
+        a.all({"malloc p 10485760", Replicas::upload("p", SIZE, 3)});
         EXPECT_TRUE(eventually([&] { return world.entries("regions") == 2; }));
-        a.must("hold /dev/infiniband/uverbs0");
-        a.must("malloc q 10485760");
-        a.must(Replicas::upload("q", SIZE, 4));
+        a.all(
+            {"hold /dev/infiniband/uverbs0", "malloc q 10485760", Replicas::upload("q", SIZE, 4)});
         EXPECT_EQ(eventually([&] { return world.entries("regions") == 4; }, allowed ? 8000 : 2000),
                   allowed);
         EXPECT_EQ(reason(world, a).empty(), allowed);
@@ -132,7 +120,7 @@ TEST(MergeEnds, WhenMembarrierIsRefusedFromNowOn) {
         [&] { return reason(one.world, one[0]) == "the kernel refuses membarrier(2)"; }));
     EXPECT_EQ(one.world.logs().find("nothing is merged: "),
               one.world.logs().rfind("nothing is merged: "));
-    EXPECT_NE(one.world.logs().find("nothing is merged: "), std::string::npos);
+    EXPECT_HAS(one.world.logs(), "nothing is merged: ");
     one.expect_all("q", SIZE, 4);
 }
 
@@ -186,8 +174,7 @@ bool may_be_limited() {
 }
 
 How limited(const std::string &soft, const std::string &hard) {
-    How how;
-    how.as = "replica";
+    How how = called("replica");
     how.wrap = {"unshare", "--user", "--map-root-user", "prlimit", "--nofile=" + soft + ":" + hard};
     return how;
 }
@@ -253,7 +240,7 @@ void crowd_on_the_way_to_the_keeper() {
         const Crowd crowd(400);
         load(one, "q", SIZE, 4);
         EXPECT_TRUE(eventually([&] { return reason(world, one) == CROWDED; })) << world.logs();
-        EXPECT_NE(world.tool({"doctor"}).out.find("too many descriptors"), std::string::npos);
+        EXPECT_HAS(world.tool({"doctor"}).out, "too many descriptors");
         EXPECT_EQ(world.entries("regions"), 2u);
     }
     EXPECT_TRUE(eventually([&] { return world.entries("regions") == 4; }));
@@ -384,16 +371,14 @@ TEST(MergeKeeper, IsReplacedAndGetsTheBlocksAgain) {
     kill_both_keepers(two.world);
     two.expect_all("p", SIZE, 3);
     Puppet &late = two.start();
-    late.must("malloc p 10485760");
-    late.must(two.upload("p", SIZE, 3));
+    late.all({"malloc p 10485760", two.upload("p", SIZE, 3)});
     EXPECT_TRUE(two.use(SIZE)) << two.in_use();
     EXPECT_NE(keeper_of(two.world), first);
     two.kill(0); // who created them, and could give them to the next keeper
     kill_both_keepers(two.world);
     Puppet &third = two.start(), &fourth = two.start(); // they share another copy
     for (Puppet *puppet : {&third, &fourth}) {
-        puppet->must("malloc p 10485760");
-        puppet->must(two.upload("p", SIZE, 3));
+        puppet->all({"malloc p 10485760", two.upload("p", SIZE, 3)});
     }
     EXPECT_TRUE(two.use(2 * SIZE)) << two.in_use();
     for (Puppet *puppet : {&two[1], &late, &third, &fourth})
@@ -439,18 +424,15 @@ TEST(MergeDirectory, ThatVanishesIsToldOnceByEveryOneThatHadIt) {
     EXPECT_TRUE(two.use(SIZE)) << two.in_use();
     std::filesystem::remove_all(two.world.environment["GPUSHARE_DIR"]);
     Puppet &late = two.start();
-    late.must("malloc p 10485760");
-    late.must(two.upload("p", SIZE, 3));
+    late.all({"malloc p 10485760", two.upload("p", SIZE, 3)});
     EXPECT_TRUE(eventually([&] { return two.world.count("store-unavailable") == 2; }))
         << two.world.logs();
     const Result doctor = two.world.tool({"doctor"});
-    EXPECT_NE(doctor.out.find("one that was removed"), std::string::npos) << doctor.out;
+    EXPECT_HAS(doctor.out, "one that was removed");
     usleep(1500000);
     const auto findings = two.world.findings();
     ASSERT_EQ(findings.size(), 2u) << two.world.logs();
-    EXPECT_NE(findings[0].detail.find(" was removed: processes that started since share nothing "),
-              std::string::npos)
-        << findings[0].detail;
+    EXPECT_HAS(findings[0].detail, " was removed: processes that started since share nothing ");
     for (Puppet *puppet : {&two[0], &two[1], &late})
         EXPECT_EQ(two.expect(*puppet, "p", SIZE, 3), "same");
     two[0].must("write p 0 " + hex_bytes("cd", 4));
@@ -484,8 +466,7 @@ TEST(MergeKeeper, ThatIsStoppedCostsAMomentOnce) {
     EXPECT_EQ(late.quit("return"), 0);
     EXPECT_LT(now_ms() - start, soon(1500));
     signal_keeper(keeper, SIGCONT);
-    two[1].must("malloc r 8388608");
-    two[1].must(two.upload("r", 8 * MiB, 9));
+    two[1].all({"malloc r 8388608", two.upload("r", 8 * MiB, 9)});
     EXPECT_TRUE(eventually( // once it answers again
         [&] {
             for (const std::string &name : two.world.files("names"))
@@ -540,7 +521,7 @@ TEST(MergeSecret, ThatCannotBeUsedForAMomentIsNoReason) {
     std::filesystem::permissions(file, std::filesystem::perms(0600));
     late.must(two.upload("p", 2 * MiB, 3));
     EXPECT_TRUE(eventually([&] { return two.world.entries("regions") == 1; }));
-    EXPECT_EQ(two.world.logs().find("nothing is merged: "), std::string::npos) << two.world.logs();
+    EXPECT_LACKS(two.world.logs(), "nothing is merged: ");
 }
 
 // It has a block that one process offered, and answers when that process waits no more.
@@ -550,14 +531,12 @@ class MergeKeeperIsLate : public testing::Test {
         all.world.environment["GPUSHARE_EVENT_LOG"] = all.world.path("events");
         first = &all.start();
         second = &all.start();
-        first->must("malloc p 4194304");
-        first->must(all.upload("p", 4 * MiB, 1));
+        first->all({"malloc p 4194304", all.upload("p", 4 * MiB, 1)});
         ASSERT_TRUE(eventually([&] { return events().size() == 1; }));
         usleep(1500000); // it is known to this process
         const pid_t keeper = keeper_of(all.world);
         signal_keeper(keeper, SIGSTOP);
-        first->must("malloc q 2097152");
-        first->must(all.upload("q", 2 * MiB, 2));
+        first->all({"malloc q 2097152", all.upload("q", 2 * MiB, 2)});
         usleep(1500000); // to offer it, and to wait 200 ms
         first->stop();
         signal_keeper(keeper, SIGCONT);
@@ -576,8 +555,7 @@ class MergeKeeperIsLate : public testing::Test {
 };
 
 TEST_F(MergeKeeperIsLate, WhatOthersGotIsNotWritten) {
-    second->must("malloc q 2097152");
-    second->must(all.upload("q", 2 * MiB, 2));
+    second->all({"malloc q 2097152", all.upload("q", 2 * MiB, 2)});
     ASSERT_TRUE(eventually([&] { return events().size() == 2; }));
     first->send("write q 0 " + hex_bytes("cd", 4));
     first->signal(SIGCONT);

@@ -18,10 +18,9 @@ struct Working : Replicas {
     }
     // By a kernel; the sum of all words.
     static std::string sum(Puppet &puppet, const std::string &stream = "-") {
-        puppet.must("fill small 0 4");
-        puppet.must("sync");
-        puppet.must("launch " + stream + " test_read p " + std::to_string(SIZE / 4) + " small");
-        puppet.must("sync");
+        puppet.all({"fill small 0 4", "sync",
+                    "launch " + stream + " test_read p " + std::to_string(SIZE / 4) + " small",
+                    "sync"});
         return puppet.must("read small 0 4");
     }
     static int write(Puppet &puppet) { // the code with which a wait for it ends
@@ -43,19 +42,14 @@ TEST(MergeKernel, ReadsWhatIsMerged) {
 
 TEST(MergeKernel, FindsMemoryInBlocksThatNothingHasTouched) {
     Replicas one(1);
-    one.each(kernels());
-    one.each("malloc p 16777216");
-    one.each("launch - test_write p 4194304 7");
-    one.each("sync");
+    one.each(kernels(), "malloc p 16777216", "launch - test_write p 4194304 7", "sync");
     EXPECT_EQ(one[0].must("read p 16777212 4"), "07000000");
 }
 
 // An allocator puts caches behind weights in one block of an allocation.
 TEST(MergeKernel, WritesBesideWhatCopiesFilled) {
     Replicas two(2, merging("quiet = 300ms\n"));
-    two.each(kernels());
-    two.each("malloc p 20971520");
-    two.each(two.upload("p", 12 * MiB, 3));
+    two.each(kernels(), "malloc p 20971520", two.upload("p", 12 * MiB, 3));
     two.load("q", SIZE, 4);
     two.each("sync");
     EXPECT_TRUE(two.use(SIZE + 2 * 20 * MiB)) << two.in_use();
@@ -72,13 +66,10 @@ TEST(MergeKernel, MayBeLaunchedByFunctionsThatAreDeprecated) {
     for (const char *stream : {"one", "-", "s"}) {
         Replicas two(2, merging("quiet = 300ms\n"));
         two.each(kernels());
-        two[0].must("stream s");
-        two[0].must("malloc lazy 4194304");
-        two.each("malloc p 16777216");
-        two.each(two.upload("p", SIZE, 3));
-        two[0].must("sync");
-        two[0].must(std::string("oldlaunch ") + stream + " test_read lazy 1048576 small");
-        two[0].must(std::string("oldlaunch ") + stream + " test_spin p 4194304 2000000000 small");
+        two[0].all({"stream s", "malloc lazy 4194304"});
+        two.each("malloc p 16777216", two.upload("p", SIZE, 3));
+        two[0].all({"sync", std::string("oldlaunch ") + stream + " test_read lazy 1048576 small",
+                    std::string("oldlaunch ") + stream + " test_spin p 4194304 2000000000 small"});
         usleep(1200000);
         EXPECT_GE(two.in_use(), 2 * SIZE + 4 * MiB) << stream << ": nothing is merged meanwhile";
         EXPECT_EQ(two[0].code("sync"), 0) << stream;
@@ -87,9 +78,7 @@ TEST(MergeKernel, MayBeLaunchedByFunctionsThatAreDeprecated) {
         EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
     }
     Replicas lazy(1);
-    lazy.each(kernels());
-    lazy.each("malloc p 16777216");
-    lazy.each("oldlaunch - test_read p 4194304 small");
+    lazy.each(kernels(), "malloc p 16777216", "oldlaunch - test_read p 4194304 small");
     EXPECT_EQ(lazy[0].code("sync"), 0);
 }
 
@@ -114,17 +103,13 @@ TEST(MergeExclusion, EndsOneProcessOnce) {
     ASSERT_EQ(findings.size(), 1u) << three.world.logs();
     EXPECT_EQ(findings[0].id, "merge-written");
     EXPECT_EQ(findings[0].pid, static_cast<uint32_t>(three[0].pid));
-    EXPECT_NE(findings[0].detail.find("16 MiB (index 0 of [region weights]"), std::string::npos)
-        << findings[0].detail;
+    EXPECT_HAS(findings[0].detail, "16 MiB (index 0 of [region weights]");
     if (is_too_late(three.world, begun))
         GTEST_SKIP() << "on a busy machine the write came more than 5 s after the merge";
     three[0].kill();
 
     Puppet &next = three.start();
-    next.must(kernels());
-    next.must("malloc p 16777216");
-    next.must(three.upload("p", SIZE, 3));
-    next.must("sync");
+    next.all({kernels(), "malloc p 16777216", three.upload("p", SIZE, 3), "sync"});
     usleep(1500000);
     EXPECT_EQ(three.write(next), 0) << "its own from now on";
     EXPECT_EQ(next.must("read p 0 4"), "07000000");
@@ -158,9 +143,7 @@ TEST(MergeExclusion, OfWhatWasMergedLongAgoBeginsWithTheSecondProcess) {
         EXPECT_TRUE(two.use(0, 20000)) << two.in_use();
         for (int replica = 0; replica < 2; replica++) {
             Puppet &next = two.start();
-            next.must(kernels());
-            next.must("malloc p 16777216");
-            next.must(two.upload("p", SIZE, 3));
+            next.all({kernels(), "malloc p 16777216", two.upload("p", SIZE, 3)});
         }
         if (again)
             usleep(1500000);
@@ -214,9 +197,7 @@ TEST(MergeExclusion, IsForgottenWhenTheRuleChanges) {
     for (const bool changed : {false, true}) {
         one.world.config(merging(changed ? "quiet = 0\nkeep = 10min\n" : "\n\nquiet = 0\n"));
         Puppet &next = one.start();
-        next.must(kernels());
-        next.must("malloc p 16777216");
-        next.must(one.upload("p", SIZE, 3));
+        next.all({kernels(), "malloc p 16777216", one.upload("p", SIZE, 3)});
         usleep(1500000);
         EXPECT_EQ(one.write(next), changed ? 700 : 0) << "where a rule stands is no part of it";
         next.kill();
@@ -227,8 +208,7 @@ TEST(MergeExclusion, ShowsInWhateverCallComesFirst) {
     for (const char *call : {"ssync s", "evsync e", "read small 0 4", "squery s", "evquery e",
                              "free p", "write p 8192 ff"}) {
         Working one(1);
-        one[0].must("stream s");
-        one[0].must("evcreate e 2");
+        one[0].all({"stream s", "evcreate e 2"});
         EXPECT_TRUE(eventually([&] { return one.world.entries("regions") == 1; }));
         one[0].must("launch s test_write p 1024 7");
         one[0].code("evrecord e");
@@ -252,17 +232,11 @@ TEST(MergeNothing, IsCopiedIntoMemoryThatNothingHasTouched) {
 
 TEST(MergeGraph, CapturedBeforeAMergeRunsAfterIt) {
     Working two(2, merging(QUIET));
-    two.each("stream s");
-    two.each("capture s");
-    two.each("launch s test_read p 4194304 small");
-    two.each("captured s g");
-    two.each("graph s g");
-    two.each("ssync s");
+    two.each("stream s", "capture s", "launch s test_read p 4194304 small", "captured s g",
+             "graph s g", "ssync s");
     const std::string sum = two[0].must("read small 0 4");
     EXPECT_TRUE(two.use(SIZE)) << two.in_use();
-    two.each("fill small 0 4");
-    two.each("graph s g");
-    two.each("ssync s");
+    two.each("fill small 0 4", "graph s g", "ssync s");
     EXPECT_EQ(two[0].must("read small 0 4"), sum);
     EXPECT_EQ(two[1].must("read small 0 4"), sum);
     EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
@@ -272,21 +246,15 @@ TEST(MergeGraph, CapturedBeforeAMergeRunsAfterIt) {
 TEST(MergeGraph, ThatFillsABlockKeepsItPrivate) {
     for (const bool merged_before : {false, true}) {
         Replicas two(2, merging(QUIET));
-        two.each("stream s");
-        two.each("malloc p 16777216");
-        two.each(two.upload("p", SIZE, 3));
+        two.each("stream s", "malloc p 16777216", two.upload("p", SIZE, 3));
         EXPECT_TRUE(!merged_before || two.use(SIZE)) << two.in_use();
-        two[0].must("capture s");
-        two[0].must("sfill s p 0x55 16777216 0");
-        two[0].must("captured s g");
+        two[0].all({"capture s", "sfill s p 0x55 16777216 0", "captured s g"});
         usleep(3000000);
-        two[0].must("graph s g");
-        two[0].must("ssync s");
+        two[0].all({"graph s g", "ssync s"});
         EXPECT_EQ(two[0].must("read p 16777212 4"), "55555555");
         two[0].must(two.upload("p", SIZE, 3));
         usleep(3000000);
-        two[0].must("graph s g");
-        two[0].must("ssync s");
+        two[0].all({"graph s g", "ssync s"});
         EXPECT_EQ(two[0].must("read p 16777212 4"), "55555555");
         EXPECT_EQ(two.expect(two[1], "p", SIZE, 3), "same");
         EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
@@ -297,9 +265,7 @@ TEST(MergeGraph, ThatFillsABlockKeepsItPrivate) {
 TEST(MergeGraph, MadeOfNodesFindsMemoryAndWritesNoMergedBlock) {
     for (const bool merged_before : {false, true}) {
         Replicas two(2, merging("quiet = 0\n"));
-        two.each("stream s");
-        two.each("malloc p 16777216");
-        two.each("malloc q 16777216");
+        two.each("stream s", "malloc p 16777216", "malloc q 16777216");
         if (merged_before) {
             two.each(two.upload("p", SIZE, 3));
             EXPECT_TRUE(two.use(SIZE + 2 * SIZE)) << two.in_use(); // each has its q
@@ -310,9 +276,7 @@ TEST(MergeGraph, MadeOfNodesFindsMemoryAndWritesNoMergedBlock) {
         two[0].must("malloc r 16777216");
         EXPECT_EQ(two[0].code("renode copy r 8388608 8388608 p h"), 0);
         usleep(2000000);
-        two[0].must("graph s g");
-        two[0].must("graph s h");
-        two[0].must("ssync s");
+        two[0].all({"graph s g", "graph s h", "ssync s"});
         EXPECT_EQ(two[0].must("read p 16777212 4"), "55555555");
         EXPECT_EQ(two[0].must("read r 16777212 4"), "55555555");
         two[0].must(two.upload("p", SIZE, 3));
@@ -328,8 +292,7 @@ TEST(MergeGraph, MadeOfNodesFindsMemoryAndWritesNoMergedBlock) {
 TEST(MergeGraph, WritesOfAWordFindMemoryAndWriteNoMergedBlock) {
     for (const bool merged_before : {false, true}) {
         Replicas two(2);
-        two.each("stream s");
-        two.each("malloc p 16777216");
+        two.each("stream s", "malloc p 16777216");
         if (merged_before) {
             two.each(two.upload("p", SIZE, 3));
             EXPECT_TRUE(two.use(SIZE)) << two.in_use();
@@ -362,8 +325,7 @@ TEST(MergeHeld, WhatOtherHardwareReachesStaysPrivate) {
             if (memops) {
                 two[0].must(kernels());
                 // the fill waits behind it, and the call for the fill: on the simulator always
-                two[0].must("stream t 0");
-                two[0].must("launch t test_spin small 1024 400000000 small");
+                two[0].all({"stream t 0", "launch t test_spin small 1024 400000000 small"});
                 const int64_t start = now_ms();
                 two[0].must("fill p 0 16");
                 EXPECT_GE(now_ms() - start, 300);
@@ -380,8 +342,7 @@ TEST(MergeHeld, WhatOtherHardwareReachesStaysPrivate) {
 
 // The hardware would write, or keep, a block that others have, whatever bare memory answers.
 TEST(MergeHeld, WhatOtherEnginesAreGivenIsPrivate) {
-    if (on_gpu())
-        GTEST_SKIP() << "needs a card that can do neither";
+    SIM_ONLY("needs a card that can do neither");
     const std::tuple<const char *, int, uint64_t> calls[] = {
         {"multicast p 33554432 2097152", 1, 8 * MiB},
         {"decompress p 33554436 4096", 801, 8 * MiB},
@@ -404,16 +365,12 @@ TEST(MergeCapture, HoldsMergingUp) {
     two[0].must("capture s");
     two[0].send("sleep 1"); // it takes commands one by one
     EXPECT_EQ(two[0].receive().code, 0);
-    two[1].must("malloc p 16777216");
-    two[1].must(two.upload("p", SIZE, 3));
+    two[1].all({"malloc p 16777216", two.upload("p", SIZE, 3)});
     EXPECT_EQ(two[0].must("captured s g").empty(), false);
-    two[0].must("malloc p 16777216");
-    two[0].must(two.upload("p", SIZE, 3));
-    two[0].must("capture s");
+    two[0].all({"malloc p 16777216", two.upload("p", SIZE, 3), "capture s"});
     usleep(2500000);
     EXPECT_TRUE(on_gpu() || two.in_use() == 2 * SIZE) << two.in_use();
-    two[0].must("sfill s small 0 4");
-    two[0].must("captured s g");
+    two[0].all({"sfill s small 0 4", "captured s g"});
     EXPECT_TRUE(two.use(SIZE)) << "afterwards it goes on: " << two.in_use();
     EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
 }
@@ -469,9 +426,7 @@ TEST(MergeWait, OfACopyBesideACaptureEndsThoughThreadsLaunch) {
     Working two(2);
     EXPECT_TRUE(two.use(SIZE)) << two.in_use();
     for (const char *flags : {"1", "0"}) { // a blocking stream forbids to ask the legacy one
-        two[0].must(std::string("stream t ") + flags);
-        two[0].must("stream u 1");
-        two[0].must("flood small 3000");
+        two[0].all({std::string("stream t ") + flags, "stream u 1", "flood small 3000"});
         two[0].must("capture t 2"); // relaxed
         const int64_t start = now_ms();
         EXPECT_EQ(two[0].code("sfill u p 85 4096 0", 20000), 0);
@@ -512,20 +467,15 @@ TEST(MergeCapture, EndsWithItsStreamAndItsContext) {
 
 TEST(MergeStream, MayEndBesideACapture) {
     Replicas one(1);
-    one[0].must("stream s");
-    one[0].must("stream other");
-    one[0].must("sfill other small 0 4096");
-    one[0].must("capture s");
-    one[0].must("sfill s small 1 4096");
-    one[0].must("unstream other");
+    one[0].all({"stream s", "stream other", "sfill other small 0 4096", "capture s",
+                "sfill s small 1 4096", "unstream other"});
     EXPECT_EQ(one[0].code("captured s g"), 0);
 }
 
 TEST(MergeStream, WhoseKernelRunsOnMayEnd) {
     Working two(2, merging("quiet = 1s\n"));
     two.each("stream s");
-    two[0].must("launch s test_spin p 4194304 4000000000 small");
-    two[0].must("unstream s");
+    two[0].all({"launch s test_spin p 4194304 4000000000 small", "unstream s"});
     usleep(1500000); // the blocks are quiet
     two[0].must("stream t 1");
     two[0].must("sfill t small 1 16", 1000); // nobody waits for the kernel
@@ -539,13 +489,9 @@ TEST(MergeStream, WhoseKernelRunsOnMayEnd) {
 TEST(MergeStream, OfASecondContextIsAnother) {
     Replicas two(2, merging("quiet = 1s\n"));
     two.each("malloc p 16777216");
-    two[0].must("ctxcreate c");
-    two[0].must(kernels());
-    two[0].must("ctxpop");
+    two[0].all({"ctxcreate c", kernels(), "ctxpop"});
     two[0].must("read small 0 4"); // the thread's last work, on the default stream of the first
-    two[0].must("ctxpush c");
-    two[0].must("launch - test_spin p 4194304 4000000000 small");
-    two[0].must("ctxpop");
+    two[0].all({"ctxpush c", "launch - test_spin p 4194304 4000000000 small", "ctxpop"});
     two.each(two.upload("p", SIZE, 3));
     usleep(2000000);
     const uint64_t used = two.in_use();
@@ -562,17 +508,11 @@ TEST(MergeStream, OfASecondContextIsAnother) {
 
 // Its kernels end before it; entering it later would kill the process.
 TEST(MergeStream, OfAGreenContextIsWaitedForAtItsEnd) {
-    if (on_gpu())
-        GTEST_SKIP() << "its resources are the simulator's";
+    SIM_ONLY("its resources are the simulator's");
     Replicas two(2, merging("quiet = 1s\n"));
     two.each("malloc p 16777216");
-    two[0].must("read small 0 4");
-    two[0].must("green g");
-    two[0].must("malloc q 8388608");
-    two[0].must(kernels());
-    two[0].must("launch - test_spin p 4194304 2000000000 small");
-    two[0].must("ungreen");
-    two[0].must("ctxpop");
+    two[0].all({"read small 0 4", "green g", "malloc q 8388608", kernels(),
+                "launch - test_spin p 4194304 2000000000 small", "ungreen", "ctxpop"});
     two.each(two.upload("p", SIZE, 3));
     two[0].must(two.upload("q", 8 * MiB, 4));
     EXPECT_TRUE(two.use(SIZE + 8 * MiB)) << two.in_use();
@@ -584,39 +524,27 @@ TEST(MergeStream, OfAGreenContextIsWaitedForAtItsEnd) {
 
 // Another stream captures meanwhile, which nothing may disturb.
 TEST(MergeStream, OfAGreenContextIsWaitedForDuringACapture) {
-    if (on_gpu())
-        GTEST_SKIP() << "its resources are the simulator's";
+    SIM_ONLY("its resources are the simulator's");
     for (const char *flags : {"1", "0"}) {
         Replicas one(1);
-        one[0].must("malloc p 16777216");
-        one[0].must(kernels());
+        one[0].all({"malloc p 16777216", kernels()});
         one[0].must(std::string("stream s ") + flags); // without and with the default stream
-        one[0].must("green g");
-        one[0].must("stream t");
+        one[0].all({"green g", "stream t"});
         const int64_t start = now_ms();
-        one[0].must("launch t test_spin p 4194304 2000000000 small");
-        one[0].must("capture s");
-        one[0].must("ungreen");
+        one[0].all({"launch t test_spin p 4194304 2000000000 small", "capture s", "ungreen"});
         EXPECT_GE(now_ms() - start, 1900) << flags;
-        one[0].must("ctxpop");
-        one[0].must("captured s h");
+        one[0].all({"ctxpop", "captured s h"});
         EXPECT_EQ(one[0].code("sync"), 0);
     }
 }
 
 // A copy that waits for its stream keeps nobody from destroying another context.
 TEST(MergeStream, OfAGreenContextEndsBesideACopyThatWaits) {
-    if (on_gpu())
-        GTEST_SKIP() << "its resources are the simulator's";
+    SIM_ONLY("its resources are the simulator's");
     Replicas one(1);
-    one[0].must("malloc p 16777216");
-    one[0].must(kernels());
-    one[0].must("green g");
-    one[0].must("stream t");
-    one[0].must("sfill t small 0 16");
-    one[0].must("ctxpop");
-    one[0].must("launch - test_spin p 4194304 4000000000 small");
-    one[0].must("later 0 errno write small 64 0123");
+    one[0].all({"malloc p 16777216", kernels(), "green g", "stream t", "sfill t small 0 16",
+                "ctxpop", "launch - test_spin p 4194304 4000000000 small",
+                "later 0 errno write small 64 0123"});
     usleep(400000); // until it is in the driver
     EXPECT_EQ(one[0].must("ungreen"), "");
     EXPECT_EQ(one[0].receive(10000).text, "0 errno 4242");
@@ -624,15 +552,10 @@ TEST(MergeStream, OfAGreenContextEndsBesideACopyThatWaits) {
 
 // It had the primary context's last reference: that ends with it, and so does all memory.
 TEST(MergeStream, OfAGreenContextThatWasTheLastLeavesNoMemory) {
-    if (on_gpu())
-        GTEST_SKIP() << "its resources are the simulator's";
+    SIM_ONLY("its resources are the simulator's");
     Replicas one(1, merging("quiet = 1h\n"));
     const uint64_t before = one.in_use();
-    one[0].must("malloc p 16777216");
-    one[0].must("green g");
-    one[0].must("malloc q 8388608");
-    one[0].must("ctxpop");
-    one[0].must("release");
+    one[0].all({"malloc p 16777216", "green g", "malloc q 8388608", "ctxpop", "release"});
     EXPECT_EQ(one.in_use(), before + SIZE + 8 * MiB);
     one[0].must("ungreen");
     EXPECT_LE(static_cast<int64_t>(one.in_use()), static_cast<int64_t>(before)); // its context, too
@@ -646,21 +569,14 @@ class MergeContextMadeAgain : public testing::TestWithParam<const char *> {};
 INSTANTIATE_TEST_SUITE_P(Late, MergeContextMadeAgain, testing::Values("DESTROY", "STATE"));
 
 TEST_P(MergeContextMadeAgain, DuringAResetKeepsItsMemory) {
-    if (on_gpu())
-        GTEST_SKIP() << "needs calls that return late";
+    SIM_ONLY("needs calls that return late");
     World world(merging("quiet = 1s\n"));
     world.environment[std::string("GPUSHARE_SIM_LATE_") + GetParam() + "_MS"] = "1500";
-    How how;
-    how.as = "replica";
-    how.build = "puppet_driver";
-    Puppet one(world, how);
-    one.must("malloc p 8388608");
-    one.must(Replicas::upload("p", 8 * MiB, 3));
-    one.must("later 0 reset");
+    Puppet one(world, called("replica", "puppet_driver"));
+    one.all({"malloc p 8388608", Replicas::upload("p", 8 * MiB, 3), "later 0 reset"});
     usleep(400000);       // it has happened, and has not returned
     one.must("device 0"); // makes it again
-    one.must("malloc q 8388608");
-    one.must(Replicas::upload("q", 8 * MiB, 4));
+    one.all({"malloc q 8388608", Replicas::upload("q", 8 * MiB, 4)});
     EXPECT_EQ(one.receive(10000).code, 0);
     EXPECT_EQ(Replicas::expect(one, "q", 8 * MiB, 4), "same");
     EXPECT_EQ(one.code("free q"), 0);
@@ -669,16 +585,14 @@ TEST_P(MergeContextMadeAgain, DuringAResetKeepsItsMemory) {
 
 // Merging goes on as soon as that thread calls again.
 TEST(MergeContext, WhoseEndIsLeftByLongjmpForbidsNothingForEver) {
-    if (on_gpu())
-        GTEST_SKIP() << "needs a driver call that returns late";
+    SIM_ONLY("needs a driver call that returns late");
     Replicas two(0);
     two.world.environment["GPUSHARE_SIM_LATE_DESTROY_MS"] = "3000";
     two.start();
     two.start();
     two[0].must("ctxcreate c");
     two[0].code("leap 300 ctxdestroy c");
-    two[0].must("device 0");
-    two[0].must("sync");
+    two[0].all({"device 0", "sync"});
     two.load("p", SIZE, 3);
     EXPECT_TRUE(two.use(SIZE)) << two.in_use();
     two.expect_all("p", SIZE, 3);
@@ -688,8 +602,7 @@ TEST(MergeContext, WhoseEndIsLeftByLongjmpForbidsNothingForEver) {
 TEST(MergeStream, IsOfTheContextThatCreatedIt) {
     Working two(2, merging("quiet = 2s\n"));
     two.each("stream s");
-    two[0].must("ctxcreate c");
-    two[0].must("launch s test_spin p 4194304 5000000000 small");
+    two[0].all({"ctxcreate c", "launch s test_spin p 4194304 5000000000 small"});
     const uint64_t begun = two.in_use(); // on a busy machine they may be merged already
     two[0].must("ctxdestroy c");
     usleep(3500000);
@@ -710,8 +623,7 @@ TEST(MergeStream, OfNoContextIsNone) {
     two.load("p", SIZE, 3);
     EXPECT_TRUE(two.use(SIZE));
     two[0].must("stream s"); // its end has streams noted anew
-    two[0].must("unstream s");
-    two[0].must("ctxset");
+    two[0].all({"unstream s", "ctxset"});
     EXPECT_EQ(two[0].code("sfill - small 0 4096"), 201);
     two[0].must("info");
     EXPECT_EQ(two[0].code("write p 64 0123456789"), 0);
@@ -723,8 +635,7 @@ TEST(MergeStream, ManyOfThemEndNothing) {
     two.load("p", SIZE, 3);
     EXPECT_TRUE(two.use(SIZE));
     for (int i = 0; i < 4100; i++) {
-        two[0].must("stream s");
-        two[0].must("sfill s small 0 16");
+        two[0].all({"stream s", "sfill s small 0 16"});
     }
     EXPECT_EQ(two[0].code("write p 64 0123456789"), 0);
     EXPECT_EQ(two[0].must("read p 64 5"), "0123456789");
@@ -739,12 +650,9 @@ TEST(MergeStream, OfALostContextIsIdle) {
     Replicas two(0);
     const How how = two.on_two_cards();
     Puppet a(two.world, how);
-    a.must(kernels());
-    a.must("launch - test_write 4096 1 7");
+    a.all({kernels(), "launch - test_write 4096 1 7"});
     EXPECT_EQ(a.code("sync"), 700);
-    a.must("device 1");
-    a.must("malloc p 8388608");
-    a.must(Replicas::upload("p", 8 * MiB, 3));
+    a.all({"device 1", "malloc p 8388608", Replicas::upload("p", 8 * MiB, 3)});
     EXPECT_TRUE(eventually([&] { return two.world.entries("regions") == 1; }));
     EXPECT_EQ(a.code("write p 100 0102"), 0);
     EXPECT_EQ(a.must("read p 100 2"), "0102");
@@ -755,19 +663,14 @@ TEST(MergeStream, OfALostContextMayBeDestroyed) {
     TWO_CARDS();
     Replicas two(0);
     Puppet a(two.world, two.on_two_cards());
-    a.must(kernels());
-    a.must("stream s");
-    a.must("malloc q 8388608");
-    a.must("launch s test_write q 1024 7");
-    a.must("launch s test_write 4096 1 7");
+    a.all({kernels(), "stream s", "malloc q 8388608", "launch s test_write q 1024 7",
+           "launch s test_write 4096 1 7"});
     EXPECT_EQ(a.code("ssync s"), 700);
     a.code("unstream s"); // 700 on a card
-    a.must("device 1");
-    a.must("malloc p 8388608");
-    a.must(Replicas::upload("p", 8 * MiB, 3));
+    a.all({"device 1", "malloc p 8388608", Replicas::upload("p", 8 * MiB, 3)});
     EXPECT_TRUE(eventually([&] { return two.world.entries("regions") == 1; }));
     usleep(2500000); // what is in the way for as long is said
-    EXPECT_EQ(two.world.logs().find("nothing is merged"), std::string::npos) << two.world.logs();
+    EXPECT_LACKS(two.world.logs(), "nothing is merged");
 }
 
 /* --- frees on a stream --- */
@@ -776,11 +679,9 @@ TEST(MergeOrderedFree, WaitsForNothingAndTheMemoryGoesWithTheNextWait) {
     Replicas one(1);
     one[0].must(kernels());
     one[0].must("stream s 0"); // the default stream waits for it
-    one[0].must("malloc p 8388608");
-    one[0].must(one.upload("p", 8 * MiB, 3));
+    one[0].all({"malloc p 8388608", one.upload("p", 8 * MiB, 3)});
     const uint64_t before = one.in_use();
-    one[0].must("launch s test_spin small 1024 1500000000 small");
-    one[0].must("unpool p");
+    one[0].all({"launch s test_spin small 1024 1500000000 small", "unpool p"});
     EXPECT_EQ(one[0].code("squery s"), 600);
     EXPECT_EQ(one.in_use(), before) << "the kernel might use it";
     EXPECT_EQ(one[0].code("unpool p"), 1);
@@ -792,9 +693,7 @@ TEST(MergeOrderedFree, WaitsForNothingAndTheMemoryGoesWithTheNextWait) {
 // Whole or in part.
 TEST(MergeOrderedFree, OfWhatWasNeverTouchedWaitsForNothing) {
     Replicas one(1);
-    one[0].must(kernels());
-    one[0].must("stream s");
-    one[0].must("stream t");
+    one[0].all({kernels(), "stream s", "stream t"});
     for (const bool in_part : {false, true}) {
         one[0].must("launch s test_spin small 1024 3000000000 small");
         one[0].must("malloc p 50331648"); // blocks of 32 and 16 MiB
@@ -814,9 +713,7 @@ TEST(MergeOrderedFree, BehindNothingIsDoneAtOnce) {
     Replicas one(1, merging("quiet = 1h\n"));
     one[0].must("stream s");
     const uint64_t before = one.in_use();
-    one[0].must("malloc p 8388608");
-    one[0].must(one.upload("p", 8 * MiB, 3));
-    one[0].must("unpool p");
+    one[0].all({"malloc p 8388608", one.upload("p", 8 * MiB, 3), "unpool p"});
     EXPECT_EQ(one.in_use(), before);
 }
 
@@ -826,28 +723,21 @@ TEST(MergeOrderedFree, GivesItsMemoryToTheNextAllocation) {
     const Reply info = one[0]("info");
     const std::string most = std::to_string((info.number(0) - 64 * MiB) / (2 * MiB) * (2 * MiB));
     for (int i = 0; i < 3; i++) {
-        one[0].must("malloc p " + most);
-        one[0].must("unpool p");
+        one[0].all({"malloc p " + most, "unpool p"});
     }
-    one[0].must(kernels());
-    one[0].must("malloc p " + most);
-    one[0].must("launch s test_spin small 1024 300000000 small");
-    one[0].must("unpool p");
+    one[0].all({kernels(), "malloc p " + most, "launch s test_spin small 1024 300000000 small",
+                "unpool p"});
     one[0].must("malloc q " + most); // waits for the kernel
     EXPECT_EQ(one[0].code("squery s"), 0);
 }
 
 TEST(MergeOrderedFree, ThatAnotherThreadEndsGivesItsMemoryToTheNextAllocation) {
     Replicas one(1, merging("quiet = 1h\n"));
-    one[0].must("stream s 0");
-    one[0].must("stream t");
+    one[0].all({"stream s 0", "stream t"});
     const Reply info = one[0]("info");
     const std::string most = std::to_string((info.number(0) - 64 * MiB) / (2 * MiB) * (2 * MiB));
-    one[0].must(kernels());
-    one[0].must("malloc p " + most);
-    one[0].must("launch t test_spin small 1024 3500000000 small");
-    one[0].must("launch s test_spin small 1024 300000000 small");
-    one[0].must("unpool p");
+    one[0].all({kernels(), "malloc p " + most, "launch t test_spin small 1024 3500000000 small",
+                "launch s test_spin small 1024 300000000 small", "unpool p"});
     EXPECT_EQ(one[0].code("malloc q " + most), 0);
 }
 
@@ -859,9 +749,7 @@ TEST(MergeOrderedFree, BesideABusyDeviceLeavesNothingBehind) {
     one[0].must("launch s test_spin small 1024 60000000000 small");
     for (const char *memory : {"malloc", "pool"}) {
         for (int i = 0; i < 20; i++) {
-            one[0].must(std::string(memory) + " p 4194304");
-            one[0].must("fill p 1 4194304");
-            one[0].must("unpool p");
+            one[0].all({std::string(memory) + " p 4194304", "fill p 1 4194304", "unpool p"});
         }
         // a pool of a card's grows by 32 MiB
         EXPECT_LE(one.in_use(), (on_gpu() ? 40 : 8) * MiB) << memory;
@@ -877,31 +765,20 @@ TEST(MergeOrderedFree, InAContextThatIsDestroyedEndsWithIt) {
     for (int i = 0; i < 3; i++) {
         one[0].must("ctxcreate c");
         one[0].must("malloc p 8388608"); // of the context, freed on its stream
-        one[0].must("unpool p");
-        one[0].must("ctxdestroy c");
-        one[0].must("malloc q 8388608");
-        one[0].must("free q");
+        one[0].all({"unpool p", "ctxdestroy c", "malloc q 8388608", "free q"});
     }
     EXPECT_TRUE(one.use(before)) << one.in_use();
 }
 
 // A wait of the program's does not wait for what another thread destroys.
 TEST(MergeOrderedFree, AWaitDoesNotWaitForTheEndOfAContext) {
-    if (on_gpu())
-        GTEST_SKIP() << "needs a driver call that returns late";
+    SIM_ONLY("needs a driver call that returns late");
     Replicas one(0);
     one.world.environment["GPUSHARE_SIM_LATE_DESTROY_MS"] = "3000";
     one.start();
-    one[0].must("stream s 0");
-    one[0].must("stream t");
-    one[0].must(kernels());
-    one[0].must("ctxcreate c");
-    one[0].must("ctxpop");
-    one[0].must("malloc p 8388608");
-    one[0].must(one.upload("p", 8 * MiB, 3));
-    one[0].must("launch s test_spin small 1024 1500000000 small");
-    one[0].must("unpool p");
-    one[0].must("later 0 errno ctxdestroy c");
+    one[0].all({"stream s 0", "stream t", kernels(), "ctxcreate c", "ctxpop", "malloc p 8388608",
+                one.upload("p", 8 * MiB, 3), "launch s test_spin small 1024 1500000000 small",
+                "unpool p", "later 0 errno ctxdestroy c"});
     usleep(400000); // until it is in the driver
     EXPECT_EQ(one[0].must("ssync t"), "");
     EXPECT_EQ(one[0].receive(10000).text, "0 errno 4242");
@@ -911,10 +788,7 @@ TEST(MergeOrderedFree, AWaitDoesNotWaitForTheEndOfAContext) {
 // Bare it is refused, because the memory is not the graph's.
 TEST(MergeOrderedFree, IntoACaptureIsRefused) {
     Replicas one(1);
-    one[0].must("malloc p 8388608");
-    one[0].must(one.upload("p", 8 * MiB, 3));
-    one[0].must("stream s 0");
-    one[0].must("capture s");
+    one[0].all({"malloc p 8388608", one.upload("p", 8 * MiB, 3), "stream s 0", "capture s"});
     EXPECT_NE(one[0].code("unpool p"), 0); // on the legacy stream, which waits for s
     one[0].code("captured s g");
     EXPECT_EQ(one.expect(one[0], "p", 8 * MiB, 3), "same");
@@ -938,8 +812,7 @@ TEST(MergeBusy, NothingIsSwappedUnderAKernel) {
 TEST(MergeBusy, NothingIsSwappedUnderAKernelOfALaunchOnSeveralStreams) {
     SIM_ONLY("both streams are of one card");
     Working two(2, merging("quiet = 1s\n"));
-    two.each("stream s");
-    two.each("stream t");
+    two.each("stream s", "stream t");
     two[0].must("spinboth s t p 4194304 1000000 5000000000 small");
     EXPECT_EQ(two[0].code("ssync t"), 0);
     EXPECT_TRUE(two.use(SIZE)) << two.in_use();
@@ -950,25 +823,17 @@ TEST(MergeBusy, NothingIsSwappedUnderAKernelOfALaunchOnSeveralStreams) {
 // The library's own kernels wait for it. Copies into other memory, and launches, do not wait for
 // those.
 TEST(MergeBusy, NoCallWaitsForAKernelThatFillsTheCard) {
-    if (on_gpu())
-        GTEST_SKIP() << "needs a kernel that fills the card";
+    SIM_ONLY("needs a kernel that fills the card");
     Replicas one(0);
     one.world.environment["GPUSHARE_SIM_CROWDED"] = "1";
     Puppet &a = one.start();
-    a.must(kernels());
-    a.must("stream s");
-    a.must("malloc p 16777216");
-    a.must("malloc q 4194304");
-    a.must("fill q 0 4194304");
-    a.must("sync");
-    a.must("launch s test_spin small 1024 8000000000 small");
-    a.must(one.upload("p", SIZE, 3, "beside"));
+    a.all({kernels(), "stream s", "malloc p 16777216", "malloc q 4194304", "fill q 0 4194304",
+           "sync", "launch s test_spin small 1024 8000000000 small",
+           one.upload("p", SIZE, 3, "beside")});
     usleep(700000); // it is hashed meanwhile
     a.must(one.upload("q", 4 * MiB, 4, "beside"));
     EXPECT_EQ(a.code("squery s"), 600) << "it works still";
-    a.must("malloc r 8388608");
-    a.must("stream t");
-    a.must("launch t test_read r 2097152 small");
+    a.all({"malloc r 8388608", "stream t", "launch t test_read r 2097152 small"});
     EXPECT_EQ(a.code("squery s"), 600) << "it works still";
     EXPECT_EQ(a.code("ssync s"), 0);
     EXPECT_EQ(one.expect(a, "p", SIZE, 3), "same");
@@ -980,8 +845,7 @@ TEST(MergeBusy, AWriteIntoAMergedBlockWaitsForTheKernel) {
     Working two(2);
     two.each("stream s");
     EXPECT_TRUE(two.use(SIZE));
-    two[0].must("launch s test_spin p 4194304 1000000000 small");
-    two[0].must("write p 64 0123456789");
+    two[0].all({"launch s test_spin p 4194304 1000000000 small", "write p 64 0123456789"});
     EXPECT_EQ(two[0].code("ssync s"), 0);
     EXPECT_EQ(two[0].must("read p 64 5"), "0123456789");
     EXPECT_EQ(two.expect(two[1], "p", SIZE, 3), "same");
@@ -992,8 +856,7 @@ TEST(MergeBusy, AWriteIntoAMergedBlockWaitsForTheKernel) {
 TEST(MergeBusy, AWriteGetsThroughWhatThreadsLaunch) {
     Working two(2);
     EXPECT_TRUE(two.use(SIZE));
-    two.each("malloc q 16777216");
-    two.each(two.upload("q", SIZE, 4));
+    two.each("malloc q 16777216", two.upload("q", SIZE, 4));
     EXPECT_TRUE(two.use(2 * SIZE));
     two[0].send("churn p 4194304 8 4000 q");
     const Reply reply = two[0].receive(30000);
@@ -1024,8 +887,7 @@ TEST(MergeBusy, ADeviceThatIsHardlyEverIdleHasMostBlocksMerged) {
     for (unsigned i = 0; i < 16; i++)
         sizes += " 6144";
     Replicas two(2, merging("quiet = 2s\n"));
-    two.each(kernels());
-    two.each("malloc q " + std::to_string(TENSORS));
+    two.each(kernels(), "malloc q " + std::to_string(TENSORS));
     for (int i = 0; i < 2; i++) {
         two[i].must("tensors q 1 1" + sizes);
         two[i].send("serve small 20000 200000 2000000 10000000");
@@ -1043,14 +905,11 @@ TEST(MergeBusy, ADeviceThatIsHardlyEverIdleHasMostBlocksMerged) {
 
 TEST(MergeBusy, ADeviceThatIsNeverIdleIsToldOf) {
     Replicas one(1, merging(QUIET));
-    one[0].must(kernels());
-    one[0].must("stream s 1");
+    one[0].all({kernels(), "stream s 1"});
     one.load("q", SIZE, 1);
     usleep(1500000); // a card waits for its kernels when the first block is hashed
-    one[0].must("free q");
-    one[0].must("malloc p 16777216");
-    one[0].must("launch s test_spin small 1024 40000000000 small");
-    one[0].must(one.upload("p", SIZE, 3, "beside"));
+    one[0].all({"free q", "malloc p 16777216", "launch s test_spin small 1024 40000000000 small",
+                one.upload("p", SIZE, 3, "beside")});
     const std::string pid = std::to_string(one[0].pid);
     const char *why = "private    16 MiB (16777216 bytes): it is merged next";
     const char *unmerged = "kernels overlap, so that the GPU is never idle";
@@ -1068,16 +927,12 @@ TEST(MergeBusy, ADeviceThatIsNeverIdleIsToldOf) {
 // Work is held back again and again while the stream has more than a tenth of a second to do.
 TEST(MergeBusy, NoCaptureIsHurtWhileWorkIsHeld) {
     Replicas one(1, merging(QUIET));
-    one[0].must(kernels());
-    one[0].must("stream s 1");
-    one[0].must("malloc p 16777216");
-    one[0].must("flood small 4000");
-    one[0].must(one.upload("p", SIZE, 3));
+    one[0].all({kernels(), "stream s 1", "malloc p 16777216", "flood small 4000",
+                one.upload("p", SIZE, 3)});
     for (int i = 0; i < 60; i++) {
         one[0].must("capture s 1"); // of this thread alone: the other one waits for events
-        one[0].must("launch s test_read small 1024 small");
-        one[0].must("captured s g");
-        one[0].must("launch s test_read small 1024 small");
+        one[0].all({"launch s test_read small 1024 small", "captured s g",
+                    "launch s test_read small 1024 small"});
         usleep(20000);
     }
     EXPECT_EQ(one[0].code("flooded", 30000), 0);
@@ -1113,9 +968,7 @@ TEST(MergeLocks, NoneIsHeldWhileALargeAllocationGetsItsMemory) {
     SIM_ONLY("memory is made late");
     World world(merging(QUIET));
     world.environment["GPUSHARE_SIM_LATE_CREATE_MS"] = "300";
-    How how;
-    how.as = "replica";
-    Puppet one(world, how);
+    Puppet one(world, called("replica"));
     one.must("malloc p 2097152");
     one.must("later 0 malloc large 268435456"); // eight blocks
     usleep(400000);

@@ -22,9 +22,7 @@ class Replicas {
     }
 
     Puppet &start() {
-        How how;
-        how.as = "replica";
-        how.build = build;
+        How how = called("replica", build);
         const uint64_t now = world.used();
         all.push_back(std::make_unique<Puppet>(world, how));
         all.back()->must("info");
@@ -49,9 +47,10 @@ class Replicas {
         return *all.at(i);
     }
 
-    void each(const std::string &line) {
-        for (auto &one : all)
-            one->must(line);
+    template <typename... Lines> void each(const Lines &...lines) {
+        for (const std::string &line : {std::string(lines)...})
+            for (auto &one : all)
+                one->must(line);
     }
     // Of a buffer: what a program uploads, and whether it is there.
     static std::string upload(const std::string &name, uint64_t size, int seed,
@@ -111,8 +110,6 @@ class Replicas {
     How where(const std::string &name, const std::string &value) {
         world.environment["GPUSHARE_SIM_" + name] = value;
         world.environment["GPUSHARE_SIM_ROOT"] += "-" + value;
-        How how;
-        how.as = "replica";
-        return how;
+        return called("replica");
     }
 };

@@ -57,8 +57,7 @@ void PrintTo(const Function &function, std::ostream *out) {
 class Newer : public testing::TestWithParam<Function> {
   protected:
     void SetUp() override {
-        if (on_gpu())
-            GTEST_SKIP() << "needs a driver that is newer than the cards' here";
+        SIM_ONLY("needs a driver that is newer than the cards' here");
     }
 };
 
@@ -197,8 +196,7 @@ TEST_F(Unknown, MayBeCalledInACapture) {
 TEST_F(Unknown, WaitsForWorkOnWhatIsMerged) {
     Beside three;
     three.make("stream s");
-    three[0].must(kernels());
-    three[0].must("launch s test_spin p 4194304 300000000 small");
+    three[0].all({kernels(), "launch s test_spin p 4194304 300000000 small"});
     EXPECT_EQ(three[0].code("newer cuSimNewestCopy p 100 p 5000000 4096"), 0);
     three.bare->must("newer cuSimNewestCopy p 100 p 5000000 4096");
     three[0].must("ssync s");

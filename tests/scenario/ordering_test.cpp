@@ -47,8 +47,7 @@ TEST(FreedMemory, ThatIsAResultCannotBeExportedAgain) {
 
 // The driver has freed a deferred region, and given its address out, before its free returns.
 TEST(FreedMemory, WhoseAddressIsAnothersAlreadyIsNotInItsWay) {
-    if (on_gpu())
-        GTEST_SKIP() << "a driver cannot be slowed";
+    SIM_ONLY("a driver cannot be slowed");
     World world("", {{"GPUSHARE_SIM_LATE_FREE_MS", "300"}});
     Exporter a(world);
     world.environment.erase("GPUSHARE_SIM_LATE_FREE_MS");

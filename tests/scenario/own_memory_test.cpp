@@ -18,9 +18,9 @@ std::string text(uint64_t number) {
 
 // A block that is mapped at the beginning of what `place` names.
 void map_one(Puppet &puppet, const std::string &name, const std::string &place) {
-    puppet.must("vcreate " + name + " " + text(BLOCK));
-    puppet.must("vmap " + place + " 0 " + text(BLOCK) + " " + name);
-    puppet.must("vaccess " + place + " 0 " + text(BLOCK) + " 3");
+    puppet.all({"vcreate " + name + " " + text(BLOCK),
+                "vmap " + place + " 0 " + text(BLOCK) + " " + name,
+                "vaccess " + place + " 0 " + text(BLOCK) + " 3"});
 }
 
 struct OwnMemory : testing::Test {
@@ -29,15 +29,13 @@ struct OwnMemory : testing::Test {
 
 TEST_F(OwnMemory, CountsFromItsCreationToItsLastMapping) {
     Puppet a(world);
-    a.must("cuinit");
-    a.must("vreserve at " + text(4 * BLOCK));
+    a.all({"cuinit", "vreserve at " + text(4 * BLOCK)});
     EXPECT_EQ(world.entries("procs"), 0u) << "addresses are no memory";
     a.must("vcreate one " + text(BLOCK));
     EXPECT_EQ(made(world, a), BLOCK);
     a.must("vcreate two " + text(2 * BLOCK));
     EXPECT_EQ(made(world, a), 3 * BLOCK);
-    a.must("vmap at 0 " + text(BLOCK) + " one");
-    a.must("vrelease one");
+    a.all({"vmap at 0 " + text(BLOCK) + " one", "vrelease one"});
     EXPECT_EQ(made(world, a), 3 * BLOCK) << "it is mapped";
     EXPECT_EQ(a.code("vrelease one"), 1);
     a.must("vmap at " + text(BLOCK) + " " + text(2 * BLOCK) + " two");
@@ -55,16 +53,14 @@ TEST_F(OwnMemory, CountsFromItsCreationToItsLastMapping) {
 TEST_F(OwnMemory, IsItsMakersAlsoWhereOthersHaveItMapped) {
     Puppet a(world), b(world);
     for (Puppet *puppet : {&a, &b}) {
-        puppet->must("malloc p 1024");
-        puppet->must("vreserve at " + text(BLOCK));
+        puppet->all({"malloc p 1024", "vreserve at " + text(BLOCK)});
     }
     map_one(a, "one", "at");
     a.must("fill at 0x5a 16");
     const Reply exported = a("vexport one");
     ASSERT_EQ(exported.code, 0);
-    b.must("vimport one " + text((uint64_t)a.pid) + " " + exported[0]);
-    b.must("vmap at 0 " + text(BLOCK) + " one");
-    b.must("vaccess at 0 " + text(BLOCK) + " 3");
+    b.all({"vimport one " + text((uint64_t)a.pid) + " " + exported[0],
+           "vmap at 0 " + text(BLOCK) + " one", "vaccess at 0 " + text(BLOCK) + " 3"});
     EXPECT_EQ(b.must("read at 0 4"), "5a5a5a5a");
     EXPECT_EQ(made(world, a), BLOCK);
     EXPECT_EQ(world.tool({"show", text((uint64_t)b.pid)}).status, 1) << "it has published nothing";
@@ -74,35 +70,31 @@ TEST_F(OwnMemory, IsItsMakersAlsoWhereOthersHaveItMapped) {
 
 TEST_F(OwnMemory, IsShownByEveryVerb) {
     Puppet a(world);
-    a.must("malloc p 1024");
-    a.must("vcreate one " + text(6 * MiB));
-    EXPECT_NE(world.tool({"ls"}).out.find("CUMEMCREATE"), std::string::npos);
-    EXPECT_NE(world.tool({"ls"}).out.find("6 MiB"), std::string::npos) << world.tool({"ls"}).out;
+    a.all({"malloc p 1024", "vcreate one " + text(6 * MiB)});
+    EXPECT_HAS(world.tool({"ls"}).out, "CUMEMCREATE");
+    EXPECT_HAS(world.tool({"ls"}).out, "6 MiB") << world.tool({"ls"}).out;
     const Json regions = world.ls();
     ASSERT_EQ(regions.size(), 1u);
     EXPECT_EQ(regions[0]["state"].text, "made");
     EXPECT_EQ((uint64_t)regions[0]["size"].number, 6 * MiB);
     EXPECT_EQ((pid_t)regions[0]["owner"]["pid"].number, a.pid);
-    EXPECT_NE(world.tool({"show", text((uint64_t)a.pid)}).out.find("by its own cuMemCreate"),
-              std::string::npos);
+    EXPECT_HAS(world.tool({"show", text((uint64_t)a.pid)}).out, "by its own cuMemCreate");
     const Json top = Json::parse(world.tool({"top", "--once", "--json"}).out);
     EXPECT_EQ((uint64_t)top["processes"][0]["made"].number, 6 * MiB);
     EXPECT_EQ((uint64_t)top["processes"][0]["own"].number, 6 * MiB);
     EXPECT_EQ((uint64_t)top["total"]["in_use"].number, 6 * MiB);
-    EXPECT_NE(world.tool({"top", "--once"}).out.find("CUMEMCREATE"), std::string::npos);
-    EXPECT_NE(world.tool({"metrics"}).out.find("gpushare_process_cumemcreate_bytes"),
-              std::string::npos);
+    EXPECT_HAS(world.tool({"top", "--once"}).out, "CUMEMCREATE");
+    EXPECT_HAS(world.tool({"metrics"}).out, "gpushare_process_cumemcreate_bytes");
     a.must("vrelease one");
-    EXPECT_EQ(world.tool({"ls"}).out.find("CUMEMCREATE"), std::string::npos);
+    EXPECT_LACKS(world.tool({"ls"}).out, "CUMEMCREATE");
 }
 
 TEST_F(OwnMemory, IsOfItsOwnGpu) {
     TWO_CARDS();
     world.environment["GPUSHARE_SIM_DEVICES"] = "2";
     Puppet a(world);
-    a.must("malloc p 1024");
-    a.must("vcreate one " + text(BLOCK) + " 1 0");
-    a.must("vcreate two " + text(2 * BLOCK) + " 1 1");
+    a.all({"malloc p 1024", "vcreate one " + text(BLOCK) + " 1 0",
+           "vcreate two " + text(2 * BLOCK) + " 1 1"});
     const Json top = Json::parse(world.tool({"top", "--once", "--json"}).out);
     EXPECT_EQ(top["gpus"].size(), 2u);
     EXPECT_EQ(made(world, a), 3 * BLOCK);
@@ -111,8 +103,7 @@ TEST_F(OwnMemory, IsOfItsOwnGpu) {
 TEST_F(OwnMemory, EndsWithItsProcess) {
     Puppet a(world), b(world);
     for (Puppet *puppet : {&a, &b}) {
-        puppet->must("malloc p 1024");
-        puppet->must("vcreate one " + text(BLOCK));
+        puppet->all({"malloc p 1024", "vcreate one " + text(BLOCK)});
     }
     a.kill();
     EXPECT_EQ(world.ls().size(), 1u);
@@ -122,10 +113,9 @@ TEST_F(OwnMemory, EndsWithItsProcess) {
 
 TEST_F(OwnMemory, OfAParentIsNotItsForkedChilds) {
     Puppet a(world);
-    a.must("cuinit");
-    a.must("vcreate one " + text(BLOCK));
+    a.all({"cuinit", "vcreate one " + text(BLOCK)});
     const Reply forked = a("fork vrelease one;vcreate two " + text(BLOCK));
-    EXPECT_NE(forked.text.find(" 3 | 3 "), std::string::npos) << forked.text;
+    EXPECT_HAS(forked.text, " 3 | 3 ");
     EXPECT_EQ(made(world, a), BLOCK);
     a.must("vrelease one");
     EXPECT_EQ(made(world, a), 0u);
@@ -133,9 +123,7 @@ TEST_F(OwnMemory, OfAParentIsNotItsForkedChilds) {
 
 TEST_F(OwnMemory, SurvivesTheResetOfItsDevice) {
     Puppet a(world);
-    a.must("malloc p 1024");
-    a.must("vcreate one " + text(BLOCK));
-    a.must("reset");
+    a.all({"malloc p 1024", "vcreate one " + text(BLOCK), "reset"});
     EXPECT_EQ(made(world, a), BLOCK);
     a.must("vrelease one");
     EXPECT_EQ(made(world, a), 0u);
@@ -145,15 +133,10 @@ TEST_F(OwnMemory, OfAHundredThousandMappings) {
     SIM_ONLY("it takes seconds");
     constexpr uint64_t COUNT = 100000;
     Puppet a(world);
-    a.must("malloc p 1024");
-    a.must("vreserve at " + text(COUNT * BLOCK));
-    a.must("vcreate one " + text(BLOCK));
-    a.must("vmany at " + text(COUNT) + " " + text(BLOCK) + " one");
-    a.must("vrelease one");
+    a.all({"malloc p 1024", "vreserve at " + text(COUNT * BLOCK), "vcreate one " + text(BLOCK),
+           "vmany at " + text(COUNT) + " " + text(BLOCK) + " one", "vrelease one"});
     EXPECT_EQ(made(world, a), BLOCK);
-    a.must("vunmap at 0 " + text(BLOCK));
-    a.must("vretain again at " + text(5 * BLOCK));
-    a.must("vrelease again");
+    a.all({"vunmap at 0 " + text(BLOCK), "vretain again at " + text(5 * BLOCK), "vrelease again"});
     EXPECT_EQ(made(world, a), BLOCK);
     a.must("vunmap at " + text(BLOCK) + " " + text((COUNT - 1) * BLOCK));
     EXPECT_EQ(made(world, a), 0u);
@@ -162,8 +145,7 @@ TEST_F(OwnMemory, OfAHundredThousandMappings) {
 
 TEST_F(OwnMemory, OfManyThreadsIsCountedExactly) {
     Puppet a(world);
-    a.must("malloc p 1024");
-    a.must("vcreate one " + text(3 * BLOCK));
+    a.all({"malloc p 1024", "vcreate one " + text(3 * BLOCK)});
     EXPECT_EQ(a.code("vthreads 8 200"), 0);
     EXPECT_EQ(made(world, a), 3 * BLOCK);
 }
@@ -181,21 +163,18 @@ TEST_F(OwnMemory, IsNotWhatARuleGives) {
 TEST_F(OwnMemory, IsNotPublishedWithModeOff) {
     world.config("[gpushare]\nmode = off\n");
     Puppet a(world);
-    a.must("malloc p 1024");
-    a.must("vcreate one " + text(BLOCK));
+    a.all({"malloc p 1024", "vcreate one " + text(BLOCK)});
     EXPECT_EQ(world.entries("procs"), 0u);
 }
 
 TEST_F(OwnMemory, IsInTheEventLog) {
     world.environment["GPUSHARE_EVENT_LOG"] = world.path("events");
     Puppet a(world);
-    a.must("malloc p 1024");
-    a.must("vcreate one " + text(BLOCK));
-    a.must("vrelease one");
+    a.all({"malloc p 1024", "vcreate one " + text(BLOCK), "vrelease one"});
     EXPECT_EQ(a.quit("return"), 0);
     const std::string events = read_file(world.path("events"));
-    EXPECT_NE(events.find("\"event\":\"made\""), std::string::npos) << events;
-    EXPECT_NE(events.find("\"size\":2097152"), std::string::npos) << events;
+    EXPECT_HAS(events, "\"event\":\"made\"");
+    EXPECT_HAS(events, "\"size\":2097152");
 }
 
 /* --- what an audit says of refused copies --- */
@@ -257,7 +236,7 @@ TEST_F(LeftDescriptors, AreOneFindingAPlace) {
     left(a, "two");
     EXPECT_EQ(a.quit("return"), 0);
     ASSERT_EQ(world.count("export-descriptor-leak"), 1u) << world.logs();
-    EXPECT_NE(world.logs().find("2 descriptors, 4 MiB in all"), std::string::npos) << world.logs();
+    EXPECT_HAS(world.logs(), "2 descriptors, 4 MiB in all");
 }
 
 TEST_F(LeftDescriptors, WhoseNumberAnotherFileTookAreNotAccused) {
@@ -270,9 +249,7 @@ TEST_F(LeftDescriptors, WhoseNumberAnotherFileTookAreNotAccused) {
 
 TEST_F(LeftDescriptors, OfMemoryThatIsThereAreNotAccused) {
     Puppet a(world);
-    a.must("cuinit");
-    a.must("vcreate one " + text(BLOCK));
-    a.must("vexport one");
+    a.all({"cuinit", "vcreate one " + text(BLOCK), "vexport one"});
     EXPECT_EQ(a.quit("return"), 0);
     EXPECT_EQ(world.findings().size(), 0u) << world.logs();
 }
@@ -285,8 +262,7 @@ TEST_F(LeftDescriptors, AreKnownAgainAfterAnotherProcessHasImportedThem) {
     a.must("vcreate one " + text(BLOCK));
     const Reply exported = a("vexport one");
     ASSERT_EQ(exported.code, 0);
-    b.must("vimport one " + text((uint64_t)a.pid) + " " + exported[0]);
-    b.must("vrelease one");
+    b.all({"vimport one " + text((uint64_t)a.pid) + " " + exported[0], "vrelease one"});
     EXPECT_EQ(b.quit("return"), 0);
     EXPECT_EQ(world.findings().size(), 0u) << "it was closed there: " << world.logs();
     a.must("vrelease one");

@@ -142,8 +142,7 @@ Script run(std::vector<std::string> line, Environment more = {}, const std::stri
 class Python : public testing::TestWithParam<int> {
   protected:
     void SetUp() override {
-        if (on_gpu())
-            GTEST_SKIP() << "simulator only: the frees go astray";
+        SIM_ONLY("simulator only: the frees go astray");
         pythons = found(std::to_string(GetParam()));
         if (pythons.empty())
             GTEST_SKIP() << "no Python 3." << GetParam() << " is here";
@@ -348,8 +347,7 @@ TEST(PythonOfOtherVersions, HasTheStackThatItHad) {
 }
 
 TEST(PythonOfOtherVersions, IsToldOnce) {
-    if (on_gpu())
-        GTEST_SKIP() << "simulator only: the frees go astray";
+    SIM_ONLY("simulator only: the frees go astray");
     const Script script = run({app("embed"), app("liblater.so"), ""});
     ASSERT_EQ(script.events.size(), 2u) << script.result.err;
     EXPECT_EQ(script.events[0].json["detail"].text,

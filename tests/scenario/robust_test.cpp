@@ -562,9 +562,7 @@ struct MainThread : testing::TestWithParam<Left> {
         world.config(GetParam().config);
         exporter = std::make_unique<Puppet>(world);
         exporter->must("malloc p 4194304");
-        How how;
-        how.as = "replica";
-        puppet = std::make_unique<Puppet>(world, how);
+        puppet = std::make_unique<Puppet>(world, called("replica"));
         for (std::string line : GetParam().before) {
             if (line == "open")
                 line = "open q " + exporter->must("get p");
@@ -651,9 +649,7 @@ struct NoContext : testing::TestWithParam<Left> {
         World world(GetParam().config);
         Puppet maker(world, producer());
         maker.must("malloc p 4194304");
-        How how;
-        how.as = "replica";
-        Puppet a(world, how);
+        Puppet a(world, called("replica"));
         for (const std::string &line : lines)
             a(line);
         EXPECT_EQ(a.code("cumalloc q 4194304"), code) << world.logs();

@@ -57,8 +57,7 @@ TEST(Sharing, ANameMayHave127Characters) {
                  rule(stem + "999", "consumer", "import"));
     Puppet a(world, producer()), b(world, consumer());
     for (int i = 0; i < 999; i++) { // their numbers are below the rule's
-        a.must("malloc p 256");
-        a.must("free p");
+        a.all({"malloc p 256", "free p"});
     }
     a.make("p", 4096, "0x77");
     b.must("malloc q 4096");

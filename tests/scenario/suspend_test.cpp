@@ -45,8 +45,7 @@ class Suspend : public ::testing::Test {
 TEST_F(Suspend, ReplicasTakeTurns) {
     Replicas two(2, suspendable(merging()));
     two.load("w", 8 * MiB, 7);
-    two.each("malloc own 4194304");
-    two.each("fill own 0x5a 4194304");
+    two.each("malloc own 4194304", "fill own 0x5a 4194304");
     ASSERT_TRUE(two.use(8 * MiB + 2 * 4 * MiB));
     for (int turn = 0; turn < 5; turn++) {
         Puppet &gone = *two.all[turn % 2], &stays = *two.all[1 - turn % 2];
@@ -240,8 +239,7 @@ TEST_F(Suspend, MemoryThatIsGoneEndsTheProcessWithAReport) {
     EXPECT_EQ(world.tool({"drop", "frames"}).status, 0);
     EXPECT_TRUE(refuses(world.tool({"resume", pid(b)}), " has ended"));
     EXPECT_EQ(b.wait(), 128 + SIGKILL);
-    EXPECT_TRUE(
-        contains(world.logs() + b.errors(), "memory is lost while the process was suspended"))
+    EXPECT_HAS(world.logs() + b.errors(), "memory is lost while the process was suspended")
         << b.errors();
     a.must("write f 0 01");
 }

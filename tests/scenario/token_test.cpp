@@ -29,9 +29,9 @@ struct RunToken : testing::Test {
              uint64_t size = BLOCK) const {
         for (unsigned i = from; i < to; i++) {
             const std::string name = "h" + text(i), offset = text(i * size);
-            puppet.must("vcreate " + name + " " + text(size) + " " + types);
-            puppet.must("vmap at " + offset + " " + text(size) + " " + name);
-            puppet.must("vaccess at " + offset + " " + text(size) + " 3");
+            puppet.all({"vcreate " + name + " " + text(size) + " " + types,
+                        "vmap at " + offset + " " + text(size) + " " + name,
+                        "vaccess at " + offset + " " + text(size) + " 3"});
             puppet.all({"fill at " + byte(i + 0x10) + " 64 " + offset, "vrelease " + name});
         }
     }
@@ -106,9 +106,9 @@ TEST_F(RunToken, EndsWhereNoDescriptorCanBeMade) {
     c.must("vcreate one " + text(BLOCK) + " 1");
     const Reply exported = c("vexport one");
     ASSERT_EQ(exported.code, 0);
-    a.must("vimport other " + text((uint64_t)c.pid) + " " + exported[0]);
-    a.must("vmap at " + at(2) + " " + text(BLOCK) + " other");
-    a.must("vaccess at " + at(2) + " " + text(BLOCK) + " 3");
+    a.all({"vimport other " + text((uint64_t)c.pid) + " " + exported[0],
+           "vmap at " + at(2) + " " + text(BLOCK) + " other",
+           "vaccess at " + at(2) + " " + text(BLOCK) + " 3"});
     map(a, 3, 4);
     EXPECT_EQ(a.code("get at " + at(2)), 1) << "imported";
     b.must("open q " + a.must("get at"));

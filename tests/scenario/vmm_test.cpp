@@ -572,8 +572,7 @@ TEST(Keeper, IsReplacedAndGetsEverythingAgain) {
 
 // A thread of ours that is in the driver for ever does not keep the program from ending.
 TEST(Keeper, WhoNeverGetsAnAnswerOfTheDriverForItEnds) {
-    if (on_gpu())
-        GTEST_SKIP() << "needs a driver that can be stopped";
+    SIM_ONLY("needs a driver that can be stopped");
     World world(vmm_rules("keep = users\n"));
     Puppet a(world, producer()), b(world, consumer());
     a.must("malloc p 4194304");

@@ -83,9 +83,7 @@ TEST_F(Audit, AFindingOfAGrandchildIsReportedOnStderrAndMakesTheStatus1) {
     const Result result = misused({});
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.out, "");
-    EXPECT_TRUE(
-        contains(result.err, "========= GPUSHARE ERROR: double-free in cudaFree, by puppet"))
-        << result.err;
+    EXPECT_HAS(result.err, "========= GPUSHARE ERROR: double-free in cudaFree, by puppet");
     EXPECT_HAS(result.err, " obey at tests/apps/puppet.c:");
     EXPECT_HAS(result.err, "========= GPUSHARE SUMMARY: 1 finding (1 error)");
 }
@@ -156,9 +154,7 @@ TEST_F(Audit, WithoutFindingsItSaysWhatItWatched) {
 TEST_F(Audit, AProcessThatIsKilledHasBeenWatched) {
     const Result result = audit(
         {"sh", "-c", "printf 'malloc a 4096\\nfree a\\nabort\\n' | " + puppet + " >/dev/null"});
-    EXPECT_TRUE(
-        contains(result.err, "; 1 process used CUDA, " + std::to_string(calls()) + " calls seen\n"))
-        << result.err;
+    EXPECT_HAS(result.err, "; 1 process used CUDA, " + std::to_string(calls()) + " calls seen\n");
 }
 
 TEST_F(Audit, WhereNothingWasWatchedItIsNoCleanBill) {
@@ -625,12 +621,10 @@ TEST_F(Audit, WhatStillRunsAfter5SecondsIsSaid) {
     EXPECT_EQ(kill(std::stoi(result.out), SIGKILL), 0) << "it did not wait for its end";
     EXPECT_EQ(result.status, 3);
     EXPECT_GE(seconds, 5);
-    EXPECT_TRUE(
-        contains(result.err, "gpushare: audit: warning: 1 process still running: sleep (pid " +
-                                 std::to_string(std::stoi(result.out)) +
-                                 "); what may be reported yet is shown by: gpushare report " +
-                                 directory + "\n"))
-        << result.err;
+    EXPECT_HAS(result.err, "gpushare: audit: warning: 1 process still running: sleep (pid " +
+                               std::to_string(std::stoi(result.out)) +
+                               "); what may be reported yet is shown by: gpushare report " +
+                               directory + "\n");
 }
 
 TEST_F(Audit, SaysWhatWasCalledThatIsNewerThanTheLibrary) {

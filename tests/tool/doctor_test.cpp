@@ -139,14 +139,13 @@ TEST_F(Doctor, AGoodPlaceHasNoFailures) {
 TEST_F(Doctor, TextSaysTheSameAndEndsWithAVerdict) {
     Result result = tool({"doctor"}, environment);
     EXPECT_EQ(result.status, 0);
-    EXPECT_TRUE(contains(result.out, "ok    gpu          0: NVIDIA H200")) << result.out;
+    EXPECT_HAS(result.out, "ok    gpu          0: NVIDIA H200");
     environment["FAKE_INIT"] = "100";
     result = tool({"doctor"}, environment);
     EXPECT_EQ(result.status, 1);
-    EXPECT_TRUE(contains(result.out, "FAIL  driver       cuInit gives 100: no GPU\n"))
-        << result.out;
-    EXPECT_TRUE(contains(result.out, "\n                   -> check nvidia-smi")) << result.out;
-    EXPECT_TRUE(contains(result.out, " checks failed: sharing does not work here")) << result.out;
+    EXPECT_HAS(result.out, "FAIL  driver       cuInit gives 100: no GPU\n");
+    EXPECT_HAS(result.out, "\n                   -> check nvidia-smi");
+    EXPECT_HAS(result.out, " checks failed: sharing does not work here");
 }
 
 TEST_F(Doctor, LinesAreWrapped) {
@@ -162,9 +161,9 @@ TEST_F(Doctor, NoDriverIsAFailureWithARemedy) {
     Json list = diagnose();
     EXPECT_EQ(status, 1);
     EXPECT_EQ(result_of(list, "driver", "no driver: libcuda.so.1: cannot open"), "fail");
-    EXPECT_TRUE(contains(remedy, "install NVIDIA's driver"));
+    EXPECT_HAS(remedy, "install NVIDIA's driver");
     const auto simulator = std::filesystem::absolute(tool_path()).parent_path() / "sim";
-    EXPECT_TRUE(contains(remedy, "LD_LIBRARY_PATH=" + simulator.string())) << remedy;
+    EXPECT_HAS(remedy, "LD_LIBRARY_PATH=" + simulator.string());
 }
 
 TEST_F(Doctor, CodesOfTheDriverAreExplained) {
@@ -182,7 +181,7 @@ TEST_F(Doctor, CodesOfTheDriverAreExplained) {
     for (const auto &[code, message, fix] : codes) {
         environment["FAKE_INIT"] = code;
         EXPECT_EQ(result_of(diagnose(), "driver", message), "fail") << code;
-        EXPECT_TRUE(contains(remedy, fix)) << remedy;
+        EXPECT_HAS(remedy, fix);
         EXPECT_EQ(status, 1);
     }
 }
@@ -215,7 +214,7 @@ TEST_F(Doctor, MigAndExclusiveModeAreSeen) {
     environment.erase("FAKE_NAME");
     environment["FAKE_MODE"] = "3";
     EXPECT_EQ(result_of(diagnose(), "gpu", "exclusive to one process"), "fail");
-    EXPECT_TRUE(contains(remedy, "nvidia-smi -c DEFAULT"));
+    EXPECT_HAS(remedy, "nvidia-smi -c DEFAULT");
     environment["FAKE_MODE"] = "2";
     EXPECT_EQ(result_of(diagnose(), "gpu", "closed to all processes"), "fail");
 }
@@ -235,7 +234,7 @@ TEST_F(Doctor, HipIsLookedAtWhereItIsAskedFor) {
     EXPECT_EQ(result_of(list, "driver", "/libamdhip64.so.7, HIP 6.3, 2 GPUs"), "ok");
     EXPECT_EQ(result_of(list, "gpu", "1: MI300X, GPU-21212121-"), "ok");
     EXPECT_EQ(result_of(list, "driver", "not on an AMD card"), "warn");
-    EXPECT_TRUE(contains(remedy, "docs/hip.md"));
+    EXPECT_HAS(remedy, "docs/hip.md");
     EXPECT_EQ(result_of(list, "driver", "CUDA"), "");
     EXPECT_EQ(result_of(list, "keeper"), ""); // nobody has memory for one
     EXPECT_EQ(tool({"doctor", "--runtime=rocm"}, environment).status, 2);
@@ -256,7 +255,7 @@ TEST_F(Doctor, HipsWayOfIpcIsTold) {
     EXPECT_EQ(result_of(look("70300000"), "ipc", "ROCm 7.2.0 to 7.2.4"), "");
     environment[mode] = "1";
     EXPECT_EQ(result_of(look("70100000"), "ipc", mode + "=1 chooses legacy"), "warn");
-    EXPECT_TRUE(contains(remedy, "unset it if hipIpcGetMemHandle answers 1"));
+    EXPECT_HAS(remedy, "unset it if hipIpcGetMemHandle answers 1");
     EXPECT_EQ(result_of(look("60000000"), "ipc", mode + "=1 chooses legacy"), "ok");
     environment[mode] = "0";
     EXPECT_EQ(result_of(look("70100000"), "ipc", mode + "=0 chooses dma-buf"), "ok");
@@ -299,20 +298,20 @@ TEST_F(Doctor, VersionsOfHipThatAreNotKnownAreTold) {
 TEST_F(Doctor, CodesOfHipAreExplained) {
     environment["FAKE_INIT"] = "100";
     EXPECT_EQ(result_of(diagnose({"--runtime=hip"}), "driver", "gives 100: no GPU"), "fail");
-    EXPECT_TRUE(contains(remedy, "/dev/kfd"));
+    EXPECT_HAS(remedy, "/dev/kfd");
     environment["FAKE_INIT"] = "101";
     EXPECT_EQ(result_of(diagnose({"--runtime=hip"}), "driver", "101: the runtime could not start"),
               "fail");
     environment["FAKE_CRASH"] = "1";
     EXPECT_EQ(result_of(diagnose({"--runtime=hip"}), "driver", "dies of signal 6"), "fail");
-    EXPECT_TRUE(contains(remedy, "rocminfo"));
+    EXPECT_HAS(remedy, "rocminfo");
 }
 
 TEST_F(Doctor, RulesThatHipHasNoMemoryForAreNamed) {
     const std::string rules = shared.root.file("rules", "[region x]\nsize = 1MiB\nrole = merge\n");
     const Json list = diagnose({"--runtime=hip", "-c", rules});
     EXPECT_EQ(result_of(list, "config", rules + ":"), "warn");
-    EXPECT_TRUE(contains(remedy, "check --runtime=hip"));
+    EXPECT_HAS(remedy, "check --runtime=hip");
     EXPECT_EQ(result_of(diagnose({"-c", rules}), "config", rules + ":"), "");
 }
 
@@ -485,7 +484,7 @@ TEST_F(Doctor, TheVariableThatDecidesIsNamed) {
               "fail");
     environment["NVIDIA_DRA_LOCAL_IPC_DIR"] = "/no/such";
     EXPECT_EQ(result_of(diagnose(), "directory", "has none of the directories between"), "fail");
-    EXPECT_FALSE(contains(remedy, "unset")) << remedy;
+    EXPECT_LACKS(remedy, "unset");
 }
 
 TEST_F(Doctor, ADirectoryThatIsNotThereYetIsFine) {
@@ -582,7 +581,7 @@ TEST_F(Doctor, ARemovedDirectoryIsThatOfAProcessWithoutAMainThread) {
                 environment);
     if (contains(result.err, "unshare failed"))
         GTEST_SKIP() << "this user may not make pid namespaces";
-    EXPECT_TRUE(contains(result.out, "1 process (pid ")) << result.out << result.err;
+    EXPECT_HAS(result.out, "1 process (pid ") << result.err;
 }
 
 const char *const in_container[] = {"unshare",      "--mount", "--pid", "--fork",
@@ -604,8 +603,7 @@ TEST_F(Doctor, ADirectoryInAContainersOwnFilesIsSeen) {
     if (stat("/", &root) || stat(place.path.c_str(), &there) || root.st_dev != there.st_dev)
         GTEST_SKIP() << "/var/tmp is a file system of its own";
     EXPECT_EQ(result_of(Json::parse(out), "container", "lies in this container alone"), "warn");
-    EXPECT_TRUE(contains(remedy, ":" + place.path + "/dir -e GPUSHARE_DIR=" + place.path + "/dir"))
-        << remedy;
+    EXPECT_HAS(remedy, ":" + place.path + "/dir -e GPUSHARE_DIR=" + place.path + "/dir");
 }
 
 TEST_F(Doctor, ADirectoryFromAnotherShmMeansNoEvents) {
@@ -622,7 +620,7 @@ TEST_F(Doctor, ADirectoryFromAnotherShmMeansNoEvents) {
         GTEST_SKIP() << "no namespaces here";
     EXPECT_EQ(result_of(Json::parse(out), "container", "/dev/shm seems not to be the host's"),
               "warn");
-    EXPECT_TRUE(contains(remedy, "--ipc"));
+    EXPECT_HAS(remedy, "--ipc");
     EXPECT_EQ(result_of(Json::parse(out), "container", "lies in this container alone"), "");
 }
 
@@ -636,7 +634,7 @@ TEST_F(Doctor, TheShmOfOtherProcessesIsKnown) {
     if (out.empty())
         GTEST_SKIP() << "no namespaces here";
     EXPECT_EQ(result_of(Json::parse(out), "container", "producer 7 has another /dev/shm"), "warn");
-    EXPECT_TRUE(contains(remedy, "--ipc=host"));
+    EXPECT_HAS(remedy, "--ipc=host");
     const std::string common =
         contained("mount --bind " + dir + " /mnt && export GPUSHARE_DIR=/mnt;", environment);
     EXPECT_EQ(result_of(Json::parse(common), "container", "/dev/shm"), "");
@@ -669,7 +667,7 @@ TEST_F(Doctor, AProcessThatDoesNotSayItsShmTellsNothing) {
 TEST_F(Doctor, EqualPidsAreSeen) {
     const Peer one(shared, "producer", {}, 1111, 1), other(shared, "consumer", {}, 2222, 1);
     EXPECT_EQ(result_of(diagnose(), "container", "are both process 1"), "warn");
-    EXPECT_TRUE(contains(remedy, "gpushare run"));
+    EXPECT_HAS(remedy, "gpushare run");
 }
 
 TEST_F(Doctor, DifferentPidsAreNoTrouble) {
@@ -687,7 +685,7 @@ TEST_F(Doctor, MuslIsSeen) {
     if (out.empty())
         GTEST_SKIP() << "no overlay can be mounted here";
     EXPECT_EQ(result_of(Json::parse(out), "container", "ld-musl-x86_64.so.1 is here"), "warn");
-    EXPECT_TRUE(contains(remedy, "glibc"));
+    EXPECT_HAS(remedy, "glibc");
 }
 
 TEST_F(Doctor, ThePreloadOfADeviceIsTold) {
@@ -709,7 +707,7 @@ TEST_F(Doctor, ThePreloadOfADeviceIsTold) {
     EXPECT_EQ(result_of(preload("/no/libgpushare.so"), "preload",
                         "/etc/ld.so.preload names /no/libgpushare.so: No such file or directory"),
               "fail");
-    EXPECT_TRUE(contains(remedy, "remove the file")) << remedy;
+    EXPECT_HAS(remedy, "remove the file");
 }
 
 TEST_F(Doctor, ADirectoryOfAUserWhomTheContainerDoesNotHave) {
@@ -720,7 +718,7 @@ TEST_F(Doctor, ADirectoryOfAUserWhomTheContainerDoesNotHave) {
     if (made.status != 0 || result.out.empty())
         GTEST_SKIP() << "no user namespaces here";
     EXPECT_EQ(result_of(Json::parse(result.out), "directory", "belongs to uid 65534"), "fail");
-    EXPECT_TRUE(contains(remedy, "one user of the host")) << remedy;
+    EXPECT_HAS(remedy, "one user of the host");
 }
 
 TEST_F(Doctor, APrivateShmIsSeen) {
@@ -734,11 +732,11 @@ TEST_F(Doctor, APrivateShmIsSeen) {
         GTEST_SKIP() << "no mount namespaces here: " << result.err;
     EXPECT_EQ(result_of(Json::parse(result.out), "container", "lies in this container alone"),
               "warn");
-    EXPECT_TRUE(contains(remedy, "--device gpushare.io/namespace=default")) << remedy;
+    EXPECT_HAS(remedy, "--device gpushare.io/namespace=default");
     EXPECT_EQ(
         result_of(Json::parse(result.out), "container", "/dev/shm seems not to be the host's"),
         "warn");
-    EXPECT_TRUE(contains(remedy, "--ipc=host"));
+    EXPECT_HAS(remedy, "--ipc=host");
     result =
         command({"unshare", "--mount", "sh", "-c",
                  "mount -t tmpfs -o size=512k,mode=1777 tmpfs /dev/shm && \"$0\" doctor --json",

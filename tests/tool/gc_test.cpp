@@ -52,9 +52,7 @@ TEST(Gc, KeepsWhatIsHeldAndSaysSo) {
     dead.kill();
     Result result = shared.tool({"gc"});
     EXPECT_EQ(result.status, 0);
-    EXPECT_TRUE(
-        contains(result.out, "Kept 1 region whose owner is gone: live processes still hold it.\n"))
-        << result.out;
+    EXPECT_HAS(result.out, "Kept 1 region whose owner is gone: live processes still hold it.\n");
     EXPECT_HAS(shared.tool({"ls"}).out, "orphaned");
 }
 

@@ -704,7 +704,7 @@ TEST_F(StandBy, RemovesWhatTheKeeperWasWriting) {
     send(first, SIGKILL);
     EXPECT_EQ(second, next_after(first));
     expect_both("after its death");
-    EXPECT_FALSE(contains(left(), temp)) << left();
+    EXPECT_LACKS(left(), temp);
 }
 
 TEST_F(StandBy, EndsWithTheKeeperWhoeverIsTold) {
@@ -731,12 +731,10 @@ TEST_F(StandBy, ThatServesIsTheOneThatIsShown) {
     const Json region = Json::parse(shared.tool({"ls", "--json"}).out)[0];
     EXPECT_EQ(second, static_cast<pid_t>(region["keeper"]["pid"].number));
     std::string text = shared.tool({"show", "lone"}).out;
-    EXPECT_TRUE(contains(text, "keeper     gpushare " + std::to_string(second) + ", alive\n"))
-        << text;
+    EXPECT_HAS(text, "keeper     gpushare " + std::to_string(second) + ", alive\n");
     text = shared.tool({"doctor", "-t", "1ms"}, false, {}).out;
-    EXPECT_TRUE(contains(text, "pid " + std::to_string(second) + ", keeps 2 regions; pid " +
-                                   std::to_string(stand_by_of(second)) + " stands by\n"))
-        << text;
+    EXPECT_HAS(text, "pid " + std::to_string(second) + ", keeps 2 regions; pid " +
+                         std::to_string(stand_by_of(second)) + " stands by\n");
 }
 
 // As replicas of 14 GB have them, of a user who is not above the limits, and of whom no other test
@@ -978,7 +976,7 @@ TEST_F(Keeper, TheProgramThatStartsOneSeesNoChild) {
     EXPECT_EQ(ECHILD, errno);
     std::string proc = "/proc/" + std::to_string(keeper());
     EXPECT_EQ("/dev/null", fs::read_symlink(proc + "/fd/1"));
-    EXPECT_EQ(read_file(proc + "/environ").find("GTEST"), std::string::npos);
+    EXPECT_LACKS(read_file(proc + "/environ"), "GTEST");
     EXPECT_LE(descriptors_of(keeper()), 12u);
 }
 
@@ -1174,7 +1172,7 @@ TEST_F(Keeper, DropSaysWhatCanBeDropped) {
                                               "there is: frames (see: gpushare ls)\n");
     Result legacy = shared.tool({"drop", "legacy"});
     EXPECT_EQ(legacy.status, 1);
-    EXPECT_TRUE(contains(legacy.err, "'legacy' is memory of camera")) << legacy.err;
+    EXPECT_HAS(legacy.err, "'legacy' is memory of camera");
     shared.region(creator.self, "legacy", 10);
     EXPECT_EQ(shared.tool({"drop", "legacy"}).err, legacy.err) << "also of two of this name";
     EXPECT_EQ(shared.tool({"drop"}).status, 2);
@@ -1182,7 +1180,7 @@ TEST_F(Keeper, DropSaysWhatCanBeDropped) {
     EXPECT_EQ(done.status, 0);
     EXPECT_EQ(done.out, "Dropped frames (id " + id_text(made.id).substr(0, 8) + ", " +
                             "2 MiB); 1 process still has it open.\n");
-    EXPECT_TRUE(contains(shared.tool({"drop", "frames"}).err, "nothing is kept"));
+    EXPECT_HAS(shared.tool({"drop", "frames"}).err, "nothing is kept");
 }
 
 TEST_F(Keeper, WhatIsDroppedIsListedAsLongAsItIsInUse) {
@@ -1190,13 +1188,13 @@ TEST_F(Keeper, WhatIsDroppedIsListedAsLongAsItIsInUse) {
     auto made = creator.record(1, GPS_KEEP_FOREVER, "frames");
     ASSERT_EQ(0, creator.create(made));
     user.hold(made.id, GPS_VIA_RULE);
-    EXPECT_TRUE(contains(shared.tool({"drop", "frames"}).out, "; 2 processes still have it open"));
+    EXPECT_HAS(shared.tool({"drop", "frames"}).out, "; 2 processes still have it open");
     std::string text = shared.tool({"ls"}).out;
-    EXPECT_TRUE(contains(text, "closing  camera ")) << text;
-    EXPECT_TRUE(contains(text, "1: viewer")) << text;
+    EXPECT_HAS(text, "closing  camera ");
+    EXPECT_HAS(text, "1: viewer");
     text = shared.tool({"show", pid_text(user.self)}).out;
-    EXPECT_TRUE(contains(text, "holds      1 region, 2 MiB")) << text;
-    EXPECT_TRUE(contains(text, "pins       1 region, 2 MiB")) << text;
+    EXPECT_HAS(text, "holds      1 region, 2 MiB");
+    EXPECT_HAS(text, "pins       1 region, 2 MiB");
     EXPECT_EQ("", entries_of("names"));
     EXPECT_EQ("-2", user.get(made.id)) << "nobody can open it any more";
     auto again = creator.record(2, GPS_KEEP_FOREVER, "frames");
@@ -1219,7 +1217,7 @@ TEST_F(Keeper, DropTakesGlobsAndSeveralNames) {
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 3) << result.out;
     for (const char *name : {"Dropped frames-0 (", "Dropped frames-1 (", "Dropped weights ("})
-        EXPECT_TRUE(contains(result.out, name)) << result.out;
+        EXPECT_HAS(result.out, name);
     EXPECT_EQ(result.err, "gpushare: drop: nothing that is kept is called 'none*'; there is: "
                           "other (see: gpushare ls)\n");
 }
@@ -1235,21 +1233,21 @@ TEST_F(Keeper, LsNamesTheCreatorAndCountsTheOthers) {
     ASSERT_EQ(0, creator.create(made));
     user.hold(made.id, GPS_VIA_RULE);
     std::string text = shared.tool({"ls"}).out;
-    EXPECT_TRUE(contains(text, "camera " + pid_text(creator.self) + "  ")) << text;
-    EXPECT_TRUE(contains(text, "1: viewer")) << text;
+    EXPECT_HAS(text, "camera " + pid_text(creator.self) + "  ");
+    EXPECT_HAS(text, "1: viewer");
     Json region = Json::parse(shared.tool({"ls", "--json"}).out)[0];
     EXPECT_EQ(region["backing"].text, "vmm");
     EXPECT_EQ(region["owner"]["command"].text, "camera");
     EXPECT_EQ(region["keeper"]["command"].text, "gpushare");
     EXPECT_EQ(region["keep"].text, "10min");
     text = shared.tool({"show", "frames"}).out;
-    EXPECT_TRUE(contains(text, "keep       10min after its last user\n")) << text;
-    EXPECT_TRUE(contains(text, "access     write\n")) << text;
-    EXPECT_TRUE(contains(text, "keeper     gpushare " + std::to_string(keeper()) + ", alive\n"));
+    EXPECT_HAS(text, "keep       10min after its last user\n");
+    EXPECT_HAS(text, "access     write\n");
+    EXPECT_HAS(text, "keeper     gpushare " + std::to_string(keeper()) + ", alive\n");
     creator.die();
     text = shared.tool({"ls"}).out;
-    EXPECT_TRUE(contains(text, "camera " + pid_text(creator.self) + " (ended)  ")) << text;
-    EXPECT_TRUE(contains(text, "ready")) << text;
+    EXPECT_HAS(text, "camera " + pid_text(creator.self) + " (ended)  ");
+    EXPECT_HAS(text, "ready");
 }
 
 TEST_F(Keeper, DoctorSaysWhetherOneLivesOrCanBeStarted) {
@@ -1257,13 +1255,12 @@ TEST_F(Keeper, DoctorSaysWhetherOneLivesOrCanBeStarted) {
         return shared.tool({"doctor", "-t", "1ms"}, false, more).out;
     };
     std::string text = doctor({});
-    EXPECT_TRUE(contains(text, "keeper       none now; programs that need one start")) << text;
+    EXPECT_HAS(text, "keeper       none now; programs that need one start");
     text = doctor({{"GPUSHARE_KEEPER", "/nonexistent"}});
-    EXPECT_TRUE(contains(text, "warn  keeper       programs cannot start one")) << text;
+    EXPECT_HAS(text, "warn  keeper       programs cannot start one");
     Actor creator(*store);
     ASSERT_EQ(0, creator.create(creator.record(1, GPS_KEEP_OWNER)));
     text = doctor({});
-    EXPECT_TRUE(contains(text, "pid " + std::to_string(keeper()) + ", keeps 1 region; pid " +
-                                   std::to_string(stand_by_of(keeper())) + " stands by\n"))
-        << text;
+    EXPECT_HAS(text, "pid " + std::to_string(keeper()) + ", keeps 1 region; pid " +
+                         std::to_string(stand_by_of(keeper())) + " stands by\n");
 }

@@ -68,7 +68,7 @@ TEST(Ls, AlignsNamesOfAnyScript) {
     EXPECT_EQ(at, other);
     EXPECT_EQ(first.find(" s  "), second.find(" s  ") + 2) << list;
     const Result shown = shared.tool({"show", name});
-    EXPECT_TRUE(contains(shown.out, "Process " + name + " ")) << shown.out << shown.err;
+    EXPECT_HAS(shown.out, "Process " + name + " ") << shown.err;
 }
 
 TEST(Ls, AGpuIsToldFromTheOthers) {
@@ -77,8 +77,8 @@ TEST(Ls, AGpuIsToldFromTheOthers) {
     shared.region(producer.owner, "one");
     shared.region(producer.owner, "two", 2, GPS_STATE_READY, 64u << 20, 1);
     const std::string out = shared.tool({"ls"}).out;
-    EXPECT_TRUE(contains(line_with(out, "one"), "  GPU-5d6e7f90-a1b2  ")) << out;
-    EXPECT_TRUE(contains(line_with(out, "two"), "  GPU-5d6e7f90-a1b3  ")) << out;
+    EXPECT_HAS(line_with(out, "one"), "  GPU-5d6e7f90-a1b2  ") << out;
+    EXPECT_HAS(line_with(out, "two"), "  GPU-5d6e7f90-a1b3  ") << out;
 }
 
 TEST(Ls, ATableRowSaysAllOfARegion) {
@@ -91,16 +91,16 @@ TEST(Ls, ATableRowSaysAllOfARegion) {
     EXPECT_EQ(result.status, 0) << result.err;
     EXPECT_EQ(result.err, "");
     std::string row = line_with(result.out, "frames");
-    EXPECT_TRUE(contains(row, id_text(record.id).substr(0, 8))) << row;
-    EXPECT_TRUE(contains(row, "  64 MiB  GPU-5d6e7f90  ready  ")) << row;
-    EXPECT_TRUE(contains(row, "producer " + pid_text(producer.owner) + "  ")) << row;
+    EXPECT_HAS(row, id_text(record.id).substr(0, 8));
+    EXPECT_HAS(row, "  64 MiB  GPU-5d6e7f90  ready  ");
+    EXPECT_HAS(row, "producer " + pid_text(producer.owner) + "  ");
     EXPECT_TRUE(contains(row, "90 s") || contains(row, "91 s")) << row;
-    EXPECT_TRUE(contains(row, "2: ")) << row;
-    EXPECT_TRUE(contains(row, "consumer " + pid_text(first.owner))) << row;
-    EXPECT_TRUE(contains(row, "viewer " + pid_text(second.owner))) << row;
+    EXPECT_HAS(row, "2: ");
+    EXPECT_HAS(row, "consumer " + pid_text(first.owner));
+    EXPECT_HAS(row, "viewer " + pid_text(second.owner));
     EXPECT_EQ(result.out.substr(0, 4), "NAME");
-    EXPECT_FALSE(contains(result.out, " \n")) << "no trailing blanks";
-    EXPECT_FALSE(contains(result.out, "\033")) << "no colours in a pipe";
+    EXPECT_LACKS(result.out, " \n") << "no trailing blanks";
+    EXPECT_LACKS(result.out, "\033") << "no colours in a pipe";
 }
 
 TEST(Ls, ColumnsAlign) {
@@ -124,7 +124,7 @@ TEST(Ls, EveryStateHasItsWord) {
     shared.region(producer.owner, "c", 4, GPS_STATE_CLOSING);
     Result result = shared.tool({"ls"});
     for (const char *word : {"exporting", "ready", "final", "closing"})
-        EXPECT_TRUE(contains(result.out, word)) << word << "\n" << result.out;
+        EXPECT_HAS(result.out, word) << word << "\n" << result.out;
     auto list = Json::parse(shared.tool({"ls", "--json"}).out);
     ASSERT_EQ(list.size(), 4u);
     EXPECT_EQ(list[0]["state"].text, "closing");
@@ -137,10 +137,10 @@ TEST(Ls, TombstonesAppearOnlyWithAll) {
     Shared shared;
     Peer producer(shared, "producer");
     shared.region(producer.owner, "gone", 1, GPS_STATE_FREED);
-    EXPECT_FALSE(contains(shared.tool({"ls"}).out, "gone"));
+    EXPECT_LACKS(shared.tool({"ls"}).out, "gone");
     EXPECT_EQ(shared.tool({"ls", "--json"}).out, "[]\n");
     for (const char *all : {"--all", "-a"})
-        EXPECT_TRUE(contains(line_with(shared.tool({"ls", all}).out, "gone"), "  freed  "));
+        EXPECT_HAS(line_with(shared.tool({"ls", all}).out, "gone"), "  freed  ");
     EXPECT_EQ(Json::parse(shared.tool({"ls", "--all", "--json"}).out)[0]["state"].text, "freed");
 }
 
@@ -149,7 +149,7 @@ TEST(Ls, AFreedRegionThatIsStillHeldIsListed) {
     Peer producer(shared, "producer");
     auto record = shared.region(producer.owner, "freed-under-us", 1, GPS_STATE_FREED);
     Peer consumer(shared, "consumer", {{record.id}});
-    EXPECT_TRUE(contains(line_with(shared.tool({"ls"}).out, "freed-under-us"), "  freed  "));
+    EXPECT_HAS(line_with(shared.tool({"ls"}).out, "freed-under-us"), "  freed  ");
 }
 
 TEST(Ls, ARegionOfADeadOwnerThatIsHeldIsOrphaned) {
@@ -159,8 +159,8 @@ TEST(Ls, ARegionOfADeadOwnerThatIsHeldIsOrphaned) {
     Peer consumer(shared, "consumer", {{record.id}});
     producer.kill();
     Result result = shared.tool({"ls"});
-    EXPECT_TRUE(contains(line_with(result.out, "frames"), "  orphaned  ")) << result.out;
-    EXPECT_FALSE(contains(result.out, "gpushare gc")) << "gc would keep it";
+    EXPECT_HAS(line_with(result.out, "frames"), "  orphaned  ") << result.out;
+    EXPECT_LACKS(result.out, "gpushare gc") << "gc would keep it";
 }
 
 TEST(Ls, ARegionOfTheDeadThatNobodyHoldsIsOnlyCounted) {
@@ -173,11 +173,10 @@ TEST(Ls, ARegionOfTheDeadThatNobodyHoldsIsOnlyCounted) {
                               "/default.\n\n1 region of dead processes not shown. Remove it with: "
                               "gpushare gc\n");
     result = shared.tool({"ls", "--all"});
-    EXPECT_TRUE(contains(line_with(result.out, "frames"), "  dead  ")) << result.out;
+    EXPECT_HAS(line_with(result.out, "frames"), "  dead  ") << result.out;
     shared.region(producer.owner, "more", 2);
     result = shared.tool({"ls", "--all"});
-    EXPECT_TRUE(
-        contains(result.out, "\n\n2 regions of dead processes. Remove them with: gpushare gc\n"));
+    EXPECT_HAS(result.out, "\n\n2 regions of dead processes. Remove them with: gpushare gc\n");
 }
 
 TEST(Ls, AnOwnerWithoutAFileIsDead) {
@@ -197,7 +196,7 @@ TEST(Ls, AnImporterThatDiedIsNoUser) {
     auto record = shared.region(producer.owner, "frames");
     Peer consumer(shared, "consumer", {{record.id}});
     consumer.kill();
-    EXPECT_TRUE(contains(line_with(shared.tool({"ls"}).out, "frames"), " s  0"));
+    EXPECT_HAS(line_with(shared.tool({"ls"}).out, "frames"), " s  0");
 }
 
 TEST(Ls, AProcessThatHoldsARegionTwiceIsOneUser) {
@@ -206,8 +205,7 @@ TEST(Ls, AProcessThatHoldsARegionTwiceIsOneUser) {
     auto record = shared.region(producer.owner, "frames");
     Peer consumer(shared, "consumer", {{record.id}, {record.id, 0x7f1000000000}});
     Result result = shared.tool({"ls"});
-    EXPECT_TRUE(contains(result.out, "  1: consumer " + pid_text(consumer.owner) + "\n"))
-        << result.out;
+    EXPECT_HAS(result.out, "  1: consumer " + pid_text(consumer.owner) + "\n");
     EXPECT_EQ(Json::parse(shared.tool({"ls", "--json"}).out)[0]["users"].size(), 1u);
 }
 
@@ -216,7 +214,7 @@ TEST(Ls, AnIntentCountsAsAUser) {
     Peer producer(shared, "producer");
     auto record = shared.region(producer.owner, "frames");
     Peer consumer(shared, "consumer", {{record.id, 0, GPS_SLOT_INTENT}});
-    EXPECT_TRUE(contains(shared.tool({"ls"}).out, "  1: consumer"));
+    EXPECT_HAS(shared.tool({"ls"}).out, "  1: consumer");
 }
 
 TEST(Ls, ManyUsersAreCountedNotAllNamed) {
@@ -228,8 +226,8 @@ TEST(Ls, ManyUsersAreCountedNotAllNamed) {
         consumers.push_back(
             std::make_unique<Peer>(shared, "consumer", std::vector<Hold>{{record.id}}));
     Result result = shared.tool({"ls"});
-    EXPECT_TRUE(contains(result.out, "  6: consumer ")) << result.out;
-    EXPECT_TRUE(contains(result.out, " and 2 more\n")) << result.out;
+    EXPECT_HAS(result.out, "  6: consumer ");
+    EXPECT_HAS(result.out, " and 2 more\n");
     EXPECT_EQ(Json::parse(shared.tool({"ls", "--json"}).out)[0]["users"].size(), 6u);
 }
 
@@ -240,9 +238,9 @@ TEST(Ls, OnePidInTwoNamespacesIsTwoProcesses) {
     auto second = shared.region(two.owner, "two", 2);
     Peer reader(shared, "reader", {{first.id}, {second.id}}, 4026532201, 9);
     Result result = shared.tool({"ls"});
-    EXPECT_TRUE(contains(line_with(result.out, "one "), "server 7@4026532201")) << result.out;
-    EXPECT_TRUE(contains(line_with(result.out, "two "), "server 7@4026532333")) << result.out;
-    EXPECT_TRUE(contains(result.out, "1: reader 9@4026532201")) << result.out;
+    EXPECT_HAS(line_with(result.out, "one "), "server 7@4026532201") << result.out;
+    EXPECT_HAS(line_with(result.out, "two "), "server 7@4026532333") << result.out;
+    EXPECT_HAS(result.out, "1: reader 9@4026532201");
     auto list = Json::parse(shared.tool({"ls", "--json"}).out);
     EXPECT_EQ(list[0]["owner"]["pid"].text, "7");
     EXPECT_EQ(list[0]["owner"]["pid_ns"].text, "4026532201");
@@ -293,7 +291,7 @@ TEST(Ls, NamedRegionsComeFirstInOrder) {
     EXPECT_EQ(list[0]["name"].text, "a");
     EXPECT_EQ(list[1]["name"].text, "b");
     EXPECT_EQ(list[2]["name"].kind, Json::Null);
-    EXPECT_TRUE(contains(shared.tool({"ls"}).out, "\n-  "));
+    EXPECT_HAS(shared.tool({"ls"}).out, "\n-  ");
 }
 
 TEST(Ls, ADamagedRecordIsWarnedAboutAndSkipped) {
@@ -308,8 +306,8 @@ TEST(Ls, ADamagedRecordIsWarnedAboutAndSkipped) {
     EXPECT_EQ(result.status, 0);
     EXPECT_EQ(result.err, "gpushare: ls: warning: " + path +
                               ": checksum does not match; skipped, remove it with: gpushare gc\n");
-    EXPECT_TRUE(contains(result.out, "good"));
-    EXPECT_FALSE(contains(result.out, "bad"));
+    EXPECT_HAS(result.out, "good");
+    EXPECT_LACKS(result.out, "bad");
     result = shared.tool({"ls", "--json"});
     EXPECT_EQ(Json::parse(result.out).size(), 1u) << "the warning does not mix with JSON";
 }
@@ -321,17 +319,17 @@ TEST(Ls, ADamagedProcessFileIsWarnedAbout) {
     write_file(file, "nonsense");
     Result result = shared.tool({"ls"});
     EXPECT_EQ(result.status, 0);
-    EXPECT_TRUE(contains(result.err, "gpushare: ls: warning: " + file + ": ")) << result.err;
+    EXPECT_HAS(result.err, "gpushare: ls: warning: " + file + ": ");
 }
 
 TEST(Ls, ColoursOnlyOnATerminalWithoutNoColor) {
     Shared shared;
     Peer producer(shared, "producer");
     shared.region(producer.owner, "frames");
-    EXPECT_TRUE(contains(shared.tool({"ls"}, true).out, "\033[32mready\033[0m"));
-    EXPECT_FALSE(contains(shared.tool({"ls"}, true, {{"NO_COLOR", "1"}}).out, "\033"));
-    EXPECT_TRUE(contains(shared.tool({"ls"}, true, {{"NO_COLOR", ""}}).out, "\033"));
-    EXPECT_FALSE(contains(shared.tool({"ls"}, true, {{"TERM", "dumb"}}).out, "\033"));
+    EXPECT_HAS(shared.tool({"ls"}, true).out, "\033[32mready\033[0m");
+    EXPECT_LACKS(shared.tool({"ls"}, true, {{"NO_COLOR", "1"}}).out, "\033");
+    EXPECT_HAS(shared.tool({"ls"}, true, {{"NO_COLOR", ""}}).out, "\033");
+    EXPECT_LACKS(shared.tool({"ls"}, true, {{"TERM", "dumb"}}).out, "\033");
 }
 
 TEST(Ls, RefusesADirectoryThatIsOpenToOthers) {
@@ -345,10 +343,10 @@ TEST(Ls, RefusesADirectoryThatIsOpenToOthers) {
     EXPECT_EQ(result.err,
               "gpushare: ls: cannot use " + root + "/default: " + root + open + root + "\n");
     for (const char *verb : {"metrics", "keeper", "gc"})
-        EXPECT_TRUE(contains(shared.tool({verb}).err, open + root + "\n")) << verb;
+        EXPECT_HAS(shared.tool({verb}).err, open + root + "\n") << verb;
     chmod(root.c_str(), 0700);
     chmod(shared.regions().c_str(), 0755);
-    EXPECT_TRUE(contains(shared.tool({"ls"}).err, open + root + "/default/regions\n"));
+    EXPECT_HAS(shared.tool({"ls"}).err, open + root + "/default/regions\n");
 }
 
 TEST(Ls, RefusesBadWordsForTheDirectory) {
@@ -365,7 +363,7 @@ TEST(Ls, SeparateNamespacesAreSeparate) {
     Shared shared;
     Peer producer(shared, "producer");
     shared.region(producer.owner, "frames");
-    EXPECT_TRUE(contains(shared.tool({"ls"}).out, "frames"));
+    EXPECT_HAS(shared.tool({"ls"}).out, "frames");
     Result other = shared.tool({"ls"}, false, {{"GPUSHARE_NAMESPACE", "other"}});
     EXPECT_EQ(other.out, "No shared regions in " + shared.root.path + "/other.\n");
 }

@@ -154,8 +154,7 @@ TEST(Tool, ADirectoryThatCannotBeUsedHasAHint) {
 TEST(Tool, AnUnknownFindingIsNamed) {
     const Result result = tool({"explain", "double-free", "dubble-free"});
     EXPECT_EQ(result.status, 1);
-    EXPECT_TRUE(
-        contains(result.err, "'dubble-free' is no finding, but perhaps double-free; gpushare"));
+    EXPECT_HAS(result.err, "'dubble-free' is no finding, but perhaps double-free; gpushare");
     EXPECT_EQ(result.out, "");
 }
 

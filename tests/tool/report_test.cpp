@@ -113,10 +113,8 @@ TEST_F(Report, EqualFindingsOfAllProcessesAreOne) {
     EXPECT_EQ(groups[0]["last"].text, "2026-11-21T02:34:02.000000Z");
     EXPECT_EQ(groups[0]["pid"].number, 100) << "the facts are those of the first";
     const std::string text = report(logs).out;
-    EXPECT_TRUE(contains(
-        text, "2 times, from 2026-11-21T02:34:01.000000Z to "
-              "2026-11-21T02:34:02.000000Z, by 2 processes: app (pid 100), app (pid 101)\n"))
-        << text;
+    EXPECT_HAS(text, "2 times, from 2026-11-21T02:34:01.000000Z to "
+                     "2026-11-21T02:34:02.000000Z, by 2 processes: app (pid 100), app (pid 101)\n");
     EXPECT_EQ(last_line(text),
               "========= GPUSHARE SUMMARY: 2 findings (2 errors), 3 occurrences, 2 processes\n");
 }
@@ -128,14 +126,13 @@ TEST_F(Report, ArgumentsTellNamesakesApart) {
     lines[2].command = "viewer", lines[2].arguments = "--big";
     const std::string file = log("a", lines);
     const std::string out = report({file}).out;
-    EXPECT_TRUE(contains(out, "\n=========     arguments of this process: --gpu 0\n")) << out;
-    EXPECT_TRUE(contains(out, "by 3 processes: app (pid 100: --gpu 0), app (pid 101: --model "
-                              "/models/of/a/lon...), viewer (pid 102)\n"))
-        << out;
+    EXPECT_HAS(out, "\n=========     arguments of this process: --gpu 0\n");
+    EXPECT_HAS(out, "by 3 processes: app (pid 100: --gpu 0), app (pid 101: --model "
+                    "/models/of/a/lon...), viewer (pid 102)\n");
     const Json array = json({file});
     EXPECT_EQ(array[0]["arguments"].text, "--gpu 0");
     EXPECT_EQ(array[0]["processes"][1]["arguments"].text, lines[1].arguments);
-    EXPECT_FALSE(contains(report({log("b", {at(1)})}).out, "arguments"));
+    EXPECT_LACKS(report({log("b", {at(1)})}).out, "arguments");
     const Json sarif = Json::parse(report({"--sarif", file}).out)["runs"][0];
     EXPECT_EQ(sarif["results"][0]["properties"]["arguments"].text, "--gpu 0");
 }
@@ -148,10 +145,9 @@ TEST_F(Report, LongListsOfProcessesAreCutShort) {
         lines[0].others += std::string(pid > 200 ? "," : "") + "{\"pid\":" + std::to_string(pid) +
                            ",\"pid_ns\":null,\"command\":\"viewer\",\"since\":null}";
     const std::string path = log("a", lines), text = report({path}).out;
-    EXPECT_TRUE(contains(text, ", by 32 processes: app (pid 100), ")) << text;
-    EXPECT_TRUE(contains(text, ", app (pid 107) (and 24 more)\n")) << text;
-    EXPECT_TRUE(contains(text, "other process: viewer (pid 207)\n=========     (and 1 more)\n"))
-        << text;
+    EXPECT_HAS(text, ", by 32 processes: app (pid 100), ");
+    EXPECT_HAS(text, ", app (pid 107) (and 24 more)\n");
+    EXPECT_HAS(text, "other process: viewer (pid 207)\n=========     (and 1 more)\n");
     EXPECT_EQ(json({path})[0]["processes"].size(), 32u);
     EXPECT_EQ(json({path})[0]["others"].size(), 9u);
 }
@@ -164,7 +160,7 @@ TEST_F(Report, MoreThanThreeFindingsHaveATableOfContents) {
     leak.prior = prior("opened", 100, "app", frame("/no/lib.so", "0x90"));
     bare.finding = "brand-new";
     bare.stack = bare.site = "";
-    EXPECT_FALSE(contains(report({log("a", {at(1), at(2, "0x200"), leak})}).out, "CONTENTS"));
+    EXPECT_LACKS(report({log("a", {at(1), at(2, "0x200"), leak})}).out, "CONTENTS");
     const std::string text = report({log("a", {at(1), at(2), at(3, "0x200"), leak, bare})}).out;
     EXPECT_EQ(text.find("========= GPUSHARE CONTENTS: 4 findings\n"
                         "=========     2x error    double-free  cudaFree  app+0x100\n"
@@ -284,8 +280,8 @@ TEST_F(Report, RepeatsOfOneContainerAreNotAnothers) {
     repeats.pid_ns = "4026532201";
     EXPECT_EQ(json({log("a", {first, repeats})}).size(), 2u);
     const std::string text = report({log("a", {first, repeats})}).out;
-    EXPECT_TRUE(contains(text, "by app (pid 1 in namespace 4026532201)\n")) << text;
-    EXPECT_TRUE(contains(text, "by app (pid 1 in namespace 4026531836)\n")) << text;
+    EXPECT_HAS(text, "by app (pid 1 in namespace 4026532201)\n");
+    EXPECT_HAS(text, "by app (pid 1 in namespace 4026531836)\n");
 }
 
 TEST_F(Report, OlderLogsWithoutSiteAndNamespaceAreRead) {
@@ -317,8 +313,7 @@ TEST_F(Report, WhatIsNoLineOfALogIsSkippedAndSaid) {
                   before + "6: not JSON; skipped\n" + before + "7: not JSON; skipped\n" + before +
                   "8: longer than 1 MiB, which no line of gpushare's is; skipped\n" + before +
                   "10: cut off: its writer was killed, or still writes; skipped\n");
-    EXPECT_TRUE(contains(last_line(result.out), "1 finding (1 error), 2 occurrences"))
-        << result.out;
+    EXPECT_HAS(last_line(result.out), "1 finding (1 error), 2 occurrences") << result.out;
 }
 
 // Longer ones than the reader's buffer, and such that end where it ends.
@@ -333,12 +328,11 @@ TEST_F(Report, LinesOfAnyLengthAreReadWhole) {
     }
     const Result result = report({place.file("a", text + at(20).text())});
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 4) << result.err;
-    EXPECT_TRUE(contains(result.err, "/a:3: longer than 1 MiB,"));
-    EXPECT_TRUE(contains(result.err, "/a:6: longer than 1 MiB,"));
-    EXPECT_TRUE(contains(last_line(result.out), "1 finding (1 error), 4 occurrences"))
-        << result.err;
+    EXPECT_HAS(result.err, "/a:3: longer than 1 MiB,");
+    EXPECT_HAS(result.err, "/a:6: longer than 1 MiB,");
+    EXPECT_HAS(last_line(result.out), "1 finding (1 error), 4 occurrences") << result.err;
     text = std::string(3 * most, 'd');
-    EXPECT_TRUE(contains(report({place.file("b", text)}).err, "/b:1: longer than 1 MiB,"));
+    EXPECT_HAS(report({place.file("b", text)}).err, "/b:1: longer than 1 MiB,");
 }
 
 TEST_F(Report, EndsOfLinesMayDiffer) {
@@ -347,14 +341,14 @@ TEST_F(Report, EndsOfLinesMayDiffer) {
     last.pop_back();
     const Result result = report({place.file("a", "\r\n \t\n\n" + text + last)});
     EXPECT_EQ(result.err, "");
-    EXPECT_TRUE(contains(last_line(result.out), "2 occurrences")) << result.out;
+    EXPECT_HAS(last_line(result.out), "2 occurrences") << result.out;
     EXPECT_EQ(last_line(report({place.file("b", "\n")}).out),
               "========= GPUSHARE SUMMARY: 0 findings\n");
     write_file(place.path + "/empty", "");
     const Result empty = report({place.path + "/empty"});
     EXPECT_EQ(empty.out, "========= GPUSHARE SUMMARY: 0 findings\n");
     EXPECT_EQ(empty.status, 3);
-    EXPECT_TRUE(contains(empty.err, "/empty: empty; gpushare writes into a log with")) << empty.err;
+    EXPECT_HAS(empty.err, "/empty: empty; gpushare writes into a log with");
 }
 
 TEST_F(Report, AReportIsNoLog) {
@@ -362,7 +356,7 @@ TEST_F(Report, AReportIsNoLog) {
     const Result result = report({path});
     EXPECT_EQ(result.status, 3);
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-    EXPECT_TRUE(contains(result.err, path + ": an array, and no log")) << result.err;
+    EXPECT_HAS(result.err, path + ": an array, and no log");
 }
 
 // The order of members and of escapes is the writer's; a NUL is in no JSON.
@@ -377,7 +371,7 @@ TEST_F(Report, LinesInAnotherFormAreEqual) {
     ASSERT_EQ(groups.size(), 1u);
     EXPECT_EQ(groups[0]["count"].number, 3);
     EXPECT_EQ(groups[0]["processes"].size(), 1u);
-    EXPECT_TRUE(contains(report({path}).err, "/a:4: not JSON; skipped"));
+    EXPECT_HAS(report({path}).err, "/a:4: not JSON; skipped");
 }
 
 TEST_F(Report, AFloodOfComplaintsIsCutShort) {
@@ -407,7 +401,7 @@ TEST_F(Report, LevelLeavesOutWhatIsBelow) {
     warning.level = "warning";
     info.level = "info";
     const std::string path = log("a", {at(3), warning, info});
-    EXPECT_TRUE(contains(report({path}).out, "3 findings (1 error, 1 warning, 1 info)"));
+    EXPECT_HAS(report({path}).out, "3 findings (1 error, 1 warning, 1 info)");
     EXPECT_EQ(json({"--level=warning", path}).size(), 2u);
     EXPECT_EQ(json({"-l", "error", path}).size(), 1u);
 }
@@ -439,9 +433,9 @@ TEST_F(Report, MemoryIsNotThatOfTheLog) {
         const std::string path = large_log(place, lines, processes);
         const Result result = report({path});
         EXPECT_EQ(result.status, 0) << result.err;
-        EXPECT_TRUE(contains(last_line(result.out), "2 findings (2 errors), " +
-                                                        std::to_string(lines) + " occurrences, " +
-                                                        std::to_string(processes) + " process"))
+        EXPECT_HAS(last_line(result.out), "2 findings (2 errors), " + std::to_string(lines) +
+                                              " occurrences, " + std::to_string(processes) +
+                                              " process")
             << result.out;
         return result.memory;
     };
@@ -454,30 +448,28 @@ TEST_F(Report, StdinIsALog) {
     const Result result =
         command({"sh", "-c", "cat " + log("a", {at(1)}) + " | \"$0\" report -", tool_path()});
     EXPECT_EQ(result.status, 0);
-    EXPECT_TRUE(contains(result.out, "1 finding (1 error)")) << result.out;
+    EXPECT_HAS(result.out, "1 finding (1 error)");
 }
 
 TEST_F(Report, ALogThatCannotBeReadIsSaidAndDoesNotHideTheOthers) {
     Result result = report({"/no/such", log("a", {at(1)})});
     EXPECT_EQ(result.status, 3);
     EXPECT_EQ(result.err, "gpushare: report: cannot read '/no/such': No such file or directory\n");
-    EXPECT_TRUE(contains(result.out, "1 finding (1 error)")) << result.out;
+    EXPECT_HAS(result.out, "1 finding (1 error)");
     result = report({place.path});
     EXPECT_EQ(result.status, 3);
-    EXPECT_TRUE(contains(result.err, "no *.jsonl in this directory")) << result.err;
+    EXPECT_HAS(result.err, "no *.jsonl in this directory");
 }
 
 TEST_F(Report, WhatIsNoLogIsSaid) {
     Result result = report({place.file("a", "hello\n")});
     EXPECT_EQ(result.status, 3);
-    EXPECT_TRUE(contains(result.err, "/a: no log of gpushare's; it writes them with log_format = "
-                                     "jsonl, and events with event_log\n"))
-        << result.err;
+    EXPECT_HAS(result.err, "/a: no log of gpushare's; it writes them with log_format = "
+                           "jsonl, and events with event_log\n");
     result = report({place.file("a", "========= GPUSHARE ERROR: double-free in cudaFree\n")});
     EXPECT_EQ(result.status, 3);
-    EXPECT_TRUE(contains(result.err, "/a: a log for people; only those of log_format = jsonl can "
-                                     "be read\n"))
-        << result.err;
+    EXPECT_HAS(result.err, "/a: a log for people; only those of log_format = jsonl can "
+                           "be read\n");
 }
 
 TEST_F(Report, TheLinesOfWhatIsNoLogAreOnlyCounted) {
@@ -494,13 +486,13 @@ TEST_F(Report, OthersTextCannotReachTheTerminal) {
     line.stack = frame("/evil\\u001b]0;x/app", "0x1");
     const std::string text = report({log("a", {line})}).out;
     EXPECT_EQ(text.find('\033'), std::string::npos) << text;
-    EXPECT_TRUE(contains(text, "a?[31mb?c\n")) << text;
+    EXPECT_HAS(text, "a?[31mb?c\n");
 }
 
 TEST_F(Report, ColoursAreForTerminals) {
     const std::string path = log("a", {at(1)});
-    EXPECT_TRUE(contains(tool({"report", path}, {{"TERM", "xterm"}}, true).out, "\033[31m"));
-    EXPECT_FALSE(contains(report({path}).out, "\033"));
+    EXPECT_HAS(tool({"report", path}, {{"TERM", "xterm"}}, true).out, "\033[31m");
+    EXPECT_LACKS(report({path}).out, "\033");
 }
 
 TEST_F(Report, SarifIsValid) {
@@ -544,13 +536,11 @@ LogLine in_python(int number = 12, const std::string &file = "/opt/käm/cam.py")
 
 TEST_F(Report, ShowsPythonFramesAsTheyAre) {
     const Result result = report({log("a", {in_python()})});
-    EXPECT_NE(result.out.find("    #0 0x10 in /no/libcudart.so.13 (file is gone)\n"
-                              "=========         #1 release at /opt/käm/cam.py:12\n"
-                              "=========         #2 0x20 in /no/libbetween.so (file is gone)\n"
-                              "=========         #3 <module> at /opt/käm/cam.py:40\n"
-                              "=========     Hint"),
-              std::string::npos)
-        << result.out;
+    EXPECT_HAS(result.out, "    #0 0x10 in /no/libcudart.so.13 (file is gone)\n"
+                           "=========         #1 release at /opt/käm/cam.py:12\n"
+                           "=========         #2 0x20 in /no/libbetween.so (file is gone)\n"
+                           "=========         #3 <module> at /opt/käm/cam.py:40\n"
+                           "=========     Hint");
     const Json stack = json({log("b", {in_python()})})[0]["stack"];
     EXPECT_EQ(stack[1]["function"].text, "release");
     EXPECT_EQ(stack[1]["file"].text, "/opt/käm/cam.py");
@@ -565,11 +555,10 @@ TEST_F(Report, FoldsTheInterpreterBelowANativeStack) {
     line.prior = prior("freed", 100, "app", library + "," + interpreter + "," + interpreter);
     executable.stack = library + "," + frame("/usr/bin/python3.12", "0x30");
     const std::string file = log("a", {line, executable}), out = report({file}).out;
-    EXPECT_TRUE(contains(out, "#0 0x10 in /opt/lib/libgpu.so (file is gone)\n"
-                              "=========         (and 2 of the Python interpreter)\n"))
-        << out;
-    EXPECT_FALSE(contains(out, "libpython")) << out;
-    EXPECT_TRUE(contains(out, "#1 0x30 in /usr/bin/python3.12 (file")) << out;
+    EXPECT_HAS(out, "#0 0x10 in /opt/lib/libgpu.so (file is gone)\n"
+                    "=========         (and 2 of the Python interpreter)\n");
+    EXPECT_LACKS(out, "libpython");
+    EXPECT_HAS(out, "#1 0x30 in /usr/bin/python3.12 (file");
     EXPECT_EQ(json({file})[0]["prior"][0]["stack"].size(), 3u);
 }
 
@@ -580,7 +569,7 @@ TEST_F(Report, NamesThePythonLineInItsContents) {
         lines.back().site = "000000000000000" + std::to_string(i);
     }
     const Result result = report({log("a", lines)});
-    EXPECT_NE(result.out.find("cudaFree  release at cam.py:3\n"), std::string::npos) << result.out;
+    EXPECT_HAS(result.out, "cudaFree  release at cam.py:3\n");
 }
 
 TEST_F(Report, PythonLinesTellFindingsApart) {
@@ -621,7 +610,7 @@ TEST_F(Report, SarifHasPathsBelowTheCurrentDirectory) {
     const Json &elsewhere = run["results"][1]["locations"][0]["physicalLocation"];
     EXPECT_EQ(elsewhere["artifactLocation"]["uri"].text, "file://" + here + "x/cam.py");
     EXPECT_FALSE(elsewhere["artifactLocation"].has("uriBaseId"));
-    EXPECT_TRUE(contains(run["results"][0]["message"]["text"].text, "(region frames, by app, pid "))
+    EXPECT_HAS(run["results"][0]["message"]["text"].text, "(region frames, by app, pid ")
         << run["results"][0]["message"]["text"].text;
     EXPECT_EQ(command({"python3", "-m", "jsonschema", "-i", place.file("x.sarif", result.out),
                        "tests/tool/sarif.schema.json"})
@@ -663,7 +652,7 @@ TEST_F(Report, AFindingHasTheHighestLevelOfItsOccurrences) {
     ASSERT_EQ(groups.size(), 1u);
     EXPECT_EQ(groups[0]["level"].text, "warning");
     EXPECT_EQ(groups[0]["pid"].number, 7) << "all else is of the first";
-    EXPECT_TRUE(contains(report({file}).out, "SUMMARY: 1 finding (1 warning), 11 occurrences"));
+    EXPECT_HAS(report({file}).out, "SUMMARY: 1 finding (1 warning), 11 occurrences");
     EXPECT_EQ(report({"--fail-on=warning", file}).status, 1);
 }
 
@@ -675,8 +664,8 @@ TEST_F(Report, WhatCannotFailABuildIsRefused) {
     EXPECT_EQ(result.err, "gpushare: report: --fail-on 'fatal' is not known; allowed: error, "
                           "warning, leak, info\n");
     EXPECT_EQ(report({"--error-exitcode=256", file}).status, 2);
-    EXPECT_TRUE(contains(report({"--fail-on=leak", "--level=error", file}).err,
-                         "--level=error leaves out what --fail-on=leak counts"));
+    EXPECT_HAS(report({"--fail-on=leak", "--level=error", file}).err,
+               "--level=error leaves out what --fail-on=leak counts");
     EXPECT_EQ(report({"--level=error", file}).status, 0);
 }
 
@@ -696,7 +685,7 @@ TEST_F(Report, AMistypedFindingIsToldWithTheOneThatIsMeant) {
                   ":2: finding = duble-free: no such finding, but perhaps double-free; allowed: "
                   "an id of `gpushare explain --list`, as double-free\n");
     const std::string far = place.file("f.ini", "[suppress a]\nfinding = nonsense\n");
-    EXPECT_FALSE(contains(report({"-s", far, log("a", {at(1)})}).err, "perhaps"));
+    EXPECT_LACKS(report({"-s", far, log("a", {at(1)})}).err, "perhaps");
     EXPECT_EQ(tool({"explain", "leak-exprot"}).err,
               "gpushare: explain: 'leak-exprot' is no finding, but perhaps leak-export; gpushare "
               "explain --list has all; a command stands behind --\n");

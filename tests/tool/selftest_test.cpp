@@ -82,7 +82,7 @@ TEST_F(Selftest, EveryStepSucceedsOnTheSimulator) {
     EXPECT_EQ(row["driver"].text, "simulated");
     EXPECT_EQ(row["interface"].text, "CUDA 13.0");
     EXPECT_EQ("gpushare " + row["gpushare"].text + "\n", tool({"--version"}).out);
-    EXPECT_TRUE(contains(row["glibc"].text, "2."));
+    EXPECT_HAS(row["glibc"].text, "2.");
     EXPECT_EQ(row["date"].text.size(), 10u);
     EXPECT_NE(row["container"].text, "");
     for (const char *key : {"share", "hand_over", "misuse", "merge"})
@@ -94,9 +94,9 @@ TEST_F(Selftest, TheTextHasTheSameAndEndsWithTheRow) {
     const Result result = selftest();
     EXPECT_EQ(result.status, 0);
     for (const char *step : steps)
-        EXPECT_TRUE(contains(result.out, std::string("ok             ") + step)) << result.out;
-    EXPECT_TRUE(contains(result.out, "| Simulated GPU | simulated | CUDA 13.0 | ")) << result.out;
-    EXPECT_TRUE(contains(result.out, " | ok | ok | ok | ok |\n")) << result.out;
+        EXPECT_HAS(result.out, std::string("ok             ") + step);
+    EXPECT_HAS(result.out, "| Simulated GPU | simulated | CUDA 13.0 | ");
+    EXPECT_HAS(result.out, " | ok | ok | ok | ok |\n");
 }
 
 // Neither the user's settings nor the user's namespace have a part in it.
@@ -127,7 +127,7 @@ TEST_F(Selftest, ProgramsOfHipDoAllButMerging) {
             EXPECT_EQ(said["row"][key].text, "ok") << message(said, key);
         EXPECT_EQ(said["row"]["merge"].text, "not available");
         EXPECT_EQ(said["row"]["gpu"].text, "Simulated GPU");
-        EXPECT_TRUE(contains(said["row"]["interface"].text, "HIP "));
+        EXPECT_HAS(said["row"]["interface"].text, "HIP ");
     }
     EXPECT_EQ(left(), std::vector<std::string>());
 }
@@ -155,9 +155,8 @@ TEST_F(Selftest, WithoutACardOrASimulatorItSaysSo) {
     const Result result = command({copy, "doctor", "--selftest", "--json"}, environment);
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.out, "");
-    EXPECT_TRUE(contains(result.err, "there is neither a card nor a simulated driver to test with. "
-                                     "CUDA: libcuda.so.1: cannot open"))
-        << result.err;
+    EXPECT_HAS(result.err, "there is neither a card nor a simulated driver to test with. "
+                           "CUDA: libcuda.so.1: cannot open");
     EXPECT_EQ(left(), std::vector<std::string>());
 }
 
@@ -183,8 +182,7 @@ TEST_F(Selftest, AProcessThatDiesFailsItsStepAlone) {
     for (const char *key : {"share", "hand_over", "misuse"})
         EXPECT_EQ(said["row"][key].text, "ok") << message(said, key);
     EXPECT_EQ(said["row"]["merge"].text, "failed");
-    EXPECT_TRUE(contains(message(said, "merge"), "the replica-1 ended at "))
-        << message(said, "merge");
+    EXPECT_HAS(message(said, "merge"), "the replica-1 ended at ") << message(said, "merge");
     EXPECT_TRUE(nothing_is_left_soon());
 }
 
@@ -220,7 +218,7 @@ TEST_F(Selftest, ADirectoryThatCannotBeUsedIsToldOnce) {
     ASSERT_EQ(mkdir((shared.path + "/pub").c_str(), 0755), 0);
     const Result result = selftest();
     EXPECT_EQ(result.status, 1);
-    EXPECT_TRUE(contains(result.err, "is open to others (mode 0755)")) << result.err;
+    EXPECT_HAS(result.err, "is open to others (mode 0755)");
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1);
     EXPECT_EQ(left(), std::vector<std::string>());
 }
@@ -228,5 +226,5 @@ TEST_F(Selftest, ADirectoryThatCannotBeUsedIsToldOnce) {
 TEST_F(Selftest, ACommandHasNoPartInIt) {
     const Result result = selftest({"true"});
     EXPECT_EQ(result.status, 2);
-    EXPECT_TRUE(contains(result.err, "--selftest has programs and rules of its own"));
+    EXPECT_HAS(result.err, "--selftest has programs and rules of its own");
 }

@@ -307,15 +307,12 @@ TEST_F(StrangerToAnother, WhoHasADirectoryOfHisOwnIsNamed) {
                               whose + " in " + shared.path + "/gpushare-" + (other ? "12345" : "0");
         EXPECT_HAS(told, "nobody exported it within 20 ms in " + mine + "/default");
         EXPECT_HAS(told, "the same user");
-        EXPECT_TRUE(
-            contains(unwrapped(told), "share only with each other; elsewhere: " + theirs + "."))
+        EXPECT_HAS(unwrapped(told), "share only with each other; elsewhere: " + theirs + ".")
             << told;
-        EXPECT_TRUE(
-            contains(ls, "No shared regions in " + mine +
-                             "/default.\n"
-                             "Programs of one user share only with each other; elsewhere: " +
-                             theirs))
-            << ls;
+        EXPECT_HAS(ls, "No shared regions in " + mine +
+                           "/default.\n"
+                           "Programs of one user share only with each other; elsewhere: " +
+                           theirs);
         EXPECT_HAS(doctor, "elsewhere: " + theirs);
     }
 }
@@ -404,9 +401,7 @@ TEST_F(Stranger, WhatTwoProgramsAllocateFitsTogether) {
                           "role = import\n");
     EXPECT_HAS(result.err,
                "camera     8MiB      2  viewer     8MiB      3  the n-th with the n-th\n");
-    EXPECT_TRUE(
-        contains(result.err, "camera    16MiB      1  viewer    12MiB      1  it asks for less\n"))
-        << result.err;
+    EXPECT_HAS(result.err, "camera    16MiB      1  viewer    12MiB      1  it asks for less\n");
     const std::string rules = work.file("rules", result.out);
     EXPECT_EQ(tool({"check", "-q", "--strict", rules}).status, 0);
     const Result none = tool({"explain", "--fit", a, c});

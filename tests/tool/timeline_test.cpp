@@ -165,7 +165,7 @@ TEST_F(Timeline, ALogThatCannotBeReadHidesNoOther) {
         EXPECT_EQ(result.status, 3);
         EXPECT_EQ(result.err,
                   "gpushare: timeline: cannot read '" + none + "': No such file or directory\n");
-        EXPECT_TRUE(contains(result.out, "\"frames\"")) << result.out.size();
+        EXPECT_HAS(result.out, "\"frames\"") << result.out.size();
     }
 }
 
@@ -210,7 +210,7 @@ TEST_F(Timeline, AFindingCountsOnceAndHasItsReport) {
     EXPECT_EQ(alone["findings"].size(), 1u) << "what it means is known without its report";
     ASSERT_EQ(both["marks"].size(), 1u);
     EXPECT_EQ(number(both["marks"][0][7]), 0);
-    EXPECT_TRUE(contains(both["reports"][0].text, "double-free in cudaFree, by app (pid 1)"));
+    EXPECT_HAS(both["reports"][0].text, "double-free in cudaFree, by app (pid 1)");
 }
 
 TEST_F(Timeline, SaysOnceThatItCannotBeWritten) {
@@ -219,7 +219,7 @@ TEST_F(Timeline, SaysOnceThatItCannotBeWritten) {
         command({"sh", "-c", "\"$0\" timeline \"$1\" >/dev/full", tool_path(), log});
     EXPECT_EQ(full.status, 1);
     EXPECT_EQ(full.err, "gpushare: timeline: cannot write the output: No space left on device\n");
-    EXPECT_TRUE(contains(timeline({"-o", "/dev/full", log}).err, "cannot write '/dev/full': "));
+    EXPECT_HAS(timeline({"-o", "/dev/full", log}).err, "cannot write '/dev/full': ");
 }
 
 TEST_F(Timeline, SaysWhatItHasWritten) {
@@ -242,14 +242,14 @@ TEST_F(Timeline, NoTextOfALogEndsTheData) {
                                           ",\"region\":\"" + FRAMES +
                                               "\",\"name\":\"</script><b>\",\"size\":1"))})
             .out;
-    EXPECT_FALSE(contains(text, "</script><b>"));
-    EXPECT_TRUE(contains(text, "\\u003c/script>\\u003cb>"));
+    EXPECT_LACKS(text, "</script><b>");
+    EXPECT_HAS(text, "\\u003c/script>\\u003cb>");
 }
 
 TEST_F(Timeline, ThePageLoadsNothing) {
     const std::string text = timeline({place.file("log", event(1, "ended", 1))}).out;
     for (const char *way : {"http:", "https:", "src=", "@import", "url(", "fetch(", "import("})
-        EXPECT_FALSE(contains(text, way)) << way;
+        EXPECT_LACKS(text, way) << way;
 }
 
 TEST_F(Timeline, BadLinesAreNamedAndSkipped) {
@@ -261,15 +261,12 @@ TEST_F(Timeline, BadLinesAreNamedAndSkipped) {
                    "no log\n" + event(5, "opened", 2, of("program")).substr(0, 50));
     const Result result = timeline({path});
     EXPECT_EQ(result.status, 0);
-    EXPECT_TRUE(contains(result.err, path + ":2: not JSON; skipped")) << result.err;
-    EXPECT_TRUE(contains(result.err, path + ":3: an event of a region without a region"))
-        << result.err;
-    EXPECT_FALSE(contains(result.err, path + ":4:")) << "of a newer library: " << result.err;
-    EXPECT_TRUE(
-        contains(result.err, path + ":5: no line of a gpushare event log, for it has no ts"))
-        << result.err;
-    EXPECT_TRUE(contains(result.err, path + ":7: not JSON; skipped")) << result.err;
-    EXPECT_TRUE(contains(result.err, path + ":8: cut off")) << result.err;
+    EXPECT_HAS(result.err, path + ":2: not JSON; skipped");
+    EXPECT_HAS(result.err, path + ":3: an event of a region without a region");
+    EXPECT_LACKS(result.err, path + ":4:") << "of a newer library: " << result.err;
+    EXPECT_HAS(result.err, path + ":5: no line of a gpushare event log, for it has no ts");
+    EXPECT_HAS(result.err, path + ":7: not JSON; skipped");
+    EXPECT_HAS(result.err, path + ":8: cut off");
 }
 
 TEST_F(Timeline, ALogWithoutALineHidesNoOther) {
@@ -281,20 +278,20 @@ TEST_F(Timeline, ALogWithoutALineHidesNoOther) {
          {std::vector<std::string>{empty, log, cut}, std::vector<std::string>{place.path}}) {
         const Result result = timeline(logs);
         EXPECT_EQ(result.status, 0) << result.err;
-        EXPECT_TRUE(contains(result.err, empty + ": empty; ")) << result.err;
-        EXPECT_TRUE(contains(result.err, cut + ":1: cut off")) << result.err;
+        EXPECT_HAS(result.err, empty + ": empty; ");
+        EXPECT_HAS(result.err, cut + ":1: cut off");
         EXPECT_EQ(page(logs)["lifetimes"].size(), 1u);
     }
     const Result none = timeline({empty, cut});
     EXPECT_EQ(none.status, 1);
-    EXPECT_TRUE(contains(none.err, "there is no event in these logs")) << none.err;
+    EXPECT_HAS(none.err, "there is no event in these logs");
     EXPECT_EQ(none.out, "");
 }
 
 TEST_F(Timeline, WithoutEventsItSaysHowToGetSome) {
     const Result result = timeline({place.file("log", LogLine().text())});
     EXPECT_EQ(result.status, 1);
-    EXPECT_TRUE(contains(result.err, "event_log = FILE")) << result.err;
+    EXPECT_HAS(result.err, "event_log = FILE");
     EXPECT_EQ(result.out, "");
     EXPECT_EQ(timeline({place.path + "/none"}).status, 1);
     EXPECT_EQ(timeline({}).status, 2);
@@ -345,7 +342,7 @@ TEST_F(Timeline, AnAuditMakesAPage) {
                              {"GPUSHARE_SIM_LINGER_MS", "50"},
                              {"LD_LIBRARY_PATH", build / "sim"}});
     EXPECT_EQ(run.status, 1) << run.err;
-    EXPECT_TRUE(contains(read_file(out), "close-interior")) << run.err;
+    EXPECT_HAS(read_file(out), "close-interior") << run.err;
     const Json history = page({logs});
     EXPECT_EQ(history["marks"].size(), 5u);
     EXPECT_EQ(history["reports"].size(), 5u);

@@ -126,8 +126,8 @@ TEST(Top, ShowHasTheSameFigures) {
     const std::string pid = pid_text(frames.first.owner);
     auto json = Json::parse(frames.shared.tool({"show", "--json", pid}).out);
     EXPECT_EQ(json[0]["memory"]["shared"].number, 64.0 * MiB);
-    EXPECT_TRUE(contains(frames.shared.tool({"show", pid}).out,
-                         "  memory     own 0 B, shared 64 MiB, proportional 21.3 MiB\n"));
+    EXPECT_HAS(frames.shared.tool({"show", pid}).out,
+               "  memory     own 0 B, shared 64 MiB, proportional 21.3 MiB\n");
 }
 
 // --- what the driver says ---
@@ -149,7 +149,7 @@ TEST(Top, TheDriversFigureIsSetRight) {
     EXPECT_NEAR(process(usage, frames.first.owner)["fair"].number, 500000000 + 64.0 * MiB / 3, 2);
     EXPECT_EQ(process(usage, frames.second.owner)["fair"].kind, Json::Null);
     const std::string text = frames.shared.tool({"top", "--once"}, false, driver(says)).out;
-    EXPECT_TRUE(contains(text, "  DRIVER       FAIR  ")) << text;
+    EXPECT_HAS(text, "  DRIVER       FAIR  ");
     EXPECT_TRUE(contains(frames.shared.tool({"metrics"}, false, driver(says)).out,
                          "\ngpushare_process_driver_bytes{"));
 }
@@ -171,12 +171,10 @@ TEST(Top, TextSaysItAtAGlance) {
                       three = pid_text(frames.second.owner);
     EXPECT_EQ(text.find("In use 64 MiB, without sharing 192 MiB: saved 128 MiB (67 %)\n\n"), 0u)
         << text;
-    EXPECT_TRUE(
-        contains(text, "  3: producer " + one + ", consumer " + two + ", viewer " + three + "\n"))
-        << text;
+    EXPECT_HAS(text, "  3: producer " + one + ", consumer " + two + ", viewer " + three + "\n");
     EXPECT_LT(text.find("consumer\n"), text.find("producer\n")) << "by name";
-    EXPECT_TRUE(contains(text, "\nFindings: not looked for; name logs, or set log and ")) << text;
-    EXPECT_FALSE(contains(text, " \n")) << "no trailing blanks";
+    EXPECT_HAS(text, "\nFindings: not looked for; name logs, or set log and ");
+    EXPECT_LACKS(text, " \n") << "no trailing blanks";
 }
 
 TEST(Top, NothingSharedIsSaidPlainly) {
@@ -206,7 +204,7 @@ TEST(Top, OptionsAreChecked) {
     for (const char *bad : {"x", "0", "-1", "0.01", "3601", "nan", ""}) {
         Result result = shared.tool({"top", "--once", std::string("--delay=") + bad});
         EXPECT_EQ(result.status, 2) << bad;
-        EXPECT_TRUE(contains(result.err, "is no time; allowed: 0.1 to 3600 seconds")) << bad;
+        EXPECT_HAS(result.err, "is no time; allowed: 0.1 to 3600 seconds") << bad;
     }
     for (const char *good : {"1", "0.5", "500ms", "1min"})
         EXPECT_EQ(shared.tool({"top", "--once", "-d", good}).status, 0) << good;
@@ -254,10 +252,10 @@ TEST(Top, FindingsComeFromTheLogsThatAreNamed) {
     EXPECT_EQ(findings["latest"][0]["finding"].text, "leak-open") << "the last first";
     EXPECT_EQ(findings["latest"][2]["name"].text, "frames");
     const std::string text = shared.tool({"top", "--once", logs.path + "/b.jsonl"}).out;
-    EXPECT_TRUE(contains(text, "\nFindings: 4 errors\n")) << text;
+    EXPECT_HAS(text, "\nFindings: 4 errors\n");
     Result missing = shared.tool({"top", "--once", logs.path + "/none"});
     EXPECT_EQ(missing.status, 1);
-    EXPECT_TRUE(contains(missing.err, "/none': No such file or directory")) << missing.err;
+    EXPECT_HAS(missing.err, "/none': No such file or directory");
 }
 
 TEST(Top, WithoutNamesTheConfiguredLogsAreRead) {
@@ -269,11 +267,10 @@ TEST(Top, WithoutNamesTheConfiguredLogsAreRead) {
                                     {"GPUSHARE_LOG", logs.path + "/[odd]%c.%p.log"},
                                     {"GPUSHARE_LOG_FORMAT", "jsonl"}};
     EXPECT_EQ(once(shared, {}, configured)["findings"]["latest"].size(), 1u);
-    EXPECT_TRUE(contains(shared.tool({"metrics"}, false, configured).out,
-                         ",finding=\"double-free\",level=\"error\"} 1\n"));
-    EXPECT_TRUE(
-        contains(shared.tool({"top", "-1"}, false, {{"GPUSHARE_LOG", logs.path + "/%p"}}).out,
-                 "Findings: not looked for"));
+    EXPECT_HAS(shared.tool({"metrics"}, false, configured).out,
+               ",finding=\"double-free\",level=\"error\"} 1\n");
+    EXPECT_HAS(shared.tool({"top", "-1"}, false, {{"GPUSHARE_LOG", logs.path + "/%p"}}).out,
+               "Findings: not looked for");
 }
 
 TEST(Top, ForeignTextDoesNoHarm) {
@@ -284,10 +281,10 @@ TEST(Top, ForeignTextDoesNoHarm) {
     line.finding = "new\\u0007\\\"one";
     logs.file("a.jsonl", line.text());
     const std::string text = shared.tool({"top", "--once", logs.path}).out;
-    EXPECT_TRUE(contains(text, "a?[31m\"b\\?c 100")) << text;
-    EXPECT_TRUE(contains(shared.tool({"top", "--once", "--json", logs.path}).out,
-                         "\"command\": \"a\\u001B[31m\\\"b\\\\\\nc\""));
-    EXPECT_TRUE(contains(shared.tool({"metrics", logs.path}).out, ",finding=\"new?\\\"one\","));
+    EXPECT_HAS(text, "a?[31m\"b\\?c 100");
+    EXPECT_HAS(shared.tool({"top", "--once", "--json", logs.path}).out,
+               "\"command\": \"a\\u001B[31m\\\"b\\\\\\nc\"");
+    EXPECT_HAS(shared.tool({"metrics", logs.path}).out, ",finding=\"new?\\\"one\",");
 }
 
 // --- metrics ---
@@ -298,9 +295,9 @@ TEST(Metrics, RegionsWithoutANameAreOneSeries) {
     frames.shared.region(frames.producer.owner, "", 3, GPS_STATE_READY, 6 * MiB);
     const std::string text = frames.shared.tool({"metrics"}).out;
     EXPECT_EQ(count_of(text, "\ngpushare_region_bytes{"), 2u) << text;
-    EXPECT_TRUE(contains(text, ",region=\"\"} 10485760\n")) << text;
-    EXPECT_TRUE(contains(text, ",region=\"frames\"} 67108864\n")) << text;
-    EXPECT_TRUE(contains(text, "\n# TYPE gpushare_region_users gauge\n")) << text;
+    EXPECT_HAS(text, ",region=\"\"} 10485760\n");
+    EXPECT_HAS(text, ",region=\"frames\"} 67108864\n");
+    EXPECT_HAS(text, "\n# TYPE gpushare_region_users gauge\n");
     EXPECT_EQ(count_of(text, "# EOF\n"), 1u);
     EXPECT_EQ(text.substr(text.size() - 6), "# EOF\n");
 }
@@ -401,10 +398,9 @@ TEST(TopScreen, ShowsProcessesAndRegionsAndLeavesWithQ) {
     EXPECT_TRUE(terminal.shows("3: producer " + pid_text(frames.producer.owner)))
         << terminal.screen();
     const std::string screen = terminal.screen();
-    EXPECT_TRUE(contains(screen, "In use 64 MiB, without sharing 192 MiB: saved 128 MiB (67 %)\n"));
-    EXPECT_TRUE(contains(screen, "SHARED      PROP     SAVED  COMMAND\n")) << screen;
-    EXPECT_TRUE(contains(
-        screen, "? help  q quit  sort: p proportional o own s shared v saved n name i pid"));
+    EXPECT_HAS(screen, "In use 64 MiB, without sharing 192 MiB: saved 128 MiB (67 %)\n");
+    EXPECT_HAS(screen, "SHARED      PROP     SAVED  COMMAND\n");
+    EXPECT_HAS(screen, "? help  q quit  sort: p proportional o own s shared v saved n name i pid");
     EXPECT_LE(widest(screen), 80u);
     terminal.keys("q");
     EXPECT_TRUE(terminal.shows("status 0")) << terminal.screen();
@@ -460,7 +456,7 @@ TEST_P(TopWidths, HelpExplainsTheKeys) {
     terminal.keys("?");
     EXPECT_TRUE(terminal.shows("show only rows with a text in them\n")) << terminal.screen();
     EXPECT_TRUE(terminal.shows("  q              quit\n")) << terminal.screen();
-    EXPECT_FALSE(contains(terminal.screen(), "viewer"));
+    EXPECT_LACKS(terminal.screen(), "viewer");
     terminal.keys("Escape");
     EXPECT_TRUE(terminal.shows("viewer")) << terminal.screen();
 }
@@ -595,7 +591,7 @@ TEST(TopScreen, ADirectoryThatCannotBeReadIsToldWhole) {
     chmod(frames.shared.root.path.c_str(), 0755);
     Terminal terminal(frames.shared, 80, 24);
     EXPECT_TRUE(terminal.shows("chmod 700")) << terminal.screen();
-    EXPECT_FALSE(contains(terminal.screen(), "No process")) << terminal.screen();
+    EXPECT_LACKS(terminal.screen(), "No process");
     chmod(frames.shared.root.path.c_str(), 0700);
     EXPECT_TRUE(terminal.shows("viewer")) << terminal.screen();
 }
@@ -607,7 +603,7 @@ TEST(TopScreen, ATerminalWithoutAScreenIsRefused) {
         EXPECT_TRUE(terminal.shows("use --once")) << kind << terminal.screen();
         EXPECT_TRUE(terminal.shows("status 1")) << kind << terminal.screen();
     }
-    EXPECT_TRUE(contains(shared.tool({"top"}).err, "needs a terminal for input and output"));
+    EXPECT_HAS(shared.tool({"top"}).err, "needs a terminal for input and output");
     EXPECT_EQ(shared.tool({"top"}).status, 1);
 }
 
