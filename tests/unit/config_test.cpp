@@ -423,6 +423,60 @@ TEST(ConfigRule, IsNotGivenTwice) {
         "t.conf:4: [region r] is given twice with one role and program; it was first in line 1");
 }
 
+// --- rules that merge ---
+
+gps_rule merging(const std::string &line = "") {
+    return rule_of("role = merge\n" + line);
+}
+
+TEST(MergeRule, ProgramAndRoleAreAWholeRule) {
+    const gps_rule rule = merging("program = server");
+    EXPECT_EQ(GPS_ROLE_MERGE, rule.role);
+    EXPECT_EQ(0u, rule.index_min);
+    EXPECT_EQ(UINT64_MAX, rule.index_max) << "all that fit, not the first";
+    EXPECT_EQ(UINT64_C(30000000000), rule.quiet);
+    EXPECT_EQ(GPS_CONTENT_UPLOADED, rule.content);
+    EXPECT_EQ(GPS_VERIFY_BYTES, rule.verify);
+    EXPECT_EQ(GPS_OVERCOMMIT_OFF, rule.overcommit);
+    EXPECT_EQ(GPS_OVERCOMMIT_ON, merging("overcommit = on\nquiet = 0").overcommit);
+    EXPECT_EQ(GPS_RDMA_OFF, rule.rdma);
+    EXPECT_EQ(GPS_RDMA_ON, merging("rdma = on").rdma);
+    EXPECT_EQ(GPS_MPS_OFF, rule.mps);
+    EXPECT_EQ(GPS_MPS_ON, merging("mps = on").mps);
+    EXPECT_EQ(GPS_CREATED_OFF, rule.created);
+    EXPECT_EQ(GPS_CREATED_ON, merging("created = on").created);
+    EXPECT_EQ(3u, merging("index = 3").index_max) << "unless it is given";
+}
+
+TEST(MergeRule, KeysThatMeanNothingInItAreErrorsInTheirLine) {
+    const std::pair<const char *, const char *> cases[] = {
+        {"wait = 5min", "wait has no effect with role = merge: no process waits for another"},
+        {"missing = fail", "missing has no effect with role = merge: what is not equal stays "},
+        {"ready = alloc", "ready has no effect with role = merge: quiet says when "},
+        {"handover = 1min", "handover has no effect with role = merge: keep says how long "},
+        {"access = ro", "access has no effect with role = merge: a copy into a merged block "},
+        {"overcommit = on", "overcommit has no effect with role = merge: it is for quiet = 0"},
+        {"backing = legacy", "backing = legacy has no effect with role = merge: its blocks are "},
+    };
+    for (const auto &[key, wrong] : cases) {
+        const std::string error =
+            error_of("[region w]\nrole = merge\n" + std::string(key) + "\nkeep = users\n");
+        EXPECT_EQ(0u, error.find("t.conf:3: [region w] " + std::string(wrong))) << error;
+    }
+    merging("backing = vmm"); // as it is anyway
+}
+
+TEST(MergeRule, TheOldWaysSayWhatToWriteInstead) {
+    EXPECT_EQ(0u, error_of("[region w]\nrole = auto\nupload = once\n")
+                      .find("t.conf:3: upload: upload = once is replaced by role = merge; a rule "
+                            "needs nothing but a program and that"));
+    EXPECT_EQ("t.conf:3: ready = written: replaced by role = merge, which finds by itself what is "
+              "uploaded (docs/replicas.md); one of alloc, free",
+              error_of("[region w]\nrole = export\nready = written\n"));
+    EXPECT_EQ("t.conf:3: verify = hash: not allowed; one of bytes, off",
+              error_of("[region w]\nrole = merge\nverify = hash\n"));
+}
+
 // --- the file as such ---
 
 const char *const option_keys = "[gpushare] has mode, on_free, free_timeout, open_cache, "

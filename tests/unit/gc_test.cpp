@@ -37,37 +37,9 @@ class GcTest : public LeasedTest {
         gps_temp_format(&writer, name);
         return name;
     }
-    /* A process with a claim, a named region and a slot, as a running program has them. */
-    Child busy(gps_owner *owner, unsigned seed) {
-        return leased(owner, [=](Child &, gps_lease &mine) {
-            const std::string name = "busy" + std::to_string(seed);
-            const std::string claim = "claim" + std::to_string(seed);
-            gps_region_record record = make_record(mine.self, seed, name);
-            gps_slot slot = make_slot(record.id);
-
-            if (gps_name_claim(&store, claim.c_str(), &mine.self, nullptr) != 0 ||
-                gps_name_claim(&store, name.c_str(), &mine.self, nullptr) != 0 ||
-                gps_region_publish(&store, &record) != 0 ||
-                gps_name_point(&store, name.c_str(), &mine.self, &record.id) != 0)
-                return 80;
-            return -gps_lease_write(&mine, 0, &slot);
-        });
-    }
 
     gps_gc_counts counts = {};
 };
-
-TEST_F(GcTest, LeavesTheLivingAlone) {
-    gps_owner running, stopped;
-    Child a = busy(&running, 1), b = busy(&stopped, 2);
-
-    b.stop();
-    const std::set<std::string> before_gc = all();
-    EXPECT_EQ(9u, before_gc.size());
-    ASSERT_EQ(0, gc());
-    EXPECT_EQ(before_gc, all());
-    EXPECT_EQ(0u, counts.procs + counts.regions + counts.names + counts.temps + counts.in_use);
-}
 
 TEST_F(GcTest, KeepsATombstoneOfTheLivingAndRemovesOneOfTheDead) {
     gps_owner owner;

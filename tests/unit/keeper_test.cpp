@@ -20,90 +20,10 @@ gps_region_record vmm_record(const gps_owner &keeper, const gps_owner &creator, 
 
 class KeptTest : public LeasedTest {
   protected:
-    /* A keeper that has published a region of ours under the name, and is gone. */
-    gps_region_record orphan(const std::string &name = "frames") {
-        gps_owner keeper;
-        gps_region_record record = {};
-        Child child = leased(&keeper, [&](Child &, gps_lease &mine) {
-            gps_region_record made = vmm_record(mine.self, self, 1, name);
-
-            if (gps_region_publish(&store, &made) != 0)
-                return 80;
-            return name.empty() ? 0 : -gps_name_point(&store, name.c_str(), &mine.self, &made.id);
-        });
-
-        record = vmm_record(keeper, self, 1, name);
-        child.kill_and_reap();
-        return record;
-    }
-    void hold(const gps_id &id) {
-        gps_slot slot = make_slot(id);
-
-        EXPECT_EQ(0, gps_lease_write(&lease, 0, &slot));
-    }
-    void let_go() {
-        gps_slot slot = {};
-
-        EXPECT_EQ(0, gps_lease_write(&lease, 0, &slot));
-    }
     std::string path(const std::string &name) {
         return directory + "/" + name;
     }
 };
-
-TEST_F(KeptTest, ACreatorsClaimBecomesTheNameOfTheKeepersRegion) {
-    gps_owner keeper;
-    gps_name_target target;
-    Child child = leased(&keeper, [&](Child &, gps_lease &mine) {
-        gps_region_record made = vmm_record(mine.self, self, 1, "frames");
-        return -gps_region_publish(&store, &made);
-    });
-    gps_region_record record = vmm_record(keeper, self, 1, "frames");
-
-    ASSERT_EQ(0, gps_name_claim(&store, "frames", &self, nullptr));
-    EXPECT_EQ(0, gps_name_point(&store, "frames", &self, &record.id));
-    EXPECT_EQ(0, gps_name_point(&store, "frames", &self, &record.id)) << "again, as its keeper's";
-    EXPECT_EQ(0, gps_name_release(&store, "frames", &self, &record.id));
-    ASSERT_EQ(0, gps_name_resolve(&store, "frames", &target)) << "not ours to release";
-    EXPECT_EQ(0, gps_name_release(&store, "frames", &keeper, &record.id));
-    EXPECT_EQ(-ENOENT, gps_name_resolve(&store, "frames", &target));
-}
-
-TEST_F(KeptTest, WhatIsHeldOutlivesItsKeeper) {
-    gps_gc_counts counts;
-    gps_owner holder;
-    ASSERT_EQ(0, gps_name_claim(&store, "frames", &self, nullptr));
-    gps_region_record record = orphan();
-
-    hold(record.id);
-    ASSERT_EQ(0, gps_store_gc(&store, false, &counts));
-    EXPECT_EQ(1u, counts.in_use);
-    EXPECT_EQ(0u, counts.regions + counts.names);
-    EXPECT_EQ(-EEXIST, gps_name_claim(&store, "frames", &self, &holder));
-    EXPECT_TRUE(gps_owner_equal(&record.owner, &holder));
-
-    let_go();
-    ASSERT_EQ(0, gps_store_gc(&store, false, &counts));
-    EXPECT_EQ(1u, counts.regions);
-    EXPECT_EQ(1u, counts.names);
-}
-
-TEST_F(KeptTest, TheNextKeeperTakesItOver) {
-    gps_gc_counts counts;
-    gps_region_record found;
-    ASSERT_EQ(0, gps_name_claim(&store, "frames", &self, nullptr));
-    gps_region_record record = orphan();
-    gps_region_record ours = vmm_record(self, self, 1, "frames");
-
-    hold(record.id);
-    ASSERT_EQ(0, gps_region_publish(&store, &ours));
-    ASSERT_EQ(0, gps_region_read(&store, &record.id, &found, nullptr));
-    EXPECT_TRUE(gps_owner_equal(&self, &found.owner));
-    let_go();
-    ASSERT_EQ(0, gps_store_gc(&store, false, &counts));
-    EXPECT_EQ(0u, counts.regions + counts.names) << "it is kept again";
-    EXPECT_EQ(0, gps_name_release(&store, "frames", &self, &ours.id));
-}
 
 TEST_F(KeptTest, GcLeavesALiveKeepersSocketAlone) {
     gps_gc_counts counts;

@@ -274,29 +274,6 @@ TEST_F(LeaseTest, KilledIsDeadWhileStillAZombie) {
     EXPECT_FALSE(alive(other));
 }
 
-TEST_F(LeaseTest, ExecEndsIt) {
-    gps_owner other;
-    Child child([&](Child &peer) {
-        gps_owner me;
-        gps_lease mine;
-
-        gps_owner_self(&me);
-        if (gps_lease_take(&store, &me, NULL, &mine) != 0)
-            return 90;
-        peer.send(me);
-        peer.await();
-        execlp("sleep", "sleep", "100", nullptr);
-        return 91;
-    });
-    ASSERT_TRUE(child.receive(other));
-    EXPECT_TRUE(alive(other));
-    child.go();
-    for (int i = 0; i < 2000 && alive(other); i++)
-        usleep(1000);
-    EXPECT_FALSE(alive(other));
-    EXPECT_EQ(0, kill(child.pid, 0)) << "the process itself lives on, with its pid and start time";
-}
-
 TEST_F(LeaseTest, AForkedChildNeitherHoldsItNorEndsIt) {
     gps_owner other;
     pid_t grandchild = 0;
@@ -419,39 +396,6 @@ TEST_F(LeaseTest, ALockFromAnotherPidNamespaceIsBelieved) {
     EXPECT_TRUE(alive(far));
     gps_lease_drop(&mine);
     EXPECT_FALSE(alive(far));
-}
-
-TEST_F(LeaseTest, AProcessWhoseMainThreadHasEndedIsAlive) {
-    gps_owner other;
-    /* Made by hand: the main thread must end without ending the process. */
-    int up[2];
-    ASSERT_EQ(0, pipe2(up, O_CLOEXEC));
-    pid_t pid = fork();
-    if (pid == 0) {
-        static gps_owner me;
-        static gps_lease mine;
-
-        gps_owner_self(&me);
-        if (gps_lease_take(&store, &me, NULL, &mine) != 0)
-            _exit(90);
-        std::thread([=] {
-            usleep(100000);
-            if (write(up[1], &me, sizeof me) != sizeof me)
-                _exit(91);
-            sleep(100);
-        }).detach();
-        syscall(SYS_exit, 0);
-    }
-    ASSERT_EQ(static_cast<ssize_t>(sizeof other), read(up[0], &other, sizeof other));
-    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
-    std::string line((std::istreambuf_iterator<char>(stat)), {});
-    EXPECT_NE(std::string::npos, line.find(") Z ")) << "the test itself is wrong: " << line;
-    EXPECT_TRUE(alive(other));
-    kill(pid, SIGKILL);
-    waitpid(pid, nullptr, 0);
-    EXPECT_FALSE(alive(other));
-    close(up[0]);
-    close(up[1]);
 }
 
 TEST_F(LeaseTest, IsHeldByADescriptorWhereItCannotBeMapped) {
@@ -654,52 +598,6 @@ TEST_F(PeersTest, AHugeSparseFileIsReadUpToTheLimit) {
     ASSERT_EQ(0, scan());
     ASSERT_EQ(1u, seen.slots.size());
     EXPECT_EQ(1u, seen.slots[0].size());
-}
-
-TEST_F(PeersTest, UsersAreTheLiveWithASlotForTheRegion) {
-    gps_slot holding = make_slot(region), other_region = make_slot(gps_id{{7}});
-    gps_slot intent = make_slot(region, GPS_SLOT_INTENT);
-    gps_owner opener, intender, bystander, dead;
-    Child a = leased(
-        &opener, [&](Child &, gps_lease &mine) { return -gps_lease_write(&mine, 77, &holding); });
-    Child b = leased(&intender,
-                     [&](Child &, gps_lease &mine) { return -gps_lease_write(&mine, 0, &intent); });
-    Child c = leased(&bystander, [&](Child &, gps_lease &mine) {
-        return -gps_lease_write(&mine, 0, &other_region);
-    });
-    Child d = leased(
-        &dead, [&](Child &, gps_lease &mine) { return -gps_lease_write(&mine, 0, &holding); });
-
-    d.kill_and_reap();
-    ASSERT_EQ(2, users(region));
-    std::sort(found, found + 2,
-              [](const gps_user &x, const gps_user &y) { return x.slot.state > y.slot.state; });
-    EXPECT_TRUE(gps_owner_equal(&opener, &found[0].owner));
-    EXPECT_STREQ(opener.command, found[0].owner.command);
-    EXPECT_EQ(GPS_SLOT_OPEN, found[0].slot.state);
-    EXPECT_TRUE(gps_owner_equal(&intender, &found[1].owner));
-    EXPECT_EQ(GPS_SLOT_INTENT, found[1].slot.state);
-    EXPECT_EQ(1, users(region, &opener));
-    EXPECT_EQ(0, users(gps_id{{8}}));
-    a.stop();
-    EXPECT_EQ(2, users(region)) << "a stopped user is one";
-}
-
-TEST_F(PeersTest, WhoOnlyCachesARegionIsNoUserOfIt) {
-    gps_slot open = make_slot(region), cached = make_slot(region, GPS_SLOT_CACHED);
-    gps_owner holder, both;
-    Child a = leased(&holder,
-                     [&](Child &, gps_lease &mine) { return -gps_lease_write(&mine, 0, &cached); });
-    Child b = leased(&both, [&](Child &, gps_lease &mine) { // in two contexts
-        const int status = gps_lease_write(&mine, 0, &cached);
-        return -(status ? status : gps_lease_write(&mine, 40, &open));
-    });
-    gps_user_counts counts;
-    ASSERT_EQ(1, gps_users_and_caches(&store, &region, nullptr, found, 4, &counts));
-    EXPECT_TRUE(gps_owner_equal(&both, &found[0].owner));
-    EXPECT_EQ(1u, counts.caches);
-    EXPECT_GE(counts.processes, 1u);
-    EXPECT_EQ(1, users(region));
 }
 
 TEST_F(PeersTest, UsersAreCountedPastTheRoomForThem) {

@@ -741,37 +741,6 @@ TEST(LogSummary, ARaisedReportPassesByItsLevel) {
     EXPECT_EQ(run.status, 0) << run.err;
 }
 
-TEST(LogSummary, SumsUpInJson) {
-    Outcome run = in_child([] {
-        gps_report report = report_of(GPS_DOUBLE_FREE, 7);
-        report.api = "cudaFree";
-        report.pointer = 0x7f00;
-        report.device = 2;
-        report.size = 99;
-        open_log("stderr", GPS_LOG_JSONL);
-        send(report);
-        for (int i = 0; i < 5; i++)
-            send(report);
-        gps_log_summary();
-        return 0;
-    });
-    std::vector<Json> json = json_of(run.err);
-
-    ASSERT_EQ(json.size(), 3u);
-    EXPECT_EQ(json[1].keys, json_keys);
-    EXPECT_EQ(json[1]["finding"].text, "double-free");
-    EXPECT_EQ(json[1]["api"].text, "cudaFree");
-    EXPECT_EQ(json[1]["ptr"].text, "0x7f00");
-    EXPECT_EQ(json[1]["size"].text, "99");
-    EXPECT_EQ(json[1]["device"].text, "2");
-    EXPECT_EQ(json[1]["count"].text, "5");
-    EXPECT_EQ(json[2].keys, json_keys);
-    EXPECT_TRUE(json[2]["finding"].is_null());
-    EXPECT_TRUE(json[2]["count"].is_null());
-    EXPECT_EQ(json[2]["level"].text, "info");
-    EXPECT_EQ(json[2]["message"].text, "1 finding (1 error), 5 repeated");
-}
-
 TEST(LogSummary, ComesOnceAndOnlyIfThereWasAnything) {
     Outcome silent = in_child([] {
         open_log();
@@ -845,26 +814,6 @@ TEST(LogStderr, ClosedStderrLosesReportsAndTheSummarySaysSo) {
               "2 could not be written");
 }
 
-TEST(LogStderr, ASocketThatTookItsNumberGetsNothing) {
-    Outcome run = in_child([] {
-        int copy = fcntl(STDERR_FILENO, F_DUPFD, 10), ends[2];
-        char byte;
-        open_log();
-        if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
-            return 1;
-        dup2(ends[0], STDERR_FILENO);
-        send(GPS_DOUBLE_FREE, 1);
-        if (recv(ends[1], &byte, 1, MSG_DONTWAIT) != -1 || errno != EAGAIN)
-            return 2;
-        dup2(copy, STDERR_FILENO);
-        gps_log_summary();
-        return 0;
-    });
-
-    EXPECT_EQ(run.status, 0);
-    EXPECT_NE(run.err.find("1 could not be written"), std::string::npos);
-}
-
 TEST(LogStderr, ASocketFromTheStartIsStderr) {
     int ends[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
@@ -924,19 +873,6 @@ void break_stderr() {
     gps_sink_start();
 }
 
-TEST(LogSignals, ABrokenPipeDoesNotKillTheProgram) {
-    passes([] {
-        sigset_t pending;
-        signal(SIGPIPE, SIG_DFL);
-        break_stderr();
-        open_log();
-        if (!send(GPS_DOUBLE_FREE, 1))
-            return 1;
-        sigpending(&pending);
-        return sigismember(&pending, SIGPIPE) ? 2 : 0;
-    });
-}
-
 TEST(LogSignals, TheProgramsHandlerDoesNotHearOfIt) {
     passes([] {
         signal(SIGPIPE, count_signal);
@@ -970,17 +906,6 @@ TEST(LogSignals, OneThatWasPendingStaysPending) {
     });
 }
 
-TEST(LogSignals, TheMaskIsAsItWas) {
-    passes([] {
-        sigset_t mask;
-        break_stderr();
-        open_log();
-        send(GPS_DOUBLE_FREE, 1);
-        pthread_sigmask(SIG_BLOCK, nullptr, &mask);
-        return sigismember(&mask, SIGPIPE) || sigismember(&mask, SIGXFSZ) ? 1 : 0;
-    });
-}
-
 TEST(LogSignals, AFileSizeLimitDoesNotKillTheProgram) {
     Directory directory;
     Outcome run = in_child([&] {
@@ -999,70 +924,6 @@ TEST(LogSignals, AFileSizeLimitDoesNotKillTheProgram) {
                                            directory.path +
                                            "/log: File too large; reports go to stderr");
     EXPECT_EQ(count_of(run.err, "GPUSHARE ERROR: double-free"), 1u);
-}
-
-TEST(LogSignals, ACancelledThreadEndsBehindTheReport) {
-    Outcome run = in_child([] {
-        static volatile bool behind = false;
-        pthread_t thread;
-        open_log();
-        pthread_create(
-            &thread, nullptr,
-            [](void *) -> void * {
-                pthread_cancel(pthread_self());
-                send(GPS_DOUBLE_FREE, 1);
-                behind = true;
-                pthread_testcancel();
-                return nullptr;
-            },
-            nullptr);
-        void *result;
-        pthread_join(thread, &result);
-        return behind && result == PTHREAD_CANCELED ? 0 : 1;
-    });
-
-    EXPECT_EQ(run.status, 0);
-    EXPECT_EQ(count_of(run.err, "GPUSHARE ERROR"), 1u);
-}
-
-TEST(Log, LeavesErrnoAlone) {
-    passes([] {
-        errno = 4711;
-        gps_sink_start();
-        if (errno != 4711)
-            return 1;
-        open_log("/nonexistent/directory/log");
-        if (errno != 4711)
-            return 2;
-        send(GPS_DOUBLE_FREE, 1);
-        if (errno != 4711)
-            return 3;
-        send(GPS_DOUBLE_FREE, 1);
-        if (errno != 4711)
-            return 4;
-        gps_log_summary();
-        return errno == 4711 ? 0 : 5;
-    });
-}
-
-TEST(Log, DropsWhatWouldBlock) {
-    Outcome run = in_child([] {
-        int copy = fcntl(STDERR_FILENO, F_DUPFD, 10), ends[2];
-        char fill[4096] = {};
-        if (pipe2(ends, O_NONBLOCK) != 0)
-            return 1;
-        while (write(ends[1], fill, sizeof fill) > 0)
-            continue;
-        dup2(ends[1], STDERR_FILENO);
-        open_log();
-        send(GPS_DOUBLE_FREE, 1);
-        dup2(copy, STDERR_FILENO);
-        gps_log_summary();
-        return 0;
-    });
-
-    EXPECT_EQ(run.status, 0);
-    EXPECT_NE(run.err.find("1 could not be written"), std::string::npos) << run.err;
 }
 
 TEST(Log, ContinuesAWriteThatWasPartial) {
@@ -1133,17 +994,6 @@ TEST(LogFile, StaysWhereItWasWhenTheProgramChangesDirectory) {
     });
 
     EXPECT_EQ(count_of(directory.read("relative.log"), "GPUSHARE ERROR"), 1u);
-}
-
-TEST(LogFile, LeavesNoDescriptorOpen) {
-    Directory directory;
-    passes([&] {
-        int before = dup(0);
-        close(before);
-        open_log(directory.path + "/log");
-        send(GPS_DOUBLE_FREE, 1);
-        return dup(0) == before ? 0 : 1;
-    });
 }
 
 TEST(LogFile, WhoseNameIsTooLongIsNotCut) {

@@ -68,25 +68,6 @@ TEST_F(NameTest, InvalidNamesAreRefusedEverywhere) {
     EXPECT_TRUE(entries(names()).empty());
 }
 
-TEST_F(NameTest, ALiveClaimIsRespected) {
-    gps_owner other;
-    Child child = claimer(&other);
-
-    EXPECT_EQ(-EEXIST, claim());
-    EXPECT_TRUE(gps_owner_equal(&other, &holder));
-    EXPECT_EQ(-EEXIST, gps_name_claim(&store, "frames", &self, nullptr));
-    EXPECT_EQ("../procs/" + owner_text(other), link_of("frames"));
-}
-
-TEST_F(NameTest, ADeadClaimIsTakenOver) {
-    gps_owner other;
-    Child child = claimer(&other);
-
-    child.kill_and_reap();
-    ASSERT_EQ(0, claim());
-    expect_ours();
-}
-
 TEST_F(NameTest, ALiveRegionsNameIsRespectedInEveryStateButFreed) {
     for (gps_state state :
          {GPS_STATE_WRITING, GPS_STATE_READY, GPS_STATE_FINAL, GPS_STATE_CLOSING}) {
@@ -192,18 +173,6 @@ TEST_F(NameTest, ALinkIsNeverFollowed) {
     EXPECT_EQ(0, claim());
     EXPECT_TRUE(fs::exists(base + "/victim"));
     EXPECT_EQ(8u, fs::file_size(base + "/victim"));
-}
-
-TEST_F(NameTest, AClaimBecomesTheNameOfTheRegion) {
-    ASSERT_EQ(0, claim());
-    gps_region_record record = publish(1);
-    ASSERT_EQ(0, gps_name_point(&store, "frames", &self, &record.id));
-    ASSERT_EQ(0, resolve());
-    EXPECT_EQ(GPS_NAME_REGION, target.kind);
-    EXPECT_TRUE(gps_id_equal(&record.id, &target.region));
-    EXPECT_EQ("../regions/" + id_text(record.id), link_of("frames"));
-    EXPECT_EQ(1u, entries(names()).size());
-    EXPECT_EQ(-EEXIST, claim());
 }
 
 TEST_F(NameTest, ANameMovesFromOneRegionOfOursToTheNext) {

@@ -1,44 +1,22 @@
 // directory/orders: orders to a process, and its answers.
-#include <gtest/gtest.h>
-
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "store_support.h"
 
 extern "C" {
-#include "directory/lease.h"
 #include "directory/orders.h"
 }
 
 namespace {
 
-class Orders : public ::testing::Test {
+class OrdersTest : public LeasedTest {
   protected:
-    void SetUp() override {
-        char made[] = "/dev/shm/gpushare-orders-XXXXXX";
-        ASSERT_NE(mkdtemp(made), nullptr);
-        root = made;
-        ASSERT_EQ(gps_store_init(&store, made, "default", true), 0);
-        gps_owner_self(&self);
-    }
-    void TearDown() override {
-        EXPECT_EQ(system(("rm -rf " + root).c_str()), 0);
-    }
     std::string path(const char *suffix) const {
-        char name[GPS_PROC_NAME];
-        gps_owner_format(&self, name);
-        return root + "/default/procs/" + name + suffix;
+        return procs() + "/" + owner_text(self) + suffix;
     }
-
-    std::string root;
-    gps_store store;
-    gps_owner self;
 };
 
 } // namespace
 
-TEST_F(Orders, AnOrderIsReadAsItWasWrittenAndTellsWhetherItsGiverLives) {
+TEST_F(OrdersTest, AnOrderIsReadAsItWasWrittenAndTellsWhetherItsGiverLives) {
     gps_order order = {}, read;
     bool held = false;
     EXPECT_EQ(gps_order_read(&store, &self, &read, &held), -ENOENT);
@@ -60,7 +38,7 @@ TEST_F(Orders, AnOrderIsReadAsItWasWrittenAndTellsWhetherItsGiverLives) {
     EXPECT_FALSE(held);
 }
 
-TEST_F(Orders, ADamagedAnswerIsNone) {
+TEST_F(OrdersTest, ADamagedAnswerIsNone) {
     gps_answer_file answer = {}, read;
     EXPECT_EQ(gps_answer_read(&store, &self, &read), -ENOENT);
     answer.state = GPS_ANSWER_GONE;
@@ -76,7 +54,7 @@ TEST_F(Orders, ADamagedAnswerIsNone) {
     EXPECT_EQ(gps_answer_read(&store, &self, &read), -EBADMSG);
 }
 
-TEST_F(Orders, FilesAreKnownByTheirNamesAndGoWithTheProcess) {
+TEST_F(OrdersTest, FilesAreKnownByTheirNamesAndGoWithTheProcess) {
     gps_answer_file answer = {};
     gps_owner owner;
     ASSERT_EQ(gps_answer_write(&store, &self, &answer), 0);

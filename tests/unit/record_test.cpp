@@ -121,13 +121,6 @@ TEST(Record, FlippedStatusLeavesTheFixedPartGood) {
     }
 }
 
-TEST(Record, OnlyItsExactSizePasses) {
-    gps_region_record records[2] = {valid_record(), {}};
-
-    for (size_t size : {size_t{0}, size_t{8}, size_t{511}, size_t{513}, size_t{1024}})
-        EXPECT_STREQ("size of the file does not match", gps_record_check(records, size)) << size;
-}
-
 TEST(Record, PassesWithTracesBehindIt) {
     struct {
         gps_region_record record;

@@ -199,20 +199,6 @@ TEST_F(Registry, ManyFreedAddressesAreRemembered) {
     EXPECT_TRUE(was_freed(1000ull << 21));
 }
 
-TEST_F(Registry, KnowsWhoLiesInTheSameBlock) {
-    gps_alloc other;
-    const uint64_t block = 7ull << 21;
-    add(block);
-    EXPECT_EQ(gps_registry_neighbours(block, &other), 0u);
-    add(block + 0x400);
-    add(block + (1 << 21)); // the next one
-    add(block - 0x400);     // the one before
-    EXPECT_EQ(gps_registry_neighbours(block, &other), 1u);
-    EXPECT_EQ(other.pointer, block + 0x400);
-    EXPECT_EQ(gps_registry_neighbours(block + 0x400, &other), 1u);
-    EXPECT_EQ(other.pointer, block);
-}
-
 /* --- contexts that go --- */
 
 void collect_pointer(void *arg, gps_alloc *alloc) {
@@ -528,34 +514,6 @@ TEST_F(Registry, ASlotIsWrittenWhereItSaysSomethingElse) {
     EXPECT_FALSE(gps_registry_correct_slot(0x1000, &slot, &now));
 }
 
-bool counts(const gps_id &region, uint64_t context = 1) {
-    uint64_t pointer = 0;
-    const bool counted = gps_registry_open_again(&region, context, &pointer) == GPS_OPENED_TWICE;
-    EXPECT_EQ(pointer, counted ? 0x1000u : 0u);
-    return counted;
-}
-
-TEST_F(Registry, TheThirdOpenOfAnImportIsOnlyCounted) {
-    const gps_id one = id_of(1);
-    gps_import import;
-    EXPECT_FALSE(counts(one));
-    open(0x1000, 1, 1, 5);
-    EXPECT_FALSE(counts(one)); /* the second has a report */
-    open(0x1000, 1, 1, 6);
-    EXPECT_TRUE(counts(one));
-    EXPECT_TRUE(gps_registry_opened(&one, 1, &import));
-    EXPECT_FALSE(counts(one, 2));
-    for (uint64_t left : {2u, 1u, 0u}) {
-        ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
-        EXPECT_EQ(import.count, left);
-    }
-    EXPECT_EQ(import.opens, 3u);
-    EXPECT_FALSE(counts(one));
-    open(0x1000, 1, 1, UINT32_MAX); /* without a slot, which the next open may get */
-    open(0x1000, 1, 1, UINT32_MAX);
-    EXPECT_FALSE(counts(one));
-}
-
 TEST_F(Registry, ASlotCanBeSetLater) {
     open(0x1000, 1, 1, GPS_NO_SLOT);
     gps_registry_set_slot(0x1000, 9);
@@ -563,18 +521,6 @@ TEST_F(Registry, ASlotCanBeSetLater) {
     gps_import import;
     ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
     EXPECT_EQ(import.slot, 9u);
-}
-
-TEST_F(Registry, TheProgramCannotCloseWhatOnlyARuleHasOpened) {
-    gps_import import = import_of(0x1000, 1), again = import;
-    import.via = GPS_VIA_RULE;
-    gps_registry_open(&import, GPS_VIA_RULE, &previous);
-    EXPECT_EQ(GPS_CLOSE_DENIED, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
-    gps_registry_open(&again, GPS_VIA_PROGRAM, &previous);
-    EXPECT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
-    EXPECT_EQ(GPS_CLOSE_DENIED, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
-    EXPECT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_RULE, false, &import));
-    EXPECT_EQ(GPS_CLOSE_NONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
 }
 
 TEST_F(Registry, APurgeTakesTheContextsImportsOfBefore) {

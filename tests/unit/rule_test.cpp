@@ -179,50 +179,6 @@ TEST(RuleName, IsRefusedOver127Characters) {
 
 const uint8_t uuid_a[16] = {1, 2, 3}, uuid_b[16] = {1, 2, 4};
 
-TEST(RuleFits, ProgramSizeAndDevice) {
-    gps_rule rule = rule_of("r");
-    gps_alloc_facts facts = {"producer-1", "python3.11", 1000, 2, uuid_a, false, false};
-
-    EXPECT_TRUE(gps_rule_fits(&rule, &facts));
-    strcpy(rule.program, "producer*");
-    EXPECT_TRUE(gps_rule_fits(&rule, &facts));
-    strcpy(rule.program, "consumer*");
-    EXPECT_FALSE(gps_rule_fits(&rule, &facts));
-    strcpy(rule.program, "*");
-
-    for (uint64_t size : {999u, 1000u, 1001u, 2000u, 2001u}) {
-        rule.size_min = 1000;
-        rule.size_max = 2000;
-        facts.size = size;
-        EXPECT_EQ(gps_rule_fits(&rule, &facts), size >= 1000 && size <= 2000) << size;
-    }
-    facts.size = 1000;
-
-    rule.device_kind = GPS_DEVICE_ORDINAL;
-    rule.device_ordinal = 2;
-    EXPECT_TRUE(gps_rule_fits(&rule, &facts));
-    rule.device_ordinal = 1;
-    EXPECT_FALSE(gps_rule_fits(&rule, &facts));
-
-    rule.device_kind = GPS_DEVICE_UUID;
-    memcpy(rule.device_uuid, uuid_a, 16);
-    EXPECT_TRUE(gps_rule_fits(&rule, &facts));
-    memcpy(rule.device_uuid, uuid_b, 16);
-    EXPECT_FALSE(gps_rule_fits(&rule, &facts));
-}
-
-TEST(RuleFits, MemoryOfCuMemCreateOnlyWhereAMergeRuleSaysSo) {
-    const gps_alloc_facts facts = {"p", "p", 1, 0, nullptr, false, true};
-    gps_rule rule = {};
-    rule.program[0] = '*';
-    rule.size_max = UINT64_MAX;
-    EXPECT_EQ(gps_rule_mismatch(&rule, &facts), GPS_CREATED_MEMORY);
-    rule.role = GPS_ROLE_MERGE;
-    EXPECT_EQ(gps_rule_mismatch(&rule, &facts), GPS_CREATED_MEMORY);
-    rule.created = GPS_CREATED_ON;
-    EXPECT_EQ(gps_rule_mismatch(&rule, &facts), GPS_FITS);
-}
-
 TEST(RuleFits, AnyDeviceDoesNotLookAtTheUuid) {
     gps_rule rule = rule_of("r");
     gps_alloc_facts facts = {"p", "p", 1, 0, nullptr, false, false};
@@ -230,15 +186,6 @@ TEST(RuleFits, AnyDeviceDoesNotLookAtTheUuid) {
     EXPECT_TRUE(gps_rule_fits(&rule, &facts));
     facts.size = 0;
     EXPECT_FALSE(gps_rule_fits(&rule, &facts));
-}
-
-TEST(RuleFits, APoolOnlyWithVmmMemory) {
-    gps_rule rule = rule_of("r");
-    const gps_alloc_facts facts = {"p", "p", 1, 0, nullptr, true, false};
-
-    EXPECT_FALSE(gps_rule_fits(&rule, &facts));
-    rule.backing = GPS_RULE_VMM;
-    EXPECT_TRUE(gps_rule_fits(&rule, &facts));
 }
 
 TEST(RuleNeedsCaller, OnlyWhenItNamesOne) {
@@ -249,51 +196,6 @@ TEST(RuleNeedsCaller, OnlyWhenItNamesOne) {
     EXPECT_FALSE(gps_rule_needs_caller(&rule));
     strcpy(rule.caller, "lib*");
     EXPECT_TRUE(gps_rule_needs_caller(&rule));
-}
-
-TEST(RuleCheck, FindsContradictions) {
-    gps_rule rule = rule_of("r");
-
-    rule.handover = 1;
-    EXPECT_EQ(gps_rule_check(&rule), nullptr);
-    rule.index_max = 1;
-    EXPECT_NE(gps_rule_check(&rule), nullptr);
-    strcpy(rule.name, "r{device}");
-    EXPECT_NE(gps_rule_check(&rule), nullptr);
-    strcpy(rule.name, "r{n}");
-    EXPECT_EQ(gps_rule_check(&rule), nullptr);
-    rule.handover = 0;
-    EXPECT_EQ(gps_rule_check(&rule), nullptr);
-    rule.ready = GPS_READY_FREE;
-    EXPECT_NE(gps_rule_check(&rule), nullptr);
-}
-
-TEST(RuleTakes, TheIndicesOfItsRangeAlone) {
-    gps_rule rule = rule_of("r{n}");
-
-    rule.index_min = 3;
-    rule.index_max = 5;
-    EXPECT_FALSE(gps_rule_takes(&rule, 2));
-    EXPECT_TRUE(gps_rule_takes(&rule, 3));
-    EXPECT_TRUE(gps_rule_takes(&rule, 5));
-    EXPECT_FALSE(gps_rule_takes(&rule, 6));
-    rule.index_max = UINT64_MAX;
-    EXPECT_TRUE(gps_rule_takes(&rule, UINT64_MAX));
-}
-
-TEST(RuleRepeats, OnlyWithOneNameRoleAndProgram) {
-    gps_rule a = rule_of("r"), b = rule_of("r");
-
-    EXPECT_TRUE(gps_rule_repeats(&a, &b));
-    b.role = GPS_ROLE_IMPORT;
-    EXPECT_FALSE(gps_rule_repeats(&a, &b));
-    a.role = GPS_ROLE_IMPORT;
-    EXPECT_TRUE(gps_rule_repeats(&a, &b));
-    strcpy(b.program, "viewer");
-    EXPECT_FALSE(gps_rule_repeats(&a, &b));
-    b = a;
-    strcpy(b.name, "other");
-    EXPECT_FALSE(gps_rule_repeats(&a, &b));
 }
 
 } // namespace
