@@ -2040,11 +2040,6 @@ static int c_tasks(char **w) {
     return 0;
 }
 
-static int c_umask(char **w) {
-    umask((mode_t)strtoul(w[1], NULL, 8));
-    return 0;
-}
-
 /* refuse NUMBER: from now on the kernel answers a system call of all threads with ENOSYS */
 static int c_refuse(char **w) {
     struct sock_filter steps[] = {
@@ -2424,7 +2419,6 @@ static const struct command {
     {"unlisten", "", c_unlisten},
     {"refile", "PATH OTHER", c_refile},
     {"tasks", "", c_tasks},
-    {"umask", "OCTAL", c_umask},
     {"refuse", "NUMBER", c_refuse},
     {"alarm_exit", "MICROSECONDS", c_alarm_exit},
     {"hoard", "", c_hoard},

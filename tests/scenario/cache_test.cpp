@@ -197,8 +197,7 @@ TEST(Cache, WhatItKeepsOfAPlaceKeepsNothingNewOutOfIt) {
         a.all({"free old", std::string("malloc fresh ") + sizes[1 - round % 2]});
         const std::string handle = a.must("get fresh");
         b.resume();
-        EXPECT_EQ(b.code("open q " + handle), 0);
-        b.must("close q");
+        b.all({"open q " + handle, "close q"});
         a.must("free fresh");
     }
 }
@@ -456,8 +455,7 @@ TEST(Cache, AnOpenWaitsForTheCloseOfTheOldest) {
 
 TEST(Cache, ASecondContextGetsWhatTheFirstHasClosed) {
     Pair pair;
-    pair.b->must("ctxcreate second");
-    EXPECT_EQ(pair.b->code("open r " + pair.handle), 0);
+    pair.b->all({"ctxcreate second", "open r " + pair.handle});
     EXPECT_EQ(pair.b->must("read r 0 1"), "a1");
     EXPECT_EQ(pair.world.count("open-second-context"), 0u);
     pair.b->all({"close r", "ctxdestroy second"});
@@ -507,8 +505,7 @@ TEST(Cache, NotWithoutItsOptionNorInAudit) {
 
 TEST(Cache, ClosingEveryDescriptorOnlyCostsTheCache) {
     Pair pair;
-    pair.b->all({"hoard", "unhoard"});
-    EXPECT_EQ(pair.b->code("open q " + pair.handle), 0);
+    pair.b->all({"hoard", "unhoard", "open q " + pair.handle});
     EXPECT_EQ(pair.b->must("read q 0 1"), "a1");
     pair.b->must("close q");
     pair.a.must("free p");

@@ -94,8 +94,7 @@ TEST(Configured, AConfigurationWithAnErrorIsReported) {
     world.environment["GPUSHARE_LOG"] = ""; // where it says so is part of what is not known
     const Audit audit = run_audited(world, harmless);
     EXPECT_EQ(audit.result.status, 0);
-    EXPECT_HAS(audit.result.err, "config-error");
-    EXPECT_HAS(audit.result.err, "GPUSHARE_ON_FREE");
+    EXPECT_HAS(audit.result.err, "config-error", "GPUSHARE_ON_FREE");
 }
 
 TEST(Configured, ADirectoryThatCannotBeUsedIsReported) {

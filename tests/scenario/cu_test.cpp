@@ -41,17 +41,17 @@ TEST_F(Cu, RunsWithTheSharedRuntimeIfItHasNoKernel) {
 TEST_F(Cu, IsToldThatAKernelNeedsACard) {
     const Result result = explain("-cudart shared", "");
     EXPECT_EQ(result.out, "cudaMalloc 0\ncudaMemcpy 0\nlaunch 209\nsees 41\n");
-    EXPECT_HAS(result.err, "simulated CUDA: a kernel was not run (error 209): kernels of "
-                           ".cu files need a card\n");
+    EXPECT_HAS(
+        result.err,
+        "simulated CUDA: a kernel was not run (error 209): kernels of .cu files need a card\n");
 }
 
 TEST_F(Cu, IsToldThatNvidiasRuntimeNeedsACard) {
     const Result result = explain("", "");
     EXPECT_HAS(result.out, "cudaMalloc 801\n");
     EXPECT_HAS(result.err,
-               "simulated CUDA: kernels, and NVIDIA's runtime, which nvcc links in, need "
-               "a card; without kernels a program runs here if nvcc gets -cudart "
-               "shared\n");
+               "simulated CUDA: kernels, and NVIDIA's runtime, which nvcc links in, need a card; "
+               "without kernels a program runs here if nvcc gets -cudart shared\n");
 }
 
 TEST(CuDoctor, SaysThatTheDriverIsSimulated) {

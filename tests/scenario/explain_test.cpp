@@ -23,10 +23,10 @@ const char *const USED = "malloc w 6220801\nupload w 0 6220801 1 sync\n";
 TEST(Explain, SaysThatAProgramEndedBeforeItsBlocksWereQuiet) {
     World world;
     const std::string said = explained(world, "quiet = 30s\n", std::string(USED) + "exit 0\n");
-    EXPECT_HAS(said, "), arguments: 3 1x  size");
-    EXPECT_HAS(said, " 1x  size = 6220801   cudaMalloc in puppet taken by [region w], "
-                     "line 1: its blocks may be merged Nothing was merged: it ended ");
-    EXPECT_HAS(said, "has not changed for 30 s (quiet).");
+    EXPECT_HAS(said, "), arguments: 3 1x  size",
+               " 1x  size = 6220801   cudaMalloc in puppet taken by [region w], line 1: its "
+               "blocks may be merged Nothing was merged: it ended ",
+               "has not changed for 30 s (quiet).");
 }
 
 TEST(Explain, SaysWhatNoCopyFilled) {
@@ -34,8 +34,8 @@ TEST(Explain, SaysWhatNoCopyFilled) {
     std::string said = explained(world, "quiet = 0\n", "malloc w 4194304\nsleep 300\nexit 0\n");
     EXPECT_HAS(said, " Nothing was merged: copies from the host filled no whole block.");
     said = explained(world, "quiet = 100ms\n", "malloc w 4194304\nfill w 1 4194304\nsleep 900\n");
-    EXPECT_HAS(said, " Nothing was merged: there was no whole block that copies from "
-                     "the host had filled and that had not changed for 100 ms (quiet).");
+    EXPECT_HAS(said, " Nothing was merged: there was no whole block that copies from the host had "
+                     "filled and that had not changed for 100 ms (quiet).");
 }
 
 // A program that a signal ends has said nothing of its end.
@@ -68,9 +68,10 @@ TEST(Explain, SaysThatTheDriverRefusedWhatNoRuleGave) {
     World world("", {{"GPUSHARE_SIM_MEMORY", "64MiB"}});
     const std::string said =
         explained(world, "", "malloc a 134217728\nmalloc b 134217728\nmalloc c 4096\nexit 0\n");
-    EXPECT_HAS(said, " 2x  size = 128MiB    cudaMalloc in puppet taken by [region w], "
-                     "line 1: the allocation failed with 2 ");
-    EXPECT_HAS(said, " 1x  size = 4KiB ");
+    EXPECT_HAS(said,
+               " 2x  size = 128MiB    cudaMalloc in puppet taken by [region w], line 1: the "
+               "allocation failed with 2 ",
+               " 1x  size = 4KiB ");
 }
 
 TEST(Explain, SaysWhereItLookedForAConfiguration) {
@@ -91,8 +92,8 @@ TEST(Explain, SaysWhatDiffersInCaseOnly) {
         world.tool({"explain", "--", "sh", "-c",
                     "exec '" + world.executable({}) + "' 3 <'" + world.path("lines") + "'"});
     EXPECT_HAS(std::regex_replace(result.err, std::regex("\n +"), " "),
-               "not for it: [region w], line 1: program = Pupp?t, and this is puppet, "
-               "which differs in case only")
+               "not for it: [region w], line 1: program = Pupp?t, and this is puppet, which "
+               "differs in case only")
         << result.err;
 }
 
@@ -118,6 +119,6 @@ TEST(Explain, SaysThatMemoryIsLeftOutAfterAnError700) {
     if (world.logs().find("suspected: ") != std::string::npos)
         GTEST_SKIP() << "on a busy machine the write came more than 5 s after the merge";
     const std::string said = explained(world, "quiet = 0\n", lines);
-    EXPECT_HAS(said, "but it is not merged: a process that had merged it ended with "
-                     "error 700; after `gpushare forget` it is tried again");
+    EXPECT_HAS(said, "but it is not merged: a process that had merged it ended with error 700; "
+                     "after `gpushare forget` it is tried again");
 }

@@ -191,6 +191,9 @@ Json expect_shared_both_ways(const World &world, Puppet &a, Puppet &b);
 std::string told_without(Puppet &puppet, const std::string &where,
                          const std::vector<int> &attributes);
 
+inline std::string text(uint64_t number) { // in a command
+    return std::to_string(number);
+}
 std::string hex_bytes(const std::string &byte, size_t count); // "5a" 4 -> "5a5a5a5a"
 
 #define SIM_ONLY(why)                                                                              \

@@ -6,15 +6,6 @@
 #include <signal.h>
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
-
-inline std::string contents(const std::filesystem::path &path) {
-    std::ifstream file(path);
-    std::stringstream bytes; // of a process that ends meanwhile there are none, and no exception
-    bytes << file.rdbuf();
-    return bytes.str();
-}
 
 // Of this world: the one that serves, or the one that stands by. -1: there is none.
 inline pid_t keeper_of(const World &world, bool stands_by = false) {
@@ -22,10 +13,10 @@ inline pid_t keeper_of(const World &world, bool stands_by = false) {
     for (const auto &process : std::filesystem::directory_iterator("/proc")) {
         const pid_t pid = atoi(process.path().filename().c_str());
         if (pid > 0 &&
-            contents(process.path() / "cmdline").find(std::string("\0keeper", 7)) !=
+            read_file(process.path() / "cmdline").find(std::string("\0keeper", 7)) !=
                 std::string::npos &&
-            (contents(process.path() / "comm") == "keeper-stand-by\n") == stands_by &&
-            contents(process.path() / "environ").find(mark + '\0') != std::string::npos)
+            (read_file(process.path() / "comm") == "keeper-stand-by\n") == stands_by &&
+            read_file(process.path() / "environ").find(mark + '\0') != std::string::npos)
             return pid;
     }
     return -1;

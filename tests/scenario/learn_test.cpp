@@ -85,8 +85,7 @@ TEST(Learn, ItsRulesMergeTwoProcesses) {
     }
     EXPECT_TRUE(eventually([&] { return world.entries("regions") == 2; }, soon(5000)));
     for (Puppet *each : {&first, &second}) {
-        EXPECT_EQ(each->code("expect a 0 4194304 1"), 0);
-        EXPECT_EQ(each->code("expect b 0 4194304 2"), 0);
+        each->all({"expect a 0 4194304 1", "expect b 0 4194304 2"});
         EXPECT_EQ(each->quit("exit 0"), 0);
     }
     EXPECT_EQ(world.findings().size(), 0u) << world.logs();
@@ -121,8 +120,8 @@ TEST(Learn, WhereOneOfTwoFailsTheOtherCounts) {
                     "mkdir '" + world.path("port") + "' 2>/dev/null || exit 7; exec '" +
                         world.executable({}) + "' <'" + world.path("script") + "' >/dev/null"});
     EXPECT_EQ(result.status, 0) << result.err;
-    EXPECT_HAS(result.err, "saves 4 MiB (supposed, if it uploads the same: of two at "
-                           "once, one failed).");
+    EXPECT_HAS(result.err,
+               "saves 4 MiB (supposed, if it uploads the same: of two at once, one failed).");
     EXPECT_HAS(result.out, "size = 4MiB\nrole = merge\n");
 }
 
@@ -137,8 +136,8 @@ TEST(Learn, WhereTwoHaveNoRoomItIsSupposed) {
                          "upload b 0 50331648 2 sync\nsleep 9000\nexit 0\n");
     const std::string &err = learned.result.err;
     EXPECT_EQ(learned.result.status, 0) << err;
-    EXPECT_HAS(err, "saves 96 MiB (supposed, if it uploads the same: there is no room "
-                    "for two at once).");
+    EXPECT_HAS(
+        err, "saves 96 MiB (supposed, if it uploads the same: there is no room for two at once).");
     EXPECT_TRUE(has(err, "48 MiB", "2", "stays as it was uploaded")) << err;
 }
 
@@ -163,9 +162,8 @@ TEST(Learn, SaysWhatStaysApart) {
                                   "upload a 12582912 8388608 DOLLARS sync\nsleep 12000\nexit 0\n",
                                   {"--replicas=2"});
     const std::string &err = learned.result.err;
-    EXPECT_HAS(err, "saves 12 MiB (measured)");
-    EXPECT_HAS(err, "8 MiB beside that stays apart");
-    EXPECT_HAS(err, "HF_DEACTIVATE_ASYNC_LOAD=1");
+    EXPECT_HAS(err, "saves 12 MiB (measured)", "8 MiB beside that stays apart",
+               "HF_DEACTIVATE_ASYNC_LOAD=1");
 }
 
 TEST(Learn, EndsTheCommandWhenItsTimeIsUp) {
@@ -213,9 +211,8 @@ TEST(Learn, LeavesTheProgramAsItIs) {
     world.environment["GPUSHARE_MODE"] = "audit";
     world.environment["GPUSHARE_LEARN"] = world.path("report");
     Puppet puppet(world);
-    puppet.all({"malloc a 5000000", "upload a 0 5000000 1 default"});
-    EXPECT_EQ(puppet.code("expect a 0 5000000 1"), 0);
-    puppet.all({"free a", "malloc a 4194304", "reset"});
+    puppet.all({"malloc a 5000000", "upload a 0 5000000 1 default", "expect a 0 5000000 1",
+                "free a", "malloc a 4194304", "reset"});
     EXPECT_EQ(puppet.quit("return"), 0);
     const std::string report = read_file(world.path("report"));
     for (const char *part : {"\"number\":1,\"size\":5000000,", "\"number\":2,\"size\":4194304,",

@@ -49,11 +49,10 @@ TEST(MergePrivate, EachReasonHasItsBytes) {
     EXPECT_TRUE(become(one.world, one[0],
                        {{"written", 8 * MiB}, {"unfilled", 4 * MiB}, {"named", 2 * MiB}}));
     const std::string text = one.world.tool({"show", std::to_string(one[0].pid)}).out;
-    EXPECT_HAS(text, "  private    4 MiB (4194304 bytes): copies from the host have not "
-                     "filled it\n"
-                     "             8 MiB (8388608 bytes): it was not the same for as "
-                     "long as quiet says\n"
-                     "             2 MiB (2097152 bytes): a graph, ");
+    EXPECT_HAS(text,
+               "  private    4 MiB (4194304 bytes): copies from the host have not filled it\n"
+               "             8 MiB (8388608 bytes): it was not the same for as long as quiet says\n"
+               "             2 MiB (2097152 bytes): a graph, ");
     EXPECT_HAS(one.world.tool({"metrics"}).out, ",reason=\"unfilled\"} 4194304\n");
     one.each("free written");
     EXPECT_TRUE(become(one.world, one[0], {{"unfilled", 4 * MiB}, {"named", 2 * MiB}}));
@@ -82,9 +81,9 @@ TEST(MergePrivate, WhatNoOtherReplicaHasIsApart) {
     EXPECT_TRUE(become(two.world, two[1], {{"apart", 4 * MiB}}));
     EXPECT_TRUE(become(two.world, two[0], {}));
     const std::string text = two.world.tool({"show", std::to_string(two[1].pid)}).out;
-    EXPECT_HAS(text, "  apart      4 MiB (4194304 bytes) that no other replica has by "
-                     "now: its bytes differ, or its tensors lie at other distances from "
-                     "a multiple of 2 MiB\n");
+    EXPECT_HAS(text,
+               "  apart      4 MiB (4194304 bytes) that no other replica has by now: its bytes "
+               "differ, or its tensors lie at other distances from a multiple of 2 MiB\n");
     EXPECT_HAS(text, "HF_DEACTIVATE_ASYNC_LOAD=1");
     two.kill(0); // now it is alone
     EXPECT_TRUE(become(two.world, two[1], {}));

@@ -4,10 +4,6 @@
 
 namespace {
 
-std::string bytes(uint64_t size) {
-    return std::to_string(size);
-}
-
 std::string load(const std::string &name, uint64_t size, int seed) {
     return Replicas::upload(name, size, seed);
 }
@@ -42,8 +38,8 @@ std::string three_that_want_too_much(bool with) {
     const uint64_t all = Card::left(*three[0]);
     auto note = [&](const std::string &line) {
         for (auto &one : three)
-            seen += bytes(static_cast<uint64_t>(one->code(line))) + " ";
-        seen += line + ": " + bytes((all - Card::left(*three[0])) / MiB) + "\n";
+            seen += text(static_cast<uint64_t>(one->code(line))) + " ";
+        seen += line + ": " + text((all - Card::left(*three[0])) / MiB) + "\n";
     };
     note("malloc p 125829120");
     note("malloc q 16777216");
@@ -67,11 +63,9 @@ TEST(Room, IsThereForCopiesThatCutTheirBlocks) {
     Card card(true, "256MiB");
     auto a = card.program(), hog = card.program();
     a->must("malloc p 134217728");
-    hog->must("malloc rest " + bytes(Card::left(*hog) / (2 * MiB) * (2 * MiB)));
+    hog->must("malloc rest " + text(Card::left(*hog) / (2 * MiB) * (2 * MiB)));
     EXPECT_EQ(a->code("upload p 0 6291456 5 sync"), 0) << "there is no room to cut a block";
-    EXPECT_EQ(a->code("upload p 6291456 127926272 5 sync"), 0);
-    EXPECT_EQ(a->code("launch - test_read p 1 small"), 0);
-    a->must("sync");
+    a->all({"upload p 6291456 127926272 5 sync", "launch - test_read p 1 small", "sync"});
     EXPECT_EQ(Replicas::expect(*a, "p", 128 * MiB, 5), "same");
     hog->must("free rest");
 }
@@ -83,7 +77,7 @@ TEST(Room, OfWhatCannotFitIsNotTakenForAMoment) {
     const uint64_t all = Card::left(*b);
     int taken = 0;
     for (int i = 0; i < 300; i++) {
-        a->send("malloc p " + bytes(2 * all));
+        a->send("malloc p " + text(2 * all));
         taken += Card::left(*b) < all;
         EXPECT_EQ(a->receive().code, 2);
     }
@@ -112,11 +106,11 @@ TEST(Room, IsNotLimitedWhereTheRuleSaysSo) {
         three.push_back(card.program());
     const uint64_t all = Card::left(*three[0]);
     for (auto &one : three)
-        EXPECT_EQ(one->code("malloc p " + bytes(160 * MiB)), 0);
-    EXPECT_EQ(three[0]->code("malloc q " + bytes(160 * MiB)), 0);
+        EXPECT_EQ(one->code("malloc p " + text(160 * MiB)), 0);
+    EXPECT_EQ(three[0]->code("malloc q " + text(160 * MiB)), 0);
     EXPECT_EQ(Card::left(*three[0]), all);
     EXPECT_EQ(three[0]->code("launch - test_read small 1 small"), 2) << "it may touch anything";
-    three[0]->all({"free q", "free p", "malloc p " + bytes(160 * MiB)});
+    three[0]->all({"free q", "free p", "malloc p " + text(160 * MiB)});
     for (auto &one : three)
         EXPECT_EQ(one->code(load("p", 160 * MiB, 1)), 0);
     for (auto &one : three) {

@@ -38,11 +38,10 @@ TEST(MergeEnds, WithoutMembarrierAndEveryToolSaysSo) {
 // A /dev in which the devices are files.
 const std::vector<std::string> with_devices = {
     "unshare", "--mount", "sh", "-c",
-    "d=$(mktemp -d) && mount -t tmpfs none $d && mkdir $d/shm $d/infiniband &&"
-    " mount --bind /dev/shm $d/shm && for f in null zero urandom; do : >$d/$f &&"
-    " mount --bind /dev/$f $d/$f || exit; done &&"
-    " : >$d/infiniband/uverbs0 && : >$d/gdrdrv && : >$d/nvidia-fs1 &&"
-    " mount --rbind $d /dev && exec \"$0\" \"$@\""};
+    "d=$(mktemp -d) && mount -t tmpfs none $d && mkdir $d/shm $d/infiniband && mount --bind "
+    "/dev/shm $d/shm && for f in null zero urandom; do : >$d/$f && mount --bind /dev/$f $d/$f || "
+    "exit; done && : >$d/infiniband/uverbs0 && : >$d/gdrdrv && : >$d/nvidia-fs1 && mount --rbind "
+    "$d /dev && exec \"$0\" \"$@\""};
 
 bool may_have_devices() {
     auto test = with_devices;
@@ -66,10 +65,9 @@ TEST(MergeEnds, WithADeviceForRdmaAndEveryToolSaysSo) {
     for (const auto &[quiet, device] : cases) {
         World world(merging(quiet));
         Puppet a(world, replica_with_devices()), b(world, replica_with_devices());
-        for (Puppet *puppet : {&a, &b}) {
+        for (Puppet *puppet : {&a, &b})
             puppet->all({std::string("hold ") + device, "malloc p 10485760",
                          Replicas::upload("p", SIZE, 3)});
-        }
         EXPECT_TRUE(eventually([&] {
             return reason(world, a) == "a device for RDMA is open, and the rule has not rdma = on";
         })) << device;
@@ -303,8 +301,7 @@ void open_a_token_in_a_crowd() {
 
 // Puppets as a normal user: their memory is one copy, whoever of the keepers dies meanwhile.
 void share_blocks(int puppets, int blocks, const std::string &soft, bool kill) {
-    World world;
-    world.config(merging());
+    World world(merging());
     std::vector<std::unique_ptr<Puppet>> all;
     uint64_t contexts = world.used();
     for (int i = 0; i < puppets; i++) {
@@ -377,9 +374,8 @@ TEST(MergeKeeper, IsReplacedAndGetsTheBlocksAgain) {
     two.kill(0); // who created them, and could give them to the next keeper
     kill_both_keepers(two.world);
     Puppet &third = two.start(), &fourth = two.start(); // they share another copy
-    for (Puppet *puppet : {&third, &fourth}) {
+    for (Puppet *puppet : {&third, &fourth})
         puppet->all({"malloc p 10485760", two.upload("p", SIZE, 3)});
-    }
     EXPECT_TRUE(two.use(2 * SIZE)) << two.in_use();
     for (Puppet *puppet : {&two[1], &late, &third, &fourth})
         EXPECT_EQ(two.expect(*puppet, "p", SIZE, 3), "same");

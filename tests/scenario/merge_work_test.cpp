@@ -155,8 +155,8 @@ TEST(MergeExclusion, OfWhatWasMergedLongAgoBeginsWithTheSecondProcess) {
 TEST(MergeByMps, TakesNothingWithoutTheKey) {
     SIM_ONLY("MPS does not run there");
     for (const bool allowed : {false, true}) {
-        World world(merging(allowed ? "quiet = 0\nmps = on\n" : "quiet = 0\n"));
-        world.environment["GPUSHARE_SIM_MPS"] = "1";
+        World world(merging(allowed ? "quiet = 0\nmps = on\n" : "quiet = 0\n"),
+                    {{"GPUSHARE_SIM_MPS", "1"}});
         How bare, how;
         bare.shim = false;
         how.as = "replica";
@@ -270,19 +270,16 @@ TEST(MergeGraph, MadeOfNodesFindsMemoryAndWritesNoMergedBlock) {
             two.each(two.upload("p", SIZE, 3));
             EXPECT_TRUE(two.use(SIZE + 2 * SIZE)) << two.in_use(); // each has its q
         }
-        EXPECT_EQ(two[0].code("node fill p 0 16777216 0x55 g"), 0);
-        EXPECT_EQ(two[0].code("node copy q 0 16777216 p h"), 0);
-        EXPECT_EQ(two[0].code("renode copy q 0 8388608 p h"), 0);
-        two[0].must("malloc r 16777216");
-        EXPECT_EQ(two[0].code("renode copy r 8388608 8388608 p h"), 0);
+        two[0].all({"node fill p 0 16777216 0x55 g", "node copy q 0 16777216 p h",
+                    "renode copy q 0 8388608 p h", "malloc r 16777216",
+                    "renode copy r 8388608 8388608 p h"});
         usleep(2000000);
         two[0].all({"graph s g", "graph s h", "ssync s"});
         EXPECT_EQ(two[0].must("read p 16777212 4"), "55555555");
         EXPECT_EQ(two[0].must("read r 16777212 4"), "55555555");
         two[0].must(two.upload("p", SIZE, 3));
         usleep(2000000);
-        two[0].must("graph s g");
-        EXPECT_EQ(two[0].code("ssync s"), 0);
+        two[0].all({"graph s g", "ssync s"});
         EXPECT_EQ(two[0].must("read p 16777212 4"), "55555555");
         EXPECT_TRUE(!merged_before || two.expect(two[1], "p", SIZE, 3) == "same");
         EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
@@ -297,8 +294,7 @@ TEST(MergeGraph, WritesOfAWordFindMemoryAndWriteNoMergedBlock) {
             two.each(two.upload("p", SIZE, 3));
             EXPECT_TRUE(two.use(SIZE)) << two.in_use();
         }
-        EXPECT_EQ(two[0].code("word s p 4096 0x01020304"), 0);
-        EXPECT_EQ(two[0].code("ssync s"), 0);
+        two[0].all({"word s p 4096 0x01020304", "ssync s"});
         EXPECT_EQ(two[0].must("read p 4096 4"), "04030201");
         EXPECT_TRUE(!merged_before || two.expect(two[1], "p", SIZE, 3) == "same");
     }
@@ -402,8 +398,7 @@ TEST(MergeWait, OfACopyStopsNoOtherThread) {
         if (captured) {
             EXPECT_EQ(two[0].code("captured t g"), 0);
         }
-        EXPECT_EQ(two[0].code("ssync s"), 0);
-        EXPECT_EQ(two[0].code("ssync u"), 0);
+        two[0].all({"ssync s", "ssync u"});
         EXPECT_EQ(two[0].must("read p 0 4"), "55555555");
         EXPECT_EQ(two.expect(two[1], "p", SIZE, 3), "same");
         EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
@@ -468,8 +463,7 @@ TEST(MergeCapture, EndsWithItsStreamAndItsContext) {
 TEST(MergeStream, MayEndBesideACapture) {
     Replicas one(1);
     one[0].all({"stream s", "stream other", "sfill other small 0 4096", "capture s",
-                "sfill s small 1 4096", "unstream other"});
-    EXPECT_EQ(one[0].code("captured s g"), 0);
+                "sfill s small 1 4096", "unstream other", "captured s g"});
 }
 
 TEST(MergeStream, WhoseKernelRunsOnMayEnd) {
@@ -499,8 +493,7 @@ TEST(MergeStream, OfASecondContextIsAnother) {
     if (two[0].code("squery -") == 600) { // it runs still, also on a busy machine
         EXPECT_TRUE(on_gpu() || used == 2 * SIZE) << used;
     }
-    EXPECT_EQ(two[0].code("sync"), 0);
-    two[0].must("ctxpop");
+    two[0].all({"sync", "ctxpop"});
     EXPECT_TRUE(two.use(SIZE)) << two.in_use();
     two.expect_all("p", SIZE, 3);
     EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
@@ -516,8 +509,7 @@ TEST(MergeStream, OfAGreenContextIsWaitedForAtItsEnd) {
     two.each(two.upload("p", SIZE, 3));
     two[0].must(two.upload("q", 8 * MiB, 4));
     EXPECT_TRUE(two.use(SIZE + 8 * MiB)) << two.in_use();
-    EXPECT_EQ(two[0].code("write q 64 0123456789"), 0);
-    EXPECT_EQ(two[0].code("free q"), 0);
+    two[0].all({"write q 64 0123456789", "free q"});
     two.expect_all("p", SIZE, 3);
     EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
 }
@@ -533,8 +525,7 @@ TEST(MergeStream, OfAGreenContextIsWaitedForDuringACapture) {
         const int64_t start = now_ms();
         one[0].all({"launch t test_spin p 4194304 2000000000 small", "capture s", "ungreen"});
         EXPECT_GE(now_ms() - start, 1900) << flags;
-        one[0].all({"ctxpop", "captured s h"});
-        EXPECT_EQ(one[0].code("sync"), 0);
+        one[0].all({"ctxpop", "captured s h", "sync"});
     }
 }
 
@@ -625,8 +616,7 @@ TEST(MergeStream, OfNoContextIsNone) {
     two[0].must("stream s"); // its end has streams noted anew
     two[0].all({"unstream s", "ctxset"});
     EXPECT_EQ(two[0].code("sfill - small 0 4096"), 201);
-    two[0].must("info");
-    EXPECT_EQ(two[0].code("write p 64 0123456789"), 0);
+    two[0].all({"info", "write p 64 0123456789"});
     EXPECT_EQ(two[0].must("read p 64 5"), "0123456789");
 }
 
@@ -737,8 +727,7 @@ TEST(MergeOrderedFree, ThatAnotherThreadEndsGivesItsMemoryToTheNextAllocation) {
     const Reply info = one[0]("info");
     const std::string most = std::to_string((info.number(0) - 64 * MiB) / (2 * MiB) * (2 * MiB));
     one[0].all({kernels(), "malloc p " + most, "launch t test_spin small 1024 3500000000 small",
-                "launch s test_spin small 1024 300000000 small", "unpool p"});
-    EXPECT_EQ(one[0].code("malloc q " + most), 0);
+                "launch s test_spin small 1024 300000000 small", "unpool p", "malloc q " + most});
 }
 
 // Nothing that runs uses the memory, so it need not wait for an idle device.
@@ -801,8 +790,7 @@ TEST(MergeOrderedFree, IntoACaptureIsRefused) {
 TEST(MergeBusy, NothingIsSwappedUnderAKernel) {
     Working two(2, merging("quiet = 1s\n"));
     two.each("stream s");
-    two[0].must("launch s test_spin p 4194304 5000000000 small");
-    EXPECT_EQ(two[0].code("ssync s"), 0);
+    two[0].all({"launch s test_spin p 4194304 5000000000 small", "ssync s"});
     EXPECT_TRUE(two.use(SIZE)) << two.in_use();
     two.expect_all("p", SIZE, 3);
     EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
@@ -813,8 +801,7 @@ TEST(MergeBusy, NothingIsSwappedUnderAKernelOfALaunchOnSeveralStreams) {
     SIM_ONLY("both streams are of one card");
     Working two(2, merging("quiet = 1s\n"));
     two.each("stream s", "stream t");
-    two[0].must("spinboth s t p 4194304 1000000 5000000000 small");
-    EXPECT_EQ(two[0].code("ssync t"), 0);
+    two[0].all({"spinboth s t p 4194304 1000000 5000000000 small", "ssync t"});
     EXPECT_TRUE(two.use(SIZE)) << two.in_use();
     two.expect_all("p", SIZE, 3);
     EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
@@ -966,8 +953,7 @@ TEST(MergeBusy, NoSumIsWrongWhileBlocksAreSwapped) {
 // It is of many blocks, each of which the driver takes its time for.
 TEST(MergeLocks, NoneIsHeldWhileALargeAllocationGetsItsMemory) {
     SIM_ONLY("memory is made late");
-    World world(merging(QUIET));
-    world.environment["GPUSHARE_SIM_LATE_CREATE_MS"] = "300";
+    World world(merging(QUIET), {{"GPUSHARE_SIM_LATE_CREATE_MS", "300"}});
     Puppet one(world, called("replica"));
     one.must("malloc p 2097152");
     one.must("later 0 malloc large 268435456"); // eight blocks

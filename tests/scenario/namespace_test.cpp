@@ -293,8 +293,7 @@ TEST(Namespaces, RunWithoutTheRightToChooseWarnsOfAnEqualPid) {
     Puppet second(world, by_run(consumer(), warning));
     EXPECT_EQ(second.must("pid"), pid);
     const std::string said = read_file(world.shared.path + "/said");
-    EXPECT_HAS(said, "is process " + pid + ", too");
-    EXPECT_HAS(said, "--cap-add CHECKPOINT_RESTORE");
+    EXPECT_HAS(said, "is process " + pid + ", too", "--cap-add CHECKPOINT_RESTORE");
     EXPECT_EQ(second.quit("exit 4"), 4);
     EXPECT_EQ(first.quit("exit 3"), 3);
 }

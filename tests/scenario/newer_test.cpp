@@ -11,8 +11,8 @@ std::string reason(const World &world, const Puppet &puppet) {
     return shown[0]["unmerged"].text;
 }
 
-const char *const UNKNOWN = "the program has called a function of the driver that this version "
-                            "does not know";
+const char *const UNKNOWN =
+    "the program has called a function of the driver that this version does not know";
 
 const char *const NOBODYS = "cuSimNewestCopy";
 
@@ -159,9 +159,8 @@ TEST_F(Unknown, MayBeCalledBeforeThereIsMemory) {
     none.world.environment["GPUSHARE_SIM_NEWER"] = "1";
     Puppet &one = none.start(), &other = none.start();
     one.must("newer cuSimNewestCopy small 0 small 8 8");
-    for (Puppet *each : {&one, &other}) {
+    for (Puppet *each : {&one, &other})
         each->all({"malloc p 16777216", Replicas::upload("p", SIZE, 3)});
-    }
     EXPECT_TRUE(none.use(SIZE)) << none.in_use();
 }
 

@@ -12,10 +12,6 @@ uint64_t made(const World &world, const Puppet &puppet) {
     return shown.status == 0 ? (uint64_t)Json::parse(shown.out)[0]["made"].number : UINT64_MAX;
 }
 
-std::string text(uint64_t number) {
-    return std::to_string(number);
-}
-
 // A block that is mapped at the beginning of what `place` names.
 void map_one(Puppet &puppet, const std::string &name, const std::string &place) {
     puppet.all({"vcreate " + name + " " + text(BLOCK),
@@ -52,9 +48,8 @@ TEST_F(OwnMemory, CountsFromItsCreationToItsLastMapping) {
 
 TEST_F(OwnMemory, IsItsMakersAlsoWhereOthersHaveItMapped) {
     Puppet a(world), b(world);
-    for (Puppet *puppet : {&a, &b}) {
+    for (Puppet *puppet : {&a, &b})
         puppet->all({"malloc p 1024", "vreserve at " + text(BLOCK)});
-    }
     map_one(a, "one", "at");
     a.must("fill at 0x5a 16");
     const Reply exported = a("vexport one");
@@ -102,9 +97,8 @@ TEST_F(OwnMemory, IsOfItsOwnGpu) {
 
 TEST_F(OwnMemory, EndsWithItsProcess) {
     Puppet a(world), b(world);
-    for (Puppet *puppet : {&a, &b}) {
+    for (Puppet *puppet : {&a, &b})
         puppet->all({"malloc p 1024", "vcreate one " + text(BLOCK)});
-    }
     a.kill();
     EXPECT_EQ(world.ls().size(), 1u);
     EXPECT_EQ(b.quit("return"), 0);
@@ -145,8 +139,7 @@ TEST_F(OwnMemory, OfAHundredThousandMappings) {
 
 TEST_F(OwnMemory, OfManyThreadsIsCountedExactly) {
     Puppet a(world);
-    a.all({"malloc p 1024", "vcreate one " + text(3 * BLOCK)});
-    EXPECT_EQ(a.code("vthreads 8 200"), 0);
+    a.all({"malloc p 1024", "vcreate one " + text(3 * BLOCK), "vthreads 8 200"});
     EXPECT_EQ(made(world, a), 3 * BLOCK);
 }
 
@@ -173,8 +166,7 @@ TEST_F(OwnMemory, IsInTheEventLog) {
     a.all({"malloc p 1024", "vcreate one " + text(BLOCK), "vrelease one"});
     EXPECT_EQ(a.quit("return"), 0);
     const std::string events = read_file(world.path("events"));
-    EXPECT_HAS(events, "\"event\":\"made\"");
-    EXPECT_HAS(events, "\"size\":2097152");
+    EXPECT_HAS(events, "\"event\":\"made\"", "\"size\":2097152");
 }
 
 /* --- what an audit says of refused copies --- */
@@ -276,8 +268,7 @@ struct Answers : testing::TestWithParam<const char *> {};
 
 TEST_P(Answers, AreAsBare) {
     SIM_ONLY("a real driver dies of a handle that is released (SIGSEGV in cuMemMap)");
-    World world;
-    world.config(std::string("[gpushare]\n") + GetParam());
+    World world(std::string("[gpushare]\n") + GetParam());
     for (const int seed : {1, 2, 3, 4, 5, 6, 7, 8}) {
         Puppet a(world), b(world, bare());
         a.must("malloc p 1024");

@@ -213,8 +213,7 @@ TEST_P(Python, WhatCannotBeReadIsAsItWas) {
     const std::string refuse =
         "import ctypes, struct\n"
         "libc = ctypes.CDLL(None)\n"
-        "rules = ctypes.create_string_buffer(struct.pack('HBBI' * 4, 0x20, 0, "
-        "0, 0, 0x15, 0, 1, " +
+        "rules = ctypes.create_string_buffer(struct.pack('HBBI' * 4, 0x20, 0, 0, 0, 0x15, 0, 1, " +
         number +
         ", 6, 0, 0, 0x50001, 6, 0, 0, 0x7fff0000))\n"
         "program = struct.pack('HP', 4, ctypes.addressof(rules))\n"

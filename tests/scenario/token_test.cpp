@@ -10,10 +10,6 @@ namespace {
 constexpr uint64_t BLOCK = 2 * MiB;
 const char *const ON = "[gpushare]\nvmm_ipc = on\n";
 
-std::string text(uint64_t number) {
-    return std::to_string(number);
-}
-
 std::string byte(unsigned value) {
     char bytes[8];
     snprintf(bytes, sizeof(bytes), "0x%02x", value);
@@ -123,8 +119,8 @@ TEST_F(RunToken, OfAnotherDeviceIsAnotherRun) {
     world.environment["GPUSHARE_SIM_DEVICES"] = "2";
     Puppet a(world), b(world);
     start(a, 1);
-    a.all({"vcreate far " + text(BLOCK) + " 0 1", "vmap at " + at(1) + " " + text(BLOCK) + " far"});
-    a.all({"vaccess at " + at(1) + " " + text(BLOCK) + " 3 0", "fill at 0x55 64 " + at(1)});
+    a.all({"vcreate far " + text(BLOCK) + " 0 1", "vmap at " + at(1) + " " + text(BLOCK) + " far",
+           "vaccess at " + at(1) + " " + text(BLOCK) + " 3 0", "fill at 0x55 64 " + at(1)});
     b.must("malloc p 1024");
     b.must("open q " + a.must("get at"));
     EXPECT_EQ(b.code("read q " + at(1) + " 1"), 1);
@@ -190,8 +186,7 @@ TEST_F(RunToken, PinsNothing) {
     a.must("vreserve at " + text(64 * BLOCK));
     map(a, 0, 4);
     const std::string handle = a.must("get at");
-    b.must("open q " + handle);
-    EXPECT_EQ(b.code("close q"), 0);
+    b.all({"open q " + handle, "close q"});
     a.must("vunmap at 0 " + text(4 * BLOCK));
     EXPECT_TRUE(world.used_becomes(before)) << "the token exists";
     EXPECT_EQ(b.code("open q " + handle), gone());
@@ -273,8 +268,7 @@ TEST_F(RunToken, AnswersAsADriversHandleWhereItIsMisused) {
     EXPECT_EQ(b.must("read q 0 1"), "10");
     b.must("ctxcreate two");
     EXPECT_EQ(b.code("open r " + handle), 400) << "open in another context";
-    b.must("ctxpop");
-    EXPECT_EQ(b.code("close q"), 0);
+    b.all({"ctxpop", "close q"});
 }
 
 TEST_F(RunToken, EndsWithTheContextThatOpenedIt) {
@@ -459,8 +453,7 @@ TEST_F(RunToken, IsShown) {
     EXPECT_EQ((pid_t)region["users"][0]["pid"].number, b.pid);
     EXPECT_EQ(shown(b, "held"), 2 * BLOCK);
     const std::string out = world.tool({"show", text((uint64_t)b.pid)}).out;
-    EXPECT_HAS(out, "4 MiB");
-    EXPECT_HAS(out, "by tokens");
+    EXPECT_HAS(out, "4 MiB", "by tokens");
     b.must("close q");
     a.must("vunmap at 0 " + text(3 * BLOCK));
     EXPECT_EQ(world.state(), "none") << "it is freed, and nobody has it";

@@ -83,9 +83,8 @@ TEST_F(Audit, AFindingOfAGrandchildIsReportedOnStderrAndMakesTheStatus1) {
     const Result result = misused({});
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.out, "");
-    EXPECT_HAS(result.err, "========= GPUSHARE ERROR: double-free in cudaFree, by puppet");
-    EXPECT_HAS(result.err, " obey at tests/apps/puppet.c:");
-    EXPECT_HAS(result.err, "========= GPUSHARE SUMMARY: 1 finding (1 error)");
+    EXPECT_HAS(result.err, "========= GPUSHARE ERROR: double-free in cudaFree, by puppet",
+               " obey at tests/apps/puppet.c:", "========= GPUSHARE SUMMARY: 1 finding (1 error)");
 }
 
 TEST_F(Audit, TheStatusIsTheCommandsUnlessItIs0) {
@@ -118,10 +117,10 @@ TEST_F(Audit, FailsABuildOnWhatItIsToldTo) {
 
 TEST_F(Audit, LeaksOfALoopAreAWarning) {
     const auto leaks = [this](int count) {
-        const std::string line = "i=0; { while [ $i -lt " + std::to_string(count) +
-                                 " ]; do printf \"malloc $i 4096\\nget $i\\n\"; i=$((i+1)); "
-                                 "done; echo exit 0; } | " +
-                                 puppet + " >/dev/null";
+        const std::string line =
+            "i=0; { while [ $i -lt " + std::to_string(count) +
+            " ]; do printf \"malloc $i 4096\\nget $i\\n\"; i=$((i+1)); done; echo exit 0; } | " +
+            puppet + " >/dev/null";
         return audit({"--fail-on=warning", "--", "sh", "-c", line});
     };
     const Result few = leaks(8), many = leaks(9);
@@ -132,9 +131,9 @@ TEST_F(Audit, LeaksOfALoopAreAWarning) {
 }
 
 TEST_F(Audit, WhatCannotFailABuildIsRefused) {
-    EXPECT_EQ(audit({"--fail-on=fatal", "true"}).err,
-              "gpushare: audit: --fail-on 'fatal' is not known; allowed: error, warning, leak, "
-              "info\n");
+    EXPECT_EQ(
+        audit({"--fail-on=fatal", "true"}).err,
+        "gpushare: audit: --fail-on 'fatal' is not known; allowed: error, warning, leak, info\n");
     Result result = audit({"--fail-on=leak", "--level=warning", "true"});
     EXPECT_EQ(result.status, 125);
     EXPECT_EQ(result.err, "gpushare: audit: --level=warning leaves out what --fail-on=leak counts; "
@@ -208,10 +207,10 @@ void *dlsym(void *handle, const char *name) {
                            "(echo malloc a 4096; sleep 1) | LD_PRELOAD=" + library +
                                ":$LD_PRELOAD " + puppet + "_static >/dev/null"},
                           environment);
-            return contains(result.err, ") used CUDA, and no call was seen: " + library +
-                                            " stands before libgpushare.so in LD_PRELOAD and "
-                                            "defines dlsym, so calls go past gpushare; put "
-                                            "libgpushare.so in front");
+            return contains(result.err,
+                            ") used CUDA, and no call was seen: " + library +
+                                " stands before libgpushare.so in LD_PRELOAD and defines dlsym, so "
+                                "calls go past gpushare; put libgpushare.so in front");
         })) << result.err;
         EXPECT_EQ(result.status, verb == "audit" ? 3 : 1);
     }
@@ -225,10 +224,9 @@ TEST_F(Audit, AChildThatDropsThePreloadIsNamed) {
                             " >/dev/null"});
         return result.status == 3;
     }));
-    EXPECT_HAS(result.err, "; 1 process used CUDA, ");
-    EXPECT_HAS(result.err, "gpushare: audit: puppet (pid ");
-    EXPECT_HAS(result.err, ") used CUDA and was not watched: LD_PRELOAD was not in its "
-                           "environment; let whatever starts it keep LD_PRELOAD");
+    EXPECT_HAS(result.err, "; 1 process used CUDA, ", "gpushare: audit: puppet (pid ",
+               ") used CUDA and was not watched: LD_PRELOAD was not in its "
+               "environment; let whatever starts it keep LD_PRELOAD");
 }
 
 // Between two scans of all processes: this one is made because the driver was loaded. The program
@@ -390,11 +388,9 @@ TEST_F(Audit, TheCommandsStreamsAreItsOwn) {
 TEST_F(Audit, TheLibraryIsToldToWatchAndToLogLines) {
     const Result result = audit({"sh", "-c", "env | grep ^GPUSHARE_ | sort"},
                                 {{"GPUSHARE_MODE", "share"}, {"GPUSHARE_LOG", "/x"}});
-    EXPECT_HAS(result.out, "GPUSHARE_MODE=audit\n");
-    EXPECT_HAS(result.out, "GPUSHARE_LOG_FORMAT=jsonl\n");
-    EXPECT_HAS(result.out, "GPUSHARE_LOG_LEVEL=info\n");
-    EXPECT_HAS(result.out, "GPUSHARE_LOG=" + temporary.path + "/gpushare-");
-    EXPECT_HAS(result.out, "/%c.%p.jsonl\n");
+    EXPECT_HAS(result.out, "GPUSHARE_MODE=audit\n", "GPUSHARE_LOG_FORMAT=jsonl\n",
+               "GPUSHARE_LOG_LEVEL=info\n", "GPUSHARE_LOG=" + temporary.path + "/gpushare-",
+               "/%c.%p.jsonl\n");
     EXPECT_EQ(audit({"printenv", "GPUSHARE_LOG_LEVEL"}, {{"GPUSHARE_LOG_LEVEL", "error"}}).out,
               "error\n");
 }
@@ -434,10 +430,9 @@ TEST_F(Audit, WhatIsSuppressedIsNoError) {
     const std::string known = place.file("known", "[suppress a]\nfunction = c_free\n");
     Result result = misused({"--suppressions", known});
     EXPECT_EQ(result.status, 0);
-    EXPECT_EQ(
-        result.err.find("========= GPUSHARE SUMMARY: 0 findings, 1 suppressed; 1 process used "
-                        "CUDA, "),
-        0u)
+    EXPECT_EQ(result.err.find(
+                  "========= GPUSHARE SUMMARY: 0 findings, 1 suppressed; 1 process used CUDA, "),
+              0u)
         << result.err;
     result = misused({"--gen-suppressions"});
     const size_t section = result.err.find("[suppress ");
@@ -573,8 +568,8 @@ TEST_F(Audit, WhatIsWrongIsSaidBeforeTheCommandStarts) {
 }
 
 TEST_F(Audit, ATemporaryDirectoryIsWhereItIsToldAsExplains) {
-    const std::string why = ": cannot make a directory in '/no/such': No such file or directory; "
-                            "set TMPDIR";
+    const std::string why =
+        ": cannot make a directory in '/no/such': No such file or directory; set TMPDIR";
     Environment bad = environment;
     bad["TMPDIR"] = "/no/such";
     EXPECT_EQ(tool({"audit", "true"}, bad).err, "gpushare: audit" + why + ", or use --log=DIR\n");
@@ -631,8 +626,7 @@ TEST_F(Audit, SaysWhatWasCalledThatIsNewerThanTheLibrary) {
     environment["GPUSHARE_SIM_NEWER"] = "1";
     const Result result = audit({fs::path(puppet).parent_path() / "newest"});
     EXPECT_EQ(result.status, 0) << "the arguments have not arrived";
-    EXPECT_HAS(result.err, "; called, and newer than this gpushare: cuSimNewest (2 "
-                           "times)\n");
+    EXPECT_HAS(result.err, "; called, and newer than this gpushare: cuSimNewest (2 times)\n");
 }
 
 // Its own child, one that is left to it, and one that a shell reaps: of that one newer kernels
@@ -654,8 +648,8 @@ TEST_F(Audit, NamesWhomASignalEnded) {
 TEST_F(Audit, WhatEndedBeforeItUsedCudaIsNotSaidToDropTheLibrary) {
     const Result result = audit({"sh", "-c", "no-such-program"});
     EXPECT_EQ(result.status, 127);
-    EXPECT_HAS(result.err, "nothing was watched: 'sh' ended with status 127, and no "
-                           "process had used CUDA with gpushare preloaded until then");
+    EXPECT_HAS(result.err, "nothing was watched: 'sh' ended with status 127, and no process had "
+                           "used CUDA with gpushare preloaded until then");
     EXPECT_LACKS(result.err, "LD_PRELOAD");
 }
 
@@ -677,9 +671,9 @@ TEST_F(Audit, TerminationIsHandedOnAndEndsTheWaiting) {
         9);
     Result result;
     const auto terminate = [&] {
-        result = audit({"sh", "-c",
-                        "(sleep 1000 >/dev/null 2>&1 & echo $!; sleep 0.3; kill -TERM $PPID) & "
-                        "exit 6"});
+        result =
+            audit({"sh", "-c",
+                   "(sleep 1000 >/dev/null 2>&1 & echo $!; sleep 0.3; kill -TERM $PPID) & exit 6"});
         kill(std::stoi(result.out), SIGKILL);
     };
     EXPECT_TRUE(in_one_of_three([&] { return seconds_of(terminate) < 5; }));
@@ -774,8 +768,7 @@ TEST_F(Audit, AfterCtrlCItIsSaidWhoGoesOn) {
         contains(err, "audit: warning: waiting for what goes on after Ctrl-C: dash (pid ") ||
         contains(err, "audit: warning: waiting for what goes on after Ctrl-C: bash (pid "))
         << err;
-    EXPECT_HAS(err, ", sleep (pid ");
-    EXPECT_HAS(err, "; Ctrl-\\ or kill ");
+    EXPECT_HAS(err, ", sleep (pid ", "; Ctrl-\\ or kill ");
     EXPECT_EQ(err.find("goes on"), err.rfind("goes on")) << err;
 }
 
@@ -793,10 +786,8 @@ TEST_F(Audit, ASecondCtrlCEndsTheWaitingForWhatTheCommandLeft) {
     EXPECT_TRUE(in_one_of_three([&] { return seconds_of(interrupt) < 5; }));
     const std::string err = read_file(said), pid = std::to_string(std::stoi(result.out));
     EXPECT_EQ(result.status, 6);
-    EXPECT_HAS(err, "waiting up to 5 s for what goes on after Ctrl-C: ");
-    EXPECT_HAS(err, "sleep (pid " + pid + ")");
-    EXPECT_HAS(err, "; a second Ctrl-C ends the waiting\n");
-    EXPECT_HAS(err, "still running");
+    EXPECT_HAS(err, "waiting up to 5 s for what goes on after Ctrl-C: ", "sleep (pid " + pid + ")",
+               "; a second Ctrl-C ends the waiting\n", "still running");
 }
 
 TEST_F(Audit, ImagesOfOnePidHaveLogsOfTheirOwn) {
@@ -806,7 +797,6 @@ TEST_F(Audit, ImagesOfOnePidHaveLogsOfTheirOwn) {
         audit({"sh", "-c",
                "printf 'malloc a 4096\\nfree a\\nfree a\\nexec " + copy +
                    "\\nmalloc a 4096\\nfree a\\nfree a\\n' | exec " + puppet + " >/dev/null"});
-    EXPECT_HAS(result.err, ", by 2 processes: puppet (pid ");
-    EXPECT_HAS(result.err, "), second (pid ");
-    EXPECT_HAS(result.err, "SUMMARY: 1 finding (1 error), 2 occurrences, 2 processes");
+    EXPECT_HAS(result.err, ", by 2 processes: puppet (pid ", "), second (pid ",
+               "SUMMARY: 1 finding (1 error), 2 occurrences, 2 processes");
 }

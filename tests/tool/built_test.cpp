@@ -145,10 +145,10 @@ namespace {
 
 // To where --debug-dir and libdw find it by build id.
 const char apart[] = "id=$(readelf -n app | sed -n 's/.*Build ID: //p'); rest=${id#??}; "
-                     "directory=debug/.build-id/${id%$rest}; mkdir -p $directory; "
-                     "objcopy --only-keep-debug app $directory/$rest.debug; strip app";
-const char beside[] = "objcopy --only-keep-debug app app.debug; strip app; "
-                      "objcopy --add-gnu-debuglink=app.debug app";
+                     "directory=debug/.build-id/${id%$rest}; mkdir -p $directory; objcopy "
+                     "--only-keep-debug app $directory/$rest.debug; strip app";
+const char beside[] =
+    "objcopy --only-keep-debug app app.debug; strip app; objcopy --add-gnu-debuglink=app.debug app";
 
 struct Way {
     const char *name, *tools, *options;

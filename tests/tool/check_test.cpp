@@ -16,22 +16,21 @@ TEST(Check, AGoodFileIsListedWithItsRulesAndDefaults) {
         0u)
         << result.out;
     EXPECT_HAS(result.out, "\n  on_free      = defer      default ");
-    EXPECT_HAS(result.out, "\n[region frames], line 3\n"
-                           "  program      = producer*\n"
-                           "  size         = 64MiB\n"
-                           "  index        = 0\n"
-                           "  device       = *\n"
-                           "  caller       = *\n"
-                           "  role         = export\n"
-                           "  ready        = free\n"
-                           "  handover     = 5s\n"
-                           "  backing      = legacy\n\n"
-                           "  Takes the first allocation of 64 MiB of programs named "
-                           "producer*: that becomes\n"
-                           "  region frames, for others to import.\n"
-                           "  Importers get it when the program frees it; it is kept for "
-                           "the first of them\n"
-                           "  for 5 s, the end of the program included.\n");
+    EXPECT_HAS(result.out,
+               "\n[region frames], line 3\n"
+               "  program      = producer*\n"
+               "  size         = 64MiB\n"
+               "  index        = 0\n"
+               "  device       = *\n"
+               "  caller       = *\n"
+               "  role         = export\n"
+               "  ready        = free\n"
+               "  handover     = 5s\n"
+               "  backing      = legacy\n\n"
+               "  Takes the first allocation of 64 MiB of programs named producer*: that becomes\n"
+               "  region frames, for others to import.\n"
+               "  Importers get it when the program frees it; it is kept for the first of them\n"
+               "  for 5 s, the end of the program included.\n");
     EXPECT_HAS(result.out, "\n[region part{n}], line 9\n"
                            "  program      = *\n"
                            "  size         = >=1GiB\n"
@@ -53,15 +52,14 @@ TEST(Check, WhatHipHasNoMemoryForIsAnErrorThere) {
     const Result result = tool({"check", "--runtime=hip", file});
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.out, "");
-    EXPECT_EQ(result.err,
-              file + ": open_cache does not work with HIP: set it to 0\n" + file +
-                  ": vmm_ipc does not work with HIP: it is for memory of CUDA's cuMemCreate\n" +
-                  file +
-                  ":4: backing = vmm does not work with HIP: the keeper holds memory of CUDA's "
-                  "cuMemCreate\n" +
-                  file +
-                  ":7: role = merge does not work with HIP: merging is built on CUDA's "
-                  "cuMemCreate\n");
+    EXPECT_EQ(
+        result.err,
+        file + ": open_cache does not work with HIP: set it to 0\n" + file +
+            ": vmm_ipc does not work with HIP: it is for memory of CUDA's cuMemCreate\n" + file +
+            ":4: backing = vmm does not work with HIP: the keeper holds memory of CUDA's "
+            "cuMemCreate\n" +
+            file +
+            ":7: role = merge does not work with HIP: merging is built on CUDA's cuMemCreate\n");
     const std::string good = place.file("good.conf", "[region c]\nrole = export\n");
     EXPECT_EQ(tool({"check", "--runtime=hip", good}).status, 0);
 }
@@ -74,10 +72,8 @@ TEST(Check, IndicesAreANumberARangeOrEveryOne) {
                                                       "[region d]\nrole = auto\n"
                                                       "index = 18446744073709551615\n");
     const Result result = tool({"check", file});
-    EXPECT_HAS(result.out, "  index        = 3\n");
-    EXPECT_HAS(result.out, "  index        = 0..9\n");
-    EXPECT_HAS(result.out, "  index        = >=4\n");
-    EXPECT_HAS(result.out, "  index        = 18446744073709551615\n");
+    EXPECT_HAS(result.out, "  index        = 3\n", "  index        = 0..9\n",
+               "  index        = >=4\n", "  index        = 18446744073709551615\n");
 }
 
 TEST(Check, EveryKeyIsListedAsAFileWouldHaveIt) {
@@ -122,8 +118,8 @@ TEST(Check, AMergeRuleIsToldInWords) {
                     "  mps          = off\n"
                     "  created      = off\n\n"
                     "  Takes every allocation of 1 MiB or more of programs named server;\n"
-                    "  blocks that copies from the host filled and that have not changed "
-                    "for 30 s are held once per GPU;\n"
+                    "  blocks that copies from the host filled and that have not changed for 30 s "
+                    "are held once per GPU;\n"
                     "  equal hashes are confirmed byte by byte;\n"
                     "  a block is kept while a process uses it.\n");
     EXPECT_LACKS(out, "\n  wait ");
@@ -132,13 +128,13 @@ TEST(Check, AMergeRuleIsToldInWords) {
                                               "keep = 10min\nverify = off\ndevice = 1\n"
                                               "overcommit = on\n")})
               .out;
-    EXPECT_HAS(out, "\n  Takes every allocation of 1 MiB to 4 MiB on GPU 1 by code in "
-                    "libtorch* of every program,\n  but of those only number 2..5;\n");
-    EXPECT_HAS(out, "are held once per GPU, at once;\n");
-    EXPECT_HAS(out, "\n  overcommit   = on\n");
-    EXPECT_HAS(out, "  equal hashes are believed;\n"
-                    "  a block is kept 10 min after its last user.\n"
-                    "  More is allocated than the GPU has; ");
+    EXPECT_HAS(out,
+               "\n  Takes every allocation of 1 MiB to 4 MiB on GPU 1 by code in libtorch* of "
+               "every program,\n  but of those only number 2..5;\n",
+               "are held once per GPU, at once;\n", "\n  overcommit   = on\n",
+               "  equal hashes are believed;\n"
+               "  a block is kept 10 min after its last user.\n"
+               "  More is allocated than the GPU has; ");
     out = tool({"check", place.file("e.conf", "[region w]\nrole = merge\ncreated = on\n")}).out;
     EXPECT_HAS(out, "  Memory of cuMemCreate is taken, too, up to 1 GiB each, while ");
     out = tool({"check", place.file("c.conf", "[region w]\nrole = merge\nsize = <1MiB\n")}).out;
@@ -146,9 +142,10 @@ TEST(Check, AMergeRuleIsToldInWords) {
     out = tool({"check", place.file("d.conf", "[region w]\nrole = merge\nsize = 4MiB\n"
                                               "content = any\nkeep = forever\n")})
               .out;
-    EXPECT_HAS(out, "every allocation of 4 MiB of every program;\n"
-                    "  blocks that have not changed for 30 s ");
-    EXPECT_HAS(out, "  a block is kept until `gpushare drop --merged`.\n");
+    EXPECT_HAS(out,
+               "every allocation of 4 MiB of every program;\n"
+               "  blocks that have not changed for 30 s ",
+               "  a block is kept until `gpushare drop --merged`.\n");
 }
 
 TEST(Check, SizesAreNotRoundedInWords) {
@@ -175,8 +172,7 @@ TEST(Check, ErrorsNameFileAndLineOnStderr) {
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.out, "");
     EXPECT_EQ(result.err.find(file + ":2: "), 0u) << result.err;
-    EXPECT_HAS(result.err, "share, audit, off");
-    EXPECT_HAS(result.err, "\n" + file + ":3: ");
+    EXPECT_HAS(result.err, "share, audit, off", "\n" + file + ":3: ");
 }
 
 TEST(Check, AFileThatIsNotThereIsAnError) {
@@ -198,14 +194,12 @@ TEST(Check, WarnsOfWhatIsHardlyMeant) {
     const struct {
         std::string text, warning;
     } cases[] = {
-        {export_any + import,
-         ":5: warning: [region b] in line 1 is for program = cons, too, which would export and not "
-         "import it: put this one before it\n"},
+        {export_any + import, ":5: warning: [region b] in line 1 is for program = cons, too, which "
+                              "would export and not import it: put this one before it\n"},
         {"[region b]\nprogram = cons\nsize = 1MiB\nrole = export\n" + import,
          ":5: warning: [region b] in line 1 is for program = cons, too, which would export and not "
          "import it: one rule with role = auto, in place of both, lets its first process export "
-         "and "
-         "the others import\n"},
+         "and the others import\n"},
         {"[region b]\nprogram = prod\nsize = 1MiB\nrole = export\n" + import, ""},
         {"[region b]\nrole = merge\nsize = 512KiB\n",
          ":3: warning: [region b] takes nothing: allocations below 1 MiB are never merged\n"},
@@ -232,15 +226,13 @@ TEST(Check, WarnsOfWhatIsHardlyMeant) {
          "memory of cuMemCreate is not merged\n"},
         {"[region b]\nprogram = x\nrole = merge\nquiet = 0\ncontent = any\n",
          ":5: warning: content = any has no effect in [region b]: with quiet = 0 only what copies "
-         "have "
-         "filled is merged\n"},
+         "have filled is merged\n"},
         {import + export_any, ""},
         {"[region a{n}]\nprogram = *\nsize = *\nindex = *\nrole = auto\n[region b]\nprogram = "
          "prod\n"
          "role = export\n",
          ":6: warning: [region b] matches nothing: [region a{n}] in line 1 takes all that it fits; "
-         "put "
-         "this one before it\n"},
+         "put this one before it\n"},
         {"[region b]\nprogram = python3 cam.py\nrole = export\n",
          ":2: warning: program = python3 cam.py has a blank: the name of a program is matched, and "
          "not its command line: cam.py for `python3 cam.py --gpu 0`; GPUSHARE_PROGRAM gives "

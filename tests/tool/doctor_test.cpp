@@ -3,13 +3,11 @@
 
 #include <dlfcn.h>
 #include <math.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 
 #include "harness.hpp"
 #include "json.hpp"
@@ -143,9 +141,9 @@ TEST_F(Doctor, TextSaysTheSameAndEndsWithAVerdict) {
     environment["FAKE_INIT"] = "100";
     result = tool({"doctor"}, environment);
     EXPECT_EQ(result.status, 1);
-    EXPECT_HAS(result.out, "FAIL  driver       cuInit gives 100: no GPU\n");
-    EXPECT_HAS(result.out, "\n                   -> check nvidia-smi");
-    EXPECT_HAS(result.out, " checks failed: sharing does not work here");
+    EXPECT_HAS(result.out, "FAIL  driver       cuInit gives 100: no GPU\n",
+               "\n                   -> check nvidia-smi",
+               " checks failed: sharing does not work here");
 }
 
 TEST_F(Doctor, LinesAreWrapped) {
@@ -391,8 +389,9 @@ TEST_F(Doctor, TheKeeperIsLookedForWhereProgramsDo) {
 TEST_F(Doctor, NoTimeAtAllIsRefused) {
     const Result result = tool({"doctor", "-t", "0"}, environment);
     EXPECT_EQ(result.status, 2);
-    EXPECT_EQ(result.err, "gpushare: doctor: --timeout '0' is no time to wait; allowed: 500ms, "
-                          "30s, 2min ...\n");
+    EXPECT_EQ(
+        result.err,
+        "gpushare: doctor: --timeout '0' is no time to wait; allowed: 500ms, 30s, 2min ...\n");
 }
 
 TEST_F(Doctor, ADirectoryThatIsOpenToOthersIsAFailure) {
@@ -419,8 +418,8 @@ TEST_F(Doctor, ADirectoryThatCannotBeWrittenIsAFailure) {
 TEST_F(Doctor, ThePlacesWhereNoConfigurationIsAreNamed) {
     EXPECT_EQ(result_of(diagnose(), "config",
                         "no configuration was found: GPUSHARE_CONFIG is not set, and there is no "
-                        "~/gpushare/gpushare.conf and no /etc/gpushare.conf; misuse is "
-                        "reported, nothing is shared by rule"),
+                        "~/gpushare/gpushare.conf and no /etc/gpushare.conf; misuse is reported, "
+                        "nothing is shared by rule"),
               "ok");
 }
 
@@ -434,8 +433,9 @@ TEST_F(Doctor, ADeviceThatThisMachineLacksIsNamed) {
                                "GPUs, numbered from 0"),
               "warn");
     EXPECT_EQ(result_of(list, "config", "[region a]"), "");
-    const std::string warning = file + ":6: warning: device = 7: [region b] takes nothing on this "
-                                       "machine, whose last GPU is 1\n";
+    const std::string warning =
+        file +
+        ":6: warning: device = 7: [region b] takes nothing on this machine, whose last GPU is 1\n";
     EXPECT_EQ(tool({"check", file}, environment).err, warning);
     environment["FAKE_INIT"] = "100";
     EXPECT_EQ(tool({"check", file}, environment).err, "");
@@ -571,11 +571,11 @@ TEST_F(Doctor, ARemovedDirectoryIsThatOfAProcessWithoutAMainThread) {
     environment.erase("GPUSHARE_LIBRARY");
     environment["LD_LIBRARY_PATH"] = build + "/sim";
     environment["GPUSHARE_SIM_ROOT"] = "@" + shared.root.path;
-    const std::string script =
-        "cd " + shared.root.path + " && mkfifo in out && { \"$0\" run -- " + build +
-        "/tests/apps/puppet <in >out & } && exec 3>in 4<out &&"
-        " for line in 'malloc a 4194304' 'get a' depart; do echo $line >&3; read answer <&4; done;"
-        " rm -r \"$GPUSHARE_DIR\"; \"$0\" doctor";
+    const std::string script = "cd " + shared.root.path + " && mkfifo in out && { \"$0\" run -- " +
+                               build +
+                               "/tests/apps/puppet <in >out & } && exec 3>in 4<out && for line in "
+                               "'malloc a 4194304' 'get a' depart; do echo $line >&3; read answer "
+                               "<&4; done; rm -r \"$GPUSHARE_DIR\"; \"$0\" doctor";
     const Result result =
         command({"unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", script, tool_path()},
                 environment);
@@ -611,10 +611,9 @@ TEST_F(Doctor, ADirectoryFromAnotherShmMeansNoEvents) {
     const std::string dir = environment["GPUSHARE_DIR"];
     const std::string out =
         contained("mkdir /tmp/gpushare-mnt.$$; mount --bind " + dir +
-                      " /tmp/gpushare-mnt.$$ && "
-                      "mount -t tmpfs -o mode=1777 tmpfs /dev/shm && export "
-                      "GPUSHARE_DIR=/tmp/gpushare-mnt.$$; "
-                      "trap 'umount /tmp/gpushare-mnt.$$; rmdir /tmp/gpushare-mnt.$$' EXIT;",
+                      " /tmp/gpushare-mnt.$$ && mount -t tmpfs -o mode=1777 tmpfs /dev/shm && "
+                      "export GPUSHARE_DIR=/tmp/gpushare-mnt.$$; trap 'umount "
+                      "/tmp/gpushare-mnt.$$; rmdir /tmp/gpushare-mnt.$$' EXIT;",
                   environment);
     if (out.empty())
         GTEST_SKIP() << "no namespaces here";
@@ -627,10 +626,10 @@ TEST_F(Doctor, ADirectoryFromAnotherShmMeansNoEvents) {
 TEST_F(Doctor, TheShmOfOtherProcessesIsKnown) {
     const std::string dir = environment["GPUSHARE_DIR"];
     const Peer other(shared, "producer", {}, 1111, 7);
-    const std::string out = contained("mount --bind " + dir +
-                                          " /mnt && mount -t tmpfs -o mode=1777 shm /dev/shm && "
-                                          "export GPUSHARE_DIR=/mnt;",
-                                      environment);
+    const std::string out = contained(
+        "mount --bind " + dir +
+            " /mnt && mount -t tmpfs -o mode=1777 shm /dev/shm && export GPUSHARE_DIR=/mnt;",
+        environment);
     if (out.empty())
         GTEST_SKIP() << "no namespaces here";
     EXPECT_EQ(result_of(Json::parse(out), "container", "producer 7 has another /dev/shm"), "warn");
@@ -654,10 +653,10 @@ TEST_F(Doctor, AProcessThatDoesNotSayItsShmTellsNothing) {
     file.seekp(0);
     file.write(reinterpret_cast<const char *>(&header), sizeof(header));
     file.close();
-    const std::string out = contained("mount --bind " + dir +
-                                          " /mnt && mount -t tmpfs -o mode=1777 shm /dev/shm && "
-                                          "export GPUSHARE_DIR=/mnt;",
-                                      environment);
+    const std::string out = contained(
+        "mount --bind " + dir +
+            " /mnt && mount -t tmpfs -o mode=1777 shm /dev/shm && export GPUSHARE_DIR=/mnt;",
+        environment);
     if (out.empty())
         GTEST_SKIP() << "no namespaces here";
     EXPECT_EQ(result_of(Json::parse(out), "container", "/dev/shm seems not to be the host's"),
@@ -677,10 +676,9 @@ TEST_F(Doctor, DifferentPidsAreNoTrouble) {
 
 TEST_F(Doctor, MuslIsSeen) {
     const std::string out =
-        contained("mount -t tmpfs none /mnt && mkdir /mnt/up /mnt/work && "
-                  "mount -t overlay overlay -o "
-                  "lowerdir=/usr/lib,upperdir=/mnt/up,workdir=/mnt/work /usr/lib && "
-                  "touch /lib/ld-musl-x86_64.so.1 &&",
+        contained("mount -t tmpfs none /mnt && mkdir /mnt/up /mnt/work && mount -t overlay overlay "
+                  "-o lowerdir=/usr/lib,upperdir=/mnt/up,workdir=/mnt/work /usr/lib && touch "
+                  "/lib/ld-musl-x86_64.so.1 &&",
                   environment);
     if (out.empty())
         GTEST_SKIP() << "no overlay can be mounted here";
@@ -692,9 +690,8 @@ TEST_F(Doctor, ThePreloadOfADeviceIsTold) {
     const auto preload = [&](const std::string &file) {
         const std::string list = shared.root.file("ld.so.preload", file + "\n");
         return Json::parse(
-            contained("mount -t tmpfs none /mnt && mkdir /mnt/up /mnt/work && "
-                      "mount -t overlay overlay -o "
-                      "lowerdir=/etc,upperdir=/mnt/up,workdir=/mnt/work /etc && cp " +
+            contained("mount -t tmpfs none /mnt && mkdir /mnt/up /mnt/work && mount -t overlay "
+                      "overlay -o lowerdir=/etc,upperdir=/mnt/up,workdir=/mnt/work /etc && cp " +
                           list + " /etc/ld.so.preload 2>/dev/null &&",
                       environment));
     };

@@ -58,8 +58,9 @@ TEST(Forget, WhatIsNamed) {
     const Result none = shared.tool({"forget", "weights:3"});
     EXPECT_EQ(none.status, 1);
     EXPECT_EQ(none.out, "");
-    EXPECT_EQ(none.err, "gpushare: forget: nothing that is noted is called 'weights:3'; see: "
-                        "gpushare forget -n\n");
+    EXPECT_EQ(
+        none.err,
+        "gpushare: forget: nothing that is noted is called 'weights:3'; see: gpushare forget -n\n");
     exclusion(shared, "server", "server", 64 << 20, 3, GPS_SUSPECTED); // it is noted anew
     EXPECT_HAS(shared.tool({"forget", "wei*"}).out, "Forgot 2 allocations:\n");
     EXPECT_EQ(shared.tool({"forget", "-n"}).out, "Nothing to forget.\n");
@@ -94,8 +95,8 @@ TEST(Forget, ShowAndDoctorMentionIt) {
     auto json = Json::parse(shared.tool({"show", "--json", pid_text(server.owner)}).out);
     EXPECT_EQ(json[0]["excluded"].text, "1");
     const std::string doctor = shared.tool({"doctor"}).out;
-    EXPECT_HAS(doctor, "warn  exclusions   1 allocation is not merged: a process that "
-                       "merged it ended");
+    EXPECT_HAS(doctor,
+               "warn  exclusions   1 allocation is not merged: a process that merged it ended");
     EXPECT_HAS(doctor, "gpushare forget -n");
     EXPECT_LACKS(text + doctor, "suspected");
     exclusion(shared, "server", "server", 64 << 20, 4, GPS_SUSPECTED);

@@ -33,10 +33,8 @@ TEST(Gc, RemovesWhatTheDeadLeftByKind) {
     dead.kill();
     Result result = shared.tool({"gc", "--dry-run"});
     EXPECT_EQ(result.status, 0);
-    EXPECT_HAS(result.out, "\nWould remove 2 regions, 1 name and 1 file of a dead "
-                           "process.\n");
-    EXPECT_HAS(result.out, "  a, 64 MiB, of dead " + pid_text(dead.owner) + "\n");
-    EXPECT_HAS(result.out, "\nnames/a\n");
+    EXPECT_HAS(result.out, "\nWould remove 2 regions, 1 name and 1 file of a dead process.\n",
+               "  a, 64 MiB, of dead " + pid_text(dead.owner) + "\n", "\nnames/a\n");
     EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 5);
     EXPECT_HAS(shared.tool({"ls", "--all"}).out, "dead") << "a dry run removes nothing";
     EXPECT_EQ(shared.tool({"gc"}).out, "Removed 2 regions, 1 name and 1 file of a dead process.\n");

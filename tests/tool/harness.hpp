@@ -102,6 +102,13 @@ inline bool contains(const std::string &text, const std::string &part) {
 inline bool lacks(const std::string &text, const std::string &part) {
     return !contains(text, part);
 }
+template <typename... Parts>
+testing::AssertionResult has_all_of(const std::string &text, const Parts &...parts) {
+    for (const std::string &part : {std::string(parts)...})
+        if (lacks(text, part))
+            return testing::AssertionFailure() << "\"" << part << "\" is not in:\n" << text;
+    return testing::AssertionSuccess();
+}
 // They say both texts when they fail.
-#define EXPECT_HAS(text, part)   EXPECT_PRED2(contains, text, part)
+#define EXPECT_HAS(text, ...)    EXPECT_TRUE(has_all_of(text, __VA_ARGS__))
 #define EXPECT_LACKS(text, part) EXPECT_PRED2(lacks, text, part)

@@ -45,9 +45,8 @@ TEST(Learn, ACommandWithoutCudaTeachesNothing) {
                 contains(result.err, "gpushare can see; there is no libcuda.so.1, "))
         << result.err;
     result = tool({"learn", "true"}, {{"LD_LIBRARY_PATH", simulator()}});
-    EXPECT_EQ(result.err,
-              "gpushare: learn: no process used CUDA, as far as gpushare can see; who dropped the "
-              "library is named by: gpushare explain -- CMD\n");
+    EXPECT_EQ(result.err, "gpushare: learn: no process used CUDA, as far as gpushare can see; who "
+                          "dropped the library is named by: gpushare explain -- CMD\n");
     const Temporary place;
     const std::string old = place.file("old", "[region w]\n"), none = place.path + "/none";
     EXPECT_EQ(learn({"-o", old, "true"}).status, 1);

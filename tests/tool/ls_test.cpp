@@ -18,15 +18,18 @@ static std::string line_with(const std::string &text, const std::string &part) {
     return text.substr(start, text.find('\n', at) - start);
 }
 
-TEST(Ls, SaysPlainlyThatThereIsNothing) {
+struct Ls : testing::Test {
     Shared shared;
+};
+
+TEST_F(Ls, SaysPlainlyThatThereIsNothing) {
     Result result = shared.tool({"ls"});
     EXPECT_EQ(result.status, 0);
     EXPECT_EQ(result.out, "No shared regions in " + shared.root.path + "/default.\n");
     EXPECT_EQ(result.err, "");
 }
 
-TEST(Ls, ADirectoryThatNoProgramCanMakeIsNamed) {
+TEST_F(Ls, ADirectoryThatNoProgramCanMakeIsNamed) {
     const Temporary root("/dev/shm");
     for (const char *verb : {"ls", "gc", "metrics"}) {
         const Result result = tool({verb}, {{"GPUSHARE_DIR", root.path + "/a/b"}});
@@ -37,7 +40,7 @@ TEST(Ls, ADirectoryThatNoProgramCanMakeIsNamed) {
     }
 }
 
-TEST(Ls, ADirectoryThatIsNotThereYetIsEmpty) {
+TEST_F(Ls, ADirectoryThatIsNotThereYetIsEmpty) {
     Temporary root("/dev/shm");
     Result result =
         tool({"ls"}, {{"GPUSHARE_DIR", root.path + "/none"}, {"GPUSHARE_NAMESPACE", "x"}});
@@ -46,17 +49,15 @@ TEST(Ls, ADirectoryThatIsNotThereYetIsEmpty) {
     EXPECT_NE(access((root.path + "/none").c_str(), F_OK), 0) << "ls must not make it";
 }
 
-TEST(Ls, JsonOfNothingIsAnEmptyArray) {
-    Shared shared;
+TEST_F(Ls, JsonOfNothingIsAnEmptyArray) {
     Result result = shared.tool({"ls", "--json"});
     EXPECT_EQ(result.out, "[]\n");
     EXPECT_EQ(result.status, 0);
 }
 
 // Each character of the name has three bytes, and two columns.
-TEST(Ls, AlignsNamesOfAnyScript) {
+TEST_F(Ls, AlignsNamesOfAnyScript) {
     const std::string name = "\u6a21\u578b";
-    Shared shared;
     Peer wide(shared, name), narrow(shared, "four");
     shared.region(wide.owner, "first", 1);
     shared.region(narrow.owner, "second", 2);
@@ -71,8 +72,7 @@ TEST(Ls, AlignsNamesOfAnyScript) {
     EXPECT_HAS(shown.out, "Process " + name + " ") << shown.err;
 }
 
-TEST(Ls, AGpuIsToldFromTheOthers) {
-    Shared shared;
+TEST_F(Ls, AGpuIsToldFromTheOthers) {
     Peer producer(shared, "producer");
     shared.region(producer.owner, "one");
     shared.region(producer.owner, "two", 2, GPS_STATE_READY, 64u << 20, 1);
@@ -81,8 +81,7 @@ TEST(Ls, AGpuIsToldFromTheOthers) {
     EXPECT_HAS(line_with(out, "two"), "  GPU-5d6e7f90-a1b3  ") << out;
 }
 
-TEST(Ls, ATableRowSaysAllOfARegion) {
-    Shared shared;
+TEST_F(Ls, ATableRowSaysAllOfARegion) {
     Peer producer(shared, "producer");
     auto record = shared.region(producer.owner, "frames");
     Peer first(shared, "consumer", {{record.id}});
@@ -91,20 +90,16 @@ TEST(Ls, ATableRowSaysAllOfARegion) {
     EXPECT_EQ(result.status, 0) << result.err;
     EXPECT_EQ(result.err, "");
     std::string row = line_with(result.out, "frames");
-    EXPECT_HAS(row, id_text(record.id).substr(0, 8));
-    EXPECT_HAS(row, "  64 MiB  GPU-5d6e7f90  ready  ");
-    EXPECT_HAS(row, "producer " + pid_text(producer.owner) + "  ");
+    EXPECT_HAS(row, id_text(record.id).substr(0, 8), "  64 MiB  GPU-5d6e7f90  ready  ",
+               "producer " + pid_text(producer.owner) + "  ");
     EXPECT_TRUE(contains(row, "90 s") || contains(row, "91 s")) << row;
-    EXPECT_HAS(row, "2: ");
-    EXPECT_HAS(row, "consumer " + pid_text(first.owner));
-    EXPECT_HAS(row, "viewer " + pid_text(second.owner));
+    EXPECT_HAS(row, "2: ", "consumer " + pid_text(first.owner), "viewer " + pid_text(second.owner));
     EXPECT_EQ(result.out.substr(0, 4), "NAME");
     EXPECT_LACKS(result.out, " \n") << "no trailing blanks";
     EXPECT_LACKS(result.out, "\033") << "no colours in a pipe";
 }
 
-TEST(Ls, ColumnsAlign) {
-    Shared shared;
+TEST_F(Ls, ColumnsAlign) {
     Peer producer(shared, "producer");
     shared.region(producer.owner, "a", 1, GPS_STATE_READY, 4096);
     shared.region(producer.owner, "a-much-longer-name", 2, GPS_STATE_CLOSING, 3u << 30);
@@ -115,8 +110,7 @@ TEST(Ls, ColumnsAlign) {
     EXPECT_EQ(title.find("SIZE") + 4, row.find("4 KiB") + 5) << result.out;
 }
 
-TEST(Ls, EveryStateHasItsWord) {
-    Shared shared;
+TEST_F(Ls, EveryStateHasItsWord) {
     Peer producer(shared, "producer");
     shared.region(producer.owner, "w", 1, GPS_STATE_WRITING);
     shared.region(producer.owner, "r", 2, GPS_STATE_READY);
@@ -133,8 +127,7 @@ TEST(Ls, EveryStateHasItsWord) {
     EXPECT_EQ(list[3]["state"].text, "exporting");
 }
 
-TEST(Ls, TombstonesAppearOnlyWithAll) {
-    Shared shared;
+TEST_F(Ls, TombstonesAppearOnlyWithAll) {
     Peer producer(shared, "producer");
     shared.region(producer.owner, "gone", 1, GPS_STATE_FREED);
     EXPECT_LACKS(shared.tool({"ls"}).out, "gone");
@@ -144,16 +137,14 @@ TEST(Ls, TombstonesAppearOnlyWithAll) {
     EXPECT_EQ(Json::parse(shared.tool({"ls", "--all", "--json"}).out)[0]["state"].text, "freed");
 }
 
-TEST(Ls, AFreedRegionThatIsStillHeldIsListed) {
-    Shared shared;
+TEST_F(Ls, AFreedRegionThatIsStillHeldIsListed) {
     Peer producer(shared, "producer");
     auto record = shared.region(producer.owner, "freed-under-us", 1, GPS_STATE_FREED);
     Peer consumer(shared, "consumer", {{record.id}});
     EXPECT_HAS(line_with(shared.tool({"ls"}).out, "freed-under-us"), "  freed  ");
 }
 
-TEST(Ls, ARegionOfADeadOwnerThatIsHeldIsOrphaned) {
-    Shared shared;
+TEST_F(Ls, ARegionOfADeadOwnerThatIsHeldIsOrphaned) {
     Peer producer(shared, "producer");
     auto record = shared.region(producer.owner, "frames");
     Peer consumer(shared, "consumer", {{record.id}});
@@ -163,15 +154,15 @@ TEST(Ls, ARegionOfADeadOwnerThatIsHeldIsOrphaned) {
     EXPECT_LACKS(result.out, "gpushare gc") << "gc would keep it";
 }
 
-TEST(Ls, ARegionOfTheDeadThatNobodyHoldsIsOnlyCounted) {
-    Shared shared;
+TEST_F(Ls, ARegionOfTheDeadThatNobodyHoldsIsOnlyCounted) {
     Peer producer(shared, "producer");
     shared.region(producer.owner, "frames");
     producer.kill();
     Result result = shared.tool({"ls"});
-    EXPECT_EQ(result.out, "No shared regions in " + shared.root.path +
-                              "/default.\n\n1 region of dead processes not shown. Remove it with: "
-                              "gpushare gc\n");
+    EXPECT_EQ(
+        result.out,
+        "No shared regions in " + shared.root.path +
+            "/default.\n\n1 region of dead processes not shown. Remove it with: gpushare gc\n");
     result = shared.tool({"ls", "--all"});
     EXPECT_HAS(line_with(result.out, "frames"), "  dead  ") << result.out;
     shared.region(producer.owner, "more", 2);
@@ -179,8 +170,7 @@ TEST(Ls, ARegionOfTheDeadThatNobodyHoldsIsOnlyCounted) {
     EXPECT_HAS(result.out, "\n\n2 regions of dead processes. Remove them with: gpushare gc\n");
 }
 
-TEST(Ls, AnOwnerWithoutAFileIsDead) {
-    Shared shared;
+TEST_F(Ls, AnOwnerWithoutAFileIsDead) {
     Peer producer(shared, "producer");
     shared.region(producer.owner, "frames");
     producer.kill();
@@ -190,8 +180,7 @@ TEST(Ls, AnOwnerWithoutAFileIsDead) {
     EXPECT_EQ(Json::parse(shared.tool({"ls", "-a", "--json"}).out)[0]["state"].text, "dead");
 }
 
-TEST(Ls, AnImporterThatDiedIsNoUser) {
-    Shared shared;
+TEST_F(Ls, AnImporterThatDiedIsNoUser) {
     Peer producer(shared, "producer");
     auto record = shared.region(producer.owner, "frames");
     Peer consumer(shared, "consumer", {{record.id}});
@@ -199,8 +188,7 @@ TEST(Ls, AnImporterThatDiedIsNoUser) {
     EXPECT_HAS(line_with(shared.tool({"ls"}).out, "frames"), " s  0");
 }
 
-TEST(Ls, AProcessThatHoldsARegionTwiceIsOneUser) {
-    Shared shared;
+TEST_F(Ls, AProcessThatHoldsARegionTwiceIsOneUser) {
     Peer producer(shared, "producer");
     auto record = shared.region(producer.owner, "frames");
     Peer consumer(shared, "consumer", {{record.id}, {record.id, 0x7f1000000000}});
@@ -209,16 +197,14 @@ TEST(Ls, AProcessThatHoldsARegionTwiceIsOneUser) {
     EXPECT_EQ(Json::parse(shared.tool({"ls", "--json"}).out)[0]["users"].size(), 1u);
 }
 
-TEST(Ls, AnIntentCountsAsAUser) {
-    Shared shared;
+TEST_F(Ls, AnIntentCountsAsAUser) {
     Peer producer(shared, "producer");
     auto record = shared.region(producer.owner, "frames");
     Peer consumer(shared, "consumer", {{record.id, 0, GPS_SLOT_INTENT}});
     EXPECT_HAS(shared.tool({"ls"}).out, "  1: consumer");
 }
 
-TEST(Ls, ManyUsersAreCountedNotAllNamed) {
-    Shared shared;
+TEST_F(Ls, ManyUsersAreCountedNotAllNamed) {
     Peer producer(shared, "producer");
     auto record = shared.region(producer.owner, "frames");
     std::vector<std::unique_ptr<Peer>> consumers;
@@ -226,13 +212,11 @@ TEST(Ls, ManyUsersAreCountedNotAllNamed) {
         consumers.push_back(
             std::make_unique<Peer>(shared, "consumer", std::vector<Hold>{{record.id}}));
     Result result = shared.tool({"ls"});
-    EXPECT_HAS(result.out, "  6: consumer ");
-    EXPECT_HAS(result.out, " and 2 more\n");
+    EXPECT_HAS(result.out, "  6: consumer ", " and 2 more\n");
     EXPECT_EQ(Json::parse(shared.tool({"ls", "--json"}).out)[0]["users"].size(), 6u);
 }
 
-TEST(Ls, OnePidInTwoNamespacesIsTwoProcesses) {
-    Shared shared;
+TEST_F(Ls, OnePidInTwoNamespacesIsTwoProcesses) {
     Peer one(shared, "server", {}, 4026532201, 7), two(shared, "server", {}, 4026532333, 7);
     auto first = shared.region(one.owner, "one", 1);
     auto second = shared.region(two.owner, "two", 2);
@@ -248,8 +232,7 @@ TEST(Ls, OnePidInTwoNamespacesIsTwoProcesses) {
     EXPECT_EQ(list[1]["users"][0]["pid_ns"].text, "4026532201");
 }
 
-TEST(Ls, JsonHasTheMembersThatScriptsRelyOn) {
-    Shared shared;
+TEST_F(Ls, JsonHasTheMembersThatScriptsRelyOn) {
     Peer producer(shared, "producer");
     auto record = shared.region(producer.owner, "frames", 1, GPS_STATE_READY, 12345678901);
     Peer consumer(shared, "consumer", {{record.id}});
@@ -273,16 +256,14 @@ TEST(Ls, JsonHasTheMembersThatScriptsRelyOn) {
     EXPECT_EQ(list[1]["users"].size(), 0u);
 }
 
-TEST(Ls, JsonIsValidWhateverACommandIsCalled) {
-    Shared shared;
+TEST_F(Ls, JsonIsValidWhateverACommandIsCalled) {
     Peer odd(shared, "a \"quoted\\\" <name>");
     shared.region(odd.owner, "x");
     auto list = Json::parse(shared.tool({"ls", "--json"}).out);
     EXPECT_EQ(list[0]["owner"]["command"].text, "a \"quoted\\\" <name>");
 }
 
-TEST(Ls, NamedRegionsComeFirstInOrder) {
-    Shared shared;
+TEST_F(Ls, NamedRegionsComeFirstInOrder) {
     Peer producer(shared, "producer");
     shared.region(producer.owner, "", 1);
     shared.region(producer.owner, "b", 2);
@@ -294,8 +275,7 @@ TEST(Ls, NamedRegionsComeFirstInOrder) {
     EXPECT_HAS(shared.tool({"ls"}).out, "\n-  ");
 }
 
-TEST(Ls, ADamagedRecordIsWarnedAboutAndSkipped) {
-    Shared shared;
+TEST_F(Ls, ADamagedRecordIsWarnedAboutAndSkipped) {
     Peer producer(shared, "producer");
     shared.region(producer.owner, "good", 1);
     auto bad = shared.region(producer.owner, "bad", 2);
@@ -312,8 +292,7 @@ TEST(Ls, ADamagedRecordIsWarnedAboutAndSkipped) {
     EXPECT_EQ(Json::parse(result.out).size(), 1u) << "the warning does not mix with JSON";
 }
 
-TEST(Ls, ADamagedProcessFileIsWarnedAbout) {
-    Shared shared;
+TEST_F(Ls, ADamagedProcessFileIsWarnedAbout) {
     Peer producer(shared, "producer");
     std::string file = std::string(shared.store.path) + "/procs/1.2.3.00000000000000ff";
     write_file(file, "nonsense");
@@ -322,8 +301,7 @@ TEST(Ls, ADamagedProcessFileIsWarnedAbout) {
     EXPECT_HAS(result.err, "gpushare: ls: warning: " + file + ": ");
 }
 
-TEST(Ls, ColoursOnlyOnATerminalWithoutNoColor) {
-    Shared shared;
+TEST_F(Ls, ColoursOnlyOnATerminalWithoutNoColor) {
     Peer producer(shared, "producer");
     shared.region(producer.owner, "frames");
     EXPECT_HAS(shared.tool({"ls"}, true).out, "\033[32mready\033[0m");
@@ -332,8 +310,7 @@ TEST(Ls, ColoursOnlyOnATerminalWithoutNoColor) {
     EXPECT_LACKS(shared.tool({"ls"}, true, {{"TERM", "dumb"}}).out, "\033");
 }
 
-TEST(Ls, RefusesADirectoryThatIsOpenToOthers) {
-    Shared shared;
+TEST_F(Ls, RefusesADirectoryThatIsOpenToOthers) {
     chmod(shared.root.path.c_str(), 0755);
     Result result = shared.tool({"ls"});
     EXPECT_EQ(result.status, 1);
@@ -349,7 +326,7 @@ TEST(Ls, RefusesADirectoryThatIsOpenToOthers) {
     EXPECT_HAS(shared.tool({"ls"}).err, open + root + "/default/regions\n");
 }
 
-TEST(Ls, RefusesBadWordsForTheDirectory) {
+TEST_F(Ls, RefusesBadWordsForTheDirectory) {
     Result result = tool({"ls"}, {{"GPUSHARE_DIR", "relative"}});
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.err, "gpushare: ls: GPUSHARE_DIR='relative' must be an absolute path\n");
@@ -359,8 +336,7 @@ TEST(Ls, RefusesBadWordsForTheDirectory) {
                           "[A-Za-z0-9._-] without a leading dot\n");
 }
 
-TEST(Ls, SeparateNamespacesAreSeparate) {
-    Shared shared;
+TEST_F(Ls, SeparateNamespacesAreSeparate) {
     Peer producer(shared, "producer");
     shared.region(producer.owner, "frames");
     EXPECT_HAS(shared.tool({"ls"}).out, "frames");

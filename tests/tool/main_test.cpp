@@ -1,5 +1,4 @@
 // The tool as a whole: help, versions and wrong command lines.
-#include <algorithm>
 #include <iterator>
 
 #include "harness.hpp"
@@ -67,14 +66,12 @@ TEST(Tool, WrongCommandLinesAreAnsweredWithWhatIsAllowed) {
         {{}, "gpushare: a command is missing; see: gpushare --help\n"},
         {{"list"},
          "gpushare: unknown command 'list', perhaps ls; allowed: run, learn, audit, ls, show, top, "
-         "metrics, "
-         "report, timeline, explain, pair, check, keeper, merge, suspend, resume, drop, forget, "
-         "gc, cdi, doctor, help\n"},
-        {{"help", "list"},
-         "gpushare: help: unknown command 'list', perhaps ls; allowed: run, learn, audit, ls, "
-         "show, top, "
          "metrics, report, timeline, explain, pair, check, keeper, merge, suspend, resume, drop, "
          "forget, gc, cdi, doctor, help\n"},
+        {{"help", "list"},
+         "gpushare: help: unknown command 'list', perhaps ls; allowed: run, learn, audit, ls, "
+         "show, top, metrics, report, timeline, explain, pair, check, keeper, merge, suspend, "
+         "resume, drop, forget, gc, cdi, doctor, help\n"},
         {{"LS"},
          "gpushare: unknown command 'LS', perhaps ls; allowed: run, learn, audit, ls, show, top, "
          "metrics, report, timeline, explain, pair, check, keeper, merge, suspend, resume, drop, "
@@ -142,9 +139,9 @@ TEST(Tool, AFindingsHigherLevelIsExplainedToo) {
     std::unique_copy(wrapped.begin(), wrapped.end(), std::back_inserter(text),
                      [](char a, char b) { return isspace(a) && isspace(b); });
     std::replace(text.begin(), text.end(), '\n', ' ');
-    EXPECT_HAS(text, " Level warning: the program works only by luck");
-    EXPECT_HAS(text, "; error where the free is let through, as in an audit");
-    EXPECT_HAS(text, "in a file for gpushare audit --suppressions=FILE");
+    EXPECT_HAS(text, " Level warning: the program works only by luck",
+               "; error where the free is let through, as in an audit",
+               "in a file for gpushare audit --suppressions=FILE");
 }
 
 TEST(Tool, ADirectoryThatCannotBeUsedHasAHint) {

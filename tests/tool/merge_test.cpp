@@ -25,9 +25,7 @@ TEST(MergeVerb, SaysWhomItCannotTell) {
     const std::string self = std::to_string(getpid());
     const Result bare = shared.tool({"merge", "on", self});
     EXPECT_EQ(bare.status, 1);
-    EXPECT_HAS(bare.err, "process " + self +
-                             " is not known here: it runs without "
-                             "gpushare");
+    EXPECT_HAS(bare.err, "process " + self + " is not known here: it runs without gpushare");
     const Peer camera(shared, "camera");
     const Result unruled = shared.tool({"merge", "off", pid_text(camera.owner)});
     EXPECT_EQ(unruled.status, 1);
@@ -54,8 +52,7 @@ TEST(MergeVerb, SaysThatAProcessIsOfAnotherUser) {
     });
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.err, "gpushare: merge: process " + pid +
-                              " is of another user (uid 65534), "
-                              "who alone may say this\n");
+                              " is of another user (uid 65534), who alone may say this\n");
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
 }

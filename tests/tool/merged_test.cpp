@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <functional>
 
 #include "harness.hpp"
 #include "patience.hpp"
@@ -99,8 +98,7 @@ TEST(Merged, LsFoldsBlocksIntoALineForEachGpu) {
     servers.shared.region(servers.one.owner, "frames");
     result = servers.shared.tool({"ls", "--all"});
     EXPECT_EQ(result.out.find("NAME "), 0u) << result.out;
-    EXPECT_HAS(result.out, "\n\nMerged blocks:\n");
-    EXPECT_HAS(result.out, "\nGPU-60616263       1   4 MiB");
+    EXPECT_HAS(result.out, "\n\nMerged blocks:\n", "\nGPU-60616263       1   4 MiB");
     EXPECT_LACKS(result.out, "block.");
 }
 
@@ -130,10 +128,10 @@ TEST(Merged, ShowTellsAProcessItsPart) {
     Servers servers;
     const std::string pid = pid_text(servers.one.owner);
     const std::string text = servers.shared.tool({"show", pid}).out;
-    EXPECT_HAS(text, "  exports    0 regions\n  holds      0 regions\n");
-    EXPECT_HAS(text, "  merged     3 blocks, 48 MiB (50331648 bytes)\n");
-    EXPECT_HAS(text, "  saved      26.6 MiB (27962026 bytes), its part ");
-    EXPECT_HAS(text, "  own        6 MiB (6291456 bytes) of what merge rules took\n");
+    EXPECT_HAS(text, "  exports    0 regions\n  holds      0 regions\n",
+               "  merged     3 blocks, 48 MiB (50331648 bytes)\n",
+               "  saved      26.6 MiB (27962026 bytes), its part ",
+               "  own        6 MiB (6291456 bytes) of what merge rules took\n");
     auto json = Json::parse(servers.shared.tool({"show", pid, "--json"}).out);
     EXPECT_EQ(json[0]["holds"].size(), 0u);
     EXPECT_EQ(json[0]["exports"].size(), 0u);
@@ -243,11 +241,10 @@ TEST_F(MergedKeeper, DropMergedEndsWhatNobodyUsesAndNothingElse) {
         {"drop", "weights"}, false,
         {{"GPUSHARE_CONFIG", place.file("c", "[region weights]\nprogram = x\nrole = merge\n")}});
     EXPECT_EQ(result.status, 1);
-    EXPECT_EQ(result.err,
-              "gpushare: drop: 'weights' is a rule with role = merge, whose blocks have "
-              "no name: of all such rules 6 MiB are kept, of that 4 MiB without a user. "
-              "Those end with `gpushare drop --merged`, or when the rule's `keep` says; "
-              "the others stay until their last user has ended\n");
+    EXPECT_EQ(result.err, "gpushare: drop: 'weights' is a rule with role = merge, whose blocks "
+                          "have no name: of all such rules 6 MiB are kept, of that 4 MiB without a "
+                          "user. Those end with `gpushare drop --merged`, or when the rule's "
+                          "`keep` says; the others stay until their last user has ended\n");
     result = shared.tool({"drop", "--merged"});
     EXPECT_EQ(result.status, 0) << result.err;
     EXPECT_EQ(result.out, "Dropped 2 blocks, 4 MiB.\n");

@@ -109,12 +109,10 @@ TEST_F(Run, InAContainerAKillEndsTheCommandToo) {
     if (command(words).status != 0)
         GTEST_SKIP() << "pid namespaces cannot be made here";
     words = contained;
-    for (const char *word :
-         {"sh", "-c",
-          "\"$0\" run -- sh -c 'echo $$; exec sleep 60' >\"$1\" & while ! test -s \"$1\"; do sleep "
-          "0.1; "
-          "done; kill -9 $!; wait; for i in $(seq 100); do kill -0 $(cat \"$1\") || exit 3; "
-          "sleep 0.1; done"})
+    for (const char *word : {"sh", "-c",
+                             "\"$0\" run -- sh -c 'echo $$; exec sleep 60' >\"$1\" & while ! test "
+                             "-s \"$1\"; do sleep 0.1; done; kill -9 $!; wait; for i in $(seq "
+                             "100); do kill -0 $(cat \"$1\") || exit 3; sleep 0.1; done"})
         words.push_back(word);
     words.push_back(tool_path());
     words.push_back(place.path + "/pid");
@@ -206,10 +204,10 @@ TEST_F(Run, ABinaryThatTheKernelDoesNotRunIsKeptFromTheShell) {
                          tool_path(), empty, verb, name},
                         environment);
             EXPECT_EQ(result.status, 126) << verb;
-            EXPECT_EQ(result.err, std::string("gpushare: ") + verb + ": cannot execute '" + name +
-                                      "': the kernel cannot run it, as it is damaged or for "
-                                      "another machine; allowed: programs for this machine, and "
-                                      "scripts\n");
+            EXPECT_EQ(result.err,
+                      std::string("gpushare: ") + verb + ": cannot execute '" + name +
+                          "': the kernel cannot run it, as it is damaged or for another machine; "
+                          "allowed: programs for this machine, and scripts\n");
             EXPECT_EQ(result.out, "");
             EXPECT_TRUE(std::filesystem::is_empty(empty)) << verb;
         }
@@ -234,8 +232,9 @@ TEST_F(Run, WrongUseIs125) {
               "gpushare: run: an argument is missing; usage: gpushare run [OPTIONS] [--] CMD...\n");
     result = run({"--foo", "true"});
     EXPECT_EQ(result.status, 125);
-    EXPECT_EQ(result.err, "gpushare: run: unknown option '--foo'; allowed: --config, --mode, "
-                          "--runtime, --help\n");
+    EXPECT_EQ(
+        result.err,
+        "gpushare: run: unknown option '--foo'; allowed: --config, --mode, --runtime, --help\n");
     EXPECT_EQ(run({"--config"}).status, 125);
 }
 
@@ -295,11 +294,10 @@ TEST_F(Run, TheRuntimeChoosesTheLibrary) {
 
 TEST_F(Run, AStaticallyLinkedCommandIsWarnedAbout) {
     std::string path = altered("static", make_static);
-    EXPECT_EQ(
-        run({path}).err.find("gpushare: run: warning: '" + path +
-                             "' is statically linked: no loader reads LD_PRELOAD for it; it runs "
-                             "without gpushare\n"),
-        0u);
+    EXPECT_EQ(run({path}).err.find("gpushare: run: warning: '" + path +
+                                   "' is statically linked: no loader reads LD_PRELOAD for it; it "
+                                   "runs without gpushare\n"),
+              0u);
 }
 
 TEST_F(Run, ASetuidCommandIsWarnedAbout) {
@@ -309,9 +307,9 @@ TEST_F(Run, ASetuidCommandIsWarnedAbout) {
     chmod(path.c_str(), 04755);
     Result result = run({path});
     EXPECT_EQ(result.status, 0);
-    EXPECT_EQ(result.err, "gpushare: run: warning: '" + path +
-                              "' is setuid: the loader ignores LD_PRELOAD for it; it runs without "
-                              "gpushare\n");
+    EXPECT_EQ(result.err,
+              "gpushare: run: warning: '" + path +
+                  "' is setuid: the loader ignores LD_PRELOAD for it; it runs without gpushare\n");
     chmod(path.c_str(), 02755);
     EXPECT_HAS(run({path}).err, "is setgid: ");
 }
@@ -348,10 +346,10 @@ TEST_F(Run, OnATerminalAForgottenConfigurationIsSaid) {
     const std::vector<std::string> line = {tool_path(), "run", "true"};
     all["LD_LIBRARY_PATH"] =
         std::filesystem::absolute(tool_path()).parent_path() / "sim"; // a driver
-    EXPECT_EQ(on_terminal(400, line, all),
-              "gpushare: run: warning: no configuration was found: GPUSHARE_CONFIG is not set, and "
-              "there is no ~/gpushare/gpushare.conf and no /etc/gpushare.conf; no rule "
-              "takes an allocation\n");
+    EXPECT_EQ(
+        on_terminal(400, line, all),
+        "gpushare: run: warning: no configuration was found: GPUSHARE_CONFIG is not set, and there "
+        "is no ~/gpushare/gpushare.conf and no /etc/gpushare.conf; no rule takes an allocation\n");
     EXPECT_EQ(command(line, all).err, "");
     all["GPUSHARE_CONFIG"] = place.file("none.conf", "; no rule\n");
     EXPECT_EQ(on_terminal(400, line, all), "");
@@ -360,17 +358,16 @@ TEST_F(Run, OnATerminalAForgottenConfigurationIsSaid) {
 TEST_F(Run, WhatIsWrongWithTheEnvironmentIsSaid) {
     Result result = run({"true"}, {{"GPUSHARE_NAMESPACE", "a b"}});
     EXPECT_EQ(result.status, 125);
-    EXPECT_EQ(result.err,
-              "gpushare: run: GPUSHARE_NAMESPACE='a b' is no name; allowed: 1 to 127 of "
-              "[A-Za-z0-9._-] without a leading dot\n");
+    EXPECT_EQ(result.err, "gpushare: run: GPUSHARE_NAMESPACE='a b' is no name; allowed: 1 to 127 "
+                          "of [A-Za-z0-9._-] without a leading dot\n");
     result = run({"true"}, {{"GPUSHARE_DIR", "here"}});
     EXPECT_EQ(result.status, 125);
     EXPECT_EQ(result.err, "gpushare: run: GPUSHARE_DIR='here' must be an absolute path\n");
     result = run({"true"}, {{"GPUSHARE_ONFREE", "wait"}, {"GPUSHARE_SIM_ROOT", "@x"}});
     EXPECT_EQ(result.status, 0);
     EXPECT_EQ(result.err,
-              "gpushare: run: warning: GPUSHARE_ONFREE is set, and nothing reads it; "
-              "perhaps GPUSHARE_ON_FREE; gpushare --help and config/gpushare.conf have all\n");
+              "gpushare: run: warning: GPUSHARE_ONFREE is set, and nothing reads it; perhaps "
+              "GPUSHARE_ON_FREE; gpushare --help and config/gpushare.conf have all\n");
     EXPECT_EQ(run({"true"}, {{"GPUSHARE_COLOUR_OF_MOON", "1"}}).err,
               "gpushare: run: warning: GPUSHARE_COLOUR_OF_MOON is set, and nothing reads it; "
               "gpushare --help and config/gpushare.conf have all\n");

@@ -155,8 +155,8 @@ TEST_F(Selftest, WithoutACardOrASimulatorItSaysSo) {
     const Result result = command({copy, "doctor", "--selftest", "--json"}, environment);
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.out, "");
-    EXPECT_HAS(result.err, "there is neither a card nor a simulated driver to test with. "
-                           "CUDA: libcuda.so.1: cannot open");
+    EXPECT_HAS(result.err, "there is neither a card nor a simulated driver to test with. CUDA: "
+                           "libcuda.so.1: cannot open");
     EXPECT_EQ(left(), std::vector<std::string>());
 }
 

@@ -15,8 +15,11 @@ std::string field(const std::string &text, const std::string &label) {
 
 } // namespace
 
-TEST(Show, ARegionByNameTellsEverything) {
+struct Show : testing::Test {
     Shared shared;
+};
+
+TEST_F(Show, ARegionByNameTellsEverything) {
     Peer producer(shared, "producer");
     auto record = shared.region(producer.owner, "frames", 3, GPS_STATE_READY, 60u << 20);
     Peer rule(shared, "consumer", {{record.id, 0x7f12345000}});
@@ -42,13 +45,10 @@ TEST(Show, ARegionByNameTellsEverything) {
     EXPECT_EQ(field(text, "uid"), std::to_string(producer.owner.uid));
     EXPECT_HAS(field(text, "started"), " s ago") << text;
     EXPECT_EQ(field(text, "users"), "3");
-    EXPECT_HAS(text, "0x7f12345000  a rule ");
-    EXPECT_HAS(text, "0x7f99000000  the program ");
-    EXPECT_HAS(text, "opening ");
+    EXPECT_HAS(text, "0x7f12345000  a rule ", "0x7f99000000  the program ", "opening ");
 }
 
-TEST(Show, ARegionWithoutANameSaysWhy) {
-    Shared shared;
+TEST_F(Show, ARegionWithoutANameSaysWhy) {
     Peer producer(shared, "producer");
     auto record = shared.region(producer.owner, "");
     Result result = shared.tool({"show", id_text(record.id)});
@@ -57,8 +57,7 @@ TEST(Show, ARegionWithoutANameSaysWhy) {
     EXPECT_EQ(field(result.out, "users"), "0");
 }
 
-TEST(Show, AHandOverSaysUntilWhen) {
-    Shared shared;
+TEST_F(Show, AHandOverSaysUntilWhen) {
     Peer producer(shared, "producer");
     shared.region(producer.owner, "frames", 1, GPS_STATE_FINAL);
     Result result = shared.tool({"show", "frames"});
@@ -66,8 +65,7 @@ TEST(Show, AHandOverSaysUntilWhen) {
         << result.out;
 }
 
-TEST(Show, ARegionByTheBeginningOfItsId) {
-    Shared shared;
+TEST_F(Show, ARegionByTheBeginningOfItsId) {
     Peer producer(shared, "producer");
     auto record = shared.region(producer.owner, "frames");
     std::string id = id_text(record.id);
@@ -77,9 +75,8 @@ TEST(Show, ARegionByTheBeginningOfItsId) {
     EXPECT_EQ(shared.tool({"show", id.substr(0, 5)}).status, 1) << "too short to be an id";
 }
 
-TEST(Show, AnIdThatIsNotUniqueNamesThoseItCouldBe) {
+TEST_F(Show, AnIdThatIsNotUniqueNamesThoseItCouldBe) {
     // Some 5,000 hashes of 24 bits suffice to find two that are equal.
-    Shared shared;
     Peer producer(shared, "producer");
     std::map<std::string, gps_region_record> seen;
     gps_region_record record{};
@@ -111,8 +108,7 @@ TEST(Show, AnIdThatIsNotUniqueNamesThoseItCouldBe) {
     EXPECT_EQ(shared.tool({"show", id_text(record.id)}).status, 0);
 }
 
-TEST(Show, AProcessTellsWhatItExportsAndHolds) {
-    Shared shared;
+TEST_F(Show, AProcessTellsWhatItExportsAndHolds) {
     Peer other(shared, "other");
     auto held = shared.region(other.owner, "held", 1, GPS_STATE_READY, 32u << 20);
     Peer process(shared, "worker", {{held.id, 0x7f0000001000}});
@@ -126,14 +122,11 @@ TEST(Show, AProcessTellsWhatItExportsAndHolds) {
     EXPECT_EQ(field(result.out, "state"), "alive");
     EXPECT_EQ(field(result.out, "exports"), "2 regions, 128 MiB (134217728 bytes)");
     EXPECT_EQ(field(result.out, "holds"), "1 region, 32 MiB (33554432 bytes)");
-    EXPECT_HAS(result.out, "also-mine");
-    EXPECT_HAS(result.out, "0x7f0000001000");
-    EXPECT_HAS(result.out, "other " + pid_text(other.owner));
+    EXPECT_HAS(result.out, "also-mine", "0x7f0000001000", "other " + pid_text(other.owner));
     EXPECT_LACKS(result.out, "tombstone");
 }
 
-TEST(Show, AProcessTellsWhoKeepsWhatIsFreed) {
-    Shared shared;
+TEST_F(Show, AProcessTellsWhoKeepsWhatIsFreed) {
     Peer owner(shared, "owner");
     auto closing = shared.region(owner.owner, "", 1, GPS_STATE_CLOSING, 32u << 20);
     auto freed = shared.region(owner.owner, "", 2, GPS_STATE_FREED, 64u << 20);
@@ -164,41 +157,35 @@ TEST(Show, AProcessTellsWhoKeepsWhatIsFreed) {
     EXPECT_EQ(json[0]["events"].text, "1");
 }
 
-TEST(Show, AProcessThatSharesNothingYetSaysSo) {
-    Shared shared;
+TEST_F(Show, AProcessThatSharesNothingYetSaysSo) {
     Peer process(shared, "worker");
     Result result = shared.tool({"show", pid_text(process.owner)});
     EXPECT_EQ(field(result.out, "exports"), "0 regions");
     EXPECT_EQ(field(result.out, "holds"), "0 regions");
 }
 
-TEST(Show, AHeldRegionWithoutARecordIsStillListed) {
-    Shared shared;
+TEST_F(Show, AHeldRegionWithoutARecordIsStillListed) {
     gps_id missing{};
     missing.bytes[0] = 0xab;
     Peer process(shared, "worker", {{missing}});
     Result result = shared.tool({"show", pid_text(process.owner)});
-    EXPECT_HAS(result.out, "ab000000");
-    EXPECT_HAS(result.out, "no record");
+    EXPECT_HAS(result.out, "ab000000", "no record");
     auto list = Json::parse(shared.tool({"show", "--json", pid_text(process.owner)}).out);
     EXPECT_EQ(list[0]["holds"][0]["name"].kind, Json::Null);
 }
 
-TEST(Show, APidOfSeveralNamespacesMeansAllOfThem) {
-    Shared shared;
+TEST_F(Show, APidOfSeveralNamespacesMeansAllOfThem) {
     Peer one(shared, "first", {}, 4026532201, 7), two(shared, "second", {}, 4026532333, 7);
     Result result = shared.tool({"show", "7"});
     EXPECT_EQ(result.status, 0);
-    EXPECT_HAS(result.out, "Process first 7@4026532201\n");
-    EXPECT_HAS(result.out, "\n\nProcess second 7@4026532333\n");
-    EXPECT_HAS(result.out, "4026532333, not the one you are in\n");
+    EXPECT_HAS(result.out, "Process first 7@4026532201\n", "\n\nProcess second 7@4026532333\n",
+               "4026532333, not the one you are in\n");
     result = shared.tool({"show", "7@4026532333"});
     EXPECT_EQ(result.out.find("Process second"), 0u);
     EXPECT_LACKS(result.out, "first");
 }
 
-TEST(Show, TheDeadGiveWayToTheLiving) {
-    Shared shared;
+TEST_F(Show, TheDeadGiveWayToTheLiving) {
     Peer old(shared, "old");
     shared.region(old.owner, "frames", 1);
     old.kill();
@@ -213,8 +200,7 @@ TEST(Show, TheDeadGiveWayToTheLiving) {
     EXPECT_LACKS(result.out, "old");
 }
 
-TEST(Show, AnOrphanTellsItsOwnersLastWord) {
-    Shared shared;
+TEST_F(Show, AnOrphanTellsItsOwnersLastWord) {
     Peer producer(shared, "producer");
     auto record = shared.region(producer.owner, "frames", 1, GPS_STATE_CLOSING);
     Peer consumer(shared, "consumer", {{record.id}});
@@ -224,15 +210,13 @@ TEST(Show, AnOrphanTellsItsOwnersLastWord) {
     EXPECT_HAS(field(result.out, "since"), "; its owner's last word: closing") << result.out;
 }
 
-TEST(Show, ANameGoesBeforeAPid) {
-    Shared shared;
+TEST_F(Show, ANameGoesBeforeAPid) {
     Peer producer(shared, "producer");
     shared.region(producer.owner, pid_text(producer.owner));
     EXPECT_EQ(shared.tool({"show", pid_text(producer.owner)}).out.find("Region "), 0u);
 }
 
-TEST(Show, WhatIsNotThereIsAnErrorThatSaysWhatIs) {
-    Shared shared;
+TEST_F(Show, WhatIsNotThereIsAnErrorThatSaysWhatIs) {
     Result result = shared.tool({"show", "frames"});
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.out, "");
@@ -249,8 +233,7 @@ TEST(Show, WhatIsNotThereIsAnErrorThatSaysWhatIs) {
                               pid_text(producer.owner) + " (see: gpushare ls)\n");
 }
 
-TEST(Show, AProgramMeansAllItsProcesses) {
-    Shared shared;
+TEST_F(Show, AProgramMeansAllItsProcesses) {
     Peer one(shared, "cam.py"), two(shared, "cam.py"), other(shared, "viewer");
     const Result result = shared.tool({"show", "cam.py"});
     EXPECT_EQ(result.status, 0) << result.err;
@@ -261,8 +244,7 @@ TEST(Show, AProgramMeansAllItsProcesses) {
     EXPECT_HAS(shared.tool({"show", "viewer"}).out, "Region viewer\n");
 }
 
-TEST(Show, ANameThatIsOnlyClaimedSaysByWhom) {
-    Shared shared;
+TEST_F(Show, ANameThatIsOnlyClaimedSaysByWhom) {
     Peer producer(shared, "producer");
     ASSERT_EQ(gps_name_claim(&shared.store, "frames", &producer.owner, nullptr), 0);
     Result result = shared.tool({"show", "frames"});
@@ -272,8 +254,7 @@ TEST(Show, ANameThatIsOnlyClaimedSaysByWhom) {
                               " has the name and is about to allocate\n");
 }
 
-TEST(Show, JsonOfARegionHasEverything) {
-    Shared shared;
+TEST_F(Show, JsonOfARegionHasEverything) {
     Peer producer(shared, "producer");
     auto record = shared.region(producer.owner, "frames", 5);
     Peer consumer(shared, "consumer", {{record.id, 0xabc000}});
@@ -297,8 +278,7 @@ TEST(Show, JsonOfARegionHasEverything) {
     EXPECT_EQ(region["users"].size(), 1u);
 }
 
-TEST(Show, JsonOfAProcessHasTotals) {
-    Shared shared;
+TEST_F(Show, JsonOfAProcessHasTotals) {
     Peer other(shared, "other");
     auto held = shared.region(other.owner, "held", 1, GPS_STATE_READY, 32u << 20);
     Peer process(shared, "worker", {{held.id, 0, GPS_SLOT_INTENT}});

@@ -149,8 +149,7 @@ TEST_F(Stranger, TwoScriptsShareByTheirNames) {
     Running module(work, environment, file, "sh -c 'cd " + work.path + " && exec python3 -m view'");
     ASSERT_TRUE(module.says("sees: ")) << module.said();
     const Result ls = look({"ls"});
-    EXPECT_HAS(ls.out, " cam.py ");
-    EXPECT_HAS(ls.out, "1: view ");
+    EXPECT_HAS(ls.out, " cam.py ", "1: view ");
     const Result show = look({"show", "frame"});
     EXPECT_HAS(show.out, "owner      cam.py ");
 }
@@ -177,20 +176,19 @@ TEST_F(Stranger, AWrongSizeIsShownWithWhatWasAskedFor) {
     const Result result = explain(file);
     EXPECT_EQ(result.status, 0);
     EXPECT_HAS(result.err, "     1x  size = 64MiB     cuMemAlloc in ");
-    EXPECT_HAS(result.err, "not by [region frame], line 12: size = 65MiB, and this is "
-                           "size = 64MiB\n");
+    EXPECT_HAS(result.err,
+               "not by [region frame], line 12: size = 65MiB, and this is size = 64MiB\n");
     EXPECT_HAS(result.err, "\nRules that matched nothing:\n");
-    EXPECT_HAS(result.err, "  [region frame], line 12: size = 65MiB: size = 64MiB was asked "
-                           "for once\n");
+    EXPECT_HAS(result.err,
+               "  [region frame], line 12: size = 65MiB: size = 64MiB was asked for once\n");
     const Result check = look({"check", file});
     EXPECT_EQ(check.status, 0);
-    EXPECT_EQ(check.err, file +
-                             ":14: warning: [region frame] cannot be imported: size = 65MiB here "
-                             "asks for more than size = 64MiB of line 7 exports\n");
+    EXPECT_EQ(check.err, file + ":14: warning: [region frame] cannot be imported: size = 65MiB "
+                                "here asks for more than size = 64MiB of line 7 exports\n");
     const Result said =
         run({"run", "-c", file, "--"}, "frontend.py", {{"GPUSHARE_LOG_LEVEL", "info"}});
-    EXPECT_HAS(said.err, "GPUSHARE: no allocation matched [region frame] (line 12), by "
-                         "frontend.py (pid ");
+    EXPECT_HAS(said.err,
+               "GPUSHARE: no allocation matched [region frame] (line 12), by frontend.py (pid ");
     EXPECT_EQ(run({"run", "-c", file, "--"}, "frontend.py").err, "");
 }
 
@@ -198,22 +196,21 @@ TEST_F(Stranger, AWrongNameIsShownBesideThoseThatRan) {
     const Result result = explain(conf("frontend.py", "frontent.py"));
     EXPECT_HAS(result.err, "no rule is for this program\n");
     EXPECT_HAS(std::regex_replace(result.err, std::regex("\n +"), " "),
-               "line 12: program = frontent.py: CUDA was used by frontend.py; perhaps "
-               "frontend.py")
+               "line 12: program = frontent.py: CUDA was used by frontend.py; perhaps frontend.py")
         << result.err;
-    EXPECT_HAS(result.err, "not for it: [region frame], line 12: program = frontent.py, "
-                           "and this is frontend.py\n");
+    EXPECT_HAS(
+        result.err,
+        "not for it: [region frame], line 12: program = frontent.py, and this is frontend.py\n");
 }
 
 TEST_F(Stranger, AMissingPartnerIsWaitedForAloud) {
     const std::string file = conf("30s ", "4s ");
     Running front(work, environment, file, "python3 " + work.path + "/frontend.py --big");
-    ASSERT_TRUE(front.says("GPUSHARE: waiting up to 4 s for an exporter of frame, by frontend.py "
-                           "(pid "))
+    ASSERT_TRUE(
+        front.says("GPUSHARE: waiting up to 4 s for an exporter of frame, by frontend.py (pid "))
         << front.said();
     const Result ls = look({"ls"});
-    EXPECT_HAS(ls.out, "\nWAITING ");
-    EXPECT_HAS(ls.out, "  an exporter of frame ");
+    EXPECT_HAS(ls.out, "\nWAITING ", "  an exporter of frame ");
     EXPECT_HAS(look({"ls", "--json"}).out, "\"region\": \"frame\"");
     const Result show = look({"show", "frame"});
     EXPECT_HAS(show.err, "warning: waiting: frontend.py ");
@@ -232,8 +229,8 @@ TEST_F(Stranger, AMissingPartnerIsWaitedForAloud) {
     EXPECT_HAS(result.err, "\nEvery rule matched.\n");
     const std::string taken = result.err.substr(result.err.find("taken by"));
     EXPECT_LACKS(unwrapped(taken), "the allocation is private") << taken;
-    EXPECT_HAS(unwrapped(taken), "An allocation was left private: `gpushare ls` says who "
-                                 "shares in this directory, ")
+    EXPECT_HAS(unwrapped(taken),
+               "An allocation was left private: `gpushare ls` says who shares in this directory, ")
         << taken;
     EXPECT_EQ(look({"check", alone}).err,
               alone + ":1: warning: [region frame] is imported, and no rule of this file exports "
@@ -270,8 +267,8 @@ class StrangerToAnother : public Stranger {
     }
     // The daemon of one, and what the front end of the other is told.
     void expect_to_be_told(const Environment &with, bool daemon_is_other) {
-        const std::string file = conf("30s ", "20ms "), other = "setpriv --reuid=12345 "
-                                                                "--regid=12345 --clear-groups ";
+        const std::string file = conf("30s ", "20ms "),
+                          other = "setpriv --reuid=12345 --regid=12345 --clear-groups ";
         for (const auto &entry : fs::directory_iterator(work.path))
             chmod(entry.path().c_str(), 0644);
         const std::string uid = daemon_is_other ? "12345" : "0",
@@ -322,9 +319,10 @@ TEST_F(StrangerToAnother, WhoseDirectoryItIsIsSaid) {
         Environment with = environment;
         with["GPUSHARE_DIR"] = shared.path + (other ? "/others" : "/roots");
         expect_to_be_told(with, other);
-        EXPECT_HAS(told, "the directory " + with["GPUSHARE_DIR"] +
-                             " cannot be used: it or a directory on the way is not yours\n");
-        EXPECT_HAS(told, "Hint: run: gpushare doctor\n");
+        EXPECT_HAS(told,
+                   "the directory " + with["GPUSHARE_DIR"] +
+                       " cannot be used: it or a directory on the way is not yours\n",
+                   "Hint: run: gpushare doctor\n");
         EXPECT_HAS(unwrapped(told), "taken by [region frame], line 12: but it was left private: "
                                     "the published directory cannot be used");
         EXPECT_HAS(unwrapped(told), "`gpushare doctor` whether that works here.") << told;
@@ -353,11 +351,10 @@ TEST_F(Stranger, AnIndexIsShownBesideTheNumberOfTheAllocation) {
                       line = "for size in " + sizes + "; do echo malloc a $size; done | " +
                              build() + "/tests/apps/puppet";
     const std::string said = tool({"explain", "-c", file, "--", "sh", "-c", line}, environment).err;
-    EXPECT_HAS(said, "by [region a], line 1: index = 0, and this is number 1\n");
-    EXPECT_HAS(said, "by [region b], line 5: index = 2, and this is number 0\n");
-    EXPECT_HAS(said, "by [region a], line 1: index = 0, and these have numbers from 2 "
-                     "to 5\n");
-    EXPECT_HAS(said, "taken by [region b], line 5: exported as b\n");
+    EXPECT_HAS(said, "by [region a], line 1: index = 0, and this is number 1\n",
+               "by [region b], line 5: index = 2, and this is number 0\n",
+               "by [region a], line 1: index = 0, and these have numbers from 2 to 5\n",
+               "taken by [region b], line 5: exported as b\n");
 }
 
 TEST_F(Stranger, WhoDropsThePreloadIsNamed) {
@@ -366,8 +363,8 @@ TEST_F(Stranger, WhoDropsThePreloadIsNamed) {
     const Result result = tool({"explain", "--", "sh", "-c", line}, environment);
     EXPECT_EQ(result.status, 1);
     EXPECT_HAS(result.err, "gpushare: explain: puppet (pid ");
-    EXPECT_HAS(result.err, ") used CUDA and was not watched: LD_PRELOAD was not in its "
-                           "environment");
+    EXPECT_HAS(result.err,
+               ") used CUDA and was not watched: LD_PRELOAD was not in its environment");
 }
 
 TEST_F(Stranger, EveryLineFits80Columns) {
@@ -406,11 +403,11 @@ TEST_F(Stranger, WhatTwoProgramsAllocateFitsTogether) {
     EXPECT_EQ(tool({"check", "-q", "--strict", rules}).status, 0);
     const Result none = tool({"explain", "--fit", a, c});
     EXPECT_EQ(none.status, 1);
-    EXPECT_HAS(none.err, "nothing fits: the second program must ask on the same "
-                         "GPU for a size of the first one's, or for less; half of it or "
-                         "less would get the beginning of the region, which is hardly "
-                         "meant\n");
-    EXPECT_HAS(none.err, c + " has: 1KiB\n");
+    EXPECT_HAS(none.err,
+               "nothing fits: the second program must ask on the same GPU for a size of "
+               "the first one's, or for less; half of it or less would get the beginning "
+               "of the region, which is hardly meant\n",
+               c + " has: 1KiB\n");
     EXPECT_HAS(tool({"explain", "--fit", a, a}).err, "both programs are called camera");
     EXPECT_EQ(tool({"explain", "--fit", a}).status, 2);
     const Result bad = tool({"explain", "--fit", a, rules});
@@ -436,9 +433,8 @@ TEST_F(Stranger, APairRunsBesideEachOtherAndItsRulesFit) {
     Result result =
         tool({"pair", "-o", rules, "--", "sh", "-c", first, "--", "sh", "-c", second}, environment);
     EXPECT_EQ(result.status, 0) << result.err;
-    EXPECT_HAS(result.err, "Next: gpushare run -c " + rules + " -- sh -c ");
-    EXPECT_HAS(result.err, "\n and: gpushare run -c " + rules);
-    EXPECT_HAS(result.err, "what camera prints");
+    EXPECT_HAS(result.err, "Next: gpushare run -c " + rules + " -- sh -c ",
+               "\n and: gpushare run -c " + rules, "what camera prints");
     EXPECT_EQ(result.out, "");
     result.out = read_file(rules);
     EXPECT_EQ(result.out, "[region camera]\nprogram = camera\nsize = 8MiB\nrole = export\n\n"

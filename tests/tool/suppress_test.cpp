@@ -149,16 +149,15 @@ TEST_F(Suppress, AnySectionWillDo) {
 }
 
 TEST_F(Suppress, MistakesAreExplainedAndNothingIsReported) {
-    EXPECT_EQ(
-        error("[suppress a]\nfunktion = x\n"),
-        "2: funktion: unknown key; allowed: finding, module, function, callers, name, "
-        "command, stack\n" +
-            place.file("s.conf") +
-            ":1: [suppress a] has no key, and so would suppress "
-            "everything; give one of finding, module, function, callers, name, command, stack\n");
+    EXPECT_EQ(error("[suppress a]\nfunktion = x\n"),
+              "2: funktion: unknown key; allowed: finding, module, function, callers, name, "
+              "command, stack\n" +
+                  place.file("s.conf") +
+                  ":1: [suppress a] has no key, and so would suppress everything; give one of "
+                  "finding, module, function, callers, name, command, stack\n");
     EXPECT_EQ(error("[suppress a]\nfinding = dubble-free\n"),
-              "2: finding = dubble-free: no such finding, but perhaps double-free; "
-              "allowed: an id of `gpushare explain --list`, as double-free\n");
+              "2: finding = dubble-free: no such finding, but perhaps double-free; allowed: an id "
+              "of `gpushare explain --list`, as double-free\n");
     EXPECT_EQ(error("[suppress a]\nname = a\n[suppress a]\nname = b\n"),
               "3: [suppress a] is given twice; it was first in line 1\n");
     EXPECT_EQ(error("[suppress a]\nname = a\nname = b\n"),

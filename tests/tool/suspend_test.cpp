@@ -28,8 +28,9 @@ TEST(SuspendVerb, SaysWhomItDoesNotFind) {
     EXPECT_EQ(none.err, "gpushare: suspend: no process has the pid '4194305'; see: gpushare ls\n");
     const Result unnamed = shared.tool({"resume", "camera"});
     EXPECT_EQ(unnamed.status, 1);
-    EXPECT_EQ(unnamed.err, "gpushare: resume: no program named 'camera' runs with suspend = on; "
-                           "see: gpushare ls\n");
+    EXPECT_EQ(
+        unnamed.err,
+        "gpushare: resume: no program named 'camera' runs with suspend = on; see: gpushare ls\n");
     const Peer camera(shared, "camera"); // takes no orders
     EXPECT_EQ(shared.tool({"suspend", "camera"}).status, 1);
     const Result bare = shared.tool({"suspend", std::to_string(getpid())});

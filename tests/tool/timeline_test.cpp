@@ -232,8 +232,8 @@ TEST_F(Timeline, SaysWhatItHasWritten) {
     const std::string bare = place.file("bare", event(10, "began", 1) + event(20, "ended", 1));
     EXPECT_EQ(timeline({"-o", page, bare}).err,
               "Wrote " + page +
-                  ": open it with a browser. No event of a region is in it: rules "
-                  "make regions, and merge.\n");
+                  ": open it with a browser. No event of a region is in it: rules make regions, "
+                  "and merge.\n");
 }
 
 TEST_F(Timeline, NoTextOfALogEndsTheData) {
@@ -264,9 +264,8 @@ TEST_F(Timeline, BadLinesAreNamedAndSkipped) {
     EXPECT_HAS(result.err, path + ":2: not JSON; skipped");
     EXPECT_HAS(result.err, path + ":3: an event of a region without a region");
     EXPECT_LACKS(result.err, path + ":4:") << "of a newer library: " << result.err;
-    EXPECT_HAS(result.err, path + ":5: no line of a gpushare event log, for it has no ts");
-    EXPECT_HAS(result.err, path + ":7: not JSON; skipped");
-    EXPECT_HAS(result.err, path + ":8: cut off");
+    EXPECT_HAS(result.err, path + ":5: no line of a gpushare event log, for it has no ts",
+               path + ":7: not JSON; skipped", path + ":8: cut off");
 }
 
 TEST_F(Timeline, ALogWithoutALineHidesNoOther) {
@@ -278,8 +277,7 @@ TEST_F(Timeline, ALogWithoutALineHidesNoOther) {
          {std::vector<std::string>{empty, log, cut}, std::vector<std::string>{place.path}}) {
         const Result result = timeline(logs);
         EXPECT_EQ(result.status, 0) << result.err;
-        EXPECT_HAS(result.err, empty + ": empty; ");
-        EXPECT_HAS(result.err, cut + ":1: cut off");
+        EXPECT_HAS(result.err, empty + ": empty; ", cut + ":1: cut off");
         EXPECT_EQ(page(logs)["lifetimes"].size(), 1u);
     }
     const Result none = timeline({empty, cut});

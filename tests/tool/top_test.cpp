@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <sys/wait.h>
 
@@ -50,7 +49,11 @@ struct Frames {
 
 // --- accounting ---
 
-TEST(Top, ASharedByteIsSplitAmongItsHolders) {
+struct Top : testing::Test {
+    Shared shared;
+};
+
+TEST_F(Top, ASharedByteIsSplitAmongItsHolders) {
     Frames frames;
     Json usage = once(frames.shared);
     for (const Peer *peer : {&frames.producer, &frames.first, &frames.second}) {
@@ -73,8 +76,7 @@ TEST(Top, ASharedByteIsSplitAmongItsHolders) {
     EXPECT_EQ(usage["regions"][0]["holders"][0]["command"].text, "producer");
 }
 
-TEST(Top, MemoryOfOneIsItsOwn) {
-    Shared shared;
+TEST_F(Top, MemoryOfOneIsItsOwn) {
     Peer producer(shared, "producer");
     auto record = shared.region(producer.owner, "frames");
     Peer opening(shared, "consumer", {{record.id, 0, GPS_SLOT_INTENT}});
@@ -84,8 +86,7 @@ TEST(Top, MemoryOfOneIsItsOwn) {
     EXPECT_EQ(usage["total"]["saved"].number, 0);
 }
 
-TEST(Top, WhoHasFreedARegionHoldsItNoMore) {
-    Shared shared;
+TEST_F(Top, WhoHasFreedARegionHoldsItNoMore) {
     Peer producer(shared, "producer");
     auto record = shared.region(producer.owner, "frames", 1, GPS_STATE_CLOSING);
     Peer consumer(shared, "consumer", {{record.id}, {record.id, 0x7f1000000000}});
@@ -95,7 +96,7 @@ TEST(Top, WhoHasFreedARegionHoldsItNoMore) {
     EXPECT_EQ(process(usage, producer.owner)["proportional"].number, 0);
 }
 
-TEST(Top, MemoryOfTheDeadIsTheirUsers) {
+TEST_F(Top, MemoryOfTheDeadIsTheirUsers) {
     Frames frames;
     frames.producer.kill();
     Json usage = once(frames.shared);
@@ -110,8 +111,7 @@ TEST(Top, MemoryOfTheDeadIsTheirUsers) {
     EXPECT_EQ(usage["regions"].size(), 0u);
 }
 
-TEST(Top, AResultThatWaitsForItsImporterIsKept) {
-    Shared shared;
+TEST_F(Top, AResultThatWaitsForItsImporterIsKept) {
     Peer producer(shared, "producer");
     shared.region(producer.owner, "result", 1, GPS_STATE_FINAL);
     shared.region(producer.owner, "gone", 2, GPS_STATE_FREED);
@@ -121,7 +121,7 @@ TEST(Top, AResultThatWaitsForItsImporterIsKept) {
     EXPECT_EQ(usage["total"]["saved"].number, 0);
 }
 
-TEST(Top, ShowHasTheSameFigures) {
+TEST_F(Top, ShowHasTheSameFigures) {
     Frames frames;
     const std::string pid = pid_text(frames.first.owner);
     auto json = Json::parse(frames.shared.tool({"show", "--json", pid}).out);
@@ -138,7 +138,7 @@ Environment driver(const std::string &says) {
              std::filesystem::path(tool_path()).parent_path().string() + "/tests/nvml"}};
 }
 
-TEST(Top, TheDriversFigureIsSetRight) {
+TEST_F(Top, TheDriversFigureIsSetRight) {
     Frames frames;
     const std::string says = pid_text(frames.producer.owner) + ":600000000 1:5 " +
                              pid_text(frames.first.owner) + ":500000000";
@@ -154,7 +154,7 @@ TEST(Top, TheDriversFigureIsSetRight) {
                          "\ngpushare_process_driver_bytes{"));
 }
 
-TEST(Top, WhomTheDriverChargesForTheDeadIsNotGuessed) {
+TEST_F(Top, WhomTheDriverChargesForTheDeadIsNotGuessed) {
     Frames frames;
     frames.producer.kill();
     Json usage = once(frames.shared, {}, driver(pid_text(frames.first.owner) + ":500000000"));
@@ -164,7 +164,7 @@ TEST(Top, WhomTheDriverChargesForTheDeadIsNotGuessed) {
 
 // --- text ---
 
-TEST(Top, TextSaysItAtAGlance) {
+TEST_F(Top, TextSaysItAtAGlance) {
     Frames frames;
     const std::string text = frames.shared.tool({"top", "-1", "--sort=name"}).out;
     const std::string one = pid_text(frames.producer.owner), two = pid_text(frames.first.owner),
@@ -177,15 +177,13 @@ TEST(Top, TextSaysItAtAGlance) {
     EXPECT_LACKS(text, " \n") << "no trailing blanks";
 }
 
-TEST(Top, NothingSharedIsSaidPlainly) {
-    Shared shared;
+TEST_F(Top, NothingSharedIsSaidPlainly) {
     EXPECT_EQ(shared.tool({"top", "--once"}).out,
               "In use 0 B, without sharing 0 B: saved 0 B\n\n"
               "Findings: not looked for; name logs, or set log and log_format = jsonl\n");
 }
 
-TEST(Top, SortsByEachKeyAndBackwards) {
-    Shared shared;
+TEST_F(Top, SortsByEachKeyAndBackwards) {
     Peer small(shared, "b"), large(shared, "a");
     shared.region(small.owner, "x", 1, GPS_STATE_READY, 2 * MiB);
     shared.region(large.owner, "y", 2, GPS_STATE_READY, 8 * MiB);
@@ -196,8 +194,7 @@ TEST(Top, SortsByEachKeyAndBackwards) {
     EXPECT_EQ(once(shared, {"--sort=own", "-r"})["processes"][0]["command"].text, "b");
 }
 
-TEST(Top, OptionsAreChecked) {
-    Shared shared;
+TEST_F(Top, OptionsAreChecked) {
     EXPECT_EQ(shared.tool({"top", "--once", "--sort=size"}).err,
               "gpushare: top: --sort 'size' is no key; allowed: proportional, own, shared, saved, "
               "driver, name, pid\n");
@@ -213,8 +210,7 @@ TEST(Top, OptionsAreChecked) {
 
 // --- findings ---
 
-TEST(Top, LevelsOfOneFindingAreCountedApart) {
-    Shared shared;
+TEST_F(Top, LevelsOfOneFindingAreCountedApart) {
     Temporary logs;
     LogLine few, many;
     few.finding = many.finding = "leak-open";
@@ -230,8 +226,7 @@ TEST(Top, LevelsOfOneFindingAreCountedApart) {
     EXPECT_EQ(counts[1]["count"].text, "9");
 }
 
-TEST(Top, FindingsComeFromTheLogsThatAreNamed) {
-    Shared shared;
+TEST_F(Top, FindingsComeFromTheLogsThatAreNamed) {
     Temporary logs;
     LogLine leak, first, repeats;
     leak.second = 9;
@@ -258,8 +253,7 @@ TEST(Top, FindingsComeFromTheLogsThatAreNamed) {
     EXPECT_HAS(missing.err, "/none': No such file or directory");
 }
 
-TEST(Top, WithoutNamesTheConfiguredLogsAreRead) {
-    Shared shared;
+TEST_F(Top, WithoutNamesTheConfiguredLogsAreRead) {
     Temporary logs;
     LogLine line;
     logs.file("[odd]app.77.log", line.text());
@@ -273,8 +267,7 @@ TEST(Top, WithoutNamesTheConfiguredLogsAreRead) {
                "Findings: not looked for");
 }
 
-TEST(Top, ForeignTextDoesNoHarm) {
-    Shared shared;
+TEST_F(Top, ForeignTextDoesNoHarm) {
     Temporary logs;
     LogLine line;
     line.command = "a\\u001B[31m\\\"b\\\\\\nc";
@@ -295,9 +288,8 @@ TEST(Metrics, RegionsWithoutANameAreOneSeries) {
     frames.shared.region(frames.producer.owner, "", 3, GPS_STATE_READY, 6 * MiB);
     const std::string text = frames.shared.tool({"metrics"}).out;
     EXPECT_EQ(count_of(text, "\ngpushare_region_bytes{"), 2u) << text;
-    EXPECT_HAS(text, ",region=\"\"} 10485760\n");
-    EXPECT_HAS(text, ",region=\"frames\"} 67108864\n");
-    EXPECT_HAS(text, "\n# TYPE gpushare_region_users gauge\n");
+    EXPECT_HAS(text, ",region=\"\"} 10485760\n", ",region=\"frames\"} 67108864\n",
+               "\n# TYPE gpushare_region_users gauge\n");
     EXPECT_EQ(count_of(text, "# EOF\n"), 1u);
     EXPECT_EQ(text.substr(text.size() - 6), "# EOF\n");
 }
