@@ -1,5 +1,4 @@
 #include <dirent.h>
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -364,10 +363,9 @@ TEST(ConfigRule, RefusesContradictions) {
                   "t.conf:3: [region r] index = * or a range gives many allocations one name; put "
                   "{n} into the name");
     EXPECT_EQ(rule_of("role = auto\nindex = 4..4", "r").index_max, 4u);
-    EXPECT_EQ(
-        error_of("[region r]\nrole = export\nready = free\nhandover = 0\n"),
-        "t.conf:3: [region r] ready = free with handover = 0 hands nothing over; give handover "
-        "a time");
+    EXPECT_EQ(error_of("[region r]\nrole = export\nready = free\nhandover = 0\n"),
+              "t.conf:3: [region r] ready = free with handover = 0 hands nothing over; give "
+              "handover a time");
     const std::pair<const char *, const char *> vmm_only[] = {
         {"keep = users", "keep is for backing = vmm: legacy memory ends with its owner"},
         {"access = ro", "access = ro is for backing = vmm: legacy memory is always writable"},
@@ -479,13 +477,12 @@ TEST(MergeRule, TheOldWaysSayWhatToWriteInstead) {
 
 // --- the file as such ---
 
-const char *const option_keys = "[gpushare] has mode, on_free, free_timeout, open_cache, "
-                                "open_cache_bytes, vmm_ipc, linger, log, log_format, "
-                                "log_level, log_max, event_log, stack_depth, suspend";
+const char *const option_keys =
+    "[gpushare] has mode, on_free, free_timeout, open_cache, open_cache_bytes, vmm_ipc, linger, "
+    "log, log_format, log_level, log_max, event_log, stack_depth, suspend";
 const char *const region_keys =
-    "a region has program, size, index, device, caller, role, wait, "
-    "missing, ready, handover, backing, keep, access, quiet, content, verify, overcommit, rdma, "
-    "mps, created";
+    "a region has program, size, index, device, caller, role, wait, missing, ready, handover, "
+    "backing, keep, access, quiet, content, verify, overcommit, rdma, mps, created";
 
 TEST(ConfigFile, NamesUnknownKeysAndAllThatThereAre) {
     EXPECT_EQ(error_of("[gpushare]\nmdoe = off\n"),
@@ -522,8 +519,8 @@ TEST(ConfigFile, NamesUnknownSectionsAndSkipsThem) {
 }
 
 TEST(ConfigFile, RefusesWhatIsNeitherSectionNorKey) {
-    EXPECT_EQ(error_of("mode = off\n"), "t.conf:1: a key outside a section; [gpushare] or [region "
-                                        "NAME] must precede it");
+    EXPECT_EQ(error_of("mode = off\n"),
+              "t.conf:1: a key outside a section; [gpushare] or [region NAME] must precede it");
     EXPECT_EQ(error_of("[gpushare]\nmode\n"),
               "t.conf:2: neither a section nor a key; write key = value");
     EXPECT_EQ(error_of("[gpushare]\nmode ; = off\n"),
@@ -790,17 +787,6 @@ TEST_F(ConfigLoad, ReadsEtcLast) {
     EXPECT_EQ(status, 0);
 }
 
-TEST_F(ConfigLoad, AMissingNamedFileIsAnError) {
-    EXPECT_EQ(load_error(dir + "/none"), dir + "/none:0: cannot be read: there is no such file");
-}
-
-TEST_F(ConfigLoad, ErrorsInTheFileNameIt) {
-    std::string path = write("bad.conf", "\n[gpushare]\nmode = shared\n");
-
-    EXPECT_EQ(load_error(path),
-              path + ":3: mode = shared: not allowed, perhaps share; one of share, audit, off");
-}
-
 TEST_F(ConfigLoad, ReadsOnlyRegularFiles) {
     std::string fifo = dir + "/fifo", node = dir + "/socket";
     sockaddr_un address = {};
@@ -935,16 +921,6 @@ TEST_F(ConfigOwner, AFileThatMayNotBeReadIsAnErrorAndAHomeThatMayNotBeSeenIsNot)
 
 // --- the environment ---
 
-TEST_F(ConfigLoad, AnAuditTellsEverythingUnlessALevelIsChosen) {
-    setenv("GPUSHARE_MODE", "audit", 1);
-    EXPECT_EQ(Loaded().config.options.log_level, GPS_LEVEL_INFO);
-    setenv("GPUSHARE_LOG_LEVEL", "warning", 1);
-    EXPECT_EQ(Loaded().config.options.log_level, GPS_LEVEL_WARNING);
-    setenv("GPUSHARE_MODE", "share", 1);
-    unsetenv("GPUSHARE_LOG_LEVEL");
-    EXPECT_EQ(Loaded().config.options.log_level, GPS_LEVEL_WARNING);
-}
-
 TEST_F(ConfigLoad, EveryOptionHasAVariable) {
     const std::pair<const char *, const char *> variables[] = {
         {"GPUSHARE_MODE", "audit"},      {"GPUSHARE_ON_FREE", "refuse"},
@@ -1029,10 +1005,10 @@ TEST_F(ConfigLoad, ErrorsOfFileAndVariablesAreAllReported) {
     Loaded loaded;
     EXPECT_EQ(
         loaded.errors,
-        (Errors{path + ":2: mode = x: not allowed; one of share, audit, off",
-                "GPUSHARE_LINGER:0: linger = x: not a number; a time such as 500ms, 30s, 2min "
-                "or 1h",
-                "GPUSHARE_STACK_DEPTH:0: stack_depth = x: not a number; 0 to 64"}));
+        (Errors{
+            path + ":2: mode = x: not allowed; one of share, audit, off",
+            "GPUSHARE_LINGER:0: linger = x: not a number; a time such as 500ms, 30s, 2min or 1h",
+            "GPUSHARE_STACK_DEPTH:0: stack_depth = x: not a number; 0 to 64"}));
 }
 
 TEST_F(ConfigLoad, AHugeVariableIsAnErrorAndShownInPart) {

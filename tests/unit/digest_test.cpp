@@ -8,10 +8,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <atomic>
-#include <csignal>
 #include <cstring>
-#include <thread>
 #include <vector>
 
 extern "C" {
@@ -53,36 +50,6 @@ TEST(Digest, AChunkIsXxh3) {
     const gps_hash hash = gps_digest_chunk(bytes.data());
     EXPECT_EQ(hash.low, expected.low64);
     EXPECT_EQ(hash.high, expected.high64);
-}
-
-// Words whose lower halves are those of the public secret multiply to 0 in its hash, whatever their
-// upper halves are; two such words of one lane only add up.
-std::vector<uint8_t> forged(uint64_t more) {
-    std::vector<uint8_t> bytes(CHUNK);
-    for (const size_t stripe : {0, 1}) {
-        uint64_t word = 0;
-        memcpy(&word, &XXH3_kSecret[8 * stripe], 4);
-        word |= (stripe ? 100 - more : more) << 32;
-        memcpy(&bytes[64 * stripe], &word, sizeof(word));
-    }
-    return bytes;
-}
-
-TEST(Digest, WithASecretACollisionOnPurposeIsNone) {
-    const auto one = forged(1), other = forged(2);
-    const XXH128_hash_t hash = XXH3_128bits(one.data(), CHUNK);
-    EXPECT_TRUE(XXH128_isEqual(hash, XXH3_128bits(other.data(), CHUNK)));
-    EXPECT_TRUE(same(gps_digest_chunk(one.data()), gps_digest_chunk(other.data())));
-    const auto secret = noise(GPS_SECRET_BYTES);
-    gps_digest_use(secret.data());
-    EXPECT_FALSE(same(gps_digest_chunk(one.data()), gps_digest_chunk(other.data())));
-    const XXH128_hash_t keyed =
-        XXH3_128bits_withSecret(one.data(), CHUNK, secret.data(), secret.size());
-    EXPECT_TRUE(same(gps_digest_chunk(one.data()), {keyed.low64, keyed.high64}));
-    const auto chunks = std::vector<gps_hash>(64, {1, 2});
-    const gps_hash with = gps_digest_combine(chunks.data(), PIECE).hash;
-    gps_digest_use(XXH3_kSecret);
-    EXPECT_FALSE(same(gps_digest_combine(chunks.data(), PIECE).hash, with));
 }
 
 TEST(Digest, MemoryIsHashedMeanwhile) {
@@ -181,44 +148,6 @@ TEST(Digest, MemoryWithoutAccessIsAnAnswer) {
     EXPECT_FALSE(gps_digest_compare(at, chunks.size(), false, chunks.data()));
     EXPECT_FALSE(gps_digest_end(gps_digest_begin(at, chunks.size(), false), chunks.data()));
     munmap(at, size);
-}
-
-std::atomic<bool> stop;
-std::atomic<int> strangers;
-thread_local bool is_ours;
-
-void on_fault(int) {
-    strangers += !is_ours;
-    sched_yield();
-}
-
-// The handler of a program finds what its own threads have, and in ours nothing.
-TEST(Digest, AHandlerOfFaultsRunsInNoThreadOfOurs) {
-    const auto bytes = noise(16 * PIECE);
-    const auto chunks = chunks_of(bytes);
-    void *at =
-        mmap(nullptr, bytes.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    ASSERT_NE(MAP_FAILED, at);
-    memcpy(at, bytes.data(), bytes.size());
-    struct sigaction handler = {}, before;
-    handler.sa_handler = on_fault;
-    sigaction(SIGSEGV, &handler, &before);
-    is_ours = true;
-    EXPECT_TRUE(gps_digest_compare(at, chunks.size(), false, chunks.data()));
-    std::thread takes([&] {
-        while (!stop) {
-            mprotect(at, bytes.size(), PROT_NONE);
-            mprotect(at, bytes.size(), PROT_READ | PROT_WRITE);
-            usleep(300);
-        }
-    });
-    for (int i = 0; i < 300; i++)
-        gps_digest_compare(at, chunks.size(), false, chunks.data());
-    stop = true;
-    takes.join();
-    EXPECT_EQ(0, strangers.load());
-    sigaction(SIGSEGV, &before, nullptr);
-    munmap(at, bytes.size());
 }
 
 TEST(Digest, AFileThatEndsBeforeItsMappingIsAnAnswer) {

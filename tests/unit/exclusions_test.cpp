@@ -119,14 +119,6 @@ TEST_F(ExclusionsTest, ARowThatDoesNotFitIsTakenBack) {
     EXPECT_EQ(count(), 3u);
 }
 
-TEST_F(ExclusionsTest, AreForgotten) {
-    EXPECT_EQ(0, gps_exclusions_forget(&store));
-    add(of(1));
-    EXPECT_EQ(0, gps_exclusions_forget(&store));
-    EXPECT_FALSE(has(of(1)));
-    EXPECT_EQ(0, gps_exclusions_forget(&store));
-}
-
 TEST_F(ExclusionsTest, OfManyAtOnceNoneIsLost) {
     std::vector<std::thread> threads;
     for (uint64_t i = 0; i < 8; i++)

@@ -1,10 +1,8 @@
 // Each test runs what it tests in a forked child, for the log has one state a process, and reads
 // what the child wrote. The child answers with its exit status: 0, or the number of the check that
 // failed.
-#include <dirent.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -228,12 +226,6 @@ TEST(Catalogue, SurvivesANumberThatIsNone) {
         EXPECT_STREQ(gps_finding_id(finding), "unknown");
         EXPECT_EQ(gps_finding_level(finding), GPS_LEVEL_ERROR);
     }
-}
-
-TEST(Catalogue, LevelsHaveNames) {
-    EXPECT_STREQ(gps_level_name(GPS_LEVEL_INFO), "info");
-    EXPECT_STREQ(gps_level_name(GPS_LEVEL_WARNING), "warning");
-    EXPECT_STREQ(gps_level_name(GPS_LEVEL_ERROR), "error");
 }
 
 // --- the formats, without any writing ---
@@ -646,16 +638,6 @@ TEST(Format, EachLineHasThePidAndTheLevelAColour) {
 
 // --- what is written ---
 
-TEST(Log, BeforeItIsOpenedItWritesTextToStderr) {
-    Outcome run = in_child([] { return send(GPS_CONFIG_ERROR) ? 0 : 1; });
-
-    EXPECT_EQ(run.status, 0);
-    EXPECT_EQ(run.err.find("========= GPUSHARE ERROR: config-error, by ? (pid " +
-                           std::to_string(run.pid) + ")\n"),
-              0u)
-        << run.err;
-}
-
 TEST(Log, FiltersByLevel) {
     Outcome run = in_child([] {
         open_log("stderr", GPS_LOG_JSONL, GPS_LEVEL_ERROR);
@@ -702,12 +684,10 @@ TEST(LogSummary, SumsUpInText) {
     Strings lines = lines_of(run.err);
     std::set<std::string> repeats(lines.end() - 3, lines.end() - 1);
 
-    EXPECT_EQ(
-        repeats,
-        (std::set<std::string>{
-            "========= GPUSHARE: double-free in cudaFree, first at 0x7f00: 2 more from the same "
-            "call site",
-            "========= GPUSHARE: share-timeout: 1 more from the same call site"}));
+    EXPECT_EQ(repeats, (std::set<std::string>{
+                           "========= GPUSHARE: double-free in cudaFree, first at 0x7f00: 2 more "
+                           "from the same call site",
+                           "========= GPUSHARE: share-timeout: 1 more from the same call site"}));
     EXPECT_EQ(lines.back(), "========= GPUSHARE SUMMARY: 3 findings (2 errors), 3 repeated");
 }
 
@@ -809,9 +789,9 @@ TEST(LogStderr, ClosedStderrLosesReportsAndTheSummarySaysSo) {
     });
 
     EXPECT_EQ(count_of(run.err, "GPUSHARE ERROR"), 1u);
-    EXPECT_EQ(lines_of(run.err).back(),
-              "========= GPUSHARE SUMMARY: 3 findings (3 errors), 0 repeated, "
-              "2 could not be written");
+    EXPECT_EQ(
+        lines_of(run.err).back(),
+        "========= GPUSHARE SUMMARY: 3 findings (3 errors), 0 repeated, 2 could not be written");
 }
 
 TEST(LogStderr, ASocketFromTheStartIsStderr) {
@@ -1101,10 +1081,9 @@ TEST(LogConcurrency, ReportsOfProcessesStayWholeOnOnePipe) {
         return 0;
     });
     Strings lines = lines_of(run.err);
-    const auto advice =
-        std::remove(lines.begin(), lines.end(),
-                    "========= GPUSHARE: to see functions and lines: log_format = jsonl, "
-                    "then gpushare report LOG");
+    const auto advice = std::remove(lines.begin(), lines.end(),
+                                    "========= GPUSHARE: to see functions and lines: log_format = "
+                                    "jsonl, then gpushare report LOG");
 
     EXPECT_EQ(std::distance(advice, lines.end()), writers) << "once a process";
     lines.erase(advice, lines.end());

@@ -1,10 +1,7 @@
 /* name_test.cpp - who has a name. */
 #include "store_support.h"
 
-#include <sched.h>
-
 #include <fstream>
-#include <random>
 
 namespace {
 
@@ -255,133 +252,7 @@ TEST_F(NameTest, ReleasingAFreedRegionsNameDoesNotTakeItFromTheNextHolder) {
     EXPECT_EQ("../procs/" + owner_text(other), link_of("frames"));
 }
 
-/* --- races --- */
-
-/* Takes a lease, waits for go, claims "frames", tells the result and stays. */
-int contend(const gps_store *store, Child &child) {
-    gps_owner me;
-    gps_lease mine;
-
-    gps_owner_self(&me);
-    if (gps_lease_take(store, &me, NULL, &mine) != 0)
-        return 90;
-    child.send('r');
-    child.await();
-    int rc = gps_name_claim(store, "frames", &me, nullptr);
-    child.send(rc);
-    child.send(me);
-    child.await();
-    return 0;
-}
-
-class RaceTest : public NameTest {
-  protected:
-    void line_up(unsigned count) {
-        for (unsigned i = 0; i < count; i++)
-            children.emplace_back([&](Child &child) { return contend(&store, child); });
-        for (const Child &child : children) {
-            char ready;
-            ASSERT_TRUE(child.receive(ready));
-        }
-    }
-    void start() {
-        for (const Child &child : children)
-            child.go();
-    }
-    /* How many of those that still answer say that they have the name; the last one's identity. */
-    int winners(gps_owner *winner) {
-        int count = 0;
-
-        for (const Child &child : children) {
-            gps_owner owner;
-            int rc;
-
-            if (!child.receive(rc) || !child.receive(owner))
-                continue;
-            EXPECT_TRUE(rc == 0 || rc == -EEXIST) << rc;
-            if (rc != 0)
-                continue;
-            count++;
-            *winner = owner;
-        }
-        return count;
-    }
-
-    std::vector<Child> children;
-};
-
-TEST_F(RaceTest, OfManyClaimersOfADeadProcesssNameOneWins) {
-    for (int round = 0; round < 60; round++) { /* from the second round on, the last winner's */
-        gps_owner winner;
-
-        fs::remove(names() + "/frames");
-        fs::create_symlink("../procs/" + owner_text(dead_owner()), names() + "/frames");
-        line_up(8);
-        start();
-        ASSERT_EQ(1, winners(&winner)) << round;
-        EXPECT_EQ("../procs/" + owner_text(winner), link_of("frames"));
-        EXPECT_EQ(1u, entries(names()).size());
-        children.clear();
-    }
-}
-
-TEST_F(RaceTest, NeverTwoLiveWinnersWhenClaimersAreKilledOnTheWay) {
-    std::mt19937 random(1);
-
-    for (int round = 0; round < 100; round++) {
-        gps_owner winner = {};
-
-        fs::remove(names() + "/frames");
-        fs::create_symlink("../procs/" + owner_text(dead_owner()), names() + "/frames");
-        line_up(8);
-        start();
-        for (int kills = 0; kills < 4; kills++) {
-            for (auto spin = random() % 20000; spin > 0; spin--)
-                asm volatile("");
-            unsigned victim = static_cast<unsigned>(random() % children.size());
-            children[victim].kill_and_reap();
-            children.erase(children.begin() + victim);
-        }
-        int count = winners(&winner);
-        ASSERT_LE(count, 1) << round;
-        /* Now nothing moves: the name is the winner's, or free for us. */
-        int rc = claim();
-        EXPECT_EQ(count == 1 ? -EEXIST : 0, rc) << round;
-        if (count == 1)
-            EXPECT_TRUE(gps_owner_equal(&winner, &holder));
-        else
-            EXPECT_EQ(0, gps_name_release(&store, "frames", &self, nullptr));
-        children.clear();
-    }
-}
-
-TEST_F(RaceTest, ClaimersThatAreStoppedOnTheWayHoldNobodyUp) {
-    std::mt19937 random(2);
-
-    for (int round = 0; round < 60; round++) {
-        gps_owner winner = {};
-
-        fs::remove(names() + "/frames");
-        fs::create_symlink("../procs/" + owner_text(dead_owner()), names() + "/frames");
-        line_up(4);
-        start();
-        for (auto spin = random() % 20000; spin > 0; spin--)
-            asm volatile("");
-        for (const Child &child : children)
-            child.stop();
-        alarm(5);
-        int rc = claim();
-        alarm(0);
-        EXPECT_TRUE(rc == 0 || rc == -EEXIST) << rc;
-        for (const Child &child : children)
-            child.signal(SIGCONT);
-        EXPECT_EQ(rc == 0 ? 0 : 1, winners(&winner)) << round;
-        EXPECT_EQ("../procs/" + owner_text(rc == 0 ? self : winner), link_of("frames"));
-        children.clear();
-    }
-}
-
-TEST_F(RaceTest, AHeldLockRefusesInsteadOfWaiting) {
+TEST_F(NameTest, AHeldLockRefusesInsteadOfWaiting) {
     /* What a claimer sees of one that was stopped between its second look and its removal. */
     fs::create_symlink("../procs/" + owner_text(dead_owner()), names() + "/frames");
     int fd = open((directory + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);

@@ -95,19 +95,6 @@ TEST_F(Profiles, JudgeWhatStaysAsItWasUploaded) {
     EXPECT_EQ(profiles.rule_count, 0u);
 }
 
-TEST_F(Profiles, JudgeWhatIsNotThereForLong) {
-    Line line;
-    line.since = 8500;
-    EXPECT_EQ(verdict(line), PROFILE_YOUNG);
-    line.since = 100;
-    line.freed = 1000;
-    EXPECT_EQ(verdict(line), PROFILE_BRIEF);
-    line.freed = 9000; // at the end of the program
-    EXPECT_EQ(verdict(line), PROFILE_FINE);
-    line.pool = true;
-    EXPECT_EQ(verdict(line), PROFILE_POOL);
-}
-
 TEST_F(Profiles, JudgeWhatKernelsFilledOnlyIfAsked) {
     Line line;
     line.full = 0;
@@ -126,19 +113,6 @@ TEST_F(Profiles, TheLastLineOfAnAllocationCounts) {
     profiles_judge(&profiles, 1, false);
     ASSERT_EQ(profiles.count, 1u);
     EXPECT_EQ(profiles.list[0]->verdict, PROFILE_CHANGED);
-}
-
-TEST_F(Profiles, ARuleHasTheSizeIfThatIsEnough) {
-    Line line, small;
-    small.number = 2;
-    small.size = small.full = 1000000;
-    small.changed = 1;
-    read(line.text() + small.text() + looked(1));
-    profiles_judge(&profiles, 1, false);
-    EXPECT_EQ(print(profiles_rules), "# by gpushare learn\n\n"
-                                     "# 1 in a process, unchanged from 0.1 s on; a second process "
-                                     "saves 4 MiB\n[region server-1]\nprogram = server\n"
-                                     "size = 4MiB\nrole = merge\nquiet = 0\n");
 }
 
 TEST_F(Profiles, ARuleHasTheIndicesThatAreFineInEveryProcess) {
@@ -192,19 +166,4 @@ TEST_F(Profiles, NoIndexIsTrustedWhereSeveralThreadsAllocate) {
     read(first.text() + second.text() + looked(1)); // but all may come in any order
     profiles_judge(&profiles, 1, false);
     EXPECT_EQ(profiles.rule_count, 1u);
-}
-
-TEST_F(Profiles, ReplicasMustHaveItInCommon) {
-    for (unsigned replica = 0; replica < 2; replica++) {
-        Line same, other;
-        same.process = other.process = (int)replica + 1;
-        other.number = 2;
-        other.hash = replica ? "bb" : "cc";
-        read(same.text() + other.text() + looked((int)replica + 1), replica);
-    }
-    profiles_judge(&profiles, 2, false);
-    ASSERT_EQ(profiles.rule_count, 1u);
-    EXPECT_EQ(profiles.rules[0].last, 0u);
-    EXPECT_EQ(profiles_saved(&profiles), 4 * MiB);
-    EXPECT_EQ(profiles.list[1]->verdict, PROFILE_DIFFERENT);
 }

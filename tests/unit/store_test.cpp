@@ -40,13 +40,6 @@ TEST_F(InitTest, MakesUsableDirectoriesUnderAnyUmask) {
     EXPECT_EQ(0700u, mode_of(base + "/new/default/regions"));
 }
 
-TEST_F(InitTest, IsHappyWithWhatIsThere) {
-    EXPECT_EQ(0, init(base + "/root"));
-    EXPECT_EQ(0, init(base + "/root", "default", false));
-    EXPECT_EQ(0, init(base + "/root//"));
-    EXPECT_EQ(directory, fresh.path);
-}
-
 TEST_F(InitTest, MakesNothingUnlessTold) {
     EXPECT_EQ(-ENOENT, init(base + "/new", "default", false));
     EXPECT_EQ(-ENOENT, init(base + "/root", "other", false));
@@ -639,24 +632,6 @@ class SmallFileSystem : public StoreTest {
     gps_store small = {};
     gps_owner self = {};
 };
-
-TEST_F(SmallFileSystem, PublishingStopsBeforeItIsFull) {
-    gps_lease lease;
-    gps_region_record record = make_record(self, 1);
-    gps_region_record second = make_record(self, 2);
-
-    fill_up_to(GPS_STORE_RESERVE + 2 * 4096);
-    ASSERT_EQ(0, gps_lease_take(&small, &self, NULL, &lease));
-    ASSERT_EQ(0, gps_region_publish(&small, &record));
-    EXPECT_EQ(-ENOSPC, gps_region_publish(&small, &second));
-    EXPECT_EQ(-ENOSPC, gps_region_publish(&small, &record)) << "also over an old one";
-    EXPECT_EQ(1u, entries(std::string(small.path) + "/regions").size());
-    /* What is published can still change and go. */
-    EXPECT_EQ(0, gps_region_set_status(&small, &record, GPS_STATE_CLOSING, 0));
-    EXPECT_EQ(0, gps_region_remove(&small, &record.id));
-    EXPECT_EQ(0, gps_region_publish(&small, &second));
-    gps_lease_drop(&lease);
-}
 
 TEST_F(SmallFileSystem, AFullOneIsAnErrorOfTheSlotThatNeedsAPage) {
     gps_lease lease;

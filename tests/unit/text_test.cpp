@@ -23,15 +23,6 @@ std::string made(Function function, Arguments... arguments) {
     return buffer;
 }
 
-TEST(Text, StartsEmpty) {
-    char buffer[4] = "abc";
-    gps_text text = GPS_TEXT(buffer);
-
-    EXPECT_STREQ(buffer, "");
-    EXPECT_EQ(text.length, 0u);
-    EXPECT_EQ(text.size, 4u);
-}
-
 TEST(Text, FillsABufferExactlyWithoutCutting) {
     char buffer[4];
     gps_text text = GPS_TEXT(buffer);

@@ -3,7 +3,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <set>
@@ -80,16 +79,6 @@ class Trace : public testing::Test {
         gps_trace_start(0, false);
     }
 };
-
-TEST_F(Trace, EqualStacksAreOne) {
-    uint32_t first = 0;
-    for (int i = 0; i < 100; i++) {
-        const uint32_t trace = one();
-        ASSERT_NE(trace, GPS_NO_TRACE);
-        first = first ? first : trace;
-        EXPECT_EQ(trace, first);
-    }
-}
 
 TEST_F(Trace, StacksThatDifferFurtherOutDiffer) {
     for (int i = 0; i < 100; i++) {
@@ -199,21 +188,6 @@ TEST_F(Trace, WhatIsShownIsOneByItsContentsAndItsNativeStack) {
     EXPECT_NE(gps_trace_hash(gps_trace_shown(a, differs, 2)), gps_trace_hash(shown));
 }
 
-TEST_F(Trace, WhatIsShownHasItsFramesAndTheNativeAddresses) {
-    const uint32_t native = one();
-    const gps_frame frames[] = {line("view.py", 3), line("main.py", 9)};
-    const uint32_t shown = gps_trace_shown(native, frames, 2);
-    gps_frame got[16];
-    ASSERT_EQ(gps_trace_frames(shown, got, 16), 2u);
-    EXPECT_STREQ(got[0].module, "view.py");
-    EXPECT_EQ(got[0].line, 3u);
-    EXPECT_STREQ(got[1].module, "main.py");
-    EXPECT_EQ(gps_trace_frames(shown, got, 1), 1u);
-    EXPECT_EQ(gps_trace_native(shown), native);
-    EXPECT_EQ(gps_trace_native(native), native);
-    EXPECT_EQ(addresses_of(shown), addresses_of(native));
-}
-
 gps_trace_more answer;
 unsigned asked;
 
@@ -274,28 +248,6 @@ TEST_F(Trace, WithoutACallThereIsNone) {
     const uintptr_t *addresses;
     EXPECT_EQ(gps_trace_addresses(GPS_NO_TRACE, &addresses), 0u);
     EXPECT_EQ(gps_trace_hash(GPS_NO_TRACE), 0u);
-}
-
-/* The user's call, not what the runtime makes of it. */
-APART uint32_t runtime_call() {
-    gps_call.runtime = "cudaMalloc";
-    gps_call.runtime_site = GPS_SITE_HERE;
-    const uint32_t trace = inner();
-    gps_call.runtime = nullptr;
-    return trace;
-}
-
-APART uint32_t user() {
-    const uint32_t trace = runtime_call();
-    sink = 4;
-    return trace;
-}
-
-TEST_F(Trace, BeginsAtTheCallThatTheUserWrote) {
-    const uint32_t through = user(), direct = inner();
-    EXPECT_NE(addresses_of(through)[0], addresses_of(direct)[0]);
-    const auto all = addresses_of(through);
-    EXPECT_EQ(std::count(all.begin(), all.end(), addresses_of(direct)[0]), 0);
 }
 
 TEST_F(Trace, ManyThreadsAgree) {

@@ -2,16 +2,12 @@
 // right and wrong, leaves in them, and how much of it counts.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <map>
 #include <random>
 #include <string>
-#include <thread>
-#include <vector>
 
 extern "C" {
 #include "process/references.h"
-#include "registry/freed_history.h"
 #include "registry/pool_books.h"
 #include "registry/vmm_books.h"
 #include "stack/trace.h"
@@ -234,25 +230,7 @@ TEST_F(Books, ImportedMemoryGetsItsSizeFromItsMapping) {
     EXPECT_EQ(memory.size, 5 * BLOCK);
 }
 
-/* --- releases, and leaks --- */
-
-bool was_released(uint64_t handle) {
-    gps_freed freed;
-    return gps_freed_find(GPS_FREED_HANDLE, 2 * handle, &freed);
-}
-
-TEST_F(Books, TheLastReleaseIsRememberedUntilTheNumberIsGivenAgain) {
-    create(7);
-    gps_vmm_retained(7);
-    release(7);
-    EXPECT_FALSE(was_released(7)) << "it has another reference";
-    release(7, false);
-    EXPECT_FALSE(was_released(7)) << "the driver has refused it";
-    release(7);
-    EXPECT_TRUE(was_released(7));
-    create(7);
-    EXPECT_FALSE(was_released(7));
-}
+/* --- leaks --- */
 
 TEST_F(Books, OnlyWhatWasMappedAndIsNotAnyMoreLeaks) {
     gps_vmm_memory leaks[4];
@@ -380,29 +358,6 @@ TEST_F(Books, ADescriptorIsOfTheMemoryThatItWasLastExportedFor) {
     EXPECT_FALSE(gps_vmm_descriptor_of(-1, &descriptor));
 }
 
-TEST_F(Books, ADescriptorIsLeftWhenItsMemoryIsNeitherReferredToNorMapped) {
-    gps_vmm_left left[4];
-    create(7);
-    describe(40, 7, GPS_VMM_EXPORTED_AS, 1);
-    describe(41, 7, GPS_VMM_EXPORTED_AS, 2);
-    describe(42, 0, GPS_VMM_EXPORTED_AS, 3); // of a pool
-    map_at(BASE, BLOCK, 7);
-    EXPECT_EQ(gps_vmm_take_left(left, 4), 0u);
-    release(7);
-    create(7); // its number, again
-    describe(41, 7, GPS_VMM_EXPORTED_AS, 4);
-    EXPECT_EQ(gps_vmm_take_left(left, 4), 0u) << "it is mapped";
-    gps_vmm_unmapped(gps_vmm_unmap(BASE, BLOCK), true);
-    ASSERT_EQ(gps_vmm_take_left(left, 4), 1u);
-    EXPECT_EQ(left[0].number, 40);
-    EXPECT_EQ(left[0].descriptor.trace, 1u);
-    EXPECT_EQ(left[0].memory.size, BLOCK);
-    EXPECT_EQ(gps_vmm_take_left(left, 4), 0u) << "it is taken";
-    release(7);
-    ASSERT_EQ(gps_vmm_take_left(left, 4), 1u);
-    EXPECT_EQ(left[0].number, 41);
-}
-
 /* --- many --- */
 
 // Against a model that is as simple as can be.
@@ -440,27 +395,6 @@ TEST_F(Books, RandomMapsAndUnmapsAreAsInAModel) {
     }
 }
 
-TEST_F(Books, ThreadsThatGetEachOthersNumbersLeaveNothing) {
-    std::vector<std::thread> threads;
-    for (uint64_t thread = 0; thread < 4; thread++)
-        threads.emplace_back([thread] {
-            for (uint64_t i = 0; i < 20000; i++) {
-                const uint64_t handle = 1 + i % 3, place = BASE + (thread * 8 + i % 8) * BLOCK;
-                create(handle);
-                map_at(place, BLOCK, handle);
-                release(handle, i % 5 != 0);
-                unmap(place, BLOCK, i % 7 != 0);
-                unmap(place, BLOCK);
-            }
-        });
-    for (auto &thread : threads)
-        thread.join();
-    for (const uint64_t handle : {1, 2, 3})
-        while (release(handle)) {
-        }
-    EXPECT_EQ(bytes(), 0u);
-}
-
 /* --- pools --- */
 
 gps_pool pool_of(uint64_t handle) {
@@ -487,30 +421,6 @@ void add_pointer(uint64_t address, uint64_t pool, uint32_t imports = 0, uint64_t
 int pointers(uint64_t handle) {
     gps_pool pool;
     return gps_pool_find(handle, &pool) ? (int)pool.pointers : -1;
-}
-
-TEST_F(Books, APoolCountsItsPointers) {
-    gps_pool_pointer pointer;
-    add_pool(5);
-    add_pointer(0x1000, 5);
-    add_pointer(0x2000, 5);
-    add_pointer(0x3000, 6);
-    EXPECT_EQ(pointers(5), 2);
-    ASSERT_TRUE(gps_pool_pointer_take(0x1000, &pointer));
-    EXPECT_EQ(pointers(5), 1);
-    EXPECT_FALSE(gps_pool_pointer_take(0x1000, &pointer));
-    ASSERT_TRUE(gps_pool_pointer_take(0x3000, &pointer));
-    EXPECT_EQ(pointer.serial, 0u) << "its pool is not in the books";
-}
-
-TEST_F(Books, APointerThatIsImportedAgainIsOne) {
-    gps_pool_pointer pointer;
-    add_pool(5);
-    add_pointer(0x1000, 5, 1);
-    add_pointer(0x1000, 5, 1);
-    EXPECT_EQ(pointers(5), 1);
-    ASSERT_TRUE(gps_pool_pointer_find(0x1000, &pointer));
-    EXPECT_EQ(pointer.imports, 2u);
 }
 
 TEST_F(Books, APointerIsKnownByWhatItWasExportedAs) {
@@ -574,18 +484,6 @@ TEST_F(Books, PointersEndWithTheirContext) {
     EXPECT_TRUE(gps_pool_pointer_find(0x2000, &pointer));
     EXPECT_EQ(gps_pool_pointer_take_of(2, 0, &pointer, 1), 0u);
     EXPECT_EQ(pointers(5), 1) << "made after the end began";
-}
-
-TEST_F(Books, AreEmptyInAForkedChild) {
-    gps_pool_pointer pointer;
-    create(7);
-    map_at(BASE, BLOCK, 7);
-    add_pointer(0x1000, 5);
-    gps_forget_all();
-    EXPECT_EQ(told(7), "none");
-    EXPECT_EQ(at(BASE), 0u);
-    EXPECT_EQ(bytes(), 0u);
-    EXPECT_FALSE(gps_pool_pointer_find(0x1000, &pointer));
 }
 
 } // namespace
