@@ -507,4 +507,9 @@ TEST(Owner, IsEqualOnlyWhenAllFourPartsAre) {
     EXPECT_FALSE(gps_owner_equal(&owner, &other));
 }
 
+TEST(State, OfAnotherNumberIsUnknown) {
+    for (uint32_t state : {uint32_t{0}, uint32_t{6}, UINT32_MAX})
+        EXPECT_STREQ("unknown", gps_state_name(state));
+}
+
 } // namespace
