@@ -19,6 +19,8 @@ extern "C" {
 
 namespace {
 
+uint64_t unblockable; // of the signals, as under an emulator
+
 sigset_t mask_now() {
     sigset_t now;
     pthread_sigmask(SIG_SETMASK, nullptr, &now);
@@ -47,6 +49,20 @@ void set_mask(uint64_t mask) {
     *reinterpret_cast<uint64_t *>(&set) = mask;
     pthread_sigmask(SIG_SETMASK, &set, nullptr);
 }
+
+} // namespace
+
+// The library's, too.
+extern "C" int sigprocmask(int how, const sigset_t *mask, sigset_t *before) noexcept {
+    sigset_t less;
+    if (!mask)
+        return pthread_sigmask(how, mask, before);
+    less = *mask;
+    *reinterpret_cast<uint64_t *>(&less) &= ~unblockable;
+    return pthread_sigmask(how, &less, before);
+}
+
+namespace {
 
 sigjmp_buf landing;
 
@@ -93,6 +109,7 @@ struct Scope : testing::Test {
     ~Scope() override {
         EXPECT_EQ(bits_now() & ~mask_of({SIGUSR1}), PROGRAM);
         set_mask(bits(usual));
+        unblockable = 0;
         ::gps_operations = before;
     }
     static constexpr uint64_t PROGRAM = UINT64_C(1) << (SIGWINCH - 1);
@@ -144,6 +161,17 @@ TEST_F(Scope, OneInAnotherWaitsWithTheProgramsMask) {
         }
         EXPECT_EQ(bits_now(), PROGRAM);
     }
+}
+
+TEST_F(Scope, WhereSomeSignalsCannotBeBlockedWaitsWithTheProgramsMask) {
+    unblockable = mask_of({SIGRTMAX, SIGRTMAX - 1});
+    struct gps_scope outer, inner;
+    gps_scope_begin(&outer);
+    gps_scope_begin(&inner);
+    EXPECT_EQ(wait_with(), PROGRAM);
+    gps_scope_end(&inner);
+    EXPECT_EQ(wait_with(), PROGRAM);
+    gps_scope_end(&outer);
 }
 
 TEST_F(Scope, OfAProgramThatBlocksAllWaitsWithAllBlocked) {

@@ -64,6 +64,22 @@ TEST_F(SecretTest, OfAnotherDirectoryIsAnother) {
     EXPECT_NE(first, second);
 }
 
+TEST_F(SecretTest, ThatIsDamagedIsAnErrorUntilItIsCollected) {
+    Key key = {}, again = {};
+    ASSERT_EQ(get(key), 0);
+    const int fd = open(file().c_str(), O_WRONLY | O_CLOEXEC);
+    ASSERT_EQ(pwrite(fd, "x", 1, 100), 1);
+    close(fd);
+    EXPECT_EQ(get(again), -EBADMSG);
+    EXPECT_STREQ(why, "the secret has a wrong checksum");
+    ASSERT_EQ(truncate(file().c_str(), 10), 0);
+    EXPECT_EQ(get(again), -EBADMSG);
+    EXPECT_EQ(again, Key{}) << "set only on success";
+    EXPECT_EQ(collect(), 1u);
+    EXPECT_EQ(get(again), 0);
+    EXPECT_NE(key, again);
+}
+
 TEST_F(SecretTest, OfAnotherVersionIsLeftAlone) {
     Key key = {};
     const uint32_t version = GPS_FORMAT_VERSION + 1;
