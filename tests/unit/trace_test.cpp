@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <set>
@@ -248,6 +249,28 @@ TEST_F(Trace, WithoutACallThereIsNone) {
     const uintptr_t *addresses;
     EXPECT_EQ(gps_trace_addresses(GPS_NO_TRACE, &addresses), 0u);
     EXPECT_EQ(gps_trace_hash(GPS_NO_TRACE), 0u);
+}
+
+/* The user's call, not what the runtime makes of it. */
+APART uint32_t runtime_call() {
+    gps_call.runtime = "cudaMalloc";
+    gps_call.runtime_site = GPS_SITE_HERE;
+    const uint32_t trace = inner();
+    gps_call.runtime = nullptr;
+    return trace;
+}
+
+APART uint32_t user() {
+    const uint32_t trace = runtime_call();
+    sink = 4;
+    return trace;
+}
+
+TEST_F(Trace, BeginsAtTheCallThatTheUserWrote) {
+    const uint32_t through = user(), direct = inner();
+    EXPECT_NE(addresses_of(through)[0], addresses_of(direct)[0]);
+    const auto all = addresses_of(through);
+    EXPECT_EQ(std::count(all.begin(), all.end(), addresses_of(direct)[0]), 0);
 }
 
 TEST_F(Trace, ManyThreadsAgree) {
