@@ -1,8 +1,6 @@
 #include "environment.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "config/option.h"

@@ -1,11 +1,5 @@
 #include "table.h"
 
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tool.h"
 #include "wrap.h"
 

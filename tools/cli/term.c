@@ -1,8 +1,5 @@
 #include "term.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tool.h"

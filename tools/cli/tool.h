@@ -7,7 +7,8 @@
  * checked.
  *
  * The tool is an ordinary program: it uses stdio and malloc, and ends with a message when memory
- * runs out.
+ * runs out. What nearly every file of it needs of the standard library comes with this header:
+ * <stdlib.h>, <string.h>, and the types.
  */
 #pragma once
 

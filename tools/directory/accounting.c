@@ -5,9 +5,6 @@
  */
 #include "accounting.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/printable.h"
 #include "cli/tool.h"
 

@@ -1,7 +1,6 @@
 /* drop.c - `gpushare drop`: has the keeper forget a region. */
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/printable.h"
 #include "cli/term.h"

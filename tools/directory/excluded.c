@@ -1,9 +1,6 @@
 /* excluded.c - the allocations that are not merged again, or are suspected, each in one row. */
 #include "excluded.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/tool.h"
 
 static struct gps_exclusion *find(const struct excluded *excluded,

@@ -5,7 +5,6 @@
  * regions of dead processes) are left out unless they are asked for.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/table.h"
 #include "cli/tool.h"

@@ -6,9 +6,7 @@
  * one pid in two pid namespaces; dead and freed ones only where nothing else matches.
  */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "accounting.h"
 #include "cli/apart_help.h"

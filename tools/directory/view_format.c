@@ -1,8 +1,6 @@
 #include "view_format.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/tool.h"
 #include "config/value.h"

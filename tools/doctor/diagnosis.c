@@ -1,8 +1,6 @@
 /* diagnosis.c - adds diagnoses to those of `gpushare doctor`. */
 #include "doctor.h"
 
-#include <stdarg.h>
-
 #include "cli/term.h"
 #include "cli/tool.h"
 

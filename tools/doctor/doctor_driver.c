@@ -1,9 +1,7 @@
 /* doctor_driver.c - checks that CUDA's driver answers, and that its GPUs can be shared. */
 #include <dlfcn.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/printable.h"
 #include "cli/tool.h"

@@ -1,10 +1,7 @@
 /* doctor_process.c - says which runtime a process uses, and whether it has the library for it. */
 #include <dirent.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/tool.h"
 #include "directory/record.h"

@@ -8,10 +8,7 @@
  * other alone is judged; if both find too little, one is run again, alone.
  */
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>

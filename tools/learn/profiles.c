@@ -2,8 +2,6 @@
 #include "profiles.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/printable.h"
 #include "cli/string_map.h"

@@ -6,9 +6,6 @@
  */
 #include "aggregate.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/string_map.h"
 #include "cli/tool.h"
 #include "log/log.h"

@@ -1,9 +1,6 @@
 /* check.c - `gpushare check`: checks a configuration, and prints its options and rules. */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/printable.h"

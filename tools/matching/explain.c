@@ -7,8 +7,6 @@
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/apart_help.h"
 #include "cli/environment.h"

@@ -8,8 +8,6 @@
 #include "fit.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/json_tree.h"
 #include "cli/printable.h"

@@ -3,7 +3,6 @@
  * has in common with `audit`.
  */
 #include <errno.h>
-#include <string.h>
 
 #include "cli/tool.h"
 #include "report.h"

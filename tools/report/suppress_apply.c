@@ -3,8 +3,6 @@
  * suppression for each of the others.
  */
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/tool.h"
 #include "suppress.h"

@@ -1,7 +1,5 @@
 #include "loaded.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/tool.h"

@@ -7,10 +7,7 @@
 #include "selftest.h"
 
 #include <dlfcn.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/tool.h"
 

@@ -4,7 +4,6 @@
  * It ends every state in which `suspend` may have left a process, whatever became of the tool. The
  * driver loses a process for good that it restores without room, so the bytes are counted first.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 

@@ -13,11 +13,7 @@
 #include <elfutils/libdwfl.h>
 #include <inttypes.h>
 #include <libiberty/demangle.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

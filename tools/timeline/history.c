@@ -1,8 +1,6 @@
 #include "history.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/string_map.h"
 #include "cli/tool.h"

@@ -5,7 +5,6 @@
  * flow needs a slice at either end, which is one of a microsecond.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "cli/json_tree.h"
 #include "cli/tool.h"

@@ -3,7 +3,6 @@
 #include "timeline.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "cli/output.h"
 #include "cli/term.h"

@@ -4,7 +4,6 @@
  * Times are microseconds from the beginning on; -1 is a time that is not known. Rows are arrays, so
  * that a hundred thousand of them are a few megabytes; page.html has the meaning of their columns.
  */
-#include <string.h>
 
 #include "cli/json_tree.h"
 #include "cli/tool.h"

@@ -1,7 +1,5 @@
 #include "usage.h"
 
-#include <string.h>
-
 #include "cli/tool.h"
 #include "directory/accounting.h"
 #include "directory/view_format.h"
