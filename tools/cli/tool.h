@@ -113,6 +113,12 @@ void *tool_grow(void *array, size_t count, size_t element);
         (array) = tool_grow((array), (count), sizeof(*(array)));                                   \
         (array)[(count)++] = (__VA_ARGS__);                                                        \
     } while (0)
+/* Sorts an array, which may be empty, as qsort does. */
+#define TOOL_SORT(array, count, order)                                                             \
+    do {                                                                                           \
+        if ((count) > 1)                                                                           \
+            qsort((array), (count), sizeof(*(array)), (order));                                    \
+    } while (0)
 /* A local pointer whose memory is freed at the end of its block. */
 #define TOOL_TEMP __attribute__((cleanup(tool_free)))
 static inline void tool_free(void *place) {

@@ -57,7 +57,7 @@ void doctor_library(struct doctor *doctor) {
     char library[PATH_MAX], said[1024] = "";
     if (!preload_library(doctor->runtime, library)) {
         diagnosis_add(doctor, DOCTOR_FAIL, "library", "%s not found; looked at: %s",
-                      vendor_library(doctor->runtime), library);
+                      vendors[doctor->runtime].library, library);
         diagnosis_remedy(doctor,
                          "install the package libgpushare, or set GPUSHARE_LIBRARY to its path");
     } else if (!preload_can_name(library)) {
@@ -94,7 +94,7 @@ static bool check_files(struct doctor *doctor, const char *source, const char *p
 }
 
 static void warn_of_rival(struct doctor *doctor) {
-    const char *const library = vendor_library(doctor->runtime);
+    const char *const library = vendors[doctor->runtime].library;
     TOOL_TEMP char *why = rival_of(getenv("LD_PRELOAD"), library, NULL);
     if (!why)
         return;
@@ -114,7 +114,7 @@ static bool check_system_preload(struct doctor *doctor) {
         return false;
     if (check_files(doctor, RIVAL_SYSTEM_LIST, list))
         diagnosis_add(doctor, DOCTOR_OK, "preload", "%s %s", RIVAL_SYSTEM_LIST,
-                      strstr(list, vendor_library(doctor->runtime))
+                      strstr(list, vendors[doctor->runtime].library)
                           ? "has the library: every program here runs with it"
                           : "names other libraries");
     return true;
@@ -132,7 +132,7 @@ void doctor_preload(struct doctor *doctor) {
     if (!check_files(doctor, "LD_PRELOAD", preload))
         return;
     diagnosis_add(doctor, DOCTOR_OK, "preload", "%s: %s",
-                  strstr(preload, vendor_library(doctor->runtime))
+                  strstr(preload, vendors[doctor->runtime].library)
                       ? "LD_PRELOAD has the library already"
                       : "LD_PRELOAD is set; gpushare run puts its library in front of",
                   preload);

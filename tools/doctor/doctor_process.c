@@ -12,18 +12,18 @@
 
 static void judge_library(struct doctor *doctor, const char *name, const struct loaded *loaded,
                           enum runtime uses) {
-    const char *const driver = loaded->drivers[uses], *const library = vendor_library(uses);
+    const char *const driver = loaded->drivers[uses], *const library = vendors[uses].library;
     const enum runtime other = uses == RUNTIME_HIP ? RUNTIME_CUDA : RUNTIME_HIP;
     const bool good = loaded->libraries[uses];
     diagnosis_add(doctor, good ? DOCTOR_OK : DOCTOR_FAIL, "process", "%s uses %s (%s), %s %s%s%s",
-                  name, vendor_name(uses), driver, good ? "with" : "without", library,
+                  name, vendors[uses].name, driver, good ? "with" : "without", library,
                   loaded->libraries[other] ? ", and has " : "",
-                  loaded->libraries[other] ? vendor_library(other) : "");
+                  loaded->libraries[other] ? vendors[other].library : "");
     if (!good)
         diagnosis_remedy(doctor,
                          "start it by: gpushare run --runtime=%s -- CMD; what starts it must keep "
                          "LD_PRELOAD",
-                         vendor_option(uses));
+                         vendors[uses].option);
 }
 
 static void judge(struct doctor *doctor, const char *name, const struct loaded *loaded) {

@@ -207,8 +207,7 @@ static struct fit *find_fits(const struct kept *exporter, const struct kept *imp
                 strcmp(fit.exporter->program, fit.importer->program) != 0)
                 TOOL_APPEND(found, *count, fit);
         }
-    if (*count > 1)
-        qsort(found, *count, sizeof(*found), by_likelihood);
+    TOOL_SORT(found, *count, by_likelihood);
     return found;
 }
 
