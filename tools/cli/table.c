@@ -19,6 +19,11 @@ void table_cell(struct table *table, enum term_colour colour, const char *format
     TOOL_APPEND(table->cells, table->cell_count, make_cell(text, colour));
 }
 
+void table_cells(struct table *table, const char *const *texts, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        table_cell(table, TERM_PLAIN, "%s", texts[i]);
+}
+
 /* Whether the text is like "3: camera 12, viewer 13, viewer 14". */
 static bool is_list(const char *text) {
     const size_t digits = strspn(text, "0123456789");

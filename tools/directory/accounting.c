@@ -191,9 +191,7 @@ static int by_process_and_gpu(const void *left, const void *right) {
 
 static void fold_accounts(struct accounting *accounting) {
     size_t count = 0;
-    if (accounting->count > 1)
-        qsort(accounting->accounts, accounting->count, sizeof(*accounting->accounts),
-              by_process_and_gpu);
+    TOOL_SORT(accounting->accounts, accounting->count, by_process_and_gpu);
     for (size_t i = 0; i < accounting->count; i++)
         if (count > 0 &&
             by_process_and_gpu(&accounting->accounts[count - 1], &accounting->accounts[i]) == 0)
@@ -209,8 +207,7 @@ static int by_device(const void *left, const void *right) {
 }
 
 static void sum_gpus(struct accounting *accounting) {
-    if (accounting->gpu_count > 1)
-        qsort(accounting->gpus, accounting->gpu_count, sizeof(*accounting->gpus), by_device);
+    TOOL_SORT(accounting->gpus, accounting->gpu_count, by_device);
     for (size_t i = 0; i < accounting->count; i++) {
         const struct account *account = &accounting->accounts[i];
         struct account_gpu *gpu = gpu_of(accounting, account->device);

@@ -14,6 +14,15 @@
 
 enum { OPTION_JSON, OPTION_ALL };
 
+/* Prints `before` and the table. False, and nothing: it has no row. */
+static bool print(const char *before, struct table *table) {
+    if (table->cell_count == 0)
+        return false;
+    fputs(before, stdout);
+    table_print(stdout, table, "");
+    return true;
+}
+
 /* --- regions --- */
 
 /* "2: app 4242, app 4243" */
@@ -65,23 +74,17 @@ static bool print_merged(const struct accounting *accounting, const char *before
             continue;
         table_cell(&table, TERM_PLAIN, "%s", printable_short_uuid(gpu->device).text);
         table_cell(&table, TERM_PLAIN, "%zu", gpu->blocks);
-        table_cell(&table, TERM_PLAIN, "%s", printable_size(gpu->held).text);
-        table_cell(&table, TERM_PLAIN, "%s", printable_size(gpu->unused).text);
+        TABLE_CELLS(&table, printable_size(gpu->held).text, printable_size(gpu->unused).text);
         table_cell(&table, TERM_PLAIN, "%zu", gpu->processes);
         table_cell(&table, TERM_PLAIN, "%s", printable_size(gpu->merged.mapped).text);
         table_cell(&table, TERM_GREEN, "%s", printable_size(gpu->merged.saved).text);
         table_cell(&table, TERM_PLAIN, "%s", printable_size(gpu->merged.own).text);
     }
-    if (table.cell_count == 0)
-        return false;
-    printf("%sMerged blocks:\n", before);
-    table_print(stdout, &table, "");
-    return true;
+    TOOL_TEMP char *title = tool_format("%sMerged blocks:\n", before);
+    return print(title, &table);
 }
 
-/* Prints `before` and a table of who has made memory itself, on which GPU; nothing where nobody
- * has.
- */
+/* The same of who has made memory itself, on which GPU. */
 static bool print_made(const struct view *view, const struct accounting *accounting,
                        const char *before) {
     static const struct table_column columns[] = {{"CUMEMCREATE", 1}, {"GPU", 0}, {"BY", 0}};
@@ -90,16 +93,11 @@ static bool print_made(const struct view *view, const struct accounting *account
         const struct account *account = &accounting->accounts[i];
         if (account->made == 0)
             continue;
-        table_cell(&table, TERM_PLAIN, "%s", printable_size(account->made).text);
-        table_cell(&table, TERM_PLAIN, "%s", printable_short_uuid(account->device).text);
-        table_cell(&table, TERM_PLAIN, "%s",
-                   view_format_program(view, &account->process->owner).text);
+        TABLE_CELLS(&table, printable_size(account->made).text,
+                    printable_short_uuid(account->device).text,
+                    view_format_program(view, &account->process->owner).text);
     }
-    if (table.cell_count == 0)
-        return false;
-    fputs(before, stdout);
-    table_print(stdout, &table, "");
-    return true;
+    return print(before, &table);
 }
 
 static json_t *unmerged_json(const struct view *view, const struct gps_owner *owner) {
@@ -171,13 +169,10 @@ static void print_unmerged(const struct view *view) {
         if (!slot)
             continue;
         table_cell(&table, TERM_YELLOW, "%s", view_format_program(view, owner).text);
-        table_cell(&table, TERM_PLAIN, "%s", view_format_age(view, slot->since).text);
-        table_cell(&table, TERM_PLAIN, "%s", gps_unmerged_why(slot->address));
+        TABLE_CELLS(&table, view_format_age(view, slot->since).text,
+                    gps_unmerged_why(slot->address));
     }
-    if (table.cell_count == 0)
-        return;
-    putchar('\n');
-    table_print(stdout, &table, "");
+    print("\n", &table);
 }
 
 /* --- who is suspended --- */
@@ -191,14 +186,11 @@ static void print_suspended(const struct view *view) {
         if (!view_suspended(process))
             continue;
         table_cell(&table, TERM_YELLOW, "%s", view_format_program(view, &process->owner).text);
-        table_cell(&table, TERM_PLAIN, "%s", view_format_age(view, process->answer.since).text);
-        table_cell(&table, TERM_PLAIN, "%s", printable_size(process->answer.let_go).text);
-        table_cell(&table, TERM_PLAIN, "%s", printable_size(process->answer.freed).text);
+        TABLE_CELLS(&table, view_format_age(view, process->answer.since).text,
+                    printable_size(process->answer.let_go).text,
+                    printable_size(process->answer.freed).text);
     }
-    if (table.cell_count == 0)
-        return;
-    putchar('\n');
-    table_print(stdout, &table, "");
+    print("\n", &table);
 }
 
 /* Appends objects with the members of a region; `size` is what was let go of. */
@@ -229,13 +221,10 @@ static void print_waits(const struct view *view) {
         table_cell(&table, TERM_YELLOW, "%s",
                    view_format_program(view, &view->waits[i].owner).text);
         table_cell(&table, TERM_PLAIN, "%s%s", gps_wait_whom(wait->via), wait->name);
-        table_cell(&table, TERM_PLAIN, "%s", view_format_age(view, wait->since).text);
-        table_cell(&table, TERM_PLAIN, "%s", printable_duration(view_longest(wait)).text);
+        TABLE_CELLS(&table, view_format_age(view, wait->since).text,
+                    printable_duration(view_longest(wait)).text);
     }
-    if (table.cell_count == 0)
-        return;
-    putchar('\n');
-    table_print(stdout, &table, "");
+    print("\n", &table);
 }
 
 static const char *whom(const struct gps_wait_slot *wait) {
@@ -284,9 +273,7 @@ static void print_table(const struct view *view, const struct accounting *accoun
         if (is_listed(&view->regions[i], all))
             add_row(view, &view->regions[i], &table);
     }
-    const bool any = table.cell_count > 0;
-    if (any)
-        table_print(stdout, &table, "");
+    const bool any = print("", &table);
     const bool merged = print_merged(accounting, any ? "\n" : "");
     if (!print_made(view, accounting, any || merged ? "\n" : "") && !any && !merged)
         print_none(view);

@@ -248,7 +248,7 @@ static void add_rules(struct profiles *profiles, struct profile **list, size_t c
     for (size_t i = 0; i < count; i++)
         fine = fine && list[i]->verdict == PROFILE_FINE;
     if (!fine)
-        qsort(list, count, sizeof(*list), by_caller);
+        TOOL_SORT(list, count, by_caller);
     if (fine || !list[0]->caller[0] || strcmp(list[0]->caller, list[count - 1]->caller) == 0) {
         add_rule(profiles, &(struct alike){list, count}, NULL);
         return;
@@ -273,8 +273,7 @@ static int by_kind(const void *left, const void *right) {
 }
 
 void profiles_judge(struct profiles *profiles, unsigned replicas, bool any) {
-    if (profiles->count > 0)
-        qsort(profiles->list, profiles->count, sizeof(*profiles->list), by_kind);
+    TOOL_SORT(profiles->list, profiles->count, by_kind);
     for (size_t i = 0; i < profiles->count; i++)
         judge(profiles, profiles->list[i], any);
     if (replicas > 1)

@@ -244,7 +244,7 @@ static void add_group(struct aggregate *aggregate, struct kind *kind) {
     set_level(group->first, kind->level);
     group->number = aggregate->count;
     group->processes = tool_zeroed(kind->class_count, sizeof(*group->processes));
-    qsort(kind->classes, kind->class_count, sizeof(*kind->classes), classes_by_time);
+    TOOL_SORT(kind->classes, kind->class_count, classes_by_time);
     for (size_t i = 0; i < kind->class_count; i++) {
         group->processes[group->process_count++] = kind->classes[i]->process;
         add(&all, kind->classes[i]);
@@ -263,8 +263,7 @@ void aggregate_end(struct aggregate *aggregate) {
     struct aggregate_state *state = aggregate->state;
     for (size_t i = 0; i < state->site_count; i++)
         add_stackless(state, state->sites[i]);
-    if (state->kind_count > 0)
-        qsort(state->kinds, state->kind_count, sizeof(*state->kinds), kinds_by_time);
+    TOOL_SORT(state->kinds, state->kind_count, kinds_by_time);
     for (size_t i = 0; i < state->kind_count; i++)
         if (state->kinds[i]->class_count > 0)
             add_group(aggregate, state->kinds[i]);

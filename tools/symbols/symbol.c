@@ -60,8 +60,7 @@ static void units_read(struct units *units, Dwarf *debug) {
     for (Dwarf_CU *at = NULL;
          debug && dwarf_get_units(debug, at, &at, NULL, NULL, &unit, NULL) == 0;)
         add(units, &unit);
-    if (units->count > 0)
-        qsort(units->ranges, units->count, sizeof(*units->ranges), compare);
+    TOOL_SORT(units->ranges, units->count, compare);
 }
 
 static void units_free(struct units *units) {

@@ -407,8 +407,7 @@ static int steps_by_time(const void *left, const void *right) {
 static void sum_up(struct history *history) {
     struct history_step *steps = history->steps, now = {.used = 0};
     size_t count = 0;
-    if (history->step_count > 0)
-        qsort(steps, history->step_count, sizeof(*steps), steps_by_time);
+    TOOL_SORT(steps, history->step_count, steps_by_time);
     for (size_t i = 0; i < history->step_count; i++) {
         now = (struct history_step){steps[i].time, now.used + steps[i].used,
                                     now.without + steps[i].without};
@@ -464,8 +463,7 @@ void history_end(struct history *history) {
     struct history_play *play = history->play;
     aggregate_end(&history->aggregate);
     history->event_count = play->line_count;
-    if (play->line_count > 0)
-        qsort(play->lines, play->line_count, sizeof(*play->lines), by_time);
+    TOOL_SORT(play->lines, play->line_count, by_time);
     for (size_t i = 0; i < play->line_count; i++)
         follow(history, play->lines[i]);
     for (size_t i = 0; i < play->report_count; i++)
