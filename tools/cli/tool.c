@@ -146,6 +146,18 @@ char *tool_read(int file, size_t *size) {
     return text;
 }
 
+bool tool_read_line(const char *path, const char *begin, char *line, int size) {
+    FILE *file = fopen(path, "re");
+    bool found = false;
+    while (file && !found && fgets(line, size, file))
+        found = strncmp(line, begin, strlen(begin)) == 0;
+    if (file)
+        fclose(file);
+    if (found)
+        line[strcspn(line, "\n")] = 0;
+    return found;
+}
+
 /* --- help --- */
 
 static int option_text(const struct tool_option *option, char *text, size_t size) {

@@ -149,4 +149,6 @@ char *tool_vformat(const char *format, va_list args) __attribute__((format(print
 /* Reads an open file to its end; malloc'ed, with a NUL behind it. What cannot be read is missing.
  */
 char *tool_read(int file, size_t *size);
+/* Gets the first line of a file that begins so, without its newline. False: there is none. */
+bool tool_read_line(const char *path, const char *begin, char *line, int size);
 void tool_no_memory(void) __attribute__((noreturn));

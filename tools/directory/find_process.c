@@ -17,17 +17,10 @@ static bool is_in(const char *pid, uint64_t space) {
 /* The pid in the innermost namespace: the last word of the line "NSpid:". */
 static uint32_t innermost(const char *pid) {
     TOOL_TEMP char *path = tool_format("/proc/%s/status", pid);
-    FILE *file = fopen(path, "re");
     char line[512];
-    uint32_t found = 0;
-    while (file && !found && fgets(line, sizeof(line), file)) {
-        const char *last = strrchr(line, '\t');
-        if (strncmp(line, "NSpid:", 6) == 0 && last)
-            found = (uint32_t)strtoul(last, NULL, 10);
-    }
-    if (file)
-        fclose(file);
-    return found;
+    const bool found = tool_read_line(path, "NSpid:", line, sizeof(line));
+    const char *last = found ? strrchr(line, '\t') : NULL;
+    return last ? (uint32_t)strtoul(last, NULL, 10) : 0;
 }
 
 uint32_t host_pid(const struct gps_owner *owner) {

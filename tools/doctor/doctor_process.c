@@ -72,7 +72,7 @@ void doctor_process(struct doctor *doctor) {
 
 /* Whether it is the mapping of a process's file in procs/ (directory/lease.h), removed. */
 static bool is_removed(char *line) {
-    static const char deleted[] = " (deleted)\n";
+    static const char deleted[] = " (deleted)";
     struct gps_owner owner;
     char *end = strstr(line, deleted);
     if (!end)
@@ -83,15 +83,11 @@ static bool is_removed(char *line) {
 }
 
 static bool uses_removed(uint32_t pid) {
-    TOOL_TEMP char *line = NULL;
-    const int file = descendants_open(pid, "maps");
-    FILE *maps = file >= 0 ? fdopen(file, "r") : NULL;
-    size_t size = 0;
+    size_t size;
+    TOOL_TEMP char *maps = descendants_read(pid, "maps", &size);
     bool found = false;
-    while (maps && !found && getline(&line, &size, maps) > 0)
+    for (char *rest = maps, *line; !found && (line = strsep(&rest, "\n"));)
         found = is_removed(line);
-    if (maps)
-        fclose(maps);
     return found;
 }
 
