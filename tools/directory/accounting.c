@@ -332,6 +332,14 @@ json_t *private_bytes_json(const struct view *view, const struct gps_owner *owne
     for (enum gps_private why = 0; why < GPS_PRIVATE_COUNT; why++)
         if (sum.bytes[why] > 0)
             json_tree_append(array, json_tree_pack("{s:s, s:I}", "reason", gps_private_name(why),
-                                                   "bytes", (json_int_t)sum.bytes[why]));
+                                                   "bytes", sum.bytes[why]));
     return array;
+}
+
+void private_apart_help(FILE *out, const char *margin) {
+    fprintf(out,
+            "%1$sThen this may help:\n"
+            "%1$s  transformers  HF_DEACTIVATE_ASYNC_LOAD=1\n"
+            "%1$s  PyTorch       PYTORCH_ALLOC_CONF=roundup_power2_divisions:8\n",
+            margin);
 }

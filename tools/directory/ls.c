@@ -115,9 +115,9 @@ static json_t *merged_users(const struct view *view, const struct accounting *ac
             (merged->blocks == 0 && merged->own == 0))
             continue;
         json_t *user = view_format_owner_json(&account->process->owner);
-        json_tree_add(user, "{s:I, s:I, s:I, s:i, s:o}", "mapped", (json_int_t)merged->mapped,
-                      "saved", (json_int_t)merged->saved, "own", (json_int_t)merged->own,
-                      "promised", 0, "unmerged", unmerged_json(view, &account->process->owner));
+        json_tree_add(user, "{s:I, s:I, s:I, s:i, s:o}", "mapped", merged->mapped, "saved",
+                      merged->saved, "own", merged->own, "promised", 0, "unmerged",
+                      unmerged_json(view, &account->process->owner));
         json_tree_append(array, user);
     }
     return array;
@@ -134,12 +134,10 @@ static void append_merged(const struct view *view, const struct accounting *acco
             array,
             json_tree_pack(
                 "{s:n, s:n, s:I, s:s, s:s, s:s, s:n, s:o, s:n, s:I, s:I, s:I, s:I, s:I, s:i}", "id",
-                "name", "size", (json_int_t)gpu->held, "device", printable_uuid(gpu->device).text,
-                "state", "merged", "backing", "vmm", "owner", "users",
-                merged_users(view, accounting, gpu), "age", "blocks", (json_int_t)gpu->blocks,
-                "unused", (json_int_t)gpu->unused, "mapped", (json_int_t)gpu->merged.mapped,
-                "saved", (json_int_t)gpu->merged.saved, "own", (json_int_t)gpu->merged.own,
-                "promised", 0));
+                "name", "size", gpu->held, "device", printable_uuid(gpu->device).text, "state",
+                "merged", "backing", "vmm", "owner", "users", merged_users(view, accounting, gpu),
+                "age", "blocks", gpu->blocks, "unused", gpu->unused, "mapped", gpu->merged.mapped,
+                "saved", gpu->merged.saved, "own", gpu->merged.own, "promised", 0));
     }
 }
 
@@ -149,9 +147,9 @@ static void append_made(const struct accounting *accounting, json_t *array) {
         const struct account *account = &accounting->accounts[i];
         if (account->made > 0)
             json_tree_append(array, json_tree_pack("{s:n, s:n, s:I, s:s, s:s, s:s, s:o, s:[], s:n}",
-                                                   "id", "name", "size", (json_int_t)account->made,
-                                                   "device", printable_uuid(account->device).text,
-                                                   "state", "made", "backing", "vmm", "owner",
+                                                   "id", "name", "size", account->made, "device",
+                                                   printable_uuid(account->device).text, "state",
+                                                   "made", "backing", "vmm", "owner",
                                                    view_format_owner_json(&account->process->owner),
                                                    "users", "age"));
     }
@@ -199,13 +197,12 @@ static void append_suspended(const struct view *view, json_t *array) {
         const struct view_process *process = &view->processes[i];
         if (view_suspended(process))
             json_tree_append(
-                array,
-                json_tree_pack("{s:n, s:n, s:I, s:n, s:s, s:n, s:o, s:[], s:o, s:I}", "id", "name",
-                               "size", (json_int_t)process->answer.let_go, "device", "state",
-                               "suspended", "backing", "owner",
-                               view_format_owner_json(&process->owner), "users", "age",
-                               json_tree_seconds(view_nanos_since(view, process->answer.since)),
-                               "freed", (json_int_t)process->answer.freed));
+                array, json_tree_pack(
+                           "{s:n, s:n, s:I, s:n, s:s, s:n, s:o, s:[], s:o, s:I}", "id", "name",
+                           "size", process->answer.let_go, "device", "state", "suspended",
+                           "backing", "owner", view_format_owner_json(&process->owner), "users",
+                           "age", json_tree_seconds(view_nanos_since(view, process->answer.since)),
+                           "freed", process->answer.freed));
     }
 }
 

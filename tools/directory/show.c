@@ -9,7 +9,6 @@
 #include <stdio.h>
 
 #include "accounting.h"
-#include "cli/apart_help.h"
 #include "cli/table.h"
 #include "cli/tool.h"
 #include "config/config.h"
@@ -297,7 +296,7 @@ static void describe_private(const struct view *view, const struct gps_owner *ow
     line("apart", "%s that no other %s has by now: %s",
          printable_exact_size(private.bytes[GPS_PRIVATE_APART]).text, owner->command,
          gps_private_why(GPS_PRIVATE_APART));
-    apart_print_help(stdout, "             ");
+    private_apart_help(stdout, "             ");
 }
 
 static void describe_exclusions(const struct view *view, const struct gps_owner *owner) {
@@ -432,12 +431,10 @@ static void add_memory(const struct view *view, const struct gps_owner *owner, j
     const struct account_merged *merged = &account.merged;
     const struct excluded noted = excluded_count(&view->store, owner->command);
     json_tree_add(object, "{s:o, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:i}, s:I, s:I}", "memory",
-                  view_format_bytes_json(&account.bytes), "made", (json_int_t)account.made, "held",
-                  (json_int_t)account.held, "merged", "blocks", (json_int_t)merged->blocks,
-                  "mapped", (json_int_t)merged->mapped, "saved", (json_int_t)merged->saved, "own",
-                  (json_int_t)merged->own, "promised", 0, "excluded",
-                  (json_int_t)(noted.count - noted.suspected), "suspected",
-                  (json_int_t)noted.suspected);
+                  view_format_bytes_json(&account.bytes), "made", account.made, "held",
+                  account.held, "merged", "blocks", merged->blocks, "mapped", merged->mapped,
+                  "saved", merged->saved, "own", merged->own, "promised", 0, "excluded",
+                  (json_int_t)(noted.count - noted.suspected), "suspected", noted.suspected);
 }
 
 static json_t *process_json(const struct view *view, const struct view_process *process) {
@@ -567,12 +564,12 @@ static void print_json(const struct view *view) {
 }
 
 static int show(struct view *view, const char *what, bool json) {
-    if (find_name(view, what) == 0 && find_process_by_pid(view, what) == 0) {
+    if (find_name(view, what) == 0 && find_process(view, what, process_has_pid) == 0) {
         const size_t count = view_find(view, view_has_id, what);
         if (count > 1)
             return ambiguous(view, count, what);
-        if (count == 0 && find_process_by_program(view, what) == 0 &&
-            find_process_by_pid_here(view, what) == 0)
+        if (count == 0 && find_process(view, what, process_has_program) == 0 &&
+            find_process(view, what, process_has_pid_here) == 0)
             return not_found(view, what);
     }
     (json ? print_json : print_text)(view);

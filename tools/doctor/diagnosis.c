@@ -8,9 +8,8 @@ void diagnosis_add(struct doctor *doctor, enum doctor_verdict verdict, const cha
                    const char *format, ...) {
     va_list args;
     va_start(args, format);
-    doctor->list = tool_grow(doctor->list, doctor->count, sizeof(*doctor->list));
-    doctor->list[doctor->count++] =
-        (struct diagnosis){verdict, check, term_format(format, args), NULL};
+    TOOL_APPEND(doctor->list, doctor->count,
+                (struct diagnosis){verdict, check, term_format(format, args), NULL});
     va_end(args);
 }
 

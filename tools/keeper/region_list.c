@@ -169,17 +169,10 @@ static bool adopt(void *arg, const struct gps_region_record *record, int status,
     return true;
 }
 
-static int adopt_all(struct adoption adoption) {
-    const int status = gps_region_each(adoption.list->store, adopt, &adoption);
+int region_list_adopt(struct region_list *list, uint64_t now, bool inherits) {
+    struct adoption adoption = {.list = list, .now = now, .inherits = inherits};
+    const int status = gps_region_each(list->store, adopt, &adoption);
     return status != 0 ? status : adoption.status;
-}
-
-int region_list_adopt(struct region_list *list, uint64_t now) {
-    return adopt_all((struct adoption){.list = list, .now = now});
-}
-
-int region_list_inherit(struct region_list *list, uint64_t now) {
-    return adopt_all((struct adoption){.list = list, .now = now, .inherits = true});
 }
 
 /* --- dropping --- */
@@ -218,11 +211,6 @@ static void finish_retirement(struct region_list *list, struct keeper_region *re
 void region_list_retire(struct region_list *list, struct keeper_region *region) {
     set_stage(region, KEEPER_REGION_RETIRED);
     finish_retirement(list, region);
-}
-
-void region_list_drop_all(struct region_list *list) {
-    while (list->first)
-        region_list_drop(list, list->first);
 }
 
 /* --- after the one that served --- */

@@ -13,11 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/apart_help.h"
 #include "cli/output.h"
 #include "cli/printable.h"
 #include "cli/tool.h"
 #include "config/config.h"
+#include "directory/accounting.h"
 #include "profiles.h"
 #include "run/audit_logs.h"
 #include "run/command.h"
@@ -233,7 +233,7 @@ static void tell_apart(uint64_t bytes) {
         return;
     fprintf(stderr, "%s beside that stays apart: %s.\n", printable_size(bytes).text,
             gps_private_why(GPS_PRIVATE_APART));
-    apart_print_help(stderr, "");
+    private_apart_help(stderr, "");
 }
 
 static void tell_unused(void) {

@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "cli/apart_help.h"
 #include "cli/environment.h"
 #include "cli/output.h"
 #include "cli/printable.h"
@@ -17,6 +16,7 @@
 #include "cli/tool.h"
 #include "cli/wrap.h"
 #include "config/config.h"
+#include "directory/accounting.h"
 #include "directory/view.h"
 #include "explain.h"
 #include "fit.h"
@@ -311,7 +311,7 @@ static void print_private(const struct gps_explained *process) {
     term_say(stderr, 2, "Merged, but in no other %s: %s: %s.", process->program,
              printable_whole_size(process->private_bytes[GPS_PRIVATE_APART]).text,
              gps_private_why(GPS_PRIVATE_APART));
-    apart_print_help(stderr, "  ");
+    private_apart_help(stderr, "  ");
 }
 
 #define FEW_RULES 4 /* more rules for other programs are only counted */

@@ -174,18 +174,16 @@ static void put_rest(struct trace *trace) {
     }
     for (size_t i = 0; i < history->made_count; i++) {
         const struct history_made *made = &history->made[i];
-        put(trace,
-            json_tree_pack("{s:s, s:s, s:I, s:I, s:{s:I}}", "ph", "C", "name",
-                           "bytes of cuMemCreate", "pid", trace->pids[made->process], "ts",
-                           since(trace, made->time), "args", "own", (json_int_t)made->bytes));
+        put(trace, json_tree_pack("{s:s, s:s, s:I, s:I, s:{s:I}}", "ph", "C", "name",
+                                  "bytes of cuMemCreate", "pid", trace->pids[made->process], "ts",
+                                  since(trace, made->time), "args", "own", made->bytes));
     }
     for (size_t i = 0; i < history->step_count; i++) {
         const struct history_step *step = &history->steps[i];
-        put(trace,
-            json_tree_pack("{s:s, s:s, s:I, s:I, s:{s:I, s:I}}", "ph", "C", "name",
-                           "bytes of regions", "pid", (json_int_t)FIRST_PID, "ts",
-                           since(trace, step->time), "args", "in use", (json_int_t)step->used,
-                           "without sharing", (json_int_t)step->without));
+        put(trace, json_tree_pack("{s:s, s:s, s:I, s:I, s:{s:I, s:I}}", "ph", "C", "name",
+                                  "bytes of regions", "pid", (json_int_t)FIRST_PID, "ts",
+                                  since(trace, step->time), "args", "in use", step->used,
+                                  "without sharing", step->without));
     }
 }
 
