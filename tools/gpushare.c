@@ -12,10 +12,6 @@
 #include "cli/wrap.h"
 #include "util/nearest.h"
 
-#ifndef GPS_VERSION
-#define GPS_VERSION "0.0.0"
-#endif
-
 static const struct tool_verb *const verbs[] = {
 #define VERB_ROW(id) &tool_verb_##id,
     GPS_VERBS(VERB_ROW)

@@ -164,39 +164,30 @@ static bool collect_process(void *arg, const struct gps_proc *proc) {
 /* --- sorting --- */
 
 static int by_owner(const struct gps_owner *a, const struct gps_owner *b) {
-    int order = tool_compare(a->pid_ns, b->pid_ns);
-    order = order != 0 ? order : tool_compare(a->pid, b->pid);
-    order = order != 0 ? order : tool_compare(a->start, b->start);
-    return order != 0 ? order : tool_compare(a->nonce, b->nonce);
+    return tool_compare(a->pid_ns, b->pid_ns) ?: tool_compare(a->pid, b->pid)
+           ?: tool_compare(a->start, b->start) ?: tool_compare(a->nonce, b->nonce);
 }
 
 static int by_process(const void *left, const void *right) {
     const struct view_process *a = left, *b = right;
-    int order = by_owner(&a->owner, &b->owner);
-    return order != 0 ? order
-                      : tool_compare(b->created, a->created); /* those with a file come first */
+    /* those with a file come first */
+    return by_owner(&a->owner, &b->owner) ?: tool_compare(b->created, a->created);
 }
 
 static int by_hold(const void *left, const void *right) {
     const struct view_hold *a = left, *b = right;
-    int order = memcmp(&a->slot.region, &b->slot.region, sizeof(a->slot.region));
     /* the creator's own hold comes last */
-    order = order != 0
-                ? order
-                : tool_compare(a->slot.via == GPS_VIA_CREATOR, b->slot.via == GPS_VIA_CREATOR);
-    order = order != 0 ? order : by_owner(&a->owner, &b->owner);
-    order = order != 0 ? order : tool_compare(view_cached(a), view_cached(b));
-    return order != 0 ? order : tool_compare(a->slot.since, b->slot.since);
+    return memcmp(&a->slot.region, &b->slot.region, sizeof(a->slot.region))
+           ?: tool_compare(a->slot.via == GPS_VIA_CREATOR, b->slot.via == GPS_VIA_CREATOR)
+           ?: by_owner(&a->owner, &b->owner) ?: tool_compare(view_cached(a), view_cached(b))
+           ?: tool_compare(a->slot.since, b->slot.since);
 }
 
 static int by_name(const void *left, const void *right) {
     const struct gps_region_record *a = &((const struct view_region *)left)->record;
     const struct gps_region_record *b = &((const struct view_region *)right)->record;
-    if ((a->name[0] == 0) != (b->name[0] == 0))
-        return a->name[0] == 0 ? 1 : -1;
-    int order = strcmp(a->name, b->name);
-    order = order != 0 ? order : tool_compare(a->created, b->created);
-    return order != 0 ? order : memcmp(&a->id, &b->id, sizeof(a->id));
+    return tool_compare(a->name[0] == 0, b->name[0] == 0) ?: strcmp(a->name, b->name)
+           ?: tool_compare(a->created, b->created) ?: memcmp(&a->id, &b->id, sizeof(a->id));
 }
 
 static int by_since(const void *left, const void *right) {

@@ -236,10 +236,8 @@ static void add_rule(struct profiles *profiles, const struct alike *alike, const
 
 static int by_caller(const void *left, const void *right) {
     const struct profile *a = *(struct profile *const *)left, *b = *(struct profile *const *)right;
-    int order = strcmp(a->caller, b->caller);
-    if (order == 0)
-        order = strcmp(a->process, b->process);
-    return order != 0 ? order : tool_compare(a->number, b->number);
+    return strcmp(a->caller, b->caller) ?: strcmp(a->process, b->process)
+           ?: tool_compare(a->number, b->number);
 }
 
 /* Makes one rule, or one for each caller where a single one would take what is not fine. */
@@ -264,12 +262,8 @@ static void add_rules(struct profiles *profiles, struct profile **list, size_t c
 
 static int by_kind(const void *left, const void *right) {
     const struct profile *a = *(struct profile *const *)left, *b = *(struct profile *const *)right;
-    int order = strcmp(a->program, b->program);
-    if (order == 0)
-        order = tool_compare(b->size, a->size);
-    if (order == 0)
-        order = strcmp(a->process, b->process);
-    return order != 0 ? order : tool_compare(a->number, b->number);
+    return strcmp(a->program, b->program) ?: tool_compare(b->size, a->size)
+           ?: strcmp(a->process, b->process) ?: tool_compare(a->number, b->number);
 }
 
 void profiles_judge(struct profiles *profiles, unsigned replicas, bool any) {

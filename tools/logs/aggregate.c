@@ -137,8 +137,7 @@ static struct class *class_of(struct aggregate_state *state, struct kind *kind,
 /* --- lines --- */
 
 static int compare(const struct moment *a, const struct moment *b) {
-    const int order = strcmp(a->time, b->time);
-    return order != 0 ? order : tool_compare(a->line, b->line);
+    return strcmp(a->time, b->time) ?: tool_compare(a->line, b->line);
 }
 
 static void note_line(struct earliest *line, struct kind *kind, const struct moment *moment,

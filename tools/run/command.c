@@ -13,7 +13,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -22,6 +21,7 @@
 
 #include "cli/tool.h"
 #include "descendants.h"
+#include "directory/file.h"
 #include "directory/processes.h"
 #include "directory/view.h"
 #include "launch.h"
@@ -112,13 +112,6 @@ bool own_pid_needed(void) {
     return space != 0 && (space != HOST_SPACE || is_taken(getpid()));
 }
 
-static unsigned draw(unsigned below) {
-    unsigned number = 0;
-    if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
-        number = (unsigned)gps_clock_monotonic();
-    return number % below;
-}
-
 /* Forks a child with this pid. -1 and EPERM: this user may not choose; EEXIST: a process has it. */
 static pid_t fork_as(pid_t pid) {
     struct clone_args args = {
@@ -130,7 +123,7 @@ static pid_t fork_as(pid_t pid) {
  * the next one, and a warning says so where a process of another pid namespace has that. */
 static pid_t own_pid_fork(void) {
     for (unsigned tries = 0; tries < TRIES; tries++) {
-        const pid_t pid = (pid_t)(FIRST + draw(LAST - FIRST));
+        const pid_t pid = (pid_t)(FIRST + gps_random() % (LAST - FIRST));
         if (is_taken(pid))
             continue;
         const pid_t child = fork_as(pid);

@@ -21,10 +21,6 @@
 #include "run/preload.h"
 #include "util/clock.h"
 
-#ifndef GPS_VERSION
-#define GPS_VERSION "0.0.0"
-#endif
-
 #define MERGED ((uint64_t)8 << 20) /* bytes of each replica */
 #define INDENT 26                  /* "not available  hand-over  " */
 

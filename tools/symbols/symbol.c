@@ -50,7 +50,7 @@ static void add(struct units *units, Dwarf_Die *unit) {
 
 static int compare(const void *left, const void *right) {
     const struct unit_range *a = left, *b = right;
-    return (a->low > b->low) - (a->low < b->low);
+    return tool_compare(a->low, b->low);
 }
 
 /* `debug` NULL: there are no units. It must outlive the table. */

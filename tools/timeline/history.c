@@ -423,8 +423,7 @@ static void sum_up(struct history *history) {
 static int by_time(const void *left, const void *right) {
     const struct event_line *a = *(struct event_line *const *)left,
                             *b = *(struct event_line *const *)right;
-    return a->time != b->time ? (a->time > b->time) - (a->time < b->time)
-                              : (a->order > b->order) - (a->order < b->order);
+    return (a->time > b->time) - (a->time < b->time) ?: tool_compare(a->order, b->order);
 }
 
 /* Memory is not gone while a process has it open, except where the open was that of a stale handle,
