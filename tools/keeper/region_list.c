@@ -29,16 +29,12 @@ static void set_stage(struct keeper_region *region, enum keeper_region_stage sta
     atomic_store(&region->stage, stage);
 }
 
-static size_t table_size(size_t max) {
-    return sizeof(struct region_table) + max * sizeof(struct keeper_region);
-}
-
 /* Pages that are never touched take no memory. */
 int region_list_begin(struct region_list *list) {
     void *table;
     do
-        table = mmap(NULL, table_size(list->max), PROT_READ | PROT_WRITE,
-                     MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        table = mmap(NULL, sizeof(struct region_table) + list->max * sizeof(struct keeper_region),
+                     PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     while (table == MAP_FAILED && (list->max /= 2) > 0);
     if (table == MAP_FAILED)
         return -ENOMEM;

@@ -91,11 +91,6 @@ uint64_t profiles_apart(const struct profiles *profiles, unsigned replicas) {
 
 /* --- one allocation --- */
 
-/* It did not last. What the program's end frees may have been there for good, if it ran long. */
-static enum profile_verdict judge_brief(json_int_t born, json_int_t looked) {
-    return looked - born < STEADY ? PROFILE_SHORT : PROFILE_BRIEF;
-}
-
 /* Judges an allocation by the blocks that copies filled (key full), or by all (key all). Blocks
  * that copies did not fill are not merged, so they do no harm. */
 static enum profile_verdict judge_by(struct profile *profile, const char *key, json_int_t looked) {
@@ -112,8 +107,11 @@ static enum profile_verdict judge_by(struct profile *profile, const char *key, j
         return PROFILE_CHANGED;
     if ((rewritten || profile->any) && steady < life / 2)
         return rewritten ? PROFILE_REWRITTEN : PROFILE_CHANGED;
+    if (steady < STEADY && freed && life < 2 * STEADY)
+        /* what the program's end frees may have been there for good, if it ran long */
+        return looked - born < STEADY ? PROFILE_SHORT : PROFILE_BRIEF;
     if (steady < STEADY)
-        return freed && life < 2 * STEADY ? judge_brief(born, looked) : PROFILE_YOUNG;
+        return PROFILE_YOUNG;
     return PROFILE_FINE;
 }
 

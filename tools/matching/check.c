@@ -299,11 +299,6 @@ static void warn(struct check *check, unsigned line, const char *format, ...) {
 
 /* --- an import that is never met --- */
 
-/* Whether all that the import asks for is at most half of what is exported. */
-static bool is_far_less(const struct gps_rule *import, const struct gps_rule *export) {
-    return import->size_max <= export->size_min / 2;
-}
-
 static void check_import(struct check *check, const struct gps_rule *import) {
     TOOL_TEMP char *why = NULL;
     const struct gps_rule *far = NULL;
@@ -315,7 +310,7 @@ static void check_import(struct check *check, const struct gps_rule *import) {
         free(why);
         why = parting(import, export);
         exported = true;
-        if (!why && !is_far_less(import, export))
+        if (!why && import->size_max > export->size_min / 2)
             return;
         far = why ? far : export;
     }

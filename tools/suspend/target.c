@@ -30,7 +30,7 @@ struct targets {
 static void add(struct targets *targets, const struct view *view,
                 const struct view_process *process) {
     const uint32_t here = host_pid(&process->owner);
-    struct target target = {.view = {.store = view->store},
+    struct target target = {.store = view->store,
                             .owner = process->owner,
                             .answer = process->answer,
                             .pid = here ? here : process->owner.pid,
@@ -159,7 +159,7 @@ bool target_fail(const struct target *target, const char *done, const char *step
 /* --- orders --- */
 
 bool target_open(struct target *target) {
-    target->order = gps_order_open(&target->view.store, &target->owner);
+    target->order = gps_order_open(&target->store, &target->owner);
     if (target->order == -EAGAIN)
         tool_error("another gpushare suspends or resumes %s just now", target->name);
     else if (target->order < 0)
@@ -173,14 +173,10 @@ void target_close(struct target *target) {
     target->order = -1;
 }
 
-static bool has_ended(const struct target *target) {
-    return gps_lease_probe(&target->view.store, &target->owner) == GPS_DEAD;
-}
-
 /* It has answered this order, and is not at it any more. */
 static bool is_answered(struct target *target, uint64_t serial) {
     struct gps_answer_file answer;
-    if (gps_answer_read(&target->view.store, &target->owner, &answer) < 0)
+    if (gps_answer_read(&target->store, &target->owner, &answer) < 0)
         return false;
     target->answer = answer;
     return answer.serial == serial && answer.state != GPS_ANSWER_LEAVES &&
@@ -190,7 +186,7 @@ static bool is_answered(struct target *target, uint64_t serial) {
 static bool await(struct target *target, uint64_t serial, uint64_t timeout) {
     const uint64_t until = gps_clock_monotonic() + timeout + WHILE;
     while (!is_answered(target, serial)) {
-        if (has_ended(target)) {
+        if (gps_lease_probe(&target->store, &target->owner) == GPS_DEAD) {
             tool_error("%s has ended", target->name);
             return false;
         }

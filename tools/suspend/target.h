@@ -8,7 +8,7 @@
 #include "directory/view.h"
 
 struct target {
-    struct view view; /* as it was at the beginning */
+    struct gps_store store;
     struct gps_owner owner;
     struct gps_answer_file answer; /* the last one */
     uint32_t pid;                  /* as it is here */

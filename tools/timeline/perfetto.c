@@ -34,10 +34,6 @@ static json_int_t since(const struct trace *trace, int64_t time) {
     return time - trace->history->begin;
 }
 
-static json_int_t pid_of(const struct trace *trace, size_t process) {
-    return process == HISTORY_NONE ? FIRST_PID : trace->pids[process];
-}
-
 static const char *label(const struct trace *trace, size_t region) {
     if (region == HISTORY_NONE)
         return "?";
@@ -47,7 +43,7 @@ static const char *label(const struct trace *trace, size_t region) {
 
 static json_t *event_of(const struct trace *trace, const char *phase, const char *name,
                         const char *category, size_t process, int64_t time) {
-    const json_int_t pid = pid_of(trace, process);
+    const json_int_t pid = process == HISTORY_NONE ? FIRST_PID : trace->pids[process];
     return json_tree_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "ph", phase, "name", name, "cat",
                           category, "pid", pid, "tid", pid, "ts", since(trace, time));
 }
