@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "directory/store.h"
-#include "run/vendor.h"
+#include "run/driver_answer.h"
 
 enum doctor_verdict { DOCTOR_OK, DOCTOR_WARN, DOCTOR_FAIL };
 
@@ -37,24 +37,8 @@ void diagnosis_add(struct doctor *doctor, enum doctor_verdict verdict, const cha
 void diagnosis_remedy(struct doctor *doctor, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-#define DOCTOR_GPUS 16
-
-/* What the driver said, of CUDA or HIP. */
-struct doctor_answer {
-    enum { DOCTOR_LOAD, DOCTOR_INIT, DOCTOR_COUNT, DOCTOR_DONE } step; /* of `code` or `error` */
-    int code;                                                          /* CUresult, hipError_t */
-    int version, count;
-    char error[512]; /* of dlopen */
-    char path[512];  /* of the library */
-    struct doctor_gpu {
-        char name[96];
-        uint8_t uuid[GPS_UUID_BYTES];
-        int compute_mode; /* of CUDA */
-    } gpus[DOCTOR_GPUS];
-};
-
 /* Has a child ask the driver of the runtime. False: no answer came, and a diagnosis says so. */
-bool doctor_ask(struct doctor *doctor, struct doctor_answer *answer);
+bool doctor_ask(struct doctor *doctor, struct driver_answer *answer);
 
 bool doctor_in_container(void);
 /* The root, or if it does not exist the nearest directory above it that does. */

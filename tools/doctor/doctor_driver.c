@@ -43,7 +43,7 @@ static void explain(struct doctor *doctor, const char *call, int code) {
     diagnosis_remedy(doctor, "%s", known ? known->remedy : "see nvidia-smi and dmesg");
 }
 
-static void judge_gpu(struct doctor *doctor, int index, const struct doctor_gpu *gpu) {
+static void judge_gpu(struct doctor *doctor, int index, const struct driver_gpu *gpu) {
     const bool slice = strstr(gpu->name, "MIG");
     const char *trouble = slice                                     ? ", a MIG instance"
                           : gpu->compute_mode == COMPUTE_EXCLUSIVE  ? ", exclusive to one process"
@@ -59,8 +59,8 @@ static void judge_gpu(struct doctor *doctor, int index, const struct doctor_gpu 
                          "two processes must use it at once: nvidia-smi -c DEFAULT (or MPS)");
 }
 
-static void judge(struct doctor *doctor, const struct doctor_answer *answer) {
-    if (answer->step == DOCTOR_LOAD) {
+static void judge(struct doctor *doctor, const struct driver_answer *answer) {
+    if (answer->step == DRIVER_LOAD) {
         diagnosis_add(doctor, DOCTOR_FAIL, "driver", "no driver: %s", answer->error);
         TOOL_TEMP char *simulator = preload_simulator();
         diagnosis_remedy(doctor,
@@ -69,16 +69,16 @@ static void judge(struct doctor *doctor, const struct doctor_answer *answer) {
                          "nvidia.com/gpu=all)%s%s",
                          simulator ? "; to try it without a GPU: export LD_LIBRARY_PATH=" : "",
                          tool_or(simulator, ""));
-    } else if (answer->step == DOCTOR_INIT) {
+    } else if (answer->step == DRIVER_INIT) {
         explain(doctor, "cuInit", answer->code);
-    } else if (answer->step == DOCTOR_COUNT || answer->count == 0) {
+    } else if (answer->step == DRIVER_COUNT || answer->count == 0) {
         explain(doctor, "cuDeviceGetCount", answer->count == 0 ? 100 : answer->code);
     } else {
         diagnosis_add(doctor, DOCTOR_OK, "driver", "libcuda.so.1 for CUDA %d.%d, %d GPU%s",
                       answer->version / 1000, answer->version % 1000 / 10, answer->count,
                       answer->count == 1 ? "" : "s");
         doctor->cards = (unsigned)answer->count;
-        for (int i = 0; i < answer->count && i < DOCTOR_GPUS; i++)
+        for (int i = 0; i < answer->count && i < DRIVER_GPUS; i++)
             judge_gpu(doctor, i, &answer->gpus[i]);
         if (strcmp(answer->gpus[0].name, "Simulated GPU") == 0)
             diagnosis_add(doctor, DOCTOR_OK, "driver",
@@ -88,7 +88,7 @@ static void judge(struct doctor *doctor, const struct doctor_answer *answer) {
 }
 
 void doctor_driver(struct doctor *doctor) {
-    struct doctor_answer answer;
+    struct driver_answer answer;
     if (doctor->runtime != RUNTIME_CUDA)
         return;
     if (doctor_ask(doctor, &answer))

@@ -34,22 +34,22 @@ static void tell_of_trial(struct doctor *doctor, const char *name, int version) 
     doctor_ipc(doctor, version / 100000);
 }
 
-static void judge_gpus(struct doctor *doctor, const struct doctor_answer *answer) {
+static void judge_gpus(struct doctor *doctor, const struct driver_answer *answer) {
     diagnosis_add(doctor, DOCTOR_OK, "driver", "%s, HIP %d.%d, %d GPU%s", answer->path,
                   answer->version / 10000000, answer->version / 100000 % 100, answer->count,
                   answer->count == 1 ? "" : "s");
     judge_version(doctor, answer->version);
-    for (int i = 0; i < answer->count && i < DOCTOR_GPUS; i++)
+    for (int i = 0; i < answer->count && i < DRIVER_GPUS; i++)
         diagnosis_add(doctor, DOCTOR_OK, "gpu", "%d: %s, %s", i, answer->gpus[i].name,
                       printable_uuid(answer->gpus[i].uuid).text);
     tell_of_trial(doctor, answer->gpus[0].name, answer->version);
 }
 
-static void judge(struct doctor *doctor, const struct doctor_answer *answer) {
-    if (answer->step == DOCTOR_LOAD) {
+static void judge(struct doctor *doctor, const struct driver_answer *answer) {
+    if (answer->step == DRIVER_LOAD) {
         diagnosis_add(doctor, DOCTOR_FAIL, "driver", "no HIP: %s", answer->error);
         diagnosis_remedy(doctor, "install ROCm, or name its directory in LD_LIBRARY_PATH");
-    } else if (answer->step == DOCTOR_COUNT || answer->count == 0) {
+    } else if (answer->step == DRIVER_COUNT || answer->count == 0) {
         const int code = answer->code ? answer->code : NO_DEVICE;
         diagnosis_add(doctor, DOCTOR_FAIL, "driver", "%s: hipGetDeviceCount gives %d: %s",
                       answer->path, code,
@@ -65,7 +65,7 @@ static void judge(struct doctor *doctor, const struct doctor_answer *answer) {
 }
 
 void doctor_hip(struct doctor *doctor) {
-    struct doctor_answer answer;
+    struct driver_answer answer;
     if (doctor->runtime != RUNTIME_HIP)
         return;
     if (doctor_ask(doctor, &answer))

@@ -10,8 +10,9 @@
 #include "config/option.h"
 #include "config/rule.h"
 #include "config/value.h"
-#include "run/cards.h"
+#include "run/driver_answer.h"
 #include "run/vendor.h"
+#include "util/clock.h"
 
 enum { OPTION_QUIET, OPTION_STRICT, OPTION_RUNTIME };
 
@@ -453,8 +454,11 @@ static void check_keys(struct check *check, const struct gps_rule *rule) {
 static void check_device(struct check *check, const struct gps_rule *rule) {
     if (rule->device_kind != GPS_DEVICE_ORDINAL || rule->device_ordinal == 0 || check->hip)
         return; /* the driver is asked only where it matters */
-    if (!check->asked)
-        check->cards = cards_count();
+    if (!check->asked) {
+        struct driver_answer answer;
+        TOOL_TEMP char *silence = driver_ask(RUNTIME_CUDA, 5 * GPS_SECOND, &answer);
+        check->cards = silence || answer.count < 0 ? 0 : (unsigned)answer.count;
+    }
     check->asked = true;
     if (check->cards > 0 && rule->device_ordinal >= check->cards)
         warn(check, gps_key_line(rule, "device"),

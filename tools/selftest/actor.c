@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "cli/tool.h"
+#include "run/driver_answer.h"
 
 enum { TO_DEVICE = 1, TO_HOST = 2 }; /* hipMemcpyKind */
 enum { LAZY_PEER_ACCESS = 1 };       /* what every open has to say */
@@ -57,20 +58,8 @@ struct actor {
 
 /* --- the GPU --- */
 
-static void *load(enum runtime runtime) {
-    static const char *const names[][4] = {
-        [RUNTIME_CUDA] = {"libcuda.so.1"},
-        [RUNTIME_HIP] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
-                         "libamdhip64.so"},
-    };
-    void *library = NULL;
-    for (size_t i = 0; !library && i < 4 && names[runtime][i]; i++)
-        library = dlopen(names[runtime][i], RTLD_NOW | RTLD_LOCAL);
-    return library;
-}
-
 static bool find(struct actor *actor) {
-    void *library = load(actor->runtime);
+    void *library = driver_load(actor->runtime);
     if (!library) {
         snprintf(actor->said, sizeof(actor->said), "%s", dlerror());
         return false;
@@ -139,10 +128,6 @@ static void get_host(struct actor *actor, size_t size) {
     actor->size = size;
 }
 
-static int on_open(struct actor *actor) {
-    return begin(actor);
-}
-
 static int on_allocate(struct actor *actor) {
     get_host(actor, strtoul(actor->argument, NULL, 10));
     return actor->gpu.allocate(&actor->memory, actor->size);
@@ -194,7 +179,7 @@ static const struct command {
     const char *name;
     int (*run)(struct actor *);
 } commands[] = {
-    {"open", on_open}, {"allocate", on_allocate}, {"fill", on_fill},     {"read", on_read},
+    {"open", begin},   {"allocate", on_allocate}, {"fill", on_fill},     {"read", on_read},
     {"free", on_free}, {"export", on_export},     {"import", on_import}, {"close", on_close},
 };
 

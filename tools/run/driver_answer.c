@@ -1,30 +1,19 @@
-/*
- * doctor_ask.c - asks a driver in a child, for its version and its GPUs.
- *
- * A driver in a bad state can crash or hang its caller, even beyond a signal's reach. So the child
- * has none of our descriptors but one pipe. After the time-out it is killed and, if it does not
- * die, left behind.
- *
- * Of HIP's library, what the loader finds first counts, the newest version before older ones, as a
- * program that is linked with it has it; then ROCm's own place.
- */
+#include "driver_answer.h"
+
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/printable.h"
-#include "config/config.h"
-#include "doctor.h"
+#include "cli/tool.h"
 #include "util/clock.h"
 
-_Static_assert(sizeof(struct doctor_answer) <= PIPE_BUF, "an answer is one write");
+_Static_assert(sizeof(struct driver_answer) <= PIPE_BUF, "an answer is one write");
 
 /* The functions: our name, type, CUDA's name, HIP's. Their ABI is fixed, so that no header of CUDA
  * or HIP is needed. */
@@ -43,7 +32,7 @@ struct driver {
 
 /* --- in the child --- */
 
-static void *load(enum runtime runtime) {
+void *driver_load(enum runtime runtime) {
     static const char *const names[RUNTIMES][6] = {
         [RUNTIME_CUDA] = {"libcuda.so.1"},
         [RUNTIME_HIP] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
@@ -54,8 +43,8 @@ static void *load(enum runtime runtime) {
     return library;
 }
 
-static bool find(struct driver *driver, enum runtime runtime, struct doctor_answer *answer) {
-    void *library = load(runtime);
+static bool find(struct driver *driver, enum runtime runtime, struct driver_answer *answer) {
+    void *library = driver_load(runtime);
     Dl_info place;
     bool all = true;
     if (!library) {
@@ -78,32 +67,32 @@ static bool find(struct driver *driver, enum runtime runtime, struct doctor_answ
     return all;
 }
 
-static void ask(enum runtime runtime, struct doctor_answer *answer) {
+static void ask(enum runtime runtime, struct driver_answer *answer) {
     enum { COMPUTE_MODE = 20 }; /* CU_DEVICE_ATTRIBUTE_COMPUTE_MODE */
     struct driver driver;
     if (!find(&driver, runtime, answer))
         return;
-    answer->step = DOCTOR_INIT;
+    answer->step = DRIVER_INIT;
     answer->code = driver.init ? driver.init(0) : 0;
     driver.version(&answer->version);
     if (answer->code != 0)
         return;
-    answer->step = DOCTOR_COUNT;
+    answer->step = DRIVER_COUNT;
     answer->code = driver.count(&answer->count);
     if (answer->code != 0)
         return;
-    for (int i = 0; i < answer->count && i < DOCTOR_GPUS; i++) {
-        struct doctor_gpu *gpu = &answer->gpus[i];
+    for (int i = 0; i < answer->count && i < DRIVER_GPUS; i++) {
+        struct driver_gpu *gpu = &answer->gpus[i];
         driver.name(gpu->name, sizeof(gpu->name) - 1, i);
         driver.uuid(gpu->uuid, i);
         if (driver.attribute)
             driver.attribute(&gpu->compute_mode, COMPUTE_MODE, i);
     }
-    answer->step = DOCTOR_DONE;
+    answer->step = DRIVER_DONE;
 }
 
 /* The answer is one write that the pipe keeps whole. */
-static void run_child(int out, enum runtime runtime, struct doctor_answer *answer) {
+static void run_child(int out, enum runtime runtime, struct driver_answer *answer) {
     int null = open("/dev/null", O_RDWR);
     for (int i = 0; i <= STDERR_FILENO; i++)
         dup2(null, i);
@@ -115,7 +104,7 @@ static void run_child(int out, enum runtime runtime, struct doctor_answer *answe
 /* --- in the parent --- */
 
 /* False: no answer came. *late: none came within the time-out. */
-static bool await_answer(int from, struct doctor_answer *answer, uint64_t timeout, bool *late) {
+static bool await_answer(int from, struct driver_answer *answer, uint64_t timeout, bool *late) {
     struct pollfd ready = {.fd = from, .events = POLLIN};
     *late = poll(&ready, 1, (int)(timeout / 1000000) + 1) == 0;
     return !*late && read(from, answer, sizeof(*answer)) == (ssize_t)sizeof(*answer);
@@ -134,35 +123,29 @@ static int reap(pid_t child, bool kill_it) {
     return -1;
 }
 
-static void tell_of_silence(struct doctor *doctor, bool late, int status) {
+/* Why no answer came; malloc'ed. */
+static char *silence(bool late, uint64_t timeout, int status) {
     if (late)
-        diagnosis_add(doctor, DOCTOR_FAIL, "driver", "the driver did not answer within %s%s",
-                      printable_duration(doctor->timeout).text,
-                      status == -1 ? ", and the process that asked cannot even be killed" : "");
-    else if (status != -1 && WIFSIGNALED(status))
-        diagnosis_add(doctor, DOCTOR_FAIL, "driver",
-                      "a process that asks the driver dies of signal %d", WTERMSIG(status));
-    else
-        diagnosis_add(doctor, DOCTOR_FAIL, "driver",
-                      "a process that asks the driver ends silently");
+        return tool_format(
+            "the driver did not answer within %s%s", printable_duration(timeout).text,
+            status == -1 ? ", and the process that asked cannot even be killed" : "");
+    if (status != -1 && WIFSIGNALED(status))
+        return tool_format("a process that asks the driver dies of signal %d", WTERMSIG(status));
+    return tool_copy("a process that asks the driver ends silently");
 }
 
-bool doctor_ask(struct doctor *doctor, struct doctor_answer *answer) {
-    *answer = (struct doctor_answer){.step = DOCTOR_LOAD};
+char *driver_ask(enum runtime runtime, uint64_t timeout, struct driver_answer *answer) {
+    *answer = (struct driver_answer){.step = DRIVER_LOAD};
     int ends[2];
     pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
-    if (child < 0) {
-        diagnosis_add(doctor, DOCTOR_FAIL, "driver", "no process could be started to ask it");
-        return false;
-    }
+    if (child < 0)
+        return tool_copy("no process could be started to ask it");
     if (child == 0)
-        run_child(ends[1], doctor->runtime, answer);
+        run_child(ends[1], runtime, answer);
     close(ends[1]);
     bool late;
-    const bool answered = await_answer(ends[0], answer, doctor->timeout, &late);
+    const bool answered = await_answer(ends[0], answer, timeout, &late);
     close(ends[0]);
-    int status = reap(child, !answered);
-    if (!answered)
-        tell_of_silence(doctor, late, status);
-    return answered;
+    const int status = reap(child, !answered);
+    return answered ? NULL : silence(late, timeout, status);
 }
