@@ -6,16 +6,11 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/environment.h"
 #include "cli/tool.h"
 #include "cli/wrap.h"
 #include "util/nearest.h"
-
-#ifndef GPS_VERSION
-#define GPS_VERSION "0.0.0"
-#endif
 
 static const struct tool_verb *const verbs[] = {
 #define VERB_ROW(id) &tool_verb_##id,

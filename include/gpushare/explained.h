@@ -22,6 +22,7 @@ enum gps_explained_outcome {
     GPS_EXPLAINED_FAILED,   /* missing = fail */
     GPS_EXPLAINED_EXCLUDED, /* a merge rule's, and not merged after an error 700 */
     GPS_EXPLAINED_REFUSED,  /* it was left private, and the driver gave nothing: `why` */
+    GPS_EXPLAINED_MISFIT,   /* as private; `why` names the key that the region does not fit */
 };
 
 #define GPS_EXPLAINED_PASSED 8u

@@ -138,12 +138,14 @@ static void add(const struct gps_rule_request *request, uint32_t outcome) {
     gps_caller_name(caller, sizeof(caller));
     COPY(row.caller, caller);
     COPY(row.region, request->name);
-    COPY(row.why, request->why);
+    COPY(row.why, request->why->text);
     GPS_LOCKED(&state.lock);
     if (row.outcome == GPS_EXPLAINED_MERGED && !state.file->began)
         state.file->began = gps_clock_monotonic();
     struct gps_explained_row *counted = count(&row);
-    left_private = row.rule && outcome == GPS_EXPLAINED_PRIVATE ? counted : NULL;
+    left_private = row.rule && (outcome == GPS_EXPLAINED_PRIVATE || outcome == GPS_EXPLAINED_MISFIT)
+                       ? counted
+                       : NULL;
 }
 
 void gps_rule_counts_answer(int code) {
@@ -165,7 +167,9 @@ void gps_rule_counts_answer(int code) {
 }
 
 void gps_rule_counts_add(const struct gps_rule_request *request, uint64_t pointer, bool failed) {
-    add(request, outcome_of(pointer, failed));
+    const uint32_t outcome = outcome_of(pointer, failed);
+    const bool misfit = outcome == GPS_EXPLAINED_PRIVATE && request->why->names_key;
+    add(request, misfit ? GPS_EXPLAINED_MISFIT : outcome);
 }
 
 void gps_rule_counts_add_created(const struct gps_rule_request *request, bool taken) {

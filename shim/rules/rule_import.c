@@ -167,9 +167,11 @@ static enum gps_outcome misfit(const struct gps_rule_request *request,
         gps_text_str(&text, ", and size = ");
         gps_value_size_text(record->requested, &text);
         gps_text_str(&text, " was exported, which is less");
+        request->why->names_key = true;
     } else if (expects_writable(request, record)) {
         gps_text_str(&text,
                      "the region is shared read-only, and this rule does not say access = ro");
+        request->why->names_key = true;
     } else {
         char theirs[GPS_UUID_TEXT], ours[GPS_UUID_TEXT];
         const char *const visible = getenv("CUDA_VISIBLE_DEVICES");

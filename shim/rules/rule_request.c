@@ -13,7 +13,7 @@ int gps_rule_request_take(const struct gps_rule_request *request, struct gps_own
 void gps_rule_request_report(const struct gps_rule_request *request, enum gps_finding finding,
                              const char *detail, const struct gps_owner *other) {
     struct gps_report report = gps_report_new(finding);
-    struct gps_text why = gps_text_on(request->why, GPS_WHY_BYTES);
+    struct gps_text why = GPS_TEXT(request->why->text);
     gps_text_str(&why, detail);
     report.size = request->size;
     report.name = request->name;

@@ -12,6 +12,12 @@
 
 #define GPS_WHY_BYTES 160u
 
+/* Why the memory is private. */
+struct gps_rule_why {
+    char text[GPS_WHY_BYTES];
+    bool names_key; /* which the region does not fit, and what it has to be */
+};
+
 struct gps_rule_request {
     const struct gps_rule *rule;
     uint64_t size;
@@ -20,8 +26,8 @@ struct gps_rule_request {
     int device; /* ordinal */
     uint8_t uuid[GPS_UUID_BYTES];
     char name[GPS_NAME_BYTES]; /* of the region */
-    char *why;                 /* where the reason for private memory goes; GPS_WHY_BYTES */
-    unsigned passed_count;     /* of the rules that fit and leave out this number */
+    struct gps_rule_why *why;
+    unsigned passed_count; /* of the rules that fit and leave out this number */
     struct gps_explained_pass passed[GPS_EXPLAINED_PASSED];
 };
 

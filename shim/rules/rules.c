@@ -155,7 +155,7 @@ static bool allocate_merged(const struct gps_merge_request *wanted, uint64_t *po
 
 /* The process says it once, and no report is made of it. */
 static bool is_forbidden(const struct gps_rule_request *request) {
-    struct gps_text text = gps_text_on(request->why, GPS_WHY_BYTES);
+    struct gps_text text = GPS_TEXT(request->why->text);
     const bool by_mps = gps_mps_forbids(request->rule, request->device);
     const enum gps_unmerged why = gps_pause_function() ? GPS_UNMERGED_UNKNOWN : GPS_UNMERGED_MPS;
     if (!by_mps && !gps_pause_function())
@@ -216,8 +216,8 @@ static enum gps_outcome follow(struct gps_rule_request *request, uint64_t number
 }
 
 bool gps_rules_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code) {
-    char why[GPS_WHY_BYTES] = "";
-    struct gps_rule_request request = {.size = size, .pool = pool, .why = why};
+    struct gps_rule_why why = {.names_key = false};
+    struct gps_rule_request request = {.size = size, .pool = pool, .why = &why};
     uint64_t number;
     if (!size)
         return false;
@@ -232,14 +232,14 @@ bool gps_rules_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code) 
 
 bool gps_rules_take_created(uint64_t size, int device, struct gps_merge_request *wanted,
                             uint8_t uuid[GPS_UUID_BYTES]) {
-    char why[GPS_WHY_BYTES] = "";
-    struct gps_rule_request request = {.size = size, .device = device, .why = why};
+    struct gps_rule_why why = {.names_key = false};
+    struct gps_rule_request request = {.size = size, .device = device, .why = &why};
     uint64_t number = 0;
     request.rule = match_on_device(size, &request, true, &number);
     const bool forbidden = request.rule && is_forbidden(&request);
     const bool taken = request.rule && gps_merge_active && size <= GPS_CREATED_MOST && !forbidden;
     if (request.rule && !taken && !forbidden) {
-        struct gps_text text = GPS_TEXT(why);
+        struct gps_text text = GPS_TEXT(why.text);
         gps_text_add(&text, "it is memory of %s of more than 1 GiB",
                      gps_operations->names->make_block);
     }

@@ -1,8 +1,6 @@
 #include "environment.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "config/option.h"
@@ -74,14 +72,6 @@ static bool is_of_tests(const char *name) {
     return strncmp(name, "SIM_", 4) == 0 || strncmp(name, "TEST_", 5) == 0;
 }
 
-/* The key of an option that the variable is for, in capitals. */
-static void capitals(const char *key, char name[64]) {
-    size_t i = 0;
-    for (; i < 63 && key[i]; i++)
-        name[i] = (char)(key[i] >= 'a' && key[i] <= 'z' ? key[i] - 'a' + 'A' : key[i]);
-    name[i] = 0;
-}
-
 /* What is said of a variable that is unknown; malloc'ed. NULL: something reads it. */
 static char *complaint(const char *name) {
     enum { OPTIONS = 64 };
@@ -89,8 +79,9 @@ static char *complaint(const char *name) {
     struct gps_nearest nearest = {.word = name};
     const struct gps_key *key = gps_keys_of(GPS_SECTION_OPTIONS);
     for (size_t i = 0; i < OPTIONS && key[i].name; i++) {
-        capitals(key[i].name, options[i]);
-        gps_nearest_try(&nearest, options[i]);
+        struct gps_text variable = GPS_TEXT(options[i]);
+        gps_key_variable(&key[i], &variable);
+        gps_nearest_try(&nearest, options[i] + strlen(PREFIX));
     }
     for (size_t i = 0; i < OTHERS; i++)
         gps_nearest_try(&nearest, others[i].name);

@@ -1,8 +1,6 @@
 #include "json_tree.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <string.h>
 
 #include "tool.h"
 #include "util/text.h"

@@ -6,8 +6,6 @@
 #include "string_map.h"
 
 #include <search.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tool.h"
 

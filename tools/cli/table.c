@@ -1,11 +1,5 @@
 #include "table.h"
 
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tool.h"
 #include "wrap.h"
 
@@ -23,6 +17,11 @@ void table_cell(struct table *table, enum term_colour colour, const char *format
     char *text = term_format(format, args);
     va_end(args);
     TOOL_APPEND(table->cells, table->cell_count, make_cell(text, colour));
+}
+
+void table_cells(struct table *table, const char *const *texts, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        table_cell(table, TERM_PLAIN, "%s", texts[i]);
 }
 
 /* Whether the text is like "3: camera 12, viewer 13, viewer 14". */

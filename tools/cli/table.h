@@ -38,6 +38,11 @@ struct table {
 
 void table_cell(struct table *table, enum term_colour colour, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Adds several plain cells. */
+void table_cells(struct table *table, const char *const *texts, size_t count);
+#define TABLE_CELLS(table, ...)                                                                    \
+    table_cells((table), (const char *const[]){__VA_ARGS__},                                       \
+                sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 /* Prints the titles and all rows, each behind the margin, and frees the cells. Titles are bold on
  * stdout alone. */
 void table_print(FILE *out, struct table *table, const char *margin);

@@ -1,8 +1,5 @@
 #include "term.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tool.h"
@@ -46,4 +43,13 @@ void term_line(FILE *stream, const char *format, ...) {
     TOOL_TEMP char *line = term_format(format, args);
     va_end(args);
     wrap_line(stream, line);
+}
+
+void term_say(FILE *stream, size_t indent, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    TOOL_TEMP char *sentence = tool_vformat(format, args);
+    va_end(args);
+    fprintf(stream, "%*s", (int)indent, "");
+    wrap_text(stream, sentence, indent);
 }

@@ -30,3 +30,6 @@ char *term_clean(const char *text);
 char *term_format(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
 /* Prints a line of foreign text and its newline. The text is cleaned, and wrapped on a terminal. */
 void term_line(FILE *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Prints a sentence of the tool's own behind so many blanks, and wraps it there (wrap_text). */
+void term_say(FILE *stream, size_t indent, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));

@@ -9,10 +9,7 @@
 #include <ctype.h>
 #include <getopt.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "util/nearest.h"
@@ -147,6 +144,18 @@ char *tool_read(int file, size_t *size) {
     } while (count > 0);
     text[*size] = 0;
     return text;
+}
+
+bool tool_read_line(const char *path, const char *begin, char *line, int size) {
+    FILE *file = fopen(path, "re");
+    bool found = false;
+    while (file && !found && fgets(line, size, file))
+        found = strncmp(line, begin, strlen(begin)) == 0;
+    if (file)
+        fclose(file);
+    if (found)
+        line[strcspn(line, "\n")] = 0;
+    return found;
 }
 
 /* --- help --- */

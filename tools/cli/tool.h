@@ -7,7 +7,8 @@
  * checked.
  *
  * The tool is an ordinary program: it uses stdio and malloc, and ends with a message when memory
- * runs out.
+ * runs out. What nearly every file of it needs of the standard library comes with this header:
+ * <stdlib.h>, <string.h>, and the types.
  */
 #pragma once
 
@@ -112,6 +113,12 @@ void *tool_grow(void *array, size_t count, size_t element);
         (array) = tool_grow((array), (count), sizeof(*(array)));                                   \
         (array)[(count)++] = (__VA_ARGS__);                                                        \
     } while (0)
+/* Sorts an array, which may be empty, as qsort does. */
+#define TOOL_SORT(array, count, order)                                                             \
+    do {                                                                                           \
+        if ((count) > 1)                                                                           \
+            qsort((array), (count), sizeof(*(array)), (order));                                    \
+    } while (0)
 /* A local pointer whose memory is freed at the end of its block. */
 #define TOOL_TEMP __attribute__((cleanup(tool_free)))
 static inline void tool_free(void *place) {
@@ -142,4 +149,6 @@ char *tool_vformat(const char *format, va_list args) __attribute__((format(print
 /* Reads an open file to its end; malloc'ed, with a NUL behind it. What cannot be read is missing.
  */
 char *tool_read(int file, size_t *size);
+/* Gets the first line of a file that begins so, without its newline. False: there is none. */
+bool tool_read_line(const char *path, const char *begin, char *line, int size);
 void tool_no_memory(void) __attribute__((noreturn));

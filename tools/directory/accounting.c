@@ -5,9 +5,6 @@
  */
 #include "accounting.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/printable.h"
 #include "cli/tool.h"
 
@@ -194,9 +191,7 @@ static int by_process_and_gpu(const void *left, const void *right) {
 
 static void fold_accounts(struct accounting *accounting) {
     size_t count = 0;
-    if (accounting->count > 1)
-        qsort(accounting->accounts, accounting->count, sizeof(*accounting->accounts),
-              by_process_and_gpu);
+    TOOL_SORT(accounting->accounts, accounting->count, by_process_and_gpu);
     for (size_t i = 0; i < accounting->count; i++)
         if (count > 0 &&
             by_process_and_gpu(&accounting->accounts[count - 1], &accounting->accounts[i]) == 0)
@@ -212,8 +207,7 @@ static int by_device(const void *left, const void *right) {
 }
 
 static void sum_gpus(struct accounting *accounting) {
-    if (accounting->gpu_count > 1)
-        qsort(accounting->gpus, accounting->gpu_count, sizeof(*accounting->gpus), by_device);
+    TOOL_SORT(accounting->gpus, accounting->gpu_count, by_device);
     for (size_t i = 0; i < accounting->count; i++) {
         const struct account *account = &accounting->accounts[i];
         struct account_gpu *gpu = gpu_of(accounting, account->device);
@@ -338,6 +332,14 @@ json_t *private_bytes_json(const struct view *view, const struct gps_owner *owne
     for (enum gps_private why = 0; why < GPS_PRIVATE_COUNT; why++)
         if (sum.bytes[why] > 0)
             json_tree_append(array, json_tree_pack("{s:s, s:I}", "reason", gps_private_name(why),
-                                                   "bytes", (json_int_t)sum.bytes[why]));
+                                                   "bytes", sum.bytes[why]));
     return array;
+}
+
+void private_apart_help(FILE *out, const char *margin) {
+    fprintf(out,
+            "%1$sThen this may help:\n"
+            "%1$s  transformers  HF_DEACTIVATE_ASYNC_LOAD=1\n"
+            "%1$s  PyTorch       PYTORCH_ALLOC_CONF=roundup_power2_divisions:8\n",
+            margin);
 }

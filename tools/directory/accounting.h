@@ -104,3 +104,6 @@ struct private_bytes {
 struct private_bytes private_bytes_of(const struct view *view, const struct gps_owner *owner);
 /* [{"reason": "unfilled", "bytes": 4194304}], those that are not 0. */
 json_t *private_bytes_json(const struct view *view, const struct gps_owner *owner);
+/* Which settings of engines help against tensors that lie apart (GPS_PRIVATE_APART): "Then this may
+ * help:" and a line an engine, behind a margin. */
+void private_apart_help(FILE *out, const char *margin);

@@ -1,7 +1,6 @@
 /* drop.c - `gpushare drop`: has the keeper forget a region. */
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/printable.h"
 #include "cli/term.h"
@@ -63,7 +62,13 @@ static void not_found(const struct view *view, const char *what) {
 }
 
 static bool drop(const struct view *view, const struct view_region *region, const char *what) {
+    const struct gps_owner *owner = &region->record.owner;
     struct gps_owner self;
+    if (!view_is_vmm(region)) {
+        tool_error("'%s' is memory of %s (pid %u), not of the keeper: it goes when that frees it",
+                   what, owner->command, owner->pid);
+        return false;
+    }
     gps_owner_self(&self);
     int status = gps_keeper_drop(&view->store, NULL, &region->record.id, &self, DROP_TIMEOUT);
     if (status == -ENOENT)
@@ -100,12 +105,6 @@ static bool is_owned(const struct view_region *region, const char *what) {
     return !view_is_vmm(region) && strcmp(region->record.name, what) == 0;
 }
 
-static bool refuse(const struct view_region *region, const char *what) {
-    tool_error("'%s' is memory of %s (pid %u), not of the keeper: it goes when that frees it", what,
-               region->record.owner.command, region->record.owner.pid);
-    return false;
-}
-
 /* Marks the regions that the keeper has under this name or glob; if there are none, that whose id
  * begins so; if there is none, those of this name that the keeper does not have. */
 static bool find(struct view *view, const char *what) {
@@ -128,7 +127,7 @@ static bool find_and_drop(struct view *view, const char *what) {
         const struct view_region *region = &view->regions[i];
         if (!region->found)
             continue;
-        good = view_is_vmm(region) ? drop(view, region, what) : refuse(region, what);
+        good = drop(view, region, what);
         if (good)
             tell(region);
     }

@@ -1,25 +1,16 @@
 /* excluded.c - the allocations that are not merged again, or are suspected, each in one row. */
 #include "excluded.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/tool.h"
-
-static struct gps_exclusion *find(const struct excluded *excluded,
-                                  const struct gps_exclusion *wanted) {
-    for (size_t i = 0; i < excluded->count; i++)
-        if (gps_exclusion_is_same(&excluded->list[i], wanted))
-            return &excluded->list[i];
-    return NULL;
-}
 
 static void collect(void *arg, const struct gps_exclusion *row) {
     struct excluded *excluded = arg;
     if (excluded->program && strcmp(row->program, excluded->program) != 0)
         return;
-    struct gps_exclusion *known = find(excluded, row);
-    if (known) {
+    for (size_t i = 0; i < excluded->count; i++) {
+        struct gps_exclusion *known = &excluded->list[i];
+        if (!gps_exclusion_is_same(known, row))
+            continue;
         known->times = gps_exclusion_times_after(known->times, row);
         return;
     }

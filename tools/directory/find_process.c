@@ -2,10 +2,7 @@
 
 #include <dirent.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "cli/tool.h"
@@ -20,17 +17,10 @@ static bool is_in(const char *pid, uint64_t space) {
 /* The pid in the innermost namespace: the last word of the line "NSpid:". */
 static uint32_t innermost(const char *pid) {
     TOOL_TEMP char *path = tool_format("/proc/%s/status", pid);
-    FILE *file = fopen(path, "re");
     char line[512];
-    uint32_t found = 0;
-    while (file && !found && fgets(line, sizeof(line), file)) {
-        const char *last = strrchr(line, '\t');
-        if (strncmp(line, "NSpid:", 6) == 0 && last)
-            found = (uint32_t)strtoul(last, NULL, 10);
-    }
-    if (file)
-        fclose(file);
-    return found;
+    const bool found = tool_read_line(path, "NSpid:", line, sizeof(line));
+    const char *last = found ? strrchr(line, '\t') : NULL;
+    return last ? (uint32_t)strtoul(last, NULL, 10) : 0;
 }
 
 uint32_t host_pid(const struct gps_owner *owner) {
@@ -47,8 +37,7 @@ uint32_t host_pid(const struct gps_owner *owner) {
     return found;
 }
 
-static size_t find(struct view *view, const char *text,
-                   bool (*matches)(const struct gps_owner *, const char *)) {
+size_t find_process(struct view *view, const char *text, process_match_fn *matches) {
     size_t count = 0;
     for (int alive = 1; alive >= 0 && count == 0; alive--)
         for (size_t i = 0; i < view->process_count; i++) {
@@ -59,31 +48,19 @@ static size_t find(struct view *view, const char *text,
     return count;
 }
 
-static bool pid_matches(const struct gps_owner *owner, const char *text) {
+bool process_has_pid(const struct gps_owner *owner, const char *text) {
     char pid[24], full[48];
     snprintf(pid, sizeof(pid), "%u", owner->pid);
     snprintf(full, sizeof(full), "%u@%" PRIu64, owner->pid, owner->pid_ns);
     return strcmp(pid, text) == 0 || strcmp(full, text) == 0;
 }
 
-static bool pid_here_matches(const struct gps_owner *owner, const char *text) {
+bool process_has_pid_here(const struct gps_owner *owner, const char *text) {
     char here[24];
     snprintf(here, sizeof(here), "%u", host_pid(owner));
     return strcmp(here, text) == 0;
 }
 
-static bool program_matches(const struct gps_owner *owner, const char *text) {
+bool process_has_program(const struct gps_owner *owner, const char *text) {
     return strcmp(owner->command, text) == 0;
-}
-
-size_t find_process_by_pid(struct view *view, const char *text) {
-    return find(view, text, pid_matches);
-}
-
-size_t find_process_by_pid_here(struct view *view, const char *text) {
-    return find(view, text, pid_here_matches);
-}
-
-size_t find_process_by_program(struct view *view, const char *text) {
-    return find(view, text, program_matches);
 }

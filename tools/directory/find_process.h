@@ -1,7 +1,7 @@
 /*
  * find_process.h - the processes of a view that an operand means.
  *
- * Each function marks those as found, and no others, and returns how many there are: dead ones only
+ * find_process marks those as found, and no others, and returns how many there are: dead ones only
  * where no live one matches.
  */
 #pragma once
@@ -9,10 +9,11 @@
 #include "gpushare/region.h"
 #include "view.h"
 
-size_t find_process_by_pid(struct view *view, const char *text); /* "4242", "4242@4026531836" */
-/* By the pid that it has here, where its own counts in another namespace. */
-size_t find_process_by_pid_here(struct view *view, const char *text);
-size_t find_process_by_program(struct view *view, const char *text);
+/* Of a function each: "4242" or "4242@4026531836"; the pid that it has here, where its own counts
+ * in another namespace; the name of its program. */
+typedef bool process_match_fn(const struct gps_owner *owner, const char *text);
+process_match_fn process_has_pid, process_has_pid_here, process_has_program;
+size_t find_process(struct view *view, const char *text, process_match_fn *matches);
 
 /* 0: it has ended, is of this namespace or of none that is known, or /proc shows none of it. */
 uint32_t host_pid(const struct gps_owner *owner);

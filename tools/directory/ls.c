@@ -5,7 +5,6 @@
  * regions of dead processes) are left out unless they are asked for.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/table.h"
 #include "cli/tool.h"
@@ -14,6 +13,15 @@
 #define LS_USERS 4 /* so many are named in the table; show names all */
 
 enum { OPTION_JSON, OPTION_ALL };
+
+/* Prints `before` and the table. False, and nothing: it has no row. */
+static bool print(const char *before, struct table *table) {
+    if (table->cell_count == 0)
+        return false;
+    fputs(before, stdout);
+    table_print(stdout, table, "");
+    return true;
+}
 
 /* --- regions --- */
 
@@ -66,23 +74,17 @@ static bool print_merged(const struct accounting *accounting, const char *before
             continue;
         table_cell(&table, TERM_PLAIN, "%s", printable_short_uuid(gpu->device).text);
         table_cell(&table, TERM_PLAIN, "%zu", gpu->blocks);
-        table_cell(&table, TERM_PLAIN, "%s", printable_size(gpu->held).text);
-        table_cell(&table, TERM_PLAIN, "%s", printable_size(gpu->unused).text);
+        TABLE_CELLS(&table, printable_size(gpu->held).text, printable_size(gpu->unused).text);
         table_cell(&table, TERM_PLAIN, "%zu", gpu->processes);
         table_cell(&table, TERM_PLAIN, "%s", printable_size(gpu->merged.mapped).text);
         table_cell(&table, TERM_GREEN, "%s", printable_size(gpu->merged.saved).text);
         table_cell(&table, TERM_PLAIN, "%s", printable_size(gpu->merged.own).text);
     }
-    if (table.cell_count == 0)
-        return false;
-    printf("%sMerged blocks:\n", before);
-    table_print(stdout, &table, "");
-    return true;
+    TOOL_TEMP char *title = tool_format("%sMerged blocks:\n", before);
+    return print(title, &table);
 }
 
-/* Prints `before` and a table of who has made memory itself, on which GPU; nothing where nobody
- * has.
- */
+/* The same of who has made memory itself, on which GPU. */
 static bool print_made(const struct view *view, const struct accounting *accounting,
                        const char *before) {
     static const struct table_column columns[] = {{"CUMEMCREATE", 1}, {"GPU", 0}, {"BY", 0}};
@@ -91,16 +93,11 @@ static bool print_made(const struct view *view, const struct accounting *account
         const struct account *account = &accounting->accounts[i];
         if (account->made == 0)
             continue;
-        table_cell(&table, TERM_PLAIN, "%s", printable_size(account->made).text);
-        table_cell(&table, TERM_PLAIN, "%s", printable_short_uuid(account->device).text);
-        table_cell(&table, TERM_PLAIN, "%s",
-                   view_format_program(view, &account->process->owner).text);
+        TABLE_CELLS(&table, printable_size(account->made).text,
+                    printable_short_uuid(account->device).text,
+                    view_format_program(view, &account->process->owner).text);
     }
-    if (table.cell_count == 0)
-        return false;
-    fputs(before, stdout);
-    table_print(stdout, &table, "");
-    return true;
+    return print(before, &table);
 }
 
 static json_t *unmerged_json(const struct view *view, const struct gps_owner *owner) {
@@ -118,9 +115,9 @@ static json_t *merged_users(const struct view *view, const struct accounting *ac
             (merged->blocks == 0 && merged->own == 0))
             continue;
         json_t *user = view_format_owner_json(&account->process->owner);
-        json_tree_add(user, "{s:I, s:I, s:I, s:i, s:o}", "mapped", (json_int_t)merged->mapped,
-                      "saved", (json_int_t)merged->saved, "own", (json_int_t)merged->own,
-                      "promised", 0, "unmerged", unmerged_json(view, &account->process->owner));
+        json_tree_add(user, "{s:I, s:I, s:I, s:i, s:o}", "mapped", merged->mapped, "saved",
+                      merged->saved, "own", merged->own, "promised", 0, "unmerged",
+                      unmerged_json(view, &account->process->owner));
         json_tree_append(array, user);
     }
     return array;
@@ -137,12 +134,10 @@ static void append_merged(const struct view *view, const struct accounting *acco
             array,
             json_tree_pack(
                 "{s:n, s:n, s:I, s:s, s:s, s:s, s:n, s:o, s:n, s:I, s:I, s:I, s:I, s:I, s:i}", "id",
-                "name", "size", (json_int_t)gpu->held, "device", printable_uuid(gpu->device).text,
-                "state", "merged", "backing", "vmm", "owner", "users",
-                merged_users(view, accounting, gpu), "age", "blocks", (json_int_t)gpu->blocks,
-                "unused", (json_int_t)gpu->unused, "mapped", (json_int_t)gpu->merged.mapped,
-                "saved", (json_int_t)gpu->merged.saved, "own", (json_int_t)gpu->merged.own,
-                "promised", 0));
+                "name", "size", gpu->held, "device", printable_uuid(gpu->device).text, "state",
+                "merged", "backing", "vmm", "owner", "users", merged_users(view, accounting, gpu),
+                "age", "blocks", gpu->blocks, "unused", gpu->unused, "mapped", gpu->merged.mapped,
+                "saved", gpu->merged.saved, "own", gpu->merged.own, "promised", 0));
     }
 }
 
@@ -152,9 +147,9 @@ static void append_made(const struct accounting *accounting, json_t *array) {
         const struct account *account = &accounting->accounts[i];
         if (account->made > 0)
             json_tree_append(array, json_tree_pack("{s:n, s:n, s:I, s:s, s:s, s:s, s:o, s:[], s:n}",
-                                                   "id", "name", "size", (json_int_t)account->made,
-                                                   "device", printable_uuid(account->device).text,
-                                                   "state", "made", "backing", "vmm", "owner",
+                                                   "id", "name", "size", account->made, "device",
+                                                   printable_uuid(account->device).text, "state",
+                                                   "made", "backing", "vmm", "owner",
                                                    view_format_owner_json(&account->process->owner),
                                                    "users", "age"));
     }
@@ -172,13 +167,10 @@ static void print_unmerged(const struct view *view) {
         if (!slot)
             continue;
         table_cell(&table, TERM_YELLOW, "%s", view_format_program(view, owner).text);
-        table_cell(&table, TERM_PLAIN, "%s", view_format_age(view, slot->since).text);
-        table_cell(&table, TERM_PLAIN, "%s", gps_unmerged_why(slot->address));
+        TABLE_CELLS(&table, view_format_age(view, slot->since).text,
+                    gps_unmerged_why(slot->address));
     }
-    if (table.cell_count == 0)
-        return;
-    putchar('\n');
-    table_print(stdout, &table, "");
+    print("\n", &table);
 }
 
 /* --- who is suspended --- */
@@ -192,14 +184,11 @@ static void print_suspended(const struct view *view) {
         if (!view_suspended(process))
             continue;
         table_cell(&table, TERM_YELLOW, "%s", view_format_program(view, &process->owner).text);
-        table_cell(&table, TERM_PLAIN, "%s", view_format_age(view, process->answer.since).text);
-        table_cell(&table, TERM_PLAIN, "%s", printable_size(process->answer.let_go).text);
-        table_cell(&table, TERM_PLAIN, "%s", printable_size(process->answer.freed).text);
+        TABLE_CELLS(&table, view_format_age(view, process->answer.since).text,
+                    printable_size(process->answer.let_go).text,
+                    printable_size(process->answer.freed).text);
     }
-    if (table.cell_count == 0)
-        return;
-    putchar('\n');
-    table_print(stdout, &table, "");
+    print("\n", &table);
 }
 
 /* Appends objects with the members of a region; `size` is what was let go of. */
@@ -208,13 +197,12 @@ static void append_suspended(const struct view *view, json_t *array) {
         const struct view_process *process = &view->processes[i];
         if (view_suspended(process))
             json_tree_append(
-                array,
-                json_tree_pack("{s:n, s:n, s:I, s:n, s:s, s:n, s:o, s:[], s:o, s:I}", "id", "name",
-                               "size", (json_int_t)process->answer.let_go, "device", "state",
-                               "suspended", "backing", "owner",
-                               view_format_owner_json(&process->owner), "users", "age",
-                               json_tree_seconds(view_nanos_since(view, process->answer.since)),
-                               "freed", (json_int_t)process->answer.freed));
+                array, json_tree_pack(
+                           "{s:n, s:n, s:I, s:n, s:s, s:n, s:o, s:[], s:o, s:I}", "id", "name",
+                           "size", process->answer.let_go, "device", "state", "suspended",
+                           "backing", "owner", view_format_owner_json(&process->owner), "users",
+                           "age", json_tree_seconds(view_nanos_since(view, process->answer.since)),
+                           "freed", process->answer.freed));
     }
 }
 
@@ -230,13 +218,10 @@ static void print_waits(const struct view *view) {
         table_cell(&table, TERM_YELLOW, "%s",
                    view_format_program(view, &view->waits[i].owner).text);
         table_cell(&table, TERM_PLAIN, "%s%s", gps_wait_whom(wait->via), wait->name);
-        table_cell(&table, TERM_PLAIN, "%s", view_format_age(view, wait->since).text);
-        table_cell(&table, TERM_PLAIN, "%s", printable_duration(view_longest(wait)).text);
+        TABLE_CELLS(&table, view_format_age(view, wait->since).text,
+                    printable_duration(view_longest(wait)).text);
     }
-    if (table.cell_count == 0)
-        return;
-    putchar('\n');
-    table_print(stdout, &table, "");
+    print("\n", &table);
 }
 
 static const char *whom(const struct gps_wait_slot *wait) {
@@ -285,9 +270,7 @@ static void print_table(const struct view *view, const struct accounting *accoun
         if (is_listed(&view->regions[i], all))
             add_row(view, &view->regions[i], &table);
     }
-    const bool any = table.cell_count > 0;
-    if (any)
-        table_print(stdout, &table, "");
+    const bool any = print("", &table);
     const bool merged = print_merged(accounting, any ? "\n" : "");
     if (!print_made(view, accounting, any || merged ? "\n" : "") && !any && !merged)
         print_none(view);

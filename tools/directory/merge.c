@@ -4,10 +4,7 @@
  * The order is a file beside the process's own (directory/orders.h). Its merger looks once a second
  * and publishes what it has seen, for which this waits.
  */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -94,8 +91,9 @@ static bool order_pid(const char *pid, bool off) {
     bool any = false, good = true;
     if (!view_read(&view))
         return false;
-    if (find_process_by_pid(&view, pid) == 0 && find_process_by_program(&view, pid) == 0)
-        find_process_by_pid_here(&view, pid);
+    if (find_process(&view, pid, process_has_pid) == 0 &&
+        find_process(&view, pid, process_has_program) == 0)
+        find_process(&view, pid, process_has_pid_here);
     for (size_t i = 0; i < view.process_count; i++)
         if (view.processes[i].found && view.processes[i].alive) {
             any = true;

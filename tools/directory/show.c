@@ -6,12 +6,9 @@
  * one pid in two pid namespaces; dead and freed ones only where nothing else matches.
  */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "accounting.h"
-#include "cli/apart_help.h"
 #include "cli/table.h"
 #include "cli/tool.h"
 #include "config/config.h"
@@ -60,14 +57,9 @@ static void address_cell(const struct view_hold *hold, struct table *table) {
 }
 
 static const char *opened_by(const struct gps_slot *slot) {
-    switch (slot->via) {
-    case GPS_VIA_RULE:
-        return "rule";
-    case GPS_VIA_MERGE:
-        return "merge rule";
-    default:
-        return "program";
-    }
+    return slot->via == GPS_VIA_RULE    ? "rule"
+           : slot->via == GPS_VIA_MERGE ? "merge rule"
+                                        : "program";
 }
 
 /* Calls fn with "camera 4242 for an exporter of frames, 5 s of at most 30 s" for each wait of the
@@ -99,8 +91,8 @@ static void users_table(const struct view *view, const struct view_region *regio
     struct table table = TABLE(columns);
     for (size_t i = 0; i < region->hold_count; i++) {
         const struct view_hold *hold = &region->holds[i];
-        table_cell(&table, TERM_PLAIN, "%s", view_format_command(view, &hold->owner).text);
-        table_cell(&table, TERM_PLAIN, "%s", view_format_pid(view, &hold->owner).text);
+        TABLE_CELLS(&table, view_format_command(view, &hold->owner).text,
+                    view_format_pid(view, &hold->owner).text);
         address_cell(hold, &table);
         table_cell(&table, TERM_PLAIN, "%s %s", hold->slot.via == GPS_VIA_PROGRAM ? "the" : "a",
                    opened_by(&hold->slot));
@@ -256,19 +248,16 @@ static struct account account_of(const struct view *view, const struct gps_owner
     return account;
 }
 
-static void describe_unmerged(const struct view *view, const struct gps_owner *owner) {
-    const struct gps_slot *slot = view_unmerged(view, owner);
+static void describe_states(const struct view *view, const struct view_process *process) {
+    const struct gps_slot *slot = view_unmerged(view, &process->owner);
+    const struct gps_answer_file *answer = &process->answer;
     if (slot)
         line("unmerged", "nothing is merged for %s: %s", view_format_age(view, slot->since).text,
              gps_unmerged_why(slot->address));
-}
-
-static void describe_suspension(const struct view *view, const struct view_process *process) {
-    if (!view_suspended(process))
-        return;
-    line("suspended", "for %s; it has let go of %s of shared memory, and %s have left the GPU",
-         view_format_age(view, process->answer.since).text,
-         printable_size(process->answer.let_go).text, printable_size(process->answer.freed).text);
+    if (view_suspended(process))
+        line("suspended", "for %s; it has let go of %s of shared memory, and %s have left the GPU",
+             view_format_age(view, answer->since).text, printable_size(answer->let_go).text,
+             printable_size(answer->freed).text);
 }
 
 static void describe_memory(const struct view *view, const struct gps_owner *owner) {
@@ -307,7 +296,7 @@ static void describe_private(const struct view *view, const struct gps_owner *ow
     line("apart", "%s that no other %s has by now: %s",
          printable_exact_size(private.bytes[GPS_PRIVATE_APART]).text, owner->command,
          gps_private_why(GPS_PRIVATE_APART));
-    apart_print_help(stdout, "             ");
+    private_apart_help(stdout, "             ");
 }
 
 static void describe_exclusions(const struct view *view, const struct gps_owner *owner) {
@@ -338,8 +327,7 @@ static void describe_process(const struct view *view, const struct view_process 
     describe_holds(view, owner);
     describe_memory(view, owner);
     describe_private(view, owner);
-    describe_unmerged(view, owner);
-    describe_suspension(view, process);
+    describe_states(view, process);
     describe_exclusions(view, owner);
     describe_pins(view, owner);
     each_wait(view, owner, NULL, waiting_line);
@@ -443,19 +431,16 @@ static void add_memory(const struct view *view, const struct gps_owner *owner, j
     const struct account_merged *merged = &account.merged;
     const struct excluded noted = excluded_count(&view->store, owner->command);
     json_tree_add(object, "{s:o, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:i}, s:I, s:I}", "memory",
-                  view_format_bytes_json(&account.bytes), "made", (json_int_t)account.made, "held",
-                  (json_int_t)account.held, "merged", "blocks", (json_int_t)merged->blocks,
-                  "mapped", (json_int_t)merged->mapped, "saved", (json_int_t)merged->saved, "own",
-                  (json_int_t)merged->own, "promised", 0, "excluded",
-                  (json_int_t)(noted.count - noted.suspected), "suspected",
-                  (json_int_t)noted.suspected);
+                  view_format_bytes_json(&account.bytes), "made", account.made, "held",
+                  account.held, "merged", "blocks", merged->blocks, "mapped", merged->mapped,
+                  "saved", merged->saved, "own", merged->own, "promised", 0, "excluded",
+                  (json_int_t)(noted.count - noted.suspected), "suspected", noted.suspected);
 }
 
 static json_t *process_json(const struct view *view, const struct view_process *process) {
     const struct gps_owner *owner = &process->owner;
-    json_t *object =
-        json_tree_pack("{s:s, s:I, s:o, s:I}", "kind", "process", "pid", (json_int_t)owner->pid,
-                       "command", json_tree_string(owner->command), "pid_ns", owner->pid_ns);
+    json_t *object = json_tree_pack("{s:s}", "kind", "process");
+    json_object_update_new(object, view_format_owner_json(owner));
     add_owner_facts(view, owner, process->alive, object);
     add_exports(view, owner, object);
     add_holds(view, owner, object);
@@ -478,13 +463,13 @@ static bool is_alive_of_name(const struct view_region *region, const char *name)
     return strcmp(region->record.name, name) == 0 && !view_hidden(region);
 }
 
-static bool is_hidden_of_name(const struct view_region *region, const char *name) {
-    return strcmp(region->record.name, name) == 0 && view_hidden(region);
+static bool is_of_name(const struct view_region *region, const char *name) {
+    return strcmp(region->record.name, name) == 0;
 }
 
 static size_t find_name(struct view *view, const char *name) {
     const size_t count = view_find(view, is_alive_of_name, name);
-    return count > 0 ? count : view_find(view, is_hidden_of_name, name);
+    return count > 0 ? count : view_find(view, is_of_name, name);
 }
 
 /* --- not found --- */
@@ -514,13 +499,6 @@ static bool is_keeper(const struct view *view, const struct gps_owner *owner) {
     return false;
 }
 
-static bool any_merges(const struct view *view) {
-    for (size_t i = 0; i < view->region_count; i++)
-        if (view_merged(&view->regions[i]))
-            return true;
-    return false;
-}
-
 static void say_waiting(const char *text) {
     tool_warn("waiting: %s", text);
 }
@@ -530,6 +508,9 @@ static int not_found(const struct view *view, const char *what) {
         return TOOL_FAILED;
     each_wait(view, NULL, what, say_waiting);
     TOOL_TEMP char *known = NULL; /* names first, then processes */
+    bool merges = false;
+    for (size_t i = 0; i < view->region_count; i++)
+        merges |= view_merged(&view->regions[i]);
     size_t count = view_names(view, is_shown, &known);
     for (size_t i = 0; i < view->process_count && count < VIEW_NAMES_MAX; i++)
         if (view->processes[i].alive) {
@@ -540,7 +521,7 @@ static int not_found(const struct view *view, const char *what) {
         }
     if (known)
         tool_error("nothing is called '%s'; there is: %s (see: gpushare ls)%s", what, known,
-                   any_merges(view) ? "; a merge rule makes no region of its name" : "");
+                   merges ? "; a merge rule makes no region of its name" : "");
     else
         tool_error("nothing is called '%s'; nothing is shared in %s", what, view->store.path);
     return TOOL_FAILED;
@@ -558,18 +539,16 @@ static int ambiguous(const struct view *view, size_t count, const char *what) {
 }
 
 static void print_text(const struct view *view) {
-    const char *before = "";
+    size_t printed = 0;
     for (size_t i = 0; i < view->region_count; i++)
         if (view->regions[i].found) {
-            fputs(before, stdout);
+            fputs(printed++ ? "\n" : "", stdout);
             describe_region(view, &view->regions[i]);
-            before = "\n";
         }
     for (size_t i = 0; i < view->process_count; i++)
         if (view->processes[i].found) {
-            fputs(before, stdout);
+            fputs(printed++ ? "\n" : "", stdout);
             describe_process(view, &view->processes[i]);
-            before = "\n";
         }
 }
 
@@ -585,12 +564,12 @@ static void print_json(const struct view *view) {
 }
 
 static int show(struct view *view, const char *what, bool json) {
-    if (find_name(view, what) == 0 && find_process_by_pid(view, what) == 0) {
+    if (find_name(view, what) == 0 && find_process(view, what, process_has_pid) == 0) {
         const size_t count = view_find(view, view_has_id, what);
         if (count > 1)
             return ambiguous(view, count, what);
-        if (count == 0 && find_process_by_program(view, what) == 0 &&
-            find_process_by_pid_here(view, what) == 0)
+        if (count == 0 && find_process(view, what, process_has_program) == 0 &&
+            find_process(view, what, process_has_pid_here) == 0)
             return not_found(view, what);
     }
     (json ? print_json : print_text)(view);

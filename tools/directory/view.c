@@ -4,13 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cli/environment.h"
+#include "cli/printable.h"
 #include "cli/tool.h"
 #include "directory/lease.h"
 #include "directory/orders.h"
@@ -110,19 +109,12 @@ void view_store_leave(const struct gps_store *store) {
 static bool collect_region(void *arg, const struct gps_region_record *record, int status,
                            const char *why) {
     struct view *view = arg;
-    if (status != 0) {
-        char id[GPS_ID_HEX];
-        gps_id_format(&record->id, id);
-        tool_warn("%s/regions/%s: %s; skipped, remove it with: gpushare gc", view->store.path, id,
-                  why ? why : strerror(-status));
-        return true;
-    }
-    TOOL_APPEND(view->regions, view->region_count, (struct view_region){.record = *record});
+    if (status != 0)
+        tool_warn("%s/regions/%s: %s; skipped, remove it with: gpushare gc", view->store.path,
+                  printable_id(&record->id).text, why ? why : strerror(-status));
+    else
+        TOOL_APPEND(view->regions, view->region_count, (struct view_region){.record = *record});
     return true;
-}
-
-static void add_process(struct view *view, const struct view_process *process) {
-    TOOL_APPEND(view->processes, view->process_count, *process);
 }
 
 static void collect_slot(struct view *view, const struct gps_owner *owner,
@@ -163,7 +155,7 @@ static bool collect_process(void *arg, const struct gps_proc *proc) {
             name_who_serves(view, &proc->slots[i], &process.owner);
     process.takes_orders =
         proc->alive && gps_answer_read(&view->store, &proc->header.owner, &process.answer) == 0;
-    add_process(view, &process);
+    TOOL_APPEND(view->processes, view->process_count, process);
     for (unsigned i = 0; proc->alive && i < proc->slot_count; i++)
         collect_slot(view, &process.owner, &proc->slots[i]);
     return true;
@@ -172,49 +164,35 @@ static bool collect_process(void *arg, const struct gps_proc *proc) {
 /* --- sorting --- */
 
 static int by_owner(const struct gps_owner *a, const struct gps_owner *b) {
-    int order = tool_compare(a->pid_ns, b->pid_ns);
-    order = order != 0 ? order : tool_compare(a->pid, b->pid);
-    order = order != 0 ? order : tool_compare(a->start, b->start);
-    return order != 0 ? order : tool_compare(a->nonce, b->nonce);
+    return tool_compare(a->pid_ns, b->pid_ns) ?: tool_compare(a->pid, b->pid)
+           ?: tool_compare(a->start, b->start) ?: tool_compare(a->nonce, b->nonce);
 }
 
 static int by_process(const void *left, const void *right) {
     const struct view_process *a = left, *b = right;
-    int order = by_owner(&a->owner, &b->owner);
-    return order != 0 ? order
-                      : tool_compare(b->created, a->created); /* those with a file come first */
+    /* those with a file come first */
+    return by_owner(&a->owner, &b->owner) ?: tool_compare(b->created, a->created);
 }
 
 static int by_hold(const void *left, const void *right) {
     const struct view_hold *a = left, *b = right;
-    int order = memcmp(&a->slot.region, &b->slot.region, sizeof(a->slot.region));
     /* the creator's own hold comes last */
-    order = order != 0
-                ? order
-                : tool_compare(a->slot.via == GPS_VIA_CREATOR, b->slot.via == GPS_VIA_CREATOR);
-    order = order != 0 ? order : by_owner(&a->owner, &b->owner);
-    order = order != 0 ? order : tool_compare(view_cached(a), view_cached(b));
-    return order != 0 ? order : tool_compare(a->slot.since, b->slot.since);
+    return memcmp(&a->slot.region, &b->slot.region, sizeof(a->slot.region))
+           ?: tool_compare(a->slot.via == GPS_VIA_CREATOR, b->slot.via == GPS_VIA_CREATOR)
+           ?: by_owner(&a->owner, &b->owner) ?: tool_compare(view_cached(a), view_cached(b))
+           ?: tool_compare(a->slot.since, b->slot.since);
 }
 
 static int by_name(const void *left, const void *right) {
     const struct gps_region_record *a = &((const struct view_region *)left)->record;
     const struct gps_region_record *b = &((const struct view_region *)right)->record;
-    if ((a->name[0] == 0) != (b->name[0] == 0))
-        return a->name[0] == 0 ? 1 : -1;
-    int order = strcmp(a->name, b->name);
-    order = order != 0 ? order : tool_compare(a->created, b->created);
-    return order != 0 ? order : memcmp(&a->id, &b->id, sizeof(a->id));
+    return tool_compare(a->name[0] == 0, b->name[0] == 0) ?: strcmp(a->name, b->name)
+           ?: tool_compare(a->created, b->created) ?: memcmp(&a->id, &b->id, sizeof(a->id));
 }
 
 static int by_since(const void *left, const void *right) {
     const struct view_wait *a = left, *b = right;
     return tool_compare(a->wait.since, b->wait.since);
-}
-
-static void sort(void *array, size_t count, size_t size, int (*order)(const void *, const void *)) {
-    if (count > 1)
-        qsort(array, count, size, order);
 }
 
 /* --- joining --- */
@@ -224,11 +202,13 @@ static void sort_processes(struct view *view) {
     size_t unique = 0;
     for (size_t i = 0; i < view->region_count; i++) {
         const struct gps_region_record *record = &view->regions[i].record;
-        add_process(view, &(struct view_process){.owner = record->owner});
+        TOOL_APPEND(view->processes, view->process_count,
+                    (struct view_process){.owner = record->owner});
         if (view_is_vmm(&view->regions[i]))
-            add_process(view, &(struct view_process){.owner = record->creator});
+            TOOL_APPEND(view->processes, view->process_count,
+                        (struct view_process){.owner = record->creator});
     }
-    sort(view->processes, view->process_count, sizeof(*view->processes), by_process);
+    TOOL_SORT(view->processes, view->process_count, by_process);
     for (size_t i = 0; i < view->process_count; i++)
         if (unique == 0 ||
             by_owner(&view->processes[unique - 1].owner, &view->processes[i].owner) != 0)
@@ -304,9 +284,9 @@ bool view_read(struct view *view) {
         return false;
     }
     sort_processes(view);
-    sort(view->holds, view->hold_count, sizeof(*view->holds), by_hold);
-    sort(view->waits, view->wait_count, sizeof(*view->waits), by_since);
-    sort(view->regions, view->region_count, sizeof(*view->regions), by_name);
+    TOOL_SORT(view->holds, view->hold_count, by_hold);
+    TOOL_SORT(view->waits, view->wait_count, by_since);
+    TOOL_SORT(view->regions, view->region_count, by_name);
     for (size_t i = 0; i < view->region_count; i++)
         join(view, &view->regions[i]);
     return true;
@@ -358,9 +338,8 @@ size_t view_find(struct view *view, view_match_fn *matches, const char *text) {
 }
 
 bool view_has_id(const struct view_region *region, const char *text) {
-    char id[GPS_ID_HEX];
-    gps_id_format(&region->record.id, id);
-    return strlen(text) >= ID_DIGITS_MIN && strncmp(id, text, strlen(text)) == 0;
+    return strlen(text) >= ID_DIGITS_MIN &&
+           strncmp(printable_id(&region->record.id).text, text, strlen(text)) == 0;
 }
 
 size_t view_names(const struct view *view, bool (*listed)(const struct view_region *),
@@ -368,12 +347,12 @@ size_t view_names(const struct view *view, bool (*listed)(const struct view_regi
     size_t count = 0;
     for (size_t i = 0; i < view->region_count && count < VIEW_NAMES_MAX; i++) {
         const struct gps_region_record *record = &view->regions[i].record;
-        char id[GPS_ID_HEX];
         if (!listed(&view->regions[i]))
             continue;
-        gps_id_format(&record->id, id);
-        id[8] = 0;
-        tool_list(list, "%s", record->name[0] != 0 ? record->name : id);
+        if (record->name[0] != 0)
+            tool_list(list, "%s", record->name);
+        else
+            tool_list(list, "%.8s", printable_id(&record->id).text);
         count++;
     }
     return count;

@@ -1,8 +1,6 @@
 #include "view_format.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/tool.h"
 #include "config/value.h"
@@ -131,9 +129,8 @@ json_t *view_format_owner_json(const struct gps_owner *owner) {
 }
 
 json_t *view_format_bytes_json(const struct account_bytes *bytes) {
-    return json_tree_pack(
-        "{s:I, s:I, s:I, s:I}", "own", (json_int_t)bytes->own, "shared", (json_int_t)bytes->shared,
-        "proportional", (json_int_t)bytes->proportional, "saved", (json_int_t)account_saved(bytes));
+    return json_tree_pack("{s:I, s:I, s:I, s:I}", "own", bytes->own, "shared", bytes->shared,
+                          "proportional", bytes->proportional, "saved", account_saved(bytes));
 }
 
 static json_t *users_json(const struct view_region *region) {

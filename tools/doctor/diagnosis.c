@@ -1,8 +1,6 @@
 /* diagnosis.c - adds diagnoses to those of `gpushare doctor`. */
 #include "doctor.h"
 
-#include <stdarg.h>
-
 #include "cli/term.h"
 #include "cli/tool.h"
 
@@ -10,9 +8,8 @@ void diagnosis_add(struct doctor *doctor, enum doctor_verdict verdict, const cha
                    const char *format, ...) {
     va_list args;
     va_start(args, format);
-    doctor->list = tool_grow(doctor->list, doctor->count, sizeof(*doctor->list));
-    doctor->list[doctor->count++] =
-        (struct diagnosis){verdict, check, term_format(format, args), NULL};
+    TOOL_APPEND(doctor->list, doctor->count,
+                (struct diagnosis){verdict, check, term_format(format, args), NULL});
     va_end(args);
 }
 
@@ -21,4 +18,11 @@ void diagnosis_remedy(struct doctor *doctor, const char *format, ...) {
     va_start(args, format);
     doctor->list[doctor->count - 1].remedy = term_format(format, args);
     va_end(args);
+}
+
+bool doctor_ask(struct doctor *doctor, struct driver_answer *answer) {
+    TOOL_TEMP char *silence = driver_ask(doctor->runtime, doctor->timeout, answer);
+    if (silence)
+        diagnosis_add(doctor, DOCTOR_FAIL, "driver", "%s", silence);
+    return !silence;
 }

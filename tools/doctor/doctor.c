@@ -6,7 +6,6 @@
 #include "doctor.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "cli/json_tree.h"
 #include "cli/term.h"

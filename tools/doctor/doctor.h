@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "directory/store.h"
-#include "run/vendor.h"
+#include "run/driver_answer.h"
 
 enum doctor_verdict { DOCTOR_OK, DOCTOR_WARN, DOCTOR_FAIL };
 
@@ -37,10 +37,8 @@ void diagnosis_add(struct doctor *doctor, enum doctor_verdict verdict, const cha
 void diagnosis_remedy(struct doctor *doctor, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Has a child ask the driver, which fills in the answer, of at most PIPE_BUF bytes. False: none
- * came, and a diagnosis says so. */
-typedef void doctor_question(void *answer);
-bool doctor_ask(struct doctor *doctor, doctor_question *question, void *answer, size_t size);
+/* Has a child ask the driver of the runtime. False: no answer came, and a diagnosis says so. */
+bool doctor_ask(struct doctor *doctor, struct driver_answer *answer);
 
 bool doctor_in_container(void);
 /* The root, or if it does not exist the nearest directory above it that does. */

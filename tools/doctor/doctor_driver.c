@@ -1,97 +1,12 @@
 /* doctor_driver.c - checks that CUDA's driver answers, and that its GPUs can be shared. */
-#include <dlfcn.h>
-#include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/printable.h"
 #include "cli/tool.h"
 #include "doctor.h"
 #include "run/preload.h"
 
-#define DRIVER_GPUS            16
-#define COMPUTE_MODE_ATTRIBUTE 20 /* CU_DEVICE_ATTRIBUTE_COMPUTE_MODE */
-
-enum step { STEP_LOAD, STEP_INIT, STEP_COUNT, STEP_DONE };
-
 enum compute_mode { COMPUTE_DEFAULT = 0, COMPUTE_PROHIBITED = 2, COMPUTE_EXCLUSIVE = 3 };
-
-struct gpu {
-    char name[96];
-    uint8_t uuid[GPS_UUID_BYTES];
-    int compute_mode;
-};
-
-struct answer {
-    enum step step; /* the step that `code` or `error` belongs to */
-    int code;       /* CUresult */
-    int version;
-    int count;
-    char error[512]; /* of dlopen */
-    struct gpu gpus[DRIVER_GPUS];
-};
-
-_Static_assert(sizeof(struct answer) <= PIPE_BUF, "an answer is one write of doctor_ask");
-
-/* cuda.h is not needed for six functions whose ABI is fixed. */
-struct driver {
-    int (*init)(unsigned);
-    int (*version)(int *);
-    int (*count)(int *);
-    int (*name)(char *, int, int);
-    int (*uuid)(uint8_t *, int);
-    int (*attribute)(int *, int, int);
-};
-
-/* --- in the child of doctor_ask --- */
-
-static bool load(struct driver *driver, struct answer *answer) {
-    void *libcuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!libcuda) {
-        snprintf(answer->error, sizeof(answer->error), "%s", dlerror());
-        return false;
-    }
-    *(void **)&driver->init = dlsym(libcuda, "cuInit");
-    *(void **)&driver->version = dlsym(libcuda, "cuDriverGetVersion");
-    *(void **)&driver->count = dlsym(libcuda, "cuDeviceGetCount");
-    *(void **)&driver->name = dlsym(libcuda, "cuDeviceGetName");
-    *(void **)&driver->uuid = dlsym(libcuda, "cuDeviceGetUuid_v2");
-    if (!driver->uuid)
-        *(void **)&driver->uuid = dlsym(libcuda, "cuDeviceGetUuid");
-    *(void **)&driver->attribute = dlsym(libcuda, "cuDeviceGetAttribute");
-    if (driver->init && driver->version && driver->count && driver->name && driver->uuid &&
-        driver->attribute)
-        return true;
-    snprintf(answer->error, sizeof(answer->error), "functions are missing in it");
-    return false;
-}
-
-static void ask(void *out) {
-    struct answer *answer = out;
-    struct driver driver = {0};
-    answer->step = STEP_LOAD;
-    if (!load(&driver, answer))
-        return;
-    answer->step = STEP_INIT;
-    answer->code = driver.init(0);
-    driver.version(&answer->version);
-    if (answer->code != 0)
-        return;
-    answer->step = STEP_COUNT;
-    answer->code = driver.count(&answer->count);
-    if (answer->code != 0)
-        return;
-    for (int i = 0; i < answer->count && i < DRIVER_GPUS; i++) {
-        struct gpu *gpu = &answer->gpus[i];
-        driver.name(gpu->name, sizeof(gpu->name) - 1, i);
-        driver.uuid(gpu->uuid, i);
-        driver.attribute(&gpu->compute_mode, COMPUTE_MODE_ATTRIBUTE, i);
-    }
-    answer->step = STEP_DONE;
-}
-
-/* --- in the parent --- */
 
 static const struct explanation {
     int code;
@@ -128,7 +43,7 @@ static void explain(struct doctor *doctor, const char *call, int code) {
     diagnosis_remedy(doctor, "%s", known ? known->remedy : "see nvidia-smi and dmesg");
 }
 
-static void judge_gpu(struct doctor *doctor, int index, const struct gpu *gpu) {
+static void judge_gpu(struct doctor *doctor, int index, const struct driver_gpu *gpu) {
     const bool slice = strstr(gpu->name, "MIG");
     const char *trouble = slice                                     ? ", a MIG instance"
                           : gpu->compute_mode == COMPUTE_EXCLUSIVE  ? ", exclusive to one process"
@@ -144,8 +59,8 @@ static void judge_gpu(struct doctor *doctor, int index, const struct gpu *gpu) {
                          "two processes must use it at once: nvidia-smi -c DEFAULT (or MPS)");
 }
 
-static void judge(struct doctor *doctor, const struct answer *answer) {
-    if (answer->step == STEP_LOAD) {
+static void judge(struct doctor *doctor, const struct driver_answer *answer) {
+    if (answer->step == DRIVER_LOAD) {
         diagnosis_add(doctor, DOCTOR_FAIL, "driver", "no driver: %s", answer->error);
         TOOL_TEMP char *simulator = preload_simulator();
         diagnosis_remedy(doctor,
@@ -154,9 +69,9 @@ static void judge(struct doctor *doctor, const struct answer *answer) {
                          "nvidia.com/gpu=all)%s%s",
                          simulator ? "; to try it without a GPU: export LD_LIBRARY_PATH=" : "",
                          tool_or(simulator, ""));
-    } else if (answer->step == STEP_INIT) {
+    } else if (answer->step == DRIVER_INIT) {
         explain(doctor, "cuInit", answer->code);
-    } else if (answer->step == STEP_COUNT || answer->count == 0) {
+    } else if (answer->step == DRIVER_COUNT || answer->count == 0) {
         explain(doctor, "cuDeviceGetCount", answer->count == 0 ? 100 : answer->code);
     } else {
         diagnosis_add(doctor, DOCTOR_OK, "driver", "libcuda.so.1 for CUDA %d.%d, %d GPU%s",
@@ -173,10 +88,10 @@ static void judge(struct doctor *doctor, const struct answer *answer) {
 }
 
 void doctor_driver(struct doctor *doctor) {
-    struct answer answer = {0};
+    struct driver_answer answer;
     if (doctor->runtime != RUNTIME_CUDA)
         return;
-    if (doctor_ask(doctor, ask, &answer, sizeof(answer)))
+    if (doctor_ask(doctor, &answer))
         judge(doctor, &answer);
     else
         diagnosis_remedy(doctor,

@@ -6,8 +6,6 @@
 #include <fcntl.h>
 #include <gnu/libc-version.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,47 +24,43 @@ static void run_preloaded(const char *library, int said) {
     _exit(1);
 }
 
-static void read_all(int fd, char *text, size_t size) {
-    ssize_t count;
-    size_t length = 0;
-    while (length < size - 1 && (count = read(fd, text + length, size - 1 - length)) > 0)
-        length += (size_t)count;
-    text[length] = 0;
-    while (length > 0 && text[length - 1] == '\n')
-        text[--length] = 0;
-}
-
 /* A loader that cannot preload complains and goes on, so any text on stderr is a failure. */
-static bool loads(const char *library, char *said, size_t size) {
+static bool loads(const char *library, char **said) {
     int ends[2], status = -1;
     const pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
     if (child < 0) {
-        snprintf(said, size, "no process could be started to try it");
+        *said = tool_copy("no process could be started to try it");
         return false;
     }
     if (child == 0)
         run_preloaded(library, ends[1]);
     close(ends[1]);
-    read_all(ends[0], said, size);
+    size_t length;
+    *said = tool_read(ends[0], &length);
     close(ends[0]);
     waitpid(child, &status, 0);
-    if (WIFSIGNALED(status))
-        snprintf(said, size, "a program that loads it dies of signal %d", WTERMSIG(status));
-    return status == 0 && said[0] == 0;
+    while (length > 0 && (*said)[length - 1] == '\n')
+        (*said)[--length] = 0;
+    if (WIFSIGNALED(status)) {
+        free(*said);
+        *said = tool_format("a program that loads it dies of signal %d", WTERMSIG(status));
+    }
+    return status == 0 && **said == 0;
 }
 
 void doctor_library(struct doctor *doctor) {
-    char library[PATH_MAX], said[1024] = "";
+    char library[PATH_MAX];
+    TOOL_TEMP char *said = NULL;
     if (!preload_library(doctor->runtime, library)) {
         diagnosis_add(doctor, DOCTOR_FAIL, "library", "%s not found; looked at: %s",
-                      vendor_library(doctor->runtime), library);
+                      vendors[doctor->runtime].library, library);
         diagnosis_remedy(doctor,
                          "install the package libgpushare, or set GPUSHARE_LIBRARY to its path");
     } else if (!preload_can_name(library)) {
         diagnosis_add(doctor, DOCTOR_FAIL, "library",
                       "%s: LD_PRELOAD cannot hold a path with a blank or a colon", library);
         diagnosis_remedy(doctor, "set GPUSHARE_LIBRARY to a symbolic link without");
-    } else if (!loads(library, said, sizeof(said))) {
+    } else if (!loads(library, &said)) {
         diagnosis_add(doctor, DOCTOR_FAIL, "library", "%s does not load: %s", library, said);
         diagnosis_remedy(doctor, "use a library that is built for this machine and its glibc %s",
                          gnu_get_libc_version());
@@ -96,7 +90,7 @@ static bool check_files(struct doctor *doctor, const char *source, const char *p
 }
 
 static void warn_of_rival(struct doctor *doctor) {
-    const char *const library = vendor_library(doctor->runtime);
+    const char *const library = vendors[doctor->runtime].library;
     TOOL_TEMP char *why = rival_of(getenv("LD_PRELOAD"), library, NULL);
     if (!why)
         return;
@@ -106,17 +100,17 @@ static void warn_of_rival(struct doctor *doctor) {
 
 /* Whether the system's list exists and names a file. */
 static bool check_system_preload(struct doctor *doctor) {
-    char list[4096] = "";
+    size_t size;
     const int file = open(RIVAL_SYSTEM_LIST, O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return false;
-    read_all(file, list, sizeof(list));
+    TOOL_TEMP char *list = tool_read(file, &size);
     close(file);
     if (list[strspn(list, " :\t\n")] == 0)
         return false;
     if (check_files(doctor, RIVAL_SYSTEM_LIST, list))
         diagnosis_add(doctor, DOCTOR_OK, "preload", "%s %s", RIVAL_SYSTEM_LIST,
-                      strstr(list, vendor_library(doctor->runtime))
+                      strstr(list, vendors[doctor->runtime].library)
                           ? "has the library: every program here runs with it"
                           : "names other libraries");
     return true;
@@ -134,7 +128,7 @@ void doctor_preload(struct doctor *doctor) {
     if (!check_files(doctor, "LD_PRELOAD", preload))
         return;
     diagnosis_add(doctor, DOCTOR_OK, "preload", "%s: %s",
-                  strstr(preload, vendor_library(doctor->runtime))
+                  strstr(preload, vendors[doctor->runtime].library)
                       ? "LD_PRELOAD has the library already"
                       : "LD_PRELOAD is set; gpushare run puts its library in front of",
                   preload);

@@ -3,10 +3,7 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
@@ -24,16 +21,6 @@ bool doctor_in_container(void) {
     if (pid_ns != 0 && pid_ns != FIRST_PID_NAMESPACE)
         return true;
     return access("/.dockerenv", F_OK) == 0 || access("/run/.containerenv", F_OK) == 0;
-}
-
-static bool read_line(const char *path, char *line, int size) {
-    FILE *file = fopen(path, "re");
-    bool read = file && fgets(line, size, file);
-    if (file)
-        fclose(file);
-    if (read)
-        line[strcspn(line, "\n")] = 0;
-    return read;
 }
 
 /* The driver opens /proc/<pid> and gives 304 when that is another process, or none. */
@@ -57,7 +44,8 @@ static void check_proc(struct doctor *doctor) {
 
 static void check_wsl(struct doctor *doctor) {
     char version[512];
-    if (!read_line("/proc/version", version, sizeof(version)) || !strcasestr(version, "microsoft"))
+    if (!tool_read_line("/proc/version", "", version, sizeof(version)) ||
+        !strcasestr(version, "microsoft"))
         return;
     diagnosis_add(doctor, DOCTOR_FAIL, "wsl",
                   "this is WSL2, where CUDA does not support IPC memory handles");
@@ -97,7 +85,7 @@ void doctor_platform(struct doctor *doctor) {
 
 void doctor_limits(struct doctor *doctor) {
     char instances[32] = "?";
-    read_line("/proc/sys/fs/inotify/max_user_instances", instances, sizeof(instances));
+    tool_read_line("/proc/sys/fs/inotify/max_user_instances", "", instances, sizeof(instances));
     int watch = inotify_init1(IN_CLOEXEC);
     if (watch >= 0) {
         close(watch);

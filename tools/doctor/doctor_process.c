@@ -1,10 +1,7 @@
 /* doctor_process.c - says which runtime a process uses, and whether it has the library for it. */
 #include <dirent.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/tool.h"
 #include "directory/record.h"
@@ -15,18 +12,18 @@
 
 static void judge_library(struct doctor *doctor, const char *name, const struct loaded *loaded,
                           enum runtime uses) {
-    const char *const driver = loaded->drivers[uses], *const library = vendor_library(uses);
+    const char *const driver = loaded->drivers[uses], *const library = vendors[uses].library;
     const enum runtime other = uses == RUNTIME_HIP ? RUNTIME_CUDA : RUNTIME_HIP;
     const bool good = loaded->libraries[uses];
     diagnosis_add(doctor, good ? DOCTOR_OK : DOCTOR_FAIL, "process", "%s uses %s (%s), %s %s%s%s",
-                  name, vendor_name(uses), driver, good ? "with" : "without", library,
+                  name, vendors[uses].name, driver, good ? "with" : "without", library,
                   loaded->libraries[other] ? ", and has " : "",
-                  loaded->libraries[other] ? vendor_library(other) : "");
+                  loaded->libraries[other] ? vendors[other].library : "");
     if (!good)
         diagnosis_remedy(doctor,
                          "start it by: gpushare run --runtime=%s -- CMD; what starts it must keep "
                          "LD_PRELOAD",
-                         vendor_option(uses));
+                         vendors[uses].option);
 }
 
 static void judge(struct doctor *doctor, const char *name, const struct loaded *loaded) {
@@ -75,7 +72,7 @@ void doctor_process(struct doctor *doctor) {
 
 /* Whether it is the mapping of a process's file in procs/ (directory/lease.h), removed. */
 static bool is_removed(char *line) {
-    static const char deleted[] = " (deleted)\n";
+    static const char deleted[] = " (deleted)";
     struct gps_owner owner;
     char *end = strstr(line, deleted);
     if (!end)
@@ -86,15 +83,11 @@ static bool is_removed(char *line) {
 }
 
 static bool uses_removed(uint32_t pid) {
-    TOOL_TEMP char *line = NULL;
-    const int file = descendants_open(pid, "maps");
-    FILE *maps = file >= 0 ? fdopen(file, "r") : NULL;
-    size_t size = 0;
+    size_t size;
+    TOOL_TEMP char *maps = descendants_read(pid, "maps", &size);
     bool found = false;
-    while (maps && !found && getline(&line, &size, maps) > 0)
+    for (char *rest = maps, *line; !found && (line = strsep(&rest, "\n"));)
         found = is_removed(line);
-    if (maps)
-        fclose(maps);
     return found;
 }
 

@@ -230,13 +230,9 @@ void connections_accept(struct keeper *keeper) {
     }
 }
 
-static uint64_t timeout(const struct keeper *keeper) {
-    return connections_full(keeper) ? SHORT_TIMEOUT : GPS_KEEPER_TIMEOUT;
-}
-
 uint64_t connections_expiry(const struct keeper *keeper) {
-    return keeper->connection_count == 0 ? KEEPER_NEVER
-                                         : keeper->connections[0].since + timeout(keeper);
+    const uint64_t timeout = connections_full(keeper) ? SHORT_TIMEOUT : GPS_KEEPER_TIMEOUT;
+    return keeper->connection_count == 0 ? KEEPER_NEVER : keeper->connections[0].since + timeout;
 }
 
 void connections_expire(struct keeper *keeper) {

@@ -7,10 +7,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/inotify.h>
 #include <sys/signalfd.h>
 #include <sys/types.h>
@@ -264,11 +261,9 @@ static const char *reason(int status) {
 static bool is_on_demand(const struct gps_owner *keeper) {
     static const char option[] = "--on-demand";
     size_t size;
-    const int file =
-        keeper->pid_ns == gps_procfs_pid_ns() ? descendants_open(keeper->pid, "cmdline") : -1;
-    TOOL_TEMP char *line = tool_read(file, &size);
-    if (file >= 0)
-        close(file);
+    if (keeper->pid_ns != gps_procfs_pid_ns())
+        return false;
+    TOOL_TEMP char *line = descendants_read(keeper->pid, "cmdline", &size);
     return memmem(line, size, option, sizeof(option) - 1);
 }
 

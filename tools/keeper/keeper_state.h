@@ -81,9 +81,6 @@ uint64_t connections_expiry(const struct keeper *keeper);
 void incumbent_begin(struct keeper *keeper);
 /* Publishes that this process serves, and its stand-by. */
 void incumbent_publish(struct keeper *keeper);
-/* Publishes that one of another family serves. 0 or -errno. */
-int incumbent_yield(struct keeper *keeper, const struct gps_id *family,
-                    const struct gps_owner *server);
 /* Whether the last to publish that was one of this family. */
 bool incumbent_is_ours(const struct keeper *keeper);
 

@@ -64,7 +64,7 @@ static int adopt(struct keeper *keeper) {
     struct gps_gc_counts counts;
     for (;;) {
         gps_store_gc(&keeper->store, false, &counts); /* what it cannot remove hinders nobody */
-        int status = region_list_adopt(&keeper->regions, gps_clock_monotonic());
+        int status = region_list_adopt(&keeper->regions, gps_clock_monotonic(), false);
         if (status != -EAGAIN || gps_clock_monotonic() >= end)
             return status == -EAGAIN ? -EBUSY : status;
         usleep(RETRY / 1000);
@@ -129,7 +129,8 @@ void leadership_end(struct keeper *keeper) {
         close(keeper->connections[--keeper->connection_count].fd);
     if (keeper->listener >= 0)
         close(keeper->listener);
-    region_list_drop_all(&keeper->regions);
+    while (keeper->regions.first)
+        region_list_drop(&keeper->regions, keeper->regions.first);
     gps_lease_drop(&keeper->lease);
     view_store_leave(&keeper->store);
     gps_leader_lock_end(&keeper->store, keeper->lock);

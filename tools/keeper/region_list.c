@@ -29,16 +29,12 @@ static void set_stage(struct keeper_region *region, enum keeper_region_stage sta
     atomic_store(&region->stage, stage);
 }
 
-static size_t table_size(size_t max) {
-    return sizeof(struct region_table) + max * sizeof(struct keeper_region);
-}
-
 /* Pages that are never touched take no memory. */
 int region_list_begin(struct region_list *list) {
     void *table;
     do
-        table = mmap(NULL, table_size(list->max), PROT_READ | PROT_WRITE,
-                     MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        table = mmap(NULL, sizeof(struct region_table) + list->max * sizeof(struct keeper_region),
+                     PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     while (table == MAP_FAILED && (list->max /= 2) > 0);
     if (table == MAP_FAILED)
         return -ENOMEM;
@@ -169,17 +165,10 @@ static bool adopt(void *arg, const struct gps_region_record *record, int status,
     return true;
 }
 
-static int adopt_all(struct adoption adoption) {
-    const int status = gps_region_each(adoption.list->store, adopt, &adoption);
+int region_list_adopt(struct region_list *list, uint64_t now, bool inherits) {
+    struct adoption adoption = {.list = list, .now = now, .inherits = inherits};
+    const int status = gps_region_each(list->store, adopt, &adoption);
     return status != 0 ? status : adoption.status;
-}
-
-int region_list_adopt(struct region_list *list, uint64_t now) {
-    return adopt_all((struct adoption){.list = list, .now = now});
-}
-
-int region_list_inherit(struct region_list *list, uint64_t now) {
-    return adopt_all((struct adoption){.list = list, .now = now, .inherits = true});
 }
 
 /* --- dropping --- */
@@ -218,11 +207,6 @@ static void finish_retirement(struct region_list *list, struct keeper_region *re
 void region_list_retire(struct region_list *list, struct keeper_region *region) {
     set_stage(region, KEEPER_REGION_RETIRED);
     finish_retirement(list, region);
-}
-
-void region_list_drop_all(struct region_list *list) {
-    while (list->first)
-        region_list_drop(list, list->first);
 }
 
 /* --- after the one that served --- */

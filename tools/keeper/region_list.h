@@ -88,11 +88,9 @@ int region_list_add(struct region_list *list, const struct gps_region_record *re
 
 /* Takes over the records of dead keepers. Call it as the only keeper, after gps_store_gc has
  * removed the regions that no process holds. 0 or -errno; -EAGAIN: a record's owner is still alive.
- */
-int region_list_adopt(struct region_list *list, uint64_t now);
-/* Finds the records of the living keeper whose name is `self`, which is about to be replaced.
- * -EMFILE: they are more than this process can hold. */
-int region_list_inherit(struct region_list *list, uint64_t now);
+ * With `inherits`, finds the records of the living keeper whose name is `self`, which is about to
+ * be replaced. -EMFILE: they are more than this process can hold. */
+int region_list_adopt(struct region_list *list, uint64_t now, bool inherits);
 /* It has been replaced: what it had dropped or retired meanwhile is so here, too. */
 void region_list_settle(struct region_list *list);
 
@@ -108,7 +106,6 @@ bool region_list_lost(const struct keeper_region *region, uint64_t now);
 void region_list_drop(struct region_list *list, struct keeper_region *region);
 void region_list_retire(struct region_list *list, struct keeper_region *region);
 bool region_list_retired(const struct keeper_region *region);
-void region_list_drop_all(struct region_list *list);
 
 /* Counts the holders of each region, and drops those that are retained no longer. Lowers *next to
  * the time of the next sweep that is needed even if nothing changes. *others: live processes but

@@ -40,8 +40,9 @@ void incumbent_begin(struct keeper *keeper) {
     memcpy(keeper->family.bytes, random, sizeof(keeper->family.bytes));
 }
 
-int incumbent_yield(struct keeper *keeper, const struct gps_id *family,
-                    const struct gps_owner *server) {
+/* Publishes that one of another family serves. 0 or -errno. */
+static int incumbent_yield(struct keeper *keeper, const struct gps_id *family,
+                           const struct gps_owner *server) {
     struct gps_slot slot = {.region = *family,
                             .address = server->pid,
                             .since = server->pid_ns,
@@ -204,7 +205,7 @@ static int ask(struct taking *taking) {
  * lacks, or has no time to give, may get it yet. */
 static int get_regions(struct taking *taking) {
     struct region_list *list = &taking->keeper->regions;
-    int status = region_list_inherit(list, gps_clock_monotonic());
+    int status = region_list_adopt(list, gps_clock_monotonic(), true);
     taking->lacking = 0;
     for (struct keeper_region *region = list->first; region && status == 0;
          region = region->hh.next) {

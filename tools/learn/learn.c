@@ -8,19 +8,16 @@
  * other alone is judged; if both find too little, one is run again, alone.
  */
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/apart_help.h"
 #include "cli/output.h"
 #include "cli/printable.h"
 #include "cli/tool.h"
 #include "config/config.h"
+#include "directory/accounting.h"
 #include "profiles.h"
 #include "run/audit_logs.h"
 #include "run/command.h"
@@ -236,7 +233,7 @@ static void tell_apart(uint64_t bytes) {
         return;
     fprintf(stderr, "%s beside that stays apart: %s.\n", printable_size(bytes).text,
             gps_private_why(GPS_PRIVATE_APART));
-    apart_print_help(stderr, "");
+    private_apart_help(stderr, "");
 }
 
 static void tell_unused(void) {

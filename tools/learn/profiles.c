@@ -2,8 +2,6 @@
 #include "profiles.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/printable.h"
 #include "cli/string_map.h"
@@ -93,11 +91,6 @@ uint64_t profiles_apart(const struct profiles *profiles, unsigned replicas) {
 
 /* --- one allocation --- */
 
-/* It did not last. What the program's end frees may have been there for good, if it ran long. */
-static enum profile_verdict judge_brief(json_int_t born, json_int_t looked) {
-    return looked - born < STEADY ? PROFILE_SHORT : PROFILE_BRIEF;
-}
-
 /* Judges an allocation by the blocks that copies filled (key full), or by all (key all). Blocks
  * that copies did not fill are not merged, so they do no harm. */
 static enum profile_verdict judge_by(struct profile *profile, const char *key, json_int_t looked) {
@@ -114,8 +107,11 @@ static enum profile_verdict judge_by(struct profile *profile, const char *key, j
         return PROFILE_CHANGED;
     if ((rewritten || profile->any) && steady < life / 2)
         return rewritten ? PROFILE_REWRITTEN : PROFILE_CHANGED;
+    if (steady < STEADY && freed && life < 2 * STEADY)
+        /* what the program's end frees may have been there for good, if it ran long */
+        return looked - born < STEADY ? PROFILE_SHORT : PROFILE_BRIEF;
     if (steady < STEADY)
-        return freed && life < 2 * STEADY ? judge_brief(born, looked) : PROFILE_YOUNG;
+        return PROFILE_YOUNG;
     return PROFILE_FINE;
 }
 
@@ -238,10 +234,8 @@ static void add_rule(struct profiles *profiles, const struct alike *alike, const
 
 static int by_caller(const void *left, const void *right) {
     const struct profile *a = *(struct profile *const *)left, *b = *(struct profile *const *)right;
-    int order = strcmp(a->caller, b->caller);
-    if (order == 0)
-        order = strcmp(a->process, b->process);
-    return order != 0 ? order : tool_compare(a->number, b->number);
+    return strcmp(a->caller, b->caller) ?: strcmp(a->process, b->process)
+           ?: tool_compare(a->number, b->number);
 }
 
 /* Makes one rule, or one for each caller where a single one would take what is not fine. */
@@ -250,7 +244,7 @@ static void add_rules(struct profiles *profiles, struct profile **list, size_t c
     for (size_t i = 0; i < count; i++)
         fine = fine && list[i]->verdict == PROFILE_FINE;
     if (!fine)
-        qsort(list, count, sizeof(*list), by_caller);
+        TOOL_SORT(list, count, by_caller);
     if (fine || !list[0]->caller[0] || strcmp(list[0]->caller, list[count - 1]->caller) == 0) {
         add_rule(profiles, &(struct alike){list, count}, NULL);
         return;
@@ -266,17 +260,12 @@ static void add_rules(struct profiles *profiles, struct profile **list, size_t c
 
 static int by_kind(const void *left, const void *right) {
     const struct profile *a = *(struct profile *const *)left, *b = *(struct profile *const *)right;
-    int order = strcmp(a->program, b->program);
-    if (order == 0)
-        order = tool_compare(b->size, a->size);
-    if (order == 0)
-        order = strcmp(a->process, b->process);
-    return order != 0 ? order : tool_compare(a->number, b->number);
+    return strcmp(a->program, b->program) ?: tool_compare(b->size, a->size)
+           ?: strcmp(a->process, b->process) ?: tool_compare(a->number, b->number);
 }
 
 void profiles_judge(struct profiles *profiles, unsigned replicas, bool any) {
-    if (profiles->count > 0)
-        qsort(profiles->list, profiles->count, sizeof(*profiles->list), by_kind);
+    TOOL_SORT(profiles->list, profiles->count, by_kind);
     for (size_t i = 0; i < profiles->count; i++)
         judge(profiles, profiles->list[i], any);
     if (replicas > 1)

@@ -6,9 +6,6 @@
  */
 #include "aggregate.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/string_map.h"
 #include "cli/tool.h"
 #include "log/log.h"
@@ -140,8 +137,7 @@ static struct class *class_of(struct aggregate_state *state, struct kind *kind,
 /* --- lines --- */
 
 static int compare(const struct moment *a, const struct moment *b) {
-    const int order = strcmp(a->time, b->time);
-    return order != 0 ? order : tool_compare(a->line, b->line);
+    return strcmp(a->time, b->time) ?: tool_compare(a->line, b->line);
 }
 
 static void note_line(struct earliest *line, struct kind *kind, const struct moment *moment,
@@ -247,7 +243,7 @@ static void add_group(struct aggregate *aggregate, struct kind *kind) {
     set_level(group->first, kind->level);
     group->number = aggregate->count;
     group->processes = tool_zeroed(kind->class_count, sizeof(*group->processes));
-    qsort(kind->classes, kind->class_count, sizeof(*kind->classes), classes_by_time);
+    TOOL_SORT(kind->classes, kind->class_count, classes_by_time);
     for (size_t i = 0; i < kind->class_count; i++) {
         group->processes[group->process_count++] = kind->classes[i]->process;
         add(&all, kind->classes[i]);
@@ -266,8 +262,7 @@ void aggregate_end(struct aggregate *aggregate) {
     struct aggregate_state *state = aggregate->state;
     for (size_t i = 0; i < state->site_count; i++)
         add_stackless(state, state->sites[i]);
-    if (state->kind_count > 0)
-        qsort(state->kinds, state->kind_count, sizeof(*state->kinds), kinds_by_time);
+    TOOL_SORT(state->kinds, state->kind_count, kinds_by_time);
     for (size_t i = 0; i < state->kind_count; i++)
         if (state->kinds[i]->class_count > 0)
             add_group(aggregate, state->kinds[i]);

@@ -6,9 +6,6 @@
  * times as long. That is done for lines of other versions, and for callers who want the tree.
  */
 #include <ctype.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/tool.h"
 #include "log/log.h"

@@ -1,9 +1,6 @@
 /* check.c - `gpushare check`: checks a configuration, and prints its options and rules. */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/printable.h"
@@ -13,21 +10,15 @@
 #include "config/option.h"
 #include "config/rule.h"
 #include "config/value.h"
-#include "run/cards.h"
+#include "run/driver_answer.h"
 #include "run/vendor.h"
+#include "util/clock.h"
 
 enum { OPTION_QUIET, OPTION_STRICT, OPTION_RUNTIME };
 
-#define INDENT 2 /* of the words */
-
 /* --- what a rule does, in words --- */
 
-/* Prints a sentence, wrapped, and frees it. */
-static void say(char *sentence) {
-    printf("%*s", INDENT, "");
-    wrap_text(stdout, sentence, INDENT);
-    free(sentence);
-}
+#define SAY(...) term_say(stdout, 2, __VA_ARGS__)
 
 /* "of 64 MiB", "of 1 MiB to 2 MiB", "of any size"; malloc'ed. */
 static char *size_words(uint64_t least, uint64_t most) {
@@ -55,10 +46,8 @@ static char *place_words(const struct gps_rule *rule) {
     TOOL_TEMP char *caller =
         gps_rule_needs_caller(rule) ? tool_format(" by code in %s", rule->caller) : tool_copy("");
     const bool every = strcmp(rule->program, "*") == 0;
-    char *words =
-        tool_format("%s%s of %s%s", device, caller, every ? "every program" : "programs named ",
-                    every ? "" : rule->program);
-    return words;
+    return tool_format("%s%s of %s%s", device, caller, every ? "every program" : "programs named ",
+                       every ? "" : rule->program);
 }
 
 /* "the first allocation of 64 MiB of programs named camera"; malloc'ed. */
@@ -125,35 +114,29 @@ static bool meet(const struct gps_rule *import, const struct gps_rule *export) {
 
 static void say_taken(const struct gps_rule *rule) {
     TOOL_TEMP char *taken = taken_words(rule);
-    switch (rule->role) {
-    case GPS_ROLE_EXPORT:
-        say(tool_format("Takes %s: that becomes region %s, for others to import.", taken,
-                        rule->name));
-        break;
-    case GPS_ROLE_IMPORT:
-        say(tool_format("Takes %s: that becomes what another program exports as %s.", taken,
-                        rule->name));
-        break;
-    default:
-        say(tool_format("Takes %s: the first process exports it as %s, the others import it.",
-                        taken, rule->name));
-    }
+    if (rule->role == GPS_ROLE_EXPORT)
+        SAY("Takes %s: that becomes region %s, for others to import.", taken, rule->name);
+    else if (rule->role == GPS_ROLE_IMPORT)
+        SAY("Takes %s: that becomes what another program exports as %s.", taken, rule->name);
+    else
+        SAY("Takes %s: the first process exports it as %s, the others import it.", taken,
+            rule->name);
 }
 
 static void say_export(const struct gps_rule *rule) {
     if (rule->ready == GPS_READY_FREE)
-        say(tool_format("Importers get it when the program frees it; it is kept for the first of "
-                        "them for %s, the end of the program included.",
-                        printable_duration(rule->handover).text));
+        SAY("Importers get it when the program frees it; it is kept for the first of "
+            "them for %s, the end of the program included.",
+            printable_duration(rule->handover).text);
     else
-        say(tool_copy("Importers get it at once."));
+        SAY("Importers get it at once.");
 }
 
 static void say_import(const struct gps_rule *rule) {
-    say(tool_format("It is waited for up to %s; if it does not come the allocation %s.",
-                    printable_duration(rule->wait).text,
-                    rule->missing == GPS_MISSING_FAIL ? "fails: out of memory"
-                                                      : "is private, and a report says so"));
+    SAY("It is waited for up to %s; if it does not come the allocation %s.",
+        printable_duration(rule->wait).text,
+        rule->missing == GPS_MISSING_FAIL ? "fails: out of memory"
+                                          : "is private, and a report says so");
 }
 
 /* "10 s after its last user"; malloc'ed. */
@@ -175,13 +158,12 @@ static void say_backing(const struct gps_rule *rule) {
     const char *write = rule->access == GPS_ACCESS_RO ? "only read it" : "write it, too";
     TOOL_TEMP char *kept = kept_words(rule);
     if (rule->backing == GPS_RULE_LEGACY)
-        say(tool_copy(
-            "It is memory of cudaMalloc: it ends with its owner, importers write it, too, "
-            "and cudaMallocAsync is not matched."));
+        SAY("It is memory of cudaMalloc: it ends with its owner, importers write it, too, "
+            "and cudaMallocAsync is not matched.");
     else
-        say(tool_format("It is memory of cuMemCreate, kept %s; importers may %s. "
-                        "cudaMallocAsync is matched, too.",
-                        kept, write));
+        SAY("It is memory of cuMemCreate, kept %s; importers may %s. "
+            "cudaMallocAsync is matched, too.",
+            kept, write);
 }
 
 /* What is imported is as its exporter's rule says, and `backing` of an import only says whether
@@ -193,15 +175,14 @@ static void say_imported(const struct gps_config *config, const struct gps_rule 
         const struct gps_rule *export = &config->rules[i];
         if (!meet(import, export))
             continue;
-        say(tool_format("It is memory of %s, as line %u says; this program may %s.",
-                        export->backing == GPS_RULE_VMM ? "cuMemCreate" : "cudaMalloc",
-                        export->line,
-                        export->access == GPS_ACCESS_RO ? "only read it" : "write it, too"));
+        SAY("It is memory of %s, as line %u says; this program may %s.",
+            export->backing == GPS_RULE_VMM ? "cuMemCreate" : "cudaMalloc", export->line,
+            export->access == GPS_ACCESS_RO ? "only read it" : "write it, too");
         any = true;
     }
     if (!any)
-        say(tool_copy("Whether this program may write it, the exporter's rule says."));
-    say(tool_format("cudaMallocAsync %s.", pools));
+        SAY("Whether this program may write it, the exporter's rule says.");
+    SAY("cudaMallocAsync %s.", pools);
 }
 
 static void print_share_words(const struct gps_config *config, const struct gps_rule *rule) {
@@ -260,13 +241,6 @@ static void print_merge_words(const struct gps_rule *rule) {
         puts("  Under MPS so does every other program on that GPU, with gpushare or without.");
 }
 
-static void print_words(const struct gps_config *config, const struct gps_rule *rule) {
-    if (rule->role == GPS_ROLE_MERGE)
-        print_merge_words(rule);
-    else
-        print_share_words(config, rule);
-}
-
 /* --- the configuration --- */
 
 static void print_option(void *arg, const char *key, const char *value, const char *from,
@@ -289,7 +263,10 @@ static void print_rule(const struct gps_config *config, const struct gps_rule *r
            term_colour(TERM_PLAIN), rule->line);
     gps_rule_each_key(rule, print_key, NULL);
     putchar('\n');
-    print_words(config, rule);
+    if (rule->role == GPS_ROLE_MERGE)
+        print_merge_words(rule);
+    else
+        print_share_words(config, rule);
 }
 
 static void print_configuration(const struct gps_config *config) {
@@ -323,11 +300,6 @@ static void warn(struct check *check, unsigned line, const char *format, ...) {
 
 /* --- an import that is never met --- */
 
-/* Whether all that the import asks for is at most half of what is exported. */
-static bool is_far_less(const struct gps_rule *import, const struct gps_rule *export) {
-    return import->size_max <= export->size_min / 2;
-}
-
 static void check_import(struct check *check, const struct gps_rule *import) {
     TOOL_TEMP char *why = NULL;
     const struct gps_rule *far = NULL;
@@ -339,7 +311,7 @@ static void check_import(struct check *check, const struct gps_rule *import) {
         free(why);
         why = parting(import, export);
         exported = true;
-        if (!why && !is_far_less(import, export))
+        if (!why && import->size_max > export->size_min / 2)
             return;
         far = why ? far : export;
     }
@@ -482,8 +454,11 @@ static void check_keys(struct check *check, const struct gps_rule *rule) {
 static void check_device(struct check *check, const struct gps_rule *rule) {
     if (rule->device_kind != GPS_DEVICE_ORDINAL || rule->device_ordinal == 0 || check->hip)
         return; /* the driver is asked only where it matters */
-    if (!check->asked)
-        check->cards = cards_count();
+    if (!check->asked) {
+        struct driver_answer answer;
+        TOOL_TEMP char *silence = driver_ask(RUNTIME_CUDA, 5 * GPS_SECOND, &answer);
+        check->cards = silence || answer.count < 0 ? 0 : (unsigned)answer.count;
+    }
     check->asked = true;
     if (check->cards > 0 && rule->device_ordinal >= check->cards)
         warn(check, gps_key_line(rule, "device"),

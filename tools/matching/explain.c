@@ -7,10 +7,7 @@
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "cli/apart_help.h"
 #include "cli/environment.h"
 #include "cli/output.h"
 #include "cli/printable.h"
@@ -19,6 +16,7 @@
 #include "cli/tool.h"
 #include "cli/wrap.h"
 #include "config/config.h"
+#include "directory/accounting.h"
 #include "directory/view.h"
 #include "explain.h"
 #include "fit.h"
@@ -50,18 +48,6 @@ static int by_pid(const void *left, const void *right) {
     return tool_compare((*a)->pid, (*b)->pid);
 }
 
-/* Ends every string of the file within its array. */
-static void terminate(struct gps_explained *process) {
-    process->program[sizeof(process->program) - 1] = 0;
-    process->executable[sizeof(process->executable) - 1] = 0;
-    process->arguments[sizeof(process->arguments) - 1] = 0;
-    for (size_t i = 0; i < GPS_EXPLAINED_ROWS; i++) {
-        struct gps_explained_row *row = &process->rows[i];
-        row->call[sizeof(row->call) - 1] = row->caller[sizeof(row->caller) - 1] = 0;
-        row->region[sizeof(row->region) - 1] = row->why[sizeof(row->why) - 1] = 0;
-    }
-}
-
 /* Reads the file of a process; one that is not whole is left out. */
 static void read_process(struct explained *explained, const char *path) {
     struct gps_explained *process = tool_zeroed(1, sizeof(*process));
@@ -73,7 +59,6 @@ static void read_process(struct explained *explained, const char *path) {
         free(process);
         return;
     }
-    terminate(process);
     TOOL_APPEND(explained->processes, explained->count, process);
 }
 
@@ -191,12 +176,6 @@ static char *miss_text(const char *before, int miss, const struct gps_rule *rule
 
 /* --- allocations --- */
 
-static void print_line(char *text) {
-    fprintf(stderr, "%*s", INDENT, "");
-    wrap_text(stderr, text, INDENT);
-    free(text);
-}
-
 static bool is_for(const struct gps_rule *rule, const struct gps_explained *process) {
     return gps_rule_is_for(rule, process->program, process->executable);
 }
@@ -252,11 +231,10 @@ static void print_row(struct explained *explained, const struct gps_explained *p
               printable_size_value(row->size).text, row->call, row->caller);
     if (taken_by) {
         TOOL_TEMP char *outcome = outcome_text(taken_by, row);
-        print_line(tool_format("taken by [region %s], line %u: %s", taken_by->name, taken_by->line,
-                               outcome));
+        term_say(stderr, INDENT, "taken by [region %s], line %u: %s", taken_by->name,
+                 taken_by->line, outcome);
         explained->any_private |=
-            row->outcome == GPS_EXPLAINED_PRIVATE && taken_by->role != GPS_ROLE_MERGE &&
-            !strstr(row->why, "asked for size = "); /* that says what to write */
+            row->outcome == GPS_EXPLAINED_PRIVATE && taken_by->role != GPS_ROLE_MERGE;
         return;
     }
     bool any = false;
@@ -265,10 +243,11 @@ static void print_row(struct explained *explained, const struct gps_explained *p
         if (!is_for(rule, process))
             continue;
         any = true;
-        print_line(miss_text("not by", miss_of(rule, process, row), rule, process, row));
+        TOOL_TEMP char *miss = miss_text("not by", miss_of(rule, process, row), rule, process, row);
+        term_say(stderr, INDENT, "%s", miss);
     }
     if (!any)
-        print_line(tool_copy("no rule is for this program"));
+        term_say(stderr, INDENT, "no rule is for this program");
 }
 
 /* The rule that took memory for merging, and merges the soonest; NULL: none took any. */
@@ -313,9 +292,7 @@ static void print_merged(const struct explained *explained, const struct gps_exp
                   printable_whole_size(process->merged).text);
     } else if (rule) {
         TOOL_TEMP char *why = unmerged_text(rule, process);
-        TOOL_TEMP char *text = tool_format("Nothing was merged: %s", why);
-        fputs("  ", stderr);
-        wrap_text(stderr, text, 2);
+        term_say(stderr, 2, "Nothing was merged: %s", why);
     }
 }
 
@@ -325,22 +302,16 @@ static void print_private(const struct gps_explained *process) {
     for (enum gps_private why = 0; why < GPS_PRIVATE_APART; why++) {
         if (process->private_bytes[why] == 0)
             continue;
-        TOOL_TEMP char *text = tool_format("%s: %s: %s.", before,
-                                           printable_whole_size(process->private_bytes[why]).text,
-                                           gps_private_why(why));
-        fputs("  ", stderr);
-        wrap_text(stderr, text, 2);
+        term_say(stderr, 2, "%s: %s: %s.", before,
+                 printable_whole_size(process->private_bytes[why]).text, gps_private_why(why));
         before = "And this";
     }
     if (process->private_bytes[GPS_PRIVATE_APART] == 0)
         return;
-    TOOL_TEMP char *text =
-        tool_format("Merged, but in no other %s: %s: %s.", process->program,
-                    printable_whole_size(process->private_bytes[GPS_PRIVATE_APART]).text,
-                    gps_private_why(GPS_PRIVATE_APART));
-    fputs("  ", stderr);
-    wrap_text(stderr, text, 2);
-    apart_print_help(stderr, "  ");
+    term_say(stderr, 2, "Merged, but in no other %s: %s: %s.", process->program,
+             printable_whole_size(process->private_bytes[GPS_PRIVATE_APART]).text,
+             gps_private_why(GPS_PRIVATE_APART));
+    private_apart_help(stderr, "  ");
 }
 
 #define FEW_RULES 4 /* more rules for other programs are only counted */
@@ -480,10 +451,8 @@ static void print_misses(const struct explained *explained) {
             continue;
         TOOL_TEMP char *key = miss_key(nearest.miss, rule);
         TOOL_TEMP char *near = near_text(explained, rule, &nearest);
-        TOOL_TEMP char *line =
-            tool_format("[region %s], line %u: %s: %s", rule->name, rule->line, key, near);
-        fprintf(stderr, "%s  ", title);
-        wrap_text(stderr, line, 2);
+        fputs(title, stderr);
+        term_say(stderr, 2, "[region %s], line %u: %s: %s", rule->name, rule->line, key, near);
         title = "";
     }
     if (title[0])
@@ -495,12 +464,11 @@ static void print_misses(const struct explained *explained) {
 /* Says where a partner that did not come may be. */
 static void print_remedies(void) {
     TOOL_TEMP char *others = view_other_users();
-    TOOL_TEMP char *text =
-        tool_format("An allocation was left private: `gpushare ls` says who shares in this "
-                    "directory, `gpushare doctor` whether that works here.%s%s%s",
-                    others ? " " : "", tool_or(others, ""), others ? "." : "");
     fputc('\n', stderr);
-    wrap_text(stderr, text, 0);
+    term_say(stderr, 0,
+             "An allocation was left private: `gpushare ls` says who shares in this directory, "
+             "`gpushare doctor` whether that works here.%s%s%s",
+             others ? " " : "", tool_or(others, ""), others ? "." : "");
 }
 
 static void print_title(const struct gps_config *config) {
@@ -522,8 +490,7 @@ static bool print(const char *command, const char *directory, const struct watch
     if (gps_config_load(&config, NULL, NULL) != 0)
         return false; /* it was checked before; somebody has changed it meanwhile */
     read_all(directory, &explained);
-    if (explained.count > 1)
-        qsort(explained.processes, explained.count, sizeof(*explained.processes), by_pid);
+    TOOL_SORT(explained.processes, explained.count, by_pid);
     print_title(&config);
     for (size_t i = 0; i < explained.count; i++)
         print_process(&explained, explained.processes[i]);

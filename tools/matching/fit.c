@@ -8,8 +8,6 @@
 #include "fit.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/json_tree.h"
 #include "cli/printable.h"
@@ -26,12 +24,11 @@ static json_t *process_json(const struct gps_explained *process) {
     json_t *rows = json_tree_pack("[]");
     for (size_t i = 0; i < GPS_EXPLAINED_ROWS && process->rows[i].count; i++) {
         const struct gps_explained_row *row = &process->rows[i];
-        json_tree_append(rows,
-                         json_tree_pack("{s:I, s:I, s:s, s:b, s:o, s:o}", "size",
-                                        (json_int_t)row->size, "count", (json_int_t)row->count,
-                                        "device", printable_uuid(row->uuid).text, "pool",
-                                        row->pool != 0, "call", json_tree_string(row->call),
-                                        "caller", json_tree_string(row->caller)));
+        json_tree_append(rows, json_tree_pack("{s:I, s:I, s:s, s:b, s:o, s:o}", "size", row->size,
+                                              "count", row->count, "device",
+                                              printable_uuid(row->uuid).text, "pool",
+                                              row->pool != 0, "call", json_tree_string(row->call),
+                                              "caller", json_tree_string(row->caller)));
     }
     return json_tree_pack("{s:o, s:o, s:I, s:o}", "program", json_tree_string(process->program),
                           "arguments", json_tree_string(process->arguments), "pid",
@@ -209,8 +206,7 @@ static struct fit *find_fits(const struct kept *exporter, const struct kept *imp
                 strcmp(fit.exporter->program, fit.importer->program) != 0)
                 TOOL_APPEND(found, *count, fit);
         }
-    if (*count > 1)
-        qsort(found, *count, sizeof(*found), by_likelihood);
+    TOOL_SORT(found, *count, by_likelihood);
     return found;
 }
 

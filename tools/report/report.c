@@ -3,7 +3,6 @@
  * has in common with `audit`.
  */
 #include <errno.h>
-#include <string.h>
 
 #include "cli/tool.h"
 #include "report.h"
@@ -26,6 +25,20 @@ void report_complain(const char *file, unsigned long line, const char *message) 
         tool_warn("%s:%lu: %s", file, line, message);
     else
         tool_warn("%s: %s", file, message);
+}
+
+int report_read_logs(char **paths, log_line_fn *line, void *arg) {
+    const struct log_sink sink = {line, arg, report_complain};
+    int result = 0;
+    for (; *paths; paths++) {
+        const int status = logs_add(*paths, &sink);
+        if (status != 0 && status != -ENODATA) {
+            tool_error("cannot read '%s': %s", *paths, strerror(-status));
+            result = -EIO;
+        }
+        result = status == -ENODATA && result == 0 ? status : result;
+    }
+    return result;
 }
 
 bool report_level(const char *option, enum gps_level *level) {
@@ -88,19 +101,6 @@ static bool one_format(const struct tool_args *args) {
     return formats <= 1;
 }
 
-/* A log that cannot be read does not keep the others from being read. */
-static int add_logs(struct aggregate *aggregate, char **paths) {
-    const struct log_sink sink = {aggregate_add, aggregate, report_complain};
-    int result = TOOL_OK;
-    for (; *paths; paths++) {
-        const int status = logs_add(*paths, &sink);
-        if (status != 0 && status != -ENODATA)
-            tool_error("cannot read '%s': %s", *paths, strerror(-status));
-        result = status != 0 ? TOOL_BLIND : result;
-    }
-    return result;
-}
-
 /* A report is no check of a build unless it is told to be one. */
 static bool parse_fail(const char *const *values, struct report_fail *fail) {
     const char *kind = values[OPTION_FAIL_ON], *status = values[OPTION_EXITCODE];
@@ -123,14 +123,14 @@ static int run_report(const struct tool_args *args) {
         return TOOL_BLIND;
     struct report report = {.symbols = NULL};
     aggregate_begin(&report.aggregate, level);
-    const int read = add_logs(&report.aggregate, args->operands);
+    const int read = report_read_logs(args->operands, aggregate_add, &report.aggregate);
     report_make(&report, &suppressions, args->values[OPTION_DEBUG]);
     print(&report, args);
     report_unmatched(&suppressions);
     const int failed = report_fail_status(&fail, &report);
     report_free(&report);
     suppress_free(&suppressions);
-    return failed != TOOL_OK ? failed : read;
+    return failed != TOOL_OK ? failed : read == 0 ? TOOL_OK : TOOL_BLIND;
 }
 
 const struct tool_verb tool_verb_report = {

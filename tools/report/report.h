@@ -27,6 +27,9 @@ void report_unmatched(const struct suppressions *suppressions);
 
 /* The complain function of a log_sink: warns on stderr. */
 void report_complain(const char *file, unsigned long line, const char *message);
+/* Reads logs. One that cannot be read does not keep the others from being read, and stderr says so.
+ * 0; -ENODATA: one has no line of a log; -EIO: one cannot be read. */
+int report_read_logs(char **paths, log_line_fn *line, void *arg);
 
 /* Parse the values of --level, and of --suppressions and --no-default-suppressions, which may be
  * NULL. False: stderr says why. */

@@ -1,8 +1,6 @@
 /*
  * report_fail.c - whether the findings of a report fail a build, and with what status.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/tool.h"
 #include "log/log.h"

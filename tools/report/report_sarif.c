@@ -7,7 +7,6 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/json_tree.h"

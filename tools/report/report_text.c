@@ -4,7 +4,6 @@
  */
 #include <ctype.h>
 #include <inttypes.h>
-#include <string.h>
 
 #include "cli/printable.h"
 #include "cli/table.h"

@@ -7,9 +7,6 @@
 #include "suppress.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/string_map.h"
 #include "cli/tool.h"

@@ -3,8 +3,6 @@
  * suppression for each of the others.
  */
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/tool.h"
 #include "suppress.h"
@@ -65,18 +63,14 @@ static bool fits_callers(const char *glob, const struct log_stack *stack) {
     return !glob || any;
 }
 
-static bool fits_hash(const char *wanted, const struct log_line *line, struct symbols *symbols) {
-    return !wanted || strtoull(wanted, NULL, 16) == user_frame_hash(line, symbols);
-}
-
 static bool matches(const struct suppression *section, const struct log_line *line,
                     struct symbols *symbols) {
-    const char *finding = section->keys[SUPPRESS_FINDING];
+    const char *finding = section->keys[SUPPRESS_FINDING], *hash = section->keys[SUPPRESS_STACK];
     return (!finding || strcmp(finding, line->finding) == 0) &&
            fits(section->keys[SUPPRESS_NAME], line->name) &&
            fits(section->keys[SUPPRESS_COMMAND], line->process.command) &&
            fits_callers(section->keys[SUPPRESS_CALLERS], aggregate_stack(line)) &&
-           fits_hash(section->keys[SUPPRESS_STACK], line, symbols) &&
+           (!hash || strtoull(hash, NULL, 16) == user_frame_hash(line, symbols)) &&
            fits_stacks(section, line, symbols);
 }
 

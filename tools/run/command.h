@@ -41,7 +41,3 @@ int command_run(char **command, enum command_awaited awaited, struct watched *wa
 /* Whether the command should get another pid than this process's: it runs in a container, or a live
  * process of the directory has its number in another pid namespace. */
 bool own_pid_needed(void);
-
-/* Forks a child with such a pid, if this user may choose one (CAP_CHECKPOINT_RESTORE). Else it has
- * the next one, and a warning says so where a process of another pid namespace has that. */
-pid_t own_pid_fork(void);

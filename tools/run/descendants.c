@@ -5,8 +5,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/tool.h"
@@ -74,18 +72,18 @@ int descendants_open(uint32_t pid, const char *name) {
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-static char *read_words(uint32_t pid, const char *name, size_t *size) {
+char *descendants_read(uint32_t pid, const char *name, size_t *size) {
     const int file = descendants_open(pid, name);
-    char *words = tool_read(file, size);
+    char *text = tool_read(file, size);
     if (file >= 0)
         close(file);
-    return words;
+    return text;
 }
 
 char *descendants_variable(uint32_t pid, const char *variable) {
     const size_t length = strlen(variable);
     size_t size;
-    TOOL_TEMP char *words = read_words(pid, "environ", &size);
+    TOOL_TEMP char *words = descendants_read(pid, "environ", &size);
     for (const char *word = words; word < words + size; word += strlen(word) + 1)
         if (strncmp(word, variable, length) == 0 && word[length] == '=')
             return tool_copy(word + length + 1);
@@ -94,15 +92,9 @@ char *descendants_variable(uint32_t pid, const char *variable) {
 
 char *descendants_name(uint32_t pid) {
     struct gps_program program;
-    char path[PATH_MAX];
-    TOOL_TEMP char *link = tool_format("/proc/%" PRIu32 "/exe", living_thread(pid));
-    const ssize_t length = readlink(link, path, sizeof(path) - 1);
-    path[length > 0 ? length : 0] = 0;
-    snprintf(program.executable, sizeof(program.executable), "%s",
-             length > 0 ? tool_base_name(path) : "?");
-    size_t size;
-    TOOL_TEMP char *words = read_words(pid, "cmdline", &size);
     TOOL_TEMP char *given = descendants_variable(pid, "GPUSHARE_PROGRAM");
-    gps_program_read(&program, words, size, given);
-    return tool_copy(program.name);
+    const char *name = given ? tool_base_name(given) : "";
+    if (*name)
+        return tool_format("%.*s", (int)sizeof(program.name) - 1, name);
+    return tool_copy(gps_program_of(living_thread(pid), &program) ? program.name : "?");
 }

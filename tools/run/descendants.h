@@ -14,6 +14,8 @@ uint32_t *descendants_living(size_t *count);
 /* Opens a file of a process in /proc: of another thread where the first has ended and its files are
  * empty. A descriptor, or -1. */
 int descendants_open(uint32_t pid, const char *name);
+/* Reads such a file to its end. */
+char *descendants_read(uint32_t pid, const char *name, size_t *size);
 
 /* What a person calls a process, as shim/process/program.h has it: cam.py, not python3. */
 char *descendants_name(uint32_t pid);

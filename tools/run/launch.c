@@ -3,8 +3,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/environment.h"
@@ -73,7 +71,7 @@ static bool preload(enum runtime runtime) {
     char library[PATH_MAX];
     if (!preload_library(runtime, library)) {
         tool_error("%s not found; looked at: %s; set GPUSHARE_LIBRARY to its path",
-                   vendor_library(runtime), library);
+                   vendors[runtime].library, library);
         return false;
     }
     if (!preload_can_name(library)) {

@@ -1,7 +1,5 @@
 #include "loaded.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/tool.h"
@@ -16,8 +14,8 @@ bool loaded_is_code_of(const char *line, const char *name) {
 
 static void note(struct loaded *loaded, const char *line) {
     for (enum runtime runtime = 0; runtime < RUNTIMES; runtime++) {
-        loaded->libraries[runtime] |= loaded_is_code_of(line, vendor_library(runtime));
-        if (!loaded->drivers[runtime] && loaded_is_code_of(line, vendor_driver(runtime)))
+        loaded->libraries[runtime] |= loaded_is_code_of(line, vendors[runtime].library);
+        if (!loaded->drivers[runtime] && loaded_is_code_of(line, vendors[runtime].driver))
             loaded->drivers[runtime] = tool_copy(strchr(line, '/'));
     }
 }

@@ -8,11 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
-#include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -62,7 +58,7 @@ bool preload_library(enum runtime runtime, char path[PATH_MAX]) {
         snprintf(path, PATH_MAX, "%s%s", found ? "" : "GPUSHARE_LIBRARY=", found ? chosen : given);
         return found;
     }
-    const char *const name = vendor_library(runtime);
+    const char *const name = vendors[runtime].library;
     char own[PATH_MAX] = "";
     bool known = own_directory(own);
     for (size_t i = 0; known && i < sizeof(below) / sizeof(below[0]); i++)

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <gelf.h>
 #include <limits.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/tool.h"

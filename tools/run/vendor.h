@@ -5,10 +5,12 @@
 
 enum runtime { RUNTIME_CUDA, RUNTIME_HIP, RUNTIMES };
 
-const char *vendor_option(enum runtime runtime);  /* "cuda" */
-const char *vendor_name(enum runtime runtime);    /* "CUDA" */
-const char *vendor_library(enum runtime runtime); /* "libgpushare.so" */
-const char *vendor_driver(enum runtime runtime);  /* how the name of its own library begins */
+extern const struct vendor {
+    const char *option;  /* "cuda" */
+    const char *name;    /* "CUDA" */
+    const char *library; /* "libgpushare.so" */
+    const char *driver;  /* how the name of its own library begins */
+} vendors[RUNTIMES];
 
 /* Finds the runtime of this name, as "hip". */
 bool vendor_find(const char *option, enum runtime *runtime);

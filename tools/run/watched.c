@@ -5,9 +5,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -122,7 +119,7 @@ char *watched_text(const struct watched *watched, uint64_t reported) {
         return tool_copy("nothing was watched");
     return tool_format(
         "%" PRIu64 " process%s used %s, %" PRIu64 " call%s seen%s%s", processes,
-        processes == 1 ? "" : "es", vendor_name(watched->runtime), calls, calls == 1 ? "" : "s",
+        processes == 1 ? "" : "es", vendors[watched->runtime].name, calls, calls == 1 ? "" : "s",
         unwatched ? "; called, and newer than this gpushare: " : "", tool_or(unwatched, ""));
 }
 
@@ -143,7 +140,7 @@ static void look_for_rival(struct watched *watched, uint32_t pid, const char *ma
  * the rest is missing, and nothing can be read from the file any more. The library is mapped behind
  * libcuda. So what was read is true only if something can still be read after it. */
 static bool is_unwatched(int maps, struct watched *watched, struct unwatched *process) {
-    const char *const library = watched->library, *const driver = vendor_driver(watched->runtime);
+    const char *const library = watched->library, *const driver = vendors[watched->runtime].driver;
     size_t size;
     char again;
     bool uses = false, has_library = false;
@@ -224,7 +221,7 @@ static bool tell_hidden(const struct watched *watched) {
             continue;
         tool_error("%s (pid %" PRIu32 ") used %s, and no call was seen: %s, so calls go past "
                    "gpushare; put %s in front",
-                   hidden->name, hidden->pid, vendor_name(watched->runtime), hidden->why,
+                   hidden->name, hidden->pid, vendors[watched->runtime].name, hidden->why,
                    watched->library);
         told = true;
     }
@@ -232,7 +229,7 @@ static bool tell_hidden(const struct watched *watched) {
 }
 
 static void tell_gone_past(enum runtime runtime, const char *verb) {
-    const char *const name = vendor_name(runtime);
+    const char *const name = vendors[runtime].name;
     tool_error("%s was used, and no call was seen: either nothing but look-ups was done, or the "
                "calls reach the driver past gpushare, as where another library in LD_PRELOAD or "
                "/etc/ld.so.preload answers first; try `gpushare %s` without it",
@@ -240,7 +237,7 @@ static void tell_gone_past(enum runtime runtime, const char *verb) {
 }
 
 static void tell_nothing(enum runtime runtime, const char *verb, const char *command, int status) {
-    const char *const name = vendor_name(runtime);
+    const char *const name = vendors[runtime].name;
     char path[PATH_MAX], why[PATH_MAX + 128];
     TOOL_TEMP char *no_driver = preload_no_driver(runtime);
     if (no_driver)
@@ -266,7 +263,7 @@ bool watched_all(const struct watched *watched, uint64_t reported, const char *v
     for (size_t i = 0; i < watched->other_count; i++) {
         const struct unwatched *other = &watched->others[i];
         tool_error("%s (pid %" PRIu32 ") used %s and was not watched: %s", other->name, other->pid,
-                   vendor_name(watched->runtime),
+                   vendors[watched->runtime].name,
                    other->asked ? "its loader did not load the library (see: gpushare doctor CMD)"
                                 : "LD_PRELOAD was not in its environment; let whatever starts it "
                                   "keep LD_PRELOAD and GPUSHARE_*");

@@ -7,12 +7,10 @@
 #include "selftest.h"
 
 #include <dlfcn.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/tool.h"
+#include "run/driver_answer.h"
 
 enum { TO_DEVICE = 1, TO_HOST = 2 }; /* hipMemcpyKind */
 enum { LAZY_PEER_ACCESS = 1 };       /* what every open has to say */
@@ -54,25 +52,14 @@ struct actor {
     uint64_t memory, imported;
     uint8_t *host; /* as large as the allocation */
     size_t size;
+    char *argument; /* of the command; NULL: it has none */
     char said[256]; /* behind the code */
 };
 
 /* --- the GPU --- */
 
-static void *load(enum runtime runtime) {
-    static const char *const names[][4] = {
-        [RUNTIME_CUDA] = {"libcuda.so.1"},
-        [RUNTIME_HIP] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
-                         "libamdhip64.so"},
-    };
-    void *library = NULL;
-    for (size_t i = 0; !library && i < 4 && names[runtime][i]; i++)
-        library = dlopen(names[runtime][i], RTLD_NOW | RTLD_LOCAL);
-    return library;
-}
-
 static bool find(struct actor *actor) {
-    void *library = load(actor->runtime);
+    void *library = driver_load(actor->runtime);
     if (!library) {
         snprintf(actor->said, sizeof(actor->said), "%s", dlerror());
         return false;
@@ -141,23 +128,17 @@ static void get_host(struct actor *actor, size_t size) {
     actor->size = size;
 }
 
-static int on_open(struct actor *actor, const char *argument) {
-    (void)argument;
-    return begin(actor);
-}
-
-static int on_allocate(struct actor *actor, const char *argument) {
-    get_host(actor, strtoul(argument, NULL, 10));
+static int on_allocate(struct actor *actor) {
+    get_host(actor, strtoul(actor->argument, NULL, 10));
     return actor->gpu.allocate(&actor->memory, actor->size);
 }
 
-static int on_fill(struct actor *actor, const char *argument) {
-    memset(actor->host, atoi(argument), actor->size);
+static int on_fill(struct actor *actor) {
+    memset(actor->host, atoi(actor->argument), actor->size);
     return copy_in(actor, actor->memory);
 }
 
-static int on_read(struct actor *actor, const char *argument) {
-    (void)argument;
+static int on_read(struct actor *actor) {
     memset(actor->host, 0, actor->size);
     const int code = copy_out(actor, actor->imported ? actor->imported : actor->memory);
     if (code)
@@ -167,22 +148,21 @@ static int on_read(struct actor *actor, const char *argument) {
     return 0;
 }
 
-static int on_free(struct actor *actor, const char *argument) {
-    (void)argument;
+static int on_free(struct actor *actor) {
     return actor->gpu.free(actor->memory);
 }
 
-static int on_export(struct actor *actor, const char *argument) {
+static int on_export(struct actor *actor) {
     struct handle handle;
-    (void)argument;
     const int code = actor->gpu.export(&handle, actor->memory);
     for (size_t i = 0; code == 0 && i < sizeof(handle.bytes); i++)
         sprintf(actor->said + 2 * i, "%02x", handle.bytes[i]);
     return code;
 }
 
-static int on_import(struct actor *actor, const char *argument) {
+static int on_import(struct actor *actor) {
     struct handle handle = {{0}};
+    const char *argument = actor->argument;
     for (size_t i = 0; i < sizeof(handle.bytes) && strlen(argument) >= 2; i++, argument += 2) {
         const char digits[3] = {argument[0], argument[1], 0};
         handle.bytes[i] = (uint8_t)strtoul(digits, NULL, 16);
@@ -191,29 +171,27 @@ static int on_import(struct actor *actor, const char *argument) {
     return actor->gpu.import(&actor->imported, handle, LAZY_PEER_ACCESS);
 }
 
-static int on_close(struct actor *actor, const char *argument) {
-    (void)argument;
+static int on_close(struct actor *actor) {
     return actor->gpu.close(actor->imported);
 }
 
 static const struct command {
     const char *name;
-    int (*run)(struct actor *, const char *);
+    int (*run)(struct actor *);
 } commands[] = {
-    {"open", on_open}, {"allocate", on_allocate}, {"fill", on_fill},     {"read", on_read},
+    {"open", begin},   {"allocate", on_allocate}, {"fill", on_fill},     {"read", on_read},
     {"free", on_free}, {"export", on_export},     {"import", on_import}, {"close", on_close},
 };
 
 static bool answer(struct actor *actor, char *line) {
     line[strcspn(line, "\n")] = 0;
-    char *argument = line + strcspn(line, " ");
-    if (*argument)
-        *argument++ = 0;
+    actor->argument = line;
+    strsep(&actor->argument, " ");
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
         if (strcmp(line, commands[i].name) != 0)
             continue;
         actor->said[0] = 0;
-        const int code = commands[i].run(actor, argument);
+        const int code = commands[i].run(actor);
         printf("%d%s%s\n", code, actor->said[0] ? " " : "", actor->said);
         return fflush(stdout) == 0;
     }

@@ -10,19 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/tool.h"
 #include "util/procfs.h"
 
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCu /* inode of the host's; PROC_PID_INIT_INO in the kernel */
-
-static bool read_line(const char *path, char *line, int size) {
-    FILE *file = fopen(path, "re");
-    const bool read = file && fgets(line, size, file);
-    if (file)
-        fclose(file);
-    if (read)
-        line[strcspn(line, "\n")] = 0;
-    return read;
-}
 
 /* "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Tue ...": the first word that is a
  * number with a point. */
@@ -38,9 +29,10 @@ static void describe_driver(struct machine *machine, enum runtime runtime) {
     if (strcmp(machine->gpu, "Simulated GPU") == 0)
         snprintf(machine->driver, sizeof(machine->driver), "simulated");
     else if (runtime == RUNTIME_CUDA &&
-             read_line("/proc/driver/nvidia/version", line, sizeof(line)))
+             tool_read_line("/proc/driver/nvidia/version", "", line, sizeof(line)))
         find_version(line, machine->driver, sizeof(machine->driver));
-    else if (runtime == RUNTIME_HIP && read_line("/sys/module/amdgpu/version", line, sizeof(line)))
+    else if (runtime == RUNTIME_HIP &&
+             tool_read_line("/sys/module/amdgpu/version", "", line, sizeof(line)))
         snprintf(machine->driver, sizeof(machine->driver), "amdgpu %.40s", line);
     else if (runtime == RUNTIME_HIP && uname(&kernel) == 0)
         snprintf(machine->driver, sizeof(machine->driver), "Linux %.40s", kernel.release);

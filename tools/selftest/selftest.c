@@ -8,8 +8,6 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/json_tree.h"
@@ -22,10 +20,6 @@
 #include "run/launch.h"
 #include "run/preload.h"
 #include "util/clock.h"
-
-#ifndef GPS_VERSION
-#define GPS_VERSION "0.0.0"
-#endif
 
 #define MERGED ((uint64_t)8 << 20) /* bytes of each replica */
 #define INDENT 26                  /* "not available  hand-over  " */

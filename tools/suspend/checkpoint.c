@@ -20,46 +20,32 @@ struct arguments {
     uint64_t reserved[8];
 };
 
+#define CALLS(CALL)                                                                                \
+    CALL(init, (unsigned flags), "cuInit")                                                         \
+    CALL(state, (int pid, int *state), "cuCheckpointProcessGetState")                              \
+    CALL(lock, (int pid, struct lock_arguments *arguments), "cuCheckpointProcessLock")             \
+    CALL(take, (int pid, struct arguments *arguments), "cuCheckpointProcessCheckpoint")            \
+    CALL(restore, (int pid, struct arguments *arguments), "cuCheckpointProcessRestore")            \
+    CALL(unlock, (int pid, struct arguments *arguments), "cuCheckpointProcessUnlock")              \
+    CALL(count, (int *count), "cuDeviceGetCount")                                                  \
+    CALL(uuid, (uint8_t uuid[GPS_UUID_BYTES], int device), "cuDeviceGetUuid")                      \
+    CALL(retain, (void **context, int device), "cuDevicePrimaryCtxRetain")                         \
+    CALL(release, (int device), "cuDevicePrimaryCtxRelease_v2")                                    \
+    CALL(push, (void *context), "cuCtxPushCurrent_v2")                                             \
+    CALL(pop, (void **context), "cuCtxPopCurrent_v2")                                              \
+    CALL(memory, (size_t * available, size_t * total), "cuMemGetInfo_v2")
+
 static struct {
     bool tried;
     const char *why;
-    int (*init)(unsigned flags);
-    int (*state)(int pid, int *state);
-    int (*lock)(int pid, struct lock_arguments *arguments);
-    int (*take)(int pid, struct arguments *arguments);
-    int (*restore)(int pid, struct arguments *arguments);
-    int (*unlock)(int pid, struct arguments *arguments);
-    int (*count)(int *count);
-    int (*uuid)(uint8_t uuid[GPS_UUID_BYTES], int device);
-    int (*retain)(void **context, int device);
-    int (*release)(int device);
-    int (*push)(void *context);
-    int (*pop)(void **context);
-    int (*memory)(size_t *available, size_t *total);
+#define MEMBER(id, parameters, name) int(*id) parameters;
+    CALLS(MEMBER)
 } driver;
 
 static bool find_calls(void *library) {
-    const struct {
-        const char *name;
-        void **place;
-    } calls[] = {{"cuInit", (void **)&driver.init},
-                 {"cuCheckpointProcessGetState", (void **)&driver.state},
-                 {"cuCheckpointProcessLock", (void **)&driver.lock},
-                 {"cuCheckpointProcessCheckpoint", (void **)&driver.take},
-                 {"cuCheckpointProcessRestore", (void **)&driver.restore},
-                 {"cuCheckpointProcessUnlock", (void **)&driver.unlock},
-                 {"cuDeviceGetCount", (void **)&driver.count},
-                 {"cuDeviceGetUuid", (void **)&driver.uuid},
-                 {"cuDevicePrimaryCtxRetain", (void **)&driver.retain},
-                 {"cuDevicePrimaryCtxRelease_v2", (void **)&driver.release},
-                 {"cuCtxPushCurrent_v2", (void **)&driver.push},
-                 {"cuCtxPopCurrent_v2", (void **)&driver.pop},
-                 {"cuMemGetInfo_v2", (void **)&driver.memory}};
     bool all = true;
-    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-        *calls[i].place = dlsym(library, calls[i].name);
-        all &= *calls[i].place != NULL;
-    }
+#define FIND(id, parameters, name) all &= (*(void **)&driver.id = dlsym(library, name)) != NULL;
+    CALLS(FIND)
     return all;
 }
 

@@ -2,23 +2,14 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/tool.h"
 
 /* "NAME   123 kB" of a file in /proc; added to *bytes. */
 static bool add_line(const char *path, const char *name, uint64_t *bytes) {
-    FILE *file = fopen(path, "re");
     char line[512];
-    bool found = false;
-    while (file && !found && fgets(line, sizeof(line), file)) {
-        found = strncmp(line, name, strlen(name)) == 0;
-        if (found)
-            *bytes += strtoull(line + strlen(name), NULL, 10) << 10;
-    }
-    if (file)
-        fclose(file);
+    const bool found = tool_read_line(path, name, line, sizeof(line));
+    *bytes += found ? strtoull(line + strlen(name), NULL, 10) << 10 : 0;
     return found;
 }
 
@@ -32,11 +23,8 @@ bool main_memory_of(uint32_t pid, uint64_t *bytes) {
 /* False: there is no number in it, as where the limit is "max". */
 static bool read_number(const char *group, const char *name, uint64_t *number) {
     TOOL_TEMP char *path = tool_format("/sys/fs/cgroup%s/%s", group, name);
-    FILE *file = fopen(path, "re");
-    const bool found = file && fscanf(file, "%" SCNu64, number) == 1;
-    if (file)
-        fclose(file);
-    return found;
+    char line[32];
+    return tool_read_line(path, "", line, sizeof(line)) && sscanf(line, "%" SCNu64, number) == 1;
 }
 
 static void limit_to_group(const char *group, uint64_t *bytes) {
@@ -50,16 +38,9 @@ static void limit_to_group(const char *group, uint64_t *bytes) {
 /* The group "0::/a/b", and those above it. */
 static void limit_to_groups(uint32_t pid, uint64_t *bytes) {
     TOOL_TEMP char *path = tool_format("/proc/%u/cgroup", pid);
-    FILE *file = fopen(path, "re");
-    char line[4096], *group = NULL;
-    while (file && !group && fgets(line, sizeof(line), file))
-        if (strncmp(line, "0::", 3) == 0)
-            group = line + 3;
-    if (file)
-        fclose(file);
-    if (!group)
+    char line[4096], *const group = line + strlen("0::");
+    if (!tool_read_line(path, "0::", line, sizeof(line)))
         return;
-    group[strcspn(group, "\n")] = '\0';
     for (char *end; (end = strrchr(group, '/')) && end[1]; *end = '\0')
         limit_to_group(group, bytes);
 }

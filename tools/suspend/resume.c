@@ -4,7 +4,6 @@
  * It ends every state in which `suspend` may have left a process, whatever became of the tool. The
  * driver loses a process for good that it restores without room, so the bytes are counted first.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -101,11 +100,11 @@ static bool bring_back(const struct target *target, bool wait, bool *any) {
 
 /* --- one process --- */
 
-static bool resume_known(struct target *target, const struct targets_how *how) {
+static bool resume_one(struct target *target, const struct targets_how *how) {
     bool any = false;
-    if (!target_open(target))
+    if (target->takes_orders && !target_open(target))
         return false;
-    const bool gone = target->answer.state != GPS_ANSWER_RUNS;
+    const bool gone = target->takes_orders && target->answer.state != GPS_ANSWER_RUNS;
     const bool back = how->alone || bring_back(target, how->wait, &any);
     const bool done = back && (!gone || target_order(target, GPS_ORDER_TAKE, how->timeout, 0));
     target_close(target);
@@ -114,28 +113,16 @@ static bool resume_known(struct target *target, const struct targets_how *how) {
     return done;
 }
 
-static bool resume_stranger(struct target *target, const struct targets_how *how) {
-    bool any = false;
-    if (!bring_back(target, how->wait, &any))
-        return false;
-    printf(any ? "%s is resumed.\n" : "%s is not suspended.\n", target->name);
-    return true;
-}
-
 /* --- the verb --- */
 
-static bool resume_one(struct target *target, const struct targets_how *how) {
-    return target->takes_orders ? resume_known(target, how) : resume_stranger(target, how);
-}
-
 static int run_resume(const struct tool_args *args) {
-    const struct targets_request request = {.verb = "resume",
-                                            .timeout = args->values[OPTION_TIMEOUT],
-                                            .all_but = args->values[OPTION_ALL_BUT],
-                                            .force = args->values[OPTION_FORCE],
-                                            .wait = args->values[OPTION_WAIT],
-                                            .alone = args->values[OPTION_TAKE_AGAIN]};
-    return targets_each(args, &request, resume_one);
+    struct targets_how how = {.verb = "resume",
+                              .within = args->values[OPTION_TIMEOUT],
+                              .all_but = args->values[OPTION_ALL_BUT],
+                              .force = args->values[OPTION_FORCE],
+                              .wait = args->values[OPTION_WAIT],
+                              .alone = args->values[OPTION_TAKE_AGAIN]};
+    return targets_each(args, &how, resume_one);
 }
 
 const struct tool_verb tool_verb_resume = {

@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "checkpoint.h"
@@ -207,12 +206,12 @@ static bool suspend_one(struct target *target, const struct targets_how *how) {
 /* --- the verb --- */
 
 static int run_suspend(const struct tool_args *args) {
-    const struct targets_request request = {.verb = "suspend",
-                                            .timeout = args->values[OPTION_TIMEOUT],
-                                            .all_but = args->values[OPTION_ALL_BUT],
-                                            .force = args->values[OPTION_FORCE],
-                                            .alone = args->values[OPTION_LET_GO]};
-    return targets_each(args, &request, suspend_one);
+    struct targets_how how = {.verb = "suspend",
+                              .within = args->values[OPTION_TIMEOUT],
+                              .all_but = args->values[OPTION_ALL_BUT],
+                              .force = args->values[OPTION_FORCE],
+                              .alone = args->values[OPTION_LET_GO]};
+    return targets_each(args, &how, suspend_one);
 }
 
 const struct tool_verb tool_verb_suspend = {

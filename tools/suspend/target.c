@@ -30,7 +30,7 @@ struct targets {
 static void add(struct targets *targets, const struct view *view,
                 const struct view_process *process) {
     const uint32_t here = host_pid(&process->owner);
-    struct target target = {.view = {.store = view->store},
+    struct target target = {.store = view->store,
                             .owner = process->owner,
                             .answer = process->answer,
                             .pid = here ? here : process->owner.pid,
@@ -58,10 +58,9 @@ static size_t add_found(struct targets *targets, const struct view *view) {
 }
 
 static bool find(struct targets *targets, struct view *view, const char *text) {
-    size_t (*const finds[])(struct view *, const char *) = {
-        find_process_by_pid, find_process_by_pid_here, find_process_by_program};
-    for (size_t i = 0; i < sizeof(finds) / sizeof(finds[0]); i++)
-        if (finds[i](view, text) > 0 && add_found(targets, view) > 0)
+    process_match_fn *const ways[] = {process_has_pid, process_has_pid_here, process_has_program};
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+        if (find_process(view, text, ways[i]) > 0 && add_found(targets, view) > 0)
             return true;
     return false;
 }
@@ -99,7 +98,7 @@ static void add_all_but(struct targets *targets, const struct view *view, const 
 }
 
 /* False: one was not found, and it was said why. */
-static bool find_all(char **operands, const char *all_but, bool force, struct targets *targets) {
+static bool find_all(char **operands, const struct targets_how *how, struct targets *targets) {
     struct view view;
     bool all = true;
     *targets = (struct targets){.list = NULL};
@@ -107,11 +106,9 @@ static bool find_all(char **operands, const char *all_but, bool force, struct ta
         return false;
     for (; *operands; operands++)
         if (!find(targets, &view, *operands))
-            all &= find_stranger(targets, *operands, force);
-    if (all_but)
-        add_all_but(targets, &view, all_but);
-    for (size_t i = 0; i < targets->count; i++)
-        targets->list[i].view.store = view.store;
+            all &= find_stranger(targets, *operands, how->force);
+    if (how->all_but)
+        add_all_but(targets, &view, how->all_but);
     view_free(&view);
     return all;
 }
@@ -126,31 +123,27 @@ static void free_all(struct targets *targets) {
 
 /* --- all of them --- */
 
-static bool parse(const struct tool_args *args, const struct targets_request *request,
-                  struct targets_how *how) {
-    const char *timeout = tool_or(request->timeout, "30s");
-    *how = (struct targets_how){.wait = request->wait, .alone = request->alone};
-    if (!gps_parse_duration(timeout, &how->timeout) || how->timeout == 0)
-        tool_error("--timeout '%s' is no time to wait; allowed: 500ms, 30s, 2min ...", timeout);
-    else if ((args->operand_count == 0) == !request->all_but)
-        tool_error("name processes, or --all-but PROGRAM; see: gpushare %s --help", request->verb);
+static bool parse(const struct tool_args *args, struct targets_how *how) {
+    const char *within = tool_or(how->within, "30s");
+    if (!gps_parse_duration(within, &how->timeout) || how->timeout == 0)
+        tool_error("--timeout '%s' is no time to wait; allowed: 500ms, 30s, 2min ...", within);
+    else if ((args->operand_count == 0) == !how->all_but)
+        tool_error("name processes, or --all-but PROGRAM; see: gpushare %s --help", how->verb);
     else
         return true;
     return false;
 }
 
-int targets_each(const struct tool_args *args, const struct targets_request *request,
-                 target_fn *fn) {
-    struct targets_how how;
+int targets_each(const struct tool_args *args, struct targets_how *how, target_fn *fn) {
     struct targets targets;
-    if (!parse(args, request, &how))
+    if (!parse(args, how))
         return TOOL_USAGE;
-    bool good = find_all(args->operands, request->all_but, request->force, &targets);
-    const char *why = how.alone || targets.count == 0 ? NULL : checkpoint_open();
+    bool good = find_all(args->operands, how, &targets);
+    const char *why = how->alone || targets.count == 0 ? NULL : checkpoint_open();
     if (why)
         tool_error("%s", why);
     for (size_t i = 0; !why && i < targets.count; i++) {
-        good &= fn(&targets.list[i], &how);
+        good &= fn(&targets.list[i], how);
         fflush(stdout);
     }
     free_all(&targets);
@@ -166,7 +159,7 @@ bool target_fail(const struct target *target, const char *done, const char *step
 /* --- orders --- */
 
 bool target_open(struct target *target) {
-    target->order = gps_order_open(&target->view.store, &target->owner);
+    target->order = gps_order_open(&target->store, &target->owner);
     if (target->order == -EAGAIN)
         tool_error("another gpushare suspends or resumes %s just now", target->name);
     else if (target->order < 0)
@@ -180,14 +173,10 @@ void target_close(struct target *target) {
     target->order = -1;
 }
 
-static bool has_ended(const struct target *target) {
-    return gps_lease_probe(&target->view.store, &target->owner) == GPS_DEAD;
-}
-
 /* It has answered this order, and is not at it any more. */
 static bool is_answered(struct target *target, uint64_t serial) {
     struct gps_answer_file answer;
-    if (gps_answer_read(&target->view.store, &target->owner, &answer) < 0)
+    if (gps_answer_read(&target->store, &target->owner, &answer) < 0)
         return false;
     target->answer = answer;
     return answer.serial == serial && answer.state != GPS_ANSWER_LEAVES &&
@@ -197,7 +186,7 @@ static bool is_answered(struct target *target, uint64_t serial) {
 static bool await(struct target *target, uint64_t serial, uint64_t timeout) {
     const uint64_t until = gps_clock_monotonic() + timeout + WHILE;
     while (!is_answered(target, serial)) {
-        if (has_ended(target)) {
+        if (gps_lease_probe(&target->store, &target->owner) == GPS_DEAD) {
             tool_error("%s has ended", target->name);
             return false;
         }

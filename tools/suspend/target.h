@@ -8,7 +8,7 @@
 #include "directory/view.h"
 
 struct target {
-    struct view view; /* as it was at the beginning */
+    struct gps_store store;
     struct gps_owner owner;
     struct gps_answer_file answer; /* the last one */
     uint32_t pid;                  /* as it is here */
@@ -18,23 +18,19 @@ struct target {
 };
 
 /* What `suspend` and `resume` are asked alike, as their options have it; NULL: not given. */
-struct targets_request {
-    const char *verb;
-    const char *timeout, *all_but; /* all_but: what is left out of all that take orders */
-    bool force;                    /* a pid may be any process of this user's */
-    bool wait;                     /* for room */
-    bool alone;                    /* the driver is left alone */
-};
 struct targets_how {
-    uint64_t timeout;
-    bool wait, alone;
+    const char *verb;
+    const char *within, *all_but; /* all_but: what is left out of all that take orders */
+    bool force;                   /* a pid may be any process of this user's */
+    bool wait;                    /* for room */
+    bool alone;                   /* the driver is left alone */
+    uint64_t timeout;             /* `within`, read by targets_each */
 };
 typedef bool target_fn(struct target *target, const struct targets_how *how);
 
 /* Calls the function for what operands mean, each a pid or a program's name. Returns the verb's
  * exit status: what was not found, or not done, was said. */
-int targets_each(const struct tool_args *args, const struct targets_request *request,
-                 target_fn *fn);
+int targets_each(const struct tool_args *args, struct targets_how *how, target_fn *fn);
 
 /* Says that it was not suspended or resumed (`done`), at which step, and what the driver's code
  * means. False. */

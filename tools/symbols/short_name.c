@@ -1,7 +1,6 @@
 #include "symbol.h"
 
 #include <ctype.h>
-#include <string.h>
 
 #include "cli/tool.h"
 

@@ -13,11 +13,7 @@
 #include <elfutils/libdwfl.h>
 #include <inttypes.h>
 #include <libiberty/demangle.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,7 +50,7 @@ static void add(struct units *units, Dwarf_Die *unit) {
 
 static int compare(const void *left, const void *right) {
     const struct unit_range *a = left, *b = right;
-    return (a->low > b->low) - (a->low < b->low);
+    return tool_compare(a->low, b->low);
 }
 
 /* `debug` NULL: there are no units. It must outlive the table. */
@@ -64,8 +60,7 @@ static void units_read(struct units *units, Dwarf *debug) {
     for (Dwarf_CU *at = NULL;
          debug && dwarf_get_units(debug, at, &at, NULL, NULL, &unit, NULL) == 0;)
         add(units, &unit);
-    if (units->count > 0)
-        qsort(units->ranges, units->count, sizeof(*units->ranges), compare);
+    TOOL_SORT(units->ranges, units->count, compare);
 }
 
 static void units_free(struct units *units) {

@@ -1,8 +1,6 @@
 #include "history.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/string_map.h"
 #include "cli/tool.h"
@@ -409,8 +407,7 @@ static int steps_by_time(const void *left, const void *right) {
 static void sum_up(struct history *history) {
     struct history_step *steps = history->steps, now = {.used = 0};
     size_t count = 0;
-    if (history->step_count > 0)
-        qsort(steps, history->step_count, sizeof(*steps), steps_by_time);
+    TOOL_SORT(steps, history->step_count, steps_by_time);
     for (size_t i = 0; i < history->step_count; i++) {
         now = (struct history_step){steps[i].time, now.used + steps[i].used,
                                     now.without + steps[i].without};
@@ -426,8 +423,7 @@ static void sum_up(struct history *history) {
 static int by_time(const void *left, const void *right) {
     const struct event_line *a = *(struct event_line *const *)left,
                             *b = *(struct event_line *const *)right;
-    return a->time != b->time ? (a->time > b->time) - (a->time < b->time)
-                              : (a->order > b->order) - (a->order < b->order);
+    return (a->time > b->time) - (a->time < b->time) ?: tool_compare(a->order, b->order);
 }
 
 /* Memory is not gone while a process has it open, except where the open was that of a stale handle,
@@ -466,8 +462,7 @@ void history_end(struct history *history) {
     struct history_play *play = history->play;
     aggregate_end(&history->aggregate);
     history->event_count = play->line_count;
-    if (play->line_count > 0)
-        qsort(play->lines, play->line_count, sizeof(*play->lines), by_time);
+    TOOL_SORT(play->lines, play->line_count, by_time);
     for (size_t i = 0; i < play->line_count; i++)
         follow(history, play->lines[i]);
     for (size_t i = 0; i < play->report_count; i++)

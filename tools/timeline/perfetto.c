@@ -5,7 +5,6 @@
  * flow needs a slice at either end, which is one of a microsecond.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "cli/json_tree.h"
 #include "cli/tool.h"
@@ -35,10 +34,6 @@ static json_int_t since(const struct trace *trace, int64_t time) {
     return time - trace->history->begin;
 }
 
-static json_int_t pid_of(const struct trace *trace, size_t process) {
-    return process == HISTORY_NONE ? FIRST_PID : trace->pids[process];
-}
-
 static const char *label(const struct trace *trace, size_t region) {
     if (region == HISTORY_NONE)
         return "?";
@@ -48,7 +43,7 @@ static const char *label(const struct trace *trace, size_t region) {
 
 static json_t *event_of(const struct trace *trace, const char *phase, const char *name,
                         const char *category, size_t process, int64_t time) {
-    const json_int_t pid = pid_of(trace, process);
+    const json_int_t pid = process == HISTORY_NONE ? FIRST_PID : trace->pids[process];
     return json_tree_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "ph", phase, "name", name, "cat",
                           category, "pid", pid, "tid", pid, "ts", since(trace, time));
 }
@@ -175,18 +170,16 @@ static void put_rest(struct trace *trace) {
     }
     for (size_t i = 0; i < history->made_count; i++) {
         const struct history_made *made = &history->made[i];
-        put(trace,
-            json_tree_pack("{s:s, s:s, s:I, s:I, s:{s:I}}", "ph", "C", "name",
-                           "bytes of cuMemCreate", "pid", trace->pids[made->process], "ts",
-                           since(trace, made->time), "args", "own", (json_int_t)made->bytes));
+        put(trace, json_tree_pack("{s:s, s:s, s:I, s:I, s:{s:I}}", "ph", "C", "name",
+                                  "bytes of cuMemCreate", "pid", trace->pids[made->process], "ts",
+                                  since(trace, made->time), "args", "own", made->bytes));
     }
     for (size_t i = 0; i < history->step_count; i++) {
         const struct history_step *step = &history->steps[i];
-        put(trace,
-            json_tree_pack("{s:s, s:s, s:I, s:I, s:{s:I, s:I}}", "ph", "C", "name",
-                           "bytes of regions", "pid", (json_int_t)FIRST_PID, "ts",
-                           since(trace, step->time), "args", "in use", (json_int_t)step->used,
-                           "without sharing", (json_int_t)step->without));
+        put(trace, json_tree_pack("{s:s, s:s, s:I, s:I, s:{s:I, s:I}}", "ph", "C", "name",
+                                  "bytes of regions", "pid", (json_int_t)FIRST_PID, "ts",
+                                  since(trace, step->time), "args", "in use", step->used,
+                                  "without sharing", step->without));
     }
 }
 

@@ -3,7 +3,6 @@
 #include "timeline.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "cli/output.h"
 #include "cli/term.h"
@@ -11,20 +10,6 @@
 #include "report/report.h"
 
 enum { OPTION_OUTPUT, OPTION_PERFETTO, OPTION_DEBUG };
-
-/* A log that cannot be read does not keep the others from being shown. */
-static bool add_logs(struct history *history, char **paths) {
-    bool all = true;
-    const struct log_sink sink = {history_add, history, report_complain};
-    for (; *paths; paths++) {
-        const int status = logs_add(*paths, &sink);
-        if (status == 0 || status == -ENODATA) /* whose process was killed; warned of already */
-            continue;
-        tool_error("cannot read '%s': %s", *paths, strerror(-status));
-        all = false;
-    }
-    return all;
-}
 
 static void print(FILE *out, const struct history *history, const struct tool_args *args) {
     if (args->values[OPTION_PERFETTO])
@@ -53,7 +38,8 @@ static int run_timeline(const struct tool_args *args) {
     struct history history;
     int status = TOOL_FAILED;
     history_begin(&history);
-    const bool all = add_logs(&history, args->operands);
+    /* of -ENODATA, as where the process was killed, it has been warned */
+    const bool all = report_read_logs(args->operands, history_add, &history) != -EIO;
     history_end(&history);
     if (history.event_count > 0)
         status = write_out(&history, args);

@@ -4,7 +4,6 @@
  * Times are microseconds from the beginning on; -1 is a time that is not known. Rows are arrays, so
  * that a hundred thousand of them are a few megabytes; page.html has the meaning of their columns.
  */
-#include <string.h>
 
 #include "cli/json_tree.h"
 #include "cli/tool.h"
@@ -142,19 +141,18 @@ static int put(const char *bytes, size_t count, void *out) {
 
 void timeline_page(FILE *out, const struct history *history, const char *debug_directory) {
     const char *at = strstr(timeline_template, place);
-    json_auto_t *tree =
-        json_tree_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "begin",
-                       history->begin, "end", history->end - history->begin, "events",
-                       (json_int_t)history->event_count, "processes",
-                       rows(history, history->process_count, process_row), "regions",
-                       rows(history, history->region_count, region_row), "lifetimes",
-                       rows(history, history->lifetime_count, lifetime_row), "holds",
-                       rows(history, history->hold_count, hold_row), "waits",
-                       rows(history, history->wait_count, wait_row), "merges",
-                       rows(history, history->merge_count, merge_row), "steps",
-                       rows(history, history->step_count, step_row), "marks",
-                       rows(history, history->mark_count, mark_row), "reports",
-                       reports(history, debug_directory), "findings", catalogue(history));
+    json_auto_t *tree = json_tree_pack(
+        "{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "begin",
+        history->begin, "end", history->end - history->begin, "events", history->event_count,
+        "processes", rows(history, history->process_count, process_row), "regions",
+        rows(history, history->region_count, region_row), "lifetimes",
+        rows(history, history->lifetime_count, lifetime_row), "holds",
+        rows(history, history->hold_count, hold_row), "waits",
+        rows(history, history->wait_count, wait_row), "merges",
+        rows(history, history->merge_count, merge_row), "steps",
+        rows(history, history->step_count, step_row), "marks",
+        rows(history, history->mark_count, mark_row), "reports", reports(history, debug_directory),
+        "findings", catalogue(history));
     fwrite(timeline_template, 1, (size_t)(at - timeline_template), out);
     json_dump_callback(tree, put, out, JSON_COMPACT);
     fputs(at + strlen(place), out);

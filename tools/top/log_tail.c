@@ -2,8 +2,6 @@
 
 #include <errno.h>
 #include <glob.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "cli/tool.h"
@@ -54,8 +52,7 @@ void log_tail_begin(struct log_tail *tail, char *const *paths, size_t count) {
 
 /* By id, and by level where reports of one finding have several. */
 static int compare(const struct log_tail_count *count, const struct log_line *line) {
-    const int order = strcmp(count->id, line->finding);
-    return order != 0 ? order : (int)count->level - (int)line->level;
+    return strcmp(count->id, line->finding) ?: (int)count->level - (int)line->level;
 }
 
 static void count(struct log_tail *tail, const struct log_line *line) {

@@ -13,8 +13,6 @@
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 #include <wchar.h>
@@ -376,6 +374,11 @@ static const char sort_keys[USAGE_KEYS + 1] = "posvdni";
 static void draw_keys(const struct screen *screen) {
     const bool driver = screen->usage->driver.calls, words = COLS >= (driver ? 90 : 80);
     int column = 0;
+    if (screen->sheet) {
+        if (piece(&column, "esc", (int)A_BOLD))
+            piece(&column, " back", A_NORMAL);
+        return;
+    }
     bool good = piece(&column, "?", (int)A_BOLD) && piece(&column, " help  ", A_NORMAL) &&
                 piece(&column, "q", (int)A_BOLD) && piece(&column, " quit  sort:", A_NORMAL);
     for (enum usage_key key = 0; good && key < USAGE_KEYS; key++) {
@@ -398,12 +401,6 @@ static void draw_keys(const struct screen *screen) {
         piece(&column, " slower, faster", A_NORMAL);
 }
 
-static void draw_keys_of_sheet(void) {
-    int column = 0;
-    if (piece(&column, "esc", (int)A_BOLD))
-        piece(&column, " back", A_NORMAL);
-}
-
 static void draw_all(struct screen *screen) {
     const int findings = LINES > 8 && !screen->sheet ? (int)screen->findings.count : 0;
     const int room = LINES - HEAD_LINES - 1 - findings - (findings > 0);
@@ -413,9 +410,7 @@ static void draw_all(struct screen *screen) {
         draw_body(screen, HEAD_LINES, room);
     for (int i = 0; i < findings; i++)
         draw(LINES - 1 - findings + i, &screen->findings.lines[i], false);
-    if (LINES > 2 && screen->sheet)
-        draw_keys_of_sheet();
-    else if (LINES > 2)
+    if (LINES > 2)
         draw_keys(screen);
     refresh();
 }
@@ -464,20 +459,11 @@ static void move_selection(struct screen *screen, int step) {
 }
 
 static void scroll_by(struct screen *screen, int key) {
-    switch (key) {
-    case KEY_NPAGE:
-        screen->scroll += screen->page;
-        break;
-    case KEY_PPAGE:
-        screen->scroll -= screen->page;
-        break;
-    case KEY_HOME:
-        screen->scroll = 0;
-        break;
-    case KEY_END:
-        screen->scroll = (int)screen->body.count;
-        break;
-    }
+    screen->scroll = key == KEY_NPAGE   ? screen->scroll + screen->page
+                     : key == KEY_PPAGE ? screen->scroll - screen->page
+                     : key == KEY_HOME  ? 0
+                     : key == KEY_END   ? (int)screen->body.count
+                                        : screen->scroll;
 }
 
 static bool is_enter(int key) {

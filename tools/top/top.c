@@ -1,7 +1,5 @@
 /* top.c - `gpushare top`: who uses how much GPU memory, as it changes. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/tool.h"
 #include "cli/wrap.h"

@@ -1,11 +1,6 @@
 #include "usage.h"
 
 #include <dlfcn.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/tool.h"
 
@@ -47,15 +42,21 @@ static void driver_memory_begin(struct driver_memory *memory) {
         memory->calls = &calls;
 }
 
+static struct driver_process *driver_find(const struct driver_memory *memory, uint32_t pid) {
+    for (size_t i = 0; i < memory->count; i++)
+        if (memory->processes[i].pid == pid)
+            return &memory->processes[i];
+    return NULL;
+}
+
 static void add(struct driver_memory *memory, uint32_t pid, uint64_t bytes) {
+    struct driver_process *known = driver_find(memory, pid);
     if (bytes == NVML_NOT_AVAILABLE)
         return;
-    for (size_t i = 0; i < memory->count; i++)
-        if (memory->processes[i].pid == pid) {
-            memory->processes[i].bytes += bytes;
-            return;
-        }
-    TOOL_APPEND(memory->processes, memory->count, (struct driver_process){pid, bytes});
+    if (known)
+        known->bytes += bytes;
+    else
+        TOOL_APPEND(memory->processes, memory->count, (struct driver_process){pid, bytes});
 }
 
 static void read_device(struct driver_memory *memory, void *device) {
@@ -83,22 +84,6 @@ static void driver_memory_read(struct driver_memory *memory) {
     }
 }
 
-/* The sum over the GPUs. False: the driver says nothing of this process. */
-static bool driver_memory_of(const struct driver_memory *memory, uint32_t pid, uint64_t *bytes) {
-    for (size_t i = 0; i < memory->count; i++)
-        if (memory->processes[i].pid == pid) {
-            *bytes = memory->processes[i].bytes;
-            return true;
-        }
-    return false;
-}
-
-static void driver_memory_end(struct driver_memory *memory) {
-    free(memory->processes);
-    memory->processes = NULL;
-    memory->count = 0;
-}
-
 const char *const usage_keys[USAGE_KEYS] = {
     [USAGE_PROPORTIONAL] = "proportional",
     [USAGE_OWN] = "own",
@@ -121,19 +106,17 @@ static void forget(struct usage *usage) {
     accounting_free(&usage->accounting);
     view_free(&usage->view);
     free(usage->processes);
-    usage->accounting = (struct accounting){.count = 0};
-    usage->view = (struct view){.region_count = 0};
-    usage->processes = NULL;
-    usage->process_count = 0;
-    usage->total = (struct account_gpu){.device = NULL};
+    *usage = (struct usage){.driver = usage->driver, .tail = usage->tail};
 }
 
 /* Adds what the driver says, which counts a region as its exporter's. */
 static void ask_driver(const struct usage *usage, struct usage_process *process) {
     const struct account *account = &process->account;
     const struct gps_owner *owner = &account->process->owner;
-    process->driver_known = owner->pid_ns == usage->view.pid_ns &&
-                            driver_memory_of(&usage->driver, owner->pid, &process->driver);
+    const struct driver_process *said =
+        owner->pid_ns == usage->view.pid_ns ? driver_find(&usage->driver, owner->pid) : NULL;
+    process->driver_known = said;
+    process->driver = said ? said->bytes : 0;
     const uint64_t rest = process->driver - account->charge.bytes;
     process->fair_known = process->driver_known && !account->charge.unknown &&
                           account->charge.bytes <= process->driver;
@@ -168,7 +151,7 @@ bool usage_read(struct usage *usage) {
 
 void usage_end(struct usage *usage) {
     forget(usage);
-    driver_memory_end(&usage->driver);
+    free(usage->driver.processes);
     log_tail_end(&usage->tail);
 }
 

@@ -1,7 +1,5 @@
 #include "usage.h"
 
-#include <string.h>
-
 #include "cli/tool.h"
 #include "directory/accounting.h"
 #include "directory/view_format.h"
@@ -12,14 +10,13 @@ static json_t *gpu_json(const struct account_gpu *gpu) {
     json_t *object = json_tree_pack("{}");
     if (gpu->device)
         json_tree_add(object, "{s:s}", "device", printable_uuid(gpu->device).text);
-    json_tree_add(object, "{s:I, s:I, s:I, s:I, s:I}", "in_use", (json_int_t)gpu->in_use,
-                  "without_sharing", (json_int_t)gpu->unshared, "saved", (json_int_t)gpu->saved,
-                  "kept", (json_int_t)gpu->kept, "blocks", (json_int_t)gpu->blocks);
+    json_tree_add(object, "{s:I, s:I, s:I, s:I, s:I}", "in_use", gpu->in_use, "without_sharing",
+                  gpu->unshared, "saved", gpu->saved, "kept", gpu->kept, "blocks", gpu->blocks);
     return object;
 }
 
 static json_t *known(bool is_known, uint64_t bytes) {
-    return is_known ? json_tree_pack("I", (json_int_t)bytes) : json_tree_pack("n");
+    return is_known ? json_tree_pack("I", bytes) : json_tree_pack("n");
 }
 
 static json_t *process_json(const struct usage *usage, const struct usage_process *process) {
@@ -35,15 +32,14 @@ static json_t *process_json(const struct usage *usage, const struct usage_proces
             continue;
         json_t *gpu = json_tree_pack("{s:s}", "device", printable_uuid(part->device).text);
         json_object_update_new(gpu, view_format_bytes_json(&part->bytes));
-        json_tree_add(gpu, "{s:I}", "made", (json_int_t)part->made);
+        json_tree_add(gpu, "{s:I}", "made", part->made);
         json_tree_append(gpus, gpu);
     }
     json_tree_add(object, "{s:I, s:I, s:o, s:o, s:i, s:I, s:o, s:o, s:o}", "regions",
-                  (json_int_t)account->regions, "blocks", (json_int_t)account->merged.blocks,
-                  "unmerged", json_tree_string(slot ? gps_unmerged_why(slot->address) : NULL),
-                  "private", private_bytes_json(&usage->view, owner), "promised", 0, "made",
-                  (json_int_t)account->made, "driver",
-                  known(process->driver_known, process->driver), "fair",
+                  account->regions, "blocks", account->merged.blocks, "unmerged",
+                  json_tree_string(slot ? gps_unmerged_why(slot->address) : NULL), "private",
+                  private_bytes_json(&usage->view, owner), "promised", 0, "made", account->made,
+                  "driver", known(process->driver_known, process->driver), "fair",
                   known(process->fair_known, process->fair), "gpus", gpus);
     const struct view_process *is = account->process;
     json_tree_add(
@@ -66,8 +62,8 @@ static json_t *regions_json(const struct usage *usage) {
         json_t *object = json_tree_pack("{}"), *holders = json_tree_pack("[]");
         view_format_region_json(&usage->view, region, object);
         accounting_each_holder(region, add_holder, holders);
-        json_tree_add(object, "{s:I, s:I, s:o}", "in_use", (json_int_t)bytes, "without_sharing",
-                      (json_int_t)accounting_unshared(region), "holders", holders);
+        json_tree_add(object, "{s:I, s:I, s:o}", "in_use", bytes, "without_sharing",
+                      accounting_unshared(region), "holders", holders);
         json_tree_append(array, object);
     }
     return array;
@@ -79,7 +75,7 @@ static json_t *counts_json(const struct log_tail *tail) {
         json_tree_append(array, json_tree_pack("{s:o, s:s, s:I}", "finding",
                                                json_tree_string(tail->counts[i].id), "level",
                                                gps_level_name(tail->counts[i].level), "count",
-                                               (json_int_t)tail->counts[i].count));
+                                               tail->counts[i].count));
     return array;
 }
 
@@ -92,8 +88,8 @@ static json_t *latest_json(const struct log_tail *tail) {
             json_tree_pack("{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:o, s:o, s:o}", "ts", line->ts,
                            "finding", json_tree_string(line->finding), "level",
                            gps_level_name(line->level), "api", json_tree_string(line->api), "count",
-                           (json_int_t)log_tail_times(line), "pid", (json_int_t)line->process.pid,
-                           "pid_ns", (json_int_t)line->process.pid_ns, "command",
+                           log_tail_times(line), "pid", line->process.pid, "pid_ns",
+                           line->process.pid_ns, "command",
                            json_tree_string(tool_or(line->process.command, "?")), "name",
                            json_tree_string(line->name), "detail", json_tree_string(line->detail)));
     }
@@ -106,10 +102,10 @@ json_t *usage_json(const struct usage *usage) {
         json_tree_append(gpus, gpu_json(&usage->accounting.gpus[i]));
     for (size_t i = 0; i < usage->process_count; i++)
         json_tree_append(processes, process_json(usage, &usage->processes[i]));
-    return json_tree_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:{s:I, s:o, s:o}}", "time",
-        json_tree_seconds(usage->view.now), "directory", json_tree_string(usage->view.store.path),
-        "total", gpu_json(&usage->total), "gpus", gpus, "processes", processes, "regions",
-        regions_json(usage), "findings", "logs", (json_int_t)usage->tail.file_count, "counts",
-        counts_json(&usage->tail), "latest", latest_json(&usage->tail));
+    return json_tree_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:{s:I, s:o, s:o}}", "time",
+                          json_tree_seconds(usage->view.now), "directory",
+                          json_tree_string(usage->view.store.path), "total",
+                          gpu_json(&usage->total), "gpus", gpus, "processes", processes, "regions",
+                          regions_json(usage), "findings", "logs", usage->tail.file_count, "counts",
+                          counts_json(&usage->tail), "latest", latest_json(&usage->tail));
 }

@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/tool.h"
@@ -208,19 +207,14 @@ char *usage_text_levels(const struct usage *usage) {
     return tool_format("Findings: %s", tool_or(list, "none"));
 }
 
-static enum term_colour colour_of(enum gps_level level) {
-    return level == GPS_LEVEL_ERROR     ? TERM_RED
-           : level == GPS_LEVEL_WARNING ? TERM_YELLOW
-                                        : TERM_PLAIN;
-}
-
 static void finding_row(const struct usage *usage, const struct log_line *line,
                         struct table *table) {
     const struct gps_owner owner = {.pid = (uint32_t)line->process.pid,
                                     .pid_ns = (uint64_t)line->process.pid_ns};
+    static const enum term_colour colours[] = {TERM_PLAIN, TERM_YELLOW, TERM_RED};
     const bool both = line->name && line->detail;
     table_cell(table, TERM_PLAIN, "%.8s", line->ts + strlen("2026-11-21T"));
-    table_cell(table, colour_of(line->level), "%s", line->finding);
+    table_cell(table, colours[line->level], "%s", line->finding);
     table_cell(table, TERM_PLAIN, "%s", tool_or(line->api, "-"));
     table_cell(table, TERM_PLAIN, "%" PRIu64, log_tail_times(line));
     table_cell(table, TERM_PLAIN, "%s %s", tool_or(line->process.command, "?"),

@@ -1,0 +1,151 @@
+#include "driver_answer.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/printable.h"
+#include "cli/tool.h"
+#include "util/clock.h"
+
+_Static_assert(sizeof(struct driver_answer) <= PIPE_BUF, "an answer is one write");
+
+/* The functions: our name, type, CUDA's name, HIP's. Their ABI is fixed, so that no header of CUDA
+ * or HIP is needed. */
+#define FUNCTIONS(F)                                                                               \
+    F(init, int (*)(unsigned), "cuInit", NULL)                                                     \
+    F(version, int (*)(int *), "cuDriverGetVersion", "hipRuntimeGetVersion")                       \
+    F(count, int (*)(int *), "cuDeviceGetCount", "hipGetDeviceCount")                              \
+    F(name, int (*)(char *, int, int), "cuDeviceGetName", "hipDeviceGetName")                      \
+    F(uuid, int (*)(uint8_t *, int), "cuDeviceGetUuid", "hipDeviceGetUuid")                        \
+    F(attribute, int (*)(int *, int, int), "cuDeviceGetAttribute", NULL)
+
+struct driver {
+#define MEMBER(id, type, cuda, hip) __typeof__((type)NULL) id;
+    FUNCTIONS(MEMBER)
+};
+
+/* --- in the child --- */
+
+void *driver_load(enum runtime runtime) {
+    static const char *const names[RUNTIMES][6] = {
+        [RUNTIME_CUDA] = {"libcuda.so.1"},
+        [RUNTIME_HIP] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
+                         "/opt/rocm/lib/libamdhip64.so", "libamdhip64.so"}};
+    void *library = NULL;
+    for (size_t i = 0; !library && names[runtime][i]; i++)
+        library = dlopen(names[runtime][i], RTLD_NOW | RTLD_LOCAL);
+    return library;
+}
+
+static bool find(struct driver *driver, enum runtime runtime, struct driver_answer *answer) {
+    void *library = driver_load(runtime);
+    Dl_info place;
+    bool all = true;
+    if (!library) {
+        snprintf(answer->error, sizeof(answer->error), "%s", dlerror());
+        return false;
+    }
+#define FIND(id, type, cuda, hip)                                                                  \
+    const char *id##_name = runtime == RUNTIME_HIP ? (hip) : (cuda);                               \
+    *(void **)&driver->id = id##_name ? dlsym(library, id##_name) : NULL;                          \
+    all = all && (!id##_name || driver->id);
+    FUNCTIONS(FIND)
+    void *newer = dlsym(library, "cuDeviceGetUuid_v2");
+    if (newer)
+        *(void **)&driver->uuid = newer;
+    if (!all)
+        snprintf(answer->error, sizeof(answer->error), "functions are missing in %s",
+                 runtime == RUNTIME_HIP ? "libamdhip64.so" : "it");
+    else if (dladdr(*(void **)&driver->version, &place))
+        snprintf(answer->path, sizeof(answer->path), "%s", place.dli_fname);
+    return all;
+}
+
+static void ask(enum runtime runtime, struct driver_answer *answer) {
+    enum { COMPUTE_MODE = 20 }; /* CU_DEVICE_ATTRIBUTE_COMPUTE_MODE */
+    struct driver driver;
+    if (!find(&driver, runtime, answer))
+        return;
+    answer->step = DRIVER_INIT;
+    answer->code = driver.init ? driver.init(0) : 0;
+    driver.version(&answer->version);
+    if (answer->code != 0)
+        return;
+    answer->step = DRIVER_COUNT;
+    answer->code = driver.count(&answer->count);
+    if (answer->code != 0)
+        return;
+    for (int i = 0; i < answer->count && i < DRIVER_GPUS; i++) {
+        struct driver_gpu *gpu = &answer->gpus[i];
+        driver.name(gpu->name, sizeof(gpu->name) - 1, i);
+        driver.uuid(gpu->uuid, i);
+        if (driver.attribute)
+            driver.attribute(&gpu->compute_mode, COMPUTE_MODE, i);
+    }
+    answer->step = DRIVER_DONE;
+}
+
+/* The answer is one write that the pipe keeps whole. */
+static void run_child(int out, enum runtime runtime, struct driver_answer *answer) {
+    int null = open("/dev/null", O_RDWR);
+    for (int i = 0; i <= STDERR_FILENO; i++)
+        dup2(null, i);
+    setenv("GPUSHARE_MODE", "off", 1); /* we may be preloaded ourselves */
+    ask(runtime, answer);
+    _exit(write(out, answer, sizeof(*answer)) == (ssize_t)sizeof(*answer) ? 0 : 1);
+}
+
+/* --- in the parent --- */
+
+/* False: no answer came. *late: none came within the time-out. */
+static bool await_answer(int from, struct driver_answer *answer, uint64_t timeout, bool *late) {
+    struct pollfd ready = {.fd = from, .events = POLLIN};
+    *late = poll(&ready, 1, (int)(timeout / 1000000) + 1) == 0;
+    return !*late && read(from, answer, sizeof(*answer)) == (ssize_t)sizeof(*answer);
+}
+
+/* The child's wait status; -1 when it does not even die of SIGKILL. */
+static int reap(pid_t child, bool kill_it) {
+    int status;
+    if (kill_it)
+        kill(child, SIGKILL);
+    for (int i = 0; i < 100; i++) {
+        if (waitpid(child, &status, WNOHANG) == child)
+            return status;
+        usleep(10000);
+    }
+    return -1;
+}
+
+/* Why no answer came; malloc'ed. */
+static char *silence(bool late, uint64_t timeout, int status) {
+    if (late)
+        return tool_format(
+            "the driver did not answer within %s%s", printable_duration(timeout).text,
+            status == -1 ? ", and the process that asked cannot even be killed" : "");
+    if (status != -1 && WIFSIGNALED(status))
+        return tool_format("a process that asks the driver dies of signal %d", WTERMSIG(status));
+    return tool_copy("a process that asks the driver ends silently");
+}
+
+char *driver_ask(enum runtime runtime, uint64_t timeout, struct driver_answer *answer) {
+    *answer = (struct driver_answer){.step = DRIVER_LOAD};
+    int ends[2];
+    pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
+    if (child < 0)
+        return tool_copy("no process could be started to ask it");
+    if (child == 0)
+        run_child(ends[1], runtime, answer);
+    close(ends[1]);
+    bool late;
+    const bool answered = await_answer(ends[0], answer, timeout, &late);
+    close(ends[0]);
+    const int status = reap(child, !answered);
+    return answered ? NULL : silence(late, timeout, status);
+}
