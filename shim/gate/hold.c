@@ -6,9 +6,10 @@
 #include "util/clock.h"
 #include "util/forgotten.h"
 
-#define IDLE_20MS    (20 * GPS_MS)     /* until the device is idle */
-#define EMPTY_2MS    (2 * GPS_MS)      /* a stream, with work that waits */
-#define LATELY_10S   (10 * GPS_SECOND) /* a failure: until then an empty stream may wait as long */
+#define IDLE_20MS    (20 * GPS_MS) /* until the device is idle */
+#define LOCK_2MS     (2 * GPS_MS)  /* until gps_swap_lock is free */
+#define EMPTY_500US  (GPS_MS / 2)  /* a stream, with work that waits: at first, */
+#define EMPTY_6MS    (6 * GPS_MS)  /* and at most, after holds that failed for it */
 #define WINDOW_200MS (200 * GPS_MS)
 #define BUDGET_4MS   (4 * GPS_MS) /* of a window */
 #define LOOK_NS      50000        /* ns between two looks */
@@ -31,7 +32,7 @@ static struct {
     unsigned slows;
     /* The hold under way: since when it is, work waits for nothing, and the device is idle. */
     uint64_t begun, empty, idle;
-    uint64_t patience; /* of it: how long work may wait for nothing */
+    uint64_t patience; /* how long work may wait for nothing: as learnt from the last holds */
     struct {
         uint64_t ended, took;
     } waits[LATEST]; /* in the last holds: while the device was idle, or else a stream */
@@ -145,7 +146,7 @@ static bool is_over(const _Atomic bool *stop) {
 static bool drain_one(const struct gps_stream *of, const _Atomic bool *stop) {
     const uint64_t begun = gps_clock_monotonic();
     bool over = false, busy = true;
-    while (busy && !over && gps_swap_lock_within(EMPTY_2MS)) {
+    while (busy && !over && gps_swap_lock_within(LOCK_2MS)) {
         busy = !*stop && gps_streams_is_busy(of);
         over = *stop || (busy && is_over(stop));
         gps_swap_unlock();
@@ -192,7 +193,7 @@ static bool drain_all(const _Atomic bool *stop) {
 }
 
 static bool hold(const _Atomic bool *stop) {
-    if (!drain_slow(stop) || !gps_swap_lock_within(EMPTY_2MS))
+    if (!drain_slow(stop) || !gps_swap_lock_within(LOCK_2MS))
         return false;
     const bool idle = !*stop && drain_all(stop);
     if (!idle) {
@@ -207,23 +208,31 @@ static void fail(void) {
     state.failures++;
     state.failed = gps_clock_monotonic();
     state.cost = state.failed - state.begun;
-    if (state.empty)
-        note_wait(state.empty);
+    if (!state.empty)
+        return;
+    note_wait(state.empty);
+    state.patience = 2 * state.patience < EMPTY_6MS ? 2 * state.patience : EMPTY_6MS;
+}
+
+/* The next ones need about as much. */
+static void succeed(void) {
+    const uint64_t less = state.patience / 8 * 7;
+    state.idle = gps_clock_monotonic();
+    state.failures = 0;
+    state.patience = less > EMPTY_500US ? less : EMPTY_500US;
 }
 
 bool gps_hold_begin(const _Atomic bool *stop) {
-    const uint64_t now = gps_clock_monotonic();
     if (gps_hold_wait() || gps_hold_rest())
         return false;
-    state.begun = now;
+    state.begun = gps_clock_monotonic();
     state.empty = 0;
-    state.patience = state.failed && now - state.failed < LATELY_10S ? EMPTY_2MS : EMPTY_2MS / 4;
+    state.patience = state.patience ? state.patience : EMPTY_500US;
     if (gps_streams_capturing() || gps_gate_is_refused() || !hold(stop)) {
         fail();
         return false;
     }
-    state.idle = gps_clock_monotonic();
-    state.failures = 0;
+    succeed();
     return true;
 }
 

@@ -65,13 +65,14 @@ void gps_swap_reset(void); /* in a forked child */
 
 /* New launches and copies are held back while what is queued runs; the device works meanwhile. When
  * it is idle, blocks are swapped. A hold takes 20 ms at most until then. It is given up once work
- * has been held for 2 ms whose stream is empty, or a thread has waited as long for gps_swap_lock.
- * Of any 200 ms, holds that succeed leave the device idle, and those that fail a stream empty, for
- * at most 4 ms in all.
+ * whose stream is empty has been held for as long as the patience is, or a thread waits for
+ * gps_swap_lock. The patience is 0.5 ms at first. Each hold that is given up for it doubles it, up
+ * to 6 ms; each that succeeds takes an eighth off. Once streams were empty for 4 ms in all within
+ * 200 ms, no hold begins before these are over.
  *
  * Streams end their work at different times. So work of the streams that took long in earlier holds
  * is held first, one stream after the other, while the others go on. When those are empty all work
- * is held. Two streams whose kernels all take longer than 2 ms rarely end together: then most holds
+ * is held. Two streams whose kernels all take longer than 6 ms rarely end together: then most holds
  * fail, and they become rarer. One thread calls these functions, inside a gps_scope and without a
  * lock. */
 

@@ -43,7 +43,8 @@ BUDGET = {
     "first export of a process": (150000, 150000), "open+close, open already": (150, 150),
     **{f"{row}{where}{how}": (None, None) for row in CACHED for where in ("", ", 2 GPUs") for how in ("", ", open cache")
        if where or how or "copy" in row},
-    "cuMemCreate+release": (2000, 3000), "map+access+unmap": (3000, 4000),
+    "cuMemCreate+release": (2000, 3000), "map+access+unmap": (3000, 4000), "import+release": (2000, 3000),
+    "pool alloc+free": (None, None),
     "memcpy 4 KiB": (0, 0), "memset 4 KiB": (0, 0),
     "kernel launch": (0, 0), "kernel launch, merge rule": (10, 10), "kernel launch, 4 streams": (0, 0),
     "kernel launch, 4 streams, merge rule": (10, 10), "memcpy 4 KiB, merge rule": (None, None), "/bin/true": (25000, 25000), "import torch": (None, None),

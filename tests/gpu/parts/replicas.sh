@@ -3,7 +3,7 @@
 # writes what is merged, kill -9, read-only regions, tokens, the keeper under abuse; and first what the
 # driver answers to questions about VMM memory. What each step takes on an H200 at most, in seconds, as far as
 # could be told without one: probe 10, hole 50, model 90, together 70, changed 50, serve 80, latency 75, kills 45,
-# ends 5, learn 90, transformers 90, transformers-odd 90, busy 80, tokens 40, read-only 15, keeper 60 (beside read-only).
+# ends 5, learn 90, transformers 180, transformers-odd 130, busy 90, tokens 40, read-only 15, keeper 60 (beside read-only).
 #
 # WEIGHTS_BYTES=n      8 GiB; a rehearsal: 64 MiB
 # SERVE_SECONDS=n      how long PyTorch servers are under load (40; the full run: 300, with the default quiet)
@@ -56,9 +56,9 @@ step latency 120
 step kills $((60 + ${KILL_SECONDS:-30}))
 step ends 40
 step learn 150
-step transformers 150
-step transformers-odd 150
-step busy 120
+step transformers 220
+step transformers-odd 220
+step busy 150
 rows_of tokens 80 tests/bench/tokens.py "$build" "$driver" 3 "$cards"
 keeper_abuse start
 step read-only 40
