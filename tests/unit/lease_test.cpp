@@ -368,6 +368,19 @@ TEST_F(LeaseTest, ALockOfAReusedPidIsNotBelieved) {
     gps_lease_drop(&mine);
 }
 
+TEST_F(LeaseTest, ALockFromAnotherPidNamespaceIsBelieved) {
+    gps_owner far = self;
+    gps_lease mine;
+
+    far.pid_ns++; /* its pid and start time mean nothing here */
+    far.pid = INT32_MAX;
+    far.nonce++;
+    ASSERT_EQ(0, gps_lease_take(&store, &far, NULL, &mine));
+    EXPECT_TRUE(alive(far));
+    gps_lease_drop(&mine);
+    EXPECT_FALSE(alive(far));
+}
+
 TEST_F(LeaseTest, IsHeldByADescriptorWhereItCannotBeMapped) {
     if (ADDRESS_SPACE_IS_HUGE)
         GTEST_SKIP() << "the sanitizer needs its address space";

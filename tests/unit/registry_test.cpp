@@ -222,6 +222,30 @@ TEST_F(Registry, APurgeTakesTheContextsAllocationsOfBefore) {
     EXPECT_EQ(purged, std::set<uint64_t>{0x4000});
 }
 
+TEST_F(Registry, IsExactUnderThreads) {
+    constexpr uint64_t threads = 8, rounds = 20000;
+    std::vector<std::thread> running;
+    std::atomic<unsigned> wrong{0};
+    for (uint64_t t = 0; t < threads; t++)
+        running.emplace_back([t, &wrong] {
+            for (uint64_t i = 0; i < rounds; i++) {
+                const uint64_t pointer = ((i % 512 + 1) * threads + t) << 9;
+                add(pointer, 1, i);
+                gps_alloc alloc;
+                if (!gps_registry_find(pointer, &alloc) || alloc.size != i)
+                    wrong++;
+                if (!gps_registry_take(pointer, &alloc) || alloc.size != i)
+                    wrong++;
+            }
+            for (uint64_t i = 0; i < 100; i++)
+                add((1u << 30) + ((i * threads + t) << 9));
+        });
+    for (auto &thread : running)
+        thread.join();
+    EXPECT_EQ(wrong, 0u);
+    EXPECT_EQ(gps_registry_count(), threads * 100);
+}
+
 /* --- threads, numbers --- */
 
 TEST_F(Registry, OneOfManyThreadsTakesAndOneAttaches) {
@@ -334,6 +358,26 @@ TEST_F(Registry, WhatIsClosedBeforeItsFilesAreWatchedIsNotWatched) {
     open(0x1000, 2); /* another one by now */
     EXPECT_FALSE(gps_registry_watch(&import, 7, 8));
     EXPECT_FALSE(cache(0x1000));
+}
+
+TEST_F(Registry, OnlyWatchedImportsOfTheProgramAreCached) {
+    gps_import import, by_rule = import_of(0x2000, 2);
+    open(0x1000, 1);
+    EXPECT_FALSE(cache(0x1000));
+    EXPECT_FALSE(gps_registry_caches(0x1000));
+    open(0x1000, 1);
+    watch(0x1000, 7, 8);
+    open(0x1000, 1);
+    EXPECT_FALSE(cache(0x1000)); /* it is open twice */
+    ASSERT_TRUE(cache(0x1000));
+    EXPECT_EQ(1u, gps_registry_cached().count);
+    EXPECT_TRUE(gps_registry_caches(0x1000));
+    EXPECT_FALSE(gps_registry_import_at(0x1000, &import));
+    EXPECT_FALSE(gps_registry_take_import(&import));
+    EXPECT_EQ(GPS_CLOSE_DENIED, gps_registry_close(0x1000, GPS_VIA_PROGRAM, true, &import));
+    gps_registry_open(&by_rule, GPS_VIA_RULE, &previous);
+    watch(0x2000, 9, 10);
+    EXPECT_FALSE(cache(0x2000));
 }
 
 TEST_F(Registry, WhatIsOpenedWhileItsOldMappingEndsIsClosedForItself) {
@@ -457,6 +501,28 @@ TEST_F(Registry, ASlotCanBeSetLater) {
     EXPECT_EQ(import.slot, 9u);
 }
 
+TEST_F(Registry, ASlotIsWrittenWhereItSaysSomethingElse) {
+    uint64_t pointer;
+    unsigned slot;
+    gps_slot now = {};
+    const gps_id region = id_of(1);
+    open(0x1000, 1);
+    watch(0x1000, 7, 8);
+    EXPECT_FALSE(gps_registry_correct_slot(0x1000, &slot, &now));
+    cache(0x1000);
+    EXPECT_FALSE(gps_registry_correct_slot(0, &slot, &now)); /* of what is open */
+    ASSERT_TRUE(gps_registry_correct_slot(0x1000, &slot, &now));
+    EXPECT_EQ(uint32_t(GPS_SLOT_CACHED), now.state);
+    EXPECT_EQ(0x1000u, now.address);
+    EXPECT_EQ(5u, slot);
+    EXPECT_FALSE(gps_registry_correct_slot(0x1000, &slot, &now));
+    gps_registry_uncache(&region, 1, 0, &pointer);
+    ASSERT_TRUE(gps_registry_correct_slot(0, &slot, &now));
+    EXPECT_EQ(uint32_t(GPS_SLOT_OPEN), now.state);
+    EXPECT_FALSE(gps_registry_correct_slot(0, &slot, &now));
+    EXPECT_FALSE(gps_registry_correct_slot(0x1000, &slot, &now));
+}
+
 TEST_F(Registry, APurgeTakesTheContextsImportsOfBefore) {
     open(0x1000, 1, 1);
     open(0x1000, 1, 1);
@@ -470,6 +536,25 @@ TEST_F(Registry, APurgeTakesTheContextsImportsOfBefore) {
     EXPECT_FALSE(gps_registry_import_at(0x1000, &import));
     EXPECT_TRUE(gps_registry_import_at(0x2000, &import));
     EXPECT_TRUE(gps_registry_import_at(0x3000, &import));
+}
+
+TEST_F(Registry, ImportsAreExactUnderThreads) {
+    std::vector<std::thread> running;
+    std::atomic<int> firsts{0}, lasts{0};
+    for (int t = 0; t < 8; t++)
+        running.emplace_back([&] {
+            for (int i = 0; i < 5000; i++) {
+                gps_import import;
+                firsts += open(0x1000, 1) == 1;
+                gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import);
+                lasts += import.count == 0;
+            }
+        });
+    for (auto &thread : running)
+        thread.join();
+    gps_import import;
+    EXPECT_FALSE(gps_registry_import_at(0x1000, &import));
+    EXPECT_EQ(firsts, lasts);
 }
 
 /* --- tombstones --- */

@@ -358,6 +358,29 @@ TEST_F(Books, ADescriptorIsOfTheMemoryThatItWasLastExportedFor) {
     EXPECT_FALSE(gps_vmm_descriptor_of(-1, &descriptor));
 }
 
+TEST_F(Books, ADescriptorIsLeftWhenItsMemoryIsNeitherReferredToNorMapped) {
+    gps_vmm_left left[4];
+    create(7);
+    describe(40, 7, GPS_VMM_EXPORTED_AS, 1);
+    describe(41, 7, GPS_VMM_EXPORTED_AS, 2);
+    describe(42, 0, GPS_VMM_EXPORTED_AS, 3); // of a pool
+    map_at(BASE, BLOCK, 7);
+    EXPECT_EQ(gps_vmm_take_left(left, 4), 0u);
+    release(7);
+    create(7); // its number, again
+    describe(41, 7, GPS_VMM_EXPORTED_AS, 4);
+    EXPECT_EQ(gps_vmm_take_left(left, 4), 0u) << "it is mapped";
+    gps_vmm_unmapped(gps_vmm_unmap(BASE, BLOCK), true);
+    ASSERT_EQ(gps_vmm_take_left(left, 4), 1u);
+    EXPECT_EQ(left[0].number, 40);
+    EXPECT_EQ(left[0].descriptor.trace, 1u);
+    EXPECT_EQ(left[0].memory.size, BLOCK);
+    EXPECT_EQ(gps_vmm_take_left(left, 4), 0u) << "it is taken";
+    release(7);
+    ASSERT_EQ(gps_vmm_take_left(left, 4), 1u);
+    EXPECT_EQ(left[0].number, 41);
+}
+
 /* --- many --- */
 
 // Against a model that is as simple as can be.
@@ -393,6 +416,27 @@ TEST_F(Books, RandomMapsAndUnmapsAreAsInAModel) {
         const bool mapped = below != model.begin() && (--below)->first + below->second > asked;
         ASSERT_EQ(at(BASE + asked * BLOCK) != 0, mapped) << step;
     }
+}
+
+TEST_F(Books, ThreadsThatGetEachOthersNumbersLeaveNothing) {
+    std::vector<std::thread> threads;
+    for (uint64_t thread = 0; thread < 4; thread++)
+        threads.emplace_back([thread] {
+            for (uint64_t i = 0; i < 20000; i++) {
+                const uint64_t handle = 1 + i % 3, place = BASE + (thread * 8 + i % 8) * BLOCK;
+                create(handle);
+                map_at(place, BLOCK, handle);
+                release(handle, i % 5 != 0);
+                unmap(place, BLOCK, i % 7 != 0);
+                unmap(place, BLOCK);
+            }
+        });
+    for (auto &thread : threads)
+        thread.join();
+    for (const uint64_t handle : {1, 2, 3})
+        while (release(handle)) {
+        }
+    EXPECT_EQ(bytes(), 0u);
 }
 
 /* --- pools --- */
