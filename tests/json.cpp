@@ -3,9 +3,6 @@
 
 #include <jansson.h>
 
-#include <memory>
-#include <stdexcept>
-
 static Json value_of(json_t *from);
 
 static Json array_of(json_t *from) {

@@ -2,10 +2,6 @@
 // does an object that has a member twice.
 #pragma once
 
-#include <map>
-#include <string>
-#include <vector>
-
 class Json {
   public:
     static Json parse(const std::string &text);

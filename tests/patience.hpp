@@ -4,12 +4,6 @@
 // for a build with a sanitizer.
 #pragma once
 
-#include <unistd.h>
-
-#include <chrono>
-#include <cstdlib>
-#include <functional>
-
 inline int patience() {
     static const int factor = [] {
         const char *const given = getenv("TEST_PATIENCE");

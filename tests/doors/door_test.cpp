@@ -1,13 +1,6 @@
 // door_test.cpp - every way a call can take to the driver: whether it is seen, under which name,
 // and that the program cannot tell.
-#include <unistd.h>
-
-#include <algorithm>
-#include <chrono>
-#include <fstream>
 #include <tuple>
-
-#include <gtest/gtest.h>
 
 #include "patience.hpp"
 #include "program.hpp"

@@ -1,15 +1,4 @@
 // harm_test.cpp - programs behave with the library preloaded as they do without it.
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <set>
-
-#include <gtest/gtest.h>
-
 #include "program.hpp"
 
 namespace {

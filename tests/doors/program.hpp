@@ -4,11 +4,6 @@
 // LD_LIBRARY_PATH; GPUSHARE_TEST_DRIVER names another directory for it ("" leaves the system's).
 #pragma once
 
-#include <map>
-#include <set>
-#include <string>
-#include <vector>
-
 struct Finding {
     std::string id, api;
     bool operator==(const Finding &other) const {

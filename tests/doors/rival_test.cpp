@@ -1,12 +1,6 @@
 // rival_test.cpp - other libraries that step between programs and CUDA, before gpushare and behind
 // it: who sees which call. The table that the runs make is rivals.txt: GPUSHARE_RIVALS=FILE writes
 // it.
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
-
-#include <gtest/gtest.h>
-
 #include "program.hpp"
 
 namespace {

@@ -1,12 +1,4 @@
 // static_test.cpp - what can be told of the library by looking at the file.
-#include <algorithm>
-#include <filesystem>
-#include <map>
-#include <set>
-#include <sstream>
-
-#include <gtest/gtest.h>
-
 #include "program.hpp"
 
 namespace {

@@ -1,11 +1,6 @@
 // audit.cpp - see audit.hpp.
 #include "scenario/audit.hpp"
 
-#include <sys/stat.h>
-
-#include <algorithm>
-#include <sstream>
-
 std::vector<std::string> Event::priors() const {
     std::vector<std::string> texts;
     for (const Json &prior : json["prior"].elements)

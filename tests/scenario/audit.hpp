@@ -4,9 +4,6 @@
 // It runs bare first, then audited; what it prints and how it ends must be the same.
 #pragma once
 
-#include <map>
-#include <set>
-
 #include "scenario/harness.hpp"
 
 // One line of the log that is a finding's first occurrence.

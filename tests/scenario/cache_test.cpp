@@ -2,10 +2,6 @@
 // soon as its exporter frees it.
 #include "scenario/harness.hpp"
 
-#include <signal.h>
-
-#include <filesystem>
-
 namespace {
 
 // An exporter of `p`, which the importer has opened and closed: it is cached there.

@@ -1,10 +1,5 @@
 // configured_test.cpp - the findings that take a configuration or a directory, not a misuse of
 // CUDA.
-#include <unistd.h>
-
-#include <algorithm>
-#include <filesystem>
-
 #include "scenario/audit.hpp"
 
 namespace {

@@ -2,10 +2,6 @@
 // back, and `gpushare gc` leaves nothing behind.
 #include "scenario/harness.hpp"
 
-#include <signal.h>
-
-#include <filesystem>
-
 namespace {
 
 namespace fs = std::filesystem;

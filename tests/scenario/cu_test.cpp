@@ -1,8 +1,6 @@
 // A .cu program on the simulated driver, as nvcc makes it.
 #include "scenario/harness.hpp"
 
-#include <filesystem>
-
 namespace {
 
 const std::string nvcc = "PATH=$PATH:/usr/local/cuda/bin nvcc ";

@@ -1,8 +1,4 @@
 // The event log: what happens to regions of real programs, and what the log keeps away from.
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
 #include "scenario/harness.hpp"
 
 namespace {

@@ -1,8 +1,6 @@
 // gpushare explain: what became of memory that a merge rule took.
 #include "scenario/harness.hpp"
 
-#include <regex>
-
 namespace {
 
 // Runs a puppet by these lines under a rule, and gives what was said of it.

@@ -7,10 +7,6 @@ extern "C" {
 #include "scenario/audit.hpp"
 #include "scenario/finding_cases.hpp"
 
-#include <algorithm>
-#include <iterator>
-#include <sstream>
-
 namespace {
 
 // Not a misuse of CUDA but of gpushare: configured_test.cpp raises these. Of HIP alone:

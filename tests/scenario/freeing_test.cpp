@@ -1,7 +1,6 @@
 // freeing_test.cpp - memory that is freed, or whose owner ends, while others have it open.
 #include "scenario/pair.hpp"
 
-#include <signal.h>
 #include <sys/inotify.h>
 
 namespace {

@@ -2,8 +2,6 @@
 // order and however they end.
 #include "scenario/harness.hpp"
 
-#include <signal.h>
-
 namespace {
 
 std::string frames(const std::string &handover = "20s", const std::string &wait = "5s") {

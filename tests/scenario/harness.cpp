@@ -1,22 +1,6 @@
 // harness.cpp - see harness.hpp.
 #include "scenario/harness.hpp"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <regex>
-#include <sstream>
-#include <stdexcept>
-
 namespace fs = std::filesystem;
 
 bool on_gpu() {

@@ -15,13 +15,6 @@
 //   GPUSHARE_TEST_BUILD   the build directory to take puppets and library from
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "json.hpp"
 #include "patience.hpp"
 #include "tool/harness.hpp"

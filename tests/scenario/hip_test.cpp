@@ -2,11 +2,6 @@
 #include "scenario/audit.hpp"
 #include "scenario/pair.hpp"
 
-#include <algorithm>
-#include <filesystem>
-#include <regex>
-#include <sstream>
-
 namespace {
 
 struct Hip : testing::Test {

@@ -3,10 +3,6 @@
 
 #include "scenario/harness.hpp"
 
-#include <signal.h>
-
-#include <filesystem>
-
 // Of this world: the one that serves, or the one that stands by. -1: there is none.
 inline pid_t keeper_of(const World &world, bool stands_by = false) {
     const std::string mark = "GPUSHARE_DIR=" + world.environment.at("GPUSHARE_DIR");

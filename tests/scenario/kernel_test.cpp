@@ -1,8 +1,6 @@
 // Programs that run kernels: what the tests' kernels do, in streams and in graphs.
 #include "harness.hpp"
 
-#include <signal.h>
-
 class Kernel : public testing::Test {
   protected:
     Kernel() : a(world) {

@@ -5,9 +5,6 @@
 
 #include "gpushare/region.h"
 
-#include <map>
-#include <regex>
-
 namespace {
 
 constexpr uint64_t SIZE = 8 * MiB;

@@ -3,14 +3,6 @@
 #include "scenario/keepers.hpp"
 #include "scenario/merging.hpp"
 
-#include <signal.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-
-#include <filesystem>
-#include <fstream>
-#include <random>
-
 namespace {
 
 constexpr uint64_t SIZE = 10 * MiB;

@@ -2,9 +2,6 @@
 // one that writes what is merged ends its process, once.
 #include "scenario/merging.hpp"
 
-#include <algorithm>
-#include <regex>
-
 namespace {
 
 constexpr uint64_t SIZE = 16 * MiB;

@@ -3,11 +3,6 @@
 // The namespaces are real (unshare). What the driver does in them is in the simulator as it was
 // recorded on an H200: memory handles cross them, unless both processes have one pid; events need
 // one /dev/shm; a foreign /proc stops cuInit.
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <filesystem>
-
 #include "scenario/audit.hpp"
 
 namespace {

@@ -2,11 +2,6 @@
 // addresses that are given out again, states that others read too early.
 #include "scenario/pair.hpp"
 
-#include <signal.h>
-#include <sys/stat.h>
-
-#include <filesystem>
-
 namespace {
 
 namespace fs = std::filesystem;

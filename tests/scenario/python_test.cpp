@@ -5,8 +5,6 @@
 // unpacked it.
 #include <glob.h>
 
-#include <sstream>
-
 #include "scenario/audit.hpp"
 
 namespace {

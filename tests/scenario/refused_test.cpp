@@ -1,8 +1,6 @@
 // refused_test.cpp - every IPC call that fails has a finding, whatever code the driver answers.
 #include "scenario/audit.hpp"
 
-#include <sstream>
-
 namespace {
 
 // What the enumeration CUresult has, 0 left out, and what it has not.

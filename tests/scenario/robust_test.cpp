@@ -1,14 +1,6 @@
 // robust_test.cpp - whatever is wrong around it, the program runs as if gpushare were not there.
 #include "scenario/harness.hpp"
 
-#include <sys/mount.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <filesystem>
-
 namespace {
 
 namespace fs = std::filesystem;

@@ -1,8 +1,6 @@
 // sharing_test.cpp - memory shared by rules alone: who exports, who imports, and what does not fit.
 #include "scenario/harness.hpp"
 
-#include <signal.h>
-
 namespace {
 
 std::string size_of(uint64_t bytes) {

@@ -2,8 +2,6 @@
 // card are a part of make check-gpu.
 #include "scenario/harness.hpp"
 
-#include <cstdlib>
-
 struct Soak : testing::TestWithParam<const char *> {};
 
 TEST_P(Soak, KilledAndRestartedProcessesLeaveNothingAndNoUntrueFinding) {

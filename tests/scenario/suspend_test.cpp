@@ -1,6 +1,4 @@
 // gpushare suspend and resume: programs take turns on one card.
-#include <sys/wait.h>
-
 #include "scenario/keepers.hpp"
 #include "scenario/merging.hpp"
 

@@ -3,8 +3,6 @@
 #include "gpushare/token.h"
 #include "scenario/harness.hpp"
 
-#include <sys/stat.h>
-
 namespace {
 
 constexpr uint64_t BLOCK = 2 * MiB;

@@ -2,14 +2,6 @@
 // owner.
 #include "scenario/keepers.hpp"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/stat.h>
-
-#include <filesystem>
-#include <fstream>
-#include <regex>
-
 namespace {
 
 std::string vmm_rules(const std::string &more = "", const std::string &wait = "5s") {

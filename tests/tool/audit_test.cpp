@@ -1,15 +1,6 @@
 // gpushare audit: real programs on the simulated driver, watched with their children, then
 // reported.
-#include <dlfcn.h>
-#include <signal.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
-
-#include <chrono>
-#include <filesystem>
-#include <functional>
-#include <set>
-#include <thread>
 
 #include "harness.hpp"
 

@@ -1,7 +1,4 @@
 // A program has its lines in a report whatever built it, and wherever its debug information is.
-#include <algorithm>
-#include <sstream>
-
 #include "harness.hpp"
 #include "logmaker.hpp"
 

@@ -1,8 +1,4 @@
 // gpushare cdi: a device that brings gpushare into containers.
-#include <sys/stat.h>
-
-#include <filesystem>
-
 #include "harness.hpp"
 
 namespace {

@@ -1,14 +1,4 @@
 // gpushare doctor: each thing that can be wrong, made wrong, is named with its remedy.
-#include <gtest/gtest.h>
-
-#include <dlfcn.h>
-#include <math.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <chrono>
-#include <filesystem>
-
 #include "harness.hpp"
 #include "json.hpp"
 #include "patience.hpp"

@@ -1,8 +1,4 @@
 // gpushare forget, and who mentions what there is to forget.
-#include <unistd.h>
-
-#include <cstring>
-
 #include "harness.hpp"
 
 extern "C" {

@@ -1,7 +1,4 @@
 // gpushare gc: what it removes, what it keeps, what it says.
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "harness.hpp"
 
 extern "C" {

@@ -1,24 +1,6 @@
 #include "harness.hpp"
 
-#include <fcntl.h>
-#include <gtest/gtest.h>
-#include <poll.h>
 #include <pty.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-#include <stdexcept>
 
 extern char **environ;
 

@@ -4,12 +4,6 @@
 // child that holds a lease, and slots where told to; it dies with kill() or with its object.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <map>
-#include <string>
-#include <vector>
-
 extern "C" {
 #include "directory/lease.h"
 #include "directory/name.h"

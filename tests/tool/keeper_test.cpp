@@ -2,28 +2,6 @@
 //
 // An Actor is a process of the published directory: a lease of this test's own. So one test is many
 // processes, that live and die when it says so. Descriptors are memfds: the keeper never looks.
-#include <gtest/gtest.h>
-
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstring>
-#include <filesystem>
-#include <functional>
-#include <memory>
-#include <thread>
-
 #include "harness.hpp"
 #include "json.hpp"
 #include "patience.hpp"

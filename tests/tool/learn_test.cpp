@@ -1,7 +1,4 @@
 // gpushare learn, where there is nothing to learn.
-#include <dlfcn.h>
-#include <unistd.h>
-
 #include "harness.hpp"
 
 namespace {

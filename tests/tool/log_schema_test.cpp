@@ -1,6 +1,4 @@
 // docs/log.schema.json is what the library promises to those who read its logs.
-#include <filesystem>
-
 #include "harness.hpp"
 #include "logmaker.hpp"
 extern "C" {

@@ -1,9 +1,6 @@
 // logmaker.hpp - lines of a log by hand, after docs/log.schema.json.
 #pragma once
 
-#include <cstdio>
-#include <string>
-
 // As JSON: a string with quotes, or null.
 inline std::string quoted(const std::string &text) {
     return text.empty() ? "null" : "\"" + text + "\"";

@@ -1,11 +1,4 @@
 // gpushare ls: what is listed, in which words, and what scripts get.
-#include <gtest/gtest.h>
-
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <memory>
-
 #include "harness.hpp"
 #include "json.hpp"
 

@@ -1,6 +1,4 @@
 // The tool as a whole: help, versions and wrong command lines.
-#include <iterator>
-
 #include "harness.hpp"
 
 extern "C" {

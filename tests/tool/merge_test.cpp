@@ -1,7 +1,4 @@
 // gpushare merge: who cannot be told, and what is left of an order.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "harness.hpp"
 #include "patience.hpp"
 

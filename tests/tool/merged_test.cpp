@@ -1,9 +1,4 @@
 // What people see of role = merge: ls, show, drop and the keeper, with blocks that no program made.
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <cstring>
-
 #include "harness.hpp"
 #include "patience.hpp"
 

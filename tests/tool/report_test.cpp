@@ -1,10 +1,4 @@
 // gpushare report: what many logs come to, what is skipped in them, and how it looks.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <random>
-
 #include "harness.hpp"
 #include "json.hpp"
 #include "logmaker.hpp"

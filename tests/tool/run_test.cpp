@@ -1,12 +1,5 @@
 // gpushare run: what the command gets, what the caller gets back, and what is said beforehand.
-#include <dlfcn.h>
 #include <elf.h>
-#include <math.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cstring>
-#include <filesystem>
 
 #include "harness.hpp"
 

@@ -1,7 +1,4 @@
 // Programs with the CUDA runtime linked in, as nvcc does it: its frames are not the user's code.
-#include <filesystem>
-#include <sstream>
-
 #include "harness.hpp"
 #include "logmaker.hpp"
 

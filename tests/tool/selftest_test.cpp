@@ -1,15 +1,4 @@
 // gpushare doctor --selftest: what it tries on the simulated drivers, and what it leaves: nothing.
-#include <gtest/gtest.h>
-
-#include <dlfcn.h>
-#include <signal.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <chrono>
-#include <filesystem>
-
 #include "harness.hpp"
 #include "json.hpp"
 #include "patience.hpp"

@@ -1,6 +1,4 @@
 // gpushare show: finding what is meant, and telling all of it.
-#include <cstring>
-
 #include "harness.hpp"
 
 namespace {

@@ -1,13 +1,6 @@
 // A stranger's first ten minutes: why is it not shared? Each mistake is made by real programs on
 // the simulated driver, the example's daemon in C and its front end in Python; and explain, check,
 // doctor or the program's own words must lead to the line that is wrong.
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <regex>
-#include <sstream>
-
 #include "harness.hpp"
 #include "patience.hpp"
 

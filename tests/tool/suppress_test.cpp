@@ -1,7 +1,4 @@
 // Suppressions: what they match, what is wrong with them, and that generated ones do what they say.
-#include <filesystem>
-#include <sstream>
-
 #include "harness.hpp"
 #include "logmaker.hpp"
 

@@ -1,6 +1,4 @@
 // gpushare suspend and resume: command lines, and whom they do not find.
-#include <unistd.h>
-
 #include "harness.hpp"
 
 TEST(SuspendVerb, WrongCommandLinesAreAnswered) {

@@ -1,9 +1,4 @@
 // Frames explained: functions, lines, inlined calls, other languages' names, files that changed.
-#include <sys/stat.h>
-
-#include <filesystem>
-#include <sstream>
-
 #include "harness.hpp"
 #include "logmaker.hpp"
 

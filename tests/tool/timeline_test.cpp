@@ -1,9 +1,5 @@
 // gpushare timeline: what the reader makes of event logs, what it skips, and what Perfetto gets.
 // tests/browser looks at the page itself.
-#include <gtest/gtest.h>
-
-#include <filesystem>
-
 #include "harness.hpp"
 #include "json.hpp"
 #include "logmaker.hpp"

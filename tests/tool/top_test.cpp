@@ -1,13 +1,4 @@
 // gpushare top and metrics: whose bytes are whose, what is on the screen, and what others read.
-#include <gtest/gtest.h>
-
-#include <signal.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <memory>
-#include <sys/wait.h>
-
 #include "harness.hpp"
 #include "json.hpp"
 #include "logmaker.hpp"

@@ -1,7 +1,5 @@
 // What the tool prints on terminals of 80 and 200 columns, and narrower: it fits, and no word is
 // broken.
-#include <sstream>
-
 #include "harness.hpp"
 #include "logmaker.hpp"
 

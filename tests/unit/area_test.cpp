@@ -1,9 +1,4 @@
 // area_test.cpp - allocations in blocks: how they are cut, found, and what of them is filled.
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <vector>
-
 extern "C" {
 #include "merge/area.h"
 }

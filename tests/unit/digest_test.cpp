@@ -1,15 +1,8 @@
 // digest_test.cpp - the hash of a block: as XXH3 says; memory compared with it, by one thread or
 // many, and an answer where it cannot be read.
-#include <gtest/gtest.h>
 
-#include <sys/mman.h>
-#include <unistd.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
-
-#include <algorithm>
-#include <cstring>
-#include <vector>
 
 extern "C" {
 #include "digest/digest.h"

@@ -2,10 +2,6 @@
 // ones count as none.
 #include "store_support.h"
 
-#include <sys/resource.h>
-
-#include <thread>
-
 extern "C" {
 #include "directory/exclusions.h"
 }

@@ -1,9 +1,4 @@
 // file_mark_test.cpp - an open file is known again, and by whom it was exported.
-#include <fcntl.h>
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 extern "C" {
 #include "util/file_mark.h"
 }

@@ -1,16 +1,6 @@
 // gate_test.cpp - the gate: who is inside keeps it from closing, who comes waits, and neither a
 // jump nor a signal nor the end of a thread leaves it shut or open where it must not be.
-#include <gtest/gtest.h>
-
-#include <setjmp.h>
-#include <signal.h>
-#include <sys/resource.h>
-
-#include <atomic>
-#include <chrono>
 #include <future>
-#include <thread>
-#include <vector>
 
 #include "c_gate.h"
 

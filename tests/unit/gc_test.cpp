@@ -1,10 +1,6 @@
 /* gc_test.cpp - what dead processes leave, and what is left of processes that die anywhere. */
 #include "store_support.h"
 
-#include <chrono>
-#include <fstream>
-#include <random>
-
 namespace {
 
 namespace fs = std::filesystem;

@@ -1,10 +1,4 @@
 // glibc_test.cpp - what stands for functions that glibc 2.28 has not says and does what they do.
-#include <gtest/gtest.h>
-
-#include <cerrno>
-#include <cstring>
-#include <ctime>
-
 #include "patience.hpp"
 
 extern "C" {

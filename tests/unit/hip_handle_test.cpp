@@ -1,8 +1,4 @@
 // hip_handle_test.cpp - which bytes of HIP's handles mean something.
-#include <gtest/gtest.h>
-
-#include <cstring>
-
 extern "C" {
 #include "directory/record.h"
 #include "hip/hip_handle.h"

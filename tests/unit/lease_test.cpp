@@ -6,12 +6,6 @@ extern "C" {
 }
 
 #include <malloc.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-
-#include <fstream>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define ADDRESS_SPACE_IS_HUGE 1

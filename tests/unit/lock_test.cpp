@@ -1,11 +1,4 @@
 // lock_test.cpp - what may not happen while a lock is held ends a test.
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <fcntl.h>
-#include <string>
-#include <unistd.h>
-
 extern "C" {
 #include "directory/file.h"
 #include "driver/scope.h"

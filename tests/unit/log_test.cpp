@@ -1,26 +1,7 @@
 // Each test runs what it tests in a forked child, for the log has one state a process, and reads
 // what the child wrote. The child answers with its exit status: 0, or the number of the check that
 // failed.
-#include <fcntl.h>
-#include <gtest/gtest.h>
-#include <pthread.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
 #include <csignal>
-#include <cstring>
-#include <fstream>
-#include <functional>
-#include <set>
-#include <sstream>
-#include <string>
-#include <thread>
-#include <vector>
 
 extern "C" {
 #include "log/format.h"

@@ -1,14 +1,6 @@
 // module_test.cpp - which loaded object holds an address: the quick way and the one of old linkers
 // say the same.
-#include <gtest/gtest.h>
-
-#include <dlfcn.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <string>
 
 extern "C" {
 #include "stack/module_place.h"

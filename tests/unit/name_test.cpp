@@ -1,8 +1,6 @@
 /* name_test.cpp - who has a name. */
 #include "store_support.h"
 
-#include <fstream>
-
 namespace {
 
 namespace fs = std::filesystem;

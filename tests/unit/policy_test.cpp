@@ -1,9 +1,4 @@
 /* policy_test.cpp - what holds for every question there is. */
-#include <gtest/gtest.h>
-
-#include <set>
-#include <string>
-#include <vector>
 
 extern "C" {
 #include "driver/driver_ops.h"

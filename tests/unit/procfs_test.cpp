@@ -2,13 +2,6 @@
 // pthread_exit: the files of the whole process in /proc are those of that thread, and empty.
 #include "store_support.h"
 
-#include <sched.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-
-#include <fstream>
-#include <thread>
-
 extern "C" {
 #include "keeper/keeper_client.h"
 #include "process/program.h"

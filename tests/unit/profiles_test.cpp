@@ -1,9 +1,4 @@
 // What gpushare learn makes of what processes report: which allocations are fine, and the rules.
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <string>
-
 extern "C" {
 #include "learn/profiles.h"
 }

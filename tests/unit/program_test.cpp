@@ -1,9 +1,4 @@
 // The name that a person gives a program.
-#include <gtest/gtest.h>
-
-#include <cstring>
-#include <string>
-
 extern "C" {
 #include "process/program.h"
 }

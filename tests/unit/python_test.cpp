@@ -1,12 +1,4 @@
 // python_test.cpp - line tables and structures of CPython, as they are and as they must not be.
-#include <gtest/gtest.h>
-#include <pthread.h>
-#include <sys/mman.h>
-
-#include <cstring>
-#include <string>
-#include <vector>
-
 extern "C" {
 #include "python/python_frame.h"
 #include "python/python_layout.h"

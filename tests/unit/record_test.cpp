@@ -1,11 +1,5 @@
 /* record_test.cpp - seals, checks and names. */
 #include <climits>
-#include <cstring>
-#include <functional>
-#include <memory>
-#include <string>
-
-#include <gtest/gtest.h>
 
 extern "C" {
 #include "directory/record.h"

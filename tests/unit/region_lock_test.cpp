@@ -2,9 +2,6 @@
 // open: held by whoever does, gone with it, and where that is not known, as good as held.
 #include "store_support.h"
 
-#include <sys/mman.h>
-#include <sys/resource.h>
-
 extern "C" {
 #include "directory/region_lock.h"
 }

@@ -1,12 +1,5 @@
 /* registry_test.cpp - what is allocated, imported, created: exact, under threads, and when large.
  */
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <cstring>
-#include <set>
-#include <thread>
-#include <vector>
 
 extern "C" {
 #include "driver/driver_ops.h"

@@ -1,9 +1,4 @@
 #include <fnmatch.h>
-#include <gtest/gtest.h>
-
-#include <cstring>
-#include <random>
-#include <string>
 
 extern "C" {
 #include "config/rule.h"

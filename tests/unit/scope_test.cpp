@@ -1,13 +1,6 @@
 // scope_test.cpp - a wait inside a scope has the mask that the program has, however scopes are
 // left and wherever their frames lie.
-#include <gtest/gtest.h>
-
 #include <alloca.h>
-#include <cerrno>
-#include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <vector>
 
 extern "C" {
 #pragma GCC diagnostic push

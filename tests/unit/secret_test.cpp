@@ -3,7 +3,6 @@
 #include "store_support.h"
 
 #include <array>
-#include <thread>
 
 extern "C" {
 #include "directory/secret.h"

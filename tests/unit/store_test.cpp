@@ -1,15 +1,7 @@
 /* store_test.cpp - the directories and the region records. */
 #include "store_support.h"
 
-#include <sys/mount.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/statfs.h>
-#include <sys/un.h>
-
-#include <atomic>
-#include <fstream>
-#include <thread>
 
 namespace {
 

@@ -1,10 +1,3 @@
-#include <gtest/gtest.h>
-
-#include <cstring>
-#include <ctime>
-#include <random>
-#include <string>
-
 extern "C" {
 #include "util/text.h"
 }

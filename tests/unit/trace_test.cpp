@@ -1,14 +1,4 @@
 /* trace_test.cpp - stacks are taken once, told apart, and recognised. */
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cstdio>
-#include <cstring>
-#include <set>
-#include <thread>
-#include <vector>
 
 extern "C" {
 #include "stack/call.h"

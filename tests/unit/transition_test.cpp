@@ -1,11 +1,3 @@
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
-#include <string>
-#include <unistd.h>
-
 extern "C" {
 #include "util/transition.h"
 }

@@ -1,8 +1,3 @@
-#include <gtest/gtest.h>
-
-#include <cstring>
-#include <string>
-
 extern "C" {
 #include "config/value.h"
 }

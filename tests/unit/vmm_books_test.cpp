@@ -1,11 +1,5 @@
 // vmm_books_test.cpp - the books of memory of cuMemCreate and of pools: what each order of calls,
 // right and wrong, leaves in them, and how much of it counts.
-#include <gtest/gtest.h>
-
-#include <map>
-#include <random>
-#include <string>
-
 extern "C" {
 #include "process/references.h"
 #include "registry/pool_books.h"

@@ -1,8 +1,4 @@
 // wording_test.cpp - texts in the names of another vendor.
-#include <gtest/gtest.h>
-
-#include <string>
-
 extern "C" {
 #include "log/wording.h"
 }

@@ -1,17 +1,5 @@
 // worker_pool_test.cpp - threads that help with a call: nothing done twice or left, and none that
 // stay.
-#include <gtest/gtest.h>
-
-#include <sched.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <atomic>
-#include <chrono>
-#include <filesystem>
-#include <thread>
-#include <vector>
-
 extern "C" {
 #include "digest/worker_pool.h"
 }

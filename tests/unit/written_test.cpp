@@ -1,7 +1,5 @@
 // written_test.cpp - which bytes of device memory a copy reads and writes (written.h): up to the
 // last one, and no further.
-#include <gtest/gtest.h>
-
 extern "C" uint64_t c_box_end(size_t x, size_t width, size_t height, size_t depth, size_t pitch);
 extern "C" uint64_t c_rows_read(size_t y, size_t width, size_t height, size_t pitch);
 
