@@ -250,7 +250,7 @@ fuzz-run: $(FUZZERS:%=fuzz-run-%)
 $(FUZZERS:%=fuzz-run-%): fuzz-run-%: fuzz
 	mkdir -p $(BUILD)/fuzz-$*
 	$(BUILD)/tests/fuzz/fuzz_$* -max_total_time=$(FUZZ_TIME) -print_final_stats=1 \
-		$(BUILD)/fuzz-$* $(wildcard tests/fuzz/corpus)
+		$(BUILD)/fuzz-$* tests/fuzz/corpus config
 
 include tests/gpu/gpu.mk
 

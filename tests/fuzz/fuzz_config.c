@@ -4,15 +4,9 @@
  * What parses must be usable: rules match, name and list without harm, and what a listing shows
  * reads back as the same value. What does not parse must say why and leave the defaults.
  */
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 #include "config/option.h"
-
-static void need(bool holds) {
-    if (!holds)
-        abort();
-}
 
 static void on_error(void *arg, const char *file, unsigned line, const char *message) {
     unsigned *errors = arg;
@@ -48,8 +42,6 @@ static void use_rule(const struct gps_rule *rule, const char *text) {
     if (gps_rule_name(rule, UINT64_MAX, 7, name))
         need(strpbrk(name, "{}/ ") == NULL && strlen(name) < GPS_NAME_BYTES);
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct gps_config config;

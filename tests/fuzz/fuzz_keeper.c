@@ -6,28 +6,21 @@
  * held to what keeper_protocol.h promises: the record of a deposit is valid, and a request names
  * nothing that is not its own to name.
  */
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 #include "keeper/keeper_protocol.h"
-
-#define REQUIRE(condition)                                                                         \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            abort();                                                                               \
-    } while (0)
 
 static void require_request(const struct gps_keeper_request *request) {
     struct gps_region_record record;
 
-    REQUIRE(request->ask >= GPS_KEEPER_DEPOSIT && request->ask <= GPS_KEEPER_RECLAIM);
-    REQUIRE(gps_owner_check(&request->sender) == NULL);
-    REQUIRE(memchr(request->record.name, '\0', sizeof request->record.name) != NULL);
+    need(request->ask >= GPS_KEEPER_DEPOSIT && request->ask <= GPS_KEEPER_RECLAIM);
+    need(gps_owner_check(&request->sender) == NULL);
+    need(memchr(request->record.name, '\0', sizeof request->record.name) != NULL);
     if (request->ask != GPS_KEEPER_DEPOSIT)
         return;
     gps_request_record(request, &request->sender, &record);
-    REQUIRE(gps_record_check(&record, sizeof record) == NULL);
-    REQUIRE(record.backing == GPS_BACKING_VMM && record.keep <= GPS_KEEP_FOR);
+    need(gps_record_check(&record, sizeof record) == NULL);
+    need(record.backing == GPS_BACKING_VMM && record.keep <= GPS_KEEP_FOR);
 }
 
 static void fuzz_request(const uint8_t *data, size_t size, bool seal) {
@@ -57,10 +50,8 @@ static void fuzz_reply(const uint8_t *data, size_t size, bool seal) {
     memcpy(&reply, data, size < sizeof reply ? size : sizeof reply);
     gps_reply_seal(&reply);
     if (gps_reply_check(&reply, sizeof reply) == NULL)
-        REQUIRE(reply.status <= 0 && gps_owner_check(&reply.keeper) == NULL);
+        need(reply.status <= 0 && gps_owner_check(&reply.keeper) == NULL);
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size == 0)

@@ -4,9 +4,9 @@
  * The first byte picks what the rest is: a table of lines, or changes of a memory in which there
  * are frames.
  */
+#include "fuzz.h"
+
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "python/python_frame.h"
 #include "python/python_layout.h"
@@ -17,11 +17,6 @@ static union {
     uint64_t words[MEMORY / 8];
     uint8_t bytes[MEMORY];
 } memory;
-
-static void need(bool holds) {
-    if (!holds)
-        abort();
-}
 
 static void fuzz_line(const uint8_t *data, size_t size) {
     uint32_t first, offset;
@@ -148,8 +143,6 @@ static void fuzz_frames(const uint8_t *data, size_t size) {
         if (gps_python_describe(&python, &frames[i], table, &frame))
             check(&frame);
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size > 0 && data[0] % 2)

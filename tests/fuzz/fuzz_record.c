@@ -3,31 +3,21 @@
  *
  * The first byte picks what the rest is. A checksum would stop nearly every input at the door, so
  * the odd modes first make it fit; what then passes is held to what record.h promises.
- *
- *     clang -g -O1 -fsanitize=fuzzer,address,undefined -Iinclude -Ishim \
- *         tests/fuzz/fuzz_record.c shim/directory/record.c shim/util/text.c -o fuzz_record
  */
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 #include "directory/record.h"
-
-#define REQUIRE(condition)                                                                         \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            abort();                                                                               \
-    } while (0)
 
 static void require_owner(const struct gps_owner *owner) {
     char text[GPS_PROC_NAME];
     struct gps_owner parsed;
     const char *end = memchr(owner->command, '\0', sizeof owner->command);
 
-    REQUIRE(end != NULL);
+    need(end != NULL);
     for (const char *c = owner->command; c < end; c++)
-        REQUIRE((uint8_t)*c >= ' ' && *c != 0x7f && !(c[0] == '\xc2' && (uint8_t)c[1] < 0xa0));
+        need((uint8_t)*c >= ' ' && *c != 0x7f && !(c[0] == '\xc2' && (uint8_t)c[1] < 0xa0));
     gps_owner_format(owner, text);
-    REQUIRE(gps_owner_parse(text, &parsed) && gps_owner_equal(owner, &parsed));
+    need(gps_owner_parse(text, &parsed) && gps_owner_equal(owner, &parsed));
 }
 
 static void fuzz_aligned(const struct gps_region_record *bytes, size_t size, bool seal) {
@@ -46,17 +36,17 @@ static void fuzz_aligned(const struct gps_region_record *bytes, size_t size, boo
     if (gps_record_check(bytes, size) != NULL)
         return;
     memcpy(&record, bytes, sizeof record);
-    REQUIRE(memchr(record.name, '\0', sizeof record.name) != NULL);
-    REQUIRE(record.name[0] == '\0' || gps_name_valid(record.name));
-    REQUIRE(record.requested <= record.extent && record.offset + record.extent >= record.extent);
-    REQUIRE(strcmp(gps_state_name(record.status.state), "unknown") != 0);
+    need(memchr(record.name, '\0', sizeof record.name) != NULL);
+    need(record.name[0] == '\0' || gps_name_valid(record.name));
+    need(record.requested <= record.extent && record.offset + record.extent >= record.extent);
+    need(strcmp(gps_state_name(record.status.state), "unknown") != 0);
     require_owner(&record.owner);
 }
 
 static void fuzz_record(const uint8_t *data, size_t size, bool seal) {
     struct gps_region_record *copy = malloc(size ? size : 1); /* its exact size, as in fuzz_text */
 
-    REQUIRE(copy != NULL);
+    need(copy != NULL);
     memcpy(copy, data, size);
     fuzz_aligned(copy, size, seal);
     free(copy);
@@ -75,9 +65,9 @@ static void fuzz_traces(const uint8_t *data, size_t size, bool seal) {
         return;
     for (unsigned event = 0; event < GPS_HISTORY_EVENTS; event++)
         for (unsigned i = 0; i < traces.count[event]; i++)
-            REQUIRE(traces.module[event][i] == GPS_TRACE_NO_MODULE ||
-                    memchr(traces.modules[traces.module[event][i]].path, '\0',
-                           sizeof traces.modules[0].path) != NULL);
+            need(traces.module[event][i] == GPS_TRACE_NO_MODULE ||
+                 memchr(traces.modules[traces.module[event][i]].path, '\0',
+                        sizeof traces.modules[0].path) != NULL);
 }
 
 static void fuzz_proc(const uint8_t *data, size_t size, bool seal) {
@@ -102,7 +92,7 @@ static void fuzz_slot(const uint8_t *data, size_t size, bool seal) {
     if (seal)
         gps_slot_seal(&slot);
     if (gps_slot_valid(&slot))
-        REQUIRE(slot.state >= GPS_SLOT_INTENT && slot.state <= GPS_SLOT_CACHED);
+        need(slot.state >= GPS_SLOT_INTENT && slot.state <= GPS_SLOT_CACHED);
 }
 
 static void fuzz_text(const uint8_t *data, size_t size) {
@@ -111,23 +101,21 @@ static void fuzz_text(const uint8_t *data, size_t size) {
     struct gps_owner owner;
     struct gps_id id;
 
-    REQUIRE(text != NULL);
+    need(text != NULL);
     memcpy(text, data, size);
     text[size] = '\0';
     if (gps_owner_parse(text, &owner)) { /* one owner has one spelling */
         gps_owner_format(&owner, back);
-        REQUIRE(strcmp(text, back) == 0);
+        need(strcmp(text, back) == 0);
     }
     if (gps_id_parse(text, &id)) {
         gps_id_format(&id, back);
-        REQUIRE(strcmp(text, back) == 0);
+        need(strcmp(text, back) == 0);
     }
     if (gps_name_valid(text))
-        REQUIRE(strlen(text) < GPS_NAME_BYTES && text[0] != '.' && strchr(text, '/') == NULL);
+        need(strlen(text) < GPS_NAME_BYTES && text[0] != '.' && strchr(text, '/') == NULL);
     free(text);
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint8_t mode;

@@ -5,19 +5,13 @@
  * an aggregate whose parts fit together; every line that is not in it must have been complained of,
  * or be blank or of no finding.
  */
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 #include "cli/tool.h"
 #include "logs/aggregate.h"
 
 /* tool.c names it for the top's --help, which nobody asks for here. */
 const struct tool_verb tool_verb_help = {.name = "help"};
-
-static void need(bool holds) {
-    if (!holds)
-        abort();
-}
 
 static void on_complaint(const char *file, unsigned long line, const char *message) {
     need(strcmp(file, "fuzz") == 0 && line < 1ul << 20 && message[0] != '\0');
@@ -106,8 +100,6 @@ static void check_aggregate(const struct aggregate *aggregate, size_t lines) {
     }
     need(aggregate_sums(aggregate).processes <= lines);
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct reading reading = {.lines = 0};

@@ -3,19 +3,13 @@
  *
  * What parses has sections that say something; what does not parse says why, and leaves none.
  */
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 #include "cli/tool.h"
 #include "report/suppress.h"
 
 /* tool.c names it for the top's --help, which nobody asks for here. */
 const struct tool_verb tool_verb_help = {.name = "help"};
-
-static void need(bool holds) {
-    if (!holds)
-        abort();
-}
 
 static void on_error(void *arg, const char *file, unsigned line, const char *message) {
     unsigned *errors = arg;
@@ -36,8 +30,6 @@ static void use(const struct suppression *section) {
     }
     need(any);
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct suppressions suppressions = {.file = NULL};

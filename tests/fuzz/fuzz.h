@@ -1,0 +1,16 @@
+/*
+ * fuzz.h - what each fuzzer begins with: libFuzzer's entry, and what must hold.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void need(bool holds) {
+    if (!holds)
+        abort();
+}
