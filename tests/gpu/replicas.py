@@ -20,7 +20,7 @@ import subprocess
 import sys
 
 from fleet import GIB, MIB, NOISE, Filled, Fleet, Peak, Table, gib, merge_rule, seconds, sums
-from replicas_busy import busy
+from replicas_busy import busy, busy_torch
 from replicas_kills import kills
 from replicas_torch import learned_model, model, serve
 from replicas_transformers import even, odd
@@ -399,7 +399,7 @@ def learn(fleet, table, size):
 
 
 STEPS = {"hole": hole, "model": model, "together": together, "changed": changed, "serve": serve, "latency": latency, "kills": kills,
-         "ends": ends, "read-only": read_only, "learn": learn, "transformers": even, "transformers-odd": odd, "busy": busy}
+         "ends": ends, "read-only": read_only, "learn": learn, "transformers": even, "transformers-odd": odd, "busy": busy, "busy-torch": busy_torch}
 
 
 def main():

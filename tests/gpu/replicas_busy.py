@@ -34,9 +34,9 @@ def heard(members):
     return [one.line(SECONDS + 60)[1].split()[1:] for one in members]
 
 
-def kernels(fleet, table, size):
+def busy(fleet, table, size):
     """One kernel after the other on each of three streams, in two processes, which share the card's time."""
-    folder, tool, size = fleet.room_for(2 * GIB), fleet.programs / "weights_static", min(size, 2 * GIB)
+    folder, tool, size = fleet.room_for(2 * GIB), fleet.programs / "weights_static", 2 * GIB if fleet.driver == "gpu" else 64 * MIB
     fleet.once(tool, "make", folder / "weights", size, 1)
     words, lengths = [tool, "serve", folder / "weights", "layers=64"], " ".join(map(str, LENGTHS))
     config = fleet.config("busy", merge_rule("weights_*", quiet=f"{QUIET}s"))
@@ -73,7 +73,7 @@ def loaded(members, seconds):
     return members
 
 
-def servers(fleet, table):
+def busy_torch(fleet, table, _):
     if missing(fleet, table, "never idle, two PyTorch servers"):
         return
     models = Models(fleet, "model")
@@ -95,10 +95,3 @@ def servers(fleet, table):
     table.figure("two PyTorch servers, never idle", "the slowest request takes", *(
         f"{statistics.fmean(float(one[2]) for one in them):.0f} ms" for them in (without, seen)))
     table.row({one.end() for one in members} == {0}, "never idle, two PyTorch servers: they end well")
-
-
-def busy(fleet, table, size):
-    with table.part("never idle, kernels"):
-        kernels(fleet, table, size if fleet.driver == "gpu" else 64 * MIB)
-    with table.part("never idle, two PyTorch servers"):
-        servers(fleet, table)
