@@ -77,8 +77,7 @@ void gps_entry_exit(void);
 /* Which processes have a call hooked. */
 enum gps_hooked {
     GPS_HOOKED_ALWAYS,
-    GPS_HOOKED_WRITES, /* copies and fills: where a rule or an audit asks for them */
-    GPS_HOOKED_READS,  /* copies to the host: with a merge rule, or in an audit */
+    GPS_HOOKED_COPIES, /* and fills: where a rule or an audit asks for them */
     GPS_HOOKED_WORK,   /* launches and streams: with a merge rule */
     GPS_HOOKED_EVENTS, /* records of events, and other uses of them: in an audit */
     GPS_HOOKED_WAITS,  /* waits for events, and kernels: with a merge rule, or in an audit */

@@ -14,6 +14,7 @@
 #include "merge/work.h"
 #include "process/process.h"
 #include "registry/closed_ranges.h"
+#include "registry/padding.h"
 #include "registry/registry.h"
 #include "writes/write.h"
 
@@ -51,10 +52,10 @@ static inline bool gps_launch_is_plain(void) {
 /* An argument that may be a pointer, and its number, from 1, before the launch. */
 void gps_launch_given(uint64_t value, unsigned number);
 
-/* What is read reaches past the end of merged memory: the call is refused as the driver would
+/* What is read reaches past the end of a rule's memory: the call is refused as the driver would
  * refuse it. */
 static inline bool gps_read_is_refused(uint64_t from, uint64_t size) {
-    return size && gps_work_read_is_refused(from, size);
+    return size && (gps_work_read_is_refused(from, size) || gps_padding_ends(from, size));
 }
 
 /* The driver has answered to a copy to the host: an audit tells why it refused one. */
@@ -75,7 +76,9 @@ static inline void gps_unknown_begins(const char *name, bool surely) {
 /* Nobody hears of it, unless the driver refuses it. */
 static inline bool gps_write_is_plain(const struct gps_write *write) {
     return !gps_write_all && !write->list && !write->lasting && write->size &&
-           !gps_area_near(write->to, write->size) && !gps_area_near(write->source, write->reads);
+           !gps_area_near(write->to, write->size) && !gps_area_near(write->source, write->reads) &&
+           (!gps_padding_any() || (!gps_padding_near(write->to, write->size) &&
+                                   !gps_padding_near(write->source, write->reads)));
 }
 
 /* --- captures and streams --- */

@@ -16,6 +16,7 @@
 #include "pools.h"
 #include "process/process.h"
 #include "registry/freed_history.h"
+#include "registry/padding.h"
 #include "registry/vmm_books.h"
 #include "rules/rule_counts.h"
 #include "rules/rules.h"
@@ -242,6 +243,7 @@ static int free_merged(const struct gps_alloc *alloc, const struct gps_release *
 }
 
 static int free_exported(const struct gps_alloc *alloc, const struct gps_release *release) {
+    gps_padding_remove(alloc->pointer, alloc->size);
     return alloc->region->vmm ? gps_export_free_vmm(alloc) : gps_close_before_free(alloc, *release);
 }
 
@@ -257,6 +259,7 @@ int gps_memory_free(uint64_t pointer, const struct gps_release *release) {
     case GPS_ALLOC_EXPORTED:
         return free_exported(&alloc, release);
     case GPS_ALLOC_IMPORTED:
+        gps_padding_remove(pointer, alloc.size);
         return gps_import_free(&alloc);
     case GPS_ALLOC_MERGED:
         return free_merged(&alloc, release);

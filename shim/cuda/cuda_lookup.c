@@ -86,10 +86,10 @@ static const struct row {
 #define WHEN_told                                                     GPS_HOOKED_TOLD
 #define ROW(name, when)                                               {(void *)gps_hook_##name, when},
 #define DRIVER(kind, name, parameters, arguments)                     ROW(name, WHEN_##kind)
-#define WRITE(name, parameters, arguments, what)                      ROW(name, GPS_HOOKED_WRITES)
+#define WRITE(name, parameters, arguments, what)                      ROW(name, GPS_HOOKED_COPIES)
 #define GATED(name, parameters, arguments, stream)                    ROW(name, GPS_HOOKED_WORK)
 #define LAUNCH(name, parameters, arguments, stream, f, values, extra) ROW(name, GPS_HOOKED_WAITS)
-#define READ(name, parameters, arguments, stream)                     ROW(name, GPS_HOOKED_READS)
+#define READ(name, parameters, arguments, stream)                     ROW(name, GPS_HOOKED_COPIES)
 #include "hooks.def"
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };

@@ -5,10 +5,28 @@
 #include "findings/diagnose.h"
 #include "findings/reporter.h"
 #include "merge/allocation.h"
+#include "registry/padding.h"
 #include "util/text.h"
 #include "vmm/mapping.h"
 #include "vmm/mirror.h"
 #include "writes/write.h"
+
+/* --- memory of a rule, which has an end within its block --- */
+
+/* What may be less than `size` says is the driver's to refuse. */
+static bool refuse_past_end(const struct gps_write *write, struct gps_gate_pass *pass, int *code) {
+    struct gps_write nth;
+    (void)pass;
+    for (uint64_t i = 0; i < gps_write_count(write); i++) {
+        const struct gps_write *one = gps_write_nth(write, i, &nth);
+        *code = GPS_INVALID_VALUE;
+        if ((!one->rough && gps_padding_ends(one->to, one->size)) ||
+            gps_padding_ends(one->source, one->reads))
+            return false;
+    }
+    *code = GPS_OK;
+    return true;
+}
 
 /* --- memory that is mapped read-only --- */
 
@@ -89,18 +107,19 @@ static void diagnose(const struct gps_write *write, int code) {
 
 /* --- who listens --- */
 
-/* Whether an import is read-only its exporter's rule says, which another file may hold. With
- * role = auto it is imported only where both say so. */
-static bool may_map_read_only(const struct gps_rule *rule, const struct gps_program *program) {
-    return (rule->role == GPS_ROLE_IMPORT || rule->access == GPS_ACCESS_RO) &&
+/* Whether an import is read-only its exporter's rule says, which another file may hold. */
+static bool gives_others_memory(const struct gps_rule *rule, const struct gps_program *program) {
+    return rule->role != GPS_ROLE_MERGE &&
            gps_rule_is_for(rule, program->name, program->executable);
 }
 
 void gps_refused_writes_start(const struct gps_config *config, const struct gps_program *program) {
-    bool any = gps_merge_active; /* its calls are seen in any case */
+    bool any = false;
     for (size_t i = 0; i < config->rule_count; i++)
-        any |= may_map_read_only(&config->rules[i], program);
+        any |= gives_others_memory(&config->rules[i], program);
     if (any && config->options.mode == GPS_MODE_SHARE)
+        gps_write_listen(refuse_past_end, NULL, GPS_WRITE_NEAR);
+    if ((any || gps_merge_active) && config->options.mode == GPS_MODE_SHARE)
         gps_write_listen_refused(report_refused);
     if (config->options.mode == GPS_MODE_AUDIT)
         gps_write_listen_refused(diagnose);

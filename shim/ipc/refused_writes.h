@@ -1,5 +1,8 @@
 /*
- * refused_writes.h - writes that imported memory does not take.
+ * refused_writes.h - copies and fills that memory of a rule does not take.
+ *
+ * What reaches past the end of memory that a rule exports or imports is refused in place of the
+ * driver, which knows of the end of the block alone (registry/padding.h).
  *
  * A write that the driver has refused because the region is mapped read-only is reported, and in an
  * audit one to memory that is gone, or that the program has mapped without access.

@@ -37,6 +37,7 @@ static enum gps_outcome export_vmm(const struct gps_rule_request *request, uint6
         gps_mapping_close(alloc.pointer);
         return gps_rule_request_private(request, why, NULL);
     }
+    gps_rule_request_got(request, alloc.pointer, extent);
     *pointer = alloc.pointer;
     return GPS_DONE;
 }
@@ -58,6 +59,7 @@ static enum gps_outcome export_legacy(const struct gps_rule_request *request, ui
         gps_ops->release(alloc.pointer);
         return gps_rule_request_private(request, "it could not be exported", NULL);
     }
+    gps_rule_request_got(request, alloc.pointer, allocated);
     *pointer = alloc.pointer;
     return GPS_DONE;
 }

@@ -224,10 +224,12 @@ static int import(const struct gps_rule_request *request, const struct gps_regio
                                     .device = (int16_t)request->device,
                                     .kind = GPS_ALLOC_IMPORTED};
     gps_registry_add(&alloc);
-    if (gps_registry_find(*pointer, &found))
-        return GPS_OK;
-    gps_import_free(&alloc);
-    return -ENOMEM;
+    if (!gps_registry_find(*pointer, &found)) {
+        gps_import_free(&alloc);
+        return -ENOMEM;
+    }
+    gps_rule_request_got(request, *pointer, record->extent);
+    return GPS_OK;
 }
 
 /* Looks under the name once, and imports what is there. True: *outcome is decided. */

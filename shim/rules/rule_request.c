@@ -4,6 +4,7 @@
 #include "findings/reporter.h"
 #include "process/membership.h"
 #include "process/process.h"
+#include "registry/padding.h"
 #include "util/text.h"
 
 int gps_rule_request_take(const struct gps_rule_request *request, struct gps_owner *holder) {
@@ -29,4 +30,11 @@ enum gps_outcome gps_rule_request_private(const struct gps_rule_request *request
                                           const struct gps_owner *other) {
     gps_rule_request_report(request, GPS_SHARE_FALLBACK, why, other);
     return GPS_PRIVATE;
+}
+
+/* Of memory of a pool the driver knows no end either. */
+void gps_rule_request_got(const struct gps_rule_request *request, uint64_t pointer,
+                          uint64_t extent) {
+    if (!request->pool)
+        gps_padding_add(pointer, request->size, extent);
 }

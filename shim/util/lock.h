@@ -53,6 +53,7 @@ enum gps_lock_use {
     RANK(BACKGROUND, GPS_LOCK_BRIEF) /* starts a thread */                                         \
     RANK(POOL, GPS_LOCK_BRIEF)       /* starts threads */                                          \
     RANK(MAPPINGS, GPS_LOCK_BRIEF)                                                                 \
+    RANK(PADDINGS, GPS_LOCK_BRIEF)                                                                 \
     RANK(ALLOCATIONS, GPS_LOCK_BRIEF)                                                              \
     RANK(IMPORTS, GPS_LOCK_BRIEF)                                                                  \
     RANK(EVENTS, GPS_LOCK_BRIEF)                                                                   \

@@ -3,7 +3,7 @@
 #include "driver/driver_ops.h"
 #include "util/forgotten.h"
 
-enum { MOST = 2 };
+enum { MOST = 3 };
 
 unsigned gps_write_listeners;
 GPS_FORGOTTEN(gps_write_listeners);
@@ -50,7 +50,8 @@ bool gps_write_begin(const struct gps_write *write, struct gps_gate_pass *pass, 
 
 void gps_write_end(const struct gps_write *write, const struct gps_gate_pass *pass, int code) {
     for (unsigned i = state.count; i-- > 0;)
-        state.ends[i](write, pass, code);
+        if (state.ends[i])
+            state.ends[i](write, pass, code);
     if (code != GPS_OK)
         gps_write_refused(write, code);
 }

@@ -67,12 +67,12 @@ typedef void gps_write_end_fn(const struct gps_write *write, const struct gps_ga
 /* The driver has refused it. */
 typedef void gps_write_refused_fn(const struct gps_write *write, int code);
 
-/* Whether a listener hears of writes that touch no memory of a merge rule and succeed, too. */
+/* Whether a listener hears of writes that touch no memory of a rule and succeed, too. */
 enum gps_write_heard { GPS_WRITE_NEAR, GPS_WRITE_ALL };
 
-/* Only while the process begins. Listeners begin in the order in which they registered, and end in
- * the reverse order. Who answers in place of the driver registers before all who have something to
- * end. Last comes one who hears only of what was refused. */
+/* Only while the process begins; `end` may be NULL. Listeners begin in the order in which they
+ * registered, and end in the reverse order. Who answers in place of the driver registers before all
+ * who have something to end. Last comes one who hears only of what was refused. */
 void gps_write_listen(gps_write_begin_fn *begin, gps_write_end_fn *end, enum gps_write_heard heard);
 void gps_write_listen_refused(gps_write_refused_fn *refused);
 extern unsigned gps_write_listeners; /* so many; constant once the process has begun */

@@ -29,10 +29,6 @@ KINDS = {  # name: what its rule says
 }
 # Which kinds, which rows, where, and why. "two": with two cards; "linked": that reach each other; "apart": that do not.
 EXCEPTIONS = [
-    ("export|import", r"size \+ 1\)", "",
-     "Memory of a rule that exports or imports is rounded up to 2 MiB, because CUDA shares whole blocks. A copy or fill that reaches past its "
-     "end, but not past that, answers 0 and not 1: to refuse it, each copy of the program would have to be looked at. All questions about the "
-     "memory tell the size that the program asked for."),
     ("merge|.*vmm", r"card 1, .*: (cuMemsetD|.*DEVICE_POINTER|.*cuMemGetAddressRange)", "two",
      "Memory that a merge rule took, or with `backing = vmm`, is mapped for each GPU on which the program has a context, if that reaches it; each "
      "costs some 30 us a block more. So kernels, fills and questions of another GPU reach it also where the program did not enable peer access, "
@@ -68,9 +64,9 @@ def start(fleet, kind):
 
 def told(member):
     parts = [part.strip() for part in member.ask("tell", 120).split(";") if part.strip()]
-    for part in parts:
+    for before, part in zip([""] + parts, parts):
         if "=" not in part:
-            raise Failed(f"it says what is no row: {part!r}")
+            raise Failed(f"it says what is no row: {part!r}, after {before!r}")
     return dict(part.rsplit("=", 1) for part in parts)
 
 

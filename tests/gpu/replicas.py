@@ -320,17 +320,19 @@ def launches(weights, table, config):
 
 def ends(fleet, table, _):
     """What copies and fills answer of which one end lies a byte behind the allocation; the page's table, too."""
-    program = fleet.programs / "ends"
+    program, export = fleet.programs / "ends", "[region ends-{n}]\nprogram = ends\nrole = export\nindex = *\n"
     bare = [row.split("\t") for row in fleet.once(program, "bare").splitlines()]
-    config = fleet.config("ends", merge_rule("ends", quiet="0"))
-    found = subprocess.run([program], env=fleet.environment(config, fleet.results / "replicas-ends.log"), stdout=subprocess.PIPE,
-                           text=True, timeout=60, check=False).stdout
-    ruled = [row.split("\t") for row in found.splitlines()]
-    other = [f"{row[:2]}: {row[2:]}, bare {expected[2:]}" for row, expected in zip(ruled, bare) if row != expected]
-    table.row(bool(bare) and len(ruled) == len(bare) and not other, "copies past the end of merged memory are refused as bare",
-              f"{len(bare)} asked" if not other else "; ".join(other))
+    for kind, config in (("merged", merge_rule("ends", quiet="0")), ("exported", export), ("exported VMM", export + "backing = vmm\n")):
+        environment = fleet.environment(fleet.config(f"ends-{kind.replace(' ', '-')}", config), fleet.results / "replicas-ends.log")
+        found = subprocess.run([program], env=environment, stdout=subprocess.PIPE, text=True, timeout=60, check=False).stdout
+        ruled = [row.split("\t") for row in found.splitlines()]
+        other = [f"{row[:2]}: {row[2:]}, bare {expected[2:]}" for row, expected in zip(ruled, bare) if row != expected]
+        table.row(bool(bare) and len(ruled) == len(bare) and not other, f"copies past the end of {kind} memory are refused as bare",
+                  f"{len(bare)} asked" if not other else "; ".join(other))
+        if kind == "merged":
+            merged = ruled
     lines = ["| function | the end | bare | merged |", "| --- | --- | ---: | ---: |"]
-    lines += [f"| `{row[0]}` | {row[1]} | {expected[3]} | {row[3]} |" for row, expected in zip(ruled, bare)]
+    lines += [f"| `{row[0]}` | {row[1]} | {expected[3]} | {row[3]} |" for row, expected in zip(merged, bare)]
     (fleet.results / "replicas-ends.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

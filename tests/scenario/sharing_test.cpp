@@ -48,6 +48,33 @@ TEST(Sharing, AnImporterMayAskForLess) {
     EXPECT_EQ(world.findings().size(), 0u);
 }
 
+// The driver maps whole blocks of 2 MiB, and bare each allocation has an end of its own.
+TEST(Sharing, WhatReachesPastTheEndIsRefusedAsBare) {
+    for (const char *backing : {"", "backing = vmm\n"}) {
+        World world(rule("frames", "producer", "export", backing) +
+                    rule("frames", "consumer", "import"));
+        Puppet a(world, producer()), b(world, consumer());
+        a.must("malloc p 5000000");
+        b.must("malloc p 3000000"); // it may ask for less
+        for (Puppet *one : {&a, &b}) {
+            const uint64_t size = one == &a ? 5000000 : 3000000;
+            const std::string end = text(size - 4096);
+            one->must("malloc other 5000000");
+            EXPECT_EQ((*one)("upload p " + end + " 4097 9 sync").code, 1);
+            EXPECT_EQ((*one)("fill p 0x77 4097 " + end).code, 1);
+            EXPECT_EQ((*one)("read p " + end + " 4097").code, 1);
+            EXPECT_EQ((*one)("copy p " + end + " other 0 4097").code, 1);
+            EXPECT_EQ((*one)("copy other 0 p " + end + " 4097").code, 1);
+            EXPECT_EQ((*one)("copy other 0 p 0 " + text(size + 1000000)).code, 1);
+            EXPECT_EQ((*one)("read p " + text(size) + " 1").code, 1);
+            one->must("fill p 0x77 4096 " + end);
+            EXPECT_EQ(one->must("read p " + text(size - 2) + " 2"), "7777");
+            one->all({"free p", "malloc p 6291456"}); // a rule's no more: nothing is left of it
+            one->all({"fill p 0x12 6291456", "free other"});
+        }
+    }
+}
+
 TEST(Sharing, ANameMayHave127Characters) {
     World world;
     const std::string stem(124, 'n');

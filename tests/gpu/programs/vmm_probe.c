@@ -7,6 +7,7 @@
  */
 #include <cuda.h>
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,16 +21,19 @@
 enum { USAGE_HW_DECOMPRESS = 2 };
 #define IS_HW_DECOMPRESS_CAPABLE ((CUpointer_attribute)21)
 
-/* Keeps a card busy for so many nanoseconds. */
+/* Keeps a card busy for so many nanoseconds; writes all the time where `at` is not null. */
 static const char spin[] = ".version 7.0\n"
                            ".target sm_70\n"
                            ".address_size 64\n"
-                           ".visible .entry spin(.param .u64 span) {\n"
-                           ".reg .pred p;\n"
-                           ".reg .u64 a, b, c;\n"
+                           ".visible .entry spin(.param .u64 span, .param .u64 at) {\n"
+                           ".reg .pred p, q;\n"
+                           ".reg .u64 a, b, c, d;\n"
                            "ld.param.u64 c, [span];\n"
+                           "ld.param.u64 d, [at];\n"
+                           "setp.ne.u64 q, d, 0;\n"
                            "mov.u64 a, %globaltimer;\n"
                            "again: mov.u64 b, %globaltimer;\n"
+                           "@q st.volatile.global.u64 [d], b;\n"
                            "sub.u64 b, b, a;\n"
                            "setp.lt.u64 p, b, c;\n"
                            "@p bra again;\n"
@@ -67,10 +71,14 @@ static CUresult create(size_t size, CUmemGenericAllocationHandle *block) {
     return cuMemCreate(block, size, &prop, 0);
 }
 
-static CUresult give_access(CUdeviceptr at, size_t size) {
-    const CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
+static CUresult give_access_to(int card, CUdeviceptr at, size_t size) {
+    const CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = card},
                                     .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     return cuMemSetAccess(at, size, &access, 1);
+}
+
+static CUresult give_access(CUdeviceptr at, size_t size) {
+    return give_access_to(device, at, size);
 }
 
 /* Reserves, maps the beginning of the block, gives access; the first code that is not 0. */
@@ -163,13 +171,13 @@ static void without_context(void) {
     say("c: push the context", cuCtxPushCurrent(popped));
 }
 
-static CUresult start_spinning(CUstream stream, unsigned long long nanoseconds) {
+static CUresult start_spinning(CUstream stream, unsigned long long nanoseconds, CUdeviceptr at) {
     CUmodule module;
     CUfunction kernel;
     __typeof__(cuModuleLoadData) *load;
     __typeof__(cuModuleGetFunction) *get;
     __typeof__(cuLaunchKernel) *launch;
-    void *arguments[] = {&nanoseconds};
+    void *arguments[] = {&nanoseconds, &at};
     *(void **)(void *)&load = dlsym(RTLD_DEFAULT, "cuModuleLoadData");
     *(void **)(void *)&get = dlsym(RTLD_DEFAULT, "cuModuleGetFunction");
     *(void **)(void *)&launch = dlsym(RTLD_DEFAULT, "cuLaunchKernel");
@@ -194,7 +202,7 @@ static void remap_beside_a_kernel(void) {
     fill(other, 0x22);
     unmap(other, granule);
     say("d: a stream", cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    if (say("d: a kernel of 300 ms", start_spinning(stream, 300000000)))
+    if (say("d: a kernel of 300 ms", start_spinning(stream, 300000000, 0)))
         return;
     const double start = milliseconds();
     say("d: unmap beside it", cuMemUnmap(at, granule));
@@ -208,6 +216,41 @@ static void remap_beside_a_kernel(void) {
     unmap(at, granule);
     say("d: release both", cuMemRelease(old) ? CUDA_ERROR_UNKNOWN : cuMemRelease(new));
     say("d: destroy the stream", cuStreamDestroy(stream));
+}
+
+/* Is work hurt that uses memory to which another card gets access meanwhile? */
+static CUresult allow_beside(bool fills, CUstream stream, CUresult *allowed) {
+    const size_t size = fills ? GIB : granule;
+    CUmemGenericAllocationHandle block;
+    CUdeviceptr at = 0;
+    CUresult code = create(size, &block);
+    code = code ? code : map(size, block, &at);
+    for (int i = 0; !code && i < 20 && fills; i++)
+        code = cuMemsetD8Async(at, 1, size, stream);
+    if (!code && !fills)
+        code = start_spinning(stream, 20000000, at);
+    usleep(3000);
+    *allowed = give_access_to(1, at, size);
+    code = code ? code : cuStreamSynchronize(stream);
+    cuMemUnmap(at, size);
+    cuMemAddressFree(at, size);
+    cuMemRelease(block);
+    return code;
+}
+
+static void allow_another_card(void) {
+    CUstream stream;
+    CUresult allowed = CUDA_SUCCESS, code = CUDA_SUCCESS;
+    int cards = 0;
+    if (cuDeviceGetCount(&cards) || cards < 2 ||
+        say("h: a stream", cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING)))
+        return;
+    for (int round = 0; !code && round < 32; round++) {
+        code = allow_beside(round % 2, stream, &allowed);
+        printf("h: %-63s | %d, allowed %d\n",
+               round % 2 ? "another card's access beside fills" : "... beside a kernel that writes",
+               (int)code, (int)allowed);
+    }
 }
 
 static CUresult open_bytes(const CUipcMemHandle *handle) {
@@ -318,5 +361,6 @@ int main(int argc, char **argv) {
     open_token();
     with_decompression();
     times();
+    allow_another_card(); /* last: the context may be lost in it */
     return 0;
 }

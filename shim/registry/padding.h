@@ -1,0 +1,36 @@
+/*
+ * padding.h - what lies behind memory that a rule gives, in its last block.
+ *
+ * Drivers share whole blocks of 2 MiB, so memory that a rule exports or imports is rounded up to
+ * them. What reaches past the end that the program asked for, the driver refuses of its own memory,
+ * and whoever sees the program's copies and fills refuses of this. Any thread; it needs no scope.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Memory that a rule has given, and the registry has; `extent` bytes are mapped there. It counts as
+ * long as the registry has it. */
+void gps_padding_add(uint64_t pointer, uint64_t size, uint64_t extent);
+void gps_padding_remove(uint64_t pointer, uint64_t size);
+
+/* What all paddings lie in; both equal: there has been none. */
+extern struct gps_padding_span { uint64_t lowest, highest; } gps_padding_span;
+
+/* Whether a range may end in one, and whether there has been any. They take no lock. */
+static inline bool gps_padding_any(void) {
+    return __builtin_expect(__atomic_load_n(&gps_padding_span.highest, __ATOMIC_RELAXED) != 0, 0);
+}
+static inline bool gps_padding_near(uint64_t address, uint64_t size) {
+    const uint64_t last = address + size - 1;
+    return last < __atomic_load_n(&gps_padding_span.highest, __ATOMIC_RELAXED) &&
+           last >= __atomic_load_n(&gps_padding_span.lowest, __ATOMIC_RELAXED);
+}
+/* Whether the address lies in one. */
+bool gps_padding_has(uint64_t address);
+/* Whether a range ends in one. */
+static inline bool gps_padding_ends(uint64_t address, uint64_t size) {
+    return gps_padding_any() && size && gps_padding_near(address, size) &&
+           gps_padding_has(address + size - 1);
+}
