@@ -35,7 +35,7 @@ static inline bool gps_streams_is_noted(const struct gps_gate_slot *slot, uint64
     return false;
 }
 
-/* Notes the stream that the thread gives work to, in a pass. `slot` may be NULL. */
+/* Notes the stream that the thread gives work to, in a pass. */
 void gps_streams_note(struct gps_gate_slot *slot, uint64_t stream);
 
 /* Is called before the program destroys the stream. A capture ends with it. */
