@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpushare/region.h"
+#include "directory/record.h"
 
 struct gps_mapping {
     uint64_t pointer; /* where it begins, as the program has it */
@@ -31,6 +31,12 @@ struct gps_mapping {
     struct gps_id region; /* zero: it is private */
     uint8_t handle[GPS_HANDLE_BYTES];
 };
+
+/* Whether it is a region. */
+static inline bool gps_mapping_is_shared(const struct gps_mapping *vmm) {
+    static const struct gps_id none;
+    return !gps_id_equal(&vmm->region, &none);
+}
 
 /* Makes memory on the current device that may be written. *extent is its size in whole granules. */
 int gps_mapping_create(uint64_t size, uint64_t *pointer, uint64_t *extent);
@@ -83,5 +89,6 @@ bool gps_mapping_reaches(int device, int home);
 /* Whether this process still has a region that it created. It needs no scope. */
 bool gps_mapping_has(const struct gps_id *region);
 
-/* Calls fn with a copy of each mapping. It needs no scope. */
-void gps_mapping_each(void (*fn)(void *arg, const struct gps_mapping *vmm), void *arg);
+/* A copy of the next mapping by address; begin with zeros. False: there is no more. It needs no
+ * scope. */
+bool gps_mapping_next(struct gps_mapping *vmm);
