@@ -326,14 +326,9 @@ void gps_export_rename(struct gps_export *region) {
                        &region->record.id);
 }
 
-/* The record stays for a while, without its other files, and that of the oldest tombstone goes. */
-static void leave_tombstone(const struct gps_export *region) {
+void gps_export_leave_tombstone(const struct gps_id *id) {
     struct gps_record_reservation oldest;
-    if (!region->published)
-        return;
-    if (gps_export_becomes_result(region))
-        gps_region_remove_taken(gps_membership_store(), &region->record.id);
-    if (!gps_record_leave_tombstone(&region->record.id, &oldest))
+    if (!gps_record_leave_tombstone(id, &oldest))
         return;
     gps_region_remove_record(gps_membership_store(), &oldest.id);
     gps_record_release(&oldest);
@@ -352,7 +347,10 @@ void gps_export_end(struct gps_export *region) {
     gps_export_unname(region);
     if (region->record.status.state != GPS_STATE_FREED)
         gps_export_set_state(region, GPS_STATE_FREED, 0);
-    leave_tombstone(region);
+    if (region->published && gps_export_becomes_result(region))
+        gps_region_remove_taken(gps_membership_store(), &region->record.id);
+    if (region->published)
+        gps_export_leave_tombstone(&region->record.id);
     free(region);
 }
 
