@@ -338,8 +338,10 @@ void gps_export_end(struct gps_export *region) {
     gps_region_event_freed(region);
     gps_export_become(region, GPS_EXPORT_GONE);
     if (region->vmm) {
-        if (region->pointer)
+        if (region->pointer) {
+            gps_scope_synchronize();
             gps_mapping_close(region->pointer);
+        }
         gps_vmm_region_end(region);
         free(region);
         return;
@@ -376,8 +378,10 @@ int gps_export_free_vmm(const struct gps_alloc *alloc) {
     int code = gps_scope_enter(&scope, alloc->context);
     if (code == GPS_OK) {
         gps_freed_note_allocation(alloc, gps_trace_kept());
-        code = gps_mapping_free(alloc->pointer);
+        code = gps_scope_synchronize();
     }
+    if (code == GPS_OK)
+        code = gps_mapping_close(alloc->pointer);
     if (code == GPS_OK) {
         alloc->region->pointer = 0; /* it can be another's already */
         gps_export_end(alloc->region);

@@ -209,7 +209,7 @@ int gps_mapping_open(int descriptor, const struct gps_region_record *record, uin
     return code;
 }
 
-static int end(uint64_t pointer) {
+int gps_mapping_close(uint64_t pointer) {
     struct node *node = take(pointer);
     if (!node)
         return GPS_INVALID_VALUE;
@@ -223,16 +223,6 @@ static int end(uint64_t pointer) {
     gps_ops->block_release(vmm->block);
     free(node);
     return GPS_OK;
-}
-
-int gps_mapping_close(uint64_t pointer) {
-    gps_scope_synchronize();
-    return end(pointer);
-}
-
-int gps_mapping_free(uint64_t pointer) {
-    const int code = gps_scope_synchronize();
-    return code == GPS_OK ? end(pointer) : code;
 }
 
 int gps_mapping_descriptor(uint64_t pointer, int *descriptor) {

@@ -44,10 +44,8 @@ int gps_mapping_create(uint64_t size, uint64_t *pointer, uint64_t *extent);
  * record names; a current device that cannot reach that one is an error (GPS_PEER_UNSUPPORTED). */
 int gps_mapping_open(int descriptor, const struct gps_region_record *record, uint64_t size,
                      uint64_t *pointer);
-/* Waits for the device, then unmaps the block and releases it. */
+/* Unmaps the block and releases it. Nothing uses it: the caller has waited for the device. */
 int gps_mapping_close(uint64_t pointer);
-/* The same when the program frees it: it is refused where its context is lost, as a free is. */
-int gps_mapping_free(uint64_t pointer);
 
 /* A descriptor of the block, close-on-exec, the caller's to close. It needs no context. */
 int gps_mapping_descriptor(uint64_t pointer, int *descriptor);
