@@ -68,8 +68,7 @@ static struct gps_stream describe(uint64_t stream) {
     return one;
 }
 
-/* Returns the context. Without one the driver refuses the work. */
-static uint64_t add(uint64_t stream) {
+uint64_t gps_streams_add(uint64_t stream) {
     GPS_SCOPE();
     const struct gps_stream one = describe(stream);
     GPS_LOCKED(&state.lock);
@@ -78,26 +77,16 @@ static uint64_t add(uint64_t stream) {
     return one.context;
 }
 
-void gps_streams_add(uint64_t stream) {
-    add(stream);
-}
-
-/* What was noted in another epoch is forgotten. */
-static void forget_noted(struct gps_gate_slot *slot) {
-    for (unsigned i = 0; i < GPS_GATE_NOTED; i++)
-        slot->noted[i].stream = NO_STREAM;
-}
-
 /* A signal handler may note another stream at any place here: then none counts as noted. */
 static void note_in(struct gps_gate_slot *slot, uint64_t stream) {
-    const uint64_t epoch = gps_streams_epoch, of = add(stream);
+    const uint64_t epoch = gps_streams_epoch, of = gps_streams_add(stream);
     const uint64_t context = stream > GPS_DEFAULT_STREAMS ? 0 : of;
     const bool other = slot->epoch != epoch;
     const unsigned change = ++slot->changes, place = change % GPS_GATE_NOTED;
     slot->epoch = 0;
     atomic_signal_fence(memory_order_seq_cst);
-    if (other)
-        forget_noted(slot);
+    for (unsigned i = 0; other && i < GPS_GATE_NOTED; i++)
+        slot->noted[i].stream = NO_STREAM; /* what was noted in another epoch is forgotten */
     slot->noted[place] = (struct gps_gate_noted){stream, context};
     atomic_signal_fence(memory_order_seq_cst);
     slot->epoch = slot->changes == change ? epoch : 0;
@@ -351,9 +340,9 @@ bool gps_streams_lost(struct gps_stream *lost) {
     return any;
 }
 
-/* Of a context, or of all (0). One that is destroyed meanwhile leaves an event only if it is busy,
+/* One that is destroyed meanwhile leaves an event only if it is busy,
  * so it has not been asked yet; the event takes its place, which comes later. */
-static enum gps_streams_answer look(uint64_t context, struct gps_stream *first) {
+enum gps_streams_answer gps_streams_look(uint64_t context, struct gps_stream *first) {
     enum gps_streams_answer answer = GPS_STREAMS_IDLE;
     struct noted one;
     if (gps_streams_lost(first) && (!context || first->context == context))
@@ -364,10 +353,6 @@ static enum gps_streams_answer look(uint64_t context, struct gps_stream *first) 
     if (answer != GPS_STREAMS_IDLE)
         *first = one.of;
     return answer;
-}
-
-enum gps_streams_answer gps_streams_look(struct gps_stream *first) {
-    return look(0, first);
 }
 
 void gps_streams_end_events(void) {
@@ -425,7 +410,8 @@ enum gps_streams_answer gps_streams_look_at(uint64_t context, bool closed) {
     struct gps_stream first;
     state.asking = !closed;
     const bool may = closed || !state.capturing;
-    const enum gps_streams_answer answer = may ? look(context, &first) : GPS_STREAMS_BUSY;
+    const enum gps_streams_answer answer =
+        may ? gps_streams_look(context, &first) : GPS_STREAMS_BUSY;
     state.asking = false;
     return answer;
 }

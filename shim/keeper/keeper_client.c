@@ -163,10 +163,6 @@ static int ask_once(struct exchange *exchange) {
 
 /* --- until there is an answer --- */
 
-static bool is_absent(int status) {
-    return status == -ENOENT || status == -ECONNREFUSED;
-}
-
 /* Whether the request is worth repeating: the keeper died, or was too busy. */
 static bool is_transient(int status) {
     return status == -EAGAIN || status == -ECONNRESET || status == -EPIPE ||
@@ -231,7 +227,7 @@ static int repeat(struct exchange *exchange) {
             exchange->answered = gps_clock_monotonic();
         if (status == 0 && exchange->reply.status != -EAGAIN)
             return exchange->reply.status;
-        exchange->absent = is_absent(status);
+        exchange->absent = status == -ENOENT || status == -ECONNREFUSED;
         if (exchange->absent) {
             status = start_one(exchange);
             if (status != 0)
