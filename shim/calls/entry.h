@@ -30,7 +30,7 @@ static inline bool gps_entry_begin(bool (*slowly)(void)) {
  * under way. */
 bool gps_entry_enter_slowly(bool (*slowly)(void), struct gps_counted_call *call);
 static inline bool gps_entry_enter(bool (*slowly)(void), struct gps_counted_call *call) {
-    call->counted = false;
+    call->slot = NULL;
     /* The phase first: what is counted is known when the process has begun. */
     return __builtin_expect(gps_process_phase() == GPS_PHASE_ON && !gps_calls_counted, 1) ||
            gps_entry_enter_slowly(slowly, call);

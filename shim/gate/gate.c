@@ -13,21 +13,18 @@
 #include "threads/thread.h"
 #include "util/clock.h"
 
-enum { SLOTS = 1024 /* a chunk */, CHUNKS = 64 };
+enum { SLOTS = 65536, SEARCH = 1024 /* slots more, and those of dead threads are looked for */ };
 
 _Atomic unsigned gps_gate_state;
 bool gps_calls_counted;
 __thread struct gps_gate_slot *gps_gate_slot;
 
 static struct {
-    struct gps_gate_slot first[SLOTS];
-    struct gps_gate_slot *_Atomic more[CHUNKS]; /* mapped when they are needed; not the first */
-    _Atomic unsigned chunks, used;              /* chunks besides the first; slots of all */
-    _Atomic unsigned hand;                      /* where the next search for a dead one begins */
-    _Atomic int counted;                        /* passes of threads without a slot */
-    _Atomic int calls;                          /* hooked calls of such threads */
-    _Atomic uint64_t opening;                   /* the last one by gps_gate_open_once */
-    _Atomic bool refused;                       /* membarrier is, since the start */
+    struct gps_gate_slot *slots; /* memory comes when they are used */
+    _Atomic unsigned used;       /* of them */
+    _Atomic unsigned hand;       /* where the next search for a dead one begins */
+    _Atomic uint64_t opening;    /* the last one by gps_gate_open_once */
+    _Atomic bool refused;        /* membarrier is, since the start */
     struct {
         _Atomic uint64_t stream, context;
     } kept[GPS_GATE_KEPT]; /* out */
@@ -39,30 +36,31 @@ static int membarrier(int command) {
 }
 
 bool gps_gate_start(void) {
+    void *slots = mmap(NULL, SLOTS * sizeof(struct gps_gate_slot), PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (slots == MAP_FAILED)
+        return false;
+    state.slots = slots;
     return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
 }
 
 /* --- slots --- */
 
-static struct gps_gate_slot *slot_at(unsigned n) {
-    return n < SLOTS ? &state.first[n] : &atomic_load(&state.more[n / SLOTS])[n % SLOTS];
-}
-
 static struct gps_gate_slot *take_new(int self) {
     unsigned n = atomic_load(&state.used);
     do {
-        if (n >= (atomic_load(&state.chunks) + 1) * SLOTS)
+        if (n == SLOTS)
             return NULL;
     } while (!atomic_compare_exchange_weak(&state.used, &n, n + 1));
-    atomic_store(&slot_at(n)->thread, self);
-    return slot_at(n);
+    atomic_store(&state.slots[n].thread, self);
+    return &state.slots[n];
 }
 
 /* The search goes on where the last one ended, because many threads come one after the other. */
 static struct gps_gate_slot *take_dead(int self) {
     const unsigned used = atomic_load(&state.used);
     for (unsigned i = 0; i < used; i++) {
-        struct gps_gate_slot *slot = slot_at(atomic_fetch_add(&state.hand, 1) % used);
+        struct gps_gate_slot *slot = &state.slots[atomic_fetch_add(&state.hand, 1) % used];
         int thread = atomic_load(&slot->thread);
         if (gps_thread_is_dead(thread) &&
             atomic_compare_exchange_strong(&slot->thread, &thread, self))
@@ -71,32 +69,14 @@ static struct gps_gate_slot *take_dead(int self) {
     return NULL;
 }
 
-/* Adds one to `have` chunks. True: there are more than that now. Threads that found those full
- * together share the one that the first of them adds. */
-static bool add_chunk(unsigned have) {
-    struct gps_gate_slot *none = NULL;
-    if (atomic_load(&state.chunks) != have)
-        return true;
-    if (have + 1 == CHUNKS)
-        return false;
-    void *chunk = mmap(NULL, SLOTS * sizeof(struct gps_gate_slot), PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (chunk == MAP_FAILED)
-        return false;
-    if (!atomic_compare_exchange_strong(&state.more[have + 1], &none, chunk))
-        munmap(chunk, SLOTS * sizeof(struct gps_gate_slot));
-    atomic_compare_exchange_strong(&state.chunks, &have, have + 1);
-    return true;
-}
-
 static struct gps_gate_slot *take_slot(int self) {
-    unsigned have = atomic_load(&state.chunks);
-    struct gps_gate_slot *slot = take_new(self);
-    if (!slot)
-        slot = take_dead(self);
-    while (!slot && add_chunk(have)) {
-        have = atomic_load(&state.chunks);
-        slot = take_new(self);
+    struct gps_gate_slot *slot = NULL;
+    while (!slot) {
+        const unsigned used = atomic_load(&state.used);
+        if (used && used % SEARCH == 0)
+            slot = take_dead(self);
+        if (!slot)
+            slot = take_new(self);
     }
     return slot;
 }
@@ -104,13 +84,11 @@ static struct gps_gate_slot *take_slot(int self) {
 struct gps_gate_slot *gps_gate_register(void) {
     const int error = errno;
     struct gps_gate_slot *slot = take_slot((int)syscall(SYS_gettid));
-    if (slot) {
-        atomic_store(&slot->inside, 0);
-        atomic_store(&slot->waiting, 0);
-        atomic_store(&slot->calling, 0);
-        slot->epoch = slot->opening = 0;
-        slot->changes = 0;
-    }
+    atomic_store(&slot->inside, 0);
+    atomic_store(&slot->waiting, 0);
+    atomic_store(&slot->calling, 0);
+    slot->epoch = slot->opening = 0;
+    slot->changes = 0;
     gps_gate_slot = slot;
     errno = error;
     return slot;
@@ -154,11 +132,8 @@ static bool is_kept_out(const struct gps_gate_slot *slot, uint64_t stream) {
 }
 
 static bool must_wait(const struct gps_gate_slot *slot, unsigned seen, uint64_t stream) {
-    if (seen & GPS_GATE_CLOSED)
-        return true;
-    if (!slot)
-        return false;
-    return (seen & GPS_GATE_ONCE && slot->opening == atomic_load(&state.opening)) ||
+    return seen & GPS_GATE_CLOSED ||
+           (seen & GPS_GATE_ONCE && slot->opening == atomic_load(&state.opening)) ||
            (seen & GPS_GATE_SOME && is_kept_out(slot, stream));
 }
 
@@ -186,36 +161,23 @@ void gps_gate_wait(struct gps_gate_pass *pass, uint64_t stream) {
     errno = error;
 }
 
-void gps_gate_enter_counted(void) {
-    const int error = errno;
-    const uint64_t begin = gps_clock_monotonic();
-    unsigned seen;
-    atomic_fetch_add(&state.counted, 1);
-    while (must_wait(NULL, seen = atomic_load(&gps_gate_state), 0)) {
-        atomic_fetch_sub(&state.counted, 1);
-        wait_once(seen, begin);
-        atomic_fetch_add(&state.counted, 1);
-    }
-    errno = error;
-}
-
-void gps_gate_leave_counted(void) {
-    atomic_fetch_sub(&state.counted, 1);
-}
-
 /* --- closing --- */
 
-/* A thread may have left the gate by longjmp, and have ended since. */
-static bool is_inside(struct gps_gate_slot *slot) {
-    return atomic_load(&slot->inside) && !gps_thread_is_dead(atomic_load(&slot->thread));
+/* Whether a thread is inside the gate, or in a hooked call. It may have left that by longjmp, and
+ * have ended since. */
+static bool is_any_in(bool call) {
+    const unsigned used = atomic_load(&state.used);
+    for (unsigned i = 0; i < used; i++) {
+        struct gps_gate_slot *slot = &state.slots[i];
+        if (atomic_load(call ? &slot->calling : &slot->inside) &&
+            !gps_thread_is_dead(atomic_load(&slot->thread)))
+            return true;
+    }
+    return false;
 }
 
 bool gps_gate_is_empty(void) {
-    const unsigned used = atomic_load(&state.used);
-    for (unsigned i = 0; i < used; i++)
-        if (is_inside(slot_at(i)))
-            return false;
-    return atomic_load(&state.counted) == 0;
+    return !is_any_in(false);
 }
 
 /* Every pass that did not see the gate closed is seen from now on. Where the kernel refuses
@@ -261,31 +223,11 @@ void gps_calls_count(void) {
     atomic_fetch_or(&gps_gate_state, GPS_GATE_COUNTS);
 }
 
-void gps_call_begin_counted(void) {
-    atomic_fetch_add(&state.calls, 1);
-}
-
-void gps_call_end_counted(void) {
-    atomic_fetch_sub(&state.calls, 1);
-}
-
-static bool is_calling(struct gps_gate_slot *slot) {
-    return atomic_load(&slot->calling) && !gps_thread_is_dead(atomic_load(&slot->thread));
-}
-
-static bool any_calls(void) {
-    const unsigned used = atomic_load(&state.used);
-    for (unsigned i = 0; i < used; i++)
-        if (is_calling(slot_at(i)))
-            return true;
-    return atomic_load(&state.calls) != 0;
-}
-
 bool gps_calls_await(uint64_t timeout) {
     const uint64_t until = gps_clock_monotonic() + timeout;
     bool any;
     await_stores();
-    while ((any = any_calls()) && gps_clock_monotonic() < until)
+    while ((any = is_any_in(true)) && gps_clock_monotonic() < until)
         usleep(200);
     return !any;
 }
@@ -294,7 +236,7 @@ bool gps_calls_await(uint64_t timeout) {
 bool gps_gate_next_held(unsigned *n, uint64_t since, struct gps_gate_stream *held) {
     const unsigned used = atomic_load(&state.used);
     for (; *n < used; ++*n) {
-        const struct gps_gate_slot *slot = slot_at(*n);
+        const struct gps_gate_slot *slot = &state.slots[*n];
         const uint64_t waiting = atomic_load(&slot->waiting);
         if (!waiting || waiting < since)
             continue;

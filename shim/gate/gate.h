@@ -6,14 +6,15 @@
  * stores to memory of the thread's own and a load; the thread that closes the gate pays with
  * membarrier(2). A thread that comes to a closed gate waits. After GPS_GATE_REVOKE it opens the
  * gate itself, unless it is held, which is short. A frame that longjmp left inside counts as
- * outside from the thread's next pass on, or from its end. Threads for which there is no slot are
- * counted only. Before it closes, the gate may keep out the work of a few streams alone, as a wish:
- * nothing relies on it. The gate does not call malloc, and a signal handler may pass it.
+ * outside from the thread's next pass on, or from its end. Before it closes, the gate may keep out
+ * the work of a few streams alone, as a wish: nothing relies on it. The gate does not call malloc,
+ * and a signal handler may pass it.
  */
 #pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define GPS_GATE_REVOKE (UINT64_C(25) * 1000000) /* ns */
@@ -60,16 +61,14 @@ struct gps_gate_pass {
 };
 
 /* Is called once, before the first pass. False: the kernel has no membarrier, so the gate cannot be
- * closed. */
+ * closed; or there is no address space for its slots. */
 bool gps_gate_start(void);
 
 extern _Atomic unsigned gps_gate_state;
 extern __thread struct gps_gate_slot *gps_gate_slot;
-/* NULL: there is no memory for more than 1,024 threads, or there are 65,536. */
+/* Gives the thread a slot. Where 65,536 threads have one it waits until one of them ends. */
 struct gps_gate_slot *gps_gate_register(void);
 void gps_gate_wait(struct gps_gate_pass *pass, uint64_t stream);
-void gps_gate_enter_counted(void);
-void gps_gate_leave_counted(void);
 
 /* Notes the thread's outermost frame. Returns the one that is in already, or 0: a frame below this
  * one was left. */
@@ -86,10 +85,6 @@ static inline uintptr_t gps_gate_enter_frame(_Atomic uintptr_t *outermost, uintp
 static inline void gps_gate_enter(struct gps_gate_pass *pass, uint64_t stream) {
     struct gps_gate_slot *slot = gps_gate_slot ? gps_gate_slot : gps_gate_register();
     pass->slot = slot;
-    if (__builtin_expect(!slot, 0)) {
-        gps_gate_enter_counted();
-        return;
-    }
     pass->before = gps_gate_enter_frame(&slot->inside, (uintptr_t)pass);
     if (__builtin_expect(atomic_load_explicit(&gps_gate_state, memory_order_acquire) &
                              (GPS_GATE_CLOSED | GPS_GATE_ONCE | GPS_GATE_SOME),
@@ -99,9 +94,7 @@ static inline void gps_gate_enter(struct gps_gate_pass *pass, uint64_t stream) {
 }
 
 static inline void gps_gate_leave(const struct gps_gate_pass *pass) {
-    if (__builtin_expect(!pass->slot, 0))
-        gps_gate_leave_counted();
-    else if (!pass->before)
+    if (!pass->before)
         atomic_store_explicit(&pass->slot->inside, 0, memory_order_release);
 }
 
@@ -113,35 +106,23 @@ extern bool gps_calls_counted;
 void gps_calls_count(void);
 
 struct gps_counted_call {
-    struct gps_gate_slot *slot; /* NULL: of a thread that has none */
+    struct gps_gate_slot *slot; /* NULL: it is not counted */
     uintptr_t before;
-    bool counted;
 };
-
-void gps_call_begin_counted(void);
-void gps_call_end_counted(void);
 
 static inline void gps_call_begin(struct gps_counted_call *call) {
     struct gps_gate_slot *slot = gps_gate_slot ? gps_gate_slot : gps_gate_register();
     call->slot = slot;
-    call->counted = true;
-    if (__builtin_expect(!slot, 0)) {
-        call->before = 0;
-        gps_call_begin_counted();
-        return;
-    }
     call->before = gps_gate_enter_frame(&slot->calling, (uintptr_t)call);
 }
 
 /* Does nothing for a call that is not counted. */
 static inline void gps_call_end(struct gps_counted_call *call) {
-    if (__builtin_expect(!call->counted, 1))
+    if (__builtin_expect(!call->slot, 1))
         return;
-    call->counted = false;
-    if (!call->slot)
-        gps_call_end_counted();
-    else if (!call->before)
+    if (!call->before)
         atomic_store_explicit(&call->slot->calling, 0, memory_order_release);
+    call->slot = NULL;
 }
 
 /* Waits until no call is under way, while new ones wait at their entry. False: one still is after

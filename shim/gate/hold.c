@@ -176,7 +176,7 @@ static bool drain_slow(const _Atomic bool *stop) {
 static enum gps_streams_answer look(struct gps_stream *busy) {
     if (!gps_gate_is_empty() || gps_streams_capturing())
         return GPS_STREAMS_BUSY;
-    return gps_streams_look(busy);
+    return gps_streams_look(0, busy);
 }
 
 /* Holds all work. */

@@ -1,7 +1,6 @@
 #include "streams.h"
 
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -9,7 +8,7 @@
 #include "threads/thread.h"
 #include "util/lock.h"
 
-enum { FIRST_STREAMS = 1024, FIRST_CAPTURES = 64 };
+enum { STREAMS = 65536, CAPTURES = 4096 };
 
 #define NO_STREAM UINT64_MAX /* of an event */
 
@@ -29,53 +28,22 @@ _Atomic uint64_t gps_streams_epoch = 1;
 
 static struct {
     GPS_LOCK(GPS_RANK_STREAMS) lock;
-    struct noted *list;
-    unsigned count, room;
-    struct noted lost; /* work of which no stream could be remembered, for want of memory */
-    struct capture *captures;
-    unsigned capture_room;
+    unsigned count;    /* of the list */
+    struct noted lost; /* work of which no stream could be remembered: there are too many */
     _Atomic unsigned capturing; /* captures under way */
     _Atomic uint64_t asked;     /* the stream that is asked just now */
     _Atomic bool asking;        /* one is asked with the gate open */
 } state;
 
-/* The lists begin in these: few programs need more, and none is without memory for the first. */
-static struct noted first_streams[FIRST_STREAMS];
-static struct capture first_captures[FIRST_CAPTURES];
-
-/* Memory for twice as many, not by malloc. */
-static void *enlarge(void *list, unsigned room, size_t size, bool first) {
-    if (!first)
-        return mremap(list, room * size, 2 * room * size, MREMAP_MAYMOVE);
-    void *larger =
-        mmap(NULL, 2 * room * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return larger == MAP_FAILED ? larger : memcpy(larger, list, room * size);
-}
-
-#define DEFINE_ROOM(name, type, list, room, first, least)                                          \
-    static bool name(unsigned count) {                                                             \
-        if (!state.list) {                                                                         \
-            state.list = first;                                                                    \
-            state.room = least;                                                                    \
-        }                                                                                          \
-        if (count < state.room)                                                                    \
-            return true;                                                                           \
-        void *larger = enlarge(state.list, state.room, sizeof(type), state.list == (first));       \
-        if (larger == MAP_FAILED)                                                                  \
-            return false;                                                                          \
-        state.list = larger;                                                                       \
-        state.room *= 2;                                                                           \
-        return true;                                                                               \
-    }
-DEFINE_ROOM(make_room, struct noted, list, room, first_streams, FIRST_STREAMS)
-DEFINE_ROOM(make_capture_room, struct capture, captures, capture_room, first_captures,
-            FIRST_CAPTURES)
+/* The memory comes when it is used, and not by malloc. */
+static struct noted list[STREAMS];
+static struct capture captures[CAPTURES];
 
 /* --- what has work --- */
 
 static unsigned find(const struct gps_stream *wanted) {
     unsigned at = 0;
-    while (at < state.count && memcmp(&state.list[at].of, wanted, sizeof(*wanted)) != 0)
+    while (at < state.count && memcmp(&list[at].of, wanted, sizeof(*wanted)) != 0)
         at++;
     return at;
 }
@@ -84,10 +52,10 @@ static unsigned find(const struct gps_stream *wanted) {
 static void note(const struct gps_stream *one) {
     struct noted *noted = &state.lost;
     unsigned at = find(one);
-    if (at == state.count && make_room(state.count))
-        state.list[state.count++] = (struct noted){.used = 0};
+    if (at == state.count && at < STREAMS)
+        list[state.count++] = (struct noted){.used = 0};
     if (at < state.count)
-        noted = &state.list[at];
+        noted = &list[at];
     noted->of = *one;
     noted->used = gps_streams_epoch;
 }
@@ -100,8 +68,7 @@ static struct gps_stream describe(uint64_t stream) {
     return one;
 }
 
-/* Returns the context. Without one the driver refuses the work. */
-static uint64_t add(uint64_t stream) {
+uint64_t gps_streams_add(uint64_t stream) {
     GPS_SCOPE();
     const struct gps_stream one = describe(stream);
     GPS_LOCKED(&state.lock);
@@ -110,28 +77,16 @@ static uint64_t add(uint64_t stream) {
     return one.context;
 }
 
-void gps_streams_add(uint64_t stream) {
-    add(stream);
-}
-
-/* What was noted in another epoch is forgotten. */
-static void forget_noted(struct gps_gate_slot *slot) {
-    for (unsigned i = 0; i < GPS_GATE_NOTED; i++)
-        slot->noted[i].stream = NO_STREAM;
-}
-
 /* A signal handler may note another stream at any place here: then none counts as noted. */
 static void note_in(struct gps_gate_slot *slot, uint64_t stream) {
-    const uint64_t epoch = gps_streams_epoch, of = add(stream);
-    if (!slot)
-        return;
+    const uint64_t epoch = gps_streams_epoch, of = gps_streams_add(stream);
     const uint64_t context = stream > GPS_DEFAULT_STREAMS ? 0 : of;
     const bool other = slot->epoch != epoch;
     const unsigned change = ++slot->changes, place = change % GPS_GATE_NOTED;
     slot->epoch = 0;
     atomic_signal_fence(memory_order_seq_cst);
-    if (other)
-        forget_noted(slot);
+    for (unsigned i = 0; other && i < GPS_GATE_NOTED; i++)
+        slot->noted[i].stream = NO_STREAM; /* what was noted in another epoch is forgotten */
     slot->noted[place] = (struct gps_gate_noted){stream, context};
     atomic_signal_fence(memory_order_seq_cst);
     slot->epoch = slot->changes == change ? epoch : 0;
@@ -140,7 +95,7 @@ static void note_in(struct gps_gate_slot *slot, uint64_t stream) {
 void gps_streams_note(struct gps_gate_slot *slot, uint64_t stream) {
     uint64_t context = 0;
     const int code = stream > GPS_DEFAULT_STREAMS ? GPS_OK : gps_ops->context(&context);
-    if (code != GPS_OK || !slot || !gps_streams_is_noted(slot, stream, context))
+    if (code != GPS_OK || !gps_streams_is_noted(slot, stream, context))
         note_in(slot, stream);
 }
 
@@ -149,7 +104,7 @@ void gps_streams_note(struct gps_gate_slot *slot, uint64_t stream) {
 /* With the lock: one more than the place of the stream; 0: it has none. */
 static unsigned behind(uint64_t stream) {
     unsigned at = state.count;
-    while (at > 0 && state.list[at - 1].of.stream != stream)
+    while (at > 0 && list[at - 1].of.stream != stream)
         at--;
     return at;
 }
@@ -159,7 +114,7 @@ static unsigned behind(uint64_t stream) {
 static void note_event(const struct gps_stream *event, uint64_t destroyed) {
     const unsigned at = destroyed ? behind(destroyed) : 0;
     if (at > 0)
-        state.list[at - 1] = (struct noted){.of = *event, .used = gps_streams_epoch};
+        list[at - 1] = (struct noted){.of = *event, .used = gps_streams_epoch};
     else
         note(event);
 }
@@ -207,7 +162,7 @@ static struct capture describe_capture(uint64_t stream) {
 /* With the lock. */
 static void remove_capture(unsigned at) {
     const unsigned last = state.capturing - 1;
-    state.captures[at] = state.captures[last];
+    captures[at] = captures[last];
     state.capturing = last;
 }
 
@@ -216,8 +171,8 @@ void gps_streams_capture_begins(uint64_t stream) {
     const struct capture one = describe_capture(stream);
     leave_event_if_noted(stream, false);
     gps_lock_take(&state.lock);
-    if (make_capture_room(state.capturing))
-        state.captures[state.capturing++] = one;
+    if (state.capturing < CAPTURES)
+        captures[state.capturing++] = one;
     else
         state.lost = (struct noted){.of.context = one.context, .used = gps_streams_epoch};
     gps_lock_give(&state.lock);
@@ -231,7 +186,7 @@ void gps_streams_capture_ends(uint64_t stream) {
     bool found = false;
     GPS_LOCKED(&state.lock);
     for (unsigned i = state.capturing; !found && i-- > 0;)
-        if ((found = state.captures[i].stream == stream && state.captures[i].thread == one.thread))
+        if ((found = captures[i].stream == stream && captures[i].thread == one.thread))
             remove_capture(i);
 }
 
@@ -239,7 +194,7 @@ void gps_streams_capture_ends(uint64_t stream) {
 static void remove_dead_captures(void) {
     GPS_LOCKED(&state.lock);
     for (unsigned i = state.capturing; i-- > 0;)
-        if (state.captures[i].thread && gps_thread_is_dead(state.captures[i].thread))
+        if (captures[i].thread && gps_thread_is_dead(captures[i].thread))
             remove_capture(i);
 }
 
@@ -263,20 +218,20 @@ void gps_streams_may_join(uint64_t stream) {
 /* With the lock. */
 static void forget(uint64_t stream) {
     for (unsigned i = state.count; i-- > 0;)
-        if (state.list[i].of.stream == stream)
-            state.list[i] = state.list[--state.count];
+        if (list[i].of.stream == stream)
+            list[i] = list[--state.count];
     for (unsigned i = state.capturing; i-- > 0;)
-        if (state.captures[i].stream == stream)
+        if (captures[i].stream == stream)
             remove_capture(i);
 }
 
 /* The same of a context's. */
 static void forget_all(uint64_t context, uint64_t before) {
     for (unsigned i = state.count; i-- > 0;)
-        if (state.list[i].of.context == context && state.list[i].used < before)
-            state.list[i] = state.list[--state.count];
+        if (list[i].of.context == context && list[i].used < before)
+            list[i] = list[--state.count];
     for (unsigned i = state.capturing; i-- > 0;)
-        if (state.captures[i].context == context && state.captures[i].begun < before)
+        if (captures[i].context == context && captures[i].begun < before)
             remove_capture(i);
     if (state.lost.of.context == context && state.lost.used < before)
         state.lost.used = 0;
@@ -319,7 +274,7 @@ static void end_event(const struct gps_stream *of) {
     const unsigned at = find(of);
     const bool found = at < state.count; /* else its context went meanwhile */
     if (found)
-        state.list[at] = state.list[--state.count];
+        list[at] = list[--state.count];
     gps_lock_give(&state.lock);
     if (found)
         gps_ops->event_free(of->event);
@@ -362,7 +317,7 @@ static bool next_of(uint64_t context, unsigned *index, struct noted *one) {
     bool found = false;
     *index = *index < state.count ? *index : state.count;
     while (!found && *index > 0) {
-        *one = state.list[--*index];
+        *one = list[--*index];
         found = !context || one->of.context == context;
     }
     return found;
@@ -385,9 +340,9 @@ bool gps_streams_lost(struct gps_stream *lost) {
     return any;
 }
 
-/* Of a context, or of all (0). One that is destroyed meanwhile leaves an event only if it is busy,
+/* One that is destroyed meanwhile leaves an event only if it is busy,
  * so it has not been asked yet; the event takes its place, which comes later. */
-static enum gps_streams_answer look(uint64_t context, struct gps_stream *first) {
+enum gps_streams_answer gps_streams_look(uint64_t context, struct gps_stream *first) {
     enum gps_streams_answer answer = GPS_STREAMS_IDLE;
     struct noted one;
     if (gps_streams_lost(first) && (!context || first->context == context))
@@ -398,10 +353,6 @@ static enum gps_streams_answer look(uint64_t context, struct gps_stream *first) 
     if (answer != GPS_STREAMS_IDLE)
         *first = one.of;
     return answer;
-}
-
-enum gps_streams_answer gps_streams_look(struct gps_stream *first) {
-    return look(0, first);
 }
 
 void gps_streams_end_events(void) {
@@ -417,7 +368,7 @@ static bool find_asked(const struct gps_stream *of, struct noted *one) {
     const unsigned at = find(of);
     const bool found = at < state.count;
     if (found) {
-        *one = state.list[at];
+        *one = list[at];
         state.asked = of->stream;
     }
     return found;
@@ -442,7 +393,7 @@ bool gps_streams_is_busy(const struct gps_stream *of) {
 static bool find_held(const struct gps_gate_stream *held, struct gps_stream *found) {
     GPS_LOCKED(&state.lock);
     for (unsigned i = 0; i < state.count; i++) {
-        *found = state.list[i].of;
+        *found = list[i].of;
         if (!found->event && found->stream == held->stream &&
             (held->stream || found->context == held->context))
             return true;
@@ -459,7 +410,8 @@ enum gps_streams_answer gps_streams_look_at(uint64_t context, bool closed) {
     struct gps_stream first;
     state.asking = !closed;
     const bool may = closed || !state.capturing;
-    const enum gps_streams_answer answer = may ? look(context, &first) : GPS_STREAMS_BUSY;
+    const enum gps_streams_answer answer =
+        may ? gps_streams_look(context, &first) : GPS_STREAMS_BUSY;
     state.asking = false;
     return answer;
 }
@@ -478,13 +430,13 @@ uint64_t gps_streams_mark(void) {
 void gps_streams_waited(uint64_t context, uint64_t mark) {
     GPS_LOCKED(&state.lock);
     for (unsigned i = 0; i < state.count; i++)
-        if (state.list[i].of.context == context)
-            state.list[i].waited = mark;
+        if (list[i].of.context == context)
+            list[i].waited = mark;
     if (state.lost.of.context == context)
         state.lost.waited = mark;
 }
 
 void gps_streams_reset(void) {
-    memset((void *)&state, 0, sizeof(state)); /* the parent's lists are lost, not freed: locks */
+    memset((void *)&state, 0, sizeof(state));
     gps_streams_epoch = 1;
 }

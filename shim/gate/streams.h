@@ -21,7 +21,8 @@ struct gps_stream {
 };
 
 extern _Atomic uint64_t gps_streams_epoch;
-void gps_streams_add(uint64_t stream);
+/* Returns the context. Without one the driver refuses the work. */
+uint64_t gps_streams_add(uint64_t stream);
 
 /* Whether it is one of those that the thread noted last. `context`: of a default stream the current
  * one, else 0. */
@@ -35,7 +36,7 @@ static inline bool gps_streams_is_noted(const struct gps_gate_slot *slot, uint64
     return false;
 }
 
-/* Notes the stream that the thread gives work to, in a pass. `slot` may be NULL. */
+/* Notes the stream that the thread gives work to, in a pass. */
 void gps_streams_note(struct gps_gate_slot *slot, uint64_t stream);
 
 /* Is called before the program destroys the stream. A capture ends with it. */
@@ -59,9 +60,9 @@ enum gps_streams_answer {
 
 /* These are called inside a gps_scope, with gps_swap_lock. */
 
-/* With the gate closed: whether all streams are idle. `first` is the first of which that is not
- * known; of UNKNOWN it has the context that is to be waited for. */
-enum gps_streams_answer gps_streams_look(struct gps_stream *first);
+/* With the gate closed: whether all streams, of a context or of any (0), are idle. `first` is the
+ * first of which that is not known; of UNKNOWN it has the context that is to be waited for. */
+enum gps_streams_answer gps_streams_look(uint64_t context, struct gps_stream *first);
 /* Whether there was work of a stream that could not be noted; of which context. It is unknown until
  * that was waited for. */
 bool gps_streams_lost(struct gps_stream *lost);

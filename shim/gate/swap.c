@@ -39,14 +39,11 @@ static bool is_forbidden(void) {
 }
 
 /* A program that uses CUDA has libpthread. */
-static gps_trylock_fn *find_trylock(void) {
-    gps_trylock_fn *const found = GPS_LATE(pthread_mutex_trylock);
-    return found ? found : pthread_mutex_lock;
-}
-
 bool gps_swap_try_lock(void) {
     if (!state.trylock)
-        state.trylock = find_trylock();
+        state.trylock = GPS_LATE(pthread_mutex_trylock);
+    if (!state.trylock)
+        state.trylock = pthread_mutex_lock;
     if (!gps_lock_try(&state.lock, state.trylock))
         return false;
     const bool may = !is_forbidden();
@@ -102,7 +99,8 @@ void gps_swap_permit(void) {
 static enum gps_streams_answer wait_for_idle(uint64_t until, struct gps_stream *busy) {
     const struct timespec interval = {.tv_nsec = 50000};
     enum gps_streams_answer answer;
-    while ((answer = gps_streams_look(busy)) == GPS_STREAMS_BUSY && gps_clock_monotonic() < until)
+    while ((answer = gps_streams_look(0, busy)) == GPS_STREAMS_BUSY &&
+           gps_clock_monotonic() < until)
         nanosleep(&interval, NULL);
     return answer;
 }

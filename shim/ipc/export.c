@@ -326,14 +326,9 @@ void gps_export_rename(struct gps_export *region) {
                        &region->record.id);
 }
 
-/* The record stays for a while, without its other files, and that of the oldest tombstone goes. */
-static void leave_tombstone(const struct gps_export *region) {
+void gps_export_leave_tombstone(const struct gps_id *id) {
     struct gps_record_reservation oldest;
-    if (!region->published)
-        return;
-    if (gps_export_becomes_result(region))
-        gps_region_remove_taken(gps_membership_store(), &region->record.id);
-    if (!gps_record_leave_tombstone(&region->record.id, &oldest))
+    if (!gps_record_leave_tombstone(id, &oldest))
         return;
     gps_region_remove_record(gps_membership_store(), &oldest.id);
     gps_record_release(&oldest);
@@ -343,8 +338,10 @@ void gps_export_end(struct gps_export *region) {
     gps_region_event_freed(region);
     gps_export_become(region, GPS_EXPORT_GONE);
     if (region->vmm) {
-        if (region->pointer)
+        if (region->pointer) {
+            gps_scope_synchronize();
             gps_mapping_close(region->pointer);
+        }
         gps_vmm_region_end(region);
         free(region);
         return;
@@ -352,7 +349,10 @@ void gps_export_end(struct gps_export *region) {
     gps_export_unname(region);
     if (region->record.status.state != GPS_STATE_FREED)
         gps_export_set_state(region, GPS_STATE_FREED, 0);
-    leave_tombstone(region);
+    if (region->published && gps_export_becomes_result(region))
+        gps_region_remove_taken(gps_membership_store(), &region->record.id);
+    if (region->published)
+        gps_export_leave_tombstone(&region->record.id);
     free(region);
 }
 
@@ -378,8 +378,10 @@ int gps_export_free_vmm(const struct gps_alloc *alloc) {
     int code = gps_scope_enter(&scope, alloc->context);
     if (code == GPS_OK) {
         gps_freed_note_allocation(alloc, gps_trace_kept());
-        code = gps_mapping_free(alloc->pointer);
+        code = gps_scope_synchronize();
     }
+    if (code == GPS_OK)
+        code = gps_mapping_close(alloc->pointer);
     if (code == GPS_OK) {
         alloc->region->pointer = 0; /* it can be another's already */
         gps_export_end(alloc->region);

@@ -49,6 +49,9 @@ void gps_export_unname(struct gps_export *region);
 void gps_export_rename(struct gps_export *region);
 /* The memory is freed. Name and object go, and a tombstone stays. */
 void gps_export_end(struct gps_export *region);
+/* The record of a region that is over stays for a while, and that of the oldest such region goes.
+ */
+void gps_export_leave_tombstone(const struct gps_id *id);
 /* The process ends. Removes the record, or leaves it for processes that still ask about it. */
 void gps_export_leave(struct gps_export *region, bool keep_record);
 void gps_export_remove_tombstones(void);

@@ -268,6 +268,7 @@ int gps_import_open(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE
     return code;
 }
 
+/* Nothing uses it any more, or yet. */
 static int unmap(const struct gps_import *import) {
     return import->mirrored ? gps_mirror_close(import->pointer, &import->region)
                             : gps_mapping_close(import->pointer);
@@ -424,8 +425,9 @@ static int close_vmm(const struct gps_import *import) {
         return code;
     code = gps_scope_enter(&scope, import->context);
     if (code == GPS_OK)
-        code = import->mirrored ? gps_mirror_free(import->pointer, &import->region)
-                                : gps_mapping_free(import->pointer);
+        code = gps_scope_synchronize();
+    if (code == GPS_OK)
+        code = unmap(import);
     gps_scope_end(&scope);
     return code;
 }
@@ -490,8 +492,10 @@ struct purge {
 
 static void purge_one(void *arg, const struct gps_import *import) {
     const struct purge *purge = arg;
-    if (import->vmm)
-        unmap(import); /* it would outlive its context */
+    if (import->vmm) { /* it would outlive its context */
+        gps_scope_synchronize();
+        unmap(import);
+    }
     end(import, true);
     if (import->state != GPS_IMPORT_OPEN)
         return; /* the program has closed it before */

@@ -235,12 +235,6 @@ int gps_open_cache_ask_driver(gps_open_fn *open, void *arg, const struct gps_imp
 
 /* --- the watching thread --- */
 
-/* One pass; the program opens and closes them meanwhile. */
-static void correct_slots(void) {
-    for (unsigned i = 0; i < GPS_OPEN_CACHE_MAX && gps_import_slot_correct(0); i++)
-        ;
-}
-
 /* False: the program has closed the watch and nothing is left, or the process ends. */
 static bool next_watch(struct gps_watch *watch) {
     GPS_LOCKED(&state.lock);
@@ -264,7 +258,8 @@ static void *run(void *unused) {
         read_changes();
         while (end_oldest(0))
             ;
-        correct_slots();
+        for (unsigned i = 0; i < GPS_OPEN_CACHE_MAX && gps_import_slot_correct(0); i++)
+            ; /* one pass: the program opens and closes them meanwhile */
     }
     return unused;
 }
@@ -280,14 +275,10 @@ static bool is_ready(const struct gps_import *import) {
            gps_lease_probe(gps_membership_store(), &record.owner) == GPS_ALIVE;
 }
 
-static bool fits_in(const struct gps_import *import) {
-    return import->size <= gps_process_config()->options.open_cache_bytes;
-}
-
 /* The files are watched before they are read: a change is seen by one or the other. */
 void gps_open_cache_opened(const struct gps_import *import) {
     if (!import->generation || import->vmm || !import->context || import->slot == GPS_NO_SLOT ||
-        !fits_in(import))
+        import->size > gps_process_config()->options.open_cache_bytes)
         return;
     GPS_SCOPE();
     const int record_file = watch_files(import);

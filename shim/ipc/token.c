@@ -7,12 +7,12 @@
 #include "directory/region.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
+#include "export.h"
 #include "findings/audit_record.h"
 #include "findings/reporter.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "region_events.h"
-#include "registry/record_reservation.h"
 #include "registry/vmm_books.h"
 #include "stack/trace.h"
 #include "util/clock.h"
@@ -217,20 +217,12 @@ static void remember(const struct token *token, uint64_t pointer, uint64_t size,
                                                                  .device = token->region.device};
 }
 
-static void leave_tombstone(const struct gps_id *id) {
-    struct gps_record_reservation oldest;
-    if (!gps_record_leave_tombstone(id, &oldest))
-        return;
-    gps_region_remove_record(gps_membership_store(), &oldest.id);
-    gps_record_release(&oldest);
-}
-
 static void end(struct token *token) {
     struct gps_export *region = &token->region;
     gps_region_event_freed(region);
     gps_region_history_publish(region, gps_trace_kept());
     gps_region_set_status(gps_membership_store(), &region->record, GPS_STATE_FREED, 0);
-    leave_tombstone(&region->record.id);
+    gps_export_leave_tombstone(&region->record.id);
     free(token);
 }
 

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "directory/file.h"
@@ -14,11 +13,11 @@
 #include "directory/name.h"
 #include "directory/region.h"
 #include "keeper_protocol.h"
+#include "store_socket.h"
 #include "util/clock.h"
 #include "util/descriptors.h"
 #include "util/forgotten.h"
 #include "util/lock.h"
-#include "util/procfs.h"
 #include "util/program_signals.h"
 #include "util/text.h"
 
@@ -88,50 +87,8 @@ static void exchange_begin(struct exchange *exchange, const struct gps_store *st
 
 /* --- one connection --- */
 
-/* The address of the socket. If its path is too long, the address goes through a descriptor of the
- * directory, which the caller closes: *at, else -1. */
-static int address_of(const struct gps_store *store, struct sockaddr_un *address, int *at) {
-    memset(address, 0, sizeof(*address));
-    address->sun_family = AF_UNIX;
-    *at = -1;
-    struct gps_text out = GPS_TEXT(address->sun_path);
-    gps_text_strs(&out, store->path, "/" GPS_KEEPER_SOCKET);
-    if (!out.cut)
-        return 0;
-    *at = gps_file_open_any(AT_FDCWD, store->path, O_PATH | O_DIRECTORY);
-    if (*at < 0)
-        return *at;
-    char descriptors[GPS_PROCFS_PATH];
-    gps_procfs_path("fd", descriptors);
-    out = GPS_TEXT(address->sun_path);
-    gps_text_add(&out, "%s/%lu%s", descriptors, (uint64_t)*at, "/" GPS_KEEPER_SOCKET);
-    return 0;
-}
-
-static int dial(const struct sockaddr_un *address) {
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return -errno;
-    int status;
-    do
-        status = connect(fd, (const struct sockaddr *)address, sizeof(*address));
-    while (status != 0 && errno == EINTR);
-    status = status != 0 ? -errno : gps_passing_is_ours(fd) ? 0 : -EPERM;
-    if (status == 0)
-        return fd;
-    close(fd);
-    return status;
-}
-
 int gps_keeper_connect(const struct gps_store *store) {
-    struct sockaddr_un address;
-    int at;
-    int fd = address_of(store, &address, &at);
-    if (fd == 0)
-        fd = dial(&address);
-    if (at >= 0)
-        close(at);
-    return fd;
+    return gps_store_socket(store, GPS_KEEPER_SOCKET, connect);
 }
 
 /* Waits with the program's signals unblocked. */
@@ -206,10 +163,6 @@ static int ask_once(struct exchange *exchange) {
 
 /* --- until there is an answer --- */
 
-static bool is_absent(int status) {
-    return status == -ENOENT || status == -ECONNREFUSED;
-}
-
 /* Whether the request is worth repeating: the keeper died, or was too busy. */
 static bool is_transient(int status) {
     return status == -EAGAIN || status == -ECONNRESET || status == -EPIPE ||
@@ -274,7 +227,7 @@ static int repeat(struct exchange *exchange) {
             exchange->answered = gps_clock_monotonic();
         if (status == 0 && exchange->reply.status != -EAGAIN)
             return exchange->reply.status;
-        exchange->absent = is_absent(status);
+        exchange->absent = status == -ENOENT || status == -ECONNREFUSED;
         if (exchange->absent) {
             status = start_one(exchange);
             if (status != 0)

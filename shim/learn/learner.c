@@ -69,20 +69,21 @@ static void write_freed(void) {
 /* Areas are written by address. One that is freed meanwhile is written with the freed ones. An area
  * that did not change gets no new line; the process's own line says until when it did not. */
 static void write_areas(bool all) {
-    struct gps_area *area, at = {.pointer = 0};
+    struct gps_area *area;
+    uint64_t at = 0;
     do {
         struct gps_text text = GPS_TEXT(state.line);
         gps_area_lock();
-        area = gps_area_next(at.pointer ? &at : NULL);
+        area = gps_area_from(at);
         if (area && (all || gps_profile_of(area)->dirty)) {
             gps_profile_line(area, state.began, &text);
             gps_profile_of(area)->dirty = false;
         }
-        at.pointer = area ? area->pointer : 0;
+        at = area ? area->pointer + area->extent : 0;
         gps_area_unlock();
         if (text.length)
             append(&text);
-    } while (at.pointer);
+    } while (at);
     write_freed();
 }
 
@@ -263,14 +264,13 @@ void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool) {
     gps_learn_freed(pointer); /* by a way that we do not see */
     GPS_SCOPE();
     struct gps_area *area = gps_profile_new(pointer, size, pool);
-    if (area)
-        area->made = gps_streams_epoch;
+    if (!area)
+        return;
+    area->made = gps_streams_epoch;
     gps_area_lock();
-    const bool added = area && gps_area_add(area);
+    gps_area_add(area);
     gps_area_unlock();
-    if (area && !added)
-        gps_profile_free(area);
-    if (added && !atomic_exchange(&state.running, true) && !gps_thread_start(run, NULL))
+    if (!atomic_exchange(&state.running, true) && !gps_thread_start(run, NULL))
         state.running = false; /* the next one tries again */
 }
 

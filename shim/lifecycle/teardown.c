@@ -26,6 +26,15 @@
 
 /* --- what is exported, and not freed --- */
 
+/* Linked by `work`. */
+static void collect(void *list, struct gps_alloc *alloc) {
+    struct gps_export **const first = list;
+    if (!alloc->region)
+        return;
+    alloc->region->work = *first;
+    *first = alloc->region;
+}
+
 /* Other threads use and free it meanwhile, so these are copies, linked by `work`. */
 static void copy(void *list, struct gps_export *region) {
     struct gps_export **const first = list, *const one = malloc(sizeof(*one));
@@ -36,35 +45,26 @@ static void copy(void *list, struct gps_export *region) {
     *first = one;
 }
 
-static struct gps_export *copy_all(uint64_t context) {
-    struct gps_export *first = NULL;
-    gps_registry_each_export(context, copy, &first);
-    return first;
-}
-
-static void drop_copies(struct gps_export *copies) {
-    for (struct gps_export *next; copies; copies = next) {
-        next = copies->work;
-        free(copies);
-    }
-}
-
 /* Those of a context (0: of any), with their users. */
 static void each_live(uint64_t context, bool (*fn)(void *arg, struct gps_export *copy), void *arg) {
-    struct gps_export *const copies = copy_all(context);
+    struct gps_export *copies = NULL;
+    gps_registry_each_export(context, copy, &copies);
     gps_importers_mark(copies);
-    for (struct gps_export *one = copies; one; one = one->work)
-        fn(arg, one);
-    drop_copies(copies);
+    for (struct gps_export *next; copies; copies = next) {
+        next = copies->work;
+        fn(arg, copies);
+        free(copies);
+    }
 }
 
 /* --- results --- */
 
 /* LIVE -> CLOSING. With the table's lock, so that a free finds the region in one of both. */
-static void begin_hand_over(struct gps_export *region) {
-    region->at_end = true;
-    gps_export_become(region, GPS_EXPORT_CLOSING);
-    gps_deferred_add(region);
+static void begin_hand_over(void *list, struct gps_alloc *alloc) {
+    alloc->region->at_end = true;
+    gps_export_become(alloc->region, GPS_EXPORT_CLOSING);
+    gps_deferred_add(alloc->region);
+    collect(list, alloc);
 }
 
 /* CLOSING -> RESULT. The program never freed it: its end says the same. */
@@ -78,12 +78,12 @@ static void hand_over_result(struct gps_export *region) {
 }
 
 static void hand_over_results(uint64_t context) {
-    struct gps_export *const copies = copy_all(context), *region;
-    for (const struct gps_export *one = copies; one; one = one->work)
-        if (gps_export_becomes_result(one) &&
-            (region = gps_registry_take_export(one, begin_hand_over)))
-            hand_over_result(region);
-    drop_copies(copies);
+    struct gps_export *region = NULL, *next;
+    gps_registry_take_exports(context, gps_export_becomes_result, begin_hand_over, &region);
+    for (; region; region = next) {
+        next = region->work;
+        hand_over_result(region);
+    }
 }
 
 /* --- waiting for importers --- */
@@ -185,19 +185,10 @@ static bool unpublish(void *last, struct gps_export *region) {
     return true;
 }
 
-/* Linked by `work`. */
-static void collect(void *list, struct gps_alloc *alloc) {
-    struct gps_export **const first = list;
-    if (!alloc->region)
-        return;
-    alloc->region->work = *first;
-    *first = alloc->region;
-}
-
 /* Of what others hold a report has said that they lose it. */
 static void unpublish_live(bool last) {
     struct gps_export *region = NULL, *next;
-    gps_registry_take_exports(0, collect, &region);
+    gps_registry_take_exports(0, NULL, collect, &region);
     gps_importers_mark(region);
     for (; region; region = next) {
         const enum gps_known known = gps_policy_known(region);

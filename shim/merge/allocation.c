@@ -75,11 +75,12 @@ static int make_blocks(struct gps_area *area) {
     return code;
 }
 
-/* False: a context has ended meanwhile, perhaps this one; or there is no memory to note it. */
+/* False: a context has ended meanwhile, perhaps this one. */
 static bool add(struct gps_area *area, uint64_t contexts) {
     GPS_AREAS_LOCKED();
-    if (gps_area_contexts_ended() != contexts || !gps_area_add(area))
+    if (gps_area_contexts_ended() != contexts)
         return false;
+    gps_area_add(area);
     gps_backing_count(area->lazy ? (int64_t)area->extent : 0);
     return true;
 }

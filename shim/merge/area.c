@@ -11,9 +11,7 @@
 
 static struct {
     GPS_LOCK(GPS_RANK_AREAS) lock;
-    struct gps_area **list; /* by address */
-    unsigned count, capacity;
-    unsigned last; /* the place that was asked for last */
+    struct gps_range *areas;
     uint64_t serial;
     uint64_t ended;           /* contexts */
     _Atomic unsigned padded;  /* so many end within a block */
@@ -64,33 +62,22 @@ void gps_area_unlock(void) {
     gps_lock_give(&state.lock);
 }
 
-/* Those before the place begin at the address or below, and those from it on above. */
-static bool is_above(unsigned place, uint64_t address) {
-    return place <= state.count && (!place || state.list[place - 1]->pointer <= address) &&
-           (place == state.count || state.list[place]->pointer > address);
+static struct gps_area *area_of(struct gps_range *range) {
+    return (struct gps_area *)range;
+}
+_Static_assert(offsetof(struct gps_area, range) == 0, "the first");
+
+struct gps_area *gps_area_from(uint64_t address) {
+    return area_of(gps_range_from(state.areas, address));
 }
 
-/* The place of the first that begins above the address. Whoever goes through all of them asks for
- * one place after the other. */
-static unsigned above(uint64_t address) {
-    unsigned low = 0, high = state.count;
-    for (unsigned place = state.last; place <= state.last + 1; place++)
-        if (is_above(place, address))
-            return state.last = place;
-    while (low < high) {
-        const unsigned middle = (low + high) / 2;
-        if (state.list[middle]->pointer <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return state.last = low;
+struct gps_area *gps_area_next(const struct gps_area *area) {
+    return gps_area_from(area ? area->pointer + area->extent : 0);
 }
 
 struct gps_area *gps_area_at(uint64_t address) {
-    const unsigned next = above(address);
-    struct gps_area *area = next ? state.list[next - 1] : NULL;
-    return area && address - area->pointer < area->extent ? area : NULL;
+    struct gps_area *area = gps_area_from(address);
+    return area && area->pointer <= address ? area : NULL;
 }
 
 struct gps_area *gps_area_of(uint64_t address, uint64_t serial) {
@@ -99,9 +86,9 @@ struct gps_area *gps_area_of(uint64_t address, uint64_t serial) {
 }
 
 void gps_area_move(uint64_t context, uint64_t to) {
-    for (unsigned i = 0; i < state.count; i++)
-        if (state.list[i]->context == context)
-            state.list[i]->context = to;
+    for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
+        if (area->context == context)
+            area->context = to;
 }
 
 uint64_t gps_area_contexts_ended(void) {
@@ -110,24 +97,22 @@ uint64_t gps_area_contexts_ended(void) {
 
 void gps_area_forget_events(uint64_t context, uint64_t before) {
     state.ended++;
-    for (unsigned i = 0; i < state.count; i++)
-        if (state.list[i]->user.context == context && state.list[i]->user.epoch < before)
-            state.list[i]->user.event = 0;
+    for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
+        if (area->user.context == context && area->user.epoch < before)
+            area->user.event = 0;
 }
 
 struct gps_area *gps_area_of_context(uint64_t context, uint64_t before) {
-    for (unsigned i = 0; i < state.count; i++)
-        if (state.list[i]->context == context && state.list[i]->made < before &&
-            !state.list[i]->created)
-            return state.list[i];
-    return NULL;
+    struct gps_area *area = gps_area_next(NULL);
+    while (area && (area->context != context || area->made >= before || area->created))
+        area = gps_area_next(area);
+    return area;
 }
 
 void gps_area_forget_context(uint64_t context, uint64_t before) {
-    for (unsigned i = 0; i < state.count; i++)
-        if (state.list[i]->created && state.list[i]->context == context &&
-            state.list[i]->made < before)
-            state.list[i]->context = 0;
+    for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
+        if (area->created && area->context == context && area->made < before)
+            area->context = 0;
 }
 
 int gps_area_enter(const struct gps_area *area) {
@@ -144,49 +129,26 @@ struct gps_block *gps_area_block(uint64_t address, uint64_t serial, struct gps_a
     return (*area)->pointer + block->at == address ? block : NULL;
 }
 
-struct gps_area *gps_area_next(const struct gps_area *area) {
-    const unsigned next = area ? above(area->pointer) : 0;
-    return next < state.count ? state.list[next] : NULL;
-}
-
-struct gps_area *gps_area_from(uint64_t address) {
-    struct gps_area *area = gps_area_at(address);
-    const unsigned next = above(address);
-    return area || next == state.count ? area : state.list[next];
-}
-
 static void note_bounds(void) {
-    const struct gps_area *last = state.count ? state.list[state.count - 1] : NULL;
-    __atomic_store_n(&gps_area_span.lowest, last ? state.list[0]->pointer : 0, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&gps_area_span.highest, last ? last->pointer + last->extent : 0,
-                     __ATOMIC_SEQ_CST);
+    const struct gps_area *first = gps_area_next(NULL);
+    const struct gps_range *last = state.areas;
+    while (last && last->high)
+        last = last->high;
+    __atomic_store_n(&gps_area_span.lowest, first ? first->pointer : 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&gps_area_span.highest, last ? gps_range_end(last) : 0, __ATOMIC_SEQ_CST);
 }
 
-bool gps_area_add(struct gps_area *area) {
-    if (state.count == state.capacity) {
-        const unsigned capacity = state.capacity ? 2 * state.capacity : 64;
-        struct gps_area **larger = realloc(state.list, capacity * sizeof(*larger));
-        if (!larger)
-            return false;
-        state.list = larger;
-        state.capacity = capacity;
-    }
-    const unsigned at = above(area->pointer);
-    memmove(&state.list[at + 1], &state.list[at], (state.count - at) * sizeof(*state.list));
-    state.list[at] = area;
-    state.count++;
+void gps_area_add(struct gps_area *area) {
+    area->range = (struct gps_range){.from = area->pointer, .size = area->extent};
+    gps_range_add(&state.areas, &area->range);
     state.padded += area->size != area->extent;
     state.created += area->created != NULL;
     area->serial = ++state.serial;
     note_bounds();
-    return true;
 }
 
 void gps_area_remove(struct gps_area *area) {
-    const unsigned behind = above(area->pointer);
-    memmove(&state.list[behind - 1], &state.list[behind],
-            (state.count - behind) * sizeof(*state.list));
-    state.count--;
+    gps_range_remove(&state.areas, &area->range);
     state.padded -= area->size != area->extent;
     state.created -= area->created != NULL;
     note_bounds();
@@ -225,13 +187,10 @@ uint64_t gps_area_part(uint64_t address, uint64_t size) {
     if (!state.created)
         return size;
     GPS_AREAS_LOCKED();
-    const struct gps_area *area = gps_area_at(address);
-    const unsigned next = above(address);
+    const struct gps_area *area = gps_area_from(address);
     uint64_t part = size;
     if (area && area->created)
-        part = area->pointer + area->extent - address;
-    else if (!area && next < state.count && state.list[next]->created)
-        part = state.list[next]->pointer - address;
+        part = (area->pointer > address ? area->pointer : area->pointer + area->extent) - address;
     return part < size ? part : size;
 }
 

@@ -17,6 +17,7 @@
 #include "config/config.h"
 #include "digest/digest.h"
 #include "process/references.h"
+#include "registry/range_tree.h"
 #include "util/transition.h"
 
 #define GPS_MERGE_SMALL (UINT64_C(2) << 20)
@@ -81,6 +82,7 @@ struct gps_block {
 struct gps_created;
 
 struct gps_area {
+    struct gps_range range; /* in the table of all */
     uint64_t pointer, size, extent;
     uint64_t context;
     uint64_t serial; /* of all areas that this process ever had */
@@ -192,7 +194,7 @@ uint64_t gps_area_contexts_ended(void);
 struct gps_block *gps_area_block(uint64_t address, uint64_t serial, struct gps_area **area);
 struct gps_area *gps_area_next(const struct gps_area *area); /* by address; NULL: the first */
 struct gps_area *gps_area_from(uint64_t address); /* which has the address, or the next */
-bool gps_area_add(struct gps_area *area);
+void gps_area_add(struct gps_area *area);
 void gps_area_remove(struct gps_area *area);
 
 /* What all areas lie in; both equal: there is none. */
@@ -203,12 +205,7 @@ static inline bool gps_area_near(uint64_t address, uint64_t size) {
     return address < __atomic_load_n(&gps_area_span.highest, __ATOMIC_RELAXED) &&
            address + size > __atomic_load_n(&gps_area_span.lowest, __ATOMIC_RELAXED);
 }
-/* Whether there is one at all; the same. */
-static inline bool gps_area_any(void) {
-    return __atomic_load_n(&gps_area_span.highest, __ATOMIC_RELAXED) >
-           __atomic_load_n(&gps_area_span.lowest, __ATOMIC_RELAXED);
-}
-/* The same as gps_area_near, of areas that end within a block. Behind the others nothing is mapped,
+/* The same, of areas that end within a block. Behind the others nothing is mapped,
  * and the driver refuses what reaches past their end. */
 bool gps_area_padded_near(uint64_t address, uint64_t size);
 

@@ -17,7 +17,8 @@ bool gps_away_next(struct gps_away *next) {
             const uint64_t address = area->pointer + block->at;
             if (address <= next->address || !is_merged(block))
                 continue;
-            *next = (struct gps_away){address, block->size, block->id, block->away};
+            *next = (struct gps_away){address, block->size, block->id, block->away,
+                                      block->state == GPS_BLOCK_PROVIDED};
             return true;
         }
     return false;
@@ -41,6 +42,15 @@ static struct gps_block *find(uint64_t address, struct gps_area **area) {
         if ((*area)->pointer + (*area)->blocks[i].at == address && is_merged(&(*area)->blocks[i]))
             return &(*area)->blocks[i];
     return NULL;
+}
+
+int gps_away_descriptor(const struct gps_away *of, int *descriptor) {
+    struct gps_area *area;
+    GPS_AREAS_LOCKED();
+    const struct gps_block *block = find(of->address, &area);
+    return block && block->state == GPS_BLOCK_PROVIDED && gps_id_equal(&block->id, &of->id)
+               ? gps_ops->block_export(block->memory, descriptor)
+               : GPS_INVALID_VALUE;
 }
 
 int gps_away_let_go(uint64_t address) {

@@ -14,10 +14,14 @@ struct gps_away {
     uint64_t size;
     struct gps_id id; /* of the keeper's block */
     bool away;
+    bool own; /* created here, and no copy of the keeper's has come in its place */
 };
 
 /* The next merged block by address. False: there is no more. */
 bool gps_away_next(struct gps_away *block);
+
+/* A descriptor of its memory, the caller's, if it was created here and is not the keeper's. */
+int gps_away_descriptor(const struct gps_away *block, int *descriptor);
 
 /* The bytes of blocks that have memory of this process's own. It needs no scope for the driver. */
 uint64_t gps_away_own_bytes(void);

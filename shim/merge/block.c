@@ -119,8 +119,8 @@ int gps_block_thaw(const struct gps_area *area, struct gps_block *block) {
 
 /* --- swapping --- */
 
-static int view(const struct gps_area *area, uint64_t memory, uint64_t size, bool writable,
-                uint64_t *pointer) {
+int gps_block_view(const struct gps_area *area, uint64_t memory, uint64_t size, bool writable,
+                   uint64_t *pointer) {
     uint64_t place;
     int code = gps_ops->reserve(size, &place);
     if (code != GPS_OK)
@@ -133,10 +133,6 @@ static int view(const struct gps_area *area, uint64_t memory, uint64_t size, boo
     return code;
 }
 
-int gps_block_view(const struct gps_area *area, uint64_t memory, uint64_t size, uint64_t *pointer) {
-    return view(area, memory, size, false, pointer);
-}
-
 void gps_block_unview(uint64_t pointer, uint64_t size) {
     gps_ops->unmap(pointer, size);
     gps_ops->unreserve(pointer, size);
@@ -144,7 +140,7 @@ void gps_block_unview(uint64_t pointer, uint64_t size) {
 
 static int copy_into(const struct gps_area *area, const struct gps_block *block, uint64_t memory) {
     uint64_t pointer;
-    int code = view(area, memory, block->size, true, &pointer);
+    int code = gps_block_view(area, memory, block->size, true, &pointer);
     if (code == GPS_OK) {
         code = gps_ops->copy(pointer, address_of(area, block), block->size);
         gps_block_unview(pointer, block->size);
@@ -181,13 +177,19 @@ int gps_block_replace(const struct gps_area *area, struct gps_block *block, uint
     return GPS_OK;
 }
 
-/* Maps all blocks, or none of them. */
-static int map_all(const struct gps_area *area, const struct gps_block *blocks, unsigned count) {
+int gps_block_place(const struct gps_area *area, uint64_t pointer, uint64_t size, uint64_t memory,
+                    bool writable) {
+    return area->created && !area->open ? gps_ops->map(pointer, size, memory)
+                                        : gps_block_map(area, pointer, size, memory, writable);
+}
+
+int gps_block_place_all(const struct gps_area *area, const struct gps_block *blocks,
+                        unsigned count) {
     unsigned i = 0;
     int code = GPS_OK;
     while (i < count && code == GPS_OK) {
-        code = gps_block_map(area, address_of(area, &blocks[i]), blocks[i].size, blocks[i].memory,
-                             false);
+        code = gps_block_place(area, address_of(area, &blocks[i]), blocks[i].size, blocks[i].memory,
+                               blocks[i].state == GPS_BLOCK_PRIVATE);
         i += code == GPS_OK;
     }
     while (code != GPS_OK && i-- > 0)
@@ -199,7 +201,7 @@ static int unmap_all(const struct gps_area *area, const struct gps_block *blocks
     for (unsigned i = 0; i < count; i++) {
         const int code = gps_ops->unmap(address_of(area, &blocks[i]), blocks[i].size);
         if (code != GPS_OK) {
-            map_all(area, blocks, i);
+            gps_block_place_all(area, blocks, i);
             return code;
         }
     }
@@ -211,9 +213,9 @@ int gps_block_exchange(const struct gps_area *area, const struct gps_block *old,
     int code = unmap_all(area, old, olds);
     if (code != GPS_OK)
         return code;
-    code = map_all(area, blocks, count);
+    code = gps_block_place_all(area, blocks, count);
     if (code != GPS_OK) {
-        map_all(area, old, olds);
+        gps_block_place_all(area, old, olds);
         return code;
     }
     for (unsigned i = 0; i < olds; i++) {

@@ -47,8 +47,15 @@ int gps_block_exchange(const struct gps_area *area, const struct gps_block *old,
 /* Maps memory for the devices that reach the area's. */
 int gps_block_map(const struct gps_area *area, uint64_t pointer, uint64_t size, uint64_t memory,
                   bool writable);
-/* Maps memory somewhere, read-only, for a look at it. */
-int gps_block_view(const struct gps_area *area, uint64_t memory, uint64_t size, uint64_t *pointer);
+/* Maps it in the area, without access where that may not be used yet; and blocks to their memory:
+ * all of them, or none. */
+int gps_block_place(const struct gps_area *area, uint64_t pointer, uint64_t size, uint64_t memory,
+                    bool writable);
+int gps_block_place_all(const struct gps_area *area, const struct gps_block *blocks,
+                        unsigned count);
+/* Maps memory somewhere, for a look at it or a copy into it. */
+int gps_block_view(const struct gps_area *area, uint64_t memory, uint64_t size, bool writable,
+                   uint64_t *pointer);
 void gps_block_unview(uint64_t pointer, uint64_t size);
 
 /* The allocation ends: unmaps it. -> UNBACKED */

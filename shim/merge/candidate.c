@@ -53,7 +53,7 @@ static bool is_equal(const struct gps_candidate *candidate, const struct gps_are
     bool equal = false;
     if (candidate->rule->verify == GPS_VERIFY_OFF)
         return true;
-    if (gps_block_view(area, memory, candidate->key.size, &view) != GPS_OK)
+    if (gps_block_view(area, memory, candidate->key.size, false, &view) != GPS_OK)
         return false;
     if (gps_device_equal(candidate->pointer, view, candidate->key.size, &equal) != GPS_OK)
         equal = false;

@@ -11,6 +11,7 @@
 #include "gate/swap.h"
 #include "log/event_log.h"
 #include "process/caller.h"
+#include "registry/hash_table.h"
 #include "registry/vmm_books.h"
 #include "shared_block.h"
 #include "unmerged.h"
@@ -21,6 +22,7 @@
 #define AGAIN   (5 * GPS_SECOND) /* after a parting that failed */
 
 struct gps_created {
+    struct gps_entry entry;
     uint64_t handle, size;
     uint64_t memory; /* the driver's; 0: it is parted */
     struct gps_block_like like;
@@ -33,10 +35,9 @@ struct gps_created {
     struct gps_area *area;
 };
 
-/* By handle. A number is given once. */
+/* A number is given once. */
 static struct {
-    struct gps_created **list;
-    unsigned count, capacity;
+    struct gps_table table; /* by handle */
     uint64_t last;
     _Atomic bool any;
 } state;
@@ -48,21 +49,12 @@ bool gps_created_any(void) {
 
 /* --- the table, with the lock --- */
 
-static unsigned place_of(uint64_t handle) {
-    unsigned low = 0, high = state.count;
-    while (low < high) {
-        const unsigned middle = (low + high) / 2;
-        if (state.list[middle]->handle < handle)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+static struct gps_created *of_entry(struct gps_entry *entry) {
+    return GPS_ENTRY_OF(struct gps_created, entry, entry);
 }
 
 static struct gps_created *find(uint64_t handle) {
-    const unsigned at = place_of(handle);
-    return at < state.count && state.list[at]->handle == handle ? state.list[at] : NULL;
+    return of_entry(gps_table_find(&state.table, handle));
 }
 
 static struct gps_created *find_referenced(uint64_t handle) {
@@ -70,25 +62,18 @@ static struct gps_created *find_referenced(uint64_t handle) {
     return created && created->references ? created : NULL;
 }
 
+static struct gps_created *next(struct gps_created *created) {
+    return of_entry(gps_table_next(&state.table, created ? &created->entry : NULL));
+}
+
 static bool add(struct gps_created *created) {
-    if (state.count == state.capacity) {
-        const unsigned capacity = state.capacity ? 2 * state.capacity : 64;
-        struct gps_created **larger = realloc(state.list, capacity * sizeof(*larger));
-        if (!larger)
-            return false;
-        state.list = larger;
-        state.capacity = capacity;
-    }
     created->handle = NUMBERS | ++state.last;
-    state.list[state.count++] = created;
     atomic_store(&state.any, true);
-    return true;
+    return gps_table_add(&state.table, &created->entry, created->handle);
 }
 
 static void forget(struct gps_created *created) {
-    const unsigned at = place_of(created->handle);
-    state.count--;
-    memmove(&state.list[at], &state.list[at + 1], (state.count - at) * sizeof(*state.list));
+    gps_table_remove(&state.table, &created->entry);
     free(created);
 }
 
@@ -211,12 +196,10 @@ struct copy {
 static int begin_copy(const struct gps_created *created, struct copy *copy) {
     *copy = (struct copy){.size = created->size};
     int code = gps_ops->block_create_like(&created->like, created->size, &copy->memory);
-    if (code == GPS_OK && (code = gps_ops->reserve(copy->size, &copy->view)) == GPS_OK) {
-        code = gps_block_map(created->area, copy->view, copy->size, copy->memory, true);
-        if (code != GPS_OK)
-            gps_ops->unreserve(copy->view, copy->size);
-    }
-    if (code != GPS_OK && copy->memory)
+    if (code != GPS_OK)
+        return code;
+    code = gps_block_view(created->area, copy->memory, copy->size, true, &copy->view);
+    if (code != GPS_OK)
         gps_ops->block_release(copy->memory);
     return code;
 }
@@ -229,7 +212,7 @@ static void end_copy(const struct copy *copy, bool taken) {
 
 static int copy_block(const struct gps_area *area, const struct gps_block *block, uint64_t to) {
     uint64_t view;
-    int code = gps_block_view(area, block->memory, block->size, &view);
+    int code = gps_block_view(area, block->memory, block->size, false, &view);
     if (code != GPS_OK)
         return code;
     code = gps_ops->copy(to + block->at, view, block->size);
@@ -247,26 +230,12 @@ static int copy_blocks(const struct gps_created *created, uint64_t to) {
     return code;
 }
 
-static int map_memory(const struct gps_area *area, uint64_t memory) {
-    return area->open ? gps_block_map(area, area->pointer, area->extent, memory, true)
-                      : gps_ops->map(area->pointer, area->extent, memory);
+static int map_blocks(const struct gps_area *area) {
+    return gps_block_place_all(area, area->blocks, area->count);
 }
 
-/* A block that may not be read yet is mapped without access. */
-static int map_blocks(const struct gps_area *area) {
-    unsigned i = 0;
-    int code = GPS_OK;
-    while (code == GPS_OK && i < area->count) {
-        const struct gps_block *block = &area->blocks[i];
-        const uint64_t at = area->pointer + block->at;
-        code = area->open ? gps_block_map(area, at, block->size, block->memory,
-                                          block->state == GPS_BLOCK_PRIVATE)
-                          : gps_ops->map(at, block->size, block->memory);
-        i += code == GPS_OK;
-    }
-    while (code != GPS_OK && i-- > 0)
-        gps_ops->unmap(area->pointer + area->blocks[i].at, area->blocks[i].size);
-    return code;
+static int map_memory(const struct gps_area *area, uint64_t memory) {
+    return gps_block_place(area, area->pointer, area->extent, memory, true);
 }
 
 /* Nothing uses the memory. The copy takes its place. */
@@ -398,10 +367,6 @@ static void begin_area(struct gps_area *area) {
     }
 }
 
-static void unmap_what_failed(const struct gps_created *created) {
-    gps_ops->unmap(created->area->pointer, created->area->extent);
-}
-
 static int map_first(struct gps_created *created, const struct gps_created_map *map) {
     struct gps_area *area = created->area;
     area->pointer = map->pointer;
@@ -409,15 +374,9 @@ static int map_first(struct gps_created *created, const struct gps_created_map *
     int code = created->memory ? map->call(map->arg, created->memory) : map_blocks(area);
     if (code != GPS_OK)
         return code;
-    created->mapped = gps_area_add(area);
-    if (created->mapped)
-        return GPS_OK;
-    if (created->memory) {
-        keep(created);
-        return GPS_OK;
-    }
-    unmap_what_failed(created);
-    return GPS_OUT_OF_MEMORY;
+    gps_area_add(area);
+    created->mapped = true;
+    return GPS_OK;
 }
 
 /* What is parted is made whole first, if it is not mapped as it would be merged: GPS_NOT_READY. */
@@ -471,8 +430,7 @@ uint64_t gps_created_retained(uint64_t memory) {
         return memory;
     GPS_DRIVER_SCOPE();
     GPS_AREAS_LOCKED();
-    for (unsigned i = 0; i < state.count; i++) {
-        struct gps_created *created = state.list[i];
+    for (struct gps_created *created = next(NULL); created; created = next(created)) {
         if (created->memory != memory)
             continue;
         created->references++; /* the driver counts one for all of the program's */
@@ -571,61 +529,44 @@ static int open_all(uint64_t pointer, uint64_t size, gps_created_range_fn *allow
     const uint64_t end = pointer + size;
     uint64_t from = pointer; /* so far */
     int code = GPS_OK;
-    for (struct gps_area *area = first_in(pointer, size); area && code == GPS_OK;
+    struct gps_area *area;
+    for (area = first_in(pointer, size); area && code == GPS_OK;
          area = next_in(area, pointer, size)) {
-        if (!area->created->memory) {
-            if (from < area->pointer)
-                code = allow(from, area->pointer - from, arg);
-            if (code == GPS_OK)
-                code = open_blocks(area);
-            from = area->pointer + area->extent;
-        }
+        if (area->created->memory)
+            continue;
+        if (from < area->pointer)
+            code = allow(from, area->pointer - from, arg);
+        if (code == GPS_OK)
+            code = open_blocks(area);
         if (code == GPS_OK)
             open_area(area);
+        from = area->pointer + area->extent;
     }
-    return code == GPS_OK && from < end ? allow(from, end - from, arg) : code;
-}
-
-enum kind { NONE, WHOLE, PARTED, OTHERWISE };
-
-/* What of the range needs care. OTHERWISE: *handle is to be made whole. */
-static enum kind kind_of(uint64_t pointer, uint64_t size, int device, uint64_t *handle) {
-    enum kind kind = NONE;
-    for (struct gps_area *area = first_in(pointer, size); area;
-         area = next_in(area, pointer, size)) {
-        *handle = area->created->handle;
-        if (area->device != device)
-            return OTHERWISE;
-        if (!area->created->memory)
-            kind = PARTED;
-        else if (kind == NONE)
-            kind = WHOLE;
-    }
-    return kind;
+    if (code == GPS_OK && from < end)
+        code = allow(from, end - from, arg);
+    for (area = first_in(pointer, size); area && code == GPS_OK;
+         area = next_in(area, pointer, size))
+        open_area(area);
+    return code;
 }
 
 /* GPS_NOT_READY: *handle is to be made whole first. */
 static int try_to_allow(uint64_t pointer, uint64_t size, int device, gps_created_range_fn *allow,
                         const void *arg, uint64_t *handle) {
+    bool parted = false;
     GPS_AREAS_LOCKED();
     if (cuts(pointer, size))
         return GPS_INVALID_VALUE;
-    switch (kind_of(pointer, size, device, handle)) {
-    case NONE:
-        return allow(pointer, size, arg);
-    case OTHERWISE:
-        return GPS_NOT_READY;
-    case PARTED:
-        return gps_vmm_is_filled(pointer, size) ? open_all(pointer, size, allow, arg)
-                                                : GPS_INVALID_VALUE;
-    default:
-        break;
+    for (struct gps_area *area = first_in(pointer, size); area;
+         area = next_in(area, pointer, size)) {
+        *handle = area->created->handle;
+        if (area->device != device)
+            return GPS_NOT_READY;
+        parted |= !area->created->memory;
     }
-    const int code = allow(pointer, size, arg);
-    for (struct gps_area *area = first_in(pointer, size); area && code == GPS_OK;
-         area = next_in(area, pointer, size))
-        open_area(area);
-    return code;
+    if (parted && !gps_vmm_is_filled(pointer, size))
+        return GPS_INVALID_VALUE;
+    return open_all(pointer, size, allow, arg);
 }
 
 bool gps_created_allow(uint64_t pointer, uint64_t size, int device, gps_created_range_fn *allow,
@@ -682,6 +623,18 @@ bool gps_created_at(uint64_t address, struct gps_created_info *info) {
 
 /* --- parting --- */
 
+enum { PARTING_MOST = GPS_CREATED_MOST / GPS_MERGE_SMALL };
+
+static struct {
+    uint64_t pointer, serial, size; /* of the area */
+    uint64_t view;                  /* where the new blocks are mapped, side by side; 0: nowhere */
+    uint64_t mapped;                /* so many bytes of them */
+    unsigned count;
+    bool taken; /* they are the area's */
+    uint64_t memory[PARTING_MOST];
+} parting;
+GPS_FORGOTTEN(parting);
+
 bool gps_created_is_to_part(uint64_t address, uint64_t serial) {
     GPS_AREAS_LOCKED();
     const struct gps_area *area = gps_area_of(address, serial);
@@ -691,62 +644,63 @@ bool gps_created_is_to_part(uint64_t address, uint64_t serial) {
     return whole;
 }
 
-bool gps_parting_next(struct gps_parting *parting) {
+bool gps_parting_next(uint64_t only, bool again) {
     const uint64_t now = gps_clock_monotonic();
+    (void)only;
+    (void)again;
     GPS_AREAS_LOCKED();
     for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area)) {
         struct gps_created *created = area->created;
         if (!created || !created->wanted || !gps_area_is_usable(area) || now < created->again)
             continue;
         created->again = now + AGAIN;
-        parting->pointer = area->pointer;
-        parting->serial = area->serial;
-        parting->size = area->extent;
-        parting->view = parting->mapped = 0;
-        parting->count = 0;
-        parting->taken = false;
+        parting.pointer = area->pointer;
+        parting.serial = area->serial;
+        parting.size = area->extent;
+        parting.view = parting.mapped = 0;
+        parting.count = 0;
+        parting.taken = false;
         return true;
     }
     return false;
 }
 
-static struct gps_area *area_of(const struct gps_parting *parting) {
-    struct gps_area *area = gps_area_of(parting->pointer, parting->serial);
+static struct gps_area *area_of(void) {
+    struct gps_area *area = gps_area_of(parting.pointer, parting.serial);
     return area && area->created->memory && gps_area_is_usable(area) ? area : NULL;
 }
 
-static bool prepare_block(const struct gps_area *area, const struct gps_block *block,
-                          struct gps_parting *parting) {
+static bool prepare_block(const struct gps_area *area, const struct gps_block *block) {
     uint64_t memory;
     if (gps_ops->block_create(area->device, block->size, &memory) != GPS_OK)
         return false;
-    if (gps_block_map(area, parting->view + block->at, block->size, memory, true) != GPS_OK) {
+    if (gps_block_map(area, parting.view + block->at, block->size, memory, true) != GPS_OK) {
         gps_ops->block_release(memory);
         return false;
     }
-    parting->memory[parting->count++] = memory;
-    parting->mapped += block->size;
+    parting.memory[parting.count++] = memory;
+    parting.mapped += block->size;
     return true;
 }
 
 /* There must be room for as much of others, too. */
-static bool prepare_blocks(const struct gps_area *area, struct gps_parting *parting) {
+static bool prepare_blocks(const struct gps_area *area) {
     bool prepared = gps_block_fits(2 * area->extent);
     for (unsigned i = 0; prepared && i < area->count; i++)
-        prepared = prepare_block(area, &area->blocks[i], parting);
+        prepared = prepare_block(area, &area->blocks[i]);
     return prepared;
 }
 
-bool gps_parting_prepare(struct gps_parting *parting) {
+bool gps_parting_copy(void) {
     bool prepared = false;
     GPS_AREAS_LOCKED();
-    const struct gps_area *area = area_of(parting);
+    const struct gps_area *area = area_of();
     if (!area || gps_area_enter(area) != GPS_OK)
         return false;
-    if (gps_ops->reserve(parting->size, &parting->view) == GPS_OK)
-        prepared = prepare_blocks(area, parting);
+    if (gps_ops->reserve(parting.size, &parting.view) == GPS_OK)
+        prepared = prepare_blocks(area);
     else
-        parting->view = 0;
+        parting.view = 0;
     gps_ops->leave();
     return prepared;
 }
@@ -758,16 +712,16 @@ static void give_blocks(struct gps_area *area, const uint64_t *memory) {
 }
 
 /* The copy is made here because kernels may write the memory until the device is idle. */
-static int part(struct gps_area *area, struct gps_parting *parting) {
+static int part(struct gps_area *area) {
     struct gps_created *created = area->created;
-    int code = gps_ops->copy(parting->view, area->pointer, area->extent);
+    int code = gps_ops->copy(parting.view, area->pointer, area->extent);
     if (code == GPS_OK)
         code = gps_ops->mapped_as(area->pointer, &created->as);
     if (code == GPS_OK)
         code = gps_ops->unmap(area->pointer, area->extent);
     if (code != GPS_OK)
         return code;
-    give_blocks(area, parting->memory);
+    give_blocks(area, parting.memory);
     code = map_blocks(area);
     if (code == GPS_OK)
         return GPS_OK;
@@ -776,25 +730,25 @@ static int part(struct gps_area *area, struct gps_parting *parting) {
     return code;
 }
 
-void gps_parting_do(struct gps_parting *parting) {
-    struct gps_area *area = area_of(parting);
-    if (!area || area->count != parting->count || gps_area_enter(area) != GPS_OK)
+void gps_parting_exchange(void) {
+    struct gps_area *area = area_of();
+    if (!area || area->count != parting.count || gps_area_enter(area) != GPS_OK)
         return;
-    if (part(area, parting) == GPS_OK) {
+    if (part(area) == GPS_OK) {
         gps_ops->block_release(area->created->memory);
         area->created->memory = 0;
         area->created->wanted = false;
-        parting->taken = true;
+        parting.taken = true;
     }
     gps_ops->leave();
 }
 
-void gps_parting_end(struct gps_parting *parting) {
-    if (parting->mapped)
-        gps_ops->unmap(parting->view, parting->mapped);
-    if (parting->view)
-        gps_ops->unreserve(parting->view, parting->size);
-    for (unsigned i = 0; i < parting->count && !parting->taken; i++)
-        gps_ops->block_release(parting->memory[i]);
-    parting->size = 0;
+void gps_parting_end(void) {
+    if (parting.mapped)
+        gps_ops->unmap(parting.view, parting.mapped);
+    if (parting.view)
+        gps_ops->unreserve(parting.view, parting.size);
+    for (unsigned i = 0; i < parting.count && !parting.taken; i++)
+        gps_ops->block_release(parting.memory[i]);
+    parting.size = 0;
 }

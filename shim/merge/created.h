@@ -83,20 +83,9 @@ bool gps_created_at(uint64_t address, struct gps_created_info *info);
  * later. */
 bool gps_created_is_to_part(uint64_t address, uint64_t serial);
 
-enum { GPS_PARTING_MOST = GPS_CREATED_MOST / GPS_MERGE_SMALL };
-struct gps_parting {
-    uint64_t pointer, serial; /* of the area */
-    uint64_t size;            /* 0: there is none */
-    uint64_t view;            /* where the new blocks are mapped, side by side; 0: nowhere */
-    uint64_t mapped;          /* so many bytes of them */
-    unsigned count;
-    bool taken; /* they are the area's */
-    uint64_t memory[GPS_PARTING_MOST];
-};
-/* Inside a scope: the next one that is to be parted; then, with gps_swap_lock, memory for its
- * blocks; behind the closed gate, with both locks: the exchange; and what is left of it ends, with
- * gps_swap_lock. */
-bool gps_parting_next(struct gps_parting *parting);
-bool gps_parting_prepare(struct gps_parting *parting);
-void gps_parting_do(struct gps_parting *parting);
-void gps_parting_end(struct gps_parting *parting);
+/* As the functions of layout.h: the next one that is to be parted, of all; memory for its blocks;
+ * the exchange; and its end. */
+bool gps_parting_next(uint64_t only, bool again);
+bool gps_parting_copy(void);
+void gps_parting_exchange(void);
+void gps_parting_end(void);

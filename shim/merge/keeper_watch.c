@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
-#include "area.h"
+#include "away.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "findings/reporter.h"
@@ -17,44 +17,20 @@
 static uint64_t known; /* the socket of the keeper that has all of ours, by inode */
 GPS_FORGOTTEN(known);
 
-struct own_block {
-    uint64_t address;
-    struct gps_id id;
-    int descriptor; /* -1: it could not be had */
-};
-
-static bool is_next(const struct gps_area *area, const struct gps_block *block,
-                    const struct own_block *before) {
-    return gps_block_is_merged(block) && gps_block_is_own(block) &&
-           area->pointer + block->at > before->address;
-}
-
-static void describe(const struct gps_area *area, const struct gps_block *block,
-                     struct own_block *found) {
-    *found = (struct own_block){area->pointer + block->at, block->id, -1};
-    if (gps_ops->block_export(block->memory, &found->descriptor) != GPS_OK)
-        found->descriptor = -1;
-}
-
-/* Finds the next merged block that was created here, by address. */
-static bool next(struct own_block *own) {
-    bool found = false;
-    GPS_AREAS_LOCKED();
-    for (struct gps_area *area = gps_area_next(NULL); area && !found; area = gps_area_next(area))
-        for (unsigned i = 0; i < area->count && !found; i++)
-            if ((found = is_next(area, &area->blocks[i], own)))
-                describe(area, &area->blocks[i], own);
-    return found;
+static bool return_block(const struct gps_away *block) {
+    int descriptor;
+    if (gps_away_descriptor(block, &descriptor) != GPS_OK)
+        return false;
+    const bool returned = gps_vmm_region_return(&block->id, descriptor);
+    close(descriptor);
+    return returned;
 }
 
 static bool return_all(void) {
-    struct own_block own = {.address = 0};
+    struct gps_away block = {.address = 0};
     bool all = true;
-    while (next(&own)) {
-        all &= own.descriptor >= 0 && gps_vmm_region_return(&own.id, own.descriptor);
-        if (own.descriptor >= 0)
-            close(own.descriptor);
-    }
+    while (gps_away_next(&block))
+        all &= !block.own || return_block(&block);
     return all;
 }
 

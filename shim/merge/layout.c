@@ -5,6 +5,7 @@
 #include "block.h"
 #include "driver/driver_ops.h"
 #include "util/clock.h"
+#include "util/forgotten.h"
 
 #define TIMEOUT (20 * GPS_SECOND) /* for the other blocks of a relayout to be frozen */
 #define WAIT    (TIMEOUT / 2)     /* after it what is frozen is cut without the others */
@@ -281,6 +282,19 @@ void gps_layout_note(struct gps_area *area, uint64_t address, uint64_t size) {
 
 /* --- frozen --- */
 
+enum { RELAYOUT_MOST = 32 /* blocks: a swap of more would take too long */ };
+
+/* Adjacent blocks that are cut otherwise than tensors lie. */
+static struct {
+    uint64_t serial, pointer; /* of the area; pointer 0: at first */
+    uint64_t from;            /* where in it the next one is looked for */
+    uint64_t copied;          /* when the blocks to be had were */
+    unsigned first, end;      /* the blocks that are there */
+    unsigned count;
+    struct gps_block wanted[RELAYOUT_MOST];
+} relayout;
+GPS_FORGOTTEN(relayout);
+
 static bool is_frozen(const struct gps_block *block) {
     return block->state == GPS_BLOCK_FROZEN && !block->excluded;
 }
@@ -319,13 +333,13 @@ bool gps_layout_holds(const struct gps_area *area, const struct gps_block *block
 }
 
 /* Whether a block that should be there is not. */
-static bool brings_any(const struct gps_area *area, const struct gps_relayout *relayout) {
-    unsigned old = relayout->first;
-    for (unsigned i = 0; i < relayout->count; i++) {
-        const struct gps_block *one = &relayout->wanted[i];
-        while (old < relayout->end && area->blocks[old].at < one->at)
+static bool brings_any(const struct gps_area *area) {
+    unsigned old = relayout.first;
+    for (unsigned i = 0; i < relayout.count; i++) {
+        const struct gps_block *one = &relayout.wanted[i];
+        while (old < relayout.end && area->blocks[old].at < one->at)
             old++;
-        const bool there = old < relayout->end && area->blocks[old].at == one->at &&
+        const bool there = old < relayout.end && area->blocks[old].at == one->at &&
                            area->blocks[old].size == one->size;
         if (!there && is_right(area, one))
             return true;
@@ -340,8 +354,8 @@ static unsigned find_end(const struct gps_area *area, unsigned first) {
     unsigned good = first, end = first;
     for (; end < area->count && is_frozen(&area->blocks[end]); end++) {
         const uint64_t to = end_of(&area->blocks[end]);
-        if (to - from > GPS_MERGE_WINDOW || end - first == GPS_RELAYOUT_MOST ||
-            lay_out(area, from, to, NULL) > GPS_RELAYOUT_MOST)
+        if (to - from > GPS_MERGE_WINDOW || end - first == RELAYOUT_MOST ||
+            lay_out(area, from, to, NULL) > RELAYOUT_MOST)
             break;
         good = is_wanted(area, to) ? end + 1 : good;
     }
@@ -358,84 +372,76 @@ static bool may_begin(const struct gps_area *area, unsigned first) {
 }
 
 /* The first from a block on. */
-static bool find(const struct gps_area *area, unsigned first, struct gps_relayout *relayout) {
+static bool find(const struct gps_area *area, unsigned first) {
     for (; first < area->count; first++) {
         if (!may_begin(area, first))
             continue;
-        relayout->first = first;
-        relayout->end = find_end(area, first);
-        if (relayout->end == first)
+        relayout.first = first;
+        relayout.end = find_end(area, first);
+        if (relayout.end == first)
             continue;
-        const uint64_t from = area->blocks[first].at, to = end_of(&area->blocks[relayout->end - 1]);
-        relayout->count = lay_out(area, from, to, relayout->wanted);
-        if (brings_any(area, relayout))
+        const uint64_t from = area->blocks[first].at, to = end_of(&area->blocks[relayout.end - 1]);
+        relayout.count = lay_out(area, from, to, relayout.wanted);
+        if (brings_any(area))
             return true;
     }
     return false;
 }
 
 /* Up to where the blocks to be had are as they should be. */
-static uint64_t end_of_right(const struct gps_area *area, const struct gps_relayout *relayout) {
-    unsigned count = relayout->count;
-    while (count > 1 && !is_right(area, &relayout->wanted[count - 1]))
+static uint64_t end_of_right(const struct gps_area *area) {
+    unsigned count = relayout.count;
+    while (count > 1 && !is_right(area, &relayout.wanted[count - 1]))
         count--;
-    return end_of(&relayout->wanted[count - 1]);
+    return end_of(&relayout.wanted[count - 1]);
 }
 
-static bool find_in(struct gps_area *area, struct gps_relayout *relayout) {
-    const uint64_t from = relayout->pointer == area->pointer ? relayout->from : 0;
+static bool find_in(struct gps_area *area) {
+    const uint64_t from = relayout.pointer == area->pointer ? relayout.from : 0;
     unsigned first, end;
     if (!area->tensors || area->freed || area->tries >= TRIES)
         return false;
     gps_area_blocks(area, area->pointer + from, 1, &first, &end);
     first += first < area->count && area->blocks[first].at < from;
-    if (!find(area, first, relayout))
+    if (!find(area, first))
         return false;
     area->tries++;
-    relayout->pointer = area->pointer;
-    relayout->serial = area->serial;
-    relayout->from = end_of_right(area, relayout);
+    relayout.pointer = area->pointer;
+    relayout.serial = area->serial;
+    relayout.from = end_of_right(area);
     return true;
 }
 
-/* The area of the last one, or the next. */
-static struct gps_area *area_from(uint64_t pointer) {
-    const struct gps_area before = {.pointer = pointer};
-    struct gps_area *area = pointer ? gps_area_at(pointer) : NULL;
-    return area && area->pointer == pointer ? area : gps_area_next(pointer ? &before : NULL);
-}
-
-bool gps_layout_next(uint64_t only, struct gps_relayout *relayout) {
+bool gps_layout_next(uint64_t only, bool again) {
     bool found = false;
+    relayout.pointer = again ? relayout.pointer : 0;
     GPS_AREAS_LOCKED();
-    for (struct gps_area *area = area_from(relayout->pointer); area && !found;
+    for (struct gps_area *area = gps_area_from(relayout.pointer); area && !found;
          area = gps_area_next(area))
-        found = (!only || only == area->serial) && find_in(area, relayout);
+        found = (!only || only == area->serial) && find_in(area);
     return found;
 }
 
 /* --- blocks with their bytes --- */
 
 /* Others of the area may have been cut anew meanwhile. */
-static bool is_there(const struct gps_area *area, const struct gps_relayout *relayout) {
-    return relayout->end <= area->count &&
-           area->blocks[relayout->first].at == relayout->wanted[0].at &&
-           end_of(&area->blocks[relayout->end - 1]) ==
-               end_of(&relayout->wanted[relayout->count - 1]);
+static bool is_there(const struct gps_area *area) {
+    return relayout.end <= area->count &&
+           area->blocks[relayout.first].at == relayout.wanted[0].at &&
+           end_of(&area->blocks[relayout.end - 1]) == end_of(&relayout.wanted[relayout.count - 1]);
 }
 
 /* Whether all have been frozen since before a time. */
-static bool are_frozen(const struct gps_area *area, const struct gps_relayout *relayout,
-                       uint64_t time) {
-    for (unsigned i = relayout->first; i < relayout->end; i++)
+static bool are_frozen(const struct gps_area *area, uint64_t time) {
+    for (unsigned i = relayout.first; i < relayout.end; i++)
         if (!is_frozen(&area->blocks[i]) || area->blocks[i].swapped >= time)
             return false;
     return true;
 }
 
-static struct gps_area *area_of(const struct gps_relayout *relayout, uint64_t time) {
-    struct gps_area *area = gps_area_of(relayout->pointer, relayout->serial);
-    return area && is_there(area, relayout) && are_frozen(area, relayout, time) ? area : NULL;
+static struct gps_area *area_of(uint64_t time) {
+    struct gps_area *area = gps_area_of(relayout.pointer, relayout.serial);
+    return area && is_there(area) && are_frozen(area, time) ? area : NULL;
 }
 
 static void fill_part(const struct gps_area *area, struct gps_block *block, uint64_t at,
@@ -446,10 +452,10 @@ static void fill_part(const struct gps_area *area, struct gps_block *block, uint
 }
 
 /* New blocks inherit the bits of the 64ths of old ones, of which one may lie in several. */
-static void carry_filled(const struct gps_area *area, struct gps_relayout *relayout) {
-    struct gps_block *to = relayout->wanted, *const last = to + relayout->count;
-    for (const struct gps_block *from = &area->blocks[relayout->first];
-         from < &area->blocks[relayout->end]; from++)
+static void carry_filled(const struct gps_area *area) {
+    struct gps_block *to = relayout.wanted, *const last = to + relayout.count;
+    for (const struct gps_block *from = &area->blocks[relayout.first];
+         from < &area->blocks[relayout.end]; from++)
         for (unsigned part = 0; part < 64; part++) {
             const uint64_t size = from->size / 64, at = from->at + part * size;
             to += at >= end_of(to);
@@ -460,47 +466,47 @@ static void carry_filled(const struct gps_area *area, struct gps_relayout *relay
 }
 
 /* Copies the blocks, in the area's context. There must be room for as many bytes of others, too. */
-static bool copy_all(const struct gps_area *area, struct gps_relayout *relayout) {
-    const uint64_t size = end_of(&relayout->wanted[relayout->count - 1]) - relayout->wanted[0].at;
+static bool copy_all(const struct gps_area *area) {
+    const uint64_t size = end_of(&relayout.wanted[relayout.count - 1]) - relayout.wanted[0].at;
     bool copied = gps_block_fits(2 * size);
-    for (unsigned i = 0; i < relayout->count && copied; i++)
-        copied = gps_block_copy(area, &relayout->wanted[i], &relayout->wanted[i].memory) == GPS_OK;
+    for (unsigned i = 0; i < relayout.count && copied; i++)
+        copied = gps_block_copy(area, &relayout.wanted[i], &relayout.wanted[i].memory) == GPS_OK;
     return copied;
 }
 
 /* The area may be gone, and its context with it. */
-bool gps_layout_copy(struct gps_relayout *relayout) {
+bool gps_layout_copy(void) {
     bool copied = false;
     GPS_AREAS_LOCKED();
-    const struct gps_area *area = area_of(relayout, UINT64_MAX);
+    const struct gps_area *area = area_of(UINT64_MAX);
     if (area && gps_area_enter(area) == GPS_OK) {
-        relayout->copied = gps_clock_monotonic();
-        carry_filled(area, relayout);
-        copied = copy_all(area, relayout);
+        relayout.copied = gps_clock_monotonic();
+        carry_filled(area);
+        copied = copy_all(area);
         gps_ops->leave();
     }
     return copied;
 }
 
-void gps_layout_exchange(struct gps_relayout *relayout) {
-    struct gps_area *area = area_of(relayout, relayout->copied);
+void gps_layout_exchange(void) {
+    struct gps_area *area = area_of(relayout.copied);
     if (!area || gps_area_enter(area) != GPS_OK)
         return;
-    if (gps_block_exchange(area, &area->blocks[relayout->first], relayout->end - relayout->first,
-                           relayout->wanted, relayout->count) == GPS_OK) {
-        for (unsigned i = 0; i < relayout->count; i++)
-            relayout->wanted[i].swapped = gps_clock_monotonic();
-        memcpy(make_place(area, relayout->first, relayout->end, relayout->count), relayout->wanted,
-               relayout->count * sizeof(relayout->wanted[0]));
+    if (gps_block_exchange(area, &area->blocks[relayout.first], relayout.end - relayout.first,
+                           relayout.wanted, relayout.count) == GPS_OK) {
+        for (unsigned i = 0; i < relayout.count; i++)
+            relayout.wanted[i].swapped = gps_clock_monotonic();
+        memcpy(make_place(area, relayout.first, relayout.end, relayout.count), relayout.wanted,
+               relayout.count * sizeof(relayout.wanted[0]));
         area->tries = 0;
-        relayout->count = 0;
+        relayout.count = 0;
     }
     gps_ops->leave();
 }
 
-void gps_layout_end(struct gps_relayout *relayout) {
-    for (unsigned i = 0; i < relayout->count; i++)
-        if (relayout->wanted[i].memory)
-            gps_ops->block_release(relayout->wanted[i].memory);
-    relayout->count = 0;
+void gps_layout_end(void) {
+    for (unsigned i = 0; i < relayout.count; i++)
+        if (relayout.wanted[i].memory)
+            gps_ops->block_release(relayout.wanted[i].memory);
+    relayout.count = 0;
 }

@@ -19,18 +19,6 @@
 #define GPS_MERGE_TENSOR (2 * GPS_MERGE_SMALL)
 #define GPS_MERGE_WINDOW (UINT64_C(256) << 20) /* cut anew at a time, at most */
 
-enum { GPS_RELAYOUT_MOST = 32 /* blocks: a swap of more would take too long */ };
-
-/* Adjacent blocks that are cut otherwise than tensors lie. */
-struct gps_relayout {
-    uint64_t serial, pointer; /* of the area; pointer 0: at first */
-    uint64_t from;            /* where in it the next one is looked for */
-    uint64_t copied;          /* when the blocks to be had were */
-    unsigned first, end;      /* the blocks that are there */
-    unsigned count;
-    struct gps_block wanted[GPS_RELAYOUT_MOST];
-};
-
 /* A copy from the host begins. With the lock, in the area's context: blocks may move in it. */
 void gps_layout_note(struct gps_area *area, uint64_t address, uint64_t size);
 
@@ -41,10 +29,11 @@ bool gps_layout_is_filled(const struct gps_area *area, const struct gps_block *b
 /* Whether a frozen block should not be merged as yet: it will be cut anew. With the lock. */
 bool gps_layout_holds(const struct gps_area *area, const struct gps_block *block);
 
-/* The next relayout that is frozen; `only` is an area's serial, 0: any. Then, inside a scope:
- * copies of its blocks, with gps_swap_lock; behind the closed gate, with both locks: takes their
- * place, if nothing was written meanwhile; and what is left of it ends. */
-bool gps_layout_next(uint64_t only, struct gps_relayout *relayout);
-bool gps_layout_copy(struct gps_relayout *relayout);
-void gps_layout_exchange(struct gps_relayout *relayout);
-void gps_layout_end(struct gps_relayout *relayout);
+/* The next relayout of frozen blocks, or (not `again`) the first; `only` is an area's serial, 0:
+ * any. Then, inside a scope: copies of its blocks, with gps_swap_lock; behind the closed gate, with
+ * both locks: takes their place, if nothing was written meanwhile; and what is left of it ends,
+ * with gps_swap_lock. In the merger's thread. */
+bool gps_layout_next(uint64_t only, bool again);
+bool gps_layout_copy(void);
+void gps_layout_exchange(void);
+void gps_layout_end(void);

@@ -42,6 +42,10 @@ enum {
     HASHES = 8, /* while a block is to be quiet */
 };
 
+/* Blocks that have memory twice for a while: of an allocation of cuMemCreate (created.h), and of an
+ * area that is cut anew (layout.h). */
+enum twin { PARTING, RELAYOUT, TWINS };
+
 /* What is done to a candidate's block behind the closed gate. */
 typedef bool swap_fn(struct gps_candidate *candidate, struct gps_area *area,
                      struct gps_block *block);
@@ -56,14 +60,12 @@ static struct {
     uint64_t since[GPS_UNMERGED_COUNT]; /* each turn finds this reason; 0: it does not */
     uint64_t sure;                      /* when a block of no doubt was last frozen */
     struct gps_candidate batch[BATCH];
-    unsigned count, swapped; /* of it; so many are through */
-    swap_fn *swap;           /* the batch is prepared for this; NULL: it is not */
-    uint64_t prepared;       /* since when the batch, or the relayout, is */
-    struct gps_relayout relayout;
-    bool copied;                 /* the relayout has its blocks */
-    struct gps_parting parting;  /* size 0: there is none */
+    unsigned count, swapped;     /* of it; so many are through */
+    swap_fn *swap;               /* the batch is prepared for this; NULL: it is not */
+    uint64_t prepared;           /* since when the batch, or a twin, is */
+    bool copied[TWINS];          /* it has its blocks, and is to be exchanged */
     _Atomic bool lacking;        /* an allocation failed for want of memory */
-    _Atomic uint64_t duplicated; /* when a relayout last had memory twice; UINT64_MAX: it has */
+    _Atomic uint64_t duplicated; /* when a twin last had memory twice; UINT64_MAX: it has */
 } state;
 GPS_FORGOTTEN(state);
 
@@ -256,12 +258,12 @@ struct walk {
 };
 
 static struct gps_area *area_of(struct walk *walk) {
-    struct gps_area *area = gps_area_at(walk->pointer);
+    struct gps_area *area = gps_area_from(walk->pointer);
     if (area && area->pointer == walk->pointer && walk->index < area->count)
         return area;
-    const struct gps_area before = {.pointer = walk->pointer};
+    if (area && area->pointer <= walk->pointer)
+        area = gps_area_next(area);
     walk->index = 0;
-    area = gps_area_next(walk->pointer ? &before : NULL);
     walk->pointer = area ? area->pointer : UINT64_MAX;
     return area;
 }
@@ -349,13 +351,30 @@ static bool freeze_quiet(uint64_t only) {
 
 /* --- what has memory twice until it is exchanged --- */
 
-static bool prepare(bool (*copy)(void)) {
+static const struct {
+    bool (*next)(uint64_t only, bool again);
+    bool (*copy)(void);
+    void (*exchange)(void), (*end)(void);
+} twins[] = {
+    [PARTING] = {gps_parting_next, gps_parting_copy, gps_parting_exchange, gps_parting_end},
+    [RELAYOUT] = {gps_layout_next, gps_layout_copy, gps_layout_exchange, gps_layout_end},
+};
+
+static bool copy_twin(enum twin twin) {
     state.duplicated = UINT64_MAX;
     state.prepared = gps_clock_monotonic();
     gps_swap_lock();
-    const bool prepared = !state.stop && copy();
+    state.copied[twin] = !state.stop && twins[twin].copy();
     gps_swap_unlock();
-    return prepared;
+    return state.copied[twin];
+}
+
+static void end_twin(enum twin twin) {
+    gps_swap_lock();
+    twins[twin].end();
+    gps_swap_unlock();
+    state.copied[twin] = false;
+    state.duplicated = gps_clock_monotonic();
 }
 
 /* Whether what has memory twice is to be exchanged, and not given up. */
@@ -365,80 +384,31 @@ static bool may_exchange(void) {
 }
 
 /* False: it is still to be done. */
-static bool finish(void (*exchange)(void), void (*end)(void)) {
+static bool finish_twin(enum twin twin) {
+    if (!state.copied[twin])
+        return true;
     const bool wanted = may_exchange();
     if (wanted && begin_swap()) {
-        exchange();
+        twins[twin].exchange();
         end_swap();
     } else if (wanted && !is_stale()) {
         return false;
     }
-    end();
+    end_twin(twin);
     return true;
 }
 
-/* --- layouts --- */
-
-static bool copy_relayout(void) {
-    return gps_layout_copy(&state.relayout);
-}
-
-static void exchange_relayout(void) {
-    gps_layout_exchange(&state.relayout);
-}
-
-static void end_relayout(void) {
-    gps_layout_end(&state.relayout);
-    state.copied = false;
-    state.duplicated = gps_clock_monotonic();
-}
-
-static bool finish_relayout(void) {
-    return !state.copied || finish(exchange_relayout, end_relayout);
-}
-
-static bool cut_frozen(uint64_t only) {
+/* True: there were any. */
+static bool exchange_twins(enum twin twin, uint64_t only) {
     bool any = false;
-    state.relayout.pointer = 0;
-    while (goes_on() && gps_layout_next(only, &state.relayout)) {
+    while (goes_on() && twins[twin].next(only, any)) {
         any = true;
-        state.copied = prepare(copy_relayout);
-        if (!state.copied)
-            end_relayout();
-        else if (!finish_relayout())
+        if (!copy_twin(twin))
+            end_twin(twin);
+        else if (!finish_twin(twin))
             break;
     }
     return any;
-}
-
-/* --- memory of cuMemCreate --- */
-
-static bool copy_parting(void) {
-    return gps_parting_prepare(&state.parting);
-}
-
-static void exchange_parting(void) {
-    gps_parting_do(&state.parting);
-}
-
-static void end_parting(void) {
-    gps_swap_lock();
-    gps_parting_end(&state.parting);
-    gps_swap_unlock();
-    state.duplicated = gps_clock_monotonic();
-}
-
-static bool finish_parting(void) {
-    return !state.parting.size || finish(exchange_parting, end_parting);
-}
-
-static void part_quiet(void) {
-    while (goes_on() && gps_parting_next(&state.parting)) {
-        if (!prepare(copy_parting))
-            end_parting();
-        else if (!finish_parting())
-            break;
-    }
 }
 
 bool gps_merger_reclaim(void) {
@@ -535,15 +505,15 @@ static bool take_turn(uint64_t only) {
     state.busy = true;
     const bool ready = gps_shared_ready();
     look_what_is_against_it();
-    if (!finish_parting() || !finish_relayout() || !finish_batch()) {
+    if (!finish_twin(PARTING) || !finish_twin(RELAYOUT) || !finish_batch()) {
         any = true;
     } else if (!state.stop && !gps_pause_is_on() && !gps_keeper_is_unresponsive() && ready) {
         any = freeze_quiet(only);
         if (!state.swap)
-            part_quiet();
-        const bool free = !state.swap && !state.parting.size;
-        any |= free && cut_frozen(only);
-        any |= free && !state.copied && share_frozen(only);
+            exchange_twins(PARTING, only);
+        const bool free = !state.swap && !state.copied[PARTING];
+        any |= free && exchange_twins(RELAYOUT, only);
+        any |= free && !state.copied[RELAYOUT] && share_frozen(only);
     }
     end_what_is_over();
     if (!state.stop)
@@ -652,7 +622,8 @@ bool gps_merger_hold(uint64_t timeout) {
     if (state.working)
         return false;
     GPS_DRIVER_SCOPE();
-    finish_relayout();
+    finish_twin(PARTING);
+    finish_twin(RELAYOUT);
     finish_batch();
     return true;
 }

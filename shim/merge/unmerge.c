@@ -296,7 +296,7 @@ void gps_plain_make(const char *function, bool surely) {
             gps_merge_back_all();
         return;
     }
-    if (!surely && !gps_area_any())
+    if (!surely && !gps_area_near(0, UINT64_MAX))
         return;
     end_merging(function);
     state.made = make_all();

@@ -153,47 +153,29 @@ struct match {
     uint64_t context; /* 0: any */
     uint32_t era;
     bool exports; /* only those, of whatever era */
+    bool (*wanted)(const struct gps_export *region);
 };
 
 static bool matches(const struct match *match, const struct gps_alloc *alloc) {
     if (match->context && alloc->context != match->context)
         return false;
-    return match->exports ? alloc->region != NULL : (int32_t)(alloc->era - match->era) < 0;
+    if (!match->exports)
+        return (int32_t)(alloc->era - match->era) < 0;
+    return alloc->region && (!match->wanted || match->wanted(alloc->region));
 }
 
-/* Moves what matches out of the table, and returns it as a list that their entries link. */
-static struct node *detach(struct shard *shard, const struct match *match) {
-    struct gps_entry *list = NULL;
-    gps_lock_take(&shard->lock);
-    for (struct node *node = next(shard, NULL), *after; node; node = after) {
-        after = next(shard, node);
-        if (!matches(match, &node->alloc))
-            continue;
-        unmark(&node->alloc);
-        gps_table_remove(&shard->table, &node->entry);
-        node->entry.hh.next = list;
-        list = &node->entry;
-    }
-    gps_lock_give(&shard->lock);
-    return node_of(list);
-}
-
-static void recycle(struct shard *shard, struct node *node) {
-    GPS_LOCKED(&shard->lock);
-    gps_slab_put(&shard->slab, node);
-}
-
-/* fn runs without the lock: it is free to do I/O and to call the driver. */
 static void take_all(const struct match *match, void (*fn)(void *arg, struct gps_alloc *alloc),
                      void *arg) {
     for (size_t i = 0; i < SHARDS; i++) {
-        struct node *node = detach(&shards[i], match);
-        while (node) {
-            struct node *const after = node_of(node->entry.hh.next);
-            if (fn)
-                fn(arg, &node->alloc);
-            recycle(&shards[i], node);
-            node = after;
+        struct shard *shard = &shards[i];
+        GPS_LOCKED(&shard->lock);
+        for (struct node *node = next(shard, NULL), *after; node; node = after) {
+            struct gps_alloc alloc = node->alloc;
+            after = next(shard, node);
+            if (!matches(match, &alloc))
+                continue;
+            drop(shard, node);
+            fn(arg, &alloc);
         }
     }
 }
@@ -203,9 +185,9 @@ void gps_registry_purge(uint64_t context, uint32_t era,
     take_all(&(struct match){.context = context, .era = era}, fn, arg);
 }
 
-void gps_registry_take_exports(uint64_t context, void (*fn)(void *arg, struct gps_alloc *alloc),
-                               void *arg) {
-    take_all(&(struct match){.context = context, .exports = true}, fn, arg);
+void gps_registry_take_exports(uint64_t context, bool (*wanted)(const struct gps_export *region),
+                               void (*fn)(void *arg, struct gps_alloc *alloc), void *arg) {
+    take_all(&(struct match){.context = context, .exports = true, .wanted = wanted}, fn, arg);
 }
 
 void gps_registry_each_export(uint64_t context, void (*fn)(void *arg, struct gps_export *region),
@@ -241,26 +223,4 @@ void gps_registry_move(uint64_t context, uint64_t to) {
             if (node->alloc.context == context)
                 node->alloc.context = to;
     }
-}
-
-struct gps_export *gps_registry_take_export(const struct gps_export *copy,
-                                            void (*fn)(struct gps_export *region)) {
-    struct shard *shard = shard_of(copy->pointer);
-    GPS_LOCKED(&shard->lock);
-    struct node *node = find(shard, copy->pointer);
-    struct gps_export *const region = node ? node->alloc.region : NULL;
-    if (!region || !gps_id_equal(&region->record.id, &copy->record.id))
-        return NULL;
-    drop(shard, node);
-    fn(region);
-    return region;
-}
-
-size_t gps_registry_count(void) {
-    size_t count = 0;
-    for (size_t i = 0; i < SHARDS; i++) {
-        GPS_LOCKED(&shards[i].lock);
-        count += gps_table_count(&shards[i].table);
-    }
-    return count;
 }

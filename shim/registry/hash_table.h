@@ -95,10 +95,6 @@ static inline void gps_table_remove(struct gps_table *table, struct gps_entry *e
     HASH_DELETE(hh, table->head, entry);
 }
 
-static inline size_t gps_table_count(const struct gps_table *table) {
-    return table->head ? HASH_COUNT(table->head) - 1 : 0;
-}
-
 /* --- slabs --- */
 
 /* A slab has objects of one size: a free list, and the unused rest of a chunk, which is never

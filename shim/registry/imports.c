@@ -108,16 +108,6 @@ static inline void leave_tables(struct node *node) {
     gps_table_remove(&state.by_region, &node->by_region);
 }
 
-static inline void enter_cache(const struct gps_import *import) {
-    state.count++;
-    state.bytes += import->size;
-}
-
-static inline void leave_cache(const struct gps_import *import) {
-    state.count--;
-    state.bytes -= import->size;
-}
-
 #define FROM(state, next) GPS_STATE_ROW(GPS_IMPORT_##state, next),
 #define TO(state)         GPS_TO(GPS_IMPORT_##state)
 
@@ -129,12 +119,16 @@ static inline void become(struct node *node, enum gps_import_state now) {
     node->import.state = now;
     if (was != GPS_IMPORT_GONE)
         leave_list(&state.lists[was], node);
-    if (was == GPS_IMPORT_CACHED)
-        leave_cache(&node->import);
+    if (was == GPS_IMPORT_CACHED) {
+        state.count--;
+        state.bytes -= node->import.size;
+    }
     if (was != GPS_IMPORT_ENDING && (now == GPS_IMPORT_ENDING || now == GPS_IMPORT_GONE))
         leave_tables(node);
-    if (now == GPS_IMPORT_CACHED)
-        enter_cache(&node->import);
+    if (now == GPS_IMPORT_CACHED) {
+        state.count++;
+        state.bytes += node->import.size;
+    }
     if (now == GPS_IMPORT_GONE)
         gps_slab_put(&state.slab, node);
     else

@@ -154,16 +154,6 @@ bool gps_pool_pointer_take(uint64_t address, struct gps_pool_pointer *taken) {
     return found != NULL;
 }
 
-bool gps_pool_pointer_find(uint64_t address, struct gps_pool_pointer *found) {
-    if (!atomic_load(&books.any))
-        return false;
-    GPS_LOCKED(&books.lock);
-    const struct pointer *pointer = find_pointer(address);
-    if (pointer)
-        *found = pointer->is;
-    return pointer != NULL;
-}
-
 static struct pointer *next(struct pointer *pointer) {
     return GPS_ENTRY_OF(struct pointer, entry,
                         gps_table_next(&books.pointers, pointer ? &pointer->entry : NULL));

@@ -52,7 +52,6 @@ bool gps_pool_pointer_set_slot(uint64_t pointer, const struct gps_id *id, unsign
 bool gps_pool_pointer_has(const struct gps_id *id);
 /* One load in a process that never had any. */
 bool gps_pool_pointer_take(uint64_t pointer, struct gps_pool_pointer *taken);
-bool gps_pool_pointer_find(uint64_t pointer, struct gps_pool_pointer *found);
 /* One of a pool, which may be taken already. It looks at all of them. */
 bool gps_pool_pointer_of(const struct gps_pool *pool, struct gps_pool_pointer *found);
 /* Takes pointers of a context that are older than the era: at most `max`. How many. */

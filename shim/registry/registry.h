@@ -66,24 +66,20 @@ unsigned gps_registry_neighbours(uint64_t pointer, struct gps_alloc *one);
 uint32_t gps_registry_begin_era(void);
 uint32_t gps_registry_era(void); /* the era to record in an allocation, import or event */
 
-/* Removes all allocations of a context older than the era. fn gets each and owns its region. */
+/* Removes all allocations of a context older than the era. fn gets each, with the table's lock, and
+ * owns its region. */
 void gps_registry_purge(uint64_t context, uint32_t era,
                         void (*fn)(void *arg, struct gps_alloc *alloc), void *arg);
-/* Removes all allocations of a context (0: of any) that have a region. fn gets each and owns its
- * region. */
-void gps_registry_take_exports(uint64_t context, void (*fn)(void *arg, struct gps_alloc *alloc),
-                               void *arg);
+/* Removes all allocations of a context (0: of any) that have a region that is wanted (NULL: any).
+ * fn gets each, with the table's lock, and owns its region. */
+void gps_registry_take_exports(uint64_t context, bool (*wanted)(const struct gps_export *region),
+                               void (*fn)(void *arg, struct gps_alloc *alloc), void *arg);
 /* Calls fn for the region of each, which stays where it is. fn is called with the table's lock: no
  * thread takes the allocation meanwhile. */
 void gps_registry_each_export(uint64_t context, void (*fn)(void *arg, struct gps_export *region),
                               void *arg);
 /* All allocations of a context are another one's from now on. */
 void gps_registry_move(uint64_t context, uint64_t to);
-/* Removes the allocation whose region this is a copy of, and calls fn for the region with the
- * table's lock. NULL: a thread has taken it. */
-struct gps_export *gps_registry_take_export(const struct gps_export *copy,
-                                            void (*fn)(struct gps_export *region));
-size_t gps_registry_count(void);
 /* The bytes of all that the driver allocated and this process has for itself. */
 uint64_t gps_registry_bytes(void);
 

@@ -30,10 +30,6 @@ struct mapping {
     struct memory *memory; /* NULL: not in the books */
 };
 
-struct reservation {
-    struct gps_range range;
-};
-
 struct descriptor {
     struct gps_entry entry; /* by its number + 1 */
     struct gps_vmm_descriptor is;
@@ -55,32 +51,28 @@ static struct {
 } books;
 GPS_FORGOTTEN(books);
 
-/* The first member of each object: a pending one is known by the function that gets it back. */
-#define PENDING(object)        ((struct gps_vmm_pending *)(object))
-#define OBJECT(type, pending)  ((struct type *)(pending))
-#define RANGE(type, range_of)  ((struct type *)(range_of))
-#define IS_FIRST(type, member) _Static_assert(offsetof(struct type, member) == 0, "the first")
-IS_FIRST(mapping, range);
-IS_FIRST(reservation, range);
+/* A pending object is known by the function that gets it back. */
+#define PENDING(object)       ((struct gps_vmm_pending *)(object))
+#define OBJECT(type, pending) ((struct type *)(pending))
 
 /* --- reservations --- */
 
-static void add_reservation(struct reservation *made) {
+static void add_reservation(struct gps_range *made) {
     struct gps_range *old;
-    while ((old = gps_range_from(books.reservations, made->range.from)) &&
-           old->from < gps_range_end(&made->range)) { /* given back unseen */
+    while ((old = gps_range_from(books.reservations, made->from)) &&
+           old->from < gps_range_end(made)) { /* given back unseen */
         gps_range_remove(&books.reservations, old);
         gps_slab_put(&books.reservation_slab, old);
     }
-    gps_range_add(&books.reservations, &made->range);
+    gps_range_add(&books.reservations, made);
 }
 
 void gps_vmm_reserved(uint64_t pointer, uint64_t size) {
     GPS_LOCKED(&books.lock);
-    struct reservation *made = gps_slab_get(&books.reservation_slab, sizeof(*made));
+    struct gps_range *made = gps_slab_get(&books.reservation_slab, sizeof(*made));
     if (!made)
         return;
-    made->range = (struct gps_range){.from = pointer, .size = size};
+    *made = (struct gps_range){.from = pointer, .size = size};
     add_reservation(made);
 }
 
@@ -94,7 +86,7 @@ struct gps_vmm_pending *gps_vmm_unreserve(uint64_t pointer, uint64_t size) {
 }
 
 void gps_vmm_unreserved(struct gps_vmm_pending *pending, bool succeeded) {
-    struct reservation *taken = OBJECT(reservation, pending);
+    struct gps_range *taken = OBJECT(gps_range, pending);
     if (!taken)
         return;
     GPS_LOCKED(&books.lock);
@@ -289,8 +281,9 @@ bool gps_vmm_find(uint64_t handle, struct gps_vmm_memory *found) {
 /* --- mappings --- */
 
 static struct mapping *mapping_from(uint64_t address) {
-    return RANGE(mapping, gps_range_from(books.mappings, address));
+    return (struct mapping *)gps_range_from(books.mappings, address);
 }
+_Static_assert(offsetof(struct mapping, range) == 0, "the first");
 
 static void lose_memory(struct memory *memory) {
     if (!memory)
@@ -402,7 +395,7 @@ void gps_vmm_unmapped(struct gps_vmm_pending *pending, bool succeeded) {
         return;
     GPS_LOCKED(&books.lock);
     while (range) {
-        struct mapping *const mapping = RANGE(mapping, range);
+        struct mapping *const mapping = (struct mapping *)range;
         range = range->high;
         end_unmap(mapping, succeeded);
     }

@@ -64,17 +64,13 @@ static enum gps_outcome export_legacy(const struct gps_rule_request *request, ui
     return GPS_DONE;
 }
 
-static void release_name(const struct gps_rule_request *request) {
-    gps_name_release(gps_membership_store(), request->name, gps_process_self(), NULL);
-}
-
 /* With the name, which it releases if there is no region. */
 static enum gps_outcome export_named(const struct gps_rule_request *request, uint64_t *pointer) {
     const enum gps_outcome outcome = request->rule->backing == GPS_RULE_VMM
                                          ? export_vmm(request, pointer)
                                          : export_legacy(request, pointer);
     if (outcome == GPS_PRIVATE)
-        release_name(request);
+        gps_name_release(gps_membership_store(), request->name, gps_process_self(), NULL);
     return outcome;
 }
 

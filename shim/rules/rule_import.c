@@ -78,9 +78,10 @@ static void tell_case(const struct gps_program *program, uint64_t pid, const str
                  program->name, pid, rule->line, rule->program);
 }
 
-/* Whether a process was found, and told of. */
-static bool find(const struct gps_config *config, const struct gps_rule *import, bool any_case,
-                 struct gps_text *text) {
+/* Adds "; camera (pid 77) runs here, ..." for the first process for which a rule of this
+ * configuration exports the name of the import's rule. False, if none is seen in /proc. */
+static bool tell_partner(const struct gps_config *config, const struct gps_rule *import,
+                         bool any_case, struct gps_text *text) {
     const struct gps_rule *rule = NULL;
     struct gps_program program;
     struct gps_dir dir;
@@ -97,14 +98,6 @@ static bool find(const struct gps_config *config, const struct gps_rule *import,
     }
     gps_dir_close(&dir);
     return rule;
-}
-
-/* Adds "; camera (pid 77) runs here, ..." for the first process for which a rule of this
- * configuration exports the name of the import's rule. Nothing, if none is seen in /proc. */
-static void gps_partner_tell(const struct gps_config *config, const struct gps_rule *import,
-                             struct gps_text *text) {
-    if (!find(config, import, false, text))
-        find(config, import, true, text);
 }
 
 /* --- the import --- */
@@ -203,8 +196,8 @@ static enum gps_outcome timed_out(const struct gps_rule_request *request, int la
     }
     gps_text_str(&text,
                  fail ? "; the allocation fails (missing = fail)" : "; the allocation is private");
-    if (!holder->pid)
-        gps_partner_tell(gps_process_config(), request->rule, &text);
+    if (!holder->pid && !tell_partner(gps_process_config(), request->rule, false, &text))
+        tell_partner(gps_process_config(), request->rule, true, &text);
     gps_rule_request_report(request, GPS_SHARE_TIMEOUT, detail, holder->pid ? holder : NULL);
     *code = GPS_OUT_OF_MEMORY;
     return fail ? GPS_DONE : GPS_PRIVATE;

@@ -33,37 +33,25 @@ struct piece {
 
 /* --- all pieces, one after the other --- */
 
-static bool is_shared(const struct gps_mapping *vmm) {
-    static const struct gps_id none;
-    return !gps_id_equal(&vmm->region, &none);
-}
-
 /* A walk has all mappings first, then all blocks. */
 struct walk {
     struct piece piece;
-    uint64_t mapping;
+    struct gps_mapping mapping;
     struct gps_away block;
-    bool found;
 };
 
-static void look(void *arg, const struct gps_mapping *vmm) {
-    struct walk *walk = arg;
-    if (walk->found || vmm->pointer <= walk->mapping || !is_shared(vmm))
-        return;
-    walk->found = true;
-    walk->mapping = vmm->pointer;
-    walk->piece = (struct piece){vmm->pointer, vmm->extent, vmm->region, false, vmm->away};
-}
-
 static bool next(struct walk *walk) {
-    walk->found = false;
-    gps_mapping_each(look, walk);
-    if (!walk->found && gps_away_next(&walk->block)) {
-        walk->found = true;
-        walk->piece = (struct piece){walk->block.address, walk->block.size, walk->block.id, true,
-                                     walk->block.away};
-    }
-    return walk->found;
+    const struct gps_mapping *vmm = &walk->mapping;
+    const struct gps_away *block = &walk->block;
+    while (gps_mapping_next(&walk->mapping))
+        if (gps_mapping_is_shared(vmm)) {
+            walk->piece = (struct piece){vmm->pointer, vmm->extent, vmm->region, false, vmm->away};
+            return true;
+        }
+    if (!gps_away_next(&walk->block))
+        return false;
+    walk->piece = (struct piece){block->address, block->size, block->id, true, block->away};
+    return true;
 }
 
 /* --- the keeper --- */
@@ -82,7 +70,7 @@ static int get(const struct piece *piece, int *descriptor) {
 }
 
 bool gps_let_go_confirm(struct gps_text *why) {
-    struct walk walk = {.mapping = 0};
+    struct walk walk = {.mapping.pointer = 0};
     int descriptor;
     while (next(&walk)) {
         const int status = get(&walk.piece, &descriptor);
@@ -99,7 +87,7 @@ bool gps_let_go_confirm(struct gps_text *why) {
 /* --- letting go --- */
 
 bool gps_let_go(uint64_t *bytes, struct gps_text *why) {
-    struct walk walk = {.mapping = 0};
+    struct walk walk = {.mapping.pointer = 0};
     uint64_t sum = 0;
     while (next(&walk)) {
         const struct piece *piece = &walk.piece;
@@ -143,7 +131,7 @@ static enum gps_taken take(const struct piece *piece, struct gps_text *why) {
 }
 
 enum gps_taken gps_let_go_take_again(struct gps_text *why) {
-    struct walk walk = {.mapping = 0};
+    struct walk walk = {.mapping.pointer = 0};
     while (next(&walk)) {
         if (!walk.piece.away)
             continue;
@@ -155,11 +143,6 @@ enum gps_taken gps_let_go_take_again(struct gps_text *why) {
 }
 
 /* --- what it has for itself --- */
-
-static void add_private(void *sum, const struct gps_mapping *vmm) {
-    if (!is_shared(vmm))
-        *(uint64_t *)sum += vmm->extent;
-}
 
 /* What memory pools have. */
 static uint64_t pool_bytes(void) {
@@ -178,8 +161,10 @@ static uint64_t pool_bytes(void) {
 }
 
 uint64_t gps_let_go_own_bytes(void) {
+    struct gps_mapping vmm = {.pointer = 0};
     uint64_t sum = gps_registry_bytes() + gps_away_own_bytes() + pool_bytes();
-    gps_mapping_each(add_private, &sum);
+    while (gps_mapping_next(&vmm))
+        sum += gps_mapping_is_shared(&vmm) ? 0 : vmm.extent;
     for (int device = 0; device < GPS_VMM_GPUS; device++)
         sum += gps_vmm_bytes(device);
     return sum;

@@ -199,18 +199,16 @@ static void follow_keep(const struct gps_order *order) {
 
 static void follow_new(const struct gps_order *order) {
     const bool gone = state.answer.state == GPS_ANSWER_GONE;
+    if (gone && (order->ask == GPS_ORDER_CHECK || order->ask == GPS_ORDER_LET_GO)) {
+        answer(GPS_ANSWER_GONE, order);
+        return;
+    }
     switch ((enum gps_order_ask)order->ask) {
     case GPS_ORDER_CHECK:
-        if (!gone)
-            check(order);
-        else
-            answer(GPS_ANSWER_GONE, order);
+        check(order);
         break;
     case GPS_ORDER_LET_GO:
-        if (!gone)
-            follow_let_go(order);
-        else
-            answer(GPS_ANSWER_GONE, order);
+        follow_let_go(order);
         break;
     case GPS_ORDER_KEEP:
         follow_keep(order);

@@ -3,17 +3,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "directory/record.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
+#include "registry/range_tree.h"
 #include "util/forgotten.h"
 #include "util/lock.h"
 
-/* All mappings, by address. They are few: looked up by bisection, moved when one comes or goes. */
+struct node {
+    struct gps_range range;
+    struct gps_mapping is;
+};
+
 static struct {
     GPS_LOCK(GPS_RANK_MAPPINGS) lock;
-    struct gps_mapping *list;
-    size_t count, room;
+    struct gps_range *mappings;
     uint64_t
         peers[GPS_MAPPING_DEVICES]; /* of memory on a device: which others reach it, a bit each */
 } state;
@@ -24,58 +27,42 @@ GPS_FORGOTTEN(gps_mapping_exists);
 
 /* --- the table --- */
 
-/* The first mapping that begins above the address. */
-static size_t above(uint64_t address) {
-    size_t low = 0, high = state.count;
-    while (low < high) {
-        const size_t middle = (low + high) / 2;
-        if (state.list[middle].pointer <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+/* The mapping around an address, or the next one. */
+static struct node *node_from(uint64_t address) {
+    return (struct node *)gps_range_from(state.mappings, address);
 }
+_Static_assert(offsetof(struct node, range) == 0, "the first");
 
 static struct gps_mapping *locate(uint64_t address) {
-    const size_t next = above(address);
-    struct gps_mapping *vmm = next ? &state.list[next - 1] : NULL;
-    return vmm && address - vmm->pointer < vmm->extent ? vmm : NULL;
+    struct node *node = node_from(address);
+    return node && node->range.from <= address ? &node->is : NULL;
+}
+
+static void insert(struct node *node) {
+    GPS_LOCKED(&state.lock);
+    gps_range_add(&state.mappings, &node->range);
+    __atomic_store_n(&gps_mapping_exists, true, __ATOMIC_RELEASE);
 }
 
 static bool add(const struct gps_mapping *vmm) {
-    GPS_LOCKED(&state.lock);
-    if (state.count == state.room) {
-        const size_t room = state.room ? 2 * state.room : 64;
-        struct gps_mapping *larger = realloc(state.list, room * sizeof(*larger));
-        if (larger) {
-            state.list = larger;
-            state.room = room;
-        }
-    }
-    const bool fits = state.count < state.room;
-    if (fits) {
-        const size_t at = above(vmm->pointer);
-        memmove(&state.list[at + 1], &state.list[at], (state.count - at) * sizeof(*state.list));
-        state.list[at] = *vmm;
-        state.count++;
-        __atomic_store_n(&gps_mapping_exists, true, __ATOMIC_RELEASE);
-    }
-    return fits;
+    struct node *node = malloc(sizeof(*node));
+    if (!node)
+        return false;
+    node->range = (struct gps_range){.from = vmm->pointer, .size = vmm->extent};
+    node->is = *vmm;
+    insert(node);
+    return true;
 }
 
-static bool take(uint64_t pointer, struct gps_mapping *taken) {
+/* NULL: no mapping begins there. */
+static struct node *take(uint64_t pointer) {
     GPS_LOCKED(&state.lock);
-    struct gps_mapping *vmm = locate(pointer);
-    const bool found = vmm && vmm->pointer == pointer;
-    if (found) {
-        *taken = *vmm;
-        const size_t behind = (size_t)(vmm - state.list) + 1;
-        memmove(vmm, vmm + 1, (state.count - behind) * sizeof(*vmm));
-        state.count--;
-        __atomic_store_n(&gps_mapping_exists, state.count != 0, __ATOMIC_RELEASE);
-    }
-    return found;
+    struct node *node = node_from(pointer);
+    if (!node || node->range.from != pointer)
+        return NULL;
+    gps_range_remove(&state.mappings, &node->range);
+    __atomic_store_n(&gps_mapping_exists, state.mappings != NULL, __ATOMIC_RELEASE);
+    return node;
 }
 
 bool gps_mapping_find(uint64_t address, struct gps_mapping *found) {
@@ -84,6 +71,14 @@ bool gps_mapping_find(uint64_t address, struct gps_mapping *found) {
     if (vmm)
         *found = *vmm;
     return vmm != NULL;
+}
+
+bool gps_mapping_next(struct gps_mapping *vmm) {
+    GPS_LOCKED(&state.lock);
+    const struct node *node = node_from(vmm->pointer + vmm->extent);
+    if (node)
+        *vmm = node->is;
+    return node;
 }
 
 static void name(struct gps_mapping *vmm, const struct gps_region_record *record) {
@@ -99,27 +94,11 @@ void gps_mapping_name(uint64_t pointer, const struct gps_region_record *record) 
 }
 
 bool gps_mapping_has(const struct gps_id *region) {
-    GPS_LOCKED(&state.lock);
-    for (size_t i = 0; i < state.count; i++)
-        if (state.list[i].created && gps_id_equal(&state.list[i].region, region))
+    struct gps_mapping vmm = {.pointer = 0};
+    while (gps_mapping_next(&vmm))
+        if (vmm.created && gps_id_equal(&vmm.region, region))
             return true;
     return false;
-}
-
-/* fn gets a copy of one mapping at a time, without the lock: it may be slow, and may change the
- * table. */
-void gps_mapping_each(void (*fn)(void *arg, const struct gps_mapping *vmm), void *arg) {
-    struct gps_mapping vmm = {.pointer = 0};
-    for (bool more = true; more;) {
-        gps_lock_take(&state.lock);
-        const size_t next = above(vmm.pointer);
-        more = next < state.count;
-        if (more)
-            vmm = state.list[next];
-        gps_lock_give(&state.lock);
-        if (more)
-            fn(arg, &vmm);
-    }
 }
 
 /* --- mapping --- */
@@ -230,28 +209,20 @@ int gps_mapping_open(int descriptor, const struct gps_region_record *record, uin
     return code;
 }
 
-static int end(uint64_t pointer) {
-    struct gps_mapping vmm;
-    if (!take(pointer, &vmm))
+int gps_mapping_close(uint64_t pointer) {
+    struct node *node = take(pointer);
+    if (!node)
         return GPS_INVALID_VALUE;
-    const int code = gps_ops->unmap(vmm.pointer, vmm.extent);
+    const struct gps_mapping *vmm = &node->is;
+    const int code = gps_ops->unmap(vmm->pointer, vmm->extent);
     if (code != GPS_OK) {
-        add(&vmm);
+        insert(node);
         return code;
     }
-    gps_ops->unreserve(vmm.pointer, vmm.extent);
-    gps_ops->block_release(vmm.block);
+    gps_ops->unreserve(vmm->pointer, vmm->extent);
+    gps_ops->block_release(vmm->block);
+    free(node);
     return GPS_OK;
-}
-
-int gps_mapping_close(uint64_t pointer) {
-    gps_scope_synchronize();
-    return end(pointer);
-}
-
-int gps_mapping_free(uint64_t pointer) {
-    const int code = gps_scope_synchronize();
-    return code == GPS_OK ? end(pointer) : code;
 }
 
 int gps_mapping_descriptor(uint64_t pointer, int *descriptor) {
@@ -306,20 +277,12 @@ int gps_mapping_take_again(uint64_t pointer, int descriptor) {
 
 /* --- peers --- */
 
-struct enabling {
-    int home, accessor;
-};
-
-static void enable(void *arg, const struct gps_mapping *vmm) {
-    const struct enabling *enabling = arg;
-    if (vmm->device == enabling->home)
-        gps_ops->allow(vmm->pointer, vmm->extent, enabling->accessor, vmm->writable);
-}
-
 void gps_mapping_enable(int home, int accessor) {
-    struct enabling enabling = {home, accessor};
+    struct gps_mapping vmm = {.pointer = 0};
     gps_lock_take(&state.lock);
     state.peers[home] |= UINT64_C(1) << accessor;
     gps_lock_give(&state.lock);
-    gps_mapping_each(enable, &enabling);
+    while (gps_mapping_next(&vmm))
+        if (vmm.device == home)
+            gps_ops->allow(vmm.pointer, vmm.extent, accessor, vmm.writable);
 }

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpushare/region.h"
+#include "directory/record.h"
 
 struct gps_mapping {
     uint64_t pointer; /* where it begins, as the program has it */
@@ -32,16 +32,20 @@ struct gps_mapping {
     uint8_t handle[GPS_HANDLE_BYTES];
 };
 
+/* Whether it is a region. */
+static inline bool gps_mapping_is_shared(const struct gps_mapping *vmm) {
+    static const struct gps_id none;
+    return !gps_id_equal(&vmm->region, &none);
+}
+
 /* Makes memory on the current device that may be written. *extent is its size in whole granules. */
 int gps_mapping_create(uint64_t size, uint64_t *pointer, uint64_t *extent);
 /* Maps the block of another process for the current device. The block lies on the device that the
  * record names; a current device that cannot reach that one is an error (GPS_PEER_UNSUPPORTED). */
 int gps_mapping_open(int descriptor, const struct gps_region_record *record, uint64_t size,
                      uint64_t *pointer);
-/* Waits for the device, then unmaps the block and releases it. */
+/* Unmaps the block and releases it. Nothing uses it: the caller has waited for the device. */
 int gps_mapping_close(uint64_t pointer);
-/* The same when the program frees it: it is refused where its context is lost, as a free is. */
-int gps_mapping_free(uint64_t pointer);
 
 /* A descriptor of the block, close-on-exec, the caller's to close. It needs no context. */
 int gps_mapping_descriptor(uint64_t pointer, int *descriptor);
@@ -83,5 +87,6 @@ bool gps_mapping_reaches(int device, int home);
 /* Whether this process still has a region that it created. It needs no scope. */
 bool gps_mapping_has(const struct gps_id *region);
 
-/* Calls fn with a copy of each mapping. It needs no scope. */
-void gps_mapping_each(void (*fn)(void *arg, const struct gps_mapping *vmm), void *arg);
+/* A copy of the next mapping by address; begin with zeros. False: there is no more. It needs no
+ * scope. */
+bool gps_mapping_next(struct gps_mapping *vmm);

@@ -420,7 +420,7 @@ static bool close_at(struct mirror *mirror, uint64_t from, const struct gps_id *
     return true;
 }
 
-static int end(uint64_t pointer, const struct gps_id *token) {
+int gps_mirror_close(uint64_t pointer, const struct gps_id *token) {
     int home;
     bool closed = false;
     gps_lock_take(&state.lock);
@@ -433,16 +433,6 @@ static int end(uint64_t pointer, const struct gps_id *token) {
     if (closed)
         tell(home);
     return closed ? GPS_OK : GPS_INVALID_VALUE;
-}
-
-int gps_mirror_close(uint64_t pointer, const struct gps_id *token) {
-    gps_scope_synchronize();
-    return end(pointer, token);
-}
-
-int gps_mirror_free(uint64_t pointer, const struct gps_id *token) {
-    const int code = gps_scope_synchronize();
-    return code == GPS_OK ? end(pointer, token) : code;
 }
 
 /* --- look-ups --- */

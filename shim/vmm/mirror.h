@@ -24,10 +24,8 @@
 int gps_mirror_open(const struct gps_region_record *record, uint64_t *pointer);
 /* The pointer was open by another token already, which counts this open: it ends with that. */
 void gps_mirror_opened_again(uint64_t pointer, const struct gps_id *token);
-/* Waits for the device, then ends the open. */
+/* Ends the open. Nothing uses it: the caller has waited for the device. */
 int gps_mirror_close(uint64_t pointer, const struct gps_id *token);
-/* The same for the program's close: it is refused where its context is lost. */
-int gps_mirror_free(uint64_t pointer, const struct gps_id *token);
 
 /* Whether the address lies in a mirror. One load where there is none. Needs no scope. */
 bool gps_mirror_has(uint64_t address);

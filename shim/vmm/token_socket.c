@@ -1,103 +1,56 @@
 #include "token_socket.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "directory/file.h"
 #include "directory/lease.h"
+#include "keeper/store_socket.h"
 #include "util/clock.h"
 #include "util/descriptors.h"
 #include "util/lock.h"
-#include "util/procfs.h"
 #include "util/program_signals.h"
 #include "util/text.h"
 
 enum { BACKLOG = 64 };
-typedef int call_fn(int fd, const struct sockaddr *address, socklen_t size);
 
 /* --- the address --- */
 
-static void add_name(struct gps_text *out, const struct gps_owner *owner) {
-    char name[GPS_PROC_NAME];
-    gps_owner_format(owner, name);
-    gps_text_strs(out, "/.tmp.", name);
-    gps_text_str(out, GPS_TOKEN_SOCKET);
+#define NAME_BYTES (GPS_PROC_NAME + 5 + sizeof(GPS_TOKEN_SOCKET))
+
+static void make_name(const struct gps_owner *owner, char name[NAME_BYTES]) {
+    char process[GPS_PROC_NAME];
+    struct gps_text out = gps_text_on(name, NAME_BYTES);
+    gps_owner_format(owner, process);
+    gps_text_strs(&out, ".tmp.", process);
+    gps_text_str(&out, GPS_TOKEN_SOCKET);
 }
 
-/* A path that is too long goes through a descriptor of the directory. */
-static int through_descriptor(const struct gps_store *store, const struct gps_owner *owner,
-                              struct sockaddr_un *address, int *at) {
-    char descriptors[GPS_PROCFS_PATH];
-    *at = gps_file_open_any(AT_FDCWD, store->path, O_PATH | O_DIRECTORY);
-    if (*at < 0)
-        return *at;
-    gps_procfs_path("fd", descriptors);
-    struct gps_text out = GPS_TEXT(address->sun_path);
-    gps_text_add(&out, "%s/%lu", descriptors, (uint64_t)*at);
-    add_name(&out, owner);
-    return out.cut ? -ENAMETOOLONG : 0;
-}
-
-/* Calls connect or bind with the address: 0 or -errno. */
-static int with_address(call_fn *call, int fd, const struct gps_store *store,
-                        const struct gps_owner *owner) {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int at = -1, status = 0;
-    struct gps_text out = GPS_TEXT(address.sun_path);
-    gps_text_str(&out, store->path);
-    add_name(&out, owner);
-    if (out.cut)
-        status = through_descriptor(store, owner, &address, &at);
-    if (status == 0 &&
-        TEMP_FAILURE_RETRY(call(fd, (const struct sockaddr *)&address, sizeof(address))) != 0)
-        status = -errno;
-    if (at >= 0)
-        close(at);
-    return status;
-}
-
-static int make(void) {
-    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    return fd < 0 ? -errno : gps_descriptor_move_high(fd);
+static int open_socket(const struct gps_store *store, const struct gps_owner *owner,
+                       gps_socket_call *call) {
+    char name[NAME_BYTES];
+    make_name(owner, name);
+    const int fd = gps_store_socket(store, name, call);
+    return fd < 0 ? fd : gps_descriptor_move_high(fd);
 }
 
 int gps_token_socket_listen(const struct gps_store *store, const struct gps_owner *self) {
-    const int fd = make();
-    if (fd < 0)
+    const int fd = open_socket(store, self, bind);
+    if (fd < 0 || listen(fd, BACKLOG) == 0)
         return fd;
-    int status = with_address(bind, fd, store, self);
-    if (status == 0 && listen(fd, BACKLOG) != 0)
-        status = -errno;
-    if (status == 0)
-        return fd;
+    const int status = -errno;
     close(fd);
     return status;
 }
 
 void gps_token_socket_remove(const struct gps_store *store, const struct gps_owner *self) {
-    char path[GPS_FILE_PATH];
-    struct gps_text out = GPS_TEXT(path);
-    gps_text_str(&out, store->path);
-    add_name(&out, self);
+    char name[NAME_BYTES], path[GPS_FILE_PATH];
+    make_name(self, name);
+    gps_file_path(store, name, NULL, path);
     unlink(path);
-}
-
-int gps_token_socket_dial(const struct gps_store *store, const struct gps_owner *owner) {
-    const int fd = make();
-    if (fd < 0)
-        return fd;
-    int status = with_address(connect, fd, store, owner);
-    if (status == 0 && !gps_passing_is_ours(fd))
-        status = -EPERM;
-    if (status == 0)
-        return fd;
-    close(fd);
-    return status;
 }
 
 /* --- the messages --- */
@@ -176,14 +129,15 @@ static bool may_listen(int status, uint64_t since) {
                                  gps_clock_monotonic() - since < REFUSED);
 }
 
-/* A child of the owner may have its socket still, where nobody answers. */
+/* -EAGAIN: it has as many callers waiting as it can have. A child of the owner may have its socket
+ * still, where nobody answers. */
 static int dial(struct gps_token_line *line) {
     const uint64_t begin = gps_clock_monotonic();
     int status = 0;
     while (status == 0 && line->fd < 0) {
         if (gps_lease_probe(line->store, &line->owner) == GPS_DEAD)
             return -ECONNREFUSED;
-        line->fd = gps_token_socket_dial(line->store, &line->owner);
+        line->fd = open_socket(line->store, &line->owner, connect);
         if (line->fd < 0)
             status = may_listen(line->fd, begin) ? pause_a_moment(line) : line->fd;
     }

@@ -44,9 +44,8 @@ void gps_vmm_region_make_token(uint8_t handle[GPS_HANDLE_BYTES]) {
 }
 
 bool gps_vmm_region_token(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES], int *code) {
-    static const struct gps_id none;
     struct gps_mapping vmm;
-    if (!gps_mapping_at(pointer, &vmm) || gps_id_equal(&vmm.region, &none))
+    if (!gps_mapping_at(pointer, &vmm) || !gps_mapping_is_shared(&vmm))
         return false;
     *code = gps_context_code();
     if (*code == GPS_OK)
@@ -92,21 +91,18 @@ static bool is_deposited(const struct gps_mapping *mapping) {
     return returned;
 }
 
-static void deposit_again(void *all, const struct gps_mapping *mapping) {
-    static const struct gps_id none;
-    if (mapping->created && !gps_id_equal(&mapping->region, &none) && !is_deposited(mapping))
-        *(bool *)all = false;
-}
-
 /* A keeper that did not answer may answer again. Deposits all that this process created when the
  * socket is another one than before; what fails is tried again a second later. */
 static uint64_t look_for_keeper(void) {
     const uint64_t other =
         gps_keeper_other(gps_membership_store(), gps_process_self(), atomic_load(&state.socket));
+    struct gps_mapping mapping = {.pointer = 0};
     bool all = true;
     if (!other)
         return GPS_SECOND;
-    gps_mapping_each(deposit_again, &all);
+    while (gps_mapping_next(&mapping))
+        if (mapping.created && gps_mapping_is_shared(&mapping))
+            all &= is_deposited(&mapping);
     if (all)
         atomic_store(&state.socket, other);
     return GPS_SECOND;

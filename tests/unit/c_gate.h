@@ -29,9 +29,6 @@ void test_gate_reset(void);
 /* Whether the kernel refuses membarrier. */
 void test_gate_refuse(bool refuse);
 
-/* What every thread calls that looks whether another has ended, before it does; NULL: nothing. */
-void test_gate_on_search(void (*call)(void));
-
 #ifdef __cplusplus
 }
 #endif

@@ -518,10 +518,10 @@ TEST_F(Books, PointersEndWithTheirContext) {
     EXPECT_EQ(pointer.pointer, 0x1000u);
     EXPECT_EQ(gps_pool_pointer_take_of(1, 1, &pointer, 1), 0u);
     EXPECT_EQ(pointers(5), 1);
-    EXPECT_FALSE(gps_pool_pointer_find(0x1000, &pointer));
-    EXPECT_TRUE(gps_pool_pointer_find(0x2000, &pointer));
     EXPECT_EQ(gps_pool_pointer_take_of(2, 0, &pointer, 1), 0u);
     EXPECT_EQ(pointers(5), 1) << "made after the end began";
+    EXPECT_FALSE(gps_pool_pointer_take(0x1000, &pointer));
+    EXPECT_TRUE(gps_pool_pointer_take(0x2000, &pointer));
 }
 
 } // namespace
