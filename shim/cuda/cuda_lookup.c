@@ -239,15 +239,5 @@ CUresult gps_on_cuGetProcAddress_v2(const char *symbol, void **pfn, int version,
 }
 
 /* A runtime looks up hundreds of functions: these are no calls of the program's. */
-#define WRAP_lookup(name, parameters, arguments) GPS_WRAPPER(name, parameters, arguments, (void)0)
-#define WRAP_context(name, parameters, arguments)
-#define WRAP_memory(name, parameters, arguments)
-#define WRAP_ipc(name, parameters, arguments)
-#define WRAP_merge(name, parameters, arguments)
-#define WRAP_mapping(name, parameters, arguments)
-#define WRAP_pool(name, parameters, arguments)
-#define WRAP_event(name, parameters, arguments)
-#define WRAP_wait(name, parameters, arguments)
-#define WRAP_told(name, parameters, arguments)
-#define DRIVER(kind, name, parameters, arguments) WRAP_##kind(name, parameters, arguments)
+#define LOOKUP(name, parameters, arguments) GPS_WRAPPER(name, parameters, arguments, (void)0)
 #include "hooks.def"

@@ -22,17 +22,7 @@ typedef struct CUstreamCigCaptureParams_st CUstreamCigCaptureParams;
 #define WRITE(name, parameters, arguments, what)   CUresult CUDAAPI name parameters;
 #define GATED(name, parameters, arguments, stream) CUresult CUDAAPI name parameters;
 #define READ(name, parameters, arguments, stream)  CUresult CUDAAPI name parameters;
-#define DRIVER_merge(name, parameters)             CUresult CUDAAPI name parameters;
-#define DRIVER_event(name, parameters)             CUresult CUDAAPI name parameters;
-#define DRIVER_wait(name, parameters)              CUresult CUDAAPI name parameters;
-#define DRIVER_told(name, parameters)              CUresult CUDAAPI name parameters;
-#define DRIVER_mapping(name, parameters)           CUresult CUDAAPI name parameters;
-#define DRIVER_pool(name, parameters)              CUresult CUDAAPI name parameters;
-#define DRIVER_lookup(name, parameters)
-#define DRIVER_context(name, parameters)
-#define DRIVER_memory(name, parameters)
-#define DRIVER_ipc(name, parameters)
-#define DRIVER(kind, name, parameters, arguments) DRIVER_##kind(name, parameters)
+#define DRIVER(kind, name, parameters, arguments)  CUresult CUDAAPI name parameters;
 #include "hooks.def"
 
 /* The hooked functions' real addresses; NULL: this driver does not have it. Where another library

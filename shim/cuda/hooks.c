@@ -83,19 +83,10 @@ static void watch_again(void);
         GPS_WRAPPED(name, arguments, PASS(name, gps_event_use_is_plain))                           \
     }
 
-#define WRAP_lookup(name, parameters, arguments)
-#define COUNTED(name, parameters, arguments)                                                       \
+#define LOOKUP(name, parameters, arguments)
+#define USE(kind, name, parameters, arguments) EVENT_USE(name, parameters, arguments)
+#define DRIVER(kind, name, parameters, arguments)                                                  \
     GPS_WRAPPER(name, parameters, arguments, gps_call_count())
-#define WRAP_context(name, parameters, arguments) COUNTED(name, parameters, arguments)
-#define WRAP_memory(name, parameters, arguments)  COUNTED(name, parameters, arguments)
-#define WRAP_ipc(name, parameters, arguments)     COUNTED(name, parameters, arguments)
-#define WRAP_merge(name, parameters, arguments)   COUNTED(name, parameters, arguments)
-#define WRAP_mapping(name, parameters, arguments) COUNTED(name, parameters, arguments)
-#define WRAP_pool(name, parameters, arguments)    COUNTED(name, parameters, arguments)
-#define WRAP_event(name, parameters, arguments)   EVENT_USE(name, parameters, arguments)
-#define WRAP_wait(name, parameters, arguments)    EVENT_USE(name, parameters, arguments)
-#define WRAP_told(name, parameters, arguments)    COUNTED(name, parameters, arguments)
-#define DRIVER(kind, name, parameters, arguments) WRAP_##kind(name, parameters, arguments)
 #include "hooks.def"
 
 /* The thread's way through the gate where nothing is in the way. */
@@ -219,18 +210,8 @@ static inline CUresult told(const char *name, struct gps_site site, uint64_t fro
 #include "hooks.def"
 
 static void watch_again(void) {
-#define WATCH(name)       atomic_store(&way_##name, watched_##name);
-#define WATCH_event(name) WATCH(name)
-#define WATCH_wait(name)  WATCH(name)
-#define WATCH_lookup(name)
-#define WATCH_context(name)
-#define WATCH_memory(name)
-#define WATCH_ipc(name)
-#define WATCH_merge(name)
-#define WATCH_mapping(name)
-#define WATCH_pool(name)
-#define WATCH_told(name)
-#define DRIVER(kind, name, parameters, arguments)                     WATCH_##kind(name)
+#define WATCH(name)                                                   atomic_store(&way_##name, watched_##name);
+#define USE(kind, name, parameters, arguments)                        WATCH(name)
 #define LAUNCH(name, parameters, arguments, stream, f, values, extra) WATCH(name)
 #define GATED(name, parameters, arguments, stream)
 #include "hooks.def"
