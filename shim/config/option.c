@@ -249,12 +249,11 @@ unsigned gps_key_line(const struct gps_rule *rule, const char *what) {
 void gps_rule_each_key(const struct gps_rule *rule,
                        void (*fn)(void *arg, const char *key, const char *value), void *arg) {
     for (const struct gps_key *key = rule_keys; key->name; key++) {
-        char value[GPS_GLOB_BYTES];
-        struct gps_text text = GPS_TEXT(value);
+        GPS_NEW_TEXT(text, GPS_GLOB_BYTES);
         if (gps_rule_unused(rule, key->name))
             continue;
         show(key, rule, &text);
-        fn(arg, key->name, value);
+        fn(arg, key->name, text.bytes);
     }
 }
 
@@ -305,14 +304,13 @@ void gps_key_variable(const struct gps_key *key, struct gps_text *text) {
 void gps_config_each_option(const struct gps_config *config, gps_option_fn *fn, void *arg) {
     for (const struct gps_key *key = options; key->name; key++) {
         const size_t place = gps_key_place(key);
-        char value[GPS_CONFIG_PATH];
-        struct gps_text text = GPS_TEXT(value);
+        GPS_NEW_TEXT(text, GPS_CONFIG_PATH);
         const char *from = "default";
         if (config->from_environment >> place & 1)
             from = "environment";
         else if (config->lines[place])
             from = "file";
         show(key, &config->options, &text);
-        fn(arg, key->name, value, from, key->allowed, key->sentence);
+        fn(arg, key->name, text.bytes, from, key->allowed, key->sentence);
     }
 }

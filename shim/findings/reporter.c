@@ -112,10 +112,14 @@ void gps_report_about_import(struct gps_report *report, const struct gps_import 
     report->device = import->device;
     report->context = import->context;
     gps_report_prior(report, "opened", import->trace);
-    if (import->exporter.owner.pid) {
-        report->others = &import->exporter;
-        report->other_count = 1;
-    }
+    if (import->exporter.owner.pid)
+        gps_report_users(report, &import->exporter, 1);
+}
+
+void gps_report_about_memory(struct gps_report *report, const struct gps_vmm_memory *memory) {
+    report->device = memory->device;
+    gps_report_prior(report, memory->origin == GPS_VMM_IMPORTED ? "opened" : "created",
+                     memory->made);
 }
 
 /* --- sending --- */
