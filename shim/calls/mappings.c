@@ -101,10 +101,6 @@ void gps_mappings_exported(uint64_t handle, int descriptor) {
     note_descriptor(descriptor, handle, GPS_VMM_EXPORTED_AS);
 }
 
-void gps_mappings_consumed(int descriptor) {
-    gps_vmm_consumed(descriptor);
-}
-
 void gps_mappings_exported_otherwise(void) {
     gps_entangle(GPS_ENTANGLED_MEMORY_EXPORTED);
 }
@@ -117,14 +113,6 @@ uint64_t gps_mappings_retained(uint64_t handle) {
     const uint64_t known = gps_created_retained(handle);
     gps_vmm_retained(known);
     return known;
-}
-
-void gps_mappings_bound(uint64_t handle) {
-    gps_vmm_bound(handle);
-}
-
-void gps_mappings_bound_at(uint64_t pointer) {
-    gps_vmm_bound_at(pointer);
 }
 
 /* Whether a program can do without it shows later. */
@@ -224,10 +212,6 @@ bool gps_mappings_retain(uint64_t pointer, uint64_t *handle) {
 
 /* --- addresses --- */
 
-void gps_mappings_reserved(uint64_t pointer, uint64_t size) {
-    gps_vmm_reserved(pointer, size);
-}
-
 int gps_mappings_unreserve(uint64_t pointer, uint64_t size, gps_range_fn *unreserve) {
     if (gps_memory_is_mapped(pointer))
         return GPS_INVALID_VALUE;
@@ -296,11 +280,6 @@ int gps_mappings_unmap(uint64_t pointer, uint64_t size, gps_range_fn *unmap) {
     else if (empty)
         gps_diagnose_unmap_nothing(pointer, size);
     return code;
-}
-
-void gps_mappings_allowed(uint64_t pointer, uint64_t size, unsigned device, bool reads,
-                          bool writes) {
-    gps_vmm_allowed(pointer, size, device, reads, writes);
 }
 
 static int real_allow(uint64_t pointer, uint64_t size, const void *arg) {

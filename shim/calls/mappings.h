@@ -21,7 +21,9 @@ struct gps_block_like;
 
 /* --- after the driver's success --- */
 
-void gps_mappings_reserved(uint64_t pointer, uint64_t size);
+/* What is no more than a note in the books is gps_vmm_reserved, _allowed, _bound, _bound_at and
+ * _consumed, by which the driver has taken a descriptor over. */
+
 /* Memory that the program has made, and asked for so, meets the rules: the handle that the program
  * gets instead, and *made as taken. The same number: no rule takes it. */
 uint64_t gps_mappings_take(struct gps_vmm_memory *made, const struct gps_block_like *like);
@@ -34,12 +36,8 @@ void gps_mappings_exported(uint64_t handle, int descriptor);
 void gps_mappings_exported_otherwise(void);
 /* Memory of another interface's, or process's, is mapped. */
 void gps_mappings_external(void);
-/* The driver has taken the descriptor over. */
-void gps_mappings_consumed(int descriptor);
 /* Returns the program's handle. */
 uint64_t gps_mappings_retained(uint64_t handle);
-void gps_mappings_bound(uint64_t handle);
-void gps_mappings_bound_at(uint64_t pointer);
 
 /* --- memory that is made so that it can have tokens (ipc/token.h) --- */
 
@@ -101,6 +99,3 @@ struct gps_allow {
     int device; /* it alone is named, and may read and write; -1: it is otherwise */
 };
 int gps_mappings_allow(const struct gps_allow *allow);
-/* For one device (its ordinal), or for the host (GPS_VMM_HOST); after the driver's success. */
-void gps_mappings_allowed(uint64_t pointer, uint64_t size, unsigned device, bool reads,
-                          bool writes);

@@ -197,15 +197,9 @@ static int slot_by(const struct asked *asked, void *address) {
 
 /* The driver answers for a library that stands behind us. */
 static int slot_of_found(const struct asked *asked, void *address) {
-    CUdriverProcAddressQueryResult status;
-    const struct gps_real *const driver = gps_chain_driver;
-    void *own = NULL;
-    const CUresult result =
-        asked->resolver == GPS_RESOLVER_V1
-            ? driver->cuGetProcAddress(asked->symbol, &own, asked->version, asked->flags)
-            : driver->cuGetProcAddress_v2(asked->symbol, &own, asked->version, asked->flags,
-                                          &status);
-    const int slot = result == CUDA_SUCCESS && own ? slot_by(asked, own) : -1;
+    void *const own =
+        gps_resolved_by_driver(asked->resolver, asked->symbol, asked->version, asked->flags);
+    const int slot = own ? slot_by(asked, own) : -1;
     if (slot >= 0 && own != address)
         gps_chain_found(slot, address);
     return slot;

@@ -38,10 +38,12 @@ static void fill(const struct gps_module *libcuda) {
     gps_attachment_look_up(libcuda, call_names, (void **)&gps_calls, sizeof(gps_calls));
 }
 
+/* Another library is given what our calls go on to, before the process begins: what it calls in
+ * turn (gps_call.handed_on) is none of the program's, and the entry refuses it. */
 bool gps_driver_attach(void) {
     const bool attached = gps_attachment_find(&state, is_libcuda, fill);
     if (gps_chain_driver)
-        gps_entry_count();
+        gps_calls_count();
     return attached;
 }
 

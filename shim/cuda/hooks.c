@@ -138,7 +138,7 @@ static struct gps_gate_slot *quickly(uint64_t stream, const struct gps_gate_pass
 #include "hooks.def"
 
 /* No call is noted: a launch has no report, and costs nanoseconds. */
-#define GATED_AFTER(function, name, parameters, arguments, stream, refused, ungated, gated, begin) \
+#define GATED_AFTER(function, name, parameters, arguments, stream, refused, ungated, gated, copy)  \
     CUresult function parameters {                                                                 \
         struct gps_gate_slot *slot;                                                                \
         struct gps_gate_pass pass;                                                                 \
@@ -152,15 +152,15 @@ static struct gps_gate_slot *quickly(uint64_t stream, const struct gps_gate_pass
         if (__builtin_expect((slot = quickly((uintptr_t)(stream), &pass)) != NULL, 1)) {           \
             code = (int)gps_real.name arguments;                                                   \
             gps_work_end_quickly(slot, code);                                                      \
-        } else if (begin((uintptr_t)(stream), &pass, &code)) {                                     \
+        } else if (gps_work_begin((uintptr_t)(stream), copy, &pass, &code)) {                      \
             code = (int)gps_real.name arguments;                                                   \
-            gps_launch_end(&pass, code);                                                           \
+            gps_work_end(&pass, code);                                                             \
         }                                                                                          \
         return (CUresult)code;                                                                     \
     }
 #define GATED(name, parameters, arguments, stream)                                                 \
     GATED_AFTER(gps_hook_##name, name, parameters, arguments, stream, false,                       \
-                gps_real.name arguments, (void)0, gps_launch_begin)                                \
+                gps_real.name arguments, (void)0, false)                                           \
     GPS_EXPORT(name)
 /* In a process that merges the next launch goes straight through the gate: the function is there,
  * and the process has begun. */
@@ -181,17 +181,17 @@ static struct gps_gate_slot *quickly(uint64_t stream, const struct gps_gate_pass
     static GATED_AFTER(                                                                            \
         watched_##name, name, parameters, arguments, stream, false,                                \
         (pass_##name(), look(#name, GPS_SITE_HERE, f, values, extra), gps_real.name arguments),    \
-        atomic_store(&way_##name, merging_##name), gps_launch_begin)
+        atomic_store(&way_##name, merging_##name), false)
 #define READ(name, parameters, arguments, stream)                                                  \
-    GATED_AFTER(                                                                                   \
-        gps_hook_##name, name, parameters, arguments, stream, gps_read_is_refused(from, size),     \
-        told(#name, GPS_SITE_HERE, from, size, gps_real.name arguments), (void)0, gps_read_begin)  \
+    GATED_AFTER(gps_hook_##name, name, parameters, arguments, stream,                              \
+                gps_read_is_refused(from, size),                                                   \
+                told(#name, GPS_SITE_HERE, from, size, gps_real.name arguments), (void)0, true)    \
     GPS_EXPORT(name)
 
 /* No audit merges. The kernel may end its context, so this comes before it. */
 static inline void look(const char *name, struct gps_site site, CUfunction f, void **values,
                         void **extra) {
-    if (__builtin_expect(gps_launch_is_looked_at(), 0)) {
+    if (__builtin_expect(gps_closed_looks != 0, 0)) {
         gps_call_enter(name, site);
         each_argument(f, values, extra, gps_launch_given);
         gps_call_leave();
