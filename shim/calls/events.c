@@ -145,10 +145,7 @@ static void report_held(const struct gps_event *event, const struct gps_party *u
 
 /* The report comes first: the driver may not return. */
 static int destroy_again(uint64_t event, struct gps_freed freed, gps_event_fn *destroy) {
-    const struct gps_question question = {.ask = GPS_ASK_DESTROY,
-                                          .known = GPS_KNOWN_FREED,
-                                          .mode = gps_process_config()->options.mode};
-    const struct gps_answer answer = gps_policy(&question);
+    const struct gps_answer answer = gps_answer_on(GPS_ASK_DESTROY, GPS_KNOWN_FREED);
     gps_diagnose_destroyed_event(GPS_ASK_DESTROY, event, &freed);
     return answer.verdict == GPS_DENY ? answer.code : destroy(event);
 }

@@ -14,7 +14,6 @@
 #include "merge/work.h"
 #include "process/process.h"
 #include "registry/closed_ranges.h"
-#include "registry/registry.h"
 #include "writes/write.h"
 
 /* --- launches, and copies to the host: between gps_work_begin and gps_work_end --- */

@@ -1,18 +1,13 @@
 #include "mappings.h"
 
-#include <string.h>
-
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
-#include "findings/diagnose.h"
 #include "ipc/reclaim.h"
 #include "ipc/token.h"
 #include "log/event_log.h"
 #include "memory.h"
-#include "merge/created.h"
 #include "process/gpu_bytes.h"
 #include "process/process.h"
-#include "registry/entangled.h"
 #include "rules/rules.h"
 #include "stack/trace.h"
 #include "util/clock.h"
@@ -101,14 +96,6 @@ void gps_mappings_exported(uint64_t handle, int descriptor) {
     note_descriptor(descriptor, handle, GPS_VMM_EXPORTED_AS);
 }
 
-void gps_mappings_exported_otherwise(void) {
-    gps_entangle(GPS_ENTANGLED_MEMORY_EXPORTED);
-}
-
-void gps_mappings_external(void) {
-    gps_entangle(GPS_ENTANGLED_EXTERNAL);
-}
-
 uint64_t gps_mappings_retained(uint64_t handle) {
     const uint64_t known = gps_created_retained(handle);
     gps_vmm_retained(known);
@@ -129,14 +116,6 @@ void gps_mappings_not_made(const struct gps_vmm_memory *asked, int code) {
         gps_vmm_asked_otherwise();
     if (asked->device >= 0)
         gps_diagnose_vmm_create(asked->size, code);
-}
-
-void gps_mappings_not_exported(uint64_t handle, uint32_t type, int code) {
-    gps_diagnose_vmm_export(handle, type, code);
-}
-
-void gps_mappings_not_imported(int descriptor, int code) {
-    gps_diagnose_vmm_import(descriptor, code);
 }
 
 int gps_mappings_release(uint64_t handle, gps_handle_fn *release) {
@@ -172,10 +151,6 @@ bool gps_mappings_is_passable_at(uint64_t address) {
 
 bool gps_mappings_make_room(void) {
     return gps_merge_active && gps_reclaim_memory();
-}
-
-bool gps_mappings_is_taken(uint64_t handle) {
-    return gps_created_is(handle);
 }
 
 uint64_t gps_mappings_unless_taken(uint64_t handle) {

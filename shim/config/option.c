@@ -94,25 +94,18 @@ static const char *set_glob(void *field, const char *text) {
     return wrong;
 }
 
-static const char *set_range(void *field, const char *text) {
-    struct gps_rule *rule = RULE_OF(field, size_min);
-    return gps_value_range(text, &gps_sizes, &rule->size_min, &rule->size_max);
-}
-
-static void show_range(const void *field, struct gps_text *text) {
-    const struct gps_rule *rule = RULE_OF(field, size_min);
-    gps_value_range_text(rule->size_min, rule->size_max, &gps_sizes, text);
-}
-
-static const char *set_index(void *field, const char *text) {
-    struct gps_rule *rule = RULE_OF(field, index_min);
-    return gps_value_range(text, &gps_indices, &rule->index_min, &rule->index_max);
-}
-
-static void show_index(const void *field, struct gps_text *text) {
-    const struct gps_rule *rule = RULE_OF(field, index_min);
-    gps_value_range_text(rule->index_min, rule->index_max, &gps_indices, text);
-}
+/* A range lies in two members, of which the first is the key's field. */
+#define RANGE_TYPE(name, min, max, scale)                                                          \
+    static const char *set_##name(void *field, const char *text) {                                 \
+        struct gps_rule *rule = RULE_OF(field, min);                                               \
+        return gps_value_range(text, &scale, &rule->min, &rule->max);                              \
+    }                                                                                              \
+    static void show_##name(const void *field, struct gps_text *text) {                            \
+        const struct gps_rule *rule = RULE_OF(field, min);                                         \
+        gps_value_range_text(rule->min, rule->max, &scale, text);                                  \
+    }
+RANGE_TYPE(range, size_min, size_max, gps_sizes)
+RANGE_TYPE(index, index_min, index_max, gps_indices)
 
 #define KEEPS "owner, users, forever"
 static const char *set_keep(void *field, const char *text) {

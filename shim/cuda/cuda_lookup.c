@@ -146,11 +146,8 @@ static void *substitute_export(const char *name, void *address, const void *driv
 /* --- dlsym and dlvsym --- */
 
 static const char names[][GPS_HOOK_NAME] = {
-#define DRIVER(kind, name, parameters, arguments)  #name,
-#define RUNTIME(name, parameters, arguments)       #name,
-#define WRITE(name, parameters, arguments, what)   #name,
-#define GATED(name, parameters, arguments, stream) #name,
-#define READ(name, parameters, arguments, stream)  #name,
+#define FUNCTION(name, parameters, arguments) #name,
+#define RUNTIME(name, parameters, arguments)  #name,
 #include "hooks.def"
 };
 

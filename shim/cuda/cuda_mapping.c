@@ -148,9 +148,9 @@ CUresult gps_on_cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHa
     if (result == CUDA_SUCCESS && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         gps_mappings_exported(handle, *(const int *)out);
     else if (result == CUDA_SUCCESS)
-        gps_mappings_exported_otherwise();
+        gps_entangle(GPS_ENTANGLED_MEMORY_EXPORTED);
     else
-        gps_mappings_not_exported(handle, (uint32_t)type, (int)result);
+        gps_diagnose_vmm_export(handle, (uint32_t)type, (int)result);
     return result;
 }
 
@@ -165,7 +165,7 @@ CUresult gps_on_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out
                                                       .origin = GPS_VMM_IMPORTED},
                               described ? (int)(intptr_t)shared : -1);
     else if (described)
-        gps_mappings_not_imported((int)(intptr_t)shared, (int)result);
+        gps_diagnose_vmm_import((int)(intptr_t)shared, (int)result);
     return result;
 }
 
@@ -230,7 +230,7 @@ typedef CUresult map_arrays_fn(CUarrayMapInfo *maps, unsigned int count, CUstrea
 
 static bool is_any_taken(const CUarrayMapInfo *maps, unsigned int count) {
     for (unsigned int i = 0; maps && i < count; i++)
-        if (binds(&maps[i]) && gps_mappings_is_taken(maps[i].memHandle.memHandle))
+        if (binds(&maps[i]) && gps_created_is(maps[i].memHandle.memHandle))
             return true;
     return false;
 }
@@ -276,7 +276,7 @@ CUresult gps_on_cuImportExternalMemory(CUexternalMemory *out,
                                        const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *from) {
     const CUresult result = gps_real.cuImportExternalMemory(out, from);
     if (result == CUDA_SUCCESS)
-        gps_mappings_external();
+        gps_entangle(GPS_ENTANGLED_EXTERNAL);
     if (result == CUDA_SUCCESS && from->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD)
         gps_vmm_consumed(from->handle.fd);
     return result;

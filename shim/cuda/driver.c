@@ -16,10 +16,7 @@ static struct gps_attachment state;
 /* In the order of the two structs. Arrays, not pointers, which would be relocated in every program
  * that the library is preloaded into. */
 static const char real_names[][GPS_HOOK_NAME] = {
-#define DRIVER(kind, name, parameters, arguments)  #name,
-#define WRITE(name, parameters, arguments, what)   #name,
-#define GATED(name, parameters, arguments, stream) #name,
-#define READ(name, parameters, arguments, stream)  #name,
+#define FUNCTION(name, parameters, arguments) #name,
 #include "hooks.def"
 };
 static const char call_names[][GPS_HOOK_NAME] = {

@@ -19,19 +19,13 @@ typedef struct CUstreamCigCaptureParams_st CUstreamCigCaptureParams;
 #endif
 
 /* cuda.h has the per-thread variants only as other meanings of the names without the suffix. */
-#define WRITE(name, parameters, arguments, what)   CUresult CUDAAPI name parameters;
-#define GATED(name, parameters, arguments, stream) CUresult CUDAAPI name parameters;
-#define READ(name, parameters, arguments, stream)  CUresult CUDAAPI name parameters;
-#define DRIVER(kind, name, parameters, arguments)  CUresult CUDAAPI name parameters;
+#define FUNCTION(name, parameters, arguments) CUresult CUDAAPI name parameters;
 #include "hooks.def"
 
 /* The hooked functions' real addresses; NULL: this driver does not have it. Where another library
  * behind us steps between, they lead to it (chain.h). */
 struct gps_real {
-#define DRIVER(kind, name, parameters, arguments)  __typeof__(name) *name;
-#define WRITE(name, parameters, arguments, what)   __typeof__(name) *name;
-#define GATED(name, parameters, arguments, stream) __typeof__(name) *name;
-#define READ(name, parameters, arguments, stream)  __typeof__(name) *name;
+#define FUNCTION(name, parameters, arguments) __typeof__(name) *name;
 #include "hooks.def"
 };
 extern struct gps_real gps_real;

@@ -8,8 +8,6 @@
  */
 #pragma once
 
-#include <stddef.h>
-
 #include "driver.h"
 
 enum gps_resolver_version { GPS_RESOLVER_V1, GPS_RESOLVER_V2 };

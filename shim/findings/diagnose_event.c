@@ -1,5 +1,4 @@
 /* diagnose_event.c - see diagnose.h: events of other processes. */
-#include <string.h>
 
 #include "audit_record.h"
 #include "diagnose.h"

@@ -15,7 +15,9 @@
 
 /* Begins a report of this finding, with the API in it; the caller adds what it knows. */
 struct gps_report gps_report_new(enum gps_finding finding);
-/* The same for what policy calls it; its finding is GPS_NO_FINDING when that is nothing. */
+/* What policy answers in this process where it needs to know no more. */
+struct gps_answer gps_answer_on(enum gps_ask ask, enum gps_known known);
+/* A report for what policy calls it; its finding is GPS_NO_FINDING when that is nothing. */
 struct gps_report gps_report_on(enum gps_ask ask, enum gps_known known);
 /* Adds pointer, size, id, name, device and context of a region of ours, or of an import, and where
  * it was allocated and exported, or opened; of an import, its exporter. */

@@ -2,8 +2,6 @@
  * do at their end. Those of the rows that look functions up stand in hip_lookup.c. */
 #include "hip_hooks.h"
 
-#include <unistd.h>
-
 #include "process/call_counter.h"
 
 /* The runtime starts with the first call that needs it, and an answer of 0 says that it has. */

@@ -3,7 +3,6 @@
 #include "module.h"
 
 #include <stddef.h>
-#include <string.h>
 
 #include "util/linker.h"
 

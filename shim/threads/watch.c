@@ -29,6 +29,7 @@ static void add(const struct gps_watch *watch, const struct gps_store *store,
 }
 
 void gps_watch_open(struct gps_watch *watch, const struct gps_store *store, unsigned what) {
+    static const char *const directories[] = {"/procs", "/regions", "/names", ""}; /* a bit each */
     struct stat self;
     const int low = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     watch->fd = low < 0 ? -1 : gps_descriptor_move_high(low);
@@ -36,14 +37,9 @@ void gps_watch_open(struct gps_watch *watch, const struct gps_store *store, unsi
         return;
     watch->device = self.st_dev;
     watch->inode = self.st_ino;
-    if (what & GPS_WATCH_PROCS)
-        add(watch, store, "/procs");
-    if (what & GPS_WATCH_REGIONS)
-        add(watch, store, "/regions");
-    if (what & GPS_WATCH_NAMES)
-        add(watch, store, "/names");
-    if (what & GPS_WATCH_ROOT)
-        add(watch, store, "");
+    for (unsigned i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
+        if (what >> i & 1)
+            add(watch, store, directories[i]);
 }
 
 static bool is_whole(const struct gps_watch *watch) {
