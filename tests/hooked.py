@@ -56,7 +56,7 @@ def declared(text):
 
 def hooked():
     with open("shim/cuda/hooks.def", encoding="utf-8") as text:
-        rows = re.findall(r"^(DRIVER\(\w+, *|WRITE\(|WRITE_A?SYNC\(|GATED\(|LAUNCH\(|READ\()(\w+)", text.read(), re.M)
+        rows = re.findall(r"^(DRIVER\(\w+, *|USE\(\w+, *|LOOKUP\(|WRITE\(|WRITE_A?SYNC\(|GATED\(|LAUNCH\(|READ\()(\w+)", text.read(), re.M)
     names = {name for _, name in rows}
     names |= {name + "_ptds" for kind, name in rows if kind.startswith("WRITE_SYNC")}
     return names | {name + "_ptsz" for kind, name in rows if kind.startswith("WRITE_ASYNC")}
@@ -64,7 +64,7 @@ def hooked():
 
 def harmless():
     with open("shim/cuda/harmless.def", encoding="utf-8") as text:
-        rows = text.read()
+        rows = re.sub(r"^HARMLESS_V2\((\w+)\)$", r"HARMLESS(\1)\nHARMLESS(\1_v2)", text.read(), flags=re.M)
     return [re.findall(rf"^{kind}\((\w+)\)$", rows, re.M) for kind in ("HARMLESS", "OLD")]
 
 

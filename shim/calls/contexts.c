@@ -6,7 +6,6 @@
 #include "driver/scope.h"
 #include "gate/swap.h"
 #include "learn/learner.h"
-#include "lifecycle/lifecycle.h"
 #include "lifecycle/teardown.h"
 #include "merge/allocation.h"
 #include "merge/backing.h"
@@ -17,10 +16,6 @@
 #include "rules/rules.h"
 #include "util/forgotten.h"
 #include "vmm/mapping.h"
-
-void gps_context_driver_ready(void) {
-    gps_lifecycle_driver_ready();
-}
 
 static int device_of(uint64_t context, int *device) {
     struct gps_scope scope;
@@ -73,21 +68,15 @@ struct ending {
     gps_context_end_fn *call;
     uint64_t which; /* of the call: a context or a device */
     uint64_t context;
-    enum { DESTROY, DETACH, RESET, RELEASE, GREEN } how;
-    uint64_t green; /* GREEN: it ends, and `context` if it had its last reference */
+    enum gps_context_ending how;
+    uint64_t green; /* not 0: it ends, and `context` if it had its last reference */
     int device;
 };
 
 static bool is_gone(const struct ending *ending) {
-    switch (ending->how) {
-    case DETACH:
-        return !gps_ops->context_exists(ending->context);
-    case RELEASE:
-    case GREEN:
-        return !gps_ops->primary(ending->device);
-    default:
-        return true;
-    }
+    return ending->how == GPS_CONTEXT_DETACH   ? !gps_ops->context_exists(ending->context)
+           : ending->how == GPS_DEVICE_RELEASE ? !gps_ops->primary(ending->device)
+                                               : true;
 }
 
 /* What was allocated with a green context current belongs to the primary one. */
@@ -104,16 +93,16 @@ static void move(uint64_t green, uint64_t to, uint64_t before) {
 /* A device's own context has one handle for ever. Another one is made long after its handle was
  * free: that takes longer than the call takes to return. */
 static bool is_remade(const struct ending *ending) {
-    return ending->how == RESET && gps_ops->primary(ending->device) == ending->context;
+    return ending->how == GPS_DEVICE_RESET && gps_ops->primary(ending->device) == ending->context;
 }
 
 /* What another thread makes after the look that finds nothing has a later epoch than `ended`. */
 static int end_by_driver(void *arg, bool *destroyed, uint64_t *before) {
     const struct ending *ending = arg;
-    const uint64_t begun = ending->how == GREEN ? gps_streams_mark() : 0;
+    const uint64_t begun = ending->green ? gps_streams_mark() : 0;
     const int code = ending->call(ending->which);
     const uint64_t ended = gps_streams_mark();
-    if (code == GPS_OK && ending->how == GREEN)
+    if (code == GPS_OK && ending->green)
         move(ending->green, ending->context, begun);
     *destroyed = code == GPS_OK && is_gone(ending);
     if (*destroyed && !is_remade(ending))
@@ -125,14 +114,10 @@ static int end_by_driver(void *arg, bool *destroyed, uint64_t *before) {
 
 /* What may leave the context to others hands nothing over and waits for nobody. */
 static int end(struct ending ending) {
-    const bool surely = ending.how == DESTROY || ending.how == RESET;
+    const bool surely = ending.how == GPS_CONTEXT_DESTROY || ending.how == GPS_DEVICE_RESET;
     if (!ending.context)
         return ending.call(ending.which);
     return gps_teardown_context(ending.context, surely, end_by_driver, &ending);
-}
-
-int gps_context_destroy(uint64_t context, gps_context_end_fn *destroy) {
-    return end((struct ending){destroy, context, context, DESTROY, 0, 0});
 }
 
 /* 0: the device cannot be had. */
@@ -151,19 +136,12 @@ int gps_context_destroy_green(uint64_t green, uint64_t context, gps_context_end_
         gps_swap_await_context(context);
         gps_scope_end(&scope);
     }
-    return end((struct ending){destroy, green, primary, GREEN, context, device});
+    return end((struct ending){destroy, green, primary, GPS_DEVICE_RELEASE, context, device});
 }
 
-int gps_context_detach(uint64_t context, gps_context_end_fn *detach) {
-    return end((struct ending){detach, context, context, DETACH, 0, 0});
-}
-
-int gps_context_reset(int device, gps_context_end_fn *reset) {
-    return end(
-        (struct ending){reset, (uint64_t)device, gps_ops->primary(device), RESET, 0, device});
-}
-
-int gps_context_release(int device, gps_context_end_fn *release) {
-    return end(
-        (struct ending){release, (uint64_t)device, gps_ops->primary(device), RELEASE, 0, device});
+int gps_context_end(enum gps_context_ending how, uint64_t which, gps_context_end_fn *call) {
+    const bool of_device = how == GPS_DEVICE_RESET || how == GPS_DEVICE_RELEASE;
+    const int device = of_device ? (int)which : 0;
+    const uint64_t context = of_device ? gps_ops->primary(device) : which;
+    return end((struct ending){call, which, context, how, 0, device});
 }

@@ -1,5 +1,5 @@
 /*
- * contexts.h - what the driver's start, access between devices, and the end of a context mean.
+ * contexts.h - what a new context, access between devices, and the end of a context mean.
  *
  * A context ends with all that was allocated and opened in it (lifecycle/teardown.h). Any
  * thread may call the functions, and none needs a scope. The codes are the driver's.
@@ -7,9 +7,6 @@
 #pragma once
 
 #include <stdint.h>
-
-/* The driver has been initialised. */
-void gps_context_driver_ready(void);
 
 /* The program has made a context on a device, or has one that was there. */
 void gps_context_made(int device);
@@ -20,14 +17,14 @@ void gps_context_peer_enabled(uint64_t peer);
 /* The driver's call. `which` is a context or a device. */
 typedef int gps_context_end_fn(uint64_t which);
 
-/* The program destroys a context. */
-int gps_context_destroy(uint64_t context, gps_context_end_fn *destroy);
-/* The program ends one of its uses of a context; the last one destroys it. */
-int gps_context_detach(uint64_t context, gps_context_end_fn *detach);
+/* How the program ends a context, or its primary one on a device. Of its uses the last one does. */
+enum gps_context_ending {
+    GPS_CONTEXT_DESTROY,
+    GPS_CONTEXT_DETACH,
+    GPS_DEVICE_RESET,
+    GPS_DEVICE_RELEASE
+};
+int gps_context_end(enum gps_context_ending how, uint64_t which, gps_context_end_fn *call);
 /* The program destroys a green context, whose `context` is a part of the primary one: memory that
  * was allocated in it is that one's. */
 int gps_context_destroy_green(uint64_t green, uint64_t context, gps_context_end_fn *destroy);
-/* The program resets a device, which destroys its primary context. */
-int gps_context_reset(int device, gps_context_end_fn *reset);
-/* The program ends its use of a device's primary context; the last one destroys it. */
-int gps_context_release(int device, gps_context_end_fn *release);

@@ -3,7 +3,6 @@
 #include "driver/driver_ops.h"
 #include "findings/diagnose.h"
 #include "handles.h"
-#include "lifecycle/lifecycle.h"
 #include "mappings.h"
 #include "merge/allocation.h"
 #include "rules/rules.h"
@@ -36,10 +35,6 @@ bool gps_entry_enter_slowly(bool (*slowly)(void), struct gps_counted_call *call)
     return true;
 }
 
-void gps_entry_count(void) {
-    gps_calls_count();
-}
-
 void gps_entry_refused(int code) {
     gps_lifecycle_stay();
     if (code == GPS_NOT_INITIALIZED && !gps_call.runtime)
@@ -67,10 +62,6 @@ void gps_entry_unasked(bool (*slowly)(void), int code, uint64_t closed) {
     if (code != GPS_NOT_INITIALIZED && gps_entry_begin(slowly))
         gps_handle_unasked(code, closed);
     gps_call.inside--;
-}
-
-void gps_entry_exit(void) {
-    gps_lifecycle_end();
 }
 
 bool gps_entry_hooks(enum gps_hooked calls, bool (*slowly)(void)) {

@@ -10,6 +10,7 @@
 
 #include "driver/driver_ops.h"
 #include "gate/gate.h"
+#include "lifecycle/lifecycle.h"
 #include "process/process.h"
 #include "stack/module.h"
 
@@ -36,10 +37,6 @@ static inline bool gps_entry_enter(bool (*slowly)(void), struct gps_counted_call
            gps_entry_enter_slowly(slowly, call);
 }
 
-/* Another library is given what our calls go on to, before the process begins: what it calls in
- * turn (gps_call.handed_on) is none of the program's, and the entry refuses it. */
-void gps_entry_count(void);
-
 /* The driver has refused a call, perhaps because the process began to end meanwhile: then this does
  * not return either. */
 void gps_entry_refused(int code);
@@ -53,9 +50,6 @@ void gps_entry_not_initialized(bool (*slowly)(void));
 bool gps_entry_no_output(bool (*slowly)(void)); /* whether it is told */
 void gps_entry_unasked(bool (*slowly)(void), int code, uint64_t closed);
 
-/* The program ends the process with _exit or its like. */
-void gps_entry_exit(void);
-
 /* --- of which each front end makes its wrappers --- */
 
 #define GPS_EXPORTED __attribute__((visibility("default")))
@@ -68,7 +62,7 @@ void gps_entry_exit(void);
  * so this is where the memory that others use is handed over and what we published is removed. */
 #define GPS_EXIT(name)                                                                             \
     GPS_EXPORTED void name(int status) {                                                           \
-        gps_entry_exit();                                                                          \
+        gps_lifecycle_end();                                                                       \
         __typeof__(name) *real = (__typeof__(name) *)gps_next_symbol(#name);                       \
         real(status);                                                                              \
         __builtin_unreachable();                                                                   \

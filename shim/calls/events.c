@@ -78,19 +78,19 @@ static void exported(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
     gps_audit_event_exported(&known, handle);
 }
 
-/* Whether it is destroyed, which is told: a driver may give its handle all the same. */
-static bool is_destroyed(uint64_t event) {
+/* A driver may give the handle of one that is destroyed all the same. */
+bool gps_event_used(uint64_t event) {
     struct gps_freed destroyed;
     const bool is = event && gps_freed_find(GPS_FREED_EVENT, event, &destroyed);
     if (is)
-        gps_diagnose_used_event(event, &destroyed);
+        gps_diagnose_destroyed_event(GPS_ASK_EVENT_USED, event, &destroyed);
     return is;
 }
 
 int gps_event_export(uint64_t event, uint8_t handle[GPS_HANDLE_BYTES], gps_event_handle_fn *get) {
     if (!handle)
         gps_handle_no_output();
-    const bool destroyed = is_destroyed(event);
+    const bool destroyed = gps_event_used(event);
     const int code = get(event, handle);
     if (code == GPS_OK && handle && !destroyed)
         exported(event, handle);
@@ -134,15 +134,6 @@ static int users_of(const struct gps_event *event, struct gps_party *users) {
                : 0;
 }
 
-static void report_again(enum gps_finding finding, uint64_t event, const struct gps_freed *freed) {
-    GPS_SCOPE();
-    struct gps_report report = gps_report_new(finding);
-    report.pointer = event;
-    gps_report_prior(&report, "created", freed->born);
-    gps_report_prior(&report, "destroyed", freed->ended);
-    gps_report_send(&report);
-}
-
 static void report_held(const struct gps_event *event, const struct gps_party *users, int count) {
     struct gps_report report = gps_report_on(GPS_ASK_NOTED_DESTROY, GPS_KNOWN_HELD);
     report.pointer = event->event;
@@ -154,11 +145,8 @@ static void report_held(const struct gps_event *event, const struct gps_party *u
 
 /* The report comes first: the driver may not return. */
 static int destroy_again(uint64_t event, struct gps_freed freed, gps_event_fn *destroy) {
-    const struct gps_question question = {.ask = GPS_ASK_DESTROY,
-                                          .known = GPS_KNOWN_FREED,
-                                          .mode = gps_process_config()->options.mode};
-    const struct gps_answer answer = gps_policy(&question);
-    report_again(answer.finding, event, &freed);
+    const struct gps_answer answer = gps_answer_on(GPS_ASK_DESTROY, GPS_KNOWN_FREED);
+    gps_diagnose_destroyed_event(GPS_ASK_DESTROY, event, &freed);
     return answer.verdict == GPS_DENY ? answer.code : destroy(event);
 }
 
@@ -199,13 +187,9 @@ int gps_event_destroy(uint64_t event, gps_event_fn *destroy) {
 
 /* --- uses, which only audits see --- */
 
-void gps_event_used(uint64_t event) {
-    (void)is_destroyed(event);
-}
-
 void gps_event_waited(uint64_t event) {
     struct gps_event known;
-    if (is_destroyed(event) || !gps_registry_find_event(event, &known) || known.waited)
+    if (gps_event_used(event) || !gps_registry_find_event(event, &known) || known.waited)
         return;
     gps_registry_note_event(event, gps_trace_kept(), &known);
 }

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gpushare/region.h"
@@ -40,8 +41,8 @@ static inline bool gps_event_use_is_plain(void) {
         gps_process_phase() == GPS_PHASE_ON && !gps_merge_active && !gps_registry_has_events(), 1);
 }
 
-/* The program uses it, or waits for it: before the call, which may not return. It was recorded, or
- * will be by a graph. In audits. */
-void gps_event_used(uint64_t event);
+/* The program uses it, or waits for it: before the call, which may not return. Whether it is
+ * destroyed, which is told. It was recorded, or will be by a graph. In audits. */
+bool gps_event_used(uint64_t event);
 void gps_event_waited(uint64_t event);
 void gps_event_recorded(uint64_t event);

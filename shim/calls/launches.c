@@ -34,10 +34,6 @@ bool gps_capture_join_begin(uint64_t stream, struct gps_gate_pass *pass) {
     return true;
 }
 
-void gps_capture_join_end(const struct gps_gate_pass *pass) {
-    gps_gate_leave(pass);
-}
-
 /* One that was invalidated, or left work unjoined, is over, too. */
 void gps_capture_ended(uint64_t stream, int code) {
     if (gps_merge_active &&

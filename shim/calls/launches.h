@@ -15,36 +15,17 @@
 #include "process/process.h"
 #include "registry/closed_ranges.h"
 #include "registry/padding.h"
-#include "registry/registry.h"
 #include "writes/write.h"
 
-/* --- launches, and copies to the host --- */
+/* --- launches, and copies to the host: between gps_work_begin and gps_work_end --- */
 
 /* Whether work passes the gate. If not, it is the driver's alone. */
 static inline bool gps_launch_is_gated(void) {
     return __builtin_expect(gps_merge_active, 0);
 }
 
-/* True: call the driver, then gps_launch_end. False: *code is the answer. */
-static inline bool gps_launch_begin(uint64_t stream, struct gps_gate_pass *pass, int *code) {
-    return gps_work_begin(stream, false, pass, code);
-}
-static inline bool gps_read_begin(uint64_t stream, struct gps_gate_pass *pass, int *code) {
-    return gps_work_begin(stream, true, pass, code);
-}
-/* The same call launches on another stream, too. */
-static inline void gps_launch_also(uint64_t stream, const struct gps_gate_pass *pass) {
-    gps_streams_note(pass->slot, stream);
-}
-static inline void gps_launch_end(const struct gps_gate_pass *pass, int code) {
-    gps_work_end(pass, code);
-}
-
-/* A kernel's arguments are looked at for a while after the program has closed an import. */
-static inline bool gps_launch_is_looked_at(void) {
-    return gps_closed_looks != 0;
-}
-/* Nobody asks for the launch. */
+/* Nobody asks for the launch: a kernel's arguments are looked at for a while after the program has
+ * closed an import (gps_closed_looks). */
 static inline bool gps_launch_is_plain(void) {
     return __builtin_expect(
         gps_process_phase() == GPS_PHASE_ON && !gps_launch_is_gated() && !gps_closed_looks, 1);
@@ -87,20 +68,15 @@ static inline bool gps_write_is_plain(const struct gps_write *write) {
  * driver's alone. */
 bool gps_capture_begin(uint64_t stream, struct gps_gate_pass *pass);
 void gps_capture_begun(uint64_t stream, const struct gps_gate_pass *pass, int code);
-/* The same for a stream that waits for an event, and so may join a capture. */
+/* The same for a stream that waits for an event, and so may join a capture; then gps_gate_leave. */
 bool gps_capture_join_begin(uint64_t stream, struct gps_gate_pass *pass);
-void gps_capture_join_end(const struct gps_gate_pass *pass);
 /* The driver has answered to the end of a capture. */
 void gps_capture_ended(uint64_t stream, int code);
 
 /* The program is about to destroy a stream. */
 void gps_stream_destroyed(uint64_t stream);
 
-/* --- waits and questions, after the driver's answer --- */
+/* --- waits, after the driver's answer; to a question gps_work_checked hears it --- */
 
-/* A kernel that wrote what is merged shows in it. */
-static inline void gps_work_asked(int code) {
-    gps_work_checked(code);
-}
 /* The program has waited: what is freed on a stream can go, too. */
 void gps_wait_ended(int code);

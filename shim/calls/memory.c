@@ -2,7 +2,7 @@
 
 #include "driver/scope.h"
 #include "findings/diagnose.h"
-#include "findings/policy.h"
+#include "findings/reporter.h"
 #include "gate/swap.h"
 #include "ipc/deferred.h"
 #include "ipc/export.h"
@@ -107,18 +107,11 @@ int gps_memory_allocate(struct gps_allocation *asked) {
 
 /* --- memory that the program has freed, and that others still hold --- */
 
-static struct gps_answer ask(enum gps_ask what, bool deferred) {
-    return gps_policy(
-        &(struct gps_question){.ask = what,
-                               .known = deferred ? GPS_KNOWN_DEFERRED : GPS_KNOWN_NOTHING,
-                               .mode = gps_process_config()->options.mode});
-}
-
 bool gps_memory_export_denied(uint64_t pointer, int *code) {
     uint64_t base;
     if (!gps_deferred_find(pointer, &base))
         return false;
-    const struct gps_answer answer = ask(GPS_ASK_EXPORT, true);
+    const struct gps_answer answer = gps_answer_on(GPS_ASK_EXPORT, GPS_KNOWN_DEFERRED);
     if (answer.verdict != GPS_DENY)
         return false;
     gps_diagnose_freed(pointer, base, answer.finding, "the memory was freed before");
@@ -146,10 +139,7 @@ static int free_import(uint64_t pointer, uint64_t base) {
 }
 
 static int free_interior(uint64_t pointer, uint64_t base, const struct gps_release *release) {
-    const struct gps_question question = {.ask = GPS_ASK_FREE,
-                                          .known = GPS_KNOWN_INTERIOR,
-                                          .mode = gps_process_config()->options.mode};
-    const struct gps_answer answer = gps_policy(&question);
+    const struct gps_answer answer = gps_answer_on(GPS_ASK_FREE, GPS_KNOWN_INTERIOR);
     gps_diagnose_pointer(GPS_ASK_FREED, pointer, GPS_INVALID_VALUE);
     return answer.verdict == GPS_DENY ? answer.code : gps_memory_free(base, release);
 }
@@ -179,7 +169,8 @@ __attribute__((cold, noinline)) static int free_unknown(uint64_t pointer,
         return GPS_OK;
     const bool deferred =
         gps_deferred_find(pointer, &base) && (base == pointer || gps_ops->by_range);
-    const struct gps_answer answer = ask(GPS_ASK_FREE, deferred);
+    const struct gps_answer answer =
+        gps_answer_on(GPS_ASK_FREE, deferred ? GPS_KNOWN_DEFERRED : GPS_KNOWN_NOTHING);
     if (answer.verdict == GPS_DENY) {
         gps_diagnose_freed(pointer, base, answer.finding, NULL);
         return answer.code;

@@ -5,8 +5,6 @@
  * function that does. The old version of it still calls such a function. (Linked with
  * --wrap=__libc_start_main.)
  */
-#include <stddef.h>
-
 #ifdef __x86_64__
 __asm__(".symver old_start,__libc_start_main@GLIBC_2.2.5");
 #else

@@ -137,15 +137,14 @@ static void check_key(struct session *session, const struct gps_rule *rule,
     const bool legacy = strcmp(key->name, "backing") == 0; /* its other value means something */
     const char *idle =
         given && rule->role == GPS_ROLE_MERGE ? gps_rule_unused(rule, key->name) : NULL;
-    char wrong[160];
-    struct gps_text text = GPS_TEXT(wrong);
+    GPS_NEW_TEXT(text, 160);
     if (idle)
         gps_text_strs(&text, key->name, legacy ? " = legacy" : "",
                       " has no effect with role = merge: ", idle, "; remove it");
     if (!given && !key->fallback)
         gps_text_strs(&text, "has no ", key->name, "; ", gps_key_one_of(key), key->allowed);
     if (text.length)
-        fail_rule(session, rule, wrong);
+        fail_rule(session, rule, text.bytes);
 }
 
 /* Reports the errors that show only when all keys of a section are known. */
@@ -352,15 +351,14 @@ bool gps_config_home(char path[GPS_CONFIG_PATH]) {
 
 static void read_environment(struct session *session) {
     for (const struct gps_key *key = gps_keys_of(GPS_SECTION_OPTIONS); key->name; key++) {
-        char name[64];
-        struct gps_text text = GPS_TEXT(name);
+        GPS_NEW_TEXT(text, 64);
         gps_key_variable(key, &text);
-        const char *value = variable(name);
+        const char *value = variable(text.bytes);
         if (!value)
             continue;
         session->config->from_environment |= 1u << gps_key_place(key);
         const char *wrong = gps_key_set(key, &session->config->options, value);
-        session->file = name;
+        session->file = text.bytes;
         if (wrong)
             fail_value(session, 0, key, value, wrong);
         session->file = "";

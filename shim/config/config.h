@@ -167,9 +167,6 @@ enum gps_mismatch {
 };
 enum gps_mismatch gps_rule_mismatch(const struct gps_rule *rule,
                                     const struct gps_alloc_facts *facts);
-static inline bool gps_rule_fits(const struct gps_rule *rule, const struct gps_alloc_facts *facts) {
-    return gps_rule_mismatch(rule, facts) == GPS_FITS;
-}
 static inline bool gps_rule_takes(const struct gps_rule *rule, uint64_t index) {
     return rule->index_min <= index && index <= rule->index_max;
 }

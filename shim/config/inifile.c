@@ -73,12 +73,11 @@ static char *take_line(struct reader *reader) {
 static void read_section(const struct reader *reader, char *line) {
     const struct gps_ini_events *events = reader->events;
     const char *name = NULL;
-    char message[128];
-    struct gps_text text = GPS_TEXT(message);
+    GPS_NEW_TEXT(text, 128);
     char *close = strchr(line, ']');
     if (!close) {
         gps_text_strs(&text, "a section without its ]; write ", events->headers);
-        refuse(reader, message);
+        refuse(reader, text.bytes);
     } else if (!is_comment(close + 1)) {
         refuse(reader, "text behind the ] of a section; only a comment may stand there");
     } else {

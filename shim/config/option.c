@@ -94,25 +94,18 @@ static const char *set_glob(void *field, const char *text) {
     return wrong;
 }
 
-static const char *set_range(void *field, const char *text) {
-    struct gps_rule *rule = RULE_OF(field, size_min);
-    return gps_value_range(text, &gps_sizes, &rule->size_min, &rule->size_max);
-}
-
-static void show_range(const void *field, struct gps_text *text) {
-    const struct gps_rule *rule = RULE_OF(field, size_min);
-    gps_value_range_text(rule->size_min, rule->size_max, &gps_sizes, text);
-}
-
-static const char *set_index(void *field, const char *text) {
-    struct gps_rule *rule = RULE_OF(field, index_min);
-    return gps_value_range(text, &gps_indices, &rule->index_min, &rule->index_max);
-}
-
-static void show_index(const void *field, struct gps_text *text) {
-    const struct gps_rule *rule = RULE_OF(field, index_min);
-    gps_value_range_text(rule->index_min, rule->index_max, &gps_indices, text);
-}
+/* A range lies in two members, of which the first is the key's field. */
+#define RANGE_TYPE(name, min, max, scale)                                                          \
+    static const char *set_##name(void *field, const char *text) {                                 \
+        struct gps_rule *rule = RULE_OF(field, min);                                               \
+        return gps_value_range(text, &scale, &rule->min, &rule->max);                              \
+    }                                                                                              \
+    static void show_##name(const void *field, struct gps_text *text) {                            \
+        const struct gps_rule *rule = RULE_OF(field, min);                                         \
+        gps_value_range_text(rule->min, rule->max, &scale, text);                                  \
+    }
+RANGE_TYPE(range, size_min, size_max, gps_sizes)
+RANGE_TYPE(index, index_min, index_max, gps_indices)
 
 #define KEEPS "owner, users, forever"
 static const char *set_keep(void *field, const char *text) {
@@ -249,12 +242,11 @@ unsigned gps_key_line(const struct gps_rule *rule, const char *what) {
 void gps_rule_each_key(const struct gps_rule *rule,
                        void (*fn)(void *arg, const char *key, const char *value), void *arg) {
     for (const struct gps_key *key = rule_keys; key->name; key++) {
-        char value[GPS_GLOB_BYTES];
-        struct gps_text text = GPS_TEXT(value);
+        GPS_NEW_TEXT(text, GPS_GLOB_BYTES);
         if (gps_rule_unused(rule, key->name))
             continue;
         show(key, rule, &text);
-        fn(arg, key->name, value);
+        fn(arg, key->name, text.bytes);
     }
 }
 
@@ -305,14 +297,13 @@ void gps_key_variable(const struct gps_key *key, struct gps_text *text) {
 void gps_config_each_option(const struct gps_config *config, gps_option_fn *fn, void *arg) {
     for (const struct gps_key *key = options; key->name; key++) {
         const size_t place = gps_key_place(key);
-        char value[GPS_CONFIG_PATH];
-        struct gps_text text = GPS_TEXT(value);
+        GPS_NEW_TEXT(text, GPS_CONFIG_PATH);
         const char *from = "default";
         if (config->from_environment >> place & 1)
             from = "environment";
         else if (config->lines[place])
             from = "file";
         show(key, &config->options, &text);
-        fn(arg, key->name, value, from, key->allowed, key->sentence);
+        fn(arg, key->name, text.bytes, from, key->allowed, key->sentence);
     }
 }

@@ -150,8 +150,7 @@ const char *gps_rule_check_name(const char *name) {
 
 bool gps_rule_name(const struct gps_rule *rule, uint64_t n, unsigned device,
                    char name[GPS_NAME_BYTES]) {
-    char buffer[GPS_NAME_BYTES];
-    struct gps_text text = GPS_TEXT(buffer);
+    GPS_NEW_TEXT(text, GPS_NAME_BYTES);
     for (const char *at = rule->name; *at != '\0';) {
         size_t length = placeholder(at);
         if (length == 0)
@@ -162,7 +161,7 @@ bool gps_rule_name(const struct gps_rule *rule, uint64_t n, unsigned device,
     }
     if (text.cut)
         return false;
-    memcpy(name, buffer, text.length + 1);
+    memcpy(name, text.bytes, text.length + 1);
     return true;
 }
 

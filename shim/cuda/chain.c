@@ -82,10 +82,7 @@ static void *next(int slot, uintptr_t frame) {
         gps_call.handed_on = before;                                                               \
         return result;                                                                             \
     }
-#define DRIVER(kind, name, parameters, arguments)  CHAIN(name, parameters, arguments)
-#define WRITE(name, parameters, arguments, what)   CHAIN(name, parameters, arguments)
-#define GATED(name, parameters, arguments, stream) CHAIN(name, parameters, arguments)
-#define READ(name, parameters, arguments, stream)  CHAIN(name, parameters, arguments)
+#define FUNCTION(name, parameters, arguments) CHAIN(name, parameters, arguments)
 #include "hooks.def"
 
 /* --- filling --- */
@@ -95,10 +92,7 @@ static void put_in(struct gps_real *real) {
 #define PUT(name)                                                                                  \
     if (own.name)                                                                                  \
         __atomic_store_n(&real->name, chain_##name, __ATOMIC_RELEASE);
-#define DRIVER(kind, name, parameters, arguments)  PUT(name)
-#define WRITE(name, parameters, arguments, what)   PUT(name)
-#define GATED(name, parameters, arguments, stream) PUT(name)
-#define READ(name, parameters, arguments, stream)  PUT(name)
+#define FUNCTION(name, parameters, arguments) PUT(name)
 #include "hooks.def"
 }
 

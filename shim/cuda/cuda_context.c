@@ -5,7 +5,7 @@
 CUresult gps_on_cuInit(unsigned int flags) {
     const CUresult result = gps_real.cuInit(flags);
     if (result == CUDA_SUCCESS)
-        gps_context_driver_ready();
+        gps_lifecycle_driver_ready();
     return result;
 }
 
@@ -34,16 +34,16 @@ CUresult gps_on_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
 }
 
 /* How the driver is asked, in one version of the function's ABI. */
-#define END_CONTEXT(name, call)                                                                    \
+#define END_CONTEXT(name, how)                                                                     \
     static int real_##name(uint64_t context) {                                                     \
         return (int)gps_real.name((CUcontext)context);                                             \
     }                                                                                              \
     CUresult gps_on_##name(CUcontext context) {                                                    \
-        return (CUresult)call((uintptr_t)context, real_##name);                                    \
+        return (CUresult)gps_context_end(how, (uintptr_t)context, real_##name);                    \
     }
-END_CONTEXT(cuCtxDestroy, gps_context_destroy)
-END_CONTEXT(cuCtxDestroy_v2, gps_context_destroy)
-END_CONTEXT(cuCtxDetach, gps_context_detach)
+END_CONTEXT(cuCtxDestroy, GPS_CONTEXT_DESTROY)
+END_CONTEXT(cuCtxDestroy_v2, GPS_CONTEXT_DESTROY)
+END_CONTEXT(cuCtxDetach, GPS_CONTEXT_DETACH)
 
 static int real_destroy_green(uint64_t green) {
     return (int)gps_real.cuGreenCtxDestroy((CUgreenCtx)green);
@@ -57,14 +57,14 @@ CUresult gps_on_cuGreenCtxDestroy(CUgreenCtx green) {
                                                real_destroy_green);
 }
 
-#define END_PRIMARY(name, call)                                                                    \
+#define END_PRIMARY(name, how)                                                                     \
     static int real_##name(uint64_t device) {                                                      \
         return (int)gps_real.name((CUdevice)device);                                               \
     }                                                                                              \
     CUresult gps_on_##name(CUdevice device) {                                                      \
-        return (CUresult)call(device, real_##name);                                                \
+        return (CUresult)gps_context_end(how, (uint64_t)device, real_##name);                      \
     }
-END_PRIMARY(cuDevicePrimaryCtxReset, gps_context_reset)
-END_PRIMARY(cuDevicePrimaryCtxReset_v2, gps_context_reset)
-END_PRIMARY(cuDevicePrimaryCtxRelease, gps_context_release)
-END_PRIMARY(cuDevicePrimaryCtxRelease_v2, gps_context_release)
+END_PRIMARY(cuDevicePrimaryCtxReset, GPS_DEVICE_RESET)
+END_PRIMARY(cuDevicePrimaryCtxReset_v2, GPS_DEVICE_RESET)
+END_PRIMARY(cuDevicePrimaryCtxRelease, GPS_DEVICE_RELEASE)
+END_PRIMARY(cuDevicePrimaryCtxRelease_v2, GPS_DEVICE_RELEASE)

@@ -146,11 +146,8 @@ static void *substitute_export(const char *name, void *address, const void *driv
 /* --- dlsym and dlvsym --- */
 
 static const char names[][GPS_HOOK_NAME] = {
-#define DRIVER(kind, name, parameters, arguments)  #name,
-#define RUNTIME(name, parameters, arguments)       #name,
-#define WRITE(name, parameters, arguments, what)   #name,
-#define GATED(name, parameters, arguments, stream) #name,
-#define READ(name, parameters, arguments, stream)  #name,
+#define FUNCTION(name, parameters, arguments) #name,
+#define RUNTIME(name, parameters, arguments)  #name,
 #include "hooks.def"
 };
 
@@ -197,15 +194,9 @@ static int slot_by(const struct asked *asked, void *address) {
 
 /* The driver answers for a library that stands behind us. */
 static int slot_of_found(const struct asked *asked, void *address) {
-    CUdriverProcAddressQueryResult status;
-    const struct gps_real *const driver = gps_chain_driver;
-    void *own = NULL;
-    const CUresult result =
-        asked->resolver == GPS_RESOLVER_V1
-            ? driver->cuGetProcAddress(asked->symbol, &own, asked->version, asked->flags)
-            : driver->cuGetProcAddress_v2(asked->symbol, &own, asked->version, asked->flags,
-                                          &status);
-    const int slot = result == CUDA_SUCCESS && own ? slot_by(asked, own) : -1;
+    void *const own =
+        gps_resolved_by_driver(asked->resolver, asked->symbol, asked->version, asked->flags);
+    const int slot = own ? slot_by(asked, own) : -1;
     if (slot >= 0 && own != address)
         gps_chain_found(slot, address);
     return slot;
@@ -239,15 +230,5 @@ CUresult gps_on_cuGetProcAddress_v2(const char *symbol, void **pfn, int version,
 }
 
 /* A runtime looks up hundreds of functions: these are no calls of the program's. */
-#define WRAP_lookup(name, parameters, arguments) GPS_WRAPPER(name, parameters, arguments, (void)0)
-#define WRAP_context(name, parameters, arguments)
-#define WRAP_memory(name, parameters, arguments)
-#define WRAP_ipc(name, parameters, arguments)
-#define WRAP_merge(name, parameters, arguments)
-#define WRAP_mapping(name, parameters, arguments)
-#define WRAP_pool(name, parameters, arguments)
-#define WRAP_event(name, parameters, arguments)
-#define WRAP_wait(name, parameters, arguments)
-#define WRAP_told(name, parameters, arguments)
-#define DRIVER(kind, name, parameters, arguments) WRAP_##kind(name, parameters, arguments)
+#define LOOKUP(name, parameters, arguments) GPS_WRAPPER(name, parameters, arguments, (void)0)
 #include "hooks.def"

@@ -50,7 +50,7 @@ END_CAPTURES(cuStreamEndCaptureToCig, (CUstream stream), (stream))
         if (!gps_capture_join_begin(NULL_MEANS(stream, null), &pass))                              \
             return gps_real.name(stream, event, flags);                                            \
         const CUresult result = gps_real.name(stream, event, flags);                               \
-        gps_capture_join_end(&pass);                                                               \
+        gps_gate_leave(&pass);                                                                     \
         return result;                                                                             \
     }
 JOIN_CAPTURE(cuStreamWaitEvent, CU_STREAM_LEGACY)
@@ -71,7 +71,7 @@ DESTROY(cuStreamDestroy)
 DESTROY(cuStreamDestroy_v2)
 
 #define WAIT(name, parameters, arguments) AFTER(name, parameters, arguments, gps_wait_ended)
-#define ASK(name, parameters, arguments)  AFTER(name, parameters, arguments, gps_work_asked)
+#define ASK(name, parameters, arguments)  AFTER(name, parameters, arguments, gps_work_checked)
 WAIT(cuCtxSynchronize, (void), ())
 WAIT(cuCtxSynchronize_v2, (CUcontext context), (context))
 WAIT(cuStreamSynchronize, (CUstream stream), (stream))
@@ -89,7 +89,7 @@ ASK(cuStreamQuery_ptsz, (CUstream stream), (stream))
         return result;                                                                             \
     }
 EVENT(cuEventSynchronize, gps_event_waited, gps_wait_ended)
-EVENT(cuEventQuery, gps_event_used, gps_work_asked)
+EVENT(cuEventQuery, gps_event_used, gps_work_checked)
 
 /* By the call, or by a graph that it makes. */
 #define RECORD(name, parameters, arguments)                                                        \
@@ -128,11 +128,11 @@ CUresult gps_on_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launche
     int code;
     if (!gps_launch_is_gated() || !launches || !count)
         return gps_real.cuLaunchCooperativeKernelMultiDevice(launches, count, flags);
-    if (!gps_launch_begin((uintptr_t)launches[0].hStream, &pass, &code))
+    if (!gps_work_begin((uintptr_t)launches[0].hStream, false, &pass, &code))
         return (CUresult)code;
     for (unsigned int i = 1; i < count; i++)
-        gps_launch_also((uintptr_t)launches[i].hStream, &pass);
+        gps_streams_note(pass.slot, (uintptr_t)launches[i].hStream);
     code = (int)gps_real.cuLaunchCooperativeKernelMultiDevice(launches, count, flags);
-    gps_launch_end(&pass, code);
+    gps_work_end(&pass, code);
     return (CUresult)code;
 }

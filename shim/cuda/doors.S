@@ -47,10 +47,7 @@
     .hidden gps_chain_doors
     .p2align ALIGNED
 gps_chain_doors:
-#define DRIVER(kind, name, parameters, arguments)  ROW;
-#define WRITE(name, parameters, arguments, what)   ROW;
-#define GATED(name, parameters, arguments, stream) ROW;
-#define READ(name, parameters, arguments, stream)  ROW;
+#define FUNCTION(name, parameters, arguments) ROW;
 #include "hooks.def"
     .p2align ALIGNED
 

@@ -16,10 +16,7 @@ static struct gps_attachment state;
 /* In the order of the two structs. Arrays, not pointers, which would be relocated in every program
  * that the library is preloaded into. */
 static const char real_names[][GPS_HOOK_NAME] = {
-#define DRIVER(kind, name, parameters, arguments)  #name,
-#define WRITE(name, parameters, arguments, what)   #name,
-#define GATED(name, parameters, arguments, stream) #name,
-#define READ(name, parameters, arguments, stream)  #name,
+#define FUNCTION(name, parameters, arguments) #name,
 #include "hooks.def"
 };
 static const char call_names[][GPS_HOOK_NAME] = {
@@ -38,10 +35,12 @@ static void fill(const struct gps_module *libcuda) {
     gps_attachment_look_up(libcuda, call_names, (void **)&gps_calls, sizeof(gps_calls));
 }
 
+/* Another library is given what our calls go on to, before the process begins: what it calls in
+ * turn (gps_call.handed_on) is none of the program's, and the entry refuses it. */
 bool gps_driver_attach(void) {
     const bool attached = gps_attachment_find(&state, is_libcuda, fill);
     if (gps_chain_driver)
-        gps_entry_count();
+        gps_calls_count();
     return attached;
 }
 

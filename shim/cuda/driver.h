@@ -19,29 +19,13 @@ typedef struct CUstreamCigCaptureParams_st CUstreamCigCaptureParams;
 #endif
 
 /* cuda.h has the per-thread variants only as other meanings of the names without the suffix. */
-#define WRITE(name, parameters, arguments, what)   CUresult CUDAAPI name parameters;
-#define GATED(name, parameters, arguments, stream) CUresult CUDAAPI name parameters;
-#define READ(name, parameters, arguments, stream)  CUresult CUDAAPI name parameters;
-#define DRIVER_merge(name, parameters)             CUresult CUDAAPI name parameters;
-#define DRIVER_event(name, parameters)             CUresult CUDAAPI name parameters;
-#define DRIVER_wait(name, parameters)              CUresult CUDAAPI name parameters;
-#define DRIVER_told(name, parameters)              CUresult CUDAAPI name parameters;
-#define DRIVER_mapping(name, parameters)           CUresult CUDAAPI name parameters;
-#define DRIVER_pool(name, parameters)              CUresult CUDAAPI name parameters;
-#define DRIVER_lookup(name, parameters)
-#define DRIVER_context(name, parameters)
-#define DRIVER_memory(name, parameters)
-#define DRIVER_ipc(name, parameters)
-#define DRIVER(kind, name, parameters, arguments) DRIVER_##kind(name, parameters)
+#define FUNCTION(name, parameters, arguments) CUresult CUDAAPI name parameters;
 #include "hooks.def"
 
 /* The hooked functions' real addresses; NULL: this driver does not have it. Where another library
  * behind us steps between, they lead to it (chain.h). */
 struct gps_real {
-#define DRIVER(kind, name, parameters, arguments)  __typeof__(name) *name;
-#define WRITE(name, parameters, arguments, what)   __typeof__(name) *name;
-#define GATED(name, parameters, arguments, stream) __typeof__(name) *name;
-#define READ(name, parameters, arguments, stream)  __typeof__(name) *name;
+#define FUNCTION(name, parameters, arguments) __typeof__(name) *name;
 #include "hooks.def"
 };
 extern struct gps_real gps_real;

@@ -83,19 +83,10 @@ static void watch_again(void);
         GPS_WRAPPED(name, arguments, PASS(name, gps_event_use_is_plain))                           \
     }
 
-#define WRAP_lookup(name, parameters, arguments)
-#define COUNTED(name, parameters, arguments)                                                       \
+#define LOOKUP(name, parameters, arguments)
+#define USE(kind, name, parameters, arguments) EVENT_USE(name, parameters, arguments)
+#define DRIVER(kind, name, parameters, arguments)                                                  \
     GPS_WRAPPER(name, parameters, arguments, gps_call_count())
-#define WRAP_context(name, parameters, arguments) COUNTED(name, parameters, arguments)
-#define WRAP_memory(name, parameters, arguments)  COUNTED(name, parameters, arguments)
-#define WRAP_ipc(name, parameters, arguments)     COUNTED(name, parameters, arguments)
-#define WRAP_merge(name, parameters, arguments)   COUNTED(name, parameters, arguments)
-#define WRAP_mapping(name, parameters, arguments) COUNTED(name, parameters, arguments)
-#define WRAP_pool(name, parameters, arguments)    COUNTED(name, parameters, arguments)
-#define WRAP_event(name, parameters, arguments)   EVENT_USE(name, parameters, arguments)
-#define WRAP_wait(name, parameters, arguments)    EVENT_USE(name, parameters, arguments)
-#define WRAP_told(name, parameters, arguments)    COUNTED(name, parameters, arguments)
-#define DRIVER(kind, name, parameters, arguments) WRAP_##kind(name, parameters, arguments)
 #include "hooks.def"
 
 /* The thread's way through the gate where nothing is in the way. */
@@ -147,7 +138,7 @@ static struct gps_gate_slot *quickly(uint64_t stream, const struct gps_gate_pass
 #include "hooks.def"
 
 /* No call is noted: a launch has no report, and costs nanoseconds. */
-#define GATED_AFTER(function, name, parameters, arguments, stream, refused, ungated, gated, begin) \
+#define GATED_AFTER(function, name, parameters, arguments, stream, refused, ungated, gated, copy)  \
     CUresult function parameters {                                                                 \
         struct gps_gate_slot *slot;                                                                \
         struct gps_gate_pass pass;                                                                 \
@@ -161,15 +152,15 @@ static struct gps_gate_slot *quickly(uint64_t stream, const struct gps_gate_pass
         if (__builtin_expect((slot = quickly((uintptr_t)(stream), &pass)) != NULL, 1)) {           \
             code = (int)gps_real.name arguments;                                                   \
             gps_work_end_quickly(slot, code);                                                      \
-        } else if (begin((uintptr_t)(stream), &pass, &code)) {                                     \
+        } else if (gps_work_begin((uintptr_t)(stream), copy, &pass, &code)) {                      \
             code = (int)gps_real.name arguments;                                                   \
-            gps_launch_end(&pass, code);                                                           \
+            gps_work_end(&pass, code);                                                             \
         }                                                                                          \
         return (CUresult)code;                                                                     \
     }
 #define GATED(name, parameters, arguments, stream)                                                 \
     GATED_AFTER(gps_hook_##name, name, parameters, arguments, stream, false,                       \
-                gps_real.name arguments, (void)0, gps_launch_begin)                                \
+                gps_real.name arguments, (void)0, false)                                           \
     GPS_EXPORT(name)
 /* In a process that merges the next launch goes straight through the gate: the function is there,
  * and the process has begun. */
@@ -190,17 +181,17 @@ static struct gps_gate_slot *quickly(uint64_t stream, const struct gps_gate_pass
     static GATED_AFTER(                                                                            \
         watched_##name, name, parameters, arguments, stream, false,                                \
         (pass_##name(), look(#name, GPS_SITE_HERE, f, values, extra), gps_real.name arguments),    \
-        atomic_store(&way_##name, merging_##name), gps_launch_begin)
+        atomic_store(&way_##name, merging_##name), false)
 #define READ(name, parameters, arguments, stream)                                                  \
-    GATED_AFTER(                                                                                   \
-        gps_hook_##name, name, parameters, arguments, stream, gps_read_is_refused(from, size),     \
-        told(#name, GPS_SITE_HERE, from, size, gps_real.name arguments), (void)0, gps_read_begin)  \
+    GATED_AFTER(gps_hook_##name, name, parameters, arguments, stream,                              \
+                gps_read_is_refused(from, size),                                                   \
+                told(#name, GPS_SITE_HERE, from, size, gps_real.name arguments), (void)0, true)    \
     GPS_EXPORT(name)
 
 /* No audit merges. The kernel may end its context, so this comes before it. */
 static inline void look(const char *name, struct gps_site site, CUfunction f, void **values,
                         void **extra) {
-    if (__builtin_expect(gps_launch_is_looked_at(), 0)) {
+    if (__builtin_expect(gps_closed_looks != 0, 0)) {
         gps_call_enter(name, site);
         each_argument(f, values, extra, gps_launch_given);
         gps_call_leave();
@@ -219,18 +210,8 @@ static inline CUresult told(const char *name, struct gps_site site, uint64_t fro
 #include "hooks.def"
 
 static void watch_again(void) {
-#define WATCH(name)       atomic_store(&way_##name, watched_##name);
-#define WATCH_event(name) WATCH(name)
-#define WATCH_wait(name)  WATCH(name)
-#define WATCH_lookup(name)
-#define WATCH_context(name)
-#define WATCH_memory(name)
-#define WATCH_ipc(name)
-#define WATCH_merge(name)
-#define WATCH_mapping(name)
-#define WATCH_pool(name)
-#define WATCH_told(name)
-#define DRIVER(kind, name, parameters, arguments)                     WATCH_##kind(name)
+#define WATCH(name)                                                   atomic_store(&way_##name, watched_##name);
+#define USE(kind, name, parameters, arguments)                        WATCH(name)
 #define LAUNCH(name, parameters, arguments, stream, f, values, extra) WATCH(name)
 #define GATED(name, parameters, arguments, stream)
 #include "hooks.def"

@@ -1,7 +1,5 @@
 #include "operations.h"
 
-#include <string.h>
-
 #include "chain.h"
 #include "digest/digest.h"
 #include "driver/driver_ops.h"

@@ -1,9 +1,8 @@
 /*
  * operations.c - see operations.h.
  *
- * Nearly all of them hand on to one function of the driver's: PASS as it is, YIELD with one output
- * of CUDA's own type. A driver without a function answers MISSING; one without memory of
- * cuMemCreate (before 10.2) that it is not supported.
+ * A driver without a function answers MISSING; one without memory of cuMemCreate (before 10.2) that
+ * it is not supported.
  */
 #include "operations.h"
 
@@ -23,29 +22,14 @@
 #define VMM(name, ...)                ASK(gps_calls, CUDA_ERROR_NOT_SUPPORTED, name, __VA_ARGS__)
 #define VMM_REAL(name, ...)           ASK(gps_real, CUDA_ERROR_NOT_SUPPORTED, name, __VA_ARGS__)
 
-#define PASS(operation, parameters, call)                                                          \
-    static int operation parameters {                                                              \
-        return call;                                                                               \
-    }
-
-/* The call writes to `got`. */
-#define YIELD(operation, parameters, type, out, call)                                              \
-    static int operation parameters {                                                              \
-        type got = 0;                                                                              \
-        const int code = call;                                                                     \
-        if (code == GPS_OK)                                                                        \
-            *(out) = (__typeof__(*(out)))got;                                                      \
-        return code;                                                                               \
-    }
-
 /* --- the context, the device, streams --- */
 
-YIELD(context, (uint64_t * out), CUcontext, out, CALL(cuCtxGetCurrent, &got))
-YIELD(device, (int *ordinal), CUdevice, ordinal, CALL(cuCtxGetDevice, &got))
-PASS(enter, (uint64_t which), CALL(cuCtxPushCurrent_v2, (CUcontext)which))
-YIELD(stream_context, (uint64_t stream, uint64_t *out), CUcontext, out,
-      CALL(cuStreamGetCtx, (CUstream)stream, &got))
-PASS(stream_wait, (uint64_t stream), REAL(cuStreamSynchronize, (CUstream)stream))
+GPS_YIELD(context, (uint64_t * out), CUcontext, out, CALL(cuCtxGetCurrent, &got))
+GPS_YIELD(device, (int *ordinal), CUdevice, ordinal, CALL(cuCtxGetDevice, &got))
+GPS_PASS(enter, (uint64_t which), CALL(cuCtxPushCurrent_v2, (CUcontext)which))
+GPS_YIELD(stream_context, (uint64_t stream, uint64_t *out), CUcontext, out,
+          CALL(cuStreamGetCtx, (CUstream)stream, &got))
+GPS_PASS(stream_wait, (uint64_t stream), REAL(cuStreamSynchronize, (CUstream)stream))
 
 /* _v2 tells the instances of a MIG device apart; drivers before 11.4 have only the other. */
 static int uuid(int ordinal, uint8_t out[GPS_UUID_BYTES]) {
@@ -78,9 +62,9 @@ static int relax(int *mode) {
     return code;
 }
 
-YIELD(allocate, (uint64_t size, uint64_t *pointer), CUdeviceptr, pointer,
-      REAL(cuMemAlloc_v2, &got, size))
-PASS(release, (uint64_t pointer), REAL(cuMemFree_v2, pointer))
+GPS_YIELD(allocate, (uint64_t size, uint64_t *pointer), CUdeviceptr, pointer,
+          REAL(cuMemAlloc_v2, &got, size))
+GPS_PASS(release, (uint64_t pointer), REAL(cuMemFree_v2, pointer))
 
 /* A free waits for the device and, in the relaxed mode of a scope, ends no capture of another
  * thread; synchronising the context would. Without room for one, the context it is. */
@@ -92,13 +76,8 @@ static int synchronize(void) {
     return gps_is_of_capture(code) ? GPS_OK : code;
 }
 
-static int capturing(uint64_t stream, bool *captured) {
-    CUstreamCaptureStatus status;
-    const int code = CALL(cuStreamIsCapturing, (CUstream)stream, &status);
-    if (code == GPS_OK)
-        *captured = status != CU_STREAM_CAPTURE_STATUS_NONE;
-    return code;
-}
+GPS_YIELD(capturing, (uint64_t stream, bool *captured), CUstreamCaptureStatus, captured,
+          CALL(cuStreamIsCapturing, (CUstream)stream, &got))
 
 /* --- memory --- */
 
@@ -160,21 +139,9 @@ static enum gps_memory_kind kind(uint64_t pointer) {
                                                                               : GPS_MEMORY_DEVICE;
 }
 
-static int device_count(int *count) {
-    int found;
-    const int code = CALL(cuDeviceGetCount, &found);
-    if (code == GPS_OK)
-        *count = found;
-    return code;
-}
-
-static int peer(int here, int there, bool *can) {
-    int found;
-    const int code = CALL(cuDeviceCanAccessPeer, &found, here, there);
-    if (code == GPS_OK)
-        *can = found != 0;
-    return code;
-}
+GPS_YIELD(device_count, (int *count), int, count, CALL(cuDeviceGetCount, &got))
+GPS_YIELD(peer, (int here, int there, bool *can), int, can,
+          CALL(cuDeviceCanAccessPeer, &got, here, there))
 
 static bool by_mps(int ordinal) {
     int enabled = 0;
@@ -220,7 +187,7 @@ static int open_handle_as(const uint8_t bytes[GPS_HANDLE_BYTES], uint32_t pid, u
     return open_handle(handle, pointer);
 }
 
-PASS(close_handle, (uint64_t pointer), REAL(cuIpcCloseMemHandle, pointer))
+GPS_PASS(close_handle, (uint64_t pointer), REAL(cuIpcCloseMemHandle, pointer))
 
 /* --- VMM memory --- */
 
@@ -243,38 +210,33 @@ static CUmemAllocationProp block_of(int device) {
     return prop;
 }
 
-YIELD(granularity, (int of, uint64_t *bytes), size_t, bytes,
-      VMM(cuMemGetAllocationGranularity, &got, (const CUmemAllocationProp[]){block_of(of)},
-          CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
-YIELD(least_granularity, (int of, uint64_t *bytes), size_t, bytes,
-      VMM(cuMemGetAllocationGranularity, &got, (const CUmemAllocationProp[]){block_of(of)},
-          CU_MEM_ALLOC_GRANULARITY_MINIMUM))
-YIELD(block_create, (int of, uint64_t size, uint64_t *block), CUmemGenericAllocationHandle, block,
-      VMM_REAL(cuMemCreate, &got, size, (const CUmemAllocationProp[]){block_of(of)}, 0))
+GPS_YIELD(granularity, (int of, uint64_t *bytes), size_t, bytes,
+          VMM(cuMemGetAllocationGranularity, &got, (const CUmemAllocationProp[]){block_of(of)},
+              CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
+GPS_YIELD(least_granularity, (int of, uint64_t *bytes), size_t, bytes,
+          VMM(cuMemGetAllocationGranularity, &got, (const CUmemAllocationProp[]){block_of(of)},
+              CU_MEM_ALLOC_GRANULARITY_MINIMUM))
+GPS_YIELD(block_create, (int of, uint64_t size, uint64_t *block), CUmemGenericAllocationHandle,
+          block, VMM_REAL(cuMemCreate, &got, size, (const CUmemAllocationProp[]){block_of(of)}, 0))
 _Static_assert(sizeof(CUmemAllocationProp) <= sizeof(((struct gps_block_like *)0)->bytes),
                "there is room for it");
 
-static int block_create_like(const struct gps_block_like *like, uint64_t size, uint64_t *block) {
-    CUmemAllocationProp prop;
-    CUmemGenericAllocationHandle made;
-    memcpy(&prop, like->bytes, sizeof(prop));
-    const int code = VMM_REAL(cuMemCreate, &made, size, &prop, 0);
-    if (code == GPS_OK)
-        *block = made;
-    return code;
-}
-PASS(block_release, (uint64_t block), VMM_REAL(cuMemRelease, block))
-YIELD(block_retain, (uint64_t pointer, uint64_t *block), CUmemGenericAllocationHandle, block,
-      VMM_REAL(cuMemRetainAllocationHandle, &got, (void *)(uintptr_t)pointer))
-YIELD(block_import, (int descriptor, uint64_t *block), CUmemGenericAllocationHandle, block,
-      VMM_REAL(cuMemImportFromShareableHandle, &got, (void *)(intptr_t)descriptor,
-               CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
-YIELD(reserve, (uint64_t size, uint64_t *pointer), CUdeviceptr, pointer,
-      VMM_REAL(cuMemAddressReserve, &got, size, 0, 0, 0))
-PASS(unreserve, (uint64_t pointer, uint64_t size), VMM_REAL(cuMemAddressFree, pointer, size))
-PASS(map, (uint64_t pointer, uint64_t size, uint64_t block),
-     VMM_REAL(cuMemMap, pointer, size, 0, block, 0))
-PASS(unmap, (uint64_t pointer, uint64_t size), VMM_REAL(cuMemUnmap, pointer, size))
+GPS_YIELD(block_create_like, (const struct gps_block_like *like, uint64_t size, uint64_t *block),
+          CUmemGenericAllocationHandle, block,
+          VMM_REAL(cuMemCreate, &got, size, (const CUmemAllocationProp *)(const void *)like->bytes,
+                   0))
+GPS_PASS(block_release, (uint64_t block), VMM_REAL(cuMemRelease, block))
+GPS_YIELD(block_retain, (uint64_t pointer, uint64_t *block), CUmemGenericAllocationHandle, block,
+          VMM_REAL(cuMemRetainAllocationHandle, &got, (void *)(uintptr_t)pointer))
+GPS_YIELD(block_import, (int descriptor, uint64_t *block), CUmemGenericAllocationHandle, block,
+          VMM_REAL(cuMemImportFromShareableHandle, &got, (void *)(intptr_t)descriptor,
+                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
+GPS_YIELD(reserve, (uint64_t size, uint64_t *pointer), CUdeviceptr, pointer,
+          VMM_REAL(cuMemAddressReserve, &got, size, 0, 0, 0))
+GPS_PASS(unreserve, (uint64_t pointer, uint64_t size), VMM_REAL(cuMemAddressFree, pointer, size))
+GPS_PASS(map, (uint64_t pointer, uint64_t size, uint64_t block),
+         VMM_REAL(cuMemMap, pointer, size, 0, block, 0))
+GPS_PASS(unmap, (uint64_t pointer, uint64_t size), VMM_REAL(cuMemUnmap, pointer, size))
 
 /* The driver's descriptor is moved out of the way of programs that expect theirs to be low. */
 static int block_export(uint64_t block, int *descriptor) {
@@ -315,13 +277,13 @@ static int mapped_as(uint64_t pointer, struct gps_mapped_as *as) {
     return GPS_OK;
 }
 
-PASS(upload, (uint64_t to, const void *from, uint64_t size, uint64_t stream),
-     REAL(cuMemcpyHtoDAsync_v2, to, from, size, (CUstream)stream))
-PASS(stream_state, (uint64_t stream),
-     REAL(cuStreamQuery, stream ? (CUstream)stream : CU_STREAM_LEGACY))
+GPS_PASS(upload, (uint64_t to, const void *from, uint64_t size, uint64_t stream),
+         REAL(cuMemcpyHtoDAsync_v2, to, from, size, (CUstream)stream))
+GPS_PASS(stream_state, (uint64_t stream),
+         REAL(cuStreamQuery, stream ? (CUstream)stream : CU_STREAM_LEGACY))
 
-PASS(event_state, (uint64_t event), REAL(cuEventQuery, (CUevent)event))
-PASS(event_free, (uint64_t event), REAL(cuEventDestroy_v2, (CUevent)event))
+GPS_PASS(event_state, (uint64_t event), REAL(cuEventQuery, (CUevent)event))
+GPS_PASS(event_free, (uint64_t event), REAL(cuEventDestroy_v2, (CUevent)event))
 
 static int record(CUstream stream, CUevent *event) {
     int code = REAL(cuEventCreate, event, CU_EVENT_DISABLE_TIMING);
@@ -348,19 +310,13 @@ static int event_mark(uint64_t stream, uint64_t *event) {
     return code;
 }
 
-static int free_memory(uint64_t *bytes) {
-    size_t unused, all;
-    const int code = CALL(cuMemGetInfo_v2, &unused, &all);
-    if (code == GPS_OK)
-        *bytes = unused;
-    return code;
-}
+GPS_YIELD(free_memory, (uint64_t * bytes), size_t, bytes, CALL(cuMemGetInfo_v2, &got, &(size_t){0}))
 
 static int pool_has(uint64_t *bytes) {
     CUmemoryPool pool;
-    CUdevice ordinal;
+    int ordinal;
     cuuint64_t reserved;
-    int code = CALL(cuCtxGetDevice, &ordinal);
+    int code = device(&ordinal);
     if (code == GPS_OK)
         code = CALL(cuDeviceGetMemPool, &pool, ordinal);
     if (code == GPS_OK)

@@ -34,21 +34,25 @@ static size_t first_of(const char *name) {
     return from;
 }
 
-static const void *ask(enum gps_resolver_version resolver, const struct row *row) {
+void *gps_resolved_by_driver(enum gps_resolver_version resolver, const char *name, int version,
+                             cuuint64_t flags) {
     const struct gps_real *const driver = gps_chain_own();
     CUdriverProcAddressQueryResult status;
     void *found = NULL;
     const CUresult result =
         resolver == GPS_RESOLVER_V1
-            ? driver->cuGetProcAddress(row->name, &found, row->version, row->flags)
-            : driver->cuGetProcAddress_v2(row->name, &found, row->version, row->flags, &status);
-    return result == CUDA_SUCCESS && found ? found : &nothing;
+            ? driver->cuGetProcAddress(name, &found, version, flags)
+            : driver->cuGetProcAddress_v2(name, &found, version, flags, &status);
+    return result == CUDA_SUCCESS ? found : NULL;
 }
 
 static const void *answer(enum gps_resolver_version resolver, size_t row) {
     const void *_Atomic *const place = &answers[resolver][row];
-    if (!*place)
-        *place = ask(resolver, &rows[row]);
+    if (!*place) {
+        const void *const found =
+            gps_resolved_by_driver(resolver, rows[row].name, rows[row].version, rows[row].flags);
+        *place = found ? found : &nothing;
+    }
     return *place;
 }
 

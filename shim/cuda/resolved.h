@@ -8,9 +8,13 @@
  */
 #pragma once
 
-#include <stddef.h>
+#include "driver.h"
 
 enum gps_resolver_version { GPS_RESOLVER_V1, GPS_RESOLVER_V2 };
+
+/* What the driver itself answers, also where another library steps between. NULL: nothing. */
+void *gps_resolved_by_driver(enum gps_resolver_version resolver, const char *name, int version,
+                             cuuint64_t flags);
 
 /* Which slot of gps_real a resolver has answered with for a name; -1: none. A slot that was empty,
  * because libcuda.so.1 does not export the function, gets the address. */

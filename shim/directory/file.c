@@ -249,20 +249,12 @@ bool gps_temp_parse(const char *name, struct gps_owner *writer) {
     const char *suffix = strrchr(name, '.');
     if (strncmp(name, TEMP_PREFIX, prefix) != 0 || suffix < name + prefix)
         return false;
-    char owner[GPS_PROC_NAME];
-    struct gps_text text = GPS_TEXT(owner);
+    GPS_NEW_TEXT(text, GPS_PROC_NAME);
     gps_text_bytes(&text, name + prefix, (size_t)(suffix - name) - prefix);
     suffix++;
     uint64_t random;
     return !text.cut && gps_hex64_parse(&suffix, &random) && *suffix == '\0' &&
-           gps_owner_parse(owner, writer);
-}
-
-/* Spreads the bits of a value over all 64 (the finalizer of splitmix64). */
-static uint64_t mix(uint64_t x) {
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
+           gps_owner_parse(text.bytes, writer);
 }
 
 uint64_t gps_random(void) {
@@ -271,7 +263,7 @@ uint64_t gps_random(void) {
         return value;
     /* Early in the boot, or under a seccomp filter: a value unlike that of other processes will do.
      */
-    return mix(gps_clock_monotonic() ^ mix((uint64_t)getpid() ^ mix((uint64_t)(uintptr_t)&value)));
+    return gps_clock_monotonic() ^ (uint64_t)getpid() << 42 ^ (uint64_t)(uintptr_t)&value << 20;
 }
 
 /* --- the entries of a directory --- */

@@ -9,7 +9,6 @@
 #include "lease.h"
 #include "ownership.h"
 #include "region.h"
-#include "util/text.h"
 
 #define PROCS   "../procs/"
 #define REGIONS "../regions/"

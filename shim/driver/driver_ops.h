@@ -165,6 +165,21 @@ struct gps_operations {
     int (*equal)(uint64_t a, uint64_t b, uint64_t size, bool *equal);
 };
 
+/* Of which front ends make most of their operations: a call of the driver's, handed on as it is;
+ * and one with an output of the vendor's own type, which it writes to `got`. */
+#define GPS_PASS(operation, parameters, call)                                                      \
+    static int operation parameters {                                                              \
+        return call;                                                                               \
+    }
+#define GPS_YIELD(operation, parameters, type, out, call)                                          \
+    static int operation parameters {                                                              \
+        type got = 0;                                                                              \
+        const int code = call;                                                                     \
+        if (code == GPS_OK)                                                                        \
+            *(out) = (__typeof__(*(out)))got;                                                      \
+        return code;                                                                               \
+    }
+
 /* Finds the vendor's driver, and returns its operations. NULL: there is none. It takes the loader's
  * lock. */
 typedef const struct gps_operations *gps_attach_fn(void);

@@ -1,6 +1,5 @@
 #include "audit_record.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "directory/region.h"

@@ -175,8 +175,7 @@ static void describe_mapping(struct gps_report *report, uint64_t pointer) {
     if (!gps_vmm_mapping_from(pointer, &mapping, &memory) || mapping.pointer > pointer)
         return;
     report->size = mapping.size;
-    report->device = memory.device;
-    gps_report_prior(report, memory.origin == GPS_VMM_IMPORTED ? "opened" : "created", memory.made);
+    gps_report_about_memory(report, &memory);
     gps_report_prior(report, "mapped", mapping.mapped);
 }
 
@@ -204,8 +203,7 @@ static void describe(struct gps_report *report, enum gps_ask ask, uint64_t point
 }
 
 static void diagnose(enum gps_ask ask, uint64_t pointer, int code) {
-    char detail[256];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 256);
     struct subject subject = {.freed.device = -1};
     const enum gps_known known = known_of(ask, pointer, code, &subject);
     struct gps_report report = gps_report_on(ask, known);
@@ -238,8 +236,7 @@ void gps_diagnose_no_output(void) {
 }
 
 void gps_diagnose_unasked(int code) {
-    char detail[256];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 256);
     GPS_SCOPE();
     struct gps_report report = gps_report_on(
         GPS_ASK_OPENED, code == GPS_DEINITIALIZED ? GPS_KNOWN_SHUT_DOWN : GPS_KNOWN_LIVE);

@@ -44,8 +44,9 @@ void gps_diagnose_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code);
 /* An event was opened: whether it is one that lives is known in audits. */
 void gps_diagnose_opened_event(const struct gps_event *event,
                                const uint8_t handle[GPS_HANDLE_BYTES]);
-/* It is destroyed, by this; the call may not return. */
-void gps_diagnose_used_event(uint64_t event, const struct gps_freed *destroyed);
+/* It is destroyed, and used (GPS_ASK_EVENT_USED) or destroyed again; the call may not return. */
+void gps_diagnose_destroyed_event(enum gps_ask ask, uint64_t event,
+                                  const struct gps_freed *destroyed);
 /* It is over here. Whether a wait for it was in vain is known in audits. */
 void gps_diagnose_ended_event(const struct gps_event *event);
 

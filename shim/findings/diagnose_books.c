@@ -11,25 +11,17 @@
 #include "reporter.h"
 #include "util/text.h"
 
-static void about(struct gps_report *report, const struct gps_vmm_memory *memory) {
-    report->size = memory->size;
-    report->device = memory->device;
-    gps_report_prior(report, memory->origin == GPS_VMM_IMPORTED ? "opened" : "created",
-                     memory->made);
-}
-
 void gps_diagnose_release(uint64_t handle, int code) {
     struct gps_vmm_memory memory;
     struct gps_freed freed;
     if (code != GPS_INVALID_VALUE || !handle || gps_vmm_find(handle, &memory) ||
         !gps_freed_find(GPS_FREED_HANDLE, 2 * handle, &freed))
         return;
-    char detail[64];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 64);
     GPS_SCOPE();
     struct gps_report report = gps_report_on(GPS_ASK_VMM_RELEASED, GPS_KNOWN_FREED);
     gps_text_add(&text, "the handle is 0x%lx", handle);
-    report.detail = detail;
+    report.detail = text.bytes;
     report.size = freed.size;
     report.device = freed.device;
     gps_report_prior(&report, "created", freed.born);
@@ -40,15 +32,14 @@ void gps_diagnose_release(uint64_t handle, int code) {
 /* Whether it is no multiple of what the driver insists on. */
 static bool is_uneven(const char *what, uint64_t value) {
     uint64_t granularity;
-    char detail[128];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 128);
     GPS_DRIVER_SCOPE();
     if (gps_ops->least_granularity(0, &granularity) != GPS_OK || value % granularity == 0)
         return false;
     struct gps_report report = gps_report_on(GPS_ASK_VMM_MAPPED, GPS_KNOWN_UNEVEN);
     gps_text_strs(&text, "the ", what, " is ");
     gps_text_add(&text, "0x%lx, and no multiple of 0x%lx", value, granularity);
-    report.detail = detail;
+    report.detail = text.bytes;
     gps_report_send(&report);
     return true;
 }
@@ -82,30 +73,28 @@ void gps_diagnose_unmap(uint64_t pointer, uint64_t size, int code) {
     struct gps_vmm_memory memory;
     if (code != GPS_INVALID_VALUE || !is_cut(pointer, size, &mapping, &memory))
         return;
-    char detail[160];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 160);
     GPS_SCOPE();
     struct gps_report report = gps_report_on(GPS_ASK_VMM_UNMAPPED, GPS_KNOWN_INTERIOR);
     gps_text_add(&text, "0x%lx bytes from 0x%lx on; the mapping is 0x%lx bytes from 0x%lx on", size,
                  pointer, mapping.size, mapping.pointer);
-    about(&report, &memory);
+    gps_report_about_memory(&report, &memory);
     report.pointer = pointer;
     report.size = size;
-    report.detail = detail;
+    report.detail = text.bytes;
     gps_report_prior(&report, "mapped", mapping.mapped);
     gps_report_send(&report);
 }
 
 void gps_diagnose_unmap_nothing(uint64_t pointer, uint64_t size) {
-    char detail[128];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 128);
     GPS_SCOPE();
     struct gps_report report = gps_report_on(GPS_ASK_VMM_UNMAPPED, GPS_KNOWN_UNMAPPED);
     gps_text_add(&text, "nothing is mapped in the 0x%lx bytes from 0x%lx on; the driver answers 0",
                  size, pointer);
     report.pointer = pointer;
     report.size = size;
-    report.detail = detail;
+    report.detail = text.bytes;
     gps_report_send(&report);
 }
 
@@ -116,7 +105,8 @@ void gps_diagnose_vmm_export(uint64_t handle, uint32_t type, int code) {
         return;
     GPS_SCOPE();
     struct gps_report report = gps_report_on(GPS_ASK_VMM_EXPORTED, GPS_KNOWN_TYPES);
-    about(&report, &memory);
+    gps_report_about_memory(&report, &memory);
+    report.size = memory.size;
     report.detail = memory.types ? "it was made with another type" : "it was made without any";
     gps_report_send(&report);
 }
@@ -140,8 +130,7 @@ static void add_past(struct gps_report *report, int number) {
 }
 
 void gps_diagnose_vmm_import(int descriptor, int code) {
-    char detail[160];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 160);
     GPS_SCOPE();
     const bool unseen = code == GPS_INVALID_DEVICE, unreached = code == GPS_PEER_UNSUPPORTED;
     const char *wrong = unseen || unreached ? NULL : wrong_file(descriptor);
@@ -156,7 +145,7 @@ void gps_diagnose_vmm_import(int descriptor, int code) {
         gps_text_str(&text, unseen ? "this process does not see the GPU of the memory "
                                      "(CUDA_VISIBLE_DEVICES)"
                                    : "no GPU that this process sees reaches the memory");
-    report.detail = detail;
+    report.detail = text.bytes;
     if (wrong)
         add_past(&report, descriptor);
     gps_report_send(&report);
@@ -170,15 +159,14 @@ void gps_diagnose_unreserve(uint64_t pointer, uint64_t size, int code) {
         reserved != pointer || length != size ||
         !gps_vmm_mapping_from(pointer, &mapping, &memory) || mapping.pointer - pointer >= size)
         return;
-    char detail[96];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 96);
     GPS_SCOPE();
     struct gps_report report = gps_report_on(GPS_ASK_VMM_UNRESERVED, GPS_KNOWN_MAPPED);
     gps_text_add(&text, "0x%lx bytes are mapped at 0x%lx", mapping.size, mapping.pointer);
     report.pointer = pointer;
     report.size = size;
     report.device = memory.device;
-    report.detail = detail;
+    report.detail = text.bytes;
     gps_report_prior(&report, "mapped", mapping.mapped);
     gps_report_send(&report);
 }
@@ -236,8 +224,7 @@ void gps_diagnose_pool_order(const struct gps_pool_pointer *pointer) {
 
 void gps_diagnose_pool_destroyed(const struct gps_pool *pool) {
     struct gps_pool_pointer first;
-    char detail[64];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 64);
     if (!gps_pool_pointer_of(pool, &first))
         return;
     GPS_SCOPE();
@@ -247,7 +234,7 @@ void gps_diagnose_pool_destroyed(const struct gps_pool *pool) {
     report.pointer = first.pointer;
     report.size = first.size;
     report.context = first.context;
-    report.detail = detail;
+    report.detail = text.bytes;
     gps_report_prior(&report, first.imports ? "opened" : "allocated", first.made);
     gps_report_send(&report);
 }

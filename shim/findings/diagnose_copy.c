@@ -16,8 +16,7 @@ static bool reads(const struct gps_vmm_mapping *mapping, int device) {
 
 static void report_mapping(enum gps_known known, const struct gps_vmm_mapping *mapping,
                            const struct gps_vmm_memory *memory, int device) {
-    char detail[160];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 160);
     struct gps_report report = gps_report_on(GPS_ASK_COPIED, known);
     gps_text_add(&text, "0x%lx bytes are mapped at 0x%lx, without access for ", mapping->size,
                  mapping->pointer);
@@ -27,10 +26,8 @@ static void report_mapping(enum gps_known known, const struct gps_vmm_mapping *m
         gps_text_add(&text, "device %lu", (uint64_t)device);
     report.pointer = mapping->pointer;
     report.size = mapping->size;
-    report.device = memory->device;
-    report.detail = detail;
-    gps_report_prior(&report, memory->origin == GPS_VMM_IMPORTED ? "opened" : "created",
-                     memory->made);
+    report.detail = text.bytes;
+    gps_report_about_memory(&report, memory);
     gps_report_prior(&report, "mapped", mapping->mapped);
     gps_report_send(&report);
 }
@@ -60,8 +57,7 @@ static bool is_closed_to_us(uint64_t address, uint64_t size) {
 /* `number` is that of a kernel's argument; 0: it was to be copied or filled. */
 static void report_gone(enum gps_known known, uint64_t address, uint64_t base,
                         const struct gps_freed *freed, unsigned number) {
-    char detail[160];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 160);
     struct gps_report report = gps_report_on(GPS_ASK_COPIED, known);
     const bool closed = known == GPS_KNOWN_CLOSED;
     if (number)
@@ -75,7 +71,7 @@ static void report_gone(enum gps_known known, uint64_t address, uint64_t base,
     report.size = freed->size;
     report.device = freed->device;
     report.context = freed->context;
-    report.detail = text.length ? detail : NULL;
+    report.detail = text.length ? text.bytes : NULL;
     gps_report_prior(&report, closed ? "opened" : "allocated", freed->born);
     gps_report_prior(&report, closed ? "closed" : "freed", freed->ended);
     gps_report_send(&report);

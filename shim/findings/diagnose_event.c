@@ -1,5 +1,4 @@
 /* diagnose_event.c - see diagnose.h: events of other processes. */
-#include <string.h>
 
 #include "audit_record.h"
 #include "diagnose.h"
@@ -40,16 +39,14 @@ static enum gps_known known_of_export(struct gps_event *event, int code) {
 }
 
 void gps_diagnose_export_event(uint64_t event, int code) {
-    char detail[256];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 256);
     struct gps_event known = {.event = event};
     GPS_DRIVER_SCOPE();
     report_event(GPS_ASK_EVENT_SHARED, known_of_export(&known, code), &known, &text, code);
 }
 
 void gps_diagnose_create_event(bool timed, int code) {
-    char detail[256];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 256);
     GPS_DRIVER_SCOPE();
     const bool flags = timed && code == GPS_INVALID_VALUE;
     if (flags)
@@ -107,17 +104,12 @@ static enum gps_known known_of_record(const struct gps_region_record *record) {
                : GPS_KNOWN_LIVE;
 }
 
-static bool find_record(const struct gps_id *id, struct gps_region_record *record) {
-    return gps_process_audits() && gps_membership_audit() && gps_audit_find_event(id, record);
-}
-
 static void report_record(uint64_t event, enum gps_known known,
                           const struct gps_region_record *record) {
     const struct gps_party creator = {.owner = record->owner};
     struct gps_report report = gps_report_on(GPS_ASK_EVENT_OPENED, known);
     report.pointer = event;
-    report.others = &creator;
-    report.other_count = 1;
+    gps_report_users(&report, &creator, 1);
     gps_report_send_with(&report, record);
 }
 
@@ -139,8 +131,7 @@ static enum gps_known known_of_open(const uint8_t handle[GPS_HANDLE_BYTES], int 
 /* It was exported, and a driver that looks whether it is over has refused it. */
 static void report_refused(enum gps_known known, const struct gps_region_record *record,
                            const struct gps_event *event, int code) {
-    char detail[128];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 128);
     if (known == GPS_KNOWN_LIVE)
         report_event(GPS_ASK_EVENT_OPENED, known, event, &text, code);
     else
@@ -148,15 +139,15 @@ static void report_refused(enum gps_known known, const struct gps_region_record 
 }
 
 void gps_diagnose_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code) {
-    char detail[384];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 384);
     struct gps_event own = {.event = 0};
     struct gps_region_record record;
     const struct gps_id id = gps_id_of_handle(handle);
     GPS_DRIVER_SCOPE();
     gps_membership_join(); /* who has handles is told there */
     const enum gps_known known = known_of_open(handle, code, &own, &text);
-    if (known == GPS_KNOWN_NOTHING && code != GPS_INVALID_CONTEXT && find_record(&id, &record))
+    if (known == GPS_KNOWN_NOTHING && code != GPS_INVALID_CONTEXT &&
+        gps_audit_find_event(&id, &record))
         report_refused(known_of_record(&record), &record, &own, code);
     else
         report_event(GPS_ASK_EVENT_OPENED, known, &own, &text, code);
@@ -193,13 +184,12 @@ static enum gps_known compare_with_others(const uint8_t handle[GPS_HANDLE_BYTES]
 
 void gps_diagnose_opened_event(const struct gps_event *event,
                                const uint8_t handle[GPS_HANDLE_BYTES]) {
-    char detail[256];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 256);
     struct gps_region_record record;
     GPS_SCOPE();
     if (!gps_process_audits() || !gps_membership_audit())
         return;
-    const bool found = find_record(&event->id, &record);
+    const bool found = gps_audit_find_event(&event->id, &record);
     const enum gps_known known =
         found ? known_of_record(&record) : compare_with_others(handle, &text);
     if (known != GPS_KNOWN_LIVE && found)
@@ -209,9 +199,10 @@ void gps_diagnose_opened_event(const struct gps_event *event,
                      GPS_OK);
 }
 
-void gps_diagnose_used_event(uint64_t event, const struct gps_freed *destroyed) {
+void gps_diagnose_destroyed_event(enum gps_ask ask, uint64_t event,
+                                  const struct gps_freed *destroyed) {
     GPS_SCOPE();
-    struct gps_report report = gps_report_on(GPS_ASK_EVENT_USED, GPS_KNOWN_FREED);
+    struct gps_report report = gps_report_on(ask, GPS_KNOWN_FREED);
     report.pointer = event;
     gps_report_prior(&report, "created", destroyed->born);
     gps_report_prior(&report, "destroyed", destroyed->ended);
@@ -228,8 +219,7 @@ void gps_diagnose_ended_event(const struct gps_event *event) {
     const struct gps_party creator = {.owner = record.owner};
     struct gps_report report = gps_report_on(GPS_ASK_NOTED_WAIT, GPS_KNOWN_NOTHING);
     report.pointer = event->event;
-    report.others = &creator;
-    report.other_count = 1;
+    gps_report_users(&report, &creator, 1);
     gps_report_prior(&report, "opened", event->trace);
     gps_report_prior(&report, "waited", event->waited);
     gps_report_send_with(&report, &record);

@@ -284,8 +284,7 @@ void gps_diagnose_open(const struct gps_import *import, const struct gps_region_
 
 /* A driver does not look at all bytes (H200, driver 580). */
 void gps_diagnose_opened(const struct gps_import *import) {
-    char detail[384];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 384);
     GPS_SCOPE();
     if (!gps_process_audits() || !gps_membership_store())
         return;
@@ -296,13 +295,12 @@ void gps_diagnose_opened(const struct gps_import *import) {
     gps_text_str(&text, "the driver opened it all the same; ");
     say_mixed(&text, &like);
     gps_report_about_import(&report, import);
-    report.detail = detail;
+    report.detail = text.bytes;
     gps_report_send(&report);
 }
 
 void gps_diagnose_opened_at_base(uint64_t base, uint64_t offset) {
-    char detail[160];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 160);
     struct gps_import import;
     GPS_SCOPE();
     if (!gps_registry_import_at(base, &import))
@@ -313,6 +311,6 @@ void gps_diagnose_opened_at_base(uint64_t base, uint64_t offset) {
                  "add %lu",
                  offset, offset);
     gps_report_about_import(&report, &import);
-    report.detail = detail;
+    report.detail = text.bytes;
     gps_report_send(&report);
 }

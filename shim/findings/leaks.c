@@ -43,16 +43,10 @@ static void say_sum(struct gps_text *text, uint64_t count, uint64_t bytes, const
     gps_text_str(text, count == 1 ? "" : " in all");
 }
 
-static void about_memory(struct gps_report *report, const struct gps_vmm_memory *memory) {
-    report->device = memory->device;
-    gps_report_prior(report, memory->origin == GPS_VMM_IMPORTED ? "opened" : "created",
-                     memory->made);
-}
-
 /* Its number may be another one's by now. */
 static void about_left(struct gps_report *report, const struct gps_vmm_left *left) {
     struct gps_freed freed;
-    about_memory(report, &left->memory);
+    gps_report_about_memory(report, &left->memory);
     if (left->descriptor.way == GPS_VMM_EXPORTED_AS)
         gps_report_prior(report, "exported", left->descriptor.trace);
     if (gps_freed_find(GPS_FREED_HANDLE, 2 * left->memory.handle, &freed) &&
@@ -67,7 +61,7 @@ static void about(struct gps_report *report, const struct group *group) {
         break;
     case GPS_KNOWN_UNMAPPED:
     case GPS_KNOWN_NO_ACCESS:
-        about_memory(report, &group->memory);
+        gps_report_about_memory(report, &group->memory);
         gps_report_prior(report, "mapped", group->mapped);
         break;
     case GPS_KNOWN_EVENT_OPEN:
@@ -92,8 +86,7 @@ static const char *unit_of(enum gps_known known) {
 }
 
 static void report_group(const struct group *group) {
-    char detail[256];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 256);
     struct gps_report report = gps_report_on(GPS_ASK_NOTED_END, group->known);
     about(&report, group);
     if (report.prior_count) /* its opening, or export */
@@ -105,7 +98,7 @@ static void report_group(const struct group *group) {
         gps_text_add(&text, "; opened %lu%s%lu", group->opens,
                      group->opens == 1 ? " time, closed " : " times, closed ", group->closes);
     }
-    report.detail = detail;
+    report.detail = text.bytes;
     report.count = group->count;
     if (group->first && group->count > 1) {
         gps_text_str(&text, "; the last one ");
@@ -228,15 +221,14 @@ static void add_events(void) {
 /* What the program was refused, and asked for in no other way. */
 static void report_refusal(void) {
     struct gps_vmm_refusal refusal;
-    char detail[64];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 64);
     if (!gps_vmm_take_refusal(&refusal))
         return;
     struct gps_report report = gps_report_on(GPS_ASK_VMM_MAPPED, GPS_KNOWN_FABRIC);
     gps_text_add(&text, "the driver's code is %u", (unsigned)refusal.code);
     report.size = refusal.size;
     report.device = refusal.device;
-    report.detail = detail;
+    report.detail = text.bytes;
     gps_report_prior(&report, "refused", refusal.trace);
     gps_report_send(&report);
 }
@@ -278,8 +270,7 @@ void gps_leak_reset_export(struct gps_reset *reset, const struct gps_export *reg
 
 /* A context with both is one report, for the same call did it. */
 static void report_shared(const struct gps_reset *reset) {
-    char detail[256];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 256);
     struct gps_party users[GPS_USERS_REPORTED];
     struct gps_report report =
         gps_report_on(GPS_ASK_NOTED_RESET, reset->opens ? GPS_KNOWN_OPEN : GPS_KNOWN_HELD);
@@ -299,13 +290,12 @@ static void report_shared(const struct gps_reset *reset) {
         gps_text_str(&text, " of its own that other processes have open");
     }
     report.context = reset->context;
-    report.detail = detail;
+    report.detail = text.bytes;
     gps_report_send(&report);
 }
 
 void gps_leak_report_reset(const struct gps_reset *reset) {
-    char detail[128];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 128);
     if (reset->opens || reset->held)
         report_shared(reset);
     if (!reset->exports)
@@ -315,7 +305,7 @@ void gps_leak_report_reset(const struct gps_reset *reset) {
     say_sum(&text, reset->exports, reset->export_bytes, " region");
     gps_text_str(&text, "; the end of its context freed it");
     report.count = reset->exports;
-    report.detail = detail;
+    report.detail = text.bytes;
     gps_report_send(&report);
 }
 

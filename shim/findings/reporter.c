@@ -66,10 +66,13 @@ struct gps_report gps_report_new(enum gps_finding finding) {
     return (struct gps_report){.finding = finding, .api = gps_call_name(), .device = -1};
 }
 
+struct gps_answer gps_answer_on(enum gps_ask ask, enum gps_known known) {
+    return gps_policy(&(struct gps_question){
+        .ask = ask, .known = known, .mode = gps_process_config()->options.mode});
+}
+
 struct gps_report gps_report_on(enum gps_ask ask, enum gps_known known) {
-    const struct gps_question question = {
-        .ask = ask, .known = known, .mode = gps_process_config()->options.mode};
-    return gps_report_new(gps_policy(&question).finding);
+    return gps_report_new(gps_answer_on(ask, known).finding);
 }
 
 void gps_report_users(struct gps_report *report, const struct gps_party *users, int count) {
@@ -112,10 +115,14 @@ void gps_report_about_import(struct gps_report *report, const struct gps_import 
     report->device = import->device;
     report->context = import->context;
     gps_report_prior(report, "opened", import->trace);
-    if (import->exporter.owner.pid) {
-        report->others = &import->exporter;
-        report->other_count = 1;
-    }
+    if (import->exporter.owner.pid)
+        gps_report_users(report, &import->exporter, 1);
+}
+
+void gps_report_about_memory(struct gps_report *report, const struct gps_vmm_memory *memory) {
+    report->device = memory->device;
+    gps_report_prior(report, memory->origin == GPS_VMM_IMPORTED ? "opened" : "created",
+                     memory->made);
 }
 
 /* --- sending --- */

@@ -10,16 +10,21 @@
 #include "policy.h"
 #include "process/references.h"
 #include "registry/registry.h"
+#include "registry/vmm_books.h"
 #include "util/text.h"
 
 /* Begins a report of this finding, with the API in it; the caller adds what it knows. */
 struct gps_report gps_report_new(enum gps_finding finding);
-/* The same for what policy calls it; its finding is GPS_NO_FINDING when that is nothing. */
+/* What policy answers in this process where it needs to know no more. */
+struct gps_answer gps_answer_on(enum gps_ask ask, enum gps_known known);
+/* A report for what policy calls it; its finding is GPS_NO_FINDING when that is nothing. */
 struct gps_report gps_report_on(enum gps_ask ask, enum gps_known known);
 /* Adds pointer, size, id, name, device and context of a region of ours, or of an import, and where
  * it was allocated and exported, or opened; of an import, its exporter. */
 void gps_report_about_export(struct gps_report *report, const struct gps_export *region);
 void gps_report_about_import(struct gps_report *report, const struct gps_import *import);
+/* Adds device of VMM memory, and where it was made or opened. */
+void gps_report_about_memory(struct gps_report *report, const struct gps_vmm_memory *memory);
 /* Adds the other processes that have its subject open, as gps_references_users gave them: `count`
  * of them, or -errno. `users` holds the first GPS_USERS_REPORTED. */
 void gps_report_users(struct gps_report *report, const struct gps_party *users, int count);

@@ -2,15 +2,12 @@
  * do at their end. Those of the rows that look functions up stand in hip_lookup.c. */
 #include "hip_hooks.h"
 
-#include <unistd.h>
-
-#include "calls/contexts.h"
 #include "process/call_counter.h"
 
 /* The runtime starts with the first call that needs it, and an answer of 0 says that it has. */
 void gps_hip_answered(int code) {
     if (code == GPS_OK)
-        gps_context_driver_ready();
+        gps_lifecycle_driver_ready();
     else
         gps_entry_refused(code);
 }

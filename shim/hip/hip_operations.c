@@ -20,13 +20,7 @@
 
 /* --- devices --- */
 
-static int device(int *ordinal) {
-    int found;
-    const int code = CALL(hipGetDevice, &found);
-    if (code == GPS_OK)
-        *ordinal = found;
-    return code;
-}
+GPS_YIELD(device, (int *ordinal), int, ordinal, CALL(hipGetDevice, &got))
 
 static uint64_t primary(int ordinal) {
     return (uint64_t)ordinal + 1;
@@ -61,21 +55,10 @@ static void leave(void) {
     (void)CALL(hipSetDevice, entered.devices[--entered.depth]);
 }
 
-static int device_count(int *count) {
-    int found;
-    const int code = CALL(hipGetDeviceCount, &found);
-    if (code == GPS_OK)
-        *count = found;
-    return code;
-}
+GPS_YIELD(device_count, (int *count), int, count, CALL(hipGetDeviceCount, &got))
 
-static int peer(int here, int there, bool *can) {
-    int found;
-    const int code = CALL(hipDeviceCanAccessPeer, &found, here, there);
-    if (code == GPS_OK)
-        *can = found != 0;
-    return code;
-}
+GPS_YIELD(peer, (int here, int there, bool *can), int, can,
+          CALL(hipDeviceCanAccessPeer, &got, here, there))
 
 static bool context_exists(uint64_t which) {
     int count;
@@ -103,31 +86,17 @@ static int relax(int *mode) {
     return code;
 }
 
-static int capturing(uint64_t stream, bool *captured) {
-    int status;
-    const int code = CALL(hipStreamIsCapturing, (hipStream_t)stream, &status);
-    if (code == GPS_OK)
-        *captured = status != 0;
-    return code;
-}
+GPS_YIELD(capturing, (uint64_t stream, bool *captured), int, captured,
+          CALL(hipStreamIsCapturing, (hipStream_t)stream, &got))
 
-static int stream_wait(uint64_t stream) {
-    return CALL(hipStreamSynchronize, (hipStream_t)stream);
-}
+GPS_PASS(stream_wait, (uint64_t stream), CALL(hipStreamSynchronize, (hipStream_t)stream))
 
 /* --- memory --- */
 
-static int allocate(uint64_t size, uint64_t *pointer) {
-    void *got;
-    const int code = REAL(hipMalloc, &got, size);
-    if (code == GPS_OK)
-        *pointer = (uintptr_t)got;
-    return code;
-}
+GPS_YIELD(allocate, (uint64_t size, uint64_t *pointer), void *, pointer,
+          REAL(hipMalloc, &got, size))
 
-static int release(uint64_t pointer) {
-    return REAL(hipFree, (void *)pointer);
-}
+GPS_PASS(release, (uint64_t pointer), REAL(hipFree, (void *)pointer))
 
 /* A free waits for the device. Without room for one, the device is waited for itself. */
 static int synchronize(void) {
@@ -178,13 +147,7 @@ static enum gps_memory_kind kind(uint64_t pointer) {
                                 : GPS_MEMORY_DEVICE;
 }
 
-static int free_memory(uint64_t *bytes) {
-    size_t unused, all;
-    const int code = CALL(hipMemGetInfo, &unused, &all);
-    if (code == GPS_OK)
-        *bytes = unused;
-    return code;
-}
+GPS_YIELD(free_memory, (uint64_t * bytes), size_t, bytes, CALL(hipMemGetInfo, &got, &(size_t){0}))
 
 /* --- handles, in their plain form --- */
 
@@ -219,9 +182,7 @@ static int open_handle_as(const uint8_t bytes[GPS_HANDLE_BYTES], uint32_t pid, u
                                                         : GPS_INVALID_CONTEXT;
 }
 
-static int close_handle(uint64_t pointer) {
-    return REAL(hipIpcCloseMemHandle, (void *)pointer);
-}
+GPS_PASS(close_handle, (uint64_t pointer), REAL(hipIpcCloseMemHandle, (void *)pointer))
 
 static const struct gps_names names = {
     .vendor = "HIP",

@@ -49,8 +49,7 @@ void gps_lifecycle_not_initialized(void) {
         return;
     GPS_SCOPE();
     struct gps_report report = gps_report_on(GPS_ASK_FORKED, GPS_KNOWN_NOTHING);
-    report.others = &state.parent;
-    report.other_count = 1;
+    gps_report_users(&report, &state.parent, 1);
     gps_report_prior(&report, "initialized", state.parents_first);
     gps_report_prior(&report, "forked", state.parents_fork);
     for (unsigned i = 0; i < report.prior_count; i++)

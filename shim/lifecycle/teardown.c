@@ -16,7 +16,6 @@
 #include "learn/learner.h"
 #include "merge/allocation.h"
 #include "merge/merger.h"
-#include "process/membership.h"
 #include "process/process.h"
 #include "registry/pool_books.h"
 #include "suspend/suspension.h"
@@ -220,8 +219,7 @@ static void end_live(struct gps_export *region, struct gps_reset *reset) {
 }
 
 static void end_event(const struct gps_event *event) {
-    if (event->slot != GPS_NO_SLOT)
-        gps_report_reference(gps_references_end(event->slot));
+    gps_report_reference(gps_references_end(event->slot));
 }
 
 /* What it has imported of pools, others may see. */
@@ -231,7 +229,7 @@ static void purge_pointers(uint64_t context, uint32_t era) {
     while (
         (count = gps_pool_pointer_take_of(context, era, batch, sizeof(batch) / sizeof(batch[0]))))
         for (unsigned i = 0; i < count; i++)
-            if (batch[i].imports && batch[i].slot != GPS_NO_SLOT)
+            if (batch[i].imports)
                 gps_report_reference(gps_references_end(batch[i].slot));
 }
 

@@ -132,13 +132,11 @@ static void add_subject(struct gps_text *text, const struct gps_event_line *line
 }
 
 static void add_finding(struct gps_text *text, const struct gps_report *report) {
-    char name[64];
-    struct gps_text bare = GPS_TEXT(name);
+    GPS_NEW_TEXT(bare, 64);
     add_string(text, "finding", gps_finding_id(report->finding));
     add_string(text, "level", gps_level_name(gps_report_level(report)));
-    if (report->api)
-        gps_format_api(&bare, report->api);
-    add_string(text, "api", name);
+    gps_format_api(&bare, report->api);
+    add_string(text, "api", bare.bytes);
     add_string(text, "detail", report->detail);
 }
 
@@ -155,8 +153,7 @@ static void format(struct gps_text *text, const struct gps_event_line *line) {
 
 /* The program does not wait for a slow reader of a FIFO: such a reader loses events. */
 static void put(const struct gps_event_line *line) {
-    char bytes[2048];
-    struct gps_text text = GPS_TEXT(bytes);
+    GPS_NEW_TEXT(text, 2048);
     const int fd = descriptor();
     if (fd < 0)
         return;

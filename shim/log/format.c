@@ -50,6 +50,8 @@ struct gps_text gps_format_line(char *buffer, size_t size, struct gps_line line,
 }
 
 void gps_format_api(struct gps_text *text, const char *api) {
+    if (!api)
+        return;
     const char *end = strstr(api, "_v");
     if (!end)
         end = strstr(api, "_pt");

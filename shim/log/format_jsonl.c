@@ -20,11 +20,10 @@ static void add_address(struct gps_text *text, const char *key, uint64_t value) 
 }
 
 static void add_when(struct gps_text *text, const char *key, uint64_t time) {
-    char when[40];
-    struct gps_text shown = GPS_TEXT(when);
+    GPS_NEW_TEXT(shown, 40);
     if (time != 0)
         gps_text_time(&shown, time);
-    add_string(text, key, when);
+    add_string(text, key, shown.bytes);
 }
 
 /* ptr size region name device context */
@@ -106,11 +105,9 @@ static void add_others(struct gps_text *text, const struct gps_report *report) {
 }
 
 static void add_api(struct gps_text *text, const char *api) {
-    char name[64];
-    struct gps_text bare = GPS_TEXT(name);
-    if (api)
-        gps_format_api(&bare, api);
-    add_string(text, "api", name);
+    GPS_NEW_TEXT(bare, 64);
+    gps_format_api(&bare, api);
+    add_string(text, "api", bare.bytes);
 }
 
 /* All lines have the same keys, so that one reader does for all of them. */

@@ -1,5 +1,4 @@
 /* format_text.c - formats a report for people, in the manner of compute-sanitizer. See format.h. */
-#include <string.h>
 
 #include "directory/record.h"
 #include "format.h"

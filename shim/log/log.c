@@ -171,14 +171,13 @@ static void put_notice(const char *title, const char *message) {
 
 /* Writes that the log is full, once. */
 static void put_full(void) {
-    char message[256];
-    struct gps_text said = GPS_TEXT(message);
+    GPS_NEW_TEXT(said, 256);
     if (atomic_exchange(&counts.full_written, true))
         return;
     gps_text_str(&said, "the log of this process has reached log_max (");
     gps_text_size(&said, state.max);
     gps_text_str(&said, "); further findings are only counted");
-    put_notice("GPUSHARE", message);
+    put_notice("GPUSHARE", said.bytes);
 }
 
 /* Writes how to get the names of functions, once. */
@@ -264,20 +263,18 @@ static uint64_t put_repeats(struct site *site) {
         put(&(struct gps_line){.report = first}, atomic_load(&site->key), gps_clock_now());
         return repeats;
     }
-    char message[256];
-    struct gps_text text = GPS_TEXT(message);
+    GPS_NEW_TEXT(text, 256);
     gps_format_title(&text, &first);
     if (first.pointer != 0)
         gps_text_add(&text, ", first at 0x%lx", first.pointer);
     gps_text_add(&text, ": %lu more from the same call site", repeats);
-    put_notice("GPUSHARE", message);
+    put_notice("GPUSHARE", text.bytes);
     return repeats;
 }
 
 /* "2 findings (1 error), 1 repeated", and the losses if there were any. */
 static void put_summary(uint64_t findings, uint64_t repeated) {
-    char message[256];
-    struct gps_text text = GPS_TEXT(message);
+    GPS_NEW_TEXT(text, 256);
     const uint64_t errors = atomic_load(&counts.errors), lost = atomic_load(&counts.lost),
                    unwritten = atomic_load(&counts.unwritten);
     gps_text_add(&text, "%lu finding%s (%lu error%s), %lu repeated", findings,
@@ -288,7 +285,7 @@ static void put_summary(uint64_t findings, uint64_t repeated) {
         gps_text_add(&text, ", %lu not written (log_max)", unwritten);
     if (atomic_load(&counts.full))
         gps_text_str(&text, "; too many call sites to count the repeats of all");
-    put_notice("GPUSHARE SUMMARY", message);
+    put_notice("GPUSHARE SUMMARY", text.bytes);
 }
 
 void gps_log_summary(void) {

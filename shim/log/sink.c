@@ -148,8 +148,7 @@ static bool write_stderr(const char *bytes, size_t count) {
 }
 
 void gps_sink_complain(const char *what, const char *path, const char *why, const char *so) {
-    char buffer[GPS_SINK_PATH + 256];
-    struct gps_text text = GPS_TEXT(buffer);
+    GPS_NEW_TEXT(text, GPS_SINK_PATH + 256);
     gps_text_strs(&text, "========= GPUSHARE: cannot write to the ", what);
     gps_text_plain(&text, path);
     gps_text_strs(&text, ": ", why, "; ", so, "\n");

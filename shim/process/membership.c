@@ -1,7 +1,6 @@
 #include "membership.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "directory/orphans.h"

@@ -6,8 +6,6 @@
  */
 #include "program.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -158,16 +156,6 @@ static void read_rank(char rank[RANK_BYTES]) {
     }
 }
 
-static size_t read_words(const char *path, char words[WORDS_BYTES]) {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t count = fd < 0 ? 0 : TEMP_FAILURE_RETRY(read(fd, words, WORDS_BYTES - 1));
-    if (fd >= 0)
-        close(fd);
-    count = count < 0 ? 0 : count;
-    words[count] = '\0';
-    return (size_t)count;
-}
-
 bool gps_program_of(uint32_t pid, struct gps_program *program) {
     char words[WORDS_BYTES], path[GPS_PROCFS_PATH];
     struct gps_text exe = GPS_TEXT(path), name = GPS_TEXT(program->executable);
@@ -179,9 +167,9 @@ bool gps_program_of(uint32_t pid, struct gps_program *program) {
     gps_text_str(&name, base_of(words) ? base_of(words) : "?");
     exe = GPS_TEXT(path);
     gps_text_add(&exe, "/proc/%u/cmdline", pid);
-    const size_t count = read_words(path, words);
+    const ssize_t count = gps_procfs_read(path, words, sizeof(words));
     program->rank[0] = '\0';
-    gps_program_read(program, words, count, NULL);
+    gps_program_read(program, words, count > 0 ? (size_t)count : 0, NULL);
     return true;
 }
 
@@ -189,9 +177,10 @@ void gps_program_self(struct gps_program *program) {
     char words[WORDS_BYTES];
     char path[GPS_PROCFS_PATH];
     gps_procfs_path("cmdline", path);
-    const size_t count = read_words(path, words);
+    const ssize_t count = gps_procfs_read(path, words, sizeof(words));
     gps_procfs_executable(program->executable, sizeof(program->executable));
     program->rank[0] = '\0';
     read_rank(program->rank);
-    gps_program_read(program, words, count, secure_getenv("GPUSHARE_PROGRAM"));
+    gps_program_read(program, words, count > 0 ? (size_t)count : 0,
+                     secure_getenv("GPUSHARE_PROGRAM"));
 }

@@ -3,7 +3,6 @@
 #include "module.h"
 
 #include <stddef.h>
-#include <string.h>
 
 #include "util/linker.h"
 
@@ -149,35 +148,31 @@ BARE static bool may_define(const struct gps_module *module, bool only_libc) {
 }
 
 /* Walks the linker's list without the lock that dl_iterate_phdr takes. The objects that the program
- * starts with, libc among them, come first and are never unloaded. */
-BARE static void *first_definition(const char *name, bool only_libc) {
+ * starts with, libc among them, come first and are never unloaded. Up to the object with this
+ * dynamic section only libc may define the symbol. */
+BARE static void *first_definition(const char *name, const ElfW(Dyn) * only_libc) {
     void *found = NULL;
     for (const struct link_map *map = _r_debug.r_map; map && !found; map = map->l_next) {
         const struct gps_module module = {map->l_addr, map->l_ld, map->l_name, NULL, NULL};
-        if (may_define(&module, only_libc))
+        if (may_define(&module, only_libc != NULL))
             found = gps_module_symbol(&module, name);
+        if (map->l_ld == only_libc)
+            only_libc = NULL;
     }
     return found;
 }
 
 BARE void *gps_libc_symbol(const char *name) {
-    return first_definition(name, true);
+    static const ElfW(Dyn) no_object;
+    return first_definition(name, &no_object);
 }
 
 BARE void *gps_next_symbol(const char *name) {
-    void *found = NULL;
-    bool behind = false;
-    for (const struct link_map *map = _r_debug.r_map; map && !found; map = map->l_next) {
-        const struct gps_module module = {map->l_addr, map->l_ld, map->l_name, NULL, NULL};
-        if (may_define(&module, !behind))
-            found = gps_module_symbol(&module, name);
-        behind |= map->l_ld == _DYNAMIC;
-    }
-    return found;
+    return first_definition(name, _DYNAMIC);
 }
 
 BARE void *gps_process_symbol(const char *name) {
-    return first_definition(name, false);
+    return first_definition(name, NULL);
 }
 
 /* The main program is first in the linker's list. */

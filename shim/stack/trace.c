@@ -91,11 +91,20 @@ static uint32_t gap_of(const struct gps_step *steps, unsigned i) {
     return steps[i].slot && gap < UINT32_MAX ? (uint32_t)gap : UINT32_MAX;
 }
 
-static bool has_addresses(const struct stored *stored, const struct gps_step *steps,
-                          unsigned count) {
-    bool same = stored->count == count;
-    for (unsigned i = 0; same && i < count; i++)
-        same = stored->addresses[i] == steps[i].address;
+/* What is stored: the steps of a native stack, or, without steps, bytes. */
+struct wanted {
+    uint64_t hash;
+    const struct gps_step *steps;
+    unsigned count;
+    uint32_t native; /* what the bytes are shown for; 0: they are a frame */
+    const void *bytes;
+    size_t size; /* whole words of four */
+};
+
+static bool has_addresses(const struct stored *stored, const struct wanted *wanted) {
+    bool same = stored->count == wanted->count;
+    for (unsigned i = 0; same && i < wanted->count; i++)
+        same = stored->addresses[i] == wanted->steps[i].address;
     return same;
 }
 
@@ -106,16 +115,25 @@ static bool has_gaps(const struct stored *stored, const struct gps_step *steps) 
     return same;
 }
 
-/* The slot of a stack in the table, or the free slot where it belongs. When there are too many
- * variants of it, the slot of the last one. */
-static _Atomic uint32_t *find(uint64_t hash, const struct gps_step *steps, unsigned count) {
+/* When there are too many variants of a stack, the last one will do. */
+static bool is_wanted(const struct stored *stored, const struct wanted *wanted,
+                      unsigned *variants) {
+    if (stored->hash != wanted->hash)
+        return false;
+    if (wanted->steps)
+        return has_addresses(stored, wanted) &&
+               (has_gaps(stored, wanted->steps) || ++*variants == VARIANTS);
+    return !stored->count && stored->native == wanted->native && stored->reach == wanted->size &&
+           memcmp(stored->addresses, wanted->bytes, wanted->size) == 0;
+}
+
+/* Its slot in the table, or the free slot where it belongs. */
+static _Atomic uint32_t *find(const struct wanted *wanted) {
     unsigned variants = 0;
     for (uint32_t i = 0;; i++) { /* never full: see add */
-        _Atomic uint32_t *slot = &depot.slots[(hash + i) % SLOTS];
+        _Atomic uint32_t *slot = &depot.slots[(wanted->hash + i) % SLOTS];
         const uint32_t trace = atomic_load_explicit(slot, memory_order_acquire);
-        const struct stored *stored = trace ? stored_at(trace) : NULL;
-        if (!stored || (stored->hash == hash && has_addresses(stored, steps, count) &&
-                        (has_gaps(stored, steps) || ++variants == VARIANTS)))
+        if (!trace || is_wanted(stored_at(trace), wanted, &variants))
             return slot;
     }
 }
@@ -162,42 +180,56 @@ static uint32_t module_of(uintptr_t address) {
     return depot.modules[depot.module_count++] = place;
 }
 
+/* Under the lock. */
+static void fill_steps(struct stored *stored, const struct gps_step *steps, unsigned count) {
+    struct place *places = (struct place *)(stored->addresses + count);
+    stored->mark = gps_module_mark_of((const void *)steps[0].address);
+    stored->count = count;
+    for (unsigned i = 0; i < count; i++) {
+        stored->addresses[i] = steps[i].address;
+        places[i] = (struct place){module_of(steps[i].address), gap_of(steps, i)};
+        stored->reach = places[i].gap > stored->reach ? places[i].gap : stored->reach;
+    }
+}
+
 /* Under the lock. GPS_NO_TRACE: the depot is full, because three quarters of the table or all words
  * are used. */
-static uint32_t add(uint64_t hash, const struct gps_step *steps, unsigned count) {
+static uint32_t add(const struct wanted *wanted) {
     const size_t frame = sizeof(uintptr_t) + sizeof(struct place);
+    const size_t size = wanted->steps ? wanted->count * frame : wanted->size;
     const uint32_t trace =
-        depot.stacks < SLOTS / 4 * 3 ? take(sizeof(struct stored) + count * frame) : GPS_NO_TRACE;
+        depot.stacks < SLOTS / 4 * 3 ? take(sizeof(struct stored) + size) : GPS_NO_TRACE;
     if (!trace) {
         depot.full = true;
         return GPS_NO_TRACE;
     }
     struct stored *stored = word_at(trace);
     *stored = (struct stored){
-        .hash = hash, .mark = gps_module_mark_of((const void *)steps[0].address), .count = count};
-    struct place *places = (struct place *)(stored->addresses + count);
-    for (unsigned i = 0; i < count; i++) {
-        stored->addresses[i] = steps[i].address;
-        places[i] = (struct place){module_of(steps[i].address), gap_of(steps, i)};
-        stored->reach = places[i].gap > stored->reach ? places[i].gap : stored->reach;
-    }
+        .hash = wanted->hash, .reach = (uint32_t)wanted->size, .native = wanted->native};
+    if (wanted->steps)
+        fill_steps(stored, wanted->steps, wanted->count);
+    else
+        memcpy(stored->addresses, wanted->bytes, size);
     depot.stacks++;
     return trace;
 }
 
-static uint32_t store(const struct gps_step *steps, unsigned count) {
-    const uint64_t hash = hash_of(steps, count);
-    uint32_t trace = atomic_load_explicit(find(hash, steps, count), memory_order_acquire);
+static uint32_t store(const struct wanted *wanted) {
+    uint32_t trace = atomic_load_explicit(find(wanted), memory_order_acquire);
     if (trace || atomic_load_explicit(&depot.full, memory_order_relaxed))
         return trace;
     GPS_LOCKED(&depot.lock);
-    _Atomic uint32_t *slot = find(hash, steps, count);
+    _Atomic uint32_t *slot = find(wanted);
     trace = atomic_load(slot);
     if (!trace) {
-        trace = add(hash, steps, count);
+        trace = add(wanted);
         atomic_store_explicit(slot, trace, memory_order_release);
     }
     return trace;
+}
+
+static uint32_t store_steps(const struct gps_step *steps, unsigned count) {
+    return store(&(struct wanted){.hash = hash_of(steps, count), .steps = steps, .count = count});
 }
 
 /* --- what is shown for a native stack --- */
@@ -212,53 +244,9 @@ static uint64_t hash_bytes(const void *bytes, size_t size) {
     return hash;
 }
 
-static bool has_bytes(const struct stored *stored, uint32_t native, const void *bytes,
-                      size_t size) {
-    return !stored->count && stored->native == native && stored->reach == size &&
-           memcmp(stored->addresses, bytes, size) == 0;
-}
-
-static _Atomic uint32_t *find_bytes(uint64_t hash, uint32_t native, const void *bytes,
-                                    size_t size) {
-    for (uint32_t i = 0;; i++) {
-        _Atomic uint32_t *slot = &depot.slots[(hash + i) % SLOTS];
-        const uint32_t trace = atomic_load_explicit(slot, memory_order_acquire);
-        if (!trace ||
-            (stored_at(trace)->hash == hash && has_bytes(stored_at(trace), native, bytes, size)))
-            return slot;
-    }
-}
-
-/* Under the lock. */
-static uint32_t add_bytes(uint64_t hash, uint32_t native, const void *bytes, size_t size) {
-    const uint32_t place =
-        depot.stacks < SLOTS / 4 * 3 ? take(sizeof(struct stored) + size) : GPS_NO_TRACE;
-    if (!place) {
-        depot.full = true;
-        return GPS_NO_TRACE;
-    }
-    struct stored *stored = word_at(place);
-    *stored = (struct stored){.hash = hash, .reach = (uint32_t)size, .native = native};
-    memcpy(stored->addresses, bytes, size);
-    depot.stacks++;
-    return place;
-}
-
-/* The place of these bytes, whole words of four; GPS_NO_TRACE: there is no room. */
 static uint32_t store_bytes(uint32_t native, const void *bytes, size_t size) {
-    const uint64_t hash = hash_bytes(bytes, size);
-    uint32_t place =
-        atomic_load_explicit(find_bytes(hash, native, bytes, size), memory_order_acquire);
-    if (place || atomic_load_explicit(&depot.full, memory_order_relaxed))
-        return place;
-    GPS_LOCKED(&depot.lock);
-    _Atomic uint32_t *slot = find_bytes(hash, native, bytes, size);
-    place = atomic_load(slot);
-    if (!place) {
-        place = add_bytes(hash, native, bytes, size);
-        atomic_store_explicit(slot, place, memory_order_release);
-    }
-    return place;
+    return store(&(struct wanted){
+        .hash = hash_bytes(bytes, size), .native = native, .bytes = bytes, .size = size});
 }
 
 /* Without what lies between its members, and behind the ends of its texts. */
@@ -366,7 +354,7 @@ void gps_trace_start(unsigned depth, bool keep) {
 __attribute__((noinline)) static uint32_t walked(struct gps_site site) {
     struct gps_step steps[GPS_STACK_MAX];
     const unsigned count = gps_stack_walk(site, steps, depot.depth);
-    const uint32_t trace = store(steps, count);
+    const uint32_t trace = store_steps(steps, count);
     remember(site, trace);
     return trace;
 }

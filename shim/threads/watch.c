@@ -23,13 +23,13 @@ enum { EVENTS = IN_MODIFY | IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_TO | IN_CREATE
 
 static void add(const struct gps_watch *watch, const struct gps_store *store,
                 const char *directory) {
-    char path[GPS_STORE_PATH + 16];
-    struct gps_text text = GPS_TEXT(path);
+    GPS_NEW_TEXT(text, GPS_STORE_PATH + 16);
     gps_text_add(&text, "%s%s", store->path, directory);
-    inotify_add_watch(watch->fd, path, EVENTS);
+    inotify_add_watch(watch->fd, text.bytes, EVENTS);
 }
 
 void gps_watch_open(struct gps_watch *watch, const struct gps_store *store, unsigned what) {
+    static const char *const directories[] = {"/procs", "/regions", "/names", ""}; /* a bit each */
     struct stat self;
     const int low = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     watch->fd = low < 0 ? -1 : gps_descriptor_move_high(low);
@@ -37,14 +37,9 @@ void gps_watch_open(struct gps_watch *watch, const struct gps_store *store, unsi
         return;
     watch->device = self.st_dev;
     watch->inode = self.st_ino;
-    if (what & GPS_WATCH_PROCS)
-        add(watch, store, "/procs");
-    if (what & GPS_WATCH_REGIONS)
-        add(watch, store, "/regions");
-    if (what & GPS_WATCH_NAMES)
-        add(watch, store, "/names");
-    if (what & GPS_WATCH_ROOT)
-        add(watch, store, "");
+    for (unsigned i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
+        if (what >> i & 1)
+            add(watch, store, directories[i]);
 }
 
 static bool is_whole(const struct gps_watch *watch) {
@@ -57,8 +52,7 @@ static int fd_of(const struct gps_watch *watch) {
     return is_whole(watch) ? watch->fd : -1;
 }
 
-/* Whether something has changed. */
-static bool wait_for_change(const struct gps_watch *watch, uint64_t nanos) {
+bool gps_watch_sleep(const struct gps_watch *watch, uint64_t nanos) {
     const int fd = fd_of(watch);
     const uint64_t at_most = fd < 0 ? 20000000u : 1000000000u;
     struct pollfd poller = {.fd = fd, .events = POLLIN};
@@ -69,7 +63,7 @@ static bool wait_for_change(const struct gps_watch *watch, uint64_t nanos) {
 
 void gps_watch_wait(struct gps_watch *watch, uint64_t nanos) {
     char events[1024];
-    if (wait_for_change(watch, nanos))
+    if (gps_watch_sleep(watch, nanos))
         (void)!read(watch->fd, events, sizeof(events)); /* what is left wakes us once more */
 }
 
@@ -93,10 +87,6 @@ void gps_watch_wake(const struct gps_watch *watch, const char *path) {
 bool gps_watch_quiet(const struct gps_watch *watch) {
     int bytes;
     return is_whole(watch) && ioctl(watch->fd, FIONREAD, &bytes) == 0 && bytes == 0;
-}
-
-void gps_watch_sleep(const struct gps_watch *watch, uint64_t nanos) {
-    (void)wait_for_change(watch, nanos);
 }
 
 /* Events of files have no names, so they have one size. If some are lost one says -1. */
@@ -202,13 +192,12 @@ static void publish(struct gps_wait *wait) {
 }
 
 static void say(const struct gps_wait *wait) {
-    char message[256];
-    struct gps_text text = GPS_TEXT(message);
+    GPS_NEW_TEXT(text, 256);
     gps_text_str(&text, "waiting up to ");
     gps_text_duration(&text, wait->most);
     gps_text_strs(&text, " for ", gps_wait_whom(wait->whom));
     add_name(&text, wait);
-    gps_log_notice(GPS_LEVEL_WARNING, message);
+    gps_log_notice(GPS_LEVEL_WARNING, text.bytes);
 }
 
 void gps_wait_turn(struct gps_wait *wait, uint64_t nanos) {

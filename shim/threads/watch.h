@@ -39,9 +39,10 @@ void gps_watch_unfile(const struct gps_watch *watch, int number);
 bool gps_watch_quiet(const struct gps_watch *watch);
 /* Wakes the thread that sleeps on it, by watching a file that exists for a moment. */
 void gps_watch_wake(const struct gps_watch *watch, const char *path);
-/* Like gps_watch_wait, but leaves it to gps_watch_changed to tell what happened: calls fn with the
- * number of each changed file; -1: anything may have happened. */
-void gps_watch_sleep(const struct gps_watch *watch, uint64_t nanos);
+/* Like gps_watch_wait, but says only whether something has changed, and leaves it to
+ * gps_watch_changed to tell what: calls fn with the number of each changed file; -1: anything may
+ * have happened. */
+bool gps_watch_sleep(const struct gps_watch *watch, uint64_t nanos);
 void gps_watch_changed(struct gps_watch *watch, bool (*fn)(int number));
 
 /* --- directories --- */

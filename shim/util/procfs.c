@@ -37,6 +37,17 @@ static int parse_stat(const char *text, struct gps_procfs_stat *stat) {
     return 0;
 }
 
+ssize_t gps_procfs_read(const char *path, char *text, size_t size) {
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : TEMP_FAILURE_RETRY(read(fd, text, size - 1));
+    if (n < 0)
+        n = -errno;
+    if (fd >= 0)
+        close(fd);
+    text[n < 0 ? 0 : n] = '\0';
+    return n;
+}
+
 int gps_procfs_stat(uint32_t pid, struct gps_procfs_stat *stat) {
     char text[1024]; /* 22 fields of at most 20 digits, and a command of at most 64 bytes */
     char path[64];
@@ -44,17 +55,8 @@ int gps_procfs_stat(uint32_t pid, struct gps_procfs_stat *stat) {
     /* The file of the first thread has the same start time. /proc/self/stat is not read, because
      * user-mode emulators (qemu) replace it by one with another start time. */
     gps_text_add(&out, "/proc/%u/task/%u/stat", pid, pid);
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    ssize_t n = TEMP_FAILURE_RETRY(read(fd, text, sizeof(text) - 1));
-    if (n < 0)
-        n = -errno;
-    close(fd);
-    if (n < 0)
-        return (int)n;
-    text[n] = '\0';
-    return parse_stat(text, stat);
+    const ssize_t n = gps_procfs_read(path, text, sizeof(text));
+    return n < 0 ? (int)n : parse_stat(text, stat);
 }
 
 /* thread-self does not come first: qemu replaces self/exe and self/cmdline only. */

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "gpushare/region.h"
 
@@ -17,6 +18,9 @@ struct gps_procfs_stat {
     uint64_t threads; /* includes a first thread that has exited */
     uint64_t start;   /* clock ticks since boot, in the time namespace of this process */
 };
+
+/* Reads the beginning of a file of /proc, and terminates it: how many bytes, or -errno. */
+ssize_t gps_procfs_read(const char *path, char *text, size_t size);
 
 /* Reads the state of a process. 0 or -errno. -ENOENT, -ESRCH: no such process here. */
 int gps_procfs_stat(uint32_t pid, struct gps_procfs_stat *stat);

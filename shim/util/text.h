@@ -37,6 +37,10 @@ static inline bool gps_is_name_char(char c) {
 /* Starts an empty text on a buffer of at least one byte. */
 struct gps_text gps_text_on(char *buffer, size_t size);
 #define GPS_TEXT(buffer) gps_text_on((buffer), sizeof(buffer))
+/* Declares one with a buffer of its own, until the end of the block. */
+#define GPS_NEW_TEXT(text, size)                                                                   \
+    char text##_buffer[size];                                                                      \
+    struct gps_text text = GPS_TEXT(text##_buffer)
 
 void gps_text_str(struct gps_text *text, const char *string);
 void gps_text_list(struct gps_text *text, const char *const *strings, size_t count);

@@ -37,7 +37,7 @@ static void use_rule(const struct gps_rule *rule, const char *text) {
 
     need(rule->size_min >= 1 && rule->size_min <= rule->size_max);
     need(rule->line > 0 && rule->name[0] != '\0' && rule->name[0] != '.');
-    (void)gps_rule_fits(rule, &facts);
+    (void)gps_rule_mismatch(rule, &facts);
     (void)gps_rule_needs_caller(rule);
     if (gps_rule_name(rule, UINT64_MAX, 7, name))
         need(strpbrk(name, "{}/ ") == NULL && strlen(name) < GPS_NAME_BYTES);

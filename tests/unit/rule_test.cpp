@@ -178,9 +178,9 @@ TEST(RuleFits, AnyDeviceDoesNotLookAtTheUuid) {
     gps_rule rule = rule_of("r");
     gps_alloc_facts facts = {"p", "p", 1, 0, nullptr, false, false};
 
-    EXPECT_TRUE(gps_rule_fits(&rule, &facts));
+    EXPECT_EQ(gps_rule_mismatch(&rule, &facts), GPS_FITS);
     facts.size = 0;
-    EXPECT_FALSE(gps_rule_fits(&rule, &facts));
+    EXPECT_NE(gps_rule_mismatch(&rule, &facts), GPS_FITS);
 }
 
 TEST(RuleNeedsCaller, OnlyWhenItNamesOne) {
