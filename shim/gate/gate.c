@@ -35,16 +35,21 @@ static int membarrier(int command) {
     return (int)syscall(SYS_membarrier, command, 0, 0);
 }
 
-bool gps_gate_start(void) {
+/* --- slots --- */
+
+/* Once, while the process begins. */
+static bool map_slots(void) {
+    if (state.slots)
+        return true;
     void *slots = mmap(NULL, SLOTS * sizeof(struct gps_gate_slot), PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (slots == MAP_FAILED)
-        return false;
-    state.slots = slots;
-    return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+    state.slots = slots == MAP_FAILED ? NULL : slots;
+    return state.slots;
 }
 
-/* --- slots --- */
+bool gps_gate_start(void) {
+    return map_slots() && membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+}
 
 static struct gps_gate_slot *take_new(int self) {
     unsigned n = atomic_load(&state.used);
@@ -219,6 +224,8 @@ void gps_gate_keep_out(const struct gps_gate_stream *streams, unsigned count) {
 /* --- hooked calls --- */
 
 void gps_calls_count(void) {
+    if (!map_slots())
+        return;
     gps_calls_counted = true;
     atomic_fetch_or(&gps_gate_state, GPS_GATE_COUNTS);
 }

@@ -444,10 +444,10 @@ TEST(Resolvers, AnswerAsTheRealOnesWithOurWrappersInPlaceOfTheTablesFunctions) {
     expect_substituted(Program({app("procaddr")}), driver_names(), 1000);
 }
 
-// A launch is the driver's alone but where a rule merges; copies to the host but there and in an
-// audit; records of events only there, waits for them with merging, too. What
-// the driver says of memory is told by us where any rule is for the program.
-enum Asked { NOTHING, RULE, COPIES, AUDIT, ALL };
+// A launch is the driver's alone but where a rule merges; copies and fills where no rule is for the
+// program, but in an audit; records of events but there, waits for them with merging, too. What the
+// driver says of memory is told by us where any rule is for the program.
+enum Asked { NOTHING, RULE, AUDIT, ALL };
 
 class Rules
     : public testing::TestWithParam<std::tuple<const char *, const char *, Asked, const char *>> {};
@@ -459,29 +459,28 @@ TEST_P(Rules, DecideWhatIsHookedBesides) {
                           << options << "[region r]\nprogram = " << program_glob << "\n"
                           << keys;
     auto table = driver_names();
-    for (const auto &more : {asked >= RULE && asked != AUDIT ? names_of({"told"}) : Words(),
-                             asked >= COPIES ? names_of({"write"}) : Words(),
-                             asked >= AUDIT ? names_of({"read"}) : Words(),
+    for (const auto &more : {asked == RULE || asked == ALL ? names_of({"told"}) : Words(),
+                             asked >= RULE ? names_of({"write", "read"}) : Words(),
                              asked == ALL ? names_of({"merge"}) : Words(),
                              asked == AUDIT ? names_of({"event"}) : Words(),
                              asked >= AUDIT ? names_of({"wait"}) : Words()})
         table.insert(table.end(), more.begin(), more.end());
     Program program({app("procaddr")});
     program.environment("GPUSHARE_CONFIG", config);
-    expect_substituted(program, table, asked == ALL ? 6000 : asked >= COPIES ? 5000 : 1000);
+    expect_substituted(program, table, asked == ALL ? 6000 : asked >= RULE ? 5000 : 1000);
     unlink(config.c_str());
 }
 INSTANTIATE_TEST_SUITE_P(
     All, Rules,
-    testing::Values(
-        std::make_tuple("proc*", "role = merge\n", ALL, ""),
-        std::make_tuple("proc*", "role = auto\nbacking = vmm\naccess = ro\n", COPIES, ""),
-        std::make_tuple("proc*", "role = auto\nbacking = vmm\n", RULE, ""),
-        std::make_tuple("proc*", "role = export\n", RULE, ""),
-        std::make_tuple("proc*", "role = import\n", COPIES, ""),
-        std::make_tuple("proc*", "role = auto\n", RULE, ""),
-        std::make_tuple("proc*", "role = auto\n", RULE, "open_cache = 8\n"),
-        std::make_tuple("proc*", "role = auto\n", AUDIT, "open_cache = 8\nmode = audit\n"),
-        std::make_tuple("other", "role = merge\n", NOTHING, "")));
+    testing::Values(std::make_tuple("proc*", "role = merge\n", ALL, ""),
+                    std::make_tuple("proc*", "role = auto\nbacking = vmm\naccess = ro\n", RULE, ""),
+                    std::make_tuple("proc*", "role = auto\nbacking = vmm\n", RULE, ""),
+                    std::make_tuple("proc*", "role = export\n", RULE, ""),
+                    std::make_tuple("proc*", "role = import\n", RULE, ""),
+                    std::make_tuple("proc*", "role = auto\n", RULE, ""),
+                    std::make_tuple("proc*", "role = auto\n", RULE, "open_cache = 8\n"),
+                    std::make_tuple("proc*", "role = auto\n", AUDIT,
+                                    "open_cache = 8\nmode = audit\n"),
+                    std::make_tuple("other", "role = merge\n", NOTHING, "")));
 
 } // namespace

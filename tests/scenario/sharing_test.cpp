@@ -50,6 +50,8 @@ TEST(Sharing, AnImporterMayAskForLess) {
 
 // The driver maps whole blocks of 2 MiB, and bare each allocation has an end of its own.
 TEST(Sharing, WhatReachesPastTheEndIsRefusedAsBare) {
+    if (!hip().empty())
+        GTEST_SKIP() << "what HIP answers is not known";
     for (const char *backing : {"", "backing = vmm\n"}) {
         World world(rule("frames", "producer", "export", backing) +
                     rule("frames", "consumer", "import"));

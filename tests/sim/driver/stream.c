@@ -181,13 +181,13 @@ void stream_wait_card(uint32_t card) {
     wait_where(concerns_card, &card);
 }
 
-void stream_hurt(uint64_t address, uint64_t size) {
+void stream_hurt(uint64_t address, uint64_t size, uint64_t cards) {
     pthread_mutex_lock(&streams.lock);
     for (CUstream s = streams.first; s; s = s->next) {
         const struct task *task = s->head;
         CUresult code = CUDA_SUCCESS;
         /* What a card would have begun has begun, though a thread may be late. */
-        if (task && task->work->hurt && turn_of(s, task->number))
+        if (task && task->work->hurt && cards >> s->context->card & 1 && turn_of(s, task->number))
             code = task->work->hurt(task->argument, address, size);
         if (code)
             context_lose(s->context, code);

@@ -39,8 +39,9 @@ CUcontext stream_context(CUstream stream);
 CUresult stream_wait(CUstream stream);
 void stream_wait_context(CUcontext context);
 void stream_wait_card(uint32_t card);
-/* What is there has changed: the contexts of work that runs on it are lost. */
-void stream_hurt(uint64_t address, uint64_t size);
+/* What is there has changed for these cards, a bit each: the contexts of their work that runs on it
+ * are lost. */
+void stream_hurt(uint64_t address, uint64_t size, uint64_t cards);
 /* The context has ended: its streams go with it. */
 void stream_end_context(CUcontext context);
 /* This thread has used its per-thread default stream. */

@@ -202,7 +202,7 @@ CUresult CUDAAPI cuMemUnmap(CUdeviceptr address, size_t size) {
     CUresult result = mapping_unmap(address, size);
     state_unlock();
     if (!result)
-        stream_hurt(address, size);
+        stream_hurt(address, size, UINT64_MAX);
     return result;
 }
 
@@ -210,7 +210,7 @@ CUresult CUDAAPI cuMemUnmap(CUdeviceptr address, size_t size) {
  * --- access ---
  *
  * Neither this nor unmapping waits for anything. Work that runs on the block meanwhile is hurt: on
- * a card mostly, here always.
+ * a card mostly, here always. Work of one card is not when another gets access or loses it.
  */
 
 static CUresult check_access(CUdeviceptr address, const CUmemAccessDesc *access) {
@@ -229,19 +229,22 @@ static CUresult check_access(CUdeviceptr address, const CUmemAccessDesc *access)
 
 CUresult CUDAAPI cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *access,
                                 size_t count) {
-    bool changed = false;
+    uint64_t changed = 0; /* cards, a bit each */
     CUresult result = state_check();
     if (result || !access || !count)
         return result ? result : CUDA_ERROR_INVALID_VALUE;
     state_lock();
     for (size_t i = 0; i < count && !result; i++)
         result = check_access(address, &access[i]);
-    for (size_t i = 0; i < count && !result; i++)
-        result = mapping_set_access(address, size, device_card(access[i].location.id),
-                                    access[i].flags, &changed);
+    for (size_t i = 0; i < count && !result; i++) {
+        const uint32_t card = device_card(access[i].location.id);
+        bool other = false;
+        result = mapping_set_access(address, size, card, access[i].flags, &other);
+        changed |= (uint64_t)other << card;
+    }
     state_unlock();
     if (changed)
-        stream_hurt(address, size);
+        stream_hurt(address, size, changed);
     return result;
 }
 
