@@ -120,17 +120,13 @@ static int end(struct ending ending) {
     return gps_teardown_context(ending.context, surely, end_by_driver, &ending);
 }
 
-/* 0: the device cannot be had. */
-static uint64_t primary_of(uint64_t context, int *device) {
-    return device_of(context, device) == GPS_OK ? gps_ops->primary(*device) : 0;
-}
-
 /* What runs in it is waited for, because it cannot be asked afterwards, and entering it then kills
  * the process. */
 int gps_context_destroy_green(uint64_t green, uint64_t context, gps_context_end_fn *destroy) {
     struct gps_scope scope;
     int device = 0;
-    const uint64_t primary = context ? primary_of(context, &device) : 0;
+    const bool is_known = context && device_of(context, &device) == GPS_OK;
+    const uint64_t primary = is_known ? gps_ops->primary(device) : 0;
     if (primary && (gps_merge_active || gps_learn_active)) {
         gps_scope_enter(&scope, 0);
         gps_swap_await_context(context);
@@ -139,7 +135,7 @@ int gps_context_destroy_green(uint64_t green, uint64_t context, gps_context_end_
     return end((struct ending){destroy, green, primary, GPS_DEVICE_RELEASE, context, device});
 }
 
-int gps_context_end(enum gps_context_ending how, uint64_t which, gps_context_end_fn *call) {
+int gps_context_end(uint64_t which, gps_context_end_fn *call, enum gps_context_ending how) {
     const bool of_device = how == GPS_DEVICE_RESET || how == GPS_DEVICE_RELEASE;
     const int device = of_device ? (int)which : 0;
     const uint64_t context = of_device ? gps_ops->primary(device) : which;

@@ -24,7 +24,7 @@ enum gps_context_ending {
     GPS_DEVICE_RESET,
     GPS_DEVICE_RELEASE
 };
-int gps_context_end(enum gps_context_ending how, uint64_t which, gps_context_end_fn *call);
+int gps_context_end(uint64_t which, gps_context_end_fn *call, enum gps_context_ending how);
 /* The program destroys a green context, whose `context` is a part of the primary one: memory that
  * was allocated in it is that one's. */
 int gps_context_destroy_green(uint64_t green, uint64_t context, gps_context_end_fn *destroy);

@@ -233,11 +233,6 @@ static int free_merged(const struct gps_alloc *alloc, const struct gps_release *
     return code;
 }
 
-static int free_exported(const struct gps_alloc *alloc, const struct gps_release *release) {
-    gps_padding_remove(alloc->pointer, alloc->size);
-    return alloc->region->vmm ? gps_export_free_vmm(alloc) : gps_close_before_free(alloc, *release);
-}
-
 int gps_memory_free(uint64_t pointer, const struct gps_release *release) {
     struct gps_alloc alloc;
     if (!pointer)
@@ -248,7 +243,9 @@ int gps_memory_free(uint64_t pointer, const struct gps_release *release) {
         return free_unknown(pointer, release);
     switch (alloc.kind) {
     case GPS_ALLOC_EXPORTED:
-        return free_exported(&alloc, release);
+        gps_padding_remove(pointer, alloc.size);
+        return alloc.region->vmm ? gps_export_free_vmm(&alloc)
+                                 : gps_close_before_free(&alloc, *release);
     case GPS_ALLOC_IMPORTED:
         gps_padding_remove(pointer, alloc.size);
         return gps_import_free(&alloc);

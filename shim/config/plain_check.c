@@ -13,10 +13,6 @@ static const char *reason_against(const struct gps_rule *rule) {
     return NULL;
 }
 
-static bool is_for(const struct gps_rule *rule, const char *program, const char *executable) {
-    return !program || gps_rule_is_for(rule, program, executable);
-}
-
 int gps_config_check_plain(const struct gps_config *config, const char *program,
                            const char *executable, gps_config_error_fn *fn, void *arg) {
     const char *const file = *config->source ? config->source : "the configuration";
@@ -36,7 +32,7 @@ int gps_config_check_plain(const struct gps_config *config, const char *program,
     for (size_t i = 0; i < config->rule_count; i++) {
         const struct gps_rule *rule = &config->rules[i];
         const char *const reason = reason_against(rule);
-        if (!reason || !is_for(rule, program, executable))
+        if (!reason || (program && !gps_rule_is_for(rule, program, executable)))
             continue;
         fn(arg, file, rule->line, reason);
         status = -EINVAL;

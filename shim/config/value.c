@@ -37,10 +37,6 @@ static char lower(char c) {
     return (char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
 }
 
-static bool is_letter(char c) {
-    return lower(c) >= 'a' && lower(c) <= 'z';
-}
-
 static const char *skip_spaces(const char *text) {
     while (*text == ' ' || *text == '\t')
         text++;
@@ -66,10 +62,10 @@ static const struct gps_unit *read_unit(const char **cursor, const struct gps_un
                                         bool any_case) {
     char name[4] = "";
     size_t count = 0;
-    for (; is_letter((*cursor)[count]); count++) {
+    for (char c; (c = lower((*cursor)[count])) >= 'a' && c <= 'z'; count++) {
         if (count == sizeof(name) - 1)
             return NULL;
-        name[count] = any_case ? lower((*cursor)[count]) : (*cursor)[count];
+        name[count] = any_case ? c : (*cursor)[count];
     }
     while (units->name && strcmp(units->name, name) != 0)
         units++;

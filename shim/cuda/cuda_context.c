@@ -33,17 +33,13 @@ CUresult gps_on_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
     return result;
 }
 
-/* How the driver is asked, in one version of the function's ABI. */
-#define END_CONTEXT(name, how)                                                                     \
-    static int real_##name(uint64_t context) {                                                     \
-        return (int)gps_real.name((CUcontext)context);                                             \
-    }                                                                                              \
-    CUresult gps_on_##name(CUcontext context) {                                                    \
-        return (CUresult)gps_context_end(how, (uintptr_t)context, real_##name);                    \
-    }
-END_CONTEXT(cuCtxDestroy, GPS_CONTEXT_DESTROY)
-END_CONTEXT(cuCtxDestroy_v2, GPS_CONTEXT_DESTROY)
-END_CONTEXT(cuCtxDetach, GPS_CONTEXT_DETACH)
+GPS_ENDS(cuCtxDestroy, CUcontext, gps_context_end, GPS_CONTEXT_DESTROY)
+GPS_ENDS(cuCtxDestroy_v2, CUcontext, gps_context_end, GPS_CONTEXT_DESTROY)
+GPS_ENDS(cuCtxDetach, CUcontext, gps_context_end, GPS_CONTEXT_DETACH)
+GPS_ENDS(cuDevicePrimaryCtxReset, CUdevice, gps_context_end, GPS_DEVICE_RESET)
+GPS_ENDS(cuDevicePrimaryCtxReset_v2, CUdevice, gps_context_end, GPS_DEVICE_RESET)
+GPS_ENDS(cuDevicePrimaryCtxRelease, CUdevice, gps_context_end, GPS_DEVICE_RELEASE)
+GPS_ENDS(cuDevicePrimaryCtxRelease_v2, CUdevice, gps_context_end, GPS_DEVICE_RELEASE)
 
 static int real_destroy_green(uint64_t green) {
     return (int)gps_real.cuGreenCtxDestroy((CUgreenCtx)green);
@@ -56,15 +52,3 @@ CUresult gps_on_cuGreenCtxDestroy(CUgreenCtx green) {
     return (CUresult)gps_context_destroy_green((uintptr_t)green, (uintptr_t)context,
                                                real_destroy_green);
 }
-
-#define END_PRIMARY(name, how)                                                                     \
-    static int real_##name(uint64_t device) {                                                      \
-        return (int)gps_real.name((CUdevice)device);                                               \
-    }                                                                                              \
-    CUresult gps_on_##name(CUdevice device) {                                                      \
-        return (CUresult)gps_context_end(how, (uint64_t)device, real_##name);                      \
-    }
-END_PRIMARY(cuDevicePrimaryCtxReset, GPS_DEVICE_RESET)
-END_PRIMARY(cuDevicePrimaryCtxReset_v2, GPS_DEVICE_RESET)
-END_PRIMARY(cuDevicePrimaryCtxRelease, GPS_DEVICE_RELEASE)
-END_PRIMARY(cuDevicePrimaryCtxRelease_v2, GPS_DEVICE_RELEASE)

@@ -37,13 +37,7 @@ CUresult gps_on_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
 OPEN(cuIpcOpenMemHandle)
 OPEN(cuIpcOpenMemHandle_v2)
 
-static int close_handle(uint64_t pointer) {
-    return (int)gps_real.cuIpcCloseMemHandle(pointer);
-}
-
-CUresult gps_on_cuIpcCloseMemHandle(CUdeviceptr pointer) {
-    return (CUresult)gps_handle_close(pointer, close_handle);
-}
+GPS_ENDS(cuIpcCloseMemHandle, CUdeviceptr, gps_handle_close)
 
 /* --- events --- */
 
@@ -93,13 +87,5 @@ CUresult gps_on_cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle handle) {
     return (CUresult)code;
 }
 
-/* One version of the function's ABI, and how the driver is asked for it. */
-#define DESTROY(name)                                                                              \
-    static int real_##name(uint64_t event) {                                                       \
-        return (int)gps_real.name((CUevent)event);                                                 \
-    }                                                                                              \
-    CUresult gps_on_##name(CUevent event) {                                                        \
-        return (CUresult)gps_event_destroy((uintptr_t)event, real_##name);                         \
-    }
-DESTROY(cuEventDestroy)
-DESTROY(cuEventDestroy_v2)
+GPS_ENDS(cuEventDestroy, CUevent, gps_event_destroy)
+GPS_ENDS(cuEventDestroy_v2, CUevent, gps_event_destroy)

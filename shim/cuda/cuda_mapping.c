@@ -110,12 +110,7 @@ CUresult gps_on_cuMulticastCreate(CUmemGenericAllocationHandle *out,
     return result;
 }
 
-static int real_release(uint64_t handle) {
-    return (int)gps_real.cuMemRelease(handle);
-}
-CUresult gps_on_cuMemRelease(CUmemGenericAllocationHandle handle) {
-    return (CUresult)gps_mappings_release(handle, real_release);
-}
+GPS_ENDS(cuMemRelease, CUmemGenericAllocationHandle, gps_mappings_release)
 
 CUresult gps_on_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *out, void *pointer) {
     if (gps_memory_is_mapped((uintptr_t)pointer))

@@ -10,11 +10,7 @@
 struct linear {
     struct gps_allocation asked;
     void *out;
-};
-struct pooled {
-    struct gps_allocation asked;
-    void *out;
-    CUstream stream;
+    CUstream stream; /* of a pool's */
 };
 struct pitched {
     struct gps_allocation asked;
@@ -53,7 +49,7 @@ ALLOCATE(cuMemAlloc_v2, linear, CUdeviceptr, (CUdeviceptr * out, size_t size), (
          , .asked.size = size, .asked.shareable = out)
 
 #define ALLOCATE_ASYNC(name, own)                                                                  \
-    ALLOCATE(name, pooled, CUdeviceptr, (CUdeviceptr * out, size_t size, CUstream stream),         \
+    ALLOCATE(name, linear, CUdeviceptr, (CUdeviceptr * out, size_t size, CUstream stream),         \
              (out, asked->size, call->stream), , , .asked.size = size, .asked.shareable = out,     \
              .asked.pooled = true, .asked.stream = (uintptr_t)(stream ? stream : (own)),           \
              .stream = stream)

@@ -16,12 +16,7 @@ CUresult gps_on_cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props) 
     return result;
 }
 
-static int real_destroy(uint64_t pool) {
-    return (int)gps_real.cuMemPoolDestroy((CUmemoryPool)pool);
-}
-CUresult gps_on_cuMemPoolDestroy(CUmemoryPool pool) {
-    return (CUresult)gps_pools_destroy((uintptr_t)pool, real_destroy);
-}
+GPS_ENDS(cuMemPoolDestroy, CUmemoryPool, gps_pools_destroy)
 
 CUresult gps_on_cuMemPoolExportToShareableHandle(void *out, CUmemoryPool pool,
                                                  CUmemAllocationHandleType type,

@@ -39,3 +39,13 @@
     return result;
 #define GPS_WRAPPER(name, parameters, arguments, seen)                                             \
     CUresult gps_hook_##name parameters{GPS_WRAPPED(name, arguments, seen)} GPS_EXPORT(name)
+
+/* The meaning of a row with one argument that ends what it names: `call` of calls/ gets the
+ * argument, the driver's own function, and what else there is. */
+#define GPS_ENDS(name, type, call, ...)                                                            \
+    static int real_##name(uint64_t which) {                                                       \
+        return (int)gps_real.name((type)which);                                                    \
+    }                                                                                              \
+    CUresult gps_on_##name(type which) {                                                           \
+        return (CUresult)call((uintptr_t)which, real_##name, ##__VA_ARGS__);                       \
+    }

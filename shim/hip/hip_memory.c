@@ -136,6 +136,6 @@ static int real_reset(uint64_t device) {
 hipError_t gps_on_hipDeviceReset(void) {
     int device;
     return gps_hip_calls.hipGetDevice && gps_hip_calls.hipGetDevice(&device) == GPS_OK
-               ? gps_context_end(GPS_DEVICE_RESET, (uint64_t)device, real_reset)
+               ? gps_context_end((uint64_t)device, real_reset, GPS_DEVICE_RESET)
                : gps_hip_real.hipDeviceReset();
 }

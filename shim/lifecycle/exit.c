@@ -17,9 +17,7 @@
 #include "stack/stack.h"
 #include "teardown.h"
 
-static struct {
-    _Atomic bool registered; /* atexit handlers survive fork, so once is enough */
-} state;
+static _Atomic bool registered; /* atexit handlers survive fork, so once is enough */
 
 /* A signal handler that ends the process may have interrupted a wrapper of ours, locks and all. */
 static bool is_interrupted(void) {
@@ -67,12 +65,12 @@ static void on_exit_handler(void) {
 
 void gps_lifecycle_driver_ready(void) {
     gps_parent_note_first();
-    if (!atomic_exchange(&state.registered, true) && atexit(on_exit_handler) != 0)
-        state.registered = false;
+    if (!atomic_exchange(&registered, true) && atexit(on_exit_handler) != 0)
+        registered = false;
 }
 
 bool gps_exit_registered(void) {
-    return state.registered;
+    return registered;
 }
 
 /* --- the very end --- */

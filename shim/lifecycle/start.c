@@ -26,9 +26,7 @@
 #include "util/program_signals.h"
 #include "util/text.h"
 
-static struct {
-    bool used; /* this image has begun before: after a fork there is something to forget */
-} state;
+static bool used; /* this image has begun before: after a fork there is something to forget */
 
 /* --- the configuration --- */
 
@@ -75,9 +73,9 @@ static int load(struct first_error *error) {
 }
 
 static enum gps_phase start(void) {
-    if (state.used)
+    if (used)
         forget_parent();
-    state.used = true;
+    used = true;
     gps_thread_note_main();
     struct first_error error = {.count = 0};
     const int status = load(&error);

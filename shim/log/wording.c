@@ -18,10 +18,6 @@ bool gps_wording_is_by_range(void) {
     return state.by_range;
 }
 
-static bool is_upper(char letter) {
-    return letter >= 'A' && letter <= 'Z';
-}
-
 /* Of small letters. */
 static void add_upper(struct gps_text *to, const char *word) {
     for (; *word; word++)
@@ -32,7 +28,7 @@ static void add_upper(struct gps_text *to, const char *word) {
 static bool add_vendor(struct gps_text *to, const char *from) {
     if (strncmp(from, "CUDA", 4) == 0)
         add_upper(to, state.vendor);
-    else if (strncmp(from, "cuda", 4) == 0 && is_upper(from[4]))
+    else if (strncmp(from, "cuda", 4) == 0 && from[4] >= 'A' && from[4] <= 'Z')
         gps_text_str(to, state.vendor);
     else
         return false;

@@ -228,10 +228,6 @@ static uint32_t store(const struct wanted *wanted) {
     return trace;
 }
 
-static uint32_t store_steps(const struct gps_step *steps, unsigned count) {
-    return store(&(struct wanted){.hash = hash_of(steps, count), .steps = steps, .count = count});
-}
-
 /* --- what is shown for a native stack --- */
 
 static uint64_t hash_bytes(const void *bytes, size_t size) {
@@ -354,7 +350,8 @@ void gps_trace_start(unsigned depth, bool keep) {
 __attribute__((noinline)) static uint32_t walked(struct gps_site site) {
     struct gps_step steps[GPS_STACK_MAX];
     const unsigned count = gps_stack_walk(site, steps, depot.depth);
-    const uint32_t trace = store_steps(steps, count);
+    const uint32_t trace =
+        store(&(struct wanted){.hash = hash_of(steps, count), .steps = steps, .count = count});
     remember(site, trace);
     return trace;
 }
