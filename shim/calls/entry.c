@@ -1,6 +1,5 @@
 #include "entry.h"
 
-#include "driver/driver_ops.h"
 #include "findings/diagnose.h"
 #include "handles.h"
 #include "mappings.h"

@@ -9,7 +9,6 @@
 #include "findings/reporter.h"
 #include "handles.h"
 #include "process/membership.h"
-#include "process/process.h"
 #include "process/references.h"
 #include "registry/freed_history.h"
 #include "stack/trace.h"

@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #include "util/lock.h"
-#include "util/text.h"
 
 struct reader {
     char *at, *end;

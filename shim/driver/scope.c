@@ -5,7 +5,6 @@
 
 #include "driver_ops.h"
 #include "passing.h"
-#include "util/program_signals.h"
 
 const struct gps_operations *gps_operations;
 void (*_Atomic gps_watch_again)(void);

@@ -4,7 +4,6 @@
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "process/process.h"
-#include "registry/freed_history.h"
 #include "registry/vmm_books.h"
 #include "reporter.h"
 #include "stack/trace.h"

@@ -2,7 +2,6 @@
 
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
-#include "registry/freed_history.h"
 #include "registry/vmm_books.h"
 #include "reporter.h"
 #include "util/peek.h"

@@ -15,7 +15,6 @@
 #include "stack/stack.h"
 #include "stack/trace.h"
 #include "util/forgotten.h"
-#include "util/text.h"
 
 static struct {
     _Atomic bool store_reported;

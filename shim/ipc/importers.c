@@ -3,7 +3,6 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "directory/processes.h"
 #include "directory/region.h"
 #include "directory/region_lock.h"
 #include "process/membership.h"

@@ -1,7 +1,6 @@
 #include "own_bytes.h"
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

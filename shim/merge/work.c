@@ -1,7 +1,6 @@
 #include "work.h"
 #include "util/forgotten.h"
 
-#include "allocation.h"
 #include "backing.h"
 #include "created.h"
 #include "driver/scope.h"

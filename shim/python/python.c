@@ -8,7 +8,6 @@
 #include "python_frame.h"
 #include "stack/module_place.h"
 #include "stack/stack.h"
-#include "stack/trace.h"
 #include "util/forgotten.h"
 
 /* Too much for a stack of the program's. */

@@ -7,7 +7,6 @@
  */
 #include "python_layout.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #include "util/peek.h"

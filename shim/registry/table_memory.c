@@ -1,7 +1,5 @@
 #include "hash_table.h"
 
-#include <sys/mman.h>
-
 #include "util/forgotten.h"
 #include "util/lock.h"
 

@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "module.h"
 #include "util/linker.h"
 
 enum { PAGE = 4096 };

@@ -2,7 +2,6 @@
 
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 
 #include "clock.h"
 #include "lock.h"

@@ -19,7 +19,6 @@
 #include "directory/leader_lock.h"
 #include "directory/orphans.h"
 #include "directory/view.h"
-#include "gpushare/keeper.h"
 #include "keeper/keeper_client.h"
 #include "util/clock.h"
 

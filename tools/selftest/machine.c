@@ -2,7 +2,6 @@
 
 #include <ctype.h>
 #include <gnu/libc-version.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

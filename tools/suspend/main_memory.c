@@ -3,8 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "cli/tool.h"
-
 /* "NAME   123 kB" of a file in /proc; added to *bytes. */
 static bool add_line(const char *path, const char *name, uint64_t *bytes) {
     char line[512];

@@ -1,7 +1,6 @@
 #include "usage.h"
 
 #include "cli/tool.h"
-#include "directory/accounting.h"
 #include "directory/view_format.h"
 #include "log/log.h"
 #include "util/clock.h"
