@@ -340,8 +340,8 @@ bool gps_streams_lost(struct gps_stream *lost) {
     return any;
 }
 
-/* One that is destroyed meanwhile leaves an event only if it is busy,
- * so it has not been asked yet; the event takes its place, which comes later. */
+/* One that is destroyed meanwhile leaves an event only if it is busy, so it has not been asked yet;
+ * the event takes its place, which comes later. */
 enum gps_streams_answer gps_streams_look(uint64_t context, struct gps_stream *first) {
     enum gps_streams_answer answer = GPS_STREAMS_IDLE;
     struct noted one;

@@ -205,8 +205,8 @@ static inline bool gps_area_near(uint64_t address, uint64_t size) {
     return address < __atomic_load_n(&gps_area_span.highest, __ATOMIC_RELAXED) &&
            address + size > __atomic_load_n(&gps_area_span.lowest, __ATOMIC_RELAXED);
 }
-/* The same, of areas that end within a block. Behind the others nothing is mapped,
- * and the driver refuses what reaches past their end. */
+/* The same, of areas that end within a block. Behind the others nothing is mapped, and the driver
+ * refuses what reaches past their end. */
 bool gps_area_padded_near(uint64_t address, uint64_t size);
 
 /* Whether a range that begins in the area reaches past the end of the allocation. */
