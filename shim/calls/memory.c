@@ -233,11 +233,6 @@ static int free_merged(const struct gps_alloc *alloc, const struct gps_release *
     return code;
 }
 
-static void forget_padding(const struct gps_alloc *alloc) {
-    if (gps_padding_any())
-        gps_padding_remove(alloc->pointer, alloc->size);
-}
-
 int gps_memory_free(uint64_t pointer, const struct gps_release *release) {
     struct gps_alloc alloc;
     if (!pointer)
@@ -248,11 +243,11 @@ int gps_memory_free(uint64_t pointer, const struct gps_release *release) {
         return free_unknown(pointer, release);
     switch (alloc.kind) {
     case GPS_ALLOC_EXPORTED:
-        forget_padding(&alloc);
+        gps_padding_remove(pointer, alloc.size);
         return alloc.region->vmm ? gps_export_free_vmm(&alloc)
                                  : gps_close_before_free(&alloc, *release);
     case GPS_ALLOC_IMPORTED:
-        forget_padding(&alloc);
+        gps_padding_remove(pointer, alloc.size);
         return gps_import_free(&alloc);
     case GPS_ALLOC_MERGED:
         return free_merged(&alloc, release);

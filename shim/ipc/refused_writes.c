@@ -17,15 +17,14 @@
 static bool refuse_past_end(const struct gps_write *write, struct gps_gate_pass *pass, int *code) {
     struct gps_write nth;
     (void)pass;
-    for (uint64_t i = 0; i < gps_write_count(write); i++) {
+    *code = GPS_OK;
+    for (uint64_t i = 0; *code == GPS_OK && i < gps_write_count(write); i++) {
         const struct gps_write *one = gps_write_nth(write, i, &nth);
-        *code = GPS_INVALID_VALUE;
         if ((!one->rough && gps_padding_ends(one->to, one->size)) ||
             gps_padding_ends(one->source, one->reads))
-            return false;
+            *code = GPS_INVALID_VALUE;
     }
-    *code = GPS_OK;
-    return true;
+    return *code == GPS_OK;
 }
 
 /* --- memory that is mapped read-only --- */

@@ -19,7 +19,7 @@ static struct {
 } state;
 GPS_FORGOTTEN(state);
 
-struct gps_area_span gps_area_span;
+struct gps_range_span gps_area_span;
 GPS_FORGOTTEN(gps_area_span);
 
 /* --- geometry --- */
@@ -129,29 +129,20 @@ struct gps_block *gps_area_block(uint64_t address, uint64_t serial, struct gps_a
     return (*area)->pointer + block->at == address ? block : NULL;
 }
 
-static void note_bounds(void) {
-    const struct gps_area *first = gps_area_next(NULL);
-    const struct gps_range *last = state.areas;
-    while (last && last->high)
-        last = last->high;
-    __atomic_store_n(&gps_area_span.lowest, first ? first->pointer : 0, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&gps_area_span.highest, last ? gps_range_end(last) : 0, __ATOMIC_SEQ_CST);
-}
-
 void gps_area_add(struct gps_area *area) {
     area->range = (struct gps_range){.from = area->pointer, .size = area->extent};
     gps_range_add(&state.areas, &area->range);
     state.padded += area->size != area->extent;
     state.created += area->created != NULL;
     area->serial = ++state.serial;
-    note_bounds();
+    gps_range_note_span(state.areas, &gps_area_span);
 }
 
 void gps_area_remove(struct gps_area *area) {
     gps_range_remove(&state.areas, &area->range);
     state.padded -= area->size != area->extent;
     state.created -= area->created != NULL;
-    note_bounds();
+    gps_range_note_span(state.areas, &gps_area_span);
 }
 
 bool gps_area_padded_near(uint64_t address, uint64_t size) {

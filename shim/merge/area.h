@@ -197,8 +197,8 @@ struct gps_area *gps_area_from(uint64_t address); /* which has the address, or t
 void gps_area_add(struct gps_area *area);
 void gps_area_remove(struct gps_area *area);
 
-/* What all areas lie in; both equal: there is none. */
-extern struct gps_area_span { uint64_t lowest, highest; } gps_area_span;
+/* What all areas lie in. */
+extern struct gps_range_span gps_area_span;
 
 /* Whether an area may overlap the range. It needs no lock. */
 static inline bool gps_area_near(uint64_t address, uint64_t size) {

@@ -1,96 +1,67 @@
-/* padding.c - a list by address; see padding.h. */
+/* padding.c - a tree by address; see padding.h. */
 #include "padding.h"
 
-#include <stdlib.h>
-#include <string.h>
-
+#include "hash_table.h"
 #include "registry.h"
 #include "util/forgotten.h"
 #include "util/lock.h"
 
 struct padding {
-    uint64_t pointer, begins, ends; /* its memory, and where it lies */
+    struct gps_range range; /* where it lies */
+    uint64_t pointer;       /* its memory */
     uint32_t era;
 };
+_Static_assert(offsetof(struct padding, range) == 0, "the first");
 
-struct gps_padding_span gps_padding_span;
+struct gps_range_span gps_padding_span;
 GPS_FORGOTTEN(gps_padding_span);
 static struct {
     GPS_LOCK(GPS_RANK_PADDINGS) lock;
-    struct padding *list;
-    size_t count, capacity;
+    struct gps_range *paddings;
+    struct gps_slab slab;
 } state;
 GPS_FORGOTTEN(state);
 
-/* How many begin at the address or before it. */
-static size_t up_to(uint64_t address) {
-    size_t low = 0, high = state.count;
-    while (low < high) {
-        const size_t middle = (low + high) / 2;
-        if (state.list[middle].begins <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+static void drop(struct gps_range *padding) {
+    gps_range_remove(&state.paddings, padding);
+    gps_range_note_span(state.paddings, &gps_padding_span);
+    gps_slab_put(&state.slab, padding);
 }
 
-static void drop(size_t at) {
-    state.count--;
-    memmove(&state.list[at], &state.list[at + 1], (state.count - at) * sizeof(*state.list));
-}
-
-/* Those that it overlaps were of memory that has gone. */
-static bool make_room(const struct padding *one) {
-    size_t at = up_to(one->ends - 1);
-    while (at > 0 && state.list[at - 1].ends > one->pointer)
-        drop(--at);
-    if (state.count == state.capacity) {
-        const size_t capacity = state.capacity ? 2 * state.capacity : 64;
-        struct padding *larger = realloc(state.list, capacity * sizeof(*larger));
-        if (!larger)
-            return false;
-        state.list = larger;
-        state.capacity = capacity;
-    }
-    return true;
-}
-
-static void widen(const struct padding *one) {
-    struct gps_padding_span *const span = &gps_padding_span;
-    if (one->begins < span->lowest || !span->highest)
-        __atomic_store_n(&span->lowest, one->begins, __ATOMIC_RELAXED);
-    if (one->ends > span->highest)
-        __atomic_store_n(&span->highest, one->ends, __ATOMIC_RELAXED);
+/* What lies there was of memory that has gone. */
+static void drop_within(uint64_t from, uint64_t end) {
+    struct gps_range *old;
+    while ((old = gps_range_from(state.paddings, from)) && old->from < end)
+        drop(old);
 }
 
 void gps_padding_add(uint64_t pointer, uint64_t size, uint64_t extent) {
-    const struct padding one = {pointer, pointer + size, pointer + extent, gps_registry_era()};
-    if (one.begins == one.ends)
-        return;
     GPS_LOCKED(&state.lock);
-    if (!make_room(&one))
+    drop_within(pointer, pointer + extent);
+    struct padding *one = size < extent ? gps_slab_get(&state.slab, sizeof(*one)) : NULL;
+    if (!one)
         return;
-    const size_t at = up_to(one.begins);
-    memmove(&state.list[at + 1], &state.list[at], (state.count - at) * sizeof(*state.list));
-    state.list[at] = one;
-    state.count++;
-    widen(&one);
+    *one = (struct padding){{.from = pointer + size, .size = extent - size},
+                            .pointer = pointer,
+                            .era = gps_registry_era()};
+    gps_range_add(&state.paddings, &one->range);
+    gps_range_note_span(state.paddings, &gps_padding_span);
 }
 
-void gps_padding_remove(uint64_t pointer, uint64_t size) {
+void gps_padding_drop(uint64_t pointer, uint64_t size) {
     GPS_LOCKED(&state.lock);
-    const size_t at = up_to(pointer + size);
-    if (at > 0 && state.list[at - 1].pointer == pointer)
-        drop(at - 1);
+    struct gps_range *padding = gps_range_from(state.paddings, pointer + size);
+    if (padding && padding->from == pointer + size)
+        drop(padding);
 }
 
 static bool find(uint64_t address, struct padding *found) {
     GPS_LOCKED(&state.lock);
-    const size_t at = up_to(address);
-    if (at > 0)
-        *found = state.list[at - 1];
-    return at > 0 && address < found->ends;
+    const struct gps_range *padding = gps_range_from(state.paddings, address);
+    if (!padding || padding->from > address)
+        return false;
+    *found = *(const struct padding *)padding;
+    return true;
 }
 
 /* Memory goes with its context, too. */

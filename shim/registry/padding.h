@@ -10,15 +10,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Memory that a rule has given, and the registry has; `extent` bytes are mapped there. It counts as
- * long as the registry has it. */
-void gps_padding_add(uint64_t pointer, uint64_t size, uint64_t extent);
-void gps_padding_remove(uint64_t pointer, uint64_t size);
+#include "range_tree.h"
 
-/* What all paddings lie in; both equal: there has been none. */
-extern struct gps_padding_span { uint64_t lowest, highest; } gps_padding_span;
+/* What all paddings lie in. */
+extern struct gps_range_span gps_padding_span;
 
-/* Whether a range may end in one, and whether there has been any. They take no lock. */
+/* Whether there is any, and whether a range may end in one. They take no lock. */
 static inline bool gps_padding_any(void) {
     return __builtin_expect(__atomic_load_n(&gps_padding_span.highest, __ATOMIC_RELAXED) != 0, 0);
 }
@@ -31,6 +28,15 @@ static inline bool gps_padding_near(uint64_t address, uint64_t size) {
 bool gps_padding_has(uint64_t address);
 /* Whether a range ends in one. */
 static inline bool gps_padding_ends(uint64_t address, uint64_t size) {
-    return gps_padding_any() && size && gps_padding_near(address, size) &&
-           gps_padding_has(address + size - 1);
+    return size && gps_padding_near(address, size) && gps_padding_has(address + size - 1);
+}
+
+/* Memory that a rule has given, and the registry has; `extent` bytes are mapped there. It counts as
+ * long as the registry has it. */
+void gps_padding_add(uint64_t pointer, uint64_t size, uint64_t extent);
+/* The program frees it. */
+void gps_padding_drop(uint64_t pointer, uint64_t size);
+static inline void gps_padding_remove(uint64_t pointer, uint64_t size) {
+    if (gps_padding_any())
+        gps_padding_drop(pointer, size);
 }

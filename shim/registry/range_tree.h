@@ -72,3 +72,16 @@ static inline struct gps_range *gps_range_from(struct gps_range *tree, uint64_t 
     }
     return first;
 }
+
+/* What all ranges of a tree lie in, to be read without its lock; both equal: there is none. */
+struct gps_range_span {
+    uint64_t lowest, highest;
+};
+
+static inline void gps_range_note_span(struct gps_range *tree, struct gps_range_span *span) {
+    const struct gps_range *first = gps_range_from(tree, 0), *last = tree;
+    while (last && last->high)
+        last = last->high;
+    __atomic_store_n(&span->lowest, first ? first->from : 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&span->highest, last ? gps_range_end(last) : 0, __ATOMIC_SEQ_CST);
+}

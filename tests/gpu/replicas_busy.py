@@ -1,5 +1,4 @@
 """Servers whose card is never idle: how soon all is merged, and what a request notices. A part of replicas.py."""
-import json
 import statistics
 import time
 
@@ -14,7 +13,7 @@ def merged_within(fleet, size, begun, seconds):
     """Seconds until merging has saved so many bytes, or None; and the bytes."""
     saved = 0
     while time.monotonic() < begun + seconds:
-        saved = sum(one["saved"] for one in json.loads(fleet.tool("ls", "--json")) if one["state"] == "merged")
+        saved = fleet.saved()
         if saved >= size:
             return time.monotonic() - begun, saved
         time.sleep(0.05)
