@@ -1,13 +1,18 @@
 #include "mappings.h"
 
+#include <string.h>
+
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
+#include "findings/diagnose.h"
 #include "ipc/reclaim.h"
 #include "ipc/token.h"
 #include "log/event_log.h"
 #include "memory.h"
+#include "merge/created.h"
 #include "process/gpu_bytes.h"
 #include "process/process.h"
+#include "registry/entangled.h"
 #include "rules/rules.h"
 #include "stack/trace.h"
 #include "util/clock.h"
@@ -96,10 +101,30 @@ void gps_mappings_exported(uint64_t handle, int descriptor) {
     note_descriptor(descriptor, handle, GPS_VMM_EXPORTED_AS);
 }
 
+void gps_mappings_consumed(int descriptor) {
+    gps_vmm_consumed(descriptor);
+}
+
+void gps_mappings_exported_otherwise(void) {
+    gps_entangle(GPS_ENTANGLED_MEMORY_EXPORTED);
+}
+
+void gps_mappings_external(void) {
+    gps_entangle(GPS_ENTANGLED_EXTERNAL);
+}
+
 uint64_t gps_mappings_retained(uint64_t handle) {
     const uint64_t known = gps_created_retained(handle);
     gps_vmm_retained(known);
     return known;
+}
+
+void gps_mappings_bound(uint64_t handle) {
+    gps_vmm_bound(handle);
+}
+
+void gps_mappings_bound_at(uint64_t pointer) {
+    gps_vmm_bound_at(pointer);
 }
 
 /* Whether a program can do without it shows later. */
@@ -116,6 +141,14 @@ void gps_mappings_not_made(const struct gps_vmm_memory *asked, int code) {
         gps_vmm_asked_otherwise();
     if (asked->device >= 0)
         gps_diagnose_vmm_create(asked->size, code);
+}
+
+void gps_mappings_not_exported(uint64_t handle, uint32_t type, int code) {
+    gps_diagnose_vmm_export(handle, type, code);
+}
+
+void gps_mappings_not_imported(int descriptor, int code) {
+    gps_diagnose_vmm_import(descriptor, code);
 }
 
 int gps_mappings_release(uint64_t handle, gps_handle_fn *release) {
@@ -153,6 +186,10 @@ bool gps_mappings_make_room(void) {
     return gps_merge_active && gps_reclaim_memory();
 }
 
+bool gps_mappings_is_taken(uint64_t handle) {
+    return gps_created_is(handle);
+}
+
 uint64_t gps_mappings_unless_taken(uint64_t handle) {
     return gps_created_is(handle) ? 0 : handle;
 }
@@ -186,6 +223,10 @@ bool gps_mappings_retain(uint64_t pointer, uint64_t *handle) {
 }
 
 /* --- addresses --- */
+
+void gps_mappings_reserved(uint64_t pointer, uint64_t size) {
+    gps_vmm_reserved(pointer, size);
+}
 
 int gps_mappings_unreserve(uint64_t pointer, uint64_t size, gps_range_fn *unreserve) {
     if (gps_memory_is_mapped(pointer))
@@ -255,6 +296,11 @@ int gps_mappings_unmap(uint64_t pointer, uint64_t size, gps_range_fn *unmap) {
     else if (empty)
         gps_diagnose_unmap_nothing(pointer, size);
     return code;
+}
+
+void gps_mappings_allowed(uint64_t pointer, uint64_t size, unsigned device, bool reads,
+                          bool writes) {
+    gps_vmm_allowed(pointer, size, device, reads, writes);
 }
 
 static int real_allow(uint64_t pointer, uint64_t size, const void *arg) {

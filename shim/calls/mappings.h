@@ -12,9 +12,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "findings/diagnose.h"
-#include "merge/created.h"
-#include "registry/entangled.h"
 #include "registry/vmm_books.h"
 
 typedef int gps_handle_fn(uint64_t handle);
@@ -24,10 +21,7 @@ struct gps_block_like;
 
 /* --- after the driver's success --- */
 
-/* What is no more than a note in the books is gps_vmm_reserved, _allowed, _bound, _bound_at and
- * _consumed, by which the driver has taken a descriptor over; or gps_entangle, of memory that is
- * exported by a handle that is no descriptor, or mapped by another interface. */
-
+void gps_mappings_reserved(uint64_t pointer, uint64_t size);
 /* Memory that the program has made, and asked for so, meets the rules: the handle that the program
  * gets instead, and *made as taken. The same number: no rule takes it. */
 uint64_t gps_mappings_take(struct gps_vmm_memory *made, const struct gps_block_like *like);
@@ -36,8 +30,16 @@ void gps_mappings_made(struct gps_vmm_memory made);
 /* The same of memory that came by a descriptor. */
 void gps_mappings_imported(struct gps_vmm_memory made, int descriptor);
 void gps_mappings_exported(uint64_t handle, int descriptor);
+/* The same by a handle that is no descriptor. */
+void gps_mappings_exported_otherwise(void);
+/* Memory of another interface's, or process's, is mapped. */
+void gps_mappings_external(void);
+/* The driver has taken the descriptor over. */
+void gps_mappings_consumed(int descriptor);
 /* Returns the program's handle. */
 uint64_t gps_mappings_retained(uint64_t handle);
+void gps_mappings_bound(uint64_t handle);
+void gps_mappings_bound_at(uint64_t pointer);
 
 /* --- memory that is made so that it can have tokens (ipc/token.h) --- */
 
@@ -47,11 +49,13 @@ bool gps_mappings_have_tokens(void);
 bool gps_mappings_is_passable(uint64_t handle);
 bool gps_mappings_is_passable_at(uint64_t address);
 
-/* --- after the driver's refusal: a report says what is certainly wrong. The same of an export is
- * gps_diagnose_vmm_export, and of an import by a descriptor gps_diagnose_vmm_import --- */
+/* --- after the driver's refusal: a report says what is certainly wrong --- */
 
 /* Memory was not made: *asked has size, device and types. */
 void gps_mappings_not_made(const struct gps_vmm_memory *asked, int code);
+void gps_mappings_not_exported(uint64_t handle, uint32_t type, int code);
+/* By a descriptor: memory, or a pool. */
+void gps_mappings_not_imported(int descriptor, int code);
 
 /* --- around the driver's call --- */
 
@@ -64,6 +68,7 @@ bool gps_mappings_make_room(void);
  * dies (H200, driver 580, 2026-11-28). In place of one whose memory is gone it gets 0, and its
  * answer is the program's. */
 
+bool gps_mappings_is_taken(uint64_t handle);
 /* What the driver may get of it: the handle, or 0 for a number of ours. */
 uint64_t gps_mappings_unless_taken(uint64_t handle);
 /* Before the memory is given to something else: to a handle of these types (0: of any), to an array
@@ -96,3 +101,6 @@ struct gps_allow {
     int device; /* it alone is named, and may read and write; -1: it is otherwise */
 };
 int gps_mappings_allow(const struct gps_allow *allow);
+/* For one device (its ordinal), or for the host (GPS_VMM_HOST); after the driver's success. */
+void gps_mappings_allowed(uint64_t pointer, uint64_t size, unsigned device, bool reads,
+                          bool writes);

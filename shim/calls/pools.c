@@ -80,6 +80,10 @@ void gps_pools_pointer_exported(uint64_t pointer, const uint8_t exported[GPS_HAN
     gps_pool_pointer_exported(pointer, &id, gps_trace_kept());
 }
 
+void gps_pools_not_allocated(uint64_t pool, int code) {
+    gps_diagnose_pool_allocation(pool, code);
+}
+
 int gps_pools_destroy(uint64_t pool, gps_handle_fn *destroy) {
     struct gps_pool taken;
     const bool known = gps_pool_take(pool, &taken);

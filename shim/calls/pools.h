@@ -21,6 +21,10 @@ void gps_pools_pointer_imported(struct gps_pool_pointer made,
                                 const uint8_t exported[GPS_HANDLE_BYTES]);
 void gps_pools_pointer_exported(uint64_t pointer, const uint8_t exported[GPS_HANDLE_BYTES]);
 
+/* --- after the driver's refusal --- */
+
+void gps_pools_not_allocated(uint64_t pool, int code);
+
 /* --- around the driver's call --- */
 
 int gps_pools_destroy(uint64_t pool, gps_handle_fn *destroy);

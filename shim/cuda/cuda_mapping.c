@@ -143,9 +143,9 @@ CUresult gps_on_cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHa
     if (result == CUDA_SUCCESS && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         gps_mappings_exported(handle, *(const int *)out);
     else if (result == CUDA_SUCCESS)
-        gps_entangle(GPS_ENTANGLED_MEMORY_EXPORTED);
+        gps_mappings_exported_otherwise();
     else
-        gps_diagnose_vmm_export(handle, (uint32_t)type, (int)result);
+        gps_mappings_not_exported(handle, (uint32_t)type, (int)result);
     return result;
 }
 
@@ -160,7 +160,7 @@ CUresult gps_on_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out
                                                       .origin = GPS_VMM_IMPORTED},
                               described ? (int)(intptr_t)shared : -1);
     else if (described)
-        gps_diagnose_vmm_import((int)(intptr_t)shared, (int)result);
+        gps_mappings_not_imported((int)(intptr_t)shared, (int)result);
     return result;
 }
 
@@ -173,7 +173,7 @@ CUresult gps_on_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out
             return (CUresult)code;                                                                 \
         const CUresult result = gps_real.name arguments;                                           \
         if (result == CUDA_SUCCESS)                                                                \
-            gps_vmm_bound(handle);                                                                 \
+            gps_mappings_bound(handle);                                                            \
         return result;                                                                             \
     }
 BIND_MEMORY(cuMulticastBindMem,
@@ -201,7 +201,7 @@ BIND_MEMORY(cuLogicalEndpointBindMem,
         code = (int)gps_real.name arguments;                                                       \
         gps_write_end(&write, &pass, code);                                                        \
         if (code == GPS_OK)                                                                        \
-            gps_vmm_bound_at(pointer);                                                             \
+            gps_mappings_bound_at(pointer);                                                        \
         return (CUresult)code;                                                                     \
     }
 BIND_RANGE(cuMulticastBindAddr,
@@ -225,7 +225,7 @@ typedef CUresult map_arrays_fn(CUarrayMapInfo *maps, unsigned int count, CUstrea
 
 static bool is_any_taken(const CUarrayMapInfo *maps, unsigned int count) {
     for (unsigned int i = 0; maps && i < count; i++)
-        if (binds(&maps[i]) && gps_created_is(maps[i].memHandle.memHandle))
+        if (binds(&maps[i]) && gps_mappings_is_taken(maps[i].memHandle.memHandle))
             return true;
     return false;
 }
@@ -256,7 +256,7 @@ static CUresult map_arrays(map_arrays_fn *call, CUarrayMapInfo *maps, unsigned i
     free(given);
     for (unsigned int i = 0; code == GPS_OK && i < count; i++)
         if (binds(&maps[i]))
-            gps_vmm_bound(maps[i].memHandle.memHandle);
+            gps_mappings_bound(maps[i].memHandle.memHandle);
     return (CUresult)code;
 }
 #define MAP_ARRAY(name)                                                                            \
@@ -271,9 +271,9 @@ CUresult gps_on_cuImportExternalMemory(CUexternalMemory *out,
                                        const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *from) {
     const CUresult result = gps_real.cuImportExternalMemory(out, from);
     if (result == CUDA_SUCCESS)
-        gps_entangle(GPS_ENTANGLED_EXTERNAL);
+        gps_mappings_external();
     if (result == CUDA_SUCCESS && from->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD)
-        gps_vmm_consumed(from->handle.fd);
+        gps_mappings_consumed(from->handle.fd);
     return result;
 }
 
@@ -283,7 +283,7 @@ CUresult gps_on_cuMemAddressReserve(CUdeviceptr *out, size_t size, size_t alignm
                                     unsigned long long flags) {
     const CUresult result = gps_real.cuMemAddressReserve(out, size, alignment, at, flags);
     if (result == CUDA_SUCCESS)
-        gps_vmm_reserved(*out, size);
+        gps_mappings_reserved(*out, size);
     return result;
 }
 
@@ -341,8 +341,8 @@ CUresult gps_on_cuMemSetAccess(CUdeviceptr pointer, size_t size, const CUmemAcce
         {real_allow, pointer, size, sole_device(access, count)}, access, count};
     const CUresult result = (CUresult)gps_mappings_allow(&call.allow);
     for (size_t i = 0; result == CUDA_SUCCESS && i < count; i++)
-        gps_vmm_allowed(pointer, size, bit_of(&access[i].location),
-                        access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE,
-                        access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+        gps_mappings_allowed(pointer, size, bit_of(&access[i].location),
+                             access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE,
+                             access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     return result;
 }

@@ -38,7 +38,7 @@ CUresult gps_on_cuMemPoolImportFromShareableHandle(CUmemoryPool *out, void *shar
                                              .imported = true},
                            type == POSIX ? (int)(intptr_t)shared : -1);
     else if (type == POSIX)
-        gps_diagnose_vmm_import((int)(intptr_t)shared, (int)result);
+        gps_mappings_not_imported((int)(intptr_t)shared, (int)result);
     return result;
 }
 
@@ -66,7 +66,7 @@ CUresult gps_on_cuMemPoolImportPointer(CUdeviceptr *out, CUmemoryPool pool,
                 (struct gps_pool_pointer){.pointer = *out, .size = size, .pool = (uintptr_t)pool}, \
                 (uintptr_t) explicit(stream));                                                     \
         else                                                                                       \
-            gps_diagnose_pool_allocation((uintptr_t)pool, (int)result);                            \
+            gps_pools_not_allocated((uintptr_t)pool, (int)result);                                 \
         return result;                                                                             \
     }
 ALLOCATE_FROM(cuMemAllocFromPoolAsync, EXPLICIT)
