@@ -23,38 +23,49 @@ struct boxed {
     hipExtent extent;
 };
 
-/* `given`: what the program's call has, `arguments` those of the runtime's. What may answer 0 and
- * give no memory is the runtime's alone: of size 0. `note` and `tell` follow success: the
- * runtime's, and that of all. The rest says what is asked for. */
-#define ALLOCATE(name, kind, parameters, given, arguments, is_some, note, tell, ...)               \
-    static int real_##name(struct gps_allocation *asked) {                                         \
-        struct kind *const call = (struct kind *)asked;                                            \
-        const hipError_t result = gps_hip_real.name arguments;                                     \
-        if (result == GPS_OK) {                                                                    \
-            asked->pointer = (uintptr_t)*call->out;                                                \
-            note;                                                                                  \
-        }                                                                                          \
-        return result;                                                                             \
-    }                                                                                              \
-    hipError_t gps_on_##name parameters {                                                          \
-        struct kind call = {.asked.call = real_##name, .out = out, __VA_ARGS__};                   \
-        if (!out || !(is_some))                                                                    \
-            return gps_hip_real.name given;                                                        \
-        const int code = gps_memory_allocate(&call.asked);                                         \
-        if (code == GPS_OK) {                                                                      \
-            *out = (void *)call.asked.pointer;                                                     \
-            tell;                                                                                  \
-        }                                                                                          \
-        return code;                                                                               \
-    }
+static int to_pointer(struct gps_allocation *asked, hipError_t result, void *const *out) {
+    if (result == GPS_OK)
+        asked->pointer = (uintptr_t)*out;
+    return result;
+}
 
-ALLOCATE(hipMalloc, linear, (void **out, size_t size), (out, size), (call->out, asked->size), size,
-         , , .asked.size = size, .asked.shareable = true)
+/* What may answer 0 and give no memory is the runtime's alone: of size 0. */
+static hipError_t linear(struct linear call) {
+    const int code = gps_memory_allocate(&call.asked);
+    if (code == GPS_OK)
+        *call.out = (void *)call.asked.pointer;
+    return code;
+}
+
+static int real_malloc(struct gps_allocation *asked) {
+    void **const out = ((struct linear *)asked)->out;
+    return to_pointer(asked, gps_hip_real.hipMalloc(out, asked->size), out);
+}
+
+hipError_t gps_on_hipMalloc(void **out, size_t size) {
+    if (!out || !size)
+        return gps_hip_real.hipMalloc(out, size);
+    return linear((struct linear){.asked = {.call = real_malloc, .size = size, .shareable = true},
+                                  .out = out});
+}
 
 /* The flags choose how memory is cached, or signals: only without any it is as hipMalloc's. */
-ALLOCATE(hipExtMallocWithFlags, linear, (void **out, size_t size, unsigned flags),
-         (out, size, flags), (call->out, asked->size, call->flags), size, , , .asked.size = size,
-         .asked.shareable = flags == 0, .flags = flags)
+static int real_with_flags(struct gps_allocation *asked) {
+    const struct linear *call = (struct linear *)asked;
+    return to_pointer(
+        asked, gps_hip_real.hipExtMallocWithFlags(call->out, asked->size, call->flags), call->out);
+}
+
+hipError_t gps_on_hipExtMallocWithFlags(void **out, size_t size, unsigned flags) {
+    if (!out || !size)
+        return gps_hip_real.hipExtMallocWithFlags(out, size, flags);
+    return linear(
+        (struct linear){.asked = {.call = real_with_flags, .size = size, .shareable = flags == 0},
+                        .out = out,
+                        .flags = flags});
+}
+
+/* --- rows --- */
 
 /* One row tells the pitch. Its free waits for the device. */
 static int find_pitch(struct gps_allocation *asked) {
@@ -72,20 +83,56 @@ static int find_pitch(struct gps_allocation *asked) {
     return code;
 }
 
-/* The runtime's call may be for one row, with rows of its own, or the program's. */
-#define ALLOCATE_PITCH(name, parameters, given, arguments, ...)                                    \
-    ALLOCATE(name, pitched, parameters, given, arguments, pitch &&width &&height,                  \
-             call->rows.pitch = *call->pitch, *pitch = call.rows.pitch, .asked.size = width,       \
-             .asked.rows = &call.rows, .asked.shareable = true, .pitch = pitch,                    \
-             .rows = {height, 0, find_pitch}, __VA_ARGS__)
-ALLOCATE_PITCH(hipMallocPitch, (void **out, size_t *pitch, size_t width, size_t height),
-               (out, pitch, width, height), (call->out, call->pitch, asked->size, call->rows.count),
-               .element = 0)
-ALLOCATE_PITCH(hipMemAllocPitch,
-               (hipDeviceptr_t * out, size_t *pitch, size_t width, size_t height, unsigned element),
-               (out, pitch, width, height, element),
-               (call->out, call->pitch, asked->size, call->rows.count, call->element),
-               .element = element)
+/* The call may be for one row, with rows of its own, or the program's. */
+static int took_rows(struct gps_allocation *asked, hipError_t result) {
+    struct pitched *call = (struct pitched *)asked;
+    if (result == GPS_OK) {
+        asked->pointer = (uintptr_t)*call->out;
+        call->rows.pitch = *call->pitch;
+    }
+    return result;
+}
+
+static int real_pitch(struct gps_allocation *asked) {
+    const struct pitched *call = (struct pitched *)asked;
+    return took_rows(
+        asked, gps_hip_real.hipMallocPitch(call->out, call->pitch, asked->size, call->rows.count));
+}
+
+static int real_alloc_pitch(struct gps_allocation *asked) {
+    const struct pitched *call = (struct pitched *)asked;
+    return took_rows(asked, gps_hip_real.hipMemAllocPitch(call->out, call->pitch, asked->size,
+                                                          call->rows.count, call->element));
+}
+
+static hipError_t pitched(int (*real)(struct gps_allocation *), void **out, size_t *pitch,
+                          size_t width, size_t height, unsigned element) {
+    struct pitched call = {.asked = {.call = real, .size = width, .shareable = true},
+                           .out = out,
+                           .pitch = pitch,
+                           .rows = {height, 0, find_pitch},
+                           .element = element};
+    call.asked.rows = &call.rows;
+    const int code = gps_memory_allocate(&call.asked);
+    if (code == GPS_OK) {
+        *out = (void *)call.asked.pointer;
+        *pitch = call.rows.pitch;
+    }
+    return code;
+}
+
+hipError_t gps_on_hipMallocPitch(void **out, size_t *pitch, size_t width, size_t height) {
+    if (!out || !pitch || !width || !height)
+        return gps_hip_real.hipMallocPitch(out, pitch, width, height);
+    return pitched(real_pitch, out, pitch, width, height, 0);
+}
+
+hipError_t gps_on_hipMemAllocPitch(hipDeviceptr_t *out, size_t *pitch, size_t width, size_t height,
+                                   unsigned element) {
+    if (!out || !pitch || !width || !height)
+        return gps_hip_real.hipMemAllocPitch(out, pitch, width, height, element);
+    return pitched(real_alloc_pitch, out, pitch, width, height, element);
+}
 
 /* No rule takes a box: what stands in its pitched pointer is the runtime's. */
 static int real_3d(struct gps_allocation *asked) {
