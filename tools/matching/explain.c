@@ -48,6 +48,18 @@ static int by_pid(const void *left, const void *right) {
     return tool_compare((*a)->pid, (*b)->pid);
 }
 
+/* Ends every string of the file within its array. */
+static void terminate(struct gps_explained *process) {
+    process->program[sizeof(process->program) - 1] = 0;
+    process->executable[sizeof(process->executable) - 1] = 0;
+    process->arguments[sizeof(process->arguments) - 1] = 0;
+    for (size_t i = 0; i < GPS_EXPLAINED_ROWS; i++) {
+        struct gps_explained_row *row = &process->rows[i];
+        row->call[sizeof(row->call) - 1] = row->caller[sizeof(row->caller) - 1] = 0;
+        row->region[sizeof(row->region) - 1] = row->why[sizeof(row->why) - 1] = 0;
+    }
+}
+
 /* Reads the file of a process; one that is not whole is left out. */
 static void read_process(struct explained *explained, const char *path) {
     struct gps_explained *process = tool_zeroed(1, sizeof(*process));
@@ -59,6 +71,7 @@ static void read_process(struct explained *explained, const char *path) {
         free(process);
         return;
     }
+    terminate(process);
     TOOL_APPEND(explained->processes, explained->count, process);
 }
 
