@@ -111,7 +111,7 @@ static int bring(const struct own *own, void *to, CUdeviceptr from, size_t size)
 int gps_kernels_digest(uint64_t from, uint64_t size, uint64_t *hashes) {
     struct own *own;
     int code = loaded_here(&own);
-    if (code != GPS_OK)
+    if (code != GPS_OK || !size)
         return code;
     const uint64_t chunks = size / GPS_DIGEST_CHUNK;
     CUdeviceptr secret = own->memory + HASHES, out = own->memory;

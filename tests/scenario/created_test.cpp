@@ -170,7 +170,7 @@ TEST(Created, WhatIsExportedIsPrivateForGood) {
                   "vreserve p " + text(SIZE), "vmap " + range(0, SIZE) + " h",
                   "vaccess " + range(0, SIZE) + " 3"});
     EXPECT_EQ(bytes(importer, SIZE, 3), "same");
-    importer.must("fill p 0x55 1");
+    importer.all({"fill p 0x55 1", "sync"});
     EXPECT_EQ(bytes(one, SIZE, 3), "0");
     EXPECT_EQ(bytes(two[1], SIZE, 3), "same");
     one.must(Replicas::upload("p", SIZE, 4));

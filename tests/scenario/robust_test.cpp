@@ -499,8 +499,10 @@ TEST(Many, SixteenThreadsAllocateExportAndFree) {
     EXPECT_EQ(world.ls().size(), 161u);
     EXPECT_EQ(a.quit("return") + b.quit("return"), 0);
     EXPECT_EQ(world.entries("regions") + world.entries("procs"), 0u);
-    // (a thread may open a handle that another has open: as findings go, only that)
-    EXPECT_EQ(world.findings().size(), world.count("double-open"));
+    // (a thread may open a handle that another has open; and what the driver refuses)
+    EXPECT_EQ(world.findings().size(), world.count("double-open") + world.count("open-place-held"))
+        << world.logs();
+    EXPECT_TRUE(world.count("open-place-held") == 0 || on_gpu());
 }
 
 TEST(Many, SlotsGoBackToTheirFile) {
