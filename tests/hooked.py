@@ -65,7 +65,8 @@ def hooked():
 def harmless():
     with open("shim/cuda/harmless.def", encoding="utf-8") as text:
         rows = re.sub(r"^HARMLESS_V2\((\w+)\)$", r"HARMLESS(\1)\nHARMLESS(\1_v2)", text.read(), flags=re.M)
-    return [re.findall(rf"^{kind}\((\w+)\)$", rows, re.M) for kind in ("HARMLESS", "OLD")]
+    rows = re.sub(r"^FAMILY\((\w+)\)$", r"HARMLESS(\1*)", rows, flags=re.M)
+    return [re.findall(rf"^{kind}\(([\w*]+)\)$", rows, re.M) for kind in ("HARMLESS", "OLD")]
 
 
 def family(name):
@@ -73,12 +74,18 @@ def family(name):
 
 
 def wrong_lists(functions, rows):
-    """A row OLD is an ABI before a hooked one, and HARMLESS none: a resolver is asked for all of a family by one name."""
+    """A row OLD is an ABI before a hooked one, and HARMLESS none: a resolver is asked for all of a family by one name.
+    A name with an asterisk is all that begin so."""
     for names in harmless():
         yield from (f"{name}: harmless.def is not sorted there" for last, name in zip(names, names[1:]) if last >= name)
     plain, old = (set(names) for names in harmless())
+    functions = {base(name) for name in functions}
+    for row in [name for name in plain if name.endswith("*")]:
+        plain.remove(row)
+        yield from (f"{name}: it has a row beside {row}" for name in plain | old if name.startswith(row[:-1]))
+        plain |= {name for name in functions if name.startswith(row[:-1])}
     known, families = {base(name) for name in rows}, {family(name) for name in rows}
-    yield from (f"{name}: neither hooked nor harmless" for name in {base(name) for name in functions} - known - plain - old)
+    yield from (f"{name}: neither hooked nor harmless" for name in functions - known - plain - old)
     yield from (f"{name}: both hooked and harmless" for name in known & (plain | old))
     yield from (f"{name}: another version of it is hooked, so it is OLD" for name in plain if family(name) in families)
     yield from (f"{name}: no version of it is hooked, so it is HARMLESS" for name in old if family(name) not in families)
