@@ -1,7 +1,5 @@
 #include "teardown.h"
 
-#include <stdlib.h>
-
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "findings/policy.h"
@@ -17,6 +15,7 @@
 #include "merge/allocation.h"
 #include "merge/merger.h"
 #include "process/process.h"
+#include "registry/hash_table.h"
 #include "registry/pool_books.h"
 #include "suspend/suspension.h"
 #include "threads/watch.h"
@@ -34,9 +33,10 @@ static void collect(void *list, struct gps_alloc *alloc) {
     *first = alloc->region;
 }
 
-/* Other threads use and free it meanwhile, so these are copies, linked by `work`. */
+/* Other threads use and free it meanwhile, so these are copies, linked by `work`. At the end of a
+ * process that left malloc by longjmp, its lock is held for ever. */
 static void copy(void *list, struct gps_export *region) {
-    struct gps_export **const first = list, *const one = malloc(sizeof(*one));
+    struct gps_export **const first = list, *const one = gps_table_allocate(sizeof(*one));
     if (!one)
         return;
     *one = *region;
@@ -52,7 +52,7 @@ static void each_live(uint64_t context, bool (*fn)(void *arg, struct gps_export 
     for (struct gps_export *next; copies; copies = next) {
         next = copies->work;
         fn(arg, copies);
-        free(copies);
+        gps_table_free(copies, sizeof(*copies));
     }
 }
 
