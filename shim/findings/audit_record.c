@@ -1,5 +1,6 @@
 #include "audit_record.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "directory/region.h"
@@ -114,9 +115,10 @@ static int publish(enum gps_backing backing, const uint8_t handle[GPS_HANDLE_BYT
     return status;
 }
 
-static bool find(const struct gps_id *id, struct gps_region_record *record) {
+/* 0, or -errno. -ENOENT: there is none. -ENODEV: there is no audit. */
+static int find(const struct gps_id *id, struct gps_region_record *record) {
     const struct gps_store *store = gps_membership_audit();
-    return store && gps_region_read(store, id, record, NULL) == 0;
+    return store ? gps_region_read(store, id, record, NULL) : -ENODEV;
 }
 
 /* --- places --- */
@@ -147,7 +149,7 @@ bool gps_audit_find_place(const struct gps_owner *owner, uint64_t place,
     uint8_t handle[GPS_HANDLE_BYTES];
     handle_of_place(owner, place, handle);
     const struct gps_id id = gps_id_of_handle(handle);
-    return find(&id, record);
+    return find(&id, record) == 0;
 }
 
 /* --- events --- */
@@ -177,7 +179,13 @@ void gps_audit_event_exported(const struct gps_event *event,
 }
 
 bool gps_audit_find_event(const struct gps_id *id, struct gps_region_record *record) {
-    return gps_process_audits() && find(id, record) && record->backing == GPS_BACKING_EVENT;
+    return gps_process_audits() && find(id, record) == 0 && record->backing == GPS_BACKING_EVENT;
+}
+
+bool gps_audit_event_is_unreadable(const struct gps_id *id) {
+    struct gps_region_record record;
+    const int status = find(id, &record);
+    return status != 0 && status != -ENOENT && status != -ENODEV;
 }
 
 void gps_audit_event_destroyed(const struct gps_event *event, uint32_t destroyed) {

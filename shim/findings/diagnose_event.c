@@ -128,7 +128,7 @@ static enum gps_known known_of_open(const uint8_t handle[GPS_HANDLE_BYTES], int 
                : GPS_KNOWN_LIVE;
 }
 
-/* It was exported, and a driver that looks whether it is over has refused it. */
+/* It was exported, or may have been, and a driver that looks whether it is over has refused it. */
 static void report_refused(enum gps_known known, const struct gps_region_record *record,
                            const struct gps_event *event, int code) {
     GPS_NEW_TEXT(text, 128);
@@ -146,9 +146,11 @@ void gps_diagnose_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code) {
     GPS_DRIVER_SCOPE();
     gps_membership_join(); /* who has handles is told there */
     const enum gps_known known = known_of_open(handle, code, &own, &text);
-    if (known == GPS_KNOWN_NOTHING && code != GPS_INVALID_CONTEXT &&
-        gps_audit_find_event(&id, &record))
+    const bool unknown = known == GPS_KNOWN_NOTHING && code != GPS_INVALID_CONTEXT;
+    if (unknown && gps_audit_find_event(&id, &record))
         report_refused(known_of_record(&record), &record, &own, code);
+    else if (unknown && gps_audit_event_is_unreadable(&id))
+        report_refused(GPS_KNOWN_LIVE, &record, &own, code);
     else
         report_event(GPS_ASK_EVENT_OPENED, known, &own, &text, code);
 }
@@ -169,11 +171,12 @@ static bool is_like_others(const uint8_t handle[GPS_HANDLE_BYTES], struct gps_li
  * this one's may be the first. */
 static enum gps_known compare_with_others(const uint8_t handle[GPS_HANDLE_BYTES],
                                           struct gps_text *detail) {
+    const struct gps_id id = gps_id_of_handle(handle);
     struct gps_likeness like;
-    if (!is_like_others(handle, &like))
+    if (gps_audit_event_is_unreadable(&id) || !is_like_others(handle, &like))
         return GPS_KNOWN_LIVE;
     gps_program_signals_poll(NULL, WITHDRAWAL);
-    if (!is_like_others(handle, &like))
+    if (gps_audit_event_is_unreadable(&id) || !is_like_others(handle, &like))
         return GPS_KNOWN_LIVE;
     gps_text_add(detail,
                  "the driver opened it all the same; its first %u bytes are those of a handle of "
