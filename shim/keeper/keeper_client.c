@@ -61,12 +61,15 @@ struct exchange {
     uint64_t pause;    /* before the next attempt */
 };
 
-/* How long the call may wait now, in nanoseconds: until its deadline, or until the keeper has not
- * replied for `within`. */
-static uint64_t time_left(const struct exchange *exchange, uint64_t within) {
-    const uint64_t now = gps_clock_monotonic();
+/* How long the call may wait now: until its deadline, or until the keeper has not replied for
+ * `within` (CLOCK_MONOTONIC). */
+static uint64_t end_of_wait(const struct exchange *exchange, uint64_t within) {
     const uint64_t until = exchange->answered + within;
-    const uint64_t end = until < exchange->deadline ? until : exchange->deadline;
+    return until < exchange->deadline ? until : exchange->deadline;
+}
+
+static uint64_t time_left(const struct exchange *exchange, uint64_t within) {
+    const uint64_t now = gps_clock_monotonic(), end = end_of_wait(exchange, within);
     return now < end ? end - now : 0;
 }
 
@@ -89,19 +92,6 @@ static void exchange_begin(struct exchange *exchange, const struct gps_store *st
 
 int gps_keeper_connect(const struct gps_store *store) {
     return gps_store_socket(store, GPS_KEEPER_SOCKET, connect);
-}
-
-/* Waits with the program's signals unblocked. */
-static int await_reply(const struct exchange *exchange, int fd) {
-    struct pollfd wait = {.fd = fd, .events = POLLIN};
-    uint64_t left;
-    int count = 0;
-    while (count <= 0 && (left = time_left(exchange, REPLY_WITHIN)) > 0) {
-        count = gps_program_signals_poll(&wait, left);
-        if (count < 0 && errno != EINTR)
-            return -errno;
-    }
-    return count > 0 ? 0 : -ETIMEDOUT;
 }
 
 /* Takes the reply. -ECONNRESET: the keeper has closed the connection instead. */
@@ -139,7 +129,7 @@ static int converse(struct exchange *exchange, int fd) {
         gps_passing_send(fd, &exchange->request, sizeof(exchange->request), exchange->give);
     exchange->sent |= status == 0;
     if (status == 0)
-        status = await_reply(exchange, fd);
+        status = gps_program_signals_await(fd, end_of_wait(exchange, REPLY_WITHIN));
     return status == 0 ? take_reply(exchange, fd) : status;
 }
 

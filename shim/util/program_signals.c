@@ -98,3 +98,13 @@ int gps_program_signals_poll(struct pollfd *poller, uint64_t nanos) {
     end_wait(&before);
     return ready;
 }
+
+int gps_program_signals_await(int fd, uint64_t until) {
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    for (uint64_t now; (now = gps_clock_monotonic()) < until;) {
+        const int count = gps_program_signals_poll(&wait, until - now);
+        if (count > 0 || (count < 0 && errno != EINTR))
+            return count > 0 ? 0 : -errno;
+    }
+    return -ETIMEDOUT;
+}

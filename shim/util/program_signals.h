@@ -43,6 +43,8 @@ void gps_program_signals_keep_out(const struct gps_let_in *let_in);
 
 /* As poll(2), with the program's signals let in; NULL: only the time. */
 int gps_program_signals_poll(struct pollfd *poller, uint64_t nanos);
+/* The same until there is something to read, or until a time of CLOCK_MONOTONIC: 0 or -errno. */
+int gps_program_signals_await(int fd, uint64_t until);
 
 /* Discards a signal that is pending for this thread, where it is blocked. Nothing happens where it
  * is ignored and so never was pending. Changes errno. */

@@ -1,7 +1,6 @@
 #include "token_socket.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -144,18 +143,6 @@ static int dial(struct gps_token_line *line) {
     return status == -ENOENT ? -ECONNREFUSED : status;
 }
 
-static int await(const struct gps_token_line *line) {
-    struct pollfd wait = {.fd = line->fd, .events = POLLIN};
-    uint64_t left;
-    int count = 0;
-    while (count <= 0 && (left = time_left(line)) > 0) {
-        count = gps_program_signals_poll(&wait, left);
-        if (count < 0 && errno != EINTR)
-            return -errno;
-    }
-    return count > 0 ? 0 : -ETIMEDOUT;
-}
-
 /* -ECONNRESET: the exporter has closed the line. */
 static int converse(struct gps_token_line *line, const struct gps_token_request *request,
                     struct gps_token_reply *reply, int *descriptors, unsigned *count) {
@@ -163,7 +150,7 @@ static int converse(struct gps_token_line *line, const struct gps_token_request 
     if (status == 0)
         status = gps_passing_send(line->fd, request, sizeof(*request), -1);
     if (status == 0)
-        status = await(line);
+        status = gps_program_signals_await(line->fd, line->deadline);
     if (status < 0)
         return status;
     const ssize_t size = gps_passing_receive_many(line->fd, reply, sizeof(*reply), descriptors,
