@@ -11,10 +11,10 @@
 
 struct usage_process {
     struct account account; /* of all GPUs */
-    bool driver_known, fair_known;
-    uint64_t driver; /* what the driver says, with all of what the process exports */
-    uint64_t fair;   /* that, with memory that is shared split among its holders */
+    uint64_t driver;        /* what the driver says, with all of what the process exports */
+    uint64_t fair;          /* that, with memory that is shared split among its holders */
 };
+#define USAGE_UNKNOWN UINT64_MAX
 
 enum usage_key {
     USAGE_PROPORTIONAL,
@@ -70,26 +70,12 @@ void log_tail_end(struct log_tail *tail);
 
 /* --- usage.c --- */
 
-/* What the driver says of processes, as nvidia-smi prints it. libnvidia-ml is asked, where it is
- * installed. The driver counts shared memory as its exporter's alone. Its pids are those of the
- * machine, so only processes of our pid namespace can be looked up, and in a container mostly none.
- */
-struct driver_memory {
-    const struct driver_calls *calls; /* NULL: there is no libnvidia-ml, or it does not work */
-    struct driver_process {
-        uint32_t pid;
-        uint64_t bytes;
-    } * processes;
-    size_t count;
-};
-
 struct usage {
     struct view view;
     struct accounting accounting;
-    struct account_gpu total;
     struct usage_process *processes;
     size_t process_count;
-    struct driver_memory driver;
+    bool driver; /* libnvidia-ml is there and works */
     struct log_tail tail;
 };
 
