@@ -38,13 +38,11 @@ static char *glob_of(const char *log) {
 /* The programs report the errors of a configuration. */
 void log_tail_begin(struct log_tail *tail, char *const *paths, size_t count) {
     struct gps_config config;
-    *tail = (struct log_tail){.configured = count == 0};
-    for (size_t i = 0; i < count; i++)
-        TOOL_APPEND(tail->patterns, tail->pattern_count, tool_copy(paths[i]));
+    *tail = (struct log_tail){.paths = paths, .path_count = count};
     if (count > 0 || gps_config_load(&config, NULL, NULL) != 0)
         return;
     if (config.options.log_format == GPS_LOG_JSONL && strcmp(config.options.log, "stderr") != 0)
-        TOOL_APPEND(tail->patterns, tail->pattern_count, glob_of(config.options.log));
+        tail->configured = glob_of(config.options.log);
     gps_config_free(&config);
 }
 
@@ -160,13 +158,11 @@ static void read_glob(struct log_tail *tail, const char *pattern) {
 
 bool log_tail_read(struct log_tail *tail) {
     bool good = true;
-    for (size_t i = 0; i < tail->pattern_count; i++) {
-        const char *path = tail->patterns[i];
+    if (tail->configured)
+        read_glob(tail, tail->configured);
+    for (size_t i = 0; i < tail->path_count; i++) {
+        const char *path = tail->paths[i];
         struct stat info;
-        if (tail->configured) {
-            read_glob(tail, path);
-            continue;
-        }
         int status = stat(path, &info) != 0  ? -errno
                      : S_ISDIR(info.st_mode) ? read_directory(tail, path)
                                              : read_file(tail, path);
@@ -187,10 +183,8 @@ void log_tail_end(struct log_tail *tail) {
         free(tail->counts[i].id);
     for (size_t i = 0; i < tail->file_count; i++)
         free(tail->files[i].path);
-    for (size_t i = 0; i < tail->pattern_count; i++)
-        free(tail->patterns[i]);
     free(tail->findings);
     free(tail->counts);
     free(tail->files);
-    free(tail->patterns);
+    free(tail->configured);
 }

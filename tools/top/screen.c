@@ -49,7 +49,7 @@ struct screen {
     uint64_t interval, next; /* CLOCK_MONOTONIC */
     int scroll;              /* lines of the body that are above */
     int page;                /* lines of the body that there is room for */
-    char *trouble;           /* what the last reading wrote to stderr */
+    char *trouble;           /* the first line that the last reading wrote to stderr */
     struct lines body, findings;
     char *selected; /* the target of a line; NULL: none */
     enum sheet sheet;
@@ -77,6 +77,8 @@ static void read_anew(struct screen *screen) {
     stderr = real;
     if (memory)
         fclose(memory);
+    if (screen->trouble)
+        screen->trouble[strcspn(screen->trouble, "\n")] = 0;
     screen->next = gps_clock_monotonic() + screen->interval;
     screen->stale = true;
 }
@@ -172,9 +174,7 @@ static void write_body(struct screen *screen) {
     const struct usage_layout layout = layout_for(lines);
     free_lines(lines);
     if (screen->blind) {
-        const char *trouble = tool_or(screen->trouble, "");
-        TOOL_TEMP char *line = tool_format("%.*s", (int)strcspn(trouble, "\n"), trouble);
-        add_wrapped(lines, line);
+        add_wrapped(lines, tool_or(screen->trouble, ""));
         return;
     }
     if (usage->accounting.gpu_count > 1) {
@@ -287,8 +287,7 @@ static void draw_head(const struct screen *screen) {
                               screen->typing ? "_" : "", screen->shown, screen->rows,
                               screen->typing ? "enter keeps it, " : ""));
     else if (!screen->blind && screen->trouble && screen->trouble[0] != 0)
-        draw_text(2, TERM_YELLOW,
-                  tool_format("%.*s", (int)strcspn(screen->trouble, "\n"), screen->trouble));
+        draw_text(2, TERM_YELLOW, tool_copy(screen->trouble));
 }
 
 static bool is_selected(const struct screen *screen, const struct line *line) {
@@ -419,7 +418,9 @@ static void move_selection(struct screen *screen, int step) {
 }
 
 static void scroll_by(struct screen *screen, int key) {
-    screen->scroll = key == KEY_NPAGE   ? screen->scroll + screen->page
+    screen->scroll = key == KEY_DOWN    ? screen->scroll + 1
+                     : key == KEY_UP    ? screen->scroll - 1
+                     : key == KEY_NPAGE ? screen->scroll + screen->page
                      : key == KEY_PPAGE ? screen->scroll - screen->page
                      : key == KEY_HOME  ? 0
                      : key == KEY_END   ? (int)screen->body.count
@@ -447,22 +448,16 @@ static void type(struct screen *screen, int key) {
         memcpy(screen->filter + length, (const char[]){(char)key, 0}, 2);
 }
 
-static void act_in_sheet(struct screen *screen, int key) {
-    if (key == KEY_DOWN || key == KEY_UP)
-        screen->scroll += key == KEY_DOWN ? 1 : -1;
-    else if (key == ESCAPE || key == 'q' || key == '?' || is_enter(key))
-        show_sheet(screen, SHEET_NONE);
-    else
-        scroll_by(screen, key);
-}
-
 static void act(struct screen *screen, int key) {
     if (screen->typing) {
         type(screen, key);
         return;
     }
     if (screen->sheet) {
-        act_in_sheet(screen, key);
+        if (key == ESCAPE || key == 'q' || key == '?' || is_enter(key))
+            show_sheet(screen, SHEET_NONE);
+        else
+            scroll_by(screen, key);
         return;
     }
     const char *sort = key > 0 && key < 0x80 ? strchr(sort_keys, key) : NULL;
@@ -560,8 +555,7 @@ static bool enter(void) {
 }
 
 static void start_colours(void) {
-    const char *no = getenv("NO_COLOR");
-    if ((no && no[0] != 0) || start_color() == ERR)
+    if (term_colour(TERM_BOLD)[0] == 0 || start_color() == ERR)
         return;
     const short background = use_default_colors() == OK ? -1 : COLOR_BLACK;
     for (short i = TERM_GREEN; i <= TERM_RED; i++)

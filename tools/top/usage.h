@@ -45,9 +45,9 @@ struct log_tail_count {
 };
 
 struct log_tail {
-    char **patterns; /* paths, directories, and globs */
-    size_t pattern_count;
-    bool configured; /* they are those of the configuration */
+    char *const *paths; /* of files and directories, as they were given */
+    size_t path_count;
+    char *configured; /* without those: a glob of the log that the configuration names, or NULL */
     struct log_tail_file *files;
     size_t file_count;
     struct log_line **findings; /* by time, the latest last */
@@ -61,8 +61,8 @@ static inline uint64_t log_tail_times(const struct log_line *line) {
     return line->count > 0 ? (uint64_t)line->count : 1;
 }
 
-/* Follows these files and directories (all *.jsonl in one); without any, the logs that the
- * configuration in force names, if they are JSON lines. */
+/* Follows these files and directories (all *.jsonl in one), whose paths stay the caller's; without
+ * any, the logs that the configuration in force names, if they are JSON lines. */
 void log_tail_begin(struct log_tail *tail, char *const *paths, size_t count);
 /* Reads on. False: a path that was given cannot be read, and stderr says why. */
 bool log_tail_read(struct log_tail *tail);

@@ -173,21 +173,19 @@ void usage_text_regions(const struct usage *usage, const struct usage_layout *la
 
 /* --- findings --- */
 
-static void list_level(char **list, uint64_t count, const char *name) {
-    if (count > 0)
-        tool_list(list, "%" PRIu64 " %s%s", count, name, count == 1 ? "" : "s");
-}
-
 char *usage_text_levels(const struct usage *usage) {
+    static const char *const names[] = {
+        [GPS_LEVEL_INFO] = "note", [GPS_LEVEL_WARNING] = "warning", [GPS_LEVEL_ERROR] = "error"};
     uint64_t levels[GPS_LEVEL_ERROR + 1] = {0};
     TOOL_TEMP char *list = NULL;
-    if (usage->tail.pattern_count == 0)
+    if (usage->tail.path_count == 0 && !usage->tail.configured)
         return tool_copy("Findings: not looked for; name logs, or set log and log_format = jsonl");
     for (size_t i = 0; i < usage->tail.count_count; i++)
         levels[usage->tail.counts[i].level] += usage->tail.counts[i].count;
-    list_level(&list, levels[GPS_LEVEL_ERROR], "error");
-    list_level(&list, levels[GPS_LEVEL_WARNING], "warning");
-    list_level(&list, levels[GPS_LEVEL_INFO], "note");
+    for (size_t level = GPS_LEVEL_ERROR + 1; level-- > 0;)
+        if (levels[level] > 0)
+            tool_list(&list, "%" PRIu64 " %s%s", levels[level], names[level],
+                      levels[level] == 1 ? "" : "s");
     return tool_format("Findings: %s", tool_or(list, "none"));
 }
 
