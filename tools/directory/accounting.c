@@ -55,14 +55,14 @@ uint64_t accounting_unshared(const struct view_region *region) {
 }
 
 void accounting_each_holder(const struct view_region *region, accounting_holder_fn *fn, void *arg) {
+    const size_t count = hold_count(region);
     if (owner_holds(region))
         fn(arg, &region->record.owner);
-    for (size_t i = region->hold_count; i < hold_count(region); i++)
-        if (is_share(region, i))
-            fn(arg, &region->holds[i].owner);
-    for (size_t i = 0; i < region->hold_count; i++)
-        if (is_share(region, i))
-            fn(arg, &region->holds[i].owner);
+    for (size_t i = 0; i < count; i++) {
+        const size_t next = (region->hold_count + i) % count; /* the creator's holds are first */
+        if (is_share(region, next))
+            fn(arg, &region->holds[next].owner);
+    }
 }
 
 /* --- accounts --- */
@@ -251,13 +251,14 @@ size_t accounting_process(const struct accounting *accounting, size_t at, struct
     return at;
 }
 
-struct account accounting_find(const struct accounting *accounting, const struct gps_owner *owner) {
+struct account accounting_of(const struct view *view, const struct gps_owner *owner) {
+    struct accounting accounting;
     struct account sum = {.process = NULL};
-    for (size_t i = 0; i < accounting->count; i++)
-        if (gps_owner_equal(&accounting->accounts[i].process->owner, owner)) {
-            accounting_process(accounting, i, &sum);
-            break;
-        }
+    accounting_make(view, &accounting);
+    for (size_t i = 0; i < accounting.count && !sum.process; i++)
+        if (gps_owner_equal(&accounting.accounts[i].process->owner, owner))
+            accounting_process(&accounting, i, &sum);
+    accounting_free(&accounting);
     return sum;
 }
 
@@ -277,11 +278,10 @@ static bool has_company(const struct view *view, const struct gps_owner *owner,
 }
 
 static bool is_alone(const struct view_region *region, const struct gps_owner *owner) {
-    const size_t count = region->hold_count + region->creator_holds;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < hold_count(region); i++)
         if (!gps_owner_equal(&region->holds[i].owner, owner))
             return false;
-    return count > 0;
+    return hold_count(region) > 0;
 }
 
 /* Few GPUs follow each other in the list, so the answer for the last one is kept. */

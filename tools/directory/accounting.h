@@ -82,7 +82,7 @@ void accounting_free(struct accounting *accounting);
  * number of the next process's. */
 size_t accounting_process(const struct accounting *accounting, size_t at, struct account *sum);
 /* The sum for a process; all zeros when it has nothing. */
-struct account accounting_find(const struct accounting *accounting, const struct gps_owner *owner);
+struct account accounting_of(const struct view *view, const struct gps_owner *owner);
 
 /* Calls fn for each process that has the region, which is no block, its owner first. */
 typedef void accounting_holder_fn(void *arg, const struct gps_owner *owner);

@@ -14,16 +14,10 @@
 
 enum { OPTION_DRY_RUN };
 
-/* As the report names it: its rule, and which of the rule's allocations it is. */
-struct name {
-    char text[GPS_NAME_BYTES + 24];
-};
-
-static struct name name_of(const struct gps_exclusion *exclusion) {
-    struct name name;
-    snprintf(name.text, sizeof(name.text), "%.*s:%" PRIu64, (int)sizeof(exclusion->name),
-             exclusion->name, exclusion->index);
-    return name;
+/* As the report names it: its rule, and which of the rule's allocations it is; malloc'ed. */
+static char *name_of(const struct gps_exclusion *exclusion) {
+    return tool_format("%.*s:%" PRIu64, (int)sizeof(exclusion->name), exclusion->name,
+                       exclusion->index);
 }
 
 static void print(const struct excluded *excluded, bool dry_run) {
@@ -36,13 +30,12 @@ static void print(const struct excluded *excluded, bool dry_run) {
     }
     for (size_t i = 0; i < excluded->count; i++) {
         const struct gps_exclusion *exclusion = &excluded->list[i];
+        TOOL_TEMP char *name = name_of(exclusion);
         table_cell(&table, TERM_PLAIN, "%.*s", (int)sizeof(exclusion->program), exclusion->program);
         table_cell(&table, TERM_PLAIN, "%s", printable_size(exclusion->size).text);
         table_cell(&table, TERM_PLAIN, "%.*s", (int)sizeof(exclusion->caller),
                    *exclusion->caller ? exclusion->caller : "-");
-        table_cell(&table, TERM_PLAIN, "%s", name_of(exclusion).text);
-        table_cell(&table, TERM_PLAIN, "%s",
-                   exclusion->times >= GPS_EXCLUDED ? "excluded" : "suspected once");
+        TABLE_CELLS(&table, name, exclusion->times >= GPS_EXCLUDED ? "excluded" : "suspected once");
     }
     printf("%s %zu allocation%s:\n", dry_run ? "Would forget" : "Forgot", excluded->count,
            excluded->count == 1 ? "" : "s");
@@ -50,8 +43,8 @@ static void print(const struct excluded *excluded, bool dry_run) {
 }
 
 static bool is_meant(const struct gps_exclusion *exclusion, const char *what) {
-    const struct name name = name_of(exclusion);
-    return gps_glob_match(what, name.text) || gps_glob_match(what, exclusion->name);
+    TOOL_TEMP char *name = name_of(exclusion);
+    return gps_glob_match(what, name) || gps_glob_match(what, exclusion->name);
 }
 
 /* Leaves in the list what one of the operands means. False: one of them means nothing. */
