@@ -159,16 +159,11 @@ static void add_array(struct set *set, const json_t *outer, const json_t *array)
 }
 
 static void print_metric(FILE *out, const struct set *set, size_t i) {
-    static const char *const units[] = {"_bytes", "_seconds"};
-    const char *name = set->family->metrics[i].name;
-    const size_t length = strlen(name);
+    const char *name = set->family->metrics[i].name, *unit = strrchr(name, '_');
     fprintf(out, "# HELP gpushare_%s %s\n# TYPE gpushare_%s gauge\n", name,
             set->family->metrics[i].help, name);
-    for (size_t u = 0; u < sizeof(units) / sizeof(units[0]); u++) {
-        const size_t ending = strlen(units[u]);
-        if (length > ending && strcmp(name + length - ending, units[u]) == 0)
-            fprintf(out, "# UNIT gpushare_%s %s\n", name, units[u] + 1);
-    }
+    if (unit && (strcmp(unit, "_bytes") == 0 || strcmp(unit, "_seconds") == 0))
+        fprintf(out, "# UNIT gpushare_%s %s\n", name, unit + 1);
     const char *labels;
     json_t *values;
     json_object_foreach(set->series, labels, values) {

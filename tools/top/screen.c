@@ -9,7 +9,6 @@
 #include "screen.h"
 
 #include <curses.h>
-#include <inttypes.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
@@ -56,7 +55,6 @@ struct screen {
     bool typing; /* the filter */
     char filter[FILTER_MOST + 1];
     size_t rows, shown; /* those that the filter saw, and let through */
-    bool blind;         /* nothing could be read */
     bool stale;         /* the body is of another sheet, or of an earlier reading */
     bool leaving;
 };
@@ -73,7 +71,6 @@ static void read_anew(struct screen *screen) {
     if (memory)
         stderr = memory;
     usage_read(screen->usage);
-    screen->blind = !screen->usage->view.store.path[0];
     stderr = real;
     if (memory)
         fclose(memory);
@@ -173,7 +170,7 @@ static void write_body(struct screen *screen) {
     const struct usage *usage = screen->usage;
     const struct usage_layout layout = layout_for(lines);
     free_lines(lines);
-    if (screen->blind) {
+    if (usage->view.store.path[0] == 0) { /* nothing could be read */
         add_wrapped(lines, tool_or(screen->trouble, ""));
         return;
     }
@@ -219,6 +216,18 @@ static const char help[] =
     "  + -            look less often, more often\n"
     "  space          look at once\n"
     "  q              quit\n";
+
+/* What `gpushare show` says of it; malloc'ed. A process of its own: it reads the directory anew,
+ * and its messages belong to what is shown. The target has digits, letters and @ only. */
+static char *details_text(const char *target) {
+    TOOL_TEMP char *line = tool_format("exec /proc/%d/exe show %s 2>&1", getpid(), target);
+    FILE *said = popen(line, "re");
+    size_t size;
+    char *text = said ? tool_read(fileno(said), &size) : tool_copy("gpushare show cannot be run");
+    if (said)
+        pclose(said);
+    return text;
+}
 
 /* Writes a sheet in place of the body. */
 static void write_sheet(struct screen *screen) {
@@ -286,7 +295,7 @@ static void draw_head(const struct screen *screen) {
                   tool_format("Filter: %s%s  %zu of %zu rows (%sesc ends it)", screen->filter,
                               screen->typing ? "_" : "", screen->shown, screen->rows,
                               screen->typing ? "enter keeps it, " : ""));
-    else if (!screen->blind && screen->trouble && screen->trouble[0] != 0)
+    else if (screen->usage->view.store.path[0] != 0 && screen->trouble && screen->trouble[0] != 0)
         draw_text(2, TERM_YELLOW, tool_copy(screen->trouble));
 }
 

@@ -66,12 +66,11 @@ static bool find_key(const char *name, enum usage_key *key) {
     TOOL_TEMP char *known = NULL;
     for (*key = 0; *key < USAGE_KEYS; ++*key) {
         if (strcmp(name, usage_keys[*key]) == 0)
-            break;
+            return true;
         tool_list(&known, "%s", usage_keys[*key]);
     }
-    if (*key == USAGE_KEYS)
-        tool_error("--sort '%s' is no key; allowed: %s", name, known);
-    return *key < USAGE_KEYS;
+    tool_error("--sort '%s' is no key; allowed: %s", name, known);
+    return false;
 }
 
 static bool parse(const struct tool_args *args, struct usage_order *order, uint64_t *delay) {

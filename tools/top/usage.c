@@ -27,19 +27,17 @@ static struct {
     int (*processes)(void *device, unsigned *count, struct nvml_process *processes);
 } calls;
 
-static bool find_calls(void *library) {
+static bool find_driver(void) {
+    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return false;
     *(void **)&calls.init = dlsym(library, "nvmlInit_v2");
     *(void **)&calls.count = dlsym(library, "nvmlDeviceGetCount_v2");
     *(void **)&calls.device = dlsym(library, "nvmlDeviceGetHandleByIndex_v2");
     *(void **)&calls.processes = dlsym(library, "nvmlDeviceGetComputeRunningProcesses_v3");
     if (!calls.processes)
         *(void **)&calls.processes = dlsym(library, "nvmlDeviceGetComputeRunningProcesses_v2");
-    return calls.init && calls.count && calls.device && calls.processes;
-}
-
-static bool find_driver(void) {
-    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    return library && find_calls(library) && calls.init() == NVML_OK;
+    return calls.init && calls.count && calls.device && calls.processes && calls.init() == NVML_OK;
 }
 
 /* Adds what a process has on one GPU. */

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "cli/tool.h"
 #include "directory/view_format.h"
@@ -213,18 +212,4 @@ void usage_text_findings(const struct usage *usage, const struct usage_layout *l
     for (size_t i = usage->tail.finding_count; i > 0 && most > 0; i--, most--)
         finding_row(usage, usage->tail.findings[i - 1], &table);
     print(layout, &table);
-}
-
-/* --- details --- */
-
-/* A process of its own: it reads the directory anew, and its messages belong to what is shown. The
- * target has digits, letters and @ only. */
-char *details_text(const char *target) {
-    TOOL_TEMP char *line = tool_format("exec /proc/%d/exe show %s 2>&1", getpid(), target);
-    FILE *said = popen(line, "re");
-    size_t size;
-    char *text = said ? tool_read(fileno(said), &size) : tool_copy("gpushare show cannot be run");
-    if (said)
-        pclose(said);
-    return text;
 }
