@@ -50,10 +50,11 @@ static struct printable known_size(uint64_t bytes) {
     return bytes == USAGE_UNKNOWN ? unknown : printable_size(bytes);
 }
 
+enum { CUMEMCREATE = 6, MERGING = 11, SUSPENDED = 12 }; /* columns that are mostly empty */
+
 /* A column that is hidden becomes seen with the first row that has something in it. */
 static void process_row(const struct usage *usage, const struct usage_process *process,
                         struct table_column *columns, struct table *table) {
-    enum { CUMEMCREATE = 6, MERGING = 11, SUSPENDED };
     const struct account *account = &process->account;
     const struct account_bytes *bytes = &account->bytes;
     const struct gps_owner *owner = &account->process->owner;
@@ -97,13 +98,13 @@ void usage_text_processes(const struct usage *usage, const struct usage_layout *
                                      {"SHARED", 1},
                                      {narrow ? "PROP" : "PROPORTIONAL", 1},
                                      {"SAVED", 1},
-                                     {"CUMEMCREATE", TABLE_HIDDEN},
+                                     [CUMEMCREATE] = {"CUMEMCREATE", TABLE_HIDDEN},
                                      {"DRIVER", driver},
                                      {"FAIR", driver},
                                      {"REGIONS", narrow ? TABLE_HIDDEN : 1},
                                      {"BLOCKS", narrow ? TABLE_HIDDEN : 1},
-                                     {"MERGING", TABLE_HIDDEN},
-                                     {"SUSPENDED", TABLE_HIDDEN},
+                                     [MERGING] = {"MERGING", TABLE_HIDDEN},
+                                     [SUSPENDED] = {"SUSPENDED", TABLE_HIDDEN},
                                      {"GPU", narrow ? TABLE_HIDDEN : 0},
                                      {"COMMAND", 0}};
     struct table table = TABLE(columns);
