@@ -35,16 +35,34 @@ static size_t columns_of(uint32_t code) {
     return 1;
 }
 
-size_t wrap_width(const char *text, size_t bytes) {
-    size_t columns = 0, length;
-    for (size_t i = 0; i < bytes; i += length) {
-        uint32_t code = 0;
-        const bool colour = text[i] == '\033';
-        length = colour ? strcspn(text + i, "m") + 1 : gps_text_character(text + i, &code);
-        columns += colour ? 0 : columns_of(code);
-        length += length == 0;
+/* The bytes of the next character, or of a sequence that switches colours, and the columns. */
+static size_t next(const char *text, size_t *columns) {
+    uint32_t code = 0;
+    size_t length = text[0] == '\033' ? strcspn(text, "m") : 0;
+    if (length > 0) {
+        *columns = 0;
+        return length + (text[length] != 0);
     }
-    return columns;
+    length = gps_text_character(text, &code);
+    *columns = columns_of(code);
+    return length > 0 ? length : 1;
+}
+
+size_t wrap_width(const char *text, size_t bytes) {
+    size_t width = 0, columns;
+    for (size_t i = 0; i < bytes; width += columns)
+        i += next(text + i, &columns);
+    return width;
+}
+
+size_t wrap_fit(const char *text, size_t width) {
+    size_t bytes = 0, columns, length;
+    for (; text[bytes] != 0; bytes += length, width -= columns) {
+        length = next(text + bytes, &columns);
+        if (columns > width)
+            break;
+    }
+    return bytes;
 }
 
 /* Where lines begin, and where they end. */

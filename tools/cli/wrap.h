@@ -13,6 +13,8 @@ size_t wrap_columns(FILE *stream);
 
 /* The columns that bytes of UTF-8 take; sequences that switch colours take none. */
 size_t wrap_width(const char *text, size_t bytes);
+/* How many bytes of the text, whole characters, fit into so many columns. */
+size_t wrap_fit(const char *text, size_t width);
 
 /* Prints a text in 80 columns, or in those of a narrower terminal: the first line starts at column
  * `at`, further ones are indented to it; where few columns are left there, the text begins below. A

@@ -1,8 +1,3 @@
-/*
- * accounting.c - see accounting.h.
- *
- * Each share in a region makes an account. Then those of one process and GPU are added up.
- */
 #include "accounting.h"
 
 #include "cli/printable.h"
@@ -60,41 +55,70 @@ uint64_t accounting_unshared(const struct view_region *region) {
 }
 
 void accounting_each_holder(const struct view_region *region, accounting_holder_fn *fn, void *arg) {
+    const size_t count = hold_count(region);
     if (owner_holds(region))
         fn(arg, &region->record.owner);
-    for (size_t i = region->hold_count; i < hold_count(region); i++)
-        if (is_share(region, i))
-            fn(arg, &region->holds[i].owner);
-    for (size_t i = 0; i < region->hold_count; i++)
-        if (is_share(region, i))
-            fn(arg, &region->holds[i].owner);
+    for (size_t i = 0; i < count; i++) {
+        const size_t next = (region->hold_count + i) % count; /* the creator's holds are first */
+        if (is_share(region, next))
+            fn(arg, &region->holds[next].owner);
+    }
 }
 
 /* --- accounts --- */
 
-static struct account *add(struct accounting *accounting, const struct view *view,
-                           const struct gps_owner *owner, const uint8_t *device) {
-    const struct view_process *process = view_process_find(view, owner);
-    TOOL_APPEND(accounting->accounts, accounting->count,
-                (struct account){.process = process, .device = device, .gpus = 1});
-    return &accounting->accounts[accounting->count - 1];
+static void fold(struct account *into, const struct account *from) {
+    into->regions += from->regions;
+    into->made += from->made;
+    into->held += from->held;
+    into->bytes.own += from->bytes.own;
+    into->bytes.shared += from->bytes.shared;
+    into->bytes.proportional += from->bytes.proportional;
+    into->bytes.unshared += from->bytes.unshared;
+    into->merged.blocks += from->merged.blocks;
+    into->merged.mapped += from->merged.mapped;
+    into->merged.saved += from->merged.saved;
+    into->merged.own += from->merged.own;
+    into->charge.bytes += from->charge.bytes;
+    into->charge.unknown |= from->charge.unknown;
 }
 
-/* `mine` of `all` shares are the process's. `rest`: the bytes that cannot be split. */
-static void add_share(struct account *account, const struct view_region *region, size_t mine,
-                      size_t all, uint64_t rest) {
-    const uint64_t extent = region->record.extent;
-    const uint64_t part = extent / all * mine + rest;
-    account->bytes = (struct account_bytes){.own = mine == all ? extent : 0,
-                                            .shared = mine == all ? 0 : extent,
-                                            .proportional = part,
-                                            .unshared = extent * mine};
+static int by_process_and_gpu(const void *left, const void *right) {
+    const struct account *a = left, *b = right;
+    if (a->process != b->process)
+        return a->process < b->process ? -1 : 1;
+    return memcmp(a->device, b->device, GPS_UUID_BYTES);
+}
+
+/* Adds a part to what the process has on the GPU. */
+static void add(struct accounting *accounting, const struct view *view,
+                const struct gps_owner *owner, const uint8_t *device, struct account part) {
+    part.process = view_process_find(view, owner);
+    part.device = device;
+    part.gpus = 1;
+    for (size_t i = accounting->count; i-- > 0;)
+        if (by_process_and_gpu(&accounting->accounts[i], &part) == 0) {
+            fold(&accounting->accounts[i], &part);
+            return;
+        }
+    TOOL_APPEND(accounting->accounts, accounting->count, part);
+}
+
+/* What a process has by `mine` of `all` shares. `rest`: the bytes that cannot be split. */
+static struct account share_of(const struct view_region *region, size_t mine, size_t all,
+                               uint64_t rest) {
+    const uint64_t extent = region->record.extent, part = extent / all * mine + rest;
+    struct account share = {.bytes = {.own = mine == all ? extent : 0,
+                                      .shared = mine == all ? 0 : extent,
+                                      .proportional = part,
+                                      .unshared = extent * mine}};
     if (view_merged(region))
-        account->merged = (struct account_merged){
+        share.merged = (struct account_merged){
             .blocks = mine, .mapped = extent * mine, .saved = extent * mine - part};
-    account->regions = !view_merged(region);
+    share.regions = !view_merged(region);
     if (!owner_charged(region))
-        account->charge = (struct account_charge){part, mine < all};
+        share.charge = (struct account_charge){part, mine < all};
+    return share;
 }
 
 static void add_holders(struct accounting *accounting, const struct view *view,
@@ -102,19 +126,19 @@ static void add_holders(struct accounting *accounting, const struct view *view,
     const struct gps_region_record *record = &region->record;
     uint64_t rest = record->extent % all;
     if (owner_holds(region)) {
-        add_share(add(accounting, view, &record->owner, record->device), region, 1, all, rest);
+        add(accounting, view, &record->owner, record->device, share_of(region, 1, all, rest));
         rest = 0;
     }
     for (size_t i = 0, next; i < hold_count(region); i = next) {
+        const struct gps_owner *owner = &region->holds[i].owner;
         size_t mine = 0;
-        for (next = i; next < hold_count(region) &&
-                       gps_owner_equal(&region->holds[i].owner, &region->holds[next].owner);
+        for (next = i;
+             next < hold_count(region) && gps_owner_equal(owner, &region->holds[next].owner);
              next++)
             mine += is_share(region, next);
         if (mine == 0)
             continue;
-        add_share(add(accounting, view, &region->holds[i].owner, record->device), region, mine, all,
-                  rest);
+        add(accounting, view, owner, record->device, share_of(region, mine, all, rest));
         rest = 0;
     }
 }
@@ -148,58 +172,23 @@ static void add_region(struct accounting *accounting, const struct view *view,
     if (shares > 0)
         add_holders(accounting, view, region, shares);
     if (owner_charged(region))
-        add(accounting, view, &region->record.owner, region->record.device)->charge.bytes = bytes;
+        add(accounting, view, &region->record.owner, region->record.device,
+            (struct account){.charge.bytes = bytes});
 }
 
 /* Adds memory of no other process. */
-static struct account *add_own(struct accounting *accounting, const struct view *view,
-                               const struct view_hold *hold) {
+static void add_own(struct accounting *accounting, const struct view *view,
+                    const struct view_hold *hold, struct account part) {
     const uint64_t bytes = hold->slot.address;
     struct account_gpu *gpu = gpu_of(accounting, hold->slot.region.bytes);
-    struct account *account = add(accounting, view, &hold->owner, hold->slot.region.bytes);
     gpu->in_use += bytes;
     gpu->unshared += bytes;
-    account->bytes = (struct account_bytes){bytes, 0, bytes, bytes};
-    account->charge.bytes = bytes;
-    return account;
+    part.bytes = (struct account_bytes){bytes, 0, bytes, bytes};
+    part.charge.bytes = bytes;
+    add(accounting, view, &hold->owner, hold->slot.region.bytes, part);
 }
 
 /* --- sums --- */
-
-static void fold(struct account *into, const struct account *from) {
-    into->regions += from->regions;
-    into->made += from->made;
-    into->held += from->held;
-    into->bytes.own += from->bytes.own;
-    into->bytes.shared += from->bytes.shared;
-    into->bytes.proportional += from->bytes.proportional;
-    into->bytes.unshared += from->bytes.unshared;
-    into->merged.blocks += from->merged.blocks;
-    into->merged.mapped += from->merged.mapped;
-    into->merged.saved += from->merged.saved;
-    into->merged.own += from->merged.own;
-    into->charge.bytes += from->charge.bytes;
-    into->charge.unknown |= from->charge.unknown;
-}
-
-static int by_process_and_gpu(const void *left, const void *right) {
-    const struct account *a = left, *b = right;
-    if (a->process != b->process)
-        return a->process < b->process ? -1 : 1;
-    return memcmp(a->device, b->device, GPS_UUID_BYTES);
-}
-
-static void fold_accounts(struct accounting *accounting) {
-    size_t count = 0;
-    TOOL_SORT(accounting->accounts, accounting->count, by_process_and_gpu);
-    for (size_t i = 0; i < accounting->count; i++)
-        if (count > 0 &&
-            by_process_and_gpu(&accounting->accounts[count - 1], &accounting->accounts[i]) == 0)
-            fold(&accounting->accounts[count - 1], &accounting->accounts[i]);
-        else
-            accounting->accounts[count++] = accounting->accounts[i];
-    accounting->count = count;
-}
 
 static int by_device(const void *left, const void *right) {
     const struct account_gpu *a = left, *b = right;
@@ -207,6 +196,7 @@ static int by_device(const void *left, const void *right) {
 }
 
 static void sum_gpus(struct accounting *accounting) {
+    struct account_gpu *total = &accounting->total;
     TOOL_SORT(accounting->gpus, accounting->gpu_count, by_device);
     for (size_t i = 0; i < accounting->count; i++) {
         const struct account *account = &accounting->accounts[i];
@@ -216,8 +206,15 @@ static void sum_gpus(struct accounting *accounting) {
         gpu->merged.saved += account->merged.saved;
         gpu->merged.own += account->merged.own;
     }
-    for (size_t i = 0; i < accounting->gpu_count; i++)
-        accounting->gpus[i].saved = accounting->gpus[i].unshared - accounting->gpus[i].in_use;
+    for (size_t i = 0; i < accounting->gpu_count; i++) {
+        struct account_gpu *gpu = &accounting->gpus[i];
+        gpu->saved = gpu->unshared - gpu->in_use;
+        total->in_use += gpu->in_use;
+        total->kept += gpu->kept;
+        total->unshared += gpu->unshared;
+        total->saved += gpu->saved;
+        total->blocks += gpu->blocks;
+    }
 }
 
 void accounting_make(const struct view *view, struct accounting *accounting) {
@@ -225,15 +222,17 @@ void accounting_make(const struct view *view, struct accounting *accounting) {
     for (size_t i = 0; i < view->region_count; i++)
         add_region(accounting, view, &view->regions[i]);
     for (size_t i = 0; i < view->hold_count; i++) {
-        const struct gps_slot *slot = &view->holds[i].slot;
-        if (slot->via == GPS_VIA_OWN && slot->address > 0)
-            add_own(accounting, view, &view->holds[i])->merged.own = slot->address;
-        else if (slot->via == GPS_VIA_MADE && slot->address > 0)
-            add_own(accounting, view, &view->holds[i])->made = slot->address;
-        else if (slot->via == GPS_VIA_HELD && slot->address > 0)
-            add(accounting, view, &view->holds[i].owner, slot->region.bytes)->held = slot->address;
+        const struct view_hold *hold = &view->holds[i];
+        const uint64_t bytes = hold->slot.address;
+        if (bytes > 0 && hold->slot.via == GPS_VIA_OWN)
+            add_own(accounting, view, hold, (struct account){.merged.own = bytes});
+        else if (bytes > 0 && hold->slot.via == GPS_VIA_MADE)
+            add_own(accounting, view, hold, (struct account){.made = bytes});
+        else if (bytes > 0 && hold->slot.via == GPS_VIA_HELD)
+            add(accounting, view, &hold->owner, hold->slot.region.bytes,
+                (struct account){.held = bytes});
     }
-    fold_accounts(accounting);
+    TOOL_SORT(accounting->accounts, accounting->count, by_process_and_gpu);
     sum_gpus(accounting);
 }
 
@@ -252,27 +251,15 @@ size_t accounting_process(const struct accounting *accounting, size_t at, struct
     return at;
 }
 
-struct account accounting_find(const struct accounting *accounting, const struct gps_owner *owner) {
+struct account accounting_of(const struct view *view, const struct gps_owner *owner) {
+    struct accounting accounting;
     struct account sum = {.process = NULL};
-    for (size_t i = 0; i < accounting->count; i++)
-        if (gps_owner_equal(&accounting->accounts[i].process->owner, owner)) {
-            accounting_process(accounting, i, &sum);
-            break;
-        }
+    accounting_make(view, &accounting);
+    for (size_t i = 0; i < accounting.count && !sum.process; i++)
+        if (gps_owner_equal(&accounting.accounts[i].process->owner, owner))
+            accounting_process(&accounting, i, &sum);
+    accounting_free(&accounting);
     return sum;
-}
-
-struct account_gpu accounting_total(const struct accounting *accounting) {
-    struct account_gpu total = {.device = NULL};
-    for (size_t i = 0; i < accounting->gpu_count; i++) {
-        const struct account_gpu *gpu = &accounting->gpus[i];
-        total.in_use += gpu->in_use;
-        total.kept += gpu->kept;
-        total.unshared += gpu->unshared;
-        total.saved += gpu->saved;
-        total.blocks += gpu->blocks;
-    }
-    return total;
 }
 
 /* --- what saves nothing --- */
@@ -291,11 +278,10 @@ static bool has_company(const struct view *view, const struct gps_owner *owner,
 }
 
 static bool is_alone(const struct view_region *region, const struct gps_owner *owner) {
-    const size_t count = region->hold_count + region->creator_holds;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < hold_count(region); i++)
         if (!gps_owner_equal(&region->holds[i].owner, owner))
             return false;
-    return count > 0;
+    return hold_count(region) > 0;
 }
 
 /* Few GPUs follow each other in the list, so the answer for the last one is kept. */

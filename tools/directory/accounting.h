@@ -72,6 +72,7 @@ struct accounting {
     size_t count;
     struct account_gpu *gpus;
     size_t gpu_count;
+    struct account_gpu total; /* without the bytes of merge rules */
 };
 
 void accounting_make(const struct view *view, struct accounting *accounting);
@@ -81,9 +82,7 @@ void accounting_free(struct accounting *accounting);
  * number of the next process's. */
 size_t accounting_process(const struct accounting *accounting, size_t at, struct account *sum);
 /* The sum for a process; all zeros when it has nothing. */
-struct account accounting_find(const struct accounting *accounting, const struct gps_owner *owner);
-/* Without the bytes of merge rules. */
-struct account_gpu accounting_total(const struct accounting *accounting);
+struct account accounting_of(const struct view *view, const struct gps_owner *owner);
 
 /* Calls fn for each process that has the region, which is no block, its owner first. */
 typedef void accounting_holder_fn(void *arg, const struct gps_owner *owner);

@@ -85,14 +85,12 @@ static bool drop(const struct view *view, const struct view_region *region, cons
 static void tell(const struct view_region *region) {
     const struct gps_region_record *record = &region->record;
     const size_t users = region->user_count + (region->creator_holds > 0);
-    TOOL_TEMP char *text =
-        tool_format("Dropped %s (id %.8s, %s)", view_format_name(region),
-                    printable_id(&record->id).text, printable_size(record->extent).text);
+    char open[64] = "";
     if (users > 0)
-        term_line(stdout, "%s; %zu process%s still ha%s it open.", text, users,
-                  users == 1 ? "" : "es", users == 1 ? "s" : "ve");
-    else
-        term_line(stdout, "%s.", text);
+        snprintf(open, sizeof(open), "; %zu process%s still ha%s it open", users,
+                 users == 1 ? "" : "es", users == 1 ? "s" : "ve");
+    term_line(stdout, "Dropped %s (id %.8s, %s)%s.", view_format_name(region),
+              printable_id(&record->id).text, printable_size(record->extent).text, open);
 }
 
 static bool is_meant(const struct view_region *region, const char *what) {

@@ -17,8 +17,10 @@ static void collect(void *arg, const struct gps_exclusion *row) {
     TOOL_APPEND(excluded->list, excluded->count, *row);
 }
 
-static void leave_out_forgotten(struct excluded *excluded) {
+int excluded_read(const struct gps_store *store, const char *program, struct excluded *excluded) {
     size_t left = 0;
+    *excluded = (struct excluded){.program = program};
+    const int status = gps_exclusions_each(store, collect, excluded);
     for (size_t i = 0; i < excluded->count; i++) {
         const struct gps_exclusion *exclusion = &excluded->list[i];
         excluded->suspected += exclusion->times == GPS_SUSPECTED;
@@ -26,12 +28,6 @@ static void leave_out_forgotten(struct excluded *excluded) {
             excluded->list[left++] = *exclusion;
     }
     excluded->count = left;
-}
-
-int excluded_read(const struct gps_store *store, const char *program, struct excluded *excluded) {
-    *excluded = (struct excluded){.program = program};
-    const int status = gps_exclusions_each(store, collect, excluded);
-    leave_out_forgotten(excluded);
     return status;
 }
 

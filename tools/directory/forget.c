@@ -14,16 +14,12 @@
 
 enum { OPTION_DRY_RUN };
 
-/* As the report names it: its rule, and which of the rule's allocations it is. */
-struct name {
-    char text[GPS_NAME_BYTES + 24];
-};
+#define NOTHING "Nothing to forget."
 
-static struct name name_of(const struct gps_exclusion *exclusion) {
-    struct name name;
-    snprintf(name.text, sizeof(name.text), "%.*s:%" PRIu64, (int)sizeof(exclusion->name),
-             exclusion->name, exclusion->index);
-    return name;
+/* As the report names it: its rule, and which of the rule's allocations it is; malloc'ed. */
+static char *name_of(const struct gps_exclusion *exclusion) {
+    return tool_format("%.*s:%" PRIu64, (int)sizeof(exclusion->name), exclusion->name,
+                       exclusion->index);
 }
 
 static void print(const struct excluded *excluded, bool dry_run) {
@@ -31,18 +27,17 @@ static void print(const struct excluded *excluded, bool dry_run) {
         {"PROGRAM", 0}, {"SIZE", 1}, {"CALLER", 0}, {"NAME", 0}, {"NOTED", 0}};
     struct table table = TABLE(columns);
     if (excluded->count == 0) {
-        puts("Nothing to forget.");
+        puts(NOTHING);
         return;
     }
     for (size_t i = 0; i < excluded->count; i++) {
         const struct gps_exclusion *exclusion = &excluded->list[i];
+        TOOL_TEMP char *name = name_of(exclusion);
         table_cell(&table, TERM_PLAIN, "%.*s", (int)sizeof(exclusion->program), exclusion->program);
         table_cell(&table, TERM_PLAIN, "%s", printable_size(exclusion->size).text);
         table_cell(&table, TERM_PLAIN, "%.*s", (int)sizeof(exclusion->caller),
                    *exclusion->caller ? exclusion->caller : "-");
-        table_cell(&table, TERM_PLAIN, "%s", name_of(exclusion).text);
-        table_cell(&table, TERM_PLAIN, "%s",
-                   exclusion->times >= GPS_EXCLUDED ? "excluded" : "suspected once");
+        TABLE_CELLS(&table, name, exclusion->times >= GPS_EXCLUDED ? "excluded" : "suspected once");
     }
     printf("%s %zu allocation%s:\n", dry_run ? "Would forget" : "Forgot", excluded->count,
            excluded->count == 1 ? "" : "s");
@@ -50,8 +45,8 @@ static void print(const struct excluded *excluded, bool dry_run) {
 }
 
 static bool is_meant(const struct gps_exclusion *exclusion, const char *what) {
-    const struct name name = name_of(exclusion);
-    return gps_glob_match(what, name.text) || gps_glob_match(what, exclusion->name);
+    TOOL_TEMP char *name = name_of(exclusion);
+    return gps_glob_match(what, name) || gps_glob_match(what, exclusion->name);
 }
 
 /* Leaves in the list what one of the operands means. False: one of them means nothing. */
@@ -87,30 +82,25 @@ static int forget_these(const struct gps_store *store, const struct excluded *ex
     return status;
 }
 
-static int forget(const struct gps_store *store, const struct tool_args *args) {
+static int run_forget(const struct tool_args *args) {
     const bool dry_run = args->values[OPTION_DRY_RUN], named = args->operand_count > 0;
+    struct gps_store store;
     struct excluded excluded;
-    int status = excluded_read(store, NULL, &excluded);
+    int status = view_store_open(false, &store);
+    if (status == -ENOENT)
+        puts(NOTHING);
+    if (status != 0)
+        return status == -ENOENT ? TOOL_OK : TOOL_FAILED;
+    status = excluded_read(&store, NULL, &excluded);
     const bool good = status != 0 || !named || choose(&excluded, args);
     if (status == 0 && !dry_run)
-        status = named ? forget_these(store, &excluded) : gps_exclusions_forget(store);
+        status = named ? forget_these(&store, &excluded) : gps_exclusions_forget(&store);
     if (status != 0)
-        tool_error("cannot forget %s/%s: %s", store->path, GPS_EXCLUSIONS, strerror(-status));
+        tool_error("cannot forget %s/%s: %s", store.path, GPS_EXCLUSIONS, strerror(-status));
     else if (good || excluded.count > 0)
         print(&excluded, dry_run);
     free(excluded.list);
     return status == 0 && good ? TOOL_OK : TOOL_FAILED;
-}
-
-static int run_forget(const struct tool_args *args) {
-    struct gps_store store;
-    const int status = view_store_open(false, &store);
-    if (status != 0 && status != -ENOENT)
-        return TOOL_FAILED;
-    if (status == 0)
-        return forget(&store, args);
-    print(&(struct excluded){.count = 0}, false);
-    return TOOL_OK;
 }
 
 const struct tool_verb tool_verb_forget = {

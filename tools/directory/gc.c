@@ -11,16 +11,22 @@
 
 enum { OPTION_DRY_RUN };
 
-struct kind {
-    unsigned count;
-    const char *one, *many;
-};
-
-/* "3 regions, 1 name and 2 files of processes" */
-static void print_kinds(const struct kind *kinds, size_t count) {
+/* "Removed 3 regions, 1 name and 2 files of dead processes." */
+static void print_counts(const struct gps_gc_counts *counts, bool dry_run) {
+    const struct {
+        unsigned count;
+        const char *one, *many;
+    } kinds[] = {
+        {counts->regions, "region", "regions"},
+        {counts->names, "name", "names"},
+        {counts->procs, "file of a dead process", "files of dead processes"},
+        {counts->temps, "temporary file", "temporary files"},
+    };
+    const size_t count = sizeof(kinds) / sizeof(kinds[0]);
     size_t left = 0;
     for (size_t i = 0; i < count; i++)
         left += kinds[i].count > 0;
+    fputs(left == 0 ? "Nothing to remove.\n" : dry_run ? "Would remove " : "Removed ", stdout);
     for (size_t i = 0; i < count; i++) {
         if (kinds[i].count == 0)
             continue;
@@ -30,32 +36,20 @@ static void print_kinds(const struct kind *kinds, size_t count) {
                : left == 1 ? " and "
                            : ".\n");
     }
-}
-
-static void print_counts(const struct gps_gc_counts *counts, bool dry_run) {
-    const struct kind kinds[] = {
-        {counts->regions, "region", "regions"},
-        {counts->names, "name", "names"},
-        {counts->procs, "file of a dead process", "files of dead processes"},
-        {counts->temps, "temporary file", "temporary files"},
-    };
-    if (counts->regions + counts->names + counts->procs + counts->temps == 0) {
-        puts("Nothing to remove.");
-    } else {
-        fputs(dry_run ? "Would remove " : "Removed ", stdout);
-        print_kinds(kinds, sizeof(kinds) / sizeof(kinds[0]));
-    }
     if (counts->in_use > 0)
         printf("Kept %u region%s whose owner%s gone: live processes still hold %s.\n",
                counts->in_use, counts->in_use == 1 ? "" : "s",
                counts->in_use == 1 ? " is" : "s are", counts->in_use == 1 ? "it" : "them");
 }
 
+static char *path_of(const char *directory, const char *name) {
+    return strcmp(directory, ".") == 0 ? tool_copy(name) : tool_format("%s/%s", directory, name);
+}
+
 static void warn_of_odd(void *arg, const char *directory, const char *name) {
     const struct gps_store *store = arg;
-    const bool below = strcmp(directory, ".") != 0;
-    tool_warn("skipped %s/%s%s%s, which is no file of gpushare's", store->path,
-              below ? directory : "", below ? "/" : "", name);
+    TOOL_TEMP char *path = path_of(directory, name);
+    tool_warn("skipped %s/%s, which is no file of gpushare's", store->path, path);
 }
 
 /* "regions/0123...  frames, 64 MiB, of camera 4242" */
@@ -63,8 +57,7 @@ static void name_entry(void *arg, const char *directory, const char *name) {
     const struct gps_store *store = arg;
     struct gps_region_record record;
     struct gps_id id;
-    const bool below = strcmp(directory, ".") != 0;
-    TOOL_TEMP char *path = tool_format("%s%s%s", below ? directory : "", below ? "/" : "", name);
+    TOOL_TEMP char *path = path_of(directory, name);
     if (strcmp(directory, "regions") == 0 && gps_id_parse(name, &id) &&
         gps_region_read(store, &id, &record, NULL) == 0)
         term_line(stdout, "%s  %s, %s, of %s %u", path, record.name[0] ? record.name : "no name",
@@ -84,12 +77,10 @@ static int run_gc(const struct tool_args *args) {
     if (status == 0) {
         gps_odd_each(&store, warn_of_odd, &store);
         status = gps_store_gc_each(&store, dry_run, &counts, dry_run ? name_entry : NULL, &store);
-    } else {
-        status = 0;
-    }
-    if (status != 0) {
-        tool_error("cannot clean up %s: %s", store.path, strerror(-status));
-        return TOOL_FAILED;
+        if (status != 0) {
+            tool_error("cannot clean up %s: %s", store.path, strerror(-status));
+            return TOOL_FAILED;
+        }
     }
     print_counts(&counts, dry_run);
     return TOOL_OK;

@@ -14,13 +14,20 @@
 
 enum { OPTION_JSON, OPTION_ALL };
 
-/* Prints `before` and the table. False, and nothing: it has no row. */
-static bool print(const char *before, struct table *table) {
+struct listing {
+    const struct view *view;
+    const struct accounting *accounting;
+    json_t *array; /* NULL: tables are printed */
+    bool all, any; /* any: something is printed already, and an empty line goes before the next */
+};
+
+/* Prints the title and the table, unless it has no row. */
+static void print(struct listing *listing, const char *title, struct table *table) {
     if (table->cell_count == 0)
-        return false;
-    fputs(before, stdout);
+        return;
+    printf("%s%s", listing->any ? "\n" : "", title);
     table_print(stdout, table, "");
-    return true;
+    listing->any = true;
 }
 
 /* --- regions --- */
@@ -53,25 +60,76 @@ static void add_row(const struct view *view, const struct view_region *region,
     users_cell(view, region, plain, table);
 }
 
-/* --- merged blocks --- */
-
-/* A block is mapped once or more, also more than once by one process; without merging each mapping
- * would be memory of its own. */
-static bool has_merged(const struct account_gpu *gpu) {
-    return gpu->blocks > 0 || gpu->processes > 0;
+static void tell_regions(struct listing *listing) {
+    static const struct table_column columns[] = {{"NAME", 0}, {"ID", 0},    {"SIZE", 1},
+                                                  {"GPU", 0},  {"STATE", 0}, {"OWNER", 0},
+                                                  {"AGE", 1},  {"USERS", 0}};
+    struct table table = TABLE(columns);
+    for (size_t i = 0; i < listing->view->region_count; i++) {
+        const struct view_region *region = &listing->view->regions[i];
+        /* there are thousands of blocks, which have one line for each GPU */
+        if ((view_hidden(region) && !listing->all) || view_merged(region))
+            continue;
+        if (!listing->array) {
+            add_row(listing->view, region, &table);
+            continue;
+        }
+        json_t *object = json_tree_pack("{}");
+        view_format_region_json(listing->view, region, object);
+        json_tree_append(listing->array, object);
+    }
+    print(listing, "", &table);
 }
 
-/* Prints `before` and a table with a line for each GPU that has blocks, or processes with memory of
- * merge rules. Returns whether there is one. */
-static bool print_merged(const struct accounting *accounting, const char *before) {
+/* --- what is no region --- */
+
+/* Appends an object with the members of a region, null where what has this state has none. */
+static json_t *append(struct listing *listing, const char *state) {
+    json_t *object =
+        json_tree_pack("{s:n, s:n, s:n, s:n, s:s, s:n, s:n, s:[], s:n}", "id", "name", "size",
+                       "device", "state", state, "backing", "owner", "users", "age");
+    json_tree_append(listing->array, object);
+    return object;
+}
+
+static json_t *merged_users(const struct listing *listing, const struct account_gpu *gpu) {
+    json_t *array = json_tree_pack("[]");
+    for (size_t i = 0; i < listing->accounting->count; i++) {
+        const struct account *account = &listing->accounting->accounts[i];
+        const struct account_merged *merged = &account->merged;
+        if (memcmp(account->device, gpu->device, GPS_UUID_BYTES) != 0 ||
+            (merged->blocks == 0 && merged->own == 0))
+            continue;
+        json_t *user = view_format_owner_json(&account->process->owner);
+        json_tree_add(user, "{s:I, s:I, s:I, s:i, s:o}", "mapped", merged->mapped, "saved",
+                      merged->saved, "own", merged->own, "promised", 0, "unmerged",
+                      view_format_unmerged_json(listing->view, &account->process->owner));
+        json_tree_append(array, user);
+    }
+    return array;
+}
+
+/* Tells of each GPU that has blocks, or processes with memory of merge rules. A block is mapped
+ * once or more, also more than once by one process; without merging each mapping would be memory of
+ * its own. Nothing is `promised` any more. */
+static void tell_merged(struct listing *listing) {
     static const struct table_column columns[] = {{"GPU", 0},    {"BLOCKS", 1},    {"HELD", 1},
                                                   {"UNUSED", 1}, {"PROCESSES", 1}, {"MAPPED", 1},
                                                   {"SAVED", 1},  {"OWN", 1}};
     struct table table = TABLE(columns);
-    for (size_t i = 0; i < accounting->gpu_count; i++) {
-        const struct account_gpu *gpu = &accounting->gpus[i];
-        if (!has_merged(gpu))
+    for (size_t i = 0; i < listing->accounting->gpu_count; i++) {
+        const struct account_gpu *gpu = &listing->accounting->gpus[i];
+        if (gpu->blocks == 0 && gpu->processes == 0)
             continue;
+        if (listing->array) {
+            json_tree_add(append(listing, "merged"),
+                          "{s:I, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:i}", "size", gpu->held,
+                          "device", printable_uuid(gpu->device).text, "backing", "vmm", "users",
+                          merged_users(listing, gpu), "blocks", gpu->blocks, "unused", gpu->unused,
+                          "mapped", gpu->merged.mapped, "saved", gpu->merged.saved, "own",
+                          gpu->merged.own, "promised", 0);
+            continue;
+        }
         table_cell(&table, TERM_PLAIN, "%s", printable_short_uuid(gpu->device).text);
         table_cell(&table, TERM_PLAIN, "%zu", gpu->blocks);
         TABLE_CELLS(&table, printable_size(gpu->held).text, printable_size(gpu->unused).text);
@@ -80,177 +138,97 @@ static bool print_merged(const struct accounting *accounting, const char *before
         table_cell(&table, TERM_GREEN, "%s", printable_size(gpu->merged.saved).text);
         table_cell(&table, TERM_PLAIN, "%s", printable_size(gpu->merged.own).text);
     }
-    TOOL_TEMP char *title = tool_format("%sMerged blocks:\n", before);
-    return print(title, &table);
+    print(listing, "Merged blocks:\n", &table);
 }
 
-/* The same of who has made memory itself, on which GPU. */
-static bool print_made(const struct view *view, const struct accounting *accounting,
-                       const char *before) {
+/* Tells who has made memory itself, on which GPU. */
+static void tell_made(struct listing *listing) {
     static const struct table_column columns[] = {{"CUMEMCREATE", 1}, {"GPU", 0}, {"BY", 0}};
     struct table table = TABLE(columns);
-    for (size_t i = 0; i < accounting->count; i++) {
-        const struct account *account = &accounting->accounts[i];
+    for (size_t i = 0; i < listing->accounting->count; i++) {
+        const struct account *account = &listing->accounting->accounts[i];
+        const struct gps_owner *owner = &account->process->owner;
         if (account->made == 0)
             continue;
-        TABLE_CELLS(&table, printable_size(account->made).text,
-                    printable_short_uuid(account->device).text,
-                    view_format_program(view, &account->process->owner).text);
+        if (listing->array)
+            json_tree_add(append(listing, "made"), "{s:I, s:s, s:s, s:o}", "size", account->made,
+                          "device", printable_uuid(account->device).text, "backing", "vmm", "owner",
+                          view_format_owner_json(owner));
+        else
+            TABLE_CELLS(&table, printable_size(account->made).text,
+                        printable_short_uuid(account->device).text,
+                        view_format_program(listing->view, owner).text);
     }
-    return print(before, &table);
+    print(listing, "", &table);
 }
 
-static json_t *unmerged_json(const struct view *view, const struct gps_owner *owner) {
-    const struct gps_slot *slot = view_unmerged(view, owner);
-    return json_tree_string(slot ? gps_unmerged_why(slot->address) : NULL);
-}
-
-static json_t *merged_users(const struct view *view, const struct accounting *accounting,
-                            const struct account_gpu *gpu) {
-    json_t *array = json_tree_pack("[]");
-    for (size_t i = 0; i < accounting->count; i++) {
-        const struct account *account = &accounting->accounts[i];
-        const struct account_merged *merged = &account->merged;
-        if (memcmp(account->device, gpu->device, GPS_UUID_BYTES) != 0 ||
-            (merged->blocks == 0 && merged->own == 0))
-            continue;
-        json_t *user = view_format_owner_json(&account->process->owner);
-        json_tree_add(user, "{s:I, s:I, s:I, s:i, s:o}", "mapped", merged->mapped, "saved",
-                      merged->saved, "own", merged->own, "promised", 0, "unmerged",
-                      unmerged_json(view, &account->process->owner));
-        json_tree_append(array, user);
-    }
-    return array;
-}
-
-/* Appends the same as objects, in the shape of regions. Nothing is `promised` any more. */
-static void append_merged(const struct view *view, const struct accounting *accounting,
-                          json_t *array) {
-    for (size_t i = 0; i < accounting->gpu_count; i++) {
-        const struct account_gpu *gpu = &accounting->gpus[i];
-        if (!has_merged(gpu))
-            continue;
-        json_tree_append(
-            array,
-            json_tree_pack(
-                "{s:n, s:n, s:I, s:s, s:s, s:s, s:n, s:o, s:n, s:I, s:I, s:I, s:I, s:I, s:i}", "id",
-                "name", "size", gpu->held, "device", printable_uuid(gpu->device).text, "state",
-                "merged", "backing", "vmm", "owner", "users", merged_users(view, accounting, gpu),
-                "age", "blocks", gpu->blocks, "unused", gpu->unused, "mapped", gpu->merged.mapped,
-                "saved", gpu->merged.saved, "own", gpu->merged.own, "promised", 0));
-    }
-}
-
-/* Appends what programs have made by cuMemCreate, in the shape of regions. */
-static void append_made(const struct accounting *accounting, json_t *array) {
-    for (size_t i = 0; i < accounting->count; i++) {
-        const struct account *account = &accounting->accounts[i];
-        if (account->made > 0)
-            json_tree_append(array, json_tree_pack("{s:n, s:n, s:I, s:s, s:s, s:s, s:o, s:[], s:n}",
-                                                   "id", "name", "size", account->made, "device",
-                                                   printable_uuid(account->device).text, "state",
-                                                   "made", "backing", "vmm", "owner",
-                                                   view_format_owner_json(&account->process->owner),
-                                                   "users", "age"));
-    }
-}
-
-/* --- who merges nothing --- */
-
-/* Prints an empty line and a table; nothing where nothing is in the way of any. */
-static void print_unmerged(const struct view *view) {
+static void print_unmerged(struct listing *listing) {
     static const struct table_column columns[] = {{"NOT MERGING", 0}, {"SINCE", 1}, {"WHY", 0}};
     struct table table = TABLE(columns);
-    for (size_t i = 0; i < view->process_count; i++) {
-        const struct gps_owner *owner = &view->processes[i].owner;
-        const struct gps_slot *slot = view_unmerged(view, owner);
+    for (size_t i = 0; i < listing->view->process_count; i++) {
+        const struct gps_owner *owner = &listing->view->processes[i].owner;
+        const struct gps_slot *slot = view_unmerged(listing->view, owner);
         if (!slot)
             continue;
-        table_cell(&table, TERM_YELLOW, "%s", view_format_program(view, owner).text);
-        TABLE_CELLS(&table, view_format_age(view, slot->since).text,
+        table_cell(&table, TERM_YELLOW, "%s", view_format_program(listing->view, owner).text);
+        TABLE_CELLS(&table, view_format_age(listing->view, slot->since).text,
                     gps_unmerged_why(slot->address));
     }
-    print("\n", &table);
+    print(listing, "", &table);
 }
 
-/* --- who is suspended --- */
-
-static void print_suspended(const struct view *view) {
+/* `size` is what was let go of. */
+static void tell_suspended(struct listing *listing) {
     static const struct table_column columns[] = {
         {"SUSPENDED", 0}, {"SINCE", 1}, {"LET GO", 1}, {"IN MAIN MEMORY", 1}};
     struct table table = TABLE(columns);
-    for (size_t i = 0; i < view->process_count; i++) {
-        const struct view_process *process = &view->processes[i];
+    for (size_t i = 0; i < listing->view->process_count; i++) {
+        const struct view_process *process = &listing->view->processes[i];
+        const struct gps_answer_file *answer = &process->answer;
         if (!view_suspended(process))
             continue;
-        table_cell(&table, TERM_YELLOW, "%s", view_format_program(view, &process->owner).text);
-        TABLE_CELLS(&table, view_format_age(view, process->answer.since).text,
-                    printable_size(process->answer.let_go).text,
-                    printable_size(process->answer.freed).text);
+        if (listing->array) {
+            json_tree_add(append(listing, "suspended"), "{s:I, s:o, s:o, s:I}", "size",
+                          answer->let_go, "owner", view_format_owner_json(&process->owner), "age",
+                          json_tree_seconds(view_nanos_since(listing->view, answer->since)),
+                          "freed", answer->freed);
+            continue;
+        }
+        table_cell(&table, TERM_YELLOW, "%s",
+                   view_format_program(listing->view, &process->owner).text);
+        TABLE_CELLS(&table, view_format_age(listing->view, answer->since).text,
+                    printable_size(answer->let_go).text, printable_size(answer->freed).text);
     }
-    print("\n", &table);
+    print(listing, "", &table);
 }
 
-/* Appends objects with the members of a region; `size` is what was let go of. */
-static void append_suspended(const struct view *view, json_t *array) {
-    for (size_t i = 0; i < view->process_count; i++) {
-        const struct view_process *process = &view->processes[i];
-        if (view_suspended(process))
-            json_tree_append(
-                array, json_tree_pack(
-                           "{s:n, s:n, s:I, s:n, s:s, s:n, s:o, s:[], s:o, s:I}", "id", "name",
-                           "size", process->answer.let_go, "device", "state", "suspended",
-                           "backing", "owner", view_format_owner_json(&process->owner), "users",
-                           "age", json_tree_seconds(view_nanos_since(view, process->answer.since)),
-                           "freed", process->answer.freed));
-    }
-}
-
-/* --- who waits for what --- */
-
-/* Prints an empty line and a table of all waits; nothing where nobody waits. */
-static void print_waits(const struct view *view) {
+static void tell_waits(struct listing *listing) {
     static const struct table_column columns[] = {
         {"WAITING", 0}, {"FOR", 0}, {"SINCE", 1}, {"AT MOST", 1}};
     struct table table = TABLE(columns);
-    for (size_t i = 0; i < view->wait_count; i++) {
-        const struct gps_wait_slot *wait = &view->waits[i].wait;
-        table_cell(&table, TERM_YELLOW, "%s",
-                   view_format_program(view, &view->waits[i].owner).text);
+    for (size_t i = 0; i < listing->view->wait_count; i++) {
+        const struct gps_owner *owner = &listing->view->waits[i].owner;
+        const struct gps_wait_slot *wait = &listing->view->waits[i].wait;
+        if (listing->array) {
+            json_tree_add(append(listing, "waiting"), "{s:o, s:o, s:s, s:o, s:o}", "owner",
+                          view_format_owner_json(owner), "age",
+                          json_tree_seconds(view_nanos_since(listing->view, wait->since)), "for",
+                          wait->via == GPS_VIA_WAIT_EXPORTER    ? "exporter"
+                          : wait->via == GPS_VIA_WAIT_IMPORTERS ? "importers"
+                                                                : "importer",
+                          "region", json_tree_string(wait->name), "most",
+                          json_tree_seconds(view_longest(wait)));
+            continue;
+        }
+        table_cell(&table, TERM_YELLOW, "%s", view_format_program(listing->view, owner).text);
         table_cell(&table, TERM_PLAIN, "%s%s", gps_wait_whom(wait->via), wait->name);
-        TABLE_CELLS(&table, view_format_age(view, wait->since).text,
+        TABLE_CELLS(&table, view_format_age(listing->view, wait->since).text,
                     printable_duration(view_longest(wait)).text);
     }
-    print("\n", &table);
-}
-
-static const char *whom(const struct gps_wait_slot *wait) {
-    return wait->via == GPS_VIA_WAIT_EXPORTER    ? "exporter"
-           : wait->via == GPS_VIA_WAIT_IMPORTERS ? "importers"
-                                                 : "importer";
-}
-
-/* Appends objects with the members of a region, null where a wait has none, and with `for`,
- * `region` and `most`. */
-static void append_waits(const struct view *view, json_t *array) {
-    for (size_t i = 0; i < view->wait_count; i++) {
-        const struct gps_wait_slot *wait = &view->waits[i].wait;
-        json_tree_append(
-            array, json_tree_pack("{s:n, s:n, s:n, s:n, s:s, s:n, s:o, s:[], s:o, s:s, s:o, s:o}",
-                                  "id", "name", "size", "device", "state", "waiting", "backing",
-                                  "owner", view_format_owner_json(&view->waits[i].owner), "users",
-                                  "age", json_tree_seconds(view_nanos_since(view, wait->since)),
-                                  "for", whom(wait), "region", json_tree_string(wait->name), "most",
-                                  json_tree_seconds(view_longest(wait))));
-    }
+    print(listing, "", &table);
 }
 
 /* --- the list --- */
-
-/* There are thousands of blocks, which have one line for each GPU. */
-static bool is_listed(const struct view_region *region, bool all) {
-    return (all || !view_hidden(region)) && !view_merged(region);
-}
 
 static void print_none(const struct view *view) {
     TOOL_TEMP char *others = view_other_users();
@@ -259,43 +237,30 @@ static void print_none(const struct view *view) {
         term_line(stdout, "%s.", others);
 }
 
-static void print_table(const struct view *view, const struct accounting *accounting, bool all) {
-    static const struct table_column columns[] = {{"NAME", 0}, {"ID", 0},    {"SIZE", 1},
-                                                  {"GPU", 0},  {"STATE", 0}, {"OWNER", 0},
-                                                  {"AGE", 1},  {"USERS", 0}};
-    struct table table = TABLE(columns);
+static void print_dead(const struct listing *listing) {
     size_t dead = 0;
-    for (size_t i = 0; i < view->region_count; i++) {
-        dead += view_dead(&view->regions[i]);
-        if (is_listed(&view->regions[i], all))
-            add_row(view, &view->regions[i], &table);
-    }
-    const bool any = print("", &table);
-    const bool merged = print_merged(accounting, any ? "\n" : "");
-    if (!print_made(view, accounting, any || merged ? "\n" : "") && !any && !merged)
-        print_none(view);
-    print_unmerged(view);
-    print_suspended(view);
-    print_waits(view);
+    for (size_t i = 0; i < listing->view->region_count; i++)
+        dead += view_dead(&listing->view->regions[i]);
     if (dead > 0)
         printf("\n%zu region%s of dead processes%s. Remove %s with: gpushare gc\n", dead,
-               dead == 1 ? "" : "s", all ? "" : " not shown", dead == 1 ? "it" : "them");
+               dead == 1 ? "" : "s", listing->all ? "" : " not shown", dead == 1 ? "it" : "them");
 }
 
-static void print_json(const struct view *view, const struct accounting *accounting, bool all) {
-    json_t *array = json_tree_pack("[]");
-    for (size_t i = 0; i < view->region_count; i++) {
-        if (!is_listed(&view->regions[i], all))
-            continue;
-        json_t *object = json_tree_pack("{}");
-        view_format_region_json(view, &view->regions[i], object);
-        json_tree_append(array, object);
-    }
-    append_merged(view, accounting, array);
-    append_made(accounting, array);
-    append_suspended(view, array);
-    append_waits(view, array);
-    json_tree_print(stdout, array);
+static void list(struct listing *listing) {
+    tell_regions(listing);
+    tell_merged(listing);
+    tell_made(listing);
+    if (!listing->array && !listing->any)
+        print_none(listing->view);
+    listing->any = true;
+    if (!listing->array)
+        print_unmerged(listing);
+    tell_suspended(listing);
+    tell_waits(listing);
+    if (listing->array)
+        json_tree_print(stdout, listing->array);
+    else
+        print_dead(listing);
 }
 
 static int run_ls(const struct tool_args *args) {
@@ -304,8 +269,10 @@ static int run_ls(const struct tool_args *args) {
     if (!view_read(&view))
         return TOOL_FAILED;
     accounting_make(&view, &accounting);
-    (args->values[OPTION_JSON] ? print_json : print_table)(&view, &accounting,
-                                                           args->values[OPTION_ALL]);
+    list(&(struct listing){.view = &view,
+                           .accounting = &accounting,
+                           .array = args->values[OPTION_JSON] ? json_tree_pack("[]") : NULL,
+                           .all = args->values[OPTION_ALL]});
     accounting_free(&accounting);
     view_free(&view);
     return TOOL_OK;

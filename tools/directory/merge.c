@@ -30,11 +30,6 @@ static bool has_rule(const struct view *view, const struct gps_owner *owner) {
     return false;
 }
 
-static bool is_off(const struct view *view, const struct gps_owner *owner) {
-    const struct gps_slot *slot = view_unmerged(view, owner);
-    return slot && slot->address == GPS_UNMERGED_PAUSED;
-}
-
 /* Waits until the process says that it has followed. False: it did not. */
 static bool await(const struct gps_owner *owner, bool off) {
     const uint64_t until = gps_clock_monotonic() + LONGEST;
@@ -43,7 +38,8 @@ static bool await(const struct gps_owner *owner, bool off) {
         struct view view;
         if (!view_read(&view))
             return false;
-        followed = is_off(&view, owner) == off;
+        const struct gps_slot *slot = view_unmerged(&view, owner);
+        followed = (slot && slot->address == GPS_UNMERGED_PAUSED) == off;
         view_free(&view);
         if (!followed)
             usleep(PAUSE);

@@ -7,6 +7,8 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "accounting.h"
 #include "cli/table.h"
@@ -15,6 +17,7 @@
 #include "directory/name.h"
 #include "excluded.h"
 #include "find_process.h"
+#include "util/clock.h"
 #include "view_format.h"
 
 enum { OPTION_JSON };
@@ -23,15 +26,21 @@ enum { OPTION_JSON };
 
 /* --- lines --- */
 
-static void line(const char *label, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void line(const char *label, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static void line(const char *label, const char *format, ...) {
     va_list args;
     printf("  %-9s  ", label);
     va_start(args, format);
     vprintf(format, args);
     va_end(args);
     putchar('\n');
+}
+
+/* CLOCK_REALTIME of the process's start, which is in clock ticks since boot. */
+static uint64_t start_time(const struct view *view, const struct gps_owner *owner) {
+    const uint64_t hertz = (uint64_t)sysconf(_SC_CLK_TCK), ticks = owner->start;
+    const uint64_t uptime = gps_clock_read(CLOCK_BOOTTIME);
+    const uint64_t started = ticks / hertz * GPS_SECOND + ticks % hertz * (GPS_SECOND / hertz);
+    return started < uptime ? view->now - (uptime - started) : view->now;
 }
 
 static void line_time(const struct view *view, const char *label, uint64_t time) {
@@ -45,7 +54,7 @@ static void process_lines(const struct view *view, const struct gps_owner *owner
         line("pid ns", "%" PRIu64 "%s", owner->pid_ns,
              owner->pid_ns == view->pid_ns ? "" : ", not the one you are in");
     line("uid", "%u", owner->uid);
-    line_time(view, "started", view_start_time(view, owner->start));
+    line_time(view, "started", start_time(view, owner));
 }
 
 static void address_cell(const struct view_hold *hold, struct table *table) {
@@ -62,10 +71,10 @@ static const char *opened_by(const struct gps_slot *slot) {
                                         : "program";
 }
 
-/* Calls fn with "camera 4242 for an exporter of frames, 5 s of at most 30 s" for each wait of the
- * process, and for the region of this name; NULL: of any. */
-static void each_wait(const struct view *view, const struct gps_owner *owner, const char *region,
-                      void (*fn)(const char *text)) {
+/* Tells "camera 4242 for an exporter of frames, 5 s of at most 30 s" for each wait of the process,
+ * and for the region of this name; NULL: of any. */
+static void tell_waits(const struct view *view, const struct gps_owner *owner, const char *region,
+                       bool warn) {
     for (size_t i = 0; i < view->wait_count; i++) {
         const struct gps_wait_slot *wait = &view->waits[i].wait;
         if ((owner && !gps_owner_equal(&view->waits[i].owner, owner)) ||
@@ -75,12 +84,11 @@ static void each_wait(const struct view *view, const struct gps_owner *owner, co
             "%s for %s%s, %s of at most %s", view_format_program(view, &view->waits[i].owner).text,
             gps_wait_whom(wait->via), wait->name, view_format_age(view, wait->since).text,
             printable_duration(view_longest(wait)).text);
-        fn(text);
+        if (warn)
+            tool_warn("waiting: %s", text);
+        else
+            term_line(stdout, "  waiting    %s", text);
     }
-}
-
-static void waiting_line(const char *text) {
-    term_line(stdout, "  waiting    %s", text);
 }
 
 /* --- a region --- */
@@ -150,7 +158,7 @@ static void describe_region(const struct view *view, const struct view_region *r
     line("users", "%zu", region->user_count);
     users_table(view, region);
     if (named)
-        each_wait(view, NULL, record->name, waiting_line);
+        tell_waits(view, NULL, record->name, false);
 }
 
 /* --- a process --- */
@@ -175,77 +183,153 @@ static void regions_lines(const char *label, size_t count, uint64_t bytes, struc
         table_print(stdout, table, MARGIN);
 }
 
-static void describe_exports(const struct view *view, const struct gps_owner *owner) {
+static bool is_shown(const struct view_region *region) {
+    return !view_hidden(region) && !view_merged(region);
+}
+
+/* The functions tell_... add members to an object of JSON; where that is NULL they print lines. */
+
+static void tell_exports(const struct view *view, const struct gps_owner *owner, json_t *object) {
     static const struct table_column columns[] = {
         {"NAME", 0}, {"ID", 0}, {"SIZE", 1}, {"STATE", 0}, {"USERS", 1}};
     struct table table = TABLE(columns);
+    json_t *exports = object ? json_tree_pack("[]") : NULL;
     size_t count = 0;
     uint64_t bytes = 0;
     for (size_t i = 0; i < view->region_count; i++) {
         const struct view_region *region = &view->regions[i];
-        if (!view_exports(owner, region))
+        if (!gps_owner_equal(gps_record_creator(&region->record), owner) || !is_shown(region))
             continue;
         count++;
         bytes += region->record.extent;
-        region_cells(region, &region->record.id, &table);
-        table_cell(&table, TERM_PLAIN, "%zu", region->user_count);
+        if (object) {
+            json_t *export = json_tree_pack("{}");
+            view_format_region_json(view, region, export);
+            json_tree_append(exports, export);
+        } else {
+            region_cells(region, &region->record.id, &table);
+            table_cell(&table, TERM_PLAIN, "%zu", region->user_count);
+        }
     }
-    regions_lines("exports", count, bytes, &table);
+    if (object)
+        json_tree_add(object, "{s:o, s:I}", "exports", exports, "export_bytes", bytes);
+    else
+        regions_lines("exports", count, bytes, &table);
 }
 
-/* Whether a hold of the process has a line of its own; blocks are only summed up. */
-static bool is_told(const struct view_hold *hold, const struct gps_owner *owner) {
-    return gps_owner_equal(&hold->owner, owner) && gps_slot_has_region(&hold->slot) &&
-           hold->slot.via != GPS_VIA_MERGE && !(hold->region && view_merged(hold->region));
+static void add_hold(const struct view *view, const struct view_hold *hold, json_t *object) {
+    const struct gps_slot *slot = &hold->slot;
+    json_tree_add(object, "{s:o, s:b, s:b, s:s, s:o}", "address",
+                  slot->state == GPS_SLOT_INTENT ? json_null() : json_tree_hex(slot->address),
+                  "open", slot->state == GPS_SLOT_OPEN, "cached", view_cached(hold), "via",
+                  opened_by(slot), "held", json_tree_seconds(view_nanos_since(view, slot->since)));
 }
 
-static void describe_holds(const struct view *view, const struct gps_owner *owner) {
+static void hold_cells(const struct view *view, const struct view_hold *hold, struct table *table) {
+    const struct gps_owner *creator =
+        hold->region ? gps_record_creator(&hold->region->record) : NULL;
+    region_cells(hold->region, &hold->slot.region, table);
+    table_cell(table, TERM_PLAIN, "%s %s", creator ? creator->command : "?",
+               creator ? view_format_pid(view, creator).text : "");
+    address_cell(hold, table);
+    table_cell(table, TERM_PLAIN, "%s", view_format_age(view, hold->slot.since).text);
+}
+
+static json_t *hold_json(const struct view *view, const struct view_hold *hold) {
+    const bool named = hold->region && hold->region->record.name[0] != 0;
+    json_t *object =
+        json_tree_pack("{s:s, s:o}", "id", printable_id(&hold->slot.region).text, "name",
+                       json_tree_string(named ? hold->region->record.name : NULL));
+    add_hold(view, hold, object);
+    return object;
+}
+
+/* Blocks are only summed up. */
+static void tell_holds(const struct view *view, const struct gps_owner *owner, json_t *object) {
     static const struct table_column columns[] = {{"NAME", 0},  {"ID", 0},    {"SIZE", 1},
                                                   {"STATE", 0}, {"OWNER", 0}, {"ADDRESS", 0},
                                                   {"HELD", 1}};
     struct table table = TABLE(columns);
+    json_t *holds = object ? json_tree_pack("[]") : NULL;
     size_t count = 0;
     uint64_t bytes = 0;
     for (size_t i = 0; i < view->hold_count; i++) {
-        const struct gps_slot *slot = &view->holds[i].slot;
-        const struct view_region *region = view->holds[i].region;
-        if (!is_told(&view->holds[i], owner))
+        const struct view_hold *hold = &view->holds[i];
+        if (!gps_owner_equal(&hold->owner, owner) || !gps_slot_has_region(&hold->slot) ||
+            hold->slot.via == GPS_VIA_MERGE || (hold->region && view_merged(hold->region)))
             continue;
-        const struct gps_owner *creator = region ? gps_record_creator(&region->record) : NULL;
         count++;
-        bytes += region ? region->record.extent : 0;
-        region_cells(region, &slot->region, &table);
-        table_cell(&table, TERM_PLAIN, "%s %s", creator ? creator->command : "?",
-                   creator ? view_format_pid(view, creator).text : "");
-        address_cell(&view->holds[i], &table);
-        table_cell(&table, TERM_PLAIN, "%s", view_format_age(view, slot->since).text);
+        bytes += hold->region ? hold->region->record.extent : 0;
+        if (object)
+            json_tree_append(holds, hold_json(view, hold));
+        else
+            hold_cells(view, hold, &table);
     }
-    regions_lines("holds", count, bytes, &table);
+    if (object)
+        json_tree_add(object, "{s:o, s:I}", "holds", holds, "hold_bytes", bytes);
+    else
+        regions_lines("holds", count, bytes, &table);
 }
 
-/* Prints the memory that is freed, but stays allocated as long as processes have it open. */
-static void describe_pins(const struct view *view, const struct gps_owner *owner) {
-    const struct view_pins pins = view_pins(view, owner, NULL);
-    if (pins.count > 0)
+static bool holds(const struct view_region *region, const struct gps_owner *holder) {
+    for (size_t i = 0; i < region->hold_count; i++)
+        if (gps_owner_equal(&region->holds[i].owner, holder))
+            return true;
+    return false;
+}
+
+struct pins {
+    size_t count;
+    uint64_t bytes;
+};
+
+/* The regions that `owner` has freed, or left when it died, and that `holder` keeps allocated.
+ * `owner` NULL: of all processes. */
+static struct pins pins_of(const struct view *view, const struct gps_owner *holder,
+                           const struct gps_owner *owner) {
+    struct pins pins = {0};
+    for (size_t i = 0; i < view->region_count; i++) {
+        const struct view_region *region = &view->regions[i];
+        if ((region->owner_alive && !gps_record_over(&region->record)) || !holds(region, holder) ||
+            (owner && !gps_owner_equal(gps_record_creator(&region->record), owner)))
+            continue;
+        pins.count++;
+        pins.bytes += region->record.extent;
+    }
+    return pins;
+}
+
+/* Tells of the memory that is freed, but stays allocated as long as processes have it open, and of
+ * the events of other processes that this one has open. */
+static void tell_pins(const struct view *view, const struct gps_owner *owner, json_t *object) {
+    const struct pins pins = pins_of(view, owner, NULL);
+    size_t events = 0;
+    for (size_t i = 0; i < view->hold_count; i++)
+        events += view->holds[i].slot.via == GPS_VIA_EVENT &&
+                  gps_owner_equal(&view->holds[i].owner, owner);
+    json_t *holders = object ? json_tree_pack("[]") : NULL;
+    if (pins.count > 0 && !object)
         regions_lines("pins", pins.count, pins.bytes, NULL);
     for (size_t i = 0; i < view->process_count; i++) {
         const struct gps_owner *holder = &view->processes[i].owner;
-        const struct view_pins theirs = view_pins(view, holder, owner);
-        if (theirs.count > 0)
+        const struct pins theirs = pins_of(view, holder, owner);
+        if (theirs.count == 0)
+            continue;
+        if (object) {
+            json_t *pinning = view_format_owner_json(holder);
+            json_tree_add(pinning, "{s:I}", "bytes", theirs.bytes);
+            json_tree_append(holders, pinning);
+        } else {
             line("pinned", "%s that it has freed, by %s %s",
                  printable_exact_size(theirs.bytes).text, holder->command,
                  view_format_pid(view, holder).text);
+        }
     }
-    if (view_events(view, owner) > 0)
-        line("events", "%zu of other processes open", view_events(view, owner));
-}
-
-static struct account account_of(const struct view *view, const struct gps_owner *owner) {
-    struct accounting accounting;
-    accounting_make(view, &accounting);
-    const struct account account = accounting_find(&accounting, owner);
-    accounting_free(&accounting);
-    return account;
+    if (object)
+        json_tree_add(object, "{s:I, s:I, s:o}", "events", events, "pins_bytes", pins.bytes,
+                      "pinned_by", holders);
+    else if (events > 0)
+        line("events", "%zu of other processes open", events);
 }
 
 static void describe_states(const struct view *view, const struct view_process *process) {
@@ -260,9 +344,16 @@ static void describe_states(const struct view *view, const struct view_process *
              printable_size(answer->freed).text);
 }
 
-static void describe_memory(const struct view *view, const struct gps_owner *owner) {
-    const struct account account = account_of(view, owner);
+static void tell_memory(const struct view *view, const struct gps_owner *owner, json_t *object) {
+    const struct account account = accounting_of(view, owner);
     const struct account_merged *merged = &account.merged;
+    if (object) {
+        json_tree_add(object, "{s:o, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:i}}", "memory",
+                      view_format_bytes_json(&account.bytes), "made", account.made, "held",
+                      account.held, "merged", "blocks", merged->blocks, "mapped", merged->mapped,
+                      "saved", merged->saved, "own", merged->own, "promised", 0);
+        return;
+    }
     if (account.bytes.unshared > 0)
         line("memory", "own %s, shared %s, proportional %s", printable_size(account.bytes.own).text,
              printable_size(account.bytes.shared).text,
@@ -299,11 +390,17 @@ static void describe_private(const struct view *view, const struct gps_owner *ow
     private_apart_help(stdout, "             ");
 }
 
-static void describe_exclusions(const struct view *view, const struct gps_owner *owner) {
+static void tell_exclusions(const struct view *view, const struct gps_owner *owner,
+                            json_t *object) {
     const struct excluded noted = excluded_count(&view->store, owner->command);
-    if (noted.count > noted.suspected)
+    const size_t excluded = noted.count - noted.suspected;
+    if (object) {
+        json_tree_add(object, "{s:I, s:I}", "excluded", excluded, "suspected", noted.suspected);
+        return;
+    }
+    if (excluded > 0)
         line("excluded", "%zu of its program's allocations are never merged (gpushare forget -n)",
-             noted.count - noted.suspected);
+             excluded);
     if (noted.suspected > 0)
         line("suspected", "%zu of its program's allocations, of an error 700 (gpushare forget -n)",
              noted.suspected);
@@ -323,14 +420,14 @@ static void describe_process(const struct view *view, const struct view_process 
     process_lines(view, owner);
     if (process->created != 0)
         line_time(view, "published", process->created);
-    describe_exports(view, owner);
-    describe_holds(view, owner);
-    describe_memory(view, owner);
+    tell_exports(view, owner, NULL);
+    tell_holds(view, owner, NULL);
+    tell_memory(view, owner, NULL);
     describe_private(view, owner);
     describe_states(view, process);
-    describe_exclusions(view, owner);
-    describe_pins(view, owner);
-    each_wait(view, owner, NULL, waiting_line);
+    tell_exclusions(view, owner, NULL);
+    tell_pins(view, owner, NULL);
+    tell_waits(view, owner, NULL, false);
 }
 
 /* --- JSON: members named *_at are seconds since 1970; age and held are durations --- */
@@ -338,15 +435,7 @@ static void describe_process(const struct view *view, const struct view_process 
 static void add_owner_facts(const struct view *view, const struct gps_owner *owner, bool alive,
                             json_t *object) {
     json_tree_add(object, "{s:I, s:o, s:b}", "uid", (json_int_t)owner->uid, "started_at",
-                  json_tree_seconds(view_start_time(view, owner->start)), "alive", alive);
-}
-
-static void add_hold(const struct view *view, const struct view_hold *hold, json_t *object) {
-    const struct gps_slot *slot = &hold->slot;
-    json_tree_add(object, "{s:o, s:b, s:b, s:s, s:o}", "address",
-                  slot->state == GPS_SLOT_INTENT ? json_null() : json_tree_hex(slot->address),
-                  "open", slot->state == GPS_SLOT_OPEN, "cached", view_cached(hold), "via",
-                  opened_by(slot), "held", json_tree_seconds(view_nanos_since(view, slot->since)));
+                  json_tree_seconds(start_time(view, owner)), "alive", alive);
 }
 
 static json_t *region_holds(const struct view *view, const struct view_region *region) {
@@ -379,78 +468,19 @@ static json_t *region_json(const struct view *view, const struct view_region *re
     return object;
 }
 
-static void add_exports(const struct view *view, const struct gps_owner *owner, json_t *object) {
-    uint64_t bytes = 0;
-    json_t *exports = json_tree_pack("[]");
-    for (size_t i = 0; i < view->region_count; i++) {
-        const struct view_region *region = &view->regions[i];
-        if (!view_exports(owner, region))
-            continue;
-        json_t *export = json_tree_pack("{}");
-        bytes += region->record.extent;
-        view_format_region_json(view, region, export);
-        json_tree_append(exports, export);
-    }
-    json_tree_add(object, "{s:o, s:I}", "exports", exports, "export_bytes", bytes);
-}
-
-static void add_holds(const struct view *view, const struct gps_owner *owner, json_t *object) {
-    uint64_t bytes = 0;
-    json_t *holds = json_tree_pack("[]");
-    for (size_t i = 0; i < view->hold_count; i++) {
-        const struct gps_slot *slot = &view->holds[i].slot;
-        const struct view_region *region = view->holds[i].region;
-        if (!is_told(&view->holds[i], owner))
-            continue;
-        const bool named = region && region->record.name[0] != 0;
-        bytes += region ? region->record.extent : 0;
-        json_t *hold = json_tree_pack("{s:s, s:o}", "id", printable_id(&slot->region).text, "name",
-                                      json_tree_string(named ? region->record.name : NULL));
-        add_hold(view, &view->holds[i], hold);
-        json_tree_append(holds, hold);
-    }
-    json_tree_add(object, "{s:o, s:I}", "holds", holds, "hold_bytes", bytes);
-}
-
-static void add_pins(const struct view *view, const struct gps_owner *owner, json_t *object) {
-    json_t *holders = json_tree_pack("[]");
-    for (size_t i = 0; i < view->process_count; i++) {
-        const struct view_pins pins = view_pins(view, &view->processes[i].owner, owner);
-        if (pins.count == 0)
-            continue;
-        json_t *holder = view_format_owner_json(&view->processes[i].owner);
-        json_tree_add(holder, "{s:I}", "bytes", pins.bytes);
-        json_tree_append(holders, holder);
-    }
-    json_tree_add(object, "{s:I, s:I, s:o}", "events", view_events(view, owner), "pins_bytes",
-                  view_pins(view, owner, NULL).bytes, "pinned_by", holders);
-}
-
-static void add_memory(const struct view *view, const struct gps_owner *owner, json_t *object) {
-    const struct account account = account_of(view, owner);
-    const struct account_merged *merged = &account.merged;
-    const struct excluded noted = excluded_count(&view->store, owner->command);
-    json_tree_add(object, "{s:o, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:i}, s:I, s:I}", "memory",
-                  view_format_bytes_json(&account.bytes), "made", account.made, "held",
-                  account.held, "merged", "blocks", merged->blocks, "mapped", merged->mapped,
-                  "saved", merged->saved, "own", merged->own, "promised", 0, "excluded",
-                  (json_int_t)(noted.count - noted.suspected), "suspected", noted.suspected);
-}
-
 static json_t *process_json(const struct view *view, const struct view_process *process) {
     const struct gps_owner *owner = &process->owner;
     json_t *object = json_tree_pack("{s:s}", "kind", "process");
     json_object_update_new(object, view_format_owner_json(owner));
     add_owner_facts(view, owner, process->alive, object);
-    add_exports(view, owner, object);
-    add_holds(view, owner, object);
-    add_memory(view, owner, object);
-    add_pins(view, owner, object);
-    const struct gps_slot *slot = view_unmerged(view, owner);
-    json_tree_add(object, "{s:o, s:o, s:o}", "private", private_bytes_json(view, owner),
+    tell_exports(view, owner, object);
+    tell_holds(view, owner, object);
+    tell_memory(view, owner, object);
+    tell_exclusions(view, owner, object);
+    tell_pins(view, owner, object);
+    json_tree_add(object, "{s:o, s:o, s:o, s:o}", "private", private_bytes_json(view, owner),
                   "arguments", json_tree_string(process->arguments), "unmerged",
-                  json_tree_string(slot ? gps_unmerged_why(slot->address) : NULL));
-    json_tree_add(object, "{s:o}", "suspended",
+                  view_format_unmerged_json(view, owner), "suspended",
                   view_suspended(process)
                       ? json_tree_seconds(view_nanos_since(view, process->answer.since))
                       : json_tree_pack("n"));
@@ -487,10 +517,6 @@ static bool name_claimed(const struct view *view, const char *name) {
     return true;
 }
 
-static bool is_shown(const struct view_region *region) {
-    return !view_hidden(region) && !view_merged(region);
-}
-
 static bool is_keeper(const struct view *view, const struct gps_owner *owner) {
     for (size_t i = 0; i < view->region_count; i++)
         if (view_is_vmm(&view->regions[i]) &&
@@ -499,14 +525,10 @@ static bool is_keeper(const struct view *view, const struct gps_owner *owner) {
     return false;
 }
 
-static void say_waiting(const char *text) {
-    tool_warn("waiting: %s", text);
-}
-
 static int not_found(const struct view *view, const char *what) {
     if (name_claimed(view, what))
         return TOOL_FAILED;
-    each_wait(view, NULL, what, say_waiting);
+    tell_waits(view, NULL, what, true);
     TOOL_TEMP char *known = NULL; /* names first, then processes */
     bool merges = false;
     for (size_t i = 0; i < view->region_count; i++)
@@ -538,29 +560,27 @@ static int ambiguous(const struct view *view, size_t count, const char *what) {
     return TOOL_FAILED;
 }
 
-static void print_text(const struct view *view) {
+/* Prints what was found, or appends it to the array, unless that is NULL. */
+static void print(const struct view *view, json_t *array) {
     size_t printed = 0;
-    for (size_t i = 0; i < view->region_count; i++)
-        if (view->regions[i].found) {
-            fputs(printed++ ? "\n" : "", stdout);
-            describe_region(view, &view->regions[i]);
-        }
-    for (size_t i = 0; i < view->process_count; i++)
-        if (view->processes[i].found) {
-            fputs(printed++ ? "\n" : "", stdout);
-            describe_process(view, &view->processes[i]);
-        }
-}
-
-static void print_json(const struct view *view) {
-    json_t *array = json_tree_pack("[]");
-    for (size_t i = 0; i < view->region_count; i++)
-        if (view->regions[i].found)
+    for (size_t i = 0; i < view->region_count; i++) {
+        if (!view->regions[i].found)
+            continue;
+        fputs(printed++ && !array ? "\n" : "", stdout);
+        if (array)
             json_tree_append(array, region_json(view, &view->regions[i]));
-    for (size_t i = 0; i < view->process_count; i++)
-        if (view->processes[i].found)
+        else
+            describe_region(view, &view->regions[i]);
+    }
+    for (size_t i = 0; i < view->process_count; i++) {
+        if (!view->processes[i].found)
+            continue;
+        fputs(printed++ && !array ? "\n" : "", stdout);
+        if (array)
             json_tree_append(array, process_json(view, &view->processes[i]));
-    json_tree_print(stdout, array);
+        else
+            describe_process(view, &view->processes[i]);
+    }
 }
 
 static int show(struct view *view, const char *what, bool json) {
@@ -572,7 +592,10 @@ static int show(struct view *view, const char *what, bool json) {
             find_process(view, what, process_has_pid_here) == 0)
             return not_found(view, what);
     }
-    (json ? print_json : print_text)(view);
+    json_t *array = json ? json_tree_pack("[]") : NULL;
+    print(view, array);
+    if (json)
+        json_tree_print(stdout, array);
     return TOOL_OK;
 }
 

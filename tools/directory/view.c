@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/environment.h"
@@ -323,11 +322,6 @@ bool view_merged(const struct view_region *region) {
            memcmp(region->record.handle, GPS_BLOCK_MARK, sizeof(GPS_BLOCK_MARK) - 1) == 0;
 }
 
-bool view_exports(const struct gps_owner *owner, const struct view_region *region) {
-    return gps_owner_equal(gps_record_creator(&region->record), owner) && !view_hidden(region) &&
-           !view_merged(region);
-}
-
 size_t view_find(struct view *view, view_match_fn *matches, const char *text) {
     size_t count = 0;
     for (size_t i = 0; i < view->region_count; i++) {
@@ -362,48 +356,4 @@ size_t view_names(const struct view *view, bool (*listed)(const struct view_regi
 
 uint64_t view_nanos_since(const struct view *view, uint64_t since) {
     return since < view->now ? view->now - since : 0;
-}
-
-uint64_t view_start_time(const struct view *view, uint64_t ticks) {
-    uint64_t hertz = (uint64_t)sysconf(_SC_CLK_TCK);
-    uint64_t uptime = gps_clock_read(CLOCK_BOOTTIME);
-    uint64_t started = ticks / hertz * GPS_SECOND + ticks % hertz * (GPS_SECOND / hertz);
-    return started < uptime ? view->now - (uptime - started) : view->now;
-}
-
-/* --- sums --- */
-
-static bool holds(const struct view_region *region, const struct gps_owner *holder) {
-    for (size_t i = 0; i < region->hold_count; i++)
-        if (gps_owner_equal(&region->holds[i].owner, holder))
-            return true;
-    return false;
-}
-
-/* Whether the region stays allocated only because a process holds it: its owner has freed it, or is
- * dead. */
-static bool is_pinned(const struct view_region *region) {
-    return region->hold_count > 0 && (!region->owner_alive || gps_record_over(&region->record));
-}
-
-struct view_pins view_pins(const struct view *view, const struct gps_owner *holder,
-                           const struct gps_owner *owner) {
-    struct view_pins pins = {0};
-    for (size_t i = 0; i < view->region_count; i++) {
-        const struct view_region *region = &view->regions[i];
-        if (!is_pinned(region) || !holds(region, holder) ||
-            (owner && !gps_owner_equal(gps_record_creator(&region->record), owner)))
-            continue;
-        pins.count++;
-        pins.bytes += region->record.extent;
-    }
-    return pins;
-}
-
-size_t view_events(const struct view *view, const struct gps_owner *holder) {
-    size_t count = 0;
-    for (size_t i = 0; i < view->hold_count; i++)
-        count += view->holds[i].slot.via == GPS_VIA_EVENT &&
-                 gps_owner_equal(&view->holds[i].owner, holder);
-    return count;
 }

@@ -110,17 +110,6 @@ void view_free(struct view *view);
 const struct view_process *view_process_find(const struct view *view,
                                              const struct gps_owner *owner);
 
-/* Regions that `owner` has freed, or left when it died, and that `holder` keeps allocated. `owner`
- * NULL: of all processes. */
-struct view_pins {
-    size_t count;
-    uint64_t bytes;
-};
-struct view_pins view_pins(const struct view *view, const struct gps_owner *holder,
-                           const struct gps_owner *owner);
-/* Events of other processes that this one has open. */
-size_t view_events(const struct view *view, const struct gps_owner *holder);
-
 /* What keeps a process from merging though a rule says so (enum gps_unmerged in `address`). NULL:
  * nothing is in the way. */
 const struct gps_slot *view_unmerged(const struct view *view, const struct gps_owner *owner);
@@ -135,8 +124,6 @@ bool view_is_vmm(const struct view_region *region);
 bool view_is_run(const struct view_region *region);
 /* It is a block of memory that is equal in several processes, which a merge rule made. */
 bool view_merged(const struct view_region *region);
-/* The process exports it, and it is neither hidden nor a block. */
-bool view_exports(const struct gps_owner *owner, const struct view_region *region);
 
 /* Marks the regions that match the text as found, and no others. Returns how many it marked. */
 typedef bool view_match_fn(const struct view_region *region, const char *text);
@@ -151,5 +138,3 @@ bool view_has_id(const struct view_region *region, const char *text);
 size_t view_names(const struct view *view, bool (*listed)(const struct view_region *), char **list);
 
 uint64_t view_nanos_since(const struct view *view, uint64_t since);
-/* CLOCK_REALTIME of a start time in clock ticks since boot. */
-uint64_t view_start_time(const struct view *view, uint64_t ticks);

@@ -128,6 +128,11 @@ json_t *view_format_owner_json(const struct gps_owner *owner) {
                           json_tree_string(owner->command), "pid_ns", owner->pid_ns);
 }
 
+json_t *view_format_unmerged_json(const struct view *view, const struct gps_owner *owner) {
+    const struct gps_slot *slot = view_unmerged(view, owner);
+    return json_tree_string(slot ? gps_unmerged_why(slot->address) : NULL);
+}
+
 json_t *view_format_bytes_json(const struct account_bytes *bytes) {
     return json_tree_pack("{s:I, s:I, s:I, s:I}", "own", bytes->own, "shared", bytes->shared,
                           "proportional", bytes->proportional, "saved", account_saved(bytes));

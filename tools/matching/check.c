@@ -142,16 +142,13 @@ static void say_import(const struct gps_rule *rule) {
 /* "10 s after its last user"; malloc'ed. */
 static char *kept_words(const struct gps_rule *rule) {
     const bool merge = rule->role == GPS_ROLE_MERGE;
-    switch (rule->keep) {
-    case GPS_KEEP_FOREVER:
+    if (rule->keep == GPS_KEEP_FOREVER)
         return tool_format("until `gpushare drop%s`", merge ? " --merged" : "");
-    case GPS_KEEP_FOR:
+    if (rule->keep == GPS_KEEP_FOR)
         return tool_format("%s after its last user", printable_duration(rule->keep_for).text);
-    case GPS_KEEP_USERS:
-        return tool_copy(merge ? "while a process uses it" : "as long as a process uses it");
-    default:
-        return tool_copy(merge ? "while a process uses it" : "until its owner frees it or ends");
-    }
+    return tool_copy(merge                          ? "while a process uses it"
+                     : rule->keep == GPS_KEEP_USERS ? "as long as a process uses it"
+                                                    : "until its owner frees it or ends");
 }
 
 static void say_backing(const struct gps_rule *rule) {
@@ -199,23 +196,19 @@ static void print_share_words(const struct gps_config *config, const struct gps_
 
 /* --- merge --- */
 
-static void print_taken(const struct gps_rule *rule) {
-    const uint64_t least = rule->size_min > GPS_MERGE_LEAST ? rule->size_min : GPS_MERGE_LEAST;
-    TOOL_TEMP char *size = size_words(least, rule->size_max), *place = place_words(rule);
-    printf("  Takes every allocation %s%s", size, place);
-    if (rule->index_min != 0 || rule->index_max != UINT64_MAX)
-        printf(",\n  but of those only number %s",
-               printable_indices_value(rule->index_min, rule->index_max).text);
-    puts(";");
-}
-
 static void print_merge_words(const struct gps_rule *rule) {
     if (rule->size_max < GPS_MERGE_LEAST) {
         puts("  Takes nothing: allocations below 1 MiB are never merged.");
         return;
     }
+    const uint64_t least = rule->size_min > GPS_MERGE_LEAST ? rule->size_min : GPS_MERGE_LEAST;
+    TOOL_TEMP char *size = size_words(least, rule->size_max), *place = place_words(rule);
     TOOL_TEMP char *kept = kept_words(rule);
-    print_taken(rule);
+    printf("  Takes every allocation %s%s", size, place);
+    if (rule->index_min != 0 || rule->index_max != UINT64_MAX)
+        printf(",\n  but of those only number %s",
+               printable_indices_value(rule->index_min, rule->index_max).text);
+    puts(";");
     if (rule->quiet == 0) /* when a kernel's work is done is not known */
         puts("  blocks that copies from the host have filled are held once per GPU, at once;\n"
              "  copies from pageable memory of what is there already are not made;");
@@ -286,10 +279,8 @@ struct check {
     unsigned cards;    /* that it has; 0: it did not say */
 };
 
-static void warn(struct check *check, unsigned line, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void warn(struct check *check, unsigned line, const char *format, ...) {
+__attribute__((format(printf, 3, 4))) static void warn(struct check *check, unsigned line,
+                                                       const char *format, ...) {
     va_list args;
     va_start(args, format);
     TOOL_TEMP char *message = tool_vformat(format, args);
@@ -518,24 +509,18 @@ static unsigned print_warnings(const char *file, const struct gps_config *config
 
 /* --- the verb --- */
 
-/* What only programs of CUDA can be given is an error where the runtime is HIP. */
-static bool read_file(const struct tool_args *args, struct gps_config *config,
-                      enum runtime *runtime) {
-    if (!runtime_choose(args->values[OPTION_RUNTIME], NULL, runtime) ||
-        gps_config_read_file(config, args->operands[0], tool_error_in, NULL) != 0)
-        return false;
-    if (*runtime == RUNTIME_CUDA ||
-        gps_config_check_plain(config, NULL, NULL, tool_error_in, NULL) == 0)
-        return true;
-    gps_config_free(config);
-    return false;
-}
-
 static int run_check(const struct tool_args *args) {
     struct gps_config config;
     enum runtime runtime;
-    if (!read_file(args, &config, &runtime))
+    if (!runtime_choose(args->values[OPTION_RUNTIME], NULL, &runtime) ||
+        gps_config_read_file(&config, args->operands[0], tool_error_in, NULL) != 0)
         return TOOL_FAILED;
+    /* what only programs of CUDA can be given is an error where the runtime is HIP */
+    if (runtime != RUNTIME_CUDA &&
+        gps_config_check_plain(&config, NULL, NULL, tool_error_in, NULL) != 0) {
+        gps_config_free(&config);
+        return TOOL_FAILED;
+    }
     if (!args->values[OPTION_QUIET]) {
         printf("%s: OK: %zu rule%s\n\n", args->operands[0], config.rule_count,
                config.rule_count == 1 ? "" : "s");

@@ -90,6 +90,7 @@ static void read_all(const char *directory, struct explained *explained) {
     }
     if (dir)
         closedir(dir);
+    TOOL_SORT(explained->processes, explained->count, by_pid);
 }
 
 /* --- why a rule does not take an allocation --- */
@@ -193,19 +194,15 @@ static bool is_for(const struct gps_rule *rule, const struct gps_explained *proc
     return gps_rule_is_for(rule, process->program, process->executable);
 }
 
-/* What has no report has one of these reasons. */
-static const char *unreported(const struct gps_rule *rule, const struct gps_explained_row *row) {
-    return rule->role == GPS_ROLE_MERGE && row->size < GPS_MERGE_LEAST
-               ? "allocations below 1 MiB are never merged"
-               : "there was no memory for it, and the program's own call was answered";
-}
-
 /* "but it was left private: ...": the report has the reason, and more behind it; malloc'ed. */
 static char *why_private(const struct gps_rule *rule, const struct gps_explained_row *row) {
-    static const char besides[] = "; the allocation is private";
-    const char *why = row->why[0] ? row->why : unreported(rule, row), *end = strstr(why, besides);
-    const int length = (int)(end ? (size_t)(end - why) : strlen(why));
-    return tool_format("but it was left private: %.*s", length, why);
+    const char *why = row->why[0] ? row->why
+                      : rule->role == GPS_ROLE_MERGE && row->size < GPS_MERGE_LEAST
+                          ? "allocations below 1 MiB are never merged"
+                          : "there was no memory for it, and the program's own call was answered";
+    const char *end = strstr(why, "; the allocation is private");
+    return tool_format("but it was left private: %.*s",
+                       (int)(end ? (size_t)(end - why) : strlen(why)), why);
 }
 
 /* "exported as frames"; malloc'ed. */
@@ -495,60 +492,45 @@ static void print_title(const struct gps_config *config) {
     fputs(term_colour_on(stderr, TERM_PLAIN), stderr);
 }
 
-/* Prints what was found. Returns whether all that the command did with CUDA was seen. */
-static bool print(const char *command, const char *directory, const struct watched *watched,
-                  int status, const struct command_left *left, FILE *output) {
+/* False: the configuration was checked before, but somebody has changed it meanwhile. */
+static bool print(struct explained *explained, struct gps_config *config) {
+    if (gps_config_load(config, NULL, NULL) != 0)
+        return false;
+    print_title(config);
+    for (size_t i = 0; i < explained->count; i++)
+        print_process(explained, explained->processes[i]);
+    if (explained->count > 0)
+        print_misses(explained);
+    if (explained->any_private)
+        print_remedies();
+    gps_config_free(config);
+    return true;
+}
+
+/* `pair`: what became of the allocations is not said. */
+static int run_command(char **command, const char *directory, struct watched *watched, FILE *output,
+                       bool pair) {
+    struct command_left left;
     struct gps_config config;
     struct explained explained = {.config = &config};
-    if (gps_config_load(&config, NULL, NULL) != 0)
-        return false; /* it was checked before; somebody has changed it meanwhile */
-    read_all(directory, &explained);
-    TOOL_SORT(explained.processes, explained.count, by_pid);
-    print_title(&config);
-    for (size_t i = 0; i < explained.count; i++)
-        print_process(&explained, explained.processes[i]);
-    if (explained.count > 0)
-        print_misses(&explained);
-    if (explained.any_private)
-        print_remedies();
-    if (output)
-        fit_write(output, explained.processes, explained.count);
-    const bool all = watched_all(watched, explained.count, "explain", command, status);
-    if (left->count > 0)
-        tool_warn("%zu still running: %s; what they allocate from now on is not shown", left->count,
-                  left->names);
-    free_explained(&explained);
-    gps_config_free(&config);
-    return all;
-}
-
-/* Does not say what became of the allocations, but keeps them. */
-static bool keep(const char *command, const char *directory, const struct watched *watched,
-                 int status, const struct command_left *left, FILE *output) {
-    struct explained explained = {0};
-    (void)left;
-    read_all(directory, &explained);
-    fit_write(output, explained.processes, explained.count);
-    const bool all = watched_all(watched, explained.count, "pair", command, status);
-    free_explained(&explained);
-    return all;
-}
-
-typedef __typeof__(print) told_fn;
-
-static int run_command(char **command, const char *directory, struct watched *watched, FILE *output,
-                       told_fn *tell) {
-    struct command_left left;
     const int status = command_run(command, COMMAND_AND_DESCENDANTS, watched, &left);
     if (status < 0)
         return launch_failed(command[0], -status);
-    const bool all = tell(command[0], directory, watched, status, &left, output);
+    read_all(directory, &explained);
+    bool all = pair || print(&explained, &config);
+    if (output)
+        fit_write(output, explained.processes, explained.count);
+    all &= watched_all(watched, explained.count, pair ? "pair" : "explain", command[0], status);
+    if (left.count > 0 && !pair)
+        tool_warn("%zu still running: %s; what they allocate from now on is not shown", left.count,
+                  left.names);
+    free_explained(&explained);
     free(left.names);
     return status == 0 && !all ? TOOL_FAILED : status;
 }
 
 static int explain_command(char **command, const char *config, const char *runtime_name,
-                           const char *path, told_fn *tell) {
+                           const char *path, bool pair) {
     char directory[PATH_MAX];
     struct watched watched;
     enum runtime runtime;
@@ -561,7 +543,7 @@ static int explain_command(char **command, const char *config, const char *runti
     watched_begin(&watched, runtime);
     launch_set("GPUSHARE_EXPLAIN", directory);
     if (launch_prepare(config, "share", runtime, command[0]))
-        status = run_command(command, directory, &watched, output, tell);
+        status = run_command(command, directory, &watched, output, pair);
     watched_end(&watched);
     temporary_remove(directory);
     if (!output_close(output, path))
@@ -570,7 +552,7 @@ static int explain_command(char **command, const char *config, const char *runti
 }
 
 int explain_keep(char **command, const char *path) {
-    return explain_command(command, "/dev/null", NULL, path, keep);
+    return explain_command(command, "/dev/null", NULL, path, true);
 }
 
 static int explain_names(char **names) {
@@ -602,7 +584,7 @@ static int run_explain(const struct tool_args *args) {
         return explain_fit(args);
     if (args->separated && args->operand_count > 0 && !list)
         return explain_command(args->operands, args->values[OPTION_CONFIG],
-                               args->values[OPTION_RUNTIME], args->values[OPTION_OUTPUT], print);
+                               args->values[OPTION_RUNTIME], args->values[OPTION_OUTPUT], false);
     if (list != (args->operand_count == 0)) {
         tool_error(list ? "neither a FINDING nor a command goes with --list"
                         : "-- CMD, a FINDING or --list is missing; see: gpushare explain --help");

@@ -159,8 +159,7 @@ static void print_fits(const struct fit *fits, size_t count) {
     for (size_t i = 0; i < count; i++) {
         const struct kind *const sides[] = {fits[i].exporter, fits[i].importer};
         for (int side = 0; side < 2; side++) {
-            table_cell(&table, TERM_PLAIN, "%s", sides[side]->program);
-            table_cell(&table, TERM_PLAIN, "%s", printable_size_value(sides[side]->size).text);
+            TABLE_CELLS(&table, sides[side]->program, printable_size_value(sides[side]->size).text);
             table_cell(&table, TERM_PLAIN, "%" PRIu64, sides[side]->count);
         }
         table_cell(&table, TERM_PLAIN, "%s",

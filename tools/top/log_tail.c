@@ -38,46 +38,40 @@ static char *glob_of(const char *log) {
 /* The programs report the errors of a configuration. */
 void log_tail_begin(struct log_tail *tail, char *const *paths, size_t count) {
     struct gps_config config;
-    *tail = (struct log_tail){.configured = count == 0};
-    for (size_t i = 0; i < count; i++)
-        TOOL_APPEND(tail->patterns, tail->pattern_count, tool_copy(paths[i]));
+    *tail = (struct log_tail){.paths = paths, .path_count = count};
     if (count > 0 || gps_config_load(&config, NULL, NULL) != 0)
         return;
     if (config.options.log_format == GPS_LOG_JSONL && strcmp(config.options.log, "stderr") != 0)
-        TOOL_APPEND(tail->patterns, tail->pattern_count, glob_of(config.options.log));
+        tail->configured = glob_of(config.options.log);
     gps_config_free(&config);
 }
 
 /* --- findings --- */
 
 /* By id, and by level where reports of one finding have several. */
-static int compare(const struct log_tail_count *count, const struct log_line *line) {
-    return strcmp(count->id, line->finding) ?: (int)count->level - (int)line->level;
+static int by_id(const void *left, const void *right) {
+    const struct log_tail_count *a = left, *b = right;
+    return strcmp(a->id, b->id) ?: (int)a->level - (int)b->level;
 }
 
 static void count(struct log_tail *tail, const struct log_line *line) {
-    size_t at = 0;
-    while (at < tail->count_count && compare(&tail->counts[at], line) < 0)
-        at++;
-    if (at < tail->count_count && compare(&tail->counts[at], line) == 0) {
-        tail->counts[at].count += log_tail_times(line);
-        return;
-    }
-    tail->counts = tool_grow(tail->counts, tail->count_count, sizeof(*tail->counts));
-    memmove(&tail->counts[at + 1], &tail->counts[at],
-            (tail->count_count++ - at) * sizeof(*tail->counts));
-    tail->counts[at] =
-        (struct log_tail_count){tool_copy(line->finding), line->level, log_tail_times(line)};
+    struct log_tail_count *counts = tail->counts;
+    for (size_t i = 0; i < tail->count_count; i++)
+        if (counts[i].level == line->level && strcmp(counts[i].id, line->finding) == 0) {
+            counts[i].count += log_tail_times(line);
+            return;
+        }
+    TOOL_APPEND(
+        tail->counts, tail->count_count,
+        (struct log_tail_count){tool_copy(line->finding), line->level, log_tail_times(line)});
 }
 
 /* Logs of several processes are read one after the other, so a finding may belong before others. */
 static void keep(struct log_tail *tail, struct log_line *line) {
     size_t at = tail->finding_count;
-    while (at > 0 && strcmp(tail->findings[at - 1]->ts, line->ts) > 0)
-        at--;
-    tail->findings = tool_grow(tail->findings, tail->finding_count, sizeof(*tail->findings));
-    memmove(&tail->findings[at + 1], &tail->findings[at],
-            (tail->finding_count++ - at) * sizeof(*tail->findings));
+    TOOL_APPEND(tail->findings, tail->finding_count, line);
+    for (; at > 0 && strcmp(tail->findings[at - 1]->ts, line->ts) > 0; at--)
+        tail->findings[at] = tail->findings[at - 1];
     tail->findings[at] = line;
     if (tail->finding_count <= LOG_TAIL_KEPT)
         return;
@@ -164,13 +158,11 @@ static void read_glob(struct log_tail *tail, const char *pattern) {
 
 bool log_tail_read(struct log_tail *tail) {
     bool good = true;
-    for (size_t i = 0; i < tail->pattern_count; i++) {
-        const char *path = tail->patterns[i];
+    if (tail->configured)
+        read_glob(tail, tail->configured);
+    for (size_t i = 0; i < tail->path_count; i++) {
+        const char *path = tail->paths[i];
         struct stat info;
-        if (tail->configured) {
-            read_glob(tail, path);
-            continue;
-        }
         int status = stat(path, &info) != 0  ? -errno
                      : S_ISDIR(info.st_mode) ? read_directory(tail, path)
                                              : read_file(tail, path);
@@ -180,6 +172,7 @@ bool log_tail_read(struct log_tail *tail) {
             good = false;
         }
     }
+    TOOL_SORT(tail->counts, tail->count_count, by_id);
     return good;
 }
 
@@ -190,10 +183,8 @@ void log_tail_end(struct log_tail *tail) {
         free(tail->counts[i].id);
     for (size_t i = 0; i < tail->file_count; i++)
         free(tail->files[i].path);
-    for (size_t i = 0; i < tail->pattern_count; i++)
-        free(tail->patterns[i]);
     free(tail->findings);
     free(tail->counts);
     free(tail->files);
-    free(tail->patterns);
+    free(tail->configured);
 }

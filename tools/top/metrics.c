@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/output.h"
 #include "cli/tool.h"
 #include "usage.h"
 #include "util/text.h"
@@ -122,13 +123,6 @@ struct set {
     json_t *series; /* the values by metric, by labels */
 };
 
-static void add_value(json_t *values, const char *metric, const json_t *member) {
-    const json_int_t sum = json_integer_value(json_object_get(values, metric));
-    const json_int_t more =
-        json_is_array(member) ? (json_int_t)json_array_size(member) : json_integer_value(member);
-    json_object_set_new(values, metric, json_tree_pack("I", sum + more));
-}
-
 static void add_element(struct set *set, const json_t *outer, const json_t *inner) {
     const struct family *family = set->family;
     struct labels labels;
@@ -143,9 +137,14 @@ static void add_element(struct set *set, const json_t *outer, const json_t *inne
     if (!json_object_get(set->series, labels.text))
         json_object_set_new_nocheck(set->series, labels.text, json_tree_pack("{}"));
     json_t *values = json_object_get(set->series, labels.text);
-    for (size_t i = 0; i < METRICS_MAX && family->metrics[i].name; i++)
-        add_value(values, family->metrics[i].name,
-                  json_object_get(inner, family->metrics[i].member));
+    for (size_t i = 0; i < METRICS_MAX && family->metrics[i].name; i++) {
+        const char *metric = family->metrics[i].name;
+        const json_t *member = json_object_get(inner, family->metrics[i].member);
+        const json_int_t more = json_is_array(member) ? (json_int_t)json_array_size(member)
+                                                      : json_integer_value(member);
+        const json_int_t sum = json_integer_value(json_object_get(values, metric));
+        json_object_set_new(values, metric, json_tree_pack("I", sum + more));
+    }
 }
 
 static void add_array(struct set *set, const json_t *outer, const json_t *array) {
@@ -160,16 +159,11 @@ static void add_array(struct set *set, const json_t *outer, const json_t *array)
 }
 
 static void print_metric(FILE *out, const struct set *set, size_t i) {
-    static const char *const units[] = {"_bytes", "_seconds"};
-    const char *name = set->family->metrics[i].name;
-    const size_t length = strlen(name);
+    const char *name = set->family->metrics[i].name, *unit = strrchr(name, '_');
     fprintf(out, "# HELP gpushare_%s %s\n# TYPE gpushare_%s gauge\n", name,
             set->family->metrics[i].help, name);
-    for (size_t u = 0; u < sizeof(units) / sizeof(units[0]); u++) {
-        const size_t ending = strlen(units[u]);
-        if (length > ending && strcmp(name + length - ending, units[u]) == 0)
-            fprintf(out, "# UNIT gpushare_%s %s\n", name, units[u] + 1);
-    }
+    if (unit && (strcmp(unit, "_bytes") == 0 || strcmp(unit, "_seconds") == 0))
+        fprintf(out, "# UNIT gpushare_%s %s\n", name, unit + 1);
     const char *labels;
     json_t *values;
     json_object_foreach(set->series, labels, values) {
@@ -207,52 +201,38 @@ static void write_metrics(FILE *out, const struct usage *usage) {
 
 /* --- the verb --- */
 
-/* Everybody may read the file, as node_exporter does. 0 or -errno; closes the descriptor. */
-static int write_all(int descriptor, const struct usage *usage) {
-    FILE *file = fdopen(descriptor, "w");
-    if (!file) {
-        const int status = -errno;
-        close(descriptor);
-        return status;
-    }
-    int status = fchmod(descriptor, 0644) != 0 ? -errno : 0;
-    errno = 0;
-    write_metrics(file, usage);
-    if (fflush(file) != 0 || ferror(file))
-        status = errno != 0 ? -errno : -EIO;
-    if (fclose(file) != 0 && status == 0)
-        status = -errno;
-    return status;
-}
-
-static int replace(const char *path, const struct usage *usage) {
+/* Everybody may read the file, as node_exporter does. False: stderr says why. */
+static bool replace(const char *path, const struct usage *usage) {
     TOOL_TEMP char *temporary = tool_format("%s.XXXXXX", path);
     const int descriptor = mkostemp(temporary, O_CLOEXEC);
-    int status = descriptor < 0 ? -errno : write_all(descriptor, usage);
-    if (status == 0 && rename(temporary, path) != 0)
-        status = -errno;
-    if (status != 0 && descriptor >= 0)
+    FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "w");
+    if (!file) {
+        tool_error("cannot write '%s': %s", path, strerror(errno));
+        return false;
+    }
+    fchmod(descriptor, 0644);
+    write_metrics(file, usage);
+    bool good = output_close(file, path);
+    if (good && rename(temporary, path) != 0) {
+        tool_error("cannot write '%s': %s", path, strerror(errno));
+        good = false;
+    }
+    if (!good)
         unlink(temporary);
-    return status;
+    return good;
 }
 
 static int run_metrics(const struct tool_args *args) {
     static struct usage usage;
     const char *path = tool_or(args->values[OPTION_OUTPUT], "-");
-    int status = 0;
     usage_begin(&usage, args->operands, (size_t)args->operand_count);
-    if (!usage_read(&usage)) {
-        usage_end(&usage);
-        return TOOL_FAILED;
-    }
-    if (strcmp(path, "-") == 0)
+    bool good = usage_read(&usage);
+    if (good && strcmp(path, "-") == 0)
         write_metrics(stdout, &usage);
-    else
-        status = replace(path, &usage);
+    else if (good)
+        good = replace(path, &usage);
     usage_end(&usage);
-    if (status != 0)
-        tool_error("cannot write '%s': %s", path, strerror(-status));
-    return status == 0 ? TOOL_OK : TOOL_FAILED;
+    return good ? TOOL_OK : TOOL_FAILED;
 }
 
 const struct tool_verb tool_verb_metrics = {

@@ -9,16 +9,15 @@
 #include "screen.h"
 
 #include <curses.h>
-#include <inttypes.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
 #include <time.h>
 #include <unistd.h>
-#include <wchar.h>
 
 #include "cli/printable.h"
 #include "cli/tool.h"
+#include "cli/wrap.h"
 #include "usage_text.h"
 #include "util/clock.h"
 
@@ -28,8 +27,7 @@
 #define ESCAPE       27
 
 struct line {
-    char *text;  /* as it is drawn */
-    char *whole; /* not cut, for the filter */
+    char *text; /* not cut yet */
     enum term_colour colour;
     bool title;
     char *target; /* of usage_text.h; NULL: the line has no details */
@@ -50,14 +48,13 @@ struct screen {
     uint64_t interval, next; /* CLOCK_MONOTONIC */
     int scroll;              /* lines of the body that are above */
     int page;                /* lines of the body that there is room for */
-    char *trouble;           /* what the last reading wrote to stderr */
+    char *trouble;           /* the first line that the last reading wrote to stderr */
     struct lines body, findings;
     char *selected; /* the target of a line; NULL: none */
     enum sheet sheet;
     bool typing; /* the filter */
     char filter[FILTER_MOST + 1];
     size_t rows, shown; /* those that the filter saw, and let through */
-    bool blind;         /* nothing could be read */
     bool stale;         /* the body is of another sheet, or of an earlier reading */
     bool leaving;
 };
@@ -74,10 +71,11 @@ static void read_anew(struct screen *screen) {
     if (memory)
         stderr = memory;
     usage_read(screen->usage);
-    screen->blind = !screen->usage->view.store.path[0];
     stderr = real;
     if (memory)
         fclose(memory);
+    if (screen->trouble)
+        screen->trouble[strcspn(screen->trouble, "\n")] = 0;
     screen->next = gps_clock_monotonic() + screen->interval;
     screen->stale = true;
 }
@@ -93,66 +91,51 @@ static const char *mark(void) {
     return is_utf8() ? "\u2026" : "~";
 }
 
-/* The number of a character's bytes, and of its columns. */
-static size_t next_character(const char *text, int *columns) {
-    mbstate_t state = {0};
-    wchar_t character;
-    const size_t bytes = mbrtowc(&character, text, MB_CUR_MAX, &state);
-    const bool known = bytes > 0 && bytes <= MB_CUR_MAX;
-    *columns = known ? wcwidth(character) : 1;
-    return known ? bytes : 1;
-}
-
-/* How many bytes of the text fit into `width` columns. */
-static size_t fitting(const char *text, int width) {
-    size_t at = 0;
-    for (int columns; text[at] != 0;) {
-        const size_t bytes = next_character(text + at, &columns);
-        width -= columns > 0 ? columns : 0;
-        if (width < 0)
-            break;
-        at += bytes;
-    }
-    return at;
-}
-
 /* A copy of the text, made harmless, and cut to the width of the screen. */
 static char *cut(const char *text) {
     char *line = term_clean(text);
     for (char *c = line; *c != 0 && !is_utf8(); c++)
         *c = (unsigned char)*c >= 0x80 ? '?' : *c;
-    if (line[fitting(line, COLS)] != 0) {
+    if (line[wrap_fit(line, (size_t)COLS)] != 0) {
         TOOL_TEMP char *whole = line;
-        line = tool_format("%.*s%s", (int)fitting(whole, COLS - 1), whole, mark());
+        line = tool_format("%.*s%s", (int)wrap_fit(whole, (size_t)COLS - 1), whole, mark());
     }
     return line;
 }
 
-static void add_line(struct lines *lines, const char *text, enum term_colour colour, bool title) {
+static void add_line(struct lines *lines, const char *text, enum term_colour colour) {
     TOOL_APPEND(lines->lines, lines->count,
-                (struct line){cut(text), tool_copy(text), colour, title, NULL});
+                (struct line){.text = tool_copy(text), .colour = colour});
 }
 
 /* Adds a text in lines that fit, broken between words. */
 static void add_wrapped(struct lines *lines, const char *text) {
-    for (int bytes; (bytes = (int)fitting(text, COLS)) > 0;) {
+    for (int bytes; (bytes = (int)wrap_fit(text, (size_t)COLS)) > 0;) {
         int end = bytes;
         while (text[bytes] && end > 0 && text[end] != ' ')
             end--;
         end = end > 0 ? end : bytes;
         TOOL_TEMP char *line = tool_format("%.*s", end, text);
-        add_line(lines, line, TERM_YELLOW, false);
+        add_line(lines, line, TERM_YELLOW);
         text += end + (text[end] == ' ');
     }
 }
 
 /* Adds a line of titles, and the rows, each in the colour that one of its cells has. */
 static void add_table(void *arg, struct table *table) {
-    const size_t rows = table->cell_count / table->column_count;
-    TOOL_TEMP enum term_colour *colours = tool_zeroed(rows, sizeof(*colours));
-    for (size_t i = 0; i < table->cell_count; i++)
-        if (table->cells[i].colour != TERM_PLAIN)
-            colours[i / table->column_count] = table->cells[i].colour;
+    struct lines *lines = arg;
+    const size_t columns = table->column_count, first = lines->count;
+    const bool targets = strcmp(table->columns[1].title, USAGE_TARGET) == 0;
+    TOOL_APPEND(lines->lines, lines->count, (struct line){.title = true});
+    for (size_t at = 0; at < table->cell_count; at += columns) {
+        const struct table_cell *cells = &table->cells[at];
+        struct line line = {.colour = TERM_PLAIN};
+        for (size_t i = 0; i < columns; i++)
+            line.colour = cells[i].colour == TERM_PLAIN ? line.colour : cells[i].colour;
+        if (targets && cells[1].text[0] != 0)
+            line.target = tool_copy(cells[1].text);
+        TOOL_APPEND(lines->lines, lines->count, line);
+    }
     TOOL_TEMP char *text = NULL;
     size_t size;
     FILE *memory = open_memstream(&text, &size);
@@ -161,14 +144,12 @@ static void add_table(void *arg, struct table *table) {
     table_print(memory, table, "");
     fclose(memory);
     char *rest = text;
-    add_line(arg, strsep(&rest, "\n"), TERM_PLAIN, true);
-    for (size_t i = 0; i < rows; i++)
-        add_line(arg, strsep(&rest, "\n"), colours[i], false);
+    for (size_t i = first; i < lines->count; i++)
+        lines->lines[i].text = tool_copy(strsep(&rest, "\n"));
 }
 
 static void free_line(struct line *line) {
     free(line->text);
-    free(line->whole);
     free(line->target);
 }
 
@@ -184,45 +165,22 @@ static struct usage_layout layout_for(struct lines *lines) {
         .narrow = COLS < USAGE_WIDE, .mark = mark(), .print = add_table, .arg = lines};
 }
 
-/* The rows of a table stand behind its titles, in the order of what they tell. */
-static void target_processes(struct lines *lines, size_t titles, const struct usage *usage) {
-    for (size_t i = 0; i < usage->process_count; i++) {
-        const struct gps_owner *owner = &usage->processes[i].account.process->owner;
-        lines->lines[titles + 1 + i].target = tool_format("%u@%" PRIu64, owner->pid, owner->pid_ns);
-    }
-}
-
-static void target_regions(struct lines *lines, size_t titles, const struct usage *usage) {
-    size_t row = titles + 1;
-    for (size_t i = 0; i < usage->view.region_count; i++) {
-        const struct view_region *region = &usage->view.regions[i];
-        if (usage_text_has_row(region))
-            lines->lines[row++].target = tool_copy(printable_id(&region->record.id).text);
-    }
-}
-
 static void write_body(struct screen *screen) {
     struct lines *lines = &screen->body;
     const struct usage *usage = screen->usage;
     const struct usage_layout layout = layout_for(lines);
     free_lines(lines);
-    if (screen->blind) {
-        const char *trouble = tool_or(screen->trouble, "");
-        TOOL_TEMP char *line = tool_format("%.*s", (int)strcspn(trouble, "\n"), trouble);
-        add_wrapped(lines, line);
+    if (usage->view.store.path[0] == 0) { /* nothing could be read */
+        add_wrapped(lines, tool_or(screen->trouble, ""));
         return;
     }
     if (usage->accounting.gpu_count > 1) {
         usage_text_gpus(usage, &layout);
-        add_line(lines, "", TERM_PLAIN, false);
+        add_line(lines, "", TERM_PLAIN);
     }
-    size_t titles = lines->count;
     usage_text_processes(usage, &layout);
-    target_processes(lines, titles, usage);
-    add_line(lines, usage->process_count > 0 ? "" : "No process shares memory.", TERM_PLAIN, false);
-    titles = lines->count;
+    add_line(lines, usage->process_count > 0 ? "" : "No process shares memory.", TERM_PLAIN);
     usage_text_regions(usage, &layout);
-    target_regions(lines, titles, usage);
 }
 
 /* Leaves out the rows that do not have the filter's text in them. */
@@ -232,7 +190,7 @@ static void filter_body(struct screen *screen) {
     screen->rows = screen->shown = 0;
     for (size_t i = 0; i < lines->count; i++) {
         struct line *line = &lines->lines[i];
-        const bool row = line->target, fits = strcasestr(line->whole, screen->filter);
+        const bool row = line->target, fits = strcasestr(line->text, screen->filter);
         screen->rows += row;
         screen->shown += row && fits;
         if (!row || fits)
@@ -259,6 +217,18 @@ static const char help[] =
     "  space          look at once\n"
     "  q              quit\n";
 
+/* What `gpushare show` says of it; malloc'ed. A process of its own: it reads the directory anew,
+ * and its messages belong to what is shown. The target has digits, letters and @ only. */
+static char *details_text(const char *target) {
+    TOOL_TEMP char *line = tool_format("exec /proc/%d/exe show %s 2>&1", getpid(), target);
+    FILE *said = popen(line, "re");
+    size_t size;
+    char *text = said ? tool_read(fileno(said), &size) : tool_copy("gpushare show cannot be run");
+    if (said)
+        pclose(said);
+    return text;
+}
+
 /* Writes a sheet in place of the body. */
 static void write_sheet(struct screen *screen) {
     TOOL_TEMP char *text =
@@ -266,7 +236,7 @@ static void write_sheet(struct screen *screen) {
     char *rest = text;
     free_lines(&screen->body);
     for (const char *line; (line = strsep(&rest, "\n")) && (rest || line[0] != 0);)
-        add_line(&screen->body, line, TERM_PLAIN, false);
+        add_line(&screen->body, line, TERM_PLAIN);
 }
 
 /* Writes a line, and some findings: on a high screen more. */
@@ -274,7 +244,7 @@ static void write_findings(struct lines *lines, const struct usage *usage) {
     const struct usage_layout layout = layout_for(lines);
     TOOL_TEMP char *levels = usage_text_levels(usage);
     free_lines(lines);
-    add_line(lines, levels, TERM_BOLD, false);
+    add_line(lines, levels, TERM_BOLD);
     usage_text_findings(usage, &layout, LINES > 12 ? (size_t)(LINES - 8) / 4 : 0);
 }
 
@@ -292,21 +262,20 @@ static int attribute(enum term_colour colour) {
 }
 
 static void draw(int row, const struct line *line, bool selected) {
+    TOOL_TEMP char *text = cut(line->text);
     attrset(line->title ? (int)A_REVERSE : attribute(line->colour));
     if (selected)
         attron(A_BOLD | A_UNDERLINE);
     if (line->title)
         mvhline(row, 0, ' ', COLS);
-    mvaddstr(row, 0, line->text);
+    mvaddstr(row, 0, text);
     attrset(A_NORMAL);
 }
 
 static void draw_text(int row, enum term_colour colour, char *text) {
-    const struct line line = {.text = cut(text), .colour = colour};
     move(row, 0);
     clrtoeol();
-    draw(row, &line, false);
-    free(line.text);
+    draw(row, &(struct line){.text = text, .colour = colour}, false);
     free(text);
 }
 
@@ -326,9 +295,8 @@ static void draw_head(const struct screen *screen) {
                   tool_format("Filter: %s%s  %zu of %zu rows (%sesc ends it)", screen->filter,
                               screen->typing ? "_" : "", screen->shown, screen->rows,
                               screen->typing ? "enter keeps it, " : ""));
-    else if (!screen->blind && screen->trouble && screen->trouble[0] != 0)
-        draw_text(2, TERM_YELLOW,
-                  tool_format("%.*s", (int)strcspn(screen->trouble, "\n"), screen->trouble));
+    else if (screen->usage->view.store.path[0] != 0 && screen->trouble && screen->trouble[0] != 0)
+        draw_text(2, TERM_YELLOW, tool_copy(screen->trouble));
 }
 
 static bool is_selected(const struct screen *screen, const struct line *line) {
@@ -372,7 +340,7 @@ static const char sort_keys[USAGE_KEYS + 1] = "posvdni";
 
 /* Where there is no room for the words only the letters are drawn. */
 static void draw_keys(const struct screen *screen) {
-    const bool driver = screen->usage->driver.calls, words = COLS >= (driver ? 90 : 80);
+    const bool driver = screen->usage->driver, words = COLS >= (driver ? 90 : 80);
     int column = 0;
     if (screen->sheet) {
         if (piece(&column, "esc", (int)A_BOLD))
@@ -459,7 +427,9 @@ static void move_selection(struct screen *screen, int step) {
 }
 
 static void scroll_by(struct screen *screen, int key) {
-    screen->scroll = key == KEY_NPAGE   ? screen->scroll + screen->page
+    screen->scroll = key == KEY_DOWN    ? screen->scroll + 1
+                     : key == KEY_UP    ? screen->scroll - 1
+                     : key == KEY_NPAGE ? screen->scroll + screen->page
                      : key == KEY_PPAGE ? screen->scroll - screen->page
                      : key == KEY_HOME  ? 0
                      : key == KEY_END   ? (int)screen->body.count
@@ -487,22 +457,16 @@ static void type(struct screen *screen, int key) {
         memcpy(screen->filter + length, (const char[]){(char)key, 0}, 2);
 }
 
-static void act_in_sheet(struct screen *screen, int key) {
-    if (key == KEY_DOWN || key == KEY_UP)
-        screen->scroll += key == KEY_DOWN ? 1 : -1;
-    else if (key == ESCAPE || key == 'q' || key == '?' || is_enter(key))
-        show_sheet(screen, SHEET_NONE);
-    else
-        scroll_by(screen, key);
-}
-
 static void act(struct screen *screen, int key) {
     if (screen->typing) {
         type(screen, key);
         return;
     }
     if (screen->sheet) {
-        act_in_sheet(screen, key);
+        if (key == ESCAPE || key == 'q' || key == '?' || is_enter(key))
+            show_sheet(screen, SHEET_NONE);
+        else
+            scroll_by(screen, key);
         return;
     }
     const char *sort = key > 0 && key < 0x80 ? strchr(sort_keys, key) : NULL;
@@ -600,8 +564,7 @@ static bool enter(void) {
 }
 
 static void start_colours(void) {
-    const char *no = getenv("NO_COLOR");
-    if ((no && no[0] != 0) || start_color() == ERR)
+    if (term_colour(TERM_BOLD)[0] == 0 || start_color() == ERR)
         return;
     const short background = use_default_colors() == OK ? -1 : COLOR_BLACK;
     for (short i = TERM_GREEN; i <= TERM_RED; i++)

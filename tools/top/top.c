@@ -14,15 +14,15 @@ enum { OPTION_DELAY, OPTION_SORT, OPTION_REVERSE, OPTION_ONCE, OPTION_JSON };
 
 /* The text is a number of seconds, or has a unit. */
 static bool parse_delay(const char *text, uint64_t *delay) {
-    TOOL_TEMP char *seconds = tool_format("%ss", text);
     char *end;
-    const double number = strtod(text, &end);
-    bool good = gps_parse_duration(text, delay) || gps_parse_duration(seconds, delay);
-    if (!good && end > text && *end == 0 && number >= 0.1 && number <= 3600) {
-        *delay = (uint64_t)(number * (double)GPS_SECOND);
-        good = true;
+    const double seconds = strtod(text, &end);
+    if (end == text || *end != 0) {
+        if (!gps_parse_duration(text, delay))
+            return false;
+    } else {
+        *delay = seconds >= 0.1 && seconds <= 3600 ? (uint64_t)(seconds * (double)GPS_SECOND) : 0;
     }
-    return good && *delay >= GPS_SECOND / 10 && *delay <= 3600 * GPS_SECOND;
+    return *delay >= GPS_SECOND / 10 && *delay <= 3600 * GPS_SECOND;
 }
 
 static void print_table(void *unused, struct table *table) {
@@ -66,12 +66,11 @@ static bool find_key(const char *name, enum usage_key *key) {
     TOOL_TEMP char *known = NULL;
     for (*key = 0; *key < USAGE_KEYS; ++*key) {
         if (strcmp(name, usage_keys[*key]) == 0)
-            break;
+            return true;
         tool_list(&known, "%s", usage_keys[*key]);
     }
-    if (*key == USAGE_KEYS)
-        tool_error("--sort '%s' is no key; allowed: %s", name, known);
-    return *key < USAGE_KEYS;
+    tool_error("--sort '%s' is no key; allowed: %s", name, known);
+    return false;
 }
 
 static bool parse(const struct tool_args *args, struct usage_order *order, uint64_t *delay) {

@@ -4,11 +4,13 @@
 
 #include "cli/tool.h"
 
-/* --- what the driver says of processes --- */
+/* --- what the driver says of processes, as nvidia-smi prints it --- */
+
+/* It counts shared memory as its exporter's alone. Its pids are those of the machine, so only
+ * processes of our pid namespace can be looked up, and in a container mostly none. */
 
 #define NVML_OK             0
-#define NVML_TOO_SMALL      7 /* the array is too small; the count says how large it must be */
-#define NVML_NOT_AVAILABLE  UINT64_MAX
+#define NVML_TOO_SMALL      7  /* the array is too small; the count says how large it must be */
 #define NVML_PROCESSES_MORE 32 /* so many processes may start between two calls */
 
 /* The nvmlProcessInfo_t of the functions _v2 and _v3. */
@@ -18,69 +20,57 @@ struct nvml_process {
     unsigned gpu_instance, compute_instance;
 };
 
-static struct driver_calls {
+static struct {
     int (*init)(void);
     int (*count)(unsigned *count);
     int (*device)(unsigned index, void **device);
     int (*processes)(void *device, unsigned *count, struct nvml_process *processes);
 } calls;
 
-static bool find_calls(void *library) {
+static bool find_driver(void) {
+    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return false;
     *(void **)&calls.init = dlsym(library, "nvmlInit_v2");
     *(void **)&calls.count = dlsym(library, "nvmlDeviceGetCount_v2");
     *(void **)&calls.device = dlsym(library, "nvmlDeviceGetHandleByIndex_v2");
     *(void **)&calls.processes = dlsym(library, "nvmlDeviceGetComputeRunningProcesses_v3");
     if (!calls.processes)
         *(void **)&calls.processes = dlsym(library, "nvmlDeviceGetComputeRunningProcesses_v2");
-    return calls.init && calls.count && calls.device && calls.processes;
+    return calls.init && calls.count && calls.device && calls.processes && calls.init() == NVML_OK;
 }
 
-static void driver_memory_begin(struct driver_memory *memory) {
-    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    *memory = (struct driver_memory){.calls = NULL};
-    if (library && find_calls(library) && calls.init() == NVML_OK)
-        memory->calls = &calls;
+/* Adds what a process has on one GPU. */
+static void add(struct usage *usage, const struct nvml_process *said) {
+    for (size_t i = 0; i < usage->process_count; i++) {
+        struct usage_process *process = &usage->processes[i];
+        const struct gps_owner *owner = &process->account.process->owner;
+        if (owner->pid == said->pid && owner->pid_ns == usage->view.pid_ns)
+            process->driver =
+                said->bytes + (process->driver == USAGE_UNKNOWN ? 0 : process->driver);
+    }
 }
 
-static struct driver_process *driver_find(const struct driver_memory *memory, uint32_t pid) {
-    for (size_t i = 0; i < memory->count; i++)
-        if (memory->processes[i].pid == pid)
-            return &memory->processes[i];
-    return NULL;
-}
-
-static void add(struct driver_memory *memory, uint32_t pid, uint64_t bytes) {
-    struct driver_process *known = driver_find(memory, pid);
-    if (bytes == NVML_NOT_AVAILABLE)
-        return;
-    if (known)
-        known->bytes += bytes;
-    else
-        TOOL_APPEND(memory->processes, memory->count, (struct driver_process){pid, bytes});
-}
-
-static void read_device(struct driver_memory *memory, void *device) {
+static void read_device(struct usage *usage, void *device) {
     unsigned count = 0;
-    int code = calls.processes(device, &count, NULL);
-    if (code != NVML_TOO_SMALL)
+    if (calls.processes(device, &count, NULL) != NVML_TOO_SMALL)
         return;
     count += NVML_PROCESSES_MORE;
     TOOL_TEMP struct nvml_process *processes = tool_zeroed(count, sizeof(*processes));
-    code = calls.processes(device, &count, processes);
+    const int code = calls.processes(device, &count, processes);
     for (unsigned i = 0; code == NVML_OK && i < count; i++)
-        add(memory, processes[i].pid, processes[i].bytes);
+        if (processes[i].bytes != USAGE_UNKNOWN)
+            add(usage, &processes[i]);
 }
 
-/* Asks the driver again. */
-static void driver_memory_read(struct driver_memory *memory) {
+static void ask_driver(struct usage *usage) {
     unsigned count = 0;
-    memory->count = 0;
-    if (!memory->calls || calls.count(&count) != NVML_OK)
+    if (!usage->driver || calls.count(&count) != NVML_OK)
         return;
     for (unsigned i = 0; i < count; i++) {
         void *device;
         if (calls.device(i, &device) == NVML_OK)
-            read_device(memory, device);
+            read_device(usage, device);
     }
 }
 
@@ -97,8 +87,7 @@ const char *const usage_keys[USAGE_KEYS] = {
 /* --- reading --- */
 
 void usage_begin(struct usage *usage, char *const *logs, size_t log_count) {
-    *usage = (struct usage){.process_count = 0};
-    driver_memory_begin(&usage->driver);
+    *usage = (struct usage){.driver = find_driver()};
     log_tail_begin(&usage->tail, logs, log_count);
 }
 
@@ -109,30 +98,12 @@ static void forget(struct usage *usage) {
     *usage = (struct usage){.driver = usage->driver, .tail = usage->tail};
 }
 
-/* Adds what the driver says, which counts a region as its exporter's. */
-static void ask_driver(const struct usage *usage, struct usage_process *process) {
+/* What the driver says counts a region as its exporter's. */
+static void split(struct usage_process *process) {
     const struct account *account = &process->account;
-    const struct gps_owner *owner = &account->process->owner;
-    const struct driver_process *said =
-        owner->pid_ns == usage->view.pid_ns ? driver_find(&usage->driver, owner->pid) : NULL;
-    process->driver_known = said;
-    process->driver = said ? said->bytes : 0;
-    const uint64_t rest = process->driver - account->charge.bytes;
-    process->fair_known = process->driver_known && !account->charge.unknown &&
-                          account->charge.bytes <= process->driver;
-    process->fair = process->fair_known ? rest + account->bytes.proportional : 0;
-}
-
-static void add_processes(struct usage *usage) {
-    const struct accounting *accounting = &usage->accounting;
-    for (size_t at = 0; at < accounting->count;) {
-        usage->processes =
-            tool_grow(usage->processes, usage->process_count, sizeof(*usage->processes));
-        struct usage_process *process = &usage->processes[usage->process_count++];
-        *process = (struct usage_process){.driver = 0};
-        at = accounting_process(accounting, at, &process->account);
-        ask_driver(usage, process);
-    }
+    if (process->driver != USAGE_UNKNOWN && !account->charge.unknown &&
+        account->charge.bytes <= process->driver)
+        process->fair = process->driver - account->charge.bytes + account->bytes.proportional;
 }
 
 bool usage_read(struct usage *usage) {
@@ -142,16 +113,20 @@ bool usage_read(struct usage *usage) {
     if (!view_read(&view))
         return false;
     usage->view = view;
-    driver_memory_read(&usage->driver);
     accounting_make(&usage->view, &usage->accounting);
-    usage->total = accounting_total(&usage->accounting);
-    add_processes(usage);
+    for (size_t at = 0; at < usage->accounting.count;) {
+        struct usage_process process = {.driver = USAGE_UNKNOWN, .fair = USAGE_UNKNOWN};
+        at = accounting_process(&usage->accounting, at, &process.account);
+        TOOL_APPEND(usage->processes, usage->process_count, process);
+    }
+    ask_driver(usage);
+    for (size_t i = 0; i < usage->process_count; i++)
+        split(&usage->processes[i]);
     return logs;
 }
 
 void usage_end(struct usage *usage) {
     forget(usage);
-    free(usage->driver.processes);
     log_tail_end(&usage->tail);
 }
 
@@ -167,7 +142,7 @@ static uint64_t bytes_of(const struct usage_process *process, enum usage_key key
     case USAGE_SAVED:
         return account_saved(bytes);
     case USAGE_DRIVER:
-        return process->driver_known ? process->driver : 0;
+        return process->driver == USAGE_UNKNOWN ? 0 : process->driver;
     default:
         return bytes->proportional;
     }

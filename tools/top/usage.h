@@ -11,10 +11,10 @@
 
 struct usage_process {
     struct account account; /* of all GPUs */
-    bool driver_known, fair_known;
-    uint64_t driver; /* what the driver says, with all of what the process exports */
-    uint64_t fair;   /* that, with memory that is shared split among its holders */
+    uint64_t driver;        /* what the driver says, with all of what the process exports */
+    uint64_t fair;          /* that, with memory that is shared split among its holders */
 };
+#define USAGE_UNKNOWN UINT64_MAX
 
 enum usage_key {
     USAGE_PROPORTIONAL,
@@ -45,9 +45,9 @@ struct log_tail_count {
 };
 
 struct log_tail {
-    char **patterns; /* paths, directories, and globs */
-    size_t pattern_count;
-    bool configured; /* they are those of the configuration */
+    char *const *paths; /* of files and directories, as they were given */
+    size_t path_count;
+    char *configured; /* without those: a glob of the log that the configuration names, or NULL */
     struct log_tail_file *files;
     size_t file_count;
     struct log_line **findings; /* by time, the latest last */
@@ -61,8 +61,8 @@ static inline uint64_t log_tail_times(const struct log_line *line) {
     return line->count > 0 ? (uint64_t)line->count : 1;
 }
 
-/* Follows these files and directories (all *.jsonl in one); without any, the logs that the
- * configuration in force names, if they are JSON lines. */
+/* Follows these files and directories (all *.jsonl in one), whose paths stay the caller's; without
+ * any, the logs that the configuration in force names, if they are JSON lines. */
 void log_tail_begin(struct log_tail *tail, char *const *paths, size_t count);
 /* Reads on. False: a path that was given cannot be read, and stderr says why. */
 bool log_tail_read(struct log_tail *tail);
@@ -70,26 +70,12 @@ void log_tail_end(struct log_tail *tail);
 
 /* --- usage.c --- */
 
-/* What the driver says of processes, as nvidia-smi prints it. libnvidia-ml is asked, where it is
- * installed. The driver counts shared memory as its exporter's alone. Its pids are those of the
- * machine, so only processes of our pid namespace can be looked up, and in a container mostly none.
- */
-struct driver_memory {
-    const struct driver_calls *calls; /* NULL: there is no libnvidia-ml, or it does not work */
-    struct driver_process {
-        uint32_t pid;
-        uint64_t bytes;
-    } * processes;
-    size_t count;
-};
-
 struct usage {
     struct view view;
     struct accounting accounting;
-    struct account_gpu total;
     struct usage_process *processes;
     size_t process_count;
-    struct driver_memory driver;
+    bool driver; /* libnvidia-ml is there and works */
     struct log_tail tail;
 };
 

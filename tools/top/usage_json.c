@@ -14,15 +14,14 @@ static json_t *gpu_json(const struct account_gpu *gpu) {
     return object;
 }
 
-static json_t *known(bool is_known, uint64_t bytes) {
-    return is_known ? json_tree_pack("I", bytes) : json_tree_pack("n");
+static json_t *known(uint64_t value) {
+    return value == USAGE_UNKNOWN ? json_tree_pack("n") : json_tree_pack("I", value);
 }
 
 static json_t *process_json(const struct usage *usage, const struct usage_process *process) {
     const struct accounting *accounting = &usage->accounting;
     const struct account *account = &process->account;
     const struct gps_owner *owner = &account->process->owner;
-    const struct gps_slot *slot = view_unmerged(&usage->view, owner);
     json_t *object = view_format_owner_json(owner), *gpus = json_tree_pack("[]");
     json_object_update_new(object, view_format_bytes_json(&account->bytes));
     for (size_t i = 0; i < accounting->count; i++) {
@@ -34,16 +33,16 @@ static json_t *process_json(const struct usage *usage, const struct usage_proces
         json_tree_add(gpu, "{s:I}", "made", part->made);
         json_tree_append(gpus, gpu);
     }
-    json_tree_add(object, "{s:I, s:I, s:o, s:o, s:i, s:I, s:o, s:o, s:o}", "regions",
+    const uint64_t suspended =
+        view_suspended(account->process)
+            ? view_nanos_since(&usage->view, account->process->answer.since) / GPS_SECOND
+            : USAGE_UNKNOWN;
+    json_tree_add(object, "{s:I, s:I, s:o, s:o, s:i, s:I, s:o, s:o, s:o, s:o}", "regions",
                   account->regions, "blocks", account->merged.blocks, "unmerged",
-                  json_tree_string(slot ? gps_unmerged_why(slot->address) : NULL), "private",
+                  view_format_unmerged_json(&usage->view, owner), "private",
                   private_bytes_json(&usage->view, owner), "promised", 0, "made", account->made,
-                  "driver", known(process->driver_known, process->driver), "fair",
-                  known(process->fair_known, process->fair), "gpus", gpus);
-    const struct view_process *is = account->process;
-    json_tree_add(
-        object, "{s:o}", "suspended",
-        known(view_suspended(is), view_nanos_since(&usage->view, is->answer.since) / GPS_SECOND));
+                  "driver", known(process->driver), "fair", known(process->fair), "gpus", gpus,
+                  "suspended", known(suspended));
     return object;
 }
 
@@ -101,10 +100,10 @@ json_t *usage_json(const struct usage *usage) {
         json_tree_append(gpus, gpu_json(&usage->accounting.gpus[i]));
     for (size_t i = 0; i < usage->process_count; i++)
         json_tree_append(processes, process_json(usage, &usage->processes[i]));
-    return json_tree_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:{s:I, s:o, s:o}}", "time",
-                          json_tree_seconds(usage->view.now), "directory",
-                          json_tree_string(usage->view.store.path), "total",
-                          gpu_json(&usage->total), "gpus", gpus, "processes", processes, "regions",
-                          regions_json(usage), "findings", "logs", usage->tail.file_count, "counts",
-                          counts_json(&usage->tail), "latest", latest_json(&usage->tail));
+    return json_tree_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:{s:I, s:o, s:o}}", "time",
+        json_tree_seconds(usage->view.now), "directory", json_tree_string(usage->view.store.path),
+        "total", gpu_json(&usage->accounting.total), "gpus", gpus, "processes", processes,
+        "regions", regions_json(usage), "findings", "logs", usage->tail.file_count, "counts",
+        counts_json(&usage->tail), "latest", latest_json(&usage->tail));
 }

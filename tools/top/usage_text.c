@@ -1,8 +1,8 @@
 #include "usage_text.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "cli/tool.h"
 #include "directory/view_format.h"
@@ -15,14 +15,10 @@ static void print(const struct usage_layout *layout, struct table *table) {
         layout->print(layout->arg, table);
 }
 
-static void size_cell(struct table *table, bool known, uint64_t bytes) {
-    table_cell(table, TERM_PLAIN, "%s", known ? printable_size(bytes).text : "-");
-}
-
 /* --- totals --- */
 
 char *usage_text_totals(const struct usage *usage) {
-    const struct account_gpu *total = &usage->total;
+    const struct account_gpu *total = &usage->accounting.total;
     char part[40] = "";
     if (total->saved > 0)
         snprintf(part, sizeof(part), " (%.0f %%)",
@@ -40,82 +36,80 @@ void usage_text_gpus(const struct usage *usage, const struct usage_layout *layou
     struct table table = TABLE(columns);
     for (size_t i = 0; i < usage->accounting.gpu_count; i++) {
         const struct account_gpu *gpu = &usage->accounting.gpus[i];
-        table_cell(&table, TERM_PLAIN, "%s", printable_short_uuid(gpu->device).text);
-        size_cell(&table, true, gpu->in_use);
-        size_cell(&table, true, gpu->unshared);
-        size_cell(&table, true, gpu->saved);
-        size_cell(&table, true, gpu->kept);
+        TABLE_CELLS(&table, printable_short_uuid(gpu->device).text,
+                    printable_size(gpu->in_use).text, printable_size(gpu->unshared).text,
+                    printable_size(gpu->saved).text, printable_size(gpu->kept).text);
     }
     print(layout, &table);
 }
 
 /* --- processes --- */
 
-/* "off" by `gpushare merge off`, "no" for another reason, which `show` tells. */
-static const char *merging(const struct view *view, const struct gps_owner *owner) {
-    const struct gps_slot *slot = view_unmerged(view, owner);
-    return !slot ? "-" : slot->address == GPS_UNMERGED_PAUSED ? "off" : "no";
+static struct printable known_size(uint64_t bytes) {
+    static const struct printable unknown = {"-"};
+    return bytes == USAGE_UNKNOWN ? unknown : printable_size(bytes);
 }
 
+enum { CUMEMCREATE = 6, MERGING = 11, SUSPENDED = 12 }; /* columns that are mostly empty */
+
+/* A column that is hidden becomes seen with the first row that has something in it. */
 static void process_row(const struct usage *usage, const struct usage_process *process,
-                        struct table *table) {
+                        struct table_column *columns, struct table *table) {
     const struct account *account = &process->account;
+    const struct account_bytes *bytes = &account->bytes;
     const struct gps_owner *owner = &account->process->owner;
-    table_cell(table, TERM_PLAIN, "%s", view_format_pid(&usage->view, owner).text);
-    size_cell(table, true, account->bytes.own);
-    size_cell(table, true, account->bytes.shared);
-    size_cell(table, true, account->bytes.proportional);
-    size_cell(table, true, account_saved(&account->bytes));
-    size_cell(table, true, account->made);
-    size_cell(table, process->driver_known, process->driver);
-    size_cell(table, process->fair_known, process->fair);
+    const struct gps_slot *unmerged = view_unmerged(&usage->view, owner);
+    const bool suspended = view_suspended(account->process);
+    TABLE_CELLS(table, view_format_pid(&usage->view, owner).text);
+    table_cell(table, TERM_PLAIN, "%u@%" PRIu64, owner->pid, owner->pid_ns);
+    TABLE_CELLS(table, printable_size(bytes->own).text, printable_size(bytes->shared).text,
+                printable_size(bytes->proportional).text, printable_size(account_saved(bytes)).text,
+                printable_size(account->made).text, known_size(process->driver).text,
+                known_size(process->fair).text);
     table_cell(table, TERM_PLAIN, "%zu", account->regions);
     table_cell(table, TERM_PLAIN, "%zu", account->merged.blocks);
-    table_cell(table, TERM_YELLOW, "%s", merging(&usage->view, owner));
+    /* "off" by `gpushare merge off`, "no" for another reason, which `show` tells */
     table_cell(table, TERM_YELLOW, "%s",
-               view_suspended(account->process)
-                   ? view_format_age(&usage->view, account->process->answer.since).text
-                   : "-");
+               !unmerged                                  ? "-"
+               : unmerged->address == GPS_UNMERGED_PAUSED ? "off"
+                                                          : "no");
+    table_cell(table, TERM_YELLOW, "%s",
+               suspended ? view_format_age(&usage->view, account->process->answer.since).text
+                         : "-");
     if (account->device)
-        table_cell(table, TERM_PLAIN, "%s", printable_short_uuid(account->device).text);
+        TABLE_CELLS(table, printable_short_uuid(account->device).text);
     else
         table_cell(table, TERM_PLAIN, "%zu GPUs", account->gpus);
-    table_cell(table, TERM_PLAIN, "%s", view_format_command(&usage->view, owner).text);
-}
-
-/* Whether the columns that are mostly empty have something. */
-static void find_some(const struct usage *usage, bool *made, bool *unmerged, bool *suspended) {
-    *made = *unmerged = *suspended = false;
-    for (size_t i = 0; i < usage->process_count; i++) {
-        *made |= usage->processes[i].account.made > 0;
-        *suspended |= view_suspended(usage->processes[i].account.process);
-        const struct gps_owner *owner = &usage->processes[i].account.process->owner;
-        *unmerged |= view_unmerged(&usage->view, owner) != NULL;
-    }
+    TABLE_CELLS(table, view_format_command(&usage->view, owner).text);
+    if (account->made > 0)
+        columns[CUMEMCREATE].right = 1;
+    if (unmerged)
+        columns[MERGING].right = 0;
+    if (suspended)
+        columns[SUSPENDED].right = 1;
 }
 
 void usage_text_processes(const struct usage *usage, const struct usage_layout *layout) {
     const bool narrow = layout->narrow;
-    const int driver = usage->driver.calls ? 1 : TABLE_HIDDEN;
-    bool made, unmerged, suspended;
-    find_some(usage, &made, &unmerged, &suspended);
-    const struct table_column columns[] = {{"PID", 1},
-                                           {"OWN", 1},
-                                           {"SHARED", 1},
-                                           {narrow ? "PROP" : "PROPORTIONAL", 1},
-                                           {"SAVED", 1},
-                                           {"CUMEMCREATE", made ? 1 : TABLE_HIDDEN},
-                                           {"DRIVER", driver},
-                                           {"FAIR", driver},
-                                           {"REGIONS", narrow ? TABLE_HIDDEN : 1},
-                                           {"BLOCKS", narrow ? TABLE_HIDDEN : 1},
-                                           {"MERGING", unmerged ? 0 : TABLE_HIDDEN},
-                                           {"SUSPENDED", suspended ? 1 : TABLE_HIDDEN},
-                                           {"GPU", narrow ? TABLE_HIDDEN : 0},
-                                           {"COMMAND", 0}};
+    const int driver = usage->driver ? 1 : TABLE_HIDDEN;
+    struct table_column columns[] = {{"PID", 1},
+                                     {USAGE_TARGET, TABLE_HIDDEN},
+                                     {"OWN", 1},
+                                     {"SHARED", 1},
+                                     {narrow ? "PROP" : "PROPORTIONAL", 1},
+                                     {"SAVED", 1},
+                                     [CUMEMCREATE] = {"CUMEMCREATE", TABLE_HIDDEN},
+                                     {"DRIVER", driver},
+                                     {"FAIR", driver},
+                                     {"REGIONS", narrow ? TABLE_HIDDEN : 1},
+                                     {"BLOCKS", narrow ? TABLE_HIDDEN : 1},
+                                     [MERGING] = {"MERGING", TABLE_HIDDEN},
+                                     [SUSPENDED] = {"SUSPENDED", TABLE_HIDDEN},
+                                     {"GPU", narrow ? TABLE_HIDDEN : 0},
+                                     {"COMMAND", 0}};
     struct table table = TABLE(columns);
     for (size_t i = 0; i < usage->process_count; i++)
-        process_row(usage, &usage->processes[i], &table);
+        process_row(usage, &usage->processes[i], columns, &table);
     print(layout, &table);
 }
 
@@ -125,23 +119,21 @@ static void add_holder(void *list, const struct gps_owner *owner) {
     view_list_add(list, owner, "");
 }
 
-static void name_cell(struct table *table, const char *name, const struct usage_layout *layout) {
-    if (layout->narrow && strlen(name) > NARROW_NAME)
-        table_cell(table, TERM_PLAIN, "%.*s%s", NARROW_NAME - 1, name, layout->mark);
-    else
-        table_cell(table, TERM_PLAIN, "%s", name);
-}
-
 static void region_row(const struct usage *usage, const struct view_region *region,
                        const struct usage_layout *layout, struct table *table) {
+    const char *name = view_format_name(region);
+    const bool cut = layout->narrow && strlen(name) > NARROW_NAME;
     const uint64_t bytes = accounting_in_use(region);
+    const struct printable id = printable_id(&region->record.id);
     struct view_list holders = {.view = &usage->view, .most = HOLDERS_MOST};
     accounting_each_holder(region, add_holder, &holders);
-    name_cell(table, view_format_name(region), layout);
-    table_cell(table, TERM_PLAIN, "%.8s", printable_id(&region->record.id).text);
-    size_cell(table, true, bytes);
-    size_cell(table, true, accounting_unshared(region) - bytes);
-    table_cell(table, TERM_PLAIN, "%s", printable_short_uuid(region->record.device).text);
+    table_cell(table, TERM_PLAIN, "%.*s%s", cut ? NARROW_NAME - 1 : INT_MAX, name,
+               cut ? layout->mark : "");
+    TABLE_CELLS(table, id.text);
+    table_cell(table, TERM_PLAIN, "%.8s", id.text);
+    TABLE_CELLS(table, printable_size(bytes).text,
+                printable_size(accounting_unshared(region) - bytes).text,
+                printable_short_uuid(region->record.device).text);
     table_cell(table, view_format_colour(region), "%s", view_format_state(region));
     view_list_cell(&holders, TERM_PLAIN, table);
 }
@@ -155,30 +147,22 @@ static void blocks_row(const struct usage *usage, const struct account_gpu *gpu,
             add_holder(&holders, &account->process->owner);
     }
     table_cell(table, TERM_PLAIN, "%zu merged block%s", gpu->blocks, gpu->blocks == 1 ? "" : "s");
-    table_cell(table, TERM_PLAIN, "-");
-    size_cell(table, true, gpu->held);
-    size_cell(table, true, gpu->merged.saved);
-    table_cell(table, TERM_PLAIN, "%s", printable_short_uuid(gpu->device).text);
+    TABLE_CELLS(table, "", "-", printable_size(gpu->held).text,
+                printable_size(gpu->merged.saved).text, printable_short_uuid(gpu->device).text);
     table_cell(table, TERM_GREEN, "merged");
     view_list_cell(&holders, TERM_PLAIN, table);
 }
 
-bool usage_text_has_row(const struct view_region *region) {
-    return !view_merged(region) && accounting_in_use(region) > 0;
-}
-
 void usage_text_regions(const struct usage *usage, const struct usage_layout *layout) {
-    const struct table_column columns[] = {{"REGION", 0},
-                                           {"ID", 0},
-                                           {"SIZE", 1},
-                                           {"SAVED", 1},
-                                           {"GPU", layout->narrow ? TABLE_HIDDEN : 0},
-                                           {"STATE", 0},
-                                           {"HOLDERS", 0}};
+    const struct table_column columns[] = {
+        {"REGION", 0}, {USAGE_TARGET, TABLE_HIDDEN},
+        {"ID", 0},     {"SIZE", 1},
+        {"SAVED", 1},  {"GPU", layout->narrow ? TABLE_HIDDEN : 0},
+        {"STATE", 0},  {"HOLDERS", 0}};
     struct table table = TABLE(columns);
     for (size_t i = 0; i < usage->view.region_count; i++) {
         const struct view_region *region = &usage->view.regions[i];
-        if (usage_text_has_row(region))
+        if (!view_merged(region) && accounting_in_use(region) > 0)
             region_row(usage, region, layout, &table);
     }
     for (size_t i = 0; i < usage->accounting.gpu_count; i++)
@@ -189,21 +173,19 @@ void usage_text_regions(const struct usage *usage, const struct usage_layout *la
 
 /* --- findings --- */
 
-static void list_level(char **list, uint64_t count, const char *name) {
-    if (count > 0)
-        tool_list(list, "%" PRIu64 " %s%s", count, name, count == 1 ? "" : "s");
-}
-
 char *usage_text_levels(const struct usage *usage) {
+    static const char *const names[] = {
+        [GPS_LEVEL_INFO] = "note", [GPS_LEVEL_WARNING] = "warning", [GPS_LEVEL_ERROR] = "error"};
     uint64_t levels[GPS_LEVEL_ERROR + 1] = {0};
     TOOL_TEMP char *list = NULL;
-    if (usage->tail.pattern_count == 0)
+    if (usage->tail.path_count == 0 && !usage->tail.configured)
         return tool_copy("Findings: not looked for; name logs, or set log and log_format = jsonl");
     for (size_t i = 0; i < usage->tail.count_count; i++)
         levels[usage->tail.counts[i].level] += usage->tail.counts[i].count;
-    list_level(&list, levels[GPS_LEVEL_ERROR], "error");
-    list_level(&list, levels[GPS_LEVEL_WARNING], "warning");
-    list_level(&list, levels[GPS_LEVEL_INFO], "note");
+    for (size_t level = GPS_LEVEL_ERROR + 1; level-- > 0;)
+        if (levels[level] > 0)
+            tool_list(&list, "%" PRIu64 " %s%s", levels[level], names[level],
+                      levels[level] == 1 ? "" : "s");
     return tool_format("Findings: %s", tool_or(list, "none"));
 }
 
@@ -231,18 +213,4 @@ void usage_text_findings(const struct usage *usage, const struct usage_layout *l
     for (size_t i = usage->tail.finding_count; i > 0 && most > 0; i--, most--)
         finding_row(usage, usage->tail.findings[i - 1], &table);
     print(layout, &table);
-}
-
-/* --- details --- */
-
-/* A process of its own: it reads the directory anew, and its messages belong to what is shown. The
- * target has digits, letters and @ only. */
-char *details_text(const char *target) {
-    TOOL_TEMP char *line = tool_format("exec /proc/%d/exe show %s 2>&1", getpid(), target);
-    FILE *said = popen(line, "re");
-    size_t size;
-    char *text = said ? tool_read(fileno(said), &size) : tool_copy("gpushare show cannot be run");
-    if (said)
-        pclose(said);
-    return text;
 }

@@ -16,17 +16,13 @@ struct usage_layout {
 
 /* "In use 64 MiB, without sharing 128 MiB: saved 64 MiB (50 %)"; malloc'ed. */
 char *usage_text_totals(const struct usage *usage);
-/* Tables with a line of titles. */
+/* Tables with a line of titles. Where the second column has the title USAGE_TARGET, it has what
+ * `gpushare show` can be asked of the row, a process ("PID@NAMESPACE") or the id of a region, or
+ * nothing; it is not to be seen. */
+#define USAGE_TARGET "TARGET"
 void usage_text_gpus(const struct usage *usage, const struct usage_layout *layout);
 void usage_text_processes(const struct usage *usage, const struct usage_layout *layout);
 void usage_text_regions(const struct usage *usage, const struct usage_layout *layout);
-/* Whether the region has a row of its own there; rows are in the order of the view. */
-bool usage_text_has_row(const struct view_region *region);
 /* The sum of the findings, a line, malloc'ed; and the latest of them, the last first. */
 char *usage_text_levels(const struct usage *usage);
 void usage_text_findings(const struct usage *usage, const struct usage_layout *layout, size_t most);
-
-/* --- details --- */
-
-/* Runs it for a process ("PID@NAMESPACE") or for the id of a region; malloc'ed. */
-char *details_text(const char *target);
