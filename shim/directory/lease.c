@@ -187,26 +187,18 @@ int gps_lease_take_over(const struct gps_store *store, const struct gps_owner *s
     return 0;
 }
 
-void gps_lease_path(const struct gps_store *store, const struct gps_owner *owner,
-                    char path[GPS_FILE_PATH]) {
-    char name[GPS_PROC_NAME];
-    gps_owner_format(owner, name);
-    gps_file_path(store, "procs", name, path);
-}
-
 bool gps_lease_is_there(const struct gps_lease *lease) {
     char path[GPS_FILE_PATH];
     struct stat st;
-    gps_lease_path(lease->store, &lease->self, path);
+    gps_file_path_of_owner(lease->store, &lease->self, "", path);
     return stat(path, &st) == 0 ? st.st_dev == lease->device && st.st_ino == lease->inode
                                 : errno != ENOENT && errno != ENOTDIR;
 }
 
 void gps_lease_withdraw(const struct gps_lease *lease) {
     char path[GPS_FILE_PATH];
-    gps_lease_path(lease->store, &lease->self, path);
+    gps_file_path_of_owner(lease->store, &lease->self, "", path);
     unlink(path);
-    gps_paused_set(lease->store, &lease->self, false);
     gps_orders_remove(lease->store, &lease->self);
 }
 
@@ -225,7 +217,7 @@ void gps_lease_forget(struct gps_lease *lease) {
 static int reopen(struct gps_lease *lease) {
     lease->write_fd = -1;
     char path[GPS_FILE_PATH];
-    gps_lease_path(lease->store, &lease->self, path);
+    gps_file_path_of_owner(lease->store, &lease->self, "", path);
     int fd = gps_file_open_any(AT_FDCWD, path, O_RDWR);
     if (fd < 0)
         return fd;

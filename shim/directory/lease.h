@@ -40,10 +40,6 @@ void gps_owner_self(struct gps_owner *self);
 /* Sets another command, which is cut to fit; characters that no terminal may get become "?". */
 void gps_owner_name(struct gps_owner *owner, const char *name);
 
-/* The path <store>/procs/<owner> of a process's file. */
-void gps_lease_path(const struct gps_store *store, const struct gps_owner *owner,
-                    char path[GPS_FILE_PATH]);
-
 /* Creates, locks and writes procs/<self> under a temporary name and then renames it, so that it is
  * never visible without its lock. `arguments` are those of the command, or NULL. -ENOSPC: less than
  * GPS_STORE_RESERVE would remain. */

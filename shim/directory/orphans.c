@@ -93,7 +93,7 @@ static void sweep_proc(struct sweep *sweep, const char *name) {
     struct gps_owner owner;
     if (gps_temp_parse(name, &owner))
         sweep->counts->temps += remove_if_unlocked(sweep, name);
-    else if (gps_paused_parse(name, &owner) || gps_orders_parse(name, &owner))
+    else if (gps_orders_parse(name, &owner))
         remove_if_dead(sweep, name, &owner);
     else if (!gps_owner_parse(name, &owner))
         return;

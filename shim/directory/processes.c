@@ -42,7 +42,7 @@ static bool lives(int fd, const struct gps_owner *who) {
 
 enum gps_liveness gps_lease_probe(const struct gps_store *store, const struct gps_owner *who) {
     char path[GPS_FILE_PATH];
-    gps_lease_path(store, who, path);
+    gps_file_path_of_owner(store, who, "", path);
     int fd = gps_file_open_any(AT_FDCWD, path, O_RDONLY);
     if (fd == -ENOENT || fd == -ELOOP || fd == -ENXIO) /* nothing, or a symlink or socket instead */
         return GPS_DEAD;
@@ -134,7 +134,7 @@ static bool call_with_slots(int fd, unsigned slots, struct gps_proc *proc, gps_p
 
 static bool call_for(const struct gps_store *store, int at, const char *file,
                      const struct gps_owner *who, gps_proc_fn *fn, void *arg, int *status) {
-    struct gps_proc proc = {.status = -EBADMSG, .why = "it may not be opened"};
+    struct gps_proc proc = {.why = "it may not be opened"};
     struct stat st;
     int fd = gps_file_open(at, file, O_RDONLY, &st, &proc.why);
     if (fd < 0 && fd != -EBADMSG && fd != -EACCES && fd != -EPERM) {
@@ -148,7 +148,6 @@ static bool call_for(const struct gps_store *store, int at, const char *file,
         return fn(arg, &proc);
     }
     proc.why = check_header(fd, who, &proc.header);
-    proc.status = !proc.why ? 0 : -EBADMSG;
     proc.alive = lives(fd, who);
     bool more;
     if (proc.alive) /* also with a bad header: the regions in its slots are in use */
