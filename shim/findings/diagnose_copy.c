@@ -67,12 +67,9 @@ static void report_gone(enum gps_known known, uint64_t address, uint64_t base,
         gps_text_add(&text, "%sit lies %lu bytes behind the beginning, which was 0x%lx",
                      number ? "; " : "", address - base, base);
     report.pointer = address;
-    report.size = freed->size;
-    report.device = freed->device;
-    report.context = freed->context;
     report.detail = text.length ? text.bytes : NULL;
-    gps_report_prior(&report, closed ? "opened" : "allocated", freed->born);
-    gps_report_prior(&report, closed ? "closed" : "freed", freed->ended);
+    gps_report_about_freed(&report, freed, closed ? "opened" : "allocated",
+                           closed ? "closed" : "freed");
     gps_report_send(&report);
 }
 
