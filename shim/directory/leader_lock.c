@@ -9,15 +9,13 @@
 #include "gpushare/keeper.h"
 #include "util/clock.h"
 
-int gps_leader_lock_take(const struct gps_store *store, int *fd) {
+int gps_leader_lock_take(const struct gps_store *store) {
     char path[GPS_FILE_PATH];
     gps_file_path(store, GPS_KEEPER_LOCK, NULL, path);
-    int lock = gps_file_open_locked(path, O_CREAT, 0, 0);
-    if (lock < 0)
-        return lock;
-    (void)futimens(lock, NULL);
-    *fd = lock;
-    return 0;
+    const int lock = gps_file_open_locked(path, O_CREAT, 0, 0);
+    if (lock >= 0)
+        (void)futimens(lock, NULL);
+    return lock;
 }
 
 uint64_t gps_leader_lock_since(const struct gps_store *store) {
@@ -59,10 +57,9 @@ int gps_leader_lock_clear(const struct gps_store *store, bool dry_run) {
     int count = for_both(store, is_there);
     if (count == 0)
         return 0;
-    int fd;
-    int status = gps_leader_lock_take(store, &fd);
-    if (status != 0)
-        return status == -EAGAIN ? 0 : status;
+    const int fd = gps_leader_lock_take(store);
+    if (fd < 0)
+        return fd == -EAGAIN ? 0 : fd;
     if (!dry_run)
         count = for_both(store, unlink);
     gps_file_close_locked(fd);

@@ -141,7 +141,8 @@ static void sweep_taken(struct sweep *sweep, const char *name) {
         sweep->counts->temps += remove_entry(sweep, name);
 }
 
-static void sweep_region(struct sweep *sweep, const char *name) {
+/* In audit/ is what the dead have said of events and places, which nobody has open. */
+static void sweep_record(struct sweep *sweep, const char *name) {
     struct gps_id id;
     if (!gps_id_parse(name, &id)) {
         sweep_taken(sweep, name);
@@ -150,6 +151,10 @@ static void sweep_region(struct sweep *sweep, const char *name) {
     }
     if (!is_orphan(sweep, name, gps_region_keeper_ownership))
         return;
+    if (strcmp(sweep->directory, GPS_AUDIT) == 0) {
+        sweep->counts->temps += remove_if_orphan(sweep, name, gps_region_keeper_ownership);
+        return;
+    }
     int users = gps_users_of(sweep->store, &id, NULL, NULL, 0);
     note(sweep, users);
     if (users > 0)
@@ -158,17 +163,6 @@ static void sweep_region(struct sweep *sweep, const char *name) {
         sweep->counts->regions++;
         if (!sweep->dry_run)
             gps_region_remove_taken(sweep->store, &id);
-    }
-}
-
-/* What the dead have said of events and places. */
-static void sweep_audit(struct sweep *sweep, const char *name) {
-    struct gps_id id;
-    if (!gps_id_parse(name, &id)) {
-        sweep_taken(sweep, name);
-        sweep_dead_temp(sweep, name);
-    } else if (is_orphan(sweep, name, gps_region_keeper_ownership)) {
-        sweep->counts->temps += remove_if_orphan(sweep, name, gps_region_keeper_ownership);
     }
 }
 
@@ -215,22 +209,17 @@ int gps_odd_each(const struct gps_store *store, gps_odd_fn *fn, void *arg) {
     return status;
 }
 
-static void remove_temps(const struct gps_store *store, const char *directory,
-                         const struct gps_owner *self) {
-    struct gps_dir dir;
-    struct gps_owner writer;
-    const char *name;
-    gps_dir_open(&dir, store, directory);
-    while ((name = gps_dir_next(&dir)))
-        if (gps_temp_parse(name, &writer) && gps_owner_equal(&writer, self))
-            unlinkat(dir.fd, name, 0);
-    gps_dir_close(&dir);
-}
-
 void gps_temps_remove(const struct gps_store *store, const struct gps_owner *self) {
-    remove_temps(store, "names", self);
-    remove_temps(store, GPS_REGIONS, self);
-    remove_temps(store, GPS_AUDIT, self);
+    static const char *const directories[] = {"names", GPS_REGIONS, GPS_AUDIT};
+    for (unsigned i = 0; i < 3; i++) {
+        struct gps_dir dir;
+        struct gps_owner writer;
+        gps_dir_open(&dir, store, directories[i]);
+        for (const char *name; (name = gps_dir_next(&dir));)
+            if (gps_temp_parse(name, &writer) && gps_owner_equal(&writer, self))
+                unlinkat(dir.fd, name, 0);
+        gps_dir_close(&dir);
+    }
 }
 
 int gps_store_gc(const struct gps_store *store, bool dry_run, struct gps_gc_counts *counts) {
@@ -244,8 +233,8 @@ int gps_store_gc_each(const struct gps_store *store, bool dry_run, struct gps_gc
         void (*visit)(struct sweep *, const char *);
     } parts[] = {{"procs", sweep_proc}, /* first, for quicker scans below */
                  {"names", sweep_name},
-                 {GPS_REGIONS, sweep_region},
-                 {GPS_AUDIT, sweep_audit}, /* older versions make none */
+                 {GPS_REGIONS, sweep_record},
+                 {GPS_AUDIT, sweep_record}, /* older versions make none */
                  {".", sweep_root}};
     struct sweep sweep = {
         .store = store, .counts = counts, .dry_run = dry_run, .fn = fn, .arg = arg};
