@@ -114,12 +114,8 @@ static void make_name(const struct gps_shared_key *key, char name[GPS_NAME_BYTES
     struct gps_text text = gps_text_on(name, GPS_NAME_BYTES);
     uint64_t gpu[GPS_UUID_BYTES / sizeof(uint64_t)];
     memcpy(gpu, key->uuid, sizeof(gpu));
-    gps_text_str(&text, GPS_BLOCK_NAME);
-    gps_text_hex(&text, gpu[0] ^ gpu[1]);
-    gps_text_str(&text, ".");
-    gps_text_dec(&text, key->size >> 20);
-    gps_text_str(&text, ".");
-    gps_text_hex(&text, key->first.low);
+    gps_text_add(&text, "%s0x%lx.%lu.0x%lx", GPS_BLOCK_NAME, gpu[0] ^ gpu[1], key->size >> 20,
+                 key->first.low);
 }
 
 static bool is_asked(void) {
