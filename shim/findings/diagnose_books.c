@@ -207,7 +207,7 @@ void gps_diagnose_pool_order(const struct gps_pool_pointer *pointer) {
     struct gps_party users[GPS_USERS_REPORTED];
     GPS_SCOPE();
     const int count = gps_membership_join() == 0
-                          ? gps_references_users(&pointer->id, users, GPS_USERS_REPORTED)
+                          ? gps_references_users(&pointer->id, users, GPS_USERS_REPORTED, NULL)
                           : 0;
     if (count <= 0 || gps_pool_pointer_has(&pointer->id))
         return;

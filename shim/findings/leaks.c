@@ -268,7 +268,7 @@ static void report_shared(const struct gps_reset *reset) {
         gps_report_about_export(&report, &reset->held_export);
         gps_report_users(
             &report, users,
-            gps_references_users(&reset->held_export.record.id, users, GPS_USERS_REPORTED));
+            gps_references_users(&reset->held_export.record.id, users, GPS_USERS_REPORTED, NULL));
     }
     if (reset->held) {
         gps_text_str(&text, reset->opens ? "; " : "");

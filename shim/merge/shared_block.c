@@ -198,7 +198,7 @@ int gps_shared_get(const struct gps_id *id, const struct gps_shared_key *key, in
 }
 
 void gps_shared_commit(const struct gps_id *id, unsigned slot, bool created, uint64_t address) {
-    gps_references_commit(slot, id, created ? GPS_VIA_CREATOR : GPS_VIA_MERGE, address, 1);
+    gps_references_commit(slot, id, created ? GPS_VIA_CREATOR : GPS_VIA_MERGE, address, 1, 0);
 }
 
 static void describe(const struct gps_shared_key *key, const struct gps_rule *rule,
