@@ -24,11 +24,10 @@
 struct gps_lease {
     const struct gps_store *store;
     struct gps_owner self;
-    const char *arguments; /* only while it is taken */
-    void *hold;            /* the mapping that holds the lock; MAP_FAILED if lock_fd holds it */
-    bool by_descriptor;    /* lock_fd is to hold the lock */
-    int lock_fd;           /* -1 if the mapping holds the lock */
-    int write_fd;          /* -1 until first used */
+    void *hold;         /* the mapping that holds the lock; MAP_FAILED if lock_fd holds it */
+    bool by_descriptor; /* lock_fd is to hold the lock */
+    int lock_fd;        /* -1 if the mapping holds the lock */
+    int write_fd;       /* -1 until first used */
     dev_t device;
     ino_t inode;
 };

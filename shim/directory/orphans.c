@@ -39,7 +39,7 @@ static void note(struct sweep *sweep, int status) {
         sweep->error = status;
 }
 
-static void report(const struct sweep *sweep, const char *name) {
+static void report(struct sweep *sweep, const char *name) {
     if (sweep->fn)
         sweep->fn(sweep->arg, sweep->directory, name);
 }
@@ -181,7 +181,8 @@ static void sweep_root(struct sweep *sweep, const char *name) {
         sweep_dead_temp(sweep, name);
 }
 
-static int sweep_directory(struct sweep *sweep, const char *directory,
+/* Visits the odd entries of a directory, or all others. */
+static int sweep_directory(struct sweep *sweep, const char *directory, bool odd,
                            void visit(struct sweep *, const char *)) {
     struct gps_dir dir;
     const char *name;
@@ -189,23 +190,17 @@ static int sweep_directory(struct sweep *sweep, const char *directory,
     sweep->at = dir.fd;
     sweep->directory = directory;
     while ((name = gps_dir_next(&dir)))
-        if (!is_odd(directory, dir.fd, name))
+        if (is_odd(directory, dir.fd, name) == odd)
             visit(sweep, name);
     return gps_dir_close(&dir);
 }
 
 int gps_odd_each(const struct gps_store *store, gps_odd_fn *fn, void *arg) {
     static const char *const directories[] = {"procs", "names", GPS_REGIONS, "."};
+    struct sweep sweep = {.store = store, .fn = fn, .arg = arg};
     int status = 0;
-    for (size_t i = 0; i < 4 && status == 0; i++) {
-        struct gps_dir dir;
-        const char *name;
-        gps_dir_open(&dir, store, directories[i]);
-        while ((name = gps_dir_next(&dir)))
-            if (is_odd(directories[i], dir.fd, name))
-                fn(arg, directories[i], name);
-        status = gps_dir_close(&dir);
-    }
+    for (size_t i = 0; i < 4 && status == 0; i++)
+        status = sweep_directory(&sweep, directories[i], true, report);
     return status;
 }
 
@@ -240,7 +235,7 @@ int gps_store_gc_each(const struct gps_store *store, bool dry_run, struct gps_gc
         .store = store, .counts = counts, .dry_run = dry_run, .fn = fn, .arg = arg};
     memset(counts, 0, sizeof(*counts));
     for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
-        int status = sweep_directory(&sweep, parts[i].directory, parts[i].visit);
+        int status = sweep_directory(&sweep, parts[i].directory, false, parts[i].visit);
         if (status < 0 && (status != -ENOENT || strcmp(parts[i].directory, GPS_AUDIT) != 0))
             return status;
     }
