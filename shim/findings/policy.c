@@ -148,17 +148,12 @@ static struct gps_answer on_exit_of(const struct gps_question *q) {
     return name(q);
 }
 
-/* The memory that the keeper has outlives its creator: no other process loses it. */
-static bool outlives_us(const struct gps_export *region) {
-    return region->vmm && region->record.keep != GPS_KEEP_OWNER;
-}
-
 enum gps_known gps_policy_known(const struct gps_export *region) {
     if (gps_export_is_untaken(region) ||
         (region->state == GPS_EXPORT_CLOSING && gps_export_becomes_result(region)))
         return GPS_KNOWN_RESULT;
-    if (outlives_us(region))
-        return GPS_KNOWN_NOTHING;
+    if (region->vmm && region->record.keep != GPS_KEEP_OWNER)
+        return GPS_KNOWN_NOTHING; /* the keeper's outlives its creator: no other process loses it */
     return region->users.held     ? GPS_KNOWN_HELD
            : region->users.cached ? GPS_KNOWN_CACHED
                                   : GPS_KNOWN_EXPORTED;

@@ -210,7 +210,13 @@ static void add_places(struct gps_report *report, struct workspace *work) {
 }
 
 static void send(struct gps_report *report, uint32_t trace, struct gps_python_stack *python,
-                 const struct gps_region_record *origin, struct workspace *work) {
+                 const struct gps_region_record *origin) {
+    struct workspace *work =
+        mmap(NULL, sizeof(*work), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (work == MAP_FAILED) {
+        gps_log_report(report);
+        return;
+    }
     report->stack = work->stack;
     report->stack_count = python ? gps_python_fill(python, work->stack, GPS_STACK_MAX) : 0;
     if (!python)
@@ -222,24 +228,7 @@ static void send(struct gps_report *report, uint32_t trace, struct gps_python_st
         add_origin(report, origin, work);
     add_places(report, work);
     gps_log_report(report);
-}
-
-static void send_new(struct gps_report *report, uint32_t trace, struct gps_python_stack *python,
-                     const struct gps_region_record *origin) {
-    struct workspace *work =
-        mmap(NULL, sizeof(*work), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (work == MAP_FAILED) {
-        gps_log_report(report);
-        return;
-    }
-    send(report, trace, python, origin, work);
     munmap(work, sizeof(*work));
-}
-
-/* Returns NULL where the stack has no Python frames, or the report is not wanted. */
-static struct gps_python_stack *take_python(const struct gps_report *report, uint32_t trace) {
-    const unsigned depth = gps_process_config()->options.stack_depth;
-    return gps_log_wants(report) ? gps_python_take(gps_call_site(), trace, depth) : NULL;
 }
 
 /* Two lines of a Python program can have one native stack, so its Python frames tell them apart. */
@@ -247,7 +236,9 @@ void gps_report_send_with(struct gps_report *report, const struct gps_region_rec
     if (gps_process_left())
         return; /* it may tell of what is withdrawn */
     const uint32_t trace = gps_trace_here();
-    struct gps_python_stack *python = take_python(report, trace);
+    const unsigned depth = gps_process_config()->options.stack_depth;
+    struct gps_python_stack *python =
+        gps_log_wants(report) ? gps_python_take(gps_call_site(), trace, depth) : NULL;
     if (!report->stack_hash)
         report->stack_hash = python  ? gps_python_hash(python)
                              : trace ? gps_trace_hash(trace)
@@ -255,7 +246,7 @@ void gps_report_send_with(struct gps_report *report, const struct gps_region_rec
     if (report->variant)
         report->stack_hash = gps_trace_mix(report->stack_hash, report->variant);
     if (gps_log_takes(report))
-        send_new(report, trace, python, origin);
+        send(report, trace, python, origin);
     gps_python_drop(python);
 }
 
