@@ -35,22 +35,19 @@ int gps_file_open_any(int at, const char *name, int flags) {
 
 void gps_file_path_of_owner(const struct gps_store *store, const struct gps_owner *owner,
                             const char *suffix, char path[GPS_FILE_PATH]) {
-    char owner_text[GPS_PROC_NAME], name[2 * GPS_PROC_NAME];
-    struct gps_text text = GPS_TEXT(name);
-    gps_owner_format(owner, owner_text);
-    gps_text_strs(&text, owner_text, suffix);
-    gps_file_path(store, "procs", name, path);
+    struct gps_text out = gps_text_on(path, GPS_FILE_PATH);
+    char name[GPS_PROC_NAME];
+    gps_owner_format(owner, name);
+    gps_text_strs(&out, store->path, "/procs/", name, suffix);
 }
 
 bool gps_file_owner(const char *name, const char *suffix, struct gps_owner *owner) {
     const size_t length = strlen(name), behind = strlen(suffix);
-    char plain[GPS_PROC_NAME];
-    if (length <= behind || length - behind >= sizeof(plain) ||
-        strcmp(name + length - behind, suffix) != 0)
+    GPS_NEW_TEXT(text, GPS_PROC_NAME);
+    if (length <= behind || strcmp(name + length - behind, suffix) != 0)
         return false;
-    memcpy(plain, name, length - behind);
-    plain[length - behind] = '\0';
-    return gps_owner_parse(plain, owner);
+    gps_text_bytes(&text, name, length - behind);
+    return !text.cut && gps_owner_parse(text.bytes, owner);
 }
 
 int gps_file_directory(const struct gps_store *store, const char *directory) {
@@ -247,11 +244,10 @@ static uint64_t unique(void) {
 }
 
 void gps_temp_format(const struct gps_owner *writer, char name[GPS_TEMP_NAME]) {
-    char *owner = stpcpy(name, TEMP_PREFIX);
+    struct gps_text out = gps_text_on(name, GPS_TEMP_NAME);
+    char owner[GPS_PROC_NAME];
     gps_owner_format(writer, owner);
-    char *end = owner + strlen(owner);
-    struct gps_text out = gps_text_on(end, (size_t)(name + GPS_TEMP_NAME - end));
-    gps_text_add(&out, ".%016lx", unique());
+    gps_text_add(&out, TEMP_PREFIX "%s.%016lx", owner, unique());
 }
 
 bool gps_temp_parse(const char *name, struct gps_owner *writer) {

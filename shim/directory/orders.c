@@ -10,6 +10,9 @@
 #include "file.h"
 
 #define SUM(object) XXH3_64bits((object), sizeof(*(object)) - sizeof(uint64_t))
+#define IS_WHOLE(object, magic_)                                                                   \
+    (memcmp((object)->magic, magic_, sizeof((object)->magic)) == 0 &&                              \
+     (object)->version == GPS_FORMAT_VERSION && (object)->checksum == SUM(object))
 enum { TRIES = 3, PAUSE = 1000 /* us */ };
 
 static const char order_suffix[] = ".order", answer_suffix[] = ".answer",
@@ -39,18 +42,13 @@ static int open_to_read(const struct gps_store *store, const struct gps_owner *o
     return gps_file_open(AT_FDCWD, path, O_RDONLY, NULL, NULL);
 }
 
-static bool is_order(const struct gps_order *order) {
-    return memcmp(order->magic, GPS_ORDER_MAGIC, sizeof(order->magic)) == 0 &&
-           order->version == GPS_FORMAT_VERSION && order->checksum == SUM(order);
-}
-
 int gps_order_read(const struct gps_store *store, const struct gps_owner *owner,
                    struct gps_order *order, bool *held) {
     const int fd = open_to_read(store, owner, order_suffix);
     if (fd < 0)
         return fd;
-    const bool good =
-        gps_file_read(fd, order, sizeof(*order), 0) == (ssize_t)sizeof(*order) && is_order(order);
+    const bool good = gps_file_read(fd, order, sizeof(*order), 0) == (ssize_t)sizeof(*order) &&
+                      IS_WHOLE(order, GPS_ORDER_MAGIC);
     *held = gps_file_locked(fd) != 0;
     close(fd);
     return good ? 0 : -EBADMSG;
@@ -73,12 +71,6 @@ int gps_answer_write(const struct gps_store *store, const struct gps_owner *self
     return status;
 }
 
-static bool is_answer(const struct gps_answer_file *answer) {
-    return memcmp(answer->magic, GPS_ANSWER_MAGIC, sizeof(answer->magic)) == 0 &&
-           answer->version == GPS_FORMAT_VERSION && answer->checksum == SUM(answer) &&
-           memchr(answer->reason, 0, sizeof(answer->reason)) != NULL;
-}
-
 int gps_answer_read(const struct gps_store *store, const struct gps_owner *owner,
                     struct gps_answer_file *answer) {
     const int fd = open_to_read(store, owner, answer_suffix);
@@ -89,7 +81,8 @@ int gps_answer_read(const struct gps_store *store, const struct gps_owner *owner
         if (tries)
             usleep(PAUSE);
         good = gps_file_read(fd, answer, sizeof(*answer), 0) == (ssize_t)sizeof(*answer) &&
-               is_answer(answer);
+               IS_WHOLE(answer, GPS_ANSWER_MAGIC) &&
+               memchr(answer->reason, 0, sizeof(answer->reason)) != NULL;
     }
     close(fd);
     return good ? 0 : -EBADMSG;
