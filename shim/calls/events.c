@@ -105,8 +105,8 @@ static void opened(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
     forget(event);
     GPS_SCOPE();
     gps_report_reference(gps_references_begin(&opened.id, GPS_VIA_EVENT, &opened.slot));
-    gps_report_reference(gps_references_commit_at(opened.slot, &opened.id, GPS_VIA_EVENT, event, 0,
-                                                  gps_audit_place(opened.trace)));
+    gps_report_reference(gps_references_commit(opened.slot, &opened.id, GPS_VIA_EVENT, event, 0,
+                                               gps_audit_place(opened.trace)));
     if (!keep(&opened))
         end_reference(&opened); /* its end will not be seen */
     gps_diagnose_opened_event(&opened, handle);
@@ -129,7 +129,7 @@ int gps_event_open(const uint8_t handle[GPS_HANDLE_BYTES], uint64_t *event,
 static int users_of(const struct gps_event *event, struct gps_party *users) {
     GPS_SCOPE();
     return event->exported && gps_membership_join() == 0
-               ? gps_references_users(&event->id, users, GPS_USERS_REPORTED)
+               ? gps_references_users(&event->id, users, GPS_USERS_REPORTED, NULL)
                : 0;
 }
 

@@ -58,7 +58,7 @@ static void publish(const struct gps_pool_pointer *made, const struct gps_id *id
     unsigned slot;
     GPS_SCOPE();
     gps_report_reference(gps_references_begin(id, GPS_VIA_POOL, &slot));
-    gps_report_reference(gps_references_commit(slot, id, GPS_VIA_POOL, made->pointer, 0));
+    gps_report_reference(gps_references_commit(slot, id, GPS_VIA_POOL, made->pointer, 0, 0));
     if (slot != GPS_NO_SLOT && !gps_pool_pointer_set_slot(made->pointer, id, slot))
         gps_references_end(slot); /* freed already, or not recorded */
 }

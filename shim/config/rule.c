@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "util/text.h"
+#include "value.h"
 
 /* --- globs, byte by byte --- */
 
@@ -85,7 +85,7 @@ bool gps_glob_match(const char *pattern, const char *string) {
 static void lower(const char *from, char to[GPS_GLOB_BYTES]) {
     size_t i = 0;
     for (; i < GPS_GLOB_BYTES - 1 && from[i]; i++)
-        to[i] = (char)(from[i] >= 'A' && from[i] <= 'Z' ? from[i] + ('a' - 'A') : from[i]);
+        to[i] = gps_lower(from[i]);
     to[i] = '\0';
 }
 
@@ -225,22 +225,13 @@ const char *gps_rule_check(const struct gps_rule *rule) {
 
 const char *gps_rule_unused(const struct gps_rule *rule, const char *key) {
     static const struct {
-        const char *key, *why;
+        const char *keys, *why;
         unsigned roles; /* bit n: without effect with the n-th role */
-    } keys[] = {
-        {"wait", "an exporter waits for nobody", 1u << GPS_ROLE_EXPORT},
-        {"missing", "an exporter waits for nobody", 1u << GPS_ROLE_EXPORT},
-        {"ready", "the exporter's rule says it", 1u << GPS_ROLE_IMPORT},
-        {"handover", "the exporter's rule says it", 1u << GPS_ROLE_IMPORT},
-        {"keep", "the exporter's rule says it", 1u << GPS_ROLE_IMPORT},
-        {"access", "the exporter's rule says it", 1u << GPS_ROLE_IMPORT},
-        {"quiet", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
-        {"content", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
-        {"verify", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
-        {"overcommit", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
-        {"rdma", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
-        {"mps", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
-        {"created", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
+    } unused[] = {
+        {"wait, missing", "an exporter waits for nobody", 1u << GPS_ROLE_EXPORT},
+        {"ready, handover, keep, access", "the exporter's rule says it", 1u << GPS_ROLE_IMPORT},
+        {"quiet, content, verify, overcommit, rdma, mps, created", "it is for role = merge",
+         ~(1u << GPS_ROLE_MERGE)},
         {"wait", "no process waits for another", 1u << GPS_ROLE_MERGE},
         {"missing", "what is not equal stays private", 1u << GPS_ROLE_MERGE},
         {"ready", "quiet says when a block is merged", 1u << GPS_ROLE_MERGE},
@@ -248,9 +239,10 @@ const char *gps_rule_unused(const struct gps_rule *rule, const char *key) {
         {"access", "a copy into a merged block makes it private", 1u << GPS_ROLE_MERGE},
     };
     const bool merge = rule->role == GPS_ROLE_MERGE, vmm = rule->backing == GPS_RULE_VMM;
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        if (strcmp(key, keys[i].key) == 0 && keys[i].roles >> rule->role & 1)
-            return keys[i].why;
+    unsigned place;
+    for (size_t i = 0; i < sizeof(unused) / sizeof(unused[0]); i++)
+        if (unused[i].roles >> rule->role & 1 && !gps_value_choice(key, unused[i].keys, &place))
+            return unused[i].why;
     if (merge && strcmp(key, "overcommit") == 0 && rule->quiet &&
         rule->overcommit == GPS_OVERCOMMIT_ON)
         return "it is for quiet = 0: other memory is there when it is allocated";

@@ -33,10 +33,6 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-static char lower(char c) {
-    return (char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
-}
-
 static const char *skip_spaces(const char *text) {
     while (*text == ' ' || *text == '\t')
         text++;
@@ -62,7 +58,7 @@ static const struct gps_unit *read_unit(const char **cursor, const struct gps_un
                                         bool any_case) {
     char name[4] = "";
     size_t count = 0;
-    for (char c; (c = lower((*cursor)[count])) >= 'a' && c <= 'z'; count++) {
+    for (char c; (c = gps_lower((*cursor)[count])) >= 'a' && c <= 'z'; count++) {
         if (count == sizeof(name) - 1)
             return NULL;
         name[count] = any_case ? c : (*cursor)[count];
@@ -306,7 +302,7 @@ bool gps_parse_uuid(const char *text, uint8_t uuid[GPS_UUID_BYTES]) {
     if (length >= sizeof(small) || (strncmp(text, "GPU-", 4) != 0 && strncmp(text, "MIG-", 4) != 0))
         return false;
     for (size_t i = 0; i <= length; i++)
-        small[i] = lower(text[i]);
+        small[i] = gps_lower(text[i]);
     const char *at = small + 3;
     uint8_t bytes[GPS_UUID_BYTES];
     uint8_t *next = bytes;

@@ -16,22 +16,14 @@ static uint64_t sum_of(const struct gps_exclusion *exclusion) {
 
 static int open_file(const struct gps_store *store, int flags) {
     char path[GPS_FILE_PATH];
-    struct stat st;
     gps_file_path(store, GPS_EXCLUSIONS, NULL, path);
-    int fd = gps_file_open(AT_FDCWD, path, flags, &st, NULL);
-    if (fd == -ENOENT && flags & O_APPEND) {
-        fd = gps_file_create(AT_FDCWD, path);
-        if (fd >= 0)
-            close(fd);
-        fd = gps_file_open(AT_FDCWD, path, flags, &st, NULL);
-    }
-    return fd;
+    return gps_file_open(AT_FDCWD, path, flags, NULL, NULL);
 }
 
 /* A row is written with one write, so rows of several processes do not mix. A row for which the
  * file system has too little room is cut off again, because later rows would be misaligned. */
 int gps_exclusions_add(const struct gps_store *store, struct gps_exclusion *exclusion) {
-    int fd = open_file(store, O_WRONLY | O_APPEND);
+    int fd = open_file(store, O_WRONLY | O_APPEND | O_CREAT);
     if (fd < 0)
         return fd;
     exclusion->checksum = sum_of(exclusion);

@@ -35,22 +35,19 @@ int gps_file_open_any(int at, const char *name, int flags) {
 
 void gps_file_path_of_owner(const struct gps_store *store, const struct gps_owner *owner,
                             const char *suffix, char path[GPS_FILE_PATH]) {
-    char owner_text[GPS_PROC_NAME], name[2 * GPS_PROC_NAME];
-    struct gps_text text = GPS_TEXT(name);
-    gps_owner_format(owner, owner_text);
-    gps_text_strs(&text, owner_text, suffix);
-    gps_file_path(store, "procs", name, path);
+    struct gps_text out = gps_text_on(path, GPS_FILE_PATH);
+    char name[GPS_PROC_NAME];
+    gps_owner_format(owner, name);
+    gps_text_strs(&out, store->path, "/procs/", name, suffix);
 }
 
 bool gps_file_owner(const char *name, const char *suffix, struct gps_owner *owner) {
     const size_t length = strlen(name), behind = strlen(suffix);
-    char plain[GPS_PROC_NAME];
-    if (length <= behind || length - behind >= sizeof(plain) ||
-        strcmp(name + length - behind, suffix) != 0)
+    GPS_NEW_TEXT(text, GPS_PROC_NAME);
+    if (length <= behind || strcmp(name + length - behind, suffix) != 0)
         return false;
-    memcpy(plain, name, length - behind);
-    plain[length - behind] = '\0';
-    return gps_owner_parse(plain, owner);
+    gps_text_bytes(&text, name, length - behind);
+    return !text.cut && gps_owner_parse(text.bytes, owner);
 }
 
 int gps_file_directory(const struct gps_store *store, const char *directory) {
@@ -82,40 +79,38 @@ static const char *check_stat(const struct stat *st) {
     return NULL;
 }
 
+/* The program's umask may have taken our own bits of a file that is made. */
+static int own(int fd, int flags, const struct stat *st) {
+    const bool lacks = flags & O_CREAT && (st->st_mode & 0777) != 0600;
+    return lacks && fchmod(fd, 0600) != 0 ? -errno : fd;
+}
+
 int gps_file_open(int at, const char *name, int flags, struct stat *st, const char **why) {
+    struct stat found;
     int fd = gps_file_open_any(at, name, flags);
     int status = fd;
     const char *wrong = NULL;
     if (fd < 0)
         wrong = open_refusal(fd);
-    else if (fstat(fd, st) != 0)
+    else if (fstat(fd, &found) != 0)
         status = -errno;
     else
-        wrong = check_stat(st);
-    if (wrong) {
+        wrong = check_stat(&found);
+    if (wrong)
         status = -EBADMSG;
-        if (why)
-            *why = wrong;
-    }
+    if (wrong && why)
+        *why = wrong;
+    if (status >= 0)
+        status = own(fd, flags, &found);
+    if (status >= 0 && st)
+        *st = found;
     if (status < 0 && fd >= 0)
         close(fd);
     return status;
 }
 
-/* The program's umask may have taken our own bits. */
-static bool is_private(int fd) {
-    struct stat st;
-    return fstat(fd, &st) == 0 && (st.st_mode & 0777) == 0600;
-}
-
 int gps_file_create(int at, const char *name) {
-    int fd = gps_file_open_any(at, name, O_RDWR | O_CREAT | O_EXCL);
-    if (fd < 0 || is_private(fd) || fchmod(fd, 0600) == 0)
-        return fd;
-    int status = -errno;
-    unlinkat(at, name, 0);
-    close(fd);
-    return status;
+    return gps_file_open(at, name, O_RDWR | O_CREAT | O_EXCL, NULL, NULL);
 }
 
 int gps_file_rename(int at, const char *from, const char *to) {
@@ -179,13 +174,7 @@ int gps_file_lock(int fd, off_t start, off_t length) {
 }
 
 int gps_file_open_locked(const char *path, int flags, off_t start, off_t length) {
-    struct stat st;
-    int fd = gps_file_open(AT_FDCWD, path, O_RDWR, &st, NULL);
-    if (fd == -ENOENT && (flags & O_CREAT) != 0) {
-        fd = gps_file_create(AT_FDCWD, path);
-        if (fd == -EEXIST)
-            fd = gps_file_open(AT_FDCWD, path, O_RDWR, &st, NULL);
-    }
+    const int fd = gps_file_open(AT_FDCWD, path, O_RDWR | flags, NULL, NULL);
     if (fd < 0)
         return fd;
     int status = gps_file_lock(fd, start, length);
@@ -227,6 +216,24 @@ int gps_file_room(int fd) {
     return left < GPS_STORE_RESERVE + (uint64_t)fs.f_bsize ? -ENOSPC : 0;
 }
 
+int gps_temp_write(const struct gps_store *store, const char *directory,
+                   const struct gps_owner *writer, const void *bytes, size_t size,
+                   char path[GPS_FILE_PATH]) {
+    char name[GPS_TEMP_NAME];
+    gps_temp_format(writer, name);
+    gps_file_path(store, directory, name, path);
+    const int fd = gps_file_create(AT_FDCWD, path);
+    if (fd < 0)
+        return fd;
+    int status = gps_file_room(fd);
+    if (status == 0)
+        status = gps_file_write(fd, bytes, size, 0);
+    close(fd);
+    if (status < 0)
+        unlink(path);
+    return status;
+}
+
 /* Counts up from a random number: few processes write temporary files for one owner. */
 static uint64_t unique(void) {
     static _Atomic uint64_t next;
@@ -237,11 +244,10 @@ static uint64_t unique(void) {
 }
 
 void gps_temp_format(const struct gps_owner *writer, char name[GPS_TEMP_NAME]) {
-    char *owner = stpcpy(name, TEMP_PREFIX);
+    struct gps_text out = gps_text_on(name, GPS_TEMP_NAME);
+    char owner[GPS_PROC_NAME];
     gps_owner_format(writer, owner);
-    char *end = owner + strlen(owner);
-    struct gps_text out = gps_text_on(end, (size_t)(name + GPS_TEMP_NAME - end));
-    gps_text_add(&out, ".%016lx", unique());
+    gps_text_add(&out, TEMP_PREFIX "%s.%016lx", owner, unique());
 }
 
 bool gps_temp_parse(const char *name, struct gps_owner *writer) {

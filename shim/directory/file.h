@@ -21,8 +21,8 @@
 void gps_file_path(const struct gps_store *store, const char *directory, const char *name,
                    char path[GPS_FILE_PATH]);
 
-/* A file of a process's beside its own in procs/: <owner><suffix>, as ".order". The name's owner;
- * false: it is no such file. */
+/* A file of a process's in procs/: <owner><suffix>, as ".order"; its own has the suffix "". The
+ * name's owner; false: it is no such file. */
 void gps_file_path_of_owner(const struct gps_store *store, const struct gps_owner *owner,
                             const char *suffix, char path[GPS_FILE_PATH]);
 bool gps_file_owner(const char *name, const char *suffix, struct gps_owner *owner);
@@ -33,13 +33,12 @@ int gps_file_directory(const struct gps_store *store, const char *directory);
 /* Opens an entry of any type. A descriptor or -errno. */
 int gps_file_open_any(int at, const char *name, int flags);
 
-/* Opens a regular file of the user's own that is closed to group and others, and fills in st. A
- * descriptor or -errno. -EBADMSG: it is no such file, and *why (if why is not NULL) says what it
- * is. */
+/* Opens a regular file of the user's own that is closed to group and others, and fills in st; with
+ * O_CREAT it is made with mode 0600, whatever the umask, where there is none. A descriptor or
+ * -errno. -EBADMSG: it is no such file, and *why says what it is. `st` and `why` may be NULL. */
 int gps_file_open(int at, const char *name, int flags, struct stat *st, const char **why);
 
-/* Creates a new file with mode 0600, whatever the umask, open for reading and writing. A descriptor
- * or -errno. */
+/* Makes a new file in the same way, open for reading and writing. */
 int gps_file_create(int at, const char *name);
 
 /* Renames within a directory. The second does not replace an existing entry: -EEXIST. */
@@ -72,6 +71,11 @@ int gps_file_room(int fd);
  */
 void gps_temp_format(const struct gps_owner *writer, char name[GPS_TEMP_NAME]);
 bool gps_temp_parse(const char *name, struct gps_owner *writer);
+/* Makes one in a directory of the store, with these bytes; `path` gets where. -ENOSPC as
+ * gps_file_room. */
+int gps_temp_write(const struct gps_store *store, const char *directory,
+                   const struct gps_owner *writer, const void *bytes, size_t size,
+                   char path[GPS_FILE_PATH]);
 
 /* 64 random bits, not secret. Never waits, never fails. */
 uint64_t gps_random(void);

@@ -9,15 +9,13 @@
 #include "gpushare/keeper.h"
 #include "util/clock.h"
 
-int gps_leader_lock_take(const struct gps_store *store, int *fd) {
+int gps_leader_lock_take(const struct gps_store *store) {
     char path[GPS_FILE_PATH];
     gps_file_path(store, GPS_KEEPER_LOCK, NULL, path);
-    int lock = gps_file_open_locked(path, O_CREAT, 0, 0);
-    if (lock < 0)
-        return lock;
-    (void)futimens(lock, NULL);
-    *fd = lock;
-    return 0;
+    const int lock = gps_file_open_locked(path, O_CREAT, 0, 0);
+    if (lock >= 0)
+        (void)futimens(lock, NULL);
+    return lock;
 }
 
 uint64_t gps_leader_lock_since(const struct gps_store *store) {
@@ -37,34 +35,33 @@ bool gps_leader_lock_holds(const struct gps_store *store, int fd) {
     return gps_file_is_at(path, fd);
 }
 
-static int is_there(const char *path) {
-    return faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW);
-}
-
-/* Applies a function to the socket, then to the lock file. Returns the number of successes. */
-static int for_both(const struct gps_store *store, int (*act)(const char *path)) {
+/* Removes, or counts, the socket and the lock file, in this order. */
+static int clear(const struct gps_store *store, bool dry_run) {
+    static const char *const names[] = {GPS_KEEPER_SOCKET, GPS_KEEPER_LOCK};
     char path[GPS_FILE_PATH];
-    gps_file_path(store, GPS_KEEPER_SOCKET, NULL, path);
-    int count = act(path) == 0;
-    gps_file_path(store, GPS_KEEPER_LOCK, NULL, path);
-    return count + (act(path) == 0);
+    struct stat info;
+    int count = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        gps_file_path(store, names[i], NULL, path);
+        count += (dry_run ? lstat(path, &info) : unlink(path)) == 0;
+    }
+    return count;
 }
 
 void gps_leader_lock_end(const struct gps_store *store, int fd) {
-    for_both(store, unlink);
+    clear(store, false);
     gps_file_close_locked(fd);
 }
 
 int gps_leader_lock_clear(const struct gps_store *store, bool dry_run) {
-    int count = for_both(store, is_there);
+    int count = clear(store, true);
     if (count == 0)
         return 0;
-    int fd;
-    int status = gps_leader_lock_take(store, &fd);
-    if (status != 0)
-        return status == -EAGAIN ? 0 : status;
+    const int fd = gps_leader_lock_take(store);
+    if (fd < 0)
+        return fd == -EAGAIN ? 0 : fd;
     if (!dry_run)
-        count = for_both(store, unlink);
+        count = clear(store, false);
     gps_file_close_locked(fd);
     return count;
 }

@@ -10,8 +10,9 @@
 
 #include "store.h"
 
-/* *fd holds the lock until it is closed. -EAGAIN: another process holds or is releasing it. */
-int gps_leader_lock_take(const struct gps_store *store, int *fd);
+/* A descriptor that holds the lock until it is closed, or -errno. -EAGAIN: another process holds or
+ * is releasing it. */
+int gps_leader_lock_take(const struct gps_store *store);
 
 /* When the lock was taken by the process that holds it (CLOCK_REALTIME, some milliseconds early);
  * 0: no process holds it. */

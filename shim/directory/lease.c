@@ -74,7 +74,7 @@ static int hold_lock(struct gps_lease *lease, int at, const char *temp, int fd) 
 }
 
 /* Locks and writes a new file. -EAGAIN: a gc had locked or removed it before. */
-static int prepare(int fd, struct gps_lease *lease) {
+static int prepare(int fd, const char *arguments, struct gps_lease *lease) {
     int status = gps_file_lock(fd, 0, 0);
     if (status != 0)
         return status;
@@ -86,8 +86,8 @@ static int prepare(int fd, struct gps_lease *lease) {
     lease->device = st.st_dev;
     lease->inode = st.st_ino;
     struct gps_proc_header header = {.owner = lease->self, .created = gps_clock_now()};
-    struct gps_text arguments = GPS_TEXT(header.arguments);
-    gps_text_str(&arguments, lease->arguments);
+    struct gps_text text = GPS_TEXT(header.arguments);
+    gps_text_str(&text, arguments);
     if (stat("/dev/shm", &st) == 0) {
         header.shm_device = st.st_dev;
         header.shm_inode = st.st_ino;
@@ -115,13 +115,13 @@ static void release(struct gps_lease *lease) {
     gps_lease_forget(lease);
 }
 
-static int take_once(int at, struct gps_lease *lease) {
+static int take_once(int at, const char *arguments, struct gps_lease *lease) {
     char temp[GPS_TEMP_NAME];
     gps_temp_format(&lease->self, temp);
     int fd = gps_file_create(at, temp);
     if (fd < 0)
         return fd;
-    int status = prepare(fd, lease);
+    int status = prepare(fd, arguments, lease);
     if (status == 0)
         status = hold_lock(lease, at, temp, fd);
     else
@@ -139,7 +139,7 @@ unlink_temp:
     return status;
 }
 
-static int take(struct gps_lease made, struct gps_lease *lease) {
+static int take(struct gps_lease made, const char *arguments, struct gps_lease *lease) {
     const struct gps_store *store = made.store;
     int at = gps_file_directory(store, "procs");
     if (at < 0)
@@ -148,7 +148,7 @@ static int take(struct gps_lease made, struct gps_lease *lease) {
     if (status == 0)
         status = -EAGAIN;
     for (int i = 0; i < TAKE_TRIES && status == -EAGAIN; i++)
-        status = take_once(at, &made);
+        status = take_once(at, arguments, &made);
     close(at);
     if (status == 0)
         *lease = made;
@@ -162,16 +162,14 @@ static struct gps_lease none_yet(const struct gps_store *store, const struct gps
 
 int gps_lease_take(const struct gps_store *store, const struct gps_owner *self,
                    const char *arguments, struct gps_lease *lease) {
-    struct gps_lease made = none_yet(store, self);
-    made.arguments = arguments;
-    return take(made, lease);
+    return take(none_yet(store, self), arguments, lease);
 }
 
 int gps_lease_take_shared(const struct gps_store *store, const struct gps_owner *self,
                           struct gps_lease *lease) {
     struct gps_lease made = none_yet(store, self);
     made.by_descriptor = true;
-    return take(made, lease);
+    return take(made, NULL, lease);
 }
 
 int gps_lease_take_over(const struct gps_store *store, const struct gps_owner *self, int lock_fd,
@@ -187,26 +185,18 @@ int gps_lease_take_over(const struct gps_store *store, const struct gps_owner *s
     return 0;
 }
 
-void gps_lease_path(const struct gps_store *store, const struct gps_owner *owner,
-                    char path[GPS_FILE_PATH]) {
-    char name[GPS_PROC_NAME];
-    gps_owner_format(owner, name);
-    gps_file_path(store, "procs", name, path);
-}
-
 bool gps_lease_is_there(const struct gps_lease *lease) {
     char path[GPS_FILE_PATH];
     struct stat st;
-    gps_lease_path(lease->store, &lease->self, path);
+    gps_file_path_of_owner(lease->store, &lease->self, "", path);
     return stat(path, &st) == 0 ? st.st_dev == lease->device && st.st_ino == lease->inode
                                 : errno != ENOENT && errno != ENOTDIR;
 }
 
 void gps_lease_withdraw(const struct gps_lease *lease) {
     char path[GPS_FILE_PATH];
-    gps_lease_path(lease->store, &lease->self, path);
+    gps_file_path_of_owner(lease->store, &lease->self, "", path);
     unlink(path);
-    gps_paused_set(lease->store, &lease->self, false);
     gps_orders_remove(lease->store, &lease->self);
 }
 
@@ -225,7 +215,7 @@ void gps_lease_forget(struct gps_lease *lease) {
 static int reopen(struct gps_lease *lease) {
     lease->write_fd = -1;
     char path[GPS_FILE_PATH];
-    gps_lease_path(lease->store, &lease->self, path);
+    gps_file_path_of_owner(lease->store, &lease->self, "", path);
     int fd = gps_file_open_any(AT_FDCWD, path, O_RDWR);
     if (fd < 0)
         return fd;

@@ -24,11 +24,10 @@
 struct gps_lease {
     const struct gps_store *store;
     struct gps_owner self;
-    const char *arguments; /* only while it is taken */
-    void *hold;            /* the mapping that holds the lock; MAP_FAILED if lock_fd holds it */
-    bool by_descriptor;    /* lock_fd is to hold the lock */
-    int lock_fd;           /* -1 if the mapping holds the lock */
-    int write_fd;          /* -1 until first used */
+    void *hold;         /* the mapping that holds the lock; MAP_FAILED if lock_fd holds it */
+    bool by_descriptor; /* lock_fd is to hold the lock */
+    int lock_fd;        /* -1 if the mapping holds the lock */
+    int write_fd;       /* -1 until first used */
     dev_t device;
     ino_t inode;
 };
@@ -39,10 +38,6 @@ struct gps_lease {
 void gps_owner_self(struct gps_owner *self);
 /* Sets another command, which is cut to fit; characters that no terminal may get become "?". */
 void gps_owner_name(struct gps_owner *owner, const char *name);
-
-/* The path <store>/procs/<owner> of a process's file. */
-void gps_lease_path(const struct gps_store *store, const struct gps_owner *owner,
-                    char path[GPS_FILE_PATH]);
 
 /* Creates, locks and writes procs/<self> under a temporary name and then renames it, so that it is
  * never visible without its lock. `arguments` are those of the command, or NULL. -ENOSPC: less than

@@ -10,9 +10,15 @@
 #include "file.h"
 
 #define SUM(object) XXH3_64bits((object), sizeof(*(object)) - sizeof(uint64_t))
+#define IS_WHOLE(object, magic_)                                                                   \
+    (memcmp((object)->magic, magic_, sizeof((object)->magic)) == 0 &&                              \
+     (object)->version == GPS_FORMAT_VERSION && (object)->checksum == SUM(object))
 enum { TRIES = 3, PAUSE = 1000 /* us */ };
 
-static const char order_suffix[] = ".order", answer_suffix[] = ".answer";
+static const char order_suffix[] = ".order", answer_suffix[] = ".answer",
+                  paused_suffix[] = ".paused";
+static const char *const suffixes[] = {order_suffix, answer_suffix, paused_suffix};
+enum { SUFFIXES = sizeof(suffixes) / sizeof(suffixes[0]) };
 
 /* --- orders --- */
 
@@ -20,10 +26,6 @@ int gps_order_open(const struct gps_store *store, const struct gps_owner *owner)
     char path[GPS_FILE_PATH];
     gps_file_path_of_owner(store, owner, order_suffix, path);
     return gps_file_open_locked(path, O_CREAT, 0, 0);
-}
-
-void gps_order_close(int fd) {
-    gps_file_close_locked(fd);
 }
 
 int gps_order_write(int fd, struct gps_order *order) {
@@ -36,14 +38,8 @@ int gps_order_write(int fd, struct gps_order *order) {
 static int open_to_read(const struct gps_store *store, const struct gps_owner *owner,
                         const char *suffix) {
     char path[GPS_FILE_PATH];
-    struct stat st;
     gps_file_path_of_owner(store, owner, suffix, path);
-    return gps_file_open(AT_FDCWD, path, O_RDONLY, &st, NULL);
-}
-
-static bool is_order(const struct gps_order *order) {
-    return memcmp(order->magic, GPS_ORDER_MAGIC, sizeof(order->magic)) == 0 &&
-           order->version == GPS_FORMAT_VERSION && order->checksum == SUM(order);
+    return gps_file_open(AT_FDCWD, path, O_RDONLY, NULL, NULL);
 }
 
 int gps_order_read(const struct gps_store *store, const struct gps_owner *owner,
@@ -51,8 +47,8 @@ int gps_order_read(const struct gps_store *store, const struct gps_owner *owner,
     const int fd = open_to_read(store, owner, order_suffix);
     if (fd < 0)
         return fd;
-    const bool good =
-        gps_file_read(fd, order, sizeof(*order), 0) == (ssize_t)sizeof(*order) && is_order(order);
+    const bool good = gps_file_read(fd, order, sizeof(*order), 0) == (ssize_t)sizeof(*order) &&
+                      IS_WHOLE(order, GPS_ORDER_MAGIC);
     *held = gps_file_locked(fd) != 0;
     close(fd);
     return good ? 0 : -EBADMSG;
@@ -63,25 +59,16 @@ int gps_order_read(const struct gps_store *store, const struct gps_owner *owner,
 int gps_answer_write(const struct gps_store *store, const struct gps_owner *self,
                      struct gps_answer_file *answer) {
     char path[GPS_FILE_PATH];
-    struct stat st;
     gps_file_path_of_owner(store, self, answer_suffix, path);
     memcpy(answer->magic, GPS_ANSWER_MAGIC, sizeof(answer->magic));
     answer->version = GPS_FORMAT_VERSION;
     answer->checksum = SUM(answer);
-    int fd = gps_file_open(AT_FDCWD, path, O_RDWR, &st, NULL);
-    if (fd == -ENOENT)
-        fd = gps_file_create(AT_FDCWD, path);
+    const int fd = gps_file_open(AT_FDCWD, path, O_RDWR | O_CREAT, NULL, NULL);
     if (fd < 0)
         return fd;
     const int status = gps_file_write(fd, answer, sizeof(*answer), 0);
     close(fd);
     return status;
-}
-
-static bool is_answer(const struct gps_answer_file *answer) {
-    return memcmp(answer->magic, GPS_ANSWER_MAGIC, sizeof(answer->magic)) == 0 &&
-           answer->version == GPS_FORMAT_VERSION && answer->checksum == SUM(answer) &&
-           memchr(answer->reason, 0, sizeof(answer->reason)) != NULL;
 }
 
 int gps_answer_read(const struct gps_store *store, const struct gps_owner *owner,
@@ -94,47 +81,45 @@ int gps_answer_read(const struct gps_store *store, const struct gps_owner *owner
         if (tries)
             usleep(PAUSE);
         good = gps_file_read(fd, answer, sizeof(*answer), 0) == (ssize_t)sizeof(*answer) &&
-               is_answer(answer);
+               IS_WHOLE(answer, GPS_ANSWER_MAGIC) &&
+               memchr(answer->reason, 0, sizeof(answer->reason)) != NULL;
     }
     close(fd);
     return good ? 0 : -EBADMSG;
 }
 
-/* --- both --- */
+/* --- all files --- */
 
 bool gps_orders_parse(const char *name, struct gps_owner *owner) {
-    return gps_file_owner(name, order_suffix, owner) || gps_file_owner(name, answer_suffix, owner);
+    for (unsigned i = 0; i < SUFFIXES; i++)
+        if (gps_file_owner(name, suffixes[i], owner))
+            return true;
+    return false;
 }
 
 void gps_orders_remove(const struct gps_store *store, const struct gps_owner *owner) {
     char path[GPS_FILE_PATH];
-    gps_file_path_of_owner(store, owner, order_suffix, path);
-    unlink(path);
-    gps_file_path_of_owner(store, owner, answer_suffix, path);
-    unlink(path);
+    for (unsigned i = 0; i < SUFFIXES; i++) {
+        gps_file_path_of_owner(store, owner, suffixes[i], path);
+        unlink(path);
+    }
 }
 
 /* --- processes that are to merge nothing --- */
 
-static const char suffix[] = ".paused";
-
 bool gps_paused_get(const struct gps_store *store, const struct gps_owner *owner) {
     char path[GPS_FILE_PATH];
-    gps_file_path_of_owner(store, owner, suffix, path);
+    gps_file_path_of_owner(store, owner, paused_suffix, path);
     return access(path, F_OK) == 0;
 }
 
 int gps_paused_set(const struct gps_store *store, const struct gps_owner *owner, bool paused) {
     char path[GPS_FILE_PATH];
-    gps_file_path_of_owner(store, owner, suffix, path);
+    gps_file_path_of_owner(store, owner, paused_suffix, path);
     if (!paused)
         return unlink(path) == 0 || errno == ENOENT ? 0 : -errno;
     const int fd = gps_file_create(AT_FDCWD, path);
     if (fd >= 0)
         close(fd);
     return fd >= 0 || fd == -EEXIST ? 0 : fd;
-}
-
-bool gps_paused_parse(const char *name, struct gps_owner *owner) {
-    return gps_file_owner(name, suffix, owner);
 }

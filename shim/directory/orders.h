@@ -12,10 +12,9 @@
 
 /* --- for whoever gives orders --- */
 
-/* Opens the order of a process, and holds its lock. A descriptor for gps_order_close, or -errno.
- * -EAGAIN: somebody else has the lock. */
+/* Opens the order of a process, and holds its lock. A descriptor for gps_file_close_locked, or
+ * -errno. -EAGAIN: somebody else has the lock. */
 int gps_order_open(const struct gps_store *store, const struct gps_owner *owner);
-void gps_order_close(int fd);
 /* Seals and writes it. 0 or -errno. */
 int gps_order_write(int fd, struct gps_order *order);
 
@@ -33,8 +32,9 @@ int gps_answer_write(const struct gps_store *store, const struct gps_owner *self
 /* -ENOENT: the process takes no orders. */
 int gps_answer_read(const struct gps_store *store, const struct gps_owner *owner,
                     struct gps_answer_file *answer);
-/* Whether an entry of procs/ is such a file, and whose. */
+/* Whether an entry of procs/ is an order, an answer or what is below, and whose. */
 bool gps_orders_parse(const char *name, struct gps_owner *owner);
+/* Removes all of them. */
 void gps_orders_remove(const struct gps_store *store, const struct gps_owner *owner);
 
 /* --- processes that are to merge nothing: procs/<owner>.paused, an empty file --- */
@@ -43,5 +43,3 @@ void gps_orders_remove(const struct gps_store *store, const struct gps_owner *ow
 bool gps_paused_get(const struct gps_store *store, const struct gps_owner *owner);
 /* 0 also where it is so already, or -errno. */
 int gps_paused_set(const struct gps_store *store, const struct gps_owner *owner, bool paused);
-/* Whether an entry of procs/ is such a file, and whose. */
-bool gps_paused_parse(const char *name, struct gps_owner *owner);

@@ -39,7 +39,7 @@ static void note(struct sweep *sweep, int status) {
         sweep->error = status;
 }
 
-static void report(const struct sweep *sweep, const char *name) {
+static void report(struct sweep *sweep, const char *name) {
     if (sweep->fn)
         sweep->fn(sweep->arg, sweep->directory, name);
 }
@@ -93,7 +93,7 @@ static void sweep_proc(struct sweep *sweep, const char *name) {
     struct gps_owner owner;
     if (gps_temp_parse(name, &owner))
         sweep->counts->temps += remove_if_unlocked(sweep, name);
-    else if (gps_paused_parse(name, &owner) || gps_orders_parse(name, &owner))
+    else if (gps_orders_parse(name, &owner))
         remove_if_dead(sweep, name, &owner);
     else if (!gps_owner_parse(name, &owner))
         return;
@@ -141,7 +141,8 @@ static void sweep_taken(struct sweep *sweep, const char *name) {
         sweep->counts->temps += remove_entry(sweep, name);
 }
 
-static void sweep_region(struct sweep *sweep, const char *name) {
+/* In audit/ is what the dead have said of events and places, which nobody has open. */
+static void sweep_record(struct sweep *sweep, const char *name) {
     struct gps_id id;
     if (!gps_id_parse(name, &id)) {
         sweep_taken(sweep, name);
@@ -150,6 +151,10 @@ static void sweep_region(struct sweep *sweep, const char *name) {
     }
     if (!is_orphan(sweep, name, gps_region_keeper_ownership))
         return;
+    if (strcmp(sweep->directory, GPS_AUDIT) == 0) {
+        sweep->counts->temps += remove_if_orphan(sweep, name, gps_region_keeper_ownership);
+        return;
+    }
     int users = gps_users_of(sweep->store, &id, NULL, NULL, 0);
     note(sweep, users);
     if (users > 0)
@@ -158,17 +163,6 @@ static void sweep_region(struct sweep *sweep, const char *name) {
         sweep->counts->regions++;
         if (!sweep->dry_run)
             gps_region_remove_taken(sweep->store, &id);
-    }
-}
-
-/* What the dead have said of events and places. */
-static void sweep_audit(struct sweep *sweep, const char *name) {
-    struct gps_id id;
-    if (!gps_id_parse(name, &id)) {
-        sweep_taken(sweep, name);
-        sweep_dead_temp(sweep, name);
-    } else if (is_orphan(sweep, name, gps_region_keeper_ownership)) {
-        sweep->counts->temps += remove_if_orphan(sweep, name, gps_region_keeper_ownership);
     }
 }
 
@@ -187,7 +181,8 @@ static void sweep_root(struct sweep *sweep, const char *name) {
         sweep_dead_temp(sweep, name);
 }
 
-static int sweep_directory(struct sweep *sweep, const char *directory,
+/* Visits the odd entries of a directory, or all others. */
+static int sweep_directory(struct sweep *sweep, const char *directory, bool odd,
                            void visit(struct sweep *, const char *)) {
     struct gps_dir dir;
     const char *name;
@@ -195,42 +190,31 @@ static int sweep_directory(struct sweep *sweep, const char *directory,
     sweep->at = dir.fd;
     sweep->directory = directory;
     while ((name = gps_dir_next(&dir)))
-        if (!is_odd(directory, dir.fd, name))
+        if (is_odd(directory, dir.fd, name) == odd)
             visit(sweep, name);
     return gps_dir_close(&dir);
 }
 
 int gps_odd_each(const struct gps_store *store, gps_odd_fn *fn, void *arg) {
     static const char *const directories[] = {"procs", "names", GPS_REGIONS, "."};
+    struct sweep sweep = {.store = store, .fn = fn, .arg = arg};
     int status = 0;
-    for (size_t i = 0; i < 4 && status == 0; i++) {
-        struct gps_dir dir;
-        const char *name;
-        gps_dir_open(&dir, store, directories[i]);
-        while ((name = gps_dir_next(&dir)))
-            if (is_odd(directories[i], dir.fd, name))
-                fn(arg, directories[i], name);
-        status = gps_dir_close(&dir);
-    }
+    for (size_t i = 0; i < 4 && status == 0; i++)
+        status = sweep_directory(&sweep, directories[i], true, report);
     return status;
 }
 
-static void remove_temps(const struct gps_store *store, const char *directory,
-                         const struct gps_owner *self) {
-    struct gps_dir dir;
-    struct gps_owner writer;
-    const char *name;
-    gps_dir_open(&dir, store, directory);
-    while ((name = gps_dir_next(&dir)))
-        if (gps_temp_parse(name, &writer) && gps_owner_equal(&writer, self))
-            unlinkat(dir.fd, name, 0);
-    gps_dir_close(&dir);
-}
-
 void gps_temps_remove(const struct gps_store *store, const struct gps_owner *self) {
-    remove_temps(store, "names", self);
-    remove_temps(store, GPS_REGIONS, self);
-    remove_temps(store, GPS_AUDIT, self);
+    static const char *const directories[] = {"names", GPS_REGIONS, GPS_AUDIT};
+    for (unsigned i = 0; i < 3; i++) {
+        struct gps_dir dir;
+        struct gps_owner writer;
+        gps_dir_open(&dir, store, directories[i]);
+        for (const char *name; (name = gps_dir_next(&dir));)
+            if (gps_temp_parse(name, &writer) && gps_owner_equal(&writer, self))
+                unlinkat(dir.fd, name, 0);
+        gps_dir_close(&dir);
+    }
 }
 
 int gps_store_gc(const struct gps_store *store, bool dry_run, struct gps_gc_counts *counts) {
@@ -244,14 +228,14 @@ int gps_store_gc_each(const struct gps_store *store, bool dry_run, struct gps_gc
         void (*visit)(struct sweep *, const char *);
     } parts[] = {{"procs", sweep_proc}, /* first, for quicker scans below */
                  {"names", sweep_name},
-                 {GPS_REGIONS, sweep_region},
-                 {GPS_AUDIT, sweep_audit}, /* older versions make none */
+                 {GPS_REGIONS, sweep_record},
+                 {GPS_AUDIT, sweep_record}, /* older versions make none */
                  {".", sweep_root}};
     struct sweep sweep = {
         .store = store, .counts = counts, .dry_run = dry_run, .fn = fn, .arg = arg};
     memset(counts, 0, sizeof(*counts));
     for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
-        int status = sweep_directory(&sweep, parts[i].directory, parts[i].visit);
+        int status = sweep_directory(&sweep, parts[i].directory, false, parts[i].visit);
         if (status < 0 && (status != -ENOENT || strcmp(parts[i].directory, GPS_AUDIT) != 0))
             return status;
     }

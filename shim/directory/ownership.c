@@ -16,12 +16,6 @@ static off_t lock_byte(const char *name) {
     return (off_t)(hash >> 1);
 }
 
-static int lock(const struct gps_store *store, const char *name) {
-    char path[GPS_FILE_PATH];
-    gps_file_path(store, "lock", NULL, path);
-    return gps_file_open_locked(path, O_CREAT, lock_byte(name), 1);
-}
-
 void gps_ownership_end(const struct gps_store *store) {
     char path[GPS_FILE_PATH];
     gps_file_path(store, "lock", NULL, path);
@@ -34,10 +28,12 @@ void gps_ownership_end(const struct gps_store *store) {
 
 int gps_ownership_replace(const struct gps_store *store, int at, const char *temp, const char *name,
                           gps_ownership_fn *judge) {
-    int fd = lock(store, name);
+    char path[GPS_FILE_PATH];
+    struct gps_owner holder;
+    gps_file_path(store, "lock", NULL, path);
+    int fd = gps_file_open_locked(path, O_CREAT, lock_byte(name), 1);
     if (fd < 0)
         return fd;
-    struct gps_owner holder;
     int status = judge(store, at, name, &holder);
     if (status == GPS_OWNERSHIP_ORPHAN) {
         if (temp)

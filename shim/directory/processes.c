@@ -20,39 +20,6 @@
 #define CHUNK      32 /* slots that users_of reads at a time */
 #define TORN_TRIES 3
 
-/* Whether this is a keeper's file, which outlives the process that made it (GPS_VIA_KEEPER). */
-static bool is_keepers(int fd) {
-    struct gps_slot slot = {0};
-    for (int i = 0; i < TORN_TRIES && !gps_slot_valid(&slot); i++)
-        if (gps_file_read(fd, &slot, sizeof(slot), sizeof(struct gps_proc_header)) !=
-            (ssize_t)sizeof(slot))
-            return false;
-    return gps_slot_valid(&slot) && slot.via == GPS_VIA_KEEPER;
-}
-
-/* Whether the process image that owns the open file lives; true also if that is not known. */
-static bool lives(int fd, const struct gps_owner *who) {
-    int locked = gps_file_locked(fd);
-    if (locked <= 0)
-        return locked < 0;
-    if (who->pid_ns == 0 || who->pid_ns != gps_procfs_pid_ns())
-        return true;
-    return !gps_procfs_ended(who) || is_keepers(fd);
-}
-
-enum gps_liveness gps_lease_probe(const struct gps_store *store, const struct gps_owner *who) {
-    char path[GPS_FILE_PATH];
-    gps_lease_path(store, who, path);
-    int fd = gps_file_open_any(AT_FDCWD, path, O_RDONLY);
-    if (fd == -ENOENT || fd == -ELOOP || fd == -ENXIO) /* nothing, or a symlink or socket instead */
-        return GPS_DEAD;
-    if (fd < 0)
-        return GPS_ALIVE;
-    bool alive = lives(fd, who);
-    close(fd);
-    return alive ? GPS_ALIVE : GPS_DEAD;
-}
-
 /* Moves the valid slots to the front and counts them. *torn: a slot is being written at this
  * moment.
  */
@@ -84,6 +51,37 @@ static int read_slots(int fd, struct gps_slot *slots, unsigned first, unsigned m
         *valid = select_valid(slots, count, torn);
     }
     return (int)count;
+}
+
+/* Whether this is a keeper's file, which outlives the process that made it (GPS_VIA_KEEPER). */
+static bool is_keepers(int fd) {
+    struct gps_slot slot;
+    unsigned valid;
+    bool torn;
+    return read_slots(fd, &slot, 0, 1, &valid, &torn) == 1 && valid && slot.via == GPS_VIA_KEEPER;
+}
+
+/* Whether the process image that owns the open file lives; true also if that is not known. */
+static bool lives(int fd, const struct gps_owner *who) {
+    int locked = gps_file_locked(fd);
+    if (locked <= 0)
+        return locked < 0;
+    if (who->pid_ns == 0 || who->pid_ns != gps_procfs_pid_ns())
+        return true;
+    return !gps_procfs_ended(who) || is_keepers(fd);
+}
+
+enum gps_liveness gps_lease_probe(const struct gps_store *store, const struct gps_owner *who) {
+    char path[GPS_FILE_PATH];
+    gps_file_path_of_owner(store, who, "", path);
+    int fd = gps_file_open_any(AT_FDCWD, path, O_RDONLY);
+    if (fd == -ENOENT || fd == -ELOOP || fd == -ENXIO) /* nothing, or a symlink or socket instead */
+        return GPS_DEAD;
+    if (fd < 0)
+        return GPS_ALIVE;
+    bool alive = lives(fd, who);
+    close(fd);
+    return alive ? GPS_ALIVE : GPS_DEAD;
 }
 
 static unsigned slots_in(off_t size) {
@@ -134,7 +132,7 @@ static bool call_with_slots(int fd, unsigned slots, struct gps_proc *proc, gps_p
 
 static bool call_for(const struct gps_store *store, int at, const char *file,
                      const struct gps_owner *who, gps_proc_fn *fn, void *arg, int *status) {
-    struct gps_proc proc = {.status = -EBADMSG, .why = "it may not be opened"};
+    struct gps_proc proc = {.why = "it may not be opened"};
     struct stat st;
     int fd = gps_file_open(at, file, O_RDONLY, &st, &proc.why);
     if (fd < 0 && fd != -EBADMSG && fd != -EACCES && fd != -EPERM) {
@@ -148,7 +146,6 @@ static bool call_for(const struct gps_store *store, int at, const char *file,
         return fn(arg, &proc);
     }
     proc.why = check_header(fd, who, &proc.header);
-    proc.status = !proc.why ? 0 : -EBADMSG;
     proc.alive = lives(fd, who);
     bool more;
     if (proc.alive) /* also with a bad header: the regions in its slots are in use */

@@ -26,8 +26,7 @@ enum gps_liveness gps_lease_probe(const struct gps_store *store, const struct gp
 struct gps_proc {
     struct gps_proc_header header; /* of an invalid file: only what its name says */
     bool alive;
-    int status; /* 0, or -EBADMSG: the file is not valid */
-    const char *why;
+    const char *why; /* the file is not valid; NULL: it is */
     char file[GPS_PROC_NAME];
     const struct gps_slot *slots; /* of a live process: its valid slots, intents included */
     unsigned slot_count;

@@ -250,18 +250,18 @@ const char *gps_unmerged_why(uint64_t why) {
                                                                  : "this version does not know why";
 }
 
+static const struct {
+    const char *name, *why;
+} private_reasons[] = {
+#define REASON(id, name, why) [id] = {name, why},
+    GPS_PRIVATE_REASONS(REASON)};
+
 const char *gps_private_name(enum gps_private why) {
-#define NAME(id, name, why) [id] = name,
-    static const char *const names[] = {GPS_PRIVATE_REASONS(NAME)};
-#undef NAME
-    return names[why];
+    return private_reasons[why].name;
 }
 
 const char *gps_private_why(enum gps_private why) {
-#define WHY(id, name, why) [id] = why,
-    static const char *const reasons[] = {GPS_PRIVATE_REASONS(WHY)};
-#undef WHY
-    return reasons[why];
+    return private_reasons[why].why;
 }
 
 static struct gps_id id_of(const void *bytes, size_t count) {

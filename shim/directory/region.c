@@ -175,18 +175,12 @@ static int install(const struct gps_store *store, const char *temp,
 }
 
 int gps_region_publish(const struct gps_store *store, const struct gps_region_record *record) {
-    char temp[GPS_FILE_PATH], name[GPS_TEMP_NAME];
-    gps_temp_format(&record->owner, name);
-    gps_file_path(store, store->records, name, temp);
-    int fd = gps_file_create(AT_FDCWD, temp);
-    if (fd < 0)
-        return fd;
-    int status = gps_file_room(fd);
-    if (status == 0)
-        status = gps_file_write(fd, record, sizeof(*record), 0);
-    close(fd);
-    if (status == 0)
-        status = install(store, temp, record);
+    char temp[GPS_FILE_PATH];
+    int status =
+        gps_temp_write(store, store->records, &record->owner, record, sizeof(*record), temp);
+    if (status < 0)
+        return status;
+    status = install(store, temp, record);
     if (status < 0)
         unlink(temp);
     return status;
@@ -258,10 +252,9 @@ int gps_region_take(const struct gps_store *store, const struct gps_id *id) {
     char path[GPS_FILE_PATH];
     gps_region_path(store, id, GPS_TAKEN_SUFFIX, path);
     int fd = gps_file_create(AT_FDCWD, path);
-    if (fd < 0)
-        return fd == -EEXIST ? 0 : fd;
-    close(fd);
-    return 0;
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0 || fd == -EEXIST ? 0 : fd;
 }
 
 bool gps_region_taken(const struct gps_store *store, const struct gps_id *id) {

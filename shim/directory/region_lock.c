@@ -7,13 +7,9 @@
 
 #include "region.h"
 
-static void path_of_unlocked(const struct gps_store *store, char path[GPS_FILE_PATH]) {
-    gps_file_path(store, GPS_UNLOCKED, NULL, path);
-}
-
 int gps_region_go_unlocked(const struct gps_store *store) {
     char path[GPS_FILE_PATH];
-    path_of_unlocked(store, path);
+    gps_file_path(store, GPS_UNLOCKED, NULL, path);
     return mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : -errno;
 }
 
@@ -50,10 +46,9 @@ int gps_region_lock_and_read(const struct gps_lease *lease, const struct gps_id 
                              struct gps_region_record *record, const char **why,
                              struct gps_region_lock *lock) {
     char path[GPS_FILE_PATH];
-    struct stat st;
     *lock = (struct gps_region_lock){NULL, 0};
     gps_region_path(lease->store, id, "", path);
-    const int fd = gps_file_open(AT_FDCWD, path, O_RDONLY, &st, NULL);
+    const int fd = gps_file_open(AT_FDCWD, path, O_RDONLY, NULL, NULL);
     if (fd < 0) {
         if (fd != -ENOENT)
             lock->status = gps_region_go_unlocked(lease->store);
@@ -74,11 +69,11 @@ bool gps_region_may_be_locked(const struct gps_store *store, const struct gps_id
     char path[GPS_FILE_PATH];
     struct stat st;
     gps_region_path(store, id, "", path);
-    const int fd = gps_file_open(AT_FDCWD, path, O_RDONLY, &st, NULL);
+    const int fd = gps_file_open(AT_FDCWD, path, O_RDONLY, NULL, NULL);
     if (fd < 0)
         return true;
     const bool locked = gps_file_locked(fd) != 0;
     close(fd);
-    path_of_unlocked(store, path);
+    gps_file_path(store, GPS_UNLOCKED, NULL, path);
     return locked || lstat(path, &st) == 0 || errno != ENOENT;
 }

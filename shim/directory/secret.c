@@ -34,9 +34,8 @@ static const char *check(const struct gps_secret *secret, ssize_t size) {
 
 static int read_file(const struct gps_store *store, struct gps_secret *secret, const char **why) {
     char path[GPS_FILE_PATH];
-    struct stat st;
     gps_file_path(store, GPS_SECRET, NULL, path);
-    const int fd = gps_file_open(AT_FDCWD, path, O_RDONLY, &st, why);
+    const int fd = gps_file_open(AT_FDCWD, path, O_RDONLY, NULL, why);
     if (fd < 0)
         return fd;
     const ssize_t size = gps_file_read(fd, secret, sizeof(*secret), 0);
@@ -60,30 +59,18 @@ static int fill(struct gps_secret *secret) {
 }
 
 /* The whole file appears under its name at once, and never in the place of another one. */
-static int write_at(int at, const char *temp, const struct gps_secret *secret) {
-    const int fd = gps_file_create(at, temp);
-    int status = fd < 0 ? fd : gps_file_room(fd);
-    if (status == 0)
-        status = gps_file_write(fd, secret, sizeof(*secret), 0);
-    if (status == 0)
-        status = gps_file_rename_new(at, temp, GPS_SECRET);
-    if (status < 0 && fd >= 0)
-        unlinkat(at, temp, 0);
-    if (fd >= 0)
-        close(fd);
-    return status;
-}
-
 static int make(const struct gps_store *store, const struct gps_owner *self) {
     struct gps_secret secret;
-    char temp[GPS_TEMP_NAME];
+    char temp[GPS_FILE_PATH], path[GPS_FILE_PATH];
     int status = fill(&secret);
-    const int at = status == 0 ? gps_file_directory(store, ".") : status;
-    if (at < 0)
-        return at;
-    gps_temp_format(self, temp);
-    status = write_at(at, temp, &secret);
-    close(at);
+    if (status == 0)
+        status = gps_temp_write(store, ".", self, &secret, sizeof(secret), temp);
+    if (status < 0)
+        return status;
+    gps_file_path(store, GPS_SECRET, NULL, path);
+    status = gps_file_rename_new(AT_FDCWD, temp, path);
+    if (status < 0)
+        unlink(temp);
     return status == -EEXIST ? 0 : status;
 }
 

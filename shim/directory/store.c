@@ -9,64 +9,42 @@
 
 #include "file.h"
 
-/* Whether only this user can read and write the directory. */
-static int check_directory(int fd) {
+static int make(const char *path) {
+    if (mkdir(path, 0700) != 0)
+        return errno == EEXIST ? 0 : -errno;
+    /* The program's umask may have cleared bits of the mode. */
+    return chmod(path, 0700) == 0 ? 0 : -errno;
+}
+
+/* Whether it is a directory that only this user can read and write; makes it if told to. */
+static int check(const char *path, bool create) {
     struct stat st;
-    if (fstat(fd, &st) != 0)
-        return -errno;
+    int status = lstat(path, &st) == 0 ? 0 : -errno;
+    if (status == -ENOENT && create) {
+        status = make(path);
+        if (status == 0 && lstat(path, &st) != 0)
+            status = -errno;
+    }
+    if (status < 0)
+        return status;
+    if (!S_ISDIR(st.st_mode))
+        return -ENOTDIR;
     return st.st_uid == geteuid() && (st.st_mode & 077) == 0 ? 0 : -EPERM;
 }
 
-static int make(int at, const char *name) {
-    if (mkdirat(at, name, 0700) != 0)
-        return errno == EEXIST ? 0 : -errno;
-    /* The program's umask may have cleared bits of the mode. */
-    return fchmodat(at, name, 0700, 0) == 0 ? 0 : -errno;
-}
-
-/* Opens the directory `name` of `at`, which it makes if told to: a descriptor or -errno. */
-static int enter(int at, const char *name, bool create) {
-    int fd = gps_file_open_any(at, name, O_PATH | O_DIRECTORY);
-    int status;
-    if (fd == -ENOENT && create) {
-        status = make(at, name);
-        if (status < 0)
-            return status;
-        fd = gps_file_open_any(at, name, O_PATH | O_DIRECTORY);
-    }
-    if (fd < 0)
-        return fd;
-    status = check_directory(fd);
-    if (status == 0)
-        return fd;
-    close(fd);
-    return status;
-}
-
-static int check_children(int at, bool create) {
-    static const char *const children[] = {"procs", GPS_REGIONS, "names", GPS_AUDIT};
-    for (size_t i = 0; i < sizeof(children) / sizeof(*children); i++) {
-        int fd = enter(at, children[i], create);
-        if (fd == -ENOENT && strcmp(children[i], GPS_AUDIT) == 0)
-            continue; /* of a version without it */
-        if (fd < 0)
-            return fd;
-        close(fd);
-    }
-    return 0;
-}
+/* What lies below a namespace; "": itself. */
+static const char *const below[] = {"", "/procs", "/" GPS_REGIONS, "/names", "/" GPS_AUDIT};
+enum { BELOW = sizeof(below) / sizeof(*below) };
 
 static int check_tree(const char *root, const char *name_space, bool create) {
-    int at = enter(AT_FDCWD, root, create);
-    if (at < 0)
-        return at;
-    int fd = enter(at, name_space, create);
-    int status = fd;
-    if (fd >= 0) {
-        status = check_children(fd, create);
-        close(fd);
+    int status = check(root, create);
+    for (size_t i = 0; i < BELOW && status == 0; i++) {
+        GPS_NEW_TEXT(path, GPS_FILE_PATH);
+        gps_text_strs(&path, root, "/", name_space, below[i]);
+        status = check(path.bytes, create);
+        if (status == -ENOENT && i == BELOW - 1)
+            return 0; /* of a version without it */
     }
-    close(at);
     return status;
 }
 
@@ -92,14 +70,13 @@ int gps_store_init(struct gps_store *store, const char *root, const char *name_s
 
 /* What of the store is open to others than this user, and what closes it. */
 static void open_to_others(struct gps_text *text, const char *root, const char *name_space) {
-    static const char *const below[] = {"", "/procs", "/" GPS_REGIONS, "/names", "/" GPS_AUDIT};
     char path[GPS_STORE_PATH];
     struct gps_text out = GPS_TEXT(path);
     struct stat st;
     size_t i = 0;
     gps_text_str(&out, root);
     while (lstat(path, &st) != 0 || st.st_uid != geteuid() || !(st.st_mode & 077)) {
-        if (i == sizeof(below) / sizeof(*below)) {
+        if (i == BELOW) {
             gps_text_str(text, "it or a directory on the way is not yours");
             return;
         }

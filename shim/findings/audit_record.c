@@ -90,25 +90,20 @@ unsigned gps_region_history_frames(const struct gps_region_traces *traces,
 static struct { _Atomic bool stopped; /* a record of an event could not be written */ } state;
 GPS_FORGOTTEN(state);
 
-static struct gps_region_record make(enum gps_backing backing,
-                                     const uint8_t handle[GPS_HANDLE_BYTES]) {
-    struct gps_region_record record = {.id = gps_id_of_handle(handle),
-                                       .generation = 1,
-                                       .backing = (uint32_t)backing,
-                                       .created = gps_clock_now(),
-                                       .owner = *gps_process_self()};
-    memcpy(record.handle, handle, GPS_HANDLE_BYTES);
-    record.status = (struct gps_region_status){.state = GPS_STATE_READY, .changed = record.created};
-    gps_record_seal(&record);
-    return record;
-}
-
 static int publish(enum gps_backing backing, const uint8_t handle[GPS_HANDLE_BYTES],
                    const uint32_t traces[GPS_HISTORY_EVENTS]) {
+    const uint64_t now = gps_clock_now();
     int status = gps_membership_join();
     if (status < 0)
         return status;
-    const struct gps_region_record record = make(backing, handle);
+    struct gps_region_record record = {.id = gps_id_of_handle(handle),
+                                       .generation = 1,
+                                       .backing = (uint32_t)backing,
+                                       .created = now,
+                                       .owner = *gps_process_self(),
+                                       .status = {.state = GPS_STATE_READY, .changed = now}};
+    memcpy(record.handle, handle, GPS_HANDLE_BYTES);
+    gps_record_seal(&record);
     status = gps_region_publish(gps_membership_audit(), &record);
     if (status == 0)
         gps_history_publish(gps_membership_audit(), &record, traces);

@@ -186,19 +186,15 @@ static void describe(struct gps_report *report, enum gps_ask ask, uint64_t point
     } else if (subject->is_alloc) {
         report->size = subject->alloc.size;
         report->context = subject->alloc.context;
+        report->device = subject->alloc.device;
         gps_report_prior(report, "allocated", subject->alloc.trace);
+    } else {
+        gps_report_about_freed(report, &subject->freed, closed ? "opened" : "allocated",
+                               closed ? "closed" : "freed");
+        if (ask == GPS_ASK_EXPORTED)
+            describe_mapping(report, pointer);
     }
     report->pointer = pointer;
-    if (ask == GPS_ASK_EXPORTED && !subject->is_import && !subject->is_alloc)
-        describe_mapping(report, pointer);
-    if (!report->size)
-        report->size = subject->freed.size;
-    if (!report->context)
-        report->context = subject->freed.context;
-    if (report->device < 0)
-        report->device = subject->is_alloc ? subject->alloc.device : subject->freed.device;
-    gps_report_prior(report, closed ? "opened" : "allocated", subject->freed.born);
-    gps_report_prior(report, closed ? "closed" : "freed", subject->freed.ended);
 }
 
 static void diagnose(enum gps_ask ask, uint64_t pointer, int code) {

@@ -22,10 +22,7 @@ void gps_diagnose_release(uint64_t handle, int code) {
     struct gps_report report = gps_report_on(GPS_ASK_VMM_RELEASED, GPS_KNOWN_FREED);
     gps_text_add(&text, "the handle is 0x%lx", handle);
     report.detail = text.bytes;
-    report.size = freed.size;
-    report.device = freed.device;
-    gps_report_prior(&report, "created", freed.born);
-    gps_report_prior(&report, "released", freed.ended);
+    gps_report_about_freed(&report, &freed, "created", "released");
     gps_report_send(&report);
 }
 
@@ -68,6 +65,16 @@ static bool is_cut(uint64_t pointer, uint64_t size, struct gps_vmm_mapping *mapp
     return false;
 }
 
+/* Of calls for a range of addresses. */
+static struct gps_report report_range(enum gps_ask ask, enum gps_known known, uint64_t pointer,
+                                      uint64_t size, const struct gps_text *detail) {
+    struct gps_report report = gps_report_on(ask, known);
+    report.pointer = pointer;
+    report.size = size;
+    report.detail = detail->bytes;
+    return report;
+}
+
 void gps_diagnose_unmap(uint64_t pointer, uint64_t size, int code) {
     struct gps_vmm_mapping mapping = {.pointer = 0};
     struct gps_vmm_memory memory;
@@ -75,13 +82,11 @@ void gps_diagnose_unmap(uint64_t pointer, uint64_t size, int code) {
         return;
     GPS_NEW_TEXT(text, 160);
     GPS_SCOPE();
-    struct gps_report report = gps_report_on(GPS_ASK_VMM_UNMAPPED, GPS_KNOWN_INTERIOR);
     gps_text_add(&text, "0x%lx bytes from 0x%lx on; the mapping is 0x%lx bytes from 0x%lx on", size,
                  pointer, mapping.size, mapping.pointer);
+    struct gps_report report =
+        report_range(GPS_ASK_VMM_UNMAPPED, GPS_KNOWN_INTERIOR, pointer, size, &text);
     gps_report_about_memory(&report, &memory);
-    report.pointer = pointer;
-    report.size = size;
-    report.detail = text.bytes;
     gps_report_prior(&report, "mapped", mapping.mapped);
     gps_report_send(&report);
 }
@@ -89,12 +94,10 @@ void gps_diagnose_unmap(uint64_t pointer, uint64_t size, int code) {
 void gps_diagnose_unmap_nothing(uint64_t pointer, uint64_t size) {
     GPS_NEW_TEXT(text, 128);
     GPS_SCOPE();
-    struct gps_report report = gps_report_on(GPS_ASK_VMM_UNMAPPED, GPS_KNOWN_UNMAPPED);
     gps_text_add(&text, "nothing is mapped in the 0x%lx bytes from 0x%lx on; the driver answers 0",
                  size, pointer);
-    report.pointer = pointer;
-    report.size = size;
-    report.detail = text.bytes;
+    struct gps_report report =
+        report_range(GPS_ASK_VMM_UNMAPPED, GPS_KNOWN_UNMAPPED, pointer, size, &text);
     gps_report_send(&report);
 }
 
@@ -161,12 +164,10 @@ void gps_diagnose_unreserve(uint64_t pointer, uint64_t size, int code) {
         return;
     GPS_NEW_TEXT(text, 96);
     GPS_SCOPE();
-    struct gps_report report = gps_report_on(GPS_ASK_VMM_UNRESERVED, GPS_KNOWN_MAPPED);
     gps_text_add(&text, "0x%lx bytes are mapped at 0x%lx", mapping.size, mapping.pointer);
-    report.pointer = pointer;
-    report.size = size;
+    struct gps_report report =
+        report_range(GPS_ASK_VMM_UNRESERVED, GPS_KNOWN_MAPPED, pointer, size, &text);
     report.device = memory.device;
-    report.detail = text.bytes;
     gps_report_prior(&report, "mapped", mapping.mapped);
     gps_report_send(&report);
 }
@@ -197,9 +198,7 @@ void gps_diagnose_pool_free(uint64_t pointer, int code) {
     GPS_SCOPE();
     struct gps_report report = gps_report_on(GPS_ASK_POOL_FREED, GPS_KNOWN_FREED);
     report.pointer = pointer;
-    report.context = freed.context;
-    gps_report_prior(&report, "opened", freed.born);
-    gps_report_prior(&report, "freed", freed.ended);
+    gps_report_about_freed(&report, &freed, "opened", "freed");
     gps_report_send(&report);
 }
 
@@ -208,7 +207,7 @@ void gps_diagnose_pool_order(const struct gps_pool_pointer *pointer) {
     struct gps_party users[GPS_USERS_REPORTED];
     GPS_SCOPE();
     const int count = gps_membership_join() == 0
-                          ? gps_references_users(&pointer->id, users, GPS_USERS_REPORTED)
+                          ? gps_references_users(&pointer->id, users, GPS_USERS_REPORTED, NULL)
                           : 0;
     if (count <= 0 || gps_pool_pointer_has(&pointer->id))
         return;

@@ -67,12 +67,9 @@ static void report_gone(enum gps_known known, uint64_t address, uint64_t base,
         gps_text_add(&text, "%sit lies %lu bytes behind the beginning, which was 0x%lx",
                      number ? "; " : "", address - base, base);
     report.pointer = address;
-    report.size = freed->size;
-    report.device = freed->device;
-    report.context = freed->context;
     report.detail = text.length ? text.bytes : NULL;
-    gps_report_prior(&report, closed ? "opened" : "allocated", freed->born);
-    gps_report_prior(&report, closed ? "closed" : "freed", freed->ended);
+    gps_report_about_freed(&report, freed, closed ? "opened" : "allocated",
+                           closed ? "closed" : "freed");
     gps_report_send(&report);
 }
 
@@ -84,16 +81,19 @@ static bool is_used_again(uint64_t address) {
            gps_vmm_reservation(address, &place, &size) || gps_peek(address, &byte, sizeof(byte));
 }
 
-static void look_at_the_past(uint64_t address) {
+/* Of a kernel's argument only what was closed is told: any number may look like an address that the
+ * program has freed. */
+static void look_at_the_past(uint64_t address, unsigned number) {
     struct gps_freed closed, freed;
     uint64_t base, other;
-    if (is_used_again(address))
-        return;
     const bool was_closed = gps_freed_around(GPS_FREED_IMPORT, address, &base, &closed);
-    const bool was_freed = gps_freed_around(GPS_FREED_MEMORY, address, &other, &freed);
-    if (was_closed && !was_freed)
-        report_gone(GPS_KNOWN_CLOSED, address, base, &closed, 0);
-    else if (was_freed && !was_closed)
+    const bool was_freed =
+        (was_closed || !number) && gps_freed_around(GPS_FREED_MEMORY, address, &other, &freed);
+    if (was_closed == was_freed || is_used_again(address))
+        return;
+    if (was_closed)
+        report_gone(GPS_KNOWN_CLOSED, address, base, &closed, number);
+    else
         report_gone(GPS_KNOWN_FREED, address, other, &freed, 0);
 }
 
@@ -102,14 +102,10 @@ void gps_diagnose_copy(uint64_t address, uint64_t size, int code) {
         return;
     GPS_DRIVER_SCOPE();
     if (!is_closed_to_us(address, size))
-        look_at_the_past(address);
+        look_at_the_past(address, 0);
 }
 
 void gps_diagnose_argument(uint64_t address, unsigned number) {
-    struct gps_freed closed, freed;
-    uint64_t base;
     GPS_DRIVER_SCOPE();
-    if (gps_freed_around(GPS_FREED_IMPORT, address, &base, &closed) && !is_used_again(address) &&
-        !gps_freed_around(GPS_FREED_MEMORY, address, &(uint64_t){0}, &freed))
-        report_gone(GPS_KNOWN_CLOSED, address, base, &closed, number);
+    look_at_the_past(address, number);
 }

@@ -104,12 +104,14 @@ static enum gps_known known_of_record(const struct gps_region_record *record) {
                : GPS_KNOWN_LIVE;
 }
 
-static void report_record(uint64_t event, enum gps_known known,
+static void report_record(enum gps_ask ask, enum gps_known known, const struct gps_event *event,
                           const struct gps_region_record *record) {
     const struct gps_party creator = {.owner = record->owner};
-    struct gps_report report = gps_report_on(GPS_ASK_EVENT_OPENED, known);
-    report.pointer = event;
+    struct gps_report report = gps_report_on(ask, known);
+    report.pointer = event->event;
     gps_report_users(&report, &creator, 1);
+    gps_report_prior(&report, "opened", event->trace);
+    gps_report_prior(&report, "waited", event->waited);
     gps_report_send_with(&report, record);
 }
 
@@ -128,16 +130,6 @@ static enum gps_known known_of_open(const uint8_t handle[GPS_HANDLE_BYTES], int 
                : GPS_KNOWN_LIVE;
 }
 
-/* It was exported, or may have been, and a driver that looks whether it is over has refused it. */
-static void report_refused(enum gps_known known, const struct gps_region_record *record,
-                           const struct gps_event *event, int code) {
-    GPS_NEW_TEXT(text, 128);
-    if (known == GPS_KNOWN_LIVE)
-        report_event(GPS_ASK_EVENT_OPENED, known, event, &text, code);
-    else
-        report_record(0, known, record);
-}
-
 void gps_diagnose_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code) {
     GPS_NEW_TEXT(text, 384);
     struct gps_event own = {.event = 0};
@@ -145,12 +137,16 @@ void gps_diagnose_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code) {
     const struct gps_id id = gps_id_of_handle(handle);
     GPS_DRIVER_SCOPE();
     gps_membership_join(); /* who has handles is told there */
-    const enum gps_known known = known_of_open(handle, code, &own, &text);
+    enum gps_known known = known_of_open(handle, code, &own, &text);
     const bool unknown = known == GPS_KNOWN_NOTHING && code != GPS_INVALID_CONTEXT;
-    if (unknown && gps_audit_find_event(&id, &record))
-        report_refused(known_of_record(&record), &record, &own, code);
-    else if (unknown && gps_audit_event_is_unreadable(&id))
-        report_refused(GPS_KNOWN_LIVE, &record, &own, code);
+    const bool exported = unknown && gps_audit_find_event(&id, &record);
+    if (exported || (unknown && gps_audit_event_is_unreadable(&id))) {
+        /* a driver that looks whether it is over has refused it */
+        known = exported ? known_of_record(&record) : GPS_KNOWN_LIVE;
+        text = GPS_TEXT(text_buffer);
+    }
+    if (exported && known != GPS_KNOWN_LIVE)
+        report_record(GPS_ASK_EVENT_OPENED, known, &own, &record);
     else
         report_event(GPS_ASK_EVENT_OPENED, known, &own, &text, code);
 }
@@ -192,14 +188,14 @@ void gps_diagnose_opened_event(const struct gps_event *event,
     GPS_SCOPE();
     if (!gps_process_audits() || !gps_membership_audit())
         return;
+    const struct gps_event opened = {.event = event->event};
     const bool found = gps_audit_find_event(&event->id, &record);
     const enum gps_known known =
         found ? known_of_record(&record) : compare_with_others(handle, &text);
     if (known != GPS_KNOWN_LIVE && found)
-        report_record(event->event, known, &record);
+        report_record(GPS_ASK_EVENT_OPENED, known, &opened, &record);
     else if (known != GPS_KNOWN_LIVE)
-        report_event(GPS_ASK_EVENT_OPENED, known, &(struct gps_event){.event = event->event}, &text,
-                     GPS_OK);
+        report_event(GPS_ASK_EVENT_OPENED, known, &opened, &text, GPS_OK);
 }
 
 void gps_diagnose_destroyed_event(enum gps_ask ask, uint64_t event,
@@ -219,11 +215,5 @@ void gps_diagnose_ended_event(const struct gps_event *event) {
     GPS_SCOPE();
     if (!gps_audit_find_event(&event->id, &record) || gps_audit_event_is_recorded(&event->id))
         return;
-    const struct gps_party creator = {.owner = record.owner};
-    struct gps_report report = gps_report_on(GPS_ASK_NOTED_WAIT, GPS_KNOWN_NOTHING);
-    report.pointer = event->event;
-    gps_report_users(&report, &creator, 1);
-    gps_report_prior(&report, "opened", event->trace);
-    gps_report_prior(&report, "waited", event->waited);
-    gps_report_send_with(&report, &record);
+    report_record(GPS_ASK_NOTED_WAIT, GPS_KNOWN_NOTHING, event, &record);
 }

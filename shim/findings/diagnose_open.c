@@ -120,10 +120,6 @@ static bool find_in_siblings(struct open *open) {
 
 enum { RECORDS = 1024, FEW = 128, TELLING = 32, CUT = 16 };
 
-static void say_owner(struct gps_text *text, const struct gps_owner *owner) {
-    gps_text_add(text, "%s (pid %u)", owner->command, owner->pid);
-}
-
 /* Its beginning is one handle's, and its end another one's. */
 static bool is_mixed(const struct gps_likeness *like) {
     return like->first >= TELLING && like->first < GPS_HANDLE_BYTES &&
@@ -131,30 +127,25 @@ static bool is_mixed(const struct gps_likeness *like) {
            !gps_handle_is_zero_from(like->handle, like->first);
 }
 
-/* What is said of it is so, whatever was done. */
-static void say_mixed(struct gps_text *text, const struct gps_likeness *like) {
-    gps_text_add(text, "the first %u bytes are those of a handle of ", like->first);
-    say_owner(text, &like->begins);
-    gps_text_add(text, ", the last %u those of another one of ", GPS_HANDLE_BYTES - like->first);
-    say_owner(text, &like->ends);
+/* A handle that was cut, or put together from two. What is said of it is so, whatever was done. */
+static void say_likeness(struct gps_text *text, const struct gps_likeness *like) {
+    gps_text_add(text, "the first %u bytes are those of a handle of %s (pid %u)", like->first,
+                 like->begins.command, like->begins.pid);
+    if (is_mixed(like))
+        gps_text_add(text, ", the last %u those of another one of %s (pid %u)",
+                     GPS_HANDLE_BYTES - like->first, like->ends.command, like->ends.pid);
+    else if (gps_handle_is_zero_from(like->handle, like->first))
+        gps_text_str(text, ", and all others are 0");
 }
 
-/* A handle that was cut, or put together from two. */
-static void say_likeness(struct open *open) {
+static void add_likeness(struct open *open) {
     const struct gps_likeness like =
         gps_likeness_of(gps_membership_store(), open->import->handle, RECORDS);
     const bool cut = gps_handle_is_zero_from(like.handle, like.first);
     if (like.first < (cut ? CUT : TELLING) || like.first == GPS_HANDLE_BYTES)
         return;
     gps_text_str(&open->detail, "; ");
-    if (is_mixed(&like)) {
-        say_mixed(&open->detail, &like);
-        return;
-    }
-    gps_text_add(&open->detail, "the first %u bytes are those of a handle of ", like.first);
-    say_owner(&open->detail, &like.begins);
-    if (cut)
-        gps_text_str(&open->detail, ", and all others are 0");
+    say_likeness(&open->detail, &like);
 }
 
 static enum gps_known unknown(struct open *open) {
@@ -166,7 +157,7 @@ static enum gps_known unknown(struct open *open) {
     if (find_in_siblings(open))
         return GPS_KNOWN_NAMESPACE;
     gps_text_add(&open->detail, "the driver's code is %lu", (uint64_t)open->code);
-    say_likeness(open);
+    add_likeness(open);
     if (!gps_others_look().may_export)
         gps_text_add(&open->detail,
                      "; no other process is seen in %s: an exporter that runs under gpushare has "
@@ -293,7 +284,7 @@ void gps_diagnose_opened(const struct gps_import *import) {
         return;
     struct gps_report report = gps_report_on(GPS_ASK_OPENED, GPS_KNOWN_NOTHING);
     gps_text_str(&text, "the driver opened it all the same; ");
-    say_mixed(&text, &like);
+    say_likeness(&text, &like);
     gps_report_about_import(&report, import);
     report.detail = text.bytes;
     gps_report_send(&report);

@@ -132,19 +132,20 @@ static struct group *group_of(enum gps_known known, uint32_t trace,
     return group;
 }
 
-static void note_time(struct group *group, uint64_t time) {
+/* Adds one to a group. The first is described by the caller: true. */
+static bool add(struct group *group, uint64_t bytes, uint64_t time) {
     if (!group->first || time < group->first)
         group->first = time;
     if (time > group->last)
         group->last = time;
+    group->bytes += bytes;
+    return !group->count++;
 }
 
 void gps_leak_add_export(const struct gps_export *region) {
     struct group *group = group_of(GPS_KNOWN_EXPORTED, region->exported, NULL);
-    note_time(group, region->record.created);
-    if (!group->count++)
+    if (add(group, region->record.requested, region->record.created))
         group->export = *region;
-    group->bytes += region->record.requested;
 }
 
 static void add_import(const struct gps_import *import) {
@@ -153,38 +154,24 @@ static void add_import(const struct gps_import *import) {
     struct group *group =
         group_of(import->count == import->opens ? GPS_KNOWN_OPEN : GPS_KNOWN_UNBALANCED,
                  import->trace, &import->exporter.owner);
-    note_time(group, import->since);
-    if (!group->count++)
+    if (add(group, import->size, import->since))
         group->import = *import;
-    group->bytes += import->size;
     group->opens += import->opens;
     group->closes += import->opens - import->count;
 }
 
-static void add_unmapped(void) {
-    struct gps_vmm_memory batch[16];
-    unsigned count;
-    while ((count = gps_vmm_take_unmapped(batch, sizeof(batch) / sizeof(batch[0]))))
-        for (unsigned i = 0; i < count; i++) {
-            struct group *group = group_of(GPS_KNOWN_UNMAPPED, batch[i].made, NULL);
-            if (!group->count++)
-                group->memory = batch[i];
-            group->bytes += batch[i].size;
-        }
+static void add_unmapped(const struct gps_vmm_memory *memory) {
+    struct group *group = group_of(GPS_KNOWN_UNMAPPED, memory->made, NULL);
+    if (add(group, memory->size, 0))
+        group->memory = *memory;
 }
 
-static void add_closed(void) {
-    struct gps_vmm_closed batch[8];
-    unsigned count;
-    while ((count = gps_vmm_take_closed(batch, sizeof(batch) / sizeof(batch[0]))))
-        for (unsigned i = 0; i < count; i++) {
-            struct group *group = group_of(GPS_KNOWN_NO_ACCESS, batch[i].mapping.mapped, NULL);
-            if (!group->count++) {
-                group->memory = batch[i].memory;
-                group->mapped = batch[i].mapping.mapped;
-            }
-            group->bytes += batch[i].mapping.size;
-        }
+static void add_closed(const struct gps_vmm_closed *closed) {
+    struct group *group = group_of(GPS_KNOWN_NO_ACCESS, closed->mapping.mapped, NULL);
+    if (add(group, closed->mapping.size, 0)) {
+        group->memory = closed->memory;
+        group->mapped = closed->mapping.mapped;
+    }
 }
 
 /* It is judged by its file: another one may have its number by now. */
@@ -194,28 +181,15 @@ static void add_left(const struct gps_vmm_left *left) {
         return;
     struct group *group = group_of(exported ? GPS_KNOWN_LEFT_EXPORTED : GPS_KNOWN_LEFT_IMPORTED,
                                    left->descriptor.trace, NULL);
-    if (!group->count++)
+    if (add(group, left->memory.size, 0))
         group->left = *left;
-    group->bytes += left->memory.size;
 }
 
-static void add_descriptors(void) {
-    struct gps_vmm_left batch[8];
-    unsigned count;
-    while ((count = gps_vmm_take_left(batch, sizeof(batch) / sizeof(batch[0]))))
-        for (unsigned i = 0; i < count; i++)
-            add_left(&batch[i]);
-}
-
-static void add_events(void) {
-    struct gps_event event;
-    while (gps_registry_take_opened_event(&event)) {
-        gps_diagnose_ended_event(&event);
-        struct group *group = group_of(GPS_KNOWN_EVENT_OPEN, event.trace, NULL);
-        note_time(group, event.since);
-        if (!group->count++)
-            group->event = event;
-    }
+static void add_event(const struct gps_event *event) {
+    gps_diagnose_ended_event(event);
+    struct group *group = group_of(GPS_KNOWN_EVENT_OPEN, event->trace, NULL);
+    if (add(group, 0, event->since))
+        group->event = *event;
 }
 
 /* What the program was refused, and asked for in no other way. */
@@ -235,14 +209,26 @@ static void report_refusal(void) {
 
 /* What is unmapped is taken from the books, and leaves its descriptors: they come before it. */
 void gps_leak_report_end(void) {
+    enum { BATCH = 8 };
+    struct gps_vmm_left left[BATCH];
+    struct gps_vmm_memory unmapped[BATCH];
+    struct gps_vmm_closed closed[BATCH];
     struct gps_import import;
+    struct gps_event event;
     report_refusal();
-    add_descriptors();
-    add_unmapped();
-    add_closed();
+    for (unsigned count; (count = gps_vmm_take_left(left, BATCH));)
+        for (unsigned i = 0; i < count; i++)
+            add_left(&left[i]);
+    for (unsigned count; (count = gps_vmm_take_unmapped(unmapped, BATCH));)
+        for (unsigned i = 0; i < count; i++)
+            add_unmapped(&unmapped[i]);
+    for (unsigned count; (count = gps_vmm_take_closed(closed, BATCH));)
+        for (unsigned i = 0; i < count; i++)
+            add_closed(&closed[i]);
     while (gps_registry_take_import(&import))
         add_import(&import);
-    add_events();
+    while (gps_registry_take_opened_event(&event))
+        add_event(&event);
     report_groups();
 }
 
@@ -282,7 +268,7 @@ static void report_shared(const struct gps_reset *reset) {
         gps_report_about_export(&report, &reset->held_export);
         gps_report_users(
             &report, users,
-            gps_references_users(&reset->held_export.record.id, users, GPS_USERS_REPORTED));
+            gps_references_users(&reset->held_export.record.id, users, GPS_USERS_REPORTED, NULL));
     }
     if (reset->held) {
         gps_text_str(&text, reset->opens ? "; " : "");

@@ -115,34 +115,25 @@ static struct gps_answer name(const struct gps_question *q) {
 
 /* Others hold the memory. The first answer carries the finding; the one after a wait does not. */
 static struct gps_answer free_held(const struct gps_question *q) {
-    enum gps_finding finding = q->waited ? GPS_NO_FINDING : GPS_FREE_WHILE_OPEN;
-    if (q->mode == GPS_MODE_AUDIT || q->exiting)
-        return say(GPS_FORWARD, finding);
-    switch (q->on_free) {
-    case GPS_FREE_WAIT:
-        return say(q->waited ? GPS_DEFER : GPS_WAIT, finding);
-    case GPS_FREE_REFUSE:
-        return deny(GPS_NOT_PERMITTED, finding);
-    case GPS_FREE_ALLOW:
-        return say(GPS_FORWARD, finding);
-    case GPS_FREE_DEFER:
-        break;
-    }
-    return say(GPS_DEFER, finding);
-}
-
-/* Their programs do nothing wrong, and this one's free succeeds. */
-static struct gps_answer free_cached(const struct gps_question *q) {
-    const bool defers = q->mode == GPS_MODE_SHARE && !q->exiting && q->on_free != GPS_FREE_ALLOW;
-    return say(defers ? GPS_DEFER : GPS_FORWARD, GPS_NO_FINDING);
+    static const enum gps_verdict verdicts[] = {[GPS_FREE_DEFER] = GPS_DEFER,
+                                                [GPS_FREE_WAIT] = GPS_WAIT,
+                                                [GPS_FREE_REFUSE] = GPS_DENY,
+                                                [GPS_FREE_ALLOW] = GPS_FORWARD};
+    const enum gps_finding finding = q->waited ? GPS_NO_FINDING : GPS_FREE_WHILE_OPEN;
+    const enum gps_verdict verdict =
+        q->mode == GPS_MODE_AUDIT || q->exiting ? GPS_FORWARD : verdicts[q->on_free];
+    return verdict == GPS_DENY                ? deny(GPS_NOT_PERMITTED, finding)
+           : verdict == GPS_WAIT && q->waited ? say(GPS_DEFER, finding)
+                                              : say(verdict, finding);
 }
 
 static struct gps_answer on_free(const struct gps_question *q) {
+    const bool may_defer = q->mode == GPS_MODE_SHARE && !q->exiting && q->on_free != GPS_FREE_ALLOW;
     switch (q->known) {
     case GPS_KNOWN_HELD:
         return free_held(q);
-    case GPS_KNOWN_CACHED:
-        return free_cached(q);
+    case GPS_KNOWN_CACHED: /* their programs do nothing wrong, and this one's free succeeds */
+        return say(may_defer ? GPS_DEFER : GPS_FORWARD, GPS_NO_FINDING);
     case GPS_KNOWN_RESULT:
         return say(q->exiting ? GPS_FORWARD : GPS_HAND_OVER, GPS_NO_FINDING);
     default: /* wrong or not, the driver knows best: see GPS_ASK_FREED */
@@ -157,17 +148,12 @@ static struct gps_answer on_exit_of(const struct gps_question *q) {
     return name(q);
 }
 
-/* The memory that the keeper has outlives its creator: no other process loses it. */
-static bool outlives_us(const struct gps_export *region) {
-    return region->vmm && region->record.keep != GPS_KEEP_OWNER;
-}
-
 enum gps_known gps_policy_known(const struct gps_export *region) {
     if (gps_export_is_untaken(region) ||
         (region->state == GPS_EXPORT_CLOSING && gps_export_becomes_result(region)))
         return GPS_KNOWN_RESULT;
-    if (outlives_us(region))
-        return GPS_KNOWN_NOTHING;
+    if (region->vmm && region->record.keep != GPS_KEEP_OWNER)
+        return GPS_KNOWN_NOTHING; /* the keeper's outlives its creator: no other process loses it */
     return region->users.held     ? GPS_KNOWN_HELD
            : region->users.cached ? GPS_KNOWN_CACHED
                                   : GPS_KNOWN_EXPORTED;

@@ -51,16 +51,6 @@ static const struct {
     {999, 999, "the driver does not say why"},
 };
 
-void gps_driver_code_add(struct gps_text *text, int code) {
-    gps_text_add(text, "the driver's code is %lu", (uint64_t)(unsigned)code);
-    for (unsigned i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
-        if (code >= codes[i].first && code <= codes[i].last)
-            gps_text_strs(text, ": ", codes[i].meaning);
-    if (code == GPS_NOT_INITIALIZED)
-        gps_text_add(text, "%s, or any call of the runtime, comes first",
-                     gps_operations->names->start);
-}
-
 struct gps_report gps_report_new(enum gps_finding finding) {
     return (struct gps_report){.finding = finding, .api = gps_call_name(), .device = -1};
 }
@@ -90,7 +80,13 @@ void gps_report_prior(struct gps_report *report, const char *what, uint32_t trac
 }
 
 void gps_report_code(struct gps_report *report, struct gps_text *detail, int code) {
-    gps_driver_code_add(detail, code);
+    gps_text_add(detail, "the driver's code is %u", (unsigned)code);
+    for (unsigned i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+        if (code >= codes[i].first && code <= codes[i].last)
+            gps_text_strs(detail, ": ", codes[i].meaning);
+    if (code == GPS_NOT_INITIALIZED)
+        gps_text_add(detail, "%s, or any call of the runtime, comes first",
+                     gps_operations->names->start);
     report->detail = detail->bytes;
     report->variant = (uint64_t)(unsigned)code;
 }
@@ -118,6 +114,15 @@ void gps_report_about_import(struct gps_report *report, const struct gps_import 
         gps_report_users(report, &import->exporter, 1);
 }
 
+void gps_report_about_freed(struct gps_report *report, const struct gps_freed *freed,
+                            const char *born, const char *ended) {
+    report->size = freed->size;
+    report->device = freed->device;
+    report->context = freed->context;
+    gps_report_prior(report, born, freed->born);
+    gps_report_prior(report, ended, freed->ended);
+}
+
 void gps_report_about_memory(struct gps_report *report, const struct gps_vmm_memory *memory) {
     report->device = memory->device;
     gps_report_prior(report, memory->origin == GPS_VMM_IMPORTED ? "opened" : "created",
@@ -141,43 +146,43 @@ static void fill_priors(struct gps_report *report, struct workspace *work) {
     }
 }
 
-/* `own` is how many priors of this process's come behind it. */
-static void add_history(struct gps_report *report, const struct gps_region_record *origin,
-                        enum gps_history_event event, uint64_t time, struct workspace *work,
-                        unsigned own) {
+/* Adds one with the frames of work->traces. */
+static void add_traced(struct gps_report *report, struct gps_prior prior,
+                       enum gps_history_event event, struct workspace *work) {
+    struct gps_frame *frames = work->priors[report->prior_count];
+    prior.stack = frames;
+    prior.stack_count = gps_region_history_frames(&work->traces, event, frames, GPS_STACK_MAX);
+    if (prior.stack_count || prior.time)
+        report->prior[report->prior_count++] = prior;
+}
+
+/* A region's past goes before what this process did with it. Where there is a place of a free, and
+ * no time, it is being freed. */
+static void add_origin(struct gps_report *report, const struct gps_region_record *origin,
+                       struct workspace *work) {
     static const char *const names[][GPS_HISTORY_EVENTS] = {{"allocated", "exported", "freed"},
                                                             {"created", "exported", "destroyed"}};
     const bool is_event = origin->backing == GPS_BACKING_EVENT;
-    struct gps_frame *frames = work->priors[report->prior_count];
-    const unsigned count = gps_region_history_frames(&work->traces, event, frames, GPS_STACK_MAX);
     const bool ours = gps_process_is_self(&origin->owner);
-    const struct gps_owner *owner = ours ? NULL : &origin->owner;
-    struct gps_prior *place = &report->prior[report->prior_count - own];
-    if (!count && !time)
-        return;
-    memmove(place + 1, place, own * sizeof(*place));
-    report->prior_count++;
-    *place = (struct gps_prior){.what = names[is_event][event],
-                                .owner = owner,
-                                .time = time,
-                                .stack = frames,
-                                .stack_count = count};
-}
-
-/* A region's past goes before what this process did with it. */
-static void add_origin(struct gps_report *report, const struct gps_region_record *origin,
-                       struct workspace *work) {
+    const uint64_t times[] = {0, origin->created,
+                              gps_record_over(origin) ? origin->status.changed : 0};
+    const struct gps_store *store = is_event ? gps_membership_audit() : gps_membership_store();
     const unsigned own = report->prior_count;
-    const struct gps_store *store =
-        origin->backing == GPS_BACKING_EVENT ? gps_membership_audit() : gps_membership_store();
-    if (!store || report->prior_count + GPS_HISTORY_EVENTS > GPS_PRIORS)
+    struct gps_prior later[GPS_PRIORS];
+    if (!store || own + GPS_HISTORY_EVENTS > GPS_PRIORS)
         return;
     if (gps_region_read_traces(store, origin, &work->traces) < 0)
         work->traces = (struct gps_region_traces){.module_count = 0};
-    add_history(report, origin, GPS_HISTORY_ALLOCATED, 0, work, own);
-    add_history(report, origin, GPS_HISTORY_EXPORTED, origin->created, work, own);
-    const bool over = gps_record_over(origin); /* else it is being freed, where there is a place */
-    add_history(report, origin, GPS_HISTORY_FREED, over ? origin->status.changed : 0, work, own);
+    for (enum gps_history_event event = 0; event < GPS_HISTORY_EVENTS; event++)
+        add_traced(report,
+                   (struct gps_prior){.what = names[is_event][event],
+                                      .owner = ours ? NULL : &origin->owner,
+                                      .time = times[event]},
+                   event, work);
+    const unsigned added = report->prior_count - own;
+    memcpy(later, report->prior, own * sizeof(*later));
+    memmove(report->prior, report->prior + own, added * sizeof(*later));
+    memcpy(report->prior + added, later, own * sizeof(*later));
 }
 
 /* Behind what the report tells anyway. */
@@ -195,22 +200,23 @@ static void add_places(struct gps_report *report, struct workspace *work) {
     struct gps_region_record record;
     for (unsigned i = 0; i < report->other_count && report->prior_count < GPS_PRIORS; i++) {
         const struct gps_party *other = &report->others[i];
-        struct gps_frame *frames = work->priors[report->prior_count];
-        if (!other->place || !gps_audit_find_place(&other->owner, other->place, &record) ||
-            gps_region_read_traces(gps_membership_audit(), &record, &work->traces) < 0)
-            continue;
-        report->prior[report->prior_count++] =
-            (struct gps_prior){.what = "opened",
-                               .owner = &other->owner,
-                               .time = other->since,
-                               .stack = frames,
-                               .stack_count = gps_region_history_frames(
-                                   &work->traces, GPS_HISTORY_EXPORTED, frames, GPS_STACK_MAX)};
+        if (other->place && gps_audit_find_place(&other->owner, other->place, &record) &&
+            gps_region_read_traces(gps_membership_audit(), &record, &work->traces) == 0)
+            add_traced(
+                report,
+                (struct gps_prior){.what = "opened", .owner = &other->owner, .time = other->since},
+                GPS_HISTORY_EXPORTED, work);
     }
 }
 
 static void send(struct gps_report *report, uint32_t trace, struct gps_python_stack *python,
-                 const struct gps_region_record *origin, struct workspace *work) {
+                 const struct gps_region_record *origin) {
+    struct workspace *work =
+        mmap(NULL, sizeof(*work), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (work == MAP_FAILED) {
+        gps_log_report(report);
+        return;
+    }
     report->stack = work->stack;
     report->stack_count = python ? gps_python_fill(python, work->stack, GPS_STACK_MAX) : 0;
     if (!python)
@@ -222,24 +228,7 @@ static void send(struct gps_report *report, uint32_t trace, struct gps_python_st
         add_origin(report, origin, work);
     add_places(report, work);
     gps_log_report(report);
-}
-
-static void send_new(struct gps_report *report, uint32_t trace, struct gps_python_stack *python,
-                     const struct gps_region_record *origin) {
-    struct workspace *work =
-        mmap(NULL, sizeof(*work), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (work == MAP_FAILED) {
-        gps_log_report(report);
-        return;
-    }
-    send(report, trace, python, origin, work);
     munmap(work, sizeof(*work));
-}
-
-/* Returns NULL where the stack has no Python frames, or the report is not wanted. */
-static struct gps_python_stack *take_python(const struct gps_report *report, uint32_t trace) {
-    const unsigned depth = gps_process_config()->options.stack_depth;
-    return gps_log_wants(report) ? gps_python_take(gps_call_site(), trace, depth) : NULL;
 }
 
 /* Two lines of a Python program can have one native stack, so its Python frames tell them apart. */
@@ -247,7 +236,9 @@ void gps_report_send_with(struct gps_report *report, const struct gps_region_rec
     if (gps_process_left())
         return; /* it may tell of what is withdrawn */
     const uint32_t trace = gps_trace_here();
-    struct gps_python_stack *python = take_python(report, trace);
+    const unsigned depth = gps_process_config()->options.stack_depth;
+    struct gps_python_stack *python =
+        gps_log_wants(report) ? gps_python_take(gps_call_site(), trace, depth) : NULL;
     if (!report->stack_hash)
         report->stack_hash = python  ? gps_python_hash(python)
                              : trace ? gps_trace_hash(trace)
@@ -255,7 +246,7 @@ void gps_report_send_with(struct gps_report *report, const struct gps_region_rec
     if (report->variant)
         report->stack_hash = gps_trace_mix(report->stack_hash, report->variant);
     if (gps_log_takes(report))
-        send_new(report, trace, python, origin);
+        send(report, trace, python, origin);
     gps_python_drop(python);
 }
 

@@ -9,6 +9,7 @@
 #include "log/log.h"
 #include "policy.h"
 #include "process/references.h"
+#include "registry/freed_history.h"
 #include "registry/registry.h"
 #include "registry/vmm_books.h"
 #include "util/text.h"
@@ -23,6 +24,10 @@ struct gps_report gps_report_on(enum gps_ask ask, enum gps_known known);
  * it was allocated and exported, or opened; of an import, its exporter. */
 void gps_report_about_export(struct gps_report *report, const struct gps_export *region);
 void gps_report_about_import(struct gps_report *report, const struct gps_import *import);
+/* Adds size, device and context of what is gone, and where it was `born`, and `ended`, as these
+ * words say. */
+void gps_report_about_freed(struct gps_report *report, const struct gps_freed *freed,
+                            const char *born, const char *ended);
 /* Adds device of VMM memory, and where it was made or opened. */
 void gps_report_about_memory(struct gps_report *report, const struct gps_vmm_memory *memory);
 /* Adds the other processes that have its subject open, as gps_references_users gave them: `count`
@@ -32,7 +37,8 @@ void gps_report_users(struct gps_report *report, const struct gps_party *users, 
  * what gpushare does about it. */
 void gps_report_held(const struct gps_export *region, const struct gps_answer *answer,
                      const struct gps_party *users, int count);
-/* Adds what a driver's code means, in `detail`, which must stay. Codes differ by place. */
+/* Adds "the driver's code is 719: an earlier kernel or copy failed, ...", in `detail`, which must
+ * stay. Codes differ by place. */
 void gps_report_code(struct gps_report *report, struct gps_text *detail, int code);
 /* Adds an earlier event of this process, if it has a trace. `what` is a literal. */
 void gps_report_prior(struct gps_report *report, const char *what, uint32_t trace);
@@ -50,6 +56,3 @@ void gps_report_store(int status, const char *what);
 void gps_report_reference(int status);
 /* Reports record-invalid for a region's record. */
 void gps_report_record(const struct gps_id *region, const char *why);
-
-/* Adds "the driver's code is 719: an earlier kernel or copy failed, ...". */
-void gps_driver_code_add(struct gps_text *text, int code);

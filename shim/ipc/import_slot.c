@@ -31,9 +31,9 @@ int gps_import_slot_begin(struct gps_import *import, struct gps_region_record *r
 }
 
 void gps_import_slot_commit(const struct gps_import *import) {
-    gps_report_reference(gps_references_commit_at(import->slot, &import->region, import->via,
-                                                  import->pointer, import->generation,
-                                                  gps_audit_place(import->trace)));
+    gps_report_reference(gps_references_commit(import->slot, &import->region, import->via,
+                                               import->pointer, import->generation,
+                                               gps_audit_place(import->trace)));
     gps_region_event_opened(import);
 }
 

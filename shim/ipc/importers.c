@@ -29,7 +29,7 @@ static int find(const struct gps_export *region, struct gps_party *users, unsign
         return 0;
     if (region->lockable && !gps_region_may_be_locked(gps_membership_store(), &region->record.id))
         return 0;
-    return gps_references_users_and_caches(&region->record.id, users, max, caches);
+    return gps_references_users(&region->record.id, users, max, caches);
 }
 
 int gps_importers_of(const struct gps_export *region, struct gps_party *users, unsigned max) {

@@ -97,7 +97,7 @@ static int watch_files(const struct gps_import *import) {
     char record[GPS_FILE_PATH], owner[GPS_FILE_PATH];
     int owner_file = -1, record_file = -1;
     gps_region_path(store, &import->region, "", record);
-    gps_lease_path(store, &import->exporter.owner, owner);
+    gps_file_path_of_owner(store, &import->exporter.owner, "", owner);
     GPS_LOCKED(&state.lock);
     if (is_watching())
         owner_file = gps_watch_file(&state.watch, owner, OWNER_EVENTS);

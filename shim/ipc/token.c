@@ -267,7 +267,7 @@ static bool take_former(const struct gps_vmm_mapping *mapping, uint64_t serial,
 static void report_remapped(const struct former *former, const struct gps_vmm_mapping *mapping,
                             const struct gps_vmm_memory *memory) {
     struct gps_party users[GPS_USERS_REPORTED];
-    const int count = gps_references_users(&former->id, users, GPS_USERS_REPORTED);
+    const int count = gps_references_users(&former->id, users, GPS_USERS_REPORTED, NULL);
     if (count <= 0)
         return;
     char detail[128];
@@ -306,7 +306,7 @@ void gps_token_mapped(uint64_t pointer) {
 void gps_token_leave(void) {
     GPS_LOCKED(&state.lock);
     for (struct token *token = state.list; token; token = token->next)
-        if (gps_references_users(&token->region.record.id, NULL, 0) == 0)
+        if (gps_references_users(&token->region.record.id, NULL, 0, NULL) == 0)
             gps_region_remove(gps_membership_store(), &token->region.record.id);
     state.list = NULL; /* not freed: as the process ends */
 }

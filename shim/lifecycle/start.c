@@ -86,8 +86,8 @@ static enum gps_phase start(void) {
     if (status == 0)
         gps_event_log_open(&config->options, gps_process_self(), gps_process_program()->arguments);
     gps_stack_start();
-    gps_trace_start(config->options.stack_depth, config->options.mode == GPS_MODE_AUDIT);
-    gps_trace_ask(gps_python_trace);
+    gps_trace_start(config->options.stack_depth, config->options.mode == GPS_MODE_AUDIT,
+                    gps_python_trace);
     if (status < 0)
         report_config(&error);
     if (status < 0 || config->options.mode == GPS_MODE_OFF)

@@ -182,37 +182,29 @@ void gps_event_log_write(const struct gps_event_line *line) {
 
 /* --- bytes that are merged --- */
 
-static struct { _Atomic uint64_t merged, saved, unmerged; } sums;
+static struct {
+    _Atomic uint64_t merged, saved, unmerged; /* since the last event */
+    _Atomic uint64_t now;
+    _Atomic uint64_t *most; /* where the most of `now` is kept, or NULL */
+} sums;
 GPS_FORGOTTEN(sums);
 
-/* `most`: where it is kept, or NULL. */
-static struct {
-    _Atomic uint64_t now;
-    _Atomic uint64_t *most;
-} kept;
-GPS_FORGOTTEN(kept);
-
 void gps_merged_sum_keep(uint64_t *most) {
-    kept.most = (_Atomic uint64_t *)most;
-}
-
-static void keep(uint64_t now) {
-    uint64_t most = atomic_load(kept.most);
-    while (most < now && !atomic_compare_exchange_weak(kept.most, &most, now))
-        ;
+    sums.most = (_Atomic uint64_t *)most;
 }
 
 void gps_merged_sum_merged(uint64_t bytes, uint64_t saved) {
     atomic_fetch_add(&sums.saved, saved);
     atomic_fetch_add(&sums.merged, bytes);
-    const uint64_t now = atomic_fetch_add(&kept.now, bytes) + bytes;
-    if (kept.most)
-        keep(now);
+    const uint64_t now = atomic_fetch_add(&sums.now, bytes) + bytes;
+    uint64_t most = sums.most ? atomic_load(sums.most) : UINT64_MAX;
+    while (most < now && !atomic_compare_exchange_weak(sums.most, &most, now))
+        ;
 }
 
 void gps_merged_sum_unmerged(uint64_t bytes) {
     atomic_fetch_add(&sums.unmerged, bytes);
-    atomic_fetch_sub(&kept.now, bytes);
+    atomic_fetch_sub(&sums.now, bytes);
 }
 
 void gps_merged_sum_log(void) {

@@ -4,21 +4,30 @@
 #include "log.h"
 #include "wording.h"
 
+/* A number may come from the log of a newer version: what is behind the catalogue stands for it. */
 static const struct row {
-    const char *id;
-    enum gps_level level;
-    const char *sentence;
-    const char *hint;
-} rows[] = {
-#define FINDING_ROW(name, id, level, sentence, hint) {id, GPS_LEVEL_##level, sentence, hint},
-    GPS_FINDINGS(FINDING_ROW)
-#undef FINDING_ROW
+    const char *id, *sentence, *hint;
+    enum gps_level level, raised;
+    const char *raised_where;           /* NULL: nowhere */
+    const char *rule_hint, *range_hint; /* other ones, or NULL */
+} rows[GPS_FINDING_COUNT + 1] = {
+    /* clang-format off */
+    [GPS_FINDING_COUNT] = {"unknown", "an unknown finding", "", .level = GPS_LEVEL_ERROR},
+#define FINDING(name, id_, level_, sentence_, hint_)                                               \
+    [GPS_##name] = {id_, sentence_, hint_, .level = GPS_LEVEL_##level_},
+    GPS_FINDINGS(FINDING)
+#define RAISED(name, level_, where)                                                                \
+    [GPS_##name].raised = GPS_LEVEL_##level_, [GPS_##name].raised_where = where,
+    GPS_RAISED_LEVELS(RAISED)
+#define RULE_HINT(name, hint_) [GPS_##name].rule_hint = hint_,
+    GPS_RULE_HINTS(RULE_HINT)
+#define RANGE_HINT(name, hint_) [GPS_##name].range_hint = hint_,
+    GPS_RANGE_HINTS(RANGE_HINT)
+    /* clang-format on */
 };
 
-/* A number may come from the log of a newer version; one outside the table is "unknown". */
 static const struct row *row_of(enum gps_finding finding) {
-    static const struct row unknown = {"unknown", GPS_LEVEL_ERROR, "an unknown finding", ""};
-    return (unsigned)finding < GPS_FINDING_COUNT ? &rows[finding] : &unknown;
+    return &rows[(unsigned)finding < GPS_FINDING_COUNT ? finding : GPS_FINDING_COUNT];
 }
 
 const char *gps_finding_id(enum gps_finding finding) {
@@ -30,25 +39,15 @@ enum gps_level gps_finding_level(enum gps_finding finding) {
 }
 
 const char *gps_finding_raised(enum gps_finding finding, enum gps_level *level) {
-    static const struct {
-        enum gps_level level;
-        const char *where;
-    } raised[GPS_FINDING_COUNT] = {
-#define RAISED_ROW(name, level, where) [GPS_##name] = {GPS_LEVEL_##level, where},
-        GPS_RAISED_LEVELS(RAISED_ROW)
-#undef RAISED_ROW
-    };
-    if ((unsigned)finding >= GPS_FINDING_COUNT || !raised[finding].where)
-        return NULL;
-    *level = raised[finding].level;
-    return raised[finding].where;
+    const struct row *row = row_of(finding);
+    if (row->raised_where)
+        *level = row->raised;
+    return row->raised_where;
 }
 
 enum gps_level gps_report_level(const struct gps_report *report) {
-    enum gps_level level = gps_finding_level(report->finding);
-    if (report->raised)
-        (void)gps_finding_raised(report->finding, &level);
-    return level;
+    const struct row *row = row_of(report->finding);
+    return report->raised && row->raised_where ? row->raised : row->level;
 }
 
 const char *gps_finding_sentence(enum gps_finding finding) {
@@ -60,24 +59,12 @@ const char *gps_finding_hint(enum gps_finding finding) {
 }
 
 const char *gps_report_hint(const struct gps_report *report) {
-    static const char *const by_rule[GPS_FINDING_COUNT] = {
-#define RULE_HINT(name, hint) [GPS_##name] = hint,
-        GPS_RULE_HINTS(RULE_HINT)
-#undef RULE_HINT
-    };
-    static const char *const by_range[GPS_FINDING_COUNT] = {
-#define RANGE_HINT(name, hint) [GPS_##name] = hint,
-        GPS_RANGE_HINTS(RANGE_HINT)
-#undef RANGE_HINT
-    };
-    const bool known = report->finding < GPS_FINDING_COUNT;
+    const struct row *row = row_of(report->finding);
     if (report->hint)
         return report->hint;
-    if (known && gps_wording_is_by_range() && by_range[report->finding])
-        return by_range[report->finding];
-    const bool ruled = report->name && *report->name && known;
-    return ruled && by_rule[report->finding] ? by_rule[report->finding]
-                                             : gps_finding_hint(report->finding);
+    if (row->range_hint && gps_wording_is_by_range())
+        return row->range_hint;
+    return row->rule_hint && report->name && *report->name ? row->rule_hint : row->hint;
 }
 
 const char *gps_level_name(enum gps_level level) {

@@ -188,12 +188,6 @@ static void put_advice(const struct gps_report *report) {
                            "LOG");
 }
 
-static void count(const struct gps_report *report) {
-    atomic_fetch_add(&counts.findings, 1);
-    if (gps_report_level(report) == GPS_LEVEL_ERROR)
-        atomic_fetch_add(&counts.errors, 1);
-}
-
 static bool passes(enum gps_level level) {
     return level >= (is_open() ? atomic_load(&state.level) : (unsigned)GPS_LEVEL_WARNING);
 }
@@ -222,7 +216,9 @@ void gps_log_report(const struct gps_report *report) {
     const int saved = errno;
     const bool ours = is_ours();
     if (ours)
-        count(report);
+        atomic_fetch_add(&counts.findings, 1);
+    if (ours && gps_report_level(report) == GPS_LEVEL_ERROR)
+        atomic_fetch_add(&counts.errors, 1);
     const uint64_t now = gps_clock_now();
     gps_event_log_write(&(struct gps_event_line){.what = "finding",
                                                  .time = now,

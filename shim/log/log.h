@@ -18,10 +18,11 @@ struct gps_frame {
     uint64_t address;  /* in this process */
     uint64_t offset;   /* in the module's file address space */
     char module[128];  /* the path, or its end if it is longer; of a Python frame: of its source */
-    char build_id[41]; /* hex, or empty */
+    char build_id[44]; /* hex, or empty */
     char function[64]; /* of a Python frame, or the name's beginning; empty: a native frame */
     uint32_t line;     /* of a Python frame; 0: not known */
 };
+static_assert(sizeof(struct gps_frame) == 256, "no padding: equal frames have equal bytes");
 
 /* Another process that a report is about. */
 struct gps_party {

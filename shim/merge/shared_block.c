@@ -114,12 +114,8 @@ static void make_name(const struct gps_shared_key *key, char name[GPS_NAME_BYTES
     struct gps_text text = gps_text_on(name, GPS_NAME_BYTES);
     uint64_t gpu[GPS_UUID_BYTES / sizeof(uint64_t)];
     memcpy(gpu, key->uuid, sizeof(gpu));
-    gps_text_str(&text, GPS_BLOCK_NAME);
-    gps_text_hex(&text, gpu[0] ^ gpu[1]);
-    gps_text_str(&text, ".");
-    gps_text_dec(&text, key->size >> 20);
-    gps_text_str(&text, ".");
-    gps_text_hex(&text, key->first.low);
+    gps_text_add(&text, "%s0x%lx.%lu.0x%lx", GPS_BLOCK_NAME, gpu[0] ^ gpu[1], key->size >> 20,
+                 key->first.low);
 }
 
 static bool is_asked(void) {
@@ -202,7 +198,7 @@ int gps_shared_get(const struct gps_id *id, const struct gps_shared_key *key, in
 }
 
 void gps_shared_commit(const struct gps_id *id, unsigned slot, bool created, uint64_t address) {
-    gps_references_commit(slot, id, created ? GPS_VIA_CREATOR : GPS_VIA_MERGE, address, 1);
+    gps_references_commit(slot, id, created ? GPS_VIA_CREATOR : GPS_VIA_MERGE, address, 1, 0);
 }
 
 static void describe(const struct gps_shared_key *key, const struct gps_rule *rule,

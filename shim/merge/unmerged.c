@@ -127,7 +127,7 @@ static void publish(enum gps_unmerged why) {
     if (state.published)
         gps_references_end(state.slot);
     state.published = why && gps_references_begin(&none, GPS_VIA_UNMERGED, &state.slot) == 0 &&
-                      gps_references_commit(state.slot, &none, GPS_VIA_UNMERGED, why, 0) == 0;
+                      gps_references_commit(state.slot, &none, GPS_VIA_UNMERGED, why, 0, 0) == 0;
     if (why && !state.published)
         gps_references_end(state.slot);
 }

@@ -6,16 +6,6 @@
 
 enum { NO_SLOT, GETS_SLOT, HAS_SLOT };
 
-/* Another thread that comes meanwhile has changed the figure before: the one that gets the slot
- * publishes it. */
-static int get_slot(struct gps_gpu_bytes *mine) {
-    const int status = gps_references_begin(&mine->gpu, mine->via, &mine->slot);
-    if (status < 0)
-        gps_references_end(mine->slot);
-    atomic_store(&mine->phase, status < 0 ? NO_SLOT : HAS_SLOT);
-    return status;
-}
-
 static bool describe(uint64_t address, unsigned *slot, struct gps_slot *now) {
     const struct gps_gpu_bytes *mine = (const struct gps_gpu_bytes *)(uintptr_t)address;
     *slot = mine->slot;
@@ -41,10 +31,15 @@ bool gps_gpu_bytes_of_device(struct gps_gpu_bytes *mine, enum gps_slot_via via, 
     return true;
 }
 
+/* Another thread that comes meanwhile has changed the figure before: the one that gets the slot
+ * publishes it. */
 int gps_gpu_bytes_publish(struct gps_gpu_bytes *mine) {
     int phase = NO_SLOT;
     if (atomic_compare_exchange_strong(&mine->phase, &phase, GETS_SLOT)) {
-        const int status = get_slot(mine);
+        const int status = gps_references_begin(&mine->gpu, mine->via, &mine->slot);
+        if (status < 0)
+            gps_references_end(mine->slot);
+        atomic_store(&mine->phase, status < 0 ? NO_SLOT : HAS_SLOT);
         if (status < 0)
             return status;
     } else if (phase == GETS_SLOT) {

@@ -123,12 +123,7 @@ int gps_references_begin_block(const struct gps_id *id, enum gps_slot_via via, u
 }
 
 int gps_references_commit(unsigned slot, const struct gps_id *id, enum gps_slot_via via,
-                          uint64_t address, uint64_t generation) {
-    return gps_references_commit_at(slot, id, via, address, generation, 0);
-}
-
-int gps_references_commit_at(unsigned slot, const struct gps_id *id, enum gps_slot_via via,
-                             uint64_t address, uint64_t generation, uint64_t place) {
+                          uint64_t address, uint64_t generation, uint64_t place) {
     const struct gps_slot open = {.region = *id,
                                   .address = address,
                                   .since = gps_clock_now(),
@@ -217,19 +212,15 @@ bool gps_references_crowded(void) {
     return atomic_load_explicit(&looked_at, memory_order_relaxed) >= CROWD;
 }
 
-int gps_references_users(const struct gps_id *id, struct gps_party *users, unsigned max) {
-    unsigned caches;
-    return gps_references_users_and_caches(id, users, max, &caches);
-}
-
-int gps_references_users_and_caches(const struct gps_id *id, struct gps_party *users, unsigned max,
-                                    unsigned *caches) {
+int gps_references_users(const struct gps_id *id, struct gps_party *users, unsigned max,
+                         unsigned *caches) {
     struct gps_user found[GPS_USERS_REPORTED];
     struct gps_user_counts counts = {0};
     const int count = gps_users_and_caches(gps_membership_store(), id, gps_process_self(), found,
                                            GPS_USERS_REPORTED, &counts);
     atomic_store_explicit(&looked_at, counts.processes, memory_order_relaxed);
-    *caches = counts.caches;
+    if (caches)
+        *caches = counts.caches;
     for (unsigned i = 0; i < max && i < GPS_USERS_REPORTED && (int)i < count; i++)
         users[i] = (struct gps_party){found[i].owner, found[i].slot.since, found[i].slot.place};
     return count;

@@ -28,11 +28,9 @@ int gps_references_begin(const struct gps_id *id, enum gps_slot_via via, unsigne
 /* The same of a merged block, or of what is no region: its slot is not read by who frees a region
  * (GPS_VIA_DIVIDER). */
 int gps_references_begin_block(const struct gps_id *id, enum gps_slot_via via, unsigned *slot);
+/* `place`: that of the open (gps_slot.place), or 0. */
 int gps_references_commit(unsigned slot, const struct gps_id *id, enum gps_slot_via via,
-                          uint64_t address, uint64_t generation);
-/* The same, with the place of the open (gps_slot.place). */
-int gps_references_commit_at(unsigned slot, const struct gps_id *id, enum gps_slot_via via,
-                             uint64_t address, uint64_t generation, uint64_t place);
+                          uint64_t address, uint64_t generation, uint64_t place);
 /* Writes a committed reference anew. `ask` is called under the slots' lock and says what it is now,
  * so the last of several writers at a time is right. It returns false where the slot need not be
  * written. 1: written, 0: not, or -errno. */
@@ -47,12 +45,10 @@ int gps_references_wait(const struct gps_wait_slot *wait, unsigned *slot);
 int gps_references_end(unsigned slot);
 
 /* The other processes that have a region (or event) open now, and since when: their number and the
- * first `max` of them, or -errno: it is not known. */
-int gps_references_users(const struct gps_id *id, struct gps_party *users, unsigned max);
+ * first `max` of them, or -errno: it is not known. *caches (if it is not NULL) is how many only
+ * cache it. */
+int gps_references_users(const struct gps_id *id, struct gps_party *users, unsigned max,
+                         unsigned *caches);
 
 /* Whether the last look found more processes than one wants to look at for each free. */
 bool gps_references_crowded(void);
-
-/* The same, and in *caches how many only cache it. */
-int gps_references_users_and_caches(const struct gps_id *id, struct gps_party *users, unsigned max,
-                                    unsigned *caches);

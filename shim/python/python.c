@@ -192,15 +192,6 @@ static void fold_all(struct fold *fold) {
 
 /* --- the interface --- */
 
-/* As a trace has them, which has passed an interpreter. */
-static unsigned recall(struct gps_python_stack *stack, uint32_t trace) {
-    const uintptr_t *addresses;
-    const unsigned count = gps_trace_addresses(trace, &addresses);
-    for (unsigned i = 0; i < count; i++)
-        stack->steps[i] = (struct gps_step){.address = addresses[i]};
-    return count;
-}
-
 static bool take(struct gps_python_stack *stack, unsigned step_count) {
     stack->step_count = step_count;
     if (!find_interpreter(stack))
@@ -213,7 +204,11 @@ static bool take(struct gps_python_stack *stack, unsigned step_count) {
 
 /* A trace has addresses alone, which do not always tell what runs Python frames. */
 static bool take_traced(struct gps_python_stack *stack, uint32_t trace) {
-    if (!take(stack, recall(stack, trace)))
+    const uintptr_t *addresses;
+    const unsigned count = gps_trace_addresses(trace, &addresses);
+    for (unsigned i = 0; i < count; i++)
+        stack->steps[i] = (struct gps_step){.address = addresses[i]};
+    if (!take(stack, count))
         return false;
     if (!has_all_runners(stack)) {
         stack->step_count = gps_stack_walk(gps_call_site(), stack->steps, GPS_STACK_MAX);

@@ -153,7 +153,7 @@ BARE static bool may_define(const struct gps_module *module, bool only_libc) {
 BARE static void *first_definition(const char *name, const ElfW(Dyn) * only_libc) {
     void *found = NULL;
     for (const struct link_map *map = _r_debug.r_map; map && !found; map = map->l_next) {
-        const struct gps_module module = {map->l_addr, map->l_ld, map->l_name, NULL, NULL};
+        const struct gps_module module = GPS_MODULE_AT(map);
         if (may_define(&module, only_libc != NULL))
             found = gps_module_symbol(&module, name);
         if (map->l_ld == only_libc)
@@ -178,7 +178,7 @@ BARE void *gps_process_symbol(const char *name) {
 /* The main program is first in the linker's list. */
 void *gps_module_variable(const struct gps_module *module, const char *name) {
     const struct link_map *map = _r_debug.r_map;
-    const struct gps_module program = {map->l_addr, map->l_ld, map->l_name, NULL, NULL};
+    const struct gps_module program = GPS_MODULE_AT(map);
     void *found = gps_module_symbol(module, name);
     void *copy = found ? gps_module_symbol(&program, name) : NULL;
     return copy ? copy : found;

@@ -19,6 +19,9 @@ struct gps_module {
     const char *path;          /* as the linker has it; "" for the main program */
     const void *start, *end;   /* where its segments are mapped; set only by gps_module_of */
 };
+/* That of an entry of the linker's list. No function: callers are not instrumented. */
+#define GPS_MODULE_AT(map)                                                                         \
+    ((struct gps_module){(map)->l_addr, (map)->l_ld, (map)->l_name, NULL, NULL})
 
 /* The address of a function or object that the module itself defines (default version), or NULL.
  * Uses no libc and no instrumented code, so it works while only libc and the linker are relocated.

@@ -17,10 +17,6 @@ static void compare(void *arg, const char *soname) {
     needed->found |= strcmp(soname, needed->name) == 0;
 }
 
-static struct gps_module module_at(const struct link_map *map) {
-    return (struct gps_module){map->l_addr, map->l_ld, map->l_name, NULL, NULL};
-}
-
 static bool is_libc(const struct gps_module *module) {
     const char *const soname = gps_module_soname(module);
     return soname && strcmp(soname, "libc.so.6") == 0;
@@ -28,7 +24,7 @@ static bool is_libc(const struct gps_module *module) {
 
 /* libc ends the list of a program that is linked with nothing. */
 static bool is_needed(const struct gps_module *module) {
-    const struct gps_module program = module_at(_r_debug.r_map);
+    const struct gps_module program = GPS_MODULE_AT(_r_debug.r_map);
     const char *const soname = gps_module_soname(module), *const slash = strrchr(module->path, '/');
     struct needed needed = {soname ? soname : slash ? slash + 1 : module->path, false};
     gps_module_each_needed(&program, compare, &needed);
@@ -44,9 +40,9 @@ static const struct link_map *self(void) {
 
 /* Behind us is what is preloaded only where we are, and were not linked or loaded later. */
 static bool is_preloaded(const struct link_map *us) {
-    const struct gps_module own = module_at(us);
+    const struct gps_module own = GPS_MODULE_AT(us);
     for (const struct link_map *map = _r_debug.r_map; map != us; map = map->l_next) {
-        const struct gps_module module = module_at(map);
+        const struct gps_module module = GPS_MODULE_AT(map);
         if (is_libc(&module))
             return false;
     }
@@ -60,7 +56,7 @@ static unsigned count_behind(const struct link_map *us) {
         return count - 1;
     for (const struct link_map *map = is_preloaded(us) ? us->l_next : NULL; map;
          map = map->l_next, count++) {
-        const struct gps_module module = module_at(map);
+        const struct gps_module module = GPS_MODULE_AT(map);
         if (is_needed(&module))
             break;
     }
@@ -76,7 +72,7 @@ bool gps_preloaded_each(enum gps_preloaded where, gps_module_fn *fn, void *arg) 
         for (const struct link_map *each = map; each && each != us; each = each->l_next)
             left++;
     for (; left; left--, map = map->l_next) {
-        const struct gps_module module = module_at(map);
+        const struct gps_module module = GPS_MODULE_AT(map);
         if (fn(arg, &module))
             return true;
     }

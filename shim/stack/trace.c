@@ -245,24 +245,10 @@ static uint32_t store_bytes(uint32_t native, const void *bytes, size_t size) {
         .hash = hash_bytes(bytes, size), .native = native, .bytes = bytes, .size = size});
 }
 
-/* Without what lies between its members, and behind the ends of its texts. */
-static struct gps_frame plain(const struct gps_frame *frame) {
-    struct gps_frame plain;
-    memset(&plain, 0, sizeof(plain));
-    plain.address = frame->address;
-    plain.offset = frame->offset;
-    plain.line = frame->line;
-    memcpy(plain.module, frame->module, strnlen(frame->module, sizeof(plain.module) - 1));
-    memcpy(plain.build_id, frame->build_id, strnlen(frame->build_id, sizeof(plain.build_id) - 1));
-    memcpy(plain.function, frame->function, strnlen(frame->function, sizeof(plain.function) - 1));
-    return plain;
-}
-
 uint32_t gps_trace_shown(uint32_t trace, const struct gps_frame *frames, unsigned count) {
     struct shown shown;
     for (unsigned i = 0; i < count; i++) {
-        const struct gps_frame frame = plain(&frames[i]);
-        shown.frames[i] = store_bytes(0, &frame, sizeof(frame));
+        shown.frames[i] = store_bytes(0, &frames[i], sizeof(frames[i]));
         if (!shown.frames[i])
             return trace;
     }
@@ -341,9 +327,10 @@ static void remember(struct gps_site site, uint32_t trace) {
 
 /* --- the interface --- */
 
-void gps_trace_start(unsigned depth, bool keep) {
+void gps_trace_start(unsigned depth, bool keep, gps_trace_more_fn *more) {
     depot.depth = depth;
     depot.keep = keep && depth != 0;
+    depot.more = more;
 }
 
 /* Not inlined, so that the steps take room on the stack only if there is a walk. */
@@ -366,10 +353,6 @@ uint32_t gps_trace_here(void) {
 
 uint32_t gps_trace_at(struct gps_site site) {
     return depot.keep ? walked(site) : GPS_NO_TRACE;
-}
-
-void gps_trace_ask(gps_trace_more_fn *more) {
-    depot.more = more;
 }
 
 /* With the answer "nothing" in a row, the first, second, fourth, eighth call asks, and so on. */

@@ -19,9 +19,16 @@
 
 #define GPS_NO_TRACE 0u
 
-/* At the first call: sets the most frames of a stack (0: no stack is taken), and whether
- * gps_trace_kept stores stacks, as in mode = audit. */
-void gps_trace_start(unsigned depth, bool keep);
+/* Whether there is more to show for a stack, as the frames of an interpreter. NO_MORE: not this
+ * time. */
+enum gps_trace_more { GPS_TRACE_MORE, GPS_TRACE_NO_MORE, GPS_TRACE_NEVER_MORE };
+/* What is to be shown for the native stack of the call under way, which has at most `depth` frames:
+ * the number that gps_trace_shown gave, or the trace itself. */
+typedef uint32_t gps_trace_more_fn(uint32_t trace, unsigned depth, enum gps_trace_more *is);
+
+/* At the first call: sets the most frames of a stack (0: no stack is taken), whether gps_trace_kept
+ * stores stacks, as in mode = audit, and whom it asks for more (NULL: nobody). */
+void gps_trace_start(unsigned depth, bool keep, gps_trace_more_fn *more);
 
 /* The trace of a place that is no call of the vendor's, where gps_trace_kept stores stacks. */
 uint32_t gps_trace_at(struct gps_site site);
@@ -33,16 +40,8 @@ uint32_t gps_trace_kept(void);
 
 /* --- more than the native stack --- */
 
-/* Whether there is more to show for a stack, as the frames of an interpreter. NO_MORE: not this
- * time. */
-enum gps_trace_more { GPS_TRACE_MORE, GPS_TRACE_NO_MORE, GPS_TRACE_NEVER_MORE };
-/* What is to be shown for the native stack of the call under way, which has at most `depth` frames:
- * the number that gps_trace_shown gave, or the trace itself. */
-typedef uint32_t gps_trace_more_fn(uint32_t trace, unsigned depth, enum gps_trace_more *is);
-/* At the first call: gps_trace_kept asks. */
-void gps_trace_ask(gps_trace_more_fn *more);
 /* The number of a stack of these frames, at most GPS_STACK_MAX, that is shown in place of a native
- * one; that one where there is no room. */
+ * one; that one where there is no room. Behind the ends of their texts are zeros. */
 uint32_t gps_trace_shown(uint32_t trace, const struct gps_frame *frames, unsigned count);
 /* The native stack of a trace. */
 uint32_t gps_trace_native(uint32_t trace);

@@ -58,12 +58,10 @@ static inline bool gps_hex_parse(const char **text, uint8_t *bytes, size_t count
 }
 
 static inline bool gps_hex64_parse(const char **text, uint64_t *value) {
-    uint8_t bytes[8];
-    if (!gps_hex_parse(text, bytes, sizeof(bytes)))
+    uint64_t bytes; /* the highest first */
+    if (!gps_hex_parse(text, (uint8_t *)&bytes, sizeof(bytes)))
         return false;
-    *value = 0;
-    for (unsigned i = 0; i < 8; i++)
-        *value = *value << 8 | bytes[i];
+    *value = __builtin_bswap64(bytes);
     return true;
 }
 

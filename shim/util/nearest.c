@@ -2,14 +2,12 @@
 
 #include <string.h>
 
+#include "text.h"
+
 #define LONGEST 64
 
 static size_t least(size_t a, size_t b) {
     return a < b ? a : b;
-}
-
-static char lower(char c) {
-    return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
 
 /* Levenshtein's: letters to put in, to leave out or to change, but for their case. Neither word is
@@ -23,7 +21,7 @@ static size_t distance(const char *a, const char *b) {
         size_t corner = row[0];
         row[0] = at;
         for (size_t i = 1; i <= length; i++) {
-            const size_t changed = corner + (lower(*a) != lower(b[i - 1]));
+            const size_t changed = corner + (gps_lower(*a) != gps_lower(b[i - 1]));
             corner = row[i];
             row[i] = least(changed, least(row[i], row[i - 1]) + 1);
         }

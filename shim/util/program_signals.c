@@ -67,11 +67,6 @@ static struct gps_program_signals begin_wait(void) {
     return before;
 }
 
-/* A handler's scope may have been here. */
-static void end_wait(const struct gps_program_signals *before) {
-    program = *before;
-}
-
 /* NULL: outside of a scope the thread has the program's mask. */
 static const sigset_t *mask_of(const struct gps_program_signals *thread, union mask *room) {
     room->bits = thread->mask;
@@ -86,7 +81,7 @@ void gps_program_signals_let_in(struct gps_let_in *let_in) {
 
 void gps_program_signals_keep_out(const struct gps_let_in *let_in) {
     change_mask(SIG_SETMASK, &let_in->ours, NULL);
-    end_wait(&let_in->program);
+    program = let_in->program; /* a handler's scope may have been here */
 }
 
 int gps_program_signals_poll(struct pollfd *poller, uint64_t nanos) {
@@ -95,7 +90,7 @@ int gps_program_signals_poll(struct pollfd *poller, uint64_t nanos) {
     union mask mask;
     const struct gps_program_signals before = begin_wait();
     const int ready = ppoll(poller, poller != NULL, &time, mask_of(&before, &mask));
-    end_wait(&before);
+    program = before;
     return ready;
 }
 

@@ -62,10 +62,6 @@ void gps_text_dec(struct gps_text *text, uint64_t value) {
     dec(text, value, 1);
 }
 
-void gps_text_hex(struct gps_text *text, uint64_t value) {
-    gps_text_add(text, "0x%lx", value);
-}
-
 /* Carries out the conversion behind a %. Returns the rest of the format. */
 static const char *convert(struct gps_text *text, const char *at, va_list *args) {
     unsigned width = 0;

@@ -34,6 +34,11 @@ static inline bool gps_is_name_char(char c) {
            c == '_' || c == '-';
 }
 
+/* In no locale. */
+static inline char gps_lower(char c) {
+    return (char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+}
+
 /* Starts an empty text on a buffer of at least one byte. */
 struct gps_text gps_text_on(char *buffer, size_t size);
 #define GPS_TEXT(buffer) gps_text_on((buffer), sizeof(buffer))
@@ -55,7 +60,6 @@ void gps_text_addv(struct gps_text *text, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
 void gps_text_bytes(struct gps_text *text, const char *bytes, size_t count);
 void gps_text_dec(struct gps_text *text, uint64_t value);
-void gps_text_hex(struct gps_text *text, uint64_t value);        /* 0x..., lower case, no padding */
 void gps_text_size(struct gps_text *text, uint64_t bytes);       /* "64 MiB", "1.5 GiB", "1000 B" */
 void gps_text_duration(struct gps_text *text, uint64_t nanos);   /* "30 s", "1.2 ms", "5 min" */
 void gps_text_time(struct gps_text *text, uint64_t realtime_ns); /* 2026-11-21T02:34:05.123456Z */

@@ -150,7 +150,7 @@ int gps_vmm_region_publish(struct gps_export *region) {
     int status = gps_references_begin(&record->id, GPS_VIA_CREATOR, &region->slot);
     if (status == 0)
         status = gps_references_commit(region->slot, &record->id, GPS_VIA_CREATOR, region->pointer,
-                                       record->generation);
+                                       record->generation, 0);
     if (status == 0)
         status = deposit(region);
     if (status == 0 && *record->name)

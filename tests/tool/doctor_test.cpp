@@ -634,7 +634,7 @@ TEST_F(Doctor, AProcessThatDoesNotSayItsShmTellsNothing) {
     const std::string dir = environment["GPUSHARE_DIR"];
     const Peer other(shared, "producer", {}, 1111, 7);
     char path[GPS_FILE_PATH];
-    gps_lease_path(&shared.store, &other.owner, path);
+    gps_file_path_of_owner(&shared.store, &other.owner, "", path);
     gps_proc_header header;
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
     file.read(reinterpret_cast<char *>(&header), sizeof(header));

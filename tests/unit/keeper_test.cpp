@@ -27,10 +27,10 @@ class KeptTest : public LeasedTest {
 
 TEST_F(KeptTest, GcLeavesALiveKeepersSocketAlone) {
     gps_gc_counts counts;
-    int lock = -1, second = -1;
+    const int lock = gps_leader_lock_take(&store);
 
-    ASSERT_EQ(0, gps_leader_lock_take(&store, &lock));
-    EXPECT_EQ(-EAGAIN, gps_leader_lock_take(&store, &second));
+    ASSERT_GE(lock, 0);
+    EXPECT_EQ(-EAGAIN, gps_leader_lock_take(&store));
     close(open(path("keeper").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
     ASSERT_EQ(0, gps_store_gc(&store, false, &counts));
     EXPECT_EQ(0u, counts.temps);

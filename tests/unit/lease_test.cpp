@@ -484,7 +484,7 @@ TEST_F(PeersTest, EachShowsTheLiveWithTheirSlotsAndTheDeadWithout) {
         const gps_proc &proc = seen.procs[i];
         const bool ours = proc.file == owner_text(self);
 
-        EXPECT_EQ(0, proc.status);
+        EXPECT_EQ(nullptr, proc.why);
         EXPECT_EQ(ours, proc.alive);
         EXPECT_STREQ(self.command, proc.header.owner.command);
         ASSERT_EQ(ours ? 2u : 0u, seen.slots[i].size());
@@ -562,7 +562,6 @@ TEST_F(PeersTest, EachSaysWhatIsWrongWithAFile) {
         const gps_proc *proc = seen.of(dead_owner(each.nonce));
 
         ASSERT_NE(nullptr, proc) << each.why;
-        EXPECT_EQ(-EBADMSG, proc->status);
         EXPECT_STREQ(each.why, proc->why);
         EXPECT_FALSE(proc->alive);
         EXPECT_EQ(0u, proc->slot_count);

@@ -33,7 +33,7 @@ TEST_F(OrdersTest, AnOrderIsReadAsItWasWrittenAndTellsWhetherItsGiverLives) {
     EXPECT_EQ(read.ask, static_cast<uint32_t>(GPS_ORDER_LET_GO));
     EXPECT_EQ(read.serial, 7u);
     EXPECT_EQ(read.timeout, 5u);
-    gps_order_close(fd);
+    gps_file_close_locked(fd);
     ASSERT_EQ(gps_order_read(&store, &self, &read, &held), 0);
     EXPECT_FALSE(held);
 }
@@ -58,7 +58,7 @@ TEST_F(OrdersTest, FilesAreKnownByTheirNamesAndGoWithTheProcess) {
     gps_answer_file answer = {};
     gps_owner owner;
     ASSERT_EQ(gps_answer_write(&store, &self, &answer), 0);
-    gps_order_close(gps_order_open(&store, &self));
+    gps_file_close_locked(gps_order_open(&store, &self));
     for (const char *suffix : {".answer", ".order"}) {
         EXPECT_EQ(access(path(suffix).c_str(), F_OK), 0);
         const std::string name = path(suffix).substr(path("").rfind('/') + 1);

@@ -58,9 +58,9 @@ TEST(Text, NullStringAddsNothing) {
 TEST(Text, WritesNumbers) {
     EXPECT_EQ(made(gps_text_dec, 0u), "0");
     EXPECT_EQ(made(gps_text_dec, UINT64_MAX), "18446744073709551615");
-    EXPECT_EQ(made(gps_text_hex, 0u), "0x0");
-    EXPECT_EQ(made(gps_text_hex, UINT64_C(0x7f00DEADbeef)), "0x7f00deadbeef");
-    EXPECT_EQ(made(gps_text_hex, UINT64_MAX), "0xffffffffffffffff");
+    EXPECT_EQ(made(gps_text_add, "0x%lx", 0ul), "0x0");
+    EXPECT_EQ(made(gps_text_add, "0x%lx", 0x7f00DEADbeeful), "0x7f00deadbeef");
+    EXPECT_EQ(made(gps_text_add, "0x%lx", UINT64_MAX), "0xffffffffffffffff");
 }
 
 TEST(Text, WritesSizes) {

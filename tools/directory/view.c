@@ -141,9 +141,8 @@ static void name_who_serves(struct view *view, const struct gps_slot *slot,
 
 static bool collect_process(void *arg, const struct gps_proc *proc) {
     struct view *view = arg;
-    if (proc->status != 0) {
-        tool_warn("%s/procs/%s: %s; skipped", view->store.path, proc->file,
-                  proc->why ? proc->why : strerror(-proc->status));
+    if (proc->why) {
+        tool_warn("%s/procs/%s: %s; skipped", view->store.path, proc->file, proc->why);
         return true;
     }
     struct view_process process = {

@@ -32,9 +32,11 @@ static int take_lock(struct keeper *keeper, struct gps_owner *other) {
     uint64_t regions;
     *other = (struct gps_owner){0};
     for (;;) {
-        int status = gps_leader_lock_take(&keeper->store, &keeper->lock);
-        if (status != -EAGAIN)
-            return status;
+        const int lock = gps_leader_lock_take(&keeper->store);
+        if (lock >= 0)
+            keeper->lock = lock;
+        if (lock != -EAGAIN)
+            return lock < 0 ? lock : 0;
         if (gps_keeper_ping(&keeper->store, &keeper->regions.self, 10 * RETRY, other, &regions) ==
                 0 ||
             gps_clock_monotonic() >= end)

@@ -169,7 +169,7 @@ bool target_open(struct target *target) {
 
 void target_close(struct target *target) {
     if (target->order >= 0)
-        gps_order_close(target->order);
+        gps_file_close_locked(target->order);
     target->order = -1;
 }
 
