@@ -177,10 +177,10 @@ bool gps_audit_find_event(const struct gps_id *id, struct gps_region_record *rec
     return gps_process_audits() && find(id, record) == 0 && record->backing == GPS_BACKING_EVENT;
 }
 
-bool gps_audit_event_is_unreadable(const struct gps_id *id) {
+bool gps_audit_event_may_be_there(const struct gps_id *id) {
     struct gps_region_record record;
     const int status = find(id, &record);
-    return status != 0 && status != -ENOENT && status != -ENODEV;
+    return status != -ENOENT && status != -ENODEV;
 }
 
 void gps_audit_event_destroyed(const struct gps_event *event, uint32_t destroyed) {

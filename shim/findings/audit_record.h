@@ -25,8 +25,8 @@ void gps_audit_event_exported(const struct gps_event *event,
                               const uint8_t handle[GPS_HANDLE_BYTES]);
 void gps_audit_event_destroyed(const struct gps_event *event, uint32_t destroyed);
 bool gps_audit_find_event(const struct gps_id *id, struct gps_region_record *record);
-/* It may be there: it could not be read, as without a descriptor. */
-bool gps_audit_event_is_unreadable(const struct gps_id *id);
+/* It is there, or could not be read, as without a descriptor. */
+bool gps_audit_event_may_be_there(const struct gps_id *id);
 /* Some process has recorded it, or did at any time. */
 void gps_audit_event_recorded(const struct gps_id *id);
 bool gps_audit_event_is_recorded(const struct gps_id *id);

@@ -140,7 +140,7 @@ void gps_diagnose_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code) {
     enum gps_known known = known_of_open(handle, code, &own, &text);
     const bool unknown = known == GPS_KNOWN_NOTHING && code != GPS_INVALID_CONTEXT;
     const bool exported = unknown && gps_audit_find_event(&id, &record);
-    if (exported || (unknown && gps_audit_event_is_unreadable(&id))) {
+    if (exported || (unknown && gps_audit_event_may_be_there(&id))) {
         /* a driver that looks whether it is over has refused it */
         known = exported ? known_of_record(&record) : GPS_KNOWN_LIVE;
         text = GPS_TEXT(text_buffer);
@@ -169,10 +169,10 @@ static enum gps_known compare_with_others(const uint8_t handle[GPS_HANDLE_BYTES]
                                           struct gps_text *detail) {
     const struct gps_id id = gps_id_of_handle(handle);
     struct gps_likeness like;
-    if (gps_audit_event_is_unreadable(&id) || !is_like_others(handle, &like))
+    if (gps_audit_event_may_be_there(&id) || !is_like_others(handle, &like))
         return GPS_KNOWN_LIVE;
     gps_program_signals_poll(NULL, WITHDRAWAL);
-    if (gps_audit_event_is_unreadable(&id) || !is_like_others(handle, &like))
+    if (gps_audit_event_may_be_there(&id) || !is_like_others(handle, &like))
         return GPS_KNOWN_LIVE;
     gps_text_add(detail,
                  "the driver opened it all the same; its first %u bytes are those of a handle of "
