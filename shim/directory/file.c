@@ -244,10 +244,11 @@ static uint64_t unique(void) {
 }
 
 void gps_temp_format(const struct gps_owner *writer, char name[GPS_TEMP_NAME]) {
-    struct gps_text out = gps_text_on(name, GPS_TEMP_NAME);
-    char owner[GPS_PROC_NAME];
+    char *owner = stpcpy(name, TEMP_PREFIX);
     gps_owner_format(writer, owner);
-    gps_text_add(&out, TEMP_PREFIX "%s.%016lx", owner, unique());
+    char *end = owner + strlen(owner);
+    struct gps_text out = gps_text_on(end, (size_t)(name + GPS_TEMP_NAME - end));
+    gps_text_add(&out, ".%016lx", unique());
 }
 
 bool gps_temp_parse(const char *name, struct gps_owner *writer) {
