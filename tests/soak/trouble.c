@@ -32,7 +32,7 @@ static void on_crash(int number) {
     close(file);
 }
 
-static void say_where_it_crashes(void) {
+void say_where_it_crashes(void) {
     const struct sigaction action = {.sa_handler = on_crash, .sa_flags = (int)SA_RESETHAND};
     sigaction(SIGSEGV, &action, NULL);
     sigaction(SIGABRT, &action, NULL);

@@ -166,6 +166,8 @@ int main(int argc, char **argv) {
     journal_open();
     signal(SIGTERM, stop);
     trouble_open();
+    if (argv[4])
+        say_where_it_crashes();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (unsigned i = 1; i < world.threads; i++)
         if (pthread_create(&threads[i], NULL, run, &world.selves[i]) != 0)

@@ -184,6 +184,7 @@ void some_step(void);
 /* trouble.c */
 void step_trouble(void);
 void step_fork(void);                     /* alone in the process */
+void say_where_it_crashes(void);          /* for a child that its parent awaits */
 void few_descriptors(void (*step)(void)); /* alone in the process */
 void trouble_open(void);
 
