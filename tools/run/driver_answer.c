@@ -110,16 +110,13 @@ static bool await_answer(int from, struct driver_answer *answer, uint64_t timeou
     return !*late && read(from, answer, sizeof(*answer)) == (ssize_t)sizeof(*answer);
 }
 
-/* The child's wait status; -1 when it does not even die of SIGKILL. */
-static int reap(pid_t child, bool kill_it) {
+int driver_reap(int child, uint64_t until) {
     int status;
-    if (kill_it)
-        kill(child, SIGKILL);
-    for (int i = 0; i < 100; i++) {
+    do {
         if (waitpid(child, &status, WNOHANG) == child)
             return status;
-        usleep(10000);
-    }
+        usleep(2000);
+    } while (gps_clock_monotonic() < until);
     return -1;
 }
 
@@ -146,6 +143,8 @@ char *driver_ask(enum runtime runtime, uint64_t timeout, struct driver_answer *a
     bool late;
     const bool answered = await_answer(ends[0], answer, timeout, &late);
     close(ends[0]);
-    const int status = reap(child, !answered);
+    if (!answered)
+        kill(child, SIGKILL);
+    const int status = driver_reap(child, gps_clock_monotonic() + DRIVER_DIES_WITHIN);
     return answered ? NULL : silence(late, timeout, status);
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "gpushare/region.h"
+#include "util/clock.h"
 #include "vendor.h"
 
 #define DRIVER_GPUS 16
@@ -27,6 +28,11 @@ struct driver_answer {
 
 /* The time-out is in ns. NULL, or why no answer came; malloc'ed. */
 char *driver_ask(enum runtime runtime, uint64_t timeout, struct driver_answer *answer);
+
+/* Waits until a child has ended, at most to the time `until` (gps_clock_monotonic): its wait
+ * status, or -1. One that is in the driver may not even die of SIGKILL. */
+int driver_reap(int child, uint64_t until);
+#define DRIVER_DIES_WITHIN GPS_SECOND
 
 /* Opens a runtime's own library. What the loader finds first counts, of HIP the newest version
  * before older ones, as a program that is linked with it has it; then ROCm's own place. */
