@@ -1,4 +1,4 @@
-/* doctor_hip.c - checks that AMD's runtime answers, and tells which one it is. */
+/* doctor_hip.c - tells which runtime of AMD's has answered, and judges it. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static void judge_gpus(struct doctor *doctor, const struct driver_answer *answer
     tell_of_trial(doctor, answer->gpus[0].name, answer->version);
 }
 
-static void judge(struct doctor *doctor, const struct driver_answer *answer) {
+void doctor_hip(struct doctor *doctor, const struct driver_answer *answer) {
     if (answer->step == DRIVER_LOAD) {
         diagnosis_add(doctor, DOCTOR_FAIL, "driver", "no HIP: %s", answer->error);
         diagnosis_remedy(doctor, "install ROCm, or name its directory in LD_LIBRARY_PATH");
@@ -62,14 +62,4 @@ static void judge(struct doctor *doctor, const struct driver_answer *answer) {
     } else {
         judge_gpus(doctor, answer);
     }
-}
-
-void doctor_hip(struct doctor *doctor) {
-    struct driver_answer answer;
-    if (doctor->runtime != RUNTIME_HIP)
-        return;
-    if (doctor_ask(doctor, &answer))
-        judge(doctor, &answer);
-    else
-        diagnosis_remedy(doctor, "see rocminfo and dmesg; load amdgpu anew, or reboot");
 }
