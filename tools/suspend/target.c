@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checkpoint.h"
 #include "config/value.h"
 #include "directory/file.h"
 #include "directory/find_process.h"
@@ -143,6 +142,7 @@ int targets_each(const struct tool_args *args, struct targets_how *how, target_f
     if (why)
         tool_error("%s", why);
     for (size_t i = 0; !why && i < targets.count; i++) {
+        targets.list[i].done = how->done;
         good &= fn(&targets.list[i], how);
         fflush(stdout);
     }
@@ -150,10 +150,15 @@ int targets_each(const struct tool_args *args, struct targets_how *how, target_f
     return good && !why ? TOOL_OK : TOOL_FAILED;
 }
 
-bool target_fail(const struct target *target, const char *done, const char *step, int code) {
-    tool_error("%s was not %s: %s: error %d (%s)", target->name, done, step, code,
+bool target_fail(const struct target *target, const char *step, int code) {
+    tool_error("%s was not %s: %s: error %d (%s)", target->name, target->done, step, code,
                checkpoint_meaning(code));
     return false;
+}
+
+bool target_state(const struct target *target, enum checkpoint_state *state) {
+    const int code = checkpoint_state(target->pid, state);
+    return code == 0 || target_fail(target, "the driver does not know it", code);
 }
 
 /* --- orders --- */
