@@ -103,13 +103,6 @@ static void run_child(int out, enum runtime runtime, struct driver_answer *answe
 
 /* --- in the parent --- */
 
-/* False: no answer came. *late: none came within the time-out. */
-static bool await_answer(int from, struct driver_answer *answer, uint64_t timeout, bool *late) {
-    struct pollfd ready = {.fd = from, .events = POLLIN};
-    *late = poll(&ready, 1, (int)(timeout / 1000000) + 1) == 0;
-    return !*late && read(from, answer, sizeof(*answer)) == (ssize_t)sizeof(*answer);
-}
-
 int driver_reap(int child, uint64_t until) {
     int status;
     do {
@@ -140,8 +133,10 @@ char *driver_ask(enum runtime runtime, uint64_t timeout, struct driver_answer *a
     if (child == 0)
         run_child(ends[1], runtime, answer);
     close(ends[1]);
-    bool late;
-    const bool answered = await_answer(ends[0], answer, timeout, &late);
+    struct pollfd ready = {.fd = ends[0], .events = POLLIN};
+    const bool late = poll(&ready, 1, (int)(timeout / 1000000) + 1) == 0;
+    const bool answered =
+        !late && read(ends[0], answer, sizeof(*answer)) == (ssize_t)sizeof(*answer);
     close(ends[0]);
     if (!answered)
         kill(child, SIGKILL);

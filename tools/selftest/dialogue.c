@@ -63,11 +63,6 @@ static bool start(struct dialogue *dialogue, const char *name) {
 
 /* --- speaking --- */
 
-static int left(const struct dialogue *dialogue) {
-    const uint64_t now = gps_clock_monotonic();
-    return now >= dialogue->deadline ? 0 : (int)((dialogue->deadline - now) / 1000000);
-}
-
 static bool tell(struct dialogue *dialogue, struct dialogue_actor *actor, const char *says) {
     const char *hole = strchr(says, '$');
     TOOL_TEMP char *text = tool_format("%.*s%s\n", (int)(hole ? hole - says : 256), says,
@@ -79,7 +74,8 @@ static bool tell(struct dialogue *dialogue, struct dialogue_actor *actor, const 
 /* An answer is short enough to come in one piece. */
 static bool hear(struct dialogue *dialogue, struct dialogue_actor *actor, const char *says) {
     struct pollfd ready = {.fd = actor->out, .events = POLLIN};
-    if (poll(&ready, 1, left(dialogue)) != 1)
+    const uint64_t now = gps_clock_monotonic(), until = dialogue->deadline;
+    if (poll(&ready, 1, now < until ? (int)((until - now) / 1000000) : 0) != 1)
         return dialogue_fails(dialogue, "the %s has not answered '%s' in time", actor->name, says);
     const ssize_t count = read(actor->out, dialogue->answer, sizeof(dialogue->answer) - 1);
     if (count <= 0)
