@@ -37,9 +37,9 @@ static json_t *driver(void) {
 /* A finding of a newer library is in no catalogue, and has no index. */
 static void add_rule(json_t *result, const char *finding) {
     json_tree_add(result, "{s:s}", "ruleId", finding);
-    for (int i = 0; i < GPS_FINDING_COUNT; i++)
-        if (strcmp(gps_finding_id((enum gps_finding)i), finding) == 0)
-            json_tree_add(result, "{s:i}", "ruleIndex", i);
+    const int index = suppress_finding(finding);
+    if (index >= 0)
+        json_tree_add(result, "{s:i}", "ruleIndex", index);
 }
 
 /* --- locations --- */
@@ -122,8 +122,6 @@ static json_t *finding_location(const struct log_line *line, struct symbols *sym
     const struct log_stack *stack = aggregate_stack(line);
     const struct symbol_place *place = user_frame_place(stack, symbols);
     const struct log_frame *frame = user_frame_find(stack);
-    if (!place && frame)
-        place = &symbol_find(symbols, frame)->places[0];
     json_t *location = place ? place_location(place) : json_tree_pack("{}");
     if (json_object_size(location) == 0 && frame)
         set_module(location, frame);

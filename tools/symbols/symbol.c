@@ -63,11 +63,6 @@ static void units_read(struct units *units, Dwarf *debug) {
     TOOL_SORT(units->ranges, units->count, compare);
 }
 
-static void units_free(struct units *units) {
-    free(units->ranges);
-    *units = (struct units){.count = 0};
-}
-
 /* Ranges overlap where the linker has left code out: what was there begins at 0 then. So of those
  * around the address the last one counts. False: no unit has code there. */
 static bool units_find(const struct units *units, Dwarf_Addr address, Dwarf_Die *unit) {
@@ -107,11 +102,10 @@ struct symbols {
 
 static void close_module(void *value) {
     struct module *module = value;
-    units_free(&module->units);
+    free(module->units.ranges);
     if (module->dwfl)
         dwfl_end(module->dwfl);
-    module->dwfl = NULL;
-    module->module = NULL;
+    *module = (struct module){.dwfl = NULL};
 }
 
 static bool report(struct module *module, const char *path, struct symbols *symbols) {

@@ -33,16 +33,17 @@ const struct log_frame *user_frame_find(const struct log_stack *stack) {
 
 const struct symbol_place *user_frame_place(const struct log_stack *stack,
                                             struct symbols *symbols) {
+    const struct symbol_place *innermost = NULL;
     for (size_t i = 0; i < stack->count; i++) {
-        const struct log_frame *frame = &stack->frames[i];
-        if (!user_frame_is(frame))
+        if (!user_frame_is(&stack->frames[i]))
             continue;
-        const struct symbol *symbol = symbol_find(symbols, frame);
+        const struct symbol *symbol = symbol_find(symbols, &stack->frames[i]);
+        innermost = innermost ? innermost : &symbol->places[0];
         for (size_t j = 0; j < symbol->count; j++)
             if (symbol->places[j].file && symbol->places[j].line > 0)
                 return &symbol->places[j];
     }
-    return NULL;
+    return innermost;
 }
 
 /* The program's entry, and the functions of libc that call main; these have no name when libc is
