@@ -223,12 +223,6 @@ static int status_of(const struct learn *learn) {
 
 /* --- after --- */
 
-static void tell_unused(void) {
-    TOOL_TEMP char *no_driver = preload_no_driver(RUNTIME_CUDA);
-    tool_error("no process used CUDA, as far as gpushare can see; %s",
-               tool_or(no_driver, "who dropped the library is named by: gpushare explain -- CMD"));
-}
-
 static int tell(struct learn *learn, const char *path) {
     const struct profiles *profiles = &learn->profiles;
     const int status = status_of(learn);
@@ -236,12 +230,16 @@ static int tell(struct learn *learn, const char *path) {
     audit_logs_close(&learn->directory);
     if (profiles->count > 0)
         profiles_table(stderr, profiles);
-    if (!profiles->looked && profiles->count == 0 && status < TOOL_RUN_FAILED)
-        tell_unused();
-    else if (profiles->count == 0 && profiles->looked)
+    if (!profiles->looked && profiles->count == 0 && status < TOOL_RUN_FAILED) {
+        TOOL_TEMP char *no_driver = preload_no_driver(RUNTIME_CUDA);
+        tool_error(
+            "no process used CUDA, as far as gpushare can see; %s",
+            tool_or(no_driver, "who dropped the library is named by: gpushare explain -- CMD"));
+    } else if (profiles->count == 0 && profiles->looked) {
         tool_error("nothing of 1 MiB or more was allocated");
-    else if (profiles->rule_count == 0 && profiles->count > 0)
+    } else if (profiles->rule_count == 0 && profiles->count > 0) {
         tool_error("no rules: nothing stays as it was uploaded, as far as was seen");
+    }
     if (profiles->rule_count == 0)
         return status ? status : TOOL_FAILED;
     fprintf(stderr, "\nA second process saves %s (%s%s%s).\n",

@@ -19,17 +19,14 @@ static const char *const levels[] = {"note", "warning", "error"};
 
 /* --- the catalogue --- */
 
-static json_t *rule(enum gps_finding finding) {
-    return json_tree_pack("{s:s, s:{s:s}, s:{s:s}, s:{s:s}}", "id", gps_finding_id(finding),
-                          "shortDescription", "text", gps_finding_sentence(finding), "help", "text",
-                          gps_finding_hint(finding), "defaultConfiguration", "level",
-                          levels[gps_finding_level(finding)]);
-}
-
 static json_t *driver(void) {
     json_t *rules = json_tree_pack("[]");
-    for (int i = 0; i < GPS_FINDING_COUNT; i++)
-        json_tree_append(rules, rule((enum gps_finding)i));
+    for (enum gps_finding finding = 0; finding < GPS_FINDING_COUNT; finding++)
+        json_tree_append(rules, json_tree_pack("{s:s, s:{s:s}, s:{s:s}, s:{s:s}}", "id",
+                                               gps_finding_id(finding), "shortDescription", "text",
+                                               gps_finding_sentence(finding), "help", "text",
+                                               gps_finding_hint(finding), "defaultConfiguration",
+                                               "level", levels[gps_finding_level(finding)]));
     return json_tree_pack("{s:s, s:s, s:o}", "name", "gpushare", "version", GPS_VERSION, "rules",
                           rules);
 }
@@ -154,20 +151,15 @@ static json_t *frames_json(const struct log_stack *stack, struct symbols *symbol
 }
 
 /* The standard allows no two equal stacks, as of two events at one place. */
-static void append_new(json_t *array, json_t *value) {
-    for (size_t i = 0; i < json_array_size(array); i++)
-        if (json_equal(json_array_get(array, i), value)) {
-            json_decref(value);
-            return;
-        }
-    json_tree_append(array, value);
-}
-
 static void add_stack(json_t *stacks, const struct log_stack *stack, const char *text,
                       struct symbols *symbols) {
-    if (stack->count > 0)
-        append_new(stacks, json_tree_pack("{s:{s:s}, s:o}", "message", "text", text, "frames",
-                                          frames_json(stack, symbols)));
+    json_auto_t *value = json_tree_pack("{s:{s:s}, s:o}", "message", "text", text, "frames",
+                                        frames_json(stack, symbols));
+    bool known = stack->count == 0;
+    for (size_t i = 0; i < json_array_size(stacks); i++)
+        known = known || json_equal(json_array_get(stacks, i), value);
+    if (!known)
+        json_tree_append(stacks, json_incref(value));
 }
 
 static json_t *stacks_json(const struct log_line *line, struct symbols *symbols) {
