@@ -15,24 +15,9 @@
 
 _Static_assert(sizeof(struct driver_answer) <= PIPE_BUF, "an answer is one write");
 
-/* The functions: our name, type, CUDA's name, HIP's. Their ABI is fixed, so that no header of CUDA
- * or HIP is needed. */
-#define FUNCTIONS(F)                                                                               \
-    F(init, int (*)(unsigned), "cuInit", NULL)                                                     \
-    F(version, int (*)(int *), "cuDriverGetVersion", "hipRuntimeGetVersion")                       \
-    F(count, int (*)(int *), "cuDeviceGetCount", "hipGetDeviceCount")                              \
-    F(name, int (*)(char *, int, int), "cuDeviceGetName", "hipDeviceGetName")                      \
-    F(uuid, int (*)(uint8_t *, int), "cuDeviceGetUuid", "hipDeviceGetUuid")                        \
-    F(attribute, int (*)(int *, int, int), "cuDeviceGetAttribute", NULL)
-
-struct driver {
-#define MEMBER(id, type, cuda, hip) __typeof__((type)NULL) id;
-    FUNCTIONS(MEMBER)
-};
-
-/* --- in the child --- */
-
-void *driver_load(enum runtime runtime) {
+/* What the loader finds first counts, of HIP the newest version before older ones, as a program
+ * that is linked with it has it; then ROCm's own place. */
+static void *load(enum runtime runtime) {
     static const char *const names[RUNTIMES][6] = {
         [RUNTIME_CUDA] = {"libcuda.so.1"},
         [RUNTIME_HIP] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
@@ -43,35 +28,36 @@ void *driver_load(enum runtime runtime) {
     return library;
 }
 
-static bool find(struct driver *driver, enum runtime runtime, struct driver_answer *answer) {
-    void *library = driver_load(runtime);
-    Dl_info place;
+void *driver_open(enum runtime runtime, struct driver *driver, char *why, size_t size) {
+    void *library = load(runtime), *newer;
     bool all = true;
     if (!library) {
-        snprintf(answer->error, sizeof(answer->error), "%s", dlerror());
-        return false;
+        snprintf(why, size, "%s", dlerror());
+        return NULL;
     }
 #define FIND(id, type, cuda, hip)                                                                  \
     const char *id##_name = runtime == RUNTIME_HIP ? (hip) : (cuda);                               \
     *(void **)&driver->id = id##_name ? dlsym(library, id##_name) : NULL;                          \
     all = all && (!id##_name || driver->id);
-    FUNCTIONS(FIND)
-    void *newer = dlsym(library, "cuDeviceGetUuid_v2");
-    if (newer)
+    DRIVER_FUNCTIONS(FIND)
+    if ((newer = dlsym(library, "cuDeviceGetUuid_v2")))
         *(void **)&driver->uuid = newer;
     if (!all)
-        snprintf(answer->error, sizeof(answer->error), "functions are missing in %s",
+        snprintf(why, size, "functions are missing in %s",
                  runtime == RUNTIME_HIP ? "libamdhip64.so" : "it");
-    else if (dladdr(*(void **)&driver->version, &place))
-        snprintf(answer->path, sizeof(answer->path), "%s", place.dli_fname);
-    return all;
+    return all ? library : NULL;
 }
+
+/* --- in the child --- */
 
 static void ask(enum runtime runtime, struct driver_answer *answer) {
     enum { COMPUTE_MODE = 20 }; /* CU_DEVICE_ATTRIBUTE_COMPUTE_MODE */
     struct driver driver;
-    if (!find(&driver, runtime, answer))
+    Dl_info place;
+    if (!driver_open(runtime, &driver, answer->error, sizeof(answer->error)))
         return;
+    if (dladdr(*(void **)&driver.version, &place))
+        snprintf(answer->path, sizeof(answer->path), "%s", place.dli_fname);
     answer->step = DRIVER_INIT;
     answer->code = driver.init ? driver.init(0) : 0;
     driver.version(&answer->version);
