@@ -335,16 +335,14 @@ static bool find_gpu(struct test *test, struct machine *machine) {
 
 /* --- the report --- */
 
-static void print_step(const struct step *step, const struct result *result) {
-    static const enum term_colour colours[] = {TERM_GREEN, TERM_RED, TERM_YELLOW};
-    printf("%s%-13s%s  %-9s  ", term_colour(colours[result->outcome]), outcomes[result->outcome],
-           term_colour(TERM_PLAIN), step->name);
-    wrap_text(stdout, result->sentence, INDENT);
-}
-
 static void print_text(const struct machine *machine, const struct result *results) {
-    for (size_t i = 0; i < STEPS; i++)
-        print_step(&steps[i], &results[i]);
+    static const enum term_colour colours[] = {TERM_GREEN, TERM_RED, TERM_YELLOW};
+    for (size_t i = 0; i < STEPS; i++) {
+        const enum outcome outcome = results[i].outcome;
+        printf("%s%-13s%s  %-9s  ", term_colour(colours[outcome]), outcomes[outcome],
+               term_colour(TERM_PLAIN), steps[i].name);
+        wrap_text(stdout, results[i].sentence, INDENT);
+    }
     printf("\nThis machine's row, to send:\n| %s | %s | %s | %s | %s | %s | %s |", machine->date,
            GPS_VERSION, machine->gpu, machine->driver, machine->interface, machine->glibc,
            machine->container);

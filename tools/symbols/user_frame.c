@@ -8,6 +8,10 @@
 #include "cli/tool.h"
 #include "logs/aggregate.h"
 
+static bool begins(const char *text, const char *with) {
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
 /* Every Python frame is the user's, and so is every module but these, which are known by the
  * beginning of their file names. */
 bool user_frame_is(const struct log_frame *frame) {
@@ -19,7 +23,7 @@ bool user_frame_is(const struct log_frame *frame) {
     if (frame->function || !base)
         return frame->function;
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        if (strncmp(base, others[i], strlen(others[i])) == 0)
+        if (begins(base, others[i]))
             return false;
     return true;
 }
@@ -49,13 +53,12 @@ const struct symbol_place *user_frame_place(const struct log_stack *stack,
 /* The program's entry, and the functions of libc that call main; these have no name when libc is
  * stripped. */
 static bool is_start(const struct log_frame *frame, struct symbols *symbols) {
-    static const char libc[] = "libc.so", start[] = "__libc_start";
     const char *function = symbol_find(symbols, frame)->places[0].function;
     if (frame->function)
         return false;
     if (function)
-        return strcmp(function, "_start") == 0 || strncmp(function, start, sizeof(start) - 1) == 0;
-    return frame->module && strncmp(tool_base_name(frame->module), libc, sizeof(libc) - 1) == 0;
+        return strcmp(function, "_start") == 0 || begins(function, "__libc_start");
+    return frame->module && begins(tool_base_name(frame->module), "libc.so");
 }
 
 size_t user_frame_shown(const struct log_stack *stack, struct symbols *symbols) {
@@ -88,10 +91,6 @@ uint64_t user_frame_hash(const struct log_line *line, struct symbols *symbols) {
 }
 
 /* --- the runtime's --- */
-
-static bool begins(const char *text, const char *with) {
-    return strncmp(text, with, strlen(with)) == 0;
-}
 
 static bool is_drivers(const char *api) {
     return api && begins(api, "cu") && isupper((unsigned char)api[2]);
