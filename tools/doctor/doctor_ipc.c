@@ -75,20 +75,16 @@ static void tell_of_namespaces(struct doctor *doctor, bool legacy) {
                                  "some needed all three (rocm-aic#88)");
 }
 
-/* The runtime's number is not the release's beyond the minor one. */
-static void tell_of_faults(struct doctor *doctor, int version) {
+void doctor_ipc(struct doctor *doctor, int version) {
+    tell_of_namespaces(doctor, by_legacy_handles(doctor, version));
     diagnosis_add(doctor, DOCTOR_WARN, "ipc",
                   "handles of allocations over 2 GiB hang the importer with some versions "
                   "(ROCm issue 1999, rocm-systems#3211); which ones is not known");
     diagnosis_remedy(doctor, "share allocations of at most 2 GiB, or try a larger one first");
+    /* the runtime's number is not the release's beyond the minor one */
     if (version != 702)
         return;
     diagnosis_add(doctor, DOCTOR_WARN, "ipc",
                   "ROCm 7.2.0 to 7.2.4 lose 256 MB in each cycle of export and import");
     diagnosis_remedy(doctor, "open a handle once and keep it, or use another release");
-}
-
-void doctor_ipc(struct doctor *doctor, int version) {
-    tell_of_namespaces(doctor, by_legacy_handles(doctor, version));
-    tell_of_faults(doctor, version);
 }

@@ -46,12 +46,6 @@ static void add_rule(json_t *result, const char *finding) {
 
 static char *root; /* of the sources, while a report is written: the current directory, with a / */
 
-static void find_root(void) {
-    char here[PATH_MAX];
-    const char *path = getcwd(here, sizeof(here)) ? here : "";
-    root = tool_format("%s%s", path, path[0] && path[1] ? "/" : "");
-}
-
 /* What follows the root in a path; NULL: it lies elsewhere. A relative path is the compiler's, and
  * was made so for this. */
 static const char *below_root(const char *path) {
@@ -235,7 +229,9 @@ static json_t *result(const struct aggregate_group *group, struct symbols *symbo
 
 void report_sarif(FILE *out, const struct report *report) {
     json_t *results = json_tree_pack("[]");
-    find_root();
+    char here[PATH_MAX];
+    const char *path = getcwd(here, sizeof(here)) ? here : "";
+    root = tool_format("%s%s", path, path[0] && path[1] ? "/" : "");
     for (size_t i = 0; i < report->aggregate.count; i++)
         json_tree_append(results, result(report->aggregate.groups[i], report->symbols));
     TOOL_TEMP char *uri = uri_of(root);

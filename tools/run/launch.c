@@ -91,19 +91,14 @@ static void warn_of_variable(void *arg, const char *message) {
     tool_warn("%s", message);
 }
 
-static bool check_environment(void) {
-    TOOL_TEMP char *wrong = environment_place();
-    if (wrong)
-        tool_error("%s", wrong);
-    else
-        environment_unknown(warn_of_variable, NULL);
-    return !wrong;
-}
-
 bool launch_prepare(const char *config, const char *mode, enum runtime runtime,
                     const char *command) {
-    if (!check_environment())
+    TOOL_TEMP char *wrong = environment_place();
+    if (wrong) {
+        tool_error("%s", wrong);
         return false;
+    }
+    environment_unknown(warn_of_variable, NULL);
     if (mode)
         launch_set("GPUSHARE_MODE", mode);
     if ((config && !launch_config(config)) || !check_configuration(config, mode))

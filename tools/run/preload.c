@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cli/tool.h"
+#include "util/procfs.h"
 
 #define SCRIPT_DEPTH 4 /* the kernel follows this many interpreters */
 
@@ -36,15 +37,11 @@ static bool try_directory(const char *base, const char *below, const char *name,
 }
 
 static bool own_directory(char path[PATH_MAX]) {
-    ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
-    if (length <= 0)
-        return false;
-    path[length] = 0;
+    gps_procfs_executable_path(path, PATH_MAX);
     char *slash = strrchr(path, '/');
-    if (!slash)
-        return false;
-    *slash = 0;
-    return true;
+    if (slash)
+        *slash = 0;
+    return slash;
 }
 
 bool preload_library(enum runtime runtime, char path[PATH_MAX]) {
