@@ -140,7 +140,7 @@ $(BUILD)/tools/%.o: tools/%.c
 	$(CC) $(C_FLAGS) -DGPS_VERSION='"$(VERSION)"' -DGPS_LIBDIR='"$(LIBDIR)"' -c $< -o $@
 
 $(BUILD)/tools/timeline/timeline_page.o: tools/timeline/page.html
-$(BUILD)/tools/report/suppress_known.o: config/suppressions.conf
+$(BUILD)/tools/report/suppress.o: config/suppressions.conf
 
 # libdw reads debug information, libiberty demangles, jansson reads and writes JSON, ncurses draws. All of it statically:
 # the keeper is this program, too, and starts where nothing was installed. What libdw.a needs differs.

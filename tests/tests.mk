@@ -296,7 +296,7 @@ FUZZ_FLAGS = -std=gnu11 -D_GNU_SOURCE= -O1 -g $(COMMON) -Wno-unknown-warning-opt
 FUZZERS := $(patsubst tests/fuzz/%.c,$(TESTS)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_OBJECTS := $(patsubst shim/%.c,$(TESTS)/fuzz/obj/%.o,shim/log/finding.c shim/log/wording.c shim/python/python_line.c shim/python/python_frame.c \
 	$(foreach room,util config directory keeper,$(wildcard shim/$(room)/*.c))) \
-	$(patsubst %,$(TESTS)/fuzz/obj/tools/%.o,cli/string_map logs/logs logs/log_line logs/aggregate report/suppress cli/tool cli/wrap)
+	$(patsubst %,$(TESTS)/fuzz/obj/tools/%.o,cli/string_map logs/logs logs/log_line logs/aggregate report/suppress cli/term cli/tool cli/wrap)
 fuzz: $(FUZZERS)
 
 $(TESTS)/fuzz/obj/%.o: shim/%.c

@@ -41,6 +41,8 @@ void gps_procfs_executable(char *name, size_t size);
 
 /* The inode of the calling process's pid namespace; 0 if it cannot be read. */
 uint64_t gps_procfs_pid_ns(void);
+/* That of the host's own; PROC_PID_INIT_INO in the kernel. */
+#define GPS_PROCFS_FIRST_PID_NS UINT64_C(0xEFFFFFFC)
 
 /* Whether a process image of the caller's own pid namespace has certainly ended, even if its lease
  * is locked. */

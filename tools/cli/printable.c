@@ -27,9 +27,8 @@ struct printable printable_exact_size(uint64_t bytes) {
     struct printable printable = {""};
     struct gps_text out = GPS_TEXT(printable.text);
     gps_text_size(&out, bytes);
-    if (bytes < 1024)
-        return printable;
-    gps_text_add(&out, " (%lu bytes)", bytes);
+    if (bytes >= 1024)
+        gps_text_add(&out, " (%lu bytes)", bytes);
     return printable;
 }
 

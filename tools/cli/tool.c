@@ -305,13 +305,12 @@ int tool_call(const struct tool_verb *verb, int argc, char **argv) {
     if (args.operand_count < verb->operands_min) {
         tool_error("an argument is missing; usage: gpushare %s [OPTIONS] %s", verb->name,
                    verb->operands);
-        return usage_status(verb);
-    }
-    if (!verb->command && args.operand_count > verb->operands_max) {
+    } else if (!verb->command && args.operand_count > verb->operands_max) {
         tool_error("unexpected argument '%s'; usage: gpushare %s [OPTIONS]%s%s",
                    args.operands[verb->operands_max], verb->name, verb->operands[0] ? " " : "",
                    verb->operands);
-        return usage_status(verb);
+    } else {
+        return verb->run(&args);
     }
-    return verb->run(&args);
+    return usage_status(verb);
 }

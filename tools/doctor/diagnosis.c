@@ -19,10 +19,3 @@ void diagnosis_remedy(struct doctor *doctor, const char *format, ...) {
     doctor->list[doctor->count - 1].remedy = term_format(format, args);
     va_end(args);
 }
-
-bool doctor_ask(struct doctor *doctor, struct driver_answer *answer) {
-    TOOL_TEMP char *silence = driver_ask(doctor->runtime, doctor->timeout, answer);
-    if (silence)
-        diagnosis_add(doctor, DOCTOR_FAIL, "driver", "%s", silence);
-    return !silence;
-}

@@ -31,10 +31,12 @@ enum {
 
 static void examine(struct doctor *doctor) {
     static void (*const checks[])(struct doctor *) = {
-        doctor_library,  doctor_preload,       doctor_driver,    doctor_hip,
-        doctor_platform, doctor_container,     doctor_directory, doctor_keeper,
-        doctor_limits,   doctor_configuration, doctor_command,   doctor_process,
+        doctor_library,       doctor_preload,   doctor_driver,  doctor_platform,
+        doctor_container,     doctor_directory, doctor_keeper,  doctor_limits,
+        doctor_configuration, doctor_command,   doctor_process,
     };
+    view_place_get(&doctor->place);
+    doctor->store_status = view_store(&doctor->place, false, &doctor->store);
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
         checks[i](doctor);
 }

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "directory/store.h"
+#include "directory/view.h"
 #include "run/driver_answer.h"
 
 enum doctor_verdict { DOCTOR_OK, DOCTOR_WARN, DOCTOR_FAIL };
@@ -30,15 +30,15 @@ struct doctor {
     enum runtime runtime;
     uint32_t pid;   /* of a process to look at; 0: none was given */
     unsigned cards; /* that the driver has; 0: it did not say */
+    struct view_place place;
+    struct gps_store store;
+    int store_status; /* of view_store: 0: the store is there */
 };
 
 void diagnosis_add(struct doctor *doctor, enum doctor_verdict verdict, const char *check,
                    const char *format, ...) __attribute__((format(printf, 4, 5)));
 void diagnosis_remedy(struct doctor *doctor, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-
-/* Has a child ask the driver of the runtime. False: no answer came, and a diagnosis says so. */
-bool doctor_ask(struct doctor *doctor, struct driver_answer *answer);
 
 bool doctor_in_container(void);
 /* The root, or if it does not exist the nearest directory above it that does. */
@@ -48,8 +48,9 @@ void doctor_existing(const char *root, char path[GPS_STORE_PATH]);
 void doctor_library(struct doctor *doctor);
 void doctor_preload(struct doctor *doctor);
 void doctor_driver(struct doctor *doctor);
-void doctor_hip(struct doctor *doctor);
-/* A part of doctor_hip, on AMD's cards. The version is 100 * major + minor. */
+/* A part of doctor_driver: the answer of AMD's runtime. */
+void doctor_hip(struct doctor *doctor, const struct driver_answer *answer);
+/* A part of that, on AMD's cards. The version is 100 * major + minor. */
 void doctor_ipc(struct doctor *doctor, int version);
 void doctor_platform(struct doctor *doctor);
 void doctor_container(struct doctor *doctor);

@@ -12,7 +12,6 @@
 
 #include "cli/tool.h"
 #include "directory/processes.h"
-#include "directory/view.h"
 #include "doctor.h"
 #include "util/procfs.h"
 
@@ -36,7 +35,8 @@ static bool is_own_shm(void) {
     return own;
 }
 
-static void check_directory(struct doctor *doctor, const struct view_place *place) {
+static void check_directory(struct doctor *doctor) {
+    const struct view_place *place = &doctor->place;
     char path[GPS_STORE_PATH];
     doctor_existing(place->root, path);
     if (!are_on_one_device(path, "/") && !(is_own_shm() && are_on_one_device(path, "/dev/shm")))
@@ -75,9 +75,9 @@ static bool compare_shm(void *arg, const struct gps_proc *proc) {
 
 /* True: the processes in the directory say whether they have the same /dev/shm, and a diagnosis was
  * added if they do not. */
-static bool check_shm_of_processes(struct doctor *doctor, const struct gps_store *store) {
+static bool check_shm_of_processes(struct doctor *doctor) {
     struct shms shms = {0};
-    gps_proc_each(store, compare_shm, &shms);
+    gps_proc_each(&doctor->store, compare_shm, &shms);
     if (shms.other.pid == 0)
         return shms.common;
     diagnosis_add(doctor, DOCTOR_WARN, "container",
@@ -90,10 +90,9 @@ static bool check_shm_of_processes(struct doctor *doctor, const struct gps_store
 
 /* A directory that comes from the host's /dev/shm, and another /dev/shm beside it, are two file
  * systems. Whether other containers have this one is not seen before their programs run. */
-static void check_shm(struct doctor *doctor, const struct view_place *place) {
-    struct stat root;
-    if (!is_own_shm() &&
-        (stat(place->root, &root) != 0 || are_on_one_device(place->root, "/dev/shm")))
+static void check_shm(struct doctor *doctor) {
+    const char *const root = doctor->place.root;
+    if (!is_own_shm() && (access(root, F_OK) != 0 || are_on_one_device(root, "/dev/shm")))
         return;
     diagnosis_add(doctor, DOCTOR_WARN, "container",
                   "/dev/shm seems not to be the host's: CUDA IPC events of containers that have "
@@ -124,10 +123,10 @@ static const struct gps_owner *find_equal_pid(const struct seen *seen, size_t of
     return NULL;
 }
 
-static void check_pids(struct doctor *doctor, const struct gps_store *store) {
+static void check_pids(struct doctor *doctor) {
     struct seen seen = {NULL, 0};
     const struct gps_owner *found = NULL;
-    gps_proc_each(store, note_process, &seen);
+    gps_proc_each(&doctor->store, note_process, &seen);
     size_t at = 0;
     while (at < seen.count && !(found = find_equal_pid(&seen, at)))
         at++;
@@ -157,17 +156,14 @@ static void check_musl(struct doctor *doctor) {
 }
 
 void doctor_container(struct doctor *doctor) {
-    struct view_place place;
-    struct gps_store store;
-    view_place_get(&place);
-    const bool inside = doctor_in_container() && place.root[0] == '/';
-    const bool there = view_store(&place, false, &store) == 0;
+    const bool inside = doctor_in_container() && doctor->place.root[0] == '/';
+    const bool there = doctor->store_status == 0;
     if (inside)
-        check_directory(doctor, &place);
-    if (!(there && check_shm_of_processes(doctor, &store)) && inside)
-        check_shm(doctor, &place);
+        check_directory(doctor);
+    if (!(there && check_shm_of_processes(doctor)) && inside)
+        check_shm(doctor);
     if (inside)
         check_musl(doctor);
     if (there)
-        check_pids(doctor, &store);
+        check_pids(doctor);
 }

@@ -12,7 +12,6 @@
 #include "directory/excluded.h"
 #include "directory/orphans.h"
 #include "directory/processes.h"
-#include "directory/view.h"
 #include "doctor.h"
 
 #define ROOM_NEEDED (1u << 20) /* less, and the store publishes nothing */
@@ -215,37 +214,29 @@ static void warn_of_unmerged(struct doctor *doctor, const struct gps_store *stor
                       gps_unmerged_why(found.why));
 }
 
-static void tell_of_others(struct doctor *doctor) {
-    TOOL_TEMP char *others = view_other_users();
-    if (others)
-        diagnosis_add(doctor, DOCTOR_OK, "users", "%s", others);
-}
-
 void doctor_directory(struct doctor *doctor) {
-    struct view_place place;
-    view_place_get(&place);
-    if (!check_environment(doctor, &place))
-        return;
+    const struct view_place *place = &doctor->place;
+    const struct gps_store *store = &doctor->store;
+    const int status = doctor->store_status;
     char above[GPS_STORE_PATH];
-    doctor_existing(place.root, above);
-    if (!check_parent(doctor, &place, above))
+    if (!check_environment(doctor, place))
         return;
-    struct gps_store store;
-    if (!check_directories(doctor, &place))
+    doctor_existing(place->root, above);
+    if (!check_parent(doctor, place, above) || !check_directories(doctor, place))
         return;
-    int status = view_store(&place, false, &store);
-    TOOL_TEMP char *trouble = view_store_trouble(&place, status);
+    TOOL_TEMP char *trouble = view_store_trouble(place, status), *others = view_other_users();
     if (status == 0 || status == -ENOENT)
         diagnosis_add(doctor, DOCTOR_OK, "directory", "%s%s; programs of uid %u share there",
-                      store.path, status == 0 ? "" : " (the first program makes it)", geteuid());
+                      store->path, status == 0 ? "" : " (the first program makes it)", geteuid());
     else
-        diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s: %s", place.root, trouble);
-    tell_of_others(doctor);
+        diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s: %s", place->root, trouble);
+    if (others)
+        diagnosis_add(doctor, DOCTOR_OK, "users", "%s", others);
     doctor_removed(doctor);
     if (status == 0) {
-        gps_odd_each(&store, warn_of_odd, doctor);
-        warn_of_exclusions(doctor, &store);
-        warn_of_unmerged(doctor, &store);
+        gps_odd_each(store, warn_of_odd, doctor);
+        warn_of_exclusions(doctor, store);
+        warn_of_unmerged(doctor, store);
     }
     check_room(doctor, above);
 }

@@ -1,4 +1,7 @@
-/* doctor_driver.c - checks that CUDA's driver answers, and that its GPUs can be shared. */
+/*
+ * doctor_driver.c - checks that CUDA's driver, or HIP's runtime, answers, and that CUDA's GPUs can
+ * be shared.
+ */
 #include <stdio.h>
 
 #include "cli/printable.h"
@@ -59,7 +62,7 @@ static void judge_gpu(struct doctor *doctor, int index, const struct driver_gpu 
                          "two processes must use it at once: nvidia-smi -c DEFAULT (or MPS)");
 }
 
-static void judge(struct doctor *doctor, const struct driver_answer *answer) {
+static void judge_cuda(struct doctor *doctor, const struct driver_answer *answer) {
     if (answer->step == DRIVER_LOAD) {
         diagnosis_add(doctor, DOCTOR_FAIL, "driver", "no driver: %s", answer->error);
         TOOL_TEMP char *simulator = preload_simulator();
@@ -89,11 +92,14 @@ static void judge(struct doctor *doctor, const struct driver_answer *answer) {
 
 void doctor_driver(struct doctor *doctor) {
     struct driver_answer answer;
-    if (doctor->runtime != RUNTIME_CUDA)
-        return;
-    if (doctor_ask(doctor, &answer))
-        judge(doctor, &answer);
-    else
-        diagnosis_remedy(doctor,
-                         "see nvidia-smi, and dmesg for Xid errors; reload the driver or reboot");
+    const bool hip = doctor->runtime == RUNTIME_HIP;
+    TOOL_TEMP char *silence = driver_ask(doctor->runtime, doctor->timeout, &answer);
+    if (silence) {
+        diagnosis_add(doctor, DOCTOR_FAIL, "driver", "%s", silence);
+        diagnosis_remedy(doctor, hip ? "see rocminfo and dmesg; load amdgpu anew, or reboot"
+                                     : "see nvidia-smi, and dmesg for Xid errors; reload the "
+                                       "driver or reboot");
+    } else {
+        (hip ? doctor_hip : judge_cuda)(doctor, &answer);
+    }
 }

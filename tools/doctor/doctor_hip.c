@@ -1,4 +1,4 @@
-/* doctor_hip.c - checks that AMD's runtime answers, and tells which one it is. */
+/* doctor_hip.c - tells which runtime of AMD's has answered, and judges it. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,17 +23,6 @@ static void judge_version(struct doctor *doctor, int version) {
     diagnosis_remedy(doctor, "use ROCm of a version between");
 }
 
-static void tell_of_trial(struct doctor *doctor, const char *name, int version) {
-    if (strcmp(name, "Simulated GPU") == 0) {
-        diagnosis_add(doctor, DOCTOR_OK, "driver", "it is simulated");
-        return;
-    }
-    diagnosis_add(doctor, DOCTOR_WARN, "driver",
-                  "gpushare was run on a simulated runtime of HIP, and not on an AMD card");
-    diagnosis_remedy(doctor, "docs/hip.md says what to run first, and what to send");
-    doctor_ipc(doctor, version / 100000);
-}
-
 static void judge_gpus(struct doctor *doctor, const struct driver_answer *answer) {
     diagnosis_add(doctor, DOCTOR_OK, "driver", "%s, HIP %d.%d, %d GPU%s", answer->path,
                   answer->version / 10000000, answer->version / 100000 % 100, answer->count,
@@ -42,10 +31,17 @@ static void judge_gpus(struct doctor *doctor, const struct driver_answer *answer
     for (int i = 0; i < answer->count && i < DRIVER_GPUS; i++)
         diagnosis_add(doctor, DOCTOR_OK, "gpu", "%d: %s, %s", i, answer->gpus[i].name,
                       printable_uuid(answer->gpus[i].uuid).text);
-    tell_of_trial(doctor, answer->gpus[0].name, answer->version);
+    if (strcmp(answer->gpus[0].name, "Simulated GPU") == 0) {
+        diagnosis_add(doctor, DOCTOR_OK, "driver", "it is simulated");
+        return;
+    }
+    diagnosis_add(doctor, DOCTOR_WARN, "driver",
+                  "gpushare was run on a simulated runtime of HIP, and not on an AMD card");
+    diagnosis_remedy(doctor, "docs/hip.md says what to run first, and what to send");
+    doctor_ipc(doctor, answer->version / 100000);
 }
 
-static void judge(struct doctor *doctor, const struct driver_answer *answer) {
+void doctor_hip(struct doctor *doctor, const struct driver_answer *answer) {
     if (answer->step == DRIVER_LOAD) {
         diagnosis_add(doctor, DOCTOR_FAIL, "driver", "no HIP: %s", answer->error);
         diagnosis_remedy(doctor, "install ROCm, or name its directory in LD_LIBRARY_PATH");
@@ -62,14 +58,4 @@ static void judge(struct doctor *doctor, const struct driver_answer *answer) {
     } else {
         judge_gpus(doctor, answer);
     }
-}
-
-void doctor_hip(struct doctor *doctor) {
-    struct driver_answer answer;
-    if (doctor->runtime != RUNTIME_HIP)
-        return;
-    if (doctor_ask(doctor, &answer))
-        judge(doctor, &answer);
-    else
-        diagnosis_remedy(doctor, "see rocminfo and dmesg; load amdgpu anew, or reboot");
 }

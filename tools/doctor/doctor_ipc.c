@@ -17,46 +17,36 @@
 
 enum { ALL_LEGACY = 602 /* the newest version whose sources were read from before mid-2025 */ };
 
-enum way { WAY_LEGACY, WAY_DMA_BUF, WAY_UNKNOWN };
-
-static enum way of_version(int version) {
-    return version <= ALL_LEGACY ? WAY_LEGACY : WAY_UNKNOWN;
-}
-
-static void tell_of_version(struct doctor *doctor, int version) {
-    if (of_version(version) == WAY_LEGACY)
-        diagnosis_add(doctor, DOCTOR_OK, "ipc", "by legacy handles, the default of this version");
-    else
-        diagnosis_add(doctor, DOCTOR_OK, "ipc",
-                      "by legacy handles or by dma-buf: which is this version's default is not "
-                      "known (legacy until about mid-2025, dma-buf after it; it has changed three "
-                      "times); " MODE " chooses");
-}
-
-/* 1 is in container images of inference servers (rocm-systems#2209). */
-static enum way tell_of_way(struct doctor *doctor, int version) {
+/* False: by dma-buf, or that is not known. 1 is in container images of inference servers
+ * (rocm-systems#2209). */
+static bool by_legacy_handles(struct doctor *doctor, int version) {
     const char *mode = getenv(MODE);
+    const bool legacy = version <= ALL_LEGACY;
     if (!mode) {
-        tell_of_version(doctor, version);
-        return of_version(version);
+        diagnosis_add(doctor, DOCTOR_OK, "ipc", "%s",
+                      legacy ? "by legacy handles, the default of this version"
+                             : "by legacy handles or by dma-buf: which is this version's default "
+                               "is not known (legacy until about mid-2025, dma-buf after it; it "
+                               "has changed three times); " MODE " chooses");
+        return legacy;
     }
     if (strcmp(mode, "0") == 0) {
         diagnosis_add(doctor, DOCTOR_OK, "ipc",
                       MODE "=0 chooses dma-buf, where the version has it");
-        return WAY_DMA_BUF;
+        return false;
     }
     if (strcmp(mode, "1") != 0) {
         diagnosis_add(doctor, DOCTOR_WARN, "ipc",
                       MODE "=%s: what the runtime makes of it is not known", mode);
         diagnosis_remedy(doctor, "set it to 1 (legacy handles) or 0 (dma-buf), or unset it");
-        return WAY_UNKNOWN;
+        return false;
     }
-    diagnosis_add(doctor, of_version(version) == WAY_LEGACY ? DOCTOR_OK : DOCTOR_WARN, "ipc",
+    diagnosis_add(doctor, legacy ? DOCTOR_OK : DOCTOR_WARN, "ipc",
                   MODE "=1 chooses legacy handles");
-    if (of_version(version) != WAY_LEGACY)
+    if (!legacy)
         diagnosis_remedy(doctor, "with some versions exports fail then (rocm-systems#2209; which "
                                  "ones is not known): unset it if hipIpcGetMemHandle answers 1");
-    return WAY_LEGACY;
+    return true;
 }
 
 /* "net:[4026531840]" */
@@ -68,13 +58,13 @@ static void name_of(const char *kind, char name[64]) {
 }
 
 /* The runtime compares pids as numbers, in either way. */
-static void tell_of_namespaces(struct doctor *doctor, enum way way) {
+static void tell_of_namespaces(struct doctor *doctor, bool legacy) {
     char pid[64], net[64];
     name_of("pid", pid);
     name_of("net", net);
-    const bool asks = way != WAY_LEGACY && doctor_in_container();
+    const bool asks = !legacy && doctor_in_container();
     diagnosis_add(doctor, asks ? DOCTOR_WARN : DOCTOR_OK, "ipc", "%s, %s: %s", pid, net,
-                  way == WAY_LEGACY
+                  legacy
                       ? "network namespaces do not matter with legacy handles; the runtime refuses "
                         "an exporter with the importer's pid in another pid namespace (201)"
                       : "with dma-buf, exporter and importer need one network namespace, or opens "
@@ -85,20 +75,16 @@ static void tell_of_namespaces(struct doctor *doctor, enum way way) {
                                  "some needed all three (rocm-aic#88)");
 }
 
-/* The runtime's number is not the release's beyond the minor one. */
-static void tell_of_faults(struct doctor *doctor, int version) {
+void doctor_ipc(struct doctor *doctor, int version) {
+    tell_of_namespaces(doctor, by_legacy_handles(doctor, version));
     diagnosis_add(doctor, DOCTOR_WARN, "ipc",
                   "handles of allocations over 2 GiB hang the importer with some versions "
                   "(ROCm issue 1999, rocm-systems#3211); which ones is not known");
     diagnosis_remedy(doctor, "share allocations of at most 2 GiB, or try a larger one first");
+    /* the runtime's number is not the release's beyond the minor one */
     if (version != 702)
         return;
     diagnosis_add(doctor, DOCTOR_WARN, "ipc",
                   "ROCm 7.2.0 to 7.2.4 lose 256 MB in each cycle of export and import");
     diagnosis_remedy(doctor, "open a handle once and keep it, or use another release");
-}
-
-void doctor_ipc(struct doctor *doctor, int version) {
-    tell_of_namespaces(doctor, tell_of_way(doctor, version));
-    tell_of_faults(doctor, version);
 }

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/tool.h"
 #include "directory/lease.h"
 #include "directory/processes.h"
-#include "directory/view.h"
 #include "doctor.h"
 #include "keeper/keeper_client.h"
 #include "run/preload.h"
@@ -27,41 +27,32 @@ static bool note_pids(void *found, const struct gps_proc *proc) {
     return true;
 }
 
-static void tell(struct doctor *doctor, const struct gps_owner *keeper, uint64_t regions,
-                 uint64_t stands_by) {
-    char other[64] = "; none stands by";
-    if (stands_by)
-        snprintf(other, sizeof(other), "; pid %" PRIu64 " stands by", stands_by);
-    diagnosis_add(doctor, DOCTOR_OK, "keeper", "%s, pid %u, keeps %" PRIu64 " region%s%s",
-                  keeper->command, keeper->pid, regions, regions == 1 ? "" : "s", other);
-}
-
-static void tell_of_silence(struct doctor *doctor, const char *store, uint64_t serves, int status) {
+/* False: no keeper runs. */
+static bool check_running(struct doctor *doctor) {
+    if (doctor->store_status != 0)
+        return false;
+    struct gps_owner self, keeper;
+    struct pids pids = {0};
+    uint64_t regions;
+    gps_owner_self(&self);
+    const int status = gps_keeper_ping(&doctor->store, &self, TIMEOUT, &keeper, &regions);
+    if (status == -ENOENT)
+        return false;
+    gps_proc_each(&doctor->store, note_pids, &pids);
+    TOOL_TEMP char *other = pids.stands_by
+                                ? tool_format("; pid %" PRIu64 " stands by", pids.stands_by)
+                                : tool_copy("; none stands by");
+    if (status == 0) {
+        diagnosis_add(doctor, DOCTOR_OK, "keeper", "%s, pid %u, keeps %" PRIu64 " region%s%s",
+                      keeper.command, keeper.pid, regions, regions == 1 ? "" : "s", other);
+        return true;
+    }
     diagnosis_add(doctor, DOCTOR_FAIL, "keeper", "%s/keeper (pid %" PRIu64 ") does not answer: %s",
-                  store, serves, strerror(-status));
+                  doctor->store.path, pids.serves, strerror(-status));
     diagnosis_remedy(doctor,
                      "let that process go on if it is stopped (kill -CONT), or kill it: its "
                      "stand-by goes on, or programs start another one");
-}
-
-/* False: no keeper runs. */
-static bool check_running(struct doctor *doctor) {
-    struct view_place place;
-    struct gps_store store;
-    view_place_get(&place);
-    if (view_store(&place, false, &store) != 0)
-        return false;
-    struct gps_owner self, keeper;
-    uint64_t regions;
-    gps_owner_self(&self);
-    int status = gps_keeper_ping(&store, &self, TIMEOUT, &keeper, &regions);
-    struct pids pids = {0};
-    gps_proc_each(&store, note_pids, &pids);
-    if (status == 0)
-        tell(doctor, &keeper, regions, pids.stands_by);
-    else if (status != -ENOENT)
-        tell_of_silence(doctor, store.path, pids.serves, status);
-    return status != -ENOENT;
+    return true;
 }
 
 void doctor_keeper(struct doctor *doctor) {

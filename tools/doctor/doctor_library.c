@@ -100,12 +100,7 @@ static void warn_of_rival(struct doctor *doctor) {
 
 /* Whether the system's list exists and names a file. */
 static bool check_system_preload(struct doctor *doctor) {
-    size_t size;
-    const int file = open(RIVAL_SYSTEM_LIST, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return false;
-    TOOL_TEMP char *list = tool_read(file, &size);
-    close(file);
+    TOOL_TEMP char *list = rival_system_list();
     if (list[strspn(list, " :\t\n")] == 0)
         return false;
     if (check_files(doctor, RIVAL_SYSTEM_LIST, list))

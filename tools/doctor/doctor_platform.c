@@ -14,11 +14,9 @@
 #include "doctor.h"
 #include "util/procfs.h"
 
-#define FIRST_PID_NAMESPACE 0xEFFFFFFCu /* inode of the host's; PROC_PID_INIT_INO in the kernel */
-
 bool doctor_in_container(void) {
     const uint64_t pid_ns = gps_procfs_pid_ns();
-    if (pid_ns != 0 && pid_ns != FIRST_PID_NAMESPACE)
+    if (pid_ns != 0 && pid_ns != GPS_PROCFS_FIRST_PID_NS)
         return true;
     return access("/.dockerenv", F_OK) == 0 || access("/run/.containerenv", F_OK) == 0;
 }
@@ -29,7 +27,7 @@ static void check_proc(struct doctor *doctor) {
     ssize_t length = readlink("/proc/self", self, sizeof(self) - 1);
     if (length > 0 && strtol(self, NULL, 10) == getpid()) {
         diagnosis_add(doctor, DOCTOR_OK, "processes", "%s",
-                      gps_procfs_pid_ns() != FIRST_PID_NAMESPACE
+                      gps_procfs_pid_ns() != GPS_PROCFS_FIRST_PID_NS
                           ? "in a container, with a /proc of its own; pids of others read "
                             "PID@NAMESPACE"
                           : "in the machine's own pid namespace; gpushare show tells the pid here "

@@ -1,5 +1,4 @@
 /* doctor_process.c - says which runtime a process uses, and whether it has the library for it. */
-#include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -92,17 +91,13 @@ static bool uses_removed(uint32_t pid) {
 }
 
 void doctor_removed(struct doctor *doctor) {
-    DIR *processes = opendir("/proc");
     unsigned count = 0;
     uint32_t first = 0;
-    for (struct dirent *entry; processes && (entry = readdir(processes));) {
-        const uint32_t pid = (uint32_t)strtoul(entry->d_name, NULL, 10);
-        if (pid == 0 || !uses_removed(pid))
-            continue;
-        first = count++ == 0 ? pid : first;
-    }
-    if (processes)
-        closedir(processes);
+    size_t all;
+    TOOL_TEMP uint32_t *pids = descendants_numbers("/proc", &all);
+    for (size_t i = 0; i < all; i++)
+        if (uses_removed(pids[i]))
+            first = count++ == 0 ? pids[i] : first;
     if (count == 0)
         return;
     diagnosis_add(doctor, DOCTOR_WARN, "directory",

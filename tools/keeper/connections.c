@@ -131,18 +131,15 @@ static int answer(struct keeper *keeper, const struct gps_keeper_request *reques
 
 /* --- connections --- */
 
-/* People want the process that serves; who replaces it, the name that the records have. */
-static void describe(const struct keeper *keeper, uint32_t ask, struct gps_keeper_reply *reply) {
-    const bool replaces = ask == GPS_KEEPER_REPLACE;
-    reply->keeper = replaces ? keeper->regions.self : keeper->self;
-    reply->regions = replaces ? atomic_load(&keeper->regions.table->deposits)
-                              : region_list_count(&keeper->regions);
-}
-
-/* True: with the descriptor. */
+/* True: with the descriptor. People want the process that serves; who replaces it, the name that
+ * the records have. */
 static bool reply_to(const struct keeper *keeper, uint32_t ask, int fd, int status, int give) {
-    struct gps_keeper_reply reply = {.status = status};
-    describe(keeper, ask, &reply);
+    const struct region_list *regions = &keeper->regions;
+    const bool replaces = ask == GPS_KEEPER_REPLACE;
+    struct gps_keeper_reply reply = {.status = status,
+                                     .keeper = replaces ? regions->self : keeper->self,
+                                     .regions = replaces ? atomic_load(&regions->table->deposits)
+                                                         : region_list_count(regions)};
     gps_reply_seal(&reply);
     const int sent = gps_passing_send(fd, &reply, sizeof(reply), give);
     if (sent == -ETOOMANYREFS) {
@@ -192,11 +189,6 @@ static void end(struct keeper *keeper, size_t at) {
             (--keeper->connection_count - at) * sizeof(*keeper->connections));
 }
 
-static void add(struct keeper *keeper, int fd, bool given) {
-    keeper->connections[keeper->connection_count++] = (struct connection){fd, keeper->now, given};
-    keeper->given_count += given;
-}
-
 void connections_serve(struct keeper *keeper, size_t at) {
     struct connection *connection = &keeper->connections[at];
     const enum outcome outcome = connection->given ? ENDED : handle(keeper, connection->fd);
@@ -208,25 +200,21 @@ void connections_serve(struct keeper *keeper, size_t at) {
     }
 }
 
-static void begin(struct keeper *keeper, int fd) {
-    const enum outcome outcome = gps_passing_is_ours(fd) ? handle(keeper, fd) : ENDED;
-    if (outcome == ENDED)
-        close(fd);
-    else
-        add(keeper, fd, outcome == GIVEN);
-}
-
 void connections_accept(struct keeper *keeper) {
     for (int i = 0; !keeper->replaced && i < CONNECTIONS_MAX && !connections_full(keeper); i++) {
         int fd = accept4(keeper->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd >= 0) {
-            begin(keeper, fd);
-            continue;
+        if (fd >= 0 && gps_passing_is_ours(fd)) {
+            keeper->connections[keeper->connection_count++] =
+                (struct connection){fd, keeper->now, false};
+            connections_serve(keeper, keeper->connection_count - 1);
+        } else if (fd >= 0) {
+            close(fd);
+        } else {
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+                keeper->accept_after = keeper->now + SHORT_TIMEOUT;
+            if (errno != EINTR && errno != ECONNABORTED)
+                return;
         }
-        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-            keeper->accept_after = keeper->now + SHORT_TIMEOUT;
-        if (errno != EINTR && errno != ECONNABORTED)
-            return;
     }
 }
 

@@ -127,7 +127,8 @@ static uint64_t idle_end(const struct keeper *keeper) {
     return busy || keeper->idle == KEEPER_NEVER ? KEEPER_NEVER : keeper->idle_since + keeper->idle;
 }
 
-static uint64_t earliest(const struct keeper *keeper) {
+/* How long poll may wait: until the first of what is due. */
+static int timeout(const struct keeper *keeper) {
     uint64_t when = keeper->sweep_at;
     sooner(&when, connections_expiry(keeper));
     if (keeper->accept_after > keeper->now)
@@ -136,22 +137,12 @@ static uint64_t earliest(const struct keeper *keeper) {
         sooner(&when, keeper->metrics.next);
     sooner(&when, idle_end(keeper));
     sooner(&when, standby_due(keeper));
-    return when;
-}
-
-static int timeout(const struct keeper *keeper) {
-    const uint64_t when = earliest(keeper), now = gps_clock_monotonic();
+    const uint64_t now = gps_clock_monotonic();
     if (when == KEEPER_NEVER)
         return -1;
     if (when <= now)
         return 0;
     return when - now < 1000 * GPS_SECOND ? (int)((when - now) / 1000000) + 1 : 1000000;
-}
-
-static void drain(int fd) {
-    char bytes[4096];
-    while (read(fd, bytes, sizeof(bytes)) > 0)
-        continue;
 }
 
 /* --- an iteration --- */
@@ -180,7 +171,9 @@ static void answer(struct keeper *keeper, const struct pollfd *wait, size_t coun
     if (wait[FD_SIGNALS].revents != 0)
         take_signal(keeper);
     if (wait[FD_CHANGES].revents != 0) {
-        drain(keeper->changes);
+        char bytes[4096];
+        while (read(keeper->changes, bytes, sizeof(bytes)) > 0)
+            continue;
         sooner(&keeper->sweep_at, keeper->now + DEBOUNCE);
     }
     for (size_t i = count; i-- > 0 && !keeper->replaced;)

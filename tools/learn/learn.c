@@ -116,23 +116,19 @@ static void read_reports(struct learn *learn) {
     profiles_judge(&learn->profiles, learn->replicas, learn->any);
 }
 
-static void show_progress(struct learn *learn) {
-    fprintf(
-        stderr, "\r\033[Klearning for %s: %zu allocations, %s would be shared",
-        printable_duration((gps_clock_monotonic() - learn->begun) / GPS_SECOND * GPS_SECOND).text,
-        learn->profiles.count, printable_size(profiles_saved(&learn->profiles)).text);
-}
-
 /* Bits of both. */
 enum { ONE = 1, BOTH = 3 };
 
 /* Once a second. */
 static void look(struct learn *learn) {
+    const uint64_t seconds = (gps_clock_monotonic() - learn->begun) / GPS_SECOND;
     const bool shown = isatty(STDERR_FILENO);
     if (shown || learn->trying)
         read_reports(learn);
     if (shown)
-        show_progress(learn);
+        fprintf(stderr, "\r\033[Klearning for %s: %zu allocations, %s would be shared",
+                printable_duration(seconds * GPS_SECOND).text, learn->profiles.count,
+                printable_size(profiles_saved(&learn->profiles)).text);
     if (learn->trying && !learn->ending && learn->profiles.lacking == BOTH) {
         learn->ending = true;
         signal_all(learn, SIGTERM);
@@ -227,21 +223,6 @@ static int status_of(const struct learn *learn) {
 
 /* --- after --- */
 
-/* A page is a page: what lies at another distance from a multiple of 2 MiB is never found. */
-static void tell_apart(uint64_t bytes) {
-    if (!bytes)
-        return;
-    fprintf(stderr, "%s beside that stays apart: %s.\n", printable_size(bytes).text,
-            gps_private_why(GPS_PRIVATE_APART));
-    private_apart_help(stderr, "");
-}
-
-static void tell_unused(void) {
-    TOOL_TEMP char *no_driver = preload_no_driver(RUNTIME_CUDA);
-    tool_error("no process used CUDA, as far as gpushare can see; %s",
-               tool_or(no_driver, "who dropped the library is named by: gpushare explain -- CMD"));
-}
-
 static int tell(struct learn *learn, const char *path) {
     const struct profiles *profiles = &learn->profiles;
     const int status = status_of(learn);
@@ -249,19 +230,29 @@ static int tell(struct learn *learn, const char *path) {
     audit_logs_close(&learn->directory);
     if (profiles->count > 0)
         profiles_table(stderr, profiles);
-    if (!profiles->looked && profiles->count == 0 && status < TOOL_RUN_FAILED)
-        tell_unused();
-    else if (profiles->count == 0 && profiles->looked)
+    if (!profiles->looked && profiles->count == 0 && status < TOOL_RUN_FAILED) {
+        TOOL_TEMP char *no_driver = preload_no_driver(RUNTIME_CUDA);
+        tool_error(
+            "no process used CUDA, as far as gpushare can see; %s",
+            tool_or(no_driver, "who dropped the library is named by: gpushare explain -- CMD"));
+    } else if (profiles->count == 0 && profiles->looked) {
         tool_error("nothing of 1 MiB or more was allocated");
-    else if (profiles->rule_count == 0 && profiles->count > 0)
+    } else if (profiles->rule_count == 0 && profiles->count > 0) {
         tool_error("no rules: nothing stays as it was uploaded, as far as was seen");
+    }
     if (profiles->rule_count == 0)
         return status ? status : TOOL_FAILED;
     fprintf(stderr, "\nA second process saves %s (%s%s%s).\n",
             printable_size(profiles_saved(profiles)).text,
             learn->replicas > 1 ? "measured" : "supposed, if it uploads the same",
             learn->supposed ? ": " : "", tool_or(learn->supposed, ""));
-    tell_apart(profiles_apart(profiles, learn->replicas));
+    /* a page is a page: what lies at another distance from a multiple of 2 MiB is never found */
+    const uint64_t apart = profiles_apart(profiles, learn->replicas);
+    if (apart) {
+        fprintf(stderr, "%s beside that stays apart: %s.\n", printable_size(apart).text,
+                gps_private_why(GPS_PRIVATE_APART));
+        private_apart_help(stderr, "");
+    }
     profiles_rules(learn->output, &learn->profiles);
     fflush(learn->output);
     next_tell("Next", learn->command, path);

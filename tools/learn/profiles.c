@@ -227,9 +227,8 @@ static void add_rule(struct profiles *profiles, const struct alike *alike, const
     if (!ordered && rule.last != UINT64_MAX)
         rule.first = rule.last + 1;
     sum_up(alike, &rule);
-    if (!rule.count)
-        return;
-    TOOL_APPEND(profiles->rules, profiles->rule_count, rule);
+    if (rule.count)
+        TOOL_APPEND(profiles->rules, profiles->rule_count, rule);
 }
 
 static int by_caller(const void *left, const void *right) {

@@ -28,18 +28,6 @@ struct source {
 
 /* --- members: one that is not known stays as it was --- */
 
-static bool get_string(const json_t *value, const char **string) {
-    if (json_is_string(value))
-        *string = json_string_value(value);
-    return true;
-}
-
-static bool get_number(const json_t *value, int64_t *number) {
-    if (json_is_integer(value) && json_integer_value(value) >= 0)
-        *number = json_integer_value(value);
-    return true;
-}
-
 static bool take_null(struct source from) {
     const bool null = strncmp(*from.at, "null", 4) == 0;
     *from.at += null ? 4 : 0;
@@ -48,9 +36,10 @@ static bool take_null(struct source from) {
 
 /* In a text, the string ends where its closing quotation mark was. */
 static bool take_string(struct source from, const char *name, const char **string) {
-    if (!from.at)
-        return get_string(json_object_get(from.tree, name), string);
-    if (take_null(from))
+    const json_t *value = json_object_get(from.tree, name);
+    if (json_is_string(value))
+        *string = json_string_value(value);
+    if (!from.at || take_null(from))
         return true;
     if (*(*from.at)++ != '"')
         return false;
@@ -64,9 +53,10 @@ static bool take_string(struct source from, const char *name, const char **strin
 
 /* In a text, the number has at most 18 digits, so it fits. */
 static bool take_number(struct source from, const char *name, int64_t *number) {
-    if (!from.at)
-        return get_number(json_object_get(from.tree, name), number);
-    if (take_null(from))
+    const json_t *value = json_object_get(from.tree, name);
+    if (json_is_integer(value) && json_integer_value(value) >= 0)
+        *number = json_integer_value(value);
+    if (!from.at || take_null(from))
         return true;
     const char *start = *from.at;
     for (*number = 0; isdigit((unsigned char)**from.at) && *from.at < start + 18; ++*from.at)

@@ -205,15 +205,10 @@ static bool is_of_region(const char *event) {
 
 bool event_line_time(const char *ts, int64_t *time) {
     struct tm date = {.tm_isdst = 0};
-    int micros;
-    if (!log_line_is_time(ts) ||
-        sscanf(ts, "%4d-%2d-%2dT%2d:%2d:%2d.%6d", &date.tm_year, &date.tm_mon, &date.tm_mday,
-               &date.tm_hour, &date.tm_min, &date.tm_sec, &micros) != 7)
-        return false;
-    date.tm_year -= 1900;
-    date.tm_mon--;
-    *time = (int64_t)timegm(&date) * 1000000 + micros;
-    return true;
+    const char *micros = log_line_is_time(ts) ? strptime(ts, "%Y-%m-%dT%H:%M:%S.", &date) : NULL;
+    if (micros)
+        *time = (int64_t)timegm(&date) * 1000000 + atoi(micros);
+    return micros;
 }
 
 /* Gets the time, and says what the event lacks without which it has no meaning; NULL: nothing. */

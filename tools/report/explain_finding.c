@@ -52,14 +52,11 @@ const char *explain_finding_unknown(char **words) {
 
 /* --- in full --- */
 
-static const char *meaning_of(enum gps_level level) {
-    static const char *const meanings[] = {
-        "info: nothing need be wrong; you may want to know it",
-        ("warning: the program works only by luck or through gpushare's protection, or sharing did "
-         "not happen as configured"),
-        "error: the program is wrong; its own results or those of other processes are at risk"};
-    return meanings[level];
-}
+static const char *const meanings[] = {
+    "info: nothing need be wrong; you may want to know it",
+    ("warning: the program works only by luck or through gpushare's protection, or sharing did "
+     "not happen as configured"),
+    "error: the program is wrong; its own results or those of other processes are at risk"};
 
 static void line(const char *label, const char *text) {
     printf("  %-*s", LABEL_WIDTH - 2, label);
@@ -74,7 +71,7 @@ static void sentence(const char *label, const char *text) {
 /* "warning: ...; error where ..."; malloc'ed. */
 static char *level_text(enum gps_finding finding) {
     enum gps_level higher;
-    const char *meaning = meaning_of(gps_finding_level(finding)),
+    const char *meaning = meanings[gps_finding_level(finding)],
                *where = gps_finding_raised(finding, &higher);
     return where ? tool_format("%s; %s %s", meaning, gps_level_name(higher), where)
                  : tool_copy(meaning);

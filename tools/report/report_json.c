@@ -69,17 +69,15 @@ static json_t *others_json(const struct log_events *others) {
     return array;
 }
 
-static json_t *with_arguments(const struct log_process *process) {
-    json_t *object = process_json(process);
-    json_tree_add(object, "{s:s?, s:o}", "arguments", process->arguments, "rank",
-                  process->rank < 0 ? json_tree_pack("n") : json_tree_pack("I", process->rank));
-    return object;
-}
-
 static json_t *processes_json(const struct aggregate_group *group) {
     json_t *array = json_tree_pack("[]");
-    for (size_t i = 0; i < group->process_count; i++)
-        json_tree_append(array, with_arguments(&group->processes[i]->facts));
+    for (size_t i = 0; i < group->process_count; i++) {
+        const struct log_process *process = &group->processes[i]->facts;
+        json_t *object = process_json(process);
+        json_tree_add(object, "{s:s?, s:o}", "arguments", process->arguments, "rank",
+                      process->rank < 0 ? json_null() : json_tree_pack("I", process->rank));
+        json_tree_append(array, object);
+    }
     return array;
 }
 

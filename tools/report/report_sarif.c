@@ -19,17 +19,14 @@ static const char *const levels[] = {"note", "warning", "error"};
 
 /* --- the catalogue --- */
 
-static json_t *rule(enum gps_finding finding) {
-    return json_tree_pack("{s:s, s:{s:s}, s:{s:s}, s:{s:s}}", "id", gps_finding_id(finding),
-                          "shortDescription", "text", gps_finding_sentence(finding), "help", "text",
-                          gps_finding_hint(finding), "defaultConfiguration", "level",
-                          levels[gps_finding_level(finding)]);
-}
-
 static json_t *driver(void) {
     json_t *rules = json_tree_pack("[]");
-    for (int i = 0; i < GPS_FINDING_COUNT; i++)
-        json_tree_append(rules, rule((enum gps_finding)i));
+    for (enum gps_finding finding = 0; finding < GPS_FINDING_COUNT; finding++)
+        json_tree_append(rules, json_tree_pack("{s:s, s:{s:s}, s:{s:s}, s:{s:s}}", "id",
+                                               gps_finding_id(finding), "shortDescription", "text",
+                                               gps_finding_sentence(finding), "help", "text",
+                                               gps_finding_hint(finding), "defaultConfiguration",
+                                               "level", levels[gps_finding_level(finding)]));
     return json_tree_pack("{s:s, s:s, s:o}", "name", "gpushare", "version", GPS_VERSION, "rules",
                           rules);
 }
@@ -37,9 +34,9 @@ static json_t *driver(void) {
 /* A finding of a newer library is in no catalogue, and has no index. */
 static void add_rule(json_t *result, const char *finding) {
     json_tree_add(result, "{s:s}", "ruleId", finding);
-    for (int i = 0; i < GPS_FINDING_COUNT; i++)
-        if (strcmp(gps_finding_id((enum gps_finding)i), finding) == 0)
-            json_tree_add(result, "{s:i}", "ruleIndex", i);
+    const int index = suppress_finding(finding);
+    if (index >= 0)
+        json_tree_add(result, "{s:i}", "ruleIndex", index);
 }
 
 /* --- locations --- */
@@ -48,12 +45,6 @@ static void add_rule(json_t *result, const char *finding) {
 #define SOURCE_ROOT "%SRCROOT%"
 
 static char *root; /* of the sources, while a report is written: the current directory, with a / */
-
-static void find_root(void) {
-    char here[PATH_MAX];
-    const char *path = getcwd(here, sizeof(here)) ? here : "";
-    root = tool_format("%s%s", path, path[0] && path[1] ? "/" : "");
-}
 
 /* What follows the root in a path; NULL: it lies elsewhere. A relative path is the compiler's, and
  * was made so for this. */
@@ -122,8 +113,6 @@ static json_t *finding_location(const struct log_line *line, struct symbols *sym
     const struct log_stack *stack = aggregate_stack(line);
     const struct symbol_place *place = user_frame_place(stack, symbols);
     const struct log_frame *frame = user_frame_find(stack);
-    if (!place && frame)
-        place = &symbol_find(symbols, frame)->places[0];
     json_t *location = place ? place_location(place) : json_tree_pack("{}");
     if (json_object_size(location) == 0 && frame)
         set_module(location, frame);
@@ -156,20 +145,15 @@ static json_t *frames_json(const struct log_stack *stack, struct symbols *symbol
 }
 
 /* The standard allows no two equal stacks, as of two events at one place. */
-static void append_new(json_t *array, json_t *value) {
-    for (size_t i = 0; i < json_array_size(array); i++)
-        if (json_equal(json_array_get(array, i), value)) {
-            json_decref(value);
-            return;
-        }
-    json_tree_append(array, value);
-}
-
 static void add_stack(json_t *stacks, const struct log_stack *stack, const char *text,
                       struct symbols *symbols) {
-    if (stack->count > 0)
-        append_new(stacks, json_tree_pack("{s:{s:s}, s:o}", "message", "text", text, "frames",
-                                          frames_json(stack, symbols)));
+    json_auto_t *value = json_tree_pack("{s:{s:s}, s:o}", "message", "text", text, "frames",
+                                        frames_json(stack, symbols));
+    bool known = stack->count == 0;
+    for (size_t i = 0; i < json_array_size(stacks); i++)
+        known = known || json_equal(json_array_get(stacks, i), value);
+    if (!known)
+        json_tree_append(stacks, json_incref(value));
 }
 
 static json_t *stacks_json(const struct log_line *line, struct symbols *symbols) {
@@ -245,7 +229,9 @@ static json_t *result(const struct aggregate_group *group, struct symbols *symbo
 
 void report_sarif(FILE *out, const struct report *report) {
     json_t *results = json_tree_pack("[]");
-    find_root();
+    char here[PATH_MAX];
+    const char *path = getcwd(here, sizeof(here)) ? here : "";
+    root = tool_format("%s%s", path, path[0] && path[1] ? "/" : "");
     for (size_t i = 0; i < report->aggregate.count; i++)
         json_tree_append(results, result(report->aggregate.groups[i], report->symbols));
     TOOL_TEMP char *uri = uri_of(root);

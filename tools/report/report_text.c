@@ -202,7 +202,9 @@ static void print_prior(const struct printer *to, const struct log_process *repo
     print_stack(to, &prior->stack);
 }
 
-static void print_group(const struct printer *to, const struct aggregate_group *group) {
+void report_text_group(FILE *out, const struct report *report,
+                       const struct aggregate_group *group) {
+    const struct printer printer = {out, report}, *const to = &printer;
     const struct log_line *line = group->first;
     print_heading(to, line);
     print_line(to, "", line->message);
@@ -234,10 +236,8 @@ static char *place_of(const struct log_line *line, struct symbols *symbols) {
     const struct log_stack *stack = aggregate_stack(line);
     const struct symbol_place *place = user_frame_place(stack, symbols);
     const struct log_frame *frame = user_frame_find(stack);
-    if (!frame)
+    if (!frame || !place)
         return tool_format("in %s", tool_or(line->process.command, "?"));
-    if (!place)
-        place = &symbol_find(symbols, frame)->places[0];
     TOOL_TEMP char *function = short_name_function(tool_or(place->bare, "?"));
     if (place->file)
         return tool_format("%s at %s:%u", function, tool_base_name(place->file), place->line);
@@ -318,18 +318,12 @@ static void print_summary(FILE *out, const struct report *report,
               tool_or(report->watched, ""));
 }
 
-void report_text_group(FILE *out, const struct report *report,
-                       const struct aggregate_group *group) {
-    print_group(&(struct printer){out, report}, group);
-}
-
 void report_text(FILE *out, const struct report *report) {
-    const struct printer printer = {out, report};
     const struct aggregate_sums sums = aggregate_sums(&report->aggregate);
     if (sums.all > SHORT_MAX)
         print_contents(out, report, sums.all);
     for (size_t i = 0; i < report->aggregate.count; i++)
         if (!report->aggregate.groups[i]->suppressed)
-            print_group(&printer, report->aggregate.groups[i]);
+            report_text_group(out, report, report->aggregate.groups[i]);
     print_summary(out, report, &sums);
 }

@@ -9,12 +9,12 @@
 #include <errno.h>
 
 #include "cli/string_map.h"
+#include "cli/term.h"
 #include "cli/tool.h"
 #include "config/inifile.h"
 #include "config/rule.h"
 #include "log/log.h"
 #include "util/nearest.h"
-#include "util/text.h"
 
 #define FILE_MAX ((size_t)1 << 20)
 #define SECTION  "suppress"
@@ -43,13 +43,10 @@ struct parser {
 static void fail(struct parser *parser, unsigned line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static void fail(struct parser *parser, unsigned line, const char *format, ...) {
-    char message[512], plain[512];
-    struct gps_text text = GPS_TEXT(plain);
     va_list args;
     va_start(args, format);
-    vsnprintf(message, sizeof(message), format, args);
+    TOOL_TEMP char *plain = term_format(format, args);
     va_end(args);
-    gps_text_plain(&text, message);
     parser->failed = true;
     parser->fn(parser->arg, parser->file, line, plain);
 }
@@ -103,11 +100,11 @@ static void on_section(void *arg, unsigned line, const char *name) {
 
 /* --- keys --- */
 
-bool suppress_knows(const char *id) {
+int suppress_finding(const char *id) {
     for (int i = 0; i < GPS_FINDING_COUNT; i++)
         if (strcmp(gps_finding_id((enum gps_finding)i), id) == 0)
-            return true;
-    return false;
+            return i;
+    return -1;
 }
 
 const char *suppress_nearest(const char *finding) {
@@ -122,7 +119,7 @@ static const char *wrong_with(enum suppress_key key, const char *value) {
     if (value[0] == 0)
         return "no value";
     if (key == SUPPRESS_FINDING)
-        return suppress_knows(value) ? NULL : "no such finding";
+        return suppress_finding(value) >= 0 ? NULL : "no such finding";
     if (key == SUPPRESS_STACK)
         return strspn(value, "0123456789abcdef") == SUPPRESS_HASH_DIGITS &&
                        value[SUPPRESS_HASH_DIGITS] == 0
@@ -186,10 +183,10 @@ int suppress_parse(struct suppressions *suppressions, const char *file, char *te
 }
 
 bool suppress_read(struct suppressions *suppressions, const char *path) {
-    struct parser parser = {.file = path, .fn = tool_error_in};
     FILE *file = fopen(path, "re");
     TOOL_TEMP char *bytes = tool_resize(NULL, FILE_MAX + 1, 1);
     const size_t count = file ? fread(bytes, 1, FILE_MAX + 1, file) : 0;
+    struct parser parser = {.file = path, .fn = tool_error_in};
     if (!file || ferror(file))
         fail(&parser, 0, "cannot be read: %s", strerror(errno));
     else if (count > FILE_MAX)
@@ -203,9 +200,21 @@ bool suppress_read(struct suppressions *suppressions, const char *path) {
     return !parser.failed;
 }
 
-const char *suppress_name(const struct suppression *section) {
-    const char *name = section->title + sizeof(SECTION) - 1;
-    return name + strspn(name, " \t");
+/* The suppressions that are part of the tool. */
+__asm__(".pushsection .rodata\n"
+        "suppress_known_text: .incbin \"config/suppressions.conf\"\n"
+        ".byte 0\n"
+        ".popsection\n");
+extern const char suppress_known_text[];
+
+void suppress_add_known(struct suppressions *suppressions) {
+    TOOL_TEMP char *text = tool_copy(suppress_known_text);
+    (void)suppress_parse(suppressions, "config/suppressions.conf", text, strlen(text),
+                         tool_error_in, NULL);
+    for (size_t i = 0; i < suppressions->count; i++) {
+        const char *name = suppressions->sections[i].title + sizeof(SECTION) - 1;
+        suppressions->sections[i].known = name + strspn(name, " \t");
+    }
 }
 
 void suppress_free(struct suppressions *suppressions) {

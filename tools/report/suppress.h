@@ -59,10 +59,9 @@ bool suppress_read(struct suppressions *suppressions, const char *path);
 int suppress_parse(struct suppressions *suppressions, const char *file, char *text, size_t count,
                    gps_config_error_fn *fn, void *arg);
 void suppress_free(struct suppressions *suppressions);
-const char *suppress_name(const struct suppression *section); /* NAME of its title */
 
-/* Whether the catalogue has the finding; the log of a newer library can hold others. */
-bool suppress_knows(const char *finding);
+/* The index of a finding in the catalogue; -1: it is not there, as that of a newer library. */
+int suppress_finding(const char *finding);
 /* The id that this one may be meant to be; NULL: none is near. */
 const char *suppress_nearest(const char *finding);
 

@@ -106,7 +106,7 @@ static void print_section(FILE *out, const struct aggregate_group *group, struct
     const struct log_line *line = group->first;
     const struct log_frame *frame = user_frame_find(aggregate_stack(line));
     const uint64_t hash = user_frame_hash(line, symbols);
-    bool known = suppress_knows(line->finding);
+    const bool known = suppress_finding(line->finding) >= 0;
     fprintf(out, "[suppress %.24s-%08x]\n", known ? line->finding : "unknown", (unsigned)hash);
     if (known)
         fprintf(out, "finding = %s\n", line->finding);

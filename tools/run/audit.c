@@ -86,13 +86,6 @@ static bool parse(struct audit *audit) {
            open_outputs(audit);
 }
 
-static bool prepare(const struct audit *audit) {
-    audit_logs_set_environment(&audit->logs, tool_or(getenv("GPUSHARE_LOG_LEVEL"), "info"),
-                               audit->outputs[TIMELINE]);
-    return launch_prepare(audit->args->values[OPTION_CONFIG], NULL, audit->runtime,
-                          audit->args->operands[0]);
-}
-
 /* --- during --- */
 
 /* The audit joins the processes that share. The last of them to leave the directory removes the
@@ -176,14 +169,6 @@ static void warn_of_running(const struct audit *audit, const struct command_left
                   left->count, plural, left->names, audit->logs.path);
 }
 
-/* Status of a command that ended with 0. `whole`: all that was done could be watched and read. */
-static int judge(const struct audit *audit, const struct report *report, bool printed, bool whole) {
-    const int failed = report_fail_status(&audit->fail, report);
-    if (failed != 0)
-        return failed;
-    return !printed ? TOOL_RUN_FAILED : whole ? TOOL_OK : TOOL_BLIND;
-}
-
 static int make_report(struct audit *audit, int status, const struct command_left *left) {
     struct report report = {.symbols = NULL};
     const bool read = read_logs(audit, &report);
@@ -197,9 +182,13 @@ static int make_report(struct audit *audit, int status, const struct command_lef
         watched_all(&audit->watched, reported, "audit", audit->args->operands[0], status);
     watched_tell_silent(&audit->watched);
     warn_of_running(audit, left);
-    const int judged = status == 0 ? judge(audit, &report, printed, read && all) : status;
+    const int failed = report_fail_status(&audit->fail, &report);
     report_free(&report);
-    return judged;
+    return status != 0   ? status
+           : failed != 0 ? failed
+           : !printed    ? TOOL_RUN_FAILED
+           : read && all ? TOOL_OK
+                         : TOOL_BLIND;
 }
 
 static int run_command(struct audit *audit) {
@@ -219,10 +208,15 @@ static int run_command(struct audit *audit) {
 }
 
 static int run_logged(struct audit *audit) {
-    if (!audit_logs_open(&audit->logs, audit->args->values[OPTION_LOG]))
-        return TOOL_RUN_FAILED;
+    const struct tool_args *args = audit->args;
+    int status = TOOL_RUN_FAILED;
+    if (!audit_logs_open(&audit->logs, args->values[OPTION_LOG]))
+        return status;
     watched_begin(&audit->watched, audit->runtime);
-    int status = prepare(audit) ? run_command(audit) : TOOL_RUN_FAILED;
+    audit_logs_set_environment(&audit->logs, tool_or(getenv("GPUSHARE_LOG_LEVEL"), "info"),
+                               audit->outputs[TIMELINE]);
+    if (launch_prepare(args->values[OPTION_CONFIG], NULL, audit->runtime, args->operands[0]))
+        status = run_command(audit);
     watched_end(&audit->watched);
     audit_logs_close(&audit->logs);
     return status;

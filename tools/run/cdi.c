@@ -76,21 +76,17 @@ static json_t *mounts_of(const struct view_place *place) {
     return mounts;
 }
 
-static void print(FILE *out, const char *name_space, json_t *mounts) {
-    TOOL_TEMP char *variable = tool_format("GPUSHARE_NAMESPACE=%s", name_space);
-    json_tree_print(out,
-                    json_tree_pack("{s:s, s:s, s:[{s:s, s:{s:[s, s], s:o}}]}", "cdiVersion",
-                                   "0.5.0", "kind", "gpushare.io/namespace", "devices", "name",
-                                   name_space, "containerEdits", "env",
-                                   "GPUSHARE_DIR=" INSIDE_DIRECTORY, variable, "mounts", mounts));
-}
-
 static int write_device(const char *path, const char *name_space, json_t *mounts) {
+    TOOL_TEMP char *variable = tool_format("GPUSHARE_NAMESPACE=%s", name_space);
+    json_t *device =
+        json_tree_pack("{s:s, s:s, s:[{s:s, s:{s:[s, s], s:o}}]}", "cdiVersion", "0.5.0", "kind",
+                       "gpushare.io/namespace", "devices", "name", name_space, "containerEdits",
+                       "env", "GPUSHARE_DIR=" INSIDE_DIRECTORY, variable, "mounts", mounts);
     FILE *out = output_open(path);
     if (out)
-        print(out, name_space, mounts);
+        json_tree_print(out, device);
     else
-        json_decref(mounts);
+        json_decref(device);
     return out && output_close(out, path) ? TOOL_OK : TOOL_FAILED;
 }
 

@@ -79,8 +79,6 @@ static void unguard(const struct run *run) {
 
 /* --- its pid --- */
 
-#define HOST_SPACE 0xEFFFFFFC /* the inode of the machine's own pid namespace */
-
 enum { FIRST = 300, LAST = 32767, TRIES = 16 };
 
 struct wanted {
@@ -109,7 +107,7 @@ static bool is_taken(pid_t pid) {
 
 bool own_pid_needed(void) {
     const uint64_t space = gps_procfs_pid_ns();
-    return space != 0 && (space != HOST_SPACE || is_taken(getpid()));
+    return space != 0 && (space != GPS_PROCFS_FIRST_PID_NS || is_taken(getpid()));
 }
 
 /* Forks a child with this pid. -1 and EPERM: this user may not choose; EEXIST: a process has it. */

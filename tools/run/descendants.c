@@ -20,35 +20,43 @@ static bool has_ended(uint32_t thread) {
     return gps_procfs_stat(thread, &stat) != 0 || stat.state == 'Z' || stat.state == 'X';
 }
 
+uint32_t *descendants_numbers(const char *path, size_t *count) {
+    uint32_t *list = NULL;
+    DIR *directory = opendir(path);
+    *count = 0;
+    for (const struct dirent *entry; directory && (entry = readdir(directory));) {
+        const uint32_t number = (uint32_t)strtoul(entry->d_name, NULL, 10);
+        if (number != 0)
+            TOOL_APPEND(list, *count, number);
+    }
+    if (directory)
+        closedir(directory);
+    return list;
+}
+
 /* The first thread of a process that has not ended, whose files are not empty; 0: it has ended. */
 static uint32_t living_thread(uint32_t pid) {
     if (!has_ended(pid))
         return pid;
-    uint32_t found = 0;
+    size_t count;
     TOOL_TEMP char *path = tool_format("/proc/%" PRIu32 "/task", pid);
-    DIR *threads = opendir(path);
-    for (const struct dirent *entry; !found && threads && (entry = readdir(threads));) {
-        const uint32_t thread = (uint32_t)strtoul(entry->d_name, NULL, 10);
-        found = has_ended(thread) ? 0 : thread;
-    }
-    if (threads)
-        closedir(threads);
-    return found;
+    TOOL_TEMP uint32_t *threads = descendants_numbers(path, &count);
+    for (size_t i = 0; i < count; i++)
+        if (!has_ended(threads[i]))
+            return threads[i];
+    return 0;
 }
 
 /* Lists all living processes that /proc shows; malloc'ed. */
 static struct process *read_processes(size_t *count) {
+    size_t all;
     struct process *list = NULL;
-    DIR *directory = opendir("/proc");
-    for (const struct dirent *entry; directory && (entry = readdir(directory));) {
-        const uint32_t pid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+    TOOL_TEMP uint32_t *pids = descendants_numbers("/proc", &all);
+    for (size_t i = 0; i < all; i++) {
         struct gps_procfs_stat stat;
-        if (pid == 0 || !living_thread(pid) || gps_procfs_stat(pid, &stat) != 0)
-            continue;
-        TOOL_APPEND(list, *count, (struct process){pid, (uint32_t)stat.parent});
+        if (living_thread(pids[i]) && gps_procfs_stat(pids[i], &stat) == 0)
+            TOOL_APPEND(list, *count, (struct process){pids[i], (uint32_t)stat.parent});
     }
-    if (directory)
-        closedir(directory);
     return list;
 }
 

@@ -11,6 +11,8 @@
 /* The pids of those that live; malloc'ed. NULL: there are none. */
 uint32_t *descendants_living(size_t *count);
 
+/* The names in a directory of /proc that are numbers: pids, or threads; malloc'ed. */
+uint32_t *descendants_numbers(const char *path, size_t *count);
 /* Opens a file of a process in /proc: of another thread where the first has ended and its files are
  * empty. A descriptor, or -1. */
 int descendants_open(uint32_t pid, const char *name);

@@ -15,24 +15,9 @@
 
 _Static_assert(sizeof(struct driver_answer) <= PIPE_BUF, "an answer is one write");
 
-/* The functions: our name, type, CUDA's name, HIP's. Their ABI is fixed, so that no header of CUDA
- * or HIP is needed. */
-#define FUNCTIONS(F)                                                                               \
-    F(init, int (*)(unsigned), "cuInit", NULL)                                                     \
-    F(version, int (*)(int *), "cuDriverGetVersion", "hipRuntimeGetVersion")                       \
-    F(count, int (*)(int *), "cuDeviceGetCount", "hipGetDeviceCount")                              \
-    F(name, int (*)(char *, int, int), "cuDeviceGetName", "hipDeviceGetName")                      \
-    F(uuid, int (*)(uint8_t *, int), "cuDeviceGetUuid", "hipDeviceGetUuid")                        \
-    F(attribute, int (*)(int *, int, int), "cuDeviceGetAttribute", NULL)
-
-struct driver {
-#define MEMBER(id, type, cuda, hip) __typeof__((type)NULL) id;
-    FUNCTIONS(MEMBER)
-};
-
-/* --- in the child --- */
-
-void *driver_load(enum runtime runtime) {
+/* What the loader finds first counts, of HIP the newest version before older ones, as a program
+ * that is linked with it has it; then ROCm's own place. */
+static void *load(enum runtime runtime) {
     static const char *const names[RUNTIMES][6] = {
         [RUNTIME_CUDA] = {"libcuda.so.1"},
         [RUNTIME_HIP] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
@@ -43,35 +28,36 @@ void *driver_load(enum runtime runtime) {
     return library;
 }
 
-static bool find(struct driver *driver, enum runtime runtime, struct driver_answer *answer) {
-    void *library = driver_load(runtime);
-    Dl_info place;
+void *driver_open(enum runtime runtime, struct driver *driver, char *why, size_t size) {
+    void *library = load(runtime), *newer;
     bool all = true;
     if (!library) {
-        snprintf(answer->error, sizeof(answer->error), "%s", dlerror());
-        return false;
+        snprintf(why, size, "%s", dlerror());
+        return NULL;
     }
 #define FIND(id, type, cuda, hip)                                                                  \
     const char *id##_name = runtime == RUNTIME_HIP ? (hip) : (cuda);                               \
     *(void **)&driver->id = id##_name ? dlsym(library, id##_name) : NULL;                          \
     all = all && (!id##_name || driver->id);
-    FUNCTIONS(FIND)
-    void *newer = dlsym(library, "cuDeviceGetUuid_v2");
-    if (newer)
+    DRIVER_FUNCTIONS(FIND)
+    if ((newer = dlsym(library, "cuDeviceGetUuid_v2")))
         *(void **)&driver->uuid = newer;
     if (!all)
-        snprintf(answer->error, sizeof(answer->error), "functions are missing in %s",
+        snprintf(why, size, "functions are missing in %s",
                  runtime == RUNTIME_HIP ? "libamdhip64.so" : "it");
-    else if (dladdr(*(void **)&driver->version, &place))
-        snprintf(answer->path, sizeof(answer->path), "%s", place.dli_fname);
-    return all;
+    return all ? library : NULL;
 }
+
+/* --- in the child --- */
 
 static void ask(enum runtime runtime, struct driver_answer *answer) {
     enum { COMPUTE_MODE = 20 }; /* CU_DEVICE_ATTRIBUTE_COMPUTE_MODE */
     struct driver driver;
-    if (!find(&driver, runtime, answer))
+    Dl_info place;
+    if (!driver_open(runtime, &driver, answer->error, sizeof(answer->error)))
         return;
+    if (dladdr(*(void **)&driver.version, &place))
+        snprintf(answer->path, sizeof(answer->path), "%s", place.dli_fname);
     answer->step = DRIVER_INIT;
     answer->code = driver.init ? driver.init(0) : 0;
     driver.version(&answer->version);
@@ -103,23 +89,13 @@ static void run_child(int out, enum runtime runtime, struct driver_answer *answe
 
 /* --- in the parent --- */
 
-/* False: no answer came. *late: none came within the time-out. */
-static bool await_answer(int from, struct driver_answer *answer, uint64_t timeout, bool *late) {
-    struct pollfd ready = {.fd = from, .events = POLLIN};
-    *late = poll(&ready, 1, (int)(timeout / 1000000) + 1) == 0;
-    return !*late && read(from, answer, sizeof(*answer)) == (ssize_t)sizeof(*answer);
-}
-
-/* The child's wait status; -1 when it does not even die of SIGKILL. */
-static int reap(pid_t child, bool kill_it) {
+int driver_reap(int child, uint64_t until) {
     int status;
-    if (kill_it)
-        kill(child, SIGKILL);
-    for (int i = 0; i < 100; i++) {
+    do {
         if (waitpid(child, &status, WNOHANG) == child)
             return status;
-        usleep(10000);
-    }
+        usleep(2000);
+    } while (gps_clock_monotonic() < until);
     return -1;
 }
 
@@ -143,9 +119,13 @@ char *driver_ask(enum runtime runtime, uint64_t timeout, struct driver_answer *a
     if (child == 0)
         run_child(ends[1], runtime, answer);
     close(ends[1]);
-    bool late;
-    const bool answered = await_answer(ends[0], answer, timeout, &late);
+    struct pollfd ready = {.fd = ends[0], .events = POLLIN};
+    const bool late = poll(&ready, 1, (int)(timeout / 1000000) + 1) == 0;
+    const bool answered =
+        !late && read(ends[0], answer, sizeof(*answer)) == (ssize_t)sizeof(*answer);
     close(ends[0]);
-    const int status = reap(child, !answered);
+    if (!answered)
+        kill(child, SIGKILL);
+    const int status = driver_reap(child, gps_clock_monotonic() + DRIVER_DIES_WITHIN);
     return answered ? NULL : silence(late, timeout, status);
 }

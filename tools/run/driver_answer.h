@@ -7,7 +7,10 @@
  */
 #pragma once
 
+#include <stddef.h>
+
 #include "gpushare/region.h"
+#include "util/clock.h"
 #include "vendor.h"
 
 #define DRIVER_GPUS 16
@@ -28,6 +31,28 @@ struct driver_answer {
 /* The time-out is in ns. NULL, or why no answer came; malloc'ed. */
 char *driver_ask(enum runtime runtime, uint64_t timeout, struct driver_answer *answer);
 
-/* Opens a runtime's own library. What the loader finds first counts, of HIP the newest version
- * before older ones, as a program that is linked with it has it; then ROCm's own place. */
-void *driver_load(enum runtime runtime);
+/* Waits until a child has ended, at most to the time `until` (gps_clock_monotonic): its wait
+ * status, or -1. One that is in the driver may not even die of SIGKILL. */
+int driver_reap(int child, uint64_t until);
+#define DRIVER_DIES_WITHIN GPS_SECOND
+
+/* --- the functions of a driver or runtime --- */
+
+/* Our name, type, CUDA's name, HIP's; NULL: it has none. Their ABI is fixed, so no header of CUDA
+ * or HIP is needed. */
+#define DRIVER_FUNCTIONS(F)                                                                        \
+    F(init, int (*)(unsigned), "cuInit", NULL)                                                     \
+    F(version, int (*)(int *), "cuDriverGetVersion", "hipRuntimeGetVersion")                       \
+    F(count, int (*)(int *), "cuDeviceGetCount", "hipGetDeviceCount")                              \
+    F(name, int (*)(char *, int, int), "cuDeviceGetName", "hipDeviceGetName")                      \
+    F(uuid, int (*)(uint8_t *, int), "cuDeviceGetUuid", "hipDeviceGetUuid")                        \
+    F(attribute, int (*)(int *, int, int), "cuDeviceGetAttribute", NULL)
+
+struct driver {
+#define DRIVER_MEMBER(id, type, cuda, hip) __typeof__((type)NULL) id;
+    DRIVER_FUNCTIONS(DRIVER_MEMBER)
+};
+
+/* Loads the runtime's own library into this process: its handle, or NULL, and `why` says why not.
+ */
+void *driver_open(enum runtime runtime, struct driver *driver, char *why, size_t size);

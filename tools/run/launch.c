@@ -58,15 +58,6 @@ static bool listed(const char *library, const char *list) {
     return false;
 }
 
-/* The value that LD_PRELOAD must have: the library first, then the existing value; malloc'ed. */
-static char *preload_value(const char *library, const char *existing) {
-    if (!existing || existing[0] == 0)
-        return tool_copy(library);
-    if (listed(library, existing))
-        return tool_copy(existing);
-    return tool_format("%s:%s", library, existing);
-}
-
 static bool preload(enum runtime runtime) {
     char library[PATH_MAX];
     if (!preload_library(runtime, library)) {
@@ -80,8 +71,10 @@ static bool preload(enum runtime runtime) {
                    library);
         return false;
     }
-    TOOL_TEMP char *value = preload_value(library, getenv("LD_PRELOAD"));
-    launch_set("LD_PRELOAD", value);
+    const char *existing = tool_or(getenv("LD_PRELOAD"), "");
+    TOOL_TEMP char *value = tool_format("%s%s%s", library, *existing ? ":" : "", existing);
+    if (!listed(library, existing))
+        launch_set("LD_PRELOAD", value);
     return true;
 }
 
@@ -98,19 +91,14 @@ static void warn_of_variable(void *arg, const char *message) {
     tool_warn("%s", message);
 }
 
-static bool check_environment(void) {
-    TOOL_TEMP char *wrong = environment_place();
-    if (wrong)
-        tool_error("%s", wrong);
-    else
-        environment_unknown(warn_of_variable, NULL);
-    return !wrong;
-}
-
 bool launch_prepare(const char *config, const char *mode, enum runtime runtime,
                     const char *command) {
-    if (!check_environment())
+    TOOL_TEMP char *wrong = environment_place();
+    if (wrong) {
+        tool_error("%s", wrong);
         return false;
+    }
+    environment_unknown(warn_of_variable, NULL);
     if (mode)
         launch_set("GPUSHARE_MODE", mode);
     if ((config && !launch_config(config)) || !check_configuration(config, mode))

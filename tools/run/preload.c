@@ -7,13 +7,13 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <gelf.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "cli/tool.h"
+#include "util/procfs.h"
 
 #define SCRIPT_DEPTH 4 /* the kernel follows this many interpreters */
 
@@ -37,15 +37,11 @@ static bool try_directory(const char *base, const char *below, const char *name,
 }
 
 static bool own_directory(char path[PATH_MAX]) {
-    ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
-    if (length <= 0)
-        return false;
-    path[length] = 0;
+    gps_procfs_executable_path(path, PATH_MAX);
     char *slash = strrchr(path, '/');
-    if (!slash)
-        return false;
-    *slash = 0;
-    return true;
+    if (slash)
+        *slash = 0;
+    return slash;
 }
 
 bool preload_library(enum runtime runtime, char path[PATH_MAX]) {
@@ -141,6 +137,25 @@ static const char *privilege(const char *path) {
     return NULL;
 }
 
+Elf *preload_elf(const char *path) {
+    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (file < 0)
+        return NULL;
+    elf_version(EV_CURRENT);
+    Elf *elf = elf_begin(file, ELF_C_READ_MMAP, NULL);
+    elf_cntl(elf, ELF_C_FDREAD); /* the descriptor is not needed any more */
+    close(file);
+    return elf;
+}
+
+Elf_Data *preload_section(Elf *elf, unsigned type, GElf_Shdr *header) {
+    Elf_Scn *section = NULL;
+    while (elf_kind(elf) == ELF_K_ELF && (section = elf_nextscn(elf, section)))
+        if (gelf_getshdr(section, header) && header->sh_type == type)
+            return elf_getdata(section, NULL);
+    return NULL;
+}
+
 static const char *judge_elf(Elf *elf) {
     GElf_Ehdr header;
     GElf_Phdr segment = {.p_type = PT_NULL};
@@ -179,19 +194,19 @@ static bool script_interpreter(char *head, char path[PATH_MAX]) {
  * that of its interpreter. */
 static bool judge(char path[PATH_MAX], const char **obstacle) {
     char head[512] = "";
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    size_t size = 0;
+    Elf *elf = preload_elf(path);
+    const char *bytes = elf_rawfile(elf, &size);
     *obstacle = NULL;
-    if (file < 0)
+    if (!elf)
         return false;
-    elf_version(EV_CURRENT);
-    Elf *elf = elf_begin(file, ELF_C_READ_MMAP, NULL);
-    if (elf && elf_kind(elf) == ELF_K_ELF)
+    if (elf_kind(elf) == ELF_K_ELF)
         *obstacle = judge_elf(elf);
-    elf_end(elf);
-    (void)!pread(file, head, sizeof(head) - 1, 0);
-    close(file);
     if (!*obstacle)
         *obstacle = privilege(path); /* the caller ignores a script's, as the kernel does */
+    if (bytes)
+        memcpy(head, bytes, size < sizeof(head) ? size : sizeof(head) - 1);
+    elf_end(elf);
     return script_interpreter(head, path);
 }
 
@@ -226,30 +241,17 @@ static const char *telling_name(const char *name) {
     return NULL;
 }
 
-static const char *defined_in(Elf *elf, Elf_Scn *section, const GElf_Shdr *header) {
-    Elf_Data *const data = elf_getdata(section, NULL);
-    const size_t count = data && header->sh_entsize ? data->d_size / header->sh_entsize : 0;
+static const char *defined_by(const char *path) {
+    Elf *elf = preload_elf(path);
+    GElf_Shdr header;
+    Elf_Data *const data = preload_section(elf, SHT_DYNSYM, &header);
+    const size_t count = data && header.sh_entsize ? data->d_size / header.sh_entsize : 0;
     const char *found = NULL;
     GElf_Sym symbol;
     for (size_t i = 0; i < count && i < INT_MAX && !found; i++)
         if (gelf_getsym(data, (int)i, &symbol) && symbol.st_shndx != SHN_UNDEF)
-            found = telling_name(elf_strptr(elf, header->sh_link, symbol.st_name));
-    return found;
-}
-
-static const char *defined_by(const char *path) {
-    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    const char *found = NULL;
-    GElf_Shdr header;
-    if (file < 0)
-        return NULL;
-    elf_version(EV_CURRENT);
-    Elf *elf = elf_begin(file, ELF_C_READ_MMAP, NULL);
-    for (Elf_Scn *section = NULL; elf && !found && (section = elf_nextscn(elf, section));)
-        if (gelf_getshdr(section, &header) && header.sh_type == SHT_DYNSYM)
-            found = defined_in(elf, section, &header);
+            found = telling_name(elf_strptr(elf, header.sh_link, symbol.st_name));
     elf_end(elf);
-    close(file);
     return found;
 }
 
@@ -281,17 +283,22 @@ static char *search(const char *list, const char *source, const char *library, c
     return phrase;
 }
 
-char *rival_of(const char *preload, const char *library, const char *maps) {
-    const int file = open(RIVAL_SYSTEM_LIST, O_RDONLY | O_CLOEXEC);
+char *rival_system_list(void) {
     size_t size;
-    TOOL_TEMP char *list = file >= 0 ? tool_read(file, &size) : NULL;
-    bool ended = false;
+    const int file = open(RIVAL_SYSTEM_LIST, O_RDONLY | O_CLOEXEC);
+    char *list = tool_read(file, &size);
     if (file >= 0)
         close(file);
+    return list;
+}
+
+char *rival_of(const char *preload, const char *library, const char *maps) {
+    TOOL_TEMP char *list = rival_system_list();
+    bool ended = false;
     char *phrase = search(tool_or(preload, ""), "LD_PRELOAD", library, maps, &ended);
     if (!phrase && !ended)
-        phrase = search(tool_or(list, ""), RIVAL_SYSTEM_LIST, library, maps, &ended);
-    if (phrase && (strstr(tool_or(preload, ""), library) || strstr(tool_or(list, ""), library)))
+        phrase = search(list, RIVAL_SYSTEM_LIST, library, maps, &ended);
+    if (phrase && (strstr(tool_or(preload, ""), library) || strstr(list, library)))
         return phrase;
     free(phrase);
     return NULL;

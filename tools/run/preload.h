@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <gelf.h>
 #include <limits.h>
 #include <stdbool.h>
 
@@ -35,6 +36,11 @@ char *preload_no_driver(enum runtime runtime);
  * its name. False: no reason is known. Of a script, the interpreter counts. */
 bool preload_obstacle(const char *path, char *why, unsigned size);
 
+/* Opens a file as libelf does, of whatever kind it is, for elf_end. NULL: it cannot be read. */
+Elf *preload_elf(const char *path);
+/* The first section of a type, and its header. NULL: there is none, or the file is no ELF file. */
+Elf_Data *preload_section(Elf *elf, unsigned type, GElf_Shdr *header);
+
 /* --- a library before gpushare's that answers in its place --- */
 
 /* The loader reads LD_PRELOAD, then /etc/ld.so.preload. What stands first there is asked first: if
@@ -42,6 +48,8 @@ bool preload_obstacle(const char *path, char *why, unsigned size);
 
 #define RIVAL_SYSTEM_LIST "/etc/ld.so.preload" /* a device of `gpushare cdi` brings one */
 
+/* What that file has; malloc'ed. "": there is none. */
+char *rival_system_list(void);
 /* The first library before `library` in these lists that does, and what it defines, as a phrase:
  * "/usr/lib/libvgpu.so stands before libgpushare.so in LD_PRELOAD and defines dlsym"; malloc'ed.
  * NULL: there is none, or `library` is in no list. `preload` is LD_PRELOAD's value, or NULL; `maps`

@@ -1,8 +1,5 @@
 #include "vendor.h"
 
-#include <fcntl.h>
-#include <gelf.h>
-#include <limits.h>
 #include <unistd.h>
 
 #include "cli/tool.h"
@@ -18,37 +15,19 @@ static int of_library(const char *name) {
                                                    : -1;
 }
 
-static int of_dynamic(Elf *elf, Elf_Scn *section, const GElf_Shdr *header) {
-    Elf_Data *data = elf_getdata(section, NULL);
-    GElf_Dyn entry;
-    int found = -1;
-    for (int i = 0; found < 0 && data && gelf_getdyn(data, i, &entry); i++)
-        if (entry.d_tag == DT_NEEDED)
-            found = of_library(elf_strptr(elf, header->sh_link, entry.d_un.d_val));
-    return found;
-}
-
-static int of_elf(Elf *elf) {
-    GElf_Shdr header;
-    int found = -1;
-    for (Elf_Scn *section = NULL; found < 0 && (section = elf_nextscn(elf, section));)
-        if (gelf_getshdr(section, &header) && header.sh_type == SHT_DYNAMIC)
-            found = of_dynamic(elf, section, &header);
-    return found;
-}
-
 static int of_program(const char *command) {
     char path[PATH_MAX];
-    const int file = preload_program(command, path) == 0
-                         ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
-                         : -1;
-    if (file < 0)
-        return -1;
-    elf_version(EV_CURRENT);
-    Elf *elf = elf_begin(file, ELF_C_READ_MMAP, NULL);
-    const int found = elf && elf_kind(elf) == ELF_K_ELF ? of_elf(elf) : -1;
+    GElf_Shdr header;
+    GElf_Dyn entry;
+    int found = -1;
+    if (preload_program(command, path) != 0)
+        return found;
+    Elf *elf = preload_elf(path);
+    Elf_Data *data = preload_section(elf, SHT_DYNAMIC, &header);
+    for (int i = 0; found < 0 && data && gelf_getdyn(data, i, &entry); i++)
+        if (entry.d_tag == DT_NEEDED)
+            found = of_library(elf_strptr(elf, header.sh_link, entry.d_un.d_val));
     elf_end(elf);
-    close(file);
     return found;
 }
 

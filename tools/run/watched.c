@@ -19,12 +19,8 @@
 struct unwatched {
     uint32_t pid;
     char *name;
-    bool asked; /* its environment has the library in LD_PRELOAD */
-};
-
-struct hidden {
-    uint32_t pid;
-    char *name, *why;
+    bool asked;   /* its environment has the library in LD_PRELOAD */
+    char *hidden; /* it has the library, and this is why its calls may go past that; else NULL */
 };
 
 /* --- the counters --- */
@@ -78,14 +74,11 @@ void watched_end(struct watched *watched) {
     if (watched->opened >= 0)
         close(watched->opened);
     free(watched->library);
-    for (size_t i = 0; i < watched->other_count; i++)
+    for (size_t i = 0; i < watched->other_count; i++) {
         free(watched->others[i].name);
-    free(watched->others);
-    for (size_t i = 0; i < watched->hidden_count; i++) {
-        free(watched->hidden[i].name);
-        free(watched->hidden[i].why);
+        free(watched->others[i].hidden);
     }
-    free(watched->hidden);
+    free(watched->others);
 }
 
 static uint64_t count_processes(const struct watched *watched, uint64_t reported) {
@@ -125,21 +118,18 @@ char *watched_text(const struct watched *watched, uint64_t reported) {
 
 /* --- who was not --- */
 
-static void look_for_rival(struct watched *watched, uint32_t pid, const char *maps) {
-    for (size_t i = 0; i < watched->hidden_count; i++)
-        if (watched->hidden[i].pid == pid)
-            return;
-    TOOL_TEMP char *preload = descendants_variable(pid, "LD_PRELOAD");
-    char *const why = rival_of(preload, watched->library, maps);
-    if (why)
-        TOOL_APPEND(watched->hidden, watched->hidden_count,
-                    (struct hidden){pid, descendants_name(pid), why});
+static bool is_known(const struct watched *watched, uint32_t pid, bool hidden) {
+    for (size_t i = 0; i < watched->other_count; i++)
+        if (watched->others[i].pid == pid && !watched->others[i].hidden == !hidden)
+            return true;
+    return false;
 }
 
-/* The maps are read in parts. When the process ends or executes another program between two parts,
- * the rest is missing, and nothing can be read from the file any more. The library is mapped behind
- * libcuda. So what was read is true only if something can still be read after it. */
-static bool is_unwatched(int maps, struct watched *watched, struct unwatched *process) {
+/* Whether it is to be named. The maps are read in parts. When the process ends or executes another
+ * program between two parts, the rest is missing, and nothing can be read from the file any more.
+ * The library is mapped behind libcuda. So what was read is true only if something can still be
+ * read after it. */
+static bool find_out(int maps, const struct watched *watched, struct unwatched *process) {
     const char *const library = watched->library, *const driver = vendors[watched->runtime].driver;
     size_t size;
     char again;
@@ -149,29 +139,24 @@ static bool is_unwatched(int maps, struct watched *watched, struct unwatched *pr
         uses |= loaded_is_code_of(line, driver);
         has_library |= loaded_is_code_of(line, library);
     }
-    if (uses && has_library)
-        look_for_rival(watched, process->pid, whole);
-    if (!uses || has_library)
+    if (!uses || (has_library && is_known(watched, process->pid, true)))
         return false;
     TOOL_TEMP char *preload = descendants_variable(process->pid, "LD_PRELOAD");
     process->asked = preload && strstr(preload, library);
+    process->hidden = has_library ? rival_of(preload, library, whole) : NULL;
     process->name = descendants_name(process->pid);
-    if (pread(maps, &again, 1, 0) == 1)
-        return true;
-    free(process->name);
-    return false;
+    return has_library ? process->hidden != NULL : pread(maps, &again, 1, 0) == 1;
 }
 
 static void check(struct watched *watched, uint32_t pid) {
     struct unwatched other = {.pid = pid};
-    for (size_t i = 0; i < watched->other_count; i++)
-        if (watched->others[i].pid == pid)
-            return;
-    const int maps = descendants_open(pid, "maps");
+    const int maps = is_known(watched, pid, false) ? -1 : descendants_open(pid, "maps");
     if (maps < 0)
         return;
-    if (is_unwatched(maps, watched, &other))
+    if (find_out(maps, watched, &other))
         TOOL_APPEND(watched->others, watched->other_count, other);
+    else
+        free(other.name);
     close(maps);
 }
 
@@ -212,20 +197,19 @@ static bool has_calls(const struct watched *watched, uint32_t pid) {
     return false;
 }
 
-/* Whether calls of a process went past because of another library; it is named. */
-static bool tell_hidden(const struct watched *watched) {
-    bool told = false;
-    for (size_t i = 0; i < watched->hidden_count; i++) {
-        const struct hidden *hidden = &watched->hidden[i];
-        if (has_calls(watched, hidden->pid))
-            continue;
+/* Names who was not watched. */
+static void tell(const struct watched *watched, const struct unwatched *other) {
+    const char *const uses = vendors[watched->runtime].name;
+    if (other->hidden)
         tool_error("%s (pid %" PRIu32 ") used %s, and no call was seen: %s, so calls go past "
                    "gpushare; put %s in front",
-                   hidden->name, hidden->pid, vendors[watched->runtime].name, hidden->why,
-                   watched->library);
-        told = true;
-    }
-    return told;
+                   other->name, other->pid, uses, other->hidden, watched->library);
+    else
+        tool_error("%s (pid %" PRIu32 ") used %s and was not watched: %s", other->name, other->pid,
+                   uses,
+                   other->asked ? "its loader did not load the library (see: gpushare doctor CMD)"
+                                : "LD_PRELOAD was not in its environment; let whatever starts it "
+                                  "keep LD_PRELOAD and GPUSHARE_*");
 }
 
 static void tell_gone_past(enum runtime runtime, const char *verb) {
@@ -260,23 +244,24 @@ static void tell_nothing(enum runtime runtime, const char *verb, const char *com
 
 bool watched_all(const struct watched *watched, uint64_t reported, const char *verb,
                  const char *command, int status) {
+    bool all = true, past = false;
     for (size_t i = 0; i < watched->other_count; i++) {
         const struct unwatched *other = &watched->others[i];
-        tool_error("%s (pid %" PRIu32 ") used %s and was not watched: %s", other->name, other->pid,
-                   vendors[watched->runtime].name,
-                   other->asked ? "its loader did not load the library (see: gpushare doctor CMD)"
-                                : "LD_PRELOAD was not in its environment; let whatever starts it "
-                                  "keep LD_PRELOAD and GPUSHARE_*");
+        if (other->hidden && has_calls(watched, other->pid))
+            continue;
+        tell(watched, other);
+        past |= other->hidden != NULL;
+        all = false;
     }
-    if (tell_hidden(watched))
+    if (past)
         return false;
     if (is_gone_past(watched)) {
         tell_gone_past(watched->runtime, verb);
         return false;
     }
     if (count_processes(watched, reported) > 0)
-        return watched->other_count == 0;
-    if (watched->other_count == 0)
+        return all;
+    if (all)
         tell_nothing(watched->runtime, verb, command, status);
     return false;
 }

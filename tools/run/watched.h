@@ -20,12 +20,10 @@ struct watched {
     enum runtime runtime;
     struct gps_call_counters *counters; /* NULL: they could not be made */
     int file;
-    int opened;    /* inotify: somebody has loaded libcuda; -1: it cannot be known */
-    char *library; /* its file name */
-    struct unwatched *others;
+    int opened;               /* inotify: somebody has loaded libcuda; -1: it cannot be known */
+    char *library;            /* its file name */
+    struct unwatched *others; /* and those whose calls may go past the library */
     size_t other_count;
-    struct hidden *hidden; /* whose calls may go past the library */
-    size_t hidden_count;
 };
 
 /* Sets the variable of the environment that names the file in which processes count. */

@@ -1,9 +1,3 @@
-/*
- * actor.c - see selftest.h.
- *
- * The headers of CUDA and HIP are not needed: the ABI of these few functions is fixed, and most
- * are the same in both, for a device pointer has the size of a pointer.
- */
 #include "selftest.h"
 
 #include <dlfcn.h>
@@ -14,40 +8,33 @@
 
 enum { TO_DEVICE = 1, TO_HOST = 2 }; /* hipMemcpyKind */
 enum { LAZY_PEER_ACCESS = 1 };       /* what every open has to say */
-enum { PROPERTIES = 16384 };         /* more than any version's hipDeviceProp_t; a name is first */
 
 struct handle {
     uint8_t bytes[64];
 };
 
-/* The functions: our name, type, CUDA's name, HIP's. */
+/* What it calls beside that; a device pointer has the size of a pointer. */
 #define FUNCTIONS(F)                                                                               \
-    F(init, int (*)(unsigned), "cuInit", "hipInit")                                                \
-    F(count, int (*)(int *), "cuDeviceGetCount", "hipGetDeviceCount")                              \
-    F(version, int (*)(int *), "cuDriverGetVersion", "hipRuntimeGetVersion")                       \
+    F(retain, int (*)(void **, int), "cuDevicePrimaryCtxRetain", NULL)                             \
+    F(enter, int (*)(void *), "cuCtxSetCurrent", NULL)                                             \
+    F(synchronize, int (*)(void), "cuCtxSynchronize", "hipDeviceSynchronize")                      \
     F(allocate, int (*)(uint64_t *, size_t), "cuMemAlloc_v2", "hipMalloc")                         \
     F(free, int (*)(uint64_t), "cuMemFree_v2", "hipFree")                                          \
+    F(to_device, int (*)(uint64_t, const void *, size_t), "cuMemcpyHtoD_v2", NULL)                 \
+    F(to_host, int (*)(void *, uint64_t, size_t), "cuMemcpyDtoH_v2", NULL)                         \
+    F(copy, int (*)(uint64_t, uint64_t, size_t, int), NULL, "hipMemcpy")                           \
     F(export, int (*)(struct handle *, uint64_t), "cuIpcGetMemHandle", "hipIpcGetMemHandle")       \
     F(import, int (*)(uint64_t *, struct handle, unsigned), "cuIpcOpenMemHandle_v2",               \
       "hipIpcOpenMemHandle")                                                                       \
-    F(close, int (*)(uint64_t), "cuIpcCloseMemHandle", "hipIpcCloseMemHandle")                     \
-    F(synchronize, int (*)(void), "cuCtxSynchronize", "hipDeviceSynchronize")                      \
-    F(name, int (*)(char *, int, int), "cuDeviceGetName", NULL)                                    \
-    F(retain, int (*)(void **, int), "cuDevicePrimaryCtxRetain", NULL)                             \
-    F(enter, int (*)(void *), "cuCtxSetCurrent", NULL)                                             \
-    F(to_device, int (*)(uint64_t, const void *, size_t), "cuMemcpyHtoD_v2", NULL)                 \
-    F(to_host, int (*)(void *, uint64_t, size_t), "cuMemcpyDtoH_v2", NULL)                         \
-    F(copy, int (*)(uint64_t, uint64_t, size_t, int), NULL, "hipMemcpy")
+    F(close, int (*)(uint64_t), "cuIpcCloseMemHandle", "hipIpcCloseMemHandle")
 
 struct gpu {
-#define MEMBER(id, type, cuda, hip) __typeof__((type)NULL) id;
-    FUNCTIONS(MEMBER)
-#undef MEMBER
-    int (*properties)(void *, int); /* HIP; NULL: it is not there */
+    FUNCTIONS(DRIVER_MEMBER)
 };
 
 struct actor {
     enum runtime runtime;
+    struct driver driver;
     struct gpu gpu;
     uint64_t memory, imported;
     uint8_t *host; /* as large as the allocation */
@@ -59,51 +46,37 @@ struct actor {
 /* --- the GPU --- */
 
 static bool find(struct actor *actor) {
-    void *library = driver_load(actor->runtime);
-    if (!library) {
-        snprintf(actor->said, sizeof(actor->said), "%s", dlerror());
-        return false;
-    }
+    void *library = driver_open(actor->runtime, &actor->driver, actor->said, sizeof(actor->said));
     const char *missing = NULL;
+    if (!library)
+        return false;
 #define FIND(id, type, cuda, hip)                                                                  \
     const char *id##_name = actor->runtime == RUNTIME_HIP ? (hip) : (cuda);                        \
     if (id##_name && !(*(void **)&actor->gpu.id = dlsym(library, id##_name)))                      \
         missing = id##_name;
     FUNCTIONS(FIND)
-#undef FIND
-    *(void **)&actor->gpu.properties = dlsym(library, "hipGetDevicePropertiesR0600");
-    if (!actor->gpu.properties)
-        *(void **)&actor->gpu.properties = dlsym(library, "hipGetDeviceProperties");
     if (missing)
         snprintf(actor->said, sizeof(actor->said), "%s is missing", missing);
     return !missing;
 }
 
-static void get_name(const struct gpu *gpu, char name[128]) {
-    static char properties[PROPERTIES];
-    snprintf(name, 128, "unknown");
-    if (gpu->name)
-        gpu->name(name, 127, 0);
-    else if (gpu->properties && gpu->properties(properties, 0) == 0)
-        snprintf(name, 128, "%.127s", properties);
-}
-
 static int begin(struct actor *actor) {
     void *context;
     int count = 0, code = -1, version = 0;
-    char name[128];
+    char name[128] = "unknown";
+    const struct driver *driver = &actor->driver;
+    const struct gpu *gpu = &actor->gpu;
     if (!find(actor))
         return code;
-    const struct gpu *gpu = &actor->gpu;
-    if ((code = gpu->init(0)) != 0 || (code = gpu->count(&count)) != 0)
+    if ((driver->init && (code = driver->init(0)) != 0) || (code = driver->count(&count)) != 0)
         return code;
     if (count == 0)
         return 100; /* no device, in both */
     if (gpu->retain &&
         ((code = gpu->retain(&context, 0)) != 0 || (code = gpu->enter(context)) != 0))
         return code;
-    gpu->version(&version);
-    get_name(gpu, name);
+    driver->version(&version);
+    driver->name(name, sizeof(name) - 1, 0);
     snprintf(actor->said, sizeof(actor->said), "%d %s", version, name);
     return 0;
 }

@@ -9,9 +9,8 @@
 #include <unistd.h>
 
 #include "cli/tool.h"
+#include "run/driver_answer.h"
 #include "util/clock.h"
-
-#define KILLED_WITHIN GPS_SECOND /* a process in the driver may not even die of SIGKILL */
 
 bool dialogue_fails(struct dialogue *dialogue, const char *format, ...) {
     va_list args;
@@ -64,11 +63,6 @@ static bool start(struct dialogue *dialogue, const char *name) {
 
 /* --- speaking --- */
 
-static int left(const struct dialogue *dialogue) {
-    const uint64_t now = gps_clock_monotonic();
-    return now >= dialogue->deadline ? 0 : (int)((dialogue->deadline - now) / 1000000);
-}
-
 static bool tell(struct dialogue *dialogue, struct dialogue_actor *actor, const char *says) {
     const char *hole = strchr(says, '$');
     TOOL_TEMP char *text = tool_format("%.*s%s\n", (int)(hole ? hole - says : 256), says,
@@ -80,7 +74,8 @@ static bool tell(struct dialogue *dialogue, struct dialogue_actor *actor, const 
 /* An answer is short enough to come in one piece. */
 static bool hear(struct dialogue *dialogue, struct dialogue_actor *actor, const char *says) {
     struct pollfd ready = {.fd = actor->out, .events = POLLIN};
-    if (poll(&ready, 1, left(dialogue)) != 1)
+    const uint64_t now = gps_clock_monotonic(), until = dialogue->deadline;
+    if (poll(&ready, 1, now < until ? (int)((until - now) / 1000000) : 0) != 1)
         return dialogue_fails(dialogue, "the %s has not answered '%s' in time", actor->name, says);
     const ssize_t count = read(actor->out, dialogue->answer, sizeof(dialogue->answer) - 1);
     if (count <= 0)
@@ -129,24 +124,13 @@ bool dialogue_speak(struct dialogue *dialogue, const struct dialogue_line *line)
 
 /* --- ending --- */
 
-/* Its wait status; -1 when it has not ended by then. */
-static int reap(pid_t child, uint64_t until) {
-    int status;
-    do {
-        if (waitpid(child, &status, WNOHANG) == child)
-            return status;
-        usleep(2000);
-    } while (gps_clock_monotonic() < until);
-    return -1;
-}
-
 static void end(struct dialogue *dialogue, struct dialogue_actor *actor) {
-    const int status = reap(actor->pid, dialogue->trouble ? 0 : dialogue->deadline);
+    const int status = driver_reap(actor->pid, dialogue->trouble ? 0 : dialogue->deadline);
     if (status == 0)
         return;
     if (status == -1) {
         kill(actor->pid, SIGKILL);
-        reap(actor->pid, gps_clock_monotonic() + KILLED_WITHIN);
+        driver_reap(actor->pid, gps_clock_monotonic() + DRIVER_DIES_WITHIN);
         dialogue_fails(dialogue, "the %s has not ended in time", actor->name);
     } else if (WIFSIGNALED(status)) {
         dialogue_fails(dialogue, "the %s died of signal %d", actor->name, WTERMSIG(status));

@@ -12,8 +12,6 @@
 #include "cli/tool.h"
 #include "util/procfs.h"
 
-#define FIRST_PID_NAMESPACE 0xEFFFFFFCu /* inode of the host's; PROC_PID_INIT_INO in the kernel */
-
 /* "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Tue ...": the first word that is a
  * number with a point. */
 static void find_version(char *line, char *version, size_t size) {
@@ -42,13 +40,13 @@ static void describe_driver(struct machine *machine, enum runtime runtime) {
 /* What is seen from inside, where no engine says its version. */
 static const char *container_engine(void) {
     const uint64_t pid_ns = gps_procfs_pid_ns();
-    return access("/run/.containerenv", F_OK) == 0        ? "podman"
-           : access("/.dockerenv", F_OK) == 0             ? "docker"
-           : getenv("KUBERNETES_SERVICE_HOST")            ? "kubernetes"
-           : getenv("APPTAINER_CONTAINER")                ? "apptainer"
-           : getenv("SINGULARITY_CONTAINER")              ? "singularity"
-           : pid_ns != 0 && pid_ns != FIRST_PID_NAMESPACE ? "unknown"
-                                                          : "none";
+    return access("/run/.containerenv", F_OK) == 0            ? "podman"
+           : access("/.dockerenv", F_OK) == 0                 ? "docker"
+           : getenv("KUBERNETES_SERVICE_HOST")                ? "kubernetes"
+           : getenv("APPTAINER_CONTAINER")                    ? "apptainer"
+           : getenv("SINGULARITY_CONTAINER")                  ? "singularity"
+           : pid_ns != 0 && pid_ns != GPS_PROCFS_FIRST_PID_NS ? "unknown"
+                                                              : "none";
 }
 
 void machine_describe(struct machine *machine, enum runtime runtime, int version, const char *gpu) {

@@ -74,7 +74,6 @@ static const struct dialogue_line misuse_lines[] = {
     {"user", "close", NULL},
     {0},
 };
-static const char *const misuse_findings[] = {"free-while-open", "double-free"};
 
 static const char merge_rules[] = "[region selftest-weights]\n"
                                   "program = replica-?\nrole = merge\nquiet = 0\n";
@@ -95,8 +94,6 @@ struct test {
     uint64_t deadline; /* of the whole; gps_clock_monotonic */
     struct scratch scratch;
     struct dialogue dialogue;
-    uint64_t seen; /* a bit for each of misuse_findings */
-    char *reported;
 };
 
 static bool speak(struct dialogue *dialogue, const struct dialogue_line *lines) {
@@ -105,26 +102,15 @@ static bool speak(struct dialogue *dialogue, const struct dialogue_line *lines) 
     return !lines->actor;
 }
 
-static bool share(struct test *test) {
-    return speak(&test->dialogue, share_lines) && dialogue_end(&test->dialogue);
-}
-
-static bool hand_over(struct test *test) {
-    return speak(&test->dialogue, hand_over_lines) && dialogue_end(&test->dialogue);
-}
-
-/* Notes the findings of the step. */
-static const char *note_finding(void *arg, const char *text, size_t length) {
-    struct test *test = arg;
+/* Adds the finding of a line to a list that has each once. */
+static const char *note_finding(void *list, const char *text, size_t length) {
+    char **findings = list;
     const char *wrong = NULL;
     struct log_line *line = log_line_parse(text, length, false, &wrong);
     if (!line)
         return wrong;
-    if (line->finding && (!test->reported || !strstr(test->reported, line->finding)))
-        tool_list(&test->reported, "%s", line->finding);
-    for (size_t i = 0; line->finding && i < 2; i++)
-        if (strcmp(line->finding, misuse_findings[i]) == 0)
-            test->seen |= UINT64_C(1) << i;
+    if (line->finding && !strstr(tool_or(*findings, ""), line->finding))
+        tool_list(findings, "%s", line->finding);
     log_line_free(line);
     return NULL;
 }
@@ -135,22 +121,23 @@ static void ignore(const char *file, unsigned long line, const char *message) {
     (void)message;
 }
 
-static void read_log(struct test *test) {
-    const struct log_sink sink = {note_finding, test, ignore};
+/* What the library has reported in the step, as a list; malloc'ed. NULL: nothing. */
+static char *reported(void) {
+    char *findings = NULL;
+    const struct log_sink sink = {note_finding, &findings, ignore};
     const char *log = getenv("GPUSHARE_LOG");
-    test->seen = 0;
     if (log && access(log, F_OK) == 0)
         logs_add(log, &sink);
+    return findings;
 }
 
-static bool misuse(struct test *test) {
-    if (!speak(&test->dialogue, misuse_lines) || !dialogue_end(&test->dialogue))
-        return false;
-    read_log(test);
-    for (size_t i = 0; i < 2; i++)
-        if (!(test->seen >> i & 1))
-            return dialogue_fails(&test->dialogue, "%s was not reported", misuse_findings[i]);
-    return true;
+static bool was_reported(struct dialogue *dialogue) {
+    TOOL_TEMP char *findings = dialogue_end(dialogue) ? reported() : NULL;
+    const char *const list = tool_or(findings, "");
+    return (strstr(list, "free-while-open") ||
+            dialogue_fails(dialogue, "free-while-open was not reported")) &&
+           (strstr(list, "double-free") ||
+            dialogue_fails(dialogue, "double-free was not reported"));
 }
 
 static uint64_t merged_saved(void) {
@@ -167,16 +154,13 @@ static uint64_t merged_saved(void) {
     return saved;
 }
 
-static bool merge(struct test *test) {
-    struct dialogue *dialogue = &test->dialogue;
-    if (!speak(dialogue, load_lines))
-        return false;
+static bool is_merged(struct dialogue *dialogue) {
     while (merged_saved() < MERGED) {
         if (gps_clock_monotonic() >= dialogue->deadline)
             return dialogue_fails(dialogue, "nothing was merged in time");
         usleep(20000);
     }
-    return speak(dialogue, write_lines) && dialogue_end(dialogue);
+    return speak(dialogue, write_lines);
 }
 
 static const struct step {
@@ -184,8 +168,9 @@ static const struct step {
     const char *actors[DIALOGUE_ACTORS];
     const char *mode, *rules;
     bool cuda_only;
-    bool (*run)(struct test *);
-    const char *sentence; /* when it went well */
+    const struct dialogue_line *lines;
+    bool (*then)(struct dialogue *dialogue); /* behind the lines; NULL: nothing */
+    const char *sentence;                    /* when it went well */
 } steps[] = {
     {"share",
      "share",
@@ -193,7 +178,8 @@ static const struct step {
      "share",
      share_rules,
      false,
-     share,
+     share_lines,
+     NULL,
      "two processes wrote into one buffer and read each other's bytes, also after its owner freed "
      "it"},
     {"hand-over",
@@ -202,7 +188,8 @@ static const struct step {
      "share",
      hand_over_rules,
      false,
-     hand_over,
+     hand_over_lines,
+     NULL,
      "a process got the result of another one, which had freed it and ended"},
     {"misuse",
      "misuse",
@@ -210,7 +197,8 @@ static const struct step {
      "audit",
      "",
      false,
-     misuse,
+     misuse_lines,
+     was_reported,
      "a free of what another process had open, and a second free, were reported"},
     {"merge",
      "merge",
@@ -218,7 +206,8 @@ static const struct step {
      "share",
      merge_rules,
      true,
-     merge,
+     load_lines,
+     is_merged,
      "two processes held equal memory once, and one did not see what the other wrote then"},
 };
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
@@ -260,12 +249,10 @@ static bool prepare(struct test *test, const struct step *step) {
 }
 
 /* What went wrong, and what the library said about it. */
-static char *complaint(struct test *test) {
-    free(test->reported);
-    test->reported = NULL;
-    read_log(test);
-    return tool_format("%s%s%s%s", test->dialogue.trouble, test->reported ? " (reported: " : "",
-                       tool_or(test->reported, ""), test->reported ? ")" : "");
+static char *complaint(const struct dialogue *dialogue) {
+    TOOL_TEMP char *findings = reported();
+    return tool_format("%s%s%s%s", dialogue->trouble, findings ? " (reported: " : "",
+                       tool_or(findings, ""), findings ? ")" : "");
 }
 
 /* A step that hangs leaves half of the time to the others. */
@@ -283,12 +270,11 @@ static void run_step(struct test *test, const struct step *step, struct result *
         result->sentence = tool_copy("nothing is merged in programs of HIP");
         return;
     }
-    const bool good =
-        prepare(test, step) && dialogue_begin(dialogue, step->actors) && step->run(test);
-    if (!good)
-        dialogue_end(dialogue);
+    const bool spoken = prepare(test, step) && dialogue_begin(dialogue, step->actors) &&
+                        speak(dialogue, step->lines) && (!step->then || step->then(dialogue));
+    const bool good = dialogue_end(dialogue) && spoken;
     result->outcome = good ? OUTCOME_OK : OUTCOME_FAILED;
-    result->sentence = good ? tool_copy(step->sentence) : complaint(test);
+    result->sentence = good ? tool_copy(step->sentence) : complaint(dialogue);
     free(dialogue->trouble);
 }
 
@@ -349,16 +335,14 @@ static bool find_gpu(struct test *test, struct machine *machine) {
 
 /* --- the report --- */
 
-static void print_step(const struct step *step, const struct result *result) {
-    static const enum term_colour colours[] = {TERM_GREEN, TERM_RED, TERM_YELLOW};
-    printf("%s%-13s%s  %-9s  ", term_colour(colours[result->outcome]), outcomes[result->outcome],
-           term_colour(TERM_PLAIN), step->name);
-    wrap_text(stdout, result->sentence, INDENT);
-}
-
 static void print_text(const struct machine *machine, const struct result *results) {
-    for (size_t i = 0; i < STEPS; i++)
-        print_step(&steps[i], &results[i]);
+    static const enum term_colour colours[] = {TERM_GREEN, TERM_RED, TERM_YELLOW};
+    for (size_t i = 0; i < STEPS; i++) {
+        const enum outcome outcome = results[i].outcome;
+        printf("%s%-13s%s  %-9s  ", term_colour(colours[outcome]), outcomes[outcome],
+               term_colour(TERM_PLAIN), steps[i].name);
+        wrap_text(stdout, results[i].sentence, INDENT);
+    }
     printf("\nThis machine's row, to send:\n| %s | %s | %s | %s | %s | %s | %s |", machine->date,
            GPS_VERSION, machine->gpu, machine->driver, machine->interface, machine->glibc,
            machine->container);
@@ -408,7 +392,6 @@ int selftest_run(bool json, uint64_t timeout) {
         return TOOL_FAILED;
     const int status = run_all(&test, json);
     scratch_end(&test.scratch);
-    free(test.reported);
     return status;
 }
 

@@ -42,21 +42,17 @@ static struct {
     CALLS(MEMBER)
 } driver;
 
-static bool find_calls(void *library) {
-    bool all = true;
 #define FIND(id, parameters, name) all &= (*(void **)&driver.id = dlsym(library, name)) != NULL;
-    CALLS(FIND)
-    return all;
-}
-
 static const char *find_driver(void) {
     static const char old[] = "this driver cannot checkpoint a process; it takes version 570 or a "
                               "newer one";
     enum checkpoint_state state;
+    bool all = true;
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return "there is no libcuda.so.1; see: gpushare doctor";
-    if (!find_calls(library))
+    CALLS(FIND)
+    if (!all)
         return old;
     if (driver.init(0) != OK)
         return "the driver does not start; see: gpushare doctor";

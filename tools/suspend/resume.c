@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "checkpoint.h"
 #include "cli/printable.h"
 #include "cli/tool.h"
 #include "config/value.h"
@@ -55,10 +54,6 @@ static bool has_room(const struct target *target, bool wait) {
 
 /* --- the driver's part --- */
 
-static bool fail(const struct target *target, const char *step, int code) {
-    return target_fail(target, "resumed", step, code);
-}
-
 static bool lost(const struct target *target) {
     tool_error("the driver has lost %s: it can only be ended, and started again", target->name);
     return false;
@@ -70,21 +65,20 @@ static bool restore(const struct target *target, bool wait) {
     const int code = checkpoint_restore(target->pid);
     if (code == 0)
         return true;
-    fail(target, "the driver does not restore it", code);
+    target_fail(target, "the driver does not restore it", code);
     return lost(target);
 }
 
 static bool unlock(const struct target *target) {
     const int code = checkpoint_unlock(target->pid);
-    return code == 0 || fail(target, "the driver does not unlock it", code);
+    return code == 0 || target_fail(target, "the driver does not unlock it", code);
 }
 
 /* *any: it was not running. */
 static bool bring_back(const struct target *target, bool wait, bool *any) {
     enum checkpoint_state state;
-    const int code = checkpoint_state(target->pid, &state);
-    if (code != 0)
-        return fail(target, "the driver does not know it", code);
+    if (!target_state(target, &state))
+        return false;
     *any = state != CHECKPOINT_RUNS;
     switch (state) {
     case CHECKPOINT_RUNS:
@@ -117,6 +111,7 @@ static bool resume_one(struct target *target, const struct targets_how *how) {
 
 static int run_resume(const struct tool_args *args) {
     struct targets_how how = {.verb = "resume",
+                              .done = "resumed",
                               .within = args->values[OPTION_TIMEOUT],
                               .all_but = args->values[OPTION_ALL_BUT],
                               .force = args->values[OPTION_FORCE],

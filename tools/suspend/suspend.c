@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "checkpoint.h"
 #include "cli/printable.h"
 #include "cli/term.h"
 #include "cli/tool.h"
@@ -66,27 +65,18 @@ static uint64_t room_of(const struct target *target) {
     return checkpoint_room(target->answer.device, &bytes) ? bytes : 0;
 }
 
-static uint64_t freed_since(const struct target *target, uint64_t before) {
-    const uint64_t after = room_of(target);
-    return after > before ? after - before : 0;
-}
-
-static bool fail(const struct target *target, const char *step, int code) {
-    return target_fail(target, "suspended", step, code);
-}
-
 static bool lock_and_take(const struct target *target, uint64_t timeout) {
     struct progress progress;
     enum checkpoint_state state = CHECKPOINT_LOST;
     int code = checkpoint_lock(target->pid, timeout);
     if (code != 0)
-        return fail(target, "the driver does not lock it", code);
+        return target_fail(target, "the driver does not lock it", code);
     begin_progress(&progress, target);
     code = checkpoint_take(target->pid);
     end_progress(&progress);
     if (code == 0)
         return true;
-    fail(target, "the driver does not checkpoint it", code);
+    target_fail(target, "the driver does not checkpoint it", code);
     if (checkpoint_state(target->pid, &state) == 0 && state == CHECKPOINT_LOCKED)
         checkpoint_unlock(target->pid);
     else
@@ -96,9 +86,8 @@ static bool lock_and_take(const struct target *target, uint64_t timeout) {
 
 static bool runs(const struct target *target) {
     enum checkpoint_state state;
-    const int code = checkpoint_state(target->pid, &state);
-    if (code != 0)
-        return fail(target, "the driver does not know it", code);
+    if (!target_state(target, &state))
+        return false;
     if (state == CHECKPOINT_RUNS)
         return true;
     tool_error("%s %s; see: gpushare resume", target->name,
@@ -142,32 +131,36 @@ static bool let_go(struct target *target, uint64_t timeout) {
     return false;
 }
 
-static bool say(const struct target *target, uint64_t freed, bool alone) {
+static void say(const struct target *target, uint64_t freed, bool alone) {
     if (alone) {
         printf("%s has let go of %s of shared memory, and its calls wait; "
                "`gpushare resume --take-again %u` ends that.\n",
                target->name, printable_size(target->answer.let_go).text, target->pid);
-        return true;
+        return;
     }
     printf("%s is suspended: %s have left the GPU, and it has let go of %s of shared memory. "
            "%s are free on the GPU.\n",
            target->name, printable_size(freed).text, printable_size(target->answer.let_go).text,
            printable_size(room_of(target)).text);
-    return true;
 }
 
 /* What is let go of is taken again where the driver's part fails. */
 static bool take_off(struct target *target, uint64_t timeout, bool alone) {
     const uint64_t before = alone ? 0 : room_of(target);
-    if (!let_go(target, timeout))
+    const bool orders = target->takes_orders;
+    if (orders && !let_go(target, timeout))
         return false;
     if (!alone && !lock_and_take(target, timeout)) {
-        if (target_order(target, GPS_ORDER_TAKE, timeout, 0))
+        if (orders && target_order(target, GPS_ORDER_TAKE, timeout, 0))
             tool_error("%s runs on as before", target->name);
         return false;
     }
-    const uint64_t freed = alone ? 0 : freed_since(target, before);
-    return target_order(target, GPS_ORDER_KEEP, timeout, freed) && say(target, freed, alone);
+    const uint64_t after = alone ? 0 : room_of(target);
+    const uint64_t freed = after > before ? after - before : 0;
+    if (orders && !target_order(target, GPS_ORDER_KEEP, timeout, freed))
+        return false;
+    say(target, freed, alone);
+    return true;
 }
 
 static bool suspend_known(struct target *target, uint64_t timeout, bool alone) {
@@ -182,13 +175,6 @@ static bool suspend_known(struct target *target, uint64_t timeout, bool alone) {
     return done;
 }
 
-static bool suspend_stranger(struct target *target, uint64_t timeout) {
-    const uint64_t before = room_of(target);
-    if (!runs(target) || !lock_and_take(target, timeout))
-        return false;
-    return say(target, freed_since(target, before), false);
-}
-
 static bool suspend_one(struct target *target, const struct targets_how *how) {
     sigset_t asked, before;
     sigemptyset(&asked);
@@ -197,7 +183,7 @@ static bool suspend_one(struct target *target, const struct targets_how *how) {
     sigaddset(&asked, SIGHUP);
     sigprocmask(SIG_BLOCK, &asked, &before);
     const bool done = target->takes_orders ? suspend_known(target, how->timeout, how->alone)
-                                           : suspend_stranger(target, how->timeout);
+                                           : runs(target) && take_off(target, how->timeout, false);
     fflush(stdout);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return done;
@@ -207,6 +193,7 @@ static bool suspend_one(struct target *target, const struct targets_how *how) {
 
 static int run_suspend(const struct tool_args *args) {
     struct targets_how how = {.verb = "suspend",
+                              .done = "suspended",
                               .within = args->values[OPTION_TIMEOUT],
                               .all_but = args->values[OPTION_ALL_BUT],
                               .force = args->values[OPTION_FORCE],

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checkpoint.h"
 #include "config/value.h"
 #include "directory/file.h"
 #include "directory/find_process.h"
@@ -27,40 +26,35 @@ struct targets {
 
 /* --- finding --- */
 
-static void add(struct targets *targets, const struct view *view,
-                const struct view_process *process) {
-    const uint32_t here = host_pid(&process->owner);
-    struct target target = {.store = view->store,
-                            .owner = process->owner,
-                            .answer = process->answer,
-                            .pid = here ? here : process->owner.pid,
-                            .takes_orders = true,
-                            .name = tool_copy(view_format_program(view, &process->owner).text),
-                            .order = -1};
-    TOOL_APPEND(targets->list, targets->count, target);
-}
-
 static void add_stranger(struct targets *targets, uint32_t pid) {
     TOOL_TEMP char *name = descendants_name(pid);
     TOOL_APPEND(targets->list, targets->count,
                 (struct target){.pid = pid, .name = tool_format("%s %u", name, pid), .order = -1});
 }
 
-static size_t add_found(struct targets *targets, const struct view *view) {
-    size_t count = 0;
-    for (size_t i = 0; i < view->process_count; i++)
-        if (view->processes[i].found && view->processes[i].alive &&
-            view->processes[i].takes_orders) {
-            add(targets, view, &view->processes[i]);
-            count++;
-        }
-    return count;
+static bool add_found(struct targets *targets, const struct view *view) {
+    const size_t before = targets->count;
+    for (size_t i = 0; i < view->process_count; i++) {
+        const struct view_process *process = &view->processes[i];
+        if (!process->found || !process->alive || !process->takes_orders)
+            continue;
+        const uint32_t here = host_pid(&process->owner);
+        struct target target = {.store = view->store,
+                                .owner = process->owner,
+                                .answer = process->answer,
+                                .pid = here ? here : process->owner.pid,
+                                .takes_orders = true,
+                                .name = tool_copy(view_format_program(view, &process->owner).text),
+                                .order = -1};
+        TOOL_APPEND(targets->list, targets->count, target);
+    }
+    return targets->count > before;
 }
 
 static bool find(struct targets *targets, struct view *view, const char *text) {
     process_match_fn *const ways[] = {process_has_pid, process_has_pid_here, process_has_program};
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
-        if (find_process(view, text, ways[i]) > 0 && add_found(targets, view) > 0)
+        if (find_process(view, text, ways[i]) > 0 && add_found(targets, view))
             return true;
     return false;
 }
@@ -89,12 +83,10 @@ static bool find_stranger(struct targets *targets, const char *text, bool force)
     return false;
 }
 
-static void add_all_but(struct targets *targets, const struct view *view, const char *program) {
-    for (size_t i = 0; i < view->process_count; i++) {
-        const struct view_process *process = &view->processes[i];
-        if (process->alive && process->takes_orders && strcmp(process->owner.command, program) != 0)
-            add(targets, view, process);
-    }
+static void find_all_but(struct targets *targets, struct view *view, const char *program) {
+    for (size_t i = 0; i < view->process_count; i++)
+        view->processes[i].found = strcmp(view->processes[i].owner.command, program) != 0;
+    add_found(targets, view);
 }
 
 /* False: one was not found, and it was said why. */
@@ -108,7 +100,7 @@ static bool find_all(char **operands, const struct targets_how *how, struct targ
         if (!find(targets, &view, *operands))
             all &= find_stranger(targets, *operands, how->force);
     if (how->all_but)
-        add_all_but(targets, &view, how->all_but);
+        find_all_but(targets, &view, how->all_but);
     view_free(&view);
     return all;
 }
@@ -143,6 +135,7 @@ int targets_each(const struct tool_args *args, struct targets_how *how, target_f
     if (why)
         tool_error("%s", why);
     for (size_t i = 0; !why && i < targets.count; i++) {
+        targets.list[i].done = how->done;
         good &= fn(&targets.list[i], how);
         fflush(stdout);
     }
@@ -150,10 +143,15 @@ int targets_each(const struct tool_args *args, struct targets_how *how, target_f
     return good && !why ? TOOL_OK : TOOL_FAILED;
 }
 
-bool target_fail(const struct target *target, const char *done, const char *step, int code) {
-    tool_error("%s was not %s: %s: error %d (%s)", target->name, done, step, code,
+bool target_fail(const struct target *target, const char *step, int code) {
+    tool_error("%s was not %s: %s: error %d (%s)", target->name, target->done, step, code,
                checkpoint_meaning(code));
     return false;
+}
+
+bool target_state(const struct target *target, enum checkpoint_state *state) {
+    const int code = checkpoint_state(target->pid, state);
+    return code == 0 || target_fail(target, "the driver does not know it", code);
 }
 
 /* --- orders --- */

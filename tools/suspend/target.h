@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "checkpoint.h"
 #include "cli/tool.h"
 #include "directory/view.h"
 
@@ -14,12 +15,13 @@ struct target {
     uint32_t pid;                  /* as it is here */
     bool takes_orders;             /* else it was named with --force, and has no owner */
     char *name;                    /* "camera 4242" */
+    const char *done;              /* of targets_how */
     int order;                     /* the descriptor of its order; -1: not open */
 };
 
 /* What `suspend` and `resume` are asked alike, as their options have it; NULL: not given. */
 struct targets_how {
-    const char *verb;
+    const char *verb, *done;      /* "suspend", "suspended" */
     const char *within, *all_but; /* all_but: what is left out of all that take orders */
     bool force;                   /* a pid may be any process of this user's */
     bool wait;                    /* for room */
@@ -32,9 +34,12 @@ typedef bool target_fn(struct target *target, const struct targets_how *how);
  * exit status: what was not found, or not done, was said. */
 int targets_each(const struct tool_args *args, struct targets_how *how, target_fn *fn);
 
-/* Says that it was not suspended or resumed (`done`), at which step, and what the driver's code
- * means. False. */
-bool target_fail(const struct target *target, const char *done, const char *step, int code);
+/* Says that it was not suspended or resumed, at which step, and what the driver's code means.
+ * False.
+ */
+bool target_fail(const struct target *target, const char *step, int code);
+/* Asks the driver. False: it was said why. */
+bool target_state(const struct target *target, enum checkpoint_state *state);
 
 /* Becomes the one who gives orders. False: it was said why. */
 bool target_open(struct target *target);

@@ -41,13 +41,6 @@ struct unit_range {
     Dwarf_Off unit;
 };
 
-static void add(struct units *units, Dwarf_Die *unit) {
-    struct unit_range range = {.unit = dwarf_dieoffset(unit)};
-    Dwarf_Addr base;
-    for (ptrdiff_t at = 0; (at = dwarf_ranges(unit, at, &base, &range.low, &range.high)) > 0;)
-        TOOL_APPEND(units->ranges, units->count, range);
-}
-
 static int compare(const void *left, const void *right) {
     const struct unit_range *a = left, *b = right;
     return tool_compare(a->low, b->low);
@@ -56,16 +49,15 @@ static int compare(const void *left, const void *right) {
 /* `debug` NULL: there are no units. It must outlive the table. */
 static void units_read(struct units *units, Dwarf *debug) {
     Dwarf_Die unit;
+    Dwarf_Addr base;
     *units = (struct units){.debug = debug};
-    for (Dwarf_CU *at = NULL;
-         debug && dwarf_get_units(debug, at, &at, NULL, NULL, &unit, NULL) == 0;)
-        add(units, &unit);
+    for (Dwarf_CU *next = NULL;
+         debug && dwarf_get_units(debug, next, &next, NULL, NULL, &unit, NULL) == 0;) {
+        struct unit_range range = {.unit = dwarf_dieoffset(&unit)};
+        for (ptrdiff_t at = 0; (at = dwarf_ranges(&unit, at, &base, &range.low, &range.high)) > 0;)
+            TOOL_APPEND(units->ranges, units->count, range);
+    }
     TOOL_SORT(units->ranges, units->count, compare);
-}
-
-static void units_free(struct units *units) {
-    free(units->ranges);
-    *units = (struct units){.count = 0};
 }
 
 /* Ranges overlap where the linker has left code out: what was there begins at 0 then. So of those
@@ -107,11 +99,10 @@ struct symbols {
 
 static void close_module(void *value) {
     struct module *module = value;
-    units_free(&module->units);
+    free(module->units.ranges);
     if (module->dwfl)
         dwfl_end(module->dwfl);
-    module->dwfl = NULL;
-    module->module = NULL;
+    *module = (struct module){.dwfl = NULL};
 }
 
 static bool report(struct module *module, const char *path, struct symbols *symbols) {
@@ -317,20 +308,18 @@ static void shorten(struct symbol_place *place) {
         place->file += length + 1;
 }
 
-static void find_in_unit(Dwarf_Die *unit, Dwarf_Addr address, struct symbol *symbol) {
-    struct functions functions = {.count = 0};
-    Dwarf_Die whole = with_functions(unit);
-    find_line(unit, address, &symbol->places[0]);
-    find_functions(&whole, address, &functions);
-    add_functions(symbol, &whole, &functions);
-    free(functions.dies);
-}
-
 /* Fills in the places at an address of the module. The symbol has one empty place. */
 static void find_places(const struct module *module, uint64_t address, struct symbol *symbol) {
+    const Dwarf_Addr inside = address - module->bias;
     Dwarf_Die unit;
-    if (units_find(&module->units, address - module->bias, &unit))
-        find_in_unit(&unit, address - module->bias, symbol);
+    if (units_find(&module->units, inside, &unit)) {
+        struct functions functions = {.count = 0};
+        Dwarf_Die whole = with_functions(&unit);
+        find_line(&unit, inside, &symbol->places[0]);
+        find_functions(&whole, inside, &functions);
+        add_functions(symbol, &whole, &functions);
+        free(functions.dies);
+    }
     if (!symbol->places[0].function)
         set_function(&symbol->places[0], dwfl_module_addrname(module->module, address));
     for (size_t i = 0; i < symbol->count; i++)

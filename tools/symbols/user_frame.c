@@ -8,6 +8,10 @@
 #include "cli/tool.h"
 #include "logs/aggregate.h"
 
+static bool begins(const char *text, const char *with) {
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
 /* Every Python frame is the user's, and so is every module but these, which are known by the
  * beginning of their file names. */
 bool user_frame_is(const struct log_frame *frame) {
@@ -19,7 +23,7 @@ bool user_frame_is(const struct log_frame *frame) {
     if (frame->function || !base)
         return frame->function;
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        if (strncmp(base, others[i], strlen(others[i])) == 0)
+        if (begins(base, others[i]))
             return false;
     return true;
 }
@@ -33,28 +37,28 @@ const struct log_frame *user_frame_find(const struct log_stack *stack) {
 
 const struct symbol_place *user_frame_place(const struct log_stack *stack,
                                             struct symbols *symbols) {
+    const struct symbol_place *innermost = NULL;
     for (size_t i = 0; i < stack->count; i++) {
-        const struct log_frame *frame = &stack->frames[i];
-        if (!user_frame_is(frame))
+        if (!user_frame_is(&stack->frames[i]))
             continue;
-        const struct symbol *symbol = symbol_find(symbols, frame);
+        const struct symbol *symbol = symbol_find(symbols, &stack->frames[i]);
+        innermost = innermost ? innermost : &symbol->places[0];
         for (size_t j = 0; j < symbol->count; j++)
             if (symbol->places[j].file && symbol->places[j].line > 0)
                 return &symbol->places[j];
     }
-    return NULL;
+    return innermost;
 }
 
 /* The program's entry, and the functions of libc that call main; these have no name when libc is
  * stripped. */
 static bool is_start(const struct log_frame *frame, struct symbols *symbols) {
-    static const char libc[] = "libc.so", start[] = "__libc_start";
     const char *function = symbol_find(symbols, frame)->places[0].function;
     if (frame->function)
         return false;
     if (function)
-        return strcmp(function, "_start") == 0 || strncmp(function, start, sizeof(start) - 1) == 0;
-    return frame->module && strncmp(tool_base_name(frame->module), libc, sizeof(libc) - 1) == 0;
+        return strcmp(function, "_start") == 0 || begins(function, "__libc_start");
+    return frame->module && begins(tool_base_name(frame->module), "libc.so");
 }
 
 size_t user_frame_shown(const struct log_stack *stack, struct symbols *symbols) {
@@ -87,10 +91,6 @@ uint64_t user_frame_hash(const struct log_line *line, struct symbols *symbols) {
 }
 
 /* --- the runtime's --- */
-
-static bool begins(const char *text, const char *with) {
-    return strncmp(text, with, strlen(with)) == 0;
-}
 
 static bool is_drivers(const char *api) {
     return api && begins(api, "cu") && isupper((unsigned char)api[2]);

@@ -12,7 +12,8 @@ bool user_frame_is(const struct log_frame *frame);
 /* The innermost such frame; NULL: there is none. */
 const struct log_frame *user_frame_find(const struct log_stack *stack);
 
-/* The innermost place in such a frame whose file and line are known; NULL: there is none. */
+/* The innermost place in such a frame whose file and line are known, or else the innermost one;
+ * NULL: there is no such frame. */
 const struct symbol_place *user_frame_place(const struct log_stack *stack, struct symbols *symbols);
 
 /* The number of frames to show, from the innermost on. The frames of libc that start a program are

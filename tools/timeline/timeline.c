@@ -11,18 +11,13 @@
 
 enum { OPTION_OUTPUT, OPTION_PERFETTO, OPTION_DEBUG };
 
-static void print(FILE *out, const struct history *history, const struct tool_args *args) {
-    if (args->values[OPTION_PERFETTO])
-        timeline_perfetto(out, history);
-    else
-        timeline_page(out, history, args->values[OPTION_DEBUG]);
-}
-
 static int write_out(const struct history *history, const struct tool_args *args) {
     const char *path = args->values[OPTION_OUTPUT];
     FILE *out = output_open(path);
-    if (out)
-        print(out, history, args);
+    if (out && args->values[OPTION_PERFETTO])
+        timeline_perfetto(out, history);
+    else if (out)
+        timeline_page(out, history, args->values[OPTION_DEBUG]);
     if (!out || !output_close(out, path))
         return TOOL_FAILED;
     if (path && strcmp(path, "-") != 0)
