@@ -208,6 +208,7 @@ TEST_F(Suspend, AProcessThatSharesAndIsForcedIsLost) {
     Puppet a(world, producer()), b(world, consumer());
     a.must("malloc f 67108864");
     b.must("malloc f 67108864");
+    EXPECT_TRUE(refuses(world.tool({"suspend", "--let-go", "--force", pid(b)}), "cannot let go"));
     EXPECT_TRUE(does(world.tool({"suspend", "--force", pid(b)}), " is suspended: "));
     const Result lost = world.tool({"resume", "--force", pid(b)});
     EXPECT_EQ(lost.status, 1);

@@ -175,6 +175,13 @@ static bool suspend_known(struct target *target, uint64_t timeout, bool alone) {
     return done;
 }
 
+static bool suspend_stranger(struct target *target, const struct targets_how *how) {
+    if (how->alone)
+        tool_error("%s does not run with suspend = on, so it cannot let go of what it shares",
+                   target->name);
+    return !how->alone && runs(target) && take_off(target, how->timeout, false);
+}
+
 static bool suspend_one(struct target *target, const struct targets_how *how) {
     sigset_t asked, before;
     sigemptyset(&asked);
@@ -183,7 +190,7 @@ static bool suspend_one(struct target *target, const struct targets_how *how) {
     sigaddset(&asked, SIGHUP);
     sigprocmask(SIG_BLOCK, &asked, &before);
     const bool done = target->takes_orders ? suspend_known(target, how->timeout, how->alone)
-                                           : runs(target) && take_off(target, how->timeout, false);
+                                           : suspend_stranger(target, how);
     fflush(stdout);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return done;
