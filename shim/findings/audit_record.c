@@ -173,20 +173,18 @@ void gps_audit_event_exported(const struct gps_event *event,
     (void)gps_region_each(gps_membership_audit(), withdraw, NULL);
 }
 
-bool gps_audit_find_event(const struct gps_id *id, struct gps_region_record *record) {
-    return gps_process_audits() && find(id, record) == 0 && record->backing == GPS_BACKING_EVENT;
-}
-
-bool gps_audit_event_may_be_there(const struct gps_id *id) {
-    struct gps_region_record record;
-    const int status = find(id, &record);
-    return status != -ENOENT && status != -ENODEV;
+enum gps_audit_answer gps_audit_ask_event(const struct gps_id *id,
+                                          struct gps_region_record *record) {
+    const int status = gps_process_audits() ? find(id, record) : -ENODEV;
+    if (status == 0 && record->backing == GPS_BACKING_EVENT)
+        return GPS_AUDIT_HAS;
+    return status == -ENOENT || status == -ENODEV ? GPS_AUDIT_HAS_NOT : GPS_AUDIT_UNREADABLE;
 }
 
 void gps_audit_event_destroyed(const struct gps_event *event, uint32_t destroyed) {
     const uint32_t traces[] = {event->trace, event->exported_at, destroyed};
     struct gps_region_record record;
-    if (!event->exported || !gps_audit_find_event(&event->id, &record) ||
+    if (!event->exported || gps_audit_ask_event(&event->id, &record) != GPS_AUDIT_HAS ||
         !gps_process_is_self(&record.owner))
         return;
     gps_history_publish(gps_membership_audit(), &record, traces);

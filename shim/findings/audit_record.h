@@ -24,9 +24,11 @@ bool gps_audit_find_place(const struct gps_owner *owner, uint64_t place,
 void gps_audit_event_exported(const struct gps_event *event,
                               const uint8_t handle[GPS_HANDLE_BYTES]);
 void gps_audit_event_destroyed(const struct gps_event *event, uint32_t destroyed);
-bool gps_audit_find_event(const struct gps_id *id, struct gps_region_record *record);
-/* It is there, or could not be read, as without a descriptor. */
-bool gps_audit_event_may_be_there(const struct gps_id *id);
+/* HAS_NOT also outside of an audit. UNREADABLE: it may have been published, as without a descriptor
+ * to read with. */
+enum gps_audit_answer { GPS_AUDIT_HAS, GPS_AUDIT_HAS_NOT, GPS_AUDIT_UNREADABLE };
+enum gps_audit_answer gps_audit_ask_event(const struct gps_id *id,
+                                          struct gps_region_record *record);
 /* Some process has recorded it, or did at any time. */
 void gps_audit_event_recorded(const struct gps_id *id);
 bool gps_audit_event_is_recorded(const struct gps_id *id);

@@ -139,13 +139,13 @@ void gps_diagnose_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code) {
     gps_membership_join(); /* who has handles is told there */
     enum gps_known known = known_of_open(handle, code, &own, &text);
     const bool unknown = known == GPS_KNOWN_NOTHING && code != GPS_INVALID_CONTEXT;
-    const bool exported = unknown && gps_audit_find_event(&id, &record);
-    if (exported || (unknown && gps_audit_event_may_be_there(&id))) {
-        /* a driver that looks whether it is over has refused it */
-        known = exported ? known_of_record(&record) : GPS_KNOWN_LIVE;
+    const enum gps_audit_answer answer =
+        unknown ? gps_audit_ask_event(&id, &record) : GPS_AUDIT_HAS_NOT;
+    if (answer != GPS_AUDIT_HAS_NOT) { /* a driver that looks whether it is over has refused it */
+        known = answer == GPS_AUDIT_HAS ? known_of_record(&record) : GPS_KNOWN_LIVE;
         text = GPS_TEXT(text_buffer);
     }
-    if (exported && known != GPS_KNOWN_LIVE)
+    if (answer == GPS_AUDIT_HAS && known != GPS_KNOWN_LIVE)
         report_record(GPS_ASK_EVENT_OPENED, known, &own, &record);
     else
         report_event(GPS_ASK_EVENT_OPENED, known, &own, &text, code);
@@ -168,11 +168,12 @@ static bool is_like_others(const uint8_t handle[GPS_HANDLE_BYTES], struct gps_li
 static enum gps_known compare_with_others(const uint8_t handle[GPS_HANDLE_BYTES],
                                           struct gps_text *detail) {
     const struct gps_id id = gps_id_of_handle(handle);
+    struct gps_region_record record;
     struct gps_likeness like;
-    if (gps_audit_event_may_be_there(&id) || !is_like_others(handle, &like))
+    if (!is_like_others(handle, &like))
         return GPS_KNOWN_LIVE;
     gps_program_signals_poll(NULL, WITHDRAWAL);
-    if (gps_audit_event_may_be_there(&id) || !is_like_others(handle, &like))
+    if (gps_audit_ask_event(&id, &record) != GPS_AUDIT_HAS_NOT || !is_like_others(handle, &like))
         return GPS_KNOWN_LIVE;
     gps_text_add(detail,
                  "the driver opened it all the same; its first %u bytes are those of a handle of "
@@ -189,10 +190,11 @@ void gps_diagnose_opened_event(const struct gps_event *event,
     if (!gps_process_audits() || !gps_membership_audit())
         return;
     const struct gps_event opened = {.event = event->event};
-    const bool found = gps_audit_find_event(&event->id, &record);
-    const enum gps_known known =
-        found ? known_of_record(&record) : compare_with_others(handle, &text);
-    if (known != GPS_KNOWN_LIVE && found)
+    const enum gps_audit_answer answer = gps_audit_ask_event(&event->id, &record);
+    const enum gps_known known = answer == GPS_AUDIT_HAS       ? known_of_record(&record)
+                                 : answer == GPS_AUDIT_HAS_NOT ? compare_with_others(handle, &text)
+                                                               : GPS_KNOWN_LIVE;
+    if (known != GPS_KNOWN_LIVE && answer == GPS_AUDIT_HAS)
         report_record(GPS_ASK_EVENT_OPENED, known, &opened, &record);
     else if (known != GPS_KNOWN_LIVE)
         report_event(GPS_ASK_EVENT_OPENED, known, &opened, &text, GPS_OK);
@@ -213,7 +215,8 @@ void gps_diagnose_ended_event(const struct gps_event *event) {
     if (!event->opened || !event->waited || event->recorded)
         return;
     GPS_SCOPE();
-    if (!gps_audit_find_event(&event->id, &record) || gps_audit_event_is_recorded(&event->id))
+    if (gps_audit_ask_event(&event->id, &record) != GPS_AUDIT_HAS ||
+        gps_audit_event_is_recorded(&event->id))
         return;
     report_record(GPS_ASK_NOTED_WAIT, GPS_KNOWN_NOTHING, event, &record);
 }
