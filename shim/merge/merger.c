@@ -56,7 +56,7 @@ static struct {
     _Atomic unsigned wakes;             /* a futex */
     _Atomic unsigned asked, answered;   /* turns that calls wait for */
     _Atomic uint64_t wanted;            /* the area of the next of them; ALL; 0: none waits */
-    bool loaded;                        /* our kernels, into the first context */
+    bool loaded;                        /* our kernels, into one context */
     bool held;                          /* a device for RDMA keeps an area from being merged */
     uint64_t since[GPS_UNMERGED_COUNT]; /* each turn finds this reason; 0: it does not */
     uint64_t sure;                      /* when a block of no doubt was last frozen */
@@ -500,20 +500,23 @@ static void end_what_is_over(void) {
     gps_swap_unlock();
 }
 
-/* Learned rules (quiet = 0) may need none. */
-static uint64_t first_context(void) {
+/* Of an area whose blocks are hashed before anything else. Learned rules (quiet = 0) may need no
+ * kernels. */
+static uint64_t hashed_context(void) {
     GPS_AREAS_LOCKED();
-    const struct gps_area *area = gps_area_next(NULL);
-    return area && gps_area_is_usable(area) && area->rule->quiet ? area->context : 0;
+    for (const struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
+        if (gps_area_is_usable(area) && area->rule->quiet)
+            return area->context;
+    return 0;
 }
 
 /* The driver compiles our kernels once for all processes, and holds launches meanwhile: 62 to 86 ms
  * (bench/busy.py, H200, 2026-11-28). So they are loaded while a program loads, too. */
 static void load_kernels(void) {
-    if (state.loaded)
+    if (state.loaded || !hashed_context())
         return;
     gps_swap_lock(); /* the context stays */
-    const uint64_t context = state.stop ? 0 : first_context();
+    const uint64_t context = state.stop ? 0 : hashed_context();
     state.loaded = context;
     if (context && gps_ops->enter(context) == GPS_OK) {
         gps_ops->digest(0, 0, NULL);
