@@ -73,12 +73,16 @@ $(BUILD)/shim/%.o: shim/%.c
 # The resolver runs inside sanitizer runtimes that are not up yet.
 $(addprefix $(BUILD)/shim/stack/,module.o module_place.o find_object.o) $(BUILD)/shim/doors/resolver.o: SHIM_FLAGS += -fno-sanitize=all -fno-stack-protector
 
-# The kernels are PTX in the library; without nvcc it is built without them, and reads memory back instead.
-$(BUILD)/kernels.ptx: shim/cuda/kernels.cu
+# The kernels are machine code for each family of cards that nvcc knows, so that the driver compiles nothing beside a
+# program that serves, and PTX for later ones. Without nvcc there are none, and memory is read back instead.
+KERNEL_FAMILIES := 75 80 90 100 120
+$(BUILD)/kernels.fatbin: shim/cuda/kernels.cu
 	@mkdir -p $(@D); echo "  NVCC  $<"
-	if command -v $(NVCC) >/dev/null; then $(NVCC) -O3 -std=c++17 -ptx -arch=compute_75 $< -o $@; else : >$@; fi
-$(BUILD)/shim/cuda/kernels.o: $(BUILD)/kernels.ptx
-$(BUILD)/shim/cuda/kernels.o: C_FLAGS += -DGPS_KERNELS='"$(BUILD)/kernels.ptx"'
+	if command -v $(NVCC) >/dev/null; then $(NVCC) -O3 -std=c++17 -fatbin --no-compress -gencode 'arch=compute_75,code=[compute_75]' \
+		$$(for family in $(KERNEL_FAMILIES); do ! $(NVCC) --list-gpu-code | grep -qx sm_$$family || echo "-gencode arch=compute_$$family,code=sm_$$family"; done) \
+		$< -o $@; else : >$@; fi
+$(BUILD)/shim/cuda/kernels.o: $(BUILD)/kernels.fatbin
+$(BUILD)/shim/cuda/kernels.o: C_FLAGS += -DGPS_KERNELS='"$(BUILD)/kernels.fatbin"'
 
 $(BUILD)/shim/%.o: shim/%.S shim/doors/trampoline.inc
 	@mkdir -p $(@D)

@@ -4,12 +4,13 @@
 #include "digest/digest.h"
 #include "driver/driver_ops.h"
 
-/* The PTX of kernels.cu, with a NUL behind it; empty where there was no nvcc (Makefile). */
+/* kernels.cu as a fat binary; empty where there was no nvcc (Makefile). */
 __asm__(".pushsection .rodata\n"
-        "gps_kernels_ptx: .incbin \"" GPS_KERNELS "\"\n"
+        ".balign 8\n"
+        "gps_kernels_image: .incbin \"" GPS_KERNELS "\"\n"
         ".byte 0\n"
         ".popsection\n");
-extern const char gps_kernels_ptx[];
+extern const char gps_kernels_image[];
 
 enum { CONTEXTS = 64, THREADS = 128, LANES = 8, SECRET = GPS_SECRET_BYTES };
 
@@ -59,7 +60,7 @@ static int own_here(struct own **found) {
 }
 
 static bool is_complete(void) {
-    return *gps_kernels_ptx && gps_calls.cuModuleLoadData && gps_calls.cuModuleGetFunction &&
+    return *gps_kernels_image && gps_calls.cuModuleLoadData && gps_calls.cuModuleGetFunction &&
            gps_calls.cuLaunchKernel && gps_chain_own()->cuMemcpyDtoHAsync_v2 &&
            gps_chain_own()->cuMemcpyHtoDAsync_v2;
 }
@@ -68,7 +69,7 @@ static int load(struct own *own) {
     CUmodule module;
     CUfunction hash;
     int code = is_complete() ? GPS_OK : GPS_NOT_SUPPORTED;
-    TRY(code, gps_calls.cuModuleLoadData(&module, gps_kernels_ptx));
+    TRY(code, gps_calls.cuModuleLoadData(&module, gps_kernels_image));
     TRY(code, gps_calls.cuModuleGetFunction(&hash, module, "gps_merge_hash"));
     TRY(code, gps_calls.cuModuleGetFunction(&own->compare, module, "gps_merge_compare"));
     TRY(code, gps_chain_own()->cuMemAlloc_v2(&own->memory, HASHES + SECRET + sizeof(uint64_t)));
@@ -111,7 +112,7 @@ static int bring(const struct own *own, void *to, CUdeviceptr from, size_t size)
 int gps_kernels_digest(uint64_t from, uint64_t size, uint64_t *hashes) {
     struct own *own;
     int code = loaded_here(&own);
-    if (code != GPS_OK || !size)
+    if (code != GPS_OK)
         return code;
     const uint64_t chunks = size / GPS_DIGEST_CHUNK;
     CUdeviceptr secret = own->memory + HASHES, out = own->memory;

@@ -160,7 +160,7 @@ struct gps_operations {
     int (*pool_has)(uint64_t *bytes);
 
     /* Kernels on a stream of ours, ended when they return; GPS_NOT_SUPPORTED: there are none. The
-     * hashes are two integers for each 16 KiB, low half first. Size 0: they are loaded. */
+     * hashes are two integers for each 16 KiB, low half first. */
     int (*digest)(uint64_t from, uint64_t size, uint64_t *hashes);
     int (*equal)(uint64_t a, uint64_t b, uint64_t size, bool *equal);
 };

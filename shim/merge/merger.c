@@ -500,37 +500,11 @@ static void end_what_is_over(void) {
     gps_swap_unlock();
 }
 
-/* Of an area whose blocks are hashed before anything else. Learned rules (quiet = 0) may need no
- * kernels. */
-static uint64_t hashed_context(void) {
-    GPS_AREAS_LOCKED();
-    for (const struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
-        if (gps_area_is_usable(area) && area->rule->quiet)
-            return area->context;
-    return 0;
-}
-
-/* The driver compiles our kernels once for all processes, and holds launches meanwhile: 62 to 86 ms
- * (bench/busy.py, H200, 2026-11-28). So they are loaded while a program loads, too. */
-static void load_kernels(void) {
-    if (state.loaded || !hashed_context())
-        return;
-    gps_swap_lock(); /* the context stays */
-    const uint64_t context = state.stop ? 0 : hashed_context();
-    state.loaded = context;
-    if (context && gps_ops->enter(context) == GPS_OK) {
-        gps_ops->digest(0, 0, NULL);
-        gps_ops->leave();
-    }
-    gps_swap_unlock();
-}
-
 static bool take_turn(uint64_t only) {
     bool any = false;
     GPS_DRIVER_SCOPE();
     state.busy = true;
     const bool ready = gps_shared_ready();
-    load_kernels();
     look_what_is_against_it();
     if (!finish_twin(PARTING) || !finish_twin(RELAYOUT) || !finish_batch()) {
         any = true;

@@ -87,6 +87,16 @@ unmodified() { # unmodified NAME COMMAND...: equal output and status bare and pr
             "status $bare/$shim, findings: $(found_in "$results/$name-$mode.jsonl")"
     done
 }
+scenarios() { # scenarios ROW FILTER: some of tests/scenario, six processes at once; what fails so runs again alone
+    local log=$results/${1//[ :\/]/-}.log
+    if [ ! -x "$build/tests/scenario" ]; then
+        skip "$1" "$build/tests/scenario is not built"
+        return
+    fi
+    GPUSHARE_TEST_DRIVER=$driver TEST_FILTER=$2 TEST_SHARDS=6 TEST_FLAKY=99 tests/run "$build/tests" scenario >"$log" 2>&1
+    row "$1" $? "$(tail -1 "$log"), $(grep -E ' skipped$' "$log"), $(grep -c '^flaky:' "$log") passed only alone"
+    grep -E '^(flaky:|---)' "$log"
+}
 
 # shellcheck source=/dev/null
 . tests/gpu/pair.sh

@@ -36,10 +36,6 @@ fi
 
 tests/soak/soak.py "$build" --driver "$driver" --seconds $((soak / 2)) --cache 8 >"$results/soak-cache.log" 2>&1
 row "open_cache: soak, 8 processes, $((soak / 2)) s" $? "$(tail -1 "$results/soak-cache.log")"
-if [ -x "$build/tests/scenario" ]; then
-    env -u GPUSHARE_OPEN_CACHE GPUSHARE_TEST_DRIVER="$driver" timeout 200 "$build/tests/scenario" --gtest_filter='*Cache*' >"$results/scenario-cache.log" 2>&1
-    row "open_cache: scenarios" $? "$(grep -E '^\[  (PASSED|SKIPPED)' "$results/scenario-cache.log" | head -2 | tr -s ' \n' ' ')"
-fi
 
 eval "plain_$(declare -f unmodified)"
 unmodified() { plain_unmodified "cache-$1" "${@:2}"; }
@@ -47,3 +43,4 @@ unmodified() { plain_unmodified "cache-$1" "${@:2}"; }
 . tests/gpu/parts/python.sh
 eval "$(declare -f plain_unmodified | sed 's/^plain_//')"
 unset GPUSHARE_OPEN_CACHE
+scenarios "open_cache: scenarios" '*Cache*'

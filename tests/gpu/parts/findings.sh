@@ -17,16 +17,4 @@ row "a program with five bugs: it runs as before" $?
 found=$(cat "$scratch"/five.* | tee -a "$results/five.log" | grep -o '"finding":"[^"]*"' | cut -d'"' -f4 | sort | tr '\n' ' ')
 [ "$found" = "close-interior double-free event-not-interprocess leak-open open-stale " ]
 row "a program with five bugs: each is found, none invented" $? "$found"
-if [ -x "$build/tests/scenario" ]; then
-    for shard in 0 1 2 3 4 5 6 7; do
-        GTEST_TOTAL_SHARDS=8 GTEST_SHARD_INDEX=$shard GPUSHARE_TEST_DRIVER=$driver timeout 200 \
-            "$build/tests/scenario" --gtest_filter="$(cat tests/gpu/findings.filter)" >"$results/findings-$shard.log" 2>&1 &
-        shards[shard]=$!
-    done
-    status=0
-    for shard in 0 1 2 3 4 5 6 7; do wait "${shards[shard]}" || status=1; done
-    row "tests of the findings" $status "$(cat "$results"/findings-?.log | grep -cE '^\[       OK') passed, $(cat "$results"/findings-?.log | grep -cE '^\[  SKIPPED .*ms\)') skipped"
-    grep -hE '^\[  FAILED' "$results"/findings-?.log | sort -u | head -20
-else
-    skip "tests of the findings" "$build/tests/scenario is not built"
-fi
+scenarios "tests of the findings" "$(cat tests/gpu/findings.filter)"

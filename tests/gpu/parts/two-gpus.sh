@@ -37,11 +37,8 @@ two_gpus() {
         row "two cards: and told with --no-default-suppressions" "$(grep -q 'free-while-open' "$log-all.log" && echo 0 || echo 1)" \
             "$(grep SUMMARY "$log-all.log" | head -1 | cut -c11-)"
     fi
-    if [ -x "$build/tests/scenario" ]; then
-        GPUSHARE_TEST_DRIVER=$driver timeout 100 "$build/tests/scenario" \
-            --gtest_filter='Rule.*Device*:*/Cards.*:*AnotherCard*:MergeContext.Cards*' >"$results/scenario-devices.log" 2>&1
-        row "two cards: scenarios of rules and of memory of the other card" $? "$(grep -E '^\[  (PASSED|SKIPPED)' "$results/scenario-devices.log" | head -2 | tr -s ' \n' ' ')"
-    fi
+    scenarios "two cards: scenarios of rules and of memory of the other card" \
+        'Rule.*Device*:*/Cards.*:*AnotherCard*:MergeContext.Cards*'
 }
 if [ "$cards" -ge 2 ]; then two_gpus; else skip "two cards" "this machine has one"; fi
 writer_env=() reader_env=() remark=''

@@ -44,6 +44,16 @@ static int64_t allow(CUdeviceptr at, unsigned access) {
     return place_allow(at, BLOCK, (CUmemAccess_flags)access);
 }
 
+static void check_stream(const char *what, CUstream stream, int expected) {
+    check(what, expected, gpu.cuStreamQuery(stream));
+}
+
+/* A kernel that reads a is under way when this returns. */
+static void spin_on(CUdeviceptr touch) {
+    check("a kernel reads", 0, kernel_spin(s, touch, touch ? WORDS : 0));
+    check_stream("  its stream", s, 600);
+}
+
 static void row_48(void) {
     CUmodule module;
     CUfunction function;
@@ -60,16 +70,10 @@ static void row_48(void) {
           gpu.cuModuleLoadData(&module, ".version 8.0\n.target sm_80\n.address_size 64\n"));
     check("  one of its functions", 500, gpu.cuModuleGetFunction(&function, module, "nobody"));
     check("  unload", 0, gpu.cuModuleUnload(module));
-}
-
-static void check_stream(const char *what, CUstream stream, int expected) {
-    check(what, expected, gpu.cuStreamQuery(stream));
-}
-
-/* A kernel that reads a is under way when this returns. */
-static void spin_on(CUdeviceptr touch) {
-    check("a kernel reads", 0, kernel_spin(s, touch, touch ? WORDS : 0));
-    check_stream("  its stream", s, 600);
+    spin_on(0);
+    check("a module is loaded beside it", 0, kernels_module(&module));
+    check_stream("  and waits for it", s, 0);
+    check("  unload", 0, gpu.cuModuleUnload(module));
 }
 
 static void free_behind(const char *what, CUstream stream) {

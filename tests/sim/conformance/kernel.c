@@ -48,6 +48,11 @@ static const char *read_file(void) {
     return text;
 }
 
+CUresult kernels_module(CUmodule *module) {
+    const char *text = read_file();
+    return text ? gpu.cuModuleLoadData(module, text) : CUDA_ERROR_FILE_NOT_FOUND;
+}
+
 CUresult kernels_load(void) {
     const struct {
         const char *name;
@@ -56,9 +61,8 @@ CUresult kernels_load(void) {
                   {"test_write", &write_words},
                   {"test_add", &add_words},
                   {"test_spin", &spin}};
-    const char *text = read_file();
     CUmodule module;
-    CUresult result = text ? gpu.cuModuleLoadData(&module, text) : CUDA_ERROR_FILE_NOT_FOUND;
+    CUresult result = kernels_module(&module);
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted && !result; i++)
         result = gpu.cuModuleGetFunction(wanted[i].function, module, wanted[i].name);
     if (!result)

@@ -1,11 +1,12 @@
 /*
- * Modules, their functions, and launches. A module is PTX text, of which only the names of its
- * entries are looked at: what they do is kernel.c's.
+ * Modules, their functions, and launches. A module is PTX text, or a fat binary that has it
+ * uncompressed, of which only the names of its entries are looked at: what they do is kernel.c's.
  */
 #include "kernel.h"
 #include "state.h"
 #include "stream.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,20 +27,63 @@ struct CUfunc_st {
 
 /* --- modules --- */
 
+/* What a file of nvcc's begins with that has code for several cards. */
+#define FAT_BINARY "\x50\xed\x55\xba"
+struct fat_binary {
+    char magic[sizeof FAT_BINARY - 1];
+    uint16_t version, header;
+    uint64_t size; /* behind the header */
+};
+
+static char *text_of(const void *image) {
+    struct fat_binary fat;
+    if (strncmp(image, FAT_BINARY, sizeof fat.magic))
+        return strdup(image);
+    memcpy(&fat, image, sizeof fat);
+    const size_t size = fat.header + fat.size;
+    char *text = malloc(size + 1);
+    if (!text)
+        return NULL;
+    memcpy(text, image, size);
+    for (size_t i = 0; i < size; i++)
+        if (!text[i])
+            text[i] = ' ';
+    text[size] = 0;
+    return text;
+}
+
+/* A load waits for what runs in its context, and launches of other threads wait for it. */
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+
+static void wait_for_work(CUcontext context) {
+    pthread_mutex_lock(&loading);
+    stream_wait_context(context);
+    pthread_mutex_unlock(&loading);
+}
+
+static void wait_for_loads(void) {
+    pthread_mutex_lock(&loading);
+    pthread_mutex_unlock(&loading);
+}
+
 CUresult CUDAAPI cuModuleLoadData(CUmodule *out, const void *image) {
     CUcontext context;
     CUresult result = context_current(&context);
     if (result || !out || !image)
         return result ? result : CUDA_ERROR_INVALID_VALUE;
-    if (!strstr(image, ".version"))
-        return CUDA_ERROR_INVALID_IMAGE; /* also what is no text at all */
     CUmodule module = calloc(1, sizeof *module);
     if (module)
-        module->text = strdup(image);
+        module->text = text_of(image);
     if (!module || !module->text) {
         free(module);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    if (!strstr(module->text, ".version")) {
+        free(module->text);
+        free(module);
+        return CUDA_ERROR_INVALID_IMAGE; /* also what is no text at all */
+    }
+    wait_for_work(context);
     *out = module;
     return CUDA_SUCCESS;
 }
@@ -142,6 +186,7 @@ static CUresult submit(CUstream stream, CUfunction function, uint64_t threads,
     launch->kernel = function->kernel;
     launch->context = context;
     kernel_arguments(launch, threads, parameters);
+    wait_for_loads();
     return stream_submit(stream, &launching, launch);
 }
 
