@@ -89,10 +89,12 @@ failed:
 }
 
 static void send_frames(void *frames[FRAMES]) {
+    char seen;
     for (int number = 0; number < FRAMES; number++) {
         frames[number] = new_buffer(number);
         denoise(number);
         publish(frames[number], number);
+        get(&seen, 1);
     }
 }
 
@@ -163,8 +165,10 @@ static void see_tables(void) {
 static void viewer(void) {
     char how;
     get(&how, 1);
-    for (int number = 0; number < FRAMES; number++)
+    for (int number = 0; number < FRAMES; number++) {
         see_frame(number);
+        put("", 1);
+    }
     see_tables();
     put("", 1);
     printf("viewer: %d frames seen\n", FRAMES);
