@@ -51,8 +51,9 @@ typedef bool swap_fn(struct gps_candidate *candidate, struct gps_area *area,
                      struct gps_block *block);
 
 static struct {
-    _Atomic bool running, stop, busy;   /* busy: a turn is under way */
-    _Atomic bool hold, working;         /* hold: until gps_merger_go_on it does nothing */
+    _Atomic bool running, stop;
+    _Atomic bool hold;                  /* until gps_merger_go_on it does nothing */
+    _Atomic bool working;               /* it takes a turn */
     _Atomic unsigned wakes;             /* a futex */
     _Atomic unsigned asked, answered;   /* turns that calls wait for */
     _Atomic uint64_t wanted;            /* the area of the next of them; ALL; 0: none waits */
@@ -503,7 +504,6 @@ static void end_what_is_over(void) {
 static bool take_turn(uint64_t only) {
     bool any = false;
     GPS_DRIVER_SCOPE();
-    state.busy = true;
     const bool ready = gps_shared_ready();
     look_what_is_against_it();
     if (!finish_twin(PARTING) || !finish_twin(RELAYOUT) || !finish_batch()) {
@@ -519,7 +519,6 @@ static bool take_turn(uint64_t only) {
     end_what_is_over();
     if (!state.stop)
         gps_unmerged_set(find_reason(any));
-    state.busy = false;
     return any;
 }
 
@@ -571,7 +570,7 @@ static void *run(void *unused) {
         const unsigned seen = state.wakes;
         uint64_t pause = TURN_1S;
         state.working = true; /* before it looks whether it may */
-        if (!state.hold)
+        if (!state.hold && !state.stop)
             pause = work();
         state.working = false;
         rest_after(begun);
@@ -638,9 +637,9 @@ void gps_merger_go_on(void) {
 /* The turn under way may be waiting for the keeper. */
 void gps_merger_stop(void) {
     state.stop = true;
-    gps_thread_await(&state.busy, GPS_SECOND);
+    gps_thread_await(&state.working, GPS_SECOND);
     gps_swap_await(GPS_SECOND);
-    if (!state.busy)
+    if (!state.working)
         gps_own_bytes_end();
     gps_merged_sum_log();
 }
