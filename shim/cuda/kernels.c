@@ -19,7 +19,7 @@ enum { CONTEXTS = 64, THREADS = 128, LANES = 8, SECRET = GPS_SECRET_BYTES };
 struct own {
     uint64_t context;
     CUstream stream;
-    bool tried;
+    bool tried, has_secret;
     CUfunction hash, compare;
     CUdeviceptr memory;
 };
@@ -73,21 +73,32 @@ static int load(struct own *own) {
     TRY(code, gps_calls.cuModuleGetFunction(&hash, module, "gps_merge_hash"));
     TRY(code, gps_calls.cuModuleGetFunction(&own->compare, module, "gps_merge_compare"));
     TRY(code, gps_chain_own()->cuMemAlloc_v2(&own->memory, HASHES + SECRET + sizeof(uint64_t)));
-    TRY(code, gps_chain_own()->cuMemcpyHtoDAsync_v2(own->memory + HASHES, gps_digest_secret(),
-                                                    SECRET, own->stream));
     if (code == GPS_OK)
         own->hash = hash;
     return code;
 }
 
+/* It is known once the keeper has answered, perhaps after the load. */
+static int bring_secret(struct own *own) {
+    int code = GPS_OK;
+    if (!own->has_secret)
+        code = (int)gps_chain_own()->cuMemcpyHtoDAsync_v2(own->memory + HASHES, gps_digest_secret(),
+                                                          SECRET, own->stream);
+    own->has_secret = code == GPS_OK;
+    return code;
+}
+
 /* A context where they did not load is remembered, too. */
+void gps_kernels_load(void) {
+    struct own *own;
+    if (own_here(&own) == GPS_OK && !own->tried) {
+        (void)load(own);
+        own->tried = true;
+    }
+}
+
 static int loaded_here(struct own **found) {
-    if (own_here(found) != GPS_OK)
-        return GPS_NOT_SUPPORTED;
-    if (!(*found)->tried)
-        (void)load(*found);
-    (*found)->tried = true;
-    return (*found)->hash ? GPS_OK : GPS_NOT_SUPPORTED;
+    return own_here(found) == GPS_OK && (*found)->hash ? GPS_OK : GPS_NOT_SUPPORTED;
 }
 
 void gps_kernels_forget(uint64_t context) {
@@ -117,7 +128,8 @@ int gps_kernels_digest(uint64_t from, uint64_t size, uint64_t *hashes) {
     const uint64_t chunks = size / GPS_DIGEST_CHUNK;
     CUdeviceptr secret = own->memory + HASHES, out = own->memory;
     void *values[] = {&from, &size, &secret, &out};
-    code = launch(own, own->hash, chunks * LANES / THREADS, values);
+    code = bring_secret(own);
+    TRY(code, launch(own, own->hash, chunks * LANES / THREADS, values));
     TRY(code, bring(own, hashes, out, chunks * sizeof(struct gps_hash)));
     return code;
 }

@@ -392,6 +392,7 @@ static const struct gps_operations operations = {
     .upload = upload,
     .free_memory = free_memory,
     .pool_has = pool_has,
+    .load_kernels = gps_kernels_load,
     .digest = gps_kernels_digest,
     .equal = gps_kernels_equal,
 };

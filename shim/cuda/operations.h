@@ -18,6 +18,7 @@ bool gps_operations_rdma(int device);
  * one cannot exit in a forked child: the driver's exit handler crashes there (fork_probe, H200,
  * 2026-11-22). */
 
+void gps_kernels_load(void);
 int gps_kernels_digest(uint64_t from, uint64_t size, uint64_t *hashes);
 int gps_kernels_equal(uint64_t a, uint64_t b, uint64_t size, bool *equal);
 

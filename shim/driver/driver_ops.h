@@ -159,8 +159,11 @@ struct gps_operations {
      * of the device. */
     int (*pool_has)(uint64_t *bytes);
 
-    /* Kernels on a stream of ours, ended when they return; GPS_NOT_SUPPORTED: there are none. The
-     * hashes are two integers for each 16 KiB, low half first. */
+    /* Kernels on a stream of ours, ended when they return; GPS_NOT_SUPPORTED: they are not loaded
+     * in this context. The hashes are two integers for each 16 KiB, low half first. A load waits
+     * for all kernels of the context, and launches of other threads for the load (H200, driver
+     * 580.159.04, 2026-11-28), so it is made where none runs. */
+    void (*load_kernels)(void);
     int (*digest)(uint64_t from, uint64_t size, uint64_t *hashes);
     int (*equal)(uint64_t a, uint64_t b, uint64_t size, bool *equal);
 };

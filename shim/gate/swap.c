@@ -131,6 +131,16 @@ bool gps_swap_try(struct gps_swap_tries *tries) {
     return false;
 }
 
+bool gps_swap_if_idle(void) {
+    struct gps_stream busy;
+    if (gps_streams_capturing() || !gps_gate_close(GPS_MS / 2, true))
+        return false;
+    const bool idle = gps_streams_look(0, &busy) == GPS_STREAMS_IDLE;
+    if (!idle)
+        gps_gate_open();
+    return idle;
+}
+
 static bool is_busy(const struct gps_stream *stream) {
     gps_swap_lock();
     const bool busy = gps_streams_is_busy(stream);

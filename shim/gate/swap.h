@@ -50,6 +50,8 @@ struct gps_swap_tries {
 /* With gps_swap_lock: closes the gate and waits until the device is idle, for 20 ms at most.
  * Meanwhile nobody else opens the gate. */
 bool gps_swap_try(struct gps_swap_tries *tries);
+/* The same, if the device is idle just now. */
+bool gps_swap_if_idle(void);
 /* After an attempt that failed, without a lock: waits until it is worth another one, with the
  * program's signals let in and the gate open. A device that is given work all the time becomes idle
  * only if new work is held up. So the first tries follow each other closely, and in between each

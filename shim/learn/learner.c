@@ -258,6 +258,17 @@ void gps_learn_purge(uint64_t context, uint64_t before) {
         retire(area);
 }
 
+/* With the first allocation, for a program mostly has launched nothing until then. */
+static void load_kernels(uint64_t context) {
+    struct gps_scope scope;
+    if (!gps_swap_try_lock())
+        return;
+    if (gps_scope_enter(&scope, context) == GPS_OK)
+        gps_ops->load_kernels();
+    gps_scope_end(&scope);
+    gps_swap_unlock();
+}
+
 void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool) {
     if (!gps_learn_active || size < GPS_MERGE_LEAST)
         return;
@@ -268,8 +279,11 @@ void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool) {
         return;
     area->made = gps_streams_epoch;
     gps_area_lock();
+    const bool first = !gps_area_of_context(area->context, UINT64_MAX);
     gps_area_add(area);
     gps_area_unlock();
+    if (first)
+        load_kernels(area->context);
     if (!atomic_exchange(&state.running, true) && !gps_thread_start(run, NULL))
         state.running = false; /* the next one tries again */
 }

@@ -90,6 +90,22 @@ static uint64_t contexts_ended(void) {
     return gps_area_contexts_ended();
 }
 
+static _Atomic uint64_t prepared; /* devices, a bit each */
+GPS_FORGOTTEN(prepared);
+
+/* With the first allocation on a device. Where the program computes already, as in another context,
+ * they are loaded in the first swap, and blocks are read back until then. */
+static void load_kernels(int device) {
+    const uint64_t bit = UINT64_C(1) << (device % 64);
+    if ((prepared & bit) || (atomic_fetch_or(&prepared, bit) & bit) || !gps_swap_try_lock())
+        return;
+    if (gps_swap_if_idle()) {
+        gps_ops->load_kernels();
+        gps_swap_end();
+    }
+    gps_swap_unlock();
+}
+
 /* Reserves addresses for the area, makes its memory, and adds it to the table. Others go on
  * meanwhile, and nobody knows it yet. */
 static int place(struct gps_area *area, uint64_t *pointer, const char **why) {
@@ -107,6 +123,8 @@ static int place(struct gps_area *area, uint64_t *pointer, const char **why) {
         drop_blocks(area);
         gps_ops->unreserve(area->pointer, area->extent + GPS_MERGE_GAP);
     }
+    if (code == GPS_OK)
+        load_kernels(area->device);
     return code;
 }
 

@@ -146,6 +146,7 @@ static void swap_one(struct gps_candidate *candidate) {
     struct gps_block *block = gps_candidate_block(candidate, &area);
     if (!block || gps_ops->enter(candidate->context) != GPS_OK)
         return;
+    gps_ops->load_kernels();
     if (state.swap(candidate, area, block))
         block->swapped = gps_clock_monotonic();
     gps_ops->leave();
