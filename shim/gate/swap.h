@@ -3,10 +3,10 @@
  *
  * gps_swap_try, or gps_hold_begin (hold.c), closes the gate and waits until the device is idle.
  * From then on nothing of the program's uses a block until gps_swap_end, or gps_hold_end. In
- * between the caller only maps and unmaps. It runs no kernel and does not ask the keeper, because
- * the program's threads wait at the gate; only where the program may write memory up to that moment
- * it is copied, which takes less than mapping it. Kernels of ours that read blocks run outside a
- * swap, and gps_swap_lock keeps the blocks where they are meanwhile.
+ * between the caller only maps and unmaps, and loads our kernels once. It runs none and does not
+ * ask the keeper, because the program's threads wait at the gate; only where the program may write
+ * memory up to that moment it is copied, which takes less than mapping it. Kernels of ours that
+ * read blocks run outside a swap, and gps_swap_lock keeps the blocks where they are meanwhile.
  *
  * All are called inside a gps_scope. A thread takes gps_swap_lock first, then closes the gate, and
  * takes gps_area_lock last.

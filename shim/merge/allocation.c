@@ -97,7 +97,7 @@ GPS_FORGOTTEN(prepared);
  * they are loaded in the first swap, and blocks are read back until then. */
 static void load_kernels(int device) {
     const uint64_t bit = UINT64_C(1) << (device % 64);
-    if ((prepared & bit) || (atomic_fetch_or(&prepared, bit) & bit) || !gps_swap_try_lock())
+    if ((atomic_fetch_or(&prepared, bit) & bit) || !gps_swap_try_lock())
         return;
     if (gps_swap_if_idle()) {
         gps_ops->load_kernels();

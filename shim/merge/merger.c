@@ -57,7 +57,6 @@ static struct {
     _Atomic unsigned wakes;             /* a futex */
     _Atomic unsigned asked, answered;   /* turns that calls wait for */
     _Atomic uint64_t wanted;            /* the area of the next of them; ALL; 0: none waits */
-    bool loaded;                        /* our kernels, into one context */
     bool held;                          /* a device for RDMA keeps an area from being merged */
     uint64_t since[GPS_UNMERGED_COUNT]; /* each turn finds this reason; 0: it does not */
     uint64_t sure;                      /* when a block of no doubt was last frozen */

@@ -29,7 +29,6 @@ const char *const CALLS[] = {"malloc a 4194304",
                              "!get made",
                              "open o HANDLE",
                              "read o 0 4",
-
                              "evcreate e 6",
                              "evget e",
                              "evopen f EVENT",
@@ -52,31 +51,17 @@ const char *const CALLS[] = {"malloc a 4194304",
                              "vaccess v 0 4194304 3",
                              "unpool p",
                              "ssync t",
-
                              "malloc c 8388608",
                              "upload c 0 8388608 5 beside",
                              "read c 0 4"};
 
-struct Beside : testing::TestWithParam<std::string> {
-    std::string config() const {
-        const std::map<std::string, std::string> rules = {
-            {"ExportRule", rule("r{n}", "puppet", "export", "index = *\n")},
-            {"ExportVmmRule",
-             rule("r{n}", "puppet", "export", "index = *\nsize = >=2MiB\nbacking = vmm\n")},
-            {"ImportRule", rule("r{n}", "owner", "export", "index = *\nsize = >=2MiB\n") +
-                               rule("r{n}", "puppet", "import", "index = *\nsize = >=2MiB\n")},
-            {"MergeRule", rule("w", "puppet", "merge", "size = >=2MiB\nquiet = 50ms\n")},
-            {"MergeAtOnceRule", rule("w", "puppet", "merge", "size = >=2MiB\nquiet = 0\n")}};
-        const auto found = rules.find(GetParam());
-        return found == rules.end() ? "" : found->second;
-    }
-    Environment environment() const {
-        const std::map<std::string, Environment> of = {{"Audit", {{"GPUSHARE_MODE", "audit"}}},
-                                                       {"Cache", {{"GPUSHARE_OPEN_CACHE", "8"}}}};
-        const auto found = of.find(GetParam());
-        return found == of.end() ? Environment{} : found->second;
-    }
+struct Setting {
+    const char *name;
+    std::string config;
+    Environment environment = {};
 };
+
+struct Beside : testing::TestWithParam<Setting> {};
 
 std::string with(std::string line, const std::string &what, const std::string &by) {
     const size_t at = line.find(what);
@@ -113,8 +98,8 @@ std::vector<std::string> waits(World &world, bool shim, bool merges) {
 
 // What waits without the library, as the first use of a kernel may on a card, may wait with it.
 TEST_P(Beside, AKernelThatRunsNoCallWaits) {
-    World plain, world(config(), environment());
-    const bool merges = GetParam().rfind("Merge", 0) == 0;
+    World plain, world(GetParam().config, GetParam().environment);
+    const bool merges = GetParam().config.find("role = merge") != std::string::npos;
     const std::vector<std::string> bare = waits(plain, false, merges);
     for (const std::string &line : waits(world, true, merges))
         EXPECT_NE(std::find(bare.begin(), bare.end(), line), bare.end()) << line;
@@ -133,9 +118,20 @@ TEST(BesideAKernel, TheFirstMemoryOfAMergeRuleMakesNoCallWait) {
     two.expect_all("p", 8 * MiB, 3);
 }
 
-INSTANTIATE_TEST_SUITE_P(With, Beside,
-                         testing::Values("NoRule", "Audit", "Cache", "ExportRule", "ExportVmmRule",
-                                         "ImportRule", "MergeRule", "MergeAtOnceRule"),
-                         [](const auto &one) { return one.param; });
+const char *const LARGE = "index = *\nsize = >=2MiB\n";
+
+INSTANTIATE_TEST_SUITE_P(
+    With, Beside,
+    testing::Values(
+        Setting{"NoRule", ""}, Setting{"Audit", "", {{"GPUSHARE_MODE", "audit"}}},
+        Setting{"Cache", "", {{"GPUSHARE_OPEN_CACHE", "8"}}},
+        Setting{"ExportRule", rule("r{n}", "puppet", "export", "index = *\n")},
+        Setting{"ExportVmmRule",
+                rule("r{n}", "puppet", "export", std::string(LARGE) + "backing = vmm\n")},
+        Setting{"ImportRule",
+                rule("r{n}", "owner", "export", LARGE) + rule("r{n}", "puppet", "import", LARGE)},
+        Setting{"MergeRule", rule("w", "puppet", "merge", "size = >=2MiB\nquiet = 50ms\n")},
+        Setting{"MergeAtOnceRule", rule("w", "puppet", "merge", "size = >=2MiB\nquiet = 0\n")}),
+    [](const auto &one) { return one.param.name; });
 
 } // namespace

@@ -13,7 +13,7 @@ enum { SPIN_NS = 200000000 };
 
 /* After place_start. Each has run once: a card loads them when they are first asked for. */
 CUresult kernels_load(void);
-/* Loads them once more. */
+/* The module that has them, loaded again each time. */
 CUresult kernels_module(CUmodule *module);
 CUresult kernel_read(CUstream stream, CUdeviceptr from, uint64_t words, CUdeviceptr sum);
 CUresult kernel_write(CUstream stream, CUdeviceptr to, uint64_t words, uint32_t value);
