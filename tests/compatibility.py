@@ -68,7 +68,7 @@ class Section:
         self.date, self.cards = date, cards
         self.rows, self.versions, of = [], {}, ""
         for line in "\n".join(re.findall(r"^```\n(.*?)^```", text, re.M | re.S)).splitlines():
-            row = re.match(r"(\S.*?|    .*?) +(ok|FAIL|skip)(?: .*)?$", line)
+            row = re.match(r"(\S.*?|    .*?) +(ok|FAIL|miss|skip)(?: .*)?$", line)
             version = re.match(r"    version: (\S+) (\S+)$", line)
             if version:
                 self.versions[version[1]] = version[2]
@@ -96,7 +96,7 @@ def sections():
 def outcome(runs, pattern):
     """Of the newest section that has such rows: (outcome, section)."""
     for section in runs if pattern else []:
-        words = [word for name, word in section.rows if re.match(pattern, name) and word != "skip"]
+        words = [word for name, word in section.rows if re.match(pattern, name) and word not in ("skip", "miss")]
         if words:
             good = words.count("ok")
             return ("ok" if good == len(words) else f"{good} of {len(words)} rows ok"), section

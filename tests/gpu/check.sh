@@ -4,7 +4,7 @@
 #
 # A part is a file of tests/gpu/parts; without one named all run, in the order of PARTS below. What each
 # takes on an H200 at most stands there, too. Details go to BUILD_DIR/gpu-results, the table to table.txt
-# there; a row is ok, FAIL, or skip with the reason.
+# there; a row is ok, FAIL, miss (all is right, but a time is beyond its goal), or skip with the reason.
 #
 # DRIVER=sim           rehearse on the simulated driver (make gpu-rehearsal): what needs a card is skipped
 # SOAK_SECONDS=n       how long each of the two soaks runs (600; a rehearsal: 10)
@@ -43,7 +43,7 @@ else
     [ -z "${CUDA_VISIBLE_DEVICES:-}" ] || cards=$(tr , '\n' <<<"$CUDA_VISIBLE_DEVICES" | wc -l)
     large=65536 importers=64 soak=${SOAK_SECONDS:-600} rounds=${BENCH_ROUNDS:-7}
 fi
-passed=0 failed=0 skipped=0
+passed=0 failed=0 missed=0 skipped=0
 table=$results/table.txt
 : >"$table"
 
@@ -52,14 +52,21 @@ row() { # row NAME STATUS [REMARK]
     if [ "$2" = 0 ]; then word=ok passed=$((passed + 1)); else failed=$((failed + 1)); fi
     printf '%-62s %-4s %s\n' "$1" "$word" "${3:-}" | tee -a "$table"
 }
+miss() { # miss NAME REMARK
+    missed=$((missed + 1))
+    printf '%-62s %-4s %s\n' "$1" miss "$2" | tee -a "$table"
+}
 skip() { # skip NAME REASON
     skipped=$((skipped + 1))
     printf '%-62s %-4s %s\n' "$1" skip "$2" | tee -a "$table"
 }
-rows_in() { # rows_in PREFIX FILE: its lines are rows: ok, FAIL or skip, a tab, name, a tab, remark
+rows_in() { # rows_in PREFIX FILE: its lines are rows: ok, FAIL, miss or skip, a tab, name, a tab, remark
     local word name remark
     while IFS=$'\t' read -r word name remark; do
-        if [ "$word" = skip ]; then skip "$1: $name" "$remark"; else row "$1: $name" "$([ "$word" = ok ]; echo $?)" "$remark"; fi
+        case $word in
+            skip | miss) "$word" "$1: $name" "$remark" ;;
+            *) row "$1: $name" "$([ "$word" = ok ]; echo $?)" "$remark" ;;
+        esac
     done <"$2"
 }
 found_in() { # found_in FILE...: the findings in these logs, counted
@@ -113,5 +120,5 @@ for part in $parts; do
     . "tests/gpu/parts/$part.sh"
     echo "    part $part: $((SECONDS - started)) s" | tee -a "$table"
 done
-echo "$passed passed, $failed failed, $skipped skipped" | tee -a "$table"
+echo "$passed passed, $failed failed, $missed missed, $skipped skipped" | tee -a "$table"
 [ "$failed" = 0 ]

@@ -332,7 +332,7 @@ class Replica:
 
 
 class Table:
-    """Rows on standard output: ok, FAIL or skip, a tab, what was shown, a tab, the figures. And figures of its own
+    """Rows on standard output: ok, FAIL, miss or skip, a tab, what was shown, a tab, the figures. And figures of its own
     for the table of docs/replicas.md."""
 
     def __init__(self):
@@ -340,6 +340,10 @@ class Table:
 
     def row(self, good, name, remark=""):
         print("ok" if good else "FAIL", name, remark, sep="\t", flush=True)
+
+    def goal(self, good, name, remark=""):
+        """A time and its goal: beyond it nothing is wrong."""
+        print("ok" if good else "miss", name, remark, sep="\t", flush=True)
 
     def skip(self, name, reason):
         print("skip", name, reason, sep="\t", flush=True)
