@@ -695,11 +695,11 @@ TEST(MergeOrderedFree, OfWhatWasNeverTouchedWaitsForNothing) {
     }
 }
 
-// The program may make no other call for long, and others need the memory.
+// The program may make no other call for long, and others need the memory. With the first memory of
+// a rule come the kernels that hash, which stay.
 TEST(MergeOrderedFree, BehindNothingIsDoneAtOnce) {
     Replicas one(1, merging("quiet = 1h\n"));
-    one[0].all({"stream s",
-                "malloc p 2097152"}); // with the first memory of a rule come the kernels that hash
+    one[0].all({"stream s", "malloc p 2097152"});
     const uint64_t before = one.in_use();
     one[0].all({"malloc q 8388608", one.upload("q", 8 * MiB, 3), "unpool q"});
     EXPECT_EQ(one.in_use(), before);
