@@ -2,8 +2,9 @@
  * unwinder.c - what the library's own copy of libgcc's unwinder wants of libpthread, which was a
  * library of its own before glibc 2.34, and is not in every program.
  *
- * libgcc takes the first for a sign that there are threads. Where the second fails, it sets its
- * table up itself; to do so twice does no harm.
+ * libgcc takes the first for a sign that there are threads. With the second it fills a table, of
+ * which it reads a part where another thread is at it: one that fills it again does no harm, and
+ * one that reads a half of it aborts.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -16,8 +17,11 @@ int __pthread_key_create(pthread_key_t *key, void (*destructor)(void *)) {
     return ENOSYS;
 }
 
+/* Waits for nobody: each thread that comes before the first is done calls `fn` itself. */
 int pthread_once(pthread_once_t *once, void (*fn)(void)) {
-    (void)once;
-    (void)fn;
-    return ENOSYS;
+    if (!__atomic_load_n(once, __ATOMIC_ACQUIRE)) {
+        fn();
+        __atomic_store_n(once, 1, __ATOMIC_RELEASE);
+    }
+    return 0;
 }
