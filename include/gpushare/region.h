@@ -207,7 +207,9 @@ struct gps_proc_header {
     uint64_t created;
     char arguments[GPS_ARGUMENT_BYTES]; /* of the command, cut to fit; terminated */
     uint64_t shm_device, shm_inode;     /* of its /dev/shm, where events live; 0: it has none */
-    uint8_t reserved[48];
+    uint64_t untold; /* 1: it has exported events that audit/ lacks; set before their handles are
+                        known */
+    uint8_t reserved[40];
     uint64_t checksum; /* of the bytes before it */
 };
 

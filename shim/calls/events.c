@@ -71,10 +71,10 @@ static void exported(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
     known.exported = true;
     known.exported_at = gps_trace_kept();
     known.id = gps_id_of_handle(handle);
-    keep(&known);
     GPS_SCOPE();
     gps_membership_join(); /* who cannot open it looks for us there */
     gps_audit_event_exported(&known, handle);
+    keep(&known); /* another thread that exports it has a handle that is told, too */
 }
 
 /* A driver may give the handle of one that is destroyed all the same. */

@@ -227,13 +227,29 @@ static int reopen(struct gps_lease *lease) {
     return 0;
 }
 
+static int be_writable(struct gps_lease *lease) {
+    return is_own_file(lease, lease->write_fd) ? 0 : reopen(lease);
+}
+
 int gps_lease_write(struct gps_lease *lease, unsigned index, const struct gps_slot *slot) {
     const off_t offset =
         (off_t)sizeof(struct gps_proc_header) + (off_t)index * (off_t)sizeof(*slot);
-    int status = 0;
     if (index >= GPS_SLOTS_MAX)
         return -EINVAL;
-    if (!is_own_file(lease, lease->write_fd))
-        status = reopen(lease);
+    const int status = be_writable(lease);
     return status != 0 ? status : gps_file_write(lease->write_fd, slot, sizeof(*slot), offset);
+}
+
+int gps_lease_set_untold(struct gps_lease *lease) {
+    const size_t offset = offsetof(struct gps_proc_header, untold);
+    struct gps_proc_header header;
+    const int status = be_writable(lease);
+    if (status != 0)
+        return status;
+    const ssize_t n = gps_file_read(lease->write_fd, &header, sizeof(header), 0);
+    if (n < 0 || gps_proc_check(&header, (size_t)n))
+        return n < 0 ? (int)n : -EBADMSG;
+    header.untold = 1;
+    gps_proc_seal(&header);
+    return gps_file_write(lease->write_fd, &header.untold, sizeof(header) - offset, (off_t)offset);
 }

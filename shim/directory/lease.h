@@ -75,3 +75,7 @@ void gps_lease_forget(struct gps_lease *lease);
 /* Writes slot `index` with one pwrite. The slot is sealed, or all zero to free it. -EINVAL: the
  * index is GPS_SLOTS_MAX or more. -ENOENT: the file was removed or replaced. */
 int gps_lease_write(struct gps_lease *lease, unsigned index, const struct gps_slot *slot);
+
+/* Sets gps_proc_header.untold, in place: also where the file system is full. Errors as above, and
+ * -EBADMSG: the header is damaged. */
+int gps_lease_set_untold(struct gps_lease *lease);

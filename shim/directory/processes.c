@@ -212,6 +212,18 @@ bool gps_proc_has_other_shm(const struct gps_proc *proc) {
            (header->shm_device != here.st_dev || header->shm_inode != here.st_ino);
 }
 
+bool gps_proc_has_told(const struct gps_store *store, const struct gps_owner *who) {
+    char path[GPS_FILE_PATH];
+    struct gps_proc_header header;
+    gps_file_path_of_owner(store, who, "", path);
+    const int fd = gps_file_open_any(AT_FDCWD, path, O_RDONLY);
+    if (fd < 0)
+        return false;
+    const bool told = !check_header(fd, who, &header) && !header.untold && lives(fd, who);
+    close(fd);
+    return told;
+}
+
 /* Whether a process has the region open: 1 and *user; 0; or -errno if the process lives and that is
  * not known. A live process with a bad header and a valid slot counts, because the memory that it
  * has open must not be freed either. */

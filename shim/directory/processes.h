@@ -42,6 +42,9 @@ int gps_proc_each(const struct gps_store *store, gps_proc_fn *fn, void *arg);
 /* Whether a live process has published another /dev/shm than the caller's. */
 bool gps_proc_has_other_shm(const struct gps_proc *proc);
 
+/* It lives, and audit/ has each event that it has exported. False also where that is not known. */
+bool gps_proc_has_told(const struct gps_store *store, const struct gps_owner *who);
+
 struct gps_user {
     struct gps_owner owner;
     struct gps_slot slot;

@@ -6,6 +6,7 @@
 #include "directory/region.h"
 #include "process/membership.h"
 #include "process/process.h"
+#include "process/references.h"
 #include "stack/trace.h"
 #include "util/clock.h"
 #include "util/digits.h"
@@ -87,9 +88,6 @@ unsigned gps_region_history_frames(const struct gps_region_traces *traces,
     return count;
 }
 
-static struct { _Atomic bool stopped; /* a record of an event could not be written */ } state;
-GPS_FORGOTTEN(state);
-
 static int publish(enum gps_backing backing, const uint8_t handle[GPS_HANDLE_BYTES],
                    const uint32_t traces[GPS_HISTORY_EVENTS]) {
     const uint64_t now = gps_clock_now();
@@ -149,28 +147,22 @@ bool gps_audit_find_place(const struct gps_owner *owner, uint64_t place,
 
 /* --- events --- */
 
-static bool withdraw(void *arg, const struct gps_region_record *record, int status,
-                     const char *why) {
-    (void)arg;
-    (void)why;
-    if (status == 0 && record->backing == GPS_BACKING_EVENT && gps_process_is_self(&record->owner))
-        (void)gps_region_remove(gps_membership_audit(), &record->id);
-    return true;
-}
+static _Atomic bool owed; /* that others hear that a record is missing */
+GPS_FORGOTTEN(owed);
 
 void gps_audit_event_exported(const struct gps_event *event,
                               const uint8_t handle[GPS_HANDLE_BYTES]) {
     const uint32_t traces[] = {event->trace, event->exported_at, GPS_NO_TRACE};
-    if (!gps_process_audits() || state.stopped || gps_membership_join() < 0)
+    if (!gps_process_audits())
         return;
-    gps_region_remove_taken(gps_membership_audit(), &event->id); /* of an earlier one */
-    if (publish(GPS_BACKING_EVENT, handle, traces) == 0) {
-        if (event->recorded)
-            gps_audit_event_recorded(&event->id);
-        return;
-    }
-    state.stopped = true;
-    (void)gps_region_each(gps_membership_audit(), withdraw, NULL);
+    if (owed)
+        owed = gps_references_set_untold() < 0;
+    if (gps_membership_join() == 0)
+        gps_region_remove_taken(gps_membership_audit(), &event->id); /* of an earlier one */
+    if (owed || publish(GPS_BACKING_EVENT, handle, traces) < 0)
+        owed = gps_references_set_untold() < 0;
+    else if (event->recorded)
+        gps_audit_event_recorded(&event->id);
 }
 
 enum gps_audit_answer gps_audit_ask_event(const struct gps_id *id,

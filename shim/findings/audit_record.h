@@ -19,8 +19,8 @@ uint64_t gps_audit_place(uint32_t trace);
 bool gps_audit_find_place(const struct gps_owner *owner, uint64_t place,
                           struct gps_region_record *record);
 
-/* Where events cannot be published any more, those of this process are withdrawn: what is not there
- * must not be taken for what was never exported. */
+/* Before the handle is the program's. Where it cannot be published, others hear that: what is not
+ * there must not be taken for what was never exported. */
 void gps_audit_event_exported(const struct gps_event *event,
                               const uint8_t handle[GPS_HANDLE_BYTES]);
 void gps_audit_event_destroyed(const struct gps_event *event, uint32_t destroyed);

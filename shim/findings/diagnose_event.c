@@ -2,6 +2,7 @@
 
 #include "audit_record.h"
 #include "diagnose.h"
+#include "directory/processes.h"
 #include "directory/region.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
@@ -10,7 +11,6 @@
 #include "process/process.h"
 #include "registry/freed_history.h"
 #include "reporter.h"
-#include "util/program_signals.h"
 
 static void report_event(enum gps_ask ask, enum gps_known known, const struct gps_event *event,
                          struct gps_text *detail, int code) {
@@ -153,27 +153,14 @@ void gps_diagnose_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code) {
 
 /* --- opened, and yet not right --- */
 
-enum { TELLING = 16, RECORDS = 128, WITHDRAWAL = 20000000 /* ns: it surely takes no longer */ };
+enum { TELLING = 16, RECORDS = 128 };
 
-/* A process that is alive, whose handles begin so. */
-static bool is_like_others(const uint8_t handle[GPS_HANDLE_BYTES], struct gps_likeness *like) {
-    *like = gps_likeness_of(gps_membership_audit(), handle, RECORDS);
-    return like->first >= TELLING &&
-           gps_lease_probe(gps_membership_store(), &like->begins) != GPS_DEAD;
-}
-
-/* Its beginning is that of the handles of a process that publishes all of its own, and it is none
- * of them. One that cannot go on withdraws all, and the records of one that has ended are removed:
- * this one's may be the first. */
+/* There is no record of it. Its beginning is that of the handles of a process that publishes all of
+ * its own, and still lives: records of one that has ended are removed. */
 static enum gps_known compare_with_others(const uint8_t handle[GPS_HANDLE_BYTES],
                                           struct gps_text *detail) {
-    const struct gps_id id = gps_id_of_handle(handle);
-    struct gps_region_record record;
-    struct gps_likeness like;
-    if (!is_like_others(handle, &like))
-        return GPS_KNOWN_LIVE;
-    gps_program_signals_poll(NULL, WITHDRAWAL);
-    if (gps_audit_ask_event(&id, &record) != GPS_AUDIT_HAS_NOT || !is_like_others(handle, &like))
+    const struct gps_likeness like = gps_likeness_of(gps_membership_audit(), handle, RECORDS);
+    if (like.first < TELLING || !gps_proc_has_told(gps_membership_store(), &like.begins))
         return GPS_KNOWN_LIVE;
     gps_text_add(detail,
                  "the driver opened it all the same; its first %u bytes are those of a handle of "

@@ -1,5 +1,6 @@
 #include "references.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,12 @@ static void return_number(struct numbers *numbers, unsigned number) {
 static int write_slot(unsigned index, const struct gps_slot *slot) {
     struct gps_lease *lease = gps_membership_lease();
     return lease ? gps_lease_write(lease, index, slot) : 0;
+}
+
+int gps_references_set_untold(void) {
+    GPS_LOCKED(&slots.lock);
+    struct gps_lease *lease = gps_membership_lease();
+    return lease ? gps_lease_set_untold(lease) : -ENODEV;
 }
 
 /* --- the divider --- */

@@ -41,6 +41,8 @@ int gps_references_rewrite(bool (*ask)(uint64_t address, unsigned *slot, struct 
 bool gps_references_keep_lock(unsigned slot, void *lock);
 /* Publishes what this process waits for. 0 and the slot, or -errno. */
 int gps_references_wait(const struct gps_wait_slot *wait, unsigned *slot);
+/* Others hear from now on that audit/ lacks events of this process. -ENODEV: it has not joined. */
+int gps_references_set_untold(void);
 /* The reference is closed, or was never opened. */
 int gps_references_end(unsigned slot);
 

@@ -149,6 +149,33 @@ void limit_descriptors(const Puppet &puppet, rlim_t count) {
     ASSERT_EQ(prlimit(puppet.pid, RLIMIT_NOFILE, &limit, nullptr), 0);
 }
 
+// An event by a handle that nobody has exported is reported, but not where a process could not tell
+// others of all that it has.
+void expect_untold(World &world, const std::function<void(Puppet &)> &hinder) {
+    world.environment["GPUSHARE_MODE"] = "audit";
+    Puppet a(world), b(world), c(world); // each tells of a place once
+    a.all({"evcreate e 6", "evcreate f 6"});
+    const std::string told = a.must("evget e");
+    std::string torn = told;
+    torn[33] = torn[33] == '9' ? '8' : '9'; // its slot
+    b.must("evopen u " + torn);
+    c.must("evopen w " + told);
+    EXPECT_EQ(world.count("event-unknown"), 1u) << world.logs();
+    hinder(a);
+    const std::string untold = a.must("evget f");
+    c.all({"evopen g " + untold, "evopen h " + told, "evopen v " + torn});
+    EXPECT_EQ(world.count("event-unknown"), 1u) << world.logs();
+}
+
+TEST_F(Full, AnEventThatCouldNotBeToldIsNotUnknown) {
+    expect_untold(world, [this](Puppet &) { fill(); });
+}
+
+TEST(Descriptors, AnEventThatCouldNotBeToldIsNotUnknown) {
+    World world;
+    expect_untold(world, [](Puppet &a) { limit_descriptors(a, 3); });
+}
+
 TEST(Descriptors, AreMissingForAMoment) {
     World world;
     Puppet a(world), b(world);
