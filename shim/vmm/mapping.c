@@ -103,6 +103,10 @@ bool gps_mapping_has(const struct gps_id *region) {
 
 /* --- mapping --- */
 
+/* Reserved behind each, too, and never mapped: a copy that reaches past the end does not reach the
+ * next one. */
+#define GAP (UINT64_C(2) << 20)
+
 static uint64_t peers_of(int device) {
     GPS_LOCKED(&state.lock);
     return device >= 0 && device < GPS_MAPPING_DEVICES ? state.peers[device] : 0;
@@ -139,7 +143,7 @@ static int place(struct gps_mapping *vmm) {
     if (code == GPS_OK)
         code = gps_ops->device(&vmm->accessor);
     if (code == GPS_OK)
-        code = gps_ops->reserve(vmm->extent, &vmm->pointer);
+        code = gps_ops->reserve(vmm->extent + GAP, &vmm->pointer);
     if (code == GPS_OK) {
         code = gps_mapping_map(vmm->pointer, vmm->extent, vmm->block, vmm->device, vmm->writable);
         if (code == GPS_OK && !add(vmm)) {
@@ -147,7 +151,7 @@ static int place(struct gps_mapping *vmm) {
             code = GPS_OUT_OF_MEMORY;
         }
         if (code != GPS_OK)
-            gps_ops->unreserve(vmm->pointer, vmm->extent);
+            gps_ops->unreserve(vmm->pointer, vmm->extent + GAP);
     }
     if (code != GPS_OK)
         gps_ops->block_release(vmm->block);
@@ -219,7 +223,7 @@ int gps_mapping_close(uint64_t pointer) {
         insert(node);
         return code;
     }
-    gps_ops->unreserve(vmm->pointer, vmm->extent);
+    gps_ops->unreserve(vmm->pointer, vmm->extent + GAP);
     gps_ops->block_release(vmm->block);
     free(node);
     return GPS_OK;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compares programs with and without merging: random programs (program.c) run bare and preloaded under a merge rule,
-in one to three replicas, and every code and every byte that they read must be equal. No finding may be reported but of what
+"""Compares programs with and without rules: random programs (program.c) run bare and preloaded under a merge rule,
+in one to three replicas, or under one that exports all that they have, and every code and every byte that they read must be equal. No finding may be reported but of what
 they do wrong on purpose.
 
 usage: differ.py BUILD_DIR [--driver sim|gpu] [--seconds N | --programs N] [--seed N] [--steps N] [--only SEED]
@@ -25,6 +25,7 @@ sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from patience import patient
 
 MIB = 1 << 20
+EXPORT = "role = export\nindex = *"
 RULES = ["quiet = 0", "quiet = 0\nverify = off", "quiet = 30ms\ncontent = any", "quiet = 10ms"]
 CONTEXT = 512 * MIB  # a context of the simulator's
 MAPPED = 144 * MIB   # what a replica makes by cuMemCreate, and once more while it is cut; and what kernels compute
@@ -37,7 +38,18 @@ def program(seed):
     """The rule, and how many replicas."""
     rng = random.Random(seed)
     rule, replicas = rng.choice(RULES), rng.choice([1, 2, 2, 3])
-    return rule + rng.choice(["", "\ncreated = on", "\ncreated = on"]), replicas
+    rule += rng.choice(["", "\ncreated = on", "\ncreated = on"])
+    if rng.random() < 0.25:  # a name is one process's
+        return EXPORT + rng.choice(["", "\nbacking = vmm"]), 1
+    return rule, replicas
+
+
+def sections(rule):
+    """Of a configuration. Names are new ones: a region of the run before may not be gone yet."""
+    start = "[region {}]\nprogram = differ-program\nsize = {}\n{}\n"
+    if rule.startswith(EXPORT):
+        return start.format(f"of-{time.monotonic_ns()}-{{n}}", ">=1", rule)
+    return start.format("computed", "14MiB", "role = merge\nquiet = 0") + start.format("weights", ">=2MiB", f"role = merge\n{rule}")
 
 
 class Stage:
@@ -60,8 +72,7 @@ class Stage:
 
     def preloaded(self, rule, memory):
         config, log = self.place / "merge.conf", self.place / "log"
-        config.write_text("[region computed]\nprogram = differ-program\nsize = 14MiB\nrole = merge\nquiet = 0\n"
-                          f"[region weights]\nprogram = differ-program\nsize = >=2MiB\nrole = merge\n{rule}\n")
+        config.write_text(sections(rule))
         for path in [log, self.place / "events"]:
             path.unlink(missing_ok=True)
         return self.on_card("merged", memory) | {

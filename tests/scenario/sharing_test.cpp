@@ -77,6 +77,26 @@ TEST(Sharing, WhatReachesPastTheEndIsRefusedAsBare) {
     }
 }
 
+// Several side by side, each of whole blocks.
+TEST(Sharing, WhatReachesIntoTheNextAllocationIsRefusedAsBare) {
+    for (const char *backing : {"", "backing = vmm\n"}) {
+        if (*backing && !hip().empty())
+            continue; // there is none
+        World world(rule("frames-{n}", "producer", "export", backing + std::string("index = *\n")) +
+                    rule("frames-{n}", "consumer", "import", "index = *\n"));
+        Puppet a(world, producer()), b(world, consumer());
+        for (Puppet *one : {&a, &b})
+            one->all({"malloc p 4194304", "malloc q 4194304", "malloc r 4194304"});
+        for (Puppet *one : {&a, &b})
+            for (const std::string name : {"p ", "q ", "r "}) {
+                EXPECT_EQ((*one)("upload " + name + "4190208 4097 9 sync").code, 1);
+                EXPECT_EQ((*one)("fill " + name + "0x77 4097 4190208").code, 1);
+                EXPECT_EQ((*one)("read " + name + "4190208 4097").code, 1);
+                one->must("fill " + name + "0x77 4096 4190208");
+            }
+    }
+}
+
 TEST(Sharing, ANameMayHave127Characters) {
     World world;
     const std::string stem(124, 'n');
