@@ -2,9 +2,8 @@
  * unwinder.c - what the library's own copy of libgcc's unwinder wants of libpthread, which was a
  * library of its own before glibc 2.34, and is not in every program.
  *
- * libgcc takes the first for a sign that there are threads. With the second it fills a table, of
- * which it reads a part where another thread is at it: one that fills it again does no harm, and
- * one that reads a half of it aborts.
+ * libgcc takes the first for a sign that there are threads. By the second it fills a table before a
+ * walk. A thread that fills it again does no harm; one that walks by a half of it aborts.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -71,10 +71,14 @@ static bool lives(int fd, const struct gps_owner *who) {
     return !gps_procfs_ended(who) || is_keepers(fd);
 }
 
-enum gps_liveness gps_lease_probe(const struct gps_store *store, const struct gps_owner *who) {
+static int open_of(const struct gps_store *store, const struct gps_owner *who) {
     char path[GPS_FILE_PATH];
     gps_file_path_of_owner(store, who, "", path);
-    int fd = gps_file_open_any(AT_FDCWD, path, O_RDONLY);
+    return gps_file_open_any(AT_FDCWD, path, O_RDONLY);
+}
+
+enum gps_liveness gps_lease_probe(const struct gps_store *store, const struct gps_owner *who) {
+    int fd = open_of(store, who);
     if (fd == -ENOENT || fd == -ELOOP || fd == -ENXIO) /* nothing, or a symlink or socket instead */
         return GPS_DEAD;
     if (fd < 0)
@@ -213,10 +217,8 @@ bool gps_proc_has_other_shm(const struct gps_proc *proc) {
 }
 
 bool gps_proc_has_told(const struct gps_store *store, const struct gps_owner *who) {
-    char path[GPS_FILE_PATH];
     struct gps_proc_header header;
-    gps_file_path_of_owner(store, who, "", path);
-    const int fd = gps_file_open_any(AT_FDCWD, path, O_RDONLY);
+    const int fd = open_of(store, who);
     if (fd < 0)
         return false;
     const bool told = !check_header(fd, who, &header) && !header.untold && lives(fd, who);

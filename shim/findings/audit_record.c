@@ -155,13 +155,11 @@ void gps_audit_event_exported(const struct gps_event *event,
     const uint32_t traces[] = {event->trace, event->exported_at, GPS_NO_TRACE};
     if (!gps_process_audits())
         return;
-    if (owed)
-        owed = gps_references_set_untold() < 0;
     if (gps_membership_join() == 0)
         gps_region_remove_taken(gps_membership_audit(), &event->id); /* of an earlier one */
-    if (owed || publish(GPS_BACKING_EVENT, handle, traces) < 0)
-        owed = gps_references_set_untold() < 0;
-    else if (event->recorded)
+    const bool told = !owed && publish(GPS_BACKING_EVENT, handle, traces) == 0;
+    owed = !told && gps_references_set_untold() < 0;
+    if (told && event->recorded)
         gps_audit_event_recorded(&event->id);
 }
 

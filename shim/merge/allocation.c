@@ -15,6 +15,7 @@
 #include "shared_block.h"
 #include "unmerged.h"
 #include "util/forgotten.h"
+#include "vmm/mapping.h"
 
 #define HUGE_SIZE (UINT64_C(1) << 40)
 
@@ -110,7 +111,7 @@ static void load_kernels(int device) {
  * meanwhile, and nobody knows it yet. */
 static int place(struct gps_area *area, uint64_t *pointer, const char **why) {
     const uint64_t contexts = contexts_ended();
-    int code = gps_ops->reserve(area->extent + GPS_MERGE_GAP, &area->pointer);
+    int code = gps_mapping_reserve(area->extent, &area->pointer);
     if (code != GPS_OK) {
         *why = "the driver reserves no addresses for its blocks";
         return code;
@@ -121,7 +122,7 @@ static int place(struct gps_area *area, uint64_t *pointer, const char **why) {
         code = GPS_NOT_READY;
     if (code != GPS_OK) {
         drop_blocks(area);
-        gps_ops->unreserve(area->pointer, area->extent + GPS_MERGE_GAP);
+        gps_mapping_unreserve(area->pointer, area->extent);
     }
     if (code == GPS_OK)
         load_kernels(area->device);
@@ -178,7 +179,7 @@ static void end(struct gps_area *area) {
     ended += area->freed;
     for (unsigned i = 0; i < area->count; i++)
         end_block(area, &area->blocks[i]);
-    gps_ops->unreserve(area->pointer, area->extent + GPS_MERGE_GAP);
+    gps_mapping_unreserve(area->pointer, area->extent);
 }
 
 int gps_merge_free(uint64_t pointer) {

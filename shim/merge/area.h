@@ -2,11 +2,10 @@
  * area.h - the allocations that merge rules took, in blocks.
  *
  * An area is one allocation: a reserved range of addresses that is cut into blocks, each of which
- * is mapped for itself. GPS_MERGE_GAP bytes behind it are reserved, too, and never mapped: what
- * reaches past an allocation's end does not reach the next one. A block has 32 MiB. The end of an
- * allocation, and smaller allocations, are cut into the largest powers of two that fit, down to 2
- * MiB, because giving access costs 30 us a block, whatever its size (H200, 2026-11-22). Allocations
- * of equal sizes are cut equally in every process; layout.h cuts them anew where tensors lie.
+ * is mapped for itself. A block has 32 MiB. The end of an allocation, and smaller allocations, are
+ * cut into the largest powers of two that fit, down to 2 MiB, because giving access costs 30 us a
+ * block, whatever its size (H200, 2026-11-22). Allocations of equal sizes are cut equally in every
+ * process; layout.h cuts them anew where tensors lie.
  *
  * All areas and their blocks are under one lock. It is held while blocks are mapped and swapped, so
  * that a block has one state at a time. It is not held across calls to the keeper. Take it inside a
@@ -22,7 +21,6 @@
 
 #define GPS_MERGE_SMALL (UINT64_C(2) << 20)
 #define GPS_MERGE_LARGE GPS_DIGEST_MOST
-#define GPS_MERGE_GAP   GPS_MERGE_SMALL
 
 enum gps_block_state {
     GPS_BLOCK_UNBACKED,    /* it has no memory mapped: only copies from the host have touched it */

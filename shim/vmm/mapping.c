@@ -103,9 +103,15 @@ bool gps_mapping_has(const struct gps_id *region) {
 
 /* --- mapping --- */
 
-/* Reserved behind each, too, and never mapped: a copy that reaches past the end does not reach the
- * next one. */
 #define GAP (UINT64_C(2) << 20)
+
+int gps_mapping_reserve(uint64_t extent, uint64_t *pointer) {
+    return gps_ops->reserve(extent + GAP, pointer);
+}
+
+void gps_mapping_unreserve(uint64_t pointer, uint64_t extent) {
+    gps_ops->unreserve(pointer, extent + GAP);
+}
 
 static uint64_t peers_of(int device) {
     GPS_LOCKED(&state.lock);
@@ -143,7 +149,7 @@ static int place(struct gps_mapping *vmm) {
     if (code == GPS_OK)
         code = gps_ops->device(&vmm->accessor);
     if (code == GPS_OK)
-        code = gps_ops->reserve(vmm->extent + GAP, &vmm->pointer);
+        code = gps_mapping_reserve(vmm->extent, &vmm->pointer);
     if (code == GPS_OK) {
         code = gps_mapping_map(vmm->pointer, vmm->extent, vmm->block, vmm->device, vmm->writable);
         if (code == GPS_OK && !add(vmm)) {
@@ -151,7 +157,7 @@ static int place(struct gps_mapping *vmm) {
             code = GPS_OUT_OF_MEMORY;
         }
         if (code != GPS_OK)
-            gps_ops->unreserve(vmm->pointer, vmm->extent + GAP);
+            gps_mapping_unreserve(vmm->pointer, vmm->extent);
     }
     if (code != GPS_OK)
         gps_ops->block_release(vmm->block);
@@ -223,7 +229,7 @@ int gps_mapping_close(uint64_t pointer) {
         insert(node);
         return code;
     }
-    gps_ops->unreserve(vmm->pointer, vmm->extent + GAP);
+    gps_mapping_unreserve(vmm->pointer, vmm->extent);
     gps_ops->block_release(vmm->block);
     free(node);
     return GPS_OK;

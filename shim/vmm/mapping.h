@@ -38,6 +38,10 @@ static inline bool gps_mapping_is_shared(const struct gps_mapping *vmm) {
     return !gps_id_equal(&vmm->region, &none);
 }
 
+/* Addresses for so much memory, and some behind it that nothing is ever mapped at: what reaches
+ * past the end of an allocation does not reach the next one. */
+int gps_mapping_reserve(uint64_t extent, uint64_t *pointer);
+void gps_mapping_unreserve(uint64_t pointer, uint64_t extent);
 /* Makes memory on the current device that may be written. *extent is its size in whole granules. */
 int gps_mapping_create(uint64_t size, uint64_t *pointer, uint64_t *extent);
 /* Maps the block of another process for the current device. The block lies on the device that the

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Compares programs with and without rules: random programs (program.c) run bare and preloaded under a merge rule,
-in one to three replicas, or under one that exports all that they have, and every code and every byte that they read must be equal. No finding may be reported but of what
-they do wrong on purpose.
+"""Compares programs with and without rules: random programs (program.c) run bare and preloaded under a merge rule, in one
+to three replicas, or alone under a rule that exports all that they have. Every code and every byte that they read must be
+equal. No finding may be reported but of what they do wrong on purpose.
 
 usage: differ.py BUILD_DIR [--driver sim|gpu] [--seconds N | --programs N] [--seed N] [--steps N] [--only SEED]
 

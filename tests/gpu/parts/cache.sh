@@ -5,7 +5,7 @@
 export GPUSHARE_OPEN_CACHE=64
 
 saves() { # saves WHERE ROW MOST [NANOSECONDS]: at most so much of bare's time; on the simulator only whether it works
-    local i status
+    local i status remark
     rm -f "$scratch"/saves.*
     for ((i = 0; i < rounds; i++)); do
         "$build/bench/calls" pick "$2" >>"$scratch/saves.bare" &&
@@ -19,7 +19,8 @@ print(f"{bare:.0f} ns bare, {cached:.0f} ns cached: {cached / bare:.3f} of it, a
 sys.exit(2 * (sys.argv[6] != "sim" and (cached > float(sys.argv[4]) * bare or cached > float(sys.argv[5]))))
 END
     status=$?
-    if [ $status = 2 ]; then miss "open_cache: $2, $1" "$(tail -1 "$scratch/saves.out")"; else row "open_cache: $2, $1" $status "$(tail -1 "$scratch/saves.out")"; fi
+    remark=$(tail -1 "$scratch/saves.out")
+    if [ $status = 2 ]; then miss "open_cache: $2, $1" "$remark"; else row "open_cache: $2, $1" $status "$remark"; fi
 }
 if [ -x "$build/bench/calls" ]; then
     for size in "1 KiB" "2 MiB" "1 GiB"; do saves "one GPU" "open+copy+close $size" 1; done
