@@ -124,11 +124,14 @@ static pthread_barrier_t *make_barrier(unsigned count) {
 
 static sigjmp_buf landing;
 
+/* The kernel gives a signal of the process to its other thread while the first one has it blocked.
+ */
 static void end_here(int number) {
     if (number == SIGUSR1)
         _exit(IN_HANDLER);
     if (gettid() == getpid())
         siglongjmp(landing, 1);
+    tgkill(getpid(), getpid(), number);
 }
 
 static int run_soaking(const struct plan *plan) {

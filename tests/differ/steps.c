@@ -556,7 +556,8 @@ static void do_reset(struct step *step) {
     beside_begin(replica);
 }
 
-/* A loader's thread: a piece of the buffer. */
+/* A loader's thread: a piece of the buffer. What threads use outlives a jump out of the step
+ * (run_soaking). */
 struct loader {
     pthread_t thread;
     struct replica *replica;
@@ -576,7 +577,7 @@ static void *load(void *argument) {
 static void do_loaders(struct step *step) {
     enum { LOADERS = 4 };
     struct buffer *const buffer = some_buffer(step);
-    struct loader loaders[LOADERS];
+    static struct loader loaders[LOADERS];
     if (!buffer)
         return;
     unsigned char *const bytes = malloc(buffer->size);
@@ -652,8 +653,8 @@ static size_t some_tensors(struct step *step, struct tensor *tensors) {
 static void do_engine(struct step *step) {
     struct replica *const replica = step->replica;
     struct buffer *const buffer = &replica->buffers[below(step, BUFFERS)];
-    struct engine_thread threads[ENGINE_THREADS] = {{0}};
-    struct tensor tensors[TENSORS];
+    static struct engine_thread threads[ENGINE_THREADS];
+    static struct tensor tensors[TENSORS];
     const size_t count = some_tensors(step, tensors);
     struct numbers own = numbers_from(replica->seed, count, replica->number + 1);
     size_t order[TENSORS], place = 0;
@@ -675,6 +676,7 @@ static void do_engine(struct step *step) {
         order[i] = order[other];
         order[other] = i;
     }
+    memset(threads, 0, sizeof(threads));
     for (size_t i = 0; i < count; i++) {
         struct engine_thread *const one = &threads[i % ENGINE_THREADS];
         tensors[order[i]].place = place;

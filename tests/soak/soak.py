@@ -73,7 +73,7 @@ ALLOWED = {
 # file with the handle stays, and is tried again and again.
 OF_HIP = ("event-unknown",)
 # What replicas do wrong on purpose, and what one leaves that ends in a handler.
-OF_REPLICAS = ("export-type-missing", "unmap-mismatch", "vmm-handle-leak")
+OF_REPLICAS = ("export-type-missing", "unmap-mismatch", "vmm-handle-leak", "mapping-never-accessible")
 DYING = ("open-stale", "open-dead-owner", "open-place-held", "ipc-call-failed")  # and as many as are killed
 RULES = """
 [region legacy-{n}]
@@ -307,7 +307,7 @@ class Soak:
         try:
             worker.wait(timeout=TIMEOUT + 10)
         except subprocess.TimeoutExpired:
-            self.fail(f"worker {worker.pid} (seed {worker.seed}) hangs at its end: {self.places(worker.pid)}")
+            self.fail(f"worker {worker.pid} (seed {worker.seed}) goes on after signal {number}: {self.places(worker.pid)}")
             worker.kill()
             worker.wait()
         self.gone(worker)
