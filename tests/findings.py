@@ -143,7 +143,7 @@ def command_of(run):
         return preload, ["misuse", "--right", "leak-export"], "`gpushare run` would refuse to start it"
     if run == "store-unavailable":
         return {"GPUSHARE_DIR": "/proc/gpushare"}, ["gpushare", "audit", "--", "misuse", "--right", "leak-export"], ""
-    if run == "open-peer-denied":
+    if run in ("open-peer-denied", "descriptor-refused-gpu"):
         peers = {"GPUSHARE_SIM_DEVICES": "2", "GPUSHARE_SIM_PEERS": "0"}
         return peers, ["gpushare", "audit", "--", "misuse", run], "two devices that are no peers"
     if run == "open-interior":
@@ -151,7 +151,7 @@ def command_of(run):
         return hip, ["gpushare", "audit", "--", "misuse_hip7", "export-interior"], "a program of AMD's runtime, the simulated one"
     if run in ("import-partial", "vmm-remapped-shared"):
         return {"GPUSHARE_VMM_IPC": "on"}, ["gpushare", "audit", "--", "misuse", run], "without the key there are no such handles"
-    if run in ("access-peer-missing", "descriptor-refused-gpu"):
+    if run == "access-peer-missing":
         return {"GPUSHARE_SIM_DEVICES": "2"}, ["gpushare", "audit", "--", "misuse", run], "two devices"
     remark = ""
     if run == "open-unknown-exited":

@@ -48,9 +48,9 @@ void prepare(World &world, const std::string &run) {
     // a /dev/shm of its own would hide the directory, too, and that is another story
     if (run == "event-other-container")
         world.environment["GPUSHARE_DIR"] = world.path("pub");
-    if (run == "access-peer-missing" || run == "descriptor-refused-gpu")
+    if (run == "access-peer-missing")
         world.environment["GPUSHARE_SIM_DEVICES"] = "2";
-    if (run == "open-peer-denied") {
+    if (run == "open-peer-denied" || run == "descriptor-refused-gpu") {
         world.environment["GPUSHARE_SIM_DEVICES"] = "2";
         world.environment["GPUSHARE_SIM_PEERS"] = "0";
     }

@@ -96,10 +96,6 @@ static void legacy_memory(void) {
     peer_end(&a, 0);
 }
 
-static int vmm(struct peer *p, enum vmm what, uint64_t a, uint64_t b) {
-    return peer_do(p, OP_VMM, what, a, b);
-}
-
 static uint64_t map(struct peer *p, uint64_t block) {
     check("  reserve", 0, vmm(p, VMM_RESERVE, 0, 0));
     const uint64_t at = p->last.n[0];

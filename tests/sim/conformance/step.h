@@ -45,6 +45,10 @@ static inline int free_code(struct peer *p, uint64_t address) {
     return peer_do(p, OP_FREE, address, 0, 0);
 }
 
+static inline int vmm(struct peer *p, enum vmm what, uint64_t a, uint64_t b) {
+    return peer_do(p, OP_VMM, what, a, b);
+}
+
 static inline int fill(struct peer *p, uint64_t address, uint64_t size, int value) {
     return peer_do(p, OP_FILL, address, size, (uint64_t)value);
 }

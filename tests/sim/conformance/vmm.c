@@ -120,10 +120,6 @@ int vmm_do(struct message *m) {
 
 enum { NOTHING = 0, READ = 1, WRITE = 3 }; /* CUmemAccess_flags */
 
-static int vmm(struct peer *p, enum vmm what, uint64_t a, uint64_t b) {
-    return peer_do(p, OP_VMM, what, a, b);
-}
-
 /* Where it is, or 0. */
 static uint64_t reserve_place(struct peer *p, uint64_t place) {
     return vmm(p, VMM_RESERVE, place, 0) ? 0 : p->last.n[0];

@@ -110,6 +110,13 @@ bool device_reaches(uint32_t card, uint32_t other) {
     return card == other || !peers || strcmp(peers, "0");
 }
 
+bool device_visible_reaches(uint32_t card) {
+    for (int i = 0; i < visible.count; i++)
+        if (device_reaches(visible.cards[i], card))
+            return true;
+    return false;
+}
+
 static CUresult check(CUdevice device, const void *out) {
     TRY(state_check());
     if (!out)

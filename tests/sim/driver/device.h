@@ -16,6 +16,8 @@ uint32_t device_card(CUdevice device);
 CUdevice device_of_card(uint32_t card);
 /* Whether one card can map another one's memory: all can, unless GPUSHARE_SIM_PEERS is 0. */
 bool device_reaches(uint32_t card, uint32_t other);
+/* Whether a visible one can. */
+bool device_visible_reaches(uint32_t card);
 /* A kernel has faulted. With GPUSHARE_SIM_MPS that is the fault of every client on the card. */
 void device_fault(uint32_t card);
 bool device_has_faulted(uint32_t card);

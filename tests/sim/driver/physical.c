@@ -94,12 +94,13 @@ CUresult physical_import(int fd, CUmemGenericAllocationHandle *out) {
     struct sim_request request = {.op = SIM_IMPORT};
     struct sim_reply reply;
     TRY(link_pass(&request, &reply, fd, NULL));
-    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    properties.location.id = device_of_card(reply.device);
-    if (properties.location.id < 0) {
+    if (!device_visible_reaches(reply.device)) {
         close_at_daemon(reply.a);
         return CUDA_ERROR_INVALID_DEVICE;
     }
+    const CUdevice device = device_of_card(reply.device);
+    properties.location = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                          .id = device < 0 ? CU_DEVICE_INVALID : device};
     CUresult result = adopt(&reply, &properties, out);
     if (!result)
         physical_find(*out)->imported = true;

@@ -28,6 +28,8 @@ static bool is_plain(const struct seen *seen) {
 static void look_at_mapping(struct seen *seen, const struct block *block) {
     CUcontext current = context_top();
     seen->device = device_of_card(block->card);
+    if (seen->device < 0 && current)
+        seen->device = device_of_card(current->card); /* the memory's is not visible */
     seen->handle_types = mapping_handle_types(block);
     seen->access = mapping_access(block, current ? current->card : block->card);
     seen->mapped = true;
