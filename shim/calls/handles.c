@@ -26,14 +26,15 @@ int gps_handle_get(uint8_t handle[GPS_HANDLE_BYTES], uint64_t pointer, gps_get_h
         gps_handle_no_output();
         return get(handle, pointer);
     }
-    if ((gps_deferred_any() && gps_memory_export_denied(pointer, &code)) ||
-        (gps_mapping_any() && gps_vmm_region_token(pointer, handle, &code)))
+    const uint64_t asked = gps_memory_asked(pointer);
+    if ((gps_deferred_any() && gps_memory_export_denied(asked, &code)) ||
+        (gps_mapping_any() && gps_vmm_region_token(asked, handle, &code)))
         return code;
-    code = get(handle, pointer);
+    code = get(handle, asked);
     if (code == GPS_OK)
-        gps_export_first(pointer, handle);
+        gps_export_first(asked, handle);
     else if (code == GPS_INVALID_VALUE &&
-             (gps_import_handle(pointer, handle) || gps_token_get(pointer, handle)))
+             (gps_import_handle(asked, handle) || gps_token_get(asked, handle)))
         return GPS_OK;
     else
         gps_diagnose_pointer(GPS_ASK_EXPORTED, pointer, code);

@@ -8,6 +8,7 @@
 #include "ipc/export.h"
 #include "ipc/import.h"
 #include "ipc/reclaim.h"
+#include "launches.h"
 #include "learn/learner.h"
 #include "merge/allocation.h"
 #include "merge/backing.h"
@@ -258,6 +259,16 @@ int gps_memory_free(uint64_t pointer, const struct gps_release *release) {
 
 /* --- what the program is told of memory --- */
 
+#define NOWHERE 1 /* nothing is mapped in the first page */
+
+static bool is_behind(uint64_t address) {
+    return gps_read_is_refused(address, 1);
+}
+
+uint64_t gps_memory_asked(uint64_t address) {
+    return is_behind(address) ? NOWHERE : address;
+}
+
 bool gps_memory_merged(uint64_t address, struct gps_memory_info *info) {
     struct gps_area area;
     if (!gps_merge_find(address, &area))
@@ -307,7 +318,7 @@ bool gps_memory_info(uint64_t address, struct gps_memory_info *info) {
 
 bool gps_memory_is_mapped(uint64_t address) {
     struct gps_memory_info info;
-    return gps_memory_info(address, &info) || gps_mirror_has(address);
+    return gps_memory_info(address, &info) || gps_mirror_has(address) || is_behind(address);
 }
 
 /* Of a block without memory the driver says that there is nothing; all else that it refuses holds

@@ -44,6 +44,10 @@ int gps_memory_free(uint64_t pointer, const struct gps_release *release);
 /* --- what the program is told of memory: what a merge rule took, or a rule with backing = vmm
  * gave, looks like an allocation of the driver's --- */
 
+/* What the driver is asked about in place of an address: behind the end of memory of a rule, in its
+ * last block, the program has nothing, so an address without memory stands for all of that. */
+uint64_t gps_memory_asked(uint64_t address);
+
 struct gps_memory_info {
     uint64_t base, size;
     uint64_t extent; /* what is mapped for it */

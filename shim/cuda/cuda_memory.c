@@ -112,6 +112,7 @@ CUresult gps_on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdevic
     struct gps_memory_info info;
     CUdeviceptr begin = 0;
     size_t length = 0;
+    pointer = gps_memory_asked(pointer);
     if (!base && !size)
         return gps_real.cuMemGetAddressRange_v2(base, size, pointer);
     const CUresult result = gps_real.cuMemGetAddressRange_v2(&begin, &length, pointer);
@@ -246,6 +247,7 @@ static CUresult answer(CUpointer_attribute which, void *value, CUdeviceptr point
 }
 
 CUresult gps_on_cuPointerGetAttribute(void *value, CUpointer_attribute which, CUdeviceptr pointer) {
+    pointer = gps_memory_asked(pointer);
     gps_memory_attributes(pointer);
     CUresult result = gps_real.cuPointerGetAttribute(value, which, pointer);
     if (result == CUDA_ERROR_INVALID_VALUE && gps_memory_was_swapped(pointer))
@@ -255,6 +257,7 @@ CUresult gps_on_cuPointerGetAttribute(void *value, CUpointer_attribute which, CU
 
 CUresult gps_on_cuPointerGetAttributes(unsigned int count, CUpointer_attribute *which,
                                        void **values, CUdeviceptr pointer) {
+    pointer = gps_memory_asked(pointer);
     gps_memory_attributes(pointer);
     CUresult result = gps_real.cuPointerGetAttributes(count, which, values, pointer);
     if (result == CUDA_ERROR_INVALID_VALUE && gps_memory_was_swapped(pointer))
@@ -267,6 +270,7 @@ CUresult gps_on_cuPointerGetAttributes(unsigned int count, CUpointer_attribute *
 CUresult gps_on_cuPointerSetAttribute(const void *value, CUpointer_attribute which,
                                       CUdeviceptr pointer) {
     struct gps_memory_info info;
+    pointer = gps_memory_asked(pointer);
     if (!value || which != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !gps_memory_merged(pointer, &info))
         return gps_real.cuPointerSetAttribute(value, which, pointer);
     return sync_merged(&info, *(const unsigned *)value);
@@ -276,6 +280,7 @@ CUresult gps_on_cuPointerSetAttribute(const void *value, CUpointer_attribute whi
 
 CUresult gps_on_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
                                CUdeviceptr pointer) {
+    pointer = gps_memory_asked(pointer);
     gps_memory_attributes(pointer);
     CUresult result = gps_real.cuMemGetAccess(flags, location, pointer);
     if (result == CUDA_ERROR_INVALID_VALUE && gps_memory_was_swapped(pointer))

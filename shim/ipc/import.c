@@ -401,8 +401,8 @@ int gps_import_token(struct gps_opening *opening, unsigned flags, uint64_t *poin
 bool gps_import_handle(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]) {
     struct gps_alloc alloc;
     struct gps_import import;
-    if (!gps_registry_find(pointer, &alloc) || alloc.kind != GPS_ALLOC_IMPORTED ||
-        !gps_registry_import_at(pointer, &import))
+    if (!gps_registry_import_around(pointer, &import) ||
+        !gps_registry_find(import.pointer, &alloc) || alloc.kind != GPS_ALLOC_IMPORTED)
         return false;
     memcpy(handle, import.handle, GPS_HANDLE_BYTES);
     return true;

@@ -49,8 +49,8 @@ int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, ui
 
 /* The program frees a rule's import. */
 int gps_import_free(const struct gps_alloc *alloc);
-/* The handle of a rule's import, for a program that exports what it believes it allocated: others
- * then open the exporter's memory. False for any other pointer. */
+/* The handle of a rule's import, by any address of it, for a program that exports what it believes
+ * it allocated: others then open the exporter's memory. False for any other pointer. */
 bool gps_import_handle(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]);
 
 /* A context is destroyed, with every import opened in it before the era; fn (which may be NULL)

@@ -276,6 +276,14 @@ bool gps_registry_import_at(uint64_t pointer, struct gps_import *import) {
     return give(if_open(at(pointer)), import);
 }
 
+bool gps_registry_import_around(uint64_t address, struct gps_import *import) {
+    GPS_LOCKED(&state.lock);
+    const struct node *node = first(GPS_IMPORT_OPEN);
+    while (node && address - node->import.pointer >= node->import.size)
+        node = node->next;
+    return give(node, import);
+}
+
 bool gps_registry_opened_anywhere(const struct gps_id *region, struct gps_import *import) {
     GPS_LOCKED(&state.lock);
     const struct node *node = first(GPS_IMPORT_OPEN);

@@ -233,6 +233,8 @@ enum gps_opened {
 enum gps_opened gps_registry_open_again(const struct gps_id *region, uint64_t context,
                                         uint64_t *pointer);
 bool gps_registry_import_at(uint64_t pointer, struct gps_import *import);
+/* The same by any address of it. It looks at all imports. */
+bool gps_registry_import_around(uint64_t address, struct gps_import *import);
 enum gps_close {
     GPS_CLOSE_NONE,   /* nothing is open at this address */
     GPS_CLOSE_ONE,    /* one open is counted down, and the import is removed with the last */

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CARDS = 2, MOST = 8, OWN = 16 << 20 };
+enum { CARDS = 2, MOST = 8, BLOCK = 2 << 20, OWN = 16 << 20 };
 
 static int cards;
 static CUcontext contexts[CARDS];
@@ -125,8 +125,10 @@ static void print_many(const char *place, CUdeviceptr pointer) {
     union value values[3] = {{.wide = 0}};
     void *all[] = {&values[0], &values[1], &values[2]};
     const CUresult code = cuPointerGetAttributes(3, which, all, pointer);
-    printf("%s%s: cuPointerGetAttributes=%d base%+lld %zu %d; ", stage, place, (int)code,
-           (long long)(values[0].address - base), values[1].size, values[2].number);
+    printf("%s%s: cuPointerGetAttributes=%d", stage, place, (int)code);
+    if (values[0].address)
+        printf(" base%+lld", (long long)(values[0].address - base));
+    printf(" %zu %d; ", values[1].size, values[2].number);
 }
 
 static void print_range(const char *place, CUdeviceptr pointer) {
@@ -196,6 +198,22 @@ static void print_ends(void) {
 static void print_handle(void) {
     CUipcMemHandle handle;
     TELL(cuIpcGetMemHandle(&handle, base));
+    TELL(cuIpcGetMemHandle(&handle, base + size - 1));
+}
+
+/* What a rule gives goes on there, to the end of its last block. Behind a small allocation others
+ * may lie. */
+static void print_behind(CUdeviceptr end) {
+    const CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
+    const unsigned on = 1;
+    CUipcMemHandle handle;
+    CUmemGenericAllocationHandle block;
+    unsigned long long flags;
+    print_place("behind", end);
+    TELL(cuIpcGetMemHandle(&handle, end));
+    TELL(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, end));
+    TELL(cuMemRetainAllocationHandle(&block, (void *)(uintptr_t)end));
+    TELL(cuMemGetAccess(&flags, &here, end));
 }
 
 /* Which turn SYNC_MEMOPS on. */
@@ -229,6 +247,8 @@ static void ask(int card, const char *peer) {
     print_place("middle", base + size / 2 + 5);
     print_place("last", base + size - 1);
     print_handle();
+    if (size > BLOCK)
+        print_behind(base + size);
     print_copies(own[card]);
     print_fills();
     print_ends();
