@@ -15,6 +15,7 @@
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
+#include "registry/registry.h"
 #include "threads/thread.h"
 #include "threads/watch.h"
 #include "util/clock.h"
@@ -45,7 +46,9 @@ void gps_vmm_region_make_token(uint8_t handle[GPS_HANDLE_BYTES]) {
 
 bool gps_vmm_region_token(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES], int *code) {
     struct gps_mapping vmm;
-    if (!gps_mapping_at(pointer, &vmm) || !gps_mapping_is_shared(&vmm))
+    struct gps_alloc alloc;
+    if (!gps_mapping_at(pointer, &vmm) || !gps_mapping_is_shared(&vmm) ||
+        !gps_registry_find(vmm.pointer, &alloc))
         return false;
     *code = gps_context_code();
     if (*code == GPS_OK)

@@ -34,7 +34,7 @@ bool gps_vmm_region_return(const struct gps_id *region, int descriptor);
 int gps_vmm_region_open(const struct gps_region_record *record, uint64_t size, uint64_t *pointer);
 
 /* The token of the region that `pointer` lies in, or what the driver would answer where it has no
- * context; false: it lies in none. Needs no scope. */
+ * context; false: it lies in none that an allocation of the program's became. Needs no scope. */
 bool gps_vmm_region_token(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES], int *code);
 
 void gps_vmm_region_stop(void); /* the process ends: the driver is touched no more */

@@ -488,13 +488,15 @@ TEST(Keeper, ItsLocksSquatterCostsAMomentOnce) {
     EXPECT_EQ(world.count("share-fallback"), 1u);
 }
 
-TEST(Token, IsPassedOnByAnImporter) {
+// What a rule gave is an allocation to its program; what the program opened has no handle, as bare.
+TEST(Token, IsPassedOnByARulesImporter) {
     World world(vmm_rules());
-    Puppet a(world, producer()), b(world), c(world);
-    a.make("p", 4194304, "0x51");
-    b.must("open q " + a.must("get p"));
+    Puppet a(world, producer()), b(world, consumer()), c(world);
+    a.make("p", big(), "0x51");
+    b.must("malloc q " + std::to_string(big()));
     c.must("open r " + b.must("get q"));
     EXPECT_EQ(c.must("read r 0 4"), "51515151");
+    EXPECT_EQ(c.code("get r"), 1);
 }
 
 TEST(Token, MeansNothingToAProcessWithoutTheShim) {
