@@ -218,14 +218,26 @@ static inline struct gps_write gps_range_of(CUdeviceptr pointer, size_t size) {
     return write;
 }
 
+/* What CUDA 13.1 added to the operations, and older headers lack: the word has 4 or 8 bytes. */
+enum { GPS_ATOMIC_REDUCTION = 8 };
+struct gps_atomic_reduction {
+    CUstreamBatchMemOpType operation;
+    unsigned flags, what, type;
+    CUdeviceptr address;
+};
+_Static_assert(sizeof(struct gps_atomic_reduction) <= sizeof(CUstreamBatchMemOpParams), "is one");
+
 static inline void gps_word_range(struct gps_write *one, uint64_t n) {
     const CUstreamBatchMemOpParams *operation = (const CUstreamBatchMemOpParams *)one->list + n;
     const bool is_long = operation->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 ||
                          operation->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
     const bool is_word = operation->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||
                          operation->operation == CU_STREAM_MEM_OP_WRITE_VALUE_32;
-    one->to = is_long || is_word ? operation->writeValue.address : 0;
-    one->size = is_long ? 8 : is_word ? 4 : 0;
+    one->rough = (unsigned)operation->operation == GPS_ATOMIC_REDUCTION;
+    one->to = one->rough           ? ((const struct gps_atomic_reduction *)operation)->address
+              : is_long || is_word ? operation->writeValue.address
+                                   : 0;
+    one->size = is_long || one->rough ? 8 : is_word ? 4 : 0;
 }
 
 static inline struct gps_write gps_words_of(const CUstreamBatchMemOpParams *operations,

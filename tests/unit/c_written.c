@@ -27,3 +27,16 @@ uint64_t c_rows_read(size_t y, size_t width, size_t height, size_t pitch) {
     const struct gps_write write = gps_2d_of(&copy, NULL);
     return write.size ? 0 : write.source + write.reads;
 }
+
+uint64_t c_atomic_end(uint64_t address);
+uint64_t c_atomic_end(uint64_t address) {
+    CUstreamBatchMemOpParams words[2] = {{0}};
+    struct gps_write nth;
+    words[0].operation = CU_STREAM_MEM_OP_BARRIER;
+    ((uint32_t *)&words[1])[0] = 8; /* CUDA 13.1's CU_STREAM_MEM_OP_ATOMIC_REDUCTION */
+    ((uint64_t *)&words[1])[2] = address;
+    const struct gps_write write = gps_words_of(words, 2, NULL);
+    const uint64_t barrier = gps_write_nth(&write, 0, &nth)->size;
+    const struct gps_write *one = gps_write_nth(&write, 1, &nth);
+    return barrier || !one->rough || !one->lasting ? 0 : one->to + one->size;
+}

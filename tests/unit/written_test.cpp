@@ -2,6 +2,7 @@
 // last one, and no further.
 extern "C" uint64_t c_box_end(size_t x, size_t width, size_t height, size_t depth, size_t pitch);
 extern "C" uint64_t c_rows_read(size_t y, size_t width, size_t height, size_t pitch);
+extern "C" uint64_t c_atomic_end(uint64_t address);
 
 namespace {
 
@@ -24,6 +25,10 @@ TEST(Written, RowsAreReadToTheLastByteOfTheLastOne) {
     EXPECT_EQ(c_rows_read(0, 2048, 256, 0), 2048u * 256);
     EXPECT_EQ(c_rows_read(3, 0, 256, 4096), 0u);
     EXPECT_EQ(c_rows_read(3, 2048, 0, 4096), 0u);
+}
+
+TEST(Written, AnAtomicOperationOfAStreamWritesAWord) {
+    EXPECT_EQ(c_atomic_end(0x7000000), 0x7000008u);
 }
 
 } // namespace
