@@ -52,10 +52,15 @@ static bool is_interior(uint64_t pointer, const struct subject *subject) {
 
 /* --- what is known of it --- */
 
+/* What a rule has open is an allocation to the program. */
+static bool is_opened(const struct subject *subject) {
+    return subject->is_import && !subject->import.by_rule;
+}
+
 static enum gps_known known_of_free(uint64_t pointer, const struct subject *subject) {
     const bool known = subject->is_import || subject->is_alloc;
     return !known && pointer && gps_ops->kind(pointer) == GPS_MEMORY_HOST ? GPS_KNOWN_HOST
-           : subject->is_import                                           ? GPS_KNOWN_OPEN_HERE
+           : is_opened(subject)                                           ? GPS_KNOWN_OPEN_HERE
            : is_interior(pointer, subject)                                ? GPS_KNOWN_INTERIOR
            : subject->was_freed                                           ? GPS_KNOWN_FREED
                                                                           : GPS_KNOWN_NOTHING;

@@ -22,6 +22,20 @@ INSTANTIATE_TEST_SUITE_P(Sharing, Pair,
                                          std::pair(2, 0), std::pair(2, 1), std::pair(2, 2)),
                          pair_name);
 
+// To its program it is an allocation: a report speaks of no handle.
+TEST(Sharing, AnInteriorPointerOfAnImportIsOneOfAnAllocation) {
+    World world(FRAMES);
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p " + size_of(big()));
+    b.must("malloc q " + size_of(big()));
+    b.must("within r q 4096");
+    EXPECT_EQ(b.code("freeat " + b.must("value r")), 1);
+    EXPECT_EQ(world.count("free-interior"), 1u);
+    EXPECT_EQ(world.findings().size(), 1u);
+    EXPECT_EQ(b.must("get r"), b.must("get q"));
+    b.must("free q");
+}
+
 TEST(Sharing, OneCopyOfTheMemoryServesAll) {
     World world(FRAMES);
     Puppet a(world, producer()), b(world, consumer()), c(world, consumer());
