@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "stack/call.h"
 #include "threads/thread.h"
 #include "util/clock.h"
 
@@ -195,7 +196,16 @@ static void await_stores(void) {
         usleep(10000);
 }
 
+/* Who closes the gate in a call is not inside by that call: such a pass was left by longjmp. One of
+ * a call that a handler interrupts lies above. */
+static void forget_left(void) {
+    struct gps_gate_slot *slot = gps_gate_slot;
+    if (slot && atomic_load(&slot->inside) < (uintptr_t)gps_call.driver_site.frame)
+        atomic_store(&slot->inside, 0);
+}
+
 void gps_gate_shut(bool surely) {
+    forget_left();
     atomic_fetch_or(&gps_gate_state, GPS_GATE_CLOSED | (surely ? GPS_GATE_HELD : 0u));
     atomic_fetch_and(&gps_gate_state, ~(unsigned)(GPS_GATE_ONCE | GPS_GATE_SOME));
     await_stores();

@@ -6,9 +6,9 @@
  * stores to memory of the thread's own and a load; the thread that closes the gate pays with
  * membarrier(2). A thread that comes to a closed gate waits. After GPS_GATE_REVOKE it opens the
  * gate itself, unless it is held, which is short. A frame that longjmp left inside counts as
- * outside from the thread's next pass on, or from its end. Before it closes, the gate may keep out
- * the work of a few streams alone, as a wish: nothing relies on it. The gate does not call malloc,
- * and a signal handler may pass it.
+ * outside from when the thread next passes or closes the gate, or from its end. Before it closes,
+ * the gate may keep out the work of a few streams alone, as a wish: nothing relies on it. The gate
+ * does not call malloc, and a signal handler may pass it.
  */
 #pragma once
 

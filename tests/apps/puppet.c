@@ -446,15 +446,29 @@ static void open_page(int number, siginfo_t *info, void *unused) {
     mprotect((void *)((uintptr_t)info->si_addr / GUARDED * GUARDED), GUARDED, PROT_READ);
 }
 
-static int upload_guarded(u64 to, void *from, size_t count) {
-    const struct sigaction opens = {.sa_sigaction = open_page, .sa_flags = SA_SIGINFO};
+/* Or the handler leaves the copy. */
+static sigjmp_buf copy_left;
+
+static void leave_copy(int number, siginfo_t *info, void *unused) {
+    (void)number, (void)info, (void)unused;
+    page_faults++;
+    siglongjmp(copy_left, 1);
+}
+
+static int write_until_left(u64 to, const void *from, size_t count) {
+    return sigsetjmp(copy_left, 1) ? 0 : do_write(to, from, count);
+}
+
+static int upload_guarded(u64 to, void *from, size_t count, bool leaves) {
+    const struct sigaction opens = {.sa_sigaction = leaves ? leave_copy : open_page,
+                                    .sa_flags = SA_SIGINFO};
     struct sigaction before;
     void *page = (void *)(((uintptr_t)from + count / 2) / GUARDED * GUARDED);
     page_faults = elsewhere = 0;
     reader = pthread_self();
     sigaction(SIGSEGV, &opens, &before);
     mprotect(page, GUARDED, PROT_NONE);
-    const int code = do_write(to, from, count);
+    const int code = write_until_left(to, from, count);
     mprotect(page, GUARDED, PROT_READ | PROT_WRITE);
     sigaction(SIGSEGV, &before, NULL);
     say(" %d %d", (int)page_faults, (int)elsewhere);
@@ -473,8 +487,8 @@ static int upload_by(const char *how, u64 to, void *from, size_t count) {
         return (int)((sync_copy *)abi("cuMemcpyHtoD_v2_ptds"))(to, from, count);
     if (strcmp(how, "ptsz") == 0)
         return (int)((async_copy *)abi("cuMemcpyHtoDAsync_v2_ptsz"))(to, from, count, NULL);
-    if (strcmp(how, "guarded") == 0)
-        return upload_guarded(to, from, count);
+    if (strcmp(how, "guarded") == 0 || strcmp(how, "left") == 0)
+        return upload_guarded(to, from, count, strcmp(how, "left") == 0);
     if (strcmp(how, "other-captured") == 0)
         return upload_other_captured(to, from, count);
     if (strcmp(how, "capturing") == 0)

@@ -261,6 +261,22 @@ TEST(MergeLoad, FromPagesWithoutAccessCallsTheProgramsHandler) {
     EXPECT_TRUE(two.use(8 * MiB)) << two.in_use();
 }
 
+// The thread was inside the gate, and is the one that closes it next.
+TEST(MergeLoad, LeftByTheProgramsHandlerKeepsNoLaterCopyWaiting) {
+    if (on_gpu())
+        GTEST_SKIP() << "a card's driver may answer no more";
+    for (const std::string quiet : {"quiet = 0\n", QUIET}) {
+        Replicas two(2, merging(quiet));
+        two.load("p", 8 * MiB, 3);
+        two.load("q", 8 * MiB, 4);
+        EXPECT_TRUE(two.use(16 * MiB)) << two.in_use();
+        EXPECT_EQ(two[0](two.upload("p", 8 * MiB, 5, "left")).text, "0 1 0");
+        two[0].must(two.upload("q", 8 * MiB, 6));
+        EXPECT_EQ(two.expect(two[0], "q", 8 * MiB, 6), "same");
+        EXPECT_EQ(two.expect(two[1], "q", 8 * MiB, 4), "same");
+    }
+}
+
 // verify = bytes cannot help where no copy is made.
 TEST(MergeLoad, OfBytesThatCollideOnPurposeIsMade) {
     Replicas two(2);

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 
 #include "gate/gate.h"
+#include "stack/call.h"
 
 _Static_assert(sizeof(struct test_pass) == sizeof(struct gps_gate_pass), "one is the other");
 
@@ -24,6 +25,13 @@ bool test_gate_start(void) {
 
 bool test_gate_close(uint64_t timeout, bool surely) {
     return gps_gate_close(timeout, surely);
+}
+
+bool test_gate_close_in_a_call(uint64_t timeout) {
+    gps_call_enter("cuMemcpyHtoD_v2", GPS_SITE_HERE);
+    const bool closed = gps_gate_close(timeout, false);
+    gps_call_leave();
+    return closed;
 }
 
 bool test_gate_hold(void) {

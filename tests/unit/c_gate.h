@@ -17,6 +17,7 @@ void test_gate_enter(struct test_pass *pass, uint64_t stream);
 void test_gate_leave(const struct test_pass *pass);
 bool test_gate_start(void);
 bool test_gate_close(uint64_t timeout, bool surely);
+bool test_gate_close_in_a_call(uint64_t timeout);
 bool test_gate_hold(void);
 void test_gate_open(void);
 bool test_gate_is_closed(void);

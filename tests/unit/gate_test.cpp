@@ -210,7 +210,7 @@ TEST_F(Gate, APassInAPassDoesNotWait) {
         std::this_thread::yield();
     pass_once();
     closer.join();
-    EXPECT_FALSE(test_gate_close(MS, false)) << "the outer one is still inside";
+    EXPECT_FALSE(test_gate_close_in_a_call(MS)) << "the outer one is still inside";
     test_gate_leave(&outer);
     EXPECT_TRUE(test_gate_close(MS, false));
 }
@@ -223,12 +223,24 @@ __attribute__((noinline)) void jump_out_of_a_pass() {
     siglongjmp(landing, 1);
 }
 
+bool another_closes() {
+    bool closes = false;
+    std::thread([&] { closes = test_gate_close(2 * MS, false); }).join();
+    return closes;
+}
+
 TEST_F(Gate, AFrameThatWasJumpedOutOfCountsUntilTheNextPass) {
     if (sigsetjmp(landing, 1) == 0)
         jump_out_of_a_pass();
-    EXPECT_FALSE(test_gate_close(2 * MS, false));
+    EXPECT_FALSE(another_closes());
     pass_once();
-    EXPECT_TRUE(test_gate_close(MS, false));
+    EXPECT_TRUE(another_closes());
+}
+
+TEST_F(Gate, AFrameThatWasJumpedOutOfCountsUntilItsThreadClosesInACall) {
+    if (sigsetjmp(landing, 1) == 0)
+        jump_out_of_a_pass();
+    EXPECT_TRUE(test_gate_close_in_a_call(2 * MS));
 }
 
 TEST_F(Gate, AThreadThatJumpedOutAndEndedIsOutside) {
