@@ -193,7 +193,31 @@ static void print_ends(void) {
     TELL(cuMemsetD8(base, 1, size + 1));
 }
 
+/* What a call lacks comes before what is wrong with its ends. */
+static void print_without_context(CUcontext context) {
+    MUST(cuCtxSetCurrent(NULL));
+    TELL(cuMemcpyDtoH(host, base, size + 1));
+    TELL(cuMemcpyDtoD(base, base, size + 1));
+    TELL(cuStreamWriteValue32(NULL, base + size, 1, 0));
+    MUST(cuCtxSetCurrent(context));
+}
+
 /* --- what else can be done with it --- */
+
+/* A capture forbids the one, and takes the other for that of a graph's memory. */
+static void print_captured(bool ordered) {
+    CUstream stream;
+    CUgraph graph = NULL;
+    MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    const CUresult code = ordered ? cuMemFreeAsync(base, stream) : cuMemFree(base);
+    const CUresult end = cuStreamEndCapture(stream, &graph);
+    printf("%scaptured %s=%d %d; ", stage, ordered ? "cuMemFreeAsync" : "cuMemFree", (int)code,
+           (int)end);
+    if (graph)
+        MUST(cuGraphDestroy(graph));
+    MUST(cuStreamDestroy(stream));
+}
 
 static void print_handle(void) {
     CUipcMemHandle handle;
@@ -252,6 +276,9 @@ static void ask(int card, const char *peer) {
     print_copies(own[card]);
     print_fills();
     print_ends();
+    print_without_context(contexts[card]);
+    print_captured(false);
+    print_captured(true);
     print_tokens();
     print_synced(0);
     print_synced(1);
