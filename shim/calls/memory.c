@@ -77,11 +77,21 @@ static uint64_t bytes_of(const struct gps_allocation *asked) {
     return asked->rows ? asked->rows->count * asked->rows->pitch : asked->size;
 }
 
+/* A capture of the thread's forbids allocations and frees, and is spoilt by one: a free of nothing
+ * tells. */
+static bool is_forbidden_here(int *code) {
+    *code = gps_ops->release(0);
+    return gps_is_of_capture(*code);
+}
+
 /* True: a rule has given the memory, or *code says why not. */
 __attribute__((noinline)) static bool allocate_by_rule(struct gps_allocation *asked, int *code) {
     uint64_t size;
-    return asked->shareable && is_for_rules(asked, &size) &&
-           gps_rules_allocate(size, asked->pooled, &asked->pointer, code);
+    if (!asked->shareable || !is_for_rules(asked, &size))
+        return false;
+    if (!asked->pooled && gps_rules_may_fit(size, 1) && is_forbidden_here(code))
+        return true;
+    return gps_rules_allocate(size, asked->pooled, &asked->pointer, code);
 }
 
 int gps_memory_allocate(struct gps_allocation *asked) {
@@ -224,9 +234,7 @@ static int free_at_once(const struct gps_alloc *alloc) {
 static int free_merged(const struct gps_alloc *alloc, const struct gps_release *release) {
     int code = GPS_OK;
     gps_freed_note_allocation(alloc, gps_trace_kept());
-    if (is_of_capture(release))
-        code = release->call(alloc->pointer, release->stream);
-    else if (!release->ordered || !free_on_stream(alloc, release))
+    if (!release->ordered || !free_on_stream(alloc, release))
         code = free_at_once(alloc);
     gps_work_checked(code);
     if (code != GPS_OK)
@@ -234,22 +242,54 @@ static int free_merged(const struct gps_alloc *alloc, const struct gps_release *
     return code;
 }
 
+/* Its end within its block is known as long as it is there. */
+static int free_shared(const struct gps_alloc *alloc, const struct gps_release *release) {
+    const uint64_t extent = gps_padding_remove(alloc->pointer, alloc->size);
+    const int code = alloc->kind == GPS_ALLOC_IMPORTED ? gps_import_free(alloc)
+                     : alloc->region->vmm              ? gps_export_free_vmm(alloc)
+                                                       : gps_close_before_free(alloc, *release);
+    if (code != GPS_OK) {
+        GPS_SCOPE();
+        gps_padding_add(alloc->pointer, alloc->size, extent);
+    }
+    return code;
+}
+
+static bool is_by_driver(const struct gps_alloc *alloc) {
+    return alloc->kind == GPS_ALLOC_PLAIN ||
+           (alloc->kind == GPS_ALLOC_EXPORTED && !alloc->region->vmm);
+}
+
+/* Memory that the driver does not free itself is not freed where a capture forbids that. */
+static bool is_forbidden(const struct gps_alloc *alloc, const struct gps_release *release,
+                         int *code) {
+    if (is_by_driver(alloc))
+        return false;
+    if (!release->ordered)
+        return is_forbidden_here(code);
+    if (!is_of_capture(release))
+        return false;
+    *code = release->call(alloc->pointer, release->stream);
+    return true;
+}
+
 int gps_memory_free(uint64_t pointer, const struct gps_release *release) {
     struct gps_alloc alloc;
+    int code;
     if (!pointer)
         return release->call(pointer, release->stream);
     if (gps_learn_active)
         gps_learn_freed(pointer);
     if (!gps_registry_take(pointer, &alloc))
         return free_unknown(pointer, release);
+    if (is_forbidden(&alloc, release, &code)) {
+        gps_registry_add(&alloc);
+        return code;
+    }
     switch (alloc.kind) {
     case GPS_ALLOC_EXPORTED:
-        gps_padding_remove(pointer, alloc.size);
-        return alloc.region->vmm ? gps_export_free_vmm(&alloc)
-                                 : gps_close_before_free(&alloc, *release);
     case GPS_ALLOC_IMPORTED:
-        gps_padding_remove(pointer, alloc.size);
-        return gps_import_free(&alloc);
+        return free_shared(&alloc, release);
     case GPS_ALLOC_MERGED:
         return free_merged(&alloc, release);
     default:

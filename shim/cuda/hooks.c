@@ -145,7 +145,7 @@ static struct gps_gate_slot *quickly(uint64_t stream, const struct gps_gate_pass
         int code;                                                                                  \
         GPS_ENTER(name, arguments)                                                                 \
         if (refused)                                                                               \
-            return CUDA_ERROR_INVALID_VALUE;                                                       \
+            return (CUresult)gps_refusal_code();                                                   \
         if (!gps_launch_is_gated())                                                                \
             return ungated;                                                                        \
         gated;                                                                                     \

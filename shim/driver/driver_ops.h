@@ -207,6 +207,12 @@ static inline int gps_context_state(void) {
     return gps_ops->free_memory(&bytes);
 }
 
+/* What it says to a call that needs a context and names memory that is not there. */
+static inline int gps_refusal_code(void) {
+    const int code = gps_context_state();
+    return code == GPS_OK ? GPS_INVALID_VALUE : code;
+}
+
 /* Whether a stream's work goes into a graph. The driver refuses to tell of the legacy stream while
  * another one's capture would be disturbed: then a graph is being made, and the stream takes no
  * part in it. */

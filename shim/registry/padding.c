@@ -48,11 +48,15 @@ void gps_padding_add(uint64_t pointer, uint64_t size, uint64_t extent) {
     gps_range_note_span(state.paddings, &gps_padding_span);
 }
 
-void gps_padding_drop(uint64_t pointer, uint64_t size) {
+uint64_t gps_padding_drop(uint64_t pointer, uint64_t size) {
     GPS_LOCKED(&state.lock);
     struct gps_range *padding = gps_range_from(state.paddings, pointer + size);
-    if (padding && padding->from == pointer + size)
+    uint64_t extent = size;
+    if (padding && padding->from == pointer + size) {
+        extent += padding->size;
         drop(padding);
+    }
+    return extent;
 }
 
 static bool find(uint64_t address, struct padding *found) {

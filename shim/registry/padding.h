@@ -34,9 +34,8 @@ static inline bool gps_padding_ends(uint64_t address, uint64_t size) {
 /* Memory that a rule has given, and the registry has; `extent` bytes are mapped there. It counts as
  * long as the registry has it. */
 void gps_padding_add(uint64_t pointer, uint64_t size, uint64_t extent);
-/* The program frees it. */
-void gps_padding_drop(uint64_t pointer, uint64_t size);
-static inline void gps_padding_remove(uint64_t pointer, uint64_t size) {
-    if (gps_padding_any())
-        gps_padding_drop(pointer, size);
+/* The program frees it, and what was mapped there is told: a free that fails leaves it there. */
+uint64_t gps_padding_drop(uint64_t pointer, uint64_t size);
+static inline uint64_t gps_padding_remove(uint64_t pointer, uint64_t size) {
+    return gps_padding_any() ? gps_padding_drop(pointer, size) : size;
 }

@@ -41,11 +41,19 @@ void gps_write_listen_refused(gps_write_refused_fn *refused) {
     gps_write_listeners++;
 }
 
+/* Who adds a node to a graph needs no context. */
+static int refusal(const struct gps_write *write, int code) {
+    const bool needs_context = write->ordered || !write->lasting;
+    return code == GPS_INVALID_VALUE && needs_context ? gps_refusal_code() : code;
+}
+
 bool gps_write_begin(const struct gps_write *write, struct gps_gate_pass *pass, int *code) {
-    for (unsigned i = 0; i < state.count; i++)
-        if (!state.begins[i](write, pass, code))
-            return false;
-    return true;
+    unsigned i = 0;
+    while (i < state.count && state.begins[i](write, pass, code))
+        i++;
+    if (i < state.count)
+        *code = refusal(write, *code);
+    return i == state.count;
 }
 
 void gps_write_end(const struct gps_write *write, const struct gps_gate_pass *pass, int code) {

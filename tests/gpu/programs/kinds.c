@@ -193,7 +193,45 @@ static void print_ends(void) {
     TELL(cuMemsetD8(base, 1, size + 1));
 }
 
+/* What a call lacks comes before what is wrong with its ends. */
+static void print_without_context(CUcontext context) {
+    MUST(cuCtxSetCurrent(NULL));
+    TELL(cuMemcpyDtoH(host, base, size + 1));
+    TELL(cuMemcpyDtoD(base, base, size + 1));
+    TELL(cuStreamWriteValue32(NULL, base + size, 1, 0));
+    MUST(cuCtxSetCurrent(context));
+}
+
 /* --- what else can be done with it --- */
+
+static CUresult free_at_once(CUstream stream) {
+    (void)stream;
+    return cuMemFree(base);
+}
+
+static CUresult free_ordered(CUstream stream) {
+    return cuMemFreeAsync(base, stream);
+}
+
+static CUresult allocate_again(CUstream stream) {
+    CUdeviceptr more;
+    (void)stream;
+    return cuMemAlloc(&more, size);
+}
+
+/* A capture forbids some, and the ordered free is for memory of a graph. */
+static void print_captured(const char *name, CUresult (*call)(CUstream stream)) {
+    CUstream stream;
+    CUgraph graph = NULL;
+    MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    const CUresult code = call(stream);
+    const CUresult end = cuStreamEndCapture(stream, &graph);
+    printf("%scaptured %s=%d %d; ", stage, name, (int)code, (int)end);
+    if (graph)
+        MUST(cuGraphDestroy(graph));
+    MUST(cuStreamDestroy(stream));
+}
 
 static void print_handle(void) {
     CUipcMemHandle handle;
@@ -252,6 +290,10 @@ static void ask(int card, const char *peer) {
     print_copies(own[card]);
     print_fills();
     print_ends();
+    print_without_context(contexts[card]);
+    print_captured("cuMemFree", free_at_once);
+    print_captured("cuMemFreeAsync", free_ordered);
+    print_captured("cuMemAlloc", allocate_again);
     print_tokens();
     print_synced(0);
     print_synced(1);
