@@ -77,21 +77,11 @@ static uint64_t bytes_of(const struct gps_allocation *asked) {
     return asked->rows ? asked->rows->count * asked->rows->pitch : asked->size;
 }
 
-/* A capture of the thread's forbids allocations and frees, and is spoilt by one: a free of nothing
- * tells. */
-static bool is_forbidden_here(int *code) {
-    *code = gps_ops->release(0);
-    return gps_is_of_capture(*code);
-}
-
 /* True: a rule has given the memory, or *code says why not. */
 __attribute__((noinline)) static bool allocate_by_rule(struct gps_allocation *asked, int *code) {
     uint64_t size;
-    if (!asked->shareable || !is_for_rules(asked, &size))
-        return false;
-    if (!asked->pooled && gps_rules_may_fit(size, 1) && is_forbidden_here(code))
-        return true;
-    return gps_rules_allocate(size, asked->pooled, &asked->pointer, code);
+    return asked->shareable && is_for_rules(asked, &size) &&
+           gps_rules_allocate(size, asked->pooled, &asked->pointer, code);
 }
 
 int gps_memory_allocate(struct gps_allocation *asked) {
@@ -260,14 +250,10 @@ static bool is_by_driver(const struct gps_alloc *alloc) {
            (alloc->kind == GPS_ALLOC_EXPORTED && !alloc->region->vmm);
 }
 
-/* Memory that the driver does not free itself is not freed where a capture forbids that. */
-static bool is_forbidden(const struct gps_alloc *alloc, const struct gps_release *release,
-                         int *code) {
-    if (is_by_driver(alloc))
-        return false;
-    if (!release->ordered)
-        return is_forbidden_here(code);
-    if (!is_of_capture(release))
+/* Memory that the driver does not free itself is not freed on a stream that is captured. */
+static bool is_refused(const struct gps_alloc *alloc, const struct gps_release *release,
+                       int *code) {
+    if (is_by_driver(alloc) || !is_of_capture(release))
         return false;
     *code = release->call(alloc->pointer, release->stream);
     return true;
@@ -282,7 +268,7 @@ int gps_memory_free(uint64_t pointer, const struct gps_release *release) {
         gps_learn_freed(pointer);
     if (!gps_registry_take(pointer, &alloc))
         return free_unknown(pointer, release);
-    if (is_forbidden(&alloc, release, &code)) {
+    if (is_refused(&alloc, release, &code)) {
         gps_registry_add(&alloc);
         return code;
     }
