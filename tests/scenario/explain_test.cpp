@@ -27,6 +27,17 @@ TEST(Explain, SaysThatAProgramEndedBeforeItsBlocksWereQuiet) {
                "has not changed for 30 s (quiet).");
 }
 
+// A kernel runs all the time, so that nothing can be merged.
+TEST(Explain, SaysThatAProgramEndedBeforeItsBlocksWereMerged) {
+    World world;
+    const std::string said =
+        explained(world, "quiet = 0\n",
+                  kernels() + "\nmalloc small 1024\nmalloc w 4194304\nstream s\n"
+                              "launch s test_spin small 1024 1500000000 small\n"
+                              "upload w 0 4194304 2 beside\nsleep 300\nexit 0\n");
+    EXPECT_HAS(said, " Nothing was merged: it ended before its blocks were merged.");
+}
+
 TEST(Explain, SaysWhatNoCopyFilled) {
     World world;
     std::string said = explained(world, "quiet = 0\n", "malloc w 4194304\nsleep 300\nexit 0\n");

@@ -288,7 +288,10 @@ static char *unmerged_text(const struct gps_rule *rule, const struct gps_explain
     if (rule->quiet)
         return tool_format("there was no whole block that %shad not changed for %s (quiet).",
                            filled, quiet.text);
-    return tool_copy("copies from the host filled no whole block.");
+    const bool none_filled = process->private_bytes[GPS_PRIVATE_UNFILLED] &&
+                             !process->private_bytes[GPS_PRIVATE_WAITING];
+    return tool_copy(none_filled ? "copies from the host filled no whole block."
+                                 : "it ended before its blocks were merged.");
 }
 
 /* What became of memory that merge rules took. */
