@@ -245,15 +245,10 @@ static int free_shared(const struct gps_alloc *alloc, const struct gps_release *
     return code;
 }
 
-static bool is_by_driver(const struct gps_alloc *alloc) {
-    return alloc->kind == GPS_ALLOC_PLAIN ||
-           (alloc->kind == GPS_ALLOC_EXPORTED && !alloc->region->vmm);
-}
-
 /* Memory that the driver does not free itself is not freed on a stream that is captured. */
 static bool is_refused(const struct gps_alloc *alloc, const struct gps_release *release,
                        int *code) {
-    if (is_by_driver(alloc) || !is_of_capture(release))
+    if (gps_alloc_is_drivers(alloc) || !is_of_capture(release))
         return false;
     *code = release->call(alloc->pointer, release->stream);
     return true;

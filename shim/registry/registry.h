@@ -41,6 +41,9 @@ struct gps_alloc {
     struct gps_export *region; /* EXPORTED: its region, owned with the allocation */
 };
 
+/* The driver made it at the program's call, and frees it. */
+bool gps_alloc_is_drivers(const struct gps_alloc *alloc);
+
 /* Records a live allocation, after the driver's success. Replaces an allocation at the same
  * address, which was freed unseen, and returns its region, if it had one; that is then the
  * caller's. */
@@ -233,7 +236,8 @@ enum gps_opened {
 enum gps_opened gps_registry_open_again(const struct gps_id *region, uint64_t context,
                                         uint64_t *pointer);
 bool gps_registry_import_at(uint64_t pointer, struct gps_import *import);
-/* The same by any address of it. It looks at all imports. */
+/* The same by any address of it. It looks at all imports: the driver tells no range of memory that
+ * the current device does not reach. */
 bool gps_registry_import_around(uint64_t address, struct gps_import *import);
 enum gps_close {
     GPS_CLOSE_NONE,   /* nothing is open at this address */
