@@ -200,7 +200,8 @@ static void await_stores(void) {
  * a call that a handler interrupts lies above. */
 static void forget_left(void) {
     struct gps_gate_slot *slot = gps_gate_slot;
-    if (slot && atomic_load(&slot->inside) < (uintptr_t)gps_call.driver_site.frame)
+    if (slot && gps_call.inside &&
+        atomic_load(&slot->inside) < (uintptr_t)gps_call.driver_site.frame)
         atomic_store(&slot->inside, 0);
 }
 
