@@ -96,14 +96,6 @@ static void legacy_memory(void) {
     peer_end(&a, 0);
 }
 
-static uint64_t map(struct peer *p, uint64_t block) {
-    check("  reserve", 0, vmm(p, VMM_RESERVE, 0, 0));
-    const uint64_t at = p->last.n[0];
-    check("  map", 0, vmm(p, VMM_MAP, 0, block));
-    check("  allow", 0, vmm(p, VMM_ALLOW, 0, WRITE));
-    return at;
-}
-
 /* B has memory of A: mapped, as only a handle, or as its addresses alone. */
 static void imported_memory(void) {
     struct peer a, b;

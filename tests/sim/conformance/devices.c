@@ -11,25 +11,17 @@ static uint64_t available(struct peer *p, uint64_t device) {
     return peer_do(p, OP_AVAILABLE, 0, 0, 0) ? 0 : p->last.n[0];
 }
 
-static uint64_t map(struct peer *p) {
-    check("  reserve", 0, vmm(p, VMM_RESERVE, 0, 0));
-    const uint64_t at = p->last.n[0];
-    check("  map", 0, vmm(p, VMM_MAP, 0, 0));
-    check("  allow", 0, vmm(p, VMM_ALLOW, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
-    return at;
-}
-
 /* A sends memory of a card that B does not see; an NVLink host (two H200s, driver 580.159.04,
  * 2026-11-28). */
 static void import_unseen(struct peer *a, struct peer *b) {
     check("A: cuMemCreate", 0, vmm(a, VMM_CREATE, 0, 64 * MIB));
-    const uint64_t p = map(a);
+    const uint64_t p = map(a, 0);
     check("  fill", 0, fill(a, p, 64 * MIB, 31));
     check("  sends a descriptor", 0, vmm(a, VMM_SEND, 0, 0));
     const int descriptor = lane_receive(LANE_PARENT);
     lane_send(LANE_PARENT, descriptor);
     check("B, which sees only device 1, takes it", 0, vmm(b, VMM_TAKE, 0, 0));
-    const uint64_t q = map(b);
+    const uint64_t q = map(b, 0);
     check("  its bytes", 31, byte_at(b, q));
     check("  ordinal", 0, attribute(b, q, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL));
     for (struct peer *one = b; one; one = one == b ? a : NULL)

@@ -3,6 +3,7 @@
 #define CONFORMANCE_STEP_H
 
 #include "check.h"
+#include "gpu.h"
 #include "peer.h"
 
 #include <string.h>
@@ -47,6 +48,15 @@ static inline int free_code(struct peer *p, uint64_t address) {
 
 static inline int vmm(struct peer *p, enum vmm what, uint64_t a, uint64_t b) {
     return peer_do(p, OP_VMM, what, a, b);
+}
+
+/* For reads and writes, at a place of its own. */
+static inline uint64_t map(struct peer *p, uint64_t block) {
+    check("  reserve", 0, vmm(p, VMM_RESERVE, 0, 0));
+    const uint64_t at = p->last.n[0];
+    check("  map", 0, vmm(p, VMM_MAP, 0, block));
+    check("  allow", 0, vmm(p, VMM_ALLOW, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+    return at;
 }
 
 static inline int fill(struct peer *p, uint64_t address, uint64_t size, int value) {
