@@ -77,10 +77,19 @@ static uint64_t bytes_of(const struct gps_allocation *asked) {
     return asked->rows ? asked->rows->count * asked->rows->pitch : asked->size;
 }
 
+/* A capture can forbid allocations and frees, and is spoilt by one. A free of nothing is answered
+ * so, too, and waits for nothing (H200, driver 580). */
+static bool is_forbidden(int *code) {
+    *code = gps_ops->release(0);
+    return gps_is_of_capture(*code);
+}
+
 /* True: a rule has given the memory, or *code says why not. */
 __attribute__((noinline)) static bool allocate_by_rule(struct gps_allocation *asked, int *code) {
     uint64_t size;
-    return asked->shareable && is_for_rules(asked, &size) &&
+    if (!asked->shareable || !is_for_rules(asked, &size) || !gps_rules_may_fit(size, 1))
+        return false;
+    return (!asked->pooled && is_forbidden(code)) ||
            gps_rules_allocate(size, asked->pooled, &asked->pointer, code);
 }
 
@@ -245,13 +254,14 @@ static int free_shared(const struct gps_alloc *alloc, const struct gps_release *
     return code;
 }
 
-/* Memory that the driver does not free itself is not freed on a stream that is captured. */
+/* Memory of rules is not freed where a capture forbids that, nor into a graph. */
 static bool is_refused(const struct gps_alloc *alloc, const struct gps_release *release,
                        int *code) {
-    if (gps_alloc_is_drivers(alloc) || !is_of_capture(release))
+    if (alloc->kind == GPS_ALLOC_PLAIN)
         return false;
-    *code = release->call(alloc->pointer, release->stream);
-    return true;
+    const bool captured = is_of_capture(release);
+    *code = release->call(captured ? alloc->pointer : 0, release->stream);
+    return captured || gps_is_of_capture(*code);
 }
 
 int gps_memory_free(uint64_t pointer, const struct gps_release *release) {

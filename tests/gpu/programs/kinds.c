@@ -204,18 +204,50 @@ static void print_without_context(CUcontext context) {
 
 /* --- what else can be done with it --- */
 
-/* On the stream that is captured: that is for memory of a graph. */
-static void print_captured(void) {
+static CUstream beside; /* no part of the capture */
+
+static CUresult free_at_once(CUstream stream) {
+    (void)stream;
+    return cuMemFree(base);
+}
+
+static CUresult free_ordered(CUstream stream) {
+    return cuMemFreeAsync(base, stream);
+}
+
+static CUresult free_beside(CUstream stream) {
+    (void)stream;
+    return cuMemFreeAsync(base, beside);
+}
+
+static CUresult allocate_again(CUstream stream) {
+    CUdeviceptr more;
+    (void)stream;
+    return cuMemAlloc(&more, size);
+}
+
+/* A capture forbids them, and ends with 901 then. On its own stream a free is for memory of a
+ * graph. */
+static void print_captured(const char *name, CUresult (*call)(CUstream stream)) {
     CUstream stream;
     CUgraph graph = NULL;
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    const CUresult code = cuMemFreeAsync(base, stream);
+    const CUresult code = call(stream);
     const CUresult end = cuStreamEndCapture(stream, &graph);
-    printf("%scaptured cuMemFreeAsync=%d %d; ", stage, (int)code, (int)end);
+    printf("%scaptured %s=%d %d; ", stage, name, (int)code, (int)end);
     if (graph)
         MUST(cuGraphDestroy(graph));
     MUST(cuStreamDestroy(stream));
+}
+
+static void print_captures(void) {
+    MUST(cuStreamCreate(&beside, CU_STREAM_NON_BLOCKING));
+    print_captured("cuMemFree", free_at_once);
+    print_captured("cuMemFreeAsync", free_ordered);
+    print_captured("cuMemFreeAsync beside", free_beside);
+    print_captured("cuMemAlloc", allocate_again);
+    MUST(cuStreamDestroy(beside));
 }
 
 static void print_handle(void) {
@@ -276,7 +308,7 @@ static void ask(int card, const char *peer) {
     print_fills();
     print_ends();
     print_without_context(contexts[card]);
-    print_captured();
+    print_captures();
     print_tokens();
     print_synced(0);
     print_synced(1);

@@ -107,6 +107,27 @@ static void wait_for_all(void) {
     check("  wait for the context", 900, gpu.cuCtxSynchronize());
 }
 
+/* Each spoils the capture, whatever it names. */
+static void check_forbidden(const char *name, CUresult result) {
+    check(name, 900, result);
+    finish(901);
+    begin(CU_STREAM_NON_BLOCKING);
+}
+
+static void check_frees(void) {
+    CUdeviceptr none;
+    begin(CU_STREAM_NON_BLOCKING);
+    check_forbidden("  in its own thread: free nothing", gpu.cuMemFree_v2(0));
+    check_forbidden("  free what is not there", gpu.cuMemFree_v2(1));
+    check_forbidden("  free nothing on another stream", gpu.cuMemFreeAsync(0, mine));
+    check_forbidden("  allocate nothing", gpu.cuMemAlloc_v2(&none, 0));
+    gpu.cuGraphDestroy(finish(0));
+}
+
+static void free_nothing(void) {
+    check("  free nothing", 0, gpu.cuMemFree_v2(0));
+}
+
 static void row_52(void) {
     CUmodule module;
     set_up();
@@ -125,6 +146,10 @@ static void row_52(void) {
     begin(CU_STREAM_NON_BLOCKING);
     during_capture(wait_for_all);
     finish(901);
+    begin(CU_STREAM_NON_BLOCKING);
+    during_capture(free_nothing);
+    gpu.cuGraphDestroy(finish(0));
+    check_frees();
     begin(CU_STREAM_NON_BLOCKING);
     check("  in its own thread: load a module", 0,
           gpu.cuModuleLoadData(&module, ".version 8.0\n.target sm_80\n.address_size 64\n"));

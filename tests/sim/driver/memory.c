@@ -22,9 +22,9 @@ static void pause_for(const char *name) {
 static CUresult allocate(CUdeviceptr *out, uint64_t size, enum block_kind kind) {
     CUcontext context;
     TRY(context_current(&context));
+    TRY(capture_forbidden());
     if (!out || !size)
         return CUDA_ERROR_INVALID_VALUE;
-    TRY(capture_forbidden());
     state_lock();
     CUresult result = block_allocate(context, kind, size, out);
     state_unlock();
@@ -222,13 +222,17 @@ static CUresult allocate_async(CUdeviceptr *out, size_t size, CUstream named, bo
     return CUDA_SUCCESS;
 }
 
-/* A capture takes none: there are no nodes for it. */
+/* A capture takes none on its stream: there are no nodes for it. On another one it can forbid them.
+ */
 static CUresult free_async(CUdeviceptr address, CUstream named, bool per_thread) {
     CUstream stream;
     CUresult result = stream_resolve(named, per_thread, &stream);
+    const bool captured = !result && stream_capturing(stream);
+    if (!result && !captured)
+        result = capture_forbidden();
     if (result || !address)
         return result;
-    struct freeing *freeing = stream_capturing(stream) ? NULL : add_freeing(address, stream);
+    struct freeing *freeing = captured ? NULL : add_freeing(address, stream);
     return freeing ? stream_submit(stream, &freeing_work, freeing) : CUDA_ERROR_INVALID_VALUE;
 }
 
