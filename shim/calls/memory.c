@@ -89,8 +89,7 @@ __attribute__((noinline)) static bool allocate_by_rule(struct gps_allocation *as
     uint64_t size;
     if (!asked->shareable || !is_for_rules(asked, &size) || !gps_rules_may_fit(size, 1))
         return false;
-    return (!asked->pooled && is_forbidden(code)) ||
-           gps_rules_allocate(size, asked->pooled, &asked->pointer, code);
+    return is_forbidden(code) || gps_rules_allocate(size, asked->pooled, &asked->pointer, code);
 }
 
 int gps_memory_allocate(struct gps_allocation *asked) {

@@ -273,7 +273,8 @@ CUresult gps_on_cuPointerSetAttribute(const void *value, CUpointer_attribute whi
     pointer = gps_memory_asked(pointer);
     if (!value || which != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !gps_memory_merged(pointer, &info))
         return gps_real.cuPointerSetAttribute(value, which, pointer);
-    return sync_merged(&info, *(const unsigned *)value);
+    const int code = gps_ops->release(0); /* a capture that forbids frees forbids this, too */
+    return gps_is_of_capture(code) ? (CUresult)code : sync_merged(&info, *(const unsigned *)value);
 }
 
 /* --- calls for memory of cuMemCreate, with cuda_mapping.c, and for managed memory --- */

@@ -115,12 +115,21 @@ static void check_forbidden(const char *name, CUresult result) {
 }
 
 static void check_frees(void) {
+    static _Alignas(HOST) char page[HOST];
+    const unsigned off = 0;
     CUdeviceptr none;
+    CUipcMemHandle handle;
     begin(CU_STREAM_NON_BLOCKING);
     check_forbidden("  in its own thread: free nothing", gpu.cuMemFree_v2(0));
     check_forbidden("  free what is not there", gpu.cuMemFree_v2(1));
     check_forbidden("  free nothing on another stream", gpu.cuMemFreeAsync(0, mine));
     check_forbidden("  allocate nothing", gpu.cuMemAlloc_v2(&none, 0));
+    check_forbidden("  the same on another stream", gpu.cuMemAllocAsync(&none, 0, mine));
+    check_forbidden("  pin nothing", gpu.cuMemHostAlloc((void **)&none, 0, 0));
+    check_forbidden("  pin memory of its own", gpu.cuMemHostRegister_v2(page, HOST, 0));
+    check_forbidden("  SYNC_MEMOPS",
+                    gpu.cuPointerSetAttribute(&off, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, plain));
+    check("  a handle", 0, gpu.cuIpcGetMemHandle(&handle, plain));
     gpu.cuGraphDestroy(finish(0));
 }
 

@@ -197,9 +197,7 @@ static CUdeviceptr take_freeing(CUstream stream, uint64_t size) {
 
 /* The memory is of the stream's context, whichever is current. */
 static CUresult allocate_on(CUstream stream, CUdeviceptr *out, uint64_t size) {
-    CUresult result = capture_forbidden();
-    if (result)
-        return result;
+    CUresult result = CUDA_SUCCESS;
     pause_for("GPUSHARE_SIM_LATE_POOL_MS");
     state_lock();
     const CUdeviceptr again = take_freeing(stream, size);
@@ -214,6 +212,7 @@ static CUresult allocate_on(CUstream stream, CUdeviceptr *out, uint64_t size) {
 static CUresult allocate_async(CUdeviceptr *out, size_t size, CUstream named, bool per_thread) {
     CUstream stream;
     TRY(stream_resolve(named, per_thread, &stream));
+    TRY(capture_forbidden());
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     if (size)
@@ -262,7 +261,6 @@ BOTH(cuMemFreeAsync, (CUdeviceptr address, CUstream stream),
 static CUresult allocate_host(uint64_t *out, size_t size, bool managed) {
     CUcontext context;
     TRY(context_current(&context));
-    TRY(capture_forbidden());
     state_lock();
     CUresult result = host_allocate(context, size, managed, out);
     state_unlock();
@@ -273,6 +271,7 @@ CUresult CUDAAPI cuMemHostAlloc(void **out, size_t size, unsigned int flags) {
     uint64_t base = 0;
     CUcontext context;
     TRY(context_current(&context));
+    TRY(capture_forbidden());
     if (!out || flags > 7)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = size ? allocate_host(&base, size, false) : CUDA_SUCCESS;
@@ -304,11 +303,12 @@ CUresult CUDAAPI cuMemFreeHost(void *pointer) {
 
 CUresult CUDAAPI cuMemHostRegister_v2(void *pointer, size_t size, unsigned int flags) {
     CUcontext context;
-    CUresult result = context_current(&context);
-    if (result || !pointer || !size || flags > 15)
-        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    TRY(context_current(&context));
+    TRY(capture_forbidden());
+    if (!pointer || !size || flags > 15)
+        return CUDA_ERROR_INVALID_VALUE;
     state_lock();
-    result = host_register(context, (uint64_t)(uintptr_t)pointer, size);
+    CUresult result = host_register(context, (uint64_t)(uintptr_t)pointer, size);
     state_unlock();
     return result;
 }
@@ -333,6 +333,7 @@ CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *out, size_t size, unsigned int f
     uint64_t base;
     CUcontext context;
     TRY(context_current(&context));
+    TRY(capture_forbidden());
     if (!out || !size || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = allocate_host(&base, size, true);

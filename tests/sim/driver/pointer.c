@@ -5,6 +5,7 @@
 #include "host.h"
 #include "mapping.h"
 #include "state.h"
+#include "stream.h"
 
 #include <sys/mman.h>
 
@@ -241,11 +242,11 @@ CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointer_attribute 
 CUresult CUDAAPI cuPointerSetAttribute(const void *data, CUpointer_attribute attribute,
                                        CUdeviceptr pointer) {
     struct span span;
-    CUresult result = state_check();
-    if (result)
-        return result;
+    CUresult result = CUDA_SUCCESS;
+    TRY(state_check());
     if (!data || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
         return CUDA_ERROR_INVALID_VALUE;
+    TRY(capture_forbidden());
     state_lock();
     if (!block_find(pointer, &span))
         result = CUDA_ERROR_INVALID_VALUE;
