@@ -196,12 +196,14 @@ static int free_private(const struct gps_alloc *alloc, const struct gps_release 
     return code;
 }
 
-/* With a capture the free is a graph's, or must not be: the driver says so. */
-static bool is_of_capture(const struct gps_release *release) {
+/* With a capture the free is a graph's, or must not be, and the default stream needs a context: the
+ * driver says so. */
+static bool is_for_driver(const struct gps_release *release) {
     bool captured = false;
-    return release->ordered &&
-           (gps_is_of_capture(gps_ops->capturing((uintptr_t)release->stream, &captured)) ||
-            captured);
+    if (!release->ordered)
+        return false;
+    const int code = gps_ops->capturing((uintptr_t)release->stream, &captured);
+    return captured || code == GPS_INVALID_CONTEXT || gps_is_of_capture(code);
 }
 
 static bool free_on_stream(const struct gps_alloc *alloc, const struct gps_release *release) {
@@ -245,10 +247,10 @@ static int free_shared(const struct gps_alloc *alloc, const struct gps_release *
     return code;
 }
 
-/* Memory that the driver does not free itself is not freed on a stream that is captured. */
+/* Memory that others may have, too, is not freed on a stream that takes no free of it. */
 static bool is_refused(const struct gps_alloc *alloc, const struct gps_release *release,
                        int *code) {
-    if (gps_alloc_is_drivers(alloc) || !is_of_capture(release))
+    if (alloc->kind == GPS_ALLOC_PLAIN || !is_for_driver(release))
         return false;
     *code = release->call(alloc->pointer, release->stream);
     return true;
