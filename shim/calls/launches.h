@@ -36,7 +36,7 @@ void gps_launch_given(uint64_t value, unsigned number);
 /* What is read reaches past the end of a rule's memory: the call is refused as the driver would
  * refuse it. */
 static inline bool gps_read_is_refused(uint64_t from, uint64_t size) {
-    return size && (gps_work_read_is_refused(from, size) || gps_padding_ends(from, size));
+    return size && (gps_work_read_is_refused(from, size) || gps_padding_reached(from, size));
 }
 
 /* The driver has answered to a copy to the host: an audit tells why it refused one. */

@@ -204,12 +204,14 @@ static int free_private(const struct gps_alloc *alloc, const struct gps_release 
     return code;
 }
 
-/* With a capture the free is a graph's, or must not be: the driver says so. */
-static bool is_of_capture(const struct gps_release *release) {
+/* With a capture the free is a graph's, or must not be, and the default stream needs a context: the
+ * driver says so. */
+static bool is_for_driver(const struct gps_release *release) {
     bool captured = false;
-    return release->ordered &&
-           (gps_is_of_capture(gps_ops->capturing((uintptr_t)release->stream, &captured)) ||
-            captured);
+    if (!release->ordered)
+        return false;
+    const int code = gps_ops->capturing((uintptr_t)release->stream, &captured);
+    return captured || code == GPS_INVALID_CONTEXT || gps_is_of_capture(code);
 }
 
 static bool free_on_stream(const struct gps_alloc *alloc, const struct gps_release *release) {
@@ -253,14 +255,15 @@ static int free_shared(const struct gps_alloc *alloc, const struct gps_release *
     return code;
 }
 
-/* Memory of rules is not freed where a capture forbids that, nor into a graph. */
+/* Memory that others may have, too, is not freed where a capture forbids that, nor on a stream that
+ * takes no free of it. */
 static bool is_refused(const struct gps_alloc *alloc, const struct gps_release *release,
                        int *code) {
     if (alloc->kind == GPS_ALLOC_PLAIN)
         return false;
-    const bool captured = is_of_capture(release);
-    *code = release->call(captured ? alloc->pointer : 0, release->stream);
-    return captured || gps_is_of_capture(*code);
+    const bool for_driver = is_for_driver(release);
+    *code = release->call(for_driver ? alloc->pointer : 0, release->stream);
+    return for_driver || gps_is_of_capture(*code);
 }
 
 int gps_memory_free(uint64_t pointer, const struct gps_release *release) {

@@ -13,15 +13,15 @@
 
 /* --- memory of a rule, which has an end within its block --- */
 
-/* What may be less than `size` says is the driver's to refuse. */
+/* What may be less than `size` says is the driver's to refuse, unless it begins there. */
 static bool refuse_past_end(const struct gps_write *write, struct gps_gate_pass *pass, int *code) {
     struct gps_write nth;
     (void)pass;
     *code = GPS_OK;
     for (uint64_t i = 0; *code == GPS_OK && i < gps_write_count(write); i++) {
         const struct gps_write *one = gps_write_nth(write, i, &nth);
-        if ((!one->rough && gps_padding_ends(one->to, one->size)) ||
-            gps_padding_ends(one->source, one->reads))
+        if (gps_padding_reached(one->to, one->rough ? one->size != 0 : one->size) ||
+            gps_padding_reached(one->source, one->reads))
             *code = GPS_INVALID_VALUE;
     }
     return *code == GPS_OK;

@@ -73,11 +73,11 @@ static void end_first(const struct gps_write *write, uint64_t count) {
 /* Begins to write one range near an area. What the device may write at any time is one allocation,
  * if the program made it so: a dma-buf has no blocks. */
 static int begin_one(const struct gps_write *one, bool captured) {
+    const uint64_t inside = one->rough ? clip(one->to, one->size) : 0;
     const int code = captured ? gps_created_keep_range(one->to, one->size) : GPS_OK;
-    return code != GPS_OK
-               ? code
-               : gps_unmerge_begin(one->to, one->rough ? clip(one->to, one->size) : one->size,
-                                   gps_write_is_upload(one), captured);
+    return code != GPS_OK ? code
+                          : gps_unmerge_begin(one->to, inside ? inside : one->size,
+                                              gps_write_is_upload(one), captured);
 }
 
 static int begin_all(const struct gps_write *write) {

@@ -36,14 +36,15 @@ static void drop_within(uint64_t from, uint64_t end) {
 }
 
 void gps_padding_add(uint64_t pointer, uint64_t size, uint64_t extent) {
+    struct gps_alloc alloc;
+    const bool any = size < extent && gps_registry_find(pointer, &alloc);
     GPS_LOCKED(&state.lock);
     drop_within(pointer, pointer + extent);
-    struct padding *one = size < extent ? gps_slab_get(&state.slab, sizeof(*one)) : NULL;
+    struct padding *one = any ? gps_slab_get(&state.slab, sizeof(*one)) : NULL;
     if (!one)
         return;
-    *one = (struct padding){{.from = pointer + size, .size = extent - size},
-                            .pointer = pointer,
-                            .era = gps_registry_era()};
+    *one = (struct padding){
+        {.from = pointer + size, .size = extent - size}, .pointer = pointer, .era = alloc.era};
     gps_range_add(&state.paddings, &one->range);
     gps_range_note_span(state.paddings, &gps_padding_span);
 }
@@ -59,19 +60,27 @@ uint64_t gps_padding_drop(uint64_t pointer, uint64_t size) {
     return extent;
 }
 
-static bool find(uint64_t address, struct padding *found) {
+static bool find(uint64_t address, uint64_t last, struct padding *found) {
     GPS_LOCKED(&state.lock);
     const struct gps_range *padding = gps_range_from(state.paddings, address);
-    if (!padding || padding->from > address)
+    if (!padding || padding->from > last)
         return false;
     *found = *(const struct padding *)padding;
     return true;
 }
 
 /* Memory goes with its context, too. */
-bool gps_padding_has(uint64_t address) {
-    struct padding padding;
+static bool is_there(const struct padding *padding) {
     struct gps_alloc alloc;
-    return find(address, &padding) && gps_registry_find(padding.pointer, &alloc) &&
-           alloc.era == padding.era && alloc.kind != GPS_ALLOC_PLAIN;
+    return gps_registry_find(padding->pointer, &alloc) && alloc.era == padding->era &&
+           alloc.kind != GPS_ALLOC_PLAIN;
+}
+
+bool gps_padding_within(uint64_t address, uint64_t size) {
+    const uint64_t last = address + size - 1;
+    struct padding padding;
+    for (; find(address, last, &padding); address = padding.range.from + padding.range.size)
+        if (is_there(&padding))
+            return true;
+    return false;
 }

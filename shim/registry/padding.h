@@ -15,20 +15,20 @@
 /* What all paddings lie in. */
 extern struct gps_range_span gps_padding_span;
 
-/* Whether there is any, and whether a range may end in one. They take no lock. */
+/* Whether there is any, and whether a range may reach one. They take no lock. */
 static inline bool gps_padding_any(void) {
     return __builtin_expect(__atomic_load_n(&gps_padding_span.highest, __ATOMIC_RELAXED) != 0, 0);
 }
 static inline bool gps_padding_near(uint64_t address, uint64_t size) {
     const uint64_t last = address + size - 1;
-    return last < __atomic_load_n(&gps_padding_span.highest, __ATOMIC_RELAXED) &&
+    return address < __atomic_load_n(&gps_padding_span.highest, __ATOMIC_RELAXED) &&
            last >= __atomic_load_n(&gps_padding_span.lowest, __ATOMIC_RELAXED);
 }
-/* Whether the address lies in one. */
-bool gps_padding_has(uint64_t address);
-/* Whether a range ends in one. */
-static inline bool gps_padding_ends(uint64_t address, uint64_t size) {
-    return size && gps_padding_near(address, size) && gps_padding_has(address + size - 1);
+/* Whether one lies in the range, or a part of it; and the same of any range. What is behind it may
+ * be memory, too. */
+bool gps_padding_within(uint64_t address, uint64_t size);
+static inline bool gps_padding_reached(uint64_t address, uint64_t size) {
+    return size && gps_padding_near(address, size) && gps_padding_within(address, size);
 }
 
 /* Memory that a rule has given, and the registry has; `extent` bytes are mapped there. It counts as

@@ -646,6 +646,17 @@ TEST(Context, ADestroyedContextTakesItsAllocationsOnly) {
     EXPECT_EQ(world.ls().size(), 0u);
 }
 
+// The driver refuses a free on its default stream without a current one.
+TEST(Context, AFreeInOrderNeedsOne) {
+    World world;
+    Exporter a(world, producer("puppet_driver"));
+    Importer b(world, a);
+    a.must("ctxset");
+    EXPECT_EQ(a.code("unpool p"), 201);
+    EXPECT_EQ(world.state(), "ready");
+    EXPECT_EQ(b.must("read q 0 1"), "a1");
+}
+
 TEST(Context, AnImportersResetIsItsClose) {
     World world;
     Exporter a(world);

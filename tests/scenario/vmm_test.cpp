@@ -79,6 +79,7 @@ TEST(Vmm, IsTheDriversToEveryQuestionAndCall) {
             EXPECT_EQ((*puppet)(std::string("mapped p") + at + " 4194304").text,
                       c(std::string("mapped p") + at + " 4194304").text);
         }
+    EXPECT_HAS(c("told p 0").text, " cuda 0 2 0 "); // a device's, the first one's
     a.must("write p 0 " + hex_bytes("cd", 4));
     EXPECT_EQ(b.must("read p 0 4"), "cdcdcdcd");
 }

@@ -191,6 +191,7 @@ static void print_ends(void) {
     TELL(cuMemcpyDtoH(host, base, size + 1));
     TELL(cuMemcpyHtoD(base, host, size + 1));
     TELL(cuMemsetD8(base, 1, size + 1));
+    TELL(cuMemsetD2D8(base, 4096, 1, 4096, (size + BLOCK) / 4096)); /* past the block, too */
 }
 
 /* What a call lacks comes before what is wrong with its ends. */
@@ -199,7 +200,19 @@ static void print_without_context(CUcontext context) {
     TELL(cuMemcpyDtoH(host, base, size + 1));
     TELL(cuMemcpyDtoD(base, base, size + 1));
     TELL(cuStreamWriteValue32(NULL, base + size, 1, 0));
+    TELL(cuMemFreeAsync(base, NULL));
     MUST(cuCtxSetCurrent(context));
+}
+
+/* It is where it was, with its end, though it is older than a context that has gone. */
+static void print_after_refused_free(void) {
+    CUcontext other;
+    MUST(cuCtxCreate(&other, NULL, 0, 0));
+    MUST(cuCtxDestroy(other));
+    MUST(cuCtxSetCurrent(NULL));
+    TELL(cuMemFreeAsync(base, (CUstream)CU_STREAM_LEGACY));
+    MUST(cuCtxSetCurrent(contexts[0]));
+    TELL(cuMemcpyDtoH(host, base, size + 2));
 }
 
 /* --- what else can be done with it --- */
@@ -264,11 +277,14 @@ static void print_behind(CUdeviceptr end) {
     CUipcMemHandle handle;
     CUmemGenericAllocationHandle block;
     unsigned long long flags;
+    int descriptor; /* there is none */
     print_place("behind", end);
     TELL(cuIpcGetMemHandle(&handle, end));
     TELL(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, end));
     TELL(cuMemRetainAllocationHandle(&block, (void *)(uintptr_t)end));
     TELL(cuMemGetAccess(&flags, &here, end));
+    TELL(cuMemGetHandleForAddressRange(&descriptor, end, 4096, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD,
+                                       0));
 }
 
 /* Which turn SYNC_MEMOPS on. */
@@ -308,6 +324,8 @@ static void ask(int card, const char *peer) {
     print_fills();
     print_ends();
     print_without_context(contexts[card]);
+    print_after_refused_free();
+    MUST(cuCtxSetCurrent(contexts[card]));
     print_captures();
     print_tokens();
     print_synced(0);
@@ -366,6 +384,7 @@ static void begin(int card) {
 
 int main(int argc, char **argv) {
     char line[64];
+    CUdeviceptr behind;
     host = calloc(1, OWN);
     if (argc < 2 || !host)
         return 2;
@@ -374,6 +393,7 @@ int main(int argc, char **argv) {
     cards = cards < CARDS ? cards : CARDS;
     begin(0);
     allocate(argv + 1);
+    MUST(cuMemAlloc(&behind, BLOCK)); /* perhaps at the end of the block of a small one */
     if (cards == CARDS)
         begin(1);
     printf("ready load 0 start 0\n");

@@ -203,7 +203,7 @@ cudaError_t CUDARTAPI cudaPointerGetAttributes(struct cudaPointerAttributes *out
         CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
         CU_POINTER_ATTRIBUTE_HOST_POINTER};
     unsigned type = 0;
-    bool managed = false;
+    unsigned managed = 0; /* the driver writes so many bytes */
     int device = 0;
     CUdeviceptr on_device = 0;
     void *on_host = NULL;
