@@ -1,5 +1,7 @@
 #include "hash_table.h"
 
+#include <errno.h>
+
 #include "util/forgotten.h"
 #include "util/lock.h"
 
@@ -13,7 +15,9 @@ static struct {
 GPS_FORGOTTEN(state);
 
 static void *map(size_t size) {
+    const int error = errno;
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    errno = error; /* the program's: its call succeeds all the same */
     return memory == MAP_FAILED ? NULL : memory;
 }
 

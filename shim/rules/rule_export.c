@@ -64,8 +64,11 @@ static enum gps_outcome export_legacy(const struct gps_rule_request *request, ui
     return GPS_DONE;
 }
 
-/* With the name, which it releases if there is no region. */
-static enum gps_outcome export_named(const struct gps_rule_request *request, uint64_t *pointer) {
+/* With the name, which it releases if there is no region; `status` is that of the claim. */
+static enum gps_outcome export_claimed(const struct gps_rule_request *request, int status,
+                                       uint64_t *pointer) {
+    if (status != 0)
+        return gps_rule_request_private(request, "its name could not be claimed", NULL);
     const enum gps_outcome outcome = request->rule->backing == GPS_RULE_VMM
                                          ? export_vmm(request, pointer)
                                          : export_legacy(request, pointer);
@@ -76,19 +79,18 @@ static enum gps_outcome export_named(const struct gps_rule_request *request, uin
 
 bool gps_rule_take_over(const struct gps_rule_request *request, uint64_t *pointer,
                         enum gps_outcome *outcome) {
-    if (gps_rule_request_take(request, NULL) < 0)
+    const int status = gps_rule_request_take(request, NULL);
+    if (status == -EEXIST)
         return false;
-    *outcome = export_named(request, pointer);
+    *outcome = export_claimed(request, status, pointer);
     return true;
 }
 
 enum gps_outcome gps_rule_export(const struct gps_rule_request *request, uint64_t *pointer) {
     struct gps_owner holder = {0};
     const int status = gps_rule_request_take(request, &holder);
-    if (status == 0)
-        return export_named(request, pointer);
     if (status != -EEXIST)
-        return gps_rule_request_private(request, "its name could not be claimed", NULL);
+        return export_claimed(request, status, pointer);
     return gps_rule_request_private(request,
                                     gps_process_is_self(&holder)
                                         ? "this process has a live region of this name"

@@ -74,6 +74,19 @@ TEST(Directory, RulesWithoutItLeaveMemoryPrivate) {
     b.must("free q");
 }
 
+// The name cannot be claimed, by others either.
+TEST(Directory, ThatIsGoneIsNotWaitedFor) {
+    World world("[region w{n}]\nprogram = puppet\nindex = *\nrole = auto\n");
+    Puppet a(world);
+    a.must("malloc p 4096");
+    fs::remove_all(world.environment["GPUSHARE_DIR"]);
+    const int64_t start = now_ms();
+    a.must("malloc q 4096");
+    EXPECT_LT(now_ms() - start, soon(1000));
+    EXPECT_EQ(world.count("share-fallback"), 1u) << world.logs();
+    EXPECT_EQ(world.count("share-timeout"), 0u);
+}
+
 // A file system of 2 MiB, of which something else takes all but 64 KiB.
 struct Full : testing::Test {
     World world;

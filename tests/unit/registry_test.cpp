@@ -1,6 +1,8 @@
 /* registry_test.cpp - what is allocated, imported, created: exact, under threads, and when large.
  */
 
+#include <cerrno>
+
 extern "C" {
 #include "driver/driver_ops.h"
 #include "process/references.h"
@@ -8,6 +10,8 @@ extern "C" {
 #include "registry/record_reservation.h"
 #include "registry/registry.h"
 #include "util/forgotten.h"
+
+void *gps_table_allocate(size_t size); // hash_table.h is no C++
 }
 
 namespace {
@@ -613,6 +617,13 @@ TEST_F(Registry, TombstonesAreToldApartByTheWholeId) {
     EXPECT_FALSE(take_tombstone(&ids[1]));
     EXPECT_TRUE(take_tombstone(&ids[0]));
     EXPECT_TRUE(take_tombstone(&ids[2]));
+}
+
+// The program's call succeeds, and errno is the program's.
+TEST_F(Registry, WithoutMemoryForATableErrnoIsKept) {
+    errno = 4242;
+    EXPECT_EQ(gps_table_allocate(size_t{1} << 62), nullptr);
+    EXPECT_EQ(errno, 4242);
 }
 
 } // namespace
