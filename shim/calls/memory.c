@@ -87,9 +87,8 @@ static bool is_forbidden(int *code) {
 /* True: a rule has given the memory, or *code says why not. */
 __attribute__((noinline)) static bool allocate_by_rule(struct gps_allocation *asked, int *code) {
     uint64_t size;
-    if (!asked->shareable || !is_for_rules(asked, &size) || !gps_rules_may_fit(size, 1))
-        return false;
-    return is_forbidden(code) || gps_rules_allocate(size, asked->pooled, &asked->pointer, code);
+    return asked->shareable && is_for_rules(asked, &size) &&
+           (is_forbidden(code) || gps_rules_allocate(size, asked->pooled, &asked->pointer, code));
 }
 
 int gps_memory_allocate(struct gps_allocation *asked) {
@@ -262,6 +261,8 @@ static bool is_refused(const struct gps_alloc *alloc, const struct gps_release *
     if (alloc->kind == GPS_ALLOC_PLAIN)
         return false;
     const bool for_driver = is_for_driver(release);
+    if (!for_driver && gps_alloc_is_drivers(alloc))
+        return false;
     *code = release->call(for_driver ? alloc->pointer : 0, release->stream);
     return for_driver || gps_is_of_capture(*code);
 }

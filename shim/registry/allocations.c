@@ -201,8 +201,7 @@ void gps_registry_each_export(uint64_t context, void (*fn)(void *arg, struct gps
     }
 }
 
-/* The driver made it at the program's call, and frees it. */
-static bool is_drivers(const struct gps_alloc *alloc) {
+bool gps_alloc_is_drivers(const struct gps_alloc *alloc) {
     return alloc->kind == GPS_ALLOC_PLAIN ||
            (alloc->kind == GPS_ALLOC_EXPORTED && !alloc->region->vmm);
 }
@@ -212,7 +211,7 @@ uint64_t gps_registry_bytes(void) {
     for (size_t i = 0; i < SHARDS; i++) {
         GPS_LOCKED(&shards[i].lock);
         for (struct node *node = next(&shards[i], NULL); node; node = next(&shards[i], node))
-            bytes += is_drivers(&node->alloc) ? node->alloc.size : 0;
+            bytes += gps_alloc_is_drivers(&node->alloc) ? node->alloc.size : 0;
     }
     return bytes;
 }

@@ -41,6 +41,9 @@ struct gps_alloc {
     struct gps_export *region; /* EXPORTED: its region, owned with the allocation */
 };
 
+/* The driver made it at the program's call, and frees it. */
+bool gps_alloc_is_drivers(const struct gps_alloc *alloc);
+
 /* Records a live allocation, after the driver's success. Replaces an allocation at the same
  * address, which was freed unseen, and returns its region, if it had one; that is then the
  * caller's. */
