@@ -32,9 +32,7 @@ enum gps_outcome gps_rule_request_private(const struct gps_rule_request *request
     return GPS_PRIVATE;
 }
 
-/* Of memory of a pool the driver knows no end either. */
 void gps_rule_request_got(const struct gps_rule_request *request, uint64_t pointer,
                           uint64_t extent) {
-    if (!request->pool)
-        gps_padding_add(pointer, request->size, extent);
+    gps_padding_add(pointer, request->size, extent);
 }

@@ -153,7 +153,7 @@ std::string churning(bool with) {
     std::filesystem::create_symlink(build_directory() + "/tests/apps/churn", program);
     std::string script;
     for (const char *seed : {"1", "2", "3"})
-        script += program + " 4 60 36 " + seed + " & ";
+        script += program + " 4 20 36 " + seed + " & ";
     return command({"sh", "-c", script + "wait"}, environment).out;
 }
 

@@ -91,6 +91,24 @@ TEST(Sharing, WhatReachesPastTheEndIsRefusedAsBare) {
     }
 }
 
+TEST(Sharing, WhatReachesPastTheEndOfPooledMemoryIsRefusedAsBare) {
+    if (!hip().empty())
+        GTEST_SKIP() << "there is none by a rule";
+    World world(rule("frames", "producer", "export", "backing = vmm\n"));
+    Puppet a(world, producer()), bare(world, consumer());
+    a.must("pool p 5000000");
+    bare.must("pool p 5000000");
+    EXPECT_EQ(world.state("frames"), "ready");
+    for (Puppet *one : {&a, &bare}) {
+        EXPECT_EQ((*one)("upload p 4995904 4097 9 sync").code, 1);
+        EXPECT_EQ((*one)("fill p 0x77 4097 4995904").code, 1);
+        EXPECT_EQ((*one)("read p 4995904 4097").code, 1);
+        EXPECT_EQ((*one)("read p 5000000 1").code, 1);
+        one->must("fill p 0x77 4096 4995904");
+        one->must("unpool p");
+    }
+}
+
 // Several side by side, each of whole blocks.
 TEST(Sharing, WhatReachesIntoTheNextAllocationIsRefusedAsBare) {
     for (const char *backing : {"", "backing = vmm\n"}) {

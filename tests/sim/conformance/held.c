@@ -74,6 +74,7 @@ static void set_to(const struct nodes *nodes, int expected, CUdeviceptr at) {
 
 static void row_55(void) {
     struct nodes nodes;
+    CUgraphNode none;
     set_up();
     const CUDA_MEMCPY3D copy = copy_to(plain);
     const CUDA_MEMSET_NODE_PARAMS fill = fill_of(plain);
@@ -83,6 +84,9 @@ static void row_55(void) {
     check("  a memset node", 0,
           gpu.cuGraphAddMemsetNode(&nodes.fill, nodes.graph, NULL, 0, &fill, context));
     check("  ready", 0, gpu.cuGraphInstantiateWithFlags(&nodes.made, nodes.graph, 0));
+    const CUDA_MEMSET_NODE_PARAMS nothing = {.dst = plain, .elementSize = 1, .height = 1};
+    check("  a memset node of no width", 1,
+          gpu.cuGraphAddMemsetNode(&none, nodes.graph, NULL, 0, &nothing, context));
     add_to(&nodes, "ordinary memory: a memcpy node", 0, plain + BLOCK);
     add_to(&nodes, "a block: a memcpy node", 0, place);
     add_to(&nodes, "reserved, without memory: a memcpy node", 1, unbacked);

@@ -138,7 +138,7 @@ static CUresult plan_copy(const CUDA_MEMCPY3D *plan, struct planned *planned) {
 
 static CUresult plan_fill(const CUDA_MEMSET_NODE_PARAMS *plan, struct planned *planned) {
     CUresult result = state_check();
-    if (result || !plan || !plan->elementSize)
+    if (result || !plan || !plan->elementSize || !plan->width || !plan->height)
         return result ? result : CUDA_ERROR_INVALID_VALUE;
     if (plan->height > 1 && plan->pitch != plan->width * plan->elementSize)
         return CUDA_ERROR_NOT_SUPPORTED;
