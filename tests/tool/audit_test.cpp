@@ -160,6 +160,12 @@ TEST_F(Audit, WhereNothingWasWatchedItIsNoCleanBill) {
     EXPECT_EQ(audit({"env", "-u", "LD_PRELOAD", five}).status, 3);
 }
 
+TEST_F(Audit, WhereNoFileMayGrowItRunsTheCommandAllTheSame) {
+    const std::string line = "ulimit -f 0; exec " + fs::absolute(tool_path()).string();
+    const Result result = command({"sh", "-c", line + " audit -- sh -c 'exit 4'"}, environment);
+    EXPECT_EQ(result.status, 4) << result.err;
+}
+
 TEST_F(Audit, NorWhereCudaWasUsedAndNoCallWasSeen) {
     const std::string source = place.path + "/looks.c", program = place.path + "/looks";
     std::ofstream(source) << R"(#include <dlfcn.h>

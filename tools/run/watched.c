@@ -25,11 +25,18 @@ struct unwatched {
 
 /* --- the counters --- */
 
+/* A limit on the size of files would otherwise end this process. */
+static bool make_room(int file, size_t size) {
+    void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
+    const bool made = file >= 0 && ftruncate(file, (off_t)size) == 0;
+    signal(SIGXFSZ, before);
+    return made;
+}
+
 static struct gps_call_counters *make_counters(int *file) {
     const size_t size = sizeof(struct gps_call_counters);
     *file = memfd_create("gpushare-audit", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (*file < 0 || ftruncate(*file, (off_t)size) != 0 ||
-        fcntl(*file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+    if (!make_room(*file, size) || fcntl(*file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
         return NULL;
     void *counters = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, *file, 0);
     return counters == MAP_FAILED ? NULL : counters;
