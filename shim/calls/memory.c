@@ -77,18 +77,12 @@ static uint64_t bytes_of(const struct gps_allocation *asked) {
     return asked->rows ? asked->rows->count * asked->rows->pitch : asked->size;
 }
 
-/* A capture can forbid allocations and frees, and is spoilt by one. A free of nothing is answered
- * so, too, and waits for nothing (H200, driver 580). */
-static bool is_forbidden(int *code) {
-    *code = gps_ops->release(0);
-    return gps_is_of_capture(*code);
-}
-
 /* True: a rule has given the memory, or *code says why not. */
 __attribute__((noinline)) static bool allocate_by_rule(struct gps_allocation *asked, int *code) {
     uint64_t size;
     return asked->shareable && is_for_rules(asked, &size) &&
-           (is_forbidden(code) || gps_rules_allocate(size, asked->pooled, &asked->pointer, code));
+           (gps_capture_forbids(code) ||
+            gps_rules_allocate(size, asked->pooled, &asked->pointer, code));
 }
 
 int gps_memory_allocate(struct gps_allocation *asked) {

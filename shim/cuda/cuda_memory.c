@@ -270,11 +270,12 @@ CUresult gps_on_cuPointerGetAttributes(unsigned int count, CUpointer_attribute *
 CUresult gps_on_cuPointerSetAttribute(const void *value, CUpointer_attribute which,
                                       CUdeviceptr pointer) {
     struct gps_memory_info info;
+    int code;
     pointer = gps_memory_asked(pointer);
     if (!value || which != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !gps_memory_merged(pointer, &info))
         return gps_real.cuPointerSetAttribute(value, which, pointer);
-    const int code = gps_ops->release(0); /* a capture that forbids frees forbids this, too */
-    return gps_is_of_capture(code) ? (CUresult)code : sync_merged(&info, *(const unsigned *)value);
+    return gps_capture_forbids(&code) ? (CUresult)code
+                                      : sync_merged(&info, *(const unsigned *)value);
 }
 
 /* --- calls for memory of cuMemCreate, with cuda_mapping.c, and for managed memory --- */

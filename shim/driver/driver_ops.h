@@ -213,6 +213,14 @@ static inline int gps_refusal_code(void) {
     return code == GPS_OK ? GPS_INVALID_VALUE : code;
 }
 
+/* A capture can forbid allocations and frees, and what sets SYNC_MEMOPS, and is spoilt by one:
+ * *code is what the driver says then. It says so of a free of nothing, too, which waits for nothing
+ * (H200, driver 580, 2026-11-28). Outside of a scope, which relaxes captures. */
+static inline bool gps_capture_forbids(int *code) {
+    *code = gps_ops->release(0);
+    return gps_is_of_capture(*code);
+}
+
 /* Whether a stream's work goes into a graph. The driver refuses to tell of the legacy stream while
  * another one's capture would be disturbed: then a graph is being made, and the stream takes no
  * part in it. */
