@@ -7,6 +7,7 @@
 #include "ipc/reclaim.h"
 #include "process/membership.h"
 #include "process/process.h"
+#include "registry/padding.h"
 #include "rule_request.h"
 #include "stack/trace.h"
 #include "vmm/mapping.h"
@@ -37,7 +38,7 @@ static enum gps_outcome export_vmm(const struct gps_rule_request *request, uint6
         gps_mapping_close(alloc.pointer);
         return gps_rule_request_private(request, why, NULL);
     }
-    gps_rule_request_got(request, alloc.pointer, extent);
+    gps_padding_add(alloc.pointer, request->size, extent);
     *pointer = alloc.pointer;
     return GPS_DONE;
 }
@@ -59,7 +60,7 @@ static enum gps_outcome export_legacy(const struct gps_rule_request *request, ui
         gps_ops->release(alloc.pointer);
         return gps_rule_request_private(request, "it could not be exported", NULL);
     }
-    gps_rule_request_got(request, alloc.pointer, allocated);
+    gps_padding_add(alloc.pointer, request->size, allocated);
     *pointer = alloc.pointer;
     return GPS_DONE;
 }

@@ -18,6 +18,7 @@
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/program.h"
+#include "registry/padding.h"
 #include "rule_request.h"
 #include "threads/watch.h"
 #include "util/clock.h"
@@ -221,7 +222,7 @@ static int import(const struct gps_rule_request *request, const struct gps_regio
         gps_import_free(&alloc);
         return -ENOMEM;
     }
-    gps_rule_request_got(request, *pointer, record->extent);
+    gps_padding_add(*pointer, request->size, record->extent);
     return GPS_OK;
 }
 

@@ -4,7 +4,6 @@
 #include "findings/reporter.h"
 #include "process/membership.h"
 #include "process/process.h"
-#include "registry/padding.h"
 #include "util/text.h"
 
 int gps_rule_request_take(const struct gps_rule_request *request, struct gps_owner *holder) {
@@ -30,9 +29,4 @@ enum gps_outcome gps_rule_request_private(const struct gps_rule_request *request
                                           const struct gps_owner *other) {
     gps_rule_request_report(request, GPS_SHARE_FALLBACK, why, other);
     return GPS_PRIVATE;
-}
-
-void gps_rule_request_got(const struct gps_rule_request *request, uint64_t pointer,
-                          uint64_t extent) {
-    gps_padding_add(pointer, request->size, extent);
 }

@@ -46,10 +46,6 @@ void gps_rule_request_report(const struct gps_rule_request *request, enum gps_fi
 enum gps_outcome gps_rule_request_private(const struct gps_rule_request *request, const char *why,
                                           const struct gps_owner *other);
 
-/* The program gets memory there, of which `extent` bytes are mapped. */
-void gps_rule_request_got(const struct gps_rule_request *request, uint64_t pointer,
-                          uint64_t extent);
-
 /* rule_export.c: these allocate and publish the region. For the second one it is no matter for a
  * report that another has the name; then it returns false, and *outcome is not set. */
 enum gps_outcome gps_rule_export(const struct gps_rule_request *request, uint64_t *pointer);
