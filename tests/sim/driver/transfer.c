@@ -20,6 +20,7 @@ struct task {
     uint64_t size;
     uint32_t value;
     unsigned width;
+    bool by_value; /* what is copied ends with the call */
     unsigned char staged[];
 };
 
@@ -57,7 +58,7 @@ static void read_pages(const volatile unsigned char *from, uint64_t size) {
 /* In the stream's turn, without waiting for it where the real driver does not. */
 static CUresult submit(CUstream stream, const struct task *plan) {
     bool pageable = !plan->width && plan->from.pageable, captured = stream_capturing(stream);
-    bool stage = pageable && plan->size <= STAGED_MOST && !captured;
+    bool stage = pageable && (plan->by_value || (plan->size <= STAGED_MOST && !captured));
     struct task *task = malloc(sizeof *task + (stage ? plan->size : 0));
     if (!task)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -195,7 +196,7 @@ CUresult transfer_fill_node(uint64_t to, uint64_t count, uint32_t value, unsigne
 
 CUresult transfer_word(uint64_t to, uint64_t word, uint64_t size, struct manner manner) {
     CUcontext context;
-    struct task task = {.size = size};
+    struct task task = {.size = size, .by_value = true};
     TRY(context_current(&context));
     const struct asker asker = {context->card, false, SIDE_DEVICE};
     CUresult result = to % size ? CUDA_ERROR_INVALID_VALUE : copy_locate(to, size, asker, &task.to);
