@@ -245,7 +245,8 @@ static void tell_nothing(enum runtime runtime, const char *verb, const char *com
     else
         tool_error("nothing was watched: no process used %s with gpushare preloaded; if '%s' uses "
                    "%s, something drops LD_PRELOAD before it starts (env, sudo, ssh, docker, a "
-                   "script): put `gpushare %s --` behind that; see also: gpushare doctor",
+                   "script): put `gpushare %s --` behind that; or what it starts is setuid, has "
+                   "file capabilities or is static, which `gpushare doctor CMD` says of a program",
                    name, command, name, verb);
 }
 
