@@ -164,6 +164,8 @@ TEST_F(Audit, WhereNoFileMayGrowItRunsTheCommandAllTheSame) {
     const std::string line = "ulimit -f 0; exec " + fs::absolute(tool_path()).string();
     const Result result = command({"sh", "-c", line + " audit -- sh -c 'exit 4'"}, environment);
     EXPECT_EQ(result.status, 4) << result.err;
+    EXPECT_HAS(result.err, "SUMMARY: 0 findings; calls could not be counted\n",
+               "it is not known who was watched: ");
 }
 
 TEST_F(Audit, WhereLogsWereRemovedOrCutOffItIsNoCleanBill) {
