@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "directory/exclusions.h"
@@ -34,11 +35,20 @@ GPS_FORGOTTEN(state);
 /* The row of what a rule has just left private, in this thread; NULL: it is none. */
 static __thread struct gps_explained_row *left_private;
 
-/* Its blocks are there before it is mapped: a full file system must not end the program. */
+/* Its blocks are there before it is mapped: a full file system must not end the program, nor must
+ * SIGXFSZ, which a file over the limit raises. */
+static bool make_room(int fd) {
+    const size_t size = sizeof(struct gps_explained);
+    struct rlimit most;
+    return getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur >= size &&
+           fallocate(fd, 0, 0, (off_t)size) == 0;
+}
+
+/* A file without room stays, empty: the tool says so. */
 static struct gps_explained *map(const char *path) {
     const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     void *file = MAP_FAILED;
-    if (fd >= 0 && fallocate(fd, 0, 0, sizeof(struct gps_explained)) == 0)
+    if (fd >= 0 && make_room(fd))
         file = mmap(NULL, sizeof(struct gps_explained), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (fd >= 0)
         close(fd);

@@ -94,6 +94,20 @@ TEST(Explain, SaysWhereItLookedForAConfiguration) {
         << result.err;
 }
 
+// The simulated driver runs already: under the limit it could not be started.
+TEST(Explain, DoesNotEndAProgramWhoseFilesAreLimited) {
+    World world;
+    Puppet other(world);
+    other.must("malloc p 4096");
+    write_file(world.path("lines"), "malloc a 4096\nexit 0\n");
+    const Result result = world.tool(
+        {"explain", "--", "sh", "-c",
+         "ulimit -f 100; exec '" + world.executable({}) + "' 3 <'" + world.path("lines") + "'"});
+    EXPECT_EQ(result.status, 1) << "the program's own is 0, and nothing is known of it";
+    EXPECT_HAS(result.err, "of 1 process nothing is known: ", "or ulimit -f allows none");
+    EXPECT_LACKS(result.err, "drops LD_PRELOAD");
+}
+
 TEST(Explain, SaysWhatDiffersInCaseOnly) {
     World world("[region w]\nprogram = Pupp?t\nrole = auto\n");
     write_file(world.path("lines"), "malloc a 4096\nexit 0\n");

@@ -164,6 +164,20 @@ TEST_F(Audit, WhereNoFileMayGrowItRunsTheCommandAllTheSame) {
     const std::string line = "ulimit -f 0; exec " + fs::absolute(tool_path()).string();
     const Result result = command({"sh", "-c", line + " audit -- sh -c 'exit 4'"}, environment);
     EXPECT_EQ(result.status, 4) << result.err;
+    EXPECT_HAS(result.err, "SUMMARY: 0 findings; calls could not be counted\n",
+               "it is not known who was watched: ");
+}
+
+TEST_F(Audit, WhereLogsWereRemovedOrCutOffItIsNoCleanBill) {
+    const Result removed = audit({"sh", "-c", misuse() + "; rm -r \"${GPUSHARE_LOG%/*}\""});
+    EXPECT_EQ(removed.status, 3);
+    EXPECT_HAS(removed.err, "gpushare: audit: cannot read '", "what was found is lost\n");
+    const std::string lines =
+        R"({"ts":"2026-11-21T02:34:01.000000Z","pid":1,"finding":null}\n{"ts":"2026)";
+    const Result cut = audit(
+        {"sh", "-c", right() + "; printf '" + lines + "' >\"${GPUSHARE_LOG%/*}/full.jsonl\""});
+    EXPECT_EQ(cut.status, 3) << cut.err;
+    EXPECT_HAS(cut.err, "full.jsonl:2: cut off: ");
 }
 
 TEST_F(Audit, NorWhereCudaWasUsedAndNoCallWasSeen) {

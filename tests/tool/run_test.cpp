@@ -1,5 +1,6 @@
 // gpushare run: what the command gets, what the caller gets back, and what is said beforehand.
 #include <elf.h>
+#include <sys/statvfs.h>
 
 #include "harness.hpp"
 
@@ -295,8 +296,10 @@ TEST_F(Run, AStaticallyLinkedCommandIsWarnedAbout) {
 
 TEST_F(Run, ASetuidCommandIsWarnedAbout) {
     std::string path = altered("setuid", [](std::string &) {});
-    if (chown(path.c_str(), 65534, 65534) != 0)
-        GTEST_SKIP() << "only root can make one";
+    struct statvfs place_of_it;
+    if (chown(path.c_str(), 65534, 65534) != 0 || statvfs(path.c_str(), &place_of_it) != 0 ||
+        (place_of_it.f_flag & ST_NOSUID) != 0)
+        GTEST_SKIP() << "only root can make one, and not where a mount has nosuid";
     chmod(path.c_str(), 04755);
     Result result = run({path});
     EXPECT_EQ(result.status, 0);
@@ -305,6 +308,9 @@ TEST_F(Run, ASetuidCommandIsWarnedAbout) {
                   "' is setuid: the loader ignores LD_PRELOAD for it; it runs without gpushare\n");
     chmod(path.c_str(), 02755);
     EXPECT_HAS(run({path}).err, "is setgid: ");
+    // In a container without new privileges it gains none, and is preloaded.
+    EXPECT_EQ(command({"setpriv", "--no-new-privs", tool_path(), "run", path}, environment).err,
+              "");
 }
 
 TEST_F(Run, AForeignCommandIsWarnedAboutBeforeItFails) {

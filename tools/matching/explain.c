@@ -40,6 +40,7 @@ struct explained {
     const struct gps_config *config;
     struct gps_explained **processes; /* by pid */
     size_t count;
+    size_t roomless;  /* processes whose file had no room */
     bool any_private; /* an allocation that a rule took was left private */
 };
 
@@ -65,6 +66,7 @@ static void read_process(struct explained *explained, const char *path) {
     struct gps_explained *process = tool_zeroed(1, sizeof(*process));
     FILE *file = fopen(path, "re");
     const bool whole = file && fread(process, sizeof(*process), 1, file) == 1;
+    explained->roomless += file && ftell(file) == 0;
     if (file)
         fclose(file);
     if (!whole || memcmp(process->magic, GPS_EXPLAINED_MAGIC, sizeof(process->magic)) != 0) {
@@ -523,7 +525,15 @@ static int run_command(char **command, const char *directory, struct watched *wa
     bool all = pair || print(&explained, &config);
     if (output)
         fit_write(output, explained.processes, explained.count);
-    all &= watched_all(watched, explained.count, pair ? "pair" : "explain", command[0], status);
+    if (explained.roomless > 0) {
+        tool_error("of %zu process%s nothing is known: '%s' has no room for a file of %zu KiB, or "
+                   "ulimit -f allows none; raise the limit, or set TMPDIR",
+                   explained.roomless, explained.roomless == 1 ? "" : "es", directory,
+                   sizeof(struct gps_explained) >> 10);
+        all = false;
+    }
+    all &= watched_all(watched, explained.count + explained.roomless, pair ? "pair" : "explain",
+                       command[0], status);
     if (left.count > 0 && !pair)
         tool_warn("%zu still running: %s; what they allocate from now on is not shown", left.count,
                   left.names);

@@ -247,7 +247,8 @@ const struct tool_verb tool_verb_audit = {
                "left to CMD, SIGTERM and SIGHUP are passed on to it.\n\n"
                "The exit status is CMD's own, or 128 and the number of its signal; 0 becomes 1 "
                "if there was a finding that --fail-on counts, else 3 if a process that used "
-               "CUDA, or any, could not be watched, a log not be read, or no call was seen.\n"
+               "CUDA, or any, could not be watched, a log not be read whole, or no call was "
+               "seen.\n"
                "125: gpushare itself failed, 126: CMD cannot be executed, 127: not found.\n",
     .options = {{"config", 'c', "FILE", "use this configuration (checked first)"},
                 {"fail-on", 0, "KIND",

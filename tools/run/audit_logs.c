@@ -9,13 +9,16 @@
 #include "launch.h"
 #include "report/report.h"
 
-static bool is_empty(const struct audit_logs *logs) {
-    size_t count = 0;
+/* -errno: the directory cannot be read. */
+static ssize_t count_logs(const struct audit_logs *logs) {
+    size_t count;
     char **paths = logs_list(logs->path, &count);
+    if (!paths)
+        return -errno;
     for (size_t i = 0; i < count; i++)
         free(paths[i]);
     free(paths);
-    return count == 0;
+    return (ssize_t)count;
 }
 
 /* The directory must have no logs yet: those of other runs would be taken for this one's. */
@@ -28,7 +31,7 @@ static bool use(struct audit_logs *logs, const char *directory) {
         tool_error("cannot use '%s': %s", directory, strerror(errno));
         return false;
     }
-    if (!is_empty(logs)) {
+    if (count_logs(logs) > 0) {
         tool_error("'%s' has logs already; give a new or an empty directory", directory);
         return false;
     }
@@ -64,9 +67,20 @@ void audit_logs_set_environment(const struct audit_logs *logs, const char *level
         launch_set("GPUSHARE_EVENT_LOG", event_log);
 }
 
+static bool complained; /* of a line that is cut off, as where the disk was full: others are lost */
+
+static void complain(const char *file, unsigned long line, const char *message) {
+    complained = true;
+    report_complain(file, line, message);
+}
+
 bool audit_logs_read(const struct audit_logs *logs, log_line_fn *line, void *arg) {
-    const struct log_sink sink = {line, arg, report_complain};
-    return is_empty(logs) || logs_add(logs->path, &sink) == 0;
+    const struct log_sink sink = {line, arg, complain};
+    const ssize_t count = count_logs(logs);
+    if (count < 0)
+        tool_error("cannot read '%s': %s; what was found is lost", logs->path,
+                   strerror((int)-count));
+    return count == 0 || (count > 0 && logs_add(logs->path, &sink) == 0 && !complained);
 }
 
 void audit_logs_close(const struct audit_logs *logs) {

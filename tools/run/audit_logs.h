@@ -27,5 +27,5 @@ void audit_logs_close(const struct audit_logs *logs);
 void audit_logs_set_environment(const struct audit_logs *logs, const char *level, bool events);
 
 /* Calls `line`, the function of a log_sink, for each line that was written. False: a log could not
- * be read. */
+ * be read, or not whole; stderr says why. */
 bool audit_logs_read(const struct audit_logs *logs, log_line_fn *line, void *arg);

@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -121,15 +123,19 @@ int preload_program(const char *command, char path[PATH_MAX]) {
     return status;
 }
 
-/* The kernel tells the loader to ignore LD_PRELOAD when a program gains rights by being started. */
+/* The kernel tells the loader to ignore LD_PRELOAD when a program gains rights by being started. On
+ * a file system with nosuid none does, nor by setuid and setgid where no new privileges are given,
+ * as in many containers. */
 static const char *privilege(const char *path) {
     struct stat info;
+    struct statvfs place;
     char capabilities[64];
-    if (stat(path, &info) != 0)
+    if (stat(path, &info) != 0 || (statvfs(path, &place) == 0 && (place.f_flag & ST_NOSUID) != 0))
         return NULL;
-    if ((info.st_mode & S_ISUID) != 0 && info.st_uid != getuid())
+    const bool gains = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1;
+    if (gains && (info.st_mode & S_ISUID) != 0 && info.st_uid != getuid())
         return "is setuid: the loader ignores LD_PRELOAD for it";
-    if ((info.st_mode & S_ISGID) != 0 && info.st_gid != getgid())
+    if (gains && (info.st_mode & S_ISGID) != 0 && info.st_gid != getgid())
         return "is setgid: the loader ignores LD_PRELOAD for it";
     if (getuid() != 0 &&
         getxattr(path, "security.capability", capabilities, sizeof(capabilities)) > 0)

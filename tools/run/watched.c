@@ -115,6 +115,8 @@ static char *unwatched_calls(const struct watched *watched) {
 char *watched_text(const struct watched *watched, uint64_t reported) {
     const uint64_t processes = count_processes(watched, reported), calls = count_calls(watched);
     TOOL_TEMP char *unwatched = unwatched_calls(watched);
+    if (!watched->counters)
+        return tool_copy("calls could not be counted");
     if (processes == 0)
         return tool_copy("nothing was watched");
     return tool_format(
@@ -227,12 +229,17 @@ static void tell_gone_past(enum runtime runtime, const char *verb) {
                name, verb);
 }
 
-static void tell_nothing(enum runtime runtime, const char *verb, const char *command, int status) {
+static void tell_nothing(const struct watched *watched, const char *verb, const char *command,
+                         int status) {
+    const enum runtime runtime = watched->runtime;
     const char *const name = vendors[runtime].name;
     char path[PATH_MAX], why[PATH_MAX + 128];
     TOOL_TEMP char *no_driver = preload_no_driver(runtime);
     if (no_driver)
         tool_error("nothing was watched: %s", no_driver);
+    else if (!watched->counters)
+        tool_error("it is not known who was watched: a process is counted in memory of "
+                   "memfd_create, which is refused here, or not allowed by ulimit -f");
     else if (preload_program(command, path) == 0 && preload_obstacle(path, why, sizeof(why)))
         tool_error(
             "nothing was watched: '%s' %s; use a build that is linked dynamically and has no "
@@ -245,7 +252,8 @@ static void tell_nothing(enum runtime runtime, const char *verb, const char *com
     else
         tool_error("nothing was watched: no process used %s with gpushare preloaded; if '%s' uses "
                    "%s, something drops LD_PRELOAD before it starts (env, sudo, ssh, docker, a "
-                   "script): put `gpushare %s --` behind that; see also: gpushare doctor",
+                   "script): put `gpushare %s --` behind that; or what it starts is setuid, has "
+                   "file capabilities or is static, which `gpushare doctor CMD` says of a program",
                    name, command, name, verb);
 }
 
@@ -269,6 +277,6 @@ bool watched_all(const struct watched *watched, uint64_t reported, const char *v
     if (count_processes(watched, reported) > 0)
         return all;
     if (all)
-        tell_nothing(watched->runtime, verb, command, status);
+        tell_nothing(watched, verb, command, status);
     return false;
 }
