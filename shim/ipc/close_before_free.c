@@ -119,11 +119,16 @@ static int free_now(const struct freeing *of) {
     return code;
 }
 
-/* CLOSING -> DEFERRED or RESULT. A free on a stream waits for nothing. */
+/* CLOSING -> DEFERRED or RESULT, but where a capture forbids frees. A free on a stream waits for
+ * nothing. */
 static int defer(const struct freeing *of, bool result) {
     struct gps_scope scope;
+    const int asked =
+        of->release.call(0, of->release.stream); /* before the scope relaxes captures */
     int code = gps_scope_enter(&scope, of->alloc->context);
-    if (code == GPS_OK && (result || !of->release.ordered))
+    if (gps_is_of_capture(asked))
+        code = asked;
+    else if (code == GPS_OK && (result || !of->release.ordered))
         code = gps_scope_synchronize();
     const bool lost = code == GPS_OK && !gps_deferred_leave(of->region, result);
     if (code != GPS_OK || lost)

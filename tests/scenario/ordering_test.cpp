@@ -260,4 +260,23 @@ TEST(RulesImport, ItsFreeEndsNoCapture) {
     EXPECT_EQ(b.must("free-relaxed q"), "0");
 }
 
+// As bare: what others have open is not freed where a capture forbids frees, and can be freed
+// later.
+TEST(Defer, WhereACaptureForbidsAFreeItIsNotCarriedOut) {
+    for (const bool shared : {false, true}) {
+        World world;
+        Puppet a(world, producer()), b(world, consumer());
+        a.all({"malloc p 4194304", "stream s 1"});
+        if (shared)
+            b.must("open q " + a.must("get p"));
+        const std::string was = world.state();
+        a.must("capture s 0");
+        EXPECT_EQ(a.code("free p"), 900) << shared;
+        EXPECT_EQ(a.code("captured s g"), 901) << shared;
+        EXPECT_EQ(world.state(), was) << shared;
+        EXPECT_EQ(a.code("free p"), 0) << shared;
+        EXPECT_EQ(world.state(), shared ? "closing" : "none") << shared;
+    }
+}
+
 } // namespace
