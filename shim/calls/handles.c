@@ -43,28 +43,25 @@ int gps_handle_get(uint8_t handle[GPS_HANDLE_BYTES], uint64_t pointer, gps_get_h
 
 /* --- open --- */
 
-/* Counts an open of what is open here: there is nothing to publish or to report. It is counted
- * first, so that no other thread's close is the last one meanwhile. A token is counted when it is
- * opened. False: it is no such open; or the driver refuses it, or has mapped it anew: it is asked
- * again on the long way. */
+/* Counts an open of what is open here: there is nothing to publish or to report. The driver opens
+ * it first: what it has not opened yet another thread's close may unmap, and other memory be mapped
+ * there. A token is counted when it is opened. False: it is no such open; or another thread has
+ * closed it, or the driver refuses it: it is asked again on the long way. */
 static bool open_again(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
                        unsigned flags, uint64_t *pointer, gps_open_handle_fn *open) {
     const struct gps_import *import = &opening->import;
-    uint64_t counted, opened;
+    uint64_t opened;
     if (gps_vmm_region_is_token(handle))
         return false;
-    const enum gps_opened how = gps_registry_open_again(&import->region, import->context, &counted);
+    const enum gps_opened how = gps_registry_open_again(&import->region, import->context);
     opening->is_first = how == GPS_OPENED_NOT;
-    if (how != GPS_OPENED_TWICE)
+    if (how != GPS_OPENED_TWICE || open(handle, flags, &opened) != GPS_OK)
         return false;
-    const int code = open(handle, flags, &opened);
-    if (__builtin_expect(code == GPS_OK && opened == counted, 1)) {
+    if (gps_registry_count_again(&import->region, import->context, opened)) {
         *pointer = opened;
         return true;
     }
-    gps_import_uncount(counted);
-    if (code == GPS_OK)
-        gps_ops->close_handle(opened);
+    gps_ops->close_handle(opened);
     return false;
 }
 

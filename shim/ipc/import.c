@@ -239,7 +239,8 @@ static int no_close(uint64_t pointer) {
     return GPS_OK;
 }
 
-void gps_import_uncount(uint64_t pointer) {
+/* An open that was counted beforehand was none. */
+static void uncount(uint64_t pointer) {
     struct gps_import import;
     if (gps_registry_close(pointer, GPS_VIA_PROGRAM, false, &import) == GPS_CLOSE_ONE)
         gps_import_close(&import, GPS_VIA_PROGRAM, no_close);
@@ -251,7 +252,7 @@ static void roll_back(struct gps_opening *opening) {
     gps_import_slot_drop(opening->import.slot);
     gps_scope_end(&scope);
     if (opening->counted)
-        gps_import_uncount(opening->import.pointer);
+        uncount(opening->import.pointer);
 }
 
 int gps_import_open(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],

@@ -26,8 +26,6 @@ struct gps_opening {
 
 /* The program opens a handle: which region, in which context. */
 void gps_import_begin(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]);
-/* An open that was counted beforehand was none. */
-void gps_import_uncount(uint64_t pointer);
 /* The program's open, by `open`, which sets *pointer. Its code, or that of a policy that denies it.
  */
 int gps_import_open(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],

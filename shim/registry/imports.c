@@ -241,18 +241,27 @@ bool gps_registry_reopen(const struct gps_id *region, uint64_t context, struct g
     return node != NULL;
 }
 
-enum gps_opened gps_registry_open_again(const struct gps_id *region, uint64_t context,
-                                        uint64_t *pointer) {
+/* NULL: it is open once, or an open of it may have to be published. */
+static struct node *opened_twice(struct node *node) {
+    return node && node->import.reopened && node->import.slot != NO_SLOT ? node : NULL;
+}
+
+enum gps_opened gps_registry_open_again(const struct gps_id *region, uint64_t context) {
     GPS_LOCKED(&state.lock);
     struct node *node = if_open(of(region, context));
     if (!node)
         return GPS_OPENED_NOT;
-    if (!node->import.reopened || node->import.slot == NO_SLOT)
-        return GPS_OPENED;
+    return opened_twice(node) ? GPS_OPENED_TWICE : GPS_OPENED;
+}
+
+bool gps_registry_count_again(const struct gps_id *region, uint64_t context, uint64_t pointer) {
+    GPS_LOCKED(&state.lock);
+    struct node *node = opened_twice(if_open(at(pointer)));
+    if (!node || node->import.context != context || !gps_id_equal(&node->import.region, region))
+        return false;
     node->import.count++;
     node->import.opens++;
-    *pointer = node->import.pointer;
-    return GPS_OPENED_TWICE;
+    return true;
 }
 
 bool gps_registry_set_slot(uint64_t pointer, unsigned slot) {

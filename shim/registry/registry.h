@@ -231,10 +231,11 @@ enum gps_opened {
     GPS_OPENED,       /* one more open of it may have to be published or reported */
     GPS_OPENED_TWICE, /* it has a slot, and was opened twice before: one more open only counts */
 };
-/* Whether a region is open in the context, and where. TWICE: one more open of the program's is
- * counted. */
-enum gps_opened gps_registry_open_again(const struct gps_id *region, uint64_t context,
-                                        uint64_t *pointer);
+/* Whether a region is open in the context. */
+enum gps_opened gps_registry_open_again(const struct gps_id *region, uint64_t context);
+/* Counts one more open of the program's, which gave this pointer. False: that is not so any more.
+ */
+bool gps_registry_count_again(const struct gps_id *region, uint64_t context, uint64_t pointer);
 bool gps_registry_import_at(uint64_t pointer, struct gps_import *import);
 /* The same by any address of it. It looks at all imports: the driver tells no range of memory that
  * the current device does not reach. */

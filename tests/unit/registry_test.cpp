@@ -436,6 +436,28 @@ TEST_F(Registry, AnotherRegionAtTheAddressOfAnOpenImportIsOneMoreOpenOfIt) {
     }
 }
 
+// Another thread may have closed it meanwhile, and have something else open there.
+TEST_F(Registry, OneMoreOpenIsCountedOnlyOfWhatIsOpenThereStill) {
+    const gps_id region = id_of(1);
+    gps_import left = {};
+    EXPECT_EQ(GPS_OPENED_NOT, gps_registry_open_again(&region, 1));
+    open(0x1000, 1);
+    EXPECT_EQ(GPS_OPENED, gps_registry_open_again(&region, 1));
+    EXPECT_FALSE(gps_registry_count_again(&region, 1, 0x1000));
+    open(0x1000, 1);
+    EXPECT_EQ(GPS_OPENED_TWICE, gps_registry_open_again(&region, 1));
+    EXPECT_FALSE(gps_registry_count_again(&region, 1, 0x2000));
+    EXPECT_TRUE(gps_registry_count_again(&region, 1, 0x1000));
+    for (uint64_t opens : {2u, 1u, 0u}) {
+        ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &left));
+        EXPECT_EQ(opens, left.count);
+    }
+    open(0x1000, 2);
+    open(0x1000, 2);
+    EXPECT_FALSE(gps_registry_count_again(&region, 1, 0x1000));
+    EXPECT_EQ(GPS_OPENED_NOT, gps_registry_open_again(&region, 1));
+}
+
 TEST_F(Registry, WhatTheDriverOpensThoughItIsCachedIsCountedOnceTooOften) {
     gps_import again = import_of(0x1000, 1);
     open(0x1000, 1);
