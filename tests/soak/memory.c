@@ -33,20 +33,41 @@ static int write_tag(void *pointer, size_t at, const struct tag *tag) {
     return code ? code : CALL(cudaDeviceSynchronize());
 }
 
+bool has_place(const struct slot *slot) {
+    return slot->advert.kind == KIND_RULE || slot->advert.kind == KIND_VMM;
+}
+
+/* Whose tags are where each process has its place, and what was opened: which memory it is. */
+static void describe(const struct slot *slot) {
+    enum { LENGTH = 65536 * sizeof(struct tag) };
+    struct tag *tags = calloc(1, LENGTH);
+    char text[1024] = "", handle[2 * sizeof(slot->advert.handle) + 1];
+    size_t length = 0;
+    for (size_t i = 0; i < sizeof(slot->advert.handle); i++)
+        snprintf(handle + 2 * i, 3, "%02x", ((const unsigned char *)&slot->advert.handle)[i]);
+    if (tags && CALL(cudaMemcpy(tags, slot->pointer, LENGTH, cudaMemcpyDeviceToHost)) == 0)
+        for (size_t i = 0; i < LENGTH / sizeof(*tags) && length < sizeof(text) - 32; i++)
+            if (tags[i].magic == MAGIC)
+                length +=
+                    (size_t)snprintf(text + length, 32, " %u.%u", tags[i].pid, tags[i].number);
+    wrong("  there are the tags%s; its exporter said %p, handle %s", text, (void *)slot->advert.at,
+          handle);
+    free(tags);
+}
+
 static void compare(const struct slot *slot, size_t at, const char *when) {
     struct tag got;
     memset(&got, 0xee, sizeof(got));
     const int code =
         CALL(cudaMemcpy(&got, (char *)slot->pointer + at, sizeof(got), cudaMemcpyDeviceToHost));
     const struct tag *tag = &slot->advert.tag;
-    if (code || memcmp(&got, tag, sizeof(got)) != 0)
-        wrong("bytes %s, kind %d, at %p+%zu (code %d): tag %x %u.%u instead of %u.%u, %s", when,
-              slot->advert.kind, slot->pointer, at, code, got.magic, got.pid, got.number, tag->pid,
-              tag->number, slot->path);
-}
-
-bool has_place(const struct slot *slot) {
-    return slot->advert.kind == KIND_RULE || slot->advert.kind == KIND_VMM;
+    if (code == 0 && memcmp(&got, tag, sizeof(got)) == 0)
+        return;
+    wrong("bytes %s, kind %d, at %p+%zu (code %d): tag %x %u.%u instead of %u.%u, %s", when,
+          slot->advert.kind, slot->pointer, at, code, got.magic, got.pid, got.number, tag->pid,
+          tag->number, slot->path);
+    if (has_place(slot))
+        describe(slot);
 }
 
 /* The driver keeps what is open, but for the places of small ones in a block. */
