@@ -37,7 +37,7 @@ static int record_open(struct gps_import *import, enum gps_slot_via via) {
     if (previous.extra)
         gps_ops->close_handle(import->pointer);
     if (previous.over)
-        end(&previous.import, !previous.extra);
+        end(&previous.import, previous.import.context != import->context);
     else
         gps_import_slot_correct(import->pointer);
     return status;

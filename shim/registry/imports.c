@@ -196,18 +196,29 @@ static bool insert_first(struct gps_import *import, enum gps_slot_via via) {
 }
 
 /* Removes what this open shows to be over. The driver counts opens by address: another region that
- * it opens where one is open is one more open of that. False: there is no such import. */
+ * it opens where one is open is one more open of that. Of an old handle nothing is known, and it
+ * opens what its exporter has there now: once that is known, all opens are of it. False: there is
+ * no such import. */
 static bool remove_over(struct node *node, const struct gps_import *import,
                         struct gps_previous *previous) {
     const bool dead = node && node->import.context != import->context;
     const bool other = node && !gps_id_equal(&node->import.region, &import->region);
-    previous->over = dead || (other && is(node, GPS_IMPORT_CACHED));
+    const bool unknown = other && !node->import.size && import->size;
+    previous->over = dead || unknown || (other && is(node, GPS_IMPORT_CACHED));
     previous->extra = !dead && is(node, GPS_IMPORT_CACHED);
+    previous->opens_go_on = !dead && unknown && is(node, GPS_IMPORT_OPEN);
     if (previous->over) {
         previous->import = node->import;
         become(node, GPS_IMPORT_GONE);
     }
     return previous->over;
+}
+
+/* What is closed by address is closed as often as it was opened. */
+static void add_opens(struct node *node, const struct gps_import *before) {
+    node->import.count += before->count;
+    node->import.opens += before->opens;
+    node->import.reopened = true;
 }
 
 int gps_registry_open(struct gps_import *import, enum gps_slot_via via,
@@ -227,6 +238,8 @@ int gps_registry_open(struct gps_import *import, enum gps_slot_via via,
         count(node, via, import);
     } else {
         status = insert_first(import, via) ? GPS_OPEN_FIRST : -ENOMEM;
+        if (status == GPS_OPEN_FIRST && previous->opens_go_on)
+            add_opens(at(import->pointer), &previous->import);
     }
     return status;
 }

@@ -207,7 +207,9 @@ struct gps_previous {
                    must be closed once */
     bool over;  /* `import` was there, and is removed. Its context is destroyed, and the thread that
                    destroyed it has not purged it yet; or it was cached, and the driver takes its
-                   region and the new one for the same memory. The caller ends it. */
+                   region and the new one for the same memory; or nothing is known of it, and it is
+                   that memory. The caller ends it. */
+    bool opens_go_on; /* the last of these: its opens are the new import's */
     struct gps_import import;
 };
 

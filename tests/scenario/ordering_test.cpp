@@ -249,6 +249,29 @@ TEST(Tombstones, NeverTakeALiveRegionsRecordAway) {
     b.must("close q");
 }
 
+// An old handle opens what its exporter has there now, as bare, where no record says that it is
+// old. A rule's import of that is held by its own name all the same.
+TEST(RulesImport, IsHeldThoughAnOldHandleHasItOpenToo) {
+    World world("[region f-{n}]\nprogram = producer\nrole = export\nsize = 4MiB\nindex = *\n"
+                "[region f-1]\nprogram = consumer*\nrole = import\nsize = 4MiB\nwait = 5s\n");
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 4194304");
+    const std::string old = a.must("get p");
+    a.must("free p");
+    a.must("threads 1 1100 export 4096", 60000); // their records take the place of that one's
+    a.must("malloc p 4194304");
+    const std::string now = a.must("get p");
+    const int opened = b.code("open x " + old);
+    if (opened != 0)
+        GTEST_SKIP() << "this driver has given it another address";
+    b.must("malloc q 4194304");
+    EXPECT_EQ(b.must("get q"), now);
+    a.must("free p");
+    EXPECT_EQ(world.state("f-1"), "closing");
+    b.all({"close x", "free q"});
+    EXPECT_TRUE(eventually([&] { return world.ls().size() == 0; }));
+}
+
 // The wait for the device before a rule's import is closed must leave other threads' captures
 // alone.
 TEST(RulesImport, ItsFreeEndsNoCapture) {

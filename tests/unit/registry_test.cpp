@@ -436,6 +436,26 @@ TEST_F(Registry, AnotherRegionAtTheAddressOfAnOpenImportIsOneMoreOpenOfIt) {
     }
 }
 
+// As of an old handle, which opens what its exporter has there now. That is held by its own slot.
+TEST_F(Registry, WhatNothingIsKnownOfIsTheMemoryThatIsOpenedThereNext) {
+    gps_import known = import_of(0x1000, 2, 1, 6), left = {};
+    known.size = 4096;
+    open(0x1000, 1, 1, GPS_NO_SLOT);
+    open(0x1000, 1, 1, GPS_NO_SLOT);
+    EXPECT_EQ(GPS_OPEN_FIRST, gps_registry_open(&known, GPS_VIA_RULE, &previous));
+    EXPECT_TRUE(previous.over && !previous.extra);
+    const gps_id was = id_of(1);
+    EXPECT_TRUE(gps_id_equal(&previous.import.region, &was));
+    for (uint64_t opens : {2u, 1u}) {
+        ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &left));
+        EXPECT_EQ(opens, left.count);
+        EXPECT_EQ(6u, left.slot);
+    }
+    EXPECT_EQ(GPS_CLOSE_DENIED, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &left));
+    ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_RULE, false, &left));
+    EXPECT_EQ(0u, left.count);
+}
+
 // Another thread may have closed it meanwhile, and have something else open there.
 TEST_F(Registry, OneMoreOpenIsCountedOnlyOfWhatIsOpenThereStill) {
     const gps_id region = id_of(1);
