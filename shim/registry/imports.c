@@ -206,7 +206,6 @@ static bool remove_over(struct node *node, const struct gps_import *import,
     const bool unknown = other && !node->import.size && import->size;
     previous->over = dead || unknown || (other && is(node, GPS_IMPORT_CACHED));
     previous->extra = !dead && is(node, GPS_IMPORT_CACHED);
-    previous->opens_go_on = !dead && unknown && is(node, GPS_IMPORT_OPEN);
     if (previous->over) {
         previous->import = node->import;
         become(node, GPS_IMPORT_GONE);
@@ -214,7 +213,12 @@ static bool remove_over(struct node *node, const struct gps_import *import,
     return previous->over;
 }
 
-/* What is closed by address is closed as often as it was opened. */
+/* What is closed by address is closed as often as it was opened: its opens go on as this one's. */
+static bool goes_on(const struct gps_previous *previous, const struct gps_import *import) {
+    return previous->over && previous->import.context == import->context &&
+           previous->import.state == GPS_IMPORT_OPEN;
+}
+
 static void add_opens(struct node *node, const struct gps_import *before) {
     node->import.count += before->count;
     node->import.opens += before->opens;
@@ -238,7 +242,7 @@ int gps_registry_open(struct gps_import *import, enum gps_slot_via via,
         count(node, via, import);
     } else {
         status = insert_first(import, via) ? GPS_OPEN_FIRST : -ENOMEM;
-        if (status == GPS_OPEN_FIRST && previous->opens_go_on)
+        if (status == GPS_OPEN_FIRST && goes_on(previous, import))
             add_opens(at(import->pointer), &previous->import);
     }
     return status;

@@ -209,7 +209,6 @@ struct gps_previous {
                    destroyed it has not purged it yet; or it was cached, and the driver takes its
                    region and the new one for the same memory; or nothing is known of it, and it is
                    that memory. The caller ends it. */
-    bool opens_go_on; /* the last of these: its opens are the new import's */
     struct gps_import import;
 };
 
