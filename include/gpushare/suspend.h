@@ -21,6 +21,10 @@ enum gps_order_ask {
     GPS_ORDER_LET_GO = 2, /* as long as the lock is held: else memory is taken again */
     GPS_ORDER_KEEP = 3,   /* the same, whether the lock is held or not */
     GPS_ORDER_TAKE = 4,   /* take memory again, and go on */
+    GPS_ORDER_ROOM = 5,   /* hold the lock of its GPU's room (directory/room_lock.h) while this lock
+                             is held */
+    GPS_ORDER_RESTORE = 6, /* the driver is about to restore it: hold that until TAKE */
+    GPS_ORDER_NO_ROOM = 7, /* let go of it */
 };
 
 struct gps_order {
@@ -47,11 +51,14 @@ struct gps_answer_file {
     uint32_t state;  /* enum gps_answer_state */
     uint64_t serial; /* of the order that it answers; 0: none */
     uint64_t since;  /* when the state began */
-    uint64_t own;    /* bytes on the GPUs that it has for itself, as far as gpushare knows */
+    uint64_t own;    /* bytes on its GPU that it has for itself, as far as gpushare knows */
     uint64_t let_go; /* GONE: bytes that it has let go of */
     uint64_t freed;  /* GONE: as its order says */
     uint8_t device[GPS_UUID_BYTES]; /* the GPU that it uses; zero: none */
-    char reason[424];  /* RUNS: why it cannot let go, and what to do; TAKES: what it waits for */
+    char reason[416];  /* RUNS: why it cannot let go, and what to do; TAKES: what it waits for;
+                          GONE, after ROOM: who has the lock of its GPU's room; empty: it has it */
+    uint64_t needs;    /* bytes that are free on its GPU when it is restored, or it is lost; 0: it
+                          has no context, or is of an older version */
     uint64_t checksum; /* of the bytes before it */
 };
 

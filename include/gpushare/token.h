@@ -40,7 +40,8 @@ struct gps_token_block {
 struct gps_token_reply {
     char magic[8]; /* GPS_TOKEN_MAGIC */
     uint32_t version;
-    int32_t status; /* 0 or -errno. -ESTALE: the run has changed. -EAGAIN: ask again */
+    int32_t status; /* 0 or -errno. -ESTALE: the run has changed. -EAGAIN: ask again. -EBUSY: it is
+                       suspended */
     struct gps_id id;
     uint64_t place, place_size; /* the addresses that the owner has reserved around the run */
     uint64_t run, run_size;

@@ -10,6 +10,7 @@
 #include "merge/allocation.h"
 #include "merge/backing.h"
 #include "process/process.h"
+#include "registry/context_table.h"
 #include "registry/entangled.h"
 #include "registry/registry.h"
 #include "registry/vmm_books.h"
@@ -37,9 +38,17 @@ static void enable(int home, int accessor) {
         gps_merge_enable(home, accessor);
 }
 
+static void note(uint64_t context, int device) {
+    GPS_SCOPE();
+    if (context != gps_ops->primary(device))
+        gps_context_table_add(context, device);
+}
+
 /* Plain memory is copied whatever device is current, so that of rules is mapped for each device
  * that is used, and reaches it. A program that uses one pays nothing. */
-void gps_context_made(int device) {
+void gps_context_made(uint64_t context, int device) {
+    if (gps_process_config()->options.suspend == GPS_SUSPEND_ON && context)
+        note(context, device);
     if (!gps_rules_active || device < 0 || device >= GPS_MAPPING_DEVICES || used >> device & 1)
         return;
     GPS_DRIVER_SCOPE();
@@ -107,8 +116,10 @@ static int end_by_driver(void *arg, bool *destroyed, uint64_t *before) {
     *destroyed = code == GPS_OK && is_gone(ending);
     if (*destroyed && !is_remade(ending))
         *before = ended;
-    if (*destroyed)
+    if (*destroyed) {
+        gps_context_table_remove(ending->context);
         gps_ops->forget(ending->context);
+    }
     return code;
 }
 

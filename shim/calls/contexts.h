@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* The program has made a context on a device, or has one that was there. */
-void gps_context_made(int device);
+void gps_context_made(uint64_t context, int device);
 
 /* The program has let the current context reach the memory of another one. */
 void gps_context_peer_enabled(uint64_t peer);

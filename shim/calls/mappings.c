@@ -109,6 +109,10 @@ void gps_mappings_exported_otherwise(void) {
     gps_entangle(GPS_ENTANGLED_MEMORY_EXPORTED);
 }
 
+void gps_mappings_held_by_dma_buf(void) {
+    gps_entangle(GPS_ENTANGLED_DMA_BUF);
+}
+
 void gps_mappings_external(void) {
     gps_entangle(GPS_ENTANGLED_EXTERNAL);
 }

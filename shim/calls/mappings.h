@@ -33,6 +33,7 @@ void gps_mappings_exported(uint64_t handle, int descriptor);
 /* The same by a handle that is no descriptor. */
 void gps_mappings_exported_otherwise(void);
 /* Memory of another interface's, or process's, is mapped. */
+void gps_mappings_held_by_dma_buf(void);
 void gps_mappings_external(void);
 /* The driver has taken the descriptor over. */
 void gps_mappings_consumed(int descriptor);

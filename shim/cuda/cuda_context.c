@@ -13,7 +13,7 @@ CUresult gps_on_cuInit(unsigned int flags) {
     CUresult gps_on_##name parameters {                                                            \
         const CUresult result = gps_real.name arguments;                                           \
         if (result == CUDA_SUCCESS)                                                                \
-            gps_context_made(device);                                                              \
+            gps_context_made((uintptr_t)*out, device);                                             \
         return result;                                                                             \
     }
 MAKE(cuCtxCreate, (CUcontext * out, unsigned int flags, CUdevice device), (out, flags, device))

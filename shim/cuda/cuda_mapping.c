@@ -267,6 +267,21 @@ MAP_ARRAY(cuMemMapArrayAsync)
 MAP_ARRAY(cuMemMapArrayAsync_ptsz)
 
 /* Such a descriptor is the driver's from then on. */
+/* Other hardware reaches the memory by it from now on. */
+CUresult gps_on_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr pointer, size_t size,
+                                              CUmemRangeHandleType type, unsigned long long flags) {
+    const struct gps_write write = gps_range_of(pointer, size);
+    struct gps_gate_pass pass;
+    int code;
+    if (!gps_write_begin(&write, &pass, &code))
+        return (CUresult)code;
+    code = (int)gps_real.cuMemGetHandleForAddressRange(handle, pointer, size, type, flags);
+    gps_write_end(&write, &pass, code);
+    if (code == GPS_OK)
+        gps_mappings_held_by_dma_buf();
+    return (CUresult)code;
+}
+
 CUresult gps_on_cuImportExternalMemory(CUexternalMemory *out,
                                        const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *from) {
     const CUresult result = gps_real.cuImportExternalMemory(out, from);

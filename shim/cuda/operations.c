@@ -310,7 +310,15 @@ static int event_mark(uint64_t stream, uint64_t *event) {
     return code;
 }
 
-GPS_YIELD(free_memory, (uint64_t * bytes), size_t, bytes, CALL(cuMemGetInfo_v2, &got, &(size_t){0}))
+static int memory(uint64_t *available, uint64_t *total) {
+    size_t free, all;
+    const int code = CALL(cuMemGetInfo_v2, &free, &all);
+    if (code != GPS_OK)
+        return code;
+    *available = free;
+    *total = all;
+    return GPS_OK;
+}
 
 static int pool_has(uint64_t *bytes) {
     CUmemoryPool pool;
@@ -390,7 +398,7 @@ static const struct gps_operations operations = {
     .event_state = event_state,
     .event_free = event_free,
     .upload = upload,
-    .free_memory = free_memory,
+    .memory = memory,
     .pool_has = pool_has,
     .load_kernels = gps_kernels_load,
     .digest = gps_kernels_digest,

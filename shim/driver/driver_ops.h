@@ -154,7 +154,7 @@ struct gps_operations {
 
     /* Copies from main memory, in an explicit stream's order; as a copy of the program's does. */
     int (*upload)(uint64_t to, const void *from, uint64_t size, uint64_t stream);
-    int (*free_memory)(uint64_t *bytes); /* bytes of the current device */
+    int (*memory)(uint64_t *available, uint64_t *total); /* bytes of the current device */
     /* What the current device's pool has of it, in use or not: an allocation of more takes the rest
      * of the device. */
     int (*pool_has)(uint64_t *bytes);
@@ -203,8 +203,8 @@ static inline int gps_context_code(void) {
 /* What it says where that context was reset, or is lost to an error. Calls for VMM memory need
  * none, and succeed there. */
 static inline int gps_context_state(void) {
-    uint64_t bytes;
-    return gps_ops->free_memory(&bytes);
+    uint64_t available, total;
+    return gps_ops->memory(&available, &total);
 }
 
 /* What it says to a call that needs a context and names memory that is not there. */

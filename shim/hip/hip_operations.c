@@ -147,7 +147,15 @@ static enum gps_memory_kind kind(uint64_t pointer) {
                                 : GPS_MEMORY_DEVICE;
 }
 
-GPS_YIELD(free_memory, (uint64_t * bytes), size_t, bytes, CALL(hipMemGetInfo, &got, &(size_t){0}))
+static int memory(uint64_t *available, uint64_t *total) {
+    size_t free, all;
+    const int code = CALL(hipMemGetInfo, &free, &all);
+    if (code != GPS_OK)
+        return code;
+    *available = free;
+    *total = all;
+    return GPS_OK;
+}
 
 /* --- handles, in their plain form --- */
 
@@ -226,7 +234,7 @@ static const struct gps_operations operations = {
     .open_handle = open_handle,
     .open_handle_as = open_handle_as,
     .close_handle = close_handle,
-    .free_memory = free_memory,
+    .memory = memory,
 };
 _Static_assert(sizeof(hipIpcEventHandle_t) == GPS_HANDLE_BYTES, "handles of events are as wide");
 _Static_assert(sizeof(hipIpcMemHandle_t) == GPS_HANDLE_BYTES, "the handle's width is the format's");

@@ -360,7 +360,8 @@ static int answer_of(const struct gps_opening *opening, int code) {
     if (opening->import.mirrored && code == -ECONNREFUSED)
         return GPS_INVALID_HANDLE; /* as of an exporter that has ended */
     if (code != -ENOENT)
-        gps_report_store(code, opening->import.mirrored
+        gps_report_store(code, code == -EBUSY ? "the exporter of a token is suspended"
+                               : opening->import.mirrored
                                    ? "the memory of a token could not be had from its exporter"
                                    : "the memory of a token could not be had from the keeper");
     return code == -ENOMEM ? GPS_OUT_OF_MEMORY : GPS_INVALID_VALUE;

@@ -25,6 +25,7 @@ struct token {
     struct token *next;
     struct gps_export region; /* its pointer and its record's extent are the run */
     uint64_t place, place_size;
+    bool served; /* somebody has asked for its memory, and may have it open */
 };
 
 /* A token that is over, and the mapping by whose unmap. The newest ones are known. */
@@ -40,7 +41,8 @@ enum { FORMER = 64 };
 
 static struct {
     GPS_LOCK(GPS_RANK_TOKENS) lock;
-    struct token *list;
+    struct token *list, *over; /* over: their memory may be open still */
+    unsigned over_count;
     struct former former[FORMER];
     unsigned next_former;
     uint64_t generation;
@@ -117,9 +119,11 @@ static void describe(struct token *token, const struct run *run,
 /* For who answers others. */
 static bool find(const struct gps_id *id, struct gps_token_run *run) {
     GPS_LOCKED(&state.lock);
-    const struct token *token = state.list;
+    struct token *token = state.list;
     while (token && !gps_id_equal(&token->region.record.id, id))
         token = token->next;
+    if (token)
+        token->served = true;
     if (token)
         *run = (struct gps_token_run){token->region.pointer, size_of(token), token->place,
                                       token->place_size};
@@ -217,13 +221,51 @@ static void remember(const struct token *token, uint64_t pointer, uint64_t size,
                                                                  .device = token->region.device};
 }
 
+/* False: nobody has it open. It says true where that cannot be found out. */
+static bool is_open(const struct token *token) {
+    return token->served && gps_references_users(&token->region.record.id, NULL, 0, NULL) != 0;
+}
+
+static void forget_closed(void) {
+    for (struct token **link = &state.over; *link;) {
+        struct token *token = *link;
+        if (is_open(token)) {
+            link = &token->next;
+            continue;
+        }
+        *link = token->next;
+        state.over_count--;
+        free(token);
+    }
+}
+
+/* What it had may be open as long as its openers like. */
+static void keep_over(struct token *token) {
+    token->next = state.over;
+    state.over = token;
+    if (++state.over_count % FORMER == 0)
+        forget_closed();
+}
+
 static void end(struct token *token) {
     struct gps_export *region = &token->region;
     gps_region_event_freed(region);
     gps_region_history_publish(region, gps_trace_kept());
     gps_region_set_status(gps_membership_store(), &region->record, GPS_STATE_FREED, 0);
     gps_export_leave_tombstone(&region->record.id);
-    free(token);
+    if (token->served)
+        keep_over(token);
+    else
+        free(token);
+}
+
+bool gps_token_any_open(void) {
+    GPS_LOCKED(&state.lock);
+    forget_closed();
+    bool open = state.over != NULL;
+    for (const struct token *token = state.list; token && !open; token = token->next)
+        open = is_open(token);
+    return open;
 }
 
 static void end_those_of(uint64_t pointer, uint64_t size, uint64_t serial) {
@@ -308,5 +350,5 @@ void gps_token_leave(void) {
     for (struct token *token = state.list; token; token = token->next)
         if (gps_references_users(&token->region.record.id, NULL, 0, NULL) == 0)
             gps_region_remove(gps_membership_store(), &token->region.record.id);
-    state.list = NULL; /* not freed: as the process ends */
+    state.list = state.over = NULL; /* not freed: as the process ends */
 }

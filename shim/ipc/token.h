@@ -29,6 +29,10 @@ void gps_token_end(uint64_t pointer, uint64_t size, uint64_t serial);
 /* After a map: reports processes that have open what was mapped there before. */
 void gps_token_mapped(uint64_t pointer);
 
+/* Whether another process has a token of this one open, or one that is over: it has that memory
+ * still. True where that cannot be found out. Inside a gps_scope. */
+bool gps_token_any_open(void);
+
 /* The process ends: their records go, but for those that others have open. */
 void gps_token_leave(void);
 
@@ -48,4 +52,7 @@ typedef bool gps_token_find_fn(const struct gps_id *id, struct gps_token_run *ru
 int gps_token_server_start(gps_token_find_fn *find);
 /* The process ends: the driver is touched no more. */
 void gps_token_server_stop(void);
+/* After the process has become suspended, in which it answers -EBUSY and touches no driver: waits
+ * until what it began before is done. False: that took more nanoseconds. */
+bool gps_token_server_await(uint64_t within);
 void gps_token_server_reset(void); /* in a forked child */

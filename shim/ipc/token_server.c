@@ -132,6 +132,14 @@ static int send_reply(int line, const struct gps_token_request *request) {
     return gps_passing_send(line, &reply, sizeof(reply), -1);
 }
 
+static int send_refusal(int line, const struct gps_token_request *request, int status) {
+    const struct gps_token_reply reply = {.magic = GPS_TOKEN_MAGIC,
+                                          .version = GPS_FORMAT_VERSION,
+                                          .id = request->id,
+                                          .status = status};
+    return gps_passing_send(line, &reply, sizeof(reply), -1);
+}
+
 /* False: the line is of no more use. */
 static bool answer(int line) {
     struct gps_token_request request;
@@ -144,7 +152,9 @@ static bool answer(int line) {
     if (!gps_token_request_valid(&request, size))
         return false;
     atomic_store(&state.busy, true); /* before it looks whether it may */
-    if (!atomic_load(&state.stopped)) {
+    if (gps_process_phase() == GPS_PHASE_SUSPENDED) {
+        status = send_refusal(line, &request, -EBUSY);
+    } else if (!atomic_load(&state.stopped)) {
         GPS_DRIVER_SCOPE();
         status = send_reply(line, &request);
     }
@@ -245,6 +255,10 @@ void gps_token_server_stop(void) {
         return;
     gps_token_socket_remove(gps_membership_store(), gps_process_self());
     gps_thread_await(&state.busy, GPS_SECOND); /* after what is under way */
+}
+
+bool gps_token_server_await(uint64_t within) {
+    return !atomic_load(&state.started) || gps_thread_await(&state.busy, within);
 }
 
 /* The parent's socket would seem to have somebody who answers. */

@@ -62,7 +62,10 @@ int gps_merge_back(const struct gps_area *area, struct gps_block *block) {
     return code;
 }
 
-static int back(const struct gps_area *area, struct gps_block *block) {
+/* What overcommit has not made yet stays so, if only what is made is to be mapped. */
+static int back(const struct gps_area *area, struct gps_block *block, bool only_made) {
+    if (only_made && block->state == GPS_BLOCK_UNBACKED && !block->made)
+        return GPS_OK;
     if (block->state == GPS_BLOCK_SPECULATIVE)
         return gps_merge_own(area, block);
     return block->state == GPS_BLOCK_UNBACKED ? gps_merge_back(area, block) : GPS_OK;
@@ -75,7 +78,7 @@ static bool has_unbacked(const struct gps_area *area) {
     return false;
 }
 
-static int back_area(struct gps_area *area) {
+static int back_area(struct gps_area *area, bool only_made) {
     gps_merge_share_touched(area, UINT64_MAX);
     if (!has_unbacked(area))
         return GPS_OK;
@@ -83,7 +86,7 @@ static int back_area(struct gps_area *area) {
     if (code != GPS_OK)
         return code;
     for (unsigned i = 0; code == GPS_OK && i < area->count; i++)
-        code = back(area, &area->blocks[i]);
+        code = back(area, &area->blocks[i], only_made);
     gps_ops->leave();
     return code;
 }
@@ -103,7 +106,7 @@ static bool back_sole(void) {
     if (gps_ops->context(&context) != GPS_OK)
         return false;
     for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
-        if (is_sole(area, context) && back_area(area) != GPS_OK)
+        if (is_sole(area, context) && back_area(area, false) != GPS_OK)
             return false;
     return !empty;
 }
@@ -119,7 +122,7 @@ static int back_all(void) {
     gps_area_lock();
     const bool known = gps_ops->device(&here) == GPS_OK;
     for (struct gps_area *area = gps_area_next(NULL); area && empty; area = gps_area_next(area)) {
-        const int failed = back_area(area);
+        const int failed = back_area(area, false);
         if (code == GPS_OK && (!known || gps_mapping_reaches(here, area->device)))
             code = failed;
     }
@@ -150,6 +153,18 @@ int gps_merge_back_all(void) {
         ;
     if (code == GPS_OK)
         timed_out = false;
+    return code;
+}
+
+int gps_merge_back_made(void) {
+    int code = GPS_OK;
+    gps_swap_lock();
+    gps_area_lock();
+    for (struct gps_area *area = gps_area_next(NULL); area && code == GPS_OK;
+         area = gps_area_next(area))
+        code = back_area(area, true);
+    gps_area_unlock();
+    gps_swap_unlock();
     return code;
 }
 

@@ -13,6 +13,9 @@ void gps_backing_count(int64_t change);
  * code is that of areas that the current device reaches; of GPS_OUT_OF_MEMORY see below. It needs
  * no scope. */
 int gps_merge_back_all(void);
+/* Maps those that are made: the driver restores what is mapped. What overcommit has not made yet
+ * takes no memory. Inside a scope for driver calls, while no call of the program's is under way. */
+int gps_merge_back_made(void);
 /* A block of a rule with overcommit found no memory. True: others may merge blocks, so it is worth
  * another look, and a millisecond has passed, with the program's signals let in. It is for a
  * second, from *until == 0 on, and then no more until there was some. Inside a gps_scope, without a

@@ -56,8 +56,8 @@ void gps_block_unmake(struct gps_block *block) {
 }
 
 bool gps_block_fits(uint64_t bytes) {
-    uint64_t bytes_free;
-    return gps_ops->free_memory(&bytes_free) == GPS_OK && bytes_free >= bytes;
+    uint64_t available, total;
+    return gps_ops->memory(&available, &total) == GPS_OK && available >= bytes;
 }
 
 /* Without room for both the larger one goes first. */

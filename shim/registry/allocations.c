@@ -1,6 +1,8 @@
 /* allocations.c - allocations: 64 tables by address. See registry.h. */
 #include "registry.h"
 
+#include <sys/mman.h>
+
 #include "freed_history.h"
 #include "hash_table.h"
 #include "util/forgotten.h"
@@ -206,14 +208,40 @@ bool gps_alloc_is_drivers(const struct gps_alloc *alloc) {
            (alloc->kind == GPS_ALLOC_EXPORTED && !alloc->region->vmm);
 }
 
+/* A bit for each block of the addresses that a GPU has; only the pages that are touched take
+ * memory. */
+enum { ADDRESS_BITS = 49 };
+#define BLOCK_BYTES (UINT64_C(1) << BLOCK_BITS)
+#define MAP_BYTES   (UINT64_C(1) << (ADDRESS_BITS - BLOCK_BITS - 3))
+
+static uint8_t *new_block_map(void) {
+    void *map = mmap(NULL, MAP_BYTES, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return map == MAP_FAILED ? NULL : map;
+}
+
+/* Small ones of one block count once. Without a map each counts as a block. */
+static uint64_t blocks_of(const struct gps_alloc *alloc, uint8_t *map) {
+    const uint64_t block = alloc->pointer >> BLOCK_BITS, byte = block / 8;
+    if (alloc->size >= BLOCK_BYTES || !map || byte >= MAP_BYTES)
+        return (alloc->size + BLOCK_BYTES - 1) / BLOCK_BYTES;
+    const uint8_t bit = (uint8_t)(1u << block % 8);
+    const bool counted = map[byte] & bit;
+    map[byte] |= bit;
+    return !counted;
+}
+
 uint64_t gps_registry_bytes(void) {
-    uint64_t bytes = 0;
+    uint64_t blocks = 0;
+    uint8_t *const map = new_block_map();
     for (size_t i = 0; i < SHARDS; i++) {
         GPS_LOCKED(&shards[i].lock);
         for (struct node *node = next(&shards[i], NULL); node; node = next(&shards[i], node))
-            bytes += gps_alloc_is_drivers(&node->alloc) ? node->alloc.size : 0;
+            blocks += gps_alloc_is_drivers(&node->alloc) ? blocks_of(&node->alloc, map) : 0;
     }
-    return bytes;
+    if (map)
+        munmap(map, MAP_BYTES);
+    return blocks * BLOCK_BYTES;
 }
 
 void gps_registry_move(uint64_t context, uint64_t to) {

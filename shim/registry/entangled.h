@@ -14,7 +14,8 @@ enum gps_entangled {
     GPS_ENTANGLED_POOL, /* a pool, or a pointer of one */
     GPS_ENTANGLED_EXTERNAL,
     GPS_ENTANGLED_MULTICAST,
-    GPS_ENTANGLED_PEERS, /* memory of one GPU is open to another */
+    GPS_ENTANGLED_DMA_BUF, /* of any memory: other hardware may have its address */
+    GPS_ENTANGLED_PEERS,   /* memory of one GPU is open to another */
 };
 
 void gps_entangle(enum gps_entangled way);

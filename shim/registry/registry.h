@@ -83,7 +83,8 @@ void gps_registry_each_export(uint64_t context, void (*fn)(void *arg, struct gps
                               void *arg);
 /* All allocations of a context are another one's from now on. */
 void gps_registry_move(uint64_t context, uint64_t to);
-/* The bytes of all that the driver allocated and this process has for itself. */
+/* The bytes of all that the driver allocated and this process has for itself, in whole blocks of 2
+ * MiB, from which the driver cuts small ones. */
 uint64_t gps_registry_bytes(void);
 
 /* --- exports: a region that this process published --- */

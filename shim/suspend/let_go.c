@@ -11,18 +11,20 @@
 #include "gate/gate.h"
 #include "gate/streams.h"
 #include "ipc/deferred.h"
+#include "ipc/token.h"
 #include "keeper/keeper_client.h"
 #include "learn/learner.h"
 #include "merge/allocation.h"
 #include "merge/away.h"
 #include "merge/unmerged.h"
+#include "needed_room.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "registry/entangled.h"
 #include "registry/registry.h"
-#include "registry/vmm_books.h"
 #include "util/forgotten.h"
 #include "vmm/mapping.h"
+#include "vmm/mirror.h"
 
 /* One that the keeper has: a region or a merged block. */
 struct piece {
@@ -142,46 +144,6 @@ enum gps_taken gps_let_go_take_again(struct gps_text *why) {
     return GPS_TAKEN;
 }
 
-/* --- what it has for itself --- */
-
-/* What memory pools have. */
-static uint64_t pool_bytes(void) {
-    uint64_t sum = 0, bytes;
-    int count = 0;
-    if (gps_ops->device_count(&count) != GPS_OK)
-        return 0;
-    for (int device = 0; device < count; device++) {
-        const uint64_t context = gps_ops->primary(device);
-        if (!context || gps_ops->enter(context) != GPS_OK)
-            continue;
-        sum += gps_ops->pool_has(&bytes) == GPS_OK ? bytes : 0;
-        gps_ops->leave();
-    }
-    return sum;
-}
-
-uint64_t gps_let_go_own_bytes(void) {
-    struct gps_mapping vmm = {.pointer = 0};
-    uint64_t sum = gps_registry_bytes() + gps_away_own_bytes() + pool_bytes();
-    while (gps_mapping_next(&vmm))
-        sum += gps_mapping_is_shared(&vmm) ? 0 : vmm.extent;
-    for (int device = 0; device < GPS_VMM_GPUS; device++)
-        sum += gps_vmm_bytes(device);
-    return sum;
-}
-
-void gps_let_go_device(uint8_t device[GPS_UUID_BYTES]) {
-    int count = 0;
-    memset(device, 0, GPS_UUID_BYTES);
-    if (gps_ops->device_count(&count) != GPS_OK)
-        return;
-    for (int ordinal = 0; ordinal < count; ordinal++)
-        if (gps_ops->primary(ordinal)) {
-            (void)gps_ops->uuid(ordinal, device);
-            return;
-        }
-}
-
 /* --- obstacles --- */
 
 /* --- how the process was started --- */
@@ -200,14 +162,11 @@ static bool look_at_mode(struct gps_text *why) {
 
 /* Room is counted on one GPU. */
 static bool look_for_gpus(struct gps_text *why) {
-    int count = 0, used = 0;
-    if (gps_ops->device_count(&count) != GPS_OK)
+    const int used = gps_needed_room_gpus();
+    if (used == 0 || used == 1)
         return false;
-    for (int device = 0; device < count; device++)
-        used += gps_ops->primary(device) != 0;
-    if (used < 2)
-        return false;
-    gps_text_str(why, "it uses more than one GPU, and is not suspended by this version");
+    gps_text_str(why, used > 1 ? "it uses more than one GPU, and is not suspended by this version"
+                               : "it has had more contexts than are counted");
     return true;
 }
 
@@ -278,6 +237,21 @@ static bool look_for_events(struct gps_text *why) {
     return true;
 }
 
+/* Memory that came by a token would be lost, and what others have of this process's would be
+ * another copy from then on. */
+static bool look_for_tokens(struct gps_text *why) {
+    if (gps_mirror_any())
+        gps_text_str(why,
+                     "memory of another process's cuMemCreate is open here by a token (vmm_ipc); "
+                     "close it");
+    else if (gps_token_any_open())
+        gps_text_str(why, "memory of its cuMemCreate is open in another process by a token "
+                          "(vmm_ipc); close it there");
+    else
+        return false;
+    return true;
+}
+
 /* --- what cannot be undone --- */
 
 static bool look_for_entanglement(struct gps_text *why) {
@@ -288,6 +262,9 @@ static bool look_for_entanglement(struct gps_text *why) {
         [GPS_ENTANGLED_POOL] = "it has exported or imported a memory pool, or a pointer of one",
         [GPS_ENTANGLED_EXTERNAL] = "it has imported external memory",
         [GPS_ENTANGLED_MULTICAST] = "it has made a multicast object",
+        [GPS_ENTANGLED_DMA_BUF] =
+            "it has made a dma-buf of its memory (cuMemGetHandleForAddressRange), by which other "
+            "hardware may use it",
         [GPS_ENTANGLED_PEERS] = "it has enabled peer access between GPUs",
     };
     for (unsigned way = 0; way < sizeof(texts) / sizeof(texts[0]); way++)
@@ -318,8 +295,9 @@ static bool look_for_captures(struct gps_text *why) {
 
 bool gps_obstacle_find(struct gps_text *why) {
     static bool (*const looks[])(struct gps_text * why) = {
-        look_at_mode,    look_for_gpus,         look_for_mps,  look_for_imports,  look_for_exports,
-        look_for_events, look_for_entanglement, look_for_rdma, look_for_captures,
+        look_at_mode,     look_for_gpus,     look_for_mps,    look_for_imports,
+        look_for_exports, look_for_events,   look_for_tokens, look_for_entanglement,
+        look_for_rdma,    look_for_captures,
     };
     for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++)
         if (looks[i](why))

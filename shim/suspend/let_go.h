@@ -27,11 +27,6 @@ enum gps_taken {
 };
 enum gps_taken gps_let_go_take_again(struct gps_text *why);
 
-/* The bytes on all GPUs that this process has for itself, as far as they are known. */
-uint64_t gps_let_go_own_bytes(void);
-/* The GPU that it uses: the first one on which it has a context. Else zeros. */
-void gps_let_go_device(uint8_t device[GPS_UUID_BYTES]);
-
 /* --- the one list of refusals --- */
 
 /* Why the process cannot let go of what it shares. A way of sharing that is added to the library

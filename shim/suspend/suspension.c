@@ -3,17 +3,21 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "directory/orders.h"
+#include "directory/room_lock.h"
 #include "driver/scope.h"
 #include "gate/swap.h"
+#include "ipc/token.h"
 #include "let_go.h"
 #include "log/event_log.h"
 #include "log/log.h"
 #include "merge/allocation.h"
 #include "merge/backing.h"
 #include "merge/merger.h"
+#include "needed_room.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "threads/watch.h"
@@ -27,6 +31,8 @@
 static struct {
     struct gps_answer_file answer; /* the last one */
     bool kept;                     /* it stays suspended, whether or not the tool lives */
+    struct gps_room_lock room;     /* of its GPU, while it comes back */
+    bool restored; /* by the driver, perhaps: the room is held whether or not the tool lives */
 } state;
 
 static uint64_t follow(void);
@@ -47,11 +53,6 @@ static void answer(enum gps_answer_state now, const struct gps_order *order) {
 static struct gps_text reason(void) {
     memset(state.answer.reason, 0, sizeof(state.answer.reason));
     return GPS_TEXT(state.answer.reason);
-}
-
-static void measure(void) {
-    state.answer.own = gps_let_go_own_bytes();
-    gps_let_go_device(state.answer.device);
 }
 
 static void tell(const char *what, uint64_t bytes) {
@@ -94,7 +95,8 @@ static bool stop_all(uint64_t until, struct gps_text *why) {
     if (!gps_calls_await(left(until)))
         gps_text_str(why, "a call that it made has not returned in time; try again with a longer "
                           "--timeout");
-    else if (!gps_merger_hold(left(until)) || !gps_vmm_region_await(left(until)))
+    else if (!gps_merger_hold(left(until)) || !gps_vmm_region_await(left(until)) ||
+             !gps_token_server_await(left(until)))
         gps_text_str(why, "gpushare's own work in it has not ended in time; try again");
     else
         return !gps_obstacle_find(why) && await_idle(until, why) && gps_let_go_confirm(why);
@@ -141,9 +143,13 @@ static bool let_go(const struct gps_order *order, struct gps_text *why) {
     answer(GPS_ANSWER_LEAVES, order);
     bool done = stop_all(until, why);
     if (done) {
-        gps_merge_back_all(); /* nobody knows whether a driver restores what is made and not mapped
-                               */
-        measure();
+        /* nobody knows whether a driver restores what is made and not mapped */
+        done = gps_merge_back_made() == GPS_OK;
+        if (!done)
+            gps_text_str(why, "memory of its merge rules cannot be mapped");
+    }
+    if (done) {
+        gps_needed_room_measure(&state.answer);
         done = gps_let_go(&state.answer.let_go, why);
     }
     return done;
@@ -170,12 +176,17 @@ static void follow_let_go(const struct gps_order *order) {
 
 /* --- the other orders --- */
 
+static void leave_room(void) {
+    gps_room_lock_give(&state.room);
+    state.restored = false;
+}
+
 static void check(const struct gps_order *order) {
     struct gps_text why = reason();
     GPS_DRIVER_SCOPE();
     if (!gps_obstacle_find(&why))
         gps_let_go_confirm(&why);
-    measure();
+    gps_needed_room_measure(&state.answer);
     answer(GPS_ANSWER_RUNS, order);
 }
 
@@ -184,6 +195,7 @@ static void follow_take(const struct gps_order *order) {
         answer(GPS_ANSWER_TAKES, order);
         take_again();
         go_on();
+        leave_room();
         tell("resumed", state.answer.let_go);
         (void)reason();
         state.answer.let_go = state.answer.freed = 0;
@@ -197,10 +209,68 @@ static void follow_keep(const struct gps_order *order) {
     answer((enum gps_answer_state)state.answer.state, order);
 }
 
+/* --- the room of its GPU --- */
+
+static void name_holder(struct gps_text *why, const struct gps_owner *holder) {
+    gps_text_plain(why, *holder->command ? holder->command : "another process");
+    gps_text_str(why, " ");
+    gps_text_dec(why, holder->pid);
+    gps_text_str(why, " comes back to that GPU just now, or its resume was killed: then `gpushare "
+                      "resume` it first");
+}
+
+/* 0 or -errno. Where the lease has no mapping the lock can't have one. */
+static int lock_room(struct gps_owner *holder) {
+    const bool by_descriptor = gps_membership_lease()->hold == MAP_FAILED;
+    return state.room.held
+               ? 0
+               : gps_room_lock_take(gps_membership_store(), state.answer.device, gps_process_self(),
+                                    by_descriptor, &state.room, holder);
+}
+
+/* Whether whoever gave the order still waits. */
+static bool is_awaited(const struct gps_order *order) {
+    struct gps_order now;
+    bool held = false;
+    return gps_order_read(gps_membership_store(), gps_process_self(), &now, &held) == 0 && held &&
+           now.serial == order->serial;
+}
+
+/* Nothing asks the driver meanwhile: it may be locked. */
+static void follow_room(const struct gps_order *order) {
+    const uint64_t until = gps_clock_monotonic() + order->timeout;
+    struct gps_owner holder = {.pid = 0};
+    struct gps_text why = reason();
+    int status;
+    while ((status = lock_room(&holder)) == -EAGAIN && gps_clock_monotonic() < until &&
+           is_awaited(order))
+        usleep(LOCK_50MS / 1000);
+    if (status == -EAGAIN)
+        name_holder(&why, &holder);
+    else if (status < 0)
+        gps_text_strs(&why, "the lock of its GPU's room cannot be had: ", gps_error_text(-status));
+    answer(GPS_ANSWER_GONE, order);
+}
+
+static void follow_restore(const struct gps_order *order) {
+    state.restored = state.room.held;
+    answer(GPS_ANSWER_GONE, order);
+}
+
+static void follow_no_room(const struct gps_order *order) {
+    leave_room();
+    (void)reason();
+    answer(GPS_ANSWER_GONE, order);
+}
+
 static void follow_new(const struct gps_order *order) {
     const bool gone = state.answer.state == GPS_ANSWER_GONE;
     if (gone && (order->ask == GPS_ORDER_CHECK || order->ask == GPS_ORDER_LET_GO)) {
         answer(GPS_ANSWER_GONE, order);
+        return;
+    }
+    if (!gone && order->ask >= GPS_ORDER_ROOM) {
+        answer(GPS_ANSWER_RUNS, order);
         return;
     }
     switch ((enum gps_order_ask)order->ask) {
@@ -215,6 +285,15 @@ static void follow_new(const struct gps_order *order) {
         break;
     case GPS_ORDER_TAKE:
         follow_take(order);
+        break;
+    case GPS_ORDER_ROOM:
+        follow_room(order);
+        break;
+    case GPS_ORDER_RESTORE:
+        follow_restore(order);
+        break;
+    case GPS_ORDER_NO_ROOM:
+        follow_no_room(order);
         break;
     }
 }
@@ -232,7 +311,9 @@ static uint64_t follow(void) {
         follow_new(&order);
     else if (gone && !state.kept && !held)
         follow_take(&(struct gps_order){.serial = state.answer.serial});
-    return gone && !state.kept ? LOCK_50MS : GPS_SECOND;
+    if (!held && !state.restored)
+        gps_room_lock_give(&state.room);
+    return gone && (!state.kept || state.room.held) ? LOCK_50MS : GPS_SECOND;
 }
 
 /* --- the thread --- */
@@ -256,5 +337,6 @@ void gps_suspension_stop(void) {
 
 void gps_suspension_reset(void) {
     gps_background_reset(&thread);
+    gps_room_lock_forget(&state.room);
     memset(&state, 0, sizeof(state));
 }

@@ -175,10 +175,11 @@ int gps_thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock,
                 : gps_thread_wait_by_wall_clock(condition, lock, until);
 }
 
-void gps_thread_await(const _Atomic bool *busy, uint64_t timeout) {
+bool gps_thread_await(const _Atomic bool *busy, uint64_t timeout) {
     const uint64_t until = gps_clock_monotonic() + timeout;
     while (atomic_load(busy) && gps_clock_monotonic() < until)
         usleep(1000);
+    return !atomic_load(busy);
 }
 
 bool gps_thread_is_dead(int thread) {

@@ -27,8 +27,8 @@ int gps_thread_wait_by_wall_clock(pthread_cond_t *condition, pthread_mutex_t *lo
 
 #ifndef __cplusplus /* for a test, which needs none of these */
 /* Waits until nobody is busy: `timeout` ns at most, because a busy thread may be in the driver,
- * which may never return. */
-void gps_thread_await(const _Atomic bool *busy, uint64_t timeout);
+ * which may never return. False: somebody still is. */
+bool gps_thread_await(const _Atomic bool *busy, uint64_t timeout);
 /* Whether a thread of this process, by its number, has ended. */
 bool gps_thread_is_dead(int thread);
 void gps_thread_reset(void); /* in a forked child */

@@ -437,6 +437,10 @@ int gps_mirror_close(uint64_t pointer, const struct gps_id *token) {
 
 /* --- look-ups --- */
 
+bool gps_mirror_any(void) {
+    return atomic_load(&state.any);
+}
+
 bool gps_mirror_has(uint64_t address) {
     if (!atomic_load_explicit(&state.any, memory_order_relaxed))
         return false;

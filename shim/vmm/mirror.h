@@ -29,6 +29,8 @@ int gps_mirror_close(uint64_t pointer, const struct gps_id *token);
 
 /* Whether the address lies in a mirror. One load where there is none. Needs no scope. */
 bool gps_mirror_has(uint64_t address);
+/* Whether anything is open here. */
+bool gps_mirror_any(void);
 /* Whether a range begins in memory that a token has open, or behind it in its mirror, and goes on
  * where nothing is open: *end is where. `token` is one that is open before that. Needs no scope. */
 bool gps_mirror_ends(uint64_t address, uint64_t size, uint64_t *end, struct gps_id *token);

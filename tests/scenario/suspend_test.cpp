@@ -1,4 +1,12 @@
 // gpushare suspend and resume: programs take turns on one card.
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+extern "C" {
+#include "directory/orders.h"
+#include "directory/room_lock.h"
+}
 #include "scenario/keepers.hpp"
 #include "scenario/merging.hpp"
 
@@ -27,6 +35,23 @@ std::string pid(const Puppet &puppet) {
     if (result.status == 1 && contains(result.err, text))
         return ::testing::AssertionSuccess();
     return ::testing::AssertionFailure() << result.status << ": " << result.out << result.err;
+}
+
+std::vector<std::string> names_in(const std::string &path) {
+    std::vector<std::string> names;
+    for (const auto &entry : std::filesystem::directory_iterator(path))
+        names.push_back(entry.path().filename());
+    return names;
+}
+
+bool answer_of(const World &world, const Puppet &puppet, gps_answer_file *answer) {
+    const gps_store store = world.store();
+    gps_owner owner;
+    for (const std::string &name : world.files("procs"))
+        if (gps_orders_parse(name.c_str(), &owner) && owner.pid == (uint32_t)puppet.pid &&
+            gps_answer_read(&store, &owner, answer) == 0)
+            return true;
+    return false;
 }
 
 class Suspend : public ::testing::Test {
@@ -137,6 +162,7 @@ TEST_F(Suspend, WhatCannotBeUndoneIsRefused) {
     } cases[] = {
         {{"vcreate m 2097152", "vexport m"}, "it has exported memory of cuMemCreate"},
         {{"evcreate e 6", "evget e"}, "it shares an interprocess event; destroy it"},
+        {{"malloc m 2097152", "dmabuf m 0 4096"}, "it has made a dma-buf of its memory"},
     };
     for (const auto &one : cases) {
         World world(suspendable(""));
@@ -147,6 +173,43 @@ TEST_F(Suspend, WhatCannotBeUndoneIsRefused) {
         EXPECT_TRUE(refuses(world.tool({"suspend", pid(a)}), one.why));
         a.must("info");
     }
+}
+
+// A process that the driver restores with memory of others is lost.
+TEST_F(Suspend, OpenTokensAreRefusedOnBothSides) {
+    World world("[gpushare]\nvmm_ipc = on\nsuspend = on\n");
+    Puppet a(world, producer()), b(world, consumer());
+    for (Puppet *one : {&a, &b})
+        one->must("malloc p 1024");
+    a.must("vreserve at 8388608");
+    for (const std::string n : {"0", "1"}) {
+        const std::string offset = n == "0" ? "0" : "2097152";
+        a.all({"vcreate h" + n + " 2097152", "vmap at " + offset + " 2097152 h" + n,
+               "vaccess at " + offset + " 2097152 3", "fill at 0x1" + n + " 64 " + offset,
+               "vrelease h" + n});
+    }
+    const std::string handle = a.must("get at");
+    EXPECT_TRUE(does(world.tool({"suspend", pid(a)}), " is suspended: ")) << "nobody has it open";
+    // who sleeps answers at once, and not after five seconds
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(b.code("open q " + handle), 1);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+    EXPECT_TRUE(does(world.tool({"resume", pid(a)}), " is resumed."));
+    b.must("open q " + handle);
+    const char *const there = "is open in another process by a token",
+                      *const here = "cuMemCreate is open here by a token";
+    EXPECT_TRUE(refuses(world.tool({"suspend", pid(b)}), here));
+    EXPECT_TRUE(refuses(world.tool({"suspend", pid(a)}), there));
+    a.must("vunmap at 2097152 2097152");
+    EXPECT_TRUE(refuses(world.tool({"suspend", pid(a)}), there)) << "the token is over, and open";
+    EXPECT_EQ(b.must("read q 0 1"), "10");
+    b.must("close q");
+    for (Puppet *one : {&a, &b}) {
+        EXPECT_TRUE(does(world.tool({"suspend", pid(*one)}), " is suspended: "));
+        EXPECT_TRUE(does(world.tool({"resume", pid(*one)}), " is resumed."));
+    }
+    b.must("open q " + a.must("get at"));
+    EXPECT_EQ(b.must("read q 0 1"), "10");
 }
 
 TEST_F(Suspend, ACaptureInProgressIsRefused) {
@@ -182,11 +245,164 @@ TEST_F(Suspend, RestoreIsNeverTriedWithoutRoom) {
     EXPECT_TRUE(does(one.world.tool({"suspend", pid(a)}), "128 MiB have left the GPU"));
     other.must("malloc m 201326592");
     for (int i = 0; i < 3; i++)
-        EXPECT_TRUE(refuses(one.world.tool({"resume", pid(a)}),
-                            "stays suspended: it needs 128 MiB on the GPU, and 64 MiB are free"));
+        EXPECT_TRUE(
+            refuses(one.world.tool({"resume", pid(a)}),
+                    "stays suspended: it needs 128 MiB on the GPU and 16 MiB to spare, and 64 MiB "
+                    "are free"));
     other.must("free m");
     EXPECT_TRUE(does(one.world.tool({"resume", "--wait", pid(a)}), " is resumed."));
     EXPECT_EQ(a.must("read m 1000 2"), "7777");
+}
+
+// The driver cuts small allocations from blocks of 2 MiB; what others take and give meanwhile says
+// nothing of this process.
+TEST_F(Suspend, RoomIsCountedAsTheDriverRoundsIt) {
+    Replicas one(0, suspendable(""));
+    How how = one.on_a_small_card();
+    Puppet a(one.world, how), other(one.world, how);
+    a.must("many 64 1126400");
+    EXPECT_TRUE(does(one.world.tool({"suspend", pid(a)}), "128 MiB have left the GPU"));
+    other.must("malloc m 146800640"); // 140 MiB, so 116 MiB are free
+    EXPECT_TRUE(refuses(one.world.tool({"resume", pid(a)}), "it needs 128 MiB on the GPU and"));
+    other.must("free m");
+    EXPECT_TRUE(does(one.world.tool({"resume", pid(a)}), " is resumed."));
+}
+
+TEST_F(Suspend, ContextsOfTheProgramsOwnCount) {
+    Replicas one(0, suspendable(""));
+    How how = one.on_two_cards();
+    Puppet a(one.world, how), b(one.world, how);
+    a.all({"ctxcreate c 0", "cumalloc m 4194304"});
+    EXPECT_TRUE(does(one.world.tool({"suspend", pid(a)}), " is suspended: 4 MiB have left"));
+    EXPECT_TRUE(does(one.world.tool({"resume", pid(a)}), " is resumed."));
+    a.must("ctxcreate d 1");
+    EXPECT_TRUE(refuses(one.world.tool({"suspend", pid(a)}), "it uses more than one GPU"));
+    a.must("ctxdestroy d");
+    EXPECT_TRUE(does(one.world.tool({"suspend", pid(a)}), " is suspended: "));
+    EXPECT_TRUE(does(one.world.tool({"resume", pid(a)}), " is resumed."));
+}
+
+// Of two that come back at once where there is room for one, one stays suspended.
+TEST_F(Suspend, OneComesBackAtATime) {
+    Replicas none(0, suspendable(""));
+    How how = none.on_a_small_card();
+    Puppet a(none.world, how), b(none.world, how);
+    Puppet *const both[] = {&a, &b};
+    a.must("malloc m 167772160");
+    EXPECT_TRUE(does(none.world.tool({"suspend", pid(a)}), " is suspended: "));
+    b.must("malloc m 167772160");
+    EXPECT_TRUE(does(none.world.tool({"suspend", pid(b)}), " is suspended: "));
+    for (int turn = 0; turn < 8; turn++) {
+        Result results[2];
+        std::thread other([&] { results[0] = none.world.tool({"resume", pid(a)}); });
+        results[1] = none.world.tool({"resume", pid(b)});
+        other.join();
+        ASSERT_EQ(results[0].status + results[1].status, 1)
+            << results[0].err << results[1].err << " turn " << turn;
+        const int winner = results[0].status == 0 ? 0 : 1;
+        EXPECT_EQ(both[winner]->code("fill m 0x11 4096"), 0);
+        EXPECT_TRUE(refuses(results[1 - winner], "it needs 160 MiB on the GPU and 16 MiB"));
+        ASSERT_TRUE(does(none.world.tool({"suspend", pid(*both[winner])}), " is suspended: "));
+    }
+}
+
+// A process of another directory's, or one whose resume was killed, has the lock.
+TEST_F(Suspend, WhoHasTheRoomIsNamed) {
+    World world(suspendable(""));
+    Puppet a(world, producer());
+    a.must("malloc m 4194304");
+    EXPECT_TRUE(does(world.tool({"suspend", pid(a)}), " is suspended: "));
+    gps_room_lock lock = {};
+    gps_owner other = {}, holder;
+    strcpy(other.command, "other");
+    other.pid = 77;
+    const gps_store store = world.store();
+    gps_answer_file answer;
+    ASSERT_TRUE(answer_of(world, a, &answer));
+    ASSERT_EQ(gps_room_lock_take(&store, answer.device, &other, true, &lock, &holder), 0);
+    EXPECT_TRUE(refuses(world.tool({"resume", "--timeout=200ms", pid(a)}),
+                        "stays suspended: other 77 comes back to that GPU just now"));
+    gps_room_lock_give(&lock);
+    EXPECT_TRUE(does(world.tool({"resume", pid(a)}), " is resumed."));
+    ASSERT_EQ(gps_room_lock_take(&store, answer.device, &other, true, &lock, &holder), 0)
+        << "it is free again: " << holder.command;
+    gps_room_lock_give(&lock);
+}
+
+TEST_F(Suspend, MemoryThatNobodyHasTouchedStaysUnmade) {
+    SIM_ONLY("it fills the card");
+    Replicas none(0, suspendable(merging("quiet = 0\novercommit = on\n")));
+    How how = none.on_a_small_card();
+    Puppet a(none.world, how), other(none.world, how);
+    a.must("malloc p 167772160");
+    const uint64_t before = none.world.used();
+    EXPECT_TRUE(does(none.world.tool({"suspend", pid(a)}), " is suspended: "));
+    EXPECT_TRUE(does(none.world.tool({"resume", pid(a)}), " is resumed."));
+    EXPECT_EQ(none.world.used(), before);
+    EXPECT_EQ(a.code("fill p 0x33 4096"), 0);
+    EXPECT_EQ(a.must("read p 0 1"), "33");
+}
+
+TEST_F(Suspend, WhatHasLetGoOnlyIsSuspendedWholeAfterIt) {
+    World world(frames());
+    Puppet a(world, producer());
+    a.make("f", 64 * MiB, "0x11");
+    EXPECT_TRUE(does(world.tool({"suspend", "--let-go", pid(a)}), " has let go of 64 MiB"));
+    EXPECT_TRUE(does(world.tool({"suspend", "--let-go", pid(a)}), " is suspended already."));
+    EXPECT_TRUE(does(world.tool({"suspend", pid(a)}), " is suspended: "));
+    EXPECT_TRUE(does(world.tool({"suspend", pid(a)}), " is suspended already."));
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_TRUE(refuses(world.tool({"resume", "--take-again", pid(a)}),
+                        "is not restored by the driver yet"));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+    EXPECT_TRUE(does(world.tool({"resume", pid(a)}), " is resumed."));
+    EXPECT_EQ(a.must("read f 0 2"), "1111");
+}
+
+TEST_F(Suspend, WhoCannotAnswerIsToldWhy) {
+    World world(suspendable(""));
+    Puppet a(world, producer());
+    a.all({"malloc m 4194304", "hoard"});
+    EXPECT_TRUE(refuses(world.tool({"suspend", "--timeout=1s", pid(a)}), "it has all of its "));
+    a.must("unhoard");
+    EXPECT_TRUE(does(world.tool({"suspend", pid(a)}), " is suspended: "));
+    EXPECT_TRUE(does(world.tool({"resume", pid(a)}), " is resumed."));
+}
+
+// The driver takes a number, which is another process's in another pid namespace.
+TEST_F(Suspend, WhatCannotBeFoundHereIsRefused) {
+    const std::vector<std::string> container = {"unshare", "--pid", "--fork", "--kill-child",
+                                                "--mount-proc"};
+    std::vector<std::string> may = container;
+    may.push_back("true");
+    if (command(may).status != 0)
+        GTEST_SKIP() << "this user may not make such namespaces";
+    World world(suspendable(""));
+    world.used(); // a simulated driver that was started in a container would end with it
+    How how = producer();
+    how.wrap = container;
+    Puppet a(world, how);
+    a.must("malloc m 4194304");
+    std::vector<std::string> line = container;
+    line.insert(line.end(), {build_directory() + "/gpushare", "suspend", "producer"});
+    EXPECT_TRUE(refuses(command(line, world.environment),
+                        "it runs in another pid namespace, and /proc here does not show"));
+    EXPECT_TRUE(
+        refuses(world.tool({"suspend", a.must("pid")}), "could mean 2 processes: producer"));
+    EXPECT_TRUE(does(world.tool({"suspend", "producer"}), " is suspended: "));
+    EXPECT_TRUE(does(world.tool({"resume", "producer"}), " is resumed."));
+    a.must("fill m 0x11 4096");
+}
+
+TEST_F(Suspend, ANumberOfAThreadIsNoProcess) {
+    World world;
+    Puppet a(world, producer());
+    a.all({"malloc m 4194304"});
+    for (const std::string &task : names_in("/proc/" + pid(a) + "/task"))
+        if (task != pid(a)) {
+            EXPECT_TRUE(refuses(world.tool({"suspend", "--force", task}),
+                                task + " is the number of a thread of process " + pid(a)));
+        }
 }
 
 TEST_F(Suspend, AnOldDriverIsNamed) {
@@ -235,7 +451,8 @@ TEST_F(Suspend, MemoryThatIsGoneEndsTheProcessWithAReport) {
     a.must("malloc f 67108864");
     b.must("malloc f 67108864");
     EXPECT_TRUE(does(world.tool({"suspend", pid(b)}), " is suspended: "));
-    EXPECT_EQ(world.tool({"drop", "frames"}).status, 0);
+    EXPECT_TRUE(refuses(world.tool({"drop", "frames"}), "'frames' was not dropped: consumer "));
+    EXPECT_EQ(world.tool({"drop", "--force", "frames"}).status, 0);
     EXPECT_TRUE(refuses(world.tool({"resume", pid(b)}), " has ended"));
     EXPECT_EQ(b.wait(), 128 + SIGKILL);
     EXPECT_HAS(world.logs() + b.errors(), "memory is lost while the process was suspended")

@@ -237,12 +237,25 @@ TEST_F(Registry, IsExactUnderThreads) {
                     wrong++;
             }
             for (uint64_t i = 0; i < 100; i++)
-                add((1u << 30) + ((i * threads + t) << 9));
+                add((UINT64_C(1) << 40) + ((i * threads + t) << 21));
         });
     for (auto &thread : running)
         thread.join();
     EXPECT_EQ(wrong, 0u);
-    EXPECT_EQ(gps_registry_bytes(), threads * 100 * 4096);
+    EXPECT_EQ(gps_registry_bytes(), threads * 100 << 21);
+}
+
+TEST_F(Registry, CountsWholeBlocks) {
+    constexpr uint64_t block = 2u << 20;
+    add(16 * block, 1, 4096);
+    add(16 * block + 4096, 1, 1100 << 10);
+    EXPECT_EQ(gps_registry_bytes(), block) << "two in one";
+    add(17 * block, 1, 1100 << 10);
+    EXPECT_EQ(gps_registry_bytes(), 2 * block);
+    add(32 * block, 1, block + 1);
+    EXPECT_EQ(gps_registry_bytes(), 4 * block);
+    add(UINT64_C(1) << 60, 1, 4096);
+    EXPECT_EQ(gps_registry_bytes(), 5 * block) << "beyond all addresses of a GPU";
 }
 
 /* --- threads, numbers --- */

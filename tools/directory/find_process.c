@@ -37,6 +37,15 @@ uint32_t host_pid(const struct gps_owner *owner) {
     return found;
 }
 
+uint32_t pid_here(const struct gps_owner *owner) {
+    const bool ours = owner->pid_ns && owner->pid_ns == gps_procfs_pid_ns();
+    const uint32_t pid = ours ? owner->pid : host_pid(owner);
+    struct gps_procfs_stat stat;
+    return pid && gps_procfs_stat(pid, &stat) == 0 && (!owner->start || stat.start == owner->start)
+               ? pid
+               : 0;
+}
+
 size_t find_process(struct view *view, const char *text, process_match_fn *matches) {
     size_t count = 0;
     for (int alive = 1; alive >= 0 && count == 0; alive--)
@@ -59,6 +68,10 @@ bool process_has_pid_here(const struct gps_owner *owner, const char *text) {
     char here[24];
     snprintf(here, sizeof(here), "%u", host_pid(owner));
     return strcmp(here, text) == 0;
+}
+
+bool process_has_any_pid(const struct gps_owner *owner, const char *text) {
+    return process_has_pid(owner, text) || process_has_pid_here(owner, text);
 }
 
 bool process_has_program(const struct gps_owner *owner, const char *text) {

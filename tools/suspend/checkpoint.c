@@ -109,6 +109,11 @@ static bool ask_room(int device, uint64_t *bytes) {
     return known;
 }
 
+bool checkpoint_gpu(int ordinal, uint8_t device[GPS_UUID_BYTES]) {
+    int count = 0;
+    return driver.count(&count) == OK && ordinal < count && driver.uuid(device, ordinal) == OK;
+}
+
 bool checkpoint_room(const uint8_t device[GPS_UUID_BYTES], uint64_t *bytes) {
     static const uint8_t any[GPS_UUID_BYTES];
     int count = 0;

@@ -28,5 +28,7 @@ int checkpoint_restore(uint32_t pid);
 int checkpoint_unlock(uint32_t pid);
 /* The free bytes of a GPU; of zeros: of the one with the least. */
 bool checkpoint_room(const uint8_t device[GPS_UUID_BYTES], uint64_t *bytes);
+/* The UUID of a GPU by its ordinal. False: there is none. */
+bool checkpoint_gpu(int ordinal, uint8_t device[GPS_UUID_BYTES]);
 /* What a code means here. */
 const char *checkpoint_meaning(int code);

@@ -5,52 +5,13 @@
  * driver loses a process for good that it restores without room, so the bytes are counted first.
  */
 #include <stdio.h>
-#include <unistd.h>
 
-#include "cli/printable.h"
 #include "cli/tool.h"
 #include "config/value.h"
-#include "target.h"
+#include "room.h"
 #include "util/clock.h"
 
 enum { OPTION_TIMEOUT, OPTION_WAIT, OPTION_ALL_BUT, OPTION_TAKE_AGAIN, OPTION_FORCE };
-
-#define LOOK 100000 /* us, between two looks for room */
-
-/* --- room --- */
-
-/* What it must have. Of a process without gpushare it is at most what it has in main memory. */
-static bool needed(const struct target *target, uint64_t *bytes) {
-    const struct gps_answer_file *answer = &target->answer;
-    if (!target->takes_orders)
-        return main_memory_of(target->pid, bytes);
-    *bytes = answer->freed > answer->own ? answer->freed : answer->own;
-    return true;
-}
-
-static bool has_room(const struct target *target, bool wait) {
-    uint64_t need, room = 0;
-    if (!needed(target, &need)) {
-        tool_error("%s was not resumed: how much it needs is not known", target->name);
-        return false;
-    }
-    bool known, told = false;
-    while ((known = checkpoint_room(target->answer.device, &room)) && room < need && wait) {
-        if (!told)
-            fprintf(stderr, "gpushare: resume: %s waits for room: it needs %s, and %s are free\n",
-                    target->name, printable_size(need).text, printable_size(room).text);
-        told = true;
-        usleep(LOOK);
-    }
-    if (known && room >= need)
-        return true;
-    tool_error(known ? "%s was not resumed, and stays suspended: it needs %s on the GPU, and %s "
-                       "are free; end or suspend something there, or wait for room: --wait"
-                     : "%s was not resumed, and stays suspended: it needs %s, and the driver does "
-                       "not say what is free",
-               target->name, printable_size(need).text, printable_size(room).text);
-    return false;
-}
 
 /* --- the driver's part --- */
 
@@ -59,12 +20,13 @@ static bool lost(const struct target *target) {
     return false;
 }
 
-static bool restore(const struct target *target, bool wait) {
-    if (!has_room(target, wait))
+static bool restore(struct target *target, const struct targets_how *how) {
+    if (!room_take(target, how))
         return false;
     const int code = checkpoint_restore(target->pid);
     if (code == 0)
         return true;
+    room_give(target, how);
     target_fail(target, "the driver does not restore it", code);
     return lost(target);
 }
@@ -75,7 +37,7 @@ static bool unlock(const struct target *target) {
 }
 
 /* *any: it was not running. */
-static bool bring_back(const struct target *target, bool wait, bool *any) {
+static bool bring_back(struct target *target, const struct targets_how *how, bool *any) {
     enum checkpoint_state state;
     if (!target_state(target, &state))
         return false;
@@ -84,7 +46,7 @@ static bool bring_back(const struct target *target, bool wait, bool *any) {
     case CHECKPOINT_RUNS:
         return true;
     case CHECKPOINT_AWAY:
-        return restore(target, wait) && unlock(target);
+        return restore(target, how) && unlock(target);
     case CHECKPOINT_LOCKED:
         return unlock(target);
     default:
@@ -94,14 +56,26 @@ static bool bring_back(const struct target *target, bool wait, bool *any) {
 
 /* --- one process --- */
 
+/* For --take-again: another tool has restored it. A driver that has no checkpoints is not asked. */
+static bool is_restored(const struct target *target) {
+    enum checkpoint_state state;
+    if (checkpoint_open() || checkpoint_state(target->pid, &state) != 0 || state == CHECKPOINT_RUNS)
+        return true;
+    tool_error("%s is not restored by the driver yet; whoever has checkpointed it is to do that "
+               "first, or resume it without --take-again",
+               target->name);
+    return false;
+}
+
 static bool resume_one(struct target *target, const struct targets_how *how) {
     bool any = false;
     if (target->takes_orders && !target_open(target))
         return false;
     const bool gone = target->takes_orders && target->answer.state != GPS_ANSWER_RUNS;
-    const bool back = how->alone || bring_back(target, how->wait, &any);
+    const bool back = how->alone ? is_restored(target) : bring_back(target, how, &any);
     const bool done = back && (!gone || target_order(target, GPS_ORDER_TAKE, how->timeout, 0));
     target_close(target);
+    room_free(target);
     if (done)
         printf(gone || any ? "%s is resumed.\n" : "%s is not suspended.\n", target->name);
     return done;

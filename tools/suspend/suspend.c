@@ -17,7 +17,7 @@
 #include "cli/tool.h"
 #include "config/value.h"
 #include "directory/view_format.h"
-#include "target.h"
+#include "room.h"
 #include "util/clock.h"
 
 enum { OPTION_TIMEOUT, OPTION_ALL_BUT, OPTION_LET_GO, OPTION_FORCE };
@@ -59,11 +59,6 @@ static void end_progress(struct progress *progress) {
 }
 
 /* --- the driver's part --- */
-
-static uint64_t room_of(const struct target *target) {
-    uint64_t bytes;
-    return checkpoint_room(target->answer.device, &bytes) ? bytes : 0;
-}
 
 static bool lock_and_take(const struct target *target, uint64_t timeout) {
     struct progress progress;
@@ -131,40 +126,62 @@ static bool let_go(struct target *target, uint64_t timeout) {
     return false;
 }
 
-static void say(const struct target *target, uint64_t freed, bool alone) {
+/* What is free on the GPU before and after, and what has left it: what is known of the process, or
+ * more, if more has become free. */
+struct left {
+    uint64_t before, after, bytes;
+    bool known;
+};
+
+static void measure(const struct target *target, struct left *left) {
+    left->bytes = target->answer.own;
+    left->known = left->known && room_now(target, &left->after);
+    if (left->known && left->after > left->before && left->after - left->before > left->bytes)
+        left->bytes = left->after - left->before;
+}
+
+static void say(const struct target *target, const struct left *left, bool alone) {
     if (alone) {
         printf("%s has let go of %s of shared memory, and its calls wait; "
                "`gpushare resume --take-again %u` ends that.\n",
                target->name, printable_size(target->answer.let_go).text, target->pid);
         return;
     }
-    printf("%s is suspended: %s have left the GPU, and it has let go of %s of shared memory. "
-           "%s are free on the GPU.\n",
-           target->name, printable_size(freed).text, printable_size(target->answer.let_go).text,
-           printable_size(room_of(target)).text);
+    printf("%s is suspended: %s have left the GPU, and it has let go of %s of shared memory.",
+           target->name, printable_size(left->bytes).text,
+           printable_size(target->answer.let_go).text);
+    if (left->known)
+        printf(" %s are free on the GPU.", printable_size(left->after).text);
+    printf("\n");
 }
 
 /* What is let go of is taken again where the driver's part fails. */
 static bool take_off(struct target *target, uint64_t timeout, bool alone) {
-    const uint64_t before = alone ? 0 : room_of(target);
-    const bool orders = target->takes_orders;
-    if (orders && !let_go(target, timeout))
+    struct left left = {.known = !alone && room_now(target, &left.before)};
+    const bool orders = target->takes_orders, gone = target->answer.state == GPS_ANSWER_GONE;
+    if (orders && !gone && !let_go(target, timeout))
         return false;
     if (!alone && !lock_and_take(target, timeout)) {
         if (orders && target_order(target, GPS_ORDER_TAKE, timeout, 0))
             tool_error("%s runs on as before", target->name);
         return false;
     }
-    const uint64_t after = alone ? 0 : room_of(target);
-    const uint64_t freed = after > before ? after - before : 0;
-    if (orders && !target_order(target, GPS_ORDER_KEEP, timeout, freed))
+    measure(target, &left);
+    if (orders && !target_order(target, GPS_ORDER_KEEP, timeout, alone ? 0 : left.bytes))
         return false;
-    say(target, freed, alone);
+    say(target, &left, alone);
     return true;
 }
 
+/* It has let go, and the driver may have it still: --let-go leaves it so. */
+static bool is_done(const struct target *target, bool alone) {
+    enum checkpoint_state state;
+    return target->answer.state == GPS_ANSWER_GONE &&
+           (alone || checkpoint_state(target->pid, &state) != 0 || state != CHECKPOINT_RUNS);
+}
+
 static bool suspend_known(struct target *target, uint64_t timeout, bool alone) {
-    if (target->answer.state == GPS_ANSWER_GONE) {
+    if (is_done(target, alone)) {
         printf("%s is suspended already.\n", target->name);
         return true;
     }
@@ -220,6 +237,8 @@ const struct tool_verb tool_verb_suspend = {
                "before it.\n\n"
                "It takes a driver from version 570 on. On the simulated driver; not run on a "
                "card by this version.\n\n"
+               "SIGTERM waits for the resume if the program's handler leaves it to its main loop: "
+               "a service resumes it before it stops it.\n\n"
                "Of several, as all processes of a PROGRAM, each is suspended for itself. The "
                "exit status is 1 where a process was not suspended; one that is suspended "
                "already is said to be so.\n",

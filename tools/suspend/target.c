@@ -15,6 +15,7 @@
 #include "directory/view_format.h"
 #include "run/descendants.h"
 #include "util/clock.h"
+#include "util/procfs.h"
 
 #define WHILE (20 * GPS_SECOND) /* a keeper that has to start, and a machine that is busy */
 #define PAUSE 5000              /* us, between two looks */
@@ -26,10 +27,13 @@ struct targets {
 
 /* --- finding --- */
 
-static void add_stranger(struct targets *targets, uint32_t pid) {
+static void add_stranger(struct targets *targets, const struct view *view, uint32_t pid) {
     TOOL_TEMP char *name = descendants_name(pid);
     TOOL_APPEND(targets->list, targets->count,
-                (struct target){.pid = pid, .name = tool_format("%s %u", name, pid), .order = -1});
+                (struct target){.store = view->store,
+                                .pid = pid,
+                                .name = tool_format("%s %u", name, pid),
+                                .order = -1});
 }
 
 static bool add_found(struct targets *targets, const struct view *view) {
@@ -38,11 +42,10 @@ static bool add_found(struct targets *targets, const struct view *view) {
         const struct view_process *process = &view->processes[i];
         if (!process->found || !process->alive || !process->takes_orders)
             continue;
-        const uint32_t here = host_pid(&process->owner);
         struct target target = {.store = view->store,
                                 .owner = process->owner,
                                 .answer = process->answer,
-                                .pid = here ? here : process->owner.pid,
+                                .pid = pid_here(&process->owner),
                                 .takes_orders = true,
                                 .name = tool_copy(view_format_program(view, &process->owner).text),
                                 .order = -1};
@@ -51,23 +54,70 @@ static bool add_found(struct targets *targets, const struct view *view) {
     return targets->count > before;
 }
 
-static bool find(struct targets *targets, struct view *view, const char *text) {
-    process_match_fn *const ways[] = {process_has_pid, process_has_pid_here, process_has_program};
-    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
-        if (find_process(view, text, ways[i]) > 0 && add_found(targets, view))
-            return true;
-    return false;
+static bool is_number(const char *text) {
+    return *text && text[strspn(text, "0123456789")] == '\0';
+}
+
+static bool is_here(const char *pid) {
+    TOOL_TEMP char *path = tool_format("/proc/%s", pid);
+    struct stat info;
+    return stat(path, &info) == 0;
+}
+
+/* A number counts in a namespace. False: it means more than one process, and it was said which. */
+static bool is_sole(const struct view *view, const char *number) {
+    TOOL_TEMP char *names = NULL;
+    size_t count = 0;
+    bool here = false;
+    for (size_t i = 0; i < view->process_count; i++) {
+        const struct view_process *process = &view->processes[i];
+        if (!process->found || !process->alive)
+            continue;
+        tool_list(&names, "%s", view_format_program(view, &process->owner).text);
+        here |= pid_here(&process->owner) == (uint32_t)strtoul(number, NULL, 10);
+        count++;
+    }
+    if (count > 0 && !here && is_here(number)) {
+        TOOL_TEMP char *name = descendants_name((uint32_t)strtoul(number, NULL, 10));
+        tool_list(&names, "%s %s", name, number);
+        count++;
+    }
+    if (count > 1)
+        tool_error("%s could mean %zu processes: %s; name it by its program, or with its pid "
+                   "namespace as `gpushare ls` does (4242@4026531836)",
+                   number, count, names);
+    return count <= 1;
+}
+
+enum found { FOUND, FOUND_NONE, FOUND_TOO_MANY };
+
+static enum found find(struct targets *targets, struct view *view, const char *text) {
+    if (find_process(view, text, process_has_any_pid) > 0) {
+        if (is_number(text) && !is_sole(view, text))
+            return FOUND_TOO_MANY;
+        if (add_found(targets, view))
+            return FOUND;
+    }
+    return find_process(view, text, process_has_program) > 0 && add_found(targets, view)
+               ? FOUND
+               : FOUND_NONE;
 }
 
 /* A process that takes no orders, or none at all. */
-static bool find_stranger(struct targets *targets, const char *text, bool force) {
-    const bool is_pid = text[strspn(text, "0123456789")] == '\0' && *text;
+static bool find_stranger(struct targets *targets, const struct view *view, const char *text,
+                          bool force) {
     TOOL_TEMP char *path = tool_format("/proc/%s", text);
+    TOOL_TEMP char *status = tool_format("%s/status", path);
+    char group[64] = "";
     struct stat info;
-    if (!is_pid) {
+    if (!is_number(text)) {
         tool_error("no program named '%s' runs with suspend = on; see: gpushare ls", text);
     } else if (stat(path, &info) != 0) {
         tool_error("no process has the pid '%s'; see: gpushare ls", text);
+    } else if (tool_read_line(status, "Tgid:", group, sizeof(group)) &&
+               strtoul(group + strlen("Tgid:"), NULL, 10) != strtoul(text, NULL, 10)) {
+        tool_error("%s is the number of a thread of process %lu; name that", text,
+                   strtoul(group + strlen("Tgid:"), NULL, 10));
     } else if (info.st_uid != geteuid()) {
         tool_error("process %s is of another user (uid %u), who alone may say this", text,
                    info.st_uid);
@@ -77,7 +127,7 @@ static bool find_stranger(struct targets *targets, const char *text, bool force)
                    "lost",
                    text);
     } else {
-        add_stranger(targets, (uint32_t)strtoul(text, NULL, 10));
+        add_stranger(targets, view, (uint32_t)strtoul(text, NULL, 10));
         return true;
     }
     return false;
@@ -96,9 +146,12 @@ static bool find_all(char **operands, const struct targets_how *how, struct targ
     *targets = (struct targets){.list = NULL};
     if (!view_read(&view))
         return false;
-    for (; *operands; operands++)
-        if (!find(targets, &view, *operands))
-            all &= find_stranger(targets, *operands, how->force);
+    for (; *operands; operands++) {
+        const enum found found = find(targets, &view, *operands);
+        if (found == FOUND_NONE)
+            all &= find_stranger(targets, &view, *operands, how->force);
+        all &= found != FOUND_TOO_MANY;
+    }
     if (how->all_but)
         find_all_but(targets, &view, how->all_but);
     view_free(&view);
@@ -126,6 +179,15 @@ static bool parse(const struct tool_args *args, struct targets_how *how) {
     return false;
 }
 
+/* The driver takes a number, which may be another process's. */
+static bool has_pid(const struct target *target) {
+    if (!target->pid)
+        tool_error("%s was not %s: it runs in another pid namespace, and /proc here does not show "
+                   "which process it is; run this in its container, or on the host",
+                   target->name, target->done);
+    return target->pid != 0;
+}
+
 int targets_each(const struct tool_args *args, struct targets_how *how, target_fn *fn) {
     struct targets targets;
     if (!parse(args, how))
@@ -136,7 +198,7 @@ int targets_each(const struct tool_args *args, struct targets_how *how, target_f
         tool_error("%s", why);
     for (size_t i = 0; !why && i < targets.count; i++) {
         targets.list[i].done = how->done;
-        good &= fn(&targets.list[i], how);
+        good &= (how->alone || has_pid(&targets.list[i])) && fn(&targets.list[i], how);
         fflush(stdout);
     }
     free_all(&targets);
@@ -181,6 +243,33 @@ static bool is_answered(struct target *target, uint64_t serial) {
            answer.state != GPS_ANSWER_TAKES;
 }
 
+/* How many descriptors it may have; 0: not known. */
+static size_t descriptor_limit(uint32_t pid) {
+    TOOL_TEMP char *path = tool_format("/proc/%u/limits", pid);
+    static const char name[] = "Max open files";
+    char line[256];
+    return tool_read_line(path, name, line, sizeof(line)) ? strtoul(line + sizeof(name), NULL, 10)
+                                                          : 0;
+}
+
+/* "" or why a process may not answer; malloc'ed. */
+static char *why_silent(const struct target *target) {
+    struct gps_procfs_stat stat;
+    TOOL_TEMP char *path = tool_format("/proc/%u/fd", target->pid);
+    size_t count = 0;
+    const size_t most = target->pid ? descriptor_limit(target->pid) : 0;
+    if (most)
+        free(descendants_numbers(path, &count));
+    if (target->pid && gps_procfs_stat(target->pid, &stat) == 0 &&
+        (stat.state == 'T' || stat.state == 't'))
+        return tool_copy("it is stopped; SIGCONT lets it go on");
+    if (most && count >= most)
+        return tool_format("it has all of its %zu descriptors in use (RLIMIT_NOFILE), and needs "
+                           "one; prlimit(1) gives it more",
+                           most);
+    return tool_copy(target->answer.reason);
+}
+
 static bool await(struct target *target, uint64_t serial, uint64_t timeout) {
     const uint64_t until = gps_clock_monotonic() + timeout + WHILE;
     while (!is_answered(target, serial)) {
@@ -189,8 +278,8 @@ static bool await(struct target *target, uint64_t serial, uint64_t timeout) {
             return false;
         }
         if (gps_clock_monotonic() > until) {
-            tool_error("%s has not answered in time%s%s", target->name,
-                       *target->answer.reason ? ": " : "", target->answer.reason);
+            TOOL_TEMP char *why = why_silent(target);
+            tool_error("%s has not answered in time%s%s", target->name, *why ? ": " : "", why);
             return false;
         }
         usleep(PAUSE);
@@ -215,7 +304,7 @@ char *target_obstacle(const char *pid) {
     char *why = NULL;
     if (!view_read(&view))
         return NULL;
-    if (find(&targets, &view, pid)) {
+    if (find(&targets, &view, pid) == FOUND) {
         struct target *target = &targets.list[0];
         if (target->answer.state != GPS_ANSWER_RUNS)
             why = tool_copy("it is suspended already");

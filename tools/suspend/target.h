@@ -6,17 +6,20 @@
 
 #include "checkpoint.h"
 #include "cli/tool.h"
+#include "directory/room_lock.h"
 #include "directory/view.h"
 
 struct target {
     struct gps_store store;
     struct gps_owner owner;
     struct gps_answer_file answer; /* the last one */
-    uint32_t pid;                  /* as it is here */
+    uint32_t pid;                  /* as it is here; 0: that is not known */
     bool takes_orders;             /* else it was named with --force, and has no owner */
     char *name;                    /* "camera 4242" */
     const char *done;              /* of targets_how */
     int order;                     /* the descriptor of its order; -1: not open */
+    struct gps_room_lock *locks;   /* room.h: those that this tool holds for it */
+    size_t lock_count;
 };
 
 /* What `suspend` and `resume` are asked alike, as their options have it; NULL: not given. */
