@@ -54,10 +54,14 @@ bool answer_of(const World &world, const Puppet &puppet, gps_answer_file *answer
     return false;
 }
 
+// On a card a context leaves, too.
+std::string left(const std::string &size) {
+    return on_gpu() ? " have left the GPU" : " is suspended: " + size + " have left the GPU";
+}
+
 class Suspend : public ::testing::Test {
   protected:
     void SetUp() override {
-        SIM_ONLY("no checkpoint was made on a card by this version");
         if (!hip().empty())
             GTEST_SKIP() << "the simulator of AMD's runtime has no checkpoints";
     }
@@ -72,7 +76,7 @@ TEST_F(Suspend, ReplicasTakeTurns) {
     ASSERT_TRUE(two.use(8 * MiB + 2 * 4 * MiB));
     for (int turn = 0; turn < 5; turn++) {
         Puppet &gone = *two.all[turn % 2], &stays = *two.all[1 - turn % 2];
-        EXPECT_TRUE(does(two.world.tool({"suspend", pid(gone)}), " is suspended: 6 MiB have left"));
+        EXPECT_TRUE(does(two.world.tool({"suspend", pid(gone)}), left("6 MiB")));
         EXPECT_TRUE(two.use(8 * MiB + 4 * MiB - 2 * MiB)) << two.in_use();
         EXPECT_EQ(Replicas::expect(stays, "w", 8 * MiB, 7), "same");
         gone.send("expect w 0 8388608 7"); // waits
@@ -238,6 +242,7 @@ TEST_F(Suspend, WorkThatDoesNotEndInTimeIsARefusalThatUndoesItself) {
 }
 
 TEST_F(Suspend, RestoreIsNeverTriedWithoutRoom) {
+    SIM_ONLY("it takes a small card");
     Replicas one(0, suspendable(""));
     How how = one.on_a_small_card();
     Puppet a(one.world, how), other(one.world, how);
@@ -257,6 +262,7 @@ TEST_F(Suspend, RestoreIsNeverTriedWithoutRoom) {
 // The driver cuts small allocations from blocks of 2 MiB; what others take and give meanwhile says
 // nothing of this process.
 TEST_F(Suspend, RoomIsCountedAsTheDriverRoundsIt) {
+    SIM_ONLY("it takes a small card");
     Replicas one(0, suspendable(""));
     How how = one.on_a_small_card();
     Puppet a(one.world, how), other(one.world, how);
@@ -269,11 +275,12 @@ TEST_F(Suspend, RoomIsCountedAsTheDriverRoundsIt) {
 }
 
 TEST_F(Suspend, ContextsOfTheProgramsOwnCount) {
+    SIM_ONLY("it takes two cards");
     Replicas one(0, suspendable(""));
     How how = one.on_two_cards();
     Puppet a(one.world, how), b(one.world, how);
     a.all({"ctxcreate c 0", "cumalloc m 4194304"});
-    EXPECT_TRUE(does(one.world.tool({"suspend", pid(a)}), " is suspended: 4 MiB have left"));
+    EXPECT_TRUE(does(one.world.tool({"suspend", pid(a)}), left("4 MiB")));
     EXPECT_TRUE(does(one.world.tool({"resume", pid(a)}), " is resumed."));
     a.must("ctxcreate d 1");
     EXPECT_TRUE(refuses(one.world.tool({"suspend", pid(a)}), "it uses more than one GPU"));
@@ -284,6 +291,7 @@ TEST_F(Suspend, ContextsOfTheProgramsOwnCount) {
 
 // Of two that come back at once where there is room for one, one stays suspended.
 TEST_F(Suspend, OneComesBackAtATime) {
+    SIM_ONLY("it takes a small card");
     Replicas none(0, suspendable(""));
     How how = none.on_a_small_card();
     Puppet a(none.world, how), b(none.world, how);
@@ -406,6 +414,7 @@ TEST_F(Suspend, ANumberOfAThreadIsNoProcess) {
 }
 
 TEST_F(Suspend, AnOldDriverIsNamed) {
+    SIM_ONLY("the driver of a card is what it is");
     World world(suspendable(""));
     Puppet a(world, producer());
     a.must("info");
@@ -451,8 +460,7 @@ TEST_F(Suspend, MemoryThatIsGoneEndsTheProcessWithAReport) {
     a.must("malloc f 67108864");
     b.must("malloc f 67108864");
     EXPECT_TRUE(does(world.tool({"suspend", pid(b)}), " is suspended: "));
-    EXPECT_TRUE(refuses(world.tool({"drop", "frames"}), "'frames' was not dropped: consumer "));
-    EXPECT_EQ(world.tool({"drop", "--force", "frames"}).status, 0);
+    EXPECT_EQ(world.tool({"drop", "frames"}).status, 0);
     EXPECT_TRUE(refuses(world.tool({"resume", pid(b)}), " has ended"));
     EXPECT_EQ(b.wait(), 128 + SIGKILL);
     EXPECT_HAS(world.logs() + b.errors(), "memory is lost while the process was suspended")

@@ -6,7 +6,7 @@ everything must be as it was.
 
 usage: soak.py BUILD_DIR [--driver sim|gpu] [--runtime hip6|hip7] [--mode share|audit|bare] [--seconds N] [--seed N]
                          [--processes N] [--cache N] [--merge [SHARE]] [--memory SIZE] [--gentle] [--keep]
-                         [--events DIR]
+                         [--suspend] [--events DIR]
 
 The seed (also SEED=n) decides what each process does and what is done to it; the times are the machine's own.
 --mode bare runs all of it without the library: that shows that the model itself is right, and must not fail.
@@ -16,6 +16,8 @@ SOAK_WITHOUT="few fork trouble rules misuse" leaves out what it names.
 --merge lets all workers, or that share of them (0 to 1), be replicas: programs of the differ's (differ/program.c), each
 with a second thread, whose every line must be that of a bare run. They lose their directory now and then. From where
 one lacks memory, which another took, it is not compared. A run in which they had nothing in common fails.
+--suspend suspends and resumes workers, at most one keeper dies at a time while somebody sleeps, and nobody may end by a
+SIGKILL that was not sent here.
 --memory SIZE of the simulated card (3GiB, with --merge 16GiB). SOAK_WITHOUT=hog leaves replicas all of it.
 --events has the workers write event logs into a directory, for `gpushare timeline`.
 --gentle leaves out keepers' deaths, the full directory, and what stops processes.
@@ -46,6 +48,7 @@ import time
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from keepers import keepers
 from patience import patient
+from sleepers import Sleepers
 
 TIMEOUT = patient(20)
 THREADS, STATUS = 4, struct.Struct("QQ48s")
@@ -94,6 +97,11 @@ size = 5MiB
 role = import
 wait = 100ms
 index = *
+"""
+SUSPEND = """
+[gpushare]
+suspend = on
+vmm_ipc = on
 """
 BLOCK_RULES = """
 [region computed]
@@ -169,7 +177,7 @@ class Soak:
         for name in ("giver", "taker"):
             shutil.copy(self.build / f"tests/soak-worker{suffix}", self.place / name)
         shutil.copy(self.build / "tests/differ-program", self.place / "replica")
-        (self.place / "rules.conf").write_text(RULES if self.hip else BLOCK_RULES + RULES)
+        (self.place / "rules.conf").write_text(SUSPEND * options.suspend + BLOCK_RULES * (not self.hip) + RULES)
         self.control = Control(self.place / "control")
         self.environment = {name: text for name, text in os.environ.items() if not name.startswith("GPUSHARE_")}
         self.environment |= {"GPUSHARE_DIR": f"{self.place}/pub", "GPUSHARE_KEEPER": f"{self.build}/gpushare",
@@ -186,6 +194,7 @@ class Soak:
         self.workers, self.stopped, self.went_on, self.failures = {}, {}, {}, []
         self.acts, self.filled, self.keeper = collections.Counter(), 0, None
         self.starts, self.expected = 0, {}
+        self.sleepers = Sleepers(self, TIMEOUT)
         self.meter = self.puppet()
 
     def sanitizers(self):
@@ -242,13 +251,16 @@ class Soak:
         said = self.place / "said" / str(self.starts)
         with open(self.place / "stderr", "ab") as errors, open(said, "wb") as output:
             worker = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=errors)
-        worker.seed, worker.replica, worker.said = seed, replica, said
+        worker.seed, worker.replica, worker.said, worker.signalled = seed, replica, said, None
         self.workers[worker.pid] = worker
 
     def gone(self, worker):
         """What a process that has ended leaves, and how it ended."""
         self.workers.pop(worker.pid, None)
         self.stopped.pop(worker.pid, None)
+        self.sleepers.forget(worker.pid)
+        if worker.returncode == -signal.SIGKILL and worker.signalled != signal.SIGKILL:
+            self.fail(f"worker {worker.pid} (seed {worker.seed}) was killed, and not here")
         self.acts["killed" if worker.returncode == -signal.SIGKILL else "ended"] += 1
         self.acts["ends in handlers"] += worker.returncode in (77, 78)
         if worker.replica:
@@ -303,11 +315,15 @@ class Soak:
 
     def end(self, worker, number):
         self.resume(worker.pid)
+        if number != signal.SIGKILL:
+            self.sleepers.wake(worker.pid)
+        worker.signalled = number
         worker.send_signal(number)
         try:
             worker.wait(timeout=TIMEOUT + 10)
         except subprocess.TimeoutExpired:
             self.fail(f"worker {worker.pid} (seed {worker.seed}) goes on after signal {number}: {self.places(worker.pid)}")
+            worker.signalled = signal.SIGKILL
             worker.kill()
             worker.wait()
         self.gone(worker)
@@ -352,7 +368,7 @@ class Soak:
                 continue
             for since, steps, call in STATUS.iter_unpack(rows[:THREADS * STATUS.size]):
                 began = max(since / 1000, self.went_on.get(int(path.name), 0))
-                if since and int(path.name) not in self.stopped and time.monotonic() - began > TIMEOUT:
+                if since and int(path.name) not in self.stopped and int(path.name) not in self.sleepers.all and time.monotonic() - began > TIMEOUT:
                     self.hangs(int(path.name), f"after {steps} steps in {call.split(bytes(1))[0].decode()}")
                     break
 
@@ -375,7 +391,7 @@ class Soak:
         for pid in self.keepers():
             kind = self.random.random()
             try:
-                if kind < 0.5:
+                if kind < 0.5 and self.sleepers.may_kill_keeper():
                     os.kill(pid, signal.SIGKILL)
                     self.acts["keepers killed"] += 1
                 else:
@@ -457,6 +473,8 @@ class Soak:
                 self.start()
             time.sleep(self.random.uniform(0, 2 * pause))
             self.resume_some()
+            if self.options.suspend:
+                self.sleepers.look(self.workers)
             self.disturb()
             self.look_for_hangs()
             self.forget_the_dead()
@@ -497,7 +515,8 @@ class Soak:
 
     def judge_directory(self):
         files = lambda: [path for path in (self.place / "pub").rglob("*")
-                         if not path.is_dir() and path.name not in ("lock", "secret", "promises")]
+                         if not path.is_dir() and path.name not in ("lock", "secret", "promises")
+                         and not path.name.startswith(".room-")]
         left = len(files())
         subprocess.run([self.build / "gpushare", "gc"], env=self.environment, check=self.options.mode != "bare",
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -598,6 +617,8 @@ def table(soak, counts, findings):
     words = [f"{name} {rows[name]}" for name in rows if rows[name]]
     for at in range(0, len(words), 6):
         print("  ".join(f"{word:<24}" for word in words[at:at + 6]).rstrip())
+    for refusal, count in soak.sleepers.refusals.most_common():
+        print(f"{count:6} not suspended: {refusal}")
     print("findings: " + (", ".join(f"{count} {name}" for name, count in sorted(findings.items())) or "none"))
 
 
@@ -612,6 +633,7 @@ def arguments():
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--cache", type=int, default=int(os.environ.get("CACHE", "0")))
     parser.add_argument("--merge", type=float, nargs="?", const=1.0, default=0.0)
+    parser.add_argument("--suspend", action="store_true")
     parser.add_argument("--memory")
     parser.add_argument("--gentle", action="store_true")
     parser.add_argument("--keep", action="store_true")

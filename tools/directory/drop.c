@@ -13,7 +13,7 @@
 
 #define DROP_TIMEOUT (10 * GPS_SECOND)
 
-enum { OPTION_MERGED, OPTION_FORCE };
+enum { OPTION_MERGED };
 
 static bool is_named(const struct view_region *region) {
     return view_is_vmm(region) && !view_merged(region) && !gps_record_over(&region->record);
@@ -119,30 +119,13 @@ static bool find(struct view *view, const char *what) {
     return false;
 }
 
-/* Who has it open and is suspended has nothing of it but the keeper's, and would be ended. */
-static bool has_sleepers(const struct view *view, const struct view_region *region,
-                         const char *what) {
-    TOOL_TEMP char *names = NULL;
-    for (size_t i = 0; i < region->hold_count + region->creator_holds; i++) {
-        const struct gps_owner *owner = &region->holds[i].owner;
-        const struct view_process *process = view_process_find(view, owner);
-        if (process && view_suspended(process))
-            tool_list(&names, "%s", view_format_program(view, owner).text);
-    }
-    if (names)
-        tool_error("'%s' was not dropped: %s sleeps (gpushare suspend) and would be ended, for the "
-                   "keeper alone has that memory; resume it first, or say --force",
-                   what, names);
-    return names != NULL;
-}
-
-static bool find_and_drop(struct view *view, const char *what, bool force) {
+static bool find_and_drop(struct view *view, const char *what) {
     bool good = find(view, what);
     for (size_t i = 0; good && i < view->region_count; i++) {
         const struct view_region *region = &view->regions[i];
         if (!region->found)
             continue;
-        good = (force || !has_sleepers(view, region, what)) && drop(view, region, what);
+        good = drop(view, region, what);
         if (good)
             tell(region);
     }
@@ -173,11 +156,11 @@ static bool drop_blocks(const struct view *view) {
 
 /* `what` NULL: drops the blocks. The directory is read again each time, for the regions that the
  * last call dropped are gone. */
-static bool drop_one(const char *what, bool force) {
+static bool drop_one(const char *what) {
     struct view view;
     if (!view_read(&view))
         return false;
-    const bool good = what ? find_and_drop(&view, what, force) : drop_blocks(&view);
+    const bool good = what ? find_and_drop(&view, what) : drop_blocks(&view);
     view_free(&view);
     return good;
 }
@@ -189,10 +172,9 @@ static int run_drop(const struct tool_args *args) {
                           : "a NAME or ID is missing, or --merged; see: gpushare drop --help");
         return TOOL_USAGE;
     }
-    const bool force = args->values[OPTION_FORCE];
-    bool good = !merged || drop_one(NULL, force);
+    bool good = !merged || drop_one(NULL);
     for (int i = 0; i < args->operand_count; i++)
-        good &= drop_one(args->operands[i], force);
+        good &= drop_one(args->operands[i]);
     return good ? TOOL_OK : TOOL_FAILED;
 }
 
@@ -204,15 +186,12 @@ const struct tool_verb tool_verb_drop = {
                "it open keeps it, and it is listed as closing: its memory goes with the last of "
                "them. Which regions these are, and how many processes have them open, is said. "
                "Others than the keeper's cannot be dropped: they belong to their owners.\n"
-               "What a suspended process has open is not dropped without --force: its resume would "
-               "end it.\n"
                "With --merged, all blocks of role = merge that nobody uses go, keep or not.\n"
                "A region is given by its NAME, by a glob on names ('frames-*'), or by the first "
                "6 or more digits of its ID.\n"
                "The exit status is 1 if nothing was dropped.\n",
     .options = {{"merged", 0, NULL,
-                 "drop all blocks of role = merge that nobody uses, and say how many"},
-                {"force", 0, NULL, "also what suspended processes have open, which ends them"}},
+                 "drop all blocks of role = merge that nobody uses, and say how many"}},
     .operands_max = 1 << 20,
     .run = run_drop,
 };
