@@ -1,4 +1,6 @@
 // gpushare suspend and resume: programs take turns on one card.
+#include <thread>
+
 #include "scenario/keepers.hpp"
 #include "scenario/merging.hpp"
 
@@ -241,6 +243,24 @@ TEST_F(Suspend, MemoryThatIsGoneEndsTheProcessWithAReport) {
     EXPECT_HAS(world.logs() + b.errors(), "memory is lost while the process was suspended")
         << b.errors();
     a.must("write f 0 01");
+}
+
+TEST_F(Suspend, ASilentKeeperIsAskedAgain) {
+    Replicas two(2, suspendable(merging()));
+    two.load("w", 8 * MiB, 7);
+    ASSERT_TRUE(two.use(8 * MiB));
+    for (Puppet *one : {&two[0], &two[1]}) {
+        EXPECT_TRUE(does(two.world.tool({"suspend", pid(*one)}), " is suspended: "));
+        const pid_t keeper = keeper_of(two.world);
+        signal_keeper(keeper, SIGSTOP);
+        std::thread later([&] {
+            usleep(500000);
+            signal_keeper(keeper, SIGCONT);
+        });
+        EXPECT_TRUE(does(two.world.tool({"resume", pid(*one)}), " is resumed."));
+        later.join();
+        two.expect_all("w", 8 * MiB, 7);
+    }
 }
 
 TEST_F(Suspend, AKilledToolLeavesAProcessThatRunsOrIsResumed) {
