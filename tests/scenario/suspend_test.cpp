@@ -310,6 +310,24 @@ TEST_F(Suspend, ASilentKeeperIsAskedAgain) {
     }
 }
 
+TEST_F(Suspend, AKeeperStaysWhileSomebodySleeps) {
+    Replicas two(2, suspendable(merging()));
+    two.load("w", 8 * MiB, 7);
+    for (Puppet *one : {&two[0], &two[1]})
+        EXPECT_TRUE(does(two.world.tool({"suspend", pid(*one)}), " is suspended: "));
+    const pid_t keeper = keeper_of(two.world), second = stand_by_of(two.world);
+    signal_keeper(second, SIGTERM); // both, as a service manager does
+    signal_keeper(keeper, SIGTERM);
+    usleep(500000);
+    EXPECT_EQ(::kill(keeper, 0), 0);
+    signal_keeper(keeper, SIGKILL); // the other one stays, too
+    usleep(500000);
+    for (Puppet *one : {&two[0], &two[1]})
+        EXPECT_TRUE(does(two.world.tool({"resume", pid(*one)}), " is resumed."));
+    two.expect_all("w", 8 * MiB, 7);
+    EXPECT_TRUE(eventually([&] { return ::kill(second, 0) != 0; }));
+}
+
 TEST_F(Suspend, AKilledToolLeavesAProcessThatRunsOrIsResumed) {
     Replicas two(2, suspendable(merging()));
     two.load("w", 8 * MiB, 7);
