@@ -310,6 +310,20 @@ TEST_F(Suspend, ASilentKeeperIsAskedAgain) {
     }
 }
 
+TEST_F(Suspend, ABlockThatItsGiverSleepsOnIsGivenByAnother) {
+    Replicas two(2, suspendable(merging()));
+    two.load("w", 8 * MiB, 7);
+    ASSERT_TRUE(two.use(8 * MiB));
+    for (Puppet *one : {&two[0], &two[1], &two[0]}) {
+        EXPECT_TRUE(does(two.world.tool({"suspend", pid(*one)}), " is suspended: "));
+        kill_both_keepers(two.world);
+        EXPECT_TRUE(does(two.world.tool({"resume", pid(*one)}), " is resumed."));
+        two.expect_all("w", 8 * MiB, 7);
+        EXPECT_TRUE(two.use(8 * MiB)) << two.in_use();
+    }
+    EXPECT_EQ(two.left(), "");
+}
+
 TEST_F(Suspend, AKeeperStaysWhileSomebodySleeps) {
     Replicas two(2, suspendable(merging()));
     two.load("w", 8 * MiB, 7);
