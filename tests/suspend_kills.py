@@ -2,7 +2,8 @@
 """tests/suspend_kills.py [--turns N] [--seed N] BUILD: kills the parties of a suspension at random moments, on the simulator.
 
 Two replicas merge 32 MiB, a producer and a consumer share a region of the keeper's. In each turn one of them is suspended, and
-resumed, while the tool, the keeper, its stand-by, or the process itself is killed by SIGKILL at a random moment of that. Afterwards
+resumed, while the tool, the keeper, its stand-by, both, the process itself or its exporter is killed by SIGKILL at a random moment
+of that. Both keepers are killed where another process can give the next one what is shared: a merged block. Afterwards
 `resume` must bring back whoever lives, everybody's bytes must be right, and whoever has ended must have been killed here. At
 the end nothing may be left: no file, no memory, no keeper. The exit status is 0 then.
 """
@@ -186,6 +187,13 @@ def kill(world, party, target, tool):
         tool.kill()
     elif party == "target":
         target.kill()
+    elif party == "exporter":
+        world.puppets["p"].kill()
+    elif party == "both":
+        for pid in world.keepers():  # a stopped one makes no other
+            os.kill(pid, signal.SIGSTOP)
+        for pid in world.keepers():
+            os.kill(pid, signal.SIGKILL)
     elif party != "nobody":
         keepers = sorted(world.keepers())
         if keepers:
@@ -199,7 +207,8 @@ def turn(world, chance):
     """What went wrong, as a list."""
     world.start()
     name = chance.choice(list(world.puppets))
-    target, party = world.puppets[name], chance.choice(["tool", "tool", "keeper", "stand-by", "target", "nobody"])
+    parties = ["tool", "tool", "keeper", "stand-by", "target", "nobody"]
+    target, party = world.puppets[name], chance.choice(parties + {"c": ["exporter"], "p": []}.get(name, ["both"]))
     pid = str(target.process.pid)
     verb = chance.choice(["suspend", "resume"])
     if verb == "resume":

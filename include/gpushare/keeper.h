@@ -39,7 +39,8 @@ enum gps_keeper_ask {
      * region. 0; -EEXIST: the keeper has the region already; or an error of gps_region_publish. */
     GPS_KEEPER_DEPOSIT = 1,
     /* Names record.id. 0 with a descriptor; -ENOENT; -EAGAIN: not deposited again yet. The sender
-     * has published an intent slot before. */
+     * has published an intent slot before. One whose slot says that it has the region open gets it
+     * also after it was dropped, or its owner has ended. */
     GPS_KEEPER_GET = 2,
     /* Names record.id: the sender has closed the region and cleared its slot. The keeper checks at
      * once whether the region has expired. 0; -ENOENT. */

@@ -90,6 +90,11 @@ int gps_answer_read(const struct gps_store *store, const struct gps_owner *owner
 
 /* --- all files --- */
 
+bool gps_answer_sleeps(const struct gps_store *store, const struct gps_owner *owner) {
+    struct gps_answer_file answer;
+    return gps_answer_read(store, owner, &answer) == 0 && answer.state != GPS_ANSWER_RUNS;
+}
+
 bool gps_orders_parse(const char *name, struct gps_owner *owner) {
     for (unsigned i = 0; i < SUFFIXES; i++)
         if (gps_file_owner(name, suffixes[i], owner))

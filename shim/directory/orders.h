@@ -32,6 +32,8 @@ int gps_answer_write(const struct gps_store *store, const struct gps_owner *self
 /* -ENOENT: the process takes no orders. */
 int gps_answer_read(const struct gps_store *store, const struct gps_owner *owner,
                     struct gps_answer_file *answer);
+/* Whether the process is suspended, or about to be. */
+bool gps_answer_sleeps(const struct gps_store *store, const struct gps_owner *owner);
 /* Whether an entry of procs/ is an order, an answer or what is below, and whose. */
 bool gps_orders_parse(const char *name, struct gps_owner *owner);
 /* Removes all of them. */

@@ -27,10 +27,13 @@
 #define START_WITHIN  (2000 * GPS_MS) /* a keeper that was started listens */
 #define COARSE        (20 * GPS_MS)   /* times of files */
 #define REPLY_WITHIN  (200 * GPS_MS)  /* a keeper that does not reply for so long is unresponsive */
+#define SILENT_FOR    (2 * GPS_SECOND) /* longer than between the pings of a thread of ours */
 
-/* The keeper did not reply to a call. No other call waits for it until it replies to a ping. */
-static _Atomic bool unresponsive;
-GPS_FORGOTTEN(unresponsive);
+/* When the last call ended to which the keeper did not reply; 0: it has replied since. No other
+ * call waits for it for a while. Who pings meanwhile, in vain, prolongs that for all others; where
+ * nobody does, as while the process is suspended, a call tries it again. */
+static _Atomic uint64_t silent;
+GPS_FORGOTTEN(silent);
 /* A deposit ended because no descriptor could be sent, and none has been since. A get is another
  * matter: the keeper's limit may be higher, and who opens a token has nothing else to turn to. */
 static _Atomic bool crowded;
@@ -232,9 +235,14 @@ static int repeat(struct exchange *exchange) {
     }
 }
 
+bool gps_keeper_is_unresponsive(void) {
+    const uint64_t since = atomic_load(&silent);
+    return since && gps_clock_monotonic() - since < SILENT_FOR;
+}
+
 /* An unresponsive keeper is waited for once: later calls, of any thread, act as without one. */
 static int ask(struct exchange *exchange) {
-    if (atomic_load(&unresponsive) && exchange->request.ask != GPS_KEEPER_PING)
+    if (gps_keeper_is_unresponsive() && exchange->request.ask != GPS_KEEPER_PING)
         return -ETIMEDOUT;
     gps_lock_check(GPS_ACROSS_WAIT, "a wait for the keeper");
     gps_request_seal(&exchange->request);
@@ -242,15 +250,11 @@ static int ask(struct exchange *exchange) {
     if (exchange->give >= 0 && (exchange->sent || status == -ETOOMANYREFS))
         atomic_store(&crowded, !exchange->sent);
     if (status != -ETIMEDOUT && status != -ETOOMANYREFS)
-        atomic_store(&unresponsive, false);
+        atomic_store(&silent, 0);
     else if (status == -ETIMEDOUT && time_left(exchange, REPLY_WITHIN) == 0 &&
              gps_clock_monotonic() < exchange->deadline)
-        atomic_store(&unresponsive, true);
+        atomic_store(&silent, gps_clock_monotonic());
     return status;
-}
-
-bool gps_keeper_is_unresponsive(void) {
-    return atomic_load(&unresponsive);
 }
 
 /* --- the calls --- */

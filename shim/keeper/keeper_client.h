@@ -4,7 +4,8 @@
  * Each call opens a connection of its own, so no descriptor stays open between calls. A call takes
  * at most `timeout` nanoseconds; until then it repeats the request if the keeper dies or is too
  * busy. One call waits 0.2 s for a keeper that is stopped or hung. After that, all calls return
- * -ETIMEDOUT at once, until the keeper replies to a ping. The program's signals are unblocked in
+ * -ETIMEDOUT at once, until the keeper replies to a ping, or nobody has pinged it for 2 s: then a
+ * call waits again. The program's signals are unblocked in
  * all waits. If there is no keeper, a deposit starts one (keeper_spawn.c); a get and a drop start
  * one if there is a record that it would adopt. Functions return 0 or -errno and write their
  * outputs only on success. They may be called from any thread, inside a gps_scope. No malloc.
@@ -25,7 +26,7 @@
 /* The timeout of the library's calls in nanoseconds, enough to start a keeper. */
 #define GPS_KEEPER_WAIT (UINT64_C(5) * 1000000000)
 
-/* Whether the keeper did not reply to a call, and has not replied to one since. */
+/* Whether the keeper did not reply to a call just now, and has not replied to one since. */
 bool gps_keeper_is_unresponsive(void);
 
 /* Deposits a region that this process created, or one of a dead keeper that it has open. The

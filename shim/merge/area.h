@@ -51,7 +51,8 @@ enum gps_block_state {
                           GPS_TO(GPS_BLOCK_PRIVATE) | GPS_TO(GPS_BLOCK_UNBACKED)),                 \
         GPS_STATE_ROW(GPS_BLOCK_PROVIDED, GPS_TO(GPS_BLOCK_PRIVATE) | GPS_TO(GPS_BLOCK_SHARED) |   \
                                               GPS_TO(GPS_BLOCK_UNBACKED)),                         \
-        GPS_STATE_ROW(GPS_BLOCK_SHARED, GPS_TO(GPS_BLOCK_PRIVATE) | GPS_TO(GPS_BLOCK_UNBACKED)),   \
+        GPS_STATE_ROW(GPS_BLOCK_SHARED, GPS_TO(GPS_BLOCK_PROVIDED) | GPS_TO(GPS_BLOCK_PRIVATE) |   \
+                                            GPS_TO(GPS_BLOCK_UNBACKED)),                           \
         GPS_STATE_ROW(GPS_BLOCK_SPECULATIVE, GPS_TO(GPS_BLOCK_SHARED) |                            \
                                                  GPS_TO(GPS_BLOCK_PRIVATE) |                       \
                                                  GPS_TO(GPS_BLOCK_UNBACKED))

@@ -53,6 +53,40 @@ int gps_away_descriptor(const struct gps_away *of, int *descriptor) {
                : GPS_INVALID_VALUE;
 }
 
+/* A shared one of another process's. The caller enters its context. */
+static struct gps_block *find_shared(const struct gps_away *of, struct gps_area **area) {
+    struct gps_block *block = find(of->address, area);
+    const bool same = block && block->state == GPS_BLOCK_SHARED && !block->away &&
+                      gps_id_equal(&block->id, &of->id) && gps_area_is_usable(*area);
+    return same ? block : NULL;
+}
+
+int gps_away_copy(const struct gps_away *of, uint64_t *memory) {
+    struct gps_area *area;
+    GPS_AREAS_LOCKED();
+    const struct gps_block *block = find_shared(of, &area);
+    int code = block ? gps_area_enter(area) : GPS_INVALID_VALUE;
+    if (code != GPS_OK)
+        return code;
+    code = gps_block_copy(area, block, memory);
+    gps_ops->leave();
+    return code;
+}
+
+int gps_away_replace(const struct gps_away *of, uint64_t memory) {
+    struct gps_area *area;
+    GPS_AREAS_LOCKED();
+    struct gps_block *block = find_shared(of, &area);
+    int code = block ? gps_area_enter(area) : GPS_INVALID_VALUE;
+    if (code != GPS_OK)
+        return code;
+    code = gps_block_replace(area, block, memory, false);
+    if (code == GPS_OK)
+        gps_block_set_state(block, GPS_BLOCK_PROVIDED);
+    gps_ops->leave();
+    return code;
+}
+
 int gps_away_let_go(uint64_t address) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();

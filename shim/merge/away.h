@@ -26,6 +26,13 @@ int gps_away_descriptor(const struct gps_away *block, int *descriptor);
 /* The bytes of blocks that have memory of this process's own. It needs no scope for the driver. */
 uint64_t gps_away_own_bytes(void);
 
+/* Of a block of another process's, while this one runs: the driver gives no descriptor of its
+ * memory. The first makes memory of the same bytes, the caller's, with gps_swap_lock; the second
+ * maps it in place of the other, within a hold (gate/swap.h). Then the block is as if created here.
+ */
+int gps_away_copy(const struct gps_away *block, uint64_t *memory);
+int gps_away_replace(const struct gps_away *block, uint64_t memory);
+
 int gps_away_let_go(uint64_t address);
 /* The descriptor stays the caller's. */
 int gps_away_take_again(uint64_t address, int descriptor);

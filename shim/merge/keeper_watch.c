@@ -1,21 +1,33 @@
 #include "merger.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <unistd.h>
 
 #include "away.h"
+#include "directory/orders.h"
+#include "directory/processes.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "findings/reporter.h"
+#include "gate/swap.h"
 #include "keeper/keeper_client.h"
 #include "process/membership.h"
 #include "process/process.h"
+#include "util/clock.h"
 #include "util/forgotten.h"
 #include "util/text.h"
 #include "vmm/vmm_region.h"
 
-static uint64_t known; /* the socket of the keeper that has all of ours, by inode */
+#define GET_WAIT (GPS_SECOND / 10)
+
+/* The socket of the keeper that has all that was created here, by inode; and of the one that has
+ * all merged blocks, or for whom nobody needs them. */
+static uint64_t known, complete;
 GPS_FORGOTTEN(known);
+GPS_FORGOTTEN(complete);
+
+/* --- what was created here --- */
 
 static bool return_block(const struct gps_away *block) {
     int descriptor;
@@ -34,10 +46,80 @@ static bool return_all(void) {
     return all;
 }
 
-static void look(void) {
-    const uint64_t other = gps_keeper_other(gps_membership_store(), gps_process_self(), known);
-    if (other && return_all())
-        known = other;
+/* --- what other processes gave, and cannot give again --- */
+
+/* Who is suspended has it from the keeper alone. */
+static bool note_sleeper(void *any, const struct gps_proc *proc) {
+    *(bool *)any = proc->alive && gps_answer_sleeps(gps_membership_store(), &proc->header.owner);
+    return !*(bool *)any;
+}
+
+static bool anybody_sleeps(void) {
+    bool any = false;
+    return gps_proc_each(gps_membership_store(), note_sleeper, &any) != 0 || any;
+}
+
+/* Without memory, or a device that is idle for a moment, the block stays as it is, and the copy is
+ * the keeper's alone. */
+static void map_copy(const struct gps_away *block, uint64_t memory, const _Atomic bool *stop) {
+    bool mapped = false;
+    if (gps_hold_begin(stop)) {
+        mapped = gps_away_replace(block, memory) == GPS_OK;
+        gps_hold_end();
+    }
+    if (!mapped)
+        gps_ops->block_release(memory);
+}
+
+static int give(const struct gps_away *block, uint64_t memory) {
+    int descriptor;
+    if (gps_ops->block_export(memory, &descriptor) != GPS_OK)
+        return -ENOTSUP;
+    const int status = gps_vmm_region_give(&block->id, descriptor);
+    close(descriptor);
+    return status;
+}
+
+/* False: there is no memory for it, or the keeper does not take it just now. */
+static bool give_copy(const struct gps_away *block, const _Atomic bool *stop) {
+    uint64_t memory;
+    gps_swap_lock();
+    const int code = *stop ? GPS_DEINITIALIZED : gps_away_copy(block, &memory);
+    gps_swap_unlock();
+    if (code != GPS_OK)
+        return code == GPS_INVALID_VALUE; /* it is another's no more */
+    const int status = give(block, memory);
+    if (status == 0)
+        map_copy(block, memory, stop);
+    else
+        gps_ops->block_release(memory);
+    return status == 0 || status == -EEXIST || status == -ENOENT;
+}
+
+/* The next keeper waits for a moment for those who gave the blocks (-EAGAIN). */
+static bool give_what_is_lost(const _Atomic bool *stop) {
+    struct gps_away block = {.address = 0};
+    bool all = true;
+    while (all && !*stop && gps_away_next(&block)) {
+        int descriptor;
+        const int status = block.own ? -EEXIST
+                                     : gps_keeper_get(gps_membership_store(), &block.id,
+                                                      gps_process_self(), GET_WAIT, &descriptor);
+        if (status == 0)
+            close(descriptor);
+        else if (!block.own)
+            all = status == -ENOENT && give_copy(&block, stop);
+    }
+    return all;
+}
+
+static void look(const _Atomic bool *stop) {
+    const uint64_t socket = gps_keeper_other(gps_membership_store(), gps_process_self(), 0);
+    if (socket && socket != known && return_all())
+        known = socket;
+    if (socket && socket == known && socket != complete &&
+        (!anybody_sleeps() || give_what_is_lost(stop)))
+        complete = socket;
 }
 
 /* --- the directory --- */
@@ -60,9 +142,9 @@ static void tell_of_removal(void) {
     gps_report_send(&report);
 }
 
-void gps_keeper_watch_turn(void) {
+void gps_keeper_watch_turn(const _Atomic bool *stop) {
     GPS_DRIVER_SCOPE();
     if (gps_membership_store())
-        look();
+        look(stop);
     tell_of_removal();
 }

@@ -548,7 +548,7 @@ static uint64_t pause_after(bool any) {
 }
 
 static uint64_t work(void) {
-    gps_keeper_watch_turn();
+    gps_keeper_watch_turn(&state.stop);
     const uint64_t pause = pause_after(take_wanted_turn());
     gps_own_bytes_turn();
     return pause;

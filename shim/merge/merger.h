@@ -41,9 +41,11 @@ void gps_merger_stop(void); /* the process ends: the driver is touched no more *
 /* --- keeper_watch.c: what others are told of this process's blocks, again and again --- */
 
 /* A new keeper, after keeper and stand-by have died, gets the blocks that were created here again,
- * as it does other regions (vmm/vmm_region.h). */
+ * as it does other regions (vmm/vmm_region.h). While a process is suspended it gets those that
+ * nobody else gives it, too: of what another process had created it gets a copy, which is mapped
+ * here in place of the other where the device is idle. */
 
 /* Reports once (store-unavailable) that the directory was removed: blocks that are merged stay so,
  * but processes that start later merge among themselves. Finds out whether there is another keeper
  * than before. It is called in the merger's thread. */
-void gps_keeper_watch_turn(void);
+void gps_keeper_watch_turn(const _Atomic bool *stop); /* set: the driver is touched no more */

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "directory/orders.h"
+#include "directory/processes.h"
 #include "directory/record.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
@@ -20,6 +22,7 @@
 #include "needed_room.h"
 #include "process/membership.h"
 #include "process/process.h"
+#include "process/references.h"
 #include "registry/entangled.h"
 #include "registry/registry.h"
 #include "util/forgotten.h"
@@ -109,10 +112,30 @@ bool gps_let_go(uint64_t *bytes, struct gps_text *why) {
 
 /* --- taking again --- */
 
+static bool has_let_go(const struct gps_owner *process) {
+    struct gps_answer_file answer;
+    return gps_answer_read(gps_membership_store(), process, &answer) == 0 &&
+           (answer.state == GPS_ANSWER_GONE || answer.state == GPS_ANSWER_TAKES);
+}
+
+/* Of a merged block that both keepers are gone with: another process that runs has it, and gives it
+ * to the next one (merge/keeper_watch.c). */
+static bool is_awaited(const struct piece *piece) {
+    struct gps_user users[GPS_USERS_REPORTED];
+    if (!piece->is_block)
+        return false;
+    const int count = gps_users_of(gps_membership_store(), &piece->id, gps_process_self(), users,
+                                   GPS_USERS_REPORTED);
+    bool awaited = count < 0 || count > (int)GPS_USERS_REPORTED;
+    for (int i = 0; i < count && !awaited; i++)
+        awaited = !has_let_go(&users[i].owner);
+    return awaited;
+}
+
 static enum gps_taken take(const struct piece *piece, struct gps_text *why) {
     int descriptor;
     const int status = get(piece, &descriptor);
-    if (status == -ENOENT) {
+    if (status == -ENOENT && !is_awaited(piece)) {
         describe(why, piece, "is gone: the keeper does not have it any more");
         return GPS_TAKEN_LOST;
     }

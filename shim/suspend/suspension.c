@@ -299,9 +299,11 @@ static void follow_new(const struct gps_order *order) {
 }
 
 /* Where nobody holds the lock any more, the tool has died. An order of its that was not followed
- * yet is over. */
+ * yet is over. If the driver has the process locked, it waits there for a `resume`, which finds the
+ * room locked for it. */
 static uint64_t follow(void) {
     struct gps_order order;
+    struct gps_owner holder;
     bool held = false;
     GPS_SCOPE();
     const int status = gps_order_read(gps_membership_store(), gps_process_self(), &order, &held);
@@ -309,8 +311,10 @@ static uint64_t follow(void) {
     if (status == 0 && order.serial != state.answer.serial &&
         (held || order.ask == GPS_ORDER_KEEP || order.ask == GPS_ORDER_TAKE))
         follow_new(&order);
-    else if (gone && !state.kept && !held)
+    else if (gone && !state.kept && !held) {
+        (void)lock_room(&holder); /* if it can be had */
         follow_take(&(struct gps_order){.serial = state.answer.serial});
+    }
     if (!held && !state.restored)
         gps_room_lock_give(&state.room);
     return gone && (!state.kept || state.room.held) ? LOCK_50MS : GPS_SECOND;

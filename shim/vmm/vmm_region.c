@@ -65,12 +65,16 @@ static bool is_there(const struct gps_mapping *vmm) {
     return gps_mapping_at(vmm->pointer, &now) && gps_id_equal(&now.region, &vmm->region);
 }
 
-bool gps_vmm_region_return(const struct gps_id *region, int descriptor) {
+int gps_vmm_region_give(const struct gps_id *region, int descriptor) {
     struct gps_region_record record;
-    if (gps_region_read(gps_membership_store(), region, &record, NULL) == -ENOENT)
-        return true;
-    const int status = gps_keeper_deposit(gps_membership_store(), &record, gps_process_self(),
-                                          descriptor, GPS_KEEPER_WAIT);
+    const int status = gps_region_read(gps_membership_store(), region, &record, NULL);
+    return status != 0 ? status
+                       : gps_keeper_deposit(gps_membership_store(), &record, gps_process_self(),
+                                            descriptor, GPS_KEEPER_WAIT);
+}
+
+bool gps_vmm_region_return(const struct gps_id *region, int descriptor) {
+    const int status = gps_vmm_region_give(region, descriptor);
     return status == 0 || status == -EEXIST || status == -EPERM || status == -ENOENT;
 }
 

@@ -25,8 +25,10 @@ int gps_vmm_region_publish(struct gps_export *region);
 /* The creator's mapping is closed: clears its slot and tells the keeper. Needs no context. */
 void gps_vmm_region_end(struct gps_export *region);
 
-/* Deposits the descriptor of a region with a keeper that is new. True: it has it, or needs it no
- * more. The descriptor stays the caller's. */
+/* Deposits the descriptor of a region with a keeper that is new. It stays the caller's. 0 or
+ * -errno. -ENOENT: there is no such region any more. */
+int gps_vmm_region_give(const struct gps_id *region, int descriptor);
+/* The same. True: the keeper has it now, or has it from another process, or needs it no more. */
 bool gps_vmm_region_return(const struct gps_id *region, int descriptor);
 
 /* Maps a region of the keeper's into the current context, after the intent was published. Returns

@@ -460,12 +460,109 @@ TEST_F(Suspend, MemoryThatIsGoneEndsTheProcessWithAReport) {
     a.must("malloc f 67108864");
     b.must("malloc f 67108864");
     EXPECT_TRUE(does(world.tool({"suspend", pid(b)}), " is suspended: "));
-    EXPECT_EQ(world.tool({"drop", "frames"}).status, 0);
+    a.kill();
+    kill_both_keepers(world);
     EXPECT_TRUE(refuses(world.tool({"resume", pid(b)}), " has ended"));
     EXPECT_EQ(b.wait(), 128 + SIGKILL);
     EXPECT_HAS(world.logs() + b.errors(), "memory is lost while the process was suspended")
         << b.errors();
-    a.must("write f 0 01");
+}
+
+TEST_F(Suspend, ADroppedRegionComesBack) {
+    World world(frames());
+    Puppet a(world, producer()), b(world, consumer());
+    a.make("f", 64 * MiB, "0x11");
+    b.must("malloc f 67108864");
+    for (Puppet *one : {&a, &b})
+        EXPECT_TRUE(does(world.tool({"suspend", pid(*one)}), " is suspended: "));
+    EXPECT_EQ(world.tool({"drop", "frames"}).status, 0);
+    for (Puppet *one : {&a, &b}) {
+        EXPECT_TRUE(does(world.tool({"resume", pid(*one)}), " is resumed."));
+        EXPECT_EQ(one->must("read f 0 2"), "1111");
+    }
+}
+
+TEST_F(Suspend, WhatAnExporterLeavesBehindComesBack) {
+    for (const char *end : {"free", "return", "kill"}) {
+        SCOPED_TRACE(end);
+        World world(frames());
+        auto a = std::make_unique<Puppet>(world, producer());
+        Puppet b(world, consumer());
+        a->make("f", 64 * MiB, "0x11");
+        b.must("malloc f 67108864");
+        EXPECT_TRUE(does(world.tool({"suspend", pid(b)}), " is suspended: "));
+        if (std::string(end) == "free")
+            a->must("free f");
+        else if (std::string(end) == "return")
+            EXPECT_EQ(a->quit("return"), 0);
+        else
+            a->kill();
+        EXPECT_TRUE(eventually([&] { return world.files("names").empty(); }));
+        // the next one has the name
+        Puppet next(world, producer()), other(world, consumer());
+        next.make("f", 64 * MiB, "0x22");
+        other.must("malloc f 67108864");
+        EXPECT_EQ(other.must("read f 0 2"), "2222");
+        EXPECT_TRUE(does(world.tool({"resume", pid(b)}), " is resumed."));
+        EXPECT_EQ(b.must("read f 0 2"), "1111");
+        EXPECT_TRUE(does(world.tool({"suspend", pid(b)}), " is suspended: "));
+        EXPECT_TRUE(does(world.tool({"resume", pid(b)}), " is resumed."));
+        const uint64_t used = world.used();
+        b.must("free f");
+        EXPECT_TRUE(world.used_becomes(used - 64 * MiB)) << used << " " << world.used();
+        EXPECT_EQ(other.must("read f 0 2"), "2222");
+        EXPECT_TRUE(eventually([&] { return world.files("regions").size() == 1; }));
+    }
+}
+
+TEST_F(Suspend, ASilentKeeperIsAskedAgain) {
+    Replicas two(2, suspendable(merging()));
+    two.load("w", 8 * MiB, 7);
+    ASSERT_TRUE(two.use(8 * MiB));
+    for (Puppet *one : {&two[0], &two[1]}) {
+        EXPECT_TRUE(does(two.world.tool({"suspend", pid(*one)}), " is suspended: "));
+        const pid_t keeper = keeper_of(two.world);
+        signal_keeper(keeper, SIGSTOP);
+        std::thread later([&] {
+            usleep(500000);
+            signal_keeper(keeper, SIGCONT);
+        });
+        EXPECT_TRUE(does(two.world.tool({"resume", pid(*one)}), " is resumed."));
+        later.join();
+        two.expect_all("w", 8 * MiB, 7);
+    }
+}
+
+TEST_F(Suspend, ABlockThatItsGiverSleepsOnIsGivenByAnother) {
+    Replicas two(2, suspendable(merging()));
+    two.load("w", 8 * MiB, 7);
+    ASSERT_TRUE(two.use(8 * MiB));
+    for (Puppet *one : {&two[0], &two[1], &two[0]}) {
+        EXPECT_TRUE(does(two.world.tool({"suspend", pid(*one)}), " is suspended: "));
+        kill_both_keepers(two.world);
+        EXPECT_TRUE(does(two.world.tool({"resume", pid(*one)}), " is resumed."));
+        two.expect_all("w", 8 * MiB, 7);
+        EXPECT_TRUE(two.use(8 * MiB)) << two.in_use();
+    }
+    EXPECT_EQ(two.left(), "");
+}
+
+TEST_F(Suspend, AKeeperStaysWhileSomebodySleeps) {
+    Replicas two(2, suspendable(merging()));
+    two.load("w", 8 * MiB, 7);
+    for (Puppet *one : {&two[0], &two[1]})
+        EXPECT_TRUE(does(two.world.tool({"suspend", pid(*one)}), " is suspended: "));
+    const pid_t keeper = keeper_of(two.world), second = stand_by_of(two.world);
+    signal_keeper(second, SIGTERM); // both, as a service manager does
+    signal_keeper(keeper, SIGTERM);
+    usleep(500000);
+    EXPECT_EQ(::kill(keeper, 0), 0);
+    signal_keeper(keeper, SIGKILL); // the other one stays, too
+    usleep(500000);
+    for (Puppet *one : {&two[0], &two[1]})
+        EXPECT_TRUE(does(two.world.tool({"resume", pid(*one)}), " is resumed."));
+    two.expect_all("w", 8 * MiB, 7);
+    EXPECT_TRUE(eventually([&] { return ::kill(second, 0) != 0; }));
 }
 
 TEST_F(Suspend, AKilledToolLeavesAProcessThatRunsOrIsResumed) {

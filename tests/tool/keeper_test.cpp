@@ -1081,7 +1081,11 @@ TEST_F(Keeper, WhatIsDroppedIsListedAsLongAsItIsInUse) {
     text = shared.tool({"show", pid_text(user.self)}).out;
     EXPECT_HAS(text, "holds      1 region, 2 MiB", "pins       1 region, 2 MiB");
     EXPECT_EQ("", entries_of("names"));
-    EXPECT_EQ("-2", user.get(made.id)) << "nobody can open it any more";
+    Actor late(*store, "late");
+    late.hold(made.id, GPS_VIA_RULE, GPS_SLOT_INTENT);
+    EXPECT_EQ("-2", late.get(made.id)) << "nobody can open it any more";
+    EXPECT_EQ("bytes", user.get(made.id)) << "who has it gets it again";
+    late.let_go();
     auto again = creator.record(2, GPS_KEEP_FOREVER, "frames");
     EXPECT_EQ(0, creator.create(again)) << "the name is free";
     user.die();

@@ -43,7 +43,8 @@ static int deposit(struct keeper *keeper, const struct gps_keeper_request *reque
     if (region ? !region_list_takes(region, &request->sender)
                : !gps_owner_equal(&request->sender, &record.creator))
         return -EPERM;
-    const bool has = region && (region->descriptor >= 0 || region_list_retired(region));
+    const bool has = region && region->descriptor >= 0;
+    const bool retired = region && region_list_retired(region);
     int status = has ? -EEXIST : 0;
     if (!region)
         status = region_list_add(&keeper->regions, &record, *descriptor, keeper->now);
@@ -51,7 +52,7 @@ static int deposit(struct keeper *keeper, const struct gps_keeper_request *reque
         region_list_give(&keeper->regions, region, *descriptor);
     if (status == 0)
         *descriptor = -1;
-    if (status == 0 || has)
+    if ((status == 0 || has) && !retired)
         point_name(keeper, &record);
     if (status != 0)
         return status;
@@ -59,9 +60,35 @@ static int deposit(struct keeper *keeper, const struct gps_keeper_request *reque
     return 0;
 }
 
+struct opening {
+    const struct gps_keeper_request *request;
+    bool is_new; /* so far the sender has not said that it has the region open */
+};
+
+static bool look_at(void *arg, const struct gps_proc *proc) {
+    struct opening *opening = arg;
+    if (!gps_owner_equal(&proc->header.owner, &opening->request->sender))
+        return true;
+    opening->is_new = !proc->unknown;
+    for (unsigned i = 0; i < proc->slot_count; i++)
+        if (gps_slot_has_region(&proc->slots[i]) && proc->slots[i].state != GPS_SLOT_INTENT &&
+            gps_id_equal(&proc->slots[i].region, &opening->request->record.id))
+            opening->is_new = false;
+    return false;
+}
+
+/* Whether the sender is about to open the region, and does not have it yet. A keeper that replaces
+ * this one has no slots. */
+static bool is_new(const struct keeper *keeper, const struct gps_keeper_request *request) {
+    struct opening opening = {request, false};
+    gps_proc_each(&keeper->store, look_at, &opening);
+    return opening.is_new;
+}
+
 static int get(const struct keeper *keeper, const struct gps_keeper_request *request, int *give) {
     const struct keeper_region *region = region_list_find(&keeper->regions, &request->record.id);
-    if (!region || region_list_retired(region))
+    const bool retired = region && region_list_retired(region);
+    if (!region || (retired && is_new(keeper, request)))
         return -ENOENT;
     if (region->descriptor < 0)
         return region_list_lost(region, keeper->now) ? -ENOENT : -EAGAIN;
@@ -76,9 +103,9 @@ static int released(struct keeper *keeper, const struct gps_keeper_request *requ
     const bool creator = gps_owner_equal(&request->sender, &region->record.creator);
     if (creator)
         region->since = 0; /* it has certainly released it: the grace period is over */
-    if (creator && region->record.keep == GPS_KEEP_OWNER)
-        region_list_drop(&keeper->regions,
-                         region); /* before the reply, for a free is complete when it returns */
+    /* before the reply, for a free is complete when it returns */
+    if (region_list_retired(region) || (creator && region->record.keep == GPS_KEEP_OWNER))
+        region_list_end(&keeper->regions, region);
     sooner(&keeper->sweep_at, keeper->now);
     return 0;
 }
@@ -101,10 +128,7 @@ static int drop(struct keeper *keeper, const struct gps_keeper_request *request)
                                        : region_list_find(&keeper->regions, &request->record.id);
     if (!region || region_list_retired(region))
         return -ENOENT;
-    if (gps_users_of(&keeper->store, &region->record.id, NULL, NULL, 0) == 0)
-        region_list_drop(&keeper->regions, region);
-    else
-        region_list_retire(&keeper->regions, region);
+    region_list_end(&keeper->regions, region);
     sooner(&keeper->sweep_at, keeper->now);
     return 0;
 }

@@ -18,7 +18,9 @@
 #include "config/config.h"
 #include "directory/file.h"
 #include "directory/leader_lock.h"
+#include "directory/orders.h"
 #include "directory/orphans.h"
+#include "directory/processes.h"
 #include "directory/view.h"
 #include "keeper_state.h"
 #include "run/descendants.h"
@@ -151,7 +153,7 @@ static int timeout(const struct keeper *keeper) {
 static void take_signal(struct keeper *keeper) {
     struct signalfd_siginfo info;
     while (read(keeper->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
-        keeper->ending |= info.ssi_signo != SIGCHLD;
+        keeper->told |= info.ssi_signo != SIGCHLD;
 }
 
 static size_t fill(const struct keeper *keeper, struct pollfd *wait) {
@@ -217,6 +219,34 @@ static void sweep(struct keeper *keeper) {
     sooner(&keeper->sweep_at, end + (region_list_count(&keeper->regions) > 0 ? GPS_SECOND : SLOW));
 }
 
+struct sleeper {
+    const struct gps_store *store;
+    struct gps_owner owner; /* pid 0: there is none */
+};
+
+static bool find_sleeper(void *arg, const struct gps_proc *proc) {
+    struct sleeper *sleeper = arg;
+    if (proc->alive && gps_answer_sleeps(sleeper->store, &proc->header.owner))
+        sleeper->owner = proc->header.owner;
+    return sleeper->owner.pid == 0;
+}
+
+/* A process that is suspended has what it shares from nobody else. */
+static bool may_end(struct keeper *keeper) {
+    struct sleeper sleeper = {.store = &keeper->store};
+    if (region_list_count(&keeper->regions) == 0)
+        return true;
+    const int status = gps_proc_each(&keeper->store, find_sleeper, &sleeper);
+    if (status == 0 && sleeper.owner.pid == 0)
+        return true;
+    if (!keeper->stays && sleeper.owner.pid != 0)
+        tool_warn("stays until process %u is resumed, which is suspended: what it shares only this "
+                  "keeper has; another one can take it over: gpushare keeper --replace",
+                  sleeper.owner.pid);
+    keeper->stays = true;
+    return false;
+}
+
 static void run_once(struct keeper *keeper) {
     static struct pollfd wait[FD_CONNECTIONS + CONNECTIONS_MAX];
     size_t count = fill(keeper, wait);
@@ -230,7 +260,7 @@ static void run_once(struct keeper *keeper) {
     metrics_job_turn(&keeper->metrics, keeper->now);
     if (region_list_count(&keeper->regions) > 0)
         keeper->idle_since = keeper->now;
-    keeper->ending |= keeper->now >= idle_end(keeper);
+    keeper->ending |= keeper->now >= idle_end(keeper) || (keeper->told && may_end(keeper));
 }
 
 /* --- the verb --- */
@@ -364,7 +394,8 @@ const struct tool_verb tool_verb_keeper = {
                "the regions that live processes hold, and gets those whose creators live from "
                "them.\n\n"
                "SIGTERM and SIGINT end both: what is mapped stays mapped, but cannot be opened "
-               "any more.\n"
+               "any more. While a process is suspended (gpushare suspend) they stay, and end when "
+               "all are resumed.\n"
                "The exit status is 1 if the namespace has a keeper already.\n",
     .options = {{"idle", 0, "TIME",
                  "end after so long with nothing to keep, as 500ms, 30s or 2min (default: never)"},

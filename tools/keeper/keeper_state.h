@@ -57,6 +57,8 @@ struct keeper {
     unsigned others;        /* live processes, as of the last sweep */
     pid_t standby;          /* 0: there is none */
     uint64_t standby_since; /* when it was started, or could not be */
+    bool told;              /* to end, by a signal; it stays while somebody is suspended */
+    bool stays;             /* it has said so */
     bool ending;
     bool evicted;  /* the store was removed or replaced */
     bool replaced; /* another process serves now, with all that was ours */

@@ -173,18 +173,18 @@ int region_list_adopt(struct region_list *list, uint64_t now, bool inherits) {
 
 /* --- dropping --- */
 
-/* Nobody gets the descriptor while it is being closed: its number may be another's then. */
-static void withdraw(struct region_list *list, struct keeper_region *region) {
+static void release_name(const struct region_list *list, const struct keeper_region *region) {
     const struct gps_region_record *record = &region->record;
-    const int descriptor = atomic_exchange(&region->descriptor, -1);
     if (record->name[0] != 0)
         gps_name_release(list->store, record->name, &list->self, &record->id);
-    if (descriptor >= 0)
-        close(descriptor);
 }
 
+/* Nobody gets the descriptor while it is being closed: its number may be another's then. */
 static void finish_drop(struct region_list *list, struct keeper_region *region) {
-    withdraw(list, region);
+    const int descriptor = atomic_exchange(&region->descriptor, -1);
+    release_name(list, region);
+    if (descriptor >= 0)
+        close(descriptor);
     gps_region_remove(list->store, &region->record.id);
     forget(list, region);
 }
@@ -198,10 +198,11 @@ bool region_list_retired(const struct keeper_region *region) {
     return atomic_load(&region->stage) == KEEPER_REGION_RETIRED;
 }
 
+/* It keeps the descriptor: a holder that is suspended has nothing but its slot. Without a record
+ * that says so it cannot be opened either, because nobody new gets it from here. */
 static void finish_retirement(struct region_list *list, struct keeper_region *region) {
-    withdraw(list, region);
-    if (gps_region_set_status(list->store, &region->record, GPS_STATE_CLOSING, 0) != 0)
-        region_list_drop(list, region);
+    release_name(list, region);
+    (void)gps_region_set_status(list->store, &region->record, GPS_STATE_CLOSING, 0);
 }
 
 void region_list_retire(struct region_list *list, struct keeper_region *region) {
@@ -378,6 +379,21 @@ int region_list_reclaim(struct region_list *list) {
     return status;
 }
 
+/* Whoever has it open still has it, suspended or not. The counts are new. */
+static void end(struct region_list *list, struct keeper_region *region) {
+    if (!region->creator_holds && region->users == 0)
+        region_list_drop(list, region);
+    else if (!region_list_retired(region))
+        region_list_retire(list, region);
+}
+
+void region_list_end(struct region_list *list, struct keeper_region *region) {
+    struct census census = {.list = list};
+    if (count_all(&census) != 0)
+        region->creator_holds = true; /* somebody may */
+    end(list, region);
+}
+
 int region_list_sweep(struct region_list *list, uint64_t now, uint64_t *next, unsigned *others) {
     struct census census = {.list = list};
     struct keeper_region *following;
@@ -387,7 +403,7 @@ int region_list_sweep(struct region_list *list, uint64_t now, uint64_t *next, un
     for (struct keeper_region *region = list->first; region; region = following) {
         following = region->hh.next;
         if (!is_retained(list, region, now, next))
-            region_list_drop(list, region);
+            end(list, region);
         else if (region_list_lost(region, now) && !is_block(region) && !region_list_retired(region))
             region_list_retire(list, region); /* its name is free for another */
         else

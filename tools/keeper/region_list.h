@@ -25,7 +25,8 @@ static inline void sooner(uint64_t *time, uint64_t other) {
         *time = other;
 }
 
-/* A region that is retired can be opened no more, and goes with its last holder. */
+/* A region that is retired can be opened no more, and goes with its last holder: until then one
+ * that was suspended gets its descriptor again. */
 #define KEEPER_REGION_STAGES(FROM, TO)                                                             \
     FROM(FREE, TO(KEPT))                                                                           \
     FROM(KEPT, TO(RETIRED) | TO(ENDING))                                                           \
@@ -102,9 +103,10 @@ bool region_list_takes(const struct keeper_region *region, const struct gps_owne
 bool region_list_lost(const struct keeper_region *region, uint64_t now);
 
 /* Drop removes the region at once. Retire lets nobody open it any more, and removes it after its
- * last holder. */
+ * last holder. End is the one where nobody has it open, and else the other. */
 void region_list_drop(struct region_list *list, struct keeper_region *region);
 void region_list_retire(struct region_list *list, struct keeper_region *region);
+void region_list_end(struct region_list *list, struct keeper_region *region);
 bool region_list_retired(const struct keeper_region *region);
 
 /* Counts the holders of each region, and drops those that are retained no longer. Lowers *next to

@@ -84,15 +84,10 @@ static bool is_confirmed(int fd) {
            TEMP_FAILURE_RETRY(recv(fd, &byte, sizeof(byte), MSG_DONTWAIT)) == sizeof(byte);
 }
 
-/* One that awaits its descriptor. */
-static bool is_lacking(const struct keeper_region *region) {
-    return region->descriptor < 0 && !region_list_retired(region);
-}
-
 static uint64_t count_lacking(const struct region_list *list) {
     uint64_t count = 0;
     for (const struct keeper_region *region = list->first; region; region = region->hh.next)
-        count += is_lacking(region);
+        count += region->descriptor < 0;
     return count;
 }
 
@@ -210,7 +205,7 @@ static int get_regions(struct taking *taking) {
     for (struct keeper_region *region = list->first; region && status == 0;
          region = region->hh.next) {
         int descriptor;
-        if (!is_lacking(region))
+        if (region->descriptor >= 0)
             continue;
         status = gps_keeper_get(&taking->keeper->store, &region->record.id, &taking->sender, ASKED,
                                 &descriptor);

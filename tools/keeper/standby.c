@@ -44,7 +44,7 @@ static void stand_by(struct keeper *keeper, pid_t parent) {
         const int signal = sigwaitinfo(&signals, NULL);
         if (signal != SIGTERM && signal != SIGINT && signal != SIGHUP)
             continue;
-        keeper->ending = true;
+        keeper->told = true;
         if (getppid() == parent)
             kill(parent, SIGTERM);
     }

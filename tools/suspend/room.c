@@ -14,9 +14,11 @@
 
 /* --- the lock --- */
 
-/* A process of an older version has none, and neither has one without a context. */
+/* A process of an older version has none, and neither has one without a context. One that takes its
+ * memory again, for its `suspend` was killed, follows no orders. */
 static bool has_lock(const struct target *target) {
-    return target->takes_orders && target->answer.needs != 0;
+    return target->takes_orders && target->answer.needs != 0 &&
+           target->answer.state == GPS_ANSWER_GONE;
 }
 
 static int lock_gpu(const struct target *target, const uint8_t device[GPS_UUID_BYTES],
@@ -32,8 +34,10 @@ static bool lock_gpu_within(struct target *target, const uint8_t device[GPS_UUID
     struct gps_owner holder;
     int status;
     while ((status = lock_gpu(target, device, &lock, &holder)) == -EAGAIN &&
-           gps_clock_monotonic() < until)
+           !gps_owner_equal(&holder, &target->owner) && gps_clock_monotonic() < until)
         usleep(LOOK);
+    if (status == -EAGAIN && gps_owner_equal(&holder, &target->owner))
+        return true;
     if (status == 0)
         TOOL_APPEND(target->locks, target->lock_count, lock);
     else if (status == -EAGAIN)
@@ -70,11 +74,15 @@ enum room { ROOM, ROOM_LACKS, ROOM_TAKEN, ROOM_UNKNOWN, ROOM_FAILED };
 static enum room lock(struct target *target, const struct targets_how *how) {
     if (!target->takes_orders)
         return lock_all(target, how->timeout) ? ROOM : ROOM_TAKEN;
-    if (!has_lock(target))
+    if (target->answer.needs == 0)
         return ROOM;
-    if (!target_order(target, GPS_ORDER_ROOM, how->timeout, 0))
+    if (has_lock(target) && !target_order(target, GPS_ORDER_ROOM, how->timeout, 0))
         return ROOM_FAILED;
-    return *target->answer.reason ? ROOM_TAKEN : ROOM;
+    if (has_lock(target))
+        return *target->answer.reason ? ROOM_TAKEN : ROOM;
+    return lock_gpu_within(target, target->answer.device, gps_clock_monotonic() + how->timeout)
+               ? ROOM
+               : ROOM_TAKEN;
 }
 
 static bool unlock(struct target *target, const struct targets_how *how) {

@@ -233,12 +233,15 @@ void target_close(struct target *target) {
     target->order = -1;
 }
 
-/* It has answered this order, and is not at it any more. */
-static bool is_answered(struct target *target, uint64_t serial) {
+/* It has answered this order, and is not at it any more; or it takes its memory again, and follows
+ * no order for room. */
+static bool is_answered(struct target *target, enum gps_order_ask ask, uint64_t serial) {
     struct gps_answer_file answer;
     if (gps_answer_read(&target->store, &target->owner, &answer) < 0)
         return false;
     target->answer = answer;
+    if (ask >= GPS_ORDER_ROOM && answer.state == GPS_ANSWER_TAKES)
+        return true;
     return answer.serial == serial && answer.state != GPS_ANSWER_LEAVES &&
            answer.state != GPS_ANSWER_TAKES;
 }
@@ -270,9 +273,10 @@ static char *why_silent(const struct target *target) {
     return tool_copy(target->answer.reason);
 }
 
-static bool await(struct target *target, uint64_t serial, uint64_t timeout) {
+static bool await(struct target *target, enum gps_order_ask ask, uint64_t serial,
+                  uint64_t timeout) {
     const uint64_t until = gps_clock_monotonic() + timeout + WHILE;
-    while (!is_answered(target, serial)) {
+    while (!is_answered(target, ask, serial)) {
         if (gps_lease_probe(&target->store, &target->owner) == GPS_DEAD) {
             tool_error("%s has ended", target->name);
             return false;
@@ -295,7 +299,7 @@ bool target_order(struct target *target, enum gps_order_ask ask, uint64_t timeou
         tool_error("cannot tell %s: %s", target->name, strerror(-status));
         return false;
     }
-    return await(target, order.serial, timeout);
+    return await(target, ask, order.serial, timeout);
 }
 
 char *target_obstacle(const char *pid) {
