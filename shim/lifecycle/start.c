@@ -8,6 +8,7 @@
 #include "ipc/refused_writes.h"
 #include "learn/learner.h"
 #include "lifecycle.h"
+#include "log/channel.h"
 #include "log/event_log.h"
 #include "log/log.h"
 #include "log/sink.h"
@@ -131,6 +132,7 @@ bool gps_lifecycle_begin(gps_attach_fn *attach) {
  * the driver. */
 __attribute__((constructor)) static void on_load(void) {
     gps_sink_start();
+    gps_channel_start();
     gps_linker_start();
     gps_thread_note_main();
     (void)at_quick_exit(gps_lifecycle_end);

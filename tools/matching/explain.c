@@ -553,7 +553,7 @@ static int explain_command(char **command, const char *config, const char *runti
     FILE *output = path ? output_open(path) : NULL;
     if ((path && !output) || !temporary_make(directory, ""))
         return status;
-    watched_begin(&watched, runtime);
+    watched_begin(&watched, runtime, NULL, false);
     launch_set("GPUSHARE_EXPLAIN", directory);
     if (launch_prepare(config, "share", runtime, command[0]))
         status = run_command(command, directory, &watched, output, pair);
