@@ -551,6 +551,7 @@ static int explain_command(char **command, const char *config, const char *runti
     if (!runtime_choose(runtime_name, command[0], &runtime))
         return status;
     FILE *output = path ? output_open(path) : NULL;
+    command_hold_signals();
     if ((path && !output) || !temporary_make(directory, ""))
         return status;
     watched_begin(&watched, runtime, NULL, false);
@@ -559,6 +560,7 @@ static int explain_command(char **command, const char *config, const char *runti
         status = run_command(command, directory, &watched, output, pair);
     watched_end(&watched);
     temporary_remove(directory);
+    command_release_signals();
     if (!output_close(output, path))
         status = TOOL_RUN_FAILED;
     return status;

@@ -138,6 +138,7 @@ static bool read_logs(struct audit *audit, struct report *report) {
         history_end(&audit->history);
     }
     audit_logs_close(&audit->logs);
+    command_release_signals(); /* a report may wait for its reader */
     return read;
 }
 
@@ -212,6 +213,7 @@ static int run_command(struct audit *audit) {
 static int run_logged(struct audit *audit) {
     const struct tool_args *args = audit->args;
     int status = TOOL_RUN_FAILED;
+    command_hold_signals();
     if (!audit_logs_open(&audit->logs, args->values[OPTION_LOG]))
         return status;
     watched_begin(&audit->watched, audit->runtime, audit->logs.path, !audit->logs.temporary);
@@ -221,6 +223,7 @@ static int run_logged(struct audit *audit) {
         status = run_command(audit);
     watched_end(&audit->watched);
     audit_logs_close(&audit->logs);
+    command_release_signals();
     return status;
 }
 
