@@ -83,6 +83,7 @@ static enum gps_phase start(void) {
     const struct gps_config *config = gps_process_config();
     const struct gps_program *program = gps_process_program();
     gps_wording_start(gps_operations->vendor, gps_operations->by_range);
+    gps_channel_start(); /* a library's constructor may call before ours has run */
     gps_log_open(&config->options, gps_process_self(), program->arguments, program->rank);
     if (status == 0)
         gps_event_log_open(&config->options, gps_process_self(), gps_process_program()->arguments);

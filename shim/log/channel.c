@@ -48,7 +48,7 @@ static void map(int fd) {
 
 void gps_channel_start(void) {
     const int error = errno;
-    const char *path = secure_getenv(GPS_CHANNEL_VARIABLE);
+    const char *path = channel ? NULL : secure_getenv(GPS_CHANNEL_VARIABLE);
     const int fd = path ? open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
     if (fd >= 0) {
         map(fd);

@@ -44,7 +44,8 @@ struct gps_channel {
     alignas(64) char bytes[]; /* the cells: a file's name and a 0, the line and its newline, 0 */
 };
 
-/* Maps what the environment names, at library load. Preserves errno. */
+/* Maps what the environment names, at library load, and at the first call where that has failed or
+ * is to come. Preserves errno. */
 void gps_channel_start(void);
 /* NULL: this process is in no audit, or could not map it. */
 struct gps_channel *gps_channel(void);

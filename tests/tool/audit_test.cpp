@@ -231,6 +231,24 @@ TEST_F(Audit, NorIsWhatItLosesBeforeItsFirstCall) {
     EXPECT_HAS(result.err, "double-free in cudaFree, by puppet");
 }
 
+TEST_F(Audit, ALibrarysConstructorThatCallsFirstIsWatched) {
+    const std::string early = place.path + "/early.c", program = place.path + "/program";
+    std::ofstream(early) << R"(#include <dlfcn.h>
+__attribute__((constructor)) static void call(void) {
+    int (*call)(unsigned);
+    *(void **)&call = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuInit");
+    call(0);
+}
+void needed(void) {})";
+    std::ofstream(program + ".c") << "void needed(void); int main(void) { needed(); return 0; }";
+    const std::string library = place.path + "/libearly.so";
+    ASSERT_EQ(command({"cc", "-shared", "-fPIC", early, "-o", library, "-ldl"}).status, 0);
+    ASSERT_EQ(command({"cc", program + ".c", library, "-o", program}).status, 0);
+    const Result result = audit({program});
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_HAS(result.err, "1 process used CUDA, 1 call seen");
+}
+
 // A program that writes anything into the channel, and then another that makes a mistake.
 TEST_F(Audit, WhatAProgramDoesToTheChannelIsSeen) {
     const std::string source = place.path + "/scribble.c", program = place.path + "/scribble";
