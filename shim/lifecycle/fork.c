@@ -34,6 +34,7 @@
     KEEPS(file, "a number in names that also have the process's own")                              \
     KEEPS(log, "gps_log_open begins it anew")                                                      \
     KEEPS(sink, "gps_log_open begins it anew")                                                     \
+    KEEPS(channel, "the mapping is the child's, too")                                              \
     KEEPS(wording, "the vendor is the same")                                                       \
     KEEPS(event_log, "gps_event_log_open begins it anew; until then it writes nothing")            \
     KEEPS(stack, "the executable is the same")                                                     \

@@ -8,6 +8,7 @@
 #include "ipc/refused_writes.h"
 #include "learn/learner.h"
 #include "lifecycle.h"
+#include "log/channel.h"
 #include "log/event_log.h"
 #include "log/log.h"
 #include "log/sink.h"
@@ -82,6 +83,7 @@ static enum gps_phase start(void) {
     const struct gps_config *config = gps_process_config();
     const struct gps_program *program = gps_process_program();
     gps_wording_start(gps_operations->vendor, gps_operations->by_range);
+    gps_channel_start(); /* a library's constructor may call before ours has run */
     gps_log_open(&config->options, gps_process_self(), program->arguments, program->rank);
     if (status == 0)
         gps_event_log_open(&config->options, gps_process_self(), gps_process_program()->arguments);
@@ -131,6 +133,7 @@ bool gps_lifecycle_begin(gps_attach_fn *attach) {
  * the driver. */
 __attribute__((constructor)) static void on_load(void) {
     gps_sink_start();
+    gps_channel_start();
     gps_linker_start();
     gps_thread_note_main();
     (void)at_quick_exit(gps_lifecycle_end);

@@ -229,6 +229,7 @@ void gps_log_report(const struct gps_report *report) {
     if (ours && atomic_load(&counts.written) >= state.max) {
         put_full();
         atomic_fetch_add(&counts.unwritten, 1);
+        gps_sink_lose();
     } else if (!put(&(struct gps_line){.report = *report},
                     report->stack_hash != 0 ? key_of(report) : 0, now) &&
                ours) {

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "channel.h"
 #include "util/lock.h"
 #include "util/program_signals.h"
 #include "util/text.h"
@@ -181,25 +182,56 @@ int gps_sink_open_file(const char *path, const char **why) {
     return *why ? -1 : fd;
 }
 
-static bool write_log(const char *bytes, size_t count) {
-    const char *why;
-    const int fd = gps_sink_open_file(state.path, &why);
+static bool write_file(const char *bytes, size_t count, const char **why) {
+    const int fd = gps_sink_open_file(state.path, why);
     const int error = fd >= 0 ? gps_sink_put(fd, bytes, count) : 0;
     if (fd >= 0)
         close(fd);
-    if (fd >= 0 && error == 0)
+    if (error != 0)
+        *why = gps_error_text(error);
+    return fd >= 0 && error == 0;
+}
+
+static bool write_log(const char *bytes, size_t count) {
+    const char *why;
+    if (write_file(bytes, count, &why))
         return true;
     if (!atomic_exchange(&state.complained, true))
-        gps_sink_complain("log ", state.path, fd < 0 ? why : gps_error_text(error),
-                          "reports go to stderr");
+        gps_sink_complain("log ", state.path, why, "reports go to stderr");
     return write_stderr(bytes, count);
+}
+
+static bool write_plain(const char *bytes, size_t count, bool to_stderr) {
+    return to_stderr || state.path[0] == '\0' ? write_stderr(bytes, count)
+                                              : write_log(bytes, count);
+}
+
+void gps_sink_lose(void) {
+    if (gps_channel_is_open())
+        atomic_fetch_add(&gps_channel()->lost, 1);
+}
+
+/* A line that goes elsewhere, as before the configuration is read, is lost to the audit. Where
+ * nobody empties the channel a file that can be written is better: it stays. */
+static bool write_audit(const char *bytes, size_t count, bool to_stderr) {
+    const char *why, *name = to_stderr ? NULL : gps_channel_name(state.path);
+    if (!name) {
+        gps_sink_lose();
+        return write_plain(bytes, count, to_stderr);
+    }
+    atomic_fetch_add(&gps_channel()->lines, 1);
+    if ((gps_channel_is_attended() && gps_channel_put(name, bytes, count)) ||
+        write_file(bytes, count, &why) || gps_channel_put(name, bytes, count))
+        return true;
+    gps_sink_lose();
+    return false;
 }
 
 bool gps_sink_write(const char *bytes, size_t count, bool to_stderr) {
     int cancel;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    bool whole =
-        to_stderr || state.path[0] == '\0' ? write_stderr(bytes, count) : write_log(bytes, count);
+    const bool whole = gps_channel_is_open() ? write_audit(bytes, count, to_stderr)
+                                             : write_plain(bytes, count, to_stderr);
     pthread_setcancelstate(cancel, NULL);
     return whole;
 }

@@ -1,25 +1,25 @@
 /*
  * call_counter.h - how many calls were seen, counted where `gpushare audit` reads them.
  *
- * With mode = audit, GPUSHARE_COUNTERS is the path of a memfd of the audit's. A process maps it at
- * its first call, counts itself, and adds to a row: so one that is killed has been counted, and has
- * not said that it ended. The memfd is sealed and cannot shrink, so no access can fail. Any thread,
- * no lock.
+ * With mode = audit, a process counts itself in the audit's channel (log/channel.h) at its first
+ * call, and adds to a row: so one that is killed has been counted, and has not said that it ended.
+ * Any thread, no lock.
  */
 #pragma once
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define GPS_CALL_COUNTERS_MAGIC 0x33746e756f635047u /* "GPcount3" */
-#define GPS_CALL_ROWS           63u
-#define GPS_CALL_UNWATCHED      16u
+#include "log/channel.h"
+
+#define GPS_CALL_ROWS      63u
+#define GPS_CALL_UNWATCHED 16u
 
 struct gps_call_counters {
-    uint64_t magic;
     _Atomic uint64_t processes; /* that used the GPU */
-    uint64_t unused[6];
+    uint64_t unused[7];
     struct {
         _Atomic uint64_t calls; /* of one process; of every 63rd where there are more */
         _Atomic uint64_t pid;   /* of the last one of them */
@@ -32,6 +32,8 @@ struct gps_call_counters {
         _Atomic uint64_t calls;
     } unwatched[GPS_CALL_UNWATCHED];
 };
+
+static_assert(sizeof(struct gps_call_counters) <= GPS_CHANNEL_COUNTERS, "the channel has room");
 
 extern _Atomic uint64_t *gps_call_counter; /* NULL: nobody counts */
 

@@ -2169,6 +2169,28 @@ static int c_unhoard(char **w) {
     return 0;
 }
 
+static int c_lose_closed(char **w) {
+    (void)w;
+    for (int fd = 3; fd < 1024; fd++)
+        close(fd);
+    return 0;
+}
+static int c_lose_limit(char **w) {
+    const struct rlimit limit = {number(w[2]), number(w[2])};
+    return setrlimit(strcmp(w[1], "files") == 0 ? RLIMIT_NOFILE : RLIMIT_FSIZE, &limit);
+}
+static int c_lose_user(char **w) {
+    const uid_t user = (uid_t)number(w[1]);
+    return setresuid(user, user, user);
+}
+static int c_lose_root(char **w) {
+    return chroot(w[1]) != 0 || chdir("/") != 0 ? BAD : 0;
+}
+static int c_lose_namespaces(char **w) {
+    (void)w;
+    return unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET);
+}
+
 struct relaxed_free {
     u64 pointer;
     int code;
@@ -2437,6 +2459,11 @@ static const struct command {
     {"alarm_exit", "MICROSECONDS", c_alarm_exit},
     {"hoard", "", c_hoard},
     {"unhoard", "", c_unhoard},
+    {"lose_closed", "", c_lose_closed},
+    {"lose_limit", "files|size NUMBER", c_lose_limit},
+    {"lose_user", "UID", c_lose_user},
+    {"lose_root", "DIRECTORY", c_lose_root},
+    {"lose_namespaces", "", c_lose_namespaces},
     {"free-relaxed", "NAME", c_free_relaxed},
     {"errno", "COMMAND...", c_errno},
     {"leap", "MILLISECONDS COMMAND...", c_leap},

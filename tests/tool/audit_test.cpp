@@ -31,6 +31,10 @@ class Audit : public testing::Test {
         return "printf 'malloc a 4096\\nfree a\\nfree a\\nexit " + status + "\\n' | " + puppet +
                " >/dev/null";
     }
+    // One that lets it obey these commands, a line each, and exit.
+    std::string after(const std::string &commands) const {
+        return "printf '" + commands + "\\nexit 0\\n' | " + puppet + " >/dev/null";
+    }
     // One that makes no mistake.
     std::string right() const {
         return "printf 'malloc a 4096\\nfree a\\nexit 0\\n' | " + puppet + " >/dev/null";
@@ -38,6 +42,13 @@ class Audit : public testing::Test {
     Result misused(std::vector<std::string> options, const std::string &status = "0") {
         options.insert(options.end(), {"--", "sh", "-c", misuse(status)});
         return audit(options);
+    }
+
+    // So that another user can read the configuration, and use the driver and the directory.
+    void let_all_in() const {
+        for (const Temporary *open : {&shared, &place})
+            fs::permissions(open->path, fs::perms::all);
+        fs::permissions(place.path + "/config", fs::perms::all);
     }
 
     // How many one of these makes.
@@ -169,15 +180,203 @@ TEST_F(Audit, WhereNoFileMayGrowItRunsTheCommandAllTheSame) {
 }
 
 TEST_F(Audit, WhereLogsWereRemovedOrCutOffItIsNoCleanBill) {
-    const Result removed = audit({"sh", "-c", misuse() + "; rm -r \"${GPUSHARE_LOG%/*}\""});
+    const Result removed = audit({"sh", "-c", right() + "; rm -r \"${GPUSHARE_LOG%/*}\""});
     EXPECT_EQ(removed.status, 3);
-    EXPECT_HAS(removed.err, "gpushare: audit: cannot read '", "what was found is lost\n");
+    EXPECT_HAS(removed.err, "gpushare: audit: cannot read '", "what was written there is lost\n");
+    const Result found = audit({"sh", "-c", misuse() + "; rm -r \"${GPUSHARE_LOG%/*}\""});
+    EXPECT_EQ(found.status, 1) << "it is in no file";
+    EXPECT_HAS(found.err, "1 finding (1 error)");
+    const std::string logs = place.path + "/logs";
+    const Result kept =
+        audit({"--log", logs, "sh", "-c", misuse() + "; sleep 1.5; rm " + logs + "/*"});
+    EXPECT_EQ(kept.status, 3) << kept.err;
+    EXPECT_HAS(kept.err,
+               " lines of the processes' logs are missing: what was found is not all in the "
+               "report\n");
     const std::string lines =
         R"({"ts":"2026-11-21T02:34:01.000000Z","pid":1,"finding":null}\n{"ts":"2026)";
     const Result cut = audit(
         {"sh", "-c", right() + "; printf '" + lines + "' >\"${GPUSHARE_LOG%/*}/full.jsonl\""});
     EXPECT_EQ(cut.status, 3) << cut.err;
     EXPECT_HAS(cut.err, "full.jsonl:2: cut off: ");
+}
+
+TEST_F(Audit, WhatAProgramLosesIsNothingThatTheAuditNeeds) {
+    std::vector<std::string> losses = {"hoard", "lose_closed", "lose_limit files 0",
+                                       "lose_limit files 3", "lose_limit size 0"};
+    if (geteuid() == 0)
+        losses.insert(losses.end(),
+                      {"lose_user 65534", "lose_root " + place.path, "lose_namespaces"});
+    for (const std::string &loss : losses) {
+        const Temporary logs;
+        const std::string line = after("malloc a 4096\\n" + loss + "\\nfree a\\nfree a");
+        for (const Result &result :
+             {audit({"--fail-on=info", "--", "sh", "-c", line}),
+              audit({"--log", logs.path, "--fail-on=info", "--", "sh", "-c", line})}) {
+            EXPECT_EQ(result.status, 1) << loss << "\n" << result.err;
+            EXPECT_HAS(result.err, "double-free in cudaFree, by puppet");
+            EXPECT_LACKS(result.err, "{\"ts\"");
+        }
+        EXPECT_HAS(tool({"report", logs.path}).out, "double-free in cudaFree");
+    }
+}
+
+TEST_F(Audit, NorIsWhatItLosesBeforeItsFirstCall) {
+    if (geteuid() != 0)
+        GTEST_SKIP() << "only root can become another user";
+    let_all_in();
+    const Result result =
+        audit({"sh", "-c", after("lose_user 65534\\nmalloc a 4096\\nfree a\\nfree a")});
+    EXPECT_EQ(result.status, 1) << result.err;
+    EXPECT_HAS(result.err, "double-free in cudaFree, by puppet");
+}
+
+TEST_F(Audit, ALibrarysConstructorThatCallsFirstIsWatched) {
+    const std::string early = place.path + "/early.c", program = place.path + "/program";
+    std::ofstream(early) << R"(#include <dlfcn.h>
+__attribute__((constructor)) static void call(void) {
+    int (*call)(unsigned);
+    *(void **)&call = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuInit");
+    call(0);
+}
+void needed(void) {})";
+    std::ofstream(program + ".c") << "void needed(void); int main(void) { needed(); return 0; }";
+    const std::string library = place.path + "/libearly.so";
+    ASSERT_EQ(command({"cc", "-shared", "-fPIC", early, "-o", library, "-ldl"}).status, 0);
+    ASSERT_EQ(command({"cc", program + ".c", library, "-o", program}).status, 0);
+    const Result result = audit({program});
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_HAS(result.err, "1 process used CUDA, 1 call seen");
+}
+
+// A program that writes anything into the channel, and then another that makes a mistake.
+TEST_F(Audit, WhatAProgramDoesToTheChannelIsSeen) {
+    const std::string source = place.path + "/scribble.c", program = place.path + "/scribble";
+    std::ofstream(source) << R"(#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include "log/channel.h"
+int main(int count, char **words) {
+    struct stat info;
+    const int fd = open(getenv(GPS_CHANNEL_VARIABLE), O_RDWR);
+    fstat(fd, &info);
+    struct gps_channel *channel = mmap(0, info.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    channel->lines++;
+    const uint64_t first = channel->taken;
+    channel->taken += strcmp(words[1], "full") == 0 ? GPS_CHANNEL_CELLS - first : 3;
+    if (strcmp(words[1], "wild") == 0)
+        channel->begun[first] = 60000;
+    return channel == MAP_FAILED || ftruncate(fd, 0) == 0;
+})";
+    ASSERT_EQ(command({"cc", "-include", "unistd.h", "-Ishim", source, "-o", program}).status, 0);
+    for (const std::string how : {"killed", "wild", "full"}) {
+        const Temporary logs;
+        const std::string line = program + " " + how + " && ";
+        const Result blind = audit({"sh", "-c", line + right()});
+        EXPECT_EQ(blind.status, 3) << how << blind.err;
+        EXPECT_HAS(blind.err, "1 line of the processes' logs is missing: ");
+        const Result found = audit({"--log", logs.path, "sh", "-c", line + misuse()});
+        EXPECT_EQ(found.status, 1) << how << found.err;
+        EXPECT_HAS(found.err, "1 finding (1 error)", "1 line of the processes' logs is missing: ");
+    }
+}
+
+// They are emptied meanwhile, and taken again: this is ten times what the channel holds.
+TEST_F(Audit, LinesOfManyProcessesAreAllRead) {
+    const std::string source = place.path + "/many.c", program = place.path + "/many";
+    std::ofstream(source) << R"(#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "log/channel.h"
+enum { PROCESSES = 4, THREADS = 4, LINES = 1600 };
+static void *write_lines(void *arg) {
+    char line[4000];
+    for (int i = 0; i < LINES; i++) {
+        const int length = 100 + rand() % 3800;
+        memset(line, ' ', sizeof(line));
+        const int text = sprintf(line, "{\"ts\":\"2026-11-21T02:34:01.000000Z\",\"pid\":%d,\"finding\":null}",
+                                 getpid());
+        line[text] = ' ';
+        line[length - 1] = '\n';
+        gps_channel()->lines++;
+        while (!gps_channel_put("a/b.1.jsonl", line, length))
+            usleep(1000);
+    }
+    return arg;
+}
+int main(void) {
+    gps_channel_start();
+    for (int i = 0; i < PROCESSES; i++)
+        if (fork() == 0) {
+            pthread_t threads[THREADS];
+            for (int j = 0; j < THREADS; j++)
+                pthread_create(&threads[j], 0, write_lines, 0);
+            for (int j = 0; j < THREADS; j++)
+                pthread_join(threads[j], 0);
+            _exit(0);
+        }
+    while (wait(0) > 0)
+        ;
+})";
+    ASSERT_EQ(command({"cc", "-D_GNU_SOURCE", "-pthread", "-Ishim", source, "shim/log/channel.c",
+                       "-o", program})
+                  .status,
+              0);
+    const Temporary logs;
+    const Result result = audit({"--log", logs.path, "sh", "-c", right() + ";" + program});
+    EXPECT_EQ(result.status, 0) << result.err;
+    const std::string log = read_file(logs.path + "/a_b.1.jsonl");
+    EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 4 * 4 * 1600);
+}
+
+// It runs as without gpushare then.
+TEST_F(Audit, WhoCannotReadTheConfigurationIsNoCleanBill) {
+    if (geteuid() != 0)
+        GTEST_SKIP() << "only root can become another user";
+    const Result result =
+        audit({"sh", "-c", right() + ";" + after("lose_user 65534\\nmalloc a 4096")});
+    EXPECT_EQ(result.status, 3) << result.err;
+    EXPECT_HAS(result.err, "config-error", "the processes' logs is missing: ");
+}
+
+// What is executed then cannot open the channel.
+TEST_F(Audit, WhoCannotReachItIsNamed) {
+    if (geteuid() != 0)
+        GTEST_SKIP() << "only root can become another user";
+    let_all_in();
+    const std::string commands =
+        "lose_user 65534\\nexec\\nmalloc a 4096\\nfree a\\nfree a\\nsleep 1500";
+    const Result result = audit({"sh", "-c", right() + ";" + after(commands)});
+    EXPECT_EQ(result.status, 3) << result.err;
+    EXPECT_HAS(result.err, ") used CUDA and could not reach the audit, as with another user, root "
+                           "directory or /proc: what it did wrong may be missing; ");
+    EXPECT_LACKS(audit({"sh", "-c", right()}).err, "reach");
+}
+
+TEST_F(Audit, AFullDiskKeepsNothingFromTheReport) {
+    if (geteuid() != 0 ||
+        command({"unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"}).status != 0)
+        GTEST_SKIP() << "this user may mount nothing";
+    const std::string line = "mount -t tmpfs -o size=4k none \"$0\"; mkdir \"$0/logs\"; "
+                             "head -c 4096 /dev/zero >\"$0/full\" 2>/dev/null; "
+                             "exec \"$1\" audit --log \"$0/logs\" -- sh -c \"$2\"";
+    const Result result = command(
+        {"unshare", "-m", "sh", "-c", line, temporary.path, tool_path(), misuse()}, environment);
+    EXPECT_EQ(result.status, 1) << result.err;
+    EXPECT_HAS(result.err, "double-free in cudaFree, by puppet", "1 finding (1 error)");
+}
+
+TEST_F(Audit, WhatComesWhileItIsStoppedIsReported) {
+    const Result result =
+        audit({"sh", "-c", "kill -STOP $PPID; " + misuse() + "; kill -CONT $PPID"});
+    EXPECT_EQ(result.status, 1) << result.err;
+    EXPECT_HAS(result.err, "1 finding (1 error)");
 }
 
 TEST_F(Audit, NorWhereCudaWasUsedAndNoCallWasSeen) {

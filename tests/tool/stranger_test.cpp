@@ -433,6 +433,10 @@ TEST_F(Stranger, APairRunsBesideEachOtherAndItsRulesFit) {
     EXPECT_EQ(result.out, "[region camera]\nprogram = camera\nsize = 8MiB\nrole = export\n\n"
                           "[region camera]\nprogram = viewer\nsize = 8MiB\nrole = import\n");
     EXPECT_EQ(tool({"check", "-q", "--strict", work.file("rules", result.out)}).status, 0);
+    result = tool({"pair", "-o", "/dev/full", "--", "sh", "-c", first, "--", "sh", "-c", second},
+                  environment);
+    EXPECT_EQ(result.status, 125);
+    EXPECT_HAS(result.err, "cannot write '/dev/full': No space left on device");
     const Result none = tool(
         {"pair", "--", "sh", "-c", "exit 7", "--", "sh", "-c", "echo malloc a 4096 | " + puppet},
         environment);

@@ -57,7 +57,7 @@ static const struct {
     {"LEARN", NULL},
     {"EXPLAIN", NULL},
     {"ASSERTIONS", NULL},
-    {"COUNTERS", NULL},
+    {"CHANNEL", NULL},
 };
 #define OTHERS (sizeof(others) / sizeof(others[0]))
 

@@ -31,7 +31,8 @@ static bool cut(FILE *file, const char *path) {
 bool output_close(FILE *file, const char *path) {
     if (!file || file == stdout)
         return true;
-    const bool flushed = fflush(file) == 0 && !ferror(file) && cut(file, path);
+    errno = EIO; /* of a write before, whose error is not known any more */
+    const bool flushed = !ferror(file) && fflush(file) == 0 && cut(file, path);
     const int error = errno;
     if (fclose(file) == 0 && flushed)
         return true;

@@ -156,7 +156,7 @@ static void await(struct learn *learn, const sigset_t *signals) {
 static void run_all(struct learn *learn) {
     const struct sigaction ignore = {.sa_handler = SIG_IGN}, normal = {.sa_handler = SIG_DFL};
     struct sigaction interrupt, pipe;
-    sigset_t signals, mask;
+    sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGCHLD);
     sigaddset(&signals, SIGTERM);
@@ -164,7 +164,6 @@ static void run_all(struct learn *learn) {
     sigaction(SIGCHLD, &normal, NULL);
     sigaction(SIGINT, &ignore, &interrupt); /* a terminal sends it to the command as well */
     sigaction(SIGPIPE, &ignore, &pipe); /* the directory must be removed also where nobody reads */
-    sigprocmask(SIG_BLOCK, &signals, &mask);
     learn->begun = gps_clock_monotonic();
     for (unsigned i = 0; i < learn->replicas; i++) {
         if (!learn->reports[i])
@@ -178,12 +177,10 @@ static void run_all(struct learn *learn) {
         } else if (learn->children[i] == 0) {
             sigaction(SIGINT, &interrupt, NULL);
             sigaction(SIGPIPE, &pipe, NULL);
-            sigprocmask(SIG_SETMASK, &mask, NULL);
             _exit(run_replica(learn, i));
         }
     }
     await(learn, &signals);
-    sigprocmask(SIG_SETMASK, &mask, NULL);
 }
 
 /* Both lacked memory. */
@@ -254,7 +251,7 @@ static int tell(struct learn *learn, const char *path) {
         private_apart_help(stderr, "");
     }
     profiles_rules(learn->output, &learn->profiles);
-    fflush(learn->output);
+    fflush(stdout);
     next_tell("Next", learn->command, path);
     return status;
 }
@@ -274,6 +271,7 @@ static int run_learn(const struct tool_args *args) {
     launch_set("GPUSHARE_CONFIG", "/dev/null");
     launch_set("GPUSHARE_LOG", "/dev/null");
     launch_set("GPUSHARE_STACK_DEPTH", "0");
+    command_hold_signals();
     if (parse(&learn, args->values) && can_merge(learn.command[0], &runtime) &&
         (learn.output = output_open(path)) && audit_logs_open(&learn.directory, NULL) &&
         launch_prepare(NULL, "audit", runtime, learn.command[0])) {
@@ -283,6 +281,7 @@ static int run_learn(const struct tool_args *args) {
         status = tell(&learn, path);
     }
     audit_logs_close(&learn.directory);
+    command_release_signals();
     profiles_free(&learn.profiles);
     for (unsigned i = 0; i < PROFILES_REPLICAS; i++)
         free(learn.reports[i]);

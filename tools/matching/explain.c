@@ -551,14 +551,16 @@ static int explain_command(char **command, const char *config, const char *runti
     if (!runtime_choose(runtime_name, command[0], &runtime))
         return status;
     FILE *output = path ? output_open(path) : NULL;
+    command_hold_signals();
     if ((path && !output) || !temporary_make(directory, ""))
         return status;
-    watched_begin(&watched, runtime);
+    watched_begin(&watched, runtime, NULL, false);
     launch_set("GPUSHARE_EXPLAIN", directory);
     if (launch_prepare(config, "share", runtime, command[0]))
         status = run_command(command, directory, &watched, output, pair);
     watched_end(&watched);
     temporary_remove(directory);
+    command_release_signals();
     if (!output_close(output, path))
         status = TOOL_RUN_FAILED;
     return status;

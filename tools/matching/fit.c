@@ -226,7 +226,7 @@ static bool print(FILE *out, const struct kept *a, const char *exporter, const s
         print_rule(out, &found[0], found[0].exporter, "export");
         putc('\n', out);
         print_rule(out, &found[0], found[0].importer, "import");
-        fflush(out);
+        fflush(stdout); /* what follows is on stderr; a file's error is told where it is closed */
     } else if (are_namesakes(a, b)) {
         tool_error("both programs are called %s, and rules tell programs apart by their names: run "
                    "one with GPUSHARE_PROGRAM=OTHER",

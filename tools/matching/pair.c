@@ -3,6 +3,7 @@
  * their allocations fit together.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,9 +13,12 @@
 #include "cli/tool.h"
 #include "explain.h"
 #include "fit.h"
+#include "run/command.h"
 #include "run/next.h"
 
 enum { OPTION_OUTPUT };
+
+static const int awaited[] = {SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT};
 
 /* The place of the "--" between the two commands; 0: there is none. */
 static int between(const struct tool_args *args) {
@@ -37,20 +41,36 @@ static pid_t start(char **command, const char *path) {
     return side;
 }
 
-static int end(pid_t side) {
-    int status;
-    while (waitpid(side, &status, 0) < 0)
-        if (errno != EINTR)
-            return TOOL_RUN_FAILED;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+static int status_of(pid_t side, int status) {
+    if (side < 0)
+        return TOOL_RUN_FAILED;
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* What ends this process ends the sides. A terminal sends its signals to them, too. */
+static void wait_for_both(const pid_t sides[2], int statuses[2]) {
+    const struct timespec second = {.tv_sec = 1};
+    bool ended[2] = {sides[0] < 0, sides[1] < 0};
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof(awaited) / sizeof(awaited[0]); i++)
+        sigaddset(&set, awaited[i]);
+    while (!ended[0] || !ended[1]) {
+        const int number = sigtimedwait(&set, NULL, &second);
+        for (int i = 0; i < 2; i++) {
+            ended[i] = ended[i] || waitpid(sides[i], &statuses[i], WNOHANG) != 0;
+            if (!ended[i] && (number == SIGTERM || number == SIGHUP))
+                kill(sides[i], number);
+        }
+    }
 }
 
 /* The exit status of the first that failed, or 0. */
 static int run_both(char **first, const char *a, char **second, const char *b) {
-    const pid_t exporter = start(first, a);
-    const pid_t importer = exporter < 0 ? -1 : start(second, b);
-    const int one = exporter < 0 ? TOOL_RUN_FAILED : end(exporter);
-    const int other = importer < 0 ? TOOL_RUN_FAILED : end(importer);
+    const pid_t exporter = start(first, a), importer = exporter < 0 ? -1 : start(second, b);
+    int statuses[2] = {TOOL_RUN_FAILED << 8, TOOL_RUN_FAILED << 8};
+    wait_for_both((const pid_t[]){exporter, importer}, statuses);
+    const int one = status_of(exporter, statuses[0]), other = status_of(importer, statuses[1]);
     return one ? one : other;
 }
 
@@ -78,11 +98,13 @@ static int run_pair(const struct tool_args *args) {
         return TOOL_RUN_FAILED;
     }
     FILE *out = output_open(path);
+    command_hold_signals();
     if (!out || !temporary_make(directory, ""))
         return TOOL_RUN_FAILED;
     args->operands[middle] = NULL;
     const int status = pair(args->operands, args->operands + middle + 1, directory, out, path);
     temporary_remove(directory);
+    command_release_signals();
     return output_close(out, path) ? status : TOOL_RUN_FAILED;
 }
 
@@ -94,7 +116,8 @@ const struct tool_verb tool_verb_pair = {
         "Runs both programs beside each other, as `gpushare run` does, but without rules. When "
         "both have ended, a table on stderr says which allocations may be one region, and "
         "standard output has two rules for those that fit best: the first program exports. What "
-        "the programs print on standard output goes to stderr.\n"
+        "the programs print on standard output goes to stderr. SIGTERM and SIGHUP are passed on to "
+        "both.\n"
         "The exit status is that of the program that failed; 0 becomes 1 if nothing fits.\n",
     .options = {{"output", 'o', "FILE", "write the rules into FILE, and not standard output"}},
     .command = true,

@@ -128,14 +128,17 @@ static void end_membership(struct member *member) {
 
 /* Reads the logs, and removes them if they are temporary. */
 static bool read_logs(struct audit *audit, struct report *report) {
+    const struct audit_channel *channel = &audit->watched.channel;
+    audit_channel_close(&audit->watched.channel);
     aggregate_begin(&report->aggregate, audit->level);
-    const bool read = audit_logs_read(&audit->logs, aggregate_add, &report->aggregate);
+    const bool read = audit_logs_read(&audit->logs, channel, aggregate_add, &report->aggregate);
     if (audit->outputs[TIMELINE]) {
         history_begin(&audit->history);
-        audit_logs_read(&audit->logs, history_add, &audit->history);
+        audit_logs_read(&audit->logs, NULL, history_add, &audit->history);
         history_end(&audit->history);
     }
     audit_logs_close(&audit->logs);
+    command_release_signals(); /* a report may wait for its reader */
     return read;
 }
 
@@ -210,15 +213,17 @@ static int run_command(struct audit *audit) {
 static int run_logged(struct audit *audit) {
     const struct tool_args *args = audit->args;
     int status = TOOL_RUN_FAILED;
+    command_hold_signals();
     if (!audit_logs_open(&audit->logs, args->values[OPTION_LOG]))
         return status;
-    watched_begin(&audit->watched, audit->runtime);
+    watched_begin(&audit->watched, audit->runtime, audit->logs.path, !audit->logs.temporary);
     audit_logs_set_environment(&audit->logs, tool_or(getenv("GPUSHARE_LOG_LEVEL"), "info"),
                                audit->outputs[TIMELINE]);
     if (launch_prepare(args->values[OPTION_CONFIG], NULL, audit->runtime, args->operands[0]))
         status = run_command(audit);
     watched_end(&audit->watched);
     audit_logs_close(&audit->logs);
+    command_release_signals();
     return status;
 }
 
@@ -247,7 +252,7 @@ const struct tool_verb tool_verb_audit = {
                "left to CMD, SIGTERM and SIGHUP are passed on to it.\n\n"
                "The exit status is CMD's own, or 128 and the number of its signal; 0 becomes 1 "
                "if there was a finding that --fail-on counts, else 3 if a process that used "
-               "CUDA, or any, could not be watched, a log not be read whole, or no call was "
+               "CUDA, or any, could not be watched, a line of a log is missing, or no call was "
                "seen.\n"
                "125: gpushare itself failed, 126: CMD cannot be executed, 127: not found.\n",
     .options = {{"config", 'c', "FILE", "use this configuration (checked first)"},

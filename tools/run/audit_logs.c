@@ -1,6 +1,7 @@
 #include "audit_logs.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -74,13 +75,48 @@ static void complain(const char *file, unsigned long line, const char *message) 
     report_complain(file, line, message);
 }
 
-bool audit_logs_read(const struct audit_logs *logs, log_line_fn *line, void *arg) {
-    const struct log_sink sink = {line, arg, complain};
+struct counted {
+    log_line_fn *line;
+    void *arg;
+    uint64_t count; /* lines of logs, without those of event logs */
+};
+
+static const char *count_line(void *arg, const char *text, size_t length) {
+    struct counted *counted = arg;
+    const char *wrong = counted->line(counted->arg, text, length);
+    counted->count += !wrong && !event_line_is(text);
+    return wrong;
+}
+
+static bool read_directory(const struct audit_logs *logs, const struct log_sink *sink) {
     const ssize_t count = count_logs(logs);
     if (count < 0)
-        tool_error("cannot read '%s': %s; what was found is lost", logs->path,
+        tool_error("cannot read '%s': %s; what was written there is lost", logs->path,
                    strerror((int)-count));
-    return count == 0 || (count > 0 && logs_add(logs->path, &sink) == 0 && !complained);
+    return count == 0 || (count > 0 && logs_add(logs->path, sink) == 0);
+}
+
+static bool read_kept(const struct audit_channel *channel, const struct log_sink *sink) {
+    FILE *file = channel->kept_size ? fmemopen(channel->kept, channel->kept_size, "r") : NULL;
+    const bool read = file ? logs_read(file, "(channel)", sink) == 0 : channel->kept_size == 0;
+    if (file)
+        fclose(file);
+    return read;
+}
+
+bool audit_logs_read(const struct audit_logs *logs, const struct audit_channel *channel,
+                     log_line_fn *line, void *arg) {
+    struct counted counted = {line, arg, 0};
+    const struct log_sink sink = {count_line, &counted, complain};
+    const bool files = read_directory(logs, &sink);
+    const bool kept = !channel || read_kept(channel, &sink);
+    const uint64_t missing = channel ? audit_channel_missing(channel, counted.count) : 0;
+    if (missing > 0)
+        tool_error("%" PRIu64
+                   " line%s of the processes' logs %s missing: what was found is not all "
+                   "in the report",
+                   missing, missing == 1 ? "" : "s", missing == 1 ? "is" : "are");
+    return files && kept && missing == 0 && !complained;
 }
 
 void audit_logs_close(const struct audit_logs *logs) {

@@ -54,6 +54,28 @@ struct run {
 
 /* --- signals --- */
 
+static struct {
+    bool held;
+    sigset_t before;
+} mask;
+
+void command_hold_signals(void) {
+    const int numbers[] = {SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT};
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        sigaddset(&set, numbers[i]);
+    if (!mask.held)
+        sigprocmask(SIG_BLOCK, &set, &mask.before);
+    mask.held = true;
+}
+
+void command_release_signals(void) {
+    if (mask.held)
+        sigprocmask(SIG_SETMASK, &mask.before, NULL);
+    mask.held = false;
+}
+
 static int guard(struct run *run) {
     const struct sigaction ignore = {.sa_handler = SIG_IGN}, normal = {.sa_handler = SIG_DFL};
     const int numbers[] = {SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2};
@@ -154,6 +176,7 @@ static void end_with(pid_t parent) {
 static void become(const struct run *run, char **command, pid_t parent, int channel) {
     char go;
     unguard(run);
+    command_release_signals();
     if (run->awaited == COMMAND_ALONE)
         end_with(parent);
     if (read(channel, &go, 1) != 1)

@@ -17,6 +17,12 @@
 
 struct watched;
 
+/* From now on the signals that end this process wait, so that nothing of its own stays behind: what
+ * is pending then goes to the command. Between both, a command starts with the mask of before. A
+ * forked child inherits it; a second call changes nothing. */
+void command_hold_signals(void);
+void command_release_signals(void);
+
 /* Whose end is waited for. */
 enum command_awaited { COMMAND_ALONE, COMMAND_AND_DESCENDANTS };
 

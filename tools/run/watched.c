@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <signal.h>
 #include <sys/inotify.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "cli/tool.h"
@@ -21,26 +20,9 @@ struct unwatched {
     char *name;
     bool asked;   /* its environment has the library in LD_PRELOAD */
     char *hidden; /* it has the library, and this is why its calls may go past that; else NULL */
+    bool mute;    /* it has the library, and had not mapped the channel when it was first seen, */
+    bool sure;    /* nor when it was last seen, so that it was no moment of its start */
 };
-
-/* --- the counters --- */
-
-/* A limit on the size of files would otherwise end this process. */
-static bool make_room(int file, size_t size) {
-    void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
-    const bool made = file >= 0 && ftruncate(file, (off_t)size) == 0;
-    signal(SIGXFSZ, before);
-    return made;
-}
-
-static struct gps_call_counters *make_counters(int *file) {
-    const size_t size = sizeof(struct gps_call_counters);
-    *file = memfd_create("gpushare-audit", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (!make_room(*file, size) || fcntl(*file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
-        return NULL;
-    void *counters = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, *file, 0);
-    return counters == MAP_FAILED ? NULL : counters;
-}
 
 /* Watches the libcuda that the loader finds for this process. -1: it finds none. */
 static int watch_driver(void) {
@@ -59,25 +41,19 @@ static int watch_driver(void) {
     return events;
 }
 
-void watched_begin(struct watched *watched, enum runtime runtime) {
+void watched_begin(struct watched *watched, enum runtime runtime, const char *logs, bool to_files) {
     char library[PATH_MAX], real[PATH_MAX];
-    *watched = (struct watched){
-        .runtime = runtime, .file = -1, .opened = runtime == RUNTIME_CUDA ? watch_driver() : -1};
-    watched->counters = make_counters(&watched->file);
+    *watched = (struct watched){.runtime = runtime,
+                                .opened = runtime == RUNTIME_CUDA ? watch_driver() : -1};
     preload_library(runtime, library);
     watched->library = tool_copy(tool_base_name(realpath(library, real) ? real : library));
-    if (!watched->counters)
-        return;
-    watched->counters->magic = GPS_CALL_COUNTERS_MAGIC;
-    TOOL_TEMP char *path = tool_format("/proc/%d/fd/%d", getpid(), watched->file);
-    launch_set("GPUSHARE_COUNTERS", path);
+    audit_channel_begin(&watched->channel, logs, to_files);
+    if (watched->channel.memory)
+        watched->counters = (struct gps_call_counters *)watched->channel.memory->counters;
 }
 
 void watched_end(struct watched *watched) {
-    if (watched->counters)
-        munmap(watched->counters, sizeof(*watched->counters));
-    if (watched->file >= 0)
-        close(watched->file);
+    audit_channel_end(&watched->channel);
     if (watched->opened >= 0)
         close(watched->opened);
     free(watched->library);
@@ -129,8 +105,19 @@ char *watched_text(const struct watched *watched, uint64_t reported) {
 
 static bool is_known(const struct watched *watched, uint32_t pid, bool hidden) {
     for (size_t i = 0; i < watched->other_count; i++)
-        if (watched->others[i].pid == pid && !watched->others[i].hidden == !hidden)
+        if (watched->others[i].pid == pid && !watched->others[i].mute &&
+            !watched->others[i].hidden == !hidden)
             return true;
+    return false;
+}
+
+/* Whether it was seen before without the channel: then that is sure, until it has it. */
+static bool is_mute_again(const struct watched *watched, uint32_t pid, bool has_channel) {
+    for (size_t i = 0; i < watched->other_count; i++)
+        if (watched->others[i].pid == pid && watched->others[i].mute) {
+            watched->others[i].sure = !has_channel;
+            return true;
+        }
     return false;
 }
 
@@ -142,19 +129,25 @@ static bool find_out(int maps, const struct watched *watched, struct unwatched *
     const char *const library = watched->library, *const driver = vendors[watched->runtime].driver;
     size_t size;
     char again;
-    bool uses = false, has_library = false;
+    bool uses = false, has_library = false, has_channel = !watched->counters;
     TOOL_TEMP char *text = tool_read(maps, &size), *whole = tool_copy(text);
     for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
         uses |= loaded_is_code_of(line, driver);
         has_library |= loaded_is_code_of(line, library);
+        has_channel |= strstr(line, "/memfd:" GPS_CHANNEL_NAME) != NULL;
     }
     if (!uses || (has_library && is_known(watched, process->pid, true)))
+        return false;
+    process->mute = has_library && !has_channel;
+    if (has_library && is_mute_again(watched, process->pid, has_channel))
         return false;
     TOOL_TEMP char *preload = descendants_variable(process->pid, "LD_PRELOAD");
     process->asked = preload && strstr(preload, library);
     process->hidden = has_library ? rival_of(preload, library, whole) : NULL;
     process->name = descendants_name(process->pid);
-    return has_library ? process->hidden != NULL : pread(maps, &again, 1, 0) == 1;
+    if (process->hidden)
+        process->mute = false;
+    return has_library && !process->mute ? process->hidden != NULL : pread(maps, &again, 1, 0) == 1;
 }
 
 static void check(struct watched *watched, uint32_t pid) {
@@ -171,6 +164,7 @@ static void check(struct watched *watched, uint32_t pid) {
 
 void watched_look(struct watched *watched) {
     size_t count;
+    audit_channel_empty(&watched->channel);
     TOOL_TEMP uint32_t *living = descendants_living(&count);
     for (size_t i = 0; i < count; i++)
         check(watched, living[i]);
@@ -213,6 +207,11 @@ static void tell(const struct watched *watched, const struct unwatched *other) {
         tool_error("%s (pid %" PRIu32 ") used %s, and no call was seen: %s, so calls go past "
                    "gpushare; put %s in front",
                    other->name, other->pid, uses, other->hidden, watched->library);
+    else if (other->mute)
+        tool_error("%s (pid %" PRIu32 ") used %s and could not reach the audit, as with another "
+                   "user, root directory or /proc: what it did wrong may be missing; put "
+                   "`gpushare audit --` behind what changes these",
+                   other->name, other->pid, uses);
     else
         tool_error("%s (pid %" PRIu32 ") used %s and was not watched: %s", other->name, other->pid,
                    uses,
@@ -262,7 +261,7 @@ bool watched_all(const struct watched *watched, uint64_t reported, const char *v
     bool all = true, past = false;
     for (size_t i = 0; i < watched->other_count; i++) {
         const struct unwatched *other = &watched->others[i];
-        if (other->hidden && has_calls(watched, other->pid))
+        if ((other->hidden && has_calls(watched, other->pid)) || (other->mute && !other->sure))
             continue;
         tell(watched, other);
         past |= other->hidden != NULL;

@@ -2,7 +2,7 @@
  * watched.h - what `audit` and `explain` have watched: how many processes and calls, and who was
  * not.
  *
- * Each process counts itself and its calls in a memfd of this process's (call_counter.h). A
+ * Each process counts itself and its calls in the audit's channel (call_counter.h). A
  * descendant that has loaded libcuda, but not the library, is found by its maps: they are read when
  * somebody has opened the libcuda that this process would load, and now and then. Nobody is accused
  * whose maps were not read as a whole, as where the process ended or executed another program
@@ -14,23 +14,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "audit_channel.h"
 #include "vendor.h"
 
 struct watched {
     enum runtime runtime;
-    struct gps_call_counters *counters; /* NULL: they could not be made */
-    int file;
+    struct audit_channel channel;
+    struct gps_call_counters *counters; /* in it; NULL: it could not be made */
     int opened;               /* inotify: somebody has loaded libcuda; -1: it cannot be known */
     char *library;            /* its file name */
     struct unwatched *others; /* and those whose calls may go past the library */
     size_t other_count;
 };
 
-/* Sets the variable of the environment that names the file in which processes count. */
-void watched_begin(struct watched *watched, enum runtime runtime);
+/* Begins the channel; `logs` and `to_files` as in audit_channel_begin. */
+void watched_begin(struct watched *watched, enum runtime runtime, const char *logs, bool to_files);
 void watched_end(struct watched *watched);
 
-/* Looks for descendants that use CUDA unwatched. */
+/* Empties the channel, and looks for descendants that use CUDA unwatched. */
 void watched_look(struct watched *watched);
 
 /* "2 processes used CUDA, 14 calls seen"; malloc'ed. At least `reported` processes did. */
