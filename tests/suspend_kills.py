@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""tests/suspend_kills.py [--turns N] [--seed N] BUILD: kills the parties of a suspension at random moments, on the simulator.
+"""tests/suspend_kills.py [--driver sim|gpu] [--turns N] [--seed N] BUILD: kills the parties of a suspension at random moments.
 
 Two replicas merge 32 MiB, a producer and a consumer share a region of the keeper's. In each turn one of them is suspended, and
 resumed, while the tool, the keeper, its stand-by, both, the process itself or its exporter is killed by SIGKILL at a random moment
-of that. Both keepers are killed where another process can give the next one what is shared: a merged block. Afterwards
-`resume` must bring back whoever lives, everybody's bytes must be right, and whoever has ended must have been killed here. At
+of that. Both keepers are killed where another process can give the next one what is shared: a merged block. Or the keepers are
+stopped for half a second. Now and then the consumer has memory of the producer's open by a token: both are refused then. On the
+simulator another program takes all of the card now and then: a resume must be refused. Afterwards `resume` must bring back whoever lives, everybody's bytes must be right, and whoever has ended must have been killed here. At
 the end nothing may be left: no file, no memory, no keeper. The exit status is 0 then.
 """
 import argparse
@@ -17,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 from patience import patient
@@ -24,6 +26,7 @@ from soak.keepers import keepers
 
 CONFIG = """[gpushare]
 suspend = on
+vmm_ipc = on
 log = {folder}/log.%p
 [region weights]
 program = replica
@@ -44,6 +47,7 @@ role = import
 backing = vmm
 """
 SIZE, SEED = 32 << 20, 7
+OWN = ["vreserve at 8388608", "vcreate h 4194304", "vmap at 0 4194304 h", "vaccess at 0 4194304 3", "fill at 0x44 64", "vrelease h"]
 PATIENCE = patient(60)  # seconds, for what hangs
 
 
@@ -54,13 +58,13 @@ class Hangs(Exception):
 class Puppet:
     """A program (tests/apps/puppet.c) that is told what to do."""
 
-    def __init__(self, world, name, steps):
+    def __init__(self, world, name, steps, preload=True):
         self.name, self.killed = name, False
         executable = world.folder / "bin" / name
         if not executable.exists():
             executable.parent.mkdir(exist_ok=True)
             shutil.copy(world.build / "tests/apps/puppet", executable)
-        environment = world.environment | {"LD_PRELOAD": str(world.build / "libgpushare.so")}
+        environment = world.environment | ({"LD_PRELOAD": str(world.build / "libgpushare.so")} if preload else {})
         self.process = subprocess.Popen([executable], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                         env=environment)
         for step in steps:
@@ -103,15 +107,16 @@ class Puppet:
 
 
 class World:
-    def __init__(self, build):
-        self.build = build
+    def __init__(self, build, driver, memory="1GiB"):
+        self.build, self.driver, self.handle, self.refused = build, driver, None, 0
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="suspend-kills."))
         self.shared = pathlib.Path(tempfile.mkdtemp(prefix="suspend-kills.", dir="/dev/shm"))
         (self.folder / "conf").write_text(CONFIG.format(folder=self.folder))
         self.environment = os.environ | {
-            "GPUSHARE_CONFIG": str(self.folder / "conf"), "GPUSHARE_DIR": str(self.shared),
-            "GPUSHARE_SIM_ROOT": f"@suspend-kills-{os.getpid()}", "LD_LIBRARY_PATH": str(build / "sim"),
-            "GPUSHARE_SIM_MEMORY": "1GiB"}
+            "GPUSHARE_CONFIG": str(self.folder / "conf"), "GPUSHARE_DIR": str(self.shared)}
+        if driver == "sim":
+            self.environment |= {"GPUSHARE_SIM_ROOT": f"@suspend-kills-{os.getpid()}", "LD_LIBRARY_PATH": str(build / "sim"),
+                                 "GPUSHARE_SIM_MEMORY": memory}
         self.puppets = {}
 
     def tool(self, *words):
@@ -139,6 +144,9 @@ class World:
             self.puppets["p"] = Puppet(self, "producer", ["malloc f 16777216", "fill f 0x33 16777216"])
             self.puppets["c"] = Puppet(self, "consumer", ["malloc f 16777216"])
             if self.puppets["c"].ask("read f 4096 2") == "0 3333":
+                for step in OWN:
+                    self.puppets["p"].ask(step)
+                self.handle = self.puppets["p"].ask("get at").split()[1]
                 return
             for name in "c", "p":
                 self.puppets.pop(name).end()
@@ -182,6 +190,40 @@ class World:
         return [str(path) for part in ("procs", "regions", "names") for path in (self.shared / "default" / part).glob("*")]
 
 
+def open_token(world):
+    """While it is open neither is suspended. What went wrong, as a list."""
+    c = world.puppets["c"]
+    opened, read = c.ask(f"open q {world.handle}"), c.ask("read q 0 1")
+    wrong = [] if read == "0 44" else [f"open of a token: {opened}, {read}"]
+    for name in "c", "p":
+        result = world.tool("suspend", str(world.puppets[name].process.pid))
+        world.refused += 1
+        if result.returncode != 1 or "by a token" not in result.stderr:
+            wrong.append(f"suspend of {name}, whose token is open: {result.returncode} {result.stdout}{result.stderr}")
+    return wrong + ([] if c.ask("close q") == "0" else ["a token was not closed"])
+
+
+def fill_card(world, pid):
+    """A resume is refused while another program has all memory. What went wrong, as a list."""
+    hog, count = Puppet(world, "hog", []), 0
+    for size in 64 << 20, 2 << 20:
+        while hog.ask(f"malloc m{count} {size}").startswith("0"):
+            count += 1
+    result = world.tool("resume", pid)
+    world.refused += 1
+    hog.kill()
+    refused = result.returncode == 1 and "stays suspended" in result.stderr
+    return [] if refused else [f"resume of {pid} without room: {result.returncode} {result.stdout}{result.stderr}"]
+
+
+def send(pids, number):
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            pass
+
+
 def kill(world, party, target, tool):
     if party == "tool":
         tool.kill()
@@ -190,10 +232,12 @@ def kill(world, party, target, tool):
     elif party == "exporter":
         world.puppets["p"].kill()
     elif party == "both":
-        for pid in world.keepers():  # a stopped one makes no other
-            os.kill(pid, signal.SIGSTOP)
-        for pid in world.keepers():
-            os.kill(pid, signal.SIGKILL)
+        send(world.keepers(), signal.SIGSTOP)  # a stopped one makes no other
+        send(world.keepers(), signal.SIGKILL)
+    elif party == "stopped":
+        pids = world.keepers()
+        send(pids, signal.SIGSTOP)
+        threading.Timer(0.5, send, (pids, signal.SIGCONT)).start()
     elif party != "nobody":
         keepers = sorted(world.keepers())
         if keepers:
@@ -207,12 +251,16 @@ def turn(world, chance):
     """What went wrong, as a list."""
     world.start()
     name = chance.choice(list(world.puppets))
-    parties = ["tool", "tool", "keeper", "stand-by", "target", "nobody"]
+    if chance.random() < 0.3 and (wrong := open_token(world)):
+        return wrong
+    parties = ["tool", "tool", "keeper", "stand-by", "target", "nobody", "stopped"]
     target, party = world.puppets[name], chance.choice(parties + {"c": ["exporter"], "p": []}.get(name, ["both"]))
     pid = str(target.process.pid)
     verb = chance.choice(["suspend", "resume"])
     if verb == "resume":
         world.tool("suspend", pid)
+        if world.driver == "sim" and name in "ab" and chance.random() < 0.3 and (wrong := fill_card(world, pid)):
+            return wrong
     started = time.monotonic()
     with subprocess.Popen([world.build / "gpushare", verb, pid], env=world.environment, stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL) as tool:
@@ -224,7 +272,7 @@ def turn(world, chance):
             tool.kill()
             return [f"{verb} hangs after the {party} was killed"]
     if target.lives():
-        result = world.tool("resume", pid)
+        result = world.tool("resume", "--wait", pid)
         if result.returncode != 0 and target.lives():
             return [f"resume of {target.name} after {verb}, {party} killed after {time.monotonic() - started:.3f} s: {result.stderr}"]
     return [f"{verb} of {target.name} {pid}, {party} killed: {one}" for one in world.check()]
@@ -233,10 +281,11 @@ def turn(world, chance):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--driver", choices=["sim", "gpu"], default="sim")
     parser.add_argument("--turns", type=int, default=40)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     options = parser.parse_args()
-    chance, world, wrong = random.Random(options.seed), World(options.build.resolve()), []
+    chance, world, wrong = random.Random(options.seed), World(options.build.resolve(), options.driver), []
     print(f"seed {options.seed}", flush=True)
     done = 0
     try:
@@ -252,7 +301,7 @@ def main():
             puppet.kill()
     else:
         wrong += world.end()
-    print("\n".join(wrong) or f"{done} turns, nothing lost, nothing left")
+    print("\n".join(wrong) or f"{done} turns, {world.refused} refused, nothing lost, nothing left")
     return 1 if wrong else 0
 
 

@@ -67,7 +67,8 @@ class Sleepers:
     def judge(self, verb, code, said, lives):
         if verb == "suspend":
             self.soak.acts["refused to sleep"] += 1
-            self.refusals[re.sub(r"^.*?(cannot be|was not) suspended\S* ", "", said.strip())[:60]] += 1
+            reason = re.sub(r"^.*?(cannot be|was not) suspended\S* |^gpushare: \w+: ", "", said.strip())
+            self.refusals[re.sub(r"(region|block|replica|giver|taker) \S+", r"\1", reason)[:70]] += 1
             if not REFUSED.search(said):
                 self.soak.fail(f"suspend: {code}: {said}")
         elif code == 0:

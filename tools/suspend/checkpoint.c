@@ -94,19 +94,21 @@ int checkpoint_unlock(uint32_t pid) {
     return driver.unlock((int)pid, &none);
 }
 
+/* Where there is no room for a context, there is none for a process. */
 static bool ask_room(int device, uint64_t *bytes) {
     size_t available = 0, total;
     void *context;
-    if (driver.retain(&context, device) != OK)
-        return false;
-    bool known = driver.push(context) == OK;
-    if (known) {
-        known = driver.memory(&available, &total) == OK;
-        driver.pop(&context);
+    int code = driver.retain(&context, device);
+    if (code == OK) {
+        code = driver.push(context);
+        if (code == OK) {
+            code = driver.memory(&available, &total);
+            driver.pop(&context);
+        }
+        driver.release(device);
     }
-    driver.release(device);
     *bytes = available;
-    return known;
+    return code == OK || code == OUT_OF_MEMORY;
 }
 
 bool checkpoint_gpu(int ordinal, uint8_t device[GPS_UUID_BYTES]) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -246,30 +247,21 @@ static bool is_answered(struct target *target, enum gps_order_ask ask, uint64_t 
            answer.state != GPS_ANSWER_TAKES;
 }
 
-/* How many descriptors it may have; 0: not known. */
-static size_t descriptor_limit(uint32_t pid) {
-    TOOL_TEMP char *path = tool_format("/proc/%u/limits", pid);
-    static const char name[] = "Max open files";
-    char line[256];
-    return tool_read_line(path, name, line, sizeof(line)) ? strtoul(line + sizeof(name), NULL, 10)
-                                                          : 0;
-}
-
 /* "" or why a process may not answer; malloc'ed. */
 static char *why_silent(const struct target *target) {
     struct gps_procfs_stat stat;
+    struct rlimit limit;
     TOOL_TEMP char *path = tool_format("/proc/%u/fd", target->pid);
     size_t count = 0;
-    const size_t most = target->pid ? descriptor_limit(target->pid) : 0;
-    if (most)
-        free(descendants_numbers(path, &count));
+    free(descendants_numbers(path, &count));
     if (target->pid && gps_procfs_stat(target->pid, &stat) == 0 &&
         (stat.state == 'T' || stat.state == 't'))
         return tool_copy("it is stopped; SIGCONT lets it go on");
-    if (most && count >= most)
+    if (target->pid && prlimit((pid_t)target->pid, RLIMIT_NOFILE, NULL, &limit) == 0 &&
+        count >= limit.rlim_cur)
         return tool_format("it has all of its %zu descriptors in use (RLIMIT_NOFILE), and needs "
                            "one; prlimit(1) gives it more",
-                           most);
+                           (size_t)limit.rlim_cur);
     return tool_copy(target->answer.reason);
 }
 
