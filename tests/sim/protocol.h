@@ -40,7 +40,7 @@ enum sim_op {
     SIM_FREE,         /* a: block */
     SIM_EXPORT,       /* a: block: its handle may be opened from now on */
     SIM_OPEN,         /* a: client id, b: address -> device, a: block, b: offset, c: size */
-    SIM_CLOSE,        /* a: block: one hold of it less */
+    SIM_CLOSE,        /* a: block: one hold of it less; b: of an import */
     SIM_CREATE,       /* device, a: size -> as ALLOC: a block that no handle names */
     SIM_SHARE,        /* a: block -> with a descriptor that holds it, see daemon/descriptor.h */
     SIM_IMPORT,       /* with such a descriptor -> device, a: block, b: offset, c: size */

@@ -1,5 +1,5 @@
 /*
- * Rows 61 to 65: checkpoints of another process, and of what it loses. Each is asked by a process
+ * Rows 61 to 66: checkpoints of another process, and of what it loses. Each is asked by a process
  * of its own, which uses the driver only when its peers have started.
  */
 #include "check.h"
@@ -132,6 +132,33 @@ static void imported_memory(void) {
     lane_close();
 }
 
+/* A takes memory of its own from a descriptor: a handle of its own, which is imported. */
+static void own_import(void) {
+    struct peer a;
+    if (!lane_open())
+        return;
+    peer_start(&a, 1);
+    check("create", 0, vmm(&a, VMM_CREATE, 0, SIZE));
+    const uint64_t p = map(&a, 0);
+    fill(&a, p, SIZE, BYTE);
+    check("  sends a descriptor", 0, vmm(&a, VMM_SEND, 0, 0));
+    const int descriptor = lane_receive(LANE_PARENT);
+    lane_send(LANE_PARENT, descriptor);
+    check("  takes it", 0, vmm(&a, VMM_TAKE, 1, 0));
+    check("  release", 0, vmm(&a, VMM_RELEASE, 1, 0));
+    place_start();
+    go(a.pid);
+    come_back(a.pid);
+    check("its bytes", BYTE, byte_at(&a, p));
+    lane_send(LANE_PARENT, descriptor);
+    check("takes it again, and keeps it", 0, vmm(&a, VMM_TAKE, 1, 0));
+    go(a.pid);
+    is_lost(a.pid, 801);
+    peer_end(&a, 9);
+    close(descriptor);
+    lane_close();
+}
+
 static void no_room(void) {
     static CUdeviceptr taken[8192];
     struct peer a;
@@ -170,4 +197,5 @@ void checkpoint_rows(void) {
     check_in_child("63", imported_memory);
     check_in_child("64", no_room);
     check_in_child("65", killed);
+    check_in_child("66", own_import);
 }

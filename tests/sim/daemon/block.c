@@ -23,7 +23,8 @@ struct hold {
     struct block *block;
     struct party *party;
     uint64_t count;
-    enum { HOLD_OWN, HOLD_OPENED, HOLD_IMPORTED } how;
+    uint64_t imported; /* so many of the count, also of what the party has made itself */
+    bool opened;
     struct hold *next_of_block;
     struct hold *next_of_party, *prev_of_party;
 };
@@ -220,7 +221,7 @@ unsigned block_open(struct party *user, uint64_t owner, uint64_t address, struct
         return CUDA_ERROR_NOT_PERMITTED;
     if (!hold_add(block, user))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    find_hold(block, user)->how = HOLD_OPENED;
+    find_hold(block, user)->opened = true;
     *view = view_of(block);
     return CUDA_SUCCESS;
 }
@@ -236,16 +237,17 @@ unsigned block_hold(struct party *user, uint64_t id, struct block_view *view) {
         return CUDA_ERROR_INVALID_VALUE;
     if (!hold_add(block, user))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    find_hold(block, user)->how = HOLD_IMPORTED;
+    find_hold(block, user)->imported++;
     *view = view_of(block);
     return CUDA_SUCCESS;
 }
 
-unsigned block_close(struct party *user, uint64_t id) {
+unsigned block_close(struct party *user, uint64_t id, bool imported) {
     struct block *block = find_id(id);
     struct hold *hold = block ? find_hold(block, user) : NULL;
     if (!hold)
         return CUDA_ERROR_INVALID_VALUE;
+    hold->imported -= imported && hold->imported;
     hold_drop(hold);
     return CUDA_SUCCESS;
 }
@@ -304,9 +306,8 @@ bool block_checkpoint(struct party *party) {
     party->lost = 0;
     for (struct hold *hold = party->holds, *next; hold; hold = next) {
         next = hold->next_of_party;
-        if (hold->how != HOLD_OWN)
-            party->lost =
-                hold->how == HOLD_OPENED ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+        if (hold->imported || hold->opened)
+            party->lost = hold->opened ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
         else if (hold->block->away)
             continue; /* a copy that was made just now */
         else if (hold->next_of_block || hold->block->holds != hold)

@@ -44,7 +44,7 @@ unsigned block_open(struct party *user, uint64_t owner, uint64_t address, struct
 bool block_held(const struct party *user, uint64_t id);
 /* One hold more, whoever else has it; one less. */
 unsigned block_hold(struct party *user, uint64_t id, struct block_view *view);
-unsigned block_close(struct party *user, uint64_t id);
+unsigned block_close(struct party *user, uint64_t id, bool imported);
 /* Whether a restore of the party finds room. */
 bool block_has_room(const struct party *party);
 /* The memory that the party made leaves the card. What others hold, too, is a copy of the party's

@@ -60,7 +60,7 @@ static void remove_descriptor(struct descriptor *descriptor) {
     *link = descriptor->next;
     all.count--;
     close(descriptor->end);
-    block_close(&all.party, descriptor->block);
+    block_close(&all.party, descriptor->block, true);
     free(descriptor);
 }
 

@@ -135,7 +135,7 @@ static void answer(struct client *client, const struct sim_request *request,
         open_block(client, request, reply);
         break;
     case SIM_CLOSE:
-        reply->code = block_close(&client->party, request->a);
+        reply->code = block_close(&client->party, request->a, request->b != 0);
         break;
     case SIM_CREATE:
         create(client, request, reply);

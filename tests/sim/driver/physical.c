@@ -37,20 +37,20 @@ static size_t find_slot(void) {
     return slot;
 }
 
-static void close_at_daemon(uint64_t id) {
-    struct sim_request request = {.op = SIM_CLOSE, .a = id};
+static void close_at_daemon(uint64_t id, bool imported) {
+    struct sim_request request = {.op = SIM_CLOSE, .a = id, .b = imported};
     if (id)
         link_call(&request, NULL);
 }
 
 /* What the daemon gave becomes a handle; or goes back to it. */
 static CUresult adopt(const struct sim_reply *reply, const CUmemAllocationProp *properties,
-                      CUmemGenericAllocationHandle *out) {
+                      bool imported, CUmemGenericAllocationHandle *out) {
     struct physical *memory = calloc(1, sizeof *memory);
     size_t slot = memory ? find_slot() : SLOT_MASK;
     if (slot == SLOT_MASK) {
         free(memory);
-        close_at_daemon(reply->a);
+        close_at_daemon(reply->a, imported);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *memory = (struct physical){.handle = state_serial() << SLOT_BITS | slot,
@@ -59,7 +59,8 @@ static CUresult adopt(const struct sim_reply *reply, const CUmemAllocationProp *
                                 .size = reply->c,
                                 .card = reply->device,
                                 .properties = *properties,
-                                .references = 1};
+                                .references = 1,
+                                .imported = imported};
     table.at[slot] = memory;
     *out = memory->handle;
     return CUDA_SUCCESS;
@@ -71,7 +72,7 @@ CUresult physical_create(uint64_t size, const CUmemAllocationProp *properties,
         .op = SIM_CREATE, .device = device_card(properties->location.id), .a = size};
     struct sim_reply reply;
     CUresult result = link_call(&request, &reply);
-    return result ? result : adopt(&reply, properties, out);
+    return result ? result : adopt(&reply, properties, false, out);
 }
 
 CUresult physical_export(const struct physical *memory, int *fd) {
@@ -95,22 +96,19 @@ CUresult physical_import(int fd, CUmemGenericAllocationHandle *out) {
     struct sim_reply reply;
     TRY(link_pass(&request, &reply, fd, NULL));
     if (!device_visible_reaches(reply.device)) {
-        close_at_daemon(reply.a);
+        close_at_daemon(reply.a, true);
         return CUDA_ERROR_INVALID_DEVICE;
     }
     const CUdevice device = device_of_card(reply.device);
     properties.location = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE,
                                           .id = device < 0 ? CU_DEVICE_INVALID : device};
-    CUresult result = adopt(&reply, &properties, out);
-    if (!result)
-        physical_find(*out)->imported = true;
-    return result;
+    return adopt(&reply, &properties, true, out);
 }
 
 CUresult physical_multicast(uint64_t size, CUmemGenericAllocationHandle *out) {
     const CUmemAllocationProp none = {.type = CU_MEM_ALLOCATION_TYPE_INVALID};
     const struct sim_reply nothing = {.c = size};
-    CUresult result = adopt(&nothing, &none, out);
+    CUresult result = adopt(&nothing, &none, false, out);
     if (!result)
         physical_find(*out)->multicast = true;
     return result;
@@ -148,6 +146,6 @@ void physical_release_unused(struct physical *memory) {
     if (memory->references || memory->mappings)
         return;
     table.at[memory->handle & SLOT_MASK] = NULL;
-    close_at_daemon(memory->id);
+    close_at_daemon(memory->id, memory->imported);
     free(memory);
 }
