@@ -52,4 +52,20 @@ INSTANTIATE_TEST_SUITE_P(, Refused,
                              return name;
                          });
 
+// The platform is to blame, and no earlier work.
+TEST(Refusals, WhereThereIsNoLegacyIpcSaysWhatWorks) {
+    SIM_ONLY("the driver answers each code");
+    const auto hint = [](const char *code) {
+        World world;
+        world.environment["GPUSHARE_SIM_IPC_CODE"] = "";
+        const Audit audit = run_audited(world, {"refused", "drivers-get", code});
+        return audit.events.empty() ? "" : audit.events[0].json["hint"].text;
+    };
+    EXPECT_HAS(hint("801"), "backing = vmm");
+    EXPECT_LACKS(hint("801"), "earlier work");
+    EXPECT_HAS(hint("400"), "no IPC by handles", "backing = vmm");
+    EXPECT_LACKS(hint("400"), "earlier work");
+    EXPECT_HAS(hint("719"), "earlier work");
+}
+
 } // namespace
