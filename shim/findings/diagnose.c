@@ -224,6 +224,8 @@ static void diagnose(enum gps_ask ask, uint64_t pointer, int code) {
         gps_report_code(&report, &text, code);
     else
         report.detail = detail_of(ask, known, pointer, &subject, &text);
+    if (report.finding == GPS_EXPORT_NOT_CAPABLE)
+        report.variant = gps_report_variant(report.detail);
     if (report.finding == GPS_EXPORT_NOT_CAPABLE && gps_ops->kind(pointer) == GPS_MEMORY_MERGED)
         report.hint = "give what is exported a rule of its own, before the one with role = merge";
     gps_report_send(&report);

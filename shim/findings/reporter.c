@@ -105,6 +105,13 @@ void gps_report_code(struct gps_report *report, struct gps_text *detail, int cod
     report->variant = (uint64_t)(unsigned)code;
 }
 
+uint64_t gps_report_variant(const char *kind) {
+    uint64_t variant = 1;
+    for (; kind && *kind; kind++)
+        variant = gps_trace_mix(variant, (unsigned char)*kind);
+    return variant;
+}
+
 void gps_report_about_export(struct gps_report *report, const struct gps_export *region) {
     report->pointer = region->pointer;
     report->size = region->record.requested;

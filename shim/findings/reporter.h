@@ -40,6 +40,8 @@ void gps_report_held(const struct gps_export *region, const struct gps_answer *a
 /* Adds "the driver's code is 719: an earlier kernel or copy failed, ...", in `detail`, which must
  * stay, and the hint that goes with the code. Codes differ by place. */
 void gps_report_code(struct gps_report *report, struct gps_text *detail, int code);
+/* gps_report.variant of a kind of thing, in words that are the same in every run. */
+uint64_t gps_report_variant(const char *kind);
 /* Adds an earlier event of this process, if it has a trace. `what` is a literal. */
 void gps_report_prior(struct gps_report *report, const char *what, uint32_t trace);
 
