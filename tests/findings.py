@@ -44,6 +44,7 @@ BEYOND = {  # what a finding's own name is not enough to see
     "descriptor-refused": ["descriptor-refused-address", "descriptor-refused-gpu"],
     "open-dead-owner": ["open-unknown-exited"],
     "export-not-capable": ["export-not-capable-managed", "export-not-capable-host"],
+    "leak-event": ["leak-event-exported"],
     "event-not-interprocess": ["event-not-interprocess-timing"],
     "reset-with-shared": ["reset-with-shared-exporter"],
 }

@@ -221,9 +221,9 @@
         "memory of another process was opened more often than closed, and so it is open still",    \
         "call cudaIpcCloseMemHandle once for every successful cudaIpcOpenMemHandle")               \
     ROW(LEAK_EVENT, "leak-event", INFO,                                                            \
-        "an event of another process was opened and never "                                        \
-        "destroyed",                                                                               \
-        "call cudaEventDestroy once for every successful cudaIpcOpenEventHandle")                  \
+        "an event was opened, or its handle given to other processes, and it was never destroyed", \
+        "call cudaEventDestroy once for every successful cudaIpcOpenEventHandle, and for every "   \
+        "event whose handle cudaIpcGetEventHandle gave")                                           \
     ROW(LEAK_EXPORT, "leak-export", INFO, "exported memory was never freed",                       \
         "free it with cudaFree once its importers have closed")                                    \
     ROW(RESET_WITH_SHARED, "reset-with-shared", WARNING,                                           \
