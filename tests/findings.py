@@ -41,9 +41,10 @@ BEYOND = {  # what a finding's own name is not enough to see
     "use-after-close": ["use-after-close-kernel"],
     "open-unknown": ["open-unknown-cut", "open-unknown-mixed"],
     "unmap-mismatch": ["unmap-mismatch-nothing"],
-    "descriptor-refused": ["descriptor-refused-gpu"],
+    "descriptor-refused": ["descriptor-refused-address", "descriptor-refused-gpu"],
     "open-dead-owner": ["open-unknown-exited"],
     "export-not-capable": ["export-not-capable-managed", "export-not-capable-host"],
+    "leak-event": ["leak-event-exported"],
     "event-not-interprocess": ["event-not-interprocess-timing"],
     "reset-with-shared": ["reset-with-shared-exporter"],
 }

@@ -169,8 +169,9 @@
         "set requestedHandleTypes in the properties that cuMemCreate gets")                        \
     ROW(DESCRIPTOR_REFUSED, "descriptor-refused", ERROR,                                           \
         "the descriptor of another process's memory could not be imported",                        \
-        "send the descriptor itself (SCM_RIGHTS, pidfd_getfd), not its number, close it after "    \
-        "the import, and let both processes see the GPU of the memory")                            \
+        "send the descriptor (SCM_RIGHTS, pidfd_getfd) and not its number, pass it by value, "     \
+        "(void *)(intptr_t)fd and not &fd, close it after the import, and let both processes see " \
+        "the GPU of the memory")                                                                   \
     ROW(FABRIC_UNUSABLE, "fabric-unusable", ERROR,                                                 \
         "memory with fabric handles was refused, and the program asked for no other",              \
         "fabric handles need an IMEX channel (/dev/nvidia-caps-imex-channels), also where the "    \
@@ -220,9 +221,9 @@
         "memory of another process was opened more often than closed, and so it is open still",    \
         "call cudaIpcCloseMemHandle once for every successful cudaIpcOpenMemHandle")               \
     ROW(LEAK_EVENT, "leak-event", INFO,                                                            \
-        "an event of another process was opened and never "                                        \
-        "destroyed",                                                                               \
-        "call cudaEventDestroy once for every successful cudaIpcOpenEventHandle")                  \
+        "an event was opened, or its handle given to other processes, and it was never destroyed", \
+        "call cudaEventDestroy once for every successful cudaIpcOpenEventHandle, and for every "   \
+        "event whose handle cudaIpcGetEventHandle gave")                                           \
     ROW(LEAK_EXPORT, "leak-export", INFO, "exported memory was never freed",                       \
         "free it with cudaFree once its importers have closed")                                    \
     ROW(RESET_WITH_SHARED, "reset-with-shared", WARNING,                                           \

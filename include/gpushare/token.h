@@ -23,6 +23,21 @@
 #define GPS_TOKEN_MAGIC  "GPSTOKN"
 #define GPS_TOKEN_BLOCKS 64u /* of one reply, and descriptors that are on their way at a time */
 
+/* The 64 bytes of a token, in place of a handle of the driver's; those of regions that the keeper
+ * has are made alike. It names its maker, so that it can be told by the token alone, when its
+ * record is gone, whether that process has freed the memory or has ended. Where a handle of the
+ * driver's has the exporter's pid, it has zeros, nobody's pid. gpushare 0.2.0 filled what follows
+ * them with random bytes, without a checksum. */
+struct gps_token_handle {
+    char magic[16];    /* GPS_TOKEN_HANDLE */
+    uint64_t checksum; /* of the bytes after it */
+    uint32_t serial;   /* counts the tokens of the maker */
+    uint32_t pid;      /* the maker's, as in its struct gps_owner */
+    uint64_t nonce, start, pid_ns;
+    uint64_t directory; /* of <root>/<namespace>: its inode, and its device in the upper 16 bits */
+};
+#define GPS_TOKEN_HANDLE "GPSTOKEN"
+
 struct gps_token_request {
     char magic[8];    /* GPS_TOKEN_MAGIC */
     uint32_t version; /* GPS_FORMAT_VERSION */
@@ -49,6 +64,7 @@ struct gps_token_reply {
     struct gps_token_block blocks[GPS_TOKEN_BLOCKS];
 };
 
+static_assert(sizeof(struct gps_token_handle) == GPS_HANDLE_BYTES, "layout");
 static_assert(sizeof(struct gps_token_request) == 48, "layout");
 static_assert(offsetof(struct gps_token_reply, blocks) == 72, "layout");
 

@@ -70,6 +70,7 @@ static void exported(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
     }
     known.exported = true;
     known.exported_at = gps_trace_kept();
+    known.since = gps_process_audits() ? gps_clock_now() : 0;
     known.id = gps_id_of_handle(handle);
     GPS_SCOPE();
     gps_membership_join(); /* who cannot open it looks for us there */

@@ -1,5 +1,6 @@
 #include "handles.h"
 
+#include "directory/token_handle.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "findings/diagnose.h"
@@ -51,7 +52,7 @@ static bool open_again(struct gps_opening *opening, const uint8_t handle[GPS_HAN
                        unsigned flags, uint64_t *pointer, gps_open_handle_fn *open) {
     const struct gps_import *import = &opening->import;
     uint64_t opened;
-    if (gps_vmm_region_is_token(handle))
+    if (gps_token_is(handle))
         return false;
     const enum gps_opened how = gps_registry_open_again(&import->region, import->context);
     opening->is_first = how == GPS_OPENED_NOT;
@@ -77,7 +78,7 @@ struct first_open {
  * process's own. */
 static int open_by_driver(void *arg) {
     const struct first_open *of = arg;
-    const int code = gps_vmm_region_is_token(of->handle)
+    const int code = gps_token_is(of->handle)
                          ? gps_import_token(of->opening, of->flags, of->pointer)
                          : of->open(of->handle, of->flags, of->pointer);
     return code == GPS_INVALID_CONTEXT ? gps_pid_collision_open(&of->opening->import, of->pointer)

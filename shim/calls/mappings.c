@@ -151,8 +151,12 @@ void gps_mappings_not_exported(uint64_t handle, uint32_t type, int code) {
     gps_diagnose_vmm_export(handle, type, code);
 }
 
-void gps_mappings_not_imported(int descriptor, int code) {
-    gps_diagnose_vmm_import(descriptor, code);
+void gps_mappings_not_imported(const void *shared, int code) {
+    gps_diagnose_vmm_import((uintptr_t)shared, code);
+}
+
+void gps_mappings_no_output(void) {
+    gps_diagnose_no_output();
 }
 
 int gps_mappings_release(uint64_t handle, gps_handle_fn *release) {

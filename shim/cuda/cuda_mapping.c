@@ -151,6 +151,8 @@ CUresult gps_on_cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHa
 
 CUresult gps_on_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void *shared,
                                                CUmemAllocationHandleType type) {
+    if (!out)
+        gps_mappings_no_output();
     const CUresult result = gps_real.cuMemImportFromShareableHandle(out, shared, type);
     const bool described = type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     if (result == CUDA_SUCCESS)
@@ -159,8 +161,8 @@ CUresult gps_on_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out
                                                       .types = (uint32_t)type,
                                                       .origin = GPS_VMM_IMPORTED},
                               described ? (int)(intptr_t)shared : -1);
-    else if (described)
-        gps_mappings_not_imported((int)(intptr_t)shared, (int)result);
+    else if (described && out)
+        gps_mappings_not_imported(shared, (int)result);
     return result;
 }
 

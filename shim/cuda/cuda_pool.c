@@ -30,6 +30,8 @@ CUresult gps_on_cuMemPoolExportToShareableHandle(void *out, CUmemoryPool pool,
 CUresult gps_on_cuMemPoolImportFromShareableHandle(CUmemoryPool *out, void *shared,
                                                    CUmemAllocationHandleType type,
                                                    unsigned long long flags) {
+    if (!out)
+        gps_mappings_no_output();
     const CUresult result = gps_real.cuMemPoolImportFromShareableHandle(out, shared, type, flags);
     if (result == CUDA_SUCCESS)
         gps_pools_imported((struct gps_pool){.pool = (uintptr_t)*out,
@@ -37,8 +39,8 @@ CUresult gps_on_cuMemPoolImportFromShareableHandle(CUmemoryPool *out, void *shar
                                              .types = (uint32_t)type,
                                              .imported = true},
                            type == POSIX ? (int)(intptr_t)shared : -1);
-    else if (type == POSIX)
-        gps_mappings_not_imported((int)(intptr_t)shared, (int)result);
+    else if (type == POSIX && out)
+        gps_mappings_not_imported(shared, (int)result);
     return result;
 }
 

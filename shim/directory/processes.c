@@ -88,6 +88,17 @@ enum gps_liveness gps_lease_probe(const struct gps_store *store, const struct gp
     return alive ? GPS_ALIVE : GPS_DEAD;
 }
 
+void gps_proc_name(const struct gps_store *store, struct gps_owner *who) {
+    struct gps_proc_header header;
+    const int fd = open_of(store, who);
+    if (fd < 0)
+        return;
+    const ssize_t n = gps_file_read(fd, &header, sizeof(header), 0);
+    close(fd);
+    if (n > 0 && !gps_proc_check(&header, (size_t)n) && gps_owner_equal(&header.owner, who))
+        *who = header.owner;
+}
+
 static unsigned slots_in(off_t size) {
     off_t slots = (size - (off_t)sizeof(struct gps_proc_header)) / (off_t)SLOT_BYTES;
     return slots < 0 ? 0 : slots > GPS_SLOTS_MAX ? GPS_SLOTS_MAX : (unsigned)slots;

@@ -23,6 +23,9 @@ enum gps_liveness { GPS_DEAD = 0, GPS_ALIVE = 1 };
  * freed and no name is taken on a guess. */
 enum gps_liveness gps_lease_probe(const struct gps_store *store, const struct gps_owner *who);
 
+/* Fills in the command of a process image, as its file has it. Without one it stays as it is. */
+void gps_proc_name(const struct gps_store *store, struct gps_owner *who);
+
 struct gps_proc {
     struct gps_proc_header header; /* of an invalid file: only what its name says */
     bool alive;

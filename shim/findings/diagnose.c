@@ -27,17 +27,27 @@ static bool find_at(uint64_t base, struct subject *subject) {
     return subject->base != 0;
 }
 
+/* Memory of a token is many blocks, each of which the driver has by itself, and another token's can
+ * begin in it. */
+static bool find_import(uint64_t pointer, enum gps_freed_kind kind, struct subject *subject) {
+    struct gps_import import;
+    if (!gps_registry_import_around(pointer, &import))
+        return false;
+    subject->was_freed = import.mirrored && gps_freed_find(kind, pointer, &subject->freed);
+    return subject->was_freed || find_at(import.pointer, subject);
+}
+
 /* Finds what begins exactly there, or else what the driver says the address lies in, or else what
  * was freed there. What is cached does not exist for the program. */
 static void find(uint64_t pointer, enum gps_freed_kind kind, struct subject *subject) {
     uint64_t base, size;
-    if (pointer && !find_at(pointer, subject) && gps_ops->range(pointer, &base, &size) == GPS_OK &&
-        !gps_registry_caches(base)) {
+    if (!pointer || find_at(pointer, subject) || find_import(pointer, kind, subject))
+        return;
+    if (gps_ops->range(pointer, &base, &size) == GPS_OK && !gps_registry_caches(base)) {
         find_at(base, subject);
         subject->base = base;
     }
-    subject->was_freed =
-        pointer && !subject->base && gps_freed_find(kind, pointer, &subject->freed);
+    subject->was_freed = !subject->base && gps_freed_find(kind, pointer, &subject->freed);
 }
 
 /* What the process's own books say of it, for a driver that answers nothing. */
@@ -214,6 +224,8 @@ static void diagnose(enum gps_ask ask, uint64_t pointer, int code) {
         gps_report_code(&report, &text, code);
     else
         report.detail = detail_of(ask, known, pointer, &subject, &text);
+    if (report.finding == GPS_EXPORT_NOT_CAPABLE)
+        report.variant = gps_report_variant(report.detail);
     if (report.finding == GPS_EXPORT_NOT_CAPABLE && gps_ops->kind(pointer) == GPS_MEMORY_MERGED)
         report.hint = "give what is exported a rule of its own, before the one with role = merge";
     gps_report_send(&report);

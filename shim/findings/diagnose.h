@@ -72,8 +72,8 @@ void gps_diagnose_unmap(uint64_t pointer, uint64_t size, int code);
 void gps_diagnose_unmap_nothing(uint64_t pointer, uint64_t size);
 /* `type`: CUmemAllocationHandleType. */
 void gps_diagnose_vmm_export(uint64_t handle, uint32_t type, int code);
-/* By a descriptor; the codes 101 and 217, too. */
-void gps_diagnose_vmm_import(int descriptor, int code);
+/* By a descriptor, as the program passed it; the codes 101 and 217, too. */
+void gps_diagnose_vmm_import(uint64_t shared, int code);
 void gps_diagnose_unreserve(uint64_t pointer, uint64_t size, int code);
 
 /* --- diagnose_copy.c: copies, fills, and kernels that are given what is gone, in audits --- */

@@ -72,6 +72,7 @@ static struct gps_report report_range(enum gps_ask ask, enum gps_known known, ui
     report.pointer = pointer;
     report.size = size;
     report.detail = detail->bytes;
+    report.variant = known;
     return report;
 }
 
@@ -114,14 +115,21 @@ void gps_diagnose_vmm_export(uint64_t handle, uint32_t type, int code) {
     gps_report_send(&report);
 }
 
+enum wrong { NOTHING_WRONG, AN_ADDRESS, NOT_OPEN, A_FILE, A_SOCKET };
+
 /* The driver's files are devices. */
-static const char *wrong_file(int descriptor) {
+static enum wrong wrong_file(int descriptor) {
     struct stat file;
     if (fstat(descriptor, &file) < 0)
-        return errno == EBADF ? "is not open in this process" : NULL;
-    return S_ISREG(file.st_mode) || S_ISDIR(file.st_mode)     ? "is of an ordinary file"
-           : S_ISSOCK(file.st_mode) || S_ISFIFO(file.st_mode) ? "is of a socket or a pipe"
-                                                              : NULL;
+        return errno == EBADF ? NOT_OPEN : NOTHING_WRONG;
+    return S_ISREG(file.st_mode) || S_ISDIR(file.st_mode)     ? A_FILE
+           : S_ISSOCK(file.st_mode) || S_ISFIFO(file.st_mode) ? A_SOCKET
+                                                              : NOTHING_WRONG;
+}
+
+/* An address is no number, nor a negative one that was made wider. */
+static enum wrong wrong_with(uint64_t shared) {
+    return shared >> 32 && (int64_t)shared != (int)shared ? AN_ADDRESS : wrong_file((int)shared);
 }
 
 /* What was imported, or exported, by a number that is closed by now. */
@@ -132,25 +140,37 @@ static void add_past(struct gps_report *report, int number) {
                          past.trace);
 }
 
-void gps_diagnose_vmm_import(int descriptor, int code) {
-    GPS_NEW_TEXT(text, 160);
+static void say_wrong(struct gps_text *text, uint64_t shared, enum wrong wrong) {
+    static const char *const said[] = {[NOT_OPEN] = "is not open in this process",
+                                       [A_FILE] = "is of an ordinary file",
+                                       [A_SOCKET] = "is of a socket or a pipe"};
+    if (wrong == AN_ADDRESS)
+        gps_text_add(text, "0x%lx looks like an address, and not like a descriptor", shared);
+    else
+        gps_text_add(text, (int)shared < 0 ? "number -%u %s" : "number %u %s",
+                     (int)shared < 0 ? 0u - (unsigned)shared : (unsigned)shared, said[wrong]);
+}
+
+void gps_diagnose_vmm_import(uint64_t shared, int code) {
+    GPS_NEW_TEXT(text, 256);
     GPS_SCOPE();
     const bool unseen = code == GPS_INVALID_DEVICE, unreached = code == GPS_PEER_UNSUPPORTED;
-    const char *wrong = unseen || unreached ? NULL : wrong_file(descriptor);
+    const enum wrong wrong = unseen || unreached ? NOTHING_WRONG : wrong_with(shared);
     if (!wrong && !unseen && !unreached)
         return;
+    gps_text_add(&text, "the driver's code is %u: ", (unsigned)code);
     struct gps_report report =
         gps_report_on(GPS_ASK_VMM_IMPORTED, wrong ? GPS_KNOWN_NOTHING : GPS_KNOWN_UNREACHABLE);
-    gps_text_add(&text, "the driver's code is %u: ", (unsigned)code);
     if (wrong)
-        gps_text_add(&text, "number %u %s", (unsigned)descriptor, wrong);
+        say_wrong(&text, shared, wrong);
     else
         gps_text_str(&text, unseen ? "this process does not see the GPU of the memory "
                                      "(CUDA_VISIBLE_DEVICES)"
                                    : "no GPU that this process sees reaches the memory");
     report.detail = text.bytes;
-    if (wrong)
-        add_past(&report, descriptor);
+    report.variant = wrong;
+    if (wrong && wrong != AN_ADDRESS)
+        add_past(&report, (int)shared);
     gps_report_send(&report);
 }
 

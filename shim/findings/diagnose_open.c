@@ -1,4 +1,5 @@
 /* diagnose_open.c - see diagnose.h: opens of memory. */
+#include <errno.h>
 #include <string.h>
 
 #include "diagnose.h"
@@ -8,6 +9,7 @@
 #include "driver/scope.h"
 #include "others.h"
 #include "process/membership.h"
+#include "process/past.h"
 #include "process/process.h"
 #include "reporter.h"
 #include "util/text.h"
@@ -19,14 +21,12 @@ struct open {
     int code;
     bool recorded;
     bool late; /* the record was not there when the driver was asked */
+    enum gps_past past;
+    struct gps_owner exporter; /* unless its past is unknown */
     struct gps_region_record record;
     struct gps_import elsewhere; /* open in another context */
     struct gps_text detail;
 };
-
-static bool is_own(const struct gps_region_record *record) {
-    return gps_process_is_self(gps_record_creator(record));
-}
 
 /* --- reasons --- */
 
@@ -208,9 +208,9 @@ static enum gps_known known_of(struct open *open) {
         return place_held(open);
     if (open->code == GPS_INVALID_VALUE && open->flags != gps_ops->open_flags())
         return GPS_KNOWN_FLAGS;
-    if (open->code == GPS_INVALID_CONTEXT && open->recorded && is_own(&open->record))
+    if (open->code == GPS_INVALID_CONTEXT && open->past == GPS_PAST_OWN)
         return GPS_KNOWN_OWN;
-    if (open->recorded && gps_record_over(&open->record))
+    if (open->past == GPS_PAST_FREED || (open->recorded && gps_record_over(&open->record)))
         return GPS_KNOWN_STALE;
     if (open->code == GPS_INVALID_HANDLE &&
         gps_registry_opened_anywhere(&import->region, &open->elsewhere) &&
@@ -219,8 +219,7 @@ static enum gps_known known_of(struct open *open) {
                      open->elsewhere.context);
         return GPS_KNOWN_OPEN_THERE;
     }
-    if (open->recorded && !is_own(&open->record) &&
-        gps_lease_probe(gps_membership_store(), &open->record.owner) == GPS_DEAD)
+    if (open->past == GPS_PAST_ENDED)
         return GPS_KNOWN_DEAD_OWNER;
     if (open->code == GPS_INVALID_CONTEXT)
         return taken_for_own(open);
@@ -232,6 +231,8 @@ static enum gps_known known_of(struct open *open) {
 static void report_open(struct open *open) {
     struct gps_import import = *open->import;
     import.device = open->recorded ? gps_peers_ordinal(open->record.device) : -1;
+    if (!open->recorded && open->past != GPS_PAST_UNKNOWN)
+        import.exporter.owner = open->exporter;
     const enum gps_known known = known_of(open);
     struct gps_report report = gps_report_on(GPS_ASK_OPENED, known);
     if (report.finding == GPS_NO_FINDING)
@@ -251,17 +252,17 @@ static void report_open(struct open *open) {
 }
 
 /* A region that was over stays over. The exporter may have freed any other one while the driver was
- * asked. */
-static bool take_record(struct open *open, const struct gps_region_record *before) {
+ * asked. 0, or -errno: -ENOENT, there is none. */
+static int take_record(struct open *open, const struct gps_region_record *before) {
+    const struct gps_store *store = gps_membership_store();
     if (before)
         open->record = *before;
     if (before && gps_record_over(before))
-        return true;
-    const bool found =
-        gps_membership_store() &&
-        gps_region_read(gps_membership_store(), &open->import->region, &open->record, NULL) == 0;
-    open->late = found && !before;
-    return found;
+        return 0;
+    const int status =
+        store ? gps_region_read(store, &open->import->region, &open->record, NULL) : -ENODEV;
+    open->late = status == 0 && !before;
+    return status;
 }
 
 void gps_diagnose_open(const struct gps_import *import, const struct gps_region_record *record,
@@ -269,7 +270,11 @@ void gps_diagnose_open(const struct gps_import *import, const struct gps_region_
     char detail[384];
     struct open open = {.import = import, .flags = flags, .code = code, .detail = GPS_TEXT(detail)};
     GPS_DRIVER_SCOPE();
-    open.recorded = take_record(&open, record);
+    const int status = take_record(&open, record);
+    open.recorded = status == 0;
+    if (status == 0 || status == -ENOENT)
+        open.past =
+            gps_past_of(import->handle, open.recorded ? &open.record : NULL, &open.exporter);
     report_open(&open);
 }
 

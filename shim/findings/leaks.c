@@ -66,7 +66,8 @@ static void about(struct gps_report *report, const struct group *group) {
         break;
     case GPS_KNOWN_EVENT_OPEN:
         report->pointer = group->event.event;
-        gps_report_prior(report, "opened", group->event.trace);
+        gps_report_prior(report, group->event.opened ? "opened" : "created", group->event.trace);
+        gps_report_prior(report, "exported", group->event.exported_at);
         break;
     case GPS_KNOWN_LEFT_EXPORTED:
     case GPS_KNOWN_LEFT_IMPORTED:
@@ -187,7 +188,8 @@ static void add_left(const struct gps_vmm_left *left) {
 
 static void add_event(const struct gps_event *event) {
     gps_diagnose_ended_event(event);
-    struct group *group = group_of(GPS_KNOWN_EVENT_OPEN, event->trace, NULL);
+    struct group *group =
+        group_of(GPS_KNOWN_EVENT_OPEN, event->opened ? event->trace : event->exported_at, NULL);
     if (add(group, 0, event->since))
         group->event = *event;
 }
@@ -227,7 +229,7 @@ void gps_leak_report_end(void) {
             add_closed(&closed[i]);
     while (gps_registry_take_import(&import))
         add_import(&import);
-    while (gps_registry_take_opened_event(&event))
+    while (gps_registry_take_shared_event(&event))
         add_event(&event);
     report_groups();
 }

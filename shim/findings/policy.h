@@ -84,7 +84,7 @@ enum gps_known {
     GPS_KNOWN_FABRIC,        /* it was to have fabric handles */
     GPS_KNOWN_PARTLY,        /* of another process, from which it reaches behind what is open */
     GPS_KNOWN_HOST,          /* main memory that is pinned */
-    GPS_KNOWN_EVENT_OPEN,    /* NOTED_END: an event was opened, never destroyed */
+    GPS_KNOWN_EVENT_OPEN,    /* NOTED_END: an event was opened, or exported, never destroyed */
     GPS_KNOWN_PLACE_HELD,    /* something is open where it belongs */
     GPS_KNOWN_NO_OUTPUT,     /* there is nowhere to put the answer */
     GPS_KNOWN_SHUT_DOWN,     /* the driver is */

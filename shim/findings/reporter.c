@@ -44,7 +44,8 @@ static const struct {
     {709, 709, "the context was destroyed, or its device was reset"},
     {710, 710, "an earlier kernel ended with an assertion; its context is lost"},
     {714, 719, "an earlier kernel or copy failed; its context is lost"},
-    {800, 801, "the driver does not permit, or does not know, this here"},
+    {800, 800, "the driver does not permit this here"},
+    {801, 801, "this platform has no IPC by handles, as Jetson and WSL"},
     {802, 803, "the driver's parts do not work together (see: gpushare doctor)"},
     {805, 811, "the server of MPS refused it"},
     {900, 908, "the call is not allowed while a stream captures a graph"},
@@ -79,16 +80,36 @@ void gps_report_prior(struct gps_report *report, const char *what, uint32_t trac
         report->prior[report->prior_count++] = (struct gps_prior){.what = what, .trace = trace};
 }
 
+#define INSTEAD "share memory by a rule with backing = vmm, which needs none"
+
+/* What no earlier work is to blame for. NULL: the finding's own. */
+static const char *hint_of(int code) {
+    return code == GPS_NOT_SUPPORTED    ? INSTEAD " (gpushare doctor says what works here)"
+           : code == GPS_INVALID_HANDLE ? "use it in the process and the context that it is for; "
+                                          "where no such call succeeds "
+                                          "at all the platform has no IPC by handles: " INSTEAD
+                                        : NULL;
+}
+
 void gps_report_code(struct gps_report *report, struct gps_text *detail, int code) {
     gps_text_add(detail, "the driver's code is %u", (unsigned)code);
     for (unsigned i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
         if (code >= codes[i].first && code <= codes[i].last)
             gps_text_strs(detail, ": ", codes[i].meaning);
+    if (gps_operations->block_create) /* else no rule has other memory */
+        report->hint = hint_of(code);
     if (code == GPS_NOT_INITIALIZED)
         gps_text_add(detail, "%s, or any call of the runtime, comes first",
                      gps_operations->names->start);
     report->detail = detail->bytes;
     report->variant = (uint64_t)(unsigned)code;
+}
+
+uint64_t gps_report_variant(const char *kind) {
+    uint64_t variant = 1;
+    for (; kind && *kind; kind++)
+        variant = gps_trace_mix(variant, (unsigned char)*kind);
+    return variant;
 }
 
 void gps_report_about_export(struct gps_report *report, const struct gps_export *region) {

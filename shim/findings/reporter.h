@@ -38,8 +38,10 @@ void gps_report_users(struct gps_report *report, const struct gps_party *users, 
 void gps_report_held(const struct gps_export *region, const struct gps_answer *answer,
                      const struct gps_party *users, int count);
 /* Adds "the driver's code is 719: an earlier kernel or copy failed, ...", in `detail`, which must
- * stay. Codes differ by place. */
+ * stay, and the hint that goes with the code. Codes differ by place. */
 void gps_report_code(struct gps_report *report, struct gps_text *detail, int code);
+/* gps_report.variant of a kind of thing, in words that are the same in every run. */
+uint64_t gps_report_variant(const char *kind);
 /* Adds an earlier event of this process, if it has a trace. `what` is a literal. */
 void gps_report_prior(struct gps_report *report, const char *what, uint32_t trace);
 

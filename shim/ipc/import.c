@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "directory/region.h"
+#include "directory/token_handle.h"
 #include "driver/driver_ops.h"
 #include "driver/passing.h"
 #include "driver/scope.h"
@@ -11,6 +12,7 @@
 #include "import_slot.h"
 #include "pid_collision.h"
 #include "process/membership.h"
+#include "process/past.h"
 #include "process/process.h"
 #include "process/references.h"
 #include "registry/closed_ranges.h"
@@ -54,6 +56,7 @@ static void begin(struct gps_opening *opening) {
     else if (status < 0 && status != -ENOENT)
         gps_report_store(status, "a region's record could not be read");
     opening->recorded = status == 0;
+    opening->absent = status == -ENOENT;
     if (!opening->recorded)
         return;
     opening->import.exporter = (struct gps_party){.owner = *gps_record_creator(&opening->record),
@@ -104,7 +107,7 @@ void gps_import_begin(struct gps_opening *opening, const uint8_t handle[GPS_HAND
  * count are one, or another thread's last close could come in between. */
 static bool is_open(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]) {
     const struct gps_id region = opening->import.region;
-    if (!gps_vmm_region_is_token(handle))
+    if (!gps_token_is(handle))
         return gps_registry_opened(&region, opening->import.context, &opening->import);
     opening->counted = gps_registry_reopen(&region, opening->import.context, &opening->import);
     return opening->counted;
@@ -115,7 +118,7 @@ static bool prepare(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE
                     int *code) {
     const struct gps_id region = opening->import.region;
     const uint64_t context = opening->import.context;
-    opening->recorded = opening->counted = opening->has_no_slot = false;
+    opening->recorded = opening->absent = opening->counted = opening->has_no_slot = false;
     opening->published = opening->refused = false;
     if (!opening->is_first && is_open(opening, handle)) {
         opening->has_no_slot = opening->import.slot == GPS_NO_SLOT;
@@ -330,7 +333,22 @@ int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, ui
 
 /* --- tokens: what the driver does with a handle, done here --- */
 
-/* A pointer is open in one context at a time, as the driver has it. */
+/* Memory is open in one context of a card at a time, as the driver has it. */
+static bool is_open_there(const struct gps_import *import) {
+    struct gps_mapping mapping = {.pointer = 0};
+    struct gps_import there;
+    int device;
+    if (gps_ops->device(&device) != GPS_OK)
+        return false;
+    while (gps_mapping_next(&mapping))
+        if (mapping.accessor == device && gps_id_equal(&mapping.region, &import->region) &&
+            gps_registry_import_at(mapping.pointer, &there) && there.context != import->context &&
+            gps_ops->context_exists(there.context))
+            return true;
+    return false;
+}
+
+/* The same of a pointer, which several tokens can give. */
 static int open_run(const struct gps_opening *opening, uint64_t *pointer) {
     struct gps_import there;
     const int code = gps_mirror_open(&opening->record, pointer);
@@ -349,21 +367,30 @@ static void count_with_another(struct gps_import *import) {
 }
 
 static int map_token(const struct gps_opening *opening, uint64_t *pointer) {
-    return opening->import.mirrored
-               ? open_run(opening, pointer)
+    if (opening->import.mirrored)
+        return open_run(opening, pointer);
+    return is_open_there(&opening->import)
+               ? GPS_INVALID_HANDLE
                : gps_vmm_region_open(&opening->record, opening->record.requested, pointer);
+}
+
+/* Whoever had the memory has it no more, or it never was: the token alone says which. */
+static int code_of_none(const struct gps_opening *opening) {
+    struct gps_owner exporter;
+    return gps_past_code(gps_past_of(opening->import.handle, NULL, &exporter));
 }
 
 static int answer_of(const struct gps_opening *opening, int code) {
     if (code >= 0)
         return code;
     if (opening->import.mirrored && code == -ECONNREFUSED)
-        return GPS_INVALID_HANDLE; /* as of an exporter that has ended */
-    if (code != -ENOENT)
-        gps_report_store(code, code == -EBUSY ? "the exporter of a token is suspended"
-                               : opening->import.mirrored
-                                   ? "the memory of a token could not be had from its exporter"
-                                   : "the memory of a token could not be had from the keeper");
+        return gps_past_code(GPS_PAST_ENDED);
+    if (code == -ENOENT)
+        return code_of_none(opening);
+    gps_report_store(code, code == -EBUSY ? "the exporter of a token is suspended"
+                           : opening->import.mirrored
+                               ? "the memory of a token could not be had from its exporter"
+                               : "the memory of a token could not be had from the keeper");
     return code == -ENOMEM ? GPS_OUT_OF_MEMORY : GPS_INVALID_VALUE;
 }
 
@@ -382,22 +409,31 @@ static int open_vmm(struct gps_opening *opening, uint64_t *pointer) {
     return answer_of(opening, code);
 }
 
-/* Of an own handle as of legacy ones, while the memory is here. */
+/* While the memory is here. What the keeper has on after its maker's free, that may open, too. */
+static bool is_own(const struct gps_opening *opening) {
+    return gps_process_is_self(gps_record_creator(&opening->record)) &&
+           (opening->import.mirrored || gps_mapping_has(&opening->import.region));
+}
+
+static int refuse_absent(const struct gps_opening *opening) {
+    GPS_SCOPE();
+    return code_of_none(opening);
+}
+
 int gps_import_token(struct gps_opening *opening, unsigned flags, uint64_t *pointer) {
     if (flags != GPS_OPEN_FLAGS)
         return GPS_INVALID_VALUE;
     if (!opening->import.context)
         return gps_context_code();
-    if (gps_mapping_has(&opening->import.region) ||
-        (opening->import.mirrored && gps_process_is_self(&opening->record.owner)))
-        return GPS_INVALID_CONTEXT;
     if (opening->counted) { /* it is open here: the same address again */
         *pointer = opening->import.pointer;
         return GPS_OK;
     }
+    if (opening->absent)
+        return refuse_absent(opening);
     if (!opening->recorded || !opening->import.vmm)
         return GPS_INVALID_VALUE;
-    return open_vmm(opening, pointer);
+    return is_own(opening) ? gps_past_code(GPS_PAST_OWN) : open_vmm(opening, pointer);
 }
 
 bool gps_import_handle(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]) {

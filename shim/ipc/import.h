@@ -19,6 +19,7 @@ struct gps_opening {
     bool counted;     /* it is a token, and the registry has counted this open already */
     bool has_no_slot; /* it is open here, and has no slot */
     bool recorded;    /* the region is published, and `record` is its record */
+    bool absent;      /* it certainly is not */
     bool published;   /* the import has a slot by this open, so the cache may keep it */
     bool refused;     /* by the driver: nothing is open by this open, and nothing published */
     enum gps_finding finding;

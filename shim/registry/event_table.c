@@ -86,10 +86,10 @@ bool gps_registry_note_event(uint64_t event, uint32_t waited, struct gps_event *
     return give(node, now);
 }
 
-bool gps_registry_take_opened_event(struct gps_event *taken) {
+bool gps_registry_take_shared_event(struct gps_event *taken) {
     GPS_LOCKED(&table.lock);
     struct node *node = next(NULL);
-    while (node && !node->event.opened)
+    while (node && !(node->event.opened || node->event.exported))
         node = next(node);
     return take(node, taken);
 }

@@ -326,8 +326,8 @@ bool gps_registry_take_event(uint64_t event, struct gps_event *taken);
 bool gps_registry_note_event(uint64_t event, uint32_t waited, struct gps_event *now);
 /* Whether the process has ever had one that other processes may know. It takes no lock. */
 bool gps_registry_has_events(void);
-/* Removes and returns one that was opened. False: there is none. */
-bool gps_registry_take_opened_event(struct gps_event *taken);
+/* Removes and returns one that was opened or exported. False: there is none. */
+bool gps_registry_take_shared_event(struct gps_event *taken);
 /* Forgets all events of a context older than the era; fn gets each. */
 void gps_registry_purge_events(uint64_t context, uint32_t era,
                                void (*fn)(const struct gps_event *event));

@@ -8,6 +8,7 @@
 #include "directory/file.h"
 #include "directory/name.h"
 #include "directory/region.h"
+#include "directory/token_handle.h"
 #include "driver/driver_ops.h"
 #include "findings/reporter.h"
 #include "keeper/keeper_client.h"
@@ -20,28 +21,20 @@
 #include "threads/watch.h"
 #include "util/clock.h"
 
-/* Where a handle of the driver's has the exporter's pid, a token has zeros, nobody's pid. */
-static const uint8_t token_magic[16] = "GPSTOKEN";
-
 static struct {
     _Atomic bool watching, busy; /* busy: the thread uses the driver; the end waits for that */
     _Atomic uint64_t socket;     /* inode of the keeper's that has all of ours */
+    _Atomic uint32_t tokens;     /* made */
 } state;
 
 static uint64_t look_for_keeper(void);
 static struct gps_background keeper_watch = {
     .name = "gpushare-keep", .watched = GPS_WATCH_ROOT, .turn = look_for_keeper};
 
-bool gps_vmm_region_is_token(const uint8_t handle[GPS_HANDLE_BYTES]) {
-    return memcmp(handle, token_magic, sizeof(token_magic)) == 0;
-}
-
 void gps_vmm_region_make_token(uint8_t handle[GPS_HANDLE_BYTES]) {
-    memcpy(handle, token_magic, sizeof(token_magic));
-    for (size_t at = sizeof(token_magic); at < GPS_HANDLE_BYTES; at += sizeof(uint64_t)) {
-        const uint64_t random = gps_random();
-        memcpy(handle + at, &random, sizeof(random));
-    }
+    gps_membership_join(); /* the token says in which directory it is known */
+    gps_token_make(handle, gps_membership_store(), gps_process_self(),
+                   atomic_fetch_add(&state.tokens, 1));
 }
 
 bool gps_vmm_region_token(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES], int *code) {

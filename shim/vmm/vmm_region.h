@@ -1,8 +1,8 @@
 /*
  * vmm_region.h - regions of VMM memory, which a token names and the keeper holds.
  *
- * Such a region has no handle of the driver's. Its 64 handle bytes are a token, drawn at random,
- * that only preloaded processes understand; the driver refuses it. Its record belongs to the keeper
+ * Such a region has no handle of the driver's. Its 64 handle bytes are a token that only
+ * preloaded processes understand; the driver refuses it. Its record belongs to the keeper
  * (gpushare/keeper.h), which has a descriptor of its memory. This process publishes a slot for as
  * long as it has the memory, as its creator or as an importer. When keeper and stand-by have died
  * and another keeper starts, a background thread deposits what was created here again. The driver
@@ -15,8 +15,7 @@
 
 #include "registry/registry.h"
 
-/* Whether handle bytes are a token. Needs no scope. */
-bool gps_vmm_region_is_token(const uint8_t handle[GPS_HANDLE_BYTES]);
+/* A new token of this process. Needs no context. */
 void gps_vmm_region_make_token(uint8_t handle[GPS_HANDLE_BYTES]);
 
 /* Gives the memory at region->pointer (gps_mapping_create's) to the keeper under region->record,

@@ -52,4 +52,40 @@ INSTANTIATE_TEST_SUITE_P(, Refused,
                              return name;
                          });
 
+// By one line of the program.
+TEST(Refusals, KindsAtOneLineAreToldApart) {
+    World world;
+    Puppet a(world);
+    a.all({"malloc m 1024", "pool p 4194304", "sync", "vreserve v 2097152", "vcreate h 2097152 0",
+           "vmap v 0 2097152 h", "vaccess v 0 2097152 3"});
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(a.code("get p"), 1);
+        EXPECT_EQ(a.code("get v"), 1);
+        EXPECT_EQ(a.code("getat 0x1000"), 1);
+    }
+    EXPECT_EQ(world.count("export-not-capable"), 3u) << world.logs();
+    std::set<std::string> details;
+    for (const Finding &finding : world.findings("export-not-capable"))
+        details.insert(finding.detail);
+    EXPECT_EQ(details.size(), 3u) << world.logs();
+    EXPECT_EQ(a.quit("return"), 0);
+    EXPECT_HAS(world.logs(), "further occurrences");
+}
+
+// The platform is to blame, and no earlier work.
+TEST(Refusals, WhereThereIsNoLegacyIpcSaysWhatWorks) {
+    SIM_ONLY("the driver answers each code");
+    const auto hint = [](const char *code) {
+        World world;
+        world.environment["GPUSHARE_SIM_IPC_CODE"] = "";
+        const Audit audit = run_audited(world, {"refused", "drivers-get", code});
+        return audit.events.empty() ? "" : audit.events[0].json["hint"].text;
+    };
+    EXPECT_HAS(hint("801"), "backing = vmm");
+    EXPECT_LACKS(hint("801"), "earlier work");
+    EXPECT_HAS(hint("400"), "no IPC by handles", "backing = vmm");
+    EXPECT_LACKS(hint("400"), "earlier work");
+    EXPECT_HAS(hint("719"), "earlier work");
+}
+
 } // namespace

@@ -269,6 +269,25 @@ TEST_F(RunToken, AnswersAsADriversHandleWhereItIsMisused) {
     b.all({"ctxpop", "close q"});
 }
 
+// Its blocks are the driver's each by itself.
+TEST_F(RunToken, ClosedInsideIsNotTheProcesssOwn) {
+    Puppet a(world), b(world);
+    start(a, 3);
+    b.must("malloc p 1024");
+    b.all({"open q " + a.must("get at"), "open r " + a.must("get at " + at(1))});
+    char inside[32];
+    snprintf(inside, sizeof(inside), "0x%lx", address(b, "q") + 2 * BLOCK);
+    EXPECT_EQ(b.code(std::string("closeat ") + inside), 1);
+    EXPECT_EQ(world.count("close-interior"), 1u) << world.logs();
+    EXPECT_EQ(b.code(std::string("freeat ") + inside), 1);
+    EXPECT_EQ(world.count("free-imported"), 1u) << world.logs();
+    b.must("close r");
+    EXPECT_EQ(b.code("close r"), 1);
+    EXPECT_EQ(world.count("double-close"), 1u) << world.logs();
+    EXPECT_EQ(world.count("close-own"), 0u) << world.logs();
+    b.must("close q");
+}
+
 TEST_F(RunToken, EndsWithTheContextThatOpenedIt) {
     Puppet a(world), b(world);
     start(a, 2);

@@ -272,7 +272,8 @@ TEST(Token, OpensCountsAndClosesAsAHandleDoes) {
     EXPECT_EQ(b.must("read q 0 4"), "31313131");
     Puppet c(world);
     c.must("info");
-    EXPECT_EQ(c.code("open q " + token), 1); // freed by its owner
+    EXPECT_EQ(c.code("open q " + token), 1);
+    EXPECT_EQ(world.count("open-stale"), 1u) << world.logs();
 }
 
 TEST(Token, OpensInASecondContext) {
@@ -280,13 +281,29 @@ TEST(Token, OpensInASecondContext) {
     Puppet a(world, producer()), b(world);
     a.make("p", 4194304, "0x41");
     const std::string token = a.must("get p");
-    b.all({"open q " + token, "ctxcreate other", "open r " + token});
-    EXPECT_NE(b.must("value r"), b.must("value q"));
+    b.all({"open q " + token, "ctxcreate other"});
+    EXPECT_EQ(b.code("open r " + token), 400) << "it is open in another one";
+    EXPECT_EQ(world.count("open-second-context"), 1u) << world.logs();
+    b.all({"ctxpop", "close q", "ctxpush other", "open r " + token});
     EXPECT_EQ(b.must("read r 0 4"), "41414141");
-    b.all({"close r", "ctxpop"});
-    EXPECT_EQ(b.must("read q 0 4"), "41414141");
+    b.must("close r");
+    EXPECT_EQ(world.findings().size(), 1u) << world.logs();
+}
+
+// Two cards have two addresses of it.
+TEST(Token, OpensOnEachCard) {
+    TWO_CARDS();
+    World world(vmm_rules(), {{"GPUSHARE_SIM_DEVICES", "2"}});
+    Puppet a(world, producer()), b(world);
+    a.make("p", 4194304, "0x42");
+    const std::string token = a.must("get p");
+    b.all({"open q " + token, "device 1", "open r " + token});
+    EXPECT_NE(b.must("value r"), b.must("value q"));
+    EXPECT_EQ(b.must("read r 0 4"), "42424242");
+    b.all({"close r", "device 0"});
+    EXPECT_EQ(b.must("read q 0 4"), "42424242");
     b.must("close q");
-    EXPECT_EQ(world.findings().size(), 0u);
+    EXPECT_EQ(world.findings().size(), 0u) << world.logs();
 }
 
 // As with a handle of the driver's.

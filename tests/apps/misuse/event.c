@@ -212,8 +212,10 @@ static void event_dead_owner_exporter(void) {
     cudaEvent_t event = create();
     send_event(event);
     wait_for_peer(); /* it has one, too */
-    if (right())
-        wait_for_peer();
+    if (!right())
+        return;
+    wait_for_peer();
+    MUST(cudaEventDestroy(event));
 }
 
 /* It has one of its own, that it would give in return. */
@@ -307,6 +309,20 @@ static void leak_event_importer(void) {
     tell();
 }
 
+/* --- leak-event-exported: the next frame's event takes the place of this one's --- */
+
+static void leak_event_exporter(void) {
+    cudaEvent_t event = NULL;
+    cudaIpcEventHandle_t handle;
+    for (int i = 0; i < FRAMES; i++) {
+        event = create();
+        MUST(cudaIpcGetEventHandle(&handle, event));
+        if (right())
+            MUST(cudaEventDestroy(event));
+    }
+    note(true, "%d frames are done", FRAMES);
+}
+
 /* An exporter that does not mind what others have open. */
 static void event_keeper(void) {
     cudaEvent_t event = create();
@@ -326,6 +342,7 @@ const struct scenario event_scenarios[] = {
     {"event-use-after-destroy", event_use_after_destroy, NULL, false},
     {"event-use-after-destroy-export", event_export_after_destroy, NULL, false},
     {"leak-event", event_keeper, leak_event_importer, false},
+    {"leak-event-exported", leak_event_exporter, NULL, false},
 #endif
     {"event-unknown", event_exporter, event_unknown_importer, false},
     {"event-unknown-memory", event_of_memory_exporter, event_of_memory_importer, false},

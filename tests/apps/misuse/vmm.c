@@ -255,6 +255,57 @@ static void import_number(void) {
     tell();
 }
 
+/* --- descriptor-refused-address, -negative, null-output-import: what is passed for it --- */
+
+static void import_as(void *shared, CUmemGenericAllocationHandle *handle, int descriptor) {
+    if (right()) {
+        shared = (void *)(intptr_t)descriptor;
+        CHECK(CUDA_SUCCESS,
+              CU(cuMemImportFromShareableHandle)(handle, shared, (CUmemAllocationHandleType)POSIX));
+        MUST(CU(cuMemRelease)(*handle));
+    } else {
+        const CUresult result =
+            CU(cuMemImportFromShareableHandle)(handle, shared, (CUmemAllocationHandleType)POSIX);
+        note(result != CUDA_SUCCESS, "the import is refused");
+    }
+}
+
+static void import_wrongly(void *(*wrong)(int *descriptor), bool output) {
+    CUmemGenericAllocationHandle imported = 0;
+    int descriptor = -1;
+    const CUmemGenericAllocationHandle handle = make(POSIX);
+    MUST(
+        CU(cuMemExportToShareableHandle)(&descriptor, handle, (CUmemAllocationHandleType)POSIX, 0));
+    import_as(wrong(&descriptor), output || right() ? &imported : NULL, descriptor);
+    close(descriptor);
+    MUST(CU(cuMemRelease)(handle));
+}
+
+static void *address_of(int *descriptor) {
+    return descriptor;
+}
+
+static void import_address(void) {
+    import_wrongly(address_of, true);
+}
+
+static void *negative(int *descriptor) {
+    (void)descriptor;
+    return (void *)(intptr_t)-1;
+}
+
+static void import_negative(void) {
+    import_wrongly(negative, true);
+}
+
+static void *itself(int *descriptor) {
+    return (void *)(intptr_t)*descriptor;
+}
+
+static void import_to_nowhere(void) {
+    import_wrongly(itself, false);
+}
+
 /* --- descriptor-refused-gpu: each process has a GPU of its own --- */
 
 static void export_here(void) {
@@ -341,6 +392,9 @@ const struct scenario vmm_scenarios[] = {
     {"address-free-mapped", address_free, NULL, false},
     {"vmm-handle-leak", handle_leak, NULL, false},
     {"descriptor-refused", send_number, import_number, false},
+    {"descriptor-refused-address", import_address, NULL, false},
+    {"descriptor-refused-negative", import_negative, NULL, false},
+    {"null-output-import", import_to_nowhere, NULL, false},
     {"descriptor-refused-gpu", export_here, import_elsewhere, false},
     {"export-descriptor-leak", export_descriptor, import_and_close, false},
     {"import-descriptor-leak", export_here, import_descriptor, false},
