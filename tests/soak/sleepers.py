@@ -33,6 +33,12 @@ class Sleepers:
 
     def look(self, workers):
         """Goes on with all, and begins with one more."""
+        self.go_on(workers)
+        awake = [pid for pid in workers if pid not in self.all and pid not in self.soak.stopped]
+        if awake and self.random.random() < 0.5:
+            self.begin(self.random.choice(awake), "suspend")
+
+    def go_on(self, workers):
         now = time.monotonic()
         for pid, one in list(self.all.items()):
             if one["tool"] is None:
@@ -46,9 +52,6 @@ class Sleepers:
             elif now - one["begun"] > 3 * self.timeout:
                 one["tool"].kill()
                 self.soak.fail(f"{one['verb']} of {pid} lasts more than {3 * self.timeout} s")
-        awake = [pid for pid in workers if pid not in self.all and pid not in self.soak.stopped]
-        if awake and self.random.random() < 0.5:
-            self.begin(self.random.choice(awake), "suspend")
 
     def ended(self, pid, one, workers):
         said, code = one["tool"].communicate()[0], one["tool"].returncode
@@ -84,17 +87,15 @@ class Sleepers:
             one["tool"].communicate()
         self.soak.went_on[pid] = time.monotonic()
 
-    def wake(self, pid):
-        """Before it is told to end."""
-        if pid not in self.all:
-            return
-        if self.all[pid]["tool"]:
-            self.all[pid]["tool"].communicate()
-        tool = self.tool("resume", "--wait", "--timeout=10s", str(pid))
-        said = tool.communicate(timeout=6 * self.timeout)[0]
-        self.forget(pid)
-        if tool.returncode and "has ended" not in said and "no process has" not in said and "does not run with" not in said:
-            self.soak.fail(f"resume: {tool.returncode}: {said}")
+    def wake(self, pid, workers):
+        """Before it is told to end. The others go on meanwhile: one of them may have the room of the card."""
+        until = time.monotonic() + 6 * self.timeout
+        while pid in self.all and time.monotonic() < until:
+            self.go_on(workers)
+            time.sleep(0.02)
+        if pid in self.all:
+            self.soak.fail(f"{pid} is not to be woken")
+            self.forget(pid)
 
     def may_kill_keeper(self):
         """What sleepers alone have is gone with keeper and stand-by: not both within the time that a new one takes."""

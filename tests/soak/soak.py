@@ -316,7 +316,7 @@ class Soak:
     def end(self, worker, number):
         self.resume(worker.pid)
         if number != signal.SIGKILL:
-            self.sleepers.wake(worker.pid)
+            self.sleepers.wake(worker.pid, self.workers)
         worker.signalled = number
         worker.send_signal(number)
         try:
