@@ -297,10 +297,29 @@ uint64_t gps_memory_asked(uint64_t address) {
     return is_behind(address) ? NOWHERE : address;
 }
 
-bool gps_memory_merged(uint64_t address, struct gps_memory_info *info) {
+#define OPENED (UINT64_C(1) << 40) /* serials of opens begin there */
+
+/* What is open by a token looks like what is open by a handle of the driver's. */
+static bool is_open_run(uint64_t address, struct gps_memory_info *info) {
+    struct gps_mirrored run;
+    struct gps_import import;
+    if (!gps_mirror_at(address, &run))
+        return false;
+    *info = (struct gps_memory_info){.base = run.pointer,
+                                     .size = run.size,
+                                     .extent = run.size,
+                                     .serial = OPENED + run.serial,
+                                     .device = -1,
+                                     .synced = run.synced};
+    if (gps_registry_import_at(run.pointer, &import))
+        info->context = import.context;
+    return true;
+}
+
+bool gps_memory_pieced(uint64_t address, struct gps_memory_info *info) {
     struct gps_area area;
     if (!gps_merge_find(address, &area))
-        return false;
+        return is_open_run(address, info);
     *info = (struct gps_memory_info){.base = area.pointer,
                                      .size = area.size,
                                      .extent = area.extent,
@@ -341,7 +360,7 @@ bool gps_memory_given(uint64_t base, struct gps_memory_info *info) {
 }
 
 bool gps_memory_info(uint64_t address, struct gps_memory_info *info) {
-    return gps_memory_merged(address, info) || is_one_mapping(address, info);
+    return gps_memory_pieced(address, info) || is_one_mapping(address, info);
 }
 
 bool gps_memory_is_mapped(uint64_t address) {
@@ -391,6 +410,10 @@ bool gps_memory_was_swapped(uint64_t address) {
 int gps_memory_sync(const struct gps_write *all, bool synced) {
     struct gps_gate_pass pass;
     int code;
+    if (gps_mirror_has(all->to)) {
+        gps_mirror_set_synced(all->to, synced);
+        return GPS_OK;
+    }
     if (!gps_write_begin(all, &pass, &code))
         return code;
     gps_write_end(all, &pass, GPS_OK);

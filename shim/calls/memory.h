@@ -52,15 +52,16 @@ struct gps_memory_info {
     uint64_t base, size;
     uint64_t extent; /* what is mapped for it */
     uint64_t context;
-    uint64_t serial;  /* of what a merge rule took: no other has it; from 1. 0: it is one mapping */
-    int device;       /* of that */
+    uint64_t serial;  /* of what is pieced: no other has it; from 1. 0: it is one mapping */
+    int device;       /* of what a merge rule took; else -1 */
     bool has_handles; /* of its own, as what is allocated plainly */
-    bool synced;      /* of what a merge rule took: SYNC_MEMOPS, as the program has it */
+    bool synced;      /* of that: SYNC_MEMOPS, as the program has it */
 };
 /* Whether the address lies in such memory, and what the program is told of it. */
 bool gps_memory_info(uint64_t address, struct gps_memory_info *info);
-/* The same of what a merge rule took alone. */
-bool gps_memory_merged(uint64_t address, struct gps_memory_info *info);
+/* The same of what the driver knows piece by piece alone: what a merge rule took, or a token has
+ * open. */
+bool gps_memory_pieced(uint64_t address, struct gps_memory_info *info);
 /* The same of memory of the driver's own, exported or opened, by where it has it begin: a rule has
  * asked for more of it than the program, or has opened it in place of an allocation. */
 bool gps_memory_given(uint64_t base, struct gps_memory_info *info);
@@ -80,7 +81,8 @@ void gps_memory_attributes(uint64_t address);
 /* The driver has refused a question about an address. True: a block may have been swapped there
  * just then, and the driver is to be asked again. */
 bool gps_memory_was_swapped(uint64_t address);
-/* The program sets SYNC_MEMOPS of what a merge rule took, for the sake of other hardware, or asks
- * for P2P_TOKENS, which sets it. `all` is the allocation, which gets memory and keeps it. A driver
+/* The program sets SYNC_MEMOPS of what is pieced, for the sake of other hardware, or asks
+ * for P2P_TOKENS, which sets it. `all` is the allocation, which gets memory and keeps it if a merge
+ * rule took it. A driver
  * refuses the first for mapped memory (801; H200, driver 580, 2026-11-23), so it is kept here. */
 int gps_memory_sync(const struct gps_write *all, bool synced);

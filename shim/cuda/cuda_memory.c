@@ -132,7 +132,7 @@ CUresult gps_on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdevic
 #define OURS (UINT64_C(1) << 48) /* the driver's own ids count from 1 */
 
 /* Blocks come and go, and some are read-only: the allocation does not, and can be written. */
-static void set_as_merged(CUpointer_attribute which, void *value,
+static void set_as_pieced(CUpointer_attribute which, void *value,
                           const struct gps_memory_info *info) {
     switch (which) {
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
@@ -150,7 +150,8 @@ static void set_as_merged(CUpointer_attribute which, void *value,
         *(unsigned *)value = info->synced;
         break;
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: /* once it is the program's alone */
-        *(unsigned *)value = gps_operations_rdma(info->device);
+        if (info->device >= 0)
+            *(unsigned *)value = gps_operations_rdma(info->device);
         break;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
         if (*(CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS *)value == CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ)
@@ -228,10 +229,10 @@ static void set_as_allocation(CUpointer_attribute which, void *value, CUdevicept
     else if (which == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
         *(size_t *)value = info.size;
     else if (info.serial)
-        set_as_merged(which, value, &info);
+        set_as_pieced(which, value, &info);
 }
 
-static CUresult sync_merged(const struct gps_memory_info *info, bool synced) {
+static CUresult sync_pieced(const struct gps_memory_info *info, bool synced) {
     const struct gps_write all = LASTING(gps_fill_of(info->base, info->size, 1, LEGACY));
     return (CUresult)gps_memory_sync(&all, synced);
 }
@@ -240,8 +241,8 @@ static CUresult sync_merged(const struct gps_memory_info *info, bool synced) {
  * (H200, driver 580, 2026-11-27). */
 static CUresult answer(CUpointer_attribute which, void *value, CUdeviceptr pointer) {
     struct gps_memory_info info;
-    if (which == CU_POINTER_ATTRIBUTE_P2P_TOKENS && gps_memory_merged(pointer, &info))
-        return sync_merged(&info, true);
+    if (which == CU_POINTER_ATTRIBUTE_P2P_TOKENS && gps_memory_pieced(pointer, &info))
+        return sync_pieced(&info, true);
     set_as_allocation(which, value, pointer);
     return CUDA_SUCCESS;
 }
@@ -272,10 +273,10 @@ CUresult gps_on_cuPointerSetAttribute(const void *value, CUpointer_attribute whi
     struct gps_memory_info info;
     int code;
     pointer = gps_memory_asked(pointer);
-    if (!value || which != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !gps_memory_merged(pointer, &info))
+    if (!value || which != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !gps_memory_pieced(pointer, &info))
         return gps_real.cuPointerSetAttribute(value, which, pointer);
     return gps_capture_forbids(&code) ? (CUresult)code
-                                      : sync_merged(&info, *(const unsigned *)value);
+                                      : sync_pieced(&info, *(const unsigned *)value);
 }
 
 /* --- calls for memory of cuMemCreate, with cuda_mapping.c, and for managed memory --- */

@@ -14,6 +14,7 @@
 #include "driver.h"
 #include "driver/driver_ops.h"
 #include "util/descriptors.h"
+#include "vmm/mirror.h"
 
 #define MISSING                       CUDA_ERROR_NOT_INITIALIZED
 #define ASK(table, absent, name, ...) ((int)(table.name ? table.name(__VA_ARGS__) : absent))
@@ -86,7 +87,7 @@ static int range(uint64_t pointer, uint64_t *base, uint64_t *size) {
     CUdeviceptr start;
     size_t length;
     struct gps_memory_info info;
-    if (gps_memory_merged(pointer, &info)) {
+    if (gps_memory_pieced(pointer, &info)) {
         *base = info.base;
         *size = info.size;
         return GPS_OK;
@@ -125,7 +126,8 @@ static enum gps_memory_kind kind(uint64_t pointer) {
     CUmemoryPool pool = NULL;
     CUcontext owner = NULL;
     struct gps_memory_info info;
-    if (gps_memory_merged(pointer, &info)) /* a block without memory has no attributes */
+    /* a block without memory has no attributes */
+    if (gps_memory_pieced(pointer, &info) && !gps_mirror_has(pointer))
         return GPS_MEMORY_MERGED;
     if (!attribute(pointer, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, &type))
         return GPS_MEMORY_UNKNOWN;

@@ -31,8 +31,10 @@ struct open {
     struct open *next;
     struct gps_id token;
     uint64_t from, size; /* the exporter's addresses */
+    uint64_t serial;     /* the open's own */
     int home;            /* as its blocks' */
     bool is_again;       /* it ends with another one of the same address */
+    bool synced;
 };
 
 struct mirror {
@@ -49,6 +51,7 @@ static struct {
     GPS_LOCK(GPS_RANK_MIRRORS) lock;
     struct mirror *list;
     _Atomic bool any;
+    uint64_t opened;                 /* so many, ever */
     _Atomic uint64_t bytes[DEVICES]; /* mapped of each device */
     struct gps_gpu_bytes told[DEVICES];
 } state;
@@ -318,6 +321,7 @@ static void leave(struct filling *filling, const struct gps_token_reply *first,
     GPS_LOCKED(&state.lock);
     mirror->users--;
     if (opened) {
+        opened->serial = ++state.opened;
         opened->next = mirror->opens;
         mirror->opens = opened;
     } else if (filling->taken) {
@@ -446,6 +450,37 @@ bool gps_mirror_has(uint64_t address) {
         return false;
     GPS_LOCKED(&state.lock);
     return at_address(address) != NULL;
+}
+
+static struct open *longest_at(struct mirror *mirror, uint64_t at) {
+    struct open *found = NULL;
+    for (struct open *open = mirror->opens; open; open = open->next)
+        if (at - open->from < open->size && (!found || open->size > found->size))
+            found = open;
+    return found;
+}
+
+bool gps_mirror_at(uint64_t address, struct gps_mirrored *found) {
+    if (!atomic_load_explicit(&state.any, memory_order_relaxed))
+        return false;
+    GPS_LOCKED(&state.lock);
+    struct mirror *mirror = at_address(address);
+    const struct open *open =
+        mirror ? longest_at(mirror, address - mirror->base + mirror->place) : NULL;
+    if (open)
+        *found = (struct gps_mirrored){.pointer = here(mirror, open->from),
+                                       .size = open->size,
+                                       .serial = open->serial,
+                                       .synced = open->synced};
+    return open != NULL;
+}
+
+void gps_mirror_set_synced(uint64_t pointer, bool synced) {
+    GPS_LOCKED(&state.lock);
+    struct mirror *mirror = at_address(pointer);
+    struct open *open = mirror ? longest_at(mirror, pointer - mirror->base + mirror->place) : NULL;
+    if (open)
+        open->synced = synced;
 }
 
 /* Where the blocks end that lie side by side from there on; the exporter's addresses. */

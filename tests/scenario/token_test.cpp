@@ -92,6 +92,25 @@ TEST_F(RunToken, OpensAllThatIsMappedFromThereOn) {
     EXPECT_EQ(b.code("read r 0 1"), 1);
 }
 
+// What the program is told of it is what it is told of an open of cudaMalloc's memory.
+TEST_F(RunToken, LooksLikeMemoryThatAHandleOfTheDriversOpens) {
+    Puppet a(world), b(world);
+    start(a, 3);
+    a.must("malloc plain " + text(3 * BLOCK));
+    b.must("malloc p 1024");
+    b.must("open legacy " + a.must("get plain"));
+    b.must("open q " + a.must("get at"));
+    for (const uint64_t offset : {uint64_t{0}, BLOCK + 4096, 3 * BLOCK - 1}) {
+        const std::string where = " " + text(offset);
+        EXPECT_EQ(b("told q" + where).text, b("told legacy" + where).text) << offset;
+    }
+    EXPECT_EQ(b("range q").text.substr(0, 1), "0");
+    EXPECT_EQ(b("range q")[1], b("range legacy")[1]) << "the whole run";
+    EXPECT_EQ(b.code("memops q 0"), b.code("memops legacy 0"));
+    EXPECT_EQ(b("told q 0").text, b("told legacy 0").text) << "SYNC_MEMOPS is kept";
+    b.all({"close q", "close legacy"});
+}
+
 TEST_F(RunToken, EndsWhereNoDescriptorCanBeMade) {
     Puppet a(world), b(world), c(world);
     start(a, 2);
