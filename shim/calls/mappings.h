@@ -55,8 +55,12 @@ bool gps_mappings_is_passable_at(uint64_t address);
 /* Memory was not made: *asked has size, device and types. */
 void gps_mappings_not_made(const struct gps_vmm_memory *asked, int code);
 void gps_mappings_not_exported(uint64_t handle, uint32_t type, int code);
+void gps_mappings_not_retained(uint64_t pointer, int code);
 /* By a descriptor: memory, or a pool. */
 void gps_mappings_not_imported(int descriptor, int code);
+/* Any call for such memory, or for pools, was refused: an audit hears it, if none of these has told
+ * why. `nowhere`: it had no place for its result. */
+void gps_mappings_refused(bool nowhere, int code);
 
 /* --- around the driver's call --- */
 
