@@ -40,6 +40,7 @@ BEYOND = {  # what a finding's own name is not enough to see
     "close-unopened": ["close-unopened-null"],
     "use-after-close": ["use-after-close-kernel"],
     "open-unknown": ["open-unknown-cut", "open-unknown-mixed"],
+    "use-unmapped": ["use-unmapped-access"],
     "unmap-mismatch": ["unmap-mismatch-nothing"],
     "descriptor-refused": ["descriptor-refused-address", "descriptor-refused-gpu"],
     "open-dead-owner": ["open-unknown-exited"],

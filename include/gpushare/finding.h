@@ -33,7 +33,7 @@
         "call cudaFreeHost for what cudaMallocHost returned, cudaHostUnregister for what was "     \
         "registered; this call freed nothing")                                                     \
     ROW(USE_AFTER_FREE, "use-after-free", ERROR,                                                   \
-        "memory was copied or filled after it had been freed",                                     \
+        "memory was copied, filled or exported after it had been freed",                           \
         "free it after its last copy; clear the pointer after cudaFree")                           \
     ROW(CLOSE_UNOPENED, "close-unopened", ERROR,                                                   \
         "a pointer was closed that no cudaIpcOpenMemHandle returned",                              \
@@ -135,7 +135,7 @@
         "a handle was asked for of another process's event",                                       \
         "pass on the handle that was opened: only the process that created an event has handles "  \
         "of it")                                                                                   \
-    ROW(NULL_OUTPUT, "null-output", ERROR, "an IPC call was given a null pointer for its result",  \
+    ROW(NULL_OUTPUT, "null-output", ERROR, "a call was given a null pointer for its result",       \
         "pass the address of a variable: of a null one cudaIpcGetMemHandle and "                   \
         "cudaIpcGetEventHandle end the process")                                                   \
     ROW(CALL_AFTER_SHUTDOWN, "call-after-shutdown", WARNING,                                       \
@@ -166,7 +166,8 @@
         "call cuMemSetAccess with a descriptor for each device that uses the mapping")             \
     ROW(EXPORT_TYPE_MISSING, "export-type-missing", ERROR,                                         \
         "memory was to be exported that was made without this type of handle",                     \
-        "set requestedHandleTypes in the properties that cuMemCreate gets")                        \
+        "set requestedHandleTypes in the properties that cuMemCreate gets, handleTypes in those "  \
+        "of cuMemPoolCreate")                                                                      \
     ROW(DESCRIPTOR_REFUSED, "descriptor-refused", ERROR,                                           \
         "the descriptor of another process's memory could not be imported",                        \
         "send the descriptor (SCM_RIGHTS, pidfd_getfd) and not its number, pass it by value, "     \
@@ -179,6 +180,23 @@
     ROW(ADDRESS_FREE_MAPPED, "address-free-mapped", ERROR,                                         \
         "addresses were to be freed while memory is mapped there",                                 \
         "call cuMemUnmap for all of the reservation before cuMemAddressFree")                      \
+    ROW(MAP_OVER_MAPPING, "map-over-mapping", ERROR,                                               \
+        "memory of cuMemCreate was to be mapped where memory is mapped already",                   \
+        "call cuMemUnmap there first, or map it at other addresses of the reservation")            \
+    ROW(VMM_USE_AFTER_RELEASE, "vmm-use-after-release", ERROR,                                     \
+        "a handle of cuMemCreate was mapped or exported that the program had released before",     \
+        "release it after its last map and export; a mapping needs no handle any more")            \
+    ROW(USE_UNMAPPED, "use-unmapped", ERROR,                                                       \
+        "reserved addresses were copied, filled, given access or asked for their handle where no " \
+        "memory is mapped",                                                                        \
+        "map memory of cuMemCreate there first, and unmap it after its last use")                  \
+    ROW(EXPORT_IMPORTED, "export-imported", ERROR,                                                 \
+        "memory of another process, which this one has imported, was to be exported",              \
+        "have the process that made it export it, once for each that is to have it")               \
+    ROW(MEMORY_CALL_FAILED, "memory-call-failed", INFO,                                            \
+        "a call for memory of cuMemCreate or of a pool was refused, and nothing that is known "    \
+        "here says why",                                                                           \
+        "look at what the code says; a program that asks what the device can do may ignore it")    \
     ROW(IMPORT_PARTIAL, "import-partial", WARNING,                                                 \
         "a copy or fill went beyond the memory that a token of cuMemCreate memory has open: its "  \
         "exporter had mapped no more when it made the token, or what follows has no handle",       \

@@ -14,6 +14,7 @@
 #include "process/process.h"
 #include "registry/entangled.h"
 #include "rules/rules.h"
+#include "stack/call.h"
 #include "stack/trace.h"
 #include "util/clock.h"
 #include "util/file_mark.h"
@@ -138,13 +139,23 @@ static bool is_fabric_refused(const struct gps_vmm_memory *asked, int code) {
 }
 
 void gps_mappings_not_made(const struct gps_vmm_memory *asked, int code) {
-    if (is_fabric_refused(asked, code))
+    gps_call.told = is_fabric_refused(asked, code);
+    if (gps_call.told)
         gps_vmm_fabric_refused(&(struct gps_vmm_refusal){
             .size = asked->size, .device = asked->device, .code = code, .trace = gps_trace_kept()});
     else if (!(asked->types & GPS_VMM_FABRIC))
         gps_vmm_asked_otherwise();
     if (asked->device >= 0)
         gps_diagnose_vmm_create(asked->size, code);
+}
+
+void gps_mappings_not_retained(uint64_t pointer, int code) {
+    gps_diagnose_unmapped(pointer, 1, code);
+}
+
+void gps_mappings_refused(bool nowhere, int code) {
+    if (gps_process_audits() && !gps_call.told)
+        gps_diagnose_refused(nowhere, code);
 }
 
 void gps_mappings_not_exported(uint64_t handle, uint32_t type, int code) {
@@ -293,7 +304,7 @@ int gps_mappings_unmap(uint64_t pointer, uint64_t size, gps_range_fn *unmap) {
     if (gps_memory_is_mapped(pointer))
         return GPS_INVALID_VALUE;
     const uint64_t serial = gps_token_serial(pointer);
-    struct gps_vmm_pending *const pending = gps_vmm_unmap(pointer, size);
+    struct gps_vmm_pending *const pending = gps_vmm_unmap(pointer, size, gps_process_audits());
     const bool empty = !pending && gps_vmm_is_empty(pointer, size);
     gps_token_end(pointer, size, serial);
     const int code = call_unmap(pointer, size, unmap);
@@ -321,7 +332,10 @@ int gps_mappings_allow(const struct gps_allow *allow) {
     if (gps_memory_is_mapped(allow->pointer))
         return GPS_INVALID_VALUE;
     if (!gps_created_allow(allow->pointer, allow->size, allow->device, real_allow, allow, &code))
-        return allow->call(allow, allow->pointer, allow->size);
-    publish_changes();
+        code = allow->call(allow, allow->pointer, allow->size);
+    else
+        publish_changes();
+    if (code != GPS_OK)
+        gps_diagnose_unmapped(allow->pointer, allow->size, code);
     return code;
 }

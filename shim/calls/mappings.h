@@ -55,10 +55,14 @@ bool gps_mappings_is_passable_at(uint64_t address);
 /* Memory was not made: *asked has size, device and types. */
 void gps_mappings_not_made(const struct gps_vmm_memory *asked, int code);
 void gps_mappings_not_exported(uint64_t handle, uint32_t type, int code);
+void gps_mappings_not_retained(uint64_t pointer, int code);
 /* By a descriptor, as the program passed it: memory, or a pool. */
 void gps_mappings_not_imported(const void *shared, int code);
 /* Before the call: it has no place for what is imported. */
 void gps_mappings_no_output(void);
+/* Any call for such memory, or for pools, was refused: an audit hears it, if none of these has told
+ * why. `nowhere`: it had no place for its result. */
+void gps_mappings_refused(bool nowhere, int code);
 
 /* --- around the driver's call --- */
 

@@ -21,6 +21,7 @@
 #include "registry/vmm_books.h"
 #include "rules/rule_counts.h"
 #include "rules/rules.h"
+#include "stack/call.h"
 #include "stack/trace.h"
 #include "vmm/mapping.h"
 #include "vmm/mirror.h"
@@ -180,7 +181,7 @@ __attribute__((cold, noinline)) static int free_unknown(uint64_t pointer,
     if (free_by_range(pointer, release, &code))
         return code;
     code = gps_pools_free(pointer, release);
-    if (code != GPS_OK && code != GPS_DEINITIALIZED)
+    if (code != GPS_OK && code != GPS_DEINITIALIZED && !gps_call.told)
         gps_diagnose_pointer(GPS_ASK_FREED, pointer, code);
     return code;
 }

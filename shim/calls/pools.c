@@ -80,6 +80,14 @@ void gps_pools_pointer_exported(uint64_t pointer, const uint8_t exported[GPS_HAN
     gps_pool_pointer_exported(pointer, &id, gps_trace_kept());
 }
 
+void gps_pools_not_exported(uint64_t pool, uint32_t type, int code) {
+    gps_diagnose_pool_export(pool, type, code);
+}
+
+void gps_pools_pointer_not_exported(uint64_t pointer, int code) {
+    gps_diagnose_pool_pointer_export(pointer, code);
+}
+
 void gps_pools_not_allocated(uint64_t pool, int code) {
     gps_diagnose_pool_allocation(pool, code);
 }
@@ -96,13 +104,15 @@ int gps_pools_destroy(uint64_t pool, gps_handle_fn *destroy) {
 }
 
 /* The driver counts no further import of a pointer: its first free is its last one. */
-static void note_free(const struct gps_pool_pointer *pointer) {
-    gps_freed_note(GPS_FREED_POINTER, pointer->pointer,
+static enum gps_freed_kind note_free(const struct gps_pool_pointer *pointer) {
+    const enum gps_freed_kind kind = pointer->imports > 1 ? GPS_FREED_POINTER : GPS_FREED_MEMORY;
+    gps_freed_note(kind, pointer->pointer,
                    (struct gps_freed){.born = pointer->made,
                                       .ended = gps_trace_kept(),
                                       .context = pointer->context,
                                       .size = pointer->size,
                                       .device = -1});
+    return kind;
 }
 
 /* The driver has freed it. */
@@ -118,12 +128,10 @@ static void ended(const struct gps_pool_pointer *pointer) {
 int gps_pools_free(uint64_t pointer, const struct gps_release *release) {
     struct gps_pool_pointer taken;
     const bool known = gps_pool_pointer_take(pointer, &taken);
-    const bool repeated = known && taken.imports > 1;
-    if (repeated)
-        note_free(&taken);
+    const enum gps_freed_kind kind = known ? note_free(&taken) : GPS_FREED_KINDS;
     const int code = release->call(pointer, release->stream);
-    if ((code == GPS_OK) != repeated)
-        gps_freed_forget(GPS_FREED_POINTER, pointer);
+    if (known ? code != GPS_OK : code == GPS_OK)
+        gps_freed_forget(known ? kind : GPS_FREED_POINTER, pointer);
     if (known && code != GPS_OK)
         gps_pool_pointer_add(&taken);
     else if (known)

@@ -24,6 +24,8 @@ void gps_pools_pointer_exported(uint64_t pointer, const uint8_t exported[GPS_HAN
 /* --- after the driver's refusal --- */
 
 void gps_pools_not_allocated(uint64_t pool, int code);
+void gps_pools_not_exported(uint64_t pool, uint32_t type, int code);
+void gps_pools_pointer_not_exported(uint64_t pointer, int code);
 
 /* --- around the driver's call --- */
 

@@ -233,5 +233,6 @@ CUresult gps_on_cuGetProcAddress_v2(const char *symbol, void **pfn, int version,
 }
 
 /* A runtime looks up hundreds of functions: these are no calls of the program's. */
-#define LOOKUP(name, parameters, arguments) GPS_WRAPPER(name, parameters, arguments, (void)0)
+#define LOOKUP(name, parameters, arguments)                                                        \
+    GPS_WRAPPER(name, parameters, arguments, (void)0, (void)0)
 #include "hooks.def"

@@ -123,6 +123,8 @@ CUresult gps_on_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *out, v
     const CUresult result = gps_real.cuMemRetainAllocationHandle(out, pointer);
     if (result == CUDA_SUCCESS)
         *out = gps_mappings_retained(*out);
+    else
+        gps_mappings_not_retained((uintptr_t)pointer, (int)result);
     return result;
 }
 

@@ -24,6 +24,8 @@ CUresult gps_on_cuMemPoolExportToShareableHandle(void *out, CUmemoryPool pool,
     const CUresult result = gps_real.cuMemPoolExportToShareableHandle(out, pool, type, flags);
     if (result == CUDA_SUCCESS && type == POSIX)
         gps_pools_exported(*(const int *)out);
+    else if (result != CUDA_SUCCESS)
+        gps_pools_not_exported((uintptr_t)pool, (uint32_t)type, (int)result);
     return result;
 }
 
@@ -48,6 +50,8 @@ CUresult gps_on_cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr 
     const CUresult result = gps_real.cuMemPoolExportPointer(out, pointer);
     if (result == CUDA_SUCCESS)
         gps_pools_pointer_exported(pointer, out->reserved);
+    else
+        gps_pools_pointer_not_exported(pointer, (int)result);
     return result;
 }
 

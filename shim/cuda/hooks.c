@@ -10,6 +10,7 @@
 
 #include "calls/events.h"
 #include "calls/launches.h"
+#include "calls/mappings.h"
 #include "driver/passing.h"
 #include "process/call_counter.h"
 #include "written.h"
@@ -80,13 +81,32 @@ static void watch_again(void);
 #define EVENT_USE(name, parameters, arguments)                                                     \
     WAY(name, parameters, arguments)                                                               \
     static CUresult watched_##name parameters {                                                    \
-        GPS_WRAPPED(name, arguments, PASS(name, gps_event_use_is_plain))                           \
+        GPS_WRAPPED(name, arguments, PASS(name, gps_event_use_is_plain), (void)0)                  \
     }
+
+/* Whether a call for memory of cuMemCreate or pools has no place for its result, which comes first
+ * where it has one. */
+#define HAS_NOWHERE(first, ...)                                                                    \
+    (_Generic((first),                                                                             \
+         unsigned long long: false,                                                                \
+         unsigned: false,                                                                          \
+         CUmemoryPool: false,                                                                      \
+         CUarrayMapInfo *: false,                                                                  \
+         default: true) &&                                                                         \
+     !(uintptr_t)(first))
+#define REFUSED_context(nowhere, code)
+#define REFUSED_memory(nowhere, code)
+#define REFUSED_ipc(nowhere, code)
+#define REFUSED_mapping(nowhere, code) gps_mappings_refused(nowhere, code)
+#define REFUSED_pool(nowhere, code)    gps_mappings_refused(nowhere, code)
+#define REFUSED_merge(nowhere, code)
+#define REFUSED_told(nowhere, code)
 
 #define LOOKUP(name, parameters, arguments)
 #define USE(kind, name, parameters, arguments) EVENT_USE(name, parameters, arguments)
 #define DRIVER(kind, name, parameters, arguments)                                                  \
-    GPS_WRAPPER(name, parameters, arguments, gps_call_count())
+    GPS_WRAPPER(name, parameters, arguments, gps_call_count(),                                     \
+                REFUSED_##kind(HAS_NOWHERE arguments, (int)result))
 #include "hooks.def"
 
 /* The thread's way through the gate where nothing is in the way. */

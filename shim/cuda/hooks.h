@@ -27,18 +27,22 @@
     if (!gps_entry_enter(gps_operations_enter, &counted) || !gps_real.name)                        \
         return gps_real.name ? gps_real.name arguments : CUDA_ERROR_NOT_INITIALIZED;
 
-/* What the wrapper of one DRIVER row does. `seen` is called for each call. */
-#define GPS_WRAPPED(name, arguments, seen)                                                         \
+/* What the wrapper of one DRIVER row does. `seen` is called for each call, `refused` for one
+ * without success. */
+#define GPS_WRAPPED(name, arguments, seen, refused)                                                \
     GPS_ENTER(name, arguments)                                                                     \
     gps_call_enter(#name, GPS_SITE_HERE);                                                          \
     seen;                                                                                          \
     const CUresult result = gps_on_##name arguments;                                               \
-    if (__builtin_expect(result != CUDA_SUCCESS, 0))                                               \
+    if (__builtin_expect(result != CUDA_SUCCESS, 0)) {                                             \
         gps_entry_refused((int)result);                                                            \
+        refused;                                                                                   \
+    }                                                                                              \
     gps_call_leave();                                                                              \
     return result;
-#define GPS_WRAPPER(name, parameters, arguments, seen)                                             \
-    CUresult gps_hook_##name parameters{GPS_WRAPPED(name, arguments, seen)} GPS_EXPORT(name)
+#define GPS_WRAPPER(name, parameters, arguments, seen, refused)                                    \
+    CUresult gps_hook_##name parameters{GPS_WRAPPED(name, arguments, seen, refused)} GPS_EXPORT(   \
+        name)
 
 /* The meaning of a row with one argument that ends what it names: `call` of calls/ gets the
  * argument, the driver's own function, and what else there is. */

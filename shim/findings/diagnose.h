@@ -55,6 +55,9 @@ void gps_diagnose_ended_event(const struct gps_event *event);
 /* The driver has refused to allocate from a pool, or to free a pointer. */
 void gps_diagnose_pool_allocation(uint64_t pool, int code);
 void gps_diagnose_pool_free(uint64_t pointer, int code);
+/* It has given no descriptor of a pool, `type` as below, or no data of a pointer. */
+void gps_diagnose_pool_export(uint64_t pool, uint32_t type, int code);
+void gps_diagnose_pool_pointer_export(uint64_t pointer, int code);
 /* Memory of a pool of this process's is freed, and taken from the books: an audit tells who has it
  * imported. */
 void gps_diagnose_pool_order(const struct gps_pool_pointer *pointer);
@@ -76,9 +79,15 @@ void gps_diagnose_vmm_export(uint64_t handle, uint32_t type, int code);
 void gps_diagnose_vmm_import(uint64_t shared, int code);
 void gps_diagnose_unreserve(uint64_t pointer, uint64_t size, int code);
 
+/* A call for VMM memory or pools was refused, and nothing has told why; `nowhere`: it had no place
+ * for its result. In audits. */
+void gps_diagnose_refused(bool nowhere, int code);
+
 /* --- diagnose_copy.c: copies, fills, and kernels that are given what is gone, in audits --- */
 
 /* It was to touch these bytes of device memory; 0: none, or they are not known. */
 void gps_diagnose_copy(uint64_t address, uint64_t size, int code);
+/* Of addresses that were to be used otherwise: only that nothing is mapped there. */
+void gps_diagnose_unmapped(uint64_t address, uint64_t size, int code);
 /* A kernel is about to get the address as its argument of this number. */
 void gps_diagnose_argument(uint64_t address, unsigned number);

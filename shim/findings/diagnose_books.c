@@ -11,19 +11,26 @@
 #include "reporter.h"
 #include "util/text.h"
 
-void gps_diagnose_release(uint64_t handle, int code) {
+/* Whether the handle was released before. */
+static bool is_released(enum gps_ask ask, uint64_t handle) {
     struct gps_vmm_memory memory;
     struct gps_freed freed;
-    if (code != GPS_INVALID_VALUE || !handle || gps_vmm_find(handle, &memory) ||
+    if (!handle || gps_vmm_find(handle, &memory) ||
         !gps_freed_find(GPS_FREED_HANDLE, 2 * handle, &freed))
-        return;
+        return false;
     GPS_NEW_TEXT(text, 64);
     GPS_SCOPE();
-    struct gps_report report = gps_report_on(GPS_ASK_VMM_RELEASED, GPS_KNOWN_FREED);
+    struct gps_report report = gps_report_on(ask, GPS_KNOWN_FREED);
     gps_text_add(&text, "the handle is 0x%lx", handle);
     report.detail = text.bytes;
     gps_report_about_freed(&report, &freed, "created", "released");
     gps_report_send(&report);
+    return true;
+}
+
+void gps_diagnose_release(uint64_t handle, int code) {
+    if (code == GPS_INVALID_VALUE)
+        is_released(GPS_ASK_VMM_RELEASED, handle);
 }
 
 /* Whether it is no multiple of what the driver insists on. */
@@ -46,14 +53,6 @@ void gps_diagnose_vmm_create(uint64_t size, int code) {
         is_uneven("size", size);
 }
 
-/* Memory of the host can have a smaller granularity. */
-void gps_diagnose_map(uint64_t handle, uint64_t pointer, uint64_t size, int code) {
-    struct gps_vmm_memory memory;
-    if (code == GPS_INVALID_VALUE && gps_vmm_find(handle, &memory) && memory.device >= 0 &&
-        !is_uneven("size", size))
-        is_uneven("address", pointer);
-}
-
 /* A mapping that lies in the range, and not all of it. */
 static bool is_cut(uint64_t pointer, uint64_t size, struct gps_vmm_mapping *mapping,
                    struct gps_vmm_memory *memory) {
@@ -74,6 +73,32 @@ static struct gps_report report_range(enum gps_ask ask, enum gps_known known, ui
     report.detail = detail->bytes;
     report.variant = known;
     return report;
+}
+
+/* Whether memory is mapped somewhere in the range. */
+static bool is_taken(enum gps_ask ask, uint64_t pointer, uint64_t size) {
+    struct gps_vmm_mapping mapping;
+    struct gps_vmm_memory memory;
+    if (!gps_vmm_mapping_from(pointer, &mapping, &memory) ||
+        (mapping.pointer > pointer && mapping.pointer - pointer >= size))
+        return false;
+    GPS_NEW_TEXT(text, 96);
+    GPS_SCOPE();
+    gps_text_add(&text, "0x%lx bytes are mapped at 0x%lx", mapping.size, mapping.pointer);
+    struct gps_report report = report_range(ask, GPS_KNOWN_MAPPED, pointer, size, &text);
+    report.device = memory.device;
+    gps_report_prior(&report, "mapped", mapping.mapped);
+    gps_report_send(&report);
+    return true;
+}
+
+/* Memory of the host can have a smaller granularity. */
+void gps_diagnose_map(uint64_t handle, uint64_t pointer, uint64_t size, int code) {
+    struct gps_vmm_memory memory;
+    if (code == GPS_INVALID_VALUE && !is_released(GPS_ASK_VMM_MAPPED, handle) &&
+        !is_taken(GPS_ASK_VMM_MAPPED, pointer, size) && gps_vmm_find(handle, &memory) &&
+        memory.device >= 0 && !is_uneven("size", size))
+        is_uneven("address", pointer);
 }
 
 void gps_diagnose_unmap(uint64_t pointer, uint64_t size, int code) {
@@ -102,17 +127,34 @@ void gps_diagnose_unmap_nothing(uint64_t pointer, uint64_t size) {
     gps_report_send(&report);
 }
 
+static enum gps_known known_of_export(bool imported, uint32_t types, uint32_t type) {
+    return imported ? GPS_KNOWN_IMPORTED : types & type ? GPS_KNOWN_LIVE : GPS_KNOWN_TYPES;
+}
+
+static const char *lack_of(enum gps_known known, uint32_t types) {
+    return known == GPS_KNOWN_IMPORTED ? NULL
+           : types                     ? "it was made with another type"
+                                       : "it was made without any";
+}
+
+static void send_named(struct gps_report *report) {
+    if (report->finding != GPS_NO_FINDING)
+        gps_report_send(report);
+}
+
 void gps_diagnose_vmm_export(uint64_t handle, uint32_t type, int code) {
     struct gps_vmm_memory memory;
-    if (code != GPS_INVALID_VALUE || !gps_vmm_find(handle, &memory) ||
-        memory.origin == GPS_VMM_IMPORTED || memory.types & type)
+    if (code != GPS_INVALID_VALUE || is_released(GPS_ASK_VMM_EXPORTED, handle) ||
+        !gps_vmm_find(handle, &memory))
         return;
     GPS_SCOPE();
-    struct gps_report report = gps_report_on(GPS_ASK_VMM_EXPORTED, GPS_KNOWN_TYPES);
+    const enum gps_known known =
+        known_of_export(memory.origin == GPS_VMM_IMPORTED, memory.types, type);
+    struct gps_report report = gps_report_on(GPS_ASK_VMM_EXPORTED, known);
     gps_report_about_memory(&report, &memory);
     report.size = memory.size;
-    report.detail = memory.types ? "it was made with another type" : "it was made without any";
-    gps_report_send(&report);
+    report.detail = lack_of(known, memory.types);
+    send_named(&report);
 }
 
 enum wrong { NOTHING_WRONG, AN_ADDRESS, NOT_OPEN, A_FILE, A_SOCKET };
@@ -175,20 +217,21 @@ void gps_diagnose_vmm_import(uint64_t shared, int code) {
 }
 
 void gps_diagnose_unreserve(uint64_t pointer, uint64_t size, int code) {
-    struct gps_vmm_mapping mapping;
-    struct gps_vmm_memory memory;
     uint64_t reserved, length;
-    if (code != GPS_INVALID_VALUE || !gps_vmm_reservation(pointer, &reserved, &length) ||
-        reserved != pointer || length != size ||
-        !gps_vmm_mapping_from(pointer, &mapping, &memory) || mapping.pointer - pointer >= size)
+    if (code == GPS_INVALID_VALUE && gps_vmm_reservation(pointer, &reserved, &length) &&
+        reserved == pointer && length == size)
+        is_taken(GPS_ASK_VMM_UNRESERVED, pointer, size);
+}
+
+void gps_diagnose_refused(bool nowhere, int code) {
+    GPS_NEW_TEXT(text, 256);
+    if (nowhere && code == GPS_INVALID_VALUE) {
+        gps_diagnose_no_output();
         return;
-    GPS_NEW_TEXT(text, 96);
+    }
     GPS_SCOPE();
-    gps_text_add(&text, "0x%lx bytes are mapped at 0x%lx", mapping.size, mapping.pointer);
-    struct gps_report report =
-        report_range(GPS_ASK_VMM_UNRESERVED, GPS_KNOWN_MAPPED, pointer, size, &text);
-    report.device = memory.device;
-    gps_report_prior(&report, "mapped", mapping.mapped);
+    struct gps_report report = gps_report_on(GPS_ASK_NOTED_REFUSAL, GPS_KNOWN_NOTHING);
+    gps_report_code(&report, &text, code);
     gps_report_send(&report);
 }
 
@@ -211,15 +254,65 @@ void gps_diagnose_pool_allocation(uint64_t pool, int code) {
     gps_report_send(&report);
 }
 
-void gps_diagnose_pool_free(uint64_t pointer, int code) {
-    struct gps_freed freed;
-    if (code != GPS_INVALID_VALUE || !gps_freed_find(GPS_FREED_POINTER, pointer, &freed))
+void gps_diagnose_pool_export(uint64_t pool, uint32_t type, int code) {
+    struct gps_pool found;
+    if (code != GPS_INVALID_VALUE || !gps_pool_find(pool, &found))
         return;
     GPS_SCOPE();
-    struct gps_report report = gps_report_on(GPS_ASK_POOL_FREED, GPS_KNOWN_FREED);
+    const enum gps_known known = known_of_export(found.imported, found.types, type);
+    struct gps_report report = report_on(GPS_ASK_VMM_EXPORTED, known, &found);
+    report.detail = lack_of(known, found.types);
+    send_named(&report);
+}
+
+static void report_freed(enum gps_ask ask, uint64_t pointer, const struct gps_freed *freed,
+                         const char *born) {
+    GPS_SCOPE();
+    struct gps_report report = gps_report_on(ask, GPS_KNOWN_FREED);
     report.pointer = pointer;
-    gps_report_about_freed(&report, &freed, "opened", "freed");
+    gps_report_about_freed(&report, freed, born, "freed");
     gps_report_send(&report);
+}
+
+static void report_pointer(enum gps_known known, const struct gps_pool_pointer *pointer,
+                           uint32_t types) {
+    GPS_SCOPE();
+    struct gps_report report = gps_report_on(GPS_ASK_VMM_EXPORTED, known);
+    report.pointer = pointer->pointer;
+    report.size = pointer->size;
+    report.context = pointer->context;
+    report.detail = lack_of(known, types);
+    gps_report_prior(&report, pointer->imports ? "opened" : "allocated", pointer->made);
+    send_named(&report);
+}
+
+/* Memory of the device's own pool is in no book. */
+void gps_diagnose_pool_pointer_export(uint64_t pointer, int code) {
+    struct gps_pool_pointer found;
+    struct gps_pool pool;
+    struct gps_freed freed;
+    if (code != GPS_INVALID_VALUE)
+        return;
+    if (!gps_pool_pointer_find(pointer, &found)) {
+        if (gps_freed_find(GPS_FREED_MEMORY, pointer, &freed))
+            report_freed(GPS_ASK_COPIED, pointer, &freed, "allocated");
+        return;
+    }
+    const bool known = gps_pool_find(found.pool, &pool) && pool.serial == found.serial;
+    if (found.imports || (known && !pool.types))
+        report_pointer(found.imports ? GPS_KNOWN_IMPORTED : GPS_KNOWN_TYPES, &found, 0);
+}
+
+/* What was freed in the order of its stream is the pool's until its turn comes. */
+void gps_diagnose_pool_free(uint64_t pointer, int code) {
+    struct gps_freed freed;
+    if (code != GPS_INVALID_VALUE)
+        return;
+    if (gps_freed_find(GPS_FREED_POINTER, pointer, &freed))
+        report_freed(GPS_ASK_POOL_FREED, pointer, &freed, "opened");
+    else if (gps_freed_find(GPS_FREED_MEMORY, pointer, &freed) &&
+             gps_ops->kind(pointer) == GPS_MEMORY_POOL)
+        report_freed(GPS_ASK_FREED, pointer, &freed, "allocated");
 }
 
 /* Another pool's pointer with equal data may be the one that is imported. */

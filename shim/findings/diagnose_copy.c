@@ -97,11 +97,52 @@ static void look_at_the_past(uint64_t address, unsigned number) {
         report_gone(GPS_KNOWN_FREED, address, other, &freed, 0);
 }
 
+/* --- addresses where nothing is mapped --- */
+
+/* The first one of the range that lies in no mapping of the books. */
+static bool find_hole(uint64_t address, uint64_t size, uint64_t *hole) {
+    struct gps_vmm_mapping mapping = {.pointer = 0};
+    struct gps_vmm_memory memory;
+    uint64_t at = address;
+    while (at - address < size && gps_vmm_mapping_from(at, &mapping, &memory) &&
+           mapping.pointer <= at)
+        at = mapping.pointer + mapping.size;
+    *hole = at;
+    return at - address < size;
+}
+
+/* The program has reserved it, so it is nothing else. */
+static bool is_unmapped(uint64_t address, uint64_t size) {
+    struct gps_freed unmapped;
+    uint64_t hole, base;
+    if (!find_hole(address, size, &hole) || !gps_vmm_is_empty(hole, 1))
+        return false;
+    GPS_NEW_TEXT(text, 128);
+    struct gps_report report = gps_report_on(GPS_ASK_COPIED, GPS_KNOWN_UNMAPPED);
+    gps_text_add(&text, "nothing is mapped at 0x%lx", hole);
+    if (gps_freed_around(GPS_FREED_MAPPING, hole, &base, &unmapped)) {
+        gps_text_add(&text, ": the 0x%lx bytes at 0x%lx were unmapped", unmapped.size, base);
+        gps_report_about_freed(&report, &unmapped, "mapped", NULL);
+    }
+    report.detail = text.bytes;
+    report.pointer = address;
+    report.size = size;
+    gps_report_send(&report);
+    return true;
+}
+
+void gps_diagnose_unmapped(uint64_t address, uint64_t size, int code) {
+    if (code != GPS_INVALID_VALUE)
+        return;
+    GPS_SCOPE();
+    is_unmapped(address, size);
+}
+
 void gps_diagnose_copy(uint64_t address, uint64_t size, int code) {
     if (code != GPS_INVALID_VALUE || !address || !size)
         return;
     GPS_DRIVER_SCOPE();
-    if (!is_closed_to_us(address, size))
+    if (!is_closed_to_us(address, size) && !is_unmapped(address, size))
         look_at_the_past(address, 0);
 }
 

@@ -31,7 +31,7 @@ enum gps_ask {
     GPS_ASK_VMM_EXPORTED,
     GPS_ASK_VMM_IMPORTED, /* by a descriptor; or a pool */
     GPS_ASK_VMM_UNRESERVED,
-    GPS_ASK_COPIED,         /* copy or fill */
+    GPS_ASK_COPIED,         /* copy or fill, or give access */
     GPS_ASK_POOL_ALLOCATED, /* give memory of a pool */
     GPS_ASK_POOL_FREED,     /* free it; or it has freed what is HELD */
     GPS_ASK_FORKED,         /* work at all in a child of a process that uses it */
@@ -43,6 +43,7 @@ enum gps_ask {
     GPS_ASK_NOTED_RESET,   /* of a context */
     GPS_ASK_NOTED_POOL,    /* destroyed */
     GPS_ASK_NOTED_MAP,     /* of VMM memory */
+    GPS_ASK_NOTED_REFUSAL, /* of a call for VMM memory or pools, by the driver */
     GPS_ASK_NOTED_END,     /* of the process */
     GPS_ASK_COUNT
 };
@@ -73,8 +74,8 @@ enum gps_known {
     GPS_KNOWN_UNEVEN,      /* no multiple of the granularity */
     GPS_KNOWN_TYPES,       /* made without the type of handle */
     GPS_KNOWN_MAPPED,      /* memory is mapped there */
-    GPS_KNOWN_UNMAPPED,    /* NOTED_END: it was mapped, and has a reference; VMM_UNMAPPED: nothing
-                              is mapped there, which the driver does not mind */
+    GPS_KNOWN_UNMAPPED,    /* NOTED_END: it was mapped, and has a reference; VMM_UNMAPPED, COPIED:
+                              nothing is mapped there, which an unmap does not mind */
     GPS_KNOWN_CLOSED,      /* another process's, closed before, and nothing since */
     GPS_KNOWN_NO_ACCESS,   /* mapped without access for any device */
     GPS_KNOWN_NO_PEER,     /* the same for this device, which the program takes for a peer */

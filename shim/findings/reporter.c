@@ -254,6 +254,7 @@ static void send(struct gps_report *report, uint32_t trace, struct gps_python_st
 
 /* Two lines of a Python program can have one native stack, so its Python frames tell them apart. */
 void gps_report_send_with(struct gps_report *report, const struct gps_region_record *origin) {
+    gps_call.told = true;
     if (gps_process_left())
         return; /* it may tell of what is withdrawn */
     const uint32_t trace = gps_trace_here();

@@ -12,13 +12,15 @@
 #include <stdint.h>
 
 /* HANDLE: of VMM memory whose last reference was released; twice its number, for the
- * table has even numbers. POINTER: of a pool of another process, imported more than once. */
+ * table has even numbers. POINTER: of a pool of another process, imported more than once.
+ * MAPPING: what was unmapped there, in an audit. */
 enum gps_freed_kind {
     GPS_FREED_MEMORY,
     GPS_FREED_IMPORT,
     GPS_FREED_EVENT,
     GPS_FREED_HANDLE,
     GPS_FREED_POINTER,
+    GPS_FREED_MAPPING,
     GPS_FREED_KINDS
 };
 

@@ -142,6 +142,14 @@ bool gps_pool_pointer_set_slot(uint64_t address, const struct gps_id *id, unsign
     return true;
 }
 
+bool gps_pool_pointer_find(uint64_t address, struct gps_pool_pointer *found) {
+    GPS_LOCKED(&books.lock);
+    const struct pointer *pointer = find_pointer(address);
+    if (pointer)
+        *found = pointer->is;
+    return pointer != NULL;
+}
+
 bool gps_pool_pointer_take(uint64_t address, struct gps_pool_pointer *taken) {
     if (!atomic_load_explicit(&books.any, memory_order_relaxed))
         return false;

@@ -50,6 +50,7 @@ void gps_pool_pointer_exported(uint64_t pointer, const struct gps_id *id, uint32
 bool gps_pool_pointer_set_slot(uint64_t pointer, const struct gps_id *id, unsigned slot);
 /* Whether a pointer that is alive was exported under this name. It looks at all of them. */
 bool gps_pool_pointer_has(const struct gps_id *id);
+bool gps_pool_pointer_find(uint64_t pointer, struct gps_pool_pointer *found);
 /* One load in a process that never had any. */
 bool gps_pool_pointer_take(uint64_t pointer, struct gps_pool_pointer *taken);
 /* One of a pool, which may be taken already. It looks at all of them. */

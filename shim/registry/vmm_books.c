@@ -327,6 +327,7 @@ void gps_vmm_mapped(struct gps_vmm_pending *pending, const struct gps_vmm_mappin
         succeeded ? gps_slab_get(&books.mapping_slab, sizeof(*made)) : (struct mapping *)NULL;
     books.lost |= succeeded && !made;
     if (made) {
+        gps_freed_forget(GPS_FREED_MAPPING, mapping->pointer);
         made->range = (struct gps_range){.from = mapping->pointer, .size = mapping->size};
         made->is = *mapping;
         made->memory = memory;
@@ -358,9 +359,17 @@ static bool is_within(uint64_t address) {
     return mapping && mapping->range.from < address;
 }
 
+/* Where is not noted: a walk of the stack costs more than all else here. */
+static void note_unmapped(const struct mapping *mapping) {
+    gps_freed_note(GPS_FREED_MAPPING, mapping->range.from,
+                   (struct gps_freed){.born = mapping->is.mapped,
+                                      .size = mapping->range.size,
+                                      .device = mapping->memory ? mapping->memory->is.device : -1});
+}
+
 /* The driver unmaps all mappings in the range, which may have holes, and refuses to cut one (H200,
  * driver 580, 2026-11-28). They are linked by `high`, the last one first. */
-struct gps_vmm_pending *gps_vmm_unmap(uint64_t pointer, uint64_t size) {
+struct gps_vmm_pending *gps_vmm_unmap(uint64_t pointer, uint64_t size, bool noted) {
     struct gps_range *list = NULL;
     struct mapping *mapping;
     GPS_LOCKED(&books.lock);
@@ -368,6 +377,8 @@ struct gps_vmm_pending *gps_vmm_unmap(uint64_t pointer, uint64_t size) {
         return NULL;
     while ((mapping = mapping_from(pointer)) && mapping->range.from - pointer < size) {
         gps_range_remove(&books.mappings, &mapping->range);
+        if (noted)
+            note_unmapped(mapping);
         lose_memory(pin(mapping->memory));
         mapping->range.high = list;
         list = &mapping->range;
@@ -387,6 +398,8 @@ static void end_unmap(struct mapping *mapping, bool succeeded) {
         gps_slab_put(&books.mapping_slab, mapping);
     else
         add_mapping(mapping);
+    if (!succeeded)
+        gps_freed_forget(GPS_FREED_MAPPING, mapping->range.from);
 }
 
 void gps_vmm_unmapped(struct gps_vmm_pending *pending, bool succeeded) {

@@ -104,8 +104,8 @@ struct gps_vmm_pending *gps_vmm_map(uint64_t handle);
 void gps_vmm_mapped(struct gps_vmm_pending *pending, const struct gps_vmm_mapping *mapping,
                     bool succeeded);
 /* Takes the mappings that fill the range from its first byte to its last; other ranges are refused
- * by the driver. */
-struct gps_vmm_pending *gps_vmm_unmap(uint64_t pointer, uint64_t size);
+ * by the driver. `noted`: they are in freed_history.h until something is mapped there. */
+struct gps_vmm_pending *gps_vmm_unmap(uint64_t pointer, uint64_t size, bool noted);
 void gps_vmm_unmapped(struct gps_vmm_pending *pending, bool succeeded);
 void gps_vmm_allowed(uint64_t pointer, uint64_t size, unsigned bit, bool reads, bool writes);
 /* Whether mappings fill the range from its first byte to its last. */

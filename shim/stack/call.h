@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,7 @@ struct gps_call {
     const char *driver; /* by its ABI name */
     struct gps_site driver_site;
     unsigned inside;
+    bool told; /* a report of it was sent */
     uintptr_t handed_on;
 };
 extern __thread struct gps_call gps_call;
@@ -34,6 +36,7 @@ extern __thread struct gps_call gps_call;
 static inline void gps_call_enter(const char *driver, struct gps_site site) {
     gps_call.driver = driver;
     gps_call.driver_site = site;
+    gps_call.told = false;
     gps_call.inside++;
 }
 

@@ -1,17 +1,21 @@
 /*
- * refused.c - each IPC call of CUDA's with each code that a driver may answer it with. The
- * simulated driver is told the code for a call by GPUSHARE_SIM_IPC_CODE.
+ * refused.c - each IPC call of CUDA's, and each call for memory of cuMemCreate and pools, with each
+ * code that a driver may answer it with. The simulated driver is told the code for a call by
+ * GPUSHARE_SIM_IPC_CODE and GPUSHARE_SIM_MEMORY_CODE.
  *
  *   refused get|open|close|event-get|event-open CODE...   by the runtime's name
  *   refused drivers-get|... CODE...                       by the driver's
+ *   refused cuMemMap|... CODE...                          memory of cuMemCreate, pools
  *
  * Prints the codes that came back. Nothing is asked of memory that is not there.
  */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct {
     void *memory;
@@ -62,6 +66,78 @@ static int drivers_event_open(void) {
     return cuIpcOpenEventHandle(&event, handle);
 }
 
+/* --- memory of cuMemCreate, and pools: all is as it should be, but for the answer --- */
+
+enum { BLOCK = 2 << 20 };
+#define POSIX CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+static const CUmemAllocationProp wanted = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                           .requestedHandleTypes = POSIX,
+                                           .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+static const CUmemAccessDesc access_here = {{.type = CU_MEM_LOCATION_TYPE_DEVICE},
+                                            CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+static const CUmemPoolProps pool_wanted = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                           .handleTypes = POSIX,
+                                           .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+
+static struct {
+    CUdeviceptr place, pointer; /* of two blocks, of which the first is mapped; of the pool */
+    CUmemGenericAllocationHandle handle;
+    CUmemoryPool pool;
+    CUmemPoolPtrExportData data;
+    int descriptor;
+} made;
+
+#define MEMORY(name, ...)                                                                          \
+    static int on_##name(void) {                                                                   \
+        return (int)name(__VA_ARGS__);                                                             \
+    }
+#define RESULT(type) (&(type){0})
+MEMORY(cuMemAddressReserve, RESULT(CUdeviceptr), BLOCK, 0, 0, 0)
+MEMORY(cuMemAddressFree, made.place, (size_t)2 * BLOCK)
+MEMORY(cuMemCreate, RESULT(CUmemGenericAllocationHandle), BLOCK, &wanted, 0)
+MEMORY(cuMemRelease, made.handle)
+MEMORY(cuMemRetainAllocationHandle, RESULT(CUmemGenericAllocationHandle), (void *)made.place)
+MEMORY(cuMemMap, made.place + BLOCK, BLOCK, 0, made.handle, 0)
+MEMORY(cuMemUnmap, made.place, BLOCK)
+MEMORY(cuMemSetAccess, made.place, BLOCK, &access_here, 1)
+MEMORY(cuMemExportToShareableHandle, RESULT(int), made.handle, POSIX, 0)
+MEMORY(cuMemImportFromShareableHandle, RESULT(CUmemGenericAllocationHandle),
+       (void *)(size_t)made.descriptor, POSIX)
+MEMORY(cuMemGetHandleForAddressRange, RESULT(int), made.place, BLOCK,
+       CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0)
+MEMORY(cuMemMapArrayAsync, RESULT(CUarrayMapInfo), 1, NULL)
+MEMORY(cuImportExternalMemory, RESULT(CUexternalMemory), RESULT(CUDA_EXTERNAL_MEMORY_HANDLE_DESC))
+MEMORY(cuMulticastCreate, RESULT(CUmemGenericAllocationHandle), RESULT(CUmulticastObjectProp))
+MEMORY(cuMemPoolCreate, RESULT(CUmemoryPool), &pool_wanted)
+MEMORY(cuMemPoolDestroy, made.pool)
+MEMORY(cuMemPoolExportToShareableHandle, RESULT(int), made.pool, POSIX, 0)
+MEMORY(cuMemPoolImportFromShareableHandle, RESULT(CUmemoryPool), (void *)(size_t)made.descriptor,
+       POSIX, 0)
+MEMORY(cuMemPoolExportPointer, &made.data, made.pointer)
+MEMORY(cuMemPoolImportPointer, RESULT(CUdeviceptr), made.pool, &made.data)
+MEMORY(cuMemAllocFromPoolAsync, RESULT(CUdeviceptr), BLOCK, made.pool, NULL)
+
+static int make_memory(void) {
+    return cuMemCreate(&made.handle, BLOCK, &wanted, 0) ||
+           cuMemAddressReserve(&made.place, (size_t)2 * BLOCK, 0, 0, 0) ||
+           cuMemMap(made.place, BLOCK, 0, made.handle, 0) ||
+           cuMemSetAccess(made.place, BLOCK, &access_here, 1) ||
+           cuMemExportToShareableHandle(&made.descriptor, made.handle, POSIX, 0) ||
+           cuMemPoolCreate(&made.pool, &pool_wanted) ||
+           cuMemAllocFromPoolAsync(&made.pointer, BLOCK, made.pool, NULL) ||
+           cuMemPoolExportPointer(&made.data, made.pointer);
+}
+
+static void end_memory(void) {
+    cuMemFreeAsync(made.pointer, NULL);
+    cudaDeviceSynchronize();
+    cuMemPoolDestroy(made.pool);
+    close(made.descriptor);
+    cuMemUnmap(made.place, BLOCK);
+    cuMemAddressFree(made.place, (size_t)2 * BLOCK);
+    cuMemRelease(made.handle);
+}
+
 static const struct {
     const char *name;
     int (*call)(void);
@@ -76,6 +152,29 @@ static const struct {
     {"drivers-close", drivers_close},
     {"drivers-event-get", drivers_event_get},
     {"drivers-event-open", drivers_event_open},
+#define ROW(name)                                                                                  \
+    { #name, on_##name }
+    ROW(cuMemAddressReserve),
+    ROW(cuMemAddressFree),
+    ROW(cuMemCreate),
+    ROW(cuMemRelease),
+    ROW(cuMemRetainAllocationHandle),
+    ROW(cuMemMap),
+    ROW(cuMemUnmap),
+    ROW(cuMemSetAccess),
+    ROW(cuMemExportToShareableHandle),
+    ROW(cuMemImportFromShareableHandle),
+    ROW(cuMemGetHandleForAddressRange),
+    ROW(cuMemMapArrayAsync),
+    ROW(cuImportExternalMemory),
+    ROW(cuMulticastCreate),
+    ROW(cuMemPoolCreate),
+    ROW(cuMemPoolDestroy),
+    ROW(cuMemPoolExportToShareableHandle),
+    ROW(cuMemPoolImportFromShareableHandle),
+    ROW(cuMemPoolExportPointer),
+    ROW(cuMemPoolImportPointer),
+    ROW(cuMemAllocFromPoolAsync),
 };
 
 int main(int argc, char **argv) {
@@ -83,16 +182,20 @@ int main(int argc, char **argv) {
     while (argc > 1 && which < sizeof(calls) / sizeof(calls[0]) &&
            strcmp(argv[1], calls[which].name) != 0)
         which++;
+    const bool is_memory = argc > 1 && strncmp(argv[1], "cu", 2) == 0;
+    const char *const variable = is_memory ? "GPUSHARE_SIM_MEMORY_CODE" : "GPUSHARE_SIM_IPC_CODE";
     if (argc < 2 || which == sizeof(calls) / sizeof(calls[0]) ||
         cudaMalloc(&state.memory, 2 << 20) ||
         cudaEventCreateWithFlags(&state.event, cudaEventInterprocess | cudaEventDisableTiming) ||
-        get() || event_get())
+        get() || event_get() || (is_memory && make_memory()))
         return 2;
     for (int i = 2; i < argc; i++) {
-        setenv("GPUSHARE_SIM_IPC_CODE", argv[i], 1);
+        setenv(variable, argv[i], 1);
         printf("%d\n", calls[which].call());
-        setenv("GPUSHARE_SIM_IPC_CODE", "", 1);
+        setenv(variable, "", 1);
     }
+    if (is_memory)
+        end_memory();
     cudaEventDestroy(state.event);
     cudaFree(state.memory);
     return 0;

@@ -33,7 +33,7 @@ static void map_many(void) {
     const double start = now();
     for (uint64_t i = 0; i < MAPPINGS; i++) {
         const uint64_t place = i * 7368787 % MAPPINGS;
-        gps_vmm_unmapped(gps_vmm_unmap(pointer(0) + place * BLOCK, BLOCK), true);
+        gps_vmm_unmapped(gps_vmm_unmap(pointer(0) + place * BLOCK, BLOCK, false), true);
         map(place);
     }
     printf("map + unmap\t%.1f\n", (now() - start) / MAPPINGS);

@@ -186,8 +186,10 @@ TEST_F(RefusedCopies, OfMemoryThatIsThereAreNotAccused) {
     map_one(a, "one", "at");
     a.must("vaccess at 0 " + text(BLOCK) + " 1");
     EXPECT_EQ(a.code("fill at 1 16"), 1) << "read-only";
-    EXPECT_EQ(a.code("read at " + text(BLOCK) + " 16"), 1) << "nothing is mapped there";
     EXPECT_EQ(world.findings().size(), 0u) << world.logs();
+    EXPECT_EQ(a.code("read at " + text(BLOCK) + " 16"), 1) << "nothing is mapped there";
+    EXPECT_EQ(world.findings().size(), 1u) << world.logs();
+    EXPECT_EQ(world.count("use-unmapped"), 1u) << world.logs();
 }
 
 // Its address may belong to something else by then.

@@ -1,4 +1,5 @@
-// refused_test.cpp - every IPC call that fails has a finding, whatever code the driver answers.
+// refused_test.cpp - every IPC call that fails, and every one for memory of cuMemCreate and pools,
+// has a finding, whatever code the driver answers.
 #include "scenario/audit.hpp"
 
 namespace {
@@ -37,20 +38,28 @@ TEST_P(Refused, HasAFinding) {
         out += words.back() + "\n";
     }
     world.environment["GPUSHARE_SIM_IPC_CODE"] = "";
+    world.environment["GPUSHARE_SIM_MEMORY_CODE"] = "";
     const Audit audit = run_audited(world, words);
     EXPECT_EQ(audit.result.out, out) << audit.result.err;
     EXPECT_EQ(findings_of(audit.log), codes.size()) << audit.log;
 }
 
-INSTANTIATE_TEST_SUITE_P(, Refused,
-                         testing::Values("get", "open", "close", "event-get", "event-open",
-                                         "drivers-get", "drivers-open", "drivers-close",
-                                         "drivers-event-get", "drivers-event-open"),
-                         [](const auto &one) {
-                             std::string name = one.param;
-                             std::replace(name.begin(), name.end(), '-', '_');
-                             return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    , Refused,
+    testing::Values("get", "open", "close", "event-get", "event-open", "drivers-get",
+                    "drivers-open", "drivers-close", "drivers-event-get", "drivers-event-open",
+                    "cuMemAddressReserve", "cuMemAddressFree", "cuMemCreate", "cuMemRelease",
+                    "cuMemRetainAllocationHandle", "cuMemMap", "cuMemUnmap", "cuMemSetAccess",
+                    "cuMemExportToShareableHandle", "cuMemImportFromShareableHandle",
+                    "cuMemGetHandleForAddressRange", "cuMemMapArrayAsync", "cuImportExternalMemory",
+                    "cuMulticastCreate", "cuMemPoolCreate", "cuMemPoolDestroy",
+                    "cuMemPoolExportToShareableHandle", "cuMemPoolImportFromShareableHandle",
+                    "cuMemPoolExportPointer", "cuMemPoolImportPointer", "cuMemAllocFromPoolAsync"),
+    [](const auto &one) {
+        std::string name = one.param;
+        std::replace(name.begin(), name.end(), '-', '_');
+        return name;
+    });
 
 // By one line of the program.
 TEST(Refusals, KindsAtOneLineAreToldApart) {

@@ -9,6 +9,7 @@ import time
 REFUSED = re.compile(r"cannot be suspended: |was not suspended|has ended|suspends or resumes|no process has the pid|"
                      r"does not run with suspend = on|has not answered in time|"
                      r"cannot tell")
+LATE = "has not answered in time"
 
 
 class Sleepers:
@@ -22,8 +23,8 @@ class Sleepers:
         return subprocess.Popen([self.soak.build / "gpushare", *words], env=self.soak.environment, text=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
-    def begin(self, pid, verb, at=0.0):
-        self.all[pid] = {"verb": verb, "at": at, "tool": None, "begun": 0.0, "kill": None}
+    def begin(self, pid, verb, at=0.0, first=None):
+        self.all[pid] = {"verb": verb, "at": at, "tool": None, "begun": 0.0, "kill": None, "first": first}
 
     def start(self, pid):
         one = self.all[pid]
@@ -63,9 +64,15 @@ class Sleepers:
         elif one["verb"] == "suspend" and code == 0:
             self.soak.acts["suspended"] += 1
             self.begin(pid, "resume", time.monotonic() + self.random.choice((0, 0.05, 0.5, 1.5)))
+        elif one["verb"] == "resume" and code == 1 and lives and LATE in said and not self.is_over(one):
+            self.soak.acts["late"] += 1  # it, or the keeper, was stopped
+            self.begin(pid, "resume", first=one["first"] or one["begun"])
         else:
             self.forget(pid)
             self.judge(one["verb"], code, said, lives)
+
+    def is_over(self, one):
+        return one["first"] and time.monotonic() - one["first"] > 6 * self.timeout
 
     def judge(self, verb, code, said, lives):
         if verb == "suspend":

@@ -52,7 +52,7 @@ void map_at(uint64_t pointer, uint64_t size, uint64_t handle, bool succeeded = t
 }
 
 bool unmap(uint64_t pointer, uint64_t size, bool succeeded = true) {
-    gps_vmm_pending *pending = gps_vmm_unmap(pointer, size);
+    gps_vmm_pending *pending = gps_vmm_unmap(pointer, size, false);
     gps_vmm_unmapped(pending, succeeded);
     return pending != nullptr;
 }
@@ -176,7 +176,7 @@ TEST_F(Books, AddressesThatAreMappedAgainDuringTheirUnmapStayMapped) {
     create(7);
     create(8);
     map_at(BASE, BLOCK, 7);
-    gps_vmm_pending *pending = gps_vmm_unmap(BASE, BLOCK);
+    gps_vmm_pending *pending = gps_vmm_unmap(BASE, BLOCK, false);
     map_at(BASE, BLOCK, 8);
     gps_vmm_unmapped(pending, true);
     EXPECT_EQ(at(BASE), 8u);
@@ -364,7 +364,7 @@ TEST_F(Books, ADescriptorIsLeftWhenItsMemoryIsNeitherReferredToNorMapped) {
     create(7); // its number, again
     describe(41, 7, GPS_VMM_EXPORTED_AS, 4);
     EXPECT_EQ(gps_vmm_take_left(left, 4), 0u) << "it is mapped";
-    gps_vmm_unmapped(gps_vmm_unmap(BASE, BLOCK), true);
+    gps_vmm_unmapped(gps_vmm_unmap(BASE, BLOCK, false), true);
     ASSERT_EQ(gps_vmm_take_left(left, 4), 1u);
     EXPECT_EQ(left[0].number, 40);
     EXPECT_EQ(left[0].descriptor.trace, 1u);

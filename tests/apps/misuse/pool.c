@@ -8,14 +8,18 @@
 
 #define POSIX CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
-static CUmemoryPool make_pool(void) {
+static CUmemoryPool make_pool_with(CUmemAllocationHandleType types) {
     const CUmemPoolProps wanted = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                   .handleTypes = POSIX,
+                                   .handleTypes = types,
                                    .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
     CUmemoryPool pool = NULL;
     MUST(cudaFree(NULL));
     MUST(CU(cuMemPoolCreate)(&pool, &wanted));
     return pool;
+}
+
+static CUmemoryPool make_pool(void) {
+    return make_pool_with(POSIX);
 }
 
 static CUdeviceptr from(CUmemoryPool pool) {
@@ -142,9 +146,44 @@ static void destroyed_in_use(void) {
     CHECK(CUDA_SUCCESS, CU(cuMemPoolDestroy)(pool));
 }
 
+/* --- double-free-pool, use-after-free-pool, export-type-missing-pool: one process --- */
+
+static void freed_twice(void) {
+    const CUmemoryPool pool = make_pool();
+    const CUdeviceptr pointer = from(pool);
+    free_on_stream(pointer, CUDA_SUCCESS);
+    if (!right())
+        free_on_stream(pointer, CUDA_ERROR_INVALID_VALUE);
+    MUST(CU(cuMemPoolDestroy)(pool));
+}
+
+static void used_after_free(void) {
+    char byte = 0;
+    const CUmemoryPool pool = make_pool();
+    const CUdeviceptr pointer = from(pool);
+    if (right())
+        CHECK(CUDA_SUCCESS, CU(cuMemcpyDtoH_v2)(&byte, pointer, 1));
+    free_on_stream(pointer, CUDA_SUCCESS);
+    if (!right())
+        CHECK(CUDA_ERROR_INVALID_VALUE, CU(cuMemcpyDtoH_v2)(&byte, pointer, 1));
+    MUST(CU(cuMemPoolDestroy)(pool));
+}
+
+static void pool_without_type(void) {
+    int descriptor = -1;
+    const CUmemoryPool pool = make_pool_with(right() ? POSIX : CU_MEM_HANDLE_TYPE_NONE);
+    CHECK(right() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE,
+          CU(cuMemPoolExportToShareableHandle)(&descriptor, pool, POSIX, 0));
+    close(descriptor);
+    MUST(CU(cuMemPoolDestroy)(pool));
+}
+
 const struct scenario pool_scenarios[] = {
     {"pool-alloc-imported", owner, alloc_imported_importer, false},
     {"pool-imported-twice", owner, imported_twice_importer, false},
     {"pool-free-order", free_order_exporter, free_order_importer, false},
     {"pool-destroyed-in-use", destroyed_in_use, NULL, false},
+    {"double-free-pool", freed_twice, NULL, false},
+    {"use-after-free-pool", used_after_free, NULL, false},
+    {"export-type-missing-pool", pool_without_type, NULL, false},
     {0}};

@@ -32,10 +32,14 @@ static CUdeviceptr reserve(size_t size) {
     return place;
 }
 
-static void map(CUdeviceptr place, size_t size, CUmemGenericAllocationHandle handle) {
+static void allow(CUdeviceptr place, size_t size) {
     const CUmemAccessDesc access = {.location = here, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    MUST(CU(cuMemMap)(place, size, 0, handle, 0));
     MUST(CU(cuMemSetAccess)(place, size, &access, 1));
+}
+
+static void map(CUdeviceptr place, size_t size, CUmemGenericAllocationHandle handle) {
+    MUST(CU(cuMemMap)(place, size, 0, handle, 0));
+    allow(place, size);
 }
 
 /* --- vmm-double-release: by the one who made it, and by one who thinks that retaining made it his
@@ -206,6 +210,112 @@ static void address_free(void) {
     CHECK(CUDA_SUCCESS, CU(cuMemAddressFree)(place, BLOCK));
 }
 
+/* --- map-over-mapping: a new block for a place that has one --- */
+
+static void map_over(void) {
+    const CUmemGenericAllocationHandle first = make(0), second = make(0);
+    const CUdeviceptr place = reserve(BLOCK);
+    map(place, BLOCK, first);
+    if (right())
+        MUST(CU(cuMemUnmap)(place, BLOCK));
+    CHECK(right() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE,
+          CU(cuMemMap)(place, BLOCK, 0, second, 0));
+    if (right())
+        allow(place, BLOCK);
+    MUST(CU(cuMemUnmap)(place, BLOCK));
+    MUST(CU(cuMemAddressFree)(place, BLOCK));
+    MUST(CU(cuMemRelease)(first));
+    MUST(CU(cuMemRelease)(second));
+}
+
+/* --- vmm-use-after-release: the handle is kept, and not what it stands for --- */
+
+static void use_after_release(void) {
+    const CUmemGenericAllocationHandle handle = make(0);
+    const CUdeviceptr place = reserve(BLOCK);
+    if (!right())
+        MUST(CU(cuMemRelease)(handle));
+    CHECK(right() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE,
+          CU(cuMemMap)(place, BLOCK, 0, handle, 0));
+    if (right()) {
+        MUST(CU(cuMemRelease)(handle));
+        allow(place, BLOCK);
+        MUST(CU(cuMemUnmap)(place, BLOCK));
+    }
+    MUST(CU(cuMemAddressFree)(place, BLOCK));
+}
+
+static void export_after_release(void) {
+    int descriptor = -1;
+    const CUmemGenericAllocationHandle handle = make(POSIX);
+    if (!right())
+        MUST(CU(cuMemRelease)(handle));
+    CHECK(
+        right() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE,
+        CU(cuMemExportToShareableHandle)(&descriptor, handle, (CUmemAllocationHandleType)POSIX, 0));
+    if (right()) {
+        close(descriptor);
+        MUST(CU(cuMemRelease)(handle));
+    }
+}
+
+/* --- use-unmapped: after the unmap, before the map, and over a hole --- */
+
+static void use_unmapped(void) {
+    char byte = 0;
+    const CUmemGenericAllocationHandle handle = make(0);
+    const CUdeviceptr place = reserve(BLOCK);
+    map(place, BLOCK, handle);
+    MUST(CU(cuMemRelease)(handle));
+    if (right())
+        CHECK(CUDA_SUCCESS, CU(cuMemcpyDtoH_v2)(&byte, place, sizeof(byte)));
+    MUST(CU(cuMemUnmap)(place, BLOCK));
+    if (!right())
+        CHECK(CUDA_ERROR_INVALID_VALUE, CU(cuMemcpyDtoH_v2)(&byte, place, sizeof(byte)));
+    MUST(CU(cuMemAddressFree)(place, BLOCK));
+}
+
+static void fill_unmapped(void) {
+    const CUmemGenericAllocationHandle handle = make(0);
+    const CUdeviceptr place = reserve((size_t)2 * BLOCK);
+    map(place, BLOCK, handle);
+    CHECK(right() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE,
+          CU(cuMemsetD8_v2)(place, 0, right() ? BLOCK : (size_t)2 * BLOCK));
+    MUST(CU(cuMemUnmap)(place, BLOCK));
+    MUST(CU(cuMemAddressFree)(place, (size_t)2 * BLOCK));
+    MUST(CU(cuMemRelease)(handle));
+}
+
+static void allow_unmapped(void) {
+    const CUmemAccessDesc access = {.location = here, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    const CUmemGenericAllocationHandle handle = make(0);
+    const CUdeviceptr place = reserve((size_t)2 * BLOCK);
+    map(place, BLOCK, handle);
+    CHECK(right() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE,
+          CU(cuMemSetAccess)(place, right() ? BLOCK : (size_t)2 * BLOCK, &access, 1));
+    MUST(CU(cuMemUnmap)(place, BLOCK));
+    MUST(CU(cuMemAddressFree)(place, (size_t)2 * BLOCK));
+    MUST(CU(cuMemRelease)(handle));
+}
+
+/* --- memory-call-failed: addresses that nobody has reserved; null-output-vmm --- */
+
+static void call_failed(void) {
+    const CUdeviceptr place = (MUST(cudaFree(NULL)), reserve(BLOCK));
+    CHECK(CUDA_SUCCESS, CU(cuMemAddressFree)(place, BLOCK));
+    if (!right())
+        CHECK(CUDA_ERROR_INVALID_VALUE, CU(cuMemAddressFree)(place, BLOCK));
+}
+
+static void null_output(void) {
+    CUmemGenericAllocationHandle handle = 0;
+    MUST(cudaFree(NULL));
+    CHECK(right() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE,
+          create(right() ? &handle : NULL, BLOCK, 0));
+    if (right())
+        MUST(CU(cuMemRelease)(handle));
+}
+
 /* --- vmm-handle-leak: what was unmapped is not given back --- */
 
 static void handle_leak(void) {
@@ -372,6 +482,23 @@ static void import_and_close(void) {
     import_once(true);
 }
 
+/* --- export-imported: passed on by the one who got it --- */
+
+static void export_imported(void) {
+    CUmemGenericAllocationHandle handle = 0;
+    const int descriptor = take_descriptor();
+    int mine = -1;
+    MUST(cudaFree(NULL));
+    MUST(CU(cuMemImportFromShareableHandle)(&handle, (void *)(size_t)descriptor,
+                                            (CUmemAllocationHandleType)POSIX));
+    close(descriptor);
+    if (!right())
+        CHECK(CUDA_ERROR_INVALID_VALUE,
+              CU(cuMemExportToShareableHandle)(&mine, handle, (CUmemAllocationHandleType)POSIX, 0));
+    MUST(CU(cuMemRelease)(handle));
+    tell();
+}
+
 /* --- import-descriptor-leak: an import looks as if it took the descriptor over --- */
 
 static void import_descriptor(void) {
@@ -390,6 +517,15 @@ const struct scenario vmm_scenarios[] = {
     {"export-not-capable-vmm", legacy_handle, NULL, false},
     {"fabric-unusable", fabric, NULL, false},
     {"address-free-mapped", address_free, NULL, false},
+    {"map-over-mapping", map_over, NULL, false},
+    {"vmm-use-after-release", use_after_release, NULL, false},
+    {"vmm-use-after-release-export", export_after_release, NULL, false},
+    {"use-unmapped", use_unmapped, NULL, false},
+    {"use-unmapped-fill", fill_unmapped, NULL, false},
+    {"use-unmapped-access", allow_unmapped, NULL, false},
+    {"export-imported", export_here, export_imported, false},
+    {"memory-call-failed", call_failed, NULL, false},
+    {"null-output-vmm", null_output, NULL, false},
     {"vmm-handle-leak", handle_leak, NULL, false},
     {"descriptor-refused", send_number, import_number, false},
     {"descriptor-refused-address", import_address, NULL, false},

@@ -33,7 +33,7 @@ CUresult CUDAAPI cuMulticastGetGranularity(size_t *granularity, const CUmulticas
 
 CUresult CUDAAPI cuMulticastCreate(CUmemGenericAllocationHandle *out,
                                    const CUmulticastObjectProp *wanted) {
-    TRY(state_check());
+    TRY(state_asked());
     TRY(out ? check_object(wanted) : CUDA_ERROR_INVALID_VALUE);
     state_lock();
     CUresult result = physical_multicast(wanted->size, out);
@@ -47,7 +47,7 @@ static const struct physical *object_of(CUmemGenericAllocationHandle handle) {
 }
 
 CUresult CUDAAPI cuMulticastAddDevice(CUmemGenericAllocationHandle object, CUdevice device) {
-    TRY(state_check());
+    TRY(state_asked());
     state_lock();
     CUresult result = !object_of(object)     ? CUDA_ERROR_INVALID_VALUE
                       : device_valid(device) ? CUDA_SUCCESS
@@ -72,7 +72,7 @@ static CUresult check_binding(const struct physical *object, size_t at,
 CUresult CUDAAPI cuMulticastBindMem(CUmemGenericAllocationHandle object, size_t at,
                                     CUmemGenericAllocationHandle memory, size_t offset, size_t size,
                                     unsigned long long flags) {
-    TRY(state_check());
+    TRY(state_asked());
     state_lock();
     CUresult result =
         check_binding(object_of(object), at, physical_find(memory), offset, size, flags);
@@ -82,7 +82,7 @@ CUresult CUDAAPI cuMulticastBindMem(CUmemGenericAllocationHandle object, size_t 
 
 CUresult CUDAAPI cuMulticastBindAddr(CUmemGenericAllocationHandle object, size_t at,
                                      CUdeviceptr address, size_t size, unsigned long long flags) {
-    TRY(state_check());
+    TRY(state_asked());
     state_lock();
     CUresult result = check_binding(object_of(object), at, mapping_memory(address), 0, size, flags);
     state_unlock();
@@ -122,7 +122,7 @@ CUresult CUDAAPI cuMulticastUnbind(CUmemGenericAllocationHandle object, CUdevice
 }
 
 CUresult CUDAAPI cuMemMapArrayAsync(CUarrayMapInfo *maps, unsigned int count, CUstream stream) {
-    CUresult result = state_check();
+    CUresult result = state_asked();
     (void)stream;
     return result ? result : maps && count ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
 }
@@ -132,6 +132,6 @@ CALL(cuMemMapArrayAsync_ptsz, (CUarrayMapInfo * maps, unsigned int count, CUstre
 
 CUresult CUDAAPI cuImportExternalMemory(CUexternalMemory *out,
                                         const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *from) {
-    CUresult result = state_check();
+    CUresult result = state_asked();
     return result ? result : out && from ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
 }

@@ -282,7 +282,7 @@ static CUresult make_descriptor(int *out) {
 CUresult CUDAAPI cuMemGetHandleForAddressRange(void *out, CUdeviceptr pointer, size_t size,
                                                CUmemRangeHandleType type,
                                                unsigned long long flags) {
-    TRY(state_check());
+    TRY(state_asked());
     if (!out || flags || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || pointer % 4096 ||
         size % 4096)
         return CUDA_ERROR_INVALID_VALUE;

@@ -59,7 +59,7 @@ static CUresult check_properties(const CUmemPoolProps *wanted) {
 }
 
 CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *wanted) {
-    TRY(state_check());
+    TRY(state_asked());
     TRY(out ? check_properties(wanted) : CUDA_ERROR_INVALID_VALUE);
     state_lock();
     CUresult result = add((struct pool){.card = device_card(wanted->location.id),
@@ -73,7 +73,7 @@ CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *wanted
 
 /* What was allocated from it stays. */
 CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool handle) {
-    TRY(state_check());
+    TRY(state_asked());
     state_lock();
     struct pool *pool = pool_find(handle);
     if (pool)
@@ -103,7 +103,7 @@ static CUresult write_file(struct shared_pool shared, int *out) {
 CUresult CUDAAPI cuMemPoolExportToShareableHandle(void *out, CUmemoryPool handle,
                                                   CUmemAllocationHandleType type,
                                                   unsigned long long flags) {
-    TRY(state_check());
+    TRY(state_asked());
     state_lock();
     const struct pool *pool = pool_find(handle);
     CUresult result = out && !flags && pool && !pool->imported && pool->types & type
@@ -117,7 +117,7 @@ CUresult CUDAAPI cuMemPoolImportFromShareableHandle(CUmemoryPool *out, void *fro
                                                     CUmemAllocationHandleType type,
                                                     unsigned long long flags) {
     struct shared_pool shared;
-    TRY(state_check());
+    TRY(state_asked());
     if (!out || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
     if (pread((int)(intptr_t)from, &shared, sizeof shared, 0) != sizeof shared ||
@@ -137,7 +137,7 @@ CUresult CUDAAPI cuMemPoolImportFromShareableHandle(CUmemoryPool *out, void *fro
 
 CUresult CUDAAPI cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr address) {
     struct span span;
-    CUresult result = state_check();
+    CUresult result = state_asked();
     if (result || !out)
         return result ? result : CUDA_ERROR_INVALID_VALUE;
     state_lock();
@@ -201,6 +201,7 @@ CUresult CUDAAPI cuMemPoolImportPointer(CUdeviceptr *out, CUmemoryPool handle,
                                         CUmemPoolPtrExportData *data) {
     struct shared_pointer shared;
     CUcontext context;
+    TRY(state_asked());
     TRY(context_current(&context));
     if (!out || !data)
         return CUDA_ERROR_INVALID_VALUE;
@@ -221,6 +222,7 @@ CUresult CUDAAPI cuMemPoolImportPointer(CUdeviceptr *out, CUmemoryPool handle,
 static CUresult allocate(CUdeviceptr *out, size_t size, CUmemoryPool handle, CUstream named,
                          bool per_thread) {
     CUstream stream;
+    TRY(state_asked());
     TRY(stream_resolve(named, per_thread, &stream));
     TRY(capture_forbidden());
     state_lock();

@@ -9,6 +9,10 @@
 
 /* 0; 3 before cuInit and in a fork child of a process that called it; 4 in exit after teardown. */
 CUresult state_check(void);
+/* The same where a test has not told another answer: with GPUSHARE_SIM_MEMORY_CODE, which is set
+ * when the first call comes, each call for memory of cuMemCreate and pools answers that, and does
+ * nothing; while it is empty it does not. */
+CUresult state_asked(void);
 void state_lock(void);
 void state_unlock(void);
 /* The real one waits in ioctl, which is no point of cancellation, nor is anything else of it.

@@ -51,7 +51,7 @@ CUresult CUDAAPI cuMemGetAllocationGranularity(size_t *granularity,
 
 CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *out, size_t size,
                              const CUmemAllocationProp *properties, unsigned long long flags) {
-    CUresult result = state_check();
+    CUresult result = state_asked();
     if (!result && (!out || flags || !size || size % SIM_BLOCK))
         result = CUDA_ERROR_INVALID_VALUE;
     if (!result)
@@ -68,7 +68,7 @@ CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *out, size_t size,
 }
 
 CUresult CUDAAPI cuMemRelease(CUmemGenericAllocationHandle handle) {
-    TRY(state_check());
+    TRY(state_asked());
     state_lock();
     struct physical *memory = physical_find(handle);
     if (memory) {
@@ -80,7 +80,7 @@ CUresult CUDAAPI cuMemRelease(CUmemGenericAllocationHandle handle) {
 }
 
 CUresult CUDAAPI cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *out, void *address) {
-    CUresult result = state_check();
+    CUresult result = state_asked();
     if (result || !out)
         return result ? result : CUDA_ERROR_INVALID_VALUE;
     state_lock();
@@ -111,7 +111,7 @@ CUresult CUDAAPI cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *out
 CUresult CUDAAPI cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle,
                                               CUmemAllocationHandleType type,
                                               unsigned long long flags) {
-    TRY(state_check());
+    TRY(state_asked());
     if (!out || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
     state_lock();
@@ -134,7 +134,7 @@ static bool is_descriptor(int fd) {
 
 CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void *shared,
                                                 CUmemAllocationHandleType type) {
-    CUresult result = state_check();
+    CUresult result = state_asked();
     int fd = (int)(intptr_t)shared;
     if (result)
         return result;
@@ -152,7 +152,7 @@ CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *ou
 
 CUresult CUDAAPI cuMemAddressReserve(CUdeviceptr *out, size_t size, size_t alignment,
                                      CUdeviceptr hint, unsigned long long flags) {
-    CUresult result = state_check();
+    CUresult result = state_asked();
     if (result || !out || flags)
         return result ? result : CUDA_ERROR_INVALID_VALUE;
     state_lock();
@@ -162,7 +162,7 @@ CUresult CUDAAPI cuMemAddressReserve(CUdeviceptr *out, size_t size, size_t align
 }
 
 CUresult CUDAAPI cuMemAddressFree(CUdeviceptr base, size_t size) {
-    TRY(state_check());
+    TRY(state_asked());
     state_lock();
     CUresult result = mapping_give_back(base, size);
     state_unlock();
@@ -180,7 +180,7 @@ static void fault(void) {
 
 CUresult CUDAAPI cuMemMap(CUdeviceptr address, size_t size, size_t offset,
                           CUmemGenericAllocationHandle handle, unsigned long long flags) {
-    CUresult result = state_check();
+    CUresult result = state_asked();
     if (result || offset || flags)
         return result ? result : CUDA_ERROR_INVALID_VALUE;
     fault();
@@ -197,7 +197,7 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr address, size_t size, size_t offset,
 }
 
 CUresult CUDAAPI cuMemUnmap(CUdeviceptr address, size_t size) {
-    TRY(state_check());
+    TRY(state_asked());
     state_lock();
     CUresult result = mapping_unmap(address, size);
     state_unlock();
@@ -230,7 +230,7 @@ static CUresult check_access(CUdeviceptr address, const CUmemAccessDesc *access)
 CUresult CUDAAPI cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *access,
                                 size_t count) {
     uint64_t changed = 0; /* cards, a bit each */
-    CUresult result = state_check();
+    CUresult result = state_asked();
     if (result || !access || !count)
         return result ? result : CUDA_ERROR_INVALID_VALUE;
     state_lock();
