@@ -58,6 +58,7 @@ struct exchange {
     uint64_t started;    /* when this call last started a keeper; 0: never */
     uint64_t start_time; /* when it first did so, by CLOCK_REALTIME */
     uint64_t answered; /* when the keeper last replied or appeared; at first when the call began */
+    bool patient;      /* it waits for a silent keeper until the deadline, also in vain before */
     bool absent;       /* nobody listened at the last attempt */
     bool sent;         /* a keeper may have got the request */
     bool crowded;      /* no descriptor could be passed at the last attempt that had an end */
@@ -68,7 +69,7 @@ struct exchange {
  * `within` (CLOCK_MONOTONIC). */
 static uint64_t end_of_wait(const struct exchange *exchange, uint64_t within) {
     const uint64_t until = exchange->answered + within;
-    return until < exchange->deadline ? until : exchange->deadline;
+    return until < exchange->deadline && !exchange->patient ? until : exchange->deadline;
 }
 
 static uint64_t time_left(const struct exchange *exchange, uint64_t within) {
@@ -242,7 +243,8 @@ bool gps_keeper_is_unresponsive(void) {
 
 /* An unresponsive keeper is waited for once: later calls, of any thread, act as without one. */
 static int ask(struct exchange *exchange) {
-    if (gps_keeper_is_unresponsive() && exchange->request.ask != GPS_KEEPER_PING)
+    if (gps_keeper_is_unresponsive() && !exchange->patient &&
+        exchange->request.ask != GPS_KEEPER_PING)
         return -ETIMEDOUT;
     gps_lock_check(GPS_ACROSS_WAIT, "a wait for the keeper");
     gps_request_seal(&exchange->request);
@@ -282,16 +284,27 @@ int gps_keeper_deposit(const struct gps_store *store, const struct gps_region_re
     return status == -EMFILE && exchange.reply.status == status ? -ENOBUFS : status;
 }
 
-int gps_keeper_get(const struct gps_store *store, const struct gps_id *id,
-                   const struct gps_owner *self, uint64_t timeout, int *descriptor) {
+static int get(const struct gps_store *store, const struct gps_id *id, const struct gps_owner *self,
+               uint64_t timeout, bool patiently, int *descriptor) {
     struct exchange exchange;
     exchange_begin(&exchange, store, self, GPS_KEEPER_GET, timeout);
+    exchange.patient = patiently;
     exchange.request.record.id = *id;
     exchange.may_start = is_recorded(store, id);
     int status = ask(&exchange);
     if (status == 0)
         *descriptor = exchange.taken;
     return no_keeper_as_missing(status);
+}
+
+int gps_keeper_get(const struct gps_store *store, const struct gps_id *id,
+                   const struct gps_owner *self, uint64_t timeout, int *descriptor) {
+    return get(store, id, self, timeout, false, descriptor);
+}
+
+int gps_keeper_get_patiently(const struct gps_store *store, const struct gps_id *id,
+                             const struct gps_owner *self, uint64_t timeout, int *descriptor) {
+    return get(store, id, self, timeout, true, descriptor);
 }
 
 int gps_keeper_released(const struct gps_store *store, const struct gps_id *id,

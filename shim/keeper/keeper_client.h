@@ -41,6 +41,10 @@ int gps_keeper_deposit(const struct gps_store *store, const struct gps_region_re
  * have it. */
 int gps_keeper_get(const struct gps_store *store, const struct gps_id *id,
                    const struct gps_owner *self, uint64_t timeout, int *descriptor);
+/* The same where nothing else can be done: it waits for a silent keeper until the time is over, and
+ * does not mind that others have waited in vain just now. */
+int gps_keeper_get_patiently(const struct gps_store *store, const struct gps_id *id,
+                             const struct gps_owner *self, uint64_t timeout, int *descriptor);
 /* Reports that this process has closed the region. Starts no keeper. */
 int gps_keeper_released(const struct gps_store *store, const struct gps_id *id,
                         const struct gps_owner *self, uint64_t timeout);

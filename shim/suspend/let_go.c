@@ -70,8 +70,8 @@ static void describe(struct gps_text *why, const struct piece *piece, const char
 }
 
 static int get(const struct piece *piece, int *descriptor) {
-    return gps_keeper_get(gps_membership_store(), &piece->id, gps_process_self(), GPS_KEEPER_WAIT,
-                          descriptor);
+    return gps_keeper_get_patiently(gps_membership_store(), &piece->id, gps_process_self(),
+                                    GPS_KEEPER_WAIT, descriptor);
 }
 
 bool gps_let_go_confirm(struct gps_text *why) {
