@@ -7,8 +7,10 @@ usage: architecture.py BUILD           writes the picture
 A room uses only rooms below it. An arrow says that it uses another one; an arrow that follows from others is left
 out. What a room is for stands below, and in docs/architecture.md.
 """
+import glob
 import html
 import os
+import re
 import sys
 
 from house import House, rooms_of
@@ -130,12 +132,24 @@ def draw(house):
         f'<rect width="{WIDTH}" height="{height}" fill="white"/>', *shim, *tools, "</svg>", ""])
 
 
+def missing_files():
+    """Files that the page names and that are not there: from the top, from a tree, or alone as one of a room's."""
+    with open("docs/architecture.md", encoding="utf-8") as file:
+        named = set(re.findall(r"`((?:[\w-]+/)*[\w-]+\.(?:c|h|py|S|inc|def|awk|conf|hpp|cpp))`", file.read()))
+    trees = ["", "shim/", "tools/", "include/gpushare/"]
+    known = {path.rsplit("/", 1)[1] for tree in ("shim", "tools", "tests") for path in glob.glob(f"{tree}/**/*.*", recursive=True)}
+    return sorted(name for name in named - {"cuda.h"}
+                  if not any(os.path.exists(tree + name) for tree in trees) and ("/" in name or name not in known))
+
+
 def main():
     arguments = [argument for argument in sys.argv[1:] if argument != "--check"]
     if len(arguments) != 1:
         sys.exit(__doc__)
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
     picture = draw(House(arguments[0]))
+    if missing := missing_files():
+        sys.exit(f"docs/architecture.md names files that are not there: {', '.join(missing)}")
     if "--check" in sys.argv:
         with open("docs/architecture.svg", encoding="utf-8") as file:
             if file.read() != picture:

@@ -138,7 +138,7 @@ int gps_context_destroy_green(uint64_t green, uint64_t context, gps_context_end_
     int device = 0;
     const bool is_known = context && device_of(context, &device) == GPS_OK;
     const uint64_t primary = is_known ? gps_ops->primary(device) : 0;
-    if (primary && (gps_merge_active || gps_learn_active)) {
+    if (primary && (gps_gate_active || gps_learn_active)) {
         gps_scope_enter(&scope, 0);
         gps_swap_await_context(context);
         gps_scope_end(&scope);

@@ -69,8 +69,8 @@ bool gps_entry_hooks(enum gps_hooked calls, bool (*slowly)(void)) {
     if (gps_process_phase() != GPS_PHASE_SUSPENDED && !gps_entry_begin(slowly))
         return false;
     return calls == GPS_HOOKED_COPIES   ? gps_write_listeners != 0
-           : calls == GPS_HOOKED_WAITS  ? gps_merge_active || gps_process_audits()
+           : calls == GPS_HOOKED_WAITS  ? gps_gate_active || gps_process_audits()
            : calls == GPS_HOOKED_EVENTS ? gps_process_audits()
            : calls == GPS_HOOKED_TOLD   ? gps_rules_active || gps_mappings_have_tokens()
-                                        : gps_merge_active;
+                                        : gps_gate_active;
 }

@@ -13,7 +13,7 @@ void gps_read_refused(uint64_t from, uint64_t size, int code) {
 }
 
 bool gps_capture_begin(uint64_t stream, struct gps_gate_pass *pass) {
-    if (!gps_merge_active)
+    if (!gps_gate_active)
         return false;
     gps_gate_enter(pass, stream);
     gps_streams_capture_begins(stream);
@@ -27,7 +27,7 @@ void gps_capture_begun(uint64_t stream, const struct gps_gate_pass *pass, int co
 }
 
 bool gps_capture_join_begin(uint64_t stream, struct gps_gate_pass *pass) {
-    if (!gps_merge_active)
+    if (!gps_gate_active)
         return false;
     gps_gate_enter(pass, stream);
     gps_streams_may_join(stream);
@@ -36,13 +36,13 @@ bool gps_capture_join_begin(uint64_t stream, struct gps_gate_pass *pass) {
 
 /* One that was invalidated, or left work unjoined, is over, too. */
 void gps_capture_ended(uint64_t stream, int code) {
-    if (gps_merge_active &&
+    if (gps_gate_active &&
         (code == GPS_OK || code == GPS_CAPTURE_INVALIDATED || code == GPS_CAPTURE_UNJOINED))
         gps_streams_capture_ends(stream);
 }
 
 void gps_stream_destroyed(uint64_t stream) {
-    if (gps_merge_active)
+    if (gps_gate_active)
         gps_streams_remove(stream);
 }
 

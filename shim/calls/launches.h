@@ -21,7 +21,7 @@
 
 /* Whether work passes the gate. If not, it is the driver's alone. */
 static inline bool gps_launch_is_gated(void) {
-    return __builtin_expect(gps_merge_active, 0);
+    return __builtin_expect(gps_gate_active, 0);
 }
 
 /* Nobody asks for the launch: a kernel's arguments are looked at for a while after the program has
@@ -48,7 +48,7 @@ void gps_read_refused(uint64_t from, uint64_t size, int code);
 
 /* The program calls such a function, or `surely`: may do so at any time from now on. */
 static inline void gps_unknown_begins(const char *name, bool surely) {
-    if (gps_merge_active)
+    if (gps_gate_active)
         gps_plain_make(name, surely);
 }
 

@@ -202,7 +202,7 @@ bool gps_mappings_is_passable_at(uint64_t address) {
 /* --- what a merge rule took --- */
 
 bool gps_mappings_make_room(void) {
-    return gps_merge_active && gps_reclaim_memory();
+    return gps_gate_active && gps_reclaim_memory();
 }
 
 bool gps_mappings_is_taken(uint64_t handle) {

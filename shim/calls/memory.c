@@ -90,9 +90,7 @@ int gps_memory_allocate(struct gps_allocation *asked) {
     int code;
     if (gps_rules_active && allocate_by_rule(asked, &code))
         return code;
-    code = asked->call(asked);
-    if (code == GPS_OUT_OF_MEMORY && gps_reclaim_memory())
-        code = asked->call(asked);
+    code = GPS_WITH_RECLAIM(asked->call(asked));
     if (code == GPS_OUT_OF_MEMORY && gps_learn_active)
         gps_learn_lacks();
     if (gps_rule_counts_active)

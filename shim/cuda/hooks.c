@@ -133,7 +133,7 @@ static struct gps_gate_slot *quickly(uint64_t stream, const struct gps_gate_pass
             return gps_real.name arguments;                                                        \
         const struct gps_write asked = what;                                                       \
         if (gps_write_is_plain(&asked) &&                                                          \
-            (!gps_merge_active || (slot = quickly(asked.stream, &pass)))) {                        \
+            (!gps_gate_active || (slot = quickly(asked.stream, &pass)))) {                         \
             code = (int)gps_real.name arguments;                                                   \
             if (slot)                                                                              \
                 gps_work_end_quickly(slot, code);                                                  \

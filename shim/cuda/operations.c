@@ -14,7 +14,6 @@
 #include "driver.h"
 #include "driver/driver_ops.h"
 #include "util/descriptors.h"
-#include "vmm/mirror.h"
 
 #define MISSING                       CUDA_ERROR_NOT_INITIALIZED
 #define ASK(table, absent, name, ...) ((int)(table.name ? table.name(__VA_ARGS__) : absent))
@@ -127,7 +126,7 @@ static enum gps_memory_kind kind(uint64_t pointer) {
     CUcontext owner = NULL;
     struct gps_memory_info info;
     /* a block without memory has no attributes */
-    if (gps_memory_pieced(pointer, &info) && !gps_mirror_has(pointer))
+    if (gps_memory_pieced(pointer, &info) && info.device >= 0)
         return GPS_MEMORY_MERGED;
     if (!attribute(pointer, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, &type))
         return GPS_MEMORY_UNKNOWN;

@@ -17,6 +17,7 @@
 enum { SLOTS = 65536, SEARCH = 1024 /* slots more, and those of dead threads are looked for */ };
 
 _Atomic unsigned gps_gate_state;
+bool gps_gate_active;
 bool gps_calls_counted;
 __thread struct gps_gate_slot *gps_gate_slot;
 
@@ -307,5 +308,5 @@ void gps_gate_reset(void) {
     memset((void *)&state, 0, sizeof(state));
     atomic_store(&gps_gate_state, 0);
     gps_gate_slot = NULL;
-    gps_calls_counted = false;
+    gps_calls_counted = gps_gate_active = false;
 }

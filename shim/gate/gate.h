@@ -60,6 +60,10 @@ struct gps_gate_pass {
     uintptr_t before;
 };
 
+/* Launches and copies of this process pass the gate: a rule of it merges, or it may be suspended.
+ * Constant once the process has begun. */
+extern bool gps_gate_active;
+
 /* Is called once, before the first pass. False: the kernel has no membarrier, so the gate cannot be
  * closed; or there is no address space for its slots. */
 bool gps_gate_start(void);

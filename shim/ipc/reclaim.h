@@ -10,5 +10,17 @@
 
 #include <stdbool.h>
 
+#include "driver/driver_ops.h"
+
 /* An allocation found no memory. True: it is worth another try. */
 bool gps_reclaim_memory(void);
+
+/* The code of a call that allocates. It is made once more where it found no memory and some was
+ * given back. */
+#define GPS_WITH_RECLAIM(call)                                                                     \
+    ({                                                                                             \
+        int reclaim_code_ = (call);                                                                \
+        if (reclaim_code_ == GPS_OUT_OF_MEMORY && gps_reclaim_memory())                            \
+            reclaim_code_ = (call);                                                                \
+        reclaim_code_;                                                                             \
+    })

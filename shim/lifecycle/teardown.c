@@ -254,7 +254,7 @@ static void end(struct gps_export *region) {
 int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, void *arg) {
     struct gps_scope scope;
     struct gps_reset reset = {.context = context};
-    const bool looked_at = gps_merge_active || gps_learn_active;
+    const bool looked_at = gps_gate_active || gps_learn_active;
     bool destroyed = false;
     uint64_t before = 0;
     gps_scope_begin(&scope);

@@ -31,8 +31,9 @@ void gps_merge_start(const struct gps_config *config, const struct gps_program *
     bool any = false;
     for (size_t i = 0; i < config->rule_count; i++)
         any |= merges(&config->rules[i], program);
-    any |= config->options.suspend == GPS_SUSPEND_ON; /* its work passes the gate, too */
-    gps_merge_active = any && config->options.mode == GPS_MODE_SHARE && gps_gate_start();
+    const bool gated = any || config->options.suspend == GPS_SUSPEND_ON;
+    gps_gate_active = gated && config->options.mode == GPS_MODE_SHARE && gps_gate_start();
+    gps_merge_active = any && gps_gate_active;
 }
 
 /* --- an allocation --- */
@@ -295,7 +296,7 @@ bool gps_merge_end_freed(enum gps_merge_end how) {
 
 void gps_merge_purge(uint64_t context, uint64_t before) {
     struct gps_area *area;
-    if (!gps_merge_active)
+    if (!gps_gate_active)
         return;
     gps_streams_remove_context(context, before);
     GPS_AREAS_LOCKED();

@@ -18,7 +18,8 @@ struct gps_merge_request {
     const uint8_t *uuid;
 };
 
-/* A rule of this program merges. Constant once the process has begun. */
+/* A rule of this program merges. Constant once the process has begun. The start also sets
+ * gps_gate_active. */
 extern bool gps_merge_active;
 void gps_merge_start(const struct gps_config *config, const struct gps_program *program);
 

@@ -171,6 +171,6 @@ static void end(const struct gps_write *write, const struct gps_gate_pass *pass,
 }
 
 void gps_work_start(void) {
-    if (gps_merge_active)
+    if (gps_gate_active)
         gps_write_listen(begin, end, GPS_WRITE_NEAR);
 }

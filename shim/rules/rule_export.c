@@ -25,9 +25,7 @@ static enum gps_outcome export_vmm(const struct gps_rule_request *request, uint6
                               .device = (int16_t)request->device,
                               .trace = gps_trace_kept()};
     uint64_t extent;
-    int code = gps_mapping_create(request->size, &alloc.pointer, &extent);
-    if (code == GPS_OUT_OF_MEMORY && gps_reclaim_memory())
-        code = gps_mapping_create(request->size, &alloc.pointer, &extent);
+    const int code = GPS_WITH_RECLAIM(gps_mapping_create(request->size, &alloc.pointer, &extent));
     if (code != GPS_OK && (code == GPS_OUT_OF_MEMORY || gps_context_state() != GPS_OK))
         return GPS_PRIVATE; /* the program's own call says what is wrong */
     if (code != GPS_OK)
@@ -50,10 +48,7 @@ static enum gps_outcome export_legacy(const struct gps_rule_request *request, ui
                               .era = gps_registry_era(),
                               .device = (int16_t)request->device};
     const uint64_t allocated = round_up(request->size);
-    int code = gps_ops->allocate(allocated, &alloc.pointer);
-    if (code == GPS_OUT_OF_MEMORY && gps_reclaim_memory())
-        code = gps_ops->allocate(allocated, &alloc.pointer);
-    if (code != GPS_OK)
+    if (GPS_WITH_RECLAIM(gps_ops->allocate(allocated, &alloc.pointer)) != GPS_OK)
         return GPS_PRIVATE; /* the program's own call says what is wrong */
     if (gps_ops->get_handle(alloc.pointer, handle) != GPS_OK ||
         !gps_export_by_rule(&alloc, allocated, handle, request->rule, request->name)) {

@@ -176,7 +176,7 @@ static bool look_at_mode(struct gps_text *why) {
         gps_text_str(why, "it runs with mode = audit; start it with mode = share");
     else if (gps_learn_active)
         gps_text_str(why, "`gpushare learn` observes it; start it without");
-    else if (!gps_merge_active)
+    else if (!gps_gate_active)
         gps_text_str(why, "the kernel refuses membarrier(2) here, so its calls cannot be held");
     else
         return false;

@@ -324,7 +324,7 @@ static uint64_t follow(void) {
 
 /* The first answer tells that the process takes orders. */
 void gps_suspension_start(const struct gps_options *options) {
-    if (options->suspend == GPS_SUSPEND_ON && gps_merge_active)
+    if (options->suspend == GPS_SUSPEND_ON && gps_gate_active)
         gps_calls_count();
     if (options->suspend != GPS_SUSPEND_ON || gps_membership_join() != 0)
         return;

@@ -95,9 +95,10 @@ class Sleepers:
         self.soak.went_on[pid] = time.monotonic()
 
     def wake(self, pid, workers):
-        """Before it is told to end. The others go on meanwhile: one of them may have the room of the card."""
+        """Before it is told to end. The others go on meanwhile: one may have the room of the card, one that is stopped a block."""
         until = time.monotonic() + 6 * self.timeout
         while pid in self.all and time.monotonic() < until:
+            self.soak.resume_some()
             self.go_on(workers)
             time.sleep(0.02)
         if pid in self.all:
