@@ -132,6 +132,27 @@ TEST_F(Suspend, SaysWhatIsSuspendedAlreadyAndWhatIsNot) {
     EXPECT_TRUE(does(world.tool({"doctor", "--json", "--pid", pid(a)}), " can be suspended"));
 }
 
+// One that has nothing in the directory is listed, and what has left the GPU is in use no more.
+TEST_F(Suspend, IsCountedAlikeEverywhere) {
+    Replicas two(2, suspendable(merging()));
+    two.load("w", 8 * MiB, 7);
+    two.each("malloc own 4194304", "fill own 0x5a 4194304");
+    Puppet plain(two.world, called("plain", "puppet"));
+    plain.all({"malloc m 67108864", "fill m 0x11 4096"});
+    for (Puppet *one : {&two[0], &two[1], &plain})
+        EXPECT_TRUE(does(two.world.tool({"suspend", pid(*one)}), " is suspended: "));
+    const Json top = Json::parse(two.world.tool({"top", "--once", "--json"}).out);
+    EXPECT_EQ(top["processes"].elements.size(), 3u);
+    for (const Json &process : top["processes"].elements)
+        EXPECT_EQ(process["own"].number, 0) << "it is in main memory";
+    EXPECT_EQ(top["total"]["in_use"].number, 8 * MiB) << "with the keeper, once";
+    EXPECT_HAS(two.world.tool({"metrics"}).out, "gpushare_process_suspended_seconds{");
+    EXPECT_HAS(two.world.tool({"metrics"}).out, "command=\"plain\"");
+    EXPECT_HAS(two.world.tool({"ls"}).out, "MAPPED");
+    for (Puppet *one : {&two[0], &two[1], &plain})
+        EXPECT_TRUE(does(two.world.tool({"resume", pid(*one)}), " is resumed."));
+}
+
 TEST_F(Suspend, IsRefusedWithoutTheKeyAndTheProcessGoesOn) {
     World world(rule("frames", "producer", "export", "size = 64MiB\n"));
     Puppet a(world, producer());

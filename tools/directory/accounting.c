@@ -90,11 +90,18 @@ static int by_process_and_gpu(const void *left, const void *right) {
     return memcmp(a->device, b->device, GPS_UUID_BYTES);
 }
 
-/* Adds a part to what the process has on the GPU. */
+static bool is_suspended(const struct view *view, const struct gps_owner *owner) {
+    const struct view_process *process = view_process_find(view, owner);
+    return process && view_suspended(process);
+}
+
+/* Adds a part to what the process has on the GPU. What is suspended has nothing mapped. */
 static void add(struct accounting *accounting, const struct view *view,
                 const struct gps_owner *owner, const uint8_t *device, struct account part) {
     part.process = view_process_find(view, owner);
     part.device = device;
+    if (is_suspended(view, owner))
+        part.merged.mapped = part.held = 0;
     part.gpus = 1;
     for (size_t i = accounting->count; i-- > 0;)
         if (by_process_and_gpu(&accounting->accounts[i], &part) == 0) {
@@ -176,11 +183,13 @@ static void add_region(struct accounting *accounting, const struct view *view,
             (struct account){.charge.bytes = bytes});
 }
 
-/* Adds memory of no other process. */
+/* Adds memory of no other process. That of one that is suspended is not on the GPU. */
 static void add_own(struct accounting *accounting, const struct view *view,
                     const struct view_hold *hold, struct account part) {
     const uint64_t bytes = hold->slot.address;
     struct account_gpu *gpu = gpu_of(accounting, hold->slot.region.bytes);
+    if (is_suspended(view, &hold->owner))
+        return;
     gpu->in_use += bytes;
     gpu->unshared += bytes;
     part.bytes = (struct account_bytes){bytes, 0, bytes, bytes};
@@ -217,6 +226,17 @@ static void sum_gpus(struct accounting *accounting) {
     }
 }
 
+/* Who is suspended is listed, also with nothing on the GPU. */
+static void add_suspended(struct accounting *accounting, const struct view *view) {
+    static const uint8_t none[GPS_UUID_BYTES];
+    for (size_t i = 0; i < view->process_count; i++) {
+        const struct view_process *process = &view->processes[i];
+        const uint8_t *device = process->answer.device;
+        if (view_suspended(process) && memcmp(device, none, sizeof(none)) != 0)
+            add(accounting, view, &process->owner, device, (struct account){.gpus = 1});
+    }
+}
+
 void accounting_make(const struct view *view, struct accounting *accounting) {
     *accounting = (struct accounting){.count = 0};
     for (size_t i = 0; i < view->region_count; i++)
@@ -232,6 +252,7 @@ void accounting_make(const struct view *view, struct accounting *accounting) {
             add(accounting, view, &hold->owner, hold->slot.region.bytes,
                 (struct account){.held = bytes});
     }
+    add_suspended(accounting, view);
     TOOL_SORT(accounting->accounts, accounting->count, by_process_and_gpu);
     sum_gpus(accounting);
 }
