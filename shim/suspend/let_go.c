@@ -286,8 +286,7 @@ static bool look_for_entanglement(struct gps_text *why) {
         [GPS_ENTANGLED_EXTERNAL] = "it has imported external memory",
         [GPS_ENTANGLED_MULTICAST] = "it has made a multicast object",
         [GPS_ENTANGLED_DMA_BUF] =
-            "it has made a dma-buf of its memory (cuMemGetHandleForAddressRange), by which other "
-            "hardware may use it",
+            "it has made a dma-buf of its memory, by which other hardware may use it",
         [GPS_ENTANGLED_PEERS] = "it has enabled peer access between GPUs",
     };
     for (unsigned way = 0; way < sizeof(texts) / sizeof(texts[0]); way++)
