@@ -29,7 +29,8 @@ EXPORT = "role = export\nindex = *"
 RULES = ["quiet = 0", "quiet = 0\nverify = off", "quiet = 30ms\ncontent = any", "quiet = 10ms"]
 CONTEXT = 512 * MIB  # a context of the simulator's
 MAPPED = 144 * MIB   # what a replica makes by cuMemCreate, and once more while it is cut; and what kernels compute
-MISUSE = {"export-type-missing", "unmap-mismatch"}  # what the programs do wrong on purpose (mapped.c), and is reported
+# What the programs do wrong on purpose (mapped.c), and is reported.
+MISUSE = {"export-type-missing", "unmap-mismatch", "use-unmapped", "map-over-mapping", "vmm-use-after-release"}
 TRIES = 3            # of a program that is being reduced: not each run of it differs
 LIMIT = patient(120) # seconds a run
 

@@ -76,7 +76,8 @@ ALLOWED = {
 # file with the handle stays, and is tried again and again.
 OF_HIP = ("event-unknown",)
 # What replicas do wrong on purpose, and what one leaves that ends in a handler.
-OF_REPLICAS = ("export-type-missing", "unmap-mismatch", "vmm-handle-leak", "mapping-never-accessible")
+OF_REPLICAS = ("export-type-missing", "unmap-mismatch", "vmm-handle-leak", "mapping-never-accessible", "use-unmapped",
+               "map-over-mapping", "vmm-use-after-release", "export-imported")
 DYING = ("open-stale", "open-dead-owner", "open-place-held", "ipc-call-failed")  # and as many as are killed
 RULES = """
 [region legacy-{n}]
