@@ -71,9 +71,14 @@ class Place:
         report.write_text("")
         words = [self.build / "gpushare", "audit", f"--json={report}", "--error-exitcode=0", "--",
                  self.build / "tests/soak-hostile", self.path, str(seed)]
-        audit = subprocess.run(words, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                               errors="replace", timeout=LIMIT, check=False)
-        return Run(seed, audit, report.read_text(), *self.counts())
+        with subprocess.Popen(words, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True) as audit:
+            try:
+                said = audit.communicate(timeout=LIMIT)
+            except subprocess.TimeoutExpired:
+                os.killpg(audit.pid, signal.SIGKILL)
+                raise SystemExit(f"hostile: seed {seed} is not done in {LIMIT} s") from None
+        return Run(seed, audit.returncode, said, report.read_text(), *self.counts())
 
     def close(self):
         if self.mounted:
@@ -84,9 +89,9 @@ class Place:
 class Run:
     """One program, and what its audit said."""
 
-    def __init__(self, seed, audit, report, done, most):
-        self.seed, self.status, self.said, self.done, self.most = seed, audit.returncode, audit.stderr, done, most
-        self.stdout, self.found, self.failures = audit.stdout, collections.Counter(), []
+    def __init__(self, seed, status, said, report, done, most):
+        self.seed, self.status, self.done, self.most = seed, status, done, most
+        (self.stdout, self.said), self.found, self.failures = said, collections.Counter(), []
         self.blind = bool(BLIND.search(self.said))
         try:
             for finding in json.loads(report):
@@ -98,7 +103,8 @@ class Run:
     def judge(self):
         if self.status not in ENDS and self.status < 125:
             self.failures.append(f"status {self.status}")
-        if self.stdout or re.search(r'^\{"', self.said, re.M):
+        # Who is executed where it cannot reach the audit has stderr alone, and the audit names it.
+        if self.stdout or (re.search(r'^\{"', self.said, re.M) and "could not reach the audit" not in self.said):
             self.failures.append("the program had a line of the log")
         if (self.status == 3) != self.blind and self.status in (0, 3):
             self.failures.append(f"status {self.status}, and it {'says' if self.blind else 'does not say'} what it missed")
