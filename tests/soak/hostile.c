@@ -336,16 +336,11 @@ static void lose_directory(void) {
     rename(from, to);
 }
 
-/* Who is executed from then on is not watched. */
-static void clear_environment(void) {
-    unsetenv("LD_PRELOAD");
-}
-
 static void make_trouble(void) {
     static void (*const all[])(void) = {take_descriptors, close_own_descriptors, close_all,
                                         become_nobody,    change_root,           fill_disk,
                                         forbid_files,     forbid_descriptors,    leave_namespaces,
-                                        block_signals,    lose_directory,        clear_environment};
+                                        block_signals,    lose_directory};
     all[number_below(&numbers, sizeof(all) / sizeof(*all))]();
 }
 

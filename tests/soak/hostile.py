@@ -126,7 +126,7 @@ class Run:
                 self.failures.append(f"untrue: {count} times {name}, which was done {self.most[name]} times")
         for name, count in self.done.items():
             # Who is killed has not said how often it did the same again.
-            seen = told[name] and "ended without its last report" in self.said
+            seen = any(told[one] for one in [name] + LESS_SURE.get(name, [])) and "ended without its last report" in self.said
             if count > told[name] and not (self.blind or seen or (name == "leak-export" and unpublished)):
                 self.failures.append(f"silent: {told[name]} times {name}, which was done {count} times")
 
