@@ -102,10 +102,6 @@ void gps_mappings_exported(uint64_t handle, int descriptor) {
     note_descriptor(descriptor, handle, GPS_VMM_EXPORTED_AS);
 }
 
-void gps_mappings_consumed(int descriptor) {
-    gps_vmm_consumed(descriptor);
-}
-
 void gps_mappings_exported_otherwise(void) {
     gps_entangle(GPS_ENTANGLED_MEMORY_EXPORTED);
 }
@@ -116,6 +112,18 @@ void gps_mappings_held_by_dma_buf(void) {
 
 void gps_mappings_external(void) {
     gps_entangle(GPS_ENTANGLED_EXTERNAL);
+}
+
+int gps_mappings_import_external(const struct gps_external *import) {
+    const int wrong = gps_diagnose_descriptor(import->descriptor);
+    const int code = import->call(import);
+    if (code == GPS_OK)
+        gps_mappings_external();
+    else
+        gps_diagnose_external(import->descriptor, wrong, code);
+    if (code == GPS_OK || code == GPS_UNKNOWN) /* recorded: it is closed then, too */
+        gps_vmm_consumed(import->descriptor);
+    return code;
 }
 
 uint64_t gps_mappings_retained(uint64_t handle) {

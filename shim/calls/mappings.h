@@ -35,8 +35,12 @@ void gps_mappings_exported_otherwise(void);
 /* Memory of another interface's, or process's, is mapped. */
 void gps_mappings_held_by_dma_buf(void);
 void gps_mappings_external(void);
-/* The driver has taken the descriptor over. */
-void gps_mappings_consumed(int descriptor);
+/* The same by a descriptor that becomes the driver's. */
+struct gps_external {
+    int (*call)(const struct gps_external *import);
+    int descriptor;
+};
+int gps_mappings_import_external(const struct gps_external *import);
 /* Returns the program's handle. */
 uint64_t gps_mappings_retained(uint64_t handle);
 void gps_mappings_bound(uint64_t handle);

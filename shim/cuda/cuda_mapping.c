@@ -286,13 +286,26 @@ CUresult gps_on_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr pointer,
     return (CUresult)code;
 }
 
+struct external {
+    struct gps_external import;
+    CUexternalMemory *out;
+    const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *from;
+};
+
+static int real_external(const struct gps_external *import) {
+    const struct external *const external = (const struct external *)import;
+    return (int)gps_real.cuImportExternalMemory(external->out, external->from);
+}
+
 CUresult gps_on_cuImportExternalMemory(CUexternalMemory *out,
                                        const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *from) {
+    if (from && from->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD) {
+        const struct external external = {{real_external, from->handle.fd}, out, from};
+        return (CUresult)gps_mappings_import_external(&external.import);
+    }
     const CUresult result = gps_real.cuImportExternalMemory(out, from);
     if (result == CUDA_SUCCESS)
         gps_mappings_external();
-    if (result == CUDA_SUCCESS && from->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD)
-        gps_mappings_consumed(from->handle.fd);
     return result;
 }
 

@@ -77,6 +77,9 @@ void gps_diagnose_unmap_nothing(uint64_t pointer, uint64_t size);
 void gps_diagnose_vmm_export(uint64_t handle, uint32_t type, int code);
 /* By a descriptor, as the program passed it; the codes 101 and 217, too. */
 void gps_diagnose_vmm_import(uint64_t shared, int code);
+/* What is wrong with a descriptor: before an import as external memory, which closes it. */
+int gps_diagnose_descriptor(int descriptor);
+void gps_diagnose_external(int descriptor, int wrong, int code);
 void gps_diagnose_unreserve(uint64_t pointer, uint64_t size, int code);
 
 /* A call for VMM memory or pools was refused, and nothing has told why; `nowhere`: it had no place

@@ -193,11 +193,9 @@ static void say_wrong(struct gps_text *text, uint64_t shared, enum wrong wrong) 
                      (int)shared < 0 ? 0u - (unsigned)shared : (unsigned)shared, said[wrong]);
 }
 
-void gps_diagnose_vmm_import(uint64_t shared, int code) {
+static void report_import(uint64_t shared, enum wrong wrong, int code, const char *more) {
     GPS_NEW_TEXT(text, 256);
-    GPS_SCOPE();
     const bool unseen = code == GPS_INVALID_DEVICE, unreached = code == GPS_PEER_UNSUPPORTED;
-    const enum wrong wrong = unseen || unreached ? NOTHING_WRONG : wrong_with(shared);
     if (!wrong && !unseen && !unreached)
         return;
     gps_text_add(&text, "the driver's code is %u: ", (unsigned)code);
@@ -209,11 +207,30 @@ void gps_diagnose_vmm_import(uint64_t shared, int code) {
         gps_text_str(&text, unseen ? "this process does not see the GPU of the memory "
                                      "(CUDA_VISIBLE_DEVICES)"
                                    : "no GPU that this process sees reaches the memory");
+    gps_text_str(&text, wrong == NOT_OPEN ? more : "");
     report.detail = text.bytes;
     report.variant = wrong;
     if (wrong && wrong != AN_ADDRESS)
         add_past(&report, (int)shared);
     gps_report_send(&report);
+}
+
+void gps_diagnose_vmm_import(uint64_t shared, int code) {
+    GPS_SCOPE();
+    const bool out_of_reach = code == GPS_INVALID_DEVICE || code == GPS_PEER_UNSUPPORTED;
+    report_import(shared, out_of_reach ? NOTHING_WRONG : wrong_with(shared), code, "");
+}
+
+int gps_diagnose_descriptor(int descriptor) {
+    GPS_SCOPE();
+    return (int)wrong_file(descriptor);
+}
+
+void gps_diagnose_external(int descriptor, int wrong, int code) {
+    GPS_SCOPE();
+    if (code == GPS_UNKNOWN)
+        report_import((uint64_t)(int64_t)descriptor, (enum wrong)wrong, code,
+                      "; an import of external memory closes its descriptor");
 }
 
 void gps_diagnose_unreserve(uint64_t pointer, uint64_t size, int code) {

@@ -30,6 +30,23 @@ struct open {
 
 /* --- reasons --- */
 
+struct own {
+    struct gps_id id;
+    bool found;
+};
+
+static void compare(void *arg, struct gps_export *region) {
+    struct own *own = arg;
+    own->found |= gps_id_equal(&region->record.id, &own->id);
+}
+
+/* By the books of this process, also where it does not reach the directory any more. */
+static bool is_own(const struct gps_import *import) {
+    struct own own = {.id = import->region};
+    gps_registry_each_export(0, compare, &own);
+    return own.found;
+}
+
 /* The driver compares pids alone: it took the handle for this process's own. */
 static enum gps_known taken_for_own(struct open *open) {
     if (!open->recorded && !gps_others_look().has_our_pid) {
@@ -208,7 +225,7 @@ static enum gps_known known_of(struct open *open) {
         return place_held(open);
     if (open->code == GPS_INVALID_VALUE && open->flags != gps_ops->open_flags())
         return GPS_KNOWN_FLAGS;
-    if (open->code == GPS_INVALID_CONTEXT && open->past == GPS_PAST_OWN)
+    if (open->code == GPS_INVALID_CONTEXT && (open->past == GPS_PAST_OWN || is_own(import)))
         return GPS_KNOWN_OWN;
     if (open->past == GPS_PAST_FREED || (open->recorded && gps_record_over(&open->record)))
         return GPS_KNOWN_STALE;

@@ -1,5 +1,6 @@
 #include "importers.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -32,6 +33,12 @@ static int find(const struct gps_export *region, struct gps_party *users, unsign
     return gps_references_users(&region->record.id, users, max, caches);
 }
 
+/* Where that is not known it counts as held: better than to take it from somebody. An audit takes
+ * nothing from anybody, and accuses nobody without proof. */
+static bool is_held(int count) {
+    return count > 0 || (count < 0 && !gps_process_audits());
+}
+
 int gps_importers_of(const struct gps_export *region, struct gps_party *users, unsigned max) {
     unsigned caches;
     return find(region, users, max, &caches);
@@ -40,7 +47,7 @@ int gps_importers_of(const struct gps_export *region, struct gps_party *users, u
 int gps_importers_find(struct gps_export *region, struct gps_party *users, unsigned max) {
     unsigned caches;
     const int count = find(region, users, max, &caches);
-    region->users.held = count != 0;
+    region->users.held = is_held(count);
     region->users.cached = count == 0 && caches > 0;
     return count;
 }
@@ -121,5 +128,5 @@ void gps_importers_mark(struct gps_export *work) {
     const bool known =
         work && store && gps_proc_each(store, mark_held, &scan) == 0 && !scan.unknown;
     for (struct gps_export *region = work; region; region = region->work)
-        region->users.held |= !known;
+        region->users.held |= !known && is_held(-EIO);
 }

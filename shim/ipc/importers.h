@@ -11,7 +11,8 @@
 
 /* The number of importers and the first `max` of them, or -errno: it is not known. */
 int gps_importers_of(const struct gps_export *region, struct gps_party *users, unsigned max);
-/* Whether there is an importer. A region of which that is not known counts as held. */
+/* Whether there is an importer. A region of which that is not known counts as held. (`users` has it
+ * so but in audits.) */
 bool gps_importers_any(const struct gps_export *region);
 
 /* The same as gps_importers_of, and in region->users whether there are importers and whether other
@@ -26,5 +27,5 @@ void gps_importers_wait_for_caches(const struct gps_export *region);
 
 /* Sets `users` of every region in the list (linked by `work`), by one scan of the directory. Where
  * the directory cannot be read, or what one process has open, every region counts as held: better
- * late than pulled away. */
+ * late than pulled away. In an audit, which pulls nothing away, none does. */
 void gps_importers_mark(struct gps_export *work);

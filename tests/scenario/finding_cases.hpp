@@ -146,6 +146,8 @@ const Case cases[] = {
      "", false, "looks like an address", ""},
     {"descriptor-refused-negative", "descriptor-refused", "cuMemImportFromShareableHandle", MAIN,
      "", "", false, "number -1 is not open", ""},
+    {"descriptor-refused-external", "descriptor-refused", "cuImportExternalMemory", MAIN, "", "",
+     false, "an import of external memory closes its descriptor", ""},
     {"null-output-import", "null-output", "cuMemImportFromShareableHandle", MAIN, "", "", false, "",
      ""},
     {"descriptor-refused-gpu", "descriptor-refused", "cuMemImportFromShareableHandle", OTHER, "",

@@ -49,6 +49,22 @@ TEST(Directory, ThatOthersMayWriteTo) {
     expect_store_reports(world);
 }
 
+// What cannot be read any more proves nothing against the program, and its own books go on.
+TEST(Directory, ThatGoesAwayFromAnAudit) {
+    World world("", {{"GPUSHARE_MODE", "audit"}, {"GPUSHARE_LOG_LEVEL", "info"}});
+    const std::string directory = world.environment["GPUSHARE_DIR"];
+    Puppet a(world);
+    a.must("malloc p 4194304");
+    const std::string handle = a.must("get p");
+    fs::rename(directory, directory + ".gone");
+    EXPECT_EQ(a.code("open q " + handle), 201);
+    EXPECT_EQ(a.quit("return"), 0);
+    EXPECT_EQ(world.count("open-own-handle"), 1u) << world.logs();
+    EXPECT_EQ(world.count("leak-export"), 1u) << world.logs();
+    EXPECT_EQ(world.count("open-unknown"), 0u) << world.logs();
+    EXPECT_EQ(world.count("exit-while-open"), 0u) << world.logs();
+}
+
 TEST(Directory, ThatIsASymlink) {
     World world;
     fs::create_directory_symlink("/tmp", world.environment["GPUSHARE_DIR"]);

@@ -7,6 +7,7 @@ everything must be as it was.
 usage: soak.py BUILD_DIR [--driver sim|gpu] [--runtime hip6|hip7] [--mode share|audit|bare] [--seconds N] [--seed N]
                          [--processes N] [--cache N] [--merge [SHARE]] [--memory SIZE] [--gentle] [--keep]
                          [--suspend] [--events DIR]
+       soak.py BUILD_DIR --mode audit --hostile [--programs N] [--seconds N] [--seed N] [--processes N] [--keep]
 
 The seed (also SEED=n) decides what each process does and what is done to it; the times are the machine's own.
 --mode bare runs all of it without the library: that shows that the model itself is right, and must not fail.
@@ -20,6 +21,8 @@ one lacks memory, which another took, it is not compared. A run in which they ha
 SIGKILL that was not sent here.
 --memory SIZE of the simulated card (3GiB, with --merge 16GiB). SOAK_WITHOUT=hog leaves replicas all of it.
 --events has the workers write event logs into a directory, for `gpushare timeline`.
+--hostile runs random programs (hostile.py) under `gpushare audit`, which make themselves hard to watch; --processes at
+once, N programs (1000) or as many as there is time for.
 --gentle leaves out keepers' deaths, the full directory, and what stops processes.
 
 Judged as it runs: the workers' journal (memory.c and misuse.c say what is expected), and that no call lasts longer
@@ -46,6 +49,7 @@ import tempfile
 import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import hostile
 from keepers import keepers
 from patience import patient
 from sleepers import Sleepers
@@ -636,16 +640,23 @@ def arguments():
     parser.add_argument("--merge", type=float, nargs="?", const=1.0, default=0.0)
     parser.add_argument("--suspend", action="store_true")
     parser.add_argument("--memory")
+    parser.add_argument("--hostile", action="store_true")
+    parser.add_argument("--programs", type=int, default=1000)
     parser.add_argument("--gentle", action="store_true")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--events")
     options = parser.parse_args()
+    if options.hostile and (options.mode, options.driver, options.runtime) != ("audit", "sim", None):
+        parser.error("--hostile is for --mode audit, on the simulated driver")
     options.memory = options.memory or ("16GiB" if options.merge else "3GiB")
     return options
 
 
 def main():
-    soak = Soak(arguments())
+    options = arguments()
+    if options.hostile:
+        return hostile.main(options)
+    soak = Soak(options)
     try:
         before = soak.used()
         soak.run()

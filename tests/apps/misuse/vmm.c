@@ -416,6 +416,30 @@ static void import_to_nowhere(void) {
     import_wrongly(itself, false);
 }
 
+/* --- descriptor-refused-external: an import as external memory closes the descriptor --- */
+
+static void import_external(int descriptor, CUresult expected) {
+    CUexternalMemory external = NULL;
+    const CUDA_EXTERNAL_MEMORY_HANDLE_DESC wanted = {.type =
+                                                         CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD,
+                                                     .handle = {.fd = descriptor},
+                                                     .size = BLOCK};
+    CHECK(expected, CU(cuImportExternalMemory)(&external, &wanted));
+    if (expected == CUDA_SUCCESS)
+        MUST(CU(cuDestroyExternalMemory)(external));
+}
+
+static void import_external_twice(void) {
+    int descriptor = -1;
+    const CUmemGenericAllocationHandle handle = make(POSIX);
+    MUST(
+        CU(cuMemExportToShareableHandle)(&descriptor, handle, (CUmemAllocationHandleType)POSIX, 0));
+    const int other = right() ? dup(descriptor) : descriptor;
+    import_external(descriptor, CUDA_SUCCESS);
+    import_external(other, right() ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN);
+    MUST(CU(cuMemRelease)(handle));
+}
+
 /* --- descriptor-refused-gpu: each process has a GPU of its own --- */
 
 static void export_here(void) {
@@ -530,6 +554,7 @@ const struct scenario vmm_scenarios[] = {
     {"descriptor-refused", send_number, import_number, false},
     {"descriptor-refused-address", import_address, NULL, false},
     {"descriptor-refused-negative", import_negative, NULL, false},
+    {"descriptor-refused-external", import_external_twice, NULL, false},
     {"null-output-import", import_to_nowhere, NULL, false},
     {"descriptor-refused-gpu", export_here, import_elsewhere, false},
     {"export-descriptor-leak", export_descriptor, import_and_close, false},

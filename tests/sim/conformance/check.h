@@ -30,5 +30,6 @@ void capture_rows(void);
 void held_rows(void);
 void owned_rows(void);
 void checkpoint_rows(void);
+void external_rows(void);
 
 #endif

@@ -28,5 +28,6 @@ int main(void) {
     held_rows();
     owned_rows();
     checkpoint_rows();
+    external_rows();
     return check_differences() ? 1 : 0;
 }

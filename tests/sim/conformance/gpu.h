@@ -77,6 +77,9 @@
     X(cuMemGetAccess)                                                                              \
     X(cuMemExportToShareableHandle)                                                                \
     X(cuMemImportFromShareableHandle)                                                              \
+    X(cuDestroyExternalMemory)                                                                     \
+    X(cuExternalMemoryGetMappedBuffer)                                                             \
+    X(cuImportExternalMemory)                                                                      \
     X(cuMemPoolCreate)                                                                             \
     X(cuMemPoolDestroy)                                                                            \
     X(cuMemPoolExportToShareableHandle)                                                            \

@@ -4,6 +4,7 @@
 #include "context.h"
 #include "import.h"
 #include "link.h"
+#include "physical.h"
 #include "small.h"
 #include "space.h"
 #include "state.h"
@@ -42,10 +43,19 @@ void block_link(struct block *block) {
     set->first = block;
 }
 
-void block_drop(struct block *block, bool retire) {
+static void let_go(struct block *block) {
     const bool opened = block->kind == BLOCK_IMPORT || block->kind == BLOCK_POOL_IMPORT;
-    struct sim_request request = {.op = opened ? SIM_CLOSE : SIM_FREE, .a = block->id};
-    link_call(&request, NULL);
+    const struct sim_request request = {.op = opened ? SIM_CLOSE : SIM_FREE, .a = block->id};
+    if (!block->external) {
+        link_call(&request, NULL);
+        return;
+    }
+    block->external->mappings--;
+    physical_release_unused(block->external);
+}
+
+void block_drop(struct block *block, bool retire) {
+    let_go(block);
     if (block->small) {
         roomy_remove(block);
         small_destroy(block->small);
@@ -175,9 +185,10 @@ uint64_t block_pool(CUcontext context) {
 
 bool block_find(uint64_t address, struct span *span) {
     struct block *block = space_block(address);
-    uint64_t offset = 0, size;
+    uint64_t offset, size;
     if (!block)
         return false;
+    offset = block->skip;
     size = block->requested;
     if (block->small && !small_find(block->small, address - block->address, &offset, &size))
         return false;
@@ -185,5 +196,5 @@ bool block_find(uint64_t address, struct span *span) {
         !import_find(block, address - block->address, &offset, &size))
         return false;
     *span = (struct span){block->address + offset, size, block};
-    return address - span->base < size;
+    return address - span->base < size; /* also of an address before it */
 }

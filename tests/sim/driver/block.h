@@ -13,12 +13,14 @@ enum block_kind {
     BLOCK_PLAIN,
     BLOCK_POOL,
     BLOCK_POOL_IMPORT, /* a pointer of another process's pool */
+    BLOCK_EXTERNAL,    /* a buffer of external memory */
     BLOCK_IMPORT,
     BLOCK_MAPPED,
     BLOCK_OWN_KINDS = BLOCK_IMPORT, /* those that cuMemFree frees */
 };
 
 struct mapping;
+struct physical;
 struct pool;
 struct small;
 struct opening;
@@ -33,8 +35,10 @@ struct block {
     bool exported;
     bool sync; /* SYNC_MEMOPS was set */
     CUcontext context;
-    struct pool *pool;       /* of the program's own; NULL: the card's, or none */
-    struct mapping *mapping; /* of VMM memory */
+    struct pool *pool;         /* of the program's own; NULL: the card's, or none */
+    struct mapping *mapping;   /* of VMM memory */
+    struct physical *external; /* of a buffer: its memory; `skip` bytes behind the block's begin */
+    uint64_t skip;
     struct small *small;
     struct opening *openings;           /* of an import */
     uint32_t owner, memory, counter;    /* of an import: what its handle says */

@@ -1,7 +1,7 @@
 /*
  * Objects of multicast: a handle, and what is bound to it is checked. No memory lies behind one, so
- * it cannot be mapped; and what the simulator has of cuMemMapArrayAsync and cuImportExternalMemory,
- * which need arrays and another system's memory: a refusal.
+ * it cannot be mapped; and what the simulator has of cuMemMapArrayAsync, which needs arrays: a
+ * refusal.
  */
 #include "device.h"
 #include "mapping.h"
@@ -129,9 +129,3 @@ CUresult CUDAAPI cuMemMapArrayAsync(CUarrayMapInfo *maps, unsigned int count, CU
 
 CALL(cuMemMapArrayAsync_ptsz, (CUarrayMapInfo * maps, unsigned int count, CUstream stream),
      cuMemMapArrayAsync(maps, count, stream))
-
-CUresult CUDAAPI cuImportExternalMemory(CUexternalMemory *out,
-                                        const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *from) {
-    CUresult result = state_asked();
-    return result ? result : out && from ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
-}

@@ -17,12 +17,13 @@ struct seen {
     unsigned handle_types, access; /* of VMM memory; access: the current device's */
     struct pool *own_pool;
     bool on_host, managed, pool, imported, mapped, rdma, sync, known;
-    bool apart; /* it is of a card whose memory the current context may not use */
+    bool external; /* a buffer of external memory */
+    bool apart;    /* it is of a card whose memory the current context may not use */
 };
 
 /* As cudaMalloc gives it, in the process that it gave it to. */
 static bool is_plain(const struct seen *seen) {
-    return !seen->on_host && !seen->pool && !seen->imported && !seen->mapped;
+    return !seen->on_host && !seen->pool && !seen->imported && !seen->external && !seen->mapped;
 }
 
 /* VMM memory has no context, and may be closed to the device that asks. */
@@ -56,6 +57,7 @@ static struct seen look(uint64_t pointer) {
                              .pool = block->kind == BLOCK_POOL || block->kind == BLOCK_POOL_IMPORT,
                              .own_pool = block->pool,
                              .imported = block->kind == BLOCK_IMPORT,
+                             .external = block->external,
                              .sync = block->sync,
                              .apart = current && !context_reaches(current, block),
                              .known = true};
