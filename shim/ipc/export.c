@@ -182,6 +182,10 @@ static void export_first(uint64_t pointer, const uint8_t handle[GPS_HANDLE_BYTES
         note_interior(&alloc, pointer);
 }
 
+bool gps_export_missed(void) {
+    return atomic_load(&state.missed);
+}
+
 void gps_export_first(uint64_t pointer, const uint8_t handle[GPS_HANDLE_BYTES]) {
     if (!gps_registry_is_exported(pointer))
         export_first(pointer, handle);

@@ -26,6 +26,9 @@ bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
 const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
                                  const struct gps_rule *rule, const char *name);
 
+/* Whether the program has got a handle of which nothing could be noted: others may open it. */
+bool gps_export_missed(void);
+
 /* The program frees such memory. No other process loses it, because it lives while any process has
  * it mapped. Returns the code for the program. Needs no scope. */
 int gps_export_free_vmm(const struct gps_alloc *alloc);

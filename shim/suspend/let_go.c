@@ -13,6 +13,7 @@
 #include "gate/gate.h"
 #include "gate/streams.h"
 #include "ipc/deferred.h"
+#include "ipc/export.h"
 #include "ipc/token.h"
 #include "keeper/keeper_client.h"
 #include "learn/learner.h"
@@ -245,6 +246,12 @@ static bool look_for_exports(struct gps_text *why) {
         add_region(why, legacy.name, &legacy.id);
         gps_text_str(why, " is exported by a handle of the driver's, which would open nothing any "
                           "more; free it, or share it with backing = vmm");
+        return true;
+    }
+    if (gps_export_missed()) {
+        gps_text_str(why, "it has exported memory by a handle of the driver's that could not be "
+                          "noted, as where the directory is full; such a process cannot be "
+                          "suspended");
         return true;
     }
     if (!gps_deferred_any())

@@ -156,7 +156,13 @@ void expect_case(const Case &expected, const Event &event, uint32_t main) {
     EXPECT_EQ(audit.result.err, alone.err);                                                        \
     EXPECT_EQ(audit.result.status, alone.status)
 
-class Misuse : public testing::TestWithParam<Case> {};
+class Misuse : public testing::TestWithParam<Case> {
+  protected:
+    void SetUp() override {
+        if (on_gpu() && std::string(GetParam().run).rfind("vmm-use-after-release", 0) == 0)
+            GTEST_SKIP() << "a card's driver reads at a handle that was released, and dies";
+    }
+};
 
 TEST_P(Misuse, IsFound) {
     const Case &expected = GetParam();

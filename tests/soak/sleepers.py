@@ -17,7 +17,7 @@ class Sleepers:
 
     def __init__(self, soak, timeout):
         self.soak, self.timeout, self.random = soak, timeout, soak.random
-        self.all, self.refusals, self.keeper_killed = {}, collections.Counter(), 0
+        self.all, self.refusals, self.keeper_killed, self.ever = {}, collections.Counter(), 0, set()
 
     def tool(self, *words):
         return subprocess.Popen([self.soak.build / "gpushare", *words], env=self.soak.environment, text=True,
@@ -63,6 +63,7 @@ class Sleepers:
             self.begin(pid, "resume")
         elif one["verb"] == "suspend" and code == 0:
             self.soak.acts["suspended"] += 1
+            self.ever.add(pid)
             self.begin(pid, "resume", time.monotonic() + self.random.choice((0, 0.05, 0.5, 1.5)))
         elif one["verb"] == "resume" and code == 1 and lives and LATE in said and not self.is_over(one):
             self.soak.acts["late"] += 1  # it, or the keeper, was stopped

@@ -535,9 +535,14 @@ class Soak:
         for line in sorted(set(said.read_text().splitlines())) if said.exists() else []:
             self.fail(line)
 
+    def is_spoilt(self, line):
+        """A block of which something small was exported before a suspension opens no more (docs/suspend.md)."""
+        exporter = re.search(r"open: 400, though it is alive, kind 1: .*/(\d+)\.\d+$", line)
+        return bool(exporter) and int(exporter[1]) in self.sleepers.ever
+
     def judge_journal(self):
         try:
-            lines = (self.place / "journal").read_text().splitlines()
+            lines = [line for line in (self.place / "journal").read_text().splitlines() if not self.is_spoilt(line)]
         except OSError:
             lines = []
         for line in lines[:20]:

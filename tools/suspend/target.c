@@ -19,6 +19,7 @@
 #include "util/procfs.h"
 
 #define WHILE (20 * GPS_SECOND) /* a keeper that has to start, and a machine that is busy */
+#define FEW   8                 /* descriptors that an answer may take */
 #define PAUSE 5000              /* us, between two looks */
 
 struct targets {
@@ -258,10 +259,10 @@ static char *why_silent(const struct target *target) {
         (stat.state == 'T' || stat.state == 't'))
         return tool_copy("it is stopped; SIGCONT lets it go on");
     if (target->pid && prlimit((pid_t)target->pid, RLIMIT_NOFILE, NULL, &limit) == 0 &&
-        count >= limit.rlim_cur)
-        return tool_format("it has all of its %zu descriptors in use (RLIMIT_NOFILE), and needs "
-                           "one; prlimit(1) gives it more",
-                           (size_t)limit.rlim_cur);
+        count + FEW >= limit.rlim_cur)
+        return tool_format("it has %zu of its %zu descriptors in use (RLIMIT_NOFILE), and needs a "
+                           "few; prlimit(1) gives it more",
+                           count, (size_t)limit.rlim_cur);
     return tool_copy(target->answer.reason);
 }
 
