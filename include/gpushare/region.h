@@ -284,6 +284,7 @@ enum gps_unmerged {
     GPS_UNMERGED_PAUSED = 12,      /* `gpushare merge off` */
     GPS_UNMERGED_MPS = 13,         /* a fault on this GPU is every client's of MPS */
     GPS_UNMERGED_UNKNOWN = 14,     /* it has called a function of the driver that is not known */
+    GPS_UNMERGED_BYPASSED = 15,    /* it has loaded a library that calls the driver past this one */
     GPS_UNMERGED_COUNT,
 };
 

@@ -6,6 +6,7 @@
 #include "gate/swap.h"
 #include "ipc/refused_writes.h"
 #include "merge/merger.h"
+#include "merge/unmerged.h"
 
 void gps_read_refused(uint64_t from, uint64_t size, int code) {
     if (gps_process_audits())
@@ -48,6 +49,8 @@ void gps_stream_destroyed(uint64_t stream) {
 
 void gps_wait_ended(int code) {
     gps_swap_return();
+    if (gps_pause_name()) /* what the merger's thread has seen */
+        gps_plain_look_and_make();
     gps_merge_end_freed(GPS_MERGE_AT_ONCE);
     gps_merger_retry();
     gps_work_checked(code);

@@ -10,6 +10,7 @@
 #include "log/event_log.h"
 #include "memory.h"
 #include "merge/created.h"
+#include "merge/unmerge.h"
 #include "process/gpu_bytes.h"
 #include "process/process.h"
 #include "registry/entangled.h"
@@ -77,6 +78,7 @@ uint64_t gps_mappings_take(struct gps_vmm_memory *made, const struct gps_block_l
     uint64_t handle;
     if (!gps_merge_active || !gps_options_merge_created(&gps_process_config()->options))
         return made->handle;
+    gps_plain_look_and_make();
     GPS_DRIVER_SCOPE();
     made->taken = gps_rules_take_created(made->size, made->device, &request, uuid) &&
                   gps_created_make(&request, like, made->handle, &handle);

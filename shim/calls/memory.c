@@ -13,6 +13,7 @@
 #include "merge/allocation.h"
 #include "merge/backing.h"
 #include "merge/created.h"
+#include "merge/unmerge.h"
 #include "merge/work.h"
 #include "pools.h"
 #include "process/process.h"
@@ -81,9 +82,13 @@ static uint64_t bytes_of(const struct gps_allocation *asked) {
 /* True: a rule has given the memory, or *code says why not. */
 __attribute__((noinline)) static bool allocate_by_rule(struct gps_allocation *asked, int *code) {
     uint64_t size;
-    return asked->shareable && is_for_rules(asked, &size) &&
-           (gps_capture_forbids(code) ||
-            gps_rules_allocate(size, asked->pooled, &asked->pointer, code));
+    if (!asked->shareable || !is_for_rules(asked, &size))
+        return false;
+    if (gps_capture_forbids(code))
+        return true;
+    if (gps_merge_active)
+        gps_plain_look_and_make();
+    return gps_rules_allocate(size, asked->pooled, &asked->pointer, code);
 }
 
 int gps_memory_allocate(struct gps_allocation *asked) {

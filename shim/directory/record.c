@@ -245,6 +245,8 @@ const char *gps_unmerged_why(uint64_t why) {
         [GPS_UNMERGED_PAUSED] = "it is switched off (gpushare merge off)",
         [GPS_UNMERGED_UNKNOWN] =
             "the program has called a function of the driver that this version does not know",
+        [GPS_UNMERGED_BYPASSED] = "a library that was loaded with RTLD_DEEPBIND calls the driver "
+                                  "past gpushare",
     };
     return why > 0 && why < sizeof(reasons) / sizeof(reasons[0]) ? reasons[why]
                                                                  : "this version does not know why";

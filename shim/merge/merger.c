@@ -22,6 +22,7 @@
 #include "own_bytes.h"
 #include "shared_block.h"
 #include "threads/thread.h"
+#include "unmerge.h"
 #include "unmerged.h"
 #include "util/clock.h"
 #include "util/forgotten.h"
@@ -125,6 +126,7 @@ static void thaw_excluded(void) {
 /* A program opens such a device before it registers memory with it. */
 static void look_what_is_against_it(void) {
     gps_rdma_look();
+    gps_plain_look();
     gps_pause_look();
     state.held = false;
     if (!gps_rdma_device() && !gps_pause_is_on())
@@ -460,7 +462,7 @@ static enum gps_unmerged find_reason(bool any) {
     const enum gps_unmerged refusal = gps_shared_refusal();
     const bool unkept = gps_keeper_is_unresponsive() || refusal == GPS_UNMERGED_KEEPER;
     const struct reason reasons[] = {
-        {GPS_UNMERGED_UNKNOWN, gps_pause_function() != NULL, 0},
+        {gps_pause_name() ? gps_pause_why() : GPS_UNMERGED_UNKNOWN, gps_pause_name(), 0},
         {GPS_UNMERGED_PAUSED, gps_pause_is_on(), 0},
         {GPS_UNMERGED_MEMBARRIER, gps_gate_is_refused(), 0},
         {GPS_UNMERGED_KEY, gps_shared_is_unusable(), REASON_2S},

@@ -12,6 +12,7 @@
 #include "layout.h"
 #include "log/log.h"
 #include "shared_block.h"
+#include "stack/bypass.h"
 #include "unmerged.h"
 #include "util/forgotten.h"
 #include "util/text.h"
@@ -244,8 +245,8 @@ GPS_FORGOTTEN(state);
 
 static void end_merging(const char *function) {
     GPS_SCOPE();
-    gps_pause_for_good(function);
-    gps_unmerged_set(GPS_UNMERGED_UNKNOWN);
+    gps_pause_for_good(function, GPS_UNMERGED_UNKNOWN);
+    gps_unmerged_set(gps_pause_why());
 }
 
 /* The next allocation from an address on. */
@@ -302,4 +303,17 @@ void gps_plain_make(const char *function, bool surely) {
     state.made = make_all();
     if (!state.made)
         complain(function);
+}
+
+void gps_plain_look(void) {
+    char name[64];
+    struct gps_text text = GPS_TEXT(name);
+    if (!gps_pause_name() && gps_bypass_look(gps_ops->sonames, &text))
+        gps_pause_for_good(name, GPS_UNMERGED_BYPASSED);
+}
+
+void gps_plain_look_and_make(void) {
+    gps_plain_look();
+    if (gps_pause_name() && !state.made && !state.complained)
+        gps_plain_make(gps_pause_name(), true);
 }

@@ -27,3 +27,12 @@ void gps_unmerge_end(uint64_t to, uint64_t size);
  * The function is about to run. Without such memory it may, unless `surely`: it can run at any time
  * from now on. Any thread, outside any pass of the gate. It needs no scope. */
 void gps_plain_make(const char *function, bool surely);
+
+/* --- before a library calls the driver past this one --- */
+
+/* Whether the program has loaded such a library (stack/bypass.h) since the last look: then nothing
+ * new is merged. Any thread. It needs no scope. */
+void gps_plain_look(void);
+/* The same, and all memory becomes plain if it is so. Any thread of the program's, outside any pass
+ * of the gate, where it may wait. It needs no scope. */
+void gps_plain_look_and_make(void);

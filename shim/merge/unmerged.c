@@ -20,13 +20,14 @@
 #define INTERVAL (GPS_SECOND / 10)
 #define REST     50 /* times what the last look took */
 
-/* --- `gpushare merge off`, or a call that nobody knows --- */
+/* --- `gpushare merge off`, or a call that nobody knows, or sees --- */
 
 static struct {
     _Atomic bool on;
     uint64_t next; /* not before this */
     _Atomic bool ending, ended;
-    char function[64];
+    enum gps_unmerged why;
+    char name[64];
 } paused;
 GPS_FORGOTTEN(paused);
 
@@ -40,19 +41,24 @@ void gps_pause_look(void) {
 }
 
 bool gps_pause_is_on(void) {
-    return atomic_load_explicit(&paused.on, memory_order_relaxed) || gps_pause_function();
+    return atomic_load_explicit(&paused.on, memory_order_relaxed) || gps_pause_name();
 }
 
-void gps_pause_for_good(const char *function) {
-    struct gps_text text = GPS_TEXT(paused.function);
+void gps_pause_for_good(const char *name, enum gps_unmerged why) {
     if (atomic_exchange(&paused.ending, true))
         return;
-    gps_text_str(&text, function);
+    struct gps_text text = GPS_TEXT(paused.name);
+    gps_text_str(&text, name);
+    paused.why = why;
     paused.ended = true;
 }
 
-const char *gps_pause_function(void) {
-    return atomic_load_explicit(&paused.ended, memory_order_acquire) ? paused.function : NULL;
+const char *gps_pause_name(void) {
+    return atomic_load_explicit(&paused.ended, memory_order_acquire) ? paused.name : NULL;
+}
+
+enum gps_unmerged gps_pause_why(void) {
+    return paused.why;
 }
 
 /* --- devices by which other hardware reaches GPU memory --- */
@@ -142,8 +148,8 @@ static void say(enum gps_unmerged why) {
         return;
     state.said |= 1u << why;
     gps_text_strs(&text, "nothing is merged: ", gps_unmerged_why(why));
-    if (why == GPS_UNMERGED_UNKNOWN)
-        gps_text_strs(&text, " (", gps_pause_function(), ")");
+    if (why == GPS_UNMERGED_UNKNOWN || why == GPS_UNMERGED_BYPASSED)
+        gps_text_strs(&text, " (", gps_pause_name(), ")");
     if (why == GPS_UNMERGED_RDMA)
         gps_text_strs(&text, " (", gps_rdma_device(),
                       "); blocks that were merged before it was opened stay merged");

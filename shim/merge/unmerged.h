@@ -15,19 +15,21 @@
 void gps_unmerged_set(enum gps_unmerged why);
 enum gps_unmerged gps_unmerged_get(void);
 
-/* --- `gpushare merge off`, or a call that nobody knows --- */
+/* --- `gpushare merge off`, or a call that nobody knows, or sees --- */
 
 /* This process merges nothing new, until `on`. Or for good, because it has called a function of the
- * driver that nobody here knows (unmerge.h). What is merged stays so, and what is written becomes
- * private as ever. What is frozen gets its access back. The merger's thread looks whether the
- * directory says so (directory/orders.h); others ask what it has seen. */
+ * driver that nobody here knows, or has a library that calls the driver past this one (unmerge.h).
+ * What is merged stays so, and what is written becomes private as ever. What is frozen gets its
+ * access back. The merger's thread looks whether the directory says so (directory/orders.h); others
+ * ask what it has seen. */
 
 void gps_pause_look(void); /* in the merger's thread, inside a gps_scope */
 bool gps_pause_is_on(void);
 
 /* Any thread may call these, and needs no scope. */
-void gps_pause_for_good(const char *function);
-const char *gps_pause_function(void); /* the first one; NULL: not for good */
+void gps_pause_for_good(const char *name, enum gps_unmerged why);
+const char *gps_pause_name(void); /* the first one: a function, or a library; NULL: not for good */
+enum gps_unmerged gps_pause_why(void); /* if it is for good */
 
 /* --- a GPU that is shared by MPS --- */
 

@@ -157,8 +157,8 @@ static bool allocate_merged(const struct gps_merge_request *wanted, uint64_t *po
 static bool is_forbidden(const struct gps_rule_request *request) {
     struct gps_text text = GPS_TEXT(request->why->text);
     const bool by_mps = gps_mps_forbids(request->rule, request->device);
-    const enum gps_unmerged why = gps_pause_function() ? GPS_UNMERGED_UNKNOWN : GPS_UNMERGED_MPS;
-    if (!by_mps && !gps_pause_function())
+    const enum gps_unmerged why = gps_pause_name() ? gps_pause_why() : GPS_UNMERGED_MPS;
+    if (!by_mps && !gps_pause_name())
         return false;
     gps_text_str(&text, gps_unmerged_why(why));
     gps_unmerged_set(why);

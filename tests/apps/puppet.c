@@ -1368,6 +1368,19 @@ static void *newer_found(char **w) {
 
 #define NEWER(type) ((type *)newer_found(w))
 
+/* plug PATH: loads a library that looks into its own dependencies first */
+static void *plugin;
+static int c_plug(char **w) {
+    plugin = dlopen(w[1], RTLD_LAZY | RTLD_DEEPBIND);
+    return plugin ? 0 : 1;
+}
+
+/* plugged FUNCTION NAME: what that library's function answers */
+static int c_plugged(char **w) {
+    int (*function)(u64) = (int (*)(u64))dlsym(plugin, w[1]);
+    return function ? function(value(w[2])) : BAD;
+}
+
 static int run_graph(CUgraph graph) {
     CUgraphExec made;
     int code = (int)CU(cuGraphInstantiate)(&made, graph, 0);
@@ -2362,6 +2375,8 @@ static const struct command {
 #ifndef VENDOR_HIP
     {"newer", "FUNCTION TO OFFSET FROM OFFSET COUNT [export]", c_newer},
     {"lookups", "NAME FROM COUNT", c_lookups},
+    {"plug", "PATH", c_plug},
+    {"plugged", "FUNCTION NAME", c_plugged},
 #else
     {"lasterror", "", c_lasterror},
     {"procaddress", "SYMBOL", c_procaddress},

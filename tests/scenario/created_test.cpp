@@ -270,3 +270,63 @@ TEST(Created, ItIsMergedAgainAfterEachSleep) {
             make(*one, 2);
     }
 }
+
+// --- a library that calls the driver past gpushare ---
+
+namespace {
+
+const char *const BYPASSED = "nothing is merged: a library that was loaded with RTLD_DEEPBIND "
+                             "calls the driver past gpushare "
+                             "(libdeepbind.so)";
+
+void plug(Puppet &puppet) {
+    puppet.must("plug " + build_directory() + "/tests/apps/libdeepbind.so");
+}
+
+class Deepbind : public testing::Test {
+  protected:
+    void SetUp() override {
+        SIM_ONLY("the library is linked with the simulated driver");
+#if defined(__SANITIZE_ADDRESS__)
+        GTEST_SKIP() << "AddressSanitizer refuses RTLD_DEEPBIND";
+#endif
+    }
+};
+
+} // namespace
+
+TEST_F(Deepbind, HandlesFromThenOnAreTheDrivers) {
+    Two two;
+    ASSERT_TRUE(two.merges(3)) << two.in_use();
+    plug(two[0]);
+    two[0].must("vcreate h 2097152");
+    EXPECT_EQ(two[0].code("plugged properties h"), 0);
+    EXPECT_TRUE(two.use(2 * SIZE + 2 * MiB)) << "and what was merged is private: " << two.in_use();
+    EXPECT_EQ(two[0].code("plugged fill p"), 0);
+    EXPECT_EQ(bytes(two[1], SIZE, 3), "same");
+    const std::string logs = two.world.logs();
+    EXPECT_HAS(logs, BYPASSED);
+    EXPECT_EQ(logs.find(BYPASSED), logs.rfind(BYPASSED)) << logs;
+}
+
+// The thread that merges looks, too, and the next wait makes what is merged private.
+TEST_F(Deepbind, AWaitIsEnoughAfterALook) {
+    Two two(1, merging());
+    two.load("q", SIZE, 4);
+    ASSERT_TRUE(two.use(3 * SIZE)) << two.in_use();
+    plug(two[0]);
+    ASSERT_TRUE(eventually([&] { return two.world.logs().find(BYPASSED) != std::string::npos; }));
+    two[0].must("sync");
+    EXPECT_EQ(two[0].code("plugged fill q"), 0);
+    EXPECT_EQ(bytes(two[1], SIZE, 4, "q"), "same");
+    two.load("r", SIZE, 5);
+    EXPECT_TRUE(two.use(6 * SIZE)) << two.in_use();
+}
+
+// One that is not linked with the driver calls nothing past anybody.
+TEST_F(Deepbind, OfAnotherLibraryIsNothing) {
+    Two two;
+    two[0].must("plug " + build_directory() + "/tests/nvml/libnvidia-ml.so.1");
+    ASSERT_TRUE(two.merges(3)) << two.in_use();
+    EXPECT_EQ(two.world.logs().find("RTLD_DEEPBIND"), std::string::npos);
+}
