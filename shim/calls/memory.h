@@ -81,8 +81,8 @@ void gps_memory_attributes(uint64_t address);
 /* The driver has refused a question about an address. True: a block may have been swapped there
  * just then, and the driver is to be asked again. */
 bool gps_memory_was_swapped(uint64_t address);
-/* The program sets SYNC_MEMOPS of what is pieced, for the sake of other hardware, or asks
- * for P2P_TOKENS, which sets it. `all` is the allocation, which gets memory and keeps it if a merge
- * rule took it. A driver
- * refuses the first for mapped memory (801; H200, driver 580, 2026-11-23), so it is kept here. */
+/* The program sets SYNC_MEMOPS of what is pieced, for the sake of other hardware, or asks for
+ * P2P_TOKENS, which sets it. `all` is the allocation, which gets memory and keeps it if a merge
+ * rule took it. A driver refuses the first for mapped memory (801; H200, driver 580, 2026-11-23),
+ * so it is kept here. */
 int gps_memory_sync(const struct gps_write *all, bool synced);

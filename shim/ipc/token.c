@@ -122,12 +122,12 @@ static bool find(const struct gps_id *id, struct gps_token_run *run) {
     struct token *token = state.list;
     while (token && !gps_id_equal(&token->region.record.id, id))
         token = token->next;
-    if (token)
-        token->served = true;
-    if (token)
-        *run = (struct gps_token_run){token->region.pointer, size_of(token), token->place,
-                                      token->place_size};
-    return token != NULL;
+    if (!token)
+        return false;
+    token->served = true;
+    *run = (struct gps_token_run){token->region.pointer, size_of(token), token->place,
+                                  token->place_size};
+    return true;
 }
 
 static int publish(struct token *token) {

@@ -40,10 +40,6 @@ int gps_needed_room_gpus(void) {
     return used;
 }
 
-static uint64_t whole_blocks(uint64_t bytes) {
-    return (bytes + (UINT64_C(2) << 20) - 1) & ~((UINT64_C(2) << 20) - 1);
-}
-
 static uint64_t mapped_bytes(void) {
     struct gps_mapping vmm = {.pointer = 0};
     uint64_t sum = 0;
@@ -93,6 +89,6 @@ void gps_needed_room_measure(struct gps_answer_file *answer) {
         spare += margin(contexts, &here);
         (void)gps_ops->uuid(device, answer->device);
     }
-    answer->own = whole_blocks(answer->own);
+    answer->own = gps_area_extent(answer->own);
     answer->needs = answer->own + spare;
 }

@@ -307,6 +307,8 @@ static uint64_t follow(void) {
     bool held = false;
     GPS_SCOPE();
     const int status = gps_order_read(gps_membership_store(), gps_process_self(), &order, &held);
+    /* without a descriptor nobody knows: the tool lives */
+    held |= status < 0 && status != -ENOENT && status != -EBADMSG;
     const bool gone = state.answer.state == GPS_ANSWER_GONE;
     if (status == 0 && order.serial != state.answer.serial &&
         (held || order.ask == GPS_ORDER_KEEP || order.ask == GPS_ORDER_TAKE))
