@@ -59,6 +59,7 @@ static void watch_again(void);
 #define REFUSED_mapping(nowhere, code) gps_mappings_refused(nowhere, code)
 #define REFUSED_pool(nowhere, code)    gps_mappings_refused(nowhere, code)
 #define REFUSED_merge(nowhere, code)
+#define REFUSED_wait(nowhere, code)
 #define REFUSED_told(nowhere, code)
 #define REFUSED_graph(nowhere, code)
 
@@ -176,18 +177,12 @@ static struct gps_gate_slot *quickly(uint64_t stream, const struct gps_gate_pass
                 told(#name, GPS_SITE_HERE, from, size, gps_real.name arguments), (void)0, true)    \
     GPS_EXPORT(name)
 
-static void look_at_word(void *arg, const struct gps_launch_word *word) {
-    (void)arg;
-    if (word->whole)
-        gps_launch_given(word->value, word->parameter);
-}
-
 /* No audit merges. The kernel may end its context, so this comes before it. */
 static inline void look(const char *name, struct gps_site site, CUfunction f, void **values,
                         void **extra) {
     if (__builtin_expect(gps_closed_looks != 0, 0)) {
         gps_call_enter(name, site);
-        gps_launch_each_word(&(struct gps_launch){f, values, extra}, look_at_word, NULL);
+        gps_launch_look(&(struct gps_launch){f, values, extra});
         gps_call_leave();
     }
 }

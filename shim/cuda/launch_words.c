@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "calls/launches.h"
+
 enum { MOST_PARAMETERS = 256, WORD = sizeof(uint64_t) };
 
 static bool find(CUfunction f, size_t index, size_t *offset, size_t *size) {
@@ -48,4 +50,14 @@ void gps_launch_each_word(const struct gps_launch *launch, gps_launch_word_fn *f
         if (at)
             each_word_of(at, size, (struct gps_launch_word){.parameter = i + 1}, fn, arg);
     }
+}
+
+static void look_at_word(void *arg, const struct gps_launch_word *word) {
+    (void)arg;
+    if (word->whole)
+        gps_launch_given(word->value, word->parameter);
+}
+
+void gps_launch_look(const struct gps_launch *launch) {
+    gps_launch_each_word(launch, look_at_word, NULL);
 }

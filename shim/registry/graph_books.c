@@ -7,6 +7,8 @@
 #include "util/forgotten.h"
 #include "util/lock.h"
 
+enum { MOST_GRAPHS = 1 << 14 }; /* of further ones nothing is known */
+
 /* One for all graphs. It is in the tree until it ends. */
 struct memory {
     struct gps_range range;
@@ -145,7 +147,9 @@ static bool fill(struct graph *graph, const struct gps_graph_uses *uses) {
 void gps_graph_note(uint64_t exec, const struct gps_graph_uses *uses) {
     GPS_LOCKED(&books.lock);
     forget(exec);
-    struct graph *const graph = uses->count ? gps_table_allocate(size_of(uses->count)) : NULL;
+    if (!uses->count || books.graph_count >= MOST_GRAPHS)
+        return;
+    struct graph *const graph = gps_table_allocate(size_of(uses->count));
     if (!graph)
         return;
     *graph = (struct graph){.seen = gps_graph_ends};

@@ -213,6 +213,29 @@ TEST_F(Graph, ThatWasUpdatedIsTold) {
     expect("use-after-free", "node 0 of the graph, a fill");
 }
 
+// It runs at another time, if at all.
+TEST_F(Graph, WhoseLaunchIsCapturedIsSilent) {
+    have("freed");
+    a.all({"made g", "more g fill p 1 16", "ready g e", "free p", "capture s", "graph s e",
+           "captured s f"});
+    silent();
+}
+
+// All kernels of one call are looked at after a close.
+TEST_F(Graph, AndAKernelOnSeveralStreamsIsToldAfterAClose) {
+    open();
+    a.all({"stream t", "malloc sum 65536", "spinboth s t p 1024 1000 1000 sum", "ssync s",
+           "ssync t"});
+    silent();
+    end("closed");
+    a("spinboth s t p 1024 1000 1000 sum");
+    const std::vector<Finding> all = world.findings();
+    ASSERT_EQ(all.size(), 1u) << world.logs();
+    EXPECT_EQ(all[0].id, "use-after-close");
+    EXPECT_EQ(all[0].api, "cuLaunchCooperativeKernelMultiDevice");
+    EXPECT_NE(all[0].detail.find("argument 1 of the kernel"), std::string::npos);
+}
+
 TEST_F(Graph, IsNoBusinessOfAProgramWithoutAnAudit) {
     World plain;
     Puppet b(plain);
