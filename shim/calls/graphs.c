@@ -36,6 +36,18 @@ static bool is_allocated(uint64_t address, struct gps_graph_memory *memory) {
     return true;
 }
 
+static bool find(uint64_t address, struct gps_graph_memory *memory) {
+    return address && (is_mapped(address, memory) || is_allocated(address, memory));
+}
+
+bool gps_graph_is_edge(uint64_t address, uint64_t *before) {
+    struct gps_graph_memory memory;
+    if (!find(address, &memory) || memory.base != address || !find(address - 1, &memory))
+        return false;
+    *before = memory.base;
+    return true;
+}
+
 static bool has(const struct gps_graph_uses *uses, uint64_t address) {
     for (unsigned i = 0; i < uses->count; i++)
         if (address - uses->list[i].memory.base < uses->list[i].memory.size)
@@ -45,8 +57,7 @@ static bool has(const struct gps_graph_uses *uses, uint64_t address) {
 
 bool gps_graph_found(struct gps_graph_uses *uses, const struct gps_graph_use *use) {
     struct gps_graph_memory memory;
-    if (!use->address || uses->count == GPS_GRAPH_USES || has(uses, use->address) ||
-        (!is_mapped(use->address, &memory) && !is_allocated(use->address, &memory)))
+    if (uses->count == GPS_GRAPH_USES || has(uses, use->address) || !find(use->address, &memory))
         return false;
     uses->list[uses->count] = *use;
     uses->list[uses->count++].memory = memory;

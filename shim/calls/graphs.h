@@ -30,6 +30,10 @@ void gps_graph_made(uint64_t exec, uint64_t graph, gps_graph_walk_fn *walk);
  * it is noted as the last of the list. In a scope. */
 bool gps_graph_found(struct gps_graph_uses *uses, const struct gps_graph_use *use);
 
+/* Whether memory begins there where other memory ends, which begins at *before: the address may be
+ * meant as the end of that. In a scope. */
+bool gps_graph_is_edge(uint64_t address, uint64_t *before);
+
 /* Before its launch on a stream. */
 void gps_graph_launched_slowly(uint64_t exec, uint64_t stream);
 static inline bool gps_graph_launch_is_plain(void) {

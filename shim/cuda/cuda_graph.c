@@ -13,7 +13,7 @@ enum { DEEPEST = 8 };
 struct walk {
     struct gps_graph_uses *uses;
     struct gps_graph_use use; /* where it is */
-    CUfunction function;
+    struct gps_launch kernel;
     CUgraphNode *free; /* room for nodes */
     size_t left;       /* so many */
 };
@@ -33,13 +33,33 @@ static void add_name(char name[GPS_GRAPH_NAME], CUfunction function) {
         gps_text_str(&text, is ? is : "");
 }
 
+struct span {
+    uint64_t from, to;
+    bool has;
+};
+
+static void look_in_span(void *arg, const struct gps_launch_word *word) {
+    struct span *const span = arg;
+    span->has |= word->value >= span->from && word->value < span->to;
+}
+
+/* Whether the kernel has a pointer to what ends there, too: a range's end is no use of what
+ * follows.
+ */
+static bool is_end(const struct walk *walk, uint64_t address) {
+    struct span span = {.to = address};
+    if (gps_graph_is_edge(address, &span.from))
+        gps_launch_each_word(&walk->kernel, look_in_span, &span);
+    return span.has;
+}
+
 /* Words in a struct prove nothing: what the program left of it unwritten is often an old pointer.
  */
 static void look_at_word(void *arg, const struct gps_launch_word *word) {
     struct walk *const walk = arg;
     walk->use.argument = word->parameter;
-    if (word->whole && found(walk, word->value, GPS_NODE_KERNEL))
-        add_name(walk->uses->list[walk->uses->count - 1].name, walk->function);
+    if (word->whole && !is_end(walk, word->value) && found(walk, word->value, GPS_NODE_KERNEL))
+        add_name(walk->uses->list[walk->uses->count - 1].name, walk->kernel.f);
 }
 
 /* Whether kernels of the device's may change what it is given. */
@@ -56,9 +76,9 @@ static void look_at_kernel(struct walk *walk, CUgraphNode node) {
     if (!gps_calls.cuGraphKernelNodeGetParams_v2 || is_updatable(node) ||
         gps_calls.cuGraphKernelNodeGetParams_v2(node, &kernel) != CUDA_SUCCESS)
         return;
-    walk->function = kernel.func ? kernel.func : (CUfunction)kernel.kern;
-    const struct gps_launch launch = {walk->function, kernel.kernelParams, kernel.extra};
-    gps_launch_each_word(&launch, look_at_word, walk);
+    walk->kernel = (struct gps_launch){kernel.func ? kernel.func : (CUfunction)kernel.kern,
+                                       kernel.kernelParams, kernel.extra};
+    gps_launch_each_word(&walk->kernel, look_at_word, walk);
 }
 
 static void look_at_copy(struct walk *walk, CUgraphNode node) {

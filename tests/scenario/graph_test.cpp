@@ -119,7 +119,7 @@ TEST_F(Graph, OnTheThreadsOwnStreamIsTold) {
 // Of one graph each memory is told, and of each graph.
 TEST_F(Graph, TellsOfEachMemoryAndEachGraph) {
     have("freed");
-    a.all({"malloc q " + text(SIZE), "made g", "more g kernel test_read p 16 q", "ready g e",
+    a.all({"malloc q " + text(SIZE), "made g", "more g kernel test_read p+64 16 q+64", "ready g e",
            "ready g f", "free q", "free p"});
     a("graph s e");
     EXPECT_EQ(world.count("use-after-free"), 2u) << world.logs();
@@ -182,6 +182,23 @@ TEST_F(Graph, WhoseCopyOrFillWasChangedIsSilent) {
            "malloc p 4096", "node copy p 0 16 o f", "free p", "malloc q 8388608",
            "renode copy q 0 16 o f", "graph s f", "ssync s"});
     silent();
+}
+
+// The end of a range is no use of what begins there.
+TEST_F(Graph, WithTheEndOfMemoryThatLivesIsSilent) {
+    a.all({"vreserve p " + text(2 * SIZE), "vcreate h " + text(SIZE) + " 0",
+           "vcreate i " + text(SIZE) + " 0", "vmap p 0 " + text(SIZE) + " h",
+           "vmap p " + text(SIZE) + " " + text(SIZE) + " i", "vaccess p 0 " + text(2 * SIZE) + " 3",
+           "made g", "more g kernel test_spin p 16 1000 o", "ready g e", "made d",
+           "more d kernel test_spin p+64 16 p+" + text(SIZE) + " o", "ready d f",
+           "vunmap p " + text(SIZE) + " " + text(SIZE)});
+    a.all({"graph s e", "ssync s"});
+    silent();
+    a.must("vunmap p 0 " + text(SIZE));
+    a("graph s f");
+    const std::vector<Finding> all = world.findings();
+    ASSERT_EQ(all.size(), 1u) << world.logs();
+    EXPECT_NE(all[0].detail.find("argument 1 of test_spin"), std::string::npos) << all[0].detail;
 }
 
 TEST_F(Graph, WhoseNodeIsDisabledIsSilent) {
