@@ -56,7 +56,7 @@ def declared(text):
 
 def hooked():
     with open("shim/cuda/hooks.def", encoding="utf-8") as text:
-        rows = re.findall(r"^(DRIVER\(\w+, *|USE\(\w+, *|LOOKUP\(|WRITE\(|WRITE_A?SYNC\(|GATED\(|LAUNCH\(|READ\()(\w+)", text.read(), re.M)
+        rows = re.findall(r"^(DRIVER\(\w+, *|USE\(\w+, *|LOOKUP\(|WRITE\(|WRITE_A?SYNC\(|GATED\(|LAUNCH\(|GRAPH\(|READ\()(\w+)", text.read(), re.M)
     names = {name for _, name in rows}
     names |= {name + "_ptds" for kind, name in rows if kind.startswith("WRITE_SYNC")}
     return names | {name + "_ptsz" for kind, name in rows if kind.startswith("WRITE_ASYNC")}

@@ -33,8 +33,8 @@
         "call cudaFreeHost for what cudaMallocHost returned, cudaHostUnregister for what was "     \
         "registered; this call freed nothing")                                                     \
     ROW(USE_AFTER_FREE, "use-after-free", ERROR,                                                   \
-        "memory was copied, filled or exported after it had been freed",                           \
-        "free it after its last copy; clear the pointer after cudaFree")                           \
+        "memory was copied, filled, exported or used by a graph after it had been freed",          \
+        "free it after its last use; clear the pointer after cudaFree")                            \
     ROW(CLOSE_UNOPENED, "close-unopened", ERROR,                                                   \
         "a pointer was closed that no cudaIpcOpenMemHandle returned",                              \
         "close exactly the pointers that cudaIpcOpenMemHandle returned")                           \
@@ -46,7 +46,8 @@
     ROW(CLOSE_OWN, "close-own", ERROR, "memory of this process's own was closed",                  \
         "free your own memory with cudaFree; cudaIpcCloseMemHandle is for what was opened")        \
     ROW(USE_AFTER_CLOSE, "use-after-close", ERROR,                                                 \
-        "memory of another process was copied, filled or given to a kernel after it was closed",   \
+        "memory of another process was copied, filled or given to a kernel or a graph after it "   \
+        "was closed",                                                                              \
         "close it after its last use; clear the pointer after cudaIpcCloseMemHandle")              \
     ROW(DOUBLE_OPEN, "double-open", WARNING,                                                       \
         "a memory handle that is open in this context was opened again",                           \
@@ -187,8 +188,8 @@
         "a handle of cuMemCreate was mapped or exported that the program had released before",     \
         "release it after its last map and export; a mapping needs no handle any more")            \
     ROW(USE_UNMAPPED, "use-unmapped", ERROR,                                                       \
-        "reserved addresses were copied, filled, given access or asked for their handle where no " \
-        "memory is mapped",                                                                        \
+        "reserved addresses were copied, filled, given access, asked for their handle or used by " \
+        "a graph where no memory is mapped",                                                       \
         "map memory of cuMemCreate there first, and unmap it after its last use")                  \
     ROW(EXPORT_IMPORTED, "export-imported", ERROR,                                                 \
         "memory of another process, which this one has imported, was to be exported",              \

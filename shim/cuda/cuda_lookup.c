@@ -85,6 +85,7 @@ static const struct row {
 #define WHEN_pool                                                     GPS_HOOKED_ALWAYS
 #define WHEN_merge                                                    GPS_HOOKED_WORK
 #define WHEN_event                                                    GPS_HOOKED_EVENTS
+#define WHEN_graph                                                    GPS_HOOKED_EVENTS
 #define WHEN_wait                                                     GPS_HOOKED_WAITS
 #define WHEN_told                                                     GPS_HOOKED_TOLD
 #define ROW(name, when)                                               {(void *)gps_hook_##name, when},
@@ -92,6 +93,7 @@ static const struct row {
 #define WRITE(name, parameters, arguments, what)                      ROW(name, GPS_HOOKED_COPIES)
 #define GATED(name, parameters, arguments, stream)                    ROW(name, GPS_HOOKED_WORK)
 #define LAUNCH(name, parameters, arguments, stream, f, values, extra) ROW(name, GPS_HOOKED_WAITS)
+#define GRAPH(name, parameters, arguments, stream, null)              ROW(name, GPS_HOOKED_WAITS)
 #define READ(name, parameters, arguments, stream)                     ROW(name, GPS_HOOKED_COPIES)
 #include "hooks.def"
 };

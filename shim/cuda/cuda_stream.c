@@ -3,6 +3,7 @@
 #include "calls/events.h"
 #include "calls/launches.h"
 #include "hooks.h"
+#include "launch_words.h"
 
 /* The null stream means another one in functions whose name ends in _ptsz. */
 #define NULL_MEANS(stream, other) ((uintptr_t)((stream) ? (stream) : (other)))
@@ -121,11 +122,17 @@ RECORD(cuGraphExecEventRecordNodeSetEvent, (CUgraphExec graph, CUgraphNode node,
 ELAPSED(cuEventElapsedTime)
 ELAPSED(cuEventElapsedTime_v2)
 
-/* A kernel on each of several streams, which are explicit ones. */
+static void look(const CUDA_LAUNCH_PARAMS *launches, unsigned int count) {
+    for (unsigned int i = 0; launches && i < count && gps_closed_looks; i++)
+        gps_launch_look(&(struct gps_launch){launches[i].function, launches[i].kernelParams, NULL});
+}
+
+/* A kernel on each of several streams, which are explicit ones. No audit merges. */
 CUresult gps_on_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launches,
                                                      unsigned int count, unsigned int flags) {
     struct gps_gate_pass pass;
     int code;
+    look(launches, count);
     if (!gps_launch_is_gated() || !launches || !count)
         return gps_real.cuLaunchCooperativeKernelMultiDevice(launches, count, flags);
     if (!gps_work_begin((uintptr_t)launches[0].hStream, false, &pass, &code))

@@ -46,7 +46,16 @@ extern struct gps_real gps_real;
     ROW(cuDeviceGetUuid_v2)                                                                        \
     ROW(cuDevicePrimaryCtxGetState)                                                                \
     ROW(cuDevicePrimaryCtxRetain)                                                                  \
+    ROW(cuFuncGetName)                                                                             \
     ROW(cuFuncGetParamInfo)                                                                        \
+    ROW(cuGraphChildGraphNodeGetGraph)                                                             \
+    ROW(cuGraphGetNodes)                                                                           \
+    ROW(cuGraphKernelNodeGetAttribute)                                                             \
+    ROW(cuGraphKernelNodeGetParams_v2)                                                             \
+    ROW(cuGraphMemcpyNodeGetParams)                                                                \
+    ROW(cuGraphMemsetNodeGetParams)                                                                \
+    ROW(cuGraphNodeGetType)                                                                        \
+    ROW(cuKernelGetName)                                                                           \
     ROW(cuKernelGetParamInfo)                                                                      \
     ROW(cuMemGetAllocationGranularity)                                                             \
     ROW(cuMemGetInfo_v2)                                                                           \

@@ -5,57 +5,16 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "calls/events.h"
+#include "calls/graphs.h"
 #include "calls/launches.h"
 #include "calls/mappings.h"
 #include "driver/passing.h"
+#include "launch_words.h"
 #include "process/call_counter.h"
 #include "written.h"
-
-/* --- the pointers among a kernel's arguments --- */
-
-enum { MOST = 256 };
-
-static bool find(CUfunction f, size_t index, size_t *offset, size_t *size) {
-    return (gps_calls.cuFuncGetParamInfo &&
-            gps_calls.cuFuncGetParamInfo(f, index, offset, size) == CUDA_SUCCESS) ||
-           (gps_calls.cuKernelGetParamInfo &&
-            gps_calls.cuKernelGetParamInfo((CUkernel)f, index, offset, size) == CUDA_SUCCESS);
-}
-
-/* Where all arguments lie side by side, and how many bytes they have; NULL: nowhere. */
-static const char *side_by_side(void **extra, size_t *bytes) {
-    const char *at = NULL;
-    *bytes = 0;
-    for (; extra && *extra != CU_LAUNCH_PARAM_END; extra += 2)
-        if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
-            at = extra[1];
-        else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
-            *bytes = *(const size_t *)extra[1];
-        else
-            return NULL;
-    return at;
-}
-
-/* Calls fn for each argument that is as wide as a pointer, with its number, from 1. A driver before
- * 12.4 does not tell what arguments a kernel takes: then there are none. `f` may be a CUkernel, as
- * it may for the launch. Any thread. */
-static void each_argument(CUfunction f, void **values, void **extra,
-                          void (*fn)(uint64_t value, unsigned number)) {
-    size_t bytes, offset, size;
-    const char *const all = side_by_side(extra, &bytes);
-    uint64_t value;
-    for (unsigned i = 0; f && (values || all) && i < MOST && find(f, i, &offset, &size); i++) {
-        const char *const at = values ? values[i] : offset + size > bytes ? NULL : all + offset;
-        if (size != sizeof(value) || !at)
-            continue;
-        memcpy(&value, at, sizeof(value));
-        fn(value, i + 1);
-    }
-}
 
 /* --- what the table generates --- */
 
@@ -100,7 +59,9 @@ static void watch_again(void);
 #define REFUSED_mapping(nowhere, code) gps_mappings_refused(nowhere, code)
 #define REFUSED_pool(nowhere, code)    gps_mappings_refused(nowhere, code)
 #define REFUSED_merge(nowhere, code)
+#define REFUSED_wait(nowhere, code)
 #define REFUSED_told(nowhere, code)
+#define REFUSED_graph(nowhere, code)
 
 #define LOOKUP(name, parameters, arguments)
 #define USE(kind, name, parameters, arguments) EVENT_USE(name, parameters, arguments)
@@ -202,6 +163,14 @@ static struct gps_gate_slot *quickly(uint64_t stream, const struct gps_gate_pass
         watched_##name, name, parameters, arguments, stream, false,                                \
         (pass_##name(), look(#name, GPS_SITE_HERE, f, values, extra), gps_real.name arguments),    \
         atomic_store(&way_##name, merging_##name), false)
+/* The kernels may end their context, so the look comes before it. */
+#define GRAPH(name, parameters, arguments, stream, null)                                           \
+    GATED_AFTER(gps_hook_##name, name, parameters, arguments, stream, false,                       \
+                (look_at_graph(#name, GPS_SITE_HERE, (uintptr_t)(graph),                           \
+                               (uintptr_t)((stream) ? (stream) : (null))),                         \
+                 gps_real.name arguments),                                                         \
+                (void)0, false)                                                                    \
+    GPS_EXPORT(name)
 #define READ(name, parameters, arguments, stream)                                                  \
     GATED_AFTER(gps_hook_##name, name, parameters, arguments, stream,                              \
                 gps_read_is_refused(from, size),                                                   \
@@ -213,7 +182,16 @@ static inline void look(const char *name, struct gps_site site, CUfunction f, vo
                         void **extra) {
     if (__builtin_expect(gps_closed_looks != 0, 0)) {
         gps_call_enter(name, site);
-        each_argument(f, values, extra, gps_launch_given);
+        gps_launch_look(&(struct gps_launch){f, values, extra});
+        gps_call_leave();
+    }
+}
+
+static inline void look_at_graph(const char *name, struct gps_site site, uint64_t exec,
+                                 uint64_t stream) {
+    if (!gps_graph_launch_is_plain()) {
+        gps_call_enter(name, site);
+        gps_graph_launched_slowly(exec, stream);
         gps_call_leave();
     }
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "calls/events.h"
+#include "calls/graphs.h"
 #include "calls/launches.h"
 #include "driver.h"
 
@@ -16,6 +17,8 @@
 #define EXPLICIT_PER_THREAD(stream) ((stream) ? (stream) : PER_THREAD)
 #define ASYNC(write)                gps_async_of(write)
 #define LASTING(write)              gps_lasting_of(write)
+/* Of a graph that is ready: what is known of it holds no more. */
+#define CHANGED(exec, write) (gps_graph_forget((uintptr_t)(exec)), (write))
 
 static inline struct gps_write gps_async_of(struct gps_write write) {
     write.ordered = true;

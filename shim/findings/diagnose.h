@@ -9,10 +9,12 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "policy.h"
 #include "registry/freed_history.h"
+#include "registry/graph_books.h"
 #include "registry/pool_books.h"
 #include "registry/registry.h"
 
@@ -94,3 +96,9 @@ void gps_diagnose_copy(uint64_t address, uint64_t size, int code);
 void gps_diagnose_unmapped(uint64_t address, uint64_t size, int code);
 /* A kernel is about to get the address as its argument of this number. */
 void gps_diagnose_argument(uint64_t address, unsigned number);
+
+/* --- diagnose_graph.c: graphs with memory that is gone, in audits --- */
+
+/* A graph is about to be launched, and memory that one of its nodes uses has ended. False: there is
+ * something by now. In a scope. */
+bool gps_diagnose_graph(const struct gps_graph_use *use, const struct gps_freed *freed);

@@ -2,6 +2,7 @@
 
 #include <stdatomic.h>
 
+#include "graph_books.h"
 #include "registry.h"
 #include "util/forgotten.h"
 
@@ -25,6 +26,7 @@ _Static_assert(PLACES == 1 << 12, "12 bits of the hash");
 
 static inline void note(enum gps_freed_kind kind, uint64_t address, struct gps_freed freed) {
     struct place *place = place_of(kind, address);
+    gps_graph_memory_ends(kind, address, &freed);
     if (atomic_exchange_explicit(&place->address, WRITING, memory_order_acq_rel) == WRITING)
         return; /* another thread's turn; one of the two is lost */
     atomic_store_explicit(&place->traces,

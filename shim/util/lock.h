@@ -61,6 +61,7 @@ enum gps_lock_use {
     RANK(RECORD_CLAIMS, GPS_LOCK_BRIEF)                                                            \
     RANK(BOOKS, GPS_LOCK_BRIEF)                                                                    \
     RANK(POOL_BOOKS, GPS_LOCK_BRIEF)                                                               \
+    RANK(GRAPHS, GPS_LOCK_BRIEF)                                                                   \
     RANK(TABLE_MEMORY, GPS_LOCK_BRIEF)                                                             \
     RANK(RULE_COUNTS, GPS_LOCK_BRIEF)                                                              \
     RANK(TRACES, GPS_LOCK_BRIEF)

@@ -1356,6 +1356,94 @@ COMMAND(word, (int)CU(cuStreamWriteValue32)(stream_of(w[1]), value(w[2]) + numbe
 COMMAND(graph, (int)CU(cuGraphLaunch)((CUgraphExec)(uintptr_t)value(w[2]), stream_of(w[1])))
 
 #ifndef VENDOR_HIP
+/* graphown NAME: on the thread's own default stream */
+typedef CUresult launch_graph(CUgraphExec graph, CUstream stream);
+COMMAND(graphown,
+        (int)((launch_graph *)abi("cuGraphLaunch_ptsz"))((CUgraphExec)(uintptr_t)value(w[1]), NULL))
+
+/* made NAME: a graph without nodes. more GRAPH kernel|copy|fill|child ...: a node more, of KERNEL
+ * ARGUMENT..., TO FROM COUNT, TO BYTE COUNT, or GRAPH; each of TO and FROM is NAME[+OFFSET]. ready
+ * GRAPH NAME [FUNCTION]: it can be launched; update NAME GRAPH; rekernel NAME KERNEL ARGUMENT...:
+ * other ones for the last node; disable NAME: the last node. */
+static int c_made(char **w) {
+    CUgraph graph = NULL;
+    const int code = (int)CU(cuGraphCreate)(&graph, 0);
+    return pointer_reply(w[1], code, (uintptr_t)graph);
+}
+
+static int plan_kernel(char **w, CUDA_KERNEL_NODE_PARAMS *kernel) {
+    enum { MOST = 8, GRID = 32, THREADS = 128 };
+    static u64 values[MOST];
+    static void *places[MOST];
+    for (size_t i = 0; i < MOST && w[1 + i]; i++) {
+        values[i] = argument(w[1 + i]);
+        places[i] = &values[i];
+    }
+    *kernel = (CUDA_KERNEL_NODE_PARAMS){.gridDimX = GRID,
+                                        .gridDimY = 1,
+                                        .gridDimZ = 1,
+                                        .blockDimX = THREADS,
+                                        .blockDimY = 1,
+                                        .blockDimZ = 1,
+                                        .kernelParams = places};
+    return (int)CU(cuModuleGetFunction)(&kernel->func, kernels, w[0]);
+}
+
+static int c_more(char **w) {
+    const CUgraph graph = (CUgraph)(uintptr_t)value(w[1]);
+    CUDA_KERNEL_NODE_PARAMS kernel;
+    CUcontext context;
+    int code = (int)CU(cuCtxGetCurrent)(&context);
+    if (strcmp(w[2], "child") == 0)
+        return (int)CU(cuGraphAddChildGraphNode)(&last_node, graph, NULL, 0,
+                                                 (CUgraph)(uintptr_t)value(w[3]));
+    if (strcmp(w[2], "kernel") == 0) {
+        code = code ? code : plan_kernel(w + 3, &kernel);
+        return code ? code : (int)CU(cuGraphAddKernelNode)(&last_node, graph, NULL, 0, &kernel);
+    }
+    const u64 to = argument(w[3]), from = argument(w[4]), count = number(w[5]);
+    const CUDA_MEMCPY3D copy = {.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                                .dstDevice = to,
+                                .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                                .srcDevice = from,
+                                .WidthInBytes = count,
+                                .Height = 1,
+                                .Depth = 1};
+    const CUDA_MEMSET_NODE_PARAMS fill = {
+        .dst = to, .value = (unsigned)from, .elementSize = 1, .width = count, .height = 1};
+    if (code)
+        return code;
+    return w[2][0] == 'c'
+               ? (int)CU(cuGraphAddMemcpyNode)(&last_node, graph, NULL, 0, &copy, context)
+               : (int)CU(cuGraphAddMemsetNode)(&last_node, graph, NULL, 0, &fill, context);
+}
+
+static int c_ready(char **w) {
+    const CUgraph graph = (CUgraph)(uintptr_t)value(w[1]);
+    typedef CUresult with_params(CUgraphExec *, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS *);
+    CUDA_GRAPH_INSTANTIATE_PARAMS how = {.flags = 0};
+    CUgraphExec made = NULL;
+    const int code = w[3] ? (int)((with_params *)abi(w[3]))(&made, graph, &how)
+                          : (int)CU(cuGraphInstantiate)(&made, graph, 0);
+    return pointer_reply(w[2], code, (uintptr_t)made);
+}
+
+static int c_update(char **w) {
+    CUgraphExecUpdateResultInfo how;
+    return (int)CU(cuGraphExecUpdate)((CUgraphExec)(uintptr_t)value(w[1]),
+                                      (CUgraph)(uintptr_t)value(w[2]), &how);
+}
+
+static int c_rekernel(char **w) {
+    CUDA_KERNEL_NODE_PARAMS kernel;
+    const int code = plan_kernel(w + 2, &kernel);
+    return code ? code
+                : (int)CU(cuGraphExecKernelNodeSetParams)((CUgraphExec)(uintptr_t)value(w[1]),
+                                                          last_node, &kernel);
+}
+COMMAND(disable, (int)CU(cuGraphNodeSetEnabled)((CUgraphExec)(uintptr_t)value(w[1]), last_node, 0))
+COMMAND(unready, (int)CU(cuGraphExecDestroy)((CUgraphExec)(uintptr_t)value(w[1])))
+
 /* newer FUNCTION TO OFFSET FROM OFFSET COUNT [export]: copies, or binds TO, by a function that
  * cuda.h lacks: as the resolver finds it, or, by the name of an export, as dlsym does */
 static void *newer_found(char **w) {
@@ -2373,6 +2461,14 @@ static const struct command {
     {"range", "NAME", c_range},
     {"ordinal", "NAME", c_ordinal},
 #ifndef VENDOR_HIP
+    {"graphown", "NAME", c_graphown},
+    {"made", "NAME", c_made},
+    {"more", "GRAPH KIND ARGUMENT...", c_more},
+    {"ready", "GRAPH NAME [FUNCTION]", c_ready},
+    {"update", "NAME GRAPH", c_update},
+    {"rekernel", "NAME KERNEL ARGUMENT...", c_rekernel},
+    {"disable", "NAME", c_disable},
+    {"unready", "NAME", c_unready},
     {"newer", "FUNCTION TO OFFSET FROM OFFSET COUNT [export]", c_newer},
     {"lookups", "NAME FROM COUNT", c_lookups},
     {"plug", "PATH", c_plug},

@@ -12,6 +12,7 @@
 #define ALWAYS_ipc(name)     #name,
 #define ALWAYS_merge(name)
 #define ALWAYS_event(name)
+#define ALWAYS_graph(name)
 #define ALWAYS_wait(name)
 #define ALWAYS_told(name)
 static const char *const driver_names[] = {
@@ -29,6 +30,7 @@ enum { DRIVER_NAMES = sizeof driver_names / sizeof *driver_names };
 #define RULED_ipc(name)
 #define RULED_merge(name) #name,
 #define RULED_event(name) #name,
+#define RULED_graph(name) #name,
 #define RULED_wait(name)  #name,
 #define RULED_told(name)  #name,
 __attribute__((unused)) static const char *const ruled_names[] = {

@@ -1,10 +1,12 @@
 /* Graphs and their launches; see graph.h. */
 #include "graph.h"
 
+#include "module.h"
 #include "state.h"
 #include "transfer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct step {
     atomic_uint holders; /* graphs */
@@ -12,7 +14,7 @@ struct step {
     void *argument;
 };
 
-/* A step that the program added. */
+/* A step by which the program knows it: it has added it, or asked for all. */
 struct CUgraphNode_st {
     CUgraph graph;
     size_t index;
@@ -161,6 +163,20 @@ static CUresult add(CUgraph graph, const struct planned *planned, CUgraphNode *o
     return CUDA_SUCCESS;
 }
 
+/* One that was captured becomes a node when somebody asks. */
+static CUgraphNode node_of(CUgraph graph, size_t index) {
+    CUgraphNode node = graph->nodes;
+    while (node && node->index != index)
+        node = node->next;
+    if (node)
+        return node;
+    node = malloc(sizeof *node);
+    if (!node)
+        return NULL;
+    *node = (struct CUgraphNode_st){graph, index, graph->nodes};
+    return graph->nodes = node;
+}
+
 static CUresult replace(CUgraph graph, size_t index, const struct planned *planned) {
     struct step *step =
         graph && index < graph->count ? make_step(planned->work, planned->argument) : NULL;
@@ -210,6 +226,26 @@ static CUresult replace_in(CUgraphExec exec, CUgraphNode node, const struct plan
     }
 NODES(Memcpy, CUDA_MEMCPY3D, plan_copy)
 NODES(Memset, CUDA_MEMSET_NODE_PARAMS, plan_fill)
+
+static CUresult plan_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *what, struct planned *planned) {
+    CUresult result = state_check();
+    return result ? result : module_launch_node(what, &planned->work, &planned->argument);
+}
+
+CUresult CUDAAPI cuGraphAddKernelNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
+                                         size_t count, const CUDA_KERNEL_NODE_PARAMS_v2 *what) {
+    struct planned planned;
+    CUresult result = plan_kernel(what, &planned);
+    (void)after, (void)count;
+    return result ? result : add(graph, &planned, out);
+}
+
+CUresult CUDAAPI cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
+                                                   const CUDA_KERNEL_NODE_PARAMS_v2 *what) {
+    struct planned planned;
+    CUresult result = plan_kernel(what, &planned);
+    return result ? result : replace_in(exec, node, &planned);
+}
 
 static CUresult plan_any(const CUgraphNodeParams *what, struct planned *planned) {
     CUDA_MEMSET_NODE_PARAMS fill;
@@ -274,6 +310,19 @@ CUresult CUDAAPI cuGraphInstantiate_v2(CUgraphExec *out, CUgraph graph, CUgraphN
 CALL(cuGraphInstantiateWithFlags, (CUgraphExec * out, CUgraph graph, unsigned long long flags),
      flags & ~0xfull ? CUDA_ERROR_INVALID_VALUE : instantiate(out, graph))
 
+static CUresult instantiate_with(CUgraphExec *out, CUgraph graph,
+                                 CUDA_GRAPH_INSTANTIATE_PARAMS *how) {
+    CUresult result =
+        how && !(how->flags & ~0xfull) ? instantiate(out, graph) : CUDA_ERROR_INVALID_VALUE;
+    if (how)
+        how->result_out = result ? CUDA_GRAPH_INSTANTIATE_ERROR : CUDA_GRAPH_INSTANTIATE_SUCCESS;
+    return result;
+}
+
+BOTH(cuGraphInstantiateWithParams,
+     (CUgraphExec * out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *how),
+     ((void)per_thread, instantiate_with(out, graph, how)))
+
 CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec exec) {
     CUresult result = state_check();
     if (result || !exec)
@@ -283,7 +332,41 @@ CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec exec) {
     return CUDA_SUCCESS;
 }
 
-/* --- launching --- */
+/* The graphs must have the same steps, which nobody checks here. */
+CUresult CUDAAPI cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph,
+                                      CUgraphExecUpdateResultInfo *how) {
+    CUresult result = state_check();
+    if (result || !exec || !graph || !how)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    *how = (CUgraphExecUpdateResultInfo){.result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED};
+    if (exec->graph->count != graph->count)
+        return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+    CUgraph changed = copy_of(graph);
+    if (!changed)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    graph_drop(exec->graph);
+    exec->graph = changed;
+    how->result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
+    return CUDA_SUCCESS;
+}
+
+static CUresult nothing(void *argument) {
+    (void)argument;
+    return CUDA_SUCCESS;
+}
+
+static const struct work resting = {.run = nothing};
+
+/* A node that was disabled does not come back here. */
+CUresult CUDAAPI cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int enabled) {
+    CUresult result = state_check();
+    if (result || !exec || !node)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    return enabled ? CUDA_ERROR_NOT_SUPPORTED
+                   : replace_in(exec, node, &(struct planned){&resting, NULL});
+}
+
+/* --- launching, also as a part of another graph --- */
 
 static CUresult run(void *argument) {
     CUgraph graph = argument;
@@ -306,7 +389,23 @@ static void end(void *argument) {
     graph_drop(argument);
 }
 
-static const struct work replaying = {.run = run, .end = end, .hurt = hurt, .apart = true};
+static void tell(void *argument, CUgraphNodeParams *what) {
+    what->type = CU_GRAPH_NODE_TYPE_GRAPH;
+    what->graph.graph = argument;
+}
+
+static const struct work replaying = {
+    .run = run, .end = end, .hurt = hurt, .tell = tell, .apart = true};
+
+CUresult CUDAAPI cuGraphAddChildGraphNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
+                                          size_t count, CUgraph child) {
+    CUresult result = state_check();
+    (void)after, (void)count;
+    if (result || !child)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    CUgraph copy = copy_of(child);
+    return copy ? add(graph, &(struct planned){&replaying, copy}, out) : CUDA_ERROR_OUT_OF_MEMORY;
+}
 
 static CUresult launch(CUgraphExec exec, CUstream named, bool per_thread) {
     CUstream stream;
@@ -318,3 +417,94 @@ static CUresult launch(CUgraphExec exec, CUstream named, bool per_thread) {
 }
 
 BOTH(cuGraphLaunch, (CUgraphExec exec, CUstream stream), launch(exec, stream, per_thread))
+
+/* --- what nodes do --- */
+
+/* As many as there is room for; without room only how many there are. */
+CUresult CUDAAPI cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count) {
+    CUresult result = state_check();
+    if (result || !graph || !count)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    const size_t room = nodes ? *count : 0;
+    for (size_t i = 0; i < room; i++)
+        nodes[i] = i < graph->count ? node_of(graph, i) : NULL;
+    if (!nodes || room > graph->count)
+        *count = graph->count;
+    return CUDA_SUCCESS;
+}
+
+static void ask(CUgraphNode node, CUgraphNodeParams *what) {
+    const struct step *step = node->graph->steps[node->index];
+    *what = (CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_EMPTY};
+    if (step->work->tell)
+        step->work->tell(step->argument, what);
+}
+
+/* 1 of a node of another kind. */
+static CUresult ask_for(CUgraphNode node, CUgraphNodeType type, const void *out,
+                        CUgraphNodeParams *what) {
+    CUresult result = state_check();
+    if (result || !node || !out)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    ask(node, what);
+    return what->type == type ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type) {
+    CUgraphNodeParams what;
+    CUresult result = state_check();
+    if (result || !node || !type)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    ask(node, &what);
+    *type = what.type;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v2 *out) {
+    CUgraphNodeParams what;
+    TRY(ask_for(node, CU_GRAPH_NODE_TYPE_KERNEL, out, &what));
+    *out = (CUDA_KERNEL_NODE_PARAMS_v2){.func = what.kernel.func,
+                                        .gridDimX = what.kernel.gridDimX,
+                                        .gridDimY = what.kernel.gridDimY,
+                                        .gridDimZ = what.kernel.gridDimZ,
+                                        .blockDimX = what.kernel.blockDimX,
+                                        .blockDimY = what.kernel.blockDimY,
+                                        .blockDimZ = what.kernel.blockDimZ,
+                                        .kernelParams = what.kernel.kernelParams};
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID which,
+                                               CUkernelNodeAttrValue *out) {
+    CUgraphNodeParams what;
+    (void)which; /* none of them was set */
+    TRY(ask_for(node, CU_GRAPH_NODE_TYPE_KERNEL, out, &what));
+    memset(out, 0, sizeof *out);
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D *out) {
+    CUgraphNodeParams what;
+    TRY(ask_for(node, CU_GRAPH_NODE_TYPE_MEMCPY, out, &what));
+    *out = what.memcpy.copyParams;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *out) {
+    CUgraphNodeParams what;
+    TRY(ask_for(node, CU_GRAPH_NODE_TYPE_MEMSET, out, &what));
+    *out = (CUDA_MEMSET_NODE_PARAMS){.dst = what.memset.dst,
+                                     .pitch = what.memset.pitch,
+                                     .value = what.memset.value,
+                                     .elementSize = what.memset.elementSize,
+                                     .width = what.memset.width,
+                                     .height = what.memset.height};
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *out) {
+    CUgraphNodeParams what;
+    TRY(ask_for(node, CU_GRAPH_NODE_TYPE_GRAPH, out, &what));
+    *out = what.graph.graph;
+    return CUDA_SUCCESS;
+}

@@ -280,6 +280,10 @@ const struct kernel *kernel_find(const char *name) {
     return NULL;
 }
 
+const char *kernel_name(const struct kernel *kernel) {
+    return kernel->name;
+}
+
 void kernel_arguments(struct launch *launch, uint64_t threads, void *const *parameters) {
     launch->argument[KERNEL_PARAMETERS] = threads;
     /* Little-endian (protocol.h insists): the low bytes come first. */

@@ -13,6 +13,8 @@ enum { KERNEL_PARAMETERS = 4 };
 struct launch {
     const struct kernel *kernel;
     CUcontext context;
+    CUfunction function;
+    void *places[KERNEL_PARAMETERS];          /* of its arguments, for who asks what a node does */
     uint64_t argument[KERNEL_PARAMETERS + 1]; /* and behind them the number of its threads */
 };
 
@@ -20,6 +22,7 @@ struct launch {
 const struct kernel *kernel_find(const char *name);
 /* Its arguments, from where cuLaunchKernel has them. */
 void kernel_arguments(struct launch *launch, uint64_t threads, void *const *parameters);
+const char *kernel_name(const struct kernel *kernel);
 /* How wide each of them is, in bytes; 0: there is none of this number. */
 unsigned kernel_width(const struct kernel *kernel, size_t index);
 /* Where they are in memory that has them side by side, each at a multiple of its size. */

@@ -2,6 +2,7 @@
  * Modules, their functions, and launches. A module is PTX text, or a fat binary that has it
  * uncompressed, of which only the names of its entries are looked at: what they do is kernel.c's.
  */
+#include "module.h"
 #include "kernel.h"
 #include "state.h"
 #include "stream.h"
@@ -153,6 +154,14 @@ CUresult CUDAAPI cuFuncGetParamInfo(CUfunction function, size_t index, size_t *o
     return CUDA_SUCCESS;
 }
 
+CUresult CUDAAPI cuFuncGetName(const char **name, CUfunction function) {
+    CUresult result = state_check();
+    if (result || !name || !function)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    *name = kernel_name(function->kernel);
+    return CUDA_SUCCESS;
+}
+
 CUresult CUDAAPI cuFuncGetAttribute(int *value, CUfunction_attribute attribute,
                                     CUfunction function) {
     CUresult result = state_check();
@@ -172,10 +181,25 @@ static CUresult hurt(const void *argument, uint64_t address, uint64_t size) {
     return kernel_uses(argument, address, size) ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
 }
 
-static const struct work launching = {.run = run, .hurt = hurt, .apart = true};
+static void tell(void *argument, CUgraphNodeParams *what) {
+    struct launch *launch = argument;
+    for (unsigned i = 0; i < KERNEL_PARAMETERS; i++)
+        launch->places[i] = &launch->argument[i];
+    what->type = CU_GRAPH_NODE_TYPE_KERNEL;
+    what->kernel = (CUDA_KERNEL_NODE_PARAMS_v3){.func = launch->function,
+                                                .gridDimX = 1,
+                                                .gridDimY = 1,
+                                                .gridDimZ = 1,
+                                                .blockDimX = 1,
+                                                .blockDimY = 1,
+                                                .blockDimZ = 1,
+                                                .kernelParams = launch->places};
+}
 
-static CUresult submit(CUstream stream, CUfunction function, uint64_t threads,
-                       void *const *parameters) {
+static const struct work launching = {.run = run, .hurt = hurt, .tell = tell, .apart = true};
+
+static CUresult plan(CUfunction function, uint64_t threads, void *const *parameters,
+                     struct launch **out) {
     struct launch *launch = calloc(1, sizeof *launch);
     CUcontext context;
     CUresult result = context_current(&context);
@@ -184,10 +208,36 @@ static CUresult submit(CUstream stream, CUfunction function, uint64_t threads,
         return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
     }
     launch->kernel = function->kernel;
+    launch->function = function;
     launch->context = context;
     kernel_arguments(launch, threads, parameters);
+    *out = launch;
+    return CUDA_SUCCESS;
+}
+
+static CUresult submit(CUstream stream, CUfunction function, uint64_t threads,
+                       void *const *parameters) {
+    struct launch *launch;
+    CUresult result = plan(function, threads, parameters, &launch);
+    if (result)
+        return result;
     wait_for_loads();
     return stream_submit(stream, &launching, launch);
+}
+
+CUresult module_launch_node(const CUDA_KERNEL_NODE_PARAMS_v2 *what, const struct work **work,
+                            void **argument) {
+    struct launch *launch;
+    if (!what || !what->func || !what->kernelParams)
+        return CUDA_ERROR_INVALID_VALUE;
+    const uint64_t threads = (uint64_t)what->gridDimX * what->gridDimY * what->gridDimZ *
+                             what->blockDimX * what->blockDimY * what->blockDimZ;
+    CUresult result = plan(what->func, threads, what->kernelParams, &launch);
+    if (result)
+        return result;
+    *work = &launching;
+    *argument = launch;
+    return CUDA_SUCCESS;
 }
 
 /* What the launches differ in: `threads` is of a block, in each direction. */

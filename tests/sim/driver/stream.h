@@ -15,6 +15,9 @@ struct work {
     void (*end)(void *argument);     /* after the last run; NULL: free */
     /* What becomes of it when memory there changes while it runs: a code, or 0. NULL: nothing. */
     CUresult (*hurt)(const void *argument, uint64_t address, uint64_t size);
+    /* What the driver tells of it as a node, which points into the argument. NULL: it is an empty
+     * one. */
+    void (*tell)(void *argument, CUgraphNodeParams *what);
     bool apart; /* never runs in the caller */
     bool brief; /* others wait for it: runs in a lost context, too, and is over when they see it */
     bool once;  /* no part of a graph: a capture drops it */

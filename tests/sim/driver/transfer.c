@@ -46,7 +46,33 @@ static CUresult hurt(const void *argument, uint64_t address, uint64_t size) {
                : CUDA_SUCCESS;
 }
 
-static const struct work transferring = {.run = run, .hurt = hurt};
+static void tell_copy(const struct task *task, CUDA_MEMCPY3D *copy) {
+    const bool to_host = task->to.pageable, from_host = task->from.pageable;
+    *copy = (CUDA_MEMCPY3D){.dstMemoryType = to_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
+                            .srcMemoryType = from_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
+                            .dstHost = to_host ? (void *)(uintptr_t)task->to.address : NULL,
+                            .srcHost = from_host ? (void *)(uintptr_t)task->from.address : NULL,
+                            .dstDevice = to_host ? 0 : task->to.address,
+                            .srcDevice = from_host ? 0 : task->from.address,
+                            .WidthInBytes = task->size,
+                            .Height = 1,
+                            .Depth = 1};
+}
+
+static void tell(void *argument, CUgraphNodeParams *what) {
+    const struct task *task = argument;
+    what->type = task->width ? CU_GRAPH_NODE_TYPE_MEMSET : CU_GRAPH_NODE_TYPE_MEMCPY;
+    if (task->width)
+        what->memset = (CUDA_MEMSET_NODE_PARAMS_v2){.dst = task->to.address,
+                                                    .value = task->value,
+                                                    .elementSize = task->width,
+                                                    .width = task->size / task->width,
+                                                    .height = 1};
+    else
+        tell_copy(task, &what->memcpy.copyParams);
+}
+
+static const struct work transferring = {.run = run, .hurt = hurt, .tell = tell};
 
 /* The caller meets what faults there: the stream's own thread may make the copy. */
 static void read_pages(const volatile unsigned char *from, uint64_t size) {

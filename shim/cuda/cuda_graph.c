@@ -1,0 +1,188 @@
+/* cuda_graph.c - graphs that are made ready to be launched, changed and destroyed, and a look at
+ * their nodes. Only an audit has these hooked. */
+#include "calls/graphs.h"
+#include "hooks.h"
+#include "launch_words.h"
+#include "util/text.h"
+#include "written.h"
+
+enum { DEEPEST = 8 };
+
+/* --- a look at the nodes --- */
+
+struct walk {
+    struct gps_graph_uses *uses;
+    struct gps_graph_use use; /* where it is */
+    struct gps_launch kernel;
+    CUgraphNode *free; /* room for nodes */
+    size_t left;       /* so many */
+};
+
+static bool found(struct walk *walk, uint64_t address, enum gps_graph_way way) {
+    walk->use.address = address;
+    walk->use.way = way;
+    return gps_graph_found(walk->uses, &walk->use);
+}
+
+static void add_name(char name[GPS_GRAPH_NAME], CUfunction function) {
+    struct gps_text text = gps_text_on(name, GPS_GRAPH_NAME);
+    const char *is = NULL;
+    if ((gps_calls.cuFuncGetName && gps_calls.cuFuncGetName(&is, function) == CUDA_SUCCESS) ||
+        (gps_calls.cuKernelGetName &&
+         gps_calls.cuKernelGetName(&is, (CUkernel)function) == CUDA_SUCCESS))
+        gps_text_str(&text, is ? is : "");
+}
+
+struct span {
+    uint64_t from, to;
+    bool has;
+};
+
+static void look_in_span(void *arg, const struct gps_launch_word *word) {
+    struct span *const span = arg;
+    span->has |= word->value >= span->from && word->value < span->to;
+}
+
+/* Whether the kernel has a pointer to what ends there, too: a range's end is no use of what
+ * follows.
+ */
+static bool is_end(const struct walk *walk, uint64_t address) {
+    struct span span = {.to = address};
+    if (gps_graph_is_edge(address, &span.from))
+        gps_launch_each_word(&walk->kernel, look_in_span, &span);
+    return span.has;
+}
+
+/* Words in a struct prove nothing: what the program left of it unwritten is often an old pointer.
+ */
+static void look_at_word(void *arg, const struct gps_launch_word *word) {
+    struct walk *const walk = arg;
+    walk->use.argument = word->parameter;
+    if (word->whole && !is_end(walk, word->value) && found(walk, word->value, GPS_NODE_KERNEL))
+        add_name(walk->uses->list[walk->uses->count - 1].name, walk->kernel.f);
+}
+
+/* Whether kernels of the device's may change what it is given. */
+static bool is_updatable(CUgraphNode node) {
+    CUkernelNodeAttrValue value = {.pad = {0}};
+    return gps_calls.cuGraphKernelNodeGetAttribute &&
+           gps_calls.cuGraphKernelNodeGetAttribute(
+               node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value) == CUDA_SUCCESS &&
+           value.deviceUpdatableKernelNode.deviceUpdatable;
+}
+
+static void look_at_kernel(struct walk *walk, CUgraphNode node) {
+    CUDA_KERNEL_NODE_PARAMS_v2 kernel = {.func = NULL};
+    if (!gps_calls.cuGraphKernelNodeGetParams_v2 || is_updatable(node) ||
+        gps_calls.cuGraphKernelNodeGetParams_v2(node, &kernel) != CUDA_SUCCESS)
+        return;
+    walk->kernel = (struct gps_launch){kernel.func ? kernel.func : (CUfunction)kernel.kern,
+                                       kernel.kernelParams, kernel.extra};
+    gps_launch_each_word(&walk->kernel, look_at_word, walk);
+}
+
+static void look_at_copy(struct walk *walk, CUgraphNode node) {
+    CUDA_MEMCPY3D copy;
+    if (gps_calls.cuGraphMemcpyNodeGetParams(node, &copy) != CUDA_SUCCESS)
+        return;
+    const struct gps_write write = gps_3d_of(&copy, NULL);
+    found(walk, write.source, GPS_NODE_READS);
+    found(walk, write.to, GPS_NODE_WRITES);
+}
+
+static void look_at_fill(struct walk *walk, CUgraphNode node) {
+    CUDA_MEMSET_NODE_PARAMS fill;
+    if (gps_calls.cuGraphMemsetNodeGetParams(node, &fill) == CUDA_SUCCESS && fill.width &&
+        fill.height)
+        found(walk, fill.dst, GPS_NODE_FILLS);
+}
+
+static void look_at_nodes(struct walk *walk, CUgraph graph, unsigned parent, unsigned depth);
+
+static void look_at_node(struct walk *walk, CUgraphNode node, unsigned depth) {
+    CUgraphNodeType type;
+    CUgraph child;
+    if (gps_calls.cuGraphNodeGetType(node, &type) != CUDA_SUCCESS)
+        return;
+    if (type == CU_GRAPH_NODE_TYPE_KERNEL)
+        look_at_kernel(walk, node);
+    else if (type == CU_GRAPH_NODE_TYPE_MEMCPY)
+        look_at_copy(walk, node);
+    else if (type == CU_GRAPH_NODE_TYPE_MEMSET)
+        look_at_fill(walk, node);
+    else if (type == CU_GRAPH_NODE_TYPE_GRAPH && depth < DEEPEST &&
+             gps_calls.cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS)
+        look_at_nodes(walk, child, walk->use.node + 1, depth + 1);
+}
+
+static void look_at_nodes(struct walk *walk, CUgraph graph, unsigned parent, unsigned depth) {
+    CUgraphNode *const nodes = walk->free;
+    size_t count = walk->left;
+    if (!count || gps_calls.cuGraphGetNodes(graph, nodes, &count) != CUDA_SUCCESS)
+        return;
+    count = count < walk->left ? count : walk->left;
+    walk->free += count;
+    walk->left -= count;
+    for (size_t i = 0; i < count; i++) {
+        walk->use.node = (unsigned)i;
+        walk->use.parent = parent;
+        look_at_node(walk, nodes[i], depth);
+    }
+}
+
+static void look(uint64_t graph, struct gps_graph_walk *room) {
+    struct walk walk = {
+        .uses = &room->uses, .free = (CUgraphNode *)room->nodes, .left = GPS_GRAPH_NODES};
+    look_at_nodes(&walk, (CUgraph)graph, 0, 0);
+}
+
+/* --- made, changed, destroyed --- */
+
+#define MADE(name, parameters, arguments, exec)                                                    \
+    CUresult gps_on_##name parameters {                                                            \
+        const CUresult result = gps_real.name arguments;                                           \
+        if (result == CUDA_SUCCESS)                                                                \
+            gps_graph_made((uintptr_t)(exec), (uintptr_t)graph, look);                             \
+        return result;                                                                             \
+    }
+#define LOGGED (CUgraphExec * out, CUgraph graph, CUgraphNode * node, char *log, size_t size)
+MADE(cuGraphInstantiate, LOGGED, (out, graph, node, log, size), *out)
+MADE(cuGraphInstantiate_v2, LOGGED, (out, graph, node, log, size), *out)
+MADE(cuGraphInstantiateWithFlags, (CUgraphExec * out, CUgraph graph, unsigned long long flags),
+     (out, graph, flags), *out)
+#define HOW (CUgraphExec * out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS * how)
+MADE(cuGraphInstantiateWithParams, HOW, (out, graph, how), *out)
+MADE(cuGraphInstantiateWithParams_ptsz, HOW, (out, graph, how), *out)
+
+/* Before the driver's call: a handle that is free can be another graph's. */
+#define FORGETS(name, parameters, arguments)                                                       \
+    CUresult gps_on_##name parameters {                                                            \
+        gps_graph_forget((uintptr_t)exec);                                                         \
+        return gps_real.name arguments;                                                            \
+    }
+FORGETS(cuGraphExecDestroy, (CUgraphExec exec), (exec))
+FORGETS(cuGraphExecKernelNodeSetParams,
+        (CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *what),
+        (exec, node, what))
+FORGETS(cuGraphExecKernelNodeSetParams_v2,
+        (CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2 *what),
+        (exec, node, what))
+FORGETS(cuGraphExecChildGraphNodeSetParams, (CUgraphExec exec, CUgraphNode node, CUgraph child),
+        (exec, node, child))
+FORGETS(cuGraphNodeSetEnabled, (CUgraphExec exec, CUgraphNode node, unsigned int enabled),
+        (exec, node, enabled))
+
+/* One that is refused may have changed a part. */
+#define UPDATED(name, parameters, arguments)                                                       \
+    CUresult gps_on_##name parameters {                                                            \
+        gps_graph_forget((uintptr_t)exec);                                                         \
+        const CUresult result = gps_real.name arguments;                                           \
+        if (result == CUDA_SUCCESS)                                                                \
+            gps_graph_made((uintptr_t)exec, (uintptr_t)graph, look);                               \
+        return result;                                                                             \
+    }
+UPDATED(cuGraphExecUpdate,
+        (CUgraphExec exec, CUgraph graph, CUgraphNode *node, CUgraphExecUpdateResult *how),
+        (exec, graph, node, how))
+UPDATED(cuGraphExecUpdate_v2, (CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *how),
+        (exec, graph, how))
