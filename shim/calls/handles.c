@@ -46,18 +46,13 @@ int gps_handle_get(uint8_t handle[GPS_HANDLE_BYTES], uint64_t pointer, gps_get_h
 
 /* Counts an open of what is open here: there is nothing to publish or to report. The driver opens
  * it first: what it has not opened yet another thread's close may unmap, and other memory be mapped
- * there. A token is counted when it is opened. False: it is no such open; or another thread has
- * closed it, or the driver refuses it: it is asked again on the long way. */
-static bool open_again(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
+ * there. False: it is no such open; or another thread has closed it, or the driver refuses it: it
+ * is asked again on the long way. */
+static bool open_again(const struct gps_import *import, const uint8_t handle[GPS_HANDLE_BYTES],
                        unsigned flags, uint64_t *pointer, gps_open_handle_fn *open) {
-    const struct gps_import *import = &opening->import;
     uint64_t opened;
-    if (gps_token_is(handle))
-        return false;
-    const enum gps_opened how = gps_registry_open_again(&import->region, import->context);
-    if (how == GPS_OPENED_NOT)
-        opening->stage = GPS_OPENING_NEW;
-    if (how != GPS_OPENED_TWICE || open(handle, flags, &opened) != GPS_OK)
+    if (!gps_registry_is_open_twice(&import->region, import->context) ||
+        open(handle, flags, &opened) != GPS_OK)
         return false;
     if (gps_registry_count_again(&import->region, import->context, opened)) {
         *pointer = opened;
@@ -93,23 +88,25 @@ static int succeed(const struct gps_opening *opening) {
 
 int gps_handle_open(const uint8_t handle[GPS_HANDLE_BYTES], unsigned flags, uint64_t *pointer,
                     gps_open_handle_fn *open) {
-    const bool caches = gps_open_cache_active;
     struct gps_opening opening;
+    unsigned endings = 0;
     if (!pointer) {
         gps_handle_no_output();
         return open(handle, flags, pointer);
     }
     gps_import_begin(&opening, handle);
-    if (caches && gps_open_cache_open(&opening.import, flags, pointer))
+    if (gps_open_cache_active && gps_open_cache_open(&opening.import, flags, pointer))
         return GPS_OK;
-    if (open_again(&opening, handle, flags, pointer, open))
+    if (open_again(&opening.import, handle, flags, pointer, open))
         return GPS_OK;
     int code = gps_import_prepare(&opening, handle);
     if (code != GPS_OK)
         return code; /* policy denies it */
-    const unsigned endings = caches ? gps_open_cache_before_driver(&opening.import) : 0;
+    if (gps_open_cache_active)
+        endings = gps_open_cache_before_driver(&opening.import);
     code = ask_driver(&opening, handle, flags, pointer, open);
-    if (code != GPS_OK && caches && gps_open_cache_retry_after(code, &opening.import, endings))
+    if (code != GPS_OK && gps_open_cache_active &&
+        gps_open_cache_retry_after(code, &opening.import, endings))
         code = ask_driver(&opening, handle, flags, pointer, open);
     if (code == GPS_OK)
         code = gps_import_commit(&opening, *pointer);

@@ -53,12 +53,10 @@ static void intend(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_
                    enum gps_slot_via via) {
     struct gps_import *import = &opening->import;
     const struct gps_region_record *record = &opening->record;
+    const struct gps_id region = import->region;
+    const uint64_t context = import->context;
     const char *why = NULL;
-    *import = (struct gps_import){.region = import->region,
-                                  .context = import->context,
-                                  .slot = GPS_NO_SLOT,
-                                  .via = via,
-                                  .device = -1};
+    *import = (struct gps_import){.region = region, .context = context, .via = via, .device = -1};
     memcpy(import->handle, handle, GPS_HANDLE_BYTES);
     const int status = gps_import_slot_begin(import, &opening->record, &why);
     opening->stage = GPS_OPENING_INTENDED;
@@ -102,7 +100,6 @@ static enum gps_known known_of(const struct gps_opening *opening) {
 void gps_import_begin(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]) {
     opening->import.region = gps_id_of_handle(handle);
     opening->import.context = 0;
-    opening->stage = GPS_OPENING_BEGUN;
     gps_ops->context(&opening->import.context);
 }
 
@@ -110,9 +107,8 @@ void gps_import_begin(struct gps_opening *opening, const uint8_t handle[GPS_HAND
  * count are one, or another thread's last close could come in between. */
 static bool is_open(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]) {
     const bool is_token = gps_token_is(handle);
-    const struct gps_id region = opening->import.region;
-    if (opening->stage == GPS_OPENING_NEW ||
-        !gps_registry_opened(&region, opening->import.context, is_token, &opening->import))
+    struct gps_import *import = &opening->import;
+    if (!gps_registry_opened(&import->region, import->context, is_token, import))
         return false;
     opening->stage = is_token ? GPS_OPENING_COUNTED : GPS_OPENING_AGAIN;
     opening->status = -EALREADY;
@@ -175,6 +171,7 @@ static int code_of_none(const struct gps_opening *opening) {
 static int code_of(const struct gps_opening *opening, int status) {
     if (status >= 0)
         return status;
+    GPS_SCOPE();
     if (opening->import.mirrored && status == -ECONNREFUSED)
         return gps_past_code(GPS_PAST_ENDED);
     if (status == -ENOENT)
@@ -315,11 +312,7 @@ int gps_import_commit(struct gps_opening *opening, uint64_t pointer) {
         commit_again(opening, pointer);
         return GPS_OK;
     }
-    const int status = commit_first(opening, pointer);
-    if (status == 0)
-        return GPS_OK;
-    GPS_SCOPE();
-    return code_of(opening, status);
+    return code_of(opening, commit_first(opening, pointer));
 }
 
 void gps_import_roll_back(const struct gps_opening *opening) {

@@ -14,10 +14,8 @@
 
 /* How far an open has come. What it must undo when nothing comes of it follows from that. */
 enum gps_opening_stage {
-    GPS_OPENING_BEGUN,     /* nothing is done; it may be open here */
-    GPS_OPENING_NEW,       /* the same, and it was not open here when the open began */
-    GPS_OPENING_AGAIN,     /* it is open here: `import` is what was found */
-    GPS_OPENING_COUNTED,   /* the same of a token: the registry has counted this open already */
+    GPS_OPENING_AGAIN,     /* nothing is done: it is open here, and `import` is what was found */
+    GPS_OPENING_COUNTED,   /* the same of a token, and the registry has counted this open */
     GPS_OPENING_INTENDED,  /* the intent is in import.slot, and the record is read */
     GPS_OPENING_PUBLISHED, /* it is open, and import.slot says so by this open */
 };

@@ -9,6 +9,7 @@
 #include "util/lock.h"
 
 #define NO_SLOT UINT32_MAX /* references.h */
+enum { MARKS = 256 };
 
 struct node {
     struct gps_import import;
@@ -28,6 +29,9 @@ static struct {
     /* Of cached ones, also read without the lock. */
     _Atomic unsigned count;
     _Atomic uint64_t bytes;
+    /* Keys of those that are open twice, to be read without the lock; a newer one may replace an
+     * older. They are written with the lock. */
+    _Atomic uint64_t twice[MARKS];
     struct gps_slab slab;
 } state;
 GPS_FORGOTTEN(state);
@@ -58,6 +62,16 @@ static inline struct node *of(const struct gps_id *region, uint64_t context) {
            !(node->import.context == context && gps_id_equal(&node->import.region, region)))
         entry = gps_entry_find(entry);
     return node;
+}
+
+static inline _Atomic uint64_t *mark_of(uint64_t key) {
+    return &state.twice[key % MARKS];
+}
+
+static void unmark(const struct node *node) {
+    const uint64_t key = node->by_region.key;
+    if (atomic_load_explicit(mark_of(key), memory_order_relaxed) == key)
+        atomic_store_explicit(mark_of(key), 0, memory_order_relaxed);
 }
 
 static struct node *first(unsigned what) {
@@ -125,6 +139,8 @@ static inline void become(struct node *node, enum gps_import_state now) {
     node->import.state = now;
     if (was != GPS_IMPORT_GONE)
         leave_list(&state.lists[was], node);
+    if (was == GPS_IMPORT_OPEN && node->import.opens.repeated)
+        unmark(node);
     if (was == GPS_IMPORT_CACHED) {
         state.count--;
         state.bytes -= node->import.size;
@@ -165,6 +181,12 @@ static bool insert(const struct gps_import *import) {
     return true;
 }
 
+/* One more open of it only counts: there is nothing to publish or to report. A token's is counted
+ * before it is opened. */
+static inline bool is_open_twice(const struct node *node) {
+    return node->import.opens.repeated && node->import.slot != NO_SLOT && !node->import.vmm;
+}
+
 /* Counts one more open of what is open. What they are now, but for whether one was repeated before.
  */
 static struct gps_import_opens count(struct node *node, enum gps_slot_via via) {
@@ -174,6 +196,8 @@ static struct gps_import_opens count(struct node *node, enum gps_slot_via via) {
     opens->by_rule += via == GPS_VIA_RULE;
     const struct gps_import_opens now = *opens;
     opens->repeated = true;
+    if (is_open_twice(node))
+        atomic_store(mark_of(node->by_region.key), node->by_region.key);
     return now;
 }
 
@@ -260,23 +284,16 @@ bool gps_registry_opened(const struct gps_id *region, uint64_t context, bool cou
     return node != NULL;
 }
 
-/* NULL: it is open once, or an open of it may have to be published. */
-static struct node *opened_twice(struct node *node) {
-    return node && node->import.opens.repeated && node->import.slot != NO_SLOT ? node : NULL;
-}
-
-enum gps_opened gps_registry_open_again(const struct gps_id *region, uint64_t context) {
-    GPS_LOCKED(&state.lock);
-    struct node *node = if_open(of(region, context));
-    if (!node)
-        return GPS_OPENED_NOT;
-    return opened_twice(node) ? GPS_OPENED_TWICE : GPS_OPENED;
+bool gps_registry_is_open_twice(const struct gps_id *region, uint64_t context) {
+    const uint64_t key = region_key(region, context);
+    return atomic_load_explicit(mark_of(key), memory_order_relaxed) == key;
 }
 
 bool gps_registry_count_again(const struct gps_id *region, uint64_t context, uint64_t pointer) {
     GPS_LOCKED(&state.lock);
-    struct node *node = opened_twice(if_open(at(pointer)));
-    if (!node || node->import.context != context || !gps_id_equal(&node->import.region, region))
+    struct node *node = if_open(at(pointer));
+    if (!node || !is_open_twice(node) || node->import.context != context ||
+        !gps_id_equal(&node->import.region, region))
         return false;
     node->import.opens.open++;
     node->import.opens.all++;

@@ -241,15 +241,10 @@ bool gps_registry_set_slot(uint64_t pointer, unsigned slot);
 /* Finds a region that is open in the context; `counts`: as one more open of it by the program. */
 bool gps_registry_opened(const struct gps_id *region, uint64_t context, bool counts,
                          struct gps_import *import);
-enum gps_opened {
-    GPS_OPENED_NOT,
-    GPS_OPENED,       /* one more open of it may have to be published or reported */
-    GPS_OPENED_TWICE, /* it has a slot, and was opened twice before: one more open only counts */
-};
-/* Whether a region is open in the context. */
-enum gps_opened gps_registry_open_again(const struct gps_id *region, uint64_t context);
-/* Counts one more open of the program's, which gave this pointer. False: that is not so any more.
- */
+/* Whether the driver has a region open in the context that has a slot, and was opened twice before:
+ * one more open only counts. False: perhaps not. It takes no lock. */
+bool gps_registry_is_open_twice(const struct gps_id *region, uint64_t context);
+/* Counts one more such open of the program's, which gave this pointer. False: that is not so. */
 bool gps_registry_count_again(const struct gps_id *region, uint64_t context, uint64_t pointer);
 bool gps_registry_import_at(uint64_t pointer, struct gps_import *import);
 /* The same by any address of it. It looks at all imports: the driver tells no range of memory that

@@ -478,12 +478,12 @@ TEST_F(Registry, WhatNothingIsKnownOfIsTheMemoryThatIsOpenedThereNext) {
 TEST_F(Registry, OneMoreOpenIsCountedOnlyOfWhatIsOpenThereStill) {
     const gps_id region = id_of(1);
     gps_import left = {};
-    EXPECT_EQ(GPS_OPENED_NOT, gps_registry_open_again(&region, 1));
+    EXPECT_FALSE(gps_registry_is_open_twice(&region, 1));
     open(0x1000, 1);
-    EXPECT_EQ(GPS_OPENED, gps_registry_open_again(&region, 1));
+    EXPECT_FALSE(gps_registry_is_open_twice(&region, 1));
     EXPECT_FALSE(gps_registry_count_again(&region, 1, 0x1000));
     open(0x1000, 1);
-    EXPECT_EQ(GPS_OPENED_TWICE, gps_registry_open_again(&region, 1));
+    EXPECT_TRUE(gps_registry_is_open_twice(&region, 1));
     EXPECT_FALSE(gps_registry_count_again(&region, 1, 0x2000));
     EXPECT_TRUE(gps_registry_count_again(&region, 1, 0x1000));
     for (uint64_t opens : {2u, 1u, 0u}) {
@@ -493,7 +493,7 @@ TEST_F(Registry, OneMoreOpenIsCountedOnlyOfWhatIsOpenThereStill) {
     open(0x1000, 2);
     open(0x1000, 2);
     EXPECT_FALSE(gps_registry_count_again(&region, 1, 0x1000));
-    EXPECT_EQ(GPS_OPENED_NOT, gps_registry_open_again(&region, 1));
+    EXPECT_FALSE(gps_registry_is_open_twice(&region, 1));
 }
 
 TEST_F(Registry, WhatTheDriverOpensThoughItIsCachedIsCountedOnceTooOften) {
