@@ -46,17 +46,13 @@ int gps_handle_get(uint8_t handle[GPS_HANDLE_BYTES], uint64_t pointer, gps_get_h
 
 /* Counts an open of what is open here: there is nothing to publish or to report. The driver opens
  * it first: what it has not opened yet another thread's close may unmap, and other memory be mapped
- * there. A token is counted when it is opened. False: it is no such open; or another thread has
- * closed it, or the driver refuses it: it is asked again on the long way. */
-static bool open_again(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
+ * there. False: it is no such open; or another thread has closed it, or the driver refuses it: it
+ * is asked again on the long way. */
+static bool open_again(const struct gps_import *import, const uint8_t handle[GPS_HANDLE_BYTES],
                        unsigned flags, uint64_t *pointer, gps_open_handle_fn *open) {
-    const struct gps_import *import = &opening->import;
     uint64_t opened;
-    if (gps_token_is(handle))
-        return false;
-    const enum gps_opened how = gps_registry_open_again(&import->region, import->context);
-    opening->is_first = how == GPS_OPENED_NOT;
-    if (how != GPS_OPENED_TWICE || open(handle, flags, &opened) != GPS_OK)
+    if (!gps_registry_is_open_twice(&import->region, import->context) ||
+        open(handle, flags, &opened) != GPS_OK)
         return false;
     if (gps_registry_count_again(&import->region, import->context, opened)) {
         *pointer = opened;
@@ -66,42 +62,34 @@ static bool open_again(struct gps_opening *opening, const uint8_t handle[GPS_HAN
     return false;
 }
 
-struct first_open {
-    struct gps_opening *opening;
-    const uint8_t *handle;
-    unsigned flags;
-    uint64_t *pointer;
-    gps_open_handle_fn *open;
-};
-
 /* A token is not the driver's. A driver that answers 201 may have taken the handle for this
  * process's own. */
-static int open_by_driver(void *arg) {
-    const struct first_open *of = arg;
-    const int code = gps_token_is(of->handle)
-                         ? gps_import_token(of->opening, of->flags, of->pointer)
-                         : of->open(of->handle, of->flags, of->pointer);
-    return code == GPS_INVALID_CONTEXT ? gps_pid_collision_open(&of->opening->import, of->pointer)
-                                       : code;
+static int ask_driver(const struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
+                      unsigned flags, uint64_t *pointer, gps_open_handle_fn *open) {
+    const int code = gps_token_is(handle) ? gps_import_token(opening, flags, pointer)
+                                          : open(handle, flags, pointer);
+    return code == GPS_INVALID_CONTEXT ? gps_pid_collision_open(&opening->import, pointer) : code;
 }
 
-static int open_first(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
-                      unsigned flags, uint64_t *pointer, gps_open_handle_fn *open) {
-    struct first_open first = {opening, handle, flags, pointer, open};
-    const int code = gps_import_open(opening, handle, pointer, open_by_driver, &first);
-    if (opening->refused)
-        gps_diagnose_open(&opening->import, opening->recorded ? &opening->record : NULL, flags,
-                          code);
-    if (opening->published && !opening->recorded)
-        gps_diagnose_opened(&opening->import);
-    if (opening->published && gps_open_cache_active)
-        gps_open_cache_opened(&opening->import);
+static int refuse(const struct gps_opening *opening, unsigned flags, int code) {
+    gps_import_roll_back(opening);
+    gps_diagnose_open(&opening->import, gps_opening_record(opening), flags, code);
     return code;
+}
+
+/* Only its first open is new to others and to the cache. */
+static int succeed(const struct gps_opening *opening) {
+    if (opening->stage == GPS_OPENING_PUBLISHED && !gps_opening_record(opening))
+        gps_diagnose_opened(&opening->import);
+    if (opening->stage == GPS_OPENING_PUBLISHED && gps_open_cache_active)
+        gps_open_cache_opened(&opening->import);
+    return GPS_OK;
 }
 
 int gps_handle_open(const uint8_t handle[GPS_HANDLE_BYTES], unsigned flags, uint64_t *pointer,
                     gps_open_handle_fn *open) {
     struct gps_opening opening;
+    unsigned endings = 0;
     if (!pointer) {
         gps_handle_no_output();
         return open(handle, flags, pointer);
@@ -109,9 +97,20 @@ int gps_handle_open(const uint8_t handle[GPS_HANDLE_BYTES], unsigned flags, uint
     gps_import_begin(&opening, handle);
     if (gps_open_cache_active && gps_open_cache_open(&opening.import, flags, pointer))
         return GPS_OK;
-    if (open_again(&opening, handle, flags, pointer, open))
+    if (open_again(&opening.import, handle, flags, pointer, open))
         return GPS_OK;
-    return open_first(&opening, handle, flags, pointer, open);
+    int code = gps_import_prepare(&opening, handle);
+    if (code != GPS_OK)
+        return code; /* policy denies it */
+    if (gps_open_cache_active)
+        endings = gps_open_cache_before_driver(&opening.import);
+    code = ask_driver(&opening, handle, flags, pointer, open);
+    if (code != GPS_OK && gps_open_cache_active &&
+        gps_open_cache_retry_after(code, &opening.import, endings))
+        code = ask_driver(&opening, handle, flags, pointer, open);
+    if (code == GPS_OK)
+        code = gps_import_commit(&opening, *pointer);
+    return code == GPS_OK ? succeed(&opening) : refuse(&opening, flags, code);
 }
 
 void gps_handle_opened_at_base(uint64_t base, uint64_t offset) {
@@ -139,17 +138,13 @@ static bool is_interior(uint64_t pointer, uint64_t *base) {
 static int close_import(uint64_t pointer, gps_close_handle_fn *close);
 
 /* The report comes first, while it is known what is closed. */
-static int close_interior(uint64_t pointer, uint64_t base, gps_close_handle_fn *close) {
-    gps_diagnose_pointer(GPS_ASK_CLOSED, pointer, GPS_INVALID_VALUE);
-    return close_import(base, close);
-}
-
 __attribute__((cold, noinline)) static int close_unknown(uint64_t pointer,
                                                          gps_close_handle_fn *close) {
     uint64_t base;
-    if (is_interior(pointer, &base))
-        return close_interior(pointer, base, close);
-    return close(pointer);
+    if (!is_interior(pointer, &base))
+        return close(pointer);
+    gps_diagnose_pointer(GPS_ASK_CLOSED, pointer, GPS_INVALID_VALUE);
+    return close_import(base, close);
 }
 
 static int close_import(uint64_t pointer, gps_close_handle_fn *close) {

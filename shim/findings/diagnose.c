@@ -64,7 +64,7 @@ static bool is_interior(uint64_t pointer, const struct subject *subject) {
 
 /* What a rule has open is an allocation to the program. */
 static bool is_opened(const struct subject *subject) {
-    return subject->is_import && !subject->import.by_rule;
+    return subject->is_import && !subject->import.opens.by_rule;
 }
 
 static enum gps_known known_of_free(uint64_t pointer, const struct subject *subject) {

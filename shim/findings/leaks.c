@@ -153,12 +153,12 @@ static void add_import(const struct gps_import *import) {
     if (import->via != GPS_VIA_PROGRAM)
         return; /* a rule opened it: to the program it is memory like any other */
     struct group *group =
-        group_of(import->count == import->opens ? GPS_KNOWN_OPEN : GPS_KNOWN_UNBALANCED,
+        group_of(import->opens.open == import->opens.all ? GPS_KNOWN_OPEN : GPS_KNOWN_UNBALANCED,
                  import->trace, &import->exporter.owner);
     if (add(group, import->size, import->since))
         group->import = *import;
-    group->opens += import->opens;
-    group->closes += import->opens - import->count;
+    group->opens += import->opens.all;
+    group->closes += import->opens.all - import->opens.open;
 }
 
 static void add_unmapped(const struct gps_vmm_memory *memory) {
@@ -236,8 +236,7 @@ void gps_leak_report_end(void) {
 
 /* --- the end of a context --- */
 
-void gps_leak_reset_import(void *arg, const struct gps_import *import) {
-    struct gps_reset *reset = arg;
+void gps_leak_reset_import(struct gps_reset *reset, const struct gps_import *import) {
     if (!reset->opens++)
         reset->import = *import;
     reset->open_bytes += import->size;

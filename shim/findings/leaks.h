@@ -26,7 +26,7 @@ struct gps_reset {
     struct gps_export export;
     struct gps_export held_export;
 };
-void gps_leak_reset_import(void *reset, const struct gps_import *import);
+void gps_leak_reset_import(struct gps_reset *reset, const struct gps_import *import);
 void gps_leak_reset_export(struct gps_reset *reset, const struct gps_export *region);
 void gps_leak_report_reset(const struct gps_reset *reset);
 

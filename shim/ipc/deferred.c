@@ -30,10 +30,9 @@ static struct {
 } state = {.unpinned = PTHREAD_COND_INITIALIZER};
 unsigned gps_deferred_count;
 
-static bool any_left(void);
 static uint64_t reap(void);
 static struct gps_background reaper = {
-    .name = "gpushare-reaper", .watched = GPS_WATCH_PROCS, .turn = reap, .left = any_left};
+    .name = "gpushare-reaper", .watched = GPS_WATCH_PROCS, .turn = reap, .left = gps_deferred_any};
 
 /* --- the list; with its lock --- */
 
@@ -72,10 +71,6 @@ static struct gps_export *find(uint64_t address) {
     while (region && (region->at_end || address - region->pointer >= region->record.extent))
         region = region->next;
     return region;
-}
-
-static bool any_left(void) {
-    return gps_deferred_any();
 }
 
 /* Another thread may be in a free that waits for a kernel. As in the driver's own wait for that
@@ -336,7 +331,7 @@ static void free_soon(void) {
 }
 
 bool gps_deferred_reclaim_memory(void) {
-    if (!any_left()) /* the last may have gone since the driver answered */
+    if (!gps_deferred_any()) /* the last may have gone since the driver answered */
         return gps_clock_monotonic() - state.last_left < GPS_SECOND;
     GPS_SCOPE();
     free_all_due(GPS_PIN_WITHIN_2S); /* after the reaper */

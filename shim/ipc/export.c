@@ -141,16 +141,14 @@ static void note(const struct gps_alloc *alloc, uint64_t pointer, enum gps_known
 }
 
 static void note_interior(const struct gps_alloc *alloc, uint64_t pointer) {
-    char detail[128];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 128);
     gps_text_add(&text, "the pointer lies %lu bytes behind the beginning of the allocation, 0x%lx",
                  pointer - alloc->pointer, alloc->pointer);
-    note(alloc, pointer, GPS_KNOWN_INTERIOR, detail);
+    note(alloc, pointer, GPS_KNOWN_INTERIOR, text.bytes);
 }
 
 static void note_neighbours(const struct gps_alloc *alloc) {
-    char detail[160];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 160);
     struct gps_alloc other;
     const unsigned count =
         alloc->size % BLOCK && gps_process_config()->options.log_level == GPS_LEVEL_INFO
@@ -162,7 +160,7 @@ static void note_neighbours(const struct gps_alloc *alloc) {
                  count == 1 ? " other allocation lies in it: " : " others lie in it; one: ");
     gps_text_size(&text, other.size);
     gps_text_add(&text, " at 0x%lx", other.pointer);
-    note(alloc, alloc->pointer, GPS_KNOWN_BLOCK, detail);
+    note(alloc, alloc->pointer, GPS_KNOWN_BLOCK, text.bytes);
 }
 
 static void export_first(uint64_t pointer, const uint8_t handle[GPS_HANDLE_BYTES]) {

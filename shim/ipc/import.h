@@ -12,27 +12,40 @@
 #include "open_cache.h"
 #include "registry/registry.h"
 
+/* How far an open has come. What it must undo when nothing comes of it follows from that. */
+enum gps_opening_stage {
+    GPS_OPENING_AGAIN,     /* nothing is done: it is open here, and `import` is what was found */
+    GPS_OPENING_COUNTED,   /* the same of a token, and the registry has counted this open */
+    GPS_OPENING_INTENDED,  /* the intent is in import.slot, and the record is read */
+    GPS_OPENING_PUBLISHED, /* it is open, and import.slot says so by this open */
+};
+
 struct gps_opening {
+    enum gps_opening_stage stage;
+    int status; /* of the read of the region's record; -ENOENT: it is certainly not published */
+    enum gps_finding finding;
     struct gps_import import;
     struct gps_region_record record;
-    bool is_first;    /* it was not open here when this open began */
-    bool counted;     /* it is a token, and the registry has counted this open already */
-    bool has_no_slot; /* it is open here, and has no slot */
-    bool recorded;    /* the region is published, and `record` is its record */
-    bool absent;      /* it certainly is not */
-    bool published;   /* the import has a slot by this open, so the cache may keep it */
-    bool refused;     /* by the driver: nothing is open by this open, and nothing published */
-    enum gps_finding finding;
 };
+
+/* As it was before the driver's open. NULL: none was read. */
+static inline const struct gps_region_record *
+gps_opening_record(const struct gps_opening *opening) {
+    return opening->status == 0 ? &opening->record : NULL;
+}
 
 /* The program opens a handle: which region, in which context. */
 void gps_import_begin(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]);
-/* The program's open, by `open`, which sets *pointer. Its code, or that of a policy that denies it.
- */
-int gps_import_open(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
-                    const uint64_t *pointer, gps_open_fn *open, void *arg);
+/* Finds it open here, or publishes the intent and reads the region's record. 0, or the code of a
+ * policy that denies the open, which is reported. */
+int gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]);
 /* In place of the driver's open where the handle is a token: its code. */
-int gps_import_token(struct gps_opening *opening, unsigned flags, uint64_t *pointer);
+int gps_import_token(const struct gps_opening *opening, unsigned flags, uint64_t *pointer);
+/* The driver has opened it there: it is recorded, published, and reported where policy has a
+ * finding for it. 0, or a code: it could not be recorded, and is closed. */
+int gps_import_commit(struct gps_opening *opening, uint64_t pointer);
+/* Nothing has come of the open. */
+void gps_import_roll_back(const struct gps_opening *opening);
 
 /* The program closes what gps_registry_close has counted down, by the driver's close. The code; on
  * a failure it is open as before. */
@@ -52,7 +65,6 @@ int gps_import_free(const struct gps_alloc *alloc);
  * it allocated: others then open the exporter's memory. False for any other pointer. */
 bool gps_import_handle(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]);
 
-/* A context is destroyed, with every import opened in it before the era; fn (which may be NULL)
- * gets each. */
-void gps_import_purge(uint64_t context, uint32_t era,
-                      void (*fn)(void *arg, const struct gps_import *import), void *arg);
+/* A context is destroyed, with every import opened in it before the era. */
+struct gps_reset;
+void gps_import_purge(uint64_t context, uint32_t era, struct gps_reset *reset);

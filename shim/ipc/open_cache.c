@@ -111,11 +111,11 @@ static int watch_files(const struct gps_import *import) {
 }
 
 void gps_open_cache_forget(const struct gps_import *import) {
-    if (!import->record_file)
+    if (!import->cache.record_file)
         return;
     GPS_LOCKED(&state.lock);
     if (state.watching)
-        gps_watch_unfile(&state.watch, import->record_file);
+        gps_watch_unfile(&state.watch, import->cache.record_file);
 }
 
 /* --- ending imports --- */
@@ -181,8 +181,7 @@ static bool wait_for_end(const struct gps_id *region, unsigned endings, uint64_t
     return state.endings != endings;
 }
 
-/* Has ended what may be the reason of a code of the driver's. True: another try is worth it. */
-static bool end_obstacle(int code, const struct gps_import *import, unsigned endings) {
+bool gps_open_cache_retry_after(int code, const struct gps_import *import, unsigned endings) {
     /* By memory of the same exporter in another context (H200, driver 580, 2026-11-23). */
     const bool elsewhere = code == GPS_INVALID_HANDLE;
     /* ALREADY_MAPPED: by a close, or by older memory of its place. */
@@ -196,7 +195,8 @@ static bool end_obstacle(int code, const struct gps_import *import, unsigned end
 
 bool gps_open_cache_reclaim_memory(void) {
     static const struct gps_import none;
-    return gps_open_cache_active && end_obstacle(GPS_OUT_OF_MEMORY, &none, state.endings);
+    return gps_open_cache_active &&
+           gps_open_cache_retry_after(GPS_OUT_OF_MEMORY, &none, state.endings);
 }
 
 /* --- opens --- */
@@ -214,11 +214,8 @@ bool gps_open_cache_open(const struct gps_import *import, unsigned flags, uint64
     return open;
 }
 
-int gps_open_cache_ask_driver(gps_open_fn *open, void *arg, const struct gps_import *import) {
-    struct gps_scope scope;
-    if (!gps_open_cache_active)
-        return open(arg);
-    gps_scope_begin(&scope);
+unsigned gps_open_cache_before_driver(const struct gps_import *import) {
+    GPS_SCOPE();
     gps_open_cache_resume(); /* where a handler has left the end of a context by longjmp */
     if (gps_registry_cached().count)
         read_changes();
@@ -227,10 +224,7 @@ int gps_open_cache_ask_driver(gps_open_fn *open, void *arg, const struct gps_imp
         wait_for_thread(&import->region);
         wait_for_end(&import->region, state.endings, OPEN_WAIT);
     }
-    gps_scope_end(&scope);
-    const unsigned endings = state.endings;
-    const int code = open(arg);
-    return code != GPS_OK && end_obstacle(code, import, endings) ? open(arg) : code;
+    return state.endings;
 }
 
 /* --- the watching thread --- */
@@ -305,7 +299,7 @@ static void keep_limits(uint64_t context) {
 }
 
 void gps_open_cache_closed(const struct gps_import *import) {
-    if (!import->slot_cached) {
+    if (!import->cache.in_slot) {
         GPS_SCOPE();
         gps_import_slot_correct(import->pointer);
         gps_region_event_cached(import);

@@ -48,12 +48,13 @@ void gps_open_cache_start(const struct gps_options *options);
 /* Opens a region from the cache, in place of the driver: sets *pointer. `import` says which region,
  * in which context. False: the driver is to open it. */
 bool gps_open_cache_open(const struct gps_import *import, unsigned flags, uint64_t *pointer);
-/* A call of the driver's, or what stands for it, that opens a region: its code. */
-typedef int gps_open_fn(void *arg);
-/* Makes the call. Before it, it waits 50 ms at most for the end of what is stale, or of the same
- * region: without a cache that would not be mapped. Where the driver refuses and cached memory may
- * be in the way, it has that ended, for 2 s at most, and makes the call once more. */
-int gps_open_cache_ask_driver(gps_open_fn *open, void *arg, const struct gps_import *import);
+/* Waits 50 ms at most for the end of what is stale, or of the same region: without a cache that
+ * would not be mapped. How many imports have ended so far. */
+unsigned gps_open_cache_before_driver(const struct gps_import *import);
+/* The driver, or what stands for it, has refused the open. Where cached memory may be in the way,
+ * has that ended, for 2 s at most. True: something has ended since there were so many endings, so
+ * another try is worth it. */
+bool gps_open_cache_retry_after(int code, const struct gps_import *import, unsigned endings);
 /* The program has opened a region, and its slot is written: from now on it may be cached. */
 void gps_open_cache_opened(const struct gps_import *import);
 

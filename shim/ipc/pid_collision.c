@@ -29,7 +29,7 @@ static uint32_t other_pid(const struct gps_owner *exporter) {
 int gps_pid_collision_open(const struct gps_import *import, uint64_t *pointer) {
     const struct gps_owner *exporter = &import->exporter.owner;
     if (!import->context || import->vmm || gps_process_config()->options.mode != GPS_MODE_SHARE ||
-        !collides(exporter) || !(import->count || is_alive(exporter)))
+        !collides(exporter) || !(import->opens.open || is_alive(exporter)))
         return GPS_INVALID_CONTEXT;
     return gps_ops->open_handle_as(import->handle, exporter->pid, other_pid(exporter), pointer);
 }

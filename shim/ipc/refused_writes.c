@@ -30,8 +30,7 @@ static bool refuse_past_end(const struct gps_write *write, struct gps_gate_pass 
 /* --- memory that is mapped read-only --- */
 
 static void report(const struct gps_write *write, const struct gps_mapping *vmm) {
-    char detail[160];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 160);
     struct gps_import import;
     GPS_SCOPE();
     struct gps_report report = gps_report_new(GPS_WRITE_READ_ONLY);
@@ -41,7 +40,7 @@ static void report(const struct gps_write *write, const struct gps_mapping *vmm)
                  write->to - vmm->pointer);
     report.pointer = vmm->pointer;
     report.region = &vmm->region;
-    report.detail = detail;
+    report.detail = text.bytes;
     gps_report_send(&report);
 }
 
@@ -59,8 +58,7 @@ static void report_refused(const struct gps_write *write, int code) {
 
 /* VMM memory of another process that a token has open, and no more of it. */
 static bool is_behind_token(uint64_t address, uint64_t size) {
-    char detail[160];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 160);
     struct gps_import import;
     struct gps_id token;
     uint64_t end;
@@ -71,7 +69,7 @@ static bool is_behind_token(uint64_t address, uint64_t size) {
     gps_report_about_import(&report, &import);
     gps_text_add(&text, "nothing is open at 0x%lx, 0x%lx bytes behind the beginning", end,
                  end - import.pointer);
-    report.detail = detail;
+    report.detail = text.bytes;
     if (report.finding != GPS_NO_FINDING)
         gps_report_send(&report);
     return true;

@@ -312,14 +312,13 @@ static void report_remapped(const struct former *former, const struct gps_vmm_ma
     const int count = gps_references_users(&former->id, users, GPS_USERS_REPORTED, NULL);
     if (count <= 0)
         return;
-    char detail[128];
-    struct gps_text text = GPS_TEXT(detail);
+    GPS_NEW_TEXT(text, 128);
     struct gps_report report = gps_report_on(GPS_ASK_NOTED_MAP, GPS_KNOWN_HELD);
     if (report.finding == GPS_NO_FINDING)
         return;
     gps_text_add(&text, "the token of 0x%lx bytes was over when 0x%lx was unmapped",
                  former->run_size, former->pointer);
-    report.detail = detail;
+    report.detail = text.bytes;
     report.pointer = mapping->pointer;
     report.size = mapping->size;
     report.device = former->device;

@@ -237,7 +237,7 @@ static void purge(uint64_t context, uint32_t era, struct gps_reset *reset) {
     struct gps_export *live = NULL;
     gps_registry_purge(context, era, collect, &live);
     end_live(live, reset);
-    gps_import_purge(context, era, gps_leak_reset_import, reset);
+    gps_import_purge(context, era, reset);
     gps_registry_purge_events(context, era, end_event);
     purge_pointers(context, era);
     gps_leak_report_reset(reset);

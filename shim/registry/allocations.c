@@ -52,25 +52,8 @@ static void unmark(const struct gps_alloc *alloc) {
         atomic_compare_exchange_strong(mark_of(alloc->pointer), &expected, 0);
 }
 
-static struct node *node_of(struct gps_entry *entry) {
-    return GPS_ENTRY_OF(struct node, entry, entry);
-}
-
 static struct node *find(struct shard *shard, uint64_t pointer) {
-    return node_of(gps_table_find(&shard->table, pointer));
-}
-
-static struct node *next(struct shard *shard, struct node *node) {
-    return node_of(gps_table_next(&shard->table, node ? &node->entry : NULL));
-}
-
-static void insert(struct shard *shard, const struct gps_alloc *alloc) {
-    struct node *node = gps_slab_get(&shard->slab, sizeof(*node));
-    if (!node)
-        return;
-    node->alloc = *alloc;
-    if (!gps_table_add(&shard->table, &node->entry, alloc->pointer))
-        gps_slab_put(&shard->slab, node);
+    return GPS_ENTRY_OF(struct node, entry, gps_table_find(&shard->table, pointer));
 }
 
 struct gps_export *gps_registry_add(const struct gps_alloc *alloc) {
@@ -79,19 +62,18 @@ struct gps_export *gps_registry_add(const struct gps_alloc *alloc) {
     GPS_LOCKED(&shard->lock);
     struct node *node = find(shard, alloc->pointer);
     struct gps_export *lost = node ? node->alloc.region : NULL;
-    if (node) {
+    if (node)
         unmark(&node->alloc);
+    else
+        node = gps_table_make(&shard->table, &shard->slab, sizeof(*node), alloc->pointer);
+    if (node)
         node->alloc = *alloc;
-    } else {
-        insert(shard, alloc);
-    }
     return lost;
 }
 
 static void drop(struct shard *shard, struct node *node) {
     unmark(&node->alloc);
-    gps_table_remove(&shard->table, &node->entry);
-    gps_slab_put(&shard->slab, node);
+    gps_table_drop(&shard->table, &shard->slab, &node->entry);
 }
 
 bool gps_registry_take(uint64_t pointer, struct gps_alloc *alloc) {
@@ -136,10 +118,11 @@ unsigned gps_registry_neighbours(uint64_t pointer, struct gps_alloc *one) {
     struct shard *shard = shard_of(pointer);
     unsigned count = 0;
     GPS_LOCKED(&shard->lock);
-    for (struct node *node = next(shard, NULL); node; node = next(shard, node))
+    GPS_TABLE_EACH(node, node, &shard->table) {
         if (node->alloc.pointer >> BLOCK_BITS == pointer >> BLOCK_BITS &&
             node->alloc.pointer != pointer && !count++)
             *one = node->alloc;
+    }
     return count;
 }
 
@@ -171,9 +154,8 @@ static void take_all(const struct match *match, void (*fn)(void *arg, struct gps
     for (size_t i = 0; i < SHARDS; i++) {
         struct shard *shard = &shards[i];
         GPS_LOCKED(&shard->lock);
-        for (struct node *node = next(shard, NULL), *after; node; node = after) {
+        GPS_TABLE_EACH(node, node, &shard->table) {
             struct gps_alloc alloc = node->alloc;
-            after = next(shard, node);
             if (!matches(match, &alloc))
                 continue;
             drop(shard, node);
@@ -197,9 +179,10 @@ void gps_registry_each_export(uint64_t context, void (*fn)(void *arg, struct gps
     const struct match match = {.context = context, .exports = true};
     for (size_t i = 0; i < SHARDS; i++) {
         GPS_LOCKED(&shards[i].lock);
-        for (struct node *node = next(&shards[i], NULL); node; node = next(&shards[i], node))
+        GPS_TABLE_EACH(node, node, &shards[i].table) {
             if (matches(&match, &node->alloc))
                 fn(arg, node->alloc.region);
+        }
     }
 }
 
@@ -236,8 +219,9 @@ uint64_t gps_registry_bytes(void) {
     uint8_t *const map = new_block_map();
     for (size_t i = 0; i < SHARDS; i++) {
         GPS_LOCKED(&shards[i].lock);
-        for (struct node *node = next(&shards[i], NULL); node; node = next(&shards[i], node))
+        GPS_TABLE_EACH(node, node, &shards[i].table) {
             blocks += gps_alloc_is_drivers(&node->alloc) ? blocks_of(&node->alloc, map) : 0;
+        }
     }
     if (map)
         munmap(map, MAP_BYTES);
@@ -247,8 +231,9 @@ uint64_t gps_registry_bytes(void) {
 void gps_registry_move(uint64_t context, uint64_t to) {
     for (size_t i = 0; i < SHARDS; i++) {
         GPS_LOCKED(&shards[i].lock);
-        for (struct node *node = next(&shards[i], NULL); node; node = next(&shards[i], node))
+        GPS_TABLE_EACH(node, node, &shards[i].table) {
             if (node->alloc.context == context)
                 node->alloc.context = to;
+        }
     }
 }

@@ -22,52 +22,32 @@ static struct node *find(uint64_t event) {
     return GPS_ENTRY_OF(struct node, entry, gps_table_find(&table.events, event));
 }
 
-static struct node *next(struct node *node) {
-    return GPS_ENTRY_OF(struct node, entry,
-                        gps_table_next(&table.events, node ? &node->entry : NULL));
-}
-
-static struct node *insert(uint64_t event) {
-    struct node *const node = gps_slab_get(&table.slab, sizeof(*node));
-    if (!node || gps_table_add(&table.events, &node->entry, event))
-        return node;
-    gps_slab_put(&table.slab, node);
-    return NULL;
-}
-
 bool gps_registry_add_event(const struct gps_event *event) {
     atomic_store(&table.any, true);
     GPS_LOCKED(&table.lock);
     struct node *node = find(event->event);
     if (!node)
-        node = insert(event->event);
+        node = gps_table_make(&table.events, &table.slab, sizeof(*node), event->event);
     if (node)
         node->event = *event;
     return node != NULL;
 }
 
-/* Copies what was found. */
-static bool give(const struct node *node, struct gps_event *found) {
-    if (node)
-        *found = node->event;
-    return node;
-}
-
 static bool take(struct node *node, struct gps_event *taken) {
     if (node) {
         *taken = node->event;
-        gps_table_remove(&table.events, &node->entry);
-        gps_slab_put(&table.slab, node);
+        gps_table_drop(&table.events, &table.slab, &node->entry);
     }
     return node;
 }
 
+static struct node *any_shared(void) {
+    return GPS_TABLE_SEEK(node, &table.events, one->event.opened || one->event.exported);
+}
+
 bool gps_registry_shares_event(void) {
     GPS_LOCKED(&table.lock);
-    for (struct node *node = next(NULL); node; node = next(node))
-        if (node->event.exported || node->event.opened)
-            return true;
-    return false;
+    return any_shared() != NULL;
 }
 
 bool gps_registry_has_events(void) {
@@ -83,22 +63,19 @@ bool gps_registry_note_event(uint64_t event, uint32_t waited, struct gps_event *
         node->event.waited = waited;
     else
         node->event.recorded = true;
-    return give(node, now);
+    return GPS_GIVE(node, event, now);
 }
 
 bool gps_registry_take_shared_event(struct gps_event *taken) {
     GPS_LOCKED(&table.lock);
-    struct node *node = next(NULL);
-    while (node && !(node->event.opened || node->event.exported))
-        node = next(node);
-    return take(node, taken);
+    return take(any_shared(), taken);
 }
 
 bool gps_registry_find_event(uint64_t event, struct gps_event *found) {
     if (!atomic_load(&table.any))
         return false;
     GPS_LOCKED(&table.lock);
-    return give(find(event), found);
+    return GPS_GIVE(find(event), event, found);
 }
 
 bool gps_registry_take_event(uint64_t event, struct gps_event *taken) {
@@ -110,18 +87,17 @@ bool gps_registry_take_event(uint64_t event, struct gps_event *taken) {
 
 bool gps_registry_exported_event(const struct gps_id *id, struct gps_event *found) {
     GPS_LOCKED(&table.lock);
-    struct node *node = next(NULL);
-    while (node && !(node->event.exported && gps_id_equal(&node->event.id, id)))
-        node = next(node);
-    return give(node, found);
+    return GPS_GIVE(GPS_TABLE_SEEK(node, &table.events,
+                                   one->event.exported && gps_id_equal(&one->event.id, id)),
+                    event, found);
 }
 
 static bool take_of(uint64_t context, uint32_t era, struct gps_event *taken) {
     GPS_LOCKED(&table.lock);
-    struct node *node = next(NULL);
-    while (node && (node->event.context != context || (int32_t)(node->event.era - era) >= 0))
-        node = next(node);
-    return take(node, taken);
+    return take(
+        GPS_TABLE_SEEK(node, &table.events,
+                       one->event.context == context && (int32_t)(one->event.era - era) < 0),
+        taken);
 }
 
 void gps_registry_purge_events(uint64_t context, uint32_t era,

@@ -95,6 +95,15 @@ static inline void gps_table_remove(struct gps_table *table, struct gps_entry *e
     HASH_DELETE(hh, table->head, entry);
 }
 
+/* Whether an object was found; then *to is a copy of what it has. */
+#define GPS_GIVE(found, member, to)                                                                \
+    ({                                                                                             \
+        const __typeof__(found) object_ = (found);                                                 \
+        if (object_)                                                                               \
+            *(to) = object_->member;                                                               \
+        object_ != NULL;                                                                           \
+    })
+
 /* --- slabs --- */
 
 /* A slab has objects of one size: a free list, and the unused rest of a chunk, which is never
@@ -132,3 +141,35 @@ static inline void gps_slab_put(struct gps_slab *slab, void *object) {
     *(void **)object = slab->free;
     slab->free = object;
 }
+
+/* --- objects that begin with their only entry --- */
+
+/* A new one, in the table. NULL: there is no memory for it. */
+static inline void *gps_table_make(struct gps_table *table, struct gps_slab *slab, size_t size,
+                                   uint64_t key) {
+    struct gps_entry *made = gps_slab_get(slab, size);
+    if (!made || gps_table_add(table, made, key))
+        return made;
+    gps_slab_put(slab, made);
+    return NULL;
+}
+
+static inline void gps_table_drop(struct gps_table *table, struct gps_slab *slab,
+                                  struct gps_entry *entry) {
+    gps_table_remove(table, entry);
+    gps_slab_put(slab, entry);
+}
+
+/* Each in no order. The body may drop it. */
+#define GPS_TABLE_EACH(type, one, table)                                                           \
+    for (struct type *one = (struct type *)gps_table_next(table, NULL), *after;                    \
+         one && (after = (struct type *)gps_table_next(table, (struct gps_entry *)one), true);     \
+         one = after)
+/* The first for which the condition holds, in which it is `one`; or NULL. */
+#define GPS_TABLE_SEEK(type, table, condition)                                                     \
+    ({                                                                                             \
+        struct type *one = (struct type *)gps_table_next(table, NULL);                             \
+        while (one && !(condition))                                                                \
+            one = (struct type *)gps_table_next(table, (struct gps_entry *)one);                   \
+        one;                                                                                       \
+    })

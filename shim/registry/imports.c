@@ -9,6 +9,7 @@
 #include "util/lock.h"
 
 #define NO_SLOT UINT32_MAX /* references.h */
+enum { MARKS = 256 };
 
 struct node {
     struct gps_import import;
@@ -28,6 +29,9 @@ static struct {
     /* Of cached ones, also read without the lock. */
     _Atomic unsigned count;
     _Atomic uint64_t bytes;
+    /* Keys of those that are open twice, to be read without the lock; a newer one may replace an
+     * older. They are written with the lock. */
+    _Atomic uint64_t twice[MARKS];
     struct gps_slab slab;
 } state;
 GPS_FORGOTTEN(state);
@@ -60,15 +64,31 @@ static inline struct node *of(const struct gps_id *region, uint64_t context) {
     return node;
 }
 
-static struct node *first(enum gps_import_state what) {
+static inline _Atomic uint64_t *mark_of(uint64_t key) {
+    return &state.twice[key % MARKS];
+}
+
+static void unmark(const struct node *node) {
+    const uint64_t key = node->by_region.key;
+    if (atomic_load_explicit(mark_of(key), memory_order_relaxed) == key)
+        atomic_store_explicit(mark_of(key), 0, memory_order_relaxed);
+}
+
+static struct node *first(unsigned what) {
     return state.lists[what].first;
 }
 
-static struct node *ending_at(uint64_t pointer) {
-    struct node *node = first(GPS_IMPORT_ENDING);
-    while (node && node->import.pointer != pointer)
-        node = node->next;
-    return node;
+/* The oldest in this state for which the condition holds, in which it is `one`; or NULL. */
+#define FIND(what, condition)                                                                      \
+    ({                                                                                             \
+        struct node *one = first(what);                                                            \
+        while (one && !(condition))                                                                \
+            one = one->next;                                                                       \
+        one;                                                                                       \
+    })
+
+static bool is_ending_at(uint64_t pointer) {
+    return FIND(GPS_IMPORT_ENDING, one->import.pointer == pointer) != NULL;
 }
 
 static inline bool is(const struct node *node, enum gps_import_state what) {
@@ -119,6 +139,8 @@ static inline void become(struct node *node, enum gps_import_state now) {
     node->import.state = now;
     if (was != GPS_IMPORT_GONE)
         leave_list(&state.lists[was], node);
+    if (was == GPS_IMPORT_OPEN && node->import.opens.repeated)
+        unmark(node);
     if (was == GPS_IMPORT_CACHED) {
         state.count--;
         state.bytes -= node->import.size;
@@ -159,28 +181,34 @@ static bool insert(const struct gps_import *import) {
     return true;
 }
 
-/* Counts one more open of what is open. */
-static void count(struct node *node, enum gps_slot_via via, struct gps_import *import) {
-    node->import.count++;
-    node->import.opens++;
-    node->import.by_rule += via == GPS_VIA_RULE;
-    import->count = node->import.count;
-    import->opens = node->import.opens;
-    import->by_rule = node->import.by_rule;
-    import->reopened = node->import.reopened;
-    node->import.reopened = true;
+/* One more open of it only counts: there is nothing to publish or to report. A token's is counted
+ * before it is opened. */
+static inline bool is_open_twice(const struct node *node) {
+    return node->import.opens.repeated && node->import.slot != NO_SLOT && !node->import.vmm;
 }
 
-static void count_first(struct gps_import *import, enum gps_slot_via via) {
-    import->count = import->opens = 1;
-    import->by_rule = via == GPS_VIA_RULE;
-    import->reopened = false;
+/* Counts one more open of what is open. What they are now, but for whether one was repeated before.
+ */
+static struct gps_import_opens count(struct node *node, enum gps_slot_via via) {
+    struct gps_import_opens *opens = &node->import.opens;
+    opens->open++;
+    opens->all++;
+    opens->by_rule += via == GPS_VIA_RULE;
+    const struct gps_import_opens now = *opens;
+    opens->repeated = true;
+    if (is_open_twice(node))
+        atomic_store(mark_of(node->by_region.key), node->by_region.key);
+    return now;
+}
+
+static struct gps_import_opens first_open(enum gps_slot_via via) {
+    return (struct gps_import_opens){.open = 1, .all = 1, .by_rule = via == GPS_VIA_RULE};
 }
 
 /* Opens what is cached again. */
 static void revive(struct node *node, enum gps_slot_via via, uint32_t trace) {
     become(node, GPS_IMPORT_OPEN);
-    count_first(&node->import, via);
+    node->import.opens = first_open(via);
     node->import.via = via;
     node->import.trace = trace;
     node->import.era = gps_registry_era();
@@ -189,9 +217,8 @@ static void revive(struct node *node, enum gps_slot_via via, uint32_t trace) {
 /* *import may be a copy of what was open when this open began, and is closed by now: no file is
  * watched for it any more. */
 static bool insert_first(struct gps_import *import, enum gps_slot_via via) {
-    count_first(import, via);
-    import->slot_cached = import->stale = false;
-    import->record_file = import->owner_file = 0;
+    import->opens = first_open(via);
+    import->cache = (struct gps_import_cache){0};
     return insert(import);
 }
 
@@ -220,9 +247,9 @@ static bool goes_on(const struct gps_previous *previous, const struct gps_import
 }
 
 static void add_opens(struct node *node, const struct gps_import *before) {
-    node->import.count += before->count;
-    node->import.opens += before->opens;
-    node->import.reopened = true;
+    node->import.opens.open += before->opens.open;
+    node->import.opens.all += before->opens.all;
+    node->import.opens.repeated = true;
 }
 
 int gps_registry_open(struct gps_import *import, enum gps_slot_via via,
@@ -235,11 +262,11 @@ int gps_registry_open(struct gps_import *import, enum gps_slot_via via,
     if (is(node, GPS_IMPORT_CACHED)) {
         revive(node, via, import->trace);
         node->import.size = import->size;
-        count_first(import, via);
-    } else if (node && via == GPS_VIA_RULE && node->import.by_rule) {
+        import->opens = node->import.opens;
+    } else if (node && via == GPS_VIA_RULE && node->import.opens.by_rule) {
         status = -EEXIST;
     } else if (node) {
-        count(node, via, import);
+        import->opens = count(node, via);
     } else {
         status = insert_first(import, via) ? GPS_OPEN_FIRST : -ENOMEM;
         if (status == GPS_OPEN_FIRST && goes_on(previous, import))
@@ -248,36 +275,28 @@ int gps_registry_open(struct gps_import *import, enum gps_slot_via via,
     return status;
 }
 
-bool gps_registry_reopen(const struct gps_id *region, uint64_t context, struct gps_import *import) {
+bool gps_registry_opened(const struct gps_id *region, uint64_t context, bool counts,
+                         struct gps_import *import) {
     GPS_LOCKED(&state.lock);
     struct node *node = if_open(of(region, context));
-    if (node) {
-        *import = node->import;
-        count(node, GPS_VIA_PROGRAM, import);
-    }
+    if (give(node, import) && counts)
+        import->opens = count(node, GPS_VIA_PROGRAM);
     return node != NULL;
 }
 
-/* NULL: it is open once, or an open of it may have to be published. */
-static struct node *opened_twice(struct node *node) {
-    return node && node->import.reopened && node->import.slot != NO_SLOT ? node : NULL;
-}
-
-enum gps_opened gps_registry_open_again(const struct gps_id *region, uint64_t context) {
-    GPS_LOCKED(&state.lock);
-    struct node *node = if_open(of(region, context));
-    if (!node)
-        return GPS_OPENED_NOT;
-    return opened_twice(node) ? GPS_OPENED_TWICE : GPS_OPENED;
+bool gps_registry_is_open_twice(const struct gps_id *region, uint64_t context) {
+    const uint64_t key = region_key(region, context);
+    return atomic_load_explicit(mark_of(key), memory_order_relaxed) == key;
 }
 
 bool gps_registry_count_again(const struct gps_id *region, uint64_t context, uint64_t pointer) {
     GPS_LOCKED(&state.lock);
-    struct node *node = opened_twice(if_open(at(pointer)));
-    if (!node || node->import.context != context || !gps_id_equal(&node->import.region, region))
+    struct node *node = if_open(at(pointer));
+    if (!node || !is_open_twice(node) || node->import.context != context ||
+        !gps_id_equal(&node->import.region, region))
         return false;
-    node->import.count++;
-    node->import.opens++;
+    node->import.opens.open++;
+    node->import.opens.all++;
     return true;
 }
 
@@ -292,11 +311,6 @@ bool gps_registry_set_slot(uint64_t pointer, unsigned slot) {
 
 /* --- look-ups --- */
 
-bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import) {
-    GPS_LOCKED(&state.lock);
-    return give(if_open(of(region, context)), import);
-}
-
 bool gps_registry_import_at(uint64_t pointer, struct gps_import *import) {
     GPS_LOCKED(&state.lock);
     return give(if_open(at(pointer)), import);
@@ -304,18 +318,12 @@ bool gps_registry_import_at(uint64_t pointer, struct gps_import *import) {
 
 bool gps_registry_import_around(uint64_t address, struct gps_import *import) {
     GPS_LOCKED(&state.lock);
-    const struct node *node = first(GPS_IMPORT_OPEN);
-    while (node && address - node->import.pointer >= node->import.size)
-        node = node->next;
-    return give(node, import);
+    return give(FIND(GPS_IMPORT_OPEN, address - one->import.pointer < one->import.size), import);
 }
 
 bool gps_registry_opened_anywhere(const struct gps_id *region, struct gps_import *import) {
     GPS_LOCKED(&state.lock);
-    const struct node *node = first(GPS_IMPORT_OPEN);
-    while (node && !gps_id_equal(&node->import.region, region))
-        node = node->next;
-    return give(node, import);
+    return give(FIND(GPS_IMPORT_OPEN, gps_id_equal(&one->import.region, region)), import);
 }
 
 unsigned gps_registry_imports_of(const struct gps_owner *exporter, struct gps_import *found,
@@ -330,10 +338,8 @@ unsigned gps_registry_imports_of(const struct gps_owner *exporter, struct gps_im
 
 bool gps_registry_imports_name(const char *name) {
     GPS_LOCKED(&state.lock);
-    for (struct node *node = first(GPS_IMPORT_OPEN); node; node = node->next)
-        if (node->import.by_rule && strcmp(node->import.name, name) == 0)
-            return true;
-    return false;
+    return FIND(GPS_IMPORT_OPEN,
+                one->import.opens.by_rule && strcmp(one->import.name, name) == 0) != NULL;
 }
 
 /* --- closes --- */
@@ -341,11 +347,11 @@ bool gps_registry_imports_name(const char *name) {
 static enum gps_close close_kind(struct node *node, uint64_t pointer, enum gps_slot_via via,
                                  bool may_cache) {
     if (!node)
-        return ending_at(pointer) ? GPS_CLOSE_DENIED : GPS_CLOSE_NONE;
+        return is_ending_at(pointer) ? GPS_CLOSE_DENIED : GPS_CLOSE_NONE;
     const struct gps_import *import = &node->import;
-    if (via == GPS_VIA_PROGRAM && import->count == import->by_rule)
+    if (via == GPS_VIA_PROGRAM && import->opens.open == import->opens.by_rule)
         return GPS_CLOSE_DENIED;
-    return may_cache && import->count == 1 && import->record_file && !import->stale
+    return may_cache && import->opens.open == 1 && import->cache.record_file && !import->cache.stale
                ? GPS_CLOSE_CACHED
                : GPS_CLOSE_ONE;
 }
@@ -356,12 +362,12 @@ enum gps_close gps_registry_close(uint64_t pointer, enum gps_slot_via via, bool 
     struct node *node = at(pointer);
     const enum gps_close kind = close_kind(node, pointer, via, may_cache);
     if (kind == GPS_CLOSE_ONE || kind == GPS_CLOSE_CACHED) {
-        node->import.count--;
-        node->import.by_rule -= via == GPS_VIA_RULE;
+        node->import.opens.open--;
+        node->import.opens.by_rule -= via == GPS_VIA_RULE;
         *import = node->import;
         if (kind == GPS_CLOSE_CACHED)
             become(node, GPS_IMPORT_CACHED);
-        else if (node->import.count == 0)
+        else if (node->import.opens.open == 0)
             become(node, GPS_IMPORT_GONE);
     }
     return kind;
@@ -371,12 +377,12 @@ void gps_registry_unclose(const struct gps_import *import, enum gps_slot_via via
     struct gps_import again = *import;
     GPS_LOCKED(&state.lock);
     struct node *node = at(import->pointer);
-    again.count = 1;
-    again.by_rule = via == GPS_VIA_RULE;
-    again.stale = true; /* its files may have changed meanwhile */
+    again.opens.open = 1;
+    again.opens.by_rule = via == GPS_VIA_RULE;
+    again.cache.stale = true; /* its files may have changed meanwhile */
     if (node) {
-        node->import.count++;
-        node->import.by_rule += again.by_rule;
+        node->import.opens.open++;
+        node->import.opens.by_rule += again.opens.by_rule;
     } else {
         insert(&again);
     }
@@ -388,35 +394,20 @@ bool gps_registry_take_import(struct gps_import *import) {
 }
 
 bool gps_registry_driver_import(struct gps_import *import) {
-    GPS_LOCKED(&state.lock);
-    for (int what = GPS_IMPORT_OPEN; what <= GPS_IMPORT_ENDING; what++)
-        for (const struct node *node = state.lists[what].first; node; node = node->next)
-            if (!node->import.vmm)
-                return give(node, import);
-    return false;
-}
-
-static struct node *of_context(enum gps_import_state what, uint64_t context, uint32_t era) {
-    struct node *node = first(what);
-    while (node && (node->import.context != context || node->import.taken ||
-                    (int32_t)(node->import.era - era) >= 0))
-        node = node->next;
-    return node;
-}
-
-static bool take_of(uint64_t context, uint32_t era, struct gps_import *import) {
     struct node *node = NULL;
     GPS_LOCKED(&state.lock);
     for (unsigned what = GPS_IMPORT_OPEN; what <= GPS_IMPORT_ENDING && !node; what++)
-        node = of_context((enum gps_import_state)what, context, era);
-    return take(node, import);
+        node = FIND(what, !one->import.vmm);
+    return give(node, import);
 }
 
-void gps_registry_purge_imports(uint64_t context, uint32_t era,
-                                void (*fn)(void *arg, const struct gps_import *import), void *arg) {
-    struct gps_import import;
-    while (take_of(context, era, &import))
-        fn(arg, &import);
+bool gps_registry_take_import_of(uint64_t context, uint32_t era, struct gps_import *import) {
+    struct node *node = NULL;
+    GPS_LOCKED(&state.lock);
+    for (unsigned what = GPS_IMPORT_OPEN; what <= GPS_IMPORT_ENDING && !node; what++)
+        node = FIND(what, one->import.context == context && !one->import.cache.taken &&
+                              (int32_t)(one->import.era - era) < 0);
+    return take(node, import);
 }
 
 /* --- what open_cache.h keeps --- */
@@ -426,8 +417,8 @@ bool gps_registry_watch(const struct gps_import *import, int record_file, int ow
     struct node *node = if_open(at(import->pointer));
     const bool open = node && gps_id_equal(&node->import.region, &import->region);
     if (open) {
-        node->import.record_file = record_file;
-        node->import.owner_file = owner_file;
+        node->import.cache.record_file = record_file;
+        node->import.cache.owner_file = owner_file;
     }
     return open;
 }
@@ -439,9 +430,9 @@ static bool expire(enum gps_import_state what, int file, uint64_t context) {
         struct gps_import *import = &node->import;
         next = node->next;
         if (import->context == context ||
-            (file >= 0 && import->record_file != file && import->owner_file != file))
+            (file >= 0 && import->cache.record_file != file && import->cache.owner_file != file))
             continue;
-        import->stale = any = true;
+        import->cache.stale = any = true;
         if (what == GPS_IMPORT_CACHED)
             become(node, GPS_IMPORT_ENDING);
     }
@@ -473,31 +464,28 @@ bool gps_registry_uncache(const struct gps_id *region, uint64_t context, uint32_
 
 bool gps_registry_take_ending(uint64_t context, struct gps_import *import) {
     GPS_LOCKED(&state.lock);
-    struct node *node = first(context ? GPS_IMPORT_CACHED : GPS_IMPORT_ENDING);
-    while (node && (context ? node->import.context != context : node->import.taken))
-        node = node->next;
+    struct node *node = context ? FIND(GPS_IMPORT_CACHED, one->import.context == context)
+                                : FIND(GPS_IMPORT_ENDING, !one->import.cache.taken);
     if (is(node, GPS_IMPORT_CACHED))
         become(node, GPS_IMPORT_ENDING);
     if (node)
-        node->import.taken = true;
+        node->import.cache.taken = true;
     return give(node, import);
 }
 
 void gps_registry_ended(uint64_t pointer) {
     GPS_LOCKED(&state.lock);
-    struct node *node = first(GPS_IMPORT_ENDING);
-    while (node && !(node->import.taken && node->import.pointer == pointer))
-        node = node->next;
+    struct node *node =
+        FIND(GPS_IMPORT_ENDING, one->import.cache.taken && one->import.pointer == pointer);
     if (node)
         become(node, GPS_IMPORT_GONE);
 }
 
 bool gps_registry_any_ending(const struct gps_id *region) {
     GPS_LOCKED(&state.lock);
-    const struct node *node = first(GPS_IMPORT_ENDING);
-    while (node && !node->import.stale && !(region && gps_id_equal(&node->import.region, region)))
-        node = node->next;
-    return node != NULL;
+    return FIND(GPS_IMPORT_ENDING,
+                one->import.cache.stale || (region && gps_id_equal(&one->import.region, region))) !=
+           NULL;
 }
 
 struct gps_cached gps_registry_cached(void) {
@@ -510,30 +498,29 @@ struct gps_cached gps_registry_cached(void) {
 bool gps_registry_caches(uint64_t pointer) {
     GPS_LOCKED(&state.lock);
     const struct node *node = at(pointer);
-    return node ? is(node, GPS_IMPORT_CACHED) : ending_at(pointer) != NULL;
+    return node ? is(node, GPS_IMPORT_CACHED) : is_ending_at(pointer);
 }
 
 /* --- slots --- */
 
 static bool is_slot_wrong(const struct node *node) {
-    return node->import.slot_cached != is(node, GPS_IMPORT_CACHED) && node->import.slot != NO_SLOT;
+    return node->import.cache.in_slot != is(node, GPS_IMPORT_CACHED) &&
+           node->import.slot != NO_SLOT;
 }
 
 bool gps_registry_correct_slot(uint64_t pointer, unsigned *slot, struct gps_slot *now) {
     GPS_LOCKED(&state.lock);
-    struct node *node = pointer ? at(pointer) : first(GPS_IMPORT_OPEN);
-    while (node && !pointer && !is_slot_wrong(node))
-        node = node->next;
+    struct node *node = pointer ? at(pointer) : FIND(GPS_IMPORT_OPEN, is_slot_wrong(one));
     const bool wrong = node && is_slot_wrong(node);
     if (wrong) {
         const struct gps_import *import = &node->import;
-        node->import.slot_cached = is(node, GPS_IMPORT_CACHED);
+        node->import.cache.in_slot = is(node, GPS_IMPORT_CACHED);
         *slot = import->slot;
         now->address = import->pointer;
         now->region = import->region;
         now->generation = import->generation;
         now->via = (uint32_t)import->via;
-        now->state = import->slot_cached ? GPS_SLOT_CACHED : GPS_SLOT_OPEN;
+        now->state = import->cache.in_slot ? GPS_SLOT_CACHED : GPS_SLOT_OPEN;
     }
     return wrong;
 }

@@ -33,19 +33,12 @@ static struct pool *find_pool(uint64_t handle) {
     return GPS_ENTRY_OF(struct pool, entry, gps_table_find(&books.pools, handle));
 }
 
-static struct pool *new_pool(uint64_t handle) {
-    struct pool *made = gps_slab_get(&books.pool_slab, sizeof(*made));
-    if (!made || gps_table_add(&books.pools, &made->entry, handle))
-        return made;
-    gps_slab_put(&books.pool_slab, made);
-    return NULL;
-}
-
 /* One that was taken and comes back keeps its serial. */
 void gps_pool_add(const struct gps_pool *pool) {
     GPS_LOCKED(&books.lock);
     struct pool *found = find_pool(pool->pool);
-    found = found ? found : new_pool(pool->pool);
+    if (!found)
+        found = gps_table_make(&books.pools, &books.pool_slab, sizeof(*found), pool->pool);
     if (!found)
         return;
     found->is = *pool;
@@ -59,17 +52,13 @@ bool gps_pool_take(uint64_t handle, struct gps_pool *taken) {
     if (!found)
         return false;
     *taken = found->is;
-    gps_table_remove(&books.pools, &found->entry);
-    gps_slab_put(&books.pool_slab, found);
+    gps_table_drop(&books.pools, &books.pool_slab, &found->entry);
     return true;
 }
 
 bool gps_pool_find(uint64_t handle, struct gps_pool *found) {
     GPS_LOCKED(&books.lock);
-    const struct pool *pool = find_pool(handle);
-    if (pool)
-        *found = pool->is;
-    return pool != NULL;
+    return GPS_GIVE(find_pool(handle), is, found);
 }
 
 /* --- pointers --- */
@@ -87,19 +76,15 @@ static void count(const struct gps_pool_pointer *pointer, int more) {
 
 static void drop(struct pointer *pointer) {
     count(&pointer->is, -1);
-    gps_table_remove(&books.pointers, &pointer->entry);
-    gps_slab_put(&books.pointer_slab, pointer);
+    gps_table_drop(&books.pointers, &books.pointer_slab, &pointer->entry);
 }
 
 static void insert(const struct gps_pool_pointer *pointer) {
-    struct pointer *made = gps_slab_get(&books.pointer_slab, sizeof(*made));
     const struct pool *pool = find_pool(pointer->pool);
+    struct pointer *made =
+        gps_table_make(&books.pointers, &books.pointer_slab, sizeof(*made), pointer->pointer);
     if (!made)
         return;
-    if (!gps_table_add(&books.pointers, &made->entry, pointer->pointer)) {
-        gps_slab_put(&books.pointer_slab, made);
-        return;
-    }
     made->is = *pointer;
     if (pool && !pointer->serial)
         made->is.serial = pool->is.serial;
@@ -144,10 +129,7 @@ bool gps_pool_pointer_set_slot(uint64_t address, const struct gps_id *id, unsign
 
 bool gps_pool_pointer_find(uint64_t address, struct gps_pool_pointer *found) {
     GPS_LOCKED(&books.lock);
-    const struct pointer *pointer = find_pointer(address);
-    if (pointer)
-        *found = pointer->is;
-    return pointer != NULL;
+    return GPS_GIVE(find_pointer(address), is, found);
 }
 
 bool gps_pool_pointer_take(uint64_t address, struct gps_pool_pointer *taken) {
@@ -162,27 +144,17 @@ bool gps_pool_pointer_take(uint64_t address, struct gps_pool_pointer *taken) {
     return found != NULL;
 }
 
-static struct pointer *next(struct pointer *pointer) {
-    return GPS_ENTRY_OF(struct pointer, entry,
-                        gps_table_next(&books.pointers, pointer ? &pointer->entry : NULL));
-}
-
 bool gps_pool_pointer_of(const struct gps_pool *pool, struct gps_pool_pointer *found) {
     GPS_LOCKED(&books.lock);
-    const struct pointer *pointer = next(NULL);
-    while (pointer && (pointer->is.pool != pool->pool || pointer->is.serial != pool->serial))
-        pointer = next((struct pointer *)pointer);
-    if (pointer)
-        *found = pointer->is;
-    return pointer != NULL;
+    const struct pointer *pointer = GPS_TABLE_SEEK(
+        pointer, &books.pointers, one->is.pool == pool->pool && one->is.serial == pool->serial);
+    return GPS_GIVE(pointer, is, found);
 }
 
 bool gps_pool_pointer_has(const struct gps_id *id) {
-    bool has = false;
     GPS_LOCKED(&books.lock);
-    for (struct pointer *pointer = next(NULL); pointer && !has; pointer = next(pointer))
-        has = pointer->is.exported && memcmp(&pointer->is.id, id, sizeof(*id)) == 0;
-    return has;
+    return GPS_TABLE_SEEK(pointer, &books.pointers,
+                          one->is.exported && memcmp(&one->is.id, id, sizeof(*id)) == 0) != NULL;
 }
 
 unsigned gps_pool_pointer_take_of(uint64_t context, uint32_t era, struct gps_pool_pointer *taken,
@@ -191,11 +163,10 @@ unsigned gps_pool_pointer_take_of(uint64_t context, uint32_t era, struct gps_poo
     if (!atomic_load(&books.any))
         return 0;
     GPS_LOCKED(&books.lock);
-    for (struct pointer *pointer = next(NULL), *after; pointer && count < max; pointer = after) {
-        after = next(pointer);
-        if (pointer->is.context == context && (int32_t)(pointer->is.era - era) < 0) {
-            taken[count++] = pointer->is;
-            drop(pointer);
+    GPS_TABLE_EACH(pointer, one, &books.pointers) {
+        if (count < max && one->is.context == context && (int32_t)(one->is.era - era) < 0) {
+            taken[count++] = one->is;
+            drop(one);
         }
     }
     return count;

@@ -173,33 +173,46 @@ enum gps_import_state {
     FROM(CACHED, TO(OPEN) | TO(ENDING) | TO(GONE))                                                 \
     FROM(ENDING, TO(GONE))
 
+/* The registry alone writes these. */
+struct gps_import_opens {
+    uint64_t open;    /* that are not closed yet */
+    uint64_t all;     /* since its first */
+    uint32_t by_rule; /* of the open ones: a rule made them in place of an allocation */
+    bool repeated;    /* it was opened while it was open, which is reported once */
+};
+
+/* What open_cache.h keeps of an import. */
+struct gps_import_cache {
+    int record_file, owner_file; /* numbers of watch.h where it may be cached, else 0 */
+    bool in_slot;                /* its slot says that it is cached; it may be open again since */
+    bool stale;                  /* a file of its region has changed: it is not kept any more */
+    bool taken;                  /* ENDING: a thread has the driver close it */
+};
+
 struct gps_import {
     uint64_t pointer;
-    uint64_t context;
-    struct gps_id region;
     enum gps_import_state state;
-    bool slot_cached; /* its slot says that it is cached; it may be open again since */
-    bool stale;       /* a file of its region has changed: it is not kept any more */
-    bool taken;       /* ENDING: a thread has the driver close it */
-    bool vmm;         /* gpushare has mapped it; the driver has not opened it */
-    bool mirrored;    /* if vmm: by vmm/mirror.h, the program's own memory of its exporter */
-    bool reopened;    /* it was opened while it was open, which is reported once */
-    uint64_t count;   /* opens that are not closed yet */
-    uint64_t opens;   /* all opens since its first */
-    uint32_t by_rule; /* opens of the count that a rule made in place of an allocation */
-    unsigned slot;    /* of references.h */
-    uint32_t trace;   /* of its first open */
-    uint64_t since;   /* when that was; in audits, else 0 */
-    uint32_t era;
-    int device; /* ordinal of the device that was current then */
-    enum gps_slot_via via;
-    uint64_t generation;
-    uint64_t size;               /* of the region; VIA_RULE: as the program asked; 0: not known */
-    int record_file, owner_file; /* numbers of watch.h where it may be cached, else 0 */
+    struct gps_import_opens opens;
+    struct gps_import_cache cache;
 
-    char name[GPS_NAME_BYTES]; /* of the region, or empty */
+    /* What its first open was. */
+    struct gps_id region;
     uint8_t handle[GPS_HANDLE_BYTES];
-    struct gps_party exporter; /* zero when the region is not published */
+    uint64_t context;
+    enum gps_slot_via via;
+    unsigned slot; /* of references.h */
+    uint32_t trace;
+    uint32_t era;
+    uint64_t since; /* in audits, else 0 */
+
+    /* What the region's record said then: zero when it is not published. */
+    struct gps_party exporter;
+    uint64_t generation;
+    uint64_t size; /* of the region; VIA_RULE: as the program asked; 0: not known */
+    int device;    /* ordinal; not published: the one that was current then */
+    bool vmm;      /* gpushare has mapped it; the driver has not opened it */
+    bool mirrored; /* if vmm: by vmm/mirror.h, the program's own memory of its exporter */
+    char name[GPS_NAME_BYTES]; /* of the region, or empty */
 };
 
 /* What an open found at its address. */
@@ -218,25 +231,20 @@ enum gps_open {
     GPS_OPEN_COUNTED, /* it is one more open of an import that has a slot, if by another handle of
                          the same memory: the slot in *import is the caller's to free */
 };
-/* Records an open that gave import->pointer, and sets import->count to the number of opens now.
- * `via` is that of this open. Returns an enum gps_open, or -ENOMEM, or -EEXIST where a rule has it
- * open there already, so that its allocation has that address. */
+/* Records an open that gave import->pointer, and sets import->opens to those there are now. `via`
+ * is that of this open. Returns an enum gps_open, or -ENOMEM, or -EEXIST where a rule has it open
+ * there already, so that its allocation has that address. */
 int gps_registry_open(struct gps_import *import, enum gps_slot_via via,
                       struct gps_previous *previous);
 /* Gives an import without a slot this one. False: it has a slot, or is not open any more. */
 bool gps_registry_set_slot(uint64_t pointer, unsigned slot);
-/* Counts one more open of a region that is open in the context. False: it is not open there. */
-bool gps_registry_reopen(const struct gps_id *region, uint64_t context, struct gps_import *import);
-bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import);
-enum gps_opened {
-    GPS_OPENED_NOT,
-    GPS_OPENED,       /* one more open of it may have to be published or reported */
-    GPS_OPENED_TWICE, /* it has a slot, and was opened twice before: one more open only counts */
-};
-/* Whether a region is open in the context. */
-enum gps_opened gps_registry_open_again(const struct gps_id *region, uint64_t context);
-/* Counts one more open of the program's, which gave this pointer. False: that is not so any more.
- */
+/* Finds a region that is open in the context; `counts`: as one more open of it by the program. */
+bool gps_registry_opened(const struct gps_id *region, uint64_t context, bool counts,
+                         struct gps_import *import);
+/* Whether the driver has a region open in the context that has a slot, and was opened twice before:
+ * one more open only counts. False: perhaps not. It takes no lock. */
+bool gps_registry_is_open_twice(const struct gps_id *region, uint64_t context);
+/* Counts one more such open of the program's, which gave this pointer. False: that is not so. */
 bool gps_registry_count_again(const struct gps_id *region, uint64_t context, uint64_t pointer);
 bool gps_registry_import_at(uint64_t pointer, struct gps_import *import);
 /* The same by any address of it. It looks at all imports: the driver tells no range of memory that
@@ -261,13 +269,12 @@ unsigned gps_registry_imports_of(const struct gps_owner *exporter, struct gps_im
                                  unsigned max);
 /* Finds one that the driver has opened, whether the program has it open or it is cached. */
 bool gps_registry_driver_import(struct gps_import *import);
-/* Removes and returns any import that is open. False: there is none. */
-bool gps_registry_take_import(struct gps_import *import);
 /* Whether an import of this name by a rule is open. */
 bool gps_registry_imports_name(const char *name);
-/* Forgets all imports of a context older than the era, cached ones too; fn gets each. */
-void gps_registry_purge_imports(uint64_t context, uint32_t era,
-                                void (*fn)(void *arg, const struct gps_import *import), void *arg);
+/* Removes and returns any import that is open. False: there is none. */
+bool gps_registry_take_import(struct gps_import *import);
+/* The same of a context's that is older than the era; cached ones, too. */
+bool gps_registry_take_import_of(uint64_t context, uint32_t era, struct gps_import *import);
 
 /* --- imports that open_cache.h keeps; the functions above pass over them where not said --- */
 

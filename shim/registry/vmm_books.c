@@ -247,11 +247,6 @@ void gps_vmm_released(struct gps_vmm_pending *pending, bool succeeded) {
     settle(memory);
 }
 
-static struct memory *next(struct memory *memory) {
-    return GPS_ENTRY_OF(struct memory, entry,
-                        gps_table_next(&books.handles, memory ? &memory->entry : NULL));
-}
-
 static bool is_unmapped(const struct memory *memory) {
     return memory->is.references && memory->is.unmapped && !memory->is.bound && !memory->pins;
 }
@@ -259,9 +254,8 @@ static bool is_unmapped(const struct memory *memory) {
 unsigned gps_vmm_take_unmapped(struct gps_vmm_memory *taken, unsigned max) {
     unsigned count = 0;
     GPS_LOCKED(&books.lock);
-    for (struct memory *memory = next(NULL), *after; memory && count < max; memory = after) {
-        after = next(memory);
-        if (!is_unmapped(memory))
+    GPS_TABLE_EACH(memory, memory, &books.handles) {
+        if (count == max || !is_unmapped(memory))
             continue;
         taken[count++] = memory->is;
         memory->is.references = 0;
@@ -272,10 +266,7 @@ unsigned gps_vmm_take_unmapped(struct gps_vmm_memory *taken, unsigned max) {
 
 bool gps_vmm_find(uint64_t handle, struct gps_vmm_memory *found) {
     GPS_LOCKED(&books.lock);
-    const struct memory *memory = find_referenced(handle);
-    if (memory)
-        *found = memory->is;
-    return memory != NULL;
+    return GPS_GIVE(find_referenced(handle), is, found);
 }
 
 /* --- mappings --- */
@@ -494,18 +485,6 @@ static struct descriptor *descriptor_of(int number) {
                                      gps_table_find(&books.descriptors, (uint64_t)number + 1));
 }
 
-static struct descriptor *new_descriptor(int number) {
-    struct descriptor *made =
-        number < 0 ? NULL : gps_slab_get(&books.descriptor_slab, sizeof(*made));
-    if (!made)
-        return NULL;
-    made->memory = NULL;
-    if (gps_table_add(&books.descriptors, &made->entry, (uint64_t)number + 1))
-        return made;
-    gps_slab_put(&books.descriptor_slab, made);
-    return NULL;
-}
-
 static void leave_memory(struct descriptor *descriptor) {
     struct memory *const memory = descriptor->memory;
     descriptor->memory = NULL;
@@ -517,8 +496,7 @@ static void leave_memory(struct descriptor *descriptor) {
 
 static void drop_descriptor(struct descriptor *descriptor) {
     leave_memory(descriptor);
-    gps_table_remove(&books.descriptors, &descriptor->entry);
-    gps_slab_put(&books.descriptor_slab, descriptor);
+    gps_table_drop(&books.descriptors, &books.descriptor_slab, &descriptor->entry);
 }
 
 void gps_vmm_described(int number, uint64_t handle, const struct gps_vmm_descriptor *is) {
@@ -527,8 +505,9 @@ void gps_vmm_described(int number, uint64_t handle, const struct gps_vmm_descrip
     struct descriptor *descriptor = descriptor_of(number);
     if (descriptor)
         leave_memory(descriptor);
-    else
-        descriptor = new_descriptor(number);
+    else if (number >= 0)
+        descriptor = gps_table_make(&books.descriptors, &books.descriptor_slab, sizeof(*descriptor),
+                                    (uint64_t)number + 1);
     if (!descriptor)
         return;
     descriptor->is = *is;
@@ -547,24 +526,15 @@ void gps_vmm_consumed(int number) {
 
 bool gps_vmm_descriptor_of(int number, struct gps_vmm_descriptor *found) {
     GPS_LOCKED(&books.lock);
-    const struct descriptor *descriptor = descriptor_of(number);
-    if (descriptor)
-        *found = descriptor->is;
-    return descriptor != NULL;
-}
-
-static struct descriptor *next_descriptor(struct descriptor *descriptor) {
-    return GPS_ENTRY_OF(struct descriptor, entry,
-                        gps_table_next(&books.descriptors, descriptor ? &descriptor->entry : NULL));
+    return GPS_GIVE(descriptor_of(number), is, found);
 }
 
 unsigned gps_vmm_take_left(struct gps_vmm_left *taken, unsigned max) {
     unsigned count = 0;
     GPS_LOCKED(&books.lock);
-    for (struct descriptor *one = next_descriptor(NULL), *after; one && count < max; one = after) {
+    GPS_TABLE_EACH(descriptor, one, &books.descriptors) {
         const struct memory *const memory = one->memory;
-        after = next_descriptor(one);
-        if (!memory || memory->alive || memory->pins)
+        if (count == max || !memory || memory->alive || memory->pins)
             continue;
         taken[count++] = (struct gps_vmm_left){
             .number = (int)(one->entry.key - 1), .descriptor = one->is, .memory = memory->is};

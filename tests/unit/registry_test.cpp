@@ -332,11 +332,16 @@ gps_previous previous; // of the last open
 uint64_t open(uint64_t pointer, uint8_t seed, uint64_t context = 1, unsigned slot = 5) {
     gps_import import = import_of(pointer, seed, context, slot);
     gps_registry_open(&import, GPS_VIA_PROGRAM, &previous);
-    return import.count;
+    return import.opens.open;
 }
 
-void collect_import(void *arg, const gps_import *import) {
-    static_cast<std::set<uint64_t> *>(arg)->insert(import->pointer);
+// The addresses of those of a context that were there before the era.
+std::set<uint64_t> purge_imports(uint64_t context, uint32_t era) {
+    std::set<uint64_t> purged;
+    gps_import import;
+    while (gps_registry_take_import_of(context, era, &import))
+        purged.insert(import.pointer);
+    return purged;
 }
 
 // The import that is open there may be cached.
@@ -430,7 +435,7 @@ TEST_F(Registry, WhatIsOpenedWhereADeadContextHadItIsAnotherImport) {
         EXPECT_FALSE(previous.extra);
         EXPECT_EQ(1u, previous.import.context);
         EXPECT_EQ(5u, previous.import.slot);
-        EXPECT_EQ(1u, import.count);
+        EXPECT_EQ(1u, import.opens.open);
         EXPECT_EQ(0u, gps_registry_cached().count);
         gps_forget_all();
     }
@@ -444,7 +449,7 @@ TEST_F(Registry, AnotherRegionAtTheAddressOfAnOpenImportIsOneMoreOpenOfIt) {
     EXPECT_FALSE(previous.over || previous.extra);
     for (uint64_t opens : {1u, 0u}) {
         ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &left));
-        EXPECT_EQ(opens, left.count);
+        EXPECT_EQ(opens, left.opens.open);
         EXPECT_EQ(5u, left.slot);
     }
 }
@@ -461,34 +466,34 @@ TEST_F(Registry, WhatNothingIsKnownOfIsTheMemoryThatIsOpenedThereNext) {
     EXPECT_TRUE(gps_id_equal(&previous.import.region, &was));
     for (uint64_t opens : {2u, 1u}) {
         ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &left));
-        EXPECT_EQ(opens, left.count);
+        EXPECT_EQ(opens, left.opens.open);
         EXPECT_EQ(6u, left.slot);
     }
     EXPECT_EQ(GPS_CLOSE_DENIED, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &left));
     ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_RULE, false, &left));
-    EXPECT_EQ(0u, left.count);
+    EXPECT_EQ(0u, left.opens.open);
 }
 
 // Another thread may have closed it meanwhile, and have something else open there.
 TEST_F(Registry, OneMoreOpenIsCountedOnlyOfWhatIsOpenThereStill) {
     const gps_id region = id_of(1);
     gps_import left = {};
-    EXPECT_EQ(GPS_OPENED_NOT, gps_registry_open_again(&region, 1));
+    EXPECT_FALSE(gps_registry_is_open_twice(&region, 1));
     open(0x1000, 1);
-    EXPECT_EQ(GPS_OPENED, gps_registry_open_again(&region, 1));
+    EXPECT_FALSE(gps_registry_is_open_twice(&region, 1));
     EXPECT_FALSE(gps_registry_count_again(&region, 1, 0x1000));
     open(0x1000, 1);
-    EXPECT_EQ(GPS_OPENED_TWICE, gps_registry_open_again(&region, 1));
+    EXPECT_TRUE(gps_registry_is_open_twice(&region, 1));
     EXPECT_FALSE(gps_registry_count_again(&region, 1, 0x2000));
     EXPECT_TRUE(gps_registry_count_again(&region, 1, 0x1000));
     for (uint64_t opens : {2u, 1u, 0u}) {
         ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &left));
-        EXPECT_EQ(opens, left.count);
+        EXPECT_EQ(opens, left.opens.open);
     }
     open(0x1000, 2);
     open(0x1000, 2);
     EXPECT_FALSE(gps_registry_count_again(&region, 1, 0x1000));
-    EXPECT_EQ(GPS_OPENED_NOT, gps_registry_open_again(&region, 1));
+    EXPECT_FALSE(gps_registry_is_open_twice(&region, 1));
 }
 
 TEST_F(Registry, WhatTheDriverOpensThoughItIsCachedIsCountedOnceTooOften) {
@@ -500,7 +505,7 @@ TEST_F(Registry, WhatTheDriverOpensThoughItIsCachedIsCountedOnceTooOften) {
     EXPECT_EQ(GPS_OPEN_COUNTED, gps_registry_open(&again, GPS_VIA_PROGRAM, &previous));
     EXPECT_TRUE(previous.extra);
     EXPECT_FALSE(previous.over);
-    EXPECT_EQ(1u, again.count);
+    EXPECT_EQ(1u, again.opens.open);
     EXPECT_FALSE(gps_registry_caches(0x1000));
 }
 
@@ -537,9 +542,7 @@ TEST_F(Registry, APurgeTakesWhatIsEndingAndNotTaken) {
     }
     gps_registry_expire(0);
     EXPECT_EQ(0x1000u, take_ending(0));
-    std::set<uint64_t> purged;
-    gps_registry_purge_imports(1, gps_registry_begin_era(), collect_import, &purged);
-    EXPECT_EQ(purged, std::set<uint64_t>{0x2000});
+    EXPECT_EQ(purge_imports(1, gps_registry_begin_era()), std::set<uint64_t>{0x2000});
     gps_registry_ended(0x1000);
     EXPECT_FALSE(any_ending());
 }
@@ -581,9 +584,7 @@ TEST_F(Registry, APurgeTakesTheContextsImportsOfBefore) {
     open(0x2000, 1, 2);
     const uint32_t era = gps_registry_begin_era();
     open(0x3000, 3, 1);
-    std::set<uint64_t> purged;
-    gps_registry_purge_imports(1, era, collect_import, &purged);
-    EXPECT_EQ(purged, std::set<uint64_t>{0x1000});
+    EXPECT_EQ(purge_imports(1, era), std::set<uint64_t>{0x1000});
     gps_import import;
     EXPECT_FALSE(gps_registry_import_at(0x1000, &import));
     EXPECT_TRUE(gps_registry_import_at(0x2000, &import));
@@ -599,7 +600,7 @@ TEST_F(Registry, ImportsAreExactUnderThreads) {
                 gps_import import;
                 firsts += open(0x1000, 1) == 1;
                 gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import);
-                lasts += import.count == 0;
+                lasts += import.opens.open == 0;
             }
         });
     for (auto &thread : running)
