@@ -30,7 +30,7 @@ NVCC := $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc) nvcc)
 
 # The rooms of shim/ from the bottom up: one includes itself and those before it, never one after it. Of the vendors'
 # rooms, the last two, each library has its own.
-ROOMS := util config directory keeper log driver stack python process threads registry findings vmm digest gate writes merge learn ipc rules suspend lifecycle calls doors cuda hip
+ROOMS := util config directory keeper log driver stack python process threads registry findings vmm digest gate writes frames merge learn ipc rules suspend lifecycle calls doors cuda hip
 TOOL_ROOMS := cli logs symbols report timeline directory top run suspend learn matching selftest doctor keeper
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Werror
 # Instrumented, more optimisation mostly takes longer to compile.
@@ -138,7 +138,7 @@ endif
 PARTS := $(foreach name,util config directory keeper log stack python registry,$(call room,$(name))) \
 	$(patsubst %,$(BUILD)/shim/%.o,driver/scope threads/thread threads/watch findings/policy \
 	process/gpu_bytes process/membership process/process process/program process/references \
-	digest/digest digest/digest_avx2 digest/worker_pool gate/gate merge/area merge/layout)
+	digest/digest digest/digest_avx2 digest/worker_pool gate/gate frames/turn merge/area merge/layout)
 $(BUILD)/libgpushare_parts.a: $(PARTS) Makefile
 	rm -f $@
 	$(AR) rcs $@ $(filter %.o,$^)

@@ -27,6 +27,7 @@ PURPOSE = {
     "merge": "what is equal is held once",
     "learn": "what stays as it was uploaded",
     "writes": "copies and fills, told to who listens",
+    "frames": "whole frames, exchanged",
     "gate": "when the device is idle, and stays so",
     "digest": "bytes hashed and compared",
     "vmm": "memory that the keeper holds",

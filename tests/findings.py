@@ -136,7 +136,7 @@ RULES = {"GPUSHARE_LOG": "logs/%p.jsonl", "GPUSHARE_LOG_FORMAT": "jsonl"}
 
 def command_of(run):
     """How a run is raised: variables, words, a remark."""
-    if run.startswith(("share-", "write-", "merge-")):
+    if run.startswith(("share-", "frame-", "write-", "merge-")):
         return RULES, [*FOLLOWING, "misuse", run], "rules are followed in mode share"
     if run == "record-invalid":
         return RULES, [*FOLLOWING, "misuse", "share-timeout"], "a damaged file in `regions/` has the name `frames`"

@@ -125,7 +125,7 @@ apps: $(TESTS)/apps/puppet $(TESTS)/apps/puppet_static $(TESTS)/apps/puppet_driv
 	$(if $(HIP_CLANG),$(HIP_GROUPS:%=$(TESTS)/apps/hip_kernels_%)) \
 	$(HIP_GROUPS:%=$(TESTS)/apps/hip_doors_%) $(TESTS)/apps/hip_doors $(HIP_GROUPS:%=$(TESTS)/soak-worker_%) \
 	$(TESTS)/apps/kernels.ptx $(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/refused $(TESTS)/apps/newest $(TESTS)/apps/five $(TESTS)/apps/camerad \
-	$(TESTS)/apps/ranks $(TESTS)/apps/churn $(TESTS)/apps/twice $(if $(CUDART_STATIC),$(TESTS)/apps/twice_nvidia) $(TESTS)/apps/where \
+	$(TESTS)/apps/ranks $(TESTS)/apps/film $(TESTS)/apps/churn $(TESTS)/apps/twice $(if $(CUDART_STATIC),$(TESTS)/apps/twice_nvidia) $(TESTS)/apps/where \
 	$(TESTS)/apps/libbetween.so $(TESTS)/apps/liblater.so $(TESTS)/apps/libdeepbind.so $(TESTS)/apps/embed $(TESTS)/nvml/libnvidia-ml.so.1 $(TESTS)/soak-worker $(TESTS)/soak-right $(TESTS)/soak-hostile \
 	$(TESTS)/differ-program $(TESTS)/keeper-abuse $(FAULT_INJECT) $(BUILD)/gpu-sim/kinds
 
@@ -143,6 +143,10 @@ $(TESTS)/apps/puppet_static: tests/apps/puppet.c $(SIM_LIBS)/libcudart_static.a
 $(TESTS)/apps/puppet_driver: tests/apps/puppet.c $(SIM_LIBS)/libcuda.so
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(APP_FLAGS) -DPUPPET_DRIVER $< -o $@ -L$(SIM_LIBS) -lcuda -ldl
+
+$(TESTS)/apps/film: tests/apps/film.c $(SIM_LIBS)/libcuda.so
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(APP_FLAGS) $< -o $@ -L$(SIM_LIBS) -lcuda
 
 $(TESTS)/apps/libdeepbind.so: tests/apps/deepbind.c $(SIM_LIBS)/libcuda.so
 	@mkdir -p $(@D); echo "  CC    $@"

@@ -264,6 +264,10 @@
         "where the name is taken, role = auto lets further processes import it, a "                \
         "GPUSHARE_NAMESPACE of their own keeps them apart, and {n} in the name, with index = *, "  \
         "gives each allocation of a process one of its own")                                       \
+    ROW(FRAME_LATE, "frame-late", WARNING,                                                         \
+        "a program waited for a frame, or for the reader of one, as long as frames_timeout says",  \
+        "frames = each makes both wait for each other: use latest where frames may be left out, "  \
+        "give frame_slots more for a reader that is late now and then, or raise frames_timeout")   \
     ROW(WRITE_READ_ONLY, "write-read-only", ERROR,                                                 \
         "memory that is shared read-only was to be written; nothing of it was",                    \
         "let only the process that created the region write it, or set access = rw in its rules")  \

@@ -8,9 +8,9 @@
  *                                                             gps_region_traces
  *   <root>/<namespace>/regions/<id>.taken                     empty; made by the first importer of
  *                                                             a result (state FINAL)
- *   <root>/<namespace>/audit/<id>                             the same as regions/, of what is no
- *                                                             region (GPS_BACKING_EVENT, _PLACE);
- *                                                             written by processes in mode = audit
+ *   <root>/<namespace>/regions/<id>.frames                    the whole frames of a region
+ * (frames.h) <root>/<namespace>/audit/<id>                             the same as regions/, of
+ * what is no region (GPS_BACKING_EVENT, _PLACE); written by processes in mode = audit
  *   <root>/<namespace>/audit/<id>.taken                       empty; made by the first process that
  *                                                             records the event
  *   <root>/<namespace>/names/<name>                           symlink: "../regions/<id>", or, while
@@ -161,8 +161,10 @@ struct gps_region_record {
     uint32_t keep;            /* enum gps_keep */
     uint32_t flags;           /* of enum gps_region_flag */
     uint64_t keep_for;
-    uint64_t reserved1; /* 0 */
-    uint64_t checksum;  /* of the bytes before it */
+    uint32_t frames;      /* enum gps_frames_mode (frames.h): the buffer is followed by slots for
+                             whole frames. Not read by versions before it, which see the buffer */
+    uint32_t frame_slots; /* so many; 0 without frames */
+    uint64_t checksum;    /* of the bytes before it */
     struct gps_region_status status;
 };
 

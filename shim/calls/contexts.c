@@ -4,6 +4,7 @@
 
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
+#include "frames/exchange.h"
 #include "gate/swap.h"
 #include "learn/learner.h"
 #include "lifecycle/teardown.h"
@@ -117,6 +118,8 @@ static int end_by_driver(void *arg, bool *destroyed, uint64_t *before) {
     if (*destroyed && !is_remade(ending))
         *before = ended;
     if (*destroyed) {
+        if (gps_frames_active)
+            gps_frames_purge(ending->context);
         gps_context_table_remove(ending->context);
         gps_ops->forget(ending->context);
     }

@@ -1,6 +1,7 @@
 #include "entry.h"
 
 #include "findings/diagnose.h"
+#include "frames/exchange.h"
 #include "handles.h"
 #include "mappings.h"
 #include "merge/allocation.h"
@@ -68,9 +69,10 @@ bool gps_entry_hooks(enum gps_hooked calls, bool (*slowly)(void)) {
         return true;
     if (gps_process_phase() != GPS_PHASE_SUSPENDED && !gps_entry_begin(slowly))
         return false;
-    return calls == GPS_HOOKED_COPIES   ? gps_write_listeners != 0
-           : calls == GPS_HOOKED_WAITS  ? gps_gate_active || gps_process_audits()
+    return calls == GPS_HOOKED_COPIES ? gps_write_listeners != 0
+           : calls == GPS_HOOKED_WAITS
+               ? gps_gate_active || gps_frames_active || gps_process_audits()
            : calls == GPS_HOOKED_EVENTS ? gps_process_audits()
            : calls == GPS_HOOKED_TOLD   ? gps_rules_active || gps_mappings_have_tokens()
-                                        : gps_gate_active;
+                                        : gps_gate_active || gps_frames_active;
 }

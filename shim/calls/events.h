@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "frames/exchange.h"
 #include "gpushare/region.h"
 #include "merge/work.h"
 #include "process/process.h"
@@ -37,8 +38,9 @@ int gps_event_destroy(uint64_t event, gps_event_fn *destroy);
 
 /* Nobody asks for a use of an event: none is known to other processes, and nothing is merged. */
 static inline bool gps_event_use_is_plain(void) {
-    return __builtin_expect(
-        gps_process_phase() == GPS_PHASE_ON && !gps_gate_active && !gps_registry_has_events(), 1);
+    return __builtin_expect(gps_process_phase() == GPS_PHASE_ON && !gps_gate_active &&
+                                !gps_frames_active && !gps_registry_has_events(),
+                            1);
 }
 
 /* The program uses it, or waits for it: before the call, which may not return. Whether it is

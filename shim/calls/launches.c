@@ -45,6 +45,8 @@ void gps_capture_ended(uint64_t stream, int code) {
 void gps_stream_destroyed(uint64_t stream) {
     if (gps_gate_active)
         gps_streams_remove(stream);
+    if (gps_frames_active)
+        gps_frames_stream_ends(stream);
 }
 
 void gps_wait_ended(int code) {
@@ -53,7 +55,7 @@ void gps_wait_ended(int code) {
         gps_plain_look_and_make();
     gps_merge_end_freed(GPS_MERGE_AT_ONCE);
     gps_merger_retry();
-    gps_work_checked(code);
+    gps_wait_asked(code);
 }
 
 /* The first argument counts the kernel. */

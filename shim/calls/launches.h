@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "frames/exchange.h"
 #include "merge/unmerge.h"
 #include "merge/work.h"
 #include "process/process.h"
@@ -27,8 +28,9 @@ static inline bool gps_launch_is_gated(void) {
 /* Nobody asks for the launch: a kernel's arguments are looked at for a while after the program has
  * closed an import (gps_closed_looks). */
 static inline bool gps_launch_is_plain(void) {
-    return __builtin_expect(
-        gps_process_phase() == GPS_PHASE_ON && !gps_launch_is_gated() && !gps_closed_looks, 1);
+    return __builtin_expect(gps_process_phase() == GPS_PHASE_ON && !gps_launch_is_gated() &&
+                                !gps_closed_looks && !gps_frames_active,
+                            1);
 }
 /* An argument that may be a pointer, and its number, from 1, before the launch. */
 void gps_launch_given(uint64_t value, unsigned number);
@@ -76,7 +78,14 @@ void gps_capture_ended(uint64_t stream, int code);
 /* The program is about to destroy a stream. */
 void gps_stream_destroyed(uint64_t stream);
 
-/* --- waits, after the driver's answer; to a question gps_work_checked hears it --- */
+/* --- waits, after the driver's answer --- */
 
 /* The program has waited: what is freed on a stream can go, too. */
 void gps_wait_ended(int code);
+
+/* The program has asked whether work is done. */
+static inline void gps_wait_asked(int code) {
+    gps_work_checked(code);
+    if (__builtin_expect(gps_frames_active, 0) && code == GPS_OK)
+        gps_frames_waited();
+}

@@ -3,6 +3,7 @@
 #include "driver/scope.h"
 #include "findings/diagnose.h"
 #include "findings/reporter.h"
+#include "frames/exchange.h"
 #include "gate/swap.h"
 #include "ipc/deferred.h"
 #include "ipc/export.h"
@@ -265,7 +266,7 @@ static bool is_refused(const struct gps_alloc *alloc, const struct gps_release *
     return for_driver || gps_is_of_capture(*code);
 }
 
-int gps_memory_free(uint64_t pointer, const struct gps_release *release) {
+static int free_one(uint64_t pointer, const struct gps_release *release) {
     struct gps_alloc alloc;
     int code;
     if (!pointer)
@@ -287,6 +288,25 @@ int gps_memory_free(uint64_t pointer, const struct gps_release *release) {
     default:
         return free_private(&alloc, release);
     }
+}
+
+static int unmap(uint64_t pointer, void *stream) {
+    (void)stream;
+    return gps_ops->release(pointer);
+}
+
+/* A reader's buffer, and then the region that its frames came from. */
+static int free_framed(uint64_t pointer, const struct gps_release *release) {
+    static const struct gps_release region = {.call = unmap};
+    const uint64_t mapping = gps_frames_freed(pointer);
+    const int code = free_one(pointer, release);
+    if (mapping)
+        free_one(mapping, &region);
+    return code;
+}
+
+int gps_memory_free(uint64_t pointer, const struct gps_release *release) {
+    return gps_frames_active ? free_framed(pointer, release) : free_one(pointer, release);
 }
 
 /* --- what the program is told of memory --- */

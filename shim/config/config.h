@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "gpushare/finding.h"
+#include "gpushare/frames.h"
 #include "gpushare/region.h"
 
 enum gps_mode { GPS_MODE_SHARE, GPS_MODE_AUDIT, GPS_MODE_OFF };
@@ -25,6 +26,7 @@ enum gps_missing { GPS_MISSING_PRIVATE, GPS_MISSING_FAIL };
 enum gps_ready { GPS_READY_ALLOC, GPS_READY_FREE };
 enum gps_backing_key { GPS_RULE_LEGACY, GPS_RULE_VMM };
 enum gps_access { GPS_ACCESS_RW, GPS_ACCESS_RO };
+enum gps_touch_key { GPS_TOUCH_WORDS, GPS_TOUCH_ANY };
 enum gps_content { GPS_CONTENT_UPLOADED, GPS_CONTENT_ANY };
 enum gps_verify { GPS_VERIFY_BYTES, GPS_VERIFY_OFF };
 enum gps_overcommit { GPS_OVERCOMMIT_OFF, GPS_OVERCOMMIT_ON };
@@ -33,13 +35,14 @@ enum gps_rdma { GPS_RDMA_OFF, GPS_RDMA_ON };
 enum gps_mps { GPS_MPS_OFF, GPS_MPS_ON };
 enum gps_created_key { GPS_CREATED_OFF, GPS_CREATED_ON };
 
-#define GPS_KEYS_MAX       20u /* no section has more */
-#define GPS_CONFIG_PATH    1024u
-#define GPS_GLOB_BYTES     128u
-#define GPS_STACK_MAX      64u
-#define GPS_OPEN_CACHE_MAX 65536u
-#define GPS_MERGE_LEAST    (UINT64_C(1) << 20) /* merge rules take no smaller allocations */
-#define GPS_UUID_TEXT      41u                 /* "GPU-" and 36 characters, with the NUL */
+#define GPS_KEYS_MAX        25u /* no section has more */
+#define GPS_CONFIG_PATH     1024u
+#define GPS_GLOB_BYTES      128u
+#define GPS_STACK_MAX       64u
+#define GPS_OPEN_CACHE_MAX  65536u
+#define GPS_FRAME_WAITS_MAX 1000u
+#define GPS_MERGE_LEAST     (UINT64_C(1) << 20) /* merge rules take no smaller allocations */
+#define GPS_UUID_TEXT       41u                 /* "GPU-" and 36 characters, with the NUL */
 
 /* Section [gpushare]. Times are in nanoseconds. */
 struct gps_options {
@@ -88,7 +91,12 @@ struct gps_rule {
     enum gps_keep keep;
     uint64_t keep_for;      /* GPS_KEEP_FOR */
     enum gps_access access; /* of importers */
-    uint64_t quiet;         /* GPS_ROLE_MERGE, and the six below */
+    enum gps_frames_mode frames;
+    unsigned frame_slots;    /* 2 to GPS_FRAMES_SLOTS_MAX */
+    uint64_t frames_timeout; /* GPS_FRAMES_EACH */
+    unsigned frame_waits;    /* 0: not fixed */
+    enum gps_touch_key touch;
+    uint64_t quiet; /* GPS_ROLE_MERGE, and the six below */
     enum gps_content content;
     enum gps_verify verify;
     enum gps_overcommit overcommit; /* with quiet = 0 */
@@ -138,6 +146,10 @@ void gps_config_free(struct gps_config *config);
  * -EINVAL. */
 int gps_config_check_plain(const struct gps_config *config, const char *program,
                            const char *executable, gps_config_error_fn *fn, void *arg);
+
+/* Whether programs that a rule shares a region with exchange whole frames: it says so, or a rule
+ * for the exporter of that name does. */
+bool gps_config_has_frames(const struct gps_config *config, const struct gps_rule *rule);
 
 /* --- matching --- */
 

@@ -83,6 +83,20 @@ static const char *set_cache_count(void *field, const char *text) {
     return set_number(field, text, GPS_OPEN_CACHE_MAX);
 }
 
+static const char *set_slots(void *field, const char *text) {
+    uint64_t value = 0;
+    const char *wrong = gps_value_number(text, GPS_FRAMES_SLOTS_MAX, &value);
+    if (!wrong && value < 2)
+        wrong = "one frame is read while another is written";
+    if (!wrong)
+        *(unsigned *)field = (unsigned)value;
+    return wrong;
+}
+
+static const char *set_waits(void *field, const char *text) {
+    return set_number(field, text, GPS_FRAME_WAITS_MAX);
+}
+
 static void show_number(const void *field, struct gps_text *text) {
     gps_text_dec(text, *(const unsigned *)field);
 }
@@ -164,6 +178,8 @@ static const struct gps_key_type LOG = {.set = set_log, .show = show_string};
 static const struct gps_key_type EVENT_LOG = {.set = set_event_log, .show = show_string};
 static const struct gps_key_type DEPTH = {.set = set_depth, .show = show_number};
 static const struct gps_key_type NUMBER = {.set = set_cache_count, .show = show_number};
+static const struct gps_key_type SLOTS = {.set = set_slots, .show = show_number};
+static const struct gps_key_type WAITS = {.set = set_waits, .show = show_number};
 static const struct gps_key_type GLOB = {.set = set_glob, .show = show_string};
 static const struct gps_key_type RANGE = {.set = set_range, .show = show_range};
 static const struct gps_key_type INDEX = {.set = set_index, .show = show_index};

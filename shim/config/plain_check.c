@@ -25,14 +25,15 @@ int gps_config_check_plain(const struct gps_config *config, const char *program,
         }
     for (size_t i = 0; i < config->rule_count; i++) {
         const struct gps_rule *rule = &config->rules[i];
-        const bool merges = rule->role == GPS_ROLE_MERGE;
-        if ((!merges && rule->backing != GPS_RULE_VMM) ||
+        const bool merges = rule->role == GPS_ROLE_MERGE, framed = rule->frames != GPS_FRAMES_OFF;
+        if ((!merges && !framed && rule->backing != GPS_RULE_VMM) ||
             (program && !gps_rule_is_for(rule, program, executable)))
             continue;
         fn(arg, file, rule->line,
-           merges ? "role = merge does not work with HIP: merging is built on CUDA's cuMemCreate"
-                  : "backing = vmm does not work with HIP: the keeper holds memory of CUDA's "
-                    "cuMemCreate");
+           framed   ? "frames do not work with HIP yet: set frames to off"
+           : merges ? "role = merge does not work with HIP: merging is built on CUDA's cuMemCreate"
+                    : "backing = vmm does not work with HIP: the keeper holds memory of CUDA's "
+                      "cuMemCreate");
         status = -EINVAL;
     }
     return status;

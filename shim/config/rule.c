@@ -197,6 +197,18 @@ enum gps_mismatch gps_rule_mismatch(const struct gps_rule *rule,
     return GPS_FITS;
 }
 
+static bool exports_frames(const struct gps_rule *rule) {
+    return rule->frames != GPS_FRAMES_OFF &&
+           (rule->role == GPS_ROLE_EXPORT || rule->role == GPS_ROLE_AUTO);
+}
+
+bool gps_config_has_frames(const struct gps_config *config, const struct gps_rule *rule) {
+    bool has = rule->frames != GPS_FRAMES_OFF;
+    for (size_t i = 0; !has && i < config->rule_count; i++)
+        has = exports_frames(&config->rules[i]) && strcmp(config->rules[i].name, rule->name) == 0;
+    return has && rule->role != GPS_ROLE_MERGE;
+}
+
 bool gps_rule_needs_caller(const struct gps_rule *rule) {
     return rule->caller[strspn(rule->caller, "*")] != '\0';
 }
@@ -220,6 +232,8 @@ const char *gps_rule_check(const struct gps_rule *rule) {
         return "index = * or a range gives many allocations one name; put {n} into the name";
     if (rule->ready == GPS_READY_FREE && rule->handover == 0)
         return "ready = free with handover = 0 hands nothing over; give handover a time";
+    if (rule->ready == GPS_READY_FREE && rule->frames != GPS_FRAMES_OFF)
+        return "ready = free hands over one result; with frames each frame is handed over";
     return check_backing(rule);
 }
 
@@ -230,6 +244,10 @@ const char *gps_rule_unused(const struct gps_rule *rule, const char *key) {
     } unused[] = {
         {"wait, missing", "an exporter waits for nobody", 1u << GPS_ROLE_EXPORT},
         {"ready, handover, keep, access", "the exporter's rule says it", 1u << GPS_ROLE_IMPORT},
+        {"frame_slots, frames_timeout, frame_waits, touch", "the exporter's rule says it",
+         1u << GPS_ROLE_IMPORT},
+        {"frames, frame_slots, frames_timeout, frame_waits, touch",
+         "programs do not share a buffer by it", 1u << GPS_ROLE_MERGE},
         {"quiet, content, verify, overcommit, rdma, mps, created", "it is for role = merge",
          ~(1u << GPS_ROLE_MERGE)},
         {"wait", "no process waits for another", 1u << GPS_ROLE_MERGE},
@@ -248,6 +266,14 @@ const char *gps_rule_unused(const struct gps_rule *rule, const char *key) {
         return "it is for quiet = 0: other memory is there when it is allocated";
     if (merge)
         return strcmp(key, "backing") == 0 && !vmm ? "its blocks are memory of cuMemCreate" : NULL;
+    if (rule->frames == GPS_FRAMES_OFF && rule->role == GPS_ROLE_IMPORT &&
+        strcmp(key, "frames") == 0)
+        return "the exporter's rule says it";
+    if (rule->frames != GPS_FRAMES_EACH && strcmp(key, "frames_timeout") == 0)
+        return "it is for frames = each";
+    if (rule->frames == GPS_FRAMES_OFF &&
+        !gps_value_choice(key, "frame_slots, frame_waits, touch", &place))
+        return "it is for frames = latest and frames = each";
     if (strcmp(key, "handover") == 0 && rule->ready != GPS_READY_FREE)
         return "it is for ready = free";
     if ((strcmp(key, "keep") == 0 || strcmp(key, "access") == 0) && !vmm)

@@ -63,6 +63,7 @@ extern struct gps_real gps_real;
     ROW(cuStreamGetCtx)                                                                            \
     ROW(cuStreamIsCapturing)                                                                       \
     ROW(cuEventRecord)                                                                             \
+    ROW(cuLaunchHostFunc)                                                                          \
     ROW(cuLaunchKernel)                                                                            \
     ROW(cuModuleGetFunction)                                                                       \
     ROW(cuModuleLoadData)                                                                          \

@@ -118,8 +118,47 @@ static struct gps_gate_slot *quickly(uint64_t stream, const struct gps_gate_pass
     GPS_EXPORT(name)
 #include "hooks.def"
 
+/* --- what a call uses of buffers with frames --- */
+
+/* The null stream means each thread's own in a function whose name ends in _ptds or _ptsz. */
+#define STREAM_OF(name, stream)                                                                    \
+    ((stream)                                                  ? (uintptr_t)(stream)               \
+     : #name[sizeof(#name) > 6 ? sizeof(#name) - 6 : 0] == '_' ? (uintptr_t)PER_THREAD             \
+                                                               : (uintptr_t)LEGACY)
+#define FIRST_OF(first, ...) ((uintptr_t)(first))
+#define IS_NO_STREAM(stream) (#stream[0] == 'N') /* the row's NULL: it is no stream's work */
+
+static void touch_word(void *kernel, const struct gps_launch_word *word) {
+    gps_frames_add(word->value, 0,
+                   (uintptr_t)kernel + word->parameter + ((uint64_t)word->offset << 32));
+}
+
+static void touch_launch(uint64_t stream, CUfunction f, void **values, void **extra) {
+    gps_frames_begin(stream);
+    gps_launch_each_word(&(struct gps_launch){f, values, extra}, touch_word, f);
+    gps_frames_add_any((uintptr_t)f, false);
+}
+
+static void touch_work(uint64_t stream, uint64_t what, bool graph) {
+    gps_frames_begin(stream);
+    gps_frames_add_any(what, graph);
+}
+
+static void touch_read(uint64_t stream, uint64_t from, uint64_t size) {
+    gps_frames_begin(stream);
+    if (size)
+        gps_frames_add(from, size, 2);
+}
+
+static inline CUresult touched(CUresult result, bool waited) {
+    if (__builtin_expect(gps_frames_active, 0))
+        gps_frames_end(waited && result == CUDA_SUCCESS);
+    return result;
+}
+
 /* No call is noted: a launch has no report, and costs nanoseconds. */
-#define GATED_AFTER(function, name, parameters, arguments, stream, refused, ungated, gated, copy)  \
+#define GATED_AFTER(function, name, parameters, arguments, stream, refused, ungated, gated, copy,  \
+                    touch)                                                                         \
     CUresult function parameters {                                                                 \
         struct gps_gate_slot *slot;                                                                \
         struct gps_gate_pass pass;                                                                 \
@@ -127,8 +166,10 @@ static struct gps_gate_slot *quickly(uint64_t stream, const struct gps_gate_pass
         GPS_ENTER(name, arguments)                                                                 \
         if (refused)                                                                               \
             return (CUresult)gps_refusal_code();                                                   \
+        if (__builtin_expect(gps_frames_active, 0))                                                \
+            touch;                                                                                 \
         if (!gps_launch_is_gated())                                                                \
-            return ungated;                                                                        \
+            return touched(ungated, (copy) && IS_NO_STREAM(stream));                               \
         gated;                                                                                     \
         if (__builtin_expect((slot = quickly((uintptr_t)(stream), &pass)) != NULL, 1)) {           \
             code = (int)gps_real.name arguments;                                                   \
@@ -137,11 +178,12 @@ static struct gps_gate_slot *quickly(uint64_t stream, const struct gps_gate_pass
             code = (int)gps_real.name arguments;                                                   \
             gps_work_end(&pass, code);                                                             \
         }                                                                                          \
-        return (CUresult)code;                                                                     \
+        return touched((CUresult)code, (copy) && IS_NO_STREAM(stream));                            \
     }
 #define GATED(name, parameters, arguments, stream)                                                 \
     GATED_AFTER(gps_hook_##name, name, parameters, arguments, stream, false,                       \
-                gps_real.name arguments, (void)0, false)                                           \
+                gps_real.name arguments, (void)0, false,                                           \
+                touch_work(STREAM_OF(name, stream), FIRST_OF arguments, false))                    \
     GPS_EXPORT(name)
 /* In a process that merges the next launch goes straight through the gate: the function is there,
  * and the process has begun. */
@@ -162,19 +204,21 @@ static struct gps_gate_slot *quickly(uint64_t stream, const struct gps_gate_pass
     static GATED_AFTER(                                                                            \
         watched_##name, name, parameters, arguments, stream, false,                                \
         (pass_##name(), look(#name, GPS_SITE_HERE, f, values, extra), gps_real.name arguments),    \
-        atomic_store(&way_##name, merging_##name), false)
+        gps_frames_active ? (void)0 : atomic_store(&way_##name, merging_##name), false,            \
+        touch_launch(STREAM_OF(name, stream), f, values, extra))
 /* The kernels may end their context, so the look comes before it. */
 #define GRAPH(name, parameters, arguments, stream, null)                                           \
     GATED_AFTER(gps_hook_##name, name, parameters, arguments, stream, false,                       \
                 (look_at_graph(#name, GPS_SITE_HERE, (uintptr_t)(graph),                           \
                                (uintptr_t)((stream) ? (stream) : (null))),                         \
                  gps_real.name arguments),                                                         \
-                (void)0, false)                                                                    \
+                (void)0, false, touch_work(STREAM_OF(name, stream), (uintptr_t)(graph), true))     \
     GPS_EXPORT(name)
 #define READ(name, parameters, arguments, stream)                                                  \
     GATED_AFTER(gps_hook_##name, name, parameters, arguments, stream,                              \
                 gps_read_is_refused(from, size),                                                   \
-                told(#name, GPS_SITE_HERE, from, size, gps_real.name arguments), (void)0, true)    \
+                told(#name, GPS_SITE_HERE, from, size, gps_real.name arguments), (void)0, true,    \
+                touch_read(STREAM_OF(name, stream), from, size))                                   \
     GPS_EXPORT(name)
 
 /* No audit merges. The kernel may end its context, so this comes before it. */

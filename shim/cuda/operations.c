@@ -286,6 +286,21 @@ GPS_PASS(stream_state, (uint64_t stream),
 GPS_PASS(event_state, (uint64_t event), REAL(cuEventQuery, (CUevent)event))
 GPS_PASS(event_free, (uint64_t event), REAL(cuEventDestroy_v2, (CUevent)event))
 
+GPS_YIELD(stream_make, (uint64_t * stream), CUstream, stream,
+          CALL(cuStreamCreateWithPriority, &got, CU_STREAM_NON_BLOCKING, 0))
+GPS_PASS(stream_end, (uint64_t stream), REAL(cuStreamDestroy_v2, (CUstream)stream))
+GPS_YIELD(event_make, (uint64_t * event), CUevent, event,
+          REAL(cuEventCreate, &got, CU_EVENT_DISABLE_TIMING))
+GPS_PASS(event_record, (uint64_t event, uint64_t stream),
+         CALL(cuEventRecord, (CUevent)event, (CUstream)stream))
+GPS_PASS(stream_follow, (uint64_t stream, uint64_t event),
+         REAL(cuStreamWaitEvent, (CUstream)stream, (CUevent)event, 0))
+GPS_PASS(copy_behind, (uint64_t to, uint64_t from, uint64_t size, uint64_t stream),
+         REAL(cuMemcpyDtoDAsync_v2, to, from, size, (CUstream)stream))
+GPS_PASS(call_behind, (uint64_t stream, void (*done)(void *arg), void *arg),
+         CALL(cuLaunchHostFunc, (CUstream)stream, done, arg))
+GPS_PASS(zero, (uint64_t pointer, uint64_t size), REAL(cuMemsetD8_v2, pointer, 0, size))
+
 static int record(CUstream stream, CUevent *event) {
     int code = REAL(cuEventCreate, event, CU_EVENT_DISABLE_TIMING);
     if (code != GPS_OK)
@@ -398,6 +413,14 @@ static const struct gps_operations operations = {
     .event_mark = event_mark,
     .event_state = event_state,
     .event_free = event_free,
+    .stream_make = stream_make,
+    .stream_end = stream_end,
+    .event_make = event_make,
+    .event_record = event_record,
+    .stream_follow = stream_follow,
+    .copy_behind = copy_behind,
+    .call_behind = call_behind,
+    .zero = zero,
     .upload = upload,
     .memory = memory,
     .pool_has = pool_has,

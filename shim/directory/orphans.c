@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "gpushare/frames.h"
 #include "gpushare/keeper.h"
 #include "leader_lock.h"
 #include "lease.h"
@@ -126,10 +127,11 @@ static void sweep_dead_temp(struct sweep *sweep, const char *name) {
         remove_if_dead(sweep, name, &writer);
 }
 
-/* Removes <id>.taken if the record <id> does not exist. */
-static void sweep_taken(struct sweep *sweep, const char *name) {
+/* Removes <id>.taken and <id>.frames if the record <id> does not exist. */
+static void sweep_beside(struct sweep *sweep, const char *name) {
     const char *suffix = name + GPS_ID_HEX - 1;
-    if (strlen(name) < GPS_ID_HEX || strcmp(suffix, GPS_TAKEN_SUFFIX) != 0)
+    if (strlen(name) < GPS_ID_HEX ||
+        (strcmp(suffix, GPS_TAKEN_SUFFIX) != 0 && strcmp(suffix, GPS_FRAMES_SUFFIX) != 0))
         return;
     char record[GPS_ID_HEX];
     memcpy(record, name, GPS_ID_HEX - 1);
@@ -145,7 +147,7 @@ static void sweep_taken(struct sweep *sweep, const char *name) {
 static void sweep_record(struct sweep *sweep, const char *name) {
     struct gps_id id;
     if (!gps_id_parse(name, &id)) {
-        sweep_taken(sweep, name);
+        sweep_beside(sweep, name);
         sweep_dead_temp(sweep, name);
         return;
     }
@@ -162,7 +164,7 @@ static void sweep_record(struct sweep *sweep, const char *name) {
     else if (users == 0 && remove_if_orphan(sweep, name, gps_region_ownership)) {
         sweep->counts->regions++;
         if (!sweep->dry_run)
-            gps_region_remove_taken(sweep->store, &id);
+            gps_region_remove_beside(sweep->store, &id);
     }
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "gpushare/frames.h"
 #include "lease.h"
 #include "ownership.h"
 #include "util/clock.h"
@@ -263,9 +264,11 @@ bool gps_region_taken(const struct gps_store *store, const struct gps_id *id) {
     return access(path, F_OK) == 0;
 }
 
-void gps_region_remove_taken(const struct gps_store *store, const struct gps_id *id) {
+void gps_region_remove_beside(const struct gps_store *store, const struct gps_id *id) {
     char path[GPS_FILE_PATH];
     gps_region_path(store, id, GPS_TAKEN_SUFFIX, path);
+    unlink(path);
+    gps_region_path(store, id, GPS_FRAMES_SUFFIX, path);
     unlink(path);
 }
 
@@ -276,7 +279,7 @@ int gps_region_remove_record(const struct gps_store *store, const struct gps_id 
 }
 
 int gps_region_remove(const struct gps_store *store, const struct gps_id *id) {
-    gps_region_remove_taken(store, id);
+    gps_region_remove_beside(store, id);
     return gps_region_remove_record(store, id);
 }
 

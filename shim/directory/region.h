@@ -47,10 +47,11 @@ int gps_region_read(const struct gps_store *store, const struct gps_id *id,
 int gps_region_read_open(const struct gps_store *store, int fd, const struct gps_id *id,
                          struct gps_region_record *record, const char **why);
 
-/* Removes the record and its <id>.taken, or one of the two. Only a result has the latter. */
+/* Removes the record and what lies beside it, or one of the two: <id>.taken, which only a result
+ * has, and <id>.frames. */
 int gps_region_remove(const struct gps_store *store, const struct gps_id *id);
 int gps_region_remove_record(const struct gps_store *store, const struct gps_id *id);
-void gps_region_remove_taken(const struct gps_store *store, const struct gps_id *id);
+void gps_region_remove_beside(const struct gps_store *store, const struct gps_id *id);
 
 /* Judges a record, by its owner and for a VMM region also by its users: they wait for the next
  * keeper if theirs is dead. HELD, ORPHAN or -errno; *holder is the owner. */

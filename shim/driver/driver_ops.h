@@ -117,6 +117,18 @@ struct gps_operations {
     int (*event_state)(uint64_t event);
     int (*event_free)(uint64_t event);
 
+    /* A stream of ours in the current context, which no default stream waits for; what follows an
+     * event is done after what the event is behind. `done` is called in a thread of the driver's,
+     * where no driver call is allowed. */
+    int (*stream_make)(uint64_t *stream);
+    int (*stream_end)(uint64_t stream);
+    int (*event_make)(uint64_t *event);
+    int (*event_record)(uint64_t event, uint64_t stream);
+    int (*stream_follow)(uint64_t stream, uint64_t event);
+    int (*copy_behind)(uint64_t to, uint64_t from, uint64_t size, uint64_t stream);
+    int (*call_behind)(uint64_t stream, void (*done)(void *arg), void *arg);
+    int (*zero)(uint64_t pointer, uint64_t size);
+
     int (*allocate)(uint64_t size, uint64_t *pointer);
     int (*release)(uint64_t pointer);
     int (*range)(uint64_t pointer, uint64_t *base, uint64_t *size);

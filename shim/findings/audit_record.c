@@ -156,7 +156,7 @@ void gps_audit_event_exported(const struct gps_event *event,
     if (!gps_process_audits())
         return;
     if (gps_membership_join() == 0)
-        gps_region_remove_taken(gps_membership_audit(), &event->id); /* of an earlier one */
+        gps_region_remove_beside(gps_membership_audit(), &event->id); /* of an earlier one */
     const bool told = !owed && publish(GPS_BACKING_EVENT, handle, traces) == 0;
     owed = !told && gps_references_set_untold() < 0;
     if (told && event->recorded)

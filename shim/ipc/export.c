@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "directory/frame_file.h"
 #include "directory/name.h"
 #include "directory/region.h"
 #include "driver/driver_ops.h"
@@ -201,15 +202,34 @@ static void forget(const struct gps_alloc *alloc) {
     gps_registry_take(alloc->pointer, &taken);
 }
 
+/* The file of the frames is there before the region is. */
+static bool make_frames(struct gps_region_record *record, const struct gps_rule *rule) {
+    struct gps_frame_file file;
+    struct gps_frames_head head = {.region = record->id,
+                                   .mode = (uint32_t)rule->frames,
+                                   .slots = rule->frame_slots,
+                                   .timeout = rule->frames_timeout};
+    const int status = gps_frame_file_make(gps_membership_store(), &head, &file);
+    gps_report_reference(status);
+    if (status < 0)
+        return false;
+    gps_frame_file_close(&file);
+    record->frames = head.mode;
+    record->frame_slots = head.slots;
+    return true;
+}
+
 bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
                         const uint8_t handle[GPS_HANDLE_BYTES], const struct gps_rule *rule,
-                        const char *name) {
+                        const char *name, bool frames) {
     struct gps_export *region = make(alloc, handle);
     if (!region || !is_recorded(alloc)) {
         free(region);
         return false;
     }
     region->rule = rule;
+    if (frames)
+        make_frames(&region->record, rule);
     region->record.extent = allocated;
     if (rule->ready == GPS_READY_FREE)
         region->record.status.state = GPS_STATE_WRITING;
@@ -251,7 +271,7 @@ static void describe_vmm(struct gps_export *region, uint64_t extent, const struc
 }
 
 const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
-                                 const struct gps_rule *rule, const char *name) {
+                                 const struct gps_rule *rule, const char *name, bool frames) {
     uint8_t token[GPS_HANDLE_BYTES];
     gps_vmm_region_make_token(token);
     struct gps_export *region = make(alloc, token);
@@ -260,6 +280,8 @@ const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
         return "there is no memory for its record";
     }
     describe_vmm(region, extent, rule, name);
+    if (frames)
+        make_frames(&region->record, rule);
     const int status = gps_vmm_region_publish(region);
     if (status < 0) {
         forget(alloc);
@@ -351,8 +373,8 @@ void gps_export_end(struct gps_export *region) {
     gps_export_unname(region);
     if (region->record.status.state != GPS_STATE_FREED)
         gps_export_set_state(region, GPS_STATE_FREED, 0);
-    if (region->published && gps_export_becomes_result(region))
-        gps_region_remove_taken(gps_membership_store(), &region->record.id);
+    if (region->published && (gps_export_becomes_result(region) || region->record.frames))
+        gps_region_remove_beside(gps_membership_store(), &region->record.id);
     if (region->published)
         gps_export_leave_tombstone(&region->record.id);
     free(region);

@@ -16,15 +16,16 @@
 void gps_export_first(uint64_t pointer, const uint8_t handle[GPS_HANDLE_BYTES]);
 
 /* A rule exports an allocation with its handle as region `name`, which this process has claimed.
- * `allocated` is the rounded size. False: it could not be published, and is private. */
+ * `allocated` is the rounded size. `frames`: it has room for slots. False: it could not be
+ * published, and is private. */
 bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
                         const uint8_t handle[GPS_HANDLE_BYTES], const struct gps_rule *rule,
-                        const char *name);
+                        const char *name, bool frames);
 
 /* The same for memory of gps_mapping_create, which the keeper gets. Returns NULL, or a phrase that
  * says why it could not be published. */
 const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
-                                 const struct gps_rule *rule, const char *name);
+                                 const struct gps_rule *rule, const char *name, bool frames);
 
 /* Whether the program has got a handle of which nothing could be noted: others may open it. */
 bool gps_export_missed(void);

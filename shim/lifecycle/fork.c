@@ -50,6 +50,7 @@
     FORGETS(vmm_region, gps_vmm_region_reset)                                                      \
     FORGETS(worker_pool, gps_pool_reset)                                                           \
     KEEPS(digest, "a key, of which shared_block makes sure first")                                 \
+    KEEPS(exchange, "the thread that forks is in no call")                                         \
     KEEPS(load, "a buffer and a count")                                                            \
     KEEPS(device_digest, "a buffer")                                                               \
     FORGETS(gate, gps_gate_reset)                                                                  \

@@ -4,6 +4,7 @@
 
 #include "driver/scope.h"
 #include "findings/reporter.h"
+#include "frames/exchange.h"
 #include "ipc/open_cache.h"
 #include "ipc/refused_writes.h"
 #include "learn/learner.h"
@@ -103,6 +104,7 @@ static enum gps_phase start(void) {
     gps_open_cache_start(&config->options);
     gps_refused_writes_start(config, gps_process_program());
     gps_work_start();
+    gps_frames_start(config, gps_process_program());
     gps_learn_start(&config->options);
     gps_suspension_start(&config->options);
     return GPS_PHASE_ON;

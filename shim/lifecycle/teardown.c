@@ -4,6 +4,7 @@
 #include "driver/scope.h"
 #include "findings/policy.h"
 #include "findings/reporter.h"
+#include "frames/exchange.h"
 #include "gate/swap.h"
 #include "ipc/deferred.h"
 #include "ipc/export.h"
@@ -137,6 +138,8 @@ static uint64_t whole_seconds(uint64_t nanos) {
 /* Hands over the results in a context (0: in any), and waits for importers as configured. */
 static void hand_over(uint64_t context) {
     const uint64_t linger_until = gps_clock_monotonic() + gps_process_config()->options.linger;
+    if (gps_frames_active)
+        gps_frames_leave(context);
     hand_over_results(context);
     const struct awaited first = find_awaited(context, linger_until);
     struct awaited next = first;

@@ -3,11 +3,13 @@
 
 #include "directory/name.h"
 #include "driver/driver_ops.h"
+#include "frames/exchange.h"
 #include "ipc/export.h"
 #include "ipc/reclaim.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "registry/padding.h"
+#include "registry/registry.h"
 #include "rule_request.h"
 #include "stack/trace.h"
 #include "vmm/mapping.h"
@@ -18,6 +20,29 @@ static uint64_t round_up(uint64_t size) {
     return (size + block - 1) / block * block;
 }
 
+/* The buffer, and the slots behind it. */
+static uint64_t with_slots(const struct gps_rule_request *request) {
+    const uint64_t stride = gps_frames_stride(request->size);
+    return stride > UINT64_MAX / (GPS_FRAMES_SLOTS_MAX + 1)
+               ? UINT64_MAX / 2 /* more than there is */
+               : stride * (request->rule->frame_slots + UINT64_C(1));
+}
+
+/* With frames, where there is room for them, and they can be had. */
+static void begin_frames(const struct gps_rule_request *request, bool room, uint64_t pointer) {
+    struct gps_alloc alloc;
+    if (request->rule->frames == GPS_FRAMES_OFF)
+        return;
+    if (room && gps_registry_find(pointer, &alloc) && alloc.region && alloc.region->record.frames &&
+        gps_frames_export(&alloc.region->record, request->rule, pointer, request->context))
+        return;
+    gps_rule_request_report(request, GPS_SHARE_FALLBACK,
+                            room ? "its frames cannot be published; the buffer is shared without"
+                                 : "there is no memory for slots; the buffer is shared without "
+                                   "frames",
+                            NULL);
+}
+
 static enum gps_outcome export_vmm(const struct gps_rule_request *request, uint64_t *pointer) {
     struct gps_alloc alloc = {.size = request->size,
                               .context = request->context,
@@ -25,18 +50,27 @@ static enum gps_outcome export_vmm(const struct gps_rule_request *request, uint6
                               .device = (int16_t)request->device,
                               .trace = gps_trace_kept()};
     uint64_t extent;
-    const int code = GPS_WITH_RECLAIM(gps_mapping_create(request->size, &alloc.pointer, &extent));
+    int code = GPS_OUT_OF_MEMORY;
+    bool framed = request->rule->frames != GPS_FRAMES_OFF;
+    if (framed)
+        code = GPS_WITH_RECLAIM(
+            gps_mapping_create(request->size, with_slots(request), &alloc.pointer, &extent));
+    framed = code == GPS_OK;
+    if (code == GPS_OUT_OF_MEMORY)
+        code = GPS_WITH_RECLAIM(
+            gps_mapping_create(request->size, request->size, &alloc.pointer, &extent));
     if (code != GPS_OK && (code == GPS_OUT_OF_MEMORY || gps_context_state() != GPS_OK))
         return GPS_PRIVATE; /* the program's own call says what is wrong */
     if (code != GPS_OK)
         return gps_rule_request_private(request, "this device or driver has no VMM memory to share",
                                         NULL);
-    const char *why = gps_export_to_keeper(&alloc, extent, request->rule, request->name);
+    const char *why = gps_export_to_keeper(&alloc, extent, request->rule, request->name, framed);
     if (why) {
         gps_mapping_close(alloc.pointer);
         return gps_rule_request_private(request, why, NULL);
     }
     gps_padding_add(alloc.pointer, request->size, extent);
+    begin_frames(request, framed, alloc.pointer);
     *pointer = alloc.pointer;
     return GPS_DONE;
 }
@@ -47,15 +81,20 @@ static enum gps_outcome export_legacy(const struct gps_rule_request *request, ui
                               .context = request->context,
                               .era = gps_registry_era(),
                               .device = (int16_t)request->device};
-    const uint64_t allocated = round_up(request->size);
-    if (GPS_WITH_RECLAIM(gps_ops->allocate(allocated, &alloc.pointer)) != GPS_OK)
+    uint64_t allocated = round_up(with_slots(request));
+    const bool framed = request->rule->frames != GPS_FRAMES_OFF &&
+                        GPS_WITH_RECLAIM(gps_ops->allocate(allocated, &alloc.pointer)) == GPS_OK;
+    if (!framed)
+        allocated = round_up(request->size);
+    if (!framed && GPS_WITH_RECLAIM(gps_ops->allocate(allocated, &alloc.pointer)) != GPS_OK)
         return GPS_PRIVATE; /* the program's own call says what is wrong */
     if (gps_ops->get_handle(alloc.pointer, handle) != GPS_OK ||
-        !gps_export_by_rule(&alloc, allocated, handle, request->rule, request->name)) {
+        !gps_export_by_rule(&alloc, allocated, handle, request->rule, request->name, framed)) {
         gps_ops->release(alloc.pointer);
         return gps_rule_request_private(request, "it could not be exported", NULL);
     }
     gps_padding_add(alloc.pointer, request->size, allocated);
+    begin_frames(request, framed, alloc.pointer);
     *pointer = alloc.pointer;
     return GPS_DONE;
 }

@@ -13,6 +13,7 @@
 #include "directory/region.h"
 #include "driver/driver_ops.h"
 #include "findings/reporter.h"
+#include "frames/exchange.h"
 #include "ipc/import.h"
 #include "log/event_log.h"
 #include "process/membership.h"
@@ -20,6 +21,7 @@
 #include "process/program.h"
 #include "registry/padding.h"
 #include "rule_request.h"
+#include "stack/trace.h"
 #include "threads/watch.h"
 #include "util/clock.h"
 #include "util/digits.h"
@@ -204,6 +206,29 @@ static enum gps_outcome timed_out(const struct gps_rule_request *request, int la
     return fail ? GPS_DONE : GPS_PRIVATE;
 }
 
+/* The program gets memory of its own, and the region is where its frames come from. */
+static void begin_frames(const struct gps_rule_request *request,
+                         const struct gps_region_record *record, uint64_t *pointer) {
+    struct gps_alloc own = {.size = request->size,
+                            .context = request->context,
+                            .era = gps_registry_era(),
+                            .device = (int16_t)request->device,
+                            .trace = gps_trace_kept()};
+    char detail[192];
+    struct gps_text text = GPS_TEXT(detail);
+    const char *why = request->pool        ? "memory of a pool has none"
+                      : !gps_frames_active ? "no rule here says frames, for this name"
+                                           : gps_frames_import(record, *pointer, request->size,
+                                                               request->context, &own.pointer);
+    if (!why) {
+        gps_registry_add(&own);
+        *pointer = own.pointer;
+        return;
+    }
+    gps_text_strs(&text, why, "; the exporter's buffer is shared, without frames");
+    gps_rule_request_report(request, GPS_SHARE_FALLBACK, detail, NULL);
+}
+
 /* Opens it, and records it as the allocation; without memory for that it is closed again. */
 static int import(const struct gps_rule_request *request, const struct gps_region_record *record,
                   uint64_t *pointer) {
@@ -223,6 +248,8 @@ static int import(const struct gps_rule_request *request, const struct gps_regio
         return -ENOMEM;
     }
     gps_padding_add(*pointer, request->size, record->extent);
+    if (record->frames)
+        begin_frames(request, record, pointer);
     return GPS_OK;
 }
 

@@ -38,6 +38,9 @@ enum gps_lock_use {
      * slot is written. Each is a call of microseconds. */                                         \
     RANK(AREAS, GPS_LOCK_DRIVER | GPS_LOCK_FILE)                                                   \
     RANK(STREAMS, GPS_LOCK_BRIEF)                                                                  \
+    /* frames/: a frame is whole in one thread at a time. Copies on a stream of ours are begun, of \
+     * which nobody waits, and the file says which slot is whose. */                               \
+    RANK(FRAMES, GPS_LOCK_DRIVER | GPS_LOCK_FILE)                                                  \
     RANK(OPEN_CACHE, GPS_LOCK_BRIEF) /* inotify, which never blocks; starts a thread */            \
     /* ipc/token.c: a run of mappings has one token, which is in the directory when another thread \
      * gets it; and it is over there before the driver unmaps a part. A few files each. */         \
@@ -50,6 +53,7 @@ enum gps_lock_use {
     RANK(JOINING, GPS_LOCK_FILE)                                                                   \
     /* process/references.c: of two writes of a slot the last one must win. One pwrite each. */    \
     RANK(SLOTS, GPS_LOCK_FILE)                                                                     \
+    RANK(FRAME_FILES, GPS_LOCK_FILE) /* frames/: one pread or pwrite each */                       \
     RANK(BACKGROUND, GPS_LOCK_BRIEF) /* starts a thread */                                         \
     RANK(POOL, GPS_LOCK_BRIEF)       /* starts threads */                                          \
     RANK(MAPPINGS, GPS_LOCK_BRIEF)                                                                 \

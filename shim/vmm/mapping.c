@@ -175,11 +175,11 @@ static int round_up(int device, uint64_t size, uint64_t *extent) {
     return GPS_OK;
 }
 
-int gps_mapping_create(uint64_t size, uint64_t *pointer, uint64_t *extent) {
+int gps_mapping_create(uint64_t size, uint64_t room, uint64_t *pointer, uint64_t *extent) {
     struct gps_mapping vmm = {.size = size, .writable = true, .created = true};
     int code = gps_ops->device(&vmm.device);
     if (code == GPS_OK)
-        code = round_up(vmm.device, size, &vmm.extent);
+        code = round_up(vmm.device, room, &vmm.extent);
     if (code == GPS_OK)
         code = gps_ops->block_create(vmm.device, vmm.extent, &vmm.block);
     if (code == GPS_OK)

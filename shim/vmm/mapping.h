@@ -42,8 +42,9 @@ static inline bool gps_mapping_is_shared(const struct gps_mapping *vmm) {
  * past the end of an allocation does not reach the next one. */
 int gps_mapping_reserve(uint64_t extent, uint64_t *pointer);
 void gps_mapping_unreserve(uint64_t pointer, uint64_t extent);
-/* Makes memory on the current device that may be written. *extent is its size in whole granules. */
-int gps_mapping_create(uint64_t size, uint64_t *pointer, uint64_t *extent);
+/* Makes memory on the current device that may be written: `size` bytes for the program, in `room`
+ * bytes. *extent is that in whole granules. */
+int gps_mapping_create(uint64_t size, uint64_t room, uint64_t *pointer, uint64_t *extent);
 /* Maps the block of another process for the current device. The block lies on the device that the
  * record names; a current device that cannot reach that one is an error (GPS_PEER_UNSUPPORTED). */
 int gps_mapping_open(int descriptor, const struct gps_region_record *record, uint64_t size,

@@ -3,7 +3,7 @@
 #include "driver/driver_ops.h"
 #include "util/forgotten.h"
 
-enum { MOST = 3 };
+enum { MOST = 4 };
 
 unsigned gps_write_listeners;
 GPS_FORGOTTEN(gps_write_listeners);

@@ -18,7 +18,7 @@ set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 build=$(realpath "${1:-build}")
 shift || true
-PARTS='selftest demo conformance kernels sharing calls containers reports replicas limiter suspend kinds two-gpus programs hip startup python findings sanitizer scenario mps soak differ cache bench'
+PARTS='selftest demo conformance kernels sharing calls containers reports replicas limiter suspend frames kinds two-gpus programs hip startup python findings sanitizer scenario mps soak differ cache bench'
 parts=${*:-$PARTS}
 driver=${DRIVER:-gpu}
 results=${RESULTS:-$build/gpu-results}

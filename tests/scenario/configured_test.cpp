@@ -38,7 +38,7 @@ TEST_P(Rules, ThatFitAreSilent) {
 
 INSTANTIATE_TEST_SUITE_P(, Rules,
                          testing::Values("share-mismatch", "share-timeout", "share-fallback",
-                                         "write-read-only"),
+                                         "write-read-only", "frame-late"),
                          [](const auto &one) {
                              std::string name = one.param;
                              std::replace(name.begin(), name.end(), '-', '_');

@@ -11,10 +11,10 @@ namespace {
 
 // Not a misuse of CUDA but of gpushare: configured_test.cpp raises these. Of HIP alone:
 // open-interior (hip_test.cpp).
-const std::set<std::string> configured = {"share-mismatch",      "share-timeout",  "share-fallback",
-                                          "write-read-only",     "merge-written",  "config-error",
-                                          "store-unavailable",   "record-invalid", "import-partial",
-                                          "vmm-remapped-shared", "open-interior"};
+const std::set<std::string> configured = {
+    "share-mismatch", "share-timeout",  "share-fallback",      "write-read-only",
+    "merge-written",  "frame-late",     "config-error",        "store-unavailable",
+    "record-invalid", "import-partial", "vmm-remapped-shared", "open-interior"};
 
 std::map<std::string, std::vector<std::string>> catalogue() { // id: level, sentence, hint
     std::map<std::string, std::vector<std::string>> all;
@@ -220,9 +220,9 @@ TEST(Findings, EachProgramIsTested) {
     std::string list;
     for (const Case &one : cases)
         list += std::string(one.run) + "\n";
-    std::set<std::string> tested = {"share-mismatch",     "share-timeout", "share-fallback",
-                                    "write-read-only",    "merge-written", "import-partial",
-                                    "vmm-remapped-shared"},
+    std::set<std::string> tested = {"share-mismatch",  "share-timeout",      "share-fallback",
+                                    "write-read-only", "merge-written",      "frame-late",
+                                    "import-partial",  "vmm-remapped-shared"},
                           there;
     std::istringstream a(list), b(run_alone(world, {"misuse", "--list"}).out);
     for (std::string id; std::getline(a, id);)

@@ -466,7 +466,8 @@ const char *const option_keys =
     "log, log_format, log_level, log_max, event_log, stack_depth, suspend";
 const char *const region_keys =
     "a region has program, size, index, device, caller, role, wait, missing, ready, handover, "
-    "backing, keep, access, quiet, content, verify, overcommit, rdma, mps, created";
+    "backing, keep, access, frames, frame_slots, frames_timeout, frame_waits, touch, quiet, "
+    "content, verify, overcommit, rdma, mps, created";
 
 TEST(ConfigFile, NamesUnknownKeysAndAllThatThereAre) {
     EXPECT_EQ(error_of("[gpushare]\nmdoe = off\n"),

@@ -85,6 +85,34 @@ static void write_read_only_importer(void) {
     tell();
 }
 
+/* --- frame-late: looks at a frame, and no other one is drawn --- */
+
+static void draw(void *p) {
+    MUST(cudaMemset(p, 0x71, 12 * MIB));
+    MUST(cudaDeviceSynchronize());
+}
+
+static void frame_late_exporter(void) {
+    void *p = NULL;
+    CHECK(cudaSuccess, cudaMalloc(&p, 12 * MIB));
+    draw(p);
+    if (right()) /* then the first one is whole */
+        draw(p);
+    tell();
+    wait_for_peer();
+    CHECK(cudaSuccess, cudaFree(p));
+}
+
+static void frame_late_importer(void) {
+    static char rows[4096];
+    void *p = NULL;
+    wait_for_peer();
+    CHECK(cudaSuccess, cudaMalloc(&p, 11 * MIB));
+    MUST(cudaMemcpy(rows, p, sizeof(rows), cudaMemcpyDeviceToHost));
+    CHECK(cudaSuccess, cudaFree(p));
+    tell();
+}
+
 /* --- merge-written: a kernel writes into weights that were uploaded once and for all --- */
 
 static const char kernels[] =
@@ -129,6 +157,7 @@ const struct scenario share_scenarios[] = {
     {"share-fallback", first, share_fallback_second, false},
 #ifndef VENDOR_HIP
     {"write-read-only", table, write_read_only_importer, false},
+    {"frame-late", frame_late_exporter, frame_late_importer, false},
     {"merge-written", merge_written, NULL, false},
 #endif
     {0}};

@@ -1,0 +1,207 @@
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "frame_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "processes.h"
+#include "record.h"
+#include "region.h"
+#include "util/descriptors.h"
+
+#define SUM(object)         XXH3_64bits((object), sizeof(*(object)) - sizeof(uint64_t))
+#define AT(member)          ((off_t)offsetof(struct gps_frames_file, member))
+#define TRIES               16
+#define MAGIC_MATCHES(head) (memcmp((head)->magic, GPS_FRAMES_MAGIC, sizeof((head)->magic)) == 0)
+
+/* --- what is valid; zeros are what nobody has written yet --- */
+
+static bool is_zero(const void *bytes, size_t size) {
+    const char *const at = bytes;
+    return !*at && memcmp(at, at + 1, size - 1) == 0;
+}
+
+#define IS_VALID(object) ((object)->checksum == SUM(object) || is_zero((object), sizeof(*(object))))
+
+static bool is_head(const struct gps_frames_head *head) {
+    return head->checksum == SUM(head) && MAGIC_MATCHES(head) &&
+           head->version == GPS_FORMAT_VERSION && head->size == sizeof(struct gps_frames_file) &&
+           (head->mode == GPS_FRAMES_LATEST || head->mode == GPS_FRAMES_EACH) && head->slots &&
+           head->slots <= GPS_FRAMES_SLOTS_MAX;
+}
+
+static bool is_said(const struct gps_frames_said *said) {
+    bool valid = is_head(&said->head) && IS_VALID(&said->writer);
+    for (unsigned i = 0; valid && i < said->head.slots; i++)
+        valid = IS_VALID(&said->slot[i]);
+    return valid;
+}
+
+static bool is_reader(const struct gps_frames_reader *reader) {
+    return IS_VALID(reader) && reader->slot <= GPS_FRAMES_SLOTS_MAX &&
+           (!reader->owner.pid || !gps_owner_check(&reader->owner));
+}
+
+/* --- the file --- */
+
+static bool is_its_own(const struct gps_frame_file *file, int fd) {
+    struct stat st;
+    return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == file->device && st.st_ino == file->inode;
+}
+
+static int have(struct gps_frame_file *file) {
+    if (is_its_own(file, file->fd))
+        return 0;
+    file->fd = -1;
+    const int fd = gps_file_open(AT_FDCWD, file->path, O_RDWR, NULL, NULL);
+    if (fd < 0)
+        return fd;
+    if (!is_its_own(file, fd)) {
+        close(fd);
+        return -ENOENT;
+    }
+    file->fd = gps_descriptor_move_high(fd);
+    return 0;
+}
+
+static void keep(struct gps_frame_file *file, int fd, const struct stat *st) {
+    file->device = st->st_dev;
+    file->inode = st->st_ino;
+    file->fd = gps_descriptor_move_high(fd);
+}
+
+int gps_frame_file_make(const struct gps_store *store, struct gps_frames_head *head,
+                        struct gps_frame_file *file) {
+    static const struct gps_frames_file empty;
+    struct stat st;
+    memcpy(head->magic, GPS_FRAMES_MAGIC, sizeof(head->magic));
+    head->version = GPS_FORMAT_VERSION;
+    head->size = sizeof(struct gps_frames_file);
+    head->checksum = SUM(head);
+    gps_region_path(store, &head->region, GPS_FRAMES_SUFFIX, file->path);
+    const int fd = gps_file_open(AT_FDCWD, file->path, O_RDWR | O_CREAT | O_EXCL, &st, NULL);
+    if (fd < 0)
+        return fd;
+    int status = gps_file_room(fd);
+    if (status == 0)
+        status = gps_file_write(fd, &empty, sizeof(empty), 0);
+    if (status == 0)
+        status = gps_file_write(fd, head, sizeof(*head), 0);
+    if (status == 0) {
+        keep(file, fd, &st);
+        return 0;
+    }
+    close(fd);
+    unlink(file->path);
+    return status;
+}
+
+int gps_frame_file_open(const struct gps_store *store, const struct gps_id *region,
+                        struct gps_frame_file *file, struct gps_frames_said *said) {
+    struct stat st;
+    gps_region_path(store, region, GPS_FRAMES_SUFFIX, file->path);
+    const int fd = gps_file_open(AT_FDCWD, file->path, O_RDWR, &st, NULL);
+    if (fd < 0)
+        return fd;
+    keep(file, fd, &st);
+    int status = gps_frame_file_read(file, said);
+    if (status == 0 && !gps_id_equal(&said->head.region, region))
+        status = -EBADMSG;
+    if (status < 0)
+        gps_frame_file_close(file);
+    return status;
+}
+
+void gps_frame_file_close(struct gps_frame_file *file) {
+    if (is_its_own(file, file->fd))
+        close(file->fd);
+    file->fd = -1;
+}
+
+/* --- reading and writing --- */
+
+static int read_at(struct gps_frame_file *file, void *bytes, size_t size, off_t at) {
+    const int status = have(file);
+    if (status < 0)
+        return status;
+    const ssize_t n = gps_file_read(file->fd, bytes, size, at);
+    return n < 0 ? (int)n : n == (ssize_t)size ? 0 : -EBADMSG;
+}
+
+static int write_at(struct gps_frame_file *file, const void *bytes, size_t size, off_t at) {
+    const int status = have(file);
+    return status < 0 ? status : gps_file_write(file->fd, bytes, size, at);
+}
+
+int gps_frame_file_read(struct gps_frame_file *file, struct gps_frames_said *said) {
+    for (unsigned i = 0; i < TRIES; i++) {
+        const int status = read_at(file, said, sizeof(*said), 0);
+        if (status < 0 || is_said(said))
+            return status;
+        sched_yield();
+    }
+    return -EBADMSG;
+}
+
+static bool are_readers(const struct gps_frames_reader *readers) {
+    bool valid = true;
+    for (unsigned i = 0; valid && i < GPS_FRAMES_READERS_MAX; i++)
+        valid = is_reader(&readers[i]);
+    return valid;
+}
+
+int gps_frame_file_readers(struct gps_frame_file *file,
+                           struct gps_frames_reader readers[GPS_FRAMES_READERS_MAX]) {
+    const size_t size = sizeof(readers[0]) * GPS_FRAMES_READERS_MAX;
+    for (unsigned i = 0; i < TRIES; i++) {
+        const int status = read_at(file, readers, size, AT(reader));
+        if (status < 0 || are_readers(readers))
+            return status;
+        sched_yield();
+    }
+    return -EBADMSG;
+}
+
+int gps_frame_file_put_slot(struct gps_frame_file *file, unsigned slot,
+                            struct gps_frames_slot *what) {
+    what->checksum = SUM(what);
+    return write_at(file, what, sizeof(*what), AT(slot) + (off_t)(slot * sizeof(*what)));
+}
+
+int gps_frame_file_put_writer(struct gps_frame_file *file, struct gps_frames_writer *what) {
+    what->checksum = SUM(what);
+    return write_at(file, what, sizeof(*what), AT(writer));
+}
+
+int gps_frame_file_put_reader(struct gps_frame_file *file, unsigned place,
+                              struct gps_frames_reader *reader) {
+    reader->checksum = SUM(reader);
+    return write_at(file, reader, sizeof(*reader), AT(reader) + (off_t)(place * sizeof(*reader)));
+}
+
+static bool is_free(const struct gps_store *store, const struct gps_frames_reader *reader) {
+    return !reader->owner.pid || gps_lease_probe(store, &reader->owner) == GPS_DEAD;
+}
+
+/* With the lock, which a second description holds: it goes with that. */
+int gps_frame_file_join(const struct gps_store *store, struct gps_frame_file *file,
+                        struct gps_frames_reader *reader, unsigned *place) {
+    struct gps_frames_reader readers[GPS_FRAMES_READERS_MAX];
+    const int lock = gps_file_open_locked(file->path, 0, 0, 0);
+    if (lock < 0)
+        return lock;
+    int status = gps_frame_file_readers(file, readers);
+    unsigned i = 0;
+    while (status == 0 && i < GPS_FRAMES_READERS_MAX && !is_free(store, &readers[i]))
+        i++;
+    if (status == 0)
+        status = i < GPS_FRAMES_READERS_MAX ? gps_frame_file_put_reader(file, i, reader) : -EUSERS;
+    gps_file_close_locked(lock);
+    *place = i;
+    return status;
+}

@@ -1,0 +1,55 @@
+/*
+ * frame_file.h - the file of a region's whole frames, regions/<id>.frames (gpushare/frames.h).
+ *
+ * Errors, threads and memory are as in store.h. A struct gps_frame_file has one owner, which
+ * serialises the calls. What is read is checked, and safe to use.
+ */
+#pragma once
+
+#include "file.h"
+#include "gpushare/frames.h"
+
+struct gps_frame_file {
+    char path[GPS_FILE_PATH];
+    int fd; /* high; -1: none. Looked at before each use, and opened again: programs close it */
+    dev_t device;
+    ino_t inode;
+};
+
+/* What the exporter says. */
+struct gps_frames_said {
+    struct gps_frames_head head;
+    struct gps_frames_writer writer;
+    struct gps_frames_slot slot[GPS_FRAMES_SLOTS_MAX];
+};
+
+/* The exporter makes the file, before the region can be found. *head is complete but for magic,
+ * version, size and checksum. */
+int gps_frame_file_make(const struct gps_store *store, struct gps_frames_head *head,
+                        struct gps_frame_file *file);
+/* Opens that of a region. -ENOENT. -EBADMSG: it is not valid. */
+int gps_frame_file_open(const struct gps_store *store, const struct gps_id *region,
+                        struct gps_frame_file *file, struct gps_frames_said *said);
+void gps_frame_file_close(struct gps_frame_file *file);
+
+/* -EBADMSG: what is there is not valid, also after some tries. */
+int gps_frame_file_read(struct gps_frame_file *file, struct gps_frames_said *said);
+/* The readers, in use or free; one that is torn counts as one that reads every slot. */
+int gps_frame_file_readers(struct gps_frame_file *file,
+                           struct gps_frames_reader readers[GPS_FRAMES_READERS_MAX]);
+
+/* Each seals what it writes. The exporter's: */
+int gps_frame_file_put_slot(struct gps_frame_file *file, unsigned slot,
+                            struct gps_frames_slot *what);
+int gps_frame_file_put_writer(struct gps_frame_file *file, struct gps_frames_writer *what);
+/* A reader's: takes a place, and writes it. -EAGAIN: another process takes one just now. -EUSERS:
+ * there is none left. */
+int gps_frame_file_join(const struct gps_store *store, struct gps_frame_file *file,
+                        struct gps_frames_reader *reader, unsigned *place);
+int gps_frame_file_put_reader(struct gps_frame_file *file, unsigned place,
+                              struct gps_frames_reader *reader);
+
+/* Two processes that each write here and then read what the other wrote: not both miss it. */
+static inline void gps_frame_file_between(void) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}

@@ -1,0 +1,113 @@
+/*
+ * buffer.h - one buffer with frames in this process, as its writer or as a reader; the inside of
+ * this room.
+ *
+ * The fields are under the room's lock where not said otherwise. A copy of ours ends in
+ * a function that the driver calls, which touches what says so, and only that. So a buffer is given
+ * back when none is under way, and otherwise stays for ever.
+ */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "directory/frame_file.h"
+#include "exchange.h"
+#include "turn.h"
+
+#define GPS_TOUCHED_MAX 16u
+
+struct gps_buffer;
+
+/* A copy of ours that is under way. */
+struct gps_frame_copy {
+    struct gps_buffer *buffer;
+    unsigned slot;
+    uint64_t frame;
+    _Atomic bool busy;
+};
+
+struct gps_buffer {
+    struct gps_buffer *next;
+    bool writes;
+    uint64_t base, size, context;
+    uint64_t slots, stride; /* where the first slot lies here, and from one to the next */
+    uint64_t mapping;       /* of a reader: where it has mapped the region */
+    struct gps_frames_head head;
+    char name[GPS_NAME_BYTES];
+
+    struct gps_turn turn;
+    bool any;        /* any work may use it */
+    bool in_graph;   /* a graph was given its address */
+    unsigned inside; /* calls of the program's that use it and are under way */
+    unsigned pinned; /* threads that wait with it, without the lock */
+    bool held;       /* a frame of it is about to be copied: no other call begins to use it */
+
+    /* The program's streams that used it since our last copy. */
+    struct {
+        uint64_t stream;
+        int thread; /* of a default stream that each thread has for itself; else 0 */
+    } touched[GPS_TOUCHED_MAX];
+    unsigned touched_count;
+    bool crowded; /* more than that */
+
+    /* The driver's: a stream of ours, an event on a stream of the program's, and one behind our
+     * last copy, which may still be under way. */
+    uint64_t stream, mark, copied;
+    bool pending;
+    struct gps_frame_copy copies[GPS_FRAMES_SLOTS_MAX];
+    _Atomic unsigned under_way;
+
+    /* A writer's. */
+    uint64_t frame; /* the newest that is published, or about to be */
+    struct gps_frames_slot slot[GPS_FRAMES_SLOTS_MAX];
+    bool forsaken; /* EACH: it has waited for a first reader in vain */
+
+    /* Under the file's lock. */
+    struct gps_frame_file file;
+    struct gps_frames_writer writer;
+    struct gps_frames_reader reader;
+    unsigned place;    /* of the reader */
+    uint64_t late_for; /* nonce of the process for which it was reported to be late */
+};
+
+/* --- buffer.c --- */
+
+#define GPS_BUFFER_NAP 100000u /* ns */
+
+/* The room's lock. */
+void gps_buffer_lock(void);
+void gps_buffer_unlock(void);
+static inline void gps_buffer_unlock_at(const char *end) {
+    (void)end;
+    gps_buffer_unlock();
+}
+/* Until the end of the block. */
+#define GPS_BUFFERS_LOCKED()                                                                       \
+    const char end_of_lock __attribute__((unused, cleanup(gps_buffer_unlock_at))) = 0;             \
+    gps_buffer_lock()
+void gps_buffer_file_lock(void);
+void gps_buffer_file_unlock(void);
+
+int gps_buffer_thread(void); /* this thread's number */
+
+/* Makes the driver's objects. False: the driver has none. */
+bool gps_buffer_equip(struct gps_buffer *buffer);
+bool gps_buffer_follow_stream(struct gps_buffer *buffer, uint64_t stream);
+/* Whether the n-th stream that touched it can be named here: each thread has one of its own. */
+bool gps_buffer_can_name(const struct gps_buffer *buffer, unsigned n);
+/* Copies of our stream come after what the program's streams have. False: that cannot be had. */
+bool gps_buffer_follow(struct gps_buffer *buffer);
+/* Copies a frame between buffer and slot, and calls `done` behind that. */
+bool gps_buffer_copy(struct gps_buffer *buffer, unsigned slot, uint64_t frame,
+                     void (*done)(void *copy));
+/* Waits a moment for others, without the lock, with the program's signals let in. */
+void gps_buffer_nap(struct gps_buffer *buffer);
+/* frames = each: another process is late, which is told once for each. */
+void gps_buffer_tell_late(struct gps_buffer *buffer, const struct gps_owner *whom);
+
+/* --- publish.c and refresh.c; with the lock, and inside a gps_scope of the buffer's context --- */
+
+/* The writer's frame is whole: gives it to the readers. */
+void gps_buffer_publish(struct gps_buffer *buffer);
+/* The reader begins to look at another frame: gets it. */
+void gps_buffer_refresh(struct gps_buffer *buffer);

@@ -1,0 +1,473 @@
+/* exchange.c - the buffers with frames of this process, their touches and waits; see exchange.h. */
+#include "exchange.h"
+
+#include <string.h>
+
+#include "buffer.h"
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
+#include "process/membership.h"
+#include "process/process.h"
+#include "registry/hash_table.h"
+#include "util/clock.h"
+#include "util/forgotten.h"
+#include "writes/write.h"
+
+#define DRAIN_MOST   20000000u /* ns */
+#define LEGACY       1u        /* the default stream of all threads */
+#define PER_THREAD   2u        /* the default stream that each thread has for itself */
+#define AT_ONCE_MOST 4u        /* buffers of one call */
+
+bool gps_frames_active;
+GPS_FORGOTTEN(gps_frames_active);
+
+static struct {
+    struct gps_buffer *first;
+    uint64_t changes;          /* of the list */
+    _Atomic uint64_t from, to; /* all buffers lie between them */
+} state;
+GPS_FORGOTTEN(state);
+
+/* What this thread's call uses. */
+static __thread struct {
+    uint64_t stream;
+    unsigned count;
+    struct gps_buffer *buffers[AT_ONCE_MOST];
+} call;
+
+/* --- the buffers --- */
+
+/* With the lock. Where that is given meanwhile and the list changes, what is left of it has to wait
+ * for the next call. */
+struct visit {
+    struct gps_buffer *at;
+    uint64_t changes;
+};
+static struct visit first(void) {
+    return (struct visit){state.first, state.changes};
+}
+
+static bool is_there(const struct visit *visit) {
+    return visit->at && visit->changes == state.changes;
+}
+
+static void widen(const struct gps_buffer *buffer) {
+    if (!state.to || buffer->base < state.from)
+        state.from = buffer->base;
+    if (buffer->base + buffer->size > state.to)
+        state.to = buffer->base + buffer->size;
+}
+
+static void put(struct gps_buffer *buffer) {
+    GPS_BUFFERS_LOCKED();
+    buffer->next = state.first;
+    state.first = buffer;
+    state.changes++;
+    widen(buffer);
+}
+
+static struct gps_buffer *make(const struct gps_region_record *record, uint64_t context) {
+    struct gps_buffer *buffer = gps_table_allocate(sizeof(*buffer));
+    struct gps_frames_said said;
+    if (!buffer)
+        return NULL;
+    memset(buffer, 0, sizeof(*buffer));
+    buffer->context = context;
+    buffer->stride = gps_frames_stride(record->requested);
+    memcpy(buffer->name, record->name, sizeof(buffer->name));
+    if (gps_frame_file_open(gps_membership_store(), &record->id, &buffer->file, &said) == 0 &&
+        said.head.slots == record->frame_slots &&
+        buffer->stride * (said.head.slots + UINT64_C(1)) <= record->extent) {
+        buffer->head = said.head;
+        if (gps_buffer_equip(buffer))
+            return buffer;
+        gps_frame_file_close(&buffer->file);
+    }
+    gps_table_free(buffer, sizeof(*buffer));
+    return NULL;
+}
+
+bool gps_frames_export(const struct gps_region_record *record, const struct gps_rule *rule,
+                       uint64_t pointer, uint64_t context) {
+    struct gps_buffer *buffer = make(record, context);
+    if (!buffer)
+        return false;
+    buffer->writes = true;
+    buffer->base = pointer;
+    buffer->size = record->requested;
+    buffer->slots = pointer + buffer->stride;
+    buffer->turn.fixed = rule->frame_waits;
+    buffer->any = rule->touch == GPS_TOUCH_ANY;
+    put(buffer);
+    return true;
+}
+
+static void drop(struct gps_buffer *buffer) {
+    gps_frame_file_close(&buffer->file);
+    gps_table_free(buffer, sizeof(*buffer));
+}
+
+static const char *join(struct gps_buffer *buffer) {
+    int status = -EAGAIN;
+    buffer->reader.owner = *gps_process_self();
+    for (unsigned i = 0; status == -EAGAIN && i < 1000; i++) {
+        status = gps_frame_file_join(gps_membership_store(), &buffer->file, &buffer->reader,
+                                     &buffer->place);
+        if (status == -EAGAIN)
+            gps_program_signals_poll(NULL, GPS_BUFFER_NAP);
+    }
+    return status == 0         ? NULL
+           : status == -EUSERS ? "32 programs read its frames already"
+                               : "the file of its frames cannot be written";
+}
+
+const char *gps_frames_import(const struct gps_region_record *record, uint64_t mapping,
+                              uint64_t size, uint64_t context, uint64_t *pointer) {
+    struct gps_buffer *buffer = make(record, context);
+    if (!buffer)
+        return "the file of its frames cannot be read, or the driver has no stream left";
+    buffer->mapping = mapping;
+    buffer->slots = mapping + buffer->stride;
+    buffer->size = size;
+    const char *why = join(buffer);
+    if (!why && gps_ops->allocate(size, &buffer->base) != GPS_OK)
+        why = "there is no memory for a buffer of its own";
+    if (why) {
+        drop(buffer);
+        return why;
+    }
+    gps_ops->zero(buffer->base, size);
+    buffer->touched[buffer->touched_count++].stream = LEGACY; /* it may be under way */
+    *pointer = buffer->base;
+    put(buffer);
+    return NULL;
+}
+
+/* Takes it out of the list. NULL: none begins there. */
+static struct gps_buffer *take_out(uint64_t pointer) {
+    GPS_BUFFERS_LOCKED();
+    struct gps_buffer **link = &state.first;
+    while (*link && (*link)->base != pointer)
+        link = &(*link)->next;
+    struct gps_buffer *const found = *link;
+    if (found)
+        *link = found->next;
+    state.changes++;
+    return found;
+}
+
+static void say_ended(struct gps_buffer *buffer) {
+    static const struct gps_frames_reader nobody;
+    gps_buffer_file_lock();
+    buffer->writer.ended = 1;
+    buffer->reader = nobody;
+    if (buffer->writes)
+        gps_frame_file_put_writer(&buffer->file, &buffer->writer);
+    else
+        gps_frame_file_put_reader(&buffer->file, buffer->place, &buffer->reader);
+    gps_buffer_file_unlock();
+}
+
+/* With the lock, in its context. */
+static void publish_last(struct gps_buffer *buffer) {
+    if (buffer->writes && !buffer->inside && gps_turn_is_whole(&buffer->turn)) {
+        gps_buffer_publish(buffer);
+        buffer->turn.ended = true;
+    }
+}
+
+/* What another thread's call, or a copy that never ends, still uses stays. */
+static void give_back(struct gps_buffer *buffer) {
+    say_ended(buffer);
+    if (!buffer->under_way && !buffer->inside && !buffer->pinned)
+        drop(buffer);
+}
+
+uint64_t gps_frames_freed(uint64_t pointer) {
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    struct gps_buffer *const buffer = take_out(pointer);
+    gps_scope_end(&scope);
+    if (!buffer)
+        return 0;
+    const uint64_t mapping = buffer->mapping;
+    if (gps_scope_enter(&scope, buffer->context) == GPS_OK) {
+        gps_buffer_lock();
+        publish_last(buffer);
+        gps_buffer_unlock();
+        gps_scope_wait(buffer->stream);
+        gps_ops->stream_end(buffer->stream);
+        gps_ops->event_free(buffer->mark);
+        gps_ops->event_free(buffer->copied);
+    }
+    give_back(buffer);
+    gps_scope_end(&scope);
+    return mapping;
+}
+
+/* With the lock. Whether a copy of ours is under way. */
+static bool leave(struct gps_buffer *buffer) {
+    struct gps_scope scope;
+    if (gps_scope_enter(&scope, buffer->context) == GPS_OK)
+        publish_last(buffer);
+    gps_scope_end(&scope);
+    return buffer->under_way != 0;
+}
+
+static bool leave_all(uint64_t context) {
+    GPS_BUFFERS_LOCKED();
+    bool busy = false;
+    for (struct visit each = first(); is_there(&each); each.at = each.at->next)
+        if (!context || each.at->context == context)
+            busy |= leave(each.at);
+    return busy;
+}
+
+/* A copy that is under way ends with what it copies; a device that hangs is not waited for. */
+void gps_frames_leave(uint64_t context) {
+    GPS_SCOPE();
+    const uint64_t until = gps_clock_monotonic() + GPS_SECOND;
+    while (leave_all(context) && gps_clock_monotonic() < until)
+        gps_program_signals_poll(NULL, GPS_BUFFER_NAP);
+}
+
+static struct gps_buffer *take_out_of(uint64_t context) {
+    GPS_BUFFERS_LOCKED();
+    for (struct gps_buffer **link = &state.first; *link; link = &(*link)->next)
+        if ((*link)->context == context) {
+            struct gps_buffer *const found = *link;
+            *link = found->next;
+            state.changes++;
+            return found;
+        }
+    return NULL;
+}
+
+void gps_frames_purge(uint64_t context) {
+    struct gps_buffer *buffer;
+    GPS_SCOPE();
+    while ((buffer = take_out_of(context)))
+        give_back(buffer);
+}
+
+/* --- touches --- */
+
+/* Kind and place of a touch in one word, which is not 0. */
+static uint64_t key_of(uint64_t how, uint64_t where) {
+    const uint64_t key = (how ^ where * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
+    return key ? key : 1;
+}
+
+/* What the stream does next comes after our last copy. */
+static void order(struct gps_buffer *buffer, uint64_t stream) {
+    const int thread = stream == PER_THREAD ? gps_buffer_thread() : 0;
+    for (unsigned i = 0; i < buffer->touched_count; i++)
+        if (buffer->touched[i].stream == stream && buffer->touched[i].thread == thread)
+            return;
+    if (buffer->pending && gps_ops->event_state(buffer->copied) == GPS_OK)
+        buffer->pending = false;
+    if (buffer->pending)
+        gps_ops->stream_follow(stream, buffer->copied);
+    buffer->crowded |= buffer->touched_count == GPS_TOUCHED_MAX;
+    if (buffer->crowded)
+        return;
+    buffer->touched[buffer->touched_count].stream = stream;
+    buffer->touched[buffer->touched_count++].thread = thread;
+}
+
+/* Other threads' calls that are under way belong to the frame, and what they call next to the one
+ * after. */
+static void publish(struct gps_buffer *buffer) {
+    const uint64_t until = gps_clock_monotonic() + DRAIN_MOST;
+    buffer->held = true;
+    while (buffer->inside && gps_clock_monotonic() < until)
+        gps_buffer_nap(buffer);
+    if (buffer->inside)
+        buffer->writer.left_out++;
+    else
+        gps_buffer_publish(buffer);
+    buffer->held = false;
+}
+
+static bool is_in_call(const struct gps_buffer *buffer) {
+    for (unsigned i = 0; i < call.count; i++)
+        if (call.buffers[i] == buffer)
+            return true;
+    return call.count == AT_ONCE_MOST;
+}
+
+/* With the lock. Inside a capture nothing happens yet: the graph's launch is the touch. */
+static void touch(struct gps_buffer *buffer, uint64_t key) {
+    struct gps_scope scope;
+    bool captured = true;
+    if (is_in_call(buffer))
+        return;
+    gps_scope_enter(&scope, buffer->context);
+    if (gps_ops->capturing(call.stream, &captured) != GPS_OK || captured) {
+        buffer->in_graph = true;
+    } else {
+        while (buffer->held)
+            gps_buffer_nap(buffer);
+        if (!buffer->writes && gps_turn_look(&buffer->turn, key))
+            gps_buffer_refresh(buffer);
+        else if (buffer->writes && gps_turn_touch(&buffer->turn, key, gps_buffer_thread()))
+            publish(buffer);
+        order(buffer, call.stream);
+        buffer->inside++;
+        call.buffers[call.count++] = buffer;
+    }
+    gps_scope_end(&scope);
+}
+
+/* A handler may have left the call before by longjmp. */
+void gps_frames_begin(uint64_t stream) {
+    if (call.count)
+        gps_frames_end(false);
+    call.stream = stream;
+}
+
+static bool has(const struct gps_buffer *buffer, uint64_t address, uint64_t size) {
+    return address < buffer->base + buffer->size && address + (size ? size : 1) > buffer->base;
+}
+
+void gps_frames_add(uint64_t address, uint64_t size, uint64_t how) {
+    if (address >= state.to || address + (size ? size : 1) <= state.from)
+        return;
+    GPS_SCOPE();
+    GPS_BUFFERS_LOCKED();
+    for (struct visit each = first(); is_there(&each); each.at = each.at->next)
+        if (has(each.at, address, size))
+            touch(each.at, key_of(how, address - each.at->base));
+}
+
+void gps_frames_add_any(uint64_t how, bool graph) {
+    if (!state.to)
+        return;
+    GPS_SCOPE();
+    GPS_BUFFERS_LOCKED();
+    for (struct visit each = first(); is_there(&each); each.at = each.at->next)
+        if (each.at->any || (graph && each.at->in_graph))
+            touch(each.at, key_of(how, 0));
+}
+
+/* --- waits --- */
+
+static bool is_idle(const struct gps_buffer *buffer) {
+    for (unsigned i = 0; i < buffer->touched_count; i++)
+        if (!gps_buffer_can_name(buffer, i) ||
+            gps_ops->stream_state(buffer->touched[i].stream) != GPS_OK)
+            return false;
+    return !buffer->crowded;
+}
+
+/* With the lock. `ended`: what it did has surely ended. */
+static void wait_for(struct gps_buffer *buffer, bool ended) {
+    struct gps_scope scope;
+    if (!buffer->turn.touched)
+        return;
+    if (!buffer->writes) {
+        gps_turn_looked(&buffer->turn);
+        return;
+    }
+    gps_scope_enter(&scope, buffer->context);
+    if ((ended || is_idle(buffer)) && gps_turn_wait(&buffer->turn))
+        publish(buffer);
+    gps_scope_end(&scope);
+}
+
+void gps_frames_end(bool waited) {
+    if (!call.count)
+        return;
+    GPS_SCOPE();
+    GPS_BUFFERS_LOCKED();
+    for (unsigned i = 0; i < call.count; i++)
+        call.buffers[i]->inside--;
+    for (unsigned i = 0; waited && i < call.count; i++)
+        wait_for(call.buffers[i], true);
+    call.count = 0;
+}
+
+void gps_frames_waited(void) {
+    if (!state.to)
+        return;
+    GPS_SCOPE();
+    GPS_BUFFERS_LOCKED();
+    for (struct visit each = first(); is_there(&each); each.at = each.at->next)
+        wait_for(each.at, false);
+}
+
+/* With the lock. Work that it has goes on without it. */
+static void leave_stream(struct gps_buffer *buffer, uint64_t stream) {
+    struct gps_scope scope;
+    unsigned kept = 0;
+    gps_scope_enter(&scope, buffer->context);
+    for (unsigned i = 0; i < buffer->touched_count; i++)
+        if (buffer->touched[i].stream != stream)
+            buffer->touched[kept++] = buffer->touched[i];
+        else
+            buffer->crowded |= !gps_buffer_follow_stream(buffer, stream);
+    buffer->touched_count = kept;
+    gps_scope_end(&scope);
+}
+
+void gps_frames_stream_ends(uint64_t stream) {
+    if (!state.to)
+        return;
+    GPS_SCOPE();
+    GPS_BUFFERS_LOCKED();
+    for (struct visit each = first(); is_there(&each); each.at = each.at->next)
+        leave_stream(each.at, stream);
+}
+
+/* --- copies and fills --- */
+
+/* A node of a graph, or a word that a stream writes or waits for: the graph's launch uses it. */
+static void note_node(const struct gps_write *one) {
+    GPS_SCOPE();
+    GPS_BUFFERS_LOCKED();
+    for (struct visit each = first(); is_there(&each); each.at = each.at->next)
+        each.at->in_graph |= (one->size && has(each.at, one->to, one->size)) ||
+                             (one->reads && has(each.at, one->source, one->reads));
+}
+
+/* The kind of a copy, for its key: where the buffer is written or read. */
+enum { WRITES = 1, READS = 2 };
+
+static bool copy_begins(const struct gps_write *write, struct gps_gate_pass *pass, int *code) {
+    struct gps_write room;
+    (void)pass;
+    (void)code;
+    gps_frames_begin(write->stream);
+    for (uint64_t n = 0; n < gps_write_count(write); n++) {
+        const struct gps_write *one = gps_write_nth(write, n, &room);
+        if (one->lasting) {
+            note_node(one);
+            continue;
+        }
+        if (one->size)
+            gps_frames_add(one->to, one->size, WRITES + 4 * (uint64_t)one->kind);
+        if (one->reads)
+            gps_frames_add(one->source, one->reads, READS);
+    }
+    return true;
+}
+
+/* A copy from main memory that is no stream's has read it when it returns. */
+static void copy_ended(const struct gps_write *write, const struct gps_gate_pass *pass, int code) {
+    (void)pass;
+    gps_frames_end(code == GPS_OK && !write->ordered && !write->lasting && !write->list &&
+                   call.count && gps_write_is_upload(write));
+}
+
+/* --- the start --- */
+
+void gps_frames_start(const struct gps_config *config, const struct gps_program *program) {
+    if (config->options.mode != GPS_MODE_SHARE || !gps_operations->has_blocks)
+        return;
+    for (size_t i = 0; !gps_frames_active && i < config->rule_count; i++)
+        gps_frames_active =
+            gps_rule_is_for(&config->rules[i], program->name, program->executable) &&
+            gps_config_has_frames(config, &config->rules[i]);
+    if (gps_frames_active)
+        gps_write_listen(copy_begins, copy_ended, GPS_WRITE_ALL);
+}

@@ -1,0 +1,65 @@
+/*
+ * exchange.h - whole frames: programs that share a buffer exchange copies of it.
+ *
+ * The exporter of a region with frames has its buffer at the region's beginning, and behind that
+ * slots. An importer has memory of its own in place of its allocation. Each call of the program's
+ * that uses such memory (a touch) and each wait is told here. A writer's frame that is whole is
+ * copied into the oldest slot that nobody reads; before a reader looks at another frame, the newest
+ * slot is copied into its memory. The copies are made on a stream of ours, behind what the program
+ * has given its streams so far, and before what it gives them next.
+ *
+ * gps_frames_begin, gps_frames_add for each address, the driver's call, gps_frames_end. Between
+ * them no lock is held. A call between them may wait, where the rule says frames = each, with the
+ * program's signals let in. Any thread; needs no scope where not said otherwise.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config/config.h"
+#include "directory/record.h"
+#include "process/program.h"
+
+/* Whether this process may have such a buffer. Constant once it has begun. */
+extern bool gps_frames_active;
+
+/* After the rules: they say whether. */
+void gps_frames_start(const struct gps_config *config, const struct gps_program *program);
+
+/* --- buffers; inside a gps_scope that has entered their context --- */
+
+/* The exporter's, of a region that is published. False: without frames. */
+bool gps_frames_export(const struct gps_region_record *record, const struct gps_rule *rule,
+                       uint64_t pointer, uint64_t context);
+/* The importer has mapped the region, for an allocation of `size`. NULL, and memory of its own; or
+ * why not. */
+const char *gps_frames_import(const struct gps_region_record *record, uint64_t mapping,
+                              uint64_t size, uint64_t context, uint64_t *pointer);
+
+/* The program frees what begins there, after this. The last frame is published if it is whole. What
+ * the region is mapped at, of a reader's buffer: it is the caller's to free once the buffer is;
+ * else 0. */
+uint64_t gps_frames_freed(uint64_t pointer);
+/* The context (0: each) is about to end: the last frames are published if they are whole. Needs no
+ * context. */
+void gps_frames_leave(uint64_t context);
+/* The context is gone, with the buffers in it. */
+void gps_frames_purge(uint64_t context);
+
+/* --- what the program does --- */
+
+/* Of what is under way: an address that it uses, the bytes from there on (0: not known), and what
+ * tells it from other uses, as a kernel and the number of its argument. */
+void gps_frames_begin(uint64_t stream);
+void gps_frames_add(uint64_t address, uint64_t size, uint64_t how);
+/* The same of work whose addresses are not known: a graph, or a kernel where a rule says that any
+ * may use the buffer (`how` stands for it). */
+void gps_frames_add_any(uint64_t how, bool graph);
+/* The driver has answered. `waited`: for what it did. */
+void gps_frames_end(bool waited);
+
+/* The program has waited for work, or has heard that it is done. */
+void gps_frames_waited(void);
+/* It is about to destroy the stream. */
+void gps_frames_stream_ends(uint64_t stream);

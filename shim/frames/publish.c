@@ -1,0 +1,164 @@
+/* publish.c - a writer's frame goes into a slot; see buffer.h. */
+#include <string.h>
+
+#include "buffer.h"
+#include "directory/processes.h"
+#include "driver/scope.h"
+#include "process/membership.h"
+#include "util/clock.h"
+
+/* --- behind the copy, in a thread of the driver's --- */
+
+static void published(void *arg) {
+    struct gps_frame_copy *copy = arg;
+    struct gps_buffer *buffer = copy->buffer;
+    GPS_SCOPE();
+    struct gps_frames_slot slot = {.frame = copy->frame, .at = gps_clock_monotonic()};
+    gps_buffer_file_lock();
+    buffer->writer.newest = slot.frame;
+    buffer->writer.at = slot.at;
+    gps_frame_file_put_slot(&buffer->file, copy->slot, &slot);
+    gps_frame_file_put_writer(&buffer->file, &buffer->writer);
+    gps_buffer_file_unlock();
+    copy->busy = false;
+    buffer->under_way--;
+}
+
+/* --- which slot --- */
+
+struct readers {
+    struct gps_frames_reader all[GPS_FRAMES_READERS_MAX];
+    int status;
+};
+
+static void ask(struct gps_buffer *buffer, struct readers *readers) {
+    gps_buffer_file_lock();
+    readers->status = gps_frame_file_readers(&buffer->file, readers->all);
+    gps_buffer_file_unlock();
+}
+
+static bool lives(const struct gps_frames_reader *reader) {
+    return reader->owner.pid &&
+           gps_lease_probe(gps_membership_store(), &reader->owner) == GPS_ALIVE;
+}
+
+/* Who reads the slot, or NULL. Only a reader that stands in the way is asked whether it lives. */
+static const struct gps_frames_reader *reader_of(const struct readers *readers, unsigned slot) {
+    for (unsigned i = 0; i < GPS_FRAMES_READERS_MAX; i++)
+        if (readers->all[i].slot == slot + 1 && lives(&readers->all[i]))
+            return &readers->all[i];
+    return NULL;
+}
+
+/* Who has not had a frame yet, or NULL. */
+static const struct gps_frames_reader *lacks(const struct readers *readers, uint64_t frame) {
+    for (unsigned i = 0; i < GPS_FRAMES_READERS_MAX; i++)
+        if (readers->all[i].owner.pid && readers->all[i].have < frame && lives(&readers->all[i]))
+            return &readers->all[i];
+    return NULL;
+}
+
+static bool has_any(const struct readers *readers) {
+    for (unsigned i = 0; i < GPS_FRAMES_READERS_MAX; i++)
+        if (lives(&readers->all[i]))
+            return true;
+    return false;
+}
+
+static void put(struct gps_buffer *buffer, unsigned slot, uint64_t frame) {
+    gps_buffer_file_lock();
+    buffer->slot[slot].frame = frame;
+    gps_frame_file_put_slot(&buffer->file, slot, &buffer->slot[slot]);
+    gps_buffer_file_unlock();
+}
+
+/* The slot of the oldest frame but for those that are under way, left out, or the newest. -1. */
+static int oldest(const struct gps_buffer *buffer, uint32_t left_out) {
+    int found = -1;
+    for (unsigned i = 0; i < buffer->head.slots; i++)
+        if (!(left_out >> i & 1) && !buffer->copies[i].busy &&
+            (!buffer->frame || buffer->slot[i].frame != buffer->frame) &&
+            (found < 0 || buffer->slot[i].frame < buffer->slot[found].frame))
+            found = (int)i;
+    return found;
+}
+
+/* EACH: whether nobody lacks the frame any more; *late is who does. The first reader is waited for
+ * once. */
+static bool is_over(struct gps_buffer *buffer, uint64_t frame, struct gps_frames_reader *late) {
+    struct readers readers;
+    ask(buffer, &readers);
+    const struct gps_frames_reader *const who = lacks(&readers, frame);
+    if (who)
+        *late = *who;
+    return !who && readers.status == 0 && (buffer->forsaken || has_any(&readers));
+}
+
+/* Whether the slot is the writer's from now on: nobody reads it. Else it is as it was. */
+static bool claim(struct gps_buffer *buffer, unsigned slot) {
+    const uint64_t frame = buffer->slot[slot].frame;
+    struct readers readers;
+    put(buffer, slot, 0);
+    gps_frame_file_between();
+    ask(buffer, &readers);
+    if (readers.status == 0 && !reader_of(&readers, slot))
+        return true;
+    put(buffer, slot, frame);
+    return false;
+}
+
+/* A slot that is the writer's from now on. -1: there is none. EACH: the oldest goes first, when
+ * nobody lacks it. */
+static int take(struct gps_buffer *buffer, bool each, struct gps_frames_reader *late) {
+    uint32_t left_out = 0;
+    int slot;
+    for (; (slot = oldest(buffer, left_out)) >= 0; left_out |= 1u << slot) {
+        const uint64_t frame = buffer->slot[slot].frame;
+        if (each && frame && !is_over(buffer, frame, late))
+            return -1;
+        if (claim(buffer, (unsigned)slot))
+            return slot;
+    }
+    return -1;
+}
+
+/* EACH: waits for who has not had the oldest frame. False: another thread has published meanwhile.
+ */
+static bool await(struct gps_buffer *buffer, int *slot) {
+    const uint64_t until = gps_clock_monotonic() + buffer->head.timeout;
+    const uint64_t frame = buffer->frame;
+    struct gps_frames_reader late = {.slot = 0};
+    while ((*slot = take(buffer, true, &late)) < 0 && gps_clock_monotonic() < until) {
+        gps_buffer_nap(buffer);
+        if (buffer->frame != frame)
+            return false;
+    }
+    if (*slot >= 0)
+        return true;
+    buffer->forsaken = !late.owner.pid;
+    buffer->writer.late += late.owner.pid != 0;
+    if (late.owner.pid)
+        gps_buffer_tell_late(buffer, &late.owner);
+    *slot = take(buffer, false, &late);
+    return true;
+}
+
+void gps_buffer_publish(struct gps_buffer *buffer) {
+    struct gps_frames_reader late = {.slot = 0};
+    const bool each = buffer->head.mode == GPS_FRAMES_EACH;
+    int slot = take(buffer, each, &late);
+    if (slot < 0 && each && !await(buffer, &slot))
+        return;
+    const uint64_t before = buffer->frame;
+    if (slot >= 0) {
+        buffer->frame = before + 1;
+        buffer->slot[slot].frame = buffer->frame;
+    }
+    if (slot < 0 || !gps_buffer_follow(buffer) ||
+        !gps_buffer_copy(buffer, (unsigned)slot, buffer->frame, published)) {
+        if (slot >= 0)
+            put(buffer, (unsigned)slot, 0);
+        buffer->frame = before;
+        buffer->writer.left_out++;
+    }
+}

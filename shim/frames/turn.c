@@ -1,0 +1,149 @@
+#include "turn.h"
+
+#include <stddef.h>
+
+static bool has_seen(const struct gps_turn *turn, uint64_t key) {
+    for (unsigned i = 0; i < turn->count; i++)
+        if (turn->seen[i] == key)
+            return true;
+    return false;
+}
+
+static void note(struct gps_turn *turn, uint64_t key) {
+    if (turn->count < GPS_TURN_SEEN && !has_seen(turn, key))
+        turn->seen[turn->count++] = key;
+    turn->touches++;
+    turn->touched = true;
+}
+
+/* The thread's, or a free one; NULL: there are too many threads. */
+static struct gps_turn_first *first_of(struct gps_turn *turn, int thread) {
+    for (unsigned i = 0; i < GPS_TURN_THREADS; i++)
+        if (turn->firsts[i].thread == thread || !turn->firsts[i].thread)
+            return &turn->firsts[i];
+    return NULL;
+}
+
+/* Whether more than one has drawn, now or before. */
+static bool has_threads(const struct gps_turn *turn) {
+    return turn->firsts[1].thread != 0;
+}
+
+static void begin(struct gps_turn *turn) {
+    for (unsigned i = 0; i < GPS_TURN_THREADS; i++)
+        turn->firsts[i].came = false;
+    turn->count = turn->again = turn->touches = turn->waits = 0;
+    turn->ended = false;
+}
+
+/* --- what is usual --- */
+
+static bool is_known(const struct gps_turn_usual *usual) {
+    return usual->alike >= GPS_TURN_ALIKE;
+}
+
+static void learn_one(struct gps_turn_usual *usual, unsigned number) {
+    usual->alike = number == usual->number ? usual->alike + !is_known(usual) : 1;
+    usual->number = number;
+}
+
+static void learn(struct gps_turn *turn) {
+    turn->odd += turn->fixed
+                     ? turn->waits != turn->fixed
+                     : is_known(&turn->usual_waits) && turn->waits != turn->usual_waits.number;
+    learn_one(&turn->usual_waits, turn->waits);
+    learn_one(&turn->usual_touches, turn->touches);
+}
+
+/* --- the writer --- */
+
+/* Whether the touch begins another frame. A program that never waits has nothing but the first
+ * touch. What touched the buffer once, before its loop, does not come again: after so many touches
+ * that were seen before, one of them is its thread's first from now on. */
+static bool begins(struct gps_turn *turn, struct gps_turn_first *first, uint64_t key) {
+    const bool may = turn->waits || !turn->waits_at_all;
+    if (!turn->count || !may)
+        return false;
+    if (first && first->key == key)
+        return first->came;
+    turn->again += has_seen(turn, key);
+    if (turn->again < GPS_TURN_PATIENCE)
+        return false;
+    if (first)
+        first->key = key;
+    return true;
+}
+
+static void note_first(struct gps_turn_first *first, uint64_t key, int thread) {
+    if (!first->thread)
+        *first = (struct gps_turn_first){.thread = thread, .key = key};
+    first->came |= first->key == key;
+}
+
+/* The last wait has come. If the frame goes on, it has more of them than those before. */
+static bool goes_on(struct gps_turn *turn, const struct gps_turn_first *first, uint64_t key) {
+    const bool known = turn->fixed || (first && first->key == key) || has_threads(turn);
+    turn->ended = false;
+    if (known)
+        return false;
+    turn->usual_waits.alike = 0;
+    turn->odd++;
+    return true;
+}
+
+bool gps_turn_touch(struct gps_turn *turn, uint64_t key, int thread) {
+    struct gps_turn_first *const first = first_of(turn, thread);
+    const bool told = turn->ended && !goes_on(turn, first, key);
+    const bool another = told || (!turn->fixed && begins(turn, first, key));
+    if (another) {
+        learn(turn);
+        begin(turn);
+    }
+    if (first)
+        note_first(first, key, thread);
+    note(turn, key);
+    return another && !told;
+}
+
+/* Several threads: another one may be on its way to what it draws. */
+static bool is_complete(const struct gps_turn *turn) {
+    return turn->fixed || !has_threads(turn) ||
+           (is_known(&turn->usual_touches) && turn->touches == turn->usual_touches.number);
+}
+
+bool gps_turn_wait(struct gps_turn *turn) {
+    turn->waits_at_all = true;
+    if (!turn->touched || turn->ended)
+        return false;
+    turn->touched = false;
+    turn->waits++;
+    const unsigned last = turn->fixed                    ? turn->fixed
+                          : is_known(&turn->usual_waits) ? turn->usual_waits.number
+                                                         : 0;
+    turn->ended = turn->waits == last && is_complete(turn);
+    return turn->ended;
+}
+
+bool gps_turn_is_whole(const struct gps_turn *turn) {
+    const unsigned last = turn->fixed                    ? turn->fixed
+                          : is_known(&turn->usual_waits) ? turn->usual_waits.number
+                                                         : 0;
+    return turn->count && !turn->ended && turn->waits >= last;
+}
+
+/* --- the reader --- */
+
+bool gps_turn_look(struct gps_turn *turn, uint64_t key) {
+    const bool may = !turn->waits_at_all || !turn->touched;
+    const bool another =
+        !turn->count || (may && (has_seen(turn, key) || turn->count == GPS_TURN_SEEN));
+    if (another)
+        begin(turn);
+    note(turn, key);
+    return another;
+}
+
+void gps_turn_looked(struct gps_turn *turn) {
+    turn->waits_at_all = true;
+    turn->touched = false;
+}

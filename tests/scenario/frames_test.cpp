@@ -1,0 +1,204 @@
+// frames_test.cpp - whole frames, between programs that know nothing of each other (apps/film.c).
+#include <sstream>
+
+#include "scenario/harness.hpp"
+
+namespace {
+
+struct Film : World {
+    explicit Film(const std::string &keys) {
+        config(rule("film", "camera", "export", "size = 1MiB\n" + keys) +
+               rule("film", "viewer", "import", "size = 1MiB\n"));
+        for (const char *name : {"camera", "viewer", "filter"})
+            std::filesystem::copy_file(build_directory() + "/tests/apps/film", path(name));
+        environment["FILM_KERNELS"] = build_directory() + "/tests/apps/kernels.ptx";
+    }
+
+    // Preloaded, in the background; its words go to a file of its name.
+    std::string line(const std::string &program, const std::string &more,
+                     const std::string &number = "") const {
+        return "LD_PRELOAD=" + library() + " timeout 30 " + path(program) + " " + more + " >" +
+               path(program + number + ".said") + " & ";
+    }
+    void run(const std::string &script) const {
+        command({"sh", "-c", script + "wait"}, environment);
+    }
+    std::string said(const std::string &file) const {
+        return read_file(path(file + ".said"));
+    }
+};
+
+// What `look` prints: "frames 12 torn 0 new 3 ...".
+uint64_t number(const std::string &said, const std::string &of) {
+    std::istringstream words(said);
+    std::string word;
+    while (words >> word)
+        if (word == of && words >> word)
+            return std::stoull(word);
+    ADD_FAILURE() << "no " << of << " in: " << said;
+    return ~0u;
+}
+
+void expect_whole(const std::string &said, uint64_t last) {
+    EXPECT_EQ(number(said, "torn"), 0u) << said;
+    EXPECT_EQ(number(said, "back"), 0u) << said;
+    EXPECT_EQ(number(said, "last"), last) << said;
+}
+
+void expect_each(const std::string &said, uint64_t frames) {
+    expect_whole(said, frames);
+    EXPECT_EQ(number(said, "first"), 1u) << said;
+    EXPECT_EQ(number(said, "gaps"), 0u) << said;
+    EXPECT_EQ(number(said, "new"), frames) << said;
+}
+
+const char *const ways[] = {"one",   "stream", "four",  "poll",   "called", "event",
+                            "never", "upload", "whole", "kernel", "graph",  "threads"};
+
+struct Drawing : testing::TestWithParam<const char *> {};
+
+// The reader waits for the buffer, and of `each` it gets all.
+TEST_P(Drawing, AreWholeHoweverTheyAreDrawn) {
+    Film latest("frames = latest\n"), each("frames = each\nframes_timeout = 20s\n");
+    const std::string way = GetParam();
+    latest.run(latest.line("viewer", "look one 100 1048576") +
+               latest.line("camera", "draw " + way + " 100 1048576 1000"));
+    expect_whole(latest.said("viewer"), 100);
+    each.run(each.line("viewer", "look one 60 1048576") +
+             each.line("camera", "draw " + way + " 60 1048576"));
+    expect_each(each.said("viewer"), 60);
+}
+
+INSTANTIATE_TEST_SUITE_P(Frames, Drawing, testing::ValuesIn(ways),
+                         [](const auto &drawn) { return std::string(drawn.param); });
+
+TEST(Frames, AreWholeHoweverTheyAreLookedAt) {
+    for (const char *look : {"parts", "stream", "kernel"}) {
+        Film film("frames = each\nframes_timeout = 20s\nbacking = vmm\n");
+        film.run(film.line("viewer", std::string("look ") + look + " 60 1048576") +
+                 film.line("camera", "draw four 60 1048576"));
+        expect_each(film.said("viewer"), 60);
+    }
+}
+
+// A reader that comes late begins with what there is.
+TEST(Frames, ReachEachOfManyReaders) {
+    Film film("frames = each\nframes_timeout = 20s\nframe_slots = 2\n");
+    std::string script;
+    for (int i = 0; i < 8; i++)
+        script += film.line("viewer", "look one 50 1048576", std::to_string(i));
+    film.run(script + film.line("camera", "draw one 50 1048576 5000"));
+    for (int i = 0; i < 8; i++) {
+        const std::string said = film.said("viewer" + std::to_string(i));
+        expect_whole(said, 50);
+        EXPECT_EQ(number(said, "gaps"), 0u) << said;
+    }
+}
+
+TEST(Frames, GoThroughAFilter) {
+    Film film("");
+    film.config(rule("film", "camera", "export", "size = 1MiB\nframes = latest\n") +
+                rule("film", "filter", "import", "size = 1MiB\n") +
+                rule("after", "filter", "export", "size = 1052672\nframes = latest\n") +
+                rule("after", "viewer", "import", "size = 1052672\n"));
+    film.run(film.line("viewer", "look head 100 1052672") +
+             film.line("filter", "pass one 100 1048576") +
+             film.line("camera", "draw one 100 1048576 1000"));
+    expect_whole(film.said("viewer"), 100);
+}
+
+TEST(Frames, WithoutTheKeyAreNotOrdered) {
+    Film film("frames = off\n");
+    film.run(film.line("viewer", "look one 20 1048576 -20") +
+             film.line("camera", "draw one 20 1048576 1000"));
+    EXPECT_EQ(number(film.said("viewer"), "frames"), 20u);
+    EXPECT_EQ(film.findings().size(), 0u) << film.logs();
+}
+
+// --- what is in the way ---
+
+const std::string late = "frame-late";
+
+TEST(Frames, OfAReaderThatStopsAreLeftOut) {
+    World world(
+        rule("film", "puppet", "auto", "size = 4MiB\nframes = each\nframes_timeout = 200ms\n"));
+    Puppet a(world), b(world);
+    a.must("malloc p 4194304");
+    b.must("malloc q 4194304");
+    a.all({"fill p 1 4194304", "sync"});
+    b.stop();
+    const int64_t began = now_ms();
+    for (int i = 2; i < 9; i++)
+        a.all({"fill p " + std::to_string(i) + " 4194304", "sync"});
+    EXPECT_LT(now_ms() - began, soon(8 * 200));
+    EXPECT_EQ(world.count(late), 1u); // once a pair
+    EXPECT_EQ(world.findings(late).at(0).others.at(0), static_cast<uint32_t>(b.pid));
+    b.resume();
+    b.must("free q");
+    a.must("free p");
+}
+
+TEST(Frames, OfAReaderThatIsKilledAreNotWaitedFor) {
+    World world(
+        rule("film", "puppet", "auto", "size = 4MiB\nframes = each\nframes_timeout = 20s\n"));
+    Puppet a(world), b(world);
+    a.must("malloc p 4194304");
+    b.must("malloc q 4194304");
+    a.all({"fill p 1 4194304", "sync"});
+    b.kill();
+    Puppet c(world);
+    c.must("malloc q 4194304");
+    const int64_t began = now_ms();
+    for (int i = 2; i < 9; i++) {
+        a.all({"fill p " + std::to_string(i) + " 4194304", "sync"});
+        c.must("read q 0 1");
+    }
+    EXPECT_LT(now_ms() - began, soon(2000));
+    EXPECT_EQ(world.findings().size(), 0u);
+}
+
+TEST(Frames, WithoutRoomForThemTheBufferIsShared) {
+    SIM_ONLY("the card is small");
+    World world(rule("film", "puppet", "auto", "size = 1GiB\nframes = latest\nframe_slots = 16\n"));
+    Puppet a(world), b(world);
+    a.make("p", GiB, "0x11");
+    ASSERT_EQ(world.count("share-fallback"), 1u);
+    EXPECT_NE(world.findings("share-fallback").at(0).detail.find("no memory for slots"),
+              std::string::npos);
+    b.must("malloc q 1073741824");
+    EXPECT_EQ(b.must("read q 0 1"), "11");
+}
+
+// To its program the memory is an allocation of its own.
+TEST(Frames, AReadersBufferIsItsOwn) {
+    World world(rule("film", "puppet", "auto", "size = 4MiB\nframes = latest\n"));
+    Puppet a(world), b(world);
+    const uint64_t before = world.used();
+    a.make("p", 4194304, "0x11");
+    b.make("q", 4194304, "0x22");
+    EXPECT_EQ(a.must("read p 0 1"), "11");
+    EXPECT_EQ(b.code("fill q 1 4194305"), 1); // past its end
+    EXPECT_EQ(b.code("get q"), 0);            // it can be exported
+    b.must("free q");
+    EXPECT_EQ(b.code("free q"), 1);
+    a.must("free p");
+    EXPECT_TRUE(world.used_becomes(before));
+    for (const std::string &file : world.files("regions"))
+        EXPECT_EQ(file.find(".frames"), std::string::npos) << file;
+}
+
+TEST(Frames, LeaveNothingBehind) {
+    World world(rule("film", "puppet", "auto", "size = 4MiB\nframes = latest\nbacking = vmm\n"));
+    {
+        Puppet a(world), b(world);
+        a.make("p", 4194304, "0x11");
+        b.must("malloc q 4194304");
+        a.kill();
+        b.must("read q 0 1");
+        b.kill();
+    }
+    EXPECT_EQ(world.tool({"gc"}).status, 0);
+    EXPECT_TRUE(eventually([&] { return world.files("regions").empty(); }));
+}
+
+} // namespace
