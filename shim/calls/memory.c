@@ -103,7 +103,11 @@ int gps_memory_allocate(struct gps_allocation *asked) {
         gps_rule_counts_answer(code);
     if (code != GPS_OK)
         return code;
-    if (asked->pooled) /* no handle can name memory of a pool: it is the driver's alone */
+    if (asked->pooled && gps_process_audits())
+        gps_pools_allocated(
+            (struct gps_pool_pointer){.pointer = asked->pointer, .size = asked->size},
+            asked->stream);
+    else if (asked->pooled) /* no handle can name memory of a pool: it is the driver's alone */
         gps_freed_forget(GPS_FREED_MEMORY, asked->pointer);
     else
         record(asked->pointer, bytes_of(asked));

@@ -362,6 +362,8 @@ int main(int argc, char **argv) {
     if (pair.value)
         _exit(0);
     MUST(cuCtxSynchronize());
+    if (draws_it && getenv("FILM_STAYS")) /* milliseconds, for who has not begun to look */
+        usleep((unsigned)atoi(getenv("FILM_STAYS")) * 1000);
     MUST(cuMemFree(buffer));
     return 0;
 }

@@ -88,16 +88,18 @@ def play(film, way, look, frames, pause, readers=1):
     return [end(viewer) for viewer in viewers], drew
 
 
-def is_good(said, mode, frames):
+def is_good(said, mode, frames, alone):
+    """Of `each`, who came beside others may have missed the first ones."""
     found = re.match(r"frames (\d+) torn 0 new (\d+) gaps (\d+) back 0 first (\d+) last (\d+)", said)
     if not found or int(found[5]) != frames:
         return False
-    return mode == "latest" or (int(found[2]), int(found[3])) == (frames, 0)
+    first = 1 if alone else int(found[4])
+    return mode == "latest" or (int(found[2]), int(found[3]), int(found[4])) == (frames - first + 1, 0, first)
 
 
 def row(build, driver, mode, way, look, frames, size, pause, keys="", readers=1):
     looks, drew = play(Film(build, driver, mode, size, keys), way, look, frames, pause, readers)
-    good = all(is_good(said, mode, frames) for said in looks)
+    good = all(is_good(said, mode, frames, readers == 1) for said in looks)
     beside = f", {readers} readers" if readers > 1 else ""
     key = f", {keys.strip()}" if keys.strip() else ""
     print(f"{'ok' if good else 'FAIL'}\t{mode}, {size / MIB:g} MiB: {way} -> {look}{beside}{key}\t{'; '.join(looks)} | {drew}", flush=True)

@@ -233,13 +233,15 @@ TEST_F(Graph, ThatWasUpdatedIsTold) {
 // It runs at another time, if at all.
 TEST_F(Graph, WhoseLaunchIsCapturedIsSilent) {
     have("freed");
-    a.all({"made g", "more g fill p 1 16", "ready g e", "free p", "capture s", "graph s e",
-           "captured s f"});
+    a.all({"made g", "more g fill p 1 16", "ready g e", "free p", "capture s"});
+    EXPECT_EQ(a.code("graph s e"), 900);
+    EXPECT_EQ(a.code("captured s f"), 901);
     silent();
 }
 
 // All kernels of one call are looked at after a close.
 TEST_F(Graph, AndAKernelOnSeveralStreamsIsToldAfterAClose) {
+    SIM_ONLY("a card wants a device for each of the streams (1 on one H200)");
     open();
     a.all({"stream t", "malloc sum 65536", "spinboth s t p 1024 1000 1000 sum", "ssync s",
            "ssync t"});

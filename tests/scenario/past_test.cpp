@@ -221,6 +221,19 @@ TEST(Past, OfATokenThatWasDamagedIsUnknown) {
     EXPECT_EQ(world.count("open-unknown"), world.findings().size()) << world.logs();
 }
 
+TEST(Past, OfMemoryOfTheDevicesOwnPool) {
+    World world("[gpushare]\nmode = audit\n");
+    Puppet a(world);
+    a.must("pool p 4096");
+    a.must("unpool p");
+    a.must("sync");
+    EXPECT_EQ(a.code("unpool p"), 1);
+    EXPECT_EQ(world.count("double-free"), 1u) << world.logs();
+    a.must("pool q 4096");
+    a.must("unpool q");
+    EXPECT_EQ(world.findings().size(), 1u) << world.logs();
+}
+
 TEST(Past, OfATokenFromAContainer) {
     How inside = called("other");
     inside.wrap = {"unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--ipc"};

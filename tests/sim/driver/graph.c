@@ -285,6 +285,9 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph) {
     CUresult result = state_check();
     if (result || !out || !graph)
         return result ? result : CUDA_ERROR_INVALID_VALUE;
+    result = capture_forbidden();
+    if (result)
+        return result;
     *out = malloc(sizeof **out);
     if (!*out)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -412,6 +415,9 @@ static CUresult launch(CUgraphExec exec, CUstream named, bool per_thread) {
     CUresult result = stream_resolve(named, per_thread, &stream);
     if (result || !exec)
         return result ? result : CUDA_ERROR_INVALID_VALUE;
+    result = capture_own(stream);
+    if (result)
+        return result;
     exec->graph->holders++;
     return stream_submit(stream, &replaying, exec->graph);
 }
