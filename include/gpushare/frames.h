@@ -37,8 +37,8 @@ struct gps_frames_head {
     struct gps_id region;
     uint32_t mode; /* enum gps_frames_mode */
     uint32_t slots;
-    uint64_t timeout; /* nanoseconds that EACH waits at most */
-    uint64_t reserved;
+    uint64_t timeout;  /* nanoseconds that EACH waits at most */
+    uint64_t any;      /* 1: any work of a program's may use its buffer */
     uint64_t checksum; /* of the bytes before it, as in each struct here */
 };
 

@@ -45,7 +45,7 @@ void gps_capture_ended(uint64_t stream, int code) {
 void gps_stream_destroyed(uint64_t stream) {
     if (gps_gate_active)
         gps_streams_remove(stream);
-    if (gps_frames_active)
+    if (gps_frames_exist())
         gps_frames_stream_ends(stream);
 }
 

@@ -86,6 +86,6 @@ void gps_wait_ended(int code);
 /* The program has asked whether work is done. */
 static inline void gps_wait_asked(int code) {
     gps_work_checked(code);
-    if (__builtin_expect(gps_frames_active, 0) && code == GPS_OK)
+    if (gps_frames_exist() && code == GPS_OK)
         gps_frames_waited();
 }

@@ -302,15 +302,18 @@ static int unmap(uint64_t pointer, void *stream) {
 /* A reader's buffer, and then the region that its frames came from. */
 static int free_framed(uint64_t pointer, const struct gps_release *release) {
     static const struct gps_release region = {.call = unmap};
+    int code;
+    if (gps_capture_forbids(&code))
+        return code;
     const uint64_t mapping = gps_frames_freed(pointer);
-    const int code = free_one(pointer, release);
+    code = free_one(pointer, release);
     if (mapping)
         free_one(mapping, &region);
     return code;
 }
 
 int gps_memory_free(uint64_t pointer, const struct gps_release *release) {
-    return gps_frames_active ? free_framed(pointer, release) : free_one(pointer, release);
+    return gps_frames_near(pointer, 1) ? free_framed(pointer, release) : free_one(pointer, release);
 }
 
 /* --- what the program is told of memory --- */

@@ -151,7 +151,7 @@ static void touch_read(uint64_t stream, uint64_t from, uint64_t size) {
 }
 
 static inline CUresult touched(CUresult result, bool waited) {
-    if (__builtin_expect(gps_frames_active, 0))
+    if (gps_frames_exist())
         gps_frames_end(waited && result == CUDA_SUCCESS);
     return result;
 }
@@ -166,7 +166,7 @@ static inline CUresult touched(CUresult result, bool waited) {
         GPS_ENTER(name, arguments)                                                                 \
         if (refused)                                                                               \
             return (CUresult)gps_refusal_code();                                                   \
-        if (__builtin_expect(gps_frames_active, 0))                                                \
+        if (gps_frames_exist())                                                                    \
             touch;                                                                                 \
         if (!gps_launch_is_gated())                                                                \
             return touched(ungated, (copy) && IS_NO_STREAM(stream));                               \

@@ -20,11 +20,13 @@
 
 bool gps_frames_active;
 GPS_FORGOTTEN(gps_frames_active);
+_Atomic uint64_t gps_frames_from, gps_frames_to;
+GPS_FORGOTTEN(gps_frames_from);
+GPS_FORGOTTEN(gps_frames_to);
 
 static struct {
     struct gps_buffer *first;
-    uint64_t changes;          /* of the list */
-    _Atomic uint64_t from, to; /* all buffers lie between them */
+    uint64_t changes; /* of the list */
 } state;
 GPS_FORGOTTEN(state);
 
@@ -52,10 +54,10 @@ static bool is_there(const struct visit *visit) {
 }
 
 static void widen(const struct gps_buffer *buffer) {
-    if (!state.to || buffer->base < state.from)
-        state.from = buffer->base;
-    if (buffer->base + buffer->size > state.to)
-        state.to = buffer->base + buffer->size;
+    if (!gps_frames_to || buffer->base < gps_frames_from)
+        gps_frames_from = buffer->base;
+    if (buffer->base + buffer->size > gps_frames_to)
+        gps_frames_to = buffer->base + buffer->size;
 }
 
 static void put(struct gps_buffer *buffer) {
@@ -64,6 +66,7 @@ static void put(struct gps_buffer *buffer) {
     state.first = buffer;
     state.changes++;
     widen(buffer);
+    gps_write_hear_all();
 }
 
 static struct gps_buffer *make(const struct gps_region_record *record, uint64_t context) {
@@ -79,6 +82,7 @@ static struct gps_buffer *make(const struct gps_region_record *record, uint64_t 
         said.head.slots == record->frame_slots &&
         buffer->stride * (said.head.slots + UINT64_C(1)) <= record->extent) {
         buffer->head = said.head;
+        buffer->any = said.head.any;
         if (gps_buffer_equip(buffer))
             return buffer;
         gps_frame_file_close(&buffer->file);
@@ -97,7 +101,6 @@ bool gps_frames_export(const struct gps_region_record *record, const struct gps_
     buffer->size = record->requested;
     buffer->slots = pointer + buffer->stride;
     buffer->turn.fixed = rule->frame_waits;
-    buffer->any = rule->touch == GPS_TOUCH_ANY;
     put(buffer);
     return true;
 }
@@ -331,7 +334,7 @@ static bool has(const struct gps_buffer *buffer, uint64_t address, uint64_t size
 }
 
 void gps_frames_add(uint64_t address, uint64_t size, uint64_t how) {
-    if (address >= state.to || address + (size ? size : 1) <= state.from)
+    if (!gps_frames_near(address, size ? size : 1))
         return;
     GPS_SCOPE();
     GPS_BUFFERS_LOCKED();
@@ -341,7 +344,7 @@ void gps_frames_add(uint64_t address, uint64_t size, uint64_t how) {
 }
 
 void gps_frames_add_any(uint64_t how, bool graph) {
-    if (!state.to)
+    if (!gps_frames_exist())
         return;
     GPS_SCOPE();
     GPS_BUFFERS_LOCKED();
@@ -375,9 +378,7 @@ static void wait_for(struct gps_buffer *buffer, bool ended) {
     gps_scope_end(&scope);
 }
 
-void gps_frames_end(bool waited) {
-    if (!call.count)
-        return;
+static void end_call(bool waited) {
     GPS_SCOPE();
     GPS_BUFFERS_LOCKED();
     for (unsigned i = 0; i < call.count; i++)
@@ -387,8 +388,16 @@ void gps_frames_end(bool waited) {
     call.count = 0;
 }
 
+/* A copy of other memory waits, too: for its stream, and what that follows. */
+void gps_frames_end(bool waited) {
+    if (call.count)
+        end_call(waited);
+    if (waited)
+        gps_frames_waited();
+}
+
 void gps_frames_waited(void) {
-    if (!state.to)
+    if (!gps_frames_exist())
         return;
     GPS_SCOPE();
     GPS_BUFFERS_LOCKED();
@@ -411,7 +420,7 @@ static void leave_stream(struct gps_buffer *buffer, uint64_t stream) {
 }
 
 void gps_frames_stream_ends(uint64_t stream) {
-    if (!state.to)
+    if (!gps_frames_exist())
         return;
     GPS_SCOPE();
     GPS_BUFFERS_LOCKED();
@@ -452,11 +461,20 @@ static bool copy_begins(const struct gps_write *write, struct gps_gate_pass *pas
     return true;
 }
 
-/* A copy from main memory that is no stream's has read it when it returns. */
+static bool is_on_host(uint64_t address) {
+    const enum gps_memory_kind kind = gps_ops->kind(address);
+    return kind == GPS_MEMORY_HOST || kind == GPS_MEMORY_UNKNOWN;
+}
+
+/* A copy from or to main memory that is no stream's is done when it returns. */
+static bool waits(const struct gps_write *write) {
+    return !write->ordered && !write->lasting && !write->list &&
+           (!write->size || gps_write_is_upload(write) || is_on_host(write->to));
+}
+
 static void copy_ended(const struct gps_write *write, const struct gps_gate_pass *pass, int code) {
     (void)pass;
-    gps_frames_end(code == GPS_OK && !write->ordered && !write->lasting && !write->list &&
-                   call.count && gps_write_is_upload(write));
+    gps_frames_end(code == GPS_OK && call.count && waits(write));
 }
 
 /* --- the start --- */
@@ -469,5 +487,5 @@ void gps_frames_start(const struct gps_config *config, const struct gps_program 
             gps_rule_is_for(&config->rules[i], program->name, program->executable) &&
             gps_config_has_frames(config, &config->rules[i]);
     if (gps_frames_active)
-        gps_write_listen(copy_begins, copy_ended, GPS_WRITE_ALL);
+        gps_write_listen(copy_begins, copy_ended, GPS_WRITE_NEAR);
 }

@@ -14,6 +14,7 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,6 +24,15 @@
 
 /* Whether this process may have such a buffer. Constant once it has begun. */
 extern bool gps_frames_active;
+/* All that it has had lie between these addresses; 0 and 0: none. */
+extern _Atomic uint64_t gps_frames_from, gps_frames_to;
+static inline bool gps_frames_exist(void) {
+    return __builtin_expect(atomic_load_explicit(&gps_frames_to, memory_order_relaxed) != 0, 0);
+}
+static inline bool gps_frames_near(uint64_t address, uint64_t size) {
+    return address < atomic_load_explicit(&gps_frames_to, memory_order_relaxed) &&
+           address + size > atomic_load_explicit(&gps_frames_from, memory_order_relaxed);
+}
 
 /* After the rules: they say whether. */
 void gps_frames_start(const struct gps_config *config, const struct gps_program *program);

@@ -208,7 +208,8 @@ static bool make_frames(struct gps_region_record *record, const struct gps_rule 
     struct gps_frames_head head = {.region = record->id,
                                    .mode = (uint32_t)rule->frames,
                                    .slots = rule->frame_slots,
-                                   .timeout = rule->frames_timeout};
+                                   .timeout = rule->frames_timeout,
+                                   .any = rule->touch == GPS_TOUCH_ANY};
     const int status = gps_frame_file_make(gps_membership_store(), &head, &file);
     gps_report_reference(status);
     if (status < 0)

@@ -41,6 +41,10 @@ void gps_write_listen_refused(gps_write_refused_fn *refused) {
     gps_write_listeners++;
 }
 
+void gps_write_hear_all(void) {
+    __atomic_store_n(&gps_write_all, true, __ATOMIC_RELAXED);
+}
+
 /* Who adds a node to a graph needs no context. */
 static int refusal(const struct gps_write *write, int code) {
     const bool needs_context = write->ordered || !write->lasting;

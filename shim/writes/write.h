@@ -76,7 +76,9 @@ enum gps_write_heard { GPS_WRITE_NEAR, GPS_WRITE_ALL };
 void gps_write_listen(gps_write_begin_fn *begin, gps_write_end_fn *end, enum gps_write_heard heard);
 void gps_write_listen_refused(gps_write_refused_fn *refused);
 extern unsigned gps_write_listeners; /* so many; constant once the process has begun */
-extern bool gps_write_all;           /* one hears of all writes; the same */
+extern bool gps_write_all;           /* one hears of all writes */
+/* A listener hears of all writes from now on. */
+void gps_write_hear_all(void);
 
 /* True: call the driver, then gps_write_end. False: *code is the answer. */
 bool gps_write_begin(const struct gps_write *write, struct gps_gate_pass *pass, int *code);

@@ -4,9 +4,11 @@
  * film draw WAY FRAMES BYTES [MICROSECONDS]    fills a buffer with 1, 2, 3, ... and pauses
  * film look WAY FRAMES BYTES [MICROSECONDS]    reads it, and says what it saw
  * film pass WAY FRAMES BYTES [MICROSECONDS]    reads one buffer, and draws into one of 4 KiB more
+ * film ring OI FRAMES BYTES [MICROSECONDS]     draws into one of O times 4 KiB more what it reads
+ * in one of I times 4 KiB more, and 1
  *
  * None knows of sharing. A frame is torn if its words differ. Who looks ends with frame FRAMES, or
- * after N looks where MICROSECONDS is -N.
+ * after N looks where MICROSECONDS is -N. With FILM_BUFFERS=N they take N buffers in turn.
  */
 #include <cuda.h>
 #include <pthread.h>
@@ -19,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PARTS = 4, HEAD = 4096 /* bytes more that `pass` has */ };
+enum { PARTS = 4, MOST = 16, HEAD = 4096 /* bytes more that `pass` has */ };
 
 static size_t bytes;
 static uint32_t *host;
@@ -311,6 +313,23 @@ static void begin(void) {
     MUST(cuMemAllocHost((void **)&host, bytes));
 }
 
+/* A filter in a ring: what it draws comes back to it. */
+static void ring(CUdeviceptr from, CUdeviceptr to, struct seen *seen, uint32_t *value) {
+    const bool torn = look_one(from, value);
+    note(seen, torn, *value);
+    draw_stream(to, *value + 1);
+}
+
+static CUdeviceptr buffers[MOST];
+static unsigned buffer_count = 1;
+
+static void allocate(unsigned heads) {
+    if (getenv("FILM_BUFFERS"))
+        buffer_count = (unsigned)atoi(getenv("FILM_BUFFERS"));
+    for (unsigned i = 0; i < buffer_count && i < MOST; i++)
+        MUST(cuMemAlloc(&buffers[i], bytes + heads * HEAD));
+}
+
 static double now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -323,23 +342,28 @@ int main(int argc, char **argv) {
     const unsigned frames = (unsigned)atoi(argv[3]);
     const int pause = argc > 5 ? atoi(argv[5]) : 0;
     const unsigned most = pause < 0 ? (unsigned)-pause : UINT32_MAX;
-    const bool draws_it = argv[1][0] == 'd', passes = argv[1][0] == 'p';
+    const bool draws_it = argv[1][0] == 'd', passes = argv[1][0] == 'p', rings = argv[1][0] == 'r';
     struct seen seen = {0};
-    CUdeviceptr buffer, out = 0;
+    CUdeviceptr out = 0;
     uint32_t value = 0;
     bytes = (size_t)atol(argv[4]);
     begin();
-    MUST(cuMemAlloc(&buffer, bytes));
+    if (rings)
+        MUST(cuMemAlloc(&out, bytes + (size_t)(argv[2][0] - '0') * HEAD));
+    allocate(rings ? (unsigned)(argv[2][1] - '0') : 0);
     if (passes)
         MUST(cuMemAlloc(&out, bytes + HEAD));
     const double began = now();
     for (unsigned i = 0; draws_it && i < frames; i++) {
-        FIND(draws, argv[2])(buffer, i + 1);
+        FIND(draws, argv[2])(buffers[i % buffer_count], i + 1);
         if (pause > 0)
             usleep((unsigned)pause);
     }
     while (!draws_it && seen.last < frames && seen.frames < most) {
-        if (passes) {
+        const CUdeviceptr buffer = buffers[seen.frames % buffer_count];
+        if (rings) {
+            ring(buffer, out, &seen, &value);
+        } else if (passes) {
             MUST(cuMemcpyDtoDAsync(out, buffer, bytes, stream));
             MUST(cuMemcpyDtoHAsync(&value, out, 4, stream));
             MUST(cuStreamSynchronize(stream));
@@ -364,6 +388,7 @@ int main(int argc, char **argv) {
     MUST(cuCtxSynchronize());
     if (draws_it && getenv("FILM_STAYS")) /* milliseconds, for who has not begun to look */
         usleep((unsigned)atoi(getenv("FILM_STAYS")) * 1000);
-    MUST(cuMemFree(buffer));
+    for (unsigned i = 0; i < buffer_count; i++)
+        MUST(cuMemFree(buffers[i]));
     return 0;
 }

@@ -31,6 +31,11 @@ MODES = {
 # These calls once more in a process that has such a rule, which takes none of its allocations.
 RULE = "[region elsewhere]\nprogram = calls\nsize = 3TiB\nrole = merge\n"
 RULED = {f"{row}, merge rule": row for row in ("kernel launch", "kernel launch, 4 streams", "memcpy 4 KiB")}
+# And in one with a rule for whole frames, which takes none of its allocations, or the buffer that is copied to.
+FRAMES = "[region elsewhere]\nprogram = calls\nsize = 3TiB\nrole = export\nframes = latest\n"
+FRAMED = "[region film]\nprogram = calls\nsize = 2MiB\nrole = export\nframes = latest\n"
+WITH_FRAMES = {f"{row}, {rule}": row for row in ("kernel launch", "memcpy 4 KiB", "memset 4 KiB", "device synchronize")
+               for rule in ("frames rule", "framed buffer")}
 # The same with open_cache, and with the exporter's memory on another card, where there is one.
 CACHE = {"GPUSHARE_OPEN_CACHE": "64"}
 CACHED = ["open+close 64 MiB"] + [f"open+copy+close {size}" for size in ("1 KiB", "2 MiB", "64 MiB", "1 GiB")]
@@ -45,7 +50,7 @@ BUDGET = {
        if where or how or "copy" in row},
     "cuMemCreate+release": (2000, 3000), "map+access+unmap": (3000, 4000), "import+release": (2000, 3000),
     "pool alloc+free": (None, None),
-    "memcpy 4 KiB": (0, 0), "memset 4 KiB": (0, 0),
+    "device synchronize": (20, 20), "memcpy 4 KiB": (0, 0), "memset 4 KiB": (0, 0),
     "kernel launch": (0, 0), "kernel launch, merge rule": (10, 10), "kernel launch, 4 streams": (0, 0),
     "kernel launch, 4 streams, merge rule": (10, 10), "memcpy 4 KiB, merge rule": (None, None), "/bin/true": (25000, 25000), "import torch": (None, None),
 }

@@ -79,6 +79,10 @@ static void memset_small(void) {
     check(cudaMemsetAsync(mine, 0, sizeof(host), NULL), "cudaMemsetAsync");
 }
 
+static void synchronize(void) {
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+}
+
 #define KIB ((size_t)1 << 10)
 #define GIB ((size_t)1 << 30)
 
@@ -110,6 +114,7 @@ static const struct row local[] = {
      .available = mappings_shared_available},
     {.name = "memcpy 4 KiB", .call = memcpy_small, .repeats = 200},
     {.name = "memset 4 KiB", .call = memset_small, .repeats = 200},
+    {.name = "device synchronize", .call = synchronize, .repeats = 1000},
     {.name = "kernel launch", .call = launch_empty, .repeats = 1000, .available = launch_available},
     {.name = "kernel launch, 4 streams",
      .call = launch_in_turn,

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-from bench import CACHE, MODES, RULE, RULED
+from bench import CACHE, FRAMED, FRAMES, MODES, RULE, RULED, WITH_FRAMES
 
 FEW, MANY = 200, 2000
 CACHED = {f"{row}, open cache": row for row in ("memcpy 4 KiB", "open+close 64 MiB")}
@@ -76,15 +76,18 @@ def main():
     with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="gpushare-bench-") as directory:
         environment = {**os.environ, "LD_LIBRARY_PATH": f"{build}/sim", "GPUSHARE_SIM_ROOT": "@" + directory,
                        "GPUSHARE_SIM_MEMORY": "64GiB", "GPUSHARE_DIR": directory + "/d", "GPUSHARE_CONFIG": "/dev/null"}
-        rule = pathlib.Path(directory, "merge.conf")
-        rule.write_text(RULE, encoding="utf-8")
+        rules = {}
+        for name, text in ("merge", RULE), ("frames rule", FRAMES), ("framed buffer", FRAMED):
+            rules[name] = pathlib.Path(directory, name.split()[0] + ".conf")
+            rules[name].write_text(text, encoding="utf-8")
         rows = sys.argv[2:] or subprocess.run([f"{build}/bench/calls", "list"], env=environment, check=True, text=True,
-                                              stdout=subprocess.PIPE).stdout.splitlines() + list(RULED) + list(CACHED)
+                                              stdout=subprocess.PIPE).stdout.splitlines() + list(RULED) + list(WITH_FRAMES) + list(CACHED)
         print(f"{'instructions a call':28}{'bare':>12}" + "".join(f"{'+ ' + mode:>20}" for mode in MODES))
         result = []
         for row in rows:
-            more = {"GPUSHARE_CONFIG": str(rule)} if row in RULED else CACHE if row in CACHED else {}
-            call, mine = {**RULED, **CACHED}.get(row, row), {**environment, **more}
+            rule = "merge" if row in RULED else row.split(", ")[-1] if row in WITH_FRAMES else None
+            more = {"GPUSHARE_CONFIG": str(rules[rule])} if rule else CACHE if row in CACHED else {}
+            call, mine = {**RULED, **WITH_FRAMES, **CACHED}.get(row, row), {**environment, **more}
             bare = per_call(build, call, None, mine)
             added = {mode: added_by(build, call, mode, bare, mine) for mode in MODES}
             print(f"{row:28}{bare:12.0f}" + "".join(f"{value:>+20.0f}" for value in added.values()), flush=True)

@@ -108,6 +108,41 @@ TEST(Frames, GoThroughAFilter) {
     expect_whole(film.said("viewer"), 100);
 }
 
+// What comes back to each has gone through all.
+TEST(Frames, GoRoundARingOfFilters) {
+    Film film("");
+    std::string rules, script;
+    for (int i = 0; i < 3; i++) {
+        const std::string at = std::to_string(i), from = std::to_string((i + 2) % 3);
+        const std::string name = "filter" + at;
+        std::filesystem::copy_file(film.path("filter"), film.path(name));
+        for (const auto &[region, role] :
+             {std::pair(at, "export\nframes = latest"), std::pair(from, "import")})
+            rules += rule("ring" + region, name, role,
+                          "size = " + std::to_string(MiB + 4096 * std::stoul(region)) + "\n");
+        script += film.line(name, "ring " + at + from + " 60 1048576");
+    }
+    film.config(rules);
+    film.run(script);
+    for (int i = 0; i < 3; i++) {
+        const std::string said = film.said("filter" + std::to_string(i));
+        EXPECT_EQ(number(said, "torn"), 0u) << said;
+        EXPECT_EQ(number(said, "back"), 0u) << said;
+        EXPECT_GE(number(said, "last"), 60u) << said;
+    }
+}
+
+TEST(Frames, OfThreeBuffersInTurn) {
+    Film film("");
+    film.environment["FILM_BUFFERS"] = "3";
+    film.config(rule("film{n}", "camera", "export",
+                     "size = 1MiB\nindex = *\nframes = each\nframes_timeout = 20s\n") +
+                rule("film{n}", "viewer", "import", "size = 1MiB\nindex = *\n"));
+    film.run(film.line("viewer", "look one 60 1048576") +
+             film.line("camera", "draw one 60 1048576"));
+    expect_each(film.said("viewer"), 60);
+}
+
 TEST(Frames, WithoutTheKeyAreNotOrdered) {
     Film film("frames = off\n");
     film.run(film.line("viewer", "look one 20 1048576 -20") +
