@@ -84,10 +84,10 @@ int gps_frame_file_make(const struct gps_store *store, struct gps_frames_head *h
     head->size = sizeof(struct gps_frames_file);
     head->checksum = SUM(head);
     gps_region_path(store, &head->region, GPS_FRAMES_SUFFIX, file->path);
-    const int fd = gps_file_open(AT_FDCWD, file->path, O_RDWR | O_CREAT | O_EXCL, &st, NULL);
+    const int fd = gps_file_open_locked(file->path, O_CREAT | O_EXCL, 0, 0);
     if (fd < 0)
         return fd;
-    int status = gps_file_room(fd);
+    int status = fstat(fd, &st) == 0 ? gps_file_room(fd) : -errno;
     if (status == 0)
         status = gps_file_write(fd, &empty, sizeof(empty), 0);
     if (status == 0)
@@ -96,9 +96,15 @@ int gps_frame_file_make(const struct gps_store *store, struct gps_frames_head *h
         keep(file, fd, &st);
         return 0;
     }
-    close(fd);
     unlink(file->path);
+    gps_file_close_locked(fd);
     return status;
+}
+
+void gps_frame_file_made(struct gps_frame_file *file) {
+    if (is_its_own(file, file->fd))
+        gps_file_close_locked(file->fd);
+    file->fd = -1;
 }
 
 int gps_frame_file_open(const struct gps_store *store, const struct gps_id *region,

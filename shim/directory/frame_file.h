@@ -24,9 +24,12 @@ struct gps_frames_said {
 };
 
 /* The exporter makes the file, before the region can be found. *head is complete but for magic,
- * version, size and checksum. */
+ * version, size and checksum. It is locked, and so no orphan, until gps_frame_file_made. -EAGAIN: a
+ * sweep has removed it. */
 int gps_frame_file_make(const struct gps_store *store, struct gps_frames_head *head,
                         struct gps_frame_file *file);
+/* The region can be found, or there is none. Does nothing without a file. */
+void gps_frame_file_made(struct gps_frame_file *file);
 /* Opens that of a region. -ENOENT. -EBADMSG: it is not valid. */
 int gps_frame_file_open(const struct gps_store *store, const struct gps_id *region,
                         struct gps_frame_file *file, struct gps_frames_said *said);

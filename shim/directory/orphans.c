@@ -127,20 +127,27 @@ static void sweep_dead_temp(struct sweep *sweep, const char *name) {
         remove_if_dead(sweep, name, &writer);
 }
 
-/* Removes <id>.taken and <id>.frames if the record <id> does not exist. */
+static bool is_beside(const char *suffix) {
+    return strcmp(suffix, GPS_TAKEN_SUFFIX) == 0 || strcmp(suffix, GPS_FRAMES_SUFFIX) == 0;
+}
+
+/* Removes <id>.taken and <id>.frames if the record <id> does not exist, and will not: who makes
+ * <id>.frames for it locks that first. */
 static void sweep_beside(struct sweep *sweep, const char *name) {
-    const char *suffix = name + GPS_ID_HEX - 1;
-    if (strlen(name) < GPS_ID_HEX ||
-        (strcmp(suffix, GPS_TAKEN_SUFFIX) != 0 && strcmp(suffix, GPS_FRAMES_SUFFIX) != 0))
-        return;
-    char record[GPS_ID_HEX];
-    memcpy(record, name, GPS_ID_HEX - 1);
-    record[GPS_ID_HEX - 1] = '\0';
+    char record[GPS_ID_HEX], path[GPS_FILE_PATH];
     struct stat st;
     struct gps_id id;
-    if (gps_id_parse(record, &id) && fstatat(sweep->at, record, &st, AT_SYMLINK_NOFOLLOW) != 0 &&
-        errno == ENOENT)
+    if (strlen(name) < GPS_ID_HEX || !is_beside(name + GPS_ID_HEX - 1))
+        return;
+    memcpy(record, name, GPS_ID_HEX - 1);
+    record[GPS_ID_HEX - 1] = '\0';
+    gps_file_path(sweep->store, sweep->directory, name, path);
+    const int lock = gps_id_parse(record, &id) ? gps_file_open_locked(path, 0, 0, 0) : -ENOENT;
+    if (lock < 0)
+        return;
+    if (fstatat(sweep->at, record, &st, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
         sweep->counts->temps += remove_entry(sweep, name);
+    gps_file_close_locked(lock);
 }
 
 /* In audit/ is what the dead have said of events and places, which nobody has open. */

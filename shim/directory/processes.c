@@ -88,6 +88,13 @@ enum gps_liveness gps_lease_probe(const struct gps_store *store, const struct gp
     return alive ? GPS_ALIVE : GPS_DEAD;
 }
 
+bool gps_lease_is_removed(const struct gps_store *store, const struct gps_owner *who) {
+    const int fd = open_of(store, who);
+    if (fd >= 0)
+        close(fd);
+    return fd == -ENOENT && (who->pid_ns != gps_procfs_pid_ns() || !gps_procfs_ended(who));
+}
+
 void gps_proc_name(const struct gps_store *store, struct gps_owner *who) {
     struct gps_proc_header header;
     const int fd = open_of(store, who);

@@ -22,6 +22,9 @@ enum gps_liveness { GPS_DEAD = 0, GPS_ALIVE = 1 };
  * A file that cannot be opened for another reason (EMFILE) counts as ALIVE, so that no memory is
  * freed and no name is taken on a guess. */
 enum gps_liveness gps_lease_probe(const struct gps_store *store, const struct gps_owner *who);
+/* Somebody has removed its lease: the process may go on. One of another pid namespace is not looked
+ * for. */
+bool gps_lease_is_removed(const struct gps_store *store, const struct gps_owner *who);
 
 /* Fills in the command of a process image, as its file has it. Without one it stays as it is. */
 void gps_proc_name(const struct gps_store *store, struct gps_owner *who);

@@ -69,9 +69,9 @@ static int read_at(const struct gps_store *store, int at, const char *name, cons
 
 void gps_region_path(const struct gps_store *store, const struct gps_id *id, const char *suffix,
                      char path[GPS_FILE_PATH]) {
-    char name[GPS_ID_HEX + sizeof(GPS_TAKEN_SUFFIX)];
+    char name[GPS_ID_HEX + sizeof(GPS_FRAMES_SUFFIX)]; /* the longest */
     gps_id_format(id, name);
-    struct gps_text out = gps_text_on(name + GPS_ID_HEX - 1, sizeof(GPS_TAKEN_SUFFIX));
+    struct gps_text out = gps_text_on(name + GPS_ID_HEX - 1, sizeof(GPS_FRAMES_SUFFIX));
     gps_text_str(&out, suffix);
     gps_file_path(store, store->records, name, path);
 }

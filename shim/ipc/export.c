@@ -202,27 +202,28 @@ static void forget(const struct gps_alloc *alloc) {
     gps_registry_take(alloc->pointer, &taken);
 }
 
-/* The file of the frames is there before the region is. */
-static bool make_frames(struct gps_region_record *record, const struct gps_rule *rule) {
-    struct gps_frame_file file;
+/* The file of the frames is there before the region is. *file: gps_frame_file_made behind that. */
+static void make_frames(struct gps_region_record *record, const struct gps_rule *rule,
+                        struct gps_frame_file *file) {
     struct gps_frames_head head = {.region = record->id,
                                    .mode = (uint32_t)rule->frames,
                                    .slots = rule->frame_slots,
                                    .timeout = rule->frames_timeout,
                                    .any = rule->touch == GPS_TOUCH_ANY};
-    const int status = gps_frame_file_make(gps_membership_store(), &head, &file);
+    int status = -EAGAIN;
+    for (unsigned i = 0; status == -EAGAIN && i < 4; i++)
+        status = gps_frame_file_make(gps_membership_store(), &head, file);
     gps_report_reference(status);
     if (status < 0)
-        return false;
-    gps_frame_file_close(&file);
+        return;
     record->frames = head.mode;
     record->frame_slots = head.slots;
-    return true;
 }
 
 bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
                         const uint8_t handle[GPS_HANDLE_BYTES], const struct gps_rule *rule,
                         const char *name, bool frames) {
+    struct gps_frame_file file = {.fd = -1};
     struct gps_export *region = make(alloc, handle);
     if (!region || !is_recorded(alloc)) {
         free(region);
@@ -230,7 +231,7 @@ bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
     }
     region->rule = rule;
     if (frames)
-        make_frames(&region->record, rule);
+        make_frames(&region->record, rule, &file);
     region->record.extent = allocated;
     if (rule->ready == GPS_READY_FREE)
         region->record.status.state = GPS_STATE_WRITING;
@@ -238,6 +239,7 @@ bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
     struct gps_record_reservation mine;
     const bool stands = gps_record_reserve_id(&mine, &region->record.id);
     const bool published = publish(region);
+    gps_frame_file_made(&file);
     if (!published && stands)
         gps_region_remove_record(gps_membership_store(), &region->record.id);
     gps_record_release(&mine);
@@ -274,6 +276,7 @@ static void describe_vmm(struct gps_export *region, uint64_t extent, const struc
 const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
                                  const struct gps_rule *rule, const char *name, bool frames) {
     uint8_t token[GPS_HANDLE_BYTES];
+    struct gps_frame_file file = {.fd = -1};
     gps_vmm_region_make_token(token);
     struct gps_export *region = make(alloc, token);
     if (!region || !is_recorded(alloc)) {
@@ -282,8 +285,9 @@ const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
     }
     describe_vmm(region, extent, rule, name);
     if (frames)
-        make_frames(&region->record, rule);
+        make_frames(&region->record, rule, &file);
     const int status = gps_vmm_region_publish(region);
+    gps_frame_file_made(&file);
     if (status < 0) {
         forget(alloc);
         free(region);

@@ -79,6 +79,7 @@ TEST(Frames, AreWholeHoweverTheyAreLookedAt) {
         film.run(film.line("viewer", std::string("look ") + look + " 60 1048576") +
                  film.line("camera", "draw four 60 1048576"));
         expect_each(film.said("viewer"), 60);
+        EXPECT_EQ(film.findings().size(), 0u) << film.logs();
     }
 }
 
@@ -205,6 +206,13 @@ TEST(Frames, WithoutRoomForThemTheBufferIsShared) {
     EXPECT_EQ(b.must("read q 0 1"), "11");
 }
 
+size_t frame_files(const World &world) {
+    size_t count = 0;
+    for (const std::string &file : world.files("regions"))
+        count += file.size() > 7 && file.substr(file.size() - 7) == ".frames";
+    return count;
+}
+
 // To its program the memory is an allocation of its own.
 TEST(Frames, AReadersBufferIsItsOwn) {
     World world(rule("film", "puppet", "auto", "size = 4MiB\nframes = latest\n"));
@@ -215,12 +223,12 @@ TEST(Frames, AReadersBufferIsItsOwn) {
     EXPECT_EQ(a.must("read p 0 1"), "11");
     EXPECT_EQ(b.code("fill q 1 4194305"), 1); // past its end
     EXPECT_EQ(b.code("get q"), 0);            // it can be exported
+    EXPECT_EQ(frame_files(world), 1u);
     b.must("free q");
     EXPECT_EQ(b.code("free q"), 1);
     a.must("free p");
     EXPECT_TRUE(world.used_becomes(before));
-    for (const std::string &file : world.files("regions"))
-        EXPECT_EQ(file.find(".frames"), std::string::npos) << file;
+    EXPECT_EQ(frame_files(world), 0u);
 }
 
 TEST(Frames, LeaveNothingBehind) {
@@ -235,6 +243,19 @@ TEST(Frames, LeaveNothingBehind) {
     }
     EXPECT_EQ(world.tool({"gc"}).status, 0);
     EXPECT_TRUE(eventually([&] { return world.files("regions").empty(); }));
+}
+
+// Of one that was killed before its region could be found.
+TEST(Frames, WithoutARegionTheirFileGoes) {
+    World world(rule("film", "puppet", "auto", "size = 4MiB\nframes = latest\n"));
+    Puppet a(world);
+    a.must("malloc p 4194304");
+    for (const std::string &file : world.files("regions"))
+        if (file.find('.') == std::string::npos)
+            std::filesystem::remove(std::string(world.store().path) + "/regions/" + file);
+    EXPECT_EQ(frame_files(world), 1u);
+    EXPECT_EQ(world.tool({"gc"}).status, 0);
+    EXPECT_EQ(frame_files(world), 0u);
 }
 
 } // namespace
