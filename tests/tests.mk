@@ -126,7 +126,7 @@ apps: $(TESTS)/apps/puppet $(TESTS)/apps/puppet_static $(TESTS)/apps/puppet_driv
 	$(HIP_GROUPS:%=$(TESTS)/apps/hip_doors_%) $(TESTS)/apps/hip_doors $(HIP_GROUPS:%=$(TESTS)/soak-worker_%) \
 	$(TESTS)/apps/kernels.ptx $(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/refused $(TESTS)/apps/newest $(TESTS)/apps/five $(TESTS)/apps/camerad \
 	$(TESTS)/apps/ranks $(TESTS)/apps/film $(TESTS)/apps/churn $(TESTS)/apps/twice $(if $(CUDART_STATIC),$(TESTS)/apps/twice_nvidia) $(TESTS)/apps/where \
-	$(TESTS)/apps/libbetween.so $(TESTS)/apps/liblater.so $(TESTS)/apps/libdeepbind.so $(TESTS)/apps/embed $(TESTS)/nvml/libnvidia-ml.so.1 $(TESTS)/soak-worker $(TESTS)/soak-right $(TESTS)/soak-hostile \
+	$(TESTS)/apps/libbetween.so $(TESTS)/apps/liblater.so $(TESTS)/apps/libdeepbind.so $(TESTS)/apps/embed $(TESTS)/nvml/libnvidia-ml.so.1 $(TESTS)/soak-worker $(TESTS)/soak-right $(TESTS)/soak-hostile $(TESTS)/soak-frames \
 	$(TESTS)/differ-program $(TESTS)/keeper-abuse $(FAULT_INJECT) $(BUILD)/gpu-sim/kinds
 
 # One source, three ways to CUDA. The shared ones run on a real driver as they are.
@@ -191,6 +191,10 @@ $(TESTS)/soak-right: tests/soak/right.c tests/differ/random.c tests/differ/rando
 $(TESTS)/soak-hostile: tests/soak/hostile.c tests/differ/random.c tests/differ/random.h $(SIM_LIBS)/libcuda.so
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(APP_FLAGS) tests/soak/hostile.c tests/differ/random.c -o $@ -L$(SIM_LIBS) -lcuda -lpthread
+
+$(TESTS)/soak-frames: tests/soak/frames.c $(SIM_LIBS)/libcuda.so
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(APP_FLAGS) $< -o $@ -L$(SIM_LIBS) -lcuda -ldl
 
 DIFFER := $(wildcard tests/differ/*.c)
 $(TESTS)/differ-program: $(DIFFER) tests/differ/program.h tests/differ/random.h $(SIM_LIBS)/libcuda.so

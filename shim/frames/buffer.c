@@ -93,12 +93,15 @@ bool gps_buffer_copy(struct gps_buffer *buffer, unsigned slot, uint64_t frame,
     return false;
 }
 
-void gps_buffer_nap(struct gps_buffer *buffer) {
+bool gps_buffer_nap(struct gps_buffer *buffer, struct gps_scope *scope) {
     buffer->pinned++;
     gps_buffer_unlock();
+    gps_scope_end(scope);
     gps_program_signals_poll(NULL, GPS_BUFFER_NAP);
+    const int code = gps_scope_enter(scope, buffer->context);
     gps_buffer_lock();
     buffer->pinned--;
+    return code == GPS_OK && !buffer->gone;
 }
 
 void gps_buffer_tell_late(struct gps_buffer *buffer, const struct gps_owner *whom) {

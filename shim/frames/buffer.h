@@ -17,6 +17,7 @@
 #define GPS_TOUCHED_MAX 16u
 
 struct gps_buffer;
+struct gps_scope;
 
 /* A copy of ours that is under way. */
 struct gps_frame_copy {
@@ -40,7 +41,10 @@ struct gps_buffer {
     bool in_graph;   /* a graph was given its address */
     unsigned inside; /* calls of the program's that use it and are under way */
     unsigned pinned; /* threads that wait with it, without the lock */
-    bool held;       /* a frame of it is about to be copied: no other call begins to use it */
+    bool gone;       /* the program has freed it, or its context has ended */
+    uint64_t held; /* a frame of it is about to be copied: until then at most no other thread's call
+                      begins to use it. A time, for a handler may leave the wait by longjmp */
+    int holder;    /* the thread that copies it */
 
     /* The program's streams that used it since our last copy. */
     struct {
@@ -100,14 +104,16 @@ bool gps_buffer_follow(struct gps_buffer *buffer);
 /* Copies a frame between buffer and slot, and calls `done` behind that. */
 bool gps_buffer_copy(struct gps_buffer *buffer, unsigned slot, uint64_t frame,
                      void (*done)(void *copy));
-/* Waits a moment for others, without the lock, with the program's signals let in. */
-void gps_buffer_nap(struct gps_buffer *buffer);
+/* Waits a moment for others, without the lock and out of the scope, with the program's signals let
+ * in: a handler that leaves it by longjmp has the program's context current. False: the buffer is
+ * gone. */
+bool gps_buffer_nap(struct gps_buffer *buffer, struct gps_scope *scope);
 /* frames = each: another process is late, which is told once for each. */
 void gps_buffer_tell_late(struct gps_buffer *buffer, const struct gps_owner *whom);
 
-/* --- publish.c and refresh.c; with the lock, and inside a gps_scope of the buffer's context --- */
+/* --- publish.c and refresh.c; with the lock, and inside a scope of the buffer's context --- */
 
 /* The writer's frame is whole: gives it to the readers. */
-void gps_buffer_publish(struct gps_buffer *buffer);
+void gps_buffer_publish(struct gps_buffer *buffer, struct gps_scope *scope);
 /* The reader begins to look at another frame: gets it. */
-void gps_buffer_refresh(struct gps_buffer *buffer);
+void gps_buffer_refresh(struct gps_buffer *buffer, struct gps_scope *scope);

@@ -146,17 +146,31 @@ const char *gps_frames_import(const struct gps_region_record *record, uint64_t m
     return NULL;
 }
 
-/* Takes it out of the list. NULL: none begins there. */
-static struct gps_buffer *take_out(uint64_t pointer) {
-    GPS_BUFFERS_LOCKED();
-    struct gps_buffer **link = &state.first;
-    while (*link && (*link)->base != pointer)
-        link = &(*link)->next;
-    struct gps_buffer *const found = *link;
-    if (found)
-        *link = found->next;
-    state.changes++;
+static struct gps_buffer *find(uint64_t pointer) {
+    struct gps_buffer *found = state.first;
+    while (found && found->base != pointer)
+        found = found->next;
     return found;
+}
+
+static bool is_listed(const struct gps_buffer *buffer) {
+    const struct gps_buffer *each = state.first;
+    while (each && each != buffer)
+        each = each->next;
+    return each != NULL;
+}
+
+/* With the lock. False: another thread has taken it out. */
+static bool take_out(struct gps_buffer *buffer) {
+    struct gps_buffer **link = &state.first;
+    while (*link && *link != buffer)
+        link = &(*link)->next;
+    if (!*link)
+        return false;
+    *link = buffer->next;
+    buffer->gone = true;
+    state.changes++;
+    return true;
 }
 
 static void say_ended(struct gps_buffer *buffer) {
@@ -172,49 +186,60 @@ static void say_ended(struct gps_buffer *buffer) {
 }
 
 /* With the lock, in its context. */
-static void publish_last(struct gps_buffer *buffer) {
+static void publish_last(struct gps_buffer *buffer, struct gps_scope *scope) {
     if (buffer->writes && !buffer->inside && gps_turn_is_whole(&buffer->turn)) {
-        gps_buffer_publish(buffer);
+        gps_buffer_publish(buffer, scope);
         buffer->turn.ended = true;
     }
 }
 
-/* What another thread's call, or a copy that never ends, still uses stays. */
+/* With the lock. What another thread's call, or a copy that never ends, still uses stays. */
 static void give_back(struct gps_buffer *buffer) {
     say_ended(buffer);
     if (!buffer->under_way && !buffer->inside && !buffer->pinned)
         drop(buffer);
 }
 
+/* With the lock, in its context. A handler that leaves the wait by longjmp leaves the buffer as it
+ * was: the program frees it once more. */
+static void finish(struct gps_buffer *buffer, struct gps_scope *scope) {
+    publish_last(buffer, scope);
+    while (!buffer->gone && gps_ops->stream_state(buffer->stream) == GPS_NOT_READY)
+        gps_buffer_nap(buffer, scope);
+    if (buffer->gone)
+        return;
+    gps_ops->stream_end(buffer->stream);
+    gps_ops->event_free(buffer->mark);
+    gps_ops->event_free(buffer->copied);
+}
+
 uint64_t gps_frames_freed(uint64_t pointer) {
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
-    struct gps_buffer *const buffer = take_out(pointer);
-    gps_scope_end(&scope);
+    GPS_SCOPE();
+    GPS_BUFFERS_LOCKED();
+    struct gps_scope inner;
+    struct gps_buffer *const buffer = find(pointer);
     if (!buffer)
         return 0;
     const uint64_t mapping = buffer->mapping;
-    if (gps_scope_enter(&scope, buffer->context) == GPS_OK) {
-        gps_buffer_lock();
-        publish_last(buffer);
-        gps_buffer_unlock();
-        gps_scope_wait(buffer->stream);
-        gps_ops->stream_end(buffer->stream);
-        gps_ops->event_free(buffer->mark);
-        gps_ops->event_free(buffer->copied);
-    }
+    if (gps_scope_enter(&inner, buffer->context) == GPS_OK)
+        finish(buffer, &inner);
+    gps_scope_end(&inner);
+    if (!take_out(buffer))
+        return 0;
     give_back(buffer);
-    gps_scope_end(&scope);
     return mapping;
 }
 
-/* With the lock. Whether a copy of ours is under way. */
+/* With the lock. Whether a copy of ours is under way; in a context that is lost none is. */
 static bool leave(struct gps_buffer *buffer) {
     struct gps_scope scope;
-    if (gps_scope_enter(&scope, buffer->context) == GPS_OK)
-        publish_last(buffer);
+    int state_now = GPS_NOT_INITIALIZED;
+    if (gps_scope_enter(&scope, buffer->context) == GPS_OK) {
+        publish_last(buffer, &scope);
+        state_now = gps_ops->stream_state(buffer->stream);
+    }
     gps_scope_end(&scope);
-    return buffer->under_way != 0;
+    return buffer->under_way && (state_now == GPS_OK || state_now == GPS_NOT_READY);
 }
 
 static bool leave_all(uint64_t context) {
@@ -234,23 +259,14 @@ void gps_frames_leave(uint64_t context) {
         gps_program_signals_poll(NULL, GPS_BUFFER_NAP);
 }
 
-static struct gps_buffer *take_out_of(uint64_t context) {
-    GPS_BUFFERS_LOCKED();
-    for (struct gps_buffer **link = &state.first; *link; link = &(*link)->next)
-        if ((*link)->context == context) {
-            struct gps_buffer *const found = *link;
-            *link = found->next;
-            state.changes++;
-            return found;
-        }
-    return NULL;
-}
-
 void gps_frames_purge(uint64_t context) {
-    struct gps_buffer *buffer;
     GPS_SCOPE();
-    while ((buffer = take_out_of(context)))
-        give_back(buffer);
+    GPS_BUFFERS_LOCKED();
+    for (struct gps_buffer *each = state.first, *next; each; each = next) {
+        next = each->next;
+        if (each->context == context && take_out(each))
+            give_back(each);
+    }
 }
 
 /* --- touches --- */
@@ -280,16 +296,24 @@ static void order(struct gps_buffer *buffer, uint64_t stream) {
 
 /* Other threads' calls that are under way belong to the frame, and what they call next to the one
  * after. */
-static void publish(struct gps_buffer *buffer) {
+static void publish(struct gps_buffer *buffer, struct gps_scope *scope) {
     const uint64_t until = gps_clock_monotonic() + DRAIN_MOST;
-    buffer->held = true;
+    buffer->held = until + buffer->head.timeout;
+    buffer->holder = gps_buffer_thread();
     while (buffer->inside && gps_clock_monotonic() < until)
-        gps_buffer_nap(buffer);
+        if (!gps_buffer_nap(buffer, scope))
+            return;
     if (buffer->inside)
         buffer->writer.left_out++;
     else
-        gps_buffer_publish(buffer);
-    buffer->held = false;
+        gps_buffer_publish(buffer, scope);
+    buffer->held = 0;
+}
+
+/* The thread that holds it touches it, too: in a handler, or after one that has jumped. */
+static bool is_held(const struct gps_buffer *buffer) {
+    return buffer->held && buffer->holder != gps_buffer_thread() &&
+           gps_clock_monotonic() < buffer->held;
 }
 
 static bool is_in_call(const struct gps_buffer *buffer) {
@@ -299,24 +323,36 @@ static bool is_in_call(const struct gps_buffer *buffer) {
     return call.count == AT_ONCE_MOST;
 }
 
-/* With the lock. Inside a capture nothing happens yet: the graph's launch is the touch. */
+/* The touch, before the call. */
+static void turn(struct gps_buffer *buffer, struct gps_scope *scope, uint64_t key) {
+    while (is_held(buffer) && gps_buffer_nap(buffer, scope))
+        continue;
+    if (buffer->gone)
+        return;
+    if (!buffer->writes && gps_turn_look(&buffer->turn, key))
+        gps_buffer_refresh(buffer, scope);
+    else if (buffer->writes && gps_turn_touch(&buffer->turn, key, gps_buffer_thread()))
+        publish(buffer, scope);
+}
+
+/* With the lock. Inside a capture nothing happens yet: the graph's launch is the touch. A handler
+ * that runs meanwhile may make calls of its own. */
 static void touch(struct gps_buffer *buffer, uint64_t key) {
+    const uint64_t stream = call.stream;
     struct gps_scope scope;
     bool captured = true;
     if (is_in_call(buffer))
         return;
     gps_scope_enter(&scope, buffer->context);
-    if (gps_ops->capturing(call.stream, &captured) != GPS_OK || captured) {
+    captured = gps_ops->capturing(stream, &captured) != GPS_OK || captured;
+    if (captured)
         buffer->in_graph = true;
-    } else {
-        while (buffer->held)
-            gps_buffer_nap(buffer);
-        if (!buffer->writes && gps_turn_look(&buffer->turn, key))
-            gps_buffer_refresh(buffer);
-        else if (buffer->writes && gps_turn_touch(&buffer->turn, key, gps_buffer_thread()))
-            publish(buffer);
-        order(buffer, call.stream);
+    else
+        turn(buffer, &scope, key);
+    if (!captured && !buffer->gone) {
+        order(buffer, stream);
         buffer->inside++;
+        call.stream = stream;
         call.buffers[call.count++] = buffer;
     }
     gps_scope_end(&scope);
@@ -374,18 +410,24 @@ static void wait_for(struct gps_buffer *buffer, bool ended) {
     }
     gps_scope_enter(&scope, buffer->context);
     if ((ended || is_idle(buffer)) && gps_turn_wait(&buffer->turn))
-        publish(buffer);
+        publish(buffer, &scope);
     gps_scope_end(&scope);
 }
 
+/* The call is over before anything waits: a handler may leave that by longjmp, or free a buffer. */
 static void end_call(bool waited) {
+    struct gps_buffer *buffers[AT_ONCE_MOST];
+    const unsigned count = call.count;
     GPS_SCOPE();
     GPS_BUFFERS_LOCKED();
-    for (unsigned i = 0; i < call.count; i++)
-        call.buffers[i]->inside--;
-    for (unsigned i = 0; waited && i < call.count; i++)
-        wait_for(call.buffers[i], true);
     call.count = 0;
+    for (unsigned i = 0; i < count; i++) {
+        buffers[i] = call.buffers[i];
+        buffers[i]->inside--;
+    }
+    for (unsigned i = 0; waited && i < count; i++)
+        if (is_listed(buffers[i]))
+            wait_for(buffers[i], true);
 }
 
 /* A copy of other memory waits, too: for its stream, and what that follows. */
@@ -399,6 +441,8 @@ void gps_frames_end(bool waited) {
 void gps_frames_waited(void) {
     if (!gps_frames_exist())
         return;
+    if (call.count)
+        end_call(false); /* a call that a handler has left */
     GPS_SCOPE();
     GPS_BUFFERS_LOCKED();
     for (struct visit each = first(); is_there(&each); each.at = each.at->next)

@@ -42,10 +42,15 @@ static bool lives(const struct gps_frames_reader *reader) {
            gps_lease_probe(gps_membership_store(), &reader->owner) == GPS_ALIVE;
 }
 
+/* Who has lost its lease with the directory goes on with its copy; it is waited for no more. */
+static bool may_read(const struct gps_frames_reader *reader) {
+    return lives(reader) || gps_lease_is_removed(gps_membership_store(), &reader->owner);
+}
+
 /* Who reads the slot, or NULL. Only a reader that stands in the way is asked whether it lives. */
 static const struct gps_frames_reader *reader_of(const struct readers *readers, unsigned slot) {
     for (unsigned i = 0; i < GPS_FRAMES_READERS_MAX; i++)
-        if (readers->all[i].slot == slot + 1 && lives(&readers->all[i]))
+        if (readers->all[i].slot == slot + 1 && may_read(&readers->all[i]))
             return &readers->all[i];
     return NULL;
 }
@@ -122,15 +127,14 @@ static int take(struct gps_buffer *buffer, bool each, struct gps_frames_reader *
     return -1;
 }
 
-/* EACH: waits for who has not had the oldest frame. False: another thread has published meanwhile.
- */
-static bool await(struct gps_buffer *buffer, int *slot) {
+/* EACH: waits for who has not had the oldest frame. False: another thread has published meanwhile,
+ * or the buffer is gone. */
+static bool await(struct gps_buffer *buffer, struct gps_scope *scope, int *slot) {
     const uint64_t until = gps_clock_monotonic() + buffer->head.timeout;
     const uint64_t frame = buffer->frame;
     struct gps_frames_reader late = {.slot = 0};
     while ((*slot = take(buffer, true, &late)) < 0 && gps_clock_monotonic() < until) {
-        gps_buffer_nap(buffer);
-        if (buffer->frame != frame)
+        if (!gps_buffer_nap(buffer, scope) || buffer->frame != frame)
             return false;
     }
     if (*slot >= 0)
@@ -143,11 +147,11 @@ static bool await(struct gps_buffer *buffer, int *slot) {
     return true;
 }
 
-void gps_buffer_publish(struct gps_buffer *buffer) {
+void gps_buffer_publish(struct gps_buffer *buffer, struct gps_scope *scope) {
     struct gps_frames_reader late = {.slot = 0};
     const bool each = buffer->head.mode == GPS_FRAMES_EACH;
     int slot = take(buffer, each, &late);
-    if (slot < 0 && each && !await(buffer, &slot))
+    if (slot < 0 && each && !await(buffer, scope, &slot))
         return;
     const uint64_t before = buffer->frame;
     if (slot >= 0) {

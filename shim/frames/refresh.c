@@ -91,7 +91,7 @@ static void be_late(struct gps_buffer *buffer) {
 }
 
 /* EACH: waits for the next frame, and until our last copy lets go of its slot. */
-static int await(struct gps_buffer *buffer, struct gps_frames_said *said) {
+static int await(struct gps_buffer *buffer, struct gps_scope *scope, struct gps_frames_said *said) {
     const uint64_t until = gps_clock_monotonic() + buffer->head.timeout;
     const uint64_t have = buffer->reader.have;
     int slot = -1;
@@ -102,9 +102,8 @@ static int await(struct gps_buffer *buffer, struct gps_frames_said *said) {
             be_late(buffer);
             return -1;
         }
-        gps_buffer_nap(buffer);
-        if (buffer->reader.have != have)
-            return -1; /* another thread has got it */
+        if (!gps_buffer_nap(buffer, scope) || buffer->reader.have != have)
+            return -1; /* or another thread has got it */
     }
     return slot;
 }
@@ -120,10 +119,10 @@ static void note(struct gps_buffer *buffer, const struct gps_frames_slot *slot) 
     gps_buffer_file_unlock();
 }
 
-void gps_buffer_refresh(struct gps_buffer *buffer) {
+void gps_buffer_refresh(struct gps_buffer *buffer, struct gps_scope *scope) {
     struct gps_frames_said said;
     const bool each = buffer->head.mode == GPS_FRAMES_EACH;
-    const int slot = each                ? await(buffer, &said)
+    const int slot = each                ? await(buffer, scope, &said)
                      : buffer->under_way ? -1 /* its last copy has not ended */
                                          : find(buffer, &said);
     if (slot < 0)
