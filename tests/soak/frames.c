@@ -62,7 +62,7 @@ static struct {
     size_t in, out; /* bytes */
     pid_t thread;
     volatile sig_atomic_t continued;
-    bool own_context;
+    bool own_context, jumps;
     /* The row of soak.py's that says since when which call is under way. */
     struct {
         uint64_t since, steps;
@@ -157,15 +157,18 @@ static void check(const char *name, int code, int other) {
 static sigjmp_buf landing;
 static volatile sig_atomic_t may_jump, may_exit;
 
-/* Whether the thread was interrupted in a wait of the library's: below the handler and what the
- * kernel put there is libc's wait, and then the library. */
+/* Whether the thread was interrupted in a wait of the library's. A jump from elsewhere would leave
+ * half a frame, and nobody could tell: also where the library lets signals in at a call's end. */
 static bool library_waits(void) {
     void *frames[12];
     Dl_info info;
+    bool waits = false;
     const int count = backtrace(frames, 12);
-    for (int i = 2; i < count && i < 6; i++)
-        if (dladdr(frames[i], &info) && info.dli_fname && strstr(info.dli_fname, "libgpushare"))
-            return true;
+    for (int i = 0; i < count && dladdr(frames[i], &info) && info.dli_fname; i++) {
+        if (waits)
+            return strstr(info.dli_fname, "libgpushare") != NULL;
+        waits = info.dli_sname && strstr(info.dli_sname, "ppoll");
+    }
     return false;
 }
 
@@ -177,7 +180,7 @@ static void on_alarm(int number) {
         world.sums[SUM_handler_exits]++;
         _exit(77);
     }
-    if (may_jump && library_waits()) {
+    if (may_jump && world.jumps && library_waits()) {
         world.sums[SUM_jumps]++;
         siglongjmp(landing, 1);
     }
@@ -275,6 +278,13 @@ static uint32_t newest_of(size_t words) {
     return newest;
 }
 
+static size_t first_other(size_t words) {
+    size_t i = 0;
+    while (i < words - 1 && host[i] == host[0])
+        i++;
+    return i;
+}
+
 /* Of memory of its own, where there was no exporter, nothing is known but that nobody draws there
  * from now on. */
 static void judge(void) {
@@ -286,8 +296,8 @@ static void judge(void) {
     if (is_before(newest, mine.since))
         return;
     if (differs)
-        say("torn", "%u %u words %u %u %u %u of %zu", newest, (unsigned)world.in, host[0],
-            host[words / 4], host[words / 2], host[words - 1], words);
+        say("torn", "%u %u word %zu of %zu: %u after %u", newest, (unsigned)world.in,
+            first_other(words), words, host[first_other(words)], host[0]);
     else if (is_before(newest, mine.last))
         say("torn", "%u %u goes back from %u", newest, (unsigned)world.in, mine.last);
     world.sums[SUM_fresh] += newest != mine.last;
@@ -336,7 +346,7 @@ static void allocate(void) {
         MUST(cuMemAlloc(&mine.in, world.in));
     }
     if (world.out) {
-        say("drawn", "%u %u", next_number(), (unsigned)world.out);
+        say("drawn", "%u %u %s", next_number(), (unsigned)world.out, world.words[4]);
         MUST(cuMemAlloc(&mine.out, world.out));
     }
 }
@@ -481,13 +491,14 @@ static void trouble(void) {
 
 static void open_world(int argc, char **argv) {
     char path[PATH + 32];
-    const char *patience = getenv("TEST_PATIENCE");
+    const char *patience = getenv("TEST_PATIENCE"), *without = getenv("SOAK_WITHOUT");
     world.place = argv[1];
     world.words = argv;
     world.dice = (unsigned)atoi(argv[3]) * 2654435761u + 1;
     world.in = (size_t)atol(argv[5]);
     world.out = (size_t)atol(argv[6]);
     world.limit = 3000 * (patience && atoi(patience) > 0 ? (uint64_t)atoi(patience) : 1);
+    world.jumps = !strstr(without ? without : "", "jump");
     world.thread = (pid_t)syscall(SYS_gettid);
     snprintf(path, sizeof(path), "%s/sums", world.place);
     const int sums = open(path, O_RDWR | O_CLOEXEC);

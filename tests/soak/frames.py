@@ -6,7 +6,7 @@ the published directory is full or removed, and keepers die.
 usage: frames.py BUILD_DIR [--mode share|bare] [--seconds N] [--seed N] [--processes N] [--memory SIZE] [--keep]
 
 The seed (also SEED=n) decides what each process does and what is done to it; the times are the machine's own. --mode
-bare shows that the model is right. SOAK_WITHOUT="full vanish hog keeper" leaves out what it names.
+bare shows that the model is right. SOAK_WITHOUT="full vanish hog keeper jump" leaves out what it names.
 
 What holds: no frame is torn or goes back, no call that uses frames lasts longer than frames_timeout and what the
 machine needs, none answers otherwise than the bare driver's, nobody crashes or hangs; and in the end no device memory,
@@ -175,14 +175,14 @@ class Frames(Soak):
     def judge_frames(self):
         """A line: who, as what, the number, the size of the buffer, and what is wrong."""
         unframed, drawn = self.unframed(), collections.defaultdict(list)
-        for pid, _, number, size in self.lines("drawn"):
-            drawn[size].append((int(number), pid))
+        for pid, _, number, size, way in self.lines("drawn"):
+            drawn[size].append((int(number), pid, way))
         for pid, role, number, size, *what in self.lines("torn"):
             writers = [one for one in drawn[size] if one[0] <= int(number)]
             if self.options.mode != "bare" and (pid in unframed or (writers and max(writers)[1] in unframed)):
                 self.acts["without frames"] += 1
             else:
-                self.fail(f"torn: {role} {pid}, frame {number} of {max(writers)[1] if writers else '?'}, "
+                self.fail(f"torn: {role} {pid}, frame {number} of {max(writers)[1:] if writers else '?'}, "
                           f"{size} bytes: {' '.join(what)}")
 
 
