@@ -194,6 +194,85 @@ TEST(Frames, OfAReaderThatIsKilledAreNotWaitedFor) {
     EXPECT_EQ(world.findings().size(), 0u);
 }
 
+void draw(Puppet &puppet, int from, int to) {
+    for (int i = from; i <= to; i++)
+        puppet.all({"fill p " + std::to_string(i) + " 4194304", "sync"});
+}
+
+// The touch that begins the third says that the second is whole.
+TEST(Frames, OfAWriterThatIsKilledInTheMidstOfOneEndBeforeIt) {
+    World world(rule("film", "puppet", "auto", "size = 4MiB\nframes = latest\n"));
+    Puppet a(world), b(world);
+    a.must("malloc p 4194304");
+    b.must("malloc q 4194304");
+    draw(a, 1, 2);
+    a.must("fill p 3 4096");
+    a.must("sync");
+    a.kill();
+    EXPECT_EQ(b.must("read q 0 1"), "02");
+    EXPECT_EQ(b.must("read q 4194303 1"), "02");
+    b.must("free q");
+}
+
+TEST(Frames, OfAReaderThatStopsAreNotWaitedForByLatest) {
+    World world(rule("film", "puppet", "auto", "size = 4MiB\nframes = latest\n"));
+    Puppet a(world), b(world);
+    a.must("malloc p 4194304");
+    b.must("malloc q 4194304");
+    draw(a, 1, 1);
+    b.stop();
+    const int64_t began = now_ms();
+    draw(a, 2, 12);
+    EXPECT_LT(now_ms() - began, soon(2000));
+    b.resume();
+    EXPECT_TRUE(eventually([&] { return b.must("read q 0 1") == "0c"; }));
+    EXPECT_EQ(world.findings().size(), 0u) << world.logs();
+    b.must("free q");
+    a.must("free p");
+}
+
+// To the child each call is one without a device; its parent's frames go on.
+TEST(Frames, AreNotAForkedChildsToFree) {
+    World world(rule("film", "puppet", "auto", "size = 4MiB\nframes = each\n"));
+    Puppet a(world), b(world);
+    a.must("malloc p 4194304");
+    b.must("malloc q 4194304");
+    draw(a, 1, 2);
+    EXPECT_EQ(b.must("read q 0 1"), "01");
+    b("fork free q");
+    a("fork free p");
+    draw(a, 3, 3);
+    EXPECT_EQ(b.must("read q 0 1"), "02");
+    b.must("free q");
+    a.must("free p");
+}
+
+// They keep what they have, and whoever comes later has no frames.
+TEST(Frames, WithoutTheirFileProgramsGoOn) {
+    for (const bool removed : {true, false}) {
+        World world(rule("film", "puppet", "auto", "size = 4MiB\nframes = latest\n"));
+        Puppet a(world), b(world);
+        a.must("malloc p 4194304");
+        b.must("malloc q 4194304");
+        draw(a, 1, 2);
+        b.must("read q 0 1");
+        for (const std::string &file : world.files("regions")) {
+            const std::string path = std::string(world.store().path) + "/regions/" + file;
+            if (file.find(".frames") != std::string::npos && removed)
+                std::filesystem::remove(path);
+            else if (file.find(".frames") != std::string::npos)
+                std::filesystem::resize_file(path, 100);
+        }
+        draw(a, 3, 5);
+        b.must("read q 0 1");
+        Puppet c(world);
+        c.must("malloc r 4194304");
+        c.must("read r 0 1");
+        for (Puppet *each : {&a, &b, &c})
+            each->must(each == &a ? "free p" : each == &b ? "free q" : "free r");
+    }
+}
+
 TEST(Frames, WithoutRoomForThemTheBufferIsShared) {
     SIM_ONLY("the card is small");
     World world(rule("film", "puppet", "auto", "size = 1GiB\nframes = latest\nframe_slots = 16\n"));
