@@ -107,11 +107,11 @@ void gps_frame_file_made(struct gps_frame_file *file) {
     file->fd = -1;
 }
 
-int gps_frame_file_open(const struct gps_store *store, const struct gps_id *region,
-                        struct gps_frame_file *file, struct gps_frames_said *said) {
+static int open_for(const struct gps_store *store, const struct gps_id *region, int flags,
+                    struct gps_frame_file *file, struct gps_frames_said *said) {
     struct stat st;
     gps_region_path(store, region, GPS_FRAMES_SUFFIX, file->path);
-    const int fd = gps_file_open(AT_FDCWD, file->path, O_RDWR, &st, NULL);
+    const int fd = gps_file_open(AT_FDCWD, file->path, flags, &st, NULL);
     if (fd < 0)
         return fd;
     keep(file, fd, &st);
@@ -120,6 +120,23 @@ int gps_frame_file_open(const struct gps_store *store, const struct gps_id *regi
         status = -EBADMSG;
     if (status < 0)
         gps_frame_file_close(file);
+    return status;
+}
+
+int gps_frame_file_open(const struct gps_store *store, const struct gps_id *region,
+                        struct gps_frame_file *file, struct gps_frames_said *said) {
+    return open_for(store, region, O_RDWR, file, said);
+}
+
+int gps_frame_file_look(const struct gps_store *store, const struct gps_id *region,
+                        struct gps_frames_said *said,
+                        struct gps_frames_reader readers[GPS_FRAMES_READERS_MAX]) {
+    struct gps_frame_file file;
+    int status = open_for(store, region, O_RDONLY, &file, said);
+    if (status < 0)
+        return status;
+    status = gps_frame_file_readers(&file, readers);
+    gps_frame_file_close(&file);
     return status;
 }
 

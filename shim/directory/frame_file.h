@@ -34,6 +34,10 @@ void gps_frame_file_made(struct gps_frame_file *file);
 int gps_frame_file_open(const struct gps_store *store, const struct gps_id *region,
                         struct gps_frame_file *file, struct gps_frames_said *said);
 void gps_frame_file_close(struct gps_frame_file *file);
+/* For one who only looks: opens it for reading, reads all, and closes it. */
+int gps_frame_file_look(const struct gps_store *store, const struct gps_id *region,
+                        struct gps_frames_said *said,
+                        struct gps_frames_reader readers[GPS_FRAMES_READERS_MAX]);
 
 /* -EBADMSG: what is there is not valid, also after some tries. */
 int gps_frame_file_read(struct gps_frame_file *file, struct gps_frames_said *said);

@@ -310,6 +310,25 @@ TEST(Frames, AReadersBufferIsItsOwn) {
     EXPECT_EQ(frame_files(world), 0u);
 }
 
+TEST(Frames, AreShownWithWhoReadsThem) {
+    World world(rule("film", "puppet", "auto", "size = 4MiB\nframes = latest\nframe_waits = 1\n"));
+    Puppet a(world), b(world);
+    a.make("p", 4194304, "0x11");
+    b.must("malloc q 4194304");
+    a.all({"fill p 1 4194304", "sync"});
+    b.must("read q 0 1");
+    const Json frames = world.region("film")["frames"];
+    EXPECT_EQ(frames["mode"].text, "latest");
+    EXPECT_GE(frames["newest"].number, 1);
+    ASSERT_EQ(frames["readers"].size(), 1u);
+    EXPECT_EQ(frames["readers"][0]["pid"].number, b.pid);
+    EXPECT_GE(frames["readers"][0]["read"].number, 1);
+    EXPECT_HAS(world.tool({"show", "film"}).out, "\n  frames     latest, 3 slots\n",
+               "\n  readers    1\n");
+    b.kill();
+    EXPECT_HAS(world.tool({"show", "film"}).out, "\n  readers    0\n");
+}
+
 TEST(Frames, LeaveNothingBehind) {
     World world(rule("film", "puppet", "auto", "size = 4MiB\nframes = latest\nbacking = vmm\n"));
     {

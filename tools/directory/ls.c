@@ -4,6 +4,7 @@
  * People get a table, and scripts an array. Regions that no process can use any more (tombstones,
  * regions of dead processes) are left out unless they are asked for.
  */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "cli/table.h"
@@ -77,6 +78,45 @@ static void tell_regions(struct listing *listing) {
         json_t *object = json_tree_pack("{}");
         view_format_region_json(listing->view, region, object);
         json_tree_append(listing->array, object);
+    }
+    print(listing, "", &table);
+}
+
+/* LEFT OUT and LATE are of all, the exporter and its readers. */
+static void frames_cells(const struct view_frames *frames, struct table *table) {
+    const struct gps_frames_writer *writer = &frames->said.writer;
+    uint64_t left_out = writer->left_out, late = writer->late;
+    for (size_t i = 0; i < frames->reader_count; i++) {
+        left_out += frames->readers[i].left_out;
+        late += frames->readers[i].late;
+    }
+    table_cell(table, TERM_PLAIN, "%" PRIu64, writer->newest);
+    TABLE_CELLS(table, view_format_frame_age(frames, writer->newest, writer->at).text);
+    table_cell(table, TERM_PLAIN, "%" PRIu64, left_out);
+    table_cell(table, late ? TERM_YELLOW : TERM_PLAIN, "%" PRIu64, late);
+    table_cell(table, TERM_PLAIN, "%zu", frames->reader_count);
+}
+
+/* In JSON each region has its own. */
+static void print_frames(struct listing *listing) {
+    static const struct table_column columns[] = {{"FRAMES OF", 0}, {"ID", 0},     {"MODE", 0},
+                                                  {"SLOTS", 1},     {"NEWEST", 1}, {"AGE", 1},
+                                                  {"LEFT OUT", 1},  {"LATE", 1},   {"READERS", 1}};
+    struct table table = TABLE(columns);
+    for (size_t i = 0; i < listing->view->region_count; i++) {
+        const struct view_region *region = &listing->view->regions[i];
+        struct view_frames frames;
+        if ((view_hidden(region) && !listing->all) ||
+            !view_frames_read(listing->view, region, &frames))
+            continue;
+        table_cell(&table, TERM_PLAIN, "%s", view_format_name(region));
+        table_cell(&table, TERM_PLAIN, "%.8s", printable_id(&region->record.id).text);
+        TABLE_CELLS(&table, view_frames_mode(region));
+        table_cell(&table, TERM_PLAIN, "%u", region->record.frame_slots);
+        if (frames.status == 0)
+            frames_cells(&frames, &table);
+        else
+            TABLE_CELLS(&table, "?", "?", "?", "?", "?");
     }
     print(listing, "", &table);
 }
@@ -248,6 +288,8 @@ static void print_dead(const struct listing *listing) {
 
 static void list(struct listing *listing) {
     tell_regions(listing);
+    if (!listing->array)
+        print_frames(listing);
     tell_merged(listing);
     tell_made(listing);
     if (!listing->array && !listing->any)
@@ -296,6 +338,8 @@ const struct tool_verb tool_verb_ls = {
                "name -. A pid of another pid namespace is written PID@NAMESPACE. Of several "
                "processes of one name the arguments are shown, too. Damaged files are warned "
                "about and left out.\n\n"
+               "Regions with whole frames stand once more, with the NEWEST, its AGE, and how many "
+               "were LEFT OUT and how often somebody was LATE, exporter and READERS together.\n"
                "Blocks of role = merge have a line for each GPU: what they take (HELD; UNUSED of "
                "it is only kept), what processes have MAPPED of them, what is SAVED by that, and "
                "what merge rules took that is each process's OWN.\n"

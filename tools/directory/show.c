@@ -133,6 +133,58 @@ static void vmm_lines(const struct view *view, const struct view_region *region)
          region->owner_alive ? "alive" : "dead; the next one adopts the region");
 }
 
+static void readers_table(const struct view *view, const struct view_frames *frames) {
+    static const struct table_column columns[] = {{"COMMAND", 0}, {"PID", 1},  {"FRAME", 1},
+                                                  {"AGE", 1},     {"READ", 1}, {"LEFT OUT", 1},
+                                                  {"LATE", 1}};
+    struct table table = TABLE(columns);
+    for (size_t i = 0; i < frames->reader_count; i++) {
+        const struct gps_frames_reader *reader = &frames->readers[i];
+        TABLE_CELLS(&table, view_format_command(view, &reader->owner).text,
+                    view_format_pid(view, &reader->owner).text);
+        table_cell(&table, TERM_PLAIN, reader->have ? "%" PRIu64 : "-", reader->have);
+        TABLE_CELLS(&table, view_format_frame_age(frames, reader->have, reader->at).text);
+        table_cell(&table, TERM_PLAIN, "%" PRIu64, reader->read);
+        table_cell(&table, TERM_PLAIN, "%" PRIu64, reader->left_out);
+        table_cell(&table, reader->late ? TERM_YELLOW : TERM_PLAIN, "%" PRIu64, reader->late);
+    }
+    if (frames->reader_count > 0)
+        table_print(stdout, &table, MARGIN);
+}
+
+static void published_line(const struct view_frames *frames) {
+    const struct gps_frames_writer *writer = &frames->said.writer;
+    const char *ended = writer->ended ? "; no more come" : "";
+    if (writer->newest)
+        line("published", "%" PRIu64 ", the newest %s ago%s", writer->newest,
+             view_format_frame_age(frames, writer->newest, writer->at).text, ended);
+    else
+        line("published", "none yet%s", ended);
+}
+
+/* What its whole frames are, and how their exporter and its readers get on. */
+static void frames_lines(const struct view *view, const struct view_region *region) {
+    struct view_frames frames;
+    if (!view_frames_read(view, region, &frames))
+        return;
+    const struct gps_frames_writer *writer = &frames.said.writer;
+    const unsigned slots = region->record.frame_slots;
+    line("frames", "%s, %u slot%s%s%s", view_frames_mode(region), slots, slots == 1 ? "" : "s",
+         frames.status ? "; nothing is known of them: " : "",
+         frames.status ? view_frames_trouble(&frames) : "");
+    if (frames.status != 0)
+        return;
+    published_line(&frames);
+    if (writer->left_out)
+        line("left out", "%" PRIu64 ", for each slot was being read", writer->left_out);
+    if (writer->late)
+        line("late", "its readers, %" PRIu64 " time%s", writer->late, writer->late == 1 ? "" : "s");
+    if (writer->odd)
+        line("odd", "%" PRIu64 " with another number of waits than the usual one", writer->odd);
+    line("readers", "%zu", frames.reader_count);
+    readers_table(view, &frames);
+}
+
 static void describe_region(const struct view *view, const struct view_region *region) {
     const struct gps_region_record *record = &region->record;
     const struct gps_owner *owner = gps_record_creator(record);
@@ -157,6 +209,7 @@ static void describe_region(const struct view *view, const struct view_region *r
         vmm_lines(view, region);
     line("users", "%zu", region->user_count);
     users_table(view, region);
+    frames_lines(view, region);
     if (named)
         tell_waits(view, NULL, record->name, false);
 }
@@ -612,13 +665,18 @@ const struct tool_verb tool_verb_show = {
     .name = "show",
     .operands = "NAME|ID|PID|PROGRAM",
     .summary = "tell everything about a region or a process",
-    .details = "A region is given by its NAME or by the first 6 or more digits of its ID. Of a "
-               "process, what it exports and what it holds open is shown, in bytes too. A PID "
-               "that several pid namespaces have means all of them; PID@NAMESPACE means one; the "
-               "pid that such a process has here means it, too. A PROGRAM, as cam.py, means all "
-               "processes of this name. A name goes before a pid, a pid before an id, and that "
-               "before a program.\n"
-               "The exit status is 1 if nothing is found.\n",
+    .details =
+        "A region is given by its NAME or by the first 6 or more digits of its ID. Of a "
+        "process, what it exports and what it holds open is shown, in bytes too. A PID "
+        "that several pid namespaces have means all of them; PID@NAMESPACE means one; the "
+        "pid that such a process has here means it, too. A PROGRAM, as cam.py, means all "
+        "processes of this name. A name goes before a pid, a pid before an id, and that "
+        "before a program.\n"
+        "Of a region with whole frames (key frames) it says how many there were, how old the "
+        "newest is, how many were left out or odd, how often somebody was late, and of "
+        "each reader which FRAME it has, the AGE of that, and how many it has READ. How "
+        "many come in a second `gpushare top` says.\n"
+        "The exit status is 1 if nothing is found.\n",
     .options = {{"json", 0, NULL, "an array of objects, for scripts"}},
     .operands_min = 1,
     .operands_max = 1,

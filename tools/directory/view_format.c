@@ -84,12 +84,12 @@ struct printable view_format_time(uint64_t realtime_ns) {
     return time;
 }
 
-struct printable view_format_age(const struct view *view, uint64_t since) {
+static struct printable in_one_unit(uint64_t nanos) {
     static const struct {
         uint64_t below, unit; /* seconds */
         const char *name;
     } units[] = {{120, 1, "s"}, {120 * 60, 60, "min"}, {48 * 3600, 3600, "h"}};
-    const uint64_t seconds = view_nanos_since(view, since) / GPS_SECOND;
+    const uint64_t seconds = nanos / GPS_SECOND;
     struct printable age;
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
         if (seconds < units[i].below) {
@@ -99,6 +99,23 @@ struct printable view_format_age(const struct view *view, uint64_t since) {
         }
     snprintf(age.text, sizeof(age.text), "%" PRIu64 " days", seconds / 86400);
     return age;
+}
+
+struct printable view_format_age(const struct view *view, uint64_t since) {
+    return in_one_unit(view_nanos_since(view, since));
+}
+
+#define YOUNG (10 * GPS_SECOND) /* a frame whose age is told in milliseconds */
+
+struct printable view_format_frame_age(const struct view_frames *frames, uint64_t frame,
+                                       uint64_t at) {
+    const uint64_t age = view_frames_age(frames, at);
+    struct printable text = {"-"};
+    if (frame && age < YOUNG)
+        snprintf(text.text, sizeof(text.text), "%" PRIu64 " ms", age / (GPS_SECOND / 1000));
+    else if (frame)
+        text = in_one_unit(age);
+    return text;
 }
 
 const char *view_format_backing(const struct view_region *region) {
@@ -151,6 +168,41 @@ static json_t *users_json(const struct view_region *region) {
     return users;
 }
 
+static json_t *frame_age_json(const struct view_frames *frames, uint64_t frame, uint64_t at) {
+    return frame ? json_tree_seconds(view_frames_age(frames, at)) : json_tree_pack("n");
+}
+
+static json_t *readers_json(const struct view_frames *frames) {
+    json_t *array = json_tree_pack("[]");
+    for (size_t i = 0; i < frames->reader_count; i++) {
+        const struct gps_frames_reader *reader = &frames->readers[i];
+        json_t *object = view_format_owner_json(&reader->owner);
+        json_tree_add(object, "{s:I, s:o, s:I, s:I, s:I}", "frame", reader->have, "age",
+                      frame_age_json(frames, reader->have, reader->at), "read", reader->read,
+                      "left_out", reader->left_out, "late", reader->late);
+        json_tree_append(array, object);
+    }
+    return array;
+}
+
+json_t *view_format_frames_json(const struct view_region *region,
+                                const struct view_frames *frames) {
+    const struct gps_frames_writer *writer = &frames->said.writer;
+    json_t *object = json_tree_pack("{s:s, s:I}", "mode", view_frames_mode(region), "slots",
+                                    (json_int_t)region->record.frame_slots);
+    if (frames->status == 0)
+        json_tree_add(object, "{s:I, s:o, s:I, s:I, s:I, s:b}", "newest", writer->newest, "age",
+                      frame_age_json(frames, writer->newest, writer->at), "left_out",
+                      writer->left_out, "late", writer->late, "odd", writer->odd, "ended",
+                      writer->ended != 0);
+    else
+        json_tree_add(object, "{s:n, s:n, s:n, s:n, s:n, s:n}", "newest", "age", "left_out", "late",
+                      "odd", "ended");
+    json_tree_add(object, "{s:o}", "readers",
+                  frames->status == 0 ? readers_json(frames) : json_tree_pack("[]"));
+    return object;
+}
+
 void view_format_region_json(const struct view *view, const struct view_region *region,
                              json_t *object) {
     const struct gps_region_record *record = &region->record;
@@ -165,4 +217,7 @@ void view_format_region_json(const struct view *view, const struct view_region *
                       "keep", view_format_keep(region).text);
     json_tree_add(object, "{s:o, s:o}", "users", users_json(region), "age",
                   json_tree_seconds(view_nanos_since(view, record->created)));
+    struct view_frames frames;
+    if (view_frames_read(view, region, &frames))
+        json_tree_add(object, "{s:o}", "frames", view_format_frames_json(region, &frames));
 }

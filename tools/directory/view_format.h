@@ -6,6 +6,7 @@
 #include "cli/printable.h"
 #include "cli/table.h"
 #include "view.h"
+#include "view_frames.h"
 
 /* "4242", or "7@4026532201" when the pid counts in another pid namespace than ours. */
 struct printable view_format_pid(const struct view *view, const struct gps_owner *owner);
@@ -26,6 +27,10 @@ void view_list_cell(struct view_list *list, enum term_colour colour, struct tabl
 struct printable view_format_time(uint64_t realtime_ns);
 /* How long ago that was, in one unit: "5 min". */
 struct printable view_format_age(const struct view *view, uint64_t since);
+/* How old a frame is, in milliseconds where it is young: "12 ms"; "-" for frame 0, which is none.
+ */
+struct printable view_format_frame_age(const struct view_frames *frames, uint64_t frame,
+                                       uint64_t at);
 /* "owner", "users", "forever", or a time as in a configuration: "10min". */
 struct printable view_format_keep(const struct view_region *region);
 
@@ -35,10 +40,13 @@ const char *view_format_backing(const struct view_region *region);
 const char *view_format_state(const struct view_region *region);
 enum term_colour view_format_colour(const struct view_region *region);
 
-/* Adds the members that every listing gives: id name size device state backing owner users age, and
- * of a VMM region keeper and keep. */
+/* Adds the members that every listing gives: id name size device state backing owner users age,
+ * of a VMM region keeper and keep, and of one with whole frames those. */
 void view_format_region_json(const struct view *view, const struct view_region *region,
                              json_t *object);
+/* {mode, slots, newest, age, left_out, late, odd, ended, readers}; null is what is not known, or
+ * not there yet. */
+json_t *view_format_frames_json(const struct view_region *region, const struct view_frames *frames);
 /* {pid, command, pid_ns} */
 json_t *view_format_owner_json(const struct gps_owner *owner);
 /* Why the process merges nothing though a rule says so; null: nothing is in the way. */

@@ -23,13 +23,14 @@
 
 enum { OPTION_OUTPUT };
 
-#define LABELS_MAX  4
+#define LABELS_MAX  5
 #define METRICS_MAX 5
 
-/* Metrics that have the same labels. Each element of an array has them; with `inner`, each element
- * of an array in that element, to whose members those of the outer one are added. */
+/* Metrics that have the same labels. Each element of an array has them; with `inner`, an object in
+ * that element, or each element of an array in it, to whose members those of the outer one are
+ * added. */
 static const struct family {
-    const char *array, *inner;
+    const char *array, *inner;         /* "frames.readers": a member of a member */
     const char *labels[LABELS_MAX][2]; /* name and member */
     struct {
         const char *name, *member, *help; /* a name ends with its unit, if there is one */
@@ -50,6 +51,35 @@ static const struct family {
      {{"region_bytes", "in_use",
        "Memory of a region; of all regions without a name, where region is empty."},
       {"region_users", "users", "Processes that have the region open, without its owner."}}},
+    {"regions",
+     "frames",
+     {{"gpu", "device"}, {"region", "name"}},
+     {{"frames", "newest", "Whole frames that the exporter has published."},
+      {"frames_left_out", "left_out", "Frames of the exporter that found no slot free."},
+      {"frames_late", "late", "Times that the exporter waited for a reader in vain."},
+      {"frames_odd", "odd", "Frames with another number of waits than the usual one."}}},
+    {"regions",
+     "frames",
+     {{"gpu", "device"}, {"region", "name"}},
+     {{"frames_age_seconds", "age", "Since when the newest whole frame is published."}}},
+    {"regions",
+     "frames.readers",
+     {{"gpu", "device"},
+      {"region", "name"},
+      {"command", "command"},
+      {"pid", "pid"},
+      {"pid_namespace", "pid_ns"}},
+     {{"frame_reader_frames", "read", "Whole frames that the reader has had."},
+      {"frame_reader_left_out", "left_out", "Whole frames that the reader has not had."},
+      {"frame_reader_late", "late", "Times that the reader waited for a frame in vain."}}},
+    {"regions",
+     "frames.readers",
+     {{"gpu", "device"},
+      {"region", "name"},
+      {"command", "command"},
+      {"pid", "pid"},
+      {"pid_namespace", "pid_ns"}},
+     {{"frame_reader_age_seconds", "age", "Since when the frame that it reads is published."}}},
     {"processes",
      "gpus",
      {{"command", "command"}, {"pid", "pid"}, {"pid_namespace", "pid_ns"}, {"gpu", "device"}},
@@ -123,6 +153,17 @@ struct set {
     json_t *series; /* the values by metric, by labels */
 };
 
+/* The value of a series that has had one already, or NULL: numbers are added up; of times, which
+ * are fractions, the longest counts. */
+static json_t *joined(const json_t *before, const json_t *member) {
+    const double time = json_real_value(member), other = json_real_value(before);
+    if (json_is_real(member))
+        return json_tree_pack("f", time > other ? time : other);
+    const json_int_t more =
+        json_is_array(member) ? (json_int_t)json_array_size(member) : json_integer_value(member);
+    return json_tree_pack("I", json_integer_value(before) + more);
+}
+
 static void add_element(struct set *set, const json_t *outer, const json_t *inner) {
     const struct family *family = set->family;
     struct labels labels;
@@ -140,19 +181,30 @@ static void add_element(struct set *set, const json_t *outer, const json_t *inne
     for (size_t i = 0; i < METRICS_MAX && family->metrics[i].name; i++) {
         const char *metric = family->metrics[i].name;
         const json_t *member = json_object_get(inner, family->metrics[i].member);
-        const json_int_t more = json_is_array(member) ? (json_int_t)json_array_size(member)
-                                                      : json_integer_value(member);
-        const json_int_t sum = json_integer_value(json_object_get(values, metric));
-        json_object_set_new(values, metric, json_tree_pack("I", sum + more));
+        json_object_set_new(values, metric, joined(json_object_get(values, metric), member));
     }
+}
+
+static const json_t *member_at(const json_t *object, const char *path) {
+    while (path[0] != 0) {
+        const size_t length = strcspn(path, ".");
+        TOOL_TEMP char *name = tool_format("%.*s", (int)length, path);
+        object = json_object_get(object, name);
+        path += length + (path[length] == '.');
+    }
+    return object;
 }
 
 static void add_array(struct set *set, const json_t *outer, const json_t *array) {
     size_t i;
     json_t *element;
     json_array_foreach(array, i, element) {
-        if (set->family->inner && !outer)
-            add_array(set, element, json_object_get(element, set->family->inner));
+        const json_t *inner =
+            set->family->inner && !outer ? member_at(element, set->family->inner) : NULL;
+        if (json_is_object(inner))
+            add_element(set, element, inner);
+        else if (set->family->inner && !outer)
+            add_array(set, element, inner);
         else
             add_element(set, outer, element);
     }
@@ -167,8 +219,12 @@ static void print_metric(FILE *out, const struct set *set, size_t i) {
     const char *labels;
     json_t *values;
     json_object_foreach(set->series, labels, values) {
-        fprintf(out, "gpushare_%s{%s} %" JSON_INTEGER_FORMAT "\n", name, labels,
-                json_integer_value(json_object_get(values, name)));
+        const json_t *value = json_object_get(values, name);
+        if (json_is_real(value))
+            fprintf(out, "gpushare_%s{%s} %.3f\n", name, labels, json_real_value(value));
+        else
+            fprintf(out, "gpushare_%s{%s} %" JSON_INTEGER_FORMAT "\n", name, labels,
+                    json_integer_value(value));
     }
 }
 

@@ -181,6 +181,9 @@ static void write_body(struct screen *screen) {
     usage_text_processes(usage, &layout);
     add_line(lines, usage->process_count > 0 ? "" : "No process shares memory.", TERM_PLAIN);
     usage_text_regions(usage, &layout);
+    if (usage->frames_count > 0)
+        add_line(lines, "", TERM_PLAIN);
+    usage_text_frames(usage, &layout);
 }
 
 /* Leaves out the rows that do not have the filter's text in them. */

@@ -1,5 +1,6 @@
 /* top.c - `gpushare top`: who uses how much GPU memory, as it changes. */
 #include <stdio.h>
+#include <time.h>
 
 #include "cli/tool.h"
 #include "cli/wrap.h"
@@ -46,13 +47,27 @@ static void print_text(const struct usage *usage) {
     if (usage->accounting.gpu_count > 0)
         putchar('\n');
     usage_text_regions(usage, &layout);
+    if (usage->frames_count > 0)
+        putchar('\n');
+    usage_text_frames(usage, &layout);
     putchar('\n');
     wrap_line(stdout, levels);
     usage_text_findings(usage, &layout, LOG_TAIL_KEPT);
 }
 
-static int once(struct usage *usage, struct usage_order order, bool json) {
+/* Whole frames a second take a second look. */
+static bool read_once(struct usage *usage) {
+    static const struct timespec pause = {.tv_nsec = GPS_SECOND / 2};
     if (!usage_read(usage))
+        return false;
+    if (usage->frames_count == 0)
+        return true;
+    nanosleep(&pause, NULL);
+    return usage_read(usage);
+}
+
+static int once(struct usage *usage, struct usage_order order, bool json) {
+    if (!read_once(usage))
         return TOOL_FAILED;
     usage_sort(usage, order);
     if (json)
@@ -114,6 +129,10 @@ const struct tool_verb tool_verb_top = {
                "libnvidia-ml.so.1 is; FAIR is that with shared memory split among its holders, "
                "not counted as its exporter's. MERGING is off by `gpushare merge off`, or no, "
                "for a reason that `gpushare show` tells.\n\n"
+               "Of whole frames (key frames): which FRAME who writes them has published, and each "
+               "reader has, and its AGE; how many were written, or read, in A SECOND and how many "
+               "LEFT OUT since the look before (with --once half a second), and how often it was "
+               "LATE that others were waited for in vain.\n\n"
                "Findings come from LOGs, which are files of log_format = jsonl or directories of "
                "*.jsonl files, or else from those that the configuration names.\n\n"
                "Keys: q quits, a letter of the last line sorts, r turns the order round, + and - "

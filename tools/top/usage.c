@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include "cli/tool.h"
+#include "util/clock.h"
 
 /* --- what the driver says of processes, as nvidia-smi prints it --- */
 
@@ -95,8 +96,66 @@ static void forget(struct usage *usage) {
     accounting_free(&usage->accounting);
     view_free(&usage->view);
     free(usage->processes);
+    free(usage->frames);
     *usage = (struct usage){.driver = usage->driver, .tail = usage->tail};
 }
+
+/* --- whole frames --- */
+
+static const struct usage_rate not_known = {-1, -1};
+
+static double a_second(uint64_t now, uint64_t before, uint64_t nanos) {
+    return now > before ? (double)(now - before) * GPS_SECOND / (double)nanos : 0;
+}
+
+/* A reader that has left and come again begins anew. */
+static struct usage_rate reader_rate(const struct view_frames *before,
+                                     const struct gps_frames_reader *reader, uint64_t nanos) {
+    for (size_t i = 0; i < before->reader_count; i++) {
+        const struct gps_frames_reader *was = &before->readers[i];
+        if (gps_owner_equal(&was->owner, &reader->owner) && was->read <= reader->read)
+            return (struct usage_rate){a_second(reader->read, was->read, nanos),
+                                       a_second(reader->left_out, was->left_out, nanos)};
+    }
+    return not_known;
+}
+
+static void rate_frames(struct usage_frames *frames, const struct view_frames *before) {
+    const struct view_frames *now = &frames->now;
+    const struct gps_frames_writer *writer = &now->said.writer, *was = &before->said.writer;
+    const uint64_t nanos = now->now - before->now;
+    if (nanos == 0)
+        return;
+    frames->rate = (struct usage_rate){a_second(writer->newest, was->newest, nanos),
+                                       a_second(writer->left_out, was->left_out, nanos)};
+    for (size_t i = 0; i < now->reader_count; i++)
+        frames->readers[i] = reader_rate(before, &now->readers[i], nanos);
+}
+
+static void read_frames(struct usage *usage, const struct usage_frames *before, size_t count) {
+    for (size_t i = 0; i < usage->view.region_count; i++) {
+        struct usage_frames frames = {.region = &usage->view.regions[i], .rate = not_known};
+        if (!view_frames_read(&usage->view, frames.region, &frames.now))
+            continue;
+        for (size_t j = 0; j < GPS_FRAMES_READERS_MAX; j++)
+            frames.readers[j] = not_known;
+        for (size_t j = 0; j < count && frames.now.status == 0; j++)
+            if (before[j].now.status == 0 &&
+                gps_id_equal(&before[j].now.said.head.region, &frames.now.said.head.region))
+                rate_frames(&frames, &before[j].now);
+        TOOL_APPEND(usage->frames, usage->frames_count, frames);
+    }
+}
+
+const struct usage_frames *usage_frames_of(const struct usage *usage,
+                                           const struct view_region *region) {
+    for (size_t i = 0; i < usage->frames_count; i++)
+        if (usage->frames[i].region == region)
+            return &usage->frames[i];
+    return NULL;
+}
+
+/* --- reading everything --- */
 
 /* What the driver says counts a region as its exporter's. */
 static void split(struct usage_process *process) {
@@ -108,12 +167,16 @@ static void split(struct usage_process *process) {
 
 bool usage_read(struct usage *usage) {
     struct view view;
+    const size_t count = usage->frames_count;
+    TOOL_TEMP struct usage_frames *before = usage->frames;
+    usage->frames = NULL;
     forget(usage);
     const bool logs = log_tail_read(&usage->tail);
     if (!view_read(&view))
         return false;
     usage->view = view;
     accounting_make(&usage->view, &usage->accounting);
+    read_frames(usage, before, count);
     for (size_t at = 0; at < usage->accounting.count;) {
         struct usage_process process = {.driver = USAGE_UNKNOWN, .fair = USAGE_UNKNOWN};
         at = accounting_process(&usage->accounting, at, &process.account);

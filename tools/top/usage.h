@@ -7,6 +7,7 @@
 
 #include "cli/json_tree.h"
 #include "directory/accounting.h"
+#include "directory/view_frames.h"
 #include "logs/logs.h"
 
 struct usage_process {
@@ -70,21 +71,40 @@ void log_tail_end(struct log_tail *tail);
 
 /* --- usage.c --- */
 
+/* What went on with whole frames between two looks, a second. */
+struct usage_rate {
+    double frames, left_out; /* negative: nobody has looked before */
+};
+
+struct usage_frames {
+    const struct view_region *region;
+    struct view_frames now;
+    struct usage_rate rate;                            /* the exporter's */
+    struct usage_rate readers[GPS_FRAMES_READERS_MAX]; /* as in `now` */
+};
+
 struct usage {
     struct view view;
     struct accounting accounting;
     struct usage_process *processes;
     size_t process_count;
+    struct usage_frames *frames; /* of the regions that have them, as in the view */
+    size_t frames_count;
     bool driver; /* libnvidia-ml is there and works */
     struct log_tail tail;
 };
 
 /* The logs are log_tail_begin's. */
 void usage_begin(struct usage *usage, char *const *logs, size_t log_count);
-/* Reads everything anew. False after an error message: there is what could be read. */
+/* Reads everything anew; rates are those since it was called before. False after an error message:
+ * there is what could be read. */
 bool usage_read(struct usage *usage);
 void usage_sort(struct usage *usage, struct usage_order order);
 void usage_end(struct usage *usage);
+
+/* Those of the region, or NULL. */
+const struct usage_frames *usage_frames_of(const struct usage *usage,
+                                           const struct view_region *region);
 
 /* --- usage_json.c --- */
 

@@ -50,10 +50,29 @@ static void add_holder(void *array, const struct gps_owner *owner) {
     json_tree_append(array, view_format_owner_json(owner));
 }
 
+static void add_rate(json_t *object, struct usage_rate rate) {
+    if (rate.frames < 0)
+        json_tree_add(object, "{s:n, s:n}", "frames_per_second", "left_out_per_second");
+    else
+        json_tree_add(object, "{s:f, s:f}", "frames_per_second", rate.frames, "left_out_per_second",
+                      rate.left_out);
+}
+
+/* The members of view_format_frames_json, and the rates. */
+static json_t *frames_json(const struct usage_frames *frames) {
+    json_t *object = view_format_frames_json(frames->region, &frames->now);
+    json_t *readers = json_object_get(object, "readers");
+    add_rate(object, frames->rate);
+    for (size_t i = 0; i < json_array_size(readers); i++)
+        add_rate(json_array_get(readers, i), frames->readers[i]);
+    return object;
+}
+
 static json_t *regions_json(const struct usage *usage) {
     json_t *array = json_tree_pack("[]");
     for (size_t i = 0; i < usage->view.region_count; i++) {
         const struct view_region *region = &usage->view.regions[i];
+        const struct usage_frames *frames = usage_frames_of(usage, region);
         const uint64_t bytes = accounting_in_use(region);
         if (view_merged(region) || bytes == 0)
             continue;
@@ -62,6 +81,8 @@ static json_t *regions_json(const struct usage *usage) {
         accounting_each_holder(region, add_holder, holders);
         json_tree_add(object, "{s:I, s:I, s:o}", "in_use", bytes, "without_sharing",
                       accounting_unshared(region), "holders", holders);
+        if (frames)
+            json_object_set_new(object, "frames", frames_json(frames));
         json_tree_append(array, object);
     }
     return array;

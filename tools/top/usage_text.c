@@ -119,16 +119,21 @@ static void add_holder(void *list, const struct gps_owner *owner) {
     view_list_add(list, owner, "");
 }
 
-static void region_row(const struct usage *usage, const struct view_region *region,
-                       const struct usage_layout *layout, struct table *table) {
+static void name_cell(const struct view_region *region, const struct usage_layout *layout,
+                      struct table *table) {
     const char *name = view_format_name(region);
     const bool cut = layout->narrow && strlen(name) > NARROW_NAME;
+    table_cell(table, TERM_PLAIN, "%.*s%s", cut ? NARROW_NAME - 1 : INT_MAX, name,
+               cut ? layout->mark : "");
+}
+
+static void region_row(const struct usage *usage, const struct view_region *region,
+                       const struct usage_layout *layout, struct table *table) {
     const uint64_t bytes = accounting_in_use(region);
     const struct printable id = printable_id(&region->record.id);
     struct view_list holders = {.view = &usage->view, .most = HOLDERS_MOST};
     accounting_each_holder(region, add_holder, &holders);
-    table_cell(table, TERM_PLAIN, "%.*s%s", cut ? NARROW_NAME - 1 : INT_MAX, name,
-               cut ? layout->mark : "");
+    name_cell(region, layout, table);
     TABLE_CELLS(table, id.text);
     table_cell(table, TERM_PLAIN, "%.8s", id.text);
     TABLE_CELLS(table, printable_size(bytes).text,
@@ -168,6 +173,60 @@ void usage_text_regions(const struct usage *usage, const struct usage_layout *la
     for (size_t i = 0; i < usage->accounting.gpu_count; i++)
         if (usage->accounting.gpus[i].blocks > 0)
             blocks_row(usage, &usage->accounting.gpus[i], &table);
+    print(layout, &table);
+}
+
+/* --- whole frames --- */
+
+static void rate_cell(double rate, struct table *table) {
+    if (rate < 0)
+        table_cell(table, TERM_PLAIN, "-");
+    else
+        table_cell(table, TERM_PLAIN, "%.1f", rate);
+}
+
+/* The frame that a process has published, or read, and its age. */
+static void frame_cells(const struct usage_frames *frames, uint64_t frame, uint64_t at,
+                        struct usage_rate rate, struct table *table) {
+    table_cell(table, TERM_PLAIN, frame ? "%" PRIu64 : "-", frame);
+    rate_cell(rate.frames, table);
+    rate_cell(rate.left_out, table);
+    TABLE_CELLS(table, view_format_frame_age(&frames->now, frame, at).text);
+}
+
+static void process_cells(const struct usage *usage, const struct gps_owner *owner, uint64_t late,
+                          const char *does, struct table *table) {
+    table_cell(table, late ? TERM_YELLOW : TERM_PLAIN, "%" PRIu64, late);
+    table_cell(table, TERM_PLAIN, "%s %s", view_format_program(&usage->view, owner).text, does);
+}
+
+static void frames_rows(const struct usage *usage, const struct usage_frames *frames,
+                        const struct usage_layout *layout, struct table *table) {
+    const struct gps_frames_writer *writer = &frames->now.said.writer;
+    name_cell(frames->region, layout, table);
+    if (frames->now.status != 0) {
+        TABLE_CELLS(table, "?", "?", "?", "?", "?", view_frames_trouble(&frames->now));
+        return;
+    }
+    frame_cells(frames, writer->newest, writer->at, frames->rate, table);
+    process_cells(usage, gps_record_creator(&frames->region->record), writer->late, "writes",
+                  table);
+    for (size_t i = 0; i < frames->now.reader_count; i++) {
+        const struct gps_frames_reader *reader = &frames->now.readers[i];
+        TABLE_CELLS(table, "");
+        frame_cells(frames, reader->have, reader->at, frames->readers[i], table);
+        process_cells(usage, &reader->owner, reader->late, "reads", table);
+    }
+}
+
+void usage_text_frames(const struct usage *usage, const struct usage_layout *layout) {
+    static const struct table_column columns[] = {{"FRAMES OF", 0},  {"FRAME", 1}, {"A SECOND", 1},
+                                                  {"LEFT OUT/S", 1}, {"AGE", 1},   {"LATE", 1},
+                                                  {"PROCESS", 0}};
+    struct table table = TABLE(columns);
+    for (size_t i = 0; i < usage->frames_count; i++)
+        if (accounting_in_use(usage->frames[i].region) > 0)
+            frames_rows(usage, &usage->frames[i], layout, &table);
     print(layout, &table);
 }
 

@@ -23,6 +23,8 @@ char *usage_text_totals(const struct usage *usage);
 void usage_text_gpus(const struct usage *usage, const struct usage_layout *layout);
 void usage_text_processes(const struct usage *usage, const struct usage_layout *layout);
 void usage_text_regions(const struct usage *usage, const struct usage_layout *layout);
+/* The whole frames of regions: a row for each exporter, and one for each of its readers. */
+void usage_text_frames(const struct usage *usage, const struct usage_layout *layout);
 /* The sum of the findings, a line, malloc'ed; and the latest of them, the last first. */
 char *usage_text_levels(const struct usage *usage);
 void usage_text_findings(const struct usage *usage, const struct usage_layout *layout, size_t most);
