@@ -43,6 +43,26 @@ TEST(Check, AGoodFileIsListedWithItsRulesAndDefaults) {
                            "  missing      = fail\n");
 }
 
+TEST(Check, SaysWhatFramesDo) {
+    Temporary place;
+    const auto said = [&](const std::string &keys) {
+        const std::string file = place.file("c", "[region f]\nrole = export\n" + keys);
+        const Result result = tool({"check", file});
+        EXPECT_EQ(result.status, 0) << result.err;
+        expect_to_fit(result.out, 80);
+        return std::regex_replace(result.out, std::regex("\n +"), " ");
+    };
+    EXPECT_HAS(said("frames = latest\nframe_waits = 2\n"),
+               "frames = latest: importers have memory of their own, and get the newest frame that "
+               "is whole; nobody waits.",
+               " frame_waits  = 2");
+    EXPECT_HAS(said("frames = each\nframes_timeout = 3s\nframe_slots = 4\n"),
+               "frames = each: importers have memory of their own, and get each whole frame, in "
+               "order; who is late is waited for, for 3 s at most.",
+               " frame_slots  = 4");
+    EXPECT_HAS(said(""), "Importers get it at once.");
+}
+
 TEST(Check, WhatHipHasNoMemoryForIsAnErrorThere) {
     Temporary place;
     const std::string file = place.file(

@@ -409,6 +409,32 @@ TEST_F(Stranger, WhatTwoProgramsAllocateFitsTogether) {
     EXPECT_EQ(tool({"explain", "--fit", rules, work.file("x", "{}")}).out, "");
 }
 
+TEST_F(Stranger, WhatOrdersExporterAndImportersIsSaidOncePerRule) {
+    const std::string line =
+        "for i in 1 2; do echo malloc a$i 4096; echo malloc b$i 8192; done | " + build() +
+        "/tests/apps/puppet";
+    const auto explained = [&](const std::string &keys) {
+        const std::string file =
+            work.file("o.conf", "[region a{n}]\nprogram = puppet\nsize = 4096\n"
+                                "index = *\nrole = export\n" +
+                                    keys +
+                                    "[region b{n}]\nprogram = puppet\n"
+                                    "size = 8192\nindex = *\nrole = export\n"
+                                    "ready = free\nhandover = 100ms\n");
+        return unwrapped(tool({"explain", "-c", file, "--", "sh", "-c", line}, environment).err);
+    };
+    const std::string disorder = "nothing orders the two programs: an importer may see half";
+    std::string said = explained("");
+    EXPECT_HAS(said, "exported as a0 " + disorder);
+    EXPECT_EQ(said.find(disorder), said.rfind(disorder)) << said;
+    said = explained("frames = latest\n");
+    EXPECT_HAS(said, "frames = latest: importers have memory of their own, and get the newest");
+    EXPECT_LACKS(said, disorder);
+    said = explained("frames = each\nframes_timeout = 2s\n");
+    EXPECT_HAS(said, "frames = each: importers have memory of their own, and get each whole "
+                     "frame, in order; who is late is waited for, for 2 s at most");
+}
+
 // The second program speaks to the first one, so they run beside each other.
 TEST_F(Stranger, APairRunsBesideEachOtherAndItsRulesFit) {
     const std::string puppet = build() + "/tests/apps/puppet >/dev/null",
@@ -433,6 +459,16 @@ TEST_F(Stranger, APairRunsBesideEachOtherAndItsRulesFit) {
     EXPECT_EQ(result.out, "[region camera]\nprogram = camera\nsize = 8MiB\nrole = export\n\n"
                           "[region camera]\nprogram = viewer\nsize = 8MiB\nrole = import\n");
     EXPECT_EQ(tool({"check", "-q", "--strict", work.file("rules", result.out)}).status, 0);
+    result = tool(
+        {"pair", "--frames=each", "-o", rules, "--", "sh", "-c", first, "--", "sh", "-c", second},
+        environment);
+    EXPECT_EQ(read_file(rules),
+              "[region camera]\nprogram = camera\nsize = 8MiB\nrole = export\nframes = each\n\n"
+              "[region camera]\nprogram = viewer\nsize = 8MiB\nrole = import\n");
+    EXPECT_EQ(tool({"check", "-q", "--strict", rules}).status, 0);
+    result = tool({"pair", "--frames=some", "-o", rules, "--", "true", "--", "true"}, environment);
+    EXPECT_EQ(result.status, 125);
+    EXPECT_HAS(result.err, "--frames 'some' is no way to share frames; allowed: latest, each");
     result = tool({"pair", "-o", "/dev/full", "--", "sh", "-c", first, "--", "sh", "-c", second},
                   environment);
     EXPECT_EQ(result.status, 125);

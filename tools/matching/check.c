@@ -10,6 +10,7 @@
 #include "config/option.h"
 #include "config/rule.h"
 #include "config/value.h"
+#include "frame_words.h"
 #include "run/driver_answer.h"
 #include "run/vendor.h"
 #include "util/clock.h"
@@ -124,7 +125,10 @@ static void say_taken(const struct gps_rule *rule) {
 }
 
 static void say_export(const struct gps_rule *rule) {
-    if (rule->ready == GPS_READY_FREE)
+    TOOL_TEMP char *frames = frame_words(rule);
+    if (frames)
+        SAY("%s.", frames);
+    else if (rule->ready == GPS_READY_FREE)
         SAY("Importers get it when the program frees it; it is kept for the first of "
             "them for %s, the end of the program included.",
             printable_duration(rule->handover).text);

@@ -20,6 +20,7 @@
 #include "directory/view.h"
 #include "explain.h"
 #include "fit.h"
+#include "frame_words.h"
 #include "gpushare/explained.h"
 #include "report/explain_finding.h"
 #include "report/suppress.h"
@@ -42,6 +43,7 @@ struct explained {
     size_t count;
     size_t roomless;  /* processes whose file had no room */
     bool any_private; /* an allocation that a rule took was left private */
+    bool *told;       /* by rule: what orders its exporter and importers is said already */
 };
 
 static int by_pid(const void *left, const void *right) {
@@ -81,6 +83,7 @@ static void free_explained(struct explained *explained) {
     for (size_t i = 0; i < explained->count; i++)
         free(explained->processes[i]);
     free(explained->processes);
+    free(explained->told);
 }
 
 static void read_all(const char *directory, struct explained *explained) {
@@ -235,6 +238,19 @@ static const struct gps_rule *rule_at(const struct gps_config *config, uint32_t 
     return NULL;
 }
 
+/* Once for each rule that exports. With ready = free importers come when all is written. */
+static void print_order(struct explained *explained, const struct gps_rule *rule,
+                        const struct gps_explained_row *row) {
+    bool *told = &explained->told[rule - explained->config->rules];
+    if (row->outcome != GPS_EXPLAINED_EXPORTED || rule->ready == GPS_READY_FREE || *told)
+        return;
+    *told = true;
+    TOOL_TEMP char *frames = frame_words(rule);
+    term_say(stderr, INDENT, "%s",
+             tool_or(frames, "nothing orders the two programs: an importer may see half of what "
+                             "is being written (frames = latest or each gives it whole frames)"));
+}
+
 static void print_row(struct explained *explained, const struct gps_explained *process,
                       const struct gps_explained_row *row) {
     const struct gps_config *config = explained->config;
@@ -245,6 +261,7 @@ static void print_row(struct explained *explained, const struct gps_explained *p
         TOOL_TEMP char *outcome = outcome_text(taken_by, row);
         term_say(stderr, INDENT, "taken by [region %s], line %u: %s", taken_by->name,
                  taken_by->line, outcome);
+        print_order(explained, taken_by, row);
         explained->any_private |=
             row->outcome == GPS_EXPLAINED_PRIVATE && taken_by->role != GPS_ROLE_MERGE;
         return;
@@ -502,6 +519,7 @@ static bool print(struct explained *explained, struct gps_config *config) {
     if (gps_config_load(config, NULL, NULL) != 0)
         return false;
     print_title(config);
+    explained->told = tool_zeroed(config->rule_count + 1, sizeof(*explained->told));
     for (size_t i = 0; i < explained->count; i++)
         print_process(explained, explained->processes[i]);
     if (explained->count > 0)
@@ -587,7 +605,7 @@ static int explain_fit(const struct tool_args *args) {
     char *const *files = args->operands;
     if (args->operand_count == 2 && !args->values[OPTION_LIST]) {
         const struct fit_side a = {files[0], files[0]}, b = {files[1], files[1]};
-        return fit_print(stdout, &a, &b) ? TOOL_OK : TOOL_FAILED;
+        return fit_print(stdout, &a, &b, NULL) ? TOOL_OK : TOOL_FAILED;
     }
     tool_error("--fit takes two files of `gpushare explain -o FILE -- CMD`, the exporter's first");
     return TOOL_USAGE;
@@ -622,7 +640,8 @@ const struct tool_verb tool_verb_explain = {
                "module that called, and the rule that took it, or for each rule of its program "
                "the first reason against it: program, size, device, backing, role (of "
                "cudaMallocAsync), caller or index. Of memory of a merge rule it says how much "
-               "was merged at most, or why nothing was. At the end stand the rules that matched "
+               "was merged at most, or why nothing was; of a rule that exports, what an importer "
+               "sees of memory that is being written. At the end stand the rules that matched "
                "nothing, with what came nearest.\n"
                "The exit status is CMD's own; 0 becomes 1 if a process that used CUDA, or any, "
                "could not be watched.\n"

@@ -217,13 +217,15 @@ static bool are_namesakes(const struct kept *a, const struct kept *b) {
 }
 
 static bool print(FILE *out, const struct kept *a, const char *exporter, const struct kept *b,
-                  const char *importer) {
+                  const char *importer, const char *frames) {
     size_t count;
     TOOL_TEMP struct fit *found = find_fits(a, b, &count);
     if (count > 0) {
         print_fits(found, count);
         fputs("\nThe rules are for the first of them; the first program exports.\n", stderr);
         print_rule(out, &found[0], found[0].exporter, "export");
+        if (frames)
+            fprintf(out, "frames = %s\n", frames);
         putc('\n', out);
         print_rule(out, &found[0], found[0].importer, "import");
         fflush(stdout); /* what follows is on stderr; a file's error is told where it is closed */
@@ -242,10 +244,11 @@ static bool print(FILE *out, const struct kept *a, const char *exporter, const s
     return count > 0;
 }
 
-bool fit_print(FILE *out, const struct fit_side *exporter, const struct fit_side *importer) {
+bool fit_print(FILE *out, const struct fit_side *exporter, const struct fit_side *importer,
+               const char *frames) {
     struct kept a = {0}, b = {0};
     const bool good = read_kept(&a, exporter) && read_kept(&b, importer) &&
-                      print(out, &a, exporter->name, &b, importer->name);
+                      print(out, &a, exporter->name, &b, importer->name, frames);
     free_kept(&a);
     free_kept(&b);
     return good;

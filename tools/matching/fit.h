@@ -17,5 +17,7 @@ struct fit_side {
     const char *path, *name;
 };
 /* Prints what of two files fits together on stderr, and two rules: the first file's program
- * exports. False: nothing fits, or a file cannot be read; stderr says so. */
-bool fit_print(FILE *out, const struct fit_side *exporter, const struct fit_side *importer);
+ * exports, with `frames` as that key's value, unless it is NULL. False: nothing fits, or a file
+ * cannot be read; stderr says so. */
+bool fit_print(FILE *out, const struct fit_side *exporter, const struct fit_side *importer,
+               const char *frames);

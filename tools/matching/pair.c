@@ -16,7 +16,7 @@
 #include "run/command.h"
 #include "run/next.h"
 
-enum { OPTION_OUTPUT };
+enum { OPTION_OUTPUT, OPTION_FRAMES };
 
 static const int awaited[] = {SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT};
 
@@ -75,14 +75,15 @@ static int run_both(char **first, const char *a, char **second, const char *b) {
 }
 
 /* Runs both, and writes the rules. */
-static int pair(char **first, char **second, const char *directory, FILE *out, const char *path) {
+static int pair(char **first, char **second, const char *directory, FILE *out, const char *path,
+                const char *frames) {
     TOOL_TEMP char *a = tool_format("%s/exporter", directory);
     TOOL_TEMP char *b = tool_format("%s/importer", directory);
     const int status = run_both(first, a, second, b);
     const struct fit_side exporter = {a, first[0]}, importer = {b, second[0]};
     if (status >= TOOL_RUN_FAILED)
         return status;
-    if (!fit_print(out, &exporter, &importer))
+    if (!fit_print(out, &exporter, &importer, frames))
         return status ? status : TOOL_FAILED;
     next_tell("Next", first, path);
     next_tell(" and", second, path);
@@ -97,12 +98,18 @@ static int run_pair(const struct tool_args *args) {
         tool_error("two commands are needed: gpushare pair -- CMD... -- CMD...");
         return TOOL_RUN_FAILED;
     }
+    const char *frames = args->values[OPTION_FRAMES];
+    if (frames && strcmp(frames, "latest") != 0 && strcmp(frames, "each") != 0) {
+        tool_error("--frames '%s' is no way to share frames; allowed: latest, each", frames);
+        return TOOL_RUN_FAILED;
+    }
     FILE *out = output_open(path);
     command_hold_signals();
     if (!out || !temporary_make(directory, ""))
         return TOOL_RUN_FAILED;
     args->operands[middle] = NULL;
-    const int status = pair(args->operands, args->operands + middle + 1, directory, out, path);
+    const int status =
+        pair(args->operands, args->operands + middle + 1, directory, out, path, frames);
     temporary_remove(directory);
     command_release_signals();
     return output_close(out, path) ? status : TOOL_RUN_FAILED;
@@ -118,8 +125,11 @@ const struct tool_verb tool_verb_pair = {
         "standard output has two rules for those that fit best: the first program exports. What "
         "the programs print on standard output goes to stderr. SIGTERM and SIGHUP are passed on to "
         "both.\n"
+        "With --frames importers get whole frames: the newest (latest), or each in order; else "
+        "nothing keeps them from seeing half of one.\n"
         "The exit status is that of the program that failed; 0 becomes 1 if nothing fits.\n",
-    .options = {{"output", 'o', "FILE", "write the rules into FILE, and not standard output"}},
+    .options = {{"output", 'o', "FILE", "write the rules into FILE, and not standard output"},
+                {"frames", 0, "WHICH", "the first rule says frames = WHICH: latest or each"}},
     .command = true,
     .usage_status = TOOL_RUN_FAILED,
     .run = run_pair,
