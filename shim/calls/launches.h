@@ -57,7 +57,8 @@ static inline void gps_unknown_begins(const char *name, bool surely) {
 /* --- copies and fills --- */
 
 /* Nobody hears of it, unless the driver refuses it. */
-static inline bool gps_write_is_plain(const struct gps_write *write) {
+static inline __attribute__((always_inline)) bool
+gps_write_is_plain(const struct gps_write *write) {
     return !gps_write_all && !write->list && !write->lasting && write->size &&
            !gps_area_near(write->to, write->size) && !gps_area_near(write->source, write->reads) &&
            (!gps_padding_any() || (!gps_padding_near(write->to, write->size) &&

@@ -115,5 +115,7 @@ void gps_buffer_tell_late(struct gps_buffer *buffer, const struct gps_owner *who
 
 /* The writer's frame is whole: gives it to the readers. */
 void gps_buffer_publish(struct gps_buffer *buffer, struct gps_scope *scope);
+/* There is none to give: it is counted. */
+void gps_buffer_leave_out(struct gps_buffer *buffer);
 /* The reader begins to look at another frame: gets it. */
 void gps_buffer_refresh(struct gps_buffer *buffer, struct gps_scope *scope);

@@ -8,6 +8,7 @@
 #include "driver/scope.h"
 #include "process/membership.h"
 #include "process/process.h"
+#include "registry/entangled.h"
 #include "registry/hash_table.h"
 #include "util/clock.h"
 #include "util/forgotten.h"
@@ -67,6 +68,7 @@ static void put(struct gps_buffer *buffer) {
     state.changes++;
     widen(buffer);
     gps_write_hear_all();
+    gps_entangle(GPS_ENTANGLED_FRAMES);
 }
 
 static struct gps_buffer *make(const struct gps_region_record *record, uint64_t context) {
@@ -304,7 +306,7 @@ static void publish(struct gps_buffer *buffer, struct gps_scope *scope) {
         if (!gps_buffer_nap(buffer, scope))
             return;
     if (buffer->inside)
-        buffer->writer.left_out++;
+        gps_buffer_leave_out(buffer);
     else
         gps_buffer_publish(buffer, scope);
     buffer->held = 0;

@@ -127,6 +127,22 @@ static int take(struct gps_buffer *buffer, bool each, struct gps_frames_reader *
     return -1;
 }
 
+void gps_buffer_leave_out(struct gps_buffer *buffer) {
+    gps_buffer_file_lock();
+    buffer->writer.left_out++;
+    buffer->writer.odd = buffer->turn.odd;
+    gps_frame_file_put_writer(&buffer->file, &buffer->writer);
+    gps_buffer_file_unlock();
+}
+
+/* What goes into the file with the frame. */
+static void count(struct gps_buffer *buffer, bool late) {
+    gps_buffer_file_lock();
+    buffer->writer.odd = buffer->turn.odd;
+    buffer->writer.late += late;
+    gps_buffer_file_unlock();
+}
+
 /* EACH: waits for who has not had the oldest frame. False: another thread has published meanwhile,
  * or the buffer is gone. */
 static bool await(struct gps_buffer *buffer, struct gps_scope *scope, int *slot) {
@@ -140,7 +156,7 @@ static bool await(struct gps_buffer *buffer, struct gps_scope *scope, int *slot)
     if (*slot >= 0)
         return true;
     buffer->forsaken = !late.owner.pid;
-    buffer->writer.late += late.owner.pid != 0;
+    count(buffer, late.owner.pid != 0);
     if (late.owner.pid)
         gps_buffer_tell_late(buffer, &late.owner);
     *slot = take(buffer, false, &late);
@@ -154,6 +170,7 @@ void gps_buffer_publish(struct gps_buffer *buffer, struct gps_scope *scope) {
     if (slot < 0 && each && !await(buffer, scope, &slot))
         return;
     const uint64_t before = buffer->frame;
+    count(buffer, false);
     if (slot >= 0) {
         buffer->frame = before + 1;
         buffer->slot[slot].frame = buffer->frame;
@@ -163,6 +180,6 @@ void gps_buffer_publish(struct gps_buffer *buffer, struct gps_scope *scope) {
         if (slot >= 0)
             put(buffer, (unsigned)slot, 0);
         buffer->frame = before;
-        buffer->writer.left_out++;
+        gps_buffer_leave_out(buffer);
     }
 }

@@ -200,7 +200,7 @@ void gps_area_remove(struct gps_area *area);
 extern struct gps_range_span gps_area_span;
 
 /* Whether an area may overlap the range. It needs no lock. */
-static inline bool gps_area_near(uint64_t address, uint64_t size) {
+static inline __attribute__((always_inline)) bool gps_area_near(uint64_t address, uint64_t size) {
     return address < __atomic_load_n(&gps_area_span.highest, __ATOMIC_RELAXED) &&
            address + size > __atomic_load_n(&gps_area_span.lowest, __ATOMIC_RELAXED);
 }

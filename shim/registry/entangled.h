@@ -16,6 +16,7 @@ enum gps_entangled {
     GPS_ENTANGLED_MULTICAST,
     GPS_ENTANGLED_DMA_BUF, /* of any memory: other hardware may have its address */
     GPS_ENTANGLED_PEERS,   /* memory of one GPU is open to another */
+    GPS_ENTANGLED_FRAMES,  /* whole frames: others wait for it, or read its slots */
 };
 
 void gps_entangle(enum gps_entangled way);

@@ -16,10 +16,11 @@
 extern struct gps_range_span gps_padding_span;
 
 /* Whether there is any, and whether a range may reach one. They take no lock. */
-static inline bool gps_padding_any(void) {
+static inline __attribute__((always_inline)) bool gps_padding_any(void) {
     return __builtin_expect(__atomic_load_n(&gps_padding_span.highest, __ATOMIC_RELAXED) != 0, 0);
 }
-static inline bool gps_padding_near(uint64_t address, uint64_t size) {
+static inline __attribute__((always_inline)) bool gps_padding_near(uint64_t address,
+                                                                   uint64_t size) {
     const uint64_t last = address + size - 1;
     return address < __atomic_load_n(&gps_padding_span.highest, __ATOMIC_RELAXED) &&
            last >= __atomic_load_n(&gps_padding_span.lowest, __ATOMIC_RELAXED);

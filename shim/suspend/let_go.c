@@ -295,6 +295,7 @@ static bool look_for_entanglement(struct gps_text *why) {
         [GPS_ENTANGLED_DMA_BUF] =
             "it has made a dma-buf of its memory, by which other hardware may use it",
         [GPS_ENTANGLED_PEERS] = "it has enabled peer access between GPUs",
+        [GPS_ENTANGLED_FRAMES] = "it exchanges whole frames with other programs",
     };
     for (unsigned way = 0; way < sizeof(texts) / sizeof(texts[0]); way++)
         if (gps_is_entangled((enum gps_entangled)way)) {
