@@ -35,14 +35,14 @@ static bool is_head(const struct gps_frames_head *head) {
            head->slots <= GPS_FRAMES_SLOTS_MAX;
 }
 
-static bool is_said(const struct gps_frames_said *said) {
+bool gps_frames_said_valid(const struct gps_frames_said *said) {
     bool valid = is_head(&said->head) && IS_VALID(&said->writer);
     for (unsigned i = 0; valid && i < said->head.slots; i++)
         valid = IS_VALID(&said->slot[i]);
     return valid;
 }
 
-static bool is_reader(const struct gps_frames_reader *reader) {
+bool gps_frames_reader_valid(const struct gps_frames_reader *reader) {
     return IS_VALID(reader) && reader->slot <= GPS_FRAMES_SLOTS_MAX &&
            (!reader->owner.pid || !gps_owner_check(&reader->owner));
 }
@@ -164,7 +164,7 @@ static int write_at(struct gps_frame_file *file, const void *bytes, size_t size,
 int gps_frame_file_read(struct gps_frame_file *file, struct gps_frames_said *said) {
     for (unsigned i = 0; i < TRIES; i++) {
         const int status = read_at(file, said, sizeof(*said), 0);
-        if (status < 0 || is_said(said))
+        if (status < 0 || gps_frames_said_valid(said))
             return status;
         sched_yield();
     }
@@ -174,7 +174,7 @@ int gps_frame_file_read(struct gps_frame_file *file, struct gps_frames_said *sai
 static bool are_readers(const struct gps_frames_reader *readers) {
     bool valid = true;
     for (unsigned i = 0; valid && i < GPS_FRAMES_READERS_MAX; i++)
-        valid = is_reader(&readers[i]);
+        valid = gps_frames_reader_valid(&readers[i]);
     return valid;
 }
 

@@ -6,6 +6,10 @@
  */
 #include "fuzz.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "directory/frame_file.h"
 #include "directory/record.h"
 
 static void require_owner(const struct gps_owner *owner) {
@@ -95,6 +99,39 @@ static void fuzz_slot(const uint8_t *data, size_t size, bool seal) {
         need(slot.state >= GPS_SLOT_INTENT && slot.state <= GPS_SLOT_CACHED);
 }
 
+#define SEAL(object)                                                                               \
+    ((object)->checksum = XXH3_64bits((object), sizeof(*(object)) - sizeof((object)->checksum)))
+
+static void seal_said(struct gps_frames_said *said) {
+    memcpy(said->head.magic, GPS_FRAMES_MAGIC, sizeof said->head.magic);
+    said->head.version = GPS_FORMAT_VERSION;
+    said->head.size = sizeof(struct gps_frames_file);
+    SEAL(&said->head);
+    SEAL(&said->writer);
+    for (unsigned i = 0; i < GPS_FRAMES_SLOTS_MAX; i++)
+        SEAL(&said->slot[i]);
+}
+
+static void fuzz_frames(const uint8_t *data, size_t size, bool seal) {
+    struct gps_frames_said said = {0};
+    struct gps_frames_reader reader = {0};
+
+    memcpy(&said, data, size < sizeof said ? size : sizeof said);
+    memcpy(&reader, data, size < sizeof reader ? size : sizeof reader);
+    if (seal) {
+        seal_said(&said);
+        SEAL(&reader);
+    }
+    if (gps_frames_said_valid(&said))
+        need(said.head.slots >= 1 && said.head.slots <= GPS_FRAMES_SLOTS_MAX &&
+             said.head.mode >= GPS_FRAMES_LATEST && said.head.mode <= GPS_FRAMES_EACH);
+    if (!gps_frames_reader_valid(&reader))
+        return;
+    need(reader.slot <= GPS_FRAMES_SLOTS_MAX);
+    if (reader.owner.pid)
+        require_owner(&reader.owner);
+}
+
 static void fuzz_text(const uint8_t *data, size_t size) {
     char *text = malloc(size + 1); /* its exact size: a read past the end is seen */
     char back[GPS_PROC_NAME];
@@ -122,7 +159,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
     if (size == 0)
         return 0;
-    mode = data[0] % 10;
+    mode = data[0] % 12;
     data++;
     size--;
     switch (mode >> 1) {
@@ -137,6 +174,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         break;
     case 3:
         fuzz_traces(data, size, mode & 1);
+        break;
+    case 4:
+        fuzz_frames(data, size, mode & 1);
         break;
     default:
         fuzz_text(data, size);
