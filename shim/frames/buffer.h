@@ -61,6 +61,12 @@ struct gps_buffer {
     struct gps_frame_copy copies[GPS_FRAMES_SLOTS_MAX];
     _Atomic unsigned under_way;
 
+    /* For the event log. */
+    struct {
+        uint64_t since;           /* when the first frame came that it has no line of; 0: none */
+        uint64_t count, left_out; /* of all that lines tell of */
+    } told;
+
     /* A writer's. */
     uint64_t frame; /* the newest that is published, or about to be */
     struct gps_frames_slot slot[GPS_FRAMES_SLOTS_MAX];
@@ -110,6 +116,14 @@ bool gps_buffer_copy(struct gps_buffer *buffer, unsigned slot, uint64_t frame,
 bool gps_buffer_nap(struct gps_buffer *buffer, struct gps_scope *scope);
 /* frames = each: another process is late, which is told once for each. */
 void gps_buffer_tell_late(struct gps_buffer *buffer, const struct gps_owner *whom);
+
+/* --- frame_events.c; with the lock --- */
+
+/* A frame is about to be published, read or left out: after a second the event log gets the number
+ * of those before it. */
+void gps_buffer_count(struct gps_buffer *buffer);
+/* No more come: it gets the rest. */
+void gps_buffer_count_last(struct gps_buffer *buffer);
 
 /* --- publish.c and refresh.c; with the lock, and inside a scope of the buffer's context --- */
 

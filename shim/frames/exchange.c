@@ -177,6 +177,7 @@ static bool take_out(struct gps_buffer *buffer) {
 
 static void say_ended(struct gps_buffer *buffer) {
     static const struct gps_frames_reader nobody;
+    gps_buffer_count_last(buffer);
     gps_buffer_file_lock();
     buffer->writer.ended = 1;
     buffer->reader = nobody;
@@ -241,6 +242,7 @@ static bool leave(struct gps_buffer *buffer) {
         state_now = gps_ops->stream_state(buffer->stream);
     }
     gps_scope_end(&scope);
+    gps_buffer_count_last(buffer);
     return buffer->under_way && (state_now == GPS_OK || state_now == GPS_NOT_READY);
 }
 

@@ -166,6 +166,7 @@ static bool await(struct gps_buffer *buffer, struct gps_scope *scope, int *slot)
 void gps_buffer_publish(struct gps_buffer *buffer, struct gps_scope *scope) {
     struct gps_frames_reader late = {.slot = 0};
     const bool each = buffer->head.mode == GPS_FRAMES_EACH;
+    gps_buffer_count(buffer);
     int slot = take(buffer, each, &late);
     if (slot < 0 && each && !await(buffer, scope, &slot))
         return;

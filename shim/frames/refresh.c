@@ -127,6 +127,7 @@ void gps_buffer_refresh(struct gps_buffer *buffer, struct gps_scope *scope) {
                                          : find(buffer, &said);
     if (slot < 0)
         return;
+    gps_buffer_count(buffer);
     note(buffer, &said.slot[slot]);
     if (!gps_buffer_follow(buffer) ||
         !gps_buffer_copy(buffer, (unsigned)slot, said.slot[slot].frame, refreshed))

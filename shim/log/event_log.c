@@ -129,6 +129,8 @@ static void add_subject(struct gps_text *text, const struct gps_event_line *line
         gps_text_strs(text, ",\"device\":\"", uuid, "\"");
     }
     add_string(text, "how", line->how);
+    add_number(text, "count", line->count);
+    add_number(text, "left_out", line->left_out);
 }
 
 static void add_finding(struct gps_text *text, const struct gps_report *report) {
@@ -164,6 +166,10 @@ static void put(const struct gps_event_line *line) {
     if (error != 0 && error != EAGAIN)
         give_up(gps_error_text(error));
     atomic_fetch_add(&state.written, text.length);
+}
+
+bool gps_event_log_is_on(void) {
+    return atomic_load_explicit(&state.pid, memory_order_relaxed) != 0;
 }
 
 void gps_event_log_write(const struct gps_event_line *line) {

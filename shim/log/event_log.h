@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "config/config.h"
@@ -20,17 +21,21 @@ struct gps_event_line {
     const char *name;
     uint64_t size;                   /* "made": all the VMM memory that the program has there */
     uint64_t saved;                  /* "merged": the bytes that another process held already */
-    uint64_t ns;                     /* "waited": the time that the wait took */
+    uint64_t ns;                     /* "waited", "frames": the time that it took */
     const uint8_t *device;           /* its UUID; "made": that of the GPU */
     const char *how;                 /* one of the words that the schema lists */
     const struct gps_report *report; /* "finding" */
     const char *arguments;           /* "began" */
+    uint64_t count, left_out;        /* "frames" */
 };
 
 /* Is called at the first call, and again in a forked child. No event is written before. The
  * arguments stay the caller's. */
 void gps_event_log_open(const struct gps_options *options, const struct gps_owner *self,
                         const char *arguments);
+
+/* Whether an event would be written: one load. For who has to count what it writes. */
+bool gps_event_log_is_on(void);
 
 /* Writes one event; before the first one an event that tells the program's arguments. Costs one
  * load if event_log is off. Preserves errno. */

@@ -1,4 +1,5 @@
 // frames_test.cpp - whole frames, between programs that know nothing of each other (apps/film.c).
+#include <fstream>
 #include <sstream>
 
 #include "scenario/harness.hpp"
@@ -327,6 +328,71 @@ TEST(Frames, AreShownWithWhoReadsThem) {
                "\n  readers    1\n");
     b.kill();
     EXPECT_HAS(world.tool({"show", "film"}).out, "\n  readers    0\n");
+}
+
+// The sums of the lines of one process: how many frames, left out ones, and lines there are.
+struct Told {
+    double frames = 0, left_out = 0, lines = 0;
+    Told(const World &world, const Puppet &puppet, const std::string &how) {
+        std::ifstream file(world.path(std::to_string(puppet.pid) + ".events"));
+        for (std::string line; std::getline(file, line);) {
+            Json event = Json::parse(line);
+            if (event["event"].text != "frames")
+                continue;
+            EXPECT_EQ(event["name"].text, "film");
+            EXPECT_EQ(event["how"].text, how);
+            EXPECT_GT(event["ns"].number, 0);
+            frames += event.members.count("count") ? event["count"].number : 0;
+            left_out += event.members.count("left_out") ? event["left_out"].number : 0;
+            lines++;
+        }
+    }
+};
+
+TEST(Frames, AreInTheEventLogOnceASecond) {
+    World world(rule("film", "puppet", "auto", "size = 4MiB\nframes = latest\nframe_waits = 1\n"));
+    world.environment["GPUSHARE_EVENT_LOG"] = world.path("%p.events");
+    Puppet a(world), b(world);
+    a.must("malloc p 4194304");
+    b.must("malloc q 4194304");
+    draw(a, 1, 12);
+    b.all({"read q 0 1", "read q 0 1"});
+    EXPECT_EQ(Told(world, b, "reader").lines, 0);
+    a.must("sleep 1100");
+    draw(a, 13, 15);
+    EXPECT_GE(Told(world, a, "writer").lines, 1);
+    b.must("read q 0 1");
+    a.must("free p");
+    b.must("free q");
+    const Told written(world, a, "writer"), read(world, b, "reader");
+    EXPECT_EQ(written.frames + written.left_out, 15);
+    EXPECT_GE(written.lines, 2);
+    EXPECT_LE(written.lines, 5) << "one a second";
+    EXPECT_GE(read.frames, 2);
+    EXPECT_LE(read.frames + read.left_out, written.frames);
+    EXPECT_GE(read.lines, 1);
+    if (on_gpu())
+        return; // there is no jsonschema
+    const Result valid = command({"python3", "tests/tool/check_lines.py", "docs/event.schema.json",
+                                  world.path(std::to_string(a.pid) + ".events"),
+                                  world.path(std::to_string(b.pid) + ".events")});
+    EXPECT_EQ(valid.status, 0) << valid.out << valid.err;
+}
+
+TEST(Frames, OfAProgramThatEndsAreInTheEventLog) {
+    World world(rule("film", "puppet", "auto", "size = 4MiB\nframes = latest\nframe_waits = 1\n"));
+    world.environment["GPUSHARE_EVENT_LOG"] = world.path("%p.events");
+    Puppet a(world), b(world);
+    a.must("malloc p 4194304");
+    b.must("malloc q 4194304");
+    draw(a, 1, 3);
+    b.must("read q 0 1");
+    b.quit("exit 0");
+    a.quit("exit 0");
+    const Told written(world, a, "writer"), read(world, b, "reader");
+    EXPECT_EQ(written.frames + written.left_out, 3);
+    EXPECT_EQ(read.frames, 1);
+    EXPECT_HAS(read_file(world.path(std::to_string(a.pid) + ".events")), "\"event\":\"ended\"");
 }
 
 TEST(Frames, LeaveNothingBehind) {

@@ -1,5 +1,7 @@
 // gpushare timeline: what the reader makes of event logs, what it skips, and what Perfetto gets.
 // tests/browser looks at the page itself.
+#include <cmath>
+
 #include "harness.hpp"
 #include "json.hpp"
 #include "logmaker.hpp"
@@ -136,6 +138,51 @@ TEST_F(Timeline, MergedBytesOfAProcessAreBars) {
     for (size_t i = 0; i < 3; i++)
         for (size_t j = 0; j < 4; j++)
             EXPECT_EQ(number(merges[i][j]), want[i][j]) << i << " " << j;
+}
+
+// Two lines in a row, one after a pause, and those of the reader.
+std::string whole_frames() {
+    const auto frames = [](int micro, int pid, const std::string &how, int count,
+                           const std::string &more = "") {
+        return event(micro, "frames", pid,
+                     ",\"region\":" + quoted(FRAMES) + ",\"name\":\"frames\",\"ns\":100000000" +
+                         ",\"how\":" + quoted(how) + ",\"count\":" + std::to_string(count) + more);
+    };
+    return event(10, "exported", 1, of("rule")) + event(20, "opened", 2, of("rule")) +
+           frames(100020, 1, "writer", 6) + frames(200010, 1, "writer", 5, ",\"left_out\":2") +
+           frames(200020, 2, "reader", 4) + frames(900000, 1, "writer", 3);
+}
+
+TEST_F(Timeline, WholeFramesAreBarsWithTheirNumber) {
+    const Json history = page({place.file("log", whole_frames())});
+    const Json &frames = history["frames"];
+    ASSERT_EQ(frames.size(), 4u);
+    const double want[4][6] = {{0, 0, 10, 100010, 6, 0},
+                               {0, 0, 100010, 200000, 5, 2},
+                               {1, 0, 100010, 200010, 4, 0},
+                               {0, 0, 799990, 899990, 3, 0}};
+    for (size_t i = 0; i < 4; i++) {
+        for (size_t j = 0; j < 6; j++)
+            EXPECT_EQ(number(frames[i][j]), want[i][j]) << i << " " << j;
+        EXPECT_EQ(frames[i][6].truth, i != 2) << "whether it writes";
+    }
+    EXPECT_EQ(history["steps"].size(), 2u) << "they hold no memory";
+}
+
+TEST_F(Timeline, WholeFramesAreCountersInPerfetto) {
+    const Result result = timeline({"--perfetto", place.file("log", whole_frames())});
+    EXPECT_EQ(result.status, 0) << result.err;
+    const Result valid =
+        command({"python3", "-m", "jsonschema", "-i", place.file("trace.json", result.out),
+                 "tests/tool/trace_event.schema.json"});
+    EXPECT_EQ(valid.status, 0) << valid.out << valid.err;
+    std::map<std::string, std::vector<double>> rates;
+    const Json trace = Json::parse(result.out);
+    for (const Json &each : trace["traceEvents"].elements)
+        if (contains(each["name"].text, "frames a second"))
+            rates[each["name"].text].push_back(std::round(each["args"]["frames"].number));
+    EXPECT_EQ(rates["frames a second, frames, published"], (std::vector<double>{60, 50, 0, 30, 0}));
+    EXPECT_EQ(rates["frames a second, frames, read"], (std::vector<double>{40, 0}));
 }
 
 TEST_F(Timeline, AnExportersEndEndsNoMemoryThatIsOpenElsewhere) {

@@ -196,7 +196,8 @@ bool event_line_is(const char *text) {
 }
 
 static bool is_of_region(const char *event) {
-    static const char *const events[] = {"created", "exported", "opened", "closed", "freed"};
+    static const char *const events[] = {"created", "exported", "opened",
+                                         "closed",  "freed",    "frames"};
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
         if (strcmp(events[i], event) == 0)
             return true;
@@ -221,20 +222,24 @@ static const char *missing(struct event_line *line) {
         return "an event of a region without a region; skipped";
     if (strcmp(line->event, "finding") == 0 && !line->finding)
         return "a finding without its id; skipped";
-    return line->size < 0 || line->saved < 0 || line->ns < 0 ? "a negative number; skipped" : NULL;
+    return line->size < 0 || line->saved < 0 || line->ns < 0 || line->count < 0 ||
+                   line->left_out < 0
+               ? "a negative number; skipped"
+               : NULL;
 }
 
 static const char *unpack(struct event_line *line) {
     struct log_process *process = &line->process;
     if (json_unpack(line->json,
                     "{s:s, s:s, s?I, s?I, s?s, s?s, s?s, s?s, s?s, s?I, s?I, s?I, s?s, s?s, "
-                    "s?s, s?s, s?s, s?s}",
+                    "s?s, s?s, s?s, s?s, s?I, s?I}",
                     "ts", &line->ts, "event", &line->event, "pid", &process->pid, "pid_ns",
                     &process->pid_ns, "process", &line->image, "command", &process->command,
                     "region", &line->region, "name", &line->name, "how", &line->how, "size",
                     &line->size, "saved", &line->saved, "ns", &line->ns, "finding", &line->finding,
                     "level", &line->level, "api", &line->api, "detail", &line->detail, "arguments",
-                    &process->arguments, "device", &line->device) != 0)
+                    &process->arguments, "device", &line->device, "count", &line->count, "left_out",
+                    &line->left_out) != 0)
         return "no line of a gpushare event log: a member is missing or of another kind; skipped";
     return missing(line);
 }

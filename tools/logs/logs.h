@@ -119,7 +119,7 @@ struct event_line {
     struct log_process process;
     const char *image; /* of the process, which tells it from others of its pid */
     const char *region, *name, *device, *how, *finding, *level, *api, *detail;
-    int64_t size, saved, ns;
+    int64_t size, saved, ns, count, left_out;
 };
 
 /* Whether a text is to be read as a line of an event log, and not of a log. */

@@ -30,6 +30,7 @@ struct history_play {
     struct string_map *open;      /* holds, by process and id */
     struct string_map *findings;  /* marks, by time, process and id */
     struct string_map *made;      /* bytes of cuMemCreate, by process and GPU */
+    struct string_map *frames;    /* the last, by process, region and how */
     int64_t saved;                /* bytes of merged blocks that no process has left */
 };
 
@@ -191,6 +192,28 @@ static void follow_resumed(struct history *history, const struct event_line *lin
             history->waits[i].to = line->time;
 }
 
+/* Times of lines are no exact ends. */
+#define FRAMES_NEAR 1000
+
+static void follow_frames(struct history *history, const struct event_line *line, size_t process) {
+    struct history_frames frames = {.process = process,
+                                    .region = entry_of(history, line)->region - 1,
+                                    .from = line->time - line->ns / 1000,
+                                    .to = line->time,
+                                    .count = line->count,
+                                    .left_out = line->left_out,
+                                    .writes = line->how && strcmp(line->how, "writer") == 0};
+    size_t *number = number_at(&history->play->frames,
+                               tool_format("%zu %zu %d", process, frames.region, frames.writes));
+    struct history_frames *last = *number != 0 ? &history->frames[*number - 1] : NULL;
+    if (last && frames.from < last->to + FRAMES_NEAR) {
+        last->goes_on = true;
+        frames.from = last->to;
+    }
+    TOOL_APPEND(history->frames, history->frames_count, frames);
+    *number = history->frames_count;
+}
+
 /* The process has another number of merged bytes than before. */
 static void note_merged(struct history *history, size_t index, int64_t time) {
     struct history_process *process = &history->processes[index];
@@ -301,7 +324,7 @@ static void follow(struct history *history, const struct event_line *line) {
         {"closed", follow_closed},   {"freed", follow_freed},       {"waited", follow_waited},
         {"merged", follow_merged},   {"unmerged", follow_unmerged}, {"finding", follow_finding},
         {"ended", follow_ended},     {"made", follow_made},         {"suspended", follow_suspended},
-        {"resumed", follow_resumed},
+        {"resumed", follow_resumed}, {"frames", follow_frames},
     };
     const size_t process = process_of(history, line);
     for (size_t i = 0; i < sizeof(followers) / sizeof(followers[0]); i++)
@@ -450,6 +473,9 @@ static void bound(struct history *history) {
     for (size_t i = 0; i < history->wait_count; i++)
         if (history->waits[i].from < history->begin)
             history->begin = history->waits[i].from;
+    for (size_t i = 0; i < history->frames_count; i++)
+        if (history->frames[i].from < history->begin)
+            history->begin = history->frames[i].from;
     for (size_t i = 0; i < history->lifetime_count; i++) {
         struct history_lifetime *lifetime = &history->lifetimes[i];
         lifetime->begin = lifetime->created != HISTORY_OPEN    ? lifetime->created
@@ -487,6 +513,7 @@ static void free_play(struct history_play *play) {
     string_map_free(&play->open, NULL);
     string_map_free(&play->findings, NULL);
     string_map_free(&play->made, NULL);
+    string_map_free(&play->frames, NULL);
 }
 
 void history_free(struct history *history) {
@@ -499,6 +526,7 @@ void history_free(struct history *history) {
     free(history->marks);
     free(history->waits);
     free(history->merges);
+    free(history->frames);
     free(history->made);
     free(history->steps);
     aggregate_free(&history->aggregate);

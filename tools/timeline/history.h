@@ -71,6 +71,14 @@ struct history_merge {
     int64_t from, to, size;
 };
 
+/* Whole frames of a region that a process has published or read. */
+struct history_frames {
+    size_t process, region;
+    int64_t from, to, count, left_out;
+    bool writes;
+    bool goes_on; /* the next of its kind begins where it ends */
+};
+
 /* Bytes of cuMemCreate that a process has, on all GPUs, from `time` on. */
 struct history_made {
     size_t process;
@@ -90,10 +98,11 @@ struct history {
     struct history_mark *marks;
     struct history_wait *waits;
     struct history_merge *merges;
+    struct history_frames *frames;
     struct history_made *made;
     struct history_step *steps;
     size_t process_count, region_count, lifetime_count, hold_count, mark_count, wait_count,
-        merge_count, made_count, step_count;
+        merge_count, frames_count, made_count, step_count;
     int64_t begin, end;
     size_t event_count; /* lines of event logs */
     struct aggregate aggregate;

@@ -152,6 +152,27 @@ static void put_last_closes(struct trace *trace) {
     }
 }
 
+/* --- frames --- */
+
+static void put_rate(struct trace *trace, const struct history_frames *frames, int64_t time,
+                     double whole, double left_out) {
+    TOOL_TEMP char *name = tool_format("frames a second, %s, %s", label(trace, frames->region),
+                                       frames->writes ? "published" : "read");
+    put(trace, json_tree_pack("{s:s, s:s, s:I, s:I, s:{s:f, s:f}}", "ph", "C", "name", name, "pid",
+                              trace->pids[frames->process], "ts", since(trace, time), "args",
+                              "frames", whole, "left out", left_out));
+}
+
+/* A counter stays as it is until its next event. */
+static void put_frames(struct trace *trace, const struct history_frames *frames) {
+    const double seconds =
+        frames->to > frames->from ? (double)(frames->to - frames->from) / 1e6 : 1;
+    put_rate(trace, frames, frames->from, (double)frames->count / seconds,
+             (double)frames->left_out / seconds);
+    if (!frames->goes_on)
+        put_rate(trace, frames, frames->to, 0, 0);
+}
+
 /* --- the rest --- */
 
 static void put_rest(struct trace *trace) {
@@ -168,6 +189,8 @@ static void put_rest(struct trace *trace) {
                       mark->detail);
         put(trace, event);
     }
+    for (size_t i = 0; i < history->frames_count; i++)
+        put_frames(trace, &history->frames[i]);
     for (size_t i = 0; i < history->made_count; i++) {
         const struct history_made *made = &history->made[i];
         put(trace, json_tree_pack("{s:s, s:s, s:I, s:I, s:{s:I}}", "ph", "C", "name",

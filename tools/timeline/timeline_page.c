@@ -75,6 +75,14 @@ static json_t *merge_row(const struct history *history, size_t i) {
                           since(history, merge->to), merge->size);
 }
 
+static json_t *frames_row(const struct history *history, size_t i) {
+    const struct history_frames *frames = &history->frames[i];
+    return json_tree_pack("[I, I, I, I, I, I, b]", place_of(frames->process),
+                          place_of(frames->region), since(history, frames->from),
+                          since(history, frames->to), frames->count, frames->left_out,
+                          frames->writes);
+}
+
 static json_t *step_row(const struct history *history, size_t i) {
     const struct history_step *step = &history->steps[i];
     return json_tree_pack("[I, I, I]", since(history, step->time), step->used, step->without);
@@ -142,14 +150,15 @@ static int put(const char *bytes, size_t count, void *out) {
 void timeline_page(FILE *out, const struct history *history, const char *debug_directory) {
     const char *at = strstr(timeline_template, place);
     json_auto_t *tree = json_tree_pack(
-        "{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "begin",
+        "{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "begin",
         history->begin, "end", history->end - history->begin, "events", history->event_count,
         "processes", rows(history, history->process_count, process_row), "regions",
         rows(history, history->region_count, region_row), "lifetimes",
         rows(history, history->lifetime_count, lifetime_row), "holds",
         rows(history, history->hold_count, hold_row), "waits",
         rows(history, history->wait_count, wait_row), "merges",
-        rows(history, history->merge_count, merge_row), "steps",
+        rows(history, history->merge_count, merge_row), "frames",
+        rows(history, history->frames_count, frames_row), "steps",
         rows(history, history->step_count, step_row), "marks",
         rows(history, history->mark_count, mark_row), "reports", reports(history, debug_directory),
         "findings", catalogue(history));
