@@ -50,7 +50,7 @@ struct gps_frames_writer {
     uint64_t late;     /* times that it waited in vain for readers of EACH */
     uint64_t odd;      /* frames with another number of waits than the usual one */
     uint32_t ended;    /* 1: the exporter has freed it, and no more come */
-    uint32_t reserved0;
+    uint32_t usual;    /* waits that each of the last frames had; 0: not known */
     uint64_t reserved1;
     uint64_t checksum;
 };

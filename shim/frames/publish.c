@@ -163,10 +163,18 @@ static bool await(struct gps_buffer *buffer, struct gps_scope *scope, int *slot)
     return true;
 }
 
+/* It is written with the frame. */
+static void say_usual(struct gps_buffer *buffer) {
+    gps_buffer_file_lock();
+    buffer->writer.usual = gps_turn_number_of_waits(&buffer->turn);
+    gps_buffer_file_unlock();
+}
+
 void gps_buffer_publish(struct gps_buffer *buffer, struct gps_scope *scope) {
     struct gps_frames_reader late = {.slot = 0};
     const bool each = buffer->head.mode == GPS_FRAMES_EACH;
     gps_buffer_count(buffer);
+    say_usual(buffer);
     int slot = take(buffer, each, &late);
     if (slot < 0 && each && !await(buffer, scope, &slot))
         return;

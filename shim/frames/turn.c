@@ -42,6 +42,10 @@ static bool is_known(const struct gps_turn_usual *usual) {
     return usual->alike >= GPS_TURN_ALIKE;
 }
 
+unsigned gps_turn_number_of_waits(const struct gps_turn *turn) {
+    return turn->fixed ? turn->fixed : is_known(&turn->usual_waits) ? turn->usual_waits.number : 0;
+}
+
 static void learn_one(struct gps_turn_usual *usual, unsigned number) {
     usual->alike = number == usual->number ? usual->alike + !is_known(usual) : 1;
     usual->number = number;
@@ -117,18 +121,12 @@ bool gps_turn_wait(struct gps_turn *turn) {
         return false;
     turn->touched = false;
     turn->waits++;
-    const unsigned last = turn->fixed                    ? turn->fixed
-                          : is_known(&turn->usual_waits) ? turn->usual_waits.number
-                                                         : 0;
-    turn->ended = turn->waits == last && is_complete(turn);
+    turn->ended = turn->waits == gps_turn_number_of_waits(turn) && is_complete(turn);
     return turn->ended;
 }
 
 bool gps_turn_is_whole(const struct gps_turn *turn) {
-    const unsigned last = turn->fixed                    ? turn->fixed
-                          : is_known(&turn->usual_waits) ? turn->usual_waits.number
-                                                         : 0;
-    return turn->count && !turn->ended && turn->waits >= last;
+    return turn->count && !turn->ended && turn->waits >= gps_turn_number_of_waits(turn);
 }
 
 /* --- the reader --- */

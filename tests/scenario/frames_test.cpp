@@ -330,6 +330,15 @@ TEST(Frames, AreShownWithWhoReadsThem) {
     EXPECT_HAS(world.tool({"show", "film"}).out, "\n  readers    0\n");
 }
 
+TEST(Frames, HaveANumberOfWaitsThatIsShown) {
+    World world(rule("film", "puppet", "auto", "size = 4MiB\nframes = latest\n"));
+    Puppet a(world);
+    a.must("malloc p 4194304");
+    for (int i = 0; i < 12; i++)
+        a.all({"fill p 1 4096", "sync", "upload p 4096 4096 2 sync"});
+    EXPECT_TRUE(eventually([&] { return world.region("film")["frames"]["waits"].number == 2; }));
+}
+
 // The sums of the lines of one process: how many frames, left out ones, and lines there are.
 struct Told {
     double frames = 0, left_out = 0, lines = 0;

@@ -98,12 +98,14 @@ TEST(FrameView, ShowTellsOfAllAndOfEachReader) {
     Peer viewer(film.shared, "viewer", {{film.record.id}});
     film.reads(viewer.owner);
     film.writer.odd = 7;
+    film.writer.usual = 4;
     film.put();
     const std::string text = film.said({"show", "film"});
     EXPECT_EQ(line_of(text, "  frames "), "frames latest, 3 slots");
     EXPECT_HAS(line_of(text, "  published "), "published 5, the newest ", " ms ago");
     EXPECT_EQ(line_of(text, "  left out "), "left out 2, for each slot was being read");
     EXPECT_EQ(line_of(text, "  odd "), "odd 7 with another number of waits than the usual one");
+    EXPECT_EQ(line_of(text, "  waits "), "waits 4 in each of the last frames: frame_waits = 4");
     EXPECT_EQ(line_of(text, "  late "), "(none)");
     EXPECT_EQ(line_of(text, "  readers "), "readers 1");
     EXPECT_HAS(line_of(text.substr(text.find("  readers ")), "viewer"),
@@ -119,6 +121,7 @@ TEST(FrameView, ShowSaysWhenThereAreNoneYetAndWhenNoMoreCome) {
     std::string text = film.said({"show", "film"});
     EXPECT_EQ(line_of(text, "  frames "), "frames each, 3 slots");
     EXPECT_EQ(line_of(text, "  published "), "published none yet");
+    EXPECT_EQ(line_of(text, "  waits "), "(none)");
     EXPECT_EQ(line_of(text, "  late "), "late its readers, 1 time");
     EXPECT_EQ(line_of(text, "  readers "), "readers 0");
     film.writer.newest = 1;
@@ -158,6 +161,7 @@ TEST(FrameView, JsonHasAllOfIt) {
         EXPECT_EQ(frames["left_out"].number, 2);
         EXPECT_EQ(frames["late"].number, 0);
         EXPECT_EQ(frames["odd"].number, 0);
+        EXPECT_TRUE(frames["waits"].is_null());
         EXPECT_FALSE(frames["ended"].truth);
         EXPECT_EQ(reader["command"].text, "viewer");
         EXPECT_EQ(reader["pid"].text, pid_text(viewer.owner));

@@ -34,6 +34,25 @@ std::string times(unsigned count, const std::string &what) {
     return out;
 }
 
+unsigned waits(const std::string &program, unsigned fixed = 0) {
+    gps_turn turn = {};
+    turn.fixed = fixed;
+    for (char c : program)
+        if (c == '.')
+            gps_turn_wait(&turn);
+        else
+            gps_turn_touch(&turn, static_cast<uint64_t>(c), 1);
+    return gps_turn_number_of_waits(&turn);
+}
+
+TEST(Turn, TheNumberOfWaitsIsThatOfTheLastFrames) {
+    EXPECT_EQ(waits(times(8, "a.b.")), 0u);
+    EXPECT_EQ(waits(times(9, "a.b.")), 2u);
+    EXPECT_EQ(waits(times(9, "ab")), 0u) << "it never waits";
+    EXPECT_EQ(waits(times(9, "a.b.") + "a.b.c." + "a."), 0u) << "they differ";
+    EXPECT_EQ(waits("", 3), 3u);
+}
+
 TEST(Turn, TheFirstTouchComesAgain) {
     EXPECT_EQ(written("abcd.abcd.ab"), "abcd.|abcd.|ab|");
 }

@@ -179,6 +179,9 @@ static void frames_lines(const struct view *view, const struct view_region *regi
         line("left out", "%" PRIu64 ", for each slot was being read", writer->left_out);
     if (writer->late)
         line("late", "its readers, %" PRIu64 " time%s", writer->late, writer->late == 1 ? "" : "s");
+    if (writer->usual)
+        line("waits", "%u in each of the last frames: frame_waits = %u", writer->usual,
+             writer->usual);
     if (writer->odd)
         line("odd", "%" PRIu64 " with another number of waits than the usual one", writer->odd);
     line("readers", "%zu", frames.reader_count);

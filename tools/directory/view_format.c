@@ -191,13 +191,15 @@ json_t *view_format_frames_json(const struct view_region *region,
     json_t *object = json_tree_pack("{s:s, s:I}", "mode", view_frames_mode(region), "slots",
                                     (json_int_t)region->record.frame_slots);
     if (frames->status == 0)
-        json_tree_add(object, "{s:I, s:o, s:I, s:I, s:I, s:b}", "newest", writer->newest, "age",
-                      frame_age_json(frames, writer->newest, writer->at), "left_out",
-                      writer->left_out, "late", writer->late, "odd", writer->odd, "ended",
-                      writer->ended != 0);
+        json_tree_add(object, "{s:I, s:o, s:I, s:I, s:I, s:o, s:b}", "newest", writer->newest,
+                      "age", frame_age_json(frames, writer->newest, writer->at), "left_out",
+                      writer->left_out, "late", writer->late, "odd", writer->odd, "waits",
+                      writer->usual ? json_tree_pack("I", (json_int_t)writer->usual)
+                                    : json_tree_pack("n"),
+                      "ended", writer->ended != 0);
     else
-        json_tree_add(object, "{s:n, s:n, s:n, s:n, s:n, s:n}", "newest", "age", "left_out", "late",
-                      "odd", "ended");
+        json_tree_add(object, "{s:n, s:n, s:n, s:n, s:n, s:n, s:n}", "newest", "age", "left_out",
+                      "late", "odd", "waits", "ended");
     json_tree_add(object, "{s:o}", "readers",
                   frames->status == 0 ? readers_json(frames) : json_tree_pack("[]"));
     return object;
