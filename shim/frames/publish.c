@@ -136,9 +136,10 @@ void gps_buffer_leave_out(struct gps_buffer *buffer) {
 }
 
 /* What goes into the file with the frame. */
-static void count(struct gps_buffer *buffer, bool late) {
+static void tell_of(struct gps_buffer *buffer, bool late) {
     gps_buffer_file_lock();
     buffer->writer.odd = buffer->turn.odd;
+    buffer->writer.usual = gps_turn_number_of_waits(&buffer->turn);
     buffer->writer.late += late;
     gps_buffer_file_unlock();
 }
@@ -156,30 +157,22 @@ static bool await(struct gps_buffer *buffer, struct gps_scope *scope, int *slot)
     if (*slot >= 0)
         return true;
     buffer->forsaken = !late.owner.pid;
-    count(buffer, late.owner.pid != 0);
+    tell_of(buffer, late.owner.pid != 0);
     if (late.owner.pid)
         gps_buffer_tell_late(buffer, &late.owner);
     *slot = take(buffer, false, &late);
     return true;
 }
 
-/* It is written with the frame. */
-static void say_usual(struct gps_buffer *buffer) {
-    gps_buffer_file_lock();
-    buffer->writer.usual = gps_turn_number_of_waits(&buffer->turn);
-    gps_buffer_file_unlock();
-}
-
 void gps_buffer_publish(struct gps_buffer *buffer, struct gps_scope *scope) {
     struct gps_frames_reader late = {.slot = 0};
     const bool each = buffer->head.mode == GPS_FRAMES_EACH;
     gps_buffer_count(buffer);
-    say_usual(buffer);
     int slot = take(buffer, each, &late);
     if (slot < 0 && each && !await(buffer, scope, &slot))
         return;
     const uint64_t before = buffer->frame;
-    count(buffer, false);
+    tell_of(buffer, false);
     if (slot >= 0) {
         buffer->frame = before + 1;
         buffer->slot[slot].frame = buffer->frame;
