@@ -149,7 +149,7 @@ TEST(Frames, WithoutTheKeyAreNotOrdered) {
     Film film("frames = off\n");
     film.run(film.line("viewer", "look one 20 1048576 -20") +
              film.line("camera", "draw one 20 1048576 1000"));
-    EXPECT_EQ(number(film.said("viewer"), "frames"), 20u);
+    EXPECT_GE(number(film.said("viewer"), "frames"), 1u);
     EXPECT_EQ(film.count("share-fallback") + film.count("frame-late"), 0u) << film.logs();
 }
 
