@@ -144,6 +144,15 @@ static void tell_of(struct gps_buffer *buffer, bool late) {
     gps_buffer_file_unlock();
 }
 
+/* LATEST: the newest frame's own slot, where readers that stopped hold all others. Who comes before
+ * the copy has ended keeps the frame that it has. -1: it is being read, or written. */
+static int take_newest(struct gps_buffer *buffer) {
+    for (unsigned i = 0; buffer->frame && i < buffer->head.slots; i++)
+        if (buffer->slot[i].frame == buffer->frame && !buffer->copies[i].busy && claim(buffer, i))
+            return (int)i;
+    return -1;
+}
+
 /* EACH: waits for who has not had the oldest frame. False: another thread has published meanwhile,
  * or the buffer is gone. */
 static bool await(struct gps_buffer *buffer, struct gps_scope *scope, int *slot) {
@@ -169,6 +178,8 @@ void gps_buffer_publish(struct gps_buffer *buffer, struct gps_scope *scope) {
     const bool each = buffer->head.mode == GPS_FRAMES_EACH;
     gps_buffer_count(buffer);
     int slot = take(buffer, each, &late);
+    if (slot < 0 && !each)
+        slot = take_newest(buffer);
     if (slot < 0 && each && !await(buffer, scope, &slot))
         return;
     const uint64_t before = buffer->frame;

@@ -4,6 +4,7 @@
 extern "C" {
 #include "directory/frame_file.h"
 #include "directory/record.h"
+#include "directory/region.h"
 }
 
 namespace {
@@ -187,6 +188,223 @@ TEST_F(FramesLooks, AStreamThatIsDestroyedAtOnceHasDrawnAll) {
                "unstream s", "sync", "stream s"});
         EXPECT_TRUE(sees(b, "q", "0" + byte));
     }
+}
+
+// --- who is in the way ---
+
+// The file of the frames of `film`, in which the test speaks for others.
+struct FramesFile {
+    gps_store store;
+    gps_region_record record{};
+    gps_frame_file file{};
+    explicit FramesFile(const World &world) : store(world.store()) {
+        gps_frames_said said;
+        const std::string id = world.region("film")["id"].text;
+        gps_id region{};
+        for (size_t i = 0; i < sizeof(region.bytes); i++)
+            region.bytes[i] = static_cast<uint8_t>(std::stoul(id.substr(2 * i, 2), nullptr, 16));
+        if (gps_region_read(&store, &region, &record, nullptr) != 0 ||
+            gps_frame_file_open(&store, &region, &file, &said) != 0)
+            throw std::runtime_error("no frames");
+    }
+    ~FramesFile() {
+        gps_frame_file_close(&file);
+    }
+    FramesFile(const FramesFile &) = delete;
+    FramesFile &operator=(const FramesFile &) = delete;
+
+    // One that lives as long as the exporter, and reads slot `slot` (from 1; 0: none) for good.
+    int reads(unsigned slot) {
+        gps_frames_reader reader{};
+        unsigned place;
+        reader.owner = *gps_record_creator(&record);
+        reader.slot = slot;
+        return gps_frame_file_join(&store, &file, &reader, &place);
+    }
+    unsigned slot_of(uint64_t frame) {
+        gps_frames_said said;
+        EXPECT_EQ(gps_frame_file_read(&file, &said), 0);
+        for (unsigned i = 0; i < said.head.slots; i++)
+            if (said.slot[i].frame == frame)
+                return i + 1;
+        throw std::runtime_error("no slot has the frame");
+    }
+};
+
+TEST(Frames, HaveNoRoomForReaderThirtyThree) {
+    World world(film("frames = latest\n" + at_once));
+    Puppet a(world), b(world), c(world);
+    a.must("malloc p 4194304");
+    FramesFile others(world);
+    for (unsigned i = 0; i < GPS_FRAMES_READERS_MAX - 1; i++)
+        ASSERT_EQ(others.reads(0), 0);
+    b.must("malloc q 4194304");
+    EXPECT_EQ(world.findings().size(), 0u) << world.logs();
+    c.must("malloc q 4194304");
+    ASSERT_EQ(world.count("share-fallback"), 1u) << world.logs();
+    EXPECT_HAS(world.findings("share-fallback").at(0).detail,
+               "32 programs read its frames already; the exporter's buffer is shared");
+    draw(a, "p", 1);
+    a.must("fill p 2 4194304"); // not whole yet
+    EXPECT_TRUE(sees(b, "q", "01"));
+    EXPECT_TRUE(sees(c, "q", "02"));
+    b.must("free q");
+    Puppet d(world);
+    d.must("malloc q 4194304");
+    EXPECT_TRUE(sees(d, "q", "01"));
+    EXPECT_EQ(world.count("share-fallback"), 1u) << world.logs();
+    for (Puppet *each : {&c, &d})
+        each->must("free q");
+    a.must("free p");
+}
+
+// Of two slots it has one for good, the newest frame's then.
+TEST(Frames, GoOnWhileOneReaderHoldsOneOfTwoSlots) {
+    World world(film("frames = latest\nframe_slots = 2\n" + at_once));
+    Puppet a(world), b(world);
+    a.must("malloc p 4194304");
+    b.must("malloc q 4194304");
+    draw(a, "p", 1);
+    EXPECT_TRUE(sees(b, "q", "01"));
+    FramesFile others(world);
+    ASSERT_EQ(others.reads(others.slot_of(1)), 0);
+    for (int i = 2; i < 6; i++) {
+        draw(a, "p", i);
+        EXPECT_TRUE(sees(b, "q", "0" + std::to_string(i)));
+    }
+}
+
+TEST(Frames, OfAWriterThatEndsWaitForAStoppedReaderNoLonger) {
+    World world(film("frames = each\nframes_timeout = 300ms\nframe_slots = 2\n"));
+    Puppet a(world), b(world);
+    a.must("malloc p 4194304");
+    b.must("malloc q 4194304");
+    b.stop();
+    for (int i = 1; i < 4; i++)
+        draw(a, "p", i); // the third says that the second is whole: both slots are full
+    const int64_t began = now_ms();
+    EXPECT_EQ(a.quit("exit 3"), 3);
+    EXPECT_LT(now_ms() - began, soon(1000));
+    b.resume();
+    EXPECT_EQ(b.must("read q 0 1").substr(0, 1), "0"); // a whole one
+    EXPECT_EQ(b.quit("exit 4"), 4);
+}
+
+TEST(Frames, OfAReaderThatEndsAreNotWaitedFor) {
+    World world(film("frames = each\nframes_timeout = 20s\nframe_slots = 2\n" + at_once));
+    for (const char *end : {"exit 5", "_exit 5", "quick_exit 5"}) {
+        Puppet a(world), b(world), c(world);
+        a.must("malloc p 4194304");
+        b.must("malloc q 4194304");
+        c.must("malloc q 4194304");
+        draw(a, "p", 1);
+        EXPECT_EQ(b.quit(end), 5);
+        const int64_t began = now_ms();
+        for (int i = 2; i < 7; i++) {
+            c.must("read q 0 1");
+            draw(a, "p", i);
+        }
+        EXPECT_LT(now_ms() - began, soon(2000));
+        EXPECT_EQ(world.findings().size(), 0u) << world.logs();
+        c.must("free q");
+        a.must("free p");
+    }
+}
+
+// --- who touches it otherwise ---
+
+// The kernel and the graph get another buffer, and who knows what they find there.
+TEST(Frames, AreTouchedByAnyKernelWhereTheRuleSaysSo) {
+    for (const bool any : {true, false}) {
+        World world(film("frames = latest\n" + at_once + (any ? "touch = any\n" : "")));
+        Puppet a(world), b(world);
+        a.must("malloc p 4194304");
+        b.must("malloc q 4194304");
+        for (Puppet *each : {&a, &b})
+            each->all({kernels(), "malloc other 4096", "fill other 0 4096", "sync", "stream s"});
+        b.all({"capture s", "launch s test_read other 4 other+64", "captured s g"});
+        const auto newest = [&] { return world.region("film")["frames"]["newest"].number; };
+        const auto had = [&] {
+            return world.region("film")["frames"]["readers"][0]["frame"].number;
+        };
+        draw(a, "p", 1);
+        EXPECT_TRUE(eventually([&] { return newest() == 1; }));
+        for (int i = 2; i < 5; i++) {
+            a.all({"launch - test_write other 4 1", "sync"});
+            EXPECT_TRUE(eventually([&] { return newest() == (any ? i : 1); }));
+            b.all({"graph s g", "ssync s"});
+            EXPECT_EQ(had(), any ? i : 0);
+        }
+    }
+}
+
+// --- what programs do at once ---
+
+// Each call is answered as without gpushare: it is done, the buffer is gone (1), or what was begun
+// finds it gone (700).
+TEST(Frames, OfABufferThatAnotherThreadFreesEnd) {
+    for (const bool writer : {true, false}) {
+        World world(film("frames = latest\n" + at_once));
+        Puppet a(world), b(world);
+        a.must("malloc p 4194304");
+        b.must("malloc q 4194304");
+        draw(a, "p", 1);
+        EXPECT_TRUE(sees(b, "q", "01"));
+        Puppet &one = writer ? a : b, &other = writer ? b : a;
+        constexpr int calls = 200;
+        one.must(writer ? "later 5 free p" : "later 5 free q");
+        for (int i = 0; i < calls; i++)
+            one.send(writer ? "fill p 2 4194304" : "read q 0 1");
+        for (int i = 0; i < calls + 1; i++) {
+            const int code = one.receive().code;
+            EXPECT_TRUE(code == 0 || code == 1 || code == 700) << code;
+        }
+        EXPECT_EQ(one.quit("exit 3"), 3);
+        if (writer)
+            other.must("read q 0 1");
+        else
+            draw(other, "p", 3);
+        EXPECT_EQ(other.quit("exit 3"), 3);
+        EXPECT_EQ(world.count("share-fallback"), 0u) << world.logs();
+    }
+}
+
+// It waits for a reader meanwhile.
+TEST(Frames, OfABufferThatIsFreedWhileTheWriterWaitsEnd) {
+    World world(film("frames = each\nframes_timeout = 300ms\nframe_slots = 2\n" + at_once));
+    Puppet a(world), b(world);
+    a.must("malloc p 4194304");
+    b.must("malloc q 4194304");
+    b.stop();
+    draw(a, "p", 1);
+    draw(a, "p", 2);
+    a.must("fill p 3 4194304");
+    a.must("later 50 free p");
+    a.send("sync");
+    EXPECT_EQ(a.receive().code, 0);
+    EXPECT_EQ(a.receive().code, 0);
+    EXPECT_EQ(a.code("free p"), 1);
+    b.resume();
+    EXPECT_EQ(b.must("read q 0 1"), "01");
+}
+
+// The default streams of two contexts are two, and a stream is that of one.
+TEST(Frames, AreDrawnAndReadInAnotherContextThanTheBuffers) {
+    World world(film("frames = latest\n" + at_once));
+    Puppet a(world), b(world);
+    a.must("malloc p 4194304");
+    b.must("malloc q 4194304");
+    draw(a, "p", 1);
+    EXPECT_TRUE(sees(b, "q", "01"));
+    for (Puppet *each : {&a, &b})
+        each->all({"ctxcreate c", "stream s"});
+    draw(a, "p", 2);
+    EXPECT_TRUE(sees(b, "q", "02"));
+    a.all({"sfill s p 3 4194304", "ssync s"});
+    EXPECT_TRUE(sees(b, "q", "03"));
+    a.must("ctxpop");
+    draw(a, "p", 4);
+    EXPECT_TRUE(sees(b, "q", "04"));
 }
 
 } // namespace
