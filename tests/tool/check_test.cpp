@@ -63,6 +63,31 @@ TEST(Check, SaysWhatFramesDo) {
     EXPECT_HAS(said(""), "Importers get it at once.");
 }
 
+TEST(Check, SaysWhatFramesMayBe) {
+    Temporary place;
+    const auto said = [&](const std::string &keys) {
+        const std::string file = place.file("c", "[region f]\n" + keys);
+        const Result result = tool({"check", file});
+        EXPECT_EQ(result.status, 1) << keys << result.out;
+        return result.err;
+    };
+    const std::string latest = "role = export\nframes = latest\n";
+    EXPECT_HAS(said("role = merge\nframes = latest\n"),
+               ":3: [region f] frames has no effect with role = merge: programs do not share a "
+               "buffer by it; remove it\n");
+    EXPECT_HAS(said(latest + "ready = free\n"),
+               "ready = free hands over one result; with frames each frame is handed over\n");
+    EXPECT_HAS(said(latest + "frame_slots = 1\n"),
+               ":4: frame_slots = 1: one frame is read while another is written; 2 to 16\n");
+    EXPECT_HAS(said(latest + "frame_slots = 17\n"), "frame_slots = 17: too large; 2 to 16\n");
+    EXPECT_HAS(said(latest + "frame_waits = 1001\n"), "frame_waits = 1001: too large; 0 to 1000\n");
+    EXPECT_HAS(said("role = export\nframes = sometimes\n"),
+               ":3: frames = sometimes: not allowed; one of off, latest, each\n");
+    EXPECT_HAS(said(latest + "touch = some\n"), "touch = some: not allowed; one of words, any\n");
+    EXPECT_HAS(said("role = export\nframes = each\nframes_timeout = late\n"),
+               "frames_timeout = late: not a number; a time such as ");
+}
+
 TEST(Check, WhatHipHasNoMemoryForIsAnErrorThere) {
     Temporary place;
     const std::string file = place.file(
