@@ -107,6 +107,12 @@ void gps_frame_file_made(struct gps_frame_file *file) {
     file->fd = -1;
 }
 
+void gps_frame_file_remove(const struct gps_store *store, const struct gps_id *region) {
+    char path[GPS_FILE_PATH];
+    gps_region_path(store, region, GPS_FRAMES_SUFFIX, path);
+    unlink(path);
+}
+
 static int open_for(const struct gps_store *store, const struct gps_id *region, int flags,
                     struct gps_frame_file *file, struct gps_frames_said *said) {
     struct stat st;

@@ -35,6 +35,8 @@ int gps_frame_file_make(const struct gps_store *store, struct gps_frames_head *h
                         struct gps_frame_file *file);
 /* The region can be found, or there is none. Does nothing without a file. */
 void gps_frame_file_made(struct gps_frame_file *file);
+/* The exporter cannot publish frames: who comes later shares its buffer. */
+void gps_frame_file_remove(const struct gps_store *store, const struct gps_id *region);
 /* Opens that of a region. -ENOENT. -EBADMSG: it is not valid. */
 int gps_frame_file_open(const struct gps_store *store, const struct gps_id *region,
                         struct gps_frame_file *file, struct gps_frames_said *said);

@@ -96,8 +96,10 @@ static struct gps_buffer *make(const struct gps_region_record *record, uint64_t 
 bool gps_frames_export(const struct gps_region_record *record, const struct gps_rule *rule,
                        uint64_t pointer, uint64_t context) {
     struct gps_buffer *buffer = make(record, context);
-    if (!buffer)
+    if (!buffer) {
+        gps_frame_file_remove(gps_membership_store(), &record->id);
         return false;
+    }
     buffer->writes = true;
     buffer->base = pointer;
     buffer->size = record->requested;

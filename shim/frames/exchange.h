@@ -39,7 +39,7 @@ void gps_frames_start(const struct gps_config *config, const struct gps_program 
 
 /* --- buffers; inside a gps_scope that has entered their context --- */
 
-/* The exporter's, of a region that is published. False: without frames. */
+/* The exporter's, of a region that is published. False: without frames, also for importers. */
 bool gps_frames_export(const struct gps_region_record *record, const struct gps_rule *rule,
                        uint64_t pointer, uint64_t context);
 /* The importer has mapped the region, for an allocation of `size`. NULL, and memory of its own; or

@@ -258,6 +258,25 @@ TEST(Frames, HaveNoRoomForReaderThirtyThree) {
     a.must("free p");
 }
 
+// The exporter's driver has no stream for the copies; its importers' has.
+TEST(Frames, ThatCannotBePublishedLeaveTheBufferShared) {
+    SIM_ONLY("no card runs out of streams");
+    for (const char *backing : {"backing = legacy\n", "backing = vmm\n"}) {
+        World world(film("frames = latest\n" + at_once + backing));
+        Puppet a(world, {.environment = {{"GPUSHARE_SIM_NO_STREAMS", "1"}}}), b(world);
+        a.must("malloc p 4194304");
+        ASSERT_EQ(world.count("share-fallback"), 1u) << world.logs();
+        EXPECT_EQ(world.findings("share-fallback").at(0).detail,
+                  "its frames cannot be published; the buffer is shared without");
+        b.must("malloc q 4194304");
+        EXPECT_EQ(world.count("share-fallback"), 2u) << world.logs();
+        draw(a, "p", 1);
+        EXPECT_EQ(b.must("read q 0 1"), "01");
+        b.must("free q");
+        a.must("free p");
+    }
+}
+
 // Of two slots it has one for good, the newest frame's then.
 TEST(Frames, GoOnWhileOneReaderHoldsOneOfTwoSlots) {
     World world(film("frames = latest\nframe_slots = 2\n" + at_once));
