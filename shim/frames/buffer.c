@@ -44,9 +44,26 @@ bool gps_buffer_equip(struct gps_buffer *buffer) {
            gps_ops->event_make(&buffer->copied) == GPS_OK;
 }
 
+/* The same for a stream of another context than the buffer's: an event is recorded in its own. */
+static bool follow_foreign(const struct gps_buffer *buffer, uint64_t stream) {
+    struct gps_scope inner;
+    uint64_t context, mark;
+    if (gps_ops->stream_context(stream, &context) != GPS_OK || context == buffer->context)
+        return false;
+    const bool made =
+        gps_scope_enter(&inner, context) == GPS_OK && gps_ops->event_make(&mark) == GPS_OK;
+    bool follows = made && gps_ops->event_record(mark, stream) == GPS_OK;
+    gps_scope_end(&inner);
+    follows = follows && gps_ops->stream_follow(buffer->stream, mark) == GPS_OK;
+    if (made)
+        gps_ops->event_free(mark);
+    return follows;
+}
+
 bool gps_buffer_follow_stream(struct gps_buffer *buffer, uint64_t stream) {
-    return gps_ops->event_record(buffer->mark, stream) == GPS_OK &&
-           gps_ops->stream_follow(buffer->stream, buffer->mark) == GPS_OK;
+    if (gps_ops->event_record(buffer->mark, stream) != GPS_OK)
+        return follow_foreign(buffer, stream);
+    return gps_ops->stream_follow(buffer->stream, buffer->mark) == GPS_OK;
 }
 
 bool gps_buffer_can_name(const struct gps_buffer *buffer, unsigned i) {
