@@ -383,11 +383,11 @@ int main(int argc, char **argv) {
                seen.frames, seen.torn, seen.changes, seen.gaps, seen.back, seen.first, seen.last,
                seen.changes / took);
     fflush(stdout);
+    if (draws_it && getenv("FILM_STAYS")) /* milliseconds, for who has not begun to look */
+        usleep((unsigned)atoi(getenv("FILM_STAYS")) * 1000);
     if (pair.value)
         _exit(0);
     MUST(cuCtxSynchronize());
-    if (draws_it && getenv("FILM_STAYS")) /* milliseconds, for who has not begun to look */
-        usleep((unsigned)atoi(getenv("FILM_STAYS")) * 1000);
     for (unsigned i = 0; i < buffer_count; i++)
         MUST(cuMemFree(buffers[i]));
     return 0;
