@@ -1,12 +1,8 @@
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "frame_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "processes.h"
@@ -14,44 +10,20 @@
 #include "region.h"
 #include "util/descriptors.h"
 
-#define SUM(object)         XXH3_64bits((object), sizeof(*(object)) - sizeof(uint64_t))
-#define AT(member)          ((off_t)offsetof(struct gps_frames_file, member))
-#define TRIES               16
-#define MAGIC_MATCHES(head) (memcmp((head)->magic, GPS_FRAMES_MAGIC, sizeof((head)->magic)) == 0)
-
-/* --- what is valid; zeros are what nobody has written yet --- */
-
-static bool is_zero(const void *bytes, size_t size) {
-    const char *const at = bytes;
-    return !*at && memcmp(at, at + 1, size - 1) == 0;
-}
-
-#define IS_VALID(object) ((object)->checksum == SUM(object) || is_zero((object), sizeof(*(object))))
-
-static bool is_head(const struct gps_frames_head *head) {
-    return head->checksum == SUM(head) && MAGIC_MATCHES(head) &&
-           head->version == GPS_FORMAT_VERSION && head->size == sizeof(struct gps_frames_file) &&
-           (head->mode == GPS_FRAMES_LATEST || head->mode == GPS_FRAMES_EACH) && head->slots &&
-           head->slots <= GPS_FRAMES_SLOTS_MAX;
-}
+#define AT(member) ((off_t)offsetof(struct gps_frames_file, member))
+#define TRIES      16
 
 bool gps_frames_said_valid(const struct gps_frames_said *said) {
-    bool valid = is_head(&said->head) && IS_VALID(&said->writer);
+    bool valid = gps_frames_head_valid(&said->head) && gps_frames_writer_valid(&said->writer);
     for (unsigned i = 0; valid && i < said->head.slots; i++)
-        valid = IS_VALID(&said->slot[i]);
+        valid = gps_frames_slot_valid(&said->slot[i]);
     return valid;
-}
-
-bool gps_frames_reader_valid(const struct gps_frames_reader *reader) {
-    return IS_VALID(reader) && reader->slot <= GPS_FRAMES_SLOTS_MAX &&
-           (!reader->owner.pid || !gps_owner_check(&reader->owner));
 }
 
 /* --- the file --- */
 
 static bool is_its_own(const struct gps_frame_file *file, int fd) {
-    struct stat st;
-    return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == file->device && st.st_ino == file->inode;
+    return gps_descriptor_is_of(fd, file->device, file->inode);
 }
 
 static int have(struct gps_frame_file *file) {
@@ -79,10 +51,7 @@ int gps_frame_file_make(const struct gps_store *store, struct gps_frames_head *h
                         struct gps_frame_file *file) {
     static const struct gps_frames_file empty;
     struct stat st;
-    memcpy(head->magic, GPS_FRAMES_MAGIC, sizeof(head->magic));
-    head->version = GPS_FORMAT_VERSION;
-    head->size = sizeof(struct gps_frames_file);
-    head->checksum = SUM(head);
+    gps_frames_head_seal(head);
     gps_region_path(store, &head->region, GPS_FRAMES_SUFFIX, file->path);
     const int fd = gps_file_open_locked(file->path, O_CREAT | O_EXCL, 0, 0);
     if (fd < 0)
@@ -198,18 +167,18 @@ int gps_frame_file_readers(struct gps_frame_file *file,
 
 int gps_frame_file_put_slot(struct gps_frame_file *file, unsigned slot,
                             struct gps_frames_slot *what) {
-    what->checksum = SUM(what);
+    gps_frames_slot_seal(what);
     return write_at(file, what, sizeof(*what), AT(slot) + (off_t)(slot * sizeof(*what)));
 }
 
 int gps_frame_file_put_writer(struct gps_frame_file *file, struct gps_frames_writer *what) {
-    what->checksum = SUM(what);
+    gps_frames_writer_seal(what);
     return write_at(file, what, sizeof(*what), AT(writer));
 }
 
 int gps_frame_file_put_reader(struct gps_frame_file *file, unsigned place,
                               struct gps_frames_reader *reader) {
-    reader->checksum = SUM(reader);
+    gps_frames_reader_seal(reader);
     return write_at(file, reader, sizeof(*reader), AT(reader) + (off_t)(place * sizeof(*reader)));
 }
 

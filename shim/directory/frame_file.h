@@ -23,10 +23,8 @@ struct gps_frames_said {
     struct gps_frames_slot slot[GPS_FRAMES_SLOTS_MAX];
 };
 
-/* Checks; pure. A head that is valid has 1 to GPS_FRAMES_SLOTS_MAX slots, and a reader reads one of
- * that many, and has an owner that can be a process, or none. */
+/* Whether all of it is valid (record.h). Pure. */
 bool gps_frames_said_valid(const struct gps_frames_said *said);
-bool gps_frames_reader_valid(const struct gps_frames_reader *reader);
 
 /* The exporter makes the file, before the region can be found. *head is complete but for magic,
  * version, size and checksum. It is locked, and so no orphan, until gps_frame_file_made. -EAGAIN: a

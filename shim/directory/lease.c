@@ -97,9 +97,7 @@ static int prepare(int fd, const char *arguments, struct gps_lease *lease) {
 }
 
 static bool is_own_file(const struct gps_lease *lease, int fd) {
-    struct stat st;
-    return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == lease->device &&
-           st.st_ino == lease->inode;
+    return gps_descriptor_is_of(fd, lease->device, lease->inode);
 }
 
 /* Closes a descriptor of the lease, unless the program has closed it and reused its number. */

@@ -210,6 +210,34 @@ bool gps_slot_torn(const struct gps_slot *slot) {
     return slot->checksum != SUM(slot) && memcmp(slot, &empty, sizeof(empty)) != 0;
 }
 
+/* --- whole frames; zeros are what nobody has written yet --- */
+
+void gps_frames_head_seal(struct gps_frames_head *head) {
+    seal_frame(head, GPS_FRAMES_MAGIC, sizeof(struct gps_frames_file));
+    head->checksum = SUM(head);
+}
+
+bool gps_frames_head_valid(const struct gps_frames_head *head) {
+    return !check_frame(head, GPS_FRAMES_MAGIC, sizeof(struct gps_frames_file),
+                        head->checksum == SUM(head)) &&
+           (head->mode == GPS_FRAMES_LATEST || head->mode == GPS_FRAMES_EACH) && head->slots &&
+           head->slots <= GPS_FRAMES_SLOTS_MAX;
+}
+
+#define FRAMES_PART(part, is_right)                                                                \
+    void gps_frames_##part##_seal(struct gps_frames_##part *part) {                                \
+        part->checksum = SUM(part);                                                                \
+    }                                                                                              \
+    bool gps_frames_##part##_valid(const struct gps_frames_##part *part) {                         \
+        static const struct gps_frames_##part empty;                                               \
+        return (part->checksum == SUM(part) || memcmp(part, &empty, sizeof(empty)) == 0) &&        \
+               (is_right);                                                                         \
+    }
+FRAMES_PART(writer, true)
+FRAMES_PART(slot, true)
+FRAMES_PART(reader, reader->slot <= GPS_FRAMES_SLOTS_MAX &&
+                        (!reader->owner.pid || !gps_owner_check(&reader->owner)))
+
 bool gps_slot_wait(const struct gps_slot *slot, struct gps_wait_slot *wait) {
     if (slot->via < GPS_VIA_WAIT_EXPORTER || slot->via > GPS_VIA_WAIT_IMPORTER)
         return false;

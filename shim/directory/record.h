@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 
+#include "gpushare/frames.h"
 #include "gpushare/region.h"
 
 /* Fills in magic, version, size and checksums. The caller has zeroed it and set the rest. */
@@ -44,6 +45,17 @@ static inline bool gps_slot_has_region(const struct gps_slot *slot) {
     return slot->via != GPS_VIA_EVENT && slot->via != GPS_VIA_OWN &&
            slot->via < GPS_VIA_WAIT_EXPORTER;
 }
+/* What regions/<id>.frames has (gpushare/frames.h). A head that is valid has a mode and 1 to
+ * GPS_FRAMES_SLOTS_MAX slots; a reader reads one of that many, or none, and has an owner that can
+ * be a process, or none. What is all zero is valid, but for a head. */
+void gps_frames_head_seal(struct gps_frames_head *head);
+void gps_frames_writer_seal(struct gps_frames_writer *writer);
+void gps_frames_slot_seal(struct gps_frames_slot *slot);
+void gps_frames_reader_seal(struct gps_frames_reader *reader);
+bool gps_frames_head_valid(const struct gps_frames_head *head);
+bool gps_frames_writer_valid(const struct gps_frames_writer *writer);
+bool gps_frames_slot_valid(const struct gps_frames_slot *slot);
+bool gps_frames_reader_valid(const struct gps_frames_reader *reader);
 /* Whether a valid slot stands for a wait, which is then copied to *wait. */
 bool gps_slot_wait(const struct gps_slot *slot, struct gps_wait_slot *wait);
 /* Why nothing is merged, of enum gps_unmerged. */

@@ -43,9 +43,7 @@ void gps_watch_open(struct gps_watch *watch, const struct gps_store *store, unsi
 }
 
 static bool is_whole(const struct gps_watch *watch) {
-    struct stat now;
-    return watch->fd >= 0 && fstat(watch->fd, &now) == 0 && now.st_dev == watch->device &&
-           now.st_ino == watch->inode;
+    return gps_descriptor_is_of(watch->fd, watch->device, watch->inode);
 }
 
 static int fd_of(const struct gps_watch *watch) {

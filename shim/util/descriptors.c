@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 bool gps_passing_is_ours(int socket) {
@@ -138,6 +139,11 @@ static int table_size(int fd) {
 
 static int is_free(int fd) {
     return fcntl(fd, F_GETFD) < 0 && errno == EBADF;
+}
+
+bool gps_descriptor_is_of(int fd, dev_t device, ino_t inode) {
+    struct stat now;
+    return fd >= 0 && fstat(fd, &now) == 0 && now.st_dev == device && now.st_ino == inode;
 }
 
 int gps_descriptor_move_high(int fd) {

@@ -6,9 +6,6 @@
  */
 #include "fuzz.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "directory/frame_file.h"
 #include "directory/record.h"
 
@@ -99,17 +96,11 @@ static void fuzz_slot(const uint8_t *data, size_t size, bool seal) {
         need(slot.state >= GPS_SLOT_INTENT && slot.state <= GPS_SLOT_CACHED);
 }
 
-#define SEAL(object)                                                                               \
-    ((object)->checksum = XXH3_64bits((object), sizeof(*(object)) - sizeof((object)->checksum)))
-
 static void seal_said(struct gps_frames_said *said) {
-    memcpy(said->head.magic, GPS_FRAMES_MAGIC, sizeof said->head.magic);
-    said->head.version = GPS_FORMAT_VERSION;
-    said->head.size = sizeof(struct gps_frames_file);
-    SEAL(&said->head);
-    SEAL(&said->writer);
+    gps_frames_head_seal(&said->head);
+    gps_frames_writer_seal(&said->writer);
     for (unsigned i = 0; i < GPS_FRAMES_SLOTS_MAX; i++)
-        SEAL(&said->slot[i]);
+        gps_frames_slot_seal(&said->slot[i]);
 }
 
 static void fuzz_frames(const uint8_t *data, size_t size, bool seal) {
@@ -120,7 +111,7 @@ static void fuzz_frames(const uint8_t *data, size_t size, bool seal) {
     memcpy(&reader, data, size < sizeof reader ? size : sizeof reader);
     if (seal) {
         seal_said(&said);
-        SEAL(&reader);
+        gps_frames_reader_seal(&reader);
     }
     if (gps_frames_said_valid(&said))
         need(said.head.slots >= 1 && said.head.slots <= GPS_FRAMES_SLOTS_MAX &&
