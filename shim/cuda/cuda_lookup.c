@@ -93,7 +93,7 @@ static const struct row {
 #define WRITE(name, parameters, arguments, what)                      ROW(name, GPS_HOOKED_COPIES)
 #define GATED(name, parameters, arguments, stream)                    ROW(name, GPS_HOOKED_WORK)
 #define LAUNCH(name, parameters, arguments, stream, f, values, extra) ROW(name, GPS_HOOKED_WAITS)
-#define GRAPH(name, parameters, arguments, stream, null)              ROW(name, GPS_HOOKED_WAITS)
+#define GRAPH(name, parameters, arguments, stream)                    ROW(name, GPS_HOOKED_WAITS)
 #define READ(name, parameters, arguments, stream)                     ROW(name, GPS_HOOKED_COPIES)
 #include "hooks.def"
 };

@@ -207,10 +207,9 @@ static inline CUresult touched(CUresult result, bool waited) {
         gps_frames_active ? (void)0 : atomic_store(&way_##name, merging_##name), false,            \
         touch_launch(STREAM_OF(name, stream), f, values, extra))
 /* The kernels may end their context, so the look comes before it. */
-#define GRAPH(name, parameters, arguments, stream, null)                                           \
+#define GRAPH(name, parameters, arguments, stream)                                                 \
     GATED_AFTER(gps_hook_##name, name, parameters, arguments, stream, false,                       \
-                (look_at_graph(#name, GPS_SITE_HERE, (uintptr_t)(graph),                           \
-                               (uintptr_t)((stream) ? (stream) : (null))),                         \
+                (look_at_graph(#name, GPS_SITE_HERE, (uintptr_t)(graph), STREAM_OF(name, stream)), \
                  gps_real.name arguments),                                                         \
                 (void)0, false, touch_work(STREAM_OF(name, stream), (uintptr_t)(graph), true))     \
     GPS_EXPORT(name)

@@ -65,7 +65,7 @@ static const std::vector<Row> &rows() {
 #define READ(name, parameters, arguments, stream)                     {"read", #name},
 #define GATED(name, parameters, arguments, stream)                    {"merge", #name},
 #define LAUNCH(name, parameters, arguments, stream, f, values, extra) {"wait", #name},
-#define GRAPH(name, parameters, arguments, stream, null)              {"wait", #name},
+#define GRAPH(name, parameters, arguments, stream)                    {"wait", #name},
 #define EXIT(name)                                                    {"exit", #name},
 #include "cuda/hooks.def"
     };

@@ -32,16 +32,21 @@ testing::AssertionResult sees(Puppet &puppet, const std::string &buffer, const s
     return testing::AssertionFailure() << "it sees " << first << " and " << last;
 }
 
+// The first frame is drawn, and seen.
+void begin(Puppet &writer, Puppet &reader) {
+    writer.must("malloc p 4194304");
+    reader.must("malloc q 4194304");
+    draw(writer, "p", 1);
+    EXPECT_TRUE(sees(reader, "q", "01"));
+}
+
 // Of a program that allocates again, the second buffer is film1.
 struct Ends : testing::TestWithParam<const char *> {
     World world{rule("film{n}", "puppet", "auto",
                      "size = 4MiB\nindex = *\nframes = latest\n" + at_once + GetParam())};
     Puppet a{world}, b{world};
     Ends() {
-        a.must("malloc p 4194304");
-        b.must("malloc q 4194304");
-        draw(a, "p", 1);
-        EXPECT_TRUE(sees(b, "q", "01"));
+        begin(a, b);
     }
     size_t readers(const std::string &name) const {
         return world.region(name)["frames"]["readers"].size();
@@ -136,10 +141,7 @@ struct FramesLooks : testing::Test {
     World world{film("frames = latest\n" + at_once)};
     Puppet a{world}, b{world};
     FramesLooks() {
-        a.must("malloc p 4194304");
-        b.must("malloc q 4194304");
-        draw(a, "p", 1);
-        EXPECT_TRUE(sees(b, "q", "01"));
+        begin(a, b);
         for (Puppet *each : {&a, &b})
             each->all({kernels(), "malloc other 4096", "fill other 0 4096", "stream s"});
     }
@@ -285,10 +287,7 @@ TEST(Frames, ThatCannotBePublishedLeaveTheBufferShared) {
 TEST(Frames, GoOnWhileOneReaderHoldsOneOfTwoSlots) {
     World world(film("frames = latest\nframe_slots = 2\n" + at_once));
     Puppet a(world), b(world);
-    a.must("malloc p 4194304");
-    b.must("malloc q 4194304");
-    draw(a, "p", 1);
-    EXPECT_TRUE(sees(b, "q", "01"));
+    begin(a, b);
     FramesFile others(world);
     ASSERT_EQ(others.reads(others.slot_of(1)), 0);
     for (int i = 2; i < 6; i++) {
@@ -373,10 +372,7 @@ TEST(Frames, OfABufferThatAnotherThreadFreesEnd) {
     for (const bool writer : {true, false}) {
         World world(film("frames = latest\n" + at_once));
         Puppet a(world), b(world);
-        a.must("malloc p 4194304");
-        b.must("malloc q 4194304");
-        draw(a, "p", 1);
-        EXPECT_TRUE(sees(b, "q", "01"));
+        begin(a, b);
         Puppet &one = writer ? a : b, &other = writer ? b : a;
         constexpr int calls = 200;
         one.must(writer ? "later 5 free p" : "later 5 free q");
@@ -419,10 +415,7 @@ TEST(Frames, OfABufferThatIsFreedWhileTheWriterWaitsEnd) {
 TEST(Frames, AreDrawnAndReadInAnotherContextThanTheBuffers) {
     World world(film("frames = latest\n" + at_once));
     Puppet a(world), b(world);
-    a.must("malloc p 4194304");
-    b.must("malloc q 4194304");
-    draw(a, "p", 1);
-    EXPECT_TRUE(sees(b, "q", "01"));
+    begin(a, b);
     for (Puppet *each : {&a, &b})
         each->all({"ctxcreate c", "stream s"});
     draw(a, "p", 2);
