@@ -26,6 +26,7 @@ enum gps_explained_outcome {
 };
 
 #define GPS_EXPLAINED_PASSED 8u
+#define GPS_EXPLAINED_FRAMES 32u
 
 /* Allocations that agree in all but their numbers. Strings are terminated, and cut to fit. */
 struct gps_explained_row {
@@ -46,6 +47,16 @@ struct gps_explained_row {
     char why[160];
 };
 
+/* Whole frames of one buffer that was exported with frames. */
+struct gps_explained_frames {
+    char name[GPS_NAME_BYTES]; /* of the region; "": this one and those behind it are free */
+    uint64_t count;            /* that were whole */
+    uint64_t alike;            /* so many of the last had one number of waits */
+    uint64_t odd;              /* had another one than those before */
+    uint32_t waits;            /* that number; 0: not known, or they have none */
+    uint32_t threads;          /* 1: several threads draw */
+};
+
 struct gps_explained {
     char magic[8];    /* GPS_EXPLAINED_MAGIC */
     uint32_t version; /* GPS_FORMAT_VERSION */
@@ -61,6 +72,7 @@ struct gps_explained {
     char program[128], executable[128];
     char arguments[GPS_ARGUMENT_BYTES];
     struct gps_explained_row rows[GPS_EXPLAINED_ROWS];
+    struct gps_explained_frames frames[GPS_EXPLAINED_FRAMES];
 };
 
 #endif

@@ -70,7 +70,8 @@ struct gps_buffer {
     /* A writer's. */
     uint64_t frame; /* the newest that is published, or about to be */
     struct gps_frames_slot slot[GPS_FRAMES_SLOTS_MAX];
-    bool forsaken; /* EACH: it has waited for a first reader in vain */
+    struct gps_explained_frames *explained; /* or NULL */
+    bool forsaken;                          /* EACH: it has waited for a first reader in vain */
 
     /* Under the file's lock. */
     struct gps_frame_file file;

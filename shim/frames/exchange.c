@@ -27,7 +27,9 @@ GPS_FORGOTTEN(gps_frames_to);
 
 static struct {
     struct gps_buffer *first;
-    uint64_t changes; /* of the list */
+    uint64_t changes;                       /* of the list */
+    struct gps_explained_frames *explained; /* NULL: nobody asks */
+    unsigned explained_count;
 } state;
 GPS_FORGOTTEN(state);
 
@@ -93,6 +95,20 @@ static struct gps_buffer *make(const struct gps_region_record *record, uint64_t 
     return NULL;
 }
 
+void gps_frames_explain(struct gps_explained_frames all[GPS_EXPLAINED_FRAMES]) {
+    state.explained = all;
+}
+
+/* A place for what is told of the buffer; NULL: nobody asks, or none is left. */
+static struct gps_explained_frames *explained_of(const struct gps_buffer *buffer) {
+    GPS_BUFFERS_LOCKED();
+    if (!state.explained || state.explained_count == GPS_EXPLAINED_FRAMES)
+        return NULL;
+    struct gps_explained_frames *const place = &state.explained[state.explained_count++];
+    memcpy(place->name, buffer->name, sizeof(place->name));
+    return place;
+}
+
 bool gps_frames_export(const struct gps_region_record *record, const struct gps_rule *rule,
                        uint64_t pointer, uint64_t context) {
     struct gps_buffer *buffer = make(record, context);
@@ -105,6 +121,7 @@ bool gps_frames_export(const struct gps_region_record *record, const struct gps_
     buffer->size = record->requested;
     buffer->slots = pointer + buffer->stride;
     buffer->turn.fixed = rule->frame_waits;
+    buffer->explained = explained_of(buffer);
     put(buffer);
     return true;
 }

@@ -20,6 +20,7 @@
 
 #include "config/config.h"
 #include "directory/record.h"
+#include "gpushare/explained.h"
 #include "process/program.h"
 
 /* Whether this process may have such a buffer. Constant once it has begun. */
@@ -36,6 +37,9 @@ static inline bool gps_frames_near(uint64_t address, uint64_t size) {
 
 /* After the rules: they say whether. */
 void gps_frames_start(const struct gps_config *config, const struct gps_program *program);
+
+/* Before there are buffers: what is told of those that are exported, for `gpushare explain`. */
+void gps_frames_explain(struct gps_explained_frames all[GPS_EXPLAINED_FRAMES]);
 
 /* --- buffers; inside a gps_scope that has entered their context --- */
 

@@ -127,6 +127,17 @@ static int take(struct gps_buffer *buffer, bool each, struct gps_frames_reader *
     return -1;
 }
 
+static void explain(const struct gps_buffer *buffer) {
+    struct gps_explained_frames *const to = buffer->explained;
+    if (!to)
+        return;
+    to->count = buffer->frame + buffer->writer.left_out;
+    to->alike = buffer->turn.usual_waits.alike;
+    to->odd = buffer->turn.odd;
+    to->waits = gps_turn_number_of_waits(&buffer->turn);
+    to->threads = gps_turn_has_threads(&buffer->turn);
+}
+
 void gps_buffer_leave_out(struct gps_buffer *buffer) {
     gps_buffer_file_lock();
     buffer->writer.left_out++;
@@ -195,4 +206,5 @@ void gps_buffer_publish(struct gps_buffer *buffer, struct gps_scope *scope) {
         buffer->frame = before;
         gps_buffer_leave_out(buffer);
     }
+    explain(buffer);
 }

@@ -1,5 +1,6 @@
 #include "turn.h"
 
+#include <limits.h>
 #include <stddef.h>
 
 static bool has_seen(const struct gps_turn *turn, uint64_t key) {
@@ -24,8 +25,7 @@ static struct gps_turn_first *first_of(struct gps_turn *turn, int thread) {
     return NULL;
 }
 
-/* Whether more than one has drawn, now or before. */
-static bool has_threads(const struct gps_turn *turn) {
+bool gps_turn_has_threads(const struct gps_turn *turn) {
     return turn->firsts[1].thread != 0;
 }
 
@@ -47,7 +47,7 @@ unsigned gps_turn_number_of_waits(const struct gps_turn *turn) {
 }
 
 static void learn_one(struct gps_turn_usual *usual, unsigned number) {
-    usual->alike = number == usual->number ? usual->alike + !is_known(usual) : 1;
+    usual->alike = number != usual->number ? 1 : usual->alike + (usual->alike < UINT_MAX);
     usual->number = number;
 }
 
@@ -86,7 +86,7 @@ static void note_first(struct gps_turn_first *first, uint64_t key, int thread) {
 
 /* The last wait has come. If the frame goes on, it has more of them than those before. */
 static bool goes_on(struct gps_turn *turn, const struct gps_turn_first *first, uint64_t key) {
-    const bool known = turn->fixed || (first && first->key == key) || has_threads(turn);
+    const bool known = turn->fixed || (first && first->key == key) || gps_turn_has_threads(turn);
     turn->ended = false;
     if (known)
         return false;
@@ -111,7 +111,7 @@ bool gps_turn_touch(struct gps_turn *turn, uint64_t key, int thread) {
 
 /* Several threads: another one may be on its way to what it draws. */
 static bool is_complete(const struct gps_turn *turn) {
-    return turn->fixed || !has_threads(turn) ||
+    return turn->fixed || !gps_turn_has_threads(turn) ||
            (is_known(&turn->usual_touches) && turn->touches == turn->usual_touches.number);
 }
 

@@ -50,6 +50,8 @@ struct gps_turn {
 bool gps_turn_touch(struct gps_turn *turn, uint64_t key, int thread);
 /* The writer has waited for its work on the buffer. True: the frame is whole. */
 bool gps_turn_wait(struct gps_turn *turn);
+/* Whether more than one thread has drawn, now or before. */
+bool gps_turn_has_threads(const struct gps_turn *turn);
 /* How many waits a frame has: what is fixed, or what the last frames had. 0: not known. */
 unsigned gps_turn_number_of_waits(const struct gps_turn *turn);
 /* Whether what was touched so far is a whole frame, as far as is known, and was not told yet: the

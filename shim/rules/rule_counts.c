@@ -9,6 +9,7 @@
 
 #include "directory/exclusions.h"
 #include "driver/driver_ops.h"
+#include "frames/exchange.h"
 #include "gpushare/explained.h"
 #include "log/event_log.h"
 #include "log/format.h"
@@ -82,6 +83,7 @@ void gps_rule_counts_start(void) {
     state.file = file;
     gps_merged_sum_keep(&file->merged);
     gps_own_bytes_keep(file->private_bytes);
+    gps_frames_explain(file->frames);
     gps_rule_counts_active = true;
 }
 

@@ -97,6 +97,11 @@ static void draw_four(CUdeviceptr to, uint32_t value) {
     }
 }
 
+/* One wait, or four. */
+static void draw_mixed(CUdeviceptr to, uint32_t value) {
+    (value % 3 ? draw_one : draw_four)(to, value);
+}
+
 static void draw_poll(CUdeviceptr to, uint32_t value) {
     fill_all(to, value);
     while (cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
@@ -260,6 +265,7 @@ static const struct draw draws[] = {
     {"poll", draw_poll},     {"called", draw_called}, {"event", draw_event},
     {"never", draw_never},   {"upload", draw_upload}, {"whole", draw_whole},
     {"kernel", draw_kernel}, {"graph", draw_graph},   {"threads", draw_threads},
+    {"mixed", draw_mixed},
 };
 struct look {
     const char *name;

@@ -459,13 +459,6 @@ TEST_F(Stranger, APairRunsBesideEachOtherAndItsRulesFit) {
     EXPECT_EQ(result.out, "[region camera]\nprogram = camera\nsize = 8MiB\nrole = export\n\n"
                           "[region camera]\nprogram = viewer\nsize = 8MiB\nrole = import\n");
     EXPECT_EQ(tool({"check", "-q", "--strict", work.file("rules", result.out)}).status, 0);
-    result = tool(
-        {"pair", "--frames=each", "-o", rules, "--", "sh", "-c", first, "--", "sh", "-c", second},
-        environment);
-    EXPECT_EQ(read_file(rules),
-              "[region camera]\nprogram = camera\nsize = 8MiB\nrole = export\nframes = each\n\n"
-              "[region camera]\nprogram = viewer\nsize = 8MiB\nrole = import\n");
-    EXPECT_EQ(tool({"check", "-q", "--strict", rules}).status, 0);
     result = tool({"pair", "--frames=some", "-o", rules, "--", "true", "--", "true"}, environment);
     EXPECT_EQ(result.status, 125);
     EXPECT_HAS(result.err, "--frames 'some' is no way to share frames; allowed: latest, each");
@@ -484,4 +477,42 @@ TEST_F(Stranger, APairRunsBesideEachOtherAndItsRulesFit) {
                                                   {"pair"}})
         EXPECT_EQ(tool(words).status, 125);
     EXPECT_EQ(tool({"pair", "--", "/not/there", "--", "true"}).status, 127);
+}
+
+// With --frames they run once more, with the rules, so that the waits of a frame are counted.
+TEST_F(Stranger, APairMeasuresTheWaitsOfAFrame) {
+    environment["FILM_STAYS"] = "100";
+    for (const char *name : {"camera", "viewer"})
+        fs::copy_file(build() + "/tests/apps/film", work.path + "/" + name);
+    const auto paired = [&](const std::string &draw, const std::string &how = "latest",
+                            int status = 0) {
+        const Result result =
+            tool({"pair", "--frames", how, "--", "sh", "-c", work.path + "/camera " + draw, "--",
+                  work.path + "/viewer", "look", "one", "30", "65536", "-30"},
+                 environment);
+        EXPECT_EQ(result.status, status) << result.err;
+        EXPECT_HAS(result.err, "Both run once more, with these rules");
+        EXPECT_EQ(tool({"check", "-q", "--strict", work.file("rules", result.out)}).status, 0)
+            << result.out;
+        return result;
+    };
+    const std::string key = "role = export\nframes = latest\n";
+    EXPECT_HAS(paired("draw four 30 65536").out,
+               key +
+                   "# Measured: the last 29 of 30 frames had as many waits.\nframe_waits = 4\n\n");
+    EXPECT_HAS(paired("draw one 30 65536; exit 3", "each", 3).out,
+               "frames = each\n# Measured: ", "\nframe_waits = 1\n");
+    for (const auto &[draw, why] :
+         {std::pair("draw mixed 30 65536", "of 30 frames no 8, one after the other, had the same"),
+          std::pair("draw one 5 65536", "of 5 frames no 8, one after the other, had the same"),
+          std::pair("draw never 30 65536", "the program does not wait for its frames"),
+          std::pair("draw threads 30 65536", "several threads draw a frame"),
+          std::pair("draw four $([ $GPUSHARE_CONFIG = /dev/null ] && echo 30 || echo 0) 65536",
+                    "no frame was seen")}) {
+        SCOPED_TRACE(draw);
+        const Result result = paired(draw);
+        EXPECT_HAS(result.out, key + "# frame_waits is not known: " + why);
+        EXPECT_LACKS(result.out, "frame_waits =");
+        EXPECT_HAS(result.err, "The rules have no frame_waits: ");
+    }
 }

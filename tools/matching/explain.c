@@ -61,6 +61,8 @@ static void terminate(struct gps_explained *process) {
         row->call[sizeof(row->call) - 1] = row->caller[sizeof(row->caller) - 1] = 0;
         row->region[sizeof(row->region) - 1] = row->why[sizeof(row->why) - 1] = 0;
     }
+    for (size_t i = 0; i < GPS_EXPLAINED_FRAMES; i++)
+        process->frames[i].name[sizeof(process->frames[i].name) - 1] = 0;
 }
 
 /* Reads the file of a process; one that is not whole is left out. */
@@ -584,8 +586,8 @@ static int explain_command(char **command, const char *config, const char *runti
     return status;
 }
 
-int explain_keep(char **command, const char *path) {
-    return explain_command(command, "/dev/null", NULL, path, true);
+int explain_keep(char **command, const char *config, const char *path) {
+    return explain_command(command, config, NULL, path, true);
 }
 
 static int explain_names(char **names) {
@@ -605,7 +607,12 @@ static int explain_fit(const struct tool_args *args) {
     char *const *files = args->operands;
     if (args->operand_count == 2 && !args->values[OPTION_LIST]) {
         const struct fit_side a = {files[0], files[0]}, b = {files[1], files[1]};
-        return fit_print(stdout, &a, &b, NULL) ? TOOL_OK : TOOL_FAILED;
+        struct fit_rules rules;
+        if (!fit_find(&rules, &a, &b))
+            return TOOL_FAILED;
+        fit_print(stdout, &rules, "");
+        fit_free(&rules);
+        return TOOL_OK;
     }
     tool_error("--fit takes two files of `gpushare explain -o FILE -- CMD`, the exporter's first");
     return TOOL_USAGE;

@@ -3,6 +3,6 @@
  */
 #pragma once
 
-/* Runs the command without rules and keeps what it allocated in the file (fit.h). Returns the
- * command's exit status, or a tool_status of `run`; stderr says why it failed. */
-int explain_keep(char **command, const char *path);
+/* Runs the command with the rules of a file, and keeps what it allocated in another one (fit.h).
+ * Returns the command's exit status, or a tool_status of `run`; stderr says why it failed. */
+int explain_keep(char **command, const char *config, const char *path);

@@ -20,6 +20,19 @@
 
 /* --- writing --- */
 
+/* Of what it exported with frames; NULL: nothing. */
+static json_t *frames_json(const struct gps_explained *process) {
+    json_t *all = process->frames[0].name[0] ? json_tree_pack("[]") : NULL;
+    for (size_t i = 0; i < GPS_EXPLAINED_FRAMES && process->frames[i].name[0]; i++) {
+        const struct gps_explained_frames *frames = &process->frames[i];
+        json_tree_append(all, json_tree_pack("{s:o, s:I, s:I, s:I, s:i, s:b}", "region",
+                                             json_tree_string(frames->name), "count", frames->count,
+                                             "alike", frames->alike, "odd", frames->odd, "waits",
+                                             (int)frames->waits, "threads", frames->threads != 0));
+    }
+    return all;
+}
+
 static json_t *process_json(const struct gps_explained *process) {
     json_t *rows = json_tree_pack("[]");
     for (size_t i = 0; i < GPS_EXPLAINED_ROWS && process->rows[i].count; i++) {
@@ -30,9 +43,10 @@ static json_t *process_json(const struct gps_explained *process) {
                                               row->pool != 0, "call", json_tree_string(row->call),
                                               "caller", json_tree_string(row->caller)));
     }
-    return json_tree_pack("{s:o, s:o, s:I, s:o}", "program", json_tree_string(process->program),
-                          "arguments", json_tree_string(process->arguments), "pid",
-                          (json_int_t)process->pid, "allocations", rows);
+    return json_tree_pack("{s:o, s:o, s:I, s:o, s:o*}", "program",
+                          json_tree_string(process->program), "arguments",
+                          json_tree_string(process->arguments), "pid", (json_int_t)process->pid,
+                          "allocations", rows, "frames", frames_json(process));
 }
 
 void fit_write(FILE *out, struct gps_explained *const *processes, size_t count) {
@@ -170,19 +184,19 @@ static void print_fits(const struct fit *fits, size_t count) {
     table_print(stderr, &table, "");
 }
 
-static void print_rule(FILE *out, const struct fit *fit, const struct kind *kind,
-                       const char *role) {
+/* malloc'ed */
+static char *rule_text(const struct fit *fit, const struct kind *kind, const char *role) {
     const uint64_t count = pairs(fit);
     TOOL_TEMP char *name = tool_copy(fit->exporter->program + strspn(fit->exporter->program, "."));
     for (char *at = name; *at; at++)
         if (!gps_is_name_char(*at))
             *at = '-';
-    fprintf(out, "[region %.100s%s]\nprogram = %s\nsize = %s\n", name, count > 1 ? "-{n}" : "",
-            kind->program, printable_size_value(kind->size).text);
-    if (count > 1)
-        fprintf(out, "index = 0..%" PRIu64 "\n", count - 1);
-    fprintf(out, "role = %s\n%s", role,
-            fit->exporter->pool || fit->importer->pool ? "backing = vmm\n" : "");
+    TOOL_TEMP char *index =
+        count > 1 ? tool_format("index = 0..%" PRIu64 "\n", count - 1) : tool_copy("");
+    return tool_format("[region %.100s%s]\nprogram = %s\nsize = %s\n%srole = %s\n%s", name,
+                       count > 1 ? "-{n}" : "", kind->program,
+                       printable_size_value(kind->size).text, index, role,
+                       fit->exporter->pool || fit->importer->pool ? "backing = vmm\n" : "");
 }
 
 static void list_sizes(const struct kept *kept, const char *path) {
@@ -216,19 +230,15 @@ static bool are_namesakes(const struct kept *a, const struct kept *b) {
     return true;
 }
 
-static bool print(FILE *out, const struct kept *a, const char *exporter, const struct kept *b,
-                  const char *importer, const char *frames) {
+static bool find(struct fit_rules *rules, const struct kept *a, const char *exporter,
+                 const struct kept *b, const char *importer) {
     size_t count;
     TOOL_TEMP struct fit *found = find_fits(a, b, &count);
     if (count > 0) {
         print_fits(found, count);
         fputs("\nThe rules are for the first of them; the first program exports.\n", stderr);
-        print_rule(out, &found[0], found[0].exporter, "export");
-        if (frames)
-            fprintf(out, "frames = %s\n", frames);
-        putc('\n', out);
-        print_rule(out, &found[0], found[0].importer, "import");
-        fflush(stdout); /* what follows is on stderr; a file's error is told where it is closed */
+        rules->exporter = rule_text(&found[0], found[0].exporter, "export");
+        rules->importer = rule_text(&found[0], found[0].importer, "import");
     } else if (are_namesakes(a, b)) {
         tool_error("both programs are called %s, and rules tell programs apart by their names: run "
                    "one with GPUSHARE_PROGRAM=OTHER",
@@ -244,12 +254,22 @@ static bool print(FILE *out, const struct kept *a, const char *exporter, const s
     return count > 0;
 }
 
-bool fit_print(FILE *out, const struct fit_side *exporter, const struct fit_side *importer,
-               const char *frames) {
+bool fit_find(struct fit_rules *rules, const struct fit_side *exporter,
+              const struct fit_side *importer) {
     struct kept a = {0}, b = {0};
     const bool good = read_kept(&a, exporter) && read_kept(&b, importer) &&
-                      print(out, &a, exporter->name, &b, importer->name, frames);
+                      find(rules, &a, exporter->name, &b, importer->name);
     free_kept(&a);
     free_kept(&b);
     return good;
+}
+
+void fit_print(FILE *out, const struct fit_rules *rules, const char *more) {
+    fprintf(out, "%s%s\n%s", rules->exporter, more, rules->importer);
+    fflush(stdout); /* what follows is on stderr; a file's error is told where it is closed */
+}
+
+void fit_free(struct fit_rules *rules) {
+    free(rules->exporter);
+    free(rules->importer);
 }

@@ -16,8 +16,14 @@ void fit_write(FILE *out, struct gps_explained *const *processes, size_t count);
 struct fit_side {
     const char *path, *name;
 };
-/* Prints what of two files fits together on stderr, and two rules: the first file's program
- * exports, with `frames` as that key's value, unless it is NULL. False: nothing fits, or a file
- * cannot be read; stderr says so. */
-bool fit_print(FILE *out, const struct fit_side *exporter, const struct fit_side *importer,
-               const char *frames);
+/* Two rules, without an empty line behind them; malloc'ed. */
+struct fit_rules {
+    char *exporter, *importer;
+};
+/* Prints on stderr what of two files fits together: the first file's program exports. False:
+ * nothing fits, or a file cannot be read; stderr says so. */
+bool fit_find(struct fit_rules *rules, const struct fit_side *exporter,
+              const struct fit_side *importer);
+/* Prints both, the exporter's with more lines. */
+void fit_print(FILE *out, const struct fit_rules *rules, const char *more);
+void fit_free(struct fit_rules *rules);

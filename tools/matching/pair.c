@@ -1,6 +1,6 @@
 /*
  * pair.c - `gpushare pair`: runs two programs beside each other, without rules, and says which of
- * their allocations fit together.
+ * their allocations fit together; with frames once more, with the rules, to count a frame's waits.
  */
 #include <errno.h>
 #include <signal.h>
@@ -13,6 +13,7 @@
 #include "cli/tool.h"
 #include "explain.h"
 #include "fit.h"
+#include "frame_waits.h"
 #include "run/command.h"
 #include "run/next.h"
 
@@ -30,11 +31,11 @@ static int between(const struct tool_args *args) {
 
 /* In a process of its own, for each side waits for its own descendants. What the program prints
  * does not come between the rules. */
-static pid_t start(char **command, const char *path) {
+static pid_t start(char **command, const char *config, const char *path) {
     const pid_t side = fork();
     if (side == 0) {
         dup2(STDERR_FILENO, STDOUT_FILENO);
-        exit(explain_keep(command, path));
+        exit(explain_keep(command, config, path));
     }
     if (side < 0)
         tool_error("fork: %s", strerror(errno));
@@ -65,29 +66,62 @@ static void wait_for_both(const pid_t sides[2], int statuses[2]) {
     }
 }
 
-/* The exit status of the first that failed, or 0. */
-static int run_both(char **first, const char *a, char **second, const char *b) {
-    const pid_t exporter = start(first, a), importer = exporter < 0 ? -1 : start(second, b);
+/* The two commands, and the files of what they did. */
+struct pair {
+    char **first, **second;
+    const char *a, *b;
+};
+
+/* With the rules of a file. The exit status of the first that failed, or 0. */
+static int run_both(const struct pair *pair, const char *config) {
+    const pid_t exporter = start(pair->first, config, pair->a);
+    const pid_t importer = exporter < 0 ? -1 : start(pair->second, config, pair->b);
     int statuses[2] = {TOOL_RUN_FAILED << 8, TOOL_RUN_FAILED << 8};
     wait_for_both((const pid_t[]){exporter, importer}, statuses);
     const int one = status_of(exporter, statuses[0]), other = status_of(importer, statuses[1]);
     return one ? one : other;
 }
 
+static bool write_rules(const char *path, const struct fit_rules *rules, const char *more) {
+    FILE *file = output_open(path);
+    if (file)
+        fit_print(file, rules, more);
+    return file && output_close(file, path);
+}
+
+/* Runs both with the rules, and puts frame_waits behind the lines that the exporter's has besides,
+ * which are malloc'ed. */
+static int measure(const struct pair *pair, const char *directory, const struct fit_rules *rules,
+                   char **more) {
+    TOOL_TEMP char *config = tool_format("%s/rules", directory);
+    if (!write_rules(config, rules, *more))
+        return TOOL_RUN_FAILED;
+    fputs("Both run once more, with these rules, to count the waits of a frame.\n", stderr);
+    unlink(pair->a);
+    const int status = run_both(pair, config);
+    TOOL_TEMP char *before = *more, *waits = frame_waits_lines(pair->a);
+    *more = tool_format("%s%s", before, waits);
+    return status;
+}
+
 /* Runs both, and writes the rules. */
-static int pair(char **first, char **second, const char *directory, FILE *out, const char *path,
-                const char *frames) {
-    TOOL_TEMP char *a = tool_format("%s/exporter", directory);
-    TOOL_TEMP char *b = tool_format("%s/importer", directory);
-    const int status = run_both(first, a, second, b);
-    const struct fit_side exporter = {a, first[0]}, importer = {b, second[0]};
+static int pair_up(const struct pair *pair, const char *directory, FILE *out, const char *path,
+                   const char *frames) {
+    const struct fit_side exporter = {pair->a, pair->first[0]},
+                          importer = {pair->b, pair->second[0]};
+    TOOL_TEMP char *more = frames ? tool_format("frames = %s\n", frames) : tool_copy("");
+    struct fit_rules rules;
+    const int status = run_both(pair, "/dev/null");
     if (status >= TOOL_RUN_FAILED)
         return status;
-    if (!fit_print(out, &exporter, &importer, frames))
+    if (!fit_find(&rules, &exporter, &importer))
         return status ? status : TOOL_FAILED;
-    next_tell("Next", first, path);
-    next_tell(" and", second, path);
-    return status;
+    const int again = frames ? measure(pair, directory, &rules, &more) : 0;
+    fit_print(out, &rules, more);
+    fit_free(&rules);
+    next_tell("Next", pair->first, path);
+    next_tell(" and", pair->second, path);
+    return status ? status : again;
 }
 
 static int run_pair(const struct tool_args *args) {
@@ -108,8 +142,10 @@ static int run_pair(const struct tool_args *args) {
     if (!out || !temporary_make(directory, ""))
         return TOOL_RUN_FAILED;
     args->operands[middle] = NULL;
-    const int status =
-        pair(args->operands, args->operands + middle + 1, directory, out, path, frames);
+    TOOL_TEMP char *a = tool_format("%s/exporter", directory);
+    TOOL_TEMP char *b = tool_format("%s/importer", directory);
+    const struct pair pair = {args->operands, args->operands + middle + 1, a, b};
+    const int status = pair_up(&pair, directory, out, path, frames);
     temporary_remove(directory);
     command_release_signals();
     return output_close(out, path) ? status : TOOL_RUN_FAILED;
@@ -126,7 +162,9 @@ const struct tool_verb tool_verb_pair = {
         "the programs print on standard output goes to stderr. SIGTERM and SIGHUP are passed on to "
         "both.\n"
         "With --frames importers get whole frames: the newest (latest), or each in order; else "
-        "nothing keeps them from seeing half of one.\n"
+        "nothing keeps them from seeing half of one. Both programs then run once more, with the "
+        "rules: where the frames have one number of waits, frame_waits says it, else a comment why "
+        "not.\n"
         "The exit status is that of the program that failed; 0 becomes 1 if nothing fits.\n",
     .options = {{"output", 'o', "FILE", "write the rules into FILE, and not standard output"},
                 {"frames", 0, "WHICH", "the first rule says frames = WHICH: latest or each"}},
