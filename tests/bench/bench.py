@@ -31,11 +31,12 @@ MODES = {
 # These calls once more in a process that has such a rule, which takes none of its allocations.
 RULE = "[region elsewhere]\nprogram = calls\nsize = 3TiB\nrole = merge\n"
 RULED = {f"{row}, merge rule": row for row in ("kernel launch", "kernel launch, 4 streams", "memcpy 4 KiB")}
-# And in one with a rule for whole frames, which takes none of its allocations, or the buffer that is copied to.
+# And in one with a rule for whole frames, which takes none of its allocations, or the buffer that is copied to. Nearly all of
+# its copies and waits are then inside a frame.
 FRAMES = "[region elsewhere]\nprogram = calls\nsize = 3TiB\nrole = export\nframes = latest\n"
-FRAMED = "[region film]\nprogram = calls\nsize = 2MiB\nrole = export\nframes = latest\n"
+FRAMED = "[region film]\nprogram = calls\nsize = 2MiB\nrole = export\nframes = latest\nframe_waits = 1000\n"
 WITH_FRAMES = {f"{row}, {rule}": row for row in ("kernel launch", "memcpy 4 KiB", "memset 4 KiB", "device synchronize")
-               for rule in ("frames rule", "framed buffer")}
+               for rule in ("frames rule", "framed buffer")} | {f"{row}, framed buffer": row for row in ("memcpy 4 KiB elsewhere", "memset 4 KiB and wait")}
 # The same with open_cache, and with the exporter's memory on another card, where there is one.
 CACHE = {"GPUSHARE_OPEN_CACHE": "64"}
 CACHED = ["open+close 64 MiB"] + [f"open+copy+close {size}" for size in ("1 KiB", "2 MiB", "64 MiB", "1 GiB")]

@@ -83,6 +83,18 @@ static void synchronize(void) {
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 
+static void memcpy_elsewhere(void) {
+    static void *other;
+    if (!other)
+        check(cudaMalloc(&other, sizeof(host)), "cudaMalloc");
+    check(cudaMemcpy(other, host, sizeof(host), cudaMemcpyHostToDevice), "cudaMemcpy");
+}
+
+static void memset_and_wait(void) {
+    memset_small();
+    synchronize();
+}
+
 #define KIB ((size_t)1 << 10)
 #define GIB ((size_t)1 << 30)
 
@@ -129,10 +141,19 @@ static const struct row opening[] = {
     {.name = "open+copy+close 64 MiB", .size = 64 * MIB, .call = open_copy_close, .repeats = 50},
     {.name = "open+copy+close 1 GiB", .size = GIB, .call = open_copy_close, .repeats = 20},
 };
+/* For instructions.py, in a program whose 2 MiB are a buffer with frames. */
+static const struct row framed[] = {
+    {.name = "memcpy 4 KiB elsewhere", .call = memcpy_elsewhere, .repeats = 200},
+    {.name = "memset 4 KiB and wait", .call = memset_and_wait, .repeats = 200},
+};
 static const struct row again = {
     .name = "open+close, open already", .size = 64 * MIB, .call = open_close, .repeats = 2000};
 
-enum { LOCAL = sizeof(local) / sizeof(*local), OPENING = sizeof(opening) / sizeof(*opening) };
+enum {
+    LOCAL = sizeof(local) / sizeof(*local),
+    OPENING = sizeof(opening) / sizeof(*opening),
+    FRAMED = sizeof(framed) / sizeof(*framed)
+};
 
 static void hold(void) {
     handle = exporter_offer(&exporter, again.size);
@@ -180,6 +201,9 @@ static int only(const char *name, long count) {
             return row_repeat(&opening[i], count), 0;
         }
     }
+    for (size_t i = 0; i < FRAMED; i++)
+        if (strcmp(name, framed[i].name) == 0)
+            return row_repeat(&framed[i], count), 0;
     hold();
     row_repeat(&again, count);
     return strcmp(name, again.name) != 0;

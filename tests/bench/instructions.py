@@ -5,7 +5,7 @@ of a clock hides the answer. What the kernel does for a call is not in it.
 usage: instructions.py BUILD_DIR [ROW...]   (make bench-instructions; valgrind is needed)
 
 Each figure is the difference of two runs of calls.c with different numbers of calls, divided by that
-difference: start and end of the program cancel out. Of a launch, only what the library itself executes. Also written to BUILD_DIR/bench/instructions.json.
+difference: start and end of the program cancel out. Of a launch, and with a buffer with frames, only what the library itself executes. Also written to BUILD_DIR/bench/instructions.json.
 """
 import json
 import os
@@ -54,21 +54,21 @@ def ours(build, row, count, mode, environment):
 
 
 def is_noisy(row):
-    """The simulator hands launches to threads, which do not always wait for each other as long."""
-    return "launch" in row
+    """The simulator hands launches to threads, which do not always wait for each other as long, and copies frames."""
+    return "launch" in row or "framed buffer" in row
 
 
-def per_call(build, row, mode, environment):
-    most = MANY if is_noisy(row) or any(word in row for word in ("malloc", "4 GiB", "64 MiB", "export")) else CHEAP
-    count = ours if is_noisy(row) and mode else collected
+def per_call(build, row, noisy, mode, environment):
+    most = MANY if noisy or any(word in row for word in ("malloc", "4 GiB", "64 MiB", "export")) else CHEAP
+    count = ours if noisy and mode else collected
     few, many = (count(build, row, calls, mode, environment) for calls in (FEW, most))
     return (many - few) / (most - FEW)
 
 
-def added_by(build, row, mode, bare, environment):
+def added_by(build, row, noisy, mode, bare, environment):
     """To a call whose bare cost varies: what the library executes."""
-    cost = per_call(build, row, mode, environment)
-    return cost if is_noisy(row) else cost - bare
+    cost = per_call(build, row, noisy, mode, environment)
+    return cost if noisy else cost - bare
 
 
 def main():
@@ -88,8 +88,9 @@ def main():
             rule = "merge" if row in RULED else row.split(", ")[-1] if row in WITH_FRAMES else None
             more = {"GPUSHARE_CONFIG": str(rules[rule])} if rule else CACHE if row in CACHED else {}
             call, mine = {**RULED, **WITH_FRAMES, **CACHED}.get(row, row), {**environment, **more}
-            bare = per_call(build, call, None, mine)
-            added = {mode: added_by(build, call, mode, bare, mine) for mode in MODES}
+            noisy = is_noisy(row)
+            bare = per_call(build, call, noisy, None, mine)
+            added = {mode: added_by(build, call, noisy, mode, bare, mine) for mode in MODES}
             print(f"{row:28}{bare:12.0f}" + "".join(f"{value:>+20.0f}" for value in added.values()), flush=True)
             result.append({"row": row, "bare": bare, "added": added})
     with open(f"{build}/bench/instructions.json", "w", encoding="utf-8") as file:
