@@ -73,6 +73,7 @@ bool gps_entry_hooks(enum gps_hooked calls, bool (*slowly)(void)) {
            : calls == GPS_HOOKED_WAITS
                ? gps_gate_active || gps_frames_active || gps_process_audits()
            : calls == GPS_HOOKED_EVENTS ? gps_process_audits()
+           : calls == GPS_HOOKED_GRAPHS ? gps_frames_active || gps_process_audits()
            : calls == GPS_HOOKED_TOLD   ? gps_rules_active || gps_mappings_have_tokens()
                                         : gps_gate_active || gps_frames_active;
 }

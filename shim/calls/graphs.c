@@ -3,6 +3,7 @@
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "findings/diagnose.h"
+#include "frames/exchange.h"
 #include "process/process.h"
 #include "registry/hash_table.h"
 #include "registry/registry.h"
@@ -57,7 +58,8 @@ static bool has(const struct gps_graph_uses *uses, uint64_t address) {
 
 bool gps_graph_found(struct gps_graph_uses *uses, const struct gps_graph_use *use) {
     struct gps_graph_memory memory;
-    if (uses->count == GPS_GRAPH_USES || has(uses, use->address) || !find(use->address, &memory))
+    if (!gps_process_audits() || uses->count == GPS_GRAPH_USES || has(uses, use->address) ||
+        !find(use->address, &memory))
         return false;
     uses->list[uses->count] = *use;
     uses->list[uses->count++].memory = memory;
@@ -65,7 +67,7 @@ bool gps_graph_found(struct gps_graph_uses *uses, const struct gps_graph_use *us
 }
 
 void gps_graph_made(uint64_t exec, uint64_t graph, gps_graph_walk_fn *walk) {
-    if (!gps_process_audits())
+    if (!gps_process_audits() && !gps_frames_exist())
         return;
     GPS_DRIVER_SCOPE();
     struct gps_graph_walk *const room = gps_table_allocate(sizeof(*room));
@@ -73,7 +75,8 @@ void gps_graph_made(uint64_t exec, uint64_t graph, gps_graph_walk_fn *walk) {
         return;
     room->uses.count = 0;
     walk(graph, room);
-    gps_graph_note(exec, &room->uses);
+    if (gps_process_audits())
+        gps_graph_note(exec, &room->uses);
     gps_table_free(room, sizeof(*room));
 }
 

@@ -2,8 +2,9 @@
  * graphs.h - graphs: what their nodes use when they are made ready, and whether that is still there
  * when they are launched.
  *
- * In audits; elsewhere nothing is noted, and a launch costs a load. Between the calls no lock is
- * held. Any thread may call the functions, and none needs a scope but where said.
+ * In audits; a program with frames only notes that a graph uses such a buffer. Elsewhere nothing is
+ * noted, and a launch costs a load. Between the calls no lock is held. Any thread may call the
+ * functions, and none needs a scope but where said.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /* cuda_graph.c - graphs that are made ready to be launched, changed and destroyed, and a look at
- * their nodes. Only an audit has these hooked. */
+ * their nodes. Only an audit and a program with frames have these hooked. */
 #include "calls/graphs.h"
 #include "hooks.h"
 #include "launch_words.h"
@@ -73,12 +73,13 @@ static bool is_updatable(CUgraphNode node) {
 
 static void look_at_kernel(struct walk *walk, CUgraphNode node) {
     CUDA_KERNEL_NODE_PARAMS_v2 kernel = {.func = NULL};
-    if (!gps_calls.cuGraphKernelNodeGetParams_v2 || is_updatable(node) ||
+    if (!gps_calls.cuGraphKernelNodeGetParams_v2 ||
         gps_calls.cuGraphKernelNodeGetParams_v2(node, &kernel) != CUDA_SUCCESS)
         return;
-    walk->kernel = (struct gps_launch){kernel.func ? kernel.func : (CUfunction)kernel.kern,
-                                       kernel.kernelParams, kernel.extra};
-    gps_launch_each_word(&walk->kernel, look_at_word, walk);
+    walk->kernel = GPS_LAUNCH_OF(&kernel);
+    gps_launch_note(&walk->kernel);
+    if (gps_process_audits() && !is_updatable(node))
+        gps_launch_each_word(&walk->kernel, look_at_word, walk);
 }
 
 static void look_at_copy(struct walk *walk, CUgraphNode node) {
@@ -155,22 +156,25 @@ MADE(cuGraphInstantiateWithParams, HOW, (out, graph, how), *out)
 MADE(cuGraphInstantiateWithParams_ptsz, HOW, (out, graph, how), *out)
 
 /* Before the driver's call: a handle that is free can be another graph's. */
-#define FORGETS(name, parameters, arguments)                                                       \
+#define FORGETS(name, parameters, arguments, noting)                                               \
     CUresult gps_on_##name parameters {                                                            \
         gps_graph_forget((uintptr_t)exec);                                                         \
+        noting;                                                                                    \
         return gps_real.name arguments;                                                            \
     }
-FORGETS(cuGraphExecDestroy, (CUgraphExec exec), (exec))
+#define NOTE(...) what ? gps_launch_note(&__VA_ARGS__) : (void)0
+FORGETS(cuGraphExecDestroy, (CUgraphExec exec), (exec), (void)0)
 FORGETS(cuGraphExecKernelNodeSetParams,
         (CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *what),
-        (exec, node, what))
+        (exec, node, what), NOTE((struct gps_launch){what->func, what->kernelParams, what->extra}))
 FORGETS(cuGraphExecKernelNodeSetParams_v2,
         (CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2 *what),
-        (exec, node, what))
+        (exec, node, what), NOTE(GPS_LAUNCH_OF(what)))
 FORGETS(cuGraphExecChildGraphNodeSetParams, (CUgraphExec exec, CUgraphNode node, CUgraph child),
-        (exec, node, child))
+        (exec, node, child),
+        gps_frames_exist() ? gps_graph_made((uintptr_t)exec, (uintptr_t)child, look) : (void)0)
 FORGETS(cuGraphNodeSetEnabled, (CUgraphExec exec, CUgraphNode node, unsigned int enabled),
-        (exec, node, enabled))
+        (exec, node, enabled), (void)0)
 
 /* One that is refused may have changed a part. */
 #define UPDATED(name, parameters, arguments)                                                       \

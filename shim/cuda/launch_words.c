@@ -58,6 +58,16 @@ static void look_at_word(void *arg, const struct gps_launch_word *word) {
         gps_launch_given(word->value, word->parameter);
 }
 
+static void note_word(void *arg, const struct gps_launch_word *word) {
+    (void)arg;
+    gps_frames_note(word->value, 0);
+}
+
+void gps_launch_note(const struct gps_launch *launch) {
+    if (gps_frames_exist())
+        gps_launch_each_word(launch, note_word, NULL);
+}
+
 void gps_launch_look(const struct gps_launch *launch) {
     gps_launch_each_word(launch, look_at_word, NULL);
 }

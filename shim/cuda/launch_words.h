@@ -17,6 +17,13 @@ struct gps_launch {
     void **values, **extra;
 };
 
+/* Of the parameters of a graph's node, of version 2 or later. */
+#define GPS_LAUNCH_OF(node)                                                                        \
+    (struct gps_launch) {                                                                          \
+        (node)->func ? (node)->func : (CUfunction)(node)->kern, (node)->kernelParams,              \
+            (node)->extra                                                                          \
+    }
+
 struct gps_launch_word {
     uint64_t value;
     unsigned parameter; /* from 1 */
@@ -31,3 +38,7 @@ void gps_launch_each_word(const struct gps_launch *launch, gps_launch_word_fn *f
 /* Before a launch: an audit looks at what its kernel is given (gps_launch_given). Words in a struct
  * prove nothing. */
 void gps_launch_look(const struct gps_launch *launch);
+
+/* A graph has it as a node: a program with frames notes the words that lie in one of its buffers.
+ */
+void gps_launch_note(const struct gps_launch *launch);

@@ -10,6 +10,7 @@
 #include "calls/graphs.h"
 #include "calls/launches.h"
 #include "driver.h"
+#include "launch_words.h"
 
 #define LEGACY                      CU_STREAM_LEGACY
 #define PER_THREAD                  CU_STREAM_PER_THREAD
@@ -262,6 +263,8 @@ static inline struct gps_write gps_node_of(const CUgraphNodeParams *node) {
         return gps_words_of(node->memOp.paramArray, node->memOp.count, LEGACY);
     if (node && node->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
         gps_event_recorded((uintptr_t)node->eventRecord.event); /* it will be */
+    if (node && node->type == CU_GRAPH_NODE_TYPE_KERNEL)
+        gps_launch_note(&GPS_LAUNCH_OF(&node->kernel));
     if (!node || node->type != CU_GRAPH_NODE_TYPE_MEMSET)
         return gps_fill_node_of(NULL);
     const CUDA_MEMSET_NODE_PARAMS fill = {.dst = node->memset.dst,

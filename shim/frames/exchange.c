@@ -402,6 +402,15 @@ void gps_frames_add(uint64_t address, uint64_t size, uint64_t how) {
             touch(each.at, key_of(how, address - each.at->base));
 }
 
+void gps_frames_note(uint64_t address, uint64_t size) {
+    if (!gps_frames_near(address, size ? size : 1))
+        return;
+    GPS_SCOPE();
+    GPS_BUFFERS_LOCKED();
+    for (struct visit each = first(); is_there(&each); each.at = each.at->next)
+        each.at->in_graph |= has(each.at, address, size);
+}
+
 void gps_frames_add_any(uint64_t how, bool graph) {
     if (!gps_frames_exist())
         return;
@@ -497,13 +506,12 @@ void gps_frames_stream_ends(uint64_t stream) {
 
 /* --- copies and fills --- */
 
-/* A node of a graph, or a word that a stream writes or waits for: the graph's launch uses it. */
+/* A node of a graph, or a word that a stream writes or waits for. */
 static void note_node(const struct gps_write *one) {
-    GPS_SCOPE();
-    GPS_BUFFERS_LOCKED();
-    for (struct visit each = first(); is_there(&each); each.at = each.at->next)
-        each.at->in_graph |= (one->size && has(each.at, one->to, one->size)) ||
-                             (one->reads && has(each.at, one->source, one->reads));
+    if (one->size)
+        gps_frames_note(one->to, one->size);
+    if (one->reads)
+        gps_frames_note(one->source, one->reads);
 }
 
 /* The kind of a copy, for its key: where the buffer is written or read. */

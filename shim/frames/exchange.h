@@ -70,6 +70,8 @@ void gps_frames_add(uint64_t address, uint64_t size, uint64_t how);
 /* The same of work whose addresses are not known: a graph, or a kernel where a rule says that any
  * may use the buffer (`how` stands for it). */
 void gps_frames_add_any(uint64_t how, bool graph);
+/* A graph is given the address: its launch uses it from now on. */
+void gps_frames_note(uint64_t address, uint64_t size);
 /* The driver has answered. `waited`: for what it did. */
 void gps_frames_end(bool waited);
 

@@ -169,6 +169,33 @@ static void draw_graph(CUdeviceptr to, uint32_t value) {
     MUST(cuStreamSynchronize(stream));
 }
 
+/* Its kernel is a node that it has added by itself; with each frame it gets another value. */
+static void draw_node(CUdeviceptr to, uint32_t value) {
+    static CUgraphExec exec;
+    static CUgraphNode node;
+    CUgraph graph;
+    uint64_t words = bytes / 4;
+    void *arguments[] = {&to, &words, &value};
+    load_kernels();
+    CUDA_KERNEL_NODE_PARAMS kernel = {.func = writer,
+                                      .gridDimX = 64,
+                                      .gridDimY = 1,
+                                      .gridDimZ = 1,
+                                      .blockDimX = 128,
+                                      .blockDimY = 1,
+                                      .blockDimZ = 1,
+                                      .kernelParams = arguments};
+    if (!exec) {
+        MUST(cuGraphCreate(&graph, 0));
+        MUST(cuGraphAddKernelNode(&node, graph, NULL, 0, &kernel));
+        MUST(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    } else {
+        MUST(cuGraphExecKernelNodeSetParams(exec, node, &kernel));
+    }
+    MUST(cuGraphLaunch(exec, stream));
+    MUST(cuStreamSynchronize(stream));
+}
+
 /* Two threads draw a half each, and meet. */
 static struct {
     pthread_barrier_t barrier;
@@ -265,7 +292,7 @@ static const struct draw draws[] = {
     {"poll", draw_poll},     {"called", draw_called}, {"event", draw_event},
     {"never", draw_never},   {"upload", draw_upload}, {"whole", draw_whole},
     {"kernel", draw_kernel}, {"graph", draw_graph},   {"threads", draw_threads},
-    {"mixed", draw_mixed},
+    {"mixed", draw_mixed},   {"node", draw_node},
 };
 struct look {
     const char *name;

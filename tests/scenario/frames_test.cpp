@@ -54,8 +54,8 @@ void expect_each(const std::string &said, uint64_t frames) {
     EXPECT_EQ(number(said, "new"), frames) << said;
 }
 
-const char *const ways[] = {"one",   "stream", "four",  "poll",   "called", "event",
-                            "never", "upload", "whole", "kernel", "graph",  "threads"};
+const char *const ways[] = {"one",    "stream", "four",   "poll",  "called",  "event", "never",
+                            "upload", "whole",  "kernel", "graph", "threads", "node"};
 
 struct Drawing : testing::TestWithParam<const char *> {};
 
