@@ -57,11 +57,8 @@ static const struct family {
      {{"frames", "newest", "Whole frames that the exporter has published."},
       {"frames_left_out", "left_out", "Frames of the exporter that found no slot free."},
       {"frames_late", "late", "Times that the exporter waited for a reader in vain."},
-      {"frames_odd", "odd", "Frames with another number of waits than the usual one."}}},
-    {"regions",
-     "frames",
-     {{"gpu", "device"}, {"region", "name"}},
-     {{"frames_age_seconds", "age", "Since when the newest whole frame is published."}}},
+      {"frames_odd", "odd", "Frames with another number of waits than the usual one."},
+      {"frames_age_seconds", "age", "Since when the newest whole frame is published."}}},
     {"regions",
      "frames.readers",
      {{"gpu", "device"},
@@ -71,15 +68,8 @@ static const struct family {
       {"pid_namespace", "pid_ns"}},
      {{"frame_reader_frames", "read", "Whole frames that the reader has had."},
       {"frame_reader_left_out", "left_out", "Whole frames that the reader has not had."},
-      {"frame_reader_late", "late", "Times that the reader waited for a frame in vain."}}},
-    {"regions",
-     "frames.readers",
-     {{"gpu", "device"},
-      {"region", "name"},
-      {"command", "command"},
-      {"pid", "pid"},
-      {"pid_namespace", "pid_ns"}},
-     {{"frame_reader_age_seconds", "age", "Since when the frame that it reads is published."}}},
+      {"frame_reader_late", "late", "Times that the reader waited for a frame in vain."},
+      {"frame_reader_age_seconds", "age", "Since when the frame that it reads is published."}}},
     {"processes",
      "gpus",
      {{"command", "command"}, {"pid", "pid"}, {"pid_namespace", "pid_ns"}, {"gpu", "device"}},
@@ -95,11 +85,8 @@ static const struct family {
      {{"command", "command"}, {"pid", "pid"}, {"pid_namespace", "pid_ns"}},
      {{"process_driver_bytes", "driver",
        "What the driver says that the process uses, on all GPUs; shared memory is its "
-       "exporter's."}}},
-    {"processes",
-     NULL,
-     {{"command", "command"}, {"pid", "pid"}, {"pid_namespace", "pid_ns"}},
-     {{"process_suspended_seconds", "suspended",
+       "exporter's."},
+      {"process_suspended_seconds", "suspended",
        "Since when the process is suspended; absent for others."}}},
     {"processes",
      "private",
@@ -173,15 +160,14 @@ static void add_element(struct set *set, const json_t *outer, const json_t *inne
         add_member(&labels, family->labels[i][0],
                    value ? value : json_object_get(outer, family->labels[i][1]));
     }
-    if (json_is_null(json_object_get(inner, family->metrics[0].member)))
-        return; /* it is not known */
     if (!json_object_get(set->series, labels.text))
         json_object_set_new_nocheck(set->series, labels.text, json_tree_pack("{}"));
     json_t *values = json_object_get(set->series, labels.text);
     for (size_t i = 0; i < METRICS_MAX && family->metrics[i].name; i++) {
         const char *metric = family->metrics[i].name;
         const json_t *member = json_object_get(inner, family->metrics[i].member);
-        json_object_set_new(values, metric, joined(json_object_get(values, metric), member));
+        if (!json_is_null(member)) /* it is known */
+            json_object_set_new(values, metric, joined(json_object_get(values, metric), member));
     }
 }
 
@@ -210,8 +196,20 @@ static void add_array(struct set *set, const json_t *outer, const json_t *array)
     }
 }
 
+static bool has_any(const struct set *set, const char *name) {
+    const char *labels;
+    json_t *values;
+    json_object_foreach(set->series, labels, values) {
+        if (json_object_get(values, name))
+            return true;
+    }
+    return false;
+}
+
 static void print_metric(FILE *out, const struct set *set, size_t i) {
     const char *name = set->family->metrics[i].name, *unit = strrchr(name, '_');
+    if (!has_any(set, name))
+        return;
     fprintf(out, "# HELP gpushare_%s %s\n# TYPE gpushare_%s gauge\n", name,
             set->family->metrics[i].help, name);
     if (unit && (strcmp(unit, "_bytes") == 0 || strcmp(unit, "_seconds") == 0))
@@ -222,7 +220,7 @@ static void print_metric(FILE *out, const struct set *set, size_t i) {
         const json_t *value = json_object_get(values, name);
         if (json_is_real(value))
             fprintf(out, "gpushare_%s{%s} %.3f\n", name, labels, json_real_value(value));
-        else
+        else if (value)
             fprintf(out, "gpushare_%s{%s} %" JSON_INTEGER_FORMAT "\n", name, labels,
                     json_integer_value(value));
     }
@@ -235,8 +233,7 @@ static void write_family(FILE *out, const struct family *family, const json_t *u
         add_array(&set, array, json_object_get(array, family->inner));
     else
         add_array(&set, NULL, array);
-    const bool any = json_object_size(set.series) > 0;
-    for (size_t i = 0; any && i < METRICS_MAX && family->metrics[i].name; i++)
+    for (size_t i = 0; i < METRICS_MAX && family->metrics[i].name; i++)
         print_metric(out, &set, i);
     json_decref(set.series);
 }
