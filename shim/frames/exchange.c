@@ -134,7 +134,7 @@ static void drop(struct gps_buffer *buffer) {
 static const char *join(struct gps_buffer *buffer) {
     int status = -EAGAIN;
     buffer->reader.owner = *gps_process_self();
-    for (unsigned i = 0; status == -EAGAIN && i < 1000; i++) {
+    for (unsigned i = 0; status == -EAGAIN && i < 10000; i++) {
         status = gps_frame_file_join(gps_membership_store(), &buffer->file, &buffer->reader,
                                      &buffer->place);
         if (status == -EAGAIN)
@@ -142,6 +142,7 @@ static const char *join(struct gps_buffer *buffer) {
     }
     return status == 0         ? NULL
            : status == -EUSERS ? "32 programs read its frames already"
+           : status == -ENOENT ? "the exporter cannot publish its frames"
                                : "the file of its frames cannot be written";
 }
 

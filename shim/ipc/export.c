@@ -202,7 +202,7 @@ static void forget(const struct gps_alloc *alloc) {
     gps_registry_take(alloc->pointer, &taken);
 }
 
-/* The file of the frames is there before the region is. *file: gps_frame_file_made behind that. */
+/* The file of the frames is there before the region is. */
 static void make_frames(struct gps_region_record *record, const struct gps_rule *rule,
                         struct gps_frame_file *file) {
     struct gps_frames_head head = {.region = record->id,
@@ -222,8 +222,7 @@ static void make_frames(struct gps_region_record *record, const struct gps_rule 
 
 bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
                         const uint8_t handle[GPS_HANDLE_BYTES], const struct gps_rule *rule,
-                        const char *name, bool frames) {
-    struct gps_frame_file file = {.fd = -1};
+                        const char *name, struct gps_frame_file *frames) {
     struct gps_export *region = make(alloc, handle);
     if (!region || !is_recorded(alloc)) {
         free(region);
@@ -231,7 +230,7 @@ bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
     }
     region->rule = rule;
     if (frames)
-        make_frames(&region->record, rule, &file);
+        make_frames(&region->record, rule, frames);
     region->record.extent = allocated;
     if (rule->ready == GPS_READY_FREE)
         region->record.status.state = GPS_STATE_WRITING;
@@ -239,7 +238,6 @@ bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
     struct gps_record_reservation mine;
     const bool stands = gps_record_reserve_id(&mine, &region->record.id);
     const bool published = publish(region);
-    gps_frame_file_made(&file);
     if (!published && stands)
         gps_region_remove_record(gps_membership_store(), &region->record.id);
     gps_record_release(&mine);
@@ -274,9 +272,9 @@ static void describe_vmm(struct gps_export *region, uint64_t extent, const struc
 }
 
 const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
-                                 const struct gps_rule *rule, const char *name, bool frames) {
+                                 const struct gps_rule *rule, const char *name,
+                                 struct gps_frame_file *frames) {
     uint8_t token[GPS_HANDLE_BYTES];
-    struct gps_frame_file file = {.fd = -1};
     gps_vmm_region_make_token(token);
     struct gps_export *region = make(alloc, token);
     if (!region || !is_recorded(alloc)) {
@@ -285,9 +283,8 @@ const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
     }
     describe_vmm(region, extent, rule, name);
     if (frames)
-        make_frames(&region->record, rule, &file);
+        make_frames(&region->record, rule, frames);
     const int status = gps_vmm_region_publish(region);
-    gps_frame_file_made(&file);
     if (status < 0) {
         forget(alloc);
         free(region);

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "directory/frame_file.h"
 #include "registry/registry.h"
 
 /* The program got the handle of a pointer from the driver. The first time this publishes the
@@ -16,16 +17,18 @@
 void gps_export_first(uint64_t pointer, const uint8_t handle[GPS_HANDLE_BYTES]);
 
 /* A rule exports an allocation with its handle as region `name`, which this process has claimed.
- * `allocated` is the rounded size. `frames`: it has room for slots. False: it could not be
+ * `allocated` is the rounded size. `frames`: it has room for slots, and so a file for its frames
+ * (NULL: none); nobody joins that before the caller's gps_frame_file_made. False: it could not be
  * published, and is private. */
 bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
                         const uint8_t handle[GPS_HANDLE_BYTES], const struct gps_rule *rule,
-                        const char *name, bool frames);
+                        const char *name, struct gps_frame_file *frames);
 
 /* The same for memory of gps_mapping_create, which the keeper gets. Returns NULL, or a phrase that
  * says why it could not be published. */
 const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
-                                 const struct gps_rule *rule, const char *name, bool frames);
+                                 const struct gps_rule *rule, const char *name,
+                                 struct gps_frame_file *frames);
 
 /* Whether the program has got a handle of which nothing could be noted: others may open it. */
 bool gps_export_missed(void);

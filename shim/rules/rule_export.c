@@ -28,7 +28,8 @@ static uint64_t with_slots(const struct gps_rule_request *request) {
                : stride * (request->rule->frame_slots + UINT64_C(1));
 }
 
-/* With frames, where there is room for them, and they can be had. */
+/* With frames, where there is room for them, and they can be had. Who would join meanwhile waits,
+ * or finds that their file is gone. */
 static void begin_frames(const struct gps_rule_request *request, bool room, uint64_t pointer) {
     struct gps_alloc alloc;
     if (request->rule->frames == GPS_FRAMES_OFF)
@@ -64,13 +65,17 @@ static enum gps_outcome export_vmm(const struct gps_rule_request *request, uint6
     if (code != GPS_OK)
         return gps_rule_request_private(request, "this device or driver has no VMM memory to share",
                                         NULL);
-    const char *why = gps_export_to_keeper(&alloc, extent, request->rule, request->name, framed);
+    struct gps_frame_file frames = {.fd = -1};
+    const char *why =
+        gps_export_to_keeper(&alloc, extent, request->rule, request->name, framed ? &frames : NULL);
     if (why) {
+        gps_frame_file_made(&frames);
         gps_mapping_close(alloc.pointer);
         return gps_rule_request_private(request, why, NULL);
     }
     gps_padding_add(alloc.pointer, request->size, extent);
     begin_frames(request, framed, alloc.pointer);
+    gps_frame_file_made(&frames);
     *pointer = alloc.pointer;
     return GPS_DONE;
 }
@@ -88,13 +93,17 @@ static enum gps_outcome export_legacy(const struct gps_rule_request *request, ui
         allocated = round_up(request->size);
     if (!framed && GPS_WITH_RECLAIM(gps_ops->allocate(allocated, &alloc.pointer)) != GPS_OK)
         return GPS_PRIVATE; /* the program's own call says what is wrong */
+    struct gps_frame_file frames = {.fd = -1};
     if (gps_ops->get_handle(alloc.pointer, handle) != GPS_OK ||
-        !gps_export_by_rule(&alloc, allocated, handle, request->rule, request->name, framed)) {
+        !gps_export_by_rule(&alloc, allocated, handle, request->rule, request->name,
+                            framed ? &frames : NULL)) {
+        gps_frame_file_made(&frames);
         gps_ops->release(alloc.pointer);
         return gps_rule_request_private(request, "it could not be exported", NULL);
     }
     gps_padding_add(alloc.pointer, request->size, allocated);
     begin_frames(request, framed, alloc.pointer);
+    gps_frame_file_made(&frames);
     *pointer = alloc.pointer;
     return GPS_DONE;
 }

@@ -282,6 +282,24 @@ TEST(Frames, ThatCannotBePublishedLeaveTheBufferShared) {
     }
 }
 
+// Nor has who comes when its region is there, and that is not known yet.
+TEST(Frames, ThatCannotBePublishedAreNotJoinedBefore) {
+    SIM_ONLY("no card runs out of streams");
+    for (const char *backing : {"backing = legacy\n", "backing = vmm\n"}) {
+        World world(film("frames = latest\n" + at_once + backing));
+        Puppet a(world, {.environment = {{"GPUSHARE_SIM_NO_STREAMS", "300"}}}), b(world);
+        a.send("malloc p 4194304");
+        ASSERT_TRUE(eventually([&] { return !world.files("regions").empty(); }));
+        b.must("malloc q 4194304");
+        a.receive();
+        EXPECT_EQ(world.count("share-fallback"), 2u) << world.logs();
+        draw(a, "p", 1);
+        EXPECT_EQ(b.must("read q 0 1"), "01");
+        b.must("free q");
+        a.must("free p");
+    }
+}
+
 // Of two slots it has one for good, the newest frame's then. A frame is left out while the other
 // reader reads the other slot, so each is drawn until it is seen.
 TEST(Frames, GoOnWhileOneReaderHoldsOneOfTwoSlots) {

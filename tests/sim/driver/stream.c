@@ -271,8 +271,10 @@ CUresult CUDAAPI cuStreamCreateWithPriority(CUstream *out, unsigned int flags, i
     TRY(context_current(&context));
     if (!out || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
         return CUDA_ERROR_INVALID_VALUE;
-    if (getenv("GPUSHARE_SIM_NO_STREAMS"))
+    if (getenv("GPUSHARE_SIM_NO_STREAMS")) {
+        usleep((unsigned)atoi(getenv("GPUSHARE_SIM_NO_STREAMS")) * 1000);
         return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     pthread_mutex_lock(&streams.lock);
     CUstream stream = create(context, flags, priority, false);
     pthread_mutex_unlock(&streams.lock);
