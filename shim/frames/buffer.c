@@ -76,7 +76,7 @@ bool gps_buffer_follow(struct gps_buffer *buffer) {
         all = gps_buffer_can_name(buffer, i) &&
               gps_buffer_follow_stream(buffer, buffer->touched[i].stream);
     buffer->touched_count = 0;
-    buffer->crowded = false;
+    buffer->crowded = buffer->left = false;
     return all;
 }
 

@@ -53,6 +53,7 @@ struct gps_buffer {
     } touched[GPS_TOUCHED_MAX];
     unsigned touched_count;
     bool crowded; /* more than that */
+    bool left;    /* others, which the program has destroyed: `mark` is behind all of them */
 
     /* The driver's: a stream of ours, an event on a stream of the program's, and one behind our
      * last copy, which may still be under way. */

@@ -429,7 +429,7 @@ static bool is_idle(const struct gps_buffer *buffer) {
         if (!gps_buffer_can_name(buffer, i) ||
             gps_ops->stream_state(buffer->touched[i].stream) != GPS_OK)
             return false;
-    return !buffer->crowded;
+    return !buffer->crowded && (!buffer->left || gps_ops->event_state(buffer->mark) == GPS_OK);
 }
 
 /* With the lock. `ended`: what it did has surely ended. */
@@ -482,6 +482,16 @@ void gps_frames_waited(void) {
         wait_for(each.at, false);
 }
 
+/* With the lock, in its context. */
+static void leave_one(struct gps_buffer *buffer, uint64_t stream) {
+    if (buffer->left)
+        gps_ops->stream_follow(stream, buffer->mark);
+    if (gps_buffer_follow_stream(buffer, stream))
+        buffer->left = true;
+    else
+        buffer->crowded = true;
+}
+
 /* With the lock. Work that it has goes on without it. */
 static void leave_stream(struct gps_buffer *buffer, uint64_t stream) {
     struct gps_scope scope;
@@ -491,7 +501,7 @@ static void leave_stream(struct gps_buffer *buffer, uint64_t stream) {
         if (buffer->touched[i].stream != stream)
             buffer->touched[kept++] = buffer->touched[i];
         else
-            buffer->crowded |= !gps_buffer_follow_stream(buffer, stream);
+            leave_one(buffer, stream);
     buffer->touched_count = kept;
     gps_scope_end(&scope);
 }

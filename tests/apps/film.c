@@ -102,6 +102,18 @@ static void draw_mixed(CUdeviceptr to, uint32_t value) {
     (value % 3 ? draw_one : draw_four)(to, value);
 }
 
+/* Each part by a stream that is destroyed before the work is done. */
+static void draw_brief(CUdeviceptr to, uint32_t value) {
+    for (size_t i = 0; i < PARTS; i++) {
+        CUstream brief;
+        MUST(cuStreamCreate(&brief, CU_STREAM_NON_BLOCKING));
+        fill(to, i, value, brief);
+        MUST(cuStreamDestroy(brief));
+        (void)cuStreamQuery(stream); /* has nothing to do with it */
+    }
+    MUST(cuCtxSynchronize());
+}
+
 static void draw_poll(CUdeviceptr to, uint32_t value) {
     fill_all(to, value);
     while (cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
@@ -292,7 +304,7 @@ static const struct draw draws[] = {
     {"poll", draw_poll},     {"called", draw_called}, {"event", draw_event},
     {"never", draw_never},   {"upload", draw_upload}, {"whole", draw_whole},
     {"kernel", draw_kernel}, {"graph", draw_graph},   {"threads", draw_threads},
-    {"mixed", draw_mixed},   {"node", draw_node},
+    {"mixed", draw_mixed},   {"node", draw_node},     {"brief", draw_brief},
 };
 struct look {
     const char *name;

@@ -55,7 +55,7 @@ void expect_each(const std::string &said, uint64_t frames) {
 }
 
 const char *const ways[] = {"one",    "stream", "four",   "poll",  "called",  "event", "never",
-                            "upload", "whole",  "kernel", "graph", "threads", "node"};
+                            "upload", "whole",  "kernel", "graph", "threads", "node",  "brief"};
 
 struct Drawing : testing::TestWithParam<const char *> {};
 
