@@ -678,7 +678,7 @@ static int c_info(char **w) {
 static int c_range(char **w) {
     u64 base = 0;
     size_t size = 0;
-    const int code = do_range(&base, &size, value(w[1]));
+    const int code = do_range(&base, &size, value(w[1]) + number(w[2]));
     say(" %llx %zu", base, size);
     return code;
 }
@@ -2458,7 +2458,7 @@ static const struct command {
     {"sync", "", c_sync},
     {"reset", "", c_reset},
     {"info", "", c_info},
-    {"range", "NAME", c_range},
+    {"range", "NAME [OFFSET]", c_range},
     {"ordinal", "NAME", c_ordinal},
 #ifndef VENDOR_HIP
     {"graphown", "NAME", c_graphown},

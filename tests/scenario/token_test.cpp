@@ -1,11 +1,15 @@
 // token_test.cpp - vmm_ipc = on: memory that programs make by their own cuMemCreate has handles,
 // which others open, as memory of cudaMalloc has.
+#include <regex>
+
 #include "gpushare/token.h"
 #include "scenario/harness.hpp"
 
 namespace {
 
 constexpr uint64_t BLOCK = 2 * MiB;
+const uint64_t EVERYWHERE[] = {
+    0, 1, BLOCK - 1, BLOCK, BLOCK + 4096, 2 * BLOCK, 2 * BLOCK + 1, 3 * BLOCK - 1}; // in a run of 3
 const char *const ON = "[gpushare]\nvmm_ipc = on\n";
 
 std::string byte(unsigned value) {
@@ -97,18 +101,58 @@ TEST_F(RunToken, LooksLikeMemoryThatAHandleOfTheDriversOpens) {
     Puppet a(world), b(world);
     start(a, 3);
     a.must("malloc plain " + text(3 * BLOCK));
-    b.must("malloc p 1024");
+    b.all({"malloc p 1024", "ctxcreate two"});
     b.must("open legacy " + a.must("get plain"));
     b.must("open q " + a.must("get at"));
-    for (const uint64_t offset : {uint64_t{0}, BLOCK + 4096, 3 * BLOCK - 1}) {
-        const std::string where = " " + text(offset);
-        EXPECT_EQ(b("told q" + where).text, b("told legacy" + where).text) << offset;
-    }
-    EXPECT_EQ(b("range q").text.substr(0, 1), "0");
-    EXPECT_EQ(b("range q")[1], b("range legacy")[1]) << "the whole run";
-    EXPECT_EQ(b.code("memops q 0"), b.code("memops legacy 0"));
-    EXPECT_EQ(b("told q 0").text, b("told legacy 0").text) << "SYNC_MEMOPS is kept";
+    for (const bool synced : {false, true})
+        for (const uint64_t offset : EVERYWHERE) {
+            const std::string where = " " + text(offset);
+            EXPECT_EQ(b("told q" + where).text, b("told legacy" + where).text) << offset;
+            const Reply range = b("range q" + where);
+            EXPECT_EQ(range.code, 0) << offset;
+            EXPECT_EQ(range[0], b("range q")[0]) << offset;
+            EXPECT_EQ(range[1], text(3 * BLOCK)) << offset;
+            EXPECT_EQ(b.code("attribute q+" + text(offset) + " 5"),
+                      b.code("attribute legacy+" + text(offset) + " 5"))
+                << "P2P_TOKENS, which sets SYNC_MEMOPS";
+            if (!synced && !offset)
+                continue;
+            EXPECT_EQ(b.code("memops q" + where), 0) << offset;
+            EXPECT_EQ(b.code("memops legacy" + where), 0) << offset;
+        }
+    b.must("ctxpop");
+    EXPECT_EQ(b("told q 4096").text, b("told legacy 4096").text) << "another context is current";
     b.all({"close q", "close legacy"});
+}
+
+// What is said when it is misused, at each address of it.
+TEST_F(RunToken, HasTheFindingsOfMemoryThatAHandleOfTheDriversOpens) {
+    std::vector<std::string> found[2];
+    for (const bool token : {false, true}) {
+        World other(ON);
+        Puppet a(other), b(other);
+        start(a, 3);
+        a.must("malloc plain " + text(3 * BLOCK));
+        b.must("malloc p 1024");
+        b.must("open q " + a.must(token ? "get at" : "get plain"));
+        for (const uint64_t offset : EVERYWHERE) {
+            char at[32];
+            snprintf(at, sizeof(at), "0x%lx", address(b, "q") + offset);
+            if (offset) {
+                EXPECT_EQ(b.code(std::string("closeat ") + at), 1) << offset;
+                EXPECT_EQ(b.code(std::string("freeat ") + at), 1) << offset;
+            }
+            b("get q " + text(offset));
+        }
+        b.all({"close q"});
+        EXPECT_EQ(b.code("close q"), 1);
+        for (const auto &one : other.findings())
+            found[token].push_back(
+                one.id + " " +
+                std::regex_replace(one.detail, std::regex("0x[0-9a-f]+"), "ADDRESS"));
+        EXPECT_EQ(other.count("close-own"), 0u) << other.logs();
+    }
+    EXPECT_EQ(found[1], found[0]);
 }
 
 TEST_F(RunToken, EndsWhereNoDescriptorCanBeMade) {
