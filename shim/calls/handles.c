@@ -1,5 +1,6 @@
 #include "handles.h"
 
+#include "address.h"
 #include "directory/token_handle.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
@@ -27,7 +28,7 @@ int gps_handle_get(uint8_t handle[GPS_HANDLE_BYTES], uint64_t pointer, gps_get_h
         gps_handle_no_output();
         return get(handle, pointer);
     }
-    const uint64_t asked = gps_memory_asked(pointer);
+    const uint64_t asked = gps_address_asked(pointer);
     if ((gps_deferred_any() && gps_memory_export_denied(asked, &code)) ||
         (gps_mapping_any() && gps_vmm_region_token(asked, handle, &code)))
         return code;
@@ -126,22 +127,15 @@ static int deny_close(void) {
     return code == GPS_OK ? GPS_INVALID_VALUE : code;
 }
 
-/* The memory that the driver would close, where it takes any address of it. */
-static bool is_interior(uint64_t pointer, uint64_t *base) {
-    struct gps_import import;
-    uint64_t size;
-    GPS_DRIVER_SCOPE();
-    return gps_ops->by_range && gps_ops->range(pointer, base, &size) == GPS_OK &&
-           *base != pointer && gps_registry_import_at(*base, &import);
-}
-
 static int close_import(uint64_t pointer, gps_close_handle_fn *close);
 
 /* The report comes first, while it is known what is closed. */
 __attribute__((cold, noinline)) static int close_unknown(uint64_t pointer,
                                                          gps_close_handle_fn *close) {
+    struct gps_import import;
     uint64_t base;
-    if (!is_interior(pointer, &base))
+    if (!gps_address_is_inside(pointer, &base) || base == pointer ||
+        !gps_registry_import_at(base, &import))
         return close(pointer);
     gps_diagnose_pointer(GPS_ASK_CLOSED, pointer, GPS_INVALID_VALUE);
     return close_import(base, close);

@@ -2,13 +2,13 @@
 
 #include <string.h>
 
+#include "address.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "findings/diagnose.h"
 #include "ipc/reclaim.h"
 #include "ipc/token.h"
 #include "log/event_log.h"
-#include "memory.h"
 #include "merge/created.h"
 #include "merge/unmerge.h"
 #include "process/gpu_bytes.h"
@@ -258,7 +258,7 @@ void gps_mappings_reserved(uint64_t pointer, uint64_t size) {
 }
 
 int gps_mappings_unreserve(uint64_t pointer, uint64_t size, gps_range_fn *unreserve) {
-    if (gps_memory_is_mapped(pointer))
+    if (gps_place_is_allocated(gps_at(pointer)))
         return GPS_INVALID_VALUE;
     struct gps_vmm_pending *const pending = gps_vmm_unreserve(pointer, size);
     const int code = unreserve(pointer, size);
@@ -283,7 +283,7 @@ static int call_map(const struct gps_map *map) {
 }
 
 int gps_mappings_map(const struct gps_map *map) {
-    if (gps_memory_is_mapped(map->pointer))
+    if (gps_place_is_allocated(gps_at(map->pointer)))
         return GPS_INVALID_VALUE;
     const struct gps_vmm_mapping mapping = {.pointer = map->pointer,
                                             .size = map->size,
@@ -311,7 +311,7 @@ static int call_unmap(uint64_t pointer, uint64_t size, gps_range_fn *unmap) {
 }
 
 int gps_mappings_unmap(uint64_t pointer, uint64_t size, gps_range_fn *unmap) {
-    if (gps_memory_is_mapped(pointer))
+    if (gps_place_is_allocated(gps_at(pointer)))
         return GPS_INVALID_VALUE;
     const uint64_t serial = gps_token_serial(pointer);
     struct gps_vmm_pending *const pending = gps_vmm_unmap(pointer, size, gps_process_audits());
@@ -339,7 +339,7 @@ static int real_allow(uint64_t pointer, uint64_t size, const void *arg) {
 
 int gps_mappings_allow(const struct gps_allow *allow) {
     int code;
-    if (gps_memory_is_mapped(allow->pointer))
+    if (gps_place_is_allocated(gps_at(allow->pointer)))
         return GPS_INVALID_VALUE;
     if (!gps_created_allow(allow->pointer, allow->size, allow->device, real_allow, allow, &code))
         code = allow->call(allow, allow->pointer, allow->size);

@@ -1,5 +1,6 @@
 #include "memory.h"
 
+#include "address.h"
 #include "driver/scope.h"
 #include "findings/diagnose.h"
 #include "findings/reporter.h"
@@ -9,11 +10,9 @@
 #include "ipc/export.h"
 #include "ipc/import.h"
 #include "ipc/reclaim.h"
-#include "launches.h"
 #include "learn/learner.h"
 #include "merge/allocation.h"
 #include "merge/backing.h"
-#include "merge/created.h"
 #include "merge/unmerge.h"
 #include "merge/work.h"
 #include "pools.h"
@@ -25,7 +24,6 @@
 #include "rules/rules.h"
 #include "stack/call.h"
 #include "stack/trace.h"
-#include "vmm/mapping.h"
 #include "vmm/mirror.h"
 
 /* --- an allocation --- */
@@ -132,14 +130,6 @@ bool gps_memory_export_denied(uint64_t pointer, int *code) {
 
 /* --- where a free takes any address of the memory --- */
 
-static bool is_inside(uint64_t pointer, uint64_t *base) {
-    uint64_t size;
-    if (!gps_ops->by_range)
-        return false;
-    GPS_DRIVER_SCOPE();
-    return gps_ops->range(pointer, base, &size) == GPS_OK;
-}
-
 /* It closes what was opened, as the driver has it; what a rule has open it must not close. */
 static int free_import(uint64_t pointer, uint64_t base) {
     struct gps_import import;
@@ -160,7 +150,7 @@ static bool free_by_range(uint64_t pointer, const struct gps_release *release, i
     struct gps_import import;
     struct gps_alloc alloc;
     uint64_t base;
-    if (!is_inside(pointer, &base))
+    if (!gps_address_is_inside(pointer, &base))
         return false;
     if (gps_registry_import_at(base, &import))
         *code = free_import(pointer, base);
@@ -316,110 +306,7 @@ int gps_memory_free(uint64_t pointer, const struct gps_release *release) {
     return gps_frames_near(pointer, 1) ? free_framed(pointer, release) : free_one(pointer, release);
 }
 
-/* --- what the program is told of memory --- */
-
-#define NOWHERE 1 /* nothing is mapped in the first page */
-
-static bool is_behind(uint64_t address) {
-    return gps_read_is_refused(address, 1);
-}
-
-uint64_t gps_memory_asked(uint64_t address) {
-    return is_behind(address) ? NOWHERE : address;
-}
-
-#define OPENED (UINT64_C(1) << 40) /* serials of opens begin there */
-
-/* What is open by a token looks like what is open by a handle of the driver's. */
-static bool is_open_run(uint64_t address, struct gps_memory_info *info) {
-    struct gps_mirrored run;
-    struct gps_import import;
-    if (!gps_mirror_at(address, &run))
-        return false;
-    *info = (struct gps_memory_info){.base = run.pointer,
-                                     .size = run.size,
-                                     .extent = run.size,
-                                     .serial = OPENED + run.serial,
-                                     .device = -1,
-                                     .synced = run.synced};
-    if (gps_registry_import_at(run.pointer, &import))
-        info->context = import.context;
-    return true;
-}
-
-bool gps_memory_pieced(uint64_t address, struct gps_memory_info *info) {
-    struct gps_area area;
-    if (!gps_merge_find(address, &area))
-        return is_open_run(address, info);
-    *info = (struct gps_memory_info){.base = area.pointer,
-                                     .size = area.size,
-                                     .extent = area.extent,
-                                     .context = area.context,
-                                     .serial = area.serial,
-                                     .device = area.device,
-                                     .synced = area.synced};
-    return true;
-}
-
-/* An import that the program has opened itself has no handle, as bare. */
-static bool is_one_mapping(uint64_t address, struct gps_memory_info *info) {
-    struct gps_mapping mapping;
-    struct gps_alloc alloc;
-    struct gps_import import;
-    if (!gps_mapping_at(address, &mapping))
-        return false;
-    *info = (struct gps_memory_info){
-        .base = mapping.pointer, .size = mapping.size, .extent = mapping.extent};
-    info->has_handles = gps_registry_find(mapping.pointer, &alloc);
-    if (info->has_handles)
-        info->context = alloc.context;
-    else if (gps_registry_import_at(mapping.pointer, &import))
-        info->context = import.context;
-    return true;
-}
-
-bool gps_memory_given(uint64_t base, struct gps_memory_info *info) {
-    struct gps_alloc alloc;
-    struct gps_import import;
-    if (gps_registry_find(base, &alloc) && alloc.kind != GPS_ALLOC_PLAIN)
-        *info = (struct gps_memory_info){.base = base, .size = alloc.size, .has_handles = true};
-    else if (gps_registry_import_at(base, &import) && import.size && !import.vmm)
-        *info = (struct gps_memory_info){.base = base, .size = import.size};
-    else
-        return false;
-    return true;
-}
-
-bool gps_memory_info(uint64_t address, struct gps_memory_info *info) {
-    return gps_memory_pieced(address, info) || is_one_mapping(address, info);
-}
-
-bool gps_memory_is_mapped(uint64_t address) {
-    struct gps_memory_info info;
-    return gps_memory_info(address, &info) || gps_mirror_has(address) || is_behind(address);
-}
-
-/* Of a block without memory the driver says that there is nothing; all else that it refuses holds
- * for an allocation, too. */
-bool gps_memory_ranged(int code, uint64_t address, uint64_t base, struct gps_memory_info *info) {
-    struct gps_created_info created;
-    if (code != GPS_OK && code != GPS_NOT_FOUND)
-        return false;
-    if (!gps_created_at(address, &created))
-        return gps_memory_info(address, info) || (code == GPS_OK && gps_memory_given(base, info));
-    info->base = created.base;
-    info->size = created.size;
-    return true;
-}
-
-bool gps_memory_parted(uint64_t address, int device, struct gps_mapped_as *as, bool *open) {
-    struct gps_created_info created;
-    if (!gps_created_at(address, &created) || !created.parted)
-        return false;
-    *as = created.as;
-    *open = created.open && (device < 0 || device == created.device);
-    return true;
-}
+/* --- questions about memory --- */
 
 void gps_memory_attributes(uint64_t address) {
     if (gps_gate_state & GPS_GATE_BACK && gps_area_near(address, 1))
@@ -427,10 +314,8 @@ void gps_memory_attributes(uint64_t address) {
 }
 
 bool gps_memory_was_swapped(uint64_t address) {
-    struct gps_created_info created;
-    struct gps_area area;
-    if (!gps_area_near(address, 1) ||
-        (!gps_merge_find(address, &area) && !gps_created_at(address, &created)))
+    const enum gps_place_kind kind = gps_at(address).kind;
+    if (kind != GPS_PLACE_MERGED && kind != GPS_PLACE_CREATED)
         return false;
     GPS_SCOPE();
     gps_swap_lock();
@@ -441,7 +326,7 @@ bool gps_memory_was_swapped(uint64_t address) {
 int gps_memory_sync(const struct gps_write *all, bool synced) {
     struct gps_gate_pass pass;
     int code;
-    if (gps_mirror_has(all->to)) {
+    if (gps_at(all->to).kind == GPS_PLACE_OPENED) {
         gps_mirror_set_synced(all->to, synced);
         return GPS_OK;
     }

@@ -1,5 +1,5 @@
 /*
- * memory.h - what an allocation and a free mean, and what the program is told of memory.
+ * memory.h - what an allocation and a free mean, and what surrounds a question about memory.
  *
  * An allocation goes through gps_memory_allocate from top to bottom, a free through
  * gps_memory_free. Any thread may call the functions, and none needs a scope. The codes are the
@@ -41,40 +41,8 @@ bool gps_memory_export_denied(uint64_t pointer, int *code);
 /* The program frees `pointer` with the driver's `release`. Returns the code for the program. */
 int gps_memory_free(uint64_t pointer, const struct gps_release *release);
 
-/* --- what the program is told of memory: what a merge rule took, or a rule with backing = vmm
- * gave, looks like an allocation of the driver's --- */
+/* --- around a question about memory, which address.h answers --- */
 
-/* What the driver is asked about in place of an address: behind the end of memory of a rule, in its
- * last block, the program has nothing, so an address without memory stands for all of that. */
-uint64_t gps_memory_asked(uint64_t address);
-
-struct gps_memory_info {
-    uint64_t base, size;
-    uint64_t extent; /* what is mapped for it */
-    uint64_t context;
-    uint64_t serial;  /* of what is pieced: no other has it; from 1. 0: it is one mapping */
-    int device;       /* of what a merge rule took; else -1 */
-    bool has_handles; /* of its own, as what is allocated plainly */
-    bool synced;      /* of that: SYNC_MEMOPS, as the program has it */
-};
-/* Whether the address lies in such memory, and what the program is told of it. */
-bool gps_memory_info(uint64_t address, struct gps_memory_info *info);
-/* The same of what the driver knows piece by piece alone: what a merge rule took, or a token has
- * open. */
-bool gps_memory_pieced(uint64_t address, struct gps_memory_info *info);
-/* The same of memory of the driver's own, exported or opened, by where it has it begin: a rule has
- * asked for more of it than the program, or has opened it in place of an allocation. */
-bool gps_memory_given(uint64_t base, struct gps_memory_info *info);
-/* Whether the driver would take it for memory that the program maps itself. It refuses the calls
- * that are for such memory where they name what is allocated plainly. */
-bool gps_memory_is_mapped(uint64_t address);
-/* The driver has answered `code` when it was asked for the range of an address, and with success
- * where it begins. True: *info is the answer instead. */
-bool gps_memory_ranged(int code, uint64_t address, uint64_t base, struct gps_memory_info *info);
-/* Whether the address lies in memory that the program maps itself, and that a merge rule took and
- * cut in blocks: what the program is told instead of what holds for its blocks. *open: a device
- * (-1: its own) may read and write it. */
-bool gps_memory_parted(uint64_t address, int device, struct gps_mapped_as *as, bool *open);
 /* The driver is about to be asked for attributes of an address: a block that is not mapped would
  * have none. */
 void gps_memory_attributes(uint64_t address);

@@ -3,8 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "calls/address.h"
 #include "calls/mappings.h"
-#include "calls/memory.h"
 #include "driver/driver_ops.h"
 #include "hooks.h"
 #include "written.h"
@@ -113,7 +113,7 @@ CUresult gps_on_cuMulticastCreate(CUmemGenericAllocationHandle *out,
 GPS_ENDS(cuMemRelease, CUmemGenericAllocationHandle, gps_mappings_release)
 
 CUresult gps_on_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *out, void *pointer) {
-    if (gps_memory_is_mapped((uintptr_t)pointer))
+    if (gps_place_is_allocated(gps_at((uintptr_t)pointer)))
         return CUDA_ERROR_INVALID_VALUE;
     uint64_t taken;
     if (out && gps_mappings_retain((uintptr_t)pointer, &taken)) {

@@ -1,5 +1,6 @@
 /* cuda_memory.c - CUDA's allocations and frees, in every version of their ABI, and what a program
  * asks the driver about memory. */
+#include "calls/address.h"
 #include "calls/mappings.h"
 #include "calls/memory.h"
 #include "hooks.h"
@@ -109,54 +110,55 @@ FREE_ASYNC(cuMemFreeAsync_ptsz, CU_STREAM_PER_THREAD)
 /* --- what a program asks about memory --- */
 
 CUresult gps_on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer) {
-    struct gps_memory_info info;
     CUdeviceptr begin = 0;
     size_t length = 0;
-    pointer = gps_memory_asked(pointer);
+    pointer = gps_address_asked(pointer);
     if (!base && !size)
         return gps_real.cuMemGetAddressRange_v2(base, size, pointer);
     const CUresult result = gps_real.cuMemGetAddressRange_v2(&begin, &length, pointer);
-    if (!gps_memory_ranged((int)result, pointer, begin, &info)) {
-        if (result != CUDA_SUCCESS)
-            return result;
-        info.base = begin;
-        info.size = length;
-    }
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_FOUND)
+        return result; /* that holds for an allocation, too; a block without memory is not found */
+    const struct gps_place at = gps_at_base(pointer, begin);
+    if (!at.size && result != CUDA_SUCCESS)
+        return result;
     if (base)
-        *base = info.base;
+        *base = at.size ? at.base : begin;
     if (size)
-        *size = info.size;
+        *size = at.size ? at.size : length;
     return CUDA_SUCCESS;
 }
 
 #define OURS (UINT64_C(1) << 48) /* the driver's own ids count from 1 */
 
+static void set_writable(void *value) {
+    CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS *const flags = value;
+    if (*flags == CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ)
+        *flags = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+}
+
 /* Blocks come and go, and some are read-only: the allocation does not, and can be written. */
-static void set_as_pieced(CUpointer_attribute which, void *value,
-                          const struct gps_memory_info *info) {
+static void set_as_pieced(CUpointer_attribute which, void *value, const struct gps_place *at) {
     switch (which) {
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-        *(CUdeviceptr *)value = info->base;
+        *(CUdeviceptr *)value = at->base;
         break;
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-        *(size_t *)value = info->extent;
+        *(size_t *)value = at->extent;
         break;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
-        *(unsigned long long *)value = OURS + info->serial;
+        *(unsigned long long *)value = OURS + at->serial;
         break;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-        *(unsigned *)value = info->synced;
+        *(unsigned *)value = at->synced;
         break;
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: /* once it is the program's alone */
-        if (info->device >= 0)
-            *(unsigned *)value = gps_operations_rdma(info->device);
+        if (at->kind == GPS_PLACE_MERGED)
+            *(unsigned *)value = gps_operations_rdma(at->device);
         break;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-        if (*(CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS *)value == CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ)
-            *(CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS *)value =
-                CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+        set_writable(value);
         break;
     default:
         break;
@@ -171,98 +173,82 @@ static void set_as_made(CUpointer_attribute which, void *value, CUdeviceptr poin
 }
 
 /* What the program maps itself is one mapping for it, and not several. */
-static void set_as_parted(CUpointer_attribute which, void *value, const struct gps_mapped_as *as,
-                          bool open) {
+static void set_as_parted(CUpointer_attribute which, void *value, const struct gps_place *at) {
     switch (which) {
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-        *(unsigned long long *)value = as->buffer;
+        *(unsigned long long *)value = at->as.buffer;
         break;
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-        *(unsigned long long *)value = as->types;
+        *(unsigned long long *)value = at->as.types;
         break;
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-        *(bool *)value = as->decompressible;
+        *(bool *)value = at->as.decompressible;
         break;
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-        *(bool *)value = as->rdma;
+        *(bool *)value = at->as.rdma;
         break;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-        if (open)
-            *(CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS *)value =
-                CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+        if (at->open)
+            set_writable(value);
         break;
     default:
         break;
     }
 }
 
-/* Of the driver's own memory: what a rule asked for, or what it opened. */
-static bool is_given(CUpointer_attribute which, CUdeviceptr pointer, struct gps_memory_info *info) {
-    CUdeviceptr base;
-    return (which == CU_POINTER_ATTRIBUTE_RANGE_SIZE ||
-            which == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE) &&
-           gps_real.cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, pointer) ==
-               CUDA_SUCCESS &&
-           gps_memory_given(base, info);
-}
-
-static void set_as_allocation(CUpointer_attribute which, void *value, CUdeviceptr pointer) {
-    struct gps_memory_info info;
-    struct gps_mapped_as as;
-    bool open;
-    if (gps_memory_parted(pointer, -1, &as, &open)) {
-        const bool readable =
-            which != CU_POINTER_ATTRIBUTE_ACCESS_FLAGS ||
-            *(CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS *)value == CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ;
-        set_as_parted(which, value, &as, open && readable);
-    }
-    if (!gps_memory_info(pointer, &info) && !is_given(which, pointer, &info)) {
-        set_as_made(which, value, pointer);
-        return;
-    }
+static void set_as_allocation(CUpointer_attribute which, void *value, const struct gps_place *at) {
     if (which == CU_POINTER_ATTRIBUTE_CONTEXT)
-        *(CUcontext *)value = (CUcontext)info.context;
+        *(CUcontext *)value = (CUcontext)at->context;
     else if (which == CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES)
         *(unsigned long long *)value = CU_MEM_HANDLE_TYPE_NONE;
     else if (which == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE)
-        *(bool *)value = info.has_handles;
+        *(bool *)value = at->has_handles;
     else if (which == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
-        *(size_t *)value = info.size;
-    else if (info.serial)
-        set_as_pieced(which, value, &info);
+        *(size_t *)value = at->size;
+    else if (gps_place_is_pieced(at))
+        set_as_pieced(which, value, at);
 }
 
-static CUresult sync_pieced(const struct gps_memory_info *info, bool synced) {
-    const struct gps_write all = LASTING(gps_fill_of(info->base, info->size, 1, LEGACY));
+static CUresult sync_pieced(const struct gps_place *at, bool synced) {
+    const struct gps_write all = LASTING(gps_fill_of(at->base, at->size, 1, LEGACY));
     return (CUresult)gps_memory_sync(&all, synced);
 }
 
 /* Whoever asks for tokens is about to register the memory, and the driver turns SYNC_MEMOPS on
  * (H200, driver 580, 2026-11-27). */
 static CUresult answer(CUpointer_attribute which, void *value, CUdeviceptr pointer) {
-    struct gps_memory_info info;
-    if (which == CU_POINTER_ATTRIBUTE_P2P_TOKENS && gps_memory_pieced(pointer, &info))
-        return sync_pieced(&info, true);
-    set_as_allocation(which, value, pointer);
+    CUdeviceptr base = 0; /* where that is all that we know of it */
+    if (which == CU_POINTER_ATTRIBUTE_RANGE_SIZE ||
+        which == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE)
+        (void)gps_real.cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, pointer);
+    const struct gps_place at = gps_at_base(pointer, base);
+    if (which == CU_POINTER_ATTRIBUTE_P2P_TOKENS && gps_place_is_pieced(&at))
+        return sync_pieced(&at, true);
+    if (at.parted)
+        set_as_parted(which, value, &at);
+    if (at.size && at.kind != GPS_PLACE_CREATED)
+        set_as_allocation(which, value, &at);
+    else
+        set_as_made(which, value, pointer);
     return CUDA_SUCCESS;
 }
 
+/* A block that is not mapped would have none, and one may be swapped there just then. */
+#define ASK(call)                                                                                  \
+    pointer = gps_address_asked(pointer);                                                          \
+    gps_memory_attributes(pointer);                                                                \
+    CUresult result = call;                                                                        \
+    if (result == CUDA_ERROR_INVALID_VALUE && gps_memory_was_swapped(pointer))                     \
+    result = call
+
 CUresult gps_on_cuPointerGetAttribute(void *value, CUpointer_attribute which, CUdeviceptr pointer) {
-    pointer = gps_memory_asked(pointer);
-    gps_memory_attributes(pointer);
-    CUresult result = gps_real.cuPointerGetAttribute(value, which, pointer);
-    if (result == CUDA_ERROR_INVALID_VALUE && gps_memory_was_swapped(pointer))
-        result = gps_real.cuPointerGetAttribute(value, which, pointer);
+    ASK(gps_real.cuPointerGetAttribute(value, which, pointer));
     return result == CUDA_SUCCESS ? answer(which, value, pointer) : result;
 }
 
 CUresult gps_on_cuPointerGetAttributes(unsigned int count, CUpointer_attribute *which,
                                        void **values, CUdeviceptr pointer) {
-    pointer = gps_memory_asked(pointer);
-    gps_memory_attributes(pointer);
-    CUresult result = gps_real.cuPointerGetAttributes(count, which, values, pointer);
-    if (result == CUDA_ERROR_INVALID_VALUE && gps_memory_was_swapped(pointer))
-        result = gps_real.cuPointerGetAttributes(count, which, values, pointer);
+    ASK(gps_real.cuPointerGetAttributes(count, which, values, pointer));
     for (unsigned int i = 0; result == CUDA_SUCCESS && i < count; i++)
         result = answer(which[i], values[i], pointer);
     return result;
@@ -270,30 +256,25 @@ CUresult gps_on_cuPointerGetAttributes(unsigned int count, CUpointer_attribute *
 
 CUresult gps_on_cuPointerSetAttribute(const void *value, CUpointer_attribute which,
                                       CUdeviceptr pointer) {
-    struct gps_memory_info info;
     int code;
-    pointer = gps_memory_asked(pointer);
-    if (!value || which != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !gps_memory_pieced(pointer, &info))
+    pointer = gps_address_asked(pointer);
+    const struct gps_place at = gps_at(pointer);
+    if (!value || which != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !gps_place_is_pieced(&at))
         return gps_real.cuPointerSetAttribute(value, which, pointer);
-    return gps_capture_forbids(&code) ? (CUresult)code
-                                      : sync_pieced(&info, *(const unsigned *)value);
+    return gps_capture_forbids(&code) ? (CUresult)code : sync_pieced(&at, *(const unsigned *)value);
 }
 
 /* --- calls for memory of cuMemCreate, with cuda_mapping.c, and for managed memory --- */
 
 CUresult gps_on_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
                                CUdeviceptr pointer) {
-    pointer = gps_memory_asked(pointer);
-    gps_memory_attributes(pointer);
-    CUresult result = gps_real.cuMemGetAccess(flags, location, pointer);
-    if (result == CUDA_ERROR_INVALID_VALUE && gps_memory_was_swapped(pointer))
-        result = gps_real.cuMemGetAccess(flags, location, pointer);
-    struct gps_mapped_as as;
-    bool open;
-    if (result == CUDA_SUCCESS && gps_memory_is_mapped(pointer))
+    ASK(gps_real.cuMemGetAccess(flags, location, pointer));
+    if (result != CUDA_SUCCESS)
+        return result;
+    const struct gps_place at = gps_at(pointer);
+    if (gps_place_is_allocated(at))
         *flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
-    else if (result == CUDA_SUCCESS && location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
-             gps_memory_parted(pointer, location->id, &as, &open) && open)
+    else if (at.open && location->type == CU_MEM_LOCATION_TYPE_DEVICE && location->id == at.device)
         *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     return result;
 }
@@ -301,8 +282,8 @@ CUresult gps_on_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *l
 /* To the driver the memory is none of cudaMalloc's: it would take these calls. */
 #define REFUSE(name, parameters, arguments)                                                        \
     CUresult gps_on_##name parameters {                                                            \
-        return gps_memory_is_mapped((CUdeviceptr)pointer) ? CUDA_ERROR_INVALID_VALUE               \
-                                                          : gps_real.name arguments;               \
+        return gps_place_is_allocated(gps_at((CUdeviceptr)pointer)) ? CUDA_ERROR_INVALID_VALUE     \
+                                                                    : gps_real.name arguments;     \
     }
 REFUSE(cuMemAdvise, (CUdeviceptr pointer, size_t size, CUmem_advise advice, CUdevice device),
        (pointer, size, advice, device))

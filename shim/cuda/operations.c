@@ -9,8 +9,8 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "calls/address.h"
 #include "calls/entry.h"
-#include "calls/memory.h"
 #include "driver.h"
 #include "driver/driver_ops.h"
 #include "util/descriptors.h"
@@ -85,10 +85,10 @@ GPS_YIELD(capturing, (uint64_t stream, bool *captured), CUstreamCaptureStatus, c
 static int range(uint64_t pointer, uint64_t *base, uint64_t *size) {
     CUdeviceptr start;
     size_t length;
-    struct gps_memory_info info;
-    if (gps_memory_pieced(pointer, &info)) {
-        *base = info.base;
-        *size = info.size;
+    const struct gps_place at = gps_at(pointer);
+    if (at.size) {
+        *base = at.base;
+        *size = at.size;
         return GPS_OK;
     }
     const int code = REAL(cuMemGetAddressRange_v2, &start, &length, pointer);
@@ -124,9 +124,8 @@ static enum gps_memory_kind kind(uint64_t pointer) {
     unsigned managed = 0;
     CUmemoryPool pool = NULL;
     CUcontext owner = NULL;
-    struct gps_memory_info info;
     /* a block without memory has no attributes */
-    if (gps_memory_pieced(pointer, &info) && info.device >= 0)
+    if (gps_at(pointer).kind == GPS_PLACE_MERGED)
         return GPS_MEMORY_MERGED;
     if (!attribute(pointer, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, &type))
         return GPS_MEMORY_UNKNOWN;

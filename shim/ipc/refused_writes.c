@@ -77,7 +77,7 @@ static bool is_behind_token(uint64_t address, uint64_t size) {
 
 void gps_refused_copy(uint64_t address, uint64_t size, int code) {
     bool is_told = false;
-    if (code == GPS_INVALID_VALUE && gps_mirror_has(address)) {
+    if (code == GPS_INVALID_VALUE && gps_mirror_any()) {
         GPS_SCOPE();
         is_told = is_behind_token(address, size);
     }

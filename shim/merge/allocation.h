@@ -47,6 +47,5 @@ void gps_merge_end_freed_locked(void);
 /* The context is gone: its areas that were made before this epoch end. Before gps_swap_permit. */
 void gps_merge_purge(uint64_t context, uint64_t before);
 
-/* The allocation that the address lies in, without its blocks. It needs no scope. Memory of
- * cuMemCreate is none. */
+/* The area that the address lies in, without its blocks. It needs no scope. */
 bool gps_merge_find(uint64_t address, struct gps_area *found);

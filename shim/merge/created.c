@@ -604,21 +604,14 @@ int gps_created_keep_range(uint64_t pointer, uint64_t size) {
     return code;
 }
 
-bool gps_created_at(uint64_t address, struct gps_created_info *info) {
-    if (!is_near(address, 1))
-        return false;
+bool gps_created_parted(uint64_t address, uint64_t serial, struct gps_mapped_as *as) {
     GPS_SCOPE();
     GPS_AREAS_LOCKED();
-    const struct gps_area *area = gps_area_at(address);
-    if (!area || !area->created)
-        return false;
-    *info = (struct gps_created_info){.base = area->pointer,
-                                      .size = area->size,
-                                      .as = area->created->as,
-                                      .parted = !area->created->memory,
-                                      .open = area->open,
-                                      .device = area->device};
-    return true;
+    const struct gps_area *area = gps_area_of(address, serial);
+    const bool parted = area && area->created && !area->created->memory;
+    if (parted)
+        *as = area->created->as;
+    return parted;
 }
 
 /* --- parting --- */

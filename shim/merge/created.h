@@ -68,14 +68,8 @@ bool gps_created_allow(uint64_t pointer, uint64_t size, int device, gps_created_
 /* The range becomes whole allocations for good. */
 int gps_created_keep_range(uint64_t pointer, uint64_t size);
 
-struct gps_created_info {
-    uint64_t base, size;
-    struct gps_mapped_as as; /* what the driver said of the mapping before it was parted */
-    bool parted;
-    bool open; /* its device may write it */
-    int device;
-};
-bool gps_created_at(uint64_t address, struct gps_created_info *info);
+/* Whether an area, by its serial, is parted: *as is what the driver said of the mapping before. */
+bool gps_created_parted(uint64_t address, uint64_t serial, struct gps_mapped_as *as);
 
 /* --- for the merger --- */
 

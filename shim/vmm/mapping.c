@@ -17,6 +17,7 @@ struct node {
 static struct {
     GPS_LOCK(GPS_RANK_MAPPINGS) lock;
     struct gps_range *mappings;
+    uint64_t made; /* so many, ever */
     uint64_t
         peers[GPS_MAPPING_DEVICES]; /* of memory on a device: which others reach it, a bit each */
 } state;
@@ -50,6 +51,7 @@ static bool add(const struct gps_mapping *vmm) {
         return false;
     node->range = (struct gps_range){.from = vmm->pointer, .size = vmm->extent};
     node->is = *vmm;
+    node->is.serial = __atomic_add_fetch(&state.made, 1, __ATOMIC_RELAXED);
     insert(node);
     return true;
 }

@@ -22,6 +22,7 @@ struct gps_mapping {
     uint64_t size;    /* as the program asked */
     uint64_t extent;  /* mapped; whole granules */
     uint64_t block;   /* the driver's */
+    uint64_t serial;  /* no other mapping has it; from 1 */
     int device;       /* ordinal of the one it lies on */
     bool writable;
     bool created;         /* by this process; else it is another's */

@@ -445,13 +445,6 @@ bool gps_mirror_any(void) {
     return atomic_load(&state.any);
 }
 
-bool gps_mirror_has(uint64_t address) {
-    if (!atomic_load_explicit(&state.any, memory_order_relaxed))
-        return false;
-    GPS_LOCKED(&state.lock);
-    return at_address(address) != NULL;
-}
-
 static struct open *longest_at(struct mirror *mirror, uint64_t at) {
     struct open *found = NULL;
     for (struct open *open = mirror->opens; open; open = open->next)
@@ -467,12 +460,12 @@ bool gps_mirror_at(uint64_t address, struct gps_mirrored *found) {
     struct mirror *mirror = at_address(address);
     const struct open *open =
         mirror ? longest_at(mirror, address - mirror->base + mirror->place) : NULL;
-    if (open)
-        *found = (struct gps_mirrored){.pointer = here(mirror, open->from),
-                                       .size = open->size,
-                                       .serial = open->serial,
-                                       .synced = open->synced};
-    return open != NULL;
+    *found = open ? (struct gps_mirrored){.pointer = here(mirror, open->from),
+                                          .size = open->size,
+                                          .serial = open->serial,
+                                          .synced = open->synced}
+                  : (struct gps_mirrored){.size = 0};
+    return mirror != NULL;
 }
 
 void gps_mirror_set_synced(uint64_t pointer, bool synced) {

@@ -27,9 +27,9 @@ void gps_mirror_opened_again(uint64_t pointer, const struct gps_id *token);
 /* Ends the open. Nothing uses it: the caller has waited for the device. */
 int gps_mirror_close(uint64_t pointer, const struct gps_id *token);
 
-/* What a token has open at an address: of several runs the longest. */
+/* What a token has open at an address of a mirror: of several runs the longest. */
 struct gps_mirrored {
-    uint64_t pointer, size; /* as it was opened */
+    uint64_t pointer, size; /* as it was opened; 0: nothing is open there */
     uint64_t serial;        /* no other open has it; from 1 */
     bool synced;            /* SYNC_MEMOPS, as the program has set it */
 };
@@ -37,8 +37,6 @@ struct gps_mirrored {
 bool gps_mirror_at(uint64_t address, struct gps_mirrored *found);
 void gps_mirror_set_synced(uint64_t pointer, bool synced);
 
-/* Whether the address lies in a mirror. One load where there is none. Needs no scope. */
-bool gps_mirror_has(uint64_t address);
 /* Whether anything is open here. */
 bool gps_mirror_any(void);
 /* Whether a range begins in memory that a token has open, or behind it in its mirror, and goes on
