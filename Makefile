@@ -137,7 +137,7 @@ endif
 # hooks nothing. The linker takes from it what is used.
 PARTS := $(foreach name,util config directory keeper log stack python registry,$(call room,$(name))) \
 	$(patsubst %,$(BUILD)/shim/%.o,driver/scope threads/thread threads/watch findings/policy \
-	process/gpu_bytes process/membership process/process process/program process/references \
+	process/control_group process/gpu_bytes process/membership process/process process/program process/references \
 	digest/digest digest/digest_avx2 digest/worker_pool gate/gate frames/turn merge/area merge/layout)
 $(BUILD)/libgpushare_parts.a: $(PARTS) Makefile
 	rm -f $@

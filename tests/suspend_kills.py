@@ -258,13 +258,13 @@ def turn(world, chance):
     pid = str(target.process.pid)
     verb = chance.choice(["suspend", "resume"])
     if verb == "resume":
-        world.tool("suspend", pid)
-        if world.driver == "sim" and name in "ab" and chance.random() < 0.3 and (wrong := fill_card(world, pid)):
+        suspended = world.tool("suspend", pid).returncode == 0  # or refused, as where both keepers were killed
+        if suspended and world.driver == "sim" and name in "ab" and chance.random() < 0.3 and (wrong := fill_card(world, pid)):
             return wrong
     started = time.monotonic()
     with subprocess.Popen([world.build / "gpushare", verb, pid], env=world.environment, stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL) as tool:
-        time.sleep(chance.uniform(0, 0.12))
+        time.sleep(chance.uniform(0, 0.12 if world.driver == "sim" else 0.7))
         kill(world, party, target, tool)
         try:
             tool.wait(2 * PATIENCE)

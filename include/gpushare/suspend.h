@@ -55,8 +55,10 @@ struct gps_answer_file {
     uint64_t let_go; /* GONE: bytes that it has let go of */
     uint64_t freed;  /* GONE: as its order says */
     uint8_t device[GPS_UUID_BYTES]; /* the GPU that it uses; zero: none */
-    char reason[416];  /* RUNS: why it cannot let go, and what to do; TAKES: what it waits for;
+    char reason[400];  /* RUNS: why it cannot let go, and what to do; TAKES: what it waits for;
                           GONE, after ROOM: who has the lock of its GPU's room; empty: it has it */
+    uint64_t copied;   /* GONE: bytes that it copied into main memory itself, and not the driver */
+    uint64_t kept;     /* of its copies, that are in main memory now */
     uint64_t needs;    /* bytes that are free on its GPU when it is restored, or it is lost; 0: it
                           has no context, or is of an older version */
     uint64_t checksum; /* of the bytes before it */

@@ -35,7 +35,7 @@ static void enable(int home, int accessor) {
     if (gps_ops->peer(accessor, home, &can) != GPS_OK || !can)
         return;
     gps_mapping_enable(home, accessor);
-    if (gps_merge_active)
+    if (gps_merge_active || gps_blocks_active)
         gps_merge_enable(home, accessor);
 }
 

@@ -10,6 +10,7 @@
 #include "ipc/export.h"
 #include "ipc/import.h"
 #include "ipc/reclaim.h"
+#include "ipc/token.h"
 #include "learn/learner.h"
 #include "merge/allocation.h"
 #include "merge/backing.h"
@@ -226,8 +227,10 @@ static int free_at_once(const struct gps_alloc *alloc) {
 static int free_merged(const struct gps_alloc *alloc, const struct gps_release *release) {
     int code = GPS_OK;
     gps_freed_note_allocation(alloc, gps_trace_kept());
+    gps_token_end(alloc->pointer, alloc->size, 0);
     if (!release->ordered || !free_on_stream(alloc, release))
         code = free_at_once(alloc);
+    gps_token_end(alloc->pointer, alloc->size, 0); /* one that was asked for meanwhile */
     gps_work_checked(code);
     if (code != GPS_OK)
         gps_registry_add(alloc);

@@ -31,6 +31,7 @@ enum gps_content { GPS_CONTENT_UPLOADED, GPS_CONTENT_ANY };
 enum gps_verify { GPS_VERIFY_BYTES, GPS_VERIFY_OFF };
 enum gps_overcommit { GPS_OVERCOMMIT_OFF, GPS_OVERCOMMIT_ON };
 enum gps_suspend { GPS_SUSPEND_OFF, GPS_SUSPEND_ON };
+enum gps_blocks { GPS_BLOCKS_ON, GPS_BLOCKS_OFF };
 enum gps_rdma { GPS_RDMA_OFF, GPS_RDMA_ON };
 enum gps_mps { GPS_MPS_OFF, GPS_MPS_ON };
 enum gps_created_key { GPS_CREATED_OFF, GPS_CREATED_ON };
@@ -60,6 +61,8 @@ struct gps_options {
     char event_log[GPS_CONFIG_PATH]; /* "off", or a path as log has it */
     unsigned stack_depth;            /* 0 to GPS_STACK_MAX */
     enum gps_suspend suspend;
+    enum gps_blocks blocks;
+    uint64_t suspend_memory; /* bytes; UINT64_MAX: a quarter of what is left */
 };
 
 /* Whether a merge rule may take memory of cuMemCreate: tokens pass on what the program made, and

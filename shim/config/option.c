@@ -101,6 +101,26 @@ static void show_number(const void *field, struct gps_text *text) {
     gps_text_dec(text, *(const unsigned *)field);
 }
 
+/* No size is the largest number: a share of what is left. */
+static const char *set_spare(void *field, const char *text) {
+    uint64_t bytes = strcmp(text, "auto") == 0 ? UINT64_MAX : 0;
+    const char *wrong = bytes || strcmp(text, "0") == 0 ? NULL : gps_value_size(text, &bytes);
+    if (!wrong)
+        memcpy(field, &bytes, sizeof(bytes));
+    return wrong;
+}
+
+static void show_spare(const void *field, struct gps_text *text) {
+    uint64_t bytes;
+    memcpy(&bytes, field, sizeof(bytes));
+    if (bytes == UINT64_MAX)
+        gps_text_str(text, "auto");
+    else if (bytes == 0)
+        gps_text_str(text, "0");
+    else
+        gps_value_size_text(bytes, text);
+}
+
 static const char *set_glob(void *field, const char *text) {
     const char *wrong = gps_glob_check(text);
     if (!wrong)
@@ -180,6 +200,7 @@ static const struct gps_key_type DEPTH = {.set = set_depth, .show = show_number}
 static const struct gps_key_type NUMBER = {.set = set_cache_count, .show = show_number};
 static const struct gps_key_type SLOTS = {.set = set_slots, .show = show_number};
 static const struct gps_key_type WAITS = {.set = set_waits, .show = show_number};
+static const struct gps_key_type SPARE = {.set = set_spare, .show = show_spare};
 static const struct gps_key_type GLOB = {.set = set_glob, .show = show_string};
 static const struct gps_key_type RANGE = {.set = set_range, .show = show_range};
 static const struct gps_key_type INDEX = {.set = set_index, .show = show_index};

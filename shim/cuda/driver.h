@@ -58,7 +58,9 @@ extern struct gps_real gps_real;
     ROW(cuKernelGetName)                                                                           \
     ROW(cuKernelGetParamInfo)                                                                      \
     ROW(cuMemGetAllocationGranularity)                                                             \
+    ROW(cuMemFreeHost)                                                                             \
     ROW(cuMemGetInfo_v2)                                                                           \
+    ROW(cuMemHostAlloc)                                                                            \
     ROW(cuMemPoolGetAttribute)                                                                     \
     ROW(cuStreamGetCtx)                                                                            \
     ROW(cuStreamIsCapturing)                                                                       \

@@ -279,6 +279,10 @@ static int mapped_as(uint64_t pointer, struct gps_mapped_as *as) {
 
 GPS_PASS(upload, (uint64_t to, const void *from, uint64_t size, uint64_t stream),
          REAL(cuMemcpyHtoDAsync_v2, to, from, size, (CUstream)stream))
+GPS_PASS(download, (void *to, uint64_t from, uint64_t size, uint64_t stream),
+         REAL(cuMemcpyDtoHAsync_v2, to, from, size, (CUstream)stream))
+GPS_PASS(stage_make, (uint64_t size, void **stage), CALL(cuMemHostAlloc, stage, size, 0))
+GPS_PASS(stage_end, (void *stage), CALL(cuMemFreeHost, stage))
 GPS_PASS(stream_state, (uint64_t stream),
          REAL(cuStreamQuery, stream ? (CUstream)stream : CU_STREAM_LEGACY))
 
@@ -421,6 +425,9 @@ static const struct gps_operations operations = {
     .call_behind = call_behind,
     .zero = zero,
     .upload = upload,
+    .download = download,
+    .stage_make = stage_make,
+    .stage_end = stage_end,
     .memory = memory,
     .pool_has = pool_has,
     .load_kernels = gps_kernels_load,

@@ -167,6 +167,10 @@ struct gps_operations {
 
     /* Copies from main memory, in an explicit stream's order; as a copy of the program's does. */
     int (*upload)(uint64_t to, const void *from, uint64_t size, uint64_t stream);
+    int (*download)(void *to, uint64_t from, uint64_t size, uint64_t stream); /* to it */
+    /* Main memory that the driver has pinned, for copies at the speed of the bus. */
+    int (*stage_make)(uint64_t size, void **stage);
+    int (*stage_end)(void *stage);
     int (*memory)(uint64_t *available, uint64_t *total); /* bytes of the current device */
     /* What the current device's pool has of it, in use or not: an allocation of more takes the rest
      * of the device. */

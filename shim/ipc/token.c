@@ -10,6 +10,7 @@
 #include "export.h"
 #include "findings/audit_record.h"
 #include "findings/reporter.h"
+#include "log/log.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "region_events.h"
@@ -55,30 +56,32 @@ GPS_FORGOTTEN(state);
 struct run {
     struct gps_token_run is;
     int device;
+    bool is_block; /* of ours: the run is the allocation */
+    uint64_t serial;
 };
 
-/* The mapping around the pointer, from which its run begins. */
+/* From the mapping around the pointer on; of blocks of ours, from the allocation's beginning. */
 static bool begin_run(uint64_t pointer, struct run *run) {
-    struct gps_vmm_mapping mapping;
-    struct gps_vmm_memory memory;
-    if (!gps_vmm_mapping_from(pointer, &mapping, &memory) || mapping.pointer > pointer ||
-        !gps_vmm_is_passable(&mapping, &memory) ||
-        !gps_vmm_reservation(mapping.pointer, &run->is.place, &run->is.place_size))
+    struct gps_passable first;
+    if (!gps_passable_at(pointer, &first))
         return false;
-    run->is.at = mapping.pointer;
-    run->is.size = mapping.size;
-    run->device = memory.device;
+    run->is = (struct gps_token_run){first.at, first.size, first.place, first.place_size};
+    if (first.is_block) {
+        run->is.at = first.place;
+        run->is.size = first.place_size;
+    }
+    run->device = first.device;
+    run->is_block = first.is_block;
+    run->serial = first.serial;
     return true;
 }
 
 static void extend_run(struct run *run) {
-    struct gps_vmm_mapping mapping;
-    struct gps_vmm_memory memory;
+    struct gps_passable next;
     const uint64_t end = run->is.place + run->is.place_size;
-    for (uint64_t at; (at = run->is.at + run->is.size) < end &&
-                      gps_vmm_mapping_from(at, &mapping, &memory) && mapping.pointer == at &&
-                      memory.device == run->device && gps_vmm_is_passable(&mapping, &memory);)
-        run->is.size += mapping.size;
+    for (uint64_t at; (at = run->is.at + run->is.size) < end && gps_passable_at(at, &next) &&
+                      next.at == at && next.device == run->device;)
+        run->is.size += next.size;
 }
 
 /* --- tokens, with the lock --- */
@@ -159,13 +162,14 @@ static struct token *make(const struct run *run, const uint8_t uuid[GPS_UUID_BYT
     return token;
 }
 
-/* The books are read with the lock: what is unmapped after that finds the token. */
+/* The books are read with the lock: what is unmapped after that finds the token. Of blocks the
+ * caller looks again. */
 static bool find_or_make(struct run *run, const uint8_t uuid[GPS_UUID_BYTES], int *status,
                          uint8_t handle[GPS_HANDLE_BYTES]) {
     GPS_LOCKED(&state.lock);
     const uint64_t pointer = run->is.at;
     atomic_store(&state.any, true); /* first: what the books lose after that looks for tokens */
-    if (!begin_run(pointer, run) || run->is.at != pointer)
+    if (!run->is_block && (!begin_run(pointer, run) || run->is.at != pointer))
         return false;
     struct token *token = longest(pointer);
     if (token)
@@ -178,18 +182,43 @@ static bool find_or_make(struct run *run, const uint8_t uuid[GPS_UUID_BYTES], in
     return token != NULL;
 }
 
+/* Once: a program that runs without the library opens none. */
+static _Atomic bool told_of_blocks;
+GPS_FORGOTTEN(told_of_blocks);
+static void tell_of_blocks(void) {
+    if (!atomic_exchange(&told_of_blocks, true))
+        gps_log_notice(GPS_LEVEL_WARNING,
+                       "a handle was made of memory that lies in blocks (suspend = on): only "
+                       "programs that run with gpushare open it; blocks = off lets all others");
+}
+
+/* Whether blocks of ours are still the same. */
+static bool is_still(const struct run *run) {
+    struct run now;
+    return !run->is_block || (begin_run(run->is.at, &now) && now.serial == run->serial);
+}
+
+static void end_those_of(uint64_t pointer, uint64_t size, uint64_t serial);
+
 bool gps_token_get(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]) {
     struct run run;
     uint8_t uuid[GPS_UUID_BYTES];
     int status = 0;
-    if (gps_process_config()->options.vmm_ipc != GPS_VMM_IPC_ON || !begin_run(pointer, &run))
+    if (!begin_run(pointer, &run) ||
+        (!run.is_block && gps_process_config()->options.vmm_ipc != GPS_VMM_IPC_ON))
         return false;
     GPS_SCOPE();
     if (gps_ops->uuid(run.device, uuid) != GPS_OK)
         return false;
-    const bool got = find_or_make(&run, uuid, &status, handle);
+    bool got = find_or_make(&run, uuid, &status, handle);
     if (status < 0)
         gps_report_store(status, "a token could not be published");
+    if (got && !is_still(&run)) {
+        end_those_of(run.is.at, run.is.size, 0);
+        got = false;
+    }
+    if (got && run.is_block)
+        tell_of_blocks();
     return got;
 }
 

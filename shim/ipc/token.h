@@ -18,8 +18,9 @@
 
 #include "gpushare/region.h"
 
-/* The driver has refused a handle. True: the option is on, and this is the token of what is mapped
- * there. */
+/* The driver has refused a handle. True: the option is on, or the memory lies in blocks of ours
+ * (suspend = on), whose run is the whole allocation; and this is the token of what is mapped there.
+ */
 bool gps_token_get(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]);
 
 /* Around an unmap: what is mapped at its beginning, asked before the books forget it (0: there are
@@ -35,6 +36,18 @@ bool gps_token_any_open(void);
 
 /* The process ends: their records go, but for those that others have open. */
 void gps_token_leave(void);
+
+/* --- passable.c: what a run is made of --- */
+
+/* A mapping of the program's own memory, or a block of ours. */
+struct gps_passable {
+    uint64_t at, size, serial, handle;
+    int device;
+    uint64_t place, place_size; /* the reservation around it */
+    bool is_block;
+};
+/* What lies at the address, if a descriptor can be made of it. */
+bool gps_passable_at(uint64_t address, struct gps_passable *found);
 
 /* --- token_server.c: the thread that answers who opens tokens of this process --- */
 

@@ -14,7 +14,6 @@
 #include "gpushare/token.h"
 #include "process/membership.h"
 #include "process/process.h"
-#include "registry/vmm_books.h"
 #include "threads/thread.h"
 #include "util/clock.h"
 #include "util/descriptors.h"
@@ -51,40 +50,37 @@ static void close_line(const struct line *line) {
 
 /* --- one request --- */
 
-/* Whether that memory is mapped there, as the books have it. */
-static bool is_mapped(const struct gps_token_block *block, struct gps_vmm_memory *memory) {
-    struct gps_vmm_mapping mapping;
-    return gps_vmm_mapping_from(block->at, &mapping, memory) && mapping.pointer == block->at &&
-           memory->serial == block->serial && gps_vmm_is_passable(&mapping, memory);
+/* Whether that memory is mapped there, by this handle. */
+static bool is_mapped(const struct gps_token_block *block, uint64_t handle) {
+    struct gps_passable found;
+    return gps_passable_at(block->at, &found) && found.at == block->at &&
+           found.serial == block->serial && found.handle == handle;
 }
 
 /* The blocks of the run from an address on. */
 static int list_blocks(const struct gps_token_run *run, uint64_t from,
                        struct gps_token_reply *reply) {
-    struct gps_vmm_mapping mapping;
-    struct gps_vmm_memory memory;
+    struct gps_passable found;
     const uint64_t end = run->at + run->size;
     uint64_t at = from ? from : run->at;
     if (at < run->at || at >= end)
         return -EINVAL;
     while (at < end && reply->count < GPS_TOKEN_BLOCKS) {
-        if (!gps_vmm_mapping_from(at, &mapping, &memory) || mapping.pointer != at ||
-            !gps_vmm_is_passable(&mapping, &memory) || mapping.size > end - at)
+        if (!gps_passable_at(at, &found) || found.at != at || found.size > end - at)
             return -ESTALE;
         reply->blocks[reply->count++] =
-            (struct gps_token_block){.at = at, .size = mapping.size, .serial = memory.serial};
-        at += mapping.size;
+            (struct gps_token_block){.at = at, .size = found.size, .serial = found.serial};
+        at += found.size;
     }
     return 0;
 }
 
 /* The memory is retained first, and looked at again then: what it is now, it stays. */
 static int export_block(const struct gps_token_block *block, int *descriptor) {
-    struct gps_vmm_memory memory;
     uint64_t handle;
     if (gps_ops->block_retain(block->at, &handle) != GPS_OK)
         return -ESTALE;
-    int status = is_mapped(block, &memory) && memory.handle == handle ? 0 : -ESTALE;
+    int status = is_mapped(block, handle) ? 0 : -ESTALE;
     if (status == 0 && gps_ops->block_export(handle, descriptor) != GPS_OK)
         status = -EMFILE;
     gps_ops->block_release(handle);

@@ -17,7 +17,7 @@ enum { MS = 1000000 };
 struct gps_area *gps_profile_new(uint64_t pointer, uint64_t size, bool pool) {
     const uint64_t whole = gps_area_extent(size);
     const uint64_t most = pool ? 0 : whole / GPS_MERGE_SMALL;
-    struct gps_area *area = gps_area_new(most * GPS_MERGE_SMALL);
+    struct gps_area *area = gps_area_new(most * GPS_MERGE_SMALL, GPS_MERGE_LARGE);
     struct gps_profile *profile = calloc(1, sizeof(*profile) + most * sizeof(profile->progress[0]));
     if (!area || !profile) {
         free(area);

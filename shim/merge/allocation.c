@@ -19,8 +19,9 @@
 
 #define HUGE_SIZE (UINT64_C(1) << 40)
 
-bool gps_merge_active;
+bool gps_merge_active, gps_blocks_active;
 GPS_FORGOTTEN(gps_merge_active);
+GPS_FORGOTTEN(gps_blocks_active);
 
 static bool merges(const struct gps_rule *rule, const struct gps_program *program) {
     return rule->role == GPS_ROLE_MERGE &&
@@ -31,18 +32,35 @@ void gps_merge_start(const struct gps_config *config, const struct gps_program *
     bool any = false;
     for (size_t i = 0; i < config->rule_count; i++)
         any |= merges(&config->rules[i], program);
-    const bool gated = any || config->options.suspend == GPS_SUSPEND_ON;
-    gps_gate_active = gated && config->options.mode == GPS_MODE_SHARE && gps_gate_start();
+    const bool suspends = config->options.suspend == GPS_SUSPEND_ON;
+    gps_gate_active =
+        (any || suspends) && config->options.mode == GPS_MODE_SHARE && gps_gate_start();
     gps_merge_active = any && gps_gate_active;
+    gps_blocks_active = suspends && config->options.blocks == GPS_BLOCKS_ON && gps_gate_active;
 }
 
 /* --- an allocation --- */
+
+/* What no rule took never merges. */
+static void note_rule(struct gps_area *area) {
+    const bool merges = gps_area_merges(area);
+    if (merges) {
+        area->lazy = area->rule->quiet == 0 && !gps_rdma_forbids(area->rule);
+        gps_caller_name(area->caller, sizeof(area->caller));
+        area->times = gps_exclusion_times(area);
+    }
+    for (unsigned i = 0; i < area->count; i++)
+        area->blocks[i].excluded =
+            !merges || area->times >= GPS_EXCLUDED || gps_rdma_forbids(area->rule);
+}
 
 static struct gps_area *make(const struct gps_merge_request *request) {
     uint64_t granule;
     if (gps_ops->granularity(request->device, &granule) != GPS_OK || GPS_MERGE_SMALL % granule != 0)
         return NULL;
-    struct gps_area *area = gps_area_new(gps_area_extent(request->size));
+    struct gps_area *area =
+        gps_area_new(gps_area_extent(request->size),
+                     request->rule == &gps_plain_rule ? GPS_PLAIN_LARGE : GPS_MERGE_LARGE);
     if (!area)
         return NULL;
     area->size = request->size;
@@ -51,12 +69,8 @@ static struct gps_area *make(const struct gps_merge_request *request) {
     area->index = request->index;
     area->device = request->device;
     area->made = gps_streams_epoch;
-    area->lazy = request->rule->quiet == 0 && !gps_rdma_forbids(request->rule);
     memcpy(area->uuid, request->uuid, GPS_UUID_BYTES);
-    gps_caller_name(area->caller, sizeof(area->caller));
-    area->times = gps_exclusion_times(area);
-    for (unsigned i = 0; i < area->count; i++)
-        area->blocks[i].excluded = area->times >= GPS_EXCLUDED || gps_rdma_forbids(area->rule);
+    note_rule(area);
     return area;
 }
 
@@ -125,7 +139,7 @@ static int place(struct gps_area *area, uint64_t *pointer, const char **why) {
         drop_blocks(area);
         gps_mapping_unreserve(area->pointer, area->extent);
     }
-    if (code == GPS_OK)
+    if (code == GPS_OK && gps_area_merges(area))
         load_kernels(area->device);
     return code;
 }

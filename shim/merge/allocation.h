@@ -21,6 +21,8 @@ struct gps_merge_request {
 /* A rule of this program merges. Constant once the process has begun. The start also sets
  * gps_gate_active. */
 extern bool gps_merge_active;
+/* What no rule takes lies in blocks, too (suspend = on). Constant as well. */
+extern bool gps_blocks_active;
 void gps_merge_start(const struct gps_config *config, const struct gps_program *program);
 
 /* Is called inside a gps_scope, with the context current. GPS_OUT_OF_MEMORY: there is too little on

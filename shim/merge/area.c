@@ -19,15 +19,17 @@ static struct {
 } state;
 GPS_FORGOTTEN(state);
 
+const struct gps_rule gps_plain_rule = {.role = GPS_ROLE_MERGE, .quiet = UINT64_MAX};
+
 struct gps_range_span gps_area_span;
 GPS_FORGOTTEN(gps_area_span);
 
 /* --- geometry --- */
 
-unsigned gps_area_cut(uint64_t at, uint64_t end, struct gps_block *blocks) {
+unsigned gps_area_cut(uint64_t at, uint64_t end, uint64_t largest, struct gps_block *blocks) {
     unsigned count = 0;
     for (uint64_t size; at < end; at += size) {
-        size = gps_area_piece(end - at);
+        size = gps_area_piece(end - at, largest);
         if (blocks)
             blocks[count] = (struct gps_block){.at = at, .size = size, .slot = GPS_NO_SLOT};
         count++;
@@ -36,7 +38,7 @@ unsigned gps_area_cut(uint64_t at, uint64_t end, struct gps_block *blocks) {
 }
 
 /* It may come to have a block for each 2 MiB. */
-struct gps_area *gps_area_new(uint64_t extent) {
+struct gps_area *gps_area_new(uint64_t extent, uint64_t largest) {
     const uint64_t most = extent / GPS_MERGE_SMALL, words = most / 64 + 1;
     struct gps_area *area =
         calloc(1, sizeof(*area) + most * sizeof(area->blocks[0]) + words * sizeof(area->edges[0]));
@@ -44,7 +46,7 @@ struct gps_area *gps_area_new(uint64_t extent) {
         return NULL;
     area->extent = extent;
     area->edges = (uint64_t *)&area->blocks[most];
-    area->count = gps_area_cut(0, extent, area->blocks);
+    area->count = gps_area_cut(0, extent, largest, area->blocks);
     for (unsigned i = 0; i < area->count; i++) {
         const uint64_t page = area->blocks[i].at / GPS_MERGE_SMALL;
         area->edges[page / 64] |= UINT64_C(1) << page % 64;

@@ -21,6 +21,12 @@
 
 #define GPS_MERGE_SMALL (UINT64_C(2) << 20)
 #define GPS_MERGE_LARGE GPS_DIGEST_MOST
+/* Of what is never merged. */
+#define GPS_PLAIN_LARGE (UINT64_C(256) << 20)
+
+/* The rule of an area that no rule of the configuration took: its memory lies in blocks so that a
+ * suspension lets go of it (suspend = on), and never merges. */
+extern const struct gps_rule gps_plain_rule;
 
 enum gps_block_state {
     GPS_BLOCK_UNBACKED,    /* it has no memory mapped: only copies from the host have touched it */
@@ -148,20 +154,25 @@ static inline bool gps_area_is_usable(const struct gps_area *area) {
     return !area->created || (area->open && area->context);
 }
 
+/* A rule of the configuration took it. */
+static inline bool gps_area_merges(const struct gps_area *area) {
+    return area->rule != &gps_plain_rule;
+}
+
 /* The size of an allocation of so many bytes in whole blocks. */
 static inline uint64_t gps_area_extent(uint64_t size) {
     return (size + GPS_MERGE_SMALL - 1) / GPS_MERGE_SMALL * GPS_MERGE_SMALL;
 }
 /* How many blocks there are from one place in an allocation to another, and where; `blocks` may be
  * NULL. */
-unsigned gps_area_cut(uint64_t at, uint64_t end, struct gps_block *blocks);
+unsigned gps_area_cut(uint64_t at, uint64_t end, uint64_t largest, struct gps_block *blocks);
 /* The first block of so many bytes: the largest power of two that fits, but no more than
- * GPS_MERGE_LARGE. */
-static inline uint64_t gps_area_piece(uint64_t left) {
-    return left >= GPS_MERGE_LARGE ? GPS_MERGE_LARGE : UINT64_C(1) << (63 - __builtin_clzll(left));
+ * `largest`. */
+static inline uint64_t gps_area_piece(uint64_t left, uint64_t largest) {
+    return left >= largest ? largest : UINT64_C(1) << (63 - __builtin_clzll(left));
 }
 /* An area of so many bytes in whole blocks, cut, to be freed by free. NULL: there is no memory. */
-struct gps_area *gps_area_new(uint64_t extent);
+struct gps_area *gps_area_new(uint64_t extent, uint64_t largest);
 
 void gps_area_lock(void);
 void gps_area_unlock(void);

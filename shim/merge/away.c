@@ -134,3 +134,73 @@ int gps_away_take_again(uint64_t address, int descriptor) {
         gps_ops->block_release(memory);
     return code;
 }
+
+/* --- what this process has for itself --- */
+
+/* What the keeper may have by an offer that it did not answer is left to the driver, and so is
+ * memory of cuMemCreate, whose handles the program has. */
+static bool is_own(const struct gps_area *area, const struct gps_block *block) {
+    return !area->created && !area->freed &&
+           (block->state == GPS_BLOCK_PRIVATE || block->state == GPS_BLOCK_FROZEN);
+}
+
+bool gps_away_next_own(struct gps_away_own *next) {
+    const uint64_t from = next->address + next->size;
+    GPS_AREAS_LOCKED();
+    for (struct gps_area *area = gps_area_from(from); area; area = gps_area_next(area))
+        for (unsigned i = 0; i < area->count; i++) {
+            const struct gps_block *block = &area->blocks[i];
+            const uint64_t address = area->pointer + block->at;
+            if (address < from || !is_own(area, block))
+                continue;
+            *next = (struct gps_away_own){address, block->size, area->context, block->away};
+            return true;
+        }
+    return false;
+}
+
+static struct gps_block *find_own(uint64_t address, struct gps_area **area) {
+    unsigned first, end;
+    *area = gps_area_at(address);
+    if (!*area)
+        return NULL;
+    gps_area_blocks(*area, address, 1, &first, &end);
+    struct gps_block *block = &(*area)->blocks[first];
+    return (*area)->pointer + block->at == address && is_own(*area, block) ? block : NULL;
+}
+
+/* One that was about to be merged is looked at anew afterwards. */
+int gps_away_let_go_own(uint64_t address) {
+    struct gps_area *area;
+    GPS_AREAS_LOCKED();
+    struct gps_block *block = find_own(address, &area);
+    const int code = block ? gps_ops->unmap(address, block->size) : GPS_INVALID_VALUE;
+    if (code != GPS_OK)
+        return code;
+    if (block->state == GPS_BLOCK_FROZEN)
+        gps_block_set_state(block, GPS_BLOCK_PRIVATE);
+    block->away = true;
+    return gps_ops->block_release(block->memory);
+}
+
+int gps_away_make_own(uint64_t address) {
+    struct gps_area *area;
+    uint64_t memory;
+    GPS_AREAS_LOCKED();
+    struct gps_block *block = find_own(address, &area);
+    int code = block ? gps_ops->enter(area->context) : GPS_INVALID_VALUE;
+    if (code != GPS_OK)
+        return code;
+    code = gps_ops->block_create(area->device, block->size, &memory);
+    if (code == GPS_OK) {
+        code = gps_block_map(area, address, block->size, memory, true);
+        if (code == GPS_OK) {
+            block->memory = memory;
+            block->away = false;
+        } else {
+            gps_ops->block_release(memory);
+        }
+    }
+    gps_ops->leave();
+    return code;
+}

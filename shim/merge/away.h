@@ -1,5 +1,6 @@
 /*
- * away.h - merged blocks whose memory the process lets go of, and takes again (suspend).
+ * away.h - blocks whose memory the process lets go of, and takes again (suspend): merged ones, and
+ * those of its own.
  *
  * The addresses stay reserved, and the slots say as before that the process has the blocks, so that
  * the keeper keeps them. All calls of the program wait meanwhile, and the merger is held. Inside a
@@ -36,3 +37,19 @@ int gps_away_replace(const struct gps_away *block, uint64_t memory);
 int gps_away_let_go(uint64_t address);
 /* The descriptor stays the caller's. */
 int gps_away_take_again(uint64_t address, int descriptor);
+
+/* --- what this process has for itself --- */
+
+struct gps_away_own {
+    uint64_t address, size; /* begin with 0 */
+    uint64_t context;
+    bool away;
+};
+
+/* The next block of its own by address, so that it can let go of it: not memory of cuMemCreate.
+ * False: there is no more. */
+bool gps_away_next_own(struct gps_away_own *block);
+/* Its bytes are lost. */
+int gps_away_let_go_own(uint64_t address);
+/* Memory comes in its place, with bytes of the driver's. */
+int gps_away_make_own(uint64_t address);

@@ -129,7 +129,7 @@ static void keep(struct gps_created *created) {
 
 /* The area that was taken when it was made waits for its first mapping. */
 static struct gps_area *make_area(const struct gps_merge_request *request, uint64_t size) {
-    struct gps_area *area = gps_area_new(size);
+    struct gps_area *area = gps_area_new(size, GPS_MERGE_LARGE);
     if (!area)
         return NULL;
     area->size = size;

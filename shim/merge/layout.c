@@ -98,7 +98,7 @@ static struct span wanted_at(const struct gps_area *area, uint64_t place) {
     const uint64_t end = edge_from(area, place + GPS_MERGE_SMALL);
     uint64_t at = edge_to(area, place), size;
     at += (place - at) / GPS_MERGE_LARGE * GPS_MERGE_LARGE;
-    while (at + (size = gps_area_piece(end - at)) <= place)
+    while (at + (size = gps_area_piece(end - at, GPS_MERGE_LARGE)) <= place)
         at += size;
     return (struct span){at, at + size};
 }
@@ -136,7 +136,7 @@ static unsigned lay_out(const struct gps_area *area, uint64_t at, uint64_t end,
     for (uint64_t to; at < end; at = to) {
         to = wanted_at(area, at).end;
         to = to < end ? to : end;
-        count += gps_area_cut(at, to, blocks ? &blocks[count] : NULL);
+        count += gps_area_cut(at, to, GPS_MERGE_LARGE, blocks ? &blocks[count] : NULL);
     }
     return count;
 }

@@ -101,7 +101,7 @@ static bool is_frozen_for_nothing(const struct gps_block *block) {
 static unsigned exclude_all(void) {
     unsigned frozen = 0;
     for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area)) {
-        const bool held = gps_rdma_forbids(area->rule);
+        const bool held = gps_area_merges(area) && gps_rdma_forbids(area->rule);
         state.held |= held;
         for (unsigned i = 0; i < area->count; i++) {
             area->blocks[i].excluded |= held;

@@ -80,7 +80,7 @@ static void count_all(struct count counts[GPUS]) {
     GPS_AREAS_LOCKED();
     const uint64_t now = gps_clock_monotonic();
     for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
-        if (area->device >= 0 && area->device < GPUS)
+        if (gps_area_merges(area) && area->device >= 0 && area->device < GPUS)
             count_area(area, now, &counts[area->device]);
 }
 

@@ -152,7 +152,7 @@ static int begin(uint64_t to, uint64_t size, bool upload, bool captured, uint64_
     if (area && gps_area_overrun(area, to, size)) {
         code = GPS_INVALID_VALUE;
     } else if (area && !is_out_of_reach(area) && (code = gps_area_enter(area)) == GPS_OK) {
-        if (upload && !area->freed)
+        if (upload && !area->freed && gps_area_merges(area))
             gps_layout_note(area, to, size);
         code = make_writable(area, to, size, merged);
         if (code == GPS_OK && !*merged)

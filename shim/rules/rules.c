@@ -46,7 +46,9 @@ void gps_rules_start(const struct gps_config *config, const struct gps_program *
     for (size_t i = 0; state.rules && i < config->rule_count; i++)
         if (gps_rule_is_for(&config->rules[i], program->name, program->executable))
             state.rules[state.count++].rule = &config->rules[i];
-    gps_rules_active = state.count != 0 || gps_rule_counts_active;
+    const bool blocks =
+        config->options.suspend == GPS_SUSPEND_ON && config->options.blocks == GPS_BLOCKS_ON;
+    gps_rules_active = state.count != 0 || gps_rule_counts_active || blocks;
 }
 
 void gps_rules_end(void) {
@@ -72,7 +74,7 @@ bool gps_rules_may_fit(uint64_t width, uint64_t height) {
     for (size_t i = 0; i < state.count; i++)
         if (state.rules[i].rule->size_max >= least && state.rules[i].rule->size_min <= most)
             return true;
-    return gps_rule_counts_active;
+    return gps_rule_counts_active || (gps_blocks_active && most >= GPS_MERGE_SMALL);
 }
 
 /* --- matching --- */
@@ -165,10 +167,9 @@ static bool is_forbidden(const struct gps_rule_request *request) {
     return true;
 }
 
-/* An allocation that is too small, or for which there is no memory, becomes ordinary memory without
- * a report. */
-static enum gps_outcome merge(const struct gps_rule_request *request, uint64_t number,
-                              uint64_t *pointer) {
+/* Makes an area, and enters it as an allocation. */
+static bool make_area(const struct gps_rule_request *request, uint64_t number, uint64_t *pointer,
+                      const char **why) {
     struct gps_alloc alloc = {.size = request->size,
                               .context = request->context,
                               .era = gps_registry_era(),
@@ -178,6 +179,21 @@ static enum gps_outcome merge(const struct gps_rule_request *request, uint64_t n
     const struct gps_merge_request wanted = {request->rule,    number,          request->size,
                                              request->context, request->device, request->uuid};
     struct gps_alloc found;
+    if (!allocate_merged(&wanted, &alloc.pointer, why))
+        return false;
+    gps_registry_add(&alloc);
+    if (!gps_registry_find(alloc.pointer, &found)) {
+        gps_merge_free(alloc.pointer);
+        return false;
+    }
+    *pointer = alloc.pointer;
+    return true;
+}
+
+/* An allocation that is too small, or for which there is no memory, becomes ordinary memory without
+ * a report. */
+static enum gps_outcome merge(const struct gps_rule_request *request, uint64_t number,
+                              uint64_t *pointer) {
     const char *why = NULL;
     if (!gps_merge_active) {
         gps_unmerged_set(GPS_UNMERGED_MEMBARRIER);
@@ -185,16 +201,18 @@ static enum gps_outcome merge(const struct gps_rule_request *request, uint64_t n
     }
     if (is_forbidden(request))
         return GPS_PRIVATE;
-    if (why || !allocate_merged(&wanted, &alloc.pointer, &why))
+    if (why || !make_area(request, number, pointer, &why))
         return why ? gps_rule_request_private(request, why, NULL) : GPS_PRIVATE;
     gps_merger_start();
-    gps_registry_add(&alloc);
-    if (!gps_registry_find(alloc.pointer, &found)) {
-        gps_merge_free(alloc.pointer);
-        return GPS_PRIVATE;
-    }
-    *pointer = alloc.pointer;
     return GPS_DONE;
+}
+
+/* What no rule has taken, so that a suspension lets go of it. Else it is the driver's. */
+static bool allocate_in_blocks(struct gps_rule_request *request, uint64_t *pointer) {
+    const char *why;
+    request->rule = &gps_plain_rule;
+    return gps_blocks_active && !request->pool && request->size >= GPS_MERGE_SMALL &&
+           request->context && make_area(request, 0, pointer, &why);
 }
 
 static enum gps_outcome follow(struct gps_rule_request *request, uint64_t number, uint64_t *pointer,
@@ -227,7 +245,10 @@ bool gps_rules_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code) 
     if (gps_rule_counts_active)
         gps_rule_counts_add(&request, done && *code == GPS_OK ? *pointer : 0,
                             done && *code != GPS_OK);
-    return done;
+    if (done || !allocate_in_blocks(&request, pointer))
+        return done;
+    *code = GPS_OK;
+    return true;
 }
 
 bool gps_rules_take_created(uint64_t size, int device, struct gps_merge_request *wanted,

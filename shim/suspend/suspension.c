@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "copies.h"
 #include "directory/orders.h"
 #include "directory/room_lock.h"
 #include "driver/scope.h"
@@ -18,6 +19,7 @@
 #include "merge/backing.h"
 #include "merge/merger.h"
 #include "needed_room.h"
+#include "own_memory.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "threads/watch.h"
@@ -116,6 +118,8 @@ static void take_again(void) {
     for (;;) {
         struct gps_text why = reason();
         taken = gps_let_go_take_again(&why);
+        if (taken == GPS_TAKEN)
+            taken = gps_own_memory_take_again(&why);
         if (taken != GPS_TAKEN_LATER)
             break;
         answer(GPS_ANSWER_TAKES, NULL);
@@ -150,7 +154,9 @@ static bool let_go(const struct gps_order *order, struct gps_text *why) {
     }
     if (done) {
         gps_needed_room_measure(&state.answer);
-        done = gps_let_go(&state.answer.let_go, why);
+        done = gps_own_memory_copy(&state.answer.copied, why) &&
+               gps_let_go(&state.answer.let_go, why) && gps_own_memory_let_go(why);
+        state.answer.kept = gps_copies_bytes();
     }
     return done;
 }
@@ -198,7 +204,7 @@ static void follow_take(const struct gps_order *order) {
         leave_room();
         tell("resumed", state.answer.let_go);
         (void)reason();
-        state.answer.let_go = state.answer.freed = 0;
+        state.answer.let_go = state.answer.freed = state.answer.copied = 0;
     }
     answer(GPS_ANSWER_RUNS, order);
 }
@@ -298,6 +304,14 @@ static void follow_new(const struct gps_order *order) {
     }
 }
 
+static void look_at_copies(void) {
+    const uint64_t kept = gps_own_memory_keep(gps_process_config()->options.suspend_memory);
+    if (kept == state.answer.kept)
+        return;
+    state.answer.kept = kept;
+    answer((enum gps_answer_state)state.answer.state, NULL);
+}
+
 /* Where nobody holds the lock any more, the tool has died. An order of its that was not followed
  * yet is over. If the driver has the process locked, it waits there for a `resume`, which finds the
  * room locked for it. */
@@ -319,6 +333,8 @@ static uint64_t follow(void) {
     }
     if (!held && !state.restored)
         gps_room_lock_give(&state.room);
+    if (state.answer.state == GPS_ANSWER_RUNS)
+        look_at_copies();
     return gone && (!state.kept || state.room.held) ? LOCK_50MS : GPS_SECOND;
 }
 

@@ -1,290 +1,208 @@
-// own_memory_test.cpp - memory that programs make by their own cuMemCreate: what others are told of
-// it, and that no answer of the driver's changes.
+// What a process has for itself leaves the GPU in blocks that it copies itself (suspend = on).
+#include <sys/resource.h>
+
+extern "C" {
+#include "directory/orders.h"
+}
 #include "scenario/harness.hpp"
 
 namespace {
 
-constexpr uint64_t BLOCK = 2 * MiB;
-
-// What the directory says that the process has made, on all GPUs.
-uint64_t made(const World &world, const Puppet &puppet) {
-    const Result shown = world.tool({"show", std::to_string(puppet.pid), "--json"});
-    return shown.status == 0 ? (uint64_t)Json::parse(shown.out)[0]["made"].number : UINT64_MAX;
+std::string with(const std::string &options) {
+    return "[gpushare]\nsuspend = on\n" + options;
 }
 
-// A block that is mapped at the beginning of what `place` names.
-void map_one(Puppet &puppet, const std::string &name, const std::string &place) {
-    puppet.all({"vcreate " + name + " " + text(BLOCK),
-                "vmap " + place + " 0 " + text(BLOCK) + " " + name,
-                "vaccess " + place + " 0 " + text(BLOCK) + " 3"});
+std::string pid(const Puppet &puppet) {
+    return std::to_string(puppet.pid);
 }
 
-struct OwnMemory : testing::Test {
-    World world;
+class OwnMemory : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        if (!hip().empty())
+            GTEST_SKIP() << "the simulator of AMD's runtime has no checkpoints";
+    }
+
+    gps_answer_file answer() {
+        const gps_store store = world.store();
+        gps_answer_file answer{};
+        gps_owner owner;
+        for (const std::string &name : world.files("procs"))
+            if (gps_orders_parse(name.c_str(), &owner))
+                gps_answer_read(&store, &owner, &answer);
+        return answer;
+    }
+
+    // Out and back. How many bytes the process copied; UINT64_MAX: something failed.
+    uint64_t turn(Puppet &puppet) {
+        const Result out = world.tool({"suspend", pid(puppet)});
+        const uint64_t copied = answer().copied;
+        const Result back = world.tool({"resume", "--wait", pid(puppet)});
+        EXPECT_EQ(out.status + back.status, 0) << out.err << back.err;
+        return out.status + back.status ? UINT64_MAX : copied;
+    }
+
+    // Blocks of 64, 4 and 2 MiB, whose parts are all different.
+    static void load(Puppet &puppet) {
+        puppet.must("malloc w 73400320");
+        puppet.must("upload w 0 73400320 7 sync");
+    }
+    static bool is_loaded(Puppet &puppet) {
+        return puppet.must("expect w 0 73400320 7") == "same";
+    }
+
+    World world{with("")};
 };
 
-TEST_F(OwnMemory, CountsFromItsCreationToItsLastMapping) {
-    Puppet a(world);
-    a.all({"cuinit", "vreserve at " + text(4 * BLOCK)});
-    EXPECT_EQ(world.entries("procs"), 0u) << "addresses are no memory";
-    a.must("vcreate one " + text(BLOCK));
-    EXPECT_EQ(made(world, a), BLOCK);
-    a.must("vcreate two " + text(2 * BLOCK));
-    EXPECT_EQ(made(world, a), 3 * BLOCK);
-    a.all({"vmap at 0 " + text(BLOCK) + " one", "vrelease one"});
-    EXPECT_EQ(made(world, a), 3 * BLOCK) << "it is mapped";
-    EXPECT_EQ(a.code("vrelease one"), 1);
-    a.must("vmap at " + text(BLOCK) + " " + text(2 * BLOCK) + " two");
-    EXPECT_EQ(a.code("vunmap at 0 " + text(2 * BLOCK)), 1) << "a part of a mapping";
-    EXPECT_EQ(made(world, a), 3 * BLOCK) << "refused calls change nothing";
-    a.must("vunmap at " + text(BLOCK) + " " + text(2 * BLOCK));
-    a.must("vunmap at 0 " + text(2 * BLOCK)); // a hole in the range does not matter
-    EXPECT_EQ(made(world, a), 2 * BLOCK);
-    a.must("vrelease two");
-    EXPECT_EQ(made(world, a), 0u);
-    EXPECT_EQ(world.count("unmap-mismatch"), 1u) << world.logs();
-    EXPECT_EQ(world.findings().size(), 1u + world.count("vmm-double-release")) << world.logs();
-}
-
-TEST_F(OwnMemory, IsItsMakersAlsoWhereOthersHaveItMapped) {
-    Puppet a(world), b(world);
-    for (Puppet *puppet : {&a, &b})
-        puppet->all({"malloc p 1024", "vreserve at " + text(BLOCK)});
-    map_one(a, "one", "at");
-    a.all({"fill at 0x5a 16", "sync"}); // a fill is not waited for
-    const Reply exported = a("vexport one");
-    ASSERT_EQ(exported.code, 0);
-    b.all({"vimport one " + text((uint64_t)a.pid) + " " + exported[0],
-           "vmap at 0 " + text(BLOCK) + " one", "vaccess at 0 " + text(BLOCK) + " 3"});
-    EXPECT_EQ(b.must("read at 0 4"), "5a5a5a5a");
-    EXPECT_EQ(made(world, a), BLOCK);
-    EXPECT_EQ(world.tool({"show", text((uint64_t)b.pid)}).status, 1) << "it has published nothing";
-    a.kill();
-    EXPECT_EQ(b.must("read at 0 4"), "5a5a5a5a");
-}
-
-TEST_F(OwnMemory, IsShownByEveryVerb) {
-    Puppet a(world);
-    a.all({"malloc p 1024", "vcreate one " + text(6 * MiB)});
-    EXPECT_HAS(world.tool({"ls"}).out, "CUMEMCREATE");
-    EXPECT_HAS(world.tool({"ls"}).out, "6 MiB") << world.tool({"ls"}).out;
-    const Json regions = world.ls();
-    ASSERT_EQ(regions.size(), 1u);
-    EXPECT_EQ(regions[0]["state"].text, "made");
-    EXPECT_EQ((uint64_t)regions[0]["size"].number, 6 * MiB);
-    EXPECT_EQ((pid_t)regions[0]["owner"]["pid"].number, a.pid);
-    EXPECT_HAS(world.tool({"show", text((uint64_t)a.pid)}).out, "by its own cuMemCreate");
-    const Json top = Json::parse(world.tool({"top", "--once", "--json"}).out);
-    EXPECT_EQ((uint64_t)top["processes"][0]["made"].number, 6 * MiB);
-    EXPECT_EQ((uint64_t)top["processes"][0]["own"].number, 6 * MiB);
-    EXPECT_EQ((uint64_t)top["total"]["in_use"].number, 6 * MiB);
-    EXPECT_HAS(world.tool({"top", "--once"}).out, "CUMEMCREATE");
-    EXPECT_HAS(world.tool({"metrics"}).out, "gpushare_process_cumemcreate_bytes");
-    a.must("vrelease one");
-    EXPECT_LACKS(world.tool({"ls"}).out, "CUMEMCREATE");
-}
-
-TEST_F(OwnMemory, IsOfItsOwnGpu) {
-    TWO_CARDS();
-    world.environment["GPUSHARE_SIM_DEVICES"] = "2";
-    Puppet a(world);
-    a.all({"malloc p 1024", "vcreate one " + text(BLOCK) + " 1 0",
-           "vcreate two " + text(2 * BLOCK) + " 1 1"});
-    const Json top = Json::parse(world.tool({"top", "--once", "--json"}).out);
-    EXPECT_EQ(top["gpus"].size(), 2u);
-    EXPECT_EQ(made(world, a), 3 * BLOCK);
-}
-
-TEST_F(OwnMemory, EndsWithItsProcess) {
-    Puppet a(world), b(world);
-    for (Puppet *puppet : {&a, &b})
-        puppet->all({"malloc p 1024", "vcreate one " + text(BLOCK)});
-    a.kill();
-    EXPECT_EQ(world.ls().size(), 1u);
-    EXPECT_EQ(b.quit("return"), 0);
-    EXPECT_EQ(world.ls().size(), 0u);
-}
-
-TEST_F(OwnMemory, OfAParentIsNotItsForkedChilds) {
-    Puppet a(world);
-    a.all({"cuinit", "vcreate one " + text(BLOCK)});
-    const Reply forked = a("fork vrelease one;vcreate two " + text(BLOCK));
-    EXPECT_HAS(forked.text, " 3 | 3 ");
-    EXPECT_EQ(made(world, a), BLOCK);
-    a.must("vrelease one");
-    EXPECT_EQ(made(world, a), 0u);
-}
-
-TEST_F(OwnMemory, SurvivesTheResetOfItsDevice) {
-    Puppet a(world);
-    a.all({"malloc p 1024", "vcreate one " + text(BLOCK), "reset"});
-    EXPECT_EQ(made(world, a), BLOCK);
-    a.must("vrelease one");
-    EXPECT_EQ(made(world, a), 0u);
-}
-
-TEST_F(OwnMemory, OfAHundredThousandMappings) {
-    SIM_ONLY("it takes seconds");
-    constexpr uint64_t COUNT = 100000;
-    Puppet a(world);
-    a.all({"malloc p 1024", "vreserve at " + text(COUNT * BLOCK), "vcreate one " + text(BLOCK),
-           "vmany at " + text(COUNT) + " " + text(BLOCK) + " one", "vrelease one"});
-    EXPECT_EQ(made(world, a), BLOCK);
-    a.all({"vunmap at 0 " + text(BLOCK), "vretain again at " + text(5 * BLOCK), "vrelease again"});
-    EXPECT_EQ(made(world, a), BLOCK);
-    a.must("vunmap at " + text(BLOCK) + " " + text((COUNT - 1) * BLOCK));
-    EXPECT_EQ(made(world, a), 0u);
-    a.must("vunreserve at " + text(COUNT * BLOCK));
-}
-
-TEST_F(OwnMemory, OfManyThreadsIsCountedExactly) {
-    Puppet a(world);
-    a.all({"malloc p 1024", "vcreate one " + text(3 * BLOCK), "vthreads 8 200"});
-    EXPECT_EQ(made(world, a), 3 * BLOCK);
-}
-
-// What a rule gives is cudaMalloc's to the program, and counts as a region.
-TEST_F(OwnMemory, IsNotWhatARuleGives) {
-    world.config(rule("frames", "producer", "export", "backing = vmm\n"));
-    Puppet a(world, producer());
-    a.must("malloc p 4194304");
-    EXPECT_EQ(made(world, a), 0u);
-    a.must("vcreate one " + text(BLOCK));
-    EXPECT_EQ(made(world, a), BLOCK);
-}
-
-TEST_F(OwnMemory, IsNotPublishedWithModeOff) {
-    world.config("[gpushare]\nmode = off\n");
-    Puppet a(world);
-    a.all({"malloc p 1024", "vcreate one " + text(BLOCK)});
-    EXPECT_EQ(world.entries("procs"), 0u);
-}
-
-TEST_F(OwnMemory, IsInTheEventLog) {
-    world.environment["GPUSHARE_EVENT_LOG"] = world.path("events");
-    Puppet a(world);
-    a.all({"malloc p 1024", "vcreate one " + text(BLOCK), "vrelease one"});
-    EXPECT_EQ(a.quit("return"), 0);
-    const std::string events = read_file(world.path("events"));
-    EXPECT_HAS(events, "\"event\":\"made\"", "\"size\":2097152");
-}
-
-/* --- what an audit says of refused copies --- */
-
-struct RefusedCopies : testing::Test {
-    World world;
-    RefusedCopies() {
-        world.config("[gpushare]\nmode = audit\n");
-    }
-};
-
-TEST_F(RefusedCopies, OfMemoryThatIsThereAreNotAccused) {
-    Puppet a(world);
-    a.must("malloc p " + text(BLOCK));
-    EXPECT_EQ(a.code("read p " + text(BLOCK) + " 16"), 1) << "past its end";
-    a.must("vreserve at " + text(2 * BLOCK));
-    map_one(a, "one", "at");
-    a.must("vaccess at 0 " + text(BLOCK) + " 1");
-    EXPECT_EQ(a.code("fill at 1 16"), 1) << "read-only";
-    EXPECT_EQ(world.findings().size(), 0u) << world.logs();
-    EXPECT_EQ(a.code("read at " + text(BLOCK) + " 16"), 1) << "nothing is mapped there";
-    EXPECT_EQ(world.findings().size(), 1u) << world.logs();
-    EXPECT_EQ(world.count("use-unmapped"), 1u) << world.logs();
-}
-
-// Its address may belong to something else by then.
-TEST_F(RefusedCopies, OfWhatWasFreedAreAccusedUntilItsAddressIsGivenAgain) {
-    Puppet a(world);
-    a.must("malloc p " + text(BLOCK));
-    const std::string address = a.must("value p");
-    a.must("free p");
-    EXPECT_EQ(a.code("read p 0 16"), 1);
-    EXPECT_EQ(world.count("use-after-free"), 1u) << world.logs();
-    a.must("malloc q " + text(BLOCK));
-    ASSERT_EQ(a.must("value q"), address);
-    EXPECT_EQ(a.code("read p " + text(BLOCK) + " 16"), 1);
-    EXPECT_EQ(world.findings().size(), 1u) << world.logs();
-}
-
-// --- descriptors that an audit finds at the end ---
-
-struct LeftDescriptors : testing::Test {
-    World world;
-    LeftDescriptors() {
-        world.config("[gpushare]\nmode = audit\n");
-    }
-    // The number of a descriptor of memory that is released.
-    std::string left(Puppet &puppet, const std::string &name) {
-        puppet.must("vcreate " + name + " " + text(BLOCK));
-        const Reply exported = puppet("vexport " + name);
-        EXPECT_EQ(exported.code, 0);
-        puppet.must("vrelease " + name);
-        return exported[0];
-    }
-};
-
-TEST_F(LeftDescriptors, AreOneFindingAPlace) {
-    Puppet a(world);
-    a.must("cuinit");
-    left(a, "one");
-    left(a, "two");
-    EXPECT_EQ(a.quit("return"), 0);
-    ASSERT_EQ(world.count("export-descriptor-leak"), 1u) << world.logs();
-    EXPECT_HAS(world.logs(), "2 descriptors, 4 MiB in all");
-}
-
-TEST_F(LeftDescriptors, WhoseNumberAnotherFileTookAreNotAccused) {
-    Puppet a(world);
-    a.must("cuinit");
-    a.must("vreuse " + left(a, "one"));
-    EXPECT_EQ(a.quit("return"), 0);
-    EXPECT_EQ(world.findings().size(), 0u) << world.logs();
-}
-
-TEST_F(LeftDescriptors, OfMemoryThatIsThereAreNotAccused) {
-    Puppet a(world);
-    a.all({"cuinit", "vcreate one " + text(BLOCK), "vexport one"});
-    EXPECT_EQ(a.quit("return"), 0);
-    EXPECT_EQ(world.findings().size(), 0u) << world.logs();
-}
-
-// The importer's process does not change the mark of the exporter's file.
-TEST_F(LeftDescriptors, AreKnownAgainAfterAnotherProcessHasImportedThem) {
-    Puppet a(world), b(world);
-    a.must("cuinit");
-    b.must("cuinit");
-    a.must("vcreate one " + text(BLOCK));
-    const Reply exported = a("vexport one");
-    ASSERT_EQ(exported.code, 0);
-    b.all({"vimport one " + text((uint64_t)a.pid) + " " + exported[0], "vrelease one"});
-    EXPECT_EQ(b.quit("return"), 0);
-    EXPECT_EQ(world.findings().size(), 0u) << "it was closed there: " << world.logs();
-    a.must("vrelease one");
-    EXPECT_EQ(a.quit("return"), 0);
-    EXPECT_EQ(world.count("export-descriptor-leak"), 1u) << world.logs();
-}
-
-/* --- the driver --- */
-
-struct Answers : testing::TestWithParam<const char *> {};
-
-TEST_P(Answers, AreAsBare) {
-    SIM_ONLY("a real driver dies of a handle that is released (SIGSEGV in cuMemMap)");
-    World world(std::string("[gpushare]\n") + GetParam());
-    for (const int seed : {1, 2, 3, 4, 5, 6, 7, 8}) {
-        Puppet a(world), b(world, bare());
-        a.must("malloc p 1024");
-        b.must("malloc p 1024");
-        const std::string chaos = "vchaos " + text((uint64_t)seed) + " 3000";
-        EXPECT_EQ(a(chaos).text, b(chaos).text) << seed;
-        EXPECT_NE(made(world, a), UINT64_MAX);
-    }
-}
-
-INSTANTIATE_TEST_SUITE_P(Modes, Answers,
-                         testing::Values("mode = share\n", "mode = audit\n",
-                                         "[region r]\nprogram = puppet\nrole = merge\nquiet = 0\n",
-                                         "[region r]\nprogram = puppet\nrole = export\n"
-                                         "backing = vmm\n"));
+constexpr uint64_t PART = 32 * MiB;
 
 } // namespace
+
+TEST_F(OwnMemory, IsCopiedAndWhatHasNotChangedIsNotCopiedAgain) {
+    Puppet one(world, producer());
+    load(one);
+    EXPECT_EQ(turn(one), 70 * MiB);
+    EXPECT_TRUE(is_loaded(one));
+    EXPECT_EQ(turn(one), 0u);
+    EXPECT_TRUE(is_loaded(one));
+    EXPECT_EQ(answer().kept, 70 * MiB);
+    one.must("write w 40000000 aabb");
+    EXPECT_EQ(turn(one), PART);
+    EXPECT_EQ(one.must("read w 40000000 2"), "aabb");
+    EXPECT_EQ(one.must("read w 0 4"), one.must("read w 0 4"));
+    one.must("write w 0 11");
+    one.must("write w 73400319 22");
+    EXPECT_EQ(turn(one), PART + 2 * MiB);
+    EXPECT_EQ(one.must("read w 40000000 2") + one.must("read w 73400319 1"), "aabb22");
+    EXPECT_EQ(world.count(""), 0u) << world.logs();
+}
+
+TEST_F(OwnMemory, IsCopiedOnceWhereItIsEqual) {
+    Puppet one(world, producer());
+    one.all({"malloc a 134217728", "fill a 0x11 134217728", "malloc b 67108864",
+             "fill b 0x11 67108864", "malloc z 33554432", "fill z 0x00 33554432"});
+    EXPECT_EQ(turn(one), 2 * PART);
+    for (const char *read : {"read a 0 2", "read a 134217726 2", "read b 33554432 2"})
+        EXPECT_EQ(one.must(read), "1111");
+    EXPECT_EQ(one.must("read z 100 2"), "0000");
+}
+
+TEST_F(OwnMemory, OfFreedMemoryNothingIsKept) {
+    Puppet one(world, producer());
+    load(one);
+    one.all({"malloc m 33554432", "upload m 0 33554432 9 sync"});
+    EXPECT_EQ(turn(one), 102 * MiB);
+    one.must("free w");
+    EXPECT_TRUE(eventually([&] { return answer().kept == PART; })) << answer().kept;
+    one.must("free m");
+    EXPECT_TRUE(eventually([&] { return answer().kept == 0; })) << answer().kept;
+}
+
+TEST_F(OwnMemory, KeepsNoMoreThanIsSaid) {
+    world.config(with("suspend_memory = 40MiB\n"));
+    Puppet one(world, producer());
+    load(one);
+    EXPECT_EQ(turn(one), 70 * MiB);
+    EXPECT_TRUE(eventually([&] { return answer().kept <= 40 * MiB; }));
+    EXPECT_TRUE(is_loaded(one));
+    EXPECT_EQ(turn(one), 38 * MiB);
+    EXPECT_TRUE(is_loaded(one));
+}
+
+TEST_F(OwnMemory, IsLeftToTheDriverWithoutBlocks) {
+    world.config(with("blocks = off\n"));
+    Puppet one(world, producer());
+    load(one);
+    EXPECT_EQ(turn(one), 0u);
+    EXPECT_EQ(answer().kept, 0u);
+    EXPECT_TRUE(is_loaded(one));
+}
+
+TEST_F(OwnMemory, BelowTwoMebibytesIsTheDrivers) {
+    Puppet one(world, producer());
+    one.all({"malloc s 1048576", "fill s 0x33 1048576"});
+    EXPECT_EQ(turn(one), 0u);
+    EXPECT_EQ(one.must("read s 1048574 2"), "3333");
+}
+
+// In captured work the addresses stay.
+TEST_F(OwnMemory, IsWhereItWasForAGraph) {
+    Puppet one(world, producer());
+    load(one);
+    one.all({"malloc g 4194304", "stream s", "capture s", "sfill s g 0x77 4096", "captured s e"});
+    EXPECT_EQ(turn(one), 74 * MiB);
+    one.all({"graph s e", "ssync s"});
+    EXPECT_EQ(one.must("read g 0 2"), "7777");
+}
+
+// A call that is not hooked does not wait. What it wrote is there, or the suspension is refused.
+TEST_F(OwnMemory, WhatACallWritesThatIsNotHookedIsThere) {
+    Puppet one(world, producer());
+    one.all({"malloc w 134217728", "fill w 0x00 134217728"});
+    for (int i = 0; i < 3; i++) /* memory that is quickly copied is seldom written meanwhile */
+        one.must("upload w " + text(i * PART) + " 33554432 " + text(i + 1) + " sync");
+    one.must("plug " + build_directory() + "/tests/apps/libdeepbind.so");
+    one.must("plugged scribble w");
+    int suspended = 0;
+    for (int i = 0; i < 4; i++) {
+        const Result out = world.tool({"suspend", pid(one)});
+        suspended += out.status == 0;
+        EXPECT_TRUE(out.status == 0 || contains(out.err, "changes while it is copied")) << out.err;
+        EXPECT_EQ(world.tool({"resume", pid(one)}).status, 0);
+    }
+    EXPECT_EQ(one.code("plugged scribbled w"), 0) << suspended << " suspensions";
+}
+
+// Nothing was let go of by then.
+TEST_F(OwnMemory, WithoutMainMemoryTheProgramRunsOn) {
+    Puppet one(world, producer());
+    load(one);
+    rlimit limit{};
+    ASSERT_EQ(prlimit(one.pid, RLIMIT_AS, nullptr, &limit), 0);
+    const rlimit none{1 << 20, limit.rlim_max};
+    ASSERT_EQ(prlimit(one.pid, RLIMIT_AS, &none, nullptr), 0);
+    const Result out = world.tool({"suspend", pid(one)});
+    EXPECT_EQ(out.status, 1) << out.out;
+    EXPECT_TRUE(contains(out.err, "main memory")) << out.err;
+    ASSERT_EQ(prlimit(one.pid, RLIMIT_AS, &limit, nullptr), 0);
+    EXPECT_TRUE(is_loaded(one));
+    EXPECT_EQ(turn(one), 70 * MiB);
+    EXPECT_TRUE(is_loaded(one));
+}
+
+TEST_F(OwnMemory, LooksLikeMemoryOfCudaMalloc) {
+    World bare("");
+    Puppet one(world, producer()), other(bare, producer());
+    for (Puppet *puppet : {&one, &other})
+        puppet->all({"malloc a 73400321", "malloc b 2097152"});
+    EXPECT_EQ(one.must("range a"), one.must("value a"));
+    for (const char *question : {"ordinal a", "told a 5000", "told b 0"})
+        EXPECT_EQ(one.must(question), other.must(question)) << question;
+    EXPECT_EQ(one.code("read a 73400321 1"), other.code("read a 73400321 1"));
+    one.must("free a");
+    EXPECT_EQ(one.code("freeat " + other.must("value b")), other.code("freeat 0x1234"));
+}
+
+// A handle of such memory is a token, which opens where the library is.
+TEST_F(OwnMemory, HasAHandleForProgramsWithTheLibrary) {
+    Puppet one(world, producer()), two(world, consumer());
+    load(one);
+    const std::string handle = one.must("get w");
+    EXPECT_EQ(one.must("get w 1000000"), handle);
+    EXPECT_TRUE(contains(world.logs(), "only programs that run with gpushare open it"));
+    two.must("malloc small 4096");
+    two.must("open v " + handle);
+    EXPECT_EQ(two.must("expect v 0 73400320 7"), "same");
+    two.must("write v 50000000 4455");
+    EXPECT_EQ(one.must("read w 50000000 2"), "4455");
+    const Result out = world.tool({"suspend", pid(one)});
+    EXPECT_EQ(out.status, 1) << out.out;
+    EXPECT_TRUE(contains(out.err, "close it there")) << out.err;
+    two.must("close v");
+    EXPECT_EQ(turn(one), 70 * MiB);
+    two.must("open v " + handle);
+    EXPECT_EQ(two.must("read v 50000000 2"), "4455");
+    two.must("close v");
+    one.must("free w");
+    EXPECT_NE(two.code("open v " + handle), 0);
+}

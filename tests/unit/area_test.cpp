@@ -8,8 +8,8 @@ namespace {
 constexpr uint64_t MiB = UINT64_C(1) << 20;
 
 std::vector<gps_block> blocks_of(uint64_t extent) {
-    std::vector<gps_block> blocks(gps_area_cut(0, extent, nullptr));
-    EXPECT_EQ(gps_area_cut(0, extent, blocks.data()), blocks.size());
+    std::vector<gps_block> blocks(gps_area_cut(0, extent, GPS_MERGE_LARGE, nullptr));
+    EXPECT_EQ(gps_area_cut(0, extent, GPS_MERGE_LARGE, blocks.data()), blocks.size());
     return blocks;
 }
 
@@ -49,7 +49,7 @@ struct Areas : testing::Test {
     const gps_rule rule = {};
 
     gps_area *add(uint64_t pointer, uint64_t extent) {
-        gps_area *area = gps_area_new(extent);
+        gps_area *area = gps_area_new(extent, GPS_MERGE_LARGE);
         area->pointer = pointer;
         area->size = extent - 1000;
         area->rule = &rule;

@@ -463,7 +463,7 @@ TEST(MergeRule, TheOldWaysSayWhatToWriteInstead) {
 
 const char *const option_keys =
     "[gpushare] has mode, on_free, free_timeout, open_cache, open_cache_bytes, vmm_ipc, linger, "
-    "log, log_format, log_level, log_max, event_log, stack_depth, suspend";
+    "log, log_format, log_level, log_max, event_log, stack_depth, suspend, blocks, suspend_memory";
 const char *const region_keys =
     "a region has program, size, index, device, caller, role, wait, missing, ready, handover, "
     "backing, keep, access, frames, frame_slots, frames_timeout, frame_waits, touch, quiet, "
@@ -915,6 +915,7 @@ TEST_F(ConfigLoad, EveryOptionHasAVariable) {
         {"GPUSHARE_LOG_MAX", "3MiB"},    {"GPUSHARE_EVENT_LOG", "/tmp/%p.e"},
         {"GPUSHARE_OPEN_CACHE", "64"},   {"GPUSHARE_OPEN_CACHE_BYTES", "5MiB"},
         {"GPUSHARE_VMM_IPC", "on"},      {"GPUSHARE_SUSPEND", "on"},
+        {"GPUSHARE_BLOCKS", "off"},      {"GPUSHARE_SUSPEND_MEMORY", "0"},
     };
     const gps_key *options = gps_keys_of(GPS_SECTION_OPTIONS);
     ASSERT_EQ(options[sizeof variables / sizeof variables[0]].name, nullptr);
@@ -933,6 +934,8 @@ TEST_F(ConfigLoad, EveryOptionHasAVariable) {
     EXPECT_EQ(loaded.config.options.log_level, GPS_LEVEL_ERROR);
     EXPECT_EQ(loaded.config.options.stack_depth, 9u);
     EXPECT_STREQ(loaded.config.options.event_log, "/tmp/%p.e");
+    EXPECT_EQ(loaded.config.options.blocks, GPS_BLOCKS_OFF);
+    EXPECT_EQ(loaded.config.options.suspend_memory, 0u);
 }
 
 TEST_F(ConfigLoad, VariablesStandOverTheFile) {
@@ -1054,7 +1057,8 @@ TEST_F(ConfigLoad, TheListingSaysWhereAValueCameFrom) {
                                                                          sentence};
         },
         &listed);
-    ASSERT_EQ(listed.size(), 14u);
+    ASSERT_EQ(listed.size(), 16u);
+    EXPECT_EQ(listed["suspend_memory"].value, "auto");
     EXPECT_EQ(listed["event_log"].value, "off");
     EXPECT_EQ(listed["log_max"].value, "64MiB");
     EXPECT_EQ(listed["mode"].value, "audit");

@@ -398,6 +398,9 @@ static void describe_states(const struct view *view, const struct view_process *
         line("suspended", "for %s; it has let go of %s of shared memory, and %s have left the GPU",
              view_format_age(view, answer->since).text, printable_size(answer->let_go).text,
              printable_size(answer->freed).text);
+    if (process->alive && answer->kept)
+        line("copies", "%s of its memory on the GPU are in main memory, too",
+             printable_size(answer->kept).text);
 }
 
 static void tell_memory(const struct view *view, const struct gps_owner *owner, json_t *object) {
@@ -534,12 +537,12 @@ static json_t *process_json(const struct view *view, const struct view_process *
     tell_memory(view, owner, object);
     tell_exclusions(view, owner, object);
     tell_pins(view, owner, object);
-    json_tree_add(object, "{s:o, s:o, s:o, s:o}", "private", private_bytes_json(view, owner),
-                  "arguments", json_tree_string(process->arguments), "unmerged",
-                  view_format_unmerged_json(view, owner), "suspended",
-                  view_suspended(process)
-                      ? json_tree_seconds(view_nanos_since(view, process->answer.since))
-                      : json_tree_pack("n"));
+    json_tree_add(
+        object, "{s:I, s:o, s:o, s:o, s:o}", "copies", process->answer.kept, "private",
+        private_bytes_json(view, owner), "arguments", json_tree_string(process->arguments),
+        "unmerged", view_format_unmerged_json(view, owner), "suspended",
+        view_suspended(process) ? json_tree_seconds(view_nanos_since(view, process->answer.since))
+                                : json_tree_pack("n"));
     return object;
 }
 

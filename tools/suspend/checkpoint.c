@@ -128,7 +128,7 @@ bool checkpoint_room(const uint8_t device[GPS_UUID_BYTES], uint64_t *bytes) {
         if (driver.uuid(uuid, ordinal) != OK ||
             (memcmp(device, any, sizeof(any)) != 0 && memcmp(device, uuid, sizeof(uuid)) != 0))
             continue;
-        if (!ask_room(ordinal, &here))
+        if (!checkpoint_free(uuid, &here) && !ask_room(ordinal, &here))
             return false;
         *bytes = known && *bytes < here ? *bytes : here;
         known = true;

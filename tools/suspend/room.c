@@ -8,6 +8,7 @@
 
 #include "cli/printable.h"
 #include "directory/lease.h"
+#include "process/control_group.h"
 #include "util/clock.h"
 
 #define LOOK 100000 /* us, between two looks for room */
@@ -47,6 +48,17 @@ static bool lock_gpu_within(struct target *target, const uint8_t device[GPS_UUID
         snprintf(target->answer.reason, sizeof(target->answer.reason),
                  "the lock of a GPU's room cannot be had: %s", strerror(-status));
     return status == 0;
+}
+
+/* It is locked as a GPU of no UUID. */
+bool room_book_memory(struct target *target, uint64_t timeout) {
+    static const uint8_t main_memory[GPS_UUID_BYTES];
+    if (lock_gpu_within(target, main_memory, gps_clock_monotonic() + timeout))
+        return true;
+    tool_error("%s was not suspended: another process leaves the GPU just now, and how much main "
+               "memory is left is not known; try again, or with a longer --timeout",
+               target->name);
+    return false;
 }
 
 static bool lock_all(struct target *target, uint64_t timeout) {
@@ -106,7 +118,7 @@ struct need {
 static bool find_need(const struct target *target, struct need *need) {
     const struct gps_answer_file *answer = &target->answer;
     need->had = most(answer->freed, answer->own);
-    if (!target->takes_orders && !main_memory_of(target->pid, &need->had))
+    if (!target->takes_orders && !gps_main_memory_of(target->pid, &need->had))
         return false;
     need->bytes = most(need->had, answer->needs);
     return true;

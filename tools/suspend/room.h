@@ -14,6 +14,8 @@
 bool room_take(struct target *target, const struct targets_how *how);
 /* It was not restored after all. When it runs, its lock ends by itself. */
 void room_give(struct target *target, const struct targets_how *how);
+/* Main memory is counted, and then used, by one process at a time. False: it was said why. */
+bool room_book_memory(struct target *target, uint64_t timeout);
 /* Ends the locks that this tool holds for it. */
 void room_free(struct target *target);
 

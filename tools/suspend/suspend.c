@@ -17,6 +17,7 @@
 #include "cli/tool.h"
 #include "config/value.h"
 #include "directory/view_format.h"
+#include "process/control_group.h"
 #include "room.h"
 #include "util/clock.h"
 
@@ -36,7 +37,7 @@ static void *show(void *arg) {
     struct progress *progress = arg;
     while (!progress->over) {
         uint64_t now;
-        if (main_memory_of(progress->pid, &now) && now > progress->before)
+        if (gps_main_memory_of(progress->pid, &now) && now > progress->before)
             fprintf(stderr, "\r%s of %s are in main memory \033[K",
                     printable_size(now - progress->before).text,
                     printable_size(progress->bytes).text);
@@ -48,7 +49,7 @@ static void *show(void *arg) {
 
 static void begin_progress(struct progress *progress, const struct target *target) {
     *progress = (struct progress){.pid = target->pid, .bytes = target->answer.own};
-    progress->shown = isatty(STDERR_FILENO) && main_memory_of(target->pid, &progress->before) &&
+    progress->shown = isatty(STDERR_FILENO) && gps_main_memory_of(target->pid, &progress->before) &&
                       pthread_create(&progress->thread, NULL, show, progress) == 0;
 }
 
@@ -94,13 +95,17 @@ static bool runs(const struct target *target) {
 
 /* --- one process --- */
 
+/* To spare: for what is not counted, and for the pinned memory through which it is copied. */
+enum { MARGIN = 64 /* a 64th */, STAGES = 128 << 20 };
+
 static bool has_main_memory(const struct target *target) {
     uint64_t left;
-    if (!main_memory_left(target->pid, &left)) {
+    if (!gps_main_memory_left(target->pid, &left)) {
         tool_error("%s was not suspended: how much main memory is left is not known", target->name);
         return false;
     }
-    if (left >= target->answer.own)
+    left += target->answer.kept;
+    if (left >= target->answer.own + target->answer.own / MARGIN + STAGES)
         return true;
     tool_error("%s was not suspended: it has %s on the GPU, and %s of main memory are left for it",
                target->name, printable_size(target->answer.own).text, printable_size(left).text);
@@ -114,7 +119,7 @@ static bool may_let_go(struct target *target, bool alone) {
         tool_error("%s cannot be suspended: %s", target->name, target->answer.reason);
         return false;
     }
-    return alone || (runs(target) && has_main_memory(target));
+    return (alone || runs(target)) && has_main_memory(target);
 }
 
 static bool let_go(struct target *target, uint64_t timeout) {
@@ -147,19 +152,25 @@ static void say(const struct target *target, const struct left *left, bool alone
                target->name, printable_size(target->answer.let_go).text, target->pid);
         return;
     }
-    printf("%s is suspended: %s have left the GPU, and it has let go of %s of shared memory.",
-           target->name, printable_size(left->bytes).text,
-           printable_size(target->answer.let_go).text);
+    printf("%s is suspended: %s have left the GPU, ", target->name,
+           printable_size(left->bytes).text);
+    if (target->answer.kept)
+        printf("%s were copied for that, ", printable_size(target->answer.copied).text);
+    printf("and it has let go of %s of shared memory.", printable_size(target->answer.let_go).text);
     if (left->known)
         printf(" %s are free on the GPU.", printable_size(left->after).text);
     printf("\n");
 }
 
-/* What is let go of is taken again where the driver's part fails. */
+/* What is let go of is taken again where the driver's part fails. Before that begins the process is
+ * told to stay as it is: if this tool is killed then, the driver goes on, and memory that a process
+ * imports meanwhile is lost in its restore (H200, driver 580.159.04, 2026-11-29: 400). */
 static bool take_off(struct target *target, uint64_t timeout, bool alone) {
     struct left left = {.known = !alone && room_now(target, &left.before)};
     const bool orders = target->takes_orders, gone = target->answer.state == GPS_ANSWER_GONE;
     if (orders && !gone && !let_go(target, timeout))
+        return false;
+    if (orders && !target_order(target, GPS_ORDER_KEEP, timeout, 0))
         return false;
     if (!alone && !lock_and_take(target, timeout)) {
         if (orders && target_order(target, GPS_ORDER_TAKE, timeout, 0))
@@ -167,7 +178,7 @@ static bool take_off(struct target *target, uint64_t timeout, bool alone) {
         return false;
     }
     measure(target, &left);
-    if (orders && !target_order(target, GPS_ORDER_KEEP, timeout, alone ? 0 : left.bytes))
+    if (orders && !alone && !target_order(target, GPS_ORDER_KEEP, timeout, left.bytes))
         return false;
     say(target, &left, alone);
     return true;
@@ -187,8 +198,10 @@ static bool suspend_known(struct target *target, uint64_t timeout, bool alone) {
     }
     if (!target_open(target))
         return false;
-    const bool done = may_let_go(target, alone) && take_off(target, timeout, alone);
+    const bool done = room_book_memory(target, timeout) && may_let_go(target, alone) &&
+                      take_off(target, timeout, alone);
     target_close(target);
+    room_free(target);
     return done;
 }
 

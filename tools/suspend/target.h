@@ -54,10 +54,3 @@ bool target_order(struct target *target, enum gps_order_ask ask, uint64_t timeou
 /* Why the process of a pid cannot be suspended at this moment, and what to do; "": it can. NULL: it
  * takes no orders, or does not answer. malloc'ed. */
 char *target_obstacle(const char *pid);
-
-/* --- main_memory.c --- */
-
-/* The least of what the machine has, and of what each of its control groups (version 2) leaves. */
-bool main_memory_left(uint32_t pid, uint64_t *bytes);
-/* What the process has, swapped out or not. */
-bool main_memory_of(uint32_t pid, uint64_t *bytes);

@@ -1,0 +1,24 @@
+/*
+ * carrier.h - carries memory between the GPU and main memory, by as many threads as the process may
+ * use.
+ *
+ * Each thread has stages of pinned memory: the driver copies to and from those at the speed of the
+ * bus, and the thread between them and the process's main memory. Threads and stages are there
+ * for one call only.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct gps_load {
+    void *bytes;
+    uint64_t address, size; /* at most 32 MiB: what a thread takes at once */
+};
+
+enum gps_way { GPS_WAY_OUT, GPS_WAY_BACK };
+
+/* Returns when all of it is there, or with the code of the driver's that a copy had. By the thread
+ * of suspension.c, inside a scope for driver calls that has entered a context of the memory's GPU.
+ */
+int gps_carry(const struct gps_load *loads, size_t count, enum gps_way way);
