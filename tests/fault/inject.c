@@ -20,8 +20,8 @@
  * Whose a call is: the first return address on the stack, from the stack pointer up, that lies
  * outside libc and the loader. A word is taken for one if it points behind a call instruction. So a
  * call that the driver makes under one of our hooks is the driver's, and one that libc makes for us
- * is ours. It can err where a word that an earlier call left behind lies in a frame of libc's, and
- * it looks at 8 KiB of stack only. x86-64 only.
+ * is ours. It can err where a word that an earlier call out of the module left behind lies in a
+ * frame of libc's, and it looks at 8 KiB of stack only. x86-64 only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -257,6 +257,22 @@ static bool is_behind_call(pid_t pid, uint64_t address) {
     return false;
 }
 
+/* Whether that call may lead out of its module: through a register or memory, or to a stub that
+ * jumps through memory. What an earlier call left in a frame of libc's is a call inside of the
+ * module, as a rule. */
+static bool is_behind_way_out(pid_t pid, uint64_t address) {
+    unsigned char before[5], stub[6];
+    int32_t distance;
+    if (!peek(pid, address - sizeof before, before, sizeof before) || before[0] != 0xe8)
+        return true;
+    memcpy(&distance, before + 1, sizeof distance);
+    const uint64_t target = address + (uint64_t)(int64_t)distance;
+    if (!peek(pid, target, stub, sizeof stub))
+        return true;
+    const bool marked = memcmp(stub, "\xf3\x0f\x1e\xfa", 4) == 0; /* endbr64 */
+    return stub[marked ? 4 : 0] == 0xff && stub[marked ? 5 : 1] == 0x25;
+}
+
 /* The places in the module that lead to the call, innermost first; none if it is another's. */
 static size_t places_of(pid_t pid, uint64_t sp, uint64_t ip, uint64_t places[PLACES]) {
     static uint64_t stack[STACK_WORDS];
@@ -274,6 +290,8 @@ static size_t places_of(pid_t pid, uint64_t sp, uint64_t ip, uint64_t places[PLA
             continue;
         if (range->owner == OTHER)
             break;
+        if (!count && !is_behind_way_out(pid, stack[i]))
+            continue;
         places[count++] = stack[i] - range->start + range->offset;
     }
     return count;
