@@ -38,12 +38,17 @@ static void begin(struct gps_turn *turn) {
 
 /* --- what is usual --- */
 
-static bool is_known(const struct gps_turn_usual *usual) {
-    return usual->alike >= GPS_TURN_ALIKE;
+enum { MOST_BROKEN = 20 };
+
+static bool is_known(const struct gps_turn *turn, const struct gps_turn_usual *usual) {
+    return usual->alike >> (turn->broken < MOST_BROKEN ? turn->broken : MOST_BROKEN) >=
+           GPS_TURN_ALIKE;
 }
 
 unsigned gps_turn_number_of_waits(const struct gps_turn *turn) {
-    return turn->fixed ? turn->fixed : is_known(&turn->usual_waits) ? turn->usual_waits.number : 0;
+    if (turn->fixed)
+        return turn->fixed;
+    return is_known(turn, &turn->usual_waits) ? turn->usual_waits.number : 0;
 }
 
 static void learn_one(struct gps_turn_usual *usual, unsigned number) {
@@ -52,9 +57,9 @@ static void learn_one(struct gps_turn_usual *usual, unsigned number) {
 }
 
 static void learn(struct gps_turn *turn) {
-    turn->odd += turn->fixed
-                     ? turn->waits != turn->fixed
-                     : is_known(&turn->usual_waits) && turn->waits != turn->usual_waits.number;
+    turn->odd +=
+        turn->fixed ? turn->waits != turn->fixed
+                    : is_known(turn, &turn->usual_waits) && turn->waits != turn->usual_waits.number;
     learn_one(&turn->usual_waits, turn->waits);
     learn_one(&turn->usual_touches, turn->touches);
 }
@@ -91,6 +96,7 @@ static bool goes_on(struct gps_turn *turn, const struct gps_turn_first *first, u
     if (known)
         return false;
     turn->usual_waits.alike = 0;
+    turn->broken++;
     turn->odd++;
     return true;
 }
@@ -112,7 +118,7 @@ bool gps_turn_touch(struct gps_turn *turn, uint64_t key, int thread) {
 /* Several threads: another one may be on its way to what it draws. */
 static bool is_complete(const struct gps_turn *turn) {
     return turn->fixed || !gps_turn_has_threads(turn) ||
-           (is_known(&turn->usual_touches) && turn->touches == turn->usual_touches.number);
+           (is_known(turn, &turn->usual_touches) && turn->touches == turn->usual_touches.number);
 }
 
 bool gps_turn_wait(struct gps_turn *turn) {

@@ -5,7 +5,8 @@
  * it comes again after a wait, the frame before is whole. Where the last frames all had the same
  * number of waits, the last of these ends a frame at once; where several threads draw, only if as
  * many touches have come as in the frames before. A wait counts once after a touch, however often
- * the program asks.
+ * the program asks. A frame that goes on behind what seemed to be its last wait was told half
+ * drawn: each of these doubles how many frames must agree from then on.
  *
  * Pure functions on the caller's struct; all zeros is a program that has done nothing yet.
  */
@@ -41,8 +42,9 @@ struct gps_turn {
     unsigned fixed; /* frame_waits; 0: the number is found out */
     bool touched;   /* since the last wait */
     bool waits_at_all;
-    bool ended;   /* its last wait has come: the next touch begins another one */
-    uint64_t odd; /* frames that had another number of waits than those before */
+    bool ended;      /* its last wait has come: the next touch begins another one */
+    unsigned broken; /* frames that went on behind it */
+    uint64_t odd;    /* frames that had another number of waits than those before */
 };
 
 /* A thread of the writer's touches the buffer; `key` says how and where, and is not 0. True: the

@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 MIB = 1 << 20
-WAYS = "one stream four poll called event never upload whole kernel graph threads".split()
+WAYS = "one stream four poll called event never upload whole kernel graph node threads".split()
 
 TORCH_DRAWS = """
 import sys, time, torch

@@ -81,6 +81,15 @@ TEST(Turn, AFrameWithMoreWaitsThanTheOnesBefore) {
     EXPECT_TRUE(gps_turn_touch(&turn, 'a', 1));
 }
 
+TEST(Turn, AfterItTwiceAsManyMustAgree) {
+    const std::string broken = times(9, "a.") + "b." + "a.";
+    EXPECT_EQ(waits(broken + times(15, "a.")), 0u);
+    EXPECT_EQ(waits(broken + times(16, "a.")), 1u);
+    const std::string again = broken + times(16, "a.") + "b." + "a.";
+    EXPECT_EQ(waits(again + times(31, "a.")), 0u);
+    EXPECT_EQ(waits(again + times(32, "a.")), 1u);
+}
+
 TEST(Turn, WhoNeverWaitsHasNothingButTheFirstTouch) {
     EXPECT_EQ(written("abab"), "ab|ab|");
 }
