@@ -38,6 +38,8 @@ BEYOND = {  # what a finding's own name is not enough to see
     "event-unknown": ["event-unknown-memory", "event-unknown-torn"],
     "event-use-after-destroy": ["event-use-after-destroy-export"],
     "close-unopened": ["close-unopened-null"],
+    "free-unknown": ["free-unknown-end"],
+    "copy-outside": ["copy-outside-begin"],
     "use-after-close": ["use-after-close-kernel"],
     "open-unknown": ["open-unknown-cut", "open-unknown-mixed"],
     "use-unmapped": ["use-unmapped-access"],

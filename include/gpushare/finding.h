@@ -32,9 +32,15 @@
     ROW(FREE_HOST, "free-host", ERROR, "pinned host memory was freed as if it were a device's",    \
         "call cudaFreeHost for what cudaMallocHost returned, cudaHostUnregister for what was "     \
         "registered; this call freed nothing")                                                     \
+    ROW(FREE_UNKNOWN, "free-unknown", ERROR, "a pointer was freed where no allocation begins",     \
+        "free once, and exactly, what the allocation returned: the pointer, not its address "      \
+        "(cudaFree(p), not cudaFree(&p)); this call freed nothing")                                \
     ROW(USE_AFTER_FREE, "use-after-free", ERROR,                                                   \
         "memory was copied, filled, exported or used by a graph after it had been freed",          \
         "free it after its last use; clear the pointer after cudaFree")                            \
+    ROW(COPY_OUTSIDE, "copy-outside", ERROR,                                                       \
+        "a copy or fill was refused that begins or ends outside of any allocation",                \
+        "copy no more than was allocated; the size of a copy counts bytes, not elements")          \
     ROW(CLOSE_UNOPENED, "close-unopened", ERROR,                                                   \
         "a pointer was closed that no cudaIpcOpenMemHandle returned",                              \
         "close exactly the pointers that cudaIpcOpenMemHandle returned")                           \

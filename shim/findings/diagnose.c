@@ -164,6 +164,15 @@ static const char *kind_of(uint64_t pointer, const struct subject *subject, stru
                                     : kind_of_other(kind, text);
 }
 
+static const char *where(uint64_t pointer, struct gps_text *text) {
+    if (gps_ops->kind(pointer) != GPS_MEMORY_VMM)
+        gps_say_where(text, pointer);
+    else
+        gps_text_add(text, "it is VMM memory (%s), which is unmapped and released",
+                     gps_ops->names->make_block);
+    return text->bytes;
+}
+
 /* "the pointer lies 4096 bytes behind the beginning, which is 0x7f..." */
 static const char *detail_of(enum gps_ask ask, enum gps_known known, uint64_t pointer,
                              const struct subject *subject, struct gps_text *text) {
@@ -171,6 +180,8 @@ static const char *detail_of(enum gps_ask ask, enum gps_known known, uint64_t po
         return ask == GPS_ASK_CLOSED && known == GPS_KNOWN_NO_CONTEXT ? "nothing was closed" : NULL;
     if (ask == GPS_ASK_EXPORTED)
         return kind_of(pointer, subject, text);
+    if (ask == GPS_ASK_FREED && known == GPS_KNOWN_NOTHING)
+        return where(pointer, text);
     if (ask == GPS_ASK_CLOSED && !pointer)
         return "the pointer is null";
     if (ask == GPS_ASK_CLOSED && subject->freed.with_context)

@@ -17,6 +17,7 @@
 #include "registry/graph_books.h"
 #include "registry/pool_books.h"
 #include "registry/registry.h"
+#include "util/text.h"
 
 /* The driver has refused to free a pointer (GPS_ASK_FREED), to close it or to give its handle. */
 void gps_diagnose_pointer(enum gps_ask ask, uint64_t pointer, int code);
@@ -24,6 +25,9 @@ void gps_diagnose_pointer(enum gps_ask ask, uint64_t pointer, int code);
  * answer, and `detail` may be NULL. */
 void gps_diagnose_freed(uint64_t pointer, uint64_t base, enum gps_finding finding,
                         const char *detail);
+/* Says of an address in no allocation where it lies: in main memory, or how far from the nearest
+ * allocation. In a scope. */
+void gps_say_where(struct gps_text *text, uint64_t address);
 /* What a code tells without a look at the call's arguments: GPS_KNOWN_LIVE where that is nothing.
  * In a scope. */
 enum gps_known gps_known_of_code(int code);

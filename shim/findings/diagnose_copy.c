@@ -83,18 +83,19 @@ static bool is_used_again(uint64_t address) {
 
 /* Of a kernel's argument only what was closed is told: any number may look like an address that the
  * program has freed. */
-static void look_at_the_past(uint64_t address, unsigned number) {
+static bool look_at_the_past(uint64_t address, unsigned number) {
     struct gps_freed closed, freed;
     uint64_t base, other;
     const bool was_closed = gps_freed_around(GPS_FREED_IMPORT, address, &base, &closed);
     const bool was_freed =
         (was_closed || !number) && gps_freed_around(GPS_FREED_MEMORY, address, &other, &freed);
     if (was_closed == was_freed || is_used_again(address))
-        return;
+        return false;
     if (was_closed)
         report_gone(GPS_KNOWN_CLOSED, address, base, &closed, number);
     else
         report_gone(GPS_KNOWN_FREED, address, other, &freed, 0);
+    return true;
 }
 
 /* --- addresses where nothing is mapped --- */
@@ -138,12 +139,67 @@ void gps_diagnose_unmapped(uint64_t address, uint64_t size, int code) {
     is_unmapped(address, size);
 }
 
+/* --- the ends of a range --- */
+
+/* Memory of a token is many blocks, which refused_writes.c knows. */
+static bool find_import(uint64_t address, struct gps_report *report, uint64_t *size) {
+    struct gps_import import;
+    if (!gps_registry_import_around(address, &import) || import.mirrored || !import.size)
+        return false;
+    gps_report_about_import(report, &import);
+    report->pointer = import.pointer;
+    *size = import.size;
+    return true;
+}
+
+static bool find_allocation(uint64_t address, struct gps_report *report, uint64_t *size) {
+    struct gps_alloc alloc;
+    uint64_t base;
+    if (gps_ops->range(address, &base, size) != GPS_OK || !gps_registry_find(base, &alloc) ||
+        !gps_alloc_is_drivers(&alloc))
+        return false;
+    report->pointer = base;
+    report->size = *size = alloc.size;
+    report->context = alloc.context;
+    report->device = alloc.device;
+    gps_report_prior(report, "allocated", alloc.trace);
+    return true;
+}
+
+static bool reaches_out(uint64_t address, uint64_t size) {
+    GPS_NEW_TEXT(text, 192);
+    uint64_t room;
+    struct gps_report report = gps_report_on(GPS_ASK_COPIED, GPS_KNOWN_INTERIOR);
+    if (!find_import(address, &report, &room) && !find_allocation(address, &report, &room))
+        return false;
+    const uint64_t offset = address - report.pointer;
+    if (offset > room || size <= room - offset)
+        return false;
+    gps_text_add(&text, "%lu bytes from offset %lu on end %lu bytes behind the end", size, offset,
+                 size - (room - offset));
+    report.detail = text.bytes;
+    gps_report_send(&report);
+    return true;
+}
+
+static void begins_outside(uint64_t address) {
+    GPS_NEW_TEXT(text, 192);
+    if (is_used_again(address))
+        return;
+    struct gps_report report = gps_report_on(GPS_ASK_COPIED, GPS_KNOWN_NOTHING);
+    gps_say_where(&text, address);
+    report.pointer = address;
+    report.detail = text.bytes;
+    gps_report_send(&report);
+}
+
 void gps_diagnose_copy(uint64_t address, uint64_t size, int code) {
     if (code != GPS_INVALID_VALUE || !address || !size)
         return;
     GPS_DRIVER_SCOPE();
-    if (!is_closed_to_us(address, size) && !is_unmapped(address, size))
-        look_at_the_past(address, 0);
+    if (!is_closed_to_us(address, size) && !is_unmapped(address, size) &&
+        !look_at_the_past(address, 0) && !reaches_out(address, size))
+        begins_outside(address);
 }
 
 void gps_diagnose_argument(uint64_t address, unsigned number) {

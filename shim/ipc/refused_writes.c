@@ -87,8 +87,8 @@ void gps_refused_copy(uint64_t address, uint64_t size, int code) {
 
 /* Only of one range without gaps is each byte surely to be written; of others the first one is. A
  * node of a graph, or who asks for a descriptor, copies nothing. */
-static uint64_t sure_size(const struct gps_write *write, const struct gps_write *one) {
-    return one->size && (write->list || write->gaps || write->rough) ? 1 : one->size;
+static uint64_t sure_size(const struct gps_write *write, uint64_t size) {
+    return size && (write->list || write->gaps || write->rough) ? 1 : size;
 }
 
 static void diagnose(const struct gps_write *write, int code) {
@@ -97,8 +97,8 @@ static void diagnose(const struct gps_write *write, int code) {
         return;
     for (uint64_t i = 0; i < gps_write_count(write); i++) {
         const struct gps_write *one = gps_write_nth(write, i, &nth);
-        gps_refused_copy(one->to, sure_size(write, one), code);
-        gps_refused_copy(one->source, 1, code);
+        gps_refused_copy(one->to, sure_size(write, one->size), code);
+        gps_refused_copy(one->source, sure_size(write, one->reads), code);
     }
 }
 

@@ -126,6 +126,30 @@ unsigned gps_registry_neighbours(uint64_t pointer, struct gps_alloc *one) {
     return count;
 }
 
+static uint64_t distance(const struct gps_alloc *alloc, uint64_t address) {
+    return address < alloc->pointer                 ? alloc->pointer - address
+           : address - alloc->pointer < alloc->size ? UINT64_MAX
+                                                    : address - alloc->pointer - alloc->size;
+}
+
+bool gps_registry_nearest(uint64_t address, struct gps_alloc *nearest, uint64_t *behind,
+                          uint64_t *before) {
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < SHARDS; i++) {
+        GPS_LOCKED(&shards[i].lock);
+        GPS_TABLE_EACH(node, node, &shards[i].table) {
+            const uint64_t bytes = distance(&node->alloc, address);
+            if (bytes < least)
+                *nearest = node->alloc;
+            least = bytes < least ? bytes : least;
+        }
+    }
+    const bool below = least != UINT64_MAX && address < nearest->pointer;
+    *before = below ? least : 0;
+    *behind = below ? 0 : least;
+    return least != UINT64_MAX;
+}
+
 uint32_t gps_registry_era(void) {
     return atomic_load_explicit(&state.era, memory_order_relaxed);
 }

@@ -63,6 +63,12 @@ bool gps_registry_is_exported(uint64_t pointer);
  * Returns their number, and one of them in *one. */
 unsigned gps_registry_neighbours(uint64_t pointer, struct gps_alloc *one);
 
+/* The allocation that the address lies nearest to, outside of it: *behind bytes behind its end, or
+ * else *before bytes before its beginning; the other one is 0. False: there is none. It looks at
+ * all. */
+bool gps_registry_nearest(uint64_t address, struct gps_alloc *nearest, uint64_t *behind,
+                          uint64_t *before);
+
 /* Begins a new era, before a context is destroyed. All its objects of an older era are
  * destroyed with it; objects that other threads record from now on, perhaps at the same address,
  * are not. */

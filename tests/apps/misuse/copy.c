@@ -18,6 +18,26 @@ static void use_after_free(void) {
         CHECK(cudaErrorInvalidValue, cudaMemcpy(&byte, p, 1, cudaMemcpyDeviceToHost));
 }
 
+/* --- copy-outside: one row too many, and one that begins there --- */
+
+static void copy_outside(void) {
+    static char bytes[BLOCK + 512];
+    void *p = allocate(0x53);
+    if (right())
+        CHECK(cudaSuccess, cudaMemcpy(p, bytes, BLOCK, cudaMemcpyHostToDevice));
+    else
+        CHECK(cudaErrorInvalidValue, cudaMemcpy(p, bytes, BLOCK + 512, cudaMemcpyHostToDevice));
+    MUST(cudaFree(p));
+}
+
+static void copy_outside_begin(void) {
+    char byte = 0, *p = allocate(0x54);
+    if (!right())
+        CHECK(cudaErrorInvalidValue, CU(cuMemcpyDtoH_v2)(&byte, (CUdeviceptr)(p + BLOCK + 64), 1));
+    CHECK(CUDA_SUCCESS, CU(cuMemcpyDtoH_v2)(&byte, (CUdeviceptr)p, 1));
+    MUST(cudaFree(p));
+}
+
 /* --- use-after-close: by a fill, and somewhere inside --- */
 
 static void owner(void) {
@@ -81,6 +101,8 @@ static void free_host(void) {
 const struct scenario copy_scenarios[] = {
     {"free-host", free_host, NULL, false},
     {"use-after-free", use_after_free, NULL, false},
+    {"copy-outside", copy_outside, NULL, false},
+    {"copy-outside-begin", copy_outside_begin, NULL, false},
     {"use-after-close", owner, use_after_close_importer, false},
     {"use-after-close-kernel", owner, use_after_close_kernel_importer, false},
     {0}};

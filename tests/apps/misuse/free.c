@@ -70,6 +70,22 @@ static void free_interior(void) {
         CHECK(cudaSuccess, cudaFree(p));
 }
 
+/* --- free-unknown: the address of the variable, and a pointer that has walked to the end --- */
+
+static void free_unknown(void) {
+    void *p = allocate(0x16);
+    if (!right())
+        CHECK(cudaErrorInvalidValue, cudaFree(&p));
+    CHECK(cudaSuccess, cudaFree(p));
+}
+
+static void free_unknown_end(void) {
+    char *p = allocate(0x17);
+    if (!right())
+        CHECK(cudaErrorInvalidValue, cudaFree(p + BLOCK + 4096));
+    CHECK(cudaSuccess, cudaFree(p));
+}
+
 /* --- free-imported: the importer frees what it should close --- */
 
 static void owner(void) {
@@ -95,5 +111,7 @@ const struct scenario free_scenarios[] = {
     {"exit-while-open", exit_while_open_exporter, exit_while_open_importer, true},
     {"double-free", double_free, NULL, false},
     {"free-interior", free_interior, NULL, false},
+    {"free-unknown", free_unknown, NULL, false},
+    {"free-unknown-end", free_unknown_end, NULL, false},
     {"free-imported", owner, free_imported_importer, false},
     {0}};
