@@ -97,7 +97,7 @@ $(BUILD)/shim/cuda/doors.o: shim/cuda/hooks.def
 # The exports are exactly the rows of hooks.def, the two doors of trampoline.inc, and what ASan asks for.
 EXPORTED := dlsym; dlvsym; __asan_default_options;
 HOOKED = sed -nE -e 'h; s/^WRITE_SYNC\((\w+).*/\1_ptds/p; g; s/^WRITE_ASYNC\((\w+).*/\1_ptsz/p; g' \
-	-e 's/^(DRIVER\([a-z]+, *|USE\([a-z]+, *|LOOKUP\(|RUNTIME\(|RUNTIME_IPC\(|WRITE\(|WRITE_A?SYNC\(|GATED\(|LAUNCH\(|GRAPH\(|READ\(|EXIT\()(\w+).*/\2/p' shim/cuda/hooks.def
+	-e 's/^(DRIVER\([a-z]+, *|USE\([a-z]+, *|LOOKUP\(|RUNTIME\(|RUNTIME_FREE\(|RUNTIME_IPC\(|WRITE\(|WRITE_A?SYNC\(|GATED\(|LAUNCH\(|GRAPH\(|READ\(|EXIT\()(\w+).*/\2/p' shim/cuda/hooks.def
 $(BUILD)/exports.map: shim/cuda/hooks.def Makefile
 	@mkdir -p $(@D)
 	$(HOOKED) | { echo '{ global: $(EXPORTED)'; sed 's/$$/;/'; echo 'local: *; };'; } > $@

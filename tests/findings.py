@@ -155,6 +155,8 @@ def command_of(run):
         return hip, ["gpushare", "audit", "--", "misuse_hip7", "export-interior"], "a program of AMD's runtime, the simulated one"
     if run in ("import-partial", "vmm-remapped-shared"):
         return {"GPUSHARE_VMM_IPC": "on"}, ["gpushare", "audit", "--", "misuse", run], "without the key there are no such handles"
+    if run == "leak-memory":
+        return {}, ["gpushare", "audit", "--leak-check", "--", "misuse", run], ""
     if run == "access-peer-missing":
         return {"GPUSHARE_SIM_DEVICES": "2"}, ["gpushare", "audit", "--", "misuse", run], "two devices"
     remark = ""

@@ -251,6 +251,10 @@
         "event whose handle cudaIpcGetEventHandle gave")                                           \
     ROW(LEAK_EXPORT, "leak-export", INFO, "exported memory was never freed",                       \
         "free it with cudaFree once its importers have closed")                                    \
+    ROW(LEAK_MEMORY, "leak-memory", INFO,                                                          \
+        "memory was allocated, and no free of it was seen until the end of the process",           \
+        "free it with cudaFree before CUDA shuts down, that is before main returns; a static "     \
+        "runtime hides later frees; what a program needs to its end may stay")                     \
     ROW(RESET_WITH_SHARED, "reset-with-shared", WARNING,                                           \
         "a context was destroyed with shared memory in it that is in use",                         \
         "close what was opened, and let importers close what was exported, before the reset")      \

@@ -4,6 +4,7 @@
 #include "frames/exchange.h"
 #include "handles.h"
 #include "mappings.h"
+#include "memory.h"
 #include "merge/allocation.h"
 #include "rules/rules.h"
 #include "stack/call.h"
@@ -45,6 +46,13 @@ void gps_entry_not_initialized(bool (*slowly)(void)) {
     gps_call.inside++;
     if (gps_entry_begin(slowly))
         gps_lifecycle_not_initialized();
+    gps_call.inside--;
+}
+
+void gps_entry_freed_late(bool (*slowly)(void), uint64_t pointer) {
+    gps_call.inside++;
+    if (gps_entry_begin(slowly))
+        gps_memory_freed_late(pointer);
     gps_call.inside--;
 }
 

@@ -45,6 +45,9 @@ void gps_entry_refused(int code);
  * work in a forked child. */
 void gps_entry_not_initialized(bool (*slowly)(void));
 
+/* The runtime has refused a free because the driver has shut down. */
+void gps_entry_freed_late(bool (*slowly)(void), uint64_t pointer);
+
 /* The runtime is given nowhere to put the result of an IPC call; it has refused such a call without
  * the driver. `closed`: what the call was to close, or 0. */
 bool gps_entry_no_output(bool (*slowly)(void)); /* whether it is told */

@@ -188,11 +188,11 @@ __attribute__((cold, noinline)) static int free_unknown(uint64_t pointer,
 /* --- allocations --- */
 
 /* The allocation is out of the registry by now: once the driver has freed it, another thread can
- * have the address. */
+ * have the address. A driver that has shut down has freed everything. */
 static int free_private(const struct gps_alloc *alloc, const struct gps_release *release) {
     gps_freed_note_allocation(alloc, gps_trace_kept());
     const int code = release->call(alloc->pointer, release->stream);
-    if (code != GPS_OK)
+    if (code != GPS_OK && code != GPS_DEINITIALIZED)
         gps_registry_add(alloc);
     return code;
 }
@@ -285,6 +285,12 @@ static int free_one(uint64_t pointer, const struct gps_release *release) {
     default:
         return free_private(&alloc, release);
     }
+}
+
+void gps_memory_freed_late(uint64_t pointer) {
+    struct gps_alloc alloc;
+    if (gps_registry_find(pointer, &alloc) && alloc.kind == GPS_ALLOC_PLAIN)
+        gps_registry_take(pointer, &alloc);
 }
 
 static int unmap(uint64_t pointer, void *stream) {

@@ -41,6 +41,9 @@ bool gps_memory_export_denied(uint64_t pointer, int *code);
 /* The program frees `pointer` with the driver's `release`. Returns the code for the program. */
 int gps_memory_free(uint64_t pointer, const struct gps_release *release);
 
+/* The same after the driver's end, when nothing is left to free: it is not a leak. */
+void gps_memory_freed_late(uint64_t pointer);
+
 /* --- around a question about memory, which address.h answers --- */
 
 /* The driver is about to be asked for attributes of an address: a block that is not mapped would

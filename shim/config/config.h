@@ -20,6 +20,7 @@
 enum gps_mode { GPS_MODE_SHARE, GPS_MODE_AUDIT, GPS_MODE_OFF };
 enum gps_on_free { GPS_FREE_DEFER, GPS_FREE_WAIT, GPS_FREE_REFUSE, GPS_FREE_ALLOW };
 enum gps_log_format { GPS_LOG_TEXT, GPS_LOG_JSONL };
+enum gps_leak_check { GPS_LEAK_CHECK_OFF, GPS_LEAK_CHECK_ON };
 enum gps_vmm_ipc { GPS_VMM_IPC_OFF, GPS_VMM_IPC_ON };
 enum gps_role { GPS_ROLE_EXPORT, GPS_ROLE_IMPORT, GPS_ROLE_AUTO, GPS_ROLE_MERGE };
 enum gps_missing { GPS_MISSING_PRIVATE, GPS_MISSING_FAIL };
@@ -59,7 +60,8 @@ struct gps_options {
     enum gps_level log_level;
     uint64_t log_max;                /* bytes a process */
     char event_log[GPS_CONFIG_PATH]; /* "off", or a path as log has it */
-    unsigned stack_depth;            /* 0 to GPS_STACK_MAX */
+    enum gps_leak_check leak_check;
+    unsigned stack_depth; /* 0 to GPS_STACK_MAX */
     enum gps_suspend suspend;
     enum gps_blocks blocks;
     uint64_t suspend_memory; /* bytes; UINT64_MAX: a quarter of what is left */

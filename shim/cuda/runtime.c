@@ -306,6 +306,15 @@ static void *resolve(const char *name, const void *caller) {
     }
 #define RUNTIME(name, parameters, arguments) FORWARD(name, parameters, arguments, (void)0, (void)0)
 
+/* After CUDA's end the runtime asks no driver. */
+static void end_free(cudaError_t result, const void *pointer) {
+    if (__builtin_expect(result == cudaErrorCudartUnloading, 0))
+        gps_entry_freed_late(gps_operations_enter, (uintptr_t)pointer);
+}
+
+#define RUNTIME_FREE(name, parameters, arguments)                                                  \
+    FORWARD(name, parameters, arguments, (void)0, end_free(result, pointer))
+
 /* Whether all is told: the call may not return. */
 static bool begin_ipc(const void *output) {
     gps_call.driver = NULL;

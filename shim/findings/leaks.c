@@ -24,6 +24,7 @@ struct group {
     struct gps_event event;
     struct gps_vmm_memory memory;
     struct gps_vmm_left left;
+    struct gps_alloc alloc;
     uint32_t mapped; /* the trace of a mapping of `memory` */
 };
 
@@ -59,6 +60,12 @@ static void about(struct gps_report *report, const struct group *group) {
     case GPS_KNOWN_EXPORTED:
         gps_report_about_export(report, &group->export);
         break;
+    case GPS_KNOWN_OWN:
+        report->pointer = group->alloc.pointer;
+        report->context = group->alloc.context;
+        report->device = group->alloc.device;
+        gps_report_prior(report, "allocated", group->alloc.trace);
+        break;
     case GPS_KNOWN_UNMAPPED:
     case GPS_KNOWN_NO_ACCESS:
         gps_report_about_memory(report, &group->memory);
@@ -82,6 +89,7 @@ static const char *unit_of(enum gps_known known) {
     return known == GPS_KNOWN_UNMAPPED                                            ? " handle"
            : known == GPS_KNOWN_NO_ACCESS                                         ? " mapping"
            : known == GPS_KNOWN_EVENT_OPEN                                        ? " event"
+           : known == GPS_KNOWN_OWN                                               ? " allocation"
            : known == GPS_KNOWN_LEFT_EXPORTED || known == GPS_KNOWN_LEFT_IMPORTED ? " descriptor"
                                                                                   : " region";
 }
@@ -194,6 +202,22 @@ static void add_event(const struct gps_event *event) {
         group->event = *event;
 }
 
+static void add_alloc(const struct gps_alloc *alloc) {
+    struct group *group = group_of(GPS_KNOWN_OWN, alloc->trace, NULL);
+    if (add(group, alloc->size, 0))
+        group->alloc = *alloc;
+}
+
+static void add_never_freed(void) {
+    enum { BATCH = 32 };
+    struct gps_alloc left[BATCH];
+    if (!gps_process_audits() || gps_process_config()->options.leak_check == GPS_LEAK_CHECK_OFF)
+        return;
+    for (unsigned count; (count = gps_registry_take_plain(left, BATCH));)
+        for (unsigned i = 0; i < count; i++)
+            add_alloc(&left[i]);
+}
+
 /* What the program was refused, and asked for in no other way. */
 static void report_refusal(void) {
     struct gps_vmm_refusal refusal;
@@ -231,6 +255,7 @@ void gps_leak_report_end(void) {
         add_import(&import);
     while (gps_registry_take_shared_event(&event))
         add_event(&event);
+    add_never_freed();
     report_groups();
 }
 

@@ -198,6 +198,21 @@ void gps_registry_take_exports(uint64_t context, bool (*wanted)(const struct gps
     take_all(&(struct match){.context = context, .exports = true, .wanted = wanted}, fn, arg);
 }
 
+unsigned gps_registry_take_plain(struct gps_alloc *taken, unsigned max) {
+    unsigned count = 0;
+    for (size_t i = 0; i < SHARDS && count < max; i++) {
+        struct shard *shard = &shards[i];
+        GPS_LOCKED(&shard->lock);
+        GPS_TABLE_EACH(node, node, &shard->table) {
+            if (count == max || node->alloc.kind != GPS_ALLOC_PLAIN)
+                continue;
+            taken[count++] = node->alloc;
+            drop(shard, node);
+        }
+    }
+    return count;
+}
+
 void gps_registry_each_export(uint64_t context, void (*fn)(void *arg, struct gps_export *region),
                               void *arg) {
     const struct match match = {.context = context, .exports = true};

@@ -83,6 +83,8 @@ void gps_registry_purge(uint64_t context, uint32_t era,
  * fn gets each, with the table's lock, and owns its region. */
 void gps_registry_take_exports(uint64_t context, bool (*wanted)(const struct gps_export *region),
                                void (*fn)(void *arg, struct gps_alloc *alloc), void *arg);
+/* Takes allocations that have no region and no rule: at most `max`. How many. */
+unsigned gps_registry_take_plain(struct gps_alloc *taken, unsigned max);
 /* Calls fn for the region of each, which stays where it is. fn is called with the table's lock: no
  * thread takes the allocation meanwhile. */
 void gps_registry_each_export(uint64_t context, void (*fn)(void *arg, struct gps_export *region),

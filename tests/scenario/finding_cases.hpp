@@ -205,6 +205,7 @@ const Case cases[] = {
     {"leak-open", "leak-open", "", OTHER, "psrd", "opened", true, "", ""},
     {"unbalanced-open", "unbalanced-open", "", OTHER, "psrd", "opened", true, "", "double-open"},
     {"leak-export", "leak-export", "", MAIN, "psrd", "allocated exported", false, "", ""},
+    {"leak-memory", "leak-memory", "", MAIN, "pd", "allocated", false, "1 allocation, 2 mib", ""},
     {"reset-with-shared", "reset-with-shared", "cudaDeviceReset", OTHER, "psrd", "opened", true, "",
      ""},
     {"reset-with-shared-exporter", "reset-with-shared", "cudaDeviceReset", MAIN, "psrd",

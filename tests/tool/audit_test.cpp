@@ -63,6 +63,9 @@ class Audit : public testing::Test {
     Environment environment;
 };
 
+const std::string not_looked_at = "========= not looked at: memory that is never freed "
+                                  "(--leak-check), and what kernels do (compute-sanitizer)\n";
+
 double seconds_of(const std::function<void()> &work) {
     const auto start = std::chrono::steady_clock::now();
     work();
@@ -148,8 +151,46 @@ TEST_F(Audit, WhatCannotFailABuildIsRefused) {
 TEST_F(Audit, WithoutFindingsItSaysWhatItWatched) {
     const Result result = audit({"sh", "-c", right() + "; " + right()});
     EXPECT_EQ(result.status, 0);
-    EXPECT_EQ(result.err, "========= GPUSHARE SUMMARY: 0 findings; 2 processes used CUDA, " +
+    EXPECT_EQ(result.err, not_looked_at +
+                              "========= GPUSHARE SUMMARY: 0 findings; 2 processes used CUDA, " +
                               std::to_string(2 * calls()) + " calls seen\n");
+}
+
+const char *const never_frees = "malloc a 4096\\nmalloc b 4096\\nmalloc c 4096\\nfree b";
+
+TEST_F(Audit, ListsWhatWasNeverFreedByCallSite) {
+    const std::vector<std::string> line = {"--", "sh", "-c", after(never_frees)};
+    const auto with = [&](std::vector<std::string> options) {
+        options.insert(options.end(), line.begin(), line.end());
+        return audit(options);
+    };
+    EXPECT_HAS(with({}).err, "SUMMARY: 0 findings;", "never freed (--leak-check)");
+    const Result listed = with({"--leak-check"}), failed = with({"--fail-on=leak"});
+    EXPECT_EQ(listed.status, 0);
+    EXPECT_HAS(listed.err, "GPUSHARE INFO: leak-memory, by puppet", "2 allocations, 8 KiB in all",
+               "Allocated at:", "SUMMARY: 1 finding (1 info), 2 occurrences");
+    EXPECT_LACKS(listed.err, "(--leak-check)");
+    EXPECT_EQ(failed.status, 1);
+    EXPECT_HAS(failed.err, "leak-memory");
+    EXPECT_EQ(with({"--leak-check", "--fail-on=warning"}).status, 0);
+}
+
+TEST_F(Audit, WhatALibraryKeepsIsNoLeak) {
+    const std::string suppressions =
+        place.file("s.ini", "[suppress kept]\nfinding = leak-memory\nmodule = puppet*\n");
+    const Result result =
+        audit({"--fail-on=leak", "-s", suppressions, "--", "sh", "-c", after(never_frees)});
+    EXPECT_EQ(result.status, 0) << result.err;
+}
+
+TEST_F(Audit, ALevelThatLeavesLeaksOutIsRefused) {
+    const Result result = audit({"--leak-check", "--level=error", "true"});
+    EXPECT_EQ(result.status, 125);
+    EXPECT_EQ(result.err, "gpushare: audit: --level=error leaves out what --leak-check reports; "
+                          "give --level=info\n");
+    const Result quiet = audit({"--leak-check", "--", "sh", "-c", after(never_frees)},
+                               {{"GPUSHARE_LOG_LEVEL", "error"}});
+    EXPECT_HAS(quiet.err, "leak-memory");
 }
 
 TEST_F(Audit, AProcessThatIsKilledHasBeenWatched) {
@@ -641,6 +682,7 @@ TEST_F(Audit, WhatIsSuppressedIsNoError) {
     Result result = misused({"--suppressions", known});
     EXPECT_EQ(result.status, 0);
     EXPECT_EQ(result.err.find(
+                  not_looked_at +
                   "========= GPUSHARE SUMMARY: 0 findings, 1 suppressed; 1 process used CUDA, "),
               0u)
         << result.err;
@@ -655,7 +697,8 @@ TEST_F(Audit, WhatALibraryDoesByItselfIsLeftOutAndWhatAProgramDoesThroughItIsNot
     const Result known = audit({ranks}), all = audit({"--no-default-suppressions", ranks}),
                  own = audit({"--", ranks, "mine"});
     EXPECT_EQ(known.status, 0);
-    EXPECT_EQ(known.err.find("========= GPUSHARE SUMMARY: 0 findings, 1 left out as known in "
+    EXPECT_EQ(known.err.find(not_looked_at +
+                             "========= GPUSHARE SUMMARY: 0 findings, 1 left out as known in "
                              "libnccl.so.2 (--no-default-suppressions shows them); 2 processes"),
               0u)
         << known.err;

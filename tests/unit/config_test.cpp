@@ -463,7 +463,8 @@ TEST(MergeRule, TheOldWaysSayWhatToWriteInstead) {
 
 const char *const option_keys =
     "[gpushare] has mode, on_free, free_timeout, open_cache, open_cache_bytes, vmm_ipc, linger, "
-    "log, log_format, log_level, log_max, event_log, stack_depth, suspend, blocks, suspend_memory";
+    "log, log_format, log_level, log_max, event_log, leak_check, stack_depth, suspend, blocks, "
+    "suspend_memory";
 const char *const region_keys =
     "a region has program, size, index, device, caller, role, wait, missing, ready, handover, "
     "backing, keep, access, frames, frame_slots, frames_timeout, frame_waits, touch, quiet, "
@@ -916,6 +917,7 @@ TEST_F(ConfigLoad, EveryOptionHasAVariable) {
         {"GPUSHARE_OPEN_CACHE", "64"},   {"GPUSHARE_OPEN_CACHE_BYTES", "5MiB"},
         {"GPUSHARE_VMM_IPC", "on"},      {"GPUSHARE_SUSPEND", "on"},
         {"GPUSHARE_BLOCKS", "off"},      {"GPUSHARE_SUSPEND_MEMORY", "0"},
+        {"GPUSHARE_LEAK_CHECK", "on"},
     };
     const gps_key *options = gps_keys_of(GPS_SECTION_OPTIONS);
     ASSERT_EQ(options[sizeof variables / sizeof variables[0]].name, nullptr);
@@ -1057,7 +1059,7 @@ TEST_F(ConfigLoad, TheListingSaysWhereAValueCameFrom) {
                                                                          sentence};
         },
         &listed);
-    ASSERT_EQ(listed.size(), 16u);
+    ASSERT_EQ(listed.size(), 17u);
     EXPECT_EQ(listed["suspend_memory"].value, "auto");
     EXPECT_EQ(listed["event_log"].value, "off");
     EXPECT_EQ(listed["log_max"].value, "64MiB");

@@ -44,7 +44,7 @@
     ROW(doctor)                                                                                    \
     ROW(help)
 
-#define TOOL_OPTIONS_MAX 13
+#define TOOL_OPTIONS_MAX 14
 
 enum tool_status {
     TOOL_OK = 0,

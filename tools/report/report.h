@@ -15,7 +15,8 @@
 struct report {
     struct aggregate aggregate; /* begun and filled by the caller, before report_make */
     struct symbols *symbols;
-    const char *watched; /* what an audit has watched, for the summary; or NULL */
+    const char *watched;   /* what an audit has watched, for the summary; or NULL */
+    const char *unwatched; /* and what it did not look at */
 };
 
 /* `debug_directory` may be NULL (symbol.h). */

@@ -325,5 +325,7 @@ void report_text(FILE *out, const struct report *report) {
     for (size_t i = 0; i < report->aggregate.count; i++)
         if (!report->aggregate.groups[i]->suppressed)
             report_text_group(out, report, report->aggregate.groups[i]);
+    if (report->unwatched)
+        term_line(out, MARGIN "not looked at: %s", report->unwatched);
     print_summary(out, report, &sums);
 }

@@ -27,6 +27,7 @@ enum {
     OPTION_NO_DEFAULTS,
     OPTION_GENERATE,
     OPTION_LEVEL,
+    OPTION_LEAKS,
     OPTION_LOG,
     OPTION_JSON, /* the first of the outputs */
     OPTION_SARIF,
@@ -41,6 +42,7 @@ struct audit {
     const struct tool_args *args;
     enum runtime runtime;
     struct report_fail fail;
+    bool leaks; /* what is never freed is reported, too */
     enum gps_level level;
     struct suppressions suppressions;
     FILE *outputs[OUTPUTS]; /* NULL: not wanted */
@@ -56,6 +58,15 @@ static bool parse_fail(struct audit *audit) {
     return report_fail_parse(&audit->fail, values[OPTION_FAIL_ON], values[OPTION_EXITCODE],
                              values[OPTION_LEVEL]) &&
            !report_fail_misses(&audit->fail, "GPUSHARE_LOG_LEVEL", getenv("GPUSHARE_LOG_LEVEL"));
+}
+
+static bool parse_leaks(struct audit *audit) {
+    audit->leaks = audit->args->values[OPTION_LEAKS] || audit->fail.on == REPORT_FAIL_LEAK;
+    if (!audit->leaks || audit->level == GPS_LEVEL_INFO)
+        return true;
+    tool_error("--level=%s leaves out what --leak-check reports; give --level=info",
+               gps_level_name(audit->level));
+    return false;
 }
 
 /* What they have stays in them until there is a report. */
@@ -81,6 +92,7 @@ static bool parse(struct audit *audit) {
     const char *const *values = audit->args->values;
     return runtime_choose(values[OPTION_RUNTIME], audit->args->operands[0], &audit->runtime) &&
            report_level(values[OPTION_LEVEL], &audit->level) && parse_fail(audit) &&
+           parse_leaks(audit) &&
            report_suppressions(values[OPTION_SUPPRESSIONS], values[OPTION_NO_DEFAULTS],
                                &audit->suppressions) &&
            open_outputs(audit);
@@ -172,12 +184,23 @@ static void warn_of_running(const struct audit *audit, const struct command_left
                   left->count, plural, left->names, audit->logs.path);
 }
 
+/* Where a call was seen: where none was, that is what is said. */
+static const char *unwatched(const struct audit *audit) {
+    if (!watched_has_calls(&audit->watched))
+        return NULL;
+    return audit->leaks ? "what kernels do (compute-sanitizer), and memory of cuMemCreate and of "
+                          "pools that is never freed"
+                        : "memory that is never freed (--leak-check), and what kernels do "
+                          "(compute-sanitizer)";
+}
+
 static int make_report(struct audit *audit, int status, const struct command_left *left) {
     struct report report = {.symbols = NULL};
     const bool read = read_logs(audit, &report);
     const uint64_t reported = aggregate_processes(&report.aggregate);
     TOOL_TEMP char *watched = watched_text(&audit->watched, reported);
     report.watched = watched;
+    report.unwatched = unwatched(audit);
     report_make(&report, &audit->suppressions, audit->args->values[OPTION_DEBUG]);
     const bool printed = print(audit, &report);
     report_unmatched(&audit->suppressions);
@@ -216,9 +239,12 @@ static int run_logged(struct audit *audit) {
     command_hold_signals();
     if (!audit_logs_open(&audit->logs, args->values[OPTION_LOG]))
         return status;
+    if (audit->leaks)
+        launch_set("GPUSHARE_LEAK_CHECK", "on");
     watched_begin(&audit->watched, audit->runtime, audit->logs.path, !audit->logs.temporary);
-    audit_logs_set_environment(&audit->logs, tool_or(getenv("GPUSHARE_LOG_LEVEL"), "info"),
-                               audit->outputs[TIMELINE]);
+    audit_logs_set_environment(
+        &audit->logs, audit->leaks ? "info" : tool_or(getenv("GPUSHARE_LOG_LEVEL"), "info"),
+        audit->outputs[TIMELINE]);
     if (launch_prepare(args->values[OPTION_CONFIG], NULL, audit->runtime, args->operands[0]))
         status = run_command(audit);
     watched_end(&audit->watched);
@@ -267,6 +293,8 @@ const struct tool_verb tool_verb_audit = {
                  "print a suppression for each finding on stderr, too; a file of them writes: "
                  "gpushare report --gen-suppressions LOG >FILE"},
                 {"level", 'l', "LEVEL", "info, warning or error: report this and worse (info)"},
+                {"leak-check", 0, NULL,
+                 "report, too, what was never freed, by call site; --fail-on=leak does so, too"},
                 {"log", 0, "DIR",
                  "keep the logs in this new or empty directory, for `gpushare report`"},
                 {"json", 0, "FILE", "also write the report as `gpushare report --json` does"},

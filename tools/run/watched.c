@@ -76,6 +76,10 @@ static uint64_t count_calls(const struct watched *watched) {
     return calls;
 }
 
+bool watched_has_calls(const struct watched *watched) {
+    return count_calls(watched) > 0;
+}
+
 /* "cuNewCall (2 times), ..."; NULL: none were. */
 static char *unwatched_calls(const struct watched *watched) {
     char *list = NULL;

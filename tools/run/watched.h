@@ -34,6 +34,8 @@ void watched_end(struct watched *watched);
 /* Empties the channel, and looks for descendants that use CUDA unwatched. */
 void watched_look(struct watched *watched);
 
+/* Whether a call of any process was seen. */
+bool watched_has_calls(const struct watched *watched);
 /* "2 processes used CUDA, 14 calls seen"; malloc'ed. At least `reported` processes did. */
 char *watched_text(const struct watched *watched, uint64_t reported);
 

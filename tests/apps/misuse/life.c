@@ -4,6 +4,7 @@
  */
 #include "misuse.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 /* Frees when the importer has ended, whatever that left open. */
@@ -106,11 +107,33 @@ static void fork_with_context(void) {
     CHECK(cudaSuccess, cudaFree(NULL)); /* the parent's CUDA works on */
 }
 
+/* --- leak-memory: a function keeps its scratch memory; what an exit handler frees is none --- */
+
+static void *kept;
+
+static void free_late(void) {
+    if (kept)
+        cudaFree(kept);
+}
+
+/* Older than the first CUDA call: it runs when CUDA has shut down. */
+__attribute__((constructor)) static void make_late(void) {
+    atexit(free_late);
+}
+
+static void leak_memory(void) {
+    kept = allocate(0x67);
+    void *scratch = allocate(0x68);
+    if (right())
+        CHECK(cudaSuccess, cudaFree(scratch));
+}
+
 const struct scenario life_scenarios[] = {
     {"leak-open", patient_owner, leak_open_importer, false},
     {"unbalanced-open", patient_owner, unbalanced_open_importer, false},
     {"leak-export", leak_export, NULL, false},
     {"reset-with-shared", patient_owner, reset_importer, false},
     {"reset-with-shared-exporter", reset_exporter, reset_exporters_importer, false},
+    {"leak-memory", leak_memory, NULL, false},
     {"fork-with-context", fork_with_context, NULL, false},
     {0}};
