@@ -234,6 +234,18 @@ TEST(Check, TheEnvironmentIsLeftOut) {
     EXPECT_EQ(result.status, 0) << result.err;
 }
 
+TEST(Check, ALogThatIsADirectoryIsRefused) {
+    Temporary place;
+    for (const char *text : {"log = /tmp", "event_log = logs/"}) {
+        const std::string file = place.file("a.conf", "[gpushare]\n" + std::string(text) + "\n");
+        const Result result = tool({"check", "-q", file});
+        EXPECT_EQ(result.status, 1);
+        EXPECT_EQ(result.out, "");
+        EXPECT_EQ(result.err,
+                  file + ":2: " + text + " is a directory: name a file in it, such as %p.log\n");
+    }
+}
+
 TEST(Check, WarnsOfWhatIsHardlyMeant) {
     const std::string export_any = "[region b]\nprogram = *\nsize = 1MiB\nrole = export\n",
                       import = "[region b]\nprogram = cons\nsize = 1MiB\nrole = import\n";
@@ -253,6 +265,18 @@ TEST(Check, WarnsOfWhatIsHardlyMeant) {
          ":1: warning: [region b] takes all memory of every program, and a kernel that writes into "
          "what is merged ends its process: name the program (program = NAME)\n"},
         {"[region b]\nrole = merge\nprogram = server\n", ""},
+        {"[region b]\nprogram = *\nsize = *\nrole = merge\n",
+         ":1: warning: [region b] takes all memory of every program, and a kernel that writes into "
+         "what is merged ends its process: name the program (program = NAME)\n"},
+        {"[region b]\nprogram = *\nrole = export\n",
+         ":1: warning: [region b] takes an allocation of every program, whatever its size: name "
+         "the "
+         "program (program = NAME) or the size\n"},
+        {"[region b]\nsize = 1MiB\nrole = export\n", ""},
+        {"\n", ":1: warning: the file sets nothing: every option has its default, and there is no "
+               "rule\n"},
+        {"# a comment\n[gpushare]\n", ":1: warning: the file sets nothing: every option has its "
+                                      "default, and there is no rule\n"},
         {"[region b]\nprogram = p\nrole = auto\nbacking = vmm\naccess = ro\n[region b]\n"
          "program = q\nrole = auto\nbacking = vmm\n",
          ":6: warning: [region b] does not import what line 1 shares read-only: give it backing = "

@@ -1,6 +1,7 @@
 /* check.c - `gpushare check`: checks a configuration, and prints its options and rules. */
 #include <errno.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/printable.h"
@@ -409,6 +410,24 @@ static void check_program(struct check *check, const struct gps_rule *rule) {
              rule->program);
 }
 
+static bool is_any(const char *glob) {
+    return strspn(glob, "*") == strlen(glob);
+}
+
+/* Also where that is written out. */
+static bool takes_all(const struct gps_rule *rule) {
+    return is_any(rule->program) && is_any(rule->caller) && rule->size_min <= 1 &&
+           rule->size_max == UINT64_MAX;
+}
+
+static void check_export(struct check *check, const struct gps_rule *rule) {
+    if (rule->role == GPS_ROLE_EXPORT && takes_all(rule))
+        warn(check, rule->line,
+             "[region %s] takes an allocation of every program, whatever its size: name the "
+             "program (program = NAME) or the size",
+             rule->name);
+}
+
 static void check_merge(struct check *check, const struct gps_rule *rule) {
     if (rule->role != GPS_ROLE_MERGE)
         return;
@@ -425,8 +444,7 @@ static void check_merge(struct check *check, const struct gps_rule *rule) {
     if (rule->size_max < GPS_MERGE_LEAST)
         warn(check, gps_key_line(rule, "size"),
              "[region %s] takes nothing: allocations below 1 MiB are never merged", rule->name);
-    if (gps_key_line(rule, "program") == rule->line && gps_key_line(rule, "size") == rule->line &&
-        gps_key_line(rule, "caller") == rule->line)
+    if (takes_all(rule))
         warn(check, rule->line,
              "[region %s] takes all memory of every program, and a kernel that writes into what is "
              "merged ends its process: name the program (program = NAME)",
@@ -468,6 +486,28 @@ static unsigned line_of(const struct check *check, const char *key) {
     return check->config->lines[gps_key_place(gps_key_find(GPS_SECTION_OPTIONS, key))];
 }
 
+static bool is_directory(const char *log) {
+    struct stat file;
+    return log[strlen(log) - 1] == '/' ||
+           (log[0] == '/' && stat(log, &file) == 0 && S_ISDIR(file.st_mode));
+}
+
+/* False: it is one, and stderr says so. */
+static bool is_no_directory(const struct check *check, const char *key, const char *log) {
+    if (!is_directory(log))
+        return true;
+    TOOL_TEMP char *message =
+        tool_format("%s = %s is a directory: name a file in it, such as %%p.log", key, log);
+    tool_error_in(NULL, check->file, line_of(check, key), message);
+    return false;
+}
+
+static bool logs_are_files(const char *file, const struct gps_config *config) {
+    const struct check check = {.file = file, .config = config};
+    return is_no_directory(&check, "log", config->options.log) &&
+           is_no_directory(&check, "event_log", config->options.event_log);
+}
+
 /* Only a program knows where a relative path starts, and what %p and %c are: nothing is said of
  * those. */
 static void check_log(struct check *check, const char *key, const char *log) {
@@ -479,6 +519,14 @@ static void check_log(struct check *check, const char *key, const char *log) {
         (errno != ENOENT || access(directory, W_OK | X_OK) != 0))
         warn(check, line_of(check, key), "%s cannot be written in %s: %s", key, directory,
              strerror(errno));
+}
+
+static void check_empty(struct check *check) {
+    unsigned lines = 0;
+    for (const struct gps_key *key = gps_keys_of(GPS_SECTION_OPTIONS); key->name; key++)
+        lines |= check->config->lines[gps_key_place(key)];
+    if (!lines && check->config->rule_count == 0)
+        warn(check, 1, "the file sets nothing: every option has its default, and there is no rule");
 }
 
 static void check_options(struct check *check) {
@@ -496,6 +544,7 @@ static void check_options(struct check *check) {
 /* Prints "FILE:LINE: warning: ..." on stderr for each. Returns how many there were. */
 static unsigned print_warnings(const char *file, const struct gps_config *config, bool hip) {
     struct check check = {.file = file, .config = config, .hip = hip};
+    check_empty(&check);
     check_options(&check);
     for (size_t i = 0; i < config->rule_count; i++) {
         const struct gps_rule *rule = &config->rules[i];
@@ -503,6 +552,7 @@ static unsigned print_warnings(const char *file, const struct gps_config *config
             check_import(&check, rule);
         check_access(&check, rule);
         check_program(&check, rule);
+        check_export(&check, rule);
         check_merge(&check, rule);
         check_hidden(&check, rule);
         check_keys(&check, rule);
@@ -522,6 +572,10 @@ static int run_check(const struct tool_args *args) {
     /* what only programs of CUDA can be given is an error where the runtime is HIP */
     if (runtime != RUNTIME_CUDA &&
         gps_config_check_plain(&config, NULL, NULL, tool_error_in, NULL) != 0) {
+        gps_config_free(&config);
+        return TOOL_FAILED;
+    }
+    if (!logs_are_files(args->operands[0], &config)) {
         gps_config_free(&config);
         return TOOL_FAILED;
     }
