@@ -229,6 +229,7 @@ TEST_F(Show, WhatIsNotThereIsAnErrorThatSaysWhatIs) {
     EXPECT_EQ(result.err, "gpushare: show: nothing is called 'frames'; there is: weights, " +
                               id_text(nameless.id).substr(0, 8) + ", producer " +
                               pid_text(producer.owner) + " (see: gpushare ls)\n");
+    EXPECT_HAS(shared.tool({"show", "99999999"}).err, "nothing has the number '99999999'; there");
 }
 
 TEST_F(Show, AProgramMeansAllItsProcesses) {

@@ -600,11 +600,13 @@ static int not_found(const struct view *view, const char *what) {
                       is_keeper(view, owner) ? " (keeper)" : "");
             count++;
         }
+    const char *called =
+        strspn(what, "0123456789") == strlen(what) ? "has the number" : "is called";
     if (known)
-        tool_error("nothing is called '%s'; there is: %s (see: gpushare ls)%s", what, known,
+        tool_error("nothing %s '%s'; there is: %s (see: gpushare ls)%s", called, what, known,
                    merges ? "; a merge rule makes no region of its name" : "");
     else
-        tool_error("nothing is called '%s'; nothing is shared in %s", what, view->store.path);
+        tool_error("nothing %s '%s'; nothing is shared in %s", called, what, view->store.path);
     return TOOL_FAILED;
 }
 

@@ -601,8 +601,8 @@ const struct tool_verb tool_verb_check = {
                "warnings of what is allowed and hardly meant: an import that nobody exports, "
                "sides whose sizes, backings or devices cannot meet, or whose sizes are far apart, "
                "a rule that an earlier one hides, a key without effect, a GPU that this machine "
-               "lacks, role = merge for "
-               "every program, a log that cannot be written here.\n"
+               "lacks, role = merge or export for "
+               "every program, a file that sets nothing, a log that cannot be written here.\n"
                "The exit status is 1 after an error.\n",
     .options = {{"quiet", 'q', NULL, "print only errors and warnings"},
                 {"strict", 0, NULL, "exit with 1 also after a warning"},
