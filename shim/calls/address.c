@@ -14,8 +14,10 @@
 #define MAPPED (UINT64_C(2) << 40)
 
 static bool is_behind(uint64_t address, struct gps_place *at) {
+    if (!gps_read_is_refused(address, 1))
+        return false;
     *at = (struct gps_place){.kind = GPS_PLACE_EMPTY, .device = -1};
-    return gps_read_is_refused(address, 1);
+    return true;
 }
 
 static bool is_area(uint64_t address, struct gps_place *at) {

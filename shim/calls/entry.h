@@ -77,7 +77,8 @@ enum gps_hooked {
     GPS_HOOKED_COPIES, /* and fills: where a rule or an audit asks for them */
     GPS_HOOKED_WORK,   /* launches and streams: with a merge rule */
     GPS_HOOKED_EVENTS, /* records of events, and other uses of them: in an audit */
-    GPS_HOOKED_GRAPHS, /* graphs that are made ready or changed: with frames, or in an audit */
+    GPS_HOOKED_GRAPHS, /* graphs that are made ready or changed, and the end of modules: with
+                          frames, or in an audit */
     GPS_HOOKED_WAITS,  /* waits for events, and kernels: with a merge rule, or in an audit */
     GPS_HOOKED_TOLD,   /* what the driver says of memory: with any rule, or vmm_ipc */
 };

@@ -1,7 +1,5 @@
 #include "launches.h"
 
-#include <stdatomic.h>
-
 #include "findings/diagnose.h"
 #include "gate/swap.h"
 #include "ipc/refused_writes.h"
@@ -58,11 +56,7 @@ void gps_wait_ended(int code) {
     gps_wait_asked(code);
 }
 
-/* The first argument counts the kernel. */
 void gps_launch_given(uint64_t value, unsigned number) {
-    uint32_t left = gps_closed_looks;
-    if (number == 1 && left)
-        atomic_compare_exchange_strong(&gps_closed_looks, &left, left - 1);
     if (gps_closed_may_have(value))
         gps_diagnose_argument(value, number);
 }

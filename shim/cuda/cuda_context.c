@@ -1,6 +1,7 @@
 /* cuda_context.c - the start of the driver, access between devices, and the end of contexts. */
 #include "calls/contexts.h"
 #include "hooks.h"
+#include "launch_layout.h"
 
 CUresult gps_on_cuInit(unsigned int flags) {
     const CUresult result = gps_real.cuInit(flags);
@@ -33,15 +34,21 @@ CUresult gps_on_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
     return result;
 }
 
-GPS_ENDS(cuCtxDestroy, CUcontext, gps_context_end, GPS_CONTEXT_DESTROY)
-GPS_ENDS(cuCtxDestroy_v2, CUcontext, gps_context_end, GPS_CONTEXT_DESTROY)
-GPS_ENDS(cuCtxDetach, CUcontext, gps_context_end, GPS_CONTEXT_DETACH)
-GPS_ENDS(cuDevicePrimaryCtxReset, CUdevice, gps_context_end, GPS_DEVICE_RESET)
-GPS_ENDS(cuDevicePrimaryCtxReset_v2, CUdevice, gps_context_end, GPS_DEVICE_RESET)
-GPS_ENDS(cuDevicePrimaryCtxRelease, CUdevice, gps_context_end, GPS_DEVICE_RELEASE)
-GPS_ENDS(cuDevicePrimaryCtxRelease_v2, CUdevice, gps_context_end, GPS_DEVICE_RELEASE)
+/* Its kernels end, too. */
+static int end(uint64_t which, gps_context_end_fn *call, enum gps_context_ending how) {
+    gps_launch_layouts_forget();
+    return gps_context_end(which, call, how);
+}
+GPS_ENDS(cuCtxDestroy, CUcontext, end, GPS_CONTEXT_DESTROY)
+GPS_ENDS(cuCtxDestroy_v2, CUcontext, end, GPS_CONTEXT_DESTROY)
+GPS_ENDS(cuCtxDetach, CUcontext, end, GPS_CONTEXT_DETACH)
+GPS_ENDS(cuDevicePrimaryCtxReset, CUdevice, end, GPS_DEVICE_RESET)
+GPS_ENDS(cuDevicePrimaryCtxReset_v2, CUdevice, end, GPS_DEVICE_RESET)
+GPS_ENDS(cuDevicePrimaryCtxRelease, CUdevice, end, GPS_DEVICE_RELEASE)
+GPS_ENDS(cuDevicePrimaryCtxRelease_v2, CUdevice, end, GPS_DEVICE_RELEASE)
 
 static int real_destroy_green(uint64_t green) {
+    gps_launch_layouts_forget();
     return (int)gps_real.cuGreenCtxDestroy((CUgreenCtx)green);
 }
 CUresult gps_on_cuGreenCtxDestroy(CUgreenCtx green) {

@@ -33,24 +33,20 @@ static void add_name(char name[GPS_GRAPH_NAME], CUfunction function) {
         gps_text_str(&text, is ? is : "");
 }
 
-struct span {
-    uint64_t from, to;
-    bool has;
-};
-
-static void look_in_span(void *arg, const struct gps_launch_word *word) {
-    struct span *const span = arg;
-    span->has |= word->value >= span->from && word->value < span->to;
+static void see(void *seen, const struct gps_launch_word *word) {
+    (void)word;
+    *(bool *)seen = true;
 }
 
 /* Whether the kernel has a pointer to what ends there, too: a range's end is no use of what
  * follows.
  */
 static bool is_end(const struct walk *walk, uint64_t address) {
-    struct span span = {.to = address};
-    if (gps_graph_is_edge(address, &span.from))
-        gps_launch_each_word(&walk->kernel, look_in_span, &span);
-    return span.has;
+    uint64_t before;
+    bool seen = false;
+    if (gps_graph_is_edge(address, &before))
+        gps_launch_each_word(&walk->kernel, before, address, see, &seen);
+    return seen;
 }
 
 /* Words in a struct prove nothing: what the program left of it unwritten is often an old pointer.
@@ -79,7 +75,7 @@ static void look_at_kernel(struct walk *walk, CUgraphNode node) {
     walk->kernel = GPS_LAUNCH_OF(&kernel);
     gps_launch_note(&walk->kernel);
     if (gps_process_audits() && !is_updatable(node))
-        gps_launch_each_word(&walk->kernel, look_at_word, walk);
+        gps_launch_each_word(&walk->kernel, 0, UINT64_MAX, look_at_word, walk);
 }
 
 static void look_at_copy(struct walk *walk, CUgraphNode node) {

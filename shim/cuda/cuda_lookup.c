@@ -86,6 +86,7 @@ static const struct row {
 #define WHEN_merge                                                    GPS_HOOKED_WORK
 #define WHEN_event                                                    GPS_HOOKED_EVENTS
 #define WHEN_graph                                                    GPS_HOOKED_GRAPHS
+#define WHEN_module                                                   GPS_HOOKED_GRAPHS
 #define WHEN_wait                                                     GPS_HOOKED_WAITS
 #define WHEN_told                                                     GPS_HOOKED_TOLD
 #define ROW(name, when)                                               {(void *)gps_hook_##name, when},

@@ -62,6 +62,7 @@ static void watch_again(void);
 #define REFUSED_wait(nowhere, code)
 #define REFUSED_told(nowhere, code)
 #define REFUSED_graph(nowhere, code)
+#define REFUSED_module(nowhere, code)
 
 #define LOOKUP(name, parameters, arguments)
 #define USE(kind, name, parameters, arguments) EVENT_USE(name, parameters, arguments)
@@ -135,7 +136,8 @@ static void touch_word(void *kernel, const struct gps_launch_word *word) {
 
 static void touch_launch(uint64_t stream, CUfunction f, void **values, void **extra) {
     gps_frames_begin(stream);
-    gps_launch_each_word(&(struct gps_launch){f, values, extra}, touch_word, f);
+    gps_launch_each_word(&(struct gps_launch){f, values, extra}, gps_frames_from, gps_frames_to,
+                         touch_word, f);
     gps_frames_add_any((uintptr_t)f, false);
 }
 

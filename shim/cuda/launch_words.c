@@ -3,15 +3,9 @@
 #include <string.h>
 
 #include "calls/launches.h"
+#include "launch_layout.h"
 
-enum { MOST_PARAMETERS = 256, WORD = sizeof(uint64_t) };
-
-static bool find(CUfunction f, size_t index, size_t *offset, size_t *size) {
-    return (gps_calls.cuFuncGetParamInfo &&
-            gps_calls.cuFuncGetParamInfo(f, index, offset, size) == CUDA_SUCCESS) ||
-           (gps_calls.cuKernelGetParamInfo &&
-            gps_calls.cuKernelGetParamInfo((CUkernel)f, index, offset, size) == CUDA_SUCCESS);
-}
+#define WORD sizeof(uint64_t)
 
 /* Where all parameters lie side by side, and how many bytes they have; NULL: nowhere. */
 static const char *side_by_side(void **extra, size_t *bytes) {
@@ -27,28 +21,39 @@ static const char *side_by_side(void **extra, size_t *bytes) {
     return at;
 }
 
+struct visitor {
+    uint64_t from, size;
+    gps_launch_word_fn *call;
+    void *arg;
+};
+
 /* A struct lies at a multiple of its alignment, and so do the pointers in it. */
-static void each_word_of(const char *at, size_t size, struct gps_launch_word word,
-                         gps_launch_word_fn *fn, void *arg) {
-    word.whole = size == WORD;
-    for (size_t offset = 0; offset + WORD <= size; offset += WORD) {
-        word.offset = (unsigned)offset;
-        memcpy(&word.value, at + offset, WORD);
-        fn(arg, &word);
+static void each_word_of(const char *at, const struct gps_parameter *of,
+                         const struct visitor *visitor) {
+    for (unsigned offset = 0; offset + WORD <= of->size; offset += WORD) {
+        uint64_t value;
+        memcpy(&value, at + offset, WORD);
+        if (value - visitor->from < visitor->size)
+            visitor->call(visitor->arg,
+                          &(struct gps_launch_word){value, of->number, offset, of->size == WORD});
     }
 }
 
-void gps_launch_each_word(const struct gps_launch *launch, gps_launch_word_fn *fn, void *arg) {
-    size_t bytes, offset, size;
+void gps_launch_each_word(const struct gps_launch *launch, uint64_t from, uint64_t to,
+                          gps_launch_word_fn *fn, void *arg) {
+    const struct visitor visitor = {from, to - from, fn, arg};
+    struct gps_layout_room room;
+    size_t bytes;
     const char *const all = side_by_side(launch->extra, &bytes);
     if (!launch->f || (!launch->values && !all))
         return;
-    for (unsigned i = 0; i < MOST_PARAMETERS && find(launch->f, i, &offset, &size); i++) {
-        const char *const at = launch->values          ? launch->values[i]
-                               : offset + size > bytes ? NULL
-                                                       : all + offset;
+    for (const struct gps_parameter *each = gps_launch_layout(launch->f, &room); each->number;
+         each++) {
+        const char *const at = launch->values ? launch->values[each->number - 1]
+                               : (size_t)each->offset + each->size > bytes ? NULL
+                                                                           : all + each->offset;
         if (at)
-            each_word_of(at, size, (struct gps_launch_word){.parameter = i + 1}, fn, arg);
+            each_word_of(at, each, &visitor);
     }
 }
 
@@ -65,9 +70,12 @@ static void note_word(void *arg, const struct gps_launch_word *word) {
 
 void gps_launch_note(const struct gps_launch *launch) {
     if (gps_frames_exist())
-        gps_launch_each_word(launch, note_word, NULL);
+        gps_launch_each_word(launch, gps_frames_from, gps_frames_to, note_word, NULL);
 }
 
 void gps_launch_look(const struct gps_launch *launch) {
-    gps_launch_each_word(launch, look_at_word, NULL);
+    uint64_t from, to;
+    gps_closed_looked();
+    gps_closed_span(&from, &to);
+    gps_launch_each_word(launch, from, to, look_at_word, NULL);
 }

@@ -33,7 +33,9 @@ struct gps_launch_word {
 };
 
 typedef void gps_launch_word_fn(void *arg, const struct gps_launch_word *word);
-void gps_launch_each_word(const struct gps_launch *launch, gps_launch_word_fn *fn, void *arg);
+/* Those that are `from` there or above, and below `to`. */
+void gps_launch_each_word(const struct gps_launch *launch, uint64_t from, uint64_t to,
+                          gps_launch_word_fn *fn, void *arg);
 
 /* Before a launch: an audit looks at what its kernel is given (gps_launch_given). Words in a struct
  * prove nothing. */

@@ -24,6 +24,9 @@ GPS_FORGOTTEN(gps_frames_active);
 _Atomic uint64_t gps_frames_from, gps_frames_to;
 GPS_FORGOTTEN(gps_frames_from);
 GPS_FORGOTTEN(gps_frames_to);
+_Atomic bool gps_frames_any, gps_frames_in_graphs;
+GPS_FORGOTTEN(gps_frames_any);
+GPS_FORGOTTEN(gps_frames_in_graphs);
 
 static struct {
     struct gps_buffer *first;
@@ -87,6 +90,7 @@ static struct gps_buffer *make(const struct gps_region_record *record, uint64_t 
         buffer->stride * (said.head.slots + UINT64_C(1)) <= record->extent) {
         buffer->head = said.head;
         buffer->any = said.head.any;
+        gps_frames_any |= buffer->any;
         if (gps_buffer_equip(buffer))
             return buffer;
         gps_frame_file_close(&buffer->file);
@@ -370,7 +374,7 @@ static void touch(struct gps_buffer *buffer, uint64_t key) {
     gps_scope_enter(&scope, buffer->context);
     captured = gps_ops->capturing(stream, &captured) != GPS_OK || captured;
     if (captured)
-        buffer->in_graph = true;
+        gps_frames_in_graphs = buffer->in_graph = true;
     else
         turn(buffer, &scope, key);
     if (!captured && !buffer->gone) {
@@ -409,12 +413,11 @@ void gps_frames_note(uint64_t address, uint64_t size) {
     GPS_SCOPE();
     GPS_BUFFERS_LOCKED();
     for (struct visit each = first(); is_there(&each); each.at = each.at->next)
-        each.at->in_graph |= has(each.at, address, size);
+        if (has(each.at, address, size))
+            gps_frames_in_graphs = each.at->in_graph = true;
 }
 
-void gps_frames_add_any(uint64_t how, bool graph) {
-    if (!gps_frames_exist())
-        return;
+void gps_frames_add_any_slowly(uint64_t how, bool graph) {
     GPS_SCOPE();
     GPS_BUFFERS_LOCKED();
     for (struct visit each = first(); is_there(&each); each.at = each.at->next)

@@ -69,7 +69,12 @@ void gps_frames_begin(uint64_t stream);
 void gps_frames_add(uint64_t address, uint64_t size, uint64_t how);
 /* The same of work whose addresses are not known: a graph, or a kernel where a rule says that any
  * may use the buffer (`how` stands for it). */
-void gps_frames_add_any(uint64_t how, bool graph);
+extern _Atomic bool gps_frames_any, gps_frames_in_graphs; /* whether there was such a buffer */
+void gps_frames_add_any_slowly(uint64_t how, bool graph);
+static inline void gps_frames_add_any(uint64_t how, bool graph) {
+    if (gps_frames_any || (graph && gps_frames_in_graphs))
+        gps_frames_add_any_slowly(how, graph);
+}
 /* A graph is given the address: its launch uses it from now on. */
 void gps_frames_note(uint64_t address, uint64_t size);
 /* The driver has answered. `waited`: for what it did. */

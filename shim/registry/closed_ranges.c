@@ -37,3 +37,20 @@ bool gps_closed_may_have(uint64_t address) {
             return true;
     return false;
 }
+
+void gps_closed_span(uint64_t *from, uint64_t *to) {
+    *from = *to = 0;
+    for (unsigned i = 0; i < RANGES; i++) {
+        const uint64_t base = state.ranges[i].base, end = state.ranges[i].end;
+        if (end && (!*to || base < *from))
+            *from = base;
+        if (end > *to)
+            *to = end;
+    }
+}
+
+void gps_closed_looked(void) {
+    uint32_t left = gps_closed_looks;
+    if (left)
+        atomic_compare_exchange_strong(&gps_closed_looks, &left, left - 1);
+}

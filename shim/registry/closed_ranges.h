@@ -19,3 +19,7 @@ void gps_closed_note(uint64_t base, uint64_t size);
 /* Something is open there again. */
 void gps_closed_forget(uint64_t base);
 bool gps_closed_may_have(uint64_t address);
+/* All of them lie there. */
+void gps_closed_span(uint64_t *from, uint64_t *to);
+/* A kernel is looked at. */
+void gps_closed_looked(void);

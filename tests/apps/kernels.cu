@@ -32,6 +32,12 @@ extern "C" __global__ void test_write(uint32_t *to, uint64_t words, uint32_t val
         to[i] = value;
 }
 
+/* As test_write, with parameters of other sizes. */
+extern "C" __global__ void test_last(uint32_t value, uint64_t words, uint32_t *to) {
+    for (uint64_t i = first(); i < words; i += stride())
+        to[i] = value;
+}
+
 extern "C" __global__ void test_add(uint32_t *to, uint64_t words, uint32_t value) {
     for (uint64_t i = first(); i < words; i += stride())
         to[i] += value;

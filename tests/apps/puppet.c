@@ -796,6 +796,8 @@ static int c_kernels(char **w) {
     return code ? code : (int)CU(cuModuleLoadData)(&kernels, text);
 }
 
+COMMAND(unload, (int)CU(cuModuleUnload)(kernels))
+
 static CUstream stream_of(const char *name) {
     return strcmp(name, "-") == 0 ? NULL : (CUstream)(uintptr_t)value(name);
 }
@@ -2500,6 +2502,7 @@ static const struct command {
     {"ungreen", "", c_ungreen},
     {"release", "", c_release},
     {"kernels", "FILE", c_kernels},
+    {"unload", "", c_unload},
     {"launch", "STREAM KERNEL ARGUMENT...", c_launch},
     {"spinboth", "STREAM STREAM NAME WORDS NS NS SUM", c_spinboth},
     {"oldlaunch", "STREAM KERNEL ARGUMENT...", c_oldlaunch},

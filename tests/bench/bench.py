@@ -36,7 +36,8 @@ RULED = {f"{row}, merge rule": row for row in ("kernel launch", "kernel launch, 
 FRAMES = "[region elsewhere]\nprogram = calls\nsize = 3TiB\nrole = export\nframes = latest\n"
 FRAMED = "[region film]\nprogram = calls\nsize = 2MiB\nrole = export\nframes = latest\nframe_waits = 1000\n"
 WITH_FRAMES = {f"{row}, {rule}": row for row in ("kernel launch", "memcpy 4 KiB", "memset 4 KiB", "device synchronize")
-               for rule in ("frames rule", "framed buffer")} | {f"{row}, framed buffer": row for row in ("memcpy 4 KiB elsewhere", "memset 4 KiB and wait")}
+               for rule in ("frames rule", "framed buffer")} | {f"{row}, framed buffer": row for row in ("memcpy 4 KiB elsewhere", "memset 4 KiB and wait",
+                                                             *(f"kernel launch, {words} words" for words in (8, 64, 512)))}
 # The same with open_cache, and with the exporter's memory on another card, where there is one.
 CACHE = {"GPUSHARE_OPEN_CACHE": "64"}
 CACHED = ["open+close 64 MiB"] + [f"open+copy+close {size}" for size in ("1 KiB", "2 MiB", "64 MiB", "1 GiB")]

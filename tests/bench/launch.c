@@ -12,7 +12,15 @@ static const char empty[] = ".version 7.0\n"
                             ".visible .entry test_write(.param .u64 to, .param .u64 words,\n"
                             ".param .u32 value) { ret; }\n";
 
-enum { STREAMS = 4 };
+/* They do nothing with a struct of so many words. */
+static const char wide[] = ".version 7.0\n"
+                           ".target sm_70\n"
+                           ".address_size 64\n"
+                           ".visible .entry test_words_8(.param .align 8 .b8 a[64]) { ret; }\n"
+                           ".visible .entry test_words_64(.param .align 8 .b8 a[512]) { ret; }\n"
+                           ".visible .entry test_words_512(.param .align 8 .b8 a[4096]) { ret; }\n";
+
+enum { STREAMS = 4, WORDS = 512 };
 
 static struct {
     __typeof__(cuModuleLoadData) *load;
@@ -40,14 +48,40 @@ bool launch_available(void) {
 }
 
 /* Waits now and then, so that the queue never fills. */
+static void start(CUfunction kernel, CUstream stream, void **arguments) {
+    check((cudaError_t)gpu.launch(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL),
+          "cuLaunchKernel");
+    if (++gpu.launched % 256 == 0)
+        check((cudaError_t)gpu.wait(), "cuCtxSynchronize");
+}
+
 static void launch(CUstream stream) {
     static uint64_t nowhere, none;
     static uint32_t nothing;
     static void *arguments[] = {&nowhere, &none, &nothing};
-    check((cudaError_t)gpu.launch(gpu.kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL),
-          "cuLaunchKernel");
-    if (++gpu.launched % 256 == 0)
-        check((cudaError_t)gpu.wait(), "cuCtxSynchronize");
+    start(gpu.kernel, stream, arguments);
+}
+
+static void launch_wide(const char *name) {
+    static uint64_t words[WORDS];
+    static void *arguments[] = {words};
+    static CUfunction kernel;
+    CUmodule module;
+    if (!kernel && (gpu.load(&module, wide) != 0 || gpu.get(&kernel, module, name) != 0))
+        check(cudaErrorInvalidKernelImage, name);
+    start(kernel, NULL, arguments);
+}
+
+void launch_words_8(void) {
+    launch_wide("test_words_8");
+}
+
+void launch_words_64(void) {
+    launch_wide("test_words_64");
+}
+
+void launch_words_512(void) {
+    launch_wide("test_words_512");
 }
 
 void launch_empty(void) {

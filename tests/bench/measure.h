@@ -50,6 +50,9 @@ void paths_known(void);
 bool launch_available(void);
 void launch_empty(void);
 void launch_in_turn(void); /* on four streams */
+void launch_words_8(void); /* of parameters */
+void launch_words_64(void);
+void launch_words_512(void);
 
 /* mappings.c: cuMemCreate and its release; map, access and unmap; import by a descriptor, and
  * release; allocate from a pool, and free. */

@@ -462,7 +462,7 @@ TEST_P(Rules, DecideWhatIsHookedBesides) {
     for (const auto &more : {asked == RULE || asked == ALL ? names_of({"told"}) : Words(),
                              asked >= RULE ? names_of({"write", "read"}) : Words(),
                              asked == ALL ? names_of({"merge"}) : Words(),
-                             asked == AUDIT ? names_of({"event"}) : Words(),
+                             asked == AUDIT ? names_of({"event", "graph", "module"}) : Words(),
                              asked >= AUDIT ? names_of({"wait"}) : Words()})
         table.insert(table.end(), more.begin(), more.end());
     Program program({app("procaddr")});

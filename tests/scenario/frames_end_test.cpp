@@ -382,6 +382,16 @@ TEST(Frames, AreTouchedByAnyKernelWhereTheRuleSaysSo) {
     }
 }
 
+// The driver gives the handle of a kernel that is gone to one that has other parameters.
+TEST(Frames, AreTouchedByAKernelWhoseHandleWasAnothers) {
+    World world(film("frames = latest\n" + at_once));
+    Puppet a(world), b(world);
+    begin(a, b);
+    a.all({kernels(), "malloc other 4096", "launch - test_write other 4 1", "sync", "unload"});
+    a.all({kernels(), "launch - test_last 151587081 1048576 p", "sync"});
+    EXPECT_TRUE(sees(b, "q", "09"));
+}
+
 // --- what programs do at once ---
 
 // Each call is answered as without gpushare: it is done, the buffer is gone (1), or what was begun

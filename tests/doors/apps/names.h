@@ -13,6 +13,7 @@
 #define ALWAYS_merge(name)
 #define ALWAYS_event(name)
 #define ALWAYS_graph(name)
+#define ALWAYS_module(name)
 #define ALWAYS_wait(name)
 #define ALWAYS_told(name)
 static const char *const driver_names[] = {
@@ -28,11 +29,12 @@ enum { DRIVER_NAMES = sizeof driver_names / sizeof *driver_names };
 #define RULED_mapping(name)
 #define RULED_pool(name)
 #define RULED_ipc(name)
-#define RULED_merge(name) #name,
-#define RULED_event(name) #name,
-#define RULED_graph(name) #name,
-#define RULED_wait(name)  #name,
-#define RULED_told(name)  #name,
+#define RULED_merge(name)  #name,
+#define RULED_event(name)  #name,
+#define RULED_graph(name)  #name,
+#define RULED_module(name) #name,
+#define RULED_wait(name)   #name,
+#define RULED_told(name)   #name,
 __attribute__((unused)) static const char *const ruled_names[] = {
 #define DRIVER(kind, name, parameters, arguments)  RULED_##kind(name)
 #define WRITE(name, parameters, arguments, what)   #name,

@@ -21,7 +21,7 @@ enum {
 
 struct kernel {
     const char *name;
-    unsigned char width[KERNEL_PARAMETERS]; /* of its parameters, in bytes */
+    unsigned short width[KERNEL_PARAMETERS]; /* of its parameters, in bytes */
     CUresult (*run)(const struct launch *launch, const uint64_t *argument);
     /* How many bytes it was given at the address that an argument is; 0: it is no address. */
     uint64_t (*given)(const uint64_t *argument, unsigned index);
@@ -168,6 +168,25 @@ static uint64_t test_write_given(const uint64_t *argument, unsigned index) {
     return index == 0 ? argument[1] * WORD : 0;
 }
 
+/* What it writes to comes last, and the value first. */
+static CUresult test_last(const struct launch *launch, const uint64_t *argument) {
+    return test_write(launch, (const uint64_t[]){argument[2], argument[1], argument[0]});
+}
+
+static uint64_t test_last_given(const uint64_t *argument, unsigned index) {
+    return index == 2 ? argument[1] * WORD : 0;
+}
+
+static CUresult nothing(const struct launch *launch, const uint64_t *argument) {
+    (void)launch, (void)argument;
+    return CUDA_SUCCESS;
+}
+
+static uint64_t nothing_given(const uint64_t *argument, unsigned index) {
+    (void)argument, (void)index;
+    return 0;
+}
+
 static uint64_t now_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -266,6 +285,10 @@ static const struct kernel kernels[] = {
     {"test_write", {8, 8, 4}, test_write, test_write_given},
     {"test_add", {8, 8, 4}, test_add, test_write_given},
     {"test_spin", {8, 8, 8, 8}, test_spin, test_spin_given},
+    {"test_last", {4, 8, 8}, test_last, test_last_given},
+    {"test_words_8", {64}, nothing, nothing_given},
+    {"test_words_64", {512}, nothing, nothing_given},
+    {"test_words_512", {4096}, nothing, nothing_given},
     {"_Z13computeKernelPiS_i", {8, 8, 4}, divide, divide_given},
     {"_Z9vectorAddPKfS0_Pfi", {8, 8, 8, 4}, add_floats, add_vectors_given},
     {"_Z9vectorAddPfS_S_i", {8, 8, 8, 4}, add_floats, add_vectors_given},
@@ -286,9 +309,10 @@ const char *kernel_name(const struct kernel *kernel) {
 
 void kernel_arguments(struct launch *launch, uint64_t threads, void *const *parameters) {
     launch->argument[KERNEL_PARAMETERS] = threads;
-    /* Little-endian (protocol.h insists): the low bytes come first. */
+    /* Little-endian (protocol.h insists): the low bytes come first. Of a struct no more is used. */
     for (size_t i = 0; i < KERNEL_PARAMETERS && launch->kernel->width[i]; i++)
-        memcpy(&launch->argument[i], parameters[i], launch->kernel->width[i]);
+        memcpy(&launch->argument[i], parameters[i],
+               launch->kernel->width[i] < 8 ? launch->kernel->width[i] : 8);
 }
 
 unsigned kernel_width(const struct kernel *kernel, size_t index) {

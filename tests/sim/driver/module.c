@@ -14,6 +14,9 @@
 
 enum { NAME_MOST = 128, MOST_THREADS = 1024, ARGUMENTS = 256 };
 
+/* A function's handle is given again at once. */
+static struct CUfunc_st *ended;
+
 struct CUmod_st {
     char *text;
     struct CUfunc_st *functions;
@@ -100,11 +103,14 @@ CUresult CUDAAPI cuModuleUnload(CUmodule module) {
     CUresult result = context_current(&context);
     if (result || !module)
         return result ? result : CUDA_ERROR_INVALID_HANDLE;
+    state_lock();
     while (module->functions) {
-        struct CUfunc_st *next = module->functions->next;
-        free(module->functions);
-        module->functions = next;
+        struct CUfunc_st *function = module->functions;
+        module->functions = function->next;
+        function->next = ended;
+        ended = function;
     }
+    state_unlock();
     free(module->text);
     free(module);
     return CUDA_SUCCESS;
@@ -124,16 +130,20 @@ CUresult CUDAAPI cuModuleGetFunction(CUfunction *out, CUmodule module, const cha
     const struct kernel *kernel = has_entry(module, name) ? kernel_find(name) : NULL;
     if (!kernel)
         return CUDA_ERROR_NOT_FOUND;
-    CUfunction function = malloc(sizeof *function);
-    if (!function)
-        return CUDA_ERROR_OUT_OF_MEMORY;
     state_lock();
-    *function =
-        (struct CUfunc_st){.kernel = kernel, .threads = {1, 1, 1}, .next = module->functions};
-    module->functions = function;
+    CUfunction function = ended;
+    if (function)
+        ended = function->next;
+    else
+        function = malloc(sizeof *function);
+    if (function) {
+        *function =
+            (struct CUfunc_st){.kernel = kernel, .threads = {1, 1, 1}, .next = module->functions};
+        module->functions = function;
+        *out = function;
+    }
     state_unlock();
-    *out = function;
-    return CUDA_SUCCESS;
+    return function ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* Each lies at a multiple of its size. */
