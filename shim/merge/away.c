@@ -147,15 +147,19 @@ static bool is_own(const struct gps_area *area, const struct gps_block *block) {
 bool gps_away_next_own(struct gps_away_own *next) {
     const uint64_t from = next->address + next->size;
     GPS_AREAS_LOCKED();
-    for (struct gps_area *area = gps_area_from(from); area; area = gps_area_next(area))
-        for (unsigned i = 0; i < area->count; i++) {
-            const struct gps_block *block = &area->blocks[i];
-            const uint64_t address = area->pointer + block->at;
-            if (address < from || !is_own(area, block))
-                continue;
-            *next = (struct gps_away_own){address, block->size, area->context, block->away};
-            return true;
-        }
+    for (struct gps_area *area = gps_area_from(from); area; area = gps_area_next(area)) {
+        unsigned i = 0, end;
+        if (from > area->pointer)
+            gps_area_blocks(area, from, 1, &i, &end);
+        while (i < area->count && !is_own(area, &area->blocks[i]))
+            i++;
+        if (i == area->count)
+            continue;
+        const struct gps_block *block = &area->blocks[i];
+        *next = (struct gps_away_own){area->pointer + block->at, block->size, area->context,
+                                      block->away};
+        return true;
+    }
     return false;
 }
 

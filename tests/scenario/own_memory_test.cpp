@@ -1,6 +1,9 @@
 // What a process has for itself leaves the GPU in blocks that it copies itself (suspend = on).
 #include <sys/resource.h>
 
+#include <atomic>
+#include <thread>
+
 extern "C" {
 #include "directory/orders.h"
 }
@@ -133,6 +136,41 @@ TEST_F(OwnMemory, IsWhereItWasForAGraph) {
     EXPECT_EQ(turn(one), 74 * MiB);
     one.all({"graph s e", "ssync s"});
     EXPECT_EQ(one.must("read g 0 2"), "7777");
+}
+
+// Main memory is counted for one after the other.
+TEST_F(OwnMemory, OfSeveralLeavesAndComesBackAtOnce) {
+    std::vector<std::unique_ptr<Puppet>> all;
+    for (int i = 0; i < 4; i++) {
+        all.push_back(std::make_unique<Puppet>(world, producer()));
+        all.back()->must("malloc w 73400320");
+        all.back()->must("upload w 0 73400320 " + text(i + 1) + " sync");
+    }
+    for (int round = 0; round < 2; round++)
+        for (const char *verb : {"suspend", "resume"}) {
+            std::vector<std::thread> tools;
+            std::atomic<int> failed{0};
+            for (const auto &one : all)
+                tools.emplace_back([&, verb, number = pid(*one)] {
+                    failed += world.tool({verb, number}).status != 0;
+                });
+            for (std::thread &tool : tools)
+                tool.join();
+            EXPECT_EQ(failed, 0) << verb;
+        }
+    for (int i = 0; i < 4; i++)
+        EXPECT_EQ(all[i]->must("expect w 0 73400320 " + text(i + 1)), "same");
+}
+
+// A block of a merge rule that is not merged leaves with the others.
+TEST_F(OwnMemory, IsAlsoWhatAMergeRuleHasNotMergedYet) {
+    world.config(with(rule("weights", "producer", "merge", "size = >=64MiB\nquiet = 1h\n")));
+    Puppet one(world, producer());
+    load(one);
+    one.all({"malloc o 33554432", "upload o 0 33554432 3 sync"});
+    EXPECT_EQ(turn(one), 102 * MiB);
+    EXPECT_TRUE(is_loaded(one));
+    EXPECT_EQ(one.must("expect o 0 33554432 3"), "same");
 }
 
 // A call that is not hooked does not wait. What it wrote is there, or the suspension is refused.
