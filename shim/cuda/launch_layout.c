@@ -97,7 +97,8 @@ static void put(struct kept *all, uint64_t handle, unsigned at) {
 static struct kept *make(void) {
     void *const made =
         mmap(NULL, sizeof(struct kept), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return kept = made == MAP_FAILED ? NULL : made;
+    kept = made == MAP_FAILED ? NULL : made;
+    return kept;
 }
 
 static void keep(uint64_t handle, const struct gps_layout_room *room, unsigned count) {
