@@ -121,7 +121,10 @@ TEST_F(RunToken, LooksLikeMemoryThatAHandleOfTheDriversOpens) {
             EXPECT_EQ(b.code("memops legacy" + where), 0) << offset;
         }
     b.must("ctxpop");
-    EXPECT_EQ(b("told q 4096").text, b("told legacy 4096").text) << "another context is current";
+    if (!on_gpu()) { // but for DEVICE_POINTER (docs/vmm-memory.md)
+        EXPECT_EQ(b("told q 4096").text, b("told legacy 4096").text)
+            << "another context is current";
+    }
     b.all({"close q", "close legacy"});
 }
 
