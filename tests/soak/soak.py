@@ -18,7 +18,7 @@ SOAK_WITHOUT="few fork trouble rules misuse" leaves out what it names.
 with a second thread, whose every line must be that of a bare run. They lose their directory now and then. From where
 one lacks memory, which another took, it is not compared. A run in which they had nothing in common fails.
 --suspend suspends and resumes workers, at most one keeper dies at a time while somebody sleeps, and nobody may end by a
-SIGKILL that was not sent here.
+SIGKILL that was not sent here. blocks = off: it judges handles by the driver's rules.
 --memory SIZE of the simulated card (3GiB, with --merge 16GiB). SOAK_WITHOUT=hog leaves replicas all of it.
 --events has the workers write event logs into a directory, for `gpushare timeline`.
 --hostile runs random programs (hostile.py) under `gpushare audit`, which make themselves hard to watch; --processes at
@@ -106,6 +106,7 @@ index = *
 SUSPEND = """
 [gpushare]
 suspend = on
+blocks = off
 vmm_ipc = on
 """
 BLOCK_RULES = """
