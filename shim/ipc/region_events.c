@@ -39,7 +39,11 @@ void gps_region_event_waited(const struct gps_export *region, uint64_t ns) {
 void gps_region_event_freed(const struct gps_export *region) {
     const bool late = region->state == GPS_EXPORT_DEFERRED || region->state == GPS_EXPORT_RESULT ||
                       region->state == GPS_EXPORT_FREEING;
-    tell(region, (struct gps_event_line){.what = "freed", .how = late ? "late" : "now"});
+    const bool kept = region->vmm && region->record.keep != GPS_KEEP_OWNER;
+    tell(region, (struct gps_event_line){.what = "freed",
+                                         .how = late   ? "late"
+                                                : kept ? "kept"
+                                                       : "now"});
 }
 
 /* --- imports --- */

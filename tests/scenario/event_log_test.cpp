@@ -58,6 +58,17 @@ TEST_F(EventLog, TellsOfARegionFromItsCreationToItsEnd) {
     EXPECT_EQ(valid.status, 0) << valid.out << valid.err;
 }
 
+TEST_F(EventLog, SaysOfAFreeThatTheMemoryIsKept) {
+    world.config(rule("frames", "producer", "export", "backing = vmm\nkeep = 10s\n") +
+                 rule("frames", "consumer", "import"));
+    Puppet one(world, producer()), two(world, consumer());
+    one.must("malloc a " + std::to_string(big()));
+    two.must("malloc b " + std::to_string(big()));
+    one.must("free a");
+    one.quit("exit 0");
+    EXPECT_EQ(words("producer"), "created exported:rule freed:kept ended");
+}
+
 TEST_F(EventLog, BeginsWithTheArgumentsOfTheProgram) {
     const std::string line = "printf 'malloc a 4194304\\nfree a\\nexit 0\\n' | '" +
                              world.executable(producer()) + "' --gpu 1 >/dev/null";

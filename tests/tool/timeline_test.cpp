@@ -193,6 +193,33 @@ TEST_F(Timeline, AnExportersEndEndsNoMemoryThatIsOpenElsewhere) {
     EXPECT_EQ(number(history["lifetimes"][0][6]), -1);
 }
 
+// With keep the free leaves the memory to who has it open or opens it later.
+TEST_F(Timeline, FreedMemoryIsInUseWhileAnImporterGoesOn) {
+    const std::string began =
+        event(10, "exported", 1, of("rule")) + event(20, "opened", 2, of("rule"));
+    const auto freed = [&](const std::string &how) {
+        return page({place.file(
+            "log", began + event(30, "freed", 1, of(how)) + event(40, "ended", 1) +
+                       event(50, "opened", 3, of("rule")) + event(60, "closed", 3, of("rule")))});
+    };
+    for (const char *how : {"kept", "deferred", "now"}) {
+        const Json history = freed(how), &steps = history["steps"];
+        const bool stays = how != std::string("now");
+        EXPECT_EQ(number(history["lifetimes"][0][5]), 20) << how;
+        EXPECT_EQ(number(history["lifetimes"][0][6]), stays ? -1 : 20) << how;
+        ASSERT_GE(steps.size(), 1u);
+        EXPECT_EQ(number(steps[steps.size() - 1][1]), stays ? 4096 : 0) << how;
+    }
+}
+
+TEST_F(Timeline, KeptMemoryIsThereForALaterOpen) {
+    const Json history = page({place.file(
+        "log", event(10, "exported", 1, of("rule")) + event(20, "freed", 1, of("kept")) +
+                   event(30, "ended", 1) + event(40, "opened", 2, of("rule")) +
+                   event(50, "closed", 2, of("rule")) + event(60, "ended", 2))});
+    EXPECT_EQ(number(history["lifetimes"][0][6]), 40);
+}
+
 TEST_F(Timeline, ArgumentsTellProgramsApart) {
     const Json history =
         page({place.file("log", event(10, "began", 1, ",\"arguments\":\"--gpu 1\"") +

@@ -140,6 +140,7 @@ static void follow_freed(struct history *history, const struct event_line *line,
     if (!waits)
         lifetime->gone = line->time;
     lifetime->late |= line->how && strcmp(line->how, "late") == 0;
+    lifetime->kept |= line->how && strcmp(line->how, "kept") == 0;
 }
 
 static size_t *open_hold(struct history *history, const struct event_line *line, size_t process) {
@@ -452,11 +453,12 @@ static int by_time(const void *left, const void *right) {
 /* Memory is not gone while a process has it open, except where the open was that of a stale handle,
  * which fails. When memory was freed late, processes that never closed it had ended by then. */
 static void clamp(struct history_hold *hold, struct history_lifetime *lifetime) {
-    if (lifetime->gone == HISTORY_OPEN || hold->from >= lifetime->gone)
+    const bool now = lifetime->how && strcmp(lifetime->how, "now") == 0;
+    if (lifetime->gone == HISTORY_OPEN || (hold->from >= lifetime->gone && !lifetime->kept))
         return;
     if (hold->to == HISTORY_OPEN && lifetime->late)
         hold->to = lifetime->gone;
-    if (hold->to == HISTORY_OPEN && lifetime->freed == HISTORY_OPEN)
+    if (hold->to == HISTORY_OPEN && !now)
         lifetime->gone = HISTORY_OPEN; /* its exporter ended, and an importer goes on */
     if (hold->to != HISTORY_OPEN && hold->to > lifetime->gone)
         lifetime->gone = hold->to;

@@ -37,6 +37,7 @@ struct history_lifetime {
     const char *how; /* how it was freed first; NULL: it was not */
     bool made;       /* a token: its bytes are among those of cuMemCreate */
     bool late;       /* it was freed when nobody had it open any more */
+    bool kept;       /* its free left it to importers and the keeper */
 };
 
 struct history_hold {
