@@ -97,11 +97,12 @@ static const char *shown(const char *value, char cut[SHOWN_BYTES + 3]) {
 static void add_near_value(struct gps_text *text, const struct gps_key *key, const char *value) {
     char words[8][16] = {""};
     struct gps_nearest nearest = {.word = value};
-    for (unsigned i = 0; i < 8 && gps_key_one_of(key)[0]; i++) {
+    for (unsigned i = 0; i < 8 && gps_key_has_words(key); i++) {
         struct gps_text word = GPS_TEXT(words[i]);
         gps_value_choice_text(i, key->allowed, &word);
-        if (word.length)
-            gps_nearest_try(&nearest, words[i]);
+        if (!word.length || strchr(words[i], ' '))
+            break;
+        gps_nearest_try(&nearest, words[i]);
     }
     gps_text_strs(text, nearest.found ? ", perhaps " : "", nearest.found);
 }

@@ -296,6 +296,10 @@ void gps_keys_default(enum gps_section section, void *target, size_t size) {
 
 /* --- messages --- */
 
+bool gps_key_has_words(const struct gps_key *key) {
+    return key->type == &CHOICE || key->type == &KEEP;
+}
+
 const char *gps_key_one_of(const struct gps_key *key) {
     return key->type == &CHOICE ? "one of " : "";
 }

@@ -39,6 +39,8 @@ const char *gps_key_set(const struct gps_key *key, void *target, const char *tex
 /* Zeroes the target and sets every default. */
 void gps_keys_default(enum gps_section section, void *target, size_t size);
 
+/* Whether key->allowed begins with words, up to an "or". */
+bool gps_key_has_words(const struct gps_key *key);
 /* What stands before key->allowed in a message: "one of " for a choice, or "". */
 const char *gps_key_one_of(const struct gps_key *key);
 /* Adds the message on an unknown key, with all keys of the section. */

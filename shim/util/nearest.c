@@ -1,5 +1,6 @@
 #include "nearest.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "text.h"
@@ -29,13 +30,20 @@ static size_t distance(const char *a, const char *b) {
     return row[length];
 }
 
-/* A word of which more than a third is wrong was hardly meant. */
+/* "ever" of "forever". */
+static bool is_most_of(const char *part, const char *whole) {
+    const size_t length = strlen(part);
+    return strstr(whole, part) && 2 * length > strlen(whole);
+}
+
+/* A word of which more than a third is wrong was hardly meant, unless it is most of another. */
 void gps_nearest_try(struct gps_nearest *nearest, const char *known) {
     const size_t length = strlen(nearest->word);
     if (length > LONGEST || strlen(known) > LONGEST)
         return;
     const size_t away = distance(nearest->word, known);
-    if (away <= 1 + length / 3 && (!nearest->found || away < nearest->distance)) {
+    const bool near = away <= 1 + length / 3 || is_most_of(nearest->word, known);
+    if (near && (!nearest->found || away < nearest->distance)) {
         nearest->found = known;
         nearest->distance = away;
     }

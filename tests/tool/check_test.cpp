@@ -1,7 +1,7 @@
 // gpushare check: says what a configuration means, or what is wrong with it.
 #include "harness.hpp"
 
-TEST(Check, AGoodFileIsListedWithItsRulesAndDefaults) {
+TEST(Check, AllListsTheDefaultsOfAGoodFile) {
     Temporary place;
     std::string file =
         place.file("good.conf", "[gpushare]\nmode = audit\n"
@@ -9,7 +9,7 @@ TEST(Check, AGoodFileIsListedWithItsRulesAndDefaults) {
                                 "role = export\nready = free\nhandover = 5s\n"
                                 "[region part{n}]\nindex = *\ndevice = 1\n"
                                 "size = >=1GiB\nrole = import\nmissing = fail\n");
-    Result result = tool({"check", file});
+    Result result = tool({"check", "--all", file});
     EXPECT_EQ(result.status, 0);
     EXPECT_EQ(
         result.out.find(file + ": OK: 2 rules\n\n[gpushare]\n  mode         = audit      file "),
@@ -41,6 +41,23 @@ TEST(Check, AGoodFileIsListedWithItsRulesAndDefaults) {
                            "  role         = import\n"
                            "  wait         = 10s\n"
                            "  missing      = fail\n");
+}
+
+TEST(Check, AGoodFileIsListedWithoutDefaults) {
+    Temporary place;
+    const std::string rules = "[region frames]\nprogram = producer\nrole = export\n";
+    const auto listed = [&](const std::string &options) {
+        const std::string file = place.file("good.conf", options + rules);
+        return tool({"check", file}).out.substr(file.size());
+    };
+    const std::string rule = "  program      = producer\n  role         = export\n\n  Takes ";
+    EXPECT_EQ(listed("").find(": OK: 1 rule\n\n[region frames], line 1\n" + rule), 0u)
+        << listed("");
+    const std::string audit = listed("[gpushare]\nlinger = 3s\n");
+    EXPECT_EQ(audit.find(": OK: 1 rule\n\n[gpushare]\n  linger       = 3s         file "), 0u)
+        << audit;
+    EXPECT_HAS(audit, "\n[region frames], line 3\n" + rule);
+    EXPECT_LACKS(audit, "default");
 }
 
 TEST(Check, SaysWhatFramesDo) {
@@ -152,8 +169,9 @@ TEST(Check, EveryKeyIsListedAsAFileWouldHaveIt) {
 
 TEST(Check, AMergeRuleIsToldInWords) {
     Temporary place;
-    std::string out =
-        tool({"check", place.file("a.conf", "[region w]\nprogram = server\nrole = merge\n")}).out;
+    std::string out = tool({"check", "--all",
+                            place.file("a.conf", "[region w]\nprogram = server\nrole = merge\n")})
+                          .out;
     EXPECT_HAS(out, "  role         = merge\n"
                     "  keep         = users\n"
                     "  quiet        = 30s\n"
@@ -169,10 +187,11 @@ TEST(Check, AMergeRuleIsToldInWords) {
                     "  equal hashes are confirmed byte by byte;\n"
                     "  a block is kept while a process uses it.\n");
     EXPECT_LACKS(out, "\n  wait ");
-    out = tool({"check", place.file("b.conf", "[region w]\nrole = merge\nsize = 512KiB..4MiB\n"
-                                              "caller = libtorch*\nindex = 2..5\nquiet = 0\n"
-                                              "keep = 10min\nverify = off\ndevice = 1\n"
-                                              "overcommit = on\n")})
+    out = tool({"check", "--all",
+                place.file("b.conf", "[region w]\nrole = merge\nsize = 512KiB..4MiB\n"
+                                     "caller = libtorch*\nindex = 2..5\nquiet = 0\n"
+                                     "keep = 10min\nverify = off\ndevice = 1\n"
+                                     "overcommit = on\n")})
               .out;
     EXPECT_HAS(out,
                "\n  Takes every allocation of 1 MiB to 4 MiB on GPU 1 by code in libtorch* of "
@@ -181,12 +200,15 @@ TEST(Check, AMergeRuleIsToldInWords) {
                "  equal hashes are believed;\n"
                "  a block is kept 10 min after its last user.\n"
                "  More is allocated than the GPU has; ");
-    out = tool({"check", place.file("e.conf", "[region w]\nrole = merge\ncreated = on\n")}).out;
+    out = tool({"check", "--all", place.file("e.conf", "[region w]\nrole = merge\ncreated = on\n")})
+              .out;
     EXPECT_HAS(out, "  Memory of cuMemCreate is taken, too, up to 1 GiB each, while ");
-    out = tool({"check", place.file("c.conf", "[region w]\nrole = merge\nsize = <1MiB\n")}).out;
+    out = tool({"check", "--all", place.file("c.conf", "[region w]\nrole = merge\nsize = <1MiB\n")})
+              .out;
     EXPECT_HAS(out, "  Takes nothing: allocations below 1 MiB are never merged.\n");
-    out = tool({"check", place.file("d.conf", "[region w]\nrole = merge\nsize = 4MiB\n"
-                                              "content = any\nkeep = forever\n")})
+    out = tool({"check", "--all",
+                place.file("d.conf", "[region w]\nrole = merge\nsize = 4MiB\n"
+                                     "content = any\nkeep = forever\n")})
               .out;
     EXPECT_HAS(out,
                "every allocation of 4 MiB of every program;\n"

@@ -131,6 +131,19 @@ TEST(FrameView, ShowSaysWhenThereAreNoneYetAndWhenNoMoreCome) {
     EXPECT_HAS(line_of(text, "  published "), "published 1, the newest ", " ago; no more come");
 }
 
+TEST(FrameView, ShowAloneListsWhatItCanShow) {
+    Film film;
+    Peer dead(film.shared, "dead"), viewer(film.shared, "viewer");
+    dead.kill();
+    const std::string text = film.said({"show"});
+    EXPECT_HAS(line_of(text, "film "), "film region, ");
+    EXPECT_EQ(line_of(text, pid_text(viewer.owner)), pid_text(viewer.owner) + " process, viewer");
+    EXPECT_LACKS(text, pid_text(dead.owner));
+    const Json all = film.json({"show", "--json"});
+    EXPECT_EQ(all[0]["name"].text, "film");
+    EXPECT_GE(all.size(), 2u);
+}
+
 TEST(FrameView, ADeadReaderIsNone) {
     Film film;
     Peer dead(film.shared, "dead"), viewer(film.shared, "viewer");

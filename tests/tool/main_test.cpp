@@ -87,17 +87,14 @@ TEST(Tool, WrongCommandLinesAreAnsweredWithWhatIsAllowed) {
         {{"ls", "--help=yes"}, "gpushare: ls: option '--help' takes no value\n"},
         {{"ls", "frames"},
          "gpushare: ls: unexpected argument 'frames'; usage: gpushare ls [OPTIONS]\n"},
-        {{"show"},
-         "gpushare: show: an argument is missing; usage: gpushare show [OPTIONS] "
-         "NAME|ID|PID|PROGRAM\n"},
         {{"show", "a", "b"},
          "gpushare: show: unexpected argument 'b'; usage: gpushare show [OPTIONS] "
-         "NAME|ID|PID|PROGRAM\n"},
+         "[NAME|ID|PID|PROGRAM]\n"},
         {{"show", "--all"}, "gpushare: show: unknown option '--all'; allowed: --json, --help\n"},
         {{"check"},
          "gpushare: check: an argument is missing; usage: gpushare check [OPTIONS] FILE\n"},
         {{"check", "--json", "x"},
-         "gpushare: check: unknown option '--json'; allowed: --quiet, --strict, --runtime, "
+         "gpushare: check: unknown option '--json'; allowed: --all, --quiet, --strict, --runtime, "
          "--help\n"},
         {{"report"},
          "gpushare: report: an argument is missing; usage: gpushare report [OPTIONS] LOG...\n"},

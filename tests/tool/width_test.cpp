@@ -88,9 +88,9 @@ TEST_F(Width, ReportsWrapBehindTheirMargin) {
 
 TEST_F(Width, WhereNoRoomIsLeftBesideALabelATextBeginsBelowIt) {
     const std::string conf = place.file("conf", "[region a]\nprogram = a\nrole = auto\n");
-    const std::string text = on(50, {"check", conf});
+    const std::string text = on(50, {"check", "--all", conf});
     EXPECT_HAS(text, "\n        share: enforce and report; audit: only");
-    EXPECT_EQ(sorted(words(text)), sorted(words(shared.tool({"check", conf}).out)));
+    EXPECT_EQ(sorted(words(text)), sorted(words(shared.tool({"check", "--all", conf}).out)));
 }
 
 TEST_F(Width, MessagesWrapOnATerminalAndAreOneLineElsewhere) {

@@ -289,7 +289,11 @@ TEST(ConfigRule, SaysWhatIsWrongWithAValue) {
         {"missing", "retry", "not allowed; one of private, fail"},
         {"ready", "now", "not allowed; one of alloc, free"},
         {"backing", "cuda", "not allowed; one of legacy, vmm"},
-        {"keep", "always", "not a number; owner, users, forever, or a time such as 10m"},
+        {"keep", "always",
+         "not a number; owner, users, forever, or a time such as 500ms, 30s, 2min or 1h"},
+        {"keep", "ever",
+         "not a number, perhaps forever; owner, users, forever, or a time such as 500ms, 30s, 2min "
+         "or 1h"},
         {"access", "r", "not allowed, perhaps rw; one of rw, ro"},
         {"handover", "1d", std::string("not a unit of time") + time_help},
     };

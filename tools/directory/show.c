@@ -660,20 +660,75 @@ static int show(struct view *view, const char *what, bool json) {
     return TOOL_OK;
 }
 
+/* --- without an operand --- */
+
+static void find_all(struct view *view) {
+    for (size_t i = 0; i < view->region_count; i++)
+        view->regions[i].found = is_shown(&view->regions[i]);
+    for (size_t i = 0; i < view->process_count; i++)
+        view->processes[i].found = view->processes[i].alive;
+}
+
+/* What there is to be shown, and how it is called. */
+static void list(const struct view *view) {
+    static const struct table_column columns[] = {{"SHOW", 0}, {"WHAT IT IS", 0}};
+    struct table table = TABLE(columns);
+    size_t count = 0;
+    for (size_t i = 0; i < view->region_count; i++) {
+        const struct view_region *region = &view->regions[i];
+        const struct gps_region_record *record = &region->record;
+        if (!region->found)
+            continue;
+        table_cell(&table, TERM_PLAIN, "%.*s", *record->name ? GPS_NAME_BYTES : 8,
+                   *record->name ? record->name : printable_id(&record->id).text);
+        table_cell(&table, TERM_PLAIN, "region, %s, %s", printable_size(record->requested).text,
+                   view_format_state(region));
+        count++;
+    }
+    for (size_t i = 0; i < view->process_count; i++) {
+        const struct gps_owner *owner = &view->processes[i].owner;
+        if (!view->processes[i].found)
+            continue;
+        table_cell(&table, TERM_PLAIN, "%s", view_format_pid(view, owner).text);
+        table_cell(&table, TERM_PLAIN, "%s, %s", is_keeper(view, owner) ? "keeper" : "process",
+                   view_format_command(view, owner).text);
+        count++;
+    }
+    if (count > 0)
+        table_print(stdout, &table, "");
+    else
+        term_line(stdout, "Nothing is shared in %s.", view->store.path);
+}
+
+static int show_all(struct view *view, bool json) {
+    find_all(view);
+    if (!json) {
+        list(view);
+        return TOOL_OK;
+    }
+    json_t *array = json_tree_pack("[]");
+    print(view, array);
+    json_tree_print(stdout, array);
+    return TOOL_OK;
+}
+
 static int run_show(const struct tool_args *args) {
     struct view view;
     if (!view_read(&view))
         return TOOL_FAILED;
-    int status = show(&view, args->operands[0], args->values[OPTION_JSON]);
+    const bool json = args->values[OPTION_JSON];
+    const int status =
+        args->operands[0] ? show(&view, args->operands[0], json) : show_all(&view, json);
     view_free(&view);
     return status;
 }
 
 const struct tool_verb tool_verb_show = {
     .name = "show",
-    .operands = "NAME|ID|PID|PROGRAM",
+    .operands = "[NAME|ID|PID|PROGRAM]",
     .summary = "tell everything about a region or a process",
     .details =
+        "Alone it lists what it can show. "
         "A region is given by its NAME or by the first 6 or more digits of its ID. Of a "
         "process, what it exports and what it holds open is shown, in bytes too. A PID "
         "that several pid namespaces have means all of them; PID@NAMESPACE means one; the "
@@ -686,7 +741,6 @@ const struct tool_verb tool_verb_show = {
         "many come in a second `gpushare top` says.\n"
         "The exit status is 1 if nothing is found.\n",
     .options = {{"json", 0, NULL, "an array of objects, for scripts"}},
-    .operands_min = 1,
     .operands_max = 1,
     .run = run_show,
 };

@@ -16,7 +16,7 @@
 #include "run/vendor.h"
 #include "util/clock.h"
 
-enum { OPTION_QUIET, OPTION_STRICT, OPTION_RUNTIME };
+enum { OPTION_ALL, OPTION_QUIET, OPTION_STRICT, OPTION_RUNTIME };
 
 /* --- what a rule does, in words --- */
 
@@ -241,10 +241,20 @@ static void print_merge_words(const struct gps_rule *rule) {
 
 /* --- the configuration --- */
 
+struct listing {
+    const struct gps_rule *rule;
+    bool all;   /* defaults, too */
+    size_t any; /* options so far */
+};
+
 static void print_option(void *arg, const char *key, const char *value, const char *from,
                          const char *allowed, const char *sentence) {
-    (void)arg;
+    struct listing *listing = arg;
     (void)allowed;
+    if (!listing->all && strcmp(from, "default") == 0)
+        return;
+    if (listing->any++ == 0)
+        printf("\n%s[gpushare]%s\n", term_colour(TERM_BOLD), term_colour(TERM_PLAIN));
     const int at = printf("  %-12s = %-9s  %-11s  ", key, value, from);
     fputs(term_colour(TERM_DIM), stdout);
     wrap_text(stdout, sentence, (size_t)at);
@@ -252,14 +262,17 @@ static void print_option(void *arg, const char *key, const char *value, const ch
 }
 
 static void print_key(void *arg, const char *key, const char *value) {
-    (void)arg;
-    printf("  %-12s = %s\n", key, value);
+    const struct listing *listing = arg;
+    const size_t place = gps_key_place(gps_key_find(GPS_SECTION_REGION, key));
+    if (listing->all || listing->rule->lines[place])
+        printf("  %-12s = %s\n", key, value);
 }
 
-static void print_rule(const struct gps_config *config, const struct gps_rule *rule) {
+static void print_rule(const struct gps_config *config, const struct gps_rule *rule, bool all) {
+    struct listing listing = {.rule = rule, .all = all};
     printf("\n%s[region %s]%s, line %u\n", term_colour(TERM_BOLD), rule->name,
            term_colour(TERM_PLAIN), rule->line);
-    gps_rule_each_key(rule, print_key, NULL);
+    gps_rule_each_key(rule, print_key, &listing);
     putchar('\n');
     if (rule->role == GPS_ROLE_MERGE)
         print_merge_words(rule);
@@ -267,11 +280,10 @@ static void print_rule(const struct gps_config *config, const struct gps_rule *r
         print_share_words(config, rule);
 }
 
-static void print_configuration(const struct gps_config *config) {
-    printf("%s[gpushare]%s\n", term_colour(TERM_BOLD), term_colour(TERM_PLAIN));
-    gps_config_each_option(config, print_option, NULL);
+static void print_configuration(const struct gps_config *config, bool all) {
+    gps_config_each_option(config, print_option, &(struct listing){.all = all});
     for (size_t i = 0; i < config->rule_count; i++)
-        print_rule(config, &config->rules[i]);
+        print_rule(config, &config->rules[i], all);
 }
 
 /* --- warnings of what a configuration may contain, but hardly anybody intends --- */
@@ -580,9 +592,9 @@ static int run_check(const struct tool_args *args) {
         return TOOL_FAILED;
     }
     if (!args->values[OPTION_QUIET]) {
-        printf("%s: OK: %zu rule%s\n\n", args->operands[0], config.rule_count,
+        printf("%s: OK: %zu rule%s\n", args->operands[0], config.rule_count,
                config.rule_count == 1 ? "" : "s");
-        print_configuration(&config);
+        print_configuration(&config, args->values[OPTION_ALL]);
         fflush(stdout);
     }
     const unsigned warnings = print_warnings(args->operands[0], &config, runtime == RUNTIME_HIP);
@@ -594,9 +606,8 @@ const struct tool_verb tool_verb_check = {
     .name = "check",
     .operands = "FILE",
     .summary = "check a configuration and print what it says",
-    .details = "Prints the options and rules that hold, defaults included; the environment is "
-               "left out. Keys that have no effect in a rule are left out, and what the rest say "
-               "follows in words.\n\n"
+    .details = "Prints what the file sets, and what each rule does, in words. The environment and "
+               "keys without effect in a rule are left out.\n\n"
                "Errors go to stderr as FILE:LINE: what is wrong, and what is allowed; then "
                "warnings of what is allowed and hardly meant: an import that nobody exports, "
                "sides whose sizes, backings or devices cannot meet, or whose sizes are far apart, "
@@ -604,7 +615,8 @@ const struct tool_verb tool_verb_check = {
                "lacks, role = merge or export for "
                "every program, a file that sets nothing, a log that cannot be written here.\n"
                "The exit status is 1 after an error.\n",
-    .options = {{"quiet", 'q', NULL, "print only errors and warnings"},
+    .options = {{"all", 'a', NULL, "print the defaults of all other keys, too"},
+                {"quiet", 'q', NULL, "print only errors and warnings"},
                 {"strict", 0, NULL, "exit with 1 also after a warning"},
                 {"runtime", 0, "NAME",
                  "cuda or hip: whose programs it is for, instead of what the machine has; with "
