@@ -914,7 +914,13 @@ TEST_F(Audit, AMissingDriverIsNamed) {
     EXPECT_EQ(result.status, 1);
     EXPECT_HAS(result.err, "nothing was watched: there is no libcuda.so.1");
     const std::string warned = on_terminal(400, {tool_path(), "run", "--", "true"}, environment);
-    EXPECT_HAS(warned, "warning: there is no libcuda.so.1");
+    EXPECT_HAS(warned, "warning: there is no libcuda.so.1", "(see: gpushare doctor)");
+    const fs::path camera = fs::absolute(tool_path()).parent_path() / "tests/apps/camera";
+    const Result run = tool({"run", "--", camera, "0"}, environment);
+    EXPECT_NE(run.status, 0);
+    EXPECT_HAS(run.err, "gpushare: run: warning: there is no libcuda.so.1",
+               "(see: gpushare doctor)");
+    EXPECT_EQ(tool({"run", "--", "true"}, environment).err, "");
 }
 
 TEST_F(Audit, TerminationIsHandedOnAndEndsTheWaiting) {

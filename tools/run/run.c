@@ -35,10 +35,23 @@ static void warn_of_no_config(void) {
         tool_warn("%s; no rule takes an allocation", text);
 }
 
-static void warn_of_no_driver(enum runtime runtime) {
+/* Whether it is linked with CUDA, or its file has the name that a static runtime looks for. */
+static bool names_driver(const char *command) {
+    static const char name[] = "libcuda";
+    char path[PATH_MAX];
+    size_t size = 0;
+    Elf *elf = preload_program(command, path) == 0 ? preload_elf(path) : NULL;
+    const char *bytes = elf_kind(elf) == ELF_K_ELF ? elf_rawfile(elf, &size) : NULL;
+    const bool found = bytes && memmem(bytes, size, name, sizeof(name) - 1);
+    elf_end(elf);
+    return found;
+}
+
+/* Without the driver a program of CUDA fails with nothing but its own words. */
+static void warn_of_no_driver(enum runtime runtime, const char *command) {
     TOOL_TEMP char *text = preload_no_driver(runtime);
-    if (text)
-        tool_warn("%s", text);
+    if (text && (isatty(STDERR_FILENO) || names_driver(command)))
+        tool_warn("%s (see: gpushare doctor)", text);
 }
 
 static int run_run(const struct tool_args *args) {
@@ -48,10 +61,9 @@ static int run_run(const struct tool_args *args) {
         !launch_prepare(args->values[OPTION_CONFIG], args->values[OPTION_MODE], runtime,
                         command[0]))
         return TOOL_RUN_FAILED;
-    if (isatty(STDERR_FILENO)) {
-        warn_of_no_driver(runtime);
+    warn_of_no_driver(runtime, command[0]);
+    if (isatty(STDERR_FILENO))
         warn_of_no_config();
-    }
     if (own_pid_needed())
         return run_as_another(command);
     return launch_failed(command[0], launch_execute(command));
@@ -76,8 +88,8 @@ const struct tool_verb tool_verb_run = {
                "are passed on to CMD; the exit status is its own, or 128 and the number of the "
                "signal that ended it.\n\n"
                "A program into which nothing is preloaded, because it is statically linked, "
-               "setuid or for another machine, is started with a warning. So is, on a terminal, "
-               "one without a configuration or without a driver.\n\n"
+               "setuid or for another machine, is started with a warning. So is a program of CUDA "
+               "where there is no driver, and on a terminal one without a configuration.\n\n"
                "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not "
                "found.\n",
     .options = {{"config", 'c', "FILE",
