@@ -8,7 +8,8 @@
  * ERROR: the program is wrong, and its own results or those of other processes are at risk.
  * WARNING: the program works only by luck or through gpushare's protection, or sharing did not
  * happen as configured. INFO: the user may want to know. What makes a finding worse raises the
- * level of its report (GPS_RAISED_LEVELS). The sentences contain no pointers or names; a report has
+ * level of its report (GPS_RAISED_LEVELS); of memory that a rule shares, a free that is deferred
+ * and an end without linger are INFO. The sentences contain no pointers or names; a report has
  * fields for those.
  */
 #ifndef GPUSHARE_FINDING_H

@@ -272,10 +272,19 @@ void gps_report_send_with(struct gps_report *report, const struct gps_region_rec
     gps_python_drop(python);
 }
 
+/* Programs that a rule lets share do not know of each other, so none is to blame for ending first;
+ * the memory stays. */
+static bool is_ordinary(const struct gps_export *region, const struct gps_answer *answer) {
+    const bool ends =
+        answer->finding == GPS_EXIT_WHILE_OPEN && gps_process_config()->options.linger == 0;
+    return region->rule && (answer->verdict == GPS_DEFER || ends);
+}
+
 void gps_report_held(const struct gps_export *region, const struct gps_answer *answer,
                      const struct gps_party *users, int count) {
     struct gps_report report = gps_report_new(answer->finding);
     report.raised = answer->verdict == GPS_FORWARD;
+    report.ordinary = count >= 0 && is_ordinary(region, answer);
     report.detail = gps_policy_consequence(answer);
     gps_report_about_export(&report, region);
     gps_report_users(&report, users, count);

@@ -47,7 +47,9 @@ const char *gps_finding_raised(enum gps_finding finding, enum gps_level *level) 
 
 enum gps_level gps_report_level(const struct gps_report *report) {
     const struct row *row = row_of(report->finding);
-    return report->raised && row->raised_where ? row->raised : row->level;
+    return report->ordinary                      ? GPS_LEVEL_INFO
+           : report->raised && row->raised_where ? row->raised
+                                                 : row->level;
 }
 
 const char *gps_finding_sentence(enum gps_finding finding) {

@@ -31,7 +31,7 @@ struct site {
     atomic_bool filled;
     /* Of its first report. */
     enum gps_finding finding;
-    bool raised;
+    bool raised, ordinary;
     int device;
     uint64_t pointer, size;
     const char *api;
@@ -88,7 +88,8 @@ void gps_log_open(const struct gps_options *options, const struct gps_owner *sel
 /* Never 0. The key depends on the finding and its level, too, so two findings of one call site are
  * not repeats, and an error is none of a warning. */
 static uint64_t key_of(const struct gps_report *report) {
-    const uint64_t kind = (uint64_t)report->finding + 1 + (report->raised ? GPS_FINDING_COUNT : 0u);
+    const uint64_t level = report->ordinary ? 2u : report->raised;
+    const uint64_t kind = (uint64_t)report->finding + 1 + level * GPS_FINDING_COUNT;
     uint64_t key = report->stack_hash ^ kind * 0x9e3779b97f4a7c15u;
     return key != 0 ? key : 1;
 }
@@ -97,6 +98,7 @@ static void fill(struct site *site, const struct gps_report *report) {
     site->api = report->api;
     site->finding = report->finding;
     site->raised = report->raised;
+    site->ordinary = report->ordinary;
     site->device = report->device;
     site->pointer = report->pointer;
     site->size = report->size;
@@ -248,6 +250,7 @@ static uint64_t put_repeats(struct site *site) {
     const uint64_t repeats = atomic_load(&site->repeats);
     const struct gps_report first = {.finding = site->finding,
                                      .raised = site->raised,
+                                     .ordinary = site->ordinary,
                                      .api = site->api,
                                      .pointer = site->pointer,
                                      .size = site->size,

@@ -45,6 +45,7 @@ struct gps_prior {
 struct gps_report {
     enum gps_finding finding;
     bool raised;      /* its level is the one of GPS_RAISED_LEVELS, where that has one */
+    bool ordinary;    /* its level is INFO: a rule shares the memory, and nothing is lost by it */
     const char *api;  /* a literal, the call as the user wrote it; NULL: none */
     uint64_t pointer; /* 0: not known, as for the numbers below */
     uint64_t size;

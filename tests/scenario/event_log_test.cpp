@@ -8,6 +8,7 @@ class EventLog : public testing::Test {
     void SetUp() override {
         world.config(FRAMES);
         world.environment["GPUSHARE_EVENT_LOG"] = world.path("%c.events");
+        world.environment["GPUSHARE_LOG_LEVEL"] = "info";
     }
     // The events of programs of this name, in the order in which they were written, but for the
     // one that each process begins with.

@@ -134,7 +134,34 @@ TEST(Defer, ARuleImportIsHeldAsAnyOther) {
     EXPECT_EQ(world.entries("names"), 0u);
     b.must("free q");
     EXPECT_TRUE(eventually([&] { return world.state("frames") == "none"; }, soon(2000)));
-    EXPECT_EQ(world.count("free-while-open"), 1u);
+}
+
+// Programs that share by a rule do not know of each other.
+TEST(OwnerEnds, BeforeAnImporterByARuleIsNoWarning) {
+    for (const char *level : {"warning", "info"}) {
+        World world(FRAMES, {{"GPUSHARE_LOG_LEVEL", level}});
+        const unsigned said = *level == 'i';
+        Puppet a(world, producer()), b(world, consumer());
+        a.all({"malloc p 4194304", "fill p 0xb2 10", "sync"});
+        b.must("malloc q 4194304");
+        a.must("free p");
+        EXPECT_EQ(a.quit("return"), 0);
+        EXPECT_EQ(b.must("read q 0 1"), "b2");
+        EXPECT_EQ(world.count("free-while-open"), said) << world.logs();
+        EXPECT_EQ(world.count("exit-while-open"), said) << world.logs();
+    }
+}
+
+// What the user asked for, and did not get.
+TEST(OwnerEnds, WhatARuleSharesAccusesWhereAFreeFailsOrLingerIsOver) {
+    World world("[gpushare]\non_free = refuse\nlinger = 100ms\n" + std::string(FRAMES));
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 4194304");
+    b.must("malloc q 4194304");
+    EXPECT_NE(a.code("free p"), 0);
+    EXPECT_EQ(a.quit("return"), 0);
+    EXPECT_EQ(world.count("free-while-open"), 1u) << world.logs();
+    EXPECT_EQ(world.count("exit-while-open"), 1u) << world.logs();
 }
 
 TEST(Defer, OutOfMemoryFreesWhatNobodyHoldsAnyMore) {
