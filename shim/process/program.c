@@ -32,6 +32,15 @@ static const struct interpreter {
     {"*sh", "o", "", "cs", 0, ""}, /* sh, dash, ksh, zsh */
 };
 
+static const struct interpreter loader = {
+    "ld*.so*",
+    "",
+    "",
+    "",
+    0,
+    "--library-path --preload --argv0 --audit --inhibit-rpath --glibc-hwcaps-prepend "
+    "--glibc-hwcaps-mask "};
+
 /* The words of a command line, of which the last may be cut. */
 struct words {
     const char *at, *end;
@@ -128,10 +137,23 @@ static const char *base_of(const char *path) {
     return base && *base ? base : NULL;
 }
 
+/* Past the loader, where a program was started through it: it is that program. */
+static void skip_loader(struct gps_program *program, struct words *words) {
+    struct words left = *words;
+    const bool is_loader = gps_glob_match(loader.executable, program->executable);
+    const char *run = is_loader ? base_of(script_of(&loader, &left)) : NULL;
+    if (!run)
+        return;
+    struct gps_text executable = GPS_TEXT(program->executable);
+    gps_text_str(&executable, run);
+    *words = left;
+}
+
 void gps_program_read(struct gps_program *program, const char *words, size_t count,
                       const char *given) {
     struct words left = {words, words + count};
     next_word(&left); /* what it was started as */
+    skip_loader(program, &left);
     const struct words all = left;
     const char *run = base_of(run_by(program->executable, &left));
     const char *named = base_of(given);

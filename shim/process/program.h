@@ -4,7 +4,7 @@
  * The name is the first of: GPUSHARE_PROGRAM; of an interpreter, the file name of the script that
  * it runs (cam.py of `python3 cam.py`), the module (`python3 -m package`), or of java the jar or
  * the main class; the file name of the executable. Code on the command line (-c, -e) has no name of
- * its own.
+ * its own. What the loader was told to run is the executable (camera of `ld.so ./camera`).
  */
 #pragma once
 

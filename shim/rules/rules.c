@@ -155,13 +155,20 @@ static bool allocate_merged(const struct gps_merge_request *wanted, uint64_t *po
     return code == GPS_OK;
 }
 
-/* The process says it once, and no report is made of it. */
+/* The process says it once. Merged memory has no IPC handle, so none is taken where nothing can be
+ * merged. */
 static bool is_forbidden(const struct gps_rule_request *request) {
     struct gps_text text = GPS_TEXT(request->why->text);
+    const bool paused = gps_pause_name();
     const bool by_mps = gps_mps_forbids(request->rule, request->device);
-    const enum gps_unmerged why = gps_pause_name() ? gps_pause_why() : GPS_UNMERGED_MPS;
-    if (!by_mps && !gps_pause_name())
+    const int store = paused || by_mps ? 0 : gps_membership_join();
+    const enum gps_unmerged why = paused   ? gps_pause_why()
+                                  : by_mps ? GPS_UNMERGED_MPS
+                                           : GPS_UNMERGED_KEY;
+    if (!paused && !by_mps && store >= 0)
         return false;
+    if (store < 0)
+        gps_report_store(store, "the directory cannot be used");
     gps_text_str(&text, gps_unmerged_why(why));
     gps_unmerged_set(why);
     return true;

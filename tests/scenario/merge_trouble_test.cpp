@@ -465,6 +465,18 @@ TEST(MergeKeeper, ThatIsStoppedCostsAMomentOnce) {
         soon(8000)));
 }
 
+// Merged memory has no handle.
+TEST(MergeSecret, WithoutADirectoryMemoryStaysTheProgramsOwn) {
+    World world(rule("weights", "puppet", "merge", "quiet = 100ms\n"));
+    world.environment["GPUSHARE_DIR"] = "/dev/null/none";
+    Puppet one(world), two(world);
+    one.all({"malloc p 4194304", "fill p 0xa1 4096", "sync"});
+    two.must("open q " + one.must("get p"));
+    EXPECT_EQ(two.must("read q 0 1"), "a1");
+    EXPECT_HAS(world.logs(), "nothing is merged: the published directory, or the secret");
+    EXPECT_GE(world.count("store-unavailable"), 1u);
+}
+
 // The key of the directory's hashes.
 TEST(MergeSecret, ThatIsDamagedIsToldOnceAndEndsWithGc) {
     Replicas two(1);

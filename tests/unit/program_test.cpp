@@ -55,6 +55,23 @@ TEST(Program, HasTheNameThatAPersonGivesIt) {
     }
 }
 
+TEST(Program, ThatTheLoaderStartsIsThatProgram) {
+    const struct {
+        const char *line, *name, *executable, *arguments;
+    } cases[] = {
+        {"/lib64/ld-linux-x86-64.so.2 ./camera --fps 30", "camera", "camera", "--fps 30"},
+        {"ld.so --library-path /a:/b --inhibit-cache /x/camera 1", "camera", "camera", "1"},
+        {"ld.so --argv0 it /usr/bin/python3 /srv/cam.py 2", "cam.py", "python3", "2"},
+        {"ld.so --version", "ld-linux-x86-64.so.2", "ld-linux-x86-64.so.2", "--version"},
+    };
+    for (const auto &each : cases) {
+        const gps_program program = read("ld-linux-x86-64.so.2", each.line);
+        EXPECT_STREQ(program.name, each.name) << each.line;
+        EXPECT_STREQ(program.executable, each.executable) << each.line;
+        EXPECT_STREQ(program.arguments, each.arguments) << each.line;
+    }
+}
+
 TEST(Program, TheEnvironmentNamesIt) {
     EXPECT_STREQ(read("python3.11", "python3 cam.py x", "left").name, "left");
     EXPECT_STREQ(read("python3.11", "python3 cam.py x", "left").arguments, "x");
