@@ -145,7 +145,7 @@ TEST_F(Report, LongListsOfProcessesAreCutShort) {
     EXPECT_EQ(json({path})[0]["others"].size(), 9u);
 }
 
-TEST_F(Report, MoreThanThreeFindingsHaveATableOfContents) {
+TEST_F(Report, MoreThanThreeFindingsHaveATableOfContentsErrorsFirst) {
     LogLine leak = at(4, "0x400"), bare = at(5);
     leak.finding = "leak-open";
     leak.level = "warning";
@@ -158,8 +158,8 @@ TEST_F(Report, MoreThanThreeFindingsHaveATableOfContents) {
     EXPECT_EQ(text.find("========= GPUSHARE CONTENTS: 4 findings\n"
                         "=========     2x error    double-free  cudaFree  app+0x100\n"
                         "=========     1x error    double-free  cudaFree  app+0x200\n"
-                        "=========     1x warning  leak-open    -         lib.so+0x90\n"
                         "=========     1x error    brand-new    cudaFree  in app\n"
+                        "=========     1x warning  leak-open    -         lib.so+0x90\n"
                         "=========\n"
                         "========= GPUSHARE ERROR: double-free in cudaFree, by app (pid 100)\n"),
               0u)

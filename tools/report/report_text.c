@@ -257,14 +257,21 @@ static void add_row(struct table *table, const struct aggregate_group *group,
     table_cell(table, TERM_PLAIN, "%s", place);
 }
 
+static void add_rows(struct table *table, const struct report *report, enum gps_level level) {
+    for (size_t i = 0; i < report->aggregate.count; i++) {
+        const struct aggregate_group *group = report->aggregate.groups[i];
+        if (!group->suppressed && group->first->level == level)
+            add_row(table, group, report->symbols);
+    }
+}
+
+/* Errors first. */
 static void print_contents(FILE *out, const struct report *report, uint64_t findings) {
     static const struct table_column columns[] = {
         {NULL, TABLE_CLOSE}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}};
-    const struct aggregate *aggregate = &report->aggregate;
     struct table table = TABLE(columns);
-    for (size_t i = 0; i < aggregate->count; i++)
-        if (!aggregate->groups[i]->suppressed)
-            add_row(&table, aggregate->groups[i], report->symbols);
+    for (int level = GPS_LEVEL_ERROR; level >= GPS_LEVEL_INFO; level--)
+        add_rows(&table, report, (enum gps_level)level);
     fprintf(out, MARGIN "GPUSHARE CONTENTS: %" PRIu64 " findings\n", findings);
     table_print(out, &table, INDENT);
     fputs("=========\n", out);
