@@ -89,7 +89,7 @@ void gps_graph_launched_slowly(uint64_t exec, uint64_t stream) {
     if (!gps_graph_is_due(exec))
         return;
     GPS_DRIVER_SCOPE();
-    if (gps_context_state() != GPS_OK || gps_is_capturing(stream))
+    if (gps_context_state() != GPS_OK || gps_stream_is_capturing(stream))
         return;
     for (unsigned at = 0; gps_graph_over(exec, &at, &use, &freed); at++)
         if (gps_diagnose_graph(&use, &freed))

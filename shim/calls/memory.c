@@ -29,19 +29,13 @@
 
 /* --- an allocation --- */
 
-/* In a capture an allocation becomes a node of a graph, which no rule takes. */
-static bool is_outside_graphs(uint64_t stream) {
-    bool captured = true;
-    return gps_ops->capturing(stream, &captured) == GPS_OK && !captured;
-}
-
-/* What a rule shares is linear memory. Rows are shared in the driver's own pitch, which is asked
- * for only where a rule may fit. */
+/* What a rule shares is linear memory, and no node of a graph. Rows are shared in the driver's own
+ * pitch, which is asked for only where a rule may fit. */
 static bool is_for_rules(struct gps_allocation *asked, uint64_t *size) {
     const struct gps_rows *rows = asked->rows;
     *size = asked->size;
     if (!rows)
-        return !asked->pooled || is_outside_graphs(asked->stream);
+        return !asked->pooled || !gps_stream_may_be_capturing(asked->stream);
     if (!rows->count || !gps_rules_may_fit(asked->size, rows->count) ||
         rows->find_pitch(asked) != GPS_OK || rows->count > SIZE_MAX / rows->pitch)
         return false;
@@ -51,7 +45,7 @@ static bool is_for_rules(struct gps_allocation *asked, uint64_t *size) {
 
 /* Whether a rule could have taken it. */
 static bool is_for_learning(const struct gps_allocation *asked) {
-    return asked->shareable && !(asked->pooled && gps_is_capturing(asked->stream));
+    return asked->shareable && !(asked->pooled && gps_stream_is_capturing(asked->stream));
 }
 
 /* Ends a region whose address the driver has given again: it was freed by a way we do not see. */
@@ -204,7 +198,7 @@ static bool is_for_driver(const struct gps_release *release) {
     if (!release->ordered)
         return false;
     const int code = gps_ops->capturing((uintptr_t)release->stream, &captured);
-    return captured || code == GPS_INVALID_CONTEXT || gps_is_of_capture(code);
+    return captured || code == GPS_INVALID_CONTEXT || gps_code_is_of_capture(code);
 }
 
 static bool free_on_stream(const struct gps_alloc *alloc, const struct gps_release *release) {
@@ -260,7 +254,7 @@ static bool is_refused(const struct gps_alloc *alloc, const struct gps_release *
     if (!for_driver && gps_alloc_is_drivers(alloc))
         return false;
     *code = release->call(for_driver ? alloc->pointer : 0, release->stream);
-    return for_driver || gps_is_of_capture(*code);
+    return for_driver || gps_code_is_of_capture(*code);
 }
 
 static int free_one(uint64_t pointer, const struct gps_release *release) {

@@ -49,7 +49,7 @@ static bool add_pointer(struct gps_pool_pointer made) {
 }
 
 void gps_pools_allocated(struct gps_pool_pointer made, uint64_t stream) {
-    if (!gps_is_capturing(stream))
+    if (!gps_stream_is_capturing(stream))
         add_pointer(made);
 }
 

@@ -73,7 +73,7 @@ static int synchronize(void) {
     if (allocate(1, &scrap) == GPS_OK)
         return release(scrap);
     const int code = REAL(cuCtxSynchronize);
-    return gps_is_of_capture(code) ? GPS_OK : code;
+    return gps_code_is_of_capture(code) ? GPS_OK : code;
 }
 
 GPS_YIELD(capturing, (uint64_t stream, bool *captured), CUstreamCaptureStatus, captured,

@@ -34,14 +34,14 @@ enum gps_code {
     GPS_NOT_PERMITTED = 800,
     GPS_NOT_SUPPORTED = 801,
     GPS_UNKNOWN = 999,
-    GPS_CAPTURE_UNSUPPORTED = 900, /* to GPS_CAPTURE_LAST: see gps_is_of_capture */
+    GPS_CAPTURE_UNSUPPORTED = 900, /* to GPS_CAPTURE_LAST: see gps_code_is_of_capture */
     GPS_CAPTURE_INVALIDATED = 901,
     GPS_CAPTURE_UNJOINED = 904,
     GPS_CAPTURE_LAST = 908,
 };
 
 /* It only says "not while capturing". */
-static inline bool gps_is_of_capture(int code) {
+static inline bool gps_code_is_of_capture(int code) {
     return code >= GPS_CAPTURE_UNSUPPORTED && code <= GPS_CAPTURE_LAST;
 }
 
@@ -235,15 +235,19 @@ static inline int gps_refusal_code(void) {
  * (H200, driver 580, 2026-11-28). Outside of a scope, which relaxes captures. */
 static inline bool gps_capture_forbids(int *code) {
     *code = gps_ops->release(0);
-    return gps_is_of_capture(*code);
+    return gps_code_is_of_capture(*code);
 }
 
-/* Whether a stream's work goes into a graph. The driver refuses to tell of the legacy stream while
- * another one's capture would be disturbed: then a graph is being made, and the stream takes no
- * part in it. */
-static inline bool gps_is_capturing(uint64_t stream) {
+/* Whether a stream's work goes into a graph, surely or perhaps. The driver refuses to tell of the
+ * legacy stream while another one's capture would be disturbed: then a graph is being made, and the
+ * stream takes no part in it. */
+static inline bool gps_stream_is_capturing(uint64_t stream) {
     bool captured = false;
     return gps_ops->capturing(stream, &captured) == GPS_OK && captured;
+}
+static inline bool gps_stream_may_be_capturing(uint64_t stream) {
+    bool captured = true;
+    return gps_ops->capturing(stream, &captured) != GPS_OK || captured;
 }
 
 /* --- peers.c: the devices by their UUIDs, and whose memory the current one reaches --- */

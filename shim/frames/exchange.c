@@ -368,11 +368,10 @@ static void turn(struct gps_buffer *buffer, struct gps_scope *scope, uint64_t ke
 static void touch(struct gps_buffer *buffer, uint64_t key) {
     const uint64_t stream = call.stream;
     struct gps_scope scope;
-    bool captured = true;
     if (is_in_call(buffer))
         return;
     gps_scope_enter(&scope, buffer->context);
-    captured = gps_ops->capturing(stream, &captured) != GPS_OK || captured;
+    const bool captured = gps_stream_may_be_capturing(stream);
     if (captured)
         gps_frames_in_graphs = buffer->in_graph = true;
     else

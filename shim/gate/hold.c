@@ -135,7 +135,7 @@ static bool waits_for_nothing(void) {
 /* With gps_swap_lock: whether the hold is to be given up. */
 static bool is_over(const _Atomic bool *stop) {
     const uint64_t now = gps_clock_monotonic();
-    if (*stop || gps_streams_capturing() || now - state.begun >= IDLE_20MS)
+    if (*stop || gps_streams_any_capturing() || now - state.begun >= IDLE_20MS)
         return true;
     if (!state.empty && waits_for_nothing())
         state.empty = now;
@@ -174,7 +174,7 @@ static bool drain_slow(const _Atomic bool *stop) {
 
 /* With gps_swap_lock and the gate shut. */
 static enum gps_streams_answer look(struct gps_stream *busy) {
-    if (!gps_gate_is_empty() || gps_streams_capturing())
+    if (!gps_gate_is_empty() || gps_streams_any_capturing())
         return GPS_STREAMS_BUSY;
     return gps_streams_look(0, busy);
 }
@@ -228,7 +228,7 @@ bool gps_hold_begin(const _Atomic bool *stop) {
     state.begun = gps_clock_monotonic();
     state.empty = 0;
     state.patience = state.patience ? state.patience : EMPTY_500US;
-    if (gps_streams_capturing() || gps_gate_is_refused() || !hold(stop)) {
+    if (gps_streams_any_capturing() || gps_gate_is_refused() || !hold(stop)) {
         fail();
         return false;
     }

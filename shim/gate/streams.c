@@ -121,13 +121,14 @@ static void note_event(const struct gps_stream *event, uint64_t destroyed) {
 
 /* A stream that is lost, or gone, does not work. */
 static enum gps_streams_answer answer_of(int code) {
-    return code == GPS_NOT_READY || gps_is_of_capture(code) ? GPS_STREAMS_BUSY : GPS_STREAMS_IDLE;
+    return code == GPS_NOT_READY || gps_code_is_of_capture(code) ? GPS_STREAMS_BUSY
+                                                                 : GPS_STREAMS_IDLE;
 }
 
 /* Leaves an event in the list, if the stream works. One that captures has left it before. */
 static void leave_event(uint64_t stream, bool destroyed) {
     struct gps_stream one = describe(stream);
-    if ((state.capturing && gps_is_capturing(stream)) ||
+    if ((state.capturing && gps_stream_is_capturing(stream)) ||
         answer_of(gps_ops->stream_state(stream)) == GPS_STREAMS_IDLE)
         return;
     const int code = gps_ops->event_mark(stream, &one.event);
@@ -198,7 +199,7 @@ static void remove_dead_captures(void) {
             remove_capture(i);
 }
 
-bool gps_streams_capturing(void) {
+bool gps_streams_any_capturing(void) {
     if (!state.capturing)
         return false;
     GPS_SCOPE();
@@ -294,7 +295,7 @@ static enum gps_streams_answer ask_default(const struct noted *one) {
     enum gps_streams_answer answer;
     if (gps_ops->enter(one->of.context) != GPS_OK)
         return GPS_STREAMS_IDLE;
-    if (state.capturing && gps_is_of_capture(gps_ops->capturing(0, &captured)))
+    if (state.capturing && gps_code_is_of_capture(gps_ops->capturing(0, &captured)))
         answer = is_over(one) ? GPS_STREAMS_IDLE : GPS_STREAMS_UNKNOWN;
     else
         answer = answer_of(gps_ops->stream_state(0));
@@ -307,7 +308,7 @@ static enum gps_streams_answer ask(const struct noted *one) {
         return ask_event(&one->of);
     if (!one->of.stream)
         return ask_default(one);
-    if (state.capturing && gps_is_capturing(one->of.stream))
+    if (state.capturing && gps_stream_is_capturing(one->of.stream))
         return GPS_STREAMS_IDLE; /* an event is behind its work */
     return answer_of(gps_ops->stream_state(one->of.stream));
 }

@@ -48,7 +48,7 @@ void gps_streams_remove_context(uint64_t context, uint64_t before);
  * gps_streams_capture_ends, too, where it did not begin. */
 void gps_streams_capture_begins(uint64_t stream);
 void gps_streams_capture_ends(uint64_t stream);
-bool gps_streams_capturing(void);
+bool gps_streams_any_capturing(void); /* one that was begun here is under way */
 /* The stream is about to wait for an event, by which it may join a capture. In a pass. */
 void gps_streams_may_join(uint64_t stream);
 

@@ -133,7 +133,7 @@ bool gps_swap_try(struct gps_swap_tries *tries) {
 
 bool gps_swap_if_idle(void) {
     struct gps_stream busy;
-    if (gps_streams_capturing() || !gps_gate_close(GPS_MS / 2, true))
+    if (gps_streams_any_capturing() || !gps_gate_close(GPS_MS / 2, true))
         return false;
     const bool idle = gps_streams_look(0, &busy) == GPS_STREAMS_IDLE;
     if (!idle)
@@ -178,7 +178,7 @@ static void wait_for_context(uint64_t context) {
         code = gps_scope_synchronize();
         gps_ops->leave();
     }
-    if (code == GPS_NOT_READY || gps_is_of_capture(code))
+    if (code == GPS_NOT_READY || gps_code_is_of_capture(code))
         gps_program_signals_poll(NULL, GPS_MS);
     else
         gps_streams_waited(context, marked);
@@ -193,7 +193,7 @@ static void wait_for_stream(const struct gps_stream *stream) {
 /* Behind the gate no stream joins a capture while it is asked. */
 static enum gps_streams_answer look_at(uint64_t context) {
     gps_swap_lock();
-    const bool closed = gps_streams_capturing() && gps_gate_close(GPS_MS / 2, false);
+    const bool closed = gps_streams_any_capturing() && gps_gate_close(GPS_MS / 2, false);
     const enum gps_streams_answer answer = gps_streams_look_at(context, closed);
     if (closed)
         gps_gate_open();
@@ -218,7 +218,7 @@ void gps_swap_wait(struct gps_swap_tries *tries) {
     gps_program_signals_poll(NULL, GPS_MS);
     if (gps_swap_is_soon(tries))
         return;
-    if (gps_streams_capturing() || !tries->looked)
+    if (gps_streams_any_capturing() || !tries->looked)
         gps_program_signals_poll(NULL, GPS_SECOND / 5);
     else
         wait_for_stream(&tries->busy);

@@ -104,7 +104,7 @@ static int synchronize(void) {
     if (allocate(1, &scrap) == GPS_OK)
         return release(scrap);
     const int code = CALL(hipDeviceSynchronize);
-    return gps_is_of_capture(code) ? GPS_OK : code;
+    return gps_code_is_of_capture(code) ? GPS_OK : code;
 }
 
 static int range(uint64_t pointer, uint64_t *base, uint64_t *size) {

@@ -126,7 +126,7 @@ static int defer(const struct freeing *of, bool result) {
     const int asked =
         of->release.call(0, of->release.stream); /* before the scope relaxes captures */
     int code = gps_scope_enter(&scope, of->alloc->context);
-    if (gps_is_of_capture(asked))
+    if (gps_code_is_of_capture(asked))
         code = asked;
     else if (code == GPS_OK && (result || !of->release.ordered))
         code = gps_scope_synchronize();

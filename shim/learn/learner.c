@@ -293,7 +293,7 @@ void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool) {
 /* A stream that cannot be asked without harm is not waited for. */
 static bool wait_for(uint64_t stream) {
     const uint64_t until = gps_clock_monotonic() + TIMEOUT;
-    if (stream == LEGACY || gps_is_capturing(stream))
+    if (stream == LEGACY || gps_stream_is_capturing(stream))
         return false;
     while (gps_ops->stream_state(stream) != GPS_OK) {
         if (gps_clock_monotonic() >= until)
@@ -350,7 +350,7 @@ static void hash_after(const struct gps_write *one) {
 
 static void note_begin(const struct gps_write *one) {
     const bool upload = gps_write_is_upload(one);
-    const bool captured = one->ordered && gps_is_capturing(one->stream);
+    const bool captured = one->ordered && gps_stream_is_capturing(one->stream);
     GPS_SCOPE();
     GPS_AREAS_LOCKED();
     struct gps_area *area = gps_area_at(one->to);

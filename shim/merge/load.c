@@ -61,7 +61,7 @@ bool gps_load_takes(const struct gps_write *write, bool *pinned) {
     return write->kind != GPS_WRITE_OTHER && write->from && !write->list && write->size &&
            gps_area_near(write->to, write->size) && is_lazy(write->to, write->size) &&
            is_of_host(write, pinned) &&
-           !gps_streams_capturing(); /* waiting for a stream can end a capture */
+           !gps_streams_any_capturing(); /* waiting for a stream can end a capture */
 }
 
 static void describe(const struct gps_write *write, const struct gps_area *area, uint64_t to,
@@ -395,7 +395,7 @@ static int load_piece(struct piece *piece, struct run *run, bool *looks) {
 /* While a graph is captured the legacy stream has nothing to do. */
 static int wait_for(uint64_t stream) {
     const int code = gps_ops->stream_wait(stream);
-    return gps_is_of_capture(code) ? GPS_OK : code;
+    return gps_code_is_of_capture(code) ? GPS_OK : code;
 }
 
 /* A synchronous copy waits for what its stream has to do, whether it is made or not; and, from

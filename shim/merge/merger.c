@@ -473,7 +473,7 @@ static enum gps_unmerged find_reason(bool any) {
         {GPS_UNMERGED_RDMA, state.held, 0},
         {GPS_UNMERGED_MPS, gps_mps_has_forbidden(), 0},
         {GPS_UNMERGED_STREAMS, gps_streams_lost(&lost), REASON_2S},
-        {GPS_UNMERGED_CAPTURE, gps_streams_capturing(), REASON_10S},
+        {GPS_UNMERGED_CAPTURE, gps_streams_any_capturing(), REASON_10S},
         {GPS_UNMERGED_BUSY, gps_hold_is_failing(), REASON_2S},
     };
     enum gps_unmerged why = (enum gps_unmerged)0;

@@ -88,8 +88,8 @@ static int begin_all(const struct gps_write *write) {
         if (gps_work_read_is_refused(one->source, one->reads))
             code = GPS_INVALID_VALUE;
         else if (one->size && gps_area_near(one->to, one->size))
-            code = begin_one(one,
-                             write->lasting || (write->ordered && gps_is_capturing(write->stream)));
+            code = begin_one(one, write->lasting ||
+                                      (write->ordered && gps_stream_is_capturing(write->stream)));
         if (code != GPS_OK)
             end_first(write, i); /* nothing of them is written */
     }
@@ -155,7 +155,7 @@ static bool is_synced(uint64_t address) {
 
 /* Beside a capture nothing can be waited for. */
 static void wait_if_synced(const struct gps_write *write) {
-    if (!any_synced || write->ordered || write->lasting || gps_streams_capturing() ||
+    if (!any_synced || write->ordered || write->lasting || gps_streams_any_capturing() ||
         (!is_synced(write->to) && !is_synced(write->source)))
         return;
     GPS_DRIVER_SCOPE();

@@ -317,7 +317,7 @@ static bool look_for_rdma(struct gps_text *why) {
 /* --- what is under way --- */
 
 static bool look_for_captures(struct gps_text *why) {
-    if (!gps_streams_capturing())
+    if (!gps_streams_any_capturing())
         return false;
     gps_text_str(why, "it captures a graph at this moment; try again");
     return true;
