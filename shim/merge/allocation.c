@@ -144,15 +144,9 @@ static int place(struct gps_area *area, uint64_t *pointer, const char **why) {
     return code;
 }
 
-int gps_merge_allocate(const struct gps_merge_request *request, uint64_t *pointer,
-                       const char **why) {
-    if (request->size < GPS_MERGE_LEAST)
-        return GPS_NOT_SUPPORTED;
-    if (request->size >= HUGE_SIZE && !gps_block_fits(request->size)) /* not even counted */
-        return GPS_OUT_OF_MEMORY;
-    gps_swap_return();
-    gps_merge_end_freed(GPS_MERGE_IF_ENDED);
-    gps_rdma_look();
+/* GPS_NOT_READY: a context has ended meanwhile, and it is worth another try. */
+static int make_and_place(const struct gps_merge_request *request, uint64_t *pointer,
+                          const char **why) {
     struct gps_area *area = make(request);
     if (!area) {
         *why = "its GPU has no memory in blocks of 2 MiB, or there was no memory to note it";
@@ -164,6 +158,19 @@ int gps_merge_allocate(const struct gps_merge_request *request, uint64_t *pointe
     else
         free(area);
     return code;
+}
+
+int gps_merge_allocate(const struct gps_merge_request *request, uint64_t *pointer,
+                       const char **why) {
+    if (request->size < GPS_MERGE_LEAST)
+        return GPS_NOT_SUPPORTED;
+    if (request->size >= HUGE_SIZE && !gps_block_fits(request->size)) /* not even counted */
+        return GPS_OUT_OF_MEMORY;
+    gps_swap_return();
+    gps_merge_end_freed(GPS_MERGE_IF_ENDED);
+    gps_rdma_look();
+    const int code = make_and_place(request, pointer, why);
+    return code == GPS_NOT_READY ? make_and_place(request, pointer, why) : code;
 }
 
 /* --- its end --- */

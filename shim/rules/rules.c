@@ -147,14 +147,6 @@ static const struct gps_rule *match_here(uint64_t size, struct gps_rule_request 
                : NULL;
 }
 
-static bool allocate_merged(const struct gps_merge_request *wanted, uint64_t *pointer,
-                            const char **why) {
-    int code = gps_merge_allocate(wanted, pointer, why);
-    if (code == GPS_NOT_READY || (code == GPS_OUT_OF_MEMORY && gps_reclaim_memory()))
-        code = gps_merge_allocate(wanted, pointer, why);
-    return code == GPS_OK;
-}
-
 /* The process says it once. Merged memory has no IPC handle, so none is taken where nothing can be
  * merged. */
 static bool is_forbidden(const struct gps_rule_request *request) {
@@ -186,7 +178,7 @@ static bool make_area(const struct gps_rule_request *request, uint64_t number, u
     const struct gps_merge_request wanted = {request->rule,    number,          request->size,
                                              request->context, request->device, request->uuid};
     struct gps_alloc found;
-    if (!allocate_merged(&wanted, &alloc.pointer, why))
+    if (GPS_WITH_RECLAIM(gps_merge_allocate(&wanted, &alloc.pointer, why)) != GPS_OK)
         return false;
     gps_registry_add(&alloc);
     if (!gps_registry_find(alloc.pointer, &found)) {
