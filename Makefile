@@ -30,7 +30,7 @@ NVCC := $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc) nvcc)
 
 # The rooms of shim/ from the bottom up: one includes itself and those before it, never one after it. Of the vendors'
 # rooms, the last two, each library has its own.
-ROOMS := util config directory keeper log driver stack python process threads registry findings vmm digest gate writes frames merge learn ipc rules suspend lifecycle calls doors cuda hip
+ROOMS := util config directory keeper log driver stack python process threads registry findings vmm digest gate frames merge learn ipc writes rules suspend lifecycle calls doors cuda hip
 TOOL_ROOMS := cli logs symbols report timeline directory top run suspend learn matching selftest doctor keeper
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Werror
 # Instrumented, more optimisation mostly takes longer to compile.

@@ -8,7 +8,7 @@
 #include "merge/allocation.h"
 #include "rules/rules.h"
 #include "stack/call.h"
-#include "writes/write.h"
+#include "writes/writes.h"
 
 bool gps_entry_slowly(gps_attach_fn *attach) {
     gps_lifecycle_stay();
@@ -77,7 +77,7 @@ bool gps_entry_hooks(enum gps_hooked calls, bool (*slowly)(void)) {
         return true;
     if (gps_process_phase() != GPS_PHASE_SUSPENDED && !gps_entry_begin(slowly))
         return false;
-    return calls == GPS_HOOKED_COPIES ? gps_write_listeners != 0
+    return calls == GPS_HOOKED_COPIES ? gps_writes_heard
            : calls == GPS_HOOKED_WAITS
                ? gps_gate_active || gps_frames_active || gps_process_audits()
            : calls == GPS_HOOKED_EVENTS ? gps_process_audits()

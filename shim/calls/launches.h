@@ -3,10 +3,9 @@
  * captures, streams, and waits.
  *
  * In a process that merges all work passes the gate, so that a block is not swapped beneath it.
- * Copies and fills by which the program writes memory are told to whoever listens, who may answer
- * in place of the driver (writes/write.h). Between beginning and end no lock is held. The first
- * lines of each are in line, since a launch costs nanoseconds. Any thread may call the functions,
- * and none needs a scope.
+ * Copies and fills by which the program writes memory go to writes/writes.h as well. Between
+ * beginning and end no lock is held. The first lines of each are in line, since a launch costs
+ * nanoseconds. Any thread may call the functions, and none needs a scope.
  */
 #pragma once
 
@@ -16,7 +15,7 @@
 #include "process/process.h"
 #include "registry/closed_ranges.h"
 #include "registry/padding.h"
-#include "writes/write.h"
+#include "writes/writes.h"
 
 /* --- launches, and copies to the host: between gps_work_begin and gps_work_end --- */
 

@@ -26,6 +26,7 @@
 #include "stack/call.h"
 #include "stack/trace.h"
 #include "vmm/mirror.h"
+#include "writes/writes.h"
 
 /* --- an allocation --- */
 
@@ -333,9 +334,9 @@ int gps_memory_sync(const struct gps_write *all, bool synced) {
         gps_mirror_set_synced(all->to, synced);
         return GPS_OK;
     }
-    if (!gps_write_begin(all, &pass, &code))
+    if (!gps_writes_begin(all, &pass, &code))
         return code;
-    gps_write_end(all, &pass, GPS_OK);
+    gps_writes_end(all, &pass, GPS_OK);
     GPS_SCOPE();
     gps_work_set_synced(all->to, synced);
     return GPS_OK;

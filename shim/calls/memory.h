@@ -8,8 +8,8 @@
 #pragma once
 
 #include "driver/driver_ops.h"
+#include "gate/write.h"
 #include "ipc/close_before_free.h"
-#include "writes/write.h"
 
 /* An allocation, as the program asks for it. A front end embeds this struct in its own with the
  * arguments of the call. */

@@ -200,10 +200,10 @@ BIND_MEMORY(cuLogicalEndpointBindMem,
         const struct gps_write write = gps_range_of(pointer, size);                                \
         struct gps_gate_pass pass;                                                                 \
         int code = gps_mappings_give_range(pointer, size);                                         \
-        if (code != GPS_OK || !gps_write_begin(&write, &pass, &code))                              \
+        if (code != GPS_OK || !gps_writes_begin(&write, &pass, &code))                             \
             return (CUresult)code;                                                                 \
         code = (int)gps_real.name arguments;                                                       \
-        gps_write_end(&write, &pass, code);                                                        \
+        gps_writes_end(&write, &pass, code);                                                       \
         if (code == GPS_OK)                                                                        \
             gps_mappings_bound_at(pointer);                                                        \
         return (CUresult)code;                                                                     \
@@ -277,10 +277,10 @@ CUresult gps_on_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr pointer,
     const struct gps_write write = gps_range_of(pointer, size);
     struct gps_gate_pass pass;
     int code;
-    if (!gps_write_begin(&write, &pass, &code))
+    if (!gps_writes_begin(&write, &pass, &code))
         return (CUresult)code;
     code = (int)gps_real.cuMemGetHandleForAddressRange(handle, pointer, size, type, flags);
-    gps_write_end(&write, &pass, code);
+    gps_writes_end(&write, &pass, code);
     if (code == GPS_OK)
         gps_mappings_held_by_dma_buf();
     return (CUresult)code;

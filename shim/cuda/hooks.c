@@ -84,14 +84,15 @@ static struct gps_gate_slot *quickly(uint64_t stream, const struct gps_gate_pass
     return at_once(stream, here);
 }
 
-/* A copy that nobody listens to is the driver's alone. */
+/* Where nobody looks at copies, one is the driver's alone. One near no memory of a rule passes the
+ * gate, and is told of if the driver refuses it. All others are for the list in writes/writes.c. */
 #define WRITE(name, parameters, arguments, what)                                                   \
     CUresult gps_hook_##name parameters {                                                          \
         struct gps_gate_slot *slot = NULL;                                                         \
         struct gps_gate_pass pass;                                                                 \
         int code;                                                                                  \
         GPS_ENTER(name, arguments)                                                                 \
-        if (__builtin_expect(!gps_write_listeners, 1))                                             \
+        if (__builtin_expect(!gps_writes_heard, 1))                                                \
             return gps_real.name arguments;                                                        \
         const struct gps_write asked = what;                                                       \
         if (gps_write_is_plain(&asked) &&                                                          \
@@ -103,15 +104,15 @@ static struct gps_gate_slot *quickly(uint64_t stream, const struct gps_gate_pass
                 return CUDA_SUCCESS;                                                               \
             const struct gps_write refused = what;                                                 \
             gps_call_enter(#name, GPS_SITE_HERE);                                                  \
-            gps_write_refused(&refused, code);                                                     \
+            gps_writes_refused(&refused, code);                                                    \
             gps_call_leave();                                                                      \
             return (CUresult)code;                                                                 \
         }                                                                                          \
         const struct gps_write write = what;                                                       \
         gps_call_enter(#name, GPS_SITE_HERE);                                                      \
-        if (gps_write_begin(&write, &pass, &code)) {                                               \
+        if (gps_writes_begin(&write, &pass, &code)) {                                              \
             code = (int)gps_real.name arguments;                                                   \
-            gps_write_end(&write, &pass, code);                                                    \
+            gps_writes_end(&write, &pass, code);                                                   \
         }                                                                                          \
         gps_call_leave();                                                                          \
         return (CUresult)code;                                                                     \

@@ -12,7 +12,6 @@
 #include "registry/hash_table.h"
 #include "util/clock.h"
 #include "util/forgotten.h"
-#include "writes/write.h"
 
 #define DRAIN_MOST   20000000u /* ns */
 #define LEGACY       1u        /* the default stream of all threads */
@@ -530,10 +529,8 @@ static void note_node(const struct gps_write *one) {
 /* The kind of a copy, for its key: where the buffer is written or read. */
 enum { WRITES = 1, READS = 2 };
 
-static bool copy_begins(const struct gps_write *write, struct gps_gate_pass *pass, int *code) {
+void gps_frames_begin_write(const struct gps_write *write) {
     struct gps_write room;
-    (void)pass;
-    (void)code;
     gps_frames_begin(write->stream);
     for (uint64_t n = 0; n < gps_write_count(write); n++) {
         const struct gps_write *one = gps_write_nth(write, n, &room);
@@ -546,7 +543,6 @@ static bool copy_begins(const struct gps_write *write, struct gps_gate_pass *pas
         if (one->reads)
             gps_frames_add(one->source, one->reads, READS);
     }
-    return true;
 }
 
 static bool is_on_host(uint64_t address) {
@@ -560,8 +556,7 @@ static bool waits(const struct gps_write *write) {
            (!write->size || gps_write_is_upload(write) || is_on_host(write->to));
 }
 
-static void copy_ended(const struct gps_write *write, const struct gps_gate_pass *pass, int code) {
-    (void)pass;
+void gps_frames_end_write(const struct gps_write *write, int code) {
     gps_frames_end(code == GPS_OK && call.count && waits(write));
 }
 
@@ -574,6 +569,4 @@ void gps_frames_start(const struct gps_config *config, const struct gps_program 
         gps_frames_active =
             gps_rule_is_for(&config->rules[i], program->name, program->executable) &&
             gps_config_has_frames(config, &config->rules[i]);
-    if (gps_frames_active)
-        gps_write_listen(copy_begins, copy_ended, GPS_WRITE_NEAR);
 }

@@ -20,6 +20,7 @@
 
 #include "config/config.h"
 #include "directory/record.h"
+#include "gate/write.h"
 #include "gpushare/explained.h"
 #include "process/program.h"
 
@@ -79,6 +80,9 @@ static inline void gps_frames_add_any(uint64_t how, bool graph) {
 void gps_frames_note(uint64_t address, uint64_t size);
 /* The driver has answered. `waited`: for what it did. */
 void gps_frames_end(bool waited);
+/* All of it for a copy or fill. */
+void gps_frames_begin_write(const struct gps_write *write);
+void gps_frames_end_write(const struct gps_write *write, int code);
 
 /* The program has waited for work, or has heard that it is done. */
 void gps_frames_waited(void);

@@ -4,19 +4,16 @@
 #include "driver/scope.h"
 #include "findings/diagnose.h"
 #include "findings/reporter.h"
-#include "merge/allocation.h"
 #include "registry/padding.h"
 #include "util/text.h"
 #include "vmm/mapping.h"
 #include "vmm/mirror.h"
-#include "writes/write.h"
 
 /* --- memory of a rule, which has an end within its block --- */
 
 /* What may be less than `size` says is the driver's to refuse, unless it begins there. */
-static bool refuse_past_end(const struct gps_write *write, struct gps_gate_pass *pass, int *code) {
+bool gps_refused_past_end(const struct gps_write *write, int *code) {
     struct gps_write nth;
-    (void)pass;
     *code = GPS_OK;
     for (uint64_t i = 0; *code == GPS_OK && i < gps_write_count(write); i++) {
         const struct gps_write *one = gps_write_nth(write, i, &nth);
@@ -24,7 +21,7 @@ static bool refuse_past_end(const struct gps_write *write, struct gps_gate_pass 
             gps_padding_reached(one->source, one->reads))
             *code = GPS_INVALID_VALUE;
     }
-    return *code == GPS_OK;
+    return *code != GPS_OK;
 }
 
 /* --- memory that is mapped read-only --- */
@@ -44,7 +41,7 @@ static void report(const struct gps_write *write, const struct gps_mapping *vmm)
     gps_report_send(&report);
 }
 
-static void report_refused(const struct gps_write *write, int code) {
+void gps_refused_read_only(const struct gps_write *write, int code) {
     struct gps_mapping vmm;
     struct gps_write nth;
     for (uint64_t i = 0; code == GPS_INVALID_VALUE && i < gps_write_count(write); i++) {
@@ -91,7 +88,7 @@ static uint64_t sure_size(const struct gps_write *write, uint64_t size) {
     return size && (write->list || write->gaps || write->rough) ? 1 : size;
 }
 
-static void diagnose(const struct gps_write *write, int code) {
+void gps_refused_in_audit(const struct gps_write *write, int code) {
     struct gps_write nth;
     if (code != GPS_INVALID_VALUE || write->lasting)
         return;
@@ -100,24 +97,4 @@ static void diagnose(const struct gps_write *write, int code) {
         gps_refused_copy(one->to, sure_size(write, one->size), code);
         gps_refused_copy(one->source, sure_size(write, one->reads), code);
     }
-}
-
-/* --- who listens --- */
-
-/* Whether an import is read-only its exporter's rule says, which another file may hold. */
-static bool gives_others_memory(const struct gps_rule *rule, const struct gps_program *program) {
-    return rule->role != GPS_ROLE_MERGE &&
-           gps_rule_is_for(rule, program->name, program->executable);
-}
-
-void gps_refused_writes_start(const struct gps_config *config, const struct gps_program *program) {
-    bool any = false;
-    for (size_t i = 0; i < config->rule_count; i++)
-        any |= gives_others_memory(&config->rules[i], program);
-    if (any && config->options.mode == GPS_MODE_SHARE)
-        gps_write_listen(refuse_past_end, NULL, GPS_WRITE_NEAR);
-    if ((any || gps_merge_active) && config->options.mode == GPS_MODE_SHARE)
-        gps_write_listen_refused(report_refused);
-    if (config->options.mode == GPS_MODE_AUDIT)
-        gps_write_listen_refused(diagnose);
 }

@@ -9,12 +9,14 @@
  */
 #pragma once
 
-#include "config/config.h"
-#include "process/program.h"
+#include "gate/write.h"
 
-/* Listens to the writes of this program where its rules or an audit call for that. After
- * gps_merge_start. */
-void gps_refused_writes_start(const struct gps_config *config, const struct gps_program *program);
+/* True: it reaches past such an end, and *code is the answer. */
+bool gps_refused_past_end(const struct gps_write *write, int *code);
+
+/* The driver has refused the write: why, of memory of a rule, or in an audit. */
+void gps_refused_read_only(const struct gps_write *write, int code);
+void gps_refused_in_audit(const struct gps_write *write, int code);
 
 /* The driver has refused a copy or fill of these bytes of device memory, in an audit: a report says
  * what is certainly wrong. */

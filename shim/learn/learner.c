@@ -16,7 +16,6 @@
 #include "threads/thread.h"
 #include "util/clock.h"
 #include "util/forgotten.h"
-#include "writes/write.h"
 
 #define TURN    (GPS_SECOND / 2)
 #define TIMEOUT (GPS_SECOND / 10) /* with a stream whose copy has filled a block */
@@ -375,16 +374,11 @@ static void each(const struct gps_write *write, void (*fn)(const struct gps_writ
     }
 }
 
-static bool begin(const struct gps_write *write, struct gps_gate_pass *pass, int *code) {
-    (void)pass;
-    (void)code;
+void gps_learn_begin_write(const struct gps_write *write) {
     each(write, note_begin);
-    return true;
 }
 
-static void end(const struct gps_write *write, const struct gps_gate_pass *pass, int code) {
-    (void)pass;
-    (void)code;
+void gps_learn_end_write(const struct gps_write *write) {
     each(write, note_end);
     if (write->kind != GPS_WRITE_OTHER)
         each(write, hash_after);
@@ -399,5 +393,4 @@ void gps_learn_start(const struct gps_options *options) {
     strcpy(state.path, path);
     state.began = gps_clock_monotonic();
     gps_learn_active = true;
-    gps_write_listen(begin, end, GPS_WRITE_ALL);
 }

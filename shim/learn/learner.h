@@ -13,9 +13,10 @@
  */
 #pragma once
 
-#include "config/config.h"
-
 #include <stdint.h>
+
+#include "config/config.h"
+#include "gate/write.h"
 
 /* Constant once the process has begun. */
 extern bool gps_learn_active;
@@ -27,6 +28,9 @@ void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool);
 void gps_learn_lacks(void);
 /* The driver is about to free. */
 void gps_learn_freed(uint64_t pointer);
+/* The program is about to write memory, and the driver has answered. */
+void gps_learn_begin_write(const struct gps_write *write);
+void gps_learn_end_write(const struct gps_write *write);
 /* As gps_merge_purge. */
 void gps_learn_purge(uint64_t context, uint64_t before);
 

@@ -6,7 +6,6 @@
 #include "findings/reporter.h"
 #include "frames/exchange.h"
 #include "ipc/open_cache.h"
-#include "ipc/refused_writes.h"
 #include "learn/learner.h"
 #include "lifecycle.h"
 #include "log/channel.h"
@@ -15,7 +14,6 @@
 #include "log/sink.h"
 #include "log/wording.h"
 #include "merge/allocation.h"
-#include "merge/work.h"
 #include "process/call_counter.h"
 #include "process/process.h"
 #include "python/python.h"
@@ -27,6 +25,7 @@
 #include "util/linker.h"
 #include "util/program_signals.h"
 #include "util/text.h"
+#include "writes/writes.h"
 
 static bool used; /* this image has begun before: after a fork there is something to forget */
 
@@ -102,10 +101,9 @@ static enum gps_phase start(void) {
     gps_rules_start(config, gps_process_program());
     gps_merge_start(config, gps_process_program());
     gps_open_cache_start(&config->options);
-    gps_refused_writes_start(config, gps_process_program());
-    gps_work_start();
     gps_frames_start(config, gps_process_program());
     gps_learn_start(&config->options);
+    gps_writes_start(config, gps_process_program());
     gps_suspension_start(&config->options);
     return GPS_PHASE_ON;
 }

@@ -13,7 +13,7 @@
  */
 #pragma once
 
-#include "writes/write.h"
+#include "gate/write.h"
 
 /* *pinned: from which memory, for gps_load. */
 bool gps_load_takes(const struct gps_write *write, bool *pinned);

@@ -6,7 +6,6 @@
 #include "driver/scope.h"
 #include "load.h"
 #include "unmerge.h"
-#include "writes/write.h"
 
 /* --- work --- */
 
@@ -123,7 +122,7 @@ static void pass_write(const struct gps_write *write, struct gps_gate_pass *pass
     gps_streams_note(pass->slot, write->stream);
 }
 
-static bool begin(const struct gps_write *write, struct gps_gate_pass *pass, int *code) {
+bool gps_work_begin_write(const struct gps_write *write, struct gps_gate_pass *pass, int *code) {
     bool pinned;
     const bool loads = gps_load_takes(write, &pinned);
     *code = loads ? gps_load(write, pinned) : begin_all(write);
@@ -162,15 +161,10 @@ static void wait_if_synced(const struct gps_write *write) {
     gps_scope_wait(write->stream);
 }
 
-static void end(const struct gps_write *write, const struct gps_gate_pass *pass, int code) {
+void gps_work_end_write(const struct gps_write *write, const struct gps_gate_pass *pass, int code) {
     gps_gate_leave(pass);
     end_first(write, gps_write_count(write));
     gps_work_checked(code);
     if (code == GPS_OK)
         wait_if_synced(write);
-}
-
-void gps_work_start(void) {
-    if (gps_gate_active)
-        gps_write_listen(begin, end, GPS_WRITE_NEAR);
 }

@@ -14,9 +14,11 @@
 #include "driver/driver_ops.h"
 #include "exclusion.h"
 #include "gate/streams.h"
+#include "gate/write.h"
 
-/* Listens to the program's writes (writes/write.h), if it merges. After gps_merge_start. */
-void gps_work_start(void);
+/* A copy or fill, in a process with a gate: as gps_writes_begin and its end. */
+bool gps_work_begin_write(const struct gps_write *write, struct gps_gate_pass *pass, int *code);
+void gps_work_end_write(const struct gps_write *write, const struct gps_gate_pass *pass, int code);
 
 /* SYNC_MEMOPS of the allocation that begins there: copies and fills of it that are no stream's wait
  * for their end. Inside a scope. */
