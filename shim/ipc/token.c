@@ -198,8 +198,6 @@ static bool is_still(const struct run *run) {
     return !run->is_block || (begin_run(run->is.at, &now) && now.serial == run->serial);
 }
 
-static void end_those_of(uint64_t pointer, uint64_t size, uint64_t serial);
-
 bool gps_token_get(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]) {
     struct run run;
     uint8_t uuid[GPS_UUID_BYTES];
@@ -214,7 +212,7 @@ bool gps_token_get(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]) {
     if (status < 0)
         gps_report_store(status, "a token could not be published");
     if (got && !is_still(&run)) {
-        end_those_of(run.is.at, run.is.size, 0);
+        gps_token_end(run.is.at, run.is.size, 0);
         got = false;
     }
     if (got && run.is_block)

@@ -98,8 +98,8 @@ static enum gps_phase start(void) {
         gps_call_counter_start(program->name);
         gps_parent_watch_forks();
     }
-    gps_rules_start(config, gps_process_program());
     gps_merge_start(config, gps_process_program());
+    gps_rules_start(config, gps_process_program());
     gps_open_cache_start(&config->options);
     gps_frames_start(config, gps_process_program());
     gps_learn_start(&config->options);

@@ -9,19 +9,51 @@ static bool is_merged(const struct gps_block *block) {
     return gps_block_is_merged(block) || block->state == GPS_BLOCK_SPECULATIVE;
 }
 
-bool gps_away_next(struct gps_away *next) {
-    GPS_AREAS_LOCKED();
-    for (struct gps_area *area = gps_area_from(next->address); area; area = gps_area_next(area))
-        for (unsigned i = 0; i < area->count; i++) {
-            const struct gps_block *block = &area->blocks[i];
-            const uint64_t address = area->pointer + block->at;
-            if (address <= next->address || !is_merged(block))
+/* What the keeper may have by an offer that it did not answer is left to the driver, and so is
+ * memory of cuMemCreate, whose handles the program has. */
+static bool is_own(const struct gps_area *area, const struct gps_block *block) {
+    return !area->created && !area->freed &&
+           (block->state == GPS_BLOCK_PRIVATE || block->state == GPS_BLOCK_FROZEN);
+}
+
+/* --- finding, with the lock --- */
+
+/* The first that begins at an address or behind it, and is this process's own, or merged; NULL:
+ * there is no more. */
+static struct gps_block *block_from(uint64_t from, bool own, struct gps_area **found) {
+    for (struct gps_area *area = gps_area_from(from); area; area = gps_area_next(area)) {
+        unsigned i = 0, end;
+        if (from > area->pointer)
+            gps_area_blocks(area, from, 1, &i, &end);
+        for (; i < area->count; i++) {
+            struct gps_block *block = &area->blocks[i];
+            if (area->pointer + block->at < from)
                 continue;
-            *next = (struct gps_away){address, block->size, block->id, block->away,
-                                      block->state == GPS_BLOCK_PROVIDED};
-            return true;
+            if (own ? is_own(area, block) : is_merged(block)) {
+                *found = area;
+                return block;
+            }
         }
-    return false;
+    }
+    return NULL;
+}
+
+/* The one that begins there. */
+static struct gps_block *block_at(uint64_t address, bool own, struct gps_area **area) {
+    struct gps_block *block = block_from(address, own, area);
+    return block && (*area)->pointer + block->at == address ? block : NULL;
+}
+
+/* --- merged blocks --- */
+
+bool gps_away_next(struct gps_away *next) {
+    struct gps_area *area;
+    GPS_AREAS_LOCKED();
+    const struct gps_block *block = block_from(next->address + 1, false, &area);
+    if (block)
+        *next = (struct gps_away){area->pointer + block->at, block->size, block->id, block->away,
+                                  block->state == GPS_BLOCK_PROVIDED};
+    return block;
 }
 
 uint64_t gps_away_own_bytes(void) {
@@ -35,19 +67,10 @@ uint64_t gps_away_own_bytes(void) {
     return bytes;
 }
 
-/* The merged block that begins there. */
-static struct gps_block *find(uint64_t address, struct gps_area **area) {
-    *area = gps_area_at(address);
-    for (unsigned i = 0; *area && i < (*area)->count; i++)
-        if ((*area)->pointer + (*area)->blocks[i].at == address && is_merged(&(*area)->blocks[i]))
-            return &(*area)->blocks[i];
-    return NULL;
-}
-
 int gps_away_descriptor(const struct gps_away *of, int *descriptor) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
-    const struct gps_block *block = find(of->address, &area);
+    const struct gps_block *block = block_at(of->address, false, &area);
     return block && block->state == GPS_BLOCK_PROVIDED && gps_id_equal(&block->id, &of->id)
                ? gps_ops->block_export(block->memory, descriptor)
                : GPS_INVALID_VALUE;
@@ -55,7 +78,7 @@ int gps_away_descriptor(const struct gps_away *of, int *descriptor) {
 
 /* A shared one of another process's. The caller enters its context. */
 static struct gps_block *find_shared(const struct gps_away *of, struct gps_area **area) {
-    struct gps_block *block = find(of->address, area);
+    struct gps_block *block = block_at(of->address, false, area);
     const bool same = block && block->state == GPS_BLOCK_SHARED && !block->away &&
                       gps_id_equal(&block->id, &of->id) && gps_area_is_usable(*area);
     return same ? block : NULL;
@@ -90,7 +113,7 @@ int gps_away_replace(const struct gps_away *of, uint64_t memory) {
 int gps_away_let_go(uint64_t address) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
-    struct gps_block *block = find(address, &area);
+    struct gps_block *block = block_at(address, false, &area);
     if (!block)
         return GPS_INVALID_VALUE;
     const int code = gps_ops->unmap(address, block->size);
@@ -126,7 +149,7 @@ int gps_away_take_again(uint64_t address, int descriptor) {
     if (code != GPS_OK)
         return code;
     GPS_AREAS_LOCKED();
-    struct gps_block *block = find(address, &area);
+    struct gps_block *block = block_at(address, false, &area);
     code = block ? map(area, block, memory) : GPS_INVALID_VALUE;
     if (code == GPS_OK)
         take(area, block, memory);
@@ -137,47 +160,21 @@ int gps_away_take_again(uint64_t address, int descriptor) {
 
 /* --- what this process has for itself --- */
 
-/* What the keeper may have by an offer that it did not answer is left to the driver, and so is
- * memory of cuMemCreate, whose handles the program has. */
-static bool is_own(const struct gps_area *area, const struct gps_block *block) {
-    return !area->created && !area->freed &&
-           (block->state == GPS_BLOCK_PRIVATE || block->state == GPS_BLOCK_FROZEN);
-}
-
 bool gps_away_next_own(struct gps_away_own *next) {
-    const uint64_t from = next->address + next->size;
+    struct gps_area *area;
     GPS_AREAS_LOCKED();
-    for (struct gps_area *area = gps_area_from(from); area; area = gps_area_next(area)) {
-        unsigned i = 0, end;
-        if (from > area->pointer)
-            gps_area_blocks(area, from, 1, &i, &end);
-        while (i < area->count && !is_own(area, &area->blocks[i]))
-            i++;
-        if (i == area->count)
-            continue;
-        const struct gps_block *block = &area->blocks[i];
+    const struct gps_block *block = block_from(next->address + 1, true, &area);
+    if (block)
         *next = (struct gps_away_own){area->pointer + block->at, block->size, area->context,
                                       block->away};
-        return true;
-    }
-    return false;
-}
-
-static struct gps_block *find_own(uint64_t address, struct gps_area **area) {
-    unsigned first, end;
-    *area = gps_area_at(address);
-    if (!*area)
-        return NULL;
-    gps_area_blocks(*area, address, 1, &first, &end);
-    struct gps_block *block = &(*area)->blocks[first];
-    return (*area)->pointer + block->at == address && is_own(*area, block) ? block : NULL;
+    return block;
 }
 
 /* One that was about to be merged is looked at anew afterwards. */
 int gps_away_let_go_own(uint64_t address) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
-    struct gps_block *block = find_own(address, &area);
+    struct gps_block *block = block_at(address, true, &area);
     const int code = block ? gps_ops->unmap(address, block->size) : GPS_INVALID_VALUE;
     if (code != GPS_OK)
         return code;
@@ -187,24 +184,29 @@ int gps_away_let_go_own(uint64_t address) {
     return gps_ops->block_release(block->memory);
 }
 
+static int make(const struct gps_area *area, struct gps_block *block) {
+    uint64_t memory;
+    int code = gps_ops->block_create(area->device, block->size, &memory);
+    if (code != GPS_OK)
+        return code;
+    code = gps_block_map(area, area->pointer + block->at, block->size, memory, true);
+    if (code != GPS_OK) {
+        gps_ops->block_release(memory);
+        return code;
+    }
+    block->memory = memory;
+    block->away = false;
+    return GPS_OK;
+}
+
 int gps_away_make_own(uint64_t address) {
     struct gps_area *area;
-    uint64_t memory;
     GPS_AREAS_LOCKED();
-    struct gps_block *block = find_own(address, &area);
+    struct gps_block *block = block_at(address, true, &area);
     int code = block ? gps_ops->enter(area->context) : GPS_INVALID_VALUE;
     if (code != GPS_OK)
         return code;
-    code = gps_ops->block_create(area->device, block->size, &memory);
-    if (code == GPS_OK) {
-        code = gps_block_map(area, address, block->size, memory, true);
-        if (code == GPS_OK) {
-            block->memory = memory;
-            block->away = false;
-        } else {
-            gps_ops->block_release(memory);
-        }
-    }
+    code = make(area, block);
     gps_ops->leave();
     return code;
 }

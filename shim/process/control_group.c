@@ -85,10 +85,8 @@ bool gps_main_memory_left(uint32_t pid, uint64_t *bytes) {
         !add_line(text, "\nMemAvailable:", bytes))
         return false;
     find_group(pid, text);
-    if (*text)
-        do
-            limit_to_group(text, bytes);
-        while (leave_group(text));
+    for (bool in = *text; in; in = leave_group(text))
+        limit_to_group(text, bytes);
     return true;
 }
 
@@ -109,9 +107,7 @@ unsigned gps_processors_left(void) {
     unsigned count =
         sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? (unsigned)CPU_COUNT(&allowed) : 1;
     find_group(0, group);
-    if (*group)
-        do
-            count = limit_processors(group, count);
-        while (leave_group(group));
+    for (bool in = *group; in; in = leave_group(group))
+        count = limit_processors(group, count);
     return count ? count : 1;
 }

@@ -46,9 +46,7 @@ void gps_rules_start(const struct gps_config *config, const struct gps_program *
     for (size_t i = 0; state.rules && i < config->rule_count; i++)
         if (gps_rule_is_for(&config->rules[i], program->name, program->executable))
             state.rules[state.count++].rule = &config->rules[i];
-    const bool blocks =
-        config->options.suspend == GPS_SUSPEND_ON && config->options.blocks == GPS_BLOCKS_ON;
-    gps_rules_active = state.count != 0 || gps_rule_counts_active || blocks;
+    gps_rules_active = state.count != 0 || gps_rule_counts_active || gps_blocks_active;
 }
 
 void gps_rules_end(void) {

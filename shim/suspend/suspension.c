@@ -34,6 +34,7 @@ static struct {
     struct gps_answer_file answer; /* the last one */
     bool kept;                     /* it stays suspended, whether or not the tool lives */
     struct gps_room_lock room;     /* of its GPU, while it comes back */
+    uint64_t looked;               /* when the copies that are kept were last looked at */
     bool restored; /* by the driver, perhaps: the room is held whether or not the tool lives */
 } state;
 
@@ -304,7 +305,12 @@ static void follow_new(const struct gps_order *order) {
     }
 }
 
+/* Once a second, however often the directory changes. */
 static void look_at_copies(void) {
+    const uint64_t now = gps_clock_monotonic();
+    if (now - state.looked < GPS_SECOND)
+        return;
+    state.looked = now;
     const uint64_t kept = gps_own_memory_keep(gps_process_config()->options.suspend_memory);
     if (kept == state.answer.kept)
         return;

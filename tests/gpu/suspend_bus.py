@@ -9,6 +9,7 @@ import sys
 import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
+from suspend import timed
 from suspend_kills import World
 
 PROGRAM = r"""
@@ -70,12 +71,6 @@ class Program:
     def end(self):
         self.process.stdin.close()
         self.process.wait()
-
-
-def timed(world, *words):
-    began = time.monotonic()
-    result = world.tool(*words)
-    return result, time.monotonic() - began
 
 
 def turn(world, program, name, rows):
