@@ -6,31 +6,24 @@
 #include "checkpoint.h"
 
 #include <dlfcn.h>
-#include <stddef.h>
 
+#include "cli/nvml.h"
 #include "config/config.h"
-
-#define CALLS(CALL)                                                                                \
-    CALL(init, (void), "nvmlInit_v2")                                                              \
-    CALL(device, (const char *uuid, void **device), "nvmlDeviceGetHandleByUUID")                   \
-    CALL(mig, (void *device, unsigned *now, unsigned *next), "nvmlDeviceGetMigMode")               \
-    CALL(memory, (void *device, unsigned long long totals[3]), "nvmlDeviceGetMemoryInfo")
 
 enum { FREE = 1 /* of the totals: all, free, used */ };
 
-static struct {
-    bool tried, there;
-#define MEMBER(id, parameters, name) int(*id) parameters;
-    CALLS(MEMBER)
-} nvml;
+static int (*find_device)(const char *uuid, void **device);
+static int (*ask_mig)(void *device, unsigned *now, unsigned *next);
+static int (*ask_memory)(void *device, unsigned long long totals[3]);
 
-#define FIND(id, parameters, name) all &= (*(void **)&nvml.id = dlsym(library, name)) != NULL;
-static bool find_nvml(void) {
-    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    bool all = library != NULL;
-    if (library)
-        CALLS(FIND)
-    return all && nvml.init() == 0;
+static bool find_calls(void) {
+    void *nvml = nvml_open();
+    if (!nvml)
+        return false;
+    *(void **)&find_device = dlsym(nvml, "nvmlDeviceGetHandleByUUID");
+    *(void **)&ask_mig = dlsym(nvml, "nvmlDeviceGetMigMode");
+    *(void **)&ask_memory = dlsym(nvml, "nvmlDeviceGetMemoryInfo");
+    return find_device && ask_mig && ask_memory;
 }
 
 bool checkpoint_free(const uint8_t device[GPS_UUID_BYTES], uint64_t *bytes) {
@@ -38,12 +31,9 @@ bool checkpoint_free(const uint8_t device[GPS_UUID_BYTES], uint64_t *bytes) {
     unsigned mig = 0, next;
     char uuid[GPS_UUID_TEXT];
     void *handle;
-    if (!nvml.tried)
-        nvml.there = find_nvml();
-    nvml.tried = true;
     gps_format_uuid(device, uuid);
-    if (!nvml.there || nvml.device(uuid, &handle) != 0 ||
-        (nvml.mig(handle, &mig, &next) == 0 && mig) || nvml.memory(handle, totals) != 0)
+    if (!find_calls() || find_device(uuid, &handle) != 0 ||
+        (ask_mig(handle, &mig, &next) == 0 && mig) || ask_memory(handle, totals) != 0)
         return false;
     *bytes = totals[FREE];
     return true;

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include "cli/nvml.h"
 #include "cli/tool.h"
 #include "util/clock.h"
 
@@ -22,23 +23,21 @@ struct nvml_process {
 };
 
 static struct {
-    int (*init)(void);
     int (*count)(unsigned *count);
     int (*device)(unsigned index, void **device);
     int (*processes)(void *device, unsigned *count, struct nvml_process *processes);
 } calls;
 
 static bool find_driver(void) {
-    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *library = nvml_open();
     if (!library)
         return false;
-    *(void **)&calls.init = dlsym(library, "nvmlInit_v2");
     *(void **)&calls.count = dlsym(library, "nvmlDeviceGetCount_v2");
     *(void **)&calls.device = dlsym(library, "nvmlDeviceGetHandleByIndex_v2");
     *(void **)&calls.processes = dlsym(library, "nvmlDeviceGetComputeRunningProcesses_v3");
     if (!calls.processes)
         *(void **)&calls.processes = dlsym(library, "nvmlDeviceGetComputeRunningProcesses_v2");
-    return calls.init && calls.count && calls.device && calls.processes && calls.init() == NVML_OK;
+    return calls.count && calls.device && calls.processes;
 }
 
 /* Adds what a process has on one GPU. */
