@@ -3,7 +3,8 @@
 
 Two replicas merge 32 MiB, a producer and a consumer share a region of the keeper's. In each turn one of them is suspended, and
 resumed, while the tool, the keeper, its stand-by, both, the process itself or its exporter is killed by SIGKILL at a random moment
-of that. Both keepers are killed where another process can give the next one what is shared: a merged block. Or the keepers are
+of that. Now and then the other replica sleeps, too, so that the block leaves the card and comes back with one of them.
+Both keepers are killed where another process can give the next one what is shared: a merged block that somebody runs with. Or the keepers are
 stopped for half a second. Now and then the consumer has memory of the producer's open by a token: both are refused then. On the
 simulator another program takes all of the card now and then: a resume must be refused. Afterwards `resume` must bring back whoever lives, everybody's bytes must be right, and whoever has ended must have been killed here. At
 the end nothing may be left: no file, no memory, no keeper. The exit status is 0 then.
@@ -116,7 +117,7 @@ class World:
             "GPUSHARE_CONFIG": str(self.folder / "conf"), "GPUSHARE_DIR": str(self.shared)}
         if driver == "sim":
             self.environment |= {"GPUSHARE_SIM_ROOT": f"@suspend-kills-{os.getpid()}", "LD_LIBRARY_PATH": str(build / "sim"),
-                                 "GPUSHARE_SIM_MEMORY": memory}
+                                 "GPUSHARE_SIM_MEMORY": memory, "GPUSHARE_SIM_BUS": "2000", "GPUSHARE_SIM_CHECKPOINT": "500"}
         self.puppets = {}
 
     def tool(self, *words):
@@ -254,8 +255,13 @@ def turn(world, chance):
     if chance.random() < 0.3 and (wrong := open_token(world)):
         return wrong
     parties = ["tool", "tool", "keeper", "stand-by", "target", "nobody", "stopped"]
-    target, party = world.puppets[name], chance.choice(parties + {"c": ["exporter"], "p": []}.get(name, ["both"]))
+    # where both keepers were killed just now it is refused
+    sleeper = world.puppets["ab".replace(name, "")] if name in "ab" and chance.random() < 0.5 else None
+    both = [] if sleeper else ["both"]
+    target, party = world.puppets[name], chance.choice(parties + {"c": ["exporter"], "p": []}.get(name, both))
     pid = str(target.process.pid)
+    if sleeper and world.tool("suspend", str(sleeper.process.pid)).returncode != 0:
+        sleeper = None  # as above
     verb = chance.choice(["suspend", "resume"])
     if verb == "resume":
         suspended = world.tool("suspend", pid).returncode == 0  # or refused, as where both keepers were killed
@@ -271,10 +277,12 @@ def turn(world, chance):
         except subprocess.TimeoutExpired:
             tool.kill()
             return [f"{verb} hangs after the {party} was killed"]
-    if target.lives():
-        result = world.tool("resume", "--wait", pid)
-        if result.returncode != 0 and target.lives():
-            return [f"resume of {target.name} after {verb}, {party} killed after {time.monotonic() - started:.3f} s: {result.stderr}"]
+    for one in chance.sample([target] + [sleeper] * bool(sleeper), 1 + bool(sleeper)):
+        if not one.lives():
+            continue
+        result = world.tool("resume", "--wait", str(one.process.pid))
+        if result.returncode != 0 and one.lives():
+            return [f"resume of {one.name} after {verb}, {party} killed after {time.monotonic() - started:.3f} s: {result.stderr}"]
     return [f"{verb} of {target.name} {pid}, {party} killed: {one}" for one in world.check()]
 
 

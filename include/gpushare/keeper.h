@@ -4,9 +4,10 @@
  * The keeper is a process without a CUDA context. It holds the descriptors of VMM regions
  * (GPS_BACKING_VMM), owns their records in the published directory, and hands the descriptors out.
  * It listens on <root>/<namespace>/keeper, a Unix socket of type SOCK_SEQPACKET. A connection
- * carries one request and one reply; a deposit and the reply to a get carry one descriptor
- * (SCM_RIGHTS). The peer must run as the keeper's user (SO_PEERCRED). The keeper closes a
- * connection that sends an invalid request, or nothing for GPS_KEEPER_TIMEOUT nanoseconds.
+ * carries one request and one reply; a deposit, an offload that says so, and the reply to a get or
+ * a reload carry one descriptor (SCM_RIGHTS). The peer must run as the keeper's user (SO_PEERCRED).
+ * The keeper closes a connection that sends an invalid request, or nothing for GPS_KEEPER_TIMEOUT
+ * nanoseconds.
  *
  * The keeper holds an OFD lock on <root>/<namespace>/keeper.lock while it lives, so there is at
  * most one. A stand-by shares its table of descriptors, and serves when it is killed, under the
@@ -38,9 +39,9 @@ enum gps_keeper_ask {
      * the record has a name, the creator has claimed it before, and the keeper points it at the
      * region. 0; -EEXIST: the keeper has the region already; or an error of gps_region_publish. */
     GPS_KEEPER_DEPOSIT = 1,
-    /* Names record.id. 0 with a descriptor; -ENOENT; -EAGAIN: not deposited again yet. The sender
-     * has published an intent slot before. One whose slot says that it has the region open gets it
-     * also after it was dropped, or its owner has ended. */
+    /* Names record.id. 0 with a descriptor; -ENOENT; -EAGAIN: not deposited again yet; -ENODATA: it
+     * was offloaded. The sender has published an intent slot before. One whose slot says that it
+     * has the region open gets it also after it was dropped, or its owner has ended. */
     GPS_KEEPER_GET = 2,
     /* Names record.id: the sender has closed the region and cleared its slot. The keeper checks at
      * once whether the region has expired. 0; -ENOENT. */
@@ -64,6 +65,18 @@ enum gps_keeper_ask {
      * (GPS_BLOCK_MARK) that nobody has open and that are not kept for ever. 0; -ENOENT: it has none
      * of those. A keeper of a version before 0.2 ends the connection. */
     GPS_KEEPER_RECLAIM = 8,
+    /* Names record.id, a block (GPS_BLOCK_MARK) that only suspended processes have, and the sender,
+     * which is about to be: the keeper closes its descriptor, so that the memory leaves the GPU
+     * with the last mapping. The request carries the bytes: a memfd of the block's size, sealed
+     * against any change. Without one: 0 where the keeper has them from before, or -ENODATA. Else
+     * 0; -ENOENT; -EINVAL: no such memfd; -EMFILE: the keeper has no room for it. The keeper has
+     * the bytes until the block is deposited, by anybody, and then as long as it may. */
+    GPS_KEEPER_OFFLOAD = 9,
+    /* Names record.id, a block that was offloaded, and record.extent, how many bytes of blocks that
+     * are on the GPU again the keeper may keep in main memory; UINT64_MAX: a quarter of what is
+     * left there. 0 with the memfd: the sender deposits the block within GPS_KEEPER_TIMEOUT, or
+     * another one is asked to. -EAGAIN: another one is. -ENODATA: it is on the GPU. -ENOENT. */
+    GPS_KEEPER_RELOAD = 10,
 };
 
 struct gps_keeper_request {

@@ -101,6 +101,8 @@ enum gps_state {
     GPS_STATE_CLOSING = 4, /* freed by the program, still open in importers; no new opens */
     GPS_STATE_FREED = 5,   /* tombstone: the memory is freed or about to be, its handle must not be
                               opened */
+    GPS_STATE_OFFLOADED =
+        6, /* a merged block: the keeper has its bytes in main memory (keeper.h) */
 };
 
 enum gps_backing {

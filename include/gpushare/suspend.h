@@ -34,8 +34,13 @@ struct gps_order {
     uint64_t serial;  /* another one for each order */
     uint64_t timeout; /* ns, for calls and work under way to end */
     uint64_t freed;   /* KEEP: the bytes that its checkpoint freed on the card; 0: none was made */
-    uint8_t reserved[16];
+    uint32_t flags;   /* LET_GO: enum gps_order_flag */
+    uint8_t reserved[12];
     uint64_t checksum; /* of the bytes before it */
+};
+
+enum gps_order_flag {
+    GPS_ORDER_KEEP_ON_GPU = 1, /* merged blocks that nobody else runs with, too */
 };
 
 enum gps_answer_state {
@@ -55,16 +60,18 @@ struct gps_answer_file {
     uint64_t let_go; /* GONE: bytes that it has let go of */
     uint64_t freed;  /* GONE: as its order says */
     uint8_t device[GPS_UUID_BYTES]; /* the GPU that it uses; zero: none */
-    char reason[400];  /* RUNS: why it cannot let go, and what to do; TAKES: what it waits for;
-                          GONE, after ROOM: who has the lock of its GPU's room; empty: it has it */
-    uint64_t copied;   /* GONE: bytes that it copied into main memory itself, and not the driver */
-    uint64_t kept;     /* of its copies, that are in main memory now */
-    uint64_t needs;    /* bytes that are free on its GPU when it is restored, or it is lost; 0: it
-                          has no context, or is of an older version */
-    uint64_t checksum; /* of the bytes before it */
+    char reason[400];   /* RUNS: why it cannot let go, and what to do; TAKES: what it waits for;
+                           GONE, after ROOM: who has the lock of its GPU's room; empty: it has it */
+    uint64_t copied;    /* GONE: bytes that it copied into main memory itself, and not the driver */
+    uint64_t offloaded; /* GONE: bytes of merged blocks that it has taken off the GPU for all, for
+                           nobody else ran with them */
+    uint64_t kept;      /* of its copies, that are in main memory now */
+    uint64_t needs;     /* bytes that are free on its GPU when it is restored, or it is lost; 0: it
+                           has no context, or is of an older version */
+    uint64_t checksum;  /* of the bytes before it */
 };
 
 static_assert(sizeof(struct gps_order) == 64, "layout");
-static_assert(sizeof(struct gps_answer_file) == 504, "layout");
+static_assert(sizeof(struct gps_answer_file) == 512, "layout");
 
 #endif

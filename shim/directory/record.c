@@ -127,7 +127,7 @@ static const char *check_status(const struct gps_region_record *record) {
     const struct gps_region_status *status = &record->status;
     if (status->checksum != STATUS_SUM(status, record->checksum))
         return "status checksum does not match";
-    if (status->state < GPS_STATE_WRITING || status->state > GPS_STATE_FREED)
+    if (status->state < GPS_STATE_WRITING || status->state > GPS_STATE_OFFLOADED)
         return "state is unknown";
     if (status->reserved0 != 0)
         return "reserved bytes of the status are not 0";
@@ -383,10 +383,11 @@ bool gps_record_over(const struct gps_region_record *record) {
 
 const char *gps_state_name(uint32_t state) {
     static const char *const names[] = {
-        [GPS_STATE_WRITING] = "exporting", [GPS_STATE_READY] = "ready", [GPS_STATE_FINAL] = "final",
-        [GPS_STATE_CLOSING] = "closing",   [GPS_STATE_FREED] = "freed",
+        [GPS_STATE_WRITING] = "exporting", [GPS_STATE_READY] = "ready",
+        [GPS_STATE_FINAL] = "final",       [GPS_STATE_CLOSING] = "closing",
+        [GPS_STATE_FREED] = "freed",       [GPS_STATE_OFFLOADED] = "offloaded",
     };
-    if (state < GPS_STATE_WRITING || state > GPS_STATE_FREED)
+    if (state < GPS_STATE_WRITING || state > GPS_STATE_OFFLOADED)
         return "unknown";
     return names[state];
 }

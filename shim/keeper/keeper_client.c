@@ -98,6 +98,10 @@ int gps_keeper_connect(const struct gps_store *store) {
     return gps_store_socket(store, GPS_KEEPER_SOCKET, connect);
 }
 
+static bool brings_descriptor(const struct exchange *exchange) {
+    return exchange->request.ask == GPS_KEEPER_GET || exchange->request.ask == GPS_KEEPER_RELOAD;
+}
+
 /* Takes the reply. -ECONNRESET: the keeper has closed the connection instead. */
 static int take_reply(struct exchange *exchange, int fd) {
     struct gps_keeper_reply reply;
@@ -106,7 +110,7 @@ static int take_reply(struct exchange *exchange, int fd) {
     if (n <= 0)
         return n < 0 ? (int)n : -ECONNRESET;
     if (gps_reply_check(&reply, (size_t)n) != NULL ||
-        (descriptor >= 0) != (exchange->request.ask == GPS_KEEPER_GET && reply.status == 0)) {
+        (descriptor >= 0) != (brings_descriptor(exchange) && reply.status == 0)) {
         if (descriptor >= 0)
             close(descriptor);
         return -EBADMSG;
@@ -166,7 +170,7 @@ static bool is_transient(int status) {
 /* Whether this attempt failed for want of passing: ours, or a keeper's, which says -EAGAIN then. */
 static bool is_crowded(const struct exchange *exchange, int status) {
     if (status == 0)
-        return exchange->request.ask == GPS_KEEPER_GET && gps_passing_is_crowded();
+        return brings_descriptor(exchange) && gps_passing_is_crowded();
     return status == -ETOOMANYREFS;
 }
 
@@ -351,6 +355,27 @@ int gps_keeper_reclaim(const struct gps_store *store, const struct gps_owner *se
     struct exchange exchange;
     exchange_begin(&exchange, store, self, GPS_KEEPER_RECLAIM, timeout);
     return no_keeper_as_missing(ask(&exchange));
+}
+
+int gps_keeper_offload(const struct gps_store *store, const struct gps_id *id,
+                       const struct gps_owner *self, int bytes, uint64_t timeout) {
+    struct exchange exchange;
+    exchange_begin(&exchange, store, self, GPS_KEEPER_OFFLOAD, timeout);
+    exchange.request.record.id = *id;
+    exchange.give = bytes;
+    return no_keeper_as_missing(ask(&exchange));
+}
+
+int gps_keeper_reload(const struct gps_store *store, const struct gps_id *id,
+                      const struct gps_owner *self, uint64_t keep, uint64_t timeout, int *bytes) {
+    struct exchange exchange;
+    exchange_begin(&exchange, store, self, GPS_KEEPER_RELOAD, timeout);
+    exchange.request.record.id = *id;
+    exchange.request.record.extent = keep;
+    const int status = ask(&exchange);
+    if (status == 0)
+        *bytes = exchange.taken;
+    return no_keeper_as_missing(status);
 }
 
 uint64_t gps_keeper_socket(const struct gps_store *store) {

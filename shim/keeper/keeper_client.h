@@ -38,7 +38,7 @@ int gps_keeper_deposit(const struct gps_store *store, const struct gps_region_re
                        const struct gps_owner *self, int descriptor, uint64_t timeout);
 /* Gets a descriptor of the region; it is close-on-exec and belongs to the caller. Repeats the
  * request while the keeper waits for a process to deposit the region. -ENOENT: the keeper does not
- * have it. */
+ * have it. -ENODATA: it was offloaded. */
 int gps_keeper_get(const struct gps_store *store, const struct gps_id *id,
                    const struct gps_owner *self, uint64_t timeout, int *descriptor);
 /* The same where nothing else can be done: it waits for a silent keeper until the time is over, and
@@ -55,6 +55,14 @@ int gps_keeper_drop(const struct gps_store *store, const char *name, const struc
  * had some. -ENOENT: it had none, or there is no keeper; it starts none. */
 int gps_keeper_reclaim(const struct gps_store *store, const struct gps_owner *self,
                        uint64_t timeout);
+/* Has the keeper let go of a block's memory on the GPU: GPS_KEEPER_OFFLOAD (gpushare/keeper.h) with
+ * its errors. `bytes` is the memfd, which stays the caller's, or -1. Starts no keeper. */
+int gps_keeper_offload(const struct gps_store *store, const struct gps_id *id,
+                       const struct gps_owner *self, int bytes, uint64_t timeout);
+/* Gets the bytes of such a block, to deposit it again: GPS_KEEPER_RELOAD with its errors, and a
+ * memfd that is the caller's. -ETIMEDOUT: another process is at it. */
+int gps_keeper_reload(const struct gps_store *store, const struct gps_id *id,
+                      const struct gps_owner *self, uint64_t keep, uint64_t timeout, int *bytes);
 /* The inode of the keeper's socket, which differs between keepers; 0: there is none. */
 uint64_t gps_keeper_socket(const struct gps_store *store);
 /* The inode of the socket if its keeper replies and it is not the socket `known`; else 0. A keeper

@@ -68,12 +68,17 @@ static const char *check_named(const struct gps_keeper_request *request) {
     const struct gps_region_record numbered = {.id = request->record.id,
                                                .generation = request->record.generation,
                                                .extent = request->record.extent};
+    const struct gps_region_record limited = {.id = request->record.id,
+                                              .extent = request->record.extent};
     switch (request->ask) {
     case GPS_KEEPER_DEPOSIT:
         return check_deposit(request);
     case GPS_KEEPER_GET:
     case GPS_KEEPER_RELEASED:
+    case GPS_KEEPER_OFFLOAD:
         return check_only(&request->record, &named);
+    case GPS_KEEPER_RELOAD:
+        return check_only(&request->record, &limited);
     case GPS_KEEPER_DROP:
         return check_drop(&request->record);
     case GPS_KEEPER_REPLACE:

@@ -56,6 +56,12 @@ bool gps_away_next(struct gps_away *next) {
     return block;
 }
 
+int gps_away_enter(uint64_t address) {
+    struct gps_area *area;
+    GPS_AREAS_LOCKED();
+    return block_at(address, false, &area) ? gps_ops->enter(area->context) : GPS_INVALID_VALUE;
+}
+
 uint64_t gps_away_own_bytes(void) {
     uint64_t bytes = 0;
     GPS_AREAS_LOCKED();
@@ -158,6 +164,64 @@ int gps_away_take_again(uint64_t address, int descriptor) {
     return code;
 }
 
+/* --- memory that comes in the place of what is away --- */
+
+static int make_entered(const struct gps_area *area, struct gps_block *block) {
+    uint64_t memory;
+    int code = gps_ops->block_create(area->device, block->size, &memory);
+    if (code != GPS_OK)
+        return code;
+    code = gps_block_map(area, area->pointer + block->at, block->size, memory, true);
+    if (code == GPS_OK)
+        block->memory = memory;
+    else
+        gps_ops->block_release(memory);
+    return code;
+}
+
+static int make(const struct gps_area *area, struct gps_block *block) {
+    int code = gps_ops->enter(area->context);
+    if (code != GPS_OK)
+        return code;
+    code = make_entered(area, block);
+    gps_ops->leave();
+    return code;
+}
+
+int gps_away_make(uint64_t address) {
+    struct gps_area *area;
+    GPS_AREAS_LOCKED();
+    struct gps_block *block = block_at(address, false, &area);
+    return block && block->away ? make(area, block) : GPS_INVALID_VALUE;
+}
+
+int gps_away_seal(uint64_t address, int *descriptor) {
+    struct gps_area *area;
+    GPS_AREAS_LOCKED();
+    struct gps_block *block = block_at(address, false, &area);
+    int code = block ? gps_ops->enter(area->context) : GPS_INVALID_VALUE;
+    if (code != GPS_OK)
+        return code;
+    code = gps_block_seal(area, block);
+    if (code == GPS_OK)
+        code = gps_ops->block_export(block->memory, descriptor);
+    gps_ops->leave();
+    return code;
+}
+
+void gps_away_made(uint64_t address, bool taken) {
+    struct gps_area *area;
+    GPS_AREAS_LOCKED();
+    struct gps_block *block = block_at(address, false, &area);
+    block->away = !taken;
+    if (!taken) {
+        gps_ops->unmap(address, block->size);
+        gps_ops->block_release(block->memory);
+    } else if (block->state == GPS_BLOCK_SHARED) {
+        gps_block_set_state(block, GPS_BLOCK_PROVIDED);
+    }
+}
+
 /* --- what this process has for itself --- */
 
 bool gps_away_next_own(struct gps_away_own *next) {
@@ -184,29 +248,12 @@ int gps_away_let_go_own(uint64_t address) {
     return gps_ops->block_release(block->memory);
 }
 
-static int make(const struct gps_area *area, struct gps_block *block) {
-    uint64_t memory;
-    int code = gps_ops->block_create(area->device, block->size, &memory);
-    if (code != GPS_OK)
-        return code;
-    code = gps_block_map(area, area->pointer + block->at, block->size, memory, true);
-    if (code != GPS_OK) {
-        gps_ops->block_release(memory);
-        return code;
-    }
-    block->memory = memory;
-    block->away = false;
-    return GPS_OK;
-}
-
 int gps_away_make_own(uint64_t address) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
     struct gps_block *block = block_at(address, true, &area);
-    int code = block ? gps_ops->enter(area->context) : GPS_INVALID_VALUE;
-    if (code != GPS_OK)
-        return code;
-    code = make(area, block);
-    gps_ops->leave();
+    const int code = block ? make(area, block) : GPS_INVALID_VALUE;
+    if (code == GPS_OK)
+        block->away = false;
     return code;
 }

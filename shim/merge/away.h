@@ -21,6 +21,9 @@ struct gps_away {
 /* The next merged block by address. False: there is no more. */
 bool gps_away_next(struct gps_away *block);
 
+/* Enters the context of the area that an address lies in. */
+int gps_away_enter(uint64_t address);
+
 /* A descriptor of its memory, the caller's, if it was created here and is not the keeper's. */
 int gps_away_descriptor(const struct gps_away *block, int *descriptor);
 
@@ -37,6 +40,13 @@ int gps_away_replace(const struct gps_away *block, uint64_t memory);
 int gps_away_let_go(uint64_t address);
 /* The descriptor stays the caller's. */
 int gps_away_take_again(uint64_t address, int descriptor);
+
+/* Where the keeper has only the bytes: memory comes in its place, which the caller fills; then a
+ * descriptor of it, the caller's, while nothing can write it any more; and then the block is as if
+ * created here, or is away as before. */
+int gps_away_make(uint64_t address);
+int gps_away_seal(uint64_t address, int *descriptor);
+void gps_away_made(uint64_t address, bool taken);
 
 /* --- what this process has for itself --- */
 

@@ -103,6 +103,10 @@ static int protect(const struct gps_area *area, struct gps_block *block,
     return code;
 }
 
+int gps_block_seal(const struct gps_area *area, const struct gps_block *block) {
+    return allow(area, address_of(area, block), block->size, false);
+}
+
 int gps_block_freeze(const struct gps_area *area, struct gps_block *block) {
     return protect(area, block, GPS_BLOCK_FROZEN);
 }

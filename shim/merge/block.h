@@ -33,6 +33,9 @@ int gps_block_own(const struct gps_area *area, struct gps_block *block);
 int gps_block_freeze(const struct gps_area *area, struct gps_block *block);
 int gps_block_thaw(const struct gps_area *area, struct gps_block *block);
 
+/* Nothing writes its memory from now on, whatever its state. */
+int gps_block_seal(const struct gps_area *area, const struct gps_block *block);
+
 /* New memory with the block's bytes, not mapped; the caller's. */
 int gps_block_copy(const struct gps_area *area, const struct gps_block *block, uint64_t *memory);
 /* Maps other memory in place of the block's, which is let go of. The caller sets the state. */

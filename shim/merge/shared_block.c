@@ -183,7 +183,8 @@ static int get(const struct gps_id *id, const struct gps_shared_key *key, int *d
     status = gps_keeper_get(gps_membership_store(), id, gps_process_self(), GET_WAIT, descriptor);
     if (status < 0)
         gps_references_end(*slot);
-    return status;
+    /* who has these bytes brings them to the GPU again, as those of no block */
+    return status == -ENODATA ? -ENOENT : status;
 }
 
 int gps_shared_get(const struct gps_id *id, const struct gps_shared_key *key, int *descriptor,

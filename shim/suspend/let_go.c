@@ -21,6 +21,7 @@
 #include "merge/away.h"
 #include "merge/unmerged.h"
 #include "needed_room.h"
+#include "offload.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
@@ -80,6 +81,8 @@ bool gps_let_go_confirm(struct gps_text *why) {
     int descriptor;
     while (next(&walk)) {
         const int status = get(&walk.piece, &descriptor);
+        if (status == -ENODATA) /* it has the bytes */
+            continue;
         if (status < 0) {
             describe(why, &walk.piece,
                      "was not had from the keeper, so nobody would hold it; see: gpushare doctor");
@@ -133,9 +136,13 @@ static bool is_awaited(const struct piece *piece) {
     return awaited;
 }
 
-static enum gps_taken take(const struct piece *piece, struct gps_text *why) {
+/* What the keeper has in main memory stays away, and *offloaded says so. */
+static enum gps_taken take(const struct piece *piece, bool *offloaded, struct gps_text *why) {
     int descriptor;
     const int status = get(piece, &descriptor);
+    *offloaded |= status == -ENODATA;
+    if (status == -ENODATA)
+        return GPS_TAKEN;
     if (status == -ENOENT && !is_awaited(piece)) {
         describe(why, piece, "is gone: the keeper does not have it any more");
         return GPS_TAKEN_LOST;
@@ -156,16 +163,17 @@ static enum gps_taken take(const struct piece *piece, struct gps_text *why) {
                                                                   : GPS_TAKEN_LOST;
 }
 
-enum gps_taken gps_let_go_take_again(struct gps_text *why) {
+enum gps_taken gps_let_go_take_again(uint64_t keep, struct gps_text *why) {
     struct walk walk = {.mapping.pointer = 0};
+    bool offloaded = false;
     while (next(&walk)) {
         if (!walk.piece.away)
             continue;
-        const enum gps_taken taken = take(&walk.piece, why);
+        const enum gps_taken taken = take(&walk.piece, &offloaded, why);
         if (taken != GPS_TAKEN)
             return taken;
     }
-    return GPS_TAKEN;
+    return offloaded ? gps_reload(keep, why) : GPS_TAKEN;
 }
 
 /* --- obstacles --- */

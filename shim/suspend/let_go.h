@@ -25,7 +25,8 @@ enum gps_taken {
     GPS_TAKEN_LATER, /* some of it can't be had just now */
     GPS_TAKEN_LOST,  /* some of it is gone for good */
 };
-enum gps_taken gps_let_go_take_again(struct gps_text *why);
+/* `keep` as in offload.h. */
+enum gps_taken gps_let_go_take_again(uint64_t keep, struct gps_text *why);
 
 /* --- the one list of refusals --- */
 

@@ -19,6 +19,7 @@
 #include "merge/backing.h"
 #include "merge/merger.h"
 #include "needed_room.h"
+#include "offload.h"
 #include "own_memory.h"
 #include "process/membership.h"
 #include "process/process.h"
@@ -118,7 +119,7 @@ static void take_again(void) {
     GPS_DRIVER_SCOPE();
     for (;;) {
         struct gps_text why = reason();
-        taken = gps_let_go_take_again(&why);
+        taken = gps_let_go_take_again(gps_process_config()->options.suspend_memory, &why);
         if (taken == GPS_TAKEN)
             taken = gps_own_memory_take_again(&why);
         if (taken != GPS_TAKEN_LATER)
@@ -155,8 +156,10 @@ static bool let_go(const struct gps_order *order, struct gps_text *why) {
     }
     if (done) {
         gps_needed_room_measure(&state.answer);
-        done = gps_own_memory_copy(&state.answer.copied, why) &&
-               gps_let_go(&state.answer.let_go, why) && gps_own_memory_let_go(why);
+        done = gps_own_memory_copy(&state.answer.copied, why);
+        if (done && !(order->flags & GPS_ORDER_KEEP_ON_GPU))
+            state.answer.offloaded = gps_offload();
+        done = done && gps_let_go(&state.answer.let_go, why) && gps_own_memory_let_go(why);
         state.answer.kept = gps_copies_bytes();
     }
     return done;
@@ -205,7 +208,7 @@ static void follow_take(const struct gps_order *order) {
         leave_room();
         tell("resumed", state.answer.let_go);
         (void)reason();
-        state.answer.let_go = state.answer.freed = state.answer.copied = 0;
+        state.answer.let_go = state.answer.freed = state.answer.copied = state.answer.offloaded = 0;
     }
     answer(GPS_ANSWER_RUNS, order);
 }

@@ -13,7 +13,7 @@
 static void require_request(const struct gps_keeper_request *request) {
     struct gps_region_record record;
 
-    need(request->ask >= GPS_KEEPER_DEPOSIT && request->ask <= GPS_KEEPER_RECLAIM);
+    need(request->ask >= GPS_KEEPER_DEPOSIT && request->ask <= GPS_KEEPER_RELOAD);
     need(gps_owner_check(&request->sender) == NULL);
     need(memchr(request->record.name, '\0', sizeof request->record.name) != NULL);
     if (request->ask != GPS_KEEPER_DEPOSIT)

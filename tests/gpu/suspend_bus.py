@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""tests/gpu/suspend_bus.py [--gib N ...] [--driver-gib N] BUILD: how long a PyTorch program of N GiB takes off the card and back, by
-gpushare's copies and by the driver's (blocks = off); and what cudaMalloc costs then. Tables; the status is 1 if bytes differ."""
+"""tests/gpu/suspend_bus.py [--gib N ...] [--driver-gib N] [--merged-gib N] BUILD: how long a PyTorch program of N GiB takes off the
+card and back, by gpushare's copies and by the driver's (blocks = off); how long merged weights take that only sleepers have; and what
+cudaMalloc costs then. Tables; the status is 1 if bytes differ."""
 import argparse
 import os
 import pathlib
@@ -14,8 +15,11 @@ from suspend_kills import World
 
 PROGRAM = r"""
 import ctypes, itertools, statistics, sys, time, torch
-gib = int(sys.argv[1])
-parts = [torch.randint(-2**62, 2**62, (1 << 27,), dtype=torch.int64, device="cuda") for _ in range(gib)]
+gib, merged = int(sys.argv[1]), len(sys.argv) > 2
+def make(number):
+    random = torch.Generator(device="cpu" if merged else "cuda").manual_seed(number)
+    return torch.randint(-2**62, 2**62, (1 << 27,), dtype=torch.int64, device=random.device, generator=random).to("cuda")
+parts = [make(number) for number in range(gib)]
 static = torch.zeros(1 << 10, device="cuda")
 graph = torch.cuda.CUDAGraph()
 torch.cuda.synchronize()
@@ -57,9 +61,9 @@ for line in itertools.chain(["ready"], iter(sys.stdin.readline, "")):
 
 
 class Program:
-    def __init__(self, world, gib, bare=False):
+    def __init__(self, world, gib, bare=False, merged=False):
         environment = world.environment | ({} if bare else {"LD_PRELOAD": str(world.build / "libgpushare.so")})
-        self.process = subprocess.Popen([sys.executable, "-c", PROGRAM, str(gib)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        self.process = subprocess.Popen([sys.executable, "-c", PROGRAM, str(gib)] + ["merged"] * merged, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         env=environment, text=True)
         self.process.stdout.readline()
 
@@ -98,6 +102,37 @@ def measure(build, gib, blocks, rows):
         print(log.read_text(), file=sys.stderr)
 
 
+def in_use():
+    query = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"], capture_output=True, text=True, check=True)
+    return int(query.stdout)
+
+
+def sleepers(build, gib, rows):
+    """Two replicas of merged weights: the second takes them off the card, and the first that comes back brings them."""
+    world, empty = World(build, "gpu"), in_use()
+    (world.folder / "conf").write_text(f"[gpushare]\nlog = {world.folder}/log-%p\nsuspend = on\n"
+                                       "[region weights]\nsize = >=2MiB\nindex = *\nrole = merge\nquiet = 0\n")
+    two = [Program(world, gib, merged=True) for _ in range(2)]
+    sums = [program.ask("sum") for program in two]
+    print(f"two of {gib} GiB, merged: {in_use() - empty} MiB in use", flush=True)
+    for name in "first", "again", "again":
+        times = []
+        for verb in "suspend", "resume":
+            for program in two:
+                done, seconds = timed(world, verb, *["--wait"] * (verb == "resume"), str(program.process.pid))
+                times.append(f"{seconds:.2f}")
+                print(f"    {done.stdout.strip()} {done.stderr}", flush=True)
+            left = in_use() - empty if verb == "suspend" else left
+        good = sums == [program.ask("sum") for program in two] and all(program.ask("graph").endswith(" 256") for program in two)
+        rows.append((name, 0, 0, good))
+        print(f"{gib} GiB merged, {name:6} out {times[0]}, {times[1]} s; {left} MiB in use; back {times[2]}, {times[3]} s  "
+              f"{'equal' if good else 'WRONG'}", flush=True)
+    for program in two:
+        program.end()
+    for log in world.folder.glob("log-*"):
+        print(log.read_text(), file=sys.stderr)
+
+
 def allocations(build):
     """What cudaMalloc and cudaFree cost."""
     print(f"cudaMalloc, cudaFree in us of {'2 MiB':>8} {'64 MiB':>14} {'1 GiB':>14} {'8 GiB':>14}", flush=True)
@@ -114,14 +149,19 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--gib", type=int, nargs="*", default=[24])
     parser.add_argument("--driver-gib", type=int, default=24)
+    parser.add_argument("--merged-gib", type=int, default=0)
+    parser.add_argument("--no-allocations", action="store_true")
     options = parser.parse_args()
-    allocations(options.build.resolve())
+    if not options.no_allocations:
+        allocations(options.build.resolve())
     print(f"{'':34} {'out s':>6} {'back s':>6}   ({os.cpu_count()} processors)", flush=True)
     rows = []
     for gib in options.gib:
         measure(options.build.resolve(), gib, "on", rows)
     if options.driver_gib:
         measure(options.build.resolve(), options.driver_gib, "off", rows)
+    if options.merged_gib:
+        sleepers(options.build.resolve(), options.merged_gib, rows)
     return 0 if all(row[3] for row in rows) else 1
 
 

@@ -49,7 +49,7 @@ enum sim_op {
     SIM_EVENT_OPEN,   /* a: client id, b: slot */
     SIM_ATTACH,       /* a: block, whoever holds it -> as OPEN */
     SIM_STATS,        /* -> a: clients, b: blocks, c: bytes in use, d: event slots in use */
-    SIM_PROCESS,      /* a: pid, b: enum sim_process -> a: its CUprocessState */
+    SIM_PROCESS,      /* a: pid, b: enum sim_process -> a: its CUprocessState, b: bytes on cards */
     SIM_MOVED,        /* a: block -> as ALLOC: the copy that a checkpoint put in its place */
 };
 

@@ -165,6 +165,10 @@ class Keeper : public ::testing::Test {
         before = descriptors_of(getpid());
     }
     void TearDown() override {
+        if (successor > 0) {
+            send(successor, SIGTERM);
+            waitpid(successor, nullptr, 0);
+        }
         /* one that lost an election may still be there, and succeed the one that is stopped */
         EXPECT_TRUE(eventually([&] {
             gps_gc_counts counts;
@@ -211,6 +215,18 @@ class Keeper : public ::testing::Test {
             EXPECT_TRUE(gone(pid));
         }
     }
+    /* Another keeper takes over all of it: `successor`. */
+    void replace() {
+        successor = fork();
+        if (successor == 0) {
+            const int null = open("/dev/null", O_WRONLY);
+            dup2(null, 1);
+            setenv("GPUSHARE_DIR", fs::path(store->path).parent_path().c_str(), 1);
+            execl(tool_path().c_str(), "gpushare", "keeper", "--replace", nullptr);
+            _exit(90);
+        }
+    }
+    pid_t successor = 0;
     pid_t stand_by() const {
         pid_t found = 0;
 
@@ -536,6 +552,136 @@ TEST_F(Keeper, WhatNobodyCanDepositAgainMakesRoom) {
     EXPECT_TRUE(dropped(made.id));
 }
 
+// --- blocks that are off the GPU ---
+
+class Offloaded : public Keeper {
+  protected:
+    void SetUp() override {
+        Keeper::SetUp();
+        one = std::make_unique<Actor>(*store);
+        block = one->record(2, GPS_KEEP_USERS);
+        memcpy(block.handle, GPS_BLOCK_MARK, sizeof GPS_BLOCK_MARK - 1);
+        block.id = gps_id_of_handle(block.handle);
+        gps_record_seal(&block);
+        ASSERT_EQ(0, one->create(block));
+    }
+    void TearDown() override {
+        one.reset();
+        Keeper::TearDown();
+    }
+    static int bytes(off_t size, unsigned seals) {
+        const int fd = memfd_create("bytes", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        EXPECT_EQ(9, write(fd, "what left", 9));
+        EXPECT_EQ(0, ftruncate(fd, size));
+        EXPECT_EQ(0, fcntl(fd, F_ADD_SEALS, seals));
+        return fd;
+    }
+    int offload(int fd) {
+        const int status = gps_keeper_offload(store, &block.id, &one->self, fd, SECOND);
+        if (fd >= 0)
+            close(fd);
+        return status;
+    }
+    int reload(const Actor &actor, std::string *text = nullptr, uint64_t keep = UINT64_MAX) {
+        int fd = -1;
+        const int status = gps_keeper_reload(store, &block.id, &actor.self, keep, SECOND / 5, &fd);
+        if (text)
+            *text = status == 0 ? text_of(fd) : "";
+        if (fd >= 0)
+            close(fd);
+        return status;
+    }
+    int deposit(const Actor &actor) {
+        const int fd = memory("again");
+        const int status = gps_keeper_deposit(store, &block, &actor.self, fd, SECOND);
+        close(fd);
+        return status;
+    }
+    uint32_t state() {
+        gps_region_record record = {};
+        EXPECT_EQ(0, gps_region_read(store, &block.id, &record, nullptr));
+        return record.status.state;
+    }
+    static constexpr unsigned SEALS = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK;
+    std::unique_ptr<Actor> one;
+    gps_region_record block;
+};
+
+TEST_F(Offloaded, OnlyWithAllItsBytesThatNobodyCanChange) {
+    const off_t size = static_cast<off_t>(block.extent);
+    EXPECT_EQ(-ENODATA, reload(*one)) << "it is on the GPU";
+    EXPECT_EQ(-ENODATA, offload(-1)) << "the keeper has no bytes";
+    EXPECT_EQ(-EINVAL, offload(bytes(size, F_SEAL_GROW | F_SEAL_SHRINK)));
+    EXPECT_EQ(-EINVAL, offload(bytes(size - 4096, SEALS)));
+    EXPECT_EQ(-EINVAL, offload(bytes(size + 4096, SEALS)));
+    EXPECT_EQ("bytes", one->get(block.id));
+    EXPECT_EQ(GPS_STATE_READY, state());
+    EXPECT_EQ(0, offload(bytes(size, SEALS)));
+    EXPECT_EQ(GPS_STATE_OFFLOADED, state());
+    EXPECT_EQ(0, offload(-1)) << "it is so already";
+    EXPECT_EQ(std::to_string(-ENODATA), one->get(block.id));
+    gps_id none = block.id;
+    none.bytes[0] ^= 1;
+    EXPECT_EQ(-ENOENT, gps_keeper_offload(store, &none, &one->self, -1, SECOND));
+    int fd = -1;
+    EXPECT_EQ(-ENOENT, gps_keeper_reload(store, &none, &one->self, 0, SECOND, &fd));
+}
+
+TEST_F(Offloaded, OneBringsItBackOrAnotherOne) {
+    const off_t size = static_cast<off_t>(block.extent);
+    std::string text;
+    Actor other(*store);
+    other.hold(block.id, GPS_VIA_MERGE, GPS_SLOT_OPEN, 1);
+    ASSERT_EQ(0, offload(bytes(size, SEALS)));
+    {
+        Actor killed(*store);
+        EXPECT_EQ(0, reload(killed));
+        EXPECT_EQ(-ETIMEDOUT, reload(other)) << "another is at it";
+        EXPECT_EQ(0, reload(killed)) << "it may ask again";
+        killed.die();
+    }
+    EXPECT_EQ(0, reload(other, &text));
+    EXPECT_EQ("what left", text.substr(0, 9));
+    EXPECT_EQ(-ETIMEDOUT, reload(*one)) << "it lives";
+    usleep(2000000);
+    EXPECT_EQ(0, reload(*one)) << "it has had its time";
+    EXPECT_EQ(0, deposit(other));
+    EXPECT_EQ(-EEXIST, deposit(*one));
+    EXPECT_EQ("again", one->get(block.id));
+    EXPECT_EQ(GPS_STATE_READY, state());
+    EXPECT_EQ(0, offload(-1)) << "the bytes were kept";
+    EXPECT_EQ(0, reload(*one, nullptr, 0));
+    EXPECT_EQ(0, deposit(*one));
+    EXPECT_TRUE(eventually([&] {
+        const int status = offload(-1);
+        if (status == 0) { // not swept yet
+            reload(*one, nullptr, 0);
+            deposit(*one);
+        }
+        return status == -ENODATA;
+    })) << "nothing was to be kept";
+}
+
+TEST_F(Offloaded, TheStandByAndTheNextKeeperHaveTheBytes) {
+    std::string text;
+    ASSERT_EQ(0, offload(bytes(static_cast<off_t>(block.extent), SEALS)));
+    const pid_t first = keeper();
+    stand_by_of(first);
+    send(first, SIGKILL);
+    next_after(first);
+    EXPECT_EQ(0, reload(*one, &text));
+    EXPECT_EQ("what left", text.substr(0, 9));
+    replace();
+    EXPECT_TRUE(eventually([&] { return keeper() == successor; }));
+    EXPECT_EQ(std::to_string(-ENODATA), one->get(block.id));
+    EXPECT_EQ(0, reload(*one, &text));
+    EXPECT_EQ("what left", text.substr(0, 9));
+    EXPECT_EQ(0, deposit(*one));
+    EXPECT_EQ("again", one->get(block.id));
+    one->let_go();
+    EXPECT_TRUE(dropped(block.id));
+}
+
 // --- the stand-by ---
 
 class StandBy : public Keeper {
@@ -732,22 +878,6 @@ TEST_F(ThousandsOfBlocks, AreKeptAndFewDescriptorsAreOnTheirWay) {
 
 class Replacing : public StandBy {
   protected:
-    void TearDown() override {
-        if (child > 0) {
-            send(child, SIGTERM);
-            waitpid(child, nullptr, 0);
-        }
-        StandBy::TearDown();
-    }
-    void replace() {
-        child = fork();
-        if (child == 0) {
-            const int null = open("/dev/null", O_WRONLY);
-            dup2(null, 1);
-            execl(tool_path().c_str(), "gpushare", "keeper", "--replace", nullptr);
-            _exit(90);
-        }
-    }
     static constexpr unsigned LATER = 10; /* so much later every other region is dropped */
 
     gps_region_record numbered(unsigned i) const {
@@ -780,7 +910,7 @@ class Replacing : public StandBy {
         replace();
         EXPECT_TRUE(eventually([&] {
             disturb();
-            return keeper() == child;
+            return keeper() == successor;
         })) << keeper();
         EXPECT_TRUE(gone(first) && gone(second));
         usleep(100000);
@@ -795,11 +925,10 @@ class Replacing : public StandBy {
             EXPECT_EQ(!dropped, has(i)) << i;
             EXPECT_TRUE(is_dropped(i)) << i;
         }
-        send(child, SIGKILL); /* it has a stand-by of its own */
-        EXPECT_TRUE(eventually([&] { return keeper() != child && keeper() != 0; }));
+        send(successor, SIGKILL); /* it has a stand-by of its own */
+        EXPECT_TRUE(eventually([&] { return keeper() != successor && keeper() != 0; }));
         expect_both("after the second");
     }
-    pid_t child = 0;
 };
 
 TEST_F(Replacing, GetsEverythingWhileOthersComeAndGo) {
@@ -872,10 +1001,10 @@ TEST_F(Keeper, OfTwentyThatStartOneAtOnceAllFindTheSame) {
     for (unsigned i = 0; i < 20; i++) {
         const auto made = actors[i]->record(i + 1, GPS_KEEP_OWNER);
         actors[i]->hold(made.id, GPS_VIA_CREATOR);
-        pid_t child = fork();
-        if (child == 0)
+        pid_t started = fork();
+        if (started == 0)
             _exit(is_deposited(*actors[i], made, i) ? 0 : 1);
-        children.push_back(child);
+        children.push_back(started);
     }
     for (unsigned i = 0; i < 20; i++) {
         int status = -1;

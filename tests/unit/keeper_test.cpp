@@ -58,7 +58,7 @@ TEST(Request, EachKindNamesWhatIsItsOwnAndNoMore) {
     const gps_region_record full = vmm_record(request.sender, request.sender, 1, "frames");
 
     for (uint32_t ask : {GPS_KEEPER_GET, GPS_KEEPER_RELEASED, GPS_KEEPER_DROP, GPS_KEEPER_PING,
-                         GPS_KEEPER_RECLAIM}) {
+                         GPS_KEEPER_RECLAIM, GPS_KEEPER_OFFLOAD, GPS_KEEPER_RELOAD}) {
         request.ask = ask;
         request.record = full;
         EXPECT_NE("", check(request)) << ask;
@@ -88,6 +88,17 @@ TEST(Request, EachKindNamesWhatIsItsOwnAndNoMore) {
     EXPECT_EQ("backing is not VMM", check(request));
 }
 
+TEST(Request, AReloadSaysHowMuchMayBeKept) {
+    gps_keeper_request request = {};
+    gps_owner_self(&request.sender);
+    request.ask = GPS_KEEPER_RELOAD;
+    request.record.id.bytes[3] = 1;
+    request.record.extent = UINT64_MAX;
+    EXPECT_EQ("", check(request));
+    request.ask = GPS_KEEPER_OFFLOAD;
+    EXPECT_EQ("a field is set that must be zero", check(request));
+}
+
 TEST(Request, AReplacementNamesAFamilyAndTwoNumbers) {
     gps_keeper_request request = {};
     gps_owner_self(&request.sender);
@@ -109,7 +120,7 @@ TEST(Request, TheFrameIsChecked) {
     EXPECT_STREQ("size does not match", gps_request_check(&request, sizeof request - 1));
     request.ask = GPS_KEEPER_GET;
     EXPECT_EQ("checksum does not match", check(request, false));
-    request.ask = GPS_KEEPER_RECLAIM + 1;
+    request.ask = GPS_KEEPER_RELOAD + 1;
     EXPECT_EQ("the request is of an unknown kind", check(request));
     request.sender.nonce = 0;
     EXPECT_EQ("owner's nonce is 0", check(request));

@@ -223,10 +223,10 @@ TEST(Record, EachBoundOfTheOwnerIsChecked) {
 TEST(Record, EachBoundOfTheStatusIsChecked) {
     using R = gps_region_record;
 
-    for (uint32_t state = GPS_STATE_WRITING; state <= GPS_STATE_FREED; state++)
+    for (uint32_t state = GPS_STATE_WRITING; state <= GPS_STATE_OFFLOADED; state++)
         EXPECT_EQ("", sealed_with([=](R &r) { r.status.state = state; })) << state;
     EXPECT_EQ("state is unknown", sealed_with([](R &r) { r.status.state = 0; }));
-    EXPECT_EQ("state is unknown", sealed_with([](R &r) { r.status.state = 6; }));
+    EXPECT_EQ("state is unknown", sealed_with([](R &r) { r.status.state = 7; }));
     EXPECT_EQ("reserved bytes of the status are not 0",
               sealed_with([](R &r) { r.status.reserved0 = 1; }));
     EXPECT_EQ("a hand-over time is set in a state that has none",
@@ -502,7 +502,7 @@ TEST(Owner, IsEqualOnlyWhenAllFourPartsAre) {
 }
 
 TEST(State, OfAnotherNumberIsUnknown) {
-    for (uint32_t state : {uint32_t{0}, uint32_t{6}, UINT32_MAX})
+    for (uint32_t state : {uint32_t{0}, uint32_t{7}, UINT32_MAX})
         EXPECT_STREQ("unknown", gps_state_name(state));
 }
 

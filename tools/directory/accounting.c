@@ -43,8 +43,9 @@ static size_t share_count(const struct view_region *region) {
 }
 
 uint64_t accounting_in_use(const struct view_region *region) {
-    const bool freed = region->record.status.state == GPS_STATE_FREED;
-    if (view_hidden(region) || (freed && share_count(region) == 0))
+    const uint32_t state = region->record.status.state;
+    if (view_hidden(region) || state == GPS_STATE_OFFLOADED ||
+        (state == GPS_STATE_FREED && share_count(region) == 0))
         return 0;
     return region->record.extent;
 }

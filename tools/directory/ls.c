@@ -242,6 +242,20 @@ static void tell_suspended(struct listing *listing) {
     print(listing, "", &table);
 }
 
+/* Nobody has it on a GPU: it is with the keeper, once. */
+static void tell_offloaded(struct listing *listing) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < listing->view->region_count; i++) {
+        const struct gps_region_record *record = &listing->view->regions[i].record;
+        bytes += record->status.state == GPS_STATE_OFFLOADED ? record->extent : 0;
+    }
+    if (bytes && listing->array)
+        json_tree_add(append(listing, "offloaded"), "{s:I}", "size", bytes);
+    else if (bytes)
+        printf("\n%s of merged memory, which only suspended programs have, are in main memory.\n",
+               printable_size(bytes).text);
+}
+
 static void tell_waits(struct listing *listing) {
     static const struct table_column columns[] = {
         {"WAITING", 0}, {"FOR", 0}, {"SINCE", 1}, {"AT MOST", 1}};
@@ -298,6 +312,7 @@ static void list(struct listing *listing) {
     if (!listing->array)
         print_unmerged(listing);
     tell_suspended(listing);
+    tell_offloaded(listing);
     tell_waits(listing);
     if (listing->array)
         json_tree_print(stdout, listing->array);
@@ -346,7 +361,8 @@ const struct tool_verb tool_verb_ls = {
                "Then what each program has made by its own cuMemCreate, which no rule shares.\n"
                "Then who merges nothing though a rule says so, since when, and why.\n"
                "Then who is suspended, since when, how much it shares and has let go of, and how "
-               "much of its own has left the GPU.\n"
+               "much of its own has left the GPU; and how much merged memory has, once for all who "
+               "have it.\n"
                "Behind that stands who has waited for more than a second, for what and for how "
                "long at most.\n",
     .options = {{"json", 0, NULL, "an array of objects, for scripts"},

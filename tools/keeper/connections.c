@@ -16,6 +16,7 @@
 #include "directory/processes.h"
 #include "directory/region.h"
 #include "keeper/keeper_protocol.h"
+#include "offloaded.h"
 #include "util/clock.h"
 #include "util/descriptors.h"
 
@@ -90,6 +91,8 @@ static int get(const struct keeper *keeper, const struct gps_keeper_request *req
     const bool retired = region && region_list_retired(region);
     if (!region || (retired && is_new(keeper, request)))
         return -ENOENT;
+    if (offloaded_is(region))
+        return -ENODATA;
     if (region->descriptor < 0)
         return region_list_lost(region, keeper->now) ? -ENOENT : -EAGAIN;
     *give = region->descriptor;
@@ -133,6 +136,13 @@ static int drop(struct keeper *keeper, const struct gps_keeper_request *request)
     return 0;
 }
 
+/* It is kept as the last one says. */
+static int reload(struct keeper *keeper, const struct gps_keeper_request *request, int *give) {
+    struct keeper_region *region = region_list_find(&keeper->regions, &request->record.id);
+    keeper->regions.keep = request->record.extent;
+    return offloaded_give(&keeper->regions, region, &request->sender, keeper->now, give);
+}
+
 static int answer(struct keeper *keeper, const struct gps_keeper_request *request, int fd,
                   int *descriptor, int *give) {
     switch (request->ask) {
@@ -148,6 +158,11 @@ static int answer(struct keeper *keeper, const struct gps_keeper_request *reques
         return drop(keeper, request);
     case GPS_KEEPER_RECLAIM:
         return region_list_reclaim(&keeper->regions);
+    case GPS_KEEPER_OFFLOAD:
+        return offloaded_begin(&keeper->regions,
+                               region_list_find(&keeper->regions, &request->record.id), descriptor);
+    case GPS_KEEPER_RELOAD:
+        return reload(keeper, request, give);
     default:
         return 0;
     }
@@ -186,7 +201,8 @@ static enum outcome handle(struct keeper *keeper, int fd) {
     if (size == -EAGAIN)
         return NO_REQUEST_YET;
     if (size > 0 && !gps_request_check(&request, (size_t)size) &&
-        (descriptor >= 0) == (request.ask == GPS_KEEPER_DEPOSIT)) {
+        (request.ask == GPS_KEEPER_OFFLOAD ||
+         (descriptor >= 0) == (request.ask == GPS_KEEPER_DEPOSIT))) {
         int status = answer(keeper, &request, fd, &descriptor, &give);
         if (keeper->replaced)
             outcome = NO_REQUEST_YET;

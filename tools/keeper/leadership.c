@@ -49,6 +49,7 @@ static int take_lock(struct keeper *keeper, struct gps_owner *other) {
 static void raise_limits(struct keeper *keeper) {
     struct rlimit limit;
     keeper->regions.max = 512;
+    keeper->regions.keep = UINT64_MAX;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
         return;
     limit.rlim_cur = limit.rlim_max;

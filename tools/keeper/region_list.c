@@ -9,6 +9,7 @@
 #include "directory/lease.h"
 #include "directory/name.h"
 #include "directory/region.h"
+#include "offloaded.h"
 #include "util/clock.h"
 #include "util/transition.h"
 
@@ -78,6 +79,8 @@ static struct keeper_region *insert(struct region_list *list,
         return NULL;
     region->record = *record;
     region->descriptor = descriptor;
+    region->copy = -1;
+    region->reload_until = 0;
     region->published = false;
     region->since = region->last_held = now;
     region->held = true;
@@ -97,14 +100,30 @@ static void forget(struct region_list *list, struct keeper_region *region) {
     give_place(list, region);
 }
 
+/* A region that the other was publishing when it died, or that could not be published when it was
+ * adopted: there may be room now. */
+static void publish(const struct region_list *list, struct keeper_region *region) {
+    if (!region->published)
+        region->published = gps_region_publish(list->store, &region->record) == 0;
+    offloaded_tell(list, region);
+}
+
 void region_list_give(struct region_list *list, struct keeper_region *region, int descriptor) {
     region->descriptor = descriptor;
     atomic_fetch_add(&list->table->deposits, 1);
+    publish(list, region);
+}
+
+/* What is only kept goes before a region is refused. */
+static bool has_room(struct region_list *list) {
+    if (region_list_count(list) + list->table->copies >= list->max)
+        offloaded_trim(list, 0);
+    return region_list_count(list) + list->table->copies < list->max;
 }
 
 int region_list_add(struct region_list *list, const struct gps_region_record *record,
                     int descriptor, uint64_t now) {
-    if (region_list_count(list) >= list->max)
+    if (!has_room(list))
         return -EMFILE;
     struct keeper_region *region = insert(list, record, descriptor, now);
     if (!region)
@@ -150,7 +169,7 @@ static bool adopt(void *arg, const struct gps_region_record *record, int status,
     gps_record_seal(&made);
     if (region_list_find(list, &record->id))
         return true;
-    if (region_list_count(list) >= list->max) {
+    if (!has_room(list)) {
         adoption->status = adoption->inherits ? -EMFILE : 0;
         return adoption->status == 0;
     }
@@ -185,6 +204,7 @@ static void finish_drop(struct region_list *list, struct keeper_region *region) 
     release_name(list, region);
     if (descriptor >= 0)
         close(descriptor);
+    offloaded_forget(list, region);
     gps_region_remove(list->store, &region->record.id);
     forget(list, region);
 }
@@ -192,10 +212,6 @@ static void finish_drop(struct region_list *list, struct keeper_region *region) 
 void region_list_drop(struct region_list *list, struct keeper_region *region) {
     set_stage(region, KEEPER_REGION_ENDING);
     finish_drop(list, region);
-}
-
-bool region_list_retired(const struct keeper_region *region) {
-    return atomic_load(&region->stage) == KEEPER_REGION_RETIRED;
 }
 
 /* It keeps the descriptor: a holder that is suspended has nothing but its slot. Without a record
@@ -212,15 +228,9 @@ void region_list_retire(struct region_list *list, struct keeper_region *region) 
 
 /* --- after the one that served --- */
 
-/* A region that the other was publishing when it died, or that could not be published when it was
- * adopted: there may be room now. */
-static void publish(const struct region_list *list, struct keeper_region *region) {
-    if (!region->published)
-        region->published = gps_region_publish(list->store, &region->record) == 0;
-}
-
 static void recover_place(struct region_list *list, struct keeper_region *region) {
     const unsigned stage = atomic_load(&region->stage);
+    list->table->copies += stage != KEEPER_REGION_FREE && region->copy >= 0;
     if (stage == KEEPER_REGION_FREE)
         give_place(list, region);
     else if (!index_add(list, region))
@@ -235,6 +245,7 @@ static void recover_place(struct region_list *list, struct keeper_region *region
 
 void region_list_recover(struct region_list *list) {
     list->first = list->free = NULL;
+    list->table->copies = 0;
     for (size_t i = 0; i < atomic_load(&list->table->reached); i++)
         recover_place(list, &list->table->regions[i]);
 }
@@ -288,17 +299,14 @@ static bool count_process(void *arg, const struct gps_proc *proc) {
     return true;
 }
 
-static bool is_block(const struct keeper_region *region) {
-    return memcmp(region->record.handle, GPS_BLOCK_MARK, sizeof(GPS_BLOCK_MARK) - 1) == 0;
-}
-
 bool region_list_takes(const struct keeper_region *region, const struct gps_owner *sender) {
-    return is_block(region) || gps_owner_equal(sender, &region->record.creator);
+    return region_list_is_block(region) || gps_owner_equal(sender, &region->record.creator);
 }
 
 bool region_list_lost(const struct keeper_region *region, uint64_t now) {
-    const bool awaited = region->creator_holds && !is_block(region);
-    return region->descriptor < 0 && !awaited && now - region->since >= DEPOSITED_WITHIN;
+    const bool awaited = region->creator_holds && !region_list_is_block(region);
+    return region->descriptor < 0 && region->copy < 0 && !awaited &&
+           now - region->since >= DEPOSITED_WITHIN;
 }
 
 /* Within its grace a live creator without a slot still has the region. */
@@ -315,7 +323,7 @@ static bool creator_has(const struct region_list *list, const struct keeper_regi
 
 /* Whether a process can deposit the descriptor (again). */
 static bool can_be_deposited(const struct keeper_region *region, uint64_t now, uint64_t *next) {
-    if (region->descriptor >= 0 || region->creator_holds || region->users > 0)
+    if (region->descriptor >= 0 || region->copy >= 0 || region->creator_holds || region->users > 0)
         return true;
     sooner(next, region->since + GRACE);
     return region->intents > 0 && now - region->since < GRACE;
@@ -357,7 +365,7 @@ static int count_all(struct census *census) {
 }
 
 static bool is_idle(const struct keeper_region *region) {
-    return is_block(region) && region->record.keep != GPS_KEEP_FOREVER &&
+    return region_list_is_block(region) && region->record.keep != GPS_KEEP_FOREVER &&
            !region_list_retired(region) && !region->creator_holds &&
            region->users + region->intents == 0;
 }
@@ -404,11 +412,13 @@ int region_list_sweep(struct region_list *list, uint64_t now, uint64_t *next, un
         following = region->hh.next;
         if (!is_retained(list, region, now, next))
             end(list, region);
-        else if (region_list_lost(region, now) && !is_block(region) && !region_list_retired(region))
+        else if (region_list_lost(region, now) && !region_list_is_block(region) &&
+                 !region_list_retired(region))
             region_list_retire(list, region); /* its name is free for another */
         else
             publish(list, region);
     }
+    offloaded_trim(list, UINT64_MAX);
     *others = census.others;
     return 0;
 }

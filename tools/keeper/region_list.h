@@ -13,6 +13,7 @@
 #pragma once
 
 #include <stdatomic.h>
+#include <string.h>
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
@@ -41,7 +42,8 @@ enum keeper_region_stage {
 
 struct keeper_region {
     _Atomic unsigned stage; /* enum keeper_region_stage */
-    _Atomic int descriptor; /* -1: adopted, and not deposited again yet */
+    _Atomic int descriptor; /* -1: adopted, and not deposited again yet; or offloaded */
+    _Atomic int copy;       /* a block's bytes in main memory (offloaded.h); -1: none */
     struct gps_region_record record;
     bool published;     /* by us */
     uint64_t since;     /* the time at which we got it (CLOCK_MONOTONIC) */
@@ -49,8 +51,10 @@ struct keeper_region {
     /* what the last sweep found: */
     bool held;
     bool creator_holds;
-    unsigned users;   /* other processes that have it open */
-    unsigned intents; /* processes that are about to open it */
+    unsigned users;            /* other processes that have it open */
+    unsigned intents;          /* processes that are about to open it */
+    struct gps_owner reloader; /* who brings it back to the GPU, */
+    uint64_t reload_until;     /* or another one from then on */
     /* the index, made anew by each process that serves: */
     UT_hash_handle hh;
     struct keeper_region *next_free;
@@ -59,6 +63,7 @@ struct keeper_region {
 struct region_table {
     _Atomic size_t reached;    /* how many were ever used: all behind them are free */
     _Atomic uint64_t deposits; /* so far */
+    _Atomic size_t copies;     /* how many regions have one */
     struct keeper_region regions[];
 };
 
@@ -69,6 +74,7 @@ struct region_list {
     struct keeper_region *first; /* the head of a hash table, by id */
     struct keeper_region *free;  /* below `reached` */
     size_t max;                  /* the number of descriptors for them */
+    uint64_t keep;               /* bytes of copies that stay (GPS_KEEPER_RELOAD) */
 };
 
 /* Makes the table, for `max` regions or as many as there is memory for. 0 or -errno. */
@@ -107,7 +113,13 @@ bool region_list_lost(const struct keeper_region *region, uint64_t now);
 void region_list_drop(struct region_list *list, struct keeper_region *region);
 void region_list_retire(struct region_list *list, struct keeper_region *region);
 void region_list_end(struct region_list *list, struct keeper_region *region);
-bool region_list_retired(const struct keeper_region *region);
+static inline bool region_list_retired(const struct keeper_region *region) {
+    return atomic_load(&region->stage) == KEEPER_REGION_RETIRED;
+}
+/* Whether it is one that processes have merged. */
+static inline bool region_list_is_block(const struct keeper_region *region) {
+    return memcmp(region->record.handle, GPS_BLOCK_MARK, sizeof(GPS_BLOCK_MARK) - 1) == 0;
+}
 
 /* Counts the holders of each region, and drops those that are retained no longer. Lowers *next to
  * the time of the next sweep that is needed even if nothing changes. *others: live processes but

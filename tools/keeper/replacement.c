@@ -18,6 +18,7 @@
 
 #include "keeper/keeper_client.h"
 #include "keeper/keeper_protocol.h"
+#include "offloaded.h"
 #include "util/clock.h"
 #include "util/descriptors.h"
 
@@ -87,7 +88,7 @@ static bool is_confirmed(int fd) {
 static uint64_t count_lacking(const struct region_list *list) {
     uint64_t count = 0;
     for (const struct keeper_region *region = list->first; region; region = region->hh.next)
-        count += region->descriptor < 0;
+        count += region->descriptor < 0 && region->copy < 0;
     return count;
 }
 
@@ -196,6 +197,22 @@ static int ask(struct taking *taking) {
     return status;
 }
 
+static int get_region(struct taking *taking, struct keeper_region *region) {
+    const struct gps_store *store = &taking->keeper->store;
+    struct region_list *list = &taking->keeper->regions;
+    int descriptor;
+    int status = gps_keeper_get(store, &region->record.id, &taking->sender, ASKED, &descriptor);
+    if (status == 0)
+        region_list_give(list, region, descriptor);
+    if (status != -ENODATA)
+        return status;
+    status = gps_keeper_reload(store, &region->record.id, &taking->sender, list->keep, ASKED,
+                               &descriptor);
+    if (status == 0)
+        offloaded_take(list, region, descriptor);
+    return status == -ENODATA ? -ETIMEDOUT : status;
+}
+
 /* Gets what it lacks. A region that is gone or lost needs no descriptor; one that the old one
  * lacks, or has no time to give, may get it yet. */
 static int get_regions(struct taking *taking) {
@@ -204,13 +221,9 @@ static int get_regions(struct taking *taking) {
     taking->lacking = 0;
     for (struct keeper_region *region = list->first; region && status == 0;
          region = region->hh.next) {
-        int descriptor;
-        if (region->descriptor >= 0)
+        if (region->descriptor >= 0 || region->copy >= 0)
             continue;
-        status = gps_keeper_get(&taking->keeper->store, &region->record.id, &taking->sender, ASKED,
-                                &descriptor);
-        if (status == 0)
-            region_list_give(list, region, descriptor);
+        status = get_region(taking, region);
         taking->lacking += status == -ETIMEDOUT;
         if (status == -ENOENT || status == -ETIMEDOUT)
             status = 0;

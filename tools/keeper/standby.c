@@ -68,13 +68,15 @@ static int *list_descriptors(const struct keeper *keeper, size_t *count) {
                        keeper->changes,
                        keeper->lease.lock_fd,
                        keeper->lease.write_fd};
-    int *list = malloc(sizeof(own) + reached * sizeof(*list));
+    int *list = malloc(sizeof(own) + 2 * reached * sizeof(*list));
     *count = 0;
     for (size_t i = 0; list && i < sizeof(own) / sizeof(*own); i++)
         list[(*count)++] = own[i];
     for (size_t i = 0; list && i < reached; i++)
-        if (atomic_load(&table->regions[i].stage) != KEEPER_REGION_FREE)
+        if (atomic_load(&table->regions[i].stage) != KEEPER_REGION_FREE) {
             list[(*count)++] = table->regions[i].descriptor;
+            list[(*count)++] = table->regions[i].copy;
+        }
     if (list)
         qsort(list, *count, sizeof(*list), by_number);
     return list;

@@ -8,6 +8,9 @@
 
 #include "cli/printable.h"
 #include "directory/lease.h"
+#include "directory/processes.h"
+#include "directory/record.h"
+#include "directory/region.h"
 #include "process/control_group.h"
 #include "util/clock.h"
 
@@ -114,6 +117,32 @@ struct need {
     uint64_t had, bytes;
 };
 
+/* Merged memory that only suspended processes have: the first that comes back makes it again. */
+struct offloaded {
+    const struct target *target;
+    uint64_t bytes;
+};
+
+static bool add_offloaded(void *arg, const struct gps_proc *proc) {
+    struct offloaded *sum = arg;
+    struct gps_region_record record;
+    if (!gps_owner_equal(&proc->header.owner, &sum->target->owner))
+        return true;
+    for (unsigned i = 0; i < proc->slot_count; i++)
+        if (gps_slot_has_region(&proc->slots[i]) &&
+            gps_region_read(&sum->target->store, &proc->slots[i].region, &record, NULL) == 0 &&
+            record.status.state == GPS_STATE_OFFLOADED)
+            sum->bytes += record.extent;
+    return false;
+}
+
+static uint64_t offloaded_bytes(const struct target *target) {
+    struct offloaded sum = {.target = target};
+    if (target->answer.let_go)
+        (void)gps_proc_each(&target->store, add_offloaded, &sum);
+    return sum.bytes;
+}
+
 /* Of a process without gpushare it is at most what it has in main memory. */
 static bool find_need(const struct target *target, struct need *need) {
     const struct gps_answer_file *answer = &target->answer;
@@ -121,6 +150,9 @@ static bool find_need(const struct target *target, struct need *need) {
     if (!target->takes_orders && !gps_main_memory_of(target->pid, &need->had))
         return false;
     need->bytes = most(need->had, answer->needs);
+    const uint64_t offloaded = offloaded_bytes(target);
+    need->had += offloaded;
+    need->bytes += offloaded;
     return true;
 }
 

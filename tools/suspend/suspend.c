@@ -21,7 +21,7 @@
 #include "room.h"
 #include "util/clock.h"
 
-enum { OPTION_TIMEOUT, OPTION_ALL_BUT, OPTION_LET_GO, OPTION_FORCE };
+enum { OPTION_TIMEOUT, OPTION_ALL_BUT, OPTION_LET_GO, OPTION_KEEP_ON_CARD, OPTION_FORCE };
 
 /* --- progress --- */
 
@@ -131,8 +131,8 @@ static bool let_go(struct target *target, uint64_t timeout) {
     return false;
 }
 
-/* What is free on the GPU before and after, and what has left it: what is known of the process, or
- * more, if more has become free. */
+/* What is free on the GPU before and after, and what of the process's own has left it: what is
+ * known of it, or more, if more has become free. */
 struct left {
     uint64_t before, after, bytes;
     bool known;
@@ -141,8 +141,10 @@ struct left {
 static void measure(const struct target *target, struct left *left) {
     left->bytes = target->answer.own;
     left->known = left->known && room_now(target, &left->after);
-    if (left->known && left->after > left->before && left->after - left->before > left->bytes)
-        left->bytes = left->after - left->before;
+    const uint64_t shared = target->answer.offloaded;
+    if (left->known && left->after > left->before + shared &&
+        left->after - left->before - shared > left->bytes)
+        left->bytes = left->after - left->before - shared;
 }
 
 static void say(const struct target *target, const struct left *left, bool alone) {
@@ -157,6 +159,9 @@ static void say(const struct target *target, const struct left *left, bool alone
     if (target->answer.kept)
         printf("%s were copied for that, ", printable_size(target->answer.copied).text);
     printf("and it has let go of %s of shared memory.", printable_size(target->answer.let_go).text);
+    if (target->answer.offloaded)
+        printf(" Of that %s have left the GPU, too: nobody else runs with them.",
+               printable_size(target->answer.offloaded).text);
     if (left->known)
         printf(" %s are free on the GPU.", printable_size(left->after).text);
     printf("\n");
@@ -191,15 +196,17 @@ static bool is_done(const struct target *target, bool alone) {
            (alone || checkpoint_state(target->pid, &state) != 0 || state != CHECKPOINT_RUNS);
 }
 
-static bool suspend_known(struct target *target, uint64_t timeout, bool alone) {
-    if (is_done(target, alone)) {
+static bool suspend_known(struct target *target, const struct targets_how *how) {
+    if (is_done(target, how->alone)) {
         printf("%s is suspended already.\n", target->name);
         return true;
     }
     if (!target_open(target))
         return false;
-    const bool done = room_book_memory(target, timeout) && may_let_go(target, alone) &&
-                      take_off(target, timeout, alone);
+    target->flags = how->keep_on_gpu ? GPS_ORDER_KEEP_ON_GPU : 0;
+    const bool alone = how->alone;
+    const bool done = room_book_memory(target, how->timeout) && may_let_go(target, alone) &&
+                      take_off(target, how->timeout, alone);
     target_close(target);
     room_free(target);
     return done;
@@ -219,8 +226,8 @@ static bool suspend_one(struct target *target, const struct targets_how *how) {
     sigaddset(&asked, SIGTERM);
     sigaddset(&asked, SIGHUP);
     sigprocmask(SIG_BLOCK, &asked, &before);
-    const bool done = target->takes_orders ? suspend_known(target, how->timeout, how->alone)
-                                           : suspend_stranger(target, how);
+    const bool done =
+        target->takes_orders ? suspend_known(target, how) : suspend_stranger(target, how);
     fflush(stdout);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return done;
@@ -234,7 +241,8 @@ static int run_suspend(const struct tool_args *args) {
                               .within = args->values[OPTION_TIMEOUT],
                               .all_but = args->values[OPTION_ALL_BUT],
                               .force = args->values[OPTION_FORCE],
-                              .alone = args->values[OPTION_LET_GO]};
+                              .alone = args->values[OPTION_LET_GO],
+                              .keep_on_gpu = args->values[OPTION_KEEP_ON_CARD]};
     return targets_each(args, &how, suspend_one);
 }
 
@@ -242,22 +250,26 @@ const struct tool_verb tool_verb_suspend = {
     .name = "suspend",
     .operands = "[PID|PROGRAM...]",
     .summary = "take programs off the GPU, and keep them",
-    .details = "What a process has for itself on the GPU goes into its main memory, and its "
-               "calls wait until `gpushare resume`. What it shares stays with the keeper, which "
-               "has to have confirmed it. The process must have been started with suspend = on. "
-               "What cannot be let go of is a refusal that names it, and the process runs on; "
-               "`gpushare doctor --pid PID` tells it at any time. A step that fails undoes those "
-               "before it.\n\n"
-               "It takes a driver from version 570 on.\n\n"
-               "SIGTERM waits for the resume if the program's handler leaves it to its main loop: "
-               "a service resumes it before it stops it.\n\n"
-               "Of several, as all processes of a PROGRAM, each is suspended for itself. The "
-               "exit status is 1 where a process was not suspended; one that is suspended "
-               "already is said to be so.\n",
+    .details =
+        "What a process has for itself on the GPU goes into its main memory, and its "
+        "calls wait until `gpushare resume`. What it shares stays with the keeper, which "
+        "has to have confirmed it; merged memory that nobody else runs with leaves the GPU, "
+        "too, once for all who have it. The process must have been started with suspend = on. "
+        "What cannot be let go of is a refusal that names it, and the process runs on; "
+        "`gpushare doctor --pid PID` tells it at any time. A step that fails undoes those "
+        "before it.\n\n"
+        "It takes a driver from version 570 on.\n\n"
+        "SIGTERM waits for the resume if the program's handler leaves it to its main loop: "
+        "a service resumes it before it stops it.\n\n"
+        "Of several, as all processes of a PROGRAM, each is suspended for itself. The "
+        "exit status is 1 where a process was not suspended; one that is suspended "
+        "already is said to be so.\n",
     .options = {{"timeout", 't', "TIME", "how long calls and work under way may take to end (30s)"},
                 {"all-but", 0, "PROGRAM", "all that have suspend = on, but this program"},
                 {"let-go", 0, NULL,
                  "only let go of what is shared, for another tool that checkpoints"},
+                {"keep-on-card", 0, NULL,
+                 "leave merged memory that only suspended programs have on the GPU"},
                 {"force", 0, NULL,
                  "a PID may be one without suspend = on, or without gpushare: only the driver is "
                  "asked; if it shares it is lost"}},

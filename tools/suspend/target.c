@@ -285,8 +285,11 @@ static bool await(struct target *target, enum gps_order_ask ask, uint64_t serial
 }
 
 bool target_order(struct target *target, enum gps_order_ask ask, uint64_t timeout, uint64_t freed) {
-    struct gps_order order = {
-        .ask = ask, .serial = gps_random() | 1, .timeout = timeout, .freed = freed};
+    struct gps_order order = {.ask = ask,
+                              .serial = gps_random() | 1,
+                              .timeout = timeout,
+                              .freed = freed,
+                              .flags = target->flags};
     const int status = gps_order_write(target->order, &order);
     if (status < 0) {
         tool_error("cannot tell %s: %s", target->name, strerror(-status));

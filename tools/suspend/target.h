@@ -14,6 +14,7 @@ struct target {
     struct gps_owner owner;
     struct gps_answer_file answer; /* the last one */
     uint32_t pid;                  /* as it is here; 0: that is not known */
+    uint32_t flags;                /* enum gps_order_flag, of its orders */
     bool takes_orders;             /* else it was named with --force, and has no owner */
     char *name;                    /* "camera 4242" */
     const char *done;              /* of targets_how */
@@ -29,6 +30,7 @@ struct targets_how {
     bool force;                   /* a pid may be any process of this user's */
     bool wait;                    /* for room */
     bool alone;                   /* the driver is left alone */
+    bool keep_on_gpu;             /* what only suspended processes share */
     uint64_t timeout;             /* `within`, read by targets_each */
 };
 typedef bool target_fn(struct target *target, const struct targets_how *how);

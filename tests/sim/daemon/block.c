@@ -318,6 +318,13 @@ bool block_checkpoint(struct party *party) {
     return moved;
 }
 
+uint64_t block_bytes(const struct party *party) {
+    uint64_t sum = 0;
+    for (const struct hold *hold = party->holds; hold; hold = hold->next_of_party)
+        sum += hold->block->size;
+    return sum;
+}
+
 void block_restore(struct party *party) {
     for (struct hold *hold = party->holds; hold; hold = hold->next_of_party)
         if (hold->block->away) {

@@ -50,6 +50,8 @@ bool block_has_room(const struct party *party);
 /* The memory that the party made leaves the card. What others hold, too, is a copy of the party's
  * own from now on: then true. */
 bool block_checkpoint(struct party *party);
+/* What a checkpoint takes away of it, or has. */
+uint64_t block_bytes(const struct party *party);
 /* It comes back; there is room for it. */
 void block_restore(struct party *party);
 /* What is in the place of a block. */

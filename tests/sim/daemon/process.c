@@ -53,12 +53,13 @@ static unsigned take_step(struct client *client, enum sim_process what) {
     return client->state == steps[what].from ? steps[what].take(client) : CUDA_ERROR_ILLEGAL_STATE;
 }
 
-unsigned process_ask(int pid, enum sim_process what, uint64_t *state) {
+unsigned process_ask(int pid, enum sim_process what, uint64_t *state, uint64_t *bytes) {
     struct client *client = client_of(pid);
     if (!client)
         return pid > 0 && kill(pid, 0) == 0 ? CUDA_ERROR_NOT_INITIALIZED
                                             : CUDA_ERROR_OPERATING_SYSTEM;
     const unsigned code = what == SIM_PROCESS_STATE ? CUDA_SUCCESS : take_step(client, what);
+    *bytes = block_bytes(&client->party);
     /* The driver calls a lost process checkpointed. */
     *state =
         client->state == CU_PROCESS_STATE_FAILED ? CU_PROCESS_STATE_CHECKPOINTED : client->state;

@@ -160,7 +160,8 @@ static void answer(struct client *client, const struct sim_request *request,
         answer_stats(reply);
         break;
     case SIM_PROCESS:
-        reply->code = process_ask((int)request->a, (enum sim_process)request->b, &reply->a);
+        reply->code =
+            process_ask((int)request->a, (enum sim_process)request->b, &reply->a, &reply->b);
         break;
     case SIM_MOVED:
         moved(client, request, reply);

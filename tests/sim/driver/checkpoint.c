@@ -1,9 +1,20 @@
 /*
  * Checkpoints of other processes. The daemon takes the steps (daemon/process.c); a driver before
- * 12.8 has none of these functions, as with GPUSHARE_SIM_CHECKPOINT=off.
+ * 12.8 has none of these functions, as with GPUSHARE_SIM_CHECKPOINT=off. A number there is how many
+ * MiB a second a checkpoint and a restore carry.
  */
 #include "link.h"
 #include "state.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static void carry(uint64_t bytes) {
+    const char *rate = getenv("GPUSHARE_SIM_CHECKPOINT");
+    const uint64_t mib = rate ? strtoull(rate, NULL, 10) : 0;
+    if (mib)
+        usleep((useconds_t)((bytes >> 20) * 1000000 / mib));
+}
 
 static CUresult ask(int pid, enum sim_process what, uint64_t *state) {
     const char *wanted = getenv("GPUSHARE_SIM_CHECKPOINT");
@@ -13,6 +24,8 @@ static CUresult ask(int pid, enum sim_process what, uint64_t *state) {
     if (wanted && !strcmp(wanted, "off"))
         return CUDA_ERROR_NOT_SUPPORTED;
     CUresult result = link_call(&request, &reply);
+    if (!result && (what == SIM_PROCESS_CHECKPOINT || what == SIM_PROCESS_RESTORE))
+        carry(reply.b);
     if (state)
         *state = reply.a;
     return result;

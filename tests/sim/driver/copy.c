@@ -8,7 +8,9 @@
 #include "state.h"
 #include "touch.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Whether the card may do there what it asks for: in one allocation, or in adjacent mappings. */
 static bool is_open(uint64_t address, uint64_t size, struct asker asker) {
@@ -33,6 +35,7 @@ static CUresult locate(uint64_t address, uint64_t size, struct asker asker, stru
     const struct host_range *range = host_find(address);
     if (range && size > range->size - (address - range->base))
         return CUDA_ERROR_INVALID_VALUE;
+    place->host = true;
     place->pageable = !range;
     /* An address that only a card could have is no host memory either. */
     if (!range && (asker.side == SIDE_DEVICE || space_owns(address)))
@@ -55,6 +58,14 @@ static struct touch part_of(const struct place *place, uint64_t done, uint64_t s
                           .pageable = place->pageable};
 }
 
+/* A part at a time, so that a kill comes in the middle. */
+static void take_the_bus(uint64_t size) {
+    const char *rate = getenv("GPUSHARE_SIM_BUS");
+    const uint64_t mib = rate ? strtoull(rate, NULL, 10) : 0;
+    if (mib)
+        usleep((useconds_t)(size * 1000000 / (mib << 20)));
+}
+
 CUresult copy_bytes(const struct place *to, const struct place *from, uint64_t size) {
     for (uint64_t done = 0; done < size;) {
         struct touch sides[] = {part_of(to, done, size), part_of(from, done, size)};
@@ -63,6 +74,8 @@ CUresult copy_bytes(const struct place *to, const struct place *from, uint64_t s
         memmove(sides[0].at, sides[1].at, sides[0].size);
         touch_end(sides, 2);
         done += sides[0].size;
+        if (to->host != from->host)
+            take_the_bus(sides[0].size);
     }
     return CUDA_SUCCESS;
 }

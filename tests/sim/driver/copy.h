@@ -18,6 +18,7 @@ struct asker {
 struct place {
     uint64_t address;
     struct asker asker;
+    bool host;
     bool pageable; /* host memory that the driver does not know */
 };
 

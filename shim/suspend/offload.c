@@ -1,0 +1,277 @@
+#include "offload.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "carrier.h"
+#include "directory/orders.h"
+#include "directory/processes.h"
+#include "directory/record.h"
+#include "driver/driver_ops.h"
+#include "keeper/keeper_client.h"
+#include "merge/away.h"
+#include "process/control_group.h"
+#include "process/membership.h"
+#include "process/process.h"
+#include "util/clock.h"
+#include "util/forgotten.h"
+#include "vmm/vmm_region.h"
+
+#define SEALS (F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK)
+#define SPARE (UINT64_C(256) << 20) /* of main memory, beside a 64th */
+#define ASKED (GPS_SECOND / 5)      /* a keeper of an older version hangs up */
+enum { BATCH = 256 /* descriptors at a time */ };
+
+/* Blocks that are copied at once. */
+static struct batch {
+    struct gps_load loads[BATCH];
+    struct gps_id ids[BATCH];
+    int memfds[BATCH]; /* on the way out */
+    size_t count;
+} batch;
+GPS_FORGOTTEN(batch);
+
+static void add(const struct gps_away *block, void *bytes, int memfd) {
+    batch.loads[batch.count] = (struct gps_load){bytes, block->address, block->size};
+    batch.ids[batch.count] = block->id;
+    batch.memfds[batch.count++] = memfd;
+}
+
+/* --- which blocks --- */
+
+struct mine {
+    struct gps_away block;
+    bool runs; /* a process that runs has it, too */
+};
+struct all {
+    struct mine *mine; /* by id, each once */
+    size_t count;
+    bool unknown;
+};
+
+static int by_id(const void *left, const void *right) {
+    const struct mine *a = left, *b = right;
+    return memcmp(&a->block.id, &b->block.id, sizeof(a->block.id));
+}
+
+static void list(struct all *all) {
+    struct gps_away block = {.address = 0};
+    size_t count = 0, unique = 0;
+    while (gps_away_next(&block))
+        count++;
+    all->mine = calloc(count + 1, sizeof(*all->mine));
+    block = (struct gps_away){.address = 0};
+    for (all->count = 0; all->mine && all->count < count && gps_away_next(&block);)
+        all->mine[all->count++].block = block;
+    if (all->mine)
+        qsort(all->mine, all->count, sizeof(*all->mine), by_id);
+    for (size_t i = 0; i < all->count; i++)
+        if (!i || by_id(&all->mine[unique - 1], &all->mine[i]) != 0)
+            all->mine[unique++] = all->mine[i];
+    all->count = unique;
+}
+
+static bool is_gone(const struct gps_owner *process) {
+    struct gps_answer_file answer;
+    return gps_answer_read(gps_membership_store(), process, &answer) == 0 &&
+           answer.state == GPS_ANSWER_GONE;
+}
+
+static bool look_at(void *arg, const struct gps_proc *proc) {
+    struct all *all = arg;
+    if (!proc->alive || gps_owner_equal(&proc->header.owner, gps_process_self()) ||
+        (!proc->unknown && is_gone(&proc->header.owner)))
+        return true;
+    all->unknown |= proc->unknown;
+    for (unsigned i = 0; i < proc->slot_count; i++) {
+        const struct mine key = {.block.id = proc->slots[i].region};
+        struct mine *found = gps_slot_has_region(&proc->slots[i])
+                                 ? bsearch(&key, all->mine, all->count, sizeof(key), by_id)
+                                 : NULL;
+        if (found)
+            found->runs = true;
+    }
+    return !all->unknown;
+}
+
+/* Nobody else runs with those that are left. */
+static struct all find(void) {
+    struct all all = {.mine = NULL};
+    size_t left = 0;
+    list(&all);
+    if (all.count && gps_proc_each(gps_membership_store(), look_at, &all) != 0)
+        all.unknown = true;
+    for (size_t i = 0; i < all.count && !all.unknown; i++)
+        if (!all.mine[i].runs)
+            all.mine[left++] = all.mine[i];
+    all.count = left;
+    return all;
+}
+
+/* --- out --- */
+
+static int tell(const struct gps_id *id, int memfd) {
+    return gps_keeper_offload(gps_membership_store(), id, gps_process_self(), memfd, ASKED);
+}
+
+/* False: there is no descriptor or no memory for one more. */
+static bool prepare(const struct gps_away *block) {
+    const int memfd = memfd_create("gpushare-block", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    void *bytes = MAP_FAILED;
+    if (memfd >= 0 && ftruncate(memfd, (off_t)block->size) == 0)
+        bytes = mmap(NULL, block->size, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
+    if (bytes != MAP_FAILED)
+        add(block, bytes, memfd);
+    else if (memfd >= 0)
+        close(memfd);
+    return bytes != MAP_FAILED;
+}
+
+/* Too much of it is a kill by the kernel, and no error. */
+static bool has_main_memory(uint64_t bytes) {
+    uint64_t left;
+    return gps_main_memory_left(0, &left) && left >= bytes + bytes / 64 + SPARE;
+}
+
+/* The bytes that have left. */
+static uint64_t carry_out(void) {
+    uint64_t bytes = 0;
+    const bool copied = batch.count && gps_carry(batch.loads, batch.count, GPS_WAY_OUT) == GPS_OK;
+    for (size_t i = 0; i < batch.count; i++) {
+        munmap(batch.loads[i].bytes, batch.loads[i].size);
+        if (copied && fcntl(batch.memfds[i], F_ADD_SEALS, SEALS) == 0 &&
+            tell(&batch.ids[i], batch.memfds[i]) == 0)
+            bytes += batch.loads[i].size;
+        close(batch.memfds[i]);
+    }
+    batch.count = 0;
+    return bytes;
+}
+
+/* Those of which the keeper has no bytes are copied, as many at a time as there are descriptors
+ * and main memory. */
+static uint64_t bring_out(const struct all *all) {
+    uint64_t bytes = 0, planned = 0;
+    int status = 0;
+    for (size_t i = 0; i < all->count && (status == 0 || status == -ENODATA); i++) {
+        const struct gps_away *block = &all->mine[i].block;
+        status = tell(&block->id, -1);
+        bytes += status == 0 ? block->size : 0;
+        if (status != -ENODATA)
+            continue;
+        if (batch.count == BATCH || !has_main_memory(planned + block->size) || !prepare(block)) {
+            bytes += carry_out();
+            planned = 0;
+            if (!has_main_memory(block->size) || !prepare(block))
+                break;
+        }
+        planned += block->size;
+    }
+    return bytes + carry_out();
+}
+
+/* Any of the blocks' contexts copies them all: they are on one GPU. */
+uint64_t gps_offload(void) {
+    struct all all = find();
+    uint64_t bytes = 0;
+    if (all.count && gps_away_enter(all.mine[0].block.address) == GPS_OK) {
+        bytes = bring_out(&all);
+        gps_ops->leave();
+    }
+    free(all.mine);
+    return bytes;
+}
+
+/* --- in --- */
+
+/* The mapping of a memfd; NULL: there is none. */
+static void *map(int memfd, uint64_t size) {
+    struct stat file;
+    void *bytes = fstat(memfd, &file) == 0 && file.st_size == (off_t)size
+                      ? mmap(NULL, size, PROT_READ, MAP_SHARED, memfd, 0)
+                      : MAP_FAILED;
+    return bytes == MAP_FAILED ? NULL : bytes;
+}
+
+/* 0: it is in the batch. The driver's code, or -errno. */
+static int make(const struct gps_away *block, uint64_t keep) {
+    int memfd;
+    int status = gps_keeper_reload(gps_membership_store(), &block->id, gps_process_self(), keep,
+                                   ASKED, &memfd);
+    if (status != 0)
+        return status;
+    void *bytes = map(memfd, block->size);
+    close(memfd);
+    status = bytes ? gps_away_make(block->address) : -ENOMEM;
+    if (status == GPS_OK)
+        add(block, bytes, -1);
+    else if (bytes)
+        munmap(bytes, block->size);
+    return status;
+}
+
+static int deposit(size_t i) {
+    int descriptor;
+    int code = gps_away_seal(batch.loads[i].address, &descriptor);
+    if (code != GPS_OK)
+        return code;
+    code = gps_vmm_region_give(&batch.ids[i], descriptor);
+    close(descriptor);
+    return code;
+}
+
+/* What the keeper does not take, as where another process was faster, is away as before: *later. */
+static int carry_in(bool *later) {
+    int code = batch.count ? gps_away_enter(batch.loads[0].address) : GPS_OK;
+    const bool entered = batch.count && code == GPS_OK;
+    if (entered) {
+        code = gps_carry(batch.loads, batch.count, GPS_WAY_BACK);
+        gps_ops->leave();
+    }
+    for (size_t i = 0; i < batch.count; i++) {
+        munmap(batch.loads[i].bytes, batch.loads[i].size);
+        const int status = code == GPS_OK ? deposit(i) : code;
+        gps_away_made(batch.loads[i].address, status == 0);
+        *later |= status < 0;
+        code = code == GPS_OK && status > 0 ? status : code;
+    }
+    batch.count = 0;
+    return code;
+}
+
+static enum gps_taken fail(struct gps_text *why, int code) {
+    gps_text_str(why, code == GPS_OUT_OF_MEMORY
+                          ? "there is no room on the GPU for its merged blocks"
+                          : "its merged blocks were not brought back by the driver: error ");
+    if (code != GPS_OUT_OF_MEMORY)
+        gps_text_dec(why, (uint64_t)code);
+    return code == GPS_OUT_OF_MEMORY || code == GPS_DEINITIALIZED ? GPS_TAKEN_LATER
+                                                                  : GPS_TAKEN_LOST;
+}
+
+/* What is made is given to the others before a failure counts. */
+enum gps_taken gps_reload(uint64_t keep, struct gps_text *why) {
+    struct gps_away block = {.address = 0};
+    bool later = false;
+    int code = GPS_OK, carried = GPS_OK;
+    while (code <= GPS_OK && carried == GPS_OK && gps_away_next(&block)) {
+        if (!block.away)
+            continue;
+        code = make(&block, keep);
+        later |= code < 0;
+        if (batch.count == BATCH)
+            carried = carry_in(&later);
+    }
+    if (carried == GPS_OK)
+        carried = carry_in(&later);
+    if (carried != GPS_OK || code > GPS_OK)
+        return fail(why, carried != GPS_OK ? carried : code);
+    if (later)
+        gps_text_str(why, "its merged blocks are brought back by another process just now");
+    return later ? GPS_TAKEN_LATER : GPS_TAKEN;
+}
