@@ -35,9 +35,10 @@ $(SIM_OUT)/obj/daemon/%.o: $(SIM)/daemon/%.c
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) -MMD -c $< -o $@
 
+# NVIDIA's functions keep their frames while they call their own, too.
 $(SIM_OUT)/obj/runtime/%.static.o: $(SIM)/runtime/%.c
 	@mkdir -p $(@D)
-	$(CC) $(SIM_CFLAGS) -fvisibility=hidden -MMD -c $< -o $@
+	$(CC) $(SIM_CFLAGS) -fno-optimize-sibling-calls -fvisibility=hidden -MMD -c $< -o $@
 
 $(SIM_OUT)/obj/runtime/%.o: $(SIM)/runtime/%.c
 	@mkdir -p $(@D)

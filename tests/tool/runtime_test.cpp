@@ -61,6 +61,31 @@ TEST_F(LinkedRuntime, TheCallIsTheRuntimesAndTheFramesAreTheCallers) {
     EXPECT_HAS(result.err, "SUMMARY: 2 findings (2 errors)");
 }
 
+TEST_F(LinkedRuntime, ACopyIsTheCallersThatTheRuntimeMakesInAFunctionOfItsOwn) {
+    const std::string misuse = build / "tests/apps/misuse_static";
+    const Result result = audit({misuse, "use-after-free"});
+    EXPECT_HAS(result.err, "use-after-free in cudaMemcpy, by misuse_static");
+    EXPECT_HAS(result.err, " use_after_free at tests/apps/misuse/copy.c:");
+    EXPECT_LACKS(result.err, " copy at ");
+    EXPECT_LACKS(result.err, " cudaMemcpy at ");
+}
+
+// A program of the driver's may have functions of such names.
+TEST_F(LinkedRuntime, AFunctionOfSuchANameIsTheProgramsOwnWhereNoRuntimeIsLinked) {
+    const std::string source = files.file("own.c", "#include <stdio.h>\n"
+                                                   "void release(void) {}\n"
+                                                   "void cudaWorker(void) {}\n"
+                                                   "int main(void) { return 0; }\n"),
+                      own = files.path + "/own";
+    ASSERT_EQ(command({"cc", "-g", "-O0", "-no-pie", source, "-o", own}).status, 0);
+    LogLine line;
+    line.api = "cuMemFree";
+    line.stack = frame(own, inside(own, "release")) + "," + frame(own, inside(own, "cudaWorker"));
+    const Result result = tool({"report", files.file("log", line.text())});
+    EXPECT_HAS(result.out, "double-free in cuMemFree");
+    EXPECT_HAS(result.out, " release at ");
+}
+
 TEST_F(LinkedRuntime, WhatWasMadeOfOneBugHidesNoOther) {
     const std::string made = audit({"--gen-suppressions", twice}).err;
     const size_t first = made.find("[suppress "), second = made.find("[suppress ", first + 1);
@@ -105,4 +130,7 @@ TEST_F(LinkedRuntime, NvidiasOwnIsKnownByItsLocalSymbols) {
     EXPECT_LACKS(result.out, "cudaMalloc ");
     const std::string json = tool({"report", "--json", files.file("log")}).out;
     EXPECT_HAS(json, "\"api\": \"cudaFree\"");
+    line.api = "cuMemcpyDtoH";
+    line.stack = frame(real, inside(real, "cudaMemcpy")) + "," + frame(real, inside(real, "main"));
+    EXPECT_HAS(tool({"report", files.file("copy", line.text())}).out, " in cudaMemcpy, by app");
 }

@@ -357,6 +357,19 @@ const struct symbol *symbol_find(struct symbols *symbols, const struct log_frame
     return symbol;
 }
 
+bool symbol_defines(struct symbols *symbols, const struct log_frame *frame, const char *name) {
+    const struct module *module = frame->module ? module_of(symbols, frame) : NULL;
+    const int count = module && module->module ? dwfl_module_getsymtab(module->module) : 0;
+    for (int i = 0; i < count; i++) {
+        GElf_Sym symbol;
+        GElf_Word section;
+        const char *found = dwfl_module_getsym(module->module, i, &symbol, &section);
+        if (found && section != SHN_UNDEF && strcmp(found, name) == 0)
+            return true;
+    }
+    return false;
+}
+
 char *symbol_path(const struct symbol_place *place) {
     if (!place->file)
         return NULL;

@@ -33,6 +33,8 @@ struct symbols;
 struct symbols *symbol_open(const char *directory);
 void symbol_close(struct symbols *symbols);
 const struct symbol *symbol_find(struct symbols *symbols, const struct log_frame *frame);
+/* Whether the frame's module has a function or an object of this name, as the linker knows it. */
+bool symbol_defines(struct symbols *symbols, const struct log_frame *frame, const char *name);
 /* The path of the place's source file, absolute if known; malloc'ed. NULL: there is none. */
 char *symbol_path(const struct symbol_place *place);
 

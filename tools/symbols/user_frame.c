@@ -122,21 +122,34 @@ static const char *function_of(const struct log_frame *frame, struct symbols *sy
     return symbol->places[symbol->count - 1].plain;
 }
 
+/* The frame of the runtime's function that the program called; NULL: there is none. Programs have
+ * functions of such names, too, so the runtime has to be in the module. */
+static const struct log_frame *find_entry(const struct log_stack *stack, struct symbols *symbols) {
+    const struct log_frame *first = stack->frames;
+    for (const struct log_frame *frame = first; frame < first + stack->count; frame++) {
+        const char *function = function_of(frame, symbols);
+        if (!function || strcmp(tool_or(frame->module, ""), tool_or(first->module, "")) != 0)
+            return NULL;
+        if (is_hooked(function) ||
+            (is_public(function) && symbol_defines(symbols, frame, "cudaGetLastError")))
+            return frame;
+    }
+    return NULL;
+}
+
 /* How many frames from the innermost on are the runtime's. *call is the function of it that the
  * program called, where that is known. One that the runtime reaches through another one of its own
  * counts as well. */
 static size_t count_frames(const struct log_stack *stack, struct symbols *symbols,
                            const char **call) {
-    size_t count = 0;
-    *call = NULL;
+    const struct log_frame *entry = find_entry(stack, symbols);
+    size_t count = entry ? (size_t)(entry - stack->frames) + 1 : 0;
+    *call = entry ? function_of(entry, symbols) : NULL;
     for (; count < stack->count; count++) {
         const char *function = function_of(&stack->frames[count], symbols);
-        if (!function)
+        if (!function || !(entry ? is_hooked(function) : is_internal(function)))
             break;
-        const bool called = is_hooked(function) || (is_public(function) && count > 0 && !*call);
-        if (!called && (*call || !is_internal(function)))
-            break;
-        *call = called ? function : *call;
+        *call = entry ? function : NULL;
     }
     return count;
 }
