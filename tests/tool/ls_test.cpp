@@ -103,6 +103,43 @@ TEST_F(Ls, ColumnsAlign) {
     EXPECT_EQ(title.find("SIZE") + 4, row.find("4 KiB") + 5) << result.out;
 }
 
+TEST_F(Ls, AFilterLeavesTheRegionsThatFitIt) {
+    Peer producer(shared, "producer"), other(shared, "other");
+    const auto record = shared.region(producer.owner, "frames", 1);
+    shared.region(producer.owner, "frames-late", 2, GPS_STATE_CLOSING);
+    shared.region(other.owner, "weights", 3, GPS_STATE_READY, 64u << 20, 1);
+    Peer viewer(shared, "viewer", {{record.id}});
+    const auto names = [&](std::vector<std::string> filters) {
+        filters.insert(filters.begin(), {"ls", "--json"});
+        const Json list = Json::parse(shared.tool(filters).out);
+        std::string found;
+        for (size_t i = 0; i < list.size(); i++)
+            found += list[i]["name"].text + " ";
+        return found;
+    };
+    EXPECT_EQ(names({"--filter", "name=frames"}), "frames ");
+    EXPECT_EQ(names({"--filter", "name=frames*"}), "frames frames-late ");
+    EXPECT_EQ(names({"--filter", "name=frames*", "--filter=state=ready"}), "frames ");
+    EXPECT_EQ(names({"-f", "id=" + id_text(record.id).substr(0, 8)}), "frames ");
+    EXPECT_EQ(names({"-f", "gpu=GPU-5d6e7f90-a1b3"}), "weights ");
+    EXPECT_EQ(names({"-f", "backing=token"}), "");
+    EXPECT_EQ(names({"-f", "owner=other"}), "weights ");
+    EXPECT_EQ(names({"-f", "owner=" + pid_text(other.owner)}), "weights ");
+    EXPECT_EQ(names({"-f", "user=view*"}), "frames ");
+    EXPECT_LACKS(shared.tool({"ls", "-f", "user=viewer"}).out, "weights");
+    EXPECT_EQ(shared.tool({"ls", "-f", "name=x"}).out, "No shared region fits.\n");
+}
+
+TEST_F(Ls, AFilterOfAnUnknownKeyIsRefusedWithThoseThatThereAre) {
+    for (const char *filter : {"nam=x", "frames", "=x", ""}) {
+        const Result result = shared.tool({"ls", "--filter", filter});
+        EXPECT_EQ(result.status, 2);
+        EXPECT_EQ(result.err, "gpushare: ls: --filter '" + std::string(filter) +
+                                  "' is no KEY=VALUE with a known key; allowed: name=, id=, gpu=, "
+                                  "state=, backing=, owner=, user=\n");
+    }
+}
+
 TEST_F(Ls, EveryStateHasItsWord) {
     Peer producer(shared, "producer");
     shared.region(producer.owner, "w", 1, GPS_STATE_WRITING);

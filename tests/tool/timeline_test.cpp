@@ -425,3 +425,69 @@ TEST_F(Timeline, AnAuditMakesAPage) {
     const Result valid = command(check);
     EXPECT_EQ(valid.status, 0) << valid.out << valid.err;
 }
+
+// --- gpushare events ---
+
+class Events : public Timeline {
+  protected:
+    // Ends by itself; the log gets `later` while it runs.
+    Result follow(const std::string &what, const std::string &later, const std::string &log) {
+        const fs::path build = fs::absolute(tool_path()).parent_path();
+        const std::string text = place.file("later", later);
+        return command(
+            {"sh", "-c", "(sleep 0.5; cat " + text + " >>" + log + ") & exec timeout 1.5 " + what},
+            {{"GPUSHARE_EVENT_LOG", place.path + "/logs/%c.%p.jsonl"},
+             {"PATH", place.path + "/bin:" + build.string() + ":" + getenv("PATH")}});
+    }
+};
+
+TEST_F(Events, OfAllProcessesAreOneStreamInTheOrderOfTheirTimes) {
+    const std::string first = event(10, "created", 1, of()),
+                      second = event(20, "opened", 2, of("rule")),
+                      third = event(30, "freed", 1, of("now"));
+    const std::string one = place.file("one.jsonl", first + third + "no event\n"),
+                      two = place.file("two.jsonl", second);
+    EXPECT_EQ(tool({"events", one, two}).out, first + second + third);
+    EXPECT_EQ(tool({"events", place.path}).out, first + second + third);
+    EXPECT_EQ(tool({"events", "--since=1h", place.path}).out, "");
+    const Environment configured = {{"GPUSHARE_EVENT_LOG", place.path + "/%c.jsonl"}};
+    EXPECT_EQ(tool({"events"}, configured).out, first + second + third);
+}
+
+TEST_F(Events, WhatIsWrongIsSaid) {
+    Result result = tool({"events"});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_HAS(result.err, "set event_log in the configuration, or GPUSHARE_EVENT_LOG");
+    result = tool({"events", "--follow", place.path + "/none"});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_HAS(result.err, "cannot read the log '" + place.path + "/none'");
+    result = tool({"events", "--since=soon", place.path});
+    EXPECT_EQ(result.status, 2);
+    EXPECT_HAS(result.err, "--since 'soon' is no time; allowed: 0, 30s, 2min, 1h");
+}
+
+TEST_F(Events, FollowGoesOnWithWhatIsWrittenMeanwhileByNewProcessesToo) {
+    fs::create_directory(place.path + "/logs");
+    const std::string old = event(10, "created", 1, of()), later = event(20, "freed", 2, of("now"));
+    place.file("logs/app.1.jsonl", old);
+    const Result result =
+        follow("gpushare events --follow", later, place.path + "/logs/app.2.jsonl");
+    EXPECT_EQ(result.out, old + later) << result.err;
+}
+
+TEST_F(Events, TheWebHookGetsFindingsAndRegions) {
+    fs::create_directory(place.path + "/logs");
+    fs::create_directory(place.path + "/bin");
+    fs::permissions(
+        place.file("bin/curl", "#!/bin/sh\ncat\nfor url; do :; done\necho \"to $url\" >&2\n"),
+        fs::perms::owner_all);
+    std::string freed = event(20, "freed", 2, of("now"));
+    freed.replace(freed.find("2026-"), 5, "2999-"); // later than now
+    std::string opened = event(20, "opened", 2, of("rule"));
+    opened.replace(opened.find("2026-"), 5, "2999-");
+    const Result result =
+        follow("sh config/examples/webhook.sh http://hook/x",
+               event(1, "created", 2, of()) + opened + freed, place.path + "/logs/a.2.jsonl");
+    EXPECT_EQ(result.out, "") << "what a hook answers";
+    EXPECT_EQ(result.err, "to http://hook/x\n");
+}

@@ -287,7 +287,10 @@ static int parse(const struct tool_verb *verb, int argc, char **argv, struct too
             verb->help ? verb->help() : tool_help(verb);
             return TOOL_OK;
         }
-        args->values[option_index(verb, answer)] = optarg ? optarg : "";
+        const int option = option_index(verb, answer);
+        args->values[option] = optarg ? optarg : "";
+        TOOL_APPEND(args->given, args->given_count,
+                    (struct tool_given){option, args->values[option]});
     }
     args->operands = argv + optind;
     args->operand_count = argc - optind;
@@ -295,22 +298,27 @@ static int parse(const struct tool_verb *verb, int argc, char **argv, struct too
     return -1;
 }
 
+static int call(const struct tool_verb *verb, const struct tool_args *args) {
+    if (args->operand_count < verb->operands_min) {
+        tool_error("an argument is missing; usage: gpushare %s [OPTIONS] %s", verb->name,
+                   verb->operands);
+    } else if (!verb->command && args->operand_count > verb->operands_max) {
+        tool_error("unexpected argument '%s'; usage: gpushare %s [OPTIONS]%s%s",
+                   args->operands[verb->operands_max], verb->name, verb->operands[0] ? " " : "",
+                   verb->operands);
+    } else {
+        return verb->run(args);
+    }
+    return usage_status(verb);
+}
+
 int tool_call(const struct tool_verb *verb, int argc, char **argv) {
     static char *none[] = {NULL};
     struct tool_args args = {.operands = none};
     running = verb;
     int status = parse(verb, argc, argv, &args);
-    if (status >= 0)
-        return status;
-    if (args.operand_count < verb->operands_min) {
-        tool_error("an argument is missing; usage: gpushare %s [OPTIONS] %s", verb->name,
-                   verb->operands);
-    } else if (!verb->command && args.operand_count > verb->operands_max) {
-        tool_error("unexpected argument '%s'; usage: gpushare %s [OPTIONS]%s%s",
-                   args.operands[verb->operands_max], verb->name, verb->operands[0] ? " " : "",
-                   verb->operands);
-    } else {
-        return verb->run(&args);
-    }
-    return usage_status(verb);
+    if (status < 0)
+        status = call(verb, &args);
+    free(args.given);
+    return status;
 }

@@ -28,6 +28,7 @@
     ROW(show)                                                                                      \
     ROW(top)                                                                                       \
     ROW(metrics)                                                                                   \
+    ROW(events)                                                                                    \
     ROW(report)                                                                                    \
     ROW(timeline)                                                                                  \
     ROW(explain)                                                                                   \
@@ -63,9 +64,16 @@ struct tool_option {
     const char *help;     /* NULL: the option is internal, and not listed */
 };
 
+struct tool_given {
+    int option;
+    const char *value;
+};
+
 struct tool_args {
     const char *values[TOOL_OPTIONS_MAX]; /* by index of the option: NULL not given, "" given */
-    char **operands;                      /* ends with NULL */
+    struct tool_given *given;             /* all of them, for an option that may be repeated */
+    size_t given_count;
+    char **operands; /* ends with NULL */
     int operand_count;
     bool separated; /* "--" stood before the operands */
 };

@@ -9,15 +9,17 @@
 
 #include "cli/table.h"
 #include "cli/tool.h"
+#include "config/config.h"
 #include "view_format.h"
 
 #define LS_USERS 4 /* so many are named in the table; show names all */
 
-enum { OPTION_JSON, OPTION_ALL };
+enum { OPTION_JSON, OPTION_ALL, OPTION_FILTER };
 
 struct listing {
     const struct view *view;
     const struct accounting *accounting;
+    const struct tool_args *args;
     json_t *array; /* NULL: tables are printed */
     bool all, any; /* any: something is printed already, and an empty line goes before the next */
 };
@@ -29,6 +31,89 @@ static void print(struct listing *listing, const char *title, struct table *tabl
     printf("%s%s", listing->any ? "\n" : "", title);
     table_print(stdout, table, "");
     listing->any = true;
+}
+
+/* --- filters --- */
+
+static bool is_program(const struct gps_owner *owner, const char *value) {
+    char pid[16];
+    snprintf(pid, sizeof(pid), "%u", owner->pid);
+    return strcmp(pid, value) == 0 || gps_glob_match_any_case(value, owner->command);
+}
+
+static bool by_name(const struct view_region *region, const char *value) {
+    return gps_glob_match(value, region->record.name);
+}
+
+static bool by_id(const struct view_region *region, const char *value) {
+    return strncmp(printable_id(&region->record.id).text, value, strlen(value)) == 0;
+}
+
+static bool by_gpu(const struct view_region *region, const char *value) {
+    return strncmp(printable_uuid(region->record.device).text, value, strlen(value)) == 0;
+}
+
+static bool by_state(const struct view_region *region, const char *value) {
+    return strcmp(view_format_state(region), value) == 0;
+}
+
+static bool by_backing(const struct view_region *region, const char *value) {
+    return strcmp(view_format_backing(region), value) == 0;
+}
+
+static bool by_owner(const struct view_region *region, const char *value) {
+    return is_program(gps_record_creator(&region->record), value);
+}
+
+static bool by_user(const struct view_region *region, const char *value) {
+    for (size_t i = 0; i < region->hold_count; i++)
+        if (is_program(&region->holds[i].owner, value))
+            return true;
+    return false;
+}
+
+static const struct filter {
+    const char *key;
+    view_match_fn *matches;
+} filters[] = {{"name", by_name},       {"id", by_id},       {"gpu", by_gpu},  {"state", by_state},
+               {"backing", by_backing}, {"owner", by_owner}, {"user", by_user}};
+#define FILTERS (sizeof(filters) / sizeof(filters[0]))
+
+/* The filter of "key=value"; NULL: there is none of this key. */
+static const struct filter *filter_of(const char *text, const char **value) {
+    const size_t length = strcspn(text, "=");
+    for (size_t i = 0; text[length] && i < FILTERS; i++)
+        if (strlen(filters[i].key) == length && strncmp(filters[i].key, text, length) == 0) {
+            *value = text + length + 1;
+            return &filters[i];
+        }
+    return NULL;
+}
+
+static bool check_filters(const struct tool_args *args) {
+    const char *value;
+    for (size_t i = 0; i < args->given_count; i++) {
+        if (args->given[i].option != OPTION_FILTER || filter_of(args->given[i].value, &value))
+            continue;
+        TOOL_TEMP char *keys = NULL;
+        for (size_t j = 0; j < FILTERS; j++)
+            tool_list(&keys, "%s=", filters[j].key);
+        tool_error("--filter '%s' is no KEY=VALUE with a known key; allowed: %s",
+                   args->given[i].value, keys);
+        return false;
+    }
+    return true;
+}
+
+/* Whether it is to be listed. */
+static bool is_listed(const struct listing *listing, const struct view_region *region) {
+    const struct tool_args *args = listing->args;
+    const char *value;
+    for (size_t i = 0; i < args->given_count; i++)
+        if (args->given[i].option == OPTION_FILTER &&
+            !filter_of(args->given[i].value, &value)->matches(region, value))
+            return false;
+    return listing->all || !view_hidden(region);
 }
 
 /* --- regions --- */
@@ -69,7 +154,7 @@ static void tell_regions(struct listing *listing) {
     for (size_t i = 0; i < listing->view->region_count; i++) {
         const struct view_region *region = &listing->view->regions[i];
         /* there are thousands of blocks, which have one line for each GPU */
-        if ((view_hidden(region) && !listing->all) || view_merged(region))
+        if (!is_listed(listing, region) || view_merged(region))
             continue;
         if (!listing->array) {
             add_row(listing->view, region, &table);
@@ -106,8 +191,7 @@ static void print_frames(struct listing *listing) {
     for (size_t i = 0; i < listing->view->region_count; i++) {
         const struct view_region *region = &listing->view->regions[i];
         struct view_frames frames;
-        if ((view_hidden(region) && !listing->all) ||
-            !view_frames_read(listing->view, region, &frames))
+        if (!is_listed(listing, region) || !view_frames_read(listing->view, region, &frames))
             continue;
         table_cell(&table, TERM_PLAIN, "%s", view_format_name(region));
         table_cell(&table, TERM_PLAIN, "%.8s", printable_id(&region->record.id).text);
@@ -300,10 +384,7 @@ static void print_dead(const struct listing *listing) {
                dead == 1 ? "" : "s", listing->all ? "" : " not shown", dead == 1 ? "it" : "them");
 }
 
-static void list(struct listing *listing) {
-    tell_regions(listing);
-    if (!listing->array)
-        print_frames(listing);
+static void tell_others(struct listing *listing) {
     tell_merged(listing);
     tell_made(listing);
     if (!listing->array && !listing->any)
@@ -314,20 +395,34 @@ static void list(struct listing *listing) {
     tell_suspended(listing);
     tell_offloaded(listing);
     tell_waits(listing);
+    if (!listing->array)
+        print_dead(listing);
+}
+
+/* What is no region has no filter. */
+static void list(struct listing *listing) {
+    tell_regions(listing);
+    if (!listing->array)
+        print_frames(listing);
+    if (!listing->args->values[OPTION_FILTER])
+        tell_others(listing);
+    else if (!listing->array && !listing->any)
+        puts("No shared region fits.");
     if (listing->array)
         json_tree_print(stdout, listing->array);
-    else
-        print_dead(listing);
 }
 
 static int run_ls(const struct tool_args *args) {
     struct view view;
     struct accounting accounting;
+    if (!check_filters(args))
+        return TOOL_USAGE;
     if (!view_read(&view))
         return TOOL_FAILED;
     accounting_make(&view, &accounting);
     list(&(struct listing){.view = &view,
                            .accounting = &accounting,
+                           .args = args,
                            .array = args->values[OPTION_JSON] ? json_tree_pack("[]") : NULL,
                            .all = args->values[OPTION_ALL]});
     accounting_free(&accounting);
@@ -339,33 +434,38 @@ const struct tool_verb tool_verb_ls = {
     .name = "ls",
     .operands = "",
     .summary = "list the shared regions, their owners and users",
-    .details = "STATE is what an importer may do with the region:\n"
-               "  exporting  its owner still writes it; importers by name wait\n"
-               "  ready      open to importers\n"
-               "  final      finished and freed by its owner, kept for its first importer\n"
-               "  closing    freed by its owner, still held by users; no new ones\n"
-               "  orphaned   its owner is dead, users still hold it\n"
-               "With --all also:\n"
-               "  freed      the memory is gone; what is left guards against stale handles\n"
-               "  dead       its owner is dead and nobody holds it; gpushare gc removes it\n"
-               "A user is (cached) if its program has closed the region and open_cache keeps it "
-               "mapped. A region that its program exported by itself, without a rule, has the "
-               "name -. A pid of another pid namespace is written PID@NAMESPACE. Of several "
-               "processes of one name the arguments are shown, too. Damaged files are warned "
-               "about and left out.\n\n"
-               "Regions with whole frames stand once more, with the NEWEST, its AGE, and how many "
-               "were LEFT OUT and how often somebody was LATE, exporter and READERS together.\n"
-               "Blocks of role = merge have a line for each GPU: what they take (HELD; UNUSED of "
-               "it is only kept), what processes have MAPPED of them, what is SAVED by that, and "
-               "what merge rules took that is each process's OWN.\n"
-               "Then what each program has made by its own cuMemCreate, which no rule shares.\n"
-               "Then who merges nothing though a rule says so, since when, and why.\n"
-               "Then who is suspended, since when, how much it shares and has let go of, and how "
-               "much of its own has left the GPU; and how much merged memory has, once for all who "
-               "have it.\n"
-               "Behind that stands who has waited for more than a second, for what and for how "
-               "long at most.\n",
+    .details =
+        "STATE is what an importer may do with the region:\n"
+        "  exporting  its owner still writes it; importers by name wait\n"
+        "  ready      open to importers\n"
+        "  final      finished and freed by its owner, kept for its first importer\n"
+        "  closing    freed by its owner, still held by users; no new ones\n"
+        "  orphaned   its owner is dead, users still hold it\n"
+        "With --all also:\n"
+        "  freed      the memory is gone; what is left guards against stale handles\n"
+        "  dead       its owner is dead and nobody holds it; gpushare gc removes it\n"
+        "A user is (cached) if its program has closed the region and open_cache keeps it "
+        "mapped. A region that its program exported by itself, without a rule, has the "
+        "name -. A pid of another pid namespace is written PID@NAMESPACE. Of several "
+        "processes of one name the arguments are shown, too. Damaged files are warned "
+        "about and left out.\n\n"
+        "Regions with whole frames stand once more, with the NEWEST, its AGE, and how many "
+        "were LEFT OUT and how often somebody was LATE, exporter and READERS together.\n"
+        "Blocks of role = merge have a line for each GPU: what they take (HELD; UNUSED of "
+        "it is only kept), what processes have MAPPED of them, what is SAVED by that, and "
+        "what merge rules took that is each process's OWN.\n"
+        "Then what each program has made by its own cuMemCreate, which no rule shares.\n"
+        "Then who merges nothing though a rule says so, since when, and why.\n"
+        "Then who is suspended, since when, how much it shares and has let go of, and how "
+        "much of its own has left the GPU; and how much merged memory has, once for all who "
+        "have it.\n"
+        "Behind that stands who has waited for more than a second, for what and for how "
+        "long at most.\n\n"
+        "--filter lists only regions that fit: name=GLOB, id=DIGITS (the first of them), "
+        "gpu=UUID (its beginning), state=STATE, backing=ipc, vmm or token, and owner=PROGRAM "
+        "and user=PROGRAM, a glob or a pid. Of several all have to fit.\n",
     .options = {{"json", 0, NULL, "an array of objects, for scripts"},
-                {"all", 'a', NULL, "also what nobody can use any more"}},
+                {"all", 'a', NULL, "also what nobody can use any more"},
+                {"filter", 'f', "KEY=VALUE", "only regions that fit; may be repeated"}},
     .run = run_ls,
 };

@@ -8,6 +8,7 @@
 #include "cli/json_tree.h"
 #include "directory/accounting.h"
 #include "directory/view_frames.h"
+#include "logs/follow.h"
 #include "logs/logs.h"
 
 struct usage_process {
@@ -46,11 +47,7 @@ struct log_tail_count {
 };
 
 struct log_tail {
-    char *const *paths; /* of files and directories, as they were given */
-    size_t path_count;
-    char *configured; /* without those: a glob of the log that the configuration names, or NULL */
-    struct log_tail_file *files;
-    size_t file_count;
+    struct follow logs;
     struct log_line **findings; /* by time, the latest last */
     size_t finding_count;
     struct log_tail_count *counts; /* by id */

@@ -125,6 +125,6 @@ json_t *usage_json(const struct usage *usage) {
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:{s:I, s:o, s:o}}", "time",
         json_tree_seconds(usage->view.now), "directory", json_tree_string(usage->view.store.path),
         "total", gpu_json(&usage->accounting.total), "gpus", gpus, "processes", processes,
-        "regions", regions_json(usage), "findings", "logs", usage->tail.file_count, "counts",
+        "regions", regions_json(usage), "findings", "logs", usage->tail.logs.file_count, "counts",
         counts_json(&usage->tail), "latest", latest_json(&usage->tail));
 }

@@ -237,7 +237,7 @@ char *usage_text_levels(const struct usage *usage) {
         [GPS_LEVEL_INFO] = "note", [GPS_LEVEL_WARNING] = "warning", [GPS_LEVEL_ERROR] = "error"};
     uint64_t levels[GPS_LEVEL_ERROR + 1] = {0};
     TOOL_TEMP char *list = NULL;
-    if (usage->tail.path_count == 0 && !usage->tail.configured)
+    if (usage->tail.logs.path_count == 0 && !usage->tail.logs.configured)
         return tool_copy("Findings: not looked for; name logs, or set log and log_format = jsonl");
     for (size_t i = 0; i < usage->tail.count_count; i++)
         levels[usage->tail.counts[i].level] += usage->tail.counts[i].count;
