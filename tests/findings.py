@@ -32,6 +32,9 @@ run to run are replaced, and frames of libc are left out. `misuse` is `build/tes
 from [tests/apps/misuse](../tests/apps/misuse). `misuse --right ID` does the same job correctly, and gets no report. It
 starts both the importer and the exporter if both take part. `gpushare explain ID` says briefly what a finding means, and
 `gpushare explain --list` lists all of them.
+
+The codes are those that the programs of this page are answered; other calls may answer others for the same reason.
+[troubleshooting.md](troubleshooting.md) goes from a symptom to its cause, also where there is no finding.
 """
 BEYOND = {  # what a finding's own name is not enough to see
     "open-stale": ["open-stale-reused"],
@@ -51,6 +54,20 @@ BEYOND = {  # what a finding's own name is not enough to see
     "event-not-interprocess": ["event-not-interprocess-timing"],
     "reset-with-shared": ["reset-with-shared-exporter"],
 }
+
+# What a person sees first, beside the codes that calls answer, which are in the transcripts.
+SYMPTOMS = {
+    "The context is lost (700 or 719)": "use-after-free use-after-close use-unmapped write-read-only merge-written",
+    "The program hangs, or waits for seconds": "share-timeout frame-late free-while-open",
+    "A wrong picture, or old bytes": "free-while-open exit-while-open use-after-free event-never-recorded event-stale event-dead-owner "
+                                     "vmm-remapped-shared pool-free-order pool-imported-twice export-interior open-interior",
+    "Memory is not given back": "leak-memory leak-open unbalanced-open double-open leak-export leak-event vmm-handle-leak "
+                                "export-descriptor-leak import-descriptor-leak free-imported free-interior",
+    "Nothing is shared, or not what was meant": "share-mismatch share-timeout share-fallback config-error record-invalid store-unavailable",
+    "Nothing is seen yet": "exit-while-open reset-with-shared export-shared-block event-destroyed-while-open mapping-never-accessible "
+                           "pool-destroyed-in-use",
+}
+ANSWER = re.compile(r"^(?:[\w ]+: )?\w+: ([\w ',;-]+) \((\d+)\)$", re.M)
 
 
 def catalogue():
@@ -284,6 +301,26 @@ def section(build, row):
     return "\n".join(parts)
 
 
+def symptoms(sections):
+    """The index by what is seen first, of {id: section}: lines. Each finding is in it."""
+    answers, words, seen = {}, {}, {}
+    for name, text in sections.items():
+        for said, code in ANSWER.findall(text):
+            words[int(code)] = said
+            answers.setdefault(int(code), {})[name] = None
+        if "the program was ended: Segmentation fault" in text:
+            seen.setdefault("The program ends with SIGSEGV", []).append(name)
+    index = {f"A call answers {code} ({words[code]})": list(answers[code]) for code in sorted(answers) if code}
+    index |= seen | {title: names.split() for title, names in SYMPTOMS.items()}
+    missing = set(sections) - {name for names in index.values() for name in names}
+    assert not missing, f"findings of no symptom: {sorted(missing)}; add them to SYMPTOMS"
+    return [links(title, names) for title, names in index.items()]
+
+
+def links(title, names):
+    return f"- {title}: " + ", ".join(f"[{name}](#{name})" for name in names)
+
+
 def sections_of(page):
     found = {}
     for part in re.split(r"(?m)^(?=##+ )", page)[1:]:
@@ -297,9 +334,9 @@ def main():
     build = pathlib.Path(arguments[0] if arguments else ROOT / "build").resolve()
     committed = sections_of(PAGE.read_text()) if PAGE.exists() else {}
     rows = {row[0]: row for row in catalogue()}
-    index, made = [], []
+    index, made, sections = [], [], {}
     for title, names in groups(build):
-        index.append(f"- {title}: " + ", ".join(f"[{name}](#{name})" for name in names))
+        index.append(links(title, names))
         made.append(f"## {title}\n")
         for name in names:
             text = section(build, rows.pop(name))
@@ -307,7 +344,9 @@ def main():
                 print(f"findings.py: {name} cannot be had on this machine; its section stays", file=sys.stderr)
                 text = committed.get(name, "")
             made.append(text.strip() + "\n")
+            sections[name] = text
     assert not rows, f"in no group: {list(rows)}"
+    index = ["## By what is seen first", "", *symptoms(sections), "", "## By what went wrong", "", *index]
     page = INTRODUCTION + "\n" + "\n".join(index) + "\n\n" + "\n".join(made)
     if "--check" not in sys.argv:
         PAGE.write_text(page)
