@@ -317,6 +317,13 @@ TEST(Replaced, ALibraryAtThePlaceOfAnotherIsInItsOwnReports) {
         EXPECT_NE(run.log.find(module), std::string::npos) << module << run.log;
 }
 
+// docs/limits.md says so.
+TEST(Weak, AReferenceIsBoundWhereNothingHasCudaAndADlsymSaysThatNothingHas) {
+    Program program({app("weak")});
+    EXPECT_EQ(program.run().out, "linked yes, found no, answers 3\n");
+    EXPECT_EQ(program.run_bare().out, "linked no, found no\n");
+}
+
 TEST(Replaced, OneSiteReachesEveryFunctionItCalls) {
     expect_as_bare({"onesite"}, "0: 1 0\n0: 1 0\n0: 1 0\n");
 }

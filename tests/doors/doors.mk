@@ -106,6 +106,7 @@ $(call DOORS_ADD,swapped-again.so,swapped.c,-DCALLED=cudaIpcCloseMemHandle -Xlin
 $(call DOORS_ADD,bare-11.so,two.c,-Xlinker --build-id=none $(DOORS)/libcudart.so.11 $(DOORS_RPATH),,$(DOORS)/libcudart.so.11)
 $(call DOORS_ADD,bare-12.so,two.c,-Xlinker --build-id=none $(DOORS)/libcudart.so.12 $(DOORS_RPATH),,$(DOORS)/libcudart.so.12)
 $(call DOORS_ADD,moved,moved.c,)
+$(call DOORS_ADD,weak,weak.c,)
 $(call DOORS_ADD,onesite,onesite.c,$(DOORS_RUNTIME))
 $(call DOORS_ADD,moved-first.so,moved.c,-DMOVED_FIRST)
 $(call DOORS_ADD,moved-second.so,moved.c,-DMOVED_SECOND)

@@ -64,25 +64,29 @@ TEST(Tool, WrongCommandLinesAreAnsweredWithWhatIsAllowed) {
         {{}, "gpushare: a command is missing; see: gpushare --help\n"},
         {{"list"},
          "gpushare: unknown command 'list', perhaps ls; allowed: run, learn, audit, ls, show, top, "
-         "metrics, report, timeline, explain, pair, check, keeper, merge, suspend, resume, drop, "
-         "forget, gc, cdi, doctor, help\n"},
+         "metrics, events, report, timeline, explain, pair, check, keeper, merge, suspend, resume, "
+         "drop, forget, gc, cdi, doctor, help\n"},
         {{"help", "list"},
          "gpushare: help: unknown command 'list', perhaps ls; allowed: run, learn, audit, ls, "
-         "show, top, metrics, report, timeline, explain, pair, check, keeper, merge, suspend, "
-         "resume, drop, forget, gc, cdi, doctor, help\n"},
+         "show, top, metrics, events, report, timeline, explain, pair, check, keeper, merge, "
+         "suspend, resume, drop, forget, gc, cdi, doctor, help\n"},
         {{"LS"},
          "gpushare: unknown command 'LS', perhaps ls; allowed: run, learn, audit, ls, show, top, "
-         "metrics, report, timeline, explain, pair, check, keeper, merge, suspend, resume, drop, "
-         "forget, gc, cdi, doctor, help\n"},
+         "metrics, events, report, timeline, explain, pair, check, keeper, merge, suspend, resume, "
+         "drop, forget, gc, cdi, doctor, help\n"},
         {{"-v"}, "gpushare: unknown option '-v', perhaps --version; allowed: --version, --help\n"},
         {{"--hlp"},
          "gpushare: unknown option '--hlp', perhaps --help; allowed: --version, --help\n"},
         {{"--json"}, "gpushare: unknown option '--json'; allowed: --version, --help\n"},
-        {{"ls", "--foo"}, "gpushare: ls: unknown option '--foo'; allowed: --json, --all, --help\n"},
+        {{"ls", "--foo"},
+         "gpushare: ls: unknown option '--foo'; allowed: --json, --all, --filter, --help\n"},
         {{"ls", "--jsno"},
-         "gpushare: ls: unknown option '--jsno', perhaps --json; allowed: --json, --all, --help\n"},
-        {{"ls", "-x"}, "gpushare: ls: unknown option '-x'; allowed: --json, --all, --help\n"},
-        {{"ls", "-ax"}, "gpushare: ls: unknown option '-x'; allowed: --json, --all, --help\n"},
+         "gpushare: ls: unknown option '--jsno', perhaps --json; allowed: --json, --all, --filter, "
+         "--help\n"},
+        {{"ls", "-x"},
+         "gpushare: ls: unknown option '-x'; allowed: --json, --all, --filter, --help\n"},
+        {{"ls", "-ax"},
+         "gpushare: ls: unknown option '-x'; allowed: --json, --all, --filter, --help\n"},
         {{"ls", "--json=yes"}, "gpushare: ls: option '--json' takes no value\n"},
         {{"ls", "--help=yes"}, "gpushare: ls: option '--help' takes no value\n"},
         {{"ls", "frames"},
