@@ -25,7 +25,7 @@ import tempfile
 from findings import Machine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-RUN = ["README.md", "docs/audit.md", "docs/tutorial.md", "docs/troubleshooting.md", "docs/replicas.md"]
+RUN = ["README.md", "docs/audit.md", "docs/tutorial.md", "docs/two-programs.md", "docs/troubleshooting.md", "docs/replicas.md"]
 MARK = "\x01end of command\x01\n"
 PLACE, SHARED = "/tmp/tutorial", "/dev/shm/gpushare-1000"
 PART = re.compile(r"^<!-- (?P<what>file|run|not run): (?P<name>.*?) -->\n|^```(?P<kind>\w*)\n(?P<text>.*?)^```\n", re.M | re.S)
