@@ -60,3 +60,20 @@ TEST(Learn, ACommandThatCannotRunIsSaid) {
     EXPECT_EQ(result.err, "gpushare: learn: command 'no-such-command-here' not found\n");
     EXPECT_EQ(learn({"/etc"}).status, 126);
 }
+
+TEST(Learn, OnATerminalALineSaysHowFarItIsAndGoesAtTheEnd) {
+    const Temporary shared{"/dev/shm"};
+    const std::string build = std::filesystem::absolute(tool_path()).parent_path(),
+                      rules = shared.path + "/rules";
+    const std::string shown = on_terminal(
+        200, {tool_path(), "learn", "-r1", "-o", rules, "--", build + "/tests/apps/server", "1"},
+        {{"GPUSHARE_DIR", shared.path + "/pub"},
+         {"GPUSHARE_CONFIG", "/dev/null"},
+         {"GPUSHARE_SIM_ROOT", "@" + shared.path},
+         {"LD_LIBRARY_PATH", simulator()}});
+    const size_t first = shown.find("\033[Klearning for 1 s: 6 allocations, "),
+                 table = shown.find("\033[KPROGRAM ");
+    EXPECT_NE(first, std::string::npos) << shown;
+    EXPECT_NE(table, std::string::npos) << "the line is gone: " << shown;
+    EXPECT_LT(first, table);
+}
