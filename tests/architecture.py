@@ -52,7 +52,7 @@ PURPOSE = {
     "tools/run": "commands run with the library",
     "tools/matching": "rules explained: explain, check",
     "tools/directory": "what is shared: ls, show, drop, gc",
-    "tools/timeline": "event logs as a page, or for Perfetto",
+    "tools/timeline": "event logs as a page, for Perfetto, or as a stream",
     "tools/report": "findings as text, JSON, SARIF",
     "tools/symbols": "functions, files and lines",
     "tools/logs": "logs read back",
