@@ -1,5 +1,5 @@
-/* event_stream.c - `gpushare events`: prints the events of all processes, one line each, as they come. */
-#include <signal.h>
+/* event_stream.c - `gpushare events`: prints the events of all processes, one line each, as they
+ * come. */
 #include <stdio.h>
 #include <time.h>
 
@@ -38,9 +38,11 @@ static void add(void *arg, const char *text, size_t length) {
     struct event_line *line = event_line_is(text) ? event_line_parse(text, length, &wrong) : NULL;
     if (!line)
         return;
-    if (line->time >= events->since)
-        TOOL_APPEND(events->texts, events->count,
-                    (struct event_text){line->time, events->count, tool_copy(text)});
+    const struct event_text event = {line->time, events->count, NULL};
+    if (line->time >= events->since) {
+        TOOL_APPEND(events->texts, events->count, event);
+        events->texts[event.order].text = tool_copy(text);
+    }
     event_line_free(line);
 }
 
