@@ -52,15 +52,33 @@ static void put_down(const struct hand hands[HANDS]) {
 /* A piece of a load; the last one may be shorter. */
 static struct gps_load piece_of(const struct gps_load *load, uint64_t index) {
     const uint64_t at = index * STAGE, left = load->size - at;
-    return (struct gps_load){(char *)load->bytes + at, load->address + at,
-                             left < STAGE ? left : STAGE};
+    return (struct gps_load){.bytes = load->bytes ? load->bytes + at : NULL,
+                             .address = load->address + at,
+                             .size = left < STAGE ? left : STAGE,
+                             .file = load->file,
+                             .at = load->at + at};
+}
+
+/* Without a mapping of the file: page faults of many threads wait for each other. */
+static int put(const struct gps_load *piece, const void *stage) {
+    if (piece->bytes)
+        memcpy(piece->bytes, stage, piece->size);
+    else if (pwrite(piece->file, stage, piece->size, (off_t)piece->at) != (ssize_t)piece->size)
+        return GPS_OUT_OF_MEMORY;
+    return GPS_OK;
+}
+
+static int get(const struct gps_load *piece, void *stage) {
+    if (piece->bytes)
+        memcpy(stage, piece->bytes, piece->size);
+    else if (pread(piece->file, stage, piece->size, (off_t)piece->at) != (ssize_t)piece->size)
+        return GPS_OUT_OF_MEMORY;
+    return GPS_OK;
 }
 
 static int bring_out(const struct hand *hand, const struct gps_load *piece) {
     const int code = gps_ops->stream_wait(hand->stream);
-    if (code == GPS_OK)
-        memcpy(piece->bytes, hand->stage, piece->size);
-    return code;
+    return code == GPS_OK ? put(piece, hand->stage) : code;
 }
 
 static int carry_out(const struct hand hands[HANDS], const struct gps_load *load) {
@@ -86,10 +104,10 @@ static int carry_back(const struct hand hands[HANDS], const struct gps_load *loa
         const struct hand *hand = &hands[i % HANDS];
         const struct gps_load piece = piece_of(load, i);
         code = gps_ops->stream_wait(hand->stream);
-        if (code != GPS_OK)
-            break;
-        memcpy(hand->stage, piece.bytes, piece.size);
-        code = gps_ops->upload(piece.address, hand->stage, piece.size, hand->stream);
+        if (code == GPS_OK)
+            code = get(&piece, hand->stage);
+        if (code == GPS_OK)
+            code = gps_ops->upload(piece.address, hand->stage, piece.size, hand->stream);
     }
     return code;
 }

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "carrier.h"
@@ -31,15 +30,14 @@ enum { BATCH = 256 /* descriptors at a time */ };
 static struct batch {
     struct gps_load loads[BATCH];
     struct gps_id ids[BATCH];
-    int memfds[BATCH]; /* on the way out */
     size_t count;
 } batch;
 GPS_FORGOTTEN(batch);
 
-static void add(const struct gps_away *block, void *bytes, int memfd) {
-    batch.loads[batch.count] = (struct gps_load){bytes, block->address, block->size};
-    batch.ids[batch.count] = block->id;
-    batch.memfds[batch.count++] = memfd;
+static void add(const struct gps_away *block, int memfd) {
+    batch.loads[batch.count] =
+        (struct gps_load){.address = block->address, .size = block->size, .file = memfd};
+    batch.ids[batch.count++] = block->id;
 }
 
 /* --- which blocks --- */
@@ -119,17 +117,12 @@ static int tell(const struct gps_id *id, int memfd) {
     return gps_keeper_offload(gps_membership_store(), id, gps_process_self(), memfd, ASKED);
 }
 
-/* False: there is no descriptor or no memory for one more. */
+/* False: there is no descriptor for one more. */
 static bool prepare(const struct gps_away *block) {
     const int memfd = memfd_create("gpushare-block", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    void *bytes = MAP_FAILED;
-    if (memfd >= 0 && ftruncate(memfd, (off_t)block->size) == 0)
-        bytes = mmap(NULL, block->size, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
-    if (bytes != MAP_FAILED)
-        add(block, bytes, memfd);
-    else if (memfd >= 0)
-        close(memfd);
-    return bytes != MAP_FAILED;
+    if (memfd >= 0)
+        add(block, memfd);
+    return memfd >= 0;
 }
 
 /* Too much of it is a kill by the kernel, and no error. */
@@ -143,11 +136,11 @@ static uint64_t carry_out(void) {
     uint64_t bytes = 0;
     const bool copied = batch.count && gps_carry(batch.loads, batch.count, GPS_WAY_OUT) == GPS_OK;
     for (size_t i = 0; i < batch.count; i++) {
-        munmap(batch.loads[i].bytes, batch.loads[i].size);
-        if (copied && fcntl(batch.memfds[i], F_ADD_SEALS, SEALS) == 0 &&
-            tell(&batch.ids[i], batch.memfds[i]) == 0)
-            bytes += batch.loads[i].size;
-        close(batch.memfds[i]);
+        const struct gps_load *load = &batch.loads[i];
+        if (copied && fcntl(load->file, F_ADD_SEALS, SEALS) == 0 &&
+            tell(&batch.ids[i], load->file) == 0)
+            bytes += load->size;
+        close(load->file);
     }
     batch.count = 0;
     return bytes;
@@ -189,15 +182,6 @@ uint64_t gps_offload(void) {
 
 /* --- in --- */
 
-/* The mapping of a memfd; NULL: there is none. */
-static void *map(int memfd, uint64_t size) {
-    struct stat file;
-    void *bytes = fstat(memfd, &file) == 0 && file.st_size == (off_t)size
-                      ? mmap(NULL, size, PROT_READ, MAP_SHARED, memfd, 0)
-                      : MAP_FAILED;
-    return bytes == MAP_FAILED ? NULL : bytes;
-}
-
 /* 0: it is in the batch. The driver's code, or -errno. */
 static int make(const struct gps_away *block, uint64_t keep) {
     int memfd;
@@ -205,13 +189,11 @@ static int make(const struct gps_away *block, uint64_t keep) {
                                    ASKED, &memfd);
     if (status != 0)
         return status;
-    void *bytes = map(memfd, block->size);
-    close(memfd);
-    status = bytes ? gps_away_make(block->address) : -ENOMEM;
+    status = gps_away_make(block->address);
     if (status == GPS_OK)
-        add(block, bytes, -1);
-    else if (bytes)
-        munmap(bytes, block->size);
+        add(block, memfd);
+    else
+        close(memfd);
     return status;
 }
 
@@ -234,7 +216,7 @@ static int carry_in(bool *later) {
         gps_ops->leave();
     }
     for (size_t i = 0; i < batch.count; i++) {
-        munmap(batch.loads[i].bytes, batch.loads[i].size);
+        close(batch.loads[i].file);
         const int status = code == GPS_OK ? deposit(i) : code;
         gps_away_made(batch.loads[i].address, status == 0);
         *later |= status < 0;
@@ -263,9 +245,9 @@ enum gps_taken gps_reload(uint64_t keep, struct gps_text *why) {
         if (!block.away)
             continue;
         code = make(&block, keep);
-        later |= code < 0;
-        if (batch.count == BATCH)
+        if (batch.count == BATCH || (code == -EMFILE && batch.count))
             carried = carry_in(&later);
+        later |= code < 0;
     }
     if (carried == GPS_OK)
         carried = carry_in(&later);

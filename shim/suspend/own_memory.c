@@ -136,7 +136,8 @@ static int carry(enum gps_way way, uint64_t *bytes) {
         const struct part *part = &state.parts[i];
         if (way == GPS_WAY_OUT && !part->is_source)
             continue;
-        loads[count++] = (struct gps_load){part->copy->bytes, part->address, part->size};
+        loads[count++] = (struct gps_load){
+            .bytes = part->copy->bytes, .address = part->address, .size = part->size};
         *bytes += part->size;
     }
     if (count)

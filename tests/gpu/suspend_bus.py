@@ -110,7 +110,7 @@ def in_use():
 def sleepers(build, gib, rows):
     """Two replicas of merged weights: the second takes them off the card, and the first that comes back brings them."""
     world, empty = World(build, "gpu"), in_use()
-    (world.folder / "conf").write_text(f"[gpushare]\nlog = {world.folder}/log-%p\nsuspend = on\n"
+    (world.folder / "conf").write_text(f"[gpushare]\nlog = {world.folder}/log-%p\nsuspend = on\nsuspend_memory = {2 * gib}GiB\n"
                                        "[region weights]\nsize = >=2MiB\nindex = *\nrole = merge\nquiet = 0\n")
     two = [Program(world, gib, merged=True) for _ in range(2)]
     sums = [program.ask("sum") for program in two]
