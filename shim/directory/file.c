@@ -80,7 +80,7 @@ static const char *check_stat(const struct stat *st) {
 }
 
 /* The program's umask may have taken our own bits of a file that is made. */
-static int own(int fd, int flags, const struct stat *st) {
+static int give_own_bits(int fd, int flags, const struct stat *st) {
     const bool lacks = flags & O_CREAT && (st->st_mode & 0777) != 0600;
     return lacks && fchmod(fd, 0600) != 0 ? -errno : fd;
 }
@@ -101,7 +101,7 @@ int gps_file_open(int at, const char *name, int flags, struct stat *st, const ch
     if (wrong && why)
         *why = wrong;
     if (status >= 0)
-        status = own(fd, flags, &found);
+        status = give_own_bits(fd, flags, &found);
     if (status >= 0 && st)
         *st = found;
     if (status < 0 && fd >= 0)

@@ -38,8 +38,8 @@ static bool is_quiet(const struct gps_area *area, const struct gps_block *block,
            (block->same_since && now - block->same_since >= quiet && now - block->written >= quiet);
 }
 
-static enum gps_private why(const struct gps_area *area, const struct gps_block *block,
-                            uint64_t now) {
+static enum gps_private reason_of(const struct gps_area *area, const struct gps_block *block,
+                                  uint64_t now) {
     if (area->freed)
         return GPS_PRIVATE_FREED;
     if (block->excluded)
@@ -71,7 +71,7 @@ static void count_area(const struct gps_area *area, uint64_t now, struct count *
         const struct gps_block *block = &area->blocks[i];
         if (block->state != GPS_BLOCK_PRIVATE && !gps_block_is_frozen(block) && !block->made)
             continue;
-        count->bytes[why(area, block, now)] += block->size;
+        count->bytes[reason_of(area, block, now)] += block->size;
         count->bytes[ALL] += block->size;
     }
 }

@@ -105,7 +105,7 @@ static void close_module(void *value) {
     *module = (struct module){.dwfl = NULL};
 }
 
-static bool report(struct module *module, const char *path, struct symbols *symbols) {
+static bool open_module(struct module *module, const char *path, struct symbols *symbols) {
     static Dwfl_Callbacks callbacks = {.find_debuginfo = dwfl_standard_find_debuginfo,
                                        .section_address = dwfl_offline_section_address};
     callbacks.debuginfo_path = &symbols->search;
@@ -139,7 +139,7 @@ static bool try(struct module *module, const char *path, const char *build_id,
     struct stat info;
     if ((path[0] != '/' && !build_id) || stat(path, &info) != 0 || !S_ISREG(info.st_mode))
         return false;
-    if (!report(module, path, symbols) || !is_same(module, build_id)) {
+    if (!open_module(module, path, symbols) || !is_same(module, build_id)) {
         close_module(module);
         return false;
     }

@@ -1,4 +1,4 @@
-#include "usage.h"
+#include "log_tail.h"
 
 #include "cli/tool.h"
 #include "config/config.h"
@@ -22,7 +22,7 @@ static int by_id(const void *left, const void *right) {
     return strcmp(a->id, b->id) ?: (int)a->level - (int)b->level;
 }
 
-static void count(struct log_tail *tail, const struct log_line *line) {
+static void count_finding(struct log_tail *tail, const struct log_line *line) {
     struct log_tail_count *counts = tail->counts;
     for (size_t i = 0; i < tail->count_count; i++)
         if (counts[i].level == line->level && strcmp(counts[i].id, line->finding) == 0) {
@@ -53,7 +53,7 @@ static void add_line(void *arg, const char *text, size_t length) {
     const char *wrong;
     struct log_line *line = log_line_parse(text, length, false, &wrong);
     if (line && line->finding) {
-        count(tail, line);
+        count_finding(tail, line);
         keep(tail, line);
     } else if (line) {
         log_line_free(line);
