@@ -6,7 +6,6 @@
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "findings/diagnose.h"
-#include "ipc/reclaim.h"
 #include "ipc/token.h"
 #include "log/event_log.h"
 #include "merge/created.h"
@@ -210,10 +209,6 @@ bool gps_mappings_is_passable_at(uint64_t address) {
 }
 
 /* --- what a merge rule took --- */
-
-bool gps_mappings_make_room(void) {
-    return gps_gate_active && gps_reclaim_memory();
-}
 
 bool gps_mappings_is_taken(uint64_t handle) {
     return gps_created_is(handle);

@@ -12,12 +12,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gate/gate.h"
+#include "ipc/reclaim.h"
 #include "registry/vmm_books.h"
 
 typedef int gps_handle_fn(uint64_t handle);
 typedef int gps_range_fn(uint64_t pointer, uint64_t size);
 
-struct gps_block_like;
+/* The code of the driver's call that makes memory: `call`, which in a process that merges is made
+ * once more where it found none (ipc/reclaim.h). */
+#define GPS_MAPPINGS_CODE(call) GPS_WITH_RECLAIM_IF(gps_gate_active, call)
 
 /* --- after the driver's success --- */
 
@@ -67,11 +71,6 @@ void gps_mappings_no_output(void);
 /* Any call for such memory, or for pools, was refused: an audit hears it, if none of these has told
  * why. `nowhere`: it had no place for its result. */
 void gps_mappings_refused(bool nowhere, int code);
-
-/* --- around the driver's call --- */
-
-/* There was no memory. True: some was given back since, and the call is worth another try. */
-bool gps_mappings_make_room(void);
 
 /* --- a handle or a range of the program's, which a merge rule may have taken ---
  *

@@ -62,9 +62,8 @@ static uint64_t take(struct gps_vmm_memory *made, const CUmemAllocationProp *pro
 CUresult gps_on_cuMemCreate(CUmemGenericAllocationHandle *out, size_t size,
                             const CUmemAllocationProp *prop, unsigned long long flags) {
     bool passable;
-    CUresult result = create(out, size, prop, flags, &passable);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY && gps_mappings_make_room())
-        result = create(out, size, prop, flags, &passable);
+    const CUresult result =
+        (CUresult)GPS_MAPPINGS_CODE((int)create(out, size, prop, flags, &passable));
     if (!prop)
         return result;
     struct gps_vmm_memory asked = {.size = size,

@@ -17,10 +17,11 @@ bool gps_reclaim_memory(void);
 
 /* The code of a call that allocates. It is made once more where it found no memory and some was
  * given back. */
-#define GPS_WITH_RECLAIM(call)                                                                     \
+#define GPS_WITH_RECLAIM(call) GPS_WITH_RECLAIM_IF(true, call)
+#define GPS_WITH_RECLAIM_IF(condition, call)                                                       \
     ({                                                                                             \
         int reclaim_code_ = (call);                                                                \
-        if (reclaim_code_ == GPS_OUT_OF_MEMORY && gps_reclaim_memory())                            \
+        if (reclaim_code_ == GPS_OUT_OF_MEMORY && (condition) && gps_reclaim_memory())             \
             reclaim_code_ = (call);                                                                \
         reclaim_code_;                                                                             \
     })
