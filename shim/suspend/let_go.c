@@ -124,7 +124,7 @@ static bool has_let_go(const struct gps_owner *process) {
 
 /* Of a merged block that both keepers are gone with: another process that runs has it, and gives it
  * to the next one (merge/keeper_watch.c). */
-static bool is_awaited(const struct piece *piece) {
+static bool is_elsewhere(const struct piece *piece) {
     struct gps_user users[GPS_USERS_REPORTED];
     if (!piece->is_block)
         return false;
@@ -143,7 +143,7 @@ static enum gps_taken take(const struct piece *piece, bool *offloaded, struct gp
     *offloaded |= status == -ENODATA;
     if (status == -ENODATA)
         return GPS_TAKEN;
-    if (status == -ENOENT && !is_awaited(piece)) {
+    if (status == -ENOENT && !is_elsewhere(piece)) {
         describe(why, piece, "is gone: the keeper does not have it any more");
         return GPS_TAKEN_LOST;
     }

@@ -1,6 +1,7 @@
 #include "needed_room.h"
 
 #include <string.h>
+#include <sys/param.h>
 
 #include "driver/driver_ops.h"
 #include "merge/away.h"
@@ -66,14 +67,10 @@ static struct figures ask(uint64_t context) {
     return here;
 }
 
-static uint64_t least(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
-
 /* It is never more than what this process had and what was free beside it, or it could never come
  * back. */
 static uint64_t margin(int contexts, const struct figures *here) {
-    return least(least((uint64_t)contexts * CONTEXT, here->total / SHARE_OF_CARD), here->available);
+    return MIN(MIN((uint64_t)contexts * CONTEXT, here->total / SHARE_OF_CARD), here->available);
 }
 
 void gps_needed_room_measure(struct gps_answer_file *answer) {

@@ -239,7 +239,7 @@ static int lock_room(struct gps_owner *holder) {
 }
 
 /* Whether whoever gave the order still waits. */
-static bool is_awaited(const struct gps_order *order) {
+static bool is_waited_for(const struct gps_order *order) {
     struct gps_order now;
     bool held = false;
     return gps_order_read(gps_membership_store(), gps_process_self(), &now, &held) == 0 && held &&
@@ -253,7 +253,7 @@ static void follow_room(const struct gps_order *order) {
     struct gps_text why = reason();
     int status;
     while ((status = lock_room(&holder)) == -EAGAIN && gps_clock_monotonic() < until &&
-           is_awaited(order))
+           is_waited_for(order))
         usleep(LOCK_50MS / 1000);
     if (status == -EAGAIN)
         name_holder(&why, &holder);

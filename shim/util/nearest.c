@@ -2,14 +2,11 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "text.h"
 
 #define LONGEST 64
-
-static size_t least(size_t a, size_t b) {
-    return a < b ? a : b;
-}
 
 /* Levenshtein's: letters to put in, to leave out or to change, but for their case. Neither word is
  * longer than LONGEST. */
@@ -24,7 +21,7 @@ static size_t distance(const char *a, const char *b) {
         for (size_t i = 1; i <= length; i++) {
             const size_t changed = corner + (gps_lower(*a) != gps_lower(b[i - 1]));
             corner = row[i];
-            row[i] = least(changed, least(row[i], row[i - 1]) + 1);
+            row[i] = MIN(changed, MIN(row[i], row[i - 1]) + 1);
         }
     }
     return row[length];
