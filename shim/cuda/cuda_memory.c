@@ -210,7 +210,7 @@ static void set_as_allocation(CUpointer_attribute which, void *value, const stru
 }
 
 static CUresult sync_pieced(const struct gps_place *at, bool synced) {
-    const struct gps_write all = LASTING(gps_fill_of(at->base, at->size, 1, LEGACY));
+    const struct gps_write all = LASTING(gps_fill_of(at->base, at->size, 1, CU_STREAM_LEGACY));
     return (CUresult)gps_memory_sync(&all, synced);
 }
 

@@ -1,7 +1,6 @@
 /* cuda_pool.c - CUDA's memory pools that the program makes or imports, and pointers from them. */
 #include "calls/pools.h"
 #include "hooks.h"
-#include "written.h"
 
 #define POSIX CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
@@ -64,16 +63,16 @@ CUresult gps_on_cuMemPoolImportPointer(CUdeviceptr *out, CUmemoryPool pool,
     return result;
 }
 
-#define ALLOCATE_FROM(name, explicit)                                                              \
+#define ALLOCATE_FROM(name)                                                                        \
     CUresult gps_on_##name(CUdeviceptr *out, size_t size, CUmemoryPool pool, CUstream stream) {    \
         const CUresult result = gps_real.name(out, size, pool, stream);                            \
         if (result == CUDA_SUCCESS)                                                                \
             gps_pools_allocated(                                                                   \
                 (struct gps_pool_pointer){.pointer = *out, .size = size, .pool = (uintptr_t)pool}, \
-                (uintptr_t) explicit(stream));                                                     \
+                (uintptr_t)STREAM_OF(name, stream));                                               \
         else                                                                                       \
             gps_pools_not_allocated((uintptr_t)pool, (int)result);                                 \
         return result;                                                                             \
     }
-ALLOCATE_FROM(cuMemAllocFromPoolAsync, EXPLICIT)
-ALLOCATE_FROM(cuMemAllocFromPoolAsync_ptsz, EXPLICIT_PER_THREAD)
+ALLOCATE_FROM(cuMemAllocFromPoolAsync)
+ALLOCATE_FROM(cuMemAllocFromPoolAsync_ptsz)

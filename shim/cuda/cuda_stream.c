@@ -5,12 +5,9 @@
 #include "hooks.h"
 #include "launch_words.h"
 
-/* The null stream means another one in functions whose name ends in _ptsz. */
-#define NULL_MEANS(stream, other) ((uintptr_t)((stream) ? (stream) : (other)))
-
-#define BEGIN_CAPTURE(name, parameters, arguments, null)                                           \
+#define BEGIN_CAPTURE(name, parameters, arguments)                                                 \
     CUresult gps_on_##name parameters {                                                            \
-        const uint64_t which = NULL_MEANS(stream, null);                                           \
+        const uint64_t which = (uintptr_t)STREAM_OF(name, stream);                                 \
         struct gps_gate_pass pass;                                                                 \
         if (!gps_capture_begin(which, &pass))                                                      \
             return gps_real.name arguments;                                                        \
@@ -19,8 +16,8 @@
         return result;                                                                             \
     }
 #define BEGIN_CAPTURES(name, parameters, arguments)                                                \
-    BEGIN_CAPTURE(name, parameters, arguments, CU_STREAM_LEGACY)                                   \
-    BEGIN_CAPTURE(name##_ptsz, parameters, arguments, CU_STREAM_PER_THREAD)
+    BEGIN_CAPTURE(name, parameters, arguments)                                                     \
+    BEGIN_CAPTURE(name##_ptsz, parameters, arguments)
 BEGIN_CAPTURES(cuStreamBeginCapture, (CUstream stream), (stream))
 BEGIN_CAPTURES(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode), (stream, mode))
 #define TO_GRAPH                                                                                   \
@@ -32,30 +29,30 @@ BEGIN_CAPTURES(cuStreamBeginCaptureToCig, (CUstream stream, CUstreamCigCapturePa
 #define AGAIN (CUstream stream, CUstreamCaptureMode mode, CUgraph graph, void *each, void *data)
 BEGIN_CAPTURES(cuStreamBeginRecaptureToGraph, AGAIN, (stream, mode, graph, each, data))
 
-#define END_CAPTURE(name, parameters, arguments, null)                                             \
+#define END_CAPTURE(name, parameters, arguments)                                                   \
     CUresult gps_on_##name parameters {                                                            \
         const CUresult result = gps_real.name arguments;                                           \
-        gps_capture_ended(NULL_MEANS(stream, null), (int)result);                                  \
+        gps_capture_ended((uintptr_t)STREAM_OF(name, stream), (int)result);                        \
         return result;                                                                             \
     }
 #define END_CAPTURES(name, parameters, arguments)                                                  \
-    END_CAPTURE(name, parameters, arguments, CU_STREAM_LEGACY)                                     \
-    END_CAPTURE(name##_ptsz, parameters, arguments, CU_STREAM_PER_THREAD)
+    END_CAPTURE(name, parameters, arguments)                                                       \
+    END_CAPTURE(name##_ptsz, parameters, arguments)
 END_CAPTURES(cuStreamEndCapture, (CUstream stream, CUgraph *graph), (stream, graph))
 END_CAPTURES(cuStreamEndCaptureToCig, (CUstream stream), (stream))
 
-#define JOIN_CAPTURE(name, null)                                                                   \
+#define JOIN_CAPTURE(name)                                                                         \
     CUresult gps_on_##name(CUstream stream, CUevent event, unsigned int flags) {                   \
         struct gps_gate_pass pass;                                                                 \
         gps_event_waited((uintptr_t)event);                                                        \
-        if (!gps_capture_join_begin(NULL_MEANS(stream, null), &pass))                              \
+        if (!gps_capture_join_begin((uintptr_t)STREAM_OF(name, stream), &pass))                    \
             return gps_real.name(stream, event, flags);                                            \
         const CUresult result = gps_real.name(stream, event, flags);                               \
         gps_gate_leave(&pass);                                                                     \
         return result;                                                                             \
     }
-JOIN_CAPTURE(cuStreamWaitEvent, CU_STREAM_LEGACY)
-JOIN_CAPTURE(cuStreamWaitEvent_ptsz, CU_STREAM_PER_THREAD)
+JOIN_CAPTURE(cuStreamWaitEvent)
+JOIN_CAPTURE(cuStreamWaitEvent_ptsz)
 
 #define AFTER(name, parameters, arguments, after)                                                  \
     CUresult gps_on_##name parameters {                                                            \

@@ -1,5 +1,27 @@
 /* hooks.c - see hooks.h. Nothing here but what the table generates. The look-ups' own wrappers
- * stand beside what they hand out, in cuda_lookup.c. */
+ * stand beside what they hand out, in cuda_lookup.c.
+ *
+ * What a row becomes, by the example of cuMemcpyHtoD_v2 (WRITE_SYNC). It is the way of each copy
+ * and fill; writes/writes.c has the list of who looks at one:
+ *
+ *     CUresult gps_hook_cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t size) {
+ *         GPS_ENTER(...)                     // the first call begins the process
+ *         if (!gps_writes_heard)             // nobody looks at copies
+ *             return gps_real.cuMemcpyHtoD_v2(to, from, size);
+ *         what = gps_upload_of(to, from, size, CU_STREAM_LEGACY);
+ *         if (begins_at_once(what, ...)) {   // near no memory of a rule, and the gate is open
+ *             result = gps_real.cuMemcpyHtoD_v2(to, from, size);
+ *             gps_work_end_quickly(...);     // where it went through the gate
+ *             return result;                 // a refusal is told: gps_writes_refused(what)
+ *         }
+ *         if (gps_writes_begin(what, ...)) { // else someone on the list has answered
+ *             result = gps_real.cuMemcpyHtoD_v2(to, from, size);
+ *             gps_writes_end(what, ...);
+ *         }
+ *         return result;
+ *     }
+ *
+ * cuMemcpyHtoD_v2 is the exported alias of it. */
 #include "hooks.h"
 
 #include <stdatomic.h>
@@ -21,27 +43,28 @@
 /* While nobody asks for launches and uses of events, each of their wrappers only jumps to the
  * driver. Otherwise it jumps to what watches, which so still finds the caller's address and frame.
  */
-static void watch_again(void);
-#define WAY(name, parameters, arguments)                                                           \
+#define JUMPS_TO_TARGET(name, parameters, arguments)                                               \
     static CUresult watched_##name parameters;                                                     \
-    static __typeof__(watched_##name) *_Atomic way_##name = watched_##name;                        \
+    static void *_Atomic target_##name = (void *)watched_##name;                                   \
     CUresult gps_hook_##name parameters {                                                          \
-        return atomic_load_explicit(&way_##name, memory_order_relaxed) arguments;                  \
+        __typeof__(watched_##name) *const target =                                                 \
+            (__typeof__(target))atomic_load_explicit(&target_##name, memory_order_relaxed);        \
+        return target arguments;                                                                   \
     }                                                                                              \
     GPS_EXPORT(name)
+static void watch_again(void);
 /* Nobody asks: from the next call on, unless someone begins meanwhile. */
-#define PASS(name, is_plain)                                                                       \
-    if (is_plain()) {                                                                              \
-        atomic_store(&way_##name, gps_real.name);                                                  \
-        gps_watch_again = watch_again;                                                             \
-        if (!is_plain())                                                                           \
-            atomic_store(&way_##name, watched_##name);                                             \
-    }
-#define EVENT_USE(name, parameters, arguments)                                                     \
-    WAY(name, parameters, arguments)                                                               \
-    static CUresult watched_##name parameters {                                                    \
-        GPS_WRAPPED(name, arguments, PASS(name, gps_event_use_is_plain), (void)0)                  \
-    }
+static inline void stop_watching(void *_Atomic *target, void *driver, void *watched,
+                                 bool (*is_plain)(void)) {
+    atomic_store(target, driver);
+    gps_watch_again = watch_again;
+    if (!is_plain())
+        atomic_store(target, watched);
+}
+#define STOP_WATCHING_IF(is_plain, name)                                                           \
+    is_plain()                                                                                     \
+        ? stop_watching(&target_##name, (void *)gps_real.name, (void *)watched_##name, is_plain)   \
+        : (void)0
 
 /* Whether a call for memory of cuMemCreate or pools has no place for its result, which comes first
  * where it has one. */
@@ -65,48 +88,65 @@ static void watch_again(void);
 #define REFUSED_module(nowhere, code)
 
 #define LOOKUP(name, parameters, arguments)
-#define USE(kind, name, parameters, arguments) EVENT_USE(name, parameters, arguments)
+#define USE(kind, name, parameters, arguments)                                                     \
+    JUMPS_TO_TARGET(name, parameters, arguments)                                                   \
+    static CUresult watched_##name parameters {                                                    \
+        GPS_WRAPPED(name, arguments, STOP_WATCHING_IF(gps_event_use_is_plain, name), (void)0)      \
+    }
 #define DRIVER(kind, name, parameters, arguments)                                                  \
     GPS_WRAPPER(name, parameters, arguments, gps_call_count(),                                     \
                 REFUSED_##kind(HAS_NOWHERE arguments, (int)result))
 #include "hooks.def"
 
-/* The thread's way through the gate where nothing is in the way. */
+/* --- copies and fills --- */
+
+/* Through the gate where nothing is in the way; `here` is in the wrapper's frame. NULL: something
+ * is. Once where it is to be in line, and once for all others. */
 static inline __attribute__((always_inline)) struct gps_gate_slot *
-at_once(uint64_t stream, const struct gps_gate_pass *here) {
+enter_gate_in_line(uint64_t stream, const struct gps_gate_pass *here) {
     CUcontext context = NULL;
     if (stream <= GPS_DEFAULT_STREAMS && gps_calls.cuCtxGetCurrent(&context) != CUDA_SUCCESS)
         return NULL;
     return gps_work_quickly(stream, (uintptr_t)context, (uintptr_t)here);
 }
 
-static struct gps_gate_slot *quickly(uint64_t stream, const struct gps_gate_pass *here) {
-    return at_once(stream, here);
+static struct gps_gate_slot *enter_gate(uint64_t stream, const struct gps_gate_pass *here) {
+    return enter_gate_in_line(stream, here);
 }
 
-/* Where nobody looks at copies, one is the driver's alone. One near no memory of a rule passes the
- * gate, and is told of if the driver refuses it. All others are for the list in writes/writes.c. */
+/* It is near no memory of a rule, and nothing is in its way at the gate. *slot: NULL without
+ * one. */
+static inline __attribute__((always_inline)) bool begins_at_once(const struct gps_write what,
+                                                                 const struct gps_gate_pass *here,
+                                                                 struct gps_gate_slot **slot) {
+    *slot = NULL;
+    return gps_write_is_plain(&what) &&
+           (!gps_gate_active || (*slot = enter_gate(what.stream, here)) != NULL);
+}
+
+__attribute__((cold, noinline)) static CUresult
+tell_refused(const char *name, struct gps_site site, const struct gps_write what, CUresult result) {
+    gps_call_enter(name, site);
+    gps_writes_refused(&what, (int)result);
+    gps_call_leave();
+    return result;
+}
+
 #define WRITE(name, parameters, arguments, what)                                                   \
     CUresult gps_hook_##name parameters {                                                          \
-        struct gps_gate_slot *slot = NULL;                                                         \
+        struct gps_gate_slot *slot;                                                                \
         struct gps_gate_pass pass;                                                                 \
         int code;                                                                                  \
         GPS_ENTER(name, arguments)                                                                 \
         if (__builtin_expect(!gps_writes_heard, 1))                                                \
             return gps_real.name arguments;                                                        \
-        const struct gps_write asked = what;                                                       \
-        if (gps_write_is_plain(&asked) &&                                                          \
-            (!gps_gate_active || (slot = quickly(asked.stream, &pass)))) {                         \
-            code = (int)gps_real.name arguments;                                                   \
+        if (begins_at_once(what, &pass, &slot)) {                                                  \
+            const CUresult result = gps_real.name arguments;                                       \
             if (slot)                                                                              \
-                gps_work_end_quickly(slot, code);                                                  \
-            if (__builtin_expect(code == GPS_OK, 1))                                               \
-                return CUDA_SUCCESS;                                                               \
-            const struct gps_write refused = what;                                                 \
-            gps_call_enter(#name, GPS_SITE_HERE);                                                  \
-            gps_writes_refused(&refused, code);                                                    \
-            gps_call_leave();                                                                      \
-            return (CUresult)code;                                                                 \
+                gps_work_end_quickly(slot, (int)result);                                           \
+            return __builtin_expect(result == CUDA_SUCCESS, 1)                                     \
+                       ? result                                                                    \
+                       : tell_refused(#name, GPS_SITE_HERE, what, result);                         \
         }                                                                                          \
         const struct gps_write write = what;                                                       \
         gps_call_enter(#name, GPS_SITE_HERE);                                                      \
@@ -122,106 +162,39 @@ static struct gps_gate_slot *quickly(uint64_t stream, const struct gps_gate_pass
 
 /* --- what a call uses of buffers with frames --- */
 
-/* The null stream means each thread's own in a function whose name ends in _ptds or _ptsz. */
-#define STREAM_OF(name, stream)                                                                    \
-    ((stream)                                                  ? (uintptr_t)(stream)               \
-     : #name[sizeof(#name) > 6 ? sizeof(#name) - 6 : 0] == '_' ? (uintptr_t)PER_THREAD             \
-                                                               : (uintptr_t)LEGACY)
 #define FIRST_OF(first, ...) ((uintptr_t)(first))
-#define IS_NO_STREAM(stream) (#stream[0] == 'N') /* the row's NULL: it is no stream's work */
 
 static void touch_word(void *kernel, const struct gps_launch_word *word) {
     gps_frames_add(word->value, 0,
                    (uintptr_t)kernel + word->parameter + ((uint64_t)word->offset << 32));
 }
 
-static void touch_launch(uint64_t stream, CUfunction f, void **values, void **extra) {
-    gps_frames_begin(stream);
+static void touch_launch(CUstream stream, CUfunction f, void **values, void **extra) {
+    gps_frames_begin((uintptr_t)stream);
     gps_launch_each_word(&(struct gps_launch){f, values, extra}, gps_frames_from, gps_frames_to,
                          touch_word, f);
     gps_frames_add_any((uintptr_t)f, false);
 }
 
-static void touch_work(uint64_t stream, uint64_t what, bool graph) {
-    gps_frames_begin(stream);
+static void touch_work(CUstream stream, uint64_t what, bool graph) {
+    gps_frames_begin((uintptr_t)stream);
     gps_frames_add_any(what, graph);
 }
 
-static void touch_read(uint64_t stream, uint64_t from, uint64_t size) {
-    gps_frames_begin(stream);
+static void touch_read(CUstream stream, uint64_t from, uint64_t size) {
+    gps_frames_begin((uintptr_t)stream);
     if (size)
         gps_frames_add(from, size, 2);
 }
 
+/* `waited`: it ended within the call. */
 static inline CUresult touched(CUresult result, bool waited) {
     if (gps_frames_exist())
         gps_frames_end(waited && result == CUDA_SUCCESS);
     return result;
 }
 
-/* No call is noted: a launch has no report, and costs nanoseconds. */
-#define GATED_AFTER(function, name, parameters, arguments, stream, refused, ungated, gated, copy,  \
-                    touch)                                                                         \
-    CUresult function parameters {                                                                 \
-        struct gps_gate_slot *slot;                                                                \
-        struct gps_gate_pass pass;                                                                 \
-        int code;                                                                                  \
-        GPS_ENTER(name, arguments)                                                                 \
-        if (refused)                                                                               \
-            return (CUresult)gps_refusal_code();                                                   \
-        if (gps_frames_exist())                                                                    \
-            touch;                                                                                 \
-        if (!gps_launch_is_gated())                                                                \
-            return touched(ungated, (copy) && IS_NO_STREAM(stream));                               \
-        gated;                                                                                     \
-        if (__builtin_expect((slot = quickly((uintptr_t)(stream), &pass)) != NULL, 1)) {           \
-            code = (int)gps_real.name arguments;                                                   \
-            gps_work_end_quickly(slot, code);                                                      \
-        } else if (gps_work_begin((uintptr_t)(stream), copy, &pass, &code)) {                      \
-            code = (int)gps_real.name arguments;                                                   \
-            gps_work_end(&pass, code);                                                             \
-        }                                                                                          \
-        return touched((CUresult)code, (copy) && IS_NO_STREAM(stream));                            \
-    }
-#define GATED(name, parameters, arguments, stream)                                                 \
-    GATED_AFTER(gps_hook_##name, name, parameters, arguments, stream, false,                       \
-                gps_real.name arguments, (void)0, false,                                           \
-                touch_work(STREAM_OF(name, stream), FIRST_OF arguments, false))                    \
-    GPS_EXPORT(name)
-/* In a process that merges the next launch goes straight through the gate: the function is there,
- * and the process has begun. */
-#define LAUNCH(name, parameters, arguments, stream, f, values, extra)                              \
-    WAY(name, parameters, arguments)                                                               \
-    static CUresult merging_##name parameters {                                                    \
-        struct gps_gate_pass here;                                                                 \
-        struct gps_gate_slot *slot;                                                                \
-        if (gps_process_phase() != GPS_PHASE_ON || !(slot = at_once((uintptr_t)(stream), &here)))  \
-            return watched_##name arguments;                                                       \
-        const CUresult result = gps_real.name arguments;                                           \
-        gps_work_end_quickly(slot, (int)result);                                                   \
-        return result;                                                                             \
-    }                                                                                              \
-    static void pass_##name(void) {                                                                \
-        PASS(name, gps_launch_is_plain)                                                            \
-    }                                                                                              \
-    static GATED_AFTER(                                                                            \
-        watched_##name, name, parameters, arguments, stream, false,                                \
-        (pass_##name(), look(#name, GPS_SITE_HERE, f, values, extra), gps_real.name arguments),    \
-        gps_frames_active ? (void)0 : atomic_store(&way_##name, merging_##name), false,            \
-        touch_launch(STREAM_OF(name, stream), f, values, extra))
-/* The kernels may end their context, so the look comes before it. */
-#define GRAPH(name, parameters, arguments, stream)                                                 \
-    GATED_AFTER(gps_hook_##name, name, parameters, arguments, stream, false,                       \
-                (look_at_graph(#name, GPS_SITE_HERE, (uintptr_t)(graph), STREAM_OF(name, stream)), \
-                 gps_real.name arguments),                                                         \
-                (void)0, false, touch_work(STREAM_OF(name, stream), (uintptr_t)(graph), true))     \
-    GPS_EXPORT(name)
-#define READ(name, parameters, arguments, stream)                                                  \
-    GATED_AFTER(gps_hook_##name, name, parameters, arguments, stream,                              \
-                gps_read_is_refused(from, size),                                                   \
-                told(#name, GPS_SITE_HERE, from, size, gps_real.name arguments), (void)0, true,    \
-                touch_read(STREAM_OF(name, stream), from, size))                                   \
-    GPS_EXPORT(name)
+/* --- launches, graphs, and copies to the host --- */
 
 /* No audit merges. The kernel may end its context, so this comes before it. */
 static inline void look(const char *name, struct gps_site site, CUfunction f, void **values,
@@ -233,11 +206,11 @@ static inline void look(const char *name, struct gps_site site, CUfunction f, vo
     }
 }
 
-static inline void look_at_graph(const char *name, struct gps_site site, uint64_t exec,
-                                 uint64_t stream) {
+static inline void look_at_graph(const char *name, struct gps_site site, CUgraphExec exec,
+                                 CUstream stream) {
     if (!gps_graph_launch_is_plain()) {
         gps_call_enter(name, site);
-        gps_graph_launched_slowly(exec, stream);
+        gps_graph_launched_slowly((uintptr_t)exec, (uintptr_t)stream);
         gps_call_leave();
     }
 }
@@ -251,10 +224,92 @@ static inline CUresult told(const char *name, struct gps_site site, uint64_t fro
     }
     return result;
 }
+
+/* The answer to the call, for which the thread is inside the gate. No call is noted: a launch has
+ * no report, and costs nanoseconds. */
+#define INSIDE_GATE(call, stream, is_copy)                                                         \
+    ({                                                                                             \
+        struct gps_gate_slot *slot;                                                                \
+        struct gps_gate_pass pass;                                                                 \
+        int code;                                                                                  \
+        if (__builtin_expect((slot = enter_gate((uintptr_t)(stream), &pass)) != NULL, 1)) {        \
+            code = (int)call;                                                                      \
+            gps_work_end_quickly(slot, code);                                                      \
+        } else if (gps_work_begin((uintptr_t)(stream), is_copy, &pass, &code)) {                   \
+            code = (int)call;                                                                      \
+            gps_work_end(&pass, code);                                                             \
+        }                                                                                          \
+        (CUresult) code;                                                                           \
+    })
+
+#define GATED(name, parameters, arguments, stream)                                                 \
+    CUresult gps_hook_##name parameters {                                                          \
+        GPS_ENTER(name, arguments)                                                                 \
+        if (gps_frames_exist())                                                                    \
+            touch_work(STREAM_OF(name, stream), FIRST_OF arguments, false);                        \
+        if (!gps_launch_is_gated())                                                                \
+            return touched(gps_real.name arguments, false);                                        \
+        return touched(INSIDE_GATE(gps_real.name arguments, stream, false), false);                \
+    }                                                                                              \
+    GPS_EXPORT(name)
+/* In a process that merges the next launch goes straight through the gate: the function is there,
+ * and the process has begun. */
+#define LAUNCH(name, parameters, arguments, stream, f, values, extra)                              \
+    JUMPS_TO_TARGET(name, parameters, arguments)                                                   \
+    static CUresult merging_##name parameters {                                                    \
+        struct gps_gate_pass here;                                                                 \
+        struct gps_gate_slot *slot;                                                                \
+        if (gps_process_phase() != GPS_PHASE_ON ||                                                 \
+            !(slot = enter_gate_in_line((uintptr_t)(stream), &here)))                              \
+            return watched_##name arguments;                                                       \
+        const CUresult result = gps_real.name arguments;                                           \
+        gps_work_end_quickly(slot, (int)result);                                                   \
+        return result;                                                                             \
+    }                                                                                              \
+    static CUresult watched_##name parameters {                                                    \
+        GPS_ENTER(name, arguments)                                                                 \
+        if (gps_frames_exist())                                                                    \
+            touch_launch(STREAM_OF(name, stream), f, values, extra);                               \
+        if (!gps_launch_is_gated()) {                                                              \
+            STOP_WATCHING_IF(gps_launch_is_plain, name);                                           \
+            look(#name, GPS_SITE_HERE, f, values, extra);                                          \
+            return touched(gps_real.name arguments, false);                                        \
+        }                                                                                          \
+        if (!gps_frames_active)                                                                    \
+            atomic_store(&target_##name, (void *)merging_##name);                                  \
+        return touched(INSIDE_GATE(gps_real.name arguments, stream, false), false);                \
+    }
+#define GRAPH(name, parameters, arguments, stream)                                                 \
+    CUresult gps_hook_##name parameters {                                                          \
+        GPS_ENTER(name, arguments)                                                                 \
+        if (gps_frames_exist())                                                                    \
+            touch_work(STREAM_OF(name, stream), (uintptr_t)(graph), true);                         \
+        if (!gps_launch_is_gated()) {                                                              \
+            look_at_graph(#name, GPS_SITE_HERE, graph, STREAM_OF(name, stream));                   \
+            return touched(gps_real.name arguments, false);                                        \
+        }                                                                                          \
+        return touched(INSIDE_GATE(gps_real.name arguments, stream, false), false);                \
+    }                                                                                              \
+    GPS_EXPORT(name)
+/* A copy that is no stream's work, for which its row says NULL, has ended when it returns. */
+#define READ(name, parameters, arguments, stream)                                                  \
+    CUresult gps_hook_##name parameters {                                                          \
+        const bool waits = #stream[0] == 'N';                                                      \
+        GPS_ENTER(name, arguments)                                                                 \
+        if (gps_read_is_refused(from, size))                                                       \
+            return (CUresult)gps_refusal_code();                                                   \
+        if (gps_frames_exist())                                                                    \
+            touch_read(STREAM_OF(name, stream), from, size);                                       \
+        if (!gps_launch_is_gated())                                                                \
+            return touched(told(#name, GPS_SITE_HERE, from, size, gps_real.name arguments),        \
+                           waits);                                                                 \
+        return touched(INSIDE_GATE(gps_real.name arguments, stream, true), waits);                 \
+    }                                                                                              \
+    GPS_EXPORT(name)
 #include "hooks.def"
 
 static void watch_again(void) {
-#define WATCH(name)                                                   atomic_store(&way_##name, watched_##name);
+#define WATCH(name)                                                   atomic_store(&target_##name, (void *)watched_##name);
 #define USE(kind, name, parameters, arguments)                        WATCH(name)
 #define LAUNCH(name, parameters, arguments, stream, f, values, extra) WATCH(name)
 #define GATED(name, parameters, arguments, stream)

@@ -21,6 +21,16 @@
 #define READ(name, parameters, arguments, stream)  CUresult gps_hook_##name parameters;
 #include "hooks.def"
 
+/* The stream that a call of the function is for. The null stream means the legacy default stream,
+ * or each thread's own in a function whose name ends in _ptds or _ptsz. */
+#define STREAM_OF(name, stream) gps_stream_of(#name, sizeof(#name), stream)
+static inline __attribute__((always_inline)) CUstream gps_stream_of(const char *name, size_t size,
+                                                                    CUstream stream) {
+    return stream                              ? stream
+           : size > 6 && name[size - 6] == '_' ? CU_STREAM_PER_THREAD
+                                               : CU_STREAM_LEGACY;
+}
+
 /* The beginning of every wrapper. */
 #define GPS_ENTER(name, arguments)                                                                 \
     struct gps_counted_call counted __attribute__((cleanup(gps_call_end)));                        \

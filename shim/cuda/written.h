@@ -1,8 +1,5 @@
 /*
- * written.h - what each WRITE row of hooks.def writes and reads, in the words of writes/write.h.
- *
- * The null stream means the legacy default stream, or the thread's own in a function whose name
- * ends in _ptds or _ptsz: the rows say which.
+ * written.h - what each WRITE row of hooks.def writes and reads, in the words of gate/write.h.
  */
 #pragma once
 
@@ -12,12 +9,8 @@
 #include "driver.h"
 #include "launch_words.h"
 
-#define LEGACY                      CU_STREAM_LEGACY
-#define PER_THREAD                  CU_STREAM_PER_THREAD
-#define EXPLICIT(stream)            ((stream) ? (stream) : LEGACY)
-#define EXPLICIT_PER_THREAD(stream) ((stream) ? (stream) : PER_THREAD)
-#define ASYNC(write)                gps_async_of(write)
-#define LASTING(write)              gps_lasting_of(write)
+#define ASYNC(write)   gps_async_of(write)
+#define LASTING(write) gps_lasting_of(write)
 /* Of a graph that is ready: what is known of it holds no more. */
 #define CHANGED(exec, write) (gps_graph_forget((uintptr_t)(exec)), (write))
 
@@ -201,13 +194,13 @@ static inline struct gps_write gps_decompressions_of(const CUmemDecompressParams
  */
 
 static inline struct gps_write gps_copy_node_of(const CUDA_MEMCPY3D *copy) {
-    return LASTING(gps_3d_of(copy, LEGACY));
+    return LASTING(gps_3d_of(copy, CU_STREAM_LEGACY));
 }
 
 static inline struct gps_write gps_fill_node_of(const CUDA_MEMSET_NODE_PARAMS *fill) {
     return LASTING(fill ? gps_rows_of(fill->dst, fill->pitch, fill->width * fill->elementSize,
-                                      fill->height, LEGACY)
-                        : gps_fill_of(0, 0, 1, LEGACY));
+                                      fill->height, CU_STREAM_LEGACY)
+                        : gps_fill_of(0, 0, 1, CU_STREAM_LEGACY));
 }
 
 /* A word that is waited for is written by something else: a swap would take it from under that. */
@@ -217,7 +210,7 @@ static inline struct gps_write gps_word_of(CUdeviceptr word, size_t size, CUstre
 
 /* Who asks for a dma-buf rounds up to whole pages. */
 static inline struct gps_write gps_range_of(CUdeviceptr pointer, size_t size) {
-    struct gps_write write = LASTING(gps_fill_of(pointer, size, 1, LEGACY));
+    struct gps_write write = LASTING(gps_fill_of(pointer, size, 1, CU_STREAM_LEGACY));
     write.rough = true;
     return write;
 }
@@ -253,14 +246,14 @@ static inline struct gps_write gps_words_of(const CUstreamBatchMemOpParams *oper
 }
 
 static inline struct gps_write gps_words_node_of(const CUDA_BATCH_MEM_OP_NODE_PARAMS *node) {
-    return gps_words_of(node ? node->paramArray : NULL, node ? node->count : 0, LEGACY);
+    return gps_words_of(node ? node->paramArray : NULL, node ? node->count : 0, CU_STREAM_LEGACY);
 }
 
 static inline struct gps_write gps_node_of(const CUgraphNodeParams *node) {
     if (node && node->type == CU_GRAPH_NODE_TYPE_MEMCPY)
         return gps_copy_node_of(&node->memcpy.copyParams);
     if (node && node->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
-        return gps_words_of(node->memOp.paramArray, node->memOp.count, LEGACY);
+        return gps_words_of(node->memOp.paramArray, node->memOp.count, CU_STREAM_LEGACY);
     if (node && node->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
         gps_event_recorded((uintptr_t)node->eventRecord.event); /* it will be */
     if (node && node->type == CU_GRAPH_NODE_TYPE_KERNEL)
