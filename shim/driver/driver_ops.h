@@ -185,8 +185,8 @@ struct gps_operations {
     int (*equal)(uint64_t a, uint64_t b, uint64_t size, bool *equal);
 };
 
-/* Of which front ends make most of their operations: a call of the driver's, handed on as it is;
- * and one with an output of the vendor's own type, which it writes to `got`. */
+/* Of which front ends make most of their operations: one that hands a call of the driver's on, and
+ * one that has an output of the vendor's own type, too, which the call writes to `got`. */
 #define GPS_PASS(operation, parameters, call)                                                      \
     static int operation parameters {                                                              \
         return call;                                                                               \
@@ -199,6 +199,16 @@ struct gps_operations {
             *(out) = (__typeof__(*(out)))got;                                                      \
         return code;                                                                               \
     }
+
+/* The rows of the table that every front end has, by functions of the operations' names. */
+#define GPS_OPERATIONS_OF_ALL                                                                      \
+    .context = context, .device = device, .uuid = uuid, .enter = enter, .leave = leave,            \
+    .primary = primary, .context_exists = context_exists, .relax = relax,                          \
+    .synchronize = synchronize, .capturing = capturing, .stream_wait = stream_wait,                \
+    .allocate = allocate, .release = release, .range = range, .home = home, .kind = kind,          \
+    .device_count = device_count, .peer = peer, .get_handle = get_handle,                          \
+    .open_flags = open_flags, .open_handle = open_handle, .open_handle_as = open_handle_as,        \
+    .close_handle = close_handle, .memory = memory
 
 /* Finds the vendor's driver, and returns its operations. NULL: there is none. It takes the loader's
  * lock. */

@@ -51,8 +51,9 @@ static void add(struct gps_region_traces *traces, enum gps_history_event event, 
     traces->count[event] = count;
 }
 
-void gps_history_publish(const struct gps_store *store, const struct gps_region_record *record,
-                         const uint32_t traces[GPS_HISTORY_EVENTS]) {
+/* Of any record that this process owns: the stacks by enum gps_history_event. */
+static void publish_history(const struct gps_store *store, const struct gps_region_record *record,
+                            const uint32_t traces[GPS_HISTORY_EVENTS]) {
     struct gps_region_traces all = {.module_count = 0};
     for (enum gps_history_event event = 0; event < GPS_HISTORY_EVENTS; event++)
         add(&all, event, traces[event]);
@@ -62,7 +63,7 @@ void gps_history_publish(const struct gps_store *store, const struct gps_region_
 void gps_region_history_publish(const struct gps_export *region, uint32_t freed) {
     const uint32_t traces[] = {region->allocated, region->exported, freed};
     if (region->published && (region->allocated || region->exported || freed))
-        gps_history_publish(gps_membership_store(), &region->record, traces);
+        publish_history(gps_membership_store(), &region->record, traces);
 }
 
 /* --- in --- */
@@ -104,7 +105,7 @@ static int publish(enum gps_backing backing, const uint8_t handle[GPS_HANDLE_BYT
     gps_record_seal(&record);
     status = gps_region_publish(gps_membership_audit(), &record);
     if (status == 0)
-        gps_history_publish(gps_membership_audit(), &record, traces);
+        publish_history(gps_membership_audit(), &record, traces);
     return status;
 }
 
@@ -177,7 +178,7 @@ void gps_audit_event_destroyed(const struct gps_event *event, uint32_t destroyed
     if (!event->exported || gps_audit_ask_event(&event->id, &record) != GPS_AUDIT_HAS ||
         !gps_process_is_self(&record.owner))
         return;
-    gps_history_publish(gps_membership_audit(), &record, traces);
+    publish_history(gps_membership_audit(), &record, traces);
     (void)gps_region_set_status(gps_membership_audit(), &record, GPS_STATE_FREED, 0);
 }
 

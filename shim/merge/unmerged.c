@@ -70,7 +70,7 @@ static struct {
 } rdma;
 GPS_FORGOTTEN(rdma);
 
-bool gps_rdma_is_device(const char *path) {
+static bool is_rdma_device(const char *path) {
     static const char *const begins[] = {"/dev/infiniband/uverbs", "/dev/nvidia-fs"};
     for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
         if (strncmp(path, begins[i], strlen(begins[i])) == 0)
@@ -84,7 +84,7 @@ static bool is_device(const struct gps_dir *dir, const char *name) {
     if (length <= 0)
         return false;
     path[length] = '\0';
-    if (!gps_rdma_is_device(path))
+    if (!is_rdma_device(path))
         return false;
     memcpy(rdma.device, path, sizeof(path));
     return true;

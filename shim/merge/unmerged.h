@@ -50,9 +50,6 @@ bool gps_mps_has_forbidden(void);
 
 #define GPS_RDMA_NAME 64u /* room for a path, which is cut to fit */
 
-/* Whether a path is the name of such a device. */
-bool gps_rdma_is_device(const char *path);
-
 /* Looks, if it was not lately. Any thread, inside a gps_scope without a lock. */
 void gps_rdma_look(void);
 /* The first that was found; NULL: none. */

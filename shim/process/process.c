@@ -95,15 +95,11 @@ enum gps_phase gps_process_set_phase(enum gps_phase phase) {
     return (enum gps_phase)atomic_exchange(&atomic_load(&gps_phase_page)->phase, (int)phase);
 }
 
-bool gps_process_is_exiting(void) {
-    return atomic_load(&state.exiting);
-}
-
 /* An exit says first that it begins, and looks at the phase then. */
 bool gps_process_suspend(void) {
     if (!exchange(GPS_PHASE_ON, GPS_PHASE_SUSPENDED))
         return false;
-    if (!gps_process_is_exiting())
+    if (!atomic_load(&state.exiting))
         return true;
     gps_process_resume();
     return false;

@@ -58,8 +58,6 @@ bool gps_process_suspend(void);
 void gps_process_resume(void);
 /* Waits while the process is suspended, with the program's signals let in. It needs no scope. */
 void gps_process_await_resume(void);
-/* Whether the exit has begun. */
-bool gps_process_is_exiting(void);
 /* Returns the phase before. */
 enum gps_phase gps_process_set_phase(enum gps_phase phase);
 /* Reads identity and configuration anew; 0 or -errno of gps_config_load, which calls fn. While

@@ -109,10 +109,6 @@ static int put(struct gps_slot slot, bool block, unsigned *index) {
     return status < 0 ? status : write_slot(*index, &slot);
 }
 
-void gps_references_reserve(unsigned count) {
-    slots.before.used = slots.before.used > count ? slots.before.used : count;
-}
-
 static int begin(const struct gps_id *id, enum gps_slot_via via, bool block, unsigned *slot) {
     const struct gps_slot intent = {
         .region = *id, .since = gps_clock_now(), .state = GPS_SLOT_INTENT, .via = (uint32_t)via};

@@ -18,10 +18,6 @@
 #define GPS_NO_SLOT        UINT32_MAX
 #define GPS_USERS_REPORTED 16 /* a report names at most this many users of a region */
 
-/* The first slots are not given to references: whoever commits one knows what it is for. Before all
- * others. */
-void gps_references_reserve(unsigned count);
-
 /* Publishes the intent to open the region (or event). *slot is its number, GPS_NO_SLOT after a
  * failure to join the directory. */
 int gps_references_begin(const struct gps_id *id, enum gps_slot_via via, unsigned *slot);

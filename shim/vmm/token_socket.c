@@ -74,7 +74,8 @@ static bool are_adjoining(const struct gps_token_reply *reply, uint64_t at) {
     return true;
 }
 
-bool gps_token_reply_valid(const struct gps_token_reply *reply, long size,
+/* Whether bytes are a reply to this request whose blocks lie where it says. */
+static bool is_reply_valid(const struct gps_token_reply *reply, long size,
                            const struct gps_token_request *request) {
     if (size != (long)sizeof(*reply) || reply->version != GPS_FORMAT_VERSION ||
         memcmp(reply->magic, GPS_TOKEN_MAGIC, sizeof(reply->magic)) != 0 || reply->status > 0 ||
@@ -158,7 +159,7 @@ static int converse(struct gps_token_line *line, const struct gps_token_request 
     if (size <= 0)
         return size < 0 ? (int)size : -ECONNRESET;
     const unsigned wanted = (unsigned)__builtin_popcountll(request->wanted);
-    if (gps_token_reply_valid(reply, size, request) && *count == (reply->status < 0 ? 0 : wanted))
+    if (is_reply_valid(reply, size, request) && *count == (reply->status < 0 ? 0 : wanted))
         return reply->status;
     gps_passing_close(descriptors, *count);
     *count = 0;

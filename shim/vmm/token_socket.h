@@ -15,10 +15,8 @@
 int gps_token_socket_listen(const struct gps_store *store, const struct gps_owner *self);
 void gps_token_socket_remove(const struct gps_store *store, const struct gps_owner *self);
 
-/* Whether bytes are a request, or a reply to this one whose blocks lie where it says. */
+/* Whether bytes are a request. */
 bool gps_token_request_valid(const struct gps_token_request *request, long size);
-bool gps_token_reply_valid(const struct gps_token_reply *reply, long size,
-                           const struct gps_token_request *request);
 
 /* --- asking the exporter of a token for the blocks of its run --- */
 
