@@ -5,7 +5,6 @@
 #include "handles.h"
 #include "mappings.h"
 #include "memory.h"
-#include "merge/allocation.h"
 #include "rules/rules.h"
 #include "stack/call.h"
 #include "writes/writes.h"

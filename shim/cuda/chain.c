@@ -5,7 +5,6 @@
 
 #include "doors/attachment.h"
 #include "stack/call.h"
-#include "stack/module.h"
 #include "stack/module_place.h"
 
 enum { ROWS = sizeof(struct gps_real) / sizeof(void *) };

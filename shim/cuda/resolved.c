@@ -5,7 +5,6 @@
 
 #include "chain.h"
 #include "doors/resolver.h"
-#include "driver.h"
 
 /* Sorted by the names for which a resolver is asked. No pointers: they would be relocated. */
 static const struct row {

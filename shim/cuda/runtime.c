@@ -55,11 +55,6 @@ struct walk {
     struct node nodes[MOST]; /* memory is touched as they are collected */
 };
 
-static const char *base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* The place of a name in its bucket, or the end of the bucket. */
 static struct name **find_name(struct walk *walk, const char *text) {
     uint32_t hash = 5381;
@@ -88,7 +83,7 @@ static bool add(void *arg, const struct gps_module *module) {
     node->seen = module->base == walk->root->base;
     if (*module->path) { /* nothing needs the main program */
         add_name(walk, &node->names[0], node, module->path);
-        add_name(walk, &node->names[1], node, base_name(module->path));
+        add_name(walk, &node->names[1], node, basename(module->path));
         if (soname)
             add_name(walk, &node->names[2], node, soname);
     }

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "file.h"
-#include "lease.h"
 #include "util/procfs.h"
 
 #define SLOT_BYTES sizeof(struct gps_slot)

@@ -7,7 +7,6 @@
 #include "registry/vmm_books.h"
 #include "reporter.h"
 #include "stack/trace.h"
-#include "util/text.h"
 
 /* What a pointer turned out to be. */
 struct subject {

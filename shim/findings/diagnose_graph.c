@@ -1,7 +1,6 @@
 /* diagnose_graph.c - see diagnose.h: graphs with memory that is gone. */
 #include "diagnose.h"
 #include "driver/driver_ops.h"
-#include "driver/scope.h"
 #include "registry/vmm_books.h"
 #include "reporter.h"
 #include "util/peek.h"

@@ -12,7 +12,6 @@
 #include "process/process.h"
 #include "python/python.h"
 #include "stack/call.h"
-#include "stack/stack.h"
 #include "stack/trace.h"
 #include "util/forgotten.h"
 

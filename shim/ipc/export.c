@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "directory/frame_file.h"
 #include "directory/name.h"
 #include "directory/region.h"
 #include "driver/driver_ops.h"

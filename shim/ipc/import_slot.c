@@ -4,7 +4,6 @@
 
 #include "directory/region.h"
 #include "directory/region_lock.h"
-#include "driver/scope.h"
 #include "findings/audit_record.h"
 #include "findings/reporter.h"
 #include "process/membership.h"

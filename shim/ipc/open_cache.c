@@ -6,7 +6,6 @@
 #include <sys/inotify.h>
 #include <sys/prctl.h>
 
-#include "directory/lease.h"
 #include "directory/region.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"

@@ -1,5 +1,4 @@
 /* finding.c - looks findings up in the catalogue of gpushare/finding.h. */
-#include <stddef.h>
 
 #include "log.h"
 #include "wording.h"

@@ -1,7 +1,6 @@
 #include "merger.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <unistd.h>
 
 #include "away.h"

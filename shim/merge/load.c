@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "allocation.h"
 #include "backing.h"
 #include "block.h"
 #include "digest/digest.h"

@@ -2,7 +2,6 @@
 
 #include <stdatomic.h>
 
-#include "allocation.h"
 #include "backing.h"
 #include "block.h"
 #include "created.h"

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "directory/file.h"
 #include "log/log.h"
 #include "process/membership.h"
 #include "process/references.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "driver/driver_ops.h"
-#include "driver/scope.h"
 #include "registry/range_tree.h"
 #include "util/forgotten.h"
 #include "util/lock.h"

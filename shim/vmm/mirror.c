@@ -1,12 +1,10 @@
 #include "mirror.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "driver/driver_ops.h"
-#include "driver/scope.h"
 #include "mapping.h"
 #include "process/gpu_bytes.h"
 #include "process/membership.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "directory/file.h"
 #include "directory/name.h"
 #include "directory/region.h"
 #include "directory/token_handle.h"
@@ -16,7 +15,6 @@
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
-#include "registry/registry.h"
 #include "threads/thread.h"
 #include "threads/watch.h"
 #include "util/clock.h"

@@ -98,11 +98,6 @@ char *tool_copy(const char *string) {
     return memcpy(tool_resize(NULL, size, 1), string, size);
 }
 
-const char *tool_base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 char *tool_vformat(const char *format, va_list args) {
     char *text;
     if (vasprintf(&text, format, args) < 0)

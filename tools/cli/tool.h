@@ -137,8 +137,6 @@ static inline void tool_free(void *place) {
 
 /* A copy, malloc'ed; NULL for NULL. */
 char *tool_copy(const char *string);
-/* The file name of a path. */
-const char *tool_base_name(const char *path);
 /* The string, or another one where it is NULL. */
 static inline const char *tool_or(const char *string, const char *other) {
     return string ? string : other;

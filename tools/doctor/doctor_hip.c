@@ -1,5 +1,4 @@
 /* doctor_hip.c - tells which runtime of AMD's has answered, and judges it. */
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 

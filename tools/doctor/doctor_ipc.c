@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "doctor.h"
-#include "util/procfs.h"
 
 #define MODE "HSA_ENABLE_IPC_MODE_LEGACY"
 

@@ -206,7 +206,7 @@ void log_line_free(struct log_line *line) {
 
 const char *log_frame_module(const struct log_frame *frame) {
     const char *path = frame->function ? frame->file : frame->module;
-    return path ? tool_base_name(path) : NULL;
+    return path ? basename(path) : NULL;
 }
 
 /* --- levels and times --- */

@@ -14,7 +14,6 @@
 #include "cli/table.h"
 #include "cli/tool.h"
 #include "config/config.h"
-#include "config/value.h"
 
 #define KIND "gpushare explain"
 

@@ -1,6 +1,5 @@
 #include "frame_waits.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "cli/json_tree.h"

@@ -102,8 +102,8 @@ static json_t *place_location(const struct symbol_place *place) {
 
 /* "app+0x1b2c" */
 static void set_module(json_t *location, const struct log_frame *frame) {
-    TOOL_TEMP char *name = tool_format(
-        "%s+0x%" PRIx64, frame->module ? tool_base_name(frame->module) : "?", frame->offset);
+    TOOL_TEMP char *name =
+        tool_format("%s+0x%" PRIx64, frame->module ? basename(frame->module) : "?", frame->offset);
     set_logical(location, name, NULL, "module");
 }
 

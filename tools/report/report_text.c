@@ -69,7 +69,7 @@ static size_t interpreter_frames(const struct log_stack *stack, size_t shown) {
     size_t count = 0;
     while (count < shown) {
         const char *module = stack->frames[shown - count - 1].module;
-        const char *base = module ? tool_base_name(module) : "";
+        const char *base = module ? basename(module) : "";
         if (strncmp(base, "libpython", 9) != 0 && strncmp(base, "python", 6) != 0)
             break;
         count++;
@@ -222,7 +222,7 @@ void report_text_group(FILE *out, const struct report *report,
         term_line(to->out,
                   INDENT "%s has no symbols: if a CUDA runtime is linked into it, %s is a "
                          "call of that, and the first frames are its own",
-                  tool_base_name(line->stack.frames[0].module), line->api);
+                  basename(line->stack.frames[0].module), line->api);
     for (size_t i = 0; i < line->prior.count; i++)
         print_prior(to, &line->process, &line->prior.events[i]);
     print_line(to, "Hint: ", line->hint);
@@ -240,10 +240,10 @@ static char *place_of(const struct log_line *line, struct symbols *symbols) {
         return tool_format("in %s", tool_or(line->process.command, "?"));
     TOOL_TEMP char *function = short_name_function(tool_or(place->bare, "?"));
     if (place->file)
-        return tool_format("%s at %s:%u", function, tool_base_name(place->file), place->line);
+        return tool_format("%s at %s:%u", function, basename(place->file), place->line);
     if (place->bare)
         return tool_format("%s in %s", function, tool_or(log_frame_module(frame), "?"));
-    return tool_format("%s+0x%" PRIx64, tool_base_name(frame->module), frame->offset);
+    return tool_format("%s+0x%" PRIx64, basename(frame->module), frame->offset);
 }
 
 static void add_row(struct table *table, const struct aggregate_group *group,

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -101,7 +100,7 @@ char *descendants_variable(uint32_t pid, const char *variable) {
 char *descendants_name(uint32_t pid) {
     struct gps_program program;
     TOOL_TEMP char *given = descendants_variable(pid, "GPUSHARE_PROGRAM");
-    const char *name = given ? tool_base_name(given) : "";
+    const char *name = given ? basename(given) : "";
     if (*name)
         return tool_format("%.*s", (int)sizeof(program.name) - 1, name);
     return tool_copy(gps_program_of(living_thread(pid), &program) ? program.name : "?");

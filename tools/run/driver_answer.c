@@ -11,7 +11,6 @@
 
 #include "cli/printable.h"
 #include "cli/tool.h"
-#include "util/clock.h"
 
 _Static_assert(sizeof(struct driver_answer) <= PIPE_BUF, "an answer is one write");
 

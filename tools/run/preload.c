@@ -280,7 +280,7 @@ static char *search(const char *list, const char *source, const char *library, c
         TOOL_TEMP char *path = strchr(name, '/') ? tool_copy(name)
                                : *name           ? loaded_path(maps, name)
                                                  : NULL;
-        *ended = strcmp(tool_base_name(name), library) == 0;
+        *ended = strcmp(basename(name), library) == 0;
         const char *const defined = path && !*ended ? defined_by(path) : NULL;
         if (defined)
             phrase = tool_format("%s stands before %s in %s and defines %s", path, library, source,

@@ -10,7 +10,6 @@
 
 #include "cli/tool.h"
 #include "descendants.h"
-#include "launch.h"
 #include "loaded.h"
 #include "preload.h"
 #include "process/call_counter.h"
@@ -46,7 +45,7 @@ void watched_begin(struct watched *watched, enum runtime runtime, const char *lo
     *watched = (struct watched){.runtime = runtime,
                                 .opened = runtime == RUNTIME_CUDA ? watch_driver() : -1};
     preload_library(runtime, library);
-    watched->library = tool_copy(tool_base_name(realpath(library, real) ? real : library));
+    watched->library = tool_copy(basename(realpath(library, real) ? real : library));
     audit_channel_begin(&watched->channel, logs, to_files);
     if (watched->channel.memory)
         watched->counters = (struct gps_call_counters *)watched->channel.memory->counters;

@@ -58,7 +58,7 @@ static bool is_start(const struct log_frame *frame, struct symbols *symbols) {
         return false;
     if (function)
         return strcmp(function, "_start") == 0 || begins(function, "__libc_start");
-    return frame->module && begins(tool_base_name(frame->module), "libc.so");
+    return frame->module && begins(basename(frame->module), "libc.so");
 }
 
 size_t user_frame_shown(const struct log_stack *stack, struct symbols *symbols) {
