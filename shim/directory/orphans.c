@@ -40,14 +40,14 @@ static void note(struct sweep *sweep, int status) {
         sweep->error = status;
 }
 
-static void report(struct sweep *sweep, const char *name) {
+static void tell_removed(struct sweep *sweep, const char *name) {
     if (sweep->fn)
         sweep->fn(sweep->arg, sweep->directory, name);
 }
 
 /* 1: the entry is removed, or would be without dry_run. */
 static unsigned remove_entry(struct sweep *sweep, const char *name) {
-    report(sweep, name);
+    tell_removed(sweep, name);
     if (sweep->dry_run || unlinkat(sweep->at, name, 0) == 0)
         return 1;
     note(sweep, -errno);
@@ -105,7 +105,7 @@ static void sweep_proc(struct sweep *sweep, const char *name) {
 }
 
 static unsigned remove_if_orphan(struct sweep *sweep, const char *name, gps_ownership_fn *judge) {
-    report(sweep, name);
+    tell_removed(sweep, name);
     if (sweep->dry_run)
         return 1;
     int status = gps_ownership_replace(sweep->store, sweep->at, NULL, name, judge);
@@ -209,7 +209,7 @@ int gps_odd_each(const struct gps_store *store, gps_odd_fn *fn, void *arg) {
     struct sweep sweep = {.store = store, .fn = fn, .arg = arg};
     int status = 0;
     for (size_t i = 0; i < 4 && status == 0; i++)
-        status = sweep_directory(&sweep, directories[i], true, report);
+        status = sweep_directory(&sweep, directories[i], true, tell_removed);
     return status;
 }
 
@@ -252,7 +252,7 @@ int gps_store_gc_each(const struct gps_store *store, bool dry_run, struct gps_gc
     if (removed != -EBADMSG) /* odd */
         note(&sweep, removed);
     if (removed > 0)
-        report(&sweep, GPS_KEEPER_LOCK);
+        tell_removed(&sweep, GPS_KEEPER_LOCK);
     counts->temps += removed > 0 ? (unsigned)removed : 0;
     if (!dry_run && sweep.alive == 0)
         gps_ownership_end(store);

@@ -1,20 +1,21 @@
-// A program of textures: of linear memory and of an array, read by one kernel, beside pinned and mapped host memory. For each line of
-// its input it prints a sum over all of them.
+// A program of textures: of linear memory and of an array, read by one kernel, beside pinned and
+// mapped host memory. For each line of its input it prints a sum over all of them.
 #include <cstdio>
 #include <cuda_runtime.h>
 
 static const int WIDTH = 2048, HEIGHT = 2048, LINEAR = 16 << 20;
 
-#define MUST(call)                                                                                                                   \
-    do {                                                                                                                             \
-        const cudaError_t code = call;                                                                                               \
-        if (code != cudaSuccess) {                                                                                                   \
-            fprintf(stderr, "%s: %s\n", #call, cudaGetErrorName(code));                                                              \
-            return 1;                                                                                                                \
-        }                                                                                                                            \
+#define MUST(call)                                                                                 \
+    do {                                                                                           \
+        const cudaError_t code = call;                                                             \
+        if (code != cudaSuccess) {                                                                 \
+            fprintf(stderr, "%s: %s\n", #call, cudaGetErrorName(code));                            \
+            return 1;                                                                              \
+        }                                                                                          \
     } while (0)
 
-__global__ void add(cudaTextureObject_t linear, cudaTextureObject_t plane, const float *pinned, double *sum) {
+__global__ void add(cudaTextureObject_t linear, cudaTextureObject_t plane, const float *pinned,
+                    double *sum) {
     const int at = blockIdx.x * blockDim.x + threadIdx.x, stride = gridDim.x * blockDim.x;
     double mine = 0;
     for (int i = at; i < LINEAR; i += stride)
@@ -41,7 +42,8 @@ int main() {
     MUST(cudaMemcpy(memory, host, LINEAR * sizeof *memory, cudaMemcpyHostToDevice));
     cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
     MUST(cudaMallocArray(&array, &format, WIDTH, HEIGHT));
-    MUST(cudaMemcpy2DToArray(array, 0, 0, host, WIDTH * sizeof(float), WIDTH * sizeof(float), HEIGHT, cudaMemcpyHostToDevice));
+    MUST(cudaMemcpy2DToArray(array, 0, 0, host, WIDTH * sizeof(float), WIDTH * sizeof(float),
+                             HEIGHT, cudaMemcpyHostToDevice));
     cudaResourceDesc of_memory = {}, of_array = {};
     cudaTextureDesc how = {};
     cudaTextureObject_t linear, plane;

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "region_list.h"
+#include "kept_region.h"
 
 /* Takes the block off the GPU. With a memfd that is right *bytes becomes -1: the list has it. 0 or
  * -errno as in keeper.h. */
