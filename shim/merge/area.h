@@ -80,6 +80,7 @@ struct gps_block {
     struct gps_id id;        /* of the shared block, from OFFERING on */
     struct gps_hash *chunks; /* of the shared block, while copies are compared with it; or NULL */
     uint8_t state;           /* enum gps_block_state */
+    bool changed;            /* by something that is no hooked call: a kernel, most likely */
     bool excluded;           /* never merged: a graph writes it, or an exclusion says so */
     bool away;               /* its memory was let go of (suspend); its addresses are kept */
 };

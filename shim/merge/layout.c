@@ -117,17 +117,6 @@ static bool is_wanted(const struct gps_area *area, uint64_t at) {
     return is_edge(area, at) || wanted_at(area, at).at == at;
 }
 
-bool gps_layout_is_filled(const struct gps_area *area, const struct gps_block *block) {
-    for (uint64_t at = block->at, end; at < end_of(block); at = end) {
-        const uint64_t wanted = wanted_at(area, at).end;
-        end = wanted < end_of(block) ? wanted : end_of(block);
-        const uint64_t bits = gps_area_bits(area, block, area->pointer + at, end - at);
-        if (2 * __builtin_popcountll(block->filled & bits) < __builtin_popcountll(bits))
-            return false;
-    }
-    return true;
-}
-
 /* The blocks between two places, and how many; `blocks` may be NULL. Of one that reaches beyond
  * them a part is cut for itself. */
 static unsigned lay_out(const struct gps_area *area, uint64_t at, uint64_t end,

@@ -22,10 +22,6 @@
 /* A copy from the host begins. With the lock, in the area's context: blocks may move in it. */
 void gps_layout_note(struct gps_area *area, uint64_t address, uint64_t size);
 
-/* Whether copies from the host have filled at least half of a block, and of each part of it that
- * should be a block: what no copy touches beside a tensor a kernel may write. With the lock. */
-bool gps_layout_is_filled(const struct gps_area *area, const struct gps_block *block);
-
 /* Whether a frozen block should not be merged as yet: it will be cut anew. With the lock. */
 bool gps_layout_holds(const struct gps_area *area, const struct gps_block *block);
 

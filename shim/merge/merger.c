@@ -228,13 +228,14 @@ static bool is_sure(const struct gps_block *block, uint64_t now) {
     return gps_block_is_full(block) || (!~block->filled && now - block->written >= LULL_1S);
 }
 
-/* Learned rules (quiet = 0) are sure of what was uploaded, and of nothing else. */
+/* What copies left out is where an allocator puts what kernels write, and so is what was seen to
+ * change without one. With `content = any` such blocks come last. Learned rules (quiet = 0) are
+ * sure of what was uploaded, and of nothing else. */
 static bool is_filled(const struct gps_area *area, const struct gps_block *block, uint64_t now) {
     const uint64_t quiet = area->rule->quiet, wait = quiet < DOUBT_20S ? quiet : DOUBT_20S;
-    if (is_sure(block, now))
-        return true;
-    return quiet && now - state.sure >= wait &&
-           (area->rule->content == GPS_CONTENT_ANY || gps_layout_is_filled(area, block));
+    if (quiet && area->rule->content == GPS_CONTENT_ANY)
+        return is_sure(block, now) || now - state.sure >= wait;
+    return !block->changed && is_sure(block, now);
 }
 
 /* A block that was written just now is not quiet, so it is not hashed: a program that loads is not
@@ -310,6 +311,7 @@ static bool is_quiet(const struct gps_candidate *candidate, uint64_t begun) {
     if (block && block->written < begun) {
         const bool same = block->same_since &&
                           memcmp(&block->hash, &candidate->key.hash, sizeof(block->hash)) == 0;
+        block->changed |= !same && block->same_since && block->written < block->same_since;
         block->same_since = same ? block->same_since : begun;
         block->hash = candidate->key.hash;
         quiet = begun - block->same_since >= area->rule->quiet &&

@@ -25,9 +25,7 @@ static enum gps_private why_never(const struct gps_area *area) {
 
 /* As the merger asks (is_filled), but for blocks in doubt, whose turn comes last. */
 static bool is_filled(const struct gps_area *area, const struct gps_block *block) {
-    const uint64_t quiet = area->rule->quiet;
-    return !~block->filled ||
-           (quiet && (area->rule->content == GPS_CONTENT_ANY || gps_layout_is_filled(area, block)));
+    return !~block->filled || (area->rule->quiet && area->rule->content == GPS_CONTENT_ANY);
 }
 
 static bool is_quiet(const struct gps_area *area, const struct gps_block *block, uint64_t now) {
@@ -48,9 +46,10 @@ static enum gps_private reason_of(const struct gps_area *area, const struct gps_
         return GPS_PRIVATE_PAUSED;
     if (gps_block_is_frozen(block))
         return GPS_PRIVATE_WAITING;
-    if (!is_filled(area, block))
+    if (!is_filled(area, block) && !block->changed)
         return GPS_PRIVATE_UNFILLED;
-    return is_quiet(area, block, now) ? GPS_PRIVATE_WAITING : GPS_PRIVATE_WRITTEN;
+    return is_quiet(area, block, now) && !block->changed ? GPS_PRIVATE_WAITING
+                                                         : GPS_PRIVATE_WRITTEN;
 }
 
 /* --- counting --- */

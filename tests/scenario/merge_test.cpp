@@ -91,6 +91,41 @@ TEST(MergeBlocks, ThatKernelsOrFillsWroteAreOneWhereTheRuleSaysSo) {
     }
 }
 
+// An allocator has room behind what was uploaded, and gives it to a kernel later.
+TEST(MergeBlocks, WithRoomForWhatKernelsWriteStayPrivate) {
+    Replicas two(2, merging(QUIET));
+    two.load("w", 8 * MiB, 7);
+    two.each("malloc half 4194304", Replicas::upload("half", 3 * MiB, 9));
+    EXPECT_TRUE(two.use(8 * MiB + 2 * 4 * MiB)) << two.in_use();
+    usleep(2000000);
+    two.each(kernels(), "stream s", "launch s test_add half+3145728 262144 1", "ssync s");
+    two.expect_all("w", 8 * MiB, 7);
+    two.expect_all("half", 3 * MiB, 9);
+    EXPECT_TRUE(two.use(8 * MiB + 2 * 4 * MiB)) << two.in_use();
+    EXPECT_EQ(two.world.count(""), 0u) << two.world.logs();
+}
+
+// What was uploaded was only the input: the memory is a kernel's, however long it rests.
+TEST(MergeBlocks, ThatAKernelHasChangedStayPrivate) {
+    for (const bool any : {false, true}) {
+        Replicas two(2, merging(any ? "quiet = 600ms\ncontent = any\n" : "quiet = 600ms\n"));
+        two.load("p", 8 * MiB, 7);
+        two.each(kernels(), "stream s");
+        for (int i = 0; i < 8; i++) { // a hash comes between two of them
+            two.each("launch s test_add p 2097152 1", "ssync s");
+            usleep(150000);
+        }
+        if (any) {
+            EXPECT_TRUE(two.use(8 * MiB)) << two.in_use();
+        } else {
+            usleep(3000000);
+            EXPECT_TRUE(two.use(16 * MiB)) << two.in_use();
+            two.each("launch s test_add p 2097152 1", "ssync s");
+            EXPECT_EQ(two.world.count(""), 0u) << two.world.logs();
+        }
+    }
+}
+
 TEST(MergeBlocks, OfAllocationsOfOtherSizesAndOrdersAreOne) {
     Replicas two(2);
     two[0].all({"malloc a 33554432", "malloc b 8388608"});
