@@ -52,9 +52,11 @@ enum gps_keeper_ask {
     /* Names nothing. 0; the reply names the process that serves. */
     GPS_KEEPER_PING = 6,
     /* The sender wants to be the keeper in this one's place. Names record.id, which it has drawn at
-     * random, record.generation, a number of deposits, and record.extent, a number of regions whose
-     * descriptors it could not get. -EAGAIN: the number of deposits was another, which the reply
-     * tells as `regions`, or the keeper has some of those descriptors. Then the sender gets all
+     * random, record.generation, a number of deposits, record.extent, a number of regions whose
+     * descriptors it could not get, and record.requested, a number of blocks that were offloaded,
+     * whose bytes it has. -EAGAIN: the number of deposits was another, which the reply tells as
+     * `regions`, or the keeper has some of those descriptors, or more of those bytes: a keeper of a
+     * version before 0.3 asks for none. Then the sender gets all
      * regions whose records name the keeper, and asks again. 0: three replies carry the listener,
      * the lock of keeper.lock and that of the keeper's file in procs/. The sender answers with one
      * byte within GPS_KEEPER_HANDSHAKE nanoseconds, and waits until the first slot of that file has

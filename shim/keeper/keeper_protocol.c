@@ -67,6 +67,7 @@ static const char *check_named(const struct gps_keeper_request *request) {
     const struct gps_region_record named = {.id = request->record.id}, nothing = {0};
     const struct gps_region_record numbered = {.id = request->record.id,
                                                .generation = request->record.generation,
+                                               .requested = request->record.requested,
                                                .extent = request->record.extent};
     const struct gps_region_record limited = {.id = request->record.id,
                                               .extent = request->record.extent};

@@ -99,15 +99,16 @@ TEST(Request, AReloadSaysHowMuchMayBeKept) {
     EXPECT_EQ("a field is set that must be zero", check(request));
 }
 
-TEST(Request, AReplacementNamesAFamilyAndTwoNumbers) {
+TEST(Request, AReplacementNamesAFamilyAndThreeNumbers) {
     gps_keeper_request request = {};
     gps_owner_self(&request.sender);
     request.ask = GPS_KEEPER_REPLACE;
     request.record.id.bytes[3] = 1;
     request.record.generation = 17;
     request.record.extent = 2;
+    request.record.requested = 3;
     EXPECT_EQ("", check(request));
-    request.record.requested = 1;
+    request.record.created = 1;
     EXPECT_EQ("a field is set that must be zero", check(request));
 }
 

@@ -92,6 +92,13 @@ static uint64_t count_lacking(const struct region_list *list) {
     return count;
 }
 
+static uint64_t count_offloaded(const struct region_list *list) {
+    uint64_t count = 0;
+    for (const struct keeper_region *region = list->first; region; region = region->hh.next)
+        count += offloaded_is(region);
+    return count;
+}
+
 /* The other finds regions by their records. */
 static bool are_published(const struct keeper *keeper) {
     for (const struct keeper_region *region = keeper->regions.first; region;
@@ -103,7 +110,8 @@ static bool are_published(const struct keeper *keeper) {
 
 int replacement_give(struct keeper *keeper, const struct gps_keeper_request *request, int fd) {
     if (request->record.generation != atomic_load(&keeper->regions.table->deposits) ||
-        request->record.extent > count_lacking(&keeper->regions))
+        request->record.extent > count_lacking(&keeper->regions) ||
+        request->record.requested < count_offloaded(&keeper->regions))
         return -EAGAIN;
     if (!are_published(keeper))
         return -ENOSPC;
@@ -182,6 +190,7 @@ static int ask(struct taking *taking) {
     request.record.id = taking->keeper->family;
     request.record.generation = taking->deposits;
     request.record.extent = taking->lacking;
+    request.record.requested = count_offloaded(&taking->keeper->regions);
     gps_request_seal(&request);
     const int fd = gps_keeper_connect(&taking->keeper->store);
     if (fd < 0)
