@@ -10,6 +10,7 @@
 #pragma once
 
 #include "frames/exchange.h"
+#include "learn/canary.h"
 #include "merge/unmerge.h"
 #include "merge/work.h"
 #include "process/process.h"
@@ -25,10 +26,10 @@ static inline bool gps_launch_is_gated(void) {
 }
 
 /* Nobody asks for the launch: a kernel's arguments are looked at for a while after the program has
- * closed an import (gps_closed_looks). */
+ * closed an import (gps_closed_looks), and where merge rules are checked. */
 static inline bool gps_launch_is_plain(void) {
     return __builtin_expect(gps_process_phase() == GPS_PHASE_ON && !gps_launch_is_gated() &&
-                                !gps_closed_looks && !gps_frames_active,
+                                !gps_closed_looks && !gps_frames_active && !gps_canary_active,
                             1);
 }
 /* An argument that may be a pointer, and its number, from 1, before the launch. */

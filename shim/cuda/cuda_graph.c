@@ -26,11 +26,7 @@ static bool found(struct walk *walk, uint64_t address, enum gps_graph_way way) {
 
 static void add_name(char name[GPS_GRAPH_NAME], CUfunction function) {
     struct gps_text text = gps_text_on(name, GPS_GRAPH_NAME);
-    const char *is = NULL;
-    if ((gps_calls.cuFuncGetName && gps_calls.cuFuncGetName(&is, function) == CUDA_SUCCESS) ||
-        (gps_calls.cuKernelGetName &&
-         gps_calls.cuKernelGetName(&is, (CUkernel)function) == CUDA_SUCCESS))
-        gps_text_str(&text, is ? is : "");
+    gps_text_str(&text, gps_launch_name(function));
 }
 
 static void see(void *seen, const struct gps_launch_word *word) {

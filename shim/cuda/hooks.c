@@ -199,7 +199,7 @@ static inline CUresult touched(CUresult result, bool waited) {
 /* No audit merges. The kernel may end its context, so this comes before it. */
 static inline void look(const char *name, struct gps_site site, CUfunction f, void **values,
                         void **extra) {
-    if (__builtin_expect(gps_closed_looks != 0, 0)) {
+    if (__builtin_expect(gps_closed_looks != 0 || gps_canary_active, 0)) {
         gps_call_enter(name, site);
         gps_launch_look(&(struct gps_launch){f, values, extra});
         gps_call_leave();

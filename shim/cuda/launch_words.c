@@ -73,8 +73,26 @@ void gps_launch_note(const struct gps_launch *launch) {
         gps_launch_each_word(launch, gps_frames_from, gps_frames_to, note_word, NULL);
 }
 
+const char *gps_launch_name(CUfunction function) {
+    const char *name = NULL;
+    if ((gps_calls.cuFuncGetName && gps_calls.cuFuncGetName(&name, function) == CUDA_SUCCESS) ||
+        (gps_calls.cuKernelGetName &&
+         gps_calls.cuKernelGetName(&name, (CUkernel)function) == CUDA_SUCCESS))
+        return name ? name : "";
+    return "";
+}
+
+static void tell_canary(void *function, const struct gps_launch_word *word) {
+    gps_canary_given(word->value, gps_launch_name(function));
+}
+
 void gps_launch_look(const struct gps_launch *launch) {
     uint64_t from, to;
+    if (gps_canary_active)
+        gps_launch_each_word(launch, gps_area_span.lowest, gps_area_span.highest, tell_canary,
+                             launch->f);
+    if (!gps_closed_looks)
+        return;
     gps_closed_looked();
     gps_closed_span(&from, &to);
     gps_launch_each_word(launch, from, to, look_at_word, NULL);

@@ -37,8 +37,11 @@ typedef void gps_launch_word_fn(void *arg, const struct gps_launch_word *word);
 void gps_launch_each_word(const struct gps_launch *launch, uint64_t from, uint64_t to,
                           gps_launch_word_fn *fn, void *arg);
 
-/* Before a launch: an audit looks at what its kernel is given (gps_launch_given). Words in a struct
- * prove nothing. */
+/* "" where the driver does not tell it. */
+const char *gps_launch_name(CUfunction function);
+
+/* Before a launch: an audit looks at what its kernel is given (gps_launch_given), and who
+ * checks merge rules notes it (learn/canary.h). Words in a struct prove nothing to the first. */
 void gps_launch_look(const struct gps_launch *launch);
 
 /* A graph has it as a node: a program with frames notes the words that lie in one of its buffers.

@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "canary.h"
 #include "digest/digest.h"
 #include "directory/file.h"
 #include "driver/driver_ops.h"
@@ -154,10 +155,13 @@ static void hash_and_note(struct gps_area *area, const struct gps_block *one, bo
 
 /* --- a turn --- */
 
-/* A block that changes all the time is hashed ever more rarely. */
+/* A block that changes all the time is hashed ever more rarely, but where rules are checked: then
+ * all that they take is looked at, and nothing else. */
 static bool is_due(const struct gps_area *area, const struct gps_block *block, uint64_t now) {
     const struct gps_progress *progress = gps_profile_progress(area, block);
-    const unsigned changes = progress->changed + progress->rewritten;
+    const unsigned changes = gps_canary_active ? 0 : progress->changed + progress->rewritten;
+    if (gps_canary_active && !gps_profile_of(area)->rule)
+        return false;
     return now - block->last_hashed >= (TURN / 2) << (changes < BACKOFF ? changes : BACKOFF);
 }
 
@@ -269,13 +273,15 @@ static void load_kernels(uint64_t context) {
 }
 
 void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool) {
-    if (!gps_learn_active || size < GPS_MERGE_LEAST)
+    if (!gps_learn_active || (size < GPS_MERGE_LEAST && !gps_canary_active))
         return;
     gps_learn_freed(pointer); /* by a way that we do not see */
     GPS_SCOPE();
-    struct gps_area *area = gps_profile_new(pointer, size, pool);
+    const struct gps_rule *rule = gps_canary_active ? gps_canary_rule(size, pool) : NULL;
+    struct gps_area *area = size < GPS_MERGE_LEAST ? NULL : gps_profile_new(pointer, size, pool);
     if (!area)
         return;
+    gps_profile_of(area)->rule = rule;
     area->made = gps_streams_epoch;
     gps_area_lock();
     const bool first = !gps_area_of_context(area->context, UINT64_MAX);
@@ -392,5 +398,6 @@ void gps_learn_start(const struct gps_options *options) {
         return;
     strcpy(state.path, path);
     state.began = gps_clock_monotonic();
+    gps_canary_start();
     gps_learn_active = true;
 }

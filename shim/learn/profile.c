@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "canary.h"
 #include "driver/driver_ops.h"
 #include "merge/block.h"
 #include "merge/layout.h"
@@ -74,8 +75,11 @@ void gps_profile_note(struct gps_area *area, struct gps_block *block, const stru
     block->last_hashed = begun;
     if (block->writers || block->written >= begun)
         return; /* it was written meanwhile */
-    if (!block->same_since || memcmp(&block->hash, hash, sizeof(*hash)) != 0) {
-        const bool explained = is_explained(block, progress, last_hashed);
+    const bool changed = !block->same_since || memcmp(&block->hash, hash, sizeof(*hash)) != 0;
+    const bool explained = changed && is_explained(block, progress, last_hashed);
+    if (!explained)
+        gps_canary_note(area, block, last_hashed, begun, changed);
+    if (changed) {
         progress->changed += progress->full && !explained;
         progress->rewritten += progress->full && explained;
         block->hash = *hash;
@@ -136,7 +140,15 @@ static void add_blocks(struct gps_text *text, const struct gps_area *area) {
                      gps_profile_bytes(area, block), (unsigned)gps_profile_is_full(block),
                      block->hash.high, block->hash.low);
     }
-    gps_text_str(text, "]}\n");
+    gps_text_str(text, "]");
+}
+
+static void add_rule(struct gps_text *text, const struct gps_profile *profile, uint64_t began) {
+    gps_text_add(text, ",\"rule\":[%u,%u,%u,%lu,%lu,", profile->rule->line,
+                 (unsigned)profile->quiet, profile->writes, since(began, profile->written),
+                 profile->was_quiet / MS);
+    gps_text_json(text, profile->writer);
+    gps_text_str(text, "]");
 }
 
 void gps_profile_line(const struct gps_area *area, uint64_t began, struct gps_text *text) {
@@ -151,4 +163,7 @@ void gps_profile_line(const struct gps_area *area, uint64_t began, struct gps_te
     add_sums(text, area, false, began);
     add_sums(text, area, true, began);
     add_blocks(text, area);
+    if (profile->rule)
+        add_rule(text, profile, began);
+    gps_text_str(text, "}\n");
 }

@@ -8,6 +8,7 @@
  *     "full": [bytes, constant since, changed, rewritten]    of the blocks that copies filled
  *     "all": the same                                        of all blocks
  *     "blocks": [[bytes, filled by copies, hash], ...]
+ *     "rule": [line, quiet, writes, written, was quiet, kernel]   where canary.h has a rule for it
  *
  * The functions want the lock of area.h.
  */
@@ -18,12 +19,20 @@
 
 #define GPS_PROFILE_LINE (1u << 20) /* 600 GiB, in the largest blocks */
 
+#define GPS_PROFILE_KERNEL 128u /* room for a name, which is cut to fit */
+
 struct gps_profile {
     uint64_t born, freed; /* freed: 0: it is there */
     long thread;
     bool pool;  /* memory of a pool: it has no blocks, for it must not be looked at */
     bool dirty; /* it is not in the report as it is now */
     struct gps_area *next;
+    const struct gps_rule *rule; /* that would merge it (canary.h); the rest is nothing without */
+    bool quiet;                  /* some of it would have been merged */
+    unsigned writes;             /* so often something but a call changed such a block then */
+    uint64_t written, was_quiet; /* the first time; for how long it had been quiet */
+    char kernel[GPS_PROFILE_KERNEL], writer[GPS_PROFILE_KERNEL]; /* the last that was launched with
+                                                                    a pointer to it; at that time */
     struct gps_progress {
         uint64_t stable;             /* all that was written by calls until then was seen */
         unsigned changed, rewritten; /* since it was full: by kernels; after calls that wrote it */

@@ -220,3 +220,96 @@ TEST(Learn, LeavesTheProgramAsItIs) {
         EXPECT_HAS(report, part);
     EXPECT_EQ(world.findings().size(), 0u) << world.logs();
 }
+
+namespace {
+
+// The rule merges what has been quiet for a second. What the program has is uploaded, and quiet for
+// two seconds by the time that `then` comes.
+Result check_rules(World &world, const std::string &then, const std::string &rule = "quiet = 1s\n",
+                   const std::vector<std::string> &options = {}) {
+    write_file(world.path("rules"),
+               "[region w]\nprogram = puppet\nsize = 4MiB\nrole = merge\n" + rule);
+    write_file(world.path("script"),
+               kernels() +
+                   "stream s\nmalloc a 4194304\nupload a 0 4194304 1 sync\n"
+                   "malloc b 4194304\nupload b 0 4194304 2 sync\n"
+                   "malloc other 8388608\nupload other 0 8388608 3 sync\nsleep 2000\n" +
+                   then);
+    std::vector<std::string> line = {"learn", "--check", world.path("rules")};
+    line.insert(line.end(), options.begin(), options.end());
+    for (const std::string &word :
+         {std::string("--"), std::string("sh"), std::string("-c"),
+          "exec '" + world.executable({}) + "' <'" + world.path("script") + "' >/dev/null"})
+        line.push_back(word);
+    return world.tool(line);
+}
+
+} // namespace
+
+TEST(LearnCheck, AKernelThatWritesWhatWasQuietIsFound) {
+    World world;
+    const Result result = check_rules(
+        world, "launch s test_add b 1048576 1\nsync\nlaunch s test_add other 1048576 1\nsync\n"
+               "sleep 1500\nexit 0\n");
+    EXPECT_EQ(result.status, 1) << result.err;
+    EXPECT_HAS(result.out, world.path("rules") + ":1");
+    EXPECT_TRUE(has(result.out, "4 MiB", "1", "WRITTEN by no copy or fill, at ")) << result.out;
+    EXPECT_HAS(result.out, "quiet for ");
+    EXPECT_HAS(result.out, "the last kernel that got a pointer to it: test_add");
+    EXPECT_TRUE(has(result.out, "4 MiB", "1", "not written once it was quiet")) << result.out;
+    EXPECT_LACKS(result.out, "8 MiB"); // which no rule takes
+    EXPECT_HAS(result.err, "1 of 2 allocations that the rules take were written by a kernel");
+    EXPECT_EQ(world.entries("regions"), 0u);
+}
+
+TEST(LearnCheck, WithoutQuietAWriteAtOnceIsFound) {
+    World world;
+    const Result result = check_rules(world,
+                                      "malloc c 4194304\nupload c 0 4194304 3 sync\n"
+                                      "launch s test_add c 1048576 1\nsync\nsleep 1500\nexit 0\n",
+                                      "quiet = 0\n");
+    EXPECT_EQ(result.status, 1) << result.err << result.out;
+    EXPECT_TRUE(has(result.out, "4 MiB", "2", "not written once it was quiet")) << result.out;
+    EXPECT_HAS(result.err, "1 of 3 allocations");
+}
+
+TEST(LearnCheck, ReadsCopiesAndFillsAreAllowed) {
+    World world;
+    const Result result = check_rules(
+        world, "malloc sum 4096\nlaunch s test_read a 1048576 sum\nsync\n"
+               "upload b 0 4194304 7 sync\nsleep 1700\nfill b 5 4194304\nupload a 4096 64 9 sync\n"
+               "sleep 1700\nexit 0\n");
+    EXPECT_EQ(result.status, 0) << result.err << result.out;
+    EXPECT_TRUE(has(result.out, "4 MiB", "2", "not written once it was quiet")) << result.out;
+    EXPECT_EQ(result.err, "");
+}
+
+TEST(LearnCheck, WhatIsWrittenBeforeItIsQuietIsNoMatter) {
+    World world;
+    const Result result = check_rules(world,
+                                      "launch s test_add b 1048576 1\nsync\nsleep 700\n"
+                                      "exit 0\n",
+                                      "quiet = 30s\n");
+    EXPECT_EQ(result.status, 3) << result.err << result.out;
+    EXPECT_TRUE(has(result.out, "4 MiB", "2", "would not have been merged")) << result.out;
+    EXPECT_HAS(result.err, "nothing that the rules take was quiet for as long as they say");
+}
+
+TEST(LearnCheck, AFailureOfTheProgramIsToldApart) {
+    World world;
+    Result result = check_rules(world, "sleep 500\nexit 1\n");
+    EXPECT_EQ(result.status, 4) << result.err;
+    EXPECT_HAS(result.err, "the command failed with status 1");
+    result = check_rules(world, "launch s test_add b 1048576 1\nsync\nsleep 1500\nexit 7\n");
+    EXPECT_EQ(result.status, 1) << result.err;
+    EXPECT_HAS(result.err, "the command failed with status 7");
+}
+
+// As a server, which is ended: that is no failure.
+TEST(LearnCheck, ItEndsTheProgramAfterATime) {
+    World world;
+    const Result result =
+        check_rules(world, "sleep 60000\n", "quiet = 1s\nindex = 1\n", {"--for=4s"});
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_TRUE(has(result.out, "4 MiB", "1", "not written once it was quiet")) << result.out;
+}

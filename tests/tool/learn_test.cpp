@@ -77,3 +77,21 @@ TEST(Learn, OnATerminalALineSaysHowFarItIsAndGoesAtTheEnd) {
     EXPECT_NE(table, std::string::npos) << "the line is gone: " << shown;
     EXPECT_LT(first, table);
 }
+
+TEST(Learn, WhatCannotBeCheckedIsRefused) {
+    const Temporary place;
+    const std::string rules = place.file("rules", "[region a]\nrole = export\n");
+    const std::string bad = place.file("bad", "[region a]\nrole = merge\nquiet = soon\n");
+    Result result = learn({"--check", rules, "echo", "ran"});
+    EXPECT_EQ(result.status, 125);
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(result.err, "gpushare: learn: " + rules +
+                              " has no rule with role = merge: there is nothing to check\n");
+    result = learn({"--check", bad, "echo", "ran"});
+    EXPECT_EQ(result.status, 125);
+    EXPECT_HAS(result.err, bad + ":3: quiet = soon: ");
+    result = learn({"--check", rules, "--content=any", "echo", "ran"});
+    EXPECT_EQ(result.err, "gpushare: learn: --check writes no rules; allowed with it: --for, "
+                          "--replicas\n");
+    EXPECT_EQ(learn({"--check", "/nowhere", "echo", "ran"}).status, 125);
+}

@@ -55,6 +55,7 @@ static const struct {
     {"KEEPER", "the program that is started as `gpushare keeper`, where it is not beside the "
                "library, in ../bin or in ../../bin from there"},
     {"LEARN", NULL},
+    {"LEARN_RULES", NULL},
     {"EXPLAIN", NULL},
     {"ASSERTIONS", NULL},
     {"CHANNEL", NULL},

@@ -51,8 +51,9 @@ enum tool_status {
     TOOL_OK = 0,
     TOOL_FAILED = 1,
     TOOL_USAGE = 2,
-    TOOL_BLIND = 3,        /* `audit`, `report`: something was not watched, or could not be read */
-    TOOL_RUN_FAILED = 125, /* `run` itself failed; the number is that of env and timeout */
+    TOOL_BLIND = 3, /* `audit`, `report`: something was not watched, or could not be read */
+    TOOL_COMMAND_FAILED = 4, /* `learn --check`: of the command nothing else is to be said */
+    TOOL_RUN_FAILED = 125,   /* `run` itself failed; the number is that of env and timeout */
     TOOL_CANNOT_EXECUTE = 126,
     TOOL_NOT_FOUND = 127,
 };

@@ -8,11 +8,13 @@
  * other alone is judged; if both find too little, one is run again, alone.
  */
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "canary_report.h"
 #include "cli/output.h"
 #include "cli/printable.h"
 #include "cli/tool.h"
@@ -27,10 +29,11 @@
 #include "run/vendor.h"
 #include "util/clock.h"
 
-enum { OPTION_FOR, OPTION_REPLICAS, OPTION_CONTENT, OPTION_OUTPUT };
+enum { OPTION_FOR, OPTION_REPLICAS, OPTION_CONTENT, OPTION_OUTPUT, OPTION_CHECK };
 
 struct learn {
     char **command;
+    const char *rules;        /* to be checked (--check), or NULL */
     uint64_t begun, limit;    /* ns; limit: 0: until the command ends */
     unsigned replicas, first; /* how many count, and from which on */
     bool any, over;           /* over: the time is up */
@@ -48,13 +51,30 @@ struct learn {
 
 /* --- before --- */
 
+/* Has the processes look at what the rules of a file would take. False: stderr says why not. */
+static bool prepare_check(const char *file) {
+    struct gps_config config;
+    char path[PATH_MAX];
+    bool any = false;
+    if (gps_config_read_file(&config, file, tool_error_in, NULL) != 0)
+        return false;
+    for (size_t i = 0; i < config.rule_count; i++)
+        any = any || config.rules[i].role == GPS_ROLE_MERGE;
+    gps_config_free(&config);
+    if (!any)
+        tool_error("%s has no rule with role = merge: there is nothing to check", file);
+    if (any && realpath(file, path))
+        launch_set("GPUSHARE_LEARN_RULES", path);
+    return any;
+}
+
 static bool parse(struct learn *learn, const char *const *values) {
-    const char *replicas = tool_or(values[OPTION_REPLICAS], "2");
+    const char *replicas = tool_or(values[OPTION_REPLICAS], learn->rules ? "1" : "2");
     const char *content = tool_or(values[OPTION_CONTENT], "uploaded");
     char *end;
     const unsigned long count = strtoul(replicas, &end, 10);
     learn->replicas = (unsigned)count;
-    learn->trying = !values[OPTION_REPLICAS];
+    learn->trying = !values[OPTION_REPLICAS] && !learn->rules;
     learn->any = strcmp(content, "any") == 0;
     if (values[OPTION_FOR] &&
         (!gps_parse_duration(values[OPTION_FOR], &learn->limit) || !learn->limit))
@@ -63,8 +83,10 @@ static bool parse(struct learn *learn, const char *const *values) {
         tool_error("--replicas '%s' is not 1 to %d", replicas, PROFILES_REPLICAS);
     else if (!learn->any && strcmp(content, "uploaded") != 0)
         tool_error("--content '%s' is unknown; allowed: uploaded, any", content);
+    else if (learn->rules && (values[OPTION_CONTENT] || values[OPTION_OUTPUT]))
+        tool_error("--check writes no rules; allowed with it: --for, --replicas");
     else
-        return true;
+        return !learn->rules || prepare_check(learn->rules);
     return false;
 }
 
@@ -119,6 +141,16 @@ static void read_reports(struct learn *learn) {
 /* Bits of both. */
 enum { ONE = 1, BOTH = 3 };
 
+static void tell_progress(const struct learn *learn, uint64_t nanos) {
+    const struct printable time = printable_duration(nanos);
+    if (learn->rules)
+        fprintf(stderr, "\r\033[Kchecking for %s: %zu of what the rules take written", time.text,
+                canary_sum(&learn->profiles).written);
+    else
+        fprintf(stderr, "\r\033[Klearning for %s: %zu allocations, %s would be shared", time.text,
+                learn->profiles.count, printable_size(profiles_saved(&learn->profiles)).text);
+}
+
 /* Once a second. */
 static void look(struct learn *learn) {
     const uint64_t seconds = (gps_clock_monotonic() - learn->begun) / GPS_SECOND;
@@ -126,9 +158,7 @@ static void look(struct learn *learn) {
     if (shown || learn->trying)
         read_reports(learn);
     if (shown)
-        fprintf(stderr, "\r\033[Klearning for %s: %zu allocations, %s would be shared",
-                printable_duration(seconds * GPS_SECOND).text, learn->profiles.count,
-                printable_size(profiles_saved(&learn->profiles)).text);
+        tell_progress(learn, seconds * GPS_SECOND);
     if (learn->trying && !learn->ending && learn->profiles.lacking == BOTH) {
         learn->ending = true;
         signal_all(learn, SIGTERM);
@@ -220,6 +250,46 @@ static int status_of(const struct learn *learn) {
 
 /* --- after --- */
 
+static void tell_unused(void) {
+    TOOL_TEMP char *no_driver = preload_no_driver(RUNTIME_CUDA);
+    tool_error("no process used CUDA, as far as gpushare can see; %s",
+               tool_or(no_driver, "who dropped the library is named by: gpushare explain -- CMD"));
+}
+
+/* A failure of the command is another status than what was found. */
+static int tell_check(struct learn *learn) {
+    const struct profiles *profiles = &learn->profiles;
+    const int status = status_of(learn);
+    read_reports(learn);
+    audit_logs_close(&learn->directory);
+    const struct canary_sums sums = canary_sum(profiles);
+    canary_report(stdout, profiles, learn->rules);
+    fflush(stdout);
+    if (status >= TOOL_RUN_FAILED && status <= TOOL_NOT_FOUND)
+        return status;
+    if (!profiles->looked && profiles->count == 0)
+        tell_unused();
+    else if (!sums.taken)
+        tool_error("no rule of %s would merge anything that was allocated: gpushare explain -c %s "
+                   "-- CMD says why",
+                   learn->rules, learn->rules);
+    else if (sums.written)
+        tool_error("%zu of %zu allocations that the rules take were written by a kernel, or by "
+                   "other hardware, once they were quiet: merged, such a write ends the process "
+                   "with error 700",
+                   sums.written, sums.taken);
+    else if (!sums.quiet)
+        tool_error("nothing that the rules take was quiet for as long as they say: let it run "
+                   "longer");
+    if (status)
+        tool_error("the command failed with status %d: what it would have done is not checked",
+                   status);
+    return sums.written ? TOOL_FAILED
+           : status     ? TOOL_COMMAND_FAILED
+           : sums.quiet ? TOOL_OK
+                        : TOOL_BLIND;
+}
+
 static int tell(struct learn *learn, const char *path) {
     const struct profiles *profiles = &learn->profiles;
     const int status = status_of(learn);
@@ -228,10 +298,7 @@ static int tell(struct learn *learn, const char *path) {
     if (profiles->count > 0)
         profiles_table(stderr, profiles);
     if (!profiles->looked && profiles->count == 0 && status < TOOL_RUN_FAILED) {
-        TOOL_TEMP char *no_driver = preload_no_driver(RUNTIME_CUDA);
-        tool_error(
-            "no process used CUDA, as far as gpushare can see; %s",
-            tool_or(no_driver, "who dropped the library is named by: gpushare explain -- CMD"));
+        tell_unused();
     } else if (profiles->count == 0 && profiles->looked) {
         tool_error("nothing of 1 MiB or more was allocated");
     } else if (profiles->rule_count == 0 && profiles->count > 0) {
@@ -264,7 +331,7 @@ static bool can_merge(const char *command, enum runtime *runtime) {
 }
 
 static int run_learn(const struct tool_args *args) {
-    struct learn learn = {.command = args->operands};
+    struct learn learn = {.command = args->operands, .rules = args->values[OPTION_CHECK]};
     const char *path = args->values[OPTION_OUTPUT];
     enum runtime runtime;
     int status = TOOL_RUN_FAILED;
@@ -278,7 +345,7 @@ static int run_learn(const struct tool_args *args) {
         run_all(&learn);
         if (learn.trying)
             judge_trial(&learn);
-        status = tell(&learn, path);
+        status = learn.rules ? tell_check(&learn) : tell(&learn, path);
     }
     audit_logs_close(&learn.directory);
     command_release_signals();
@@ -291,7 +358,7 @@ static int run_learn(const struct tool_args *args) {
 const struct tool_verb tool_verb_learn = {
     .name = "learn",
     .operands = "[--] CMD...",
-    .summary = "run a command and write the rules by which its replicas share memory",
+    .summary = "run a command and write, or check, the rules by which its replicas share memory",
     .details = "Runs CMD unchanged, on ordinary memory, and looks which of it stays as it was "
                "uploaded. Then prints what that is on stderr, and rules for it, role = merge, on "
                "stdout.\n"
@@ -300,6 +367,12 @@ const struct tool_verb tool_verb_learn = {
                "Two run at once, with one standard input, so that what a second one saves is "
                "measured. Where one of them fails or lacks memory the other alone counts; where "
                "both lack it one is run again, alone. Then it is supposed, which is said.\n\n"
+               "With --check no rules are written: what those of a file would merge is looked at, "
+               "twice a second, and stdout says which of it was written by a kernel, or by other "
+               "hardware, after it had been quiet for as long as its rule says. Such a write would "
+               "have ended a replica. The exit status is then 0 if nothing was, 1 if something "
+               "was, 3 if nothing was quiet, or no rule took anything, and 4 if CMD failed before "
+               "that.\n\n"
                "The exit status is CMD's own, of several that of the first that failed, 0 after "
                "--for; 0 becomes 1 if there is no rule.\n"
                "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not "
@@ -314,7 +387,8 @@ const struct tool_verb tool_verb_learn = {
           "life; its rules have content = any, and merge what is quiet for 30s"},
          {"output", 'o', "FILE",
           "write the rules to FILE, which stays as it was if there are none; the command that "
-          "follows them is printed last"}},
+          "follows them is printed last"},
+         {"check", 0, "FILE", "say whether kernels write what the merge rules of FILE take"}},
     .operands_min = 1,
     .command = true,
     .usage_status = TOOL_RUN_FAILED,
