@@ -277,6 +277,7 @@ TEST(FrameView, TopHasALineForEachProcess) {
     Peer viewer(film.shared, "viewer", {{film.record.id}});
     film.reads(viewer.owner);
     const std::string text = film.said({"top", "--once"});
+    EXPECT_HAS(text, ": saved 0 B\n"); // each has memory of its own
     const std::string part = text.substr(text.find("FRAMES OF"));
     EXPECT_HAS(line_of(part, "film "), "film 5 0.0 0.0 ",
                " ms 0 camera " + pid_text(film.camera.owner) + " writes");

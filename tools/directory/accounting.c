@@ -50,8 +50,13 @@ uint64_t accounting_in_use(const struct view_region *region) {
     return region->record.extent;
 }
 
+/* With whole frames each has memory of its own, and the slots besides. */
+static bool saves_nothing(const struct view_region *region) {
+    return region->record.frames != GPS_FRAMES_OFF;
+}
+
 uint64_t accounting_unshared(const struct view_region *region) {
-    const size_t shares = share_count(region);
+    const size_t shares = saves_nothing(region) ? 1 : share_count(region);
     return accounting_in_use(region) * (shares > 0 ? shares : 1);
 }
 
@@ -119,7 +124,7 @@ static struct account share_of(const struct view_region *region, size_t mine, si
     struct account share = {.bytes = {.own = mine == all ? extent : 0,
                                       .shared = mine == all ? 0 : extent,
                                       .proportional = part,
-                                      .unshared = extent * mine}};
+                                      .unshared = saves_nothing(region) ? part : extent * mine}};
     if (view_merged(region))
         share.merged = (struct account_merged){
             .blocks = mine, .mapped = extent * mine, .saved = extent * mine - part};
