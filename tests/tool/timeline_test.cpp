@@ -491,3 +491,10 @@ TEST_F(Events, TheWebHookGetsFindingsAndRegions) {
     EXPECT_EQ(result.out, "") << "what a hook answers";
     EXPECT_EQ(result.err, "to http://hook/x\n");
 }
+
+TEST_F(Timeline, APageIsNotPrintedOnATerminal) {
+    const std::string log = place.file("log", event(10, "created", 1, of()));
+    EXPECT_EQ(on_terminal(80, {tool_path(), "timeline", log}, {}),
+              "gpushare: timeline: a page is not for a terminal: write it to a file, as with -o\r\n"
+              "    page.html\r\n");
+}

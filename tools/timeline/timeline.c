@@ -3,6 +3,7 @@
 #include "timeline.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include "cli/output.h"
 #include "cli/term.h"
@@ -31,6 +32,10 @@ static int write_out(const struct history *history, const struct tool_args *args
 
 static int run_timeline(const struct tool_args *args) {
     struct history history;
+    if (!args->values[OPTION_OUTPUT] && isatty(STDOUT_FILENO)) {
+        tool_error("a page is not for a terminal: write it to a file, as with -o page.html");
+        return TOOL_USAGE;
+    }
     int status = TOOL_FAILED;
     history_begin(&history);
     /* of -ENODATA, as where the process was killed, it has been warned */
@@ -59,7 +64,8 @@ const struct tool_verb tool_verb_timeline = {
                "findings. Bad lines are warned about and skipped.\n"
                "The exit status is 1 if there is no event, and 3 if a LOG cannot be read; the "
                "others are shown.\n",
-    .options = {{"output", 'o', "FILE", "write FILE, and not standard output"},
+    .options = {{"output", 'o', "FILE",
+                 "write FILE, and not standard output, which must be no terminal"},
                 {"perfetto", 0, NULL, "write trace events for ui.perfetto.dev instead"},
                 {"debug-dir", 0, "DIR", "look for debug files here, too"}},
     .operands_min = 1,
