@@ -277,7 +277,7 @@
         "gives each allocation of a process one of its own")                                       \
     ROW(FRAME_LATE, "frame-late", WARNING,                                                         \
         "a program waited for a frame, or for the reader of one, as long as frames_timeout says",  \
-        "frames = each makes both wait for each other: use latest where frames may be left out, "  \
+        "with frames = each both wait for each other: use latest where frames may be left out, "   \
         "give frame_slots more for a reader that is late now and then, or raise frames_timeout")   \
     ROW(WRITE_READ_ONLY, "write-read-only", ERROR,                                                 \
         "memory that is shared read-only was to be written; nothing of it was",                    \

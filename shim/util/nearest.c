@@ -33,13 +33,14 @@ static bool is_most_of(const char *part, const char *whole) {
     return strstr(whole, part) && 2 * length > strlen(whole);
 }
 
-/* A word of which more than a third is wrong was hardly meant, unless it is most of another. */
+/* A word of which more than a third is wrong was hardly meant, but for a letter of a short one, or
+ * unless it is most of another. */
 void gps_nearest_try(struct gps_nearest *nearest, const char *known) {
     const size_t length = strlen(nearest->word);
     if (length > LONGEST || strlen(known) > LONGEST)
         return;
     const size_t away = distance(nearest->word, known);
-    const bool near = away <= 1 + length / 3 || is_most_of(nearest->word, known);
+    const bool near = away <= (length < 4 ? 1 : 1 + length / 3) || is_most_of(nearest->word, known);
     if (near && (!nearest->found || away < nearest->distance)) {
         nearest->found = known;
         nearest->distance = away;

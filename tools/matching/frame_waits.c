@@ -53,9 +53,10 @@ static char *doubt(const struct sum *sum) {
                            " frames had another number of waits than those before",
                            sum->odd, sum->count);
     if (!sum->known)
-        return tool_format("of %" JSON_INTEGER_FORMAT " frames no %u, one after the other, had the "
-                           "same number of waits",
-                           sum->count, GPS_TURN_ALIKE);
+        return tool_format(
+            "it is known when %u frames, one after the other, had as many waits, and "
+            "of %" JSON_INTEGER_FORMAT " none did",
+            GPS_TURN_ALIKE, sum->count);
     if (sum->differ)
         return tool_copy("the frames of one buffer have another number of waits than another's");
     return sum->waits ? NULL : tool_copy("the program does not wait for its frames");
