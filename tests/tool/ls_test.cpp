@@ -138,6 +138,11 @@ TEST_F(Ls, AFilterOfAnUnknownKeyIsRefusedWithThoseThatThereAre) {
                                   "' is no KEY=VALUE with a known key; allowed: name=, id=, gpu=, "
                                   "state=, backing=, owner=, user=\n");
     }
+    const Result result = shared.tool({"ls", "--filter=state=read"});
+    EXPECT_EQ(result.status, 2);
+    EXPECT_EQ(result.err, "gpushare: ls: --filter 'state=read' fits nothing; allowed for state: "
+                          "exporting, ready, final, closing, orphaned, freed, dead, offloaded\n");
+    EXPECT_EQ(shared.tool({"ls", "--filter=backing=ipc", "--filter=state=dead"}).status, 0);
 }
 
 TEST_F(Ls, EveryStateHasItsWord) {

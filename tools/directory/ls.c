@@ -75,8 +75,15 @@ static bool by_user(const struct view_region *region, const char *value) {
 static const struct filter {
     const char *key;
     view_match_fn *matches;
-} filters[] = {{"name", by_name},       {"id", by_id},       {"gpu", by_gpu},  {"state", by_state},
-               {"backing", by_backing}, {"owner", by_owner}, {"user", by_user}};
+    const char *values; /* NULL: any */
+} filters[] = {
+    {"name", by_name, NULL},
+    {"id", by_id, NULL},
+    {"gpu", by_gpu, NULL},
+    {"state", by_state, "exporting, ready, final, closing, orphaned, freed, dead, offloaded"},
+    {"backing", by_backing, "ipc, vmm, token"},
+    {"owner", by_owner, NULL},
+    {"user", by_user, NULL}};
 #define FILTERS (sizeof(filters) / sizeof(filters[0]))
 
 /* The filter of "key=value"; NULL: there is none of this key. */
@@ -90,18 +97,35 @@ static const struct filter *filter_of(const char *text, const char **value) {
     return NULL;
 }
 
-static bool check_filters(const struct tool_args *args) {
+/* Whether it is one of the words between ", ". */
+static bool is_one_of(const char *words, const char *value) {
+    const size_t length = strlen(value);
+    for (const char *at = words; at; at = strchr(at, ' '))
+        if ((at += *at == ' ') && strcspn(at, ",") == length && strncmp(at, value, length) == 0)
+            return true;
+    return false;
+}
+
+static bool check_filter(const char *text) {
     const char *value;
-    for (size_t i = 0; i < args->given_count; i++) {
-        if (args->given[i].option != OPTION_FILTER || filter_of(args->given[i].value, &value))
-            continue;
-        TOOL_TEMP char *keys = NULL;
-        for (size_t j = 0; j < FILTERS; j++)
-            tool_list(&keys, "%s=", filters[j].key);
-        tool_error("--filter '%s' is no KEY=VALUE with a known key; allowed: %s",
-                   args->given[i].value, keys);
-        return false;
-    }
+    const struct filter *filter = filter_of(text, &value);
+    if (filter && (!filter->values || is_one_of(filter->values, value)))
+        return true;
+    TOOL_TEMP char *keys = NULL;
+    for (size_t i = 0; i < FILTERS; i++)
+        tool_list(&keys, "%s=", filters[i].key);
+    if (filter)
+        tool_error("--filter '%s' fits nothing; allowed for %s: %s", text, filter->key,
+                   filter->values);
+    else
+        tool_error("--filter '%s' is no KEY=VALUE with a known key; allowed: %s", text, keys);
+    return false;
+}
+
+static bool check_filters(const struct tool_args *args) {
+    for (size_t i = 0; i < args->given_count; i++)
+        if (args->given[i].option == OPTION_FILTER && !check_filter(args->given[i].value))
+            return false;
     return true;
 }
 
