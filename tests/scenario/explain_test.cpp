@@ -145,3 +145,16 @@ TEST(Explain, SaysThatMemoryIsLeftOutAfterAnError700) {
     EXPECT_HAS(said, "but it is not merged: a process that had merged it ended with error 700; "
                      "after `gpushare forget` it is tried again");
 }
+
+// What is known of the rules is what this tool has read.
+TEST(Explain, SaysThatTheCommandNamesAnotherConfiguration) {
+    World world;
+    write_file(world.path("other"), "\n[region w]\nprogram = puppet\nrole = export\n");
+    write_file(world.path("lines"), std::string(USED) + "exit 0\n");
+    const Result result =
+        world.tool({"explain", "--", "sh", "-c",
+                    "GPUSHARE_CONFIG='" + world.path("other") + "' exec '" + world.executable({}) +
+                        "' <'" + world.path("lines") + "'"});
+    EXPECT_HAS(std::regex_replace(result.err, std::regex("\n +"), " "),
+               "taken by line 2 of another configuration, which the command names itself");
+}

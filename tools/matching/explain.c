@@ -268,6 +268,13 @@ static void print_row(struct explained *explained, const struct gps_explained *p
             row->outcome == GPS_EXPLAINED_PRIVATE && taken_by->role != GPS_ROLE_MERGE;
         return;
     }
+    if (row->rule) {
+        term_say(stderr, INDENT,
+                 "taken by line %" PRIu32 " of another configuration, which the "
+                 "command names itself: see gpushare explain -c FILE -- CMD",
+                 row->rule);
+        return;
+    }
     bool any = false;
     for (size_t i = 0; i < config->rule_count; i++) {
         const struct gps_rule *rule = &config->rules[i];
