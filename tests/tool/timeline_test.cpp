@@ -495,6 +495,6 @@ TEST_F(Events, TheWebHookGetsFindingsAndRegions) {
 TEST_F(Timeline, APageIsNotPrintedOnATerminal) {
     const std::string log = place.file("log", event(10, "created", 1, of()));
     EXPECT_EQ(on_terminal(80, {tool_path(), "timeline", log}, {}),
-              "gpushare: timeline: a page is not for a terminal: write it to a file, as with -o\r\n"
-              "    page.html\r\n");
+              "gpushare: timeline: a page is not for a terminal: write it to a file, as with -o\n"
+              "    page.html\n");
 }

@@ -14,6 +14,10 @@ enum { OPTION_OUTPUT, OPTION_PERFETTO, OPTION_DEBUG };
 
 static int write_out(const struct history *history, const struct tool_args *args) {
     const char *path = args->values[OPTION_OUTPUT];
+    if (!path && isatty(STDOUT_FILENO)) {
+        tool_error("a page is not for a terminal: write it to a file, as with -o page.html");
+        return TOOL_USAGE;
+    }
     FILE *out = output_open(path);
     if (out && args->values[OPTION_PERFETTO])
         timeline_perfetto(out, history);
@@ -32,10 +36,6 @@ static int write_out(const struct history *history, const struct tool_args *args
 
 static int run_timeline(const struct tool_args *args) {
     struct history history;
-    if (!args->values[OPTION_OUTPUT] && isatty(STDOUT_FILENO)) {
-        tool_error("a page is not for a terminal: write it to a file, as with -o page.html");
-        return TOOL_USAGE;
-    }
     int status = TOOL_FAILED;
     history_begin(&history);
     /* of -ENODATA, as where the process was killed, it has been warned */
