@@ -503,8 +503,9 @@ TEST_F(Stranger, APairMeasuresTheWaitsOfAFrame) {
     EXPECT_HAS(paired("draw one 30 65536; exit 3", "each", 3).out,
                "frames = each\n# Measured: ", "\nframe_waits = 1\n");
     for (const auto &[draw, why] :
-         {std::pair("draw mixed 30 65536", "of 30 frames no 8, one after the other, had the same"),
-          std::pair("draw one 5 65536", "of 5 frames no 8, one after the other, had the same"),
+         {std::pair("draw mixed 30 65536",
+                    "no 8 frames in a row had the same number of waits, of 30 "),
+          std::pair("draw one 5 65536", "no 8 frames in a row had the same number of waits, of 5 "),
           std::pair("draw never 30 65536", "the program does not wait for its frames"),
           std::pair("draw threads 30 65536", "several threads draw a frame"),
           std::pair("draw four $([ $GPUSHARE_CONFIG = /dev/null ] && echo 30 || echo 0) 65536",

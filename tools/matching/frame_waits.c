@@ -53,10 +53,9 @@ static char *doubt(const struct sum *sum) {
                            " frames had another number of waits than those before",
                            sum->odd, sum->count);
     if (!sum->known)
-        return tool_format(
-            "it is known when %u frames, one after the other, had as many waits, and "
-            "of %" JSON_INTEGER_FORMAT " none did",
-            GPS_TURN_ALIKE, sum->count);
+        return tool_format("no %u frames in a row had the same number of waits, of "
+                           "%" JSON_INTEGER_FORMAT " that were drawn",
+                           GPS_TURN_ALIKE, sum->count);
     if (sum->differ)
         return tool_copy("the frames of one buffer have another number of waits than another's");
     return sum->waits ? NULL : tool_copy("the program does not wait for its frames");
