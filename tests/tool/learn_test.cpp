@@ -94,4 +94,8 @@ TEST(Learn, WhatCannotBeCheckedIsRefused) {
     EXPECT_EQ(result.err, "gpushare: learn: --check writes no rules; allowed with it: --for, "
                           "--replicas\n");
     EXPECT_EQ(learn({"--check", "/nowhere", "echo", "ran"}).status, 125);
+    const std::string merge = place.file("merge", "[region a]\nrole = merge\n");
+    result = learn({"--check", merge, "sh", "-c", "exit 3"});
+    EXPECT_EQ(result.status, 4) << result.err;
+    EXPECT_EQ(result.out, "");
 }

@@ -256,31 +256,35 @@ static void tell_unused(void) {
                tool_or(no_driver, "who dropped the library is named by: gpushare explain -- CMD"));
 }
 
-/* A failure of the command is another status than what was found. */
-static int tell_check(struct learn *learn) {
-    const struct profiles *profiles = &learn->profiles;
-    const int status = status_of(learn);
-    read_reports(learn);
-    audit_logs_close(&learn->directory);
-    const struct canary_sums sums = canary_sum(profiles);
-    canary_report(stdout, profiles, learn->rules);
-    fflush(stdout);
-    if (status >= TOOL_RUN_FAILED && status <= TOOL_NOT_FOUND)
-        return status;
-    if (!profiles->looked && profiles->count == 0)
+static void tell_sums(const struct learn *learn, const struct canary_sums *sums) {
+    if (!learn->profiles.looked && learn->profiles.count == 0)
         tell_unused();
-    else if (!sums.taken)
+    else if (!sums->taken)
         tool_error("no rule of %s would merge anything that was allocated: gpushare explain -c %s "
                    "-- CMD says why",
                    learn->rules, learn->rules);
-    else if (sums.written)
+    else if (sums->written)
         tool_error("%zu of %zu allocations that the rules take were written by a kernel, or by "
                    "other hardware, once they were quiet: merged, such a write ends the process "
                    "with error 700",
-                   sums.written, sums.taken);
-    else if (!sums.quiet)
+                   sums->written, sums->taken);
+    else if (!sums->quiet)
         tool_error("nothing that the rules take was quiet for as long as they say: let it run "
                    "longer");
+}
+
+/* A failure of the command is another status than what was found. */
+static int tell_check(struct learn *learn) {
+    const int status = status_of(learn);
+    read_reports(learn);
+    audit_logs_close(&learn->directory);
+    const struct canary_sums sums = canary_sum(&learn->profiles);
+    if (sums.taken)
+        canary_report(stdout, &learn->profiles, learn->rules);
+    fflush(stdout);
+    if (status >= TOOL_RUN_FAILED && status <= TOOL_NOT_FOUND)
+        return status;
+    tell_sums(learn, &sums);
     if (status)
         tool_error("the command failed with status %d: what it would have done is not checked",
                    status);
