@@ -34,19 +34,27 @@ PROGRAMS = [
     ("mpi4py (import only)", "mpi4py", unmodified("import-mpi4py"), None),
     ("vLLM", "vllm", None, None),
     ("SGLang", "sglang", None, None),
-    ("ggml, llama.cpp", None, None, None),
-    ("NCCL", None, None, None),
-    ("NVIDIA's CUDA samples", None, None, None),
     ("simple IPC of this project, both runtimes", None, unmodified("simple_ipc-shared|simple_ipc-static") + TOGETHER, None),
     ("a program of the driver API alone", None, unmodified("driver_only") + TOGETHER, None),
     ("nvidia-smi", None, unmodified("nvidia-smi"), None),
 ]
+# Runs by hand on H200s with the driver above, each equal to bare in status and output: what, version, share, audit, merge.
+BY_HAND = [
+    ("NCCL, two tensor-parallel replicas on two cards, by cuMem, by legacy IPC, with symmetric memory", "2.28", "ok", "ok", "ok"),
+    ("ggml, llama.cpp (libraries of CUDA 12 as npm ships them), three replicas", "", NOT_RUN, NOT_RUN,
+     "ok: 8.62 to 4.35 GiB, 99.9 % of what is equal"),
+    ("NVIDIA's CUDA samples, merge with `quiet = 0` for everything", "", "40 of 40 ok", "40 of 40 ok",
+     "38 of 40 ok: two write what they uploaded"),
+    ("PyTorch, expandable segments, `created = on`", "", NOT_RUN, NOT_RUN, "ok"),
+    ("transformers, expandable segments, `created = on`", "5.17", NOT_RUN, NOT_RUN, "ok"),
+]
+BY_HAND_DATE = "2026-11-27 or 29"
 BEGINNING = """\
 # Known to work
 
 Made by `tests/compatibility.py` from runs that are recorded here: [machines.jsonl](machines.jsonl) has what `gpushare doctor
 --selftest` printed, [checked.md](checked.md) what `make check-gpu` did, with every row and what failed. What neither
-has says "not run": it may well work.
+has says "not run": it may well work. Some was run by hand, and stands for itself.
 
 ## Machines
 
@@ -154,6 +162,10 @@ def page():
         "has bare. Merge: it runs as replicas under a merge rule. A cell is of the newest run that has such rows; where not all are",
         "ok, [checked.md](checked.md) says which, and why. Versions are recorded since 0.2.0.\n",
         table(["what", "version", "share", "audit", "merge"], program_rows(runs)),
+        "## By hand\n",
+        f"Not by the project's own steps, so no step repeats them: on H200s with driver {driver}, on {BY_HAND_DATE}, each equal to bare in",
+        "status and output.\n",
+        table(["what", "version", "share", "audit", "merge"], BY_HAND),
         "## Containers\n",
         "In `make check` podman runs programs in containers on the simulated driver ([containers.md](containers.md)). With cards:\n",
         table(["what", "outcome"], container_rows(runs))])
