@@ -293,8 +293,8 @@ $(TESTS)/apps/embed: tests/apps/python/embed.c
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(APP_FLAGS) $< -o $@ -ldl
 
-# Programs that the pages of docs/ show.
-SHOWN := $(addprefix $(TESTS)/apps/,camera viewer server)
+# Programs that the pages of docs/ show, and one that sizes itself as engines do.
+SHOWN := $(addprefix $(TESTS)/apps/,camera viewer server engine)
 apps: $(SHOWN)
 $(SHOWN): $(TESTS)/apps/%: tests/apps/%.c $(SIM_LIBS)/libcudart.so
 	@mkdir -p $(@D); echo "  CC    $@"

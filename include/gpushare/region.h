@@ -261,13 +261,16 @@ enum gps_slot_via {
                              pool: `region` is the hash of a block of GPS_HANDLE_BYTES that has the
                              hash of the pointer's export data, then the exporter's pid, then zeros.
                              Passed over by versions before it */
-    GPS_VIA_HELD = 17,  /* no region: `region` is the UUID of a GPU, `address` how many bytes there
-                           this process has mapped of what others made by cuMemCreate, by tokens
-                           (GPS_BACKING_RUN). Passed over like GPS_VIA_MADE by versions before */
-    GPS_VIA_ASKED = 18, /* no region: `region` is the hash of the name in a rule by which this
-                           process exports, and that has taken nothing yet. `address` is the size
-                           nearest to the rule's that the program asked for, `generation` how often.
-                           Passed over by versions before it */
+    GPS_VIA_HELD = 17,   /* no region: `region` is the UUID of a GPU, `address` how many bytes there
+                            this process has mapped of what others made by cuMemCreate, by tokens
+                            (GPS_BACKING_RUN). Passed over like GPS_VIA_MADE by versions before */
+    GPS_VIA_ASKED = 18,  /* no region: `region` is the hash of the name in a rule by which this
+                            process exports, and that has taken nothing yet. `address` is the size
+                            nearest to the rule's that the program asked for, `generation` how often.
+                            Passed over by versions before it */
+    GPS_VIA_STEADY = 19, /* no region: `region` is the UUID of a GPU, `address` how many bytes less
+                            than the driver says this process was last told to be free there
+                            (free = steady). Passed over by versions before it */
 };
 
 #define GPS_DIVIDER 127u
@@ -328,6 +331,8 @@ struct gps_slot {
     union {
         uint64_t reserved; /* 0, but for a keeper's */
         uint64_t place;    /* in audits: the number of the place of the open, or 0 */
+        uint64_t block;    /* of a merged block: 48 bits of the 128 of its GPU, folded, then its
+                              size in MiB; 0 by versions before it, which read neither */
     };
     uint64_t checksum; /* of the bytes before it */
 };

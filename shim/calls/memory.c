@@ -14,6 +14,7 @@
 #include "learn/learner.h"
 #include "merge/allocation.h"
 #include "merge/backing.h"
+#include "merge/steady.h"
 #include "merge/unmerge.h"
 #include "merge/work.h"
 #include "pools.h"
@@ -340,4 +341,8 @@ int gps_memory_sync(const struct gps_write *all, bool synced) {
     GPS_SCOPE();
     gps_work_set_synced(all->to, synced);
     return GPS_OK;
+}
+
+uint64_t gps_memory_available(uint64_t available) {
+    return gps_steady_free(available);
 }

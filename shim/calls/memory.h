@@ -44,7 +44,10 @@ int gps_memory_free(uint64_t pointer, const struct gps_release *release);
 /* The same after the driver's end, when nothing is left to free: it is not a leak. */
 void gps_memory_freed_late(uint64_t pointer);
 
-/* --- around a question about memory, which address.h answers --- */
+/* --- around a question about memory, which address.h answers unless said --- */
+
+/* How much is free on the current device, by what the driver says: what the program is told. */
+uint64_t gps_memory_available(uint64_t available);
 
 /* The driver is about to be asked for attributes of an address: a block that is not mapped would
  * have none. */

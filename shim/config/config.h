@@ -32,6 +32,7 @@ enum gps_content { GPS_CONTENT_UPLOADED, GPS_CONTENT_ANY };
 enum gps_verify { GPS_VERIFY_BYTES, GPS_VERIFY_OFF };
 enum gps_overcommit { GPS_OVERCOMMIT_OFF, GPS_OVERCOMMIT_ON };
 enum gps_suspend { GPS_SUSPEND_OFF, GPS_SUSPEND_ON };
+enum gps_free { GPS_FREE_STEADY, GPS_FREE_DRIVER };
 enum gps_blocks { GPS_BLOCKS_ON, GPS_BLOCKS_OFF };
 enum gps_rdma { GPS_RDMA_OFF, GPS_RDMA_ON };
 enum gps_mps { GPS_MPS_OFF, GPS_MPS_ON };
@@ -65,6 +66,7 @@ struct gps_options {
     enum gps_suspend suspend;
     enum gps_blocks blocks;
     uint64_t suspend_memory; /* bytes; UINT64_MAX: a quarter of what is left */
+    enum gps_free free;      /* with a merge rule */
 };
 
 /* Whether a merge rule may take memory of cuMemCreate: tokens pass on what the program made, and

@@ -264,6 +264,15 @@ CUresult gps_on_cuPointerSetAttribute(const void *value, CUpointer_attribute whi
     return gps_capture_forbids(&code) ? (CUresult)code : sync_pieced(&at, *(const unsigned *)value);
 }
 
+/* --- how much is free --- */
+
+CUresult gps_on_cuMemGetInfo_v2(size_t *available, size_t *total) {
+    const CUresult result = gps_real.cuMemGetInfo_v2(available, total);
+    if (result == CUDA_SUCCESS && available)
+        *available = gps_memory_available(*available);
+    return result;
+}
+
 /* --- calls for memory of cuMemCreate, with cuda_mapping.c, and for managed memory --- */
 
 CUresult gps_on_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,

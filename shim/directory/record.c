@@ -200,7 +200,7 @@ const char *gps_proc_check(const void *bytes, size_t size) {
 bool gps_slot_valid(const struct gps_slot *slot) {
     if (slot->state < GPS_SLOT_INTENT || slot->state > GPS_SLOT_CACHED)
         return false;
-    if (slot->via < GPS_VIA_PROGRAM || slot->via > GPS_VIA_ASKED)
+    if (slot->via < GPS_VIA_PROGRAM || slot->via > GPS_VIA_STEADY)
         return false;
     return slot->checksum == SUM(slot);
 }

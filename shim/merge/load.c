@@ -143,12 +143,14 @@ static bool adopt(const struct piece *piece, const struct offer *offer, uint64_t
     struct gps_area *area;
     GPS_AREAS_LOCKED();
     struct gps_block *block = block_of(piece, &area);
-    if (!block || block->state != GPS_BLOCK_UNBACKED || block->excluded ||
-        gps_block_adopt(area, block, memory) != GPS_OK)
+    if (!block || block->state != GPS_BLOCK_UNBACKED || block->excluded)
+        return false;
+    gps_shared_commit(&offer->id, offer->slot, gps_shared_mark(piece->key.uuid, piece->key.size),
+                      piece->to);
+    if (gps_block_adopt(area, block, memory) != GPS_OK)
         return false;
     block->id = offer->id;
     block->slot = offer->slot;
-    gps_shared_commit(&offer->id, offer->slot, false, piece->to);
     if (is_whole(piece)) {
         gps_area_fill(area, block, piece->to, piece->size);
         block->written = gps_clock_monotonic();

@@ -208,6 +208,9 @@ static bool freeze(struct gps_candidate *candidate, struct gps_area *area,
 
 static bool replace(struct gps_candidate *candidate, struct gps_area *area,
                     struct gps_block *block) {
+    gps_shared_commit(&candidate->id, candidate->slot,
+                      gps_shared_mark(candidate->key.uuid, candidate->key.size),
+                      candidate->pointer);
     if (gps_block_replace(area, block, candidate->memory, false) != GPS_OK)
         return false;
     candidate->memory = 0;
@@ -216,7 +219,6 @@ static bool replace(struct gps_candidate *candidate, struct gps_area *area,
     gps_block_set_state(block, GPS_BLOCK_SHARED);
     block->id = candidate->id;
     block->slot = candidate->slot;
-    gps_shared_commit(&block->id, block->slot, false, candidate->pointer);
     gps_merged_sum_merged(block->size, saved);
     return true;
 }

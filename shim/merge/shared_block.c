@@ -31,6 +31,12 @@ static _Atomic uint64_t refused;     /* when a block could not be offered or had
 GPS_FORGOTTEN(refused);
 static _Atomic unsigned refusal; /* an enum gps_unmerged; 0: the last one could */
 GPS_FORGOTTEN(refusal);
+static _Atomic uint64_t changes;
+GPS_FORGOTTEN(changes);
+
+uint64_t gps_shared_changes(void) {
+    return atomic_load(&changes);
+}
 
 /* --- the key of the directory --- */
 
@@ -107,6 +113,13 @@ struct gps_id gps_shared_id(const struct gps_shared_key *key) {
     uint8_t handle[GPS_HANDLE_BYTES];
     make_handle(key, handle);
     return gps_id_of_handle(handle);
+}
+
+uint64_t gps_shared_mark(const uint8_t uuid[GPS_UUID_BYTES], uint64_t size) {
+    uint64_t gpu[GPS_UUID_BYTES / sizeof(uint64_t)];
+    memcpy(gpu, uuid, sizeof(gpu));
+    const uint64_t folded = gpu[0] ^ gpu[1];
+    return (folded ^ folded >> 48) << 16 | size >> 20;
 }
 
 /* The name tells GPU and size, too, because blocks of others can begin alike. */
@@ -198,8 +211,14 @@ int gps_shared_get(const struct gps_id *id, const struct gps_shared_key *key, in
     return status;
 }
 
-void gps_shared_commit(const struct gps_id *id, unsigned slot, bool created, uint64_t address) {
-    gps_references_commit(slot, id, created ? GPS_VIA_CREATOR : GPS_VIA_MERGE, address, 1, 0);
+static void commit(const struct gps_id *id, unsigned slot, enum gps_slot_via via, uint64_t mark,
+                   uint64_t address) {
+    gps_references_commit(slot, id, via, address, 1, mark);
+    atomic_fetch_add(&changes, 1);
+}
+
+void gps_shared_commit(const struct gps_id *id, unsigned slot, uint64_t mark, uint64_t address) {
+    commit(id, slot, GPS_VIA_MERGE, mark, address);
 }
 
 static void describe(const struct gps_shared_key *key, const struct gps_rule *rule,
@@ -233,7 +252,7 @@ int gps_shared_offer(const struct gps_shared_key *key, const struct gps_rule *ru
     if (status < 0)
         return status;
     describe(key, rule, &record);
-    gps_shared_commit(id, *slot, true, address);
+    commit(id, *slot, GPS_VIA_CREATOR, gps_shared_mark(key->uuid, key->size), address);
     status = gps_keeper_deposit(gps_membership_store(), &record, gps_process_self(), descriptor,
                                 GPS_KEEPER_WAIT);
     note(status, GPS_UNMERGED_KEEPER);
@@ -248,6 +267,7 @@ int gps_shared_offer(const struct gps_shared_key *key, const struct gps_rule *ru
 /* The keeper sees by itself that the slot was cleared. */
 void gps_shared_release(unsigned slot) {
     gps_report_reference(gps_references_end(slot));
+    atomic_fetch_add(&changes, 1);
 }
 
 void gps_shared_leave(struct gps_block *block) {

@@ -35,15 +35,28 @@ enum gps_unmerged gps_shared_refusal(void);
 
 struct gps_id gps_shared_id(const struct gps_shared_key *key);
 
+/* What the slot of a block tells of it beside its id (gps_slot.block): GPU and size. */
+uint64_t gps_shared_mark(const uint8_t uuid[GPS_UUID_BYTES], uint64_t size);
+static inline uint64_t gps_shared_marked_size(uint64_t mark) {
+    return (mark & 0xffff) << 20;
+}
+/* Whether it is of the GPU that the other one is of. */
+static inline bool gps_shared_is_marked(uint64_t mark, uint64_t as) {
+    return (mark & 0xffff) && mark >> 16 == as >> 16;
+}
+/* How often slots of this process's blocks have changed. */
+uint64_t gps_shared_changes(void);
+
 /* Finds the shared block that is named after this first chunk. False: there is none. */
 bool gps_shared_find(const struct gps_shared_key *key, struct gps_id *id);
 /* A descriptor of the block's memory, the caller's, after a slot was published. -ENOENT: there is
  * no such block of the key's GPU and size. */
 int gps_shared_get(const struct gps_id *id, const struct gps_shared_key *key, int *descriptor,
                    unsigned *slot);
-/* The block is mapped: the slot says where. With area.h's lock where another thread could make
- * it private: the slot is somebody else's after that. */
-void gps_shared_commit(const struct gps_id *id, unsigned slot, bool created, uint64_t address);
+/* The block is mapped now, or is about to be: the slot says where. So who adds up what all save
+ * (steady.h) sees it no later than what it frees. With area.h's lock where another thread could
+ * make it private: the slot is somebody else's after that. */
+void gps_shared_commit(const struct gps_id *id, unsigned slot, uint64_t mark, uint64_t address);
 /* Offers memory that is never written again to the keeper. -EEXIST: another process was faster. */
 int gps_shared_offer(const struct gps_shared_key *key, const struct gps_rule *rule, int descriptor,
                      uint64_t address, struct gps_id *id, unsigned *slot);

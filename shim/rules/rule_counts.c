@@ -15,6 +15,7 @@
 #include "log/format.h"
 #include "merge/allocation.h"
 #include "merge/own_bytes.h"
+#include "merge/steady.h"
 #include "process/caller.h"
 #include "process/process.h"
 #include "registry/registry.h"
@@ -83,6 +84,7 @@ void gps_rule_counts_start(void) {
     state.file = file;
     gps_merged_sum_keep(&file->merged);
     gps_own_bytes_keep(file->private_bytes);
+    gps_steady_keep(&file->untold);
     gps_frames_explain(file->frames);
     gps_rule_counts_active = true;
 }

@@ -87,7 +87,7 @@ TEST(Room, OfWhatCannotFitIsNotTakenForAMoment) {
 // A copy that is left out lets go of the memory that was there for it.
 TEST(Room, OfACopyThatIsLeftOutIsFreeAgain) {
     SIM_ONLY("it looks at the memory that is free");
-    Card card(true, "512MiB");
+    Card card(true, "512MiB", "[gpushare]\nfree = driver\n" + merging());
     auto a = card.program(), b = card.program();
     const uint64_t all = Card::left(*b);
     a->all({"malloc p 134217728", load("p", 128 * MiB, 1)});

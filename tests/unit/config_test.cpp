@@ -468,7 +468,7 @@ TEST(MergeRule, TheOldWaysSayWhatToWriteInstead) {
 const char *const option_keys =
     "[gpushare] has mode, on_free, free_timeout, open_cache, open_cache_bytes, vmm_ipc, linger, "
     "log, log_format, log_level, log_max, event_log, leak_check, stack_depth, suspend, blocks, "
-    "suspend_memory";
+    "suspend_memory, free";
 const char *const region_keys =
     "a region has program, size, index, device, caller, role, wait, missing, ready, handover, "
     "backing, keep, access, frames, frame_slots, frames_timeout, frame_waits, touch, quiet, "
@@ -921,7 +921,7 @@ TEST_F(ConfigLoad, EveryOptionHasAVariable) {
         {"GPUSHARE_OPEN_CACHE", "64"},   {"GPUSHARE_OPEN_CACHE_BYTES", "5MiB"},
         {"GPUSHARE_VMM_IPC", "on"},      {"GPUSHARE_SUSPEND", "on"},
         {"GPUSHARE_BLOCKS", "off"},      {"GPUSHARE_SUSPEND_MEMORY", "0"},
-        {"GPUSHARE_LEAK_CHECK", "on"},
+        {"GPUSHARE_LEAK_CHECK", "on"},   {"GPUSHARE_FREE", "driver"},
     };
     const gps_key *options = gps_keys_of(GPS_SECTION_OPTIONS);
     ASSERT_EQ(options[sizeof variables / sizeof variables[0]].name, nullptr);
@@ -942,6 +942,7 @@ TEST_F(ConfigLoad, EveryOptionHasAVariable) {
     EXPECT_STREQ(loaded.config.options.event_log, "/tmp/%p.e");
     EXPECT_EQ(loaded.config.options.blocks, GPS_BLOCKS_OFF);
     EXPECT_EQ(loaded.config.options.suspend_memory, 0u);
+    EXPECT_EQ(loaded.config.options.free, GPS_FREE_DRIVER);
 }
 
 TEST_F(ConfigLoad, VariablesStandOverTheFile) {
@@ -1063,7 +1064,8 @@ TEST_F(ConfigLoad, TheListingSaysWhereAValueCameFrom) {
                                                                          sentence};
         },
         &listed);
-    ASSERT_EQ(listed.size(), 17u);
+    ASSERT_EQ(listed.size(), 18u);
+    EXPECT_EQ(listed["free"].value, "steady");
     EXPECT_EQ(listed["suspend_memory"].value, "auto");
     EXPECT_EQ(listed["event_log"].value, "off");
     EXPECT_EQ(listed["log_max"].value, "64MiB");

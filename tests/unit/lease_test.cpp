@@ -620,7 +620,7 @@ TEST_F(PeersTest, ATornSlotOfALiveProcessMayBeOfAnyRegion) {
     gps_slot torn = make_slot(region), holding = torn, later = make_slot(region);
     torn.since = 1;
     later.via =
-        GPS_VIA_ASKED + 1; // of a later version: intact, and of no region that this one knows
+        GPS_VIA_STEADY + 1; // of a later version: intact, and of no region that this one knows
     gps_slot_seal(&later);
     gps_owner other;
     Child child = leased(

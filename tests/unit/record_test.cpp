@@ -339,8 +339,8 @@ TEST(Slot, EachBoundIsChecked) {
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = 11; })); // of versions before 0.2
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_KEEPER; }));
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_DIVIDER; }));
-    EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_ASKED; }));
-    EXPECT_FALSE(slot_with([](gps_slot &s) { s.via = GPS_VIA_ASKED + 1; }));
+    EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_STEADY; }));
+    EXPECT_FALSE(slot_with([](gps_slot &s) { s.via = GPS_VIA_STEADY + 1; }));
 }
 
 TEST(Id, IsTheCanonicalXxh3OfTheHandle) {

@@ -85,6 +85,7 @@ static void fold(struct account *into, const struct account *from) {
     into->merged.mapped += from->merged.mapped;
     into->merged.saved += from->merged.saved;
     into->merged.own += from->merged.own;
+    into->merged.untold += from->merged.untold;
     into->charge.bytes += from->charge.bytes;
     into->charge.unknown |= from->charge.unknown;
 }
@@ -257,6 +258,9 @@ void accounting_make(const struct view *view, struct accounting *accounting) {
         else if (bytes > 0 && hold->slot.via == GPS_VIA_HELD)
             add(accounting, view, &hold->owner, hold->slot.region.bytes,
                 (struct account){.held = bytes});
+        else if (bytes > 0 && hold->slot.via == GPS_VIA_STEADY)
+            add(accounting, view, &hold->owner, hold->slot.region.bytes,
+                (struct account){.merged.untold = bytes});
     }
     add_suspended(accounting, view);
     TOOL_SORT(accounting->accounts, accounting->count, by_process_and_gpu);

@@ -33,7 +33,8 @@ struct account_merged {
     size_t blocks;   /* mappings */
     uint64_t mapped; /* bytes of them */
     uint64_t saved;
-    uint64_t own; /* bytes that merge rules took, but that are not merged */
+    uint64_t own;    /* bytes that merge rules took, but that are not merged */
+    uint64_t untold; /* saved, and not told to the process that asks what is free */
 };
 
 /* What the driver says of a process contains all of a region that it exports, and nothing of one

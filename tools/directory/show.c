@@ -407,10 +407,11 @@ static void tell_memory(const struct view *view, const struct gps_owner *owner, 
     const struct account account = accounting_of(view, owner);
     const struct account_merged *merged = &account.merged;
     if (object) {
-        json_tree_add(object, "{s:o, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:i}}", "memory",
+        json_tree_add(object, "{s:o, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:I, s:i}}", "memory",
                       view_format_bytes_json(&account.bytes), "made", account.made, "held",
                       account.held, "merged", "blocks", merged->blocks, "mapped", merged->mapped,
-                      "saved", merged->saved, "own", merged->own, "promised", 0);
+                      "saved", merged->saved, "own", merged->own, "untold", merged->untold,
+                      "promised", 0);
         return;
     }
     if (account.bytes.unshared > 0)
@@ -424,6 +425,11 @@ static void tell_memory(const struct view *view, const struct gps_owner *owner, 
              printable_exact_size(merged->saved).text);
         line("own", "%s of what merge rules took", printable_exact_size(merged->own).text);
     }
+    if (merged->untold > 0)
+        line("untold",
+             "%s that merging has saved, and cudaMemGetInfo does not count as free here "
+             "(free = steady)",
+             printable_exact_size(merged->untold).text);
     if (account.made > 0)
         line("made", "%s by its own cuMemCreate", printable_exact_size(account.made).text);
     if (account.held > 0)

@@ -122,7 +122,8 @@ static void collect_slot(struct view *view, const struct gps_owner *owner,
     if (gps_slot_wait(slot, &wait.wait))
         TOOL_APPEND(view->waits, view->wait_count, wait);
     else if (slot->via < GPS_VIA_WAIT_EXPORTER || slot->via == GPS_VIA_UNMERGED ||
-             slot->via == GPS_VIA_MADE || slot->via == GPS_VIA_HELD || slot->via == GPS_VIA_PRIVATE)
+             slot->via == GPS_VIA_MADE || slot->via == GPS_VIA_HELD ||
+             slot->via == GPS_VIA_PRIVATE || slot->via == GPS_VIA_STEADY)
         TOOL_APPEND(view->holds, view->hold_count,
                     (struct view_hold){.owner = *owner, .slot = *slot});
 }

@@ -337,6 +337,15 @@ static void print_merged(const struct explained *explained, const struct gps_exp
     }
 }
 
+/* What the program's own sums were kept from. */
+static void print_untold(const struct gps_explained *process) {
+    if (process->untold)
+        term_say(stderr, 2,
+                 "cudaMemGetInfo told it less than is free, by up to %s, which merging has saved "
+                 "(free = steady).",
+                 printable_whole_size(process->untold).text);
+}
+
 /* How much of it is not merged, or saves nothing, and why. */
 static void print_private(const struct gps_explained *process) {
     const char *before = "When it was last looked at, this was private";
@@ -386,6 +395,7 @@ static void print_process(struct explained *explained, const struct gps_explaine
               "  cudaMalloc3D, cudaMallocAsync and the driver's calls beneath.\n",
               stderr);
     print_merged(explained, process);
+    print_untold(process);
     print_private(process);
     if (process->lost)
         fprintf(stderr, "  %" PRIu64 " more allocations of other kinds are not listed.\n",
