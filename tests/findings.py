@@ -63,7 +63,7 @@ SYMPTOMS = {
                                      "vmm-remapped-shared pool-free-order pool-imported-twice export-interior open-interior",
     "Memory is not given back": "leak-memory leak-open unbalanced-open double-open leak-export leak-event vmm-handle-leak "
                                 "export-descriptor-leak import-descriptor-leak free-imported free-interior",
-    "Nothing is shared, or not what was meant": "share-mismatch share-timeout share-fallback config-error record-invalid store-unavailable",
+    "Nothing is shared, or not what was meant": "share-mismatch share-timeout share-fallback config-error driver-incomplete record-invalid store-unavailable",
     "Nothing is seen yet": "exit-while-open reset-with-shared export-shared-block event-destroyed-while-open mapping-never-accessible "
                            "pool-destroyed-in-use",
 }
@@ -162,6 +162,8 @@ def command_of(run):
     if run == "config-error":
         preload = {"GPUSHARE_ON_FREE": "sometimes", "LD_PRELOAD": "build/libgpushare.so"}
         return preload, ["misuse", "--right", "leak-export"], "`gpushare run` would refuse to start it"
+    if run == "driver-incomplete":
+        return {"LD_LIBRARY_PATH": "build/tests/apps/partial"}, ["gpushare", "run", "--", "few_calls"], "its libcuda.so.1 has six functions"
     if run == "store-unavailable":
         return {"GPUSHARE_DIR": "/proc/gpushare"}, ["gpushare", "audit", "--", "misuse", "--right", "leak-export"], ""
     if run in ("open-peer-denied", "descriptor-refused-gpu"):

@@ -285,6 +285,16 @@ $(TESTS)/apps/ranks: tests/apps/ranks/ranks.c tests/apps/ranks/libnccl.h $(TESTS
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(MISUSE_FLAGS) $< -o $@ $(TESTS)/apps/nccl/libnccl.so.2 -Wl,-rpath,'$$ORIGIN/nccl' -L$(SIM_LIBS) -lcudart
 
+# A program, and drivers that have a few functions only.
+PARTIAL := $(TESTS)/apps/few_calls $(TESTS)/apps/partial/libcuda.so.1 $(TESTS)/apps/partial/more/libcuda.so.1
+apps: $(PARTIAL)
+$(TESTS)/apps/few_calls: tests/apps/partial/few_calls.c
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(MISUSE_FLAGS) $< -o $@ -ldl
+$(filter %.so.1,$(PARTIAL)): tests/apps/partial/driver.c
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(MISUSE_FLAGS) $(if $(findstring more,$@),-DMORE) -fPIC -shared -Wl,-soname,libcuda.so.1 $< -o $@
+
 # For Python: a library that it calls, and a program that it runs in.
 $(TESTS)/apps/lib%.so: tests/apps/python/%.c $(SIM_LIBS)/libcudart.so
 	@mkdir -p $(@D); echo "  CC    $@"

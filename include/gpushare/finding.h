@@ -289,6 +289,10 @@
     ROW(CONFIG_ERROR, "config-error", ERROR,                                                       \
         "the configuration cannot be used; gpushare is off in this process",                       \
         "correct it and test it with: gpushare check FILE")                                        \
+    ROW(DRIVER_INCOMPLETE, "driver-incomplete", WARNING,                                           \
+        "the driver lacks a function that gpushare needs; gpushare is off in this process",        \
+        "see which library the program has loaded as the driver: perhaps it only stands in for "   \
+        "it, or is too old")                                                                       \
     ROW(RECORD_INVALID, "record-invalid", WARNING,                                                 \
         "a file in the published directory is damaged or not gpushare's; it was skipped",          \
         "remove it with: gpushare gc")                                                             \

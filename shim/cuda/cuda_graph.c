@@ -76,7 +76,8 @@ static void look_at_kernel(struct walk *walk, CUgraphNode node) {
 
 static void look_at_copy(struct walk *walk, CUgraphNode node) {
     CUDA_MEMCPY3D copy;
-    if (gps_calls.cuGraphMemcpyNodeGetParams(node, &copy) != CUDA_SUCCESS)
+    if (!gps_calls.cuGraphMemcpyNodeGetParams ||
+        gps_calls.cuGraphMemcpyNodeGetParams(node, &copy) != CUDA_SUCCESS)
         return;
     const struct gps_write write = gps_3d_of(&copy, NULL);
     found(walk, write.source, GPS_NODE_READS);
@@ -85,7 +86,8 @@ static void look_at_copy(struct walk *walk, CUgraphNode node) {
 
 static void look_at_fill(struct walk *walk, CUgraphNode node) {
     CUDA_MEMSET_NODE_PARAMS fill;
-    if (gps_calls.cuGraphMemsetNodeGetParams(node, &fill) == CUDA_SUCCESS && fill.width &&
+    if (gps_calls.cuGraphMemsetNodeGetParams &&
+        gps_calls.cuGraphMemsetNodeGetParams(node, &fill) == CUDA_SUCCESS && fill.width &&
         fill.height)
         found(walk, fill.dst, GPS_NODE_FILLS);
 }
@@ -95,7 +97,7 @@ static void look_at_nodes(struct walk *walk, CUgraph graph, unsigned parent, uns
 static void look_at_node(struct walk *walk, CUgraphNode node, unsigned depth) {
     CUgraphNodeType type;
     CUgraph child;
-    if (gps_calls.cuGraphNodeGetType(node, &type) != CUDA_SUCCESS)
+    if (!gps_calls.cuGraphNodeGetType || gps_calls.cuGraphNodeGetType(node, &type) != CUDA_SUCCESS)
         return;
     if (type == CU_GRAPH_NODE_TYPE_KERNEL)
         look_at_kernel(walk, node);
@@ -104,6 +106,7 @@ static void look_at_node(struct walk *walk, CUgraphNode node, unsigned depth) {
     else if (type == CU_GRAPH_NODE_TYPE_MEMSET)
         look_at_fill(walk, node);
     else if (type == CU_GRAPH_NODE_TYPE_GRAPH && depth < DEEPEST &&
+             gps_calls.cuGraphChildGraphNodeGetGraph &&
              gps_calls.cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS)
         look_at_nodes(walk, child, walk->use.node + 1, depth + 1);
 }
@@ -111,7 +114,8 @@ static void look_at_node(struct walk *walk, CUgraphNode node, unsigned depth) {
 static void look_at_nodes(struct walk *walk, CUgraph graph, unsigned parent, unsigned depth) {
     CUgraphNode *const nodes = walk->free;
     size_t count = walk->left;
-    if (!count || gps_calls.cuGraphGetNodes(graph, nodes, &count) != CUDA_SUCCESS)
+    if (!count || !gps_calls.cuGraphGetNodes ||
+        gps_calls.cuGraphGetNodes(graph, nodes, &count) != CUDA_SUCCESS)
         return;
     count = count < walk->left ? count : walk->left;
     walk->free += count;

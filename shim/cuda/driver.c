@@ -71,11 +71,12 @@ CUcontext gps_driver_primary(CUdevice of) {
     unsigned int flags;
     int active = 0;
     CUcontext primary = NULL;
+    const struct gps_real *const own = gps_chain_own(); /* who did not see the one sees no other */
     if (!gps_calls.cuDevicePrimaryCtxGetState || !gps_calls.cuDevicePrimaryCtxRetain ||
+        (!own->cuDevicePrimaryCtxRelease_v2 && !own->cuDevicePrimaryCtxRelease) ||
         gps_calls.cuDevicePrimaryCtxGetState(of, &flags, &active) != CUDA_SUCCESS || !active ||
         gps_calls.cuDevicePrimaryCtxRetain(&primary, of) != CUDA_SUCCESS)
         return NULL;
-    const struct gps_real *const own = gps_chain_own(); /* who did not see the one sees no other */
     (void)(own->cuDevicePrimaryCtxRelease_v2 ? own->cuDevicePrimaryCtxRelease_v2(of)
                                              : own->cuDevicePrimaryCtxRelease(of));
     return primary;

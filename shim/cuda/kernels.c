@@ -61,7 +61,8 @@ static int own_here(struct own **found) {
 
 static bool is_complete(void) {
     return *gps_kernels_image && gps_calls.cuModuleLoadData && gps_calls.cuModuleGetFunction &&
-           gps_calls.cuLaunchKernel && gps_chain_own()->cuMemcpyDtoHAsync_v2 &&
+           gps_calls.cuLaunchKernel && gps_chain_own()->cuMemAlloc_v2 &&
+           gps_chain_own()->cuStreamSynchronize && gps_chain_own()->cuMemcpyDtoHAsync_v2 &&
            gps_chain_own()->cuMemcpyHtoDAsync_v2;
 }
 

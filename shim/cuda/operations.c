@@ -365,8 +365,18 @@ static const struct gps_names names = {
     .event_untimed = "cudaEventDisableTiming",
 };
 
+/* Every driver has them. Of the rest, each is asked for where it is called. */
+static const char *lacks(void) {
+    return !gps_calls.cuCtxGetCurrent       ? "cuCtxGetCurrent"
+           : !gps_calls.cuCtxGetDevice      ? "cuCtxGetDevice"
+           : !gps_calls.cuCtxPushCurrent_v2 ? "cuCtxPushCurrent_v2"
+           : !gps_calls.cuCtxPopCurrent_v2  ? "cuCtxPopCurrent_v2"
+                                            : NULL;
+}
+
 static const struct gps_operations operations = {
     .vendor = "cuda",
+    .lacks = lacks,
     .names = &names,
     .has_blocks = true,
     .sonames = "libcudart.so\0libcuda.so\0",

@@ -83,6 +83,8 @@ struct gps_names {
 
 struct gps_operations {
     const char *vendor; /* with what the names of its functions begin */
+    /* A function that the operations need and the driver lacks; NULL: there is none. */
+    const char *(*lacks)(void);
     const struct gps_names *names;
     /* Memory in blocks, and what else merging, the keeper and the open cache need. Without it the
      * operations that nothing else needs are NULL, and a configuration that asks for them is

@@ -73,6 +73,21 @@ static int load(struct first_error *error) {
                                         note_config_error, error);
 }
 
+/* Whether the driver has what we need. A library that stands in for it may have a few functions
+ * only, of which the program needs no more. */
+static bool is_complete(void) {
+    const char *const lacking = gps_operations->lacks ? gps_operations->lacks() : NULL;
+    char detail[128];
+    struct gps_text text = GPS_TEXT(detail);
+    if (!lacking)
+        return true;
+    gps_text_add(&text, "it has no %s", lacking);
+    struct gps_report report = gps_report_new(GPS_DRIVER_INCOMPLETE);
+    report.detail = detail;
+    gps_report_send(&report);
+    return false;
+}
+
 static enum gps_phase start(void) {
     if (used)
         forget_parent();
@@ -92,7 +107,7 @@ static enum gps_phase start(void) {
                     gps_python_trace);
     if (status < 0)
         report_config(&error);
-    if (status < 0 || config->options.mode == GPS_MODE_OFF)
+    if (status < 0 || config->options.mode == GPS_MODE_OFF || !is_complete())
         return GPS_PHASE_OFF;
     if (config->options.mode == GPS_MODE_AUDIT) {
         gps_call_counter_start(program->name);
