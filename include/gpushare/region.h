@@ -331,8 +331,9 @@ struct gps_slot {
     union {
         uint64_t reserved; /* 0, but for a keeper's */
         uint64_t place;    /* in audits: the number of the place of the open, or 0 */
-        uint64_t block;    /* of a merged block: 48 bits of the 128 of its GPU, folded, then its
-                              size in MiB; 0 by versions before it, which read neither */
+        uint64_t block;    /* of a merged block, from its high bits: 48 of its GPU's UUID, folded; 1
+                              if the process made it and another has its memory now; 15 of its size
+                              in MiB. 0 by versions before it, which do not read it */
     };
     uint64_t checksum; /* of the bytes before it */
 };

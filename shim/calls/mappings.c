@@ -7,12 +7,14 @@
 #include "driver/scope.h"
 #include "findings/diagnose.h"
 #include "ipc/token.h"
+#include "learn/learner.h"
 #include "log/event_log.h"
 #include "merge/created.h"
 #include "merge/unmerge.h"
 #include "process/gpu_bytes.h"
 #include "process/process.h"
 #include "registry/entangled.h"
+#include "rules/rule_counts.h"
 #include "rules/rules.h"
 #include "stack/call.h"
 #include "stack/trace.h"
@@ -75,11 +77,16 @@ uint64_t gps_mappings_take(struct gps_vmm_memory *made, const struct gps_block_l
     struct gps_merge_request request;
     uint8_t uuid[GPS_UUID_BYTES];
     uint64_t handle;
-    if (!gps_merge_active || !gps_options_merge_created(&gps_process_config()->options))
+    const bool merges =
+        gps_merge_active && gps_options_merge_created(&gps_process_config()->options);
+    if (gps_learn_active)
+        gps_learn_created(made->size);
+    if (!merges && !gps_rule_counts_active)
         return made->handle;
-    gps_plain_look_and_make();
+    if (merges)
+        gps_plain_look_and_make();
     GPS_DRIVER_SCOPE();
-    made->taken = gps_rules_take_created(made->size, made->device, &request, uuid) &&
+    made->taken = gps_rules_take_created(made->size, made->device, merges, &request, uuid) &&
                   gps_created_make(&request, like, made->handle, &handle);
     return made->taken ? handle : made->handle;
 }

@@ -35,8 +35,10 @@ static struct {
     uint64_t began, last_hashed;
     _Atomic bool running, stop, busy; /* busy: looks at all, and writes */
     _Atomic bool lacks;               /* it has been written */
-    struct gps_area *freed;           /* to be written; with the lock of area.h */
-    uint8_t rest[GPS_DIGEST_CHUNK];   /* with gps_swap_lock */
+    _Atomic uint64_t created;         /* bytes of cuMemCreate, ever; and all that were reported: */
+    uint64_t told;
+    struct gps_area *freed;         /* to be written; with the lock of area.h */
+    uint8_t rest[GPS_DIGEST_CHUNK]; /* with gps_swap_lock */
     char line[GPS_PROFILE_LINE];
 } state;
 GPS_FORGOTTEN(state);
@@ -87,8 +89,19 @@ static void write_areas(bool all) {
     write_freed();
 }
 
+static void write_created(void) {
+    struct gps_text text = GPS_TEXT(state.line);
+    const uint64_t created = atomic_load(&state.created);
+    if (created == state.told)
+        return;
+    state.told = created;
+    gps_profile_created_line(created, &text);
+    append(&text);
+}
+
 static void write_report(bool all) {
     write_areas(all);
+    write_created();
     struct gps_text text = GPS_TEXT(state.line);
     gps_profile_process_line(state.began, state.last_hashed, &text);
     append(&text);
@@ -272,6 +285,17 @@ static void load_kernels(uint64_t context) {
     gps_swap_unlock();
 }
 
+static void begin_to_look(void) {
+    if (!atomic_exchange(&state.running, true) && !gps_thread_start(run, NULL))
+        state.running = false; /* the next one tries again */
+}
+
+void gps_learn_created(uint64_t size) {
+    GPS_SCOPE();
+    atomic_fetch_add(&state.created, size);
+    begin_to_look();
+}
+
 void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool) {
     if (!gps_learn_active || (size < GPS_MERGE_LEAST && !gps_canary_active))
         return;
@@ -289,8 +313,7 @@ void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool) {
     gps_area_unlock();
     if (first)
         load_kernels(area->context);
-    if (!atomic_exchange(&state.running, true) && !gps_thread_start(run, NULL))
-        state.running = false; /* the next one tries again */
+    begin_to_look();
 }
 
 /* --- a copy --- */

@@ -24,6 +24,8 @@ void gps_learn_start(const struct gps_options *options);
 
 /* The driver has allocated; the call is under way. */
 void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool);
+/* The program has made memory by cuMemCreate that a rule could take; it is only counted. */
+void gps_learn_created(uint64_t size);
 /* An allocation failed for want of memory. */
 void gps_learn_lacks(void);
 /* The driver is about to free. */

@@ -109,6 +109,11 @@ void gps_profile_process_line(uint64_t began, uint64_t looked, struct gps_text *
     gps_text_add(text, ",\"looked\":%lu}\n", since(began, looked));
 }
 
+void gps_profile_created_line(uint64_t bytes, struct gps_text *text) {
+    begin_line(text);
+    gps_text_add(text, ",\"created\":%lu}\n", bytes);
+}
+
 void gps_profile_lacking_line(struct gps_text *text) {
     begin_line(text);
     gps_text_str(text, ",\"lacking\":true}\n");

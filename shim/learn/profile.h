@@ -75,5 +75,7 @@ void gps_profile_note(struct gps_area *area, struct gps_block *block, const stru
 void gps_profile_line(const struct gps_area *area, uint64_t began, struct gps_text *text);
 /* A line of the process: until when all was looked at. */
 void gps_profile_process_line(uint64_t began, uint64_t looked, struct gps_text *text);
+/* Another: so many bytes it has made by cuMemCreate, which is not looked at. */
+void gps_profile_created_line(uint64_t bytes, struct gps_text *text);
 /* Another: an allocation of it failed for want of memory. */
 void gps_profile_lacking_line(struct gps_text *text);

@@ -145,7 +145,8 @@ static void take(const struct gps_area *area, struct gps_block *block, uint64_t 
     if (block->state != GPS_BLOCK_PROVIDED)
         return;
     gps_block_set_state(block, GPS_BLOCK_SHARED);
-    gps_shared_commit(&block->id, block->slot, gps_shared_mark(area->uuid, block->size),
+    gps_shared_commit(&block->id, block->slot,
+                      gps_shared_mark(area->uuid, block->size) | GPS_SHARED_MADE,
                       area->pointer + block->at);
 }
 

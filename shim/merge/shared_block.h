@@ -37,8 +37,9 @@ struct gps_id gps_shared_id(const struct gps_shared_key *key);
 
 /* What the slot of a block tells of it beside its id (gps_slot.block): GPU and size. */
 uint64_t gps_shared_mark(const uint8_t uuid[GPS_UUID_BYTES], uint64_t size);
+#define GPS_SHARED_MADE UINT64_C(0x8000) /* this process made it, though the keeper has it now */
 static inline uint64_t gps_shared_marked_size(uint64_t mark) {
-    return (mark & 0xffff) << 20;
+    return (mark & 0x7fff) << 20;
 }
 /* Whether it is of the GPU that the other one is of. */
 static inline bool gps_shared_is_marked(uint64_t mark, uint64_t as) {

@@ -112,7 +112,7 @@ static bool note_process(void *arg, const struct gps_proc *proc) {
             return false;
         seen->others += !mine;
         seen->mine += mine;
-        seen->had += mine && slot->via == GPS_VIA_MERGE;
+        seen->had += mine && slot->via == GPS_VIA_MERGE && !(slot->block & GPS_SHARED_MADE);
     }
     return true;
 }

@@ -16,7 +16,7 @@ void gps_rule_counts_start(void);
  * where the allocation failed, as `failed` says. */
 void gps_rule_counts_add(const struct gps_rule_request *request, uint64_t pointer, bool failed);
 
-/* The same of VMM memory that the program made, and to which a rule came. */
+/* The same of VMM memory that the program made. */
 void gps_rule_counts_add_created(const struct gps_rule_request *request, bool taken);
 
 /* The driver's answer to what no rule gave memory, and the thread counted last. */

@@ -248,22 +248,30 @@ bool gps_rules_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code) 
     return true;
 }
 
-bool gps_rules_take_created(uint64_t size, int device, struct gps_merge_request *wanted,
-                            uint8_t uuid[GPS_UUID_BYTES]) {
+/* Why a rule that fits does not take it. */
+static void say_why_not(struct gps_rule_why *why, bool merges) {
+    struct gps_text text = GPS_TEXT(why->text);
+    if (merges)
+        gps_text_add(&text, "it is memory of %s of more than 1 GiB",
+                     gps_operations->names->make_block);
+    else
+        gps_text_add(&text, "with vmm_ipc = on or suspend = on memory of %s is left alone",
+                     gps_operations->names->make_block);
+}
+
+bool gps_rules_take_created(uint64_t size, int device, bool merges,
+                            struct gps_merge_request *wanted, uint8_t uuid[GPS_UUID_BYTES]) {
     struct gps_rule_why why = {.names_key = false};
     struct gps_rule_request request = {.size = size, .device = device, .why = &why};
     uint64_t number = 0;
     request.rule = match_on_device(size, &request, true, &number);
-    const bool forbidden = request.rule && is_forbidden(&request);
-    const bool taken = request.rule && gps_merge_active && size <= GPS_CREATED_MOST && !forbidden;
-    if (request.rule && !taken && !forbidden) {
-        struct gps_text text = GPS_TEXT(why.text);
-        gps_text_add(&text, "it is memory of %s of more than 1 GiB",
-                     gps_operations->names->make_block);
-    }
+    const bool forbidden = merges && request.rule && is_forbidden(&request);
+    const bool taken = merges && request.rule && size <= GPS_CREATED_MOST && !forbidden;
+    if (request.rule && !taken && !forbidden)
+        say_why_not(&why, merges);
     memcpy(uuid, request.uuid, GPS_UUID_BYTES);
     *wanted = (struct gps_merge_request){request.rule, number, size, 0, device, uuid};
-    if (gps_rule_counts_active && request.rule)
+    if (gps_rule_counts_active)
         gps_rule_counts_add_created(&request, taken);
     if (taken)
         gps_merger_start();

@@ -24,11 +24,11 @@ bool gps_rules_may_fit(uint64_t width, uint64_t height);
  * no rule. */
 bool gps_rules_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code);
 
-/* Whether a rule takes VMM memory that the program has made: then *request is filled.
- * Inside a gps_scope. */
+/* Whether a rule takes VMM memory that the program has made: then *request is filled. `merges`: the
+ * process merges such memory; else it is only counted (rule_counts.h). Inside a gps_scope. */
 struct gps_merge_request;
-bool gps_rules_take_created(uint64_t size, int device, struct gps_merge_request *request,
-                            uint8_t uuid[GPS_UUID_BYTES]);
+bool gps_rules_take_created(uint64_t size, int device, bool merges,
+                            struct gps_merge_request *request, uint8_t uuid[GPS_UUID_BYTES]);
 
 /* Says at level info which rules matched nothing, when the process ends. */
 void gps_rules_end(void);

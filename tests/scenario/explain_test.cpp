@@ -58,6 +58,44 @@ TEST(Explain, SaysHowMuchWasMerged) {
     }
 }
 
+// Ten blocks of 2 MiB, as PyTorch makes them for expandable segments.
+std::string ten_blocks() {
+    std::string lines = "info\n";
+    for (int i = 0; i < 10; i++)
+        lines += "vcreate h" + std::to_string(i) + " 2097152\n";
+    return lines + "exit 0\n";
+}
+
+TEST(Explain, NamesTheKeyForMemoryThatTheProgramMakesItself) {
+    World world;
+    std::string said = explained(world, "quiet = 0\n", ten_blocks());
+    EXPECT_HAS(said,
+               " 10x  size = 2MiB      cuMemCreate in puppet not by [region w], line 1: "
+               "created = off, and cuMemCreate makes memory that the program maps itself; "
+               "created = on takes it",
+               "[region w], line 1: created = off: cuMemCreate, whose memory created = on takes, "
+               "was called 10 times");
+    EXPECT_LACKS(said, "It allocated nothing");
+    said = explained(world, "quiet = 0\ncreated = on\n", ten_blocks());
+    EXPECT_HAS(said, "cuMemCreate in puppet taken by [region w], line 1: its blocks may be merged");
+    world.environment["GPUSHARE_VMM_IPC"] = "on";
+    said = explained(world, "quiet = 0\ncreated = on\n", ten_blocks());
+    EXPECT_HAS(said, "but it was left private: with vmm_ipc = on or suspend = on memory of "
+                     "cuMemCreate is left alone");
+}
+
+TEST(Explain, SaysThatNoOtherRuleTakesMemoryThatTheProgramMakesItself) {
+    World world("[region w]\nprogram = puppet\nrole = auto\n");
+    write_file(world.path("lines"), ten_blocks());
+    const Result result =
+        world.tool({"explain", "--", "sh", "-c",
+                    "exec '" + world.executable({}) + "' 3 <'" + world.path("lines") + "'"});
+    EXPECT_HAS(
+        std::regex_replace(result.err, std::regex("\n +"), " "),
+        "10x  size = 2MiB      cuMemCreate in puppet not by [region w], line 1: role = auto, "
+        "and cuMemCreate makes memory that the program maps itself");
+}
+
 TEST(Explain, SaysThatMpsIsInTheWay) {
     SIM_ONLY("the part mps asks a card");
     World world("", {{"GPUSHARE_SIM_MPS", "1"}});

@@ -104,6 +104,22 @@ TEST(Learn, ReplicasAreMeasured) {
     EXPECT_LACKS(learned.rules, "6MiB");
 }
 
+TEST(Learn, SaysWhatItDidNotWatchAndWhichKeyTakesIt) {
+    World world;
+    const std::string made = "info\nvcreate h 8388608\nvcreate i 2097152\n";
+    const std::string said = "One process made 10 MiB by cuMemCreate (expandable segments of "
+                             "PyTorch, vLLM's sleep mode), which is not watched.\n"
+                             "A rule takes it, too, that has: created = on\n";
+    Learned learned = learn(world, made + "sleep 200\nexit 0\n", {"-r1"});
+    EXPECT_EQ(learned.result.status, 1);
+    EXPECT_HAS(learned.result.err, said, "role = merge\n  created = on\n");
+    learned = learn(
+        world, made + "malloc a 4194304\nupload a 0 4194304 1 sync\nsleep 4500\nexit 0\n", {"-r1"});
+    EXPECT_EQ(learned.result.status, 0) << learned.result.err;
+    EXPECT_HAS(learned.result.err, said);
+    EXPECT_LACKS(learned.result.err, "There is no rule yet");
+}
+
 TEST(Learn, OfOneReplicaItIsSupposed) {
     World world;
     const Learned learned = learn(

@@ -294,6 +294,22 @@ static int tell_check(struct learn *learn) {
                         : TOOL_BLIND;
 }
 
+/* What was not looked at, and how a rule takes it. */
+static void tell_created(const struct profiles *profiles) {
+    if (!profiles->created)
+        return;
+    fprintf(
+        stderr,
+        "\nOne process made %s by cuMemCreate (expandable segments of PyTorch, vLLM's sleep mode), "
+        "which is not watched.\n",
+        printable_size(profiles->created).text);
+    fputs("A rule takes it, too, that has: created = on\n", stderr);
+    if (profiles->rule_count == 0)
+        fputs("There is no rule yet: begin with\n"
+              "  [region weights]\n  program = PROGRAM\n  role = merge\n  created = on\n",
+              stderr);
+}
+
 static int tell(struct learn *learn, const char *path) {
     const struct profiles *profiles = &learn->profiles;
     const int status = status_of(learn);
@@ -308,8 +324,10 @@ static int tell(struct learn *learn, const char *path) {
     } else if (profiles->rule_count == 0 && profiles->count > 0) {
         tool_error("no rules: nothing stays as it was uploaded, as far as was seen");
     }
-    if (profiles->rule_count == 0)
+    if (profiles->rule_count == 0) {
+        tell_created(profiles);
         return status ? status : TOOL_FAILED;
+    }
     fprintf(stderr, "\nA second process saves %s (%s%s%s).\n",
             printable_size(profiles_saved(profiles)).text,
             learn->replicas > 1 ? "measured" : "supposed, if it uploads the same",
@@ -321,6 +339,7 @@ static int tell(struct learn *learn, const char *path) {
                 gps_private_why(GPS_PRIVATE_APART));
         private_apart_help(stderr, "");
     }
+    tell_created(profiles);
     profiles_rules(learn->output, &learn->profiles);
     fflush(stdout);
     next_tell("Next", learn->command, path);

@@ -26,17 +26,25 @@ static struct profile *profile_of(struct profiles *profiles, struct profile foun
     return profile;
 }
 
+static void note_created(struct profiles *profiles, uint64_t bytes) {
+    if (bytes > profiles->created)
+        profiles->created = bytes;
+}
+
 /* False: it is no line of the library's. */
 static bool read_line(struct profiles *profiles, json_t *json, unsigned replica) {
     struct profile found = {.json = json, .replica = replica};
-    json_int_t looked = -1;
+    json_int_t looked = -1, created = 0;
     int lacking = 0;
-    if (json_unpack(json, "{s:s,s:s,s?I,s?b,s?I,s?I,s?I,s?s}", "process", &found.process, "program",
-                    &found.program, "looked", &looked, "lacking", &lacking, "number", &found.number,
-                    "size", &found.size, "thread", &found.thread, "caller", &found.caller) != 0)
+    if (json_unpack(json, "{s:s,s:s,s?I,s?I,s?b,s?I,s?I,s?I,s?s}", "process", &found.process,
+                    "program", &found.program, "looked", &looked, "created", &created, "lacking",
+                    &lacking, "number", &found.number, "size", &found.size, "thread", &found.thread,
+                    "caller", &found.caller) != 0)
         return false;
     if (lacking)
         profiles->lacking |= 1u << replica;
+    else if (created > 0)
+        note_created(profiles, (uint64_t)created);
     else if (looked < 0)
         json_incref(profile_of(profiles, found)->json);
     else

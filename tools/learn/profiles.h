@@ -54,6 +54,7 @@ struct profiles {
     struct string_map *known, *looked; /* allocations; the last line of each process */
     struct profile_rule *rules;
     size_t rule_count;
+    uint64_t created; /* the most bytes that one process has made by cuMemCreate, ever */
     unsigned lacking; /* a bit for each replica of which an allocation failed for want of memory */
 };
 

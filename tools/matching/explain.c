@@ -179,7 +179,8 @@ static char *contrary_text(int miss, const struct gps_rule *rule,
                                                         : "%s needs backing = vmm",
                            row->call);
     case GPS_CREATED_MEMORY:
-        return tool_format("%s makes memory that the program maps itself", row->call);
+        return tool_format("%s makes memory that the program maps itself%s", row->call,
+                           rule->role == GPS_ROLE_MERGE ? "; created = on takes it" : "");
     case MISSED_CALLER:
         return tool_format("%s calls", row->caller);
     default:
@@ -392,7 +393,8 @@ static void print_process(struct explained *explained, const struct gps_explaine
         print_row(explained, process, &process->rows[i]);
     if (!process->rows[0].count)
         fputs("  It allocated nothing that rules are for: cudaMalloc, cudaMallocPitch,\n"
-              "  cudaMalloc3D, cudaMallocAsync and the driver's calls beneath.\n",
+              "  cudaMalloc3D, cudaMallocAsync and the driver's calls beneath, and cuMemCreate\n"
+              "  for memory of a GPU.\n",
               stderr);
     print_merged(explained, process);
     print_untold(process);
@@ -484,7 +486,10 @@ static char *near_text(const struct explained *explained, const struct gps_rule 
         return tool_format("GPU %" PRIu32 " was used %s", nearest->row->device, times);
     case GPS_POOL_MEMORY:
     case GPS_CREATED_MEMORY:
-        return tool_format("%s, whose memory it does not take, was called %s", nearest->row->call,
+        return tool_format("%s, whose memory %s, was called %s", nearest->row->call,
+                           nearest->miss == GPS_CREATED_MEMORY && rule->role == GPS_ROLE_MERGE
+                               ? "created = on takes"
+                               : "it does not take",
                            times);
     case MISSED_CALLER:
         return tool_format("%s called %s", nearest->row->caller, times);
