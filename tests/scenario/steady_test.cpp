@@ -72,9 +72,10 @@ TEST(Steady, ALoadCostsEachProgramWhatItCostsBare) {
     three[0].all({"malloc p " + text(size), Replicas::upload("p", size, 1)});
     EXPECT_EQ(left(three[2]), all - size);
     three[1].all({"malloc p " + text(size), Replicas::upload("p", size, 1)});
-    EXPECT_EQ(three.in_use(), size) << "it is there once";
+    EXPECT_TRUE(three.use(size)) << "it is there once";
     EXPECT_EQ(left(three[2]), all - 2 * size) << "what the others save is theirs";
     three[2].all({"malloc p " + text(size), Replicas::upload("p", size, 1)});
+    EXPECT_TRUE(three.use(size));
     EXPECT_EQ(left(three[2]), all - 3 * size);
     EXPECT_HAS(three.world.tool({"show", std::to_string(three[2].pid)}).out,
                "untold     64 MiB (67108864 bytes) that merging has saved");
