@@ -19,7 +19,7 @@ enum {
     CARDS = 32,      /* those of higher numbers are told what the driver says */
     FEW_BLOCKS = 512 /* a table for twice as many is made at first */
 };
-#define LASTS (GPS_SECOND / 20) /* a look at the directory, where nothing changed here */
+#define LASTS (GPS_SECOND / 100) /* a look at the directory, where nothing changed here */
 #define TRIES 3
 
 /* A block that is mapped. */
