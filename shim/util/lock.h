@@ -38,7 +38,7 @@ enum gps_lock_use {
      * slot is written. Each is a call of microseconds. */                                         \
     RANK(AREAS, GPS_LOCK_DRIVER | GPS_LOCK_FILE)                                                   \
     /* merge/steady.c: one thread looks at the directory for all that ask what is free, and asks   \
-     * the driver again. Some microseconds a process, as long as nothing is stored. */                       \
+     * the driver again. Some microseconds a process, as long as nothing is stored. */             \
     RANK(SAVED, GPS_LOCK_DRIVER | GPS_LOCK_FILE)                                                   \
     RANK(STREAMS, GPS_LOCK_BRIEF)                                                                  \
     /* frames/: a frame is whole in one thread at a time. Copies on a stream of ours are begun, of \
