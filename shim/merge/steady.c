@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "allocation.h"
+#include "directory/orders.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "process/gpu_bytes.h"
@@ -98,14 +99,22 @@ static struct seen *seen_of(const struct gps_id *region, uint64_t size) {
 
 /* --- a look at the directory --- */
 
+struct glance {
+    const struct gps_store *store;
+    const struct card *card;
+};
+
+/* Who is suspended has nothing on a GPU, as without gpushare. */
 static bool note_process(void *arg, const struct gps_proc *proc) {
-    const struct card *card = arg;
+    const struct glance *glance = arg;
     const bool mine = gps_process_is_self(&proc->header.owner);
-    for (unsigned i = 0; proc->alive && i < proc->slot_count; i++) {
+    if (!proc->alive || (!mine && gps_answer_sleeps(glance->store, &proc->header.owner)))
+        return true;
+    for (unsigned i = 0; i < proc->slot_count; i++) {
         const struct gps_slot *slot = &proc->slots[i];
         if (slot->state != GPS_SLOT_OPEN ||
             (slot->via != GPS_VIA_MERGE && slot->via != GPS_VIA_CREATOR) ||
-            !gps_shared_is_marked(slot->block, card->mark))
+            !gps_shared_is_marked(slot->block, glance->card->mark))
             continue;
         struct seen *seen = seen_of(&slot->region, gps_shared_marked_size(slot->block));
         if (!seen)
@@ -125,14 +134,14 @@ static uint64_t saved_by(const struct seen *seen) {
 }
 
 static void look(struct card *card) {
-    const struct gps_store *store = gps_membership_store();
+    struct glance glance = {gps_membership_store(), card};
     uint64_t saved = 0, base = 0;
     if (state.count)
         memset(state.table, 0, state.room * sizeof(*state.table));
     state.count = 0;
-    if (!store)
-        store = gps_membership_look();
-    if (store && gps_proc_each(store, note_process, card) < 0)
+    if (!glance.store)
+        glance.store = gps_membership_look();
+    if (glance.store && gps_proc_each(glance.store, note_process, &glance) < 0)
         return;
     for (size_t i = 0; state.count && i < state.room; i++) {
         const struct seen *seen = &state.table[i];

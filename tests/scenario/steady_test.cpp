@@ -107,6 +107,23 @@ TEST(Steady, WhatIsMergedLaterFreesNothing) {
         EXPECT_EQ(left(*one), all - 2 * size);
 }
 
+// Bare, its memory leaves the card, too.
+TEST(Steady, WhoIsSuspendedSavesNothing) {
+    SIM_ONLY("nobody else may have memory");
+    if (!hip().empty())
+        GTEST_SKIP() << "the simulator of AMD's runtime has no checkpoints";
+    Replicas two(2, "[gpushare]\nsuspend = on\n" + merging("quiet = 0\n"));
+    const uint64_t all = left(two[0]), size = 32 * MiB;
+    two.load("p", size, 1);
+    EXPECT_TRUE(two.use(size));
+    EXPECT_TRUE(eventually([&] { return left(two[0]) == all - 2 * size; }));
+    const std::string other = std::to_string(two[1].pid);
+    EXPECT_EQ(two.world.tool({"suspend", other}).status, 0);
+    EXPECT_TRUE(eventually([&] { return left(two[0]) == all - size + 2 * MiB; })) << left(two[0]);
+    EXPECT_EQ(two.world.tool({"resume", other}).status, 0);
+    EXPECT_TRUE(eventually([&] { return left(two[0]) == all - 2 * size; })) << left(two[0]);
+}
+
 // The others' part ends with them; what is free is never more than that.
 TEST(Steady, IsNeverMoreThanTheDriverSays) {
     SIM_ONLY("nobody else may have memory");
