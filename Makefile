@@ -5,7 +5,7 @@
 # SANITIZE=x      address, thread or undefined: a build of its own in $(BUILD)-x
 # CC, CXX         also a cross compiler, as aarch64-linux-gnu-gcc
 
-VERSION := 0.2.0
+VERSION := 0.3.0
 # V=1 shows the commands
 V ?= 0
 ifeq ($(V),0)

@@ -149,7 +149,7 @@ expect "it exports the table, the two doors and what ASan asks for" "$(printf '%
     "$(aarch64-linux-gnu-nm -D --defined-only "$out/libgpushare.so" | awk '{ print $3 }' | sort)"
 expect "it needs nothing newer than glibc 2.28" "" "$(tests/symbols "$out/libgpushare.so" "$out/libgpushare-hip.so")"
 [ -z "$tool" ] || expect "nor does the tool" "" "$(tests/symbols "$tool")"
-[ -z "$tool" ] || expect "the tool runs" "gpushare 0.2.0" \
+[ -z "$tool" ] || expect "the tool runs" "gpushare $(sed -n 's/^VERSION := //p' Makefile)" \
     "$(emulate "" "$tool" --version 2>/dev/null | head -1)"
 
 # --- doors -----------------------------------------------------------------------------------------

@@ -137,6 +137,18 @@ static void take_again(void) {
     kill(getpid(), SIGKILL);
 }
 
+/* The last look at its own memory comes right before that is let go of: calls that are not hooked
+ * may have written it while merged blocks were copied. */
+static bool copy_out(const struct gps_order *order, struct gps_text *why) {
+    uint64_t again = 0;
+    bool copied = gps_own_memory_copy(&state.answer.copied, why);
+    state.answer.offloaded = copied && !(order->flags & GPS_ORDER_KEEP_ON_GPU) ? gps_offload() : 0;
+    if (state.answer.offloaded)
+        copied = gps_own_memory_copy(&again, why);
+    state.answer.copied += again;
+    return copied;
+}
+
 static bool let_go(const struct gps_order *order, struct gps_text *why) {
     const uint64_t until = gps_clock_monotonic() + order->timeout;
     GPS_DRIVER_SCOPE();
@@ -156,10 +168,8 @@ static bool let_go(const struct gps_order *order, struct gps_text *why) {
     }
     if (done) {
         gps_needed_room_measure(&state.answer);
-        done = gps_own_memory_copy(&state.answer.copied, why);
-        if (done && !(order->flags & GPS_ORDER_KEEP_ON_GPU))
-            state.answer.offloaded = gps_offload();
-        done = done && gps_let_go(&state.answer.let_go, why) && gps_own_memory_let_go(why);
+        done = copy_out(order, why) && gps_own_memory_let_go(why) &&
+               gps_let_go(&state.answer.let_go, why);
         state.answer.kept = gps_copies_bytes();
     }
     return done;
