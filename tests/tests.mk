@@ -58,7 +58,7 @@ $(TESTS)/obj/%.o: tests/%.c
 # The modules themselves, without a library in between.
 JSON := $(TESTS)/obj/json.o
 $(TESTS)/unit: $(call test_objects,unit) $(JSON) $(TESTS)/obj/unit/c_gate.o $(TESTS)/obj/unit/c_written.o $(BUILD)/shim/hip/hip_handle.o $(patsubst %,$(BUILD)/tools/%.o,learn/profiles \
-	cli/string_map cli/tool cli/table cli/term cli/printable cli/wrap)
+	cli/string_map cli/tool cli/table cli/term cli/printable cli/wrap directory/cgroups)
 $(TESTS)/doors: $(call test_objects,doors)
 $(TESTS)/unit: LDLIBS += -l:libjansson.a
 ifeq ($(SANITIZE),)

@@ -285,6 +285,23 @@ TEST(Metrics, RegionsWithoutANameAreOneSeries) {
     EXPECT_EQ(text.substr(text.size() - 6), "# EOF\n");
 }
 
+// What cgroups name is tested in tests/unit; here it is that of this process, or nothing.
+TEST(Metrics, TellWhatAProcessBelongsTo) {
+    Frames frames;
+    const std::string cgroups = read_file("/proc/self/cgroup");
+    const Json one = process(once(frames.shared), frames.producer.owner);
+    const std::string text = frames.shared.tool({"metrics"}).out;
+    for (const char *member : {"pod", "container", "slurm_job", "slurm_step"}) {
+        const Json &value = one[member];
+        EXPECT_EQ(contains(text, "," + std::string(member) + "=\"" + value.text + "\""),
+                  value.kind == Json::String);
+        if (value.kind == Json::String)
+            EXPECT_TRUE(contains(cgroups, value.text.substr(0, 8)));
+        else
+            EXPECT_EQ(value.kind, Json::Null) << member;
+    }
+}
+
 TEST(Metrics, LabelsAreEscaped) {
     Temporary parent("/dev/shm");
     const std::string odd = parent.path + "/a\"b\\c\nd";

@@ -19,6 +19,7 @@
 #include "find_process.h"
 #include "util/clock.h"
 #include "view_format.h"
+#include "workload.h"
 
 enum { OPTION_JSON };
 
@@ -471,6 +472,18 @@ static void tell_exclusions(const struct view *view, const struct gps_owner *own
              noted.suspected);
 }
 
+static void tell_workload(const struct gps_owner *owner) {
+    struct cgroups found;
+    workload_of(owner, &found);
+    if (found.pod[0])
+        line("pod", "%s", found.pod);
+    if (found.container[0])
+        line("container", "%.12s", found.container);
+    if (found.slurm_job[0])
+        line("Slurm job", "%s%s%s", found.slurm_job, found.slurm_step[0] ? ", step " : "",
+             found.slurm_step);
+}
+
 static void describe_process(const struct view *view, const struct view_process *process) {
     const struct gps_owner *owner = &process->owner;
     printf("%sProcess %s %s%s\n", term_colour(TERM_BOLD), owner->command,
@@ -480,6 +493,7 @@ static void describe_process(const struct view *view, const struct view_process 
     const uint32_t here = process->alive ? host_pid(owner) : 0;
     if (here)
         line("pid here", "%u", here);
+    tell_workload(owner);
     if (process->arguments[0] != 0)
         term_line(stdout, "  arguments  %s", process->arguments);
     process_lines(view, owner);
@@ -537,6 +551,7 @@ static json_t *process_json(const struct view *view, const struct view_process *
     const struct gps_owner *owner = &process->owner;
     json_t *object = json_tree_pack("{s:s}", "kind", "process");
     json_object_update_new(object, view_format_owner_json(owner));
+    json_object_update_new(object, workload_json(owner));
     add_owner_facts(view, owner, process->alive, object);
     tell_exports(view, owner, object);
     tell_holds(view, owner, object);

@@ -132,6 +132,16 @@ static void add_member(struct labels *labels, const char *name, const json_t *va
               json_is_integer(value) ? number : tool_or(json_string_value(value), ""));
 }
 
+/* What a process belongs to, where that is known. */
+static void add_workload(struct labels *labels, const json_t *process) {
+    static const char *const names[] = {"pod", "container", "slurm_job", "slurm_step"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *value = json_string_value(json_object_get(process, names[i]));
+        if (value)
+            add_label(labels, names[i], value);
+    }
+}
+
 /* --- series --- */
 
 struct set {
@@ -160,6 +170,8 @@ static void add_element(struct set *set, const json_t *outer, const json_t *inne
         add_member(&labels, family->labels[i][0],
                    value ? value : json_object_get(outer, family->labels[i][1]));
     }
+    if (strcmp(family->array, "processes") == 0)
+        add_workload(&labels, outer ? outer : inner);
     if (!json_object_get(set->series, labels.text))
         json_object_set_new_nocheck(set->series, labels.text, json_tree_pack("{}"));
     json_t *values = json_object_get(set->series, labels.text);

@@ -2,6 +2,7 @@
 
 #include "cli/tool.h"
 #include "directory/view_format.h"
+#include "directory/workload.h"
 #include "log/log.h"
 #include "util/clock.h"
 
@@ -24,6 +25,7 @@ static json_t *process_json(const struct usage *usage, const struct usage_proces
     const struct gps_owner *owner = &account->process->owner;
     json_t *object = view_format_owner_json(owner), *gpus = json_tree_pack("[]");
     json_object_update_new(object, view_format_bytes_json(&account->bytes));
+    json_object_update_new(object, workload_json(owner));
     for (size_t i = 0; i < accounting->count; i++) {
         const struct account *part = &accounting->accounts[i];
         if (part->process != account->process)

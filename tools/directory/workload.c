@@ -1,0 +1,27 @@
+#include "workload.h"
+
+#include <stdio.h>
+
+#include "find_process.h"
+#include "util/procfs.h"
+
+void workload_of(const struct gps_owner *owner, struct cgroups *found) {
+    char text[8192] = "", path[64];
+    const uint32_t pid = pid_here(owner);
+    snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
+    if (pid)
+        gps_procfs_read(path, text, sizeof(text));
+    cgroups_parse(text, found);
+}
+
+static json_t *known(const char *text) {
+    return json_tree_string(text[0] ? text : NULL);
+}
+
+json_t *workload_json(const struct gps_owner *owner) {
+    struct cgroups found;
+    workload_of(owner, &found);
+    return json_tree_pack("{s:o, s:o, s:o, s:o}", "pod", known(found.pod), "container",
+                          known(found.container), "slurm_job", known(found.slurm_job), "slurm_step",
+                          known(found.slurm_step));
+}
