@@ -21,7 +21,6 @@ struct gps_load {
 enum gps_way { GPS_WAY_OUT, GPS_WAY_BACK };
 
 /* Returns when all of it is there, or with the code of the driver's that a copy had; OUT_OF_MEMORY
- * where a file cannot be read or written. By the thread
- * of suspension.c, inside a scope for driver calls that has entered a context of the memory's GPU.
- */
+ * where a file cannot be read or written. By the thread of suspension.c, inside a scope for driver
+ * calls that has entered a context of the memory's GPU. */
 int gps_carry(const struct gps_load *loads, size_t count, enum gps_way way);

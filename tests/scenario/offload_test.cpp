@@ -1,4 +1,5 @@
 // Merged memory that only suspended programs have leaves the card, once for all of them.
+#include <atomic>
 #include <thread>
 
 #include "scenario/keepers.hpp"
@@ -165,6 +166,36 @@ TEST_F(Offload, WaitsForRoom) {
     other.must("free m");
     EXPECT_EQ(none.world.tool({"resume", "--wait", pid(a)}).status, 0);
     EXPECT_EQ(Replicas::expect(a, "w", 128 * MiB, 7), "same");
+}
+
+// What another one brings back meanwhile it needs no more.
+TEST_F(Offload, WaitsForItsOwnRoomOnlyWhereOthersBringTheRest) {
+    SIM_ONLY("it takes a small card");
+    Replicas none(0, suspendable());
+    How how = none.on_a_small_card();
+    Puppet a(none.world, how), b(none.world, how), other(none.world, called("other", "puppet"));
+    for (Puppet *one : {&a, &b}) {
+        one->must("malloc w 100663296");
+        one->must(Replicas::upload("w", 96 * MiB, 7));
+    }
+    ASSERT_TRUE(has_merged(none.world, 96 * MiB));
+    b.all({"malloc own 67108864", "fill own 0x5a 67108864"});
+    for (Puppet *one : {&a, &b})
+        EXPECT_EQ(none.world.tool({"suspend", pid(*one)}).status, 0);
+    other.all({"malloc m 67108864", "malloc n 33554432"});
+    std::atomic<bool> back = false;
+    std::thread waits([&] {
+        EXPECT_EQ(none.world.tool({"resume", "--wait", pid(b)}).status, 0);
+        back = true;
+    });
+    usleep(300000);
+    EXPECT_EQ(none.world.tool({"resume", pid(a)}).status, 0);
+    other.must("free n");
+    EXPECT_TRUE(eventually([&] { return back.load(); })) << "for its weights, too";
+    other.must("free m");
+    waits.join();
+    EXPECT_EQ(Replicas::expect(b, "w", 96 * MiB, 7), "same");
+    EXPECT_EQ(b.must("read own 100 2"), "5a5a");
 }
 
 TEST_F(Offload, AKilledKeeperTakesNothingAlong) {

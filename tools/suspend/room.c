@@ -209,12 +209,14 @@ bool room_take(struct target *target, const struct targets_how *how) {
     uint64_t room = 0;
     enum room found;
     bool told = false;
-    if (!find_need(target, &need)) {
-        tool_error("%s was not resumed: how much it needs is not known", target->name);
-        return false;
-    }
-    while ((found = look(target, how, need.bytes, &room)) != ROOM && how->wait &&
-           (found == ROOM_LACKS || found == ROOM_TAKEN)) {
+    for (;;) { /* another one may bring back meanwhile what both have */
+        if (!find_need(target, &need)) {
+            tool_error("%s was not resumed: how much it needs is not known", target->name);
+            return false;
+        }
+        found = look(target, how, need.bytes, &room);
+        if (!how->wait || (found != ROOM_LACKS && found != ROOM_TAKEN))
+            break;
         if (!told)
             tell_wait(target, found, &need, room);
         told = true;
