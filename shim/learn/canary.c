@@ -29,14 +29,6 @@ void gps_canary_start(void) {
 
 /* --- matching, as rules/rules.c does it --- */
 
-static bool is_called_by(const struct gps_rule *rule, char *caller, size_t size) {
-    if (!gps_rule_needs_caller(rule))
-        return true;
-    if (!*caller)
-        gps_caller_name(caller, size);
-    return gps_glob_match(rule->caller, caller);
-}
-
 const struct gps_rule *gps_canary_rule(uint64_t size, bool pool) {
     char caller[GPS_GLOB_BYTES] = "";
     uint8_t uuid[GPS_UUID_BYTES];
@@ -51,8 +43,7 @@ const struct gps_rule *gps_canary_rule(uint64_t size, bool pool) {
                                           .pool = pool};
     for (size_t i = 0; i < state.config.rule_count; i++) {
         const struct gps_rule *rule = &state.config.rules[i];
-        if (gps_rule_mismatch(rule, &facts) == GPS_FITS &&
-            is_called_by(rule, caller, sizeof(caller)) &&
+        if (gps_rule_mismatch(rule, &facts) == GPS_FITS && gps_caller_fits(rule, caller) &&
             gps_rule_takes(rule, atomic_fetch_add(&state.matches[i], 1)))
             return rule->role == GPS_ROLE_MERGE ? rule : NULL;
     }

@@ -39,3 +39,11 @@ void gps_caller_name(char *name, size_t size) {
         if (name_if_users((const void *)steps[i].address, name, size))
             return;
 }
+
+bool gps_caller_fits(const struct gps_rule *rule, char name[GPS_GLOB_BYTES]) {
+    if (!gps_rule_needs_caller(rule))
+        return true;
+    if (!*name)
+        gps_caller_name(name, GPS_GLOB_BYTES);
+    return gps_glob_match(rule->caller, name);
+}

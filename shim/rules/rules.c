@@ -77,14 +77,6 @@ bool gps_rules_may_fit(uint64_t width, uint64_t height) {
 
 /* --- matching --- */
 
-static bool matches_caller(const struct gps_rule *rule, char *caller, size_t size) {
-    if (!gps_rule_needs_caller(rule))
-        return true;
-    if (!*caller)
-        gps_caller_name(caller, size);
-    return gps_glob_match(rule->caller, caller);
-}
-
 static bool exports(const struct gps_rule *rule) {
     return rule->role == GPS_ROLE_EXPORT || rule->role == GPS_ROLE_AUTO;
 }
@@ -110,7 +102,7 @@ static const struct gps_rule *match(const struct gps_alloc_facts *facts,
     char caller[GPS_GLOB_BYTES] = "";
     for (size_t i = 0; i < state.count; i++) {
         const struct gps_rule *rule = state.rules[i].rule;
-        if (!fits(&state.rules[i], facts) || !matches_caller(rule, caller, sizeof(caller)))
+        if (!fits(&state.rules[i], facts) || !gps_caller_fits(rule, caller))
             continue;
         *number = atomic_fetch_add(&state.rules[i].matches, 1);
         if (gps_rule_takes(rule, *number)) {
