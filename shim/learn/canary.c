@@ -52,14 +52,14 @@ const struct gps_rule *gps_canary_rule(uint64_t size, bool pool) {
 
 /* --- what is written --- */
 
-/* With `quiet` half of a block is enough, as for merging. */
+/* As the merger asks (merge/merger.c: is_filled). */
 static bool may_merge(const struct gps_area *area, const struct gps_block *block,
                       const struct gps_rule *rule) {
     if (block->excluded)
         return false;
     if (rule->quiet == 0)
         return gps_profile_progress(area, block)->full;
-    return rule->content == GPS_CONTENT_ANY || 2 * __builtin_popcountll(block->filled) >= 64;
+    return rule->content == GPS_CONTENT_ANY || (!~block->filled && !block->changed);
 }
 
 /* When a change came is known between two looks only. It counts as late as it may have been, but

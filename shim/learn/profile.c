@@ -82,6 +82,7 @@ void gps_profile_note(struct gps_area *area, struct gps_block *block, const stru
     if (changed) {
         progress->changed += progress->full && !explained;
         progress->rewritten += progress->full && explained;
+        block->changed |= !explained && block->same_since && !profile->writes;
         block->hash = *hash;
         block->same_since = begun;
         profile->dirty = true;

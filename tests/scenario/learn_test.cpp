@@ -278,6 +278,21 @@ TEST(LearnCheck, AKernelThatWritesWhatWasQuietIsFound) {
     EXPECT_EQ(world.entries("regions"), 0u);
 }
 
+// The merger leaves alone what copies have not filled, and what a kernel has changed before.
+TEST(LearnCheck, WhatWouldNotBeMergedMayBeWritten) {
+    World world;
+    const Result result =
+        check_rules(world,
+                    "malloc half 4194304\nupload half 0 3145728 4 sync\n"
+                    "malloc input 4194304\nupload input 0 4194304 5 sync\nsleep 700\n"
+                    "launch s test_add input 1048576 1\nsync\nsleep 2500\n"
+                    "launch s test_add input 1048576 1\nlaunch s test_add half+3145728 262144 1\n"
+                    "sync\nsleep 1500\nexit 0\n",
+                    "quiet = 1500ms\n");
+    EXPECT_EQ(result.status, 0) << result.err << result.out;
+    EXPECT_LACKS(result.out, "WRITTEN");
+}
+
 TEST(LearnCheck, WithoutQuietAWriteAtOnceIsFound) {
     World world;
     const Result result = check_rules(world,
