@@ -9,8 +9,13 @@
  *   <root>/<namespace>/regions/<id>.taken                     empty; made by the first importer of
  *                                                             a result (state FINAL)
  *   <root>/<namespace>/regions/<id>.frames                    the whole frames of a region
- * (frames.h) <root>/<namespace>/audit/<id>                             the same as regions/, of
- * what is no region (GPS_BACKING_EVENT, _PLACE); written by processes in mode = audit
+ *                                                             (frames.h)
+ *   <root>/<namespace>/freed/<id>                             the record of a freed region, moved
+ *                                                             here once its memory is gone; its
+ *                                                             status need not say so
+ *   <root>/<namespace>/audit/<id>                             the same as regions/, of what is no
+ *                                                             region (GPS_BACKING_EVENT, _PLACE);
+ *                                                             written by processes in mode = audit
  *   <root>/<namespace>/audit/<id>.taken                       empty; made by the first process that
  *                                                             records the event
  *   <root>/<namespace>/names/<name>                           symlink: "../regions/<id>", or, while

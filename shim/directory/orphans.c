@@ -150,7 +150,8 @@ static void sweep_beside(struct sweep *sweep, const char *name) {
     gps_file_close_locked(lock);
 }
 
-/* In audit/ is what the dead have said of events and places, which nobody has open. */
+/* In audit/ is what the dead have said of events and places, which nobody has open, and in freed/
+ * that of memory which is gone. */
 static void sweep_record(struct sweep *sweep, const char *name) {
     struct gps_id id;
     if (!gps_id_parse(name, &id)) {
@@ -160,8 +161,10 @@ static void sweep_record(struct sweep *sweep, const char *name) {
     }
     if (!is_orphan(sweep, name, gps_region_keeper_ownership))
         return;
-    if (strcmp(sweep->directory, GPS_AUDIT) == 0) {
-        sweep->counts->temps += remove_if_orphan(sweep, name, gps_region_keeper_ownership);
+    if (strcmp(sweep->directory, GPS_REGIONS) != 0) {
+        const bool freed = strcmp(sweep->directory, GPS_FREED) == 0;
+        *(freed ? &sweep->counts->regions : &sweep->counts->temps) +=
+            remove_if_orphan(sweep, name, gps_region_keeper_ownership);
         return;
     }
     int users = gps_users_of(sweep->store, &id, NULL, NULL, 0);
@@ -236,16 +239,15 @@ int gps_store_gc_each(const struct gps_store *store, bool dry_run, struct gps_gc
         const char *directory;
         void (*visit)(struct sweep *, const char *);
     } parts[] = {{"procs", sweep_proc}, /* first, for quicker scans below */
-                 {"names", sweep_name},
-                 {GPS_REGIONS, sweep_record},
-                 {GPS_AUDIT, sweep_record}, /* older versions make none */
-                 {".", sweep_root}};
+                 {"names", sweep_name},     {GPS_REGIONS, sweep_record}, {".", sweep_root},
+                 {GPS_FREED, sweep_record}, /* older versions make none, nor audit/ */
+                 {GPS_AUDIT, sweep_record}};
     struct sweep sweep = {
         .store = store, .counts = counts, .dry_run = dry_run, .fn = fn, .arg = arg};
     memset(counts, 0, sizeof(*counts));
     for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
         int status = sweep_directory(&sweep, parts[i].directory, false, parts[i].visit);
-        if (status < 0 && (status != -ENOENT || strcmp(parts[i].directory, GPS_AUDIT) != 0))
+        if (status < 0 && (status != -ENOENT || parts[i].visit != sweep_record))
             return status;
     }
     int removed = gps_leader_lock_clear(store, dry_run);

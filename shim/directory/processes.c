@@ -190,6 +190,18 @@ int gps_proc_each(const struct gps_store *store, gps_proc_fn *fn, void *arg) {
     return gps_dir_close(&dir);
 }
 
+unsigned gps_proc_count(const struct gps_store *store) {
+    struct gps_dir dir;
+    unsigned count = 0;
+    gps_dir_open(&dir, store, "procs");
+    for (const char *file; (file = gps_dir_next(&dir));) {
+        struct gps_owner who;
+        count += gps_owner_parse(file, &who);
+    }
+    gps_dir_close(&dir);
+    return count;
+}
+
 /* A region, and where it is looked for. */
 struct wanted {
     const struct gps_id *region;

@@ -44,6 +44,8 @@ struct gps_proc {
  * reused: fn copies those that it needs. */
 typedef bool gps_proc_fn(void *arg, const struct gps_proc *proc);
 int gps_proc_each(const struct gps_store *store, gps_proc_fn *fn, void *arg);
+/* How many have a file there. None is opened, so the dead count, too. */
+unsigned gps_proc_count(const struct gps_store *store);
 
 /* Whether a live process has published another /dev/shm than the caller's. */
 bool gps_proc_has_other_shm(const struct gps_proc *proc);

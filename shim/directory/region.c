@@ -67,20 +67,41 @@ static int read_at(const struct gps_store *store, int at, const char *name, cons
     return status;
 }
 
-void gps_region_path(const struct gps_store *store, const struct gps_id *id, const char *suffix,
-                     char path[GPS_FILE_PATH]) {
+static void path_in(const struct gps_store *store, const char *directory, const struct gps_id *id,
+                    const char *suffix, char path[GPS_FILE_PATH]) {
     char name[GPS_ID_HEX + sizeof(GPS_FRAMES_SUFFIX)]; /* the longest */
     gps_id_format(id, name);
     struct gps_text out = gps_text_on(name + GPS_ID_HEX - 1, sizeof(GPS_FRAMES_SUFFIX));
     gps_text_str(&out, suffix);
-    gps_file_path(store, store->records, name, path);
+    gps_file_path(store, directory, name, path);
 }
 
+void gps_region_path(const struct gps_store *store, const struct gps_id *id, const char *suffix,
+                     char path[GPS_FILE_PATH]) {
+    path_in(store, store->records, id, suffix, path);
+}
+
+/* In freed/ the place says what the state is. */
+static void set_freed(struct gps_region_record *record) {
+    record->status.state = GPS_STATE_FREED;
+    record->status.until = 0;
+}
+
+/* A region that is freed between the first two looks is found by the second, and one whose handle
+ * is given again between the last two by the third. */
 int gps_region_read(const struct gps_store *store, const struct gps_id *id,
                     struct gps_region_record *record, const char **why) {
-    char path[GPS_FILE_PATH];
-    gps_region_path(store, id, "", path);
-    return read_at(store, AT_FDCWD, path, id, record, why);
+    const char *const places[] = {store->records, GPS_FREED, store->records};
+    const unsigned count = strcmp(store->records, GPS_REGIONS) == 0 ? 3 : 1;
+    int status = -ENOENT;
+    for (unsigned i = 0; i < count && status == -ENOENT; i++) {
+        char path[GPS_FILE_PATH];
+        path_in(store, places[i], id, "", path);
+        status = read_at(store, AT_FDCWD, path, id, record, why);
+        if (status == 0 && i == 1)
+            set_freed(record);
+    }
+    return status;
 }
 
 int gps_region_read_open(const struct gps_store *store, int fd, const struct gps_id *id,
@@ -189,10 +210,10 @@ int gps_region_publish(const struct gps_store *store, const struct gps_region_re
 
 /* Opens the file of a published record: a descriptor or -errno. -ENOENT: it holds another record.
  * The type and the owner of a file that has the record's checksum need no check. */
-static int open_record(const struct gps_store *store, const struct gps_region_record *record,
-                       int flags) {
+static int open_in(const struct gps_store *store, const char *directory,
+                   const struct gps_region_record *record, int flags) {
     char path[GPS_FILE_PATH];
-    gps_region_path(store, &record->id, "", path);
+    path_in(store, directory, &record->id, "", path);
     int fd = gps_file_open_any(AT_FDCWD, path, flags);
     if (fd < 0)
         return fd;
@@ -202,6 +223,12 @@ static int open_record(const struct gps_store *store, const struct gps_region_re
         return fd;
     close(fd);
     return n < 0 ? (int)n : -ENOENT;
+}
+
+static int open_record(const struct gps_store *store, const struct gps_region_record *record,
+                       int flags) {
+    const int fd = open_in(store, store->records, record, flags);
+    return fd == -ENOENT ? open_in(store, GPS_FREED, record, flags) : fd;
 }
 
 /* Rewrites a part of a published record in place. */
@@ -272,31 +299,59 @@ void gps_region_remove_beside(const struct gps_store *store, const struct gps_id
     unlink(path);
 }
 
-int gps_region_remove_record(const struct gps_store *store, const struct gps_id *id) {
+static int remove_from(const struct gps_store *store, const char *directory,
+                       const struct gps_id *id) {
     char path[GPS_FILE_PATH];
-    gps_region_path(store, id, "", path);
+    path_in(store, directory, id, "", path);
     return unlink(path) == 0 ? 0 : -errno;
 }
 
 int gps_region_remove(const struct gps_store *store, const struct gps_id *id) {
     gps_region_remove_beside(store, id);
-    return gps_region_remove_record(store, id);
+    return remove_from(store, store->records, id);
 }
 
-int gps_region_each(const struct gps_store *store, gps_region_fn *fn, void *arg) {
+int gps_region_remove_freed(const struct gps_store *store, const struct gps_id *id) {
+    return remove_from(store, GPS_FREED, id);
+}
+
+int gps_region_bury(const struct gps_store *store, const struct gps_id *id) {
+    char from[GPS_FILE_PATH], to[GPS_FILE_PATH];
+    const size_t folder = strlen(store->path) + 1;
+    path_in(store, GPS_REGIONS, id, "", from);
+    memcpy(to, from, folder);
+    memcpy(to + folder, GPS_FREED, strlen(GPS_FREED));
+    memcpy(to + folder + strlen(GPS_FREED), from + folder + strlen(GPS_REGIONS),
+           sizeof("/") + GPS_ID_HEX - 1);
+    return gps_file_rename(AT_FDCWD, from, to);
+}
+
+static int each_in(const struct gps_store *store, const char *directory, gps_region_fn *fn,
+                   void *arg) {
     struct gps_dir dir;
     const char *name;
-    gps_dir_open(&dir, store, store->records);
+    gps_dir_open(&dir, store, directory);
     while ((name = gps_dir_next(&dir))) {
         struct gps_region_record record = {0};
         const char *why = NULL;
         if (!gps_id_parse(name, &record.id))
             continue;
         const int found = read_at(store, dir.fd, name, &record.id, &record, &why);
+        if (found == 0 && strcmp(directory, GPS_FREED) == 0)
+            set_freed(&record);
         if (found != 0 && found != -EBADMSG && found != -ENOENT)
             dir.status = found;
         else if (found != -ENOENT && !fn(arg, &record, found, why))
             break;
     }
     return gps_dir_close(&dir);
+}
+
+int gps_region_each(const struct gps_store *store, gps_region_fn *fn, void *arg) {
+    return each_in(store, store->records, fn, arg);
+}
+
+int gps_region_each_freed(const struct gps_store *store, gps_region_fn *fn, void *arg) {
+    const int status = each_in(store, GPS_FREED, fn, arg);
+    return status == -ENOENT ? 0 : status;
 }

@@ -38,7 +38,13 @@ int gps_region_set_traces(const struct gps_store *store, const struct gps_region
 int gps_region_read_traces(const struct gps_store *store, const struct gps_region_record *record,
                            struct gps_region_traces *traces);
 
-/* Reads and checks regions/<id>. -ENOENT. -EBADMSG: the record is not valid, and *why (if why is
+/* Moves the record of a freed region to freed/<id>, over an older one, or removes it from there.
+ * What stands in freed/ is freed, whatever its status says. A record that cannot be moved stays;
+ * its state is to be FREED already. */
+int gps_region_bury(const struct gps_store *store, const struct gps_id *id);
+int gps_region_remove_freed(const struct gps_store *store, const struct gps_id *id);
+
+/* Reads and checks regions/<id>, else freed/<id>. -ENOENT. -EBADMSG: the record is not valid, and *why (if why is
  * not NULL) says what is wrong. An invalid record is read again a few times first: the owner may be
  * rewriting the status at that moment. */
 int gps_region_read(const struct gps_store *store, const struct gps_id *id,
@@ -47,10 +53,9 @@ int gps_region_read(const struct gps_store *store, const struct gps_id *id,
 int gps_region_read_open(const struct gps_store *store, int fd, const struct gps_id *id,
                          struct gps_region_record *record, const char **why);
 
-/* Removes the record and what lies beside it, or one of the two: <id>.taken, which only a result
+/* Removes the record and what lies beside it, or the latter alone: <id>.taken, which only a result
  * has, and <id>.frames. */
 int gps_region_remove(const struct gps_store *store, const struct gps_id *id);
-int gps_region_remove_record(const struct gps_store *store, const struct gps_id *id);
 void gps_region_remove_beside(const struct gps_store *store, const struct gps_id *id);
 
 /* Judges a record, by its owner and for a VMM region also by its users: they wait for the next
@@ -70,3 +75,5 @@ bool gps_region_taken(const struct gps_store *store, const struct gps_id *id);
 typedef bool gps_region_fn(void *arg, const struct gps_region_record *record, int status,
                            const char *why);
 int gps_region_each(const struct gps_store *store, gps_region_fn *fn, void *arg);
+/* The same of freed/. A region can be in both for the moment in which its handle is given again. */
+int gps_region_each_freed(const struct gps_store *store, gps_region_fn *fn, void *arg);

@@ -33,8 +33,9 @@ static int check(const char *path, bool create) {
 }
 
 /* What lies below a namespace; "": itself. */
-static const char *const below[] = {"", "/procs", "/" GPS_REGIONS, "/names", "/" GPS_AUDIT};
-enum { BELOW = sizeof(below) / sizeof(*below) };
+static const char *const below[] = {"",       "/procs",      "/" GPS_REGIONS,
+                                    "/names", "/" GPS_AUDIT, "/" GPS_FREED};
+enum { BELOW = sizeof(below) / sizeof(*below), NEEDED = BELOW - 2 };
 
 static int check_tree(const char *root, const char *name_space, bool create) {
     int status = check(root, create);
@@ -42,8 +43,8 @@ static int check_tree(const char *root, const char *name_space, bool create) {
         GPS_NEW_TEXT(path, GPS_FILE_PATH);
         gps_text_strs(&path, root, "/", name_space, below[i]);
         status = check(path.bytes, create);
-        if (status == -ENOENT && i == BELOW - 1)
-            return 0; /* of a version without it */
+        if (status == -ENOENT && i >= NEEDED)
+            status = 0; /* of a version without it */
     }
     return status;
 }

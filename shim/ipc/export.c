@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "directory/name.h"
+#include "directory/processes.h"
 #include "directory/region.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
@@ -23,12 +24,14 @@
 #include "vmm/mapping.h"
 #include "vmm/vmm_region.h"
 
-enum { BLOCK = 2 << 20 /* the driver's */ };
+enum { BLOCK = 2 << 20 /* the driver's */, TOMBSTONES = 4096 /* of all processes */ };
 
 static struct {
     _Atomic uint64_t generation;
     _Atomic uint64_t again; /* the directory was unusable: nothing is published before this */
     _Atomic bool missed;    /* the program got a handle whose region was not published then */
+    _Atomic int recount;    /* of the processes, after so many tombstones */
+    _Atomic unsigned part;  /* of the tombstones */
 } state;
 GPS_FORGOTTEN(state);
 
@@ -116,9 +119,9 @@ static void publish_first(const struct gps_alloc *seen, const uint8_t handle[GPS
     if (!attached && region && region->published) { /* freed meanwhile */
         gps_region_remove(gps_membership_store(), &region->record.id);
         gps_region_event_freed(region);
-    } else if (!attached && !done && stands) { /* the handle lives again, and is not stale */
-        gps_region_remove_record(gps_membership_store(), &id);
     }
+    if (stands) /* the handle lives again, and is not stale */
+        gps_region_remove_freed(gps_membership_store(), &id);
     gps_record_release(&mine);
     if (!attached && !done)
         atomic_store(&state.missed, true);
@@ -237,8 +240,8 @@ bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
     struct gps_record_reservation mine;
     const bool stands = gps_record_reserve_id(&mine, &region->record.id);
     const bool published = publish(region);
-    if (!published && stands)
-        gps_region_remove_record(gps_membership_store(), &region->record.id);
+    if (stands)
+        gps_region_remove_freed(gps_membership_store(), &region->record.id);
     gps_record_release(&mine);
     if (!published ||
         gps_name_point(gps_membership_store(), name, gps_process_self(), &region->record.id) < 0) {
@@ -351,12 +354,28 @@ void gps_export_rename(struct gps_export *region) {
                        &region->record.id);
 }
 
+/* How many tombstones this process may keep, so that all together keep TOMBSTONES. It counts the
+ * processes again after half of its part, or 32. */
+static unsigned part_of_tombstones(void) {
+    if (atomic_fetch_sub(&state.recount, 1) <= 0) {
+        const unsigned processes = gps_proc_count(gps_membership_store());
+        const unsigned part = TOMBSTONES / (processes ? processes : 1);
+        state.part = part > GPS_TOMBSTONES ? GPS_TOMBSTONES : part ? part : 1;
+        state.recount = (int)(part > 64 ? 32 : part / 2);
+    }
+    return state.part;
+}
+
+/* Who looks meanwhile finds a record in one of the two places, and in both that it is freed. */
 void gps_export_leave_tombstone(const struct gps_id *id) {
+    const unsigned limit = part_of_tombstones();
     struct gps_record_reservation oldest;
-    if (!gps_record_leave_tombstone(id, &oldest))
-        return;
-    gps_region_remove_record(gps_membership_store(), &oldest.id);
-    gps_record_release(&oldest);
+    gps_region_bury(gps_membership_store(), id);
+    for (const struct gps_id *left = id; gps_record_leave_tombstone(left, limit, &oldest);
+         left = NULL) {
+        gps_region_remove_freed(gps_membership_store(), &oldest.id);
+        gps_record_release(&oldest);
+    }
 }
 
 void gps_export_end(struct gps_export *region) {
@@ -393,7 +412,7 @@ void gps_export_leave(struct gps_export *region, bool keep_record) {
 void gps_export_remove_tombstones(void) {
     struct gps_record_reservation mine;
     for (unsigned place = 0; gps_record_reserve_tombstone(&place, &mine);) {
-        gps_region_remove_record(gps_membership_store(), &mine.id);
+        gps_region_remove_freed(gps_membership_store(), &mine.id);
         gps_record_release(&mine);
     }
 }

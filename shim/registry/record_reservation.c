@@ -19,7 +19,7 @@ static struct {
     struct gps_record_reservation *reservations;
     unsigned waiting;
     struct tombstone ring[GPS_TOMBSTONES]; /* the oldest is replaced */
-    unsigned oldest;
+    unsigned oldest, next;                 /* numbers; those between have not been replaced */
     struct tombstone *buckets[BUCKETS]; /* by id, which is a hash */
 } state = {.ended = PTHREAD_COND_INITIALIZER};
 GPS_FORGOTTEN(state);
@@ -70,12 +70,24 @@ bool gps_record_reserve_id(struct gps_record_reservation *reservation, const str
 }
 
 /* Nobody can have reserved the oldest one, since a reservation takes its tombstone away. */
-bool gps_record_leave_tombstone(const struct gps_id *id, struct gps_record_reservation *oldest) {
+static bool reserve_oldest(unsigned keep, struct gps_record_reservation *oldest) {
+    bool found = false;
+    while (!found && state.next - state.oldest > keep) {
+        const struct tombstone *place = &state.ring[state.oldest++ % GPS_TOMBSTONES];
+        found = place->stands && reserve_now(oldest, &place->id);
+    }
+    return found;
+}
+
+bool gps_record_leave_tombstone(const struct gps_id *id, unsigned limit,
+                                struct gps_record_reservation *oldest) {
     GPS_LOCKED(&state.lock);
-    struct tombstone *place = &state.ring[state.oldest++ % GPS_TOMBSTONES];
-    const bool full = place->stands && reserve_now(oldest, &place->id);
-    *place = (struct tombstone){.id = *id, .next = *bucket_of(id), .stands = true};
-    *bucket_of(id) = place;
+    const bool full = reserve_oldest(limit - (id ? 1 : 0), oldest);
+    if (id) {
+        struct tombstone *place = &state.ring[state.next++ % GPS_TOMBSTONES];
+        *place = (struct tombstone){.id = *id, .next = *bucket_of(id), .stands = true};
+        *bucket_of(id) = place;
+    }
     return full;
 }
 

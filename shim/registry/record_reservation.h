@@ -9,7 +9,8 @@
  * of the directory. No lock is held meanwhile. A reservation lies on its thread's stack. All
  * signals must be blocked from the reservation to its end, for a handler must not leave by longjmp.
  *
- * The newest 1,024 tombstones are kept, in memory and by id: no record has to be read to know one.
+ * The newest 1,024 tombstones are kept, or fewer, as the caller says, in memory and by id: no record
+ * has to be read to know one.
  * Nothing is allocated.
  */
 #pragma once
@@ -25,9 +26,11 @@ struct gps_record_reservation {
 
 /* Reserves an id. True: it was that of a tombstone, whose record is the caller's from now on. */
 bool gps_record_reserve_id(struct gps_record_reservation *reservation, const struct gps_id *id);
-/* Makes a tombstone of a region. True: the oldest one had to go for it; its id is reserved, and its
- * record is the caller's to remove. */
-bool gps_record_leave_tombstone(const struct gps_id *id, struct gps_record_reservation *oldest);
+/* Makes a tombstone of a region, of at most `limit` (1 to GPS_TOMBSTONES). True: the oldest one had
+ * to go for it; its id is reserved, and its record is the caller's to remove. Then more may have to
+ * go: ask again without an id, until it is false. */
+bool gps_record_leave_tombstone(const struct gps_id *id, unsigned limit,
+                                struct gps_record_reservation *oldest);
 /* Reserves the next tombstone from a place on, and takes it away. False: there is none. */
 bool gps_record_reserve_tombstone(unsigned *place, struct gps_record_reservation *reservation);
 /* Ends a reservation. */

@@ -55,8 +55,8 @@ AIMS = (
         "of the program's. The record is opened, checked for type and owner, read and closed."),
     Aim("first export, and its free", "5 us each", "first export", 12281, "11 + 22; 8 + 13",
         "The file system: on tmpfs a new file takes 1.8 us, its first page 0.9 us, its rename 2.0 us, and the removal of the oldest "
-        "tombstone 1.5 us. Without the rename a reader could see half a record. The free writes the record once (1.4 us) and then looks through "
-        "procs/ for importers (1.3 us). The instructions are of both."),
+        "tombstone 1.5 us. Without the rename a reader could see half a record. The free writes the record once (1.4 us), looks through "
+        "procs/ for importers (1.3 us), and moves the record to the freed ones by a rename more (1,000 instructions). The instructions are of both."),
     Aim("first export of a process", "150 us", None, None, "58; 56",
         "Not met on an H200 machine on 2026-11-22: 175 us. /proc/self/status, which told the size of the descriptor table, took 11 to 40 "
         "of 80 us on one virtual machine and is read no more (tests/gpu/check.sh has not run since). The rest is the process's own record: the "

@@ -390,7 +390,8 @@ TEST(Stale, TheNewest1024TombstonesStay) {
         handles.push_back(a.must("get p"));
         a.must("free p");
     }
-    EXPECT_EQ(world.entries("regions"), 1024u);
+    EXPECT_EQ(world.entries("regions"), 0u);
+    EXPECT_EQ(world.entries("freed"), 1024u);
     EXPECT_EQ(b.code("open q " + handles.back()), gone());
     EXPECT_EQ(world.count("open-stale"), 1u);
     EXPECT_EQ(b.code("open q " + handles.front()), gone()); // forgotten: the driver's own answer
@@ -398,7 +399,42 @@ TEST(Stale, TheNewest1024TombstonesStay) {
     EXPECT_EQ(world.ls().size(), 0u);
     a.quit("return");
     b.quit("return");
-    EXPECT_EQ(world.entries("regions"), 0u);
+    EXPECT_EQ(world.entries("freed"), 0u);
+}
+
+// 4,096 of all: of 8 processes each keeps 512.
+TEST(Stale, ManyProcessesKeepFewerTombstonesEach) {
+    World world;
+    std::vector<std::unique_ptr<Puppet>> all;
+    for (int i = 0; i < 8; i++)
+        all.push_back(std::make_unique<Puppet>(world));
+    for (const auto &one : all) // from now on all are there
+        one->all({"malloc p 4096", "get p"});
+    for (int i = 0; i < 600; i++) {
+        all[0]->must("malloc q 4194304");
+        all[0]->must("get q");
+        all[0]->must("free q");
+    }
+    EXPECT_EQ(world.entries("freed"), 512u);
+    EXPECT_EQ(world.ls().size(), 8u);
+}
+
+// ls and its like do not read the folder, --all and show do; gc removes what a dead process left.
+TEST(Stale, OfFreedRegionsOnlyThoseAreReadThatAreShown) {
+    World world;
+    Puppet a(world), b(world, consumer());
+    a.must("malloc p 4194304");
+    const std::string stale = a.must("get p");
+    a.must("free p");
+    ASSERT_EQ(world.entries("freed"), 1u);
+    EXPECT_EQ(world.tool({"ls", "--json"}).out.find("freed"), std::string::npos);
+    EXPECT_NE(world.tool({"ls", "--all", "--json"}).out.find("freed"), std::string::npos);
+    EXPECT_NE(world.tool({"show", world.files("freed")[0]}).out.find("freed"), std::string::npos);
+    EXPECT_EQ(b.code("open q " + stale), gone());
+    EXPECT_EQ(world.count("open-stale"), 1u);
+    a.kill();
+    EXPECT_EQ(world.tool({"gc"}).status, 0);
+    EXPECT_EQ(world.entries("freed"), 0u);
 }
 
 TEST(DeadOwner, AHandleOfADeadProcess) {

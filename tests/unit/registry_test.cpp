@@ -619,9 +619,9 @@ gps_id numbered(unsigned number) {
 }
 
 // True: the oldest one had to go for it.
-bool leave_tombstone(const gps_id *id, gps_id *oldest) {
+bool leave_tombstone(const gps_id *id, gps_id *oldest, unsigned limit = GPS_TOMBSTONES) {
     gps_record_reservation reservation;
-    const bool full = gps_record_leave_tombstone(id, &reservation);
+    const bool full = gps_record_leave_tombstone(id, limit, &reservation);
     if (full) {
         *oldest = reservation.id;
         gps_record_release(&reservation);
@@ -660,6 +660,22 @@ TEST_F(Registry, ATombstoneThatWasTakenIsNoLongerReplaced) {
     const gps_id last = numbered(0), second = numbered(2);
     ASSERT_TRUE(leave_tombstone(&last, &oldest));
     EXPECT_TRUE(gps_id_equal(&oldest, &second));
+}
+
+TEST_F(Registry, TheOldestTombstonesGoWhenFewerMayStay) {
+    gps_id oldest = {};
+    for (unsigned i = 0; i < 10; i++) {
+        const gps_id id = numbered(i);
+        EXPECT_FALSE(leave_tombstone(&id, &oldest));
+    }
+    const gps_id last = numbered(10);
+    unsigned gone = 0;
+    for (const gps_id *id = &last; leave_tombstone(id, &oldest, 4); id = nullptr) {
+        const gps_id expected = numbered(gone++);
+        EXPECT_TRUE(gps_id_equal(&oldest, &expected));
+    }
+    EXPECT_EQ(gone, 7u);
+    EXPECT_EQ(standing(), 4u);
 }
 
 // Ids with equal beginnings, which lie side by side in any hash table.

@@ -448,6 +448,51 @@ TEST_F(RegionTest, EachShowsEveryRecordAndTheBadOnesAsBad) {
     EXPECT_EQ(wanted.bad, seen.bad);
 }
 
+/* Freed, and its handle given again, once each: whoever looks meanwhile finds it. */
+TEST_F(RegionTest, ARecordIsNeverMissingWhileItMoves) {
+    const unsigned rounds = 3000;
+    std::atomic<unsigned> current{0};
+    gps_region_record first = make_record(self, 1000);
+    ASSERT_EQ(0, gps_region_publish(&store, &first));
+    std::thread reader([&] {
+        for (unsigned round; (round = current) < rounds;) {
+            const gps_region_record wanted = make_record(self, 1000 + round);
+            gps_region_record seen;
+            const int status = gps_region_read(&store, &wanted.id, &seen, nullptr);
+            if (status != 0) {
+                ADD_FAILURE() << status;
+                return;
+            }
+        }
+    });
+    for (unsigned round = 0; round < rounds; current = ++round) {
+        gps_region_record one = make_record(self, 1000 + round);
+        gps_region_record next = make_record(self, 1001 + round);
+        EXPECT_EQ(0, gps_region_bury(&store, &one.id));
+        EXPECT_EQ(0, gps_region_publish(&store, &one));
+        EXPECT_EQ(0, gps_region_remove_freed(&store, &one.id));
+        EXPECT_EQ(0, gps_region_publish(&store, &next));
+    }
+    reader.join();
+}
+
+TEST_F(RegionTest, WhatIsBuriedIsFreedWhateverItsStatusSays) {
+    gps_region_record one = make_record(self, 1);
+    ASSERT_EQ(0, gps_region_publish(&store, &one));
+    ASSERT_EQ(0, gps_region_bury(&store, &one.id));
+    ASSERT_EQ(0, gps_region_read(&store, &one.id, &found, nullptr));
+    EXPECT_EQ(found.status.state, static_cast<uint32_t>(GPS_STATE_FREED));
+    Seen seen, freed;
+    ASSERT_EQ(0, gps_region_each(&store, see, &seen));
+    ASSERT_EQ(0, gps_region_each_freed(&store, see, &freed));
+    EXPECT_EQ(seen.good.count(id_text(one.id)), 0u);
+    EXPECT_EQ(freed.good, std::set<std::string>{id_text(one.id)});
+    /* of a directory that an older version made */
+    std::filesystem::remove_all(std::string(store.path) + "/freed");
+    EXPECT_EQ(-ENOENT, gps_region_read(&store, &one.id, &found, nullptr));
+    EXPECT_EQ(0, gps_region_each_freed(&store, see, &freed));
+}
+
 TEST_F(RegionTest, EachStopsWhenTold) {
     Seen seen;
 

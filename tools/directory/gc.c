@@ -58,8 +58,8 @@ static void name_entry(void *arg, const char *directory, const char *name) {
     struct gps_region_record record;
     struct gps_id id;
     TOOL_TEMP char *path = path_of(directory, name);
-    if (strcmp(directory, "regions") == 0 && gps_id_parse(name, &id) &&
-        gps_region_read(store, &id, &record, NULL) == 0)
+    const bool of_region = strcmp(directory, GPS_REGIONS) == 0 || strcmp(directory, GPS_FREED) == 0;
+    if (of_region && gps_id_parse(name, &id) && gps_region_read(store, &id, &record, NULL) == 0)
         term_line(stdout, "%s  %s, %s, of %s %u", path, record.name[0] ? record.name : "no name",
                   printable_size(record.requested).text, gps_record_creator(&record)->command,
                   gps_record_creator(&record)->pid);

@@ -735,7 +735,7 @@ static int show_all(struct view *view, bool json) {
 
 static int run_show(const struct tool_args *args) {
     struct view view;
-    if (!view_read(&view))
+    if (!view_read_all(&view))
         return TOOL_FAILED;
     const bool json = args->values[OPTION_JSON];
     const int status =

@@ -116,6 +116,16 @@ static bool collect_region(void *arg, const struct gps_region_record *record, in
     return true;
 }
 
+/* What is damaged there harms nobody, and goes with its owner. */
+static bool collect_freed(void *arg, const struct gps_region_record *record, int status,
+                          const char *why) {
+    struct view *view = arg;
+    (void)why;
+    if (status == 0)
+        TOOL_APPEND(view->regions, view->region_count, (struct view_region){.record = *record});
+    return true;
+}
+
 static void collect_slot(struct view *view, const struct gps_owner *owner,
                          const struct gps_slot *slot) {
     struct view_wait wait = {.owner = *owner};
@@ -269,12 +279,52 @@ static void join(struct view *view, struct view_region *region) {
     region->hold_count = end - first - region->creator_holds;
 }
 
-bool view_read(struct view *view) {
+static int by_id(const void *left, const void *right) {
+    const struct gps_region_record *a = &((const struct view_region *)left)->record;
+    const struct gps_region_record *b = &((const struct view_region *)right)->record;
+    return memcmp(&a->id, &b->id, sizeof(a->id))
+               ?: tool_compare(a->status.state == GPS_STATE_FREED,
+                               b->status.state == GPS_STATE_FREED);
+}
+
+/* A region that was freed, or whose handle was given again, meanwhile can be there twice. */
+static void drop_doubles(struct view *view) {
+    size_t unique = 0;
+    TOOL_SORT(view->regions, view->region_count, by_id);
+    for (size_t i = 0; i < view->region_count; i++)
+        if (unique == 0 ||
+            !gps_id_equal(&view->regions[unique - 1].record.id, &view->regions[i].record.id))
+            view->regions[unique++] = view->regions[i];
+    view->region_count = unique;
+}
+
+/* Of the freed regions those that a process has open, by their ids. The regions and holds are in
+ * the order of these. */
+static void collect_held(struct view *view) {
+    const size_t count = view->region_count;
+    struct gps_region_record record;
+    for (size_t i = 0, at = 0; i < view->hold_count; i++) {
+        const struct gps_slot *slot = &view->holds[i].slot;
+        while (at < count &&
+               memcmp(&view->regions[at].record.id, &slot->region, sizeof(slot->region)) < 0)
+            at++;
+        const bool there =
+            (at < count && gps_id_equal(&view->regions[at].record.id, &slot->region)) ||
+            (i > 0 && gps_id_equal(&view->holds[i - 1].slot.region, &slot->region));
+        if (!there && gps_slot_has_region(slot) &&
+            gps_region_read(&view->store, &slot->region, &record, NULL) == 0)
+            TOOL_APPEND(view->regions, view->region_count, (struct view_region){.record = record});
+    }
+}
+
+static bool read_view(struct view *view, bool all) {
     *view = (struct view){.now = gps_clock_now(), .pid_ns = gps_procfs_pid_ns()};
     int status = view_store_open(false, &view->store);
     if (status != 0)
         return status == -ENOENT;
     status = gps_region_each(&view->store, collect_region, view);
+    if (status == 0 && all)
+        status = gps_region_each_freed(&view->store, collect_freed, view);
     if (status == 0 || status == -ENOENT)
         status = gps_proc_each(&view->store, collect_process, view);
     if (status != 0 && status != -ENOENT) {
@@ -282,13 +332,23 @@ bool view_read(struct view *view) {
         view_free(view);
         return false;
     }
-    sort_processes(view);
     TOOL_SORT(view->holds, view->hold_count, by_hold);
+    drop_doubles(view);
+    collect_held(view);
+    sort_processes(view);
     TOOL_SORT(view->waits, view->wait_count, by_since);
     TOOL_SORT(view->regions, view->region_count, by_name);
     for (size_t i = 0; i < view->region_count; i++)
         join(view, &view->regions[i]);
     return true;
+}
+
+bool view_read(struct view *view) {
+    return read_view(view, false);
+}
+
+bool view_read_all(struct view *view) {
+    return read_view(view, true);
 }
 
 void view_free(struct view *view) {

@@ -105,6 +105,8 @@ void view_store_leave(const struct gps_store *store);
 /* Reads everything. Damaged files are warned about and left out. False after an error message.
  * A directory that does not exist is an empty one. */
 bool view_read(struct view *view);
+/* The same with the freed regions that nobody has open any more; the other leaves them unread. */
+bool view_read_all(struct view *view);
 void view_free(struct view *view);
 
 const struct view_process *view_process_find(const struct view *view,
