@@ -44,9 +44,9 @@ int gps_region_read_traces(const struct gps_store *store, const struct gps_regio
 int gps_region_bury(const struct gps_store *store, const struct gps_id *id);
 int gps_region_remove_freed(const struct gps_store *store, const struct gps_id *id);
 
-/* Reads and checks regions/<id>, else freed/<id>. -ENOENT. -EBADMSG: the record is not valid, and *why (if why is
- * not NULL) says what is wrong. An invalid record is read again a few times first: the owner may be
- * rewriting the status at that moment. */
+/* Reads and checks regions/<id>, else freed/<id>. -ENOENT. -EBADMSG: the record is not valid, and
+ * *why (if why is not NULL) says what is wrong. An invalid record is read again a few times first:
+ * the owner may be rewriting the status at that moment. */
 int gps_region_read(const struct gps_store *store, const struct gps_id *id,
                     struct gps_region_record *record, const char **why);
 /* The same of a file that gps_file_open has opened. */

@@ -20,7 +20,7 @@ static struct {
     unsigned waiting;
     struct tombstone ring[GPS_TOMBSTONES]; /* the oldest is replaced */
     unsigned oldest, next;                 /* numbers; those between have not been replaced */
-    struct tombstone *buckets[BUCKETS]; /* by id, which is a hash */
+    struct tombstone *buckets[BUCKETS];    /* by id, which is a hash */
 } state = {.ended = PTHREAD_COND_INITIALIZER};
 GPS_FORGOTTEN(state);
 

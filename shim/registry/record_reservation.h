@@ -9,9 +9,8 @@
  * of the directory. No lock is held meanwhile. A reservation lies on its thread's stack. All
  * signals must be blocked from the reservation to its end, for a handler must not leave by longjmp.
  *
- * The newest 1,024 tombstones are kept, or fewer, as the caller says, in memory and by id: no record
- * has to be read to know one.
- * Nothing is allocated.
+ * The newest 1,024 tombstones are kept, or fewer, as the caller says, in memory and by id: no
+ * record has to be read to know one. Nothing is allocated.
  */
 #pragma once
 
