@@ -441,7 +441,7 @@ static int run_ls(const struct tool_args *args) {
     struct accounting accounting;
     if (!check_filters(args))
         return TOOL_USAGE;
-    if (!(args->values[OPTION_ALL] ? view_read_all : view_read)(&view))
+    if (!(args->values[OPTION_ALL] ? view_read_all(&view) : view_read(&view)))
         return TOOL_FAILED;
     accounting_make(&view, &accounting);
     list(&(struct listing){.view = &view,
