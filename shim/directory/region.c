@@ -315,10 +315,14 @@ int gps_region_remove_freed(const struct gps_store *store, const struct gps_id *
     return remove_from(store, GPS_FREED, id);
 }
 
-int gps_region_bury(const struct gps_store *store, const struct gps_id *id) {
+int gps_region_bury(const struct gps_store *store, const struct gps_region_record *record) {
     char from[GPS_FILE_PATH], to[GPS_FILE_PATH];
     const size_t folder = strlen(store->path) + 1;
-    path_in(store, GPS_REGIONS, id, "", from);
+    const int fd = open_in(store, GPS_REGIONS, record, O_RDONLY);
+    if (fd < 0)
+        return fd;
+    close(fd);
+    path_in(store, GPS_REGIONS, &record->id, "", from);
     memcpy(to, from, folder);
     memcpy(to + folder, GPS_FREED, strlen(GPS_FREED));
     memcpy(to + folder + strlen(GPS_FREED), from + folder + strlen(GPS_REGIONS),

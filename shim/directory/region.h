@@ -40,8 +40,9 @@ int gps_region_read_traces(const struct gps_store *store, const struct gps_regio
 
 /* Moves the record of a freed region to freed/<id>, over an older one, or removes it from there.
  * What stands in freed/ is freed, whatever its status says. A record that cannot be moved stays;
- * its state is to be FREED already. */
-int gps_region_bury(const struct gps_store *store, const struct gps_id *id);
+ * its state is to be FREED already. -ENOENT: regions/<id> is another record by now. The caller has
+ * reserved the id, so that nobody publishes one meanwhile. */
+int gps_region_bury(const struct gps_store *store, const struct gps_region_record *record);
 int gps_region_remove_freed(const struct gps_store *store, const struct gps_id *id);
 
 /* Reads and checks regions/<id>, else freed/<id>. -ENOENT. -EBADMSG: the record is not valid, and

@@ -366,16 +366,19 @@ static unsigned part_of_tombstones(void) {
     return state.part;
 }
 
-/* Who looks meanwhile finds a record in one of the two places, and in both that it is freed. */
-void gps_export_leave_tombstone(const struct gps_id *id) {
+/* Who looks meanwhile finds a record in one of the two places, and in both that it is freed. The
+ * memory is free by now, so another thread may have exported the same handle again. */
+void gps_export_leave_tombstone(const struct gps_region_record *record) {
     const unsigned limit = part_of_tombstones();
-    struct gps_record_reservation oldest;
-    gps_region_bury(gps_membership_store(), id);
-    for (const struct gps_id *left = id; gps_record_leave_tombstone(left, limit, &oldest);
-         left = NULL) {
+    struct gps_record_reservation mine, oldest;
+    gps_record_reserve_id(&mine, &record->id);
+    const bool buried = gps_region_bury(gps_membership_store(), record) == 0;
+    for (const struct gps_id *left = buried ? &record->id : NULL;
+         gps_record_leave_tombstone(left, limit, &oldest); left = NULL) {
         gps_region_remove_freed(gps_membership_store(), &oldest.id);
         gps_record_release(&oldest);
     }
+    gps_record_release(&mine);
 }
 
 void gps_export_end(struct gps_export *region) {
@@ -396,7 +399,7 @@ void gps_export_end(struct gps_export *region) {
     if (region->published && (gps_export_becomes_result(region) || region->record.frames))
         gps_region_remove_beside(gps_membership_store(), &region->record.id);
     if (region->published)
-        gps_export_leave_tombstone(&region->record.id);
+        gps_export_leave_tombstone(&region->record);
     free(region);
 }
 

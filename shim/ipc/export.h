@@ -59,7 +59,7 @@ void gps_export_rename(struct gps_export *region);
 void gps_export_end(struct gps_export *region);
 /* The record of a region that is over stays for a while, and those of the oldest such regions go.
  */
-void gps_export_leave_tombstone(const struct gps_id *id);
+void gps_export_leave_tombstone(const struct gps_region_record *record);
 /* The process ends. Removes the record, or leaves it for processes that still ask about it. */
 void gps_export_leave(struct gps_export *region, bool keep_record);
 void gps_export_remove_tombstones(void);

@@ -279,7 +279,7 @@ static void end(struct token *token) {
     gps_region_event_freed(region);
     gps_region_history_publish(region, gps_trace_kept());
     gps_region_set_status(gps_membership_store(), &region->record, GPS_STATE_FREED, 0);
-    gps_export_leave_tombstone(&region->record.id);
+    gps_export_leave_tombstone(&region->record);
     if (token->served)
         keep_over(token);
     else

@@ -166,7 +166,7 @@ TEST_F(Ls, TombstonesAppearOnlyWithAll) {
     Peer producer(shared, "producer");
     const gps_region_record record = shared.region(producer.owner, "gone", 1, GPS_STATE_FREED);
     EXPECT_LACKS(shared.tool({"ls"}).out, "gone"); // as 0.2.0 leaves it
-    ASSERT_EQ(0, gps_region_bury(&shared.store, &record.id));
+    ASSERT_EQ(0, gps_region_bury(&shared.store, &record));
     EXPECT_LACKS(shared.tool({"ls"}).out, "gone");
     EXPECT_EQ(shared.tool({"ls", "--json"}).out, "[]\n");
     for (const char *all : {"--all", "-a"})
@@ -179,7 +179,7 @@ TEST_F(Ls, AFreedRegionThatIsStillHeldIsListed) {
     auto record = shared.region(producer.owner, "freed-under-us", 1, GPS_STATE_FREED);
     Peer consumer(shared, "consumer", {{record.id}});
     EXPECT_HAS(line_with(shared.tool({"ls"}).out, "freed-under-us"), "  freed  ");
-    ASSERT_EQ(0, gps_region_bury(&shared.store, &record.id));
+    ASSERT_EQ(0, gps_region_bury(&shared.store, &record));
     EXPECT_HAS(line_with(shared.tool({"ls"}).out, "freed-under-us"), "  freed  ");
     EXPECT_EQ(Json::parse(shared.tool({"ls", "--json"}).out)[0]["users"].size(), 1u);
     EXPECT_EQ(Json::parse(shared.tool({"ls", "--all", "--json"}).out).size(), 1u);

@@ -468,7 +468,7 @@ TEST_F(RegionTest, ARecordIsNeverMissingWhileItMoves) {
     for (unsigned round = 0; round < rounds; current = ++round) {
         gps_region_record one = make_record(self, 1000 + round);
         gps_region_record next = make_record(self, 1001 + round);
-        EXPECT_EQ(0, gps_region_bury(&store, &one.id));
+        EXPECT_EQ(0, gps_region_bury(&store, &one));
         EXPECT_EQ(0, gps_region_publish(&store, &one));
         EXPECT_EQ(0, gps_region_remove_freed(&store, &one.id));
         EXPECT_EQ(0, gps_region_publish(&store, &next));
@@ -476,10 +476,20 @@ TEST_F(RegionTest, ARecordIsNeverMissingWhileItMoves) {
     reader.join();
 }
 
+TEST_F(RegionTest, OfAHandleThatIsGivenAgainTheLiveRecordStays) {
+    gps_region_record one = make_record(self, 1), next = one;
+    next.generation++;
+    gps_record_seal(&next);
+    ASSERT_EQ(0, gps_region_publish(&store, &next));
+    EXPECT_EQ(-ENOENT, gps_region_bury(&store, &one));
+    ASSERT_EQ(0, gps_region_read(&store, &next.id, &found, nullptr));
+    EXPECT_NE(found.status.state, static_cast<uint32_t>(GPS_STATE_FREED));
+}
+
 TEST_F(RegionTest, WhatIsBuriedIsFreedWhateverItsStatusSays) {
     gps_region_record one = make_record(self, 1);
     ASSERT_EQ(0, gps_region_publish(&store, &one));
-    ASSERT_EQ(0, gps_region_bury(&store, &one.id));
+    ASSERT_EQ(0, gps_region_bury(&store, &one));
     ASSERT_EQ(0, gps_region_read(&store, &one.id, &found, nullptr));
     EXPECT_EQ(found.status.state, static_cast<uint32_t>(GPS_STATE_FREED));
     Seen seen, freed;
