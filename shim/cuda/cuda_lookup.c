@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "chain.h"
 #include "doors/resolver.h"
@@ -72,11 +73,8 @@ GPS_BARE static bool is_harmless(const char *name, bool old) {
 
 /* --- what is handed out --- */
 
-/* In the order of struct gps_real. The exported function is an alias of the wrapper. */
-static const struct row {
-    void *wrapper;
-    enum gps_hooked when;
-} rows[] = {
+/* In the order of struct gps_real. */
+static const uint8_t hooked[] = {
 #define WHEN_lookup                                                   GPS_HOOKED_ALWAYS
 #define WHEN_context                                                  GPS_HOOKED_ALWAYS
 #define WHEN_memory                                                   GPS_HOOKED_ALWAYS
@@ -89,17 +87,23 @@ static const struct row {
 #define WHEN_module                                                   GPS_HOOKED_GRAPHS
 #define WHEN_wait                                                     GPS_HOOKED_WAITS
 #define WHEN_told                                                     GPS_HOOKED_TOLD
-#define ROW(name, when)                                               {(void *)gps_hook_##name, when},
-#define DRIVER(kind, name, parameters, arguments)                     ROW(name, WHEN_##kind)
-#define WRITE(name, parameters, arguments, what)                      ROW(name, GPS_HOOKED_COPIES)
-#define GATED(name, parameters, arguments, stream)                    ROW(name, GPS_HOOKED_WORK)
-#define LAUNCH(name, parameters, arguments, stream, f, values, extra) ROW(name, GPS_HOOKED_WAITS)
-#define GRAPH(name, parameters, arguments, stream)                    ROW(name, GPS_HOOKED_WAITS)
-#define READ(name, parameters, arguments, stream)                     ROW(name, GPS_HOOKED_COPIES)
+#define DRIVER(kind, name, parameters, arguments)                     WHEN_##kind,
+#define WRITE(name, parameters, arguments, what)                      GPS_HOOKED_COPIES,
+#define GATED(name, parameters, arguments, stream)                    GPS_HOOKED_WORK,
+#define LAUNCH(name, parameters, arguments, stream, f, values, extra) GPS_HOOKED_WAITS,
+#define GRAPH(name, parameters, arguments, stream)                    GPS_HOOKED_WAITS,
+#define READ(name, parameters, arguments, stream)                     GPS_HOOKED_COPIES,
 #include "hooks.def"
 };
-enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+enum { ROWS = sizeof(hooked) / sizeof(hooked[0]) };
 _Static_assert(ROWS * sizeof(void *) == sizeof(gps_real), "a row for each function");
+
+extern const int32_t gps_hook_offsets[] __attribute__((visibility("hidden"))); /* of doors.S */
+
+/* The exported function is an alias of it. */
+static void *wrapper_of(size_t slot) {
+    return (char *)(uintptr_t)gps_hook_offsets + gps_hook_offsets[slot];
+}
 
 static const void *const runtime[] = {
 #define RUNTIME(name, parameters, arguments) (const void *)name,
@@ -117,7 +121,7 @@ static bool is_runtime(const void *address) {
 /* Whether it is one of our own exported functions, of the driver's names or the runtime's. */
 static bool is_ours(const void *address) {
     for (size_t i = 0; i < ROWS; i++)
-        if (rows[i].wrapper == address)
+        if (wrapper_of(i) == address)
             return true;
     return is_runtime(address);
 }
@@ -131,10 +135,10 @@ static int slot_of(const void *address) {
 }
 
 static void *substitute(int slot, void *address) {
-    if (slot < 0 || !gps_entry_hooks(rows[slot].when, gps_operations_enter))
+    if (slot < 0 || !gps_entry_hooks(hooked[slot], gps_operations_enter))
         return address;
-    return gps_chain_driver ? gps_chain_door(slot, address, rows[slot].wrapper)
-                            : rows[slot].wrapper;
+    void *const wrapper = wrapper_of((size_t)slot);
+    return gps_chain_driver ? gps_chain_door(slot, address, wrapper) : wrapper;
 }
 
 /* By the name of an export, which says what version it is of. */

@@ -144,6 +144,10 @@ bool gps_lifecycle_begin(gps_attach_fn *attach) {
     return phase == GPS_PHASE_ON || phase == GPS_PHASE_SUSPENDED;
 }
 
+/* What at_quick_exit does: that is linked in, far from the constructor. */
+int __cxa_at_quick_exit(void (*fn)(void *), void *object);
+extern void *__dso_handle __attribute__((visibility("hidden")));
+
 /* The first handler of quick_exit runs last: those of the program may wait for threads that call
  * the driver. */
 __attribute__((constructor)) static void on_load(void) {
@@ -151,5 +155,5 @@ __attribute__((constructor)) static void on_load(void) {
     gps_channel_start();
     gps_linker_start();
     gps_thread_note_main();
-    (void)at_quick_exit(gps_lifecycle_end);
+    (void)__cxa_at_quick_exit((void (*)(void *))gps_lifecycle_end, &__dso_handle);
 }

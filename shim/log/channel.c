@@ -10,7 +10,9 @@
 
 #include "util/clock.h"
 
-static struct gps_channel *channel;
+/* Both lie in a page that the linker has already written to, as what the constructor needs does. */
+static struct gps_channel *channel __attribute__((section(".data")));
+static char variable[] = GPS_CHANNEL_VARIABLE;
 static size_t cells;
 
 struct gps_channel *gps_channel(void) {
@@ -46,9 +48,10 @@ static void map(int fd) {
     channel = mapped;
 }
 
-void gps_channel_start(void) {
+/* It shares a page with the constructor that calls it. */
+__attribute__((section(".text.startup"))) void gps_channel_start(void) {
     const int error = errno;
-    const char *path = channel ? NULL : secure_getenv(GPS_CHANNEL_VARIABLE);
+    const char *path = channel ? NULL : secure_getenv(variable);
     const int fd = path ? open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
     if (fd >= 0) {
         map(fd);

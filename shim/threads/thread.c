@@ -18,7 +18,9 @@
 #define LOOK 100000 /* us */
 enum { OURS = 512 << 10 };
 
-static pthread_key_t main_key; /* its destructor runs where the main thread ends by pthread_exit */
+/* Its destructor runs where the main thread ends by pthread_exit. It and the state lie in a page that
+ * the linker has already written to. */
+static pthread_key_t main_key __attribute__((section(".data")));
 
 static struct {
     _Atomic unsigned ours, changes; /* threads of ours, and how often their number has changed */
@@ -26,7 +28,7 @@ static struct {
     _Atomic bool watched;           /* a thread looks whether only ours are left */
     sigset_t signals;               /* the main thread's mask, when it ended */
     _Atomic int process;            /* that started them, 0: none; a forked child has none */
-} state;
+} state __attribute__((section(".data")));
 
 /* The linker does not say how much of it lies on the stack: all that there is, at most. */
 static int add_thread_local(struct dl_phdr_info *info, size_t size, void *arg) {
