@@ -66,7 +66,9 @@ $(OLD_LIBRARIES): $(BUILD)/shim/compat/%: shim/compat/old/%.txt
 # --- the library -----------------------------------------------------------------------------------
 
 room = $(patsubst shim/%.c,$(BUILD)/shim/%.o,$(wildcard shim/$(1)/*.c))
-COMMON_OBJECTS := $(foreach name,$(filter-out cuda hip,$(ROOMS)),$(call room,$(name)))
+# What runs while the library loads comes first: beside its tables, in pages that are there already.
+EARLY := $(patsubst %,$(BUILD)/shim/%.o,stack/module threads/thread util/linker)
+COMMON_OBJECTS := $(EARLY) $(filter-out $(EARLY),$(foreach name,$(filter-out cuda hip,$(ROOMS)),$(call room,$(name))))
 SHIM_OBJECTS := $(COMMON_OBJECTS) $(call room,cuda) $(addprefix $(BUILD)/shim/cuda/,trampoline.o stubs.o doors.o)
 HIP_OBJECTS := $(COMMON_OBJECTS) $(call room,hip) $(BUILD)/shim/hip/hip_trampoline.o
 SHIM_FLAGS := -fPIC -fvisibility=hidden -ftls-model=initial-exec

@@ -101,8 +101,10 @@ static void on_main_end(void *unused) {
 }
 
 void gps_thread_note_main(void) {
-    __typeof__(&pthread_key_create) create = GPS_LATE(pthread_key_create);
-    __typeof__(&pthread_setspecific) set = GPS_LATE(pthread_setspecific);
+    /* Not constant: they lie in the page of the state, too. */
+    static char create_name[] = "pthread_key_create", set_name[] = "pthread_setspecific";
+    __typeof__(&pthread_key_create) create = GPS_LATE_BY(pthread_key_create, create_name);
+    __typeof__(&pthread_setspecific) set = GPS_LATE_BY(pthread_setspecific, set_name);
     if (!state.keyed)
         state.keyed = create && set && create(&main_key, on_main_end) == 0;
     if (state.keyed)
