@@ -29,7 +29,7 @@
 
 /* --- what a module needs --- */
 
-enum { BUCKETS = 1024, MOST = 1 << 14 /* objects */ };
+enum { BUCKETS = 1024 };
 
 struct name {
     const char *text;
@@ -50,9 +50,11 @@ struct walk {
     void *arg;
     bool done;
     struct node *first, **end; /* the queue */
-    uint32_t count;
-    struct name *buckets[BUCKETS];
-    struct node nodes[MOST]; /* memory is touched as they are collected */
+    size_t count, most;
+    struct scratch {
+        struct name *buckets[BUCKETS];
+        struct node nodes[]; /* as many as there are objects */
+    } *scratch;
 };
 
 /* The place of a name in its bucket, or the end of the bucket. */
@@ -60,7 +62,7 @@ static struct name **find_name(struct walk *walk, const char *text) {
     uint32_t hash = 5381;
     for (const char *c = text; *c; c++)
         hash = hash * 33 + (unsigned char)*c;
-    struct name **name = &walk->buckets[hash % BUCKETS];
+    struct name **name = &walk->scratch->buckets[hash % BUCKETS];
     while (*name && strcmp((*name)->text, text) != 0)
         name = &(*name)->next;
     return name;
@@ -77,7 +79,7 @@ static void add_name(struct walk *walk, struct name *name, struct node *node, co
 
 static bool add(void *arg, const struct gps_module *module) {
     struct walk *walk = arg;
-    struct node *node = &walk->nodes[walk->count++];
+    struct node *node = &walk->scratch->nodes[walk->count++];
     const char *soname = gps_module_soname(module);
     node->module = *module;
     node->seen = module->base == walk->root->base;
@@ -87,7 +89,7 @@ static bool add(void *arg, const struct gps_module *module) {
         if (soname)
             add_name(walk, &node->names[2], node, soname);
     }
-    return walk->count == MOST;
+    return walk->count == walk->most;
 }
 
 static void enqueue(void *arg, const char *needed) {
@@ -100,11 +102,24 @@ static void enqueue(void *arg, const char *needed) {
     }
 }
 
+static bool count_one(void *arg, const struct gps_module *any) {
+    (void)any;
+    ++*(size_t *)arg;
+    return false;
+}
+
 /* The whole walk runs in the first callback of an iteration of the linker, which holds the linker's
  * lock, so that no object is loaded or unloaded meanwhile. */
 static bool walk_locked(void *arg, const struct gps_module *any) {
     struct walk *walk = arg;
     (void)any;
+    gps_module_each(count_one, &walk->most);
+    const size_t size = sizeof(*walk->scratch) + walk->most * sizeof(struct node);
+    void *const scratch = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (scratch == MAP_FAILED)
+        return true;
+    walk->scratch = scratch;
     gps_module_each(add, walk);
     walk->end = &walk->first;
     gps_module_each_needed(walk->root, enqueue, walk);
@@ -113,6 +128,7 @@ static bool walk_locked(void *arg, const struct gps_module *any) {
         if (!walk->done)
             gps_module_each_needed(&node->module, enqueue, walk);
     }
+    munmap(scratch, size);
     return true;
 }
 
@@ -122,19 +138,10 @@ static bool walk_locked(void *arg, const struct gps_module *any) {
  * linker's lock and maps scratch memory. Calls no malloc and preserves errno. */
 static bool each_dependency(const struct gps_module *module, gps_module_fn *fn, void *arg) {
     const int error = errno;
-    bool done = false;
-    struct walk *walk = mmap(NULL, sizeof(*walk), PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (walk != MAP_FAILED) {
-        walk->root = module;
-        walk->fn = fn;
-        walk->arg = arg;
-        gps_module_each(walk_locked, walk);
-        done = walk->done;
-        munmap(walk, sizeof(*walk));
-    }
+    struct walk walk = {.root = module, .fn = fn, .arg = arg};
+    gps_module_each(walk_locked, &walk);
     errno = error;
-    return done;
+    return walk.done;
 }
 
 /* --- the calls of the program --- */
@@ -203,10 +210,19 @@ static bool is_same(void *arg, const struct gps_module *module) {
     return module->base == ((const struct gps_module *)arg)->base;
 }
 
-static bool is_permanent(void *arg, const struct gps_module *module) {
-    if (*module->path)
+/* Where the last library begins that was found to stay: mostly the runtime, for every call site. */
+static const void *_Atomic stays;
+
+static bool is_permanent(void *arg, const struct gps_module *program) {
+    const struct gps_module *module = arg;
+    if (*program->path)
         return false;
-    return is_same(arg, module) || each_dependency(module, is_same, arg);
+    if (is_same(arg, program) || module->start == atomic_load(&stays))
+        return true;
+    if (!each_dependency(program, is_same, arg))
+        return false;
+    atomic_store(&stays, module->start);
+    return true;
 }
 
 /* The program itself and what it is linked with stay: no look-up is needed to see that they did. */

@@ -17,7 +17,7 @@ static int make(const char *path) {
 }
 
 /* Whether it is a directory that only this user can read and write; makes it if told to. */
-static int check(const char *path, bool create) {
+static int check(const char *path, uid_t user, bool create) {
     struct stat st;
     int status = lstat(path, &st) == 0 ? 0 : -errno;
     if (status == -ENOENT && create) {
@@ -29,7 +29,7 @@ static int check(const char *path, bool create) {
         return status;
     if (!S_ISDIR(st.st_mode))
         return -ENOTDIR;
-    return st.st_uid == geteuid() && (st.st_mode & 077) == 0 ? 0 : -EPERM;
+    return st.st_uid == user && (st.st_mode & 077) == 0 ? 0 : -EPERM;
 }
 
 /* What lies below a namespace; "": itself. */
@@ -38,11 +38,12 @@ static const char *const below[] = {"",       "/procs",      "/" GPS_REGIONS,
 enum { BELOW = sizeof(below) / sizeof(*below), NEEDED = BELOW - 2 };
 
 static int check_tree(const char *root, const char *name_space, bool create) {
-    int status = check(root, create);
+    const uid_t user = geteuid();
+    int status = check(root, user, create);
     for (size_t i = 0; i < BELOW && status == 0; i++) {
         GPS_NEW_TEXT(path, GPS_FILE_PATH);
         gps_text_strs(&path, root, "/", name_space, below[i]);
-        status = check(path.bytes, create);
+        status = check(path.bytes, user, create);
         if (status == -ENOENT && i >= NEEDED)
             status = 0; /* of a version without it */
     }
