@@ -98,7 +98,12 @@ static const uint8_t hooked[] = {
 enum { ROWS = sizeof(hooked) / sizeof(hooked[0]) };
 _Static_assert(ROWS * sizeof(void *) == sizeof(gps_real), "a row for each function");
 
-extern const int32_t gps_hook_offsets[] __attribute__((visibility("hidden"))); /* of doors.S */
+/* Where the wrappers are, counted from here: addresses would be relocated in every process. */
+__asm__(".pushsection .rodata\n.p2align 2\ngps_hook_offsets:\n"
+#define FUNCTION(name, parameters, arguments) ".long gps_hook_" #name " - gps_hook_offsets\n"
+#include "hooks.def"
+        ".popsection");
+extern const int32_t gps_hook_offsets[] __attribute__((visibility("hidden")));
 
 /* The exported function is an alias of it. */
 static void *wrapper_of(size_t slot) {

@@ -2,7 +2,6 @@
  * doors.S - what a look-up is given where another library stands behind us (chain.h): notes which
  * function it is, and goes on in its wrapper, which finds arguments, stack and caller as they came.
  * Slot n of gps_chain_wrappers is where door n goes on. A door that nobody was given leads nowhere.
- * Slot n of gps_hook_offsets is the wrapper itself.
  */
     .set n, 0
 
@@ -51,15 +50,6 @@ gps_chain_doors:
 #define FUNCTION(name, parameters, arguments) ROW;
 #include "hooks.def"
     .p2align ALIGNED
-
-/* Where the wrappers are, from here: addresses would be relocated. */
-    .section .rodata
-    .globl gps_hook_offsets
-    .hidden gps_hook_offsets
-    .p2align 2
-gps_hook_offsets:
-#define FUNCTION(name, parameters, arguments) .long gps_hook_##name - gps_hook_offsets;
-#include "hooks.def"
 
     .bss
     .globl gps_chain_wrappers

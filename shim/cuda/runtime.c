@@ -54,7 +54,7 @@ struct walk {
     struct scratch {
         struct name *buckets[BUCKETS];
         struct node nodes[]; /* as many as there are objects */
-    } *scratch;
+    } * scratch;
 };
 
 /* The place of a name in its bucket, or the end of the bucket. */
@@ -115,8 +115,8 @@ static bool walk_locked(void *arg, const struct gps_module *any) {
     (void)any;
     gps_module_each(count_one, &walk->most);
     const size_t size = sizeof(*walk->scratch) + walk->most * sizeof(struct node);
-    void *const scratch = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    void *const scratch =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (scratch == MAP_FAILED)
         return true;
     walk->scratch = scratch;

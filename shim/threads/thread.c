@@ -18,8 +18,8 @@
 #define LOOK 100000 /* us */
 enum { OURS = 512 << 10 };
 
-/* Its destructor runs where the main thread ends by pthread_exit. It and the state lie in a page that
- * the linker has already written to. */
+/* Its destructor runs where the main thread ends by pthread_exit. It and the state lie in a page
+ * that the linker has already written to. */
 static pthread_key_t main_key __attribute__((section(".data")));
 
 static struct {
