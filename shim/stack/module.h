@@ -58,7 +58,7 @@ void *gps_module_variable(const struct gps_module *module, const char *name);
 
 /* A function of libc that the library must not be linked with, because it is newer than glibc 2.28
  * or was in another library then, which the program may not have loaded. NULL: it is not there. */
-#define GPS_LATE(name) GPS_LATE_BY(name, #name)
+#define GPS_LATE(name)            GPS_LATE_BY(name, #name)
 #define GPS_LATE_BY(name, string) ((__typeof__(&(name)))gps_process_symbol(string))
 
 /* --- preloaded.c: the libraries that are preloaded beside this one --- */
