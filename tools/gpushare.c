@@ -32,7 +32,7 @@ static const struct tool_verb itself = {
 };
 
 /* NULL after an error message. */
-static const struct tool_verb *find(const char *name) {
+static const struct tool_verb *verb_find(const char *name) {
     TOOL_TEMP char *known = NULL;
     struct gps_nearest nearest = {.word = name};
     for (size_t i = 0; i < VERB_COUNT; i++) {
@@ -73,7 +73,7 @@ static int run_help(const struct tool_args *args) {
         print_help();
         return TOOL_OK;
     }
-    const struct tool_verb *verb = find(args->operands[0]);
+    const struct tool_verb *verb = verb_find(args->operands[0]);
     if (verb)
         tool_help(verb);
     return verb ? TOOL_OK : TOOL_USAGE;
@@ -97,7 +97,7 @@ static int run_itself(const struct tool_args *args) {
         tool_error("a command is missing; see: gpushare --help");
         return TOOL_USAGE;
     }
-    const struct tool_verb *verb = find(args->operands[0]);
+    const struct tool_verb *verb = verb_find(args->operands[0]);
     return verb ? tool_call(verb, args->operand_count, args->operands) : TOOL_USAGE;
 }
 

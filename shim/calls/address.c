@@ -59,7 +59,7 @@ static bool is_mirrored(uint64_t address, struct gps_place *at) {
 }
 
 /* An import that the program has opened itself has no handle, as bare. */
-static bool is_mapped(uint64_t address, struct gps_place *at) {
+static bool place_is_mapped(uint64_t address, struct gps_place *at) {
     struct gps_mapping mapping;
     struct gps_alloc alloc;
     if (!gps_mapping_at(address, &mapping))
@@ -76,17 +76,17 @@ static bool is_mapped(uint64_t address, struct gps_place *at) {
     return true;
 }
 
-static struct gps_place look_up(uint64_t address) {
+static struct gps_place place_look_up(uint64_t address) {
     struct gps_place at;
     return is_behind(address, &at) || is_area(address, &at) || is_mirrored(address, &at) ||
-                   is_mapped(address, &at)
+                   place_is_mapped(address, &at)
                ? at
                : (struct gps_place){.kind = GPS_PLACE_OTHER, .device = -1};
 }
 
 struct gps_place gps_at(uint64_t address) {
-    struct gps_place at = look_up(address), again;
-    while (at.serial && (again = look_up(address)).serial != at.serial)
+    struct gps_place at = place_look_up(address), again;
+    while (at.serial && (again = place_look_up(address)).serial != at.serial)
         at = again;
     return at;
 }

@@ -19,7 +19,7 @@
 #include "util/forgotten.h"
 #include "vmm/mapping.h"
 
-static int device_of(uint64_t context, int *device) {
+static int context_device_of(uint64_t context, int *device) {
     struct gps_scope scope;
     int code = gps_scope_enter(&scope, context);
     code = code == GPS_OK ? gps_ops->device(device) : code;
@@ -39,7 +39,7 @@ static void enable(int home, int accessor) {
         gps_merge_enable(home, accessor);
 }
 
-static void note(uint64_t context, int device) {
+static void context_note(uint64_t context, int device) {
     GPS_SCOPE();
     if (context != gps_ops->primary(device))
         gps_context_table_add(context, device);
@@ -49,7 +49,7 @@ static void note(uint64_t context, int device) {
  * that is used, and reaches it. A program that uses one pays nothing. */
 void gps_context_made(uint64_t context, int device) {
     if (gps_process_config()->options.suspend == GPS_SUSPEND_ON && context)
-        note(context, device);
+        context_note(context, device);
     if (!gps_rules_active || device < 0 || device >= GPS_MAPPING_DEVICES || used >> device & 1)
         return;
     GPS_DRIVER_SCOPE();
@@ -65,7 +65,7 @@ void gps_context_made(uint64_t context, int device) {
 void gps_context_peer_enabled(uint64_t peer) {
     int device, current;
     gps_entangle(GPS_ENTANGLED_PEERS);
-    if (!gps_process_audits() || device_of(peer, &device) != GPS_OK)
+    if (!gps_process_audits() || context_device_of(peer, &device) != GPS_OK)
         return;
     GPS_DRIVER_SCOPE();
     if (gps_ops->device(&current) == GPS_OK)
@@ -83,7 +83,7 @@ struct ending {
     int device;
 };
 
-static bool is_gone(const struct ending *ending) {
+static bool context_is_gone(const struct ending *ending) {
     return ending->how == GPS_CONTEXT_DETACH   ? !gps_ops->context_exists(ending->context)
            : ending->how == GPS_DEVICE_RELEASE ? !gps_ops->primary(ending->device)
                                                : true;
@@ -114,7 +114,7 @@ static int end_by_driver(void *arg, bool *destroyed, uint64_t *before) {
     const uint64_t ended = gps_streams_mark();
     if (code == GPS_OK && ending->green)
         move(ending->green, ending->context, begun);
-    *destroyed = code == GPS_OK && is_gone(ending);
+    *destroyed = code == GPS_OK && context_is_gone(ending);
     if (*destroyed && !is_remade(ending))
         *before = ended;
     if (*destroyed) {
@@ -127,7 +127,7 @@ static int end_by_driver(void *arg, bool *destroyed, uint64_t *before) {
 }
 
 /* What may leave the context to others hands nothing over and waits for nobody. */
-static int end(struct ending ending) {
+static int context_end(struct ending ending) {
     const bool surely = ending.how == GPS_CONTEXT_DESTROY || ending.how == GPS_DEVICE_RESET;
     if (!ending.context)
         return ending.call(ending.which);
@@ -139,19 +139,20 @@ static int end(struct ending ending) {
 int gps_context_destroy_green(uint64_t green, uint64_t context, gps_context_end_fn *destroy) {
     struct gps_scope scope;
     int device = 0;
-    const bool is_known = context && device_of(context, &device) == GPS_OK;
+    const bool is_known = context && context_device_of(context, &device) == GPS_OK;
     const uint64_t primary = is_known ? gps_ops->primary(device) : 0;
     if (primary && (gps_gate_active || gps_learn_active)) {
         gps_scope_enter(&scope, 0);
         gps_swap_await_context(context);
         gps_scope_end(&scope);
     }
-    return end((struct ending){destroy, green, primary, GPS_DEVICE_RELEASE, context, device});
+    return context_end(
+        (struct ending){destroy, green, primary, GPS_DEVICE_RELEASE, context, device});
 }
 
 int gps_context_end(uint64_t which, gps_context_end_fn *call, enum gps_context_ending how) {
     const bool of_device = how == GPS_DEVICE_RESET || how == GPS_DEVICE_RELEASE;
     const int device = of_device ? (int)which : 0;
     const uint64_t context = of_device ? gps_ops->primary(device) : which;
-    return end((struct ending){call, which, context, how, 0, device});
+    return context_end((struct ending){call, which, context, how, 0, device});
 }

@@ -16,7 +16,7 @@ bool gps_entry_slowly(gps_attach_fn *attach) {
 }
 
 /* Whether the call may begin now; else it is over. It says that it is under way before it looks. */
-static bool may_begin(struct gps_counted_call *call) {
+static bool call_may_begin(struct gps_counted_call *call) {
     gps_call_begin(call);
     if (call->before || gps_process_phase() != GPS_PHASE_SUSPENDED)
         return true;
@@ -30,7 +30,7 @@ bool gps_entry_enter_slowly(bool (*slowly)(void), struct gps_counted_call *call)
     gps_call.handed_on = 0;
     if (gps_process_phase() != GPS_PHASE_SUSPENDED && !gps_entry_begin(slowly))
         return false;
-    while (gps_calls_counted && !may_begin(call))
+    while (gps_calls_counted && !call_may_begin(call))
         gps_process_await_resume();
     return true;
 }

@@ -26,7 +26,7 @@ static struct gps_event made(uint64_t address) {
 }
 
 /* From now on its uses are looked at. */
-static bool keep(const struct gps_event *event) {
+static bool event_keep(const struct gps_event *event) {
     const bool kept = gps_registry_add_event(event);
     gps_watch();
     return kept;
@@ -41,7 +41,7 @@ static void end_reference(const struct gps_event *event) {
 
 /* An event that is still recorded at the address of a new one was destroyed by a way that we do not
  * see. */
-static void forget(uint64_t event) {
+static void event_forget(uint64_t event) {
     struct gps_event stale;
     gps_freed_forget(GPS_FREED_EVENT, event);
     if (gps_registry_take_event(event, &stale))
@@ -53,11 +53,11 @@ void gps_event_created(int code, uint64_t address, enum gps_event_kind kind) {
         gps_diagnose_create_event(kind == GPS_EVENT_SHARED_AND_TIMED, code);
     if (code != GPS_OK)
         return;
-    forget(address);
+    event_forget(address);
     if (kind == GPS_EVENT_PRIVATE)
         return;
     const struct gps_event event = made(address);
-    keep(&event);
+    event_keep(&event);
 }
 
 static void exported(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
@@ -75,7 +75,7 @@ static void exported(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
     GPS_SCOPE();
     gps_membership_join(); /* who cannot open it looks for us there */
     gps_audit_event_exported(&known, handle);
-    keep(&known); /* another thread that exports it has a handle that is told, too */
+    event_keep(&known); /* another thread that exports it has a handle that is told, too */
 }
 
 /* A driver may give the handle of one that is destroyed all the same. */
@@ -103,12 +103,12 @@ static void opened(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
     struct gps_event opened = made(event);
     opened.id = gps_id_of_handle(handle);
     opened.opened = true;
-    forget(event);
+    event_forget(event);
     GPS_SCOPE();
     gps_report_reference(gps_references_begin(&opened.id, GPS_VIA_EVENT, &opened.slot));
     gps_report_reference(gps_references_commit(opened.slot, &opened.id, GPS_VIA_EVENT, event, 0,
                                                gps_audit_place(opened.trace)));
-    if (!keep(&opened))
+    if (!event_keep(&opened))
         end_reference(&opened); /* its end will not be seen */
     gps_diagnose_opened_event(&opened, handle);
 }
@@ -157,7 +157,7 @@ static int destroy_shared(const struct gps_event *event, gps_event_fn *destroy) 
     const int code = destroy(event->event);
     GPS_SCOPE();
     if (code != GPS_OK)
-        keep(event);
+        event_keep(event);
     else if (event->opened)
         gps_report_reference(gps_references_end(event->slot));
     if (code == GPS_OK) {

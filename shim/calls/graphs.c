@@ -11,7 +11,7 @@
 
 /* --- what its nodes use --- */
 
-static bool is_mapped(uint64_t address, struct gps_graph_memory *memory) {
+static bool graph_memory_is_mapped(uint64_t address, struct gps_graph_memory *memory) {
     struct gps_vmm_mapping mapping;
     struct gps_vmm_memory of;
     if (!gps_vmm_mapping_from(address, &mapping, &of) || mapping.pointer > address)
@@ -37,19 +37,20 @@ static bool is_allocated(uint64_t address, struct gps_graph_memory *memory) {
     return true;
 }
 
-static bool find(uint64_t address, struct gps_graph_memory *memory) {
-    return address && (is_mapped(address, memory) || is_allocated(address, memory));
+static bool graph_memory_find(uint64_t address, struct gps_graph_memory *memory) {
+    return address && (graph_memory_is_mapped(address, memory) || is_allocated(address, memory));
 }
 
 bool gps_graph_is_edge(uint64_t address, uint64_t *before) {
     struct gps_graph_memory memory;
-    if (!find(address, &memory) || memory.base != address || !find(address - 1, &memory))
+    if (!graph_memory_find(address, &memory) || memory.base != address ||
+        !graph_memory_find(address - 1, &memory))
         return false;
     *before = memory.base;
     return true;
 }
 
-static bool has(const struct gps_graph_uses *uses, uint64_t address) {
+static bool uses_have_address(const struct gps_graph_uses *uses, uint64_t address) {
     for (unsigned i = 0; i < uses->count; i++)
         if (address - uses->list[i].memory.base < uses->list[i].memory.size)
             return true;
@@ -58,8 +59,8 @@ static bool has(const struct gps_graph_uses *uses, uint64_t address) {
 
 bool gps_graph_found(struct gps_graph_uses *uses, const struct gps_graph_use *use) {
     struct gps_graph_memory memory;
-    if (!gps_process_audits() || uses->count == GPS_GRAPH_USES || has(uses, use->address) ||
-        !find(use->address, &memory))
+    if (!gps_process_audits() || uses->count == GPS_GRAPH_USES ||
+        uses_have_address(uses, use->address) || !graph_memory_find(use->address, &memory))
         return false;
     uses->list[uses->count] = *use;
     uses->list[uses->count++].memory = memory;

@@ -65,21 +65,22 @@ static bool open_again(const struct gps_import *import, const uint8_t handle[GPS
 
 /* A token is not the driver's. A driver that answers 201 may have taken the handle for this
  * process's own. */
-static int ask_driver(const struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
-                      unsigned flags, uint64_t *pointer, gps_open_handle_fn *open) {
+static int handle_ask_driver(const struct gps_opening *opening,
+                             const uint8_t handle[GPS_HANDLE_BYTES], unsigned flags,
+                             uint64_t *pointer, gps_open_handle_fn *open) {
     const int code = gps_token_is(handle) ? gps_import_token(opening, flags, pointer)
                                           : open(handle, flags, pointer);
     return code == GPS_INVALID_CONTEXT ? gps_pid_collision_open(&opening->import, pointer) : code;
 }
 
-static int refuse(const struct gps_opening *opening, unsigned flags, int code) {
+static int opening_refuse(const struct gps_opening *opening, unsigned flags, int code) {
     gps_import_roll_back(opening);
     gps_diagnose_open(&opening->import, gps_opening_record(opening), flags, code);
     return code;
 }
 
 /* Only its first open is new to others and to the cache. */
-static int succeed(const struct gps_opening *opening) {
+static int opening_succeed(const struct gps_opening *opening) {
     if (opening->stage == GPS_OPENING_PUBLISHED && !gps_opening_record(opening))
         gps_diagnose_opened(&opening->import);
     if (opening->stage == GPS_OPENING_PUBLISHED && gps_open_cache_active)
@@ -105,13 +106,13 @@ int gps_handle_open(const uint8_t handle[GPS_HANDLE_BYTES], unsigned flags, uint
         return code; /* policy denies it */
     if (gps_open_cache_active)
         endings = gps_open_cache_before_driver(&opening.import);
-    code = ask_driver(&opening, handle, flags, pointer, open);
+    code = handle_ask_driver(&opening, handle, flags, pointer, open);
     if (code != GPS_OK && gps_open_cache_active &&
         gps_open_cache_retry_after(code, &opening.import, endings))
-        code = ask_driver(&opening, handle, flags, pointer, open);
+        code = handle_ask_driver(&opening, handle, flags, pointer, open);
     if (code == GPS_OK)
         code = gps_import_commit(&opening, *pointer);
-    return code == GPS_OK ? succeed(&opening) : refuse(&opening, flags, code);
+    return code == GPS_OK ? opening_succeed(&opening) : opening_refuse(&opening, flags, code);
 }
 
 void gps_handle_opened_at_base(uint64_t base, uint64_t offset) {

@@ -270,14 +270,14 @@ int gps_mappings_unreserve(uint64_t pointer, uint64_t size, gps_range_fn *unrese
     return code;
 }
 
-static int map_memory(void *arg, uint64_t memory) {
+static int mapping_map_memory(void *arg, uint64_t memory) {
     const struct gps_map *const map = *(const struct gps_map **)arg;
     return map->call(map, memory);
 }
 
 static int call_map(const struct gps_map *map) {
-    const struct gps_created_map created = {map_memory,   &map,      map->handle,
-                                            map->pointer, map->size, map->plain && !map->offset};
+    const struct gps_created_map created = {
+        mapping_map_memory, &map, map->handle, map->pointer, map->size, map->plain && !map->offset};
     int code;
     return gps_created_is(map->handle) && gps_created_map(&created, &code)
                ? code
@@ -334,7 +334,7 @@ void gps_mappings_allowed(uint64_t pointer, uint64_t size, unsigned device, bool
     gps_vmm_allowed(pointer, size, device, reads, writes);
 }
 
-static int real_allow(uint64_t pointer, uint64_t size, const void *arg) {
+static int mapping_real_allow(uint64_t pointer, uint64_t size, const void *arg) {
     const struct gps_allow *const allow = arg;
     return allow->call(allow, pointer, size);
 }
@@ -343,7 +343,8 @@ int gps_mappings_allow(const struct gps_allow *allow) {
     int code;
     if (gps_place_is_allocated(gps_at(allow->pointer)))
         return GPS_INVALID_VALUE;
-    if (!gps_created_allow(allow->pointer, allow->size, allow->device, real_allow, allow, &code))
+    if (!gps_created_allow(allow->pointer, allow->size, allow->device, mapping_real_allow, allow,
+                           &code))
         code = allow->call(allow, allow->pointer, allow->size);
     else
         publish_changes();

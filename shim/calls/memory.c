@@ -56,7 +56,7 @@ __attribute__((cold)) static void end_lost(struct gps_export *region) {
     gps_export_end(region);
 }
 
-static void record(uint64_t pointer, uint64_t size) {
+static void allocation_record(uint64_t pointer, uint64_t size) {
     struct gps_alloc alloc = {
         .pointer = pointer, .size = size, .era = gps_registry_era(), .trace = gps_trace_kept()};
     int device = -1;
@@ -71,7 +71,7 @@ static void record(uint64_t pointer, uint64_t size) {
         end_lost(lost);
 }
 
-static uint64_t bytes_of(const struct gps_allocation *asked) {
+static uint64_t allocation_bytes(const struct gps_allocation *asked) {
     return asked->rows ? asked->rows->count * asked->rows->pitch : asked->size;
 }
 
@@ -105,9 +105,9 @@ int gps_memory_allocate(struct gps_allocation *asked) {
     else if (asked->pooled) /* no handle can name memory of a pool: it is the driver's alone */
         gps_freed_forget(GPS_FREED_MEMORY, asked->pointer);
     else
-        record(asked->pointer, bytes_of(asked));
+        allocation_record(asked->pointer, allocation_bytes(asked));
     if (gps_learn_active && is_for_learning(asked))
-        gps_learn_allocated(asked->pointer, bytes_of(asked), asked->pooled);
+        gps_learn_allocated(asked->pointer, allocation_bytes(asked), asked->pooled);
     return GPS_OK;
 }
 
@@ -248,8 +248,8 @@ static int free_shared(const struct gps_alloc *alloc, const struct gps_release *
 
 /* Memory that others may have, too, is not freed where a capture forbids that, nor on a stream that
  * takes no free of it. */
-static bool is_refused(const struct gps_alloc *alloc, const struct gps_release *release,
-                       int *code) {
+static bool release_is_refused(const struct gps_alloc *alloc, const struct gps_release *release,
+                               int *code) {
     if (alloc->kind == GPS_ALLOC_PLAIN)
         return false;
     const bool for_driver = is_for_driver(release);
@@ -268,7 +268,7 @@ static int free_one(uint64_t pointer, const struct gps_release *release) {
         gps_learn_freed(pointer);
     if (!gps_registry_take(pointer, &alloc))
         return free_unknown(pointer, release);
-    if (is_refused(&alloc, release, &code)) {
+    if (release_is_refused(&alloc, release, &code)) {
         gps_registry_add(&alloc);
         return code;
     }
@@ -289,14 +289,14 @@ void gps_memory_freed_late(uint64_t pointer) {
         gps_registry_take(pointer, &alloc);
 }
 
-static int unmap(uint64_t pointer, void *stream) {
+static int framed_region_unmap(uint64_t pointer, void *stream) {
     (void)stream;
     return gps_ops->release(pointer);
 }
 
 /* A reader's buffer, and then the region that its frames came from. */
 static int free_framed(uint64_t pointer, const struct gps_release *release) {
-    static const struct gps_release region = {.call = unmap};
+    static const struct gps_release region = {.call = framed_region_unmap};
     int code;
     if (gps_capture_forbids(&code))
         return code;

@@ -54,7 +54,7 @@ void gps_pools_allocated(struct gps_pool_pointer made, uint64_t stream) {
 }
 
 /* Before the program can tell its exporter. */
-static void publish(const struct gps_pool_pointer *made, const struct gps_id *id) {
+static void pool_pointer_publish(const struct gps_pool_pointer *made, const struct gps_id *id) {
     unsigned slot;
     GPS_SCOPE();
     gps_report_reference(gps_references_begin(id, GPS_VIA_POOL, &slot));
@@ -72,7 +72,7 @@ void gps_pools_pointer_imported(struct gps_pool_pointer made,
         !pool.exporter)
         return;
     const struct gps_id id = gps_id_of_pointer(exported, pool.exporter);
-    publish(&made, &id);
+    pool_pointer_publish(&made, &id);
 }
 
 void gps_pools_pointer_exported(uint64_t pointer, const uint8_t exported[GPS_HANDLE_BYTES]) {

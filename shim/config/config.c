@@ -48,12 +48,12 @@ void gps_config_free(struct gps_config *config) {
     reset(config);
 }
 
-static struct session begin(struct gps_config *config, gps_config_error_fn *fn, void *arg) {
+static struct session session_begin(struct gps_config *config, gps_config_error_fn *fn, void *arg) {
     reset(config);
     return (struct session){.config = config, .fn = fn, .arg = arg, .file = ""};
 }
 
-static int end(struct session *session) {
+static int session_end(struct session *session) {
     if (!session->no_memory && session->errors == 0)
         return 0;
     gps_config_free(session->config);
@@ -149,7 +149,7 @@ static void check_key(struct session *session, const struct gps_rule *rule,
 }
 
 /* Reports the errors that show only when all keys of a section are known. */
-static void end_section(struct session *session) {
+static void session_end_section(struct session *session) {
     if (session->section != IN_RULE)
         return;
     struct gps_rule *rule = current_rule(session);
@@ -166,7 +166,7 @@ static void end_section(struct session *session) {
 }
 
 /* Makes room for one more rule. Reports too many rules once. */
-static bool make_room(struct session *session, unsigned line) {
+static bool session_make_room(struct session *session, unsigned line) {
     struct gps_config *config = session->config;
     if (config->rule_count == RULES_MAX) {
         if (!session->full)
@@ -187,7 +187,7 @@ static bool make_room(struct session *session, unsigned line) {
 
 /* A bad name is reported, and the keys below it are checked all the same. */
 static void begin_rule(struct session *session, unsigned line, const char *name) {
-    if (!make_room(session, line))
+    if (!session_make_room(session, line))
         return;
     session->config->rule_count++;
     struct gps_rule *rule = current_rule(session);
@@ -217,9 +217,9 @@ static const char *region_name(const char *section) {
     return section + strspn(section, " \t");
 }
 
-static void on_section(void *arg, unsigned line, const char *name) {
+static void session_on_section(void *arg, unsigned line, const char *name) {
     struct session *session = arg;
-    end_section(session);
+    session_end_section(session);
     session->section = IN_REFUSED;
     if (!name)
         return;
@@ -247,8 +247,8 @@ static void on_section(void *arg, unsigned line, const char *name) {
 
 /* --- keys --- */
 
-static void set_key(struct session *session, unsigned line, const struct gps_key *key,
-                    const char *value) {
+static void session_set_key(struct session *session, unsigned line, const struct gps_key *key,
+                            const char *value) {
     bool in_rule = session->section == IN_RULE;
     void *target = in_rule ? (void *)current_rule(session) : (void *)&session->config->options;
     unsigned *given =
@@ -263,7 +263,7 @@ static void set_key(struct session *session, unsigned line, const struct gps_key
         fail_value(session, line, key, value, wrong);
 }
 
-static void on_key(void *arg, unsigned line, const char *name, const char *value) {
+static void session_on_key(void *arg, unsigned line, const char *name, const char *value) {
     struct session *session = arg;
     enum gps_section section =
         session->section == IN_RULE ? GPS_SECTION_REGION : GPS_SECTION_OPTIONS;
@@ -275,10 +275,10 @@ static void on_key(void *arg, unsigned line, const char *name, const char *value
     else if (!key)
         fail_unknown(session, line, section, name);
     else
-        set_key(session, line, key, value);
+        session_set_key(session, line, key, value);
 }
 
-static void on_error(void *arg, unsigned line, const char *message) {
+static void session_on_error(void *arg, unsigned line, const char *message) {
     fail(arg, line, "%s", message);
 }
 
@@ -299,14 +299,14 @@ static void check_repeats(struct session *session) {
 
 static struct gps_ini_events events_for(struct session *session) {
     return (struct gps_ini_events){.headers = "[gpushare] or [region NAME]",
-                                   .section = on_section,
-                                   .key = on_key,
-                                   .error = on_error,
+                                   .section = session_on_section,
+                                   .key = session_on_key,
+                                   .error = session_on_error,
                                    .arg = session};
 }
 
 static void end_file(struct session *session) {
-    end_section(session);
+    session_end_section(session);
     if (!session->no_memory)
         check_repeats(session);
 }
@@ -332,18 +332,18 @@ static void read_required(struct session *session, const char *path) {
         fail(session, 0, "cannot be read: there is no such file");
 }
 
-static const char *variable(const char *name) {
+static const char *environment_variable(const char *name) {
     /* Not getenv: a set-uid program must not let its caller choose where it writes its log. */
     const char *value = secure_getenv(name);
     return value && *value != '\0' ? value : NULL;
 }
 
 bool gps_config_home(char path[GPS_CONFIG_PATH]) {
-    const char *base = variable("XDG_CONFIG_HOME");
+    const char *base = environment_variable("XDG_CONFIG_HOME");
     const char *rest = "/gpushare/gpushare.conf";
     struct gps_text text = gps_text_on(path, GPS_CONFIG_PATH);
     if (!base || *base != '/') { /* relative ones are to be ignored, says the XDG standard */
-        base = variable("HOME");
+        base = environment_variable("HOME");
         rest = "/.config/gpushare/gpushare.conf";
     }
     gps_text_strs(&text, base, rest);
@@ -354,7 +354,7 @@ static void read_environment(struct session *session) {
     for (const struct gps_key *key = gps_keys_of(GPS_SECTION_OPTIONS); key->name; key++) {
         GPS_NEW_TEXT(text, 64);
         gps_key_variable(key, &text);
-        const char *value = variable(text.bytes);
+        const char *value = environment_variable(text.bytes);
         if (!value)
             continue;
         session->config->from_environment |= 1u << gps_key_place(key);
@@ -375,8 +375,8 @@ static void default_level_of_audit(struct gps_config *config) {
 }
 
 int gps_config_load(struct gps_config *config, gps_config_error_fn *fn, void *arg) {
-    struct session session = begin(config, fn, arg);
-    const char *path = variable("GPUSHARE_CONFIG");
+    struct session session = session_begin(config, fn, arg);
+    const char *path = environment_variable("GPUSHARE_CONFIG");
     char home[GPS_CONFIG_PATH];
     if (path)
         read_required(&session, path);
@@ -384,19 +384,19 @@ int gps_config_load(struct gps_config *config, gps_config_error_fn *fn, void *ar
         (void)read_path(&session, GPS_CONFIG_SYSTEM);
     read_environment(&session);
     default_level_of_audit(config);
-    return end(&session);
+    return session_end(&session);
 }
 
 int gps_config_read_file(struct gps_config *config, const char *path, gps_config_error_fn *fn,
                          void *arg) {
-    struct session session = begin(config, fn, arg);
+    struct session session = session_begin(config, fn, arg);
     read_required(&session, path);
-    return end(&session);
+    return session_end(&session);
 }
 
 int gps_config_parse(struct gps_config *config, const char *file, char *text, size_t count,
                      gps_config_error_fn *fn, void *arg) {
-    struct session session = begin(config, fn, arg);
+    struct session session = session_begin(config, fn, arg);
     const struct gps_ini_events events = events_for(&session);
     session.file = file;
     if (count > GPS_INI_FILE) {
@@ -405,5 +405,5 @@ int gps_config_parse(struct gps_config *config, const char *file, char *text, si
         gps_ini_read(text, count, &events);
         end_file(&session);
     }
-    return end(&session);
+    return session_end(&session);
 }

@@ -49,12 +49,12 @@ static char *trim(char *text) {
     return text;
 }
 
-static void refuse(const struct reader *reader, const char *message) {
+static void reader_refuse(const struct reader *reader, const char *message) {
     reader->events->error(reader->events->arg, reader->line, message);
 }
 
 /* The next line, without its end (\n or \r\n). NULL at the end of the file. */
-static char *take_line(struct reader *reader) {
+static char *reader_take_line(struct reader *reader) {
     char *line = reader->at;
     if (line == reader->end)
         return NULL;
@@ -76,9 +76,9 @@ static void read_section(const struct reader *reader, char *line) {
     char *close = strchr(line, ']');
     if (!close) {
         gps_text_strs(&text, "a section without its ]; write ", events->headers);
-        refuse(reader, text.bytes);
+        reader_refuse(reader, text.bytes);
     } else if (!is_comment(close + 1)) {
-        refuse(reader, "text behind the ] of a section; only a comment may stand there");
+        reader_refuse(reader, "text behind the ] of a section; only a comment may stand there");
     } else {
         *close = '\0';
         name = trim(line + 1);
@@ -94,7 +94,7 @@ static bool has_control(const char *line) {
 }
 
 /* The first of `ends` in the text, or the ; of a comment behind a blank, or the text's end. */
-static char *find_end(char *text, const char *ends) {
+static char *value_find_end(char *text, const char *ends) {
     char *at = text;
     while (*at != '\0' && !strchr(ends, *at) && !(*at == ';' && at > text && is_blank(at[-1])))
         at++;
@@ -124,19 +124,19 @@ static const char *foreign_syntax(const char *value) {
 
 static void read_key(const struct reader *reader, char *line) {
     const struct gps_ini_events *events = reader->events;
-    char *separator = find_end(line, "=:");
+    char *separator = value_find_end(line, "=:");
     const char *wrong = wrong_with_line(line, separator);
     if (wrong) {
-        refuse(reader, wrong);
+        reader_refuse(reader, wrong);
         return;
     }
     *separator = '\0';
     char *value = separator + 1;
-    *find_end(value, "") = '\0';
+    *value_find_end(value, "") = '\0';
     value = trim(value);
     wrong = foreign_syntax(value);
     if (wrong)
-        refuse(reader, wrong);
+        reader_refuse(reader, wrong);
     else
         events->key(events->arg, reader->line, trim(line), value);
 }
@@ -149,7 +149,7 @@ static bool refuse_nul(struct reader *reader) {
     reader->line = 1;
     for (const char *at = reader->at; at < nul; at++)
         reader->line += *at == '\n';
-    refuse(reader, "a NUL byte; the file must be text in UTF-8");
+    reader_refuse(reader, "a NUL byte; the file must be text in UTF-8");
     return true;
 }
 
@@ -160,7 +160,7 @@ void gps_ini_read(char *text, size_t count, const struct gps_ini_events *events)
         return;
     if (count >= sizeof(bom) && memcmp(text, bom, sizeof(bom)) == 0)
         reader.at += sizeof(bom);
-    for (char *line = take_line(&reader); line; line = take_line(&reader)) {
+    for (char *line = reader_take_line(&reader); line; line = reader_take_line(&reader)) {
         if (is_comment(line))
             continue;
         if (*line == '[')
@@ -179,7 +179,7 @@ static int distrust(struct gps_text *wrong, const char *why) {
     return -EPERM;
 }
 
-static int explain(struct gps_text *wrong, int error) {
+static int inifile_explain(struct gps_text *wrong, int error) {
     /* strerror would take locale locks */
     gps_text_strs(wrong, "cannot be read: ", gps_error_text(error));
     return -error;
@@ -194,10 +194,10 @@ static bool is_absent(const char *path, int error) {
     return error == EACCES && stat(path, &info) != 0;
 }
 
-static int check(int fd, struct gps_text *wrong) {
+static int inifile_check(int fd, struct gps_text *wrong) {
     struct stat info;
     if (fstat(fd, &info) != 0)
-        return explain(wrong, errno);
+        return inifile_explain(wrong, errno);
     if (S_ISDIR(info.st_mode))
         return distrust(wrong, "is a directory; a regular file is needed");
     if (S_ISCHR(info.st_mode) && info.st_rdev == makedev(1, 3))
@@ -211,11 +211,11 @@ static int check(int fd, struct gps_text *wrong) {
     return -EPERM;
 }
 
-static int fill(int fd, char *text, size_t *count, struct gps_text *wrong) {
+static int inifile_fill(int fd, char *text, size_t *count, struct gps_text *wrong) {
     for (*count = 0; *count < ROOM;) {
         ssize_t got = read(fd, text + *count, ROOM - *count);
         if (got < 0 && errno != EINTR)
-            return explain(wrong, errno);
+            return inifile_explain(wrong, errno);
         if (got == 0)
             return 0;
         *count += got > 0 ? (size_t)got : 0;
@@ -225,13 +225,13 @@ static int fill(int fd, char *text, size_t *count, struct gps_text *wrong) {
 
 static int read_checked(int fd, const struct gps_ini_events *events, struct gps_text *wrong) {
     size_t count;
-    int status = check(fd, wrong);
+    int status = inifile_check(fd, wrong);
     if (status != 0)
         return status;
     char *text = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (text == MAP_FAILED)
         return distrust(wrong, "cannot be read: out of memory");
-    status = fill(fd, text, &count, wrong);
+    status = inifile_fill(fd, text, &count, wrong);
     if (status == 0)
         gps_ini_read(text, count, events);
     munmap(text, ROOM);
@@ -244,7 +244,7 @@ int gps_ini_read_file(const char *path, const struct gps_ini_events *events,
     int cancel;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    int status = fd < 0 ? explain(wrong, errno) : read_checked(fd, events, wrong);
+    int status = fd < 0 ? inifile_explain(wrong, errno) : read_checked(fd, events, wrong);
     if (fd >= 0)
         close(fd);
     else if (is_absent(path, -status))

@@ -257,7 +257,7 @@ const char *gps_key_set(const struct gps_key *key, void *target, const char *tex
 }
 
 /* The value as it would be written in a file. */
-static void show(const struct gps_key *key, const void *target, struct gps_text *text) {
+static void option_show(const struct gps_key *key, const void *target, struct gps_text *text) {
     const void *field = (const char *)target + key->offset;
     if (key->type->format)
         key->type->format(*(const uint64_t *)field, text);
@@ -282,7 +282,7 @@ void gps_rule_each_key(const struct gps_rule *rule,
         GPS_NEW_TEXT(text, GPS_GLOB_BYTES);
         if (gps_rule_unused(rule, key->name))
             continue;
-        show(key, rule, &text);
+        option_show(key, rule, &text);
         fn(arg, key->name, text.bytes);
     }
 }
@@ -344,7 +344,7 @@ void gps_config_each_option(const struct gps_config *config, gps_option_fn *fn, 
             from = "environment";
         else if (config->lines[place])
             from = "file";
-        show(key, &config->options, &text);
+        option_show(key, &config->options, &text);
         fn(arg, key->name, text.bytes, from, key->allowed, key->sentence);
     }
 }

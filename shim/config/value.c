@@ -39,7 +39,7 @@ static const char *skip_spaces(const char *text) {
     return text;
 }
 
-static const char *read_number(const char **cursor, uint64_t *value) {
+static const char *value_read_number(const char **cursor, uint64_t *value) {
     const char *at = *cursor;
     uint64_t sum = 0;
     if (!is_digit(*at))
@@ -74,7 +74,7 @@ static const struct gps_unit *read_unit(const char **cursor, const struct gps_un
 static const char *read_size(const char **cursor, uint64_t *bytes) {
     const char *at = skip_spaces(*cursor);
     uint64_t number = 0;
-    const char *wrong = read_number(&at, &number);
+    const char *wrong = value_read_number(&at, &number);
     if (wrong)
         return wrong;
     at = skip_spaces(at);
@@ -94,7 +94,7 @@ static const char *read_size(const char **cursor, uint64_t *bytes) {
 
 const char *gps_value_number(const char *text, uint64_t max, uint64_t *value) {
     uint64_t number = 0;
-    const char *wrong = read_number(&text, &number);
+    const char *wrong = value_read_number(&text, &number);
     if (wrong)
         return wrong;
     if (*text != '\0')
@@ -135,7 +135,7 @@ struct gps_scale {
 
 static const char *read_index(const char **cursor, uint64_t *index) {
     *cursor = skip_spaces(*cursor);
-    return read_number(cursor, index);
+    return value_read_number(cursor, index);
 }
 
 static void index_text(uint64_t index, struct gps_text *text) {
@@ -230,7 +230,7 @@ void gps_value_range_text(uint64_t min, uint64_t max, const struct gps_scale *sc
 
 const char *gps_value_duration(const char *text, uint64_t *nanos) {
     uint64_t number = 0;
-    const char *wrong = read_number(&text, &number);
+    const char *wrong = value_read_number(&text, &number);
     if (wrong)
         return wrong;
     text = skip_spaces(text);

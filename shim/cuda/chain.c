@@ -25,7 +25,7 @@ extern const char gps_chain_doors[ROWS][DOOR_BYTES] __attribute__((visibility("h
 extern void *gps_chain_wrappers[ROWS] __attribute__((visibility("hidden")));
 extern __thread unsigned gps_chain_via __attribute__((visibility("hidden")));
 
-static void *at(const struct gps_real *of, int slot) {
+static void *chain_function_at(const struct gps_real *of, int slot) {
     return __atomic_load_n((void *const *)of + slot, __ATOMIC_ACQUIRE);
 }
 
@@ -36,14 +36,14 @@ struct names {
     const struct gps_module *only;      /* NULL: any */
 };
 
-static bool is_libcuda(const struct gps_module *module) {
+static bool module_is_libcuda(const struct gps_module *module) {
     const char *soname = gps_module_soname(module);
     return soname && strcmp(soname, "libcuda.so.1") == 0;
 }
 
 static bool steps_between(void *arg, const struct gps_module *module) {
     const struct names *of = arg;
-    if (is_libcuda(module) || (of->only && of->only->dynamic != module->dynamic))
+    if (module_is_libcuda(module) || (of->only && of->only->dynamic != module->dynamic))
         return false;
     bool defines = gps_module_symbol(module, "dlsym") || gps_module_symbol(module, "dlvsym");
     for (size_t i = 0; i < ROWS && !defines; i++)
@@ -61,19 +61,20 @@ bool gps_chain_has(const void *caller, const char (*names)[GPS_HOOK_NAME]) {
 /* --- calls --- */
 
 /* NULL: the driver's. A library that has a call of ours is not given another one. */
-static void *next(int slot, uintptr_t frame) {
+static void *chain_next(int slot, uintptr_t frame) {
     const bool looked_up = gps_chain_via == (unsigned)slot + 1;
     if (looked_up)
         gps_chain_via = 0;
-    return gps_call.handed_on > frame ? NULL : at(looked_up ? &found : &linked, slot);
+    return gps_call.handed_on > frame ? NULL
+                                      : chain_function_at(looked_up ? &found : &linked, slot);
 }
 
 #define CHAIN(name, parameters, arguments)                                                         \
     static CUresult chain_##name parameters {                                                      \
         const uintptr_t frame = (uintptr_t)__builtin_frame_address(0);                             \
         const uintptr_t before = gps_call.handed_on;                                               \
-        __typeof__(name) *const function =                                                         \
-            (__typeof__(name) *)next(offsetof(struct gps_real, name) / sizeof(void *), frame);     \
+        __typeof__(name) *const function = (__typeof__(name) *)chain_next(                         \
+            offsetof(struct gps_real, name) / sizeof(void *), frame);                              \
         if (!function)                                                                             \
             return own.name arguments;                                                             \
         gps_call.handed_on = frame;                                                                \
@@ -96,11 +97,11 @@ static void put_in(struct gps_real *real) {
 }
 
 /* The first one in the order that defines a function has it. */
-static bool look_up(void *arg, const struct gps_module *module) {
+static bool chain_look_up(void *arg, const struct gps_module *module) {
     const struct names *of = arg;
-    if (!is_libcuda(module))
+    if (!module_is_libcuda(module))
         gps_attachment_look_up(module, of->names, (void **)&linked, sizeof(linked));
-    return is_libcuda(module);
+    return module_is_libcuda(module);
 }
 
 bool gps_chain_fill(const struct gps_module *libcuda, const char (*names)[GPS_HOOK_NAME],
@@ -109,7 +110,7 @@ bool gps_chain_fill(const struct gps_module *libcuda, const char (*names)[GPS_HO
     if (!gps_preloaded_each(GPS_PRELOADED_BEHIND, steps_between, &of))
         return false;
     gps_attachment_look_up(libcuda, names, (void **)&own, sizeof(own));
-    gps_preloaded_each(GPS_PRELOADED_BEHIND, look_up, &of);
+    gps_preloaded_each(GPS_PRELOADED_BEHIND, chain_look_up, &of);
     atomic_store(&gps_chain_driver, &own);
     put_in(real);
     return true;
@@ -119,7 +120,8 @@ bool gps_chain_fill(const struct gps_module *libcuda, const char (*names)[GPS_HO
 
 int gps_chain_slot_of(const void *address) {
     for (int slot = 0; gps_chain_driver && slot < (int)ROWS; slot++)
-        if (at(&linked, slot) == address || at(&found, slot) == address)
+        if (chain_function_at(&linked, slot) == address ||
+            chain_function_at(&found, slot) == address)
             return slot;
     return -1;
 }
@@ -129,7 +131,7 @@ void gps_chain_found(int slot, void *address) {
 }
 
 void *gps_chain_door(int slot, const void *address, void *wrapper) {
-    if (at(&linked, slot) == address)
+    if (chain_function_at(&linked, slot) == address)
         return wrapper;
     __atomic_store_n(&gps_chain_wrappers[slot], wrapper, __ATOMIC_RELEASE);
     return (void *)gps_chain_doors[slot];

@@ -35,17 +35,17 @@ CUresult gps_on_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
 }
 
 /* Its kernels end, too. */
-static int end(uint64_t which, gps_context_end_fn *call, enum gps_context_ending how) {
+static int cuda_context_end(uint64_t which, gps_context_end_fn *call, enum gps_context_ending how) {
     gps_launch_layouts_forget();
     return gps_context_end(which, call, how);
 }
-GPS_ENDS(cuCtxDestroy, CUcontext, end, GPS_CONTEXT_DESTROY)
-GPS_ENDS(cuCtxDestroy_v2, CUcontext, end, GPS_CONTEXT_DESTROY)
-GPS_ENDS(cuCtxDetach, CUcontext, end, GPS_CONTEXT_DETACH)
-GPS_ENDS(cuDevicePrimaryCtxReset, CUdevice, end, GPS_DEVICE_RESET)
-GPS_ENDS(cuDevicePrimaryCtxReset_v2, CUdevice, end, GPS_DEVICE_RESET)
-GPS_ENDS(cuDevicePrimaryCtxRelease, CUdevice, end, GPS_DEVICE_RELEASE)
-GPS_ENDS(cuDevicePrimaryCtxRelease_v2, CUdevice, end, GPS_DEVICE_RELEASE)
+GPS_ENDS(cuCtxDestroy, CUcontext, cuda_context_end, GPS_CONTEXT_DESTROY)
+GPS_ENDS(cuCtxDestroy_v2, CUcontext, cuda_context_end, GPS_CONTEXT_DESTROY)
+GPS_ENDS(cuCtxDetach, CUcontext, cuda_context_end, GPS_CONTEXT_DETACH)
+GPS_ENDS(cuDevicePrimaryCtxReset, CUdevice, cuda_context_end, GPS_DEVICE_RESET)
+GPS_ENDS(cuDevicePrimaryCtxReset_v2, CUdevice, cuda_context_end, GPS_DEVICE_RESET)
+GPS_ENDS(cuDevicePrimaryCtxRelease, CUdevice, cuda_context_end, GPS_DEVICE_RELEASE)
+GPS_ENDS(cuDevicePrimaryCtxRelease_v2, CUdevice, cuda_context_end, GPS_DEVICE_RELEASE)
 
 static int real_destroy_green(uint64_t green) {
     gps_launch_layouts_forget();

@@ -24,7 +24,7 @@ static bool found(struct walk *walk, uint64_t address, enum gps_graph_way way) {
     return gps_graph_found(walk->uses, &walk->use);
 }
 
-static void add_name(char name[GPS_GRAPH_NAME], CUfunction function) {
+static void kernel_add_name(char name[GPS_GRAPH_NAME], CUfunction function) {
     struct gps_text text = gps_text_on(name, GPS_GRAPH_NAME);
     gps_text_str(&text, gps_launch_name(function));
 }
@@ -47,11 +47,11 @@ static bool is_end(const struct walk *walk, uint64_t address) {
 
 /* Words in a struct prove nothing: what the program left of it unwritten is often an old pointer.
  */
-static void look_at_word(void *arg, const struct gps_launch_word *word) {
+static void graph_look_at_word(void *arg, const struct gps_launch_word *word) {
     struct walk *const walk = arg;
     walk->use.argument = word->parameter;
     if (word->whole && !is_end(walk, word->value) && found(walk, word->value, GPS_NODE_KERNEL))
-        add_name(walk->uses->list[walk->uses->count - 1].name, walk->kernel.f);
+        kernel_add_name(walk->uses->list[walk->uses->count - 1].name, walk->kernel.f);
 }
 
 /* Whether kernels of the device's may change what it is given. */
@@ -71,7 +71,7 @@ static void look_at_kernel(struct walk *walk, CUgraphNode node) {
     walk->kernel = GPS_LAUNCH_OF(&kernel);
     gps_launch_note(&walk->kernel);
     if (gps_process_audits() && !is_updatable(node))
-        gps_launch_each_word(&walk->kernel, 0, UINT64_MAX, look_at_word, walk);
+        gps_launch_each_word(&walk->kernel, 0, UINT64_MAX, graph_look_at_word, walk);
 }
 
 static void look_at_copy(struct walk *walk, CUgraphNode node) {
@@ -127,7 +127,7 @@ static void look_at_nodes(struct walk *walk, CUgraph graph, unsigned parent, uns
     }
 }
 
-static void look(uint64_t graph, struct gps_graph_walk *room) {
+static void graph_look(uint64_t graph, struct gps_graph_walk *room) {
     struct walk walk = {
         .uses = &room->uses, .free = (CUgraphNode *)room->nodes, .left = GPS_GRAPH_NODES};
     look_at_nodes(&walk, (CUgraph)graph, 0, 0);
@@ -139,7 +139,7 @@ static void look(uint64_t graph, struct gps_graph_walk *room) {
     CUresult gps_on_##name parameters {                                                            \
         const CUresult result = gps_real.name arguments;                                           \
         if (result == CUDA_SUCCESS)                                                                \
-            gps_graph_made((uintptr_t)(exec), (uintptr_t)graph, look);                             \
+            gps_graph_made((uintptr_t)(exec), (uintptr_t)graph, graph_look);                       \
         return result;                                                                             \
     }
 #define LOGGED (CUgraphExec * out, CUgraph graph, CUgraphNode * node, char *log, size_t size)
@@ -168,7 +168,8 @@ FORGETS(cuGraphExecKernelNodeSetParams_v2,
         (exec, node, what), NOTE(GPS_LAUNCH_OF(what)))
 FORGETS(cuGraphExecChildGraphNodeSetParams, (CUgraphExec exec, CUgraphNode node, CUgraph child),
         (exec, node, child),
-        gps_frames_exist() ? gps_graph_made((uintptr_t)exec, (uintptr_t)child, look) : (void)0)
+        gps_frames_exist() ? gps_graph_made((uintptr_t)exec, (uintptr_t)child, graph_look)
+                           : (void)0)
 FORGETS(cuGraphNodeSetEnabled, (CUgraphExec exec, CUgraphNode node, unsigned int enabled),
         (exec, node, enabled), (void)0)
 
@@ -178,7 +179,7 @@ FORGETS(cuGraphNodeSetEnabled, (CUgraphExec exec, CUgraphNode node, unsigned int
         gps_graph_forget((uintptr_t)exec);                                                         \
         const CUresult result = gps_real.name arguments;                                           \
         if (result == CUDA_SUCCESS)                                                                \
-            gps_graph_made((uintptr_t)exec, (uintptr_t)graph, look);                               \
+            gps_graph_made((uintptr_t)exec, (uintptr_t)graph, graph_look);                         \
         return result;                                                                             \
     }
 UPDATED(cuGraphExecUpdate,

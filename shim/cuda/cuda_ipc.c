@@ -7,12 +7,12 @@
 
 /* --- memory --- */
 
-static int get_handle(uint8_t *handle, uint64_t pointer) {
+static int cuda_ipc_handle_get(uint8_t *handle, uint64_t pointer) {
     return (int)gps_real.cuIpcGetMemHandle((CUipcMemHandle *)handle, pointer);
 }
 
 CUresult gps_on_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
-    return (CUresult)gps_handle_get((uint8_t *)handle, pointer, get_handle);
+    return (CUresult)gps_handle_get((uint8_t *)handle, pointer, cuda_ipc_handle_get);
 }
 
 /* One version of the function's ABI, and how the driver is asked for it. */
@@ -41,35 +41,37 @@ GPS_ENDS(cuIpcCloseMemHandle, CUdeviceptr, gps_handle_close)
 
 /* --- events --- */
 
-static enum gps_event_kind kind_of(unsigned int flags) {
+static enum gps_event_kind cuda_event_kind(unsigned int flags) {
     return !(flags & CU_EVENT_INTERPROCESS)  ? GPS_EVENT_PRIVATE
            : flags & CU_EVENT_DISABLE_TIMING ? GPS_EVENT_SHARED
                                              : GPS_EVENT_SHARED_AND_TIMED;
 }
 
-static CUresult created(CUresult result, const CUevent *out, enum gps_event_kind kind) {
+static CUresult cuda_event_created(CUresult result, const CUevent *out, enum gps_event_kind kind) {
     if (out)
         gps_event_created((int)result, result == CUDA_SUCCESS ? (uintptr_t)*out : 0, kind);
     return result;
 }
 
 CUresult gps_on_cuEventCreate(CUevent *out, unsigned int flags) {
-    return created(gps_real.cuEventCreate(out, flags), out, kind_of(flags));
+    return cuda_event_created(gps_real.cuEventCreate(out, flags), out, cuda_event_kind(flags));
 }
 
 CUresult gps_on_cuEventCreateFromEGLSync(CUevent *out, void *sync, unsigned int flags) {
-    return created(gps_real.cuEventCreateFromEGLSync(out, sync, flags), out, GPS_EVENT_PRIVATE);
+    return cuda_event_created(gps_real.cuEventCreateFromEGLSync(out, sync, flags), out,
+                              GPS_EVENT_PRIVATE);
 }
 
-static int get_event_handle(uint64_t event, uint8_t *handle) {
+static int cuda_ipc_event_handle_get(uint64_t event, uint8_t *handle) {
     return (int)gps_real.cuIpcGetEventHandle((CUipcEventHandle *)handle, (CUevent)event);
 }
 
 CUresult gps_on_cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event) {
-    return (CUresult)gps_event_export((uintptr_t)event, (uint8_t *)handle, get_event_handle);
+    return (CUresult)gps_event_export((uintptr_t)event, (uint8_t *)handle,
+                                      cuda_ipc_event_handle_get);
 }
 
-static int open_event_handle(const uint8_t *handle, uint64_t *event) {
+static int cuda_ipc_event_handle_open(const uint8_t *handle, uint64_t *event) {
     CUipcEventHandle bytes;
     CUevent opened;
     memcpy(&bytes, handle, sizeof(bytes));
@@ -81,7 +83,8 @@ static int open_event_handle(const uint8_t *handle, uint64_t *event) {
 
 CUresult gps_on_cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle handle) {
     uint64_t event;
-    const int code = gps_event_open((uint8_t *)&handle, out ? &event : NULL, open_event_handle);
+    const int code =
+        gps_event_open((uint8_t *)&handle, out ? &event : NULL, cuda_ipc_event_handle_open);
     if (code == CUDA_SUCCESS && out)
         *out = (CUevent)event;
     return (CUresult)code;

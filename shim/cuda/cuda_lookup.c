@@ -116,7 +116,7 @@ static const void *const runtime[] = {
 };
 
 /* Whether it is one of the runtime's names. */
-static bool is_runtime(const void *address) {
+static bool address_is_runtime(const void *address) {
     for (size_t i = 0; i < sizeof(runtime) / sizeof(runtime[0]); i++)
         if (runtime[i] == address)
             return true;
@@ -124,14 +124,14 @@ static bool is_runtime(const void *address) {
 }
 
 /* Whether it is one of our own exported functions, of the driver's names or the runtime's. */
-static bool is_ours(const void *address) {
+static bool cuda_address_is_ours(const void *address) {
     for (size_t i = 0; i < ROWS; i++)
         if (wrapper_of(i) == address)
             return true;
-    return is_runtime(address);
+    return address_is_runtime(address);
 }
 
-static int slot_of(const void *address) {
+static int address_slot(const void *address) {
     void *const *const real = (void *const *)gps_chain_own();
     for (int i = 0; i < (int)ROWS; i++)
         if (real[i] == address)
@@ -139,7 +139,7 @@ static int slot_of(const void *address) {
     return gps_chain_slot_of(address);
 }
 
-static void *substitute(int slot, void *address) {
+static void *cuda_address_substitute(int slot, void *address) {
     if (slot < 0 || !gps_entry_hooks(hooked[slot], gps_operations_enter))
         return address;
     void *const wrapper = wrapper_of((size_t)slot);
@@ -148,13 +148,13 @@ static void *substitute(int slot, void *address) {
 
 /* By the name of an export, which says what version it is of. */
 static void *substitute_export(const char *name, void *address, const void *driver) {
-    if (!driver || !gps_driver_attach_by(driver) || is_ours(address))
+    if (!driver || !gps_driver_attach_by(driver) || cuda_address_is_ours(address))
         return address;
-    const int slot = slot_of(driver);
-    if (slot >= 0 && address != driver && slot_of(address) < 0)
+    const int slot = address_slot(driver);
+    if (slot >= 0 && address != driver && address_slot(address) < 0)
         gps_chain_found(slot, address);
     return slot >= 0 || is_harmless(name, true) || !gps_driver_has(driver)
-               ? substitute(slot, address)
+               ? cuda_address_substitute(slot, address)
                : gps_unwatched_stand_in(name, address);
 }
 
@@ -178,8 +178,8 @@ GPS_BARE int gps_dl_wanted(void *handle, const char *name, const void *caller) {
            (handle != RTLD_NEXT && may_be_unknown(name) && gps_driver_exports(name));
 }
 
-static const struct gps_resolver resolver = {is_ours, is_runtime, substitute_export,
-                                             gps_driver_has_behind};
+static const struct gps_resolver resolver = {cuda_address_is_ours, address_is_runtime,
+                                             substitute_export, gps_driver_has_behind};
 
 void *gps_dlsym_hooked(void *handle, const char *name, void *caller) {
     return gps_resolver_answer(&resolver, handle, name, NULL, caller);
@@ -203,7 +203,7 @@ struct asked {
 };
 
 static int slot_by(const struct asked *asked, void *address) {
-    const int known = slot_of(address);
+    const int known = address_slot(address);
     return known >= 0 ? known : gps_resolved_slot(asked->resolver, asked->symbol, address);
 }
 
@@ -218,30 +218,31 @@ static int slot_of_found(const struct asked *asked, void *address) {
 }
 
 /* The driver is attached. */
-static CUresult substituted(CUresult result, const struct asked *asked, void **pfn) {
+static CUresult cuda_lookup_substituted(CUresult result, const struct asked *asked, void **pfn) {
     if (result != CUDA_SUCCESS || !pfn || !*pfn)
         return result;
     int slot = slot_by(asked, *pfn);
     if (slot < 0 && gps_chain_driver) {
-        if (is_ours(*pfn)) /* of the other's own name */
+        if (cuda_address_is_ours(*pfn)) /* of the other's own name */
             return result;
         slot = slot_of_found(asked, *pfn);
     }
     *pfn = slot >= 0 || is_harmless(asked->symbol, asked->version < NEW_ABI)
-               ? substitute(slot, *pfn)
+               ? cuda_address_substitute(slot, *pfn)
                : gps_unwatched_stand_in(asked->symbol, *pfn);
     return result;
 }
 
 CUresult gps_on_cuGetProcAddress(const char *symbol, void **pfn, int version, cuuint64_t flags) {
-    return substituted(gps_real.cuGetProcAddress(symbol, pfn, version, flags),
-                       &(struct asked){GPS_RESOLVER_V1, symbol, version, flags}, pfn);
+    return cuda_lookup_substituted(gps_real.cuGetProcAddress(symbol, pfn, version, flags),
+                                   &(struct asked){GPS_RESOLVER_V1, symbol, version, flags}, pfn);
 }
 
 CUresult gps_on_cuGetProcAddress_v2(const char *symbol, void **pfn, int version, cuuint64_t flags,
                                     CUdriverProcAddressQueryResult *status) {
-    return substituted(gps_real.cuGetProcAddress_v2(symbol, pfn, version, flags, status),
-                       &(struct asked){GPS_RESOLVER_V2, symbol, version, flags}, pfn);
+    return cuda_lookup_substituted(
+        gps_real.cuGetProcAddress_v2(symbol, pfn, version, flags, status),
+        &(struct asked){GPS_RESOLVER_V2, symbol, version, flags}, pfn);
 }
 
 /* A runtime looks up hundreds of functions: these are no calls of the program's. */

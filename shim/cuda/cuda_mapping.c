@@ -14,7 +14,7 @@ _Static_assert((int)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR == GPS_VMM_POSIX, "
 
 /* --- memory --- */
 
-static int device_of(const CUmemLocation *location) {
+static int location_device(const CUmemLocation *location) {
     return location->type == CU_MEM_LOCATION_TYPE_DEVICE ? location->id : GPS_VMM_NO_DEVICE;
 }
 
@@ -45,7 +45,7 @@ static CUresult create(CUmemGenericAllocationHandle *out, size_t size,
 
 /* Of other kinds nothing can be made that is as good: what is compressed, of the host, or given
  * away by handles of other systems. */
-static bool is_plain(const CUmemAllocationProp *prop) {
+static bool prop_is_plain(const CUmemAllocationProp *prop) {
     return prop->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
            prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE && !prop->win32HandleMetaData &&
            !prop->allocFlags.compressionType && !prop->allocFlags.usage &&
@@ -53,10 +53,10 @@ static bool is_plain(const CUmemAllocationProp *prop) {
              ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 }
 
-static uint64_t take(struct gps_vmm_memory *made, const CUmemAllocationProp *prop) {
+static uint64_t cuda_memory_take(struct gps_vmm_memory *made, const CUmemAllocationProp *prop) {
     struct gps_block_like like = {.types = (uint32_t)prop->requestedHandleTypes};
     memcpy(like.bytes, prop, sizeof(*prop));
-    return is_plain(prop) ? gps_mappings_take(made, &like) : made->handle;
+    return prop_is_plain(prop) ? gps_mappings_take(made, &like) : made->handle;
 }
 
 CUresult gps_on_cuMemCreate(CUmemGenericAllocationHandle *out, size_t size,
@@ -67,7 +67,7 @@ CUresult gps_on_cuMemCreate(CUmemGenericAllocationHandle *out, size_t size,
     if (!prop)
         return result;
     struct gps_vmm_memory asked = {.size = size,
-                                   .device = device_of(&prop->location),
+                                   .device = location_device(&prop->location),
                                    .types = (uint32_t)prop->requestedHandleTypes,
                                    .origin = GPS_VMM_CREATED};
     if (result != CUDA_SUCCESS) {
@@ -76,7 +76,7 @@ CUresult gps_on_cuMemCreate(CUmemGenericAllocationHandle *out, size_t size,
     }
     asked.handle = *out;
     asked.passable = passable;
-    *out = asked.handle = take(&asked, prop);
+    *out = asked.handle = cuda_memory_take(&asked, prop);
     gps_mappings_made(asked);
     return result;
 }
@@ -343,7 +343,7 @@ CUresult gps_on_cuMemMap(CUdeviceptr pointer, size_t size, size_t offset,
     return (CUresult)gps_mappings_map(&call.map);
 }
 
-static unsigned bit_of(const CUmemLocation *location) {
+static unsigned location_bit(const CUmemLocation *location) {
     return location->type == CU_MEM_LOCATION_TYPE_DEVICE ? (unsigned)location->id : GPS_VMM_HOST;
 }
 
@@ -353,7 +353,7 @@ struct allow {
     size_t count;
 };
 
-static int real_allow(const struct gps_allow *allow, uint64_t pointer, uint64_t size) {
+static int cuda_real_allow(const struct gps_allow *allow, uint64_t pointer, uint64_t size) {
     const struct allow *const call = (const struct allow *)allow;
     return (int)gps_real.cuMemSetAccess(pointer, size, call->access, call->count);
 }
@@ -369,10 +369,10 @@ static int sole_device(const CUmemAccessDesc *access, size_t count) {
 CUresult gps_on_cuMemSetAccess(CUdeviceptr pointer, size_t size, const CUmemAccessDesc *access,
                                size_t count) {
     const struct allow call = {
-        {real_allow, pointer, size, sole_device(access, count)}, access, count};
+        {cuda_real_allow, pointer, size, sole_device(access, count)}, access, count};
     const CUresult result = (CUresult)gps_mappings_allow(&call.allow);
     for (size_t i = 0; result == CUDA_SUCCESS && i < count; i++)
-        gps_mappings_allowed(pointer, size, bit_of(&access[i].location),
+        gps_mappings_allowed(pointer, size, location_bit(&access[i].location),
                              access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE,
                              access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     return result;

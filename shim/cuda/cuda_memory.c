@@ -58,7 +58,7 @@ ALLOCATE_ASYNC(cuMemAllocAsync, NULL)
 ALLOCATE_ASYNC(cuMemAllocAsync_ptsz, CU_STREAM_PER_THREAD)
 
 /* One row tells the pitch. Its free waits for the device. */
-static int find_pitch(struct gps_allocation *asked) {
+static int cuda_pitch_find(struct gps_allocation *asked) {
     CUdeviceptr row;
     size_t pitch;
     const CUresult result = gps_real.cuMemAllocPitch_v2(&row, &pitch, asked->size, 1,
@@ -77,7 +77,7 @@ static int find_pitch(struct gps_allocation *asked) {
         (out, call->pitch, (size_type)asked->size, (size_type)call->rows.count, call->element),    \
         call->rows.pitch = *(size_type *)call->pitch, *pitch = (size_type)call.rows.pitch,         \
         .asked.size = width, .asked.rows = &call.rows, .asked.shareable = share, .pitch = pitch,   \
-        .rows = {height, 0, find_pitch}, .element = element)
+        .rows = {height, 0, cuda_pitch_find}, .element = element)
 ALLOCATE_PITCH(cuMemAllocPitch, CUdeviceptr_v1, unsigned int, false)
 ALLOCATE_PITCH(cuMemAllocPitch_v2, CUdeviceptr, size_t, out &&pitch)
 
@@ -216,7 +216,8 @@ static CUresult sync_pieced(const struct gps_place *at, bool synced) {
 
 /* Whoever asks for tokens is about to register the memory, and the driver turns SYNC_MEMOPS on
  * (H200, driver 580, 2026-11-27). */
-static CUresult answer(CUpointer_attribute which, void *value, CUdeviceptr pointer) {
+static CUresult pointer_attribute_answer(CUpointer_attribute which, void *value,
+                                         CUdeviceptr pointer) {
     CUdeviceptr base = 0; /* where that is all that we know of it */
     if (which == CU_POINTER_ATTRIBUTE_RANGE_SIZE ||
         which == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE)
@@ -243,14 +244,14 @@ static CUresult answer(CUpointer_attribute which, void *value, CUdeviceptr point
 
 CUresult gps_on_cuPointerGetAttribute(void *value, CUpointer_attribute which, CUdeviceptr pointer) {
     ASK(gps_real.cuPointerGetAttribute(value, which, pointer));
-    return result == CUDA_SUCCESS ? answer(which, value, pointer) : result;
+    return result == CUDA_SUCCESS ? pointer_attribute_answer(which, value, pointer) : result;
 }
 
 CUresult gps_on_cuPointerGetAttributes(unsigned int count, CUpointer_attribute *which,
                                        void **values, CUdeviceptr pointer) {
     ASK(gps_real.cuPointerGetAttributes(count, which, values, pointer));
     for (unsigned int i = 0; result == CUDA_SUCCESS && i < count; i++)
-        result = answer(which[i], values[i], pointer);
+        result = pointer_attribute_answer(which[i], values[i], pointer);
     return result;
 }
 

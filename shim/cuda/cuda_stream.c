@@ -119,7 +119,7 @@ RECORD(cuGraphExecEventRecordNodeSetEvent, (CUgraphExec graph, CUgraphNode node,
 ELAPSED(cuEventElapsedTime)
 ELAPSED(cuEventElapsedTime_v2)
 
-static void look(const CUDA_LAUNCH_PARAMS *launches, unsigned int count) {
+static void launches_look(const CUDA_LAUNCH_PARAMS *launches, unsigned int count) {
     for (unsigned int i = 0; launches && i < count && gps_closed_looks; i++)
         gps_launch_look(&(struct gps_launch){launches[i].function, launches[i].kernelParams, NULL});
 }
@@ -129,7 +129,7 @@ CUresult gps_on_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launche
                                                      unsigned int count, unsigned int flags) {
     struct gps_gate_pass pass;
     int code;
-    look(launches, count);
+    launches_look(launches, count);
     if (!gps_launch_is_gated() || !launches || !count)
         return gps_real.cuLaunchCooperativeKernelMultiDevice(launches, count, flags);
     if (!gps_work_begin((uintptr_t)launches[0].hStream, false, &pass, &code))

@@ -25,11 +25,11 @@ static const char call_names[][GPS_HOOK_NAME] = {
 
 /* --- attaching --- */
 
-static bool is_libcuda(const char *soname) {
+static bool soname_is_libcuda(const char *soname) {
     return strcmp(soname, "libcuda.so.1") == 0;
 }
 
-static void fill(const struct gps_module *libcuda) {
+static void driver_fill(const struct gps_module *libcuda) {
     if (!gps_chain_fill(libcuda, real_names, &gps_real))
         gps_attachment_look_up(libcuda, real_names, (void **)&gps_real, sizeof(gps_real));
     gps_attachment_look_up(libcuda, call_names, (void **)&gps_calls, sizeof(gps_calls));
@@ -38,14 +38,14 @@ static void fill(const struct gps_module *libcuda) {
 /* Another library is given what our calls go on to, before the process begins: what it calls in
  * turn (gps_call.handed_on) is none of the program's, and the entry refuses it. */
 bool gps_driver_attach(void) {
-    const bool attached = gps_attachment_find(&state, is_libcuda, fill);
+    const bool attached = gps_attachment_find(&state, soname_is_libcuda, driver_fill);
     if (gps_chain_driver)
         gps_calls_count();
     return attached;
 }
 
 bool gps_driver_attach_by(const void *address) {
-    return gps_attachment_find_by(&state, is_libcuda, fill, address);
+    return gps_attachment_find_by(&state, soname_is_libcuda, driver_fill, address);
 }
 
 bool gps_driver_has(const void *address) {

@@ -197,8 +197,8 @@ static inline CUresult touched(CUresult result, bool waited) {
 /* --- launches, graphs, and copies to the host --- */
 
 /* No audit merges. The kernel may end its context, so this comes before it. */
-static inline void look(const char *name, struct gps_site site, CUfunction f, void **values,
-                        void **extra) {
+static inline void hook_launch_look(const char *name, struct gps_site site, CUfunction f,
+                                    void **values, void **extra) {
     if (__builtin_expect(gps_closed_looks != 0 || gps_canary_active, 0)) {
         gps_call_enter(name, site);
         gps_launch_look(&(struct gps_launch){f, values, extra});
@@ -215,8 +215,8 @@ static inline void look_at_graph(const char *name, struct gps_site site, CUgraph
     }
 }
 
-static inline CUresult told(const char *name, struct gps_site site, uint64_t from, uint64_t size,
-                            CUresult result) {
+static inline CUresult read_note_refusal(const char *name, struct gps_site site, uint64_t from,
+                                         uint64_t size, CUresult result) {
     if (__builtin_expect(result == CUDA_ERROR_INVALID_VALUE, 0)) {
         gps_call_enter(name, site);
         gps_read_refused(from, size, (int)result);
@@ -272,7 +272,7 @@ static inline CUresult told(const char *name, struct gps_site site, uint64_t fro
             touch_launch(STREAM_OF(name, stream), f, values, extra);                               \
         if (!gps_launch_is_gated()) {                                                              \
             STOP_WATCHING_IF(gps_launch_is_plain, name);                                           \
-            look(#name, GPS_SITE_HERE, f, values, extra);                                          \
+            hook_launch_look(#name, GPS_SITE_HERE, f, values, extra);                              \
             return touched(gps_real.name arguments, false);                                        \
         }                                                                                          \
         if (!gps_frames_active)                                                                    \
@@ -301,8 +301,9 @@ static inline CUresult told(const char *name, struct gps_site site, uint64_t fro
         if (gps_frames_exist())                                                                    \
             touch_read(STREAM_OF(name, stream), from, size);                                       \
         if (!gps_launch_is_gated())                                                                \
-            return touched(told(#name, GPS_SITE_HERE, from, size, gps_real.name arguments),        \
-                           waits);                                                                 \
+            return touched(                                                                        \
+                read_note_refusal(#name, GPS_SITE_HERE, from, size, gps_real.name arguments),      \
+                waits);                                                                            \
         return touched(INSIDE_GATE(gps_real.name arguments, stream, true), waits);                 \
     }                                                                                              \
     GPS_EXPORT(name)

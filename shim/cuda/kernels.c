@@ -59,17 +59,17 @@ static int own_here(struct own **found) {
     return code;
 }
 
-static bool is_complete(void) {
+static bool kernels_are_complete(void) {
     return *gps_kernels_image && gps_calls.cuModuleLoadData && gps_calls.cuModuleGetFunction &&
            gps_calls.cuLaunchKernel && gps_chain_own()->cuMemAlloc_v2 &&
            gps_chain_own()->cuStreamSynchronize && gps_chain_own()->cuMemcpyDtoHAsync_v2 &&
            gps_chain_own()->cuMemcpyHtoDAsync_v2;
 }
 
-static int load(struct own *own) {
+static int kernels_load(struct own *own) {
     CUmodule module;
     CUfunction hash;
-    int code = is_complete() ? GPS_OK : GPS_NOT_SUPPORTED;
+    int code = kernels_are_complete() ? GPS_OK : GPS_NOT_SUPPORTED;
     TRY(code, gps_calls.cuModuleLoadData(&module, gps_kernels_image));
     TRY(code, gps_calls.cuModuleGetFunction(&hash, module, "gps_merge_hash"));
     TRY(code, gps_calls.cuModuleGetFunction(&own->compare, module, "gps_merge_compare"));
@@ -93,7 +93,7 @@ static int bring_secret(struct own *own) {
 void gps_kernels_load(void) {
     struct own *own;
     if (own_here(&own) == GPS_OK && !own->tried) {
-        (void)load(own);
+        (void)kernels_load(own);
         own->tried = true;
     }
 }

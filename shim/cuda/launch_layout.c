@@ -27,14 +27,15 @@ GPS_FORGOTTEN(kept);
 static _Atomic bool adding;
 GPS_FORGOTTEN(adding);
 
-static _Atomic uint64_t *slot_of(struct kept *all, uint64_t handle, unsigned probe) {
+static _Atomic uint64_t *layout_slot(struct kept *all, uint64_t handle, unsigned probe) {
     const uint64_t hash = handle * 0x9e3779b97f4a7c15u >> (64 - SLOTS_BITS);
     return &all->slots[(hash + probe) % SLOTS];
 }
 
-static const struct gps_parameter *find(struct kept *all, uint64_t handle) {
+static const struct gps_parameter *layout_find(struct kept *all, uint64_t handle) {
     for (unsigned i = 0; i < PROBES; i++) {
-        const uint64_t slot = atomic_load_explicit(slot_of(all, handle, i), memory_order_acquire);
+        const uint64_t slot =
+            atomic_load_explicit(layout_slot(all, handle, i), memory_order_acquire);
         if (slot >> AT_BITS == handle)
             return &all->pool[slot % (1 << AT_BITS)];
     }
@@ -44,7 +45,7 @@ static const struct gps_parameter *find(struct kept *all, uint64_t handle) {
 /* --- what is not known yet --- */
 
 /* *ends: the driver says that there is none from this number on. */
-static bool ask(CUfunction f, size_t index, size_t *offset, size_t *size, bool *ends) {
+static bool parameter_ask(CUfunction f, size_t index, size_t *offset, size_t *size, bool *ends) {
     CUresult function = CUDA_ERROR_NOT_FOUND, kernel = CUDA_ERROR_NOT_FOUND;
     if (gps_calls.cuFuncGetParamInfo)
         function = gps_calls.cuFuncGetParamInfo(f, index, offset, size);
@@ -59,7 +60,7 @@ static bool ask(CUfunction f, size_t index, size_t *offset, size_t *size, bool *
 static unsigned ask_all(CUfunction f, struct gps_layout_room *room, bool *whole) {
     unsigned count = 0;
     size_t offset, size;
-    for (size_t i = 0; count < GPS_PARAMETERS && ask(f, i, &offset, &size, whole); i++) {
+    for (size_t i = 0; count < GPS_PARAMETERS && parameter_ask(f, i, &offset, &size, whole); i++) {
         if (offset + size > UINT16_MAX || i >= UINT16_MAX)
             break;
         if (size >= sizeof(uint64_t))
@@ -71,7 +72,7 @@ static unsigned ask_all(CUfunction f, struct gps_layout_room *room, bool *whole)
 }
 
 /* Where the list is in the pool; POOL: there is no room. */
-static unsigned place_of(struct kept *all, const struct gps_parameter *list, unsigned count) {
+static unsigned layout_place(struct kept *all, const struct gps_parameter *list, unsigned count) {
     unsigned at = 0;
     while (at + count <= all->used && memcmp(&all->pool[at], list, count * sizeof(*list)) != 0)
         at++;
@@ -86,41 +87,41 @@ static unsigned place_of(struct kept *all, const struct gps_parameter *list, uns
 }
 
 /* The slot that is free; where none is, one is forgotten. */
-static void put(struct kept *all, uint64_t handle, unsigned at) {
+static void layout_put(struct kept *all, uint64_t handle, unsigned at) {
     unsigned probe = PROBES - 1;
-    while (probe && *slot_of(all, handle, probe))
+    while (probe && *layout_slot(all, handle, probe))
         probe--;
-    atomic_store_explicit(slot_of(all, handle, probe), handle << AT_BITS | at,
+    atomic_store_explicit(layout_slot(all, handle, probe), handle << AT_BITS | at,
                           memory_order_release);
 }
 
-static struct kept *make(void) {
+static struct kept *layouts_make(void) {
     void *const made =
         mmap(NULL, sizeof(struct kept), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     kept = made == MAP_FAILED ? NULL : made;
     return kept;
 }
 
-static void keep(uint64_t handle, const struct gps_layout_room *room, unsigned count) {
+static void layout_keep(uint64_t handle, const struct gps_layout_room *room, unsigned count) {
     GPS_SCOPE();
     if (handle >> (64 - AT_BITS) || atomic_exchange(&adding, true))
         return;
-    struct kept *const all = kept ? kept : make();
-    const unsigned at = all ? place_of(all, room->list, count + 1) : POOL;
+    struct kept *const all = kept ? kept : layouts_make();
+    const unsigned at = all ? layout_place(all, room->list, count + 1) : POOL;
     if (at < POOL)
-        put(all, handle, at);
+        layout_put(all, handle, at);
     adding = false;
 }
 
 const struct gps_parameter *gps_launch_layout(CUfunction f, struct gps_layout_room *room) {
     struct kept *const all = atomic_load_explicit(&kept, memory_order_acquire);
-    const struct gps_parameter *const known = all ? find(all, (uintptr_t)f) : NULL;
+    const struct gps_parameter *const known = all ? layout_find(all, (uintptr_t)f) : NULL;
     bool whole = false;
     if (known)
         return known;
     const unsigned count = ask_all(f, room, &whole);
     if (whole)
-        keep((uintptr_t)f, room, count);
+        layout_keep((uintptr_t)f, room, count);
     return room->list;
 }
 

@@ -57,7 +57,7 @@ void gps_launch_each_word(const struct gps_launch *launch, uint64_t from, uint64
     }
 }
 
-static void look_at_word(void *arg, const struct gps_launch_word *word) {
+static void launch_word_look(void *arg, const struct gps_launch_word *word) {
     (void)arg;
     if (word->whole)
         gps_launch_given(word->value, word->parameter);
@@ -95,5 +95,5 @@ void gps_launch_look(const struct gps_launch *launch) {
         return;
     gps_closed_looked();
     gps_closed_span(&from, &to);
-    gps_launch_each_word(launch, from, to, look_at_word, NULL);
+    gps_launch_each_word(launch, from, to, launch_word_look, NULL);
 }

@@ -24,15 +24,15 @@
 
 /* --- the context, the device, streams --- */
 
-GPS_YIELD(context, (uint64_t * out), CUcontext, out, CALL(cuCtxGetCurrent, &got))
-GPS_YIELD(device, (int *ordinal), CUdevice, ordinal, CALL(cuCtxGetDevice, &got))
-GPS_PASS(enter, (uint64_t which), CALL(cuCtxPushCurrent_v2, (CUcontext)which))
+GPS_YIELD(cuda_ops_context, (uint64_t * out), CUcontext, out, CALL(cuCtxGetCurrent, &got))
+GPS_YIELD(cuda_ops_device, (int *ordinal), CUdevice, ordinal, CALL(cuCtxGetDevice, &got))
+GPS_PASS(cuda_ops_enter, (uint64_t which), CALL(cuCtxPushCurrent_v2, (CUcontext)which))
 GPS_YIELD(stream_context, (uint64_t stream, uint64_t *out), CUcontext, out,
           CALL(cuStreamGetCtx, (CUstream)stream, &got))
-GPS_PASS(stream_wait, (uint64_t stream), REAL(cuStreamSynchronize, (CUstream)stream))
+GPS_PASS(cuda_ops_stream_wait, (uint64_t stream), REAL(cuStreamSynchronize, (CUstream)stream))
 
 /* _v2 tells the instances of a MIG device apart; drivers before 11.4 have only the other. */
-static int uuid(int ordinal, uint8_t out[GPS_UUID_BYTES]) {
+static int cuda_ops_uuid(int ordinal, uint8_t out[GPS_UUID_BYTES]) {
     CUuuid found;
     const int code = gps_calls.cuDeviceGetUuid_v2 ? CALL(cuDeviceGetUuid_v2, &found, ordinal)
                                                   : CALL(cuDeviceGetUuid, &found, ordinal);
@@ -41,20 +41,20 @@ static int uuid(int ordinal, uint8_t out[GPS_UUID_BYTES]) {
     return code;
 }
 
-static void leave(void) {
+static void cuda_ops_leave(void) {
     CUcontext popped;
     gps_calls.cuCtxPopCurrent_v2(&popped);
 }
 
-static uint64_t primary(int ordinal) {
+static uint64_t cuda_ops_primary(int ordinal) {
     return (uintptr_t)gps_driver_primary(ordinal);
 }
 
-static bool context_exists(uint64_t which) {
+static bool cuda_ops_context_exists(uint64_t which) {
     return gps_driver_has_context((CUcontext)which);
 }
 
-static int relax(int *mode) {
+static int cuda_ops_relax(int *mode) {
     CUstreamCaptureMode exchanged = (CUstreamCaptureMode)*mode;
     const int code = CALL(cuThreadExchangeStreamCaptureMode, &exchanged);
     if (code == GPS_OK)
@@ -62,27 +62,27 @@ static int relax(int *mode) {
     return code;
 }
 
-GPS_YIELD(allocate, (uint64_t size, uint64_t *pointer), CUdeviceptr, pointer,
+GPS_YIELD(cuda_ops_allocate, (uint64_t size, uint64_t *pointer), CUdeviceptr, pointer,
           REAL(cuMemAlloc_v2, &got, size))
-GPS_PASS(release, (uint64_t pointer), REAL(cuMemFree_v2, pointer))
+GPS_PASS(cuda_ops_release, (uint64_t pointer), REAL(cuMemFree_v2, pointer))
 
 /* A free waits for the device and, in the relaxed mode of a scope, ends no capture of another
  * thread; synchronising the context would. Without room for one, the context it is. */
-static int synchronize(void) {
+static int cuda_ops_synchronize(void) {
     uint64_t scrap;
-    if (allocate(1, &scrap) == GPS_OK)
-        return release(scrap);
+    if (cuda_ops_allocate(1, &scrap) == GPS_OK)
+        return cuda_ops_release(scrap);
     const int code = REAL(cuCtxSynchronize);
     return gps_code_is_of_capture(code) ? GPS_OK : code;
 }
 
-GPS_YIELD(capturing, (uint64_t stream, bool *captured), CUstreamCaptureStatus, captured,
+GPS_YIELD(cuda_ops_capturing, (uint64_t stream, bool *captured), CUstreamCaptureStatus, captured,
           CALL(cuStreamIsCapturing, (CUstream)stream, &got))
 
 /* --- memory --- */
 
 /* As the program sees it: an allocation, not its blocks. */
-static int range(uint64_t pointer, uint64_t *base, uint64_t *size) {
+static int cuda_ops_range(uint64_t pointer, uint64_t *base, uint64_t *size) {
     CUdeviceptr start;
     size_t length;
     const struct gps_place at = gps_at(pointer);
@@ -99,7 +99,7 @@ static int range(uint64_t pointer, uint64_t *base, uint64_t *size) {
     return code;
 }
 
-static int home(uint64_t pointer, uint64_t *of, int *ordinal) {
+static int cuda_ops_home(uint64_t pointer, uint64_t *of, int *ordinal) {
     CUcontext owner = NULL;
     int device_ordinal = -1;
     int code =
@@ -115,11 +115,11 @@ static int home(uint64_t pointer, uint64_t *of, int *ordinal) {
     return code;
 }
 
-static bool attribute(uint64_t pointer, CUpointer_attribute which, void *value) {
+static bool cuda_attribute_get(uint64_t pointer, CUpointer_attribute which, void *value) {
     return REAL(cuPointerGetAttribute, value, which, pointer) == GPS_OK;
 }
 
-static enum gps_memory_kind kind(uint64_t pointer) {
+static enum gps_memory_kind cuda_ops_kind(uint64_t pointer) {
     CUmemorytype type;
     unsigned managed = 0;
     CUmemoryPool pool = NULL;
@@ -127,20 +127,21 @@ static enum gps_memory_kind kind(uint64_t pointer) {
     /* a block without memory has no attributes */
     if (gps_at(pointer).kind == GPS_PLACE_MERGED)
         return GPS_MEMORY_MERGED;
-    if (!attribute(pointer, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, &type))
+    if (!cuda_attribute_get(pointer, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, &type))
         return GPS_MEMORY_UNKNOWN;
-    if (attribute(pointer, CU_POINTER_ATTRIBUTE_IS_MANAGED, &managed) && managed)
+    if (cuda_attribute_get(pointer, CU_POINTER_ATTRIBUTE_IS_MANAGED, &managed) && managed)
         return GPS_MEMORY_MANAGED;
     if (type == CU_MEMORYTYPE_HOST)
         return GPS_MEMORY_HOST;
-    if (attribute(pointer, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, &pool) && pool)
+    if (cuda_attribute_get(pointer, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, &pool) && pool)
         return GPS_MEMORY_POOL;
-    return attribute(pointer, CU_POINTER_ATTRIBUTE_CONTEXT, &owner) && !owner ? GPS_MEMORY_VMM
-                                                                              : GPS_MEMORY_DEVICE;
+    return cuda_attribute_get(pointer, CU_POINTER_ATTRIBUTE_CONTEXT, &owner) && !owner
+               ? GPS_MEMORY_VMM
+               : GPS_MEMORY_DEVICE;
 }
 
-GPS_YIELD(device_count, (int *count), int, count, CALL(cuDeviceGetCount, &got))
-GPS_YIELD(peer, (int here, int there, bool *can), int, can,
+GPS_YIELD(cuda_ops_device_count, (int *count), int, count, CALL(cuDeviceGetCount, &got))
+GPS_YIELD(cuda_ops_peer, (int here, int there, bool *can), int, can,
           CALL(cuDeviceCanAccessPeer, &got, here, there))
 
 static bool by_mps(int ordinal) {
@@ -150,7 +151,7 @@ static bool by_mps(int ordinal) {
            enabled;
 }
 
-static int get_handle(uint64_t pointer, uint8_t out[GPS_HANDLE_BYTES]) {
+static int cuda_ops_get_handle(uint64_t pointer, uint8_t out[GPS_HANDLE_BYTES]) {
     CUipcMemHandle handle;
     const int code = REAL(cuIpcGetMemHandle, &handle, pointer);
     if (code == GPS_OK)
@@ -158,11 +159,11 @@ static int get_handle(uint64_t pointer, uint8_t out[GPS_HANDLE_BYTES]) {
     return code;
 }
 
-static unsigned open_flags(void) {
+static unsigned cuda_ops_open_flags(void) {
     return GPS_OPEN_FLAGS;
 }
 
-static int open_handle(const uint8_t bytes[GPS_HANDLE_BYTES], uint64_t *pointer) {
+static int cuda_ops_open_handle(const uint8_t bytes[GPS_HANDLE_BYTES], uint64_t *pointer) {
     CUipcMemHandle handle;
     CUdeviceptr opened;
     memcpy(&handle, bytes, GPS_HANDLE_BYTES);
@@ -177,17 +178,17 @@ static int open_handle(const uint8_t bytes[GPS_HANDLE_BYTES], uint64_t *pointer)
 /* The exporter's pid, in its own pid namespace, lies at byte 8 (H200, driver 580, 2026-11). */
 enum { HANDLE_PID_AT = 8 };
 
-static int open_handle_as(const uint8_t bytes[GPS_HANDLE_BYTES], uint32_t pid, uint32_t instead,
-                          uint64_t *pointer) {
+static int cuda_ops_open_handle_as(const uint8_t bytes[GPS_HANDLE_BYTES], uint32_t pid,
+                                   uint32_t instead, uint64_t *pointer) {
     uint8_t handle[GPS_HANDLE_BYTES];
     memcpy(handle, bytes, sizeof(handle));
     if (memcmp(handle + HANDLE_PID_AT, &pid, sizeof(pid)) != 0)
         return GPS_INVALID_CONTEXT;
     memcpy(handle + HANDLE_PID_AT, &instead, sizeof(instead));
-    return open_handle(handle, pointer);
+    return cuda_ops_open_handle(handle, pointer);
 }
 
-GPS_PASS(close_handle, (uint64_t pointer), REAL(cuIpcCloseMemHandle, pointer))
+GPS_PASS(cuda_ops_close_handle, (uint64_t pointer), REAL(cuIpcCloseMemHandle, pointer))
 
 /* --- VMM memory --- */
 
@@ -200,7 +201,7 @@ bool gps_operations_rdma(int device) {
 
 /* GPUDirect RDMA is asked for where the device can: the program could have registered its memory
  * with a network card. */
-static CUmemAllocationProp block_of(int device) {
+static CUmemAllocationProp cuda_block_of(int device) {
     CUmemAllocationProp prop = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,
         .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
@@ -211,13 +212,14 @@ static CUmemAllocationProp block_of(int device) {
 }
 
 GPS_YIELD(granularity, (int of, uint64_t *bytes), size_t, bytes,
-          VMM(cuMemGetAllocationGranularity, &got, (const CUmemAllocationProp[]){block_of(of)},
+          VMM(cuMemGetAllocationGranularity, &got, (const CUmemAllocationProp[]){cuda_block_of(of)},
               CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
 GPS_YIELD(least_granularity, (int of, uint64_t *bytes), size_t, bytes,
-          VMM(cuMemGetAllocationGranularity, &got, (const CUmemAllocationProp[]){block_of(of)},
+          VMM(cuMemGetAllocationGranularity, &got, (const CUmemAllocationProp[]){cuda_block_of(of)},
               CU_MEM_ALLOC_GRANULARITY_MINIMUM))
 GPS_YIELD(block_create, (int of, uint64_t size, uint64_t *block), CUmemGenericAllocationHandle,
-          block, VMM_REAL(cuMemCreate, &got, size, (const CUmemAllocationProp[]){block_of(of)}, 0))
+          block,
+          VMM_REAL(cuMemCreate, &got, size, (const CUmemAllocationProp[]){cuda_block_of(of)}, 0))
 _Static_assert(sizeof(CUmemAllocationProp) <= sizeof(((struct gps_block_like *)0)->bytes),
                "there is room for it");
 
@@ -251,7 +253,7 @@ static int block_export(uint64_t block, int *descriptor) {
     return GPS_OK;
 }
 
-static int allow(uint64_t pointer, uint64_t size, int device, bool write) {
+static int cuda_access_allow(uint64_t pointer, uint64_t size, int device, bool write) {
     const CUmemAccessDesc access = {
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
         .flags = write ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_READ,
@@ -260,20 +262,23 @@ static int allow(uint64_t pointer, uint64_t size, int device, bool write) {
 }
 
 /* A driver that does not know a question leaves the answer 0. */
-static uint64_t answer(uint64_t pointer, CUpointer_attribute which) {
+static uint64_t cuda_attribute_answer(uint64_t pointer, CUpointer_attribute which) {
     uint64_t value = 0;
-    return attribute(pointer, which, &value) ? value : 0;
+    return cuda_attribute_get(pointer, which, &value) ? value : 0;
 }
 
 static int mapped_as(uint64_t pointer, struct gps_mapped_as *as) {
-    const uint64_t buffer = answer(pointer, CU_POINTER_ATTRIBUTE_BUFFER_ID);
+    const uint64_t buffer = cuda_attribute_answer(pointer, CU_POINTER_ATTRIBUTE_BUFFER_ID);
     if (!buffer)
         return GPS_INVALID_VALUE;
     *as = (struct gps_mapped_as){
         .buffer = buffer,
-        .decompressible = answer(pointer, CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE) != 0,
-        .rdma = answer(pointer, CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE) != 0,
-        .types = (uint32_t)answer(pointer, CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES)};
+        .decompressible =
+            cuda_attribute_answer(pointer, CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE) != 0,
+        .rdma =
+            cuda_attribute_answer(pointer, CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE) != 0,
+        .types =
+            (uint32_t)cuda_attribute_answer(pointer, CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES)};
     return GPS_OK;
 }
 
@@ -304,7 +309,7 @@ GPS_PASS(call_behind, (uint64_t stream, void (*done)(void *arg), void *arg),
          CALL(cuLaunchHostFunc, (CUstream)stream, done, arg))
 GPS_PASS(zero, (uint64_t pointer, uint64_t size), REAL(cuMemsetD8_v2, pointer, 0, size))
 
-static int record(CUstream stream, CUevent *event) {
+static int cuda_event_record(CUstream stream, CUevent *event) {
     int code = REAL(cuEventCreate, event, CU_EVENT_DISABLE_TIMING);
     if (code != GPS_OK)
         return code;
@@ -319,17 +324,17 @@ static int event_mark(uint64_t stream, uint64_t *event) {
     CUevent fresh;
     int code = stream_context(stream, &context);
     if (code == GPS_OK)
-        code = enter(context);
+        code = cuda_ops_enter(context);
     if (code != GPS_OK)
         return code;
-    code = record((CUstream)stream, &fresh);
-    leave();
+    code = cuda_event_record((CUstream)stream, &fresh);
+    cuda_ops_leave();
     if (code == GPS_OK)
         *event = (uintptr_t)fresh;
     return code;
 }
 
-static int memory(uint64_t *available, uint64_t *total) {
+static int cuda_ops_memory(uint64_t *available, uint64_t *total) {
     size_t free, all;
     const int code = CALL(cuMemGetInfo_v2, &free, &all);
     if (code != GPS_OK)
@@ -343,7 +348,7 @@ static int pool_has(uint64_t *bytes) {
     CUmemoryPool pool;
     int ordinal;
     cuuint64_t reserved;
-    int code = device(&ordinal);
+    int code = cuda_ops_device(&ordinal);
     if (code == GPS_OK)
         code = CALL(cuDeviceGetMemPool, &pool, ordinal);
     if (code == GPS_OK)
@@ -366,7 +371,7 @@ static const struct gps_names names = {
 };
 
 /* Every driver has them. Of the rest, each is asked for where it is called. */
-static const char *lacks(void) {
+static const char *cuda_driver_lacks(void) {
     return !gps_calls.cuCtxGetCurrent       ? "cuCtxGetCurrent"
            : !gps_calls.cuCtxGetDevice      ? "cuCtxGetDevice"
            : !gps_calls.cuCtxPushCurrent_v2 ? "cuCtxPushCurrent_v2"
@@ -376,11 +381,11 @@ static const char *lacks(void) {
 
 static const struct gps_operations operations = {
     .vendor = "cuda",
-    .lacks = lacks,
+    .lacks = cuda_driver_lacks,
     .names = &names,
     .has_blocks = true,
     .sonames = "libcudart.so\0libcuda.so\0",
-    GPS_OPERATIONS_OF_ALL,
+    GPS_OPERATIONS_OF_ALL(cuda_ops),
     .forget = gps_kernels_forget,
     .stream_context = stream_context,
     .by_mps = by_mps,
@@ -396,7 +401,7 @@ static const struct gps_operations operations = {
     .unreserve = unreserve,
     .map = map,
     .unmap = unmap,
-    .allow = allow,
+    .allow = cuda_access_allow,
     .mapped_as = mapped_as,
     .copy = gps_kernels_copy,
     .copy_out = gps_kernels_copy_out,
@@ -425,10 +430,10 @@ _Static_assert(GPS_OPEN_FLAGS == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, "the flag i
 _Static_assert(sizeof(CUipcEventHandle) == GPS_HANDLE_BYTES, "handles of events are as wide");
 _Static_assert(sizeof(CUipcMemHandle) == GPS_HANDLE_BYTES, "the handle's width is the format's");
 
-static const struct gps_operations *attach(void) {
+static const struct gps_operations *cuda_operations_attach(void) {
     return gps_driver_attach() ? &operations : NULL;
 }
 
 bool gps_operations_enter(void) {
-    return gps_entry_slowly(attach);
+    return gps_entry_slowly(cuda_operations_attach);
 }

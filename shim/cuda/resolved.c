@@ -21,7 +21,7 @@ enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 static const char nothing; /* its address is an answer of none */
 static const void *_Atomic answers[2][ROWS];
 
-static size_t first_of(const char *name) {
+static size_t resolved_row_first(const char *name) {
     size_t from = 0, to = ROWS;
     while (from < to) {
         const size_t middle = (from + to) / 2;
@@ -45,7 +45,7 @@ void *gps_resolved_by_driver(enum gps_resolver_version resolver, const char *nam
     return result == CUDA_SUCCESS ? found : NULL;
 }
 
-static const void *answer(enum gps_resolver_version resolver, size_t row) {
+static const void *resolved_answer(enum gps_resolver_version resolver, size_t row) {
     const void *_Atomic *const place = &answers[resolver][row];
     if (!*place) {
         const void *const found =
@@ -55,17 +55,17 @@ static const void *answer(enum gps_resolver_version resolver, size_t row) {
     return *place;
 }
 
-static void fill(void **slot, void *address) {
+static void resolved_slot_fill(void **slot, void *address) {
     void *empty = NULL;
     __atomic_compare_exchange_n(slot, &empty, address, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
 int gps_resolved_slot(enum gps_resolver_version resolver, const char *name, void *address) {
-    for (size_t i = first_of(name); i < ROWS && strcmp(rows[i].name, name) == 0; i++)
-        if (answer(resolver, i) == address) {
-            fill((void **)&gps_real + rows[i].slot, address);
+    for (size_t i = resolved_row_first(name); i < ROWS && strcmp(rows[i].name, name) == 0; i++)
+        if (resolved_answer(resolver, i) == address) {
+            resolved_slot_fill((void **)&gps_real + rows[i].slot, address);
             if (gps_chain_driver)
-                fill((void **)gps_chain_driver + rows[i].slot, address);
+                resolved_slot_fill((void **)gps_chain_driver + rows[i].slot, address);
             return rows[i].slot;
         }
     return -1;

@@ -58,7 +58,7 @@ struct walk {
 };
 
 /* The place of a name in its bucket, or the end of the bucket. */
-static struct name **find_name(struct walk *walk, const char *text) {
+static struct name **walk_find_name(struct walk *walk, const char *text) {
     uint32_t hash = 5381;
     for (const char *c = text; *c; c++)
         hash = hash * 33 + (unsigned char)*c;
@@ -69,32 +69,33 @@ static struct name **find_name(struct walk *walk, const char *text) {
 }
 
 /* The first object in load order has the name, as the linker chooses. */
-static void add_name(struct walk *walk, struct name *name, struct node *node, const char *text) {
-    struct name **place = find_name(walk, text);
+static void walk_add_name(struct walk *walk, struct name *name, struct node *node,
+                          const char *text) {
+    struct name **place = walk_find_name(walk, text);
     if (*place)
         return;
     *name = (struct name){text, node, NULL};
     *place = name;
 }
 
-static bool add(void *arg, const struct gps_module *module) {
+static bool walk_add_module(void *arg, const struct gps_module *module) {
     struct walk *walk = arg;
     struct node *node = &walk->scratch->nodes[walk->count++];
     const char *soname = gps_module_soname(module);
     node->module = *module;
     node->seen = module->base == walk->root->base;
     if (*module->path) { /* nothing needs the main program */
-        add_name(walk, &node->names[0], node, module->path);
-        add_name(walk, &node->names[1], node, basename(module->path));
+        walk_add_name(walk, &node->names[0], node, module->path);
+        walk_add_name(walk, &node->names[1], node, basename(module->path));
         if (soname)
-            add_name(walk, &node->names[2], node, soname);
+            walk_add_name(walk, &node->names[2], node, soname);
     }
     return walk->count == walk->most;
 }
 
 static void enqueue(void *arg, const char *needed) {
     struct walk *walk = arg;
-    struct name *name = *find_name(walk, needed);
+    struct name *name = *walk_find_name(walk, needed);
     if (name && !name->node->seen) {
         name->node->seen = true;
         *walk->end = name->node;
@@ -120,7 +121,7 @@ static bool walk_locked(void *arg, const struct gps_module *any) {
     if (scratch == MAP_FAILED)
         return true;
     walk->scratch = scratch;
-    gps_module_each(add, walk);
+    gps_module_each(walk_add_module, walk);
     walk->end = &walk->first;
     gps_module_each_needed(walk->root, enqueue, walk);
     for (struct node *node = walk->first; node && !walk->done; node = node->next) {
@@ -186,9 +187,9 @@ static bool try_needed(void *arg, const struct gps_module *module) {
     return search->found != NULL;
 }
 
-static void *find(const char *name, const void *site) {
+static void *runtime_function_find(const char *name, const void *site) {
     struct gps_module caller, self;
-    if (!gps_module_of((const void *)(uintptr_t)&find, &self))
+    if (!gps_module_of((const void *)(uintptr_t)&runtime_function_find, &self))
         return NULL;
     struct search search = {.name = name, .self = self.base};
     const bool is_called = gps_module_of(site, &caller) && caller.base != self.base;
@@ -206,7 +207,7 @@ static void *find(const char *name, const void *site) {
 
 /* --- the cache, by call site --- */
 
-static bool is_same(void *arg, const struct gps_module *module) {
+static bool module_is_same(void *arg, const struct gps_module *module) {
     return module->base == ((const struct gps_module *)arg)->base;
 }
 
@@ -217,16 +218,16 @@ static bool is_permanent(void *arg, const struct gps_module *program) {
     const struct gps_module *module = arg;
     if (*program->path)
         return false;
-    if (is_same(arg, program) || module->start == atomic_load(&stays))
+    if (module_is_same(arg, program) || module->start == atomic_load(&stays))
         return true;
-    if (!each_dependency(program, is_same, arg))
+    if (!each_dependency(program, module_is_same, arg))
         return false;
     atomic_store(&stays, module->start);
     return true;
 }
 
 /* The program itself and what it is linked with stay: no look-up is needed to see that they did. */
-static struct gps_module_mark mark_of(uintptr_t address) {
+static struct gps_module_mark module_mark(uintptr_t address) {
     struct gps_module module;
     if (gps_module_of((const void *)address, &module) && gps_module_each(is_permanent, &module))
         return (struct gps_module_mark){GPS_MODULE_PERMANENT, 0};
@@ -238,8 +239,9 @@ static void store_mark(struct mark *mark, struct gps_module_mark value) {
     atomic_store_explicit(&mark->value, value.value, memory_order_release);
 }
 
-static void remember(struct entry *entry, const char *name, uintptr_t site, uintptr_t function) {
-    const struct gps_module_mark caller = mark_of(site), home = mark_of(function);
+static void entry_remember(struct entry *entry, const char *name, uintptr_t site,
+                           uintptr_t function) {
+    const struct gps_module_mark caller = module_mark(site), home = module_mark(function);
     unsigned version = atomic_load(&entry->version);
     if ((version & 1) || !atomic_compare_exchange_strong(&entry->version, &version, version + 1))
         return; /* another thread writes it; this site is looked up again next time */
@@ -256,21 +258,22 @@ static struct gps_module_mark load_mark(const struct mark *mark) {
                                     atomic_load_explicit(&mark->value, memory_order_acquire)};
 }
 
-static bool is_there(uintptr_t address, struct gps_module_mark mark) {
+static bool module_is_there(uintptr_t address, struct gps_module_mark mark) {
     return mark.where == GPS_MODULE_PERMANENT || gps_module_has_mark((const void *)address, mark);
 }
 
 /* NULL: the entry has changed, or one of the two modules has. A look-up of a module takes 13 ns. */
-static void *recall(const struct entry *entry, uintptr_t site, unsigned version) {
+static void *entry_recall(const struct entry *entry, uintptr_t site, unsigned version) {
     const uintptr_t function = atomic_load_explicit(&entry->function, memory_order_acquire);
     const struct gps_module_mark caller = load_mark(&entry->caller), home = load_mark(&entry->home);
     if ((version & 1) || atomic_load_explicit(&entry->version, memory_order_relaxed) != version)
         return NULL;
-    return is_there(site, caller) && is_there(function, home) ? (void *)function : NULL;
+    return module_is_there(site, caller) && module_is_there(function, home) ? (void *)function
+                                                                            : NULL;
 }
 
 /* A call site can reach for several names: a foreign function interface has one for all. */
-static void *resolve(const char *name, const void *caller) {
+static void *runtime_resolve(const char *name, const void *caller) {
     const uintptr_t site = (uintptr_t)caller;
     const size_t first = ((site + (uintptr_t)name) * 0x9e3779b97f4a7c15u) >> 54;
     struct entry *room = &cache[first];
@@ -281,7 +284,7 @@ static void *resolve(const char *name, const void *caller) {
         const bool same =
             found == site &&
             atomic_load_explicit(&entry->name, memory_order_acquire) == (uintptr_t)name;
-        void *function = same ? recall(entry, site, version) : NULL;
+        void *function = same ? entry_recall(entry, site, version) : NULL;
         if (function)
             return function;
         if (!found || same) {
@@ -289,9 +292,9 @@ static void *resolve(const char *name, const void *caller) {
             break;
         }
     }
-    void *found = find(name, caller);
+    void *found = runtime_function_find(name, caller);
     if (found)
-        remember(room, name, site, (uintptr_t)found);
+        entry_remember(room, name, site, (uintptr_t)found);
     return found;
 }
 
@@ -299,7 +302,7 @@ static void *resolve(const char *name, const void *caller) {
 #define FORWARD(name, parameters, arguments, before, after)                                        \
     GPS_EXPORTED cudaError_t name parameters {                                                     \
         const struct gps_site site = GPS_SITE_HERE;                                                \
-        __typeof__(name) *const real = (__typeof__(name) *)resolve(#name, site.address);           \
+        __typeof__(name) *const real = (__typeof__(name) *)runtime_resolve(#name, site.address);   \
         if (!real)                                                                                 \
             return cudaErrorInitializationError;                                                   \
         const char *const outer = gps_call.runtime;                                                \

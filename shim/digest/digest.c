@@ -140,7 +140,7 @@ static void run_in(struct gps_digest_work *work, void *room) {
 
 /* A thread of ours has nothing of what the program's handler of faults looks for. So it causes no
  * fault: where there is such a handler the kernel copies the bytes. */
-static void run(void *arg) {
+static void digest_run(void *arg) {
     struct gps_digest_work *work = arg;
     void *room = work->handled ? malloc(GPS_DIGEST_CHUNK) : NULL;
     if (work->handled && !room)
@@ -154,16 +154,16 @@ static uint64_t window_of(uint64_t count) {
     return part < WINDOW_LEAST ? WINDOW_LEAST : part > WINDOW_MOST ? WINDOW_MOST : part;
 }
 
-/* The caller's own thread is one more: it works in end(). */
-static void begin(struct gps_digest_work *work) {
+/* The caller's own thread is one more: it works in digest_end(). */
+static void digest_begin(struct gps_digest_work *work) {
     work->window = window_of(work->count);
     work->handled = !work->pinned && (is_handled(SIGSEGV) || is_handled(SIGBUS));
-    work->pool = (struct gps_pool){.work = run, .arg = work};
+    work->pool = (struct gps_pool){.work = digest_run, .arg = work};
     gps_pool_call(&work->pool, work->count ? (work->count - 1) / work->window : 0);
 }
 
-static bool end(struct gps_digest_work *work) {
-    run(work);
+static bool digest_end(struct gps_digest_work *work) {
+    digest_run(work);
     gps_pool_join(&work->pool);
     return !work->stopped;
 }
@@ -172,8 +172,8 @@ bool gps_digest_compare(const void *bytes, uint64_t count, bool pinned,
                         const struct gps_hash *expected) {
     struct gps_digest_work work = {
         .bytes = bytes, .count = count, .pinned = pinned, .expected = expected};
-    begin(&work);
-    return end(&work);
+    digest_begin(&work);
+    return digest_end(&work);
 }
 
 struct gps_digest_work *gps_digest_begin(const void *bytes, uint64_t count, bool pinned) {
@@ -183,12 +183,12 @@ struct gps_digest_work *gps_digest_begin(const void *bytes, uint64_t count, bool
     work->bytes = bytes;
     work->count = count;
     work->pinned = pinned;
-    begin(work);
+    digest_begin(work);
     return work;
 }
 
 bool gps_digest_finish(struct gps_digest_work *work, struct gps_digest *digest) {
-    const bool read = end(work);
+    const bool read = digest_end(work);
     if (read)
         *digest = gps_digest_combine(work->hashes, work->count * GPS_DIGEST_CHUNK);
     free(work);
@@ -198,7 +198,7 @@ bool gps_digest_finish(struct gps_digest_work *work, struct gps_digest *digest) 
 bool gps_digest_end(struct gps_digest_work *work, const struct gps_hash *expected) {
     work->stopped |= !expected;
     const bool equal =
-        end(work) && memcmp(work->hashes, expected, work->count * sizeof(*expected)) == 0;
+        digest_end(work) && memcmp(work->hashes, expected, work->count * sizeof(*expected)) == 0;
     free(work);
     return equal;
 }

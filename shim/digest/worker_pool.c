@@ -29,7 +29,7 @@ static size_t at_most(size_t wanted) {
     return wanted < most ? wanted : most;
 }
 
-static void withdraw(struct gps_pool *pool) {
+static void pool_withdraw(struct gps_pool *pool) {
     for (struct gps_pool **at = &state.calls; *at; at = &(*at)->next)
         if (*at == pool) {
             *at = pool->next;
@@ -37,19 +37,19 @@ static void withdraw(struct gps_pool *pool) {
         }
 }
 
-static void wake(const struct gps_pool *pool) {
+static void pool_wake(const struct gps_pool *pool) {
     for (size_t i = 0; i < 2 && i < pool->wanted && i < state.waiting; i++)
         pthread_cond_signal(&state.called);
 }
 
 /* Called with the lock, which it releases while it works. A caller that polls may end the pool's
  * life as soon as `working` is 0. */
-static void help(struct gps_pool *pool) {
+static void pool_help(struct gps_pool *pool) {
     pool->working++;
     if (--pool->wanted)
-        wake(pool);
+        pool_wake(pool);
     else
-        withdraw(pool);
+        pool_withdraw(pool);
     gps_lock_give(&state.lock);
     pool->work(pool->arg);
     gps_lock_take(&state.lock);
@@ -68,10 +68,10 @@ static bool wait_for_call(void) {
     return state.calls;
 }
 
-static void *run(void *unused) {
+static void *worker_run(void *unused) {
     GPS_LOCKED(&state.lock);
     while (state.calls || wait_for_call())
-        help(state.calls);
+        pool_help(state.calls);
     state.threads--;
     return unused;
 }
@@ -84,9 +84,9 @@ void gps_pool_call(struct gps_pool *pool, size_t wanted) {
     GPS_LOCKED(&state.lock);
     pool->next = state.calls;
     state.calls = pool;
-    wake(pool); /* the threads that wake then wake others */
+    pool_wake(pool); /* the threads that wake then wake others */
     for (size_t coming = state.waiting; coming < wanted && state.threads < MOST; coming++) {
-        if (!gps_thread_start(run, NULL))
+        if (!gps_thread_start(worker_run, NULL))
             break;
         state.threads++;
     }
@@ -95,7 +95,7 @@ void gps_pool_call(struct gps_pool *pool, size_t wanted) {
 static void withdraw_rest(struct gps_pool *pool) {
     GPS_LOCKED(&state.lock);
     if (pool->wanted)
-        withdraw(pool);
+        pool_withdraw(pool);
     pool->wanted = 0;
 }
 

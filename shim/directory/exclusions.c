@@ -10,7 +10,7 @@
 
 #include "file.h"
 
-static uint64_t sum_of(const struct gps_exclusion *exclusion) {
+static uint64_t exclusion_sum(const struct gps_exclusion *exclusion) {
     return XXH3_64bits(exclusion, offsetof(struct gps_exclusion, checksum));
 }
 
@@ -26,7 +26,7 @@ int gps_exclusions_add(const struct gps_store *store, struct gps_exclusion *excl
     int fd = open_file(store, O_WRONLY | O_APPEND | O_CREAT);
     if (fd < 0)
         return fd;
-    exclusion->checksum = sum_of(exclusion);
+    exclusion->checksum = exclusion_sum(exclusion);
     const ssize_t written = write(fd, exclusion, sizeof(*exclusion));
     int status = written == (ssize_t)sizeof(*exclusion) ? 0 : written < 0 ? -errno : -ENOSPC;
     if (status == -ENOSPC && written > 0 &&
@@ -45,7 +45,7 @@ int gps_exclusions_each(const struct gps_store *store, gps_exclusion_fn *fn, voi
     for (off_t at = 0; (size = gps_file_read(fd, &exclusion, sizeof(exclusion), at)) ==
                        (ssize_t)sizeof(exclusion);
          at += size)
-        if (exclusion.checksum == sum_of(&exclusion))
+        if (exclusion.checksum == exclusion_sum(&exclusion))
             fn(arg, &exclusion);
     close(fd);
     return size < 0 ? (int)size : 0;
@@ -64,7 +64,7 @@ struct search {
     uint64_t times;
 };
 
-static void compare(void *arg, const struct gps_exclusion *exclusion) {
+static void exclusion_compare(void *arg, const struct gps_exclusion *exclusion) {
     struct search *search = arg;
     if (gps_exclusion_is_same(exclusion, search->wanted))
         search->times = gps_exclusion_times_after(search->times, exclusion);
@@ -73,7 +73,7 @@ static void compare(void *arg, const struct gps_exclusion *exclusion) {
 uint64_t gps_exclusions_times(const struct gps_store *store,
                               const struct gps_exclusion *exclusion) {
     struct search search = {.wanted = exclusion};
-    gps_exclusions_each(store, compare, &search);
+    gps_exclusions_each(store, exclusion_compare, &search);
     return search.times;
 }
 

@@ -41,7 +41,7 @@ static int have(struct gps_frame_file *file) {
     return 0;
 }
 
-static void keep(struct gps_frame_file *file, int fd, const struct stat *st) {
+static void frame_file_keep(struct gps_frame_file *file, int fd, const struct stat *st) {
     file->device = st->st_dev;
     file->inode = st->st_ino;
     file->fd = gps_descriptor_move_high(fd);
@@ -62,7 +62,7 @@ int gps_frame_file_make(const struct gps_store *store, struct gps_frames_head *h
     if (status == 0)
         status = gps_file_write(fd, head, sizeof(*head), 0);
     if (status == 0) {
-        keep(file, fd, &st);
+        frame_file_keep(file, fd, &st);
         return 0;
     }
     unlink(file->path);
@@ -89,7 +89,7 @@ static int open_for(const struct gps_store *store, const struct gps_id *region, 
     const int fd = gps_file_open(AT_FDCWD, file->path, flags, &st, NULL);
     if (fd < 0)
         return fd;
-    keep(file, fd, &st);
+    frame_file_keep(file, fd, &st);
     int status = gps_frame_file_read(file, said);
     if (status == 0 && !gps_id_equal(&said->head.region, region))
         status = -EBADMSG;
@@ -123,7 +123,7 @@ void gps_frame_file_close(struct gps_frame_file *file) {
 
 /* --- reading and writing --- */
 
-static int read_at(struct gps_frame_file *file, void *bytes, size_t size, off_t at) {
+static int frame_file_read_at(struct gps_frame_file *file, void *bytes, size_t size, off_t at) {
     const int status = have(file);
     if (status < 0)
         return status;
@@ -138,7 +138,7 @@ static int write_at(struct gps_frame_file *file, const void *bytes, size_t size,
 
 int gps_frame_file_read(struct gps_frame_file *file, struct gps_frames_said *said) {
     for (unsigned i = 0; i < TRIES; i++) {
-        const int status = read_at(file, said, sizeof(*said), 0);
+        const int status = frame_file_read_at(file, said, sizeof(*said), 0);
         if (status < 0 || gps_frames_said_valid(said))
             return status;
         sched_yield();
@@ -157,7 +157,7 @@ int gps_frame_file_readers(struct gps_frame_file *file,
                            struct gps_frames_reader readers[GPS_FRAMES_READERS_MAX]) {
     const size_t size = sizeof(readers[0]) * GPS_FRAMES_READERS_MAX;
     for (unsigned i = 0; i < TRIES; i++) {
-        const int status = read_at(file, readers, size, AT(reader));
+        const int status = frame_file_read_at(file, readers, size, AT(reader));
         if (status < 0 || are_readers(readers))
             return status;
         sched_yield();
@@ -182,7 +182,8 @@ int gps_frame_file_put_reader(struct gps_frame_file *file, unsigned place,
     return write_at(file, reader, sizeof(*reader), AT(reader) + (off_t)(place * sizeof(*reader)));
 }
 
-static bool is_free(const struct gps_store *store, const struct gps_frames_reader *reader) {
+static bool reader_place_is_free(const struct gps_store *store,
+                                 const struct gps_frames_reader *reader) {
     return !reader->owner.pid || gps_lease_probe(store, &reader->owner) == GPS_DEAD;
 }
 
@@ -195,7 +196,7 @@ int gps_frame_file_join(const struct gps_store *store, struct gps_frame_file *fi
         return lock;
     int status = gps_frame_file_readers(file, readers);
     unsigned i = 0;
-    while (status == 0 && i < GPS_FRAMES_READERS_MAX && !is_free(store, &readers[i]))
+    while (status == 0 && i < GPS_FRAMES_READERS_MAX && !reader_place_is_free(store, &readers[i]))
         i++;
     if (status == 0)
         status = i < GPS_FRAMES_READERS_MAX ? gps_frame_file_put_reader(file, i, reader) : -EUSERS;

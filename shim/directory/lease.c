@@ -74,7 +74,7 @@ static int hold_lock(struct gps_lease *lease, int at, const char *temp, int fd) 
 }
 
 /* Locks and writes a new file. -EAGAIN: a gc had locked or removed it before. */
-static int prepare(int fd, const char *arguments, struct gps_lease *lease) {
+static int lease_prepare(int fd, const char *arguments, struct gps_lease *lease) {
     int status = gps_file_lock(fd, 0, 0);
     if (status != 0)
         return status;
@@ -119,7 +119,7 @@ static int take_once(int at, const char *arguments, struct gps_lease *lease) {
     int fd = gps_file_create(at, temp);
     if (fd < 0)
         return fd;
-    int status = prepare(fd, arguments, lease);
+    int status = lease_prepare(fd, arguments, lease);
     if (status == 0)
         status = hold_lock(lease, at, temp, fd);
     else
@@ -137,7 +137,7 @@ unlink_temp:
     return status;
 }
 
-static int take(struct gps_lease made, const char *arguments, struct gps_lease *lease) {
+static int lease_take(struct gps_lease made, const char *arguments, struct gps_lease *lease) {
     const struct gps_store *store = made.store;
     int at = gps_file_directory(store, "procs");
     if (at < 0)
@@ -160,14 +160,14 @@ static struct gps_lease none_yet(const struct gps_store *store, const struct gps
 
 int gps_lease_take(const struct gps_store *store, const struct gps_owner *self,
                    const char *arguments, struct gps_lease *lease) {
-    return take(none_yet(store, self), arguments, lease);
+    return lease_take(none_yet(store, self), arguments, lease);
 }
 
 int gps_lease_take_shared(const struct gps_store *store, const struct gps_owner *self,
                           struct gps_lease *lease) {
     struct gps_lease made = none_yet(store, self);
     made.by_descriptor = true;
-    return take(made, NULL, lease);
+    return lease_take(made, NULL, lease);
 }
 
 int gps_lease_take_over(const struct gps_store *store, const struct gps_owner *self, int lock_fd,
@@ -210,7 +210,7 @@ void gps_lease_forget(struct gps_lease *lease) {
     close_own(lease, &lease->write_fd);
 }
 
-static int reopen(struct gps_lease *lease) {
+static int lease_reopen(struct gps_lease *lease) {
     lease->write_fd = -1;
     char path[GPS_FILE_PATH];
     gps_file_path_of_owner(lease->store, &lease->self, "", path);
@@ -226,7 +226,7 @@ static int reopen(struct gps_lease *lease) {
 }
 
 static int be_writable(struct gps_lease *lease) {
-    return is_own_file(lease, lease->write_fd) ? 0 : reopen(lease);
+    return is_own_file(lease, lease->write_fd) ? 0 : lease_reopen(lease);
 }
 
 int gps_lease_write(struct gps_lease *lease, unsigned index, const struct gps_slot *slot) {

@@ -162,8 +162,8 @@ close_directory:
     return status;
 }
 
-static bool is_ours(const struct gps_name_target *target, const struct gps_owner *self,
-                    const struct gps_id *region) {
+static bool name_target_is_ours(const struct gps_name_target *target, const struct gps_owner *self,
+                                const struct gps_id *region) {
     if (target->kind == GPS_NAME_CLAIM)
         return gps_owner_equal(&target->claimer, self);
     return region && gps_id_equal(&target->region, region);
@@ -187,7 +187,7 @@ int gps_name_release(const struct gps_store *store, const char *name, const stru
         return at;
     struct gps_name_target target;
     int status = resolve_at(at, name, &target);
-    if (status == 0 && is_ours(&target, self, region))
+    if (status == 0 && name_target_is_ours(&target, self, region))
         status = release_at(store, at, name, self);
     close(at);
     return status == -ENOENT || status == -EBADMSG ? 0 : status;

@@ -35,7 +35,7 @@ struct sweep {
     int error; /* of the first entry that could not be judged or removed */
 };
 
-static void note(struct sweep *sweep, int status) {
+static void sweep_note(struct sweep *sweep, int status) {
     if (status < 0 && status != -ENOENT && status != -EAGAIN && sweep->error == 0)
         sweep->error = status;
 }
@@ -50,7 +50,7 @@ static unsigned remove_entry(struct sweep *sweep, const char *name) {
     tell_removed(sweep, name);
     if (sweep->dry_run || unlinkat(sweep->at, name, 0) == 0)
         return 1;
-    note(sweep, -errno);
+    sweep_note(sweep, -errno);
     return 0;
 }
 
@@ -58,11 +58,11 @@ static unsigned remove_if_unlocked(struct sweep *sweep, const char *temp) {
     unsigned removed = 0;
     int fd = gps_file_open_any(sweep->at, temp, O_RDWR);
     if (fd < 0) {
-        note(sweep, fd);
+        sweep_note(sweep, fd);
         return 0;
     }
     int status = sweep->dry_run ? gps_file_locked(fd) : gps_file_lock(fd, 0, 0);
-    note(sweep, status);
+    sweep_note(sweep, status);
     if (status == 0)
         removed = remove_entry(sweep, temp);
     close(fd);
@@ -109,15 +109,15 @@ static unsigned remove_if_orphan(struct sweep *sweep, const char *name, gps_owne
     if (sweep->dry_run)
         return 1;
     int status = gps_ownership_replace(sweep->store, sweep->at, NULL, name, judge);
-    note(sweep, status);
+    sweep_note(sweep, status);
     return status == 1;
 }
 
 /* Whether the entry is an orphan, judged without the lock. */
-static bool is_orphan(struct sweep *sweep, const char *name, gps_ownership_fn *judge) {
+static bool entry_is_orphan(struct sweep *sweep, const char *name, gps_ownership_fn *judge) {
     struct gps_owner holder;
     int status = judge(sweep->store, sweep->at, name, &holder);
-    note(sweep, status);
+    sweep_note(sweep, status);
     return status == GPS_OWNERSHIP_ORPHAN;
 }
 
@@ -159,7 +159,7 @@ static void sweep_record(struct sweep *sweep, const char *name) {
         sweep_dead_temp(sweep, name);
         return;
     }
-    if (!is_orphan(sweep, name, gps_region_keeper_ownership))
+    if (!entry_is_orphan(sweep, name, gps_region_keeper_ownership))
         return;
     if (strcmp(sweep->directory, GPS_REGIONS) != 0) {
         const bool freed = strcmp(sweep->directory, GPS_FREED) == 0;
@@ -168,7 +168,7 @@ static void sweep_record(struct sweep *sweep, const char *name) {
         return;
     }
     int users = gps_users_of(sweep->store, &id, NULL, NULL, 0);
-    note(sweep, users);
+    sweep_note(sweep, users);
     if (users > 0)
         sweep->counts->in_use++;
     else if (users == 0 && remove_if_orphan(sweep, name, gps_region_ownership)) {
@@ -181,7 +181,7 @@ static void sweep_record(struct sweep *sweep, const char *name) {
 static void sweep_name(struct sweep *sweep, const char *name) {
     if (!gps_name_valid(name))
         sweep_dead_temp(sweep, name);
-    else if (is_orphan(sweep, name, gps_name_ownership))
+    else if (entry_is_orphan(sweep, name, gps_name_ownership))
         sweep->counts->names += remove_if_orphan(sweep, name, gps_name_ownership);
 }
 
@@ -252,7 +252,7 @@ int gps_store_gc_each(const struct gps_store *store, bool dry_run, struct gps_gc
     }
     int removed = gps_leader_lock_clear(store, dry_run);
     if (removed != -EBADMSG) /* odd */
-        note(&sweep, removed);
+        sweep_note(&sweep, removed);
     if (removed > 0)
         tell_removed(&sweep, GPS_KEEPER_LOCK);
     counts->temps += removed > 0 ? (unsigned)removed : 0;

@@ -61,7 +61,7 @@ static bool is_keepers(int fd) {
 }
 
 /* Whether the process image that owns the open file lives; true also if that is not known. */
-static bool lives(int fd, const struct gps_owner *who) {
+static bool owner_lives(int fd, const struct gps_owner *who) {
     int locked = gps_file_locked(fd);
     if (locked <= 0)
         return locked < 0;
@@ -82,7 +82,7 @@ enum gps_liveness gps_lease_probe(const struct gps_store *store, const struct gp
         return GPS_DEAD;
     if (fd < 0)
         return GPS_ALIVE;
-    bool alive = lives(fd, who);
+    bool alive = owner_lives(fd, who);
     close(fd);
     return alive ? GPS_ALIVE : GPS_DEAD;
 }
@@ -167,7 +167,7 @@ static bool call_for(const struct gps_store *store, int at, const char *file,
         return fn(arg, &proc);
     }
     proc.why = check_header(fd, who, &proc.header);
-    proc.alive = lives(fd, who);
+    proc.alive = owner_lives(fd, who);
     bool more;
     if (proc.alive) /* also with a bad header: the regions in its slots are in use */
         more = call_with_slots(fd, slots_in(st.st_size), &proc, fn, arg, status);
@@ -250,7 +250,7 @@ bool gps_proc_has_told(const struct gps_store *store, const struct gps_owner *wh
     const int fd = open_of(store, who);
     if (fd < 0)
         return false;
-    const bool told = !check_header(fd, who, &header) && !header.untold && lives(fd, who);
+    const bool told = !check_header(fd, who, &header) && !header.untold && owner_lives(fd, who);
     close(fd);
     return told;
 }
@@ -266,7 +266,7 @@ static int user_in(const struct gps_store *store, int at, const char *file,
     if (fd < 0)
         return gps_lease_probe(store, who) == GPS_ALIVE ? fd : 0;
     int status = find_slot(fd, slots_in(st.st_size), wanted, &user->slot);
-    if (status != 0 && !lives(fd, who))
+    if (status != 0 && !owner_lives(fd, who))
         status = 0;
     struct gps_proc_header header;
     if (status == 1)

@@ -29,8 +29,8 @@ static void seal_frame(void *object, const char magic[8], uint32_t size) {
     memcpy(object, &frame, sizeof(frame));
 }
 
-static const char *check_frame(const void *object, const char magic[8], uint32_t size,
-                               bool sum_matches) {
+static const char *record_check_frame(const void *object, const char magic[8], uint32_t size,
+                                      bool sum_matches) {
     struct frame frame;
     memcpy(&frame, object, sizeof(frame));
     if (memcmp(frame.magic, magic, sizeof(frame.magic)) != 0)
@@ -139,8 +139,8 @@ static const char *check_status(const struct gps_region_record *record) {
 const char *gps_record_check_fixed(const struct gps_region_record *record, size_t size) {
     if (size != sizeof(*record) && size != sizeof(*record) + sizeof(struct gps_region_traces))
         return "size of the file does not match";
-    const char *why = check_frame(record, GPS_REGION_MAGIC, sizeof(*record),
-                                  record->checksum == record_sum(record));
+    const char *why = record_check_frame(record, GPS_REGION_MAGIC, sizeof(*record),
+                                         record->checksum == record_sum(record));
     return why ? why : check_region(record);
 }
 
@@ -190,8 +190,8 @@ const char *gps_proc_check(const void *bytes, size_t size) {
     if (size < sizeof(header))
         return "file is too short";
     memcpy(&header, bytes, sizeof(header));
-    const char *why =
-        check_frame(&header, GPS_PROC_MAGIC, sizeof(header), header.checksum == SUM(&header));
+    const char *why = record_check_frame(&header, GPS_PROC_MAGIC, sizeof(header),
+                                         header.checksum == SUM(&header));
     if (!why && !memchr(header.arguments, '\0', sizeof(header.arguments)))
         why = "arguments are not terminated";
     return why ? why : gps_owner_check(&header.owner);
@@ -218,8 +218,8 @@ void gps_frames_head_seal(struct gps_frames_head *head) {
 }
 
 bool gps_frames_head_valid(const struct gps_frames_head *head) {
-    return !check_frame(head, GPS_FRAMES_MAGIC, sizeof(struct gps_frames_file),
-                        head->checksum == SUM(head)) &&
+    return !record_check_frame(head, GPS_FRAMES_MAGIC, sizeof(struct gps_frames_file),
+                               head->checksum == SUM(head)) &&
            (head->mode == GPS_FRAMES_LATEST || head->mode == GPS_FRAMES_EACH) && head->slots &&
            head->slots <= GPS_FRAMES_SLOTS_MAX;
 }

@@ -16,8 +16,8 @@
 
 /* Copies at most a record from a file. *size is the size of the file. Without a name `at` is the
  * open file. */
-static int load(int at, const char *name, struct gps_region_record *bytes, size_t *size,
-                const char **why) {
+static int region_load(int at, const char *name, struct gps_region_record *bytes, size_t *size,
+                       const char **why) {
     struct stat st;
     int fd = name ? gps_file_open(at, name, O_RDONLY, &st, why) : at;
     if (fd < 0)
@@ -33,11 +33,11 @@ static int load(int at, const char *name, struct gps_region_record *bytes, size_
     return 0;
 }
 
-static int read_once(int at, const char *name, const struct gps_id *id,
-                     struct gps_region_record *record, const char **why) {
+static int region_read_once(int at, const char *name, const struct gps_id *id,
+                            struct gps_region_record *record, const char **why) {
     struct gps_region_record copy;
     size_t size;
-    int status = load(at, name, &copy, &size, why);
+    int status = region_load(at, name, &copy, &size, why);
     if (status == -EACCES || status == -EPERM)
         *why = "it may not be opened";
     if (status != 0)
@@ -51,13 +51,14 @@ static int read_once(int at, const char *name, const struct gps_id *id,
     return 0;
 }
 
-static int read_at(const struct gps_store *store, int at, const char *name, const struct gps_id *id,
-                   struct gps_region_record *record, const char **why) {
+static int region_read_at(const struct gps_store *store, int at, const char *name,
+                          const struct gps_id *id, struct gps_region_record *record,
+                          const char **why) {
     const bool audited = strcmp(store->records, GPS_AUDIT) == 0;
     const char *wrong = NULL;
     int status = -EBADMSG;
     for (int i = 0; i < READ_TRIES && status == -EBADMSG; i++)
-        status = read_once(at, name, id, record, &wrong);
+        status = region_read_once(at, name, id, record, &wrong);
     if (status == 0 && (record->backing >= GPS_BACKING_EVENT) != audited) {
         wrong = "it is not of this directory";
         status = -EBADMSG;
@@ -67,8 +68,8 @@ static int read_at(const struct gps_store *store, int at, const char *name, cons
     return status;
 }
 
-static void path_in(const struct gps_store *store, const char *directory, const struct gps_id *id,
-                    const char *suffix, char path[GPS_FILE_PATH]) {
+static void record_path_in(const struct gps_store *store, const char *directory,
+                           const struct gps_id *id, const char *suffix, char path[GPS_FILE_PATH]) {
     char name[GPS_ID_HEX + sizeof(GPS_FRAMES_SUFFIX)]; /* the longest */
     gps_id_format(id, name);
     struct gps_text out = gps_text_on(name + GPS_ID_HEX - 1, sizeof(GPS_FRAMES_SUFFIX));
@@ -78,11 +79,11 @@ static void path_in(const struct gps_store *store, const char *directory, const 
 
 void gps_region_path(const struct gps_store *store, const struct gps_id *id, const char *suffix,
                      char path[GPS_FILE_PATH]) {
-    path_in(store, store->records, id, suffix, path);
+    record_path_in(store, store->records, id, suffix, path);
 }
 
 /* In freed/ the place says what the state is. */
-static void set_freed(struct gps_region_record *record) {
+static void record_set_freed(struct gps_region_record *record) {
     record->status.state = GPS_STATE_FREED;
     record->status.until = 0;
 }
@@ -96,17 +97,17 @@ int gps_region_read(const struct gps_store *store, const struct gps_id *id,
     int status = -ENOENT;
     for (unsigned i = 0; i < count && status == -ENOENT; i++) {
         char path[GPS_FILE_PATH];
-        path_in(store, places[i], id, "", path);
-        status = read_at(store, AT_FDCWD, path, id, record, why);
+        record_path_in(store, places[i], id, "", path);
+        status = region_read_at(store, AT_FDCWD, path, id, record, why);
         if (status == 0 && i == 1)
-            set_freed(record);
+            record_set_freed(record);
     }
     return status;
 }
 
 int gps_region_read_open(const struct gps_store *store, int fd, const struct gps_id *id,
                          struct gps_region_record *record, const char **why) {
-    return read_at(store, fd, NULL, id, record, why);
+    return region_read_at(store, fd, NULL, id, record, why);
 }
 
 /* Judges a record by its owner, without the status, which may be torn. A file of another version
@@ -114,7 +115,7 @@ int gps_region_read_open(const struct gps_store *store, int fd, const struct gps
 static int judge_record(const struct gps_store *store, int at, const char *name,
                         struct gps_owner *holder, struct gps_region_record *copy) {
     size_t size;
-    int status = load(at, name, copy, &size, NULL);
+    int status = region_load(at, name, copy, &size, NULL);
     memset(holder, 0, sizeof(*holder));
     if (status == -ENOENT)
         return GPS_OWNERSHIP_NONE;
@@ -160,8 +161,8 @@ int gps_region_holder(const struct gps_store *store, const struct gps_region_rec
 
 /* Renames the finished file to its place, over the owner's own record or an orphan. A record that
  * the next keeper adopts is replaced at once, so it is never missing. */
-static int replace(const struct gps_store *store, int at, const char *temp,
-                   const struct gps_region_record *record) {
+static int region_replace(const struct gps_store *store, int at, const char *temp,
+                          const struct gps_region_record *record) {
     gps_ownership_fn *judge =
         record->backing == GPS_BACKING_VMM ? gps_region_keeper_ownership : gps_region_ownership;
     char name[GPS_ID_HEX];
@@ -191,7 +192,7 @@ static int install(const struct gps_store *store, const char *temp,
     int at = gps_file_directory(store, store->records);
     if (at < 0)
         return at;
-    status = replace(store, at, strrchr(temp, '/') + 1, record);
+    status = region_replace(store, at, strrchr(temp, '/') + 1, record);
     close(at);
     return status;
 }
@@ -210,10 +211,10 @@ int gps_region_publish(const struct gps_store *store, const struct gps_region_re
 
 /* Opens the file of a published record: a descriptor or -errno. -ENOENT: it holds another record.
  * The type and the owner of a file that has the record's checksum need no check. */
-static int open_in(const struct gps_store *store, const char *directory,
-                   const struct gps_region_record *record, int flags) {
+static int record_open_in(const struct gps_store *store, const char *directory,
+                          const struct gps_region_record *record, int flags) {
     char path[GPS_FILE_PATH];
-    path_in(store, directory, &record->id, "", path);
+    record_path_in(store, directory, &record->id, "", path);
     int fd = gps_file_open_any(AT_FDCWD, path, flags);
     if (fd < 0)
         return fd;
@@ -227,8 +228,8 @@ static int open_in(const struct gps_store *store, const char *directory,
 
 static int open_record(const struct gps_store *store, const struct gps_region_record *record,
                        int flags) {
-    const int fd = open_in(store, store->records, record, flags);
-    return fd == -ENOENT ? open_in(store, GPS_FREED, record, flags) : fd;
+    const int fd = record_open_in(store, store->records, record, flags);
+    return fd == -ENOENT ? record_open_in(store, GPS_FREED, record, flags) : fd;
 }
 
 /* Rewrites a part of a published record in place. */
@@ -299,30 +300,30 @@ void gps_region_remove_beside(const struct gps_store *store, const struct gps_id
     unlink(path);
 }
 
-static int remove_from(const struct gps_store *store, const char *directory,
-                       const struct gps_id *id) {
+static int record_remove_from(const struct gps_store *store, const char *directory,
+                              const struct gps_id *id) {
     char path[GPS_FILE_PATH];
-    path_in(store, directory, id, "", path);
+    record_path_in(store, directory, id, "", path);
     return unlink(path) == 0 ? 0 : -errno;
 }
 
 int gps_region_remove(const struct gps_store *store, const struct gps_id *id) {
     gps_region_remove_beside(store, id);
-    return remove_from(store, store->records, id);
+    return record_remove_from(store, store->records, id);
 }
 
 int gps_region_remove_freed(const struct gps_store *store, const struct gps_id *id) {
-    return remove_from(store, GPS_FREED, id);
+    return record_remove_from(store, GPS_FREED, id);
 }
 
 int gps_region_bury(const struct gps_store *store, const struct gps_region_record *record) {
     char from[GPS_FILE_PATH], to[GPS_FILE_PATH];
     const size_t folder = strlen(store->path) + 1;
-    const int fd = open_in(store, GPS_REGIONS, record, O_RDONLY);
+    const int fd = record_open_in(store, GPS_REGIONS, record, O_RDONLY);
     if (fd < 0)
         return fd;
     close(fd);
-    path_in(store, GPS_REGIONS, &record->id, "", from);
+    record_path_in(store, GPS_REGIONS, &record->id, "", from);
     memcpy(to, from, folder);
     memcpy(to + folder, GPS_FREED, strlen(GPS_FREED));
     memcpy(to + folder + strlen(GPS_FREED), from + folder + strlen(GPS_REGIONS),
@@ -330,8 +331,8 @@ int gps_region_bury(const struct gps_store *store, const struct gps_region_recor
     return gps_file_rename(AT_FDCWD, from, to);
 }
 
-static int each_in(const struct gps_store *store, const char *directory, gps_region_fn *fn,
-                   void *arg) {
+static int record_each_in(const struct gps_store *store, const char *directory, gps_region_fn *fn,
+                          void *arg) {
     struct gps_dir dir;
     const char *name;
     gps_dir_open(&dir, store, directory);
@@ -340,9 +341,9 @@ static int each_in(const struct gps_store *store, const char *directory, gps_reg
         const char *why = NULL;
         if (!gps_id_parse(name, &record.id))
             continue;
-        const int found = read_at(store, dir.fd, name, &record.id, &record, &why);
+        const int found = region_read_at(store, dir.fd, name, &record.id, &record, &why);
         if (found == 0 && strcmp(directory, GPS_FREED) == 0)
-            set_freed(&record);
+            record_set_freed(&record);
         if (found != 0 && found != -EBADMSG && found != -ENOENT)
             dir.status = found;
         else if (found != -ENOENT && !fn(arg, &record, found, why))
@@ -352,10 +353,10 @@ static int each_in(const struct gps_store *store, const char *directory, gps_reg
 }
 
 int gps_region_each(const struct gps_store *store, gps_region_fn *fn, void *arg) {
-    return each_in(store, store->records, fn, arg);
+    return record_each_in(store, store->records, fn, arg);
 }
 
 int gps_region_each_freed(const struct gps_store *store, gps_region_fn *fn, void *arg) {
-    const int status = each_in(store, GPS_FREED, fn, arg);
+    const int status = record_each_in(store, GPS_FREED, fn, arg);
     return status == -ENOENT ? 0 : status;
 }

@@ -19,7 +19,7 @@ static int lock_shared(int fd) {
 }
 
 /* Makes the lock outlast the descriptor. */
-static void keep(const struct gps_lease *lease, int fd, struct gps_region_lock *lock) {
+static void region_lock_keep(const struct gps_lease *lease, int fd, struct gps_region_lock *lock) {
     void *mapping = lease->hold == MAP_FAILED ? MAP_FAILED : gps_lease_map(fd);
     if (mapping == MAP_FAILED)
         lock->status = gps_region_go_unlocked(lease->store);
@@ -36,7 +36,7 @@ static int lock_and_read(const struct gps_lease *lease, int fd, const struct gps
     if (status == 0 && !record->locked)
         return status;
     if (lock_shared(fd) == 0)
-        keep(lease, fd, lock);
+        region_lock_keep(lease, fd, lock);
     else
         lock->status = gps_region_go_unlocked(lease->store);
     return gps_region_read_open(lease->store, fd, id, record, why);

@@ -11,7 +11,7 @@
 
 #include "file.h"
 
-static uint64_t sum_of(const struct gps_secret *secret) {
+static uint64_t secret_sum(const struct gps_secret *secret) {
     return XXH3_64bits(secret, offsetof(struct gps_secret, checksum));
 }
 
@@ -22,17 +22,18 @@ static bool is_foreign(const struct gps_secret *secret, ssize_t size) {
            secret->version != GPS_FORMAT_VERSION;
 }
 
-static const char *check(const struct gps_secret *secret, ssize_t size) {
+static const char *secret_check(const struct gps_secret *secret, ssize_t size) {
     if (size != (ssize_t)sizeof(*secret))
         return "the secret is too short";
     if (memcmp(secret->magic, GPS_SECRET_MAGIC, sizeof(secret->magic)) != 0)
         return "the secret has a wrong magic number";
-    return secret->size == sizeof(*secret) && secret->checksum == sum_of(secret)
+    return secret->size == sizeof(*secret) && secret->checksum == secret_sum(secret)
                ? NULL
                : "the secret has a wrong checksum";
 }
 
-static int read_file(const struct gps_store *store, struct gps_secret *secret, const char **why) {
+static int secret_read_file(const struct gps_store *store, struct gps_secret *secret,
+                            const char **why) {
     char path[GPS_FILE_PATH];
     gps_file_path(store, GPS_SECRET, NULL, path);
     const int fd = gps_file_open(AT_FDCWD, path, O_RDONLY, NULL, why);
@@ -42,27 +43,27 @@ static int read_file(const struct gps_store *store, struct gps_secret *secret, c
     close(fd);
     if (size < 0 || is_foreign(secret, size))
         return size < 0 ? (int)size : -EPROTO;
-    const char *wrong = check(secret, size);
+    const char *wrong = secret_check(secret, size);
     if (wrong)
         *why = wrong;
     return wrong ? -EBADMSG : 0;
 }
 
-static int fill(struct gps_secret *secret) {
+static int secret_fill(struct gps_secret *secret) {
     *secret = (struct gps_secret){
         .magic = GPS_SECRET_MAGIC, .version = GPS_FORMAT_VERSION, .size = sizeof(*secret)};
     if (getrandom(secret->bytes, sizeof(secret->bytes), GRND_NONBLOCK) !=
         (ssize_t)sizeof(secret->bytes))
         return -EAGAIN; /* the machine has just started */
-    secret->checksum = sum_of(secret);
+    secret->checksum = secret_sum(secret);
     return 0;
 }
 
 /* The whole file appears under its name at once, and never in the place of another one. */
-static int make(const struct gps_store *store, const struct gps_owner *self) {
+static int secret_make(const struct gps_store *store, const struct gps_owner *self) {
     struct gps_secret secret;
     char temp[GPS_FILE_PATH], path[GPS_FILE_PATH];
-    int status = fill(&secret);
+    int status = secret_fill(&secret);
     if (status == 0)
         status = gps_temp_write(store, ".", self, &secret, sizeof(secret), temp);
     if (status < 0)
@@ -77,11 +78,11 @@ static int make(const struct gps_store *store, const struct gps_owner *self) {
 int gps_secret_get(const struct gps_store *store, const struct gps_owner *self,
                    uint8_t bytes[GPS_SECRET_BYTES], const char **why) {
     struct gps_secret secret;
-    int status = read_file(store, &secret, why);
+    int status = secret_read_file(store, &secret, why);
     if (status == -ENOENT) {
-        status = make(store, self);
+        status = secret_make(store, self);
         if (status == 0)
-            status = read_file(store, &secret, why);
+            status = secret_read_file(store, &secret, why);
     }
     if (status == 0)
         memcpy(bytes, secret.bytes, GPS_SECRET_BYTES);
@@ -91,5 +92,5 @@ int gps_secret_get(const struct gps_store *store, const struct gps_owner *self,
 bool gps_secret_damaged(const struct gps_store *store) {
     struct gps_secret secret;
     const char *why;
-    return read_file(store, &secret, &why) == -EBADMSG;
+    return secret_read_file(store, &secret, &why) == -EBADMSG;
 }

@@ -9,7 +9,7 @@
 
 #include "file.h"
 
-static int make(const char *path) {
+static int store_make_path(const char *path) {
     if (mkdir(path, 0700) != 0)
         return errno == EEXIST ? 0 : -errno;
     /* The program's umask may have cleared bits of the mode. */
@@ -17,11 +17,11 @@ static int make(const char *path) {
 }
 
 /* Whether it is a directory that only this user can read and write; makes it if told to. */
-static int check(const char *path, uid_t user, bool create) {
+static int store_check_path(const char *path, uid_t user, bool create) {
     struct stat st;
     int status = lstat(path, &st) == 0 ? 0 : -errno;
     if (status == -ENOENT && create) {
-        status = make(path);
+        status = store_make_path(path);
         if (status == 0 && lstat(path, &st) != 0)
             status = -errno;
     }
@@ -39,11 +39,11 @@ enum { BELOW = sizeof(below) / sizeof(*below), NEEDED = BELOW - 2 };
 
 static int check_tree(const char *root, const char *name_space, bool create) {
     const uid_t user = geteuid();
-    int status = check(root, user, create);
+    int status = store_check_path(root, user, create);
     for (size_t i = 0; i < BELOW && status == 0; i++) {
         GPS_NEW_TEXT(path, GPS_FILE_PATH);
         gps_text_strs(&path, root, "/", name_space, below[i]);
-        status = check(path.bytes, user, create);
+        status = store_check_path(path.bytes, user, create);
         if (status == -ENOENT && i >= NEEDED)
             status = 0; /* of a version without it */
     }

@@ -10,13 +10,13 @@
 
 static const char magic[sizeof((struct gps_token_handle){0}.magic)] = GPS_TOKEN_HANDLE;
 
-static uint64_t sum_of(const struct gps_token_handle *token) {
+static uint64_t token_handle_sum(const struct gps_token_handle *token) {
     const size_t from = offsetof(struct gps_token_handle, serial);
     return XXH3_64bits((const char *)token + from, sizeof(*token) - from);
 }
 
 /* Containers see one directory by different paths. 0: it is not known. */
-static uint64_t number_of(const struct gps_store *store) {
+static uint64_t store_number(const struct gps_store *store) {
     struct stat st;
     return store && stat(store->path, &st) == 0 ? (uint64_t)st.st_ino ^ (uint64_t)st.st_dev << 48
                                                 : 0;
@@ -33,16 +33,16 @@ void gps_token_make(uint8_t handle[GPS_HANDLE_BYTES], const struct gps_store *st
                                      .nonce = maker->nonce,
                                      .start = maker->start,
                                      .pid_ns = maker->pid_ns,
-                                     .directory = number_of(store)};
+                                     .directory = store_number(store)};
     memcpy(token.magic, magic, sizeof(magic));
-    token.checksum = sum_of(&token);
+    token.checksum = token_handle_sum(&token);
     memcpy(handle, &token, sizeof(token));
 }
 
 bool gps_token_maker(const uint8_t handle[GPS_HANDLE_BYTES], struct gps_owner *maker) {
     struct gps_token_handle token;
     memcpy(&token, handle, sizeof(token));
-    if (!gps_token_is(handle) || token.checksum != sum_of(&token))
+    if (!gps_token_is(handle) || token.checksum != token_handle_sum(&token))
         return false;
     *maker = (struct gps_owner){.pid_ns = token.pid_ns,
                                 .start = token.start,
@@ -55,5 +55,5 @@ bool gps_token_maker(const uint8_t handle[GPS_HANDLE_BYTES], struct gps_owner *m
 bool gps_token_is_of(const uint8_t handle[GPS_HANDLE_BYTES], const struct gps_store *store) {
     struct gps_token_handle token;
     memcpy(&token, handle, sizeof(token));
-    return token.directory && token.directory == number_of(store);
+    return token.directory && token.directory == store_number(store);
 }

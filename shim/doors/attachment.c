@@ -5,7 +5,7 @@
 
 #include "stack/module_place.h"
 
-static bool is_meant(const struct gps_module *module, gps_attachment_is_fn *is) {
+static bool library_is_meant(const struct gps_module *module, gps_attachment_is_fn *is) {
     const char *soname = gps_module_soname(module);
     return soname && is(soname);
 }
@@ -17,14 +17,14 @@ struct search {
 
 static bool try_module(void *arg, const struct gps_module *module) {
     struct search *search = arg;
-    if (!is_meant(module, search->is))
+    if (!library_is_meant(module, search->is))
         return false;
     search->found = *module;
     return true;
 }
 
 /* A program may dlclose what loaded the library; our slots must not dangle. */
-static void pin(const struct gps_module *module) {
+static void library_pin(const struct gps_module *module) {
     __typeof__(&dlopen) open = GPS_LATE(dlopen);
     if (open)
         (void)open(module->path, RTLD_LAZY | RTLD_NOLOAD);
@@ -43,8 +43,8 @@ void gps_attachment_look_up(const struct gps_module *library, const char (*names
 }
 
 /* There may be a second copy, and another thread may have chosen that one. */
-static struct gps_module choose(struct gps_attachment *attachment,
-                                const struct gps_module *library) {
+static struct gps_module attachment_choose(struct gps_attachment *attachment,
+                                           const struct gps_module *library) {
     struct gps_module chosen = *library;
     uintptr_t before = 0;
     if (!atomic_compare_exchange_strong(&attachment->chosen, &before, (uintptr_t)library->dynamic))
@@ -52,10 +52,10 @@ static struct gps_module choose(struct gps_attachment *attachment,
     return chosen;
 }
 
-static bool attach(struct gps_attachment *attachment, gps_attachment_fill_fn *fill,
-                   const struct gps_module *found) {
-    pin(found);
-    const struct gps_module library = choose(attachment, found);
+static bool attachment_attach(struct gps_attachment *attachment, gps_attachment_fill_fn *fill,
+                              const struct gps_module *found) {
+    library_pin(found);
+    const struct gps_module library = attachment_choose(attachment, found);
     fill(&library);
     attachment->attached = true;
     return true;
@@ -64,15 +64,16 @@ static bool attach(struct gps_attachment *attachment, gps_attachment_fill_fn *fi
 bool gps_attachment_find(struct gps_attachment *attachment, gps_attachment_is_fn *is,
                          gps_attachment_fill_fn *fill) {
     struct search search = {.is = is};
-    return attachment->attached ||
-           (gps_module_each(try_module, &search) && attach(attachment, fill, &search.found));
+    return attachment->attached || (gps_module_each(try_module, &search) &&
+                                    attachment_attach(attachment, fill, &search.found));
 }
 
 bool gps_attachment_find_by(struct gps_attachment *attachment, gps_attachment_is_fn *is,
                             gps_attachment_fill_fn *fill, const void *address) {
     struct gps_module module;
-    return attachment->attached || (gps_module_of(address, &module) && is_meant(&module, is) &&
-                                    attach(attachment, fill, &module));
+    return attachment->attached ||
+           (gps_module_of(address, &module) && library_is_meant(&module, is) &&
+            attachment_attach(attachment, fill, &module));
 }
 
 bool gps_attachment_has(const struct gps_attachment *attachment, const void *address) {

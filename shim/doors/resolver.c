@@ -95,13 +95,13 @@ static void *behind_us(const struct wanted *wanted) {
 }
 
 /* The look-up in the global scope comes from here, and leaves out what only the caller sees. */
-static bool is_answered(const struct wanted *wanted, const void *found) {
+static bool wanted_is_answered(const struct wanted *wanted, const void *found) {
     return found ? !wanted->of->is_ours(found) : wanted->handle != RTLD_DEFAULT;
 }
 
 static void *without_us(const struct wanted *wanted) {
     void *const found = real(wanted, wanted->handle);
-    if (is_answered(wanted, found))
+    if (wanted_is_answered(wanted, found))
         return found;
     void *const behind = behind_us(wanted);
     return behind && wanted->of->is_by_caller(found) ? found : behind;
@@ -123,7 +123,7 @@ static void *through_next(const struct wanted *wanted, void *own) {
     return wanted->of->is_ours(real(wanted, wanted->handle)) ? own : found;
 }
 
-static void *answer(const struct wanted *wanted) {
+static void *wanted_answer(const struct wanted *wanted) {
     const int error = errno;
     void *const own = without_us(wanted);
     void *found = through_next(wanted, own);
@@ -135,5 +135,5 @@ static void *answer(const struct wanted *wanted) {
 
 void *gps_resolver_answer(const struct gps_resolver *of, void *handle, const char *name,
                           const char *version, const void *caller) {
-    return answer(&(struct wanted){handle, name, version, caller, of});
+    return wanted_answer(&(struct wanted){handle, name, version, caller, of});
 }

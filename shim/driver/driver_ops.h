@@ -202,15 +202,17 @@ struct gps_operations {
         return code;                                                                               \
     }
 
-/* The rows of the table that every front end has, by functions of the operations' names. */
-#define GPS_OPERATIONS_OF_ALL                                                                      \
-    .context = context, .device = device, .uuid = uuid, .enter = enter, .leave = leave,            \
-    .primary = primary, .context_exists = context_exists, .relax = relax,                          \
-    .synchronize = synchronize, .capturing = capturing, .stream_wait = stream_wait,                \
-    .allocate = allocate, .release = release, .range = range, .home = home, .kind = kind,          \
-    .device_count = device_count, .peer = peer, .get_handle = get_handle,                          \
-    .open_flags = open_flags, .open_handle = open_handle, .open_handle_as = open_handle_as,        \
-    .close_handle = close_handle, .memory = memory
+/* The rows of the table that every front end has. Its functions are of_context, of_device and so
+ * on. */
+#define GPS_OPERATIONS_OF_ALL(of)                                                                  \
+    .context = of##_context, .device = of##_device, .uuid = of##_uuid, .enter = of##_enter,        \
+    .leave = of##_leave, .primary = of##_primary, .context_exists = of##_context_exists,           \
+    .relax = of##_relax, .synchronize = of##_synchronize, .capturing = of##_capturing,             \
+    .stream_wait = of##_stream_wait, .allocate = of##_allocate, .release = of##_release,           \
+    .range = of##_range, .home = of##_home, .kind = of##_kind, .device_count = of##_device_count,  \
+    .peer = of##_peer, .get_handle = of##_get_handle, .open_flags = of##_open_flags,               \
+    .open_handle = of##_open_handle, .open_handle_as = of##_open_handle_as,                        \
+    .close_handle = of##_close_handle, .memory = of##_memory
 
 /* Finds the vendor's driver, and returns its operations. NULL: there is none. It takes the loader's
  * lock. */

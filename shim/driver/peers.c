@@ -28,14 +28,14 @@ static int find_devices(uuids_of_all uuids) {
     return count;
 }
 
-static void keep(const uuids_of_all uuids, int count) {
+static void uuids_keep(const uuids_of_all uuids, int count) {
     if (!count || atomic_exchange(&devices.taken, true))
         return;
     memcpy(devices.uuids, uuids, sizeof(devices.uuids[0]) * (size_t)count);
     devices.count = count;
 }
 
-static int find_in(const uuids_of_all uuids, int count, const uint8_t uuid[GPS_UUID_BYTES]) {
+static int uuids_find(const uuids_of_all uuids, int count, const uint8_t uuid[GPS_UUID_BYTES]) {
     for (int ordinal = 0; ordinal < count; ordinal++)
         if (memcmp(uuids[ordinal], uuid, GPS_UUID_BYTES) == 0)
             return ordinal;
@@ -46,10 +46,10 @@ int gps_peers_ordinal(const uint8_t uuid[GPS_UUID_BYTES]) {
     const int kept = devices.count;
     uuids_of_all found;
     if (kept)
-        return find_in(devices.uuids, kept, uuid);
+        return uuids_find(devices.uuids, kept, uuid);
     const int count = find_devices(found);
-    keep(found, count);
-    return find_in(found, count, uuid);
+    uuids_keep(found, count);
+    return uuids_find(found, count, uuid);
 }
 
 int gps_peers_reached(const uint8_t uuid[GPS_UUID_BYTES]) {

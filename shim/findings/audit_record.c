@@ -15,7 +15,8 @@
 /* --- out --- */
 
 /* The place of a module in the list, to which it is added if it is new and there is room. */
-static uint8_t place_of(struct gps_region_traces *traces, const struct gps_trace_module *module) {
+static uint8_t traces_module_place(struct gps_region_traces *traces,
+                                   const struct gps_trace_module *module) {
     if (!*module->path)
         return GPS_TRACE_NO_MODULE;
     for (unsigned i = 0; i < traces->module_count; i++)
@@ -27,7 +28,7 @@ static uint8_t place_of(struct gps_region_traces *traces, const struct gps_trace
     return (uint8_t)traces->module_count++;
 }
 
-static struct gps_trace_module module_of(const struct gps_frame *frame) {
+static struct gps_trace_module frame_module(const struct gps_frame *frame) {
     struct gps_trace_module module = {.build_id_bytes = 0};
     const size_t length = strlen(frame->module), room = sizeof(module.path) - 1;
     const char *hex = frame->build_id;
@@ -39,12 +40,13 @@ static struct gps_trace_module module_of(const struct gps_frame *frame) {
     return module;
 }
 
-static void add(struct gps_region_traces *traces, enum gps_history_event event, uint32_t trace) {
+static void traces_add(struct gps_region_traces *traces, enum gps_history_event event,
+                       uint32_t trace) {
     struct gps_frame frames[GPS_TRACE_FRAMES];
     const unsigned count = gps_trace_frames(gps_trace_native(trace), frames, GPS_TRACE_FRAMES);
     for (unsigned i = 0; i < count; i++) {
-        const struct gps_trace_module module = module_of(&frames[i]);
-        traces->module[event][i] = place_of(traces, &module);
+        const struct gps_trace_module module = frame_module(&frames[i]);
+        traces->module[event][i] = traces_module_place(traces, &module);
         traces->offset[event][i] =
             traces->module[event][i] == GPS_TRACE_NO_MODULE ? frames[i].address : frames[i].offset;
     }
@@ -56,7 +58,7 @@ static void publish_history(const struct gps_store *store, const struct gps_regi
                             const uint32_t traces[GPS_HISTORY_EVENTS]) {
     struct gps_region_traces all = {.module_count = 0};
     for (enum gps_history_event event = 0; event < GPS_HISTORY_EVENTS; event++)
-        add(&all, event, traces[event]);
+        traces_add(&all, event, traces[event]);
     (void)gps_region_set_traces(store, record, &all); /* without them a report says less */
 }
 
@@ -68,8 +70,8 @@ void gps_region_history_publish(const struct gps_export *region, uint32_t freed)
 
 /* --- in --- */
 
-static void frame_of(const struct gps_region_traces *traces, enum gps_history_event event,
-                     unsigned i, struct gps_frame *frame) {
+static void traces_frame(const struct gps_region_traces *traces, enum gps_history_event event,
+                         unsigned i, struct gps_frame *frame) {
     const uint8_t place = traces->module[event][i];
     *frame =
         (struct gps_frame){.address = traces->offset[event][i], .offset = traces->offset[event][i]};
@@ -85,12 +87,12 @@ unsigned gps_region_history_frames(const struct gps_region_traces *traces,
                                    unsigned max) {
     const unsigned count = traces->count[event] < max ? traces->count[event] : max;
     for (unsigned i = 0; i < count; i++)
-        frame_of(traces, event, i, &frames[i]);
+        traces_frame(traces, event, i, &frames[i]);
     return count;
 }
 
-static int publish(enum gps_backing backing, const uint8_t handle[GPS_HANDLE_BYTES],
-                   const uint32_t traces[GPS_HISTORY_EVENTS]) {
+static int audit_record_publish(enum gps_backing backing, const uint8_t handle[GPS_HANDLE_BYTES],
+                                const uint32_t traces[GPS_HISTORY_EVENTS]) {
     const uint64_t now = gps_clock_now();
     int status = gps_membership_join();
     if (status < 0)
@@ -110,7 +112,7 @@ static int publish(enum gps_backing backing, const uint8_t handle[GPS_HANDLE_BYT
 }
 
 /* 0, or -errno. -ENOENT: there is none. -ENODEV: there is no audit. */
-static int find(const struct gps_id *id, struct gps_region_record *record) {
+static int audit_record_find(const struct gps_id *id, struct gps_region_record *record) {
     const struct gps_store *store = gps_membership_audit();
     return store ? gps_region_read(store, id, record, NULL) : -ENODEV;
 }
@@ -134,7 +136,8 @@ uint64_t gps_audit_place(uint32_t trace) {
     handle_of_place(gps_process_self(), place, handle);
     /* A child that was forked has the marks of its parent, and another nonce. */
     if (gps_trace_mark(native, (uint32_t)gps_process_self()->nonce | 1))
-        (void)publish(GPS_BACKING_PLACE, handle, traces); /* a report says less without it */
+        (void)audit_record_publish(GPS_BACKING_PLACE, handle,
+                                   traces); /* a report says less without it */
     return place;
 }
 
@@ -143,7 +146,7 @@ bool gps_audit_find_place(const struct gps_owner *owner, uint64_t place,
     uint8_t handle[GPS_HANDLE_BYTES];
     handle_of_place(owner, place, handle);
     const struct gps_id id = gps_id_of_handle(handle);
-    return find(&id, record) == 0;
+    return audit_record_find(&id, record) == 0;
 }
 
 /* --- events --- */
@@ -158,7 +161,7 @@ void gps_audit_event_exported(const struct gps_event *event,
         return;
     if (gps_membership_join() == 0)
         gps_region_remove_beside(gps_membership_audit(), &event->id); /* of an earlier one */
-    const bool told = !owed && publish(GPS_BACKING_EVENT, handle, traces) == 0;
+    const bool told = !owed && audit_record_publish(GPS_BACKING_EVENT, handle, traces) == 0;
     owed = !told && gps_references_set_untold() < 0;
     if (told && event->recorded)
         gps_audit_event_recorded(&event->id);
@@ -166,7 +169,7 @@ void gps_audit_event_exported(const struct gps_event *event,
 
 enum gps_audit_answer gps_audit_ask_event(const struct gps_id *id,
                                           struct gps_region_record *record) {
-    const int status = gps_process_audits() ? find(id, record) : -ENODEV;
+    const int status = gps_process_audits() ? audit_record_find(id, record) : -ENODEV;
     if (status == 0 && record->backing == GPS_BACKING_EVENT)
         return GPS_AUDIT_HAS;
     return status == -ENOENT || status == -ENODEV ? GPS_AUDIT_HAS_NOT : GPS_AUDIT_UNREADABLE;

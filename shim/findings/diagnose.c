@@ -28,7 +28,8 @@ static bool find_at(uint64_t base, struct subject *subject) {
 
 /* Memory of a token is many blocks, each of which the driver has by itself, and another token's can
  * begin in it. */
-static bool find_import(uint64_t pointer, enum gps_freed_kind kind, struct subject *subject) {
+static bool subject_find_import(uint64_t pointer, enum gps_freed_kind kind,
+                                struct subject *subject) {
     struct gps_import import;
     if (!gps_registry_import_around(pointer, &import))
         return false;
@@ -38,9 +39,9 @@ static bool find_import(uint64_t pointer, enum gps_freed_kind kind, struct subje
 
 /* Finds what begins exactly there, or else what the driver says the address lies in, or else what
  * was freed there. What is cached does not exist for the program. */
-static void find(uint64_t pointer, enum gps_freed_kind kind, struct subject *subject) {
+static void subject_find(uint64_t pointer, enum gps_freed_kind kind, struct subject *subject) {
     uint64_t base, size;
-    if (!pointer || find_at(pointer, subject) || find_import(pointer, kind, subject))
+    if (!pointer || find_at(pointer, subject) || subject_find_import(pointer, kind, subject))
         return;
     if (gps_ops->range(pointer, &base, &size) == GPS_OK && !gps_registry_caches(base)) {
         find_at(base, subject);
@@ -50,7 +51,7 @@ static void find(uint64_t pointer, enum gps_freed_kind kind, struct subject *sub
 }
 
 /* What the process's own books say of it, for a driver that answers nothing. */
-static void recall(uint64_t pointer, enum gps_freed_kind kind, struct subject *subject) {
+static void subject_recall(uint64_t pointer, enum gps_freed_kind kind, struct subject *subject) {
     if (pointer && !find_at(pointer, subject) && gps_freed_find(kind, pointer, &subject->freed))
         subject->freed.ended = GPS_NO_TRACE; /* this very call */
 }
@@ -91,14 +92,14 @@ enum gps_known gps_known_of_code(int code) {
     return GPS_KNOWN_LIVE;
 }
 
-static enum gps_known known_of(enum gps_ask ask, uint64_t pointer, int code,
-                               struct subject *subject) {
+static enum gps_known subject_known(enum gps_ask ask, uint64_t pointer, int code,
+                                    struct subject *subject) {
     const enum gps_freed_kind kind = ask == GPS_ASK_CLOSED ? GPS_FREED_IMPORT : GPS_FREED_MEMORY;
     if (code != GPS_INVALID_VALUE) {
-        recall(pointer, kind, subject);
+        subject_recall(pointer, kind, subject);
         return gps_known_of_code(code);
     }
-    find(pointer, kind, subject);
+    subject_find(pointer, kind, subject);
     return ask == GPS_ASK_FREED    ? known_of_free(pointer, subject)
            : ask == GPS_ASK_CLOSED ? known_of_close(pointer, subject)
                                    : GPS_KNOWN_NOTHING;
@@ -154,7 +155,8 @@ static const char *kind_of_other(enum gps_memory_kind kind, struct gps_text *tex
     return text->bytes;
 }
 
-static const char *kind_of(uint64_t pointer, const struct subject *subject, struct gps_text *text) {
+static const char *subject_kind_text(uint64_t pointer, const struct subject *subject,
+                                     struct gps_text *text) {
     const enum gps_memory_kind kind = gps_ops->kind(pointer);
     return subject->is_import
                ? "it is memory of another process: pass on the handle that was opened"
@@ -178,7 +180,7 @@ static const char *detail_of(enum gps_ask ask, enum gps_known known, uint64_t po
     if (known == GPS_KNOWN_NO_CONTEXT || known == GPS_KNOWN_SHUT_DOWN)
         return ask == GPS_ASK_CLOSED && known == GPS_KNOWN_NO_CONTEXT ? "nothing was closed" : NULL;
     if (ask == GPS_ASK_EXPORTED)
-        return kind_of(pointer, subject, text);
+        return subject_kind_text(pointer, subject, text);
     if (ask == GPS_ASK_FREED && known == GPS_KNOWN_NOTHING)
         return where(pointer, text);
     if (ask == GPS_ASK_CLOSED && !pointer)
@@ -203,8 +205,8 @@ static void describe_mapping(struct gps_report *report, uint64_t pointer) {
     gps_report_prior(report, "mapped", mapping.mapped);
 }
 
-static void describe(struct gps_report *report, enum gps_ask ask, uint64_t pointer,
-                     const struct subject *subject) {
+static void subject_describe(struct gps_report *report, enum gps_ask ask, uint64_t pointer,
+                             const struct subject *subject) {
     const bool closed = ask == GPS_ASK_CLOSED;
     if (subject->is_import) {
         gps_report_about_import(report, &subject->import);
@@ -225,11 +227,11 @@ static void describe(struct gps_report *report, enum gps_ask ask, uint64_t point
 static void diagnose(enum gps_ask ask, uint64_t pointer, int code) {
     GPS_NEW_TEXT(text, 256);
     struct subject subject = {.freed.device = -1};
-    const enum gps_known known = known_of(ask, pointer, code, &subject);
+    const enum gps_known known = subject_known(ask, pointer, code, &subject);
     struct gps_report report = gps_report_on(ask, known);
     if (report.finding == GPS_NO_FINDING)
         return;
-    describe(&report, ask, pointer, &subject);
+    subject_describe(&report, ask, pointer, &subject);
     if (report.finding == GPS_IPC_CALL_FAILED)
         gps_report_code(&report, &text, code);
     else
@@ -274,6 +276,6 @@ void gps_diagnose_freed(uint64_t pointer, uint64_t base, enum gps_finding findin
     struct gps_report report = gps_report_new(finding);
     report.detail = detail;
     gps_freed_find(GPS_FREED_MEMORY, base, &subject.freed);
-    describe(&report, GPS_ASK_FREED, pointer, &subject);
+    subject_describe(&report, GPS_ASK_FREED, pointer, &subject);
     gps_report_send(&report);
 }

@@ -76,7 +76,7 @@ static struct gps_report report_range(enum gps_ask ask, enum gps_known known, ui
 }
 
 /* Whether memory is mapped somewhere in the range. */
-static bool is_taken(enum gps_ask ask, uint64_t pointer, uint64_t size) {
+static bool range_is_taken(enum gps_ask ask, uint64_t pointer, uint64_t size) {
     struct gps_vmm_mapping mapping;
     struct gps_vmm_memory memory;
     if (!gps_vmm_mapping_from(pointer, &mapping, &memory) ||
@@ -96,7 +96,7 @@ static bool is_taken(enum gps_ask ask, uint64_t pointer, uint64_t size) {
 void gps_diagnose_map(uint64_t handle, uint64_t pointer, uint64_t size, int code) {
     struct gps_vmm_memory memory;
     if (code == GPS_INVALID_VALUE && !is_released(GPS_ASK_VMM_MAPPED, handle) &&
-        !is_taken(GPS_ASK_VMM_MAPPED, pointer, size) && gps_vmm_find(handle, &memory) &&
+        !range_is_taken(GPS_ASK_VMM_MAPPED, pointer, size) && gps_vmm_find(handle, &memory) &&
         memory.device >= 0 && !is_uneven("size", size))
         is_uneven("address", pointer);
 }
@@ -127,7 +127,7 @@ void gps_diagnose_unmap_nothing(uint64_t pointer, uint64_t size) {
     gps_report_send(&report);
 }
 
-static enum gps_known known_of_export(bool imported, uint32_t types, uint32_t type) {
+static enum gps_known vmm_export_known(bool imported, uint32_t types, uint32_t type) {
     return imported ? GPS_KNOWN_IMPORTED : types & type ? GPS_KNOWN_LIVE : GPS_KNOWN_TYPES;
 }
 
@@ -149,7 +149,7 @@ void gps_diagnose_vmm_export(uint64_t handle, uint32_t type, int code) {
         return;
     GPS_SCOPE();
     const enum gps_known known =
-        known_of_export(memory.origin == GPS_VMM_IMPORTED, memory.types, type);
+        vmm_export_known(memory.origin == GPS_VMM_IMPORTED, memory.types, type);
     struct gps_report report = gps_report_on(GPS_ASK_VMM_EXPORTED, known);
     gps_report_about_memory(&report, &memory);
     report.size = memory.size;
@@ -170,7 +170,7 @@ static enum wrong wrong_file(int descriptor) {
 }
 
 /* An address is no number, nor a negative one that was made wider. */
-static enum wrong wrong_with(uint64_t shared) {
+static enum wrong shared_handle_wrong(uint64_t shared) {
     return shared >> 32 && (int64_t)shared != (int)shared ? AN_ADDRESS : wrong_file((int)shared);
 }
 
@@ -218,7 +218,7 @@ static void report_import(uint64_t shared, enum wrong wrong, int code, const cha
 void gps_diagnose_vmm_import(uint64_t shared, int code) {
     GPS_SCOPE();
     const bool out_of_reach = code == GPS_INVALID_DEVICE || code == GPS_PEER_UNSUPPORTED;
-    report_import(shared, out_of_reach ? NOTHING_WRONG : wrong_with(shared), code, "");
+    report_import(shared, out_of_reach ? NOTHING_WRONG : shared_handle_wrong(shared), code, "");
 }
 
 int gps_diagnose_descriptor(int descriptor) {
@@ -237,7 +237,7 @@ void gps_diagnose_unreserve(uint64_t pointer, uint64_t size, int code) {
     uint64_t reserved, length;
     if (code == GPS_INVALID_VALUE && gps_vmm_reservation(pointer, &reserved, &length) &&
         reserved == pointer && length == size)
-        is_taken(GPS_ASK_VMM_UNRESERVED, pointer, size);
+        range_is_taken(GPS_ASK_VMM_UNRESERVED, pointer, size);
 }
 
 void gps_diagnose_refused(bool nowhere, int code) {
@@ -276,7 +276,7 @@ void gps_diagnose_pool_export(uint64_t pool, uint32_t type, int code) {
     if (code != GPS_INVALID_VALUE || !gps_pool_find(pool, &found))
         return;
     GPS_SCOPE();
-    const enum gps_known known = known_of_export(found.imported, found.types, type);
+    const enum gps_known known = vmm_export_known(found.imported, found.types, type);
     struct gps_report report = report_on(GPS_ASK_VMM_EXPORTED, known, &found);
     report.detail = lack_of(known, found.types);
     send_named(&report);

@@ -113,7 +113,7 @@ static bool find_hole(uint64_t address, uint64_t size, uint64_t *hole) {
 }
 
 /* The program has reserved it, so it is nothing else. */
-static bool is_unmapped(uint64_t address, uint64_t size) {
+static bool copied_range_is_unmapped(uint64_t address, uint64_t size) {
     struct gps_freed unmapped;
     uint64_t hole, base;
     if (!find_hole(address, size, &hole) || !gps_vmm_is_empty(hole, 1))
@@ -136,13 +136,13 @@ void gps_diagnose_unmapped(uint64_t address, uint64_t size, int code) {
     if (code != GPS_INVALID_VALUE)
         return;
     GPS_SCOPE();
-    is_unmapped(address, size);
+    copied_range_is_unmapped(address, size);
 }
 
 /* --- the ends of a range --- */
 
 /* Memory of a token is many blocks, which refused_writes.c knows. */
-static bool find_import(uint64_t address, struct gps_report *report, uint64_t *size) {
+static bool copied_import_find(uint64_t address, struct gps_report *report, uint64_t *size) {
     struct gps_import import;
     if (!gps_registry_import_around(address, &import) || import.mirrored || !import.size)
         return false;
@@ -170,7 +170,7 @@ static bool reaches_out(uint64_t address, uint64_t size) {
     GPS_NEW_TEXT(text, 192);
     uint64_t room;
     struct gps_report report = gps_report_on(GPS_ASK_COPIED, GPS_KNOWN_INTERIOR);
-    if (!find_import(address, &report, &room) && !find_allocation(address, &report, &room))
+    if (!copied_import_find(address, &report, &room) && !find_allocation(address, &report, &room))
         return false;
     const uint64_t offset = address - report.pointer;
     if (offset > room || size <= room - offset)
@@ -197,7 +197,7 @@ void gps_diagnose_copy(uint64_t address, uint64_t size, int code) {
     if (code != GPS_INVALID_VALUE || !address || !size)
         return;
     GPS_DRIVER_SCOPE();
-    if (!is_closed_to_us(address, size) && !is_unmapped(address, size) &&
+    if (!is_closed_to_us(address, size) && !copied_range_is_unmapped(address, size) &&
         !look_at_the_past(address, 0) && !reaches_out(address, size))
         begins_outside(address);
 }

@@ -28,7 +28,7 @@ static void report_event(enum gps_ask ask, enum gps_known known, const struct gp
 
 /* --- created, and exported --- */
 
-static enum gps_known known_of_export(struct gps_event *event, int code) {
+static enum gps_known event_export_known(struct gps_event *event, int code) {
     const uint64_t address = event->event;
     struct gps_freed freed;
     if (code != GPS_INVALID_HANDLE)
@@ -42,7 +42,7 @@ void gps_diagnose_export_event(uint64_t event, int code) {
     GPS_NEW_TEXT(text, 256);
     struct gps_event known = {.event = event};
     GPS_DRIVER_SCOPE();
-    report_event(GPS_ASK_EVENT_SHARED, known_of_export(&known, code), &known, &text, code);
+    report_event(GPS_ASK_EVENT_SHARED, event_export_known(&known, code), &known, &text, code);
 }
 
 void gps_diagnose_create_event(bool timed, int code) {
@@ -69,7 +69,7 @@ static bool is_apart(int code, struct gps_text *detail) {
 }
 
 /* The driver compares pids alone. */
-static enum gps_known taken_for_own(struct gps_text *detail) {
+static enum gps_known event_taken_for_own(struct gps_text *detail) {
     if (!gps_others_look().has_our_pid) {
         gps_text_str(detail, "the driver takes it for this process's own: it was, or its creator "
                              "has the same pid in another pid namespace");
@@ -83,8 +83,9 @@ static enum gps_known taken_for_own(struct gps_text *detail) {
 }
 
 /* What it is instead, where that can be told. */
-static enum gps_known unknown(const uint8_t handle[GPS_HANDLE_BYTES], const struct gps_id *id,
-                              int code, struct gps_text *detail) {
+static enum gps_known event_handle_unknown(const uint8_t handle[GPS_HANDLE_BYTES],
+                                           const struct gps_id *id, int code,
+                                           struct gps_text *detail) {
     struct gps_region_record memory;
     gps_text_add(detail, "the driver's code is %lu", (uint64_t)(unsigned)code);
     if (gps_handle_is_zero_from(handle, 0))
@@ -124,9 +125,9 @@ static enum gps_known known_of_open(const uint8_t handle[GPS_HANDLE_BYTES], int 
     if (is_apart(code, detail))
         return GPS_KNOWN_NAMESPACE;
     if (code == GPS_INVALID_CONTEXT)
-        return gps_registry_exported_event(&id, own) ? GPS_KNOWN_OWN : taken_for_own(detail);
+        return gps_registry_exported_event(&id, own) ? GPS_KNOWN_OWN : event_taken_for_own(detail);
     return code == GPS_INVALID_VALUE || code == GPS_INVALID_HANDLE || code == GPS_MAP_FAILED
-               ? unknown(handle, &id, code, detail)
+               ? event_handle_unknown(handle, &id, code, detail)
                : GPS_KNOWN_LIVE;
 }
 

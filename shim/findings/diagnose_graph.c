@@ -7,7 +7,7 @@
 #include "util/text.h"
 
 /* Whether nothing is there by now: to the driver, in the books, or in main memory. */
-static bool is_gone(uint64_t address) {
+static bool graph_memory_is_gone(uint64_t address) {
     uint64_t place, size;
     char byte = 0;
     return gps_ops->kind(address) == GPS_MEMORY_UNKNOWN &&
@@ -45,7 +45,7 @@ bool gps_diagnose_graph(const struct gps_graph_use *use, const struct gps_freed 
         [GPS_FREED_MAPPING] = {GPS_KNOWN_UNMAPPED, "mapped", NULL},
     };
     GPS_NEW_TEXT(text, 320);
-    if (!is_gone(use->address))
+    if (!graph_memory_is_gone(use->address))
         return false;
     const enum gps_freed_kind kind = use->memory.kind;
     struct gps_report report = gps_report_on(GPS_ASK_COPIED, ends[kind].known);

@@ -35,20 +35,20 @@ struct own {
     bool found;
 };
 
-static void compare(void *arg, struct gps_export *region) {
+static void own_export_compare(void *arg, struct gps_export *region) {
     struct own *own = arg;
     own->found |= gps_id_equal(&region->record.id, &own->id);
 }
 
 /* By the books of this process, also where it does not reach the directory any more. */
-static bool is_own(const struct gps_import *import) {
+static bool import_is_own(const struct gps_import *import) {
     struct own own = {.id = import->region};
-    gps_registry_each_export(0, compare, &own);
+    gps_registry_each_export(0, own_export_compare, &own);
     return own.found;
 }
 
 /* The driver compares pids alone: it took the handle for this process's own. */
-static enum gps_known taken_for_own(struct open *open) {
+static enum gps_known open_taken_for_own(struct open *open) {
     if (!open->recorded && !gps_others_look().has_our_pid) {
         gps_text_str(&open->detail,
                      "the driver takes it for this process's own: it is, or its exporter has "
@@ -165,7 +165,7 @@ static void add_likeness(struct open *open) {
     say_likeness(&open->detail, &like);
 }
 
-static enum gps_known unknown(struct open *open) {
+static enum gps_known open_unknown(struct open *open) {
     const struct gps_store *store = gps_membership_store();
     if (!is_refused_handle(open->code) && open->code != GPS_NOT_PERMITTED)
         return GPS_KNOWN_LIVE;
@@ -216,7 +216,7 @@ static enum gps_known place_held(struct open *open) {
     return GPS_KNOWN_PLACE_HELD;
 }
 
-static enum gps_known known_of(struct open *open) {
+static enum gps_known open_known(struct open *open) {
     const struct gps_import *import = open->import;
     const enum gps_known by_code = gps_known_of_code(open->code);
     if (by_code != GPS_KNOWN_LIVE || !import->context)
@@ -225,7 +225,7 @@ static enum gps_known known_of(struct open *open) {
         return place_held(open);
     if (open->code == GPS_INVALID_VALUE && open->flags != gps_ops->open_flags())
         return GPS_KNOWN_FLAGS;
-    if (open->code == GPS_INVALID_CONTEXT && (open->past == GPS_PAST_OWN || is_own(import)))
+    if (open->code == GPS_INVALID_CONTEXT && (open->past == GPS_PAST_OWN || import_is_own(import)))
         return GPS_KNOWN_OWN;
     if (open->past == GPS_PAST_FREED || (open->recorded && gps_record_over(&open->record)))
         return GPS_KNOWN_STALE;
@@ -239,18 +239,18 @@ static enum gps_known known_of(struct open *open) {
     if (open->past == GPS_PAST_ENDED)
         return GPS_KNOWN_DEAD_OWNER;
     if (open->code == GPS_INVALID_CONTEXT)
-        return taken_for_own(open);
+        return open_taken_for_own(open);
     if (is_unreachable(open))
         return GPS_KNOWN_UNREACHABLE;
-    return open->recorded && !open->late ? differing(open) : unknown(open);
+    return open->recorded && !open->late ? differing(open) : open_unknown(open);
 }
 
-static void report_open(struct open *open) {
+static void open_report(struct open *open) {
     struct gps_import import = *open->import;
     import.device = open->recorded ? gps_peers_ordinal(open->record.device) : -1;
     if (!open->recorded && open->past != GPS_PAST_UNKNOWN)
         import.exporter.owner = open->exporter;
-    const enum gps_known known = known_of(open);
+    const enum gps_known known = open_known(open);
     struct gps_report report = gps_report_on(GPS_ASK_OPENED, known);
     if (report.finding == GPS_NO_FINDING)
         return;
@@ -292,7 +292,7 @@ void gps_diagnose_open(const struct gps_import *import, const struct gps_region_
     if (status == 0 || status == -ENOENT)
         open.past =
             gps_past_of(import->handle, open.recorded ? &open.record : NULL, &open.exporter);
-    report_open(&open);
+    open_report(&open);
 }
 
 /* A driver does not look at all bytes (H200, driver 580). */

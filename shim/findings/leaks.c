@@ -126,8 +126,8 @@ static void report_groups(void) {
     state.count = 0;
 }
 
-static struct group *group_of(enum gps_known known, uint32_t trace,
-                              const struct gps_owner *exporter) {
+static struct group *leak_group_of(enum gps_known known, uint32_t trace,
+                                   const struct gps_owner *exporter) {
     for (unsigned i = 0; i < state.count; i++) {
         struct group *group = &state.groups[i];
         if (group->known == known && gps_trace_hash(group->trace) == gps_trace_hash(trace) &&
@@ -142,7 +142,7 @@ static struct group *group_of(enum gps_known known, uint32_t trace,
 }
 
 /* Adds one to a group. The first is described by the caller: true. */
-static bool add(struct group *group, uint64_t bytes, uint64_t time) {
+static bool leak_group_add(struct group *group, uint64_t bytes, uint64_t time) {
     if (!group->first || time < group->first)
         group->first = time;
     if (time > group->last)
@@ -152,32 +152,32 @@ static bool add(struct group *group, uint64_t bytes, uint64_t time) {
 }
 
 void gps_leak_add_export(const struct gps_export *region) {
-    struct group *group = group_of(GPS_KNOWN_EXPORTED, region->exported, NULL);
-    if (add(group, region->record.requested, region->record.created))
+    struct group *group = leak_group_of(GPS_KNOWN_EXPORTED, region->exported, NULL);
+    if (leak_group_add(group, region->record.requested, region->record.created))
         group->export = *region;
 }
 
 static void add_import(const struct gps_import *import) {
     if (import->via != GPS_VIA_PROGRAM)
         return; /* a rule opened it: to the program it is memory like any other */
-    struct group *group =
-        group_of(import->opens.open == import->opens.all ? GPS_KNOWN_OPEN : GPS_KNOWN_UNBALANCED,
-                 import->trace, &import->exporter.owner);
-    if (add(group, import->size, import->since))
+    struct group *group = leak_group_of(
+        import->opens.open == import->opens.all ? GPS_KNOWN_OPEN : GPS_KNOWN_UNBALANCED,
+        import->trace, &import->exporter.owner);
+    if (leak_group_add(group, import->size, import->since))
         group->import = *import;
     group->opens += import->opens.all;
     group->closes += import->opens.all - import->opens.open;
 }
 
 static void add_unmapped(const struct gps_vmm_memory *memory) {
-    struct group *group = group_of(GPS_KNOWN_UNMAPPED, memory->made, NULL);
-    if (add(group, memory->size, 0))
+    struct group *group = leak_group_of(GPS_KNOWN_UNMAPPED, memory->made, NULL);
+    if (leak_group_add(group, memory->size, 0))
         group->memory = *memory;
 }
 
 static void add_closed(const struct gps_vmm_closed *closed) {
-    struct group *group = group_of(GPS_KNOWN_NO_ACCESS, closed->mapping.mapped, NULL);
-    if (add(group, closed->mapping.size, 0)) {
+    struct group *group = leak_group_of(GPS_KNOWN_NO_ACCESS, closed->mapping.mapped, NULL);
+    if (leak_group_add(group, closed->mapping.size, 0)) {
         group->memory = closed->memory;
         group->mapped = closed->mapping.mapped;
     }
@@ -188,23 +188,23 @@ static void add_left(const struct gps_vmm_left *left) {
     const bool exported = left->descriptor.way == GPS_VMM_EXPORTED_AS;
     if (!gps_file_has_mark(left->number, left->descriptor.mark))
         return;
-    struct group *group = group_of(exported ? GPS_KNOWN_LEFT_EXPORTED : GPS_KNOWN_LEFT_IMPORTED,
-                                   left->descriptor.trace, NULL);
-    if (add(group, left->memory.size, 0))
+    struct group *group = leak_group_of(
+        exported ? GPS_KNOWN_LEFT_EXPORTED : GPS_KNOWN_LEFT_IMPORTED, left->descriptor.trace, NULL);
+    if (leak_group_add(group, left->memory.size, 0))
         group->left = *left;
 }
 
 static void add_event(const struct gps_event *event) {
     gps_diagnose_ended_event(event);
-    struct group *group =
-        group_of(GPS_KNOWN_EVENT_OPEN, event->opened ? event->trace : event->exported_at, NULL);
-    if (add(group, 0, event->since))
+    struct group *group = leak_group_of(GPS_KNOWN_EVENT_OPEN,
+                                        event->opened ? event->trace : event->exported_at, NULL);
+    if (leak_group_add(group, 0, event->since))
         group->event = *event;
 }
 
 static void add_alloc(const struct gps_alloc *alloc) {
-    struct group *group = group_of(GPS_KNOWN_OWN, alloc->trace, NULL);
-    if (add(group, alloc->size, 0))
+    struct group *group = leak_group_of(GPS_KNOWN_OWN, alloc->trace, NULL);
+    if (leak_group_add(group, alloc->size, 0))
         group->alloc = *alloc;
 }
 

@@ -29,8 +29,8 @@ struct gps_others gps_others_look(void) {
 
 /* --- handles that look alike --- */
 
-static bool compare(void *arg, const struct gps_region_record *record, int status,
-                    const char *why) {
+static bool likeness_compare(void *arg, const struct gps_region_record *record, int status,
+                             const char *why) {
     struct gps_likeness *like = arg;
     unsigned first = 0, last = 0;
     (void)why;
@@ -55,7 +55,7 @@ static bool compare(void *arg, const struct gps_region_record *record, int statu
 struct gps_likeness gps_likeness_of(const struct gps_store *store, const uint8_t *handle,
                                     unsigned records) {
     struct gps_likeness like = {.handle = handle, .left = records};
-    gps_region_each(store, compare, &like);
+    gps_region_each(store, likeness_compare, &like);
     return like;
 }
 

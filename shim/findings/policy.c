@@ -1,7 +1,7 @@
 #include "policy.h"
 #include "driver/driver_ops.h"
 
-static struct gps_answer say(enum gps_verdict verdict, enum gps_finding finding) {
+static struct gps_answer policy_answer(enum gps_verdict verdict, enum gps_finding finding) {
     return (struct gps_answer){verdict, GPS_OK, finding};
 }
 
@@ -113,14 +113,14 @@ static const struct {
 };
 
 /* In audit mode, too, what is deferred is freed for the program. */
-static struct gps_answer name(const struct gps_question *q) {
+static struct gps_answer policy_name_finding(const struct gps_question *q) {
     const enum gps_finding finding = names[q->ask][q->known].finding;
     const int code = names[q->ask][q->known].code;
     if (!names[q->ask][q->known].is_named)
-        return say(GPS_FORWARD, GPS_NO_FINDING);
+        return policy_answer(GPS_FORWARD, GPS_NO_FINDING);
     return code != GPS_OK && (q->mode == GPS_MODE_SHARE || q->known == GPS_KNOWN_DEFERRED)
                ? deny(code, finding)
-               : say(GPS_FORWARD, finding);
+               : policy_answer(GPS_FORWARD, finding);
 }
 
 /* Others hold the memory. The first answer carries the finding; the one after a wait does not. */
@@ -133,29 +133,29 @@ static struct gps_answer free_held(const struct gps_question *q) {
     const enum gps_verdict verdict =
         q->mode == GPS_MODE_AUDIT || q->exiting ? GPS_FORWARD : verdicts[q->on_free];
     return verdict == GPS_DENY                ? deny(GPS_NOT_PERMITTED, finding)
-           : verdict == GPS_WAIT && q->waited ? say(GPS_DEFER, finding)
-                                              : say(verdict, finding);
+           : verdict == GPS_WAIT && q->waited ? policy_answer(GPS_DEFER, finding)
+                                              : policy_answer(verdict, finding);
 }
 
-static struct gps_answer on_free(const struct gps_question *q) {
+static struct gps_answer policy_on_free(const struct gps_question *q) {
     const bool may_defer = q->mode == GPS_MODE_SHARE && !q->exiting && q->on_free != GPS_FREE_ALLOW;
     switch (q->known) {
     case GPS_KNOWN_HELD:
         return free_held(q);
     case GPS_KNOWN_CACHED: /* their programs do nothing wrong, and this one's free succeeds */
-        return say(may_defer ? GPS_DEFER : GPS_FORWARD, GPS_NO_FINDING);
+        return policy_answer(may_defer ? GPS_DEFER : GPS_FORWARD, GPS_NO_FINDING);
     case GPS_KNOWN_RESULT:
-        return say(q->exiting ? GPS_FORWARD : GPS_HAND_OVER, GPS_NO_FINDING);
+        return policy_answer(q->exiting ? GPS_FORWARD : GPS_HAND_OVER, GPS_NO_FINDING);
     default: /* wrong or not, the driver knows best: see GPS_ASK_FREED */
-        return name(q);
+        return policy_name_finding(q);
     }
 }
 
 static struct gps_answer on_exit_of(const struct gps_question *q) {
     const bool may_wait = q->mode == GPS_MODE_SHARE && !q->waited;
     if (may_wait && (q->known == GPS_KNOWN_RESULT || (q->known == GPS_KNOWN_HELD && q->linger)))
-        return say(GPS_WAIT, GPS_NO_FINDING);
-    return name(q);
+        return policy_answer(GPS_WAIT, GPS_NO_FINDING);
+    return policy_name_finding(q);
 }
 
 enum gps_known gps_policy_known(const struct gps_export *region) {
@@ -186,6 +186,8 @@ const char *gps_policy_consequence(const struct gps_answer *answer) {
 
 struct gps_answer gps_policy(const struct gps_question *q) {
     if (q->mode == GPS_MODE_OFF)
-        return say(GPS_FORWARD, GPS_NO_FINDING);
-    return q->ask == GPS_ASK_FREE ? on_free(q) : q->ask == GPS_ASK_EXIT ? on_exit_of(q) : name(q);
+        return policy_answer(GPS_FORWARD, GPS_NO_FINDING);
+    return q->ask == GPS_ASK_FREE   ? policy_on_free(q)
+           : q->ask == GPS_ASK_EXIT ? on_exit_of(q)
+                                    : policy_name_finding(q);
 }

@@ -50,11 +50,11 @@ struct visit {
     struct gps_buffer *at;
     uint64_t changes;
 };
-static struct visit first(void) {
+static struct visit visit_first(void) {
     return (struct visit){state.first, state.changes};
 }
 
-static bool is_there(const struct visit *visit) {
+static bool visit_is_there(const struct visit *visit) {
     return visit->at && visit->changes == state.changes;
 }
 
@@ -65,7 +65,7 @@ static void widen(const struct gps_buffer *buffer) {
         gps_frames_to = buffer->base + buffer->size;
 }
 
-static void put(struct gps_buffer *buffer) {
+static void buffer_list_add(struct gps_buffer *buffer) {
     GPS_BUFFERS_LOCKED();
     buffer->next = state.first;
     state.first = buffer;
@@ -75,7 +75,7 @@ static void put(struct gps_buffer *buffer) {
     gps_entangle(GPS_ENTANGLED_FRAMES);
 }
 
-static struct gps_buffer *make(const struct gps_region_record *record, uint64_t context) {
+static struct gps_buffer *buffer_make(const struct gps_region_record *record, uint64_t context) {
     struct gps_buffer *buffer = gps_table_allocate(sizeof(*buffer));
     struct gps_frames_said said;
     if (!buffer)
@@ -114,7 +114,7 @@ static struct gps_explained_frames *explained_of(const struct gps_buffer *buffer
 
 bool gps_frames_export(const struct gps_region_record *record, const struct gps_rule *rule,
                        uint64_t pointer, uint64_t context) {
-    struct gps_buffer *buffer = make(record, context);
+    struct gps_buffer *buffer = buffer_make(record, context);
     if (!buffer) {
         gps_frame_file_remove(gps_membership_store(), &record->id);
         return false;
@@ -125,16 +125,16 @@ bool gps_frames_export(const struct gps_region_record *record, const struct gps_
     buffer->slots = pointer + buffer->stride;
     buffer->turn.fixed = rule->frame_waits;
     buffer->explained = explained_of(buffer);
-    put(buffer);
+    buffer_list_add(buffer);
     return true;
 }
 
-static void drop(struct gps_buffer *buffer) {
+static void buffer_drop(struct gps_buffer *buffer) {
     gps_frame_file_close(&buffer->file);
     gps_table_free(buffer, sizeof(*buffer));
 }
 
-static const char *join(struct gps_buffer *buffer) {
+static const char *buffer_join(struct gps_buffer *buffer) {
     int status = -EAGAIN;
     buffer->reader.owner = *gps_process_self();
     for (unsigned i = 0; status == -EAGAIN && i < 10000; i++) {
@@ -151,34 +151,34 @@ static const char *join(struct gps_buffer *buffer) {
 
 const char *gps_frames_import(const struct gps_region_record *record, uint64_t mapping,
                               uint64_t size, uint64_t context, uint64_t *pointer) {
-    struct gps_buffer *buffer = make(record, context);
+    struct gps_buffer *buffer = buffer_make(record, context);
     if (!buffer)
         return "the file of its frames cannot be read, or the driver has no stream left";
     buffer->mapping = mapping;
     buffer->slots = mapping + buffer->stride;
     buffer->size = size;
-    const char *why = join(buffer);
+    const char *why = buffer_join(buffer);
     if (!why && gps_ops->allocate(size, &buffer->base) != GPS_OK)
         why = "there is no memory for a buffer of its own";
     if (why) {
-        drop(buffer);
+        buffer_drop(buffer);
         return why;
     }
     gps_ops->zero(buffer->base, size);
     buffer->touched[buffer->touched_count++].stream = LEGACY; /* it may be under way */
     *pointer = buffer->base;
-    put(buffer);
+    buffer_list_add(buffer);
     return NULL;
 }
 
-static struct gps_buffer *find(uint64_t pointer) {
+static struct gps_buffer *buffer_find(uint64_t pointer) {
     struct gps_buffer *found = state.first;
     while (found && found->base != pointer)
         found = found->next;
     return found;
 }
 
-static bool is_listed(const struct gps_buffer *buffer) {
+static bool buffer_is_listed(const struct gps_buffer *buffer) {
     const struct gps_buffer *each = state.first;
     while (each && each != buffer)
         each = each->next;
@@ -223,12 +223,12 @@ static void publish_last(struct gps_buffer *buffer, struct gps_scope *scope) {
 static void give_back(struct gps_buffer *buffer) {
     say_ended(buffer);
     if (!buffer->under_way && !buffer->inside && !buffer->pinned)
-        drop(buffer);
+        buffer_drop(buffer);
 }
 
 /* With the lock, in its context. A handler that leaves the wait by longjmp leaves the buffer as it
  * was: the program frees it once more. */
-static void finish(struct gps_buffer *buffer, struct gps_scope *scope) {
+static void buffer_finish(struct gps_buffer *buffer, struct gps_scope *scope) {
     publish_last(buffer, scope);
     while (!buffer->gone && gps_ops->stream_state(buffer->stream) == GPS_NOT_READY)
         gps_buffer_nap(buffer, scope);
@@ -243,12 +243,12 @@ uint64_t gps_frames_freed(uint64_t pointer) {
     GPS_SCOPE();
     GPS_BUFFERS_LOCKED();
     struct gps_scope inner;
-    struct gps_buffer *const buffer = find(pointer);
+    struct gps_buffer *const buffer = buffer_find(pointer);
     if (!buffer)
         return 0;
     const uint64_t mapping = buffer->mapping;
     if (gps_scope_enter(&inner, buffer->context) == GPS_OK)
-        finish(buffer, &inner);
+        buffer_finish(buffer, &inner);
     gps_scope_end(&inner);
     if (!take_out(buffer))
         return 0;
@@ -257,7 +257,7 @@ uint64_t gps_frames_freed(uint64_t pointer) {
 }
 
 /* With the lock. Whether a copy of ours is under way; in a context that is lost none is. */
-static bool leave(struct gps_buffer *buffer) {
+static bool buffer_leave(struct gps_buffer *buffer) {
     struct gps_scope scope;
     int state_now = GPS_NOT_INITIALIZED;
     if (gps_scope_enter(&scope, buffer->context) == GPS_OK) {
@@ -272,9 +272,9 @@ static bool leave(struct gps_buffer *buffer) {
 static bool leave_all(uint64_t context) {
     GPS_BUFFERS_LOCKED();
     bool busy = false;
-    for (struct visit each = first(); is_there(&each); each.at = each.at->next)
+    for (struct visit each = visit_first(); visit_is_there(&each); each.at = each.at->next)
         if (!context || each.at->context == context)
-            busy |= leave(each.at);
+            busy |= buffer_leave(each.at);
     return busy;
 }
 
@@ -299,13 +299,13 @@ void gps_frames_purge(uint64_t context) {
 /* --- touches --- */
 
 /* Kind and place of a touch in one word, which is not 0. */
-static uint64_t key_of(uint64_t how, uint64_t where) {
+static uint64_t touch_key(uint64_t how, uint64_t where) {
     const uint64_t key = (how ^ where * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
     return key ? key : 1;
 }
 
 /* What the stream does next comes after our last copy. */
-static void order(struct gps_buffer *buffer, uint64_t stream) {
+static void buffer_order_stream(struct gps_buffer *buffer, uint64_t stream) {
     const int thread = stream == PER_THREAD ? gps_buffer_thread() : 0;
     for (unsigned i = 0; i < buffer->touched_count; i++)
         if (buffer->touched[i].stream == stream && buffer->touched[i].thread == thread)
@@ -323,7 +323,7 @@ static void order(struct gps_buffer *buffer, uint64_t stream) {
 
 /* Other threads' calls that are under way belong to the frame, and what they call next to the one
  * after. */
-static void publish(struct gps_buffer *buffer, struct gps_scope *scope) {
+static void buffer_publish_frame(struct gps_buffer *buffer, struct gps_scope *scope) {
     const uint64_t until = gps_clock_monotonic() + DRAIN_MOST;
     buffer->held = until + buffer->head.timeout;
     buffer->holder = gps_buffer_thread();
@@ -338,7 +338,7 @@ static void publish(struct gps_buffer *buffer, struct gps_scope *scope) {
 }
 
 /* The thread that holds it touches it, too: in a handler, or after one that has jumped. */
-static bool is_held(const struct gps_buffer *buffer) {
+static bool buffer_is_held(const struct gps_buffer *buffer) {
     return buffer->held && buffer->holder != gps_buffer_thread() &&
            gps_clock_monotonic() < buffer->held;
 }
@@ -351,15 +351,15 @@ static bool is_in_call(const struct gps_buffer *buffer) {
 }
 
 /* The touch, before the call. */
-static void turn(struct gps_buffer *buffer, struct gps_scope *scope, uint64_t key) {
-    while (is_held(buffer) && gps_buffer_nap(buffer, scope))
+static void buffer_touch(struct gps_buffer *buffer, struct gps_scope *scope, uint64_t key) {
+    while (buffer_is_held(buffer) && gps_buffer_nap(buffer, scope))
         continue;
     if (buffer->gone)
         return;
     if (!buffer->writes && gps_turn_look(&buffer->turn, key))
         gps_buffer_refresh(buffer, scope);
     else if (buffer->writes && gps_turn_touch(&buffer->turn, key, gps_buffer_thread()))
-        publish(buffer, scope);
+        buffer_publish_frame(buffer, scope);
 }
 
 /* With the lock. Inside a capture nothing happens yet: the graph's launch is the touch. A handler
@@ -374,9 +374,9 @@ static void touch(struct gps_buffer *buffer, uint64_t key) {
     if (captured)
         gps_frames_in_graphs = buffer->in_graph = true;
     else
-        turn(buffer, &scope, key);
+        buffer_touch(buffer, &scope, key);
     if (!captured && !buffer->gone) {
-        order(buffer, stream);
+        buffer_order_stream(buffer, stream);
         buffer->inside++;
         call.stream = stream;
         call.buffers[call.count++] = buffer;
@@ -391,7 +391,7 @@ void gps_frames_begin(uint64_t stream) {
     call.stream = stream;
 }
 
-static bool has(const struct gps_buffer *buffer, uint64_t address, uint64_t size) {
+static bool buffer_has_address(const struct gps_buffer *buffer, uint64_t address, uint64_t size) {
     return address < buffer->base + buffer->size && address + (size ? size : 1) > buffer->base;
 }
 
@@ -400,9 +400,9 @@ void gps_frames_add(uint64_t address, uint64_t size, uint64_t how) {
         return;
     GPS_SCOPE();
     GPS_BUFFERS_LOCKED();
-    for (struct visit each = first(); is_there(&each); each.at = each.at->next)
-        if (has(each.at, address, size))
-            touch(each.at, key_of(how, address - each.at->base));
+    for (struct visit each = visit_first(); visit_is_there(&each); each.at = each.at->next)
+        if (buffer_has_address(each.at, address, size))
+            touch(each.at, touch_key(how, address - each.at->base));
 }
 
 void gps_frames_note(uint64_t address, uint64_t size) {
@@ -410,22 +410,22 @@ void gps_frames_note(uint64_t address, uint64_t size) {
         return;
     GPS_SCOPE();
     GPS_BUFFERS_LOCKED();
-    for (struct visit each = first(); is_there(&each); each.at = each.at->next)
-        if (has(each.at, address, size))
+    for (struct visit each = visit_first(); visit_is_there(&each); each.at = each.at->next)
+        if (buffer_has_address(each.at, address, size))
             gps_frames_in_graphs = each.at->in_graph = true;
 }
 
 void gps_frames_add_any_slowly(uint64_t how, bool graph) {
     GPS_SCOPE();
     GPS_BUFFERS_LOCKED();
-    for (struct visit each = first(); is_there(&each); each.at = each.at->next)
+    for (struct visit each = visit_first(); visit_is_there(&each); each.at = each.at->next)
         if (each.at->any || (graph && each.at->in_graph))
-            touch(each.at, key_of(how, 0));
+            touch(each.at, touch_key(how, 0));
 }
 
 /* --- waits --- */
 
-static bool is_idle(const struct gps_buffer *buffer) {
+static bool buffer_is_idle(const struct gps_buffer *buffer) {
     for (unsigned i = 0; i < buffer->touched_count; i++)
         if (!gps_buffer_can_name(buffer, i) ||
             gps_ops->stream_state(buffer->touched[i].stream) != GPS_OK)
@@ -434,7 +434,7 @@ static bool is_idle(const struct gps_buffer *buffer) {
 }
 
 /* With the lock. `ended`: what it did has surely ended. */
-static void wait_for(struct gps_buffer *buffer, bool ended) {
+static void buffer_wait_for(struct gps_buffer *buffer, bool ended) {
     struct gps_scope scope;
     if (!buffer->turn.touched)
         return;
@@ -443,8 +443,8 @@ static void wait_for(struct gps_buffer *buffer, bool ended) {
         return;
     }
     gps_scope_enter(&scope, buffer->context);
-    if ((ended || is_idle(buffer)) && gps_turn_wait(&buffer->turn))
-        publish(buffer, &scope);
+    if ((ended || buffer_is_idle(buffer)) && gps_turn_wait(&buffer->turn))
+        buffer_publish_frame(buffer, &scope);
     gps_scope_end(&scope);
 }
 
@@ -460,8 +460,8 @@ static void end_call(bool waited) {
         buffers[i]->inside--;
     }
     for (unsigned i = 0; waited && i < count; i++)
-        if (is_listed(buffers[i]))
-            wait_for(buffers[i], true);
+        if (buffer_is_listed(buffers[i]))
+            buffer_wait_for(buffers[i], true);
 }
 
 /* A copy of other memory waits, too: for its stream, and what that follows. */
@@ -479,8 +479,8 @@ void gps_frames_waited(void) {
         end_call(false); /* a call that a handler has left */
     GPS_SCOPE();
     GPS_BUFFERS_LOCKED();
-    for (struct visit each = first(); is_there(&each); each.at = each.at->next)
-        wait_for(each.at, false);
+    for (struct visit each = visit_first(); visit_is_there(&each); each.at = each.at->next)
+        buffer_wait_for(each.at, false);
 }
 
 /* With the lock, in its context. */
@@ -512,7 +512,7 @@ void gps_frames_stream_ends(uint64_t stream) {
         return;
     GPS_SCOPE();
     GPS_BUFFERS_LOCKED();
-    for (struct visit each = first(); is_there(&each); each.at = each.at->next)
+    for (struct visit each = visit_first(); visit_is_there(&each); each.at = each.at->next)
         leave_stream(each.at, stream);
 }
 

@@ -7,14 +7,14 @@ struct sum {
     uint64_t count, left_out;
 };
 
-static struct sum sum_of(const struct gps_buffer *buffer) {
+static struct sum frames_sum(const struct gps_buffer *buffer) {
     return buffer->writes ? (struct sum){buffer->frame, buffer->writer.left_out}
                           : (struct sum){buffer->reader.read, buffer->reader.left_out};
 }
 
 /* `to` is of CLOCK_MONOTONIC. */
-static void tell(struct gps_buffer *buffer, uint64_t to) {
-    const struct sum sum = sum_of(buffer);
+static void frames_tell(struct gps_buffer *buffer, uint64_t to) {
+    const struct sum sum = frames_sum(buffer);
     const uint64_t ago = gps_clock_monotonic() - to;
     const struct gps_event_line line = {.what = "frames",
                                         .time = gps_clock_now() - ago,
@@ -32,7 +32,7 @@ static void tell(struct gps_buffer *buffer, uint64_t to) {
 
 /* What is counted ends with the next frame, so that the number by the time is right; where that
  * comes much later, after a second. */
-static uint64_t end_of(const struct gps_buffer *buffer, uint64_t now) {
+static uint64_t frames_told_end(const struct gps_buffer *buffer, uint64_t now) {
     const uint64_t since = buffer->told.since;
     return now < since + 2 * GPS_SECOND ? now : since + GPS_SECOND;
 }
@@ -44,12 +44,12 @@ void gps_buffer_count(struct gps_buffer *buffer) {
     if (buffer->told.since && now < buffer->told.since + GPS_SECOND)
         return;
     if (buffer->told.since)
-        tell(buffer, end_of(buffer, now));
+        frames_tell(buffer, frames_told_end(buffer, now));
     buffer->told.since = now;
 }
 
 void gps_buffer_count_last(struct gps_buffer *buffer) {
     if (buffer->told.since)
-        tell(buffer, end_of(buffer, gps_clock_monotonic()));
+        frames_tell(buffer, frames_told_end(buffer, gps_clock_monotonic()));
     buffer->told.since = 0;
 }

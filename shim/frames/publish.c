@@ -31,20 +31,20 @@ struct readers {
     int status;
 };
 
-static void ask(struct gps_buffer *buffer, struct readers *readers) {
+static void readers_ask(struct gps_buffer *buffer, struct readers *readers) {
     gps_buffer_file_lock();
     readers->status = gps_frame_file_readers(&buffer->file, readers->all);
     gps_buffer_file_unlock();
 }
 
-static bool lives(const struct gps_frames_reader *reader) {
+static bool reader_lives(const struct gps_frames_reader *reader) {
     return reader->owner.pid &&
            gps_lease_probe(gps_membership_store(), &reader->owner) == GPS_ALIVE;
 }
 
 /* Who has lost its lease with the directory goes on with its copy; it is waited for no more. */
 static bool may_read(const struct gps_frames_reader *reader) {
-    return lives(reader) || gps_lease_is_removed(gps_membership_store(), &reader->owner);
+    return reader_lives(reader) || gps_lease_is_removed(gps_membership_store(), &reader->owner);
 }
 
 /* Who reads the slot, or NULL. Only a reader that stands in the way is asked whether it lives. */
@@ -56,21 +56,23 @@ static const struct gps_frames_reader *reader_of(const struct readers *readers, 
 }
 
 /* Who has not had a frame yet, or NULL. */
-static const struct gps_frames_reader *lacks(const struct readers *readers, uint64_t frame) {
+static const struct gps_frames_reader *readers_find_lacking(const struct readers *readers,
+                                                            uint64_t frame) {
     for (unsigned i = 0; i < GPS_FRAMES_READERS_MAX; i++)
-        if (readers->all[i].owner.pid && readers->all[i].have < frame && lives(&readers->all[i]))
+        if (readers->all[i].owner.pid && readers->all[i].have < frame &&
+            reader_lives(&readers->all[i]))
             return &readers->all[i];
     return NULL;
 }
 
-static bool has_any(const struct readers *readers) {
+static bool readers_have_any(const struct readers *readers) {
     for (unsigned i = 0; i < GPS_FRAMES_READERS_MAX; i++)
-        if (lives(&readers->all[i]))
+        if (reader_lives(&readers->all[i]))
             return true;
     return false;
 }
 
-static void put(struct gps_buffer *buffer, unsigned slot, uint64_t frame) {
+static void slot_put_frame(struct gps_buffer *buffer, unsigned slot, uint64_t frame) {
     gps_buffer_file_lock();
     buffer->slot[slot].frame = frame;
     gps_frame_file_put_slot(&buffer->file, slot, &buffer->slot[slot]);
@@ -90,36 +92,37 @@ static int oldest(const struct gps_buffer *buffer, uint32_t left_out) {
 
 /* EACH: whether nobody lacks the frame any more; *late is who does. The first reader is waited for
  * once. */
-static bool is_over(struct gps_buffer *buffer, uint64_t frame, struct gps_frames_reader *late) {
+static bool frame_is_over(struct gps_buffer *buffer, uint64_t frame,
+                          struct gps_frames_reader *late) {
     struct readers readers;
-    ask(buffer, &readers);
-    const struct gps_frames_reader *const who = lacks(&readers, frame);
+    readers_ask(buffer, &readers);
+    const struct gps_frames_reader *const who = readers_find_lacking(&readers, frame);
     if (who)
         *late = *who;
-    return !who && readers.status == 0 && (buffer->forsaken || has_any(&readers));
+    return !who && readers.status == 0 && (buffer->forsaken || readers_have_any(&readers));
 }
 
 /* Whether the slot is the writer's from now on: nobody reads it. Else it is as it was. */
 static bool claim(struct gps_buffer *buffer, unsigned slot) {
     const uint64_t frame = buffer->slot[slot].frame;
     struct readers readers;
-    put(buffer, slot, 0);
+    slot_put_frame(buffer, slot, 0);
     gps_frame_file_between();
-    ask(buffer, &readers);
+    readers_ask(buffer, &readers);
     if (readers.status == 0 && !reader_of(&readers, slot))
         return true;
-    put(buffer, slot, frame);
+    slot_put_frame(buffer, slot, frame);
     return false;
 }
 
 /* A slot that is the writer's from now on. -1: there is none. EACH: the oldest goes first, when
  * nobody lacks it. */
-static int take(struct gps_buffer *buffer, bool each, struct gps_frames_reader *late) {
+static int slot_take_oldest(struct gps_buffer *buffer, bool each, struct gps_frames_reader *late) {
     uint32_t left_out = 0;
     int slot;
     for (; (slot = oldest(buffer, left_out)) >= 0; left_out |= 1u << slot) {
         const uint64_t frame = buffer->slot[slot].frame;
-        if (each && frame && !is_over(buffer, frame, late))
+        if (each && frame && !frame_is_over(buffer, frame, late))
             return -1;
         if (claim(buffer, (unsigned)slot))
             return slot;
@@ -127,7 +130,7 @@ static int take(struct gps_buffer *buffer, bool each, struct gps_frames_reader *
     return -1;
 }
 
-static void explain(const struct gps_buffer *buffer) {
+static void frames_explain(const struct gps_buffer *buffer) {
     struct gps_explained_frames *const to = buffer->explained;
     if (!to)
         return;
@@ -166,11 +169,11 @@ static int take_newest(struct gps_buffer *buffer) {
 
 /* EACH: waits for who has not had the oldest frame. False: another thread has published meanwhile,
  * or the buffer is gone. */
-static bool await(struct gps_buffer *buffer, struct gps_scope *scope, int *slot) {
+static bool slot_await(struct gps_buffer *buffer, struct gps_scope *scope, int *slot) {
     const uint64_t until = gps_clock_monotonic() + buffer->head.timeout;
     const uint64_t frame = buffer->frame;
     struct gps_frames_reader late = {.slot = 0};
-    while ((*slot = take(buffer, true, &late)) < 0 && gps_clock_monotonic() < until) {
+    while ((*slot = slot_take_oldest(buffer, true, &late)) < 0 && gps_clock_monotonic() < until) {
         if (!gps_buffer_nap(buffer, scope) || buffer->frame != frame)
             return false;
     }
@@ -180,7 +183,7 @@ static bool await(struct gps_buffer *buffer, struct gps_scope *scope, int *slot)
     tell_of(buffer, late.owner.pid != 0);
     if (late.owner.pid)
         gps_buffer_tell_late(buffer, &late.owner);
-    *slot = take(buffer, false, &late);
+    *slot = slot_take_oldest(buffer, false, &late);
     return true;
 }
 
@@ -188,10 +191,10 @@ void gps_buffer_publish(struct gps_buffer *buffer, struct gps_scope *scope) {
     struct gps_frames_reader late = {.slot = 0};
     const bool each = buffer->head.mode == GPS_FRAMES_EACH;
     gps_buffer_count(buffer);
-    int slot = take(buffer, each, &late);
+    int slot = slot_take_oldest(buffer, each, &late);
     if (slot < 0 && !each)
         slot = take_newest(buffer);
-    if (slot < 0 && each && !await(buffer, scope, &slot))
+    if (slot < 0 && each && !slot_await(buffer, scope, &slot))
         return;
     const uint64_t before = buffer->frame;
     tell_of(buffer, false);
@@ -202,9 +205,9 @@ void gps_buffer_publish(struct gps_buffer *buffer, struct gps_scope *scope) {
     if (slot < 0 || !gps_buffer_follow(buffer) ||
         !gps_buffer_copy(buffer, (unsigned)slot, buffer->frame, published)) {
         if (slot >= 0)
-            put(buffer, (unsigned)slot, 0);
+            slot_put_frame(buffer, (unsigned)slot, 0);
         buffer->frame = before;
         gps_buffer_leave_out(buffer);
     }
-    explain(buffer);
+    frames_explain(buffer);
 }

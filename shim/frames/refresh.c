@@ -9,7 +9,7 @@
 
 /* --- behind the copy, in a thread of the driver's --- */
 
-static void let_go(struct gps_buffer *buffer) {
+static void reader_release_slot(struct gps_buffer *buffer) {
     gps_buffer_file_lock();
     buffer->reader.slot = 0;
     gps_frame_file_put_reader(&buffer->file, buffer->place, &buffer->reader);
@@ -19,14 +19,14 @@ static void let_go(struct gps_buffer *buffer) {
 static void refreshed(void *arg) {
     struct gps_frame_copy *copy = arg;
     GPS_SCOPE();
-    let_go(copy->buffer);
+    reader_release_slot(copy->buffer);
     copy->busy = false;
     copy->buffer->under_way--;
 }
 
 /* --- which frame --- */
 
-static int read_file(struct gps_buffer *buffer, struct gps_frames_said *said) {
+static int frames_said_read(struct gps_buffer *buffer, struct gps_frames_said *said) {
     gps_buffer_file_lock();
     const int status = gps_frame_file_read(&buffer->file, said);
     gps_buffer_file_unlock();
@@ -34,7 +34,7 @@ static int read_file(struct gps_buffer *buffer, struct gps_frames_said *said) {
 }
 
 /* The slot of the next frame after what the reader has: the newest, or of EACH the oldest. -1. */
-static int next(const struct gps_buffer *buffer, const struct gps_frames_said *said) {
+static int frame_next_slot(const struct gps_buffer *buffer, const struct gps_frames_said *said) {
     const bool each = buffer->head.mode == GPS_FRAMES_EACH;
     int found = -1;
     for (unsigned i = 0; i < buffer->head.slots; i++) {
@@ -45,8 +45,8 @@ static int next(const struct gps_buffer *buffer, const struct gps_frames_said *s
     return found;
 }
 
-/* The slot is this reader's until let_go. False: it was written meanwhile. */
-static bool take(struct gps_buffer *buffer, unsigned slot, uint64_t frame) {
+/* The slot is this reader's until reader_release_slot(). False: it was written meanwhile. */
+static bool reader_take_slot(struct gps_buffer *buffer, unsigned slot, uint64_t frame) {
     struct gps_frames_said now;
     gps_buffer_file_lock();
     buffer->reader.slot = slot + 1;
@@ -54,19 +54,19 @@ static bool take(struct gps_buffer *buffer, unsigned slot, uint64_t frame) {
     const int status = gps_frame_file_put_reader(&buffer->file, buffer->place, &buffer->reader);
     gps_buffer_file_unlock();
     gps_frame_file_between();
-    if (status == 0 && read_file(buffer, &now) == 0 && now.slot[slot].frame == frame)
+    if (status == 0 && frames_said_read(buffer, &now) == 0 && now.slot[slot].frame == frame)
         return true;
-    let_go(buffer);
+    reader_release_slot(buffer);
     return false;
 }
 
 /* Tries until a frame is the reader's. -1: there is none. */
-static int find(struct gps_buffer *buffer, struct gps_frames_said *said) {
+static int frame_find(struct gps_buffer *buffer, struct gps_frames_said *said) {
     for (unsigned i = 0; i < 8; i++) {
-        if (read_file(buffer, said) < 0)
+        if (frames_said_read(buffer, said) < 0)
             return -1;
-        const int slot = next(buffer, said);
-        if (slot < 0 || take(buffer, (unsigned)slot, said->slot[slot].frame))
+        const int slot = frame_next_slot(buffer, said);
+        if (slot < 0 || reader_take_slot(buffer, (unsigned)slot, said->slot[slot].frame))
             return slot;
     }
     return -1;
@@ -91,11 +91,12 @@ static void be_late(struct gps_buffer *buffer) {
 }
 
 /* EACH: waits for the next frame, and until our last copy lets go of its slot. */
-static int await(struct gps_buffer *buffer, struct gps_scope *scope, struct gps_frames_said *said) {
+static int frame_await(struct gps_buffer *buffer, struct gps_scope *scope,
+                       struct gps_frames_said *said) {
     const uint64_t until = gps_clock_monotonic() + buffer->head.timeout;
     const uint64_t have = buffer->reader.have;
     int slot = -1;
-    while (buffer->under_way || (slot = find(buffer, said)) < 0) {
+    while (buffer->under_way || (slot = frame_find(buffer, said)) < 0) {
         if (!buffer->under_way && !may_come(buffer, said))
             return -1;
         if (gps_clock_monotonic() >= until) {
@@ -108,7 +109,7 @@ static int await(struct gps_buffer *buffer, struct gps_scope *scope, struct gps_
     return slot;
 }
 
-static void note(struct gps_buffer *buffer, const struct gps_frames_slot *slot) {
+static void reader_note_frame(struct gps_buffer *buffer, const struct gps_frames_slot *slot) {
     struct gps_frames_reader *reader = &buffer->reader;
     gps_buffer_file_lock();
     reader->left_out += reader->have ? slot->frame - reader->have - 1 : 0;
@@ -122,14 +123,14 @@ static void note(struct gps_buffer *buffer, const struct gps_frames_slot *slot) 
 void gps_buffer_refresh(struct gps_buffer *buffer, struct gps_scope *scope) {
     struct gps_frames_said said;
     const bool each = buffer->head.mode == GPS_FRAMES_EACH;
-    const int slot = each                ? await(buffer, scope, &said)
+    const int slot = each                ? frame_await(buffer, scope, &said)
                      : buffer->under_way ? -1 /* its last copy has not ended */
-                                         : find(buffer, &said);
+                                         : frame_find(buffer, &said);
     if (slot < 0)
         return;
     gps_buffer_count(buffer);
-    note(buffer, &said.slot[slot]);
+    reader_note_frame(buffer, &said.slot[slot]);
     if (!gps_buffer_follow(buffer) ||
         !gps_buffer_copy(buffer, (unsigned)slot, said.slot[slot].frame, refreshed))
-        let_go(buffer);
+        reader_release_slot(buffer);
 }

@@ -10,7 +10,7 @@ static bool has_seen(const struct gps_turn *turn, uint64_t key) {
     return false;
 }
 
-static void note(struct gps_turn *turn, uint64_t key) {
+static void turn_note_touch(struct gps_turn *turn, uint64_t key) {
     if (turn->count < GPS_TURN_SEEN && !has_seen(turn, key))
         turn->seen[turn->count++] = key;
     turn->touches++;
@@ -18,7 +18,7 @@ static void note(struct gps_turn *turn, uint64_t key) {
 }
 
 /* The thread's, or a free one; NULL: there are too many threads. */
-static struct gps_turn_first *first_of(struct gps_turn *turn, int thread) {
+static struct gps_turn_first *turn_first_of(struct gps_turn *turn, int thread) {
     for (unsigned i = 0; i < GPS_TURN_THREADS; i++)
         if (turn->firsts[i].thread == thread || !turn->firsts[i].thread)
             return &turn->firsts[i];
@@ -29,7 +29,7 @@ bool gps_turn_has_threads(const struct gps_turn *turn) {
     return turn->firsts[1].thread != 0;
 }
 
-static void begin(struct gps_turn *turn) {
+static void turn_begin(struct gps_turn *turn) {
     for (unsigned i = 0; i < GPS_TURN_THREADS; i++)
         turn->firsts[i].came = false;
     turn->count = turn->again = turn->touches = turn->waits = 0;
@@ -40,7 +40,7 @@ static void begin(struct gps_turn *turn) {
 
 enum { MOST_BROKEN = 20 };
 
-static bool is_known(const struct gps_turn *turn, const struct gps_turn_usual *usual) {
+static bool usual_is_known(const struct gps_turn *turn, const struct gps_turn_usual *usual) {
     return usual->alike >> (turn->broken < MOST_BROKEN ? turn->broken : MOST_BROKEN) >=
            GPS_TURN_ALIKE;
 }
@@ -48,7 +48,7 @@ static bool is_known(const struct gps_turn *turn, const struct gps_turn_usual *u
 unsigned gps_turn_number_of_waits(const struct gps_turn *turn) {
     if (turn->fixed)
         return turn->fixed;
-    return is_known(turn, &turn->usual_waits) ? turn->usual_waits.number : 0;
+    return usual_is_known(turn, &turn->usual_waits) ? turn->usual_waits.number : 0;
 }
 
 static void learn_one(struct gps_turn_usual *usual, unsigned number) {
@@ -57,9 +57,9 @@ static void learn_one(struct gps_turn_usual *usual, unsigned number) {
 }
 
 static void learn(struct gps_turn *turn) {
-    turn->odd +=
-        turn->fixed ? turn->waits != turn->fixed
-                    : is_known(turn, &turn->usual_waits) && turn->waits != turn->usual_waits.number;
+    turn->odd += turn->fixed ? turn->waits != turn->fixed
+                             : usual_is_known(turn, &turn->usual_waits) &&
+                                   turn->waits != turn->usual_waits.number;
     learn_one(&turn->usual_waits, turn->waits);
     learn_one(&turn->usual_touches, turn->touches);
 }
@@ -69,7 +69,7 @@ static void learn(struct gps_turn *turn) {
 /* Whether the touch begins another frame. A program that never waits has nothing but the first
  * touch. What touched the buffer once, before its loop, does not come again: after so many touches
  * that were seen before, one of them is its thread's first from now on. */
-static bool begins(struct gps_turn *turn, struct gps_turn_first *first, uint64_t key) {
+static bool turn_begins_frame(struct gps_turn *turn, struct gps_turn_first *first, uint64_t key) {
     const bool may = turn->waits || !turn->waits_at_all;
     if (!turn->count || !may)
         return false;
@@ -83,14 +83,14 @@ static bool begins(struct gps_turn *turn, struct gps_turn_first *first, uint64_t
     return true;
 }
 
-static void note_first(struct gps_turn_first *first, uint64_t key, int thread) {
+static void turn_note_first(struct gps_turn_first *first, uint64_t key, int thread) {
     if (!first->thread)
         *first = (struct gps_turn_first){.thread = thread, .key = key};
     first->came |= first->key == key;
 }
 
 /* The last wait has come. If the frame goes on, it has more of them than those before. */
-static bool goes_on(struct gps_turn *turn, const struct gps_turn_first *first, uint64_t key) {
+static bool turn_goes_on(struct gps_turn *turn, const struct gps_turn_first *first, uint64_t key) {
     const bool known = turn->fixed || (first && first->key == key) || gps_turn_has_threads(turn);
     turn->ended = false;
     if (known)
@@ -102,23 +102,24 @@ static bool goes_on(struct gps_turn *turn, const struct gps_turn_first *first, u
 }
 
 bool gps_turn_touch(struct gps_turn *turn, uint64_t key, int thread) {
-    struct gps_turn_first *const first = first_of(turn, thread);
-    const bool told = turn->ended && !goes_on(turn, first, key);
-    const bool another = told || (!turn->fixed && begins(turn, first, key));
+    struct gps_turn_first *const first = turn_first_of(turn, thread);
+    const bool told = turn->ended && !turn_goes_on(turn, first, key);
+    const bool another = told || (!turn->fixed && turn_begins_frame(turn, first, key));
     if (another) {
         learn(turn);
-        begin(turn);
+        turn_begin(turn);
     }
     if (first)
-        note_first(first, key, thread);
-    note(turn, key);
+        turn_note_first(first, key, thread);
+    turn_note_touch(turn, key);
     return another && !told;
 }
 
 /* Several threads: another one may be on its way to what it draws. */
-static bool is_complete(const struct gps_turn *turn) {
+static bool turn_is_complete(const struct gps_turn *turn) {
     return turn->fixed || !gps_turn_has_threads(turn) ||
-           (is_known(turn, &turn->usual_touches) && turn->touches == turn->usual_touches.number);
+           (usual_is_known(turn, &turn->usual_touches) &&
+            turn->touches == turn->usual_touches.number);
 }
 
 bool gps_turn_wait(struct gps_turn *turn) {
@@ -127,7 +128,7 @@ bool gps_turn_wait(struct gps_turn *turn) {
         return false;
     turn->touched = false;
     turn->waits++;
-    turn->ended = turn->waits == gps_turn_number_of_waits(turn) && is_complete(turn);
+    turn->ended = turn->waits == gps_turn_number_of_waits(turn) && turn_is_complete(turn);
     return turn->ended;
 }
 
@@ -142,8 +143,8 @@ bool gps_turn_look(struct gps_turn *turn, uint64_t key) {
     const bool another =
         !turn->count || (may && (has_seen(turn, key) || turn->count == GPS_TURN_SEEN));
     if (another)
-        begin(turn);
-    note(turn, key);
+        turn_begin(turn);
+    turn_note_touch(turn, key);
     return another;
 }
 

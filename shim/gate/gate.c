@@ -76,7 +76,7 @@ static struct gps_gate_slot *take_dead(int self) {
     return NULL;
 }
 
-static struct gps_gate_slot *take_slot(int self) {
+static struct gps_gate_slot *gate_slot_take(int self) {
     struct gps_gate_slot *slot = NULL;
     while (!slot) {
         const unsigned used = atomic_load(&state.used);
@@ -90,7 +90,7 @@ static struct gps_gate_slot *take_slot(int self) {
 
 struct gps_gate_slot *gps_gate_register(void) {
     const int error = errno;
-    struct gps_gate_slot *slot = take_slot((int)syscall(SYS_gettid));
+    struct gps_gate_slot *slot = gate_slot_take((int)syscall(SYS_gettid));
     atomic_store(&slot->inside, 0);
     atomic_store(&slot->waiting, 0);
     atomic_store(&slot->calling, 0);
@@ -120,7 +120,8 @@ static void force_open(unsigned seen) {
 }
 
 /* A default stream has its context from what the thread noted. */
-static struct gps_gate_stream describe(const struct gps_gate_slot *slot, uint64_t stream) {
+static struct gps_gate_stream gate_stream_describe(const struct gps_gate_slot *slot,
+                                                   uint64_t stream) {
     struct gps_gate_stream one = {.stream = stream > GPS_DEFAULT_STREAMS ? stream : 0};
     for (unsigned i = 0; !one.stream && i < GPS_GATE_NOTED; i++)
         if (slot->noted[i].stream == stream)
@@ -129,7 +130,7 @@ static struct gps_gate_stream describe(const struct gps_gate_slot *slot, uint64_
 }
 
 static bool is_kept_out(const struct gps_gate_slot *slot, uint64_t stream) {
-    const struct gps_gate_stream one = describe(slot, stream);
+    const struct gps_gate_stream one = gate_stream_describe(slot, stream);
     const unsigned keeps = atomic_load(&state.keeps);
     for (unsigned i = 0; i < keeps; i++)
         if (atomic_load(&state.kept[i].stream) == one.stream &&
@@ -259,7 +260,7 @@ bool gps_gate_next_held(unsigned *n, uint64_t since, struct gps_gate_stream *hel
         const uint64_t waiting = atomic_load(&slot->waiting);
         if (!waiting || waiting < since)
             continue;
-        *held = describe(slot, atomic_load(&slot->stream));
+        *held = gate_stream_describe(slot, atomic_load(&slot->stream));
         ++*n;
         return true;
     }

@@ -133,7 +133,7 @@ static bool waits_for_nothing(void) {
 }
 
 /* With gps_swap_lock: whether the hold is to be given up. */
-static bool is_over(const _Atomic bool *stop) {
+static bool hold_is_over(const _Atomic bool *stop) {
     const uint64_t now = gps_clock_monotonic();
     if (*stop || gps_streams_any_capturing() || now - state.begun >= IDLE_20MS)
         return true;
@@ -148,7 +148,7 @@ static bool drain_one(const struct gps_stream *of, const _Atomic bool *stop) {
     bool over = false, busy = true;
     while (busy && !over && gps_swap_lock_within(LOCK_2MS)) {
         busy = !*stop && gps_streams_is_busy(of);
-        over = *stop || (busy && is_over(stop));
+        over = *stop || (busy && hold_is_over(stop));
         gps_swap_unlock();
         if (busy)
             pause_for_a_look();
@@ -173,7 +173,7 @@ static bool drain_slow(const _Atomic bool *stop) {
 }
 
 /* With gps_swap_lock and the gate shut. */
-static enum gps_streams_answer look(struct gps_stream *busy) {
+static enum gps_streams_answer hold_look(struct gps_stream *busy) {
     if (!gps_gate_is_empty() || gps_streams_any_capturing())
         return GPS_STREAMS_BUSY;
     return gps_streams_look(0, busy);
@@ -185,7 +185,7 @@ static bool drain_all(const _Atomic bool *stop) {
     struct gps_stream busy = {.context = 0};
     enum gps_streams_answer answer;
     gps_gate_shut(false);
-    while ((answer = look(&busy)) == GPS_STREAMS_BUSY && !is_over(stop))
+    while ((answer = hold_look(&busy)) == GPS_STREAMS_BUSY && !hold_is_over(stop))
         pause_for_a_look();
     if (answer == GPS_STREAMS_BUSY && busy.context)
         note_slow(&busy, gps_clock_monotonic() - begun);
@@ -203,7 +203,7 @@ static bool hold(const _Atomic bool *stop) {
     return idle;
 }
 
-static void fail(void) {
+static void hold_fail(void) {
     gps_gate_open(); /* for the slow ones */
     state.failures++;
     state.failed = gps_clock_monotonic();
@@ -215,7 +215,7 @@ static void fail(void) {
 }
 
 /* The next ones need about as much. */
-static void succeed(void) {
+static void hold_succeed(void) {
     const uint64_t less = state.patience / 8 * 7;
     state.idle = gps_clock_monotonic();
     state.failures = 0;
@@ -229,10 +229,10 @@ bool gps_hold_begin(const _Atomic bool *stop) {
     state.empty = 0;
     state.patience = state.patience ? state.patience : EMPTY_500US;
     if (gps_streams_any_capturing() || gps_gate_is_refused() || !hold(stop)) {
-        fail();
+        hold_fail();
         return false;
     }
-    succeed();
+    hold_succeed();
     return true;
 }
 

@@ -41,7 +41,7 @@ static struct capture captures[CAPTURES];
 
 /* --- what has work --- */
 
-static unsigned find(const struct gps_stream *wanted) {
+static unsigned stream_find(const struct gps_stream *wanted) {
     unsigned at = 0;
     while (at < state.count && memcmp(&list[at].of, wanted, sizeof(*wanted)) != 0)
         at++;
@@ -49,9 +49,9 @@ static unsigned find(const struct gps_stream *wanted) {
 }
 
 /* With the lock. */
-static void note(const struct gps_stream *one) {
+static void stream_note(const struct gps_stream *one) {
     struct noted *noted = &state.lost;
-    unsigned at = find(one);
+    unsigned at = stream_find(one);
     if (at == state.count && at < STREAMS)
         list[state.count++] = (struct noted){.used = 0};
     if (at < state.count)
@@ -61,7 +61,7 @@ static void note(const struct gps_stream *one) {
 }
 
 /* An explicit stream may get work while another context is current. */
-static struct gps_stream describe(uint64_t stream) {
+static struct gps_stream stream_describe(uint64_t stream) {
     struct gps_stream one = {.stream = stream > GPS_DEFAULT_STREAMS ? stream : 0};
     if (!one.stream || gps_ops->stream_context(stream, &one.context) != GPS_OK)
         gps_ops->context(&one.context);
@@ -70,10 +70,10 @@ static struct gps_stream describe(uint64_t stream) {
 
 uint64_t gps_streams_add(uint64_t stream) {
     GPS_SCOPE();
-    const struct gps_stream one = describe(stream);
+    const struct gps_stream one = stream_describe(stream);
     GPS_LOCKED(&state.lock);
     if (one.context)
-        note(&one);
+        stream_note(&one);
     return one.context;
 }
 
@@ -102,7 +102,7 @@ void gps_streams_note(struct gps_gate_slot *slot, uint64_t stream) {
 /* --- events behind work --- */
 
 /* With the lock: one more than the place of the stream; 0: it has none. */
-static unsigned behind(uint64_t stream) {
+static unsigned stream_place_after(uint64_t stream) {
     unsigned at = state.count;
     while (at > 0 && list[at - 1].of.stream != stream)
         at--;
@@ -112,11 +112,11 @@ static unsigned behind(uint64_t stream) {
 /* With the lock. An event of a stream that is destroyed takes its place in one go, so that a look
  * asks one of the two. */
 static void note_event(const struct gps_stream *event, uint64_t destroyed) {
-    const unsigned at = destroyed ? behind(destroyed) : 0;
+    const unsigned at = destroyed ? stream_place_after(destroyed) : 0;
     if (at > 0)
         list[at - 1] = (struct noted){.of = *event, .used = gps_streams_epoch};
     else
-        note(event);
+        stream_note(event);
 }
 
 /* A stream that is lost, or gone, does not work. */
@@ -127,7 +127,7 @@ static enum gps_streams_answer answer_of(int code) {
 
 /* Leaves an event in the list, if the stream works. One that captures has left it before. */
 static void leave_event(uint64_t stream, bool destroyed) {
-    struct gps_stream one = describe(stream);
+    struct gps_stream one = stream_describe(stream);
     if ((state.capturing && gps_stream_is_capturing(stream)) ||
         answer_of(gps_ops->stream_state(stream)) == GPS_STREAMS_IDLE)
         return;
@@ -142,7 +142,7 @@ static void leave_event(uint64_t stream, bool destroyed) {
 
 static bool is_noted(uint64_t stream) {
     GPS_LOCKED(&state.lock);
-    return behind(stream) > 0;
+    return stream_place_after(stream) > 0;
 }
 
 static void leave_event_if_noted(uint64_t stream, bool destroyed) {
@@ -154,7 +154,7 @@ static void leave_event_if_noted(uint64_t stream, bool destroyed) {
 
 static struct capture describe_capture(uint64_t stream) {
     const bool of_thread = stream <= GPS_DEFAULT_STREAMS;
-    return (struct capture){.context = describe(stream).context,
+    return (struct capture){.context = stream_describe(stream).context,
                             .stream = stream,
                             .thread = of_thread ? (int)syscall(SYS_gettid) : 0,
                             .begun = gps_streams_epoch};
@@ -217,7 +217,7 @@ void gps_streams_may_join(uint64_t stream) {
 /* --- the end of a stream --- */
 
 /* With the lock. */
-static void forget(uint64_t stream) {
+static void stream_forget(uint64_t stream) {
     for (unsigned i = state.count; i-- > 0;)
         if (list[i].of.stream == stream)
             list[i] = list[--state.count];
@@ -258,7 +258,7 @@ void gps_streams_remove(uint64_t stream) {
     GPS_DRIVER_SCOPE();
     leave_event_if_noted(stream, true);
     gps_lock_take(&state.lock);
-    forget(stream);
+    stream_forget(stream);
     gps_lock_give(&state.lock);
     await_answer(stream);
     gps_streams_epoch++;
@@ -266,13 +266,13 @@ void gps_streams_remove(uint64_t stream) {
 
 /* --- idle --- */
 
-static bool is_over(const struct noted *one) {
+static bool noted_is_over(const struct noted *one) {
     return one->used < one->waited;
 }
 
-static void end_event(const struct gps_stream *of) {
+static void stream_end_event(const struct gps_stream *of) {
     gps_lock_take(&state.lock);
-    const unsigned at = find(of);
+    const unsigned at = stream_find(of);
     const bool found = at < state.count; /* else its context went meanwhile */
     if (found)
         list[at] = list[--state.count];
@@ -284,7 +284,7 @@ static void end_event(const struct gps_stream *of) {
 static enum gps_streams_answer ask_event(const struct gps_stream *of) {
     const enum gps_streams_answer answer = answer_of(gps_ops->event_state(of->event));
     if (answer == GPS_STREAMS_IDLE)
-        end_event(of);
+        stream_end_event(of);
     return answer;
 }
 
@@ -296,14 +296,14 @@ static enum gps_streams_answer ask_default(const struct noted *one) {
     if (gps_ops->enter(one->of.context) != GPS_OK)
         return GPS_STREAMS_IDLE;
     if (state.capturing && gps_code_is_of_capture(gps_ops->capturing(0, &captured)))
-        answer = is_over(one) ? GPS_STREAMS_IDLE : GPS_STREAMS_UNKNOWN;
+        answer = noted_is_over(one) ? GPS_STREAMS_IDLE : GPS_STREAMS_UNKNOWN;
     else
         answer = answer_of(gps_ops->stream_state(0));
     gps_ops->leave();
     return answer;
 }
 
-static enum gps_streams_answer ask(const struct noted *one) {
+static enum gps_streams_answer noted_ask_driver(const struct noted *one) {
     if (one->of.event)
         return ask_event(&one->of);
     if (!one->of.stream)
@@ -336,7 +336,7 @@ static bool next_asked(uint64_t context, unsigned *index, struct noted *one) {
 
 bool gps_streams_lost(struct gps_stream *lost) {
     GPS_LOCKED(&state.lock);
-    const bool any = state.lost.used && !is_over(&state.lost);
+    const bool any = state.lost.used && !noted_is_over(&state.lost);
     *lost = state.lost.of;
     return any;
 }
@@ -349,7 +349,7 @@ enum gps_streams_answer gps_streams_look(uint64_t context, struct gps_stream *fi
     if (gps_streams_lost(first) && (!context || first->context == context))
         return GPS_STREAMS_UNKNOWN;
     for (unsigned i = UINT32_MAX; answer == GPS_STREAMS_IDLE && next_asked(context, &i, &one);)
-        answer = ask(&one);
+        answer = noted_ask_driver(&one);
     state.asked = 0;
     if (answer != GPS_STREAMS_IDLE)
         *first = one.of;
@@ -366,7 +366,7 @@ void gps_streams_end_events(void) {
 
 static bool find_asked(const struct gps_stream *of, struct noted *one) {
     GPS_LOCKED(&state.lock);
-    const unsigned at = find(of);
+    const unsigned at = stream_find(of);
     const bool found = at < state.count;
     if (found) {
         *one = list[at];
@@ -377,7 +377,8 @@ static bool find_asked(const struct gps_stream *of, struct noted *one) {
 
 static enum gps_streams_answer ask_noted(const struct gps_stream *of) {
     struct noted one;
-    const enum gps_streams_answer answer = find_asked(of, &one) ? ask(&one) : GPS_STREAMS_IDLE;
+    const enum gps_streams_answer answer =
+        find_asked(of, &one) ? noted_ask_driver(&one) : GPS_STREAMS_IDLE;
     state.asked = 0;
     return answer;
 }

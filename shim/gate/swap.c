@@ -33,7 +33,7 @@ void gps_swap_return(void) {
 }
 
 /* Whether another thread destroys a context; one that has ended does not. */
-static bool is_forbidden(void) {
+static bool swap_is_forbidden(void) {
     gps_swap_return();
     return state.destroyer && !gps_thread_is_dead(state.destroyer);
 }
@@ -46,7 +46,7 @@ bool gps_swap_try_lock(void) {
         state.trylock = pthread_mutex_lock;
     if (!gps_lock_try(&state.lock, state.trylock))
         return false;
-    const bool may = !is_forbidden();
+    const bool may = !swap_is_forbidden();
     state.held = may;
     if (!may)
         gps_lock_give(&state.lock);
@@ -149,7 +149,7 @@ static bool is_busy(const struct gps_stream *stream) {
 }
 
 /* What the program gives the device from the mark on is noted anew. */
-static bool mark(uint64_t *marked) {
+static bool swap_mark(uint64_t *marked) {
     const bool closed = gps_gate_close(TRY_FOR, false);
     const bool held = closed && gps_gate_hold();
     if (held)
@@ -164,7 +164,7 @@ static bool mark(uint64_t *marked) {
 static int enter_marked(uint64_t context, uint64_t *marked) {
     gps_swap_lock();
     int code = GPS_NOT_READY;
-    if (gps_streams_knows(context) && mark(marked))
+    if (gps_streams_knows(context) && swap_mark(marked))
         code = gps_ops->enter(context);
     gps_swap_unlock();
     return code;
@@ -191,7 +191,7 @@ static void wait_for_stream(const struct gps_stream *stream) {
 }
 
 /* Behind the gate no stream joins a capture while it is asked. */
-static enum gps_streams_answer look_at(uint64_t context) {
+static enum gps_streams_answer swap_look_at(uint64_t context) {
     gps_swap_lock();
     const bool closed = gps_streams_any_capturing() && gps_gate_close(GPS_MS / 2, false);
     const enum gps_streams_answer answer = gps_streams_look_at(context, closed);
@@ -203,7 +203,7 @@ static enum gps_streams_answer look_at(uint64_t context) {
 
 void gps_swap_await_context(uint64_t context) {
     enum gps_streams_answer answer;
-    while ((answer = look_at(context)) != GPS_STREAMS_IDLE)
+    while ((answer = swap_look_at(context)) != GPS_STREAMS_IDLE)
         if (answer == GPS_STREAMS_BUSY)
             gps_program_signals_poll(NULL, GPS_MS);
         else

@@ -19,7 +19,7 @@ struct asked {
     hipError_t told;
 };
 
-static int get_handle(uint8_t *plain, uint64_t pointer) {
+static int hip_ipc_handle_get(uint8_t *plain, uint64_t pointer) {
     struct asked *asked = (struct asked *)plain;
     const hipError_t result = gps_hip_real.hipIpcGetMemHandle(asked->given, (void *)pointer);
     asked->answered = result == GPS_OK;
@@ -36,7 +36,7 @@ hipError_t gps_on_hipIpcGetMemHandle(hipIpcMemHandle_t *handle, void *pointer) {
         gps_handle_no_output();
         return gps_hip_real.hipIpcGetMemHandle(handle, pointer);
     }
-    const int code = gps_handle_get(asked.plain, (uintptr_t)pointer, get_handle);
+    const int code = gps_handle_get(asked.plain, (uintptr_t)pointer, hip_ipc_handle_get);
     if (code == GPS_OK && !asked.answered)
         memcpy(handle, asked.plain, GPS_HANDLE_BYTES);
     return code;
@@ -53,7 +53,7 @@ static hipError_t to_own(const struct asked *asked, int code, hipError_t own) {
     return code != GPS_INVALID_HANDLE ? code : asked->answered ? asked->told : own;
 }
 
-static int open_handle(const uint8_t *plain, unsigned flags, uint64_t *pointer) {
+static int hip_ipc_handle_open(const uint8_t *plain, unsigned flags, uint64_t *pointer) {
     struct asked *asked = (struct asked *)plain;
     void *opened;
     const hipError_t result = gps_hip_real.hipIpcOpenMemHandle(&opened, *asked->bytes, flags);
@@ -76,7 +76,7 @@ hipError_t gps_on_hipIpcOpenMemHandle(void **out, hipIpcMemHandle_t handle, unsi
         return gps_hip_real.hipIpcOpenMemHandle(out, handle, flags);
     }
     gps_hip_plain_handle((uint8_t *)&handle, asked.plain);
-    const int code = gps_handle_open(asked.plain, flags, &pointer, open_handle);
+    const int code = gps_handle_open(asked.plain, flags, &pointer, hip_ipc_handle_open);
     if (code == GPS_OK) {
         *out = (void *)pointer;
         gps_handle_opened_at_base(pointer, gps_hip_handle_offset((uint8_t *)&handle));
@@ -96,24 +96,26 @@ hipError_t gps_on_hipIpcCloseMemHandle(void *pointer) {
 
 /* --- events --- */
 
-static enum gps_event_kind kind_of(unsigned flags) {
+static enum gps_event_kind hip_event_kind(unsigned flags) {
     return !(flags & HIP_EVENT_INTERPROCESS)  ? GPS_EVENT_PRIVATE
            : flags & HIP_EVENT_DISABLE_TIMING ? GPS_EVENT_SHARED
                                               : GPS_EVENT_SHARED_AND_TIMED;
 }
 
-static hipError_t created(hipError_t result, const hipEvent_t *out, enum gps_event_kind kind) {
+static hipError_t hip_event_created(hipError_t result, const hipEvent_t *out,
+                                    enum gps_event_kind kind) {
     if (out)
         gps_event_created(result, result == GPS_OK ? (uintptr_t)*out : 0, kind);
     return result;
 }
 
 hipError_t gps_on_hipEventCreate(hipEvent_t *out) {
-    return created(gps_hip_real.hipEventCreate(out), out, GPS_EVENT_PRIVATE);
+    return hip_event_created(gps_hip_real.hipEventCreate(out), out, GPS_EVENT_PRIVATE);
 }
 
 hipError_t gps_on_hipEventCreateWithFlags(hipEvent_t *out, unsigned flags) {
-    return created(gps_hip_real.hipEventCreateWithFlags(out, flags), out, kind_of(flags));
+    return hip_event_created(gps_hip_real.hipEventCreateWithFlags(out, flags), out,
+                             hip_event_kind(flags));
 }
 
 static int destroy_event(uint64_t event) {
@@ -126,7 +128,7 @@ hipError_t gps_on_hipEventDestroy(hipEvent_t event) {
     return event && code == GPS_INVALID_HANDLE ? HIP_ERROR_CONTEXT_IS_DESTROYED : code;
 }
 
-static int get_event_handle(uint64_t event, uint8_t *plain) {
+static int hip_ipc_event_handle_get(uint64_t event, uint8_t *plain) {
     struct asked *asked = (struct asked *)plain;
     const hipError_t result = gps_hip_real.hipIpcGetEventHandle(asked->given, (hipEvent_t)event);
     if (result == GPS_OK && asked->given)
@@ -140,11 +142,11 @@ hipError_t gps_on_hipIpcGetEventHandle(hipIpcEventHandle_t *handle, hipEvent_t e
         gps_handle_no_output();
         return gps_hip_real.hipIpcGetEventHandle(handle, event);
     }
-    const int code = gps_event_export((uintptr_t)event, asked.plain, get_event_handle);
+    const int code = gps_event_export((uintptr_t)event, asked.plain, hip_ipc_event_handle_get);
     return to_own(&asked, code, HIP_ERROR_INVALID_CONFIGURATION);
 }
 
-static int open_event_handle(const uint8_t *plain, uint64_t *event) {
+static int hip_ipc_event_handle_open(const uint8_t *plain, uint64_t *event) {
     const struct asked *asked = (const struct asked *)plain;
     hipIpcEventHandle_t bytes;
     hipEvent_t opened;
@@ -163,7 +165,7 @@ hipError_t gps_on_hipIpcOpenEventHandle(hipEvent_t *out, hipIpcEventHandle_t han
         return gps_hip_real.hipIpcOpenEventHandle(out, handle);
     }
     gps_hip_plain_event_handle((uint8_t *)&handle, asked.plain);
-    const int code = gps_event_open(asked.plain, &event, open_event_handle);
+    const int code = gps_event_open(asked.plain, &event, hip_ipc_event_handle_open);
     if (code == GPS_OK)
         *out = (hipEvent_t)event;
     return code;

@@ -19,21 +19,21 @@ static const char call_names[][GPS_HOOK_NAME] = {
 #define CALL_ROW(name) #name,
     GPS_HIP_CALLS(CALL_ROW)};
 
-static bool is_runtime(const char *soname) {
+static bool soname_is_hip_runtime(const char *soname) {
     return strncmp(soname, "libamdhip64.so", strlen("libamdhip64.so")) == 0;
 }
 
-static void fill(const struct gps_module *library) {
+static void hip_library_fill(const struct gps_module *library) {
     gps_attachment_look_up(library, real_names, (void **)&gps_hip_real, sizeof(gps_hip_real));
     gps_attachment_look_up(library, call_names, (void **)&gps_hip_calls, sizeof(gps_hip_calls));
 }
 
 bool gps_hip_attach(void) {
-    return gps_attachment_find(&state, is_runtime, fill);
+    return gps_attachment_find(&state, soname_is_hip_runtime, hip_library_fill);
 }
 
 bool gps_hip_attach_by(const void *address) {
-    return gps_attachment_find_by(&state, is_runtime, fill, address);
+    return gps_attachment_find_by(&state, soname_is_hip_runtime, hip_library_fill, address);
 }
 
 /* Its version is ten million for each major one. */

@@ -20,7 +20,7 @@ static const char names[][GPS_HOOK_NAME] = {
 #include "hip_hooks.def"
 };
 
-static void *substitute(void *address) {
+static void *hip_address_substitute(void *address) {
     if (!gps_hip_attach_by(address))
         return address;
     void *const *const real = (void *const *)&gps_hip_real;
@@ -30,7 +30,7 @@ static void *substitute(void *address) {
     return address;
 }
 
-static bool is_ours(const void *address) {
+static bool hip_address_is_ours(const void *address) {
     for (size_t i = 0; i < ROWS; i++)
         if (wrappers[i] == address)
             return true;
@@ -40,7 +40,7 @@ static bool is_ours(const void *address) {
 /* Another library's function is not given out: every wrapper goes on in the runtime's. */
 static void *substitute_own(const char *name, void *address, const void *own) {
     (void)name;
-    void *const wrapper = substitute((void *)(uintptr_t)own);
+    void *const wrapper = hip_address_substitute((void *)(uintptr_t)own);
     return wrapper == own ? address : wrapper;
 }
 
@@ -54,7 +54,8 @@ GPS_BARE int gps_dl_wanted(void *handle, const char *name, const void *caller) {
     return gps_resolver_wanted(names, ROWS, handle, name, caller);
 }
 
-static const struct gps_resolver resolver = {is_ours, is_by_caller, substitute_own, NULL};
+static const struct gps_resolver resolver = {hip_address_is_ours, is_by_caller, substitute_own,
+                                             NULL};
 
 void *gps_dlsym_hooked(void *handle, const char *name, void *caller) {
     return gps_resolver_answer(&resolver, handle, name, NULL, caller);
@@ -66,23 +67,23 @@ void *gps_dlvsym_hooked(void *handle, const char *name, const char *version, voi
 
 /* --- the hooks --- */
 
-static hipError_t substituted(hipError_t result, void **function) {
+static hipError_t hip_lookup_substituted(hipError_t result, void **function) {
     gps_last_error_passed(result);
     if (result == GPS_OK && function && *function)
-        *function = substitute(*function);
+        *function = hip_address_substitute(*function);
     return result;
 }
 
 hipError_t gps_on_hipGetProcAddress(const char *symbol, void **function, int version,
                                     uint64_t flags, void *status) {
-    return substituted(gps_hip_real.hipGetProcAddress(symbol, function, version, flags, status),
-                       function);
+    return hip_lookup_substituted(
+        gps_hip_real.hipGetProcAddress(symbol, function, version, flags, status), function);
 }
 
 hipError_t gps_on_hipGetDriverEntryPoint(const char *symbol, void **function,
                                          unsigned long long flags, void *status) {
-    return substituted(gps_hip_real.hipGetDriverEntryPoint(symbol, function, flags, status),
-                       function);
+    return hip_lookup_substituted(
+        gps_hip_real.hipGetDriverEntryPoint(symbol, function, flags, status), function);
 }
 
 /* A program that looks functions up has not begun to use them. */

@@ -68,7 +68,7 @@ hipError_t gps_on_hipExtMallocWithFlags(void **out, size_t size, unsigned flags)
 /* --- rows --- */
 
 /* One row tells the pitch. Its free waits for the device. */
-static int find_pitch(struct gps_allocation *asked) {
+static int hip_pitch_find(struct gps_allocation *asked) {
     struct pitched row = *(struct pitched *)asked;
     void *out;
     size_t pitch;
@@ -110,7 +110,7 @@ static hipError_t pitched(int (*real)(struct gps_allocation *), void **out, size
     struct pitched call = {.asked = {.call = real, .size = width, .shareable = true},
                            .out = out,
                            .pitch = pitch,
-                           .rows = {height, 0, find_pitch},
+                           .rows = {height, 0, hip_pitch_find},
                            .element = element};
     call.asked.rows = &call.rows;
     const int code = gps_memory_allocate(&call.asked);

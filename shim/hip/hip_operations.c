@@ -20,17 +20,17 @@
 
 /* --- devices --- */
 
-GPS_YIELD(device, (int *ordinal), int, ordinal, CALL(hipGetDevice, &got))
+GPS_YIELD(hip_ops_device, (int *ordinal), int, ordinal, CALL(hipGetDevice, &got))
 
-static uint64_t primary(int ordinal) {
+static uint64_t hip_ops_primary(int ordinal) {
     return (uint64_t)ordinal + 1;
 }
 
-static int context(uint64_t *out) {
+static int hip_ops_context(uint64_t *out) {
     int ordinal;
-    const int code = device(&ordinal);
+    const int code = hip_ops_device(&ordinal);
     if (code == GPS_OK)
-        *out = primary(ordinal);
+        *out = hip_ops_primary(ordinal);
     return code;
 }
 
@@ -41,9 +41,9 @@ static __thread struct {
     int depth;
 } entered;
 
-static int enter(uint64_t which) {
+static int hip_ops_enter(uint64_t which) {
     int before;
-    int code = entered.depth < DEPTH ? device(&before) : GPS_INVALID_CONTEXT;
+    int code = entered.depth < DEPTH ? hip_ops_device(&before) : GPS_INVALID_CONTEXT;
     if (code == GPS_OK)
         code = CALL(hipSetDevice, (int)which - 1);
     if (code == GPS_OK)
@@ -51,26 +51,26 @@ static int enter(uint64_t which) {
     return code;
 }
 
-static void leave(void) {
+static void hip_ops_leave(void) {
     (void)CALL(hipSetDevice, entered.devices[--entered.depth]);
 }
 
-GPS_YIELD(device_count, (int *count), int, count, CALL(hipGetDeviceCount, &got))
+GPS_YIELD(hip_ops_device_count, (int *count), int, count, CALL(hipGetDeviceCount, &got))
 
-GPS_YIELD(peer, (int here, int there, bool *can), int, can,
+GPS_YIELD(hip_ops_peer, (int here, int there, bool *can), int, can,
           CALL(hipDeviceCanAccessPeer, &got, here, there))
 
-static bool context_exists(uint64_t which) {
+static bool hip_ops_context_exists(uint64_t which) {
     int count;
-    return device_count(&count) == GPS_OK && which <= (uint64_t)count;
+    return hip_ops_device_count(&count) == GPS_OK && which <= (uint64_t)count;
 }
 
 /* Nothing of ours is in it. */
-static void forget(uint64_t which) {
+static void hip_context_forget(uint64_t which) {
     (void)which;
 }
 
-static int uuid(int ordinal, uint8_t out[GPS_UUID_BYTES]) {
+static int hip_ops_uuid(int ordinal, uint8_t out[GPS_UUID_BYTES]) {
     hipUUID found;
     const int code = CALL(hipDeviceGetUuid, &found, ordinal);
     if (code == GPS_OK)
@@ -78,7 +78,7 @@ static int uuid(int ordinal, uint8_t out[GPS_UUID_BYTES]) {
     return code;
 }
 
-static int relax(int *mode) {
+static int hip_ops_relax(int *mode) {
     int exchanged = *mode;
     const int code = CALL(hipThreadExchangeStreamCaptureMode, &exchanged);
     if (code == GPS_OK)
@@ -86,28 +86,28 @@ static int relax(int *mode) {
     return code;
 }
 
-GPS_YIELD(capturing, (uint64_t stream, bool *captured), int, captured,
+GPS_YIELD(hip_ops_capturing, (uint64_t stream, bool *captured), int, captured,
           CALL(hipStreamIsCapturing, (hipStream_t)stream, &got))
 
-GPS_PASS(stream_wait, (uint64_t stream), CALL(hipStreamSynchronize, (hipStream_t)stream))
+GPS_PASS(hip_ops_stream_wait, (uint64_t stream), CALL(hipStreamSynchronize, (hipStream_t)stream))
 
 /* --- memory --- */
 
-GPS_YIELD(allocate, (uint64_t size, uint64_t *pointer), void *, pointer,
+GPS_YIELD(hip_ops_allocate, (uint64_t size, uint64_t *pointer), void *, pointer,
           REAL(hipMalloc, &got, size))
 
-GPS_PASS(release, (uint64_t pointer), REAL(hipFree, (void *)pointer))
+GPS_PASS(hip_ops_release, (uint64_t pointer), REAL(hipFree, (void *)pointer))
 
 /* A free waits for the device. Without room for one, the device is waited for itself. */
-static int synchronize(void) {
+static int hip_ops_synchronize(void) {
     uint64_t scrap;
-    if (allocate(1, &scrap) == GPS_OK)
-        return release(scrap);
+    if (hip_ops_allocate(1, &scrap) == GPS_OK)
+        return hip_ops_release(scrap);
     const int code = CALL(hipDeviceSynchronize);
     return gps_code_is_of_capture(code) ? GPS_OK : code;
 }
 
-static int range(uint64_t pointer, uint64_t *base, uint64_t *size) {
+static int hip_ops_range(uint64_t pointer, uint64_t *base, uint64_t *size) {
     hipDeviceptr_t start;
     size_t length;
     const int code = CALL(hipMemGetAddressRange, &start, &length, (hipDeviceptr_t)pointer);
@@ -126,18 +126,18 @@ static int attributes_of(uint64_t pointer, hipPointerAttribute_t *out) {
                : code;
 }
 
-static int home(uint64_t pointer, uint64_t *of, int *ordinal) {
+static int hip_ops_home(uint64_t pointer, uint64_t *of, int *ordinal) {
     hipPointerAttribute_t found;
     const int code = attributes_of(pointer, &found);
     if (code == GPS_OK) {
         if (of)
-            *of = primary(found.device);
+            *of = hip_ops_primary(found.device);
         *ordinal = found.device;
     }
     return code;
 }
 
-static enum gps_memory_kind kind(uint64_t pointer) {
+static enum gps_memory_kind hip_ops_kind(uint64_t pointer) {
     hipPointerAttribute_t found;
     if (attributes_of(pointer, &found) != GPS_OK)
         return GPS_MEMORY_UNKNOWN;
@@ -147,7 +147,7 @@ static enum gps_memory_kind kind(uint64_t pointer) {
                                 : GPS_MEMORY_DEVICE;
 }
 
-static int memory(uint64_t *available, uint64_t *total) {
+static int hip_ops_memory(uint64_t *available, uint64_t *total) {
     size_t free, all;
     const int code = CALL(hipMemGetInfo, &free, &all);
     if (code != GPS_OK)
@@ -160,11 +160,11 @@ static int memory(uint64_t *available, uint64_t *total) {
 /* --- handles, in their plain form --- */
 
 /* 0 is the value of hipIpcMemLazyEnablePeerAccess before 6.0. */
-static unsigned open_flags(void) {
+static unsigned hip_ops_open_flags(void) {
     return gps_hip_generation() >= 6 ? 1 : 0;
 }
 
-static int get_handle(uint64_t pointer, uint8_t out[GPS_HANDLE_BYTES]) {
+static int hip_ops_get_handle(uint64_t pointer, uint8_t out[GPS_HANDLE_BYTES]) {
     hipIpcMemHandle_t handle;
     const int code = REAL(hipIpcGetMemHandle, &handle, (void *)pointer);
     if (code == GPS_OK)
@@ -172,25 +172,25 @@ static int get_handle(uint64_t pointer, uint8_t out[GPS_HANDLE_BYTES]) {
     return code;
 }
 
-static int open_handle(const uint8_t bytes[GPS_HANDLE_BYTES], uint64_t *pointer) {
+static int hip_ops_open_handle(const uint8_t bytes[GPS_HANDLE_BYTES], uint64_t *pointer) {
     hipIpcMemHandle_t handle;
     void *opened;
     memcpy(&handle, bytes, GPS_HANDLE_BYTES);
-    const int code = REAL(hipIpcOpenMemHandle, &opened, handle, open_flags());
+    const int code = REAL(hipIpcOpenMemHandle, &opened, handle, hip_ops_open_flags());
     if (code == GPS_OK)
         *pointer = (uintptr_t)opened;
     return code;
 }
 
-static int open_handle_as(const uint8_t bytes[GPS_HANDLE_BYTES], uint32_t pid, uint32_t instead,
-                          uint64_t *pointer) {
+static int hip_ops_open_handle_as(const uint8_t bytes[GPS_HANDLE_BYTES], uint32_t pid,
+                                  uint32_t instead, uint64_t *pointer) {
     uint8_t handle[GPS_HANDLE_BYTES];
     memcpy(handle, bytes, sizeof(handle));
-    return gps_hip_handle_set_pid(handle, pid, instead) ? open_handle(handle, pointer)
+    return gps_hip_handle_set_pid(handle, pid, instead) ? hip_ops_open_handle(handle, pointer)
                                                         : GPS_INVALID_CONTEXT;
 }
 
-GPS_PASS(close_handle, (uint64_t pointer), REAL(hipIpcCloseMemHandle, (void *)pointer))
+GPS_PASS(hip_ops_close_handle, (uint64_t pointer), REAL(hipIpcCloseMemHandle, (void *)pointer))
 
 static const struct gps_names names = {
     .vendor = "HIP",
@@ -210,16 +210,16 @@ static const struct gps_operations operations = {
     .sonames = "libamdhip64.so\0",
     .has_blocks = false,
     .by_range = true,
-    GPS_OPERATIONS_OF_ALL,
-    .forget = forget,
+    GPS_OPERATIONS_OF_ALL(hip_ops),
+    .forget = hip_context_forget,
 };
 _Static_assert(sizeof(hipIpcEventHandle_t) == GPS_HANDLE_BYTES, "handles of events are as wide");
 _Static_assert(sizeof(hipIpcMemHandle_t) == GPS_HANDLE_BYTES, "the handle's width is the format's");
 
-static const struct gps_operations *attach(void) {
+static const struct gps_operations *hip_operations_attach(void) {
     return gps_hip_attach() ? &operations : NULL;
 }
 
 bool gps_hip_enter(void) {
-    return gps_entry_slowly(attach);
+    return gps_entry_slowly(hip_operations_attach);
 }

@@ -7,16 +7,16 @@ static int peek(void) {
     return gps_hip_real.hipPeekAtLastError ? gps_hip_real.hipPeekAtLastError() : 0;
 }
 
-static int told(int now) {
+static int last_error_told(int now) {
     return hidden && now == instead ? hidden : now;
 }
 
 int gps_last_error_begin(void) {
-    return told(peek());
+    return last_error_told(peek());
 }
 
 /* A null argument is 1, and no event 400, whatever the runtime. */
-static void set(int code) {
+static void last_error_set(int code) {
     if (code == 0)
         (void)gps_hip_real.hipGetLastError();
     else if (code == GPS_INVALID_VALUE && gps_hip_real.hipIpcGetMemHandle)
@@ -30,7 +30,7 @@ void gps_last_error_end(int before, int code) {
     hidden = 0;
     if (!gps_hip_real.hipGetLastError || peek() == wanted)
         return;
-    set(wanted);
+    last_error_set(wanted);
     instead = peek();
     hidden = instead == wanted ? 0 : wanted;
 }
@@ -42,7 +42,7 @@ void gps_last_error_passed(int code) {
 
 #define GET(name, keep)                                                                            \
     hipError_t gps_on_##name(void) {                                                               \
-        const hipError_t result = told(gps_hip_real.name());                                       \
+        const hipError_t result = last_error_told(gps_hip_real.name());                            \
         hidden = keep ? hidden : 0;                                                                \
         return result;                                                                             \
     }

@@ -23,7 +23,7 @@ struct freeing {
     enum gps_state was; /* the published state before it */
 };
 
-static struct gps_answer ask(const struct gps_export *region, bool waited) {
+static struct gps_answer free_ask_policy(const struct gps_export *region, bool waited) {
     const struct gps_options *options = &gps_process_config()->options;
     return gps_policy(&(struct gps_question){.ask = GPS_ASK_FREE,
                                              .known = gps_policy_known(region),
@@ -34,7 +34,7 @@ static struct gps_answer ask(const struct gps_export *region, bool waited) {
 }
 
 /* A refused free takes nothing back: while there is an importer the region stays open to others. */
-static bool is_refused(const struct gps_export *region) {
+static bool free_is_refused(const struct gps_export *region) {
     const struct gps_options *options = &gps_process_config()->options;
     return options->mode == GPS_MODE_SHARE && options->on_free == GPS_FREE_REFUSE &&
            gps_importers_any(region);
@@ -44,29 +44,29 @@ static bool is_refused(const struct gps_export *region) {
 static struct gps_answer close_and_ask(struct gps_export *region, bool waited) {
     struct gps_party users[GPS_USERS_REPORTED];
     if (gps_export_becomes_result(region))
-        return ask(region, waited);
+        return free_ask_policy(region, waited);
     const bool closed = gps_process_config()->options.mode != GPS_MODE_SHARE ||
-                        is_refused(region) || gps_export_close_unheld(region);
+                        free_is_refused(region) || gps_export_close_unheld(region);
     const int count = closed ? gps_importers_find(region, users, GPS_USERS_REPORTED) : -EIO;
     if (!closed)
         region->users = (struct gps_export_users){.held = true};
     if (gps_record_over(&region->record) && gps_export_is_used(region))
         (void)gps_export_close(region); /* should that fail, the reaper tries again */
-    const struct gps_answer answer = ask(region, waited);
+    const struct gps_answer answer = free_ask_policy(region, waited);
     if (answer.finding != GPS_NO_FINDING)
         gps_report_held(region, &answer, users, count);
     return answer;
 }
 
 /* The driver frees it now, or the free is refused. */
-static bool is_decided(const struct gps_answer *answer) {
+static bool free_is_decided(const struct gps_answer *answer) {
     return answer->verdict == GPS_FORWARD || answer->verdict == GPS_DENY;
 }
 
 /* While this thread waits or synchronises, another one's free finds the region in the list. */
 static struct gps_answer decide(struct gps_export *region) {
     struct gps_answer answer = close_and_ask(region, false);
-    if (is_decided(&answer))
+    if (free_is_decided(&answer))
         return answer;
     gps_deferred_add(region);
     if (region->users.cached) {
@@ -77,7 +77,7 @@ static struct gps_answer decide(struct gps_export *region) {
         gps_importers_wait(region, gps_process_config()->options.free_timeout);
         answer = close_and_ask(region, true);
     }
-    if (is_decided(&answer))
+    if (free_is_decided(&answer))
         gps_deferred_remove(region);
     return answer;
 }
@@ -91,7 +91,7 @@ static void keep_live(const struct freeing *of) {
 }
 
 /* LIVE -> CLOSING. */
-static struct gps_answer begin(const struct freeing *of) {
+static struct gps_answer free_begin(const struct freeing *of) {
     const uint32_t freed = gps_trace_kept();
     GPS_SCOPE();
     gps_export_become(of->region, GPS_EXPORT_CLOSING);
@@ -148,7 +148,7 @@ int gps_close_before_free(const struct gps_alloc *alloc, struct gps_release rele
                                .region = alloc->region,
                                .release = release,
                                .was = (enum gps_state)alloc->region->record.status.state};
-    const struct gps_answer answer = begin(&of);
+    const struct gps_answer answer = free_begin(&of);
     switch (answer.verdict) {
     case GPS_DENY:
         return answer.code;

@@ -30,13 +30,15 @@ static struct {
 } state = {.unpinned = PTHREAD_COND_INITIALIZER};
 unsigned gps_deferred_count;
 
-static uint64_t reap(void);
-static struct gps_background reaper = {
-    .name = "gpushare-reaper", .watched = GPS_WATCH_PROCS, .turn = reap, .left = gps_deferred_any};
+static uint64_t deferred_reap(void);
+static struct gps_background reaper = {.name = "gpushare-reaper",
+                                       .watched = GPS_WATCH_PROCS,
+                                       .turn = deferred_reap,
+                                       .left = gps_deferred_any};
 
 /* --- the list; with its lock --- */
 
-static void insert(struct gps_export *region) {
+static void deferred_insert(struct gps_export *region) {
     region->next = state.list;
     region->link = &state.list;
     if (region->next)
@@ -53,7 +55,7 @@ static void unpin(struct gps_export *region) {
     pthread_cond_broadcast(&state.unpinned);
 }
 
-static void drop(struct gps_export *region) {
+static void deferred_drop(struct gps_export *region) {
     unpin(region);
     state.last_left = gps_clock_monotonic();
     __atomic_fetch_sub(&gps_deferred_count, 1, __ATOMIC_SEQ_CST);
@@ -66,7 +68,7 @@ static bool is_pinned_by_another(const struct gps_export *region) {
     return region->pinner && !pthread_equal(region->pinner, pthread_self());
 }
 
-static struct gps_export *find(uint64_t address) {
+static struct gps_export *deferred_find(uint64_t address) {
     struct gps_export *region = state.list;
     while (region && (region->at_end || address - region->pointer >= region->record.extent))
         region = region->next;
@@ -85,12 +87,12 @@ static void wait_a_moment(void) {
 
 void gps_deferred_add(struct gps_export *region) {
     GPS_LOCKED(&state.lock);
-    insert(region);
+    deferred_insert(region);
 }
 
 void gps_deferred_remove(struct gps_export *region) {
     GPS_LOCKED(&state.lock);
-    drop(region);
+    deferred_drop(region);
 }
 
 void gps_deferred_become(struct gps_export *region, enum gps_export_state to) {
@@ -137,7 +139,7 @@ bool gps_deferred_find_listed(uint64_t address, uint64_t *base) {
     GPS_SCOPE();
     GPS_LOCKED(&state.lock);
     const struct gps_export *region;
-    while ((region = find(address)) && region->state == GPS_EXPORT_FREEING)
+    while ((region = deferred_find(address)) && region->state == GPS_EXPORT_FREEING)
         wait_a_moment();
     if (region)
         *base = region->pointer;
@@ -161,7 +163,7 @@ static bool any_pinned(uint64_t context) {
     return region != NULL;
 }
 
-static struct gps_export *pin(uint64_t context) {
+static struct gps_export *deferred_pin(uint64_t context) {
     struct gps_export *work = NULL;
     for (struct gps_export *region = state.list; region; region = region->next) {
         if (region->state == GPS_EXPORT_CLOSING || is_pinned_by_another(region) ||
@@ -182,7 +184,7 @@ struct gps_export *gps_deferred_pin(uint64_t context, enum gps_pin_wait wait,
         wait_for_pins();
     while (wait == GPS_PIN_ALL && any_pinned(context))
         wait_a_moment();
-    struct gps_export *region = pin(context), *next, *work = NULL;
+    struct gps_export *region = deferred_pin(context), *next, *work = NULL;
     gps_lock_give(&state.lock);
     gps_importers_mark(region);
     for (; region; region = next) {
@@ -238,7 +240,7 @@ static void end_hand_over(struct gps_export *region) {
 }
 
 /* To publish that a region is closed may have failed before. While it fails importers may come. */
-static bool is_due(struct gps_export *region) {
+static bool deferred_is_due(struct gps_export *region) {
     if (gps_background_stopped(&reaper) || region->at_end)
         return false;
     if (region->state == GPS_EXPORT_RESULT)
@@ -264,7 +266,7 @@ static bool free_due(void *unused, struct gps_export *region) {
 
 /* Where a free waits for a kernel, only the regions that are due stay pinned. */
 static void free_all_due(enum gps_pin_wait wait) {
-    gps_deferred_each(0, wait, is_due, free_due, NULL);
+    gps_deferred_each(0, wait, deferred_is_due, free_due, NULL);
 }
 
 /* When the next hand-over ends; UINT64_MAX: none is open. What others have pinned is theirs. */
@@ -278,7 +280,7 @@ static uint64_t next_end(void) {
     return end;
 }
 
-static uint64_t reap(void) {
+static uint64_t deferred_reap(void) {
     free_all_due(GPS_PIN_AT_ONCE);
     const uint64_t end = next_end(), now = gps_clock_now();
     return end > now ? end - now : 0;

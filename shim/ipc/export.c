@@ -37,8 +37,8 @@ GPS_FORGOTTEN(state);
 
 /* --- publishing --- */
 
-static struct gps_export *make(const struct gps_alloc *alloc,
-                               const uint8_t handle[GPS_HANDLE_BYTES]) {
+static struct gps_export *export_make(const struct gps_alloc *alloc,
+                                      const uint8_t handle[GPS_HANDLE_BYTES]) {
     struct gps_export *region = calloc(1, sizeof(*region));
     if (!region)
         return NULL;
@@ -67,7 +67,7 @@ static bool is_usable(void) {
 }
 
 /* With a reservation. */
-static bool publish(struct gps_export *region) {
+static bool export_publish(struct gps_export *region) {
     if (!is_usable())
         return false;
     int status = gps_membership_join();
@@ -114,8 +114,8 @@ static void publish_first(const struct gps_alloc *seen, const uint8_t handle[GPS
     const bool stands = gps_record_reserve_id(&mine, &id);
     const bool there = gps_registry_find(seen->pointer, &now);
     const bool done = there && now.kind != GPS_ALLOC_PLAIN;
-    const bool attached =
-        region && there && !done && publish(region) && gps_registry_attach(seen->pointer, region);
+    const bool attached = region && there && !done && export_publish(region) &&
+                          gps_registry_attach(seen->pointer, region);
     if (!attached && region && region->published) { /* freed meanwhile */
         gps_region_remove(gps_membership_store(), &region->record.id);
         gps_region_event_freed(region);
@@ -131,8 +131,8 @@ static void publish_first(const struct gps_alloc *seen, const uint8_t handle[GPS
 
 /* --- what is worth a word about an export --- */
 
-static void note(const struct gps_alloc *alloc, uint64_t pointer, enum gps_known known,
-                 const char *detail) {
+static void export_note(const struct gps_alloc *alloc, uint64_t pointer, enum gps_known known,
+                        const char *detail) {
     struct gps_report report = gps_report_on(GPS_ASK_NOTED_EXPORT, known);
     report.pointer = pointer;
     report.size = alloc->size;
@@ -147,7 +147,7 @@ static void note_interior(const struct gps_alloc *alloc, uint64_t pointer) {
     GPS_NEW_TEXT(text, 128);
     gps_text_add(&text, "the pointer lies %lu bytes behind the beginning of the allocation, 0x%lx",
                  pointer - alloc->pointer, alloc->pointer);
-    note(alloc, pointer, GPS_KNOWN_INTERIOR, text.bytes);
+    export_note(alloc, pointer, GPS_KNOWN_INTERIOR, text.bytes);
 }
 
 static void note_neighbours(const struct gps_alloc *alloc) {
@@ -163,7 +163,7 @@ static void note_neighbours(const struct gps_alloc *alloc) {
                  count == 1 ? " other allocation lies in it: " : " others lie in it; one: ");
     gps_text_size(&text, other.size);
     gps_text_add(&text, " at 0x%lx", other.pointer);
-    note(alloc, alloc->pointer, GPS_KNOWN_BLOCK, text.bytes);
+    export_note(alloc, alloc->pointer, GPS_KNOWN_BLOCK, text.bytes);
 }
 
 static void export_first(uint64_t pointer, const uint8_t handle[GPS_HANDLE_BYTES]) {
@@ -177,7 +177,7 @@ static void export_first(uint64_t pointer, const uint8_t handle[GPS_HANDLE_BYTES
         atomic_store(&state.missed, true);
     if (found && alloc.kind == GPS_ALLOC_PLAIN) {
         note_neighbours(&alloc);
-        publish_first(&alloc, handle, is_usable() ? make(&alloc, handle) : NULL);
+        publish_first(&alloc, handle, is_usable() ? export_make(&alloc, handle) : NULL);
     }
     if (found && alloc.pointer != pointer)
         note_interior(&alloc, pointer);
@@ -193,13 +193,13 @@ void gps_export_first(uint64_t pointer, const uint8_t handle[GPS_HANDLE_BYTES]) 
 }
 
 /* Into the registry first: what is published must be found again. */
-static bool is_recorded(const struct gps_alloc *alloc) {
+static bool export_is_recorded(const struct gps_alloc *alloc) {
     struct gps_alloc found;
     gps_registry_add(alloc);
     return gps_registry_find(alloc->pointer, &found);
 }
 
-static void forget(const struct gps_alloc *alloc) {
+static void export_forget_alloc(const struct gps_alloc *alloc) {
     struct gps_alloc taken;
     gps_registry_take(alloc->pointer, &taken);
 }
@@ -225,8 +225,8 @@ static void make_frames(struct gps_region_record *record, const struct gps_rule 
 bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
                         const uint8_t handle[GPS_HANDLE_BYTES], const struct gps_rule *rule,
                         const char *name, struct gps_frame_file *frames) {
-    struct gps_export *region = make(alloc, handle);
-    if (!region || !is_recorded(alloc)) {
+    struct gps_export *region = export_make(alloc, handle);
+    if (!region || !export_is_recorded(alloc)) {
         free(region);
         return false;
     }
@@ -239,7 +239,7 @@ bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
     memcpy(region->record.name, name, strlen(name) + 1);
     struct gps_record_reservation mine;
     const bool stands = gps_record_reserve_id(&mine, &region->record.id);
-    const bool published = publish(region);
+    const bool published = export_publish(region);
     if (stands)
         gps_region_remove_freed(gps_membership_store(), &region->record.id);
     gps_record_release(&mine);
@@ -247,7 +247,7 @@ bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
         gps_name_point(gps_membership_store(), name, gps_process_self(), &region->record.id) < 0) {
         if (region->published)
             gps_region_remove(gps_membership_store(), &region->record.id);
-        forget(alloc);
+        export_forget_alloc(alloc);
         free(region);
         return false;
     }
@@ -278,8 +278,8 @@ const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
                                  struct gps_frame_file *frames) {
     uint8_t token[GPS_HANDLE_BYTES];
     gps_vmm_region_make_token(token);
-    struct gps_export *region = make(alloc, token);
-    if (!region || !is_recorded(alloc)) {
+    struct gps_export *region = export_make(alloc, token);
+    if (!region || !export_is_recorded(alloc)) {
         free(region);
         return "there is no memory for its record";
     }
@@ -288,7 +288,7 @@ const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
         make_frames(&region->record, rule, frames);
     const int status = gps_vmm_region_publish(region);
     if (status < 0) {
-        forget(alloc);
+        export_forget_alloc(alloc);
         free(region);
         return status == -ENOTSUP                       ? "the driver gives no descriptor of it"
                : status == -ENOSPC                      ? "the published directory is full"

@@ -25,7 +25,7 @@
 #include "vmm/vmm_region.h"
 
 /* An import is over, and removed from the registry. */
-static void end(const struct gps_import *import, bool with_context) {
+static void import_end(const struct gps_import *import, bool with_context) {
     gps_open_cache_forget(import);
     gps_import_slot_end(import, with_context);
 }
@@ -40,7 +40,7 @@ static int record_open(struct gps_import *import, enum gps_slot_via via) {
     if (previous.extra)
         gps_ops->close_handle(import->pointer);
     if (previous.over)
-        end(&previous.import, previous.import.context != import->context);
+        import_end(&previous.import, previous.import.context != import->context);
     else
         gps_import_slot_correct(import->pointer);
     return status;
@@ -78,7 +78,7 @@ static void intend(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_
 }
 
 /* `trace` is that of an earlier open. */
-static void report_open(const struct gps_opening *opening, uint32_t trace) {
+static void opening_report(const struct gps_opening *opening, uint32_t trace) {
     struct gps_report report = gps_report_new(opening->finding);
     struct gps_import import = opening->import;
     import.trace = trace;
@@ -87,7 +87,7 @@ static void report_open(const struct gps_opening *opening, uint32_t trace) {
 }
 
 /* Without a context, or of one's own, the driver's codes are the program's to get. */
-static enum gps_known known_of(const struct gps_opening *opening) {
+static enum gps_known opening_known(const struct gps_opening *opening) {
     const struct gps_region_record *record = gps_opening_record(opening);
     if (!record)
         return GPS_KNOWN_NOTHING;
@@ -105,7 +105,7 @@ void gps_import_begin(struct gps_opening *opening, const uint8_t handle[GPS_HAND
 
 /* A driver counts the opens of its handles. A token is counted here, at once: the look and the
  * count are one, or another thread's last close could come in between. */
-static bool is_open(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]) {
+static bool import_is_open(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]) {
     const bool is_token = gps_token_is(handle);
     struct gps_import *import = &opening->import;
     if (!gps_registry_opened(&import->region, import->context, is_token, import))
@@ -116,17 +116,17 @@ static bool is_open(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE
 }
 
 int gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]) {
-    if (is_open(opening, handle)) {
+    if (import_is_open(opening, handle)) {
         opening->finding = gps_answer_on(GPS_ASK_OPEN, GPS_KNOWN_OPEN_HERE).finding;
         return GPS_OK;
     }
     GPS_SCOPE();
     intend(opening, handle, GPS_VIA_PROGRAM);
-    const struct gps_answer answer = gps_answer_on(GPS_ASK_OPEN, known_of(opening));
+    const struct gps_answer answer = gps_answer_on(GPS_ASK_OPEN, opening_known(opening));
     opening->finding = answer.finding;
     if (answer.verdict == GPS_DENY) {
         gps_import_slot_drop(opening->import.slot);
-        report_open(opening, GPS_NO_TRACE);
+        opening_report(opening, GPS_NO_TRACE);
     }
     return answer.code;
 }
@@ -184,7 +184,7 @@ static int code_of(const struct gps_opening *opening, int status) {
 }
 
 /* While the memory is here. What the keeper has on after its maker's free, that may open, too. */
-static bool is_own(const struct gps_opening *opening) {
+static bool opening_is_own(const struct gps_opening *opening) {
     return gps_process_is_self(gps_record_creator(&opening->record)) &&
            (opening->import.mirrored || gps_mapping_has(&opening->import.region));
 }
@@ -202,7 +202,7 @@ int gps_import_token(const struct gps_opening *opening, unsigned flags, uint64_t
         return code_of_none(opening);
     if (opening->status != 0 || !opening->import.vmm)
         return GPS_INVALID_VALUE;
-    if (is_own(opening))
+    if (opening_is_own(opening))
         return gps_past_code(GPS_PAST_OWN);
     GPS_DRIVER_SCOPE();
     return code_of(opening, opening->import.mirrored ? map_run(opening, pointer)
@@ -236,7 +236,7 @@ static void note_opened(struct gps_import *import) {
 }
 
 /* Nothing uses it any more, or yet. */
-static int unmap(const struct gps_import *import) {
+static int import_unmap(const struct gps_import *import) {
     return !import->vmm       ? gps_ops->close_handle(import->pointer)
            : import->mirrored ? gps_mirror_close(import->pointer, &import->region)
                               : gps_mapping_close(import->pointer);
@@ -250,7 +250,7 @@ static int commit_first(struct gps_opening *opening, uint64_t pointer) {
     const int status = record_open(import, import->via);
     if (status < 0 && (import->vmm || import->via == GPS_VIA_RULE)) {
         GPS_DRIVER_SCOPE();
-        unmap(import);
+        import_unmap(import);
         return status;
     }
     GPS_SCOPE();
@@ -265,7 +265,7 @@ static int commit_first(struct gps_opening *opening, uint64_t pointer) {
         opening->stage = GPS_OPENING_PUBLISHED;
     }
     if (opening->finding != GPS_NO_FINDING)
-        report_open(opening, GPS_NO_TRACE);
+        opening_report(opening, GPS_NO_TRACE);
     return 0;
 }
 
@@ -304,7 +304,7 @@ static void commit_again(struct gps_opening *opening, uint64_t pointer) {
     if (is_late && publish_late(import))
         opening->stage = GPS_OPENING_PUBLISHED;
     if (is_double && opening->finding != GPS_NO_FINDING)
-        report_open(opening, trace);
+        opening_report(opening, trace);
 }
 
 int gps_import_commit(struct gps_opening *opening, uint64_t pointer) {
@@ -337,7 +337,7 @@ static int open_for_rule(struct gps_opening *opening) {
     return code == GPS_INVALID_CONTEXT ? gps_pid_collision_open(import, &import->pointer) : code;
 }
 
-static int ask_driver(struct gps_opening *opening) {
+static int import_ask_driver(struct gps_opening *opening) {
     const bool caches = gps_open_cache_active;
     const unsigned endings = caches ? gps_open_cache_before_driver(&opening->import) : 0;
     const int code = open_for_rule(opening);
@@ -355,7 +355,7 @@ int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, ui
     import->size = size;
     if (opening.status == 0 && !gps_record_over(&opening.record) &&
         opening.record.generation == record->generation)
-        code = ask_driver(&opening);
+        code = import_ask_driver(&opening);
     if (code == GPS_OK)
         code = commit_first(&opening, import->pointer);
     if (code == GPS_OK)
@@ -394,7 +394,7 @@ static int close_vmm(const struct gps_import *import) {
     if (code == GPS_OK)
         code = gps_scope_synchronize();
     if (code == GPS_OK)
-        code = unmap(import);
+        code = import_unmap(import);
     gps_scope_end(&scope);
     return code;
 }
@@ -426,7 +426,7 @@ int gps_import_close(const struct gps_import *import, enum gps_slot_via via, gps
         gps_registry_unclose(import, via);
     } else if (import->opens.open == 0) {
         GPS_SCOPE();
-        end(import, false);
+        import_end(import, false);
     }
     return code;
 }
@@ -457,9 +457,9 @@ void gps_import_purge(uint64_t context, uint32_t era, struct gps_reset *reset) {
     while (gps_registry_take_import_of(context, era, &import)) {
         if (import.vmm) { /* it would outlive its context */
             gps_scope_synchronize();
-            unmap(&import);
+            import_unmap(&import);
         }
-        end(&import, true);
+        import_end(&import, true);
         if (import.state != GPS_IMPORT_OPEN)
             continue; /* the program has closed it before */
         note_closed(&import, GPS_NO_TRACE, true);

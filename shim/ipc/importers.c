@@ -23,8 +23,8 @@ struct scan {
     bool unknown;                        /* one of them may have any region */
 };
 
-static int find(const struct gps_export *region, struct gps_party *users, unsigned max,
-                unsigned *caches) {
+static int importers_find(const struct gps_export *region, struct gps_party *users, unsigned max,
+                          unsigned *caches) {
     *caches = 0;
     if (!region->published)
         return 0;
@@ -35,19 +35,19 @@ static int find(const struct gps_export *region, struct gps_party *users, unsign
 
 /* Where that is not known it counts as held: better than to take it from somebody. An audit takes
  * nothing from anybody, and accuses nobody without proof. */
-static bool is_held(int count) {
+static bool importers_hold(int count) {
     return count > 0 || (count < 0 && !gps_process_audits());
 }
 
 int gps_importers_of(const struct gps_export *region, struct gps_party *users, unsigned max) {
     unsigned caches;
-    return find(region, users, max, &caches);
+    return importers_find(region, users, max, &caches);
 }
 
 int gps_importers_find(struct gps_export *region, struct gps_party *users, unsigned max) {
     unsigned caches;
-    const int count = find(region, users, max, &caches);
-    region->users.held = is_held(count);
+    const int count = importers_find(region, users, max, &caches);
+    region->users.held = importers_hold(count);
     region->users.cached = count == 0 && caches > 0;
     return count;
 }
@@ -77,7 +77,7 @@ void gps_importers_wait(const struct gps_export *region, uint64_t nanos) {
 
 static bool is_only_cached(const struct gps_export *region) {
     unsigned caches;
-    return find(region, NULL, 0, &caches) == 0 && caches > 0;
+    return importers_find(region, NULL, 0, &caches) == 0 && caches > 0;
 }
 
 void gps_importers_wait_for_caches(const struct gps_export *region) {
@@ -88,7 +88,7 @@ void gps_importers_wait_for_caches(const struct gps_export *region) {
 
 /* --- one scan for many regions --- */
 
-static void mark(struct gps_export *region, uint32_t slot_state) {
+static void importers_mark(struct gps_export *region, uint32_t slot_state) {
     if (slot_state == GPS_SLOT_CACHED)
         region->users.cached = true;
     else
@@ -107,7 +107,7 @@ static bool mark_held(void *arg, const struct gps_proc *proc) {
         for (struct gps_export *region = scan->buckets[id->bytes[0]]; region;
              region = region->same_bucket) {
             if (gps_id_equal(&region->record.id, id))
-                mark(region, proc->slots[i].state);
+                importers_mark(region, proc->slots[i].state);
         }
     }
     return true;
@@ -128,5 +128,5 @@ void gps_importers_mark(struct gps_export *work) {
     const bool known =
         work && store && gps_proc_each(store, mark_held, &scan) == 0 && !scan.unknown;
     for (struct gps_export *region = work; region; region = region->work)
-        region->users.held |= !known && is_held(-EIO);
+        region->users.held |= !known && importers_hold(-EIO);
 }

@@ -54,7 +54,7 @@ void gps_open_cache_start(const struct gps_options *options) {
 
 /* --- the watch --- */
 
-static void wake(void) {
+static void open_cache_wake(void) {
     GPS_LOCKED(&state.lock);
     if (state.watching)
         gps_watch_wake(&state.watch, gps_membership_store()->path);
@@ -77,7 +77,7 @@ static bool is_unchanged(void) {
            !atomic_load(&state.reading);
 }
 
-static void *run(void *unused);
+static void *open_cache_run(void *unused);
 
 /* With the lock. */
 static bool is_watching(void) {
@@ -86,7 +86,7 @@ static bool is_watching(void) {
         atomic_store(&state.watching, state.watch.fd >= 0);
     }
     if (!state.running)
-        state.running = gps_thread_start(run, NULL);
+        state.running = gps_thread_start(open_cache_run, NULL);
     return state.running && state.watching;
 }
 
@@ -119,7 +119,7 @@ void gps_open_cache_forget(const struct gps_import *import) {
 
 /* --- ending imports --- */
 
-static void end(const struct gps_import *import) {
+static void cached_import_end(const struct gps_import *import) {
     struct gps_scope scope;
     if (gps_scope_enter(&scope, import->context) == GPS_OK)
         gps_ops->close_handle(import->pointer);
@@ -147,7 +147,7 @@ static bool end_oldest(uint64_t context) {
     }
     gps_lock_give(&state.lock);
     if (found)
-        end(&import);
+        cached_import_end(&import);
     return found;
 }
 
@@ -188,7 +188,7 @@ bool gps_open_cache_retry_after(int code, const struct gps_import *import, unsig
         return false;
     GPS_SCOPE();
     if (gps_registry_expire(elsewhere ? import->context : 0))
-        wake();
+        open_cache_wake();
     return wait_for_end(&import->region, endings, LONG_WAIT);
 }
 
@@ -219,7 +219,7 @@ unsigned gps_open_cache_before_driver(const struct gps_import *import) {
     if (gps_registry_cached().count)
         read_changes();
     if (gps_registry_any_ending(&import->region)) {
-        wake(); /* what was read may have been to wake the thread */
+        open_cache_wake(); /* what was read may have been to wake the thread */
         wait_for_thread(&import->region);
         wait_for_end(&import->region, state.endings, OPEN_WAIT);
     }
@@ -243,7 +243,7 @@ static bool next_watch(struct gps_watch *watch) {
     return running;
 }
 
-static void *run(void *unused) {
+static void *open_cache_run(void *unused) {
     struct gps_watch watch;
     prctl(PR_SET_NAME, "gpushare-cache");
     while (next_watch(&watch)) {
@@ -276,7 +276,7 @@ void gps_open_cache_opened(const struct gps_import *import) {
     GPS_SCOPE();
     const int record_file = watch_files(import);
     if (record_file >= 0 && !is_ready(import) && gps_registry_outdate(record_file))
-        wake();
+        open_cache_wake();
 }
 
 /* --- closes --- */
@@ -330,7 +330,7 @@ void gps_open_cache_resume(void) {
     gps_lock_take(&state.lock);
     state.paused--;
     gps_lock_give(&state.lock);
-    wake();
+    open_cache_wake();
 }
 
 void gps_open_cache_stop(void) {

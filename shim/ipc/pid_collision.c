@@ -14,7 +14,7 @@ static bool collides(const struct gps_owner *exporter) {
            exporter->pid_ns != self->pid_ns;
 }
 
-static bool is_alive(const struct gps_owner *exporter) {
+static bool exporter_is_alive(const struct gps_owner *exporter) {
     GPS_SCOPE();
     return gps_membership_store() && gps_lease_probe(gps_membership_store(), exporter) == GPS_ALIVE;
 }
@@ -29,7 +29,7 @@ static uint32_t other_pid(const struct gps_owner *exporter) {
 int gps_pid_collision_open(const struct gps_import *import, uint64_t *pointer) {
     const struct gps_owner *exporter = &import->exporter.owner;
     if (!import->context || import->vmm || gps_process_config()->options.mode != GPS_MODE_SHARE ||
-        !collides(exporter) || !(import->opens.open || is_alive(exporter)))
+        !collides(exporter) || !(import->opens.open || exporter_is_alive(exporter)))
         return GPS_INVALID_CONTEXT;
     return gps_ops->open_handle_as(import->handle, exporter->pid, other_pid(exporter), pointer);
 }

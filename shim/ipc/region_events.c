@@ -4,7 +4,7 @@
 
 /* --- regions --- */
 
-static void tell(const struct gps_export *region, struct gps_event_line line) {
+static void region_event_tell(const struct gps_export *region, struct gps_event_line line) {
     const struct gps_region_record *record = &region->record;
     line.region = &record->id;
     line.name = record->name;
@@ -16,34 +16,37 @@ static void tell(const struct gps_export *region, struct gps_event_line line) {
 
 void gps_region_event_exported(const struct gps_export *region) {
     const bool is_token = region->record.backing == GPS_BACKING_RUN;
-    tell(region, (struct gps_event_line){.what = "exported",
-                                         .how = is_token       ? "token"
-                                                : region->rule ? "rule"
-                                                               : "program"});
+    region_event_tell(region, (struct gps_event_line){.what = "exported",
+                                                      .how = is_token       ? "token"
+                                                             : region->rule ? "rule"
+                                                                            : "program"});
 }
 
 void gps_region_event_created(const struct gps_export *region) {
-    tell(region, (struct gps_event_line){.what = "created", .time = region->record.created});
+    region_event_tell(region,
+                      (struct gps_event_line){.what = "created", .time = region->record.created});
     if (region->record.status.state == GPS_STATE_READY)
         gps_region_event_exported(region);
 }
 
 void gps_region_event_deferred(const struct gps_export *region, bool result) {
-    tell(region, (struct gps_event_line){.what = "freed", .how = result ? "handover" : "deferred"});
+    region_event_tell(
+        region, (struct gps_event_line){.what = "freed", .how = result ? "handover" : "deferred"});
 }
 
 void gps_region_event_waited(const struct gps_export *region, uint64_t ns) {
-    tell(region, (struct gps_event_line){.what = "waited", .ns = ns, .how = "importers"});
+    region_event_tell(region,
+                      (struct gps_event_line){.what = "waited", .ns = ns, .how = "importers"});
 }
 
 void gps_region_event_freed(const struct gps_export *region) {
     const bool late = region->state == GPS_EXPORT_DEFERRED || region->state == GPS_EXPORT_RESULT ||
                       region->state == GPS_EXPORT_FREEING;
     const bool kept = region->vmm && region->record.keep != GPS_KEEP_OWNER;
-    tell(region, (struct gps_event_line){.what = "freed",
-                                         .how = late   ? "late"
-                                                : kept ? "kept"
-                                                       : "now"});
+    region_event_tell(region, (struct gps_event_line){.what = "freed",
+                                                      .how = late   ? "late"
+                                                             : kept ? "kept"
+                                                                    : "now"});
 }
 
 /* --- imports --- */

@@ -86,7 +86,7 @@ static void extend_run(struct run *run) {
 
 /* --- tokens, with the lock --- */
 
-static uint64_t size_of(const struct token *token) {
+static uint64_t token_size(const struct token *token) {
     return token->region.record.extent;
 }
 
@@ -94,13 +94,13 @@ static uint64_t size_of(const struct token *token) {
 static struct token *longest(uint64_t at) {
     struct token *found = NULL;
     for (struct token *token = state.list; token; token = token->next)
-        if (token->region.pointer == at && (!found || size_of(token) > size_of(found)))
+        if (token->region.pointer == at && (!found || token_size(token) > token_size(found)))
             found = token;
     return found;
 }
 
-static void describe(struct token *token, const struct run *run,
-                     const uint8_t uuid[GPS_UUID_BYTES]) {
+static void token_describe(struct token *token, const struct run *run,
+                           const uint8_t uuid[GPS_UUID_BYTES]) {
     struct gps_export *region = &token->region;
     struct gps_region_record *record = &region->record;
     token->place = run->is.place;
@@ -120,7 +120,7 @@ static void describe(struct token *token, const struct run *run,
 }
 
 /* For who answers others. */
-static bool find(const struct gps_id *id, struct gps_token_run *run) {
+static bool token_find_run(const struct gps_id *id, struct gps_token_run *run) {
     GPS_LOCKED(&state.lock);
     struct token *token = state.list;
     while (token && !gps_id_equal(&token->region.record.id, id))
@@ -128,15 +128,15 @@ static bool find(const struct gps_id *id, struct gps_token_run *run) {
     if (!token)
         return false;
     token->served = true;
-    *run = (struct gps_token_run){token->region.pointer, size_of(token), token->place,
+    *run = (struct gps_token_run){token->region.pointer, token_size(token), token->place,
                                   token->place_size};
     return true;
 }
 
-static int publish(struct token *token) {
+static int token_publish(struct token *token) {
     int status = gps_membership_join();
     if (status == 0)
-        status = gps_token_server_start(find);
+        status = gps_token_server_start(token_find_run);
     if (status == 0) {
         gps_record_seal(&token->region.record);
         status = gps_region_publish(gps_membership_store(), &token->region.record);
@@ -145,12 +145,13 @@ static int publish(struct token *token) {
     return status;
 }
 
-static struct token *make(const struct run *run, const uint8_t uuid[GPS_UUID_BYTES], int *status) {
+static struct token *token_make(const struct run *run, const uint8_t uuid[GPS_UUID_BYTES],
+                                int *status) {
     struct token *token = calloc(1, sizeof(*token));
     if (!token)
         return NULL;
-    describe(token, run, uuid);
-    *status = publish(token);
+    token_describe(token, run, uuid);
+    *status = token_publish(token);
     if (*status < 0) {
         free(token);
         return NULL;
@@ -173,10 +174,10 @@ static bool find_or_make(struct run *run, const uint8_t uuid[GPS_UUID_BYTES], in
         return false;
     struct token *token = longest(pointer);
     if (token)
-        run->is.size = size_of(token);
+        run->is.size = token_size(token);
     extend_run(run);
-    if (!token || size_of(token) != run->is.size)
-        token = make(run, uuid, status);
+    if (!token || token_size(token) != run->is.size)
+        token = token_make(run, uuid, status);
     if (token)
         memcpy(handle, token->region.record.handle, GPS_HANDLE_BYTES);
     return token != NULL;
@@ -185,7 +186,7 @@ static bool find_or_make(struct run *run, const uint8_t uuid[GPS_UUID_BYTES], in
 /* Once: a program that runs without the library opens none. */
 static _Atomic bool told_of_blocks;
 GPS_FORGOTTEN(told_of_blocks);
-static void tell_of_blocks(void) {
+static void token_tell_of_blocks(void) {
     if (!atomic_exchange(&told_of_blocks, true))
         gps_log_notice(GPS_LEVEL_WARNING,
                        "a handle was made of memory that lies in blocks (suspend = on): only "
@@ -216,7 +217,7 @@ bool gps_token_get(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]) {
         got = false;
     }
     if (got && run.is_block)
-        tell_of_blocks();
+        token_tell_of_blocks();
     return got;
 }
 
@@ -235,8 +236,9 @@ static bool overlaps(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size) {
     return a < b + b_size && b < a + a_size;
 }
 
-static void remember(const struct token *token, uint64_t pointer, uint64_t size, uint64_t serial) {
-    if (!overlaps(pointer, 1, token->region.pointer, size_of(token)))
+static void token_remember(const struct token *token, uint64_t pointer, uint64_t size,
+                           uint64_t serial) {
+    if (!overlaps(pointer, 1, token->region.pointer, token_size(token)))
         return;
     state.former[state.next_former++ % FORMER] = (struct former){.id = token->region.record.id,
                                                                  .pointer = pointer,
@@ -244,19 +246,19 @@ static void remember(const struct token *token, uint64_t pointer, uint64_t size,
                                                                  .serial = serial,
                                                                  .exported = token->region.exported,
                                                                  .unmapped = gps_trace_kept(),
-                                                                 .run_size = size_of(token),
+                                                                 .run_size = token_size(token),
                                                                  .device = token->region.device};
 }
 
 /* False: nobody has it open. It says true where that cannot be found out. */
-static bool is_open(const struct token *token) {
+static bool token_is_open(const struct token *token) {
     return token->served && gps_references_users(&token->region.record.id, NULL, 0, NULL) != 0;
 }
 
 static void forget_closed(void) {
     for (struct token **link = &state.over; *link;) {
         struct token *token = *link;
-        if (is_open(token)) {
+        if (token_is_open(token)) {
             link = &token->next;
             continue;
         }
@@ -274,7 +276,7 @@ static void keep_over(struct token *token) {
         forget_closed();
 }
 
-static void end(struct token *token) {
+static void token_end(struct token *token) {
     struct gps_export *region = &token->region;
     gps_region_event_freed(region);
     gps_region_history_publish(region, gps_trace_kept());
@@ -291,7 +293,7 @@ bool gps_token_any_open(void) {
     forget_closed();
     bool open = state.over != NULL;
     for (const struct token *token = state.list; token && !open; token = token->next)
-        open = is_open(token);
+        open = token_is_open(token);
     return open;
 }
 
@@ -299,14 +301,14 @@ static void end_those_of(uint64_t pointer, uint64_t size, uint64_t serial) {
     GPS_LOCKED(&state.lock);
     for (struct token **link = &state.list; *link;) {
         struct token *token = *link;
-        if (!overlaps(pointer, size, token->region.pointer, size_of(token))) {
+        if (!overlaps(pointer, size, token->region.pointer, token_size(token))) {
             link = &token->next;
             continue;
         }
         *link = token->next;
         if (serial)
-            remember(token, pointer, size, serial);
-        end(token);
+            token_remember(token, pointer, size, serial);
+        token_end(token);
     }
 }
 

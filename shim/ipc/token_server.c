@@ -39,19 +39,19 @@ static ino_t inode_of(int fd) {
     return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) ? st.st_ino : 0;
 }
 
-static bool is_ours(const struct line *line) {
+static bool line_is_ours(const struct line *line) {
     return line->inode && inode_of(line->fd) == line->inode;
 }
 
 static void close_line(const struct line *line) {
-    if (is_ours(line))
+    if (line_is_ours(line))
         close(line->fd);
 }
 
 /* --- one request --- */
 
 /* Whether that memory is mapped there, by this handle. */
-static bool is_mapped(const struct gps_token_block *block, uint64_t handle) {
+static bool token_block_is_mapped(const struct gps_token_block *block, uint64_t handle) {
     struct gps_passable found;
     return gps_passable_at(block->at, &found) && found.at == block->at &&
            found.serial == block->serial && found.handle == handle;
@@ -80,7 +80,7 @@ static int export_block(const struct gps_token_block *block, int *descriptor) {
     uint64_t handle;
     if (gps_ops->block_retain(block->at, &handle) != GPS_OK)
         return -ESTALE;
-    int status = is_mapped(block, handle) ? 0 : -ESTALE;
+    int status = token_block_is_mapped(block, handle) ? 0 : -ESTALE;
     if (status == 0 && gps_ops->block_export(handle, descriptor) != GPS_OK)
         status = -EMFILE;
     gps_ops->block_release(handle);
@@ -98,8 +98,8 @@ static int export_blocks(const struct gps_token_reply *reply, uint64_t wanted, i
     return status;
 }
 
-static void prepare(const struct gps_token_request *request, struct gps_token_reply *reply,
-                    int *descriptors, unsigned *count) {
+static void token_reply_prepare(const struct gps_token_request *request,
+                                struct gps_token_reply *reply, int *descriptors, unsigned *count) {
     struct gps_token_run run = {.at = 0};
     *reply = (struct gps_token_reply){
         .magic = GPS_TOKEN_MAGIC, .version = GPS_FORMAT_VERSION, .id = request->id};
@@ -118,7 +118,7 @@ static int send_reply(int line, const struct gps_token_request *request) {
     struct gps_token_reply reply;
     int descriptors[GPS_TOKEN_BLOCKS];
     unsigned count = 0;
-    prepare(request, &reply, descriptors, &count);
+    token_reply_prepare(request, &reply, descriptors, &count);
     const unsigned sent = reply.status == 0 ? count : 0;
     int status = gps_passing_send_many(line, &reply, sizeof(reply), descriptors, sent);
     gps_passing_close(descriptors, count);
@@ -137,7 +137,7 @@ static int send_refusal(int line, const struct gps_token_request *request, int s
 }
 
 /* False: the line is of no more use. */
-static bool answer(int line) {
+static bool line_answer(int line) {
     struct gps_token_request request;
     int descriptor, status = -ECANCELED;
     const ssize_t size = gps_passing_receive(line, &request, sizeof(request), &descriptor);
@@ -174,7 +174,7 @@ struct lines {
     nfds_t count;
 };
 
-static void drop(struct lines *lines, nfds_t at) {
+static void lines_drop(struct lines *lines, nfds_t at) {
     close_line(&lines->all[at]);
     lines->count--;
     memmove(&lines->all[at], &lines->all[at + 1], (lines->count - at) * sizeof(*lines->all));
@@ -189,7 +189,7 @@ static void admit(struct lines *lines) {
         return;
     }
     if (lines->count == LINES)
-        drop(lines, 0);
+        lines_drop(lines, 0);
     const int high = gps_descriptor_move_high(fd);
     lines->all[lines->count++] = (struct line){high, inode_of(high)};
 }
@@ -197,15 +197,15 @@ static void admit(struct lines *lines) {
 /* Leaves those that are ours. False: nobody can reach us, and it is tried again. */
 static bool look_after(struct lines *lines) {
     for (nfds_t i = lines->count; i > 0; i--)
-        if (!is_ours(&lines->all[i - 1]))
-            drop(lines, i - 1);
-    if (is_ours(&state.listener))
+        if (!line_is_ours(&lines->all[i - 1]))
+            lines_drop(lines, i - 1);
+    if (line_is_ours(&state.listener))
         return true;
     gps_token_socket_remove(gps_membership_store(), gps_process_self());
     return listen_here() == 0;
 }
 
-static void turn(struct lines *lines) {
+static void token_server_turn(struct lines *lines) {
     struct pollfd all[1 + LINES] = {{.fd = state.listener.fd, .events = POLLIN}};
     const nfds_t count = lines->count;
     for (nfds_t i = 0; i < count; i++)
@@ -213,9 +213,10 @@ static void turn(struct lines *lines) {
     if (poll(all, 1 + count, -1) <= 0)
         return;
     for (nfds_t i = count; i > 0; i--)
-        if (all[i].revents && !(is_ours(&lines->all[i - 1]) && answer(lines->all[i - 1].fd)))
-            drop(lines, i - 1);
-    if (all[0].revents && is_ours(&state.listener))
+        if (all[i].revents &&
+            !(line_is_ours(&lines->all[i - 1]) && line_answer(lines->all[i - 1].fd)))
+            lines_drop(lines, i - 1);
+    if (all[0].revents && line_is_ours(&state.listener))
         admit(lines);
 }
 
@@ -224,7 +225,7 @@ static void *serve(void *unused) {
     prctl(PR_SET_NAME, "gpushare-token");
     while (!atomic_load(&state.stopped)) {
         if (look_after(&lines))
-            turn(&lines);
+            token_server_turn(&lines);
         else
             usleep(100000);
     }

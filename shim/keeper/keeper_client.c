@@ -72,7 +72,7 @@ static uint64_t end_of_wait(const struct exchange *exchange, uint64_t within) {
     return until < exchange->deadline && !exchange->patient ? until : exchange->deadline;
 }
 
-static uint64_t time_left(const struct exchange *exchange, uint64_t within) {
+static uint64_t exchange_time_left(const struct exchange *exchange, uint64_t within) {
     const uint64_t now = gps_clock_monotonic(), end = end_of_wait(exchange, within);
     return now < end ? end - now : 0;
 }
@@ -103,7 +103,7 @@ static bool brings_descriptor(const struct exchange *exchange) {
 }
 
 /* Takes the reply. -ECONNRESET: the keeper has closed the connection instead. */
-static int take_reply(struct exchange *exchange, int fd) {
+static int exchange_take_reply(struct exchange *exchange, int fd) {
     struct gps_keeper_reply reply;
     int descriptor;
     ssize_t n = gps_passing_receive(fd, &reply, sizeof(reply), &descriptor);
@@ -132,13 +132,13 @@ static _Atomic uint64_t *find_way(uint64_t now) {
 }
 
 /* Sends the request and waits for the reply. */
-static int converse(struct exchange *exchange, int fd) {
+static int exchange_converse(struct exchange *exchange, int fd) {
     int status =
         gps_passing_send(fd, &exchange->request, sizeof(exchange->request), exchange->give);
     exchange->sent |= status == 0;
     if (status == 0)
         status = gps_program_signals_await(fd, end_of_wait(exchange, REPLY_WITHIN));
-    return status == 0 ? take_reply(exchange, fd) : status;
+    return status == 0 ? exchange_take_reply(exchange, fd) : status;
 }
 
 static int ask_once(struct exchange *exchange) {
@@ -152,7 +152,7 @@ static int ask_once(struct exchange *exchange) {
     uint64_t since = gps_clock_monotonic();
     _Atomic uint64_t *way = exchange->give >= 0 ? find_way(since) : NULL;
     if (way || exchange->give < 0)
-        status = converse(exchange, fd);
+        status = exchange_converse(exchange, fd);
     if (way)
         atomic_compare_exchange_strong(way, &since, 0);
     close(fd);
@@ -192,7 +192,7 @@ static uint64_t reply_within(const struct exchange *exchange) {
 
 /* False when there is no time left. */
 static bool pause_for_retry(struct exchange *exchange) {
-    uint64_t left = time_left(exchange, reply_within(exchange));
+    uint64_t left = exchange_time_left(exchange, reply_within(exchange));
     if (left == 0)
         return false;
     if (left > exchange->pause)
@@ -246,7 +246,7 @@ bool gps_keeper_is_unresponsive(void) {
 }
 
 /* An unresponsive keeper is waited for once: later calls, of any thread, act as without one. */
-static int ask(struct exchange *exchange) {
+static int exchange_ask(struct exchange *exchange) {
     if (gps_keeper_is_unresponsive() && !exchange->patient &&
         exchange->request.ask != GPS_KEEPER_PING)
         return -ETIMEDOUT;
@@ -257,7 +257,7 @@ static int ask(struct exchange *exchange) {
         atomic_store(&crowded, !exchange->sent);
     if (status != -ETIMEDOUT && status != -ETOOMANYREFS)
         atomic_store(&silent, 0);
-    else if (status == -ETIMEDOUT && time_left(exchange, REPLY_WITHIN) == 0 &&
+    else if (status == -ETIMEDOUT && exchange_time_left(exchange, REPLY_WITHIN) == 0 &&
              gps_clock_monotonic() < exchange->deadline)
         atomic_store(&silent, gps_clock_monotonic());
     return status;
@@ -266,7 +266,7 @@ static int ask(struct exchange *exchange) {
 /* --- the calls --- */
 
 /* Whether a newly started keeper would adopt the region. */
-static bool is_recorded(const struct gps_store *store, const struct gps_id *id) {
+static bool region_is_recorded(const struct gps_store *store, const struct gps_id *id) {
     struct gps_region_record record;
     return gps_region_read(store, id, &record, NULL) == 0 && record.backing == GPS_BACKING_VMM;
 }
@@ -283,19 +283,20 @@ int gps_keeper_deposit(const struct gps_store *store, const struct gps_region_re
     exchange.request.record = *record;
     exchange.give = descriptor;
     exchange.may_start = true;
-    const int status = ask(&exchange);
+    const int status = exchange_ask(&exchange);
     /* the keeper's own limit, not ours */
     return status == -EMFILE && exchange.reply.status == status ? -ENOBUFS : status;
 }
 
-static int get(const struct gps_store *store, const struct gps_id *id, const struct gps_owner *self,
-               uint64_t timeout, bool patiently, int *descriptor) {
+static int keeper_get_descriptor(const struct gps_store *store, const struct gps_id *id,
+                                 const struct gps_owner *self, uint64_t timeout, bool patiently,
+                                 int *descriptor) {
     struct exchange exchange;
     exchange_begin(&exchange, store, self, GPS_KEEPER_GET, timeout);
     exchange.patient = patiently;
     exchange.request.record.id = *id;
-    exchange.may_start = is_recorded(store, id);
-    int status = ask(&exchange);
+    exchange.may_start = region_is_recorded(store, id);
+    int status = exchange_ask(&exchange);
     if (status == 0)
         *descriptor = exchange.taken;
     return no_keeper_as_missing(status);
@@ -303,12 +304,12 @@ static int get(const struct gps_store *store, const struct gps_id *id, const str
 
 int gps_keeper_get(const struct gps_store *store, const struct gps_id *id,
                    const struct gps_owner *self, uint64_t timeout, int *descriptor) {
-    return get(store, id, self, timeout, false, descriptor);
+    return keeper_get_descriptor(store, id, self, timeout, false, descriptor);
 }
 
 int gps_keeper_get_patiently(const struct gps_store *store, const struct gps_id *id,
                              const struct gps_owner *self, uint64_t timeout, int *descriptor) {
-    return get(store, id, self, timeout, true, descriptor);
+    return keeper_get_descriptor(store, id, self, timeout, true, descriptor);
 }
 
 int gps_keeper_released(const struct gps_store *store, const struct gps_id *id,
@@ -316,7 +317,7 @@ int gps_keeper_released(const struct gps_store *store, const struct gps_id *id,
     struct exchange exchange;
     exchange_begin(&exchange, store, self, GPS_KEEPER_RELEASED, timeout);
     exchange.request.record.id = *id;
-    return no_keeper_as_missing(ask(&exchange));
+    return no_keeper_as_missing(exchange_ask(&exchange));
 }
 
 int gps_keeper_drop(const struct gps_store *store, const char *name, const struct gps_id *id,
@@ -325,7 +326,7 @@ int gps_keeper_drop(const struct gps_store *store, const char *name, const struc
     exchange_begin(&exchange, store, self, GPS_KEEPER_DROP, timeout);
     if (!name) {
         exchange.request.record.id = *id;
-        exchange.may_start = is_recorded(store, id);
+        exchange.may_start = region_is_recorded(store, id);
     } else if (!gps_name_valid(name)) {
         return -EINVAL;
     } else {
@@ -333,16 +334,17 @@ int gps_keeper_drop(const struct gps_store *store, const char *name, const struc
         struct gps_text out = GPS_TEXT(exchange.request.record.name);
         gps_text_str(&out, name);
         exchange.may_start = gps_name_resolve(store, name, &target) == 0 &&
-                             target.kind == GPS_NAME_REGION && is_recorded(store, &target.region);
+                             target.kind == GPS_NAME_REGION &&
+                             region_is_recorded(store, &target.region);
     }
-    return no_keeper_as_missing(ask(&exchange));
+    return no_keeper_as_missing(exchange_ask(&exchange));
 }
 
 int gps_keeper_ping(const struct gps_store *store, const struct gps_owner *self, uint64_t timeout,
                     struct gps_owner *keeper, uint64_t *regions) {
     struct exchange exchange;
     exchange_begin(&exchange, store, self, GPS_KEEPER_PING, timeout);
-    int status = ask(&exchange);
+    int status = exchange_ask(&exchange);
     if (status == 0) {
         *keeper = exchange.reply.keeper;
         *regions = exchange.reply.regions;
@@ -354,7 +356,7 @@ int gps_keeper_reclaim(const struct gps_store *store, const struct gps_owner *se
                        uint64_t timeout) {
     struct exchange exchange;
     exchange_begin(&exchange, store, self, GPS_KEEPER_RECLAIM, timeout);
-    return no_keeper_as_missing(ask(&exchange));
+    return no_keeper_as_missing(exchange_ask(&exchange));
 }
 
 int gps_keeper_offload(const struct gps_store *store, const struct gps_id *id,
@@ -363,7 +365,7 @@ int gps_keeper_offload(const struct gps_store *store, const struct gps_id *id,
     exchange_begin(&exchange, store, self, GPS_KEEPER_OFFLOAD, timeout);
     exchange.request.record.id = *id;
     exchange.give = bytes;
-    return no_keeper_as_missing(ask(&exchange));
+    return no_keeper_as_missing(exchange_ask(&exchange));
 }
 
 int gps_keeper_reload(const struct gps_store *store, const struct gps_id *id,
@@ -372,7 +374,7 @@ int gps_keeper_reload(const struct gps_store *store, const struct gps_id *id,
     exchange_begin(&exchange, store, self, GPS_KEEPER_RELOAD, timeout);
     exchange.request.record.id = *id;
     exchange.request.record.extent = keep;
-    const int status = ask(&exchange);
+    const int status = exchange_ask(&exchange);
     if (status == 0)
         *bytes = exchange.taken;
     return no_keeper_as_missing(status);

@@ -20,7 +20,7 @@ void gps_reply_seal(struct gps_keeper_reply *reply) {
     reply->checksum = SUM(reply);
 }
 
-static const char *check_frame(const char *magic, uint32_t version, bool sum_matches) {
+static const char *message_check_frame(const char *magic, uint32_t version, bool sum_matches) {
     if (memcmp(magic, GPS_KEEPER_MAGIC, sizeof(GPS_KEEPER_MAGIC)) != 0)
         return "magic does not match";
     if (version != GPS_FORMAT_VERSION)
@@ -98,7 +98,7 @@ const char *gps_request_check(const void *bytes, size_t size) {
         return "size does not match";
     memcpy(&request, bytes, sizeof(request));
     const char *why =
-        check_frame(request.magic, request.version, request.checksum == SUM(&request));
+        message_check_frame(request.magic, request.version, request.checksum == SUM(&request));
     if (!why)
         why = gps_owner_check(&request.sender);
     return why ? why : check_named(&request);
@@ -109,7 +109,8 @@ const char *gps_reply_check(const void *bytes, size_t size) {
     if (size != sizeof(reply))
         return "size does not match";
     memcpy(&reply, bytes, sizeof(reply));
-    const char *why = check_frame(reply.magic, reply.version, reply.checksum == SUM(&reply));
+    const char *why =
+        message_check_frame(reply.magic, reply.version, reply.checksum == SUM(&reply));
     if (!why && reply.status > 0)
         why = "status is not an error";
     return why ? why : gps_owner_check(&reply.keeper);

@@ -57,7 +57,7 @@ static void own_file(struct plan *plan) {
 }
 
 /* An absolute path, since the child leaves the program's working directory. */
-static int resolve(struct plan *plan, const char *path) {
+static int plan_resolve(struct plan *plan, const char *path) {
     if (!realpath(path, plan->path))
         return -errno;
     return access(plan->path, X_OK) == 0 ? 0 : -errno;
@@ -75,17 +75,17 @@ static int look_around(struct plan *plan) {
     for (size_t i = 0; i < sizeof(below) / sizeof(*below) && status != 0; i++) {
         struct gps_text out = GPS_TEXT(plan->candidate);
         gps_text_strs(&out, plan->from, below[i]);
-        status = out.cut ? -ENAMETOOLONG : resolve(plan, plan->candidate);
+        status = out.cut ? -ENAMETOOLONG : plan_resolve(plan, plan->candidate);
     }
     return status;
 }
 
 /* `library`: the search is for programs with this library preloaded; NULL: for this program. */
-static int find(struct plan *plan, const char *library) {
+static int plan_find(struct plan *plan, const char *library) {
     const char *given = secure_getenv("GPUSHARE_KEEPER");
     struct gps_text from = GPS_TEXT(plan->from);
     if (given && given[0] != '\0')
-        return resolve(plan, given);
+        return plan_resolve(plan, given);
     if (library)
         gps_text_str(&from, library);
     else
@@ -138,7 +138,7 @@ BARE static int become_parent(void *argument) {
 }
 
 /* All signals are blocked: a handler of the program must not run on the small stacks. */
-static int start(struct plan *plan) {
+static int plan_start(struct plan *plan) {
     int status = 0;
     sigset_t before;
     gps_program_signals_block(&before);
@@ -152,7 +152,7 @@ static int start(struct plan *plan) {
 }
 
 /* The environment by which the keeper finds its store. */
-static void describe(struct plan *plan, const struct gps_store *store) {
+static void plan_describe_store(struct plan *plan, const struct gps_store *store) {
     const char *slash = strrchr(store->path, '/');
     struct gps_text out = GPS_TEXT(plan->directory);
     gps_text_str(&out, "GPUSHARE_DIR=");
@@ -161,8 +161,8 @@ static void describe(struct plan *plan, const struct gps_store *store) {
     gps_text_strs(&out, "GPUSHARE_NAMESPACE=", slash + 1);
 }
 
-static void fill(struct plan *plan, const struct gps_store *store) {
-    describe(plan, store);
+static void plan_fill(struct plan *plan, const struct gps_store *store) {
+    plan_describe_store(plan, store);
     plan->argv[0] = plan->path;
     plan->argv[1] = (char *)(uintptr_t) "keeper";
     plan->argv[2] = (char *)(uintptr_t) "--on-demand";
@@ -185,10 +185,10 @@ int gps_spawn_keeper(const struct gps_store *store) {
     struct plan *plan = plan_new();
     if (!plan)
         return -ENOMEM;
-    int status = find(plan, NULL);
+    int status = plan_find(plan, NULL);
     if (status == 0) {
-        fill(plan, store);
-        status = start(plan);
+        plan_fill(plan, store);
+        status = plan_start(plan);
     }
     munmap(plan, sizeof(*plan));
     return status;
@@ -199,7 +199,7 @@ int gps_spawn_program(const char *library, char *path, size_t size) {
     struct plan *plan = plan_new();
     if (!plan)
         return -ENOMEM;
-    int status = find(plan, library);
+    int status = plan_find(plan, library);
     if (status == 0)
         gps_text_str(&out, plan->path);
     munmap(plan, sizeof(*plan));

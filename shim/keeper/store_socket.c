@@ -12,8 +12,8 @@
 
 /* If its path is too long, the address goes through a descriptor of the directory, which the caller
  * closes: *at, else -1. */
-static int address_of(const struct gps_store *store, const char *name, struct sockaddr_un *address,
-                      int *at) {
+static int socket_address(const struct gps_store *store, const char *name,
+                          struct sockaddr_un *address, int *at) {
     char descriptors[GPS_PROCFS_PATH];
     *at = -1;
     struct gps_text out = GPS_TEXT(address->sun_path);
@@ -48,7 +48,7 @@ static int open_at(const struct sockaddr_un *address, gps_socket_call *call) {
 int gps_store_socket(const struct gps_store *store, const char *name, gps_socket_call *call) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int at;
-    const int status = address_of(store, name, &address, &at);
+    const int status = socket_address(store, name, &address, &at);
     const int fd = status < 0 ? status : open_at(&address, call);
     if (at >= 0)
         close(at);

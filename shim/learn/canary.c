@@ -52,7 +52,7 @@ const struct gps_rule *gps_canary_rule(uint64_t size, bool pool) {
 
 /* --- what is written --- */
 
-/* As the merger asks (merge/merger.c: is_filled). */
+/* As the merger asks (merge/merger.c: block_is_filled). */
 static bool may_merge(const struct gps_area *area, const struct gps_block *block,
                       const struct gps_rule *rule) {
     if (block->excluded)

@@ -45,7 +45,7 @@ GPS_FORGOTTEN(state);
 
 /* --- the report --- */
 
-static void append(const struct gps_text *text) {
+static void learn_file_append(const struct gps_text *text) {
     const int fd =
         open(state.path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0600);
     if (fd < 0)
@@ -63,7 +63,7 @@ static void write_freed(void) {
         struct gps_text text = GPS_TEXT(state.line);
         next = gps_profile_of(area)->next;
         gps_profile_line(area, state.began, &text);
-        append(&text);
+        learn_file_append(&text);
         gps_profile_free(area);
     }
 }
@@ -84,7 +84,7 @@ static void write_areas(bool all) {
         at = area ? area->pointer + area->extent : 0;
         gps_area_unlock();
         if (text.length)
-            append(&text);
+            learn_file_append(&text);
     } while (at);
     write_freed();
 }
@@ -96,7 +96,7 @@ static void write_created(void) {
         return;
     state.told = created;
     gps_profile_created_line(created, &text);
-    append(&text);
+    learn_file_append(&text);
 }
 
 static void write_report(bool all) {
@@ -104,7 +104,7 @@ static void write_report(bool all) {
     write_created();
     struct gps_text text = GPS_TEXT(state.line);
     gps_profile_process_line(state.began, state.last_hashed, &text);
-    append(&text);
+    learn_file_append(&text);
 }
 
 /* At once: it may be the program's end. */
@@ -115,7 +115,7 @@ void gps_learn_lacks(void) {
         return;
     GPS_SCOPE();
     gps_profile_lacking_line(&text);
-    append(&text);
+    learn_file_append(&text);
 }
 
 /* --- hashing a block, with gps_swap_lock --- */
@@ -170,7 +170,8 @@ static void hash_and_note(struct gps_area *area, const struct gps_block *one, bo
 
 /* A block that changes all the time is hashed ever more rarely, but where rules are checked: then
  * all that they take is looked at, and nothing else. */
-static bool is_due(const struct gps_area *area, const struct gps_block *block, uint64_t now) {
+static bool learner_block_is_due(const struct gps_area *area, const struct gps_block *block,
+                                 uint64_t now) {
     const struct gps_progress *progress = gps_profile_progress(area, block);
     const unsigned changes = gps_canary_active ? 0 : progress->changed + progress->rewritten;
     if (gps_canary_active && !gps_profile_of(area)->rule)
@@ -182,7 +183,7 @@ static bool is_due(const struct gps_area *area, const struct gps_block *block, u
 static struct gps_area *next_due(uint64_t *cursor, struct gps_block *found, uint64_t now) {
     for (struct gps_area *area = gps_area_from(*cursor); area; area = gps_area_next(area))
         for (const struct gps_block *one = area->blocks; one < &area->blocks[area->count]; one++)
-            if (area->pointer + one->at >= *cursor && is_due(area, one, now)) {
+            if (area->pointer + one->at >= *cursor && learner_block_is_due(area, one, now)) {
                 *cursor = area->pointer + one->at;
                 *found = *one;
                 return area;
@@ -190,7 +191,7 @@ static struct gps_area *next_due(uint64_t *cursor, struct gps_block *found, uint
     return NULL;
 }
 
-static void hash_all(uint64_t now) {
+static void learner_hash_all(uint64_t now) {
     struct gps_area *area = NULL;
     struct gps_block block;
     uint64_t cursor = 0;
@@ -206,13 +207,13 @@ static void hash_all(uint64_t now) {
     } while (area && !state.stop);
 }
 
-static void take_turn(void) {
+static void learner_take_turn(void) {
     const uint64_t begun = gps_clock_monotonic();
     GPS_SCOPE();
     state.busy = true;
     write_areas(false); /* a program may be ended while it is looked at */
     if (!state.stop)
-        hash_all(begun);
+        learner_hash_all(begun);
     if (!state.stop) {
         state.last_hashed = begun;
         write_report(false);
@@ -220,11 +221,11 @@ static void take_turn(void) {
     state.busy = false;
 }
 
-static void *run(void *unused) {
+static void *learner_run(void *unused) {
     prctl(PR_SET_NAME, "gpushare-learn");
     while (!state.stop) {
         const uint64_t begun = gps_clock_monotonic();
-        take_turn();
+        learner_take_turn();
         const uint64_t rest = SHARE * (gps_clock_monotonic() - begun);
         usleep((useconds_t)((rest < TURN ? TURN : rest < LONGEST ? rest : LONGEST) / 1000));
     }
@@ -275,7 +276,7 @@ void gps_learn_purge(uint64_t context, uint64_t before) {
 }
 
 /* With the first allocation, for a program mostly has launched nothing until then. */
-static void load_kernels(uint64_t context) {
+static void learner_load_kernels(uint64_t context) {
     struct gps_scope scope;
     if (!gps_swap_try_lock())
         return;
@@ -286,7 +287,7 @@ static void load_kernels(uint64_t context) {
 }
 
 static void begin_to_look(void) {
-    if (!atomic_exchange(&state.running, true) && !gps_thread_start(run, NULL))
+    if (!atomic_exchange(&state.running, true) && !gps_thread_start(learner_run, NULL))
         state.running = false; /* the next one tries again */
 }
 
@@ -312,14 +313,14 @@ void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool) {
     gps_area_add(area);
     gps_area_unlock();
     if (first)
-        load_kernels(area->context);
+        learner_load_kernels(area->context);
     begin_to_look();
 }
 
 /* --- a copy --- */
 
 /* A stream that cannot be asked without harm is not waited for. */
-static bool wait_for(uint64_t stream) {
+static bool learner_wait_for(uint64_t stream) {
     const uint64_t until = gps_clock_monotonic() + TIMEOUT;
     if (stream == LEGACY || gps_stream_is_capturing(stream))
         return false;
@@ -332,9 +333,9 @@ static bool wait_for(uint64_t stream) {
 }
 
 /* A copy whose call has returned may still be under way for some moments. */
-static bool await(const struct gps_write *write) {
+static bool write_await(const struct gps_write *write) {
     if (write->ordered)
-        return wait_for(write->stream);
+        return learner_wait_for(write->stream);
     usleep(200);
     return true;
 }
@@ -365,7 +366,7 @@ static struct gps_area *next_full(uint64_t to, uint64_t size, uint64_t at,
 static void hash_after(const struct gps_write *one) {
     struct gps_block block = {.at = 0};
     GPS_DRIVER_SCOPE();
-    bool more = next_full(one->to, one->size, 0, &block) && await(one);
+    bool more = next_full(one->to, one->size, 0, &block) && write_await(one);
     for (uint64_t at = 0; more; at = block.at + block.size) {
         gps_swap_lock();
         struct gps_area *area = next_full(one->to, one->size, at, &block);
@@ -386,7 +387,7 @@ static void note_begin(const struct gps_write *one) {
         gps_profile_write(area, one->to, one->size, upload, captured);
 }
 
-static void note_end(const struct gps_write *one) {
+static void write_note_end(const struct gps_write *one) {
     GPS_SCOPE();
     GPS_AREAS_LOCKED();
     struct gps_area *area = gps_area_at(one->to);
@@ -408,7 +409,7 @@ void gps_learn_begin_write(const struct gps_write *write) {
 }
 
 void gps_learn_end_write(const struct gps_write *write) {
-    each(write, note_end);
+    each(write, write_note_end);
     if (write->kind != GPS_WRITE_OTHER)
         each(write, hash_after);
 }

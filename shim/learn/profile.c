@@ -95,28 +95,28 @@ void gps_profile_note(struct gps_area *area, struct gps_block *block, const stru
 
 /* --- lines --- */
 
-static uint64_t since(uint64_t began, uint64_t time) {
+static uint64_t profile_ms_since(uint64_t began, uint64_t time) {
     return time > began ? (time - began) / MS : 0;
 }
 
-static void begin_line(struct gps_text *text) {
+static void profile_begin_line(struct gps_text *text) {
     const struct gps_owner *self = gps_process_self();
     gps_text_add(text, "{\"process\":\"%u.%016lx\",\"program\":", self->pid, self->nonce);
     gps_text_json(text, gps_process_program()->name);
 }
 
 void gps_profile_process_line(uint64_t began, uint64_t looked, struct gps_text *text) {
-    begin_line(text);
-    gps_text_add(text, ",\"looked\":%lu}\n", since(began, looked));
+    profile_begin_line(text);
+    gps_text_add(text, ",\"looked\":%lu}\n", profile_ms_since(began, looked));
 }
 
 void gps_profile_created_line(uint64_t bytes, struct gps_text *text) {
-    begin_line(text);
+    profile_begin_line(text);
     gps_text_add(text, ",\"created\":%lu}\n", bytes);
 }
 
 void gps_profile_lacking_line(struct gps_text *text) {
-    begin_line(text);
+    profile_begin_line(text);
     gps_text_str(text, ",\"lacking\":true}\n");
 }
 
@@ -134,8 +134,8 @@ static void add_sums(struct gps_text *text, const struct gps_area *area, bool al
         changed += gps_profile_progress(area, block)->changed;
         rewritten += gps_profile_progress(area, block)->rewritten;
     }
-    gps_text_add(text, ",\"%s\":[%lu,%lu,%lu,%lu]", all ? "all" : "full", bytes, since(began, last),
-                 changed, rewritten);
+    gps_text_add(text, ",\"%s\":[%lu,%lu,%lu,%lu]", all ? "all" : "full", bytes,
+                 profile_ms_since(began, last), changed, rewritten);
 }
 
 static void add_blocks(struct gps_text *text, const struct gps_area *area) {
@@ -149,27 +149,28 @@ static void add_blocks(struct gps_text *text, const struct gps_area *area) {
     gps_text_str(text, "]");
 }
 
-static void add_rule(struct gps_text *text, const struct gps_profile *profile, uint64_t began) {
+static void profile_add_rule(struct gps_text *text, const struct gps_profile *profile,
+                             uint64_t began) {
     gps_text_add(text, ",\"rule\":[%u,%u,%u,%lu,%lu,", profile->rule->line,
-                 (unsigned)profile->quiet, profile->writes, since(began, profile->written),
-                 profile->was_quiet / MS);
+                 (unsigned)profile->quiet, profile->writes,
+                 profile_ms_since(began, profile->written), profile->was_quiet / MS);
     gps_text_json(text, profile->writer);
     gps_text_str(text, "]");
 }
 
 void gps_profile_line(const struct gps_area *area, uint64_t began, struct gps_text *text) {
     const struct gps_profile *profile = gps_profile_of(area);
-    begin_line(text);
+    profile_begin_line(text);
     gps_text_add(text, ",\"number\":%lu,\"size\":%lu,\"thread\":%lu,\"caller\":", area->serial,
                  area->size, (unsigned long)profile->thread);
     gps_text_json(text, area->caller);
     gps_text_add(text, ",\"pool\":%s,\"born\":%lu,\"freed\":%lu", profile->pool ? "true" : "false",
-                 since(began, profile->born),
-                 profile->freed ? since(began, profile->freed) + 1 : 0);
+                 profile_ms_since(began, profile->born),
+                 profile->freed ? profile_ms_since(began, profile->freed) + 1 : 0);
     add_sums(text, area, false, began);
     add_sums(text, area, true, began);
     add_blocks(text, area);
     if (profile->rule)
-        add_rule(text, profile, began);
+        profile_add_rule(text, profile, began);
     gps_text_str(text, "}\n");
 }

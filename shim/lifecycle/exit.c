@@ -20,7 +20,7 @@
 static _Atomic bool registered; /* atexit handlers survive fork, so once is enough */
 
 /* A signal handler that ends the process may have interrupted a wrapper of ours, locks and all. */
-static bool is_interrupted(void) {
+static bool call_is_interrupted(void) {
     return gps_call.inside != 0;
 }
 
@@ -39,7 +39,7 @@ static bool is_borrowed(void) {
 /* In a signal handler nothing is done at all: the thread that it interrupted may hold any lock,
  * malloc's and the driver's too. */
 static bool is_hurried(void) {
-    return is_interrupted() || is_borrowed() || in_crash_handler() || gps_stack_in_handler();
+    return call_is_interrupted() || is_borrowed() || in_crash_handler() || gps_stack_in_handler();
 }
 
 /* The end that began first is the process's, and so is its status. */
@@ -59,7 +59,7 @@ static void tear_down(void) {
 
 static void on_exit_handler(void) {
     leave_it_to_another();
-    if (gps_process_phase() == GPS_PHASE_ON && !is_interrupted())
+    if (gps_process_phase() == GPS_PHASE_ON && !call_is_interrupted())
         tear_down();
 }
 
@@ -76,16 +76,16 @@ bool gps_exit_registered(void) {
 /* --- the very end --- */
 
 /* Records that others may still ask about stay until the last process leaves. */
-static void unpublish(void) {
+static void process_unpublish(void) {
     if (gps_membership_lease())
         gps_membership_end(gps_teardown_unpublish);
     else
         gps_leak_report_end();
 }
 
-static void withdraw(void) {
+static void process_withdraw(void) {
     GPS_SCOPE();
-    unpublish();
+    process_unpublish();
     gps_rules_end();
     gps_log_summary();
     gps_event_log_write(&(struct gps_event_line){.what = "ended"});
@@ -94,9 +94,9 @@ static void withdraw(void) {
 
 __attribute__((destructor)) static void on_unload(void) {
     leave_it_to_another();
-    if (gps_process_phase() == GPS_PHASE_ON && !is_interrupted() &&
+    if (gps_process_phase() == GPS_PHASE_ON && !call_is_interrupted() &&
         gps_process_set_phase(GPS_PHASE_ENDED) == GPS_PHASE_ON)
-        withdraw();
+        process_withdraw();
 }
 
 void gps_lifecycle_end(void) {
@@ -105,7 +105,7 @@ void gps_lifecycle_end(void) {
         return;
     if (gps_process_leave()) {
         tear_down();
-        withdraw();
+        process_withdraw();
     } else {
         gps_lifecycle_stay();
     }

@@ -64,7 +64,7 @@ static void forget_parent(void) {
 }
 
 /* 0, or negative where there is something to report. */
-static int load(struct first_error *error) {
+static int process_load_config(struct first_error *error) {
     const int status = gps_process_load(note_config_error, error);
     const struct gps_program *program = gps_process_program();
     return status < 0 || gps_operations->has_blocks
@@ -75,7 +75,7 @@ static int load(struct first_error *error) {
 
 /* Whether the driver has what we need. A library that stands in for it may have a few functions
  * only, of which the program needs no more. */
-static bool is_complete(void) {
+static bool driver_is_complete(void) {
     const char *const lacking = gps_operations->lacks ? gps_operations->lacks() : NULL;
     char detail[128];
     struct gps_text text = GPS_TEXT(detail);
@@ -88,13 +88,13 @@ static bool is_complete(void) {
     return false;
 }
 
-static enum gps_phase start(void) {
+static enum gps_phase process_start(void) {
     if (used)
         forget_parent();
     used = true;
     gps_thread_note_main();
     struct first_error error = {.count = 0};
-    const int status = load(&error);
+    const int status = process_load_config(&error);
     const struct gps_config *config = gps_process_config();
     const struct gps_program *program = gps_process_program();
     gps_wording_start(gps_operations->vendor, gps_operations->by_range);
@@ -107,7 +107,7 @@ static enum gps_phase start(void) {
                     gps_python_trace);
     if (status < 0)
         report_config(&error);
-    if (status < 0 || config->options.mode == GPS_MODE_OFF || !is_complete())
+    if (status < 0 || config->options.mode == GPS_MODE_OFF || !driver_is_complete())
         return GPS_PHASE_OFF;
     if (config->options.mode == GPS_MODE_AUDIT) {
         gps_call_counter_start(program->name);
@@ -137,7 +137,7 @@ bool gps_lifecycle_begin(gps_attach_fn *attach) {
     const struct gps_operations *const operations = attach();
     if (operations && gps_process_begin_start()) {
         gps_operations = operations;
-        gps_process_set_phase(start());
+        gps_process_set_phase(process_start());
     }
     await_start();
     const enum gps_phase phase = gps_process_phase();

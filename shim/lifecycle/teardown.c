@@ -26,7 +26,7 @@
 /* --- what is exported, and not freed --- */
 
 /* Linked by `work`. */
-static void collect(void *list, struct gps_alloc *alloc) {
+static void region_collect(void *list, struct gps_alloc *alloc) {
     struct gps_export **const first = list;
     if (!alloc->region)
         return;
@@ -36,7 +36,7 @@ static void collect(void *list, struct gps_alloc *alloc) {
 
 /* Other threads use and free it meanwhile, so these are copies, linked by `work`. At the end of a
  * process that left malloc by longjmp, its lock is held for ever. */
-static void copy(void *list, struct gps_export *region) {
+static void region_copy(void *list, struct gps_export *region) {
     struct gps_export **const first = list, *const one = gps_table_allocate(sizeof(*one));
     if (!one)
         return;
@@ -48,7 +48,7 @@ static void copy(void *list, struct gps_export *region) {
 /* Those of a context (0: of any), with their users. */
 static void each_live(uint64_t context, bool (*fn)(void *arg, struct gps_export *copy), void *arg) {
     struct gps_export *copies = NULL;
-    gps_registry_each_export(context, copy, &copies);
+    gps_registry_each_export(context, region_copy, &copies);
     gps_importers_mark(copies);
     for (struct gps_export *next; copies; copies = next) {
         next = copies->work;
@@ -64,7 +64,7 @@ static void begin_hand_over(void *list, struct gps_alloc *alloc) {
     alloc->region->at_end = true;
     gps_export_become(alloc->region, GPS_EXPORT_CLOSING);
     gps_deferred_add(alloc->region);
-    collect(list, alloc);
+    region_collect(list, alloc);
 }
 
 /* CLOSING -> RESULT. The program never freed it: its end says the same. */
@@ -97,14 +97,14 @@ struct awaited {
 };
 
 /* A result is waited for until its hand-over ends. */
-static uint64_t time_left(const struct gps_export *region, uint64_t linger_until) {
+static uint64_t region_time_left(const struct gps_export *region, uint64_t linger_until) {
     const bool result = gps_export_is_untaken(region);
     const uint64_t now = result ? gps_clock_now() : gps_clock_monotonic();
     const uint64_t until = result ? region->until : linger_until;
     return until > now ? until - now : 0;
 }
 
-static struct gps_answer ask(const struct gps_export *region, bool waited) {
+static struct gps_answer exit_ask_policy(const struct gps_export *region, bool waited) {
     const struct gps_options *options = &gps_process_config()->options;
     return gps_policy(&(struct gps_question){.ask = GPS_ASK_EXIT,
                                              .known = gps_policy_known(region),
@@ -115,8 +115,9 @@ static struct gps_answer ask(const struct gps_export *region, bool waited) {
 
 static bool await_region(void *arg, struct gps_export *region) {
     struct awaited *awaited = arg;
-    const uint64_t left = time_left(region, awaited->linger_until);
-    if (ask(region, left == 0).verdict == GPS_WAIT && (!awaited->left || left < awaited->left)) {
+    const uint64_t left = region_time_left(region, awaited->linger_until);
+    if (exit_ask_policy(region, left == 0).verdict == GPS_WAIT &&
+        (!awaited->left || left < awaited->left)) {
         awaited->left = left;
         awaited->record = region->record;
         awaited->result = gps_export_is_untaken(region);
@@ -136,7 +137,7 @@ static uint64_t whole_seconds(uint64_t nanos) {
 }
 
 /* Hands over the results in a context (0: in any), and waits for importers as configured. */
-static void hand_over(uint64_t context) {
+static void teardown_hand_over(uint64_t context) {
     const uint64_t linger_until = gps_clock_monotonic() + gps_process_config()->options.linger;
     if (gps_frames_active)
         gps_frames_leave(context);
@@ -158,7 +159,7 @@ static void hand_over(uint64_t context) {
 /* A result that is held has reached its goal. */
 static bool report_at_exit(void *unused, struct gps_export *region) {
     struct gps_party users[GPS_USERS_REPORTED];
-    const struct gps_answer answer = ask(region, true);
+    const struct gps_answer answer = exit_ask_policy(region, true);
     (void)unused;
     if (gps_export_is_untaken(region))
         gps_deferred_report_untaken(region);
@@ -175,13 +176,13 @@ void gps_teardown_exit(void) {
     gps_token_server_stop();
     gps_merger_stop();
     gps_learn_end();
-    hand_over(0);
+    teardown_hand_over(0);
     gps_deferred_stop(); /* until here other threads may need the room */
     gps_deferred_each(0, GPS_PIN_WITHIN_2S, NULL, report_at_exit, NULL);
     each_live(0, report_at_exit, NULL);
 }
 
-static bool unpublish(void *last, struct gps_export *region) {
+static bool region_unpublish(void *last, struct gps_export *region) {
     gps_deferred_remove(region);
     gps_export_leave(region, !*(const bool *)last && (region->at_end || region->users.held));
     return true;
@@ -190,7 +191,7 @@ static bool unpublish(void *last, struct gps_export *region) {
 /* Of what others hold a report has said that they lose it. */
 static void unpublish_live(bool last) {
     struct gps_export *region = NULL, *next;
-    gps_registry_take_exports(0, NULL, collect, &region);
+    gps_registry_take_exports(0, NULL, region_collect, &region);
     gps_importers_mark(region);
     for (; region; region = next) {
         const enum gps_known known = gps_policy_known(region);
@@ -202,7 +203,7 @@ static void unpublish_live(bool last) {
 }
 
 void gps_teardown_unpublish(bool last) {
-    gps_deferred_each(0, GPS_PIN_WITHIN_2S, NULL, unpublish, &last);
+    gps_deferred_each(0, GPS_PIN_WITHIN_2S, NULL, region_unpublish, &last);
     unpublish_live(last);
     gps_token_leave();
     gps_leak_report_end();
@@ -221,7 +222,7 @@ static void end_live(struct gps_export *region, struct gps_reset *reset) {
     }
 }
 
-static void end_event(const struct gps_event *event) {
+static void event_end_reference(const struct gps_event *event) {
     gps_report_reference(gps_references_end(event->slot));
 }
 
@@ -238,15 +239,15 @@ static void purge_pointers(uint64_t context, uint32_t era) {
 
 static void purge(uint64_t context, uint32_t era, struct gps_reset *reset) {
     struct gps_export *live = NULL;
-    gps_registry_purge(context, era, collect, &live);
+    gps_registry_purge(context, era, region_collect, &live);
     end_live(live, reset);
     gps_import_purge(context, era, reset);
-    gps_registry_purge_events(context, era, end_event);
+    gps_registry_purge_events(context, era, event_end_reference);
     purge_pointers(context, era);
     gps_leak_report_reset(reset);
 }
 
-static void end(struct gps_export *region) {
+static void region_end(struct gps_export *region) {
     gps_deferred_remove(region);
     gps_export_end(region);
 }
@@ -262,7 +263,7 @@ int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, v
     uint64_t before = 0;
     gps_scope_begin(&scope);
     if (wait)
-        hand_over(context);
+        teardown_hand_over(context);
     struct gps_export *region = gps_deferred_pin(context, GPS_PIN_ALL, NULL), *next;
     gps_open_cache_pause();
     if (looked_at) {
@@ -286,7 +287,7 @@ int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, v
     for (; region; region = next) {
         next = region->work;
         if (destroyed)
-            end(region);
+            region_end(region);
         else
             gps_deferred_unpin(region);
     }

@@ -31,7 +31,7 @@ static ssize_t count_cells(int fd) {
 }
 
 /* A core dump of the program's has nothing of it. */
-static void map(int fd) {
+static void channel_map(int fd) {
     const ssize_t count = count_cells(fd);
     if (count < 0)
         return;
@@ -54,7 +54,7 @@ __attribute__((section(".text.startup"))) void gps_channel_start(void) {
     const char *path = channel ? NULL : secure_getenv(variable);
     const int fd = path ? open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
     if (fd >= 0) {
-        map(fd);
+        channel_map(fd);
         close(fd);
     }
     errno = error;

@@ -44,7 +44,7 @@ static bool is_file(int fd) {
 }
 
 /* When two threads open the file at once, one of them closes its descriptor again. */
-static int reopen(int old) {
+static int event_log_reopen(int old) {
     const char *why = NULL;
     struct stat info;
     int fd = gps_sink_open_file(state.path, &why);
@@ -63,11 +63,11 @@ static int reopen(int old) {
 
 static int descriptor(void) {
     const int fd = atomic_load(&state.fd);
-    return is_file(fd) ? fd : reopen(fd);
+    return is_file(fd) ? fd : event_log_reopen(fd);
 }
 
 /* "pid":12,"pid_ns":4026531836,"process":"00ab...","command":"app" */
-static void describe(const struct gps_owner *self) {
+static void event_log_describe(const struct gps_owner *self) {
     struct gps_text text = GPS_TEXT(state.process);
     gps_text_add(&text, ",\"pid\":%u,\"pid_ns\":%lu,\"process\":\"%016lx\",\"command\":", self->pid,
                  self->pid_ns, self->nonce);
@@ -88,7 +88,7 @@ void gps_event_log_open(const struct gps_options *options, const struct gps_owne
     if (options->mode == GPS_MODE_OFF || strcmp(options->event_log, "off") == 0)
         return;
     gps_sink_path(state.path, options->event_log, self->pid, self->command);
-    describe(self);
+    event_log_describe(self);
     state.max = options->log_max != 0 ? options->log_max : UINT64_MAX;
     atomic_store(&state.written, 0);
     atomic_store(&state.full, false);
@@ -100,61 +100,61 @@ void gps_event_log_open(const struct gps_options *options, const struct gps_owne
 
 /* --- a line --- */
 
-static void add_string(struct gps_text *text, const char *key, const char *value) {
+static void event_add_string(struct gps_text *text, const char *key, const char *value) {
     if (!value || value[0] == '\0')
         return;
     gps_text_strs(text, ",\"", key, "\":");
     gps_text_json(text, value);
 }
 
-static void add_number(struct gps_text *text, const char *key, uint64_t value) {
+static void event_add_number(struct gps_text *text, const char *key, uint64_t value) {
     if (value == 0)
         return;
     gps_text_strs(text, ",\"", key, "\":");
     gps_text_dec(text, value);
 }
 
-static void add_subject(struct gps_text *text, const struct gps_event_line *line) {
+static void event_add_subject(struct gps_text *text, const struct gps_event_line *line) {
     char id[GPS_ID_HEX], uuid[GPS_UUID_TEXT];
     if (line->region) {
         gps_id_format(line->region, id);
         gps_text_strs(text, ",\"region\":\"", id, "\"");
     }
-    add_string(text, "name", line->name);
-    add_number(text, "size", line->size);
-    add_number(text, "saved", line->saved);
-    add_number(text, "ns", line->ns);
+    event_add_string(text, "name", line->name);
+    event_add_number(text, "size", line->size);
+    event_add_number(text, "saved", line->saved);
+    event_add_number(text, "ns", line->ns);
     if (line->device) {
         gps_format_uuid(line->device, uuid);
         gps_text_strs(text, ",\"device\":\"", uuid, "\"");
     }
-    add_string(text, "how", line->how);
-    add_number(text, "count", line->count);
-    add_number(text, "left_out", line->left_out);
+    event_add_string(text, "how", line->how);
+    event_add_number(text, "count", line->count);
+    event_add_number(text, "left_out", line->left_out);
 }
 
 static void add_finding(struct gps_text *text, const struct gps_report *report) {
     GPS_NEW_TEXT(bare, 64);
-    add_string(text, "finding", gps_finding_id(report->finding));
-    add_string(text, "level", gps_level_name(gps_report_level(report)));
+    event_add_string(text, "finding", gps_finding_id(report->finding));
+    event_add_string(text, "level", gps_level_name(gps_report_level(report)));
     gps_format_api(&bare, report->api);
-    add_string(text, "api", bare.bytes);
-    add_string(text, "detail", report->detail);
+    event_add_string(text, "api", bare.bytes);
+    event_add_string(text, "detail", report->detail);
 }
 
 static void format(struct gps_text *text, const struct gps_event_line *line) {
     gps_text_str(text, "{\"ts\":\"");
     gps_text_time(text, line->time != 0 ? line->time : gps_clock_now());
     gps_text_strs(text, "\",\"event\":\"", line->what, "\"", state.process);
-    add_subject(text, line);
+    event_add_subject(text, line);
     if (line->report)
         add_finding(text, line->report);
-    add_string(text, "arguments", line->arguments);
+    event_add_string(text, "arguments", line->arguments);
     gps_text_str(text, "}\n");
 }
 
 /* The program does not wait for a slow reader of a FIFO: such a reader loses events. */
-static void put(const struct gps_event_line *line) {
+static void event_line_put(const struct gps_event_line *line) {
     GPS_NEW_TEXT(text, 2048);
     const int fd = descriptor();
     if (fd < 0)
@@ -178,11 +178,11 @@ void gps_event_log_write(const struct gps_event_line *line) {
     if (writer == 0 || writer != getpid())
         return;
     if (!atomic_load(&state.begun) && !atomic_exchange(&state.begun, true))
-        put(&(struct gps_event_line){.what = "began", .arguments = state.arguments});
+        event_line_put(&(struct gps_event_line){.what = "began", .arguments = state.arguments});
     if (atomic_load(&state.written) < state.max)
-        put(line);
+        event_line_put(line);
     else if (!atomic_exchange(&state.full, true))
-        put(&(struct gps_event_line){.what = "full"});
+        event_line_put(&(struct gps_event_line){.what = "full"});
     errno = saved;
 }
 

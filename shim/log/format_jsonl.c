@@ -4,13 +4,13 @@
 #include "wording.h"
 
 /* An empty string says that the value is not known. */
-static void add_string(struct gps_text *text, const char *key, const char *value) {
+static void jsonl_add_string(struct gps_text *text, const char *key, const char *value) {
     gps_text_add(text, ",\"%s\":", key);
     gps_text_json(text, value && value[0] != '\0' ? value : NULL);
 }
 
 /* 0 says that the number is not known. */
-static void add_number(struct gps_text *text, const char *key, uint64_t value) {
+static void jsonl_add_number(struct gps_text *text, const char *key, uint64_t value) {
     gps_text_add(text, value != 0 ? ",\"%s\":%lu" : ",\"%s\":null", key, value);
 }
 
@@ -23,18 +23,18 @@ static void add_when(struct gps_text *text, const char *key, uint64_t time) {
     GPS_NEW_TEXT(shown, 40);
     if (time != 0)
         gps_text_time(&shown, time);
-    add_string(text, key, shown.bytes);
+    jsonl_add_string(text, key, shown.bytes);
 }
 
 /* ptr size region name device context */
-static void add_subject(struct gps_text *text, const struct gps_report *report) {
+static void jsonl_add_subject(struct gps_text *text, const struct gps_report *report) {
     char region[GPS_ID_HEX] = "";
     if (report->region)
         gps_id_format(report->region, region);
     add_address(text, "ptr", report->pointer);
-    add_number(text, "size", report->size);
-    add_string(text, "region", region);
-    add_string(text, "name", report->name);
+    jsonl_add_number(text, "size", report->size);
+    jsonl_add_string(text, "region", region);
+    jsonl_add_string(text, "name", report->name);
     if (report->device < 0)
         gps_text_str(text, ",\"device\":null");
     else
@@ -49,16 +49,16 @@ static void add_frame(struct gps_text *text, const struct gps_frame *frame) {
     gps_text_str(text, "{\"module\":");
     gps_text_json(text, placed ? frame->module : NULL);
     gps_text_add(text, ",\"offset\":\"0x%lx\"", placed ? frame->offset : frame->address);
-    add_string(text, "build_id", frame->build_id);
+    jsonl_add_string(text, "build_id", frame->build_id);
     if (python) {
-        add_string(text, "file", frame->module);
-        add_number(text, "line", frame->line);
-        add_string(text, "function", frame->function);
+        jsonl_add_string(text, "file", frame->module);
+        jsonl_add_number(text, "line", frame->line);
+        jsonl_add_string(text, "function", frame->function);
     }
     gps_text_str(text, "}");
 }
 
-static void add_stack(struct gps_text *text, const struct gps_frame *stack, unsigned count) {
+static void jsonl_add_stack(struct gps_text *text, const struct gps_frame *stack, unsigned count) {
     gps_text_str(text, ",\"stack\":[");
     for (unsigned i = 0; i < count; i++) {
         gps_text_str(text, i == 0 ? "" : ",");
@@ -71,8 +71,8 @@ static void add_stack(struct gps_text *text, const struct gps_frame *stack, unsi
 static void begin_process(struct gps_text *text, unsigned i, uint32_t pid, uint64_t pid_ns,
                           const char *command) {
     gps_text_add(text, i == 0 ? "{\"pid\":%u" : ",{\"pid\":%u", pid);
-    add_number(text, "pid_ns", pid_ns);
-    add_string(text, "command", command);
+    jsonl_add_number(text, "pid_ns", pid_ns);
+    jsonl_add_string(text, "command", command);
 }
 
 static void add_priors(struct gps_text *text, const struct gps_report *report,
@@ -85,9 +85,9 @@ static void add_priors(struct gps_text *text, const struct gps_report *report,
             begin_process(text, i, owner->pid, owner->pid_ns, owner->command);
         else
             begin_process(text, i, stamp->pid, stamp->pid_ns, stamp->command);
-        add_string(text, "what", prior->what);
+        jsonl_add_string(text, "what", prior->what);
         add_when(text, "ts", prior->time);
-        add_stack(text, prior->stack, prior->stack_count);
+        jsonl_add_stack(text, prior->stack, prior->stack_count);
         gps_text_str(text, "}");
     }
     gps_text_str(text, "]");
@@ -107,7 +107,7 @@ static void add_others(struct gps_text *text, const struct gps_report *report) {
 static void add_api(struct gps_text *text, const char *api) {
     GPS_NEW_TEXT(bare, 64);
     gps_format_api(&bare, api);
-    add_string(text, "api", bare.bytes);
+    jsonl_add_string(text, "api", bare.bytes);
 }
 
 /* All lines have the same keys, so that one reader does for all of them. */
@@ -119,25 +119,27 @@ void gps_format_jsonl(struct gps_text *text, const struct gps_line *line,
     gps_text_str(text, "{\"ts\":\"");
     gps_text_time(text, stamp->time);
     gps_text_str(text, "\"");
-    add_number(text, "pid", stamp->pid);
-    add_number(text, "pid_ns", stamp->pid_ns);
-    add_number(text, "tid", stamp->tid);
-    add_string(text, "command", stamp->command);
-    add_string(text, "arguments", stamp->arguments);
+    jsonl_add_number(text, "pid", stamp->pid);
+    jsonl_add_number(text, "pid_ns", stamp->pid_ns);
+    jsonl_add_number(text, "tid", stamp->tid);
+    jsonl_add_string(text, "command", stamp->command);
+    jsonl_add_string(text, "arguments", stamp->arguments);
     gps_text_strs(text, ",\"rank\":", stamp->rank && *stamp->rank ? stamp->rank : "null");
-    add_string(text, "level",
-               gps_level_name(line->notice ? GPS_LEVEL_INFO : gps_report_level(report)));
-    add_string(text, "finding", line->notice ? NULL : gps_finding_id(finding));
+    jsonl_add_string(text, "level",
+                     gps_level_name(line->notice ? GPS_LEVEL_INFO : gps_report_level(report)));
+    jsonl_add_string(text, "finding", line->notice ? NULL : gps_finding_id(finding));
     add_api(text, report->api);
-    add_subject(text, report);
-    add_string(text, "message",
-               line->notice ? line->notice : gps_wording(gps_finding_sentence(finding), room));
-    add_string(text, "hint", line->notice ? NULL : gps_wording(gps_report_hint(report), room));
-    add_number(text, "count", report->count == 0 && !line->notice ? 1 : report->count);
+    jsonl_add_subject(text, report);
+    jsonl_add_string(text, "message",
+                     line->notice ? line->notice
+                                  : gps_wording(gps_finding_sentence(finding), room));
+    jsonl_add_string(text, "hint",
+                     line->notice ? NULL : gps_wording(gps_report_hint(report), room));
+    jsonl_add_number(text, "count", report->count == 0 && !line->notice ? 1 : report->count);
     gps_text_add(text, stamp->site != 0 ? ",\"site\":\"%016lx\"" : ",\"site\":null", stamp->site);
-    add_stack(text, report->stack, report->stack_count);
+    jsonl_add_stack(text, report->stack, report->stack_count);
     add_priors(text, report, stamp);
-    add_string(text, "detail", gps_wording(report->detail, room));
+    jsonl_add_string(text, "detail", gps_wording(report->detail, room));
     add_others(text, report);
     gps_text_str(text, "}\n");
 }

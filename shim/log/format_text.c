@@ -7,14 +7,15 @@
 #define INDENT "     "
 
 /* Each line begins with the pid, because several processes may write to one terminal. */
-static void begin(struct gps_text *text, const struct gps_stamp *stamp, const char *words) {
+static void text_begin_line(struct gps_text *text, const struct gps_stamp *stamp,
+                            const char *words) {
     gps_text_add(text, "========= [%u]%s", stamp->pid, words);
 }
 
 /* "app (pid 12)", with the pid namespace if it is another one, for two containers can both have pid
  * 1, and with the rank if it is known. */
-static void add_process(struct gps_text *text, const char *command, uint32_t pid, uint64_t pid_ns,
-                        const char *rank, const struct gps_stamp *stamp) {
+static void text_add_process(struct gps_text *text, const char *command, uint32_t pid,
+                             uint64_t pid_ns, const char *rank, const struct gps_stamp *stamp) {
     gps_text_plain(text, command);
     gps_text_add(text, " (pid %u", pid);
     if (pid_ns != stamp->pid_ns && pid_ns != 0)
@@ -26,7 +27,7 @@ static void add_process(struct gps_text *text, const char *command, uint32_t pid
 
 static void add_owner(struct gps_text *text, const struct gps_owner *owner,
                       const struct gps_stamp *stamp) {
-    add_process(text, owner->command, owner->pid, owner->pid_ns, NULL, stamp);
+    text_add_process(text, owner->command, owner->pid, owner->pid_ns, NULL, stamp);
 }
 
 /* "GPUSHARE ERROR: free-while-open in CALL, by app (pid 12)" and the sentence. */
@@ -36,18 +37,18 @@ static void add_heading(struct gps_text *text, const struct gps_report *report,
                                             [GPS_LEVEL_WARNING] = {"WARNING", "\033[33m"},
                                             [GPS_LEVEL_ERROR] = {"ERROR", "\033[31m"}};
     const char *const *level = levels[gps_report_level(report)];
-    begin(text, stamp, " ");
+    text_begin_line(text, stamp, " ");
     gps_text_strs(text, stamp->colour ? level[1] : "", "GPUSHARE ", level[0],
                   stamp->colour ? "\033[0m: " : ": ");
     gps_format_title(text, report);
     gps_text_str(text, ", by ");
-    add_process(text, stamp->command, stamp->pid, stamp->pid_ns, stamp->rank, stamp);
+    text_add_process(text, stamp->command, stamp->pid, stamp->pid_ns, stamp->rank, stamp);
     gps_text_str(text, "\n");
-    begin(text, stamp, INDENT);
+    text_begin_line(text, stamp, INDENT);
     char room[GPS_WORDING_BYTES];
     gps_text_strs(text, gps_wording(gps_finding_sentence(report->finding), room), "\n");
     if (stamp->arguments && *stamp->arguments) {
-        begin(text, stamp, INDENT "arguments of this process: ");
+        text_begin_line(text, stamp, INDENT "arguments of this process: ");
         gps_text_plain(text, stamp->arguments);
         gps_text_str(text, "\n");
     }
@@ -59,7 +60,7 @@ static void add_memory(struct gps_text *text, const struct gps_report *report,
     const char *before = "";
     if (!report->pointer && !report->size && report->device < 0 && !report->context)
         return;
-    begin(text, stamp, INDENT);
+    text_begin_line(text, stamp, INDENT);
     if (report->pointer != 0) {
         gps_text_add(text, "at 0x%lx", report->pointer);
         before = ", ";
@@ -81,12 +82,12 @@ static void add_memory(struct gps_text *text, const struct gps_report *report,
 }
 
 /* "region frames (id 0011...)" */
-static void add_region(struct gps_text *text, const struct gps_report *report,
-                       const struct gps_stamp *stamp) {
+static void text_add_region(struct gps_text *text, const struct gps_report *report,
+                            const struct gps_stamp *stamp) {
     bool named = report->name && report->name[0] != '\0';
     if (!named && !report->region)
         return;
-    begin(text, stamp, INDENT "region ");
+    text_begin_line(text, stamp, INDENT "region ");
     if (named)
         gps_text_plain(text, report->name);
     if (report->region) {
@@ -98,7 +99,7 @@ static void add_region(struct gps_text *text, const struct gps_report *report,
 }
 
 /* "0x1b2c in /path/mod", as compute-sanitizer and gdb write it; without a module, the address. */
-static void add_native(struct gps_text *text, const struct gps_frame *frame) {
+static void text_add_native(struct gps_text *text, const struct gps_frame *frame) {
     const bool placed = frame->module[0] != '\0';
     gps_text_add(text, "0x%lx in ", placed ? frame->offset : frame->address);
     gps_text_plain(text, placed ? frame->module : "?");
@@ -116,12 +117,12 @@ static void add_python(struct gps_text *text, const struct gps_frame *frame) {
 static void add_frames(struct gps_text *text, const struct gps_frame *stack, unsigned count,
                        const struct gps_stamp *stamp) {
     for (unsigned i = 0; i < count; i++) {
-        begin(text, stamp, INDENT);
+        text_begin_line(text, stamp, INDENT);
         gps_text_add(text, "    #%u ", i);
         if (stack[i].function[0] != '\0')
             add_python(text, &stack[i]);
         else
-            add_native(text, &stack[i]);
+            text_add_native(text, &stack[i]);
         gps_text_str(text, "\n");
     }
 }
@@ -130,7 +131,7 @@ static void add_frames(struct gps_text *text, const struct gps_frame *stack, uns
 static void add_prior(struct gps_text *text, const struct gps_prior *prior,
                       const struct gps_stamp *stamp) {
     const char capital = (char)(prior->what[0] - 'a' + 'A');
-    begin(text, stamp, INDENT);
+    text_begin_line(text, stamp, INDENT);
     gps_text_bytes(text, &capital, 1);
     gps_text_str(text, prior->what + 1);
     if (prior->owner) {
@@ -147,7 +148,7 @@ static void add_prior(struct gps_text *text, const struct gps_prior *prior,
 
 static void add_other(struct gps_text *text, const struct gps_party *other,
                       const struct gps_stamp *stamp) {
-    begin(text, stamp, INDENT "other process: ");
+    text_begin_line(text, stamp, INDENT "other process: ");
     add_owner(text, &other->owner, stamp);
     if (other->since != 0) {
         gps_text_str(text, ", since ");
@@ -161,30 +162,30 @@ void gps_format_text(struct gps_text *text, const struct gps_line *line,
     const struct gps_report *report = &line->report;
     char room[GPS_WORDING_BYTES];
     if (line->notice) {
-        begin(text, stamp, " ");
+        text_begin_line(text, stamp, " ");
         gps_text_strs(text, line->title, ": ", line->notice, "\n");
         return;
     }
     add_heading(text, report, stamp);
     add_memory(text, report, stamp);
-    add_region(text, report, stamp);
+    text_add_region(text, report, stamp);
     if (report->detail) {
-        begin(text, stamp, INDENT);
+        text_begin_line(text, stamp, INDENT);
         gps_text_plain(text, gps_wording(report->detail, room));
         gps_text_str(text, "\n");
     }
     for (unsigned i = 0; i < report->other_count; i++)
         add_other(text, &report->others[i], stamp);
     if (report->stack_count > 0)
-        begin(text, stamp, INDENT "Host frames:\n");
+        text_begin_line(text, stamp, INDENT "Host frames:\n");
     add_frames(text, report->stack, report->stack_count, stamp);
     if (line->omitted > 0) {
-        begin(text, stamp, INDENT);
+        text_begin_line(text, stamp, INDENT);
         gps_text_add(text, "    (%u more frames)\n", line->omitted);
     }
     for (unsigned i = 0; i < report->prior_count; i++)
         add_prior(text, &report->prior[i], stamp);
-    begin(text, stamp, INDENT "Hint: ");
+    text_begin_line(text, stamp, INDENT "Hint: ");
     gps_text_strs(text, gps_wording(gps_report_hint(report), room), "\n");
-    begin(text, stamp, "\n");
+    text_begin_line(text, stamp, "\n");
 }

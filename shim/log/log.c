@@ -59,7 +59,7 @@ static struct {
 } counts;
 
 /* The state belongs to the first process that asks. */
-static bool is_ours(void) {
+static bool log_is_ours(void) {
     const pid_t self = getpid();
     pid_t owner = 0;
     return atomic_compare_exchange_strong(&state.pid, &owner, self) || owner == self;
@@ -68,7 +68,7 @@ static bool is_ours(void) {
 void gps_log_open(const struct gps_options *options, const struct gps_owner *self,
                   const char *arguments, const char *rank) {
     int saved = errno;
-    if (!is_ours())
+    if (!log_is_ours())
         memset(&counts, 0, sizeof(counts));
     state.self = *self;
     state.arguments = arguments;
@@ -87,14 +87,14 @@ void gps_log_open(const struct gps_options *options, const struct gps_owner *sel
 
 /* Never 0. The key depends on the finding and its level, too, so two findings of one call site are
  * not repeats, and an error is none of a warning. */
-static uint64_t key_of(const struct gps_report *report) {
+static uint64_t report_key(const struct gps_report *report) {
     const uint64_t level = report->ordinary ? 2u : report->raised;
     const uint64_t kind = (uint64_t)report->finding + 1 + level * GPS_FINDING_COUNT;
     uint64_t key = report->stack_hash ^ kind * 0x9e3779b97f4a7c15u;
     return key != 0 ? key : 1;
 }
 
-static void fill(struct site *site, const struct gps_report *report) {
+static void site_fill(struct site *site, const struct gps_report *report) {
     site->api = report->api;
     site->finding = report->finding;
     site->raised = report->raised;
@@ -108,14 +108,14 @@ static void fill(struct site *site, const struct gps_report *report) {
 /* Whether an equal report came before; if so, counts the repeat. Otherwise takes a slot for it. A
  * hash of 0 means that the call site is not known. */
 static bool is_repeat(const struct gps_report *report) {
-    const uint64_t key = key_of(report);
+    const uint64_t key = report_key(report);
     if (report->stack_hash == 0)
         return false;
     for (unsigned i = 0; i < SITES; i++) {
         struct site *site = &counts.sites[(key + i) % SITES];
         uint64_t found = 0;
         if (atomic_compare_exchange_strong(&site->key, &found, key)) {
-            fill(site, report);
+            site_fill(site, report);
             return false;
         }
         if (found == key) {
@@ -130,17 +130,17 @@ static bool is_repeat(const struct gps_report *report) {
 /* --- writing --- */
 
 /* Whether gps_log_open has set the options in this process. */
-static bool is_open(void) {
-    return atomic_load(&state.open) && is_ours();
+static bool log_is_open(void) {
+    return atomic_load(&state.open) && log_is_ours();
 }
 
 static bool is_jsonl(void) {
-    return is_open() && atomic_load(&state.format) == GPS_LOG_JSONL;
+    return log_is_open() && atomic_load(&state.format) == GPS_LOG_JSONL;
 }
 
 /* The line is formatted in mapped memory, because it may exceed a small stack. Without memory a
  * small buffer on the stack holds the most important parts. */
-static bool put(const struct gps_line *line, uint64_t site, uint64_t time) {
+static bool log_line_put(const struct gps_line *line, uint64_t site, uint64_t time) {
     const size_t size = GPS_LOGLINE_BYTES;
     char *large = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     char small[2048];
@@ -153,13 +153,13 @@ static bool put(const struct gps_line *line, uint64_t site, uint64_t time) {
                                         state.self.command[0] != '\0' ? state.self.command : "?",
                                     .arguments = state.arguments,
                                     .rank = state.rank,
-                                    .colour = gps_sink_colours(!is_open()),
+                                    .colour = gps_sink_colours(!log_is_open()),
                                     .site = site};
     const struct gps_text text =
         gps_format_line(mapped ? large : small, mapped ? size : sizeof(small), *line, &stamp,
                         is_jsonl() ? gps_format_jsonl : gps_format_text);
     atomic_fetch_add(&counts.written, text.length);
-    const bool done = gps_sink_write(text.bytes, text.length, !is_open());
+    const bool done = gps_sink_write(text.bytes, text.length, !log_is_open());
     if (mapped)
         munmap(large, size);
     return done;
@@ -167,8 +167,8 @@ static bool put(const struct gps_line *line, uint64_t site, uint64_t time) {
 
 /* Writes a line that is not a finding: a message about the log itself. */
 static void put_notice(const char *title, const char *message) {
-    put(&(struct gps_line){.report = {.device = -1}, .title = title, .notice = message}, 0,
-        gps_clock_now());
+    log_line_put(&(struct gps_line){.report = {.device = -1}, .title = title, .notice = message}, 0,
+                 gps_clock_now());
 }
 
 /* Writes that the log is full, once. */
@@ -190,12 +190,12 @@ static void put_advice(const struct gps_report *report) {
                            "LOG");
 }
 
-static bool passes(enum gps_level level) {
-    return level >= (is_open() ? atomic_load(&state.level) : (unsigned)GPS_LEVEL_WARNING);
+static bool level_passes(enum gps_level level) {
+    return level >= (log_is_open() ? atomic_load(&state.level) : (unsigned)GPS_LEVEL_WARNING);
 }
 
 bool gps_log_wants(const struct gps_report *report) {
-    return passes(gps_report_level(report));
+    return level_passes(gps_report_level(report));
 }
 
 /* Adds ", by app (pid 12)" as a heading does, because several processes may share a terminal. */
@@ -205,18 +205,18 @@ void gps_log_notice(enum gps_level level, const char *message) {
     struct gps_text text = GPS_TEXT(signed_by);
     gps_text_strs(&text, message, ", by ", state.self.command[0] ? state.self.command : "?");
     gps_text_add(&text, " (pid %u)", (unsigned)getpid());
-    if (passes(level))
+    if (level_passes(level))
         put_notice("GPUSHARE", is_jsonl() ? message : signed_by);
     errno = saved;
 }
 
 bool gps_log_takes(const struct gps_report *report) {
-    return gps_log_wants(report) && !(is_ours() && is_repeat(report));
+    return gps_log_wants(report) && !(log_is_ours() && is_repeat(report));
 }
 
 void gps_log_report(const struct gps_report *report) {
     const int saved = errno;
-    const bool ours = is_ours();
+    const bool ours = log_is_ours();
     if (ours)
         atomic_fetch_add(&counts.findings, 1);
     if (ours && gps_report_level(report) == GPS_LEVEL_ERROR)
@@ -232,8 +232,8 @@ void gps_log_report(const struct gps_report *report) {
         put_full();
         atomic_fetch_add(&counts.unwritten, 1);
         gps_sink_lose();
-    } else if (!put(&(struct gps_line){.report = *report},
-                    report->stack_hash != 0 ? key_of(report) : 0, now) &&
+    } else if (!log_line_put(&(struct gps_line){.report = *report},
+                             report->stack_hash != 0 ? report_key(report) : 0, now) &&
                ours) {
         atomic_fetch_add(&counts.lost, 1);
     } else if (ours) {
@@ -260,7 +260,7 @@ static uint64_t put_repeats(struct site *site) {
     if (repeats == 0)
         return 0;
     if (is_jsonl()) {
-        put(&(struct gps_line){.report = first}, atomic_load(&site->key), gps_clock_now());
+        log_line_put(&(struct gps_line){.report = first}, atomic_load(&site->key), gps_clock_now());
         return repeats;
     }
     GPS_NEW_TEXT(text, 256);
@@ -292,7 +292,7 @@ void gps_log_summary(void) {
     const uint64_t findings = atomic_load(&counts.findings);
     uint64_t repeated = 0;
     int saved = errno;
-    if (!is_ours() || findings == 0 || atomic_exchange(&counts.summary_written, true))
+    if (!log_is_ours() || findings == 0 || atomic_exchange(&counts.summary_written, true))
         return;
     for (unsigned i = 0; i < SITES; i++)
         if (atomic_load(&counts.sites[i].filled))

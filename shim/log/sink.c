@@ -60,7 +60,7 @@ static void expand(const char *log, uint32_t pid, const char *command, struct gp
     }
 }
 
-static bool is_plain(void) {
+static bool sink_is_plain(void) {
     const char *no = getenv("NO_COLOR"), *kind = getenv("TERM");
     return (no && *no) || (kind && strcmp(kind, "dumb") == 0);
 }
@@ -79,7 +79,7 @@ void gps_sink_path(char to[GPS_SINK_PATH], const char *log, uint32_t pid, const 
 }
 
 void gps_sink_open(const char *log, uint32_t pid, const char *command) {
-    state.plain = is_plain();
+    state.plain = sink_is_plain();
     atomic_store(&state.complained, false);
     state.path[0] = '\0';
     if (strcmp(log, "stderr") != 0)
@@ -89,7 +89,7 @@ void gps_sink_open(const char *log, uint32_t pid, const char *command) {
 /* --- one write --- */
 
 /* 0 if all bytes were written, else errno. Does not wait if not one byte can be written. */
-static int write_all(int fd, const char *bytes, size_t count) {
+static int sink_write_all(int fd, const char *bytes, size_t count) {
     int retries = RETRIES;
     size_t done = 0;
     while (done < count) {
@@ -120,7 +120,7 @@ int gps_sink_put(int fd, const char *bytes, size_t count) {
     sigprocmask(SIG_BLOCK, &raised, &before);
     sigset_t pending;
     sigpending(&pending);
-    int error = write_all(fd, bytes, count);
+    int error = sink_write_all(fd, bytes, count);
     if (error == EPIPE && !sigismember(&pending, SIGPIPE))
         gps_signal_discard(SIGPIPE);
     if (error == EFBIG && !sigismember(&pending, SIGXFSZ))
@@ -162,7 +162,7 @@ static bool is_system_link(const char *path) {
 }
 
 /* Why the file must not be written to, or NULL: another user may have planted it at the path. */
-static const char *refuse(int fd) {
+static const char *sink_refuse(int fd) {
     struct stat info;
     if (fd < 0)
         return errno == ELOOP ? "it is a symbolic link" : gps_error_text(errno);
@@ -176,7 +176,7 @@ int gps_sink_open_file(const char *path, const char **why) {
     gps_lock_check(GPS_ACROSS_FILE, "the use of a file");
     const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
     const int fd = open(path, flags | (is_system_link(path) ? 0 : O_NOFOLLOW), 0600);
-    *why = refuse(fd);
+    *why = sink_refuse(fd);
     if (*why && fd >= 0)
         close(fd);
     return *why ? -1 : fd;

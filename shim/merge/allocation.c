@@ -54,7 +54,7 @@ static void note_rule(struct gps_area *area) {
             !merges || area->times >= GPS_EXCLUDED || gps_rdma_forbids(area->rule);
 }
 
-static struct gps_area *make(const struct gps_merge_request *request) {
+static struct gps_area *area_make_requested(const struct gps_merge_request *request) {
     uint64_t granule;
     if (gps_ops->granularity(request->device, &granule) != GPS_OK || GPS_MERGE_SMALL % granule != 0)
         return NULL;
@@ -74,7 +74,7 @@ static struct gps_area *make(const struct gps_merge_request *request) {
     return area;
 }
 
-static void drop_blocks(struct gps_area *area) {
+static void area_drop_blocks(struct gps_area *area) {
     for (unsigned i = 0; i < area->count; i++)
         gps_block_drop(area, &area->blocks[i]);
 }
@@ -92,7 +92,7 @@ static int make_blocks(struct gps_area *area) {
 }
 
 /* False: a context has ended meanwhile, perhaps this one. */
-static bool add(struct gps_area *area, uint64_t contexts) {
+static bool area_add_unless_ended(struct gps_area *area, uint64_t contexts) {
     GPS_AREAS_LOCKED();
     if (gps_area_contexts_ended() != contexts)
         return false;
@@ -111,7 +111,7 @@ GPS_FORGOTTEN(prepared);
 
 /* With the first allocation on a device. Where the program computes already, as in another context,
  * they are loaded in the first swap, and blocks are read back until then. */
-static void load_kernels(int device) {
+static void merge_kernels_load(int device) {
     const uint64_t bit = UINT64_C(1) << (device % 64);
     if ((atomic_fetch_or(&prepared, bit) & bit) || !gps_swap_try_lock())
         return;
@@ -124,7 +124,7 @@ static void load_kernels(int device) {
 
 /* Reserves addresses for the area, makes its memory, and adds it to the table. Others go on
  * meanwhile, and nobody knows it yet. */
-static int place(struct gps_area *area, uint64_t *pointer, const char **why) {
+static int area_place(struct gps_area *area, uint64_t *pointer, const char **why) {
     const uint64_t contexts = contexts_ended();
     int code = gps_mapping_reserve(area->extent, &area->pointer);
     if (code != GPS_OK) {
@@ -133,26 +133,26 @@ static int place(struct gps_area *area, uint64_t *pointer, const char **why) {
     }
     *pointer = area->pointer;
     code = make_blocks(area);
-    if (code == GPS_OK && !add(area, contexts))
+    if (code == GPS_OK && !area_add_unless_ended(area, contexts))
         code = GPS_NOT_READY;
     if (code != GPS_OK) {
-        drop_blocks(area);
+        area_drop_blocks(area);
         gps_mapping_unreserve(area->pointer, area->extent);
     }
     if (code == GPS_OK && gps_area_merges(area))
-        load_kernels(area->device);
+        merge_kernels_load(area->device);
     return code;
 }
 
 /* GPS_NOT_READY: a context has ended meanwhile, and it is worth another try. */
 static int make_and_place(const struct gps_merge_request *request, uint64_t *pointer,
                           const char **why) {
-    struct gps_area *area = make(request);
+    struct gps_area *area = area_make_requested(request);
     if (!area) {
         *why = "its GPU has no memory in blocks of 2 MiB, or there was no memory to note it";
         return GPS_NOT_SUPPORTED;
     }
-    const int code = place(area, pointer, why);
+    const int code = area_place(area, pointer, why);
     if (code == GPS_OK)
         gps_streams_add(0);
     else
@@ -177,7 +177,7 @@ int gps_merge_allocate(const struct gps_merge_request *request, uint64_t *pointe
 
 /* Releases the block's memory, with gps_swap_lock and the lock of areas. One that is unbacked was
  * ended before, if its area is freed already. */
-static void end_block(struct gps_area *area, struct gps_block *block) {
+static void area_end_block(struct gps_area *area, struct gps_block *block) {
     const bool unbacked = gps_block_is_unbacked(block), merged = gps_block_is_merged(block);
     const bool referenced = merged || block->state == GPS_BLOCK_SPECULATIVE;
     if (unbacked && !area->freed)
@@ -195,12 +195,12 @@ static _Atomic unsigned waiting; /* areas that are freed on a stream, and still 
 GPS_FORGOTTEN(waiting);
 static _Atomic unsigned ended; /* of them, ever */
 
-static void end(struct gps_area *area) {
+static void area_end(struct gps_area *area) {
     gps_area_remove(area);
     waiting -= area->freed;
     ended += area->freed;
     for (unsigned i = 0; i < area->count; i++)
-        end_block(area, &area->blocks[i]);
+        area_end_block(area, &area->blocks[i]);
     gps_mapping_unreserve(area->pointer, area->extent);
 }
 
@@ -213,7 +213,7 @@ int gps_merge_free(uint64_t pointer) {
     struct gps_area *area = gps_area_at(pointer);
     const bool found = area && area->pointer == pointer;
     if (found)
-        end(area);
+        area_end(area);
     gps_area_unlock();
     gps_swap_unlock();
     if (found)
@@ -233,11 +233,11 @@ static bool any_has_memory(const struct gps_area *area) {
 static void end_unbacked(struct gps_area *area) {
     for (unsigned i = 0; i < area->count; i++)
         if (gps_block_is_unbacked(&area->blocks[i]))
-            end_block(area, &area->blocks[i]);
+            area_end_block(area, &area->blocks[i]);
 }
 
 /* An event behind the work of a stream. */
-static bool mark(uint64_t stream, struct gps_area_user *user) {
+static bool area_user_mark(uint64_t stream, struct gps_area_user *user) {
     user->epoch = gps_streams_epoch;
     return gps_ops->stream_context(stream, &user->context) == GPS_OK &&
            gps_ops->event_mark(stream, &user->event) == GPS_OK;
@@ -245,7 +245,7 @@ static bool mark(uint64_t stream, struct gps_area_user *user) {
 
 static void leave_on_stream(struct gps_area *area, bool stays, const struct gps_area_user *user) {
     if (!stays) {
-        end(area);
+        area_end(area);
         return;
     }
     end_unbacked(area);
@@ -257,7 +257,7 @@ static void leave_on_stream(struct gps_area *area, bool stays, const struct gps_
 /* The event is made without a lock, because a stream may have no room for more work. */
 bool gps_merge_free_ordered(uint64_t pointer, uint64_t stream) {
     struct gps_area_user user;
-    if (!mark(stream, &user))
+    if (!area_user_mark(stream, &user))
         return false;
     gps_swap_lock();
     gps_area_lock();
@@ -290,7 +290,7 @@ void gps_merge_end_freed_locked(void) {
         next = gps_area_next(area);
         if (!area->freed || !is_unused(area) || gps_ops->enter(area->context) != GPS_OK)
             continue;
-        end(area);
+        area_end(area);
         gps_ops->leave();
         if (area->user.event)
             gps_ops->event_free(area->user.event);
@@ -324,7 +324,7 @@ void gps_merge_purge(uint64_t context, uint64_t before) {
     gps_area_forget_events(context, before);
     gps_area_forget_context(context, before);
     while ((area = gps_area_of_context(context, before))) {
-        end(area);
+        area_end(area);
         free(area);
     }
 }

@@ -64,13 +64,13 @@ void gps_area_unlock(void) {
     gps_lock_give(&state.lock);
 }
 
-static struct gps_area *area_of(struct gps_range *range) {
+static struct gps_area *area_of_range(struct gps_range *range) {
     return (struct gps_area *)range;
 }
 _Static_assert(offsetof(struct gps_area, range) == 0, "the first");
 
 struct gps_area *gps_area_from(uint64_t address) {
-    return area_of(gps_range_from(state.areas, address));
+    return area_of_range(gps_range_from(state.areas, address));
 }
 
 struct gps_area *gps_area_next(const struct gps_area *area) {
@@ -153,7 +153,7 @@ bool gps_area_padded_near(uint64_t address, uint64_t size) {
 }
 
 /* The first block that begins behind a place. */
-static unsigned behind(const struct gps_area *area, uint64_t place) {
+static unsigned area_block_behind(const struct gps_area *area, uint64_t place) {
     unsigned low = 0, high = area->count;
     while (low < high) {
         const unsigned middle = (low + high) / 2;
@@ -169,7 +169,7 @@ void gps_area_blocks(const struct gps_area *area, uint64_t address, uint64_t siz
                      unsigned *end) {
     const uint64_t from = address > area->pointer ? address - area->pointer : 0;
     const uint64_t to = address + size - area->pointer;
-    *first = behind(area, from);
+    *first = area_block_behind(area, from);
     *first -= *first && from - area->blocks[*first - 1].at < area->blocks[*first - 1].size;
     *end = *first;
     while (*end < area->count && area->blocks[*end].at < to)

@@ -5,13 +5,13 @@
 #include "shared_block.h"
 #include "vmm/mapping.h"
 
-static bool is_merged(const struct gps_block *block) {
+static bool away_block_is_merged(const struct gps_block *block) {
     return gps_block_is_merged(block) || block->state == GPS_BLOCK_SPECULATIVE;
 }
 
 /* What the keeper may have by an offer that it did not answer is left to the driver, and so is
  * memory of cuMemCreate, whose handles the program has. */
-static bool is_own(const struct gps_area *area, const struct gps_block *block) {
+static bool away_block_is_own(const struct gps_area *area, const struct gps_block *block) {
     return !area->created && !area->freed &&
            (block->state == GPS_BLOCK_PRIVATE || block->state == GPS_BLOCK_FROZEN);
 }
@@ -20,7 +20,7 @@ static bool is_own(const struct gps_area *area, const struct gps_block *block) {
 
 /* The first that begins at an address or behind it, and is this process's own, or merged; NULL:
  * there is no more. */
-static struct gps_block *block_from(uint64_t from, bool own, struct gps_area **found) {
+static struct gps_block *away_block_from(uint64_t from, bool own, struct gps_area **found) {
     for (struct gps_area *area = gps_area_from(from); area; area = gps_area_next(area)) {
         unsigned i = 0, end;
         if (from > area->pointer)
@@ -29,7 +29,7 @@ static struct gps_block *block_from(uint64_t from, bool own, struct gps_area **f
             struct gps_block *block = &area->blocks[i];
             if (area->pointer + block->at < from)
                 continue;
-            if (own ? is_own(area, block) : is_merged(block)) {
+            if (own ? away_block_is_own(area, block) : away_block_is_merged(block)) {
                 *found = area;
                 return block;
             }
@@ -40,7 +40,7 @@ static struct gps_block *block_from(uint64_t from, bool own, struct gps_area **f
 
 /* The one that begins there. */
 static struct gps_block *block_at(uint64_t address, bool own, struct gps_area **area) {
-    struct gps_block *block = block_from(address, own, area);
+    struct gps_block *block = away_block_from(address, own, area);
     return block && (*area)->pointer + block->at == address ? block : NULL;
 }
 
@@ -49,7 +49,7 @@ static struct gps_block *block_at(uint64_t address, bool own, struct gps_area **
 bool gps_away_next(struct gps_away *next) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
-    const struct gps_block *block = block_from(next->address + 1, false, &area);
+    const struct gps_block *block = away_block_from(next->address + 1, false, &area);
     if (block)
         *next = (struct gps_away){area->pointer + block->at, block->size, block->id, block->away,
                                   block->state == GPS_BLOCK_PROVIDED};
@@ -67,7 +67,7 @@ uint64_t gps_away_own_bytes(void) {
     GPS_AREAS_LOCKED();
     for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
         for (unsigned i = 0; i < area->count; i++)
-            if ((gps_block_is_own(&area->blocks[i]) && !is_merged(&area->blocks[i])) ||
+            if ((gps_block_is_own(&area->blocks[i]) && !away_block_is_merged(&area->blocks[i])) ||
                 area->blocks[i].made)
                 bytes += area->blocks[i].size;
     return bytes;
@@ -129,7 +129,8 @@ int gps_away_let_go(uint64_t address) {
     return gps_ops->block_release(block->memory);
 }
 
-static int map(const struct gps_area *area, const struct gps_block *block, uint64_t memory) {
+static int away_block_map(const struct gps_area *area, const struct gps_block *block,
+                          uint64_t memory) {
     int code = gps_ops->enter(area->context);
     if (code != GPS_OK)
         return code;
@@ -139,7 +140,7 @@ static int map(const struct gps_area *area, const struct gps_block *block, uint6
 }
 
 /* What was made here is the keeper's now: it gives no descriptor any more. */
-static void take(const struct gps_area *area, struct gps_block *block, uint64_t memory) {
+static void away_block_take(const struct gps_area *area, struct gps_block *block, uint64_t memory) {
     block->memory = memory;
     block->away = false;
     if (block->state != GPS_BLOCK_PROVIDED)
@@ -158,9 +159,9 @@ int gps_away_take_again(uint64_t address, int descriptor) {
         return code;
     GPS_AREAS_LOCKED();
     struct gps_block *block = block_at(address, false, &area);
-    code = block ? map(area, block, memory) : GPS_INVALID_VALUE;
+    code = block ? away_block_map(area, block, memory) : GPS_INVALID_VALUE;
     if (code == GPS_OK)
-        take(area, block, memory);
+        away_block_take(area, block, memory);
     else
         gps_ops->block_release(memory);
     return code;
@@ -181,7 +182,7 @@ static int make_entered(const struct gps_area *area, struct gps_block *block) {
     return code;
 }
 
-static int make(const struct gps_area *area, struct gps_block *block) {
+static int away_block_make(const struct gps_area *area, struct gps_block *block) {
     int code = gps_ops->enter(area->context);
     if (code != GPS_OK)
         return code;
@@ -194,7 +195,7 @@ int gps_away_make(uint64_t address) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
     struct gps_block *block = block_at(address, false, &area);
-    return block && block->away ? make(area, block) : GPS_INVALID_VALUE;
+    return block && block->away ? away_block_make(area, block) : GPS_INVALID_VALUE;
 }
 
 int gps_away_seal(uint64_t address, int *descriptor) {
@@ -229,7 +230,7 @@ void gps_away_made(uint64_t address, bool taken) {
 bool gps_away_next_own(struct gps_away_own *next) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
-    const struct gps_block *block = block_from(next->address + 1, true, &area);
+    const struct gps_block *block = away_block_from(next->address + 1, true, &area);
     if (block)
         *next = (struct gps_away_own){area->pointer + block->at, block->size, area->context,
                                       block->away};
@@ -254,7 +255,7 @@ int gps_away_make_own(uint64_t address) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
     struct gps_block *block = block_at(address, true, &area);
-    const int code = block ? make(area, block) : GPS_INVALID_VALUE;
+    const int code = block ? away_block_make(area, block) : GPS_INVALID_VALUE;
     if (code == GPS_OK)
         block->away = false;
     return code;

@@ -92,7 +92,7 @@ static int back_area(struct gps_area *area, bool only_made) {
 }
 
 /* Nobody looks at its unbacked blocks, and nobody may destroy its context. */
-static bool is_sole(const struct gps_area *area, uint64_t context) {
+static bool area_is_sole(const struct gps_area *area, uint64_t context) {
     bool sole = area->context == context;
     for (unsigned i = 0; i < area->count; i++)
         sole &= area->blocks[i].state != GPS_BLOCK_SPECULATIVE;
@@ -106,7 +106,7 @@ static bool back_sole(void) {
     if (gps_ops->context(&context) != GPS_OK)
         return false;
     for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
-        if (is_sole(area, context) && back_area(area, false) != GPS_OK)
+        if (area_is_sole(area, context) && back_area(area, false) != GPS_OK)
             return false;
     return !empty;
 }
@@ -168,7 +168,7 @@ int gps_merge_back_made(void) {
     return code;
 }
 
-static void allow(const struct gps_area *area, int accessor) {
+static void area_allow_backed(const struct gps_area *area, int accessor) {
     for (unsigned i = 0; i < area->count; i++) {
         const struct gps_block *block = &area->blocks[i];
         if (block->state != GPS_BLOCK_UNBACKED)
@@ -182,5 +182,5 @@ void gps_merge_enable(int home, int accessor) {
     GPS_AREAS_LOCKED();
     for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
         if (area->device == home && !area->created)
-            allow(area, accessor);
+            area_allow_backed(area, accessor);
 }

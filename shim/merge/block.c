@@ -12,12 +12,13 @@ void gps_block_set_state(struct gps_block *block, enum gps_block_state state) {
     block->state = (uint8_t)state;
 }
 
-static uint64_t address_of(const struct gps_area *area, const struct gps_block *block) {
+static uint64_t block_address(const struct gps_area *area, const struct gps_block *block) {
     return area->pointer + block->at;
 }
 
 /* What the program makes by cuMemCreate only its own device reaches, or it is not merged. */
-static int allow(const struct gps_area *area, uint64_t pointer, uint64_t size, bool writable) {
+static int block_allow(const struct gps_area *area, uint64_t pointer, uint64_t size,
+                       bool writable) {
     return area->created ? gps_ops->allow(pointer, size, area->device, writable)
                          : gps_mapping_allow(pointer, size, area->device, writable);
 }
@@ -27,15 +28,15 @@ int gps_block_map(const struct gps_area *area, uint64_t pointer, uint64_t size, 
     int code = gps_ops->map(pointer, size, memory);
     if (code != GPS_OK)
         return code;
-    code = allow(area, pointer, size, writable);
+    code = block_allow(area, pointer, size, writable);
     if (code != GPS_OK)
         gps_ops->unmap(pointer, size);
     return code;
 }
 
-static int fill(const struct gps_area *area, struct gps_block *block, uint64_t memory,
-                enum gps_block_state state) {
-    const int code = gps_block_map(area, address_of(area, block), block->size, memory,
+static int block_fill(const struct gps_area *area, struct gps_block *block, uint64_t memory,
+                      enum gps_block_state state) {
+    const int code = gps_block_map(area, block_address(area, block), block->size, memory,
                                    state == GPS_BLOCK_PRIVATE);
     if (code != GPS_OK)
         return code;
@@ -85,26 +86,27 @@ int gps_block_back(const struct gps_area *area, struct gps_block *block) {
     int code = take_made(area, block, &memory);
     if (code != GPS_OK)
         return code;
-    code = fill(area, block, memory, GPS_BLOCK_PRIVATE);
+    code = block_fill(area, block, memory, GPS_BLOCK_PRIVATE);
     if (code != GPS_OK)
         block->made = memory;
     return code;
 }
 
 int gps_block_adopt(const struct gps_area *area, struct gps_block *block, uint64_t memory) {
-    return fill(area, block, memory, GPS_BLOCK_SPECULATIVE);
+    return block_fill(area, block, memory, GPS_BLOCK_SPECULATIVE);
 }
 
 static int protect(const struct gps_area *area, struct gps_block *block,
                    enum gps_block_state state) {
-    const int code = allow(area, address_of(area, block), block->size, state == GPS_BLOCK_PRIVATE);
+    const int code =
+        block_allow(area, block_address(area, block), block->size, state == GPS_BLOCK_PRIVATE);
     if (code == GPS_OK)
         gps_block_set_state(block, state);
     return code;
 }
 
 int gps_block_seal(const struct gps_area *area, const struct gps_block *block) {
-    return allow(area, address_of(area, block), block->size, false);
+    return block_allow(area, block_address(area, block), block->size, false);
 }
 
 int gps_block_freeze(const struct gps_area *area, struct gps_block *block) {
@@ -146,7 +148,7 @@ static int copy_into(const struct gps_area *area, const struct gps_block *block,
     uint64_t pointer;
     int code = gps_block_view(area, memory, block->size, true, &pointer);
     if (code == GPS_OK) {
-        code = gps_ops->copy(pointer, address_of(area, block), block->size);
+        code = gps_ops->copy(pointer, block_address(area, block), block->size);
         gps_block_unview(pointer, block->size);
     }
     return code;
@@ -167,7 +169,7 @@ int gps_block_copy(const struct gps_area *area, const struct gps_block *block, u
 
 int gps_block_replace(const struct gps_area *area, struct gps_block *block, uint64_t memory,
                       bool writable) {
-    const uint64_t pointer = address_of(area, block);
+    const uint64_t pointer = block_address(area, block);
     int code = gps_ops->unmap(pointer, block->size);
     if (code != GPS_OK)
         return code;
@@ -192,18 +194,19 @@ int gps_block_place_all(const struct gps_area *area, const struct gps_block *blo
     unsigned i = 0;
     int code = GPS_OK;
     while (i < count && code == GPS_OK) {
-        code = gps_block_place(area, address_of(area, &blocks[i]), blocks[i].size, blocks[i].memory,
-                               blocks[i].state == GPS_BLOCK_PRIVATE);
+        code = gps_block_place(area, block_address(area, &blocks[i]), blocks[i].size,
+                               blocks[i].memory, blocks[i].state == GPS_BLOCK_PRIVATE);
         i += code == GPS_OK;
     }
     while (code != GPS_OK && i-- > 0)
-        gps_ops->unmap(address_of(area, &blocks[i]), blocks[i].size);
+        gps_ops->unmap(block_address(area, &blocks[i]), blocks[i].size);
     return code;
 }
 
-static int unmap_all(const struct gps_area *area, const struct gps_block *blocks, unsigned count) {
+static int blocks_unmap(const struct gps_area *area, const struct gps_block *blocks,
+                        unsigned count) {
     for (unsigned i = 0; i < count; i++) {
-        const int code = gps_ops->unmap(address_of(area, &blocks[i]), blocks[i].size);
+        const int code = gps_ops->unmap(block_address(area, &blocks[i]), blocks[i].size);
         if (code != GPS_OK) {
             gps_block_place_all(area, blocks, i);
             return code;
@@ -214,7 +217,7 @@ static int unmap_all(const struct gps_area *area, const struct gps_block *blocks
 
 int gps_block_exchange(const struct gps_area *area, const struct gps_block *old, unsigned olds,
                        struct gps_block *blocks, unsigned count) {
-    int code = unmap_all(area, old, olds);
+    int code = blocks_unmap(area, old, olds);
     if (code != GPS_OK)
         return code;
     code = gps_block_place_all(area, blocks, count);
@@ -248,7 +251,7 @@ void gps_block_drop(const struct gps_area *area, struct gps_block *block) {
     gps_block_unmake(block);
     if (block->state == GPS_BLOCK_UNBACKED)
         return;
-    gps_ops->unmap(address_of(area, block), block->size);
+    gps_ops->unmap(block_address(area, block), block->size);
     gps_ops->block_release(block->memory);
     gps_block_set_state(block, GPS_BLOCK_UNBACKED);
 }

@@ -25,7 +25,7 @@ struct gps_block *gps_candidate_block(const struct gps_candidate *candidate,
 }
 
 /* The program may have freed it before the lock was taken. */
-static bool is_there(const struct gps_candidate *candidate, struct gps_area **area) {
+static bool candidate_is_there(const struct gps_candidate *candidate, struct gps_area **area) {
     GPS_AREAS_LOCKED();
     return gps_candidate_block(candidate, area);
 }
@@ -33,7 +33,7 @@ static bool is_there(const struct gps_candidate *candidate, struct gps_area **ar
 bool gps_candidate_hash(struct gps_candidate *candidate) {
     struct gps_digest digest = {0};
     struct gps_area *area;
-    if (!is_there(candidate, &area) || gps_ops->enter(candidate->context) != GPS_OK)
+    if (!candidate_is_there(candidate, &area) || gps_ops->enter(candidate->context) != GPS_OK)
         return false;
     const int code = gps_device_digest(candidate->pointer, candidate->key.size, &digest);
     gps_ops->leave();
@@ -47,8 +47,8 @@ bool gps_candidate_hash(struct gps_candidate *candidate) {
 /* --- there is a shared block --- */
 
 /* Whether the shared memory has the block's bytes. Both are read, if the rule says nothing else. */
-static bool is_equal(const struct gps_candidate *candidate, const struct gps_area *area,
-                     uint64_t memory) {
+static bool candidate_is_equal(const struct gps_candidate *candidate, const struct gps_area *area,
+                               uint64_t memory) {
     uint64_t view;
     bool equal = false;
     if (candidate->rule->verify == GPS_VERIFY_OFF)
@@ -62,13 +62,13 @@ static bool is_equal(const struct gps_candidate *candidate, const struct gps_are
 }
 
 /* The caller has gps_swap_lock, so that the area, the block and the context stay. */
-static bool compare(struct gps_candidate *candidate, int descriptor) {
+static bool candidate_compare(struct gps_candidate *candidate, int descriptor) {
     struct gps_area *area;
     bool equal = false;
-    if (!is_there(candidate, &area) || gps_ops->enter(candidate->context) != GPS_OK)
+    if (!candidate_is_there(candidate, &area) || gps_ops->enter(candidate->context) != GPS_OK)
         return false;
     if (gps_ops->block_import(descriptor, &candidate->memory) == GPS_OK &&
-        !(equal = is_equal(candidate, area, candidate->memory))) {
+        !(equal = candidate_is_equal(candidate, area, candidate->memory))) {
         gps_ops->block_release(candidate->memory);
         candidate->memory = 0;
     }
@@ -136,7 +136,7 @@ bool gps_candidate_share(struct gps_candidate *candidate) {
     if (status < 0)
         return false;
     gps_swap_lock();
-    const bool equal = compare(candidate, descriptor);
+    const bool equal = candidate_compare(candidate, descriptor);
     gps_swap_unlock();
     close(descriptor);
     if (!equal)

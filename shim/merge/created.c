@@ -53,26 +53,26 @@ static struct gps_created *of_entry(struct gps_entry *entry) {
     return GPS_ENTRY_OF(struct gps_created, entry, entry);
 }
 
-static struct gps_created *find(uint64_t handle) {
+static struct gps_created *created_find(uint64_t handle) {
     return of_entry(gps_table_find(&state.table, handle));
 }
 
-static struct gps_created *find_referenced(uint64_t handle) {
-    struct gps_created *created = find(handle);
+static struct gps_created *created_find_referenced(uint64_t handle) {
+    struct gps_created *created = created_find(handle);
     return created && created->references ? created : NULL;
 }
 
-static struct gps_created *next(struct gps_created *created) {
+static struct gps_created *created_next(struct gps_created *created) {
     return of_entry(gps_table_next(&state.table, created ? &created->entry : NULL));
 }
 
-static bool add(struct gps_created *created) {
+static bool created_add(struct gps_created *created) {
     created->handle = NUMBERS | ++state.last;
     atomic_store(&state.any, true);
     return gps_table_add(&state.table, &created->entry, created->handle);
 }
 
-static void forget(struct gps_created *created) {
+static void created_forget(struct gps_created *created) {
     gps_table_remove(&state.table, &created->entry);
     free(created);
 }
@@ -80,7 +80,7 @@ static void forget(struct gps_created *created) {
 /* --- its blocks --- */
 
 /* Lets go of the memory of a block that is not mapped any more. */
-static void end_block(struct gps_block *block) {
+static void created_end_block(struct gps_block *block) {
     const bool merged = gps_block_is_merged(block);
     if (block->memory)
         gps_ops->block_release(block->memory);
@@ -105,30 +105,30 @@ static void end_area(struct gps_created *created) {
         return;
     leave_table(created);
     for (unsigned i = 0; i < area->count; i++)
-        end_block(&area->blocks[i]);
+        created_end_block(&area->blocks[i]);
     free(area);
     created->area = NULL;
 }
 
 /* Neither a reference nor a mapping is left. */
-static void end(struct gps_created *created) {
+static void created_end(struct gps_created *created) {
     end_area(created);
     if (created->memory)
         gps_ops->block_release(created->memory);
-    forget(created);
+    created_forget(created);
 }
 
 /* It is one allocation for good. Without a reference the driver's mappings hold it. */
-static void keep(struct gps_created *created) {
+static void created_keep(struct gps_created *created) {
     end_area(created);
     created->kept = true;
     gps_vmm_taken(created->handle, false);
     if (!created->references)
-        end(created);
+        created_end(created);
 }
 
 /* The area that was taken when it was made waits for its first mapping. */
-static struct gps_area *make_area(const struct gps_merge_request *request, uint64_t size) {
+static struct gps_area *created_make_area(const struct gps_merge_request *request, uint64_t size) {
     struct gps_area *area = gps_area_new(size, GPS_MERGE_LARGE);
     if (!area)
         return NULL;
@@ -149,14 +149,14 @@ static struct gps_area *make_area(const struct gps_merge_request *request, uint6
 bool gps_created_make(const struct gps_merge_request *request, const struct gps_block_like *like,
                       uint64_t memory, uint64_t *handle) {
     struct gps_created *created = calloc(1, sizeof(*created));
-    struct gps_area *area = created ? make_area(request, request->size) : NULL;
+    struct gps_area *area = created ? created_make_area(request, request->size) : NULL;
     bool added = false;
     if (area) {
         *created = (struct gps_created){
             .size = request->size, .memory = memory, .like = *like, .references = 1, .area = area};
         area->created = created;
         GPS_AREAS_LOCKED();
-        added = add(created);
+        added = created_add(created);
         *handle = created->handle;
     }
     if (!added) {
@@ -179,7 +179,7 @@ static uint64_t current_context(int wanted) {
 }
 
 /* A context of its device: its own, the current one, the device's. */
-static int enter(const struct gps_area *area) {
+static int created_area_enter(const struct gps_area *area) {
     if (gps_area_enter(area) == GPS_OK)
         return GPS_OK;
     uint64_t context = current_context(area->device);
@@ -234,18 +234,18 @@ static int map_blocks(const struct gps_area *area) {
     return gps_block_place_all(area, area->blocks, area->count);
 }
 
-static int map_memory(const struct gps_area *area, uint64_t memory) {
+static int created_map_memory(const struct gps_area *area, uint64_t memory) {
     return gps_block_place(area, area->pointer, area->extent, memory, true);
 }
 
 /* Nothing uses the memory. The copy takes its place. */
-static int exchange(struct gps_created *created, const struct copy *copy) {
+static int created_exchange(struct gps_created *created, const struct copy *copy) {
     const struct gps_area *area = created->area;
     int code = copy_blocks(created, copy->view);
     if (code != GPS_OK || !created->mapped)
         return code;
     code = gps_ops->unmap(area->pointer, area->extent);
-    if (code == GPS_OK && (code = map_memory(area, copy->memory)) != GPS_OK)
+    if (code == GPS_OK && (code = created_map_memory(area, copy->memory)) != GPS_OK)
         map_blocks(area);
     return code;
 }
@@ -253,7 +253,7 @@ static int exchange(struct gps_created *created, const struct copy *copy) {
 /* In a context of the device, with both locks; the second is given back while the device becomes
  * idle. */
 static int make_whole(uint64_t handle, struct gps_swap_tries *attempts) {
-    struct gps_created *created = find(handle);
+    struct gps_created *created = created_find(handle);
     const bool gated = created->mapped;
     struct copy copy;
     int code = begin_copy(created, &copy);
@@ -263,7 +263,7 @@ static int make_whole(uint64_t handle, struct gps_swap_tries *attempts) {
         gps_area_unlock();
         const bool idle = gps_swap_try(attempts);
         gps_area_lock();
-        created = find(handle);
+        created = created_find(handle);
         if (!idle || !created) {
             end_copy(&copy, false);
             if (idle)
@@ -271,10 +271,10 @@ static int make_whole(uint64_t handle, struct gps_swap_tries *attempts) {
             return idle ? GPS_OK : GPS_NOT_READY;
         }
     }
-    code = exchange(created, &copy);
+    code = created_exchange(created, &copy);
     if (code == GPS_OK) {
         created->memory = copy.memory;
-        keep(created);
+        created_keep(created);
     }
     if (gated)
         gps_swap_end();
@@ -285,14 +285,14 @@ static int make_whole(uint64_t handle, struct gps_swap_tries *attempts) {
 /* GPS_NOT_READY: not yet. */
 static int try_to_keep(uint64_t handle, struct gps_swap_tries *attempts) {
     GPS_AREAS_LOCKED();
-    struct gps_created *created = find(handle);
+    struct gps_created *created = created_find(handle);
     if (!created || created->kept)
         return GPS_OK;
     if (created->memory) {
-        keep(created);
+        created_keep(created);
         return GPS_OK;
     }
-    int code = enter(created->area);
+    int code = created_area_enter(created->area);
     if (code != GPS_OK)
         return code;
     code = make_whole(handle, attempts);
@@ -318,18 +318,18 @@ static int keep_whole(uint64_t handle) {
 bool gps_created_release(uint64_t handle) {
     GPS_DRIVER_SCOPE();
     GPS_AREAS_LOCKED();
-    struct gps_created *created = find_referenced(handle);
+    struct gps_created *created = created_find_referenced(handle);
     if (!created)
         return false;
     if (--created->references == 0 && !created->mapped)
-        end(created);
+        created_end(created);
     return true;
 }
 
 bool gps_created_like(uint64_t handle, struct gps_block_like *like) {
     GPS_SCOPE();
     GPS_AREAS_LOCKED();
-    const struct gps_created *created = find_referenced(handle);
+    const struct gps_created *created = created_find_referenced(handle);
     if (created)
         *like = created->like;
     return created != NULL;
@@ -338,7 +338,7 @@ bool gps_created_like(uint64_t handle, struct gps_block_like *like) {
 /* True: *memory is the answer, or 0. */
 static bool has_no_handles(uint64_t handle, uint32_t types, uint64_t *memory) {
     GPS_AREAS_LOCKED();
-    const struct gps_created *created = find_referenced(handle);
+    const struct gps_created *created = created_find_referenced(handle);
     const bool none = !created || (types && !(created->like.types & types));
     *memory = created ? created->memory : 0;
     return none;
@@ -382,7 +382,7 @@ static int map_first(struct gps_created *created, const struct gps_created_map *
 /* What is parted is made whole first, if it is not mapped as it would be merged: GPS_NOT_READY. */
 static int try_to_map(const struct gps_created_map *map, bool *found) {
     GPS_AREAS_LOCKED();
-    struct gps_created *created = find_referenced(map->handle);
+    struct gps_created *created = created_find_referenced(map->handle);
     *found = created;
     if (!created)
         return GPS_OK;
@@ -393,7 +393,7 @@ static int try_to_map(const struct gps_created_map *map, bool *found) {
         return GPS_NOT_READY;
     const int code = map->call(map->arg, created->memory);
     if (code == GPS_OK && !created->kept)
-        keep(created);
+        created_keep(created);
     return code;
 }
 
@@ -430,7 +430,8 @@ uint64_t gps_created_retained(uint64_t memory) {
         return memory;
     GPS_DRIVER_SCOPE();
     GPS_AREAS_LOCKED();
-    for (struct gps_created *created = next(NULL); created; created = next(created)) {
+    for (struct gps_created *created = created_next(NULL); created;
+         created = created_next(created)) {
         if (created->memory != memory)
             continue;
         created->references++; /* the driver counts one for all of the program's */
@@ -456,15 +457,15 @@ static struct gps_area *next_in(const struct gps_area *area, uint64_t pointer, u
     return end - pointer < size ? first_in(end, size - (end - pointer)) : NULL;
 }
 
-static bool is_inside(const struct gps_area *area, uint64_t address) {
+static bool created_area_has_inside(const struct gps_area *area, uint64_t address) {
     return area && area->created && address > area->pointer &&
            address - area->pointer < area->extent;
 }
 
 /* Whether the range begins or ends within such memory: the driver refuses a part of a mapping. */
 static bool cuts(uint64_t pointer, uint64_t size) {
-    return is_inside(gps_area_at(pointer), pointer) ||
-           is_inside(gps_area_at(pointer + size), pointer + size);
+    return created_area_has_inside(gps_area_at(pointer), pointer) ||
+           created_area_has_inside(gps_area_at(pointer + size), pointer + size);
 }
 
 /* An offer that is under way ends as one that the keeper did not answer. */
@@ -475,11 +476,11 @@ static void take_from_table(struct gps_created *created) {
         if (created->area->blocks[i].state == GPS_BLOCK_OFFERING)
             gps_block_set_state(&created->area->blocks[i], GPS_BLOCK_UNANSWERED);
     if (!created->references)
-        end(created);
+        created_end(created);
 }
 
-static int unmap_all(uint64_t pointer, uint64_t size, gps_created_range_fn *unmap,
-                     const void *arg) {
+static int created_unmap_range(uint64_t pointer, uint64_t size, gps_created_range_fn *unmap,
+                               const void *arg) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
     if (cuts(pointer, size))
@@ -500,7 +501,7 @@ bool gps_created_unmap(uint64_t pointer, uint64_t size, gps_created_range_fn *un
         return false;
     GPS_DRIVER_SCOPE();
     gps_swap_lock();
-    *code = unmap_all(pointer, size, unmap, arg);
+    *code = created_unmap_range(pointer, size, unmap, arg);
     gps_swap_unlock();
     return true;
 }
@@ -658,7 +659,7 @@ bool gps_parting_next(uint64_t only, bool again) {
     return false;
 }
 
-static struct gps_area *area_of(void) {
+static struct gps_area *parting_area(void) {
     struct gps_area *area = gps_area_of(parting.pointer, parting.serial);
     return area && area->created->memory && gps_area_is_usable(area) ? area : NULL;
 }
@@ -687,7 +688,7 @@ static bool prepare_blocks(const struct gps_area *area) {
 bool gps_parting_copy(void) {
     bool prepared = false;
     GPS_AREAS_LOCKED();
-    const struct gps_area *area = area_of();
+    const struct gps_area *area = parting_area();
     if (!area || gps_area_enter(area) != GPS_OK)
         return false;
     if (gps_ops->reserve(parting.size, &parting.view) == GPS_OK)
@@ -719,12 +720,12 @@ static int part(struct gps_area *area) {
     if (code == GPS_OK)
         return GPS_OK;
     give_blocks(area, NULL);
-    map_memory(area, created->memory);
+    created_map_memory(area, created->memory);
     return code;
 }
 
 void gps_parting_exchange(void) {
-    struct gps_area *area = area_of();
+    struct gps_area *area = parting_area();
     if (!area || area->count != parting.count || gps_area_enter(area) != GPS_OK)
         return;
     if (part(area) == GPS_OK) {

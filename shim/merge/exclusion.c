@@ -21,19 +21,19 @@ enum { NAMED = 8 /* in the report */ };
 static _Atomic bool happened;
 GPS_FORGOTTEN(happened);
 
-static uint64_t sum_of(const struct gps_rule *rule) {
+static uint64_t rule_sum(const struct gps_rule *rule) {
     struct gps_rule plain = *rule;
     plain.line = 0; /* where and how it stands is no part of it */
     memset(plain.lines, 0, sizeof(plain.lines));
     return XXH3_64bits(&plain, sizeof(plain));
 }
 
-static struct gps_exclusion describe(const struct gps_area *area) {
+static struct gps_exclusion exclusion_describe(const struct gps_area *area) {
     struct gps_exclusion exclusion;
     memset(&exclusion, 0, sizeof(exclusion));
     exclusion.size = area->size;
     exclusion.index = area->index;
-    exclusion.rule = sum_of(area->rule);
+    exclusion.rule = rule_sum(area->rule);
     struct gps_text text = GPS_TEXT(exclusion.program);
     gps_text_str(&text, gps_process_self()->command);
     text = GPS_TEXT(exclusion.name);
@@ -44,7 +44,7 @@ static struct gps_exclusion describe(const struct gps_area *area) {
 }
 
 uint64_t gps_exclusion_times(const struct gps_area *area) {
-    const struct gps_exclusion exclusion = describe(area);
+    const struct gps_exclusion exclusion = exclusion_describe(area);
     return gps_membership_join() == 0 ? gps_exclusions_times(gps_membership_store(), &exclusion)
                                       : 0;
 }
@@ -52,7 +52,7 @@ uint64_t gps_exclusion_times(const struct gps_area *area) {
 /* --- whose fault it may be --- */
 
 /* Whether a block of it was merged at `since` or later, and still is. */
-static bool is_merged(const struct gps_area *area, uint64_t since) {
+static bool area_is_merged_since(const struct gps_area *area, uint64_t since) {
     for (unsigned i = 0; i < area->count; i++)
         if (gps_block_is_read_only(&area->blocks[i]) && area->blocks[i].swapped >= since)
             return true;
@@ -62,13 +62,13 @@ static bool is_merged(const struct gps_area *area, uint64_t since) {
 /* The caller has the lock. */
 static bool is_any_merged(uint64_t since) {
     struct gps_area *area = gps_area_next(NULL);
-    while (area && !is_merged(area, since))
+    while (area && !area_is_merged_since(area, since))
         area = gps_area_next(area);
     return area;
 }
 
-static void add_name(struct gps_text *text, const char *before, const struct gps_area *area,
-                     unsigned n) {
+static void exclusion_add_name(struct gps_text *text, const char *before,
+                               const struct gps_area *area, unsigned n) {
     if (n == NAMED)
         gps_text_str(text, ", ...");
     if (n >= NAMED)
@@ -85,12 +85,12 @@ static unsigned note_some(struct gps_text *text, const char *before, bool exclud
                           uint64_t since) {
     unsigned count = 0;
     for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area)) {
-        struct gps_exclusion exclusion = describe(area);
+        struct gps_exclusion exclusion = exclusion_describe(area);
         exclusion.times = since ? GPS_EXCLUDED : area->times + 1;
-        if (!is_merged(area, since) || (exclusion.times >= GPS_EXCLUDED) != excluded)
+        if (!area_is_merged_since(area, since) || (exclusion.times >= GPS_EXCLUDED) != excluded)
             continue;
         gps_exclusions_add(gps_membership_store(), &exclusion);
-        add_name(text, before, area, count++);
+        exclusion_add_name(text, before, area, count++);
     }
     return count;
 }

@@ -70,7 +70,7 @@ static void map_copy(const struct gps_away *block, uint64_t memory, const _Atomi
         gps_ops->block_release(memory);
 }
 
-static int give(const struct gps_away *block, uint64_t memory) {
+static int away_block_give(const struct gps_away *block, uint64_t memory) {
     int descriptor;
     if (gps_ops->block_export(memory, &descriptor) != GPS_OK)
         return -ENOTSUP;
@@ -87,7 +87,7 @@ static bool give_copy(const struct gps_away *block, const _Atomic bool *stop) {
     gps_swap_unlock();
     if (code != GPS_OK)
         return code == GPS_INVALID_VALUE; /* it is another's no more */
-    const int status = give(block, memory);
+    const int status = away_block_give(block, memory);
     if (status == 0)
         map_copy(block, memory, stop);
     else
@@ -112,7 +112,7 @@ static bool give_what_is_lost(const _Atomic bool *stop) {
     return all;
 }
 
-static void look(const _Atomic bool *stop) {
+static void keeper_watch_look(const _Atomic bool *stop) {
     const uint64_t socket = gps_keeper_other(gps_membership_store(), gps_process_self(), 0);
     if (socket && socket != known && return_all())
         known = socket;
@@ -144,6 +144,6 @@ static void tell_of_removal(void) {
 void gps_keeper_watch_turn(const _Atomic bool *stop) {
     GPS_DRIVER_SCOPE();
     if (gps_membership_store())
-        look(stop);
+        keeper_watch_look(stop);
     tell_of_removal();
 }

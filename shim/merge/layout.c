@@ -18,7 +18,7 @@ static uint64_t page_of(uint64_t at) {
     return at / GPS_MERGE_SMALL;
 }
 
-static uint64_t bit_of(uint64_t at) {
+static uint64_t page_bit(uint64_t at) {
     return UINT64_C(1) << page_of(at) % 64;
 }
 
@@ -28,12 +28,12 @@ static uint64_t end_of_all(const struct gps_area *area) {
 }
 
 static bool is_edge(const struct gps_area *area, uint64_t at) {
-    return at >= end_of_all(area) || area->edges[page_of(at) / 64] & bit_of(at);
+    return at >= end_of_all(area) || area->edges[page_of(at) / 64] & page_bit(at);
 }
 
 static void set_edge(struct gps_area *area, uint64_t at) {
     if (at < end_of_all(area))
-        area->edges[page_of(at) / 64] |= bit_of(at);
+        area->edges[page_of(at) / 64] |= page_bit(at);
 }
 
 /* The first edge at a place or behind it. */
@@ -42,7 +42,7 @@ static uint64_t edge_from(const struct gps_area *area, uint64_t at) {
     uint64_t word = page_of(at) / 64, bits;
     if (at >= end_of_all(area))
         return end_of_all(area);
-    bits = area->edges[word] & -bit_of(at);
+    bits = area->edges[word] & -page_bit(at);
     while (!bits && ++word < words)
         bits = area->edges[word];
     return bits ? (word * 64 + (uint64_t)__builtin_ctzll(bits)) * GPS_MERGE_SMALL
@@ -52,7 +52,7 @@ static uint64_t edge_from(const struct gps_area *area, uint64_t at) {
 /* The last edge up to a place: the first of all is at 0. */
 static uint64_t edge_to(const struct gps_area *area, uint64_t at) {
     uint64_t word = page_of(at) / 64;
-    uint64_t bits = area->edges[word] & (bit_of(at) | (bit_of(at) - 1));
+    uint64_t bits = area->edges[word] & (page_bit(at) | (page_bit(at) - 1));
     while (!bits)
         bits = area->edges[--word];
     return (word * 64 + 63 - (uint64_t)__builtin_clzll(bits)) * GPS_MERGE_SMALL;
@@ -78,7 +78,7 @@ static struct touched touched_by(const struct gps_area *area, uint64_t address, 
 static void note_tensor(struct gps_area *area, const struct touched *copy) {
     for (uint64_t at = copy->from + GPS_MERGE_SMALL; (at = edge_from(area, at)) < copy->to;
          at += GPS_MERGE_SMALL)
-        area->edges[page_of(at) / 64] &= ~bit_of(at);
+        area->edges[page_of(at) / 64] &= ~page_bit(at);
     set_edge(area, copy->from);
     set_edge(area, copy->inner);
     set_edge(area, copy->outer);
@@ -103,17 +103,17 @@ static struct span wanted_at(const struct gps_area *area, uint64_t place) {
     return (struct span){at, at + size};
 }
 
-static uint64_t end_of(const struct gps_block *block) {
+static uint64_t block_end(const struct gps_block *block) {
     return block->at + block->size;
 }
 
-static bool is_right(const struct gps_area *area, const struct gps_block *block) {
+static bool block_is_right(const struct gps_area *area, const struct gps_block *block) {
     const struct span wanted = wanted_at(area, block->at);
-    return wanted.at == block->at && wanted.end == end_of(block);
+    return wanted.at == block->at && wanted.end == block_end(block);
 }
 
 /* Whether a block should begin there. */
-static bool is_wanted(const struct gps_area *area, uint64_t at) {
+static bool edge_is_wanted(const struct gps_area *area, uint64_t at) {
     return is_edge(area, at) || wanted_at(area, at).at == at;
 }
 
@@ -158,7 +158,8 @@ static bool may_inherit(const struct gps_area *area, const struct gps_block *old
     return block->at >= old->at && excess(area) + old->size - block->size <= GPS_MERGE_LARGE;
 }
 
-static bool make_all(const struct gps_area *area, struct gps_block *blocks, unsigned count) {
+static bool layout_make_blocks(const struct gps_area *area, struct gps_block *blocks,
+                               unsigned count) {
     unsigned i = 0;
     while (i < count && gps_block_make(area, &blocks[i]) == GPS_OK)
         i++;
@@ -177,7 +178,7 @@ static bool remake(const struct gps_area *area, struct gps_block *old, unsigned 
     if (!old->made) /* overcommit */
         return true;
     const bool inherits = may_inherit(area, last, end);
-    if (!make_all(area, blocks, count - inherits))
+    if (!layout_make_blocks(area, blocks, count - inherits))
         return false;
     if (inherits) {
         end->made = last->made;
@@ -206,7 +207,7 @@ static unsigned lay_out_for(const struct gps_area *area, const struct touched *c
 static bool cut_anew(struct gps_area *area, const struct touched *copy, unsigned first,
                      unsigned end) {
     struct gps_block blocks[AT_ONCE / GPS_MERGE_SMALL];
-    const uint64_t from = area->blocks[first].at, to = end_of(&area->blocks[end - 1]);
+    const uint64_t from = area->blocks[first].at, to = block_end(&area->blocks[end - 1]);
     const unsigned count = lay_out_for(area, copy, from, to, blocks);
     for (unsigned i = 0; i < count; i++)
         blocks[i].excluded = area->blocks[first].excluded; /* as all that are UNBACKED */
@@ -222,18 +223,18 @@ static unsigned end_of_window(const struct gps_area *area, unsigned first, uint6
     unsigned end = first;
     while (end < area->count && area->blocks[end].at < to &&
            area->blocks[end].state == GPS_BLOCK_UNBACKED &&
-           end_of(&area->blocks[end]) - from <= AT_ONCE)
+           block_end(&area->blocks[end]) - from <= AT_ONCE)
         end++;
     return end;
 }
 
 static bool is_settled(const struct gps_area *area, const struct gps_block *block) {
-    return block->state != GPS_BLOCK_UNBACKED || is_right(area, block);
+    return block->state != GPS_BLOCK_UNBACKED || block_is_right(area, block);
 }
 
 /* Cuts those anew that a copy touches, as far as they are not mapped. What lies behind it is cut by
  * the copies that come there. */
-static void fit(struct gps_area *area, const struct touched *copy) {
+static void layout_fit_blocks(struct gps_area *area, const struct touched *copy) {
     unsigned at, end;
     gps_area_blocks(area, area->pointer + copy->from, 1, &at, &end);
     while (at < area->count && area->blocks[at].at < copy->to) {
@@ -266,7 +267,7 @@ void gps_layout_note(struct gps_area *area, uint64_t address, uint64_t size) {
     else if (area->lazy && area->tensors && size)
         set_apart(area, &copy);
     if (area->lazy && area->tensors)
-        fit(area, &copy);
+        layout_fit_blocks(area, &copy);
 }
 
 /* --- frozen --- */
@@ -300,7 +301,7 @@ static bool has_waited(const struct gps_block *block, uint64_t time) {
 /* Whether all blocks that are cut anew with this one may be frozen. */
 static bool may_be_cut(const struct gps_area *area, const struct gps_block *block) {
     const uint64_t from = wanted_at(area, block->at).at;
-    const uint64_t to = wanted_at(area, end_of(block) - GPS_MERGE_SMALL).end;
+    const uint64_t to = wanted_at(area, block_end(block) - GPS_MERGE_SMALL).end;
     unsigned first, end;
     gps_area_blocks(area, area->pointer + from, to - from, &first, &end);
     while (first < end && may_be_frozen(&area->blocks[first]))
@@ -311,13 +312,13 @@ static bool may_be_cut(const struct gps_area *area, const struct gps_block *bloc
 /* Whether there should be blocks that lie in it whole. */
 static bool has_whole(const struct gps_area *area, const struct gps_block *block) {
     struct span one = wanted_at(area, block->at);
-    if (one.at < block->at && one.end < end_of(block))
+    if (one.at < block->at && one.end < block_end(block))
         one = wanted_at(area, one.end);
-    return one.at >= block->at && one.end <= end_of(block);
+    return one.at >= block->at && one.end <= block_end(block);
 }
 
 bool gps_layout_holds(const struct gps_area *area, const struct gps_block *block) {
-    return area->tensors && area->tries < TRIES && !is_right(area, block) &&
+    return area->tensors && area->tries < TRIES && !block_is_right(area, block) &&
            !has_waited(block, TIMEOUT) && (may_be_cut(area, block) || has_whole(area, block));
 }
 
@@ -330,7 +331,7 @@ static bool brings_any(const struct gps_area *area) {
             old++;
         const bool there = old < relayout.end && area->blocks[old].at == one->at &&
                            area->blocks[old].size == one->size;
-        if (!there && is_right(area, one))
+        if (!there && block_is_right(area, one))
             return true;
     }
     return false;
@@ -338,15 +339,15 @@ static bool brings_any(const struct gps_area *area) {
 
 /* Where a relayout that begins with a block ends: at the last place at which both agree; or, where
  * others are not worth waiting for, anywhere. */
-static unsigned find_end(const struct gps_area *area, unsigned first) {
+static unsigned relayout_find_end(const struct gps_area *area, unsigned first) {
     const uint64_t from = area->blocks[first].at;
     unsigned good = first, end = first;
     for (; end < area->count && is_frozen(&area->blocks[end]); end++) {
-        const uint64_t to = end_of(&area->blocks[end]);
+        const uint64_t to = block_end(&area->blocks[end]);
         if (to - from > GPS_MERGE_WINDOW || end - first == RELAYOUT_MOST ||
             lay_out(area, from, to, NULL) > RELAYOUT_MOST)
             break;
-        good = is_wanted(area, to) ? end + 1 : good;
+        good = edge_is_wanted(area, to) ? end + 1 : good;
     }
     const bool waits = end < area->count && !is_frozen(&area->blocks[end]) &&
                        may_be_frozen(&area->blocks[end]) && !has_waited(&area->blocks[first], WAIT);
@@ -354,22 +355,24 @@ static unsigned find_end(const struct gps_area *area, unsigned first) {
 }
 
 /* The same of its beginning. */
-static bool may_begin(const struct gps_area *area, unsigned first) {
+static bool relayout_may_begin(const struct gps_area *area, unsigned first) {
     const struct gps_block *block = &area->blocks[first];
-    return is_frozen(block) && !is_right(area, block) &&
-           (is_wanted(area, block->at) || !may_be_frozen(block - 1) || has_waited(block, WAIT));
+    return is_frozen(block) && !block_is_right(area, block) &&
+           (edge_is_wanted(area, block->at) || !may_be_frozen(block - 1) ||
+            has_waited(block, WAIT));
 }
 
 /* The first from a block on. */
-static bool find(const struct gps_area *area, unsigned first) {
+static bool relayout_find(const struct gps_area *area, unsigned first) {
     for (; first < area->count; first++) {
-        if (!may_begin(area, first))
+        if (!relayout_may_begin(area, first))
             continue;
         relayout.first = first;
-        relayout.end = find_end(area, first);
+        relayout.end = relayout_find_end(area, first);
         if (relayout.end == first)
             continue;
-        const uint64_t from = area->blocks[first].at, to = end_of(&area->blocks[relayout.end - 1]);
+        const uint64_t from = area->blocks[first].at,
+                       to = block_end(&area->blocks[relayout.end - 1]);
         relayout.count = lay_out(area, from, to, relayout.wanted);
         if (brings_any(area))
             return true;
@@ -380,19 +383,19 @@ static bool find(const struct gps_area *area, unsigned first) {
 /* Up to where the blocks to be had are as they should be. */
 static uint64_t end_of_right(const struct gps_area *area) {
     unsigned count = relayout.count;
-    while (count > 1 && !is_right(area, &relayout.wanted[count - 1]))
+    while (count > 1 && !block_is_right(area, &relayout.wanted[count - 1]))
         count--;
-    return end_of(&relayout.wanted[count - 1]);
+    return block_end(&relayout.wanted[count - 1]);
 }
 
-static bool find_in(struct gps_area *area) {
+static bool relayout_find_in(struct gps_area *area) {
     const uint64_t from = relayout.pointer == area->pointer ? relayout.from : 0;
     unsigned first, end;
     if (!area->tensors || area->freed || area->tries >= TRIES)
         return false;
     gps_area_blocks(area, area->pointer + from, 1, &first, &end);
     first += first < area->count && area->blocks[first].at < from;
-    if (!find(area, first))
+    if (!relayout_find(area, first))
         return false;
     area->tries++;
     relayout.pointer = area->pointer;
@@ -407,17 +410,18 @@ bool gps_layout_next(uint64_t only, bool again) {
     GPS_AREAS_LOCKED();
     for (struct gps_area *area = gps_area_from(relayout.pointer); area && !found;
          area = gps_area_next(area))
-        found = (!only || only == area->serial) && find_in(area);
+        found = (!only || only == area->serial) && relayout_find_in(area);
     return found;
 }
 
 /* --- blocks with their bytes --- */
 
 /* Others of the area may have been cut anew meanwhile. */
-static bool is_there(const struct gps_area *area) {
+static bool relayout_is_there(const struct gps_area *area) {
     return relayout.end <= area->count &&
            area->blocks[relayout.first].at == relayout.wanted[0].at &&
-           end_of(&area->blocks[relayout.end - 1]) == end_of(&relayout.wanted[relayout.count - 1]);
+           block_end(&area->blocks[relayout.end - 1]) ==
+               block_end(&relayout.wanted[relayout.count - 1]);
 }
 
 /* Whether all have been frozen since before a time. */
@@ -428,15 +432,15 @@ static bool are_frozen(const struct gps_area *area, uint64_t time) {
     return true;
 }
 
-static struct gps_area *area_of(uint64_t time) {
+static struct gps_area *relayout_area(uint64_t time) {
     struct gps_area *area = gps_area_of(relayout.pointer, relayout.serial);
-    return area && is_there(area) && are_frozen(area, time) ? area : NULL;
+    return area && relayout_is_there(area) && are_frozen(area, time) ? area : NULL;
 }
 
 static void fill_part(const struct gps_area *area, struct gps_block *block, uint64_t at,
                       uint64_t end) {
     const uint64_t from = at > block->at ? at : block->at;
-    const uint64_t to = end < end_of(block) ? end : end_of(block);
+    const uint64_t to = end < block_end(block) ? end : block_end(block);
     gps_area_fill(area, block, area->pointer + from, to - from);
 }
 
@@ -447,7 +451,7 @@ static void carry_filled(const struct gps_area *area) {
          from < &area->blocks[relayout.end]; from++)
         for (unsigned part = 0; part < 64; part++) {
             const uint64_t size = from->size / 64, at = from->at + part * size;
-            to += at >= end_of(to);
+            to += at >= block_end(to);
             for (struct gps_block *one = to; one < last && one->at < at + size; one++)
                 if (from->filled >> part & 1)
                     fill_part(area, one, at, at + size);
@@ -455,8 +459,8 @@ static void carry_filled(const struct gps_area *area) {
 }
 
 /* Copies the blocks, in the area's context. There must be room for as many bytes of others, too. */
-static bool copy_all(const struct gps_area *area) {
-    const uint64_t size = end_of(&relayout.wanted[relayout.count - 1]) - relayout.wanted[0].at;
+static bool relayout_copy_blocks(const struct gps_area *area) {
+    const uint64_t size = block_end(&relayout.wanted[relayout.count - 1]) - relayout.wanted[0].at;
     bool copied = gps_block_fits(2 * size);
     for (unsigned i = 0; i < relayout.count && copied; i++)
         copied = gps_block_copy(area, &relayout.wanted[i], &relayout.wanted[i].memory) == GPS_OK;
@@ -467,18 +471,18 @@ static bool copy_all(const struct gps_area *area) {
 bool gps_layout_copy(void) {
     bool copied = false;
     GPS_AREAS_LOCKED();
-    const struct gps_area *area = area_of(UINT64_MAX);
+    const struct gps_area *area = relayout_area(UINT64_MAX);
     if (area && gps_area_enter(area) == GPS_OK) {
         relayout.copied = gps_clock_monotonic();
         carry_filled(area);
-        copied = copy_all(area);
+        copied = relayout_copy_blocks(area);
         gps_ops->leave();
     }
     return copied;
 }
 
 void gps_layout_exchange(void) {
-    struct gps_area *area = area_of(relayout.copied);
+    struct gps_area *area = relayout_area(relayout.copied);
     if (!area || gps_area_enter(area) != GPS_OK)
         return;
     if (gps_block_exchange(area, &area->blocks[relayout.first], relayout.end - relayout.first,

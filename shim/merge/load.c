@@ -63,8 +63,8 @@ bool gps_load_takes(const struct gps_write *write, bool *pinned) {
            !gps_streams_any_capturing(); /* waiting for a stream can end a capture */
 }
 
-static void describe(const struct gps_write *write, const struct gps_area *area, uint64_t to,
-                     struct piece *piece) {
+static void piece_describe(const struct gps_write *write, const struct gps_area *area, uint64_t to,
+                           struct piece *piece) {
     const uint64_t left = write->to + write->size - to;
     unsigned first, end;
     gps_area_blocks(area, to, 1, &first, &end);
@@ -85,23 +85,23 @@ static void describe(const struct gps_write *write, const struct gps_area *area,
 
 /* Describes the part of the copy that begins at `to`, and returns its size. 0: the address lies in
  * no area any more. */
-static uint64_t cut(const struct gps_write *write, uint64_t to, struct piece *piece) {
+static uint64_t piece_cut(const struct gps_write *write, uint64_t to, struct piece *piece) {
     GPS_SCOPE();
     GPS_AREAS_LOCKED();
     const struct gps_area *area = gps_area_at(to);
     if (area)
-        describe(write, area, to, piece);
+        piece_describe(write, area, to, piece);
     return area ? piece->size : 0;
 }
 
 /* The block of the piece. NULL: it was cut anew meanwhile. */
-static struct gps_block *block_of(const struct piece *piece, struct gps_area **area) {
+static struct gps_block *piece_block(const struct piece *piece, struct gps_area **area) {
     struct gps_block *block = gps_area_block(piece->to - piece->at, piece->serial, area);
     return block && block->size == piece->key.size ? block : NULL;
 }
 
 /* Blocks begin and end where the copy does. */
-static void fit(const struct gps_write *write) {
+static void load_fit_blocks(const struct gps_write *write) {
     GPS_DRIVER_SCOPE();
     GPS_AREAS_LOCKED();
     struct gps_area *area = gps_area_at(write->to);
@@ -120,7 +120,7 @@ struct offer {
     unsigned slot;
 };
 
-static bool get(const struct piece *piece, struct offer *offer) {
+static bool offer_get(const struct piece *piece, struct offer *offer) {
     if (gps_shared_get(&offer->id, &piece->key, &offer->descriptor, &offer->slot) < 0)
         offer->descriptor = -1;
     return offer->descriptor >= 0;
@@ -134,15 +134,15 @@ static void decline(struct offer *offer) {
     gps_shared_release(offer->slot);
 }
 
-static bool is_whole(const struct piece *piece) {
+static bool piece_is_whole(const struct piece *piece) {
     return !piece->at && piece->size == piece->key.size;
 }
 
 /* What brings the same bytes as all of the shared block has is over with that. */
-static bool adopt(const struct piece *piece, const struct offer *offer, uint64_t memory) {
+static bool piece_adopt(const struct piece *piece, const struct offer *offer, uint64_t memory) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
-    struct gps_block *block = block_of(piece, &area);
+    struct gps_block *block = piece_block(piece, &area);
     if (!block || block->state != GPS_BLOCK_UNBACKED || block->excluded)
         return false;
     gps_shared_commit(&offer->id, offer->slot, gps_shared_mark(piece->key.uuid, piece->key.size),
@@ -151,7 +151,7 @@ static bool adopt(const struct piece *piece, const struct offer *offer, uint64_t
         return false;
     block->id = offer->id;
     block->slot = offer->slot;
-    if (is_whole(piece)) {
+    if (piece_is_whole(piece)) {
         gps_area_fill(area, block, piece->to, piece->size);
         block->written = gps_clock_monotonic();
         gps_merge_share(block);
@@ -162,7 +162,7 @@ static bool adopt(const struct piece *piece, const struct offer *offer, uint64_t
 static bool map_shared(const struct piece *piece, struct offer *offer) {
     uint64_t memory = 0;
     if (gps_ops->block_import(offer->descriptor, &memory) == GPS_OK &&
-        adopt(piece, offer, memory)) {
+        piece_adopt(piece, offer, memory)) {
         close(offer->descriptor);
         return true;
     }
@@ -187,12 +187,12 @@ static bool map_whole(struct piece *piece, struct offer *offer) {
     if (!gps_id_equal(&id, &offer->id)) {
         decline(offer);
         offer->id = id;
-        get(piece, offer);
+        offer_get(piece, offer);
     }
     return offer->descriptor >= 0 && map_shared(piece, offer);
 }
 
-static bool is_readable(const struct piece *piece, const void *bytes, uint64_t size) {
+static bool piece_is_readable(const struct piece *piece, const void *bytes, uint64_t size) {
     return piece->pinned || gps_digest_readable(bytes, size);
 }
 
@@ -200,7 +200,7 @@ static bool is_readable(const struct piece *piece, const void *bytes, uint64_t s
  * faster. */
 static bool hash_first(struct piece *piece) {
     const uint64_t begun = gps_clock_monotonic();
-    if (!is_readable(piece, piece->from, GPS_DIGEST_CHUNK))
+    if (!piece_is_readable(piece, piece->from, GPS_DIGEST_CHUNK))
         return false;
     piece->key.first = gps_digest_chunk(piece->from);
     return !piece->pinned || gps_clock_monotonic() - begun < SLOW;
@@ -215,11 +215,11 @@ static bool look_for_shared(struct piece *piece) {
         !hash_first(piece) || !gps_shared_find(&piece->key, &offer.id))
         return false;
     piece->hashing = gps_digest_begin(piece->from, piece->size / GPS_DIGEST_CHUNK, piece->pinned);
-    if (!get(piece, &offer) && !is_whole(piece))
+    if (!offer_get(piece, &offer) && !piece_is_whole(piece))
         return false;
-    if (is_whole(piece) && piece->hashing)
+    if (piece_is_whole(piece) && piece->hashing)
         return map_whole(piece, &offer);
-    if (is_whole(piece))
+    if (piece_is_whole(piece))
         decline(&offer);
     else
         map_shared(piece, &offer);
@@ -232,7 +232,7 @@ static bool look_for_shared(struct piece *piece) {
 static bool keep_chunks(const struct piece *piece, struct gps_hash *chunks) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
-    struct gps_block *block = block_of(piece, &area);
+    struct gps_block *block = piece_block(piece, &area);
     if (block)
         block->chunks = chunks;
     return block;
@@ -249,12 +249,12 @@ static const struct gps_hash *make_chunks(const struct piece *piece) {
 }
 
 /* Compares bytes that do not fill a chunk: they are read back. */
-static bool is_same(const struct piece *piece, uint64_t at, uint64_t size) {
+static bool piece_is_same(const struct piece *piece, uint64_t at, uint64_t size) {
     static uint8_t there[GPS_DIGEST_CHUNK]; /* one at a time */
     const uint8_t *here = piece->from + (at - piece->at);
     if (!size)
         return true;
-    return is_readable(piece, here, size) &&
+    return piece_is_readable(piece, here, size) &&
            gps_ops->copy_out(there, piece->to + (at - piece->at), size) == GPS_OK &&
            memcmp(there, here, size) == 0;
 }
@@ -269,24 +269,25 @@ static bool has_hashes(struct piece *piece, uint64_t first, uint64_t last,
     return gps_digest_end(hashing, chunks);
 }
 
-static bool is_equal(struct piece *piece, const struct gps_hash *chunks) {
+static bool piece_is_equal(struct piece *piece, const struct gps_hash *chunks) {
     const uint64_t end = piece->at + piece->size;
     const uint64_t first = (piece->at + GPS_DIGEST_CHUNK - 1) / GPS_DIGEST_CHUNK;
     const uint64_t last = end / GPS_DIGEST_CHUNK;
     if (first >= last) {
         const uint64_t edge = first * GPS_DIGEST_CHUNK < end ? first * GPS_DIGEST_CHUNK : end;
-        return is_same(piece, piece->at, edge - piece->at) && is_same(piece, edge, end - edge);
+        return piece_is_same(piece, piece->at, edge - piece->at) &&
+               piece_is_same(piece, edge, end - edge);
     }
     const uint64_t from = first * GPS_DIGEST_CHUNK, to = last * GPS_DIGEST_CHUNK;
-    return is_same(piece, piece->at, from - piece->at) && is_same(piece, to, end - to) &&
-           has_hashes(piece, first, last, chunks);
+    return piece_is_same(piece, piece->at, from - piece->at) &&
+           piece_is_same(piece, to, end - to) && has_hashes(piece, first, last, chunks);
 }
 
 /* When copies have brought all of it, the block is merged. */
 static void note_equal(const struct piece *piece) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
-    struct gps_block *block = block_of(piece, &area);
+    struct gps_block *block = piece_block(piece, &area);
     if (!block)
         return; /* its context is gone */
     gps_area_fill(area, block, piece->to, piece->size);
@@ -299,19 +300,19 @@ static void note_equal(const struct piece *piece) {
 static bool is_shared(const struct piece *piece, const struct gps_hash **chunks) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
-    const struct gps_block *block = block_of(piece, &area);
+    const struct gps_block *block = piece_block(piece, &area);
     *chunks = block ? block->chunks : NULL;
     return block && (block->state == GPS_BLOCK_OFFERING || gps_block_is_merged(block) ||
                      block->state == GPS_BLOCK_SPECULATIVE);
 }
 
-static bool compare(struct piece *piece) {
+static bool piece_compare(struct piece *piece) {
     const struct gps_hash *chunks;
     if (!is_shared(piece, &chunks))
         return false;
     if (!chunks)
         chunks = make_chunks(piece);
-    if (!chunks || !is_equal(piece, chunks))
+    if (!chunks || !piece_is_equal(piece, chunks))
         return false;
     note_equal(piece);
     return true;
@@ -319,11 +320,11 @@ static bool compare(struct piece *piece) {
 
 /* Threads that load new blocks do not wait for each other. *looks: whether blocks can be looked at
  * soon. */
-static bool is_there(struct piece *piece, bool *looks) {
+static bool piece_is_there(struct piece *piece, bool *looks) {
     const struct gps_hash *unused;
     bool there = look_for_shared(piece);
     if (!there && is_shared(piece, &unused) && (*looks = gps_swap_lock_within(LOCK_250MS))) {
-        there = compare(piece);
+        there = piece_compare(piece);
         gps_swap_unlock();
     }
     if (piece->hashing)
@@ -341,7 +342,7 @@ struct run {
 
 static _Atomic uint64_t backlog; /* copied, by all calls, since the merger was last waited for */
 
-static int copy(const struct run *run) {
+static int run_copy(const struct run *run) {
     struct gps_gate_pass pass;
     int code = gps_unmerge_begin(run->to, run->size, true, false);
     if (code != GPS_OK)
@@ -365,7 +366,7 @@ static bool is_overcommitted(uint64_t address, uint64_t serial) {
 static int flush(struct run *run, uint64_t serial) {
     if (!run->size)
         return GPS_OK;
-    const int code = copy(run);
+    const int code = run_copy(run);
     const uint64_t copied = atomic_fetch_add(&backlog, run->size) + run->size;
     run->size = 0;
     if (copied >= BACKLOG)
@@ -381,7 +382,7 @@ static int flush(struct run *run, uint64_t serial) {
 static int load_piece(struct piece *piece, struct run *run, bool *looks) {
     struct gps_scope scope;
     int code = gps_scope_enter(&scope, piece->context);
-    const bool there = code == GPS_OK && *looks && is_there(piece, looks);
+    const bool there = code == GPS_OK && *looks && piece_is_there(piece, looks);
     gps_scope_end(&scope);
     if (code != GPS_OK || there)
         return code == GPS_OK ? flush(run, piece->serial) : code;
@@ -394,7 +395,7 @@ static int load_piece(struct piece *piece, struct run *run, bool *looks) {
 }
 
 /* While a graph is captured the legacy stream has nothing to do. */
-static int wait_for(uint64_t stream) {
+static int load_wait_for_stream(uint64_t stream) {
     const int code = gps_ops->stream_wait(stream);
     return gps_code_is_of_capture(code) ? GPS_OK : code;
 }
@@ -405,15 +406,15 @@ int gps_load(const struct gps_write *write, bool pinned) {
     struct piece piece = {.serial = 0};
     struct run run = {.stream = write->stream};
     uint64_t size;
-    int code = write->ordered ? GPS_OK : wait_for(write->stream);
+    int code = write->ordered ? GPS_OK : load_wait_for_stream(write->stream);
     bool looks = true;
-    fit(write);
+    load_fit_blocks(write);
     for (uint64_t at = 0; code == GPS_OK && at < write->size; at += size) {
-        size = cut(write, write->to + at, &piece);
+        size = piece_cut(write, write->to + at, &piece);
         piece.pinned = pinned;
         code = size ? load_piece(&piece, &run, &looks) : GPS_INVALID_VALUE;
     }
     if (code == GPS_OK)
         code = flush(&run, piece.serial);
-    return code == GPS_OK && pinned ? wait_for(write->stream) : code;
+    return code == GPS_OK && pinned ? load_wait_for_stream(write->stream) : code;
 }

@@ -206,8 +206,8 @@ static bool freeze(struct gps_candidate *candidate, struct gps_area *area,
     return gps_block_freeze(area, block) == GPS_OK;
 }
 
-static bool replace(struct gps_candidate *candidate, struct gps_area *area,
-                    struct gps_block *block) {
+static bool candidate_replace(struct gps_candidate *candidate, struct gps_area *area,
+                              struct gps_block *block) {
     gps_shared_commit(&candidate->id, candidate->slot,
                       gps_shared_mark(candidate->key.uuid, candidate->key.size),
                       candidate->pointer);
@@ -233,7 +233,8 @@ static bool is_sure(const struct gps_block *block, uint64_t now) {
 /* What copies left out is where an allocator puts what kernels write, and so is what was seen to
  * change without one. With `content = any` such blocks come last. Learned rules (quiet = 0) are
  * sure of what was uploaded, and of nothing else. */
-static bool is_filled(const struct gps_area *area, const struct gps_block *block, uint64_t now) {
+static bool block_is_filled(const struct gps_area *area, const struct gps_block *block,
+                            uint64_t now) {
     const uint64_t quiet = area->rule->quiet, wait = quiet < DOUBT_20S ? quiet : DOUBT_20S;
     if (quiet && area->rule->content == GPS_CONTENT_ANY)
         return is_sure(block, now) || now - state.sure >= wait;
@@ -242,7 +243,8 @@ static bool is_filled(const struct gps_area *area, const struct gps_block *block
 
 /* A block that was written just now is not quiet, so it is not hashed: a program that loads is not
  * disturbed. */
-static bool is_due(const struct gps_area *area, const struct gps_block *block, uint64_t now) {
+static bool block_hash_is_due(const struct gps_area *area, const struct gps_block *block,
+                              uint64_t now) {
     const uint64_t quiet = area->rule->quiet, between = quiet / HASHES;
     const uint64_t last =
         quiet && block->written > block->last_hashed ? block->written : block->last_hashed;
@@ -254,7 +256,8 @@ static bool is_eligible(const struct gps_area *area, const struct gps_block *blo
         return false;
     return (gps_block_is_frozen(block) && !block->excluded && !gps_layout_holds(area, block)) ||
            (block->state == GPS_BLOCK_PRIVATE && !area->freed && !block->excluded &&
-            !block->writers && is_filled(area, block, now) && is_due(area, block, now));
+            !block->writers && block_is_filled(area, block, now) &&
+            block_hash_is_due(area, block, now));
 }
 
 /* A walk goes through the blocks by address. */
@@ -264,7 +267,7 @@ struct walk {
     uint64_t only;    /* the serial of the one area; 0: all */
 };
 
-static struct gps_area *area_of(struct walk *walk) {
+static struct gps_area *walk_area(struct walk *walk) {
     struct gps_area *area = gps_area_from(walk->pointer);
     if (area && area->pointer == walk->pointer && walk->index < area->count)
         return area;
@@ -275,8 +278,8 @@ static struct gps_area *area_of(struct walk *walk) {
     return area;
 }
 
-static void describe(const struct gps_area *area, const struct gps_block *block,
-                     struct gps_candidate *candidate) {
+static void candidate_describe(const struct gps_area *area, const struct gps_block *block,
+                               struct gps_candidate *candidate) {
     *candidate = (struct gps_candidate){.serial = area->serial,
                                         .pointer = area->pointer + block->at,
                                         .context = area->context,
@@ -292,20 +295,20 @@ static bool next_block(struct walk *walk, bool frozen, struct gps_candidate *can
     bool found = false;
     GPS_AREAS_LOCKED();
     const uint64_t now = gps_clock_monotonic(); /* after all that was written */
-    for (struct gps_area *area; !found && (area = area_of(walk)); walk->index++) {
+    for (struct gps_area *area; !found && (area = walk_area(walk)); walk->index++) {
         struct gps_block *block = &area->blocks[walk->index];
         found = (!walk->only || walk->only == area->serial) &&
                 gps_block_is_frozen(block) == frozen && is_eligible(area, block, now);
         if (found) {
             block->last_hashed = now;
-            describe(area, block, candidate);
+            candidate_describe(area, block, candidate);
         }
     }
     return found;
 }
 
 /* Whether the block has had this hash for long enough. With quiet = 0 it needs none. */
-static bool is_quiet(const struct gps_candidate *candidate, uint64_t begun) {
+static bool candidate_is_quiet(const struct gps_candidate *candidate, uint64_t begun) {
     struct gps_area *area;
     bool quiet = false;
     GPS_AREAS_LOCKED();
@@ -332,7 +335,7 @@ static bool hash(struct gps_candidate *candidate) {
 /* --- a turn --- */
 
 /* A turn may take long. */
-static bool goes_on(void) {
+static bool merger_turn_goes_on(void) {
     gps_pause_look();
     return !state.stop && !state.hold && !gps_pause_is_on();
 }
@@ -343,9 +346,9 @@ static bool freeze_quiet(uint64_t only) {
     struct walk walk = {.only = only};
     struct gps_candidate *next;
     bool any = false;
-    while (goes_on() && next_block(&walk, false, next = &state.batch[state.count])) {
+    while (merger_turn_goes_on() && next_block(&walk, false, next = &state.batch[state.count])) {
         next->looked = gps_clock_monotonic();
-        if ((next->rule->quiet && !hash(next)) || !is_quiet(next, next->looked))
+        if ((next->rule->quiet && !hash(next)) || !candidate_is_quiet(next, next->looked))
             continue;
         any = true;
         if (gps_created_is_to_part(next->pointer, next->serial))
@@ -409,7 +412,7 @@ static bool finish_twin(enum twin twin) {
 /* True: there were any. */
 static bool exchange_twins(enum twin twin, uint64_t only) {
     bool any = false;
-    while (goes_on() && twins[twin].next(only, any)) {
+    while (merger_turn_goes_on() && twins[twin].next(only, any)) {
         any = true;
         if (!copy_twin(twin))
             end_twin(twin);
@@ -433,15 +436,15 @@ static bool share_frozen(uint64_t only) {
     struct walk walk = {.only = only};
     struct gps_candidate *next;
     bool any = false;
-    while (goes_on() && !gps_keeper_is_unresponsive() &&
+    while (merger_turn_goes_on() && !gps_keeper_is_unresponsive() &&
            next_block(&walk, true, next = &state.batch[state.count])) {
         any = true;
         gps_own_bytes_turn();
         if (hash(next) && gps_candidate_share(next) && ++state.count == BATCH &&
-            !begin_batch(replace))
+            !begin_batch(candidate_replace))
             return true;
     }
-    begin_batch(replace);
+    begin_batch(candidate_replace);
     return any;
 }
 
@@ -507,7 +510,7 @@ static void end_what_is_over(void) {
     gps_swap_unlock();
 }
 
-static bool take_turn(uint64_t only) {
+static bool merger_take_turn(uint64_t only) {
     bool any = false;
     GPS_DRIVER_SCOPE();
     const bool ready = gps_shared_ready();
@@ -532,7 +535,7 @@ static bool take_turn(uint64_t only) {
 static bool take_wanted_turn(void) {
     const unsigned asked = state.asked;
     const uint64_t wanted = atomic_exchange(&state.wanted, 0);
-    const bool any = take_turn(wanted == ALL ? 0 : wanted);
+    const bool any = merger_take_turn(wanted == ALL ? 0 : wanted);
     state.answered = asked;
     return any;
 }
@@ -569,7 +572,7 @@ static void rest_after(uint64_t begun) {
         usleep(1000);
 }
 
-static void *run(void *unused) {
+static void *merger_thread_run(void *unused) {
     prctl(PR_SET_NAME, "gpushare-merge");
     while (!state.stop) {
         const uint64_t begun = gps_clock_monotonic();
@@ -589,7 +592,7 @@ void gps_merger_start(void) {
     if (state.running || atomic_exchange(&state.running, true))
         return;
     GPS_SCOPE();
-    if (gps_thread_start(run, NULL))
+    if (gps_thread_start(merger_thread_run, NULL))
         return;
     gps_unmerged_set(GPS_UNMERGED_THREAD);
     state.running = false; /* the next one tries again, or gps_merger_retry */

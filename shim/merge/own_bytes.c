@@ -23,12 +23,13 @@ static enum gps_private why_never(const struct gps_area *area) {
     return gps_rdma_forbids(area->rule) ? GPS_PRIVATE_RDMA : GPS_PRIVATE_NAMED;
 }
 
-/* As the merger asks (is_filled), but for blocks in doubt, whose turn comes last. */
-static bool is_filled(const struct gps_area *area, const struct gps_block *block) {
+/* As the merger asks (block_is_filled), but for blocks in doubt, whose turn comes last. */
+static bool own_block_is_filled(const struct gps_area *area, const struct gps_block *block) {
     return !~block->filled || (area->rule->quiet && area->rule->content == GPS_CONTENT_ANY);
 }
 
-static bool is_quiet(const struct gps_area *area, const struct gps_block *block, uint64_t now) {
+static bool own_block_is_quiet(const struct gps_area *area, const struct gps_block *block,
+                               uint64_t now) {
     const uint64_t quiet = area->rule->quiet;
     if (block->writers)
         return false;
@@ -36,8 +37,8 @@ static bool is_quiet(const struct gps_area *area, const struct gps_block *block,
            (block->same_since && now - block->same_since >= quiet && now - block->written >= quiet);
 }
 
-static enum gps_private reason_of(const struct gps_area *area, const struct gps_block *block,
-                                  uint64_t now) {
+static enum gps_private own_block_reason(const struct gps_area *area, const struct gps_block *block,
+                                         uint64_t now) {
     if (area->freed)
         return GPS_PRIVATE_FREED;
     if (block->excluded)
@@ -46,10 +47,10 @@ static enum gps_private reason_of(const struct gps_area *area, const struct gps_
         return GPS_PRIVATE_PAUSED;
     if (gps_block_is_frozen(block))
         return GPS_PRIVATE_WAITING;
-    if (!is_filled(area, block) && !block->changed)
+    if (!own_block_is_filled(area, block) && !block->changed)
         return GPS_PRIVATE_UNFILLED;
-    return is_quiet(area, block, now) && !block->changed ? GPS_PRIVATE_WAITING
-                                                         : GPS_PRIVATE_WRITTEN;
+    return own_block_is_quiet(area, block, now) && !block->changed ? GPS_PRIVATE_WAITING
+                                                                   : GPS_PRIVATE_WRITTEN;
 }
 
 /* --- counting --- */
@@ -70,12 +71,12 @@ static void count_area(const struct gps_area *area, uint64_t now, struct count *
         const struct gps_block *block = &area->blocks[i];
         if (block->state != GPS_BLOCK_PRIVATE && !gps_block_is_frozen(block) && !block->made)
             continue;
-        count->bytes[reason_of(area, block, now)] += block->size;
+        count->bytes[own_block_reason(area, block, now)] += block->size;
         count->bytes[ALL] += block->size;
     }
 }
 
-static void count_all(struct count counts[GPUS]) {
+static void own_bytes_count(struct count counts[GPUS]) {
     GPS_AREAS_LOCKED();
     const uint64_t now = gps_clock_monotonic();
     for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
@@ -97,12 +98,12 @@ struct search {
     bool company; /* another process of the program merges */
 };
 
-static int by_id(const void *left, const void *right) {
+static int mine_by_id(const void *left, const void *right) {
     return memcmp(left, right, sizeof(struct gps_id));
 }
 
 /* How many are merged; the first `capacity` are listed. */
-static size_t collect(struct mine *list, size_t capacity) {
+static size_t mine_collect(struct mine *list, size_t capacity) {
     size_t count = 0;
     GPS_AREAS_LOCKED();
     for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
@@ -119,7 +120,7 @@ static size_t collect(struct mine *list, size_t capacity) {
 
 static void note_slot(struct search *search, const struct gps_slot *slot) {
     struct mine *found =
-        bsearch(&slot->region, search->list, search->count, sizeof(*search->list), by_id);
+        bsearch(&slot->region, search->list, search->count, sizeof(*search->list), mine_by_id);
     for (; found && found > search->list && gps_id_equal(&found[-1].id, &slot->region); found--)
         ;
     const struct mine *end = search->list + search->count;
@@ -127,7 +128,7 @@ static void note_slot(struct search *search, const struct gps_slot *slot) {
         found->shared = true;
 }
 
-static bool note_process(void *arg, const struct gps_proc *proc) {
+static bool search_note_process(void *arg, const struct gps_proc *proc) {
     struct search *search = arg;
     const struct gps_owner *owner = &proc->header.owner;
     if (!proc->alive || gps_process_is_self(owner))
@@ -156,15 +157,15 @@ static uint64_t sum(const struct search *search) {
  * out. Inside a gps_scope, without a lock. */
 static bool find_apart(uint64_t *bytes) {
     const struct gps_store *store = gps_membership_store();
-    const size_t capacity = collect(NULL, 0);
+    const size_t capacity = mine_collect(NULL, 0);
     struct search search = {.list =
                                 store && capacity ? calloc(capacity, sizeof(*search.list)) : NULL};
     if (!search.list)
         return false;
-    const size_t count = collect(search.list, capacity);
+    const size_t count = mine_collect(search.list, capacity);
     search.count = count < capacity ? count : capacity;
-    qsort(search.list, search.count, sizeof(*search.list), by_id);
-    const bool known = gps_proc_each(store, note_process, &search) == 0 && search.company;
+    qsort(search.list, search.count, sizeof(*search.list), mine_by_id);
+    const bool known = gps_proc_each(store, search_note_process, &search) == 0 && search.company;
     if (known)
         *bytes = sum(&search);
     free(search.list);
@@ -180,7 +181,7 @@ void gps_own_bytes_keep(uint64_t *bytes) {
     kept = bytes;
 }
 
-static void keep(const struct count counts[GPUS]) {
+static void own_bytes_keep_sums(const struct count counts[GPUS]) {
     uint64_t sum[KINDS] = {0}, apart;
     bool used = false;
     for (unsigned gpu = 0; gpu < GPUS; gpu++) {
@@ -199,8 +200,8 @@ void gps_own_bytes_end(void) {
     struct count counts[GPUS] = {0};
     if (!kept)
         return;
-    count_all(counts);
-    keep(counts);
+    own_bytes_count(counts);
+    own_bytes_keep_sums(counts);
 }
 
 /* --- for all --- */
@@ -217,17 +218,17 @@ static uint64_t told, noted; /* when, to all and for explain */
 GPS_FORGOTTEN(told);
 GPS_FORGOTTEN(noted);
 
-static uint64_t bytes_of(int number) {
+static uint64_t own_bytes_of(int number) {
     return (&own[0][0])[number].bytes;
 }
 
-static void publish(struct own *mine, unsigned kind, const struct count *count) {
+static void own_bytes_publish(struct own *mine, unsigned kind, const struct count *count) {
     if (count->used)
         mine->published.gpu = count->gpu;
     mine->published.via = kind == ALL ? GPS_VIA_OWN : GPS_VIA_PRIVATE;
     mine->published.reason = kind == ALL ? 0 : kind;
     mine->published.number = (int)(mine - &own[0][0]);
-    mine->published.bytes = bytes_of;
+    mine->published.bytes = own_bytes_of;
     mine->bytes = count->bytes[kind];
     if (gps_gpu_bytes_publish(&mine->published) == 0)
         mine->told = mine->bytes;
@@ -240,13 +241,13 @@ void gps_own_bytes_turn(void) {
         return;
     told = now;
     GPS_SCOPE();
-    count_all(counts);
+    own_bytes_count(counts);
     for (unsigned gpu = 0; gpu < GPUS; gpu++)
         for (unsigned kind = 0; kind < KINDS; kind++)
             if (counts[gpu].bytes[kind] != own[gpu][kind].told)
-                publish(&own[gpu][kind], kind, &counts[gpu]);
+                own_bytes_publish(&own[gpu][kind], kind, &counts[gpu]);
     if (kept && now - noted >= GPS_SECOND) {
         noted = now;
-        keep(counts);
+        own_bytes_keep_sums(counts);
     }
 }

@@ -49,7 +49,7 @@ static struct {
 GPS_FORGOTTEN(key_state);
 enum { KEYLESS, GETTING, KEYED };
 
-static void tell(int status, const char *why) {
+static void shared_key_tell_unusable(int status, const char *why) {
     if (atomic_exchange(&key_state.told, true))
         return;
     if (status != -EBADMSG) {
@@ -70,7 +70,7 @@ static bool get_key(void) {
     const int status = gps_secret_get(gps_membership_store(), gps_process_self(), bytes, &why);
     if (status < 0) {
         atomic_store(&key_state.again, gps_clock_monotonic() + GPS_SECOND);
-        tell(status, why);
+        shared_key_tell_unusable(status, why);
         return false;
     }
     gps_digest_use(bytes);
@@ -123,7 +123,7 @@ uint64_t gps_shared_mark(const uint8_t uuid[GPS_UUID_BYTES], uint64_t size) {
 }
 
 /* The name tells GPU and size, too, because blocks of others can begin alike. */
-static void make_name(const struct gps_shared_key *key, char name[GPS_NAME_BYTES]) {
+static void shared_block_make_name(const struct gps_shared_key *key, char name[GPS_NAME_BYTES]) {
     struct gps_text text = gps_text_on(name, GPS_NAME_BYTES);
     uint64_t gpu[GPS_UUID_BYTES / sizeof(uint64_t)];
     memcpy(gpu, key->uuid, sizeof(gpu));
@@ -145,7 +145,7 @@ bool gps_shared_find(const struct gps_shared_key *key, struct gps_id *id) {
     char name[GPS_NAME_BYTES];
     if (!gps_membership_store() || !is_asked())
         return false;
-    make_name(key, name);
+    shared_block_make_name(key, name);
     const bool found = gps_name_resolve(gps_membership_store(), name, &target) == 0 &&
                        target.kind == GPS_NAME_REGION;
     if (found)
@@ -154,7 +154,7 @@ bool gps_shared_find(const struct gps_shared_key *key, struct gps_id *id) {
 }
 
 /* What keeps a block from being offered or had. */
-static enum gps_unmerged reason_of(int status, enum gps_unmerged otherwise) {
+static enum gps_unmerged refusal_reason(int status, enum gps_unmerged otherwise) {
     switch (status) {
     case 0:
     case -EEXIST: /* another process was faster */
@@ -171,9 +171,9 @@ static enum gps_unmerged reason_of(int status, enum gps_unmerged otherwise) {
     }
 }
 
-static void note(int status, enum gps_unmerged otherwise) {
+static void refusal_note(int status, enum gps_unmerged otherwise) {
     atomic_store(&refused, gps_clock_monotonic());
-    atomic_store(&refusal, reason_of(status, otherwise));
+    atomic_store(&refusal, refusal_reason(status, otherwise));
 }
 
 enum gps_unmerged gps_shared_refusal(void) {
@@ -181,8 +181,8 @@ enum gps_unmerged gps_shared_refusal(void) {
     return lasts ? (enum gps_unmerged)atomic_load(&refusal) : (enum gps_unmerged)0;
 }
 
-static int get(const struct gps_id *id, const struct gps_shared_key *key, int *descriptor,
-               unsigned *slot) {
+static int shared_block_get(const struct gps_id *id, const struct gps_shared_key *key,
+                            int *descriptor, unsigned *slot) {
     struct gps_region_record record;
     int status = gps_membership_join();
     if (status == 0)
@@ -204,8 +204,8 @@ int gps_shared_get(const struct gps_id *id, const struct gps_shared_key *key, in
                    unsigned *slot) {
     if (!is_asked())
         return -ETIMEDOUT;
-    const int status = get(id, key, descriptor, slot);
-    note(status, (enum gps_unmerged)0); /* that there is none is no reason */
+    const int status = shared_block_get(id, key, descriptor, slot);
+    refusal_note(status, (enum gps_unmerged)0); /* that there is none is no reason */
     if (status == -ETIMEDOUT || status == -ETOOMANYREFS)
         atomic_store(&again, gps_clock_monotonic() + GPS_SECOND);
     return status;
@@ -221,8 +221,8 @@ void gps_shared_commit(const struct gps_id *id, unsigned slot, uint64_t mark, ui
     commit(id, slot, GPS_VIA_MERGE, mark, address);
 }
 
-static void describe(const struct gps_shared_key *key, const struct gps_rule *rule,
-                     struct gps_region_record *record) {
+static void shared_block_describe(const struct gps_shared_key *key, const struct gps_rule *rule,
+                                  struct gps_region_record *record) {
     *record = (struct gps_region_record){.generation = 1,
                                          .backing = GPS_BACKING_VMM,
                                          .requested = key->size,
@@ -238,7 +238,7 @@ static void describe(const struct gps_shared_key *key, const struct gps_rule *ru
     make_handle(key, record->handle);
     record->id = gps_id_of_handle(record->handle);
     memcpy(record->device, key->uuid, GPS_UUID_BYTES);
-    make_name(key, record->name);
+    shared_block_make_name(key, record->name);
     if (gps_name_claim(gps_membership_store(), record->name, gps_process_self(), NULL) < 0)
         memset(record->name, 0, sizeof(record->name)); /* another block that begins alike */
     gps_record_seal(record);
@@ -251,11 +251,11 @@ int gps_shared_offer(const struct gps_shared_key *key, const struct gps_rule *ru
     int status = gps_references_begin_block(id, GPS_VIA_CREATOR, slot);
     if (status < 0)
         return status;
-    describe(key, rule, &record);
+    shared_block_describe(key, rule, &record);
     commit(id, *slot, GPS_VIA_CREATOR, gps_shared_mark(key->uuid, key->size), address);
     status = gps_keeper_deposit(gps_membership_store(), &record, gps_process_self(), descriptor,
                                 GPS_KEEPER_WAIT);
-    note(status, GPS_UNMERGED_KEEPER);
+    refusal_note(status, GPS_UNMERGED_KEEPER);
     if (status == 0)
         return 0;
     if (*record.name)

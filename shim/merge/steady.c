@@ -105,7 +105,7 @@ struct glance {
 };
 
 /* Who is suspended has nothing on a GPU, as without gpushare. */
-static bool note_process(void *arg, const struct gps_proc *proc) {
+static bool glance_note_process(void *arg, const struct gps_proc *proc) {
     const struct glance *glance = arg;
     const bool mine = gps_process_is_self(&proc->header.owner);
     if (!proc->alive || (!mine && gps_answer_sleeps(glance->store, &proc->header.owner)))
@@ -133,7 +133,7 @@ static uint64_t saved_by(const struct seen *seen) {
     return seen->size * (again > seen->had ? again : seen->had);
 }
 
-static void look(struct card *card) {
+static void card_look(struct card *card) {
     struct glance glance = {gps_membership_store(), card};
     uint64_t saved = 0, base = 0;
     if (state.count)
@@ -141,7 +141,7 @@ static void look(struct card *card) {
     state.count = 0;
     if (!glance.store)
         glance.store = gps_membership_look();
-    if (glance.store && gps_proc_each(glance.store, note_process, &glance) < 0)
+    if (glance.store && gps_proc_each(glance.store, glance_note_process, &glance) < 0)
         return;
     for (size_t i = 0; state.count && i < state.room; i++) {
         const struct seen *seen = &state.table[i];
@@ -157,7 +157,7 @@ static void look(struct card *card) {
 /* --- the answer --- */
 
 /* Each merge changes what is free, or is our own. */
-static bool is_known(const struct card *card, uint64_t available) {
+static bool card_is_known(const struct card *card, uint64_t available) {
     return card->based && available == card->available && card->changes == gps_shared_changes() &&
            gps_clock_monotonic() - card->looked < LASTS;
 }
@@ -170,14 +170,14 @@ static void look_until_still(struct card *card, uint64_t *available) {
         card->changes = gps_shared_changes();
         card->looked = gps_clock_monotonic();
         card->available = *available;
-        look(card);
+        card_look(card);
         if (i + 1 == TRIES || gps_ops->memory(&now, &total) != GPS_OK || now == *available)
             return;
         *available = now;
     }
 }
 
-static bool is_for(int device, struct card **card) {
+static bool card_find(int device, struct card **card) {
     uint8_t uuid[GPS_UUID_BYTES];
     if (device < 0 || device >= CARDS)
         return false;
@@ -193,22 +193,22 @@ static bool is_for(int device, struct card **card) {
 static uint64_t less_than(int device, uint64_t *available) {
     struct card *card;
     GPS_LOCKED(&state.lock);
-    if (!is_for(device, &card))
+    if (!card_find(device, &card))
         return 0;
-    if (!is_known(card, *available))
+    if (!card_is_known(card, *available))
         look_until_still(card, available);
     return card->saved > card->base ? card->saved - card->base : 0;
 }
 
-static uint64_t bytes_of(int device) {
+static uint64_t card_bytes_of(int device) {
     return atomic_load(&state.cards[device].less);
 }
 
 /* For who looks at this process. */
-static void publish(int device, uint64_t less) {
+static void card_publish(int device, uint64_t less) {
     struct card *card = &state.cards[device];
     if (atomic_exchange(&card->less, less) != less &&
-        gps_gpu_bytes_of_device(&card->told, GPS_VIA_STEADY, device, bytes_of))
+        gps_gpu_bytes_of_device(&card->told, GPS_VIA_STEADY, device, card_bytes_of))
         gps_gpu_bytes_publish(&card->told);
     if (kept && less > __atomic_load_n(kept, __ATOMIC_RELAXED))
         __atomic_store_n(kept, less, __ATOMIC_RELAXED);
@@ -224,6 +224,6 @@ uint64_t gps_steady_free(uint64_t available) {
     uint64_t less = less_than(device, &available);
     less = less < available ? less : available;
     if (device >= 0 && device < CARDS)
-        publish(device, less);
+        card_publish(device, less);
     return available - less;
 }

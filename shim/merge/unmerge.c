@@ -18,7 +18,7 @@
 
 /* --- one merged block --- */
 
-static struct gps_block *find(uint64_t address, struct gps_area **area) {
+static struct gps_block *unmerge_block_find(uint64_t address, struct gps_area **area) {
     unsigned first, end;
     *area = gps_area_at(address);
     if (!*area)
@@ -43,7 +43,8 @@ static void drop_copy(struct attempts *attempts) {
     attempts->memory = 0;
 }
 
-static int copy(const struct gps_area *area, struct gps_block *block, struct attempts *attempts) {
+static int attempts_copy(const struct gps_area *area, struct gps_block *block,
+                         struct attempts *attempts) {
     if (attempts->memory && attempts->serial == area->serial && attempts->at == block->at &&
         attempts->swapped == block->swapped)
         return GPS_OK;
@@ -55,10 +56,10 @@ static int copy(const struct gps_area *area, struct gps_block *block, struct att
 }
 
 /* Makes a copy for a block that others may have. A frozen one only gets its access back. */
-static int prepare(const struct gps_area *area, struct gps_block *block,
-                   struct attempts *attempts) {
+static int attempts_prepare(const struct gps_area *area, struct gps_block *block,
+                            struct attempts *attempts) {
     if (gps_block_is_read_only(block) && block->state != GPS_BLOCK_FROZEN)
-        return copy(area, block, attempts);
+        return attempts_copy(area, block, attempts);
     drop_copy(attempts);
     attempts->overcommitted = block->state == GPS_BLOCK_SPECULATIVE;
     return block->state == GPS_BLOCK_SPECULATIVE ? gps_merge_own(area, block) : GPS_OK;
@@ -80,8 +81,8 @@ static int swap(const struct gps_area *area, struct gps_block *block, struct att
 static int make_private(uint64_t address, struct attempts *attempts) {
     struct gps_area *area;
     gps_area_lock();
-    struct gps_block *block = find(address, &area);
-    int code = prepare(area, block, attempts);
+    struct gps_block *block = unmerge_block_find(address, &area);
+    int code = attempts_prepare(area, block, attempts);
     const bool left = code == GPS_OK && gps_block_is_read_only(block);
     gps_area_unlock();
     if (!left)
@@ -89,7 +90,7 @@ static int make_private(uint64_t address, struct attempts *attempts) {
     if (!gps_swap_try(&attempts->swap))
         return GPS_NOT_READY;
     gps_area_lock();
-    block = find(address, &area);
+    block = unmerge_block_find(address, &area);
     code = swap(area, block, attempts);
     gps_area_unlock();
     gps_swap_end();
@@ -101,7 +102,7 @@ static int make_private(uint64_t address, struct attempts *attempts) {
 static int make_private_at(uint64_t address, struct attempts *attempts) {
     struct gps_area *area;
     gps_area_lock();
-    const bool found = find(address, &area);
+    const bool found = unmerge_block_find(address, &area);
     gps_area_unlock();
     int code = found ? gps_area_enter(area) : GPS_OK;
     if (!found || code != GPS_OK)
@@ -143,7 +144,8 @@ static bool is_out_of_reach(struct gps_area *area) {
     return !gps_area_is_usable(area);
 }
 
-static int begin(uint64_t to, uint64_t size, bool upload, bool captured, uint64_t *merged) {
+static int unmerge_write_begin(uint64_t to, uint64_t size, bool upload, bool captured,
+                               uint64_t *merged) {
     int code = GPS_OK;
     *merged = 0;
     GPS_AREAS_LOCKED();
@@ -167,7 +169,7 @@ static int try_begin(uint64_t to, uint64_t size, bool upload, bool captured,
     uint64_t merged = 0;
     int code;
     attempts->overcommitted = true;
-    while ((code = begin(to, size, upload, captured, &merged)) == GPS_OK && merged) {
+    while ((code = unmerge_write_begin(to, size, upload, captured, &merged)) == GPS_OK && merged) {
         attempts->overcommitted = false;
         gps_swap_lock();
         code = make_private_at(merged, attempts);
@@ -261,7 +263,7 @@ static bool next_area(uint64_t from, uint64_t *pointer, uint64_t *size) {
 }
 
 /* For good. */
-static int make(uint64_t pointer, uint64_t size) {
+static int plain_make_range(uint64_t pointer, uint64_t size) {
     int code = gps_created_keep_range(pointer, size);
     if (code == GPS_OK)
         code = gps_unmerge_begin(pointer, size, false, true);
@@ -270,16 +272,16 @@ static int make(uint64_t pointer, uint64_t size) {
     return code;
 }
 
-static bool make_all(void) {
+static bool plain_make_all(void) {
     uint64_t pointer, size, from = 0;
     bool all = true;
     for (; next_area(from, &pointer, &size); from = pointer + size)
-        all &= make(pointer, size) == GPS_OK;
+        all &= plain_make_range(pointer, size) == GPS_OK;
     return all;
 }
 
 /* The function is not ours to refuse, for nobody knows how it says so. */
-static void complain(const char *function) {
+static void plain_complain(const char *function) {
     char message[256];
     struct gps_text text = GPS_TEXT(message);
     if (atomic_exchange(&state.complained, true))
@@ -299,9 +301,9 @@ void gps_plain_make(const char *function, bool surely) {
     if (!surely && !gps_area_near(0, UINT64_MAX))
         return;
     end_merging(function);
-    state.made = make_all();
+    state.made = plain_make_all();
     if (!state.made)
-        complain(function);
+        plain_complain(function);
 }
 
 void gps_plain_look(void) {

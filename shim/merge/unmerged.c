@@ -128,7 +128,7 @@ static struct {
 } state;
 GPS_FORGOTTEN(state);
 
-static void publish(enum gps_unmerged why) {
+static void unmerged_publish(enum gps_unmerged why) {
     static const struct gps_id none;
     if (state.published)
         gps_references_end(state.slot);
@@ -139,7 +139,7 @@ static void publish(enum gps_unmerged why) {
 }
 
 /* What passes by itself is for who asks. */
-static void say(enum gps_unmerged why) {
+static void unmerged_say(enum gps_unmerged why) {
     const bool passes =
         why == GPS_UNMERGED_BUSY || why == GPS_UNMERGED_CAPTURE || why == GPS_UNMERGED_PAUSED;
     char message[256];
@@ -164,8 +164,8 @@ void gps_unmerged_set(enum gps_unmerged why) {
     if (why == state.why || atomic_exchange(&state.busy, true))
         return;
     state.why = why;
-    say(why);
-    publish(why);
+    unmerged_say(why);
+    unmerged_publish(why);
     state.busy = false;
 }
 

@@ -12,7 +12,7 @@ enum { FILE_BYTES = 4096, PATH_BYTES = 4096 };
 /* --- files of /proc --- */
 
 /* "/proc/PID/status", or of this process. */
-static void read_file(uint32_t pid, const char *file, char text[FILE_BYTES]) {
+static void proc_file_read(uint32_t pid, const char *file, char text[FILE_BYTES]) {
     GPS_NEW_TEXT(path, 64);
     if (pid)
         gps_text_add(&path, "/proc/%u/%s", pid, file);
@@ -22,7 +22,7 @@ static void read_file(uint32_t pid, const char *file, char text[FILE_BYTES]) {
 }
 
 /* "NAME   123 kB", added to *bytes. */
-static bool add_line(const char *text, const char *name, uint64_t *bytes) {
+static bool memory_line_add(const char *text, const char *name, uint64_t *bytes) {
     const char *line = strstr(text, name);
     *bytes += line ? strtoull(line + strlen(name), NULL, 10) << 10 : 0;
     return line;
@@ -30,17 +30,17 @@ static bool add_line(const char *text, const char *name, uint64_t *bytes) {
 
 bool gps_main_memory_of(uint32_t pid, uint64_t *bytes) {
     char text[FILE_BYTES];
-    read_file(pid, "status", text);
+    proc_file_read(pid, "status", text);
     *bytes = 0;
-    (void)add_line(text, "\nVmSwap:", bytes);
-    return add_line(text, "\nVmRSS:", bytes);
+    (void)memory_line_add(text, "\nVmSwap:", bytes);
+    return memory_line_add(text, "\nVmRSS:", bytes);
 }
 
 /* --- control groups --- */
 
 /* The group "0::/a/b" of a process, without its "0::"; "" where it is in none. */
 static void find_group(uint32_t pid, char group[FILE_BYTES]) {
-    read_file(pid, "cgroup", group);
+    proc_file_read(pid, "cgroup", group);
     const char *line = strncmp(group, "0::", 3) == 0 ? group : strstr(group, "\n0::");
     if (line)
         memmove(group, strchr(line, '/'), strlen(strchr(line, '/')) + 1);
@@ -57,7 +57,8 @@ static bool leave_group(char *group) {
 }
 
 /* Reads numbers of a file of a group. False: there is none, as where the limit is "max". */
-static bool read_number(const char *group, const char *file, uint64_t *number, uint64_t *second) {
+static bool group_read_number(const char *group, const char *file, uint64_t *number,
+                              uint64_t *second) {
     char text[64], *end;
     GPS_NEW_TEXT(path, PATH_BYTES);
     gps_text_strs(&path, "/sys/fs/cgroup", group, "/", file);
@@ -71,8 +72,8 @@ static bool read_number(const char *group, const char *file, uint64_t *number, u
 
 static void limit_to_group(const char *group, uint64_t *bytes) {
     uint64_t most, current;
-    if (!read_number(group, "memory.max", &most, NULL) ||
-        !read_number(group, "memory.current", &current, NULL))
+    if (!group_read_number(group, "memory.max", &most, NULL) ||
+        !group_read_number(group, "memory.current", &current, NULL))
         return;
     const uint64_t left = most > current ? most - current : 0;
     *bytes = left < *bytes ? left : *bytes;
@@ -82,7 +83,7 @@ bool gps_main_memory_left(uint32_t pid, uint64_t *bytes) {
     char text[FILE_BYTES];
     *bytes = 0;
     if (gps_procfs_read("/proc/meminfo", text, sizeof(text)) <= 0 ||
-        !add_line(text, "\nMemAvailable:", bytes))
+        !memory_line_add(text, "\nMemAvailable:", bytes))
         return false;
     find_group(pid, text);
     for (bool in = *text; in; in = leave_group(text))
@@ -95,7 +96,7 @@ bool gps_main_memory_left(uint32_t pid, uint64_t *bytes) {
 /* "400000 100000": so many microseconds of so many, on all processors together. */
 static unsigned limit_processors(const char *group, unsigned count) {
     uint64_t quota, period;
-    if (!read_number(group, "cpu.max", &quota, &period) || !period)
+    if (!group_read_number(group, "cpu.max", &quota, &period) || !period)
         return count;
     const uint64_t most = quota / period ? quota / period : 1;
     return most < count ? (unsigned)most : count;

@@ -6,7 +6,7 @@
 
 enum { NO_SLOT, GETS_SLOT, HAS_SLOT };
 
-static bool describe(uint64_t address, unsigned *slot, struct gps_slot *now) {
+static bool gpu_bytes_describe(uint64_t address, unsigned *slot, struct gps_slot *now) {
     const struct gps_gpu_bytes *mine = (const struct gps_gpu_bytes *)(uintptr_t)address;
     *slot = mine->slot;
     now->region = mine->gpu;
@@ -45,6 +45,6 @@ int gps_gpu_bytes_publish(struct gps_gpu_bytes *mine) {
     } else if (phase == GETS_SLOT) {
         return 0;
     }
-    const int written = gps_references_rewrite(describe, (uintptr_t)mine);
+    const int written = gps_references_rewrite(gpu_bytes_describe, (uintptr_t)mine);
     return written < 0 ? written : 0;
 }

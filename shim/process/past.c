@@ -10,8 +10,8 @@
 
 /* Memory without a record may have one in a directory that this process does not see, so that its
  * maker is no member here proves nothing alone. */
-static bool has_ended(const uint8_t handle[GPS_HANDLE_BYTES], const struct gps_store *store,
-                      const struct gps_owner *maker) {
+static bool maker_has_ended(const uint8_t handle[GPS_HANDLE_BYTES], const struct gps_store *store,
+                            const struct gps_owner *maker) {
     return gps_token_is_of(handle, store) ||
            (maker->pid_ns && maker->pid_ns == gps_procfs_pid_ns() && gps_procfs_ended(maker));
 }
@@ -38,7 +38,7 @@ static enum gps_past past_of_token(const uint8_t handle[GPS_HANDLE_BYTES],
         return GPS_PAST_UNKNOWN;
     gps_proc_name(store, maker);
     if (gps_lease_probe(store, maker) == GPS_DEAD)
-        return has_ended(handle, store, maker) ? GPS_PAST_ENDED : GPS_PAST_UNKNOWN;
+        return maker_has_ended(handle, store, maker) ? GPS_PAST_ENDED : GPS_PAST_UNKNOWN;
     return has_it(&region, maker) ? GPS_PAST_UNKNOWN : GPS_PAST_FREED;
 }
 

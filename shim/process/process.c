@@ -73,19 +73,19 @@ void gps_process_make_page(void) {
 
 /* --- for the lifecycle room --- */
 
-static bool exchange(enum gps_phase from, enum gps_phase to) {
+static bool phase_exchange(enum gps_phase from, enum gps_phase to) {
     int before = (int)from;
     return atomic_compare_exchange_strong(&atomic_load(&gps_phase_page)->phase, &before, (int)to);
 }
 
 bool gps_process_begin_start(void) {
-    return exchange(GPS_PHASE_NEW, GPS_PHASE_STARTING);
+    return phase_exchange(GPS_PHASE_NEW, GPS_PHASE_STARTING);
 }
 
 bool gps_process_leave(void) {
     const bool left = leaves;
     leaves = true; /* before the phase: a signal handler of this thread is not held back */
-    if (exchange(GPS_PHASE_ON, GPS_PHASE_LEAVING))
+    if (phase_exchange(GPS_PHASE_ON, GPS_PHASE_LEAVING))
         return true;
     leaves = left;
     return false;
@@ -97,7 +97,7 @@ enum gps_phase gps_process_set_phase(enum gps_phase phase) {
 
 /* An exit says first that it begins, and looks at the phase then. */
 bool gps_process_suspend(void) {
-    if (!exchange(GPS_PHASE_ON, GPS_PHASE_SUSPENDED))
+    if (!phase_exchange(GPS_PHASE_ON, GPS_PHASE_SUSPENDED))
         return false;
     if (!atomic_load(&state.exiting))
         return true;
@@ -107,7 +107,7 @@ bool gps_process_suspend(void) {
 
 void gps_process_resume(void) {
     struct gps_phase_page *const page = atomic_load(&gps_phase_page);
-    exchange(GPS_PHASE_SUSPENDED, GPS_PHASE_ON);
+    phase_exchange(GPS_PHASE_SUSPENDED, GPS_PHASE_ON);
     syscall(SYS_futex, &page->phase, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 

@@ -93,7 +93,7 @@ static const char *script_of(const struct interpreter *of, struct words *words) 
     return NULL;
 }
 
-static const char *class_of(struct words *words) {
+static const char *java_class_of(struct words *words) {
     static const char with_argument[] =
         "-cp -classpath --class-path -p --module-path --add-modules ";
     const char *word;
@@ -110,14 +110,14 @@ static const char *class_of(struct words *words) {
 /* What an interpreter runs, and `words` behind it; NULL: it is none, or that has no name. */
 static const char *run_by(const char *executable, struct words *words) {
     if (strcmp(executable, "java") == 0)
-        return class_of(words);
+        return java_class_of(words);
     for (size_t i = 0; i < sizeof(interpreters) / sizeof(interpreters[0]); i++)
         if (gps_glob_match(interpreters[i].executable, executable))
             return script_of(&interpreters[i], words);
     return NULL;
 }
 
-static void join(struct words words, char arguments[GPS_ARGUMENT_BYTES]) {
+static void words_join(struct words words, char arguments[GPS_ARGUMENT_BYTES]) {
     static const char more[] = "...";
     struct gps_text text = gps_text_on(arguments, GPS_ARGUMENT_BYTES - (sizeof(more) - 1));
     const char *word, *blank = "";
@@ -159,7 +159,7 @@ void gps_program_read(struct gps_program *program, const char *words, size_t cou
     const char *named = base_of(given);
     struct gps_text name = GPS_TEXT(program->name);
     gps_text_str(&name, named ? named : run ? run : program->executable);
-    join(run ? left : all, program->arguments);
+    words_join(run ? left : all, program->arguments);
 }
 
 /* As Open MPI, other PMIx and PMI launchers, Slurm and torchrun say it. */

@@ -30,7 +30,7 @@ static struct {
 } slots;
 GPS_FORGOTTEN(slots);
 
-static unsigned take_number(struct numbers *numbers) {
+static unsigned slot_number_take(struct numbers *numbers) {
     return numbers->free_count ? numbers->free[--numbers->free_count] : numbers->used++;
 }
 
@@ -79,16 +79,16 @@ static bool has_place_before(void) {
     return slots.before.free_count || slots.before.used < GPS_DIVIDER;
 }
 
-static int take_slot(bool block, unsigned *index) {
+static int reference_slot_take(bool block, unsigned *index) {
     if (!block && has_place_before()) {
-        *index = take_number(&slots.before);
+        *index = slot_number_take(&slots.before);
         return 0;
     }
     const int status = block ? 0 : undivide();
     if (block)
         divide();
     if (status == 0)
-        *index = GPS_DIVIDER + 1 + take_number(&slots.behind);
+        *index = GPS_DIVIDER + 1 + slot_number_take(&slots.behind);
     return status;
 }
 
@@ -102,27 +102,28 @@ static void return_slot(unsigned index) {
 /* --- slots --- */
 
 /* Seals a slot and writes it; *index: where, or GPS_NO_SLOT for a new one. */
-static int put(struct gps_slot slot, bool block, unsigned *index) {
+static int reference_put(struct gps_slot slot, bool block, unsigned *index) {
     gps_slot_seal(&slot);
     GPS_LOCKED(&slots.lock);
-    const int status = *index == GPS_NO_SLOT ? take_slot(block, index) : 0;
+    const int status = *index == GPS_NO_SLOT ? reference_slot_take(block, index) : 0;
     return status < 0 ? status : write_slot(*index, &slot);
 }
 
-static int begin(const struct gps_id *id, enum gps_slot_via via, bool block, unsigned *slot) {
+static int reference_begin(const struct gps_id *id, enum gps_slot_via via, bool block,
+                           unsigned *slot) {
     const struct gps_slot intent = {
         .region = *id, .since = gps_clock_now(), .state = GPS_SLOT_INTENT, .via = (uint32_t)via};
     const int status = gps_membership_join();
     *slot = GPS_NO_SLOT;
-    return status < 0 ? status : put(intent, block, slot);
+    return status < 0 ? status : reference_put(intent, block, slot);
 }
 
 int gps_references_begin(const struct gps_id *id, enum gps_slot_via via, unsigned *slot) {
-    return begin(id, via, false, slot);
+    return reference_begin(id, via, false, slot);
 }
 
 int gps_references_begin_block(const struct gps_id *id, enum gps_slot_via via, unsigned *slot) {
-    return begin(id, via, true, slot);
+    return reference_begin(id, via, true, slot);
 }
 
 int gps_references_commit(unsigned slot, const struct gps_id *id, enum gps_slot_via via,
@@ -134,14 +135,14 @@ int gps_references_commit(unsigned slot, const struct gps_id *id, enum gps_slot_
                                   .via = (uint32_t)via,
                                   .generation = generation,
                                   .place = place};
-    return slot == GPS_NO_SLOT ? 0 : put(open, false, &slot);
+    return slot == GPS_NO_SLOT ? 0 : reference_put(open, false, &slot);
 }
 
 int gps_references_wait(const struct gps_wait_slot *wait, unsigned *slot) {
     struct gps_slot waiting;
     memcpy(&waiting, wait, sizeof(waiting));
     *slot = GPS_NO_SLOT;
-    return put(waiting, false, slot);
+    return reference_put(waiting, false, slot);
 }
 
 int gps_references_rewrite(bool (*ask)(uint64_t address, unsigned *slot, struct gps_slot *now),

@@ -41,7 +41,7 @@ static bool is_first(uintptr_t address) {
            gps_module_has_mark((const void *)address, first.mark);
 }
 
-static void note_first(uintptr_t address, const struct gps_python *python) {
+static void python_note_first(uintptr_t address, const struct gps_python *python) {
     int expected = UNKNOWN;
     if (!atomic_compare_exchange_strong(&first.state, &expected, BEING_NOTED))
         return;
@@ -62,13 +62,13 @@ static bool interpreter_at(uintptr_t address, struct gps_python *python) {
     if (kind == GPS_PYTHON_UNKNOWN)
         atomic_store_explicit(&first.unknown, true, memory_order_relaxed);
     if (kind == GPS_PYTHON_KNOWN)
-        note_first(address, python);
+        python_note_first(address, python);
     return kind == GPS_PYTHON_KNOWN;
 }
 
 /* Whether a trace of at most `depth` frames has passed an interpreter. */
 enum passed { PASSED, PASSED_PERHAPS, PASSED_NOT }; /* PERHAPS: its end is not known */
-static enum passed passes(uint32_t trace, unsigned depth) {
+static enum passed trace_passes(uint32_t trace, unsigned depth) {
     const uintptr_t *addresses;
     struct gps_python python;
     const unsigned count = gps_trace_addresses(trace, &addresses);
@@ -90,7 +90,7 @@ static bool find_interpreter(struct gps_python_stack *stack) {
 /* The interpreter as a program, "python3.11", or as a library, and what calls C functions for it.
  * In a program of another name that has the interpreter in itself, the interpreter's functions
  * cannot be told from others: there only those are folded that run Python frames. */
-static bool is_interpreters(const char *path) {
+static bool path_is_interpreters(const char *path) {
     static const char *const libraries[] = {"libpython3.", "libffi.so.", "_ctypes.",
                                             "_cffi_backend."};
     static const char program[] = "python";
@@ -119,7 +119,7 @@ static void sort_steps(struct gps_python_stack *stack) {
         struct gps_frame frame;
         gps_stack_frame(stack->steps[i].address, &frame);
         stack->runs[i] = runs_frames(stack, i);
-        stack->folds[i] = stack->runs[i] || is_interpreters(frame.module);
+        stack->folds[i] = stack->runs[i] || path_is_interpreters(frame.module);
     }
 }
 
@@ -142,7 +142,7 @@ struct fold {
     bool broken;
 };
 
-static void add_native(struct fold *fold, uintptr_t address) {
+static void fold_add_native(struct fold *fold, uintptr_t address) {
     if (fold->native == fold->stack->depth || fold->count == fold->room)
         return;
     gps_stack_frame(address, &fold->frames[fold->count++]);
@@ -182,7 +182,7 @@ static void fold_all(struct fold *fold) {
     const unsigned last = last_runner(stack);
     for (unsigned i = 0; i < stack->step_count && !fold->broken; i++) {
         if (!stack->folds[i] && fold->inner < stack->depth)
-            add_native(fold, stack->steps[i].address);
+            fold_add_native(fold, stack->steps[i].address);
         if (stack->runs[i])
             add_inner(fold);
         while (i == last && has_more(fold))
@@ -192,7 +192,7 @@ static void fold_all(struct fold *fold) {
 
 /* --- the interface --- */
 
-static bool take(struct gps_python_stack *stack, unsigned step_count) {
+static bool python_stack_take(struct gps_python_stack *stack, unsigned step_count) {
     stack->step_count = step_count;
     if (!find_interpreter(stack))
         return false;
@@ -208,7 +208,7 @@ static bool take_traced(struct gps_python_stack *stack, uint32_t trace) {
     const unsigned count = gps_trace_addresses(trace, &addresses);
     for (unsigned i = 0; i < count; i++)
         stack->steps[i] = (struct gps_step){.address = addresses[i]};
-    if (!take(stack, count))
+    if (!python_stack_take(stack, count))
         return false;
     if (!has_all_runners(stack)) {
         stack->step_count = gps_stack_walk(gps_call_site(), stack->steps, GPS_STACK_MAX);
@@ -227,8 +227,9 @@ static struct gps_python_stack *new_stack(unsigned depth) {
 }
 
 struct gps_python_stack *gps_python_take(struct gps_site from, uint32_t trace, unsigned depth) {
-    struct gps_python_stack *stack = passes(trace, depth) == PASSED_NOT ? NULL : new_stack(depth);
-    if (!stack || take(stack, gps_stack_walk(from, stack->steps, GPS_STACK_MAX)))
+    struct gps_python_stack *stack =
+        trace_passes(trace, depth) == PASSED_NOT ? NULL : new_stack(depth);
+    if (!stack || python_stack_take(stack, gps_stack_walk(from, stack->steps, GPS_STACK_MAX)))
         return stack;
     gps_python_drop(stack);
     return NULL;
@@ -274,13 +275,14 @@ static bool is_worth_a_walk(void) {
 
 /* Native frames behind the last of a trace are of no use: it shows as many. */
 uint32_t gps_python_trace(uint32_t trace, unsigned depth, enum gps_trace_more *is) {
-    const enum passed passed = passes(trace, depth);
+    const enum passed passed = trace_passes(trace, depth);
     const bool wanted = passed == PASSED || (passed == PASSED_PERHAPS && is_worth_a_walk());
     struct gps_python_stack *stack = wanted ? new_stack(depth) : NULL;
     const bool has_more =
-        stack && (passed == PASSED
-                      ? take_traced(stack, trace)
-                      : take(stack, gps_stack_walk(gps_call_site(), stack->steps, GPS_STACK_MAX)));
+        stack &&
+        (passed == PASSED ? take_traced(stack, trace)
+                          : python_stack_take(stack, gps_stack_walk(gps_call_site(), stack->steps,
+                                                                    GPS_STACK_MAX)));
     const unsigned count = has_more ? gps_python_fill(stack, stack->frames, GPS_STACK_MAX) : 0;
     const uint32_t shown = count ? gps_trace_shown(trace, stack->frames, count) : trace;
     gps_python_drop(stack);

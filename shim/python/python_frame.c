@@ -8,13 +8,13 @@
 enum { MAX_INTERPRETERS = 64, MAX_THREADS = 16384, MAX_FRAMES = 256 };
 enum { MAX_OFFSET = 1 << 26, MAX_BEFORE = 16 }; /* of an instruction, in bytes */
 
-static bool word_at(uintptr_t address, uintptr_t *word) {
+static bool python_word_at(uintptr_t address, uintptr_t *word) {
     return gps_peek(address, word, sizeof(*word));
 }
 
 static bool has_type(const struct gps_python *python, uintptr_t object, uintptr_t type) {
     uintptr_t word;
-    return object && word_at(object + python->layout.type, &word) && word == type;
+    return object && python_word_at(object + python->layout.type, &word) && word == type;
 }
 
 /* --- the thread --- */
@@ -23,16 +23,18 @@ static bool has_type(const struct gps_python *python, uintptr_t object, uintptr_
 static bool is_this_thread(const struct gps_python *python, uintptr_t thread,
                            uintptr_t interpreter) {
     uintptr_t id, owner;
-    return word_at(thread + python->layout.thread.id, &id) && id == (uintptr_t)pthread_self() &&
-           word_at(thread + python->layout.thread.interpreter, &owner) && owner == interpreter;
+    return python_word_at(thread + python->layout.thread.id, &id) &&
+           id == (uintptr_t)pthread_self() &&
+           python_word_at(thread + python->layout.thread.interpreter, &owner) &&
+           owner == interpreter;
 }
 
 /* The innermost frame of a thread. 0: it runs nothing. */
-static uintptr_t frame_of(const struct gps_python *python, uintptr_t thread) {
+static uintptr_t thread_frame(const struct gps_python *python, uintptr_t thread) {
     const bool indirect = python->version == 11 || python->version == 12;
     uintptr_t frame = 0;
-    if (!word_at(thread + python->layout.thread.frame, &frame) || !frame ||
-        (indirect && !word_at(frame + python->layout.current, &frame)))
+    if (!python_word_at(thread + python->layout.thread.frame, &frame) || !frame ||
+        (indirect && !python_word_at(frame + python->layout.current, &frame)))
         return 0;
     return frame;
 }
@@ -41,12 +43,12 @@ static uintptr_t frame_of(const struct gps_python *python, uintptr_t thread) {
 static uintptr_t first_of_interpreter(const struct gps_python *python, uintptr_t interpreter,
                                       unsigned *left) {
     uintptr_t thread = 0, frame = 0;
-    if (!word_at(interpreter + python->layout.interpreter.threads, &thread))
+    if (!python_word_at(interpreter + python->layout.interpreter.threads, &thread))
         return 0;
     for (; thread && !frame && *left > 0; --*left) {
         if (is_this_thread(python, thread, interpreter))
-            frame = frame_of(python, thread);
-        if (!word_at(thread + python->layout.thread.next, &thread))
+            frame = thread_frame(python, thread);
+        if (!python_word_at(thread + python->layout.thread.next, &thread))
             break;
     }
     return frame;
@@ -55,11 +57,11 @@ static uintptr_t first_of_interpreter(const struct gps_python *python, uintptr_t
 static uintptr_t first_frame(const struct gps_python *python) {
     uintptr_t interpreter = 0, frame = 0;
     unsigned left = MAX_THREADS;
-    if (!word_at(python->runtime + python->layout.runtime.interpreters, &interpreter))
+    if (!python_word_at(python->runtime + python->layout.runtime.interpreters, &interpreter))
         return 0;
     for (unsigned i = 0; interpreter && !frame && i < MAX_INTERPRETERS; i++) {
         frame = first_of_interpreter(python, interpreter, &left);
-        if (!word_at(interpreter + python->layout.interpreter.next, &interpreter))
+        if (!python_word_at(interpreter + python->layout.interpreter.next, &interpreter))
             break;
     }
     return frame;
@@ -96,7 +98,7 @@ static bool read_record(const struct gps_python *python, uintptr_t at, struct re
 
 /* From 3.12 on, behind a frame that was entered for itself comes one that is none of Python's, but
  * the interpreter's own. It is a variable of the function that runs Python frames. */
-static bool is_interpreters(const struct gps_python *python, const struct record *record) {
+static bool record_is_interpreters(const struct gps_python *python, const struct record *record) {
     enum { OWNED_BY_INTERPRETER = 3 };
     return python->version >= 12 &&
            record->bytes[python->layout.frame.entry] >= OWNED_BY_INTERPRETER;
@@ -144,7 +146,7 @@ unsigned gps_python_frames(const struct gps_python *python, struct gps_python_fr
         const uintptr_t at = record.back;
         if (!read_record(python, at, &record))
             return 0;
-        if (!is_interpreters(python, &record)) {
+        if (!record_is_interpreters(python, &record)) {
             if (!read_frame(python, &record, &frames[count++]))
                 return 0;
         } else if (count > 0 && !frames[count - 1].entry) {
@@ -223,7 +225,7 @@ static bool find_characters(const struct gps_python *python, uintptr_t object,
 }
 
 /* Whether a character began before this byte. */
-static bool is_inside(char byte) {
+static bool byte_is_inside(char byte) {
     return (byte & 0xc0) == 0x80;
 }
 
@@ -237,9 +239,9 @@ static bool put_text(const struct characters *characters, bool last, char *out, 
         from = end - (size - 1);
     else if (end >= size)
         end = size - 1;
-    while (is_inside(text[from]))
+    while (byte_is_inside(text[from]))
         from++;
-    while (is_inside(text[end]))
+    while (byte_is_inside(text[end]))
         end--;
     memcpy(out, text + from, end - from);
     out[end - from] = '\0';

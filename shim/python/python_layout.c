@@ -79,16 +79,17 @@ static const struct {
 };
 
 /* From 3.14 on a free-threaded interpreter has other texts, and instructions of each thread. */
-static bool is_readable(const uint64_t words[WORDS], unsigned version, uint64_t said) {
+static bool offsets_are_readable(const uint64_t words[WORDS], unsigned version, uint64_t said) {
     return memcmp(words, "xdebugpy", 8) == 0 && words[VERSION] == said &&
            !(version >= 14 && words[FREE_THREADED]);
 }
 
-static bool ask(const struct gps_python *python, uint64_t said, struct gps_python_layout *layout) {
+static bool python_layout_ask(const struct gps_python *python, uint64_t said,
+                              struct gps_python_layout *layout) {
     enum { NOT_ASCII = 16 }; /* behind the ASCII structure, of all others: a length and a pointer */
     uint64_t words[WORDS];
     if (!gps_peek(python->runtime, words, sizeof(words)) ||
-        !is_readable(words, python->version, said))
+        !offsets_are_readable(words, python->version, said))
         return false;
     *layout = (struct gps_python_layout){.current = 0};
     for (unsigned i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
@@ -104,7 +105,7 @@ static bool ask(const struct gps_python *python, uint64_t said, struct gps_pytho
 
 /* --- which version --- */
 
-static uint64_t number_at(const struct gps_module *module, const char *name) {
+static uint64_t python_number_at(const struct gps_module *module, const char *name) {
     const uintptr_t address = (uintptr_t)gps_module_symbol(module, name);
     uint64_t number;
     return address && gps_peek(address, &number, sizeof(number)) ? number : 0;
@@ -129,26 +130,26 @@ static bool read_layout(struct gps_python *python, uint64_t said) {
                     : python->version == 10 ? GPS_PYTHON_LINETABLE
                                             : GPS_PYTHON_LOCATIONS;
     if (python->version >= TELLS)
-        return ask(python, said, &python->layout);
+        return python_layout_ask(python, said, &python->layout);
     python->layout = layouts[python->version - OLDEST];
     return true;
 }
 
-static uintptr_t variable(const struct gps_python *python, const char *name) {
+static uintptr_t python_variable(const struct gps_python *python, const char *name) {
     return (uintptr_t)gps_module_variable(&python->module, name);
 }
 
 enum gps_python_kind gps_python_in(const struct gps_module *module, struct gps_python *python) {
     if (!gps_module_symbol(module, "_PyRuntime"))
         return GPS_PYTHON_NONE;
-    const uint64_t said = number_at(module, "Py_Version");
+    const uint64_t said = python_number_at(module, "Py_Version");
     *python = (struct gps_python){.module = *module};
-    python->runtime = variable(python, "_PyRuntime");
+    python->runtime = python_variable(python, "_PyRuntime");
     python->evaluate = (uintptr_t)gps_module_symbol(module, "_PyEval_EvalFrameDefault");
-    python->code_type = variable(python, "PyCode_Type");
-    python->frame_type = variable(python, "PyFrame_Type");
-    python->text_type = variable(python, "PyUnicode_Type");
-    python->bytes_type = variable(python, "PyBytes_Type");
+    python->code_type = python_variable(python, "PyCode_Type");
+    python->frame_type = python_variable(python, "PyFrame_Type");
+    python->text_type = python_variable(python, "PyUnicode_Type");
+    python->bytes_type = python_variable(python, "PyBytes_Type");
     return python->evaluate && python->code_type && python->frame_type && python->text_type &&
                    python->bytes_type && read_layout(python, said)
                ? GPS_PYTHON_KNOWN

@@ -40,19 +40,19 @@ static struct shard *shard_of(uint64_t pointer) {
 }
 _Static_assert(SHARDS == 1 << 6, "6 bits of the hash");
 
-static _Atomic uint64_t *mark_of(uint64_t pointer) {
+static _Atomic uint64_t *allocation_mark(uint64_t pointer) {
     return &state.exported[(pointer >> 8 ^ pointer << 56) * 0x9e3779b97f4a7c15u >> 56];
 }
 _Static_assert(MARKS == 1 << 8, "8 bits of the hash");
 
 /* It is called before the allocation is removed, since the driver may reuse its address then. */
-static void unmark(const struct gps_alloc *alloc) {
+static void allocation_unmark(const struct gps_alloc *alloc) {
     uint64_t expected = alloc->pointer;
     if (alloc->kind == GPS_ALLOC_EXPORTED)
-        atomic_compare_exchange_strong(mark_of(alloc->pointer), &expected, 0);
+        atomic_compare_exchange_strong(allocation_mark(alloc->pointer), &expected, 0);
 }
 
-static struct node *find(struct shard *shard, uint64_t pointer) {
+static struct node *allocation_find(struct shard *shard, uint64_t pointer) {
     return GPS_ENTRY_OF(struct node, entry, gps_table_find(&shard->table, pointer));
 }
 
@@ -60,10 +60,10 @@ struct gps_export *gps_registry_add(const struct gps_alloc *alloc) {
     gps_freed_forget(GPS_FREED_MEMORY, alloc->pointer);
     struct shard *shard = shard_of(alloc->pointer);
     GPS_LOCKED(&shard->lock);
-    struct node *node = find(shard, alloc->pointer);
+    struct node *node = allocation_find(shard, alloc->pointer);
     struct gps_export *lost = node ? node->alloc.region : NULL;
     if (node)
-        unmark(&node->alloc);
+        allocation_unmark(&node->alloc);
     else
         node = gps_table_make(&shard->table, &shard->slab, sizeof(*node), alloc->pointer);
     if (node)
@@ -71,18 +71,18 @@ struct gps_export *gps_registry_add(const struct gps_alloc *alloc) {
     return lost;
 }
 
-static void drop(struct shard *shard, struct node *node) {
-    unmark(&node->alloc);
+static void allocation_drop(struct shard *shard, struct node *node) {
+    allocation_unmark(&node->alloc);
     gps_table_drop(&shard->table, &shard->slab, &node->entry);
 }
 
 bool gps_registry_take(uint64_t pointer, struct gps_alloc *alloc) {
     struct shard *shard = shard_of(pointer);
     GPS_LOCKED(&shard->lock);
-    struct node *node = find(shard, pointer);
+    struct node *node = allocation_find(shard, pointer);
     if (node) {
         *alloc = node->alloc;
-        drop(shard, node);
+        allocation_drop(shard, node);
     }
     return node != NULL;
 }
@@ -90,18 +90,18 @@ bool gps_registry_take(uint64_t pointer, struct gps_alloc *alloc) {
 bool gps_registry_find(uint64_t pointer, struct gps_alloc *alloc) {
     struct shard *shard = shard_of(pointer);
     GPS_LOCKED(&shard->lock);
-    const struct node *node = find(shard, pointer);
+    const struct node *node = allocation_find(shard, pointer);
     if (node)
         *alloc = node->alloc;
     if (node && alloc->kind == GPS_ALLOC_EXPORTED)
-        atomic_store(mark_of(pointer), pointer);
+        atomic_store(allocation_mark(pointer), pointer);
     return node != NULL;
 }
 
 bool gps_registry_attach(uint64_t pointer, struct gps_export *region) {
     struct shard *shard = shard_of(pointer);
     GPS_LOCKED(&shard->lock);
-    struct node *node = find(shard, pointer);
+    struct node *node = allocation_find(shard, pointer);
     const bool attached = node && node->alloc.kind == GPS_ALLOC_PLAIN;
     if (attached) {
         node->alloc.kind = GPS_ALLOC_EXPORTED;
@@ -111,7 +111,8 @@ bool gps_registry_attach(uint64_t pointer, struct gps_export *region) {
 }
 
 bool gps_registry_is_exported(uint64_t pointer) {
-    return pointer && atomic_load_explicit(mark_of(pointer), memory_order_relaxed) == pointer;
+    return pointer &&
+           atomic_load_explicit(allocation_mark(pointer), memory_order_relaxed) == pointer;
 }
 
 unsigned gps_registry_neighbours(uint64_t pointer, struct gps_alloc *one) {
@@ -126,7 +127,7 @@ unsigned gps_registry_neighbours(uint64_t pointer, struct gps_alloc *one) {
     return count;
 }
 
-static uint64_t distance(const struct gps_alloc *alloc, uint64_t address) {
+static uint64_t allocation_distance(const struct gps_alloc *alloc, uint64_t address) {
     return address < alloc->pointer                 ? alloc->pointer - address
            : address - alloc->pointer < alloc->size ? UINT64_MAX
                                                     : address - alloc->pointer - alloc->size;
@@ -138,7 +139,7 @@ bool gps_registry_nearest(uint64_t address, struct gps_alloc *nearest, uint64_t 
     for (size_t i = 0; i < SHARDS; i++) {
         GPS_LOCKED(&shards[i].lock);
         GPS_TABLE_EACH(node, node, &shards[i].table) {
-            const uint64_t bytes = distance(&node->alloc, address);
+            const uint64_t bytes = allocation_distance(&node->alloc, address);
             if (bytes < least)
                 *nearest = node->alloc;
             least = bytes < least ? bytes : least;
@@ -165,7 +166,7 @@ struct match {
     bool (*wanted)(const struct gps_export *region);
 };
 
-static bool matches(const struct match *match, const struct gps_alloc *alloc) {
+static bool allocation_matches(const struct match *match, const struct gps_alloc *alloc) {
     if (match->context && alloc->context != match->context)
         return false;
     if (!match->exports)
@@ -180,9 +181,9 @@ static void take_all(const struct match *match, void (*fn)(void *arg, struct gps
         GPS_LOCKED(&shard->lock);
         GPS_TABLE_EACH(node, node, &shard->table) {
             struct gps_alloc alloc = node->alloc;
-            if (!matches(match, &alloc))
+            if (!allocation_matches(match, &alloc))
                 continue;
-            drop(shard, node);
+            allocation_drop(shard, node);
             fn(arg, &alloc);
         }
     }
@@ -207,7 +208,7 @@ unsigned gps_registry_take_plain(struct gps_alloc *taken, unsigned max) {
             if (count == max || node->alloc.kind != GPS_ALLOC_PLAIN)
                 continue;
             taken[count++] = node->alloc;
-            drop(shard, node);
+            allocation_drop(shard, node);
         }
     }
     return count;
@@ -219,7 +220,7 @@ void gps_registry_each_export(uint64_t context, void (*fn)(void *arg, struct gps
     for (size_t i = 0; i < SHARDS; i++) {
         GPS_LOCKED(&shards[i].lock);
         GPS_TABLE_EACH(node, node, &shards[i].table) {
-            if (matches(&match, &node->alloc))
+            if (allocation_matches(&match, &node->alloc))
                 fn(arg, node->alloc.region);
         }
     }

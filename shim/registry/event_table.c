@@ -18,14 +18,14 @@ static struct {
 } table;
 GPS_FORGOTTEN(table);
 
-static struct node *find(uint64_t event) {
+static struct node *event_node_find(uint64_t event) {
     return GPS_ENTRY_OF(struct node, entry, gps_table_find(&table.events, event));
 }
 
 bool gps_registry_add_event(const struct gps_event *event) {
     atomic_store(&table.any, true);
     GPS_LOCKED(&table.lock);
-    struct node *node = find(event->event);
+    struct node *node = event_node_find(event->event);
     if (!node)
         node = gps_table_make(&table.events, &table.slab, sizeof(*node), event->event);
     if (node)
@@ -33,7 +33,7 @@ bool gps_registry_add_event(const struct gps_event *event) {
     return node != NULL;
 }
 
-static bool take(struct node *node, struct gps_event *taken) {
+static bool event_node_take(struct node *node, struct gps_event *taken) {
     if (node) {
         *taken = node->event;
         gps_table_drop(&table.events, &table.slab, &node->entry);
@@ -56,7 +56,7 @@ bool gps_registry_has_events(void) {
 
 bool gps_registry_note_event(uint64_t event, uint32_t waited, struct gps_event *now) {
     GPS_LOCKED(&table.lock);
-    struct node *node = find(event);
+    struct node *node = event_node_find(event);
     if (!node || (waited ? node->event.waited != 0 : node->event.recorded))
         return false;
     if (waited)
@@ -68,21 +68,21 @@ bool gps_registry_note_event(uint64_t event, uint32_t waited, struct gps_event *
 
 bool gps_registry_take_shared_event(struct gps_event *taken) {
     GPS_LOCKED(&table.lock);
-    return take(any_shared(), taken);
+    return event_node_take(any_shared(), taken);
 }
 
 bool gps_registry_find_event(uint64_t event, struct gps_event *found) {
     if (!atomic_load(&table.any))
         return false;
     GPS_LOCKED(&table.lock);
-    return GPS_GIVE(find(event), event, found);
+    return GPS_GIVE(event_node_find(event), event, found);
 }
 
 bool gps_registry_take_event(uint64_t event, struct gps_event *taken) {
     if (!atomic_load(&table.any))
         return false;
     GPS_LOCKED(&table.lock);
-    return take(find(event), taken);
+    return event_node_take(event_node_find(event), taken);
 }
 
 bool gps_registry_exported_event(const struct gps_id *id, struct gps_event *found) {
@@ -94,7 +94,7 @@ bool gps_registry_exported_event(const struct gps_id *id, struct gps_event *foun
 
 static bool take_of(uint64_t context, uint32_t era, struct gps_event *taken) {
     GPS_LOCKED(&table.lock);
-    return take(
+    return event_node_take(
         GPS_TABLE_SEEK(node, &table.events,
                        one->event.context == context && (int32_t)(one->event.era - era) < 0),
         taken);

@@ -18,14 +18,14 @@ GPS_FORGOTTEN(places);
 
 #define WITH_CONTEXT (UINT64_C(1) << 63)
 
-static struct place *place_of(enum gps_freed_kind kind, uint64_t address) {
+static struct place *freed_place(enum gps_freed_kind kind, uint64_t address) {
     const uint64_t mixed = (address >> 8 ^ address << 56) * 0x9e3779b97f4a7c15u;
     return &places[kind][mixed >> 52];
 }
 _Static_assert(PLACES == 1 << 12, "12 bits of the hash");
 
-static inline void note(enum gps_freed_kind kind, uint64_t address, struct gps_freed freed) {
-    struct place *place = place_of(kind, address);
+static inline void freed_note(enum gps_freed_kind kind, uint64_t address, struct gps_freed freed) {
+    struct place *place = freed_place(kind, address);
     gps_graph_memory_ends(kind, address, &freed);
     if (atomic_exchange_explicit(&place->address, WRITING, memory_order_acq_rel) == WRITING)
         return; /* another thread's turn; one of the two is lost */
@@ -40,20 +40,20 @@ static inline void note(enum gps_freed_kind kind, uint64_t address, struct gps_f
 }
 
 void gps_freed_note(enum gps_freed_kind kind, uint64_t address, struct gps_freed freed) {
-    note(kind, address, freed);
+    freed_note(kind, address, freed);
 }
 
 void gps_freed_note_allocation(const struct gps_alloc *alloc, uint32_t ended) {
-    note(GPS_FREED_MEMORY, alloc->pointer,
-         (struct gps_freed){.born = alloc->trace,
-                            .ended = ended,
-                            .context = alloc->context,
-                            .size = alloc->size,
-                            .device = alloc->device});
+    freed_note(GPS_FREED_MEMORY, alloc->pointer,
+               (struct gps_freed){.born = alloc->trace,
+                                  .ended = ended,
+                                  .context = alloc->context,
+                                  .size = alloc->size,
+                                  .device = alloc->device});
 }
 
 void gps_freed_forget(enum gps_freed_kind kind, uint64_t address) {
-    _Atomic uint64_t *place = &place_of(kind, address)->address;
+    _Atomic uint64_t *place = &freed_place(kind, address)->address;
     uint64_t expected = address;
     if (atomic_load_explicit(place, memory_order_relaxed) == address)
         atomic_compare_exchange_strong(place, &expected, 0);
@@ -74,7 +74,7 @@ static bool read(const struct place *place, uint64_t address, struct gps_freed *
 }
 
 bool gps_freed_find(enum gps_freed_kind kind, uint64_t address, struct gps_freed *freed) {
-    return read(place_of(kind, address), address, freed);
+    return read(freed_place(kind, address), address, freed);
 }
 
 bool gps_freed_around(enum gps_freed_kind kind, uint64_t address, uint64_t *base,

@@ -56,7 +56,7 @@ static void displace(struct memory *memory) {
     books.count--;
 }
 
-static void drop(struct memory *memory) {
+static void graph_memory_drop(struct memory *memory) {
     if (--memory->users)
         return;
     if (memory->placed)
@@ -64,14 +64,15 @@ static void drop(struct memory *memory) {
     gps_slab_put(&books.slab, memory);
 }
 
-static bool is_same(const struct gps_graph_memory *a, const struct gps_graph_memory *b) {
+static bool graph_memory_is_same(const struct gps_graph_memory *a,
+                                 const struct gps_graph_memory *b) {
     return a->kind == b->kind && a->base == b->base && a->size == b->size && a->born == b->born;
 }
 
 /* What else the tree has there ended unseen, as with its context: nobody will hear of it. */
 static struct memory *memory_of(const struct gps_graph_memory *is) {
     struct memory *memory = memory_from(is->base);
-    if (memory && is_same(&memory->is, is))
+    if (memory && graph_memory_is_same(&memory->is, is))
         return memory;
     while ((memory = memory_from(is->base)) && memory->range.from < is->base + is->size)
         displace(memory);
@@ -100,23 +101,23 @@ void gps_graph_memory_ends(enum gps_freed_kind kind, uint64_t base, const struct
 
 /* --- graphs --- */
 
-static struct graph *find(uint64_t exec) {
+static struct graph *graph_find(uint64_t exec) {
     return GPS_ENTRY_OF(struct graph, entry, gps_table_find(&books.graphs, exec));
 }
 
-static size_t size_of(unsigned count) {
+static size_t graph_size(unsigned count) {
     return sizeof(struct graph) + count * sizeof(struct use);
 }
 
 /* It has room for so many. */
 static void free_graph(struct graph *graph, unsigned room) {
     for (unsigned i = 0; i < graph->count; i++)
-        drop(graph->uses[i].memory);
-    gps_table_free(graph, size_of(room));
+        graph_memory_drop(graph->uses[i].memory);
+    gps_table_free(graph, graph_size(room));
 }
 
-static void forget(uint64_t exec) {
-    struct graph *const graph = find(exec);
+static void graph_forget(uint64_t exec) {
+    struct graph *const graph = graph_find(exec);
     if (!graph)
         return;
     gps_table_remove(&books.graphs, &graph->entry);
@@ -128,11 +129,11 @@ void gps_graph_forget(uint64_t exec) {
     if (!books.graph_count)
         return;
     GPS_LOCKED(&books.lock);
-    forget(exec);
+    graph_forget(exec);
 }
 
 /* Where there is no memory for one of its uses, nothing is known of all. */
-static bool fill(struct graph *graph, const struct gps_graph_uses *uses) {
+static bool graph_fill(struct graph *graph, const struct gps_graph_uses *uses) {
     for (; graph->count < uses->count; graph->count++) {
         struct use *const use = &graph->uses[graph->count];
         *use = (struct use){.is = uses->list[graph->count]};
@@ -146,14 +147,14 @@ static bool fill(struct graph *graph, const struct gps_graph_uses *uses) {
 
 void gps_graph_note(uint64_t exec, const struct gps_graph_uses *uses) {
     GPS_LOCKED(&books.lock);
-    forget(exec);
+    graph_forget(exec);
     if (!uses->count || books.graph_count >= MOST_GRAPHS)
         return;
-    struct graph *const graph = gps_table_allocate(size_of(uses->count));
+    struct graph *const graph = gps_table_allocate(graph_size(uses->count));
     if (!graph)
         return;
     *graph = (struct graph){.seen = gps_graph_ends};
-    if (fill(graph, uses) && gps_table_add(&books.graphs, &graph->entry, exec))
+    if (graph_fill(graph, uses) && gps_table_add(&books.graphs, &graph->entry, exec))
         books.graph_count++;
     else
         free_graph(graph, uses->count);
@@ -161,7 +162,7 @@ void gps_graph_note(uint64_t exec, const struct gps_graph_uses *uses) {
 
 bool gps_graph_is_due(uint64_t exec) {
     GPS_LOCKED(&books.lock);
-    struct graph *const graph = find(exec);
+    struct graph *const graph = graph_find(exec);
     const bool due = graph && graph->seen != gps_graph_ends;
     if (due)
         graph->seen = gps_graph_ends;
@@ -171,7 +172,7 @@ bool gps_graph_is_due(uint64_t exec) {
 bool gps_graph_over(uint64_t exec, unsigned *at, struct gps_graph_use *use,
                     struct gps_freed *freed) {
     GPS_LOCKED(&books.lock);
-    const struct graph *const graph = find(exec);
+    const struct graph *const graph = graph_find(exec);
     for (; graph && *at < graph->count; ++*at) {
         const struct use *const one = &graph->uses[*at];
         if (!one->memory->over || one->told)
@@ -185,7 +186,7 @@ bool gps_graph_over(uint64_t exec, unsigned *at, struct gps_graph_use *use,
 
 void gps_graph_told(uint64_t exec, unsigned at) {
     GPS_LOCKED(&books.lock);
-    struct graph *const graph = find(exec);
+    struct graph *const graph = graph_find(exec);
     if (graph && at < graph->count)
         graph->uses[at].told = true;
 }

@@ -39,13 +39,13 @@ GPS_FORGOTTEN(state);
 /* --- with the lock --- */
 
 /* Copies what was found. */
-static bool give(const struct node *node, struct gps_import *import) {
+static bool import_give(const struct node *node, struct gps_import *import) {
     if (node)
         *import = node->import;
     return node;
 }
 
-static inline struct node *at(uint64_t pointer) {
+static inline struct node *import_at(uint64_t pointer) {
     return GPS_ENTRY_OF(struct node, by_pointer, gps_table_find(&state.by_pointer, pointer));
 }
 
@@ -64,24 +64,24 @@ static inline struct node *of(const struct gps_id *region, uint64_t context) {
     return node;
 }
 
-static inline _Atomic uint64_t *mark_of(uint64_t key) {
+static inline _Atomic uint64_t *import_mark(uint64_t key) {
     return &state.twice[key % MARKS];
 }
 
-static void unmark(const struct node *node) {
+static void import_unmark(const struct node *node) {
     const uint64_t key = node->by_region.key;
-    if (atomic_load_explicit(mark_of(key), memory_order_relaxed) == key)
-        atomic_store_explicit(mark_of(key), 0, memory_order_relaxed);
+    if (atomic_load_explicit(import_mark(key), memory_order_relaxed) == key)
+        atomic_store_explicit(import_mark(key), 0, memory_order_relaxed);
 }
 
-static struct node *first(unsigned what) {
+static struct node *import_first(unsigned what) {
     return state.lists[what].first;
 }
 
 /* The oldest in this state for which the condition holds, in which it is `one`; or NULL. */
 #define FIND(what, condition)                                                                      \
     ({                                                                                             \
-        struct node *one = first(what);                                                            \
+        struct node *one = import_first(what);                                                     \
         while (one && !(condition))                                                                \
             one = one->next;                                                                       \
         one;                                                                                       \
@@ -132,7 +132,7 @@ static inline void leave_tables(struct node *node) {
 #define TO(state)         GPS_TO(GPS_IMPORT_##state)
 
 /* A node that has become GONE must not be used any more. */
-static inline void become(struct node *node, enum gps_import_state now) {
+static inline void import_become(struct node *node, enum gps_import_state now) {
     static const struct gps_state_row rows[] = {GPS_IMPORT_STATES(FROM, TO)};
     const enum gps_import_state was = node->import.state;
     gps_transition_check("import", rows, was, now);
@@ -140,7 +140,7 @@ static inline void become(struct node *node, enum gps_import_state now) {
     if (was != GPS_IMPORT_GONE)
         leave_list(&state.lists[was], node);
     if (was == GPS_IMPORT_OPEN && node->import.opens.repeated)
-        unmark(node);
+        import_unmark(node);
     if (was == GPS_IMPORT_CACHED) {
         state.count--;
         state.bytes -= node->import.size;
@@ -157,17 +157,17 @@ static inline void become(struct node *node, enum gps_import_state now) {
         enter_list(&state.lists[now], node);
 }
 
-static bool take(struct node *node, struct gps_import *import) {
+static bool import_take(struct node *node, struct gps_import *import) {
     if (node) {
         *import = node->import;
-        become(node, GPS_IMPORT_GONE);
+        import_become(node, GPS_IMPORT_GONE);
     }
     return node != NULL;
 }
 
 /* --- opens --- */
 
-static bool insert(const struct gps_import *import) {
+static bool import_insert(const struct gps_import *import) {
     struct node *node = gps_slab_get(&state.slab, sizeof(*node));
     if (!node)
         return false;
@@ -177,7 +177,7 @@ static bool insert(const struct gps_import *import) {
         gps_slab_put(&state.slab, node);
         return false;
     }
-    become(node, GPS_IMPORT_OPEN);
+    import_become(node, GPS_IMPORT_OPEN);
     return true;
 }
 
@@ -189,7 +189,7 @@ static inline bool is_open_twice(const struct node *node) {
 
 /* Counts one more open of what is open. What they are now, but for whether one was repeated before.
  */
-static struct gps_import_opens count(struct node *node, enum gps_slot_via via) {
+static struct gps_import_opens import_count_open(struct node *node, enum gps_slot_via via) {
     struct gps_import_opens *opens = &node->import.opens;
     opens->open++;
     opens->all++;
@@ -197,7 +197,7 @@ static struct gps_import_opens count(struct node *node, enum gps_slot_via via) {
     const struct gps_import_opens now = *opens;
     opens->repeated = true;
     if (is_open_twice(node))
-        atomic_store(mark_of(node->by_region.key), node->by_region.key);
+        atomic_store(import_mark(node->by_region.key), node->by_region.key);
     return now;
 }
 
@@ -207,7 +207,7 @@ static struct gps_import_opens first_open(enum gps_slot_via via) {
 
 /* Opens what is cached again. */
 static void revive(struct node *node, enum gps_slot_via via, uint32_t trace) {
-    become(node, GPS_IMPORT_OPEN);
+    import_become(node, GPS_IMPORT_OPEN);
     node->import.opens = first_open(via);
     node->import.via = via;
     node->import.trace = trace;
@@ -219,7 +219,7 @@ static void revive(struct node *node, enum gps_slot_via via, uint32_t trace) {
 static bool insert_first(struct gps_import *import, enum gps_slot_via via) {
     import->opens = first_open(via);
     import->cache = (struct gps_import_cache){0};
-    return insert(import);
+    return import_insert(import);
 }
 
 /* Removes what this open shows to be over. The driver counts opens by address: another region that
@@ -235,13 +235,13 @@ static bool remove_over(struct node *node, const struct gps_import *import,
     previous->extra = !dead && is(node, GPS_IMPORT_CACHED);
     if (previous->over) {
         previous->import = node->import;
-        become(node, GPS_IMPORT_GONE);
+        import_become(node, GPS_IMPORT_GONE);
     }
     return previous->over;
 }
 
 /* What is closed by address is closed as often as it was opened: its opens go on as this one's. */
-static bool goes_on(const struct gps_previous *previous, const struct gps_import *import) {
+static bool import_goes_on(const struct gps_previous *previous, const struct gps_import *import) {
     return previous->over && previous->import.context == import->context &&
            previous->import.state == GPS_IMPORT_OPEN;
 }
@@ -256,7 +256,7 @@ int gps_registry_open(struct gps_import *import, enum gps_slot_via via,
                       struct gps_previous *previous) {
     int status = GPS_OPEN_COUNTED;
     GPS_LOCKED(&state.lock);
-    struct node *node = at(import->pointer);
+    struct node *node = import_at(import->pointer);
     if (remove_over(node, import, previous))
         node = NULL;
     if (is(node, GPS_IMPORT_CACHED)) {
@@ -266,11 +266,11 @@ int gps_registry_open(struct gps_import *import, enum gps_slot_via via,
     } else if (node && via == GPS_VIA_RULE && node->import.opens.by_rule) {
         status = -EEXIST;
     } else if (node) {
-        import->opens = count(node, via);
+        import->opens = import_count_open(node, via);
     } else {
         status = insert_first(import, via) ? GPS_OPEN_FIRST : -ENOMEM;
-        if (status == GPS_OPEN_FIRST && goes_on(previous, import))
-            add_opens(at(import->pointer), &previous->import);
+        if (status == GPS_OPEN_FIRST && import_goes_on(previous, import))
+            add_opens(import_at(import->pointer), &previous->import);
     }
     return status;
 }
@@ -279,19 +279,19 @@ bool gps_registry_opened(const struct gps_id *region, uint64_t context, bool cou
                          struct gps_import *import) {
     GPS_LOCKED(&state.lock);
     struct node *node = if_open(of(region, context));
-    if (give(node, import) && counts)
-        import->opens = count(node, GPS_VIA_PROGRAM);
+    if (import_give(node, import) && counts)
+        import->opens = import_count_open(node, GPS_VIA_PROGRAM);
     return node != NULL;
 }
 
 bool gps_registry_is_open_twice(const struct gps_id *region, uint64_t context) {
     const uint64_t key = region_key(region, context);
-    return atomic_load_explicit(mark_of(key), memory_order_relaxed) == key;
+    return atomic_load_explicit(import_mark(key), memory_order_relaxed) == key;
 }
 
 bool gps_registry_count_again(const struct gps_id *region, uint64_t context, uint64_t pointer) {
     GPS_LOCKED(&state.lock);
-    struct node *node = if_open(at(pointer));
+    struct node *node = if_open(import_at(pointer));
     if (!node || !is_open_twice(node) || node->import.context != context ||
         !gps_id_equal(&node->import.region, region))
         return false;
@@ -302,7 +302,7 @@ bool gps_registry_count_again(const struct gps_id *region, uint64_t context, uin
 
 bool gps_registry_set_slot(uint64_t pointer, unsigned slot) {
     GPS_LOCKED(&state.lock);
-    struct node *node = at(pointer);
+    struct node *node = import_at(pointer);
     const bool set = node && node->import.slot == NO_SLOT;
     if (set)
         node->import.slot = slot;
@@ -313,24 +313,26 @@ bool gps_registry_set_slot(uint64_t pointer, unsigned slot) {
 
 bool gps_registry_import_at(uint64_t pointer, struct gps_import *import) {
     GPS_LOCKED(&state.lock);
-    return give(if_open(at(pointer)), import);
+    return import_give(if_open(import_at(pointer)), import);
 }
 
 bool gps_registry_import_around(uint64_t address, struct gps_import *import) {
     GPS_LOCKED(&state.lock);
-    return give(FIND(GPS_IMPORT_OPEN, address - one->import.pointer < one->import.size), import);
+    return import_give(FIND(GPS_IMPORT_OPEN, address - one->import.pointer < one->import.size),
+                       import);
 }
 
 bool gps_registry_opened_anywhere(const struct gps_id *region, struct gps_import *import) {
     GPS_LOCKED(&state.lock);
-    return give(FIND(GPS_IMPORT_OPEN, gps_id_equal(&one->import.region, region)), import);
+    return import_give(FIND(GPS_IMPORT_OPEN, gps_id_equal(&one->import.region, region)), import);
 }
 
 unsigned gps_registry_imports_of(const struct gps_owner *exporter, struct gps_import *found,
                                  unsigned max) {
     unsigned count = 0;
     GPS_LOCKED(&state.lock);
-    for (const struct node *node = first(GPS_IMPORT_OPEN); node && count < max; node = node->next)
+    for (const struct node *node = import_first(GPS_IMPORT_OPEN); node && count < max;
+         node = node->next)
         if (gps_owner_equal(&node->import.exporter.owner, exporter))
             found[count++] = node->import;
     return count;
@@ -359,16 +361,16 @@ static enum gps_close close_kind(struct node *node, uint64_t pointer, enum gps_s
 enum gps_close gps_registry_close(uint64_t pointer, enum gps_slot_via via, bool may_cache,
                                   struct gps_import *import) {
     GPS_LOCKED(&state.lock);
-    struct node *node = at(pointer);
+    struct node *node = import_at(pointer);
     const enum gps_close kind = close_kind(node, pointer, via, may_cache);
     if (kind == GPS_CLOSE_ONE || kind == GPS_CLOSE_CACHED) {
         node->import.opens.open--;
         node->import.opens.by_rule -= via == GPS_VIA_RULE;
         *import = node->import;
         if (kind == GPS_CLOSE_CACHED)
-            become(node, GPS_IMPORT_CACHED);
+            import_become(node, GPS_IMPORT_CACHED);
         else if (node->import.opens.open == 0)
-            become(node, GPS_IMPORT_GONE);
+            import_become(node, GPS_IMPORT_GONE);
     }
     return kind;
 }
@@ -376,7 +378,7 @@ enum gps_close gps_registry_close(uint64_t pointer, enum gps_slot_via via, bool 
 void gps_registry_unclose(const struct gps_import *import, enum gps_slot_via via) {
     struct gps_import again = *import;
     GPS_LOCKED(&state.lock);
-    struct node *node = at(import->pointer);
+    struct node *node = import_at(import->pointer);
     again.opens.open = 1;
     again.opens.by_rule = via == GPS_VIA_RULE;
     again.cache.stale = true; /* its files may have changed meanwhile */
@@ -384,13 +386,13 @@ void gps_registry_unclose(const struct gps_import *import, enum gps_slot_via via
         node->import.opens.open++;
         node->import.opens.by_rule += again.opens.by_rule;
     } else {
-        insert(&again);
+        import_insert(&again);
     }
 }
 
 bool gps_registry_take_import(struct gps_import *import) {
     GPS_LOCKED(&state.lock);
-    return take(first(GPS_IMPORT_OPEN), import);
+    return import_take(import_first(GPS_IMPORT_OPEN), import);
 }
 
 bool gps_registry_driver_import(struct gps_import *import) {
@@ -398,7 +400,7 @@ bool gps_registry_driver_import(struct gps_import *import) {
     GPS_LOCKED(&state.lock);
     for (unsigned what = GPS_IMPORT_OPEN; what <= GPS_IMPORT_ENDING && !node; what++)
         node = FIND(what, !one->import.vmm);
-    return give(node, import);
+    return import_give(node, import);
 }
 
 bool gps_registry_take_import_of(uint64_t context, uint32_t era, struct gps_import *import) {
@@ -407,14 +409,14 @@ bool gps_registry_take_import_of(uint64_t context, uint32_t era, struct gps_impo
     for (unsigned what = GPS_IMPORT_OPEN; what <= GPS_IMPORT_ENDING && !node; what++)
         node = FIND(what, one->import.context == context && !one->import.cache.taken &&
                               (int32_t)(one->import.era - era) < 0);
-    return take(node, import);
+    return import_take(node, import);
 }
 
 /* --- what open_cache.h keeps --- */
 
 bool gps_registry_watch(const struct gps_import *import, int record_file, int owner_file) {
     GPS_LOCKED(&state.lock);
-    struct node *node = if_open(at(import->pointer));
+    struct node *node = if_open(import_at(import->pointer));
     const bool open = node && gps_id_equal(&node->import.region, &import->region);
     if (open) {
         node->import.cache.record_file = record_file;
@@ -426,7 +428,7 @@ bool gps_registry_watch(const struct gps_import *import, int record_file, int ow
 /* Of one state: those of a changed file (-1: of every one), but not those of this context. */
 static bool expire(enum gps_import_state what, int file, uint64_t context) {
     bool any = false;
-    for (struct node *node = first(what), *next; node; node = next) {
+    for (struct node *node = import_first(what), *next; node; node = next) {
         struct gps_import *import = &node->import;
         next = node->next;
         if (import->context == context ||
@@ -434,7 +436,7 @@ static bool expire(enum gps_import_state what, int file, uint64_t context) {
             continue;
         import->cache.stale = any = true;
         if (what == GPS_IMPORT_CACHED)
-            become(node, GPS_IMPORT_ENDING);
+            import_become(node, GPS_IMPORT_ENDING);
     }
     return any;
 }
@@ -467,10 +469,10 @@ bool gps_registry_take_ending(uint64_t context, struct gps_import *import) {
     struct node *node = context ? FIND(GPS_IMPORT_CACHED, one->import.context == context)
                                 : FIND(GPS_IMPORT_ENDING, !one->import.cache.taken);
     if (is(node, GPS_IMPORT_CACHED))
-        become(node, GPS_IMPORT_ENDING);
+        import_become(node, GPS_IMPORT_ENDING);
     if (node)
         node->import.cache.taken = true;
-    return give(node, import);
+    return import_give(node, import);
 }
 
 void gps_registry_ended(uint64_t pointer) {
@@ -478,7 +480,7 @@ void gps_registry_ended(uint64_t pointer) {
     struct node *node =
         FIND(GPS_IMPORT_ENDING, one->import.cache.taken && one->import.pointer == pointer);
     if (node)
-        become(node, GPS_IMPORT_GONE);
+        import_become(node, GPS_IMPORT_GONE);
 }
 
 bool gps_registry_any_ending(const struct gps_id *region) {
@@ -497,7 +499,7 @@ struct gps_cached gps_registry_cached(void) {
 
 bool gps_registry_caches(uint64_t pointer) {
     GPS_LOCKED(&state.lock);
-    const struct node *node = at(pointer);
+    const struct node *node = import_at(pointer);
     return node ? is(node, GPS_IMPORT_CACHED) : is_ending_at(pointer);
 }
 
@@ -510,7 +512,7 @@ static bool is_slot_wrong(const struct node *node) {
 
 bool gps_registry_correct_slot(uint64_t pointer, unsigned *slot, struct gps_slot *now) {
     GPS_LOCKED(&state.lock);
-    struct node *node = pointer ? at(pointer) : FIND(GPS_IMPORT_OPEN, is_slot_wrong(one));
+    struct node *node = pointer ? import_at(pointer) : FIND(GPS_IMPORT_OPEN, is_slot_wrong(one));
     const bool wrong = node && is_slot_wrong(node);
     if (wrong) {
         const struct gps_import *import = &node->import;

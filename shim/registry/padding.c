@@ -22,7 +22,7 @@ static struct {
 } state;
 GPS_FORGOTTEN(state);
 
-static void drop(struct gps_range *padding) {
+static void padding_drop(struct gps_range *padding) {
     gps_range_remove(&state.paddings, padding);
     gps_range_note_span(state.paddings, &gps_padding_span);
     gps_slab_put(&state.slab, padding);
@@ -32,7 +32,7 @@ static void drop(struct gps_range *padding) {
 static void drop_within(uint64_t from, uint64_t end) {
     struct gps_range *old;
     while ((old = gps_range_from(state.paddings, from)) && old->from < end)
-        drop(old);
+        padding_drop(old);
 }
 
 void gps_padding_add(uint64_t pointer, uint64_t size, uint64_t extent) {
@@ -55,12 +55,12 @@ uint64_t gps_padding_drop(uint64_t pointer, uint64_t size) {
     uint64_t extent = size;
     if (padding && padding->from == pointer + size) {
         extent += padding->size;
-        drop(padding);
+        padding_drop(padding);
     }
     return extent;
 }
 
-static bool find(uint64_t address, uint64_t last, struct padding *found) {
+static bool padding_find(uint64_t address, uint64_t last, struct padding *found) {
     GPS_LOCKED(&state.lock);
     const struct gps_range *padding = gps_range_from(state.paddings, address);
     if (!padding || padding->from > last)
@@ -70,7 +70,7 @@ static bool find(uint64_t address, uint64_t last, struct padding *found) {
 }
 
 /* Memory goes with its context, too. */
-static bool is_there(const struct padding *padding) {
+static bool padding_is_there(const struct padding *padding) {
     struct gps_alloc alloc;
     return gps_registry_find(padding->pointer, &alloc) && alloc.era == padding->era &&
            alloc.kind != GPS_ALLOC_PLAIN;
@@ -79,8 +79,8 @@ static bool is_there(const struct padding *padding) {
 bool gps_padding_within(uint64_t address, uint64_t size) {
     const uint64_t last = address + size - 1;
     struct padding padding;
-    for (; find(address, last, &padding); address = padding.range.from + padding.range.size)
-        if (is_there(&padding))
+    for (; padding_find(address, last, &padding); address = padding.range.from + padding.range.size)
+        if (padding_is_there(&padding))
             return true;
     return false;
 }

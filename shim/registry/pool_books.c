@@ -68,18 +68,18 @@ static struct pointer *find_pointer(uint64_t address) {
 }
 
 /* The pool of a pointer counts one more, or less, if it is still that pool. */
-static void count(const struct gps_pool_pointer *pointer, int more) {
+static void pool_count_pointer(const struct gps_pool_pointer *pointer, int more) {
     struct pool *pool = find_pool(pointer->pool);
     if (pool && pool->is.serial == pointer->serial)
         pool->is.pointers += (uint32_t)more;
 }
 
-static void drop(struct pointer *pointer) {
-    count(&pointer->is, -1);
+static void pool_pointer_drop(struct pointer *pointer) {
+    pool_count_pointer(&pointer->is, -1);
     gps_table_drop(&books.pointers, &books.pointer_slab, &pointer->entry);
 }
 
-static void insert(const struct gps_pool_pointer *pointer) {
+static void pool_pointer_insert(const struct gps_pool_pointer *pointer) {
     const struct pool *pool = find_pool(pointer->pool);
     struct pointer *made =
         gps_table_make(&books.pointers, &books.pointer_slab, sizeof(*made), pointer->pointer);
@@ -88,7 +88,7 @@ static void insert(const struct gps_pool_pointer *pointer) {
     made->is = *pointer;
     if (pool && !pointer->serial)
         made->is.serial = pool->is.serial;
-    count(&made->is, 1);
+    pool_count_pointer(&made->is, 1);
 }
 
 bool gps_pool_pointer_add(const struct gps_pool_pointer *pointer) {
@@ -100,8 +100,8 @@ bool gps_pool_pointer_add(const struct gps_pool_pointer *pointer) {
         return true;
     }
     if (found) /* freed unseen */
-        drop(found);
-    insert(pointer);
+        pool_pointer_drop(found);
+    pool_pointer_insert(pointer);
     return false;
 }
 
@@ -139,7 +139,7 @@ bool gps_pool_pointer_take(uint64_t address, struct gps_pool_pointer *taken) {
     struct pointer *found = find_pointer(address);
     if (found) {
         *taken = found->is;
-        drop(found);
+        pool_pointer_drop(found);
     }
     return found != NULL;
 }
@@ -166,7 +166,7 @@ unsigned gps_pool_pointer_take_of(uint64_t context, uint32_t era, struct gps_poo
     GPS_TABLE_EACH(pointer, one, &books.pointers) {
         if (count < max && one->is.context == context && (int32_t)(one->is.era - era) < 0) {
             taken[count++] = one->is;
-            drop(one);
+            pool_pointer_drop(one);
         }
     }
     return count;

@@ -31,7 +31,7 @@ static struct tombstone **bucket_of(const struct gps_id *id) {
 }
 
 /* Takes a tombstone away. False: there is none of this id. */
-static bool take(const struct gps_id *id) {
+static bool tombstone_take(const struct gps_id *id) {
     struct tombstone **link = bucket_of(id);
     while (*link && !gps_id_equal(&(*link)->id, id))
         link = &(*link)->next;
@@ -54,7 +54,7 @@ static bool is_reserved(const struct gps_id *id) {
 static bool reserve_now(struct gps_record_reservation *reservation, const struct gps_id *id) {
     *reservation = (struct gps_record_reservation){.id = *id, .next = state.reservations};
     state.reservations = reservation;
-    return take(&reservation->id);
+    return tombstone_take(&reservation->id);
 }
 
 /* --- reservations --- */

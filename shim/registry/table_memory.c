@@ -14,7 +14,7 @@ static struct {
 } state;
 GPS_FORGOTTEN(state);
 
-static void *map(size_t size) {
+static void *table_memory_map(size_t size) {
     const int error = errno;
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     errno = error; /* the program's: its call succeeds all the same */
@@ -28,22 +28,22 @@ static unsigned bits_of(size_t size) {
     return bits;
 }
 
-static void put(unsigned bits, void *piece) {
+static void table_piece_put(unsigned bits, void *piece) {
     *(void **)piece = state.free[bits];
     state.free[bits] = piece;
 }
 
 /* Cuts a chunk into pieces of this size. The caller has the lock. */
 static void refill(unsigned bits) {
-    char *chunk = map(CHUNK);
+    char *chunk = table_memory_map(CHUNK);
     for (size_t at = 0; chunk && at < CHUNK; at += (size_t)1 << bits)
-        put(bits, chunk + at);
+        table_piece_put(bits, chunk + at);
 }
 
 void *gps_table_allocate(size_t size) {
     const unsigned bits = bits_of(size);
     if (bits > LARGEST)
-        return map(size);
+        return table_memory_map(size);
     GPS_LOCKED(&state.lock);
     if (!state.free[bits])
         refill(bits);
@@ -60,5 +60,5 @@ void gps_table_free(void *memory, size_t size) {
         return;
     }
     GPS_LOCKED(&state.lock);
-    put(bits, memory);
+    table_piece_put(bits, memory);
 }

@@ -108,17 +108,17 @@ bool gps_vmm_reservation(uint64_t address, uint64_t *pointer, uint64_t *size) {
 
 /* --- memory --- */
 
-static struct memory *find(uint64_t handle) {
+static struct memory *vmm_memory_find(uint64_t handle) {
     return GPS_ENTRY_OF(struct memory, entry, gps_table_find(&books.handles, handle));
 }
 
-static struct memory *find_referenced(uint64_t handle) {
-    struct memory *memory = find(handle);
+static struct memory *vmm_memory_referenced(uint64_t handle) {
+    struct memory *memory = vmm_memory_find(handle);
     return memory && memory->is.references ? memory : NULL;
 }
 
 /* It is of memory that the program made, on a device: `bytes` more, or less. */
-static void count(const struct memory *memory, uint64_t bytes) {
+static void vmm_bytes_count(const struct memory *memory, uint64_t bytes) {
     const int device = memory->is.device;
     if (memory->is.taken || memory->is.origin != GPS_VMM_CREATED || device < 0 ||
         device >= GPS_VMM_GPUS)
@@ -133,8 +133,8 @@ static void hide(struct memory *memory) {
     memory->found = false;
 }
 
-static void show(struct memory *memory) {
-    if (!memory->found && !memory->replaced && !find(memory->is.handle))
+static void vmm_memory_show(struct memory *memory) {
+    if (!memory->found && !memory->replaced && !vmm_memory_find(memory->is.handle))
         memory->found = gps_table_add(&books.handles, &memory->entry, memory->is.handle);
 }
 
@@ -142,10 +142,10 @@ static void show(struct memory *memory) {
 static void settle(struct memory *memory) {
     const bool alive = memory->is.references || memory->is.mappings;
     if (alive && !memory->alive) {
-        count(memory, memory->is.size);
-        show(memory);
+        vmm_bytes_count(memory, memory->is.size);
+        vmm_memory_show(memory);
     } else if (!alive && memory->alive) {
-        count(memory, -memory->is.size);
+        vmm_bytes_count(memory, -memory->is.size);
         hide(memory);
     }
     memory->alive = alive;
@@ -154,7 +154,7 @@ static void settle(struct memory *memory) {
 }
 
 /* What had this number has no references: its last release was not seen, or is under way. */
-static void replace(struct memory *before) {
+static void vmm_memory_replace(struct memory *before) {
     if (!before)
         return;
     hide(before);
@@ -166,12 +166,12 @@ static void replace(struct memory *before) {
 void gps_vmm_made(const struct gps_vmm_memory *made) {
     gps_freed_forget(GPS_FREED_HANDLE, 2 * made->handle);
     GPS_LOCKED(&books.lock);
-    struct memory *memory = find_referenced(made->handle);
+    struct memory *memory = vmm_memory_referenced(made->handle);
     if (memory && made->origin == GPS_VMM_IMPORTED) {
         memory->is.references++;
         return;
     }
-    replace(find(made->handle));
+    vmm_memory_replace(vmm_memory_find(made->handle));
     memory = gps_slab_get(&books.memory_slab, sizeof(*memory));
     if (!memory)
         return;
@@ -183,7 +183,7 @@ void gps_vmm_made(const struct gps_vmm_memory *made) {
 
 void gps_vmm_retained(uint64_t handle) {
     GPS_LOCKED(&books.lock);
-    struct memory *memory = find(handle);
+    struct memory *memory = vmm_memory_find(handle);
     gps_freed_forget(GPS_FREED_HANDLE, 2 * handle);
     if (memory)
         memory->is.references++;
@@ -191,24 +191,24 @@ void gps_vmm_retained(uint64_t handle) {
 
 void gps_vmm_bound(uint64_t handle) {
     GPS_LOCKED(&books.lock);
-    struct memory *memory = find(handle);
+    struct memory *memory = vmm_memory_find(handle);
     if (memory)
         memory->is.bound = true;
 }
 
 void gps_vmm_taken(uint64_t handle, bool taken) {
     GPS_LOCKED(&books.lock);
-    struct memory *memory = find(handle);
+    struct memory *memory = vmm_memory_find(handle);
     if (!memory || memory->is.taken == taken)
         return;
     if (memory->alive && taken)
-        count(memory, -memory->is.size);
+        vmm_bytes_count(memory, -memory->is.size);
     memory->is.taken = taken;
     if (memory->alive && !taken)
-        count(memory, memory->is.size);
+        vmm_bytes_count(memory, memory->is.size);
 }
 
-static struct memory *pin(struct memory *memory) {
+static struct memory *vmm_memory_pin(struct memory *memory) {
     if (memory)
         memory->pins++;
     return memory;
@@ -224,7 +224,7 @@ static void note_last_release(const struct memory *memory, uint32_t trace) {
 
 struct gps_vmm_pending *gps_vmm_release(uint64_t handle, uint32_t trace) {
     GPS_LOCKED(&books.lock);
-    struct memory *memory = pin(find_referenced(handle));
+    struct memory *memory = vmm_memory_pin(vmm_memory_referenced(handle));
     if (memory) {
         if (--memory->is.references == 0)
             note_last_release(memory, trace);
@@ -238,7 +238,7 @@ void gps_vmm_released(struct gps_vmm_pending *pending, bool succeeded) {
     if (!memory)
         return;
     GPS_LOCKED(&books.lock);
-    const struct memory *now = find(memory->is.handle);
+    const struct memory *now = vmm_memory_find(memory->is.handle);
     memory->pins--;
     if (!succeeded && !memory->replaced && (!now || now == memory)) {
         memory->is.references++;
@@ -247,7 +247,7 @@ void gps_vmm_released(struct gps_vmm_pending *pending, bool succeeded) {
     settle(memory);
 }
 
-static bool is_unmapped(const struct memory *memory) {
+static bool vmm_memory_is_unmapped(const struct memory *memory) {
     return memory->is.references && memory->is.unmapped && !memory->is.bound && !memory->pins;
 }
 
@@ -255,7 +255,7 @@ unsigned gps_vmm_take_unmapped(struct gps_vmm_memory *taken, unsigned max) {
     unsigned count = 0;
     GPS_LOCKED(&books.lock);
     GPS_TABLE_EACH(memory, memory, &books.handles) {
-        if (count == max || !is_unmapped(memory))
+        if (count == max || !vmm_memory_is_unmapped(memory))
             continue;
         taken[count++] = memory->is;
         memory->is.references = 0;
@@ -266,7 +266,7 @@ unsigned gps_vmm_take_unmapped(struct gps_vmm_memory *taken, unsigned max) {
 
 bool gps_vmm_find(uint64_t handle, struct gps_vmm_memory *found) {
     GPS_LOCKED(&books.lock);
-    return GPS_GIVE(find_referenced(handle), is, found);
+    return GPS_GIVE(vmm_memory_referenced(handle), is, found);
 }
 
 /* --- mappings --- */
@@ -297,7 +297,7 @@ static void add_mapping(struct mapping *made) {
 
 struct gps_vmm_pending *gps_vmm_map(uint64_t handle) {
     GPS_LOCKED(&books.lock);
-    return PENDING(pin(find(handle)));
+    return PENDING(vmm_memory_pin(vmm_memory_find(handle)));
 }
 
 /* Of imported memory only its mapping tells the size: it is mapped whole. */
@@ -332,7 +332,7 @@ void gps_vmm_mapped(struct gps_vmm_pending *pending, const struct gps_vmm_mappin
 }
 
 /* Whether mappings fill the range. */
-static bool is_filled(uint64_t pointer, uint64_t size) {
+static bool vmm_range_is_filled(uint64_t pointer, uint64_t size) {
     uint64_t at = pointer;
     const struct mapping *mapping;
     while (at - pointer < size && (mapping = mapping_from(at)) && mapping->range.from == at)
@@ -342,10 +342,10 @@ static bool is_filled(uint64_t pointer, uint64_t size) {
 
 bool gps_vmm_is_filled(uint64_t pointer, uint64_t size) {
     GPS_LOCKED(&books.lock);
-    return is_filled(pointer, size);
+    return vmm_range_is_filled(pointer, size);
 }
 
-static bool is_within(uint64_t address) {
+static bool vmm_mapping_is_within(uint64_t address) {
     const struct mapping *mapping = mapping_from(address);
     return mapping && mapping->range.from < address;
 }
@@ -364,13 +364,13 @@ struct gps_vmm_pending *gps_vmm_unmap(uint64_t pointer, uint64_t size, bool note
     struct gps_range *list = NULL;
     struct mapping *mapping;
     GPS_LOCKED(&books.lock);
-    if (is_within(pointer) || is_within(pointer + size))
+    if (vmm_mapping_is_within(pointer) || vmm_mapping_is_within(pointer + size))
         return NULL;
     while ((mapping = mapping_from(pointer)) && mapping->range.from - pointer < size) {
         gps_range_remove(&books.mappings, &mapping->range);
         if (noted)
             note_unmapped(mapping);
-        lose_memory(pin(mapping->memory));
+        lose_memory(vmm_memory_pin(mapping->memory));
         mapping->range.high = list;
         list = &mapping->range;
     }
@@ -501,7 +501,7 @@ static void drop_descriptor(struct descriptor *descriptor) {
 
 void gps_vmm_described(int number, uint64_t handle, const struct gps_vmm_descriptor *is) {
     GPS_LOCKED(&books.lock);
-    struct memory *memory = find(handle);
+    struct memory *memory = vmm_memory_find(handle);
     struct descriptor *descriptor = descriptor_of(number);
     if (descriptor)
         leave_memory(descriptor);

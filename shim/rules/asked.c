@@ -13,7 +13,7 @@ struct note {
     uint64_t size;
 };
 
-static uint64_t distance(const struct gps_rule *rule, uint64_t size) {
+static uint64_t rule_size_distance(const struct gps_rule *rule, uint64_t size) {
     return size < rule->size_min ? rule->size_min - size : size - rule->size_max;
 }
 
@@ -21,10 +21,10 @@ static uint64_t distance(const struct gps_rule *rule, uint64_t size) {
 static bool write_down(uint64_t address, unsigned *slot, struct gps_slot *now) {
     const struct note *note = (const struct note *)(uintptr_t)address;
     struct gps_asked *asked = note->asked;
-    const uint64_t away = distance(note->rule, note->size);
+    const uint64_t away = rule_size_distance(note->rule, note->size);
     if (atomic_load(&asked->phase) != HAS_SLOT)
         return false;
-    if (!asked->count || away < distance(note->rule, asked->size)) {
+    if (!asked->count || away < rule_size_distance(note->rule, asked->size)) {
         asked->size = note->size;
         asked->count = 0;
     }
@@ -74,7 +74,7 @@ struct search {
     bool found;
 };
 
-static bool look(void *arg, const struct gps_proc *proc) {
+static bool asked_look_at_process(void *arg, const struct gps_proc *proc) {
     struct search *search = arg;
     const struct gps_owner *owner = &proc->header.owner;
     if (!proc->alive || owner->pid != search->pid || owner->pid_ns != gps_process_self()->pid_ns)
@@ -93,5 +93,6 @@ static bool look(void *arg, const struct gps_proc *proc) {
 
 bool gps_asked_by(uint32_t pid, const char *name, uint64_t *size, uint64_t *count) {
     struct search search = {.pid = pid, .id = gps_id_of_name(name), .size = size, .count = count};
-    return gps_proc_each(gps_membership_store(), look, &search) == 0 && search.found;
+    return gps_proc_each(gps_membership_store(), asked_look_at_process, &search) == 0 &&
+           search.found;
 }

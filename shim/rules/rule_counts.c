@@ -39,7 +39,7 @@ static __thread struct gps_explained_row *left_private;
 
 /* Its blocks are there before it is mapped: a full file system must not end the program, nor must
  * SIGXFSZ, which a file over the limit raises. */
-static bool make_room(int fd) {
+static bool explained_make_room(int fd) {
     const size_t size = sizeof(struct gps_explained);
     struct rlimit most;
     return getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur >= size &&
@@ -47,21 +47,21 @@ static bool make_room(int fd) {
 }
 
 /* A file without room stays, empty: the tool says so. */
-static struct gps_explained *map(const char *path) {
+static struct gps_explained *explained_map_file(const char *path) {
     const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     void *file = MAP_FAILED;
-    if (fd >= 0 && make_room(fd))
+    if (fd >= 0 && explained_make_room(fd))
         file = mmap(NULL, sizeof(struct gps_explained), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (fd >= 0)
         close(fd);
     return file == MAP_FAILED ? NULL : file;
 }
 
-static void copy(char *to, size_t size, const char *from) {
+static void explained_copy_text(char *to, size_t size, const char *from) {
     struct gps_text text = gps_text_on(to, size);
     gps_text_plain(&text, from);
 }
-#define COPY(to, from) copy(to, sizeof(to), from)
+#define COPY(to, from) explained_copy_text(to, sizeof(to), from)
 
 void gps_rule_counts_start(void) {
     const char *directory = secure_getenv("GPUSHARE_EXPLAIN");
@@ -72,7 +72,7 @@ void gps_rule_counts_start(void) {
     if (!directory)
         return;
     gps_text_add(&text, "%s/%u.%lx", directory, self->pid, self->nonce);
-    struct gps_explained *file = text.cut ? NULL : map(path);
+    struct gps_explained *file = text.cut ? NULL : explained_map_file(path);
     if (!file)
         return;
     file->pid = self->pid;
@@ -107,7 +107,7 @@ static uint32_t outcome_of(uint64_t pointer, bool failed) {
 }
 
 /* Rows are equal byte by byte but for their numbers. */
-static struct gps_explained_row *count(const struct gps_explained_row *row) {
+static struct gps_explained_row *explained_count_row(const struct gps_explained_row *row) {
     const size_t head = offsetof(struct gps_explained_row, size);
     for (unsigned i = 0; i < GPS_EXPLAINED_ROWS; i++) {
         struct gps_explained_row *at = &state.file->rows[i];
@@ -136,7 +136,7 @@ static void uncount(struct gps_explained_row *row) {
     state.file->rows[rows - 1].count = 0;
 }
 
-static void add(const struct gps_rule_request *request, uint32_t outcome) {
+static void explained_add(const struct gps_rule_request *request, uint32_t outcome) {
     struct gps_explained_row row;
     memset(&row, 0, sizeof(row));
     row.size = request->size;
@@ -156,7 +156,7 @@ static void add(const struct gps_rule_request *request, uint32_t outcome) {
     GPS_LOCKED(&state.lock);
     if (row.outcome == GPS_EXPLAINED_MERGED && !state.file->began)
         state.file->began = gps_clock_monotonic();
-    struct gps_explained_row *counted = count(&row);
+    struct gps_explained_row *counted = explained_count_row(&row);
     left_private = row.rule && (outcome == GPS_EXPLAINED_PRIVATE || outcome == GPS_EXPLAINED_MISFIT)
                        ? counted
                        : NULL;
@@ -177,17 +177,17 @@ void gps_rule_counts_answer(int code) {
     memset(row.why, 0, sizeof(row.why));
     struct gps_text text = GPS_TEXT(row.why);
     gps_text_add(&text, "failed with %lu", (uint64_t)code);
-    count(&row);
+    explained_count_row(&row);
 }
 
 void gps_rule_counts_add(const struct gps_rule_request *request, uint64_t pointer, bool failed) {
     const uint32_t outcome = outcome_of(pointer, failed);
     const bool misfit = outcome == GPS_EXPLAINED_PRIVATE && request->why->names_key;
-    add(request, misfit ? GPS_EXPLAINED_MISFIT : outcome);
+    explained_add(request, misfit ? GPS_EXPLAINED_MISFIT : outcome);
 }
 
 void gps_rule_counts_add_created(const struct gps_rule_request *request, bool taken) {
-    add(request, taken ? GPS_EXPLAINED_MERGED : GPS_EXPLAINED_PRIVATE);
+    explained_add(request, taken ? GPS_EXPLAINED_MERGED : GPS_EXPLAINED_PRIVATE);
 }
 
 void gps_rule_counts_end(enum gps_unmerged why) {

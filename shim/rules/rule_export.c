@@ -14,7 +14,7 @@
 #include "stack/trace.h"
 #include "vmm/mapping.h"
 
-static uint64_t round_up(uint64_t size) {
+static uint64_t region_round_up(uint64_t size) {
     const uint64_t block =
         2u << 20; /* what the driver maps: a smaller region would show neighbours */
     return (size + block - 1) / block * block;
@@ -30,7 +30,8 @@ static uint64_t with_slots(const struct gps_rule_request *request) {
 
 /* With frames, where there is room for them, and they can be had. Who would join meanwhile waits,
  * or finds that their file is gone. */
-static void begin_frames(const struct gps_rule_request *request, bool room, uint64_t pointer) {
+static void export_begin_frames(const struct gps_rule_request *request, bool room,
+                                uint64_t pointer) {
     struct gps_alloc alloc;
     if (request->rule->frames == GPS_FRAMES_OFF)
         return;
@@ -74,7 +75,7 @@ static enum gps_outcome export_vmm(const struct gps_rule_request *request, uint6
         return gps_rule_request_private(request, why, NULL);
     }
     gps_padding_add(alloc.pointer, request->size, extent);
-    begin_frames(request, framed, alloc.pointer);
+    export_begin_frames(request, framed, alloc.pointer);
     gps_frame_file_made(&frames);
     *pointer = alloc.pointer;
     return GPS_DONE;
@@ -86,11 +87,11 @@ static enum gps_outcome export_legacy(const struct gps_rule_request *request, ui
                               .context = request->context,
                               .era = gps_registry_era(),
                               .device = (int16_t)request->device};
-    uint64_t allocated = round_up(with_slots(request));
+    uint64_t allocated = region_round_up(with_slots(request));
     const bool framed = request->rule->frames != GPS_FRAMES_OFF &&
                         GPS_WITH_RECLAIM(gps_ops->allocate(allocated, &alloc.pointer)) == GPS_OK;
     if (!framed)
-        allocated = round_up(request->size);
+        allocated = region_round_up(request->size);
     if (!framed && GPS_WITH_RECLAIM(gps_ops->allocate(allocated, &alloc.pointer)) != GPS_OK)
         return GPS_PRIVATE; /* the program's own call says what is wrong */
     struct gps_frame_file frames = {.fd = -1};
@@ -102,7 +103,7 @@ static enum gps_outcome export_legacy(const struct gps_rule_request *request, ui
         return gps_rule_request_private(request, "it could not be exported", NULL);
     }
     gps_padding_add(alloc.pointer, request->size, allocated);
-    begin_frames(request, framed, alloc.pointer);
+    export_begin_frames(request, framed, alloc.pointer);
     gps_frame_file_made(&frames);
     *pointer = alloc.pointer;
     return GPS_DONE;

@@ -31,12 +31,13 @@
 /* --- who may export the region --- */
 /* A process whose allocations no rule takes publishes nothing, so only /proc knows of it. */
 
-static bool exports(const struct gps_rule *rule, const struct gps_rule *import) {
+static bool rule_exports_to(const struct gps_rule *rule, const struct gps_rule *import) {
     return rule != import && (rule->role == GPS_ROLE_EXPORT || rule->role == GPS_ROLE_AUTO) &&
            strcmp(rule->name, import->name) == 0;
 }
 
-static bool is_for(const struct gps_rule *rule, const struct gps_program *program, bool any_case) {
+static bool rule_is_for_program(const struct gps_rule *rule, const struct gps_program *program,
+                                bool any_case) {
     return any_case ? gps_glob_match_any_case(rule->program, program->name)
                     : gps_rule_is_for(rule, program->name, program->executable);
 }
@@ -45,7 +46,8 @@ static const struct gps_rule *exporting(const struct gps_config *config,
                                         const struct gps_rule *import,
                                         const struct gps_program *program, bool any_case) {
     for (size_t i = 0; i < config->rule_count; i++)
-        if (exports(&config->rules[i], import) && is_for(&config->rules[i], program, any_case))
+        if (rule_exports_to(&config->rules[i], import) &&
+            rule_is_for_program(&config->rules[i], program, any_case))
             return &config->rules[i];
     return NULL;
 }
@@ -60,8 +62,8 @@ static void tell_asked(uint64_t size, uint64_t count, struct gps_text *text) {
     gps_text_str(text, ", and never for that");
 }
 
-static void tell(const struct gps_program *program, uint64_t pid, const struct gps_rule *rule,
-                 struct gps_text *text) {
+static void exporter_tell(const struct gps_program *program, uint64_t pid,
+                          const struct gps_rule *rule, struct gps_text *text) {
     uint64_t size, count;
     gps_text_add(text, "; %s (pid %lu) runs here, for which line %u exports size = ", program->name,
                  pid, rule->line);
@@ -97,7 +99,7 @@ static bool tell_partner(const struct gps_config *config, const struct gps_rule 
             continue;
         rule = exporting(config, import, &program, any_case);
         if (rule)
-            (any_case ? tell_case : tell)(&program, pid, rule, text);
+            (any_case ? tell_case : exporter_tell)(&program, pid, rule, text);
     }
     gps_dir_close(&dir);
     return rule;
@@ -116,8 +118,8 @@ static bool expects_writable(const struct gps_rule_request *request,
            request->rule->access != GPS_ACCESS_RO;
 }
 
-static enum found fit(const struct gps_rule_request *request,
-                      const struct gps_region_record *record) {
+static enum found import_fit(const struct gps_rule_request *request,
+                             const struct gps_region_record *record) {
     return request->size <= record->requested && !expects_writable(request, record) &&
                    memcmp(request->uuid, record->device, GPS_UUID_BYTES) == 0
                ? FITS
@@ -125,14 +127,14 @@ static enum found fit(const struct gps_rule_request *request,
 }
 
 /* Legacy memory dies with its owner. A keeper is replaced: asking for the region starts another. */
-static bool is_orphan(const struct gps_region_record *record) {
+static bool region_is_orphan(const struct gps_region_record *record) {
     return record->backing != GPS_BACKING_VMM &&
            gps_lease_probe(gps_membership_store(), &record->owner) == GPS_DEAD;
 }
 
 /* Looks under the name. A region of a dead owner counts as absent, for its handle opens nothing. */
-static enum found look_up(const struct gps_rule_request *request, struct gps_region_record *record,
-                          struct gps_owner *holder) {
+static enum found import_look_up(const struct gps_rule_request *request,
+                                 struct gps_region_record *record, struct gps_owner *holder) {
     struct gps_name_target target;
     const char *why = NULL;
     if (gps_name_resolve(gps_membership_store(), request->name, &target) < 0)
@@ -145,12 +147,12 @@ static enum found look_up(const struct gps_rule_request *request, struct gps_reg
     const int status = gps_region_read(gps_membership_store(), &target.region, record, &why);
     if (status == -EBADMSG)
         gps_report_record(&target.region, why);
-    if (status < 0 || is_orphan(record))
+    if (status < 0 || region_is_orphan(record))
         return ABSENT;
     *holder = *gps_record_creator(record);
     if (record->status.state != GPS_STATE_READY && record->status.state != GPS_STATE_FINAL)
         return record->status.state == GPS_STATE_WRITING ? NOT_YET : ABSENT;
-    return fit(request, record);
+    return import_fit(request, record);
 }
 
 static enum gps_outcome misfit(const struct gps_rule_request *request,
@@ -207,8 +209,8 @@ static enum gps_outcome timed_out(const struct gps_rule_request *request, int la
 }
 
 /* The program gets memory of its own, and the region is where its frames come from. */
-static void begin_frames(const struct gps_rule_request *request,
-                         const struct gps_region_record *record, uint64_t *pointer) {
+static void import_begin_frames(const struct gps_rule_request *request,
+                                const struct gps_region_record *record, uint64_t *pointer) {
     struct gps_alloc own = {.size = request->size,
                             .context = request->context,
                             .era = gps_registry_era(),
@@ -249,7 +251,7 @@ static int import(const struct gps_rule_request *request, const struct gps_regio
     }
     gps_padding_add(*pointer, request->size, record->extent);
     if (record->frames)
-        begin_frames(request, record, pointer);
+        import_begin_frames(request, record, pointer);
     return GPS_OK;
 }
 
@@ -258,7 +260,7 @@ static bool try_import(const struct gps_rule_request *request, uint64_t *pointer
                        struct gps_owner *holder, enum gps_outcome *outcome) {
     struct gps_region_record record;
     *holder = (struct gps_owner){0};
-    const enum found found = look_up(request, &record, holder);
+    const enum found found = import_look_up(request, &record, holder);
     if (found == MISFITS) {
         *outcome = misfit(request, &record);
         return true;

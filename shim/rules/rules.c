@@ -77,13 +77,13 @@ bool gps_rules_may_fit(uint64_t width, uint64_t height) {
 
 /* --- matching --- */
 
-static bool exports(const struct gps_rule *rule) {
+static bool rule_exports(const struct gps_rule *rule) {
     return rule->role == GPS_ROLE_EXPORT || rule->role == GPS_ROLE_AUTO;
 }
 
-static bool fits(struct active *active, const struct gps_alloc_facts *facts) {
+static bool active_fits(struct active *active, const struct gps_alloc_facts *facts) {
     const enum gps_mismatch mismatch = gps_rule_mismatch(active->rule, facts);
-    if (mismatch == GPS_OTHER_SIZE && !active->taken && exports(active->rule))
+    if (mismatch == GPS_OTHER_SIZE && !active->taken && rule_exports(active->rule))
         gps_asked_note(&active->asked, active->rule, facts->size);
     return mismatch == GPS_FITS;
 }
@@ -102,7 +102,7 @@ static const struct gps_rule *match(const struct gps_alloc_facts *facts,
     char caller[GPS_GLOB_BYTES] = "";
     for (size_t i = 0; i < state.count; i++) {
         const struct gps_rule *rule = state.rules[i].rule;
-        if (!fits(&state.rules[i], facts) || !gps_caller_fits(rule, caller))
+        if (!active_fits(&state.rules[i], facts) || !gps_caller_fits(rule, caller))
             continue;
         *number = atomic_fetch_add(&state.rules[i].matches, 1);
         if (gps_rule_takes(rule, *number)) {
@@ -139,7 +139,7 @@ static const struct gps_rule *match_here(uint64_t size, struct gps_rule_request 
 
 /* The process says it once. Merged memory has no IPC handle, so none is taken where nothing can be
  * merged. */
-static bool is_forbidden(const struct gps_rule_request *request) {
+static bool merge_is_forbidden(const struct gps_rule_request *request) {
     struct gps_text text = GPS_TEXT(request->why->text);
     const bool paused = gps_pause_name();
     const bool by_mps = gps_mps_forbids(request->rule, request->device);
@@ -157,8 +157,8 @@ static bool is_forbidden(const struct gps_rule_request *request) {
 }
 
 /* Makes an area, and enters it as an allocation. */
-static bool make_area(const struct gps_rule_request *request, uint64_t number, uint64_t *pointer,
-                      const char **why) {
+static bool rule_make_area(const struct gps_rule_request *request, uint64_t number,
+                           uint64_t *pointer, const char **why) {
     struct gps_alloc alloc = {.size = request->size,
                               .context = request->context,
                               .era = gps_registry_era(),
@@ -188,9 +188,9 @@ static enum gps_outcome merge(const struct gps_rule_request *request, uint64_t n
         gps_unmerged_set(GPS_UNMERGED_MEMBARRIER);
         why = gps_unmerged_why(GPS_UNMERGED_MEMBARRIER);
     }
-    if (is_forbidden(request))
+    if (merge_is_forbidden(request))
         return GPS_PRIVATE;
-    if (why || !make_area(request, number, pointer, &why))
+    if (why || !rule_make_area(request, number, pointer, &why))
         return why ? gps_rule_request_private(request, why, NULL) : GPS_PRIVATE;
     gps_merger_start();
     return GPS_DONE;
@@ -201,11 +201,11 @@ static bool allocate_in_blocks(struct gps_rule_request *request, uint64_t *point
     const char *why;
     request->rule = &gps_plain_rule;
     return gps_blocks_active && !request->pool && request->size >= GPS_MERGE_SMALL &&
-           request->context && make_area(request, 0, pointer, &why);
+           request->context && rule_make_area(request, 0, pointer, &why);
 }
 
-static enum gps_outcome follow(struct gps_rule_request *request, uint64_t number, uint64_t *pointer,
-                               int *code) {
+static enum gps_outcome rule_follow(struct gps_rule_request *request, uint64_t number,
+                                    uint64_t *pointer, int *code) {
     *code = GPS_OK;
     if (request->rule->role == GPS_ROLE_MERGE)
         return merge(request, number, pointer);
@@ -230,7 +230,7 @@ bool gps_rules_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code) 
         return false;
     GPS_DRIVER_SCOPE();
     request.rule = match_here(size, &request, &number);
-    const bool done = request.rule && follow(&request, number, pointer, code) == GPS_DONE;
+    const bool done = request.rule && rule_follow(&request, number, pointer, code) == GPS_DONE;
     if (gps_rule_counts_active)
         gps_rule_counts_add(&request, done && *code == GPS_OK ? *pointer : 0,
                             done && *code != GPS_OK);
@@ -257,7 +257,7 @@ bool gps_rules_take_created(uint64_t size, int device, bool merges,
     struct gps_rule_request request = {.size = size, .device = device, .why = &why};
     uint64_t number = 0;
     request.rule = match_on_device(size, &request, true, &number);
-    const bool forbidden = merges && request.rule && is_forbidden(&request);
+    const bool forbidden = merges && request.rule && merge_is_forbidden(&request);
     const bool taken = merges && request.rule && size <= GPS_CREATED_MOST && !forbidden;
     if (request.rule && !taken && !forbidden)
         say_why_not(&why, merges);

@@ -72,7 +72,7 @@ static bool is_deepbound(const struct look *look, const struct link_map *map) {
            scopes[first] && scopes[first] != look->global;
 }
 
-static void compare(void *arg, const char *soname) {
+static void bypass_compare_soname(void *arg, const char *soname) {
     struct look *look = arg;
     for (const char *one = look->sonames; *one; one += strlen(one) + 1)
         look->needs |= strncmp(soname, one, strlen(one)) == 0;
@@ -81,7 +81,7 @@ static void compare(void *arg, const char *soname) {
 static bool needs(struct look *look, const struct link_map *map) {
     const struct gps_module module = GPS_MODULE_AT(map);
     look->needs = false;
-    gps_module_each_needed(&module, compare, look);
+    gps_module_each_needed(&module, bypass_compare_soname, look);
     return look->needs;
 }
 
@@ -98,7 +98,7 @@ static void look_at_all(struct look *look) {
     }
 }
 
-static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
+static int bypass_visit_object(struct dl_phdr_info *info, size_t size, void *arg) {
     (void)size;
     if (!info->dlpi_adds || atomic_exchange(&state.loaded, info->dlpi_adds) != info->dlpi_adds)
         look_at_all(arg);
@@ -107,6 +107,6 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
 
 bool gps_bypass_look(const char *sonames, struct gps_text *name) {
     struct look look = {.sonames = sonames, .name = name};
-    gps_linker_each(visit, &look);
+    gps_linker_each(bypass_visit_object, &look);
     return look.found;
 }

@@ -13,7 +13,7 @@ enum { PAGE = 4096 };
  * nothing. */
 static const uint32_t no_frames;
 
-static uintptr_t place_of(const struct dl_phdr_info *info, ElfW(Word) type) {
+static uintptr_t object_segment_place(const struct dl_phdr_info *info, ElfW(Word) type) {
     for (unsigned i = 0; i < info->dlpi_phnum; i++)
         if (info->dlpi_phdr[i].p_type == type)
             return info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
@@ -21,14 +21,14 @@ static uintptr_t place_of(const struct dl_phdr_info *info, ElfW(Word) type) {
 }
 
 static struct link_map *map_of(const struct dl_phdr_info *info) {
-    const uintptr_t dynamic = place_of(info, PT_DYNAMIC);
+    const uintptr_t dynamic = object_segment_place(info, PT_DYNAMIC);
     struct link_map *map = _r_debug.r_map;
     while (map && (map->l_addr != info->dlpi_addr || (uintptr_t)map->l_ld != dynamic))
         map = map->l_next;
     return map;
 }
 
-static void measure(const struct dl_phdr_info *info, struct dl_find_object *found) {
+static void object_measure(const struct dl_phdr_info *info, struct dl_find_object *found) {
     uintptr_t start = UINTPTR_MAX, end = 0;
     for (unsigned i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
@@ -51,11 +51,11 @@ static int is_at(struct dl_phdr_info *info, size_t size, void *arg) {
     struct search *search = arg;
     struct dl_find_object *found = &search->found;
     (void)size;
-    measure(info, found);
+    object_measure(info, found);
     const uintptr_t start = (uintptr_t)found->dlfo_map_start;
     if (search->address - start >= (uintptr_t)found->dlfo_map_end - start)
         return 0;
-    const uintptr_t frames = place_of(info, PT_GNU_EH_FRAME);
+    const uintptr_t frames = object_segment_place(info, PT_GNU_EH_FRAME);
     found->dlfo_eh_frame = (void *)(frames ? frames : (uintptr_t)&no_frames);
     return (found->dlfo_link_map = map_of(info)) != NULL;
 }

@@ -126,7 +126,7 @@ struct each {
     void *arg;
 };
 
-static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
+static int module_visit(struct dl_phdr_info *info, size_t size, void *arg) {
     (void)size;
     const struct each *each = arg;
     struct gps_module module = {info->dlpi_addr, NULL, info->dlpi_name, NULL, NULL};
@@ -138,7 +138,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
 
 bool gps_module_each(gps_module_fn *fn, void *arg) {
     struct each each = {fn, arg};
-    return gps_linker_each(visit, &each) != 0;
+    return gps_linker_each(module_visit, &each) != 0;
 }
 
 /* Whether the module may define the symbol: with only_libc, its name must be libc's. */

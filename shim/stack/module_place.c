@@ -72,7 +72,7 @@ static uint64_t eight_bytes(uintptr_t where) {
     return value;
 }
 
-static uint64_t hash_of(const struct gps_module *module) {
+static uint64_t module_place_hash(const struct gps_module *module) {
     const uintptr_t start = (uintptr_t)module->start;
     uint64_t hash = 0xcbf29ce484222325u ^ start; /* FNV-1a */
     for (const char *c = module->path; *c; c++)
@@ -88,7 +88,7 @@ struct gps_module_mark gps_module_mark_of(const void *address) {
         return (struct gps_module_mark){0, 0};
     if (gps_module_build_id(&module, &id) && in_first_page((uintptr_t)id, module.start))
         return (struct gps_module_mark){(uintptr_t)id, eight_bytes((uintptr_t)id)};
-    return (struct gps_module_mark){0, hash_of(&module)};
+    return (struct gps_module_mark){0, module_place_hash(&module)};
 }
 
 /* Runs in every call that a library makes of the runtime, so it copies nothing. */
@@ -99,5 +99,5 @@ bool gps_module_has_mark(const void *address, struct gps_module_mark mark) {
         return _dl_find_object((void *)(uintptr_t)address, &found) == 0 &&
                in_first_page(mark.where, found.dlfo_map_start) &&
                eight_bytes(mark.where) == mark.value;
-    return (gps_module_of(address, &module) ? hash_of(&module) : 0) == mark.value;
+    return (gps_module_of(address, &module) ? module_place_hash(&module) : 0) == mark.value;
 }

@@ -12,7 +12,7 @@ struct needed {
     bool found;
 };
 
-static void compare(void *arg, const char *soname) {
+static void needed_compare(void *arg, const char *soname) {
     struct needed *needed = arg;
     needed->found |= strcmp(soname, needed->name) == 0;
 }
@@ -23,11 +23,11 @@ static bool is_libc(const struct gps_module *module) {
 }
 
 /* libc ends the list of a program that is linked with nothing. */
-static bool is_needed(const struct gps_module *module) {
+static bool module_is_needed(const struct gps_module *module) {
     const struct gps_module program = GPS_MODULE_AT(_r_debug.r_map);
     const char *const soname = gps_module_soname(module), *const slash = strrchr(module->path, '/');
     struct needed needed = {soname ? soname : slash ? slash + 1 : module->path, false};
-    gps_module_each_needed(&program, compare, &needed);
+    gps_module_each_needed(&program, needed_compare, &needed);
     return needed.found || is_libc(module);
 }
 
@@ -46,7 +46,7 @@ static bool is_preloaded(const struct link_map *us) {
         if (is_libc(&module))
             return false;
     }
-    return !is_needed(&own);
+    return !module_is_needed(&own);
 }
 
 /* What is loaded at the start stays where it is in the list, so two threads count the same. */
@@ -57,7 +57,7 @@ static unsigned count_behind(const struct link_map *us) {
     for (const struct link_map *map = is_preloaded(us) ? us->l_next : NULL; map;
          map = map->l_next, count++) {
         const struct gps_module module = GPS_MODULE_AT(map);
-        if (is_needed(&module))
+        if (module_is_needed(&module))
             break;
     }
     counted = count + 1;
@@ -103,13 +103,14 @@ static bool try_next(void *arg, const struct gps_module *module) {
     return search->found != NULL;
 }
 
-static bool is_same(void *arg, const struct gps_module *module) {
+static bool preloaded_is_same(void *arg, const struct gps_module *module) {
     return module->dynamic == ((const struct gps_module *)arg)->dynamic;
 }
 
 void *gps_preloaded_symbol(const char *name, const struct gps_module *after) {
     struct gps_module caller = after ? *after : (struct gps_module){0};
-    const bool among = after && gps_preloaded_each(GPS_PRELOADED_BEHIND, is_same, &caller);
+    const bool among =
+        after && gps_preloaded_each(GPS_PRELOADED_BEHIND, preloaded_is_same, &caller);
     struct search search = {name, among ? after : NULL, NULL};
     gps_preloaded_each(GPS_PRELOADED_BEHIND, try_next, &search);
     return search.found;

@@ -14,7 +14,7 @@ struct walk {
 };
 
 /* On x86 the call pushed the return address into the word below the frame's CFA. */
-static uintptr_t slot_of(uintptr_t address, uintptr_t frame) {
+static uintptr_t stack_return_slot(uintptr_t address, uintptr_t frame) {
 #ifdef __x86_64__
     const uintptr_t slot = frame - sizeof(uintptr_t);
     return *(const uintptr_t *)slot == address ? slot : 0;
@@ -31,7 +31,8 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *arg) {
     if (!address || walk->count == walk->max)
         return _URC_END_OF_STACK;
     if (walk->count || frame == (uintptr_t)walk->from.frame)
-        walk->steps[walk->count++] = (struct gps_step){address, slot_of(address, frame), frame};
+        walk->steps[walk->count++] =
+            (struct gps_step){address, stack_return_slot(address, frame), frame};
     return _URC_NO_REASON;
 }
 
@@ -46,7 +47,7 @@ unsigned gps_stack_walk(struct gps_site from, struct gps_step *steps, unsigned m
 }
 
 /* The return address of a frame that a signal interrupted is not behind a call. */
-static _Unwind_Reason_Code is_interrupted(struct _Unwind_Context *context, void *found) {
+static _Unwind_Reason_Code frame_is_interrupted(struct _Unwind_Context *context, void *found) {
     int before = 0;
     (void)_Unwind_GetIPInfo(context, &before);
     *(bool *)found = before != 0;
@@ -55,7 +56,7 @@ static _Unwind_Reason_Code is_interrupted(struct _Unwind_Context *context, void 
 
 bool gps_stack_in_handler(void) {
     bool found = false;
-    _Unwind_Backtrace(is_interrupted, &found);
+    _Unwind_Backtrace(frame_is_interrupted, &found);
     return found;
 }
 

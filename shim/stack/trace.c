@@ -62,12 +62,12 @@ static struct {
     _Atomic uint32_t slots[SLOTS]; /* the hash table: where a stack begins; 0: free */
 } depot;
 
-static void *word_at(uint32_t place) {
+static void *depot_word(uint32_t place) {
     return &atomic_load_explicit(&depot.words, memory_order_acquire)[place];
 }
 
 static struct stored *stored_at(uint32_t trace) {
-    return word_at(trace);
+    return depot_word(trace);
 }
 
 static const struct place *places_of(const struct stored *stored) {
@@ -75,7 +75,7 @@ static const struct place *places_of(const struct stored *stored) {
 }
 
 /* The marks are part of it: one library may have replaced another at an address. */
-static uint64_t hash_of(const struct gps_step *steps, unsigned count) {
+static uint64_t steps_hash(const struct gps_step *steps, unsigned count) {
     uint64_t hash = GPS_TRACE_HASH;
     for (unsigned i = 0; i < count; i++) {
         const struct gps_module_mark mark = gps_module_mark_of((const void *)steps[i].address);
@@ -116,8 +116,8 @@ static bool has_gaps(const struct stored *stored, const struct gps_step *steps) 
 }
 
 /* When there are too many variants of a stack, the last one will do. */
-static bool is_wanted(const struct stored *stored, const struct wanted *wanted,
-                      unsigned *variants) {
+static bool stored_is_wanted(const struct stored *stored, const struct wanted *wanted,
+                             unsigned *variants) {
     if (stored->hash != wanted->hash)
         return false;
     if (wanted->steps)
@@ -128,12 +128,12 @@ static bool is_wanted(const struct stored *stored, const struct wanted *wanted,
 }
 
 /* Its slot in the table, or the free slot where it belongs. */
-static _Atomic uint32_t *find(const struct wanted *wanted) {
+static _Atomic uint32_t *depot_find(const struct wanted *wanted) {
     unsigned variants = 0;
-    for (uint32_t i = 0;; i++) { /* never full: see add */
+    for (uint32_t i = 0;; i++) { /* never full: see depot_add */
         _Atomic uint32_t *slot = &depot.slots[(wanted->hash + i) % SLOTS];
         const uint32_t trace = atomic_load_explicit(slot, memory_order_acquire);
-        if (!trace || is_wanted(stored_at(trace), wanted, &variants))
+        if (!trace || stored_is_wanted(stored_at(trace), wanted, &variants))
             return slot;
     }
 }
@@ -151,7 +151,7 @@ static bool have_words(void) {
 }
 
 /* Under the lock: a place for `size` bytes, or 0. */
-static uint32_t take(size_t size) {
+static uint32_t depot_take(size_t size) {
     const size_t words = (size + sizeof(uint64_t) - 1) / sizeof(uint64_t);
     if (!have_words() || WORDS - depot.used < words)
         return 0;
@@ -161,22 +161,22 @@ static uint32_t take(size_t size) {
 }
 
 /* Under the lock: the stored module of an address of the stack that is being added. */
-static uint32_t module_of(uintptr_t address) {
+static uint32_t depot_module_of(uintptr_t address) {
     struct gps_frame frame;
     gps_stack_frame(address, &frame);
     if (!*frame.module)
         return 0;
     frame.address -= frame.offset;
     for (unsigned i = 0; i < depot.module_count; i++) {
-        const struct gps_frame *known = word_at(depot.modules[i]);
+        const struct gps_frame *known = depot_word(depot.modules[i]);
         if (known->address == frame.address && strcmp(known->module, frame.module) == 0 &&
             strcmp(known->build_id, frame.build_id) == 0)
             return depot.modules[i];
     }
-    const uint32_t place = depot.module_count < MODULES ? take(sizeof(frame)) : 0;
+    const uint32_t place = depot.module_count < MODULES ? depot_take(sizeof(frame)) : 0;
     if (!place)
         return 0;
-    memcpy(word_at(place), &frame, sizeof(frame));
+    memcpy(depot_word(place), &frame, sizeof(frame));
     return depot.modules[depot.module_count++] = place;
 }
 
@@ -187,23 +187,23 @@ static void fill_steps(struct stored *stored, const struct gps_step *steps, unsi
     stored->count = count;
     for (unsigned i = 0; i < count; i++) {
         stored->addresses[i] = steps[i].address;
-        places[i] = (struct place){module_of(steps[i].address), gap_of(steps, i)};
+        places[i] = (struct place){depot_module_of(steps[i].address), gap_of(steps, i)};
         stored->reach = places[i].gap > stored->reach ? places[i].gap : stored->reach;
     }
 }
 
 /* Under the lock. GPS_NO_TRACE: the depot is full, because three quarters of the table or all words
  * are used. */
-static uint32_t add(const struct wanted *wanted) {
+static uint32_t depot_add(const struct wanted *wanted) {
     const size_t frame = sizeof(uintptr_t) + sizeof(struct place);
     const size_t size = wanted->steps ? wanted->count * frame : wanted->size;
     const uint32_t trace =
-        depot.stacks < SLOTS / 4 * 3 ? take(sizeof(struct stored) + size) : GPS_NO_TRACE;
+        depot.stacks < SLOTS / 4 * 3 ? depot_take(sizeof(struct stored) + size) : GPS_NO_TRACE;
     if (!trace) {
         depot.full = true;
         return GPS_NO_TRACE;
     }
-    struct stored *stored = word_at(trace);
+    struct stored *stored = depot_word(trace);
     *stored = (struct stored){
         .hash = wanted->hash, .reach = (uint32_t)wanted->size, .native = wanted->native};
     if (wanted->steps)
@@ -215,14 +215,14 @@ static uint32_t add(const struct wanted *wanted) {
 }
 
 static uint32_t store(const struct wanted *wanted) {
-    uint32_t trace = atomic_load_explicit(find(wanted), memory_order_acquire);
+    uint32_t trace = atomic_load_explicit(depot_find(wanted), memory_order_acquire);
     if (trace || atomic_load_explicit(&depot.full, memory_order_relaxed))
         return trace;
     GPS_LOCKED(&depot.lock);
-    _Atomic uint32_t *slot = find(wanted);
+    _Atomic uint32_t *slot = depot_find(wanted);
     trace = atomic_load(slot);
     if (!trace) {
-        trace = add(wanted);
+        trace = depot_add(wanted);
         atomic_store_explicit(slot, trace, memory_order_release);
     }
     return trace;
@@ -318,7 +318,7 @@ static uint32_t recalled(struct gps_site site) {
     return GPS_NO_TRACE;
 }
 
-static void remember(struct gps_site site, uint32_t trace) {
+static void site_remember(struct gps_site site, uint32_t trace) {
     const unsigned way = atomic_fetch_add_explicit(&next_way, 1, memory_order_relaxed) % WAYS;
     find_own_stack();
     if (trace && stored_at(trace)->reach != UINT32_MAX)
@@ -338,8 +338,8 @@ __attribute__((noinline)) static uint32_t walked(struct gps_site site) {
     struct gps_step steps[GPS_STACK_MAX];
     const unsigned count = gps_stack_walk(site, steps, depot.depth);
     const uint32_t trace =
-        store(&(struct wanted){.hash = hash_of(steps, count), .steps = steps, .count = count});
-    remember(site, trace);
+        store(&(struct wanted){.hash = steps_hash(steps, count), .steps = steps, .count = count});
+    site_remember(site, trace);
     return trace;
 }
 
@@ -404,7 +404,7 @@ unsigned gps_trace_frames(uint32_t trace, struct gps_frame *frames, unsigned max
     for (unsigned i = 0; i < count; i++) {
         const uint32_t module = places_of(stored)[i].module;
         const uintptr_t address = stored->addresses[i];
-        frames[i] = module ? *(const struct gps_frame *)word_at(module) : (struct gps_frame){0};
+        frames[i] = module ? *(const struct gps_frame *)depot_word(module) : (struct gps_frame){0};
         frames[i].offset = address - frames[i].address;
         frames[i].address = address;
     }

@@ -30,7 +30,7 @@ struct hand {
 };
 enum { HANDS = 2 };
 
-static int take(struct hand hands[HANDS]) {
+static int hands_take(struct hand hands[HANDS]) {
     int code = GPS_OK;
     for (unsigned i = 0; i < HANDS && code == GPS_OK; i++) {
         code = gps_ops->stage_make(STAGE, &hands[i].stage);
@@ -60,7 +60,7 @@ static struct gps_load piece_of(const struct gps_load *load, uint64_t index) {
 }
 
 /* Without a mapping of the file: page faults of many threads wait for each other. */
-static int put(const struct gps_load *piece, const void *stage) {
+static int load_piece_put(const struct gps_load *piece, const void *stage) {
     if (piece->bytes)
         memcpy(piece->bytes, stage, piece->size);
     else if (pwrite(piece->file, stage, piece->size, (off_t)piece->at) != (ssize_t)piece->size)
@@ -68,7 +68,7 @@ static int put(const struct gps_load *piece, const void *stage) {
     return GPS_OK;
 }
 
-static int get(const struct gps_load *piece, void *stage) {
+static int load_piece_get(const struct gps_load *piece, void *stage) {
     if (piece->bytes)
         memcpy(stage, piece->bytes, piece->size);
     else if (pread(piece->file, stage, piece->size, (off_t)piece->at) != (ssize_t)piece->size)
@@ -76,12 +76,12 @@ static int get(const struct gps_load *piece, void *stage) {
     return GPS_OK;
 }
 
-static int bring_out(const struct hand *hand, const struct gps_load *piece) {
+static int hand_bring_out(const struct hand *hand, const struct gps_load *piece) {
     const int code = gps_ops->stream_wait(hand->stream);
-    return code == GPS_OK ? put(piece, hand->stage) : code;
+    return code == GPS_OK ? load_piece_put(piece, hand->stage) : code;
 }
 
-static int carry_out(const struct hand hands[HANDS], const struct gps_load *load) {
+static int hands_carry_out(const struct hand hands[HANDS], const struct gps_load *load) {
     const uint64_t count = (load->size + STAGE - 1) / STAGE;
     struct gps_load piece = {.size = 0}, before;
     int code = GPS_OK;
@@ -93,7 +93,7 @@ static int carry_out(const struct hand hands[HANDS], const struct gps_load *load
             code = gps_ops->download(hand->stage, piece.address, piece.size, hand->stream);
         }
         if (i && code == GPS_OK)
-            code = bring_out(&hands[(i - 1) % HANDS], &before);
+            code = hand_bring_out(&hands[(i - 1) % HANDS], &before);
     }
     return code;
 }
@@ -105,7 +105,7 @@ static int carry_back(const struct hand hands[HANDS], const struct gps_load *loa
         const struct gps_load piece = piece_of(load, i);
         code = gps_ops->stream_wait(hand->stream);
         if (code == GPS_OK)
-            code = get(&piece, hand->stage);
+            code = load_piece_get(&piece, hand->stage);
         if (code == GPS_OK)
             code = gps_ops->upload(piece.address, hand->stage, piece.size, hand->stream);
     }
@@ -115,7 +115,7 @@ static int carry_back(const struct hand hands[HANDS], const struct gps_load *loa
 /* Copies that are under way end in any case: the stages go. */
 static int carry_load(const struct hand hands[HANDS], enum gps_way way,
                       const struct gps_load *load) {
-    int code = way == GPS_WAY_OUT ? carry_out(hands, load) : carry_back(hands, load);
+    int code = way == GPS_WAY_OUT ? hands_carry_out(hands, load) : carry_back(hands, load);
     for (unsigned i = 0; i < HANDS; i++) {
         const int ended = gps_ops->stream_wait(hands[i].stream);
         code = code == GPS_OK ? ended : code;
@@ -124,10 +124,10 @@ static int carry_load(const struct hand hands[HANDS], enum gps_way way,
 }
 
 /* The code that kept the thread from beginning; others go on without it. */
-static int carry(struct work *work) {
+static int work_carry(struct work *work) {
     struct hand hands[HANDS] = {{.stage = NULL}};
     int first = GPS_OK;
-    int code = take(hands);
+    int code = hands_take(hands);
     const int begun = code;
     while (code == GPS_OK && atomic_load(&work->code) == GPS_OK) {
         const size_t next = atomic_fetch_add(&work->next, 1);
@@ -141,11 +141,11 @@ static int carry(struct work *work) {
     return begun;
 }
 
-static void *help(void *arg) {
+static void *work_help(void *arg) {
     struct work *work = arg;
     GPS_SCOPE();
     if (gps_ops->enter(work->context) == GPS_OK) {
-        (void)carry(work);
+        (void)work_carry(work);
         gps_ops->leave();
     }
     atomic_fetch_sub(&work->carriers, 1);
@@ -158,7 +158,7 @@ static void call_help(struct work *work) {
     wanted = wanted < work->count ? wanted : (unsigned)work->count;
     for (unsigned i = 1; i < wanted; i++) {
         atomic_fetch_add(&work->carriers, 1);
-        if (!gps_thread_start(help, work)) {
+        if (!gps_thread_start(work_help, work)) {
             atomic_fetch_sub(&work->carriers, 1);
             return;
         }
@@ -172,7 +172,7 @@ int gps_carry(const struct gps_load *loads, size_t count, enum gps_way way) {
     if (!count || code != GPS_OK)
         return code;
     call_help(&work);
-    code = carry(&work);
+    code = work_carry(&work);
     while (atomic_load(&work.carriers))
         usleep(LOOK);
     return work.code != GPS_OK ? work.code : work.next >= count ? GPS_OK : code;

@@ -14,25 +14,25 @@ static struct {
 GPS_FORGOTTEN(state);
 _Static_assert(offsetof(struct gps_copy, entry) == 0, "the first");
 
-static uint64_t key_of(const struct gps_hash *hash) {
+static uint64_t copy_key(const struct gps_hash *hash) {
     return hash->low | 1;
 }
 
-static bool has(const struct gps_copy *copy, const struct gps_hash *hash, uint64_t size) {
+static bool copy_has(const struct gps_copy *copy, const struct gps_hash *hash, uint64_t size) {
     return !copy->torn && copy->size == size && memcmp(&copy->hash, hash, sizeof(*hash)) == 0;
 }
 
-static struct gps_copy *find(const struct gps_hash *hash, uint64_t size) {
-    struct gps_entry *entry = gps_table_find(&state.table, key_of(hash));
-    while (entry && !has((struct gps_copy *)entry, hash, size))
+static struct gps_copy *copy_find(const struct gps_hash *hash, uint64_t size) {
+    struct gps_entry *entry = gps_table_find(&state.table, copy_key(hash));
+    while (entry && !copy_has((struct gps_copy *)entry, hash, size))
         entry = gps_entry_find(entry);
     return (struct gps_copy *)entry;
 }
 
 struct gps_copy *gps_copies_get(const struct gps_hash *hash, uint64_t size) {
-    struct gps_copy *copy = find(hash, size);
+    struct gps_copy *copy = copy_find(hash, size);
     if (!copy) {
-        copy = gps_table_make(&state.table, &state.slab, sizeof(*copy), key_of(hash));
+        copy = gps_table_make(&state.table, &state.slab, sizeof(*copy), copy_key(hash));
         if (!copy)
             return NULL;
         copy->hash = *hash;
@@ -78,7 +78,7 @@ static uint64_t wanted(void) {
 }
 
 /* So much that begins with a huge page. */
-static char *map(uint64_t size) {
+static char *copies_map(uint64_t size) {
     const uint64_t all = size + HUGE_PAGE;
     char *mapping =
         mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -111,7 +111,7 @@ bool gps_copies_make_room(void) {
     recycle();
     gps_copies_drop_unused();
     const uint64_t size = wanted();
-    char *bytes = size ? map(size) : NULL;
+    char *bytes = size ? copies_map(size) : NULL;
     if (size && !bytes)
         return false;
     GPS_TABLE_EACH(gps_copy, one, &state.table)

@@ -47,7 +47,7 @@ struct walk {
     struct gps_away block;
 };
 
-static bool next(struct walk *walk) {
+static bool walk_next_piece(struct walk *walk) {
     const struct gps_mapping *vmm = &walk->mapping;
     const struct gps_away *block = &walk->block;
     while (gps_mapping_next(&walk->mapping))
@@ -63,7 +63,7 @@ static bool next(struct walk *walk) {
 
 /* --- the keeper --- */
 
-static void describe(struct gps_text *why, const struct piece *piece, const char *what) {
+static void away_piece_describe(struct gps_text *why, const struct piece *piece, const char *what) {
     char id[GPS_ID_HEX];
     gps_id_format(&piece->id, id);
     gps_text_str(why, piece->is_block ? "merged block " : "region ");
@@ -71,7 +71,7 @@ static void describe(struct gps_text *why, const struct piece *piece, const char
     gps_text_strs(why, " ", what);
 }
 
-static int get(const struct piece *piece, int *descriptor) {
+static int away_piece_get(const struct piece *piece, int *descriptor) {
     return gps_keeper_get_patiently(gps_membership_store(), &piece->id, gps_process_self(),
                                     GPS_KEEPER_WAIT, descriptor);
 }
@@ -79,13 +79,14 @@ static int get(const struct piece *piece, int *descriptor) {
 bool gps_let_go_confirm(struct gps_text *why) {
     struct walk walk = {.mapping.pointer = 0};
     int descriptor;
-    while (next(&walk)) {
-        const int status = get(&walk.piece, &descriptor);
+    while (walk_next_piece(&walk)) {
+        const int status = away_piece_get(&walk.piece, &descriptor);
         if (status == -ENODATA) /* it has the bytes */
             continue;
         if (status < 0) {
-            describe(why, &walk.piece,
-                     "was not had from the keeper, so nobody would hold it; see: gpushare doctor");
+            away_piece_describe(
+                why, &walk.piece,
+                "was not had from the keeper, so nobody would hold it; see: gpushare doctor");
             return false;
         }
         close(descriptor);
@@ -98,13 +99,13 @@ bool gps_let_go_confirm(struct gps_text *why) {
 bool gps_let_go(uint64_t *bytes, struct gps_text *why) {
     struct walk walk = {.mapping.pointer = 0};
     uint64_t sum = 0;
-    while (next(&walk)) {
+    while (walk_next_piece(&walk)) {
         const struct piece *piece = &walk.piece;
         const int code = piece->away       ? GPS_OK
                          : piece->is_block ? gps_away_let_go(piece->address)
                                            : gps_mapping_let_go(piece->address);
         if (code != GPS_OK) {
-            describe(why, piece, "was not unmapped by the driver: error ");
+            away_piece_describe(why, piece, "was not unmapped by the driver: error ");
             gps_text_dec(why, (uint64_t)code);
             return false;
         }
@@ -137,18 +138,20 @@ static bool is_elsewhere(const struct piece *piece) {
 }
 
 /* What the keeper has in main memory stays away, and *offloaded says so. */
-static enum gps_taken take(const struct piece *piece, bool *offloaded, struct gps_text *why) {
+static enum gps_taken away_piece_take(const struct piece *piece, bool *offloaded,
+                                      struct gps_text *why) {
     int descriptor;
-    const int status = get(piece, &descriptor);
+    const int status = away_piece_get(piece, &descriptor);
     *offloaded |= status == -ENODATA;
     if (status == -ENODATA)
         return GPS_TAKEN;
     if (status == -ENOENT && !is_elsewhere(piece)) {
-        describe(why, piece, "is gone: the keeper does not have it any more");
+        away_piece_describe(why, piece, "is gone: the keeper does not have it any more");
         return GPS_TAKEN_LOST;
     }
     if (status < 0) {
-        describe(why, piece, "cannot be had from the keeper just now; see: gpushare doctor");
+        away_piece_describe(why, piece,
+                            "cannot be had from the keeper just now; see: gpushare doctor");
         return GPS_TAKEN_LATER;
     }
     const int code = piece->is_block ? gps_away_take_again(piece->address, descriptor)
@@ -156,7 +159,7 @@ static enum gps_taken take(const struct piece *piece, bool *offloaded, struct gp
     close(descriptor);
     if (code == GPS_OK)
         return GPS_TAKEN;
-    describe(why, piece, "was not mapped again by the driver: error ");
+    away_piece_describe(why, piece, "was not mapped again by the driver: error ");
     gps_text_dec(why, (uint64_t)code);
     /* a process that ends has no driver any more, and needs no memory */
     return code == GPS_OUT_OF_MEMORY || code == GPS_DEINITIALIZED ? GPS_TAKEN_LATER
@@ -166,10 +169,10 @@ static enum gps_taken take(const struct piece *piece, bool *offloaded, struct gp
 enum gps_taken gps_let_go_take_again(uint64_t keep, struct gps_text *why) {
     struct walk walk = {.mapping.pointer = 0};
     bool offloaded = false;
-    while (next(&walk)) {
+    while (walk_next_piece(&walk)) {
         if (!walk.piece.away)
             continue;
-        const enum gps_taken taken = take(&walk.piece, &offloaded, why);
+        const enum gps_taken taken = away_piece_take(&walk.piece, &offloaded, why);
         if (taken != GPS_TAKEN)
             return taken;
     }
@@ -216,7 +219,7 @@ static bool look_for_mps(struct gps_text *why) {
 
 /* --- what it shares by handles --- */
 
-static void add_region(struct gps_text *why, const char *name, const struct gps_id *id) {
+static void obstacle_add_region(struct gps_text *why, const char *name, const struct gps_id *id) {
     char hex[GPS_ID_HEX];
     gps_id_format(id, hex);
     gps_text_str(why, "region ");
@@ -230,7 +233,7 @@ static bool look_for_imports(struct gps_text *why) {
     struct gps_import import;
     if (!gps_registry_driver_import(&import))
         return false;
-    add_region(why, import.name, &import.region);
+    obstacle_add_region(why, import.name, &import.region);
     gps_text_str(why, import.state == GPS_IMPORT_OPEN
                           ? " is open here by a handle of the driver's; close it, or share it with "
                             "backing = vmm"
@@ -251,7 +254,7 @@ static bool look_for_exports(struct gps_text *why) {
     legacy.size = 0;
     gps_registry_each_export(0, note_legacy, NULL);
     if (legacy.size) {
-        add_region(why, legacy.name, &legacy.id);
+        obstacle_add_region(why, legacy.name, &legacy.id);
         gps_text_str(why, " is exported by a handle of the driver's, which would open nothing any "
                           "more; free it, or share it with backing = vmm");
         return true;

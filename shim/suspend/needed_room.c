@@ -55,7 +55,7 @@ static uint64_t mapped_bytes(void) {
 struct figures {
     uint64_t pools, available, total;
 };
-static struct figures ask(uint64_t context) {
+static struct figures figures_ask(uint64_t context) {
     struct figures here = {0};
     if (!context || gps_ops->enter(context) != GPS_OK)
         return here;
@@ -81,7 +81,7 @@ void gps_needed_room_measure(struct gps_answer_file *answer) {
         const int contexts = contexts_on(device, &one);
         if (contexts <= 0)
             continue;
-        const struct figures here = ask(one);
+        const struct figures here = figures_ask(one);
         answer->own += here.pools;
         spare += margin(contexts, &here);
         (void)gps_ops->uuid(device, answer->device);

@@ -34,7 +34,7 @@ static struct batch {
 } batch;
 GPS_FORGOTTEN(batch);
 
-static void add(const struct gps_away *block, int memfd) {
+static void batch_add(const struct gps_away *block, int memfd) {
     batch.loads[batch.count] =
         (struct gps_load){.address = block->address, .size = block->size, .file = memfd};
     batch.ids[batch.count++] = block->id;
@@ -52,12 +52,12 @@ struct all {
     bool unknown;
 };
 
-static int by_id(const void *left, const void *right) {
+static int offload_by_id(const void *left, const void *right) {
     const struct mine *a = left, *b = right;
     return memcmp(&a->block.id, &b->block.id, sizeof(a->block.id));
 }
 
-static void list(struct all *all) {
+static void offload_list(struct all *all) {
     struct gps_away block = {.address = 0};
     size_t count = 0, unique = 0;
     while (gps_away_next(&block))
@@ -67,29 +67,29 @@ static void list(struct all *all) {
     for (all->count = 0; all->mine && all->count < count && gps_away_next(&block);)
         all->mine[all->count++].block = block;
     if (all->mine)
-        qsort(all->mine, all->count, sizeof(*all->mine), by_id);
+        qsort(all->mine, all->count, sizeof(*all->mine), offload_by_id);
     for (size_t i = 0; i < all->count; i++)
-        if (!i || by_id(&all->mine[unique - 1], &all->mine[i]) != 0)
+        if (!i || offload_by_id(&all->mine[unique - 1], &all->mine[i]) != 0)
             all->mine[unique++] = all->mine[i];
     all->count = unique;
 }
 
-static bool is_gone(const struct gps_owner *process) {
+static bool process_is_gone(const struct gps_owner *process) {
     struct gps_answer_file answer;
     return gps_answer_read(gps_membership_store(), process, &answer) == 0 &&
            answer.state == GPS_ANSWER_GONE;
 }
 
-static bool look_at(void *arg, const struct gps_proc *proc) {
+static bool offload_look_at_process(void *arg, const struct gps_proc *proc) {
     struct all *all = arg;
     if (!proc->alive || gps_owner_equal(&proc->header.owner, gps_process_self()) ||
-        (!proc->unknown && is_gone(&proc->header.owner)))
+        (!proc->unknown && process_is_gone(&proc->header.owner)))
         return true;
     all->unknown |= proc->unknown;
     for (unsigned i = 0; i < proc->slot_count; i++) {
         const struct mine key = {.block.id = proc->slots[i].region};
         struct mine *found = gps_slot_has_region(&proc->slots[i])
-                                 ? bsearch(&key, all->mine, all->count, sizeof(key), by_id)
+                                 ? bsearch(&key, all->mine, all->count, sizeof(key), offload_by_id)
                                  : NULL;
         if (found)
             found->runs = true;
@@ -98,11 +98,11 @@ static bool look_at(void *arg, const struct gps_proc *proc) {
 }
 
 /* Nobody else runs with those that are left. */
-static struct all find(void) {
+static struct all offload_find(void) {
     struct all all = {.mine = NULL};
     size_t left = 0;
-    list(&all);
-    if (all.count && gps_proc_each(gps_membership_store(), look_at, &all) != 0)
+    offload_list(&all);
+    if (all.count && gps_proc_each(gps_membership_store(), offload_look_at_process, &all) != 0)
         all.unknown = true;
     for (size_t i = 0; i < all.count && !all.unknown; i++)
         if (!all.mine[i].runs)
@@ -113,32 +113,32 @@ static struct all find(void) {
 
 /* --- out --- */
 
-static int tell(const struct gps_id *id, int memfd) {
+static int offload_tell_keeper(const struct gps_id *id, int memfd) {
     return gps_keeper_offload(gps_membership_store(), id, gps_process_self(), memfd, ASKED);
 }
 
 /* False: there is no descriptor for one more. */
-static bool prepare(const struct gps_away *block) {
+static bool batch_prepare(const struct gps_away *block) {
     const int memfd = memfd_create("gpushare-block", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (memfd >= 0)
-        add(block, memfd);
+        batch_add(block, memfd);
     return memfd >= 0;
 }
 
 /* Too much of it is a kill by the kernel, and no error. */
-static bool has_main_memory(uint64_t bytes) {
+static bool offload_has_main_memory(uint64_t bytes) {
     uint64_t left;
     return gps_main_memory_left(0, &left) && left >= bytes + bytes / 64 + SPARE;
 }
 
 /* The bytes that have left. */
-static uint64_t carry_out(void) {
+static uint64_t batch_carry_out(void) {
     uint64_t bytes = 0;
     const bool copied = batch.count && gps_carry(batch.loads, batch.count, GPS_WAY_OUT) == GPS_OK;
     for (size_t i = 0; i < batch.count; i++) {
         const struct gps_load *load = &batch.loads[i];
         if (copied && fcntl(load->file, F_ADD_SEALS, SEALS) == 0 &&
-            tell(&batch.ids[i], load->file) == 0)
+            offload_tell_keeper(&batch.ids[i], load->file) == 0)
             bytes += load->size;
         close(load->file);
     }
@@ -148,32 +148,33 @@ static uint64_t carry_out(void) {
 
 /* Those of which the keeper has no bytes are copied, as many at a time as there are descriptors
  * and main memory. */
-static uint64_t bring_out(const struct all *all) {
+static uint64_t offload_bring_out(const struct all *all) {
     uint64_t bytes = 0, planned = 0;
     int status = 0;
     for (size_t i = 0; i < all->count && (status == 0 || status == -ENODATA); i++) {
         const struct gps_away *block = &all->mine[i].block;
-        status = tell(&block->id, -1);
+        status = offload_tell_keeper(&block->id, -1);
         bytes += status == 0 ? block->size : 0;
         if (status != -ENODATA)
             continue;
-        if (batch.count == BATCH || !has_main_memory(planned + block->size) || !prepare(block)) {
-            bytes += carry_out();
+        if (batch.count == BATCH || !offload_has_main_memory(planned + block->size) ||
+            !batch_prepare(block)) {
+            bytes += batch_carry_out();
             planned = 0;
-            if (!has_main_memory(block->size) || !prepare(block))
+            if (!offload_has_main_memory(block->size) || !batch_prepare(block))
                 break;
         }
         planned += block->size;
     }
-    return bytes + carry_out();
+    return bytes + batch_carry_out();
 }
 
 /* Any of the blocks' contexts copies them all: they are on one GPU. */
 uint64_t gps_offload(void) {
-    struct all all = find();
+    struct all all = offload_find();
     uint64_t bytes = 0;
     if (all.count && gps_away_enter(all.mine[0].block.address) == GPS_OK) {
-        bytes = bring_out(&all);
+        bytes = offload_bring_out(&all);
         gps_ops->leave();
     }
     free(all.mine);
@@ -183,7 +184,7 @@ uint64_t gps_offload(void) {
 /* --- in --- */
 
 /* 0: it is in the batch. The driver's code, or -errno. */
-static int make(const struct gps_away *block, uint64_t keep) {
+static int reload_make(const struct gps_away *block, uint64_t keep) {
     int memfd;
     int status = gps_keeper_reload(gps_membership_store(), &block->id, gps_process_self(), keep,
                                    ASKED, &memfd);
@@ -191,13 +192,13 @@ static int make(const struct gps_away *block, uint64_t keep) {
         return status;
     status = gps_away_make(block->address);
     if (status == GPS_OK)
-        add(block, memfd);
+        batch_add(block, memfd);
     else
         close(memfd);
     return status;
 }
 
-static int deposit(size_t i) {
+static int reload_deposit(size_t i) {
     int descriptor;
     int code = gps_away_seal(batch.loads[i].address, &descriptor);
     if (code != GPS_OK)
@@ -217,7 +218,7 @@ static int carry_in(bool *later) {
     }
     for (size_t i = 0; i < batch.count; i++) {
         close(batch.loads[i].file);
-        const int status = code == GPS_OK ? deposit(i) : code;
+        const int status = code == GPS_OK ? reload_deposit(i) : code;
         gps_away_made(batch.loads[i].address, status == 0);
         *later |= status < 0;
         code = code == GPS_OK && status > 0 ? status : code;
@@ -226,7 +227,7 @@ static int carry_in(bool *later) {
     return code;
 }
 
-static enum gps_taken fail(struct gps_text *why, int code) {
+static enum gps_taken reload_fail(struct gps_text *why, int code) {
     gps_text_str(why, code == GPS_OUT_OF_MEMORY
                           ? "there is no room on the GPU for its merged blocks"
                           : "its merged blocks were not brought back by the driver: error ");
@@ -244,7 +245,7 @@ enum gps_taken gps_reload(uint64_t keep, struct gps_text *why) {
     while (code <= GPS_OK && carried == GPS_OK && gps_away_next(&block)) {
         if (!block.away)
             continue;
-        code = make(&block, keep);
+        code = reload_make(&block, keep);
         if (batch.count == BATCH || (code == -EMFILE && batch.count))
             carried = carry_in(&later);
         later |= code < 0;
@@ -252,7 +253,7 @@ enum gps_taken gps_reload(uint64_t keep, struct gps_text *why) {
     if (carried == GPS_OK)
         carried = carry_in(&later);
     if (carried != GPS_OK || code > GPS_OK)
-        return fail(why, carried != GPS_OK ? carried : code);
+        return reload_fail(why, carried != GPS_OK ? carried : code);
     if (later)
         gps_text_str(why, "its merged blocks are brought back by another process just now");
     return later ? GPS_TAKEN_LATER : GPS_TAKEN;

@@ -86,7 +86,7 @@ static int hash_one(struct part *part, bool first) {
     return code;
 }
 
-static int hash_all(void) {
+static int parts_hash(void) {
     int code = GPS_OK;
     for (size_t i = 0; i < state.count && code == GPS_OK; i++)
         code =
@@ -128,7 +128,7 @@ static bool find_copies(void) {
 }
 
 /* Those that are to be copied out, or all of them. */
-static int carry(enum gps_way way, uint64_t *bytes) {
+static int parts_carry(enum gps_way way, uint64_t *bytes) {
     struct gps_load *loads = calloc(state.count + 1, sizeof(*loads));
     size_t count = 0;
     int code = loads ? GPS_OK : GPS_OUT_OF_MEMORY;
@@ -157,7 +157,7 @@ static bool all_are_copied(void) {
     return all;
 }
 
-static bool fail(struct gps_text *why, const char *what, int code) {
+static bool own_memory_fail(struct gps_text *why, const char *what, int code) {
     gps_text_str(why, what);
     if (code != GPS_OK) {
         gps_text_str(why, ": error ");
@@ -166,31 +166,33 @@ static bool fail(struct gps_text *why, const char *what, int code) {
     return false;
 }
 
-static bool copy_all(uint64_t *bytes, struct gps_text *why) {
+static bool own_memory_copy_all(uint64_t *bytes, struct gps_text *why) {
     for (unsigned round = 0; round < ROUNDS; round++) {
-        int code = hash_all();
+        int code = parts_hash();
         if (code != GPS_OK)
-            return fail(why, "its memory cannot be read on the GPU", code);
+            return own_memory_fail(why, "its memory cannot be read on the GPU", code);
         leave_torn();
         if (all_are_copied())
             return true;
         if (!find_copies())
-            return fail(why, "there is not so much main memory as it has on the GPU", GPS_OK);
-        code = carry(GPS_WAY_OUT, bytes);
+            return own_memory_fail(why, "there is not so much main memory as it has on the GPU",
+                                   GPS_OK);
+        code = parts_carry(GPS_WAY_OUT, bytes);
         if (code != GPS_OK)
-            return fail(why, "its memory cannot be copied off the GPU", code);
+            return own_memory_fail(why, "its memory cannot be copied off the GPU", code);
     }
-    return fail(why,
-                "its memory changes while it is copied, by a call that is not hooked or by other "
-                "hardware; try again",
-                GPS_OK);
+    return own_memory_fail(
+        why,
+        "its memory changes while it is copied, by a call that is not hooked or by other "
+        "hardware; try again",
+        GPS_OK);
 }
 
 bool gps_own_memory_copy(uint64_t *bytes, struct gps_text *why) {
     *bytes = 0;
     if (!begin_parts())
-        return fail(why, "there is no main memory to note what it has", GPS_OK);
-    const bool copied = copy_all(bytes, why);
+        return own_memory_fail(why, "there is no main memory to note what it has", GPS_OK);
+    const bool copied = own_memory_copy_all(bytes, why);
     if (!copied)
         drop_parts();
     gps_copies_drop_unused();
@@ -206,10 +208,11 @@ bool gps_own_memory_let_go(struct gps_text *why) {
     while (code == GPS_OK && gps_away_next_own(&own))
         if (!own.away)
             code = gps_away_let_go_own(own.address);
-    return code == GPS_OK || fail(why, "its own memory was not unmapped by the driver", code);
+    return code == GPS_OK ||
+           own_memory_fail(why, "its own memory was not unmapped by the driver", code);
 }
 
-static int make_all(void) {
+static int own_memory_make_all(void) {
     struct gps_away_own own = {.address = 0};
     int code = GPS_OK;
     while (code == GPS_OK && gps_away_next_own(&own))
@@ -220,24 +223,24 @@ static int make_all(void) {
 
 enum gps_taken gps_own_memory_take_again(struct gps_text *why) {
     uint64_t bytes = 0;
-    int code = state.gone ? make_all() : GPS_OK;
+    int code = state.gone ? own_memory_make_all() : GPS_OK;
     if (state.gone && code == GPS_OK)
-        code = carry(GPS_WAY_BACK, &bytes);
+        code = parts_carry(GPS_WAY_BACK, &bytes);
     if (code == GPS_OK) {
         state.gone = false;
         return GPS_TAKEN;
     }
-    fail(why,
-         code == GPS_OUT_OF_MEMORY ? "there is no room on the GPU for its own memory"
-                                   : "its own memory was not mapped again by the driver",
-         code);
+    own_memory_fail(why,
+                    code == GPS_OUT_OF_MEMORY ? "there is no room on the GPU for its own memory"
+                                              : "its own memory was not mapped again by the driver",
+                    code);
     return code == GPS_OUT_OF_MEMORY || code == GPS_DEINITIALIZED ? GPS_TAKEN_LATER
                                                                   : GPS_TAKEN_LOST;
 }
 
 /* --- what is kept --- */
 
-static void forget(struct part *part) {
+static void part_forget(struct part *part) {
     if (part->copy)
         gps_copies_put(part->copy);
     part->copy = NULL;
@@ -252,11 +255,11 @@ static void forget_gone(void) {
         while (any && own.address + own.size <= part->address)
             any = gps_away_next_own(&own);
         if (!any || part->address < own.address)
-            forget(part);
+            part_forget(part);
     }
 }
 
-static uint64_t limit(uint64_t most) {
+static uint64_t own_memory_limit(uint64_t most) {
     uint64_t left;
     if (most != UINT64_MAX)
         return most;
@@ -266,11 +269,11 @@ static uint64_t limit(uint64_t most) {
 uint64_t gps_own_memory_keep(uint64_t most) {
     if (state.gone || !gps_copies_bytes())
         return gps_copies_bytes();
-    const uint64_t may = limit(most);
+    const uint64_t may = own_memory_limit(most);
     forget_gone();
     gps_copies_drop_unused();
     while (gps_copies_bytes() > may && state.count) {
-        forget(&state.parts[--state.count]);
+        part_forget(&state.parts[--state.count]);
         gps_copies_drop_unused();
     }
     return gps_copies_bytes();

@@ -39,13 +39,13 @@ static struct {
     bool restored; /* by the driver, perhaps: the room is held whether or not the tool lives */
 } state;
 
-static uint64_t follow(void);
+static uint64_t suspension_follow(void);
 static struct gps_background thread = {
-    .name = "gpushare-susp", .watched = GPS_WATCH_PROCS, .turn = follow};
+    .name = "gpushare-susp", .watched = GPS_WATCH_PROCS, .turn = suspension_follow};
 
 /* --- answers --- */
 
-static void answer(enum gps_answer_state now, const struct gps_order *order) {
+static void suspension_answer(enum gps_answer_state now, const struct gps_order *order) {
     if (order)
         state.answer.serial = order->serial;
     if (state.answer.state != now)
@@ -54,12 +54,12 @@ static void answer(enum gps_answer_state now, const struct gps_order *order) {
     (void)gps_answer_write(gps_membership_store(), gps_process_self(), &state.answer);
 }
 
-static struct gps_text reason(void) {
+static struct gps_text suspension_reason(void) {
     memset(state.answer.reason, 0, sizeof(state.answer.reason));
     return GPS_TEXT(state.answer.reason);
 }
 
-static void tell(const char *what, uint64_t bytes) {
+static void suspension_tell(const char *what, uint64_t bytes) {
     gps_event_log_write(&(struct gps_event_line){.what = what, .size = bytes});
 }
 
@@ -118,13 +118,13 @@ static void take_again(void) {
     enum gps_taken taken;
     GPS_DRIVER_SCOPE();
     for (;;) {
-        struct gps_text why = reason();
+        struct gps_text why = suspension_reason();
         taken = gps_let_go_take_again(gps_process_config()->options.suspend_memory, &why);
         if (taken == GPS_TAKEN)
             taken = gps_own_memory_take_again(&why);
         if (taken != GPS_TAKEN_LATER)
             break;
-        answer(GPS_ANSWER_TAKES, NULL);
+        suspension_answer(GPS_ANSWER_TAKES, NULL);
         usleep(LOCK_50MS / 1000);
     }
     if (taken == GPS_TAKEN)
@@ -139,7 +139,7 @@ static void take_again(void) {
 
 /* The last look at its own memory comes right before that is let go of: calls that are not hooked
  * may have written it while merged blocks were copied. */
-static bool copy_out(const struct gps_order *order, struct gps_text *why) {
+static bool suspension_copy_out(const struct gps_order *order, struct gps_text *why) {
     uint64_t again = 0;
     bool copied = gps_own_memory_copy(&state.answer.copied, why);
     state.answer.offloaded = copied && !(order->flags & GPS_ORDER_KEEP_ON_GPU) ? gps_offload() : 0;
@@ -149,7 +149,7 @@ static bool copy_out(const struct gps_order *order, struct gps_text *why) {
     return copied;
 }
 
-static bool let_go(const struct gps_order *order, struct gps_text *why) {
+static bool suspension_let_go(const struct gps_order *order, struct gps_text *why) {
     const uint64_t until = gps_clock_monotonic() + order->timeout;
     GPS_DRIVER_SCOPE();
     if (gps_obstacle_find(why))
@@ -158,7 +158,7 @@ static bool let_go(const struct gps_order *order, struct gps_text *why) {
         gps_text_str(why, "it ends");
         return false;
     }
-    answer(GPS_ANSWER_LEAVES, order);
+    suspension_answer(GPS_ANSWER_LEAVES, order);
     bool done = stop_all(until, why);
     if (done) {
         /* nobody knows whether a driver restores what is made and not mapped */
@@ -168,7 +168,7 @@ static bool let_go(const struct gps_order *order, struct gps_text *why) {
     }
     if (done) {
         gps_needed_room_measure(&state.answer);
-        done = copy_out(order, why) && gps_own_memory_let_go(why) &&
+        done = suspension_copy_out(order, why) && gps_own_memory_let_go(why) &&
                gps_let_go(&state.answer.let_go, why);
         state.answer.kept = gps_copies_bytes();
     }
@@ -178,20 +178,20 @@ static bool let_go(const struct gps_order *order, struct gps_text *why) {
 static void follow_let_go(const struct gps_order *order) {
     char failure[sizeof(state.answer.reason)] = "";
     struct gps_text why = GPS_TEXT(failure);
-    if (let_go(order, &why)) {
-        (void)reason();
+    if (suspension_let_go(order, &why)) {
+        (void)suspension_reason();
         state.answer.freed = 0;
-        answer(GPS_ANSWER_GONE, order);
-        tell("suspended", state.answer.let_go);
+        suspension_answer(GPS_ANSWER_GONE, order);
+        suspension_tell("suspended", state.answer.let_go);
         return;
     }
     if (gps_process_phase() == GPS_PHASE_SUSPENDED) {
         take_again();
         go_on();
     }
-    struct gps_text text = reason();
+    struct gps_text text = suspension_reason();
     gps_text_str(&text, failure);
-    answer(GPS_ANSWER_RUNS, order);
+    suspension_answer(GPS_ANSWER_RUNS, order);
 }
 
 /* --- the other orders --- */
@@ -201,32 +201,32 @@ static void leave_room(void) {
     state.restored = false;
 }
 
-static void check(const struct gps_order *order) {
-    struct gps_text why = reason();
+static void suspension_check(const struct gps_order *order) {
+    struct gps_text why = suspension_reason();
     GPS_DRIVER_SCOPE();
     if (!gps_obstacle_find(&why))
         gps_let_go_confirm(&why);
     gps_needed_room_measure(&state.answer);
-    answer(GPS_ANSWER_RUNS, order);
+    suspension_answer(GPS_ANSWER_RUNS, order);
 }
 
 static void follow_take(const struct gps_order *order) {
     if (state.answer.state == GPS_ANSWER_GONE) {
-        answer(GPS_ANSWER_TAKES, order);
+        suspension_answer(GPS_ANSWER_TAKES, order);
         take_again();
         go_on();
         leave_room();
-        tell("resumed", state.answer.let_go);
-        (void)reason();
+        suspension_tell("resumed", state.answer.let_go);
+        (void)suspension_reason();
         state.answer.let_go = state.answer.freed = state.answer.copied = state.answer.offloaded = 0;
     }
-    answer(GPS_ANSWER_RUNS, order);
+    suspension_answer(GPS_ANSWER_RUNS, order);
 }
 
 static void follow_keep(const struct gps_order *order) {
     state.kept = state.answer.state == GPS_ANSWER_GONE;
     state.answer.freed = order->freed;
-    answer((enum gps_answer_state)state.answer.state, order);
+    suspension_answer((enum gps_answer_state)state.answer.state, order);
 }
 
 /* --- the room of its GPU --- */
@@ -260,7 +260,7 @@ static bool is_waited_for(const struct gps_order *order) {
 static void follow_room(const struct gps_order *order) {
     const uint64_t until = gps_clock_monotonic() + order->timeout;
     struct gps_owner holder = {.pid = 0};
-    struct gps_text why = reason();
+    struct gps_text why = suspension_reason();
     int status;
     while ((status = lock_room(&holder)) == -EAGAIN && gps_clock_monotonic() < until &&
            is_waited_for(order))
@@ -269,33 +269,33 @@ static void follow_room(const struct gps_order *order) {
         name_holder(&why, &holder);
     else if (status < 0)
         gps_text_strs(&why, "the lock of its GPU's room cannot be had: ", gps_error_text(-status));
-    answer(GPS_ANSWER_GONE, order);
+    suspension_answer(GPS_ANSWER_GONE, order);
 }
 
 static void follow_restore(const struct gps_order *order) {
     state.restored = state.room.held;
-    answer(GPS_ANSWER_GONE, order);
+    suspension_answer(GPS_ANSWER_GONE, order);
 }
 
 static void follow_no_room(const struct gps_order *order) {
     leave_room();
-    (void)reason();
-    answer(GPS_ANSWER_GONE, order);
+    (void)suspension_reason();
+    suspension_answer(GPS_ANSWER_GONE, order);
 }
 
 static void follow_new(const struct gps_order *order) {
     const bool gone = state.answer.state == GPS_ANSWER_GONE;
     if (gone && (order->ask == GPS_ORDER_CHECK || order->ask == GPS_ORDER_LET_GO)) {
-        answer(GPS_ANSWER_GONE, order);
+        suspension_answer(GPS_ANSWER_GONE, order);
         return;
     }
     if (!gone && order->ask >= GPS_ORDER_ROOM) {
-        answer(GPS_ANSWER_RUNS, order);
+        suspension_answer(GPS_ANSWER_RUNS, order);
         return;
     }
     switch ((enum gps_order_ask)order->ask) {
     case GPS_ORDER_CHECK:
-        check(order);
+        suspension_check(order);
         break;
     case GPS_ORDER_LET_GO:
         follow_let_go(order);
@@ -328,13 +328,13 @@ static void look_at_copies(void) {
     if (kept == state.answer.kept)
         return;
     state.answer.kept = kept;
-    answer((enum gps_answer_state)state.answer.state, NULL);
+    suspension_answer((enum gps_answer_state)state.answer.state, NULL);
 }
 
 /* Where nobody holds the lock any more, the tool has died. An order of its that was not followed
  * yet is over. If the driver has the process locked, it waits there for a `resume`, which finds the
  * room locked for it. */
-static uint64_t follow(void) {
+static uint64_t suspension_follow(void) {
     struct gps_order order;
     struct gps_owner holder;
     bool held = false;
@@ -366,7 +366,7 @@ void gps_suspension_start(const struct gps_options *options) {
     if (options->suspend != GPS_SUSPEND_ON || gps_membership_join() != 0)
         return;
     memset(&state, 0, sizeof(state));
-    answer(GPS_ANSWER_RUNS, NULL);
+    suspension_answer(GPS_ANSWER_RUNS, NULL);
     if (gps_background_start(&thread) != 0)
         gps_log_notice(GPS_LEVEL_WARNING, "the thread that suspend = on needs cannot be started: "
                                           "this process cannot be suspended");

@@ -41,7 +41,7 @@ static int add_thread_local(struct dl_phdr_info *info, size_t size, void *arg) {
 }
 
 /* 0: the size that the program's own threads have. */
-static int start(size_t stack, void *(*fn)(void *arg), void *arg) {
+static int thread_create(size_t stack, void *(*fn)(void *arg), void *arg) {
     pthread_attr_t attributes;
     pthread_t thread;
     __typeof__(&pthread_create) create = GPS_LATE(pthread_create);
@@ -68,14 +68,14 @@ static bool are_ours_alone(void) {
            state.changes == changes;
 }
 
-static void count(unsigned change) {
+static void thread_count_change(unsigned change) {
     state.ours += change;
     state.changes++;
 }
 
 static void *end_at_last(void *unused) {
     prctl(PR_SET_NAME, "gpushare-last");
-    count(1);
+    thread_count_change(1);
     while (!are_ours_alone())
         usleep(LOOK);
     sigprocmask(SIG_SETMASK, &state.signals, NULL);
@@ -85,7 +85,8 @@ static void *end_at_last(void *unused) {
 
 /* The program's handlers of exit run in it, on a stack as its own threads have. */
 static void watch_for_end(void) {
-    if (state.ours && !atomic_exchange(&state.watched, true) && start(0, end_at_last, NULL) != 0)
+    if (state.ours && !atomic_exchange(&state.watched, true) &&
+        thread_create(0, end_at_last, NULL) != 0)
         state.watched = false; /* the next thread of ours tries again */
 }
 
@@ -125,14 +126,14 @@ struct task {
     void *arg;
 };
 
-static void *run(void *given) {
+static void *thread_task_run(void *given) {
     const struct task task = *(struct task *)given;
     free(given);
-    count(1);
+    thread_count_change(1);
     if (state.left)
         watch_for_end();
     task.fn(task.arg);
-    count(-1u);
+    thread_count_change(-1u);
     return NULL;
 }
 
@@ -149,7 +150,7 @@ bool gps_thread_start(void *(*fn)(void *arg), void *arg) {
     *task = (struct task){fn, arg};
     state.process = getpid();
     for (size_t i = 0; code == EINVAL && i < sizeof(stacks) / sizeof(stacks[0]); i++)
-        code = start(stacks[i], run, task);
+        code = thread_create(stacks[i], thread_task_run, task);
     if (code != 0)
         free(task);
     return code == 0;

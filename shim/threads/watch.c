@@ -20,8 +20,8 @@
 /* Not IN_CLOSE_NOWRITE: every reader of files, we too, would wake every process that waits. */
 enum { EVENTS = IN_MODIFY | IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_TO | IN_CREATE };
 
-static void add(const struct gps_watch *watch, const struct gps_store *store,
-                const char *directory) {
+static void watch_add_directory(const struct gps_watch *watch, const struct gps_store *store,
+                                const char *directory) {
     GPS_NEW_TEXT(text, GPS_STORE_PATH + 16);
     gps_text_add(&text, "%s%s", store->path, directory);
     inotify_add_watch(watch->fd, text.bytes, EVENTS);
@@ -38,15 +38,15 @@ void gps_watch_open(struct gps_watch *watch, const struct gps_store *store, unsi
     watch->inode = self.st_ino;
     for (unsigned i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
         if (what >> i & 1)
-            add(watch, store, directories[i]);
+            watch_add_directory(watch, store, directories[i]);
 }
 
-static bool is_whole(const struct gps_watch *watch) {
+static bool watch_is_whole(const struct gps_watch *watch) {
     return gps_descriptor_is_of(watch->fd, watch->device, watch->inode);
 }
 
 static int fd_of(const struct gps_watch *watch) {
-    return is_whole(watch) ? watch->fd : -1;
+    return watch_is_whole(watch) ? watch->fd : -1;
 }
 
 bool gps_watch_sleep(const struct gps_watch *watch, uint64_t nanos) {
@@ -67,12 +67,12 @@ void gps_watch_wait(struct gps_watch *watch, uint64_t nanos) {
 /* --- single files --- */
 
 int gps_watch_file(const struct gps_watch *watch, const char *path, uint32_t events) {
-    const int number = is_whole(watch) ? inotify_add_watch(watch->fd, path, events) : -1;
+    const int number = watch_is_whole(watch) ? inotify_add_watch(watch->fd, path, events) : -1;
     return number < 0 ? -EIO : number;
 }
 
 void gps_watch_unfile(const struct gps_watch *watch, int number) {
-    if (is_whole(watch))
+    if (watch_is_whole(watch))
         inotify_rm_watch(watch->fd, number);
 }
 
@@ -83,7 +83,7 @@ void gps_watch_wake(const struct gps_watch *watch, const char *path) {
 
 bool gps_watch_quiet(const struct gps_watch *watch) {
     int bytes;
-    return is_whole(watch) && ioctl(watch->fd, FIONREAD, &bytes) == 0 && bytes == 0;
+    return watch_is_whole(watch) && ioctl(watch->fd, FIONREAD, &bytes) == 0 && bytes == 0;
 }
 
 /* Events of files have no names, so they have one size. If some are lost one says -1. */
@@ -103,14 +103,14 @@ void gps_watch_changed(struct gps_watch *watch, bool (*fn)(int number)) {
 }
 
 void gps_watch_close(struct gps_watch *watch) {
-    if (is_whole(watch))
+    if (watch_is_whole(watch))
         close(watch->fd);
     watch->fd = -1;
 }
 
 /* --- threads that watch --- */
 
-static bool is_over(struct gps_background *task) {
+static bool background_is_over(struct gps_background *task) {
     GPS_LOCKED(&task->lock);
     const bool over = task->stop || (task->left && !task->left());
     if (over)
@@ -118,12 +118,12 @@ static bool is_over(struct gps_background *task) {
     return over;
 }
 
-static void *run(void *arg) {
+static void *background_run(void *arg) {
     struct gps_background *task = arg;
     struct gps_watch watch;
     prctl(PR_SET_NAME, task->name);
     gps_watch_open(&watch, gps_membership_store(), task->watched);
-    while (!is_over(task)) {
+    while (!background_is_over(task)) {
         gps_watch_wait(&watch, task->turn());
         usleep(5000); /* many changes make one turn */
     }
@@ -134,7 +134,7 @@ static void *run(void *arg) {
 int gps_background_start(struct gps_background *task) {
     GPS_LOCKED(&task->lock);
     if (!task->running && !task->stop)
-        task->running = gps_thread_start(run, task);
+        task->running = gps_thread_start(background_run, task);
     const bool fine = task->running || task->stop;
     return fine ? 0 : -EAGAIN;
 }
@@ -167,7 +167,7 @@ void gps_wait_begin(struct gps_wait *wait, enum gps_slot_via whom, const char *n
     gps_watch_open(&wait->watch, gps_membership_store(), what);
 }
 
-static void add_name(struct gps_text *text, const struct gps_wait *wait) {
+static void wait_add_name(struct gps_text *text, const struct gps_wait *wait) {
     char id[GPS_ID_HEX];
     if (*wait->name) {
         gps_text_str(text, wait->name);
@@ -177,31 +177,31 @@ static void add_name(struct gps_text *text, const struct gps_wait *wait) {
     gps_text_bytes(text, id, 8);
 }
 
-static void publish(struct gps_wait *wait) {
+static void wait_publish(struct gps_wait *wait) {
     const uint64_t since = gps_clock_now() - (gps_clock_monotonic() - wait->began);
     struct gps_wait_slot slot = {.state = GPS_SLOT_OPEN,
                                  .via = (uint32_t)wait->whom,
                                  .since = since,
                                  .until = since + wait->most};
     struct gps_text name = GPS_TEXT(slot.name);
-    add_name(&name, wait);
+    wait_add_name(&name, wait);
     (void)gps_references_wait(&slot, &wait->slot);
 }
 
-static void say(const struct gps_wait *wait) {
+static void wait_say(const struct gps_wait *wait) {
     GPS_NEW_TEXT(text, 256);
     gps_text_str(&text, "waiting up to ");
     gps_text_duration(&text, wait->most);
     gps_text_strs(&text, " for ", gps_wait_whom(wait->whom));
-    add_name(&text, wait);
+    wait_add_name(&text, wait);
     gps_log_notice(GPS_LEVEL_WARNING, text.bytes);
 }
 
 void gps_wait_turn(struct gps_wait *wait, uint64_t nanos) {
     if (!wait->said && gps_clock_monotonic() - wait->began >= GPS_SECOND) {
         wait->said = true;
-        publish(wait);
-        say(wait);
+        wait_publish(wait);
+        wait_say(wait);
     }
     gps_watch_wait(&wait->watch, nanos);
 }

@@ -20,8 +20,8 @@ union control {
     char bytes[CMSG_SPACE(GPS_PASSING_MOST * sizeof(int))];
 };
 
-static void attach(struct msghdr *message, union control *control, const int *descriptors,
-                   unsigned count) {
+static void passing_attach(struct msghdr *message, union control *control, const int *descriptors,
+                           unsigned count) {
     const size_t bytes = count * sizeof(*descriptors);
     memset(control, 0, sizeof(*control));
     message->msg_control = control;
@@ -39,7 +39,7 @@ int gps_passing_send_many(int socket, const void *bytes, size_t size, const int 
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
     union control control;
     if (count)
-        attach(&message, &control, descriptors, count);
+        passing_attach(&message, &control, descriptors, count);
     return TEMP_FAILURE_RETRY(sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL)) < 0 ? -errno
                                                                                           : 0;
 }
@@ -59,7 +59,7 @@ bool gps_passing_is_crowded(void) {
 }
 
 /* Takes the first `max` descriptors and closes all others: how many there were. */
-static unsigned unpack(struct msghdr *message, int *descriptors, unsigned max) {
+static unsigned passing_unpack(struct msghdr *message, int *descriptors, unsigned max) {
     unsigned count = 0;
     for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header;
          header = CMSG_NXTHDR(message, header)) {
@@ -90,7 +90,7 @@ ssize_t gps_passing_receive_many(int socket, void *bytes, size_t size, int *desc
     ssize_t n = TEMP_FAILURE_RETRY(recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
     if (n < 0)
         return -errno;
-    const unsigned all = unpack(&message, descriptors, max);
+    const unsigned all = passing_unpack(&message, descriptors, max);
     if ((message.msg_flags & MSG_TRUNC) != 0)
         n = -EMSGSIZE;
     else if ((message.msg_flags & MSG_CTRUNC) != 0)
@@ -137,7 +137,7 @@ static int table_size(int fd) {
                : size;
 }
 
-static int is_free(int fd) {
+static int descriptor_is_free(int fd) {
     return fcntl(fd, F_GETFD) < 0 && errno == EBADF;
 }
 
@@ -150,7 +150,7 @@ int gps_descriptor_move_high(int fd) {
     const int size = table_size(fd);
     int low = size, count = 0;
     while (count < FREE_ABOVE && low > size / 4 * 3 && low > fd + 1)
-        count += is_free(--low);
+        count += descriptor_is_free(--low);
     const int high = count == FREE_ABOVE ? fcntl(fd, F_DUPFD_CLOEXEC, low) : -1;
     if (high < 0)
         return fd;

@@ -44,7 +44,7 @@ static bool may_ask(void) {
 }
 
 /* The main program's header may be anywhere. What the parent was unloading may be gone already. */
-static bool describe(const struct link_map *map, struct dl_phdr_info *info) {
+static bool link_map_describe(const struct link_map *map, struct dl_phdr_info *info) {
     ElfW(Ehdr) header;
     *info = (struct dl_phdr_info){.dlpi_addr = map->l_addr, .dlpi_name = map->l_name};
     if (map == _r_debug.r_map) {
@@ -64,7 +64,7 @@ static int read_list(gps_linker_fn *fn, void *arg) {
     struct dl_phdr_info info;
     int result = 0;
     for (const struct link_map *map = _r_debug.r_map; map && !result; map = map->l_next)
-        if (describe(map, &info))
+        if (link_map_describe(map, &info))
             result = fn(&info, sizeof(info), arg);
     return result;
 }

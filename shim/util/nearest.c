@@ -10,7 +10,7 @@
 
 /* Levenshtein's: letters to put in, to leave out or to change, but for their case. Neither word is
  * longer than LONGEST. */
-static size_t distance(const char *a, const char *b) {
+static size_t word_distance(const char *a, const char *b) {
     size_t row[LONGEST + 1];
     const size_t length = strlen(b);
     for (size_t i = 0; i <= length; i++)
@@ -39,7 +39,7 @@ void gps_nearest_try(struct gps_nearest *nearest, const char *known) {
     const size_t length = strlen(nearest->word);
     if (length > LONGEST || strlen(known) > LONGEST)
         return;
-    const size_t away = distance(nearest->word, known);
+    const size_t away = word_distance(nearest->word, known);
     const bool near = away <= (length < 4 ? 1 : 1 + length / 3) || is_most_of(nearest->word, known);
     if (near && (!nearest->found || away < nearest->distance)) {
         nearest->found = known;

@@ -14,7 +14,7 @@ static bool are_registers_saved(void) {
     return (low & 6) == 6;
 }
 
-static bool ask(void) {
+static bool processor_ask_avx2(void) {
     uint32_t a, b, c, d;
     return are_registers_saved() && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX2);
 }
@@ -23,7 +23,7 @@ bool gps_has_avx2(void) {
     enum { NOT_ASKED, NO, YES };
     static _Atomic int answer;
     if (answer == NOT_ASKED)
-        answer = ask() ? YES : NO;
+        answer = processor_ask_avx2() ? YES : NO;
     return answer == YES;
 }
 #else

@@ -38,25 +38,25 @@ static struct gps_mapping *locate(uint64_t address) {
     return node && node->range.from <= address ? &node->is : NULL;
 }
 
-static void insert(struct node *node) {
+static void mapping_insert(struct node *node) {
     GPS_LOCKED(&state.lock);
     gps_range_add(&state.mappings, &node->range);
     __atomic_store_n(&gps_mapping_exists, true, __ATOMIC_RELEASE);
 }
 
-static bool add(const struct gps_mapping *vmm) {
+static bool mapping_add(const struct gps_mapping *vmm) {
     struct node *node = malloc(sizeof(*node));
     if (!node)
         return false;
     node->range = (struct gps_range){.from = vmm->pointer, .size = vmm->extent};
     node->is = *vmm;
     node->is.serial = __atomic_add_fetch(&state.made, 1, __ATOMIC_RELAXED);
-    insert(node);
+    mapping_insert(node);
     return true;
 }
 
 /* NULL: no mapping begins there. */
-static struct node *take(uint64_t pointer) {
+static struct node *mapping_take(uint64_t pointer) {
     GPS_LOCKED(&state.lock);
     struct node *node = node_from(pointer);
     if (!node || node->range.from != pointer)
@@ -82,7 +82,7 @@ bool gps_mapping_next(struct gps_mapping *vmm) {
     return node;
 }
 
-static void name(struct gps_mapping *vmm, const struct gps_region_record *record) {
+static void mapping_set_name(struct gps_mapping *vmm, const struct gps_region_record *record) {
     vmm->region = record->id;
     memcpy(vmm->handle, record->handle, GPS_HANDLE_BYTES);
 }
@@ -91,7 +91,7 @@ void gps_mapping_name(uint64_t pointer, const struct gps_region_record *record) 
     GPS_LOCKED(&state.lock);
     struct gps_mapping *vmm = locate(pointer);
     if (vmm)
-        name(vmm, record);
+        mapping_set_name(vmm, record);
 }
 
 bool gps_mapping_has(const struct gps_id *region) {
@@ -145,7 +145,7 @@ int gps_mapping_map(uint64_t pointer, uint64_t size, uint64_t block, int home, b
 }
 
 /* Maps the block somewhere and records it. Without success the block is let go of. */
-static int place(struct gps_mapping *vmm) {
+static int mapping_place(struct gps_mapping *vmm) {
     int code = gps_context_state();
     if (code == GPS_OK)
         code = gps_ops->device(&vmm->accessor);
@@ -153,7 +153,7 @@ static int place(struct gps_mapping *vmm) {
         code = gps_mapping_reserve(vmm->extent, &vmm->pointer);
     if (code == GPS_OK) {
         code = gps_mapping_map(vmm->pointer, vmm->extent, vmm->block, vmm->device, vmm->writable);
-        if (code == GPS_OK && !add(vmm)) {
+        if (code == GPS_OK && !mapping_add(vmm)) {
             gps_ops->unmap(vmm->pointer, vmm->extent);
             code = GPS_OUT_OF_MEMORY;
         }
@@ -165,7 +165,7 @@ static int place(struct gps_mapping *vmm) {
     return code;
 }
 
-static int round_up(int device, uint64_t size, uint64_t *extent) {
+static int mapping_round_up(int device, uint64_t size, uint64_t *extent) {
     uint64_t granule;
     const int code = gps_ops->granularity(device, &granule);
     if (code != GPS_OK)
@@ -180,11 +180,11 @@ int gps_mapping_create(uint64_t size, uint64_t room, uint64_t *pointer, uint64_t
     struct gps_mapping vmm = {.size = size, .writable = true, .created = true};
     int code = gps_ops->device(&vmm.device);
     if (code == GPS_OK)
-        code = round_up(vmm.device, room, &vmm.extent);
+        code = mapping_round_up(vmm.device, room, &vmm.extent);
     if (code == GPS_OK)
         code = gps_ops->block_create(vmm.device, vmm.extent, &vmm.block);
     if (code == GPS_OK)
-        code = place(&vmm);
+        code = mapping_place(&vmm);
     if (code == GPS_OK) {
         *pointer = vmm.pointer;
         *extent = vmm.extent;
@@ -209,25 +209,25 @@ int gps_mapping_open(int descriptor, const struct gps_region_record *record, uin
                               .extent = record->extent,
                               .device = gps_mapping_ordinal(record->device),
                               .writable = !(record->flags & GPS_REGION_READ_ONLY)};
-    name(&vmm, record);
+    mapping_set_name(&vmm, record);
     int code = gps_peers_reached(record->device) == 0 ? GPS_PEER_UNSUPPORTED : GPS_OK;
     if (code == GPS_OK)
         code = gps_ops->block_import(descriptor, &vmm.block);
     if (code == GPS_OK)
-        code = place(&vmm);
+        code = mapping_place(&vmm);
     if (code == GPS_OK)
         *pointer = vmm.pointer;
     return code;
 }
 
 int gps_mapping_close(uint64_t pointer) {
-    struct node *node = take(pointer);
+    struct node *node = mapping_take(pointer);
     if (!node)
         return GPS_INVALID_VALUE;
     const struct gps_mapping *vmm = &node->is;
     const int code = gps_ops->unmap(vmm->pointer, vmm->extent);
     if (code != GPS_OK) {
-        insert(node);
+        mapping_insert(node);
         return code;
     }
     gps_mapping_unreserve(vmm->pointer, vmm->extent);

@@ -60,13 +60,13 @@ _Static_assert(offsetof(struct block, range) == 0, "the first");
 
 /* --- what others see of it --- */
 
-static uint64_t bytes_of(int device) {
+static uint64_t mirror_bytes_of(int device) {
     return atomic_load(&state.bytes[device]);
 }
 
-static void tell(int device) {
+static void mirror_tell_bytes(int device) {
     struct gps_gpu_bytes *told = &state.told[device];
-    if (gps_gpu_bytes_of_device(told, GPS_VIA_HELD, device, bytes_of))
+    if (gps_gpu_bytes_of_device(told, GPS_VIA_HELD, device, mirror_bytes_of))
         gps_gpu_bytes_publish(told);
 }
 
@@ -76,24 +76,25 @@ static uint64_t here(const struct mirror *mirror, uint64_t theirs) {
     return mirror->base + (theirs - mirror->place);
 }
 
-static struct block *block_from(const struct mirror *mirror, uint64_t at) {
+static struct block *mirror_block_from(const struct mirror *mirror, uint64_t at) {
     return BLOCK(gps_range_from(mirror->blocks, at));
 }
 
-static bool is_same(const struct block *block, const struct gps_token_block *theirs) {
+static bool mirror_block_is_same(const struct block *block, const struct gps_token_block *theirs) {
     return block->range.from == theirs->at && block->range.size == theirs->size &&
            block->serial == theirs->serial;
 }
 
 /* The block that lies there; NULL, and *other: it is not there, but another one in its way. */
-static struct block *find(const struct mirror *mirror, const struct gps_token_block *theirs,
-                          bool *other) {
-    struct block *block = block_from(mirror, theirs->at);
-    *other = block && block->range.from < theirs->at + theirs->size && !is_same(block, theirs);
-    return block && !*other && is_same(block, theirs) ? block : NULL;
+static struct block *mirror_block_find(const struct mirror *mirror,
+                                       const struct gps_token_block *theirs, bool *other) {
+    struct block *block = mirror_block_from(mirror, theirs->at);
+    *other = block && block->range.from < theirs->at + theirs->size &&
+             !mirror_block_is_same(block, theirs);
+    return block && !*other && mirror_block_is_same(block, theirs) ? block : NULL;
 }
 
-static void end_block(struct mirror *mirror, struct block *block) {
+static void mirror_end_block(struct mirror *mirror, struct block *block) {
     if (gps_ops->unmap(here(mirror, block->range.from), block->range.size) != GPS_OK)
         return; /* it stays for the next open */
     gps_ops->block_release(block->handle);
@@ -102,14 +103,14 @@ static void end_block(struct mirror *mirror, struct block *block) {
     free(block);
 }
 
-static void drop_blocks(struct mirror *mirror, uint64_t from, uint64_t size) {
+static void mirror_drop_blocks(struct mirror *mirror, uint64_t from, uint64_t size) {
     for (uint64_t at = from; at - from < size;) {
-        struct block *block = block_from(mirror, at);
+        struct block *block = mirror_block_from(mirror, at);
         if (!block || block->range.from - from >= size)
             break;
         at = gps_range_end(&block->range);
         if (--block->opens == 0)
-            end_block(mirror, block);
+            mirror_end_block(mirror, block);
     }
 }
 
@@ -167,8 +168,8 @@ static struct mirror *nth(const struct gps_owner *exporter, const struct gps_tok
     return NULL;
 }
 
-static struct mirror *begin(const struct gps_owner *exporter, const struct gps_token_reply *reply,
-                            int *code) {
+static struct mirror *mirror_begin(const struct gps_owner *exporter,
+                                   const struct gps_token_reply *reply, int *code) {
     struct mirror *mirror = calloc(1, sizeof(*mirror)), **end = &state.list;
     *code = mirror ? gps_ops->reserve(reply->place_size, &mirror->base) : GPS_OUT_OF_MEMORY;
     if (*code != GPS_OK) {
@@ -227,7 +228,7 @@ static int take_block(struct filling *filling, unsigned n, unsigned *used) {
     const bool has_descriptor = filling->wanted >> n & 1 && *used < filling->count;
     const int descriptor = has_descriptor ? filling->descriptors[(*used)++] : -1;
     bool other;
-    struct block *block = find(filling->mirror, theirs, &other);
+    struct block *block = mirror_block_find(filling->mirror, theirs, &other);
     if (other)
         return IN_THE_WAY;
     if (!block && !has_descriptor)
@@ -235,22 +236,23 @@ static int take_block(struct filling *filling, unsigned n, unsigned *used) {
     int code = block ? give_access(filling->mirror, block)
                      : add_block(filling->mirror, theirs, filling->home, descriptor);
     if (code == GPS_OK)
-        find(filling->mirror, theirs, &other)->opens++;
+        mirror_block_find(filling->mirror, theirs, &other)->opens++;
     return code;
 }
 
 /* Blocks that were there at the last look, and are not now, may go again: then all are wanted. */
-static uint64_t missing(const struct filling *filling) {
+static uint64_t filling_missing(const struct filling *filling) {
     uint64_t bits = 0;
     bool other;
     for (unsigned n = 0; n < filling->reply.count; n++)
-        if (filling->wanted || !find(filling->mirror, &filling->reply.blocks[n], &other))
+        if (filling->wanted ||
+            !mirror_block_find(filling->mirror, &filling->reply.blocks[n], &other))
             bits |= UINT64_C(1) << n;
     return bits;
 }
 
 /* Takes the blocks of one reply: all of them, or none. */
-static int take_reply(struct filling *filling) {
+static int filling_take_reply(struct filling *filling) {
     const struct gps_token_reply *reply = &filling->reply;
     uint64_t taken = 0;
     unsigned used = 0;
@@ -265,22 +267,22 @@ static int take_reply(struct filling *filling) {
         filling->taken += taken;
         return TAKEN;
     }
-    filling->wanted = code == MISSING ? missing(filling) : 0;
+    filling->wanted = code == MISSING ? filling_missing(filling) : 0;
     if (taken)
-        drop_blocks(filling->mirror, reply->blocks[0].at, taken);
+        mirror_drop_blocks(filling->mirror, reply->blocks[0].at, taken);
     return code;
 }
 
 /* 0, a code, or IN_THE_WAY; *status is that of the exporter. */
 static int take_window(struct filling *filling, int *status) {
     const uint64_t from = filling->reply.blocks[0].at;
-    int code = take_reply(filling);
+    int code = filling_take_reply(filling);
     for (unsigned i = 0; code == MISSING && i < 2; i++) {
         *status = gps_token_line_ask(&filling->line, from, filling->wanted, &filling->reply,
                                      filling->descriptors, &filling->count);
         if (*status < 0)
             return TAKEN;
-        code = take_reply(filling);
+        code = filling_take_reply(filling);
         gps_passing_close(filling->descriptors, filling->count);
         filling->count = 0;
     }
@@ -288,7 +290,7 @@ static int take_window(struct filling *filling, int *status) {
 }
 
 /* From the reply that is there, of the beginning of the run, to its end. */
-static int fill(struct filling *filling, int *status) {
+static int filling_fill_run(struct filling *filling, int *status) {
     const uint64_t run = filling->reply.run, size = filling->reply.run_size;
     int code = take_window(filling, status);
     while (code == TAKEN && *status == 0 && filling->taken < size) {
@@ -301,20 +303,20 @@ static int fill(struct filling *filling, int *status) {
     return code;
 }
 
-static struct mirror *enter(const struct gps_region_record *record,
-                            const struct gps_token_reply *reply, unsigned n, int *code) {
+static struct mirror *mirror_enter(const struct gps_region_record *record,
+                                   const struct gps_token_reply *reply, unsigned n, int *code) {
     GPS_LOCKED(&state.lock);
     struct mirror *mirror = nth(&record->owner, reply, n);
     if (!mirror)
-        mirror = begin(&record->owner, reply, code);
+        mirror = mirror_begin(&record->owner, reply, code);
     if (mirror)
         mirror->users++;
     return mirror;
 }
 
 /* Notes the open, or takes back what there is of it. */
-static void leave(struct filling *filling, const struct gps_token_reply *first,
-                  struct open *opened) {
+static void mirror_leave(struct filling *filling, const struct gps_token_reply *first,
+                         struct open *opened) {
     struct mirror *mirror = filling->mirror;
     GPS_LOCKED(&state.lock);
     mirror->users--;
@@ -323,29 +325,29 @@ static void leave(struct filling *filling, const struct gps_token_reply *first,
         opened->next = mirror->opens;
         mirror->opens = opened;
     } else if (filling->taken) {
-        drop_blocks(mirror, first->run, filling->taken);
+        mirror_drop_blocks(mirror, first->run, filling->taken);
     }
     end_if_unused(mirror);
 }
 
 /* Opens the run in the n-th mirror of its range. */
-static int open_in(struct filling *filling, const struct gps_region_record *record, unsigned n,
-                   int *status, uint64_t *pointer) {
+static int mirror_open_in(struct filling *filling, const struct gps_region_record *record,
+                          unsigned n, int *status, uint64_t *pointer) {
     const struct gps_token_reply first = filling->reply;
     struct open *opened = calloc(1, sizeof(*opened));
     int code = opened ? GPS_OK : GPS_OUT_OF_MEMORY;
-    filling->mirror = opened ? enter(record, &first, n, &code) : NULL;
+    filling->mirror = opened ? mirror_enter(record, &first, n, &code) : NULL;
     if (!filling->mirror) {
         free(opened);
         return code;
     }
     filling->taken = filling->wanted = 0;
-    code = fill(filling, status);
+    code = filling_fill_run(filling, status);
     *pointer = here(filling->mirror, first.run);
     *opened = (struct open){
         .token = record->id, .from = first.run, .size = first.run_size, .home = filling->home};
     const bool is_open = code == TAKEN && *status == 0;
-    leave(filling, &first, is_open ? opened : NULL);
+    mirror_leave(filling, &first, is_open ? opened : NULL);
     if (!is_open)
         free(opened);
     filling->reply = first;
@@ -358,7 +360,7 @@ static int open_run(struct filling *filling, const struct gps_region_record *rec
     status = gps_token_line_ask(&filling->line, 0, 0, &filling->reply, filling->descriptors,
                                 &filling->count);
     for (unsigned n = 0; code == IN_THE_WAY && status == 0; n++)
-        code = open_in(filling, record, n, &status, pointer);
+        code = mirror_open_in(filling, record, n, &status, pointer);
     return status < 0 ? status : code;
 }
 
@@ -377,7 +379,7 @@ int gps_mirror_open(const struct gps_region_record *record, uint64_t *pointer) {
     gps_token_line_begin(&filling.line, gps_membership_store(), record);
     code = open_run(&filling, record, pointer);
     gps_token_line_end(&filling.line);
-    tell(home);
+    mirror_tell_bytes(home);
     return code;
 }
 
@@ -404,7 +406,7 @@ void gps_mirror_opened_again(uint64_t pointer, const struct gps_id *token) {
 static void end_open(struct mirror *mirror, struct open **link) {
     struct open *over = *link;
     *link = over->next;
-    drop_blocks(mirror, over->from, over->size);
+    mirror_drop_blocks(mirror, over->from, over->size);
     free(over);
 }
 
@@ -433,7 +435,7 @@ int gps_mirror_close(uint64_t pointer, const struct gps_id *token) {
     }
     gps_lock_give(&state.lock);
     if (closed)
-        tell(home);
+        mirror_tell_bytes(home);
     return closed ? GPS_OK : GPS_INVALID_VALUE;
 }
 
@@ -477,7 +479,7 @@ void gps_mirror_set_synced(uint64_t pointer, bool synced) {
 /* Where the blocks end that lie side by side from there on; the exporter's addresses. */
 static uint64_t end_of_blocks(const struct mirror *mirror, uint64_t at) {
     const struct block *block;
-    while ((block = block_from(mirror, at)) && block->range.from <= at && block->opens)
+    while ((block = mirror_block_from(mirror, at)) && block->range.from <= at && block->opens)
         at = gps_range_end(&block->range);
     return at;
 }

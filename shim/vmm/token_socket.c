@@ -20,7 +20,7 @@ enum { BACKLOG = 64 };
 
 #define NAME_BYTES (GPS_PROC_NAME + 5 + sizeof(GPS_TOKEN_SOCKET))
 
-static void make_name(const struct gps_owner *owner, char name[NAME_BYTES]) {
+static void token_socket_make_name(const struct gps_owner *owner, char name[NAME_BYTES]) {
     char process[GPS_PROC_NAME];
     struct gps_text out = gps_text_on(name, NAME_BYTES);
     gps_owner_format(owner, process);
@@ -28,16 +28,16 @@ static void make_name(const struct gps_owner *owner, char name[NAME_BYTES]) {
     gps_text_str(&out, GPS_TOKEN_SOCKET);
 }
 
-static int open_socket(const struct gps_store *store, const struct gps_owner *owner,
-                       gps_socket_call *call) {
+static int token_socket_open(const struct gps_store *store, const struct gps_owner *owner,
+                             gps_socket_call *call) {
     char name[NAME_BYTES];
-    make_name(owner, name);
+    token_socket_make_name(owner, name);
     const int fd = gps_store_socket(store, name, call);
     return fd < 0 ? fd : gps_descriptor_move_high(fd);
 }
 
 int gps_token_socket_listen(const struct gps_store *store, const struct gps_owner *self) {
-    const int fd = open_socket(store, self, bind);
+    const int fd = token_socket_open(store, self, bind);
     if (fd < 0 || listen(fd, BACKLOG) == 0)
         return fd;
     const int status = -errno;
@@ -47,7 +47,7 @@ int gps_token_socket_listen(const struct gps_store *store, const struct gps_owne
 
 void gps_token_socket_remove(const struct gps_store *store, const struct gps_owner *self) {
     char name[NAME_BYTES], path[GPS_FILE_PATH];
-    make_name(self, name);
+    token_socket_make_name(self, name);
     gps_file_path(store, name, NULL, path);
     unlink(path);
 }
@@ -59,7 +59,7 @@ bool gps_token_request_valid(const struct gps_token_request *request, long size)
            memcmp(request->magic, GPS_TOKEN_MAGIC, sizeof(request->magic)) == 0;
 }
 
-static bool is_within(uint64_t at, uint64_t size, uint64_t place, uint64_t place_size) {
+static bool token_range_is_within(uint64_t at, uint64_t size, uint64_t place, uint64_t place_size) {
     return size && at >= place && size <= place_size && at - place <= place_size - size;
 }
 
@@ -67,7 +67,7 @@ static bool is_within(uint64_t at, uint64_t size, uint64_t place, uint64_t place
 static bool are_adjoining(const struct gps_token_reply *reply, uint64_t at) {
     for (uint32_t i = 0; i < reply->count; i++) {
         const struct gps_token_block *block = &reply->blocks[i];
-        if (block->at != at || !is_within(at, block->size, reply->run, reply->run_size))
+        if (block->at != at || !token_range_is_within(at, block->size, reply->run, reply->run_size))
             return false;
         at += block->size;
     }
@@ -83,7 +83,7 @@ static bool is_reply_valid(const struct gps_token_reply *reply, long size,
         return false;
     return reply->status < 0 ||
            (reply->count && reply->count <= GPS_TOKEN_BLOCKS && reply->place &&
-            is_within(reply->run, reply->run_size, reply->place, reply->place_size) &&
+            token_range_is_within(reply->run, reply->run_size, reply->place, reply->place_size) &&
             reply->place <= UINT64_MAX - reply->place_size &&
             are_adjoining(reply, request->from ? request->from : reply->run));
 }
@@ -111,14 +111,14 @@ void gps_token_line_end(struct gps_token_line *line) {
     line->fd = -1;
 }
 
-static uint64_t time_left(const struct gps_token_line *line) {
+static uint64_t token_line_time_left(const struct gps_token_line *line) {
     const uint64_t now = gps_clock_monotonic();
     return now < line->deadline ? line->deadline - now : 0;
 }
 
 /* 0 or -ETIMEDOUT. */
 static int pause_a_moment(const struct gps_token_line *line) {
-    const uint64_t left = time_left(line);
+    const uint64_t left = token_line_time_left(line);
     gps_program_signals_poll(NULL, left < PAUSE ? left : PAUSE);
     return left ? 0 : -ETIMEDOUT;
 }
@@ -137,7 +137,7 @@ static int dial(struct gps_token_line *line) {
     while (status == 0 && line->fd < 0) {
         if (gps_lease_probe(line->store, &line->owner) == GPS_DEAD)
             return -ECONNREFUSED;
-        line->fd = open_socket(line->store, &line->owner, connect);
+        line->fd = token_socket_open(line->store, &line->owner, connect);
         if (line->fd < 0)
             status = may_listen(line->fd, begin) ? pause_a_moment(line) : line->fd;
     }
@@ -145,8 +145,8 @@ static int dial(struct gps_token_line *line) {
 }
 
 /* -ECONNRESET: the exporter has closed the line. */
-static int converse(struct gps_token_line *line, const struct gps_token_request *request,
-                    struct gps_token_reply *reply, int *descriptors, unsigned *count) {
+static int token_line_converse(struct gps_token_line *line, const struct gps_token_request *request,
+                               struct gps_token_reply *reply, int *descriptors, unsigned *count) {
     int status = line->fd < 0 ? dial(line) : 0;
     if (status == 0)
         status = gps_passing_send(line->fd, request, sizeof(*request), -1);
@@ -178,7 +178,7 @@ int gps_token_line_ask(struct gps_token_line *line, uint64_t from, uint64_t want
     gps_lock_check(GPS_ACROSS_WAIT, "a wait for an exporter");
     while (status == 0) {
         *count = 0;
-        said = converse(line, &request, reply, descriptors, count);
+        said = token_line_converse(line, &request, reply, descriptors, count);
         if (said != -EAGAIN && said != -ECONNRESET && said != -EPIPE)
             break;
         if (said != -EAGAIN)

@@ -51,7 +51,7 @@ bool gps_vmm_region_token(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES], in
 
 /* The program may have freed the region meanwhile, and have other memory at its address. Ids are
  * never used again, so a region that is there now was there all the time. */
-static bool is_there(const struct gps_mapping *vmm) {
+static bool vmm_region_is_there(const struct gps_mapping *vmm) {
     struct gps_mapping now;
     return gps_mapping_at(vmm->pointer, &now) && gps_id_equal(&now.region, &vmm->region);
 }
@@ -84,7 +84,8 @@ static bool is_deposited(const struct gps_mapping *mapping) {
     state.busy = false;
     if (!has)
         return gps_background_stopped(&keeper_watch);
-    const bool returned = !is_there(mapping) || gps_vmm_region_return(&mapping->region, descriptor);
+    const bool returned =
+        !vmm_region_is_there(mapping) || gps_vmm_region_return(&mapping->region, descriptor);
     close(descriptor);
     return returned;
 }
@@ -130,7 +131,7 @@ void gps_vmm_region_reset(void) {
 
 /* --- one region --- */
 
-static int deposit(struct gps_export *region) {
+static int vmm_region_deposit(struct gps_export *region) {
     int descriptor;
     if (gps_mapping_descriptor(region->pointer, &descriptor) != GPS_OK)
         return -ENOTSUP;
@@ -150,7 +151,7 @@ int gps_vmm_region_publish(struct gps_export *region) {
         status = gps_references_commit(region->slot, &record->id, GPS_VIA_CREATOR, region->pointer,
                                        record->generation, 0);
     if (status == 0)
-        status = deposit(region);
+        status = vmm_region_deposit(region);
     if (status == 0 && *record->name)
         status =
             gps_name_point(gps_membership_store(), record->name, gps_process_self(), &record->id);

@@ -74,7 +74,7 @@ static bool is_of_tests(const char *name) {
 }
 
 /* What is said of a variable that is unknown; malloc'ed. NULL: something reads it. */
-static char *complaint(const char *name) {
+static char *variable_complaint(const char *name) {
     enum { OPTIONS = 64 };
     static char options[OPTIONS][64];
     struct gps_nearest nearest = {.word = name};
@@ -100,7 +100,7 @@ void environment_unknown(void (*fn)(void *arg, const char *message), void *arg) 
         if (strncmp(*at, PREFIX, strlen(PREFIX)) != 0 || !end || is_of_tests(name))
             continue;
         TOOL_TEMP char *word = tool_format("%.*s", (int)(end - name), name);
-        TOOL_TEMP char *message = complaint(word);
+        TOOL_TEMP char *message = variable_complaint(word);
         if (message)
             fn(arg, message);
     }

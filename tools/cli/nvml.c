@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-static void *start(void) {
+static void *nvml_start(void) {
     void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     int (*init)(void) = NULL;
     if (library)
@@ -16,7 +16,7 @@ void *nvml_open(void) {
     static bool tried;
     static void *library;
     if (!tried)
-        library = start();
+        library = nvml_start();
     tried = true;
     return library;
 }

@@ -18,7 +18,7 @@ FILE *output_open(const char *path) {
 }
 
 /* What a pipe or a device has been given cannot be cut, and need not be. */
-static bool cut(FILE *file, const char *path) {
+static bool output_cut(FILE *file, const char *path) {
     struct stat now;
     const off_t end = ftello(file);
     if (fstat(fileno(file), &now) != 0 || !S_ISREG(now.st_mode) || end < 0)
@@ -32,7 +32,7 @@ bool output_close(FILE *file, const char *path) {
     if (!file || file == stdout)
         return true;
     errno = EIO; /* of a write before, whose error is not known any more */
-    const bool flushed = !ferror(file) && fflush(file) == 0 && cut(file, path);
+    const bool flushed = !ferror(file) && fflush(file) == 0 && output_cut(file, path);
     const int error = errno;
     if (fclose(file) == 0 && flushed)
         return true;

@@ -56,7 +56,7 @@ struct row {
     size_t pending;  /* blanks up to it that are not printed yet */
 };
 
-static void begin_line(struct row *row, size_t column) {
+static void row_begin_line(struct row *row, size_t column) {
     fprintf(row->out, "\n%s%*s", row->margin, (int)(column - strlen(row->margin)), "");
     row->at = column;
     row->pending = 0;
@@ -73,13 +73,13 @@ static void print_wrapped(struct row *row, const char *text) {
         text += length;
         if (*text == 0)
             return;
-        begin_line(row, column);
+        row_begin_line(row, column);
         text++;
     }
 }
 
 /* Whether the cell fits into the line. Of the last cell a part is enough. */
-static bool has_room(const struct row *row, size_t from, size_t width, bool last) {
+static bool row_has_room(const struct row *row, size_t from, size_t width, bool last) {
     return row->terminal == 0 || from + width <= row->terminal ||
            (last && from + WRAP_MIN <= row->terminal);
 }
@@ -93,8 +93,8 @@ static void print_cell(struct row *row, size_t column, const struct table_cell *
     const bool coloured = cell->colour != TERM_PLAIN;
     if (last && cell->text[0] == 0)
         return;
-    if (column > 0 && !has_room(row, row->at + gap, width + (last ? before : 0), last))
-        begin_line(row, strlen(row->margin) + BELOW - gap);
+    if (column > 0 && !row_has_room(row, row->at + gap, width + (last ? before : 0), last))
+        row_begin_line(row, strlen(row->margin) + BELOW - gap);
     row->at += gap + before;
     fprintf(row->out, "%*s%s", (int)(row->pending + gap + before), "",
             coloured ? term_colour_on(row->out, cell->colour) : "");
@@ -107,7 +107,7 @@ static void print_cell(struct row *row, size_t column, const struct table_cell *
     row->at += cell->width + row->pending;
 }
 
-static void measure(const struct table *table, size_t *widths) {
+static void table_measure(const struct table *table, size_t *widths) {
     for (size_t i = 0; i < table->column_count; i++)
         widths[i] = strlen(tool_or(table->columns[i].title, ""));
     for (size_t i = 0; i < table->cell_count; i++) {
@@ -117,8 +117,8 @@ static void measure(const struct table *table, size_t *widths) {
     }
 }
 
-static void print_row(FILE *out, const struct table *table, const size_t *widths,
-                      const char *margin, const struct table_cell *cells) {
+static void table_print_row(FILE *out, const struct table *table, const size_t *widths,
+                            const char *margin, const struct table_cell *cells) {
     struct row row = {out, table, widths, margin, wrap_columns(out), strlen(margin), 0};
     fputs(margin, out);
     for (size_t i = 0; i < table->column_count; i++)
@@ -133,18 +133,18 @@ static void print_titles(FILE *out, const struct table *table, const size_t *wid
     for (size_t i = 0; i < table->column_count; i++)
         titles[i] = make_cell(tool_copy(tool_or(table->columns[i].title, "")),
                               out == stdout ? TERM_BOLD : TERM_PLAIN);
-    print_row(out, table, widths, margin, titles);
+    table_print_row(out, table, widths, margin, titles);
     for (size_t i = 0; i < table->column_count; i++)
         free(titles[i].text);
 }
 
 void table_print(FILE *out, struct table *table, const char *margin) {
     size_t widths[TABLE_COLUMNS_MAX];
-    measure(table, widths);
+    table_measure(table, widths);
     if (table->columns[0].title)
         print_titles(out, table, widths, margin);
     for (size_t i = 0; i + table->column_count <= table->cell_count; i += table->column_count)
-        print_row(out, table, widths, margin, &table->cells[i]);
+        table_print_row(out, table, widths, margin, &table->cells[i]);
     for (size_t i = 0; i < table->cell_count; i++)
         free(table->cells[i].text);
     free(table->cells);

@@ -33,7 +33,7 @@ static void print_message(const char *format, ...) {
     free(length < 0 ? NULL : line);
 }
 
-static void message(const char *kind, const char *format, va_list args) {
+static void tool_message(const char *kind, const char *format, va_list args) {
     const bool named = running && running->name;
     TOOL_TEMP char *text = NULL;
     if (vasprintf(&text, format, args) < 0)
@@ -45,14 +45,14 @@ static void message(const char *kind, const char *format, va_list args) {
 void tool_error(const char *format, ...) {
     va_list args;
     va_start(args, format);
-    message("", format, args);
+    tool_message("", format, args);
     va_end(args);
 }
 
 void tool_warn(const char *format, ...) {
     va_list args;
     va_start(args, format);
-    message("warning: ", format, args);
+    tool_message("warning: ", format, args);
     va_end(args);
 }
 
@@ -196,7 +196,7 @@ void tool_help(const struct tool_verb *verb) {
 
 /* --- parsing --- */
 
-static void complain(const struct tool_verb *verb, int answer, char **argv) {
+static void option_complain(const struct tool_verb *verb, int answer, char **argv) {
     char typed[3] = {'-', (char)optopt, 0}, *allowed = NULL;
     const char *option = optopt > 0 && optopt < OPTION_BASE ? typed : argv[optind - 1];
     if (answer == ':') {
@@ -263,14 +263,14 @@ static int usage_status(const struct tool_verb *verb) {
 }
 
 /* -1: the verb must run; otherwise the exit status. */
-static int parse(const struct tool_verb *verb, int argc, char **argv, struct tool_args *args) {
+static int verb_parse(const struct tool_verb *verb, int argc, char **argv, struct tool_args *args) {
     struct getopt_tables tables;
     make_tables(verb, &tables);
     opterr = 0;
     optind = 0; /* glibc: start anew, and read a leading `+` */
     for (int answer; (answer = getopt_long(argc, argv, tables.shorts, tables.longs, NULL)) != -1;) {
         if (answer == '?' || answer == ':') {
-            complain(verb, answer, argv);
+            option_complain(verb, answer, argv);
             return usage_status(verb);
         }
         if (optarg && strcmp(optarg, "--") == 0) {
@@ -311,7 +311,7 @@ int tool_call(const struct tool_verb *verb, int argc, char **argv) {
     static char *none[] = {NULL};
     struct tool_args args = {.operands = none};
     running = verb;
-    int status = parse(verb, argc, argv, &args);
+    int status = verb_parse(verb, argc, argv, &args);
     if (status < 0)
         status = call(verb, &args);
     free(args.given);

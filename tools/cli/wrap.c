@@ -36,7 +36,7 @@ static size_t columns_of(uint32_t code) {
 }
 
 /* The bytes of the next character, or of a sequence that switches colours, and the columns. */
-static size_t next(const char *text, size_t *columns) {
+static size_t wrap_next_character(const char *text, size_t *columns) {
     uint32_t code = 0;
     size_t length = text[0] == '\033' ? strcspn(text, "m") : 0;
     if (length > 0) {
@@ -51,14 +51,14 @@ static size_t next(const char *text, size_t *columns) {
 size_t wrap_width(const char *text, size_t bytes) {
     size_t width = 0, columns;
     for (size_t i = 0; i < bytes; width += columns)
-        i += next(text + i, &columns);
+        i += wrap_next_character(text + i, &columns);
     return width;
 }
 
 size_t wrap_fit(const char *text, size_t width) {
     size_t bytes = 0, columns, length;
     for (; text[bytes] != 0; bytes += length, width -= columns) {
-        length = next(text + bytes, &columns);
+        length = wrap_next_character(text + bytes, &columns);
         if (columns > width)
             break;
     }

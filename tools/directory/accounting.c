@@ -103,8 +103,9 @@ static bool is_suspended(const struct view *view, const struct gps_owner *owner)
 }
 
 /* Adds a part to what the process has on the GPU. What is suspended has nothing mapped. */
-static void add(struct accounting *accounting, const struct view *view,
-                const struct gps_owner *owner, const uint8_t *device, struct account part) {
+static void accounting_add(struct accounting *accounting, const struct view *view,
+                           const struct gps_owner *owner, const uint8_t *device,
+                           struct account part) {
     part.process = view_process_find(view, owner);
     part.device = device;
     if (is_suspended(view, owner))
@@ -140,7 +141,8 @@ static void add_holders(struct accounting *accounting, const struct view *view,
     const struct gps_region_record *record = &region->record;
     uint64_t rest = record->extent % all;
     if (owner_holds(region)) {
-        add(accounting, view, &record->owner, record->device, share_of(region, 1, all, rest));
+        accounting_add(accounting, view, &record->owner, record->device,
+                       share_of(region, 1, all, rest));
         rest = 0;
     }
     for (size_t i = 0, next; i < hold_count(region); i = next) {
@@ -152,7 +154,7 @@ static void add_holders(struct accounting *accounting, const struct view *view,
             mine += is_share(region, next);
         if (mine == 0)
             continue;
-        add(accounting, view, owner, record->device, share_of(region, mine, all, rest));
+        accounting_add(accounting, view, owner, record->device, share_of(region, mine, all, rest));
         rest = 0;
     }
 }
@@ -168,8 +170,8 @@ static struct account_gpu *gpu_of(struct accounting *accounting, const uint8_t *
     return &accounting->gpus[accounting->gpu_count - 1];
 }
 
-static void add_region(struct accounting *accounting, const struct view *view,
-                       const struct view_region *region) {
+static void accounting_add_region(struct accounting *accounting, const struct view *view,
+                                  const struct view_region *region) {
     const uint64_t bytes = accounting_in_use(region);
     const size_t shares = share_count(region);
     if (bytes == 0 || view_is_run(region)) /* its owner's slots have what it made, once */
@@ -186,8 +188,8 @@ static void add_region(struct accounting *accounting, const struct view *view,
     if (shares > 0)
         add_holders(accounting, view, region, shares);
     if (owner_charged(region))
-        add(accounting, view, &region->record.owner, region->record.device,
-            (struct account){.charge.bytes = bytes});
+        accounting_add(accounting, view, &region->record.owner, region->record.device,
+                       (struct account){.charge.bytes = bytes});
 }
 
 /* Adds memory of no other process. That of one that is suspended is not on the GPU. */
@@ -201,7 +203,7 @@ static void add_own(struct accounting *accounting, const struct view *view,
     gpu->unshared += bytes;
     part.bytes = (struct account_bytes){bytes, 0, bytes, bytes};
     part.charge.bytes = bytes;
-    add(accounting, view, &hold->owner, hold->slot.region.bytes, part);
+    accounting_add(accounting, view, &hold->owner, hold->slot.region.bytes, part);
 }
 
 /* --- sums --- */
@@ -240,14 +242,14 @@ static void add_suspended(struct accounting *accounting, const struct view *view
         const struct view_process *process = &view->processes[i];
         const uint8_t *device = process->answer.device;
         if (view_suspended(process) && memcmp(device, none, sizeof(none)) != 0)
-            add(accounting, view, &process->owner, device, (struct account){.gpus = 1});
+            accounting_add(accounting, view, &process->owner, device, (struct account){.gpus = 1});
     }
 }
 
 void accounting_make(const struct view *view, struct accounting *accounting) {
     *accounting = (struct accounting){.count = 0};
     for (size_t i = 0; i < view->region_count; i++)
-        add_region(accounting, view, &view->regions[i]);
+        accounting_add_region(accounting, view, &view->regions[i]);
     for (size_t i = 0; i < view->hold_count; i++) {
         const struct view_hold *hold = &view->holds[i];
         const uint64_t bytes = hold->slot.address;
@@ -256,11 +258,11 @@ void accounting_make(const struct view *view, struct accounting *accounting) {
         else if (bytes > 0 && hold->slot.via == GPS_VIA_MADE)
             add_own(accounting, view, hold, (struct account){.made = bytes});
         else if (bytes > 0 && hold->slot.via == GPS_VIA_HELD)
-            add(accounting, view, &hold->owner, hold->slot.region.bytes,
-                (struct account){.held = bytes});
+            accounting_add(accounting, view, &hold->owner, hold->slot.region.bytes,
+                           (struct account){.held = bytes});
         else if (bytes > 0 && hold->slot.via == GPS_VIA_STEADY)
-            add(accounting, view, &hold->owner, hold->slot.region.bytes,
-                (struct account){.merged.untold = bytes});
+            accounting_add(accounting, view, &hold->owner, hold->slot.region.bytes,
+                           (struct account){.merged.untold = bytes});
     }
     add_suspended(accounting, view);
     TOOL_SORT(accounting->accounts, accounting->count, by_process_and_gpu);

@@ -9,7 +9,7 @@
 #define UID_MIN   32 /* of a static pod, without dashes */
 #define UID_MAX   36
 
-static void set(char *field, size_t size, const char *text, size_t length) {
+static void cgroups_set_field(char *field, size_t size, const char *text, size_t length) {
     snprintf(field, size, "%.*s", (int)length, text);
 }
 
@@ -21,7 +21,7 @@ static void parse_pod(const char *part, struct cgroups *found) {
     const char *rest = strncmp(pod + length, ".slice", 6) == 0 ? pod + length + 6 : pod + length;
     if (length < UID_MIN || length > UID_MAX || (*rest && *rest != ':'))
         return;
-    set(found->pod, sizeof(found->pod), pod, length);
+    cgroups_set_field(found->pod, sizeof(found->pod), pod, length);
     for (char *c = found->pod; *c; c++)
         *c = (char)(*c == '_' ? '-' : *c);
 }
@@ -35,16 +35,16 @@ static void parse_container(const char *part, struct cgroups *found) {
     const char *id = length < ID_DIGITS ? NULL : part + length - ID_DIGITS;
     if (id && strspn(id, HEX) == ID_DIGITS && !strstr(part, "conmon") &&
         (id == part || id[-1] == '-' || id[-1] == ':'))
-        set(found->container, sizeof(found->container), id, ID_DIGITS);
+        cgroups_set_field(found->container, sizeof(found->container), id, ID_DIGITS);
 }
 
 /* ".../slurm/uid_1000/job_12/step_0/task_0", ".../slurmstepd.scope/job_12/step_batch/user". */
 static void parse_job(const char *part, struct cgroups *found) {
     if (strncmp(part, "job_", 4) == 0 && part[4] &&
         strspn(part + 4, "0123456789") == strlen(part) - 4)
-        set(found->slurm_job, sizeof(found->slurm_job), part + 4, strlen(part + 4));
+        cgroups_set_field(found->slurm_job, sizeof(found->slurm_job), part + 4, strlen(part + 4));
     else if (strncmp(part, "step_", 5) == 0 && found->slurm_job[0])
-        set(found->slurm_step, sizeof(found->slurm_step), part + 5, strlen(part + 5));
+        cgroups_set_field(found->slurm_step, sizeof(found->slurm_step), part + 5, strlen(part + 5));
 }
 
 static void parse_path(char *path, struct cgroups *found) {

@@ -15,7 +15,7 @@
 
 enum { OPTION_MERGED };
 
-static bool is_named(const struct view_region *region) {
+static bool drop_region_is_named(const struct view_region *region) {
     return view_is_vmm(region) && !view_merged(region) && !gps_record_over(&region->record);
 }
 
@@ -36,7 +36,7 @@ static bool is_merge_rule(const char *what) {
 }
 
 /* What a merge rule gave has no name. */
-static void tell_of_blocks(const struct view *view, const char *what) {
+static void drop_tell_of_blocks(const struct view *view, const char *what) {
     uint64_t held = 0, unused = 0;
     for (size_t i = 0; i < view->region_count; i++) {
         const struct view_region *region = &view->regions[i];
@@ -49,11 +49,11 @@ static void tell_of_blocks(const struct view *view, const char *what) {
                what, printable_size(held).text, printable_size(unused).text);
 }
 
-static void not_found(const struct view *view, const char *what) {
+static void drop_tell_not_found(const struct view *view, const char *what) {
     TOOL_TEMP char *names = NULL;
     if (is_merge_rule(what))
-        tell_of_blocks(view, what);
-    else if (view_names(view, is_named, &names) > 0)
+        drop_tell_of_blocks(view, what);
+    else if (view_names(view, drop_region_is_named, &names) > 0)
         tool_error("nothing that is kept is called '%s'; there is: %s (see: gpushare ls)", what,
                    names);
     else
@@ -61,7 +61,8 @@ static void not_found(const struct view *view, const char *what) {
                    view->store.path);
 }
 
-static bool drop(const struct view *view, const struct view_region *region, const char *what) {
+static bool drop_region(const struct view *view, const struct view_region *region,
+                        const char *what) {
     const struct gps_owner *owner = &region->record.owner;
     struct gps_owner self;
     if (!view_is_vmm(region)) {
@@ -82,7 +83,7 @@ static bool drop(const struct view *view, const struct view_region *region, cons
 }
 
 /* "Dropped frames (id 8e02da08, 64 MiB); 2 processes still have it open." */
-static void tell(const struct view_region *region) {
+static void drop_tell_dropped(const struct view_region *region) {
     const struct gps_region_record *record = &region->record;
     const size_t users = region->user_count + (region->creator_holds > 0);
     char open[64] = "";
@@ -93,9 +94,9 @@ static void tell(const struct view_region *region) {
               printable_id(&record->id).text, printable_size(record->extent).text, open);
 }
 
-static bool is_meant(const struct view_region *region, const char *what) {
+static bool drop_region_is_meant(const struct view_region *region, const char *what) {
     const char *name = region->record.name;
-    return is_named(region) && name[0] != 0 &&
+    return drop_region_is_named(region) && name[0] != 0 &&
            (strcmp(name, what) == 0 || gps_glob_match(what, name));
 }
 
@@ -105,36 +106,36 @@ static bool is_owned(const struct view_region *region, const char *what) {
 
 /* Marks the regions that the keeper has under this name or glob; if there are none, that whose id
  * begins so; if there is none, those of this name that the keeper does not have. */
-static bool find(struct view *view, const char *what) {
-    size_t count = view_find(view, is_meant, what);
+static bool drop_find_regions(struct view *view, const char *what) {
+    size_t count = view_find(view, drop_region_is_meant, what);
     if (count > 0)
         return true;
     count = view_find(view, view_has_id, what);
     if (count > 1)
         tool_error("%zu regions have an id that begins with '%s'; give more of it", count, what);
     else if (count == 0 && view_find(view, is_owned, what) == 0)
-        not_found(view, what);
+        drop_tell_not_found(view, what);
     else
         return true;
     return false;
 }
 
 static bool find_and_drop(struct view *view, const char *what) {
-    bool good = find(view, what);
+    bool good = drop_find_regions(view, what);
     for (size_t i = 0; good && i < view->region_count; i++) {
         const struct view_region *region = &view->regions[i];
         if (!region->found)
             continue;
-        good = drop(view, region, what);
+        good = drop_region(view, region, what);
         if (good)
-            tell(region);
+            drop_tell_dropped(region);
     }
     return good;
 }
 
 /* --- blocks --- */
 
-static bool drop_blocks(const struct view *view) {
+static bool drop_unused_blocks(const struct view *view) {
     size_t count = 0;
     uint64_t bytes = 0;
     bool good = true;
@@ -142,7 +143,7 @@ static bool drop_blocks(const struct view *view) {
         const struct view_region *region = &view->regions[i];
         if (!is_unused_block(region))
             continue;
-        good = drop(view, region, printable_id(&region->record.id).text);
+        good = drop_region(view, region, printable_id(&region->record.id).text);
         count += good;
         bytes += good ? region->record.extent : 0;
     }
@@ -160,7 +161,7 @@ static bool drop_one(const char *what) {
     struct view view;
     if (!view_read(&view))
         return false;
-    const bool good = what ? find_and_drop(&view, what) : drop_blocks(&view);
+    const bool good = what ? find_and_drop(&view, what) : drop_unused_blocks(&view);
     view_free(&view);
     return good;
 }

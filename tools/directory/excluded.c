@@ -3,7 +3,7 @@
 
 #include "cli/tool.h"
 
-static void collect(void *arg, const struct gps_exclusion *row) {
+static void excluded_collect(void *arg, const struct gps_exclusion *row) {
     struct excluded *excluded = arg;
     if (excluded->program && strcmp(row->program, excluded->program) != 0)
         return;
@@ -20,7 +20,7 @@ static void collect(void *arg, const struct gps_exclusion *row) {
 int excluded_read(const struct gps_store *store, const char *program, struct excluded *excluded) {
     size_t left = 0;
     *excluded = (struct excluded){.program = program};
-    const int status = gps_exclusions_each(store, collect, excluded);
+    const int status = gps_exclusions_each(store, excluded_collect, excluded);
     for (size_t i = 0; i < excluded->count; i++) {
         const struct gps_exclusion *exclusion = &excluded->list[i];
         excluded->suspected += exclusion->times == GPS_SUSPECTED;

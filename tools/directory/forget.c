@@ -17,12 +17,12 @@ enum { OPTION_DRY_RUN };
 #define NOTHING "Nothing to forget."
 
 /* As the report names it: its rule, and which of the rule's allocations it is; malloc'ed. */
-static char *name_of(const struct gps_exclusion *exclusion) {
+static char *exclusion_name(const struct gps_exclusion *exclusion) {
     return tool_format("%.*s:%" PRIu64, (int)sizeof(exclusion->name), exclusion->name,
                        exclusion->index);
 }
 
-static void print(const struct excluded *excluded, bool dry_run) {
+static void excluded_print(const struct excluded *excluded, bool dry_run) {
     static const struct table_column columns[] = {
         {"PROGRAM", 0}, {"SIZE", 1}, {"CALLER", 0}, {"NAME", 0}, {"NOTED", 0}};
     struct table table = TABLE(columns);
@@ -32,7 +32,7 @@ static void print(const struct excluded *excluded, bool dry_run) {
     }
     for (size_t i = 0; i < excluded->count; i++) {
         const struct gps_exclusion *exclusion = &excluded->list[i];
-        TOOL_TEMP char *name = name_of(exclusion);
+        TOOL_TEMP char *name = exclusion_name(exclusion);
         table_cell(&table, TERM_PLAIN, "%.*s", (int)sizeof(exclusion->program), exclusion->program);
         table_cell(&table, TERM_PLAIN, "%s", printable_size(exclusion->size).text);
         table_cell(&table, TERM_PLAIN, "%.*s", (int)sizeof(exclusion->caller),
@@ -44,20 +44,20 @@ static void print(const struct excluded *excluded, bool dry_run) {
     table_print(stdout, &table, "");
 }
 
-static bool is_meant(const struct gps_exclusion *exclusion, const char *what) {
-    TOOL_TEMP char *name = name_of(exclusion);
+static bool exclusion_is_meant(const struct gps_exclusion *exclusion, const char *what) {
+    TOOL_TEMP char *name = exclusion_name(exclusion);
     return gps_glob_match(what, name) || gps_glob_match(what, exclusion->name);
 }
 
 /* Leaves in the list what one of the operands means. False: one of them means nothing. */
-static bool choose(struct excluded *excluded, const struct tool_args *args) {
+static bool excluded_choose(struct excluded *excluded, const struct tool_args *args) {
     TOOL_TEMP bool *meant = tool_zeroed(excluded->count + 1, sizeof(*meant));
     bool good = true;
     size_t left = 0;
     for (int n = 0; n < args->operand_count; n++) {
         bool any = false;
         for (size_t i = 0; i < excluded->count; i++)
-            if (is_meant(&excluded->list[i], args->operands[n]))
+            if (exclusion_is_meant(&excluded->list[i], args->operands[n]))
                 any = meant[i] = true;
         if (!any)
             tool_error("nothing that is noted is called '%s'; see: gpushare forget -n",
@@ -92,13 +92,13 @@ static int run_forget(const struct tool_args *args) {
     if (status != 0)
         return status == -ENOENT ? TOOL_OK : TOOL_FAILED;
     status = excluded_read(&store, NULL, &excluded);
-    const bool good = status != 0 || !named || choose(&excluded, args);
+    const bool good = status != 0 || !named || excluded_choose(&excluded, args);
     if (status == 0 && !dry_run)
         status = named ? forget_these(&store, &excluded) : gps_exclusions_forget(&store);
     if (status != 0)
         tool_error("cannot forget %s/%s: %s", store.path, GPS_EXCLUSIONS, strerror(-status));
     else if (good || excluded.count > 0)
-        print(&excluded, dry_run);
+        excluded_print(&excluded, dry_run);
     free(excluded.list);
     return status == 0 && good ? TOOL_OK : TOOL_FAILED;
 }

@@ -46,7 +46,7 @@ static char *path_of(const char *directory, const char *name) {
     return strcmp(directory, ".") == 0 ? tool_copy(name) : tool_format("%s/%s", directory, name);
 }
 
-static void warn_of_odd(void *arg, const char *directory, const char *name) {
+static void gc_warn_of_odd_file(void *arg, const char *directory, const char *name) {
     const struct gps_store *store = arg;
     TOOL_TEMP char *path = path_of(directory, name);
     tool_warn("skipped %s/%s, which is no file of gpushare's", store->path, path);
@@ -75,7 +75,7 @@ static int run_gc(const struct tool_args *args) {
     if (status != 0 && status != -ENOENT)
         return TOOL_FAILED;
     if (status == 0) {
-        gps_odd_each(&store, warn_of_odd, &store);
+        gps_odd_each(&store, gc_warn_of_odd_file, &store);
         status = gps_store_gc_each(&store, dry_run, &counts, dry_run ? name_entry : NULL, &store);
         if (status != 0) {
             tool_error("cannot clean up %s: %s", store.path, strerror(-status));

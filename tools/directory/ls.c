@@ -25,7 +25,7 @@ struct listing {
 };
 
 /* Prints the title and the table, unless it has no row. */
-static void print(struct listing *listing, const char *title, struct table *table) {
+static void listing_print_table(struct listing *listing, const char *title, struct table *table) {
     if (table->cell_count == 0)
         return;
     printf("%s%s", listing->any ? "\n" : "", title);
@@ -41,11 +41,11 @@ static bool is_program(const struct gps_owner *owner, const char *value) {
     return strcmp(pid, value) == 0 || gps_glob_match_any_case(value, owner->command);
 }
 
-static bool by_name(const struct view_region *region, const char *value) {
+static bool filter_by_name(const struct view_region *region, const char *value) {
     return gps_glob_match(value, region->record.name);
 }
 
-static bool by_id(const struct view_region *region, const char *value) {
+static bool filter_by_id(const struct view_region *region, const char *value) {
     return strncmp(printable_id(&region->record.id).text, value, strlen(value)) == 0;
 }
 
@@ -61,7 +61,7 @@ static bool by_backing(const struct view_region *region, const char *value) {
     return strcmp(view_format_backing(region), value) == 0;
 }
 
-static bool by_owner(const struct view_region *region, const char *value) {
+static bool filter_by_owner(const struct view_region *region, const char *value) {
     return is_program(gps_record_creator(&region->record), value);
 }
 
@@ -77,12 +77,12 @@ static const struct filter {
     view_match_fn *matches;
     const char *values; /* NULL: any */
 } filters[] = {
-    {"name", by_name, NULL},
-    {"id", by_id, NULL},
+    {"name", filter_by_name, NULL},
+    {"id", filter_by_id, NULL},
     {"gpu", by_gpu, NULL},
     {"state", by_state, "exporting, ready, final, closing, orphaned, freed, dead, offloaded"},
     {"backing", by_backing, "ipc, vmm, token"},
-    {"owner", by_owner, NULL},
+    {"owner", filter_by_owner, NULL},
     {"user", by_user, NULL}};
 #define FILTERS (sizeof(filters) / sizeof(filters[0]))
 
@@ -130,7 +130,7 @@ static bool check_filters(const struct tool_args *args) {
 }
 
 /* Whether it is to be listed. */
-static bool is_listed(const struct listing *listing, const struct view_region *region) {
+static bool listing_has_region(const struct listing *listing, const struct view_region *region) {
     const struct tool_args *args = listing->args;
     const char *value;
     for (size_t i = 0; i < args->given_count; i++)
@@ -154,8 +154,8 @@ static void users_cell(const struct view *view, const struct view_region *region
     view_list_cell(&users, colour, table);
 }
 
-static void add_row(const struct view *view, const struct view_region *region,
-                    struct table *table) {
+static void listing_add_row(const struct view *view, const struct view_region *region,
+                            struct table *table) {
     const struct gps_region_record *record = &region->record;
     const struct gps_owner *owner = gps_record_creator(record);
     enum term_colour plain = view_hidden(region) ? TERM_DIM : TERM_PLAIN;
@@ -178,17 +178,17 @@ static void tell_regions(struct listing *listing) {
     for (size_t i = 0; i < listing->view->region_count; i++) {
         const struct view_region *region = &listing->view->regions[i];
         /* there are thousands of blocks, which have one line for each GPU */
-        if (!is_listed(listing, region) || view_merged(region))
+        if (!listing_has_region(listing, region) || view_merged(region))
             continue;
         if (!listing->array) {
-            add_row(listing->view, region, &table);
+            listing_add_row(listing->view, region, &table);
             continue;
         }
         json_t *object = json_tree_pack("{}");
         view_format_region_json(listing->view, region, object);
         json_tree_append(listing->array, object);
     }
-    print(listing, "", &table);
+    listing_print_table(listing, "", &table);
 }
 
 /* LEFT OUT and LATE are of all, the exporter and its readers. */
@@ -215,7 +215,8 @@ static void print_frames(struct listing *listing) {
     for (size_t i = 0; i < listing->view->region_count; i++) {
         const struct view_region *region = &listing->view->regions[i];
         struct view_frames frames;
-        if (!is_listed(listing, region) || !view_frames_read(listing->view, region, &frames))
+        if (!listing_has_region(listing, region) ||
+            !view_frames_read(listing->view, region, &frames))
             continue;
         table_cell(&table, TERM_PLAIN, "%s", view_format_name(region));
         table_cell(&table, TERM_PLAIN, "%.8s", printable_id(&region->record.id).text);
@@ -226,13 +227,13 @@ static void print_frames(struct listing *listing) {
         else
             TABLE_CELLS(&table, "?", "?", "?", "?", "?");
     }
-    print(listing, "", &table);
+    listing_print_table(listing, "", &table);
 }
 
 /* --- what is no region --- */
 
 /* Appends an object with the members of a region, null where what has this state has none. */
-static json_t *append(struct listing *listing, const char *state) {
+static json_t *listing_append_json(struct listing *listing, const char *state) {
     json_t *object =
         json_tree_pack("{s:n, s:n, s:n, s:n, s:s, s:n, s:n, s:[], s:n}", "id", "name", "size",
                        "device", "state", state, "backing", "owner", "users", "age");
@@ -270,7 +271,7 @@ static void tell_merged(struct listing *listing) {
         if (gpu->blocks == 0 && gpu->processes == 0)
             continue;
         if (listing->array) {
-            json_tree_add(append(listing, "merged"),
+            json_tree_add(listing_append_json(listing, "merged"),
                           "{s:I, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:i}", "size", gpu->held,
                           "device", printable_uuid(gpu->device).text, "backing", "vmm", "users",
                           merged_users(listing, gpu), "blocks", gpu->blocks, "unused", gpu->unused,
@@ -286,7 +287,7 @@ static void tell_merged(struct listing *listing) {
         table_cell(&table, TERM_GREEN, "%s", printable_size(gpu->merged.saved).text);
         table_cell(&table, TERM_PLAIN, "%s", printable_size(gpu->merged.own).text);
     }
-    print(listing, "Merged blocks:\n", &table);
+    listing_print_table(listing, "Merged blocks:\n", &table);
 }
 
 /* Tells who has made memory itself, on which GPU. */
@@ -299,15 +300,15 @@ static void tell_made(struct listing *listing) {
         if (account->made == 0)
             continue;
         if (listing->array)
-            json_tree_add(append(listing, "made"), "{s:I, s:s, s:s, s:o}", "size", account->made,
-                          "device", printable_uuid(account->device).text, "backing", "vmm", "owner",
-                          view_format_owner_json(owner));
+            json_tree_add(listing_append_json(listing, "made"), "{s:I, s:s, s:s, s:o}", "size",
+                          account->made, "device", printable_uuid(account->device).text, "backing",
+                          "vmm", "owner", view_format_owner_json(owner));
         else
             TABLE_CELLS(&table, printable_size(account->made).text,
                         printable_short_uuid(account->device).text,
                         view_format_program(listing->view, owner).text);
     }
-    print(listing, "", &table);
+    listing_print_table(listing, "", &table);
 }
 
 static void print_unmerged(struct listing *listing) {
@@ -322,7 +323,7 @@ static void print_unmerged(struct listing *listing) {
         TABLE_CELLS(&table, view_format_age(listing->view, slot->since).text,
                     gps_unmerged_why(slot->address));
     }
-    print(listing, "", &table);
+    listing_print_table(listing, "", &table);
 }
 
 /* `size` is what was let go of. */
@@ -336,7 +337,7 @@ static void tell_suspended(struct listing *listing) {
         if (!view_suspended(process))
             continue;
         if (listing->array) {
-            json_tree_add(append(listing, "suspended"), "{s:I, s:o, s:o, s:I}", "size",
+            json_tree_add(listing_append_json(listing, "suspended"), "{s:I, s:o, s:o, s:I}", "size",
                           answer->let_go, "owner", view_format_owner_json(&process->owner), "age",
                           json_tree_seconds(view_nanos_since(listing->view, answer->since)),
                           "freed", answer->freed);
@@ -347,7 +348,7 @@ static void tell_suspended(struct listing *listing) {
         TABLE_CELLS(&table, view_format_age(listing->view, answer->since).text,
                     printable_size(answer->let_go).text, printable_size(answer->freed).text);
     }
-    print(listing, "", &table);
+    listing_print_table(listing, "", &table);
 }
 
 /* Nobody has it on a GPU: it is with the keeper, once. */
@@ -358,13 +359,13 @@ static void tell_offloaded(struct listing *listing) {
         bytes += record->status.state == GPS_STATE_OFFLOADED ? record->extent : 0;
     }
     if (bytes && listing->array)
-        json_tree_add(append(listing, "offloaded"), "{s:I}", "size", bytes);
+        json_tree_add(listing_append_json(listing, "offloaded"), "{s:I}", "size", bytes);
     else if (bytes)
         printf("\n%s of merged memory, which only suspended programs have, are in main memory.\n",
                printable_size(bytes).text);
 }
 
-static void tell_waits(struct listing *listing) {
+static void listing_tell_waits(struct listing *listing) {
     static const struct table_column columns[] = {
         {"WAITING", 0}, {"FOR", 0}, {"SINCE", 1}, {"AT MOST", 1}};
     struct table table = TABLE(columns);
@@ -372,8 +373,8 @@ static void tell_waits(struct listing *listing) {
         const struct gps_owner *owner = &listing->view->waits[i].owner;
         const struct gps_wait_slot *wait = &listing->view->waits[i].wait;
         if (listing->array) {
-            json_tree_add(append(listing, "waiting"), "{s:o, s:o, s:s, s:o, s:o}", "owner",
-                          view_format_owner_json(owner), "age",
+            json_tree_add(listing_append_json(listing, "waiting"), "{s:o, s:o, s:s, s:o, s:o}",
+                          "owner", view_format_owner_json(owner), "age",
                           json_tree_seconds(view_nanos_since(listing->view, wait->since)), "for",
                           wait->via == GPS_VIA_WAIT_EXPORTER    ? "exporter"
                           : wait->via == GPS_VIA_WAIT_IMPORTERS ? "importers"
@@ -387,7 +388,7 @@ static void tell_waits(struct listing *listing) {
         TABLE_CELLS(&table, view_format_age(listing->view, wait->since).text,
                     printable_duration(view_longest(wait)).text);
     }
-    print(listing, "", &table);
+    listing_print_table(listing, "", &table);
 }
 
 /* --- the list --- */
@@ -418,13 +419,13 @@ static void tell_others(struct listing *listing) {
         print_unmerged(listing);
     tell_suspended(listing);
     tell_offloaded(listing);
-    tell_waits(listing);
+    listing_tell_waits(listing);
     if (!listing->array)
         print_dead(listing);
 }
 
 /* What is no region has no filter. */
-static void list(struct listing *listing) {
+static void listing_tell_all(struct listing *listing) {
     tell_regions(listing);
     if (!listing->array)
         print_frames(listing);
@@ -444,11 +445,12 @@ static int run_ls(const struct tool_args *args) {
     if (!(args->values[OPTION_ALL] ? view_read_all(&view) : view_read(&view)))
         return TOOL_FAILED;
     accounting_make(&view, &accounting);
-    list(&(struct listing){.view = &view,
-                           .accounting = &accounting,
-                           .args = args,
-                           .array = args->values[OPTION_JSON] ? json_tree_pack("[]") : NULL,
-                           .all = args->values[OPTION_ALL]});
+    listing_tell_all(
+        &(struct listing){.view = &view,
+                          .accounting = &accounting,
+                          .args = args,
+                          .array = args->values[OPTION_JSON] ? json_tree_pack("[]") : NULL,
+                          .all = args->values[OPTION_ALL]});
     accounting_free(&accounting);
     view_free(&view);
     return TOOL_OK;

@@ -31,7 +31,7 @@ static bool has_rule(const struct view *view, const struct gps_owner *owner) {
 }
 
 /* Waits until the process says that it has followed. False: it did not. */
-static bool await(const struct gps_owner *owner, bool off) {
+static bool merge_order_await(const struct gps_owner *owner, bool off) {
     const uint64_t until = gps_clock_monotonic() + LONGEST;
     bool followed = false;
     while (!followed && gps_clock_monotonic() < until) {
@@ -47,7 +47,7 @@ static bool await(const struct gps_owner *owner, bool off) {
     return followed;
 }
 
-static bool order(const struct view *view, const struct gps_owner *owner, bool off) {
+static bool merge_order_process(const struct view *view, const struct gps_owner *owner, bool off) {
     const struct printable name = view_format_program(view, owner);
     if (!has_rule(view, owner)) {
         tool_error("no merge rule has taken memory of %s (role = merge)", name.text);
@@ -58,7 +58,7 @@ static bool order(const struct view *view, const struct gps_owner *owner, bool o
         tool_error("cannot tell %s: %s", name.text, strerror(-status));
         return false;
     }
-    if (!await(owner, off)) {
+    if (!merge_order_await(owner, off)) {
         tool_error("%s has not answered; it will follow when it does", name.text);
         return false;
     }
@@ -68,7 +68,7 @@ static bool order(const struct view *view, const struct gps_owner *owner, bool o
 }
 
 /* Says why there is no such process. */
-static void refuse(const char *pid) {
+static void merge_refuse_pid(const char *pid) {
     TOOL_TEMP char *path = tool_format("/proc/%s", pid);
     struct stat info;
     if (strspn(pid, "0123456789") != strlen(pid) || stat(path, &info) != 0)
@@ -93,10 +93,10 @@ static bool order_pid(const char *pid, bool off) {
     for (size_t i = 0; i < view.process_count; i++)
         if (view.processes[i].found && view.processes[i].alive) {
             any = true;
-            good &= order(&view, &view.processes[i].owner, off);
+            good &= merge_order_process(&view, &view.processes[i].owner, off);
         }
     if (!any)
-        refuse(pid);
+        merge_refuse_pid(pid);
     view_free(&view);
     return any && good;
 }

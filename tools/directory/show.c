@@ -74,8 +74,8 @@ static const char *opened_by(const struct gps_slot *slot) {
 
 /* Tells "camera 4242 for an exporter of frames, 5 s of at most 30 s" for each wait of the process,
  * and for the region of this name; NULL: of any. */
-static void tell_waits(const struct view *view, const struct gps_owner *owner, const char *region,
-                       bool warn) {
+static void show_tell_waits(const struct view *view, const struct gps_owner *owner,
+                            const char *region, bool warn) {
     for (size_t i = 0; i < view->wait_count; i++) {
         const struct gps_wait_slot *wait = &view->waits[i].wait;
         if ((owner && !gps_owner_equal(&view->waits[i].owner, owner)) ||
@@ -215,7 +215,7 @@ static void describe_region(const struct view *view, const struct view_region *r
     users_table(view, region);
     frames_lines(view, region);
     if (named)
-        tell_waits(view, NULL, record->name, false);
+        show_tell_waits(view, NULL, record->name, false);
 }
 
 /* --- a process --- */
@@ -506,7 +506,7 @@ static void describe_process(const struct view *view, const struct view_process 
     describe_states(view, process);
     tell_exclusions(view, owner, NULL);
     tell_pins(view, owner, NULL);
-    tell_waits(view, owner, NULL, false);
+    show_tell_waits(view, owner, NULL, false);
 }
 
 /* --- JSON: members named *_at are seconds since 1970; age and held are durations --- */
@@ -547,7 +547,7 @@ static json_t *region_json(const struct view *view, const struct view_region *re
     return object;
 }
 
-static json_t *process_json(const struct view *view, const struct view_process *process) {
+static json_t *show_process_json(const struct view *view, const struct view_process *process) {
     const struct gps_owner *owner = &process->owner;
     json_t *object = json_tree_pack("{s:s}", "kind", "process");
     json_object_update_new(object, view_format_owner_json(owner));
@@ -577,7 +577,7 @@ static bool is_of_name(const struct view_region *region, const char *name) {
     return strcmp(region->record.name, name) == 0;
 }
 
-static size_t find_name(struct view *view, const char *name) {
+static size_t show_find_name(struct view *view, const char *name) {
     const size_t count = view_find(view, is_alive_of_name, name);
     return count > 0 ? count : view_find(view, is_of_name, name);
 }
@@ -597,7 +597,7 @@ static bool name_claimed(const struct view *view, const char *name) {
     return true;
 }
 
-static bool is_keeper(const struct view *view, const struct gps_owner *owner) {
+static bool show_owner_is_keeper(const struct view *view, const struct gps_owner *owner) {
     for (size_t i = 0; i < view->region_count; i++)
         if (view_is_vmm(&view->regions[i]) &&
             gps_owner_equal(&view->regions[i].record.owner, owner))
@@ -605,10 +605,10 @@ static bool is_keeper(const struct view *view, const struct gps_owner *owner) {
     return false;
 }
 
-static int not_found(const struct view *view, const char *what) {
+static int show_tell_not_found(const struct view *view, const char *what) {
     if (name_claimed(view, what))
         return TOOL_FAILED;
-    tell_waits(view, NULL, what, true);
+    show_tell_waits(view, NULL, what, true);
     TOOL_TEMP char *known = NULL; /* names first, then processes */
     bool merges = false;
     for (size_t i = 0; i < view->region_count; i++)
@@ -618,7 +618,7 @@ static int not_found(const struct view *view, const char *what) {
         if (view->processes[i].alive) {
             const struct gps_owner *owner = &view->processes[i].owner;
             tool_list(&known, "%s%s", view_format_program(view, owner).text,
-                      is_keeper(view, owner) ? " (keeper)" : "");
+                      show_owner_is_keeper(view, owner) ? " (keeper)" : "");
             count++;
         }
     const char *called =
@@ -643,7 +643,7 @@ static int ambiguous(const struct view *view, size_t count, const char *what) {
 }
 
 /* Prints what was found, or appends it to the array, unless that is NULL. */
-static void print(const struct view *view, json_t *array) {
+static void show_print_found(const struct view *view, json_t *array) {
     size_t printed = 0;
     for (size_t i = 0; i < view->region_count; i++) {
         if (!view->regions[i].found)
@@ -659,23 +659,23 @@ static void print(const struct view *view, json_t *array) {
             continue;
         fputs(printed++ && !array ? "\n" : "", stdout);
         if (array)
-            json_tree_append(array, process_json(view, &view->processes[i]));
+            json_tree_append(array, show_process_json(view, &view->processes[i]));
         else
             describe_process(view, &view->processes[i]);
     }
 }
 
-static int show(struct view *view, const char *what, bool json) {
-    if (find_name(view, what) == 0 && find_process(view, what, process_has_pid) == 0) {
+static int show_operand(struct view *view, const char *what, bool json) {
+    if (show_find_name(view, what) == 0 && find_process(view, what, process_has_pid) == 0) {
         const size_t count = view_find(view, view_has_id, what);
         if (count > 1)
             return ambiguous(view, count, what);
         if (count == 0 && find_process(view, what, process_has_program) == 0 &&
             find_process(view, what, process_has_pid_here) == 0)
-            return not_found(view, what);
+            return show_tell_not_found(view, what);
     }
     json_t *array = json ? json_tree_pack("[]") : NULL;
-    print(view, array);
+    show_print_found(view, array);
     if (json)
         json_tree_print(stdout, array);
     return TOOL_OK;
@@ -683,7 +683,7 @@ static int show(struct view *view, const char *what, bool json) {
 
 /* --- without an operand --- */
 
-static void find_all(struct view *view) {
+static void show_find_all(struct view *view) {
     for (size_t i = 0; i < view->region_count; i++)
         view->regions[i].found = is_shown(&view->regions[i]);
     for (size_t i = 0; i < view->process_count; i++)
@@ -691,7 +691,7 @@ static void find_all(struct view *view) {
 }
 
 /* What there is to be shown, and how it is called. */
-static void list(const struct view *view) {
+static void show_list_found(const struct view *view) {
     static const struct table_column columns[] = {{"SHOW", 0}, {"WHAT IT IS", 0}};
     struct table table = TABLE(columns);
     size_t count = 0;
@@ -711,7 +711,8 @@ static void list(const struct view *view) {
         if (!view->processes[i].found)
             continue;
         table_cell(&table, TERM_PLAIN, "%s", view_format_pid(view, owner).text);
-        table_cell(&table, TERM_PLAIN, "%s, %s", is_keeper(view, owner) ? "keeper" : "process",
+        table_cell(&table, TERM_PLAIN, "%s, %s",
+                   show_owner_is_keeper(view, owner) ? "keeper" : "process",
                    view_format_command(view, owner).text);
         count++;
     }
@@ -722,13 +723,13 @@ static void list(const struct view *view) {
 }
 
 static int show_all(struct view *view, bool json) {
-    find_all(view);
+    show_find_all(view);
     if (!json) {
-        list(view);
+        show_list_found(view);
         return TOOL_OK;
     }
     json_t *array = json_tree_pack("[]");
-    print(view, array);
+    show_print_found(view, array);
     json_tree_print(stdout, array);
     return TOOL_OK;
 }
@@ -739,7 +740,7 @@ static int run_show(const struct tool_args *args) {
         return TOOL_FAILED;
     const bool json = args->values[OPTION_JSON];
     const int status =
-        args->operands[0] ? show(&view, args->operands[0], json) : show_all(&view, json);
+        args->operands[0] ? show_operand(&view, args->operands[0], json) : show_all(&view, json);
     view_free(&view);
     return status;
 }

@@ -172,7 +172,7 @@ static bool collect_process(void *arg, const struct gps_proc *proc) {
 
 /* --- sorting --- */
 
-static int by_owner(const struct gps_owner *a, const struct gps_owner *b) {
+static int view_by_owner(const struct gps_owner *a, const struct gps_owner *b) {
     return tool_compare(a->pid_ns, b->pid_ns) ?: tool_compare(a->pid, b->pid)
            ?: tool_compare(a->start, b->start) ?: tool_compare(a->nonce, b->nonce);
 }
@@ -180,7 +180,7 @@ static int by_owner(const struct gps_owner *a, const struct gps_owner *b) {
 static int by_process(const void *left, const void *right) {
     const struct view_process *a = left, *b = right;
     /* those with a file come first */
-    return by_owner(&a->owner, &b->owner) ?: tool_compare(b->created, a->created);
+    return view_by_owner(&a->owner, &b->owner) ?: tool_compare(b->created, a->created);
 }
 
 static int by_hold(const void *left, const void *right) {
@@ -188,11 +188,11 @@ static int by_hold(const void *left, const void *right) {
     /* the creator's own hold comes last */
     return memcmp(&a->slot.region, &b->slot.region, sizeof(a->slot.region))
            ?: tool_compare(a->slot.via == GPS_VIA_CREATOR, b->slot.via == GPS_VIA_CREATOR)
-           ?: by_owner(&a->owner, &b->owner) ?: tool_compare(view_cached(a), view_cached(b))
+           ?: view_by_owner(&a->owner, &b->owner) ?: tool_compare(view_cached(a), view_cached(b))
            ?: tool_compare(a->slot.since, b->slot.since);
 }
 
-static int by_name(const void *left, const void *right) {
+static int view_region_by_name(const void *left, const void *right) {
     const struct gps_region_record *a = &((const struct view_region *)left)->record;
     const struct gps_region_record *b = &((const struct view_region *)right)->record;
     return tool_compare(a->name[0] == 0, b->name[0] == 0) ?: strcmp(a->name, b->name)
@@ -220,20 +220,21 @@ static void sort_processes(struct view *view) {
     TOOL_SORT(view->processes, view->process_count, by_process);
     for (size_t i = 0; i < view->process_count; i++)
         if (unique == 0 ||
-            by_owner(&view->processes[unique - 1].owner, &view->processes[i].owner) != 0)
+            view_by_owner(&view->processes[unique - 1].owner, &view->processes[i].owner) != 0)
             view->processes[unique++] = view->processes[i];
     view->process_count = unique;
 }
 
-static int by_key(const void *owner, const void *process) {
-    return by_owner(owner, &((const struct view_process *)process)->owner);
+static int view_process_by_owner(const void *owner, const void *process) {
+    return view_by_owner(owner, &((const struct view_process *)process)->owner);
 }
 
 const struct view_process *view_process_find(const struct view *view,
                                              const struct gps_owner *owner) {
     if (view->process_count == 0)
         return NULL;
-    return bsearch(owner, view->processes, view->process_count, sizeof(*view->processes), by_key);
+    return bsearch(owner, view->processes, view->process_count, sizeof(*view->processes),
+                   view_process_by_owner);
 }
 
 static size_t first_hold(const struct view *view, const struct gps_id *region) {
@@ -261,7 +262,7 @@ static bool process_alive(const struct view *view, const struct gps_owner *owner
     return process && process->alive;
 }
 
-static void join(struct view *view, struct view_region *region) {
+static void view_region_join_holds(struct view *view, struct view_region *region) {
     size_t first = first_hold(view, &region->record.id), end = first;
     for (;
          end < view->hold_count && gps_id_equal(&view->holds[end].slot.region, &region->record.id);
@@ -270,7 +271,7 @@ static void join(struct view *view, struct view_region *region) {
         if (view->holds[end].slot.via == GPS_VIA_CREATOR)
             region->creator_holds++;
         else if (end == first ||
-                 by_owner(&view->holds[end].owner, &view->holds[end - 1].owner) != 0)
+                 view_by_owner(&view->holds[end].owner, &view->holds[end - 1].owner) != 0)
             region->user_count++;
     }
     region->owner_alive = process_alive(view, &region->record.owner);
@@ -337,9 +338,9 @@ static bool read_view(struct view *view, bool all) {
     collect_held(view);
     sort_processes(view);
     TOOL_SORT(view->waits, view->wait_count, by_since);
-    TOOL_SORT(view->regions, view->region_count, by_name);
+    TOOL_SORT(view->regions, view->region_count, view_region_by_name);
     for (size_t i = 0; i < view->region_count; i++)
-        join(view, &view->regions[i]);
+        view_region_join_holds(view, &view->regions[i]);
     return true;
 }
 

@@ -32,7 +32,7 @@ struct printable view_format_pid(const struct view *view, const struct gps_owner
     return pid;
 }
 
-static bool has_equal_name(const struct view *view, const struct gps_owner *owner) {
+static bool view_has_equal_name(const struct view *view, const struct gps_owner *owner) {
     for (size_t i = 0; i < view->process_count; i++) {
         const struct view_process *other = &view->processes[i];
         if (other->alive && strcmp(other->owner.command, owner->command) == 0 &&
@@ -49,7 +49,7 @@ static struct printable name_process(const struct view *view, const struct gps_o
     struct printable name = {""};
     struct gps_text out = GPS_TEXT(name.text);
     gps_text_strs(&out, owner->command, blank, pid);
-    if (process && process->arguments[0] != 0 && has_equal_name(view, owner))
+    if (process && process->arguments[0] != 0 && view_has_equal_name(view, owner))
         gps_text_strs(&out, " (", printable_arguments(process->arguments).text, ")");
     return name;
 }

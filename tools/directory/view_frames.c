@@ -5,7 +5,8 @@
 
 #include "util/clock.h"
 
-static bool is_alive(const struct view *view, const struct gps_frames_reader *reader) {
+static bool frames_reader_is_alive(const struct view *view,
+                                   const struct gps_frames_reader *reader) {
     const struct view_process *process =
         reader->owner.pid ? view_process_find(view, &reader->owner) : NULL;
     return process && process->alive;
@@ -28,7 +29,7 @@ bool view_frames_read(const struct view *view, const struct view_region *region,
     if (frames->status == 0 && !is_as_the_record_says(region, &frames->said.head))
         frames->status = -EBADMSG;
     for (size_t i = 0; frames->status == 0 && i < GPS_FRAMES_READERS_MAX; i++)
-        if (is_alive(view, &readers[i]))
+        if (frames_reader_is_alive(view, &readers[i]))
             frames->readers[frames->reader_count++] = readers[i];
     return true;
 }

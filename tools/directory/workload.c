@@ -14,14 +14,15 @@ void workload_of(const struct gps_owner *owner, struct cgroups *found) {
     cgroups_parse(text, found);
 }
 
-static json_t *known(const char *text) {
+static json_t *workload_text_json(const char *text) {
     return json_tree_string(text[0] ? text : NULL);
 }
 
 json_t *workload_json(const struct gps_owner *owner) {
     struct cgroups found;
     workload_of(owner, &found);
-    return json_tree_pack("{s:o, s:o, s:o, s:o}", "pod", known(found.pod), "container",
-                          known(found.container), "slurm_job", known(found.slurm_job), "slurm_step",
-                          known(found.slurm_step));
+    return json_tree_pack("{s:o, s:o, s:o, s:o}", "pod", workload_text_json(found.pod), "container",
+                          workload_text_json(found.container), "slurm_job",
+                          workload_text_json(found.slurm_job), "slurm_step",
+                          workload_text_json(found.slurm_step));
 }

@@ -64,7 +64,7 @@ static bool about_one(const struct doctor *doctor) {
     return true;
 }
 
-static void print_text(const struct doctor *doctor, const size_t *counts) {
+static void doctor_print_text(const struct doctor *doctor, const size_t *counts) {
     for (size_t i = 0; i < doctor->count; i++)
         print_diagnosis(&doctor->list[i]);
     if (counts[DOCTOR_FAIL] > 0)
@@ -79,7 +79,7 @@ static void print_text(const struct doctor *doctor, const size_t *counts) {
         printf("\nNothing stands in the way of sharing.\n");
 }
 
-static void print_json(const struct doctor *doctor) {
+static void doctor_print_json(const struct doctor *doctor) {
     static const char *const names[] = {"ok", "warn", "fail"};
     json_t *array = json_tree_pack("[]");
     for (size_t i = 0; i < doctor->count; i++) {
@@ -104,7 +104,7 @@ static bool parse_pid(const char *text, uint32_t *pid) {
 }
 
 /* Whose runtime: what the process has loaded counts, as what the command is linked with does. */
-static bool parse(const struct tool_args *args, struct doctor *doctor) {
+static bool doctor_parse(const struct tool_args *args, struct doctor *doctor) {
     const char *const timeout = args->values[OPTION_TIMEOUT];
     struct loaded loaded;
     if (!gps_parse_duration(timeout ? timeout : "30s", &doctor->timeout) || doctor->timeout == 0) {
@@ -136,7 +136,7 @@ static int run_doctor(const struct tool_args *args) {
     struct doctor doctor = {.command = args->operands};
     if (args->values[OPTION_ACTOR])
         return selftest_act(args->values[OPTION_ACTOR]);
-    if (!parse(args, &doctor))
+    if (!doctor_parse(args, &doctor))
         return TOOL_USAGE;
     if (args->values[OPTION_SELFTEST])
         return run_selftest(args, doctor.timeout / 5 * 4); /* the rest is for ending */
@@ -147,9 +147,9 @@ static int run_doctor(const struct tool_args *args) {
     for (size_t i = 0; i < doctor.count; i++)
         counts[doctor.list[i].verdict]++;
     if (args->values[OPTION_JSON])
-        print_json(&doctor);
+        doctor_print_json(&doctor);
     else
-        print_text(&doctor, counts);
+        doctor_print_text(&doctor, counts);
     for (size_t i = 0; i < doctor.count; i++) {
         free(doctor.list[i].message);
         free(doctor.list[i].remedy);

@@ -107,7 +107,7 @@ struct seen {
     size_t count;
 };
 
-static bool note_process(void *arg, const struct gps_proc *proc) {
+static bool seen_note_process(void *arg, const struct gps_proc *proc) {
     struct seen *seen = arg;
     if (!proc->alive)
         return true;
@@ -126,7 +126,7 @@ static const struct gps_owner *find_equal_pid(const struct seen *seen, size_t of
 static void check_pids(struct doctor *doctor) {
     struct seen seen = {NULL, 0};
     const struct gps_owner *found = NULL;
-    gps_proc_each(&doctor->store, note_process, &seen);
+    gps_proc_each(&doctor->store, seen_note_process, &seen);
     size_t at = 0;
     while (at < seen.count && !(found = find_equal_pid(&seen, at)))
         at++;

@@ -165,7 +165,7 @@ static bool check_directories(struct doctor *doctor, const struct view_place *pl
     return good;
 }
 
-static void warn_of_odd(void *arg, const char *directory, const char *name) {
+static void doctor_warn_of_odd_file(void *arg, const char *directory, const char *name) {
     struct doctor *doctor = arg;
     diagnosis_add(doctor, DOCTOR_WARN, "directory", "%s/%s is no file of gpushare's and is skipped",
                   directory, name);
@@ -234,7 +234,7 @@ void doctor_directory(struct doctor *doctor) {
         diagnosis_add(doctor, DOCTOR_OK, "users", "%s", others);
     doctor_removed(doctor);
     if (status == 0) {
-        gps_odd_each(store, warn_of_odd, doctor);
+        gps_odd_each(store, doctor_warn_of_odd_file, doctor);
         warn_of_exclusions(doctor, store);
         warn_of_unmerged(doctor, store);
     }

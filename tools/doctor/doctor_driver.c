@@ -36,7 +36,7 @@ static const struct explanation {
     {999, "unknown error", "load nvidia_uvm (nvidia-modprobe -u), see dmesg for Xid, or reboot"},
 };
 
-static void explain(struct doctor *doctor, const char *call, int code) {
+static void driver_code_explain(struct doctor *doctor, const char *call, int code) {
     const struct explanation *known = NULL;
     for (size_t i = 0; i < sizeof(explanations) / sizeof(explanations[0]); i++)
         if (explanations[i].code == code)
@@ -73,9 +73,9 @@ static void judge_cuda(struct doctor *doctor, const struct driver_answer *answer
                          simulator ? "; to try it without a GPU: export LD_LIBRARY_PATH=" : "",
                          tool_or(simulator, ""));
     } else if (answer->step == DRIVER_INIT) {
-        explain(doctor, "cuInit", answer->code);
+        driver_code_explain(doctor, "cuInit", answer->code);
     } else if (answer->step == DRIVER_COUNT || answer->count == 0) {
-        explain(doctor, "cuDeviceGetCount", answer->count == 0 ? 100 : answer->code);
+        driver_code_explain(doctor, "cuDeviceGetCount", answer->count == 0 ? 100 : answer->code);
     } else {
         diagnosis_add(doctor, DOCTOR_OK, "driver", "libcuda.so.1 for CUDA %d.%d, %d GPU%s",
                       answer->version / 1000, answer->version % 1000 / 10, answer->count,

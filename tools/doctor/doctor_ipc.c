@@ -49,7 +49,7 @@ static bool by_legacy_handles(struct doctor *doctor, int version) {
 }
 
 /* "net:[4026531840]" */
-static void name_of(const char *kind, char name[64]) {
+static void ipc_namespace_name(const char *kind, char name[64]) {
     char path[64];
     snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
     const ssize_t length = readlink(path, name, 63);
@@ -59,8 +59,8 @@ static void name_of(const char *kind, char name[64]) {
 /* The runtime compares pids as numbers, in either way. */
 static void tell_of_namespaces(struct doctor *doctor, bool legacy) {
     char pid[64], net[64];
-    name_of("pid", pid);
-    name_of("net", net);
+    ipc_namespace_name("pid", pid);
+    ipc_namespace_name("net", net);
     const bool asks = !legacy && doctor_in_container();
     diagnosis_add(doctor, asks ? DOCTOR_WARN : DOCTOR_OK, "ipc", "%s, %s: %s", pid, net,
                   legacy

@@ -25,7 +25,8 @@ static void judge_library(struct doctor *doctor, const char *name, const struct 
                          vendors[uses].option);
 }
 
-static void judge(struct doctor *doctor, const char *name, const struct loaded *loaded) {
+static void doctor_judge_process(struct doctor *doctor, const char *name,
+                                 const struct loaded *loaded) {
     const bool cuda = loaded->drivers[RUNTIME_CUDA], hip = loaded->drivers[RUNTIME_HIP];
     if (cuda && hip) {
         diagnosis_add(doctor, DOCTOR_WARN, "process",
@@ -62,7 +63,7 @@ void doctor_process(struct doctor *doctor) {
         return;
     }
     TOOL_TEMP char *name = descendants_name(doctor->pid);
-    judge(doctor, name, &loaded);
+    doctor_judge_process(doctor, name, &loaded);
     judge_suspension(doctor, name);
     loaded_free(&loaded);
 }

@@ -36,8 +36,8 @@ static void point_name(const struct keeper *keeper, const struct gps_region_reco
 }
 
 /* The list takes over the descriptor on success; then *descriptor becomes -1. */
-static int deposit(struct keeper *keeper, const struct gps_keeper_request *request,
-                   int *descriptor) {
+static int connection_deposit(struct keeper *keeper, const struct gps_keeper_request *request,
+                              int *descriptor) {
     struct keeper_region *region = region_list_find(&keeper->regions, &request->record.id);
     struct gps_region_record record;
     gps_request_record(request, &keeper->regions.self, &record);
@@ -66,7 +66,7 @@ struct opening {
     bool is_new; /* so far the sender has not said that it has the region open */
 };
 
-static bool look_at(void *arg, const struct gps_proc *proc) {
+static bool opening_look_at_process(void *arg, const struct gps_proc *proc) {
     struct opening *opening = arg;
     if (!gps_owner_equal(&proc->header.owner, &opening->request->sender))
         return true;
@@ -82,11 +82,12 @@ static bool look_at(void *arg, const struct gps_proc *proc) {
  * this one has no slots. */
 static bool is_new(const struct keeper *keeper, const struct gps_keeper_request *request) {
     struct opening opening = {request, false};
-    gps_proc_each(&keeper->store, look_at, &opening);
+    gps_proc_each(&keeper->store, opening_look_at_process, &opening);
     return opening.is_new;
 }
 
-static int get(const struct keeper *keeper, const struct gps_keeper_request *request, int *give) {
+static int connection_get(const struct keeper *keeper, const struct gps_keeper_request *request,
+                          int *give) {
     const struct keeper_region *region = region_list_find(&keeper->regions, &request->record.id);
     const bool retired = region && region_list_retired(region);
     if (!region || (retired && is_new(keeper, request)))
@@ -124,7 +125,7 @@ static struct keeper_region *find_named(const struct keeper *keeper, const char 
     return region;
 }
 
-static int drop(struct keeper *keeper, const struct gps_keeper_request *request) {
+static int connection_drop(struct keeper *keeper, const struct gps_keeper_request *request) {
     const char *name = request->record.name;
     struct keeper_region *region = name[0] != 0
                                        ? find_named(keeper, name)
@@ -143,19 +144,19 @@ static int reload(struct keeper *keeper, const struct gps_keeper_request *reques
     return offloaded_give(&keeper->regions, region, &request->sender, keeper->now, give);
 }
 
-static int answer(struct keeper *keeper, const struct gps_keeper_request *request, int fd,
-                  int *descriptor, int *give) {
+static int connection_answer(struct keeper *keeper, const struct gps_keeper_request *request,
+                             int fd, int *descriptor, int *give) {
     switch (request->ask) {
     case GPS_KEEPER_REPLACE:
         return replacement_give(keeper, request, fd);
     case GPS_KEEPER_DEPOSIT:
-        return deposit(keeper, request, descriptor);
+        return connection_deposit(keeper, request, descriptor);
     case GPS_KEEPER_GET:
-        return get(keeper, request, give);
+        return connection_get(keeper, request, give);
     case GPS_KEEPER_RELEASED:
         return released(keeper, request);
     case GPS_KEEPER_DROP:
-        return drop(keeper, request);
+        return connection_drop(keeper, request);
     case GPS_KEEPER_RECLAIM:
         return region_list_reclaim(&keeper->regions);
     case GPS_KEEPER_OFFLOAD:
@@ -203,7 +204,7 @@ static enum outcome handle(struct keeper *keeper, int fd) {
     if (size > 0 && !gps_request_check(&request, (size_t)size) &&
         (request.ask == GPS_KEEPER_OFFLOAD ||
          (descriptor >= 0) == (request.ask == GPS_KEEPER_DEPOSIT))) {
-        int status = answer(keeper, &request, fd, &descriptor, &give);
+        int status = connection_answer(keeper, &request, fd, &descriptor, &give);
         if (keeper->replaced)
             outcome = NO_REQUEST_YET;
         else if (reply_to(keeper, request.ask, fd, status, give))
@@ -222,7 +223,7 @@ bool connections_full(const struct keeper *keeper) {
     return keeper->connection_count == CONNECTIONS_MAX || keeper->given_count >= GIVEN_MAX;
 }
 
-static void end(struct keeper *keeper, size_t at) {
+static void connection_end(struct keeper *keeper, size_t at) {
     close(keeper->connections[at].fd);
     keeper->given_count -= keeper->connections[at].given;
     memmove(&keeper->connections[at], &keeper->connections[at + 1],
@@ -233,7 +234,7 @@ void connections_serve(struct keeper *keeper, size_t at) {
     struct connection *connection = &keeper->connections[at];
     const enum outcome outcome = connection->given ? ENDED : handle(keeper, connection->fd);
     if (outcome == ENDED) {
-        end(keeper, at);
+        connection_end(keeper, at);
     } else if (outcome == GIVEN) {
         connection->given = true;
         keeper->given_count++;
@@ -265,5 +266,5 @@ uint64_t connections_expiry(const struct keeper *keeper) {
 
 void connections_expire(struct keeper *keeper) {
     while (connections_expiry(keeper) <= keeper->now)
-        end(keeper, 0);
+        connection_end(keeper, 0);
 }

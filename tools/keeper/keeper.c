@@ -65,14 +65,14 @@ static void become_writer(const struct metrics_job *job) {
     _exit(TOOL_CANNOT_EXECUTE);
 }
 
-static void reap(struct metrics_job *job) {
+static void metrics_job_reap(struct metrics_job *job) {
     if (job->writer > 0 && waitpid(job->writer, NULL, WNOHANG) != 0)
         job->writer = 0;
 }
 
 /* Starts a writer if it is time. */
 static void metrics_job_turn(struct metrics_job *job, uint64_t now) {
-    reap(job);
+    metrics_job_reap(job);
     if (!job->file || now < job->next)
         return;
     job->next = now + job->every;
@@ -89,7 +89,7 @@ static void metrics_job_turn(struct metrics_job *job, uint64_t now) {
 static void metrics_job_end(struct metrics_job *job) {
     if (!job->file)
         return;
-    for (int i = 0; i < END_TIMEOUT_MS / 10 && job->writer > 0; i++, reap(job))
+    for (int i = 0; i < END_TIMEOUT_MS / 10 && job->writer > 0; i++, metrics_job_reap(job))
         usleep(10000);
     unlink(job->file);
     free(job->file);
@@ -156,7 +156,7 @@ static void take_signal(struct keeper *keeper) {
         keeper->told |= info.ssi_signo != SIGCHLD;
 }
 
-static size_t fill(const struct keeper *keeper, struct pollfd *wait) {
+static size_t keeper_fill_poll(const struct keeper *keeper, struct pollfd *wait) {
     bool full = connections_full(keeper) || keeper->accept_after > keeper->now;
     wait[FD_LISTENER] = (struct pollfd){.fd = full ? -1 : keeper->listener, .events = POLLIN};
     wait[FD_SIGNALS] = (struct pollfd){.fd = keeper->signals, .events = POLLIN};
@@ -169,7 +169,7 @@ static size_t fill(const struct keeper *keeper, struct pollfd *wait) {
 }
 
 /* The last connection first: serving one moves those behind it. */
-static void answer(struct keeper *keeper, const struct pollfd *wait, size_t count) {
+static void keeper_answer_poll(struct keeper *keeper, const struct pollfd *wait, size_t count) {
     if (wait[FD_SIGNALS].revents != 0)
         take_signal(keeper);
     if (wait[FD_CHANGES].revents != 0) {
@@ -249,11 +249,11 @@ static bool may_end(struct keeper *keeper) {
 
 static void run_once(struct keeper *keeper) {
     static struct pollfd wait[FD_CONNECTIONS + CONNECTIONS_MAX];
-    size_t count = fill(keeper, wait);
+    size_t count = keeper_fill_poll(keeper, wait);
     int ready = poll(wait, FD_CONNECTIONS + count, timeout(keeper));
     keeper->now = gps_clock_monotonic();
     if (ready >= 0)
-        answer(keeper, wait, count);
+        keeper_answer_poll(keeper, wait, count);
     if (keeper->replaced)
         return;
     sweep(keeper);
@@ -265,7 +265,7 @@ static void run_once(struct keeper *keeper) {
 
 /* --- the verb --- */
 
-static const char *reason(int status) {
+static const char *keeper_failure_reason(int status) {
     switch (status) {
     case -ENOSPC:
         return "no room is left there";
@@ -290,12 +290,12 @@ static bool is_on_demand(const struct gps_owner *keeper) {
     return memmem(line, size, option, sizeof(option) - 1);
 }
 
-static int refuse(const struct keeper *keeper, int status, const struct gps_owner *other) {
+static int keeper_refuse(const struct keeper *keeper, int status, const struct gps_owner *other) {
     if (status != -EEXIST && other->pid != 0)
         tool_error("cannot replace the keeper of %s, pid %u: %s", keeper->store.path, other->pid,
-                   reason(status));
+                   keeper_failure_reason(status));
     else if (status != -EEXIST)
-        tool_error("cannot keep %s: %s", keeper->store.path, reason(status));
+        tool_error("cannot keep %s: %s", keeper->store.path, keeper_failure_reason(status));
     else if (other->pid != 0)
         tool_error("%s has a keeper already: %s, pid %u%s; to take over what it keeps: gpushare "
                    "keeper --replace",
@@ -307,7 +307,7 @@ static int refuse(const struct keeper *keeper, int status, const struct gps_owne
 }
 
 /* The stand-by ends first: it would go on. */
-static int finish(struct keeper *keeper, bool on_demand) {
+static int keeper_finish(struct keeper *keeper, bool on_demand) {
     standby_end(keeper);
     metrics_job_end(&keeper->metrics);
     if (keeper->replaced && !on_demand)
@@ -322,14 +322,14 @@ static int finish(struct keeper *keeper, bool on_demand) {
     return TOOL_OK;
 }
 
-static int keep(struct keeper *keeper, bool replace, bool on_demand) {
+static int keeper_serve(struct keeper *keeper, bool replace, bool on_demand) {
     keeper->signals = take_signals();
     struct gps_owner other = {0};
     int status = leadership_take(keeper, replace, &other);
     if (status == -EEXIST && on_demand)
         return TOOL_OK;
     if (status != 0)
-        return refuse(keeper, status, &other);
+        return keeper_refuse(keeper, status, &other);
     keeper->changes = watch_processes(&keeper->store);
     keeper->idle_since = keeper->now = gps_clock_monotonic();
     keeper->others = 1;
@@ -343,7 +343,7 @@ static int keep(struct keeper *keeper, bool replace, bool on_demand) {
         standby_turn(keeper);
         run_once(keeper);
     }
-    return finish(keeper, on_demand);
+    return keeper_finish(keeper, on_demand);
 }
 
 static bool parse_time(const char *option, const char *text, uint64_t *nanos) {
@@ -353,7 +353,7 @@ static bool parse_time(const char *option, const char *text, uint64_t *nanos) {
     return false;
 }
 
-static bool parse(const struct tool_args *args, struct keeper *keeper) {
+static bool keeper_parse(const struct tool_args *args, struct keeper *keeper) {
     const char *file = args->values[OPTION_METRICS], *every = args->values[OPTION_EVERY];
     uint64_t pause = METRICS_EVERY;
     keeper->idle = args->values[OPTION_ON_DEMAND] ? DEMAND_IDLE : KEEPER_NEVER;
@@ -372,11 +372,11 @@ static bool parse(const struct tool_args *args, struct keeper *keeper) {
 
 static int run_keeper(const struct tool_args *args) {
     static struct keeper keeper;
-    if (!parse(args, &keeper))
+    if (!keeper_parse(args, &keeper))
         return TOOL_USAGE;
     if (view_store_open(true, &keeper.store) != 0)
         return TOOL_FAILED;
-    return keep(&keeper, args->values[OPTION_REPLACE], args->values[OPTION_ON_DEMAND]);
+    return keeper_serve(&keeper, args->values[OPTION_REPLACE], args->values[OPTION_ON_DEMAND]);
 }
 
 const struct tool_verb tool_verb_keeper = {

@@ -61,7 +61,7 @@ static void raise_limits(struct keeper *keeper) {
 }
 
 /* A predecessor's lock ends a moment before its lease. */
-static int adopt(struct keeper *keeper) {
+static int leadership_adopt(struct keeper *keeper) {
     const uint64_t end = gps_clock_monotonic() + TIMEOUT;
     struct gps_gc_counts counts;
     for (;;) {
@@ -75,7 +75,7 @@ static int adopt(struct keeper *keeper) {
 
 /* The socket is bound by its relative name, for sun_path is short. It gets its final name when it
  * listens, so that no process finds one that refuses. */
-static int open_socket(struct keeper *keeper) {
+static int leadership_open_socket(struct keeper *keeper) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     char temp[GPS_TEMP_NAME];
     gps_temp_format(&keeper->regions.self, temp);
@@ -96,13 +96,13 @@ static int open_socket(struct keeper *keeper) {
     return status;
 }
 
-static int start(struct keeper *keeper) {
+static int leadership_start(struct keeper *keeper) {
     int status = gps_lease_take_shared(&keeper->store, &keeper->regions.self, &keeper->lease);
     if (status == 0) {
         incumbent_publish(keeper);
-        status = adopt(keeper);
+        status = leadership_adopt(keeper);
         if (status == 0)
-            status = open_socket(keeper);
+            status = leadership_open_socket(keeper);
         if (status == 0)
             return 0;
         gps_lease_drop(&keeper->lease); /* the regions to adopt stay as they were */
@@ -123,7 +123,7 @@ int leadership_take(struct keeper *keeper, bool replace, struct gps_owner *other
         status = take_lock(keeper, other);
     if (status == -EEXIST && replace && other->pid != 0)
         return replacement_take(keeper);
-    return status != 0 ? status : start(keeper);
+    return status != 0 ? status : leadership_start(keeper);
 }
 
 void leadership_end(struct keeper *keeper) {

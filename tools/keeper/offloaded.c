@@ -40,7 +40,7 @@ void offloaded_tell(const struct region_list *list, struct keeper_region *region
 
 /* --- off the GPU --- */
 
-static bool is_right(const struct keeper_region *region, int bytes) {
+static bool offloaded_file_is_right(const struct keeper_region *region, int bytes) {
     struct stat file;
     return fstat(bytes, &file) == 0 && file.st_size == (off_t)region->record.extent &&
            (fcntl(bytes, F_GET_SEALS) & SEALS) == SEALS;
@@ -51,7 +51,7 @@ static int take_copy(struct region_list *list, struct keeper_region *region, int
         return 0;
     if (*bytes < 0)
         return -ENODATA;
-    if (!is_right(region, *bytes))
+    if (!offloaded_file_is_right(region, *bytes))
         return -EINVAL;
     if (region_list_count(list) + list->table->copies >= list->max)
         return -EMFILE;
@@ -103,7 +103,7 @@ static uint64_t kept(const struct region_list *list) {
     return sum;
 }
 
-static uint64_t limit(const struct region_list *list, uint64_t bytes) {
+static uint64_t offloaded_limit(const struct region_list *list, uint64_t bytes) {
     uint64_t left;
     if (list->keep != UINT64_MAX)
         return list->keep;
@@ -112,7 +112,7 @@ static uint64_t limit(const struct region_list *list, uint64_t bytes) {
 
 void offloaded_trim(struct region_list *list, uint64_t most) {
     uint64_t bytes = list->table->copies ? kept(list) : 0;
-    const uint64_t may = bytes ? limit(list, bytes) : 0;
+    const uint64_t may = bytes ? offloaded_limit(list, bytes) : 0;
     most = may < most ? may : most;
     for (struct keeper_region *region = list->first; region && bytes > most;
          region = region->hh.next)

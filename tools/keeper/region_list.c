@@ -71,9 +71,9 @@ static bool index_add(struct region_list *list, struct keeper_region *region) {
     return region->hh.tbl != NULL;
 }
 
-static struct keeper_region *insert(struct region_list *list,
-                                    const struct gps_region_record *record, int descriptor,
-                                    uint64_t now) {
+static struct keeper_region *region_list_insert(struct region_list *list,
+                                                const struct gps_region_record *record,
+                                                int descriptor, uint64_t now) {
     struct keeper_region *region = take_place(list);
     if (!region)
         return NULL;
@@ -94,7 +94,7 @@ static struct keeper_region *insert(struct region_list *list,
     return region;
 }
 
-static void forget(struct region_list *list, struct keeper_region *region) {
+static void region_list_forget(struct region_list *list, struct keeper_region *region) {
     HASH_DELETE(hh, list->first, region);
     set_stage(region, KEEPER_REGION_FREE);
     give_place(list, region);
@@ -102,7 +102,7 @@ static void forget(struct region_list *list, struct keeper_region *region) {
 
 /* A region that the other was publishing when it died, or that could not be published when it was
  * adopted: there may be room now. */
-static void publish(const struct region_list *list, struct keeper_region *region) {
+static void region_list_publish(const struct region_list *list, struct keeper_region *region) {
     if (!region->published)
         region->published = gps_region_publish(list->store, &region->record) == 0;
     offloaded_tell(list, region);
@@ -111,11 +111,11 @@ static void publish(const struct region_list *list, struct keeper_region *region
 void region_list_give(struct region_list *list, struct keeper_region *region, int descriptor) {
     region->descriptor = descriptor;
     atomic_fetch_add(&list->table->deposits, 1);
-    publish(list, region);
+    region_list_publish(list, region);
 }
 
 /* What is only kept goes before a region is refused. */
-static bool has_room(struct region_list *list) {
+static bool region_list_has_room(struct region_list *list) {
     if (region_list_count(list) + list->table->copies >= list->max)
         offloaded_trim(list, 0);
     return region_list_count(list) + list->table->copies < list->max;
@@ -123,9 +123,9 @@ static bool has_room(struct region_list *list) {
 
 int region_list_add(struct region_list *list, const struct gps_region_record *record,
                     int descriptor, uint64_t now) {
-    if (!has_room(list))
+    if (!region_list_has_room(list))
         return -EMFILE;
-    struct keeper_region *region = insert(list, record, descriptor, now);
+    struct keeper_region *region = region_list_insert(list, record, descriptor, now);
     if (!region)
         return -ENOMEM;
     int status = gps_region_publish(list->store, record);
@@ -134,7 +134,7 @@ int region_list_add(struct region_list *list, const struct gps_region_record *re
         atomic_fetch_add(&list->table->deposits, 1);
     } else { /* the descriptor stays the caller's */
         set_stage(region, KEEPER_REGION_ENDING);
-        forget(list, region);
+        region_list_forget(list, region);
     }
     /* -EEXIST would say that we have it. */
     return status == -EEXIST ? -EBUSY : status;
@@ -158,7 +158,8 @@ static bool is_to_be_had(struct adoption *adoption, const struct gps_region_reco
     return adoption->status == 0;
 }
 
-static bool adopt(void *arg, const struct gps_region_record *record, int status, const char *why) {
+static bool adoption_take_region(void *arg, const struct gps_region_record *record, int status,
+                                 const char *why) {
     struct adoption *adoption = arg;
     struct region_list *list = adoption->list;
     (void)why;
@@ -169,11 +170,11 @@ static bool adopt(void *arg, const struct gps_region_record *record, int status,
     gps_record_seal(&made);
     if (region_list_find(list, &record->id))
         return true;
-    if (!has_room(list)) {
+    if (!region_list_has_room(list)) {
         adoption->status = adoption->inherits ? -EMFILE : 0;
         return adoption->status == 0;
     }
-    struct keeper_region *region = insert(list, &made, -1, adoption->now);
+    struct keeper_region *region = region_list_insert(list, &made, -1, adoption->now);
     if (!region) {
         adoption->status = -ENOMEM;
         return false;
@@ -186,7 +187,7 @@ static bool adopt(void *arg, const struct gps_region_record *record, int status,
 
 int region_list_adopt(struct region_list *list, uint64_t now, bool inherits) {
     struct adoption adoption = {.list = list, .now = now, .inherits = inherits};
-    const int status = gps_region_each(list->store, adopt, &adoption);
+    const int status = gps_region_each(list->store, adoption_take_region, &adoption);
     return status != 0 ? status : adoption.status;
 }
 
@@ -206,7 +207,7 @@ static void finish_drop(struct region_list *list, struct keeper_region *region) 
         close(descriptor);
     offloaded_forget(list, region);
     gps_region_remove(list->store, &region->record.id);
-    forget(list, region);
+    region_list_forget(list, region);
 }
 
 void region_list_drop(struct region_list *list, struct keeper_region *region) {
@@ -240,7 +241,7 @@ static void recover_place(struct region_list *list, struct keeper_region *region
     else if (stage == KEEPER_REGION_ENDING)
         finish_drop(list, region);
     else
-        publish(list, region); /* who deposits it again points its name at it */
+        region_list_publish(list, region); /* who deposits it again points its name at it */
 }
 
 void region_list_recover(struct region_list *list) {
@@ -356,7 +357,7 @@ static bool is_retained(const struct region_list *list, struct keeper_region *re
 }
 
 /* Counts the holders of each region. */
-static int count_all(struct census *census) {
+static int census_count_all(struct census *census) {
     for (struct keeper_region *region = census->list->first; region; region = region->hh.next) {
         region->creator_holds = false;
         region->users = region->intents = 0;
@@ -364,7 +365,7 @@ static int count_all(struct census *census) {
     return gps_proc_each(census->list->store, count_process, census);
 }
 
-static bool is_idle(const struct keeper_region *region) {
+static bool keeper_region_is_idle(const struct keeper_region *region) {
     return region_list_is_block(region) && region->record.keep != GPS_KEEP_FOREVER &&
            !region_list_retired(region) && !region->creator_holds &&
            region->users + region->intents == 0;
@@ -373,13 +374,13 @@ static bool is_idle(const struct keeper_region *region) {
 int region_list_reclaim(struct region_list *list) {
     struct census census = {.list = list};
     struct keeper_region *following;
-    int status = count_all(&census);
+    int status = census_count_all(&census);
     if (status != 0)
         return status;
     status = -ENOENT;
     for (struct keeper_region *region = list->first; region; region = following) {
         following = region->hh.next;
-        if (!is_idle(region))
+        if (!keeper_region_is_idle(region))
             continue;
         region_list_drop(list, region);
         status = 0;
@@ -388,7 +389,7 @@ int region_list_reclaim(struct region_list *list) {
 }
 
 /* Whoever has it open still has it, suspended or not. The counts are new. */
-static void end(struct region_list *list, struct keeper_region *region) {
+static void keeper_region_end(struct region_list *list, struct keeper_region *region) {
     if (!region->creator_holds && region->users == 0)
         region_list_drop(list, region);
     else if (!region_list_retired(region))
@@ -397,26 +398,26 @@ static void end(struct region_list *list, struct keeper_region *region) {
 
 void region_list_end(struct region_list *list, struct keeper_region *region) {
     struct census census = {.list = list};
-    if (count_all(&census) != 0)
+    if (census_count_all(&census) != 0)
         region->creator_holds = true; /* somebody may */
-    end(list, region);
+    keeper_region_end(list, region);
 }
 
 int region_list_sweep(struct region_list *list, uint64_t now, uint64_t *next, unsigned *others) {
     struct census census = {.list = list};
     struct keeper_region *following;
-    const int status = count_all(&census);
+    const int status = census_count_all(&census);
     if (status != 0)
         return status;
     for (struct keeper_region *region = list->first; region; region = following) {
         following = region->hh.next;
         if (!is_retained(list, region, now, next))
-            end(list, region);
+            keeper_region_end(list, region);
         else if (region_list_lost(region, now) && !region_list_is_block(region) &&
                  !region_list_retired(region))
             region_list_retire(list, region); /* its name is free for another */
         else
-            publish(list, region);
+            region_list_publish(list, region);
     }
     offloaded_trim(list, UINT64_MAX);
     *others = census.others;

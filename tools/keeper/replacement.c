@@ -28,7 +28,7 @@
 
 enum { LISTENER, LOCK, LEASE, HANDED_OVER };
 
-static bool is_readable(int fd, uint64_t nanos) {
+static bool replacement_is_readable(int fd, uint64_t nanos) {
     struct pollfd wait = {.fd = fd, .events = POLLIN};
     return TEMP_FAILURE_RETRY(poll(&wait, 1, (int)(nanos / 1000000))) == 1;
 }
@@ -69,7 +69,7 @@ bool incumbent_is_ours(const struct keeper *keeper) {
 
 /* --- the old one --- */
 
-static int hand_over(const struct keeper *keeper, int fd) {
+static int replacement_hand_over(const struct keeper *keeper, int fd) {
     const int descriptors[HANDED_OVER] = {keeper->listener, keeper->lock, keeper->lease.lock_fd};
     struct gps_keeper_reply reply = {.keeper = keeper->regions.self};
     int status = 0;
@@ -81,7 +81,7 @@ static int hand_over(const struct keeper *keeper, int fd) {
 
 static bool is_confirmed(int fd) {
     char byte;
-    return is_readable(fd, GPS_KEEPER_HANDSHAKE) &&
+    return replacement_is_readable(fd, GPS_KEEPER_HANDSHAKE) &&
            TEMP_FAILURE_RETRY(recv(fd, &byte, sizeof(byte), MSG_DONTWAIT)) == sizeof(byte);
 }
 
@@ -115,7 +115,7 @@ int replacement_give(struct keeper *keeper, const struct gps_keeper_request *req
         return -EAGAIN;
     if (!are_published(keeper))
         return -ENOSPC;
-    int status = hand_over(keeper, fd);
+    int status = replacement_hand_over(keeper, fd);
     if (status == 0 && !is_confirmed(fd))
         status = -ETIMEDOUT;
     if (status == 0)
@@ -137,7 +137,7 @@ struct taking {
 
 static int get_reply(int fd, struct gps_keeper_reply *reply, int *descriptor) {
     *descriptor = -1;
-    if (!is_readable(fd, GPS_KEEPER_TIMEOUT))
+    if (!replacement_is_readable(fd, GPS_KEEPER_TIMEOUT))
         return -ETIMEDOUT;
     const ssize_t n = gps_passing_receive(fd, reply, sizeof(*reply), descriptor);
     if (n <= 0)
@@ -159,7 +159,7 @@ static int get_three(struct taking *taking, int fd) {
 }
 
 /* Whether the old one has yielded, has ended, or has given up waiting. */
-static bool is_decided(const struct keeper *keeper, int fd) {
+static bool replacement_is_decided(const struct keeper *keeper, int fd) {
     struct gps_keeper_reply reply;
     const ssize_t n = recv(fd, &reply, sizeof(reply), 0);
     return n == 0 || (n < 0 && errno == ECONNRESET) || incumbent_is_ours(keeper);
@@ -172,12 +172,12 @@ static int confirm(struct taking *taking, int fd) {
                                      taking->descriptors[LEASE], &keeper->lease);
     if (status == 0)
         status = gps_passing_send(fd, &byte, sizeof(byte), -1);
-    while (status == 0 && !is_decided(keeper, fd))
-        is_readable(fd, LOOK);
+    while (status == 0 && !replacement_is_decided(keeper, fd))
+        replacement_is_readable(fd, LOOK);
     return status == 0 && !incumbent_is_ours(keeper) ? -ECONNRESET : status;
 }
 
-static void let_go(struct taking *taking) {
+static void taking_close(struct taking *taking) {
     for (int i = 0; i < HANDED_OVER; i++) {
         if (taking->descriptors[i] >= 0)
             close(taking->descriptors[i]);
@@ -185,7 +185,7 @@ static void let_go(struct taking *taking) {
     }
 }
 
-static int ask(struct taking *taking) {
+static int taking_ask(struct taking *taking) {
     struct gps_keeper_request request = {.ask = GPS_KEEPER_REPLACE, .sender = taking->sender};
     request.record.id = taking->keeper->family;
     request.record.generation = taking->deposits;
@@ -201,7 +201,7 @@ static int ask(struct taking *taking) {
     if (status == 0)
         status = confirm(taking, fd);
     if (status != 0)
-        let_go(taking);
+        taking_close(taking);
     close(fd);
     return status;
 }
@@ -240,7 +240,7 @@ static int get_regions(struct taking *taking) {
     return status;
 }
 
-static void take_over(struct taking *taking) {
+static void taking_take_over(struct taking *taking) {
     struct keeper *keeper = taking->keeper;
     keeper->listener = taking->descriptors[LISTENER];
     keeper->lock = taking->descriptors[LOCK];
@@ -261,14 +261,14 @@ int replacement_take(struct keeper *keeper) {
                             .descriptors = {-1, -1, -1}};
     const uint64_t end = gps_clock_monotonic() + WITHIN;
     unsigned hung_up = 0;
-    int status = ask(&taking);
+    int status = taking_ask(&taking);
     while (is_repeated(status, &hung_up) && gps_clock_monotonic() < end) {
         usleep(status == -EAGAIN ? 0 : 10000);
         status = get_regions(&taking);
         if (status == 0)
-            status = ask(&taking);
+            status = taking_ask(&taking);
     }
     if (status == 0)
-        take_over(&taking);
+        taking_take_over(&taking);
     return status;
 }

@@ -100,7 +100,7 @@ static void close_others(const struct keeper *keeper) {
     free(list);
 }
 
-static void take_over(struct keeper *keeper) {
+static void standby_take_over(struct keeper *keeper) {
     keeper->now = keeper->idle_since = gps_clock_monotonic();
     keeper->connection_count = keeper->given_count = 0;
     keeper->accept_after = keeper->sweep_at = keeper->not_before = 0;
@@ -113,12 +113,12 @@ static void take_over(struct keeper *keeper) {
 /* --- the keeper --- */
 
 /* As fork, but for the table of descriptors, which is one. */
-static pid_t split(void) {
+static pid_t standby_fork(void) {
     return (pid_t)syscall(SYS_clone, (unsigned long)(CLONE_FILES | SIGCHLD), NULL, NULL, NULL,
                           NULL);
 }
 
-static bool is_needed(struct keeper *keeper) {
+static bool standby_is_needed(struct keeper *keeper) {
     if (keeper->standby > 0 && waitpid(keeper->standby, NULL, WNOHANG) != 0)
         keeper->standby = 0;
     return keeper->standby == 0 && standby_due(keeper) <= gps_clock_monotonic();
@@ -133,12 +133,12 @@ uint64_t standby_due(const struct keeper *keeper) {
 /* One that serves from now on has a stand-by of its own first. */
 void standby_turn(struct keeper *keeper) {
     bool served = true;
-    if (!is_needed(keeper))
+    if (!standby_is_needed(keeper))
         return;
     do {
         const pid_t self = getpid();
         keeper->standby_since = gps_clock_monotonic();
-        keeper->standby = split();
+        keeper->standby = standby_fork();
         if (keeper->standby != 0)
             break;
         stand_by(keeper, self);
@@ -149,7 +149,7 @@ void standby_turn(struct keeper *keeper) {
     if (keeper->standby < 0)
         keeper->standby = 0; /* another is tried soon */
     if (!served)
-        take_over(keeper);
+        standby_take_over(keeper);
     incumbent_publish(keeper);
 }
 

@@ -44,8 +44,8 @@ static char *written_text(const struct answer *answer) {
         answer->kernel[0] ? "; the last kernel that got a pointer to it: " : "", answer->kernel);
 }
 
-static void add_row(struct table *table, const struct profile *one, const struct answer *answer,
-                    const char *path, size_t count) {
+static void canary_add_row(struct table *table, const struct profile *one,
+                           const struct answer *answer, const char *path, size_t count) {
     TOOL_TEMP char *written = answer->writes ? written_text(answer) : NULL;
     table_cell(table, TERM_PLAIN, "%s:%" PRId64, path, (int64_t)answer->line);
     table_cell(table, TERM_PLAIN, "%s", one->program);
@@ -85,7 +85,7 @@ void canary_report(FILE *out, const struct profiles *profiles, const char *path)
         if (!read_answer(profiles->list[i], &answer))
             continue;
         count = count_rows(profiles, i, &answer);
-        add_row(&table, profiles->list[i], &answer, path, count);
+        canary_add_row(&table, profiles->list[i], &answer, path, count);
     }
     table_print(out, &table, "");
 }

@@ -68,7 +68,7 @@ static bool prepare_check(const char *file) {
     return any;
 }
 
-static bool parse(struct learn *learn, const char *const *values) {
+static bool learn_parse(struct learn *learn, const char *const *values) {
     const char *replicas = tool_or(values[OPTION_REPLICAS], learn->rules ? "1" : "2");
     const char *content = tool_or(values[OPTION_CONTENT], "uploaded");
     char *end;
@@ -112,7 +112,7 @@ static void signal_all(const struct learn *learn, int number) {
             kill(learn->children[i], number);
 }
 
-static bool reap(struct learn *learn) {
+static bool learn_reap(struct learn *learn) {
     bool any = false;
     for (unsigned i = 0; i < learn->replicas; i++) {
         int status;
@@ -152,7 +152,7 @@ static void tell_progress(const struct learn *learn, uint64_t nanos) {
 }
 
 /* Once a second. */
-static void look(struct learn *learn) {
+static void learn_look(struct learn *learn) {
     const uint64_t seconds = (gps_clock_monotonic() - learn->begun) / GPS_SECOND;
     const bool shown = isatty(STDERR_FILENO);
     if (shown || learn->trying)
@@ -166,9 +166,9 @@ static void look(struct learn *learn) {
 }
 
 /* Waits until all replicas have ended. SIGCHLD wakes it, too. */
-static void await(struct learn *learn, const sigset_t *signals) {
+static void learn_await(struct learn *learn, const sigset_t *signals) {
     const struct timespec second = {.tv_sec = 1};
-    while (reap(learn)) {
+    while (learn_reap(learn)) {
         const int number = sigtimedwait(signals, NULL, &second);
         if (number == SIGTERM || number == SIGHUP)
             signal_all(learn, number);
@@ -176,14 +176,14 @@ static void await(struct learn *learn, const sigset_t *signals) {
             learn->over = true;
             signal_all(learn, SIGTERM);
         }
-        look(learn);
+        learn_look(learn);
     }
     if (isatty(STDERR_FILENO))
         fputs("\r\033[K", stderr);
 }
 
 /* Forks a child for each replica. */
-static void run_all(struct learn *learn) {
+static void learn_run_all(struct learn *learn) {
     const struct sigaction ignore = {.sa_handler = SIG_IGN}, normal = {.sa_handler = SIG_DFL};
     struct sigaction interrupt, pipe;
     sigset_t signals;
@@ -210,7 +210,7 @@ static void run_all(struct learn *learn) {
             _exit(run_replica(learn, i));
         }
     }
-    await(learn, &signals);
+    learn_await(learn, &signals);
 }
 
 /* Both lacked memory. */
@@ -223,7 +223,7 @@ static void run_one_again(struct learn *learn) {
     learn->trying = learn->over = false;
     learn->failed = 0;
     memset(learn->statuses, 0, sizeof(learn->statuses));
-    run_all(learn);
+    learn_run_all(learn);
 }
 
 /* Two were tried. What is known of one of them alone is not measured. */
@@ -241,7 +241,7 @@ static void judge_trial(struct learn *learn) {
 }
 
 /* Of the first replica that failed. */
-static int status_of(const struct learn *learn) {
+static int learn_status(const struct learn *learn) {
     for (unsigned i = 0; i < learn->replicas && !learn->over; i++)
         if (learn->statuses[learn->first + i])
             return learn->statuses[learn->first + i];
@@ -275,7 +275,7 @@ static void tell_sums(const struct learn *learn, const struct canary_sums *sums)
 
 /* A failure of the command is another status than what was found. */
 static int tell_check(struct learn *learn) {
-    const int status = status_of(learn);
+    const int status = learn_status(learn);
     read_reports(learn);
     audit_logs_close(&learn->directory);
     const struct canary_sums sums = canary_sum(&learn->profiles);
@@ -310,9 +310,9 @@ static void tell_created(const struct profiles *profiles) {
               stderr);
 }
 
-static int tell(struct learn *learn, const char *path) {
+static int learn_tell(struct learn *learn, const char *path) {
     const struct profiles *profiles = &learn->profiles;
-    const int status = status_of(learn);
+    const int status = learn_status(learn);
     read_reports(learn);
     audit_logs_close(&learn->directory);
     if (profiles->count > 0)
@@ -362,13 +362,13 @@ static int run_learn(const struct tool_args *args) {
     launch_set("GPUSHARE_LOG", "/dev/null");
     launch_set("GPUSHARE_STACK_DEPTH", "0");
     command_hold_signals();
-    if (parse(&learn, args->values) && can_merge(learn.command[0], &runtime) &&
+    if (learn_parse(&learn, args->values) && can_merge(learn.command[0], &runtime) &&
         (learn.output = output_open(path)) && audit_logs_open(&learn.directory, NULL) &&
         launch_prepare(NULL, "audit", runtime, learn.command[0])) {
-        run_all(&learn);
+        learn_run_all(&learn);
         if (learn.trying)
             judge_trial(&learn);
-        status = learn.rules ? tell_check(&learn) : tell(&learn, path);
+        status = learn.rules ? tell_check(&learn) : learn_tell(&learn, path);
     }
     audit_logs_close(&learn.directory);
     command_release_signals();

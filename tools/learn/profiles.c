@@ -32,7 +32,7 @@ static void note_created(struct profiles *profiles, uint64_t bytes) {
 }
 
 /* False: it is no line of the library's. */
-static bool read_line(struct profiles *profiles, json_t *json, unsigned replica) {
+static bool profiles_read_line(struct profiles *profiles, json_t *json, unsigned replica) {
     struct profile found = {.json = json, .replica = replica};
     json_int_t looked = -1, created = 0;
     int lacking = 0;
@@ -57,7 +57,7 @@ void profiles_read(struct profiles *profiles, FILE *file, unsigned replica) {
     bool known = true;
     while (known) {
         json_auto_t *json = json_loadf(file, JSON_DISABLE_EOF_CHECK, NULL);
-        known = json && read_line(profiles, json, replica);
+        known = json && profiles_read_line(profiles, json, replica);
     }
 }
 
@@ -123,7 +123,7 @@ static enum profile_verdict judge_by(struct profile *profile, const char *key, j
     return PROFILE_FINE;
 }
 
-static void judge(const struct profiles *profiles, struct profile *profile, bool any) {
+static void profile_judge(const struct profiles *profiles, struct profile *profile, bool any) {
     const json_int_t *looked = string_map_get(profiles->looked, profile->process);
     const json_int_t until = looked ? *looked : 0;
     profile->verdict = judge_by(profile, "full", until);
@@ -138,7 +138,7 @@ static void judge(const struct profiles *profiles, struct profile *profile, bool
 /* --- equal blocks of replicas; the map has a bit for each replica that has such a block --- */
 
 /* Sums up the blocks that all replicas have, and the others. Notes which of them this one has. */
-static void measure(struct profile *profile, struct string_map **map, unsigned all) {
+static void profile_measure(struct profile *profile, struct string_map **map, unsigned all) {
     json_int_t size, full;
     const char *hash;
     size_t i;
@@ -158,7 +158,7 @@ static void measure_all(struct profiles *profiles, unsigned replicas) {
     for (unsigned pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < profiles->count; i++)
             if (profiles->list[i]->verdict == PROFILE_FINE)
-                measure(profiles->list[i], &map, (1u << replicas) - 1);
+                profile_measure(profiles->list[i], &map, (1u << replicas) - 1);
     for (size_t i = 0; i < profiles->count; i++)
         if (profiles->list[i]->verdict == PROFILE_FINE && !profiles->list[i]->saves)
             profiles->list[i]->verdict = PROFILE_DIFFERENT;
@@ -207,7 +207,7 @@ static void find_run(const struct alike *alike, struct profile_rule *rule) {
 /* Adds up what the rule takes. An allocation that is fine and not taken has no selectors of its
  * own.
  */
-static void sum_up(const struct alike *alike, struct profile_rule *rule) {
+static void alike_sum_up(const struct alike *alike, struct profile_rule *rule) {
     uint64_t processes = 0;
     for (size_t i = 0; i < alike->count; i++) {
         struct profile *this = alike->list[i];
@@ -227,14 +227,15 @@ static void sum_up(const struct alike *alike, struct profile_rule *rule) {
     }
 }
 
-static void add_rule(struct profiles *profiles, const struct alike *alike, const char *caller) {
+static void profiles_add_rule(struct profiles *profiles, const struct alike *alike,
+                              const char *caller) {
     struct profile_rule rule = {alike->list[0]->program, caller, alike->list[0]->size,
                                 .first = 1 /* none */};
     const bool ordered = number(alike);
     find_run(alike, &rule);
     if (!ordered && rule.last != UINT64_MAX)
         rule.first = rule.last + 1;
-    sum_up(alike, &rule);
+    alike_sum_up(alike, &rule);
     if (rule.count)
         TOOL_APPEND(profiles->rules, profiles->rule_count, rule);
 }
@@ -253,13 +254,13 @@ static void add_rules(struct profiles *profiles, struct profile **list, size_t c
     if (!fine)
         TOOL_SORT(list, count, by_caller);
     if (fine || !list[0]->caller[0] || strcmp(list[0]->caller, list[count - 1]->caller) == 0) {
-        add_rule(profiles, &(struct alike){list, count}, NULL);
+        profiles_add_rule(profiles, &(struct alike){list, count}, NULL);
         return;
     }
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i; end < count && strcmp(list[i]->caller, list[end]->caller) == 0;)
             end++;
-        add_rule(profiles, &(struct alike){list + i, end - i}, list[i]->caller);
+        profiles_add_rule(profiles, &(struct alike){list + i, end - i}, list[i]->caller);
     }
 }
 
@@ -274,7 +275,7 @@ static int by_kind(const void *left, const void *right) {
 void profiles_judge(struct profiles *profiles, unsigned replicas, bool any) {
     TOOL_SORT(profiles->list, profiles->count, by_kind);
     for (size_t i = 0; i < profiles->count; i++)
-        judge(profiles, profiles->list[i], any);
+        profile_judge(profiles, profiles->list[i], any);
     if (replicas > 1)
         measure_all(profiles, replicas);
     for (size_t i = 0, count; i < profiles->count; i += count) {
@@ -315,8 +316,8 @@ static struct row sum_row(struct profile *const *list, size_t count, enum profil
     return row;
 }
 
-static void add_row(struct table *table, const struct profile *one, const struct row *row,
-                    enum profile_verdict verdict) {
+static void profiles_add_row(struct table *table, const struct profile *one, const struct row *row,
+                             enum profile_verdict verdict) {
     const bool fine = verdict == PROFILE_FINE;
     table_cell(table, TERM_PLAIN, "%s", one->program);
     table_cell(table, TERM_PLAIN, "%s", printable_size(one->size).text);
@@ -337,7 +338,7 @@ void profiles_table(FILE *out, const struct profiles *profiles) {
         for (unsigned verdict = 0; verdict < PROFILE_VERDICTS; verdict++) {
             const struct row row = sum_row(&profiles->list[i], count, verdict);
             if (row.count)
-                add_row(&table, profiles->list[i], &row, verdict);
+                profiles_add_row(&table, profiles->list[i], &row, verdict);
         }
     }
     table_print(out, &table, "");

@@ -70,8 +70,8 @@ const struct log_stack *aggregate_stack(const struct log_line *line) {
 
 /* --- what lines have in common: equal things have equal keys, for which there is room --- */
 
-static const struct aggregate_process *process_of(struct aggregate_state *state,
-                                                  const struct log_process *facts) {
+static const struct aggregate_process *aggregate_process_of(struct aggregate_state *state,
+                                                            const struct log_process *facts) {
     const char *command = tool_or(facts->command, ""), *arguments = tool_or(facts->arguments, "");
     const size_t length = strlen(command) + 1;
     struct gps_text key = GPS_TEXT(state->key);
@@ -90,7 +90,7 @@ static const struct aggregate_process *process_of(struct aggregate_state *state,
 
 /* Without a known site, a line of repeats has the finding and the call in common with the first. */
 static struct site *site_of(struct aggregate_state *state, const struct log_line *line) {
-    const struct aggregate_process *process = process_of(state, &line->process);
+    const struct aggregate_process *process = aggregate_process_of(state, &line->process);
     struct gps_text key = GPS_TEXT(state->key);
     gps_text_dec(&key, process->number);
     if (line->site)
@@ -102,7 +102,7 @@ static struct site *site_of(struct aggregate_state *state, const struct log_line
     return site;
 }
 
-static struct kind *kind_of(struct aggregate_state *state, const struct log_line *line) {
+static struct kind *aggregate_kind_of(struct aggregate_state *state, const struct log_line *line) {
     const struct log_stack *stack = aggregate_stack(line);
     struct gps_text key = GPS_TEXT(state->key);
     gps_text_strs(&key, line->finding, " ", line->api, "\n");
@@ -122,8 +122,8 @@ static struct kind *kind_of(struct aggregate_state *state, const struct log_line
     return kind;
 }
 
-static struct class *class_of(struct aggregate_state *state, struct kind *kind,
-                              const struct aggregate_process *process) {
+static struct class *aggregate_class_of(struct aggregate_state *state, struct kind *kind,
+                                        const struct aggregate_process *process) {
     struct gps_text key = GPS_TEXT(state->key);
     gps_text_add(&key, "%lu %lu", (uint64_t)kind->number, (uint64_t)process->number);
     struct class *class = string_map_make(&state->class_map, state->key, sizeof(*class));
@@ -136,20 +136,20 @@ static struct class *class_of(struct aggregate_state *state, struct kind *kind,
 
 /* --- lines --- */
 
-static int compare(const struct moment *a, const struct moment *b) {
+static int moment_compare(const struct moment *a, const struct moment *b) {
     return strcmp(a->time, b->time) ?: tool_compare(a->line, b->line);
 }
 
 static void note_line(struct earliest *line, struct kind *kind, const struct moment *moment,
                       const char *text) {
-    if (line->kind && compare(&line->moment, moment) <= 0)
+    if (line->kind && moment_compare(&line->moment, moment) <= 0)
         return;
     free(line->text);
     *line = (struct earliest){kind, *moment, tool_copy(text)};
 }
 
-static void add(struct class *class, const struct class *more) {
-    if (class->count == 0 || compare(&more->first, &class->first) < 0)
+static void class_add(struct class *class, const struct class *more) {
+    if (class->count == 0 || moment_compare(&more->first, &class->first) < 0)
         class->first = more->first;
     if (strcmp(more->last, class->last) > 0)
         strcpy(class->last, more->last);
@@ -177,7 +177,7 @@ const struct aggregate_group *aggregate_add_line(struct aggregate *aggregate,
     if (!line->finding || line->level < state->level)
         return NULL;
     struct site *site = site_of(state, line);
-    struct kind *kind = kind_of(state, line);
+    struct kind *kind = aggregate_kind_of(state, line);
     const bool stacked = aggregate_stack(line)->count > 0;
     if (line->level > kind->level)
         kind->level = line->level;
@@ -192,7 +192,7 @@ const struct aggregate_group *aggregate_add_line(struct aggregate *aggregate,
         site->stackless = tool_zeroed(1, sizeof(*site->stackless));
         TOOL_APPEND(state->sites, state->site_count, site);
     }
-    add(stacked ? class_of(state, kind, site->process) : site->stackless, &one);
+    class_add(stacked ? aggregate_class_of(state, kind, site->process) : site->stackless, &one);
     note_namespaces(aggregate, line);
     return &kind->group;
 }
@@ -214,17 +214,17 @@ static void add_stackless(struct aggregate_state *state, const struct site *site
     struct kind *kind = site->line.kind;
     if (site->line.text)
         note_line(&kind->line, kind, &site->line.moment, site->line.text);
-    add(class_of(state, kind, site->process), site->stackless);
+    class_add(aggregate_class_of(state, kind, site->process), site->stackless);
 }
 
 static int classes_by_time(const void *left, const void *right) {
     const struct class *a = *(struct class *const *)left, *b = *(struct class *const *)right;
-    return compare(&a->first, &b->first);
+    return moment_compare(&a->first, &b->first);
 }
 
 static int kinds_by_time(const void *left, const void *right) {
     const struct kind *a = *(struct kind *const *)left, *b = *(struct kind *const *)right;
-    return compare(&a->line.moment, &b->line.moment);
+    return moment_compare(&a->line.moment, &b->line.moment);
 }
 
 /* A process can have left a few, and another one many. */
@@ -246,7 +246,7 @@ static void add_group(struct aggregate *aggregate, struct kind *kind) {
     TOOL_SORT(kind->classes, kind->class_count, classes_by_time);
     for (size_t i = 0; i < kind->class_count; i++) {
         group->processes[group->process_count++] = kind->classes[i]->process;
-        add(&all, kind->classes[i]);
+        class_add(&all, kind->classes[i]);
     }
     group->count = all.count;
     strcpy(group->last, all.last);

@@ -61,7 +61,7 @@ static void read_lines(const struct reading *reading, struct follow_file *file, 
     }
 }
 
-static int read_file(const struct reading *reading, const char *path) {
+static int follow_read_file(const struct reading *reading, const char *path) {
     struct stat info;
     FILE *from = fopen(path, "re");
     if (!from)
@@ -81,13 +81,13 @@ static int read_file(const struct reading *reading, const char *path) {
     return 0;
 }
 
-static int read_directory(const struct reading *reading, const char *path) {
+static int follow_read_directory(const struct reading *reading, const char *path) {
     size_t count;
     char **logs = logs_list(path, &count);
     if (!logs)
         return -errno;
     for (size_t i = 0; i < count; i++) {
-        read_file(reading, logs[i]);
+        follow_read_file(reading, logs[i]);
         free(logs[i]);
     }
     free(logs);
@@ -99,7 +99,7 @@ static void read_glob(const struct reading *reading, const char *pattern) {
     if (glob(pattern, 0, NULL, &found) != 0)
         return;
     for (size_t i = 0; i < found.gl_pathc; i++)
-        read_file(reading, found.gl_pathv[i]);
+        follow_read_file(reading, found.gl_pathv[i]);
     globfree(&found);
 }
 
@@ -112,8 +112,8 @@ bool follow_read(struct follow *follow, follow_line_fn *fn, void *arg) {
         const char *path = follow->paths[i];
         struct stat info;
         int status = stat(path, &info) != 0  ? -errno
-                     : S_ISDIR(info.st_mode) ? read_directory(&reading, path)
-                                             : read_file(&reading, path);
+                     : S_ISDIR(info.st_mode) ? follow_read_directory(&reading, path)
+                                             : follow_read_file(&reading, path);
         if (status != 0) {
             tool_error("cannot read the log '%s': %s", path,
                        status == -EINVAL ? "it is no regular file" : strerror(-status));

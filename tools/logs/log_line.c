@@ -52,7 +52,7 @@ static bool take_string(struct source from, const char *name, const char **strin
 }
 
 /* In a text, the number has at most 18 digits, so it fits. */
-static bool take_number(struct source from, const char *name, int64_t *number) {
+static bool source_take_number(struct source from, const char *name, int64_t *number) {
     const json_t *value = json_object_get(from.tree, name);
     if (json_is_integer(value) && json_integer_value(value) >= 0)
         *number = json_integer_value(value);
@@ -66,7 +66,7 @@ static bool take_number(struct source from, const char *name, int64_t *number) {
 
 /* Reads members as the form has them: $ is a string, # a number, either of which may be null.
  * False: the text goes on in another way. */
-static bool take(struct source from, const char *form, ...) {
+static bool source_take_members(struct source from, const char *form, ...) {
     char name[16] = "";
     bool good = true;
     va_list places;
@@ -75,7 +75,7 @@ static bool take(struct source from, const char *form, ...) {
         if (*form == '$')
             good = take_string(from, name, va_arg(places, const char **));
         else if (*form == '#')
-            good = take_number(from, name, va_arg(places, int64_t *));
+            good = source_take_number(from, name, va_arg(places, int64_t *));
         else if (from.at)
             good = *(*from.at)++ == *form;
         else if (sscanf(form, "\"%15[^\"]", name) == 1)
@@ -98,13 +98,13 @@ static bool next_element(struct source list, size_t i, struct source *element) {
 
 static bool take_frame(struct source from, struct log_frame *frame) {
     const char *offset = "0";
-    if (!take(from, FRAME, &frame->module, &offset, &frame->build_id))
+    if (!source_take_members(from, FRAME, &frame->module, &offset, &frame->build_id))
         return false;
     frame->offset = strtoull(offset, NULL, 16);
     if ((!from.at || **from.at == ',') &&
-        !take(from, PYTHON, &frame->file, &frame->line, &frame->function))
+        !source_take_members(from, PYTHON, &frame->file, &frame->line, &frame->function))
         return false;
-    return take(from, "}");
+    return source_take_members(from, "}");
 }
 
 static bool take_stack(struct source from, struct log_stack *stack) {
@@ -115,17 +115,18 @@ static bool take_stack(struct source from, struct log_stack *stack) {
         good = take_frame(element, &frame);
         TOOL_APPEND(stack->frames, stack->count, frame);
     }
-    return good && take(from, "]");
+    return good && source_take_members(from, "]");
 }
 
 static bool take_event(struct source from, struct log_event *event, bool prior) {
     struct log_process *process = &event->process;
-    if (!take(from, PROCESS, &process->pid, &process->pid_ns, &process->command))
+    if (!source_take_members(from, PROCESS, &process->pid, &process->pid_ns, &process->command))
         return false;
     if (!prior)
-        return take(from, ",\"since\":$}", &event->ts);
-    return take(from, ",\"what\":$,\"ts\":$,\"stack\":[", &event->what, &event->ts) &&
-           take_stack(from, &event->stack) && take(from, "}");
+        return source_take_members(from, ",\"since\":$}", &event->ts);
+    return source_take_members(from, ",\"what\":$,\"ts\":$,\"stack\":[", &event->what,
+                               &event->ts) &&
+           take_stack(from, &event->stack) && source_take_members(from, "}");
 }
 
 static bool take_events(struct source from, const char *name, struct log_events *events) {
@@ -135,24 +136,25 @@ static bool take_events(struct source from, const char *name, struct log_events 
         TOOL_APPEND(events->events, events->count, (struct log_event){.process.rank = -1});
         good = take_event(element, &events->events[events->count - 1], name[0] == 'p');
     }
-    return good && take(from, "]");
+    return good && source_take_members(from, "]");
 }
 
 /* --- a line --- */
 
-static bool take_line(struct source from, struct log_line *line) {
+static bool source_take_line(struct source from, struct log_line *line) {
     struct log_process *process = &line->process;
     const char *level = NULL;
     int64_t tid;
     const bool good =
-        take(from, LINE, &line->ts, &process->pid, &process->pid_ns, &tid, &process->command,
-             &process->arguments, &process->rank, &level, &line->finding, &line->api, &line->ptr,
-             &line->size, &line->region, &line->name, &line->device, &line->context, &line->message,
-             &line->hint, &line->count, &line->site) &&
-        take_stack(from, &line->stack) && take(from, ",\"prior\":[") &&
+        source_take_members(from, LINE, &line->ts, &process->pid, &process->pid_ns, &tid,
+                            &process->command, &process->arguments, &process->rank, &level,
+                            &line->finding, &line->api, &line->ptr, &line->size, &line->region,
+                            &line->name, &line->device, &line->context, &line->message, &line->hint,
+                            &line->count, &line->site) &&
+        take_stack(from, &line->stack) && source_take_members(from, ",\"prior\":[") &&
         take_events(from, "prior", &line->prior) &&
-        take(from, ",\"detail\":$,\"others\":[", &line->detail) &&
-        take_events(from, "others", &line->others) && take(from, "}");
+        source_take_members(from, ",\"detail\":$,\"others\":[", &line->detail) &&
+        take_events(from, "others", &line->others) && source_take_members(from, "}");
     log_line_level(level, &line->level);
     if (from.tree && json_object_get(from.tree, "event"))
         line->finding = NULL; /* it is a line of an event log, which only mentions findings */
@@ -181,7 +183,7 @@ struct log_line *log_line_parse(const char *text, size_t length, bool tree, cons
         GPS_LEVEL_ERROR; /* not the level of the catalogue, which may be older than the line */
     line->device = line->process.rank = -1;
     const struct source from = {tree ? NULL : &at, line->json};
-    const bool whole = take_line(from, line) && (tree || at == line->text + length);
+    const bool whole = source_take_line(from, line) && (tree || at == line->text + length);
     *wrong = tree && !line->json ? "not JSON; skipped" : foreign(line, line->json);
     if (whole && !*wrong)
         return line;

@@ -55,7 +55,7 @@ static void complain_of_lines(const struct reader *reader) {
 
 /* Reads more behind what is in the buffer, which is dropped when it is too long for a line. False:
  * there is no more. */
-static bool fill(struct reader *reader) {
+static bool reader_fill(struct reader *reader) {
     size_t rest = reader->end - reader->begin;
     if (rest > LOGS_LINE_MAX) {
         reader->too_long = true;
@@ -74,7 +74,7 @@ static bool next_line(struct reader *reader) {
     reader->too_long = false;
     do
         newline = memchr(reader->bytes + reader->begin, '\n', reader->end - reader->begin);
-    while (!newline && fill(reader));
+    while (!newline && reader_fill(reader));
     reader->line = reader->bytes + reader->begin;
     reader->whole = newline;
     reader->length = newline ? (size_t)(newline - reader->line) : reader->end - reader->begin;
@@ -85,7 +85,7 @@ static bool next_line(struct reader *reader) {
     return reader->whole || reader->too_long || reader->length > 0;
 }
 
-static void read_line(struct reader *reader) {
+static void reader_read_line(struct reader *reader) {
     const struct log_sink *sink = reader->sink;
     if (reader->too_long) {
         skip(reader, "longer than 1 MiB, which no line of gpushare's is; skipped");
@@ -121,7 +121,7 @@ int logs_read(FILE *file, const char *name, const struct log_sink *sink) {
     struct reader reader = {.sink = sink, .file = file, .name = name};
     reader.bytes = tool_resize(NULL, BUFFER_BYTES + 1, 1);
     while (next_line(&reader))
-        read_line(&reader);
+        reader_read_line(&reader);
     free(reader.bytes);
     complain_of_lines(&reader);
     if (reader.taken == 0 && !ferror(file))
@@ -213,7 +213,7 @@ bool event_line_time(const char *ts, int64_t *time) {
 }
 
 /* Gets the time, and says what the event lacks without which it has no meaning; NULL: nothing. */
-static const char *missing(struct event_line *line) {
+static const char *event_line_missing(struct event_line *line) {
     if (!event_line_time(line->ts, &line->time))
         return "no line of a gpushare event log, for it has no ts with a time; skipped";
     if (line->process.pid <= 0 || !line->image)
@@ -228,7 +228,7 @@ static const char *missing(struct event_line *line) {
                : NULL;
 }
 
-static const char *unpack(struct event_line *line) {
+static const char *event_line_unpack(struct event_line *line) {
     struct log_process *process = &line->process;
     if (json_unpack(line->json,
                     "{s:s, s:s, s?I, s?I, s?s, s?s, s?s, s?s, s?s, s?I, s?I, s?I, s?s, s?s, "
@@ -241,13 +241,13 @@ static const char *unpack(struct event_line *line) {
                     &process->arguments, "device", &line->device, "count", &line->count, "left_out",
                     &line->left_out) != 0)
         return "no line of a gpushare event log: a member is missing or of another kind; skipped";
-    return missing(line);
+    return event_line_missing(line);
 }
 
 struct event_line *event_line_parse(const char *text, size_t length, const char **wrong) {
     struct event_line *line = tool_zeroed(1, sizeof(*line));
     line->json = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
-    *wrong = line->json ? unpack(line) : "not JSON; skipped";
+    *wrong = line->json ? event_line_unpack(line) : "not JSON; skipped";
     if (!*wrong)
         return line;
     event_line_free(line);

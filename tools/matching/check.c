@@ -82,7 +82,7 @@ static bool names_meet(const struct gps_rule *a, const struct gps_rule *b) {
     return gps_glob_match(left, b->name) || gps_glob_match(right, a->name);
 }
 
-static bool exports(const struct gps_rule *rule) {
+static bool check_rule_exports(const struct gps_rule *rule) {
     return rule->role == GPS_ROLE_EXPORT || rule->role == GPS_ROLE_AUTO;
 }
 
@@ -106,7 +106,7 @@ static char *parting(const struct gps_rule *import, const struct gps_rule *expor
 
 /* Whether the import may get what the other rule exports. */
 static bool meet(const struct gps_rule *import, const struct gps_rule *export) {
-    if (!exports(export) || !names_meet(import, export))
+    if (!check_rule_exports(export) || !names_meet(import, export))
         return false;
     TOOL_TEMP char *why = parting(import, export);
     return !why;
@@ -314,7 +314,7 @@ static void check_import(struct check *check, const struct gps_rule *import) {
     bool exported = false;
     for (size_t i = 0; i < check->config->rule_count; i++) {
         const struct gps_rule *export = &check->config->rules[i];
-        if (!exports(export) || !names_meet(import, export))
+        if (!check_rule_exports(export) || !names_meet(import, export))
             continue;
         free(why);
         why = parting(import, export);

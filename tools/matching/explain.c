@@ -66,7 +66,7 @@ static void terminate(struct gps_explained *process) {
 }
 
 /* Reads the file of a process; one that is not whole is left out. */
-static void read_process(struct explained *explained, const char *path) {
+static void explained_read_process(struct explained *explained, const char *path) {
     struct gps_explained *process = tool_zeroed(1, sizeof(*process));
     FILE *file = fopen(path, "re");
     const bool whole = file && fread(process, sizeof(*process), 1, file) == 1;
@@ -93,7 +93,7 @@ static void read_all(const char *directory, struct explained *explained) {
     for (const struct dirent *entry; dir && (entry = readdir(dir));) {
         TOOL_TEMP char *path = tool_format("%s/%s", directory, entry->d_name);
         if (entry->d_name[0] != '.')
-            read_process(explained, path);
+            explained_read_process(explained, path);
     }
     if (dir)
         closedir(dir);
@@ -131,7 +131,7 @@ struct search {
     char *found;
 };
 
-static void compare(void *arg, const char *key, const char *value) {
+static void search_compare_key(void *arg, const char *key, const char *value) {
     struct search *search = arg;
     if (strcmp(key, search->key) == 0)
         search->found = tool_format("%s = %s", key, value);
@@ -142,7 +142,7 @@ static char *miss_key(int miss, const struct gps_rule *rule) {
     const bool merge = rule->role == GPS_ROLE_MERGE;
     const bool role = merge ? miss == GPS_POOL_MEMORY : miss == GPS_CREATED_MEMORY;
     struct search search = {role ? "role" : keys[miss], NULL};
-    gps_rule_each_key(rule, compare, &search);
+    gps_rule_each_key(rule, search_compare_key, &search);
     return search.found;
 }
 
@@ -198,7 +198,8 @@ static char *miss_text(const char *before, int miss, const struct gps_rule *rule
 
 /* --- allocations --- */
 
-static bool is_for(const struct gps_rule *rule, const struct gps_explained *process) {
+static bool explained_rule_is_for(const struct gps_rule *rule,
+                                  const struct gps_explained *process) {
     return gps_rule_is_for(rule, process->program, process->executable);
 }
 
@@ -254,8 +255,8 @@ static void print_order(struct explained *explained, const struct gps_rule *rule
                              "is being written (frames = latest or each gives it whole frames)"));
 }
 
-static void print_row(struct explained *explained, const struct gps_explained *process,
-                      const struct gps_explained_row *row) {
+static void explained_print_row(struct explained *explained, const struct gps_explained *process,
+                                const struct gps_explained_row *row) {
     const struct gps_config *config = explained->config;
     const struct gps_rule *taken_by = rule_at(config, row->rule);
     term_line(stderr, "  %4" PRIu64 "x  size = %-9s %s in %s", row->count,
@@ -279,7 +280,7 @@ static void print_row(struct explained *explained, const struct gps_explained *p
     bool any = false;
     for (size_t i = 0; i < config->rule_count; i++) {
         const struct gps_rule *rule = &config->rules[i];
-        if (!is_for(rule, process))
+        if (!explained_rule_is_for(rule, process))
             continue;
         any = true;
         TOOL_TEMP char *miss = miss_text("not by", miss_of(rule, process, row), rule, process, row);
@@ -372,12 +373,12 @@ static void print_rules_of_others(const struct explained *explained,
     const struct gps_config *config = explained->config;
     size_t others = 0;
     for (size_t i = 0; i < config->rule_count; i++)
-        others += !is_for(&config->rules[i], process);
+        others += !explained_rule_is_for(&config->rules[i], process);
     if (others > FEW_RULES)
         fprintf(stderr, "  %zu rules are for other programs.\n", others);
     for (size_t i = 0; i < config->rule_count && others <= FEW_RULES; i++) {
         const struct gps_rule *rule = &config->rules[i];
-        if (is_for(rule, process))
+        if (explained_rule_is_for(rule, process))
             continue;
         TOOL_TEMP char *why = miss_text("not for it:", GPS_OTHER_PROGRAM, rule, process, NULL);
         term_line(stderr, "  %s", why);
@@ -390,7 +391,7 @@ static void print_process(struct explained *explained, const struct gps_explaine
               process->arguments[0] ? ", arguments: " : "", process->arguments);
     print_rules_of_others(explained, process);
     for (size_t i = 0; i < GPS_EXPLAINED_ROWS && process->rows[i].count; i++)
-        print_row(explained, process, &process->rows[i]);
+        explained_print_row(explained, process, &process->rows[i]);
     if (!process->rows[0].count)
         fputs("  It allocated nothing that rules are for: cudaMalloc, cudaMallocPitch,\n"
               "  cudaMalloc3D, cudaMallocAsync and the driver's calls beneath, and cuMemCreate\n"
@@ -413,14 +414,14 @@ struct nearest {
     uint64_t count;
 };
 
-static uint64_t distance(const struct gps_rule *rule, uint64_t size) {
+static uint64_t nearest_size_distance(const struct gps_rule *rule, uint64_t size) {
     return size < rule->size_min ? rule->size_min - size : size - rule->size_max;
 }
 
 static void consider(struct nearest *nearest, const struct gps_rule *rule,
                      const struct gps_explained *process, const struct gps_explained_row *row) {
     const int miss = miss_of(rule, process, row);
-    const uint64_t away = miss == GPS_OTHER_SIZE ? distance(rule, row->size) : 0;
+    const uint64_t away = miss == GPS_OTHER_SIZE ? nearest_size_distance(rule, row->size) : 0;
     if (miss == nearest->miss && away == nearest->distance)
         nearest->count += row->count;
     else if (miss > nearest->miss || (miss == nearest->miss && away < nearest->distance))
@@ -463,7 +464,7 @@ static char *other_programs_text(const struct explained *explained, const struct
     struct gps_nearest nearest = {.word = rule->program};
     TOOL_TEMP char *programs = programs_text(explained);
     for (size_t i = 0; i < explained->count; i++)
-        if (!is_for(rule, explained->processes[i]))
+        if (!explained_rule_is_for(rule, explained->processes[i]))
             gps_nearest_try(&nearest, explained->processes[i]->program);
     return tool_format("CUDA was used by %s%s%s", tool_or(programs, "no program"),
                        nearest.found ? "; perhaps " : "", tool_or(nearest.found, ""));
@@ -539,7 +540,7 @@ static void print_title(const struct gps_config *config) {
 }
 
 /* False: the configuration was checked before, but somebody has changed it meanwhile. */
-static bool print(struct explained *explained, struct gps_config *config) {
+static bool explained_print(struct explained *explained, struct gps_config *config) {
     if (gps_config_load(config, NULL, NULL) != 0)
         return false;
     print_title(config);
@@ -555,8 +556,8 @@ static bool print(struct explained *explained, struct gps_config *config) {
 }
 
 /* `pair`: what became of the allocations is not said. */
-static int run_command(char **command, const char *directory, struct watched *watched, FILE *output,
-                       bool pair) {
+static int explain_run_command(char **command, const char *directory, struct watched *watched,
+                               FILE *output, bool pair) {
     struct command_left left;
     struct gps_config config;
     struct explained explained = {.config = &config};
@@ -564,7 +565,7 @@ static int run_command(char **command, const char *directory, struct watched *wa
     if (status < 0)
         return launch_failed(command[0], -status);
     read_all(directory, &explained);
-    bool all = pair || print(&explained, &config);
+    bool all = pair || explained_print(&explained, &config);
     if (output)
         fit_write(output, explained.processes, explained.count);
     if (explained.roomless > 0) {
@@ -599,7 +600,7 @@ static int explain_command(char **command, const char *config, const char *runti
     watched_begin(&watched, runtime, NULL, false);
     launch_set("GPUSHARE_EXPLAIN", directory);
     if (launch_prepare(config, "share", runtime, command[0]))
-        status = run_command(command, directory, &watched, output, pair);
+        status = explain_run_command(command, directory, &watched, output, pair);
     watched_end(&watched);
     temporary_remove(directory);
     command_release_signals();

@@ -20,7 +20,7 @@
 /* --- writing --- */
 
 /* Of what it exported with frames; NULL: nothing. */
-static json_t *frames_json(const struct gps_explained *process) {
+static json_t *fit_frames_json(const struct gps_explained *process) {
     json_t *all = process->frames[0].name[0] ? json_tree_pack("[]") : NULL;
     for (size_t i = 0; i < GPS_EXPLAINED_FRAMES && process->frames[i].name[0]; i++) {
         const struct gps_explained_frames *frames = &process->frames[i];
@@ -32,7 +32,7 @@ static json_t *frames_json(const struct gps_explained *process) {
     return all;
 }
 
-static json_t *process_json(const struct gps_explained *process) {
+static json_t *fit_process_json(const struct gps_explained *process) {
     json_t *rows = json_tree_pack("[]");
     for (size_t i = 0; i < GPS_EXPLAINED_ROWS && process->rows[i].count; i++) {
         const struct gps_explained_row *row = &process->rows[i];
@@ -45,13 +45,13 @@ static json_t *process_json(const struct gps_explained *process) {
     return json_tree_pack("{s:o, s:o, s:I, s:o, s:o*}", "program",
                           json_tree_string(process->program), "arguments",
                           json_tree_string(process->arguments), "pid", (json_int_t)process->pid,
-                          "allocations", rows, "frames", frames_json(process));
+                          "allocations", rows, "frames", fit_frames_json(process));
 }
 
 void fit_write(FILE *out, struct gps_explained *const *processes, size_t count) {
     json_t *array = json_tree_pack("[]");
     for (size_t i = 0; i < count; i++)
-        json_tree_append(array, process_json(processes[i]));
+        json_tree_append(array, fit_process_json(processes[i]));
     json_tree_print(
         out, json_tree_pack("{s:s, s:i, s:o}", "kind", KIND, "version", 1, "processes", array));
 }
@@ -71,16 +71,16 @@ struct kept {
     size_t count;
 };
 
-static bool is_same(const struct kind *a, const struct kind *b) {
+static bool fit_kind_is_same(const struct kind *a, const struct kind *b) {
     return a->size == b->size && a->pool == b->pool && strcmp(a->program, b->program) == 0 &&
            strcmp(a->device, b->device) == 0;
 }
 
 /* Of several processes of a program the one counts that made the most. */
-static void take(struct kept *kept, const struct kind *kind, size_t from) {
+static void kept_take(struct kept *kept, const struct kind *kind, size_t from) {
     for (size_t i = 0; i < kept->count; i++) {
         struct kind *known = &kept->kinds[i];
-        if (!is_same(known, kind))
+        if (!fit_kind_is_same(known, kind))
             continue;
         if (i >= from)
             known->count += kind->count;
@@ -91,7 +91,7 @@ static void take(struct kept *kept, const struct kind *kind, size_t from) {
     TOOL_APPEND(kept->kinds, kept->count, *kind);
 }
 
-static bool read_process(struct kept *kept, json_t *process) {
+static bool kept_read_process(struct kept *kept, json_t *process) {
     json_t *rows = json_object_get(process, "allocations");
     const size_t from = kept->count;
     for (size_t i = 0; i < json_array_size(rows); i++) {
@@ -105,12 +105,12 @@ static bool read_process(struct kept *kept, json_t *process) {
         kind.size = (uint64_t)size;
         kind.count = (uint64_t)count;
         kind.pool = pool;
-        take(kept, &kind, from);
+        kept_take(kept, &kind, from);
     }
     return json_is_array(rows);
 }
 
-static bool read_kept(struct kept *kept, const struct fit_side *side) {
+static bool kept_read(struct kept *kept, const struct fit_side *side) {
     json_error_t error;
     *kept = (struct kept){.tree = json_load_file(side->path, 0, &error)};
     if (!kept->tree && json_error_code(&error) == json_error_cannot_open_file) {
@@ -121,7 +121,7 @@ static bool read_kept(struct kept *kept, const struct fit_side *side) {
     const char *kind = json_string_value(json_object_get(kept->tree, "kind"));
     bool good = kind && strcmp(kind, KIND) == 0 && json_is_array(processes);
     for (size_t i = 0; good && i < json_array_size(processes); i++)
-        good = read_process(kept, json_array_get(processes, i));
+        good = kept_read_process(kept, json_array_get(processes, i));
     if (!good)
         tool_error("'%s' is no file of `gpushare explain -o FILE -- CMD`", side->path);
     else if (kept->count == 0)
@@ -140,20 +140,20 @@ struct fit {
     const struct kind *exporter, *importer;
 };
 
-static bool fits(const struct kind *exporter, const struct kind *importer) {
+static bool fit_kind_fits(const struct kind *exporter, const struct kind *importer) {
     return strcmp(exporter->device, importer->device) == 0 && importer->size <= exporter->size &&
            exporter->size / 2 < importer->size;
 }
 
-static bool is_equal(const struct fit *fit) {
+static bool fit_is_equal(const struct fit *fit) {
     return fit->exporter->size == fit->importer->size;
 }
 
 /* Equal sizes first, and of those the largest: it is the least by chance that they are equal. */
 static int by_likelihood(const void *left, const void *right) {
     const struct fit *a = left, *b = right;
-    if (is_equal(a) != is_equal(b))
-        return is_equal(b) - is_equal(a);
+    if (fit_is_equal(a) != fit_is_equal(b))
+        return fit_is_equal(b) - fit_is_equal(a);
     return tool_compare(b->importer->size, a->importer->size);
 }
 
@@ -176,9 +176,9 @@ static void print_fits(const struct fit *fits, size_t count) {
             table_cell(&table, TERM_PLAIN, "%" PRIu64, sides[side]->count);
         }
         table_cell(&table, TERM_PLAIN, "%s",
-                   !is_equal(&fits[i])    ? "it asks for less"
-                   : pairs(&fits[i]) == 1 ? "one with one"
-                                          : "the n-th with the n-th");
+                   !fit_is_equal(&fits[i]) ? "it asks for less"
+                   : pairs(&fits[i]) == 1  ? "one with one"
+                                           : "the n-th with the n-th");
     }
     table_print(stderr, &table, "");
 }
@@ -214,7 +214,7 @@ static struct fit *find_fits(const struct kept *exporter, const struct kept *imp
     for (size_t i = 0; i < exporter->count; i++)
         for (size_t j = 0; j < importer->count; j++) {
             const struct fit fit = {&exporter->kinds[i], &importer->kinds[j]};
-            if (fits(fit.exporter, fit.importer) &&
+            if (fit_kind_fits(fit.exporter, fit.importer) &&
                 strcmp(fit.exporter->program, fit.importer->program) != 0)
                 TOOL_APPEND(found, *count, fit);
         }
@@ -229,8 +229,8 @@ static bool are_namesakes(const struct kept *a, const struct kept *b) {
     return true;
 }
 
-static bool find(struct fit_rules *rules, const struct kept *a, const char *exporter,
-                 const struct kept *b, const char *importer) {
+static bool fit_find_rules(struct fit_rules *rules, const struct kept *a, const char *exporter,
+                           const struct kept *b, const char *importer) {
     size_t count;
     TOOL_TEMP struct fit *found = find_fits(a, b, &count);
     if (count > 0) {
@@ -256,8 +256,8 @@ static bool find(struct fit_rules *rules, const struct kept *a, const char *expo
 bool fit_find(struct fit_rules *rules, const struct fit_side *exporter,
               const struct fit_side *importer) {
     struct kept a = {0}, b = {0};
-    const bool good = read_kept(&a, exporter) && read_kept(&b, importer) &&
-                      find(rules, &a, exporter->name, &b, importer->name);
+    const bool good = kept_read(&a, exporter) && kept_read(&b, importer) &&
+                      fit_find_rules(rules, &a, exporter->name, &b, importer->name);
     free_kept(&a);
     free_kept(&b);
     return good;

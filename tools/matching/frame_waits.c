@@ -14,7 +14,7 @@ struct sum {
     bool any, differ, threads;
 };
 
-static void add(struct sum *sum, json_t *buffer) {
+static void frame_sum_add(struct sum *sum, json_t *buffer) {
     json_int_t count, alike, odd, waits;
     int threads;
     if (json_unpack(buffer, "{s:I, s:I, s:I, s:I, s:b}", "count", &count, "alike", &alike, "odd",
@@ -31,13 +31,13 @@ static void add(struct sum *sum, json_t *buffer) {
     sum->threads |= threads != 0;
 }
 
-static struct sum sum_of(json_t *tree) {
+static struct sum frame_sum_of(json_t *tree) {
     struct sum sum = {.count = 0};
     json_t *processes = json_object_get(tree, "processes");
     for (size_t i = 0; i < json_array_size(processes); i++) {
         json_t *frames = json_object_get(json_array_get(processes, i), "frames");
         for (size_t j = 0; j < json_array_size(frames); j++)
-            add(&sum, json_array_get(frames, j));
+            frame_sum_add(&sum, json_array_get(frames, j));
     }
     return sum;
 }
@@ -63,7 +63,7 @@ static char *doubt(const struct sum *sum) {
 
 char *frame_waits_lines(const char *path) {
     json_auto_t *tree = json_load_file(path, 0, NULL);
-    const struct sum sum = sum_of(tree);
+    const struct sum sum = frame_sum_of(tree);
     TOOL_TEMP char *why = doubt(&sum);
     if (why) {
         term_say(stderr, 0, "The rules have no frame_waits: %s.", why);

@@ -31,7 +31,7 @@ static int between(const struct tool_args *args) {
 
 /* In a process of its own, for each side waits for its own descendants. What the program prints
  * does not come between the rules. */
-static pid_t start(char **command, const char *config, const char *path) {
+static pid_t pair_start_side(char **command, const char *config, const char *path) {
     const pid_t side = fork();
     if (side == 0) {
         dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -42,7 +42,7 @@ static pid_t start(char **command, const char *config, const char *path) {
     return side;
 }
 
-static int status_of(pid_t side, int status) {
+static int pair_side_status(pid_t side, int status) {
     if (side < 0)
         return TOOL_RUN_FAILED;
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -74,11 +74,12 @@ struct pair {
 
 /* With the rules of a file. The exit status of the first that failed, or 0. */
 static int run_both(const struct pair *pair, const char *config) {
-    const pid_t exporter = start(pair->first, config, pair->a);
-    const pid_t importer = exporter < 0 ? -1 : start(pair->second, config, pair->b);
+    const pid_t exporter = pair_start_side(pair->first, config, pair->a);
+    const pid_t importer = exporter < 0 ? -1 : pair_start_side(pair->second, config, pair->b);
     int statuses[2] = {TOOL_RUN_FAILED << 8, TOOL_RUN_FAILED << 8};
     wait_for_both((const pid_t[]){exporter, importer}, statuses);
-    const int one = status_of(exporter, statuses[0]), other = status_of(importer, statuses[1]);
+    const int one = pair_side_status(exporter, statuses[0]),
+              other = pair_side_status(importer, statuses[1]);
     return one ? one : other;
 }
 
@@ -91,8 +92,8 @@ static bool write_rules(const char *path, const struct fit_rules *rules, const c
 
 /* Runs both with the rules, and puts frame_waits behind the lines that the exporter's has besides,
  * which are malloc'ed. */
-static int measure(const struct pair *pair, const char *directory, const struct fit_rules *rules,
-                   char **more) {
+static int pair_measure_waits(const struct pair *pair, const char *directory,
+                              const struct fit_rules *rules, char **more) {
     TOOL_TEMP char *config = tool_format("%s/rules", directory);
     if (!write_rules(config, rules, *more))
         return TOOL_RUN_FAILED;
@@ -116,7 +117,7 @@ static int pair_up(const struct pair *pair, const char *directory, FILE *out, co
         return status;
     if (!fit_find(&rules, &exporter, &importer))
         return status ? status : TOOL_FAILED;
-    const int again = frames ? measure(pair, directory, &rules, &more) : 0;
+    const int again = frames ? pair_measure_waits(pair, directory, &rules, &more) : 0;
     fit_print(out, &rules, more);
     fit_free(&rules);
     next_tell("Next", pair->first, path);

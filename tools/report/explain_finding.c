@@ -28,14 +28,14 @@ static const struct {
               {GPS_SHARE_MISMATCH, "Sharing by rule"},
               {GPS_CONFIG_ERROR, "gpushare itself"}};
 
-static const char *group_of(enum gps_finding finding) {
+static const char *finding_group(enum gps_finding finding) {
     const char *title = "";
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]) && groups[i].first <= finding; i++)
         title = groups[i].title;
     return title;
 }
 
-static bool fits(const char *word, int finding) {
+static bool finding_fits(const char *word, int finding) {
     return gps_glob_match(word, gps_finding_id((enum gps_finding)finding));
 }
 
@@ -43,7 +43,7 @@ const char *explain_finding_unknown(char **words) {
     for (; *words; words++) {
         bool found = false;
         for (int i = 0; i < GPS_FINDING_COUNT && !found; i++)
-            found = fits(*words, i);
+            found = finding_fits(*words, i);
         if (!found)
             return *words;
     }
@@ -77,7 +77,7 @@ static char *level_text(enum gps_finding finding) {
                  : tool_copy(meaning);
 }
 
-static void explain(enum gps_finding finding) {
+static void finding_explain(enum gps_finding finding) {
     const char *id = gps_finding_id(finding);
     const enum gps_level level = gps_finding_level(finding);
     TOOL_TEMP char *meaning = level_text(finding);
@@ -88,7 +88,7 @@ static void explain(enum gps_finding finding) {
                     id);
     TOOL_TEMP char *example = tool_format("docs/findings.md#%s", id);
     printf("%s%s%s\n", term_colour(report_colour(level)), id, term_colour(TERM_PLAIN));
-    line("Group", group_of(finding));
+    line("Group", finding_group(finding));
     line("Level", meaning);
     sentence("What", gps_finding_sentence(finding));
     sentence("To do", gps_finding_hint(finding));
@@ -100,9 +100,9 @@ void explain_findings(char **words) {
     const char *before = "";
     for (; *words; words++)
         for (int i = 0; i < GPS_FINDING_COUNT; i++)
-            if (fits(*words, i)) {
+            if (finding_fits(*words, i)) {
                 fputs(before, stdout);
-                explain((enum gps_finding)i);
+                finding_explain((enum gps_finding)i);
                 before = "\n";
             }
 }
@@ -113,9 +113,9 @@ void explain_finding_list(void) {
     static const struct table_column columns[] = {{"FINDING", 0}, {"LEVEL", 0}, {"WHAT", 0}};
     for (int i = 0; i < GPS_FINDING_COUNT;) {
         struct table table = TABLE(columns);
-        const char *group = group_of((enum gps_finding)i);
+        const char *group = finding_group((enum gps_finding)i);
         printf("%s%s\n", i > 0 ? "\n" : "", group);
-        for (; i < GPS_FINDING_COUNT && group_of((enum gps_finding)i) == group; i++) {
+        for (; i < GPS_FINDING_COUNT && finding_group((enum gps_finding)i) == group; i++) {
             const enum gps_finding finding = (enum gps_finding)i;
             const enum gps_level level = gps_finding_level(finding);
             table_cell(&table, TERM_PLAIN, "%s", gps_finding_id(finding));

@@ -82,7 +82,7 @@ void report_unmatched(const struct suppressions *suppressions) {
 
 /* --- the verb --- */
 
-static void print(const struct report *report, const struct tool_args *args) {
+static void report_print(const struct report *report, const struct tool_args *args) {
     if (args->values[OPTION_JSON])
         report_json(stdout, report);
     else if (args->values[OPTION_SARIF])
@@ -102,7 +102,7 @@ static bool one_format(const struct tool_args *args) {
 }
 
 /* A report is no check of a build unless it is told to be one. */
-static bool parse_fail(const char *const *values, struct report_fail *fail) {
+static bool report_parse_fail(const char *const *values, struct report_fail *fail) {
     const char *kind = values[OPTION_FAIL_ON], *status = values[OPTION_EXITCODE];
     if (!report_fail_parse(fail, kind, status, kind || status ? values[OPTION_LEVEL] : NULL))
         return false;
@@ -115,7 +115,7 @@ static int run_report(const struct tool_args *args) {
     enum gps_level level;
     struct report_fail fail;
     if (!one_format(args) || !report_level(args->values[OPTION_LEVEL], &level) ||
-        !parse_fail(args->values, &fail))
+        !report_parse_fail(args->values, &fail))
         return TOOL_USAGE;
     struct suppressions suppressions;
     if (!report_suppressions(args->values[OPTION_SUPPRESSIONS], args->values[OPTION_NO_DEFAULTS],
@@ -125,7 +125,7 @@ static int run_report(const struct tool_args *args) {
     aggregate_begin(&report.aggregate, level);
     const int read = report_read_logs(args->operands, aggregate_add, &report.aggregate);
     report_make(&report, &suppressions, args->values[OPTION_DEBUG]);
-    print(&report, args);
+    report_print(&report, args);
     report_unmatched(&suppressions);
     const int failed = report_fail_status(&fail, &report);
     report_free(&report);

@@ -55,7 +55,7 @@ bool report_fail_parse(struct report_fail *fail, const char *kind, const char *s
            !report_fail_misses(fail, "--level", level);
 }
 
-static enum report_kind kind_of(const struct log_line *line) {
+static enum report_kind report_fail_kind_of(const struct log_line *line) {
     if (line->level != GPS_LEVEL_INFO)
         return line->level == GPS_LEVEL_ERROR ? REPORT_FAIL_ERROR : REPORT_FAIL_WARNING;
     return strncmp(line->finding, "leak-", 5) == 0 ? REPORT_FAIL_LEAK : REPORT_FAIL_INFO;
@@ -64,7 +64,7 @@ static enum report_kind kind_of(const struct log_line *line) {
 int report_fail_status(const struct report_fail *fail, const struct report *report) {
     for (size_t i = 0; i < report->aggregate.count; i++) {
         const struct aggregate_group *group = report->aggregate.groups[i];
-        if (!group->suppressed && kind_of(group->first) <= fail->on)
+        if (!group->suppressed && report_fail_kind_of(group->first) <= fail->on)
             return fail->status;
     }
     return TOOL_OK;

@@ -32,7 +32,7 @@ static json_t *driver(void) {
 }
 
 /* A finding of a newer library is in no catalogue, and has no index. */
-static void add_rule(json_t *result, const char *finding) {
+static void sarif_add_rule(json_t *result, const char *finding) {
     json_tree_add(result, "{s:s}", "ruleId", finding);
     const int index = suppress_finding(finding);
     if (index >= 0)
@@ -123,7 +123,7 @@ static json_t *finding_location(const struct log_line *line, struct symbols *sym
 
 /* --- stacks --- */
 
-static json_t *frame_json(const struct log_frame *frame, const struct symbol_place *place) {
+static json_t *sarif_frame_json(const struct log_frame *frame, const struct symbol_place *place) {
     json_t *location = place_location(place);
     if (json_object_size(location) == 0)
         set_module(location, frame);
@@ -134,21 +134,21 @@ static json_t *frame_json(const struct log_frame *frame, const struct symbol_pla
 }
 
 /* Innermost first; each inlined call is a frame. */
-static json_t *frames_json(const struct log_stack *stack, struct symbols *symbols) {
+static json_t *sarif_frames_json(const struct log_stack *stack, struct symbols *symbols) {
     json_t *frames = json_tree_pack("[]");
     for (size_t i = 0; i < stack->count; i++) {
         const struct symbol *symbol = symbol_find(symbols, &stack->frames[i]);
         for (size_t j = 0; j < symbol->count; j++)
-            json_tree_append(frames, frame_json(&stack->frames[i], &symbol->places[j]));
+            json_tree_append(frames, sarif_frame_json(&stack->frames[i], &symbol->places[j]));
     }
     return frames;
 }
 
 /* The standard allows no two equal stacks, as of two events at one place. */
-static void add_stack(json_t *stacks, const struct log_stack *stack, const char *text,
-                      struct symbols *symbols) {
+static void sarif_add_stack(json_t *stacks, const struct log_stack *stack, const char *text,
+                            struct symbols *symbols) {
     json_auto_t *value = json_tree_pack("{s:{s:s}, s:o}", "message", "text", text, "frames",
-                                        frames_json(stack, symbols));
+                                        sarif_frames_json(stack, symbols));
     bool known = stack->count == 0;
     for (size_t i = 0; i < json_array_size(stacks); i++)
         known = known || json_equal(json_array_get(stacks, i), value);
@@ -158,13 +158,13 @@ static void add_stack(json_t *stacks, const struct log_stack *stack, const char 
 
 static json_t *stacks_json(const struct log_line *line, struct symbols *symbols) {
     json_t *stacks = json_tree_pack("[]");
-    add_stack(stacks, &line->stack, tool_or(line->api, "reported"), symbols);
+    sarif_add_stack(stacks, &line->stack, tool_or(line->api, "reported"), symbols);
     for (size_t i = 0; i < line->prior.count; i++) {
         const struct log_event *event = &line->prior.events[i];
         TOOL_TEMP char *text =
             tool_format("%s by %s (pid %" PRId64 ")", tool_or(event->what, "before"),
                         tool_or(event->process.command, "?"), event->process.pid);
-        add_stack(stacks, &event->stack, text, symbols);
+        sarif_add_stack(stacks, &event->stack, text, symbols);
     }
     return stacks;
 }
@@ -173,7 +173,7 @@ static json_t *stacks_json(const struct log_line *line, struct symbols *symbols)
 
 /* "exported memory was never freed: 64 MiB (region frames, by camera, pid 12). free it": a service
  * shows this text alone. */
-static json_t *message(const struct log_line *line) {
+static json_t *sarif_message(const struct log_line *line) {
     const char *hint = json_string_value(json_object_get(line->json, "hint"));
     char rank[32] = "";
     if (line->process.rank >= 0)
@@ -217,9 +217,9 @@ static json_t *suppressions(const struct aggregate_group *group) {
 static json_t *result(const struct aggregate_group *group, struct symbols *symbols) {
     const struct log_line *line = group->first;
     json_t *object = json_tree_pack("{}");
-    add_rule(object, line->finding);
+    sarif_add_rule(object, line->finding);
     json_tree_add(object, "{s:s, s:o, s:[o], s:o, s:I, s:o, s:o, s:o}", "level",
-                  levels[line->level], "message", message(line), "locations",
+                  levels[line->level], "message", sarif_message(line), "locations",
                   finding_location(line, symbols), "stacks", stacks_json(line, symbols),
                   "occurrenceCount", group->count, "partialFingerprints",
                   fingerprints(line, symbols), "suppressions", suppressions(group), "properties",

@@ -103,7 +103,8 @@ static char *process_text(const struct printer *to, const struct log_process *pr
 }
 
 /* Whether another process of the group has the same name; then arguments tell the two apart. */
-static bool has_equal_name(const struct aggregate_group *group, const struct log_process *of) {
+static bool group_has_equal_name(const struct aggregate_group *group,
+                                 const struct log_process *of) {
     for (size_t i = 0; i < group->process_count; i++) {
         const struct log_process *other = &group->processes[i]->facts;
         if (other != of && strcmp(tool_or(other->command, ""), tool_or(of->command, "")) == 0)
@@ -159,7 +160,7 @@ static void print_count(const struct printer *to, const struct aggregate_group *
         return;
     for (size_t i = 0; i < group->process_count && i < NAMED_MAX; i++) {
         const struct log_process *facts = &group->processes[i]->facts;
-        TOOL_TEMP char *process = process_text(to, facts, has_equal_name(group, facts));
+        TOOL_TEMP char *process = process_text(to, facts, group_has_equal_name(group, facts));
         tool_list(&names, "%s", process);
     }
     if (group->process_count > NAMED_MAX)
@@ -232,7 +233,7 @@ void report_text_group(FILE *out, const struct report *report,
 /* --- a table of contents before a long report --- */
 
 /* "denoise at five.c:87", as much as is known of it; malloc'ed. */
-static char *place_of(const struct log_line *line, struct symbols *symbols) {
+static char *report_line_place(const struct log_line *line, struct symbols *symbols) {
     const struct log_stack *stack = aggregate_stack(line);
     const struct symbol_place *place = user_frame_place(stack, symbols);
     const struct log_frame *frame = user_frame_find(stack);
@@ -246,10 +247,10 @@ static char *place_of(const struct log_line *line, struct symbols *symbols) {
     return tool_format("%s+0x%" PRIx64, basename(frame->module), frame->offset);
 }
 
-static void add_row(struct table *table, const struct aggregate_group *group,
-                    struct symbols *symbols) {
+static void contents_add_row(struct table *table, const struct aggregate_group *group,
+                             struct symbols *symbols) {
     const struct log_line *line = group->first;
-    TOOL_TEMP char *place = place_of(line, symbols);
+    TOOL_TEMP char *place = report_line_place(line, symbols);
     table_cell(table, TERM_PLAIN, "%" PRIu64 "x", group->count);
     table_cell(table, report_colour(line->level), "%-7s", gps_level_name(line->level));
     table_cell(table, TERM_PLAIN, "%s", line->finding);
@@ -261,7 +262,7 @@ static void add_rows(struct table *table, const struct report *report, enum gps_
     for (size_t i = 0; i < report->aggregate.count; i++) {
         const struct aggregate_group *group = report->aggregate.groups[i];
         if (!group->suppressed && group->first->level == level)
-            add_row(table, group, report->symbols);
+            contents_add_row(table, group, report->symbols);
     }
 }
 

@@ -40,9 +40,9 @@ struct parser {
     enum { OUTSIDE, REFUSED, INSIDE } state;
 };
 
-static void fail(struct parser *parser, unsigned line, const char *format, ...)
+static void suppress_fail(struct parser *parser, unsigned line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-static void fail(struct parser *parser, unsigned line, const char *format, ...) {
+static void suppress_fail(struct parser *parser, unsigned line, const char *format, ...) {
     va_list args;
     va_start(args, format);
     TOOL_TEMP char *plain = term_format(format, args);
@@ -58,19 +58,19 @@ static struct suppression *current(struct parser *parser) {
     return &all->sections[all->count - 1];
 }
 
-static void end_section(struct parser *parser) {
+static void suppress_end_section(struct parser *parser) {
     if (parser->state != INSIDE)
         return;
     for (size_t i = 0; i < SUPPRESS_KEY_COUNT; i++)
         if (current(parser)->keys[i])
             return;
-    fail(parser, current(parser)->line,
-         "[%.60s] has no key, and so would suppress everything; "
-         "give one of " KEYS,
-         current(parser)->title);
+    suppress_fail(parser, current(parser)->line,
+                  "[%.60s] has no key, and so would suppress everything; "
+                  "give one of " KEYS,
+                  current(parser)->title);
 }
 
-static bool is_named(const char *section) {
+static bool suppress_section_is_named(const char *section) {
     const size_t length = strlen(SECTION);
     return strncmp(section, SECTION, length) == 0 &&
            (section[length] == ' ' || section[length] == '\t');
@@ -80,7 +80,8 @@ static void begin_section(struct parser *parser, unsigned line, const char *titl
     struct suppressions *all = parser->suppressions;
     unsigned *first = string_map_make(&parser->titles, title, sizeof(*first));
     if (*first != 0)
-        fail(parser, line, "[%.60s] is given twice; it was first in line %u", title, *first);
+        suppress_fail(parser, line, "[%.60s] is given twice; it was first in line %u", title,
+                      *first);
     else
         *first = line;
     TOOL_APPEND(all->sections, all->count,
@@ -88,14 +89,14 @@ static void begin_section(struct parser *parser, unsigned line, const char *titl
     parser->state = INSIDE;
 }
 
-static void on_section(void *arg, unsigned line, const char *name) {
+static void suppress_on_section(void *arg, unsigned line, const char *name) {
     struct parser *parser = arg;
-    end_section(parser);
+    suppress_end_section(parser);
     parser->state = REFUSED;
-    if (name && is_named(name))
+    if (name && suppress_section_is_named(name))
         begin_section(parser, line, name);
     else if (name)
-        fail(parser, line, "[%.60s] unknown section; [" SECTION " NAME]", name);
+        suppress_fail(parser, line, "[%.60s] unknown section; [" SECTION " NAME]", name);
 }
 
 /* --- keys --- */
@@ -115,7 +116,7 @@ const char *suppress_nearest(const char *finding) {
 }
 
 /* NULL: the value can be used. A function's name may have characters that a file's may not. */
-static const char *wrong_with(enum suppress_key key, const char *value) {
+static const char *suppress_wrong_with(enum suppress_key key, const char *value) {
     if (value[0] == 0)
         return "no value";
     if (key == SUPPRESS_FINDING)
@@ -128,38 +129,38 @@ static const char *wrong_with(enum suppress_key key, const char *value) {
     return key == SUPPRESS_FUNCTION ? NULL : gps_glob_check(value);
 }
 
-static void set_key(struct parser *parser, unsigned line, enum suppress_key key,
-                    const char *value) {
+static void suppress_set_key(struct parser *parser, unsigned line, enum suppress_key key,
+                             const char *value) {
     char **place = &current(parser)->keys[key];
-    const char *wrong = wrong_with(key, value);
+    const char *wrong = suppress_wrong_with(key, value);
     const char *near = wrong && key == SUPPRESS_FINDING ? suppress_nearest(value) : NULL;
     if (wrong)
-        fail(parser, line, "%s = %.60s: %s%s%s; allowed: %s", keys[key].name, value, wrong,
-             near ? ", but perhaps " : "", tool_or(near, ""), keys[key].allowed);
+        suppress_fail(parser, line, "%s = %.60s: %s%s%s; allowed: %s", keys[key].name, value, wrong,
+                      near ? ", but perhaps " : "", tool_or(near, ""), keys[key].allowed);
     if (*place)
-        fail(parser, line, "%s: given twice in this section", keys[key].name);
+        suppress_fail(parser, line, "%s: given twice in this section", keys[key].name);
     else
         *place = tool_copy(value);
 }
 
-static void on_key(void *arg, unsigned line, const char *name, const char *value) {
+static void suppress_on_key(void *arg, unsigned line, const char *name, const char *value) {
     struct parser *parser = arg;
     if (parser->state == REFUSED)
         return;
     if (parser->state == OUTSIDE) {
-        fail(parser, line, "a key outside a section; [" SECTION " NAME] must precede it");
+        suppress_fail(parser, line, "a key outside a section; [" SECTION " NAME] must precede it");
         return;
     }
     for (size_t i = 0; i < SUPPRESS_KEY_COUNT; i++)
         if (strcmp(keys[i].name, name) == 0) {
-            set_key(parser, line, (enum suppress_key)i, value);
+            suppress_set_key(parser, line, (enum suppress_key)i, value);
             return;
         }
-    fail(parser, line, "%.60s: unknown key; allowed: " KEYS, name);
+    suppress_fail(parser, line, "%.60s: unknown key; allowed: " KEYS, name);
 }
 
-static void on_error(void *arg, unsigned line, const char *message) {
-    fail(arg, line, "%s", message);
+static void suppress_on_error(void *arg, unsigned line, const char *message) {
+    suppress_fail(arg, line, "%s", message);
 }
 
 /* --- files --- */
@@ -168,13 +169,13 @@ int suppress_parse(struct suppressions *suppressions, const char *file, char *te
                    gps_config_error_fn *fn, void *arg) {
     struct parser parser = {.suppressions = suppressions, .file = file, .fn = fn, .arg = arg};
     const struct gps_ini_events events = {.headers = "[" SECTION " NAME]",
-                                          .section = on_section,
-                                          .key = on_key,
-                                          .error = on_error,
+                                          .section = suppress_on_section,
+                                          .key = suppress_on_key,
+                                          .error = suppress_on_error,
                                           .arg = &parser};
     suppressions->file = file;
     gps_ini_read(text, count, &events);
-    end_section(&parser);
+    suppress_end_section(&parser);
     string_map_free(&parser.titles, NULL);
     if (!parser.failed)
         return 0;
@@ -188,9 +189,9 @@ bool suppress_read(struct suppressions *suppressions, const char *path) {
     const size_t count = file ? fread(bytes, 1, FILE_MAX + 1, file) : 0;
     struct parser parser = {.file = path, .fn = tool_error_in};
     if (!file || ferror(file))
-        fail(&parser, 0, "cannot be read: %s", strerror(errno));
+        suppress_fail(&parser, 0, "cannot be read: %s", strerror(errno));
     else if (count > FILE_MAX)
-        fail(&parser, 0, "is larger than 1 MiB");
+        suppress_fail(&parser, 0, "is larger than 1 MiB");
     else
         parser.failed = suppress_parse(suppressions, path, bytes, count, tool_error_in, NULL) != 0;
     if (file)

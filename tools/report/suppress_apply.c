@@ -11,7 +11,7 @@
 /* --- matching --- */
 
 /* A key that is not given matches everything; one that is given does not match an unknown fact. */
-static bool fits(const char *glob, const char *fact) {
+static bool suppress_glob_fits(const char *glob, const char *fact) {
     return !glob || (fact && gps_glob_match(glob, fact));
 }
 
@@ -20,7 +20,8 @@ static bool fits_function(const char *glob, const struct symbol *symbol) {
         return true;
     for (size_t i = 0; i < symbol->count; i++) {
         const struct symbol_place *place = &symbol->places[i];
-        if (fits(glob, place->function) || fits(glob, place->bare) || fits(glob, place->plain))
+        if (suppress_glob_fits(glob, place->function) || suppress_glob_fits(glob, place->bare) ||
+            suppress_glob_fits(glob, place->plain))
             return true;
     }
     return false;
@@ -30,7 +31,7 @@ static bool fits_stack(const struct suppression *section, const struct log_stack
                        struct symbols *symbols) {
     for (size_t i = 0; i < stack->count; i++) {
         const struct log_frame *frame = &stack->frames[i];
-        if (fits(section->keys[SUPPRESS_MODULE], log_frame_module(frame)) &&
+        if (suppress_glob_fits(section->keys[SUPPRESS_MODULE], log_frame_module(frame)) &&
             fits_function(section->keys[SUPPRESS_FUNCTION], symbol_find(symbols, frame)))
             return true;
     }
@@ -56,19 +57,19 @@ static bool fits_callers(const char *glob, const struct log_stack *stack) {
         const char *module = log_frame_module(&stack->frames[i]);
         if (module && !user_frame_is(&stack->frames[i]))
             continue;
-        if (!fits(glob, module))
+        if (!suppress_glob_fits(glob, module))
             return false;
         any = true;
     }
     return !glob || any;
 }
 
-static bool matches(const struct suppression *section, const struct log_line *line,
-                    struct symbols *symbols) {
+static bool suppress_matches(const struct suppression *section, const struct log_line *line,
+                             struct symbols *symbols) {
     const char *finding = section->keys[SUPPRESS_FINDING], *hash = section->keys[SUPPRESS_STACK];
     return (!finding || strcmp(finding, line->finding) == 0) &&
-           fits(section->keys[SUPPRESS_NAME], line->name) &&
-           fits(section->keys[SUPPRESS_COMMAND], line->process.command) &&
+           suppress_glob_fits(section->keys[SUPPRESS_NAME], line->name) &&
+           suppress_glob_fits(section->keys[SUPPRESS_COMMAND], line->process.command) &&
            fits_callers(section->keys[SUPPRESS_CALLERS], aggregate_stack(line)) &&
            (!hash || strtoull(hash, NULL, 16) == user_frame_hash(line, symbols)) &&
            fits_stacks(section, line, symbols);
@@ -79,7 +80,7 @@ void suppress_aggregate(struct suppressions *suppressions, struct aggregate *agg
     for (size_t i = 0; i < aggregate->count; i++)
         for (size_t j = 0; j < suppressions->count; j++) {
             struct suppression *section = &suppressions->sections[j];
-            if (!matches(section, aggregate->groups[i]->first, symbols))
+            if (!suppress_matches(section, aggregate->groups[i]->first, symbols))
                 continue;
             aggregate->groups[i]->suppressed = section->used = true;
             aggregate->groups[i]->known = section->known; /* the user's come last */

@@ -53,7 +53,7 @@ struct audit {
 
 /* --- before --- */
 
-static bool parse_fail(struct audit *audit) {
+static bool audit_parse_fail(struct audit *audit) {
     const char *const *values = audit->args->values;
     return report_fail_parse(&audit->fail, values[OPTION_FAIL_ON], values[OPTION_EXITCODE],
                              values[OPTION_LEVEL]) &&
@@ -88,10 +88,10 @@ static bool close_outputs(struct audit *audit) {
     return closed;
 }
 
-static bool parse(struct audit *audit) {
+static bool audit_parse(struct audit *audit) {
     const char *const *values = audit->args->values;
     return runtime_choose(values[OPTION_RUNTIME], audit->args->operands[0], &audit->runtime) &&
-           report_level(values[OPTION_LEVEL], &audit->level) && parse_fail(audit) &&
+           report_level(values[OPTION_LEVEL], &audit->level) && audit_parse_fail(audit) &&
            parse_leaks(audit) &&
            report_suppressions(values[OPTION_SUPPRESSIONS], values[OPTION_NO_DEFAULTS],
                                &audit->suppressions) &&
@@ -110,7 +110,7 @@ struct member {
 };
 
 /* Joins the directory that the environment names, which is made if need be. */
-static bool join(struct member *member) {
+static bool member_join(struct member *member) {
     struct gps_owner self;
     struct view_place place;
     view_place_get(&place);
@@ -125,7 +125,7 @@ static bool join(struct member *member) {
 static void begin_membership(struct member *member) {
     /* a limit on the size of files would otherwise end this process */
     void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
-    member->joined = join(member);
+    member->joined = member_join(member);
     signal(SIGXFSZ, before);
 }
 
@@ -154,7 +154,7 @@ static bool read_logs(struct audit *audit, struct report *report) {
     return read;
 }
 
-static bool print(struct audit *audit, const struct report *report) {
+static bool audit_print_report(struct audit *audit, const struct report *report) {
     const char *const *values = audit->args->values;
     report_text(stderr, report);
     if (values[OPTION_GENERATE])
@@ -202,7 +202,7 @@ static int make_report(struct audit *audit, int status, const struct command_lef
     report.watched = watched;
     report.unwatched = unwatched(audit);
     report_make(&report, &audit->suppressions, audit->args->values[OPTION_DEBUG]);
-    const bool printed = print(audit, &report);
+    const bool printed = audit_print_report(audit, &report);
     report_unmatched(&audit->suppressions);
     const bool all =
         watched_all(&audit->watched, reported, "audit", audit->args->operands[0], status);
@@ -217,7 +217,7 @@ static int make_report(struct audit *audit, int status, const struct command_lef
                          : TOOL_BLIND;
 }
 
-static int run_command(struct audit *audit) {
+static int audit_run_command(struct audit *audit) {
     char **command = audit->args->operands;
     struct member member;
     struct command_left left;
@@ -246,7 +246,7 @@ static int run_logged(struct audit *audit) {
         &audit->logs, audit->leaks ? "info" : tool_or(getenv("GPUSHARE_LOG_LEVEL"), "info"),
         audit->outputs[TIMELINE]);
     if (launch_prepare(args->values[OPTION_CONFIG], NULL, audit->runtime, args->operands[0]))
-        status = run_command(audit);
+        status = audit_run_command(audit);
     watched_end(&audit->watched);
     audit_logs_close(&audit->logs);
     command_release_signals();
@@ -255,7 +255,7 @@ static int run_logged(struct audit *audit) {
 
 static int run_audit(const struct tool_args *args) {
     struct audit audit = {.args = args};
-    int status = parse(&audit) ? run_logged(&audit) : TOOL_RUN_FAILED;
+    int status = audit_parse(&audit) ? run_logged(&audit) : TOOL_RUN_FAILED;
     close_outputs(&audit);
     suppress_free(&audit.suppressions);
     return status;

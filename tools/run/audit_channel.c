@@ -15,7 +15,7 @@
 
 /* --- the memory --- */
 
-static size_t size_of(size_t cells) {
+static size_t audit_channel_size(size_t cells) {
     return sizeof(struct gps_channel) + cells * GPS_CHANNEL_CELL;
 }
 
@@ -23,7 +23,7 @@ static size_t size_of(size_t cells) {
  * Under a limit on the size of files, which counts here, too, there are fewer cells. */
 static bool allocate(struct audit_channel *channel) {
     for (;;) {
-        if (fallocate(channel->file, 0, 0, (off_t)size_of(channel->cells)) == 0)
+        if (fallocate(channel->file, 0, 0, (off_t)audit_channel_size(channel->cells)) == 0)
             return true;
         if (channel->cells == 0 || ftruncate(channel->file, 0) != 0)
             return false;
@@ -32,7 +32,7 @@ static bool allocate(struct audit_channel *channel) {
 }
 
 /* Such a limit would otherwise end this process, where the hard one is in the way. */
-static bool make_room(struct audit_channel *channel) {
+static bool audit_channel_make_room(struct audit_channel *channel) {
     struct rlimit limit, most;
     void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
     const bool limited = getrlimit(RLIMIT_FSIZE, &limit) == 0;
@@ -46,19 +46,20 @@ static bool make_room(struct audit_channel *channel) {
     return made;
 }
 
-static struct gps_channel *make(struct audit_channel *channel) {
+static struct gps_channel *audit_channel_make(struct audit_channel *channel) {
     channel->file = memfd_create(GPS_CHANNEL_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (!make_room(channel) || fcntl(channel->file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+    if (!audit_channel_make_room(channel) ||
+        fcntl(channel->file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
         return NULL;
-    void *memory =
-        mmap(NULL, size_of(channel->cells), PROT_READ | PROT_WRITE, MAP_SHARED, channel->file, 0);
+    void *memory = mmap(NULL, audit_channel_size(channel->cells), PROT_READ | PROT_WRITE,
+                        MAP_SHARED, channel->file, 0);
     return memory == MAP_FAILED ? NULL : memory;
 }
 
 void audit_channel_begin(struct audit_channel *channel, const char *directory, bool to_files) {
     *channel =
         (struct audit_channel){.cells = directory ? GPS_CHANNEL_CELLS : 0, .to_files = to_files};
-    channel->memory = make(channel);
+    channel->memory = audit_channel_make(channel);
     if (!channel->memory)
         return;
     channel->memory->magic = GPS_CHANNEL_MAGIC;
@@ -71,7 +72,7 @@ void audit_channel_begin(struct audit_channel *channel, const char *directory, b
 
 void audit_channel_end(struct audit_channel *channel) {
     if (channel->memory)
-        munmap(channel->memory, size_of(channel->cells));
+        munmap(channel->memory, audit_channel_size(channel->cells));
     if (channel->file >= 0)
         close(channel->file);
     free(channel->kept);
@@ -80,7 +81,7 @@ void audit_channel_end(struct audit_channel *channel) {
 /* --- lines --- */
 
 /* A line that does not fit leaves nothing of itself, as where the disk is full. */
-static bool append(int file, const char *line, size_t length) {
+static bool audit_channel_append(int file, const char *line, size_t length) {
     struct stat before, after;
     if (fstat(file, &before) != 0)
         return false;
@@ -101,13 +102,13 @@ static bool write_line(const struct audit_channel *channel, const char *name, co
         *slash = '_';
     const int file = open(
         path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK, 0600);
-    const bool written = file >= 0 && append(file, line, length);
+    const bool written = file >= 0 && audit_channel_append(file, line, length);
     if (file >= 0)
         close(file);
     return written;
 }
 
-static void keep(struct audit_channel *channel, const char *line, size_t length) {
+static void audit_channel_keep(struct audit_channel *channel, const char *line, size_t length) {
     if (channel->kept_size + length > channel->kept_room) {
         channel->kept_room = 2 * (channel->kept_room + length);
         channel->kept = tool_resize(channel->kept, channel->kept_room, 1);
@@ -117,12 +118,12 @@ static void keep(struct audit_channel *channel, const char *line, size_t length)
 }
 
 /* The processes that write are not trusted: a program can have written anywhere. */
-static void take(struct audit_channel *channel, const char *bytes, size_t size) {
+static void audit_channel_take(struct audit_channel *channel, const char *bytes, size_t size) {
     const size_t before = strnlen(bytes, size) + 1;
     const char *line = bytes + before;
     const size_t length = before < size ? strnlen(line, size - before) : 0;
     if (length > 0 && !(channel->to_files && write_line(channel, bytes, line, length)))
-        keep(channel, line, length);
+        audit_channel_keep(channel, line, length);
 }
 
 /* Takes what is whole in the first `taken` cells. True: nothing else is in them. */
@@ -133,7 +134,8 @@ static bool read_cells(struct audit_channel *channel, size_t taken) {
         const uint16_t begun = atomic_load_explicit(&memory->begun[i], memory_order_acquire);
         const size_t count = begun == 0 || begun == GPS_CHANNEL_READ ? 1 : begun;
         if (begun != 0 && begun != GPS_CHANNEL_READ && count <= taken - i) {
-            take(channel, memory->bytes + i * GPS_CHANNEL_CELL, count * GPS_CHANNEL_CELL);
+            audit_channel_take(channel, memory->bytes + i * GPS_CHANNEL_CELL,
+                               count * GPS_CHANNEL_CELL);
             for (size_t j = 0; j < count; j++)
                 memory->begun[i + j] = GPS_CHANNEL_READ;
         }
@@ -144,7 +146,7 @@ static bool read_cells(struct audit_channel *channel, size_t taken) {
     return all;
 }
 
-static void mark(struct gps_channel *memory, size_t taken, uint16_t as) {
+static void audit_channel_mark(struct gps_channel *memory, size_t taken, uint16_t as) {
     for (size_t i = 0; i < taken; i++)
         memory->begun[i] = as;
 }
@@ -153,12 +155,12 @@ static void mark(struct gps_channel *memory, size_t taken, uint16_t as) {
  * meanwhile. */
 static void reuse(struct audit_channel *channel, uint64_t taken) {
     struct gps_channel *memory = channel->memory;
-    mark(memory, taken, 0);
+    audit_channel_mark(memory, taken, 0);
     uint64_t expected = taken;
     if (atomic_compare_exchange_strong(&memory->taken, &expected, 0))
         channel->begin = 0;
     else
-        mark(memory, taken, GPS_CHANNEL_READ);
+        audit_channel_mark(memory, taken, GPS_CHANNEL_READ);
 }
 
 static size_t limited(const struct audit_channel *channel, uint64_t taken) {

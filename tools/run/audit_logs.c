@@ -70,7 +70,7 @@ void audit_logs_set_environment(const struct audit_logs *logs, const char *level
 
 static bool complained; /* of a line that is cut off, as where the disk was full: others are lost */
 
-static void complain(const char *file, unsigned long line, const char *message) {
+static void audit_logs_complain(const char *file, unsigned long line, const char *message) {
     complained = true;
     report_complain(file, line, message);
 }
@@ -88,7 +88,7 @@ static const char *count_line(void *arg, const char *text, size_t length) {
     return wrong;
 }
 
-static bool read_directory(const struct audit_logs *logs, const struct log_sink *sink) {
+static bool audit_logs_read_directory(const struct audit_logs *logs, const struct log_sink *sink) {
     const ssize_t count = count_logs(logs);
     if (count < 0)
         tool_error("cannot read '%s': %s; what was written there is lost", logs->path,
@@ -96,7 +96,7 @@ static bool read_directory(const struct audit_logs *logs, const struct log_sink 
     return count == 0 || (count > 0 && logs_add(logs->path, sink) == 0);
 }
 
-static bool read_kept(const struct audit_channel *channel, const struct log_sink *sink) {
+static bool audit_logs_read_kept(const struct audit_channel *channel, const struct log_sink *sink) {
     FILE *file = channel->kept_size ? fmemopen(channel->kept, channel->kept_size, "r") : NULL;
     const bool read = file ? logs_read(file, "(channel)", sink) == 0 : channel->kept_size == 0;
     if (file)
@@ -107,9 +107,9 @@ static bool read_kept(const struct audit_channel *channel, const struct log_sink
 bool audit_logs_read(const struct audit_logs *logs, const struct audit_channel *channel,
                      log_line_fn *line, void *arg) {
     struct counted counted = {line, arg, 0};
-    const struct log_sink sink = {count_line, &counted, complain};
-    const bool files = read_directory(logs, &sink);
-    const bool kept = !channel || read_kept(channel, &sink);
+    const struct log_sink sink = {count_line, &counted, audit_logs_complain};
+    const bool files = audit_logs_read_directory(logs, &sink);
+    const bool kept = !channel || audit_logs_read_kept(channel, &sink);
     const uint64_t missing = channel ? audit_channel_missing(channel, counted.count) : 0;
     if (missing > 0)
         tool_error("%" PRIu64

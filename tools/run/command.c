@@ -117,7 +117,7 @@ static bool note_taken(void *arg, const struct gps_proc *proc) {
     return !wanted->taken;
 }
 
-static bool is_taken(pid_t pid) {
+static bool own_pid_is_taken(pid_t pid) {
     struct wanted wanted = {pid, gps_procfs_pid_ns(), false};
     struct view_place place;
     struct gps_store store;
@@ -129,7 +129,7 @@ static bool is_taken(pid_t pid) {
 
 bool own_pid_needed(void) {
     const uint64_t space = gps_procfs_pid_ns();
-    return space != 0 && (space != GPS_PROCFS_FIRST_PID_NS || is_taken(getpid()));
+    return space != 0 && (space != GPS_PROCFS_FIRST_PID_NS || own_pid_is_taken(getpid()));
 }
 
 /* Forks a child with this pid. -1 and EPERM: this user may not choose; EEXIST: a process has it. */
@@ -144,7 +144,7 @@ static pid_t fork_as(pid_t pid) {
 static pid_t own_pid_fork(void) {
     for (unsigned tries = 0; tries < TRIES; tries++) {
         const pid_t pid = (pid_t)(FIRST + gps_random() % (LAST - FIRST));
-        if (is_taken(pid))
+        if (own_pid_is_taken(pid))
             continue;
         const pid_t child = fork_as(pid);
         if (child >= 0)
@@ -153,7 +153,7 @@ static pid_t own_pid_fork(void) {
             break;
     }
     const pid_t child = fork();
-    if (child > 0 && is_taken(child))
+    if (child > 0 && own_pid_is_taken(child))
         tool_warn("a process of another container is process %d, too, so neither can open events "
                   "of the other, or memory that is not exported under gpushare; let gpushare run "
                   "choose the pid (--cap-add CHECKPOINT_RESTORE), or give both containers one pid "
@@ -173,7 +173,7 @@ static void end_with(pid_t parent) {
 }
 
 /* Waits for a byte on the channel, and answers with an error unless the command is executed. */
-static void become(const struct run *run, char **command, pid_t parent, int channel) {
+static void command_become(const struct run *run, char **command, pid_t parent, int channel) {
     char go;
     unguard(run);
     command_release_signals();
@@ -187,7 +187,7 @@ static void become(const struct run *run, char **command, pid_t parent, int chan
 }
 
 /* The channel closes at the exec, or brings its error. */
-static int start(struct run *run, char **command) {
+static int command_start(struct run *run, char **command) {
     const pid_t parent = getpid();
     int ends[2], error = 0;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
@@ -195,7 +195,7 @@ static int start(struct run *run, char **command) {
     run->command = own_pid_needed() ? own_pid_fork() : fork();
     if (run->command == 0) {
         close(ends[0]);
-        become(run, command, parent, ends[1]);
+        command_become(run, command, parent, ends[1]);
     }
     if (run->command < 0)
         error = errno;
@@ -211,7 +211,7 @@ static void note_interrupt(struct run *run) {
     run->tell = gps_clock_monotonic() + TELL_AFTER;
 }
 
-static void note_end(struct run *run, int status) {
+static void command_note_end(struct run *run, int status) {
     run->ended = true;
     run->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     run->until = gps_clock_monotonic() + GRACE;
@@ -220,14 +220,14 @@ static void note_end(struct run *run, int status) {
 }
 
 /* Reaps the children that have ended. False: there is no child left. */
-static bool reap(struct run *run) {
+static bool command_reap(struct run *run) {
     int status;
     for (;;) {
         const pid_t ended = waitpid(-1, &status, WNOHANG);
         if (ended <= 0)
             return ended == 0;
         if (ended == run->command)
-            note_end(run, status);
+            command_note_end(run, status);
     }
 }
 
@@ -262,7 +262,7 @@ static void tell_who_goes_on(const struct run *run) {
 
 /* --- waiting --- */
 
-static void look(struct run *run) {
+static void command_look(struct run *run) {
     const uint64_t begun = gps_clock_monotonic();
     if (run->watched)
         watched_look(run->watched);
@@ -288,7 +288,7 @@ static uint64_t pause_left(const struct run *run) {
 /* The next signal; 0: there is none before the next look. *sent: a process sent it. */
 static int next_signal(struct run *run, bool *sent) {
     if (pause_left(run) == 0)
-        look(run);
+        command_look(run);
     const int pause = (int)(pause_left(run) / 1000000) + 1;
     struct pollfd ready[] = {{.fd = run->signals, .events = POLLIN},
                              {.fd = run->watched ? run->watched->opened : -1, .events = POLLIN}};
@@ -317,8 +317,8 @@ static bool act_on(struct run *run, int number, bool sent) {
 }
 
 /* Waits for the command, and for what it leaves if that is awaited. False: some are left. */
-static bool await(struct run *run) {
-    while (reap(run)) {
+static bool command_await(struct run *run) {
+    while (command_reap(run)) {
         if (run->ended && run->awaited == COMMAND_ALONE)
             return true;
         bool sent = false;
@@ -345,10 +345,10 @@ int command_run(char **command, enum command_awaited awaited, struct watched *wa
     int status = guard(&run);
     if (status != 0)
         return status;
-    status = start(&run, command);
+    status = command_start(&run, command);
     if (status == 0) {
         run.lively = gps_clock_monotonic() + LIVELY;
-        if (!await(&run))
+        if (!command_await(&run))
             left->names = names_of_living(&left->count);
         status = run.status;
         drop_signals(&run);

@@ -14,7 +14,7 @@ struct process {
     uint32_t pid, parent;
 };
 
-static bool has_ended(uint32_t thread) {
+static bool thread_has_ended(uint32_t thread) {
     struct gps_procfs_stat stat;
     return gps_procfs_stat(thread, &stat) != 0 || stat.state == 'Z' || stat.state == 'X';
 }
@@ -35,13 +35,13 @@ uint32_t *descendants_numbers(const char *path, size_t *count) {
 
 /* The first thread of a process that has not ended, whose files are not empty; 0: it has ended. */
 static uint32_t living_thread(uint32_t pid) {
-    if (!has_ended(pid))
+    if (!thread_has_ended(pid))
         return pid;
     size_t count;
     TOOL_TEMP char *path = tool_format("/proc/%" PRIu32 "/task", pid);
     TOOL_TEMP uint32_t *threads = descendants_numbers(path, &count);
     for (size_t i = 0; i < count; i++)
-        if (!has_ended(threads[i]))
+        if (!thread_has_ended(threads[i]))
             return threads[i];
     return 0;
 }

@@ -16,7 +16,7 @@ _Static_assert(sizeof(struct driver_answer) <= PIPE_BUF, "an answer is one write
 
 /* What the loader finds first counts, of HIP the newest version before older ones, as a program
  * that is linked with it has it; then ROCm's own place. */
-static void *load(enum runtime runtime) {
+static void *driver_load_library(enum runtime runtime) {
     static const char *const names[RUNTIMES][6] = {
         [RUNTIME_CUDA] = {"libcuda.so.1"},
         [RUNTIME_HIP] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
@@ -28,7 +28,7 @@ static void *load(enum runtime runtime) {
 }
 
 void *driver_open(enum runtime runtime, struct driver *driver, char *why, size_t size) {
-    void *library = load(runtime), *newer;
+    void *library = driver_load_library(runtime), *newer;
     bool all = true;
     if (!library) {
         snprintf(why, size, "%s", dlerror());
@@ -49,7 +49,7 @@ void *driver_open(enum runtime runtime, struct driver *driver, char *why, size_t
 
 /* --- in the child --- */
 
-static void ask(enum runtime runtime, struct driver_answer *answer) {
+static void driver_ask_gpus(enum runtime runtime, struct driver_answer *answer) {
     enum { COMPUTE_MODE = 20 }; /* CU_DEVICE_ATTRIBUTE_COMPUTE_MODE */
     struct driver driver;
     Dl_info place;
@@ -82,7 +82,7 @@ static void run_child(int out, enum runtime runtime, struct driver_answer *answe
     for (int i = 0; i <= STDERR_FILENO; i++)
         dup2(null, i);
     setenv("GPUSHARE_MODE", "off", 1); /* we may be preloaded ourselves */
-    ask(runtime, answer);
+    driver_ask_gpus(runtime, answer);
     _exit(write(out, answer, sizeof(*answer)) == (ssize_t)sizeof(*answer) ? 0 : 1);
 }
 

@@ -12,7 +12,7 @@ bool loaded_is_code_of(const char *line, const char *name) {
            strncmp(slash + 1, name, length) == 0 && strchr(". ", slash[1 + length]);
 }
 
-static void note(struct loaded *loaded, const char *line) {
+static void loaded_note_line(struct loaded *loaded, const char *line) {
     for (enum runtime runtime = 0; runtime < RUNTIMES; runtime++) {
         loaded->libraries[runtime] |= loaded_is_code_of(line, vendors[runtime].library);
         if (!loaded->drivers[runtime] && loaded_is_code_of(line, vendors[runtime].driver))
@@ -29,7 +29,7 @@ bool loaded_read(uint32_t pid, struct loaded *loaded) {
     TOOL_TEMP char *text = tool_read(maps, &size);
     close(maps);
     for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
-        note(loaded, line);
+        loaded_note_line(loaded, line);
     return true;
 }
 

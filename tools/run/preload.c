@@ -95,7 +95,7 @@ char *preload_no_driver(enum runtime runtime) {
 
 /* --- the program --- */
 
-static int check(const char *path, int length) {
+static int preload_check_file(const char *path, int length) {
     struct stat info;
     if (length >= PATH_MAX)
         return -ENOENT; /* what is cut off is another file */
@@ -106,13 +106,14 @@ static int check(const char *path, int length) {
 
 int preload_program(const char *command, char path[PATH_MAX]) {
     if (strchr(command, '/'))
-        return check(path, snprintf(path, PATH_MAX, "%s", command));
+        return preload_check_file(path, snprintf(path, PATH_MAX, "%s", command));
     const char *search = getenv("PATH");
     int status = -ENOENT;
     for (search = search ? search : "/bin:/usr/bin"; command[0] != 0; search++) {
         size_t length = strcspn(search, ":");
-        int found = check(path, snprintf(path, PATH_MAX, "%.*s/%s", (int)(length ? length : 1),
-                                         length ? search : ".", command));
+        int found =
+            preload_check_file(path, snprintf(path, PATH_MAX, "%.*s/%s", (int)(length ? length : 1),
+                                              length ? search : ".", command));
         if (found == 0)
             return 0;
         status = found == -EACCES ? found : status;
@@ -198,7 +199,7 @@ static bool script_interpreter(char *head, char path[PATH_MAX]) {
 
 /* Judges one executable; *obstacle NULL: there is none. True: it is a script, and `path` becomes
  * that of its interpreter. */
-static bool judge(char path[PATH_MAX], const char **obstacle) {
+static bool preload_judge_file(char path[PATH_MAX], const char **obstacle) {
     char head[512] = "";
     size_t size = 0;
     Elf *elf = preload_elf(path);
@@ -222,7 +223,7 @@ bool preload_obstacle(const char *path, char *why, unsigned size) {
     snprintf(current, sizeof(current), "%s", path);
     for (int depth = 0; depth <= SCRIPT_DEPTH; depth++) {
         memcpy(judged, current, sizeof(judged));
-        if (judge(current, &obstacle))
+        if (preload_judge_file(current, &obstacle))
             continue;
         if (obstacle && depth > 0)
             snprintf(why, size, "is a script, and its interpreter %s %s", judged, obstacle);

@@ -106,7 +106,7 @@ char *watched_text(const struct watched *watched, uint64_t reported) {
 
 /* --- who was not --- */
 
-static bool is_known(const struct watched *watched, uint32_t pid, bool hidden) {
+static bool watched_is_known(const struct watched *watched, uint32_t pid, bool hidden) {
     for (size_t i = 0; i < watched->other_count; i++)
         if (watched->others[i].pid == pid && !watched->others[i].mute &&
             !watched->others[i].hidden == !hidden)
@@ -139,7 +139,7 @@ static bool find_out(int maps, const struct watched *watched, struct unwatched *
         has_library |= loaded_is_code_of(line, library);
         has_channel |= strstr(line, "/memfd:" GPS_CHANNEL_NAME) != NULL;
     }
-    if (!uses || (has_library && is_known(watched, process->pid, true)))
+    if (!uses || (has_library && watched_is_known(watched, process->pid, true)))
         return false;
     process->mute = has_library && !has_channel;
     if (has_library && is_mute_again(watched, process->pid, has_channel))
@@ -153,9 +153,9 @@ static bool find_out(int maps, const struct watched *watched, struct unwatched *
     return has_library && !process->mute ? process->hidden != NULL : pread(maps, &again, 1, 0) == 1;
 }
 
-static void check(struct watched *watched, uint32_t pid) {
+static void watched_check_process(struct watched *watched, uint32_t pid) {
     struct unwatched other = {.pid = pid};
-    const int maps = is_known(watched, pid, false) ? -1 : descendants_open(pid, "maps");
+    const int maps = watched_is_known(watched, pid, false) ? -1 : descendants_open(pid, "maps");
     if (maps < 0)
         return;
     if (find_out(maps, watched, &other))
@@ -170,7 +170,7 @@ void watched_look(struct watched *watched) {
     audit_channel_empty(&watched->channel);
     TOOL_TEMP uint32_t *living = descendants_living(&count);
     for (size_t i = 0; i < count; i++)
-        check(watched, living[i]);
+        watched_check_process(watched, living[i]);
 }
 
 /* --- said at the end --- */
@@ -204,7 +204,7 @@ static bool has_calls(const struct watched *watched, uint32_t pid) {
 }
 
 /* Names who was not watched. */
-static void tell(const struct watched *watched, const struct unwatched *other) {
+static void watched_tell_unwatched(const struct watched *watched, const struct unwatched *other) {
     const char *const uses = vendors[watched->runtime].name;
     if (other->hidden)
         tool_error("%s (pid %" PRIu32 ") used %s, and no call was seen: %s, so calls go past "
@@ -266,7 +266,7 @@ bool watched_all(const struct watched *watched, uint64_t reported, const char *v
         const struct unwatched *other = &watched->others[i];
         if ((other->hidden && has_calls(watched, other->pid)) || (other->mute && !other->sure))
             continue;
-        tell(watched, other);
+        watched_tell_unwatched(watched, other);
         past |= other->hidden != NULL;
         all = false;
     }

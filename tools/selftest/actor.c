@@ -45,7 +45,7 @@ struct actor {
 
 /* --- the GPU --- */
 
-static bool find(struct actor *actor) {
+static bool actor_find_driver(struct actor *actor) {
     void *library = driver_open(actor->runtime, &actor->driver, actor->said, sizeof(actor->said));
     const char *missing = NULL;
     if (!library)
@@ -60,13 +60,13 @@ static bool find(struct actor *actor) {
     return !missing;
 }
 
-static int begin(struct actor *actor) {
+static int actor_begin(struct actor *actor) {
     void *context;
     int count = 0, code = -1, version = 0;
     char name[128] = "unknown";
     const struct driver *driver = &actor->driver;
     const struct gpu *gpu = &actor->gpu;
-    if (!find(actor))
+    if (!actor_find_driver(actor))
         return code;
     if ((driver->init && (code = driver->init(0)) != 0) || (code = driver->count(&count)) != 0)
         return code;
@@ -88,7 +88,7 @@ static int copy_in(const struct actor *actor, uint64_t to) {
     return code ? code : gpu->synchronize();
 }
 
-static int copy_out(const struct actor *actor, uint64_t from) {
+static int actor_copy_out(const struct actor *actor, uint64_t from) {
     const struct gpu *gpu = &actor->gpu;
     return gpu->copy ? gpu->copy((uintptr_t)actor->host, from, actor->size, TO_HOST)
                      : gpu->to_host(actor->host, from, actor->size);
@@ -113,7 +113,7 @@ static int on_fill(struct actor *actor) {
 
 static int on_read(struct actor *actor) {
     memset(actor->host, 0, actor->size);
-    const int code = copy_out(actor, actor->imported ? actor->imported : actor->memory);
+    const int code = actor_copy_out(actor, actor->imported ? actor->imported : actor->memory);
     if (code)
         return code;
     const bool equal = memcmp(actor->host, actor->host + 1, actor->size - 1) == 0;
@@ -121,7 +121,7 @@ static int on_read(struct actor *actor) {
     return 0;
 }
 
-static int on_free(struct actor *actor) {
+static int actor_on_free(struct actor *actor) {
     return actor->gpu.free(actor->memory);
 }
 
@@ -152,11 +152,11 @@ static const struct command {
     const char *name;
     int (*run)(struct actor *);
 } commands[] = {
-    {"open", begin},   {"allocate", on_allocate}, {"fill", on_fill},     {"read", on_read},
-    {"free", on_free}, {"export", on_export},     {"import", on_import}, {"close", on_close},
+    {"open", actor_begin},   {"allocate", on_allocate}, {"fill", on_fill},     {"read", on_read},
+    {"free", actor_on_free}, {"export", on_export},     {"import", on_import}, {"close", on_close},
 };
 
-static bool answer(struct actor *actor, char *line) {
+static bool actor_answer(struct actor *actor, char *line) {
     line[strcspn(line, "\n")] = 0;
     actor->argument = line;
     strsep(&actor->argument, " ");
@@ -175,7 +175,7 @@ int actor_run(enum runtime runtime) {
     struct actor actor = {.runtime = runtime};
     char line[512];
     while (fgets(line, sizeof(line), stdin))
-        if (!answer(&actor, line))
+        if (!actor_answer(&actor, line))
             return TOOL_FAILED;
     free(actor.host);
     return TOOL_OK;

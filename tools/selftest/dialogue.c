@@ -21,7 +21,7 @@ bool dialogue_fails(struct dialogue *dialogue, const char *format, ...) {
     return false;
 }
 
-static struct dialogue_actor *find(struct dialogue *dialogue, const char *name) {
+static struct dialogue_actor *dialogue_find_actor(struct dialogue *dialogue, const char *name) {
     int i = 0;
     while (i < DIALOGUE_ACTORS - 1 && dialogue->actors[i].name &&
            strcmp(dialogue->actors[i].name, name) != 0)
@@ -32,7 +32,8 @@ static struct dialogue_actor *find(struct dialogue *dialogue, const char *name) 
 /* --- starting --- */
 
 /* In the child. */
-static void become(enum runtime runtime, const char *name, int in, int out, pid_t parent) {
+static void dialogue_become_actor(enum runtime runtime, const char *name, int in, int out,
+                                  pid_t parent) {
     const int null = open("/dev/null", O_WRONLY);
     TOOL_TEMP char *option = tool_format("--actor=%s", runtime == RUNTIME_HIP ? "hip" : "cuda");
     dup2(in, STDIN_FILENO);
@@ -45,14 +46,14 @@ static void become(enum runtime runtime, const char *name, int in, int out, pid_
     _exit(TOOL_RUN_FAILED);
 }
 
-static bool start(struct dialogue *dialogue, const char *name) {
-    struct dialogue_actor *actor = find(dialogue, name);
+static bool dialogue_start_actor(struct dialogue *dialogue, const char *name) {
+    struct dialogue_actor *actor = dialogue_find_actor(dialogue, name);
     int in[2] = {-1, -1}, out[2] = {-1, -1};
     const pid_t parent = getpid();
     const bool piped = pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0;
     const pid_t child = piped ? fork() : -1;
     if (child == 0)
-        become(dialogue->runtime, name, in[0], out[1], parent);
+        dialogue_become_actor(dialogue->runtime, name, in[0], out[1], parent);
     close(in[0]);
     close(out[1]);
     if (child < 0)
@@ -63,7 +64,8 @@ static bool start(struct dialogue *dialogue, const char *name) {
 
 /* --- speaking --- */
 
-static bool tell(struct dialogue *dialogue, struct dialogue_actor *actor, const char *says) {
+static bool dialogue_tell_actor(struct dialogue *dialogue, struct dialogue_actor *actor,
+                                const char *says) {
     const char *hole = strchr(says, '$');
     TOOL_TEMP char *text = tool_format("%.*s%s\n", (int)(hole ? hole - says : 256), says,
                                        hole ? dialogue->handle : "");
@@ -86,7 +88,7 @@ static bool hear(struct dialogue *dialogue, struct dialogue_actor *actor, const 
 }
 
 /* Whether it is what the line expects. A handle is kept. */
-static bool compare(struct dialogue *dialogue, const struct dialogue_line *line) {
+static bool dialogue_compare(struct dialogue *dialogue, const struct dialogue_line *line) {
     const char *answer = dialogue->answer, *expected = tool_or(line->answer, "0");
     if (strcmp(line->says, "export") == 0 && strncmp(answer, "0 ", 2) == 0)
         snprintf(dialogue->handle, sizeof(dialogue->handle), "%s", answer + 2);
@@ -100,31 +102,33 @@ static bool compare(struct dialogue *dialogue, const struct dialogue_line *line)
 
 bool dialogue_begin(struct dialogue *dialogue, const char *const names[DIALOGUE_ACTORS]) {
     for (int i = 0; i < DIALOGUE_ACTORS && names[i]; i++)
-        if (!start(dialogue, names[i]) || !tell(dialogue, find(dialogue, names[i]), "open"))
+        if (!dialogue_start_actor(dialogue, names[i]) ||
+            !dialogue_tell_actor(dialogue, dialogue_find_actor(dialogue, names[i]), "open"))
             return dialogue_fails(dialogue, "the %s did not start", names[i]);
     for (int i = 0; i < DIALOGUE_ACTORS && names[i]; i++) {
         const struct dialogue_line open = {names[i], "open", NULL};
-        if (!hear(dialogue, find(dialogue, names[i]), open.says) || !compare(dialogue, &open))
+        if (!hear(dialogue, dialogue_find_actor(dialogue, names[i]), open.says) ||
+            !dialogue_compare(dialogue, &open))
             return false;
     }
     return true;
 }
 
 bool dialogue_speak(struct dialogue *dialogue, const struct dialogue_line *line) {
-    struct dialogue_actor *actor = find(dialogue, line->actor);
+    struct dialogue_actor *actor = dialogue_find_actor(dialogue, line->actor);
     if (!line->says) {
         close(actor->in);
         actor->in = -1;
         return true;
     }
-    if (!tell(dialogue, actor, line->says))
+    if (!dialogue_tell_actor(dialogue, actor, line->says))
         return dialogue_fails(dialogue, "the %s ended before '%s'", actor->name, line->says);
-    return hear(dialogue, actor, line->says) && compare(dialogue, line);
+    return hear(dialogue, actor, line->says) && dialogue_compare(dialogue, line);
 }
 
 /* --- ending --- */
 
-static void end(struct dialogue *dialogue, struct dialogue_actor *actor) {
+static void dialogue_end_actor(struct dialogue *dialogue, struct dialogue_actor *actor) {
     const int status = driver_reap(actor->pid, dialogue->trouble ? 0 : dialogue->deadline);
     if (status == 0)
         return;
@@ -146,7 +150,7 @@ bool dialogue_end(struct dialogue *dialogue) {
     for (int i = 0; i < DIALOGUE_ACTORS; i++) {
         if (!dialogue->actors[i].pid)
             continue;
-        end(dialogue, &dialogue->actors[i]);
+        dialogue_end_actor(dialogue, &dialogue->actors[i]);
         close(dialogue->actors[i].out);
         dialogue->actors[i] = (struct dialogue_actor){0};
     }

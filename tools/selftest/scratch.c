@@ -96,7 +96,7 @@ bool scratch_begin(struct scratch *scratch) {
 }
 
 /* Whether it is this tool, in this namespace: a keeper. */
-static bool is_keeper(const struct scratch *scratch, uint32_t pid) {
+static bool scratch_is_keeper(const struct scratch *scratch, uint32_t pid) {
     char own[PATH_MAX] = "", other[PATH_MAX] = "";
     TOOL_TEMP char *link = tool_format("/proc/%u/exe", pid);
     TOOL_TEMP char *name_space = descendants_variable(pid, "GPUSHARE_NAMESPACE");
@@ -110,7 +110,7 @@ static size_t find_keepers(const struct scratch *scratch, bool kill_them) {
     size_t count, found = 0;
     TOOL_TEMP uint32_t *living = descendants_living(&count);
     for (size_t i = 0; i < count; i++) {
-        if (living[i] == (uint32_t)scratch->remover || !is_keeper(scratch, living[i]))
+        if (living[i] == (uint32_t)scratch->remover || !scratch_is_keeper(scratch, living[i]))
             continue;
         found++;
         if (kill_them)

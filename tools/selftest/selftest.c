@@ -154,7 +154,7 @@ static uint64_t merged_saved(void) {
     return saved;
 }
 
-static bool is_merged(struct dialogue *dialogue) {
+static bool dialogue_await_merged(struct dialogue *dialogue) {
     while (merged_saved() < MERGED) {
         if (gps_clock_monotonic() >= dialogue->deadline)
             return dialogue_fails(dialogue, "nothing was merged in time");
@@ -207,7 +207,7 @@ static const struct step {
      merge_rules,
      true,
      load_lines,
-     is_merged,
+     dialogue_await_merged,
      "two processes held equal memory once, and one did not see what the other wrote then"},
 };
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
@@ -233,7 +233,7 @@ static void forget_settings(void) {
     }
 }
 
-static bool prepare(struct test *test, const struct step *step) {
+static bool selftest_prepare_step(struct test *test, const struct step *step) {
     const char *files = test->scratch.files;
     TOOL_TEMP char *config = tool_format("%s/%s.conf", files, step->name);
     TOOL_TEMP char *log = tool_format("%s/%s.jsonl", files, step->name);
@@ -249,7 +249,7 @@ static bool prepare(struct test *test, const struct step *step) {
 }
 
 /* What went wrong, and what the library said about it. */
-static char *complaint(const struct dialogue *dialogue) {
+static char *selftest_complaint(const struct dialogue *dialogue) {
     TOOL_TEMP char *findings = reported();
     return tool_format("%s%s%s%s", dialogue->trouble, findings ? " (reported: " : "",
                        tool_or(findings, ""), findings ? ")" : "");
@@ -270,11 +270,12 @@ static void run_step(struct test *test, const struct step *step, struct result *
         result->sentence = tool_copy("nothing is merged in programs of HIP");
         return;
     }
-    const bool spoken = prepare(test, step) && dialogue_begin(dialogue, step->actors) &&
-                        speak(dialogue, step->lines) && (!step->then || step->then(dialogue));
+    const bool spoken = selftest_prepare_step(test, step) &&
+                        dialogue_begin(dialogue, step->actors) && speak(dialogue, step->lines) &&
+                        (!step->then || step->then(dialogue));
     const bool good = dialogue_end(dialogue) && spoken;
     result->outcome = good ? OUTCOME_OK : OUTCOME_FAILED;
-    result->sentence = good ? tool_copy(step->sentence) : complaint(dialogue);
+    result->sentence = good ? tool_copy(step->sentence) : selftest_complaint(dialogue);
     free(dialogue->trouble);
 }
 
@@ -335,7 +336,7 @@ static bool find_gpu(struct test *test, struct machine *machine) {
 
 /* --- the report --- */
 
-static void print_text(const struct machine *machine, const struct result *results) {
+static void selftest_print_text(const struct machine *machine, const struct result *results) {
     static const enum term_colour colours[] = {TERM_GREEN, TERM_RED, TERM_YELLOW};
     for (size_t i = 0; i < STEPS; i++) {
         const enum outcome outcome = results[i].outcome;
@@ -351,7 +352,7 @@ static void print_text(const struct machine *machine, const struct result *resul
     putchar('\n');
 }
 
-static void print_json(const struct machine *machine, const struct result *results) {
+static void selftest_print_json(const struct machine *machine, const struct result *results) {
     json_t *list = json_tree_pack("[]");
     json_t *row = json_tree_pack("{s:s, s:s, s:o, s:s, s:s, s:s, s:s}", "date", machine->date,
                                  "gpushare", GPS_VERSION, "gpu", json_tree_string(machine->gpu),
@@ -367,7 +368,7 @@ static void print_json(const struct machine *machine, const struct result *resul
     json_tree_print(stdout, json_tree_pack("{s:o, s:o}", "steps", list, "row", row));
 }
 
-static int run_all(struct test *test, bool json) {
+static int selftest_run_all(struct test *test, bool json) {
     struct machine machine;
     struct result results[STEPS] = {{0}};
     int status = TOOL_OK;
@@ -378,7 +379,7 @@ static int run_all(struct test *test, bool json) {
         if (results[i].outcome == OUTCOME_FAILED)
             status = TOOL_FAILED;
     }
-    json ? print_json(&machine, results) : print_text(&machine, results);
+    json ? selftest_print_json(&machine, results) : selftest_print_text(&machine, results);
     for (size_t i = 0; i < STEPS; i++)
         free(results[i].sentence);
     return status;
@@ -390,7 +391,7 @@ int selftest_run(bool json, uint64_t timeout) {
     signal(SIGPIPE, SIG_IGN);
     if (!scratch_begin(&test.scratch))
         return TOOL_FAILED;
-    const int status = run_all(&test, json);
+    const int status = selftest_run_all(&test, json);
     scratch_end(&test.scratch);
     return status;
 }

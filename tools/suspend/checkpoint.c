@@ -43,7 +43,7 @@ static struct {
 } driver;
 
 #define FIND(id, parameters, name) all &= (*(void **)&driver.id = dlsym(library, name)) != NULL;
-static const char *find_driver(void) {
+static const char *checkpoint_find_driver(void) {
     static const char old[] = "this driver cannot checkpoint a process; it takes version 570 or a "
                               "newer one";
     enum checkpoint_state state;
@@ -61,7 +61,7 @@ static const char *find_driver(void) {
 
 const char *checkpoint_open(void) {
     if (!driver.tried)
-        driver.why = find_driver();
+        driver.why = checkpoint_find_driver();
     driver.tried = true;
     return driver.why;
 }

@@ -31,7 +31,7 @@ static bool restore(struct target *target, const struct targets_how *how) {
     return lost(target);
 }
 
-static bool unlock(const struct target *target) {
+static bool resume_unlock(const struct target *target) {
     const int code = checkpoint_unlock(target->pid);
     return code == 0 || target_fail(target, "the driver does not unlock it", code);
 }
@@ -46,9 +46,9 @@ static bool bring_back(struct target *target, const struct targets_how *how, boo
     case CHECKPOINT_RUNS:
         return true;
     case CHECKPOINT_AWAY:
-        return restore(target, how) && unlock(target);
+        return restore(target, how) && resume_unlock(target);
     case CHECKPOINT_LOCKED:
-        return unlock(target);
+        return resume_unlock(target);
     default:
         return lost(target);
     }

@@ -100,7 +100,7 @@ static enum room lock(struct target *target, const struct targets_how *how) {
                : ROOM_TAKEN;
 }
 
-static bool unlock(struct target *target, const struct targets_how *how) {
+static bool room_unlock(struct target *target, const struct targets_how *how) {
     room_free(target);
     return !has_lock(target) || target_order(target, GPS_ORDER_NO_ROOM, how->timeout, 0);
 }
@@ -157,19 +157,19 @@ static bool find_need(const struct target *target, struct need *need) {
 }
 
 /* With ROOM the lock is held. */
-static enum room look(struct target *target, const struct targets_how *how, uint64_t need,
-                      uint64_t *room) {
+static enum room room_look(struct target *target, const struct targets_how *how, uint64_t need,
+                           uint64_t *room) {
     const enum room found = lock(target, how);
     if (found != ROOM)
         return found;
     const bool known = checkpoint_room(target->answer.device, room);
     if (known && *room >= need)
         return ROOM;
-    return !unlock(target, how) ? ROOM_FAILED : known ? ROOM_LACKS : ROOM_UNKNOWN;
+    return !room_unlock(target, how) ? ROOM_FAILED : known ? ROOM_LACKS : ROOM_UNKNOWN;
 }
 
 /* "128 MiB on the GPU and 16 MiB to spare"; malloc'ed. */
-static char *describe(const struct need *need) {
+static char *need_describe(const struct need *need) {
     char *text = tool_format("%s on the GPU", printable_size(need->had).text);
     if (need->bytes > need->had) {
         char *spare =
@@ -182,7 +182,7 @@ static char *describe(const struct need *need) {
 
 static void tell_wait(const struct target *target, enum room found, const struct need *need,
                       uint64_t room) {
-    TOOL_TEMP char *what = describe(need);
+    TOOL_TEMP char *what = need_describe(need);
     if (found == ROOM_LACKS)
         fprintf(stderr, "gpushare: resume: %s waits for room: it needs %s, and %s are free\n",
                 target->name, what, printable_size(room).text);
@@ -190,10 +190,10 @@ static void tell_wait(const struct target *target, enum room found, const struct
         fprintf(stderr, "gpushare: resume: %s waits: %s\n", target->name, target->answer.reason);
 }
 
-static void fail(const struct target *target, enum room found, const struct need *need,
-                 uint64_t room) {
+static void room_fail(const struct target *target, enum room found, const struct need *need,
+                      uint64_t room) {
     TOOL_TEMP char *begin = tool_format("%s was not resumed, and stays suspended", target->name);
-    TOOL_TEMP char *what = describe(need);
+    TOOL_TEMP char *what = need_describe(need);
     if (found == ROOM_TAKEN)
         tool_error("%s: %s", begin, target->answer.reason);
     else if (found == ROOM_LACKS)
@@ -214,7 +214,7 @@ bool room_take(struct target *target, const struct targets_how *how) {
             tool_error("%s was not resumed: how much it needs is not known", target->name);
             return false;
         }
-        found = look(target, how, need.bytes, &room);
+        found = room_look(target, how, need.bytes, &room);
         if (!how->wait || (found != ROOM_LACKS && found != ROOM_TAKEN))
             break;
         if (!told)
@@ -223,13 +223,13 @@ bool room_take(struct target *target, const struct targets_how *how) {
         usleep(LOOK);
     }
     if (found != ROOM)
-        fail(target, found, &need, room);
+        room_fail(target, found, &need, room);
     return found == ROOM &&
            (!has_lock(target) || target_order(target, GPS_ORDER_RESTORE, how->timeout, 0));
 }
 
 void room_give(struct target *target, const struct targets_how *how) {
-    (void)unlock(target, how);
+    (void)room_unlock(target, how);
 }
 
 bool room_now(const struct target *target, uint64_t *bytes) {

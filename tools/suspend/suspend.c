@@ -33,7 +33,7 @@ struct progress {
     uint64_t before, bytes; /* main memory of the process, and what comes on top of it */
 };
 
-static void *show(void *arg) {
+static void *progress_show(void *arg) {
     struct progress *progress = arg;
     while (!progress->over) {
         uint64_t now;
@@ -50,7 +50,7 @@ static void *show(void *arg) {
 static void begin_progress(struct progress *progress, const struct target *target) {
     *progress = (struct progress){.pid = target->pid, .bytes = target->answer.own};
     progress->shown = isatty(STDERR_FILENO) && gps_main_memory_of(target->pid, &progress->before) &&
-                      pthread_create(&progress->thread, NULL, show, progress) == 0;
+                      pthread_create(&progress->thread, NULL, progress_show, progress) == 0;
 }
 
 static void end_progress(struct progress *progress) {
@@ -98,7 +98,7 @@ static bool runs(const struct target *target) {
 /* To spare: for what is not counted, and for the pinned memory through which it is copied. */
 enum { MARGIN = 64 /* a 64th */, STAGES = 128 << 20 };
 
-static bool has_main_memory(const struct target *target) {
+static bool target_has_main_memory(const struct target *target) {
     uint64_t left;
     if (!gps_main_memory_left(target->pid, &left)) {
         tool_error("%s was not suspended: how much main memory is left is not known", target->name);
@@ -119,10 +119,10 @@ static bool may_let_go(struct target *target, bool alone) {
         tool_error("%s cannot be suspended: %s", target->name, target->answer.reason);
         return false;
     }
-    return (alone || runs(target)) && has_main_memory(target);
+    return (alone || runs(target)) && target_has_main_memory(target);
 }
 
-static bool let_go(struct target *target, uint64_t timeout) {
+static bool target_let_go(struct target *target, uint64_t timeout) {
     if (!target_order(target, GPS_ORDER_LET_GO, timeout, 0))
         return false;
     if (target->answer.state == GPS_ANSWER_GONE)
@@ -138,7 +138,7 @@ struct left {
     bool known;
 };
 
-static void measure(const struct target *target, struct left *left) {
+static void left_measure(const struct target *target, struct left *left) {
     left->bytes = target->answer.own;
     left->known = left->known && room_now(target, &left->after);
     const uint64_t shared = target->answer.offloaded;
@@ -147,7 +147,7 @@ static void measure(const struct target *target, struct left *left) {
         left->bytes = left->after - left->before - shared;
 }
 
-static void say(const struct target *target, const struct left *left, bool alone) {
+static void suspend_say(const struct target *target, const struct left *left, bool alone) {
     if (alone) {
         printf("%s has let go of %s of shared memory, and its calls wait; "
                "`gpushare resume --take-again %u` ends that.\n",
@@ -173,7 +173,7 @@ static void say(const struct target *target, const struct left *left, bool alone
 static bool take_off(struct target *target, uint64_t timeout, bool alone) {
     struct left left = {.known = !alone && room_now(target, &left.before)};
     const bool orders = target->takes_orders, gone = target->answer.state == GPS_ANSWER_GONE;
-    if (orders && !gone && !let_go(target, timeout))
+    if (orders && !gone && !target_let_go(target, timeout))
         return false;
     if (orders && !target_order(target, GPS_ORDER_KEEP, timeout, 0))
         return false;
@@ -182,10 +182,10 @@ static bool take_off(struct target *target, uint64_t timeout, bool alone) {
             tool_error("%s runs on as before", target->name);
         return false;
     }
-    measure(target, &left);
+    left_measure(target, &left);
     if (orders && !alone && !target_order(target, GPS_ORDER_KEEP, timeout, left.bytes))
         return false;
-    say(target, &left, alone);
+    suspend_say(target, &left, alone);
     return true;
 }
 

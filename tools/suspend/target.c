@@ -67,7 +67,7 @@ static bool is_here(const char *pid) {
 }
 
 /* A number counts in a namespace. False: it means more than one process, and it was said which. */
-static bool is_sole(const struct view *view, const char *number) {
+static bool target_number_is_sole(const struct view *view, const char *number) {
     TOOL_TEMP char *names = NULL;
     size_t count = 0;
     bool here = false;
@@ -93,9 +93,9 @@ static bool is_sole(const struct view *view, const char *number) {
 
 enum found { FOUND, FOUND_NONE, FOUND_TOO_MANY };
 
-static enum found find(struct targets *targets, struct view *view, const char *text) {
+static enum found targets_find(struct targets *targets, struct view *view, const char *text) {
     if (find_process(view, text, process_has_any_pid) > 0) {
-        if (is_number(text) && !is_sole(view, text))
+        if (is_number(text) && !target_number_is_sole(view, text))
             return FOUND_TOO_MANY;
         if (add_found(targets, view))
             return FOUND;
@@ -142,14 +142,15 @@ static void find_all_but(struct targets *targets, struct view *view, const char 
 }
 
 /* False: one was not found, and it was said why. */
-static bool find_all(char **operands, const struct targets_how *how, struct targets *targets) {
+static bool targets_find_all(char **operands, const struct targets_how *how,
+                             struct targets *targets) {
     struct view view;
     bool all = true;
     *targets = (struct targets){.list = NULL};
     if (!view_read(&view))
         return false;
     for (; *operands; operands++) {
-        const enum found found = find(targets, &view, *operands);
+        const enum found found = targets_find(targets, &view, *operands);
         if (found == FOUND_NONE)
             all &= find_stranger(targets, &view, *operands, how->force);
         all &= found != FOUND_TOO_MANY;
@@ -170,7 +171,7 @@ static void free_all(struct targets *targets) {
 
 /* --- all of them --- */
 
-static bool parse(const struct tool_args *args, struct targets_how *how) {
+static bool targets_parse(const struct tool_args *args, struct targets_how *how) {
     const char *within = tool_or(how->within, "30s");
     if (!gps_parse_duration(within, &how->timeout) || how->timeout == 0)
         tool_error("--timeout '%s' is no time to wait; allowed: 500ms, 30s, 2min ...", within);
@@ -192,9 +193,9 @@ static bool has_pid(const struct target *target) {
 
 int targets_each(const struct tool_args *args, struct targets_how *how, target_fn *fn) {
     struct targets targets;
-    if (!parse(args, how))
+    if (!targets_parse(args, how))
         return TOOL_USAGE;
-    bool good = find_all(args->operands, how, &targets);
+    bool good = targets_find_all(args->operands, how, &targets);
     const char *why = how->alone || targets.count == 0 ? NULL : checkpoint_open();
     if (why)
         tool_error("%s", why);
@@ -237,7 +238,7 @@ void target_close(struct target *target) {
 
 /* It has answered this order, and is not at it any more; or it takes its memory again, and follows
  * no order for room. */
-static bool is_answered(struct target *target, enum gps_order_ask ask, uint64_t serial) {
+static bool target_is_answered(struct target *target, enum gps_order_ask ask, uint64_t serial) {
     struct gps_answer_file answer;
     if (gps_answer_read(&target->store, &target->owner, &answer) < 0)
         return false;
@@ -266,10 +267,10 @@ static char *why_silent(const struct target *target) {
     return tool_copy(target->answer.reason);
 }
 
-static bool await(struct target *target, enum gps_order_ask ask, uint64_t serial,
-                  uint64_t timeout) {
+static bool target_await(struct target *target, enum gps_order_ask ask, uint64_t serial,
+                         uint64_t timeout) {
     const uint64_t until = gps_clock_monotonic() + timeout + WHILE;
-    while (!is_answered(target, ask, serial)) {
+    while (!target_is_answered(target, ask, serial)) {
         if (gps_lease_probe(&target->store, &target->owner) == GPS_DEAD) {
             tool_error("%s has ended", target->name);
             return false;
@@ -295,7 +296,7 @@ bool target_order(struct target *target, enum gps_order_ask ask, uint64_t timeou
         tool_error("cannot tell %s: %s", target->name, strerror(-status));
         return false;
     }
-    return await(target, ask, order.serial, timeout);
+    return target_await(target, ask, order.serial, timeout);
 }
 
 char *target_obstacle(const char *pid) {
@@ -304,7 +305,7 @@ char *target_obstacle(const char *pid) {
     char *why = NULL;
     if (!view_read(&view))
         return NULL;
-    if (find(&targets, &view, pid) == FOUND) {
+    if (targets_find(&targets, &view, pid) == FOUND) {
         struct target *target = &targets.list[0];
         if (target->answer.state != GPS_ANSWER_RUNS)
             why = tool_copy("it is suspended already");

@@ -44,7 +44,7 @@ static const char *closing(const char *open) {
 }
 
 /* Replaces the text in brackets of these kinds by "..." where that is shorter. */
-static void drop(char *name, const char *kinds) {
+static void short_name_drop(char *name, const char *kinds) {
     const char *from = name;
     char *to = name;
     while (*from != 0) {
@@ -66,9 +66,9 @@ static void drop(char *name, const char *kinds) {
 char *short_name_function(const char *name) {
     char *shortened = tool_copy(name);
     if (strlen(shortened) > SHORT_NAME_MAX)
-        drop(shortened, "(");
+        short_name_drop(shortened, "(");
     if (strlen(shortened) > SHORT_NAME_MAX)
-        drop(shortened, "<");
+        short_name_drop(shortened, "<");
     if (strlen(shortened) > SHORT_NAME_MAX)
         memcpy(shortened + SHORT_NAME_MAX - strlen(ELLIPSIS), ELLIPSIS, sizeof(ELLIPSIS));
     return shortened;

@@ -41,7 +41,7 @@ struct unit_range {
     Dwarf_Off unit;
 };
 
-static int compare(const void *left, const void *right) {
+static int unit_range_compare(const void *left, const void *right) {
     const struct unit_range *a = left, *b = right;
     return tool_compare(a->low, b->low);
 }
@@ -57,7 +57,7 @@ static void units_read(struct units *units, Dwarf *debug) {
         for (ptrdiff_t at = 0; (at = dwarf_ranges(&unit, at, &base, &range.low, &range.high)) > 0;)
             TOOL_APPEND(units->ranges, units->count, range);
     }
-    TOOL_SORT(units->ranges, units->count, compare);
+    TOOL_SORT(units->ranges, units->count, unit_range_compare);
 }
 
 /* Ranges overlap where the linker has left code out: what was there begins at 0 then. So of those
@@ -119,7 +119,7 @@ static bool open_module(struct module *module, const char *path, struct symbols 
 }
 
 /* Whether the file is the one that ran. Without a build id in the log, it counts as that. */
-static bool is_same(const struct module *module, const char *build_id) {
+static bool symbol_module_is_same(const struct module *module, const char *build_id) {
     if (!build_id)
         return true;
     const unsigned char *bits;
@@ -139,7 +139,7 @@ static bool try(struct module *module, const char *path, const char *build_id,
     struct stat info;
     if ((path[0] != '/' && !build_id) || stat(path, &info) != 0 || !S_ISREG(info.st_mode))
         return false;
-    if (!open_module(module, path, symbols) || !is_same(module, build_id)) {
+    if (!open_module(module, path, symbols) || !symbol_module_is_same(module, build_id)) {
         close_module(module);
         return false;
     }
@@ -164,7 +164,8 @@ static const char *why_not(const char *path) {
     return access(path, F_OK) == 0 ? "replaced since" : "file is gone";
 }
 
-static const struct module *module_of(struct symbols *symbols, const struct log_frame *frame) {
+static const struct module *symbol_module_of(struct symbols *symbols,
+                                             const struct log_frame *frame) {
     const char *path = frame->module, *build_id = frame->build_id;
     TOOL_TEMP char *key = tool_format("%s %s", tool_or(build_id, ""), path);
     struct module *module = string_map_make(&symbols->modules, key, sizeof(*module));
@@ -204,13 +205,13 @@ static bool is_function(Dwarf_Die *die) {
            tag == DW_TAG_entry_point;
 }
 
-static struct symbol_place *add_place(struct symbol *symbol) {
+static struct symbol_place *symbol_add_place(struct symbol *symbol) {
     symbol->places = tool_resize(symbol->places, symbol->count + 1, sizeof(*symbol->places));
     symbol->places[symbol->count] = (struct symbol_place){.line = 0};
     return &symbol->places[symbol->count++];
 }
 
-static unsigned number_of(Dwarf_Die *die, unsigned attribute_name) {
+static unsigned die_number_of(Dwarf_Die *die, unsigned attribute_name) {
     Dwarf_Attribute attribute;
     Dwarf_Word value = 0;
     if (dwarf_formudata(dwarf_attr(die, attribute_name, &attribute), &value) != 0)
@@ -222,10 +223,10 @@ static unsigned number_of(Dwarf_Die *die, unsigned attribute_name) {
 static void set_call_site(struct symbol_place *place, Dwarf_Die *unit, Dwarf_Die *die,
                           const char *directory) {
     Dwarf_Files *files;
-    unsigned file = number_of(die, DW_AT_call_file);
+    unsigned file = die_number_of(die, DW_AT_call_file);
     if (dwarf_getsrcfiles(unit, &files, NULL) == 0)
         place->file = dwarf_filesrc(files, file, NULL, NULL);
-    place->line = number_of(die, DW_AT_call_line);
+    place->line = die_number_of(die, DW_AT_call_line);
     place->directory = directory;
 }
 
@@ -237,7 +238,7 @@ static void add_functions(struct symbol *symbol, Dwarf_Die *unit,
     Dwarf_Die *call = NULL;
     for (size_t i = functions->count; i-- > 0;) {
         Dwarf_Die *die = &functions->dies[i];
-        struct symbol_place *place = call ? add_place(symbol) : &symbol->places[0];
+        struct symbol_place *place = call ? symbol_add_place(symbol) : &symbol->places[0];
         if (call)
             set_call_site(place, unit, call, directory);
         set_function(place, linkage_name(die));
@@ -330,15 +331,16 @@ static void find_places(const struct module *module, uint64_t address, struct sy
 
 /* A Python frame has its symbol with it. A return address is behind its call, where the next line
  * or function may begin: so the address before it is looked up. */
-static void look_up(struct symbols *symbols, const struct log_frame *frame, struct symbol *symbol) {
-    struct symbol_place *place = add_place(symbol);
+static void symbol_look_up(struct symbols *symbols, const struct log_frame *frame,
+                           struct symbol *symbol) {
+    struct symbol_place *place = symbol_add_place(symbol);
     if (frame->function) {
         place->function = tool_copy(frame->function);
         place->bare = tool_copy(frame->function);
         place->file = frame->file;
         place->line = frame->line <= INT32_MAX ? (unsigned)frame->line : 0;
     } else if (frame->module) {
-        const struct module *module = module_of(symbols, frame);
+        const struct module *module = symbol_module_of(symbols, frame);
         symbol->note = module->note;
         if (module->module && frame->offset > 0)
             find_places(module, frame->offset - 1, symbol);
@@ -353,12 +355,12 @@ const struct symbol *symbol_find(struct symbols *symbols, const struct log_frame
                                       tool_or(frame->build_id, ""), tool_or(frame->module, ""));
     struct symbol *symbol = string_map_make(&symbols->found, key, sizeof(*symbol));
     if (symbol->count == 0)
-        look_up(symbols, frame, symbol);
+        symbol_look_up(symbols, frame, symbol);
     return symbol;
 }
 
 bool symbol_defines(struct symbols *symbols, const struct log_frame *frame, const char *name) {
-    const struct module *module = frame->module ? module_of(symbols, frame) : NULL;
+    const struct module *module = frame->module ? symbol_module_of(symbols, frame) : NULL;
     const int count = module && module->module ? dwfl_module_getsymtab(module->module) : 0;
     for (int i = 0; i < count; i++) {
         GElf_Sym symbol;

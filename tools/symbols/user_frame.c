@@ -8,7 +8,7 @@
 #include "cli/tool.h"
 #include "logs/aggregate.h"
 
-static bool begins(const char *text, const char *with) {
+static bool user_frame_text_begins(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
@@ -23,7 +23,7 @@ bool user_frame_is(const struct log_frame *frame) {
     if (frame->function || !base)
         return frame->function;
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        if (begins(base, others[i]))
+        if (user_frame_text_begins(base, others[i]))
             return false;
     return true;
 }
@@ -57,8 +57,8 @@ static bool is_start(const struct log_frame *frame, struct symbols *symbols) {
     if (frame->function)
         return false;
     if (function)
-        return strcmp(function, "_start") == 0 || begins(function, "__libc_start");
-    return frame->module && begins(basename(frame->module), "libc.so");
+        return strcmp(function, "_start") == 0 || user_frame_text_begins(function, "__libc_start");
+    return frame->module && user_frame_text_begins(basename(frame->module), "libc.so");
 }
 
 size_t user_frame_shown(const struct log_stack *stack, struct symbols *symbols) {
@@ -93,17 +93,18 @@ uint64_t user_frame_hash(const struct log_line *line, struct symbols *symbols) {
 /* --- the runtime's --- */
 
 static bool is_drivers(const char *api) {
-    return api && begins(api, "cu") && isupper((unsigned char)api[2]);
+    return api && user_frame_text_begins(api, "cu") && isupper((unsigned char)api[2]);
 }
 
 /* NVIDIA's linker scripts give these names to what is not public. */
 static bool is_internal(const char *function) {
-    return begins(function, "libcudart_static_") || begins(function, "__cudart") ||
-           begins(function, "_ZN6cudart");
+    return user_frame_text_begins(function, "libcudart_static_") ||
+           user_frame_text_begins(function, "__cudart") ||
+           user_frame_text_begins(function, "_ZN6cudart");
 }
 
 static bool is_public(const char *function) {
-    return begins(function, "cuda") && isupper((unsigned char)function[4]);
+    return user_frame_text_begins(function, "cuda") && isupper((unsigned char)function[4]);
 }
 
 static bool is_hooked(const char *function) {

@@ -26,13 +26,13 @@ struct events {
     size_t count;
 };
 
-static int by_time(const void *left, const void *right) {
+static int event_text_by_time(const void *left, const void *right) {
     const struct event_text *a = left, *b = right;
     return (a->time > b->time) - (a->time < b->time) ?: tool_compare(a->order, b->order);
 }
 
 /* A log of findings may be in the same directory. */
-static void add(void *arg, const char *text, size_t length) {
+static void events_add(void *arg, const char *text, size_t length) {
     struct events *events = arg;
     const char *wrong = NULL;
     struct event_line *line = event_line_is(text) ? event_line_parse(text, length, &wrong) : NULL;
@@ -47,8 +47,8 @@ static void add(void *arg, const char *text, size_t length) {
 }
 
 /* False: nobody reads any more. */
-static bool print(struct events *events) {
-    TOOL_SORT(events->texts, events->count, by_time);
+static bool events_print(struct events *events) {
+    TOOL_SORT(events->texts, events->count, event_text_by_time);
     for (size_t i = 0; i < events->count; i++) {
         puts(events->texts[i].text);
         free(events->texts[i].text);
@@ -60,7 +60,7 @@ static bool print(struct events *events) {
 }
 
 /* False: it is not known where events are. */
-static bool begin(struct follow *logs, const struct tool_args *args) {
+static bool events_begin(struct follow *logs, const struct tool_args *args) {
     struct gps_config config;
     *logs = (struct follow){.paths = args->operands, .path_count = (size_t)args->operand_count};
     if (args->operand_count > 0)
@@ -76,7 +76,7 @@ static bool begin(struct follow *logs, const struct tool_args *args) {
     return logs->configured;
 }
 
-static bool parse(const char *text, int64_t *since) {
+static bool events_parse_since(const char *text, int64_t *since) {
     uint64_t ago;
     *since = 0;
     if (!text)
@@ -93,14 +93,14 @@ static int run_events(const struct tool_args *args) {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     struct events events = {.count = 0};
     struct follow logs;
-    if (!parse(args->values[OPTION_SINCE], &events.since))
+    if (!events_parse_since(args->values[OPTION_SINCE], &events.since))
         return TOOL_USAGE;
-    if (!begin(&logs, args))
+    if (!events_begin(&logs, args))
         return TOOL_FAILED;
-    bool good = follow_read(&logs, add, &events);
-    while (print(&events) && good && args->values[OPTION_FOLLOW]) {
+    bool good = follow_read(&logs, events_add, &events);
+    while (events_print(&events) && good && args->values[OPTION_FOLLOW]) {
         nanosleep(&pause, NULL);
-        good = follow_read(&logs, add, &events);
+        good = follow_read(&logs, events_add, &events);
     }
     follow_end(&logs);
     return good ? TOOL_OK : TOOL_FAILED;

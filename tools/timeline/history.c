@@ -34,7 +34,7 @@ struct history_play {
     int64_t saved;                /* bytes of merged blocks that no process has left */
 };
 
-static size_t *number_at(struct string_map **map, char *key) {
+static size_t *history_number_at(struct string_map **map, char *key) {
     size_t *number = string_map_make(map, key, sizeof(*number));
     free(key);
     return number;
@@ -42,35 +42,36 @@ static size_t *number_at(struct string_map **map, char *key) {
 
 /* --- processes and regions --- */
 
-static size_t add_process(struct history *history, const struct log_process *facts, int64_t time) {
+static size_t history_add_process(struct history *history, const struct log_process *facts,
+                                  int64_t time) {
     struct history_process process = {.facts = *facts, .first = time, .last = time};
     process.facts.command = tool_or(facts->command, "?");
     TOOL_APPEND(history->processes, history->process_count, process);
     return history->process_count;
 }
 
-static size_t process_of(struct history *history, const struct event_line *line) {
-    size_t *number = number_at(&history->play->processes,
-                               tool_format("%" PRId64 " %" PRId64 " %s", line->process.pid,
-                                           line->process.pid_ns, line->image));
+static size_t history_process_of(struct history *history, const struct event_line *line) {
+    size_t *number = history_number_at(&history->play->processes,
+                                       tool_format("%" PRId64 " %" PRId64 " %s", line->process.pid,
+                                                   line->process.pid_ns, line->image));
     if (*number == 0)
-        *number = add_process(history, &line->process, line->time);
+        *number = history_add_process(history, &line->process, line->time);
     history->processes[*number - 1].last = line->time;
     if (line->process.arguments)
         history->processes[*number - 1].facts.arguments = line->process.arguments;
     return *number - 1;
 }
 
-static size_t add_region(struct history *history, const char *name, const char *id) {
+static size_t history_add_region(struct history *history, const char *name, const char *id) {
     TOOL_APPEND(history->regions, history->region_count, (struct history_region){name, id});
     return history->region_count;
 }
 
 /* The lane of a name. The first line with the name makes it. */
 static size_t named(struct history *history, const char *name, const char *id) {
-    size_t *number = number_at(&history->play->names, tool_copy(name));
+    size_t *number = history_number_at(&history->play->names, tool_copy(name));
     if (*number == 0)
-        *number = add_region(history, name, id);
+        *number = history_add_region(history, name, id);
     return *number - 1;
 }
 
@@ -78,7 +79,7 @@ static struct entry *entry_of(struct history *history, const struct event_line *
     struct entry *entry = string_map_make(&history->play->ids, line->region, sizeof(struct entry));
     if (entry->region == 0)
         entry->region = line->name ? 1 + named(history, line->name, line->region)
-                                   : add_region(history, NULL, line->region);
+                                   : history_add_region(history, NULL, line->region);
     return entry;
 }
 
@@ -144,7 +145,7 @@ static void follow_freed(struct history *history, const struct event_line *line,
 }
 
 static size_t *open_hold(struct history *history, const struct event_line *line, size_t process) {
-    return number_at(&history->play->open, tool_format("%zu %s", process, line->region));
+    return history_number_at(&history->play->open, tool_format("%zu %s", process, line->region));
 }
 
 static void follow_opened(struct history *history, const struct event_line *line, size_t process) {
@@ -204,8 +205,8 @@ static void follow_frames(struct history *history, const struct event_line *line
                                     .count = line->count,
                                     .left_out = line->left_out,
                                     .writes = line->how && strcmp(line->how, "writer") == 0};
-    size_t *number = number_at(&history->play->frames,
-                               tool_format("%zu %zu %d", process, frames.region, frames.writes));
+    size_t *number = history_number_at(
+        &history->play->frames, tool_format("%zu %zu %d", process, frames.region, frames.writes));
     struct history_frames *last = *number != 0 ? &history->frames[*number - 1] : NULL;
     if (last && frames.from < last->to + FRAMES_NEAR) {
         last->goes_on = true;
@@ -270,8 +271,8 @@ static void add_made(struct history *history, size_t index, int64_t time, int64_
 
 /* The line has all that there is of it on a GPU. */
 static void follow_made(struct history *history, const struct event_line *line, size_t process) {
-    size_t *bytes =
-        number_at(&history->play->made, tool_format("%zu %s", process, tool_or(line->device, "")));
+    size_t *bytes = history_number_at(&history->play->made,
+                                      tool_format("%zu %s", process, tool_or(line->device, "")));
     const int64_t more = line->size - (int64_t)*bytes;
     *bytes = (size_t)line->size;
     add_made(history, process, line->time, more);
@@ -293,8 +294,9 @@ static void follow_ended(struct history *history, const struct event_line *line,
 
 static size_t *mark_at(struct history *history, const char *ts, const struct log_process *process,
                        const char *finding) {
-    return number_at(&history->play->findings, tool_format("%s %" PRId64 " %" PRId64 " %s", ts,
-                                                           process->pid, process->pid_ns, finding));
+    return history_number_at(
+        &history->play->findings,
+        tool_format("%s %" PRId64 " %" PRId64 " %s", ts, process->pid, process->pid_ns, finding));
 }
 
 static void add_mark(struct history *history, struct history_mark mark, const char *region) {
@@ -316,7 +318,7 @@ static void follow_finding(struct history *history, const struct event_line *lin
 }
 
 /* An event of a newer library, or one without a meaning here, changes nothing. */
-static void follow(struct history *history, const struct event_line *line) {
+static void history_follow(struct history *history, const struct event_line *line) {
     static const struct {
         const char *event;
         void (*follow)(struct history *, const struct event_line *, size_t process);
@@ -327,7 +329,7 @@ static void follow(struct history *history, const struct event_line *line) {
         {"ended", follow_ended},     {"made", follow_made},         {"suspended", follow_suspended},
         {"resumed", follow_resumed}, {"frames", follow_frames},
     };
-    const size_t process = process_of(history, line);
+    const size_t process = history_process_of(history, line);
     for (size_t i = 0; i < sizeof(followers) / sizeof(followers[0]); i++)
         if (strcmp(followers[i].event, line->event) == 0)
             followers[i].follow(history, line, process);
@@ -343,7 +345,7 @@ static size_t process_at(struct history *history, const struct log_process *fact
             process->first <= time)
             return i;
     }
-    return add_process(history, facts, time) - 1;
+    return history_add_process(history, facts, time) - 1;
 }
 
 static void mark_report(struct history *history, const struct report_line *report) {
@@ -428,7 +430,7 @@ static int steps_by_time(const void *left, const void *right) {
 }
 
 /* Makes one step with the sums of all changes up to each time. */
-static void sum_up(struct history *history) {
+static void history_sum_up(struct history *history) {
     struct history_step *steps = history->steps, now = {.used = 0};
     size_t count = 0;
     TOOL_SORT(steps, history->step_count, steps_by_time);
@@ -444,7 +446,7 @@ static void sum_up(struct history *history) {
 /* --- the end --- */
 
 /* Lines of one time stay in the order in which they were read. */
-static int by_time(const void *left, const void *right) {
+static int history_line_by_time(const void *left, const void *right) {
     const struct event_line *a = *(struct event_line *const *)left,
                             *b = *(struct event_line *const *)right;
     return (a->time > b->time) - (a->time < b->time) ?: tool_compare(a->order, b->order);
@@ -490,16 +492,16 @@ void history_end(struct history *history) {
     struct history_play *play = history->play;
     aggregate_end(&history->aggregate);
     history->event_count = play->line_count;
-    TOOL_SORT(play->lines, play->line_count, by_time);
+    TOOL_SORT(play->lines, play->line_count, history_line_by_time);
     for (size_t i = 0; i < play->line_count; i++)
-        follow(history, play->lines[i]);
+        history_follow(history, play->lines[i]);
     for (size_t i = 0; i < play->report_count; i++)
         mark_report(history, &play->reports[i]);
     for (size_t i = 0; i < history->hold_count; i++)
         clamp(&history->holds[i], &history->lifetimes[history->holds[i].lifetime]);
     bound(history);
     add_regions(history);
-    sum_up(history);
+    history_sum_up(history);
 }
 
 static void free_play(struct history_play *play) {

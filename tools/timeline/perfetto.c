@@ -23,14 +23,14 @@ struct trace {
 
 /* --- events --- */
 
-static void put(struct trace *trace, json_t *event) {
+static void perfetto_put(struct trace *trace, json_t *event) {
     fputs(trace->before, trace->out);
     trace->before = ",\n";
     json_dumpf(event, trace->out, JSON_COMPACT);
     json_decref(event);
 }
 
-static json_int_t since(const struct trace *trace, int64_t time) {
+static json_int_t perfetto_since(const struct trace *trace, int64_t time) {
     return time - trace->history->begin;
 }
 
@@ -45,7 +45,7 @@ static json_t *event_of(const struct trace *trace, const char *phase, const char
                         const char *category, size_t process, int64_t time) {
     const json_int_t pid = process == HISTORY_NONE ? FIRST_PID : trace->pids[process];
     return json_tree_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "ph", phase, "name", name, "cat",
-                          category, "pid", pid, "tid", pid, "ts", since(trace, time));
+                          category, "pid", pid, "tid", pid, "ts", perfetto_since(trace, time));
 }
 
 /* Prints an event that lasts; one without an end lasts until the end of the logs. */
@@ -59,8 +59,8 @@ static void put_span(struct trace *trace, const char *kind, size_t number, const
     snprintf(id, sizeof(id), "%s%zu", kind, number);
     json_tree_add(begin, "{s:s, s:o}", "id", id, "args", args);
     json_tree_add(end, "{s:s}", "id", id);
-    put(trace, begin);
-    put(trace, end);
+    perfetto_put(trace, begin);
+    perfetto_put(trace, end);
 }
 
 /* Prints one end of an arrow. */
@@ -68,12 +68,12 @@ static void put_end(struct trace *trace, const char *what, const char *flow, siz
                     int64_t time) {
     json_t *slice = event_of(trace, "X", what, "event", process, time);
     json_tree_add(slice, "{s:i}", "dur", 1);
-    put(trace, slice);
+    perfetto_put(trace, slice);
     json_t *side = event_of(trace, flow, "region", "flow", process, time);
     json_tree_add(side, "{s:I}", "id", trace->flows);
     if (*flow == 'f')
         json_tree_add(side, "{s:s}", "bp", "e");
-    put(trace, side);
+    perfetto_put(trace, side);
 }
 
 static void put_flow(struct trace *trace, const char *from, size_t from_process, int64_t from_time,
@@ -94,8 +94,8 @@ static json_int_t synthetic(const struct history *history, size_t index) {
 }
 
 static void put_name(struct trace *trace, const char *what, json_int_t pid, const char *name) {
-    put(trace, json_tree_pack("{s:s, s:s, s:I, s:I, s:{s:s}}", "ph", "M", "name", what, "pid", pid,
-                              "tid", pid, "args", "name", name));
+    perfetto_put(trace, json_tree_pack("{s:s, s:s, s:I, s:I, s:{s:s}}", "ph", "M", "name", what,
+                                       "pid", pid, "tid", pid, "args", "name", name));
 }
 
 static void put_processes(struct trace *trace) {
@@ -158,9 +158,10 @@ static void put_rate(struct trace *trace, const struct history_frames *frames, i
                      double whole, double left_out) {
     TOOL_TEMP char *name = tool_format("frames a second, %s, %s", label(trace, frames->region),
                                        frames->writes ? "published" : "read");
-    put(trace, json_tree_pack("{s:s, s:s, s:I, s:I, s:{s:f, s:f}}", "ph", "C", "name", name, "pid",
-                              trace->pids[frames->process], "ts", since(trace, time), "args",
-                              "frames", whole, "left out", left_out));
+    perfetto_put(trace, json_tree_pack("{s:s, s:s, s:I, s:I, s:{s:f, s:f}}", "ph", "C", "name",
+                                       name, "pid", trace->pids[frames->process], "ts",
+                                       perfetto_since(trace, time), "args", "frames", whole,
+                                       "left out", left_out));
 }
 
 /* A counter stays as it is until its next event. */
@@ -187,22 +188,23 @@ static void put_rest(struct trace *trace) {
         json_t *event = event_of(trace, "i", mark->finding, "finding", mark->process, mark->time);
         json_tree_add(event, "{s:s, s:{s:s?, s:s?}}", "s", "p", "args", "call", mark->api, "detail",
                       mark->detail);
-        put(trace, event);
+        perfetto_put(trace, event);
     }
     for (size_t i = 0; i < history->frames_count; i++)
         put_frames(trace, &history->frames[i]);
     for (size_t i = 0; i < history->made_count; i++) {
         const struct history_made *made = &history->made[i];
-        put(trace, json_tree_pack("{s:s, s:s, s:I, s:I, s:{s:I}}", "ph", "C", "name",
-                                  "bytes of cuMemCreate", "pid", trace->pids[made->process], "ts",
-                                  since(trace, made->time), "args", "own", made->bytes));
+        perfetto_put(trace,
+                     json_tree_pack("{s:s, s:s, s:I, s:I, s:{s:I}}", "ph", "C", "name",
+                                    "bytes of cuMemCreate", "pid", trace->pids[made->process], "ts",
+                                    perfetto_since(trace, made->time), "args", "own", made->bytes));
     }
     for (size_t i = 0; i < history->step_count; i++) {
         const struct history_step *step = &history->steps[i];
-        put(trace, json_tree_pack("{s:s, s:s, s:I, s:I, s:{s:I, s:I}}", "ph", "C", "name",
-                                  "bytes of regions", "pid", (json_int_t)FIRST_PID, "ts",
-                                  since(trace, step->time), "args", "in use", step->used,
-                                  "without sharing", step->without));
+        perfetto_put(trace, json_tree_pack("{s:s, s:s, s:I, s:I, s:{s:I, s:I}}", "ph", "C", "name",
+                                           "bytes of regions", "pid", (json_int_t)FIRST_PID, "ts",
+                                           perfetto_since(trace, step->time), "args", "in use",
+                                           step->used, "without sharing", step->without));
     }
 }
 

@@ -18,11 +18,11 @@ __asm__(".pushsection .rodata\n"
 extern const char timeline_template[];
 static const char place[] = "@HISTORY@";
 
-static json_int_t since(const struct history *history, int64_t time) {
+static json_int_t timeline_since(const struct history *history, int64_t time) {
     return time == HISTORY_OPEN ? -1 : time - history->begin;
 }
 
-static json_int_t place_of(size_t index) {
+static json_int_t timeline_place(size_t index) {
     return index == HISTORY_NONE ? -1 : (json_int_t)index;
 }
 
@@ -37,64 +37,69 @@ static json_t *rows(const struct history *history, size_t count, row_fn *row) {
     return array;
 }
 
-static json_t *process_row(const struct history *history, size_t i) {
+static json_t *timeline_process_row(const struct history *history, size_t i) {
     const struct history_process *process = &history->processes[i];
     return json_tree_pack("[s, I, I, I, I, b, s, I]", process->facts.command, process->facts.pid,
-                          process->facts.pid_ns, since(history, process->first),
-                          since(history, process->last), process->ended,
+                          process->facts.pid_ns, timeline_since(history, process->first),
+                          timeline_since(history, process->last), process->ended,
                           tool_or(process->facts.arguments, ""), process->most);
 }
 
-static json_t *region_row(const struct history *history, size_t i) {
+static json_t *timeline_region_row(const struct history *history, size_t i) {
     return json_tree_pack("[s?, s?]", history->regions[i].name, history->regions[i].id);
 }
 
 static json_t *lifetime_row(const struct history *history, size_t i) {
     const struct history_lifetime *lifetime = &history->lifetimes[i];
     return json_tree_pack(
-        "[I, I, I, I, I, I, I, s?]", place_of(lifetime->region), place_of(lifetime->owner),
-        lifetime->size, since(history, lifetime->created), since(history, lifetime->exported),
-        since(history, lifetime->freed), since(history, lifetime->gone), lifetime->how);
+        "[I, I, I, I, I, I, I, s?]", timeline_place(lifetime->region),
+        timeline_place(lifetime->owner), lifetime->size, timeline_since(history, lifetime->created),
+        timeline_since(history, lifetime->exported), timeline_since(history, lifetime->freed),
+        timeline_since(history, lifetime->gone), lifetime->how);
 }
 
 static json_t *hold_row(const struct history *history, size_t i) {
     const struct history_hold *hold = &history->holds[i];
-    return json_tree_pack("[I, I, I, I]", place_of(hold->lifetime), place_of(hold->process),
-                          since(history, hold->from), since(history, hold->to));
+    return json_tree_pack("[I, I, I, I]", timeline_place(hold->lifetime),
+                          timeline_place(hold->process), timeline_since(history, hold->from),
+                          timeline_since(history, hold->to));
 }
 
 static json_t *wait_row(const struct history *history, size_t i) {
     const struct history_wait *wait = &history->waits[i];
-    return json_tree_pack("[I, I, I, I, i]", place_of(wait->process), place_of(wait->region),
-                          since(history, wait->from), since(history, wait->to), (int)wait->kind);
+    return json_tree_pack("[I, I, I, I, i]", timeline_place(wait->process),
+                          timeline_place(wait->region), timeline_since(history, wait->from),
+                          timeline_since(history, wait->to), (int)wait->kind);
 }
 
 static json_t *merge_row(const struct history *history, size_t i) {
     const struct history_merge *merge = &history->merges[i];
-    return json_tree_pack("[I, I, I, I]", place_of(merge->process), since(history, merge->from),
-                          since(history, merge->to), merge->size);
+    return json_tree_pack("[I, I, I, I]", timeline_place(merge->process),
+                          timeline_since(history, merge->from), timeline_since(history, merge->to),
+                          merge->size);
 }
 
 static json_t *frames_row(const struct history *history, size_t i) {
     const struct history_frames *frames = &history->frames[i];
-    return json_tree_pack("[I, I, I, I, I, I, b]", place_of(frames->process),
-                          place_of(frames->region), since(history, frames->from),
-                          since(history, frames->to), frames->count, frames->left_out,
+    return json_tree_pack("[I, I, I, I, I, I, b]", timeline_place(frames->process),
+                          timeline_place(frames->region), timeline_since(history, frames->from),
+                          timeline_since(history, frames->to), frames->count, frames->left_out,
                           frames->writes);
 }
 
 static json_t *step_row(const struct history *history, size_t i) {
     const struct history_step *step = &history->steps[i];
-    return json_tree_pack("[I, I, I]", since(history, step->time), step->used, step->without);
+    return json_tree_pack("[I, I, I]", timeline_since(history, step->time), step->used,
+                          step->without);
 }
 
 /* --- findings --- */
 
 static json_t *mark_row(const struct history *history, size_t i) {
     const struct history_mark *mark = &history->marks[i];
-    return json_tree_pack("[I, I, I, s, s, s?, s?, I]", place_of(mark->process),
-                          place_of(mark->region), since(history, mark->time), mark->finding,
-                          gps_level_name(mark->level), mark->api, mark->detail,
+    return json_tree_pack("[I, I, I, s, s, s?, s?, I]", timeline_place(mark->process),
+                          timeline_place(mark->region), timeline_since(history, mark->time),
+                          mark->finding, gps_level_name(mark->level), mark->api, mark->detail,
                           mark->group ? (json_int_t)mark->group->number : -1);
 }
 
@@ -138,7 +143,7 @@ static json_t *catalogue(const struct history *history) {
 /* --- the page --- */
 
 /* A "</script>" in a string would end the data. */
-static int put(const char *bytes, size_t count, void *out) {
+static int timeline_put(const char *bytes, size_t count, void *out) {
     for (size_t i = 0; i < count; i++)
         if (bytes[i] == '<')
             fputs("\\u003c", out);
@@ -152,8 +157,8 @@ void timeline_page(FILE *out, const struct history *history, const char *debug_d
     json_auto_t *tree = json_tree_pack(
         "{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "begin",
         history->begin, "end", history->end - history->begin, "events", history->event_count,
-        "processes", rows(history, history->process_count, process_row), "regions",
-        rows(history, history->region_count, region_row), "lifetimes",
+        "processes", rows(history, history->process_count, timeline_process_row), "regions",
+        rows(history, history->region_count, timeline_region_row), "lifetimes",
         rows(history, history->lifetime_count, lifetime_row), "holds",
         rows(history, history->hold_count, hold_row), "waits",
         rows(history, history->wait_count, wait_row), "merges",
@@ -163,6 +168,6 @@ void timeline_page(FILE *out, const struct history *history, const char *debug_d
         rows(history, history->mark_count, mark_row), "reports", reports(history, debug_directory),
         "findings", catalogue(history));
     fwrite(timeline_template, 1, (size_t)(at - timeline_template), out);
-    json_dump_callback(tree, put, out, JSON_COMPACT);
+    json_dump_callback(tree, timeline_put, out, JSON_COMPACT);
     fputs(at + strlen(place), out);
 }

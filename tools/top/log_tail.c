@@ -17,7 +17,7 @@ void log_tail_begin(struct log_tail *tail, char *const *paths, size_t count) {
 /* --- findings --- */
 
 /* By id, and by level where reports of one finding have several. */
-static int by_id(const void *left, const void *right) {
+static int log_tail_by_id(const void *left, const void *right) {
     const struct log_tail_count *a = left, *b = right;
     return strcmp(a->id, b->id) ?: (int)a->level - (int)b->level;
 }
@@ -35,7 +35,7 @@ static void count_finding(struct log_tail *tail, const struct log_line *line) {
 }
 
 /* Logs of several processes are read one after the other, so a finding may belong before others. */
-static void keep(struct log_tail *tail, struct log_line *line) {
+static void log_tail_keep_finding(struct log_tail *tail, struct log_line *line) {
     size_t at = tail->finding_count;
     TOOL_APPEND(tail->findings, tail->finding_count, line);
     for (; at > 0 && strcmp(tail->findings[at - 1]->ts, line->ts) > 0; at--)
@@ -48,13 +48,13 @@ static void keep(struct log_tail *tail, struct log_line *line) {
             --tail->finding_count * sizeof(*tail->findings));
 }
 
-static void add_line(void *arg, const char *text, size_t length) {
+static void log_tail_add_line(void *arg, const char *text, size_t length) {
     struct log_tail *tail = arg;
     const char *wrong;
     struct log_line *line = log_line_parse(text, length, false, &wrong);
     if (line && line->finding) {
         count_finding(tail, line);
-        keep(tail, line);
+        log_tail_keep_finding(tail, line);
     } else if (line) {
         log_line_free(line);
     }
@@ -63,8 +63,8 @@ static void add_line(void *arg, const char *text, size_t length) {
 /* --- all of it --- */
 
 bool log_tail_read(struct log_tail *tail) {
-    const bool good = follow_read(&tail->logs, add_line, tail);
-    TOOL_SORT(tail->counts, tail->count_count, by_id);
+    const bool good = follow_read(&tail->logs, log_tail_add_line, tail);
+    TOOL_SORT(tail->counts, tail->count_count, log_tail_by_id);
     return good;
 }
 

@@ -208,7 +208,7 @@ static void add_array(struct set *set, const json_t *outer, const json_t *array)
     }
 }
 
-static bool has_any(const struct set *set, const char *name) {
+static bool metrics_set_has_any(const struct set *set, const char *name) {
     const char *labels;
     json_t *values;
     json_object_foreach(set->series, labels, values) {
@@ -220,7 +220,7 @@ static bool has_any(const struct set *set, const char *name) {
 
 static void print_metric(FILE *out, const struct set *set, size_t i) {
     const char *name = set->family->metrics[i].name, *unit = strrchr(name, '_');
-    if (!has_any(set, name))
+    if (!metrics_set_has_any(set, name))
         return;
     fprintf(out, "# HELP gpushare_%s %s\n# TYPE gpushare_%s gauge\n", name,
             set->family->metrics[i].help, name);
@@ -267,7 +267,7 @@ static void write_metrics(FILE *out, const struct usage *usage) {
 /* --- the verb --- */
 
 /* Everybody may read the file, as node_exporter does. False: stderr says why. */
-static bool replace(const char *path, const struct usage *usage) {
+static bool metrics_replace_file(const char *path, const struct usage *usage) {
     TOOL_TEMP char *temporary = tool_format("%s.XXXXXX", path);
     const int descriptor = mkostemp(temporary, O_CLOEXEC);
     FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "w");
@@ -295,7 +295,7 @@ static int run_metrics(const struct tool_args *args) {
     if (good && strcmp(path, "-") == 0)
         write_metrics(stdout, &usage);
     else if (good)
-        good = replace(path, &usage);
+        good = metrics_replace_file(path, &usage);
     usage_end(&usage);
     return good ? TOOL_OK : TOOL_FAILED;
 }

@@ -87,23 +87,24 @@ static bool is_utf8(void) {
 }
 
 /* Stands for what was cut: an ellipsis, or a tilde where the terminal's characters lack it. */
-static const char *mark(void) {
+static const char *screen_cut_mark(void) {
     return is_utf8() ? "\u2026" : "~";
 }
 
 /* A copy of the text, made harmless, and cut to the width of the screen. */
-static char *cut(const char *text) {
+static char *screen_cut_text(const char *text) {
     char *line = term_clean(text);
     for (char *c = line; *c != 0 && !is_utf8(); c++)
         *c = (unsigned char)*c >= 0x80 ? '?' : *c;
     if (line[wrap_fit(line, (size_t)COLS)] != 0) {
         TOOL_TEMP char *whole = line;
-        line = tool_format("%.*s%s", (int)wrap_fit(whole, (size_t)COLS - 1), whole, mark());
+        line =
+            tool_format("%.*s%s", (int)wrap_fit(whole, (size_t)COLS - 1), whole, screen_cut_mark());
     }
     return line;
 }
 
-static void add_line(struct lines *lines, const char *text, enum term_colour colour) {
+static void screen_add_line(struct lines *lines, const char *text, enum term_colour colour) {
     TOOL_APPEND(lines->lines, lines->count,
                 (struct line){.text = tool_copy(text), .colour = colour});
 }
@@ -116,7 +117,7 @@ static void add_wrapped(struct lines *lines, const char *text) {
             end--;
         end = end > 0 ? end : bytes;
         TOOL_TEMP char *line = tool_format("%.*s", end, text);
-        add_line(lines, line, TERM_YELLOW);
+        screen_add_line(lines, line, TERM_YELLOW);
         text += end + (text[end] == ' ');
     }
 }
@@ -162,7 +163,7 @@ static void free_lines(struct lines *lines) {
 
 static struct usage_layout layout_for(struct lines *lines) {
     return (struct usage_layout){
-        .narrow = COLS < USAGE_WIDE, .mark = mark(), .print = add_table, .arg = lines};
+        .narrow = COLS < USAGE_WIDE, .mark = screen_cut_mark(), .print = add_table, .arg = lines};
 }
 
 static void write_body(struct screen *screen) {
@@ -176,13 +177,13 @@ static void write_body(struct screen *screen) {
     }
     if (usage->accounting.gpu_count > 1) {
         usage_text_gpus(usage, &layout);
-        add_line(lines, "", TERM_PLAIN);
+        screen_add_line(lines, "", TERM_PLAIN);
     }
     usage_text_processes(usage, &layout);
-    add_line(lines, usage->process_count > 0 ? "" : "No process shares memory.", TERM_PLAIN);
+    screen_add_line(lines, usage->process_count > 0 ? "" : "No process shares memory.", TERM_PLAIN);
     usage_text_regions(usage, &layout);
     if (usage->frames_count > 0)
-        add_line(lines, "", TERM_PLAIN);
+        screen_add_line(lines, "", TERM_PLAIN);
     usage_text_frames(usage, &layout);
 }
 
@@ -239,7 +240,7 @@ static void write_sheet(struct screen *screen) {
     char *rest = text;
     free_lines(&screen->body);
     for (const char *line; (line = strsep(&rest, "\n")) && (rest || line[0] != 0);)
-        add_line(&screen->body, line, TERM_PLAIN);
+        screen_add_line(&screen->body, line, TERM_PLAIN);
 }
 
 /* Writes a line, and some findings: on a high screen more. */
@@ -247,7 +248,7 @@ static void write_findings(struct lines *lines, const struct usage *usage) {
     const struct usage_layout layout = layout_for(lines);
     TOOL_TEMP char *levels = usage_text_levels(usage);
     free_lines(lines);
-    add_line(lines, levels, TERM_BOLD);
+    screen_add_line(lines, levels, TERM_BOLD);
     usage_text_findings(usage, &layout, LINES > 12 ? (size_t)(LINES - 8) / 4 : 0);
 }
 
@@ -256,7 +257,7 @@ static void write_findings(struct lines *lines, const struct usage *usage) {
 static const short pairs[] = {
     [TERM_GREEN] = COLOR_GREEN, [TERM_YELLOW] = COLOR_YELLOW, [TERM_RED] = COLOR_RED};
 
-static int attribute(enum term_colour colour) {
+static int screen_attribute(enum term_colour colour) {
     if (colour == TERM_BOLD)
         return (int)A_BOLD;
     if (colour == TERM_DIM)
@@ -265,8 +266,8 @@ static int attribute(enum term_colour colour) {
 }
 
 static void draw(int row, const struct line *line, bool selected) {
-    TOOL_TEMP char *text = cut(line->text);
-    attrset(line->title ? (int)A_REVERSE : attribute(line->colour));
+    TOOL_TEMP char *text = screen_cut_text(line->text);
+    attrset(line->title ? (int)A_REVERSE : screen_attribute(line->colour));
     if (selected)
         attron(A_BOLD | A_UNDERLINE);
     if (line->title)
@@ -320,10 +321,11 @@ static void draw_body(struct screen *screen, int first, int room) {
         draw(first + i, line, is_selected(screen, line));
     }
     if (screen->scroll > 0 && room > 1)
-        draw_text(first, TERM_DIM, tool_format("%s %d lines above", mark(), screen->scroll + 1));
+        draw_text(first, TERM_DIM,
+                  tool_format("%s %d lines above", screen_cut_mark(), screen->scroll + 1));
     if (screen->scroll < most && room > 0)
         draw_text(first + room - 1, TERM_DIM,
-                  tool_format("%s %d lines below (arrow keys)", mark(),
+                  tool_format("%s %d lines below (arrow keys)", screen_cut_mark(),
                               count - screen->scroll - room + 1));
 }
 
@@ -533,12 +535,12 @@ static void wait_for_key(struct screen *screen) {
 
 /* --- the terminal --- */
 
-static void leave(void) {
+static void screen_leave(void) {
     if (!isendwin())
         endwin();
 }
 
-static bool enter(void) {
+static bool screen_enter(void) {
     const char *kind = getenv("TERM");
     setlocale(LC_CTYPE, "");
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
@@ -556,7 +558,7 @@ static bool enter(void) {
                    kind);
         return false;
     }
-    atexit(leave);
+    atexit(screen_leave);
     set_escdelay(25);
     cbreak();
     noecho();
@@ -575,7 +577,7 @@ static void start_colours(void) {
 }
 
 /* Details are asked for anew with each reading only: it takes another process. */
-static void write_all(struct screen *screen) {
+static void screen_write_all(struct screen *screen) {
     if (!screen->sheet) {
         usage_sort(screen->usage, screen->order);
         write_body(screen);
@@ -589,17 +591,17 @@ static void write_all(struct screen *screen) {
 
 int screen_run(struct usage *usage, struct usage_order order, uint64_t interval) {
     struct screen screen = {.usage = usage, .order = order, .interval = interval};
-    if (!enter())
+    if (!screen_enter())
         return TOOL_FAILED;
     start_colours();
     while (!screen.leaving) {
         if (gps_clock_monotonic() >= screen.next)
             read_anew(&screen);
-        write_all(&screen);
+        screen_write_all(&screen);
         draw_all(&screen);
         wait_for_key(&screen);
     }
-    leave();
+    screen_leave();
     free_lines(&screen.body);
     free_lines(&screen.findings);
     free(screen.trouble);

@@ -31,7 +31,7 @@ static void print_table(void *unused, struct table *table) {
     table_print(stdout, table, "");
 }
 
-static void print_text(const struct usage *usage) {
+static void top_print_text(const struct usage *usage) {
     const size_t columns = wrap_columns(stdout);
     TOOL_TEMP char *totals = usage_text_totals(usage), *levels = usage_text_levels(usage);
     const struct usage_layout layout = {
@@ -56,7 +56,7 @@ static void print_text(const struct usage *usage) {
 }
 
 /* Whole frames a second take a second look. */
-static bool read_once(struct usage *usage) {
+static bool top_read_once(struct usage *usage) {
     static const struct timespec pause = {.tv_nsec = GPS_SECOND / 2};
     if (!usage_read(usage))
         return false;
@@ -67,13 +67,13 @@ static bool read_once(struct usage *usage) {
 }
 
 static int once(struct usage *usage, struct usage_order order, bool json) {
-    if (!read_once(usage))
+    if (!top_read_once(usage))
         return TOOL_FAILED;
     usage_sort(usage, order);
     if (json)
         json_tree_print(stdout, usage_json(usage));
     else
-        print_text(usage);
+        top_print_text(usage);
     return TOOL_OK;
 }
 
@@ -88,7 +88,7 @@ static bool find_key(const char *name, enum usage_key *key) {
     return false;
 }
 
-static bool parse(const struct tool_args *args, struct usage_order *order, uint64_t *delay) {
+static bool top_parse(const struct tool_args *args, struct usage_order *order, uint64_t *delay) {
     const char *key = args->values[OPTION_SORT], *seconds = args->values[OPTION_DELAY];
     order->reverse = args->values[OPTION_REVERSE];
     if (key && !find_key(key, &order->key))
@@ -109,7 +109,7 @@ static int run_top(const struct tool_args *args) {
     static struct usage usage;
     struct usage_order order = {.key = USAGE_PROPORTIONAL};
     uint64_t delay = DELAY;
-    if (!parse(args, &order, &delay))
+    if (!top_parse(args, &order, &delay))
         return TOOL_USAGE;
     usage_begin(&usage, args->operands, (size_t)args->operand_count);
     const int status = args->values[OPTION_ONCE] ? once(&usage, order, args->values[OPTION_JSON])

@@ -28,7 +28,7 @@ static struct {
     int (*processes)(void *device, unsigned *count, struct nvml_process *processes);
 } calls;
 
-static bool find_driver(void) {
+static bool usage_find_driver(void) {
     void *library = nvml_open();
     if (!library)
         return false;
@@ -41,7 +41,7 @@ static bool find_driver(void) {
 }
 
 /* Adds what a process has on one GPU. */
-static void add(struct usage *usage, const struct nvml_process *said) {
+static void usage_add_process(struct usage *usage, const struct nvml_process *said) {
     for (size_t i = 0; i < usage->process_count; i++) {
         struct usage_process *process = &usage->processes[i];
         const struct gps_owner *owner = &process->account.process->owner;
@@ -60,10 +60,10 @@ static void read_device(struct usage *usage, void *device) {
     const int code = calls.processes(device, &count, processes);
     for (unsigned i = 0; code == NVML_OK && i < count; i++)
         if (processes[i].bytes != USAGE_UNKNOWN)
-            add(usage, &processes[i]);
+            usage_add_process(usage, &processes[i]);
 }
 
-static void ask_driver(struct usage *usage) {
+static void usage_ask_driver(struct usage *usage) {
     unsigned count = 0;
     if (!usage->driver || calls.count(&count) != NVML_OK)
         return;
@@ -87,11 +87,11 @@ const char *const usage_keys[USAGE_KEYS] = {
 /* --- reading --- */
 
 void usage_begin(struct usage *usage, char *const *logs, size_t log_count) {
-    *usage = (struct usage){.driver = find_driver()};
+    *usage = (struct usage){.driver = usage_find_driver()};
     log_tail_begin(&usage->tail, logs, log_count);
 }
 
-static void forget(struct usage *usage) {
+static void usage_forget(struct usage *usage) {
     accounting_free(&usage->accounting);
     view_free(&usage->view);
     free(usage->processes);
@@ -157,7 +157,7 @@ const struct usage_frames *usage_frames_of(const struct usage *usage,
 /* --- reading everything --- */
 
 /* What the driver says counts a region as its exporter's. */
-static void split(struct usage_process *process) {
+static void usage_split_process(struct usage_process *process) {
     const struct account *account = &process->account;
     if (process->driver != USAGE_UNKNOWN && !account->charge.unknown &&
         account->charge.bytes <= process->driver)
@@ -169,7 +169,7 @@ bool usage_read(struct usage *usage) {
     const size_t count = usage->frames_count;
     TOOL_TEMP struct usage_frames *before = usage->frames;
     usage->frames = NULL;
-    forget(usage);
+    usage_forget(usage);
     const bool logs = log_tail_read(&usage->tail);
     if (!view_read(&view))
         return false;
@@ -181,20 +181,20 @@ bool usage_read(struct usage *usage) {
         at = accounting_process(&usage->accounting, at, &process.account);
         TOOL_APPEND(usage->processes, usage->process_count, process);
     }
-    ask_driver(usage);
+    usage_ask_driver(usage);
     for (size_t i = 0; i < usage->process_count; i++)
-        split(&usage->processes[i]);
+        usage_split_process(&usage->processes[i]);
     return logs;
 }
 
 void usage_end(struct usage *usage) {
-    forget(usage);
+    usage_forget(usage);
     log_tail_end(&usage->tail);
 }
 
 /* --- sorting --- */
 
-static uint64_t bytes_of(const struct usage_process *process, enum usage_key key) {
+static uint64_t usage_key_bytes(const struct usage_process *process, enum usage_key key) {
     const struct account_bytes *bytes = &process->account.bytes;
     switch (key) {
     case USAGE_OWN:
@@ -212,7 +212,7 @@ static uint64_t bytes_of(const struct usage_process *process, enum usage_key key
 
 /* Processes that are equal to the KiB stay in the order of their pids: the bytes that cannot be
  * split evenly count for one of them. */
-static int by_key(const void *left, const void *right, void *arg) {
+static int usage_by_key(const void *left, const void *right, void *arg) {
     const struct usage_process *a = left, *b = right;
     const struct usage_order *order = arg;
     const struct view_process *first = a->account.process, *second = b->account.process;
@@ -220,7 +220,8 @@ static int by_key(const void *left, const void *right, void *arg) {
     if (order->key == USAGE_NAME)
         result = strcmp(first->owner.command, second->owner.command);
     else if (order->key != USAGE_PID)
-        result = tool_compare(bytes_of(b, order->key) / 1024, bytes_of(a, order->key) / 1024);
+        result = tool_compare(usage_key_bytes(b, order->key) / 1024,
+                              usage_key_bytes(a, order->key) / 1024);
     if (result == 0) /* the view has them sorted */
         result = tool_compare((uintptr_t)first, (uintptr_t)second);
     return order->reverse ? -result : result;
@@ -228,5 +229,6 @@ static int by_key(const void *left, const void *right, void *arg) {
 
 void usage_sort(struct usage *usage, struct usage_order order) {
     if (usage->process_count > 1)
-        qsort_r(usage->processes, usage->process_count, sizeof(*usage->processes), by_key, &order);
+        qsort_r(usage->processes, usage->process_count, sizeof(*usage->processes), usage_by_key,
+                &order);
 }

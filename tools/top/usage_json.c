@@ -15,11 +15,11 @@ static json_t *gpu_json(const struct account_gpu *gpu) {
     return object;
 }
 
-static json_t *known(uint64_t value) {
+static json_t *usage_known_json(uint64_t value) {
     return value == USAGE_UNKNOWN ? json_tree_pack("n") : json_tree_pack("I", value);
 }
 
-static json_t *process_json(const struct usage *usage, const struct usage_process *process) {
+static json_t *usage_process_json(const struct usage *usage, const struct usage_process *process) {
     const struct accounting *accounting = &usage->accounting;
     const struct account *account = &process->account;
     const struct gps_owner *owner = &account->process->owner;
@@ -43,12 +43,13 @@ static json_t *process_json(const struct usage *usage, const struct usage_proces
                   account->regions, "blocks", account->merged.blocks, "unmerged",
                   view_format_unmerged_json(&usage->view, owner), "private",
                   private_bytes_json(&usage->view, owner), "promised", 0, "made", account->made,
-                  "driver", known(process->driver), "fair", known(process->fair), "gpus", gpus,
-                  "suspended", known(suspended));
+                  "driver", usage_known_json(process->driver), "fair",
+                  usage_known_json(process->fair), "gpus", gpus, "suspended",
+                  usage_known_json(suspended));
     return object;
 }
 
-static void add_holder(void *array, const struct gps_owner *owner) {
+static void usage_json_add_holder(void *array, const struct gps_owner *owner) {
     json_tree_append(array, view_format_owner_json(owner));
 }
 
@@ -61,7 +62,7 @@ static void add_rate(json_t *object, struct usage_rate rate) {
 }
 
 /* The members of view_format_frames_json, and the rates. */
-static json_t *frames_json(const struct usage_frames *frames) {
+static json_t *usage_frames_json(const struct usage_frames *frames) {
     json_t *object = view_format_frames_json(frames->region, &frames->now);
     json_t *readers = json_object_get(object, "readers");
     add_rate(object, frames->rate);
@@ -80,11 +81,11 @@ static json_t *regions_json(const struct usage *usage) {
             continue;
         json_t *object = json_tree_pack("{}"), *holders = json_tree_pack("[]");
         view_format_region_json(&usage->view, region, object);
-        accounting_each_holder(region, add_holder, holders);
+        accounting_each_holder(region, usage_json_add_holder, holders);
         json_tree_add(object, "{s:I, s:I, s:o}", "in_use", bytes, "without_sharing",
                       accounting_unshared(region), "holders", holders);
         if (frames)
-            json_object_set_new(object, "frames", frames_json(frames));
+            json_object_set_new(object, "frames", usage_frames_json(frames));
         json_tree_append(array, object);
     }
     return array;
@@ -122,7 +123,7 @@ json_t *usage_json(const struct usage *usage) {
     for (size_t i = 0; i < usage->accounting.gpu_count; i++)
         json_tree_append(gpus, gpu_json(&usage->accounting.gpus[i]));
     for (size_t i = 0; i < usage->process_count; i++)
-        json_tree_append(processes, process_json(usage, &usage->processes[i]));
+        json_tree_append(processes, usage_process_json(usage, &usage->processes[i]));
     return json_tree_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:{s:I, s:o, s:o}}", "time",
         json_tree_seconds(usage->view.now), "directory", json_tree_string(usage->view.store.path),

@@ -10,7 +10,7 @@
 #define NARROW_NAME  24
 #define HOLDERS_MOST 8 /* of a region that are named; more are counted */
 
-static void print(const struct usage_layout *layout, struct table *table) {
+static void usage_text_print(const struct usage_layout *layout, struct table *table) {
     if (table->cell_count > 0)
         layout->print(layout->arg, table);
 }
@@ -40,7 +40,7 @@ void usage_text_gpus(const struct usage *usage, const struct usage_layout *layou
                     printable_size(gpu->in_use).text, printable_size(gpu->unshared).text,
                     printable_size(gpu->saved).text, printable_size(gpu->kept).text);
     }
-    print(layout, &table);
+    usage_text_print(layout, &table);
 }
 
 /* --- processes --- */
@@ -53,8 +53,8 @@ static struct printable known_size(uint64_t bytes) {
 enum { CUMEMCREATE = 6, MERGING = 11, SUSPENDED = 12 }; /* columns that are mostly empty */
 
 /* A column that is hidden becomes seen with the first row that has something in it. */
-static void process_row(const struct usage *usage, const struct usage_process *process,
-                        struct table_column *columns, struct table *table) {
+static void usage_process_row(const struct usage *usage, const struct usage_process *process,
+                              struct table_column *columns, struct table *table) {
     const struct account *account = &process->account;
     const struct account_bytes *bytes = &account->bytes;
     const struct gps_owner *owner = &account->process->owner;
@@ -109,13 +109,13 @@ void usage_text_processes(const struct usage *usage, const struct usage_layout *
                                      {"COMMAND", 0}};
     struct table table = TABLE(columns);
     for (size_t i = 0; i < usage->process_count; i++)
-        process_row(usage, &usage->processes[i], columns, &table);
-    print(layout, &table);
+        usage_process_row(usage, &usage->processes[i], columns, &table);
+    usage_text_print(layout, &table);
 }
 
 /* --- regions --- */
 
-static void add_holder(void *list, const struct gps_owner *owner) {
+static void usage_text_add_holder(void *list, const struct gps_owner *owner) {
     view_list_add(list, owner, "");
 }
 
@@ -127,12 +127,12 @@ static void name_cell(const struct view_region *region, const struct usage_layou
                cut ? layout->mark : "");
 }
 
-static void region_row(const struct usage *usage, const struct view_region *region,
-                       const struct usage_layout *layout, struct table *table) {
+static void usage_region_row(const struct usage *usage, const struct view_region *region,
+                             const struct usage_layout *layout, struct table *table) {
     const uint64_t bytes = accounting_in_use(region);
     const struct printable id = printable_id(&region->record.id);
     struct view_list holders = {.view = &usage->view, .most = HOLDERS_MOST};
-    accounting_each_holder(region, add_holder, &holders);
+    accounting_each_holder(region, usage_text_add_holder, &holders);
     name_cell(region, layout, table);
     TABLE_CELLS(table, id.text);
     table_cell(table, TERM_PLAIN, "%.8s", id.text);
@@ -149,7 +149,7 @@ static void blocks_row(const struct usage *usage, const struct account_gpu *gpu,
     for (size_t i = 0; i < usage->accounting.count; i++) {
         const struct account *account = &usage->accounting.accounts[i];
         if (account->merged.blocks > 0 && memcmp(account->device, gpu->device, GPS_UUID_BYTES) == 0)
-            add_holder(&holders, &account->process->owner);
+            usage_text_add_holder(&holders, &account->process->owner);
     }
     table_cell(table, TERM_PLAIN, "%zu merged block%s", gpu->blocks, gpu->blocks == 1 ? "" : "s");
     TABLE_CELLS(table, "", "-", printable_size(gpu->held).text,
@@ -168,12 +168,12 @@ void usage_text_regions(const struct usage *usage, const struct usage_layout *la
     for (size_t i = 0; i < usage->view.region_count; i++) {
         const struct view_region *region = &usage->view.regions[i];
         if (!view_merged(region) && accounting_in_use(region) > 0)
-            region_row(usage, region, layout, &table);
+            usage_region_row(usage, region, layout, &table);
     }
     for (size_t i = 0; i < usage->accounting.gpu_count; i++)
         if (usage->accounting.gpus[i].blocks > 0)
             blocks_row(usage, &usage->accounting.gpus[i], &table);
-    print(layout, &table);
+    usage_text_print(layout, &table);
 }
 
 /* --- whole frames --- */
@@ -227,7 +227,7 @@ void usage_text_frames(const struct usage *usage, const struct usage_layout *lay
     for (size_t i = 0; i < usage->frames_count; i++)
         if (accounting_in_use(usage->frames[i].region) > 0)
             frames_rows(usage, &usage->frames[i], layout, &table);
-    print(layout, &table);
+    usage_text_print(layout, &table);
 }
 
 /* --- findings --- */
@@ -271,5 +271,5 @@ void usage_text_findings(const struct usage *usage, const struct usage_layout *l
     struct table table = TABLE(columns);
     for (size_t i = usage->tail.finding_count; i > 0 && most > 0; i--, most--)
         finding_row(usage, usage->tail.findings[i - 1], &table);
-    print(layout, &table);
+    usage_text_print(layout, &table);
 }
