@@ -9,8 +9,9 @@ from fleet import GIB, MIB, gib, merge_rule, seconds
 
 SERVER = pathlib.Path(__file__).parent / "programs" / "transformers_server.py"
 PAGE = 2 * MIB
-EVEN, ODD = 32768, 50257 # words of the vocabulary: all large tensors are multiples of 2 MiB, or two are not
+EVEN, ODD, PADDED = 32768, 50257, 50304 # words of the vocabulary: all large tensors are multiples of 2 MiB, or two are not
 IN_ORDER = ["env", "HF_DEACTIVATE_ASYNC_LOAD=1"]
+ROUNDED = ["env", "PYTORCH_CUDA_ALLOC_CONF=roundup_power2_divisions:8"]
 RULES = {"quiet = 0": 0, "quiet = 3s": "3s"}
 
 
@@ -120,6 +121,8 @@ def even(fleet, table, _):
 
 
 def odd(fleet, table, _):
-    """One whose vocabulary is none; and the same with tensors in order."""
+    """One whose vocabulary is none, and what `gpushare learn` advises: the same with tensors in order, with sizes that the
+    allocator rounds up, and with a vocabulary that is padded."""
     one_model(fleet, table, "transformers, a vocabulary of 50,257", ODD,
-              [("", [], 3, "quiet = 0", 0.9), ("in order, ", IN_ORDER, 3, "quiet = 0", 0.95)])
+              [("", [], 3, "quiet = 0", 0.9), ("in order, ", IN_ORDER, 3, "quiet = 0", 0.95), ("rounded up, ", ROUNDED, 3, "quiet = 0", 0.9)])
+    one_model(fleet, table, "transformers, a vocabulary of 50,304", PADDED, [("", [], 3, "quiet = 0", 0.9)])

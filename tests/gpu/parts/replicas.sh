@@ -3,7 +3,7 @@
 # writes what is merged, kill -9, read-only regions, tokens, the keeper under abuse; and first what the
 # driver answers to questions about VMM memory. What each step takes on an H200 at most, in seconds, as far as
 # could be told without one: probe 10, hole 50, model 90, together 70, changed 50, serve 80, latency 75, kills 45,
-# ends 5, learn 90, transformers 180, transformers-odd 130, busy 40, busy-torch 50, tokens 40, read-only 15, keeper 60 (beside read-only).
+# ends 5, learn 90, transformers 180, transformers-odd 290, busy 40, busy-torch 50, tokens 40, read-only 15, keeper 60 (beside read-only).
 #
 # WEIGHTS_BYTES=n      8 GiB; a rehearsal: 64 MiB
 # SERVE_SECONDS=n      how long PyTorch servers are under load (40; the full run: 300, with the default quiet)
@@ -57,7 +57,7 @@ step kills $((60 + ${KILL_SECONDS:-30}))
 step ends 40
 step learn 150
 step transformers 220
-step transformers-odd 220
+step transformers-odd 330
 step busy 90
 step busy-torch 90
 rows_of tokens 80 tests/bench/tokens.py "$build" "$driver" 3 "$cards"
