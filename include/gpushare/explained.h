@@ -62,7 +62,7 @@ struct gps_explained {
     uint32_t version; /* GPS_FORMAT_VERSION */
     uint32_t pid;
     uint64_t lost;     /* allocations for which there was no row */
-    uint64_t unmerged; /* at its end: enum gps_unmerged, or 0 */
+    uint64_t unmerged; /* at its end: enum gps_not_merging, or 0 */
     uint64_t merged;   /* the most bytes at a time */
     uint64_t untold;   /* the most that it was told to be free less than the driver says */
     /* bytes, by enum gps_private, when memory of merge rules was last seen */

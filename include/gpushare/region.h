@@ -244,7 +244,7 @@ enum gps_slot_via {
     GPS_VIA_WAIT_IMPORTERS = 8, /* until all importers have closed, */
     GPS_VIA_WAIT_IMPORTER = 9,  /* for the first importer of a result */
     GPS_VIA_UNMERGED = 10,      /* no region: a rule merges, but nothing is merged since `since`.
-                                   `address` is an enum gps_unmerged */
+                                   `address` is an enum gps_not_merging */
     /* 11: of versions before 0.2, which published memory that was not there yet */
     GPS_VIA_KEEPER = 12,  /* no region; the first slot of a keeper. Its stand-by holds the file's
                              lock, too, so the lock alone says whether they live. `address` is the
@@ -281,23 +281,24 @@ enum gps_slot_via {
 #define GPS_DIVIDER 127u
 
 /* Why nothing is merged. */
-enum gps_unmerged {
-    GPS_UNMERGED_MEMBARRIER = 1, /* the kernel refuses membarrier(2), for the life of the process */
-    GPS_UNMERGED_THREAD = 2,     /* the merger's thread could not be started */
-    GPS_UNMERGED_KEY = 3,        /* the directory, or the key in it, cannot be used */
-    GPS_UNMERGED_KEEPER = 4,     /* no keeper takes or gives blocks */
-    GPS_UNMERGED_STREAMS = 5,    /* a stream with work could not be noted, for want of memory */
-    GPS_UNMERGED_CAPTURE = 6,    /* graphs are captured all the time */
-    GPS_UNMERGED_BUSY = 7,       /* the GPU is never idle */
-    GPS_UNMERGED_RDMA = 8,       /* a device is open by which other hardware reaches GPU memory */
-    GPS_UNMERGED_CROWDED = 9,    /* the kernel passes no more descriptors of this user */
-    GPS_UNMERGED_DESCRIPTORS = 10, /* this process, or the system, has no descriptor left */
-    GPS_UNMERGED_FULL = 11,        /* the keeper has no room for another block */
-    GPS_UNMERGED_PAUSED = 12,      /* `gpushare merge off` */
-    GPS_UNMERGED_MPS = 13,         /* a fault on this GPU is every client's of MPS */
-    GPS_UNMERGED_UNKNOWN = 14,     /* it has called a function of the driver that is not known */
-    GPS_UNMERGED_BYPASSED = 15,    /* it has loaded a library that calls the driver past this one */
-    GPS_UNMERGED_COUNT,
+enum gps_not_merging {
+    GPS_NOT_MERGING_MEMBARRIER =
+        1,                       /* the kernel refuses membarrier(2), for the life of the process */
+    GPS_NOT_MERGING_THREAD = 2,  /* the merger's thread could not be started */
+    GPS_NOT_MERGING_KEY = 3,     /* the directory, or the key in it, cannot be used */
+    GPS_NOT_MERGING_KEEPER = 4,  /* no keeper takes or gives blocks */
+    GPS_NOT_MERGING_STREAMS = 5, /* a stream with work could not be noted, for want of memory */
+    GPS_NOT_MERGING_CAPTURE = 6, /* graphs are captured all the time */
+    GPS_NOT_MERGING_BUSY = 7,    /* the GPU is never idle */
+    GPS_NOT_MERGING_RDMA = 8,    /* a device is open by which other hardware reaches GPU memory */
+    GPS_NOT_MERGING_CROWDED = 9, /* the kernel passes no more descriptors of this user */
+    GPS_NOT_MERGING_DESCRIPTORS = 10, /* this process, or the system, has no descriptor left */
+    GPS_NOT_MERGING_FULL = 11,        /* the keeper has no room for another block */
+    GPS_NOT_MERGING_PAUSED = 12,      /* `gpushare merge off` */
+    GPS_NOT_MERGING_MPS = 13,         /* a fault on this GPU is every client's of MPS */
+    GPS_NOT_MERGING_UNKNOWN = 14,     /* it has called a function of the driver that is not known */
+    GPS_NOT_MERGING_BYPASSED = 15, /* it has loaded a library that calls the driver past this one */
+    GPS_NOT_MERGING_COUNT,
 };
 
 /* Why memory that a merge rule took is not merged, or saves nothing: a name for scripts, and what

@@ -53,12 +53,12 @@ enum gps_answer_state {
 struct gps_answer_file {
     char magic[8]; /* GPS_ANSWER_MAGIC */
     uint32_t version;
-    uint32_t state;  /* enum gps_answer_state */
-    uint64_t serial; /* of the order that it answers; 0: none */
-    uint64_t since;  /* when the state began */
-    uint64_t own;    /* bytes on its GPU that it has for itself, as far as gpushare knows */
-    uint64_t let_go; /* GONE: bytes that it has let go of */
-    uint64_t freed;  /* GONE: as its order says */
+    uint32_t state;   /* enum gps_answer_state */
+    uint64_t serial;  /* of the order that it answers; 0: none */
+    uint64_t since;   /* when the state began */
+    uint64_t own;     /* bytes on its GPU that it has for itself, as far as gpushare knows */
+    uint64_t evicted; /* GONE: bytes that it has let go of */
+    uint64_t freed;   /* GONE: as its order says */
     uint8_t device[GPS_UUID_BYTES]; /* the GPU that it uses; zero: none */
     char reason[400];   /* RUNS: why it cannot let go, and what to do; TAKES: what it waits for;
                            GONE, after ROOM: who has the lock of its GPU's room; empty: it has it */

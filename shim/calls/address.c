@@ -114,6 +114,6 @@ bool gps_address_is_inside(uint64_t address, uint64_t *base) {
     return gps_ops->by_range && gps_ops->range(address, base, &size) == GPS_OK;
 }
 
-uint64_t gps_address_asked(uint64_t address) {
+uint64_t gps_address_for_driver(uint64_t address) {
     return gps_read_is_refused(address, 1) ? NOWHERE : address;
 }

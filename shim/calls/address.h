@@ -62,4 +62,4 @@ static inline bool gps_place_is_allocated(struct gps_place at) {
 bool gps_address_is_inside(uint64_t address, uint64_t *base);
 /* What the driver is asked about in place of an address: behind the end of memory of a rule an
  * address without memory stands for all of that. */
-uint64_t gps_address_asked(uint64_t address);
+uint64_t gps_address_for_driver(uint64_t address);

@@ -12,8 +12,8 @@
 #include "merge/backing.h"
 #include "process/process.h"
 #include "registry/context_table.h"
-#include "registry/entangled.h"
 #include "registry/registry.h"
+#include "registry/sharing.h"
 #include "registry/vmm_books.h"
 #include "rules/rules.h"
 #include "util/forgotten.h"
@@ -64,7 +64,7 @@ void gps_context_made(uint64_t context, int device) {
 /* Nobody maps memory of the program's own for a peer: an audit tells. */
 void gps_context_peer_enabled(uint64_t peer) {
     int device, current;
-    gps_entangle(GPS_ENTANGLED_PEERS);
+    gps_sharing_note(GPS_SHARING_PEERS);
     if (!gps_process_audits() || context_device_of(peer, &device) != GPS_OK)
         return;
     GPS_DRIVER_SCOPE();

@@ -64,10 +64,10 @@ bool gps_entry_no_output(bool (*slowly)(void)) {
     return begun;
 }
 
-void gps_entry_unasked(bool (*slowly)(void), int code, uint64_t closed) {
+void gps_entry_refused_early(bool (*slowly)(void), int code, uint64_t closed) {
     gps_call.inside++;
     if (code != GPS_NOT_INITIALIZED && gps_entry_begin(slowly))
-        gps_handle_unasked(code, closed);
+        gps_handle_refused_early(code, closed);
     gps_call.inside--;
 }
 

@@ -51,7 +51,7 @@ void gps_entry_freed_late(bool (*slowly)(void), uint64_t pointer);
 /* The runtime is given nowhere to put the result of an IPC call; it has refused such a call without
  * the driver. `closed`: what the call was to close, or 0. */
 bool gps_entry_no_output(bool (*slowly)(void)); /* whether it is told */
-void gps_entry_unasked(bool (*slowly)(void), int code, uint64_t closed);
+void gps_entry_refused_early(bool (*slowly)(void), int code, uint64_t closed);
 
 /* --- of which each front end makes its wrappers --- */
 

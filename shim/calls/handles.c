@@ -28,7 +28,7 @@ int gps_handle_get(uint8_t handle[GPS_HANDLE_BYTES], uint64_t pointer, gps_get_h
         gps_handle_no_output();
         return get(handle, pointer);
     }
-    const uint64_t asked = gps_address_asked(pointer);
+    const uint64_t asked = gps_address_for_driver(pointer);
     if ((gps_deferred_any() && gps_memory_export_denied(asked, &code)) ||
         (gps_mapping_any() && gps_vmm_region_token(asked, handle, &code)))
         return code;
@@ -171,9 +171,9 @@ static int shut_down(uint64_t pointer) {
     return GPS_DEINITIALIZED;
 }
 
-void gps_handle_unasked(int code, uint64_t closed) {
+void gps_handle_refused_early(int code, uint64_t closed) {
     if (closed && code == GPS_DEINITIALIZED)
         gps_handle_close(closed, shut_down);
     else
-        gps_diagnose_unasked(code);
+        gps_diagnose_refused_early(code);
 }

@@ -27,4 +27,4 @@ int gps_handle_close(uint64_t pointer, gps_close_handle_fn *close);
 /* The call has nowhere to put its result; before it is made, for it may end the process. */
 void gps_handle_no_output(void);
 /* A layer above the driver has refused a call by itself. `closed`: what that was to close, or 0. */
-void gps_handle_unasked(int code, uint64_t closed);
+void gps_handle_refused_early(int code, uint64_t closed);

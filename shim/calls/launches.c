@@ -4,7 +4,7 @@
 #include "gate/swap.h"
 #include "ipc/refused_writes.h"
 #include "merge/merger.h"
-#include "merge/unmerged.h"
+#include "merge/not_merging.h"
 
 void gps_read_refused(uint64_t from, uint64_t size, int code) {
     if (gps_process_audits())
@@ -53,7 +53,7 @@ void gps_wait_ended(int code) {
         gps_plain_look_and_make();
     gps_merge_end_freed(GPS_MERGE_AT_ONCE);
     gps_merger_retry();
-    gps_wait_asked(code);
+    gps_wait_polled(code);
 }
 
 void gps_launch_given(uint64_t value, unsigned number) {

@@ -11,8 +11,8 @@
 
 #include "frames/exchange.h"
 #include "learn/canary.h"
-#include "merge/unmerge.h"
 #include "merge/work.h"
+#include "merge/writable.h"
 #include "process/process.h"
 #include "registry/closed_ranges.h"
 #include "registry/padding.h"
@@ -85,7 +85,7 @@ void gps_stream_destroyed(uint64_t stream);
 void gps_wait_ended(int code);
 
 /* The program has asked whether work is done. */
-static inline void gps_wait_asked(int code) {
+static inline void gps_wait_polled(int code) {
     gps_work_checked(code);
     if (gps_frames_exist() && code == GPS_OK)
         gps_frames_waited();

@@ -10,10 +10,10 @@
 #include "learn/learner.h"
 #include "log/event_log.h"
 #include "merge/created.h"
-#include "merge/unmerge.h"
+#include "merge/writable.h"
 #include "process/gpu_bytes.h"
 #include "process/process.h"
-#include "registry/entangled.h"
+#include "registry/sharing.h"
 #include "rules/rule_counts.h"
 #include "rules/rules.h"
 #include "stack/call.h"
@@ -66,9 +66,9 @@ static void publish_changes(void) {
 void gps_mappings_made(struct gps_vmm_memory made) {
     made.made = gps_trace_kept();
     if (made.origin == GPS_VMM_CREATED && !(made.types & GPS_VMM_FABRIC))
-        gps_vmm_asked_otherwise();
+        gps_vmm_fabric_forget();
     if (made.origin == GPS_VMM_MULTICAST)
-        gps_entangle(GPS_ENTANGLED_MULTICAST);
+        gps_sharing_note(GPS_SHARING_MULTICAST);
     gps_vmm_made(&made);
     publish_changes();
 }
@@ -100,26 +100,26 @@ static void note_descriptor(int number, uint64_t handle, enum gps_vmm_way way) {
 }
 
 void gps_mappings_imported(struct gps_vmm_memory made, int descriptor) {
-    gps_entangle(GPS_ENTANGLED_MEMORY_IMPORTED);
+    gps_sharing_note(GPS_SHARING_MEMORY_IMPORTED);
     gps_mappings_made(made);
     note_descriptor(descriptor, made.handle, GPS_VMM_IMPORTED_FROM);
 }
 
 void gps_mappings_exported(uint64_t handle, int descriptor) {
-    gps_entangle(GPS_ENTANGLED_MEMORY_EXPORTED);
+    gps_sharing_note(GPS_SHARING_MEMORY_EXPORTED);
     note_descriptor(descriptor, handle, GPS_VMM_EXPORTED_AS);
 }
 
 void gps_mappings_exported_otherwise(void) {
-    gps_entangle(GPS_ENTANGLED_MEMORY_EXPORTED);
+    gps_sharing_note(GPS_SHARING_MEMORY_EXPORTED);
 }
 
 void gps_mappings_held_by_dma_buf(void) {
-    gps_entangle(GPS_ENTANGLED_DMA_BUF);
+    gps_sharing_note(GPS_SHARING_DMA_BUF);
 }
 
 void gps_mappings_external(void) {
-    gps_entangle(GPS_ENTANGLED_EXTERNAL);
+    gps_sharing_note(GPS_SHARING_EXTERNAL);
 }
 
 int gps_mappings_import_external(const struct gps_external *import) {
@@ -160,7 +160,7 @@ void gps_mappings_not_made(const struct gps_vmm_memory *asked, int code) {
         gps_vmm_fabric_refused(&(struct gps_vmm_refusal){
             .size = asked->size, .device = asked->device, .code = code, .trace = gps_trace_kept()});
     else if (!(asked->types & GPS_VMM_FABRIC))
-        gps_vmm_asked_otherwise();
+        gps_vmm_fabric_forget();
     if (asked->device >= 0)
         gps_diagnose_vmm_create(asked->size, code);
 }

@@ -15,8 +15,8 @@
 #include "merge/allocation.h"
 #include "merge/backing.h"
 #include "merge/steady.h"
-#include "merge/unmerge.h"
 #include "merge/work.h"
+#include "merge/writable.h"
 #include "pools.h"
 #include "process/process.h"
 #include "registry/freed_history.h"
@@ -63,7 +63,7 @@ static void allocation_record(uint64_t pointer, uint64_t size) {
     gps_ops->context(&alloc.context);
     if (alloc.trace) {
         gps_ops->device(&device);
-        gps_vmm_asked_otherwise();
+        gps_vmm_fabric_forget();
     }
     alloc.device = (int16_t)device;
     struct gps_export *lost = gps_registry_add(&alloc);

@@ -6,9 +6,9 @@
 #include "findings/reporter.h"
 #include "process/process.h"
 #include "process/references.h"
-#include "registry/entangled.h"
 #include "registry/freed_history.h"
 #include "registry/registry.h"
+#include "registry/sharing.h"
 #include "stack/trace.h"
 #include "util/file_mark.h"
 
@@ -18,7 +18,7 @@ void gps_pools_made(struct gps_pool made) {
 }
 
 void gps_pools_imported(struct gps_pool made, int descriptor) {
-    gps_entangle(GPS_ENTANGLED_POOL);
+    gps_sharing_note(GPS_SHARING_POOL);
     if (gps_process_audits())
         made.exporter = gps_file_claimant(descriptor);
     gps_pools_made(made);
@@ -29,7 +29,7 @@ void gps_pools_imported(struct gps_pool made, int descriptor) {
 
 /* So an importer knows whose pool it is: two processes' pointers can have equal data. */
 void gps_pools_exported(int descriptor) {
-    gps_entangle(GPS_ENTANGLED_POOL);
+    gps_sharing_note(GPS_SHARING_POOL);
     if (gps_process_audits())
         gps_file_claim(descriptor);
     gps_vmm_described(
@@ -66,7 +66,7 @@ static void pool_pointer_publish(const struct gps_pool_pointer *made, const stru
 void gps_pools_pointer_imported(struct gps_pool_pointer made,
                                 const uint8_t exported[GPS_HANDLE_BYTES]) {
     struct gps_pool pool;
-    gps_entangle(GPS_ENTANGLED_POOL);
+    gps_sharing_note(GPS_SHARING_POOL);
     made.imports = 1;
     if (add_pointer(made) || !gps_process_audits() || !gps_pool_find(made.pool, &pool) ||
         !pool.exporter)

@@ -112,7 +112,7 @@ FREE_ASYNC(cuMemFreeAsync_ptsz, CU_STREAM_PER_THREAD)
 CUresult gps_on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer) {
     CUdeviceptr begin = 0;
     size_t length = 0;
-    pointer = gps_address_asked(pointer);
+    pointer = gps_address_for_driver(pointer);
     if (!base && !size)
         return gps_real.cuMemGetAddressRange_v2(base, size, pointer);
     const CUresult result = gps_real.cuMemGetAddressRange_v2(&begin, &length, pointer);
@@ -236,7 +236,7 @@ static CUresult pointer_attribute_answer(CUpointer_attribute which, void *value,
 
 /* A block that is not mapped would have none, and one may be swapped there just then. */
 #define ASK(call)                                                                                  \
-    pointer = gps_address_asked(pointer);                                                          \
+    pointer = gps_address_for_driver(pointer);                                                     \
     gps_memory_attributes(pointer);                                                                \
     CUresult result = call;                                                                        \
     if (result == CUDA_ERROR_INVALID_VALUE && gps_memory_was_swapped(pointer))                     \
@@ -258,7 +258,7 @@ CUresult gps_on_cuPointerGetAttributes(unsigned int count, CUpointer_attribute *
 CUresult gps_on_cuPointerSetAttribute(const void *value, CUpointer_attribute which,
                                       CUdeviceptr pointer) {
     int code;
-    pointer = gps_address_asked(pointer);
+    pointer = gps_address_for_driver(pointer);
     const struct gps_place at = gps_at(pointer);
     if (!value || which != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !gps_place_is_pieced(&at))
         return gps_real.cuPointerSetAttribute(value, which, pointer);

@@ -69,7 +69,7 @@ DESTROY(cuStreamDestroy)
 DESTROY(cuStreamDestroy_v2)
 
 #define WAIT(name, parameters, arguments) AFTER(name, parameters, arguments, gps_wait_ended)
-#define ASK(name, parameters, arguments)  AFTER(name, parameters, arguments, gps_wait_asked)
+#define ASK(name, parameters, arguments)  AFTER(name, parameters, arguments, gps_wait_polled)
 WAIT(cuCtxSynchronize, (void), ())
 WAIT(cuCtxSynchronize_v2, (CUcontext context), (context))
 WAIT(cuStreamSynchronize, (CUstream stream), (stream))
@@ -87,7 +87,7 @@ ASK(cuStreamQuery_ptsz, (CUstream stream), (stream))
         return result;                                                                             \
     }
 EVENT(cuEventSynchronize, gps_event_waited, gps_wait_ended)
-EVENT(cuEventQuery, gps_event_used, gps_wait_asked)
+EVENT(cuEventQuery, gps_event_used, gps_wait_polled)
 
 /* By the call, or by a graph that it makes. */
 #define RECORD(name, parameters, arguments)                                                        \

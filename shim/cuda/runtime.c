@@ -341,7 +341,7 @@ static void end_ipc(cudaError_t result, bool is_told, const void *output, const 
     if (!output && !is_told)
         gps_entry_no_output(gps_operations_enter);
     else if (result != cudaSuccess && output && !gps_call.driver)
-        gps_entry_unasked(gps_operations_enter, (int)result, (uintptr_t)closed);
+        gps_entry_refused_early(gps_operations_enter, (int)result, (uintptr_t)closed);
 }
 
 #define RUNTIME_IPC(name, parameters, arguments, output, closed)                                   \

@@ -3,8 +3,8 @@
  *
  * A program that merges, or is audited, gets a stub in place of such a function, which knows no ABI
  * (stubs.S). Its call is counted, and before the function runs all memory of merge rules becomes
- * plain (merge/unmerge.h). Where more are looked up than there are stubs, the look-up counts as the
- * call. Any thread.
+ * plain (merge/writable.h). Where more are looked up than there are stubs, the look-up counts as
+ * the call. Any thread.
  */
 #pragma once
 

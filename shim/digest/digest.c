@@ -159,12 +159,12 @@ static void digest_begin(struct gps_digest_work *work) {
     work->window = window_of(work->count);
     work->handled = !work->pinned && (is_handled(SIGSEGV) || is_handled(SIGBUS));
     work->pool = (struct gps_pool){.work = digest_run, .arg = work};
-    gps_pool_call(&work->pool, work->count ? (work->count - 1) / work->window : 0);
+    gps_worker_pool_call(&work->pool, work->count ? (work->count - 1) / work->window : 0);
 }
 
 static bool digest_end(struct gps_digest_work *work) {
     digest_run(work);
-    gps_pool_join(&work->pool);
+    gps_worker_pool_join(&work->pool);
     return !work->stopped;
 }
 

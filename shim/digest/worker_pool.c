@@ -76,7 +76,7 @@ static void *worker_run(void *unused) {
     return unused;
 }
 
-void gps_pool_call(struct gps_pool *pool, size_t wanted) {
+void gps_worker_pool_call(struct gps_pool *pool, size_t wanted) {
     pool->working = 0;
     pool->wanted = wanted = at_most(wanted);
     if (!wanted)
@@ -110,7 +110,7 @@ static bool poll_until_done(const struct gps_pool *pool) {
     return true;
 }
 
-void gps_pool_join(struct gps_pool *pool) {
+void gps_worker_pool_join(struct gps_pool *pool) {
     withdraw_rest(pool);
     if (poll_until_done(pool))
         return;
@@ -119,7 +119,7 @@ void gps_pool_join(struct gps_pool *pool) {
         pthread_cond_wait(&state.done, &state.lock.mutex);
 }
 
-void gps_pool_reset(void) {
+void gps_worker_pool_reset(void) {
     memset(&state, 0, sizeof(state)); /* as the initialisers of the conditions do */
     state.lock.mutex = (pthread_mutex_t)PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 }

@@ -23,9 +23,10 @@ struct gps_pool {
 };
 
 /* Has up to `wanted` threads call pool->work. To be called inside a gps_scope, whose signal mask
- * new threads inherit. The pool belongs to the caller, who keeps it until gps_pool_join returns. */
-void gps_pool_call(struct gps_pool *pool, size_t wanted);
+ * new threads inherit. The pool belongs to the caller, who keeps it until gps_worker_pool_join
+ * returns. */
+void gps_worker_pool_call(struct gps_pool *pool, size_t wanted);
 /* No more threads join; returns when none is at work. */
-void gps_pool_join(struct gps_pool *pool);
+void gps_worker_pool_join(struct gps_pool *pool);
 
-void gps_pool_reset(void); /* in a forked child */
+void gps_worker_pool_reset(void); /* in a forked child */

@@ -251,30 +251,32 @@ const char *gps_wait_whom(uint32_t via) {
                                            : "an importer of ";
 }
 
-const char *gps_unmerged_why(uint64_t why) {
+const char *gps_not_merging_why(uint64_t why) {
     static const char *const reasons[] = {
-        [GPS_UNMERGED_MEMBARRIER] = "the kernel refuses membarrier(2)",
-        [GPS_UNMERGED_THREAD] = "the thread that merges could not be started",
-        [GPS_UNMERGED_KEY] = "the published directory, or the secret in it, cannot be used",
-        [GPS_UNMERGED_KEEPER] = "no keeper takes or gives blocks",
-        [GPS_UNMERGED_STREAMS] = "there was no memory to note a stream",
-        [GPS_UNMERGED_CAPTURE] = "graphs are captured all the time",
-        [GPS_UNMERGED_BUSY] =
+        [GPS_NOT_MERGING_MEMBARRIER] = "the kernel refuses membarrier(2)",
+        [GPS_NOT_MERGING_THREAD] = "the thread that merges could not be started",
+        [GPS_NOT_MERGING_KEY] = "the published directory, or the secret in it, cannot be used",
+        [GPS_NOT_MERGING_KEEPER] = "no keeper takes or gives blocks",
+        [GPS_NOT_MERGING_STREAMS] = "there was no memory to note a stream",
+        [GPS_NOT_MERGING_CAPTURE] = "graphs are captured all the time",
+        [GPS_NOT_MERGING_BUSY] =
             "kernels overlap, so that the GPU is never idle, though work is held for 20 ms",
-        [GPS_UNMERGED_RDMA] = "a device for RDMA is open, and the rule has not rdma = on",
-        [GPS_UNMERGED_MPS] = "the GPU is shared by MPS, and the rule has not mps = on",
-        [GPS_UNMERGED_CROWDED] = "too many descriptors of this user are on their way between "
-                                 "processes; raise the limit (ulimit -n)",
-        [GPS_UNMERGED_DESCRIPTORS] =
+        [GPS_NOT_MERGING_RDMA] = "a device for RDMA is open, and the rule has not rdma = on",
+        [GPS_NOT_MERGING_MPS] = "the GPU is shared by MPS, and the rule has not mps = on",
+        [GPS_NOT_MERGING_CROWDED] = "too many descriptors of this user are on their way between "
+                                    "processes; raise the limit (ulimit -n)",
+        [GPS_NOT_MERGING_DESCRIPTORS] =
             "this process, or the system, has no descriptor left; raise its limit (ulimit -n, "
             "fs.file-max)",
-        [GPS_UNMERGED_FULL] = "the keeper has as many blocks as its limit of descriptors allows; "
-                              "raise the hard limit where it starts (ulimit -Hn)",
-        [GPS_UNMERGED_PAUSED] = "it is switched off (gpushare merge off)",
-        [GPS_UNMERGED_UNKNOWN] =
+        [GPS_NOT_MERGING_FULL] =
+            "the keeper has as many blocks as its limit of descriptors allows; "
+            "raise the hard limit where it starts (ulimit -Hn)",
+        [GPS_NOT_MERGING_PAUSED] = "it is switched off (gpushare merge off)",
+        [GPS_NOT_MERGING_UNKNOWN] =
             "the program has called a function of the driver that this version does not know",
-        [GPS_UNMERGED_BYPASSED] = "a library that was loaded with RTLD_DEEPBIND calls the driver "
-                                  "past gpushare",
+        [GPS_NOT_MERGING_BYPASSED] =
+            "a library that was loaded with RTLD_DEEPBIND calls the driver "
+            "past gpushare",
     };
     return why > 0 && why < sizeof(reasons) / sizeof(reasons[0]) ? reasons[why]
                                                                  : "this version does not know why";

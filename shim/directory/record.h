@@ -58,8 +58,8 @@ bool gps_frames_slot_valid(const struct gps_frames_slot *slot);
 bool gps_frames_reader_valid(const struct gps_frames_reader *reader);
 /* Whether a valid slot stands for a wait, which is then copied to *wait. */
 bool gps_slot_wait(const struct gps_slot *slot, struct gps_wait_slot *wait);
-/* Why nothing is merged, of enum gps_unmerged. */
-const char *gps_unmerged_why(uint64_t why);
+/* Why nothing is merged, of enum gps_not_merging. */
+const char *gps_not_merging_why(uint64_t why);
 /* Why memory of a merge rule is not merged: for scripts, and in words. */
 const char *gps_private_name(enum gps_private why);
 const char *gps_private_why(enum gps_private why);

@@ -62,7 +62,7 @@ static void publish_history(const struct gps_store *store, const struct gps_regi
     (void)gps_region_set_traces(store, record, &all); /* without them a report says less */
 }
 
-void gps_region_history_publish(const struct gps_export *region, uint32_t freed) {
+void gps_audit_region_publish(const struct gps_export *region, uint32_t freed) {
     const uint32_t traces[] = {region->allocated, region->exported, freed};
     if (region->published && (region->allocated || region->exported || freed))
         publish_history(gps_membership_store(), &region->record, traces);
@@ -82,9 +82,9 @@ static void traces_frame(const struct gps_region_traces *traces, enum gps_histor
     gps_hex_format(module->build_id, module->build_id_bytes, frame->build_id);
 }
 
-unsigned gps_region_history_frames(const struct gps_region_traces *traces,
-                                   enum gps_history_event event, struct gps_frame *frames,
-                                   unsigned max) {
+unsigned gps_audit_region_frames(const struct gps_region_traces *traces,
+                                 enum gps_history_event event, struct gps_frame *frames,
+                                 unsigned max) {
     const unsigned count = traces->count[event] < max ? traces->count[event] : max;
     for (unsigned i = 0; i < count; i++)
         traces_frame(traces, event, i, &frames[i]);

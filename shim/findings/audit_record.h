@@ -36,9 +36,9 @@ bool gps_audit_event_is_recorded(const struct gps_id *id);
 /* --- what was done to a region and where, as its owner tells other processes --- */
 
 /* Publishes the stacks of a published region. `freed` is GPS_NO_TRACE until it is freed. */
-void gps_region_history_publish(const struct gps_export *region, uint32_t freed);
+void gps_audit_region_publish(const struct gps_export *region, uint32_t freed);
 
 /* Sets the frames of one event, as published. Returns their number, which is at most `max`. */
-unsigned gps_region_history_frames(const struct gps_region_traces *traces,
-                                   enum gps_history_event event, struct gps_frame *frames,
-                                   unsigned max);
+unsigned gps_audit_region_frames(const struct gps_region_traces *traces,
+                                 enum gps_history_event event, struct gps_frame *frames,
+                                 unsigned max);

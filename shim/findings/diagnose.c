@@ -167,7 +167,7 @@ static const char *subject_kind_text(uint64_t pointer, const struct subject *sub
 
 static const char *where(uint64_t pointer, struct gps_text *text) {
     if (gps_ops->kind(pointer) != GPS_MEMORY_VMM)
-        gps_say_where(text, pointer);
+        gps_whereabouts_say(text, pointer);
     else
         gps_text_add(text, "it is VMM memory (%s), which is unmapped and released",
                      gps_ops->names->make_block);
@@ -259,7 +259,7 @@ void gps_diagnose_no_output(void) {
     gps_report_send(&report);
 }
 
-void gps_diagnose_unasked(int code) {
+void gps_diagnose_refused_early(int code) {
     GPS_NEW_TEXT(text, 256);
     GPS_SCOPE();
     struct gps_report report = gps_report_on(

@@ -27,14 +27,14 @@ void gps_diagnose_freed(uint64_t pointer, uint64_t base, enum gps_finding findin
                         const char *detail);
 /* Says of an address in no allocation where it lies: in main memory, or how far from the nearest
  * allocation. In a scope. */
-void gps_say_where(struct gps_text *text, uint64_t address);
+void gps_whereabouts_say(struct gps_text *text, uint64_t address);
 /* What a code tells without a look at the call's arguments: GPS_KNOWN_LIVE where that is nothing.
  * In a scope. */
 enum gps_known gps_known_of_code(int code);
 /* The call has no place for its result. It comes before the call, which may not return. */
 void gps_diagnose_no_output(void);
 /* An IPC call was refused before the driver was asked. */
-void gps_diagnose_unasked(int code);
+void gps_diagnose_refused_early(int code);
 /* `record` is that of the region as it was read before the driver's open; NULL where there was
  * none. */
 void gps_diagnose_open(const struct gps_import *import, const struct gps_region_record *record,

@@ -187,7 +187,7 @@ static void begins_outside(uint64_t address) {
     if (is_used_again(address))
         return;
     struct gps_report report = gps_report_on(GPS_ASK_COPIED, GPS_KNOWN_NOTHING);
-    gps_say_where(&text, address);
+    gps_whereabouts_say(&text, address);
     report.pointer = address;
     report.detail = text.bytes;
     gps_report_send(&report);

@@ -6,7 +6,7 @@
 #include "directory/region.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
-#include "others.h"
+#include "other_processes.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "registry/freed_history.h"
@@ -60,7 +60,7 @@ void gps_diagnose_create_event(bool timed, int code) {
 
 /* The driver's files of events lie in /dev/shm. */
 static bool is_apart(int code, struct gps_text *detail) {
-    if (code != GPS_MAP_FAILED || !gps_others_look().has_other_shm)
+    if (code != GPS_MAP_FAILED || !gps_other_processes_look().has_other_shm)
         return false;
     gps_text_str(detail, "an event lives in a file of /dev/shm, and a process of the published "
                          "directory has another /dev/shm than this one (give both containers one: "
@@ -70,7 +70,7 @@ static bool is_apart(int code, struct gps_text *detail) {
 
 /* The driver compares pids alone. */
 static enum gps_known event_taken_for_own(struct gps_text *detail) {
-    if (!gps_others_look().has_our_pid) {
+    if (!gps_other_processes_look().has_our_pid) {
         gps_text_str(detail, "the driver takes it for this process's own: it was, or its creator "
                              "has the same pid in another pid namespace");
         return GPS_KNOWN_NOTHING;

@@ -7,7 +7,7 @@
 #include "directory/region.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
-#include "others.h"
+#include "other_processes.h"
 #include "process/membership.h"
 #include "process/past.h"
 #include "process/process.h"
@@ -49,7 +49,7 @@ static bool import_is_own(const struct gps_import *import) {
 
 /* The driver compares pids alone: it took the handle for this process's own. */
 static enum gps_known open_taken_for_own(struct open *open) {
-    if (!open->recorded && !gps_others_look().has_our_pid) {
+    if (!open->recorded && !gps_other_processes_look().has_our_pid) {
         gps_text_str(&open->detail,
                      "the driver takes it for this process's own: it is, or its exporter has "
                      "the same pid in another pid namespace");
@@ -175,7 +175,7 @@ static enum gps_known open_unknown(struct open *open) {
         return GPS_KNOWN_NAMESPACE;
     gps_text_add(&open->detail, "the driver's code is %lu", (uint64_t)open->code);
     add_likeness(open);
-    if (!gps_others_look().may_export)
+    if (!gps_other_processes_look().may_export)
         gps_text_add(&open->detail,
                      "; no other process is seen in %s: an exporter that runs under gpushare has "
                      "another /dev/shm, user, GPUSHARE_DIR or GPUSHARE_NAMESPACE, or has ended",

@@ -171,7 +171,7 @@ static void add_traced(struct gps_report *report, struct gps_prior prior,
                        enum gps_history_event event, struct workspace *work) {
     struct gps_frame *frames = work->priors[report->prior_count];
     prior.stack = frames;
-    prior.stack_count = gps_region_history_frames(&work->traces, event, frames, GPS_STACK_MAX);
+    prior.stack_count = gps_audit_region_frames(&work->traces, event, frames, GPS_STACK_MAX);
     if (prior.stack_count || prior.time)
         report->prior[report->prior_count++] = prior;
 }

@@ -33,7 +33,7 @@ static void say_nearest(struct gps_text *text, uint64_t address) {
     gps_text_add(text, " the allocation at 0x%lx, which has %lu bytes", alloc.pointer, alloc.size);
 }
 
-void gps_say_where(struct gps_text *text, uint64_t address) {
+void gps_whereabouts_say(struct gps_text *text, uint64_t address) {
     char byte;
     if (gps_ops->kind(address) == GPS_MEMORY_UNKNOWN && gps_peek(address, &byte, sizeof(byte)))
         say_main_memory(text, address);

@@ -8,8 +8,8 @@
 #include "driver/scope.h"
 #include "process/membership.h"
 #include "process/process.h"
-#include "registry/entangled.h"
 #include "registry/hash_table.h"
+#include "registry/sharing.h"
 #include "util/clock.h"
 #include "util/forgotten.h"
 
@@ -72,7 +72,7 @@ static void buffer_list_add(struct gps_buffer *buffer) {
     state.changes++;
     widen(buffer);
     gps_write_hear_all();
-    gps_entangle(GPS_ENTANGLED_FRAMES);
+    gps_sharing_note(GPS_SHARING_FRAMES);
 }
 
 static struct gps_buffer *buffer_make(const struct gps_region_record *record, uint64_t context) {

@@ -267,7 +267,7 @@ bool gps_gate_next_held(unsigned *n, uint64_t since, struct gps_gate_stream *hel
     return false;
 }
 
-bool gps_gate_holds_since(uint64_t since) {
+bool gps_gate_stalls_since(uint64_t since) {
     struct gps_gate_stream unused;
     unsigned n = 0;
     return gps_gate_next_held(&n, since, &unused);
@@ -277,7 +277,7 @@ bool gps_gate_is_refused(void) {
     return atomic_load(&state.refused);
 }
 
-bool gps_gate_hold(void) {
+bool gps_gate_stall(void) {
     unsigned seen = atomic_load(&gps_gate_state);
     while (seen & GPS_GATE_CLOSED)
         if (atomic_compare_exchange_weak(&gps_gate_state, &seen, seen | GPS_GATE_HELD))

@@ -148,13 +148,13 @@ void gps_gate_keep_out(const struct gps_gate_stream *streams, unsigned count);
  * may have it. The gate closes all the same, 10 ms later. */
 bool gps_gate_is_refused(void);
 /* The swap begins. False: a thread that waited too long has opened the gate. */
-bool gps_gate_hold(void);
+bool gps_gate_stall(void);
 void gps_gate_open(void);
 /* The same, for one pass of each thread. Who waits for a second one opens it as above. */
 void gps_gate_open_once(void);
 
 /* Whether a thread has waited at the gate since that time or later. */
-bool gps_gate_holds_since(uint64_t since);
+bool gps_gate_stalls_since(uint64_t since);
 /* The next thread that does, from slot *n on, and with work of which stream. */
 bool gps_gate_next_held(unsigned *n, uint64_t since, struct gps_gate_stream *held);
 

@@ -326,7 +326,7 @@ static bool next_of(uint64_t context, unsigned *index, struct noted *one) {
 
 /* Streams are asked from the end of the list on, one at a time. A stream that is removed meanwhile
  * leaves its place to the last one, which has been asked. */
-static bool next_asked(uint64_t context, unsigned *index, struct noted *one) {
+static bool next_wanted_size(uint64_t context, unsigned *index, struct noted *one) {
     GPS_LOCKED(&state.lock);
     const bool any = next_of(context, index, one);
     if (any)
@@ -348,7 +348,8 @@ enum gps_streams_answer gps_streams_look(uint64_t context, struct gps_stream *fi
     struct noted one;
     if (gps_streams_lost(first) && (!context || first->context == context))
         return GPS_STREAMS_UNKNOWN;
-    for (unsigned i = UINT32_MAX; answer == GPS_STREAMS_IDLE && next_asked(context, &i, &one);)
+    for (unsigned i = UINT32_MAX;
+         answer == GPS_STREAMS_IDLE && next_wanted_size(context, &i, &one);)
         answer = noted_ask_driver(&one);
     state.asked = 0;
     if (answer != GPS_STREAMS_IDLE)
@@ -358,13 +359,13 @@ enum gps_streams_answer gps_streams_look(uint64_t context, struct gps_stream *fi
 
 void gps_streams_end_events(void) {
     struct noted one;
-    for (unsigned i = UINT32_MAX; !state.capturing && next_asked(0, &i, &one);)
+    for (unsigned i = UINT32_MAX; !state.capturing && next_wanted_size(0, &i, &one);)
         if (one.of.event)
             ask_event(&one.of);
     state.asked = 0;
 }
 
-static bool find_asked(const struct gps_stream *of, struct noted *one) {
+static bool find_wanted_size(const struct gps_stream *of, struct noted *one) {
     GPS_LOCKED(&state.lock);
     const unsigned at = stream_find(of);
     const bool found = at < state.count;
@@ -378,7 +379,7 @@ static bool find_asked(const struct gps_stream *of, struct noted *one) {
 static enum gps_streams_answer ask_noted(const struct gps_stream *of) {
     struct noted one;
     const enum gps_streams_answer answer =
-        find_asked(of, &one) ? noted_ask_driver(&one) : GPS_STREAMS_IDLE;
+        find_wanted_size(of, &one) ? noted_ask_driver(&one) : GPS_STREAMS_IDLE;
     state.asked = 0;
     return answer;
 }

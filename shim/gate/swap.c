@@ -151,7 +151,7 @@ static bool is_busy(const struct gps_stream *stream) {
 /* What the program gives the device from the mark on is noted anew. */
 static bool swap_mark(uint64_t *marked) {
     const bool closed = gps_gate_close(TRY_FOR, false);
-    const bool held = closed && gps_gate_hold();
+    const bool held = closed && gps_gate_stall();
     if (held)
         *marked = gps_streams_mark();
     if (closed)

@@ -1,8 +1,8 @@
 /*
  * swap.h - the moments in which blocks may be taken from under the program.
  *
- * gps_swap_try, or gps_hold_begin (hold.c), closes the gate and waits until the device is idle.
- * From then on nothing of the program's uses a block until gps_swap_end, or gps_hold_end. In
+ * gps_swap_try, or gps_stall_begin (stall.c), closes the gate and waits until the device is idle.
+ * From then on nothing of the program's uses a block until gps_swap_end, or gps_stall_end. In
  * between the caller only maps and unmaps, and loads our kernels once. It runs none and does not
  * ask the keeper, because the program's threads wait at the gate; only where the program may write
  * memory up to that moment it is copied, which takes less than mapping it. Kernels of ours that
@@ -63,7 +63,7 @@ bool gps_swap_is_soon(const struct gps_swap_tries *tries);
 
 void gps_swap_reset(void); /* in a forked child */
 
-/* --- hold.c: swaps of the merger, also where the device is never idle --- */
+/* --- stall.c: swaps of the merger, also where the device is never idle --- */
 
 /* New launches and copies are held back while what is queued runs; the device works meanwhile. When
  * it is idle, blocks are swapped. A hold takes 20 ms at most until then. It is given up once work
@@ -78,14 +78,14 @@ void gps_swap_reset(void); /* in a forked child */
  * fail, and they become rarer. One thread calls these functions, inside a gps_scope and without a
  * lock. */
 
-/* Until gps_hold_end nothing of the program's uses a block, and the thread has gps_swap_lock.
+/* Until gps_stall_end nothing of the program's uses a block, and the thread has gps_swap_lock.
  * False: the device did not become idle, a graph is captured, the kernel refuses membarrier, it is
  * too soon, or `stop` is set, after which the driver is not called. */
-bool gps_hold_begin(const _Atomic bool *stop);
-void gps_hold_end(void);
+bool gps_stall_begin(const _Atomic bool *stop);
+void gps_stall_end(void);
 
 /* How many ns it is too soon after holds for which work waited; and after one that failed. */
-uint64_t gps_hold_rest(void);
-uint64_t gps_hold_wait(void);
+uint64_t gps_stall_rest(void);
+uint64_t gps_stall_wait(void);
 /* The last holds failed, one after the other, so many that the device is never idle. */
-bool gps_hold_is_failing(void);
+bool gps_stall_is_failing(void);

@@ -96,7 +96,7 @@ static struct gps_answer free_begin(const struct freeing *of) {
     GPS_SCOPE();
     gps_export_become(of->region, GPS_EXPORT_CLOSING);
     gps_freed_note_allocation(of->alloc, freed); /* until the address is recorded again */
-    gps_region_history_publish(of->region, freed);
+    gps_audit_region_publish(of->region, freed);
     const struct gps_answer answer = decide(of->region);
     if (answer.verdict == GPS_DENY)
         keep_live(of);

@@ -84,7 +84,7 @@ static bool export_publish(struct gps_export *region) {
     region->lockable = region->published && !atomic_load(&state.missed) && region->record.locked;
     if (region->published && !region->rule)
         gps_region_event_exported(region);
-    gps_region_history_publish(region, GPS_NO_TRACE);
+    gps_audit_region_publish(region, GPS_NO_TRACE);
     return region->published;
 }
 
@@ -290,10 +290,11 @@ const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
     if (status < 0) {
         export_forget_alloc(alloc);
         free(region);
-        return status == -ENOTSUP                       ? "the driver gives no descriptor of it"
-               : status == -ENOSPC                      ? "the published directory is full"
-               : status == -ETOOMANYREFS                ? gps_unmerged_why(GPS_UNMERGED_CROWDED)
-               : status == -EMFILE || status == -ENFILE ? gps_unmerged_why(GPS_UNMERGED_DESCRIPTORS)
+        return status == -ENOTSUP        ? "the driver gives no descriptor of it"
+               : status == -ENOSPC       ? "the published directory is full"
+               : status == -ETOOMANYREFS ? gps_not_merging_why(GPS_NOT_MERGING_CROWDED)
+               : status == -EMFILE || status == -ENFILE
+                   ? gps_not_merging_why(GPS_NOT_MERGING_DESCRIPTORS)
                : status == -ENOBUFS ? "the keeper has as many regions as its limit of descriptors "
                                       "allows; raise the hard limit where it starts (ulimit -Hn)"
                                     : "the keeper could not be started, or does not answer";

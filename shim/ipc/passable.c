@@ -38,7 +38,7 @@ static bool find_block(uint64_t address, struct gps_passable *found) {
                                    .place = area->pointer,
                                    .place_size = area->extent,
                                    .is_block = true};
-    return !block->away;
+    return !block->evicted;
 }
 
 bool gps_passable_at(uint64_t address, struct gps_passable *found) {

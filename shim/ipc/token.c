@@ -157,7 +157,7 @@ static struct token *token_make(const struct run *run, const uint8_t uuid[GPS_UU
         return NULL;
     }
     gps_region_event_exported(&token->region);
-    gps_region_history_publish(&token->region, GPS_NO_TRACE);
+    gps_audit_region_publish(&token->region, GPS_NO_TRACE);
     token->next = state.list;
     state.list = token;
     return token;
@@ -279,7 +279,7 @@ static void keep_over(struct token *token) {
 static void token_end(struct token *token) {
     struct gps_export *region = &token->region;
     gps_region_event_freed(region);
-    gps_region_history_publish(region, gps_trace_kept());
+    gps_audit_region_publish(region, gps_trace_kept());
     gps_region_set_status(gps_membership_store(), &region->record, GPS_STATE_FREED, 0);
     gps_export_leave_tombstone(&region->record);
     if (token->served)

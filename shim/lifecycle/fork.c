@@ -48,7 +48,7 @@
     FORGETS(membership, gps_membership_reset)                                                      \
     FORGETS(leaks, gps_leak_reset)                                                                 \
     FORGETS(vmm_region, gps_vmm_region_reset)                                                      \
-    FORGETS(worker_pool, gps_pool_reset)                                                           \
+    FORGETS(worker_pool, gps_worker_pool_reset)                                                    \
     KEEPS(digest, "a key, of which shared_block makes sure first")                                 \
     KEEPS(exchange, "the thread that forks is in no call")                                         \
     KEEPS(load, "a buffer and a count")                                                            \

@@ -208,7 +208,7 @@ void gps_merged_sum_merged(uint64_t bytes, uint64_t saved) {
         ;
 }
 
-void gps_merged_sum_unmerged(uint64_t bytes) {
+void gps_merged_sum_private(uint64_t bytes) {
     atomic_fetch_add(&sums.unmerged, bytes);
     atomic_fetch_sub(&sums.now, bytes);
 }

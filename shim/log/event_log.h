@@ -48,7 +48,7 @@ void gps_event_log_write(const struct gps_event_line *line);
  * another process held already, so that this process freed its own. */
 void gps_merged_sum_merged(uint64_t bytes, uint64_t saved);
 /* The program wrote into the bytes, or freed them. */
-void gps_merged_sum_unmerged(uint64_t bytes);
+void gps_merged_sum_private(uint64_t bytes);
 
 /* From now on the most bytes that are merged at a time stand there, too. Once, before the first. */
 void gps_merged_sum_keep(uint64_t *most);

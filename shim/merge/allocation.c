@@ -11,9 +11,9 @@
 #include "gate/streams.h"
 #include "gate/swap.h"
 #include "log/event_log.h"
+#include "not_merging.h"
 #include "process/caller.h"
 #include "shared_block.h"
-#include "unmerged.h"
 #include "util/forgotten.h"
 #include "vmm/mapping.h"
 
@@ -184,7 +184,7 @@ static void area_end_block(struct gps_area *area, struct gps_block *block) {
         gps_backing_count(-(int64_t)block->size);
     gps_block_drop(area, block);
     if (merged)
-        gps_merged_sum_unmerged(block->size);
+        gps_merged_sum_private(block->size);
     if (referenced)
         gps_shared_release(block->slot);
     free(block->chunks);

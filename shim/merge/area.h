@@ -82,7 +82,7 @@ struct gps_block {
     uint8_t state;           /* enum gps_block_state */
     bool changed;            /* by something that is no hooked call: a kernel, most likely */
     bool excluded;           /* never merged: a graph writes it, or an exclusion says so */
-    bool away;               /* its memory was let go of (suspend); its addresses are kept */
+    bool evicted;            /* its memory was let go of (suspend); its addresses are kept */
 };
 
 struct gps_created;

@@ -10,11 +10,11 @@
 #include "gate/streams.h"
 #include "gate/swap.h"
 #include "log/event_log.h"
+#include "not_merging.h"
 #include "process/caller.h"
 #include "registry/hash_table.h"
 #include "registry/vmm_books.h"
 #include "shared_block.h"
-#include "unmerged.h"
 #include "util/clock.h"
 #include "util/forgotten.h"
 
@@ -85,7 +85,7 @@ static void created_end_block(struct gps_block *block) {
     if (block->memory)
         gps_ops->block_release(block->memory);
     if (merged) {
-        gps_merged_sum_unmerged(block->size);
+        gps_merged_sum_private(block->size);
         gps_shared_release(block->slot);
     }
     free(block->chunks);

@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "away.h"
 #include "directory/orders.h"
 #include "directory/processes.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
+#include "eviction.h"
 #include "findings/reporter.h"
 #include "gate/swap.h"
 #include "keeper/keeper_client.h"
@@ -28,9 +28,9 @@ GPS_FORGOTTEN(complete);
 
 /* --- what was created here --- */
 
-static bool return_block(const struct gps_away *block) {
+static bool return_block(const struct gps_eviction *block) {
     int descriptor;
-    if (gps_away_descriptor(block, &descriptor) != GPS_OK)
+    if (gps_eviction_descriptor(block, &descriptor) != GPS_OK)
         return false;
     const bool returned = gps_vmm_region_return(&block->id, descriptor);
     close(descriptor);
@@ -38,9 +38,9 @@ static bool return_block(const struct gps_away *block) {
 }
 
 static bool return_all(void) {
-    struct gps_away block = {.address = 0};
+    struct gps_eviction block = {.address = 0};
     bool all = true;
-    while (gps_away_next(&block))
+    while (gps_eviction_next(&block))
         all &= !block.own || return_block(&block);
     return all;
 }
@@ -60,17 +60,17 @@ static bool anybody_sleeps(void) {
 
 /* Without memory, or a device that is idle for a moment, the block stays as it is, and the copy is
  * the keeper's alone. */
-static void map_copy(const struct gps_away *block, uint64_t memory, const _Atomic bool *stop) {
+static void map_copy(const struct gps_eviction *block, uint64_t memory, const _Atomic bool *stop) {
     bool mapped = false;
-    if (gps_hold_begin(stop)) {
-        mapped = gps_away_replace(block, memory) == GPS_OK;
-        gps_hold_end();
+    if (gps_stall_begin(stop)) {
+        mapped = gps_eviction_replace(block, memory) == GPS_OK;
+        gps_stall_end();
     }
     if (!mapped)
         gps_ops->block_release(memory);
 }
 
-static int away_block_give(const struct gps_away *block, uint64_t memory) {
+static int eviction_block_give(const struct gps_eviction *block, uint64_t memory) {
     int descriptor;
     if (gps_ops->block_export(memory, &descriptor) != GPS_OK)
         return -ENOTSUP;
@@ -80,14 +80,14 @@ static int away_block_give(const struct gps_away *block, uint64_t memory) {
 }
 
 /* False: there is no memory for it, or the keeper does not take it just now. */
-static bool give_copy(const struct gps_away *block, const _Atomic bool *stop) {
+static bool give_copy(const struct gps_eviction *block, const _Atomic bool *stop) {
     uint64_t memory;
     gps_swap_lock();
-    const int code = *stop ? GPS_DEINITIALIZED : gps_away_copy(block, &memory);
+    const int code = *stop ? GPS_DEINITIALIZED : gps_eviction_copy(block, &memory);
     gps_swap_unlock();
     if (code != GPS_OK)
         return code == GPS_INVALID_VALUE; /* it is another's no more */
-    const int status = away_block_give(block, memory);
+    const int status = eviction_block_give(block, memory);
     if (status == 0)
         map_copy(block, memory, stop);
     else
@@ -97,9 +97,9 @@ static bool give_copy(const struct gps_away *block, const _Atomic bool *stop) {
 
 /* The next keeper waits for a moment for those who gave the blocks (-EAGAIN). */
 static bool give_what_is_lost(const _Atomic bool *stop) {
-    struct gps_away block = {.address = 0};
+    struct gps_eviction block = {.address = 0};
     bool all = true;
-    while (all && !*stop && gps_away_next(&block)) {
+    while (all && !*stop && gps_eviction_next(&block)) {
         int descriptor;
         const int status = block.own ? -EEXIST
                                      : gps_keeper_get(gps_membership_store(), &block.id,

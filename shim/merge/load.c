@@ -15,10 +15,10 @@
 #include "gate/swap.h"
 #include "layout.h"
 #include "merger.h"
+#include "not_merging.h"
 #include "shared_block.h"
-#include "unmerge.h"
-#include "unmerged.h"
 #include "util/clock.h"
+#include "writable.h"
 
 #define RUN        (UINT64_C(256) << 20)
 #define BACKLOG    (UINT64_C(256) << 20) /* copied and perhaps not yet merged: then it is */
@@ -344,14 +344,14 @@ static _Atomic uint64_t backlog; /* copied, by all calls, since the merger was l
 
 static int run_copy(const struct run *run) {
     struct gps_gate_pass pass;
-    int code = gps_unmerge_begin(run->to, run->size, true, false);
+    int code = gps_writable_begin(run->to, run->size, true, false);
     if (code != GPS_OK)
         return code;
     gps_gate_enter(&pass, run->stream);
     gps_streams_note(pass.slot, run->stream);
     code = gps_ops->upload(run->to, run->from, run->size, run->stream);
     gps_gate_leave(&pass);
-    gps_unmerge_end(run->to, run->size);
+    gps_writable_end(run->to, run->size);
     return code;
 }
 

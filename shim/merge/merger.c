@@ -19,14 +19,14 @@
 #include "keeper/keeper_client.h"
 #include "layout.h"
 #include "log/event_log.h"
+#include "not_merging.h"
 #include "own_bytes.h"
 #include "shared_block.h"
 #include "threads/thread.h"
-#include "unmerge.h"
-#include "unmerged.h"
 #include "util/clock.h"
 #include "util/forgotten.h"
 #include "util/program_signals.h"
+#include "writable.h"
 
 #define TURN_20MS     (20 * GPS_MS)     /* between two turns while something is to be merged */
 #define STALE_10S     (10 * GPS_SECOND) /* what was prepared so long ago is given up */
@@ -53,14 +53,14 @@ typedef bool swap_fn(struct gps_candidate *candidate, struct gps_area *area,
 
 static struct {
     _Atomic bool running, stop;
-    _Atomic bool hold;                  /* until gps_merger_go_on it does nothing */
-    _Atomic bool working;               /* it takes a turn */
-    _Atomic unsigned wakes;             /* a futex */
-    _Atomic unsigned asked, answered;   /* turns that calls wait for */
-    _Atomic uint64_t wanted;            /* the area of the next of them; ALL; 0: none waits */
-    bool held;                          /* a device for RDMA keeps an area from being merged */
-    uint64_t since[GPS_UNMERGED_COUNT]; /* each turn finds this reason; 0: it does not */
-    uint64_t sure;                      /* when a block of no doubt was last frozen */
+    _Atomic bool hold;                     /* until gps_merger_go_on it does nothing */
+    _Atomic bool working;                  /* it takes a turn */
+    _Atomic unsigned wakes;                /* a futex */
+    _Atomic unsigned asked, answered;      /* turns that calls wait for */
+    _Atomic uint64_t wanted;               /* the area of the next of them; ALL; 0: none waits */
+    bool held;                             /* a device for RDMA keeps an area from being merged */
+    uint64_t since[GPS_NOT_MERGING_COUNT]; /* each turn finds this reason; 0: it does not */
+    uint64_t sure;                         /* when a block of no doubt was last frozen */
     struct gps_candidate batch[BATCH];
     unsigned count, swapped;     /* of it; so many are through */
     swap_fn *swap;               /* the batch is prepared for this; NULL: it is not */
@@ -76,10 +76,10 @@ GPS_FORGOTTEN(state);
 /* Until end_swap the gate is closed, and this thread has the lock of areas. False: the device is
  * not idle. */
 static bool begin_swap(void) {
-    const uint64_t rest = gps_hold_wait() ? 0 : gps_hold_rest();
+    const uint64_t rest = gps_stall_wait() ? 0 : gps_stall_rest();
     if (rest)
         usleep((useconds_t)(rest / 1000 + 1));
-    const bool begun = gps_hold_begin(&state.stop);
+    const bool begun = gps_stall_begin(&state.stop);
     if (begun)
         gps_area_lock();
     return begun;
@@ -87,7 +87,7 @@ static bool begin_swap(void) {
 
 static void end_swap(void) {
     gps_area_unlock();
-    gps_hold_end();
+    gps_stall_end();
 }
 
 /* --- devices for RDMA, and a pause --- */
@@ -451,7 +451,7 @@ static bool share_frozen(uint64_t only) {
 /* --- why nothing is merged --- */
 
 struct reason {
-    enum gps_unmerged why;
+    enum gps_not_merging why;
     bool found;      /* in this turn */
     uint64_t within; /* what has passed by then is no reason */
 };
@@ -464,30 +464,30 @@ static bool has_lasted(const struct reason *reason) {
 }
 
 /* The first of them counts. All are looked at, for each turn says since when they last. */
-static enum gps_unmerged find_reason(bool any) {
+static enum gps_not_merging find_reason(bool any) {
     struct gps_stream lost;
-    const enum gps_unmerged refusal = gps_shared_refusal();
-    const bool unkept = gps_keeper_is_unresponsive() || refusal == GPS_UNMERGED_KEEPER;
+    const enum gps_not_merging refusal = gps_shared_refusal();
+    const bool unkept = gps_keeper_is_unresponsive() || refusal == GPS_NOT_MERGING_KEEPER;
     const struct reason reasons[] = {
-        {gps_pause_name() ? gps_pause_why() : GPS_UNMERGED_UNKNOWN, gps_pause_name(), 0},
-        {GPS_UNMERGED_PAUSED, gps_pause_is_on(), 0},
-        {GPS_UNMERGED_MEMBARRIER, gps_gate_is_refused(), 0},
-        {GPS_UNMERGED_KEY, gps_shared_is_unusable(), REASON_2S},
-        {GPS_UNMERGED_KEEPER, unkept, REASON_2S},
-        {GPS_UNMERGED_CROWDED, refusal == GPS_UNMERGED_CROWDED, REASON_2S},
-        {GPS_UNMERGED_DESCRIPTORS, refusal == GPS_UNMERGED_DESCRIPTORS, REASON_2S},
-        {GPS_UNMERGED_FULL, refusal == GPS_UNMERGED_FULL, REASON_2S},
-        {GPS_UNMERGED_RDMA, state.held, 0},
-        {GPS_UNMERGED_MPS, gps_mps_has_forbidden(), 0},
-        {GPS_UNMERGED_STREAMS, gps_streams_lost(&lost), REASON_2S},
-        {GPS_UNMERGED_CAPTURE, gps_streams_any_capturing(), REASON_10S},
-        {GPS_UNMERGED_BUSY, gps_hold_is_failing(), REASON_2S},
+        {gps_pause_name() ? gps_pause_why() : GPS_NOT_MERGING_UNKNOWN, gps_pause_name(), 0},
+        {GPS_NOT_MERGING_PAUSED, gps_pause_is_on(), 0},
+        {GPS_NOT_MERGING_MEMBARRIER, gps_gate_is_refused(), 0},
+        {GPS_NOT_MERGING_KEY, gps_shared_is_unusable(), REASON_2S},
+        {GPS_NOT_MERGING_KEEPER, unkept, REASON_2S},
+        {GPS_NOT_MERGING_CROWDED, refusal == GPS_NOT_MERGING_CROWDED, REASON_2S},
+        {GPS_NOT_MERGING_DESCRIPTORS, refusal == GPS_NOT_MERGING_DESCRIPTORS, REASON_2S},
+        {GPS_NOT_MERGING_FULL, refusal == GPS_NOT_MERGING_FULL, REASON_2S},
+        {GPS_NOT_MERGING_RDMA, state.held, 0},
+        {GPS_NOT_MERGING_MPS, gps_mps_has_forbidden(), 0},
+        {GPS_NOT_MERGING_STREAMS, gps_streams_lost(&lost), REASON_2S},
+        {GPS_NOT_MERGING_CAPTURE, gps_streams_any_capturing(), REASON_10S},
+        {GPS_NOT_MERGING_BUSY, gps_stall_is_failing(), REASON_2S},
     };
-    enum gps_unmerged why = (enum gps_unmerged)0;
+    enum gps_not_merging why = (enum gps_not_merging)0;
     for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
         if (has_lasted(&reasons[i]) && !why)
             why = reasons[i].why;
-    return why == GPS_UNMERGED_BUSY && !any ? (enum gps_unmerged)0 : why;
+    return why == GPS_NOT_MERGING_BUSY && !any ? (enum gps_not_merging)0 : why;
 }
 
 /* --- a turn, and who asks for it --- */
@@ -527,7 +527,7 @@ static bool merger_take_turn(uint64_t only) {
     }
     end_what_is_over();
     if (!state.stop)
-        gps_unmerged_set(find_reason(any));
+        gps_not_merging_set(find_reason(any));
     return any;
 }
 
@@ -551,7 +551,7 @@ static void sleep_for(uint64_t nanos, unsigned seen) {
 /* A device that is never idle is disturbed ever more rarely. What cannot be shared now is not
  * hashed again at once. */
 static uint64_t pause_after(bool any) {
-    const uint64_t rest = gps_hold_wait();
+    const uint64_t rest = gps_stall_wait();
     const uint64_t pause = any && !gps_shared_refusal() ? TURN_20MS : TURN_1S;
     return rest > pause ? rest : pause;
 }
@@ -594,7 +594,7 @@ void gps_merger_start(void) {
     GPS_SCOPE();
     if (gps_thread_start(merger_thread_run, NULL))
         return;
-    gps_unmerged_set(GPS_UNMERGED_THREAD);
+    gps_not_merging_set(GPS_NOT_MERGING_THREAD);
     state.running = false; /* the next one tries again, or gps_merger_retry */
 }
 
@@ -604,7 +604,7 @@ void gps_merger_wake(void) {
 }
 
 void gps_merger_retry(void) {
-    if (gps_unmerged_get() != GPS_UNMERGED_THREAD || state.running || state.stop)
+    if (gps_not_merging_get() != GPS_NOT_MERGING_THREAD || state.running || state.stop)
         return;
     GPS_SCOPE();
     gps_merger_start();

@@ -8,10 +8,10 @@
 #include "directory/exclusions.h"
 #include "driver/scope.h"
 #include "layout.h"
+#include "not_merging.h"
 #include "process/gpu_bytes.h"
 #include "process/membership.h"
 #include "process/process.h"
-#include "unmerged.h"
 #include "util/clock.h"
 #include "util/forgotten.h"
 

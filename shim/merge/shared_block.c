@@ -29,7 +29,7 @@ GPS_FORGOTTEN(again);
 #define REFUSED_FOR (2 * GPS_SECOND) /* it is tried again every second */
 static _Atomic uint64_t refused;     /* when a block could not be offered or had */
 GPS_FORGOTTEN(refused);
-static _Atomic unsigned refusal; /* an enum gps_unmerged; 0: the last one could */
+static _Atomic unsigned refusal; /* an enum gps_not_merging; 0: the last one could */
 GPS_FORGOTTEN(refusal);
 static _Atomic uint64_t changes;
 GPS_FORGOTTEN(changes);
@@ -131,7 +131,7 @@ static void shared_block_make_name(const struct gps_shared_key *key, char name[G
                  key->first.low);
 }
 
-static bool is_asked(void) {
+static bool is_size_wanted(void) {
     return !gps_keeper_is_unresponsive() && gps_clock_monotonic() >= atomic_load(&again);
 }
 
@@ -143,7 +143,7 @@ static bool is_of(const struct gps_region_record *record, const struct gps_share
 bool gps_shared_find(const struct gps_shared_key *key, struct gps_id *id) {
     struct gps_name_target target;
     char name[GPS_NAME_BYTES];
-    if (!gps_membership_store() || !is_asked())
+    if (!gps_membership_store() || !is_size_wanted())
         return false;
     shared_block_make_name(key, name);
     const bool found = gps_name_resolve(gps_membership_store(), name, &target) == 0 &&
@@ -154,31 +154,31 @@ bool gps_shared_find(const struct gps_shared_key *key, struct gps_id *id) {
 }
 
 /* What keeps a block from being offered or had. */
-static enum gps_unmerged refusal_reason(int status, enum gps_unmerged otherwise) {
+static enum gps_not_merging refusal_reason(int status, enum gps_not_merging otherwise) {
     switch (status) {
     case 0:
     case -EEXIST: /* another process was faster */
-        return (enum gps_unmerged)0;
+        return (enum gps_not_merging)0;
     case -ETOOMANYREFS:
-        return GPS_UNMERGED_CROWDED;
+        return GPS_NOT_MERGING_CROWDED;
     case -EMFILE:
     case -ENFILE:
-        return GPS_UNMERGED_DESCRIPTORS;
+        return GPS_NOT_MERGING_DESCRIPTORS;
     case -ENOBUFS:
-        return GPS_UNMERGED_FULL;
+        return GPS_NOT_MERGING_FULL;
     default:
         return otherwise;
     }
 }
 
-static void refusal_note(int status, enum gps_unmerged otherwise) {
+static void refusal_note(int status, enum gps_not_merging otherwise) {
     atomic_store(&refused, gps_clock_monotonic());
     atomic_store(&refusal, refusal_reason(status, otherwise));
 }
 
-enum gps_unmerged gps_shared_refusal(void) {
+enum gps_not_merging gps_shared_refusal(void) {
     const bool lasts = gps_clock_monotonic() - atomic_load(&refused) < REFUSED_FOR;
-    return lasts ? (enum gps_unmerged)atomic_load(&refusal) : (enum gps_unmerged)0;
+    return lasts ? (enum gps_not_merging)atomic_load(&refusal) : (enum gps_not_merging)0;
 }
 
 static int shared_block_get(const struct gps_id *id, const struct gps_shared_key *key,
@@ -202,10 +202,10 @@ static int shared_block_get(const struct gps_id *id, const struct gps_shared_key
 
 int gps_shared_get(const struct gps_id *id, const struct gps_shared_key *key, int *descriptor,
                    unsigned *slot) {
-    if (!is_asked())
+    if (!is_size_wanted())
         return -ETIMEDOUT;
     const int status = shared_block_get(id, key, descriptor, slot);
-    refusal_note(status, (enum gps_unmerged)0); /* that there is none is no reason */
+    refusal_note(status, (enum gps_not_merging)0); /* that there is none is no reason */
     if (status == -ETIMEDOUT || status == -ETOOMANYREFS)
         atomic_store(&again, gps_clock_monotonic() + GPS_SECOND);
     return status;
@@ -255,7 +255,7 @@ int gps_shared_offer(const struct gps_shared_key *key, const struct gps_rule *ru
     commit(id, *slot, GPS_VIA_CREATOR, gps_shared_mark(key->uuid, key->size), address);
     status = gps_keeper_deposit(gps_membership_store(), &record, gps_process_self(), descriptor,
                                 GPS_KEEPER_WAIT);
-    refusal_note(status, GPS_UNMERGED_KEEPER);
+    refusal_note(status, GPS_NOT_MERGING_KEEPER);
     if (status == 0)
         return 0;
     if (*record.name)
@@ -272,7 +272,7 @@ void gps_shared_release(unsigned slot) {
 
 void gps_shared_leave(struct gps_block *block) {
     if (gps_block_is_merged(block))
-        gps_merged_sum_unmerged(block->size);
+        gps_merged_sum_private(block->size);
     gps_block_set_state(block, GPS_BLOCK_PRIVATE);
     block->same_since = 0;
     free(block->chunks);

@@ -31,7 +31,7 @@ bool gps_shared_ready(void);
  * was none yet. */
 bool gps_shared_is_unusable(void);
 /* Why the last block, within the last seconds, could not be offered or had. 0: it could. */
-enum gps_unmerged gps_shared_refusal(void);
+enum gps_not_merging gps_shared_refusal(void);
 
 struct gps_id gps_shared_id(const struct gps_shared_key *key);
 

@@ -5,7 +5,7 @@
 #include "created.h"
 #include "driver/scope.h"
 #include "load.h"
-#include "unmerge.h"
+#include "writable.h"
 
 /* --- work --- */
 
@@ -65,7 +65,7 @@ static void end_first(const struct gps_write *write, uint64_t count) {
     for (uint64_t i = 0; i < count; i++) {
         const struct gps_write *one = gps_write_nth(write, i, &nth);
         if (one->size && gps_area_near(one->to, one->size))
-            gps_unmerge_end(one->to, one->size);
+            gps_writable_end(one->to, one->size);
     }
 }
 
@@ -75,8 +75,8 @@ static int begin_one(const struct gps_write *one, bool captured) {
     const uint64_t inside = one->rough ? clip(one->to, one->size) : 0;
     const int code = captured ? gps_created_keep_range(one->to, one->size) : GPS_OK;
     return code != GPS_OK ? code
-                          : gps_unmerge_begin(one->to, inside ? inside : one->size,
-                                              gps_write_is_upload(one), captured);
+                          : gps_writable_begin(one->to, inside ? inside : one->size,
+                                               gps_write_is_upload(one), captured);
 }
 
 static int begin_all(const struct gps_write *write) {

@@ -552,7 +552,7 @@ void gps_vmm_fabric_refused(const struct gps_vmm_refusal *refusal) {
     atomic_store(&books.is_refused, true);
 }
 
-void gps_vmm_asked_otherwise(void) {
+void gps_vmm_fabric_forget(void) {
     if (atomic_load_explicit(&books.is_refused, memory_order_relaxed))
         atomic_store(&books.is_refused, false);
 }

@@ -170,7 +170,7 @@ struct gps_vmm_refusal {
 /* The first one counts, until the program asks for memory of another kind. */
 void gps_vmm_fabric_refused(const struct gps_vmm_refusal *refusal);
 /* One load, if there is no such refusal. */
-void gps_vmm_asked_otherwise(void);
+void gps_vmm_fabric_forget(void);
 bool gps_vmm_take_refusal(struct gps_vmm_refusal *refusal);
 
 /* --- sums --- */

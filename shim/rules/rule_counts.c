@@ -190,7 +190,7 @@ void gps_rule_counts_add_created(const struct gps_rule_request *request, bool ta
     explained_add(request, taken ? GPS_EXPLAINED_MERGED : GPS_EXPLAINED_PRIVATE);
 }
 
-void gps_rule_counts_end(enum gps_unmerged why) {
+void gps_rule_counts_end(enum gps_not_merging why) {
     if (!state.file)
         return;
     state.file->unmerged = why;

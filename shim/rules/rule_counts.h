@@ -23,4 +23,4 @@ void gps_rule_counts_add_created(const struct gps_rule_request *request, bool ta
 void gps_rule_counts_answer(int code);
 
 /* The process ends. Why nothing was merged at last; 0: nothing was in the way. */
-void gps_rule_counts_end(enum gps_unmerged why);
+void gps_rule_counts_end(enum gps_not_merging why);

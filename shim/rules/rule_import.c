@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "asked.h"
 #include "config/config.h"
 #include "config/value.h"
 #include "directory/file.h"
@@ -27,6 +26,7 @@
 #include "util/digits.h"
 #include "util/text.h"
 #include "vmm/mapping.h"
+#include "wanted_size.h"
 
 /* --- who may export the region --- */
 /* A process whose allocations no rule takes publishes nothing, so only /proc knows of it. */
@@ -52,11 +52,11 @@ static const struct gps_rule *exporting(const struct gps_config *config,
     return NULL;
 }
 
-static void tell_asked(uint64_t size, uint64_t count, struct gps_text *text) {
+static void tell_wanted_size(uint64_t size, uint64_t count, struct gps_text *text) {
     gps_text_str(text, ": it has asked for size = ");
     gps_value_size_text(size, text);
     if (count > 2)
-        gps_text_add(text, " %lu times%s", count, count == GPS_ASKED_MOST ? " or more" : "");
+        gps_text_add(text, " %lu times%s", count, count == GPS_WANTED_SIZE_MOST ? " or more" : "");
     else
         gps_text_str(text, count == 1 ? " once" : " twice");
     gps_text_str(text, ", and never for that");
@@ -68,8 +68,8 @@ static void exporter_tell(const struct gps_program *program, uint64_t pid,
     gps_text_add(text, "; %s (pid %lu) runs here, for which line %u exports size = ", program->name,
                  pid, rule->line);
     gps_value_range_text(rule->size_min, rule->size_max, &gps_sizes, text);
-    if (gps_asked_by((uint32_t)pid, rule->name, &size, &count))
-        tell_asked(size, count, text);
+    if (gps_wanted_size_of((uint32_t)pid, rule->name, &size, &count))
+        tell_wanted_size(size, count, text);
     else
         gps_text_str(text,
                      ": it has not asked for that, has freed it, or runs without gpushare, or with "
@@ -285,13 +285,13 @@ static bool try_import(const struct gps_rule_request *request, uint64_t *pointer
     *last_code = code > 0 ? code : *last_code;
     if (code != -ETIMEDOUT && code != -ETOOMANYREFS && code != -ENOMEM && code != -EEXIST)
         return false;
-    *outcome =
-        gps_rule_request_private(request,
-                                 code == -EEXIST         ? has_it
-                                 : code == -ENOMEM       ? "there is no memory for its record"
-                                 : code == -ETOOMANYREFS ? gps_unmerged_why(GPS_UNMERGED_CROWDED)
-                                                         : "the keeper does not answer",
-                                 NULL);
+    *outcome = gps_rule_request_private(request,
+                                        code == -EEXIST   ? has_it
+                                        : code == -ENOMEM ? "there is no memory for its record"
+                                        : code == -ETOOMANYREFS
+                                            ? gps_not_merging_why(GPS_NOT_MERGING_CROWDED)
+                                            : "the keeper does not answer",
+                                        NULL);
     return true;
 }
 

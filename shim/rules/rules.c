@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "asked.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "findings/reporter.h"
@@ -12,7 +11,7 @@
 #include "merge/allocation.h"
 #include "merge/created.h"
 #include "merge/merger.h"
-#include "merge/unmerged.h"
+#include "merge/not_merging.h"
 #include "process/caller.h"
 #include "process/membership.h"
 #include "process/process.h"
@@ -22,6 +21,7 @@
 #include "stack/trace.h"
 #include "util/forgotten.h"
 #include "util/text.h"
+#include "wanted_size.h"
 
 bool gps_rules_active;
 GPS_FORGOTTEN(gps_rules_active);
@@ -31,7 +31,7 @@ static struct {
         const struct gps_rule *rule;
         _Atomic uint64_t matches; /* so far: the next one's number */
         _Atomic bool taken;       /* it has taken one of them */
-        struct gps_asked asked;
+        struct gps_wanted_size asked;
     } * rules;
     size_t count;
 } state;
@@ -50,7 +50,7 @@ void gps_rules_start(const struct gps_config *config, const struct gps_program *
 }
 
 void gps_rules_end(void) {
-    gps_rule_counts_end(gps_unmerged_get());
+    gps_rule_counts_end(gps_not_merging_get());
     char message[384];
     struct gps_text text = GPS_TEXT(message);
     const char *before = "no allocation matched ";
@@ -84,7 +84,7 @@ static bool rule_exports(const struct gps_rule *rule) {
 static bool active_fits(struct active *active, const struct gps_alloc_facts *facts) {
     const enum gps_mismatch mismatch = gps_rule_mismatch(active->rule, facts);
     if (mismatch == GPS_OTHER_SIZE && !active->taken && rule_exports(active->rule))
-        gps_asked_note(&active->asked, active->rule, facts->size);
+        gps_wanted_size_note(&active->asked, active->rule, facts->size);
     return mismatch == GPS_FITS;
 }
 
@@ -107,7 +107,7 @@ static const struct gps_rule *match(const struct gps_alloc_facts *facts,
         *number = atomic_fetch_add(&state.rules[i].matches, 1);
         if (gps_rule_takes(rule, *number)) {
             state.rules[i].taken = true;
-            gps_asked_end(&state.rules[i].asked);
+            gps_wanted_size_end(&state.rules[i].asked);
             return rule;
         }
         note_passed(request, rule, *number);
@@ -144,15 +144,15 @@ static bool merge_is_forbidden(const struct gps_rule_request *request) {
     const bool paused = gps_pause_name();
     const bool by_mps = gps_mps_forbids(request->rule, request->device);
     const int store = paused || by_mps ? 0 : gps_membership_join();
-    const enum gps_unmerged why = paused   ? gps_pause_why()
-                                  : by_mps ? GPS_UNMERGED_MPS
-                                           : GPS_UNMERGED_KEY;
+    const enum gps_not_merging why = paused   ? gps_pause_why()
+                                     : by_mps ? GPS_NOT_MERGING_MPS
+                                              : GPS_NOT_MERGING_KEY;
     if (!paused && !by_mps && store >= 0)
         return false;
     if (store < 0)
         gps_report_store(store, "the directory cannot be used");
-    gps_text_str(&text, gps_unmerged_why(why));
-    gps_unmerged_set(why);
+    gps_text_str(&text, gps_not_merging_why(why));
+    gps_not_merging_set(why);
     return true;
 }
 
@@ -185,8 +185,8 @@ static enum gps_outcome merge(const struct gps_rule_request *request, uint64_t n
                               uint64_t *pointer) {
     const char *why = NULL;
     if (!gps_merge_active) {
-        gps_unmerged_set(GPS_UNMERGED_MEMBARRIER);
-        why = gps_unmerged_why(GPS_UNMERGED_MEMBARRIER);
+        gps_not_merging_set(GPS_NOT_MERGING_MEMBARRIER);
+        why = gps_not_merging_why(GPS_NOT_MERGING_MEMBARRIER);
     }
     if (merge_is_forbidden(request))
         return GPS_PRIVATE;

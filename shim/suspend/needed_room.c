@@ -4,7 +4,7 @@
 #include <sys/param.h>
 
 #include "driver/driver_ops.h"
-#include "merge/away.h"
+#include "merge/eviction.h"
 #include "registry/context_table.h"
 #include "registry/registry.h"
 #include "registry/vmm_books.h"
@@ -75,7 +75,7 @@ static uint64_t margin(int contexts, const struct figures *here) {
 
 void gps_needed_room_measure(struct gps_answer_file *answer) {
     uint64_t one, spare = 0;
-    answer->own = gps_registry_bytes() + gps_away_own_bytes() + mapped_bytes();
+    answer->own = gps_registry_bytes() + gps_eviction_own_bytes() + mapped_bytes();
     memset(answer->device, 0, sizeof(answer->device));
     for (int device = 0, all = gpus(); device < all; device++) {
         const int contexts = contexts_on(device, &one);

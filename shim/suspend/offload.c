@@ -13,7 +13,7 @@
 #include "directory/record.h"
 #include "driver/driver_ops.h"
 #include "keeper/keeper_client.h"
-#include "merge/away.h"
+#include "merge/eviction.h"
 #include "process/control_group.h"
 #include "process/membership.h"
 #include "process/process.h"
@@ -34,7 +34,7 @@ static struct batch {
 } batch;
 GPS_FORGOTTEN(batch);
 
-static void batch_add(const struct gps_away *block, int memfd) {
+static void batch_add(const struct gps_eviction *block, int memfd) {
     batch.loads[batch.count] =
         (struct gps_load){.address = block->address, .size = block->size, .file = memfd};
     batch.ids[batch.count++] = block->id;
@@ -43,7 +43,7 @@ static void batch_add(const struct gps_away *block, int memfd) {
 /* --- which blocks --- */
 
 struct mine {
-    struct gps_away block;
+    struct gps_eviction block;
     bool runs; /* a process that runs has it, too */
 };
 struct all {
@@ -58,13 +58,13 @@ static int offload_by_id(const void *left, const void *right) {
 }
 
 static void offload_list(struct all *all) {
-    struct gps_away block = {.address = 0};
+    struct gps_eviction block = {.address = 0};
     size_t count = 0, unique = 0;
-    while (gps_away_next(&block))
+    while (gps_eviction_next(&block))
         count++;
     all->mine = calloc(count + 1, sizeof(*all->mine));
-    block = (struct gps_away){.address = 0};
-    for (all->count = 0; all->mine && all->count < count && gps_away_next(&block);)
+    block = (struct gps_eviction){.address = 0};
+    for (all->count = 0; all->mine && all->count < count && gps_eviction_next(&block);)
         all->mine[all->count++].block = block;
     if (all->mine)
         qsort(all->mine, all->count, sizeof(*all->mine), offload_by_id);
@@ -118,7 +118,7 @@ static int offload_tell_keeper(const struct gps_id *id, int memfd) {
 }
 
 /* False: there is no descriptor for one more. */
-static bool batch_prepare(const struct gps_away *block) {
+static bool batch_prepare(const struct gps_eviction *block) {
     const int memfd = memfd_create("gpushare-block", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (memfd >= 0)
         batch_add(block, memfd);
@@ -152,7 +152,7 @@ static uint64_t offload_bring_out(const struct all *all) {
     uint64_t bytes = 0, planned = 0;
     int status = 0;
     for (size_t i = 0; i < all->count && (status == 0 || status == -ENODATA); i++) {
-        const struct gps_away *block = &all->mine[i].block;
+        const struct gps_eviction *block = &all->mine[i].block;
         status = offload_tell_keeper(&block->id, -1);
         bytes += status == 0 ? block->size : 0;
         if (status != -ENODATA)
@@ -173,7 +173,7 @@ static uint64_t offload_bring_out(const struct all *all) {
 uint64_t gps_offload(void) {
     struct all all = offload_find();
     uint64_t bytes = 0;
-    if (all.count && gps_away_enter(all.mine[0].block.address) == GPS_OK) {
+    if (all.count && gps_eviction_enter(all.mine[0].block.address) == GPS_OK) {
         bytes = offload_bring_out(&all);
         gps_ops->leave();
     }
@@ -184,13 +184,13 @@ uint64_t gps_offload(void) {
 /* --- in --- */
 
 /* 0: it is in the batch. The driver's code, or -errno. */
-static int reload_make(const struct gps_away *block, uint64_t keep) {
+static int reload_make(const struct gps_eviction *block, uint64_t keep) {
     int memfd;
     int status = gps_keeper_reload(gps_membership_store(), &block->id, gps_process_self(), keep,
                                    ASKED, &memfd);
     if (status != 0)
         return status;
-    status = gps_away_make(block->address);
+    status = gps_eviction_make(block->address);
     if (status == GPS_OK)
         batch_add(block, memfd);
     else
@@ -200,7 +200,7 @@ static int reload_make(const struct gps_away *block, uint64_t keep) {
 
 static int reload_deposit(size_t i) {
     int descriptor;
-    int code = gps_away_seal(batch.loads[i].address, &descriptor);
+    int code = gps_eviction_seal(batch.loads[i].address, &descriptor);
     if (code != GPS_OK)
         return code;
     code = gps_vmm_region_give(&batch.ids[i], descriptor);
@@ -210,7 +210,7 @@ static int reload_deposit(size_t i) {
 
 /* What the keeper does not take, as where another process was faster, is away as before: *later. */
 static int carry_in(bool *later) {
-    int code = batch.count ? gps_away_enter(batch.loads[0].address) : GPS_OK;
+    int code = batch.count ? gps_eviction_enter(batch.loads[0].address) : GPS_OK;
     const bool entered = batch.count && code == GPS_OK;
     if (entered) {
         code = gps_carry(batch.loads, batch.count, GPS_WAY_BACK);
@@ -219,7 +219,7 @@ static int carry_in(bool *later) {
     for (size_t i = 0; i < batch.count; i++) {
         close(batch.loads[i].file);
         const int status = code == GPS_OK ? reload_deposit(i) : code;
-        gps_away_made(batch.loads[i].address, status == 0);
+        gps_eviction_made(batch.loads[i].address, status == 0);
         *later |= status < 0;
         code = code == GPS_OK && status > 0 ? status : code;
     }
@@ -239,11 +239,11 @@ static enum gps_taken reload_fail(struct gps_text *why, int code) {
 
 /* What is made is given to the others before a failure counts. */
 enum gps_taken gps_reload(uint64_t keep, struct gps_text *why) {
-    struct gps_away block = {.address = 0};
+    struct gps_eviction block = {.address = 0};
     bool later = false;
     int code = GPS_OK, carried = GPS_OK;
-    while (code <= GPS_OK && carried == GPS_OK && gps_away_next(&block)) {
-        if (!block.away)
+    while (code <= GPS_OK && carried == GPS_OK && gps_eviction_next(&block)) {
+        if (!block.evicted)
             continue;
         code = reload_make(&block, keep);
         if (batch.count == BATCH || (code == -EMFILE && batch.count))

@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "let_go.h"
+#include "shared_memory.h"
 
 /* Before the process lets go of them. Returns the bytes that leave the GPU when it does. */
 uint64_t gps_offload(void);

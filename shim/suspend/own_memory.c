@@ -6,7 +6,7 @@
 #include "carrier.h"
 #include "copies.h"
 #include "driver/driver_ops.h"
-#include "merge/away.h"
+#include "merge/eviction.h"
 #include "process/control_group.h"
 #include "util/forgotten.h"
 
@@ -35,9 +35,9 @@ static uint64_t least(uint64_t a, uint64_t b) {
 
 /* How many there are; `parts` may be NULL. */
 static size_t list_parts(struct part *parts) {
-    struct gps_away_own own = {.address = 0};
+    struct gps_eviction_own own = {.address = 0};
     size_t count = 0;
-    while (gps_away_next_own(&own))
+    while (gps_eviction_next_own(&own))
         for (uint64_t at = 0; at < own.size; at += GPS_DIGEST_MOST, count++)
             if (parts)
                 parts[count] = (struct part){.address = own.address + at,
@@ -201,23 +201,23 @@ bool gps_own_memory_copy(uint64_t *bytes, struct gps_text *why) {
 
 /* --- away and back --- */
 
-bool gps_own_memory_let_go(struct gps_text *why) {
-    struct gps_away_own own = {.address = 0};
+bool gps_own_memory_evict(struct gps_text *why) {
+    struct gps_eviction_own own = {.address = 0};
     int code = GPS_OK;
     state.gone = state.count != 0;
-    while (code == GPS_OK && gps_away_next_own(&own))
-        if (!own.away)
-            code = gps_away_let_go_own(own.address);
+    while (code == GPS_OK && gps_eviction_next_own(&own))
+        if (!own.evicted)
+            code = gps_eviction_release_own(own.address);
     return code == GPS_OK ||
            own_memory_fail(why, "its own memory was not unmapped by the driver", code);
 }
 
 static int own_memory_make_all(void) {
-    struct gps_away_own own = {.address = 0};
+    struct gps_eviction_own own = {.address = 0};
     int code = GPS_OK;
-    while (code == GPS_OK && gps_away_next_own(&own))
-        if (own.away)
-            code = gps_away_make_own(own.address);
+    while (code == GPS_OK && gps_eviction_next_own(&own))
+        if (own.evicted)
+            code = gps_eviction_make_own(own.address);
     return code;
 }
 
@@ -248,12 +248,12 @@ static void part_forget(struct part *part) {
 
 /* Of memory that is freed, or merged, nothing is kept. */
 static void forget_gone(void) {
-    struct gps_away_own own = {.address = 0};
-    bool any = gps_away_next_own(&own);
+    struct gps_eviction_own own = {.address = 0};
+    bool any = gps_eviction_next_own(&own);
     for (size_t i = 0; i < state.count; i++) {
         struct part *part = &state.parts[i];
         while (any && own.address + own.size <= part->address)
-            any = gps_away_next_own(&own);
+            any = gps_eviction_next_own(&own);
         if (!any || part->address < own.address)
             part_forget(part);
     }

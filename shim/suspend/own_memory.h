@@ -11,12 +11,12 @@
  */
 #pragma once
 
-#include "let_go.h"
+#include "shared_memory.h"
 
 /* Copies what was not copied yet; *bytes: how much that was. False, and why: all is as before. */
 bool gps_own_memory_copy(uint64_t *bytes, struct gps_text *why);
 /* Lets go of what was copied. False, and why: of some of it. */
-bool gps_own_memory_let_go(struct gps_text *why);
+bool gps_own_memory_evict(struct gps_text *why);
 enum gps_taken gps_own_memory_take_again(struct gps_text *why);
 
 /* Now and then while the program runs: keeps no more than that (suspend_memory), and nothing of

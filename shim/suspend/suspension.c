@@ -12,7 +12,6 @@
 #include "driver/scope.h"
 #include "gate/swap.h"
 #include "ipc/token.h"
-#include "let_go.h"
 #include "log/event_log.h"
 #include "log/log.h"
 #include "merge/allocation.h"
@@ -23,6 +22,7 @@
 #include "own_memory.h"
 #include "process/membership.h"
 #include "process/process.h"
+#include "shared_memory.h"
 #include "threads/watch.h"
 #include "util/clock.h"
 #include "util/text.h"
@@ -103,7 +103,7 @@ static bool stop_all(uint64_t until, struct gps_text *why) {
              !gps_token_server_await(left(until)))
         gps_text_str(why, "gpushare's own work in it has not ended in time; try again");
     else
-        return !gps_obstacle_find(why) && await_idle(until, why) && gps_let_go_confirm(why);
+        return !gps_obstacle_find(why) && await_idle(until, why) && gps_shared_memory_confirm(why);
     return false;
 }
 
@@ -119,7 +119,7 @@ static void take_again(void) {
     GPS_DRIVER_SCOPE();
     for (;;) {
         struct gps_text why = suspension_reason();
-        taken = gps_let_go_take_again(gps_process_config()->options.suspend_memory, &why);
+        taken = gps_shared_memory_restore(gps_process_config()->options.suspend_memory, &why);
         if (taken == GPS_TAKEN)
             taken = gps_own_memory_take_again(&why);
         if (taken != GPS_TAKEN_LATER)
@@ -149,7 +149,7 @@ static bool suspension_copy_out(const struct gps_order *order, struct gps_text *
     return copied;
 }
 
-static bool suspension_let_go(const struct gps_order *order, struct gps_text *why) {
+static bool suspension_evict(const struct gps_order *order, struct gps_text *why) {
     const uint64_t until = gps_clock_monotonic() + order->timeout;
     GPS_DRIVER_SCOPE();
     if (gps_obstacle_find(why))
@@ -168,21 +168,21 @@ static bool suspension_let_go(const struct gps_order *order, struct gps_text *wh
     }
     if (done) {
         gps_needed_room_measure(&state.answer);
-        done = suspension_copy_out(order, why) && gps_own_memory_let_go(why) &&
-               gps_let_go(&state.answer.let_go, why);
+        done = suspension_copy_out(order, why) && gps_own_memory_evict(why) &&
+               gps_shared_memory_evict(&state.answer.evicted, why);
         state.answer.kept = gps_copies_bytes();
     }
     return done;
 }
 
-static void follow_let_go(const struct gps_order *order) {
+static void follow_evicted(const struct gps_order *order) {
     char failure[sizeof(state.answer.reason)] = "";
     struct gps_text why = GPS_TEXT(failure);
-    if (suspension_let_go(order, &why)) {
+    if (suspension_evict(order, &why)) {
         (void)suspension_reason();
         state.answer.freed = 0;
         suspension_answer(GPS_ANSWER_GONE, order);
-        suspension_tell("suspended", state.answer.let_go);
+        suspension_tell("suspended", state.answer.evicted);
         return;
     }
     if (gps_process_phase() == GPS_PHASE_SUSPENDED) {
@@ -205,7 +205,7 @@ static void suspension_check(const struct gps_order *order) {
     struct gps_text why = suspension_reason();
     GPS_DRIVER_SCOPE();
     if (!gps_obstacle_find(&why))
-        gps_let_go_confirm(&why);
+        gps_shared_memory_confirm(&why);
     gps_needed_room_measure(&state.answer);
     suspension_answer(GPS_ANSWER_RUNS, order);
 }
@@ -216,9 +216,10 @@ static void follow_take(const struct gps_order *order) {
         take_again();
         go_on();
         leave_room();
-        suspension_tell("resumed", state.answer.let_go);
+        suspension_tell("resumed", state.answer.evicted);
         (void)suspension_reason();
-        state.answer.let_go = state.answer.freed = state.answer.copied = state.answer.offloaded = 0;
+        state.answer.evicted = state.answer.freed = state.answer.copied = state.answer.offloaded =
+            0;
     }
     suspension_answer(GPS_ANSWER_RUNS, order);
 }
@@ -298,7 +299,7 @@ static void follow_new(const struct gps_order *order) {
         suspension_check(order);
         break;
     case GPS_ORDER_LET_GO:
-        follow_let_go(order);
+        follow_evicted(order);
         break;
     case GPS_ORDER_KEEP:
         follow_keep(order);

@@ -244,17 +244,17 @@ int gps_mapping_descriptor(uint64_t pointer, int *descriptor) {
 
 /* --- suspension --- */
 
-static void set_block(uint64_t pointer, uint64_t block, bool away) {
+static void set_block(uint64_t pointer, uint64_t block, bool evicted) {
     GPS_LOCKED(&state.lock);
     struct gps_mapping *vmm = locate(pointer);
     if (vmm) {
         vmm->block = block;
-        vmm->away = away;
+        vmm->evicted = evicted;
         vmm->borrowed = true;
     }
 }
 
-int gps_mapping_let_go(uint64_t pointer) {
+int gps_mapping_evict(uint64_t pointer) {
     struct gps_mapping vmm;
     if (!gps_mapping_at(pointer, &vmm))
         return GPS_INVALID_VALUE;

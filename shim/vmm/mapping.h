@@ -27,7 +27,7 @@ struct gps_mapping {
     bool writable;
     bool created;         /* by this process; else it is another's */
     int accessor;         /* ordinal of the device that has access */
-    bool away;            /* its block was let go of (suspend); its addresses are kept */
+    bool evicted;         /* its block was let go of (suspend); its addresses are kept */
     bool borrowed;        /* its block came back from the keeper: it gives no descriptor */
     struct gps_id region; /* zero: it is private */
     uint8_t handle[GPS_HANDLE_BYTES];
@@ -58,7 +58,7 @@ int gps_mapping_descriptor(uint64_t pointer, int *descriptor);
 /* Of memory that others have, too, while all calls of the program wait. The first lets go of the
  * block and keeps the addresses; the second maps it there again, from a descriptor that stays the
  * caller's. They need no context. */
-int gps_mapping_let_go(uint64_t pointer);
+int gps_mapping_evict(uint64_t pointer);
 int gps_mapping_take_again(uint64_t pointer, int descriptor);
 /* This mapping is a region now. */
 void gps_mapping_name(uint64_t pointer, const struct gps_region_record *record);

@@ -35,7 +35,7 @@ bool test_gate_close_in_a_call(uint64_t timeout) {
 }
 
 bool test_gate_hold(void) {
-    return gps_gate_hold();
+    return gps_gate_stall();
 }
 
 void test_gate_open(void) {

@@ -42,11 +42,11 @@ TEST_F(OrdersTest, ADamagedAnswerIsNone) {
     gps_answer_file answer = {}, read;
     EXPECT_EQ(gps_answer_read(&store, &self, &read), -ENOENT);
     answer.state = GPS_ANSWER_GONE;
-    answer.let_go = 1234;
+    answer.evicted = 1234;
     strcpy(answer.reason, "why");
     ASSERT_EQ(gps_answer_write(&store, &self, &answer), 0);
     ASSERT_EQ(gps_answer_read(&store, &self, &read), 0);
-    EXPECT_EQ(read.let_go, 1234u);
+    EXPECT_EQ(read.evicted, 1234u);
     EXPECT_STREQ(read.reason, "why");
     const int fd = open(path(".answer").c_str(), O_RDWR);
     ASSERT_EQ(pwrite(fd, "x", 1, 40), 1);

@@ -29,9 +29,9 @@ struct Job {
 bool done_by_a_crew(size_t pieces, size_t wanted) {
     Job job(pieces);
     gps_pool pool = {Job::work, &job, 0, 0, nullptr};
-    gps_pool_call(&pool, wanted);
+    gps_worker_pool_call(&pool, wanted);
     Job::work(&job);
-    gps_pool_join(&pool);
+    gps_worker_pool_join(&pool);
     return job.each_once() && job.helpers <= wanted + 1;
 }
 
@@ -85,9 +85,9 @@ TEST(Pool, ComesWhenCalledAndAgainWhenItWaits) {
         Meeting meeting;
         meeting.expected = 2;
         gps_pool pool = {Meeting::work, &meeting, 0, 0, nullptr};
-        gps_pool_call(&pool, 1);
+        gps_worker_pool_call(&pool, 1);
         Meeting::work(&meeting); // returns when the other one is there, too
-        gps_pool_join(&pool);
+        gps_worker_pool_join(&pool);
         EXPECT_EQ(meeting.present, 2u);
     }
 }
@@ -113,10 +113,10 @@ TEST(Pool, OneCoreWorksAlone) {
     ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
     Job job(100);
     gps_pool pool = {Job::work, &job, 0, 0, nullptr};
-    gps_pool_call(&pool, 7);
+    gps_worker_pool_call(&pool, 7);
     EXPECT_EQ(pool.wanted, 0u);
     Job::work(&job);
-    gps_pool_join(&pool);
+    gps_worker_pool_join(&pool);
     EXPECT_TRUE(job.each_once());
     EXPECT_EQ(sched_setaffinity(0, sizeof(all), &all), 0);
 }
@@ -125,7 +125,7 @@ TEST(Pool, AForkedChildHasItsOwn) {
     EXPECT_TRUE(done_by_a_crew(100, 3)); // now some wait here, and do not there
     const pid_t child = fork();
     if (child == 0) {
-        gps_pool_reset();
+        gps_worker_pool_reset();
         _exit(done_by_a_crew(100, 3) ? 0 : 1);
     }
     int status = -1;

@@ -252,7 +252,7 @@ static json_t *merged_users(const struct listing *listing, const struct account_
         json_t *user = view_format_owner_json(&account->process->owner);
         json_tree_add(user, "{s:I, s:I, s:I, s:i, s:o}", "mapped", merged->mapped, "saved",
                       merged->saved, "own", merged->own, "promised", 0, "unmerged",
-                      view_format_unmerged_json(listing->view, &account->process->owner));
+                      view_format_not_merging_json(listing->view, &account->process->owner));
         json_tree_append(array, user);
     }
     return array;
@@ -311,17 +311,17 @@ static void tell_made(struct listing *listing) {
     listing_print_table(listing, "", &table);
 }
 
-static void print_unmerged(struct listing *listing) {
+static void print_not_merging(struct listing *listing) {
     static const struct table_column columns[] = {{"NOT MERGING", 0}, {"SINCE", 1}, {"WHY", 0}};
     struct table table = TABLE(columns);
     for (size_t i = 0; i < listing->view->process_count; i++) {
         const struct gps_owner *owner = &listing->view->processes[i].owner;
-        const struct gps_slot *slot = view_unmerged(listing->view, owner);
+        const struct gps_slot *slot = view_not_merging(listing->view, owner);
         if (!slot)
             continue;
         table_cell(&table, TERM_YELLOW, "%s", view_format_program(listing->view, owner).text);
         TABLE_CELLS(&table, view_format_age(listing->view, slot->since).text,
-                    gps_unmerged_why(slot->address));
+                    gps_not_merging_why(slot->address));
     }
     listing_print_table(listing, "", &table);
 }
@@ -338,7 +338,7 @@ static void tell_suspended(struct listing *listing) {
             continue;
         if (listing->array) {
             json_tree_add(listing_append_json(listing, "suspended"), "{s:I, s:o, s:o, s:I}", "size",
-                          answer->let_go, "owner", view_format_owner_json(&process->owner), "age",
+                          answer->evicted, "owner", view_format_owner_json(&process->owner), "age",
                           json_tree_seconds(view_nanos_since(listing->view, answer->since)),
                           "freed", answer->freed);
             continue;
@@ -346,7 +346,7 @@ static void tell_suspended(struct listing *listing) {
         table_cell(&table, TERM_YELLOW, "%s",
                    view_format_program(listing->view, &process->owner).text);
         TABLE_CELLS(&table, view_format_age(listing->view, answer->since).text,
-                    printable_size(answer->let_go).text, printable_size(answer->freed).text);
+                    printable_size(answer->evicted).text, printable_size(answer->freed).text);
     }
     listing_print_table(listing, "", &table);
 }
@@ -416,7 +416,7 @@ static void tell_others(struct listing *listing) {
         print_none(listing->view);
     listing->any = true;
     if (!listing->array)
-        print_unmerged(listing);
+        print_not_merging(listing);
     tell_suspended(listing);
     tell_offloaded(listing);
     listing_tell_waits(listing);

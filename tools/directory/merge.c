@@ -38,8 +38,8 @@ static bool merge_order_await(const struct gps_owner *owner, bool off) {
         struct view view;
         if (!view_read(&view))
             return false;
-        const struct gps_slot *slot = view_unmerged(&view, owner);
-        followed = (slot && slot->address == GPS_UNMERGED_PAUSED) == off;
+        const struct gps_slot *slot = view_not_merging(&view, owner);
+        followed = (slot && slot->address == GPS_NOT_MERGING_PAUSED) == off;
         view_free(&view);
         if (!followed)
             usleep(PAUSE);

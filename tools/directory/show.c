@@ -390,14 +390,14 @@ static void tell_pins(const struct view *view, const struct gps_owner *owner, js
 }
 
 static void describe_states(const struct view *view, const struct view_process *process) {
-    const struct gps_slot *slot = view_unmerged(view, &process->owner);
+    const struct gps_slot *slot = view_not_merging(view, &process->owner);
     const struct gps_answer_file *answer = &process->answer;
     if (slot)
         line("unmerged", "nothing is merged for %s: %s", view_format_age(view, slot->since).text,
-             gps_unmerged_why(slot->address));
+             gps_not_merging_why(slot->address));
     if (view_suspended(process))
         line("suspended", "for %s; it has let go of %s of shared memory, and %s have left the GPU",
-             view_format_age(view, answer->since).text, printable_size(answer->let_go).text,
+             view_format_age(view, answer->since).text, printable_size(answer->evicted).text,
              printable_size(answer->freed).text);
     if (process->alive && answer->kept)
         line("copies", "%s of its memory on the GPU are in main memory, too",
@@ -561,7 +561,7 @@ static json_t *show_process_json(const struct view *view, const struct view_proc
     json_tree_add(
         object, "{s:I, s:o, s:o, s:o, s:o}", "copies", process->answer.kept, "private",
         private_bytes_json(view, owner), "arguments", json_tree_string(process->arguments),
-        "unmerged", view_format_unmerged_json(view, owner), "suspended",
+        "unmerged", view_format_not_merging_json(view, owner), "suspended",
         view_suspended(process) ? json_tree_seconds(view_nanos_since(view, process->answer.since))
                                 : json_tree_pack("n"));
     return object;

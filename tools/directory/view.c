@@ -249,7 +249,7 @@ static size_t first_hold(const struct view *view, const struct gps_id *region) {
     return low;
 }
 
-const struct gps_slot *view_unmerged(const struct view *view, const struct gps_owner *owner) {
+const struct gps_slot *view_not_merging(const struct view *view, const struct gps_owner *owner) {
     for (size_t i = 0; i < view->hold_count; i++)
         if (view->holds[i].slot.via == GPS_VIA_UNMERGED &&
             gps_owner_equal(&view->holds[i].owner, owner))

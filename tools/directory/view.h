@@ -112,9 +112,9 @@ void view_free(struct view *view);
 const struct view_process *view_process_find(const struct view *view,
                                              const struct gps_owner *owner);
 
-/* What keeps a process from merging though a rule says so (enum gps_unmerged in `address`). NULL:
- * nothing is in the way. */
-const struct gps_slot *view_unmerged(const struct view *view, const struct gps_owner *owner);
+/* What keeps a process from merging though a rule says so (enum gps_not_merging in `address`).
+ * NULL: nothing is in the way. */
+const struct gps_slot *view_not_merging(const struct view *view, const struct gps_owner *owner);
 
 /* The owner is dead, and no process holds it. */
 bool view_dead(const struct view_region *region);

@@ -145,9 +145,9 @@ json_t *view_format_owner_json(const struct gps_owner *owner) {
                           json_tree_string(owner->command), "pid_ns", owner->pid_ns);
 }
 
-json_t *view_format_unmerged_json(const struct view *view, const struct gps_owner *owner) {
-    const struct gps_slot *slot = view_unmerged(view, owner);
-    return json_tree_string(slot ? gps_unmerged_why(slot->address) : NULL);
+json_t *view_format_not_merging_json(const struct view *view, const struct gps_owner *owner) {
+    const struct gps_slot *slot = view_not_merging(view, owner);
+    return json_tree_string(slot ? gps_not_merging_why(slot->address) : NULL);
 }
 
 json_t *view_format_bytes_json(const struct account_bytes *bytes) {

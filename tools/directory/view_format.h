@@ -50,6 +50,6 @@ json_t *view_format_frames_json(const struct view_region *region, const struct v
 /* {pid, command, pid_ns} */
 json_t *view_format_owner_json(const struct gps_owner *owner);
 /* Why the process merges nothing though a rule says so; null: nothing is in the way. */
-json_t *view_format_unmerged_json(const struct view *view, const struct gps_owner *owner);
+json_t *view_format_not_merging_json(const struct view *view, const struct gps_owner *owner);
 /* {own, shared, proportional, saved} */
 json_t *view_format_bytes_json(const struct account_bytes *bytes);

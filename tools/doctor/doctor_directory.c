@@ -193,7 +193,7 @@ struct unmerged {
     uint64_t why;
 };
 
-static bool count_unmerged(void *arg, const struct gps_proc *proc) {
+static bool count_not_merging(void *arg, const struct gps_proc *proc) {
     struct unmerged *found = arg;
     for (unsigned i = 0; !proc->why && proc->alive && i < proc->slot_count; i++)
         if (proc->slots[i].via == GPS_VIA_UNMERGED && found->count++ == 0) {
@@ -203,15 +203,15 @@ static bool count_unmerged(void *arg, const struct gps_proc *proc) {
     return true;
 }
 
-static void warn_of_unmerged(struct doctor *doctor, const struct gps_store *store) {
+static void warn_of_not_merging(struct doctor *doctor, const struct gps_store *store) {
     struct unmerged found = {.count = 0};
-    gps_proc_each(store, count_unmerged, &found);
+    gps_proc_each(store, count_not_merging, &found);
     if (found.count > 0)
         diagnosis_add(doctor, DOCTOR_WARN, "merging",
                       "%u process%s (pid %u%s) merge%s nothing, though a rule says so: %s",
                       found.count, found.count == 1 ? "" : "es", found.pid,
                       found.count == 1 ? "" : ", ...", found.count == 1 ? "s" : "",
-                      gps_unmerged_why(found.why));
+                      gps_not_merging_why(found.why));
 }
 
 void doctor_directory(struct doctor *doctor) {
@@ -236,7 +236,7 @@ void doctor_directory(struct doctor *doctor) {
     if (status == 0) {
         gps_odd_each(store, doctor_warn_of_odd_file, doctor);
         warn_of_exclusions(doctor, store);
-        warn_of_unmerged(doctor, store);
+        warn_of_not_merging(doctor, store);
     }
     check_room(doctor, above);
 }

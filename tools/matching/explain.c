@@ -305,7 +305,7 @@ static const struct gps_rule *soonest(const struct explained *explained,
 }
 
 /* Why nothing was merged where nothing was in the way; malloc'ed. */
-static char *unmerged_text(const struct gps_rule *rule, const struct gps_explained *process) {
+static char *not_merging_text(const struct gps_rule *rule, const struct gps_explained *process) {
     const uint64_t lived = process->ended - process->began;
     const struct printable quiet = printable_duration(rule->quiet);
     const char *filled =
@@ -329,12 +329,12 @@ static void print_merged(const struct explained *explained, const struct gps_exp
     const struct gps_rule *rule = soonest(explained, process);
     if (process->unmerged) {
         term_line(stderr, "  When it ended, nothing was merged: %s.",
-                  gps_unmerged_why(process->unmerged));
+                  gps_not_merging_why(process->unmerged));
     } else if (rule && process->merged) {
         term_line(stderr, "  Merged, at most at a time: %s.",
                   printable_whole_size(process->merged).text);
     } else if (rule) {
-        TOOL_TEMP char *why = unmerged_text(rule, process);
+        TOOL_TEMP char *why = not_merging_text(rule, process);
         term_say(stderr, 2, "Nothing was merged: %s", why);
     }
 }

@@ -138,7 +138,7 @@ static bool add_offloaded(void *arg, const struct gps_proc *proc) {
 
 static uint64_t offloaded_bytes(const struct target *target) {
     struct offloaded sum = {.target = target};
-    if (target->answer.let_go)
+    if (target->answer.evicted)
         (void)gps_proc_each(&target->store, add_offloaded, &sum);
     return sum.bytes;
 }

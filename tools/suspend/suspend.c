@@ -112,7 +112,7 @@ static bool target_has_main_memory(const struct target *target) {
     return false;
 }
 
-static bool may_let_go(struct target *target, bool alone) {
+static bool may_evict(struct target *target, bool alone) {
     if (!target_order(target, GPS_ORDER_CHECK, 0, 0))
         return false;
     if (*target->answer.reason) {
@@ -122,7 +122,7 @@ static bool may_let_go(struct target *target, bool alone) {
     return (alone || runs(target)) && target_has_main_memory(target);
 }
 
-static bool target_let_go(struct target *target, uint64_t timeout) {
+static bool target_evict(struct target *target, uint64_t timeout) {
     if (!target_order(target, GPS_ORDER_LET_GO, timeout, 0))
         return false;
     if (target->answer.state == GPS_ANSWER_GONE)
@@ -151,14 +151,15 @@ static void suspend_say(const struct target *target, const struct left *left, bo
     if (alone) {
         printf("%s has let go of %s of shared memory, and its calls wait; "
                "`gpushare resume --take-again %u` ends that.\n",
-               target->name, printable_size(target->answer.let_go).text, target->pid);
+               target->name, printable_size(target->answer.evicted).text, target->pid);
         return;
     }
     printf("%s is suspended: %s have left the GPU, ", target->name,
            printable_size(left->bytes).text);
     if (target->answer.kept)
         printf("%s were copied for that, ", printable_size(target->answer.copied).text);
-    printf("and it has let go of %s of shared memory.", printable_size(target->answer.let_go).text);
+    printf("and it has let go of %s of shared memory.",
+           printable_size(target->answer.evicted).text);
     if (target->answer.offloaded)
         printf(" Of that %s have left the GPU, too: nobody else runs with them.",
                printable_size(target->answer.offloaded).text);
@@ -173,7 +174,7 @@ static void suspend_say(const struct target *target, const struct left *left, bo
 static bool take_off(struct target *target, uint64_t timeout, bool alone) {
     struct left left = {.known = !alone && room_now(target, &left.before)};
     const bool orders = target->takes_orders, gone = target->answer.state == GPS_ANSWER_GONE;
-    if (orders && !gone && !target_let_go(target, timeout))
+    if (orders && !gone && !target_evict(target, timeout))
         return false;
     if (orders && !target_order(target, GPS_ORDER_KEEP, timeout, 0))
         return false;
@@ -205,7 +206,7 @@ static bool suspend_known(struct target *target, const struct targets_how *how) 
         return false;
     target->flags = how->keep_on_gpu ? GPS_ORDER_KEEP_ON_GPU : 0;
     const bool alone = how->alone;
-    const bool done = room_book_memory(target, how->timeout) && may_let_go(target, alone) &&
+    const bool done = room_book_memory(target, how->timeout) && may_evict(target, alone) &&
                       take_off(target, how->timeout, alone);
     target_close(target);
     room_free(target);

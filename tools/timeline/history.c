@@ -253,8 +253,8 @@ static void leave_merged(struct history *history, size_t index, int64_t time, in
     note_merged(history, index, time);
 }
 
-static void follow_unmerged(struct history *history, const struct event_line *line,
-                            size_t process) {
+static void follow_not_merging(struct history *history, const struct event_line *line,
+                               size_t process) {
     leave_merged(history, process, line->time, line->size);
 }
 
@@ -323,10 +323,12 @@ static void history_follow(struct history *history, const struct event_line *lin
         const char *event;
         void (*follow)(struct history *, const struct event_line *, size_t process);
     } followers[] = {
-        {"created", follow_created}, {"exported", follow_exported}, {"opened", follow_opened},
-        {"closed", follow_closed},   {"freed", follow_freed},       {"waited", follow_waited},
-        {"merged", follow_merged},   {"unmerged", follow_unmerged}, {"finding", follow_finding},
-        {"ended", follow_ended},     {"made", follow_made},         {"suspended", follow_suspended},
+        {"created", follow_created}, {"exported", follow_exported},
+        {"opened", follow_opened},   {"closed", follow_closed},
+        {"freed", follow_freed},     {"waited", follow_waited},
+        {"merged", follow_merged},   {"unmerged", follow_not_merging},
+        {"finding", follow_finding}, {"ended", follow_ended},
+        {"made", follow_made},       {"suspended", follow_suspended},
         {"resumed", follow_resumed}, {"frames", follow_frames},
     };
     const size_t process = history_process_of(history, line);

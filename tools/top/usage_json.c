@@ -41,7 +41,7 @@ static json_t *usage_process_json(const struct usage *usage, const struct usage_
             : USAGE_UNKNOWN;
     json_tree_add(object, "{s:I, s:I, s:o, s:o, s:i, s:I, s:o, s:o, s:o, s:o}", "regions",
                   account->regions, "blocks", account->merged.blocks, "unmerged",
-                  view_format_unmerged_json(&usage->view, owner), "private",
+                  view_format_not_merging_json(&usage->view, owner), "private",
                   private_bytes_json(&usage->view, owner), "promised", 0, "made", account->made,
                   "driver", usage_known_json(process->driver), "fair",
                   usage_known_json(process->fair), "gpus", gpus, "suspended",

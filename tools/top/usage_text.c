@@ -58,7 +58,7 @@ static void usage_process_row(const struct usage *usage, const struct usage_proc
     const struct account *account = &process->account;
     const struct account_bytes *bytes = &account->bytes;
     const struct gps_owner *owner = &account->process->owner;
-    const struct gps_slot *unmerged = view_unmerged(&usage->view, owner);
+    const struct gps_slot *unmerged = view_not_merging(&usage->view, owner);
     const bool suspended = view_suspended(account->process);
     TABLE_CELLS(table, view_format_pid(&usage->view, owner).text);
     table_cell(table, TERM_PLAIN, "%u@%" PRIu64, owner->pid, owner->pid_ns);
@@ -70,9 +70,9 @@ static void usage_process_row(const struct usage *usage, const struct usage_proc
     table_cell(table, TERM_PLAIN, "%zu", account->merged.blocks);
     /* "off" by `gpushare merge off`, "no" for another reason, which `show` tells */
     table_cell(table, TERM_YELLOW, "%s",
-               !unmerged                                  ? "-"
-               : unmerged->address == GPS_UNMERGED_PAUSED ? "off"
-                                                          : "no");
+               !unmerged                                     ? "-"
+               : unmerged->address == GPS_NOT_MERGING_PAUSED ? "off"
+                                                             : "no");
     table_cell(table, TERM_YELLOW, "%s",
                suspended ? view_format_age(&usage->view, account->process->answer.since).text
                          : "-");

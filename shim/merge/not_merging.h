@@ -1,5 +1,5 @@
 /*
- * unmerged.h - why a process whose rules merge merges nothing: said once, and published.
+ * not_merging.h - why a process whose rules merge merges nothing: said once, and published.
  *
  * The merger's thread finds out in each turn, and a thread that cannot start it, or has no gate,
  * says so itself. `gpushare show`, `doctor` and `explain` read it.
@@ -12,13 +12,13 @@
 #include "gpushare/region.h"
 
 /* 0: nothing is in the way. Any thread, inside a gps_scope without a lock. */
-void gps_unmerged_set(enum gps_unmerged why);
-enum gps_unmerged gps_unmerged_get(void);
+void gps_not_merging_set(enum gps_not_merging why);
+enum gps_not_merging gps_not_merging_get(void);
 
 /* --- `gpushare merge off`, or a call that nobody knows, or sees --- */
 
 /* This process merges nothing new, until `on`. Or for good, because it has called a function of the
- * driver that nobody here knows, or has a library that calls the driver past this one (unmerge.h).
+ * driver that nobody here knows, or has a library that calls the driver past this one (writable.h).
  * What is merged stays so, and what is written becomes private as ever. What is frozen gets its
  * access back. The merger's thread looks whether the directory says so (directory/orders.h); others
  * ask what it has seen. */
@@ -27,9 +27,9 @@ void gps_pause_look(void); /* in the merger's thread, inside a gps_scope */
 bool gps_pause_is_on(void);
 
 /* Any thread may call these, and needs no scope. */
-void gps_pause_for_good(const char *name, enum gps_unmerged why);
+void gps_pause_for_good(const char *name, enum gps_not_merging why);
 const char *gps_pause_name(void); /* the first one: a function, or a library; NULL: not for good */
-enum gps_unmerged gps_pause_why(void); /* if it is for good */
+enum gps_not_merging gps_pause_why(void); /* if it is for good */
 
 /* --- a GPU that is shared by MPS --- */
 

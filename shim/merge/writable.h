@@ -1,7 +1,7 @@
 /*
- * unmerge.h - blocks that the program is about to write get memory that may be written.
+ * writable.h - blocks that the program is about to write get memory that may be written.
  *
- * Between gps_unmerge_begin and gps_unmerge_end the blocks of the range stay private. An unbacked
+ * Between gps_writable_begin and gps_writable_end the blocks of the range stay private. An unbacked
  * block gets memory. A merged one is replaced by a copy of its own, which waits until the device is
  * idle, as a free does, with the program's signals let in. Any thread may call these functions,
  * outside any pass of the gate; they need no scope. The codes are the driver's.
@@ -14,15 +14,15 @@
 
 /* `upload`: by a copy from the host. `captured`: into a graph, which will write at any time: the
  * blocks are never merged. Without success nothing is to be ended. */
-int gps_unmerge_begin(uint64_t to, uint64_t size, bool upload, bool captured);
-void gps_unmerge_end(uint64_t to, uint64_t size);
+int gps_writable_begin(uint64_t to, uint64_t size, bool upload, bool captured);
+void gps_writable_end(uint64_t to, uint64_t size);
 
 /* --- all memory that merge rules took becomes plain --- */
 
 /* Before a function of the driver runs that nobody here knows: it may copy past the gate, capture,
  * or hold memory physically. So each block gets memory of this process's own, mapped, and memory of
  * cuMemCreate is whole again. From then on the process merges nothing, and its rules take nothing
- * to merge (unmerged.h). That is told once, with the name of the function.
+ * to merge (not_merging.h). That is told once, with the name of the function.
  *
  * The function is about to run. Without such memory it may, unless `surely`: it can run at any time
  * from now on. Any thread, outside any pass of the gate. It needs no scope. */

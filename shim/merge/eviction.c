@@ -1,17 +1,17 @@
-#include "away.h"
+#include "eviction.h"
 
 #include "block.h"
 #include "driver/driver_ops.h"
 #include "shared_block.h"
 #include "vmm/mapping.h"
 
-static bool away_block_is_merged(const struct gps_block *block) {
+static bool eviction_block_is_merged(const struct gps_block *block) {
     return gps_block_is_merged(block) || block->state == GPS_BLOCK_SPECULATIVE;
 }
 
 /* What the keeper may have by an offer that it did not answer is left to the driver, and so is
  * memory of cuMemCreate, whose handles the program has. */
-static bool away_block_is_own(const struct gps_area *area, const struct gps_block *block) {
+static bool eviction_block_is_own(const struct gps_area *area, const struct gps_block *block) {
     return !area->created && !area->freed &&
            (block->state == GPS_BLOCK_PRIVATE || block->state == GPS_BLOCK_FROZEN);
 }
@@ -20,7 +20,7 @@ static bool away_block_is_own(const struct gps_area *area, const struct gps_bloc
 
 /* The first that begins at an address or behind it, and is this process's own, or merged; NULL:
  * there is no more. */
-static struct gps_block *away_block_from(uint64_t from, bool own, struct gps_area **found) {
+static struct gps_block *eviction_block_from(uint64_t from, bool own, struct gps_area **found) {
     for (struct gps_area *area = gps_area_from(from); area; area = gps_area_next(area)) {
         unsigned i = 0, end;
         if (from > area->pointer)
@@ -29,7 +29,7 @@ static struct gps_block *away_block_from(uint64_t from, bool own, struct gps_are
             struct gps_block *block = &area->blocks[i];
             if (area->pointer + block->at < from)
                 continue;
-            if (own ? away_block_is_own(area, block) : away_block_is_merged(block)) {
+            if (own ? eviction_block_is_own(area, block) : eviction_block_is_merged(block)) {
                 *found = area;
                 return block;
             }
@@ -40,40 +40,41 @@ static struct gps_block *away_block_from(uint64_t from, bool own, struct gps_are
 
 /* The one that begins there. */
 static struct gps_block *block_at(uint64_t address, bool own, struct gps_area **area) {
-    struct gps_block *block = away_block_from(address, own, area);
+    struct gps_block *block = eviction_block_from(address, own, area);
     return block && (*area)->pointer + block->at == address ? block : NULL;
 }
 
 /* --- merged blocks --- */
 
-bool gps_away_next(struct gps_away *next) {
+bool gps_eviction_next(struct gps_eviction *next) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
-    const struct gps_block *block = away_block_from(next->address + 1, false, &area);
+    const struct gps_block *block = eviction_block_from(next->address + 1, false, &area);
     if (block)
-        *next = (struct gps_away){area->pointer + block->at, block->size, block->id, block->away,
-                                  block->state == GPS_BLOCK_PROVIDED};
+        *next = (struct gps_eviction){area->pointer + block->at, block->size, block->id,
+                                      block->evicted, block->state == GPS_BLOCK_PROVIDED};
     return block;
 }
 
-int gps_away_enter(uint64_t address) {
+int gps_eviction_enter(uint64_t address) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
     return block_at(address, false, &area) ? gps_ops->enter(area->context) : GPS_INVALID_VALUE;
 }
 
-uint64_t gps_away_own_bytes(void) {
+uint64_t gps_eviction_own_bytes(void) {
     uint64_t bytes = 0;
     GPS_AREAS_LOCKED();
     for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
         for (unsigned i = 0; i < area->count; i++)
-            if ((gps_block_is_own(&area->blocks[i]) && !away_block_is_merged(&area->blocks[i])) ||
+            if ((gps_block_is_own(&area->blocks[i]) &&
+                 !eviction_block_is_merged(&area->blocks[i])) ||
                 area->blocks[i].made)
                 bytes += area->blocks[i].size;
     return bytes;
 }
 
-int gps_away_descriptor(const struct gps_away *of, int *descriptor) {
+int gps_eviction_descriptor(const struct gps_eviction *of, int *descriptor) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
     const struct gps_block *block = block_at(of->address, false, &area);
@@ -83,14 +84,14 @@ int gps_away_descriptor(const struct gps_away *of, int *descriptor) {
 }
 
 /* A shared one of another process's. The caller enters its context. */
-static struct gps_block *find_shared(const struct gps_away *of, struct gps_area **area) {
+static struct gps_block *find_shared(const struct gps_eviction *of, struct gps_area **area) {
     struct gps_block *block = block_at(of->address, false, area);
-    const bool same = block && block->state == GPS_BLOCK_SHARED && !block->away &&
+    const bool same = block && block->state == GPS_BLOCK_SHARED && !block->evicted &&
                       gps_id_equal(&block->id, &of->id) && gps_area_is_usable(*area);
     return same ? block : NULL;
 }
 
-int gps_away_copy(const struct gps_away *of, uint64_t *memory) {
+int gps_eviction_copy(const struct gps_eviction *of, uint64_t *memory) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
     const struct gps_block *block = find_shared(of, &area);
@@ -102,7 +103,7 @@ int gps_away_copy(const struct gps_away *of, uint64_t *memory) {
     return code;
 }
 
-int gps_away_replace(const struct gps_away *of, uint64_t memory) {
+int gps_eviction_replace(const struct gps_eviction *of, uint64_t memory) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
     struct gps_block *block = find_shared(of, &area);
@@ -116,7 +117,7 @@ int gps_away_replace(const struct gps_away *of, uint64_t memory) {
     return code;
 }
 
-int gps_away_let_go(uint64_t address) {
+int gps_eviction_release(uint64_t address) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
     struct gps_block *block = block_at(address, false, &area);
@@ -125,12 +126,12 @@ int gps_away_let_go(uint64_t address) {
     const int code = gps_ops->unmap(address, block->size);
     if (code != GPS_OK)
         return code;
-    block->away = true;
+    block->evicted = true;
     return gps_ops->block_release(block->memory);
 }
 
-static int away_block_map(const struct gps_area *area, const struct gps_block *block,
-                          uint64_t memory) {
+static int eviction_block_map(const struct gps_area *area, const struct gps_block *block,
+                              uint64_t memory) {
     int code = gps_ops->enter(area->context);
     if (code != GPS_OK)
         return code;
@@ -140,9 +141,10 @@ static int away_block_map(const struct gps_area *area, const struct gps_block *b
 }
 
 /* What was made here is the keeper's now: it gives no descriptor any more. */
-static void away_block_take(const struct gps_area *area, struct gps_block *block, uint64_t memory) {
+static void eviction_block_take(const struct gps_area *area, struct gps_block *block,
+                                uint64_t memory) {
     block->memory = memory;
-    block->away = false;
+    block->evicted = false;
     if (block->state != GPS_BLOCK_PROVIDED)
         return;
     gps_block_set_state(block, GPS_BLOCK_SHARED);
@@ -151,7 +153,7 @@ static void away_block_take(const struct gps_area *area, struct gps_block *block
                       area->pointer + block->at);
 }
 
-int gps_away_take_again(uint64_t address, int descriptor) {
+int gps_eviction_restore(uint64_t address, int descriptor) {
     struct gps_area *area;
     uint64_t memory;
     int code = gps_ops->block_import(descriptor, &memory);
@@ -159,9 +161,9 @@ int gps_away_take_again(uint64_t address, int descriptor) {
         return code;
     GPS_AREAS_LOCKED();
     struct gps_block *block = block_at(address, false, &area);
-    code = block ? away_block_map(area, block, memory) : GPS_INVALID_VALUE;
+    code = block ? eviction_block_map(area, block, memory) : GPS_INVALID_VALUE;
     if (code == GPS_OK)
-        away_block_take(area, block, memory);
+        eviction_block_take(area, block, memory);
     else
         gps_ops->block_release(memory);
     return code;
@@ -182,7 +184,7 @@ static int make_entered(const struct gps_area *area, struct gps_block *block) {
     return code;
 }
 
-static int away_block_make(const struct gps_area *area, struct gps_block *block) {
+static int eviction_block_make(const struct gps_area *area, struct gps_block *block) {
     int code = gps_ops->enter(area->context);
     if (code != GPS_OK)
         return code;
@@ -191,14 +193,14 @@ static int away_block_make(const struct gps_area *area, struct gps_block *block)
     return code;
 }
 
-int gps_away_make(uint64_t address) {
+int gps_eviction_make(uint64_t address) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
     struct gps_block *block = block_at(address, false, &area);
-    return block && block->away ? away_block_make(area, block) : GPS_INVALID_VALUE;
+    return block && block->evicted ? eviction_block_make(area, block) : GPS_INVALID_VALUE;
 }
 
-int gps_away_seal(uint64_t address, int *descriptor) {
+int gps_eviction_seal(uint64_t address, int *descriptor) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
     struct gps_block *block = block_at(address, false, &area);
@@ -212,11 +214,11 @@ int gps_away_seal(uint64_t address, int *descriptor) {
     return code;
 }
 
-void gps_away_made(uint64_t address, bool taken) {
+void gps_eviction_made(uint64_t address, bool taken) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
     struct gps_block *block = block_at(address, false, &area);
-    block->away = !taken;
+    block->evicted = !taken;
     if (!taken) {
         gps_ops->unmap(address, block->size);
         gps_ops->block_release(block->memory);
@@ -227,18 +229,18 @@ void gps_away_made(uint64_t address, bool taken) {
 
 /* --- what this process has for itself --- */
 
-bool gps_away_next_own(struct gps_away_own *next) {
+bool gps_eviction_next_own(struct gps_eviction_own *next) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
-    const struct gps_block *block = away_block_from(next->address + 1, true, &area);
+    const struct gps_block *block = eviction_block_from(next->address + 1, true, &area);
     if (block)
-        *next = (struct gps_away_own){area->pointer + block->at, block->size, area->context,
-                                      block->away};
+        *next = (struct gps_eviction_own){area->pointer + block->at, block->size, area->context,
+                                          block->evicted};
     return block;
 }
 
 /* One that was about to be merged is looked at anew afterwards. */
-int gps_away_let_go_own(uint64_t address) {
+int gps_eviction_release_own(uint64_t address) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
     struct gps_block *block = block_at(address, true, &area);
@@ -247,16 +249,16 @@ int gps_away_let_go_own(uint64_t address) {
         return code;
     if (block->state == GPS_BLOCK_FROZEN)
         gps_block_set_state(block, GPS_BLOCK_PRIVATE);
-    block->away = true;
+    block->evicted = true;
     return gps_ops->block_release(block->memory);
 }
 
-int gps_away_make_own(uint64_t address) {
+int gps_eviction_make_own(uint64_t address) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
     struct gps_block *block = block_at(address, true, &area);
-    const int code = block ? away_block_make(area, block) : GPS_INVALID_VALUE;
+    const int code = block ? eviction_block_make(area, block) : GPS_INVALID_VALUE;
     if (code == GPS_OK)
-        block->away = false;
+        block->evicted = false;
     return code;
 }

@@ -1,4 +1,4 @@
-#include "asked.h"
+#include "wanted_size.h"
 
 #include "directory/processes.h"
 #include "process/membership.h"
@@ -8,7 +8,7 @@
 enum { NO_SLOT, GETS_SLOT, HAS_SLOT, ENDED };
 
 struct note {
-    struct gps_asked *asked;
+    struct gps_wanted_size *asked;
     const struct gps_rule *rule;
     uint64_t size;
 };
@@ -20,7 +20,7 @@ static uint64_t rule_size_distance(const struct gps_rule *rule, uint64_t size) {
 /* Under the lock of the slots. */
 static bool write_down(uint64_t address, unsigned *slot, struct gps_slot *now) {
     const struct note *note = (const struct note *)(uintptr_t)address;
-    struct gps_asked *asked = note->asked;
+    struct gps_wanted_size *asked = note->asked;
     const uint64_t away = rule_size_distance(note->rule, note->size);
     if (atomic_load(&asked->phase) != HAS_SLOT)
         return false;
@@ -28,7 +28,7 @@ static bool write_down(uint64_t address, unsigned *slot, struct gps_slot *now) {
         asked->size = note->size;
         asked->count = 0;
     }
-    if (asked->size != note->size || asked->count == GPS_ASKED_MOST)
+    if (asked->size != note->size || asked->count == GPS_WANTED_SIZE_MOST)
         return false;
     *slot = asked->slot;
     now->region = gps_id_of_name(note->rule->name);
@@ -39,7 +39,7 @@ static bool write_down(uint64_t address, unsigned *slot, struct gps_slot *now) {
     return true;
 }
 
-static void get_slot(struct gps_asked *asked, const struct gps_rule *rule) {
+static void get_slot(struct gps_wanted_size *asked, const struct gps_rule *rule) {
     const struct gps_id id = gps_id_of_name(rule->name);
     const int status = gps_references_begin_block(&id, GPS_VIA_ASKED, &asked->slot);
     if (status < 0)
@@ -47,7 +47,8 @@ static void get_slot(struct gps_asked *asked, const struct gps_rule *rule) {
     atomic_store(&asked->phase, status < 0 ? NO_SLOT : HAS_SLOT);
 }
 
-void gps_asked_note(struct gps_asked *asked, const struct gps_rule *rule, uint64_t size) {
+void gps_wanted_size_note(struct gps_wanted_size *asked, const struct gps_rule *rule,
+                          uint64_t size) {
     const struct note note = {asked, rule, size};
     int phase = NO_SLOT;
     if (atomic_compare_exchange_strong(&asked->phase, &phase, GETS_SLOT))
@@ -57,7 +58,7 @@ void gps_asked_note(struct gps_asked *asked, const struct gps_rule *rule, uint64
 }
 
 /* A thread that just gets the slot tells once more of what was asked for before. */
-void gps_asked_end(struct gps_asked *asked) {
+void gps_wanted_size_end(struct gps_wanted_size *asked) {
     int phase = NO_SLOT;
     if (atomic_load(&asked->phase) == ENDED ||
         atomic_compare_exchange_strong(&asked->phase, &phase, ENDED))
@@ -74,7 +75,7 @@ struct search {
     bool found;
 };
 
-static bool asked_look_at_process(void *arg, const struct gps_proc *proc) {
+static bool wanted_size_look_at_process(void *arg, const struct gps_proc *proc) {
     struct search *search = arg;
     const struct gps_owner *owner = &proc->header.owner;
     if (!proc->alive || owner->pid != search->pid || owner->pid_ns != gps_process_self()->pid_ns)
@@ -91,8 +92,8 @@ static bool asked_look_at_process(void *arg, const struct gps_proc *proc) {
     return !search->found;
 }
 
-bool gps_asked_by(uint32_t pid, const char *name, uint64_t *size, uint64_t *count) {
+bool gps_wanted_size_of(uint32_t pid, const char *name, uint64_t *size, uint64_t *count) {
     struct search search = {.pid = pid, .id = gps_id_of_name(name), .size = size, .count = count};
-    return gps_proc_each(gps_membership_store(), asked_look_at_process, &search) == 0 &&
+    return gps_proc_each(gps_membership_store(), wanted_size_look_at_process, &search) == 0 &&
            search.found;
 }

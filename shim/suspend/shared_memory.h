@@ -1,5 +1,5 @@
 /*
- * let_go.h - lets go of the memory that this process shares, and takes it again.
+ * shared_memory.h - lets go of the memory that this process shares, and takes it again.
  *
  * That is memory of cuMemCreate that the keeper holds: regions with backing = vmm that other
  * processes made or this one, and merged blocks. The keeper confirms that it has each of them
@@ -16,9 +16,9 @@
 #include "util/text.h"
 
 /* Whether the keeper has all of it. False, and why, and what to do. */
-bool gps_let_go_confirm(struct gps_text *why);
+bool gps_shared_memory_confirm(struct gps_text *why);
 /* *bytes: of what it has let go of. False, and why: some of it is let go of, and some not. */
-bool gps_let_go(uint64_t *bytes, struct gps_text *why);
+bool gps_shared_memory_evict(uint64_t *bytes, struct gps_text *why);
 
 enum gps_taken {
     GPS_TAKEN,       /* all of it is there again */
@@ -26,7 +26,7 @@ enum gps_taken {
     GPS_TAKEN_LOST,  /* some of it is gone for good */
 };
 /* `keep` as in offload.h. */
-enum gps_taken gps_let_go_take_again(uint64_t keep, struct gps_text *why);
+enum gps_taken gps_shared_memory_restore(uint64_t keep, struct gps_text *why);
 
 /* --- the one list of refusals --- */
 

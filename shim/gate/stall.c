@@ -46,7 +46,7 @@ GPS_FORGOTTEN(state);
 
 /* Of what work waited for in vain within a window, the last that must be over before another hold.
  * More than LATEST count as the oldest of them would. */
-uint64_t gps_hold_rest(void) {
+uint64_t gps_stall_rest(void) {
     const uint64_t now = gps_clock_monotonic();
     uint64_t sum = GPS_SWAP_PAUSE;
     for (unsigned i = 0; i < LATEST; i++) {
@@ -59,19 +59,19 @@ uint64_t gps_hold_rest(void) {
     return 0;
 }
 
-uint64_t gps_hold_wait(void) {
+uint64_t gps_stall_wait(void) {
     const uint64_t since = gps_clock_monotonic() - state.failed;
     uint64_t pause = 2 * state.cost;
     if (!state.failures)
         return 0;
-    if (gps_hold_is_failing())
+    if (gps_stall_is_failing())
         pause = GPS_SECOND;
     else
         pause = pause < RETRY_25MS ? RETRY_25MS : pause < RETRY_200MS ? pause : RETRY_200MS;
     return since < pause ? pause - since : 0;
 }
 
-bool gps_hold_is_failing(void) {
+bool gps_stall_is_failing(void) {
     return state.failures >= RARE;
 }
 
@@ -189,7 +189,7 @@ static bool drain_all(const _Atomic bool *stop) {
         pause_for_a_look();
     if (answer == GPS_STREAMS_BUSY && busy.context)
         note_slow(&busy, gps_clock_monotonic() - begun);
-    return answer == GPS_STREAMS_IDLE && gps_gate_hold();
+    return answer == GPS_STREAMS_IDLE && gps_gate_stall();
 }
 
 static bool hold(const _Atomic bool *stop) {
@@ -222,8 +222,8 @@ static void hold_succeed(void) {
     state.patience = less > EMPTY_500US ? less : EMPTY_500US;
 }
 
-bool gps_hold_begin(const _Atomic bool *stop) {
-    if (gps_hold_wait() || gps_hold_rest())
+bool gps_stall_begin(const _Atomic bool *stop) {
+    if (gps_stall_wait() || gps_stall_rest())
         return false;
     state.begun = gps_clock_monotonic();
     state.empty = 0;
@@ -236,8 +236,8 @@ bool gps_hold_begin(const _Atomic bool *stop) {
     return true;
 }
 
-void gps_hold_end(void) {
-    if (gps_gate_holds_since(state.begun))
+void gps_stall_end(void) {
+    if (gps_gate_stalls_since(state.begun))
         note_wait(state.idle);
     gps_gate_open();
     gps_swap_unlock();

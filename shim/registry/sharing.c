@@ -1,4 +1,4 @@
-#include "entangled.h"
+#include "sharing.h"
 
 #include <stdatomic.h>
 
@@ -7,10 +7,10 @@
 static _Atomic unsigned ways; /* a bit each */
 GPS_FORGOTTEN(ways);
 
-void gps_entangle(enum gps_entangled way) {
+void gps_sharing_note(enum gps_sharing way) {
     atomic_fetch_or(&ways, 1u << way);
 }
 
-bool gps_is_entangled(enum gps_entangled way) {
+bool gps_sharing_has(enum gps_sharing way) {
     return atomic_load(&ways) >> way & 1;
 }

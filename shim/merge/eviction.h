@@ -1,6 +1,6 @@
 /*
- * away.h - blocks whose memory the process lets go of, and takes again (suspend): merged ones, and
- * those of its own.
+ * eviction.h - blocks whose memory the process lets go of, and takes again (suspend): merged ones,
+ * and those of its own.
  *
  * The addresses stay reserved, and the slots say as before that the process has the blocks, so that
  * the keeper keeps them. All calls of the program wait meanwhile, and the merger is held. Inside a
@@ -10,56 +10,56 @@
 
 #include "area.h"
 
-struct gps_away {
+struct gps_eviction {
     uint64_t address; /* begin with 0 */
     uint64_t size;
     struct gps_id id; /* of the keeper's block */
-    bool away;
+    bool evicted;
     bool own; /* created here, and no copy of the keeper's has come in its place */
 };
 
 /* The next merged block by address. False: there is no more. */
-bool gps_away_next(struct gps_away *block);
+bool gps_eviction_next(struct gps_eviction *block);
 
 /* Enters the context of the area that an address lies in. */
-int gps_away_enter(uint64_t address);
+int gps_eviction_enter(uint64_t address);
 
 /* A descriptor of its memory, the caller's, if it was created here and is not the keeper's. */
-int gps_away_descriptor(const struct gps_away *block, int *descriptor);
+int gps_eviction_descriptor(const struct gps_eviction *block, int *descriptor);
 
 /* The bytes of blocks that have memory of this process's own. It needs no scope for the driver. */
-uint64_t gps_away_own_bytes(void);
+uint64_t gps_eviction_own_bytes(void);
 
 /* Of a block of another process's, while this one runs: the driver gives no descriptor of its
  * memory. The first makes memory of the same bytes, the caller's, with gps_swap_lock; the second
  * maps it in place of the other, within a hold (gate/swap.h). Then the block is as if created here.
  */
-int gps_away_copy(const struct gps_away *block, uint64_t *memory);
-int gps_away_replace(const struct gps_away *block, uint64_t memory);
+int gps_eviction_copy(const struct gps_eviction *block, uint64_t *memory);
+int gps_eviction_replace(const struct gps_eviction *block, uint64_t memory);
 
-int gps_away_let_go(uint64_t address);
+int gps_eviction_release(uint64_t address);
 /* The descriptor stays the caller's. */
-int gps_away_take_again(uint64_t address, int descriptor);
+int gps_eviction_restore(uint64_t address, int descriptor);
 
 /* Where the keeper has only the bytes: memory comes in its place, which the caller fills; then a
  * descriptor of it, the caller's, while nothing can write it any more; and then the block is as if
  * created here, or is away as before. */
-int gps_away_make(uint64_t address);
-int gps_away_seal(uint64_t address, int *descriptor);
-void gps_away_made(uint64_t address, bool taken);
+int gps_eviction_make(uint64_t address);
+int gps_eviction_seal(uint64_t address, int *descriptor);
+void gps_eviction_made(uint64_t address, bool taken);
 
 /* --- what this process has for itself --- */
 
-struct gps_away_own {
+struct gps_eviction_own {
     uint64_t address, size; /* begin with 0 */
     uint64_t context;
-    bool away;
+    bool evicted;
 };
 
 /* The next block of its own by address, so that it can let go of it: not memory of cuMemCreate.
  * False: there is no more. */
-bool gps_away_next_own(struct gps_away_own *block);
+bool gps_eviction_next_own(struct gps_eviction_own *block);
 /* Its bytes are lost. */
-int gps_away_let_go_own(uint64_t address);
+int gps_eviction_release_own(uint64_t address);
 /* Memory comes in its place, with bytes of the driver's. */
-int gps_away_make_own(uint64_t address);
+int gps_eviction_make_own(uint64_t address);

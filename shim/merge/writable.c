@@ -1,4 +1,4 @@
-#include "unmerge.h"
+#include "writable.h"
 
 #include <stdatomic.h>
 
@@ -10,15 +10,15 @@
 #include "gate/swap.h"
 #include "layout.h"
 #include "log/log.h"
+#include "not_merging.h"
 #include "shared_block.h"
 #include "stack/bypass.h"
-#include "unmerged.h"
 #include "util/forgotten.h"
 #include "util/text.h"
 
 /* --- one merged block --- */
 
-static struct gps_block *unmerge_block_find(uint64_t address, struct gps_area **area) {
+static struct gps_block *writable_block_find(uint64_t address, struct gps_area **area) {
     unsigned first, end;
     *area = gps_area_at(address);
     if (!*area)
@@ -81,7 +81,7 @@ static int swap(const struct gps_area *area, struct gps_block *block, struct att
 static int make_private(uint64_t address, struct attempts *attempts) {
     struct gps_area *area;
     gps_area_lock();
-    struct gps_block *block = unmerge_block_find(address, &area);
+    struct gps_block *block = writable_block_find(address, &area);
     int code = attempts_prepare(area, block, attempts);
     const bool left = code == GPS_OK && gps_block_is_read_only(block);
     gps_area_unlock();
@@ -90,7 +90,7 @@ static int make_private(uint64_t address, struct attempts *attempts) {
     if (!gps_swap_try(&attempts->swap))
         return GPS_NOT_READY;
     gps_area_lock();
-    block = unmerge_block_find(address, &area);
+    block = writable_block_find(address, &area);
     code = swap(area, block, attempts);
     gps_area_unlock();
     gps_swap_end();
@@ -102,7 +102,7 @@ static int make_private(uint64_t address, struct attempts *attempts) {
 static int make_private_at(uint64_t address, struct attempts *attempts) {
     struct gps_area *area;
     gps_area_lock();
-    const bool found = unmerge_block_find(address, &area);
+    const bool found = writable_block_find(address, &area);
     gps_area_unlock();
     int code = found ? gps_area_enter(area) : GPS_OK;
     if (!found || code != GPS_OK)
@@ -144,8 +144,8 @@ static bool is_out_of_reach(struct gps_area *area) {
     return !gps_area_is_usable(area);
 }
 
-static int unmerge_write_begin(uint64_t to, uint64_t size, bool upload, bool captured,
-                               uint64_t *merged) {
+static int writable_write_begin(uint64_t to, uint64_t size, bool upload, bool captured,
+                                uint64_t *merged) {
     int code = GPS_OK;
     *merged = 0;
     GPS_AREAS_LOCKED();
@@ -169,7 +169,7 @@ static int try_begin(uint64_t to, uint64_t size, bool upload, bool captured,
     uint64_t merged = 0;
     int code;
     attempts->overcommitted = true;
-    while ((code = unmerge_write_begin(to, size, upload, captured, &merged)) == GPS_OK && merged) {
+    while ((code = writable_write_begin(to, size, upload, captured, &merged)) == GPS_OK && merged) {
         attempts->overcommitted = false;
         gps_swap_lock();
         code = make_private_at(merged, attempts);
@@ -219,7 +219,7 @@ static void end_part(uint64_t to, uint64_t size) {
 }
 
 /* Nothing of the range is written if a part of it cannot be. */
-int gps_unmerge_begin(uint64_t to, uint64_t size, bool upload, bool captured) {
+int gps_writable_begin(uint64_t to, uint64_t size, bool upload, bool captured) {
     uint64_t done = 0, part;
     int code = GPS_OK;
     while (done < size && code == GPS_OK) {
@@ -228,11 +228,11 @@ int gps_unmerge_begin(uint64_t to, uint64_t size, bool upload, bool captured) {
         done += code == GPS_OK ? part : 0;
     }
     if (code != GPS_OK && done)
-        gps_unmerge_end(to, done);
+        gps_writable_end(to, done);
     return code;
 }
 
-void gps_unmerge_end(uint64_t to, uint64_t size) {
+void gps_writable_end(uint64_t to, uint64_t size) {
     for (uint64_t done = 0, part; done < size; done += part) {
         part = part_of(to + done, size - done);
         end_part(to + done, part);
@@ -246,8 +246,8 @@ GPS_FORGOTTEN(state);
 
 static void end_merging(const char *function) {
     GPS_SCOPE();
-    gps_pause_for_good(function, GPS_UNMERGED_UNKNOWN);
-    gps_unmerged_set(gps_pause_why());
+    gps_pause_for_good(function, GPS_NOT_MERGING_UNKNOWN);
+    gps_not_merging_set(gps_pause_why());
 }
 
 /* The next allocation from an address on. */
@@ -266,9 +266,9 @@ static bool next_area(uint64_t from, uint64_t *pointer, uint64_t *size) {
 static int plain_make_range(uint64_t pointer, uint64_t size) {
     int code = gps_created_keep_range(pointer, size);
     if (code == GPS_OK)
-        code = gps_unmerge_begin(pointer, size, false, true);
+        code = gps_writable_begin(pointer, size, false, true);
     if (code == GPS_OK)
-        gps_unmerge_end(pointer, size);
+        gps_writable_end(pointer, size);
     return code;
 }
 
@@ -310,7 +310,7 @@ void gps_plain_look(void) {
     char name[64];
     struct gps_text text = GPS_TEXT(name);
     if (!gps_pause_name() && gps_bypass_look(gps_ops->sonames, &text))
-        gps_pause_for_good(name, GPS_UNMERGED_BYPASSED);
+        gps_pause_for_good(name, GPS_NOT_MERGING_BYPASSED);
 }
 
 void gps_plain_look_and_make(void) {

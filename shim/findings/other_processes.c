@@ -1,4 +1,4 @@
-#include "others.h"
+#include "other_processes.h"
 
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 static bool note_other(void *arg, const struct gps_proc *proc) {
     const struct gps_owner *other = &proc->header.owner, *self = gps_process_self();
-    struct gps_others *others = arg;
+    struct gps_other_processes *others = arg;
     if (!proc->alive || gps_process_is_self(other))
         return true;
     others->has_our_pid |= other->pid == self->pid && other->pid_ns != self->pid_ns;
@@ -18,12 +18,12 @@ static bool note_other(void *arg, const struct gps_proc *proc) {
     return true;
 }
 
-struct gps_others gps_others_look(void) {
-    struct gps_others others = {0};
+struct gps_other_processes gps_other_processes_look(void) {
+    struct gps_other_processes others = {0};
     gps_membership_join();
     const struct gps_store *store = gps_membership_store();
     if (!store || gps_proc_each(store, note_other, &others) < 0)
-        return (struct gps_others){.may_export = true};
+        return (struct gps_other_processes){.may_export = true};
     return others;
 }
 

@@ -1,4 +1,4 @@
-#include "unmerged.h"
+#include "not_merging.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static struct {
     _Atomic bool on;
     uint64_t next; /* not before this */
     _Atomic bool ending, ended;
-    enum gps_unmerged why;
+    enum gps_not_merging why;
     char name[64];
 } paused;
 GPS_FORGOTTEN(paused);
@@ -44,7 +44,7 @@ bool gps_pause_is_on(void) {
     return atomic_load_explicit(&paused.on, memory_order_relaxed) || gps_pause_name();
 }
 
-void gps_pause_for_good(const char *name, enum gps_unmerged why) {
+void gps_pause_for_good(const char *name, enum gps_not_merging why) {
     if (atomic_exchange(&paused.ending, true))
         return;
     struct gps_text text = GPS_TEXT(paused.name);
@@ -57,7 +57,7 @@ const char *gps_pause_name(void) {
     return atomic_load_explicit(&paused.ended, memory_order_acquire) ? paused.name : NULL;
 }
 
-enum gps_unmerged gps_pause_why(void) {
+enum gps_not_merging gps_pause_why(void) {
     return paused.why;
 }
 
@@ -128,7 +128,7 @@ static struct {
 } state;
 GPS_FORGOTTEN(state);
 
-static void unmerged_publish(enum gps_unmerged why) {
+static void not_merging_publish(enum gps_not_merging why) {
     static const struct gps_id none;
     if (state.published)
         gps_references_end(state.slot);
@@ -139,38 +139,38 @@ static void unmerged_publish(enum gps_unmerged why) {
 }
 
 /* What passes by itself is for who asks. */
-static void unmerged_say(enum gps_unmerged why) {
-    const bool passes =
-        why == GPS_UNMERGED_BUSY || why == GPS_UNMERGED_CAPTURE || why == GPS_UNMERGED_PAUSED;
+static void not_merging_say(enum gps_not_merging why) {
+    const bool passes = why == GPS_NOT_MERGING_BUSY || why == GPS_NOT_MERGING_CAPTURE ||
+                        why == GPS_NOT_MERGING_PAUSED;
     char message[256];
     struct gps_text text = GPS_TEXT(message);
     if (!why || state.said & 1u << why)
         return;
     state.said |= 1u << why;
-    gps_text_strs(&text, "nothing is merged: ", gps_unmerged_why(why));
-    if (why == GPS_UNMERGED_UNKNOWN || why == GPS_UNMERGED_BYPASSED)
+    gps_text_strs(&text, "nothing is merged: ", gps_not_merging_why(why));
+    if (why == GPS_NOT_MERGING_UNKNOWN || why == GPS_NOT_MERGING_BYPASSED)
         gps_text_strs(&text, " (", gps_pause_name(), ")");
-    if (why == GPS_UNMERGED_RDMA)
+    if (why == GPS_NOT_MERGING_RDMA)
         gps_text_strs(&text, " (", gps_rdma_device(),
                       "); blocks that were merged before it was opened stay merged");
-    if (why == GPS_UNMERGED_MPS)
+    if (why == GPS_NOT_MERGING_MPS)
         gps_text_strs(&text, ". A kernel that writes into merged memory ends with error 700, and "
                              "under MPS so does every other program on that GPU");
     gps_log_notice(passes ? GPS_LEVEL_INFO : GPS_LEVEL_WARNING, message);
 }
 
 /* Another thread that says something at the same time says it again later, or is the last one. */
-void gps_unmerged_set(enum gps_unmerged why) {
+void gps_not_merging_set(enum gps_not_merging why) {
     if (why == state.why || atomic_exchange(&state.busy, true))
         return;
     state.why = why;
-    unmerged_say(why);
-    unmerged_publish(why);
+    not_merging_say(why);
+    not_merging_publish(why);
     state.busy = false;
 }
 
-enum gps_unmerged gps_unmerged_get(void) {
-    return (enum gps_unmerged)state.why;
+enum gps_not_merging gps_not_merging_get(void) {
+    return (enum gps_not_merging)state.why;
 }
 
 /* --- MPS --- */

@@ -1,4 +1,4 @@
-#include "let_go.h"
+#include "shared_memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,15 +18,15 @@
 #include "keeper/keeper_client.h"
 #include "learn/learner.h"
 #include "merge/allocation.h"
-#include "merge/away.h"
-#include "merge/unmerged.h"
+#include "merge/eviction.h"
+#include "merge/not_merging.h"
 #include "needed_room.h"
 #include "offload.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
-#include "registry/entangled.h"
 #include "registry/registry.h"
+#include "registry/sharing.h"
 #include "util/forgotten.h"
 #include "vmm/mapping.h"
 #include "vmm/mirror.h"
@@ -35,7 +35,7 @@
 struct piece {
     uint64_t address, size;
     struct gps_id id;
-    bool is_block, away;
+    bool is_block, evicted;
 };
 
 /* --- all pieces, one after the other --- */
@@ -44,26 +44,28 @@ struct piece {
 struct walk {
     struct piece piece;
     struct gps_mapping mapping;
-    struct gps_away block;
+    struct gps_eviction block;
 };
 
 static bool walk_next_piece(struct walk *walk) {
     const struct gps_mapping *vmm = &walk->mapping;
-    const struct gps_away *block = &walk->block;
+    const struct gps_eviction *block = &walk->block;
     while (gps_mapping_next(&walk->mapping))
         if (gps_mapping_is_shared(vmm)) {
-            walk->piece = (struct piece){vmm->pointer, vmm->extent, vmm->region, false, vmm->away};
+            walk->piece =
+                (struct piece){vmm->pointer, vmm->extent, vmm->region, false, vmm->evicted};
             return true;
         }
-    if (!gps_away_next(&walk->block))
+    if (!gps_eviction_next(&walk->block))
         return false;
-    walk->piece = (struct piece){block->address, block->size, block->id, true, block->away};
+    walk->piece = (struct piece){block->address, block->size, block->id, true, block->evicted};
     return true;
 }
 
 /* --- the keeper --- */
 
-static void away_piece_describe(struct gps_text *why, const struct piece *piece, const char *what) {
+static void eviction_piece_describe(struct gps_text *why, const struct piece *piece,
+                                    const char *what) {
     char id[GPS_ID_HEX];
     gps_id_format(&piece->id, id);
     gps_text_str(why, piece->is_block ? "merged block " : "region ");
@@ -71,20 +73,20 @@ static void away_piece_describe(struct gps_text *why, const struct piece *piece,
     gps_text_strs(why, " ", what);
 }
 
-static int away_piece_get(const struct piece *piece, int *descriptor) {
+static int eviction_piece_get(const struct piece *piece, int *descriptor) {
     return gps_keeper_get_patiently(gps_membership_store(), &piece->id, gps_process_self(),
                                     GPS_KEEPER_WAIT, descriptor);
 }
 
-bool gps_let_go_confirm(struct gps_text *why) {
+bool gps_shared_memory_confirm(struct gps_text *why) {
     struct walk walk = {.mapping.pointer = 0};
     int descriptor;
     while (walk_next_piece(&walk)) {
-        const int status = away_piece_get(&walk.piece, &descriptor);
+        const int status = eviction_piece_get(&walk.piece, &descriptor);
         if (status == -ENODATA) /* it has the bytes */
             continue;
         if (status < 0) {
-            away_piece_describe(
+            eviction_piece_describe(
                 why, &walk.piece,
                 "was not had from the keeper, so nobody would hold it; see: gpushare doctor");
             return false;
@@ -96,16 +98,16 @@ bool gps_let_go_confirm(struct gps_text *why) {
 
 /* --- letting go --- */
 
-bool gps_let_go(uint64_t *bytes, struct gps_text *why) {
+bool gps_shared_memory_evict(uint64_t *bytes, struct gps_text *why) {
     struct walk walk = {.mapping.pointer = 0};
     uint64_t sum = 0;
     while (walk_next_piece(&walk)) {
         const struct piece *piece = &walk.piece;
-        const int code = piece->away       ? GPS_OK
-                         : piece->is_block ? gps_away_let_go(piece->address)
-                                           : gps_mapping_let_go(piece->address);
+        const int code = piece->evicted    ? GPS_OK
+                         : piece->is_block ? gps_eviction_release(piece->address)
+                                           : gps_mapping_evict(piece->address);
         if (code != GPS_OK) {
-            away_piece_describe(why, piece, "was not unmapped by the driver: error ");
+            eviction_piece_describe(why, piece, "was not unmapped by the driver: error ");
             gps_text_dec(why, (uint64_t)code);
             return false;
         }
@@ -117,7 +119,7 @@ bool gps_let_go(uint64_t *bytes, struct gps_text *why) {
 
 /* --- taking again --- */
 
-static bool has_let_go(const struct gps_owner *process) {
+static bool has_evicted(const struct gps_owner *process) {
     struct gps_answer_file answer;
     return gps_answer_read(gps_membership_store(), process, &answer) == 0 &&
            (answer.state == GPS_ANSWER_GONE || answer.state == GPS_ANSWER_TAKES);
@@ -133,46 +135,46 @@ static bool is_elsewhere(const struct piece *piece) {
                                    GPS_USERS_REPORTED);
     bool awaited = count < 0 || count > (int)GPS_USERS_REPORTED;
     for (int i = 0; i < count && !awaited; i++)
-        awaited = !has_let_go(&users[i].owner);
+        awaited = !has_evicted(&users[i].owner);
     return awaited;
 }
 
 /* What the keeper has in main memory stays away, and *offloaded says so. */
-static enum gps_taken away_piece_take(const struct piece *piece, bool *offloaded,
-                                      struct gps_text *why) {
+static enum gps_taken eviction_piece_take(const struct piece *piece, bool *offloaded,
+                                          struct gps_text *why) {
     int descriptor;
-    const int status = away_piece_get(piece, &descriptor);
+    const int status = eviction_piece_get(piece, &descriptor);
     *offloaded |= status == -ENODATA;
     if (status == -ENODATA)
         return GPS_TAKEN;
     if (status == -ENOENT && !is_elsewhere(piece)) {
-        away_piece_describe(why, piece, "is gone: the keeper does not have it any more");
+        eviction_piece_describe(why, piece, "is gone: the keeper does not have it any more");
         return GPS_TAKEN_LOST;
     }
     if (status < 0) {
-        away_piece_describe(why, piece,
-                            "cannot be had from the keeper just now; see: gpushare doctor");
+        eviction_piece_describe(why, piece,
+                                "cannot be had from the keeper just now; see: gpushare doctor");
         return GPS_TAKEN_LATER;
     }
-    const int code = piece->is_block ? gps_away_take_again(piece->address, descriptor)
+    const int code = piece->is_block ? gps_eviction_restore(piece->address, descriptor)
                                      : gps_mapping_take_again(piece->address, descriptor);
     close(descriptor);
     if (code == GPS_OK)
         return GPS_TAKEN;
-    away_piece_describe(why, piece, "was not mapped again by the driver: error ");
+    eviction_piece_describe(why, piece, "was not mapped again by the driver: error ");
     gps_text_dec(why, (uint64_t)code);
     /* a process that ends has no driver any more, and needs no memory */
     return code == GPS_OUT_OF_MEMORY || code == GPS_DEINITIALIZED ? GPS_TAKEN_LATER
                                                                   : GPS_TAKEN_LOST;
 }
 
-enum gps_taken gps_let_go_take_again(uint64_t keep, struct gps_text *why) {
+enum gps_taken gps_shared_memory_restore(uint64_t keep, struct gps_text *why) {
     struct walk walk = {.mapping.pointer = 0};
     bool offloaded = false;
     while (walk_next_piece(&walk)) {
-        if (!walk.piece.away)
+        if (!walk.piece.evicted)
             continue;
-        const enum gps_taken taken = away_piece_take(&walk.piece, &offloaded, why);
+        const enum gps_taken taken = eviction_piece_take(&walk.piece, &offloaded, why);
         if (taken != GPS_TAKEN)
             return taken;
     }
@@ -295,21 +297,21 @@ static bool look_for_tokens(struct gps_text *why) {
 
 /* --- what cannot be undone --- */
 
-static bool look_for_entanglement(struct gps_text *why) {
+static bool look_for_sharing(struct gps_text *why) {
     static const char *const texts[] = {
-        [GPS_ENTANGLED_MEMORY_EXPORTED] =
+        [GPS_SHARING_MEMORY_EXPORTED] =
             "it has exported memory of cuMemCreate, which others may have mapped",
-        [GPS_ENTANGLED_MEMORY_IMPORTED] = "it has imported memory of another process's cuMemCreate",
-        [GPS_ENTANGLED_POOL] = "it has exported or imported a memory pool, or a pointer of one",
-        [GPS_ENTANGLED_EXTERNAL] = "it has imported external memory",
-        [GPS_ENTANGLED_MULTICAST] = "it has made a multicast object",
-        [GPS_ENTANGLED_DMA_BUF] =
+        [GPS_SHARING_MEMORY_IMPORTED] = "it has imported memory of another process's cuMemCreate",
+        [GPS_SHARING_POOL] = "it has exported or imported a memory pool, or a pointer of one",
+        [GPS_SHARING_EXTERNAL] = "it has imported external memory",
+        [GPS_SHARING_MULTICAST] = "it has made a multicast object",
+        [GPS_SHARING_DMA_BUF] =
             "it has made a dma-buf of its memory, by which other hardware may use it",
-        [GPS_ENTANGLED_PEERS] = "it has enabled peer access between GPUs",
-        [GPS_ENTANGLED_FRAMES] = "it exchanges whole frames with other programs",
+        [GPS_SHARING_PEERS] = "it has enabled peer access between GPUs",
+        [GPS_SHARING_FRAMES] = "it exchanges whole frames with other programs",
     };
     for (unsigned way = 0; way < sizeof(texts) / sizeof(texts[0]); way++)
-        if (gps_is_entangled((enum gps_entangled)way)) {
+        if (gps_sharing_has((enum gps_sharing)way)) {
             gps_text_strs(why, texts[way], "; a process that does so cannot be suspended");
             return true;
         }
@@ -336,9 +338,8 @@ static bool look_for_captures(struct gps_text *why) {
 
 bool gps_obstacle_find(struct gps_text *why) {
     static bool (*const looks[])(struct gps_text * why) = {
-        look_at_mode,     look_for_gpus,     look_for_mps,    look_for_imports,
-        look_for_exports, look_for_events,   look_for_tokens, look_for_entanglement,
-        look_for_rdma,    look_for_captures,
+        look_at_mode,    look_for_gpus,   look_for_mps,     look_for_imports, look_for_exports,
+        look_for_events, look_for_tokens, look_for_sharing, look_for_rdma,    look_for_captures,
     };
     for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++)
         if (looks[i](why))

@@ -1,5 +1,5 @@
 /*
- * others.h - what the directory shows of the other processes, for who looks for a reason.
+ * other_processes.h - what the directory shows of the other processes, for who looks for a reason.
  *
  * Inside a gps_scope; any thread.
  */
@@ -9,14 +9,14 @@
 
 #include "gpushare/region.h"
 
-struct gps_others {
+struct gps_other_processes {
     bool has_our_pid; /* one has, in its own pid namespace */
     bool has_other_shm;
     bool may_export; /* `gpushare audit` only sits in the directory */
 };
 
 /* Where the directory cannot be read, there may be an exporter. */
-struct gps_others gps_others_look(void);
+struct gps_other_processes gps_other_processes_look(void);
 
 /* --- the published handles that begin, and that end, as one that nobody has published --- */
 
