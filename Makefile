@@ -98,22 +98,19 @@ $(BUILD)/shim/cuda/doors.o: shim/cuda/hooks.def
 
 # The exports are exactly the rows of hooks.def, the two doors of trampoline.inc, and what ASan asks for.
 EXPORTED := dlsym; dlvsym; __asan_default_options;
-HOOKED = sed -nE -e 'h; s/^WRITE_SYNC\((\w+).*/\1_ptds/p; g; s/^WRITE_ASYNC\((\w+).*/\1_ptsz/p; g' \
-	-e 's/^(DRIVER\([a-z]+, *|USE\([a-z]+, *|LOOKUP\(|RUNTIME\(|RUNTIME_FREE\(|RUNTIME_IPC\(|WRITE\(|WRITE_A?SYNC\(|GATED\(|LAUNCH\(|GRAPH\(|READ\(|EXIT\()(\w+).*/\2/p' shim/cuda/hooks.def
-$(BUILD)/exports.map: shim/cuda/hooks.def Makefile
+HOOKED := awk -f shim/doors/hooked.awk
+$(BUILD)/exports.map: shim/cuda/hooks.def
+$(BUILD)/exports-hip.map: shim/hip/hip_hooks.def
+$(BUILD)/exports.map $(BUILD)/exports-hip.map: shim/doors/hooked.awk Makefile
 	@mkdir -p $(@D)
-	$(HOOKED) | { echo '{ global: $(EXPORTED)'; sed 's/$$/;/'; echo 'local: *; };'; } > $@
+	$(HOOKED) $(filter %.def,$^) | { echo '{ global: $(EXPORTED)'; sed 's/$$/;/'; echo 'local: *; };'; } >$@
 
 # What a resolver is asked for each of them.
-$(BUILD)/resolved.inc: shim/cuda/resolved.awk shim/cuda/hooks.def $(CUDA_INC)/cudaTypedefs.h Makefile
+$(BUILD)/resolved.inc: shim/cuda/resolved.awk shim/doors/hooked.awk shim/cuda/hooks.def $(CUDA_INC)/cudaTypedefs.h Makefile
 	@mkdir -p $(@D)
-	$(HOOKED) | awk -f $< $(CUDA_INC)/cudaTypedefs.h shim/cuda/hooks.def - | LC_ALL=C sort -t'"' -k2,2 > $@
+	$(HOOKED) shim/cuda/hooks.def | awk -f $< $(CUDA_INC)/cudaTypedefs.h shim/cuda/hooks.def - | LC_ALL=C sort -t'"' -k2,2 > $@
 $(BUILD)/shim/cuda/resolved.o: $(BUILD)/resolved.inc
 $(BUILD)/shim/cuda/resolved.o: C_FLAGS += -I$(BUILD)
-
-$(BUILD)/exports-hip.map: shim/hip/hip_hooks.def Makefile
-	@mkdir -p $(@D)
-	sed -nE 's/^(HIP\([a-z]+, *|EXIT\()(\w+).*/\2;/p' $< | { echo '{ global: $(EXPORTED)'; cat; echo 'local: *; };'; } > $@
 
 # Lazy binding, one text segment, no mprotect, no empty _init and _fini, which lie far apart: what loading costs a
 # program that never uses CUDA.
@@ -168,7 +165,11 @@ LIBDIR ?= $(PREFIX)/lib
 BINDIR := $(PREFIX)/bin
 SHARE := $(PREFIX)/share
 DOC := $(SHARE)/doc/gpushare
+HEADERS := $(PREFIX)/include/gpushare
 UNITS := $(PREFIX)/lib/systemd/user
+BASH_COMPLETION := $(SHARE)/bash-completion/completions/gpushare
+ZSH_COMPLETION := $(SHARE)/zsh/site-functions/_gpushare
+FISH_COMPLETION := $(SHARE)/fish/vendor_completions.d/gpushare.fish
 # Tool that runs here, where $(BUILD)/gpushare is for another machine.
 RUNNING_TOOL ?= $(BUILD)/gpushare
 
@@ -182,34 +183,44 @@ $(MADE)/gpushare.1: config/packaging/tool_manual config/packaging/verbs.py tools
 	@mkdir -p $(@D)
 	config/packaging/tool_manual $(RUNNING_TOOL) $(VERSION) >$@
 
-# What has a path in it is made anew, for PREFIX may be another one.
-FILL := sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|'
+# A row of `install` has the files, then where they go. A template has a path in it, which is filled in where the file lies,
+# for PREFIX differs from one installation to the next.
+into = install -D -m 644 -t $(DESTDIR)$(strip $(2)) $(1)
+as = install -D -m 644 $(1) $(DESTDIR)$(strip $(2))
+filled = $(as) && sed -i 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' $(DESTDIR)$(strip $(2))
 install: all $(addprefix $(MADE)/,gpushare.bash _gpushare gpushare.fish gpushare.1 gpushare.conf.5)
-	install -D -m 644 -t $(DESTDIR)$(LIBDIR) $(BUILD)/libgpushare.so $(BUILD)/libgpushare-hip.so
 	install -D -m 755 $(BUILD)/gpushare $(DESTDIR)$(BINDIR)/gpushare
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/gpushare include/gpushare/*.h
-	install -D -m 644 $(MADE)/gpushare.1 $(DESTDIR)$(SHARE)/man/man1/gpushare.1
-	install -D -m 644 $(MADE)/gpushare.conf.5 $(DESTDIR)$(SHARE)/man/man5/gpushare.conf.5
-	install -D -m 644 -t $(DESTDIR)$(DOC) README.md CHANGELOG.md SECURITY.md config/gpushare.conf config/suppressions.conf
-	install -D -m 644 -t $(DESTDIR)$(DOC)/docs docs/*
-	install -D -m 644 -t $(DESTDIR)$(DOC)/examples config/examples/* config/containers/*
+	$(call into, $(BUILD)/libgpushare.so $(BUILD)/libgpushare-hip.so, $(LIBDIR))
+	$(call into, include/gpushare/*.h, $(HEADERS))
+	$(call into, $(MADE)/gpushare.1, $(SHARE)/man/man1)
+	$(call into, $(MADE)/gpushare.conf.5, $(SHARE)/man/man5)
+	$(call as, $(MADE)/gpushare.bash, $(BASH_COMPLETION))
+	$(call as, $(MADE)/_gpushare, $(ZSH_COMPLETION))
+	$(call as, $(MADE)/gpushare.fish, $(FISH_COMPLETION))
+	$(call filled, config/packaging/gpushare.pc.in, $(LIBDIR)/pkgconfig/gpushare.pc)
+	$(call filled, config/packaging/gpushare-keeper.service.in, $(UNITS)/gpushare-keeper.service)
+	$(call into, README.md CHANGELOG.md SECURITY.md config/gpushare.conf config/suppressions.conf, $(DOC))
+	$(call into, docs/*, $(DOC)/docs)
+	$(call into, config/examples/* config/containers/*, $(DOC)/examples)
 	config/packaging/pages $(DESTDIR)$(DOC)
-	install -D -m 644 $(MADE)/gpushare.bash $(DESTDIR)$(SHARE)/bash-completion/completions/gpushare
-	install -D -m 644 $(MADE)/_gpushare $(DESTDIR)$(SHARE)/zsh/site-functions/_gpushare
-	install -D -m 644 $(MADE)/gpushare.fish $(DESTDIR)$(SHARE)/fish/vendor_completions.d/gpushare.fish
-	install -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(UNITS)
-	$(FILL) config/packaging/gpushare.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/gpushare.pc
-	$(FILL) config/packaging/gpushare-keeper.service.in >$(DESTDIR)$(UNITS)/gpushare-keeper.service
-	$(FILL) config/packaging/gpushare-server@.service.in >$(DESTDIR)$(DOC)/examples/gpushare-server@.service
-	install -d $(DESTDIR)$(DOC)/examples/slurm
-	for script in prolog task-prolog epilog; do $(FILL) config/slurm/$$script.in >$(DESTDIR)$(DOC)/examples/slurm/$$script; done
-	chmod 644 $(DESTDIR)$(DOC)/examples/slurm/* $(DESTDIR)$(DOC)/examples/gpushare-server@.service $(DESTDIR)$(LIBDIR)/pkgconfig/gpushare.pc $(DESTDIR)$(UNITS)/gpushare-keeper.service
+	$(call filled, config/packaging/gpushare-server@.service.in, $(DOC)/examples/gpushare-server@.service)
+	$(call filled, config/slurm/prolog.in, $(DOC)/examples/slurm/prolog)
+	$(call filled, config/slurm/task-prolog.in, $(DOC)/examples/slurm/task-prolog)
+	$(call filled, config/slurm/epilog.in, $(DOC)/examples/slurm/epilog)
+# What others share a folder with goes file by file.
+INSTALLED := $(BINDIR)/gpushare \
+	$(LIBDIR)/libgpushare.so \
+	$(LIBDIR)/libgpushare-hip.so \
+	$(LIBDIR)/pkgconfig/gpushare.pc \
+	$(SHARE)/man/man1/gpushare.1 \
+	$(SHARE)/man/man5/gpushare.conf.5 \
+	$(BASH_COMPLETION) \
+	$(ZSH_COMPLETION) \
+	$(FISH_COMPLETION) \
+	$(UNITS)/gpushare-keeper.service
 uninstall:
-	rm -f $(addprefix $(DESTDIR),$(LIBDIR)/libgpushare.so $(LIBDIR)/libgpushare-hip.so $(LIBDIR)/pkgconfig/gpushare.pc $(BINDIR)/gpushare \
-		$(SHARE)/man/man1/gpushare.1 $(SHARE)/man/man5/gpushare.conf.5 $(UNITS)/gpushare-keeper.service \
-		$(SHARE)/bash-completion/completions/gpushare $(SHARE)/zsh/site-functions/_gpushare \
-		$(SHARE)/fish/vendor_completions.d/gpushare.fish)
-	rm -rf $(DESTDIR)$(DOC) $(DESTDIR)$(PREFIX)/include/gpushare
+	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
+	rm -rf $(DESTDIR)$(DOC) $(DESTDIR)$(HEADERS)
 
 # Debian packages of this machine's kind, and of arm64 where tests/aarch64.sh has built it; in $(BUILD)/deb.
 .PHONY: deb
