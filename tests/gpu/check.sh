@@ -4,7 +4,9 @@
 #
 # A part is a file of tests/gpu/parts; without one named all run, in the order of PARTS below. What each
 # takes on an H200 at most stands there, too. Details go to BUILD_DIR/gpu-results, the table to table.txt
-# there; a row is ok, FAIL, miss (all is right, but a time is beyond its goal), or skip with the reason.
+# there; a row is ok, FAIL, miss (all is right, but a time is beyond its goal), or skip with the reason. On a card a row
+# fails, too, after which the kernel log has an Xid that the part does not cause by itself, and one that is skipped without
+# need (habits.sh).
 #
 # DRIVER=sim           rehearse on the simulated driver (make gpu-rehearsal): what needs a card is skipped
 # SOAK_SECONDS=n       how long each of the two soaks runs (600; a rehearsal: 10)
@@ -48,15 +50,21 @@ table=$results/table.txt
 : >"$table"
 
 row() { # row NAME STATUS [REMARK]
-    local word=FAIL
-    if [ "$2" = 0 ]; then word=ok passed=$((passed + 1)); else failed=$((failed + 1)); fi
-    printf '%-62s %-4s %s\n' "$1" "$word" "${3:-}" | tee -a "$table"
+    local word=FAIL status=$2 remark=${3:-} odd
+    look_at_log
+    [ -z "$odd" ] || status=1 remark="the kernel log has Xid $odd; $remark"
+    if [ "$status" = 0 ]; then word=ok passed=$((passed + 1)); else failed=$((failed + 1)); fi
+    printf '%-62s %-4s %s\n' "$1" "$word" "$remark" | tee -a "$table"
 }
 miss() { # miss NAME REMARK
+    local odd
+    look_at_log
+    [ -z "$odd" ] || { row "$1" 1 "the kernel log has Xid $odd; $2"; return; }
     missed=$((missed + 1))
     printf '%-62s %-4s %s\n' "$1" miss "$2" | tee -a "$table"
 }
 skip() { # skip NAME REASON
+    may_skip "$1" "$2" || { row "$1" 1 "skipped, and not in tests/gpu/skips.txt: $2"; return; }
     skipped=$((skipped + 1))
     printf '%-62s %-4s %s\n' "$1" skip "$2" | tee -a "$table"
 }
@@ -100,11 +108,16 @@ scenarios() { # scenarios ROW FILTER: some of tests/scenario, six processes at o
         skip "$1" "$build/tests/scenario is not built"
         return
     fi
-    GPUSHARE_TEST_DRIVER=$driver TEST_FILTER=$2 TEST_SHARDS=6 TEST_FLAKY=99 tests/run "$build/tests" scenario >"$log" 2>&1
+    rm -f "$log.skips"
+    GPUSHARE_TEST_DRIVER=$driver TEST_FILTER=$2 TEST_SHARDS=6 TEST_FLAKY=99 TEST_SKIPS=$log.skips tests/run "$build/tests" scenario >"$log" 2>&1
     row "$1" $? "$(tail -1 "$log"), $(grep -E ' skipped$' "$log"), $(grep -c '^flaky:' "$log") passed only alone"
     grep -E '^(flaky:|---)' "$log"
+    odd_skips "$log.skips" >"$log.odd"
+    [ ! -s "$log.odd" ] || row "$1: only what skips.txt has is skipped" 1 "$(wc -l <"$log.odd") others: $(head -3 "$log.odd" | paste -sd';')"
 }
 
+# shellcheck source=/dev/null
+. tests/gpu/habits.sh
 # shellcheck source=/dev/null
 . tests/gpu/pair.sh
 
@@ -113,11 +126,14 @@ if [ "$driver" = sim ]; then
 else
     nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | tee -a "$table"
 fi
+begin_log
 for part in $parts; do
     [ -f "tests/gpu/parts/$part.sh" ] || { row "$part" 1 "there is no such part; there are: $PARTS" && continue; }
     started=$SECONDS
     # shellcheck source=/dev/null
     . "tests/gpu/parts/$part.sh"
+    look_at_log
+    [ -z "$odd" ] || row "$part: nothing went wrong behind its last row" 1 "the kernel log has Xid $odd"
     echo "    part $part: $((SECONDS - started)) s" | tee -a "$table"
 done
 echo "$passed passed, $failed failed, $missed missed, $skipped skipped" | tee -a "$table"
