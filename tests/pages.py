@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The pages that people read: every console block is what the commands in it print on the simulated driver, every
-program shown is that of tests/apps, and no link is dead.
+program shown is that of tests/apps, no link is dead, and each file and each target of make that a page names is there.
 
 Usage: tests/pages.py [--check] [BUILD_DIR]     (make docs)
        tests/pages.py --installed DIR: only whether the pages there have dead links
@@ -198,6 +198,34 @@ def dead_links(root, pages):
                 yield page, link
 
 
+# --- files and targets ---
+
+
+def targets():
+    """What make knows how to make."""
+    rules = subprocess.run(["make", "-pRrq", ":"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout
+    return set(re.findall(r"^([\w./-]+):(?!=)", rules, re.M))
+
+
+def code_of(text):
+    """What stands between backticks, and the blocks that are typed."""
+    return re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```\n", "", text, flags=re.M | re.S)) + re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S)
+
+
+def not_there(pages):
+    """(page, what) of files of the repository and of targets that a page names in code. A log tells what was there once."""
+    known = targets() | {"app"}  # of a reader's own
+    for page in pages:
+        if page in ("CHANGELOG.md", "docs/checked.md"):
+            continue
+        for code in code_of((ROOT / page).read_text(encoding="utf-8")):
+            for path in re.findall(r"(?<![\w/.$-])(?:shim|tests|tools|config|include|docs|\.ci)/[\w./*-]*[\w*](?![\w<])", code):
+                if not any(ROOT.glob(path)):
+                    yield page, path
+            for words in re.findall(r"^(?:\w+=(?:\"[^\"]*\"|\S+) )*make((?: [\w./=-]+)+)", code, re.M):
+                yield from ((page, "make " + word) for word in words.split() if "=" not in word and not word.startswith("-") and word not in known)
+
+
 def check_installed(doc):
     """Whether the pages below a folder lead to nothing that is not there."""
     dead = list(dead_links(doc, [str(path.relative_to(doc)) for path in doc.glob("**/*.md")]))
@@ -214,6 +242,9 @@ def main():
     good = True
     for page, link in dead_links(ROOT, pages_of_sources()):
         print(f"{page}: dead link: {link}")
+        good = False
+    for page, what in not_there(pages_of_sources()):
+        print(f"{page}: there is no {what}")
         good = False
     with concurrent.futures.ThreadPoolExecutor() as pool: # they wait most of the time
         answers = list(pool.map(lambda page: check_page(build, page, "--check" not in sys.argv), words[1:] or RUN))
