@@ -202,11 +202,12 @@ install: all $(addprefix $(MADE)/,gpushare.bash _gpushare gpushare.fish gpushare
 	$(call into, README.md CHANGELOG.md SECURITY.md config/gpushare.conf config/suppressions.conf, $(DOC))
 	$(call into, docs/*, $(DOC)/docs)
 	$(call into, config/examples/* config/containers/*, $(DOC)/examples)
-	config/packaging/pages $(DESTDIR)$(DOC)
 	$(call filled, config/packaging/gpushare-server@.service.in, $(DOC)/examples/gpushare-server@.service)
 	$(call filled, config/slurm/prolog.in, $(DOC)/examples/slurm/prolog)
 	$(call filled, config/slurm/task-prolog.in, $(DOC)/examples/slurm/task-prolog)
 	$(call filled, config/slurm/epilog.in, $(DOC)/examples/slurm/epilog)
+# Behind all that a page may lead to.
+	config/packaging/pages $(DESTDIR)$(DOC)
 # What others share a folder with goes file by file.
 INSTALLED := $(BINDIR)/gpushare \
 	$(LIBDIR)/libgpushare.so \
