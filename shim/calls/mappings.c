@@ -79,8 +79,10 @@ uint64_t gps_mappings_take(struct gps_vmm_memory *made, const struct gps_block_l
     uint64_t handle;
     const bool merges =
         gps_merge_active && gps_options_merge_created(&gps_process_config()->options);
-    if (gps_learn_active)
+    if (gps_learn_active) {
+        made->plain = true;
         gps_learn_created(made->size);
+    }
     if (!merges && !gps_rule_counts_active)
         return made->handle;
     if (merges)
@@ -319,6 +321,8 @@ int gps_mappings_unmap(uint64_t pointer, uint64_t size, gps_range_fn *unmap) {
     struct gps_vmm_pending *const pending = gps_vmm_unmap(pointer, size, gps_process_audits());
     const bool empty = !pending && gps_vmm_is_empty(pointer, size);
     gps_token_end(pointer, size, serial);
+    if (gps_learn_active)
+        gps_learn_unmapped(pointer, size);
     const int code = call_unmap(pointer, size, unmap);
     gps_vmm_unmapped(pending, code == GPS_OK);
     publish_changes();
@@ -332,6 +336,8 @@ int gps_mappings_unmap(uint64_t pointer, uint64_t size, gps_range_fn *unmap) {
 void gps_mappings_allowed(uint64_t pointer, uint64_t size, unsigned device, bool reads,
                           bool writes) {
     gps_vmm_allowed(pointer, size, device, reads, writes);
+    if (gps_learn_active)
+        gps_learn_mapped(pointer, size);
 }
 
 static int mapping_real_allow(uint64_t pointer, uint64_t size, const void *arg) {

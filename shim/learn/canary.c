@@ -29,7 +29,7 @@ void gps_canary_start(void) {
 
 /* --- matching, as rules/rules.c does it --- */
 
-const struct gps_rule *gps_canary_rule(uint64_t size, bool pool) {
+const struct gps_rule *gps_canary_rule(uint64_t size, enum gps_profile_kind kind) {
     char caller[GPS_GLOB_BYTES] = "";
     uint8_t uuid[GPS_UUID_BYTES];
     int device;
@@ -40,7 +40,8 @@ const struct gps_rule *gps_canary_rule(uint64_t size, bool pool) {
                                           .size = size,
                                           .device_ordinal = (unsigned)device,
                                           .device_uuid = uuid,
-                                          .pool = pool};
+                                          .pool = kind == GPS_PROFILE_POOL,
+                                          .created = kind == GPS_PROFILE_CREATED};
     for (size_t i = 0; i < state.config.rule_count; i++) {
         const struct gps_rule *rule = &state.config.rules[i];
         if (gps_rule_mismatch(rule, &facts) == GPS_FITS && gps_caller_fits(rule, caller) &&

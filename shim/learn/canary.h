@@ -15,7 +15,7 @@ void gps_canary_start(void);
 
 /* The merge rule that would take an allocation of the current context; NULL: none. Inside a
  * gps_scope. Each allocation has to be asked for, also one that is too small to be merged. */
-const struct gps_rule *gps_canary_rule(uint64_t size, bool pool);
+const struct gps_rule *gps_canary_rule(uint64_t size, enum gps_profile_kind kind);
 
 /* The bytes of a block were looked at: `changed` by no call since it was looked at before. Wants
  * the lock of area.h. */

@@ -13,7 +13,9 @@
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "gate/swap.h"
+#include "merge/created.h"
 #include "profile.h"
+#include "registry/vmm_books.h"
 #include "threads/thread.h"
 #include "util/clock.h"
 #include "util/forgotten.h"
@@ -33,9 +35,9 @@ GPS_FORGOTTEN(gps_learn_active);
 static struct {
     char path[GPS_CONFIG_PATH];
     uint64_t began, last_hashed;
-    _Atomic bool running, stop, busy; /* busy: looks at all, and writes */
-    _Atomic bool lacks;               /* it has been written */
-    _Atomic uint64_t created;         /* bytes of cuMemCreate, ever; and all that were reported: */
+    _Atomic bool running, stop, busy;  /* busy: looks at all, and writes */
+    _Atomic bool lacks;                /* it has been written */
+    _Atomic uint64_t created, watched; /* bytes of cuMemCreate, ever; and the sum as reported: */
     uint64_t told;
     struct gps_area *freed;         /* to be written; with the lock of area.h */
     uint8_t rest[GPS_DIGEST_CHUNK]; /* with gps_swap_lock */
@@ -91,11 +93,11 @@ static void write_areas(bool all) {
 
 static void write_created(void) {
     struct gps_text text = GPS_TEXT(state.line);
-    const uint64_t created = atomic_load(&state.created);
-    if (created == state.told)
+    const uint64_t created = atomic_load(&state.created), watched = atomic_load(&state.watched);
+    if (created + watched == state.told)
         return;
-    state.told = created;
-    gps_profile_created_line(created, &text);
+    state.told = created + watched;
+    gps_profile_created_line(created, watched, &text);
     learn_file_append(&text);
 }
 
@@ -297,13 +299,10 @@ void gps_learn_created(uint64_t size) {
     begin_to_look();
 }
 
-void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool) {
-    if (!gps_learn_active || (size < GPS_MERGE_LEAST && !gps_canary_active))
-        return;
-    gps_learn_freed(pointer); /* by a way that we do not see */
+static void learner_watch(uint64_t pointer, uint64_t size, enum gps_profile_kind kind) {
     GPS_SCOPE();
-    const struct gps_rule *rule = gps_canary_active ? gps_canary_rule(size, pool) : NULL;
-    struct gps_area *area = size < GPS_MERGE_LEAST ? NULL : gps_profile_new(pointer, size, pool);
+    const struct gps_rule *rule = gps_canary_active ? gps_canary_rule(size, kind) : NULL;
+    struct gps_area *area = size < GPS_MERGE_LEAST ? NULL : gps_profile_new(pointer, size, kind);
     if (!area)
         return;
     gps_profile_of(area)->rule = rule;
@@ -315,6 +314,58 @@ void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool) {
     if (first)
         learner_load_kernels(area->context);
     begin_to_look();
+}
+
+void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool) {
+    if (!gps_learn_active || (size < GPS_MERGE_LEAST && !gps_canary_active))
+        return;
+    gps_learn_freed(pointer); /* by a way that we do not see */
+    learner_watch(pointer, size, pool ? GPS_PROFILE_POOL : GPS_PROFILE_ALLOCATED);
+}
+
+/* --- memory of cuMemCreate, while it is mapped --- */
+
+/* As merge/created.h takes it. It is hashed in the current context. */
+static bool is_watchable(const struct gps_vmm_mapping *mapping,
+                         const struct gps_vmm_memory *memory) {
+    int device;
+    GPS_SCOPE();
+    return memory->plain && memory->size <= GPS_CREATED_MOST && memory->mappings == 1 &&
+           memory->size == mapping->size && gps_ops->device(&device) == GPS_OK &&
+           device == memory->device && mapping->writable == UINT64_C(1) << device;
+}
+
+static bool is_watched(uint64_t pointer) {
+    GPS_SCOPE();
+    GPS_AREAS_LOCKED();
+    const struct gps_area *area = gps_area_at(pointer);
+    return area && area->pointer == pointer;
+}
+
+void gps_learn_mapped(uint64_t pointer, uint64_t size) {
+    struct gps_vmm_mapping mapping;
+    struct gps_vmm_memory memory;
+    for (uint64_t at = pointer, end = pointer + size;
+         at < end && gps_vmm_mapping_from(at, &mapping, &memory) && mapping.pointer < end;
+         at = mapping.pointer + mapping.size)
+        if (!is_watchable(&mapping, &memory)) {
+            gps_learn_unmapped(mapping.pointer, mapping.size);
+        } else if (!is_watched(mapping.pointer)) {
+            learner_watch(mapping.pointer, mapping.size, GPS_PROFILE_CREATED);
+            atomic_fetch_add(&state.watched, mapping.size);
+        }
+}
+
+void gps_learn_unmapped(uint64_t pointer, uint64_t size) {
+    if (!gps_area_near(pointer, size))
+        return;
+    GPS_SCOPE();
+    gps_swap_lock();
+    gps_area_lock();
+    for (struct gps_area *area; (area = gps_area_from(pointer)) && area->pointer < pointer + size;)
+        retire(area);
+    gps_area_unlock();
+    gps_swap_unlock();
 }
 
 /* --- a copy --- */
@@ -395,12 +446,31 @@ static void write_note_end(const struct gps_write *one) {
         gps_area_write_ends(area, one->to, one->size);
 }
 
+/* The part of a write, from an address on, that goes into one area. False: there is no more. */
+static bool next_part(const struct gps_write *one, uint64_t from, struct gps_write *part) {
+    const uint64_t end = one->to + one->size;
+    GPS_SCOPE();
+    GPS_AREAS_LOCKED();
+    const struct gps_area *area = gps_area_from(from);
+    if (!area || area->pointer >= end)
+        return false;
+    const uint64_t last = area->pointer + area->extent;
+    *part = *one;
+    part->to = area->pointer > from ? area->pointer : from;
+    part->size = (last < end ? last : end) - part->to;
+    return true;
+}
+
+/* Mappings lie side by side, and copies go over several. */
 static void each(const struct gps_write *write, void (*fn)(const struct gps_write *one)) {
-    struct gps_write nth;
+    struct gps_write nth, part;
     for (uint64_t i = 0; i < gps_write_count(write); i++) {
         const struct gps_write *one = gps_write_nth(write, i, &nth);
-        if (one->size && gps_area_near(one->to, one->size))
-            fn(one);
+        if (!one->size || !gps_area_near(one->to, one->size))
+            continue;
+        for (uint64_t at = one->to; at < one->to + one->size && next_part(one, at, &part);
+             at = part.to + part.size)
+            fn(&part);
     }
 }
 

@@ -15,9 +15,9 @@
 
 enum { MS = 1000000 };
 
-struct gps_area *gps_profile_new(uint64_t pointer, uint64_t size, bool pool) {
+struct gps_area *gps_profile_new(uint64_t pointer, uint64_t size, enum gps_profile_kind kind) {
     const uint64_t whole = gps_area_extent(size);
-    const uint64_t most = pool ? 0 : whole / GPS_MERGE_SMALL;
+    const uint64_t most = kind == GPS_PROFILE_POOL ? 0 : whole / GPS_MERGE_SMALL;
     struct gps_area *area = gps_area_new(most * GPS_MERGE_SMALL, GPS_MERGE_LARGE);
     struct gps_profile *profile = calloc(1, sizeof(*profile) + most * sizeof(profile->progress[0]));
     if (!area || !profile) {
@@ -33,7 +33,7 @@ struct gps_area *gps_profile_new(uint64_t pointer, uint64_t size, bool pool) {
     gps_caller_name(area->caller, sizeof(area->caller));
     profile->born = gps_clock_monotonic();
     profile->thread = syscall(SYS_gettid);
-    profile->pool = pool;
+    profile->kind = kind;
     profile->dirty = true;
     return area;
 }
@@ -110,9 +110,9 @@ void gps_profile_process_line(uint64_t began, uint64_t looked, struct gps_text *
     gps_text_add(text, ",\"looked\":%lu}\n", profile_ms_since(began, looked));
 }
 
-void gps_profile_created_line(uint64_t bytes, struct gps_text *text) {
+void gps_profile_created_line(uint64_t made, uint64_t watched, struct gps_text *text) {
     profile_begin_line(text);
-    gps_text_add(text, ",\"created\":%lu}\n", bytes);
+    gps_text_add(text, ",\"created\":[%lu,%lu]}\n", made, watched);
 }
 
 void gps_profile_lacking_line(struct gps_text *text) {
@@ -164,7 +164,9 @@ void gps_profile_line(const struct gps_area *area, uint64_t began, struct gps_te
     gps_text_add(text, ",\"number\":%lu,\"size\":%lu,\"thread\":%lu,\"caller\":", area->serial,
                  area->size, (unsigned long)profile->thread);
     gps_text_json(text, area->caller);
-    gps_text_add(text, ",\"pool\":%s,\"born\":%lu,\"freed\":%lu", profile->pool ? "true" : "false",
+    gps_text_add(text, ",\"pool\":%s,\"vmm\":%s,\"born\":%lu,\"freed\":%lu",
+                 profile->kind == GPS_PROFILE_POOL ? "true" : "false",
+                 profile->kind == GPS_PROFILE_CREATED ? "true" : "false",
                  profile_ms_since(began, profile->born),
                  profile->freed ? profile_ms_since(began, profile->freed) + 1 : 0);
     add_sums(text, area, false, began);

@@ -21,10 +21,16 @@
 
 #define GPS_PROFILE_KERNEL 128u /* room for a name, which is cut to fit */
 
+enum gps_profile_kind {
+    GPS_PROFILE_ALLOCATED,
+    GPS_PROFILE_POOL,    /* it has no blocks, for it must not be looked at */
+    GPS_PROFILE_CREATED, /* by cuMemCreate, and mapped */
+};
+
 struct gps_profile {
     uint64_t born, freed; /* freed: 0: it is there */
     long thread;
-    bool pool;  /* memory of a pool: it has no blocks, for it must not be looked at */
+    enum gps_profile_kind kind;
     bool dirty; /* it is not in the report as it is now */
     struct gps_area *next;
     const struct gps_rule *rule; /* that would merge it (canary.h); the rest is nothing without */
@@ -51,7 +57,7 @@ static inline struct gps_progress *gps_profile_progress(const struct gps_area *a
 
 /* Makes the area of an allocation in the current context, for the call under way. NULL: there is no
  * memory for it. */
-struct gps_area *gps_profile_new(uint64_t pointer, uint64_t size, bool pool);
+struct gps_area *gps_profile_new(uint64_t pointer, uint64_t size, enum gps_profile_kind kind);
 void gps_profile_free(struct gps_area *area);
 
 /* The part of a block that belongs to the allocation. */
@@ -75,7 +81,7 @@ void gps_profile_note(struct gps_area *area, struct gps_block *block, const stru
 void gps_profile_line(const struct gps_area *area, uint64_t began, struct gps_text *text);
 /* A line of the process: until when all was looked at. */
 void gps_profile_process_line(uint64_t began, uint64_t looked, struct gps_text *text);
-/* Another: so many bytes it has made by cuMemCreate, which is not looked at. */
-void gps_profile_created_line(uint64_t bytes, struct gps_text *text);
+/* Another: so many bytes it has made by cuMemCreate, and so many of those are or were watched. */
+void gps_profile_created_line(uint64_t made, uint64_t watched, struct gps_text *text);
 /* Another: an allocation of it failed for want of memory. */
 void gps_profile_lacking_line(struct gps_text *text);

@@ -339,7 +339,8 @@ bool gps_merge_find(uint64_t address, struct gps_area *found) {
     GPS_SCOPE();
     GPS_AREAS_LOCKED();
     const struct gps_area *area = gps_area_at(address);
-    const bool any = area && !area->freed && address - area->pointer < area->size;
+    const bool watched = area && area->notes; /* `gpushare learn`: it is the driver's own */
+    const bool any = area && !watched && !area->freed && address - area->pointer < area->size;
     if (any)
         *found = *area;
     return any;

@@ -41,6 +41,7 @@ struct gps_vmm_memory {
     uint32_t mappings;
     bool passable; /* it has POSIX_FD, which its program did not ask for (vmm_ipc) */
     bool unmapped; /* it was mapped, at least once, and is not */
+    bool plain;    /* a merge rule could take it; noted where the process learns */
     bool taken;    /* by a merge rule: its blocks are counted elsewhere, so it is not summed up */
     bool bound;    /* an array or a multicast object has, or had, some of it */
     uint32_t made; /* trace */

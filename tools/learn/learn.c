@@ -294,20 +294,14 @@ static int tell_check(struct learn *learn) {
                         : TOOL_BLIND;
 }
 
-/* What was not looked at, and how a rule takes it. */
+/* What could not be watched. */
 static void tell_created(const struct profiles *profiles) {
-    if (!profiles->created)
-        return;
-    fprintf(
-        stderr,
-        "\nOne process made %s by cuMemCreate (expandable segments of PyTorch, vLLM's sleep mode), "
-        "which is not watched.\n",
-        printable_size(profiles->created).text);
-    fputs("A rule takes it, too, that has: created = on\n", stderr);
-    if (profiles->rule_count == 0)
-        fputs("There is no rule yet: begin with\n"
-              "  [region weights]\n  program = PROGRAM\n  role = merge\n  created = on\n",
-              stderr);
+    const uint64_t unwatched = profiles_unwatched(profiles);
+    if (unwatched)
+        fprintf(stderr,
+                "\nOne process made %s by cuMemCreate that was not watched: never mapped, mapped "
+                "twice, above 1 GiB, or open to more than its own device.\n",
+                printable_size(unwatched).text);
 }
 
 static int learn_tell(struct learn *learn, const char *path) {

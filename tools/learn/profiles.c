@@ -26,25 +26,39 @@ static struct profile *profile_of(struct profiles *profiles, struct profile foun
     return profile;
 }
 
-static void note_created(struct profiles *profiles, uint64_t bytes) {
-    if (bytes > profiles->created)
-        profiles->created = bytes;
+static void note_created(struct profiles *profiles, const char *process, json_int_t made,
+                         json_int_t watched) {
+    struct profile_created *one = string_map_make(&profiles->makers, process, sizeof(*one));
+    if (!one->made)
+        TOOL_APPEND(profiles->created, profiles->created_count, one);
+    *one = (struct profile_created){(uint64_t)made, (uint64_t)watched};
+}
+
+uint64_t profiles_unwatched(const struct profiles *profiles) {
+    uint64_t most = 0;
+    for (size_t i = 0; i < profiles->created_count; i++) {
+        const struct profile_created *one = profiles->created[i];
+        if (one->made > one->watched && one->made - one->watched > most)
+            most = one->made - one->watched;
+    }
+    return most;
 }
 
 /* False: it is no line of the library's. */
 static bool profiles_read_line(struct profiles *profiles, json_t *json, unsigned replica) {
     struct profile found = {.json = json, .replica = replica};
-    json_int_t looked = -1, created = 0;
-    int lacking = 0;
-    if (json_unpack(json, "{s:s,s:s,s?I,s?I,s?b,s?I,s?I,s?I,s?s}", "process", &found.process,
-                    "program", &found.program, "looked", &looked, "created", &created, "lacking",
-                    &lacking, "number", &found.number, "size", &found.size, "thread", &found.thread,
-                    "caller", &found.caller) != 0)
+    json_int_t looked = -1, made = 0, watched = 0;
+    int lacking = 0, vmm = 0;
+    if (json_unpack(json, "{s:s,s:s,s?I,s?[II],s?b,s?b,s?I,s?I,s?I,s?s}", "process", &found.process,
+                    "program", &found.program, "looked", &looked, "created", &made, &watched,
+                    "lacking", &lacking, "vmm", &vmm, "number", &found.number, "size", &found.size,
+                    "thread", &found.thread, "caller", &found.caller) != 0)
         return false;
+    found.created = vmm;
     if (lacking)
         profiles->lacking |= 1u << replica;
-    else if (created > 0)
-        note_created(profiles, (uint64_t)created);
+    else if (made > 0)
+        note_created(profiles, found.process, made, watched);
     else if (looked < 0)
         json_incref(profile_of(profiles, found)->json);
     else
@@ -68,16 +82,19 @@ static void free_profile(void *value) {
 void profiles_free(struct profiles *profiles) {
     string_map_free(&profiles->known, free_profile);
     string_map_free(&profiles->looked, NULL);
+    string_map_free(&profiles->makers, NULL);
+    free(profiles->created);
     free(profiles->list);
     free(profiles->rules);
     *profiles = (struct profiles){.count = 0};
 }
 
-/* The number of profiles, from number `first` on, that have its program and size. */
+/* The number of profiles, from number `first` on, that have its program, size and kind. */
 static size_t count_alike(const struct profiles *profiles, size_t first) {
     const struct profile *one = profiles->list[first];
     size_t end = first + 1;
     while (end < profiles->count && profiles->list[end]->size == one->size &&
+           profiles->list[end]->created == one->created &&
            strcmp(profiles->list[end]->program, one->program) == 0)
         end++;
     return end - first;
@@ -230,7 +247,7 @@ static void alike_sum_up(const struct alike *alike, struct profile_rule *rule) {
 static void profiles_add_rule(struct profiles *profiles, const struct alike *alike,
                               const char *caller) {
     struct profile_rule rule = {alike->list[0]->program, caller, alike->list[0]->size,
-                                .first = 1 /* none */};
+                                .first = 1 /* none */, .created = alike->list[0]->created};
     const bool ordered = number(alike);
     find_run(alike, &rule);
     if (!ordered && rule.last != UINT64_MAX)
@@ -269,7 +286,7 @@ static void add_rules(struct profiles *profiles, struct profile **list, size_t c
 static int by_kind(const void *left, const void *right) {
     const struct profile *a = *(struct profile *const *)left, *b = *(struct profile *const *)right;
     return strcmp(a->program, b->program) ?: tool_compare(b->size, a->size)
-           ?: strcmp(a->process, b->process) ?: tool_compare(a->number, b->number);
+           ?: tool_compare(a->created, b->created) ?: strcmp(a->process, b->process) ?: tool_compare(a->number, b->number);
 }
 
 void profiles_judge(struct profiles *profiles, unsigned replicas, bool any) {
@@ -325,7 +342,8 @@ static void profiles_add_row(struct table *table, const struct profile *one, con
     table_cell(table, TERM_PLAIN, fine ? "%.1f s" : "-", (double)row->from / 1000);
     table_cell(table, TERM_PLAIN, "%s",
                fine ? printable_size(row->saves / row->processes).text : "-");
-    table_cell(table, fine ? TERM_GREEN : TERM_PLAIN, "%s", why[verdict]);
+    table_cell(table, fine ? TERM_GREEN : TERM_PLAIN, "%s%s", why[verdict],
+               one->created ? " (cuMemCreate)" : "");
 }
 
 void profiles_table(FILE *out, const struct profiles *profiles) {
@@ -368,7 +386,8 @@ static void put_rule(FILE *out, const struct profile_rule *rule, size_t number) 
         put_plain(out, rule->caller, '?', SIZE_MAX);
         putc('\n', out);
     }
-    fprintf(out, "role = merge\n%s\n", rule->any ? "content = any" : "quiet = 0");
+    fprintf(out, "role = merge\n%s%s\n", rule->created ? "created = on\n" : "",
+            rule->any ? "content = any" : "quiet = 0");
 }
 
 void profiles_rules(FILE *out, const struct profiles *profiles) {

@@ -35,6 +35,7 @@ struct profile {
     uint64_t number, size, thread;
     unsigned replica;
     enum profile_verdict verdict;
+    bool created;         /* by cuMemCreate */
     bool any;             /* fine with content = any only */
     uint64_t from, saves; /* unchanged from then on (ms); bytes that others need not have */
     uint64_t apart;       /* measured: bytes in blocks that not all replicas have, beside such */
@@ -44,17 +45,21 @@ struct profile {
 struct profile_rule {
     const char *program, *caller; /* caller: NULL: any */
     uint64_t size, first, last;   /* last: UINT64_MAX: every index */
-    bool any;
+    bool any, created;
     uint64_t count, from, saves; /* of one process */
 };
 
 struct profiles {
     struct profile **list; /* judged: by program, size, process and number */
     size_t count;
-    struct string_map *known, *looked; /* allocations; the last line of each process */
+    struct string_map *known, *looked, *makers; /* allocations; of each process the last line, and
+                                                   what it created */
+    struct profile_created {
+        uint64_t made, watched;
+    } * *created; /* of each process, its bytes of cuMemCreate */
+    size_t created_count;
     struct profile_rule *rules;
     size_t rule_count;
-    uint64_t created; /* the most bytes that one process has made by cuMemCreate, ever */
     unsigned lacking; /* a bit for each replica of which an allocation failed for want of memory */
 };
 
@@ -65,6 +70,9 @@ uint64_t profiles_apart(const struct profiles *profiles, unsigned replicas);
 /* Judges all profiles, and makes the rules. `any`: memory that kernels filled counts, too. */
 void profiles_judge(struct profiles *profiles, unsigned replicas, bool any);
 void profiles_free(struct profiles *profiles);
+
+/* The most bytes of cuMemCreate that one process made and that were not watched. */
+uint64_t profiles_unwatched(const struct profiles *profiles);
 
 /* The bytes that all rules together save a second process. */
 uint64_t profiles_saved(const struct profiles *profiles);
