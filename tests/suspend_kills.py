@@ -57,7 +57,7 @@ class Hangs(Exception):
 
 
 class Puppet:
-    """A program (tests/apps/puppet.c) that is told what to do."""
+    """A program (tests/apps/puppet/) that is told what to do."""
 
     def __init__(self, world, name, steps, preload=True):
         self.name, self.killed = name, False

@@ -129,20 +129,22 @@ apps: $(TESTS)/apps/puppet $(TESTS)/apps/puppet_static $(TESTS)/apps/puppet_driv
 	$(TESTS)/apps/libbetween.so $(TESTS)/apps/liblater.so $(TESTS)/apps/libdeepbind.so $(TESTS)/apps/embed $(TESTS)/nvml/libnvidia-ml.so.1 $(TESTS)/soak-worker $(TESTS)/soak-right $(TESTS)/soak-hostile $(TESTS)/soak-frames \
 	$(TESTS)/differ-program $(TESTS)/keeper-abuse $(FAULT_INJECT) $(BUILD)/gpu-sim/kinds
 
-# One source, three ways to CUDA. The shared ones run on a real driver as they are.
-$(TESTS)/apps/puppet: tests/apps/puppet.c $(SIM_LIBS)/libcudart.so
+# One program, three ways to CUDA. The shared ones run on a real driver as they are.
+PUPPET := $(wildcard tests/apps/puppet/*.c)
+PUPPET_PARTS := $(PUPPET) tests/apps/puppet/puppet.h tests/apps/vendor.h
+$(TESTS)/apps/puppet: $(PUPPET_PARTS) $(SIM_LIBS)/libcudart.so
 	@mkdir -p $(@D); echo "  CC    $@"
-	$(CC) $(APP_FLAGS) $< -o $@ -L$(SIM_LIBS) -lcudart -ldl
-# The same source, for each generation of AMD's runtime.
-$(TESTS)/apps/puppet_hip6 $(TESTS)/apps/puppet_hip7: $(TESTS)/apps/puppet_hip%: tests/apps/puppet.c $(SIM_HIP)
+	$(CC) $(APP_FLAGS) $(PUPPET) -o $@ -L$(SIM_LIBS) -lcudart -ldl
+# The same, for each generation of AMD's runtime.
+$(TESTS)/apps/puppet_hip6 $(TESTS)/apps/puppet_hip7: $(TESTS)/apps/puppet_hip%: $(PUPPET_PARTS) $(SIM_HIP)
 	@mkdir -p $(@D); echo "  CC    $@"
-	$(CC) $(APP_FLAGS) -DVENDOR_HIP -idirafter $(HIP_INC) $< -o $@ -L$(SIM_LIBS)/hip$* -lamdhip64 -ldl
-$(TESTS)/apps/puppet_static: tests/apps/puppet.c $(SIM_LIBS)/libcudart_static.a
+	$(CC) $(APP_FLAGS) -DVENDOR_HIP -idirafter $(HIP_INC) $(PUPPET) -o $@ -L$(SIM_LIBS)/hip$* -lamdhip64 -ldl
+$(TESTS)/apps/puppet_static: $(PUPPET_PARTS) $(SIM_LIBS)/libcudart_static.a
 	@mkdir -p $(@D); echo "  CC    $@"
-	$(CC) $(APP_FLAGS) $< -o $@ $(SIM_LIBS)/libcudart_static.a -ldl
-$(TESTS)/apps/puppet_driver: tests/apps/puppet.c $(SIM_LIBS)/libcuda.so
+	$(CC) $(APP_FLAGS) $(PUPPET) -o $@ $(SIM_LIBS)/libcudart_static.a -ldl
+$(TESTS)/apps/puppet_driver: $(PUPPET_PARTS) $(SIM_LIBS)/libcuda.so
 	@mkdir -p $(@D); echo "  CC    $@"
-	$(CC) $(APP_FLAGS) -DPUPPET_DRIVER $< -o $@ -L$(SIM_LIBS) -lcuda -ldl
+	$(CC) $(APP_FLAGS) -DPUPPET_DRIVER $(PUPPET) -o $@ -L$(SIM_LIBS) -lcuda -ldl
 
 $(TESTS)/apps/film: tests/apps/film.c $(SIM_LIBS)/libcuda.so
 	@mkdir -p $(@D); echo "  CC    $@"
@@ -238,9 +240,9 @@ $(TESTS)/apps/where: tests/apps/where.cpp
 	$(CXX) -std=gnu++17 -O1 -g -fno-optimize-sibling-calls $(WARNINGS) -Wl,--build-id -MMD -MP $< -o $@ -ldl
 
 # For a machine with a GPU: NVIDIA's own static runtime.
-$(TESTS)/gpu/puppet_static: tests/apps/puppet.c $(CUDART_STATIC)
+$(TESTS)/gpu/puppet_static: $(PUPPET_PARTS) $(CUDART_STATIC)
 	@mkdir -p $(@D); echo "  CC    $@"
-	$(CC) $(APP_FLAGS) $< -o $@ $(CUDART_STATIC) -ldl -lrt
+	$(CC) $(APP_FLAGS) $(PUPPET) -o $@ $(CUDART_STATIC) -ldl -lrt
 
 # Programs that misuse CUDA on purpose; their calls are to be found again in stacks, so at -O0.
 MISUSE := $(wildcard tests/apps/misuse/*.c)

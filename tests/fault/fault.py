@@ -12,7 +12,7 @@ usage: fault.py BUILD [--quick] [--only SYSCALL] [--scenario NAME] [--fault SCEN
   --kill      instead of an errno the process is killed there
   --keep      keeps logs and directory of a run that failed
 
-A scenario is two or three puppets (tests/apps/puppet.c) and a fixed list of commands with the answers of a bare
+A scenario is two or three puppets (tests/apps/puppet/) and a fixed list of commands with the answers of a bare
 run (which is done first, and must give them). Those whose names begin with hip6 or hip7 are the same ones with that
 generation of AMD's runtime, and libgpushare-hip.so. One of the processes runs under tests/fault/inject.c. First it
 only records which calls the library makes; then there is one run for each of them. The answers must be those of

@@ -61,7 +61,7 @@ def show(row, cells):
 
 
 class Puppet:
-    """tests/apps/puppet.c, in a container."""
+    """tests/apps/puppet/, in a container."""
 
     def __init__(self, words, environment, name):
         self.container, self.environment = name, environment

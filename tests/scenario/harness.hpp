@@ -1,7 +1,7 @@
 // harness.hpp - real programs, with and without gpushare, driven step by step.
 //
 // A World is a published directory, a configuration, logs and (on the simulator) a machine of its
-// own. A Puppet is a program in it (tests/apps/puppet.c): it gets a command and answers. What a
+// own. A Puppet is a program in it (tests/apps/puppet/): it gets a command and answers. What a
 // puppet cannot do in time, and what a helper cannot do at all, throws, and the test fails.
 //
 // The environment decides what it runs on:

@@ -88,8 +88,9 @@ TEST_F(Audit, AFindingOfAGrandchildIsReportedOnStderrAndMakesTheStatus1) {
     const Result result = misused({});
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.out, "");
-    EXPECT_HAS(result.err, "========= GPUSHARE ERROR: double-free in cudaFree, by puppet",
-               " obey at tests/apps/puppet.c:", "========= GPUSHARE SUMMARY: 1 finding (1 error)");
+    EXPECT_HAS(
+        result.err, "========= GPUSHARE ERROR: double-free in cudaFree, by puppet",
+        " obey at tests/apps/puppet/main.c:", "========= GPUSHARE SUMMARY: 1 finding (1 error)");
 }
 
 TEST_F(Audit, TheStatusIsTheCommandsUnlessItIs0) {
@@ -982,7 +983,7 @@ TEST_F(Audit, IsNobodyWhoMayHaveExportedAHandle) {
 TEST_F(Audit, OnlyJsonHasTheFramesOfTheStart) {
     const std::string json = place.path + "/a.json";
     const Result result = misused({"--json", json});
-    EXPECT_HAS(result.err, " main at tests/apps/puppet.c:");
+    EXPECT_HAS(result.err, " main at tests/apps/puppet/main.c:");
     EXPECT_LACKS(result.err, "_start");
     EXPECT_HAS(read_file(json), "\"_start\"");
 }
