@@ -223,7 +223,7 @@ uninstall:
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
 	rm -rf $(DESTDIR)$(DOC) $(DESTDIR)$(HEADERS)
 
-# Debian packages of this machine's kind, and of arm64 where tests/aarch64.sh has built it; in $(BUILD)/deb.
+# Debian packages of this machine's kind, and of arm64 where tests/systems/aarch64.sh has built it; in $(BUILD)/deb.
 .PHONY: deb
 deb: all
 	config/packaging/deb $(BUILD) $(VERSION)
@@ -261,8 +261,8 @@ check:
 # docs/findings.md, from what the programs of tests/apps/misuse are really told; the outputs in the other pages,
 # from running the commands in them; the list of what differs in docs/limits.md, from the test that finds it.
 docs: all sim apps
-	tests/findings.py $(BUILD)
-	tests/pages.py $(BUILD)
+	tests/documents/findings.py $(BUILD)
+	tests/documents/pages.py $(BUILD)
 	tests/gpu/kinds.py --write
 
 # Every parser, FUZZ_TIME seconds each; a longer run is for a person: make fuzz-run FUZZ_TIME=600

@@ -32,16 +32,16 @@ slow-tests: all sim tests
 # are read once. The modules under test are the library's own objects.
 TEST_CFLAGS ?= $(if $(SANITIZE),-O1 -g1,-O0 -g1)
 # gcc 12 takes parts of std::regex for uninitialised where they are instrumented.
-TEST_FLAGS = -std=gnu++17 $(TEST_CFLAGS) $(COMMON) $(if $(SANITIZE),-Wno-maybe-uninitialized) -Itests -Itests/tool
+TEST_FLAGS = -std=gnu++17 $(TEST_CFLAGS) $(COMMON) $(if $(SANITIZE),-Wno-maybe-uninitialized) -Itests -Itests/common -Itests/tool
 SYSTEM_HEADERS := $(TESTS)/obj/system_headers.hpp
 # ccache keeps what is compiled with a precompiled header only when it is told that it may.
 export CCACHE_SLOPPINESS := pch_defines,time_macros
 
-$(SYSTEM_HEADERS): tests/system_headers.hpp
+$(SYSTEM_HEADERS): tests/common/system_headers.hpp
 	@mkdir -p $(@D)
 	cp $< $@
 $(SYSTEM_HEADERS).gch: $(SYSTEM_HEADERS)
-	@echo "  PCH   tests/system_headers.hpp"
+	@echo "  PCH   tests/common/system_headers.hpp"
 	$(CXX) $(TEST_FLAGS) -x c++-header $< -o $@
 
 test_objects = $(patsubst tests/%.cpp,$(TESTS)/obj/%.o,$(wildcard tests/$(1)/*.cpp))
@@ -56,7 +56,7 @@ $(TESTS)/obj/%.o: tests/%.c
 	$(CC) $(C_FLAGS) -c $< -o $@
 
 # The modules themselves, without a library in between.
-JSON := $(TESTS)/obj/json.o
+JSON := $(TESTS)/obj/common/json.o
 $(TESTS)/unit: $(call test_objects,unit) $(JSON) $(TESTS)/obj/unit/c_gate.o $(TESTS)/obj/unit/c_written.o $(BUILD)/shim/hip/hip_handle.o $(patsubst %,$(BUILD)/tools/%.o,learn/profiles \
 	cli/string_map cli/tool cli/table cli/term cli/printable cli/wrap directory/cgroups)
 $(TESTS)/doors: $(call test_objects,doors)
@@ -106,7 +106,7 @@ $(LISTED)/libgpushare.so: LIBRARY_OBJECTS = $(filter-out %/shim/stack/find_objec
 $(LISTED)/find_object.o: shim/stack/find_object.c
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(C_FLAGS) $(SHIM_FLAGS) -Dgps_process_symbol=gps_no_symbol -c $< -o $@
-$(LISTED)/no_symbol.o: tests/no_symbol.c
+$(LISTED)/no_symbol.o: tests/built/no_symbol.c
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(C_FLAGS) $(SHIM_FLAGS) -c $< -o $@
 
@@ -315,7 +315,7 @@ $(SHOWN): $(TESTS)/apps/%: tests/apps/%.c $(SIM_LIBS)/libcudart.so
 # Two containers share by the device of `gpushare cdi`. Needs root, podman and crun.
 .PHONY: check-containers
 check-containers: all sim apps
-	tests/containers $(BUILD)
+	tests/systems/containers $(BUILD)
 
 # --- fuzzers ---------------------------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ import tempfile
 import threading
 import time
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../common"))
 from patience import patient
 
 TIMEOUT = patient(20)

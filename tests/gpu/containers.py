@@ -6,7 +6,7 @@ something with gpushare fails.
 usage: containers.py BUILD [--driver gpu|sim] [--image ROOT]    (gpu)
 
 --image ROOT: each program in a podman container over this root file system, instead of by unshare; gpushare comes into
-it by the device of `gpushare cdi`, which tests/containers has made.
+it by the device of `gpushare cdi`, which tests/systems/containers has made.
 A cell is "ok", or the code that the importer's call gave, for PyTorch its text ("invalid device context" is 201). A row
 of KINDS is a function (exporter, importer) -> None that raises Wrong; another kind needs no more than a row.
 """

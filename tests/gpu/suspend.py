@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "soak"))
 from suspend_kills import Puppet, World
 
 GIB = 1 << 30

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "soak"))
 from suspend import timed
 from suspend_kills import World
 

@@ -1,8 +1,8 @@
 // python_test.cpp - the stacks of Python programs, by each version of the interpreter that is here.
 //
 // What a stack should be the program says itself: Python knows it, too. An interpreter python3.N is
-// looked for in the system's directories, in what pyenv has installed, and where tests/pythons has
-// unpacked it.
+// looked for in the system's directories, in what pyenv has installed, and where
+// tests/systems/pythons has unpacked it.
 #include <glob.h>
 
 #include "scenario/audit.hpp"

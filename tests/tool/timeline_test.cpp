@@ -1,5 +1,5 @@
 // gpushare timeline: what the reader makes of event logs, what it skips, and what Perfetto gets.
-// tests/browser looks at the page itself.
+// tests/systems/browser looks at the page itself.
 #include <cmath>
 
 #include "harness.hpp"

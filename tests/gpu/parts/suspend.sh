@@ -5,7 +5,7 @@
 tests/gpu/suspend.py --driver "$driver" --gib "$([ "$driver" = gpu ] && echo 16 || echo 1)" "$build" >"$results/suspend.rows" 2>"$results/suspend.log"
 rows_in suspend "$results/suspend.rows"
 scenarios "scenarios of suspend" 'Suspend*:OwnMemory*:Offload*'
-tests/suspend_kills.py --driver "$driver" --turns "${SUSPEND_TURNS:-20}" "$build" >"$results/suspend-kills.log" 2>&1
+tests/soak/suspend_kills.py --driver "$driver" --turns "${SUSPEND_TURNS:-20}" "$build" >"$results/suspend-kills.log" 2>&1
 row "suspend: kills at random moments" $? "$(tail -1 "$results/suspend-kills.log")"
 if [ "$driver" = gpu ]; then
     tests/gpu/suspend_bus.py --merged-gib 24 "$build" >"$results/suspend-bus.log" 2>&1

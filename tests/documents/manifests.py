@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tests/manifests.py TOOL: the files of config/containers against schemas, written down here for the fields that they
+"""tests/documents/manifests.py TOOL: the files of config/containers against schemas, written down here for the fields that they
 use; what they run is understood by the tool, and every volume and label fits. Skipped without python3-yaml."""
 import pathlib
 import re
@@ -15,7 +15,7 @@ except ImportError:
     print("skipped: no python3-yaml")
     sys.exit(0)
 
-HERE = pathlib.Path(__file__).resolve().parent.parent / "config/containers"
+HERE = pathlib.Path(__file__).resolve().parents[2] / "config/containers"
 
 
 def thing(required, **properties):

@@ -2,8 +2,8 @@
 """The pages that people read: every console block is what the commands in it print on the simulated driver, every
 program shown is that of tests/apps, no link is dead, and each file and each target of make that a page names is there.
 
-Usage: tests/pages.py [--check] [BUILD_DIR]     (make docs)
-       tests/pages.py --installed DIR: only whether the pages there have dead links
+Usage: tests/documents/pages.py [--check] [BUILD_DIR]     (make docs)
+       tests/documents/pages.py --installed DIR: only whether the pages there have dead links
 Without --check, what differs is written anew, less what was left out. A page runs from top to bottom in one shell, in an empty
 directory. `...` stands for any lines. Addresses, pids, times, ids and the widths of columns may differ. Comments say
 what readers need not:
@@ -24,7 +24,7 @@ import tempfile
 
 from findings import Machine
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUN = ["README.md", "docs/audit.md", "docs/tutorial.md", "docs/two-programs.md", "docs/troubleshooting.md", "docs/replicas.md"]
 MARK = "\x01end of command\x01\n"
 PLACE, SHARED = "/tmp/tutorial", "/dev/shm/gpushare-1000"

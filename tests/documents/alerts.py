@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tests/alerts.py: config/examples/alerts.yml is YAML of the form that Prometheus reads, and what its rules ask for
+"""tests/documents/alerts.py: config/examples/alerts.yml is YAML of the form that Prometheus reads, and what its rules ask for
 are metrics and labels of `gpushare metrics`. Whether the expressions are PromQL, promtool says. Skipped without
 python3-yaml."""
 import pathlib
@@ -12,7 +12,7 @@ except ImportError:
     print("skipped: no python3-yaml")
     sys.exit(0)
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 OF_PROMETHEUS = {"instance"}
 
 

@@ -2,7 +2,7 @@
 """Makes docs/findings.md: every finding of the catalogue, with a command that causes it and the
 report, by running the command on the simulated driver.
 
-Usage: tests/findings.py [--check] [BUILD_DIR]     (make docs)
+Usage: tests/documents/findings.py [--check] [BUILD_DIR]     (make docs)
 --check compares with the committed file instead, and the lines of the programs' logs with
 docs/log.schema.json. What differs from run to run (addresses, pids,
 times, ids of regions) is replaced by numbers that count up from the first.
@@ -20,7 +20,7 @@ import tempfile
 
 import jsonschema
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/findings.md"
 SKIPPED = 77
 INTRODUCTION = """\

@@ -2,7 +2,7 @@
 """The CI jobs of docs/audit.md, run as they are written there, on the simulated driver: each fails where the program
 leaks, and passes where it does not.
 
-Usage: tests/ci_job.py [BUILD_DIR]
+Usage: tests/documents/ci_job.py [BUILD_DIR]
 
 The commands come out of the page's YAML. A runner does the rest, as far as the jobs ask: it stands in for
 actions/checkout (your sources; gpushare's where the job names a folder), for the upload of a report, and for GitLab's

@@ -1,5 +1,5 @@
 #!/bin/bash
-# tests/aarch64.sh: builds everything for aarch64 and runs it under qemu-aarch64: the trampolines, the
+# tests/systems/aarch64.sh: builds everything for aarch64 and runs it under qemu-aarch64: the trampolines, the
 # doors, sharing by rule, the hand-over, reports, exit codes. Prints "N passed, N failed".
 #
 # BUILD=dir   where the native build is and where aarch64/ is made (build)
@@ -8,7 +8,7 @@
 # $BUILD/aarch64/sysroot, with an apt state of its own: nothing is installed. Without the tool's
 # libraries the tool is left out, and what is tested with it.
 set -u
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 native=$(realpath -m "${BUILD:-build}")
 out=$native/aarch64
 sysroot=$out/sysroot
@@ -147,8 +147,8 @@ exported=$(sed -nE 'h; s/^WRITE_SYNC\((\w+).*/\1_ptds/p; g; s/^WRITE_ASYNC\((\w+
 # shellcheck disable=SC2086
 expect "it exports the table, the two doors and what ASan asks for" "$(printf '%s\n' $exported dlsym dlvsym __asan_default_options | sort)" \
     "$(aarch64-linux-gnu-nm -D --defined-only "$out/libgpushare.so" | awk '{ print $3 }' | sort)"
-expect "it needs nothing newer than glibc 2.28" "" "$(tests/symbols "$out/libgpushare.so" "$out/libgpushare-hip.so")"
-[ -z "$tool" ] || expect "nor does the tool" "" "$(tests/symbols "$tool")"
+expect "it needs nothing newer than glibc 2.28" "" "$(tests/built/symbols "$out/libgpushare.so" "$out/libgpushare-hip.so")"
+[ -z "$tool" ] || expect "nor does the tool" "" "$(tests/built/symbols "$tool")"
 [ -z "$tool" ] || expect "the tool runs" "gpushare $(sed -n 's/^VERSION := //p' Makefile)" \
     "$(emulate "" "$tool" --version 2>/dev/null | head -1)"
 

@@ -1,5 +1,5 @@
 """The trees of gpushare, shim/ and tools/: their rooms (folders), their files, and which file takes what from which,
-as includes and the object files say. For tests/rooms and tests/architecture.py; run from the top folder."""
+as includes and the object files say. For tests/built/rooms and tests/built/architecture.py; run from the top folder."""
 import collections
 import os
 import re

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tests/hooked.py [CUDA_H]: whether every function of cuda.h has a row in shim/cuda/hooks.def or in shim/cuda/harmless.def,
+"""tests/built/hooked.py [CUDA_H]: whether every function of cuda.h has a row in shim/cuda/hooks.def or in shim/cuda/harmless.def,
 and not in both; and whether what makes, maps, shares or ends memory by handles, pools or ranges of addresses, and is not
 hooked, stands below with the reason.
 
@@ -100,7 +100,7 @@ def base(name):
 
 
 def main():
-    os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+    os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
     functions, rows = declared(header(sys.argv[1:])), hooked()
     left_out = {name for names in LEFT_OUT.values() for name in names.split()}
     found = {name for name, parameters in functions.items() if concerns(parameters)}

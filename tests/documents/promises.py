@@ -2,8 +2,8 @@
 """Compares what docs/stability.md promises with docs/promised.json, the list of the last release: nothing of that may be gone
 or be another. More may be there.
 
-Usage: tests/promises.py --check BUILD   differences are printed, and the exit status is 1
-       tests/promises.py --write BUILD   the list of a release, made from today's source
+Usage: tests/documents/promises.py --check BUILD   differences are printed, and the exit status is 1
+       tests/documents/promises.py --write BUILD   the list of a release, made from today's source
 
 Tables of the source are read: exit statuses, keys of the configuration, findings, layouts. What the tool prints as JSON is
 looked at where it runs, beside programs that share and merge on the simulated driver.
@@ -18,7 +18,7 @@ import time
 
 from findings import Machine, catalogue
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIST = ROOT / "docs/promised.json"
 RULES = """[region frames]
 program = camera

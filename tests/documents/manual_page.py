@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tests/manual_page.py BUILD: whether the verbs and options in the examples of the man page exist."""
+"""tests/documents/manual_page.py BUILD: whether the verbs and options in the examples of the man page exist."""
 import pathlib
 import re
 import subprocess
@@ -21,7 +21,7 @@ def wrongs(tool, page):
 
 
 def main():
-    root = pathlib.Path(__file__).resolve().parent.parent
+    root = pathlib.Path(__file__).resolve().parents[2]
     found = list(wrongs(pathlib.Path(sys.argv[1], "gpushare").resolve(), (root / "tools/manual.txt").read_text("utf-8")))
     print("\n".join(f"tools/manual.txt: {line}" for line in found))
     sys.exit(1 if found else 0)

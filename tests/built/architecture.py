@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/architecture.svg: the rooms as they are, from the includes and the object files (tests/house.py).
+"""docs/architecture.svg: the rooms as they are, from the includes and the object files (tests/built/house.py).
 
 usage: architecture.py BUILD           writes the picture
        architecture.py --check BUILD   fails when the picture is not what it would write
@@ -147,14 +147,14 @@ def main():
     arguments = [argument for argument in sys.argv[1:] if argument != "--check"]
     if len(arguments) != 1:
         sys.exit(__doc__)
-    os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+    os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
     picture = draw(House(arguments[0]))
     if missing := missing_files():
         sys.exit(f"docs/architecture.md names files that are not there: {', '.join(missing)}")
     if "--check" in sys.argv:
         with open("docs/architecture.svg", encoding="utf-8") as file:
             if file.read() != picture:
-                sys.exit(f"docs/architecture.svg is not what the code is; tests/architecture.py {arguments[0]} draws it")
+                sys.exit(f"docs/architecture.svg is not what the code is; tests/built/architecture.py {arguments[0]} draws it")
         return
     with open("docs/architecture.svg", "w", encoding="utf-8") as file:
         file.write(picture)

@@ -2,15 +2,15 @@
 """Makes docs/compatibility.md from runs that are recorded: the rows in docs/machines.jsonl, which `gpushare doctor --selftest
 --json` has printed, and the tables of docs/checked.md, which tests/gpu/check.sh has. What neither has says "not run".
 
-Usage: tests/compatibility.py [--check]          writes the page, or says whether it is as it would be written
-       tests/compatibility.py --add FILE...      adds rows of `doctor --selftest --json` to docs/machines.jsonl
+Usage: tests/documents/compatibility.py [--check]          writes the page, or says whether it is as it would be written
+       tests/documents/compatibility.py --add FILE...      adds rows of `doctor --selftest --json` to docs/machines.jsonl
 """
 import json
 import pathlib
 import re
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 MACHINES, CHECKED, PAGE = ROOT / "docs/machines.jsonl", ROOT / "docs/checked.md", ROOT / "docs/compatibility.md"
 STEPS = ["share", "hand_over", "misuse", "merge"]
 NOT_RUN = "not run"
@@ -52,7 +52,7 @@ BY_HAND_DATE = "2026-11-27 or 29"
 BEGINNING = """\
 # Known to work
 
-Made by `tests/compatibility.py` from runs that are recorded here: [machines.jsonl](machines.jsonl) has what `gpushare doctor
+Made by `tests/documents/compatibility.py` from runs that are recorded here: [machines.jsonl](machines.jsonl) has what `gpushare doctor
 --selftest` printed, [checked.md](checked.md) what `make check-gpu` did, with every row and what failed. What neither
 has says "not run": it may well work. Some was run by hand, and stands for itself.
 
@@ -183,7 +183,7 @@ def main():
     elif sys.argv[1:] != ["--check"]:
         PAGE.write_text(page(), encoding="utf-8")
     elif PAGE.read_text(encoding="utf-8") != page():
-        sys.exit(f"{PAGE.relative_to(ROOT)} is not what tests/compatibility.py makes")
+        sys.exit(f"{PAGE.relative_to(ROOT)} is not what tests/documents/compatibility.py makes")
 
 
 main()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tests/configured.py BUILD: whether what the pages say of the configuration is so. `gpushare check` is asked for all of it:
+"""tests/documents/configured.py BUILD: whether what the pages say of the configuration is so. `gpushare check` is asked for all of it:
 
 - each `key = value` in a page, and each block ```ini of a page, is taken as it stands; a value of capitals (`FILE`) stands for any;
 - each default that a page tells is the one that `check --all` tells: in a table with the columns "key" and "default", behind a
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 # A key of a region that is taken with one of these lines beside it is taken.
 BESIDE = ["role = export\n", "role = import\n", "role = auto\n", "role = merge\n", "role = export\nbacking = vmm\n", "role = export\nready = free\n",
           "role = export\nframes = latest\n", "role = export\nframes = each\n", "role = merge\nquiet = 0\n"]

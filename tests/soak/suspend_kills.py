@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tests/suspend_kills.py [--driver sim|gpu] [--turns N] [--seed N] BUILD: kills the parties of a suspension at random moments.
+"""tests/soak/suspend_kills.py [--driver sim|gpu] [--turns N] [--seed N] BUILD: kills the parties of a suspension at random moments.
 
 Two replicas merge 32 MiB, a producer and a consumer share a region of the keeper's. In each turn one of them is suspended, and
 resumed, while the tool, the keeper, its stand-by, both, the process itself or its exporter is killed by SIGKILL at a random moment
@@ -22,8 +22,9 @@ import tempfile
 import threading
 import time
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "common"))
+from keepers import keepers
 from patience import patient
-from soak.keepers import keepers
 
 CONFIG = """[gpushare]
 suspend = on
