@@ -10,18 +10,16 @@ simulator every eighth program gets a card that has 64 MiB more than it uses bar
 A difference is printed with the seed, and the program is reduced: steps are left out as long as it still differs.
 Ends with a line of sums; 1 if one differs.
 """
-import argparse
 import os
-import pathlib
 import random
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../common"))
+import trial
 from patience import patient
 
 MIB = 1 << 20
@@ -57,11 +55,9 @@ class Stage:
     """Where programs run: a card, a directory, and the two environments."""
 
     def __init__(self, options):
-        self.options, self.build = options, options.build.resolve()
-        self.place = pathlib.Path(tempfile.mkdtemp(prefix="gpushare-differ-", dir="/dev/shm"))
-        self.environment = {key: value for key, value in os.environ.items() if not key.startswith("GPUSHARE")}
-        self.merged = 0
-        self.small = 0
+        self.options, self.build = options, options.build
+        self.place, self.environment = trial.make_place("differ"), trial.clean_environment()
+        self.merged = self.small = 0
         if options.driver == "sim":
             self.environment["LD_LIBRARY_PATH"] = str(self.build / "sim")
             self.environment["GPUSHARE_SIM_LINGER_MS"] = "500"
@@ -86,7 +82,7 @@ class Stage:
         return subprocess.Popen([str(word) for word in words], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def end(self):
-        subprocess.run([self.build / "gpushare", "gc"], env=self.environment | {"GPUSHARE_DIR": str(self.place / "dir")}, capture_output=True, check=False)
+        trial.files_after_gc(self.build, self.place / "dir", self.environment)
         shutil.rmtree(self.place, ignore_errors=True)
 
 
@@ -166,8 +162,7 @@ def show(stage, seed, text):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", type=pathlib.Path)
+    parser = trial.options(__doc__)
     parser.add_argument("--driver", choices=["sim", "gpu"], default="sim")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--programs", type=int)

@@ -20,23 +20,20 @@ the bare run. Memory that a rule would share may be private, if stderr has a rep
 other's bytes once must read them until the end. No process may crash, hang (20 s) or end with another status;
 afterwards no device memory may be in use, no keeper run, and no file be left but what `gpushare gc` removes.
 """
-import argparse
 import collections
-import contextlib
 import concurrent.futures
 import os
 import pathlib
 import queue
-import select
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../common"))
+import trial
 from patience import patient
 
 TIMEOUT = patient(20)
@@ -108,18 +105,14 @@ class Puppet:
             self.process.stdin.write(command.encode() + b"\n")
         except BrokenPipeError:
             pass
-        line, until = b"", time.monotonic() + TIMEOUT
-        while not line.endswith(b"\n"):
-            ready, _, _ = select.select([self.process.stdout], [], [], max(0, until - time.monotonic()))
-            if not ready:
-                raise Wrong(f"{self.name}: {command}: hangs")
-            part = os.read(self.process.stdout.fileno(), 65536)
-            if not part and self.mortal and self.wait() == 128 + signal.SIGKILL:
-                raise Killed
-            if not part:
-                raise Wrong(f"{self.name}: {command}: ended with {self.wait()}")
-            line += part
-        return line.decode().split()
+        line = trial.answer(self.process, TIMEOUT)
+        if line is None:
+            raise Wrong(f"{self.name}: {command}: hangs")
+        if not line and self.mortal and self.wait() == 128 + signal.SIGKILL:
+            raise Killed
+        if not line:
+            raise Wrong(f"{self.name}: {command}: ended with {self.wait()}")
+        return line.split()
 
     def wait(self):
         try:
@@ -173,10 +166,8 @@ class Stage:
             return
         words = self.under_injection("gpushare") + [self.lane.build / "gpushare", "keeper", "--idle", "1s"]
         self.puppets.append(Puppet(self, "keeper", words, self.environment("")))
-        until = time.monotonic() + 2
-        while time.monotonic() < until and not (self.place / "pub/default/keeper").exists() \
-                and self.puppets[-1].process.poll() is None:
-            time.sleep(0.005)
+        socket, process = self.place / "pub/default/keeper", self.puppets[-1].process
+        trial.eventually(lambda: socket.exists() or process.poll() is not None, 2, 0.005)
 
     # --- what is expected ---
 
@@ -248,50 +239,26 @@ class Stage:
             self.judge_directory()
 
     def judge_memory(self):
-        until = time.monotonic() + 10
-        while self.lane.used() > self.lane.before:
-            if time.monotonic() > until:
-                raise Wrong(f"{(self.lane.used() - self.lane.before) >> 10} KiB of device memory are still in use")
-            time.sleep(0.01)
+        if not trial.eventually(lambda: self.lane.used() <= self.lane.before, 10):
+            raise Wrong(f"{(self.lane.used() - self.lane.before) >> 10} KiB of device memory are still in use")
 
     def keepers(self):
-        found, mark = [], f"GPUSHARE_DIR={self.place}/pub".encode()
         injectors = [puppet.process.pid for puppet in self.puppets]
-        for process in pathlib.Path("/proc").glob("[0-9]*"):
-            try:
-                if int(process.name) not in injectors and mark in (process / "environ").read_bytes():
-                    found.append(int(process.name))
-            except OSError:
-                continue
-        return found
-
-    def tell_keepers(self, what):
-        """One may have ended since it was found: by itself, or as the stand-by of one that was told."""
-        for pid in self.keepers():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, what)
+        return [pid for pid in trial.processes(f"{self.place}/pub") if pid not in injectors]
 
     def judge_processes(self):
-        self.tell_keepers(signal.SIGTERM)
-        until = time.monotonic() + 10
-        while self.keepers():
-            if time.monotonic() > until:
-                self.tell_keepers(signal.SIGKILL)
-                raise Wrong("a keeper stays after SIGTERM")
-            time.sleep(0.01)
+        trial.send(self.keepers(), signal.SIGTERM)
+        if not trial.eventually(lambda: not self.keepers(), 10):
+            raise Wrong("a keeper stays after SIGTERM")
 
     def judge_directory(self):
-        environment = self.lane.environment | {"GPUSHARE_DIR": f"{self.place}/pub"}
-        subprocess.run([self.lane.build / "gpushare", "gc"], env=environment, stdout=subprocess.DEVNULL,
-                       stderr=subprocess.DEVNULL, timeout=TIMEOUT, check=False)
-        left = [path.name for path in (self.place / "pub").rglob("*") if not path.is_dir() and path.name not in ("lock", "secret", "promises")]
-        if left:
+        if left := trial.files_after_gc(self.lane.build, self.place / "pub", self.lane.environment):
             raise Wrong(f"files left after gc: {' '.join(left)}")
 
     def clear(self):
         for puppet in self.puppets:
             puppet.kill()
-        self.tell_keepers(signal.SIGKILL)
+        trial.send(self.keepers(), signal.SIGKILL)
 
     def record(self):
         try:
@@ -468,24 +435,12 @@ class Lane:
     def __init__(self, build, place, number):
         self.build, self.place = build, place / str(number)
         self.place.mkdir()
-        base = {name: text for name, text in os.environ.items() if not name.startswith("GPUSHARE")}
-        self.environment = base | {"LD_LIBRARY_PATH": f"{build}/sim", "GPUSHARE_SIM_ROOT": f"@{self.place}",
-                                   "GPUSHARE_ASSERTIONS": f"{self.place}/assertions"}
-        self.meter = subprocess.Popen([build / "tests/apps/puppet"], env=self.environment, stdin=subprocess.PIPE,
-                                      stdout=subprocess.PIPE, bufsize=0)
+        self.environment = trial.on_card(build, self.place)
+        self.meter = trial.Meter(build / "tests/apps/puppet", self.environment)
         self.before = self.used()
 
     def used(self):
-        self.meter.stdin.write(b"info\n")
-        code, left, total = map(int, self.meter.stdout.readline().split())
-        if code:
-            raise SystemExit(f"fault: no device: {code}")
-        return total - left
-
-    def close(self):
-        self.meter.stdin.close()
-        self.meter.wait()
-        self.meter.stdout.close()
+        return self.meter.used()
 
 
 class Run:
@@ -524,9 +479,7 @@ class Run:
             self.place = stage.place
         else:
             shutil.rmtree(stage.place, ignore_errors=True)
-        until = time.monotonic() + 5
-        while lane.used() > lane.before and time.monotonic() < until:
-            time.sleep(0.01)
+        trial.eventually(lambda: lane.used() <= lane.before, 5)
         lane.before = lane.used()  # a run that leaves something is blamed once
         return self
 
@@ -551,7 +504,7 @@ class Crew:
 
     def close(self):
         while not self.lanes.empty():
-            self.lanes.get().close()
+            self.lanes.get().meter.close()
 
 
 def faults_of(call, count, options):
@@ -601,8 +554,7 @@ def report(build, run):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("build")
+    parser = trial.options(__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--kill", action="store_true")
     parser.add_argument("--keep", action="store_true")
@@ -615,8 +567,7 @@ def arguments():
 
 def main():
     options = arguments()
-    build = pathlib.Path(options.build).resolve()
-    place = pathlib.Path(tempfile.mkdtemp(prefix="gpushare-fault-", dir="/dev/shm"))
+    build, place = options.build, trial.make_place("fault")
     crew, counts, started = None, collections.Counter(), time.monotonic()
     try:
         crew = Crew(build, place, options.jobs, options.keep)

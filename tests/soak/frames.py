@@ -15,7 +15,6 @@ nothing is known of what is read there. Prints a table; the last line says it al
 """
 import argparse
 import collections
-import json
 import os
 import pathlib
 import re
@@ -23,9 +22,9 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import soak
+import trial
 from soak import Soak
 
 SIZES = (64 << 10, 128 << 10, 192 << 10, 256 << 10)  # latest and each, by the driver's handles and by descriptors
@@ -62,6 +61,8 @@ def pair(name, size, programs, keys):
 
 
 class Frames(Soak):
+    PAUSE, LAST = 0.15, signal.SIGKILL
+
     def __init__(self, options):
         super().__init__(options)
         for name in ("camera", "viewer", "ring-a", "ring-b"):
@@ -90,13 +91,8 @@ class Frames(Soak):
         size = self.random.choice(drawn if role == "viewer" and drawn else SIZES)
         sizes = {"camera": (0, size), "viewer": (size, 0), "ring-a": RING[::-1], "ring-b": RING}[role]
         words = [role, seed, self.random.choice("ssccqfnu"), *sizes]
-        environment = dict(self.environment)
-        if self.options.mode != "bare":
-            environment |= {"LD_PRELOAD": f"{self.build}/libgpushare.so", "GPUSHARE_MODE": self.options.mode,
-                            "GPUSHARE_CONFIG": f"{self.place}/rules.conf", "GPUSHARE_LOG": f"{self.place}/logs/%p",
-                            "GPUSHARE_LOG_FORMAT": "jsonl", "GPUSHARE_LOG_LEVEL": "info"}
         with open(self.place / "stderr", "ab") as errors:
-            worker = subprocess.Popen([self.place / role, self.place, *map(str, words)], env=environment,
+            worker = subprocess.Popen([self.place / role, self.place, *map(str, words)], env=self.preloaded(),
                                       stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)
         worker.seed, worker.role, worker.size, worker.signalled = " ".join(map(str, words)), role, size, None
         worker.replica = False
@@ -136,23 +132,6 @@ class Frames(Soak):
         if name not in self.without:
             act()
 
-    def run(self):
-        until = time.monotonic() + self.options.seconds
-        while time.monotonic() < until and len(self.failures) < 50:
-            for worker in [one for one in self.workers.values() if one.poll() is not None]:
-                self.gone(worker)
-            while len(self.workers) < self.options.processes:
-                self.start()
-            time.sleep(self.random.uniform(0, 0.3))
-            self.resume_some()
-            self.disturb()
-            self.look_for_hangs()
-            self.forget_the_dead()
-        for pid in list(self.stopped):
-            self.resume(pid)
-        for worker in list(self.workers.values()):
-            self.end(worker, signal.SIGKILL)
-
     # --- afterwards ---
 
     def lines(self, name):
@@ -161,16 +140,7 @@ class Frames(Soak):
 
     def unframed(self):
         """The programs that were told that a buffer is shared without frames."""
-        pids = set()
-        for log in (self.place / "logs").iterdir():
-            for line in log.read_text(errors="replace").splitlines():
-                try:
-                    record = json.loads(line)
-                except ValueError:
-                    continue  # the last one of a program that was killed
-                if record["finding"] == "share-fallback":
-                    pids.add(log.name)
-        return pids
+        return {pid for pid, _, record in self.records(self.place / "logs") if record["finding"] == "share-fallback"}
 
     def judge_frames(self):
         """A line: who, as what, the number, the size of the buffer, and what is wrong."""
@@ -187,11 +157,8 @@ class Frames(Soak):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("build")
+    parser = trial.options(__doc__, seconds=600)
     parser.add_argument("--mode", choices=["share", "bare"], default="share")
-    parser.add_argument("--seconds", type=float, default=600)
-    parser.add_argument("--seed", type=int, default=int(os.environ.get("SEED", "1")))
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--memory", default="1GiB")
     parser.add_argument("--keep", action="store_true")
@@ -203,7 +170,7 @@ def arguments():
 def main():
     frames = Frames(arguments())
     try:
-        before = frames.used()
+        before = frames.meter.used()
         frames.run()
         frames.judge_keepers()
         frames.judge_memory(before)

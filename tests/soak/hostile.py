@@ -9,15 +9,14 @@ import collections
 import concurrent.futures
 import json
 import os
-import pathlib
 import re
 import shutil
 import signal
 import struct
 import subprocess
-import tempfile
 import time
 
+import trial
 from patience import patient
 
 LIMIT = patient(60)  # seconds a program
@@ -37,18 +36,14 @@ class Place:
 
     def __init__(self, build):
         self.build = build
-        self.path = pathlib.Path(tempfile.mkdtemp(prefix="gpushare-hostile-", dir="/dev/shm"))
+        self.path = trial.make_place("hostile")
         self.path.chmod(0o711)  # another user finds what it opens
         for name in ("disk", "jail"):
             (self.path / name).mkdir()
-        self.mounted = os.geteuid() == 0 and subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=4m,mode=1777", "none", self.path / "disk"],
-            stderr=subprocess.DEVNULL, check=False).returncode == 0
-        self.environment = {name: text for name, text in os.environ.items() if not name.startswith("GPUSHARE_")}
-        self.environment |= {"LD_LIBRARY_PATH": f"{build}/sim", "GPUSHARE_SIM_ROOT": f"@{self.path}",
-                             "GPUSHARE_SIM_LINGER_MS": "100",
-                             "GPUSHARE_DIR": f"{self.path}/disk/pub", "XDG_CONFIG_HOME": f"{self.path}/none",
-                             "GPUSHARE_ASSERTIONS": f"{self.path}/assertions", "TMPDIR": f"{self.path}/disk"}
+        self.mounted = trial.mount(self.path / "disk", "size=4m,mode=1777")
+        self.environment = trial.on_card(build, self.path) | {
+            "GPUSHARE_SIM_LINGER_MS": "100", "GPUSHARE_DIR": f"{self.path}/disk/pub",
+            "XDG_CONFIG_HOME": f"{self.path}/none", "TMPDIR": f"{self.path}/disk"}
 
     def clean(self):
         for path in (self.path / "disk").iterdir():
@@ -82,7 +77,7 @@ class Place:
 
     def close(self):
         if self.mounted:
-            subprocess.run(["umount", "-l", self.path / "disk"], check=False)
+            trial.unmount(self.path / "disk")
         shutil.rmtree(self.path, ignore_errors=True)
 
 
@@ -149,15 +144,14 @@ class Sums:
 
     def run_some(self, number):
         """Every program of one place."""
-        place = Place(pathlib.Path(self.options.build).resolve())
+        place = Place(self.options.build)
         first = self.options.seed
         try:
             for seed in range(first + number, first + self.options.programs, self.options.processes):
                 if time.monotonic() > self.until:
                     break
                 self.add(place.run(seed))
-            said = place.path / "assertions"
-            self.said |= set(said.read_text().splitlines()) if said.exists() else set()
+            self.said |= set(trial.lines_of(place.path / "assertions"))
         finally:
             place.close()
 

@@ -7,39 +7,35 @@ usage: right.py BUILD_DIR [--seconds N] [--seed N] [--steps N] [--mode audit|sha
 The seed of a program decides its steps; SEED=n is --seed n, the first of the run's programs. A program that fails, or
 of which anything is reported, is printed with its seed, and the exit status is 1. Ends with a line of sums.
 """
-import argparse
 import concurrent.futures
 import os
-import pathlib
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../common"))
+import trial
 from patience import patient
 
 LIMIT = patient(300)  # seconds a program
 
 
 def environment(build, place, mode):
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("GPUSHARE")}
-    clean |= {"LD_LIBRARY_PATH": f"{build}/sim", "GPUSHARE_SIM_ROOT": f"@{place}", "GPUSHARE_SIM_LINGER_MS": "100"}
+    clean = trial.on_card(build, place) | {"GPUSHARE_SIM_LINGER_MS": "100"}
     if mode == "bare":
         return clean
     return clean | {"LD_PRELOAD": f"{build}/libgpushare.so", "GPUSHARE_DIR": f"{place}/pub", "GPUSHARE_CONFIG": "/dev/null",
-                    "GPUSHARE_MODE": mode, "GPUSHARE_LOG": f"{place}/log-%p", "GPUSHARE_LOG_LEVEL": "info",
-                    "GPUSHARE_ASSERTIONS": f"{place}/assertions"}
+                    "GPUSHARE_MODE": mode, "GPUSHARE_LOG": f"{place}/log-%p", "GPUSHARE_LOG_LEVEL": "info"}
 
 
 def run(build, seed, steps, mode):
     """What is wrong, or an empty text."""
-    place = tempfile.mkdtemp(prefix="gpushare-right-", dir="/dev/shm")
+    place = trial.make_place("right")
     try:
         done = subprocess.run([f"{build}/tests/soak-right", str(seed), str(steps)], env=environment(build, place, mode),
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT, check=False)
-        logs = sorted(path for path in pathlib.Path(place).iterdir() if path.name.startswith(("log-", "assertions")))
+        logs = sorted(path for path in place.iterdir() if path.name.startswith(("log-", "assertions")))
         said = done.stdout + done.stderr + "".join(path.read_text(errors="replace") for path in logs)
         return f"ended with {done.returncode}\n{said}" if done.returncode or said else ""
     except subprocess.TimeoutExpired:
@@ -49,15 +45,12 @@ def run(build, seed, steps, mode):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--seed", type=int, default=int(os.environ.get("SEED", "1")))
+    parser = trial.options(__doc__, seconds=20)
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--mode", choices=["audit", "share", "bare"], default="audit")
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
-    build, until = options.build.resolve(), time.monotonic() + options.seconds
+    build, until = options.build, time.monotonic() + options.seconds
     seed, failed = options.seed, []
 
     def one(number):

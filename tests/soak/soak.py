@@ -31,7 +31,6 @@ than 20 s. Judged at the end: device memory in use is what it was; the published
 finding is untrue: each one is of what workers do (ALLOWED), no more often than they did it. Prints a table; the
 last line says it all.
 """
-import argparse
 import collections
 import contextlib
 import json
@@ -45,12 +44,11 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../common"))
 import hostile
-from keepers import keepers
+import trial
 from patience import patient
 from sleepers import Sleepers
 
@@ -171,11 +169,13 @@ class Control:
 
 
 class Soak:
+    PAUSE, LAST = 0.1, signal.SIGTERM  # seconds between two troubles, and what ends workers
+
     def __init__(self, options):
         self.options = options
-        self.build = pathlib.Path(options.build).resolve()
+        self.build = options.build
         self.random = random.Random(options.seed)
-        self.place = pathlib.Path(tempfile.mkdtemp(prefix="gpushare-soak-", dir="/dev/shm"))
+        self.place = trial.make_place("soak")
         for name in ("adverts", "events", "ends", "logs", "status", "pub", "event-logs", "said"):
             (self.place / name).mkdir(mode=0o700)
         self.hip = options.runtime is not None
@@ -185,7 +185,7 @@ class Soak:
         shutil.copy(self.build / "tests/differ-program", self.place / "replica")
         (self.place / "rules.conf").write_text(SUSPEND * options.suspend + BLOCK_RULES * (not self.hip) + RULES)
         self.control = Control(self.place / "control")
-        self.environment = {name: text for name, text in os.environ.items() if not name.startswith("GPUSHARE_")}
+        self.environment = trial.clean_environment()
         self.environment |= {"GPUSHARE_DIR": f"{self.place}/pub", "GPUSHARE_KEEPER": f"{self.build}/gpushare",
                              "GPUSHARE_ASSERTIONS": f"{self.place}/assertions"}
         if options.driver == "gpu":
@@ -201,7 +201,7 @@ class Soak:
         self.acts, self.filled, self.keeper = collections.Counter(), 0, None
         self.starts, self.expected = 0, {}
         self.sleepers = Sleepers(self, TIMEOUT)
-        self.meter = self.puppet()
+        self.meter = trial.Meter(self.puppet_path(), self.environment)
 
     def sanitizers(self):
         """For workers and a library that are built with one; the reports of a process are a file. The thread
@@ -213,25 +213,10 @@ class Soak:
 
     def mount(self):
         """A small file system for the published directory, so that it can be filled."""
-        return os.geteuid() == 0 and self.options.mode != "bare" and subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=64m,mode=700", "none", self.place / "pub"],
-            stderr=subprocess.DEVNULL, check=False).returncode == 0
+        return self.options.mode != "bare" and trial.mount(self.place / "pub", "size=64m,mode=700")
 
-    def puppet(self):
-        suffix = f"_{self.options.runtime}" if self.hip else ""
-        return subprocess.Popen([self.build / f"tests/apps/puppet{suffix}"], env=self.environment, text=True,
-                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-    def ask(self, puppet, command):
-        puppet.stdin.write(command + "\n")
-        puppet.stdin.flush()
-        return puppet.stdout.readline().split()
-
-    def used(self):
-        code, left, total = map(int, self.ask(self.meter, "info"))
-        if code:
-            raise SystemExit(f"soak: no device: {code}")
-        return total - left
+    def puppet_path(self):
+        return self.build / ("tests/apps/puppet" + (f"_{self.options.runtime}" if self.hip else ""))
 
     def fail(self, text):
         self.failures.append(text)
@@ -244,21 +229,23 @@ class Soak:
         name = "replica" if replica else self.random.choice(("giver", "taker"))
         seed = self.random.choice(list(self.expected)) if replica else self.random.randrange(1 << 30)
         words = self.replica(seed) if replica else [self.place / name, self.place, str(seed), self.options.mode]
-        environment = dict(self.environment)
-        if self.options.mode != "bare":
-            library = "libgpushare-hip.so" if self.hip else "libgpushare.so"
-            environment |= {"LD_PRELOAD": f"{self.build}/{library}", "GPUSHARE_MODE": self.options.mode,
-                            "GPUSHARE_CONFIG": f"{self.place}/rules.conf", "GPUSHARE_LOG": f"{self.place}/logs/%p",
-                            "GPUSHARE_LOG_FORMAT": "jsonl", "GPUSHARE_LOG_LEVEL": "info",
-                            "GPUSHARE_OPEN_CACHE": str(self.options.cache)}
-            if self.events:
-                environment["GPUSHARE_EVENT_LOG"] = f"{self.events}/%p.jsonl"
         self.starts += 1
         said = self.place / "said" / str(self.starts)
         with open(self.place / "stderr", "ab") as errors, open(said, "wb") as output:
-            worker = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=errors)
+            worker = subprocess.Popen(words, env=self.preloaded(), stdin=subprocess.DEVNULL, stdout=output, stderr=errors)
         worker.seed, worker.replica, worker.said, worker.signalled = seed, replica, said, None
         self.workers[worker.pid] = worker
+
+    def preloaded(self):
+        """The environment of a worker, which has the library if the mode has."""
+        if self.options.mode == "bare":
+            return self.environment
+        library = "libgpushare-hip.so" if self.hip else "libgpushare.so"
+        events = {"GPUSHARE_EVENT_LOG": f"{self.events}/%p.jsonl"} if self.events else {}
+        return self.environment | events | {
+            "LD_PRELOAD": f"{self.build}/{library}", "GPUSHARE_MODE": self.options.mode,
+            "GPUSHARE_CONFIG": f"{self.place}/rules.conf", "GPUSHARE_LOG": f"{self.place}/logs/%p",
+            "GPUSHARE_LOG_FORMAT": "jsonl", "GPUSHARE_LOG_LEVEL": "info", "GPUSHARE_OPEN_CACHE": str(self.options.cache)}
 
     def gone(self, worker):
         """What a process that has ended leaves, and how it ended."""
@@ -341,8 +328,7 @@ class Soak:
 
     def resume(self, pid):
         if self.stopped.pop(pid, None) is not None:
-            with contextlib.suppress(ProcessLookupError):  # a keeper that was killed meanwhile
-                os.kill(pid, signal.SIGCONT)
+            trial.send([pid], signal.SIGCONT)  # it may be a keeper that was killed meanwhile
             self.went_on[pid] = time.monotonic()
 
     def resume_some(self):
@@ -391,7 +377,7 @@ class Soak:
     # --- keepers, and the directory ---
 
     def keepers(self):
-        return keepers(f"{self.place}/pub")
+        return trial.keepers(f"{self.place}/pub")
 
     def trouble_keeper(self):
         for pid in self.keepers():
@@ -420,13 +406,13 @@ class Soak:
     def hog(self):
         """Takes all of the card for a moment."""
         self.acts["hogs"] += 1
-        hog, count = self.puppet(), 0
+        hog, count = trial.Meter(self.puppet_path(), self.environment), 0
         for size in (256 << 20, 4 << 20):
-            while self.ask(hog, f"malloc m{count} {size}")[0] == "0":
+            while hog.ask(f"malloc m{count} {size}")[0] == "0":
                 count += 1
         time.sleep(self.random.uniform(0.01, 0.1))
-        hog.kill()
-        hog.wait()
+        hog.process.kill()
+        hog.close()
 
     def fill(self):
         if not self.mounted:
@@ -469,7 +455,7 @@ class Soak:
         if self.options.merge:
             self.play_bare()
         until = time.monotonic() + self.options.seconds
-        pause = 0.3 if self.options.merge else 0.1
+        pause = 0.3 if self.options.merge else self.PAUSE
         if self.options.driver == "gpu":
             pause = 1.0  # a start takes a second or two
         while time.monotonic() < until and len(self.failures) < 50:
@@ -485,23 +471,16 @@ class Soak:
             self.look_for_hangs()
             self.forget_the_dead()
         for pid in list(self.stopped):
-            try:
-                self.resume(pid)
-            except ProcessLookupError:
-                continue
+            self.resume(pid)
         for worker in list(self.workers.values()):
-            self.end(worker, signal.SIGTERM)
+            self.end(worker, self.LAST)
 
     # --- afterwards ---
 
     def judge_memory(self, before):
         slack = 0 if self.options.driver == "sim" else 64 << 20
-        for _ in range(100):
-            after = self.used()
-            if after <= before + slack:
-                return
-            time.sleep(0.1)
-        self.fail(f"{(after - before) >> 10} KiB of device memory are still in use")
+        if not trial.eventually(lambda: self.meter.used() <= before + slack, 10, 0.1):
+            self.fail(f"{(self.meter.used() - before) >> 10} KiB of device memory are still in use")
 
     def judge_keepers(self):
         for pid in self.keepers():  # also the stand-by of one that was killed: it would serve for good
@@ -510,30 +489,22 @@ class Soak:
                     os.kill(pid, signal.SIGTERM)
         if self.keeper:
             self.keeper.wait(TIMEOUT)
-        until = time.monotonic() + 10
-        while self.keepers():
-            if time.monotonic() > until:
-                self.fail(f"keepers stay: {self.keepers()}")
-                for pid in self.keepers():
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGKILL)
-            time.sleep(0.1)
+        if not trial.eventually(lambda: not self.keepers(), 10, 0.1):
+            self.fail(f"keepers stay: {self.keepers()}")
+            trial.send(self.keepers(), signal.SIGKILL)
 
     def judge_directory(self):
-        files = lambda: [path for path in (self.place / "pub").rglob("*")
-                         if not path.is_dir() and path.name not in ("lock", "secret", "promises")
-                         and not path.name.startswith(".room-")]
-        left = len(files())
-        subprocess.run([self.build / "gpushare", "gc"], env=self.environment, check=self.options.mode != "bare",
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        if files():
-            self.fail(f"in the directory after gc: {' '.join(path.name for path in files()[:5])}")
-        return left
+        directory = self.place / "pub"
+        before = trial.files(directory)
+        after = trial.files_after_gc(self.build, directory, self.environment, check=self.options.mode != "bare")
+        before, after = ([name for name in names if not name.startswith(".room-")] for names in (before, after))
+        if after:
+            self.fail(f"in the directory after gc: {' '.join(after[:5])}")
+        return len(before)
 
     def judge_assertions(self):
         """What the library under test said before it aborted (shim/util/assertion.h)."""
-        said = self.place / "assertions"
-        for line in sorted(set(said.read_text().splitlines())) if said.exists() else []:
+        for line in trial.lines_of(self.place / "assertions"):
             self.fail(line)
 
     def is_spoilt(self, line):
@@ -566,17 +537,19 @@ class Soak:
         elif report.strip() and not re.fullmatch(r"ThreadSanitizer: reported \d+ warnings\s*", report):
             self.fail(report)  # the sum, at a process's end, is of those above
 
+    def records(self, folder):
+        """Of all logs there: the log's name, the line, and what it says."""
+        for log in pathlib.Path(folder).iterdir():
+            for line in log.read_text(errors="replace").splitlines():
+                with contextlib.suppress(ValueError):  # the last one of a worker that was killed
+                    yield log.name, line, json.loads(line)
+
     def findings(self):
         counts, first = collections.Counter(), {}
-        for log in (self.place / "logs").iterdir():
-            for line in log.read_text(errors="replace").splitlines():
-                try:
-                    record = json.loads(line)
-                except ValueError:
-                    continue  # the last one of a worker that was killed
-                if record["finding"]:
-                    counts[record["finding"]] += record["count"] or 1
-                    first.setdefault(record["finding"], line)
+        for _, line, record in self.records(self.place / "logs"):
+            if record["finding"]:
+                counts[record["finding"]] += record["count"] or 1
+                first.setdefault(record["finding"], line)
         return counts, first
 
     def judge_findings(self, counts):
@@ -594,11 +567,7 @@ class Soak:
 
     def judge_merging(self):
         """Returns the bytes that one process had and another one did not need."""
-        saved = 0
-        for log in pathlib.Path(self.events).iterdir():
-            for line in log.read_text(errors="replace").splitlines():
-                with contextlib.suppress(ValueError):  # the last one of a worker that was killed
-                    saved += json.loads(line).get("saved") or 0
+        saved = sum(record.get("saved") or 0 for _, _, record in self.records(self.events))
         if not saved and self.options.mode == "share":
             self.fail("no two workers had a block in common")
         return saved
@@ -607,16 +576,13 @@ class Soak:
         for worker in self.workers.values():
             worker.kill()
             worker.wait()
-        for pid in self.keepers():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self.meter.stdin.close()
-        self.meter.wait()
+        trial.send(self.keepers(), signal.SIGKILL)
+        self.meter.close()
         kept = self.failures and self.options.keep
         for path in set(event_files()) - self.event_files:
             path.unlink(missing_ok=True)
         if self.mounted and not kept:
-            subprocess.run(["umount", "-l", self.place / "pub"], check=False)
+            trial.unmount(self.place / "pub")
         if kept:
             print(f"logs, journal and directory are kept: {self.place}")
         else:
@@ -634,13 +600,10 @@ def table(soak, counts, findings):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("build")
+    parser = trial.options(__doc__, seconds=600)
     parser.add_argument("--driver", choices=["sim", "gpu"], default="sim")
     parser.add_argument("--runtime", choices=["hip6", "hip7"])
     parser.add_argument("--mode", choices=["share", "audit", "bare"], default="share")
-    parser.add_argument("--seconds", type=float, default=600)
-    parser.add_argument("--seed", type=int, default=int(os.environ.get("SEED", "1")))
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--cache", type=int, default=int(os.environ.get("CACHE", "0")))
     parser.add_argument("--merge", type=float, nargs="?", const=1.0, default=0.0)
@@ -664,7 +627,7 @@ def main():
         return hostile.main(options)
     soak = Soak(options)
     try:
-        before = soak.used()
+        before = soak.meter.used()
         soak.run()
         soak.judge_keepers()
         soak.judge_memory(before)

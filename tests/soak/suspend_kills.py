@@ -9,11 +9,9 @@ stopped for half a second. Now and then the consumer has memory of the producer'
 simulator another program takes all of the card now and then: a resume must be refused. Afterwards `resume` must bring back whoever lives, everybody's bytes must be right, and whoever has ended must have been killed here. At
 the end nothing may be left: no file, no memory, no keeper. The exit status is 0 then.
 """
-import argparse
 import os
 import pathlib
 import random
-import select
 import shutil
 import signal
 import subprocess
@@ -23,7 +21,7 @@ import threading
 import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "common"))
-from keepers import keepers
+import trial
 from patience import patient
 
 CONFIG = """[gpushare]
@@ -78,15 +76,10 @@ class Puppet:
         self.process.stdin.flush()
 
     def receive(self):
-        text = b""
-        while not text.endswith(b"\n"):
-            if not select.select([self.process.stdout], [], [], PATIENCE)[0]:
-                raise Hangs(f"{self.name} {self.process.pid} does not answer")
-            part = os.read(self.process.stdout.fileno(), 4096)
-            if not part:
-                return ""
-            text += part
-        return text.decode().strip()
+        line = trial.answer(self.process, PATIENCE)
+        if line is None:
+            raise Hangs(f"{self.name} {self.process.pid} does not answer")
+        return line
 
     def ask(self, line):
         try:
@@ -126,7 +119,7 @@ class World:
                               timeout=2 * PATIENCE)
 
     def keepers(self):
-        return keepers(self.shared)
+        return trial.keepers(self.shared)
 
     def start(self):
         """Whoever is missing starts. Who shares with somebody starts with it, for a region goes with its exporter."""
@@ -178,12 +171,9 @@ class World:
             if puppet.end() != 0:
                 left.append(f"{puppet.name} ended badly")
         self.tool("gc")
-        until = time.monotonic() + PATIENCE
-        while time.monotonic() < until and (self.keepers() or self.files()):
-            time.sleep(0.1)
+        trial.eventually(lambda: not self.keepers() and not self.files(), PATIENCE, 0.1)
         left += [f"a keeper: {pid}" for pid in self.keepers()] + self.files()
-        for pid in self.keepers():
-            os.kill(pid, signal.SIGKILL)
+        trial.send(self.keepers(), signal.SIGKILL)
         shutil.rmtree(self.shared)
         shutil.rmtree(self.folder)
         return left
@@ -218,14 +208,6 @@ def fill_card(world, pid):
     return [] if refused else [f"resume of {pid} without room: {result.returncode} {result.stdout}{result.stderr}"]
 
 
-def send(pids, number):
-    for pid in pids:
-        try:
-            os.kill(pid, number)
-        except ProcessLookupError:
-            pass
-
-
 def kill(world, party, target, tool):
     if party == "tool":
         tool.kill()
@@ -234,19 +216,15 @@ def kill(world, party, target, tool):
     elif party == "exporter":
         world.puppets["p"].kill()
     elif party == "both":
-        send(world.keepers(), signal.SIGSTOP)  # a stopped one makes no other
-        send(world.keepers(), signal.SIGKILL)
+        trial.send(world.keepers(), signal.SIGSTOP)  # a stopped one makes no other
+        trial.send(world.keepers(), signal.SIGKILL)
     elif party == "stopped":
         pids = world.keepers()
-        send(pids, signal.SIGSTOP)
-        threading.Timer(0.5, send, (pids, signal.SIGCONT)).start()
+        trial.send(pids, signal.SIGSTOP)
+        threading.Timer(0.5, trial.send, (pids, signal.SIGCONT)).start()
     elif party != "nobody":
         keepers = sorted(world.keepers())
-        if keepers:
-            try:
-                os.kill(keepers[0] if party == "keeper" else keepers[-1], signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        trial.send(keepers[:1] if party == "keeper" else keepers[-1:], signal.SIGKILL)
 
 
 def turn(world, chance):
@@ -288,13 +266,12 @@ def turn(world, chance):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("build", type=pathlib.Path)
+    parser = trial.options(__doc__)
     parser.add_argument("--driver", choices=["sim", "gpu"], default="sim")
     parser.add_argument("--turns", type=int, default=40)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     options = parser.parse_args()
-    chance, world, wrong = random.Random(options.seed), World(options.build.resolve(), options.driver), []
+    chance, world, wrong = random.Random(options.seed), World(options.build, options.driver), []
     print(f"seed {options.seed}", flush=True)
     done = 0
     try:
