@@ -100,21 +100,21 @@ TEST(Room, OfACopyThatIsLeftOutIsFreeAgain) {
 
 TEST(Room, IsNotLimitedWhereTheRuleSaysSo) {
     SIM_ONLY("it fills the card");
-    Card card(true, "256MiB", merging("quiet = 0\novercommit = on\n"));
+    Card card(true, "112MiB", merging("quiet = 0\novercommit = on\n"));
     std::vector<std::unique_ptr<Puppet>> three;
     for (int i = 0; i < 3; i++)
         three.push_back(card.program());
     const uint64_t all = Card::left(*three[0]);
     for (auto &one : three)
-        EXPECT_EQ(one->code("malloc p " + text(160 * MiB)), 0);
-    EXPECT_EQ(three[0]->code("malloc q " + text(160 * MiB)), 0);
+        EXPECT_EQ(one->code("malloc p " + text(64 * MiB)), 0);
+    EXPECT_EQ(three[0]->code("malloc q " + text(64 * MiB)), 0);
     EXPECT_EQ(Card::left(*three[0]), all);
     EXPECT_EQ(three[0]->code("launch - test_read small 1 small"), 2) << "it may touch anything";
-    three[0]->all({"free q", "free p", "malloc p " + text(160 * MiB)});
+    three[0]->all({"free q", "free p", "malloc p " + text(64 * MiB)});
     for (auto &one : three)
-        EXPECT_EQ(one->code(load("p", 160 * MiB, 1)), 0);
+        EXPECT_EQ(one->code(load("p", 64 * MiB, 1)), 0);
     for (auto &one : three) {
-        EXPECT_EQ(Replicas::expect(*one, "p", 160 * MiB, 1), "same");
+        EXPECT_EQ(Replicas::expect(*one, "p", 64 * MiB, 1), "same");
         EXPECT_EQ(one->code("launch - test_read small 1 small"), 0);
     }
 }
@@ -122,30 +122,30 @@ TEST(Room, IsNotLimitedWhereTheRuleSaysSo) {
 // The keeper holds blocks that the program has freed for a moment longer.
 TEST(Room, ThatNobodyUsesIsGivenBackAtOnce) {
     SIM_ONLY("it fills the card");
-    Card card(true, "512MiB");
+    Card card(true, "160MiB");
     auto a = card.program();
     for (int round = 1; round <= 4; round++) {
-        ASSERT_EQ(a->code("malloc p 469762048"), 0) << round;
-        a->must(load("p", 448 * MiB, round));
-        EXPECT_TRUE(eventually([&] { return card.replicas.world.entries("regions") == 14; }));
+        ASSERT_EQ(a->code("malloc p 100663296"), 0) << round;
+        a->must(load("p", 96 * MiB, round));
+        EXPECT_TRUE(eventually([&] { return card.replicas.world.entries("regions") == 3; }));
         a->must("free p");
     }
 }
 
 TEST(Room, ThatIsKeptForEverIsNot) {
     SIM_ONLY("it fills the card");
-    Card card(true, "512MiB", merging("quiet = 0\nkeep = forever\n"));
+    Card card(true, "160MiB", merging("quiet = 0\nkeep = forever\n"));
     auto a = card.program();
-    a->all({"malloc p 469762048", load("p", 448 * MiB, 1)});
-    EXPECT_TRUE(eventually([&] { return card.replicas.world.entries("regions") == 14; }));
+    a->all({"malloc p 100663296", load("p", 96 * MiB, 1)});
+    EXPECT_TRUE(eventually([&] { return card.replicas.world.entries("regions") == 3; }));
     a->must("free p");
-    EXPECT_EQ(a->code("cumalloc p 469762048"), 2);
-    EXPECT_EQ(card.replicas.world.entries("regions"), 14u);
+    EXPECT_EQ(a->code("cumalloc p 100663296"), 2);
+    EXPECT_EQ(card.replicas.world.entries("regions"), 3u);
 }
 
 // Three processes of four threads that never have more than the card has.
 std::string churning(bool with) {
-    Card card(with, "512MiB");
+    Card card(with, "192MiB");
     Environment environment = card.replicas.world.environment;
     if (with)
         environment["LD_PRELOAD"] = library();
@@ -153,7 +153,7 @@ std::string churning(bool with) {
     std::filesystem::copy_file(build_directory() + "/tests/apps/churn", program);
     std::string script;
     for (const char *seed : {"1", "2", "3"})
-        script += program + " 4 20 36 " + seed + " & ";
+        script += program + " 4 20 12 " + seed + " & ";
     return command({"sh", "-c", script + "wait"}, environment).out;
 }
 
