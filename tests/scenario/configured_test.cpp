@@ -39,11 +39,7 @@ TEST_P(Rules, ThatFitAreSilent) {
 INSTANTIATE_TEST_SUITE_P(, Rules,
                          testing::Values("share-mismatch", "share-timeout", "share-fallback",
                                          "write-read-only", "frame-late"),
-                         [](const auto &one) {
-                             std::string name = one.param;
-                             std::replace(name.begin(), name.end(), '-', '_');
-                             return name;
-                         });
+                         [](const auto &one) { return identifier(one.param); });
 
 // Without the key the driver gives no handle.
 class Tokens : public testing::TestWithParam<const char *> {
@@ -78,11 +74,7 @@ TEST_P(Tokens, ThatAreUsedRightlyAreSilent) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, Tokens, testing::Values("import-partial", "vmm-remapped-shared"),
-                         [](const auto &one) {
-                             std::string name = one.param;
-                             std::replace(name.begin(), name.end(), '-', '_');
-                             return name;
-                         });
+                         [](const auto &one) { return identifier(one.param); });
 
 TEST(Configured, AConfigurationWithAnErrorIsReported) {
     World world("", {{"GPUSHARE_ON_FREE", "sometimes"}});

@@ -145,7 +145,7 @@ TEST_F(EventLog, AForkedChildWritesItsOwn) {
     child->quit("exit 0");
     one.quit("exit 0");
     EXPECT_EQ(words(std::to_string(child->pid)), "created exported:rule freed:now ended");
-    EXPECT_EQ(words(std::to_string(one.pid)), "");
+    EXPECT_EQ(words(pid(one)), "");
 }
 
 // The descriptor stays open; what a program makes of its number must not be written to.

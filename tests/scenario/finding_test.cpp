@@ -205,11 +205,8 @@ TEST_P(Misuse, ByAStaticRuntimeIsFound) {
         EXPECT_TRUE(event.api.empty() || event.api.compare(0, 2, "cu") == 0) << event.api;
 }
 
-INSTANTIATE_TEST_SUITE_P(, Misuse, testing::ValuesIn(cases), [](const auto &one) {
-    std::string name = one.param.run;
-    std::replace(name.begin(), name.end(), '-', '_');
-    return name;
-});
+INSTANTIATE_TEST_SUITE_P(, Misuse, testing::ValuesIn(cases),
+                         [](const auto &one) { return identifier(one.param.run); });
 
 TEST(Findings, EachHasAProgramThatRaisesIt) {
     std::set<std::string> raised = configured, known;

@@ -73,6 +73,15 @@ TEST_P(Drawing, AreWholeHoweverTheyAreDrawn) {
     expect_each(each.said("viewer"), 60);
 }
 
+std::string film(const std::string &keys) {
+    return rule("film", "puppet", "auto", "size = 4MiB\n" + keys);
+}
+
+void allocate(Puppet &writer, Puppet &reader) {
+    writer.must("malloc p 4194304");
+    reader.must("malloc q 4194304");
+}
+
 INSTANTIATE_TEST_SUITE_P(Frames, Drawing, testing::ValuesIn(ways),
                          [](const auto &drawn) { return std::string(drawn.param); });
 
@@ -160,11 +169,9 @@ TEST(Frames, WithoutTheKeyAreNotOrdered) {
 const std::string late = "frame-late";
 
 TEST(Frames, OfAReaderThatStopsAreLeftOut) {
-    World world(
-        rule("film", "puppet", "auto", "size = 4MiB\nframes = each\nframes_timeout = 200ms\n"));
+    World world(film("frames = each\nframes_timeout = 200ms\n"));
     Puppet a(world), b(world);
-    a.must("malloc p 4194304");
-    b.must("malloc q 4194304");
+    allocate(a, b);
     a.all({"fill p 1 4194304", "sync"});
     b.stop();
     const int64_t began = now_ms();
@@ -179,11 +186,9 @@ TEST(Frames, OfAReaderThatStopsAreLeftOut) {
 }
 
 TEST(Frames, OfAReaderThatIsKilledAreNotWaitedFor) {
-    World world(
-        rule("film", "puppet", "auto", "size = 4MiB\nframes = each\nframes_timeout = 20s\n"));
+    World world(film("frames = each\nframes_timeout = 20s\n"));
     Puppet a(world), b(world);
-    a.must("malloc p 4194304");
-    b.must("malloc q 4194304");
+    allocate(a, b);
     a.all({"fill p 1 4194304", "sync"});
     b.kill();
     Puppet c(world);
@@ -204,10 +209,9 @@ void draw(Puppet &puppet, int from, int to) {
 
 // The touch that begins the third says that the second is whole.
 TEST(Frames, OfAWriterThatIsKilledInTheMidstOfOneEndBeforeIt) {
-    World world(rule("film", "puppet", "auto", "size = 4MiB\nframes = latest\n"));
+    World world(film("frames = latest\n"));
     Puppet a(world), b(world);
-    a.must("malloc p 4194304");
-    b.must("malloc q 4194304");
+    allocate(a, b);
     draw(a, 1, 2);
     a.must("fill p 3 4096");
     a.must("sync");
@@ -218,10 +222,9 @@ TEST(Frames, OfAWriterThatIsKilledInTheMidstOfOneEndBeforeIt) {
 }
 
 TEST(Frames, OfAReaderThatStopsAreNotWaitedForByLatest) {
-    World world(rule("film", "puppet", "auto", "size = 4MiB\nframes = latest\n"));
+    World world(film("frames = latest\n"));
     Puppet a(world), b(world);
-    a.must("malloc p 4194304");
-    b.must("malloc q 4194304");
+    allocate(a, b);
     draw(a, 1, 1);
     b.stop();
     const int64_t began = now_ms();
@@ -236,10 +239,9 @@ TEST(Frames, OfAReaderThatStopsAreNotWaitedForByLatest) {
 
 // To the child each call is one without a device; its parent's frames go on.
 TEST(Frames, AreNotAForkedChildsToFree) {
-    World world(rule("film", "puppet", "auto", "size = 4MiB\nframes = each\n"));
+    World world(film("frames = each\n"));
     Puppet a(world), b(world);
-    a.must("malloc p 4194304");
-    b.must("malloc q 4194304");
+    allocate(a, b);
     draw(a, 1, 2);
     EXPECT_EQ(b.must("read q 0 1"), "01");
     b("fork free q");
@@ -253,10 +255,9 @@ TEST(Frames, AreNotAForkedChildsToFree) {
 // They keep what they have, and whoever comes later has no frames.
 TEST(Frames, WithoutTheirFileProgramsGoOn) {
     for (const bool removed : {true, false}) {
-        World world(rule("film", "puppet", "auto", "size = 4MiB\nframes = latest\n"));
+        World world(film("frames = latest\n"));
         Puppet a(world), b(world);
-        a.must("malloc p 4194304");
-        b.must("malloc q 4194304");
+        allocate(a, b);
         draw(a, 1, 2);
         b.must("read q 0 1");
         for (const std::string &file : world.files("regions")) {
@@ -297,7 +298,7 @@ size_t frame_files(const World &world) {
 
 // To its program the memory is an allocation of its own.
 TEST(Frames, AReadersBufferIsItsOwn) {
-    World world(rule("film", "puppet", "auto", "size = 4MiB\nframes = latest\n"));
+    World world(film("frames = latest\n"));
     Puppet a(world), b(world);
     const uint64_t before = world.used();
     a.make("p", 4194304, "0x11");
@@ -314,7 +315,7 @@ TEST(Frames, AReadersBufferIsItsOwn) {
 }
 
 TEST(Frames, AreShownWithWhoReadsThem) {
-    World world(rule("film", "puppet", "auto", "size = 4MiB\nframes = latest\nframe_waits = 1\n"));
+    World world(film("frames = latest\nframe_waits = 1\n"));
     Puppet a(world), b(world);
     a.make("p", 4194304, "0x11");
     b.must("malloc q 4194304");
@@ -333,7 +334,7 @@ TEST(Frames, AreShownWithWhoReadsThem) {
 }
 
 TEST(Frames, HaveANumberOfWaitsThatIsShown) {
-    World world(rule("film", "puppet", "auto", "size = 4MiB\nframes = latest\n"));
+    World world(film("frames = latest\n"));
     Puppet a(world);
     a.must("malloc p 4194304");
     for (int i = 0; i < 12; i++)
@@ -345,7 +346,7 @@ TEST(Frames, HaveANumberOfWaitsThatIsShown) {
 struct Told {
     double frames = 0, left_out = 0, lines = 0;
     Told(const World &world, const Puppet &puppet, const std::string &how) {
-        std::ifstream file(world.path(std::to_string(puppet.pid) + ".events"));
+        std::ifstream file(world.path(pid(puppet) + ".events"));
         for (std::string line; std::getline(file, line);) {
             Json event = Json::parse(line);
             if (event["event"].text != "frames")
@@ -361,11 +362,10 @@ struct Told {
 };
 
 TEST(Frames, AreInTheEventLogOnceASecond) {
-    World world(rule("film", "puppet", "auto", "size = 4MiB\nframes = latest\nframe_waits = 1\n"));
+    World world(film("frames = latest\nframe_waits = 1\n"));
     world.environment["GPUSHARE_EVENT_LOG"] = world.path("%p.events");
     Puppet a(world), b(world);
-    a.must("malloc p 4194304");
-    b.must("malloc q 4194304");
+    allocate(a, b);
     draw(a, 1, 12);
     b.all({"read q 0 1", "read q 0 1"});
     EXPECT_EQ(Told(world, b, "reader").lines, 0);
@@ -385,17 +385,15 @@ TEST(Frames, AreInTheEventLogOnceASecond) {
     if (on_gpu())
         return; // there is no jsonschema
     const Result valid = command({"python3", "tests/tool/check_lines.py", "docs/event.schema.json",
-                                  world.path(std::to_string(a.pid) + ".events"),
-                                  world.path(std::to_string(b.pid) + ".events")});
+                                  world.path(pid(a) + ".events"), world.path(pid(b) + ".events")});
     EXPECT_EQ(valid.status, 0) << valid.out << valid.err;
 }
 
 TEST(Frames, OfAProgramThatEndsAreInTheEventLog) {
-    World world(rule("film", "puppet", "auto", "size = 4MiB\nframes = latest\nframe_waits = 1\n"));
+    World world(film("frames = latest\nframe_waits = 1\n"));
     world.environment["GPUSHARE_EVENT_LOG"] = world.path("%p.events");
     Puppet a(world), b(world);
-    a.must("malloc p 4194304");
-    b.must("malloc q 4194304");
+    allocate(a, b);
     draw(a, 1, 3);
     b.must("read q 0 1");
     b.quit("exit 0");
@@ -403,11 +401,11 @@ TEST(Frames, OfAProgramThatEndsAreInTheEventLog) {
     const Told written(world, a, "writer"), read(world, b, "reader");
     EXPECT_EQ(written.frames + written.left_out, 3);
     EXPECT_EQ(read.frames, 1);
-    EXPECT_HAS(read_file(world.path(std::to_string(a.pid) + ".events")), "\"event\":\"ended\"");
+    EXPECT_HAS(read_file(world.path(pid(a) + ".events")), "\"event\":\"ended\"");
 }
 
 TEST(Frames, LeaveNothingBehind) {
-    World world(rule("film", "puppet", "auto", "size = 4MiB\nframes = latest\nbacking = vmm\n"));
+    World world(film("frames = latest\nbacking = vmm\n"));
     {
         Puppet a(world), b(world);
         a.make("p", 4194304, "0x11");
@@ -422,7 +420,7 @@ TEST(Frames, LeaveNothingBehind) {
 
 // Of one that was killed before its region could be found.
 TEST(Frames, WithoutARegionTheirFileGoes) {
-    World world(rule("film", "puppet", "auto", "size = 4MiB\nframes = latest\n"));
+    World world(film("frames = latest\n"));
     Puppet a(world);
     a.must("malloc p 4194304");
     for (const std::string &file : world.files("regions"))

@@ -949,17 +949,17 @@ TEST(Reports, AsTextSayWhatHappenedAndWhatToDo) {
     Exporter a(world);
     Importer b(world, a);
     a.must("free p");
-    const std::string text = a.errors(), margin = "========= [" + std::to_string(a.pid) + "]";
+    const std::string text = a.errors(), margin = "========= [" + pid(a) + "]";
     EXPECT_EQ(
         text.find(margin +
                   wording(" GPUSHARE WARNING: free-while-open in cudaFree, by producer (pid ") +
-                  std::to_string(a.pid)),
+                  pid(a)),
         0u)
         << text;
     for (const std::string &part :
-         {std::string("other process: consumer (pid ") + std::to_string(b.pid) + ")",
-          std::string("#0 0x"), std::string("producer"), std::string("Hint: "),
-          "\n" + margin + "\n", margin + " GPUSHARE: to see functions and lines: log_format"})
+         {std::string("other process: consumer (pid ") + pid(b) + ")", std::string("#0 0x"),
+          std::string("producer"), std::string("Hint: "), "\n" + margin + "\n",
+          margin + " GPUSHARE: to see functions and lines: log_format"})
         EXPECT_HAS(text, part) << part << "\n" << text;
     EXPECT_EQ(b.errors(), "");
 }

@@ -164,12 +164,20 @@ class Puppet {
     int status = -1;
 };
 
+inline std::string pid(const Puppet &puppet) {
+    return std::to_string(puppet.pid);
+}
+
 // Rules that tests share: memory called `frames`, of producers for consumers.
 extern const char *const FRAMES;
 std::string rule(const std::string &name, const std::string &program, const std::string &role,
                  const std::string &more = "");
 extern const char
     *const builds[3]; // of the puppet: by the shared runtime, the static one, the driver
+inline std::string identifier(std::string name) { // as a test's name must be
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name;
+}
 std::string pair_name(const testing::TestParamInfo<std::pair<int, int>> &info); // of two of them
 How called(const std::string &name, const std::string &build = "puppet");
 How producer(const std::string &build = "puppet");
@@ -194,6 +202,15 @@ std::string hex_bytes(const std::string &byte, size_t count); // "5a" 4 -> "5a5a
         if (on_gpu())                                                                              \
             GTEST_SKIP() << "simulator only: " << why;                                             \
     } while (0)
+
+// What suspends wants the simulator of NVIDIA's driver, or a card.
+class Checkpointed : public testing::Test {
+  protected:
+    void SetUp() override {
+        if (!hip().empty())
+            GTEST_SKIP() << "the simulator of AMD's runtime has no checkpoints";
+    }
+};
 
 // The test wants two cards: the simulator has as many as it is told to.
 #define TWO_CARDS()                                                                                \

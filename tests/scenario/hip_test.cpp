@@ -372,7 +372,7 @@ TEST_F(Hip, TopHasARowForEachProcess) {
     ASSERT_EQ(rows.size(), 2u);
     const Json region = world.region("frames");
     for (const Json &row : rows.elements) {
-        const bool exports = row["pid"].text == std::to_string(a.pid);
+        const bool exports = row["pid"].text == pid(a);
         EXPECT_EQ(row["command"].text, exports ? "producer" : "consumer");
         EXPECT_EQ(row["own"].text, exports ? std::to_string(8 * MiB) : "0");
         EXPECT_EQ(row["shared"].text, std::to_string(4 * MiB));
@@ -391,7 +391,7 @@ TEST_F(Hip, DoctorTellsWhatAProcessUses) {
     wrong.environment["LD_PRELOAD"] = build_directory() + "/libgpushare.so";
     Puppet with(world), without(world, bare()), confused(world, wrong);
     const auto told = [&](const Puppet &puppet) {
-        return world.tool({"doctor", "--pid", std::to_string(puppet.pid)}).out;
+        return world.tool({"doctor", "--pid", pid(puppet)}).out;
     };
     const std::string uses = "uses HIP (" + build_directory() + "/sim/" + hip() +
                              "/libamdhip64.so." + hip().substr(3) + ")";

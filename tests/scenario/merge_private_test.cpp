@@ -10,7 +10,7 @@ namespace {
 constexpr uint64_t SIZE = 8 * MiB;
 
 Json shown(const World &world, const Puppet &puppet) {
-    return Json::parse(world.tool({"show", "--json", std::to_string(puppet.pid)}).out)[0];
+    return Json::parse(world.tool({"show", "--json", pid(puppet)}).out)[0];
 }
 
 using Reasons = std::map<std::string, uint64_t>; // bytes
@@ -28,11 +28,11 @@ Reasons reasons(const World &world, const Puppet &puppet) {
 testing::AssertionResult become(const World &world, const Puppet &puppet, const Reasons &wanted) {
     if (eventually([&] { return reasons(world, puppet) == wanted; }))
         return testing::AssertionSuccess();
-    return testing::AssertionFailure() << world.tool({"show", std::to_string(puppet.pid)}).out;
+    return testing::AssertionFailure() << world.tool({"show", pid(puppet)}).out;
 }
 
 Result merge(const World &world, const std::string &word, const Puppet &puppet) {
-    return world.tool({"merge", word, std::to_string(puppet.pid)});
+    return world.tool({"merge", word, pid(puppet)});
 }
 
 } // namespace

@@ -9,7 +9,7 @@ constexpr uint64_t SIZE = 10 * MiB;
 
 // What a process that merges nothing tells of itself, while it runs.
 std::string reason(const World &world, const Puppet &puppet) {
-    const Json shown = Json::parse(world.tool({"show", "--json", std::to_string(puppet.pid)}).out);
+    const Json shown = Json::parse(world.tool({"show", "--json", pid(puppet)}).out);
     return shown[0]["unmerged"].text;
 }
 
@@ -23,7 +23,7 @@ TEST(MergeEnds, WithoutMembarrierAndEveryToolSaysSo) {
     ASSERT_EQ(findings.size(), 1u) << world.logs();
     EXPECT_EQ(findings[0].id, "share-fallback");
     EXPECT_EQ(reason(world, one), "the kernel refuses membarrier(2)");
-    EXPECT_HAS(world.tool({"show", std::to_string(one.pid)}).out, "refuses membarrier(2)");
+    EXPECT_HAS(world.tool({"show", pid(one)}).out, "refuses membarrier(2)");
     EXPECT_HAS(world.tool({"doctor"}).out, "merges nothing");
 }
 

@@ -298,7 +298,7 @@ TEST(Namespaces, RunOutsideOfContainersBecomesTheProgram) {
     How how = by_run(producer());
     how.wrap.erase(how.wrap.begin(), how.wrap.begin() + static_cast<long>(container.size()));
     Puppet a(world, how);
-    EXPECT_EQ(a.must("pid"), std::to_string(a.pid));
+    EXPECT_EQ(a.must("pid"), pid(a));
 }
 
 TEST(Namespaces, AnEventOfAnEqualPidIsReported) {

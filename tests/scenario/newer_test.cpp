@@ -7,7 +7,7 @@ namespace {
 constexpr uint64_t SIZE = 16 * MiB;
 
 std::string reason(const World &world, const Puppet &puppet) {
-    const Json shown = Json::parse(world.tool({"show", "--json", std::to_string(puppet.pid)}).out);
+    const Json shown = Json::parse(world.tool({"show", "--json", pid(puppet)}).out);
     return shown[0]["unmerged"].text;
 }
 

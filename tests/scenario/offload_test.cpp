@@ -11,18 +11,10 @@ std::string suspendable(const std::string &options = "") {
     return "[gpushare]\nsuspend = on\n" + options + merging();
 }
 
-std::string pid(const Puppet &puppet) {
-    return std::to_string(puppet.pid);
-}
-
 constexpr uint64_t WEIGHTS = 40 * MiB; // a block of 32 and one of 8 MiB
 
-class Offload : public ::testing::Test {
+class Offload : public Checkpointed {
   protected:
-    void SetUp() override {
-        if (!hip().empty())
-            GTEST_SKIP() << "the simulator of AMD's runtime has no checkpoints";
-    }
     // What it says; "failed": it did not do it.
     static std::string suspend(Replicas &replicas, size_t i,
                                const std::vector<std::string> &more = {}) {

@@ -15,17 +15,8 @@ std::string with(const std::string &options) {
     return "[gpushare]\nsuspend = on\n" + options;
 }
 
-std::string pid(const Puppet &puppet) {
-    return std::to_string(puppet.pid);
-}
-
-class OwnMemory : public ::testing::Test {
+class OwnMemory : public Checkpointed {
   protected:
-    void SetUp() override {
-        if (!hip().empty())
-            GTEST_SKIP() << "the simulator of AMD's runtime has no checkpoints";
-    }
-
     gps_answer_file answer() {
         const gps_store store = world.store();
         gps_answer_file answer{};

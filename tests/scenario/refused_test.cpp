@@ -55,11 +55,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "cuMulticastCreate", "cuMemPoolCreate", "cuMemPoolDestroy",
                     "cuMemPoolExportToShareableHandle", "cuMemPoolImportFromShareableHandle",
                     "cuMemPoolExportPointer", "cuMemPoolImportPointer", "cuMemAllocFromPoolAsync"),
-    [](const auto &one) {
-        std::string name = one.param;
-        std::replace(name.begin(), name.end(), '-', '_');
-        return name;
-    });
+    [](const auto &one) { return identifier(one.param); });
 
 // By one line of the program.
 TEST(Refusals, KindsAtOneLineAreToldApart) {

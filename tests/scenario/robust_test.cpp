@@ -446,8 +446,7 @@ TEST(Log, PathHasPidAndCommand) {
     Puppet a(world, producer());
     a.all({"malloc p 4096", "free p"});
     a.code("free p");
-    EXPECT_HAS(read_file(world.path("my.producer." + std::to_string(a.pid) + ".log")),
-               "double-free");
+    EXPECT_HAS(read_file(world.path("my.producer." + pid(a) + ".log")), "double-free");
     EXPECT_EQ(a.errors(), "");
 }
 

@@ -462,7 +462,7 @@ TEST_F(InVain, AnImportNamesTheProgramThatShouldHaveExported) {
     ASSERT_EQ(world.count("share-timeout"), 1u);
     EXPECT_LACKS(world.findings()[0].detail, " runs here");
     Puppet a(world, grabber);
-    const std::string runs = grabber.as + " (pid " + std::to_string(a.pid) +
+    const std::string runs = grabber.as + " (pid " + pid(a) +
                              ") runs here, for which line 1 exports size = 60MiB: it has ";
     expect_told(world, runs + "not asked for that, ");
     a.must("malloc p 4096");
@@ -483,8 +483,7 @@ TEST_F(InVain, AnImportNamesAProgramThatDiffersInCase) {
     other[0] = 'G';
     World world(rules(other));
     Puppet a(world, grabber);
-    expect_told(world, grabber.as + " (pid " + std::to_string(a.pid) +
-                           ") runs here, and line 1 is for " + other +
+    expect_told(world, grabber.as + " (pid " + pid(a) + ") runs here, and line 1 is for " + other +
                            ", which differs in case only");
 }
 

@@ -21,10 +21,6 @@ std::string frames(const std::string &more = "backing = vmm\n") {
                        rule("frames", "consumer", "import", "size = 64MiB\n" + more));
 }
 
-std::string pid(const Puppet &puppet) {
-    return std::to_string(puppet.pid);
-}
-
 ::testing::AssertionResult does(const Result &result, const std::string &text) {
     if (result.status == 0 && contains(result.out, text))
         return ::testing::AssertionSuccess();
@@ -59,13 +55,7 @@ std::string left(const std::string &size) {
     return on_gpu() ? " have left the GPU" : " is suspended: " + size + " have left the GPU";
 }
 
-class Suspend : public ::testing::Test {
-  protected:
-    void SetUp() override {
-        if (!hip().empty())
-            GTEST_SKIP() << "the simulator of AMD's runtime has no checkpoints";
-    }
-};
+using Suspend = Checkpointed;
 
 } // namespace
 

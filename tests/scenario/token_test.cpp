@@ -41,6 +41,13 @@ struct RunToken : testing::Test {
         map(puppet, 0, blocks, types);
     }
 
+    // And an importer; what opens them there.
+    std::string start(Puppet &exporter, unsigned blocks, Puppet &importer) const {
+        start(exporter, blocks);
+        importer.must("malloc p 1024");
+        return exporter.must("get at");
+    }
+
     uint64_t shown(const Puppet &puppet, const std::string &member) const {
         const Result out = world.tool({"show", text((uint64_t)puppet.pid), "--json"});
         return out.status == 0 ? (uint64_t)Json::parse(out.out)[0][member].number : UINT64_MAX;
@@ -74,9 +81,7 @@ TEST_F(RunToken, IsRefusedWithoutTheKey) {
 
 TEST_F(RunToken, OpensAllThatIsMappedFromThereOn) {
     Puppet a(world), b(world);
-    start(a, 5);
-    b.must("malloc p 1024");
-    const std::string handle = a.must("get at");
+    const std::string handle = start(a, 5, b);
     EXPECT_EQ(a.must("get at 4096"), handle) << "an address inside means its mapping";
     const std::string third = a.must("get at " + at(2, 100));
     EXPECT_NE(third, handle);
@@ -195,9 +200,7 @@ TEST_F(RunToken, OfAnotherDeviceIsAnotherRun) {
 
 TEST_F(RunToken, IsTheSameUntilTheRunChanges) {
     Puppet a(world), b(world);
-    start(a, 2);
-    b.must("malloc p 1024");
-    const std::string first = a.must("get at"), second = a.must("get at " + at(1));
+    const std::string first = start(a, 2, b), second = a.must("get at " + at(1));
     EXPECT_EQ(a.must("get at"), first);
     map(a, 2, 3);
     const std::string grown = a.must("get at");
@@ -223,9 +226,7 @@ TEST_F(RunToken, IsTheSameUntilTheRunChanges) {
 
 TEST_F(RunToken, OfMemoryThatWasMappedAnewIsAnother) {
     Puppet a(world), b(world);
-    start(a, 3);
-    b.must("malloc p 1024");
-    const std::string before = a.must("get at");
+    const std::string before = start(a, 3, b);
     b.must("open q " + before);
     a.all({"vunmap at " + at(1) + " " + text(BLOCK), "vcreate h1 " + text(BLOCK) + " 0"});
     a.must("vmap at " + at(1) + " " + text(BLOCK) + " h1");
@@ -303,9 +304,7 @@ TEST_F(RunToken, AHundredOpensImportEachBlockOnce) {
 
 TEST_F(RunToken, CountsItsOpens) {
     Puppet a(world), b(world);
-    start(a, 2);
-    b.must("malloc p 1024");
-    const std::string handle = a.must("get at");
+    const std::string handle = start(a, 2, b);
     for (int i = 0; i < 10; i++)
         b.must("open q " + handle);
     for (int i = 0; i < 9; i++)
@@ -318,9 +317,7 @@ TEST_F(RunToken, CountsItsOpens) {
 
 TEST_F(RunToken, AnswersAsADriversHandleWhereItIsMisused) {
     Puppet a(world), b(world);
-    start(a, 2);
-    b.must("malloc p 1024");
-    const std::string handle = a.must("get at");
+    const std::string handle = start(a, 2, b);
     EXPECT_EQ(a.code("open q " + handle), 201) << "its own";
     EXPECT_EQ(b.code("open q " + handle + " 0"), 1);
     EXPECT_EQ(b.code("open q " + handle + " 2"), 1);
@@ -356,9 +353,7 @@ TEST_F(RunToken, ClosedInsideIsNotTheProcesssOwn) {
 
 TEST_F(RunToken, EndsWithTheContextThatOpenedIt) {
     Puppet a(world), b(world);
-    start(a, 2);
-    b.must("malloc p 1024");
-    const std::string handle = a.must("get at");
+    const std::string handle = start(a, 2, b);
     b.all({"open q " + handle, "reset"});
     EXPECT_EQ(shown(b, "held"), 0u);
     b.all({"malloc p 1024", "open q " + handle});
@@ -367,10 +362,8 @@ TEST_F(RunToken, EndsWithTheContextThatOpenedIt) {
 
 TEST_F(RunToken, OfADeadExporter) {
     Puppet a(world), b(world), c(world);
-    start(a, 2);
-    b.must("malloc p 1024");
     c.must("malloc p 1024");
-    const std::string handle = a.must("get at");
+    const std::string handle = start(a, 2, b);
     b.must("open q " + handle);
     a.kill();
     EXPECT_EQ(b.must("read q " + at(1) + " 1"), "11") << "the importer keeps it";
@@ -384,10 +377,8 @@ TEST_F(RunToken, OfADeadExporter) {
 
 TEST_F(RunToken, OfAnExporterThatHasEnded) {
     Puppet a(world), b(world), c(world);
-    start(a, 2);
-    b.must("malloc p 1024");
     c.must("malloc p 1024");
-    const std::string handle = a.must("get at");
+    const std::string handle = start(a, 2, b);
     b.must("open q " + handle);
     EXPECT_EQ(a.quit("return"), 0);
     EXPECT_EQ(sockets(), 0u);
@@ -408,9 +399,7 @@ TEST_F(RunToken, OfADeadImporterHoldsNothing) {
 
 TEST_F(RunToken, OfAStoppedExporterCostsABoundedWait) {
     Puppet a(world), b(world);
-    start(a, 2);
-    b.must("malloc p 1024");
-    const std::string handle = a.must("get at");
+    const std::string handle = start(a, 2, b);
     a.stop();
     EXPECT_EQ(b.code("open q " + handle), 1);
     EXPECT_EQ(world.count("store-unavailable"), 1u) << world.logs();
@@ -423,9 +412,7 @@ TEST_F(RunToken, OfAStoppedExporterCostsABoundedWait) {
 
 TEST_F(RunToken, OfAParentIsNotItsForkedChilds) {
     Puppet a(world), b(world);
-    start(a, 2);
-    b.must("malloc p 1024");
-    const std::string handle = a.must("get at");
+    const std::string handle = start(a, 2, b);
     const Reply forked = a("fork get at;open q " + handle);
     EXPECT_HAS(forked.text, "3 | 3");
     b.must("open q " + handle);
@@ -439,9 +426,7 @@ TEST_F(RunToken, OfAParentIsNotItsForkedChilds) {
 
 TEST_F(RunToken, SurvivesAProgramThatClosesItsSocket) {
     Puppet a(world), b(world);
-    start(a, 2);
-    b.must("malloc p 1024");
-    const std::string handle = a.must("get at");
+    const std::string handle = start(a, 2, b);
     for (int i = 0; i < 3; i++) {
         EXPECT_NE(a.must("unlisten"), "0"); // a real driver may listen, too
         b.must("open q " + handle);

@@ -631,7 +631,7 @@ TEST(Keeper, IsUnseenByTheProgram) {
     a.must("info");
     b.must("info");
     EXPECT_EQ(a("errno malloc p 4194304")[2], b("errno malloc p 4194304")[2]);
-    EXPECT_EQ(command({"pgrep", "-P", std::to_string(a.pid)}).out, ""); // no child to wait for
+    EXPECT_EQ(command({"pgrep", "-P", pid(a)}).out, ""); // no child to wait for
 }
 
 } // namespace

@@ -23,6 +23,9 @@ class InitTest : public StoreTest {
     gps_store fresh = {};
 };
 
+const char *const PARTS[] = {"", "/default", "/default/procs", "/default/regions",
+                             "/default/names"};
+
 TEST_F(InitTest, MakesUsableDirectoriesUnderAnyUmask) {
     mode_t old = umask(0777);
     int rc = init(base + "/new");
@@ -64,8 +67,7 @@ TEST_F(InitTest, RefusesPathsThatLeaveNoRoom) {
 }
 
 TEST_F(InitTest, RefusesADirectoryThatOthersMayEnter) {
-    for (const char *part :
-         {"", "/default", "/default/procs", "/default/regions", "/default/names"}) {
+    for (const char *part : PARTS) {
         const std::string path = base + "/root" + part;
 
         for (mode_t bit : {010, 001, 040, 020, 004, 002}) {
@@ -80,8 +82,7 @@ TEST_F(InitTest, RefusesADirectoryThatOthersMayEnter) {
 TEST_F(InitTest, RefusesADirectoryOfAnotherUser) {
     if (geteuid() != 0)
         GTEST_SKIP() << "needs root";
-    for (const char *part :
-         {"", "/default", "/default/procs", "/default/regions", "/default/names"}) {
+    for (const char *part : PARTS) {
         const std::string path = base + "/root" + part;
 
         ASSERT_EQ(0, chown(path.c_str(), 65534, 65534));
@@ -91,8 +92,7 @@ TEST_F(InitTest, RefusesADirectoryOfAnotherUser) {
 }
 
 TEST_F(InitTest, FollowsNoSymlink) {
-    for (const char *part :
-         {"", "/default", "/default/procs", "/default/regions", "/default/names"}) {
+    for (const char *part : PARTS) {
         const std::string path = base + "/root" + part;
 
         fs::rename(path, base + "/elsewhere");

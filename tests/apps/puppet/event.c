@@ -7,10 +7,7 @@ MAKER(evcreate, u64, do_evcreate(&made, (unsigned)number(w[2])))
 
 static int c_evget(char **w) {
     unsigned char handle[64] = {0};
-    const int code = do_evget(handle, value(w[1]));
-    if (!code)
-        say_hex(handle, sizeof(handle));
-    return code;
+    return handle_reply(do_evget(handle, value(w[1])), handle);
 }
 
 static int c_evopen(char **w) {

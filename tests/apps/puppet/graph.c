@@ -20,21 +20,25 @@ static int c_captured(char **w) {
  * parameters for that node of NAME; word STREAM NAME OFFSET VALUE: cuStreamWriteValue32 */
 CUgraphNode last_node;
 
-static CUDA_MEMCPY3D node_copy(char **w) {
+CUDA_MEMCPY3D device_copy(u64 to, u64 from, size_t count) {
     return (CUDA_MEMCPY3D){.dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                           .dstDevice = value(w[2]) + number(w[3]),
+                           .dstDevice = to,
                            .srcMemoryType = CU_MEMORYTYPE_DEVICE,
-                           .srcDevice = w[1][0] == 'c' ? value(w[5]) : 0,
-                           .WidthInBytes = number(w[4]),
+                           .srcDevice = from,
+                           .WidthInBytes = count,
                            .Height = 1,
                            .Depth = 1};
 }
+static CUDA_MEMSET_NODE_PARAMS device_fill(u64 to, unsigned byte, size_t count) {
+    return (CUDA_MEMSET_NODE_PARAMS){
+        .dst = to, .value = byte, .elementSize = 1, .width = count, .height = 1};
+}
+static CUDA_MEMCPY3D node_copy(char **w) {
+    return device_copy(value(w[2]) + number(w[3]), w[1][0] == 'c' ? value(w[5]) : 0, number(w[4]));
+}
 static CUDA_MEMSET_NODE_PARAMS node_fill(char **w) {
-    return (CUDA_MEMSET_NODE_PARAMS){.dst = value(w[2]) + number(w[3]),
-                                     .value = w[1][0] == 'f' ? (unsigned)number(w[5]) : 0,
-                                     .elementSize = 1,
-                                     .width = number(w[4]),
-                                     .height = 1};
+    return device_fill(value(w[2]) + number(w[3]), w[1][0] == 'f' ? (unsigned)number(w[5]) : 0,
+                       number(w[4]));
 }
 static int c_node(char **w) {
     CUgraph graph;
@@ -113,15 +117,8 @@ static int c_more(char **w) {
         return code ? code : (int)CU(cuGraphAddKernelNode)(&last_node, graph, NULL, 0, &kernel);
     }
     const u64 to = argument(w[3]), from = argument(w[4]), count = number(w[5]);
-    const CUDA_MEMCPY3D copy = {.dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                                .dstDevice = to,
-                                .srcMemoryType = CU_MEMORYTYPE_DEVICE,
-                                .srcDevice = from,
-                                .WidthInBytes = count,
-                                .Height = 1,
-                                .Depth = 1};
-    const CUDA_MEMSET_NODE_PARAMS fill = {
-        .dst = to, .value = (unsigned)from, .elementSize = 1, .width = count, .height = 1};
+    const CUDA_MEMCPY3D copy = device_copy(to, from, count);
+    const CUDA_MEMSET_NODE_PARAMS fill = device_fill(to, (unsigned)from, count);
     if (code)
         return code;
     return w[2][0] == 'c'

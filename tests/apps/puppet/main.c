@@ -131,6 +131,12 @@ int pointer_reply(const char *name, int code, u64 pointer) {
     return code;
 }
 
+int handle_reply(int code, const unsigned char handle[64]) {
+    if (!code)
+        say_hex(handle, 64);
+    return code;
+}
+
 /* --- commands --- */
 
 static int c_help(char **w);

@@ -21,10 +21,7 @@ COMMAND(freeat, do_free(hex(w[1])))
 
 static int get_at(u64 pointer) {
     unsigned char handle[64] = {0};
-    const int code = do_get(handle, pointer);
-    if (!code)
-        say_hex(handle, sizeof(handle));
-    return code;
+    return handle_reply(do_get(handle, pointer), handle);
 }
 
 COMMAND(get, get_at(value(w[1]) + number(w[2])))

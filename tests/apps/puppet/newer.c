@@ -47,13 +47,7 @@ static int newer_node(char **w, u64 to, u64 from, size_t size, bool again) {
     CUgraph graph;
     CUcontext context;
     CUgraphNodeParams what = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
-    what.memcpy.copyParams = (CUDA_MEMCPY3D){.dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                                             .dstDevice = again ? from : to,
-                                             .srcMemoryType = CU_MEMORYTYPE_DEVICE,
-                                             .srcDevice = from,
-                                             .WidthInBytes = size,
-                                             .Height = 1,
-                                             .Depth = 1};
+    what.memcpy.copyParams = device_copy(again ? from : to, from, size);
     int code = (int)CU(cuGraphCreate)(&graph, 0);
     code = code ? code : (int)CU(cuCtxGetCurrent)(&context);
     if (code)

@@ -77,6 +77,7 @@ extern _Thread_local size_t reply_length;
 __attribute__((format(printf, 1, 2))) void say(const char *format, ...);
 void say_hex(const unsigned char *bytes, size_t count);
 int pointer_reply(const char *name, int code, u64 pointer);
+int handle_reply(int code, const unsigned char handle[64]);
 void put(const char *text, size_t count);
 
 /* --- time --- */
@@ -97,6 +98,8 @@ void *abi(const char *name);
 /* Those of `kernels`, and what `more` made last. */
 extern CUmodule kernels;
 extern CUgraphNode last_node;
+/* As a node of a graph has it. */
+CUDA_MEMCPY3D device_copy(u64 to, u64 from, size_t count);
 
 /* --- the runtime, or what it makes of its calls --- */
 
