@@ -5,8 +5,8 @@
  * module with variables has a row here: the function that forgets what the parent had, or why the
  * state is as good in the child. What each thread has counts, for the one that forks goes on. The
  * parent's threads are not in the child, but their locks may be taken there: a reset touches none
- * of them, and loses memory rather than freeing it. tests/built/rooms compares rows and variables with
- * the object files, so none is left out.
+ * of them, and loses memory rather than freeing it. tests/built/rooms compares rows and variables
+ * with the object files, so none is left out.
  */
 #include "digest/worker_pool.h"
 #include "findings/leaks.h"
