@@ -90,6 +90,13 @@ void gps_deferred_add(struct gps_export *region) {
     deferred_insert(region);
 }
 
+void gps_deferred_add_pinned(struct gps_export *region) {
+    GPS_LOCKED(&state.lock);
+    deferred_insert(region);
+    region->pinner = pthread_self();
+    state.pins++;
+}
+
 void gps_deferred_remove(struct gps_export *region) {
     GPS_LOCKED(&state.lock);
     deferred_drop(region);

@@ -41,6 +41,8 @@ void gps_deferred_report_untaken(const struct gps_export *region);
 
 /* Adds a region that is CLOSING. It stays the caller's. */
 void gps_deferred_add(struct gps_export *region);
+/* The same, pinned: whoever destroys its context waits until the caller has unpinned it. */
+void gps_deferred_add_pinned(struct gps_export *region);
 /* CLOSING -> DEFERRED, or RESULT: the reaper frees it when it may. False: it is lost. */
 bool gps_deferred_leave(struct gps_export *region, bool result);
 /* Whether the address is that of a result which was handed over at an end: this is its free, the

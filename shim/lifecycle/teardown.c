@@ -59,11 +59,13 @@ static void each_live(uint64_t context, bool (*fn)(void *arg, struct gps_export 
 
 /* --- results --- */
 
-/* LIVE -> CLOSING. With the table's lock, so that a free finds the region in one of both. */
+/* LIVE -> CLOSING. With the table's lock, so that a free finds the region in one of both. It is
+ * pinned until it is handed over: entering a context that another thread has destroyed kills the
+ * process. */
 static void begin_hand_over(void *list, struct gps_alloc *alloc) {
     alloc->region->at_end = true;
     gps_export_become(alloc->region, GPS_EXPORT_CLOSING);
-    gps_deferred_add(alloc->region);
+    gps_deferred_add_pinned(alloc->region);
     region_collect(list, alloc);
 }
 
@@ -75,6 +77,7 @@ static void hand_over_result(struct gps_export *region) {
     gps_scope_end(&scope);
     gps_export_publish_result(region);
     gps_deferred_become(region, GPS_EXPORT_RESULT);
+    gps_deferred_unpin(region);
 }
 
 static void hand_over_results(uint64_t context) {
