@@ -13,7 +13,7 @@ ROUNDS ?= 7
 RESULT ?= $(BENCH)/result.json
 RESULTS ?= $(BUILD)/gpu-results
 INSTRUCTIONS ?= $(BENCH)/instructions.json
-bench-programs: $(BENCH)/busy $(BENCH)/calls $(BENCH)/empty.so $(BENCH)/registry $(BENCH)/store $(BENCH)/slots
+bench-programs: $(BENCH)/busy $(BENCH)/calls $(BENCH)/empty.so $(BENCH)/registry $(BENCH)/store $(BENCH)/slots $(BENCH)/timed/libgpushare.so
 
 bench: all sim bench-programs
 	tests/bench/bench.py $(BUILD) --driver $(DEMO_DRIVER) --rounds $(ROUNDS)
@@ -41,6 +41,16 @@ $(BENCH)/busy: tests/bench/busy.c
 $(BENCH)/registry $(BENCH)/store $(BENCH)/slots: $(BENCH)/%: tests/bench/%.c tests/bench/sample.c $(BUILD)/libgpushare_parts.a
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(C_FLAGS) $< tests/bench/sample.c $(BUILD)/libgpushare_parts.a -o $@
+# The library with clocks in load.c.
+$(BENCH)/timed/load.o: shim/merge/load.c
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(C_FLAGS) -fPIC -fvisibility=hidden -fno-inline -finstrument-functions -finstrument-functions-exclude-file-list=.h -c $< -o $@
+$(BENCH)/timed/timed.o: tests/bench/timed.c
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(C_FLAGS) -fPIC -fvisibility=hidden -c $< -o $@
+$(BENCH)/timed/libgpushare.so: $(filter-out $(BUILD)/shim/merge/load.o,$(SHIM_OBJECTS)) $(LIBRARY_COMPAT) $(BENCH)/timed/load.o $(BENCH)/timed/timed.o $(BUILD)/exports.map
+	@echo "  LINK  $@"
+	$(LINK_LIBRARY)
 $(BENCH)/empty.so:
 	@mkdir -p $(@D)
 	echo | $(CC) -x c -shared -fPIC - -o $@

@@ -51,8 +51,9 @@ class Fleet:
     def __init__(self, build, driver, name):
         self.build, self.driver, self.name = pathlib.Path(build).resolve(), driver, name
         self.programs = self.build / ("gpu" if driver == "gpu" else "gpu-sim")
-        if not (self.build / "libgpushare.so").exists():
-            sys.exit(f"{self.build}/libgpushare.so is not built") # the loader would go on without it
+        self.library = self.build / "libgpushare.so"
+        if not self.library.exists():
+            sys.exit(f"{self.library} is not built") # the loader would go on without it
         self.results = pathlib.Path(os.environ.get("RESULTS", self.build / "gpu-results"))
         self.results.mkdir(exist_ok=True)
         for old in self.results.glob(f"replicas-{name}-*"):
@@ -92,7 +93,7 @@ class Fleet:
     def environment(self, config, log=None):
         words = {key: value for key, value in os.environ.items() if not key.startswith("GPUSHARE_") or "_SIM_" in key}
         words["KERNELS"] = f"{self.build}/tests/apps/kernels.ptx"
-        preloaded = [f"{self.build}/libgpushare.so"] * bool(config) + [str(library) for library in self.behind]
+        preloaded = [str(self.library)] * bool(config) + [str(library) for library in self.behind]
         if preloaded:
             words["LD_PRELOAD"] = ":".join(preloaded)
         if config:

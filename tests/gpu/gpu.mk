@@ -62,7 +62,7 @@ gpu-pack: all sim tests conformance gpu-programs bench-programs
 	mkdir -p $(GPU_PACK)/tests $(GPU_PACK)/demo $(GPU_PACK)/bench
 	cp -a $(BUILD)/gpushare $(BUILD)/libgpushare.so $(BUILD)/gpu $(GPU_PACK)
 	cp -a $(BUILD)/demo/gpu $(GPU_PACK)/demo
-	cp -a $(addprefix $(BUILD)/bench/,busy calls empty.so registry store) $(GPU_PACK)/bench
+	cp -a $(addprefix $(BUILD)/bench/,busy calls empty.so registry store timed) $(GPU_PACK)/bench
 	cp -a $(addprefix $(TESTS)/,apps gpu scenario conformance soak-worker differ-program fault-inject) $(GPU_PACK)/tests
 	strip -g $(GPU_PACK)/tests/scenario
 	du -sh $(GPU_PACK)
