@@ -41,7 +41,7 @@ void gps_merge_start(const struct gps_config *config, const struct gps_program *
 
 /* --- an allocation --- */
 
-/* What no rule took never merges. */
+/* An area that no rule took never merges. */
 static void note_rule(struct gps_area *area) {
     const bool merges = gps_area_merges(area);
     if (merges) {
@@ -79,8 +79,9 @@ static void area_drop_blocks(struct gps_area *area) {
         gps_block_drop(area, &area->blocks[i]);
 }
 
-/* Its memory is there when the program has its address, and is mapped then, or when it is needed.
- * What surely does not fit takes nothing from others, not even for a moment. */
+/* Makes the area's memory before the program has the address, or with overcommit later, and maps it
+ * unless the area is lazy. An area that surely does not fit takes no memory from other processes,
+ * not even for a moment. */
 static int make_blocks(struct gps_area *area) {
     if (area->lazy && area->rule->overcommit)
         return gps_context_state();
@@ -91,7 +92,7 @@ static int make_blocks(struct gps_area *area) {
     return code;
 }
 
-/* False: a context has ended meanwhile, perhaps this one. */
+/* False: a context has ended meanwhile, perhaps the area's. */
 static bool area_add_unless_ended(struct gps_area *area, uint64_t contexts) {
     GPS_AREAS_LOCKED();
     if (gps_area_contexts_ended() != contexts)
@@ -106,11 +107,11 @@ static uint64_t contexts_ended(void) {
     return gps_area_contexts_ended();
 }
 
-static _Atomic uint64_t prepared; /* devices, a bit each */
+static _Atomic uint64_t prepared; /* a bit for each device that had an allocation */
 GPS_FORGOTTEN(prepared);
 
-/* With the first allocation on a device. Where the program computes already, as in another context,
- * they are loaded in the first swap, and blocks are read back until then. */
+/* Loads the kernels with a device's first allocation. If the program computes already, as in
+ * another context, the first swap loads them, and blocks are read back until then. */
 static void merge_kernels_load(int device) {
     const uint64_t bit = UINT64_C(1) << (device % 64);
     if ((atomic_fetch_or(&prepared, bit) & bit) || !gps_swap_try_lock())
@@ -122,8 +123,8 @@ static void merge_kernels_load(int device) {
     gps_swap_unlock();
 }
 
-/* Reserves addresses for the area, makes its memory, and adds it to the table. Others go on
- * meanwhile, and nobody knows it yet. */
+/* Reserves addresses for the area, makes its memory, and adds it to the table. Other threads go on
+ * meanwhile: they do not know the area yet. */
 static int area_place(struct gps_area *area, uint64_t *pointer, const char **why) {
     const uint64_t contexts = contexts_ended();
     int code = gps_mapping_reserve(area->extent, &area->pointer);
@@ -164,7 +165,7 @@ int gps_merge_allocate(const struct gps_merge_request *request, uint64_t *pointe
                        const char **why) {
     if (request->size < GPS_MERGE_LEAST)
         return GPS_NOT_SUPPORTED;
-    if (request->size >= HUGE_SIZE && !gps_block_fits(request->size)) /* not even counted */
+    if (request->size >= HUGE_SIZE && !gps_block_fits(request->size)) /* its table is huge, too */
         return GPS_OUT_OF_MEMORY;
     gps_swap_return();
     gps_merge_end_freed(GPS_MERGE_IF_ENDED);
@@ -173,10 +174,10 @@ int gps_merge_allocate(const struct gps_merge_request *request, uint64_t *pointe
     return code == GPS_NOT_READY ? make_and_place(request, pointer, why) : code;
 }
 
-/* --- its end --- */
+/* --- the end of an allocation --- */
 
-/* Releases the block's memory, with gps_swap_lock and the lock of areas. One that is unbacked was
- * ended before, if its area is freed already. */
+/* Releases the block's memory, with gps_swap_lock and the lock of areas. In a freed area
+ * end_unbacked has ended the unbacked blocks before. */
 static void area_end_block(struct gps_area *area, struct gps_block *block) {
     const bool unbacked = gps_block_is_unbacked(block), merged = gps_block_is_merged(block);
     const bool referenced = merged || block->state == GPS_BLOCK_SPECULATIVE;
@@ -193,7 +194,7 @@ static void area_end_block(struct gps_area *area, struct gps_block *block) {
 
 static _Atomic unsigned waiting; /* areas that are freed on a stream, and still there */
 GPS_FORGOTTEN(waiting);
-static _Atomic unsigned ended; /* of them, ever */
+static _Atomic unsigned ended; /* how many of them have ended, ever */
 
 static void area_end(struct gps_area *area) {
     gps_area_remove(area);
@@ -278,7 +279,7 @@ bool gps_merge_free_ordered(uint64_t pointer, uint64_t stream) {
     return found;
 }
 
-/* A stream that is lost does not use it. */
+/* A lost stream, whose event fails, does not use the area. */
 static bool is_unused(const struct gps_area *area) {
     return !area->user.event || gps_ops->event_state(area->user.event) != GPS_NOT_READY;
 }
@@ -311,7 +312,7 @@ bool gps_merge_end_freed(enum gps_merge_end how) {
     gps_merge_end_freed_locked();
     gps_swap_unlock();
     if (how == GPS_MERGE_SURELY && ended == before && gps_scope_synchronize() == GPS_OK)
-        gps_merge_end_freed(GPS_MERGE_IF_ENDED); /* or another thread has meanwhile */
+        gps_merge_end_freed(GPS_MERGE_IF_ENDED); /* or another thread ends them */
     return ended != before;
 }
 
@@ -329,9 +330,10 @@ void gps_merge_purge(uint64_t context, uint64_t before) {
     }
 }
 
-/* --- what it looks like --- */
+/* --- the area of an address --- */
 
-/* Most addresses are far from all areas, so the lock is checked first. */
+/* The lock's order is checked first, because most addresses are far from all areas and never take
+ * it. */
 bool gps_merge_find(uint64_t address, struct gps_area *found) {
     gps_lock_check((1u << GPS_RANK_AREAS) - 1, "a question whose memory it is");
     if (!gps_area_near(address, 1))

@@ -1,8 +1,8 @@
 /*
  * allocation.h - the life of an area: an allocation that a merge rule takes, and its end.
  *
- * The program has it as if it were cudaMalloc's. Any thread may call these functions, without a
- * lock unless their comment says otherwise. The codes are the driver's.
+ * To the program an area is as an allocation of cudaMalloc. Any thread may call these functions,
+ * without a lock unless their comment says otherwise. The codes are the driver's.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 #include "gate/gate.h"
 #include "process/program.h"
 
-/* What a rule took. */
+/* An allocation that a rule took. */
 struct gps_merge_request {
     const struct gps_rule *rule;
     uint64_t index, size, context;
@@ -21,7 +21,7 @@ struct gps_merge_request {
 /* A rule of this program merges. Constant once the process has begun. The start also sets
  * gps_gate_active. */
 extern bool gps_merge_active;
-/* What no rule takes lies in blocks, too (suspend = on). Constant as well. */
+/* Allocations that no rule takes lie in blocks, too (suspend = on). Constant as well. */
 extern bool gps_blocks_active;
 void gps_merge_start(const struct gps_config *config, const struct gps_program *program);
 
@@ -36,17 +36,18 @@ int gps_merge_free(uint64_t pointer);
  * stays until the work that is on the stream has ended. False: there is no such allocation, or it
  * cannot be known when that work ends. */
 bool gps_merge_free_ordered(uint64_t pointer, uint64_t stream);
-/* Ends what was freed on streams whose work has ended since. True: it ended some of it. It needs no
- * scope. */
+/* Ends areas that were freed on streams whose work has ended since. True: it ended some. It needs
+ * no scope. */
 enum gps_merge_end {
-    GPS_MERGE_AT_ONCE, /* nothing where another thread has gps_swap_lock */
+    GPS_MERGE_AT_ONCE, /* does nothing where another thread has gps_swap_lock */
     GPS_MERGE_IF_ENDED,
-    GPS_MERGE_SURELY, /* where there is none, the work of the current context is waited for */
+    GPS_MERGE_SURELY, /* where none can end, waits for the work of the current context */
 };
 bool gps_merge_end_freed(enum gps_merge_end how);
 /* The same for one that has gps_swap_lock, inside a scope for driver calls. */
 void gps_merge_end_freed_locked(void);
-/* The context is gone: its areas that were made before this epoch end. Before gps_swap_permit. */
+/* Ends the areas of a context that is gone, if they were made before this epoch. Called before
+ * gps_swap_permit. */
 void gps_merge_purge(uint64_t context, uint64_t before);
 
 /* The area that the address lies in, without its blocks. It needs no scope. */

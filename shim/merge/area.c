@@ -13,9 +13,9 @@ static struct {
     GPS_LOCK(GPS_RANK_AREAS) lock;
     struct gps_range *areas;
     uint64_t serial;
-    uint64_t ended;           /* contexts */
-    _Atomic unsigned padded;  /* so many end within a block */
-    _Atomic unsigned created; /* so many are memory of cuMemCreate */
+    uint64_t ended;           /* contexts that ended */
+    _Atomic unsigned padded;  /* areas that end within a block */
+    _Atomic unsigned created; /* areas of memory of cuMemCreate */
 } state;
 GPS_FORGOTTEN(state);
 
@@ -37,7 +37,7 @@ unsigned gps_area_cut(uint64_t at, uint64_t end, uint64_t largest, struct gps_bl
     return count;
 }
 
-/* It may come to have a block for each 2 MiB. */
+/* There is room for a block for each 2 MiB, because layout.c may cut the area so. */
 struct gps_area *gps_area_new(uint64_t extent, uint64_t largest) {
     const uint64_t most = extent / GPS_MERGE_SMALL, words = most / 64 + 1;
     struct gps_area *area =

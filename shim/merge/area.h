@@ -21,26 +21,27 @@
 
 #define GPS_MERGE_SMALL (UINT64_C(2) << 20)
 #define GPS_MERGE_LARGE GPS_DIGEST_MOST
-/* Of what is never merged. */
+/* The largest block of an area that never merges. */
 #define GPS_PLAIN_LARGE (UINT64_C(256) << 20)
 
 /* The rule of an area that no rule of the configuration took: its memory lies in blocks so that a
- * suspension lets go of it (suspend = on), and never merges. */
+ * suspension can evict it (suspend = on), and never merges. */
 extern const struct gps_rule gps_plain_rule;
 
 enum gps_block_state {
     GPS_BLOCK_UNBACKED,    /* it has no memory mapped: only copies from the host have touched it */
     GPS_BLOCK_PRIVATE,     /* it has memory of its own, which the program writes as it likes */
     GPS_BLOCK_FROZEN,      /* its own memory is read-only: it is about to be merged */
-    GPS_BLOCK_OFFERING,    /* as FROZEN; the keeper is asked to take its memory for all */
+    GPS_BLOCK_OFFERING,    /* as FROZEN; its memory is being offered to the keeper */
     GPS_BLOCK_UNANSWERED,  /* as FROZEN; the keeper may have its memory, for it did not answer */
-    GPS_BLOCK_PROVIDED,    /* read-only; the keeper has its memory, and others may have it mapped */
+    GPS_BLOCK_PROVIDED,    /* read-only; the keeper has its memory; other processes may map it */
     GPS_BLOCK_SHARED,      /* read-only; the memory is another process's */
     GPS_BLOCK_SPECULATIVE, /* as SHARED; copies have brought a part of its bytes so far */
 };
 
-/* What may follow each of them. gps_block_set_state (block.h) changes the state, and asserts this.
- * A block that ends is UNBACKED at last; one that is cut from frozen ones begins as FROZEN. */
+/* The states that may follow each state. gps_block_set_state (block.h) changes the state, and
+ * asserts this. A block that ends is UNBACKED at last; one that is cut from frozen ones begins as
+ * FROZEN. */
 #define GPS_BLOCK_STATES                                                                           \
     GPS_STATE_ROW(GPS_BLOCK_UNBACKED, GPS_TO(GPS_BLOCK_PRIVATE) | GPS_TO(GPS_BLOCK_FROZEN) |       \
                                           GPS_TO(GPS_BLOCK_SPECULATIVE)),                          \
@@ -82,7 +83,7 @@ struct gps_block {
     uint8_t state;           /* enum gps_block_state */
     bool changed;            /* by something that is no hooked call: a kernel, most likely */
     bool excluded;           /* never merged: a graph writes it, or an exclusion says so */
-    bool evicted;            /* its memory was let go of (suspend); its addresses are kept */
+    bool evicted;            /* a suspension evicted its memory; its addresses are kept */
 };
 
 struct gps_created;
@@ -95,7 +96,7 @@ struct gps_area {
     uint64_t made;   /* in which epoch (gate/streams.h) */
     const struct gps_rule *rule;
     uint64_t index;              /* of the rule's allocations */
-    uint64_t times;              /* how often an error 700 may have come from it (exclusion.h) */
+    uint64_t times;              /* how many errors 700 may have come from it (exclusion.h) */
     char caller[GPS_GLOB_BYTES]; /* the module that allocated it */
     uint8_t uuid[GPS_UUID_BYTES];
     int device;
@@ -129,7 +130,7 @@ static inline bool gps_block_is_merged(const struct gps_block *block) {
     return block->state == GPS_BLOCK_PROVIDED || block->state == GPS_BLOCK_SHARED;
 }
 
-/* Only by a swap may the program write it. */
+/* The program may write it only after a swap. */
 static inline bool gps_block_is_read_only(const struct gps_block *block) {
     return block->state >= GPS_BLOCK_FROZEN && block->state <= GPS_BLOCK_SHARED;
 }
@@ -188,18 +189,18 @@ static inline void gps_area_unlock_at_end(const bool *unused) {
 
 /* The functions from here to gps_area_remove want the lock. NULL: there is none. */
 struct gps_area *gps_area_at(uint64_t address);
-/* Which has the address, and is not another one in the place of that with this serial. */
+/* The area at the address, if it has this serial: another area may have taken its place. */
 struct gps_area *gps_area_of(uint64_t address, uint64_t serial);
-/* One of a context that was made before an epoch. Memory of cuMemCreate is of no context. */
+/* An area of the context that was made before an epoch. Memory of cuMemCreate is of no context. */
 struct gps_area *gps_area_of_context(uint64_t context, uint64_t before);
-void gps_area_move(uint64_t context, uint64_t to); /* all of them are another one's */
+void gps_area_move(uint64_t context, uint64_t to); /* all areas of a context become another's */
 /* Memory of cuMemCreate outlives its context, and has another one when the program uses it. */
 void gps_area_forget_context(uint64_t context, uint64_t before);
 /* Enters its context. */
 int gps_area_enter(const struct gps_area *area);
 /* A context ends: its events of frees before that are gone, and their work has ended. */
 void gps_area_forget_events(uint64_t context, uint64_t before);
-/* How many ever have. Who gives the lock back meanwhile asks again. */
+/* How many contexts have ended. A caller that gave the lock back meanwhile compares it anew. */
 uint64_t gps_area_contexts_ended(void);
 /* The block that begins at the address, and its area. NULL: it was freed, or cut anew. */
 struct gps_block *gps_area_block(uint64_t address, uint64_t serial, struct gps_area **area);
@@ -208,7 +209,7 @@ struct gps_area *gps_area_from(uint64_t address); /* which has the address, or t
 void gps_area_add(struct gps_area *area);
 void gps_area_remove(struct gps_area *area);
 
-/* What all areas lie in. */
+/* The span that all areas lie in. */
 extern struct gps_range_span gps_area_span;
 
 /* Whether an area may overlap the range. It needs no lock. */
@@ -216,8 +217,8 @@ static inline __attribute__((always_inline)) bool gps_area_near(uint64_t address
     return address < __atomic_load_n(&gps_area_span.highest, __ATOMIC_RELAXED) &&
            address + size > __atomic_load_n(&gps_area_span.lowest, __ATOMIC_RELAXED);
 }
-/* The same, of areas that end within a block. Behind the others nothing is mapped, and the driver
- * refuses what reaches past their end. */
+/* The same, of areas that end within a block. Behind other areas nothing is mapped, and the driver
+ * refuses calls that reach past their end. */
 bool gps_area_padded_near(uint64_t address, uint64_t size);
 
 /* Whether a range that begins in the area reaches past the end of the allocation. */

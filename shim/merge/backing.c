@@ -16,7 +16,7 @@
 
 #define LOCK_50MS (GPS_SECOND / 20)
 
-static uint64_t empty; /* bytes, of all areas; with the lock */
+static uint64_t empty; /* unbacked bytes of all areas; with the lock */
 GPS_FORGOTTEN(empty);
 
 void gps_backing_count(int64_t change) {
@@ -62,7 +62,7 @@ int gps_merge_back(const struct gps_area *area, struct gps_block *block) {
     return code;
 }
 
-/* What overcommit has not made yet stays so, if only what is made is to be mapped. */
+/* With only_made, a block whose memory overcommit has not made yet stays unbacked. */
 static int back(const struct gps_area *area, struct gps_block *block, bool only_made) {
     if (only_made && block->state == GPS_BLOCK_UNBACKED && !block->made)
         return GPS_OK;
@@ -91,7 +91,8 @@ static int back_area(struct gps_area *area, bool only_made) {
     return code;
 }
 
-/* Nobody looks at its unbacked blocks, and nobody may destroy its context. */
+/* Whether the area needs no gps_swap_lock: no thread compares copies with its unbacked blocks, and
+ * no thread may destroy its context. */
 static bool area_is_sole(const struct gps_area *area, uint64_t context) {
     bool sole = area->context == context;
     for (unsigned i = 0; i < area->count; i++)
@@ -111,7 +112,8 @@ static bool back_sole(void) {
     return !empty;
 }
 
-/* A kernel of ours may wait for one that fills the card, with gps_swap_lock. */
+/* The thread that has gps_swap_lock may wait for a kernel of ours, and that for one that fills the
+ * card. */
 static int back_all(void) {
     int here, code = GPS_OK;
     if (!gps_swap_lock_within(LOCK_50MS)) {
@@ -131,7 +133,7 @@ static int back_all(void) {
     return code;
 }
 
-/* A wait took its second in vain, and none has begun anew since. */
+/* The last wait for memory took its second in vain, and no memory was found since. */
 static _Atomic bool timed_out;
 GPS_FORGOTTEN(timed_out);
 

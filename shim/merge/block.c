@@ -16,7 +16,7 @@ static uint64_t block_address(const struct gps_area *area, const struct gps_bloc
     return area->pointer + block->at;
 }
 
-/* What the program makes by cuMemCreate only its own device reaches, or it is not merged. */
+/* Memory of cuMemCreate merges only while no device but its own reaches it. */
 static int block_allow(const struct gps_area *area, uint64_t pointer, uint64_t size,
                        bool writable) {
     return area->created ? gps_ops->allow(pointer, size, area->device, writable)
@@ -61,7 +61,7 @@ bool gps_block_fits(uint64_t bytes) {
     return gps_ops->memory(&available, &total) == GPS_OK && available >= bytes;
 }
 
-/* Without room for both the larger one goes first. */
+/* Where both do not fit, the larger memory is released first. */
 static int make_exact(const struct gps_area *area, struct gps_block *block) {
     struct gps_block larger = *block;
     block->made = 0;
@@ -70,7 +70,7 @@ static int make_exact(const struct gps_area *area, struct gps_block *block) {
     return code == GPS_OUT_OF_MEMORY ? gps_block_make(area, block) : code;
 }
 
-/* What was made for it, or is now; the caller's. */
+/* The memory that was made for the block, or is made now; the caller owns it. */
 static int take_made(const struct gps_area *area, struct gps_block *block, uint64_t *memory) {
     const bool exact = block->made && block->made_size == block->size;
     const int code = exact ? GPS_OK : make_exact(area, block);

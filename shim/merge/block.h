@@ -3,8 +3,8 @@
  *
  * All functions want the lock of area.h, inside a gps_scope that has entered the area's context.
  * Those that take memory or access from a block that the program may be using (freeze, thaw,
- * replace) are called with the gate held and the streams idle. The codes are the driver's. Without
- * success everything is as it was.
+ * replace) are called with the gate closed and the streams idle. The codes are the driver's. A call
+ * that fails changes nothing.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ void gps_block_set_state(struct gps_block *block, enum gps_block_state state);
 
 /* Makes memory for an UNBACKED block, without mapping it. */
 int gps_block_make(const struct gps_area *area, struct gps_block *block);
-/* Lets go of it: the block is another's, or has ended. */
+/* Releases that memory: the block gets another's, or has ended. */
 void gps_block_unmake(struct gps_block *block);
 /* Whether the current device has so much memory left. False also where that is not known. */
 bool gps_block_fits(uint64_t bytes);
@@ -38,28 +38,28 @@ int gps_block_seal(const struct gps_area *area, const struct gps_block *block);
 
 /* New memory with the block's bytes, not mapped; the caller's. */
 int gps_block_copy(const struct gps_area *area, const struct gps_block *block, uint64_t *memory);
-/* Maps other memory in place of the block's, which is let go of. The caller sets the state. */
+/* Maps other memory in place of the block's, which is released. The caller sets the state. */
 int gps_block_replace(const struct gps_area *area, struct gps_block *block, uint64_t memory,
                       bool writable);
 
 /* Maps the memory of new blocks, read-only, in place of old ones that have the same range and are
- * FROZEN; their memory is let go of, and the new ones are FROZEN. */
+ * FROZEN; their memory is released, and the new ones are FROZEN. */
 int gps_block_exchange(const struct gps_area *area, const struct gps_block *old, unsigned olds,
                        struct gps_block *blocks, unsigned count);
 
 /* Maps memory for the devices that reach the area's. */
 int gps_block_map(const struct gps_area *area, uint64_t pointer, uint64_t size, uint64_t memory,
                   bool writable);
-/* Maps it in the area, without access where that may not be used yet; and blocks to their memory:
- * all of them, or none. */
+/* Maps memory in the area, without access while the program may not use the area yet; and blocks to
+ * their memory, all or none. */
 int gps_block_place(const struct gps_area *area, uint64_t pointer, uint64_t size, uint64_t memory,
                     bool writable);
 int gps_block_place_all(const struct gps_area *area, const struct gps_block *blocks,
                         unsigned count);
-/* Maps memory somewhere, for a look at it or a copy into it. */
+/* Maps memory at any address, to read it or to copy into it. */
 int gps_block_view(const struct gps_area *area, uint64_t memory, uint64_t size, bool writable,
                    uint64_t *pointer);
 void gps_block_unview(uint64_t pointer, uint64_t size);
 
-/* The allocation ends: unmaps it. -> UNBACKED */
+/* The allocation ends: unmaps the block. -> UNBACKED */
 void gps_block_drop(const struct gps_area *area, struct gps_block *block);

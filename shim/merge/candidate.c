@@ -24,7 +24,7 @@ struct gps_block *gps_candidate_block(const struct gps_candidate *candidate,
     return block && is_the_same(candidate, block) ? block : NULL;
 }
 
-/* The program may have freed it before the lock was taken. */
+/* The program may have freed the area before the caller took gps_swap_lock. */
 static bool candidate_is_there(const struct gps_candidate *candidate, struct gps_area **area) {
     GPS_AREAS_LOCKED();
     return gps_candidate_block(candidate, area);
@@ -78,7 +78,7 @@ static bool candidate_compare(struct gps_candidate *candidate, int descriptor) {
 
 /* --- there is none --- */
 
-/* From here on the program's writes get a copy, so the memory that is offered does not change. */
+/* From here on the program's writes go to a copy, so the memory that is offered does not change. */
 static bool begin_offer(struct gps_candidate *candidate, int *descriptor) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();

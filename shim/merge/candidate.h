@@ -1,10 +1,11 @@
 /*
  * candidate.h - a block on its way to be merged.
  *
- * A private block whose bytes have not changed for long enough is frozen. From then on nobody
- * writes it, so the rest is not urgent. The block is hashed once more. If there is a shared block
- * of that hash, the two are compared, and the shared one takes its place; else the block is offered
- * as the shared one. A write of the program's thaws the block, and the candidate is forgotten.
+ * A private block whose bytes have not changed for long enough is frozen. From then on nothing
+ * writes it, so the other steps are not urgent. The block is hashed once more. If there is a shared
+ * block of that hash, the two are compared, and the shared one takes its place; else the block is
+ * offered as the shared one. A write of the program's thaws the block, and the candidate is
+ * forgotten.
  *
  * The functions are called inside a gps_scope, and without a lock unless their comment says
  * otherwise.
@@ -23,7 +24,7 @@ struct gps_candidate {
     struct gps_shared_key key;
     struct gps_id id;
     unsigned slot;
-    bool unanswered; /* an earlier offer was */
+    bool unanswered; /* the keeper did not answer an earlier offer */
     uint64_t memory; /* of the shared block, to take its place; 0: none */
 };
 
@@ -39,5 +40,5 @@ bool gps_candidate_hash(struct gps_candidate *candidate);
 /* Offers a frozen block. True: there is an equal shared block already, and the candidate has its
  * memory now. */
 bool gps_candidate_share(struct gps_candidate *candidate);
-/* Releases that memory, unless it took the block's place. */
+/* Releases the shared block's memory, unless it took the block's place. */
 void gps_candidate_finish(struct gps_candidate *candidate);

@@ -24,18 +24,18 @@
 struct gps_created {
     struct gps_entry entry;
     uint64_t handle, size;
-    uint64_t memory; /* the driver's; 0: it is parted */
+    uint64_t memory; /* the driver's allocation; 0: it is parted */
     struct gps_block_like like;
     struct gps_mapped_as as;
     uint32_t references; /* the program's */
     bool mapped;         /* `area` is in the table */
     bool kept;           /* one allocation for good; it has no area */
     bool wanted;         /* to be parted */
-    uint64_t again;      /* not before this */
+    uint64_t again;      /* no parting before this */
     struct gps_area *area;
 };
 
-/* A number is given once. */
+/* A number is given to one allocation, and never again. */
 static struct {
     struct gps_table table; /* by handle */
     uint64_t last;
@@ -79,7 +79,7 @@ static void created_forget(struct gps_created *created) {
 
 /* --- its blocks --- */
 
-/* Lets go of the memory of a block that is not mapped any more. */
+/* Releases the memory of a block that is not mapped any more. */
 static void created_end_block(struct gps_block *block) {
     const bool merged = gps_block_is_merged(block);
     if (block->memory)
@@ -98,7 +98,7 @@ static void leave_table(struct gps_created *created) {
     created->mapped = false;
 }
 
-/* Nothing of it is mapped, or it is the driver's allocation that is. */
+/* No block of the area is mapped: only the driver's allocation may be. */
 static void end_area(struct gps_created *created) {
     struct gps_area *area = created->area;
     if (!area)
@@ -118,7 +118,7 @@ static void created_end(struct gps_created *created) {
     created_forget(created);
 }
 
-/* It is one allocation for good. Without a reference the driver's mappings hold it. */
+/* The memory is one allocation for good. Without a reference only the driver's mappings hold it. */
 static void created_keep(struct gps_created *created) {
     end_area(created);
     created->kept = true;
@@ -188,7 +188,7 @@ static int created_area_enter(const struct gps_area *area) {
     return context ? gps_ops->enter(context) : GPS_INVALID_CONTEXT;
 }
 
-/* Memory as the program asked for, mapped for a look. */
+/* Memory with the program's properties, mapped to be filled. */
 struct copy {
     uint64_t memory, view, size;
 };
@@ -238,7 +238,7 @@ static int created_map_memory(const struct gps_area *area, uint64_t memory) {
     return gps_block_place(area, area->pointer, area->extent, memory, true);
 }
 
-/* Nothing uses the memory. The copy takes its place. */
+/* Puts the copy in the memory's place. The device is idle, or the memory is not mapped. */
 static int created_exchange(struct gps_created *created, const struct copy *copy) {
     const struct gps_area *area = created->area;
     int code = copy_blocks(created, copy->view);
@@ -379,7 +379,8 @@ static int map_first(struct gps_created *created, const struct gps_created_map *
     return GPS_OK;
 }
 
-/* What is parted is made whole first, if it is not mapped as it would be merged: GPS_NOT_READY. */
+/* GPS_NOT_READY: the memory is parted, and is made whole first because this mapping cannot
+ * merge. */
 static int try_to_map(const struct gps_created_map *map, bool *found) {
     GPS_AREAS_LOCKED();
     struct gps_created *created = created_find_referenced(map->handle);
@@ -525,7 +526,7 @@ static int open_blocks(struct gps_area *area) {
     return code;
 }
 
-/* What is parted is opened by its blocks, and what lies between by the driver's call. */
+/* Gives parted memory access block by block, and the memory between by the driver's call. */
 static int open_all(uint64_t pointer, uint64_t size, gps_created_range_fn *allow, const void *arg) {
     const uint64_t end = pointer + size;
     uint64_t from = pointer; /* so far */
@@ -622,7 +623,7 @@ enum { PARTING_MOST = GPS_CREATED_MOST / GPS_MERGE_SMALL };
 static struct {
     uint64_t pointer, serial, size; /* of the area */
     uint64_t view;                  /* where the new blocks are mapped, side by side; 0: nowhere */
-    uint64_t mapped;                /* so many bytes of them */
+    uint64_t mapped;                /* bytes of the new blocks that are mapped */
     unsigned count;
     bool taken; /* they are the area's */
     uint64_t memory[PARTING_MOST];
@@ -677,7 +678,7 @@ static bool prepare_block(const struct gps_area *area, const struct gps_block *b
     return true;
 }
 
-/* There must be room for as much of others, too. */
+/* Copies only where other allocations could get as much again. */
 static bool prepare_blocks(const struct gps_area *area) {
     bool prepared = gps_block_fits(2 * area->extent);
     for (unsigned i = 0; prepared && i < area->count; i++)
@@ -699,7 +700,7 @@ bool gps_parting_copy(void) {
     return prepared;
 }
 
-/* NULL: none. */
+/* NULL: the blocks have no memory. */
 static void give_blocks(struct gps_area *area, const uint64_t *memory) {
     for (unsigned i = 0; i < area->count; i++)
         area->blocks[i].memory = memory ? memory[i] : 0;

@@ -6,14 +6,14 @@
  * device may write it, the mapping is an area (area.h). Its blocks have no memory of their own: the
  * driver maps and protects an allocation as a whole. When one of them has been quiet for long
  * enough, the allocation is parted: each block gets memory of its own with the same bytes, in a
- * moment in which the device is idle, and the driver's allocation is let go of. From then on the
+ * moment in which the device is idle, and the driver's allocation is released. From then on the
  * blocks are as those of other areas.
  *
  * Whatever needs one allocation again makes it whole, with its bytes and for good: an export, a
  * second mapping, access for another device or for less than reads and writes, an array, an object
  * of multicast, a dma-buf. The program's calls are answered as the driver would.
  *
- * What is noted here is under the lock of area.h. Who maps or unmaps has gps_swap_lock, too. The
+ * The table is under the lock of area.h. A thread that maps or unmaps has gps_swap_lock, too. The
  * functions may be called by any thread, without a lock, and need no scope, unless said. The codes
  * are the driver's.
  */
@@ -22,18 +22,18 @@
 #include "allocation.h"
 #include "driver/driver_ops.h"
 
-/* More is left alone: it would be parted while the program waits. */
+/* A larger allocation is left to the driver: the program would wait while it is parted. */
 #define GPS_CREATED_MOST (UINT64_C(1) << 30)
 
 /* Whether a handle is one of ours, of memory that lives or once did. */
 static inline bool gps_created_is(uint64_t handle) {
     return handle >> 48 == 0x9750;
 }
-/* Whether there was any: without, no call has to look. */
+/* Whether there ever was such memory: without, no call has to look for it. */
 bool gps_created_any(void);
 
-/* The driver has made `memory` for the program: *handle is what the program gets. False: it is left
- * alone. Inside a gps_scope. */
+/* The driver has made `memory` for the program: *handle is what the program gets. False: the memory
+ * is left to the driver. Inside a gps_scope. */
 bool gps_created_make(const struct gps_merge_request *request, const struct gps_block_like *like,
                       uint64_t memory, uint64_t *handle);
 

@@ -9,8 +9,9 @@ static bool eviction_block_is_merged(const struct gps_block *block) {
     return gps_block_is_merged(block) || block->state == GPS_BLOCK_SPECULATIVE;
 }
 
-/* What the keeper may have by an offer that it did not answer is left to the driver, and so is
- * memory of cuMemCreate, whose handles the program has. */
+/* Whether the block's memory is the process's own to evict. The driver keeps memory that the keeper
+ * may have by an offer that it did not answer, and memory of cuMemCreate, whose handles the program
+ * has. */
 static bool eviction_block_is_own(const struct gps_area *area, const struct gps_block *block) {
     return !area->created && !area->freed &&
            (block->state == GPS_BLOCK_PRIVATE || block->state == GPS_BLOCK_FROZEN);
@@ -18,8 +19,8 @@ static bool eviction_block_is_own(const struct gps_area *area, const struct gps_
 
 /* --- finding, with the lock --- */
 
-/* The first that begins at an address or behind it, and is this process's own, or merged; NULL:
- * there is no more. */
+/* The first block that begins at an address or behind it, and is this process's own, or merged.
+ * NULL: there is no more. */
 static struct gps_block *eviction_block_from(uint64_t from, bool own, struct gps_area **found) {
     for (struct gps_area *area = gps_area_from(from); area; area = gps_area_next(area)) {
         unsigned i = 0, end;
@@ -38,7 +39,7 @@ static struct gps_block *eviction_block_from(uint64_t from, bool own, struct gps
     return NULL;
 }
 
-/* The one that begins there. */
+/* The block that begins at the address. */
 static struct gps_block *block_at(uint64_t address, bool own, struct gps_area **area) {
     struct gps_block *block = eviction_block_from(address, own, area);
     return block && (*area)->pointer + block->at == address ? block : NULL;
@@ -83,7 +84,7 @@ int gps_eviction_descriptor(const struct gps_eviction *of, int *descriptor) {
                : GPS_INVALID_VALUE;
 }
 
-/* A shared one of another process's. The caller enters its context. */
+/* A shared block of another process's. The caller enters its context. */
 static struct gps_block *find_shared(const struct gps_eviction *of, struct gps_area **area) {
     struct gps_block *block = block_at(of->address, false, area);
     const bool same = block && block->state == GPS_BLOCK_SHARED && !block->evicted &&
@@ -140,7 +141,7 @@ static int eviction_block_map(const struct gps_area *area, const struct gps_bloc
     return code;
 }
 
-/* What was made here is the keeper's now: it gives no descriptor any more. */
+/* Memory that was made here is the keeper's now: the block gives no descriptor any more. */
 static void eviction_block_take(const struct gps_area *area, struct gps_block *block,
                                 uint64_t memory) {
     block->memory = memory;
@@ -169,7 +170,7 @@ int gps_eviction_restore(uint64_t address, int descriptor) {
     return code;
 }
 
-/* --- memory that comes in the place of what is away --- */
+/* --- new memory in place of evicted memory --- */
 
 static int make_entered(const struct gps_area *area, struct gps_block *block) {
     uint64_t memory;
@@ -227,7 +228,7 @@ void gps_eviction_made(uint64_t address, bool taken) {
     }
 }
 
-/* --- what this process has for itself --- */
+/* --- blocks of this process's own --- */
 
 bool gps_eviction_next_own(struct gps_eviction_own *next) {
     struct gps_area *area;
@@ -239,7 +240,7 @@ bool gps_eviction_next_own(struct gps_eviction_own *next) {
     return block;
 }
 
-/* One that was about to be merged is looked at anew afterwards. */
+/* A frozen block becomes private, so that the merger looks at it anew afterwards. */
 int gps_eviction_release_own(uint64_t address) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();

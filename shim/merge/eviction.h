@@ -1,9 +1,9 @@
 /*
- * eviction.h - blocks whose memory the process lets go of, and takes again (suspend): merged ones,
- * and those of its own.
+ * eviction.h - blocks whose memory a suspension evicts and restores: merged ones, and those of this
+ * process's own.
  *
  * The addresses stay reserved, and the slots say as before that the process has the blocks, so that
- * the keeper keeps them. All calls of the program wait meanwhile, and the merger is held. Inside a
+ * the keeper keeps them. All calls of the program and the merger wait meanwhile. Called inside a
  * scope for driver calls, without a lock. The codes are the driver's.
  */
 #pragma once
@@ -27,13 +27,14 @@ int gps_eviction_enter(uint64_t address);
 /* A descriptor of its memory, the caller's, if it was created here and is not the keeper's. */
 int gps_eviction_descriptor(const struct gps_eviction *block, int *descriptor);
 
-/* The bytes of blocks that have memory of this process's own. It needs no scope for the driver. */
+/* The bytes of blocks that have memory of this process's own. It needs no scope for driver
+ * calls. */
 uint64_t gps_eviction_own_bytes(void);
 
-/* Of a block of another process's, while this one runs: the driver gives no descriptor of its
- * memory. The first makes memory of the same bytes, the caller's, with gps_swap_lock; the second
- * maps it in place of the other, within a hold (gate/swap.h). Then the block is as if created here.
- */
+/* For a block of another process's, of whose memory the driver gives no descriptor, while this
+ * process runs. The first makes memory of the same bytes, the caller's, with gps_swap_lock; the
+ * second maps it in place of the other, within a stall (gate/swap.h). Then the block is as if
+ * created here. */
 int gps_eviction_copy(const struct gps_eviction *block, uint64_t *memory);
 int gps_eviction_replace(const struct gps_eviction *block, uint64_t memory);
 
@@ -41,14 +42,14 @@ int gps_eviction_release(uint64_t address);
 /* The descriptor stays the caller's. */
 int gps_eviction_restore(uint64_t address, int descriptor);
 
-/* Where the keeper has only the bytes: memory comes in its place, which the caller fills; then a
- * descriptor of it, the caller's, while nothing can write it any more; and then the block is as if
- * created here, or is away as before. */
+/* Where the keeper has only the bytes. The first makes memory for the block, which the caller
+ * fills; the second seals it and gives a descriptor, the caller's; after the third the block is as
+ * if created here, or is evicted as before. */
 int gps_eviction_make(uint64_t address);
 int gps_eviction_seal(uint64_t address, int *descriptor);
 void gps_eviction_made(uint64_t address, bool taken);
 
-/* --- what this process has for itself --- */
+/* --- blocks of this process's own --- */
 
 struct gps_eviction_own {
     uint64_t address, size; /* begin with 0 */
@@ -56,10 +57,10 @@ struct gps_eviction_own {
     bool evicted;
 };
 
-/* The next block of its own by address, so that it can let go of it: not memory of cuMemCreate.
- * False: there is no more. */
+/* The next block of its own by address that it can evict: not memory of cuMemCreate. False: there
+ * is no more. */
 bool gps_eviction_next_own(struct gps_eviction_own *block);
-/* Its bytes are lost. */
+/* Evicts the block. Its bytes are lost. */
 int gps_eviction_release_own(uint64_t address);
-/* Memory comes in its place, with bytes of the driver's. */
+/* Makes new memory for the block, with the driver's bytes. */
 int gps_eviction_make_own(uint64_t address);

@@ -23,7 +23,7 @@ GPS_FORGOTTEN(happened);
 
 static uint64_t rule_sum(const struct gps_rule *rule) {
     struct gps_rule plain = *rule;
-    plain.line = 0; /* where and how it stands is no part of it */
+    plain.line = 0; /* the rule's place in the file is no part of it */
     memset(plain.lines, 0, sizeof(plain.lines));
     return XXH3_64bits(&plain, sizeof(plain));
 }
@@ -49,7 +49,7 @@ uint64_t gps_exclusion_times(const struct gps_area *area) {
                                       : 0;
 }
 
-/* --- whose fault it may be --- */
+/* --- allocations that may have caused it --- */
 
 /* Whether a block of it was merged at `since` or later, and still is. */
 static bool area_is_merged_since(const struct gps_area *area, uint64_t since) {
@@ -79,8 +79,8 @@ static void exclusion_add_name(struct gps_text *text, const char *before,
                  *area->caller ? area->caller : "code in no module");
 }
 
-/* Notes those that are to be excluded, or those that are not yet, of what was merged at `since` or
- * later: at the first time, or at 0 at the second. */
+/* Notes allocations with blocks that were merged at `since` or later: those that are excluded from
+ * now on, or those that are not yet. */
 static unsigned note_some(struct gps_text *text, const char *before, bool excluded,
                           uint64_t since) {
     unsigned count = 0;

@@ -20,13 +20,13 @@
 
 #define GET_WAIT (GPS_SECOND / 10)
 
-/* The socket of the keeper that has all that was created here, by inode; and of the one that has
- * all merged blocks, or for whom nobody needs them. */
+/* The socket, by inode, of the keeper that has all blocks that were created here; and of the one
+ * that has all merged blocks, or needs none because no process is suspended. */
 static uint64_t known, complete;
 GPS_FORGOTTEN(known);
 GPS_FORGOTTEN(complete);
 
-/* --- what was created here --- */
+/* --- blocks that were created here --- */
 
 static bool return_block(const struct gps_eviction *block) {
     int descriptor;
@@ -45,9 +45,9 @@ static bool return_all(void) {
     return all;
 }
 
-/* --- what other processes gave, and cannot give again --- */
+/* --- blocks that other processes gave, and cannot give again --- */
 
-/* Who is suspended has it from the keeper alone. */
+/* A suspended process can have its blocks only from the keeper. */
 static bool note_sleeper(void *any, const struct gps_proc *proc) {
     *(bool *)any = proc->alive && gps_answer_sleeps(gps_membership_store(), &proc->header.owner);
     return !*(bool *)any;
@@ -58,8 +58,8 @@ static bool anybody_sleeps(void) {
     return gps_proc_each(gps_membership_store(), note_sleeper, &any) != 0 || any;
 }
 
-/* Without memory, or a device that is idle for a moment, the block stays as it is, and the copy is
- * the keeper's alone. */
+/* If the device does not become idle, the block stays as it is, and the copy is the keeper's
+ * alone. */
 static void map_copy(const struct gps_eviction *block, uint64_t memory, const _Atomic bool *stop) {
     bool mapped = false;
     if (gps_stall_begin(stop)) {
@@ -86,7 +86,7 @@ static bool give_copy(const struct gps_eviction *block, const _Atomic bool *stop
     const int code = *stop ? GPS_DEINITIALIZED : gps_eviction_copy(block, &memory);
     gps_swap_unlock();
     if (code != GPS_OK)
-        return code == GPS_INVALID_VALUE; /* it is another's no more */
+        return code == GPS_INVALID_VALUE; /* the block is not another process's any more */
     const int status = eviction_block_give(block, memory);
     if (status == 0)
         map_copy(block, memory, stop);
@@ -95,7 +95,8 @@ static bool give_copy(const struct gps_eviction *block, const _Atomic bool *stop
     return status == 0 || status == -EEXIST || status == -ENOENT;
 }
 
-/* The next keeper waits for a moment for those who gave the blocks (-EAGAIN). */
+/* A new keeper waits a moment for the processes that gave the blocks, and answers -EAGAIN until
+ * then. */
 static bool give_what_is_lost(const _Atomic bool *stop) {
     struct gps_eviction block = {.address = 0};
     bool all = true;

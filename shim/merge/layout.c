@@ -74,7 +74,7 @@ static struct touched touched_by(const struct gps_area *area, uint64_t address, 
                             .outer = to / GPS_MERGE_SMALL * GPS_MERGE_SMALL};
 }
 
-/* The edges of tensors that were there before go. */
+/* Notes the tensor's edges in place of those of earlier tensors there. */
 static void note_tensor(struct gps_area *area, const struct touched *copy) {
     for (uint64_t at = copy->from + GPS_MERGE_SMALL; (at = edge_from(area, at)) < copy->to;
          at += GPS_MERGE_SMALL)
@@ -86,7 +86,7 @@ static void note_tensor(struct gps_area *area, const struct touched *copy) {
     area->tensors = true;
 }
 
-/* --- what blocks there should be --- */
+/* --- the wanted blocks --- */
 
 struct span {
     uint64_t at, end;
@@ -143,7 +143,7 @@ static struct gps_block *make_place(struct gps_area *area, unsigned first, unsig
 
 #define AT_ONCE (2 * GPS_MERGE_LARGE) /* has memory twice for a moment */
 
-/* What blocks that are not mapped have more than they need. */
+/* The bytes by which the memory of blocks that are not mapped exceeds their sizes. */
 static uint64_t excess(const struct gps_area *area) {
     uint64_t bytes = 0;
     for (unsigned i = 0; i < area->count; i++)
@@ -170,8 +170,8 @@ static bool layout_make_blocks(const struct gps_area *area, struct gps_block *bl
     return false;
 }
 
-/* Makes the memory of new blocks, and lets go of that of the old ones, which have the same range.
- * So what the allocation has never becomes less. */
+/* Makes the memory of new blocks, then releases that of the old ones, which have the same range. So
+ * the allocation never has less memory than its size. */
 static bool remake(const struct gps_area *area, struct gps_block *old, unsigned olds,
                    struct gps_block *blocks, unsigned count) {
     struct gps_block *last = &old[olds - 1], *end = &blocks[count - 1];
@@ -190,8 +190,8 @@ static bool remake(const struct gps_area *area, struct gps_block *old, unsigned 
     return true;
 }
 
-/* The same of blocks that are not mapped, for a copy. What it does not touch is one block on each
- * side, because it is most likely cut again. */
+/* The same of blocks that are not mapped, for a copy. The range that it does not touch is one block
+ * on each side, because it is most likely cut again. */
 static unsigned lay_out_for(const struct gps_area *area, const struct touched *copy, uint64_t at,
                             uint64_t end, struct gps_block *blocks) {
     unsigned count = 0;
@@ -217,7 +217,7 @@ static bool cut_anew(struct gps_area *area, const struct touched *copy, unsigned
     return true;
 }
 
-/* The blocks from one on that may be cut anew together, up to a place. */
+/* The end of the blocks from `first` on that may be cut anew together, up to a place. */
 static unsigned end_of_window(const struct gps_area *area, unsigned first, uint64_t to) {
     const uint64_t from = area->blocks[first].at;
     unsigned end = first;
@@ -232,8 +232,8 @@ static bool is_settled(const struct gps_area *area, const struct gps_block *bloc
     return block->state != GPS_BLOCK_UNBACKED || block_is_right(area, block);
 }
 
-/* Cuts those anew that a copy touches, as far as they are not mapped. What lies behind it is cut by
- * the copies that come there. */
+/* Cuts the blocks anew that a copy touches, as far as they are not mapped. Later copies cut the
+ * range behind it. */
 static void layout_fit_blocks(struct gps_area *area, const struct touched *copy) {
     unsigned at, end;
     gps_area_blocks(area, area->pointer + copy->from, 1, &at, &end);
@@ -274,7 +274,7 @@ void gps_layout_note(struct gps_area *area, uint64_t address, uint64_t size) {
 
 enum { RELAYOUT_MOST = 32 /* blocks: a swap of more would take too long */ };
 
-/* Adjacent blocks that are cut otherwise than tensors lie. */
+/* Adjacent blocks that are not cut as the tensors lie. */
 static struct {
     uint64_t serial, pointer; /* of the area; pointer 0: at first */
     uint64_t from;            /* where in it the next one is looked for */
@@ -338,7 +338,7 @@ static bool brings_any(const struct gps_area *area) {
 }
 
 /* Where a relayout that begins with a block ends: at the last place at which both agree; or, where
- * others are not worth waiting for, anywhere. */
+ * the next block is not worth waiting for, anywhere. */
 static unsigned relayout_find_end(const struct gps_area *area, unsigned first) {
     const uint64_t from = area->blocks[first].at;
     unsigned good = first, end = first;
@@ -354,7 +354,7 @@ static unsigned relayout_find_end(const struct gps_area *area, unsigned first) {
     return good == first && !waits ? end : good;
 }
 
-/* The same of its beginning. */
+/* Whether a relayout may begin with a block. */
 static bool relayout_may_begin(const struct gps_area *area, unsigned first) {
     const struct gps_block *block = &area->blocks[first];
     return is_frozen(block) && !block_is_right(area, block) &&
@@ -362,7 +362,7 @@ static bool relayout_may_begin(const struct gps_area *area, unsigned first) {
             has_waited(block, WAIT));
 }
 
-/* The first from a block on. */
+/* Finds the first relayout from a block on. */
 static bool relayout_find(const struct gps_area *area, unsigned first) {
     for (; first < area->count; first++) {
         if (!relayout_may_begin(area, first))
@@ -416,7 +416,7 @@ bool gps_layout_next(uint64_t only, bool again) {
 
 /* --- blocks with their bytes --- */
 
-/* Others of the area may have been cut anew meanwhile. */
+/* Other blocks of the area may have been cut anew meanwhile. */
 static bool relayout_is_there(const struct gps_area *area) {
     return relayout.end <= area->count &&
            area->blocks[relayout.first].at == relayout.wanted[0].at &&
@@ -458,7 +458,8 @@ static void carry_filled(const struct gps_area *area) {
         }
 }
 
-/* Copies the blocks, in the area's context. There must be room for as many bytes of others, too. */
+/* Copies the blocks, in the area's context. Copies only where other allocations could get as much
+ * again. */
 static bool relayout_copy_blocks(const struct gps_area *area) {
     const uint64_t size = block_end(&relayout.wanted[relayout.count - 1]) - relayout.wanted[0].at;
     bool copied = gps_block_fits(2 * size);

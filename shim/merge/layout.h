@@ -8,9 +8,9 @@
  * the 2 MiB that it shares with its neighbours are blocks of their own. So the tensor's blocks are
  * found wherever it lies, at the same distance from a multiple of 2 MiB.
  *
- * Blocks that are not mapped yet are cut anew when a copy begins, as far as it touches them. Those
- * that are mapped are when they are frozen, some at a time. What is cut anew has memory twice for a
- * moment; where there is no room for that it stays as it is.
+ * Blocks that are not mapped yet are cut anew when a copy begins, as far as it touches them. Mapped
+ * blocks are cut anew when they are frozen, some at a time. Both have memory twice for a moment;
+ * where there is no room for that they stay as they are.
  */
 #pragma once
 

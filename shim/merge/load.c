@@ -38,7 +38,7 @@ struct piece {
     struct gps_digest_work *hashing; /* of its bytes, since a shared block began like it; or NULL */
 };
 
-/* All of it lies in an allocation whose blocks get memory when they are needed. */
+/* The whole range lies in an allocation whose blocks get memory when they are needed. */
 static bool is_lazy(uint64_t address, uint64_t size) {
     GPS_SCOPE();
     GPS_AREAS_LOCKED();
@@ -46,8 +46,8 @@ static bool is_lazy(uint64_t address, uint64_t size) {
     return area && area->lazy && !area->freed && !gps_area_overrun(area, address, size);
 }
 
-/* It comes from pageable memory, or from pinned memory and is over when the call returns. Asks
- * whose memory it is, which takes the areas' lock. */
+/* The copy comes from pageable memory, or from pinned memory and has ended when the call returns.
+ * Looks the memory up, which takes the areas' lock. */
 static bool is_of_host(const struct gps_write *write, bool *pinned) {
     const uintptr_t from = (uintptr_t)write->from;
     const enum gps_memory_kind kind = gps_ops->kind(from);
@@ -138,7 +138,7 @@ static bool piece_is_whole(const struct piece *piece) {
     return !piece->at && piece->size == piece->key.size;
 }
 
-/* What brings the same bytes as all of the shared block has is over with that. */
+/* A piece that brings all bytes of the shared block needs no copy after that. */
 static bool piece_adopt(const struct piece *piece, const struct offer *offer, uint64_t memory) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
@@ -172,8 +172,8 @@ static bool map_shared(const struct piece *piece, struct offer *offer) {
     return false;
 }
 
-/* All bytes of a block are known: they say which one it is, and no other is mapped. One that only
- * begins alike was asked for meanwhile. */
+/* All bytes of a block are known: their hash tells the shared block that is mapped. The one that
+ * was got meanwhile only begins alike, perhaps. */
 static bool map_whole(struct piece *piece, struct offer *offer) {
     struct gps_digest digest;
     const bool read = gps_digest_finish(piece->hashing, &digest);
@@ -196,8 +196,8 @@ static bool piece_is_readable(const struct piece *piece, const void *bytes, uint
     return piece->pinned || gps_digest_readable(bytes, size);
 }
 
-/* The processor may read it. Pinned memory that it does not cache is read so slowly that a copy is
- * faster. */
+/* Hashes the first chunk, if the processor may read it. Pinned memory that it does not cache is
+ * read so slowly that a copy is faster. */
 static bool hash_first(struct piece *piece) {
     const uint64_t begun = gps_clock_monotonic();
     if (!piece_is_readable(piece, piece->from, GPS_DIGEST_CHUNK))
@@ -206,8 +206,8 @@ static bool hash_first(struct piece *piece) {
     return !piece->pinned || gps_clock_monotonic() - begun < SLOW;
 }
 
-/* The bytes of the copy are hashed while the shared block is asked for. True: it is there, and is
- * all that the piece brings. */
+/* The bytes of the copy are hashed while the shared block is asked for. True: it is mapped, and has
+ * all bytes of the piece. */
 static bool look_for_shared(struct piece *piece) {
     struct offer offer;
     if (piece->state != GPS_BLOCK_UNBACKED || piece->excluded || piece->at ||
@@ -228,7 +228,8 @@ static bool look_for_shared(struct piece *piece) {
 
 /* --- comparing: with gps_swap_lock, so that the block stays what it is --- */
 
-/* Others may move it in the array. False: its context is gone, and the block with it. */
+/* Other threads may have moved the block in the array. False: its context is gone, and the block
+ * with it. */
 static bool keep_chunks(const struct piece *piece, struct gps_hash *chunks) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
@@ -283,7 +284,7 @@ static bool piece_is_equal(struct piece *piece, const struct gps_hash *chunks) {
            piece_is_same(piece, to, end - to) && has_hashes(piece, first, last, chunks);
 }
 
-/* When copies have brought all of it, the block is merged. */
+/* Merges the block when copies have brought all of it. */
 static void note_equal(const struct piece *piece) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
@@ -296,7 +297,8 @@ static void note_equal(const struct piece *piece) {
         gps_merge_share(block);
 }
 
-/* Whether it has bytes that are never written. *chunks: their hashes, if they are known. */
+/* Whether the block's memory is never written. *chunks: the hashes of its bytes, if they are
+ * known. */
 static bool is_shared(const struct piece *piece, const struct gps_hash **chunks) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
@@ -318,8 +320,8 @@ static bool piece_compare(struct piece *piece) {
     return true;
 }
 
-/* Threads that load new blocks do not wait for each other. *looks: whether blocks can be looked at
- * soon. */
+/* Threads that load new blocks do not wait for each other. *looks: whether gps_swap_lock, to
+ * compare, is to be had soon. */
 static bool piece_is_there(struct piece *piece, bool *looks) {
     const struct gps_hash *unused;
     bool there = look_for_shared(piece);
@@ -355,7 +357,7 @@ static int run_copy(const struct run *run) {
     return code;
 }
 
-/* Others may need the memory of what is merged. */
+/* Other processes may need the memory that merging frees. */
 static bool is_overcommitted(uint64_t address, uint64_t serial) {
     GPS_SCOPE();
     GPS_AREAS_LOCKED();

@@ -8,14 +8,14 @@
  * that load such blocks do not wait for each other. A copy that brings less has the shared block
  * mapped speculatively, and the bytes that follow are compared with it chunk by chunk. While they
  * are equal no copy is made; where they differ the block becomes private. What was copied is merged
- * along the way. Nobody waits for that, but replicas which load at the same time: they would each
- * hold all of it. The functions need no scope, and any thread may call them.
+ * along the way. Copies wait for that only with overcommit: replicas that load at the same time
+ * would each hold all of it. The functions need no scope, and any thread may call them.
  */
 #pragma once
 
 #include "gate/write.h"
 
-/* *pinned: from which memory, for gps_load. */
+/* Whether gps_load makes the copy. *pinned: it is from pinned memory; for gps_load. */
 bool gps_load_takes(const struct gps_write *write, bool *pinned);
 /* The driver's code. */
 int gps_load(const struct gps_write *write, bool pinned);

@@ -29,13 +29,13 @@
 #include "writable.h"
 
 #define TURN_20MS     (20 * GPS_MS)     /* between two turns while something is to be merged */
-#define STALE_10S     (10 * GPS_SECOND) /* what was prepared so long ago is given up */
+#define STALE_10S     (10 * GPS_SECOND) /* a batch or twin prepared so long ago is given up */
 #define TURN_1S       GPS_SECOND
 #define HASH_INTERVAL (100 * GPS_MS) /* between two hashes of one block */
 #define ALL           UINT64_MAX
 #define LULL_1S       GPS_SECOND        /* after a copy that ended within a 64th */
 #define DOUBT_20S     (20 * GPS_SECOND) /* after the last sure block: those in doubt */
-#define REASON_2S     (2 * GPS_SECOND)  /* after it what is in the way is said to be */
+#define REASON_2S     (2 * GPS_SECOND)  /* a reason that lasts so long is told */
 #define REASON_10S    (10 * GPS_SECOND) /* the same of captures */
 
 enum {
@@ -53,8 +53,8 @@ typedef bool swap_fn(struct gps_candidate *candidate, struct gps_area *area,
 
 static struct {
     _Atomic bool running, stop;
-    _Atomic bool hold;                     /* until gps_merger_go_on it does nothing */
-    _Atomic bool working;                  /* it takes a turn */
+    _Atomic bool hold;                     /* until gps_merger_go_on the thread does nothing */
+    _Atomic bool working;                  /* the thread takes a turn */
     _Atomic unsigned wakes;                /* a futex */
     _Atomic unsigned asked, answered;      /* turns that calls wait for */
     _Atomic uint64_t wanted;               /* the area of the next of them; ALL; 0: none waits */
@@ -62,10 +62,10 @@ static struct {
     uint64_t since[GPS_NOT_MERGING_COUNT]; /* each turn finds this reason; 0: it does not */
     uint64_t sure;                         /* when a block of no doubt was last frozen */
     struct gps_candidate batch[BATCH];
-    unsigned count, swapped;     /* of it; so many are through */
+    unsigned count, swapped;     /* of it; so many are done */
     swap_fn *swap;               /* the batch is prepared for this; NULL: it is not */
-    uint64_t prepared;           /* since when the batch, or a twin, is */
-    bool copied[TWINS];          /* it has its blocks, and is to be exchanged */
+    uint64_t prepared;           /* since when the batch, or a twin, is prepared */
+    bool copied[TWINS];          /* the twin has its blocks, and is to be exchanged */
     _Atomic bool lacking;        /* an allocation failed for want of memory */
     _Atomic uint64_t duplicated; /* when a twin last had memory twice; UINT64_MAX: it has */
 } state;
@@ -96,8 +96,8 @@ static bool is_frozen_for_nothing(const struct gps_block *block) {
     return block->state == GPS_BLOCK_FROZEN && (block->excluded || gps_pause_is_on());
 }
 
-/* Nothing of the areas is merged from now on. How many blocks are frozen for nothing. With the
- * lock. */
+/* Excludes the areas of rules that forbid RDMA, from now on. Returns how many blocks are frozen for
+ * nothing. With the lock. */
 static unsigned exclude_all(void) {
     unsigned frozen = 0;
     for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area)) {
@@ -123,7 +123,8 @@ static void thaw_excluded(void) {
     }
 }
 
-/* A program opens such a device before it registers memory with it. */
+/* Looks in each turn, because a program opens a device for RDMA before it registers memory
+ * with it. */
 static void look_what_is_against_it(void) {
     gps_rdma_look();
     gps_plain_look();
@@ -225,14 +226,15 @@ static bool candidate_replace(struct gps_candidate *candidate, struct gps_area *
 
 /* --- which blocks --- */
 
-/* Where copies touched each 64th, and nothing came for a while, the rest is between tensors. */
+/* Where copies touched each 64th, and none came for a while, the other bytes lie between
+ * tensors. */
 static bool is_sure(const struct gps_block *block, uint64_t now) {
     return gps_block_is_full(block) || (!~block->filled && now - block->written >= LULL_1S);
 }
 
-/* What copies left out is where an allocator puts what kernels write, and so is what was seen to
- * change without one. With `content = any` such blocks come last. Learned rules (quiet = 0) are
- * sure of what was uploaded, and of nothing else. */
+/* Kernels most likely write bytes that copies left out, and bytes that were seen to change without
+ * a copy. With `content = any` such blocks come last. Learned rules (quiet = 0) are sure of what
+ * was uploaded, and of nothing else. */
 static bool block_is_filled(const struct gps_area *area, const struct gps_block *block,
                             uint64_t now) {
     const uint64_t quiet = area->rule->quiet, wait = quiet < DOUBT_20S ? quiet : DOUBT_20S;
@@ -334,7 +336,7 @@ static bool hash(struct gps_candidate *candidate) {
 
 /* --- a turn --- */
 
-/* A turn may take long. */
+/* Looks again during a turn, which may take long. */
 static bool merger_turn_goes_on(void) {
     gps_pause_look();
     return !state.stop && !state.hold && !gps_pause_is_on();
@@ -360,7 +362,7 @@ static bool freeze_quiet(uint64_t only) {
     return any;
 }
 
-/* --- what has memory twice until it is exchanged --- */
+/* --- twins: memory twice until it is exchanged --- */
 
 static const struct {
     bool (*next)(uint64_t only, bool again);
@@ -388,13 +390,13 @@ static void end_twin(enum twin twin) {
     state.duplicated = gps_clock_monotonic();
 }
 
-/* Whether what has memory twice is to be exchanged, and not given up. */
+/* Whether a twin is to be exchanged, and not given up. */
 static bool may_exchange(void) {
     return !state.stop && !state.hold && !gps_pause_is_on() &&
            !atomic_exchange(&state.lacking, false);
 }
 
-/* False: it is still to be done. */
+/* False: the exchange is still to be done. */
 static bool finish_twin(enum twin twin) {
     if (!state.copied[twin])
         return true;
@@ -453,7 +455,7 @@ static bool share_frozen(uint64_t only) {
 struct reason {
     enum gps_not_merging why;
     bool found;      /* in this turn */
-    uint64_t within; /* what has passed by then is no reason */
+    uint64_t within; /* a state that passes within this time is no reason */
 };
 
 static bool has_lasted(const struct reason *reason) {
@@ -463,7 +465,8 @@ static bool has_lasted(const struct reason *reason) {
     return *since && now - *since >= reason->within;
 }
 
-/* The first of them counts. All are looked at, for each turn says since when they last. */
+/* The first reason that lasts counts. All are evaluated, because each turn notes since when they
+ * last. */
 static enum gps_not_merging find_reason(bool any) {
     struct gps_stream lost;
     const enum gps_not_merging refusal = gps_shared_refusal();
@@ -490,7 +493,7 @@ static enum gps_not_merging find_reason(bool any) {
     return why == GPS_NOT_MERGING_BUSY && !any ? (enum gps_not_merging)0 : why;
 }
 
-/* --- a turn, and who asks for it --- */
+/* --- a turn, and the calls that wait for it --- */
 
 static void share_speculative(void) {
     const uint64_t until = gps_clock_monotonic() - LULL_1S;
@@ -499,7 +502,8 @@ static void share_speculative(void) {
         gps_merge_share_touched(area, until);
 }
 
-/* The program may make no other call. The process may have ended while this waited for the lock. */
+/* Ends freed areas and old events here, since the program may make no other call. The process may
+ * have ended while this waited for the lock. */
 static void end_what_is_over(void) {
     gps_swap_lock();
     if (!state.stop) {
@@ -548,8 +552,8 @@ static void sleep_for(uint64_t nanos, unsigned seen) {
     syscall(SYS_futex, &state.wakes, FUTEX_WAIT_PRIVATE, seen, &time, NULL, 0);
 }
 
-/* A device that is never idle is disturbed ever more rarely. What cannot be shared now is not
- * hashed again at once. */
+/* A device that is never idle is disturbed ever more rarely. Blocks that cannot be shared now are
+ * not hashed again at once. */
 static uint64_t pause_after(bool any) {
     const uint64_t rest = gps_stall_wait();
     const uint64_t pause = any && !gps_shared_refusal() ? TURN_20MS : TURN_1S;
@@ -578,7 +582,8 @@ static void *merger_thread_run(void *unused) {
         const uint64_t begun = gps_clock_monotonic();
         const unsigned seen = state.wakes;
         uint64_t pause = TURN_1S;
-        state.working = true; /* before it looks whether it may */
+        /* Set before `hold` and `stop` are read; gps_merger_hold and _stop set one, then read it */
+        state.working = true;
         if (!state.hold && !state.stop)
             pause = work();
         state.working = false;
@@ -610,7 +615,8 @@ void gps_merger_retry(void) {
     gps_merger_start();
 }
 
-/* Only the thread takes turns. So no lock is held in a turn, which may wait for the keeper. */
+/* Only the merger's thread takes turns, so that no caller's lock is held while a turn waits for the
+ * keeper. */
 void gps_merger_run(uint64_t serial) {
     const uint64_t until = gps_clock_monotonic() + GPS_SECOND;
     uint64_t none = 0;
@@ -624,7 +630,7 @@ void gps_merger_run(uint64_t serial) {
         gps_program_signals_poll(NULL, GPS_MS / 10);
 }
 
-/* A turn that finds the hold gives up what it has prepared. One more begins none. */
+/* A turn that finds `hold` set ends soon. Then this thread gives up what that has prepared. */
 bool gps_merger_hold(uint64_t timeout) {
     state.hold = true;
     gps_thread_await(&state.working, timeout);

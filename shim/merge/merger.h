@@ -6,9 +6,9 @@
  * time in one swap (swap.h). A second swap puts shared blocks in their place (candidate.h). A swap
  * takes at most GPS_SWAP_PAUSE. What was prepared for it and has no time, or no idle device, is
  * swapped at the next moments. While the device does not become idle, attempts become rarer.
- * Blocks that copies have filled only in part wait until all others are merged; if a
- * kernel writes one of them then, it is known which one (exclusion.h). The thread waits for no
- * other process but the keeper: it waits for that 0.2 s, and once. No lock is held in that wait.
+ * Blocks that copies have filled only in part wait until all other blocks are merged; if a kernel
+ * writes one of them then, exclusion.h knows which one. The thread waits for no other process but
+ * the keeper: that wait takes 0.2 s, once. No lock is held in that wait.
  *
  * Any thread may call these functions, inside a gps_scope and without a lock.
  */
@@ -32,18 +32,19 @@ void gps_merger_run(uint64_t serial);
 bool gps_merger_reclaim(void);
 
 /* The process is suspended: the thread gives up what it has prepared, and does nothing more until
- * gps_merger_go_on. False: it works still after `timeout` ns. The second in any case. */
+ * gps_merger_go_on. False: it still works after `timeout` ns. Call gps_merger_go_on in either
+ * case. */
 bool gps_merger_hold(uint64_t timeout);
 void gps_merger_go_on(void);
 
 void gps_merger_stop(void); /* the process ends: the driver is touched no more */
 
-/* --- keeper_watch.c: what others are told of this process's blocks, again and again --- */
+/* --- keeper_watch.c: this process's blocks, for new keepers --- */
 
 /* A new keeper, after keeper and stand-by have died, gets the blocks that were created here again,
- * as it does other regions (vmm/vmm_region.h). While a process is suspended it gets those that
- * nobody else gives it, too: of what another process had created it gets a copy, which is mapped
- * here in place of the other where the device is idle. */
+ * as it does other regions (vmm/vmm_region.h). While a process is suspended the keeper also gets
+ * blocks that no other process gives it: a copy of the block that another process had created,
+ * which is mapped here in its place when the device is idle. */
 
 /* Reports once (store-unavailable) that the directory was removed: blocks that are merged stay so,
  * but processes that start later merge among themselves. Finds out whether there is another keeper

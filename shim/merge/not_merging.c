@@ -18,9 +18,9 @@
 #include "util/text.h"
 
 #define INTERVAL (GPS_SECOND / 10)
-#define REST     50 /* times what the last look took */
+#define REST     50 /* times the last look's duration */
 
-/* --- `gpushare merge off`, or a call that nobody knows, or sees --- */
+/* --- `gpushare merge off`, or a driver call that is unknown or not seen --- */
 
 static struct {
     _Atomic bool on;
@@ -138,7 +138,7 @@ static void not_merging_publish(enum gps_not_merging why) {
         gps_references_end(state.slot);
 }
 
-/* What passes by itself is for who asks. */
+/* A reason that passes by itself is told at level info alone. */
 static void not_merging_say(enum gps_not_merging why) {
     const bool passes = why == GPS_NOT_MERGING_BUSY || why == GPS_NOT_MERGING_CAPTURE ||
                         why == GPS_NOT_MERGING_PAUSED;
@@ -159,7 +159,7 @@ static void not_merging_say(enum gps_not_merging why) {
     gps_log_notice(passes ? GPS_LEVEL_INFO : GPS_LEVEL_WARNING, message);
 }
 
-/* Another thread that says something at the same time says it again later, or is the last one. */
+/* A thread that comes while another publishes returns: its next call says it again. */
 void gps_not_merging_set(enum gps_not_merging why) {
     if (why == state.why || atomic_exchange(&state.busy, true))
         return;

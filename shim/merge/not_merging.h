@@ -15,13 +15,13 @@
 void gps_not_merging_set(enum gps_not_merging why);
 enum gps_not_merging gps_not_merging_get(void);
 
-/* --- `gpushare merge off`, or a call that nobody knows, or sees --- */
+/* --- `gpushare merge off`, or a driver call that is unknown or not seen --- */
 
 /* This process merges nothing new, until `on`. Or for good, because it has called a function of the
- * driver that nobody here knows, or has a library that calls the driver past this one (writable.h).
- * What is merged stays so, and what is written becomes private as ever. What is frozen gets its
- * access back. The merger's thread looks whether the directory says so (directory/orders.h); others
- * ask what it has seen. */
+ * driver that the library does not know, or has a library that calls the driver past this one
+ * (writable.h). Merged blocks stay so, and become private when written, as ever. Frozen blocks get
+ * their access back. The merger's thread reads the directory's order (directory/orders.h); other
+ * threads read what it found. */
 
 void gps_pause_look(void); /* in the merger's thread, inside a gps_scope */
 bool gps_pause_is_on(void);
@@ -38,7 +38,7 @@ enum gps_not_merging gps_pause_why(void); /* if it is for good */
 
 /* Whether the rule may not take memory of this device. Any thread, inside a gps_scope. */
 bool gps_mps_forbids(const struct gps_rule *rule, int device);
-/* Whether it forbade something. */
+/* Whether gps_mps_forbids ever answered true. */
 bool gps_mps_has_forbidden(void);
 
 /* --- devices by which other hardware reaches GPU memory --- */
@@ -50,7 +50,7 @@ bool gps_mps_has_forbidden(void);
 
 #define GPS_RDMA_NAME 64u /* room for a path, which is cut to fit */
 
-/* Looks, if it was not lately. Any thread, inside a gps_scope without a lock. */
+/* Looks for such a device, if it did not lately. Any thread, inside a gps_scope without a lock. */
 void gps_rdma_look(void);
 /* The first that was found; NULL: none. */
 const char *gps_rdma_device(void);

@@ -23,7 +23,7 @@ static enum gps_private why_never(const struct gps_area *area) {
     return gps_rdma_forbids(area->rule) ? GPS_PRIVATE_RDMA : GPS_PRIVATE_NAMED;
 }
 
-/* As the merger asks (block_is_filled), but for blocks in doubt, whose turn comes last. */
+/* As block_is_filled of merger.c, but for blocks in doubt, whose turn comes last. */
 static bool own_block_is_filled(const struct gps_area *area, const struct gps_block *block) {
     return !~block->filled || (area->rule->quiet && area->rule->content == GPS_CONTENT_ANY);
 }
@@ -84,7 +84,7 @@ static void own_bytes_count(struct count counts[GPUS]) {
             count_area(area, now, &counts[area->device]);
 }
 
-/* --- blocks that this process gave, and no other has though its program merges there --- */
+/* --- blocks that this process merged alone, though others of its program merge there --- */
 
 struct mine {
     struct gps_id id;
@@ -102,7 +102,7 @@ static int mine_by_id(const void *left, const void *right) {
     return memcmp(left, right, sizeof(struct gps_id));
 }
 
-/* How many are merged; the first `capacity` are listed. */
+/* Returns how many blocks are merged; lists the first `capacity` of them. */
 static size_t mine_collect(struct mine *list, size_t capacity) {
     size_t count = 0;
     GPS_AREAS_LOCKED();
@@ -143,7 +143,7 @@ static bool search_note_process(void *arg, const struct gps_proc *proc) {
     return true;
 }
 
-/* What two of our own blocks share is no other process's, and counts. */
+/* A block that only our own blocks share counts: no other process has it. */
 static uint64_t sum(const struct search *search) {
     uint64_t bytes = 0;
     for (size_t i = 0; i < search->count; i++)
@@ -151,10 +151,10 @@ static uint64_t sum(const struct search *search) {
     return bytes;
 }
 
-/* They are merged and save nothing: the bytes of the others differ, or lie at other distances from
- * a multiple of 2 MiB. It reads the files of all processes, and is for `gpushare explain`. False:
- * no other process of this program merges memory of a GPU of ours, or there is no memory to find
- * out. Inside a gps_scope, without a lock. */
+/* Finds the bytes of merged blocks that save nothing: the bytes of other processes differ, or lie
+ * at other distances from a multiple of 2 MiB. It reads the files of all processes, for `gpushare
+ * explain`. False: no other process of this program merges memory of a GPU of ours, or there is no
+ * memory to find out. Inside a gps_scope, without a lock. */
 static bool find_apart(uint64_t *bytes) {
     const struct gps_store *store = gps_membership_store();
     const size_t capacity = mine_collect(NULL, 0);

@@ -21,7 +21,7 @@
 #include "util/text.h"
 #include "vmm/vmm_region.h"
 
-/* A new keeper gets the blocks within a second. Nobody waits for that. */
+/* A new keeper gets the blocks within a second; no call waits for that. */
 #define GET_WAIT (GPS_SECOND / 10)
 static _Atomic uint64_t
     again; /* until then no block is asked for, since the keeper did not answer */
@@ -29,7 +29,7 @@ GPS_FORGOTTEN(again);
 #define REFUSED_FOR (2 * GPS_SECOND) /* it is tried again every second */
 static _Atomic uint64_t refused;     /* when a block could not be offered or had */
 GPS_FORGOTTEN(refused);
-static _Atomic unsigned refusal; /* an enum gps_not_merging; 0: the last one could */
+static _Atomic unsigned refusal; /* an enum gps_not_merging; 0: the last block could */
 GPS_FORGOTTEN(refusal);
 static _Atomic uint64_t changes;
 GPS_FORGOTTEN(changes);
@@ -42,7 +42,7 @@ uint64_t gps_shared_changes(void) {
 
 static struct {
     _Atomic int phase;      /* KEYLESS, one thread is GETTING it, KEYED */
-    _Atomic uint64_t again; /* not before this */
+    _Atomic uint64_t again; /* no try before this */
     _Atomic bool told;
     _Atomic bool failed; /* the last try has */
 } key_state;
@@ -122,7 +122,7 @@ uint64_t gps_shared_mark(const uint8_t uuid[GPS_UUID_BYTES], uint64_t size) {
     return (folded ^ folded >> 48) << 16 | size >> 20;
 }
 
-/* The name tells GPU and size, too, because blocks of others can begin alike. */
+/* The name tells GPU and size, too, because blocks of other sizes or GPUs can begin alike. */
 static void shared_block_make_name(const struct gps_shared_key *key, char name[GPS_NAME_BYTES]) {
     struct gps_text text = gps_text_on(name, GPS_NAME_BYTES);
     uint64_t gpu[GPS_UUID_BYTES / sizeof(uint64_t)];
@@ -153,7 +153,7 @@ bool gps_shared_find(const struct gps_shared_key *key, struct gps_id *id) {
     return found;
 }
 
-/* What keeps a block from being offered or had. */
+/* Why a block could not be offered or had. */
 static enum gps_not_merging refusal_reason(int status, enum gps_not_merging otherwise) {
     switch (status) {
     case 0:
@@ -196,7 +196,7 @@ static int shared_block_get(const struct gps_id *id, const struct gps_shared_key
     status = gps_keeper_get(gps_membership_store(), id, gps_process_self(), GET_WAIT, descriptor);
     if (status < 0)
         gps_references_end(*slot);
-    /* who has these bytes brings them to the GPU again, as those of no block */
+    /* -ENOENT: the program brings the bytes to the GPU again, as if there were no such block */
     return status == -ENODATA ? -ENOENT : status;
 }
 

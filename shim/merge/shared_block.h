@@ -54,9 +54,9 @@ bool gps_shared_find(const struct gps_shared_key *key, struct gps_id *id);
  * no such block of the key's GPU and size. */
 int gps_shared_get(const struct gps_id *id, const struct gps_shared_key *key, int *descriptor,
                    unsigned *slot);
-/* The block is mapped now, or is about to be: the slot says where. So who adds up what all save
- * (steady.h) sees it no later than what it frees. With area.h's lock where another thread could
- * make it private: the slot is somebody else's after that. */
+/* The block is mapped now, or is about to be: the slot says where. So steady.h, which adds up what
+ * all processes save, sees the slot no later than the memory that it frees. With area.h's lock
+ * where another thread could make it private: the slot may be another block's after that. */
 void gps_shared_commit(const struct gps_id *id, unsigned slot, uint64_t mark, uint64_t address);
 /* Offers memory that is never written again to the keeper. -EEXIST: another process was faster. */
 int gps_shared_offer(const struct gps_shared_key *key, const struct gps_rule *rule, int descriptor,

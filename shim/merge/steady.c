@@ -17,10 +17,10 @@
 #include "util/lock.h"
 
 enum {
-    CARDS = 32,      /* those of higher numbers are told what the driver says */
+    CARDS = 32,      /* of GPUs with higher numbers the program is told the driver's figure */
     FEW_BLOCKS = 512 /* a table for twice as many is made at first */
 };
-#define LASTS (GPS_SECOND / 100) /* a look at the directory, where nothing changed here */
+#define LASTS (GPS_SECOND / 100) /* a look at the directory holds, where nothing changed here */
 #define TRIES 3
 
 /* A block that is mapped. */
@@ -28,15 +28,15 @@ struct seen {
     uint64_t id; /* the first bytes of the region's; 0: the place is free */
     uint64_t size;
     uint32_t others, mine; /* mappings */
-    uint32_t had;          /* of mine: what others, or nobody, had before */
+    uint32_t had;          /* of mine: memory that the keeper had already */
 };
 
 struct card {
     bool based;
     uint64_t mark;      /* of its blocks (gps_shared_mark) */
-    uint64_t base;      /* what the others saved when the program first asked */
-    uint64_t saved;     /* when the directory was last looked at: */
-    uint64_t looked;    /* then, */
+    uint64_t base;      /* what other processes saved when the program first asked */
+    uint64_t saved;     /* at the last look at the directory: */
+    uint64_t looked;    /* when that was, */
     uint64_t available; /* with so much free, */
     uint64_t changes;   /* and so many changes of our own */
     _Atomic uint64_t less;
@@ -104,7 +104,7 @@ struct glance {
     const struct card *card;
 };
 
-/* Who is suspended has nothing on a GPU, as without gpushare. */
+/* A suspended process has nothing on a GPU, as without gpushare. */
 static bool glance_note_process(void *arg, const struct gps_proc *proc) {
     const struct glance *glance = arg;
     const bool mine = gps_process_is_self(&proc->header.owner);
@@ -126,8 +126,8 @@ static bool glance_note_process(void *arg, const struct gps_proc *proc) {
     return true;
 }
 
-/* Of a block that is mapped n times, n - 1 are saved. One that this process alone has, and did not
- * make, cost nothing, either: the keeper had kept it. */
+/* Of a block that is mapped n times, n - 1 are saved. A block that this process alone has, and did
+ * not make, cost nothing, either: the keeper had kept it. */
 static uint64_t saved_by(const struct seen *seen) {
     const uint32_t again = seen->others + seen->mine ? seen->others + seen->mine - 1 : 0;
     return seen->size * (again > seen->had ? again : seen->had);
@@ -156,14 +156,14 @@ static void card_look(struct card *card) {
 
 /* --- the answer --- */
 
-/* Each merge changes what is free, or is our own. */
+/* The last look still holds: each merge changes the free memory, or is our own. */
 static bool card_is_known(const struct card *card, uint64_t available) {
     return card->based && available == card->available && card->changes == gps_shared_changes() &&
            gps_clock_monotonic() - card->looked < LASTS;
 }
 
-/* What is free is asked first, and a slot stands before its merge frees memory: so a merge under
- * way makes the answer too small for a moment, and never too large. */
+/* The free memory is read before the slots, and a slot is set before its merge frees memory: so a
+ * merge under way makes the answer too small for a moment, and never too large. */
 static void look_until_still(struct card *card, uint64_t *available) {
     uint64_t now, total;
     for (int i = 0; i < TRIES; i++) {
@@ -204,7 +204,7 @@ static uint64_t card_bytes_of(int device) {
     return atomic_load(&state.cards[device].less);
 }
 
-/* For who looks at this process. */
+/* Publishes the figure for the tool and for `explain`. */
 static void card_publish(int device, uint64_t less) {
     struct card *card = &state.cards[device];
     if (atomic_exchange(&card->less, less) != less &&

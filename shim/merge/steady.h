@@ -3,10 +3,9 @@
  * if nothing were merged (free = steady).
  *
  * Programs size themselves by that number: how much it fell while they loaded, or how much is left.
- * What the directory's other processes save when the program first asks is no matter of its. What
- * is saved since then is left out, its own part included, so that loading costs what it costs
- * without gpushare, and merging frees nothing that the program sees. It is never told more than the
- * driver says.
+ * What the directory's other processes save when the program first asks stays in it. What is saved
+ * since then is left out, its own part included, so that loading costs as much as without gpushare,
+ * and the program sees no memory that merging frees. It is never told more than the driver says.
  *
  * What is saved stands in the slots of all processes: the mappings of a block but one.
  */
@@ -14,9 +13,9 @@
 
 #include <stdint.h>
 
-/* What the driver says of the current device, to what the program is told. Any thread; it makes its
- * own scope. */
+/* Turns the driver's figure of the current device into the one that the program is told. Any
+ * thread; it makes its own scope. */
 uint64_t gps_steady_free(uint64_t available);
 
-/* For `gpushare explain`: where the most that was left out is kept. */
+/* For `gpushare explain`: where the largest figure that was left out is kept. */
 void gps_steady_keep(uint64_t *most);

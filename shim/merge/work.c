@@ -25,8 +25,8 @@ static int pass_in(uint64_t stream, struct gps_gate_pass *pass) {
     return GPS_OK;
 }
 
-/* Where memory is too scarce the driver knows whether the copy needs it. It refuses a copy from
- * addresses without memory, which does no harm. */
+/* Where memory is too scarce the copy goes on: it may not need it, and the driver refuses a copy
+ * from addresses without memory, which does no harm. */
 static void pass_copy(uint64_t stream, struct gps_gate_pass *pass) {
     if (pass_in(stream, pass) == GPS_OK)
         return;
@@ -43,8 +43,7 @@ bool gps_work_begin(uint64_t stream, bool copy, struct gps_gate_pass *pass, int 
     return *code == GPS_OK;
 }
 
-/* The bytes of the range that lie in the allocation in which it begins; all of them where it begins
- * in none. */
+/* The bytes of the range that lie in the allocation in which it begins. */
 static uint64_t clip(uint64_t address, uint64_t size) {
     GPS_SCOPE();
     GPS_AREAS_LOCKED();
@@ -69,8 +68,8 @@ static void end_first(const struct gps_write *write, uint64_t count) {
     }
 }
 
-/* Begins to write one range near an area. What the device may write at any time is one allocation,
- * if the program made it so: a dma-buf has no blocks. */
+/* Begins to write one range near an area. Memory of cuMemCreate that the device may write at any
+ * time becomes one allocation: a dma-buf has no blocks. */
 static int begin_one(const struct gps_write *one, bool captured) {
     const uint64_t inside = one->rough ? clip(one->to, one->size) : 0;
     const int code = captured ? gps_created_keep_range(one->to, one->size) : GPS_OK;
@@ -90,7 +89,7 @@ static int begin_all(const struct gps_write *write) {
             code = begin_one(one, write->lasting ||
                                       (write->ordered && gps_stream_is_capturing(write->stream)));
         if (code != GPS_OK)
-            end_first(write, i); /* nothing of them is written */
+            end_first(write, i); /* no range is written */
     }
     return code;
 }
@@ -105,8 +104,8 @@ static bool touches_areas(const struct gps_write *write) {
     return false;
 }
 
-/* Copies from the host touch nothing but what they write. One of no bytes writes nothing, but the
- * driver looks for memory there. Who adds a node to a graph gives the device no work yet. */
+/* Copies from the host touch nothing but what they write. A copy of no bytes writes nothing, but
+ * the driver looks for memory there. A node added to a graph gives the device no work yet. */
 static bool needs_memory(const struct gps_write *write) {
     if (!write->lasting && write->kind != GPS_WRITE_UPLOAD)
         return true;
@@ -152,7 +151,7 @@ static bool is_synced(uint64_t address) {
     return gps_merge_find(address, &area) && area.synced;
 }
 
-/* Beside a capture nothing can be waited for. */
+/* During a capture no thread may wait for the device. */
 static void wait_if_synced(const struct gps_write *write) {
     if (!any_synced || write->ordered || write->lasting || gps_streams_any_capturing() ||
         (!is_synced(write->to) && !is_synced(write->source)))

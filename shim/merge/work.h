@@ -1,12 +1,12 @@
 /*
  * work.h - work of the program's on memory: launches, copies and fills pass the gate.
  *
- * Only a process that merges has these calls hooked. Whatever memory the work may touch has got its
- * blocks by then. What a copy or a fill writes of a merged block makes the block private first: its
- * bytes are kept, and no other process sees the write. What the device may write at any time from
- * then on, as a node of a graph does, stays private. A copy from pageable memory that covers a
- * whole block of a rule with quiet = 0 is not made where the shared block has the same bytes
- * (load.h).
+ * Only a process that merges has these calls hooked. All memory that the work may touch has its
+ * blocks mapped by then. What a copy or a fill writes of a merged block makes the block private
+ * first: its bytes are kept, and no other process sees the write. A block that the device may write
+ * at any time from then on, as a node of a graph does, stays private. A copy from pageable memory
+ * that covers a whole block of a rule with quiet = 0 is not made where the shared block has the
+ * same bytes (load.h).
  */
 #pragma once
 
@@ -24,7 +24,8 @@ void gps_work_end_write(const struct gps_write *write, const struct gps_gate_pas
  * for their end. Inside a scope. */
 void gps_work_set_synced(uint64_t pointer, bool synced);
 
-/* What a call answered that waits for work: the end of a process that wrote what is merged. */
+/* Checks the code of a call that waits for work: a process that wrote merged memory ends with this
+ * one. */
 static inline void gps_work_checked(int code) {
     if (__builtin_expect(code == GPS_ILLEGAL_ADDRESS, 0) && gps_merge_active)
         gps_exclusion_record();

@@ -33,7 +33,7 @@ struct attempts {
     struct gps_swap_tries swap;
     uint64_t memory; /* 0: there is no copy */
     uint64_t serial, at, swapped;
-    bool overcommitted; /* it is a block that was never mapped that lacks memory */
+    bool overcommitted; /* the block that lacks memory was never mapped */
     uint64_t until;     /* of gps_merge_await_memory */
 };
 
@@ -55,7 +55,8 @@ static int attempts_copy(const struct gps_area *area, struct gps_block *block,
     return gps_block_copy(area, block, &attempts->memory);
 }
 
-/* Makes a copy for a block that others may have. A frozen one only gets its access back. */
+/* Makes a copy for a block that other processes may have. A frozen block only gets its access
+ * back. */
 static int attempts_prepare(const struct gps_area *area, struct gps_block *block,
                             struct attempts *attempts) {
     if (gps_block_is_read_only(block) && block->state != GPS_BLOCK_FROZEN)
@@ -77,7 +78,7 @@ static int swap(const struct gps_area *area, struct gps_block *block, struct att
 }
 
 /* A change of access hurts work that uses the block, in both directions. GPS_NOT_READY: the device
- * is at work. Others may move it in the array while the lock is free. */
+ * is at work. Other threads may move the block in the array while the lock is free. */
 static int make_private(uint64_t address, struct attempts *attempts) {
     struct gps_area *area;
     gps_area_lock();
@@ -133,8 +134,8 @@ static int make_writable(struct gps_area *area, uint64_t to, uint64_t size, uint
     return code;
 }
 
-/* Without access the driver refuses the call. Memory whose context has ended belongs to the one
- * that uses it now. */
+/* Whether the area has no access, so that the driver refuses the call. Memory whose context has
+ * ended belongs to the context that uses it now. */
 static bool is_out_of_reach(struct gps_area *area) {
     int device;
     if (!area->created)
@@ -163,7 +164,7 @@ static int writable_write_begin(uint64_t to, uint64_t size, bool upload, bool ca
     return code;
 }
 
-/* GPS_NOT_READY: not yet. */
+/* GPS_NOT_READY: the device is at work, try again. */
 static int try_begin(uint64_t to, uint64_t size, bool upload, bool captured,
                      struct attempts *attempts) {
     uint64_t merged = 0;
@@ -181,8 +182,8 @@ static int try_begin(uint64_t to, uint64_t size, bool upload, bool captured,
     return code;
 }
 
-/* A handler may leave a wait by longjmp: no copy is kept in a long one. True: it is worth another
- * attempt. */
+/* A signal handler may leave a wait by longjmp, so a long wait keeps no copy. True: it is worth
+ * another attempt. */
 static bool wait(int code, struct attempts *attempts) {
     const bool lacks = code == GPS_OUT_OF_MEMORY && attempts->overcommitted;
     if (lacks || (code == GPS_NOT_READY && !gps_swap_is_soon(&attempts->swap)))
@@ -218,7 +219,7 @@ static void end_part(uint64_t to, uint64_t size) {
         gps_area_write_ends(area, to, size);
 }
 
-/* Nothing of the range is written if a part of it cannot be. */
+/* If a part of the range cannot be written, none is. */
 int gps_writable_begin(uint64_t to, uint64_t size, bool upload, bool captured) {
     uint64_t done = 0, part;
     int code = GPS_OK;
@@ -239,7 +240,7 @@ void gps_writable_end(uint64_t to, uint64_t size) {
     }
 }
 
-/* --- everything --- */
+/* --- all memory becomes plain --- */
 
 static struct { _Atomic bool made, complained; } state;
 GPS_FORGOTTEN(state);
@@ -280,7 +281,7 @@ static bool plain_make_all(void) {
     return all;
 }
 
-/* The function is not ours to refuse, for nobody knows how it says so. */
+/* The function is not refused, because the error that it would answer is unknown. */
 static void plain_complain(const char *function) {
     char message[256];
     struct gps_text text = GPS_TEXT(message);
