@@ -14,7 +14,7 @@
 #include "threads/thread.h"
 #include "util/clock.h"
 
-enum { SLOTS = 65536, SEARCH = 1024 /* slots more, and those of dead threads are looked for */ };
+enum { SLOTS = 65536, SEARCH = 1024 /* slots more between searches for dead threads' */ };
 
 _Atomic unsigned gps_gate_state;
 bool gps_gate_active;
@@ -22,11 +22,11 @@ bool gps_calls_counted;
 __thread struct gps_gate_slot *gps_gate_slot;
 
 static struct {
-    struct gps_gate_slot *slots; /* memory comes when they are used */
+    struct gps_gate_slot *slots; /* the kernel gives them memory at first use */
     _Atomic unsigned used;       /* of them */
     _Atomic unsigned hand;       /* where the next search for a dead one begins */
     _Atomic uint64_t opening;    /* the last one by gps_gate_open_once */
-    _Atomic bool refused;        /* membarrier is, since the start */
+    _Atomic bool refused;        /* the kernel has refused membarrier since the start */
     struct {
         _Atomic uint64_t stream, context;
     } kept[GPS_GATE_KEPT]; /* out */
@@ -119,7 +119,7 @@ static void force_open(unsigned seen) {
         wake_all();
 }
 
-/* A default stream has its context from what the thread noted. */
+/* The context of a default stream is the one that the thread noted. */
 static struct gps_gate_stream gate_stream_describe(const struct gps_gate_slot *slot,
                                                    uint64_t stream) {
     struct gps_gate_stream one = {.stream = stream > GPS_DEFAULT_STREAMS ? stream : 0};
@@ -171,8 +171,8 @@ void gps_gate_wait(struct gps_gate_pass *pass, uint64_t stream) {
 
 /* --- closing --- */
 
-/* Whether a thread is inside the gate, or in a hooked call. It may have left that by longjmp, and
- * have ended since. */
+/* Whether a thread is inside the gate, or in a hooked call. A thread may have left it by longjmp,
+ * and have ended since. */
 static bool is_any_in(bool call) {
     const unsigned used = atomic_load(&state.used);
     for (unsigned i = 0; i < used; i++) {
@@ -188,9 +188,9 @@ bool gps_gate_is_empty(void) {
     return !is_any_in(false);
 }
 
-/* Every pass that did not see the gate closed is seen from now on. Where the kernel refuses
- * membarrier time does it: a processor has shown a store some microseconds after it, or when it is
- * interrupted. */
+/* Pairs with the fence in gps_gate_enter_frame: a frame noted by a thread that did not see the gate
+ * closed is seen in is_any_in from now on. Where the kernel refuses membarrier a sleep does: a
+ * processor shows a store some microseconds after it, or when it is interrupted. */
 static void await_stores(void) {
     const bool refused = membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0;
     atomic_store(&state.refused, refused);
@@ -198,8 +198,8 @@ static void await_stores(void) {
         usleep(10000);
 }
 
-/* Who closes the gate in a call is not inside by that call: such a pass was left by longjmp. One of
- * a call that a handler interrupts lies above. */
+/* Ends a pass of this thread that longjmp left: a thread that closes the gate in a call is not
+ * inside by that call. The pass of a call that a signal handler interrupts lies above. */
 static void forget_left(void) {
     struct gps_gate_slot *slot = gps_gate_slot;
     if (slot && gps_call.inside &&
@@ -252,7 +252,7 @@ bool gps_calls_await(uint64_t timeout) {
     return !any;
 }
 
-/* One that a handler left by longjmp waited at an earlier close. */
+/* A wait that a signal handler left by longjmp began before `since`. */
 bool gps_gate_next_held(unsigned *n, uint64_t since, struct gps_gate_stream *held) {
     const unsigned used = atomic_load(&state.used);
     for (; *n < used; ++*n) {

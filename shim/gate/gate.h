@@ -1,9 +1,9 @@
 /*
  * gate.h - the gate that every launch, copy and fill of a process with merge rules passes.
  *
- * A block must not be unmapped under work that uses it. So whoever swaps blocks closes the gate,
- * waits until nobody is inside and the streams are idle, swaps, and opens it. A pass costs two
- * stores to memory of the thread's own and a load; the thread that closes the gate pays with
+ * A block must not be unmapped under work that uses it. So a thread that swaps blocks closes the
+ * gate, waits until no thread is inside and the streams are idle, swaps, and opens it. A pass costs
+ * two stores to memory of the thread's own and a load; the thread that closes the gate pays with
  * membarrier(2). A thread that comes to a closed gate waits. After GPS_GATE_REVOKE it opens the
  * gate itself, unless it is held, which is short. A frame that longjmp left inside counts as
  * outside from when the thread next passes or closes the gate, or from its end. Before it closes,
@@ -22,7 +22,7 @@
 enum gps_gate_bit {
     GPS_GATE_CLOSED = 1,
     GPS_GATE_HELD = 2,    /* the swap has begun: closed until it is over */
-    GPS_GATE_BACK = 4,    /* blocks have no memory yet: work that may touch them gives them some */
+    GPS_GATE_BACK = 4,    /* blocks have no memory yet: work that may touch them maps it */
     GPS_GATE_ONCE = 8,    /* open, but each thread passes once only; it is about to close again */
     GPS_GATE_SOME = 16,   /* open, but not for work of some streams */
     GPS_GATE_COUNTS = 32, /* hooked calls are counted, so none goes straight through */
@@ -48,11 +48,11 @@ struct gps_gate_slot {
     } noted[GPS_GATE_NOTED];
     uint64_t epoch;
     unsigned changes;          /* of them */
-    uint64_t opening;          /* GPS_GATE_ONCE: the last one by which it passed */
+    uint64_t opening;          /* GPS_GATE_ONCE: the last opening by which the thread passed */
     _Atomic uintptr_t calling; /* the frame of the outermost hooked call; 0: in none */
-    _Atomic uint64_t waiting;  /* since when it waits at the gate, if that is closed since before */
-    _Atomic uint64_t stream;   /* with work of which it waits */
-    _Atomic int thread;        /* whose it is; 0: nobody's */
+    _Atomic uint64_t waiting;  /* since when the thread waits, if the gate was closed before */
+    _Atomic uint64_t stream;   /* the stream with whose work it waits */
+    _Atomic int thread;        /* the slot's owner; 0: none */
 } __attribute__((aligned(64)));
 
 struct gps_gate_pass {
@@ -74,8 +74,9 @@ extern __thread struct gps_gate_slot *gps_gate_slot;
 struct gps_gate_slot *gps_gate_register(void);
 void gps_gate_wait(struct gps_gate_pass *pass, uint64_t stream);
 
-/* Notes the thread's outermost frame. Returns the one that is in already, or 0: a frame below this
- * one was left. */
+/* Notes the thread's outermost frame. The compiler fence keeps that store before the loads by which
+ * the caller decides to go on; the membarrier in await_stores (gate.c) makes the processor do so.
+ * Returns the frame that is noted already, or 0: a frame below this one was left. */
 static inline uintptr_t gps_gate_enter_frame(_Atomic uintptr_t *outermost, uintptr_t here) {
     const uintptr_t now = atomic_load_explicit(outermost, memory_order_relaxed);
     const uintptr_t before = now > here ? now : 0;
@@ -85,7 +86,7 @@ static inline uintptr_t gps_gate_enter_frame(_Atomic uintptr_t *outermost, uintp
     return before;
 }
 
-/* With work of that stream. */
+/* Enters the gate with work of that stream. */
 static inline void gps_gate_enter(struct gps_gate_pass *pass, uint64_t stream) {
     struct gps_gate_slot *slot = gps_gate_slot ? gps_gate_slot : gps_gate_register();
     pass->slot = slot;
@@ -129,16 +130,16 @@ static inline void gps_call_end(struct gps_counted_call *call) {
     call->slot = NULL;
 }
 
-/* Waits until no call is under way, while new ones wait at their entry. False: one still is after
- * `timeout` ns. */
+/* Waits until no call is under way, while new ones wait at their entry. False: a call still is
+ * under way after `timeout` ns. */
 bool gps_calls_await(uint64_t timeout);
 
-/* --- for the one that swaps; one at a time --- */
+/* --- for the thread that swaps; one at a time --- */
 
-/* Closes the gate and waits until nobody is inside. False: somebody still is after `timeout` ns.
- * With `surely` it is held from the beginning, so that no thread that waits opens it. */
+/* Closes the gate and waits until no thread is inside. False: one still is after `timeout` ns. With
+ * `surely` the gate is held from the beginning, so that no thread that waits opens it. */
 bool gps_gate_close(uint64_t timeout, bool surely);
-/* The two halves of that: from now on nobody comes in; and nobody is inside any more. */
+/* The two halves of that: from now on no thread comes in; and whether none is inside. */
 void gps_gate_shut(bool surely);
 bool gps_gate_is_empty(void);
 /* Keeps out the work of these streams until the gate is shut or opened; GPS_GATE_KEPT of them at
@@ -150,12 +151,13 @@ bool gps_gate_is_refused(void);
 /* The swap begins. False: a thread that waited too long has opened the gate. */
 bool gps_gate_stall(void);
 void gps_gate_open(void);
-/* The same, for one pass of each thread. Who waits for a second one opens it as above. */
+/* The same, for one pass of each thread. A thread that waits for a second one opens the gate after
+ * GPS_GATE_REVOKE. */
 void gps_gate_open_once(void);
 
 /* Whether a thread has waited at the gate since that time or later. */
 bool gps_gate_stalls_since(uint64_t since);
-/* The next thread that does, from slot *n on, and with work of which stream. */
+/* The next such thread, from slot *n on, and the stream with whose work it waits. */
 bool gps_gate_next_held(unsigned *n, uint64_t since, struct gps_gate_stream *held);
 
 void gps_gate_set_back(bool back);

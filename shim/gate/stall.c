@@ -8,8 +8,8 @@
 
 #define IDLE_20MS    (20 * GPS_MS) /* until the device is idle */
 #define LOCK_2MS     (2 * GPS_MS)  /* until gps_swap_lock is free */
-#define EMPTY_500US  (GPS_MS / 2)  /* a stream, with work that waits: at first, */
-#define EMPTY_6MS    (6 * GPS_MS)  /* and at most, after holds that failed for it */
+#define EMPTY_500US  (GPS_MS / 2)  /* how long work may wait whose stream is empty: at first, */
+#define EMPTY_6MS    (6 * GPS_MS)  /* and at most, after stalls that failed for that */
 #define WINDOW_200MS (200 * GPS_MS)
 #define BUDGET_4MS   (4 * GPS_MS) /* of a window */
 #define LOOK_NS      50000        /* ns between two looks */
@@ -18,34 +18,35 @@
 
 enum {
     LATEST = 16,
-    RARE = 20, /* failures, after which holds are */
+    RARE = 20, /* failures, after which stalls are rare */
 };
 
-/* A stream that was busy when a hold failed. */
+/* A stream that was busy when a stall failed. */
 struct slow {
     struct gps_stream of;
-    uint64_t takes; /* to become empty, in the worst of the last holds */
+    uint64_t takes; /* to become empty, in the worst of the last stalls */
 };
 
 static struct {
     struct slow slow[GPS_GATE_KEPT]; /* the longest first */
     unsigned slows;
-    /* The hold under way: since when it is, work waits for nothing, and the device is idle. */
+    /* The stall under way: when it began, since when work waits for nothing, and since when the
+     * device is idle. */
     uint64_t begun, empty, idle;
-    uint64_t patience; /* how long work may wait for nothing: as learnt from the last holds */
+    uint64_t patience; /* how long work may wait for nothing: as learnt from the last stalls */
     struct {
         uint64_t ended, took;
-    } waits[LATEST]; /* in the last holds: while the device was idle, or else a stream */
+    } waits[LATEST]; /* in the last stalls: while the device was idle, or else a stream */
     unsigned waited;
-    unsigned failures;     /* one after the other */
+    unsigned failures;     /* in a row */
     uint64_t failed, cost; /* when the last did, and how long it took */
 } state;
 GPS_FORGOTTEN(state);
 
 /* --- how often --- */
 
-/* Of what work waited for in vain within a window, the last that must be over before another hold.
- * More than LATEST count as the oldest of them would. */
+/* How long until the waits in vain within a window are few enough for another stall. More than
+ * LATEST waits count as the oldest of them. */
 uint64_t gps_stall_rest(void) {
     const uint64_t now = gps_clock_monotonic();
     uint64_t sum = GPS_SWAP_PAUSE;
@@ -91,7 +92,7 @@ static unsigned find_slow(const struct gps_stream *of) {
     return at;
 }
 
-/* The place of one that is new: after the others, or the last one's. */
+/* The place of a new stream: behind the noted ones, or the last one's. */
 static unsigned add_slow(const struct gps_stream *of) {
     if (state.slows < GPS_GATE_KEPT)
         state.slows++;
@@ -99,7 +100,7 @@ static unsigned add_slow(const struct gps_stream *of) {
     return state.slows - 1;
 }
 
-/* What a stream took lately counts ever less. The work behind an event ends, and none follows. */
+/* A stream's time counts ever less as it ages. The work behind an event ends, and none follows. */
 static void note_slow(const struct gps_stream *of, uint64_t took) {
     if (of->event)
         return;
@@ -113,7 +114,7 @@ static void note_slow(const struct gps_stream *of, uint64_t took) {
     state.slow[at] = one;
 }
 
-/* --- a hold --- */
+/* --- a stall --- */
 
 static void pause_for_a_look(void) {
     const struct timespec interval = {.tv_nsec = LOOK_NS};
@@ -132,7 +133,7 @@ static bool waits_for_nothing(void) {
     return false;
 }
 
-/* With gps_swap_lock: whether the hold is to be given up. */
+/* With gps_swap_lock: whether the stall is to be given up. */
 static bool hold_is_over(const _Atomic bool *stop) {
     const uint64_t now = gps_clock_monotonic();
     if (*stop || gps_streams_any_capturing() || now - state.begun >= IDLE_20MS)
@@ -142,7 +143,7 @@ static bool hold_is_over(const _Atomic bool *stop) {
     return state.empty && now - state.empty >= state.patience;
 }
 
-/* Until this stream is empty. False: the hold is over. */
+/* Waits until this stream is empty. False: the stall is over. */
 static bool drain_one(const struct gps_stream *of, const _Atomic bool *stop) {
     const uint64_t begun = gps_clock_monotonic();
     bool over = false, busy = true;
@@ -157,7 +158,7 @@ static bool drain_one(const struct gps_stream *of, const _Atomic bool *stop) {
     return !busy && !over;
 }
 
-/* Holds the work of slow streams, of ever more of them. */
+/* Stalls the work of slow streams, one stream more at a time. */
 static bool drain_slow(const _Atomic bool *stop) {
     struct slow slow[GPS_GATE_KEPT];
     struct gps_gate_stream kept[GPS_GATE_KEPT];
@@ -172,14 +173,14 @@ static bool drain_slow(const _Atomic bool *stop) {
     return true;
 }
 
-/* With gps_swap_lock and the gate shut. */
+/* Whether the device is idle. With gps_swap_lock and the gate shut. */
 static enum gps_streams_answer hold_look(struct gps_stream *busy) {
     if (!gps_gate_is_empty() || gps_streams_any_capturing())
         return GPS_STREAMS_BUSY;
     return gps_streams_look(0, busy);
 }
 
-/* Holds all work. */
+/* Stalls all work. */
 static bool drain_all(const _Atomic bool *stop) {
     const uint64_t begun = gps_clock_monotonic();
     struct gps_stream busy = {.context = 0};
@@ -204,7 +205,7 @@ static bool hold(const _Atomic bool *stop) {
 }
 
 static void hold_fail(void) {
-    gps_gate_open(); /* for the slow ones */
+    gps_gate_open(); /* to the work of slow streams */
     state.failures++;
     state.failed = gps_clock_monotonic();
     state.cost = state.failed - state.begun;
@@ -214,7 +215,7 @@ static void hold_fail(void) {
     state.patience = 2 * state.patience < EMPTY_6MS ? 2 * state.patience : EMPTY_6MS;
 }
 
-/* The next ones need about as much. */
+/* The next stalls need about as much patience. */
 static void hold_succeed(void) {
     const uint64_t less = state.patience / 8 * 7;
     state.idle = gps_clock_monotonic();

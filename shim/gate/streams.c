@@ -10,7 +10,7 @@
 
 enum { STREAMS = 65536, CAPTURES = 4096 };
 
-#define NO_STREAM UINT64_MAX /* of an event */
+#define NO_STREAM UINT64_MAX /* an event's entry in the list */
 
 struct noted {
     struct gps_stream of;
@@ -23,7 +23,7 @@ struct capture {
     uint64_t begun; /* the epoch */
 };
 
-/* It begins with 1, because the slots begin with 0 and have noted nothing then. */
+/* Begins with 1, because slots that have noted no stream begin with 0. */
 _Atomic uint64_t gps_streams_epoch = 1;
 
 static struct {
@@ -31,15 +31,15 @@ static struct {
     unsigned count;    /* of the list */
     struct noted lost; /* work of which no stream could be remembered: there are too many */
     _Atomic unsigned capturing; /* captures under way */
-    _Atomic uint64_t asked;     /* the stream that is asked just now */
-    _Atomic bool asking;        /* one is asked with the gate open */
+    _Atomic uint64_t asked;     /* the stream that the driver is asked about now */
+    _Atomic bool asking;        /* the driver is asked with the gate open */
 } state;
 
-/* The memory comes when it is used, and not by malloc. */
+/* The kernel gives them memory at first use: malloc must not be called here. */
 static struct noted list[STREAMS];
 static struct capture captures[CAPTURES];
 
-/* --- what has work --- */
+/* --- streams that have work --- */
 
 static unsigned stream_find(const struct gps_stream *wanted) {
     unsigned at = 0;
@@ -77,7 +77,7 @@ uint64_t gps_streams_add(uint64_t stream) {
     return one.context;
 }
 
-/* A signal handler may note another stream at any place here: then none counts as noted. */
+/* A signal handler may note another stream at any point of this: then no stream counts as noted. */
 static void note_in(struct gps_gate_slot *slot, uint64_t stream) {
     const uint64_t epoch = gps_streams_epoch, of = gps_streams_add(stream);
     const uint64_t context = stream > GPS_DEFAULT_STREAMS ? 0 : of;
@@ -86,7 +86,7 @@ static void note_in(struct gps_gate_slot *slot, uint64_t stream) {
     slot->epoch = 0;
     atomic_signal_fence(memory_order_seq_cst);
     for (unsigned i = 0; other && i < GPS_GATE_NOTED; i++)
-        slot->noted[i].stream = NO_STREAM; /* what was noted in another epoch is forgotten */
+        slot->noted[i].stream = NO_STREAM; /* streams noted in another epoch are forgotten */
     slot->noted[place] = (struct gps_gate_noted){stream, context};
     atomic_signal_fence(memory_order_seq_cst);
     slot->epoch = slot->changes == change ? epoch : 0;
@@ -109,8 +109,8 @@ static unsigned stream_place_after(uint64_t stream) {
     return at;
 }
 
-/* With the lock. An event of a stream that is destroyed takes its place in one go, so that a look
- * asks one of the two. */
+/* With the lock. An event of a stream that is destroyed takes its place in one step, so that
+ * gps_streams_look asks about one of the two. */
 static void note_event(const struct gps_stream *event, uint64_t destroyed) {
     const unsigned at = destroyed ? stream_place_after(destroyed) : 0;
     if (at > 0)
@@ -125,7 +125,8 @@ static enum gps_streams_answer answer_of(int code) {
                                                                  : GPS_STREAMS_IDLE;
 }
 
-/* Leaves an event in the list, if the stream works. One that captures has left it before. */
+/* Leaves an event in the list, if the stream works. A stream that captures has left its event
+ * before. */
 static void leave_event(uint64_t stream, bool destroyed) {
     struct gps_stream one = stream_describe(stream);
     if ((state.capturing && gps_stream_is_capturing(stream)) ||
@@ -191,7 +192,7 @@ void gps_streams_capture_ends(uint64_t stream) {
             remove_capture(i);
 }
 
-/* Those of a thread's default stream end with the thread. */
+/* Captures of a thread's default stream end with the thread. */
 static void remove_dead_captures(void) {
     GPS_LOCKED(&state.lock);
     for (unsigned i = state.capturing; i-- > 0;)
@@ -226,7 +227,7 @@ static void stream_forget(uint64_t stream) {
             remove_capture(i);
 }
 
-/* The same of a context's. */
+/* The same for all streams of a context. */
 static void forget_all(uint64_t context, uint64_t before) {
     for (unsigned i = state.count; i-- > 0;)
         if (list[i].of.context == context && list[i].used < before)
@@ -242,11 +243,11 @@ void gps_streams_remove_context(uint64_t context, uint64_t before) {
     gps_lock_take(&state.lock);
     forget_all(context, before);
     gps_lock_give(&state.lock);
-    gps_streams_epoch++; /* the numbers of its streams can be others' now */
+    gps_streams_epoch++; /* other streams may get the numbers of its streams */
 }
 
-/* Waits until the driver has said whether this stream works. That takes microseconds, for it waits
- * for no work, and the stream must exist meanwhile. */
+/* Waits until the driver has said whether this stream works, for which the stream must exist. The
+ * query takes microseconds: it waits for no work. */
 static void await_answer(uint64_t stream) {
     while (state.asked == stream)
         usleep(20);
@@ -273,7 +274,7 @@ static bool noted_is_over(const struct noted *one) {
 static void stream_end_event(const struct gps_stream *of) {
     gps_lock_take(&state.lock);
     const unsigned at = stream_find(of);
-    const bool found = at < state.count; /* else its context went meanwhile */
+    const bool found = at < state.count; /* else its context has ended meanwhile */
     if (found)
         list[at] = list[--state.count];
     gps_lock_give(&state.lock);
@@ -341,8 +342,8 @@ bool gps_streams_lost(struct gps_stream *lost) {
     return any;
 }
 
-/* One that is destroyed meanwhile leaves an event only if it is busy, so it has not been asked yet;
- * the event takes its place, which comes later. */
+/* A stream that is destroyed meanwhile leaves an event only if it is busy, so it has not been asked
+ * yet; the event takes its place, which comes later. */
 enum gps_streams_answer gps_streams_look(uint64_t context, struct gps_stream *first) {
     enum gps_streams_answer answer = GPS_STREAMS_IDLE;
     struct noted one;
@@ -384,7 +385,7 @@ static enum gps_streams_answer ask_noted(const struct gps_stream *of) {
     return answer;
 }
 
-/* A capture that begins waits for the answer. */
+/* gps_streams_capture_begins waits until `asking` is false. */
 bool gps_streams_is_busy(const struct gps_stream *of) {
     state.asking = true;
     const bool busy = !state.capturing && ask_noted(of) == GPS_STREAMS_BUSY;
@@ -392,7 +393,7 @@ bool gps_streams_is_busy(const struct gps_stream *of) {
     return busy;
 }
 
-/* One that is not noted has had no work. */
+/* A stream that is not noted has had no work. */
 static bool find_held(const struct gps_gate_stream *held, struct gps_stream *found) {
     GPS_LOCKED(&state.lock);
     for (unsigned i = 0; i < state.count; i++) {

@@ -39,7 +39,7 @@ static inline bool gps_streams_is_noted(const struct gps_gate_slot *slot, uint64
 /* Notes the stream that the thread gives work to, in a pass. */
 void gps_streams_note(struct gps_gate_slot *slot, uint64_t stream);
 
-/* Is called before the program destroys the stream. A capture ends with it. */
+/* Is called before the program destroys the stream. The stream's capture ends with it. */
 void gps_streams_remove(uint64_t stream);
 /* The context is gone, with its streams: those that got work before this epoch. */
 void gps_streams_remove_context(uint64_t context, uint64_t before);
@@ -48,7 +48,7 @@ void gps_streams_remove_context(uint64_t context, uint64_t before);
  * gps_streams_capture_ends, too, where it did not begin. */
 void gps_streams_capture_begins(uint64_t stream);
 void gps_streams_capture_ends(uint64_t stream);
-bool gps_streams_any_capturing(void); /* one that was begun here is under way */
+bool gps_streams_any_capturing(void); /* a capture that was begun here is under way */
 /* The stream is about to wait for an event, by which it may join a capture. In a pass. */
 void gps_streams_may_join(uint64_t stream);
 
@@ -61,26 +61,27 @@ enum gps_streams_answer {
 /* These are called inside a gps_scope, with gps_swap_lock. */
 
 /* With the gate closed: whether all streams, of a context or of any (0), are idle. `first` is the
- * first of which that is not known; of UNKNOWN it has the context that is to be waited for. */
+ * first stream that is not known to be; with UNKNOWN it has the context whose work is to be waited
+ * for. */
 enum gps_streams_answer gps_streams_look(uint64_t context, struct gps_stream *first);
-/* Whether there was work of a stream that could not be noted; of which context. It is unknown until
- * that was waited for. */
+/* Whether there was work of a stream that could not be noted, and in which context. It counts until
+ * that context's work was waited for. */
 bool gps_streams_lost(struct gps_stream *lost);
 /* With the gate open: whether that stream is busy still. False, too, while a graph is captured. */
 bool gps_streams_is_busy(const struct gps_stream *one);
-/* The same of one with work of which a thread waits at the gate. */
+/* The same for the stream with whose work a thread waits at the gate. */
 bool gps_streams_is_held_busy(const struct gps_gate_stream *held);
 /* Whether all streams of a context are idle. With the gate open: GPS_STREAMS_BUSY, too, while a
  * graph is captured. */
 enum gps_streams_answer gps_streams_look_at(uint64_t context, bool closed);
 /* Whether work of the context is noted: it has not been destroyed. */
 bool gps_streams_knows(uint64_t context);
-/* Frees the events behind work that has ended. Nobody else looks meanwhile. */
+/* Frees the events behind work that has ended. No other thread looks meanwhile. */
 void gps_streams_end_events(void);
 /* A number for all work up to now, if the gate is closed: later work has this epoch, or a later
  * one. */
 uint64_t gps_streams_mark(void);
-/* That work has been waited for in the context. This needs no lock. */
+/* The work before the mark has been waited for in the context. This needs no lock. */
 void gps_streams_waited(uint64_t context, uint64_t mark);
 
 void gps_streams_reset(void); /* in a forked child */

@@ -73,7 +73,7 @@ bool gps_swap_is_wanted_since(uint64_t since) {
     return state.wanted >= since;
 }
 
-/* A thread that takes it again and again leaves it for a moment to one that waits. */
+/* A thread that takes the lock again and again leaves it for a moment to a waiting thread. */
 void gps_swap_unlock(void) {
     const struct timespec moment = {.tv_nsec = 2 * LOOK};
     state.held = false;
@@ -148,7 +148,7 @@ static bool is_busy(const struct gps_stream *stream) {
     return busy;
 }
 
-/* What the program gives the device from the mark on is noted anew. */
+/* Work that the program gives the device from the mark on is noted anew. */
 static bool swap_mark(uint64_t *marked) {
     const bool closed = gps_gate_close(TRY_FOR, false);
     const bool held = closed && gps_gate_stall();
@@ -159,8 +159,8 @@ static bool swap_mark(uint64_t *marked) {
     return held;
 }
 
-/* Nobody destroys a context while this thread has the lock. One that was destroyed before has no
- * work in the list. GPS_NOT_READY: not yet. */
+/* No thread destroys a context while this one has the lock. A context that was destroyed before has
+ * no work in the list. GPS_NOT_READY: try again. */
 static int enter_marked(uint64_t context, uint64_t *marked) {
     gps_swap_lock();
     int code = GPS_NOT_READY;
@@ -190,7 +190,7 @@ static void wait_for_stream(const struct gps_stream *stream) {
         gps_program_signals_poll(NULL, GPS_MS);
 }
 
-/* Behind the gate no stream joins a capture while it is asked. */
+/* Behind the gate no stream joins a capture while the driver is asked about it. */
 static enum gps_streams_answer swap_look_at(uint64_t context) {
     gps_swap_lock();
     const bool closed = gps_streams_any_capturing() && gps_gate_close(GPS_MS / 2, false);

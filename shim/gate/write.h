@@ -1,7 +1,7 @@
 /*
  * write.h - a copy or fill by which the program writes device memory, as one description.
  *
- * Who looks at it is in writes/writes.c. Kernels are never seen.
+ * The modules that look at it are in writes/writes.c. Kernels are never seen.
  */
 #pragma once
 
@@ -36,7 +36,7 @@ struct gps_write {
     size_t count;
 };
 
-/* Its ranges, and the n-th of them, made in `room` where it is not the write itself. */
+/* The number of ranges, and the n-th of them, made in `room` where it is not the write itself. */
 static inline uint64_t gps_write_count(const struct gps_write *write) {
     return write->list ? write->count : 1;
 }
@@ -51,6 +51,6 @@ static inline const struct gps_write *gps_write_nth(const struct gps_write *writ
 /* One range: whether its bytes come from host memory. */
 bool gps_write_is_upload(const struct gps_write *one);
 
-/* Somebody hears of writes that touch no memory of a rule and succeed, too; from now on. */
+/* A module hears of writes that touch no memory of a rule and succeed, too; from now on. */
 extern bool gps_write_all;
 void gps_write_hear_all(void);
