@@ -112,7 +112,7 @@ static int carry_back(const struct hand hands[HANDS], const struct gps_load *loa
     return code;
 }
 
-/* Copies that are under way end in any case: the stages go. */
+/* Waits for the copies under way in any case, because the stages are freed after it. */
 static int carry_load(const struct hand hands[HANDS], enum gps_way way,
                       const struct gps_load *load) {
     int code = way == GPS_WAY_OUT ? hands_carry_out(hands, load) : carry_back(hands, load);
@@ -123,7 +123,7 @@ static int carry_load(const struct hand hands[HANDS], enum gps_way way,
     return code;
 }
 
-/* The code that kept the thread from beginning; others go on without it. */
+/* Returns the code that kept the thread from beginning; other threads go on without it. */
 static int work_carry(struct work *work) {
     struct hand hands[HANDS] = {{.stage = NULL}};
     int first = GPS_OK;
@@ -165,7 +165,7 @@ static void call_help(struct work *work) {
     }
 }
 
-/* Whoever helps has the work on this thread's stack. */
+/* Waits for all helpers: the work lies on this thread's stack. */
 int gps_carry(const struct gps_load *loads, size_t count, enum gps_way way) {
     struct work work = {.loads = loads, .count = count, .way = way};
     int code = count ? gps_ops->context(&work.context) : GPS_OK;

@@ -12,15 +12,15 @@
 #include <stdint.h>
 
 struct gps_load {
-    char *bytes;            /* NULL: they are a file's */
+    char *bytes;            /* NULL: the bytes are a file's */
     uint64_t address, size; /* at most 32 MiB: what a thread takes at once */
     int file;
-    uint64_t at; /* where they begin in it */
+    uint64_t at; /* where they begin in the file */
 };
 
 enum gps_way { GPS_WAY_OUT, GPS_WAY_BACK };
 
-/* Returns when all of it is there, or with the code of the driver's that a copy had; OUT_OF_MEMORY
- * where a file cannot be read or written. By the thread of suspension.c, inside a scope for driver
- * calls that has entered a context of the memory's GPU. */
+/* Returns when all loads are carried, or with the driver's code for a copy that failed;
+ * OUT_OF_MEMORY where a file cannot be read or written. By the thread of suspension.c, inside a
+ * scope for driver calls that has entered a context of the memory's GPU. */
 int gps_carry(const struct gps_load *loads, size_t count, enum gps_way way);

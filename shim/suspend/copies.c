@@ -49,7 +49,7 @@ void gps_copies_put(struct gps_copy *copy) {
     copy->users--;
 }
 
-/* --- their memory --- */
+/* --- the copies' memory --- */
 
 static bool lacks_memory(const struct gps_copy *copy) {
     return copy->users && !copy->bytes;
@@ -77,7 +77,7 @@ static uint64_t wanted(void) {
     return sum;
 }
 
-/* So much that begins with a huge page. */
+/* Maps memory of a size that begins with a huge page. */
 static char *copies_map(uint64_t size) {
     const uint64_t all = size + HUGE_PAGE;
     char *mapping =

@@ -13,9 +13,9 @@ struct gps_copy {
     struct gps_entry entry; /* the first */
     struct gps_hash hash;
     uint64_t size;
-    char *bytes;    /* NULL: it is to be made (gps_copies_make_room) */
-    unsigned users; /* 0: nobody needs it (gps_copies_drop_unused) */
-    bool torn;      /* the memory changed while it was copied: nobody finds it */
+    char *bytes;    /* NULL: still to be mapped (gps_copies_make_room) */
+    unsigned users; /* 0: no part needs it (gps_copies_drop_unused) */
+    bool torn;      /* the memory changed while it was copied: no look-up finds it */
 };
 
 /* The copy of these bytes, or one that is to be made of them, with one user more. NULL: there is no
@@ -24,9 +24,9 @@ struct gps_copy *gps_copies_get(const struct gps_hash *hash, uint64_t size);
 /* One user less. */
 void gps_copies_put(struct gps_copy *copy);
 
-/* Gives all those memory that have none, first of all that of unused ones, which it drops. False:
- * there is not so much. */
+/* Maps memory for the copies that have none, first that of unused copies, which it drops. False:
+ * there is not enough. */
 bool gps_copies_make_room(void);
 void gps_copies_drop_unused(void);
-/* All of them together. */
+/* The bytes of all copies. */
 uint64_t gps_copies_bytes(void);

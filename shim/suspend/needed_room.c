@@ -10,13 +10,13 @@
 #include "registry/vmm_books.h"
 #include "vmm/mapping.h"
 
-/* What is not known of a context: its own memory, modules, arrays. An empty one has 0.5 GiB at
+/* The margin for a context's unknown memory: its own, modules, arrays. An empty one has 0.5 GiB at
  * most on an H200 (docs/suspend.md). */
 #define CONTEXT (UINT64_C(1) << 30)
-/* Of a small card such a margin would be all. */
+/* At most one part in so many of the card: on a small card the margin would be all of it. */
 #define SHARE_OF_CARD 16
 
-/* --- what it has --- */
+/* --- what the process has --- */
 
 static int gpus(void) {
     int count = 0;
@@ -51,7 +51,7 @@ static uint64_t mapped_bytes(void) {
     return sum;
 }
 
-/* In a context of the device: what its memory pools have, and what is free on it, of how much. */
+/* A device's memory, in bytes: in the pools of this process, free, and in all. */
 struct figures {
     uint64_t pools, available, total;
 };
@@ -67,8 +67,8 @@ static struct figures figures_ask(uint64_t context) {
     return here;
 }
 
-/* It is never more than what this process had and what was free beside it, or it could never come
- * back. */
+/* The margin is never more than the free memory: the process must fit into what it had and what was
+ * free beside it. */
 static uint64_t margin(int contexts, const struct figures *here) {
     return MIN(MIN((uint64_t)contexts * CONTEXT, here->total / SHARE_OF_CARD), here->available);
 }

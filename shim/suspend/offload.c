@@ -23,7 +23,7 @@
 
 #define SEALS (F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK)
 #define SPARE (UINT64_C(256) << 20) /* of main memory, beside a 64th */
-#define ASKED (GPS_SECOND / 5)      /* a keeper of an older version hangs up */
+#define ASKED (GPS_SECOND / 5)      /* for the keeper's answer; an older keeper hangs up */
 enum { BATCH = 256 /* descriptors at a time */ };
 
 /* Blocks that are copied at once. */
@@ -44,7 +44,7 @@ static void batch_add(const struct gps_eviction *block, int memfd) {
 
 struct mine {
     struct gps_eviction block;
-    bool runs; /* a process that runs has it, too */
+    bool runs; /* a running process has it, too */
 };
 struct all {
     struct mine *mine; /* by id, each once */
@@ -97,7 +97,7 @@ static bool offload_look_at_process(void *arg, const struct gps_proc *proc) {
     return !all->unknown;
 }
 
-/* Nobody else runs with those that are left. */
+/* The merged blocks that no running process has but this one. */
 static struct all offload_find(void) {
     struct all all = {.mine = NULL};
     size_t left = 0;
@@ -117,7 +117,7 @@ static int offload_tell_keeper(const struct gps_id *id, int memfd) {
     return gps_keeper_offload(gps_membership_store(), id, gps_process_self(), memfd, ASKED);
 }
 
-/* False: there is no descriptor for one more. */
+/* False: no descriptor is left. */
 static bool batch_prepare(const struct gps_eviction *block) {
     const int memfd = memfd_create("gpushare-block", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (memfd >= 0)
@@ -125,13 +125,13 @@ static bool batch_prepare(const struct gps_eviction *block) {
     return memfd >= 0;
 }
 
-/* Too much of it is a kill by the kernel, and no error. */
+/* Whether main memory is left: when it runs out the kernel kills, without an error. */
 static bool offload_has_main_memory(uint64_t bytes) {
     uint64_t left;
     return gps_main_memory_left(0, &left) && left >= bytes + bytes / 64 + SPARE;
 }
 
-/* The bytes that have left. */
+/* Returns the bytes that have left the GPU. */
 static uint64_t batch_carry_out(void) {
     uint64_t bytes = 0;
     const bool copied = batch.count && gps_carry(batch.loads, batch.count, GPS_WAY_OUT) == GPS_OK;
@@ -146,8 +146,8 @@ static uint64_t batch_carry_out(void) {
     return bytes;
 }
 
-/* Those of which the keeper has no bytes are copied, as many at a time as there are descriptors
- * and main memory. */
+/* Copies the blocks of which the keeper has no bytes, as many at a time as there are descriptors
+ * and main memory for. */
 static uint64_t offload_bring_out(const struct all *all) {
     uint64_t bytes = 0, planned = 0;
     int status = 0;
@@ -183,7 +183,7 @@ uint64_t gps_offload(void) {
 
 /* --- in --- */
 
-/* 0: it is in the batch. The driver's code, or -errno. */
+/* 0: the block is in the batch. The driver's code, or -errno. */
 static int reload_make(const struct gps_eviction *block, uint64_t keep) {
     int memfd;
     int status = gps_keeper_reload(gps_membership_store(), &block->id, gps_process_self(), keep,
@@ -208,7 +208,8 @@ static int reload_deposit(size_t i) {
     return code;
 }
 
-/* What the keeper does not take, as where another process was faster, is away as before: *later. */
+/* A block that the keeper does not take, as where another process was faster, stays evicted:
+ * *later. */
 static int carry_in(bool *later) {
     int code = batch.count ? gps_eviction_enter(batch.loads[0].address) : GPS_OK;
     const bool entered = batch.count && code == GPS_OK;
@@ -237,7 +238,7 @@ static enum gps_taken reload_fail(struct gps_text *why, int code) {
                                                                   : GPS_TAKEN_LOST;
 }
 
-/* What is made is given to the others before a failure counts. */
+/* The blocks that are made go to the keeper, for other processes, before a failure counts. */
 enum gps_taken gps_reload(uint64_t keep, struct gps_text *why) {
     struct gps_eviction block = {.address = 0};
     bool later = false;

@@ -16,14 +16,14 @@ enum { ROUNDS = 3, SHARE_OF_LEFT = 4 };
 struct part {
     uint64_t address, size, context;
     struct gps_hash hash;
-    struct gps_copy *copy; /* NULL: of these bytes there is none */
+    struct gps_copy *copy; /* NULL: there is no copy of these bytes */
     bool is_source;        /* the copy is to be made from it */
 };
 
 static struct {
     struct part *parts; /* by address */
     size_t count;
-    bool gone; /* it has let go of some of them */
+    bool gone; /* some of them are evicted */
 } state;
 GPS_FORGOTTEN(state);
 
@@ -33,7 +33,7 @@ static uint64_t least(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-/* How many there are; `parts` may be NULL. */
+/* Lists the parts, and returns how many there are; `parts` may be NULL. */
 static size_t list_parts(struct part *parts) {
     struct gps_eviction_own own = {.address = 0};
     size_t count = 0;
@@ -55,7 +55,7 @@ static void drop_parts(void) {
     state.count = 0;
 }
 
-/* The copies of the last time are found by their hashes. */
+/* Lists the parts anew; their hashes find the copies of the last time. */
 static bool begin_parts(void) {
     const size_t count = list_parts(NULL);
     struct part *parts = calloc(count + 1, sizeof(*parts));
@@ -69,7 +69,8 @@ static bool begin_parts(void) {
 
 /* --- hashing --- */
 
-/* Work that calls gave which are not hooked ends first. */
+/* Hashes a part, the first of a context after its work: calls that are not hooked may have given
+ * some. */
 static int hash_one(struct part *part, bool first) {
     struct gps_digest digest = {0};
     int code = gps_ops->enter(part->context);
@@ -96,7 +97,8 @@ static int parts_hash(void) {
 
 /* --- copying --- */
 
-/* A part that is not as its copy says changed while that was made, which others may have, too. */
+/* Drops the copies of parts that changed while they were copied; other parts may have the same
+ * copy. */
 static void leave_torn(void) {
     for (size_t i = 0; i < state.count; i++) {
         struct part *part = &state.parts[i];
@@ -112,7 +114,7 @@ static void leave_torn(void) {
     }
 }
 
-/* False: there is no memory for them. */
+/* False: there is no memory for the copies. */
 static bool find_copies(void) {
     for (size_t i = 0; i < state.count; i++) {
         struct part *part = &state.parts[i];
@@ -127,7 +129,7 @@ static bool find_copies(void) {
     return gps_copies_make_room();
 }
 
-/* Those that are to be copied out, or all of them. */
+/* Carries the parts that are to be copied out, or all parts in. */
 static int parts_carry(enum gps_way way, uint64_t *bytes) {
     struct gps_load *loads = calloc(state.count + 1, sizeof(*loads));
     size_t count = 0;
@@ -199,7 +201,7 @@ bool gps_own_memory_copy(uint64_t *bytes, struct gps_text *why) {
     return copied;
 }
 
-/* --- away and back --- */
+/* --- eviction and return --- */
 
 bool gps_own_memory_evict(struct gps_text *why) {
     struct gps_eviction_own own = {.address = 0};
@@ -246,7 +248,7 @@ static void part_forget(struct part *part) {
     part->copy = NULL;
 }
 
-/* Of memory that is freed, or merged, nothing is kept. */
+/* Drops the copies of memory that was freed, or merged. */
 static void forget_gone(void) {
     struct gps_eviction_own own = {.address = 0};
     bool any = gps_eviction_next_own(&own);

@@ -31,7 +31,7 @@
 #include "vmm/mapping.h"
 #include "vmm/mirror.h"
 
-/* One that the keeper has: a region or a merged block. */
+/* Shared memory that the keeper has: a region or a merged block. */
 struct piece {
     uint64_t address, size;
     struct gps_id id;
@@ -83,7 +83,7 @@ bool gps_shared_memory_confirm(struct gps_text *why) {
     int descriptor;
     while (walk_next_piece(&walk)) {
         const int status = eviction_piece_get(&walk.piece, &descriptor);
-        if (status == -ENODATA) /* it has the bytes */
+        if (status == -ENODATA) /* the keeper has the bytes */
             continue;
         if (status < 0) {
             eviction_piece_describe(
@@ -96,7 +96,7 @@ bool gps_shared_memory_confirm(struct gps_text *why) {
     return true;
 }
 
-/* --- letting go --- */
+/* --- eviction --- */
 
 bool gps_shared_memory_evict(uint64_t *bytes, struct gps_text *why) {
     struct walk walk = {.mapping.pointer = 0};
@@ -117,7 +117,7 @@ bool gps_shared_memory_evict(uint64_t *bytes, struct gps_text *why) {
     return true;
 }
 
-/* --- taking again --- */
+/* --- restoring --- */
 
 static bool has_evicted(const struct gps_owner *process) {
     struct gps_answer_file answer;
@@ -125,8 +125,8 @@ static bool has_evicted(const struct gps_owner *process) {
            (answer.state == GPS_ANSWER_GONE || answer.state == GPS_ANSWER_TAKES);
 }
 
-/* Of a merged block that both keepers are gone with: another process that runs has it, and gives it
- * to the next one (merge/keeper_watch.c). */
+/* Whether a running process has a merged block that no keeper has any more: it gives the block to
+ * the next keeper (merge/keeper_watch.c). */
 static bool is_elsewhere(const struct piece *piece) {
     struct gps_user users[GPS_USERS_REPORTED];
     if (!piece->is_block)
@@ -139,7 +139,7 @@ static bool is_elsewhere(const struct piece *piece) {
     return awaited;
 }
 
-/* What the keeper has in main memory stays away, and *offloaded says so. */
+/* A block that the keeper has in main memory stays evicted, and *offloaded says so. */
 static enum gps_taken eviction_piece_take(const struct piece *piece, bool *offloaded,
                                           struct gps_text *why) {
     int descriptor;
@@ -197,7 +197,7 @@ static bool look_at_mode(struct gps_text *why) {
     return true;
 }
 
-/* Room is counted on one GPU. */
+/* The room to come back is counted on one GPU. */
 static bool look_for_gpus(struct gps_text *why) {
     const int used = gps_needed_room_gpus();
     if (used == 0 || used == 1)
@@ -219,7 +219,7 @@ static bool look_for_mps(struct gps_text *why) {
     return true;
 }
 
-/* --- what it shares by handles --- */
+/* --- memory shared by handles --- */
 
 static void obstacle_add_region(struct gps_text *why, const char *name, const struct gps_id *id) {
     char hex[GPS_ID_HEX];
@@ -280,8 +280,8 @@ static bool look_for_events(struct gps_text *why) {
     return true;
 }
 
-/* Memory that came by a token would be lost, and what others have of this process's would be
- * another copy from then on. */
+/* Memory that came by a token would be lost, and other processes that have memory of this one would
+ * have another copy from then on. */
 static bool look_for_tokens(struct gps_text *why) {
     if (gps_mirror_any())
         gps_text_str(why,

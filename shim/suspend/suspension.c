@@ -30,11 +30,11 @@
 
 #define LOCK_50MS (GPS_SECOND / 20)
 
-/* All of it is the thread's. */
+/* Only the thread uses this. */
 static struct {
     struct gps_answer_file answer; /* the last one */
-    bool kept;                     /* it stays suspended, whether or not the tool lives */
-    struct gps_room_lock room;     /* of its GPU, while it comes back */
+    bool kept;                     /* the process stays suspended, whether or not the tool lives */
+    struct gps_room_lock room;     /* of its GPU, while the process comes back */
     uint64_t looked;               /* when the copies that are kept were last looked at */
     bool restored; /* by the driver, perhaps: the room is held whether or not the tool lives */
 } state;
@@ -63,15 +63,15 @@ static void suspension_tell(const char *what, uint64_t bytes) {
     gps_event_log_write(&(struct gps_event_line){.what = what, .size = bytes});
 }
 
-/* --- letting go --- */
+/* --- eviction --- */
 
 static uint64_t left(uint64_t until) {
     const uint64_t now = gps_clock_monotonic();
     return until > now ? until - now : 1;
 }
 
-/* Behind the gate nothing of the program's begins. It is open again afterwards: calls wait at their
- * entry. */
+/* Waits until the device is idle, behind the closed gate. It is open again afterwards: calls wait
+ * at their entry. */
 static bool await_idle(uint64_t until, struct gps_text *why) {
     struct gps_swap_tries tries = {.failed = 0};
     bool idle = false;
@@ -113,7 +113,7 @@ static void go_on(void) {
     state.kept = false;
 }
 
-/* Until all of it is there again nothing else can be done. */
+/* Takes all memory again, and tries until that is done or memory is lost. */
 static void take_again(void) {
     enum gps_taken taken;
     GPS_DRIVER_SCOPE();
@@ -137,8 +137,8 @@ static void take_again(void) {
     kill(getpid(), SIGKILL);
 }
 
-/* The last look at its own memory comes right before that is let go of: calls that are not hooked
- * may have written it while merged blocks were copied. */
+/* Copies its own memory once more right before that is evicted: calls that are not hooked may have
+ * written it while merged blocks were copied. */
 static bool suspension_copy_out(const struct gps_order *order, struct gps_text *why) {
     uint64_t again = 0;
     bool copied = gps_own_memory_copy(&state.answer.copied, why);
@@ -249,7 +249,7 @@ static int lock_room(struct gps_owner *holder) {
                                     by_descriptor, &state.room, holder);
 }
 
-/* Whether whoever gave the order still waits. */
+/* Whether the tool that gave the order still waits. */
 static bool is_waited_for(const struct gps_order *order) {
     struct gps_order now;
     bool held = false;
@@ -257,7 +257,7 @@ static bool is_waited_for(const struct gps_order *order) {
            now.serial == order->serial;
 }
 
-/* Nothing asks the driver meanwhile: it may be locked. */
+/* Calls no driver function: the driver may be locked. */
 static void follow_room(const struct gps_order *order) {
     const uint64_t until = gps_clock_monotonic() + order->timeout;
     struct gps_owner holder = {.pid = 0};
@@ -319,7 +319,7 @@ static void follow_new(const struct gps_order *order) {
     }
 }
 
-/* Once a second, however often the directory changes. */
+/* Drops copies that are not to be kept; once a second, however often the directory changes. */
 static void look_at_copies(void) {
     const uint64_t now = gps_clock_monotonic();
     if (now - state.looked < GPS_SECOND)
@@ -332,9 +332,9 @@ static void look_at_copies(void) {
     suspension_answer((enum gps_answer_state)state.answer.state, NULL);
 }
 
-/* Where nobody holds the lock any more, the tool has died. An order of its that was not followed
- * yet is over. If the driver has the process locked, it waits there for a `resume`, which finds the
- * room locked for it. */
+/* Where no process holds the order's lock, the tool has died, and its order counts no more if it
+ * was not followed yet. If the driver has the process locked, the thread waits in the driver for a
+ * `resume`, which finds the room locked for it. */
 static uint64_t suspension_follow(void) {
     struct gps_order order;
     struct gps_owner holder;

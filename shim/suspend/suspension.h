@@ -2,16 +2,16 @@
  * suspension.h - `gpushare suspend` and `resume`, as the process that is suspended does them.
  *
  * With `suspend = on` a thread of ours follows the orders of the directory
- * (directory/orders.h). To let go it holds all hooked calls at their entry (calls/entry.h),
- * waits until those under way have ended and the device is idle, stops our other threads, and lets
- * go of shared memory (shared_memory.h). What fails is undone, and the answer says why. While the
- * process is suspended the driver may be locked, so the thread does not call it before it is to
- * take memory again. If the tool dies before it says that the process is to stay so, memory is
- * taken again. Memory that is gone for good ends the process with a report: its addresses would be
- * holes.
+ * (directory/orders.h). To suspend, it holds all hooked calls at their entry (calls/entry.h), waits
+ * until those under way have ended and the device is idle, stops our other threads, and evicts own
+ * and shared memory (own_memory.h, shared_memory.h). A failure is undone, and the answer says why.
+ * While the process is suspended the driver may be locked, so the thread does not call it before it
+ * is to take memory again. If the tool dies before it says that the process is to stay suspended,
+ * memory is taken again. Memory that is gone for good ends the process with a report: its addresses
+ * would be holes.
  *
- * A process that ends while it is suspended leaves the directory to the next one, for the driver
- * cannot be asked.
+ * A process that ends while it is suspended leaves its files to the next process, because it cannot
+ * call the driver.
  */
 #pragma once
 
