@@ -1,4 +1,4 @@
-/* close_before_free.c - see close_before_free.h. The way of one free begins at the end. */
+/* close_before_free.c - see close_before_free.h. A free begins in the last function. */
 #include "close_before_free.h"
 
 #include <errno.h>
@@ -40,7 +40,8 @@ static bool free_is_refused(const struct gps_export *region) {
            gps_importers_any(region);
 }
 
-/* Closes the region first and looks for importers then; import.h has the other half. */
+/* Publishes that the region closes, and only then looks for importers; an open writes its intent,
+ * and only then reads the region's state (import.h). */
 static struct gps_answer close_and_ask(struct gps_export *region, bool waited) {
     struct gps_party users[GPS_USERS_REPORTED];
     if (gps_export_becomes_result(region))
@@ -58,12 +59,12 @@ static struct gps_answer close_and_ask(struct gps_export *region, bool waited) {
     return answer;
 }
 
-/* The driver frees it now, or the free is refused. */
+/* Whether the driver frees the region now, or the free is refused. */
 static bool free_is_decided(const struct gps_answer *answer) {
     return answer->verdict == GPS_FORWARD || answer->verdict == GPS_DENY;
 }
 
-/* While this thread waits or synchronises, another one's free finds the region in the list. */
+/* While this thread waits or synchronises, another thread's free finds the region in the list. */
 static struct gps_answer decide(struct gps_export *region) {
     struct gps_answer answer = close_and_ask(region, false);
     if (free_is_decided(&answer))

@@ -17,7 +17,7 @@
 #include "util/lock.h"
 #include "util/program_signals.h"
 
-#define CACHE_WAIT (GPS_SECOND / 5) /* of an allocation that is out of memory */
+#define CACHE_WAIT (GPS_SECOND / 5) /* for processes that cache a region */
 #define PIN_WAIT   (2 * GPS_SECOND)
 
 static struct {
@@ -26,7 +26,7 @@ static struct {
     struct gps_export *list;
     unsigned pins;              /* regions that are pinned */
     bool overdue;               /* a thread has waited PIN_WAIT for these pins */
-    _Atomic uint64_t last_left; /* when a region left it (CLOCK_MONOTONIC) */
+    _Atomic uint64_t last_left; /* when a region left the list (CLOCK_MONOTONIC) */
 } state = {.unpinned = PTHREAD_COND_INITIALIZER};
 unsigned gps_deferred_count;
 
@@ -231,8 +231,8 @@ void gps_deferred_report_untaken(const struct gps_export *region) {
     gps_report_send(&report);
 }
 
-/* RESULT -> DEFERRED, once an importer has taken it or the hand-over is over, and nobody uses it.
- * The result is open to importers until it is closed here, so they are looked for once more. */
+/* RESULT -> DEFERRED, once an importer has taken it or the hand-over is over, and no process uses
+ * it. The result is open to importers until it is closed here, so they are looked for once more. */
 static void end_hand_over(struct gps_export *region) {
     if (!gps_export_publish_result(region) || gps_export_is_used(region) ||
         (gps_export_is_untaken(region) && gps_clock_now() < region->until))
@@ -246,7 +246,8 @@ static void end_hand_over(struct gps_export *region) {
     gps_deferred_become(region, GPS_EXPORT_DEFERRED);
 }
 
-/* To publish that a region is closed may have failed before. While it fails importers may come. */
+/* Publishes again that the region is closed, which may have failed: until then importers may
+ * come. */
 static bool deferred_is_due(struct gps_export *region) {
     if (gps_background_stopped(&reaper) || region->at_end)
         return false;
@@ -276,7 +277,8 @@ static void free_all_due(enum gps_pin_wait wait) {
     gps_deferred_each(0, wait, deferred_is_due, free_due, NULL);
 }
 
-/* When the next hand-over ends; UINT64_MAX: none is open. What others have pinned is theirs. */
+/* When the next hand-over ends; UINT64_MAX: none is open. A region that another thread has pinned
+ * is that thread's. */
 static uint64_t next_end(void) {
     uint64_t end = UINT64_MAX;
     GPS_LOCKED(&state.lock);
@@ -305,14 +307,14 @@ void gps_deferred_stop(void) {
 
 /* --- room for an allocation --- */
 
-/* Other processes only cache it, and unmap it when they see that it is closing; or a thread finds
- * that out just now. */
+/* Whether other processes only cache the region, and unmap it when they see that it is closing; or
+ * a thread is finding that out. */
 static bool may_go_soon(const struct gps_export *region) {
     return !region->was_waited_for && (region->pinner || region->state == GPS_EXPORT_CLOSING ||
                                        (region->users.cached && !region->users.held));
 }
 
-/* `waited`: those that are left had their time, and are not waited for again. */
+/* `waited`: the regions that are left had their time, and are not waited for again. */
 static bool any_soon(bool waited) {
     bool any = false;
     GPS_LOCKED(&state.lock);
@@ -340,13 +342,13 @@ static void free_soon(void) {
 }
 
 bool gps_deferred_reclaim_memory(void) {
-    if (!gps_deferred_any()) /* the last may have gone since the driver answered */
+    if (!gps_deferred_any()) /* the last one may have left since the driver answered */
         return gps_clock_monotonic() - state.last_left < GPS_SECOND;
     GPS_SCOPE();
     free_all_due(GPS_PIN_WITHIN_2S); /* after the reaper */
     if (any_soon(false))
         free_soon();
-    return true; /* in any case, as above */
+    return true; /* memory may have come free meanwhile, as above */
 }
 
 void gps_deferred_reset(void) {

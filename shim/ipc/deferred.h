@@ -5,11 +5,11 @@
  * DEFERRED, RESULT, FREEING; registry.h has the states), and results that the end of a process or
  * of a context hands over (at_end). A freed region stays in the list until its memory is freed, so
  * a second free of it never reaches the driver. A background thread, the reaper, starts with the
- * first one; it frees in the driver what no process uses any more.
+ * first region; it frees those in the driver that no process uses any more.
  *
- * A thread pins regions before it works on them, which tells it who uses them now
- * (gps_export.users), and ends the pin of each or removes it from the list. Nobody else changes
- * or frees a pinned region. The list's lock is held across neither driver calls nor I/O.
+ * A thread pins regions before it works on them, which tells it whether other processes use them
+ * now (gps_export.users), and ends the pin of each or removes it from the list. No other thread
+ * changes or frees a pinned region. The list's lock is held across neither driver calls nor I/O.
  *
  * Call inside a gps_scope where not said otherwise. Any thread.
  */
@@ -57,7 +57,7 @@ static inline bool gps_deferred_free_left(uint64_t pointer) {
 /* How long to wait for regions that other threads have pinned. */
 enum gps_pin_wait {
     GPS_PIN_AT_ONCE,   /* those are left out */
-    GPS_PIN_WITHIN_2S, /* then those are left out; once for the same pins */
+    GPS_PIN_WITHIN_2S, /* then pinned regions are left out; once for the same pins */
     GPS_PIN_ALL,       /* as long as it takes, with the program's signals let in */
 };
 
@@ -67,7 +67,7 @@ enum gps_pin_wait {
 struct gps_export *gps_deferred_pin(uint64_t context, enum gps_pin_wait wait,
                                     bool (*wanted)(struct gps_export *region));
 void gps_deferred_unpin(struct gps_export *region);
-/* A context is destroyed: those that are CLOSING in it are lost. */
+/* A context is destroyed: its regions that are CLOSING are lost. */
 void gps_deferred_lose(uint64_t context);
 /* Changes the state of a region that the caller has pinned. */
 void gps_deferred_become(struct gps_export *region, enum gps_export_state state);

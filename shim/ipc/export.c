@@ -30,8 +30,8 @@ static struct {
     _Atomic uint64_t generation;
     _Atomic uint64_t again; /* the directory was unusable: nothing is published before this */
     _Atomic bool missed;    /* the program got a handle whose region was not published then */
-    _Atomic int recount;    /* of the processes, after so many tombstones */
-    _Atomic unsigned part;  /* of the tombstones */
+    _Atomic int recount;    /* count the processes again after so many tombstones */
+    _Atomic unsigned part;  /* of the tombstones, this process's */
 } state;
 GPS_FORGOTTEN(state);
 
@@ -88,7 +88,8 @@ static bool export_publish(struct gps_export *region) {
     return region->published;
 }
 
-/* An address inside an allocation, or memory from what we do not hook: the driver knows. */
+/* Asks the driver for an address inside an allocation, or for memory of calls that are not
+ * hooked. */
 static bool find_base(uint64_t pointer, struct gps_alloc *alloc) {
     uint64_t base, size;
     if (gps_ops->range(pointer, &base, &size) != GPS_OK)
@@ -105,7 +106,8 @@ static bool find_base(uint64_t pointer, struct gps_alloc *alloc) {
     return true;
 }
 
-/* First exports one at a time: of two threads that export one pointer, the second finds it done. */
+/* The reservation lets one thread through at a time: of two that export one pointer, the second
+ * finds it done. */
 static void publish_first(const struct gps_alloc *seen, const uint8_t handle[GPS_HANDLE_BYTES],
                           struct gps_export *region) {
     const struct gps_id id = region ? region->record.id : gps_id_of_handle(handle);
@@ -129,7 +131,7 @@ static void publish_first(const struct gps_alloc *seen, const uint8_t handle[GPS
         free(region);
 }
 
-/* --- what is worth a word about an export --- */
+/* --- findings about an export --- */
 
 static void export_note(const struct gps_alloc *alloc, uint64_t pointer, enum gps_known known,
                         const char *detail) {
@@ -192,7 +194,7 @@ void gps_export_first(uint64_t pointer, const uint8_t handle[GPS_HANDLE_BYTES]) 
         export_first(pointer, handle);
 }
 
-/* Into the registry first: what is published must be found again. */
+/* Records the allocation before the region is published, so that the program's free finds it. */
 static bool export_is_recorded(const struct gps_alloc *alloc) {
     struct gps_alloc found;
     gps_registry_add(alloc);
@@ -204,7 +206,7 @@ static void export_forget_alloc(const struct gps_alloc *alloc) {
     gps_registry_take(alloc->pointer, &taken);
 }
 
-/* The file of the frames is there before the region is. */
+/* Makes the file of the frames before the region is published. */
 static void make_frames(struct gps_region_record *record, const struct gps_rule *rule,
                         struct gps_frame_file *file) {
     struct gps_frames_head head = {.region = record->id,
@@ -367,8 +369,9 @@ static unsigned part_of_tombstones(void) {
     return state.part;
 }
 
-/* Who looks meanwhile finds a record in one of the two places, and in both that it is freed. The
- * memory is free by now, so another thread may have exported the same handle again. */
+/* A process that looks meanwhile finds a record in one of the two places, and in either that the
+ * region is freed. The memory is free by now, so another thread may have exported the same handle
+ * again. */
 void gps_export_leave_tombstone(const struct gps_region_record *record) {
     const unsigned limit = part_of_tombstones();
     struct gps_record_reservation mine, oldest;
@@ -412,7 +415,7 @@ void gps_export_leave(struct gps_export *region, bool keep_record) {
     /* not freed: the process ends, perhaps in a signal handler that interrupted malloc */
 }
 
-/* Another thread may still free. */
+/* Other threads may still free, so each tombstone is reserved first. */
 void gps_export_remove_tombstones(void) {
     struct gps_record_reservation mine;
     for (unsigned place = 0; gps_record_reserve_tombstone(&place, &mine);) {
@@ -431,7 +434,7 @@ int gps_export_free_vmm(const struct gps_alloc *alloc) {
     if (code == GPS_OK)
         code = gps_mapping_close(alloc->pointer);
     if (code == GPS_OK) {
-        alloc->region->pointer = 0; /* it can be another's already */
+        alloc->region->pointer = 0; /* the address may be another allocation's already */
         gps_export_end(alloc->region);
     } else {
         gps_registry_add(alloc);

@@ -31,7 +31,7 @@ const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
                                  const struct gps_rule *rule, const char *name,
                                  struct gps_frame_file *frames);
 
-/* Whether the program has got a handle of which nothing could be noted: others may open it. */
+/* Whether the program has got a handle that could not be noted: other processes may open it. */
 bool gps_export_missed(void);
 
 /* The program frees such memory. No other process loses it, because it lives while any process has
@@ -57,9 +57,8 @@ void gps_export_unname(struct gps_export *region);
 void gps_export_rename(struct gps_export *region);
 /* The memory is freed. Name and object go, and a tombstone stays. */
 void gps_export_end(struct gps_export *region);
-/* The record of a region that is over stays for a while, and those of the oldest such regions go.
- */
+/* Keeps the record of a region that is over for a while, and removes the oldest such records. */
 void gps_export_leave_tombstone(const struct gps_region_record *record);
-/* The process ends. Removes the record, or leaves it for processes that still ask about it. */
+/* The process ends. Removes the record, or leaves it for processes that still look for it. */
 void gps_export_leave(struct gps_export *region, bool keep_record);
 void gps_export_remove_tombstones(void);

@@ -30,7 +30,7 @@ static void import_end(const struct gps_import *import, bool with_context) {
     gps_import_slot_end(import, with_context);
 }
 
-/* After an open by the driver. An enum gps_open, or -errno. */
+/* Records the import after an open by the driver. An enum gps_open, or -errno. */
 static int record_open(struct gps_import *import, enum gps_slot_via via) {
     struct gps_previous previous;
     const int status = gps_registry_open(import, via, &previous);
@@ -86,7 +86,7 @@ static void opening_report(const struct gps_opening *opening, uint32_t trace) {
     gps_report_send_with(&report, gps_opening_record(opening));
 }
 
-/* Without a context, or of one's own, the driver's codes are the program's to get. */
+/* Without a context, or for a region of its own, the program gets the driver's code. */
 static enum gps_known opening_known(const struct gps_opening *opening) {
     const struct gps_region_record *record = gps_opening_record(opening);
     if (!record)
@@ -103,8 +103,8 @@ void gps_import_begin(struct gps_opening *opening, const uint8_t handle[GPS_HAND
     gps_ops->context(&opening->import.context);
 }
 
-/* A driver counts the opens of its handles. A token is counted here, at once: the look and the
- * count are one, or another thread's last close could come in between. */
+/* A driver counts the opens of its handles. A token is counted here, at once: it is found and
+ * counted in one step, or another thread's last close could come in between. */
 static bool import_is_open(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]) {
     const bool is_token = gps_token_is(handle);
     struct gps_import *import = &opening->import;
@@ -152,7 +152,7 @@ static int map_block(const struct gps_opening *opening, uint64_t *pointer) {
     return gps_vmm_region_open(&opening->record, import->size, pointer);
 }
 
-/* The same of a pointer, which several tokens can give. */
+/* The same for a pointer, which several tokens can give. */
 static int map_run(const struct gps_opening *opening, uint64_t *pointer) {
     const int code = gps_mirror_open(&opening->record, pointer);
     if (code != GPS_OK || !is_open_elsewhere(&opening->import, *pointer))
@@ -161,7 +161,8 @@ static int map_run(const struct gps_opening *opening, uint64_t *pointer) {
     return GPS_INVALID_HANDLE;
 }
 
-/* Whoever had the memory has it no more, or it never was: the token alone says which. */
+/* The code for a token without a region: its exporter has ended or has unmapped the memory, or
+ * there never was such a token. */
 static int code_of_none(const struct gps_opening *opening) {
     struct gps_owner exporter;
     GPS_SCOPE();
@@ -183,7 +184,8 @@ static int code_of(const struct gps_opening *opening, int status) {
     return status == -ENOMEM ? GPS_OUT_OF_MEMORY : GPS_INVALID_VALUE;
 }
 
-/* While the memory is here. What the keeper has on after its maker's free, that may open, too. */
+/* Whether the memory is this process's own, and still mapped here. Memory that the keeper holds
+ * after its maker's free the maker may open, too. */
 static bool opening_is_own(const struct gps_opening *opening) {
     return gps_process_is_self(gps_record_creator(&opening->record)) &&
            (opening->import.mirrored || gps_mapping_has(&opening->import.region));
@@ -211,8 +213,8 @@ int gps_import_token(const struct gps_opening *opening, unsigned flags, uint64_t
 
 /* --- commit --- */
 
-/* Another thread closed it for the last time between our look and our open: it is a first open
- * again. Or the first could not be published. */
+/* Publishes an import late: another thread closed it for the last time between our look and our
+ * open, so this is a first open again; or the first could not be published. */
 static bool publish_late(struct gps_import *import) {
     struct gps_region_record record;
     const char *why;
@@ -235,14 +237,14 @@ static void note_opened(struct gps_import *import) {
         gps_closed_forget(import->pointer);
 }
 
-/* Nothing uses it any more, or yet. */
+/* Unmaps an import that nothing uses any more, or yet. */
 static int import_unmap(const struct gps_import *import) {
     return !import->vmm       ? gps_ops->close_handle(import->pointer)
            : import->mirrored ? gps_mirror_close(import->pointer, &import->region)
                               : gps_mapping_close(import->pointer);
 }
 
-/* 0, or -errno: what is to be closed by us could not be recorded, and is closed. */
+/* 0, or -errno: an import that this library closes could not be recorded, and is closed. */
 static int commit_first(struct gps_opening *opening, uint64_t pointer) {
     struct gps_import *import = &opening->import;
     import->pointer = pointer;
@@ -269,8 +271,8 @@ static int commit_first(struct gps_opening *opening, uint64_t pointer) {
     return 0;
 }
 
-/* Whether the memory is open at the address that it had before, too. What could not be published of
- * that is published now. */
+/* Whether the memory is open at the address that it had before, too. If that import could not be
+ * published before, it is now. */
 static bool is_open_beside(const struct gps_import *import, uint64_t before, bool has_no_slot) {
     struct gps_import beside;
     if (import->pointer == before || !gps_registry_import_at(before, &beside) ||
@@ -281,8 +283,8 @@ static bool is_open_beside(const struct gps_import *import, uint64_t before, boo
     return true;
 }
 
-/* It may have another address now: the driver does not count opens, but maps the memory once more,
- * or another thread has closed the first one meanwhile. */
+/* The memory may have another address now: the driver does not count opens, but maps it once more,
+ * or another thread has closed the first import meanwhile. */
 static void commit_again(struct gps_opening *opening, uint64_t pointer) {
     struct gps_import *import = &opening->import;
     const uint64_t before = import->pointer;

@@ -3,21 +3,21 @@
  *
  * An open writes the intent into our procs/ file, locks the region's record (region_lock.h), and
  * only then reads the region's state: its owner marks the region closing and only then asks for the
- * lock and reads the intents, so whichever comes second sees the other. Then the driver is asked,
- * and what came of it is published. Only the first open and the last close of a region in a context
- * are published (references.h).
+ * lock and reads the intents, so whichever comes second sees the other. Then the driver opens the
+ * handle, and the outcome is published. Only the first open and the last close of a region in a
+ * context are published (references.h).
  */
 #pragma once
 
 #include "open_cache.h"
 #include "registry/registry.h"
 
-/* How far an open has come. What it must undo when nothing comes of it follows from that. */
+/* How far an open has come. A failed open undoes what its stage says. */
 enum gps_opening_stage {
-    GPS_OPENING_AGAIN,     /* nothing is done: it is open here, and `import` is what was found */
+    GPS_OPENING_AGAIN,     /* nothing is done: the region is open here, as `import` */
     GPS_OPENING_COUNTED,   /* the same of a token, and the registry has counted this open */
     GPS_OPENING_INTENDED,  /* the intent is in import.slot, and the record is read */
-    GPS_OPENING_PUBLISHED, /* it is open, and import.slot says so by this open */
+    GPS_OPENING_PUBLISHED, /* the region is open, and this open has written import.slot */
 };
 
 struct gps_opening {
@@ -28,7 +28,7 @@ struct gps_opening {
     struct gps_region_record record;
 };
 
-/* As it was before the driver's open. NULL: none was read. */
+/* The record as it was before the driver's open. NULL: none was read. */
 static inline const struct gps_region_record *
 gps_opening_record(const struct gps_opening *opening) {
     return opening->status == 0 ? &opening->record : NULL;
@@ -41,14 +41,14 @@ void gps_import_begin(struct gps_opening *opening, const uint8_t handle[GPS_HAND
 int gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]);
 /* In place of the driver's open where the handle is a token: its code. */
 int gps_import_token(const struct gps_opening *opening, unsigned flags, uint64_t *pointer);
-/* The driver has opened it there: it is recorded, published, and reported where policy has a
- * finding for it. 0, or a code: it could not be recorded, and is closed. */
+/* The driver has opened the handle at `pointer`: records and publishes the import, and reports it
+ * where policy has a finding. 0, or a code: it could not be recorded, and is closed. */
 int gps_import_commit(struct gps_opening *opening, uint64_t pointer);
-/* Nothing has come of the open. */
+/* The open has failed. */
 void gps_import_roll_back(const struct gps_opening *opening);
 
-/* The program closes what gps_registry_close has counted down, by the driver's close. The code; on
- * a failure it is open as before. */
+/* The program closes an import that gps_registry_close has counted down, by the driver's close.
+ * Returns the code; after a failure the import is open as before. */
 typedef int gps_close_fn(uint64_t pointer);
 int gps_import_close(const struct gps_import *import, enum gps_slot_via via, gps_close_fn *close);
 /* Notes for the report of a second close that the program closes it. */
@@ -62,7 +62,7 @@ int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, ui
 /* The program frees a rule's import. */
 int gps_import_free(const struct gps_alloc *alloc);
 /* The handle of a rule's import, by any address of it, for a program that exports what it believes
- * it allocated: others then open the exporter's memory. False for any other pointer. */
+ * it allocated: other processes then open the exporter's memory. False for any other pointer. */
 bool gps_import_handle(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]);
 
 /* A context is destroyed, with every import opened in it before the era. */

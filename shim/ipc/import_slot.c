@@ -10,7 +10,7 @@
 #include "process/references.h"
 #include "region_events.h"
 
-/* Written intent, then lock, then read state: never in another order. */
+/* Writes the intent, then locks, then reads the state: never in another order (import.h). */
 int gps_import_slot_begin(struct gps_import *import, struct gps_region_record *record,
                           const char **why) {
     struct gps_region_lock lock;

@@ -11,14 +11,14 @@
  * and reads it: 0 or -errno, as of gps_region_read. */
 int gps_import_slot_begin(struct gps_import *import, struct gps_region_record *record,
                           const char **why);
-/* It is open. */
+/* The import is open. */
 void gps_import_slot_commit(const struct gps_import *import);
-/* It was cached or opened from the cache: writes the slot where it says something else. 0: of any
- * import that is open. True: a slot was written. */
+/* The import was cached, or opened from the cache: corrects its slot. 0: of any import that is
+ * open. True: a slot was written. */
 bool gps_import_slot_correct(uint64_t pointer);
 /* The intent came to nothing, or another open has a slot. */
 void gps_import_slot_drop(unsigned slot);
 
-/* An import is over, and removed from the registry. It is the last that is done for it, because the
- * exporter waits for that. */
+/* An import is over, and removed from the registry. This is the last step of its end, because the
+ * exporter waits for it. */
 void gps_import_slot_end(const struct gps_import *import, bool with_context);

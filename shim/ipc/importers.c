@@ -20,7 +20,7 @@ static struct { _Atomic uint64_t next_wait; /* for caches (CLOCK_MONOTONIC) */ }
 
 struct scan {
     struct gps_export *buckets[BUCKETS]; /* by the first byte of the id, which is a hash */
-    bool unknown;                        /* one of them may have any region */
+    bool unknown; /* the slots of a process are unknown: it may have any region */
 };
 
 static int importers_find(const struct gps_export *region, struct gps_party *users, unsigned max,
@@ -33,8 +33,8 @@ static int importers_find(const struct gps_export *region, struct gps_party *use
     return gps_references_users(&region->record.id, users, max, caches);
 }
 
-/* Where that is not known it counts as held: better than to take it from somebody. An audit takes
- * nothing from anybody, and accuses nobody without proof. */
+/* A region whose importers are not known counts as held, so that no importer loses it. In an audit
+ * no importer does, and none is reported without proof. */
 static bool importers_hold(int count) {
     return count > 0 || (count < 0 && !gps_process_audits());
 }

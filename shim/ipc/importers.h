@@ -9,10 +9,10 @@
 #include "log/log.h"
 #include "registry/registry.h"
 
-/* The number of importers and the first `max` of them, or -errno: it is not known. */
+/* The number of importers and the first `max` of them, or -errno: they are not known. */
 int gps_importers_of(const struct gps_export *region, struct gps_party *users, unsigned max);
-/* Whether there is an importer. A region of which that is not known counts as held. (`users` has it
- * so but in audits.) */
+/* Whether there is an importer. A region of which that is not known counts as held (in `users` not
+ * in audits). */
 bool gps_importers_any(const struct gps_export *region);
 
 /* The same as gps_importers_of, and in region->users whether there are importers and whether other
@@ -26,6 +26,6 @@ void gps_importers_wait(const struct gps_export *region, uint64_t nanos);
 void gps_importers_wait_for_caches(const struct gps_export *region);
 
 /* Sets `users` of every region in the list (linked by `work`), by one scan of the directory. Where
- * the directory cannot be read, or what one process has open, every region counts as held: better
- * late than pulled away. In an audit, which pulls nothing away, none does. */
+ * the directory cannot be read, or the file of one process, every region counts as held: a late
+ * free is better than one under an importer. In an audit, which frees nothing, none does. */
 void gps_importers_mark(struct gps_export *work);

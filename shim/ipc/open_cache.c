@@ -21,13 +21,13 @@
 #include "util/clock.h"
 #include "util/lock.h"
 
-#define OPEN_WAIT (GPS_SECOND / 20) /* of an open, for what is stale */
+#define OPEN_WAIT (GPS_SECOND / 20) /* of an open, for stale imports */
 #define LONG_WAIT (2 * GPS_SECOND)  /* of a call that would fail otherwise */
 
 enum {
     RECORD_EVENTS = IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF,
     OWNER_EVENTS =
-        IN_CLOSE_WRITE | IN_ATTRIB | IN_DELETE_SELF, /* it has closed its file: a death */
+        IN_CLOSE_WRITE | IN_ATTRIB | IN_DELETE_SELF, /* the owner's file was closed: it has ended */
 };
 
 _Atomic bool gps_open_cache_active, gps_open_cache_used;
@@ -38,10 +38,10 @@ static struct {
     unsigned paused;          /* contexts that are being destroyed */
     unsigned busy;            /* imports that the driver closes just now */
     bool running;             /* the watching thread */
-    uint64_t waiting_since;   /* for the next end; 0: nobody waits */
+    uint64_t waiting_since;   /* for the next end; 0: no call waits */
     _Atomic unsigned endings; /* imports that have ended */
     struct gps_watch watch;   /* opens look at it without the lock */
-    _Atomic bool watching;    /* it is open, and the program has not closed it */
+    _Atomic bool watching;    /* the watch is open, and the program has not closed it */
     _Atomic bool reading;     /* changes are read from it that the registry does not have yet */
 } state = {.changed = PTHREAD_COND_INITIALIZER};
 
@@ -71,7 +71,8 @@ static void read_changes(void) {
     atomic_store(&state.reading, false);
 }
 
-/* A change that is read while this is asked shows in one or the other. */
+/* A change that another thread is reading shows in the watch's queue or in `reading`: that is set
+ * before the queue is read. */
 static bool is_unchanged(void) {
     return atomic_load(&state.watching) && gps_watch_quiet(&state.watch) &&
            !atomic_load(&state.reading);
@@ -135,8 +136,8 @@ static void cached_import_end(const struct gps_import *import) {
     gps_scope_end(&scope);
 }
 
-/* Ends the oldest that is ENDING, or that is cached in a context. One at a time: while the driver
- * waits for a kernel, the context of the next may be destroyed. */
+/* Ends the oldest import that is ENDING, or that is cached in a context. One at a time: while the
+ * driver waits for a kernel, the context of the next may be destroyed. */
 static bool end_oldest(uint64_t context) {
     struct gps_import import;
     gps_lock_take(&state.lock);
@@ -153,7 +154,7 @@ static bool end_oldest(uint64_t context) {
 
 /* --- waiting for the end of imports --- */
 
-/* Waits until something is being ended: on a busy machine the thread gets no processor at once. */
+/* Waits until the thread ends an import: on a busy machine it gets no processor at once. */
 static void wait_for_thread(const struct gps_id *region) {
     const struct timespec until = gps_clock_in(LONG_WAIT);
     int code = 0;
@@ -163,7 +164,7 @@ static void wait_for_thread(const struct gps_id *region) {
         code = gps_thread_wait(&state.changed, &state.lock.mutex, &until);
 }
 
-/* Waits until nothing is stale, nor ENDING of this region. True: something has ended since there
+/* Waits until no import is stale, nor ENDING of this region. True: an import has ended since there
  * were so many `endings`. */
 static bool wait_for_end(const struct gps_id *region, unsigned endings, uint64_t limit) {
     int code = 0;
@@ -181,9 +182,9 @@ static bool wait_for_end(const struct gps_id *region, unsigned endings, uint64_t
 }
 
 bool gps_open_cache_retry_after(int code, const struct gps_import *import, unsigned endings) {
-    /* By memory of the same exporter in another context (H200, driver 580, 2026-11-23). */
+    /* Refused for memory of the same exporter in another context (H200, driver 580, 2026-11-23). */
     const bool elsewhere = code == GPS_INVALID_HANDLE;
-    /* ALREADY_MAPPED: by a close, or by older memory of its place. */
+    /* ALREADY_MAPPED: refused for a close, or for older memory in its place. */
     if (!elsewhere && code != GPS_ALREADY_MAPPED && code != GPS_OUT_OF_MEMORY)
         return false;
     GPS_SCOPE();
@@ -215,11 +216,11 @@ bool gps_open_cache_open(const struct gps_import *import, unsigned flags, uint64
 
 unsigned gps_open_cache_before_driver(const struct gps_import *import) {
     GPS_SCOPE();
-    gps_open_cache_resume(); /* where a handler has left the end of a context by longjmp */
+    gps_open_cache_resume(); /* where a signal handler has left the end of a context by longjmp */
     if (gps_registry_cached().count)
         read_changes();
     if (gps_registry_any_ending(&import->region)) {
-        open_cache_wake(); /* what was read may have been to wake the thread */
+        open_cache_wake(); /* read_changes may have taken the event that wakes the thread */
         wait_for_thread(&import->region);
         wait_for_end(&import->region, state.endings, OPEN_WAIT);
     }
@@ -259,7 +260,7 @@ static void *open_cache_run(void *unused) {
 
 /* --- what may be cached --- */
 
-/* The region is as it was opened, and its owner lives. */
+/* Whether the region is as it was opened, and its owner lives. */
 static bool is_ready(const struct gps_import *import) {
     struct gps_region_record record;
     return gps_region_read(gps_membership_store(), &import->region, &record, NULL) == 0 &&
@@ -268,7 +269,7 @@ static bool is_ready(const struct gps_import *import) {
            gps_lease_probe(gps_membership_store(), &record.owner) == GPS_ALIVE;
 }
 
-/* The files are watched before they are read: a change is seen by one or the other. */
+/* The files are watched before they are read: a change is seen by the watch or by the read. */
 void gps_open_cache_opened(const struct gps_import *import) {
     if (!import->generation || import->vmm || !import->context || import->slot == GPS_NO_SLOT ||
         import->size > gps_process_config()->options.open_cache_bytes)
@@ -281,14 +282,14 @@ void gps_open_cache_opened(const struct gps_import *import) {
 
 /* --- closes --- */
 
-/* As of the driver's close, without a context there is none. */
+/* As with the driver's close: without a context the program closes nothing. */
 bool gps_open_cache_may_keep(void) {
     uint64_t context = 0;
     return gps_ops->context(&context) == GPS_OK && context;
 }
 
-/* The oldest of a context go, whose kernels a close waits for in any case; not at once where one is
- * being destroyed. */
+/* Ends the oldest imports of the context whose kernels a close waits for in any case; none while a
+ * context is being destroyed. */
 static void keep_limits(uint64_t context) {
     const struct gps_options *options = &gps_process_config()->options;
     struct gps_cached sum = gps_registry_cached();
@@ -308,7 +309,7 @@ void gps_open_cache_closed(const struct gps_import *import) {
 
 /* --- contexts and the process end --- */
 
-/* What is being ended may wait for a kernel: it is given up after a while. */
+/* Waits until no import is being ended, for a while at most: the driver may wait for a kernel. */
 static void pause_for(unsigned more) {
     const struct timespec until = gps_clock_in(LONG_WAIT);
     int code = 0;

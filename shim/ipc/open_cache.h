@@ -18,9 +18,9 @@
  *   any     GONE    its context is destroyed
  *
  * An import becomes stale when one of its files changes, when memory runs out, or when the driver
- * refuses an open that it may stand in the way of. A change is in the watch's queue before the call
- * that made it returns, so an open that comes after it sees it. Only the end of a process may be
- * seen a moment late: the kernel closes its file when nobody looks into the process any more.
+ * refuses an open, perhaps because of it. A change is in the watch's queue before the call that
+ * made it returns, so an open that comes after it sees it. Only the end of a process may be seen a
+ * moment late: the kernel closes its file when nobody looks into the process any more.
  *
  * The slot of a cached import stays in the directory, as GPS_SLOT_CACHED. So an exporter never
  * frees beneath one: it marks its region closing, and the thread ends the mapping and clears the
@@ -32,7 +32,7 @@
  * wait after the last end: a call never waits again for an end that another one has waited for that
  * long.
  *
- * What cannot be watched is not cached. Any thread; no scope where not said otherwise.
+ * An import that cannot be watched is not cached. Any thread; no scope where not said otherwise.
  */
 #pragma once
 
@@ -41,18 +41,18 @@
 #include "registry/registry.h"
 
 extern _Atomic bool gps_open_cache_active; /* configured, and the process does not end yet */
-extern _Atomic bool gps_open_cache_used;   /* configured: what is closed may be mapped */
+extern _Atomic bool gps_open_cache_used;   /* configured: closed imports may be mapped */
 
 void gps_open_cache_start(const struct gps_options *options);
 
 /* Opens a region from the cache, in place of the driver: sets *pointer. `import` says which region,
  * in which context. False: the driver is to open it. */
 bool gps_open_cache_open(const struct gps_import *import, unsigned flags, uint64_t *pointer);
-/* Waits 50 ms at most for the end of what is stale, or of the same region: without a cache that
- * would not be mapped. How many imports have ended so far. */
+/* Waits 50 ms at most for the end of stale imports and those of the same region, which would not be
+ * mapped without a cache. Returns how many imports have ended so far. */
 unsigned gps_open_cache_before_driver(const struct gps_import *import);
-/* The driver, or what stands for it, has refused the open. Where cached memory may be in the way,
- * has that ended, for 2 s at most. True: something has ended since there were so many endings, so
+/* The driver, or what stands for it, has refused the open. Where cached memory may be the reason,
+ * ends it, and waits 2 s at most. True: an import has ended since there were so many endings, so
  * another try is worth it. */
 bool gps_open_cache_retry_after(int code, const struct gps_import *import, unsigned endings);
 /* The program has opened a region, and its slot is written: from now on it may be cached. */
@@ -65,8 +65,8 @@ void gps_open_cache_closed(const struct gps_import *import);
 /* An import is over, and its files are not watched any more. Inside a gps_scope. */
 void gps_open_cache_forget(const struct gps_import *import);
 
-/* The device is out of memory: ends what is cached, and waits 2 s at most. True: something has
- * ended, so another try is worth it. */
+/* The device is out of memory: ends cached imports, and waits 2 s at most. True: one has ended, so
+ * another try is worth it. */
 bool gps_open_cache_reclaim_memory(void);
 
 /* This thread destroys a context: in between no mapping is ended. Where a handler leaves the

@@ -19,7 +19,7 @@ static bool exporter_is_alive(const struct gps_owner *exporter) {
     return gps_membership_store() && gps_lease_probe(gps_membership_store(), exporter) == GPS_ALIVE;
 }
 
-/* The exporter's, in every process that opens its handles. */
+/* The same pid for an exporter in every process that opens its handles. */
 static uint32_t other_pid(const struct gps_owner *exporter) {
     const uint64_t mixed =
         (exporter->pid_ns ^ exporter->start ^ exporter->nonce) * 0x9e3779b97f4a7c15u;

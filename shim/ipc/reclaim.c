@@ -10,7 +10,7 @@
 #include "process/process.h"
 #include "util/clock.h"
 
-/* What the keeper holds may be of any process. One that does not answer is asked no more. */
+/* The keeper may hold blocks of any process. A keeper that does not answer is not asked. */
 static bool reclaim(void) {
     GPS_SCOPE();
     const struct gps_store *store = gps_membership_look();
@@ -23,5 +23,6 @@ bool gps_reclaim_memory(void) {
     const bool ended = gps_open_cache_reclaim_memory();
     const bool freed = gps_merge_end_freed(GPS_MERGE_SURELY), cut = gps_merger_reclaim();
     const bool deferred = gps_deferred_reclaim_memory();
-    return reclaim() || deferred || ended || freed || cut; /* last: the others may have let go */
+    /* The keeper is last: the steps before may have released blocks that it holds. */
+    return reclaim() || deferred || ended || freed || cut;
 }

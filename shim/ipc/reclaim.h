@@ -1,10 +1,10 @@
 /*
- * reclaim.h - memory of a device that is held for nobody.
+ * reclaim.h - memory of a device that no process needs.
  *
- * Memory that is freed and waits for its end, closed imports in the cache, what blocks that are cut
- * anew have twice, deferred frees whose last importer has gone, and merged blocks that the keeper
- * holds for nobody (but keep = forever): all of it goes before a program hears that there is no
- * memory. Any thread may call this, without a lock; it may wait for the device.
+ * Memory that is freed and waits for its end, closed imports in the cache, the second memory of
+ * blocks that are cut anew, deferred frees whose last importer has ended, and merged blocks that
+ * only the keeper holds (but keep = forever): all of it is freed before a program hears that there
+ * is no memory. Any thread may call this, without a lock; it may wait for the device.
  */
 #pragma once
 

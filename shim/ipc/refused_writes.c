@@ -11,7 +11,7 @@
 
 /* --- memory of a rule, which has an end within its block --- */
 
-/* What may be less than `size` says is the driver's to refuse, unless it begins there. */
+/* A write that may be shorter than `size` is left to the driver, unless it begins past the end. */
 bool gps_refused_past_end(const struct gps_write *write, int *code) {
     struct gps_write nth;
     *code = GPS_OK;
@@ -51,7 +51,7 @@ void gps_refused_read_only(const struct gps_write *write, int code) {
     }
 }
 
-/* --- what an audit looks at --- */
+/* --- refusals that an audit reports --- */
 
 /* VMM memory of another process that a token has open, and no more of it. */
 static bool is_behind_token(uint64_t address, uint64_t size) {
@@ -82,8 +82,8 @@ void gps_refused_copy(uint64_t address, uint64_t size, int code) {
         gps_diagnose_copy(address, size, code);
 }
 
-/* Only of one range without gaps is each byte surely to be written; of others the first one is. A
- * node of a graph, or who asks for a descriptor, copies nothing. */
+/* Only in one range without gaps each byte is surely written; in other writes the first byte is. A
+ * node of a graph, or a call for a descriptor, copies nothing. */
 static uint64_t sure_size(const struct gps_write *write, uint64_t size) {
     return size && (write->list || write->gaps || write->rough) ? 1 : size;
 }

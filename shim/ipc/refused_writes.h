@@ -1,8 +1,8 @@
 /*
  * refused_writes.h - copies and fills that memory of a rule does not take.
  *
- * What reaches past the end of memory that a rule exports or imports is refused in place of the
- * driver, which knows of the end of the block alone (registry/padding.h).
+ * A write past the end of memory that a rule exports or imports is refused in place of the driver,
+ * which knows only the end of the block (registry/padding.h).
  *
  * A write that the driver has refused because the region is mapped read-only is reported, and in an
  * audit one to memory that is gone, or that the program has mapped without access.
@@ -11,7 +11,7 @@
 
 #include "gate/write.h"
 
-/* True: it reaches past such an end, and *code is the answer. */
+/* True: the write reaches past such an end, and *code is the answer. */
 bool gps_refused_past_end(const struct gps_write *write, int *code);
 
 /* The driver has refused the write: why, of memory of a rule, or in an audit. */

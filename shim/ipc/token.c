@@ -26,10 +26,10 @@ struct token {
     struct token *next;
     struct gps_export region; /* its pointer and its record's extent are the run */
     uint64_t place, place_size;
-    bool served; /* somebody has asked for its memory, and may have it open */
+    bool served; /* a process has asked for its memory, and may have it open */
 };
 
-/* A token that is over, and the mapping by whose unmap. The newest ones are known. */
+/* A token that is over, and the mapping whose unmap ended it. The newest FORMER are kept. */
 struct former {
     struct gps_id id;
     uint64_t pointer, size; /* of the mapping; 0: none */
@@ -56,11 +56,11 @@ GPS_FORGOTTEN(state);
 struct run {
     struct gps_token_run is;
     int device;
-    bool is_block; /* of ours: the run is the allocation */
+    bool is_block; /* a block of ours: the run is the allocation */
     uint64_t serial;
 };
 
-/* From the mapping around the pointer on; of blocks of ours, from the allocation's beginning. */
+/* From the mapping around the pointer on; for blocks of ours, from the allocation's beginning. */
 static bool begin_run(uint64_t pointer, struct run *run) {
     struct gps_passable first;
     if (!gps_passable_at(pointer, &first))
@@ -90,7 +90,7 @@ static uint64_t token_size(const struct token *token) {
     return token->region.record.extent;
 }
 
-/* The one that reaches furthest from there. What it has is mapped, or it would be over. */
+/* The token that reaches furthest from an address. Its run is mapped, or it would be over. */
 static struct token *longest(uint64_t at) {
     struct token *found = NULL;
     for (struct token *token = state.list; token; token = token->next)
@@ -119,7 +119,7 @@ static void token_describe(struct token *token, const struct run *run,
     memcpy(record->device, uuid, GPS_UUID_BYTES);
 }
 
-/* For who answers others. */
+/* For the thread that answers other processes (token_server.c). */
 static bool token_find_run(const struct gps_id *id, struct gps_token_run *run) {
     GPS_LOCKED(&state.lock);
     struct token *token = state.list;
@@ -163,13 +163,14 @@ static struct token *token_make(const struct run *run, const uint8_t uuid[GPS_UU
     return token;
 }
 
-/* The books are read with the lock: what is unmapped after that finds the token. Of blocks the
- * caller looks again. */
+/* The books are read with the lock, so an unmap after that finds the token. Blocks of ours are not
+ * in the books: the caller looks again. */
 static bool find_or_make(struct run *run, const uint8_t uuid[GPS_UUID_BYTES], int *status,
                          uint8_t handle[GPS_HANDLE_BYTES]) {
     GPS_LOCKED(&state.lock);
     const uint64_t pointer = run->is.at;
-    atomic_store(&state.any, true); /* first: what the books lose after that looks for tokens */
+    atomic_store(&state.any, true); /* before the books are read: gps_token_serial reads it before
+                                       they forget a mapping */
     if (!run->is_block && (!begin_run(pointer, run) || run->is.at != pointer))
         return false;
     struct token *token = longest(pointer);
@@ -183,7 +184,7 @@ static bool find_or_make(struct run *run, const uint8_t uuid[GPS_UUID_BYTES], in
     return token != NULL;
 }
 
-/* Once: a program that runs without the library opens none. */
+/* Warns once that a program without the library cannot open such a handle. */
 static _Atomic bool told_of_blocks;
 GPS_FORGOTTEN(told_of_blocks);
 static void token_tell_of_blocks(void) {
@@ -221,7 +222,7 @@ bool gps_token_get(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]) {
     return got;
 }
 
-/* --- what is unmapped, and mapped anew --- */
+/* --- unmaps, and maps in the same place --- */
 
 uint64_t gps_token_serial(uint64_t pointer) {
     struct gps_vmm_mapping mapping;
@@ -250,7 +251,7 @@ static void token_remember(const struct token *token, uint64_t pointer, uint64_t
                                                                  .device = token->region.device};
 }
 
-/* False: nobody has it open. It says true where that cannot be found out. */
+/* Whether a process has the token's memory open. True where that cannot be found out. */
 static bool token_is_open(const struct token *token) {
     return token->served && gps_references_users(&token->region.record.id, NULL, 0, NULL) != 0;
 }
@@ -268,7 +269,7 @@ static void forget_closed(void) {
     }
 }
 
-/* What it had may be open as long as its openers like. */
+/* Keeps a token that is over, because its openers may keep the memory open. */
 static void keep_over(struct token *token) {
     token->next = state.over;
     state.over = token;
@@ -319,7 +320,7 @@ void gps_token_end(uint64_t pointer, uint64_t size, uint64_t serial) {
     end_those_of(pointer, size, serial);
 }
 
-/* Takes one whose mapping lies where something else is mapped now. */
+/* Takes a former token whose mapping lies where other memory is mapped now. */
 static bool take_former(const struct gps_vmm_mapping *mapping, uint64_t serial,
                         struct former *taken) {
     GPS_LOCKED(&state.lock);

@@ -19,10 +19,10 @@
 #include "util/descriptors.h"
 #include "vmm/token_socket.h"
 
-enum { LINES = 16 /* open at a time; the one that came first goes for another one */ };
+enum { LINES = 16 /* open at a time; the oldest one is closed for a new one */ };
 
-/* A program may close all descriptors that it does not know, and have the number again for what is
- * its own: ours is known by its inode. */
+/* A program may close all descriptors that it does not know, and get the number for one of its own:
+ * ours is known by its inode. */
 struct line {
     int fd;
     ino_t inode; /* 0: there is none */
@@ -50,7 +50,7 @@ static void close_line(const struct line *line) {
 
 /* --- one request --- */
 
-/* Whether that memory is mapped there, by this handle. */
+/* Whether the block is still mapped at its address, by this handle. */
 static bool token_block_is_mapped(const struct gps_token_block *block, uint64_t handle) {
     struct gps_passable found;
     return gps_passable_at(block->at, &found) && found.at == block->at &&
@@ -75,7 +75,7 @@ static int list_blocks(const struct gps_token_run *run, uint64_t from,
     return 0;
 }
 
-/* The memory is retained first, and looked at again then: what it is now, it stays. */
+/* Retains the memory first, then checks that it is the block's: it cannot change any more. */
 static int export_block(const struct gps_token_block *block, int *descriptor) {
     uint64_t handle;
     if (gps_ops->block_retain(block->at, &handle) != GPS_OK)
@@ -136,7 +136,7 @@ static int send_refusal(int line, const struct gps_token_request *request, int s
     return gps_passing_send(line, &reply, sizeof(reply), -1);
 }
 
-/* False: the line is of no more use. */
+/* False: the line is to be closed. */
 static bool line_answer(int line) {
     struct gps_token_request request;
     int descriptor, status = -ECANCELED;
@@ -147,7 +147,8 @@ static bool line_answer(int line) {
         return true;
     if (!gps_token_request_valid(&request, size))
         return false;
-    atomic_store(&state.busy, true); /* before it looks whether it may */
+    /* Set before the phase and `stopped` are read: suspend and _stop set one, then read `busy`. */
+    atomic_store(&state.busy, true);
     if (gps_process_phase() == GPS_PHASE_SUSPENDED) {
         status = send_refusal(line, &request, -EBUSY);
     } else if (!atomic_load(&state.stopped)) {
@@ -168,7 +169,7 @@ static int listen_here(void) {
     return 0;
 }
 
-/* In the order of their beginning. */
+/* By age, the oldest first. */
 struct lines {
     struct line all[LINES];
     nfds_t count;
@@ -194,7 +195,8 @@ static void admit(struct lines *lines) {
     lines->all[lines->count++] = (struct line){high, inode_of(high)};
 }
 
-/* Leaves those that are ours. False: nobody can reach us, and it is tried again. */
+/* Drops the lines that are not ours any more. False: no process can reach us, and it is tried
+ * again. */
 static bool look_after(struct lines *lines) {
     for (nfds_t i = lines->count; i > 0; i--)
         if (!line_is_ours(&lines->all[i - 1]))
@@ -251,14 +253,14 @@ void gps_token_server_stop(void) {
     if (atomic_exchange(&state.stopped, true) || !atomic_load(&state.started))
         return;
     gps_token_socket_remove(gps_membership_store(), gps_process_self());
-    gps_thread_await(&state.busy, GPS_SECOND); /* after what is under way */
+    gps_thread_await(&state.busy, GPS_SECOND); /* after the request under way */
 }
 
 bool gps_token_server_await(uint64_t within) {
     return !atomic_load(&state.started) || gps_thread_await(&state.busy, within);
 }
 
-/* The parent's socket would seem to have somebody who answers. */
+/* Closes the parent's socket: an open one would accept requests that no thread here answers. */
 void gps_token_server_reset(void) {
     close_line(&state.listener);
     memset((void *)&state, 0, sizeof(state));
