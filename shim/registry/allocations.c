@@ -28,13 +28,13 @@ GPS_FORGOTTEN(shards);
 
 static struct {
     _Atomic uint32_t era;
-    /* Addresses that were found to have a region, to be read without a lock; a newer one may
-     * replace an older. One is set and cleared with the lock of its shard. */
+    /* Addresses that were found to have a region, read without a lock; a newer one may replace an
+     * older. Each is set and cleared with the lock of its shard. */
     _Atomic uint64_t exported[MARKS];
 } state;
 GPS_FORGOTTEN(state);
 
-/* The block decides, so that the neighbours of an allocation are in its shard. */
+/* The shard follows from the block, so that the neighbours of an allocation are in its shard. */
 static struct shard *shard_of(uint64_t pointer) {
     return &shards[(pointer >> BLOCK_BITS) * 0x9e3779b97f4a7c15u >> 58];
 }
@@ -45,7 +45,7 @@ static _Atomic uint64_t *allocation_mark(uint64_t pointer) {
 }
 _Static_assert(MARKS == 1 << 8, "8 bits of the hash");
 
-/* It is called before the allocation is removed, since the driver may reuse its address then. */
+/* Called before the allocation is removed, since the driver may reuse its address then. */
 static void allocation_unmark(const struct gps_alloc *alloc) {
     uint64_t expected = alloc->pointer;
     if (alloc->kind == GPS_ALLOC_EXPORTED)
@@ -162,7 +162,7 @@ uint32_t gps_registry_begin_era(void) {
 struct match {
     uint64_t context; /* 0: any */
     uint32_t era;
-    bool exports; /* only those, of whatever era */
+    bool exports; /* only exported allocations, of any era */
     bool (*wanted)(const struct gps_export *region);
 };
 
@@ -243,7 +243,7 @@ static uint8_t *new_block_map(void) {
     return map == MAP_FAILED ? NULL : map;
 }
 
-/* Small ones of one block count once. Without a map each counts as a block. */
+/* Small allocations of one block count once. Without a map each counts as a block. */
 static uint64_t blocks_of(const struct gps_alloc *alloc, uint8_t *map) {
     const uint64_t block = alloc->pointer >> BLOCK_BITS, byte = block / 8;
     if (alloc->size >= BLOCK_BYTES || !map || byte >= MAP_BYTES)

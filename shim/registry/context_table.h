@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 void gps_context_table_add(uint64_t context, int device);
-/* It has ended; also of one that is not in the table. */
+/* The context has ended; it need not be in the table. */
 void gps_context_table_remove(uint64_t context);
 
 /* How many live contexts there are on a GPU, the device's own one too, and one of them (0: none).

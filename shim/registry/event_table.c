@@ -14,7 +14,7 @@ static struct {
     GPS_LOCK(GPS_RANK_EVENTS) lock;
     struct gps_table events;
     struct gps_slab slab;
-    _Atomic bool any; /* ever: programs without one do not take the lock */
+    _Atomic bool any; /* there ever was one: programs without do not take the lock */
 } table;
 GPS_FORGOTTEN(table);
 

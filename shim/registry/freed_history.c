@@ -6,7 +6,7 @@
 #include "registry.h"
 #include "util/forgotten.h"
 
-enum { PLACES = 4096, WRITING = 1 /* no address: they are even */ };
+enum { PLACES = 4096, WRITING = 1 /* not an address: those are even */ };
 
 static struct place {
     _Atomic uint64_t address;
@@ -28,7 +28,7 @@ static inline void freed_note(enum gps_freed_kind kind, uint64_t address, struct
     struct place *place = freed_place(kind, address);
     gps_graph_memory_ends(kind, address, &freed);
     if (atomic_exchange_explicit(&place->address, WRITING, memory_order_acq_rel) == WRITING)
-        return; /* another thread's turn; one of the two is lost */
+        return; /* another thread writes the place; one of the two is lost */
     atomic_store_explicit(&place->traces,
                           freed.born | (uint64_t)freed.ended << 32 |
                               (freed.with_context ? WITH_CONTEXT : 0),

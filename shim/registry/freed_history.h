@@ -13,7 +13,7 @@
 
 /* HANDLE: of VMM memory whose last reference was released; twice its number, for the
  * table has even numbers. POINTER: of a pool of another process, imported more than once.
- * MAPPING: what was unmapped there, in an audit. */
+ * MAPPING: a mapping that was unmapped, in an audit. */
 enum gps_freed_kind {
     GPS_FREED_MEMORY,
     GPS_FREED_IMPORT,
@@ -42,6 +42,6 @@ void gps_freed_note_allocation(const struct gps_alloc *alloc, uint32_t ended);
 void gps_freed_forget(enum gps_freed_kind kind, uint64_t address);
 /* False: the address is not in the history. */
 bool gps_freed_find(enum gps_freed_kind kind, uint64_t address, struct gps_freed *freed);
-/* The one whose memory the address lay in. False: none, or more than one. It looks at all. */
+/* The freed memory that the address lay in. False: none, or more than one. It looks at all. */
 bool gps_freed_around(enum gps_freed_kind kind, uint64_t address, uint64_t *base,
                       struct gps_freed *freed);

@@ -7,9 +7,9 @@
 #include "util/forgotten.h"
 #include "util/lock.h"
 
-enum { MOST_GRAPHS = 1 << 14 }; /* of further ones nothing is known */
+enum { MOST_GRAPHS = 1 << 14 }; /* further graphs are not noted */
 
-/* One for all graphs. It is in the tree until it ends. */
+/* Memory, once for all graphs. It is in the tree until it ends. */
 struct memory {
     struct gps_range range;
     struct gps_graph_memory is;
@@ -26,7 +26,7 @@ struct use {
 
 struct graph {
     struct gps_entry entry;
-    uint64_t seen; /* gps_graph_ends then */
+    uint64_t seen; /* gps_graph_ends at the last look */
     unsigned count;
     struct use uses[];
 };
@@ -69,7 +69,8 @@ static bool graph_memory_is_same(const struct gps_graph_memory *a,
     return a->kind == b->kind && a->base == b->base && a->size == b->size && a->born == b->born;
 }
 
-/* What else the tree has there ended unseen, as with its context: nobody will hear of it. */
+/* Other memory that the tree has in this place ended unseen, as with its context: it is dropped,
+ * and not reported. */
 static struct memory *memory_of(const struct gps_graph_memory *is) {
     struct memory *memory = memory_from(is->base);
     if (memory && graph_memory_is_same(&memory->is, is))
@@ -109,7 +110,7 @@ static size_t graph_size(unsigned count) {
     return sizeof(struct graph) + count * sizeof(struct use);
 }
 
-/* It has room for so many. */
+/* `room`: how many uses the graph has room for. */
 static void free_graph(struct graph *graph, unsigned room) {
     for (unsigned i = 0; i < graph->count; i++)
         graph_memory_drop(graph->uses[i].memory);
@@ -132,7 +133,7 @@ void gps_graph_forget(uint64_t exec) {
     graph_forget(exec);
 }
 
-/* Where there is no memory for one of its uses, nothing is known of all. */
+/* False: there is no memory for one of its uses, so none is noted. */
 static bool graph_fill(struct graph *graph, const struct gps_graph_uses *uses) {
     for (; graph->count < uses->count; graph->count++) {
         struct use *const use = &graph->uses[graph->count];

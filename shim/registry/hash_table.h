@@ -4,7 +4,7 @@
  * An object has an entry for each table that it is in. By default uthash ends the process when
  * memory runs out, and hashes keys byte by byte; both are replaced here. The functions take no
  * lock; the caller does. Nothing comes from malloc: objects come and go on the way from _exit, too,
- * where another thread, or a handler's victim, may hold malloc's lock for ever.
+ * where another thread, or code that a signal handler interrupted, may hold malloc's lock for ever.
  */
 #pragma once
 
@@ -65,7 +65,7 @@ static inline struct gps_entry *gps_table_find(struct gps_table *table, uint64_t
     return entry == &table->anchor ? NULL : entry;
 }
 
-/* Another one of the same key, after this one. */
+/* The next entry of the same key. */
 static inline struct gps_entry *gps_entry_find(const struct gps_entry *entry) {
     const UT_hash_handle *next = entry->hh.hh_next;
     while (next && *(const uint64_t *)next->key != entry->key)
@@ -144,7 +144,7 @@ static inline void gps_slab_put(struct gps_slab *slab, void *object) {
 
 /* --- objects that begin with their only entry --- */
 
-/* A new one, in the table. NULL: there is no memory for it. */
+/* A new object, in the table. NULL: there is no memory for it. */
 static inline void *gps_table_make(struct gps_table *table, struct gps_slab *slab, size_t size,
                                    uint64_t key) {
     struct gps_entry *made = gps_slab_get(slab, size);
@@ -160,12 +160,12 @@ static inline void gps_table_drop(struct gps_table *table, struct gps_slab *slab
     gps_slab_put(slab, entry);
 }
 
-/* Each in no order. The body may drop it. */
+/* Each object, in no order. The body may drop it. */
 #define GPS_TABLE_EACH(type, one, table)                                                           \
     for (struct type *one = (struct type *)gps_table_next(table, NULL), *after;                    \
          one && (after = (struct type *)gps_table_next(table, (struct gps_entry *)one), true);     \
          one = after)
-/* The first for which the condition holds, in which it is `one`; or NULL. */
+/* The first object for which the condition holds, in which it is `one`; or NULL. */
 #define GPS_TABLE_SEEK(type, table, condition)                                                     \
     ({                                                                                             \
         struct type *one = (struct type *)gps_table_next(table, NULL);                             \

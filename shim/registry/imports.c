@@ -13,7 +13,7 @@ enum { MARKS = 256 };
 
 struct node {
     struct gps_import import;
-    struct gps_entry by_pointer, by_region; /* of what is open or cached */
+    struct gps_entry by_pointer, by_region; /* of open and cached imports */
     struct node *prev, *next;               /* in the list of its state */
 };
 
@@ -26,11 +26,11 @@ static struct {
     GPS_LOCK(GPS_RANK_IMPORTS) lock;
     struct gps_table by_pointer, by_region;
     struct list lists[GPS_IMPORT_ENDING + 1]; /* by state */
-    /* Of cached ones, also read without the lock. */
+    /* Sums of the cached imports, also read without the lock. */
     _Atomic unsigned count;
     _Atomic uint64_t bytes;
-    /* Keys of those that are open twice, to be read without the lock; a newer one may replace an
-     * older. They are written with the lock. */
+    /* Keys of imports that are open twice, read without the lock; a newer one may replace an older.
+     * They are written with the lock. */
     _Atomic uint64_t twice[MARKS];
     struct gps_slab slab;
 } state;
@@ -38,7 +38,7 @@ GPS_FORGOTTEN(state);
 
 /* --- with the lock --- */
 
-/* Copies what was found. */
+/* Copies the import that was found. */
 static bool import_give(const struct node *node, struct gps_import *import) {
     if (node)
         *import = node->import;
@@ -78,7 +78,7 @@ static struct node *import_first(unsigned what) {
     return state.lists[what].first;
 }
 
-/* The oldest in this state for which the condition holds, in which it is `one`; or NULL. */
+/* The oldest import in this state for which the condition holds, in which it is `one`; or NULL. */
 #define FIND(what, condition)                                                                      \
     ({                                                                                             \
         struct node *one = import_first(what);                                                     \
@@ -181,14 +181,13 @@ static bool import_insert(const struct gps_import *import) {
     return true;
 }
 
-/* One more open of it only counts: there is nothing to publish or to report. A token's is counted
- * before it is opened. */
+/* Whether one more open only counts: there is nothing to publish or to report. Not for tokens,
+ * whose opens are counted before. */
 static inline bool is_open_twice(const struct node *node) {
     return node->import.opens.repeated && node->import.slot != NO_SLOT && !node->import.vmm;
 }
 
-/* Counts one more open of what is open. What they are now, but for whether one was repeated before.
- */
+/* Counts one more open of an open import. Returns the counts, with `repeated` as it was before. */
 static struct gps_import_opens import_count_open(struct node *node, enum gps_slot_via via) {
     struct gps_import_opens *opens = &node->import.opens;
     opens->open++;
@@ -205,7 +204,7 @@ static struct gps_import_opens first_open(enum gps_slot_via via) {
     return (struct gps_import_opens){.open = 1, .all = 1, .by_rule = via == GPS_VIA_RULE};
 }
 
-/* Opens what is cached again. */
+/* Opens a cached import again. */
 static void revive(struct node *node, enum gps_slot_via via, uint32_t trace) {
     import_become(node, GPS_IMPORT_OPEN);
     node->import.opens = first_open(via);
@@ -214,18 +213,18 @@ static void revive(struct node *node, enum gps_slot_via via, uint32_t trace) {
     node->import.era = gps_registry_era();
 }
 
-/* *import may be a copy of what was open when this open began, and is closed by now: no file is
- * watched for it any more. */
+/* *import may be a copy of an import that was open when this open began, and is closed by now: no
+ * file is watched for it any more. */
 static bool insert_first(struct gps_import *import, enum gps_slot_via via) {
     import->opens = first_open(via);
     import->cache = (struct gps_import_cache){0};
     return import_insert(import);
 }
 
-/* Removes what this open shows to be over. The driver counts opens by address: another region that
- * it opens where one is open is one more open of that. Of an old handle nothing is known, and it
- * opens what its exporter has there now: once that is known, all opens are of it. False: there is
- * no such import. */
+/* Removes an import that this open shows to be over. The driver counts opens by address: if it
+ * opens another region where one is open, that is one more open of the first. An old handle, of
+ * which nothing is known, opens the memory that its exporter has there now: once that region is
+ * known, all opens are of it. False: there is no such import. */
 static bool remove_over(struct node *node, const struct gps_import *import,
                         struct gps_previous *previous) {
     const bool dead = node && node->import.context != import->context;
@@ -240,7 +239,8 @@ static bool remove_over(struct node *node, const struct gps_import *import,
     return previous->over;
 }
 
-/* What is closed by address is closed as often as it was opened: its opens go on as this one's. */
+/* Whether the opens of the import before go on as this one's: the program closes an address as
+ * often as it opened it. */
 static bool import_goes_on(const struct gps_previous *previous, const struct gps_import *import) {
     return previous->over && previous->import.context == import->context &&
            previous->import.state == GPS_IMPORT_OPEN;
@@ -412,7 +412,7 @@ bool gps_registry_take_import_of(uint64_t context, uint32_t era, struct gps_impo
     return import_take(node, import);
 }
 
-/* --- what open_cache.h keeps --- */
+/* --- imports that open_cache.h keeps --- */
 
 bool gps_registry_watch(const struct gps_import *import, int record_file, int owner_file) {
     GPS_LOCKED(&state.lock);
@@ -425,7 +425,8 @@ bool gps_registry_watch(const struct gps_import *import, int record_file, int ow
     return open;
 }
 
-/* Of one state: those of a changed file (-1: of every one), but not those of this context. */
+/* Makes the imports of one state stale that have a changed file (-1: any), but not those of this
+ * context. */
 static bool expire(enum gps_import_state what, int file, uint64_t context) {
     bool any = false;
     for (struct node *node = import_first(what), *next; node; node = next) {

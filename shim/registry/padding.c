@@ -28,7 +28,7 @@ static void padding_drop(struct gps_range *padding) {
     gps_slab_put(&state.slab, padding);
 }
 
-/* What lies there was of memory that has gone. */
+/* Drops the paddings in a range: they belonged to memory that has ended. */
 static void drop_within(uint64_t from, uint64_t end) {
     struct gps_range *old;
     while ((old = gps_range_from(state.paddings, from)) && old->from < end)
@@ -69,7 +69,7 @@ static bool padding_find(uint64_t address, uint64_t last, struct padding *found)
     return true;
 }
 
-/* Memory goes with its context, too. */
+/* Whether the padding's memory still exists: it ends with its context, too. */
 static bool padding_is_there(const struct padding *padding) {
     struct gps_alloc alloc;
     return gps_registry_find(padding->pointer, &alloc) && alloc.era == padding->era &&

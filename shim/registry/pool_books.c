@@ -23,7 +23,7 @@ static struct {
     struct gps_table pools, pointers;
     struct gps_slab pool_slab, pointer_slab;
     uint64_t serial;
-    _Atomic bool any; /* pointer, ever */
+    _Atomic bool any; /* there ever was a pointer */
 } books;
 GPS_FORGOTTEN(books);
 
@@ -33,7 +33,7 @@ static struct pool *find_pool(uint64_t handle) {
     return GPS_ENTRY_OF(struct pool, entry, gps_table_find(&books.pools, handle));
 }
 
-/* One that was taken and comes back keeps its serial. */
+/* A pool that was taken and comes back keeps its serial. */
 void gps_pool_add(const struct gps_pool *pool) {
     GPS_LOCKED(&books.lock);
     struct pool *found = find_pool(pool->pool);

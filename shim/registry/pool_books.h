@@ -28,33 +28,34 @@ struct gps_pool {
 struct gps_pool_pointer {
     uint64_t pointer, size; /* 0: imported, and not known */
     uint64_t pool, serial;  /* its pool; the serial is set by the books, 0: not in them */
-    uint64_t context;       /* it ends with it */
+    uint64_t context;       /* the pointer ends with it */
     uint32_t era;           /* of registry.h */
     uint32_t imports;       /* 0: allocated here. The driver does not count further ones */
     bool exported;
-    struct gps_id id;     /* GPS_VIA_POOL; of what was exported, or is published in `slot` */
+    struct gps_id id;     /* GPS_VIA_POOL; of its export, or as published in `slot` */
     unsigned slot;        /* in the directory, where it is imported; GPS_NO_SLOT */
     uint32_t made;        /* trace */
     uint32_t exported_at; /* the same */
 };
 
-/* Replaces one of the same handle, whose end was not seen. */
+/* Replaces a pool of the same handle, whose end was not seen. */
 void gps_pool_add(const struct gps_pool *pool);
 bool gps_pool_take(uint64_t pool, struct gps_pool *taken);
 bool gps_pool_find(uint64_t pool, struct gps_pool *found);
 
-/* One that is imported again is counted: true. */
+/* True: the pointer was imported before, and is counted. */
 bool gps_pool_pointer_add(const struct gps_pool_pointer *pointer);
 void gps_pool_pointer_exported(uint64_t pointer, const struct gps_id *id, uint32_t trace);
-/* What others see of an imported pointer. False: it is not in the books, or has a slot. */
+/* The slot by which other processes see an imported pointer. False: it is not in the books, or has
+ * a slot. */
 bool gps_pool_pointer_set_slot(uint64_t pointer, const struct gps_id *id, unsigned slot);
 /* Whether a pointer that is alive was exported under this name. It looks at all of them. */
 bool gps_pool_pointer_has(const struct gps_id *id);
 bool gps_pool_pointer_find(uint64_t pointer, struct gps_pool_pointer *found);
-/* One load in a process that never had any. */
+/* Costs one load in a process that never had a pointer. */
 bool gps_pool_pointer_take(uint64_t pointer, struct gps_pool_pointer *taken);
-/* One of a pool, which may be taken already. It looks at all of them. */
+/* A pointer of a pool, which may be taken already. It looks at all of them. */
 bool gps_pool_pointer_of(const struct gps_pool *pool, struct gps_pool_pointer *found);
-/* Takes pointers of a context that are older than the era: at most `max`. How many. */
+/* Takes pointers of a context that are older than the era: at most `max`. Returns how many. */
 unsigned gps_pool_pointer_take_of(uint64_t context, uint32_t era, struct gps_pool_pointer *taken,
                                   unsigned max);

@@ -25,7 +25,7 @@ static inline uint64_t gps_range_end(const struct gps_range *range) {
     return range->from + range->size;
 }
 
-/* It overlaps none that is there. */
+/* The new range overlaps none in the tree. */
 static inline void gps_range_add(struct gps_range **tree, struct gps_range *range) {
     struct gps_range **at = tree, **low = &range->low, **high = &range->high;
     while (*at && gps_range_weight(*at) >= gps_range_weight(range))
@@ -44,7 +44,7 @@ static inline void gps_range_add(struct gps_range **tree, struct gps_range *rang
     *at = range;
 }
 
-/* It is there. */
+/* The range is in the tree. */
 static inline void gps_range_remove(struct gps_range **tree, const struct gps_range *range) {
     struct gps_range **at = tree, *low = range->low, *high = range->high;
     while (*at != range)
@@ -62,7 +62,8 @@ static inline void gps_range_remove(struct gps_range **tree, const struct gps_ra
     *at = low ? low : high;
 }
 
-/* The first that ends above the address: the one around it, or the next; NULL: there is none. */
+/* The first range that ends above the address: the one around it, or the next; NULL: there is
+ * none. */
 static inline struct gps_range *gps_range_from(struct gps_range *tree, uint64_t address) {
     struct gps_range *first = NULL;
     while (tree) {
@@ -73,7 +74,7 @@ static inline struct gps_range *gps_range_from(struct gps_range *tree, uint64_t 
     return first;
 }
 
-/* What all ranges of a tree lie in, to be read without its lock; both equal: there is none. */
+/* The span that all ranges of a tree lie in, read without its lock; both equal: there is none. */
 struct gps_range_span {
     uint64_t lowest, highest;
 };

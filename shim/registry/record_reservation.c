@@ -30,7 +30,7 @@ static struct tombstone **bucket_of(const struct gps_id *id) {
     return &state.buckets[(id->bytes[0] | id->bytes[1] << 8) % BUCKETS];
 }
 
-/* Takes a tombstone away. False: there is none of this id. */
+/* Removes a tombstone. False: there is none of this id. */
 static bool tombstone_take(const struct gps_id *id) {
     struct tombstone **link = bucket_of(id);
     while (*link && !gps_id_equal(&(*link)->id, id))
@@ -50,7 +50,7 @@ static bool is_reserved(const struct gps_id *id) {
     return reservation;
 }
 
-/* True: it was that of a tombstone. */
+/* True: the id was that of a tombstone. */
 static bool reserve_now(struct gps_record_reservation *reservation, const struct gps_id *id) {
     *reservation = (struct gps_record_reservation){.id = *id, .next = state.reservations};
     state.reservations = reservation;
@@ -69,7 +69,7 @@ bool gps_record_reserve_id(struct gps_record_reservation *reservation, const str
     return reserve_now(reservation, id);
 }
 
-/* Nobody can have reserved the oldest one, since a reservation takes its tombstone away. */
+/* No thread can have reserved the oldest tombstone, since a reservation removes it. */
 static bool reserve_oldest(unsigned keep, struct gps_record_reservation *oldest) {
     bool found = false;
     while (!found && state.next - state.oldest > keep) {

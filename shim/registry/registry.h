@@ -8,7 +8,7 @@
  *
  * Objects come from slabs (hash_table.h), so there is no malloc. If memory runs
  * out, an object is not recorded, and the program's call continues as if it had not been seen;
- * what the driver cannot end without us is undone.
+ * an object that the driver cannot end without this library is undone.
  */
 #pragma once
 
@@ -41,7 +41,7 @@ struct gps_alloc {
     struct gps_export *region; /* EXPORTED: its region, owned with the allocation */
 };
 
-/* The driver made it at the program's call, and frees it. */
+/* Whether the driver made the allocation at the program's call, and frees it. */
 bool gps_alloc_is_drivers(const struct gps_alloc *alloc);
 
 /* Records a live allocation, after the driver's success. Replaces an allocation at the same
@@ -56,16 +56,17 @@ bool gps_registry_find(uint64_t pointer, struct gps_alloc *alloc);
 /* Gives an allocation its region, once. False: it has one already, or is not there (any more). */
 bool gps_registry_attach(uint64_t pointer, struct gps_export *region);
 
-/* Whether gps_registry_find found lately that it has a region, and it still has. Takes no lock. */
+/* Whether gps_registry_find found lately that the allocation has a region, and it still has. Takes
+ * no lock. */
 bool gps_registry_is_exported(uint64_t pointer);
 
 /* The other allocations in the same 2 MiB as this pointer, which the driver may place in one block.
  * Returns their number, and one of them in *one. */
 unsigned gps_registry_neighbours(uint64_t pointer, struct gps_alloc *one);
 
-/* The allocation that the address lies nearest to, outside of it: *behind bytes behind its end, or
- * else *before bytes before its beginning; the other one is 0. False: there is none. It looks at
- * all. */
+/* The allocation nearest to an address outside of it: the address lies *behind bytes behind its
+ * end, or *before bytes before its beginning; the other figure is 0. False: there is none. It looks
+ * at all. */
 bool gps_registry_nearest(uint64_t address, struct gps_alloc *nearest, uint64_t *behind,
                           uint64_t *before);
 
@@ -83,7 +84,7 @@ void gps_registry_purge(uint64_t context, uint32_t era,
  * fn gets each, with the table's lock, and owns its region. */
 void gps_registry_take_exports(uint64_t context, bool (*wanted)(const struct gps_export *region),
                                void (*fn)(void *arg, struct gps_alloc *alloc), void *arg);
-/* Takes allocations that have no region and no rule: at most `max`. How many. */
+/* Takes allocations that have no region and no rule, at most `max`; returns how many. */
 unsigned gps_registry_take_plain(struct gps_alloc *taken, unsigned max);
 /* Calls fn for the region of each, which stays where it is. fn is called with the table's lock: no
  * thread takes the allocation meanwhile. */
@@ -91,7 +92,7 @@ void gps_registry_each_export(uint64_t context, void (*fn)(void *arg, struct gps
                               void *arg);
 /* All allocations of a context are another one's from now on. */
 void gps_registry_move(uint64_t context, uint64_t to);
-/* The bytes of all that the driver allocated and this process has for itself, in whole blocks of 2
+/* The bytes of all memory that the driver allocated for this process alone, in whole blocks of 2
  * MiB, from which the driver cuts small ones. */
 uint64_t gps_registry_bytes(void);
 
@@ -99,11 +100,13 @@ uint64_t gps_registry_bytes(void);
 
 /* The states of an exported region, from its first export to its end. */
 enum gps_export_state {
-    /* The registry has its allocation. Who takes that from the registry changes these two. */
+    /* The registry has its allocation. The thread that takes that from the registry changes these
+     * two. */
     GPS_EXPORT_LIVE,
     GPS_EXPORT_CLOSING, /* the program frees it, and a thread finds out what becomes of it */
 
-    /* It is freed, and in the list of ipc/deferred.h. Who pins it there changes these three. */
+    /* The region is freed, and in the list of ipc/deferred.h. The thread that pins it there changes
+     * these three. */
     GPS_EXPORT_DEFERRED, /* it waits until its importers have closed it */
     GPS_EXPORT_RESULT,   /* ready = free: it waits for its first importer */
     GPS_EXPORT_FREEING,  /* the driver frees its memory */
@@ -119,7 +122,7 @@ enum gps_export_state {
     FROM(FREEING, TO(GONE))                                                                        \
     FROM(GONE, GPS_TO_NONE)
 
-/* What the last scan of the directory found out about an exported region (ipc/importers.h). */
+/* The importers of an exported region, by the last scan of the directory (ipc/importers.h). */
 struct gps_export_users {
     bool held;   /* other processes have it open */
     bool cached; /* other processes keep it mapped after their close */
@@ -130,28 +133,28 @@ struct gps_export {
     struct gps_region_record record; /* a copy of the published one */
     uint64_t pointer;
     uint64_t context;
-    int device;                   /* ordinal */
-    const struct gps_rule *rule;  /* NULL: exported by the program itself */
-    bool published;               /* the record is in the directory, and this process owns it */
-    bool lockable;                /* whoever had its handle could lock the record (region_lock.h) */
-    bool vmm;                     /* of vmm_region.h: the keeper owns the record */
-    unsigned slot;                /* if vmm: the slot of this process's own use (references.h) */
+    int device;                  /* ordinal */
+    const struct gps_rule *rule; /* NULL: exported by the program itself */
+    bool published;              /* the record is in the directory, and this process owns it */
+    bool lockable; /* processes with its handle could lock the record (region_lock.h) */
+    bool vmm;      /* a region of vmm_region.h: the keeper owns the record */
+    unsigned slot; /* if vmm: the slot of this process's own use (references.h) */
     uint32_t allocated, exported; /* traces */
     enum gps_export_state state;
     struct gps_export_users users;
     uint64_t until; /* RESULT: when its hand-over ends; else 0 */
 
-    /* Of ipc/deferred.h. */
+    /* Fields of ipc/deferred.h. */
     pthread_t pinner; /* the thread that works on it; 0: none */
     bool lost;        /* CLOSING: its context was destroyed meanwhile, and its memory with it */
     bool at_end; /* the end of its process or context handed it over, and the program may free it */
-    bool was_waited_for;                   /* an allocation has waited for those that cache it */
-    struct gps_export *next, **link;       /* in the list of all */
-    struct gps_export *work, *same_bucket; /* in those of one pin, and of its scan */
+    bool was_waited_for;             /* an allocation has waited for processes that cache it */
+    struct gps_export *next, **link; /* in the list of all */
+    struct gps_export *work, *same_bucket; /* in the lists of one pin, and of its scan */
 };
 
-/* Whether its free, or the end of its process, makes a result of it: a rule with ready = free made
- * it. */
+/* Whether the region becomes a result at its free, or at the end of its process: a rule with ready
+ * = free made it. */
 static inline bool gps_export_becomes_result(const struct gps_export *region) {
     return region->rule && region->rule->ready == GPS_READY_FREE;
 }
@@ -174,7 +177,7 @@ enum gps_import_state {
     GPS_IMPORT_ENDING, /* it was cached, and the driver is to close it */
 };
 
-/* What causes each transition stands in open_cache.h. */
+/* open_cache.h says what causes each transition. */
 #define GPS_IMPORT_STATES(FROM, TO)                                                                \
     FROM(GONE, TO(OPEN))                                                                           \
     FROM(OPEN, TO(CACHED) | TO(GONE))                                                              \
@@ -183,13 +186,13 @@ enum gps_import_state {
 
 /* The registry alone writes these. */
 struct gps_import_opens {
-    uint64_t open;    /* that are not closed yet */
+    uint64_t open;    /* opens that are not closed yet */
     uint64_t all;     /* since its first */
-    uint32_t by_rule; /* of the open ones: a rule made them in place of an allocation */
+    uint32_t by_rule; /* of the open ones, those that a rule made in place of an allocation */
     bool repeated;    /* it was opened while it was open, which is reported once */
 };
 
-/* What open_cache.h keeps of an import. */
+/* The state of an import in open_cache.h. */
 struct gps_import_cache {
     int record_file, owner_file; /* numbers of watch.h where it may be cached, else 0 */
     bool in_slot;                /* its slot says that it is cached; it may be open again since */
@@ -203,7 +206,7 @@ struct gps_import {
     struct gps_import_opens opens;
     struct gps_import_cache cache;
 
-    /* What its first open was. */
+    /* The first open. */
     struct gps_id region;
     uint8_t handle[GPS_HANDLE_BYTES];
     uint64_t context;
@@ -213,7 +216,7 @@ struct gps_import {
     uint32_t era;
     uint64_t since; /* in audits, else 0 */
 
-    /* What the region's record said then: zero when it is not published. */
+    /* From the region's record at that time; zero if it was not published. */
     struct gps_party exporter;
     uint64_t generation;
     uint64_t size; /* of the region; VIA_RULE: as the program asked; 0: not known */
@@ -223,19 +226,19 @@ struct gps_import {
     char name[GPS_NAME_BYTES]; /* of the region, or empty */
 };
 
-/* What an open found at its address. */
+/* The import that an open found at its address. */
 struct gps_previous {
     bool extra; /* the import there was cached, and the driver counts the cache's own open, too: it
                    must be closed once */
     bool over;  /* `import` was there, and is removed. Its context is destroyed, and the thread that
                    destroyed it has not purged it yet; or it was cached, and the driver takes its
-                   region and the new one for the same memory; or nothing is known of it, and it is
-                   that memory. The caller ends it. */
+                   region and the new one for the same memory; or its region was unknown, and is this
+                   one. The caller ends it. */
     struct gps_import import;
 };
 
 enum gps_open {
-    GPS_OPEN_FIRST,   /* recorded as it is */
+    GPS_OPEN_FIRST,   /* the import is recorded as it is */
     GPS_OPEN_COUNTED, /* it is one more open of an import that has a slot, if by another handle of
                          the same memory: the slot in *import is the caller's to free */
 };
@@ -272,10 +275,10 @@ enum gps_close gps_registry_close(uint64_t pointer, enum gps_slot_via via, bool 
 void gps_registry_unclose(const struct gps_import *import, enum gps_slot_via via);
 /* Finds a region that is open in any context of this process. */
 bool gps_registry_opened_anywhere(const struct gps_id *region, struct gps_import *import);
-/* Copies those that are open of one exporter, at most `max`, the oldest first; returns how many. */
+/* Copies the open imports of one exporter, at most `max`, the oldest first; returns how many. */
 unsigned gps_registry_imports_of(const struct gps_owner *exporter, struct gps_import *found,
                                  unsigned max);
-/* Finds one that the driver has opened, whether the program has it open or it is cached. */
+/* Finds an import that the driver has opened, whether the program has it open or it is cached. */
 bool gps_registry_driver_import(struct gps_import *import);
 /* Whether an import of this name by a rule is open. */
 bool gps_registry_imports_name(const char *name);
@@ -290,18 +293,19 @@ bool gps_registry_take_import_of(uint64_t context, uint32_t era, struct gps_impo
  * False: it is closed already. */
 bool gps_registry_watch(const struct gps_import *import, int record_file, int owner_file);
 /* A file has changed (-1: every file): its imports are stale, and ENDING if they were cached. True:
- * there is one of those. */
+ * an import is ENDING now. */
 bool gps_registry_outdate(int file);
-/* The same for all that is cached in other contexts than this one (0: in all). */
+/* The same for all imports that are cached in other contexts than this one (0: in all). */
 bool gps_registry_expire(uint64_t context);
-/* Opens what is cached in this context. */
+/* Opens an import that is cached in this context. */
 bool gps_registry_uncache(const struct gps_id *region, uint64_t context, uint32_t trace,
                           uint64_t *pointer);
-/* Takes the oldest that is ENDING, or that is cached in a context, for the driver to close it. */
+/* Takes the oldest import that is ENDING, or that is cached in a context, for the driver to close
+ * it. */
 bool gps_registry_take_ending(uint64_t context, struct gps_import *import);
-/* Removes what was taken, after the driver has closed it. */
+/* Removes an import that was taken, after the driver has closed it. */
 void gps_registry_ended(uint64_t pointer);
-/* Whether one is ENDING that is stale, or of this region (NULL: of none). */
+/* Whether an import is ENDING that is stale, or of this region (NULL: of none). */
 bool gps_registry_any_ending(const struct gps_id *region);
 struct gps_cached {
     unsigned count;
@@ -310,8 +314,8 @@ struct gps_cached {
 struct gps_cached gps_registry_cached(void); /* takes no lock */
 /* Whether an import is cached or ENDING at this address. */
 bool gps_registry_caches(uint64_t pointer);
-/* Finds what the slot of an import must say, where it says something else (pointer 0: of any import
- * that is open). It is for gps_references_rewrite, which then writes it. */
+/* Finds an import (pointer 0: any that is open) whose slot is wrong, and what it must say. For
+ * gps_references_rewrite, which then writes it. */
 bool gps_registry_correct_slot(uint64_t pointer, unsigned *slot, struct gps_slot *now);
 
 /* --- events that other processes may know --- */
@@ -336,12 +340,12 @@ bool gps_registry_add_event(const struct gps_event *event);
 bool gps_registry_find_event(uint64_t event, struct gps_event *found);
 /* Removes and returns an event. False: it is not recorded. */
 bool gps_registry_take_event(uint64_t event, struct gps_event *taken);
-/* Notes that it is recorded (WAITED: GPS_NO_TRACE), or first waited for at this place. False: it is
- * not of other processes, or that was noted. */
+/* Notes that an event is recorded (`waited`: GPS_NO_TRACE), or where it was first waited for.
+ * False: no other process knows it, or that was noted. */
 bool gps_registry_note_event(uint64_t event, uint32_t waited, struct gps_event *now);
-/* Whether the process has ever had one that other processes may know. It takes no lock. */
+/* Whether the process has ever had an event that other processes may know. It takes no lock. */
 bool gps_registry_has_events(void);
-/* Removes and returns one that was opened or exported. False: there is none. */
+/* Removes and returns an event that was opened or exported. False: there is none. */
 bool gps_registry_take_shared_event(struct gps_event *taken);
 /* Forgets all events of a context older than the era; fn gets each. */
 void gps_registry_purge_events(uint64_t context, uint32_t era,

@@ -4,7 +4,7 @@
 
 #include "util/forgotten.h"
 
-static _Atomic unsigned ways; /* a bit each */
+static _Atomic unsigned ways; /* a bit for each enum gps_sharing */
 GPS_FORGOTTEN(ways);
 
 void gps_sharing_note(enum gps_sharing way) {

@@ -3,7 +3,7 @@
  *
  * Memory lives while the program has a reference to it or a mapping of it. Then its bytes count,
  * and its handle finds it, unless the driver has given the same number again. A call under way pins
- * the object: what ends meanwhile is not counted and not found, and is there again if the call
+ * the object: if that ends meanwhile it is not counted and not found, and comes back if the call
  * fails.
  */
 #include "vmm_books.h"
@@ -21,7 +21,7 @@ struct memory {
     struct gps_vmm_memory is;
     uint32_t pins, descriptors;
     bool alive, found;
-    bool replaced; /* the driver has given its number again: it is never found any more */
+    bool replaced; /* the driver has given its number again: no look-up finds this memory */
 };
 
 struct mapping {
@@ -51,7 +51,8 @@ static struct {
 } books;
 GPS_FORGOTTEN(books);
 
-/* A pending object is known by the function that gets it back. */
+/* The caller sees a pending object without its type; the function that gets it back knows the
+ * type. */
 #define PENDING(object)       ((struct gps_vmm_pending *)(object))
 #define OBJECT(type, pending) ((struct type *)(pending))
 
@@ -117,7 +118,7 @@ static struct memory *vmm_memory_referenced(uint64_t handle) {
     return memory && memory->is.references ? memory : NULL;
 }
 
-/* It is of memory that the program made, on a device: `bytes` more, or less. */
+/* Counts `bytes` more, or less, of a device's memory that the program made. */
 static void vmm_bytes_count(const struct memory *memory, uint64_t bytes) {
     const int device = memory->is.device;
     if (memory->is.taken || memory->is.origin != GPS_VMM_CREATED || device < 0 ||
@@ -138,7 +139,7 @@ static void vmm_memory_show(struct memory *memory) {
         memory->found = gps_table_add(&books.handles, &memory->entry, memory->is.handle);
 }
 
-/* After a reference, a mapping, a pin or a descriptor more, or less. */
+/* Called after a reference, a mapping, a pin or a descriptor more, or less. */
 static void settle(struct memory *memory) {
     const bool alive = memory->is.references || memory->is.mappings;
     if (alive && !memory->alive) {
@@ -153,7 +154,8 @@ static void settle(struct memory *memory) {
         gps_slab_put(&books.memory_slab, memory);
 }
 
-/* What had this number has no references: its last release was not seen, or is under way. */
+/* Memory whose number the driver gave again has no references: its last release was not seen, or is
+ * under way. */
 static void vmm_memory_replace(struct memory *before) {
     if (!before)
         return;
@@ -350,7 +352,7 @@ static bool vmm_mapping_is_within(uint64_t address) {
     return mapping && mapping->range.from < address;
 }
 
-/* Where is not noted: a walk of the stack costs more than all else here. */
+/* Notes no stack: a walk of it costs more than all else here. */
 static void note_unmapped(const struct mapping *mapping) {
     gps_freed_note(GPS_FREED_MAPPING, mapping->range.from,
                    (struct gps_freed){.born = mapping->is.mapped,
@@ -569,7 +571,7 @@ uint64_t gps_vmm_bytes(int device) {
     return atomic_load(&books.bytes[device]);
 }
 
-/* Mostly nothing has. */
+/* One load, where nothing has changed. */
 uint32_t gps_vmm_changed(void) {
     return atomic_load(&books.changed) ? atomic_exchange(&books.changed, 0) : 0;
 }

@@ -3,14 +3,15 @@
  * that it has reserved, memory by handle with its references, mappings with their access, and the
  * descriptors by which memory goes to other processes and comes from them.
  *
- * What a call makes is recorded after it has succeeded. What it ends is taken from the books before
- * the driver is called, for another thread can get the number, or the address, as soon as the
- * driver has returned; a second function is told how the call ended, and puts back what is there
- * after all. What the driver refuses, and what is not in the books, changes nothing.
+ * An object that a call makes is recorded after the call has succeeded. One that it ends is taken
+ * from the books before the driver is called, because another thread can get the number, or the
+ * address, as soon as the driver has returned; a second function gets the outcome, and puts the
+ * object back if the call failed. A refused call, or one for an object that is not in the books,
+ * changes nothing.
  *
  * Memory that gpushare makes itself is not in them. A lock of their own, for some dozens of
  * instructions; mappings are found in a tree (range_tree.h), handles in a hash table. Nothing comes
- * from malloc. Where memory runs out, something is not recorded. Any thread; no scope. A forked
+ * from malloc. Where memory runs out, an object is not recorded. Any thread; no scope. A forked
  * child finds them empty. They survive the end of a context, as such memory does.
  */
 #pragma once
@@ -40,10 +41,10 @@ struct gps_vmm_memory {
     uint32_t references; /* of the program: by create, import and retain */
     uint32_t mappings;
     bool passable; /* it has POSIX_FD, which its program did not ask for (vmm_ipc) */
-    bool unmapped; /* it was mapped, at least once, and is not */
+    bool unmapped; /* it was mapped, at least once, and is not now */
     bool plain;    /* a merge rule could take it; noted where the process learns */
     bool taken;    /* by a merge rule: its blocks are counted elsewhere, so it is not summed up */
-    bool bound;    /* an array or a multicast object has, or had, some of it */
+    bool bound;    /* an array or a multicast object has, or had, a part of it */
     uint32_t made; /* trace */
 };
 
@@ -55,8 +56,8 @@ struct gps_vmm_mapping {
 };
 #define GPS_VMM_HOST 63 /* the bit of the host, and of devices from there on */
 
-/* Whether a descriptor can be made of what is mapped there, so that it can have a token
- * (ipc/token.h): the whole of memory that the program has made on a device. */
+/* Whether a descriptor can be made of the mapped memory, so that it can have a token (ipc/token.h):
+ * the mapping has the whole of memory that the program has made on a device. */
 static inline bool gps_vmm_is_passable(const struct gps_vmm_mapping *mapping,
                                        const struct gps_vmm_memory *memory) {
     return memory->origin == GPS_VMM_CREATED && memory->size && memory->size == mapping->size &&
@@ -64,13 +65,14 @@ static inline bool gps_vmm_is_passable(const struct gps_vmm_mapping *mapping,
            (memory->passable || memory->types & GPS_VMM_POSIX);
 }
 
-/* What a call under way has taken from the books, or keeps there. NULL: nothing. */
+/* An object that a call under way has taken from the books, or keeps there. NULL: none. */
 struct gps_vmm_pending;
 
 /* --- reservations --- */
 
 void gps_vmm_reserved(uint64_t pointer, uint64_t size);
-/* A range that was reserved as it is here is given back. `pending` is for gps_vmm_unreserved. */
+/* Gives back a range that was reserved with this beginning and size. `pending` is for
+ * gps_vmm_unreserved. */
 struct gps_vmm_pending *gps_vmm_unreserve(uint64_t pointer, uint64_t size);
 void gps_vmm_unreserved(struct gps_vmm_pending *pending, bool succeeded);
 /* The reservation around an address. */
@@ -83,24 +85,25 @@ bool gps_vmm_reservation(uint64_t address, uint64_t *pointer, uint64_t *size);
 void gps_vmm_made(const struct gps_vmm_memory *made);
 /* The driver gave the handle for an address, and counts one reference more. */
 void gps_vmm_retained(uint64_t handle);
-/* An array or a multicast object gets some of it; that is never taken back. */
+/* An array or a multicast object gets a part of the memory; that is never taken back. */
 void gps_vmm_bound(uint64_t handle);
 void gps_vmm_bound_at(uint64_t address);
 /* `trace`: of the call. */
 struct gps_vmm_pending *gps_vmm_release(uint64_t handle, uint32_t trace);
 void gps_vmm_released(struct gps_vmm_pending *pending, bool succeeded);
-/* Whether a merge rule has it. */
+/* Notes whether a merge rule has it. */
 void gps_vmm_taken(uint64_t handle, bool taken);
 /* Memory to which the program has a reference by this handle. */
 bool gps_vmm_find(uint64_t handle, struct gps_vmm_memory *memory);
 
-/* Takes memory to which the program has references, although it has unmapped it: at most `max`. How
- * many. Nothing that an array or a multicast object has. At the end of the process. */
+/* Takes memory to which the program has references, although it has unmapped it, at most `max`;
+ * returns how many. None that an array or a multicast object has. At the end of the process. */
 unsigned gps_vmm_take_unmapped(struct gps_vmm_memory *taken, unsigned max);
 
 /* --- mappings --- */
 
-/* Before the driver is asked to map memory: it stays in the books, whoever releases it. */
+/* Before the driver is asked to map memory: it stays in the books even if another thread releases
+ * it. */
 struct gps_vmm_pending *gps_vmm_map(uint64_t handle);
 void gps_vmm_mapped(struct gps_vmm_pending *pending, const struct gps_vmm_mapping *mapping,
                     bool succeeded);
@@ -111,8 +114,8 @@ void gps_vmm_unmapped(struct gps_vmm_pending *pending, bool succeeded);
 void gps_vmm_allowed(uint64_t pointer, uint64_t size, unsigned bit, bool reads, bool writes);
 /* Whether mappings fill the range from its first byte to its last. */
 bool gps_vmm_is_filled(uint64_t pointer, uint64_t size);
-/* The mapping around an address, or the next above it; of *memory nothing but zeros where it is not
- * in the books. */
+/* The mapping around an address, or the next above it; *memory is all zero where it is not in the
+ * books. */
 bool gps_vmm_mapping_from(uint64_t address, struct gps_vmm_mapping *mapping,
                           struct gps_vmm_memory *memory);
 
@@ -123,9 +126,9 @@ struct gps_vmm_closed {
     struct gps_vmm_mapping mapping;
     struct gps_vmm_memory memory;
 };
-/* Tells mappings to which nobody was given access, each one once: at most `max`. How many. Nothing
- * that is not in the books, or that an array or a multicast object has. At the end of the process.
- */
+/* Lists mappings to which no device was given access, each one once, at most `max`; returns how
+ * many. None whose memory is not in the books, or that an array or a multicast object has. At the
+ * end of the process. */
 unsigned gps_vmm_take_closed(struct gps_vmm_closed *taken, unsigned max);
 
 /* --- peers --- */
@@ -144,10 +147,10 @@ struct gps_vmm_descriptor {
     int mark; /* of the open file; 0: none */
     uint32_t trace;
 };
-/* A descriptor by which memory was exported or imported: *descriptor without serial. That it is
- * closed is not seen: the next one of its number takes its place. */
+/* A descriptor by which memory was exported or imported: *descriptor without serial. Its close is
+ * not seen: the next descriptor of its number takes its place. */
 void gps_vmm_described(int number, uint64_t handle, const struct gps_vmm_descriptor *descriptor);
-/* The driver has taken it over, and closes it. */
+/* The driver has taken the descriptor over, and closes it. */
 void gps_vmm_consumed(int descriptor);
 bool gps_vmm_descriptor_of(int descriptor, struct gps_vmm_descriptor *found);
 
@@ -157,7 +160,7 @@ struct gps_vmm_left {
     struct gps_vmm_memory memory; /* as it was when it ended */
 };
 /* Takes descriptors of memory to which the program has neither a reference nor a mapping any more:
- * at most `max`. How many. At the end of the process. */
+ * at most `max`; returns how many. At the end of the process. */
 unsigned gps_vmm_take_left(struct gps_vmm_left *taken, unsigned max);
 
 /* --- fabric handles --- */
@@ -168,17 +171,17 @@ struct gps_vmm_refusal {
     int device, code;
     uint32_t trace;
 };
-/* The first one counts, until the program asks for memory of another kind. */
+/* The first refusal counts, until the program makes memory of another kind. */
 void gps_vmm_fabric_refused(const struct gps_vmm_refusal *refusal);
-/* One load, if there is no such refusal. */
+/* Costs one load, if there is no such refusal. */
 void gps_vmm_fabric_forget(void);
 bool gps_vmm_take_refusal(struct gps_vmm_refusal *refusal);
 
 /* --- sums --- */
 
 /* The bytes on a device, below GPS_VMM_GPUS, that the program made: of created memory that has a
- * reference or is mapped. What only a descriptor, or another process, still holds does not count.
- */
+ * reference or is mapped. Memory that only a descriptor, or another process, still holds does not
+ * count. */
 uint64_t gps_vmm_bytes(int device);
-/* The devices of which that has changed since this was asked last, a bit each. */
+/* The devices whose sum has changed since the last call, a bit each. */
 uint32_t gps_vmm_changed(void);
