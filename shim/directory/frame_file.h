@@ -61,7 +61,9 @@ int gps_frame_file_join(const struct gps_store *store, struct gps_frame_file *fi
 int gps_frame_file_put_reader(struct gps_frame_file *file, unsigned place,
                               struct gps_frames_reader *reader);
 
-/* Two processes that each write here and then read what the other wrote: not both miss it. */
+/* Orders a write before a read, so that of two processes one sees the other's write: the writer
+ * clears a slot's frame and reads the readers (claim, frames/publish.c), a reader notes its slot
+ * and reads the frame (reader_take_slot, frames/refresh.c). */
 static inline void gps_frame_file_between(void) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }

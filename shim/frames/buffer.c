@@ -104,7 +104,7 @@ bool gps_buffer_copy(struct gps_buffer *buffer, unsigned slot, uint64_t frame,
         code = gps_ops->call_behind(buffer->stream, done, copy);
     if (code == GPS_OK)
         return true;
-    gps_ops->stream_wait(buffer->stream); /* what there is of it ends before anybody goes on */
+    gps_ops->stream_wait(buffer->stream); /* its queued part ends before any thread goes on */
     copy->busy = false;
     buffer->under_way--;
     return false;

@@ -2,9 +2,9 @@
  * buffer.h - one buffer with frames in this process, as its writer or as a reader; the inside of
  * this room.
  *
- * The fields are under the room's lock where not said otherwise. A copy of ours ends in
- * a function that the driver calls, which touches what says so, and only that. So a buffer is given
- * back when none is under way, and otherwise stays for ever.
+ * The fields are under the room's lock where not said otherwise. A copy of ours ends in a function
+ * that the driver calls, which touches only the fields that say so. So a buffer is freed when no
+ * copy is under way, and otherwise stays for ever.
  */
 #pragma once
 
@@ -32,7 +32,7 @@ struct gps_buffer {
     bool writes;
     uint64_t base, size, context;
     uint64_t slots, stride; /* where the first slot lies here, and from one to the next */
-    uint64_t mapping;       /* of a reader: where it has mapped the region */
+    uint64_t mapping;       /* a reader's: where it has mapped the region */
     struct gps_frames_head head;
     char name[GPS_NAME_BYTES];
 
@@ -42,9 +42,9 @@ struct gps_buffer {
     unsigned inside; /* calls of the program's that use it and are under way */
     unsigned pinned; /* threads that wait with it, without the lock */
     bool gone;       /* the program has freed it, or its context has ended */
-    uint64_t held; /* a frame of it is about to be copied: until then at most no other thread's call
-                      begins to use it. A time, for a handler may leave the wait by longjmp */
-    int holder;    /* the thread that copies it */
+    uint64_t held;   /* a frame is about to be copied: until this time no other thread's call begins
+                        to use the buffer. A time, because a handler may leave the wait by longjmp */
+    int holder;      /* the thread that copies it */
 
     /* The program's streams that used it since our last copy. */
     struct {
@@ -52,8 +52,8 @@ struct gps_buffer {
         int thread; /* of a default stream that each thread has for itself; else 0 */
     } touched[GPS_TOUCHED_MAX];
     unsigned touched_count;
-    bool crowded; /* more than that */
-    bool left;    /* others, which the program has destroyed: `mark` is behind all of them */
+    bool crowded; /* more streams than that used it */
+    bool left;    /* so did streams that the program has destroyed: `mark` is behind all of them */
 
     /* The driver's: a stream of ours, an event on a stream of the program's, and one behind our
      * last copy, which may still be under way. */
@@ -64,15 +64,15 @@ struct gps_buffer {
 
     /* For the event log. */
     struct {
-        uint64_t since;           /* when the first frame came that it has no line of; 0: none */
-        uint64_t count, left_out; /* of all that lines tell of */
+        uint64_t since;           /* when the first frame came of which no line tells; 0: none */
+        uint64_t count, left_out; /* sums of the lines so far */
     } told;
 
     /* A writer's. */
     uint64_t frame; /* the newest that is published, or about to be */
     struct gps_frames_slot slot[GPS_FRAMES_SLOTS_MAX];
     struct gps_explained_frames *explained; /* or NULL */
-    bool forsaken;                          /* EACH: it has waited for a first reader in vain */
+    bool forsaken; /* EACH: the writer has waited for a first reader in vain */
 
     /* Under the file's lock. */
     struct gps_frame_file file;
@@ -105,18 +105,20 @@ int gps_buffer_thread(void); /* this thread's number */
 /* Makes the driver's objects. False: the driver has none. */
 bool gps_buffer_equip(struct gps_buffer *buffer);
 bool gps_buffer_follow_stream(struct gps_buffer *buffer, uint64_t stream);
-/* Whether the n-th stream that touched it can be named here: each thread has one of its own. */
+/* Whether this thread can name the n-th stream that touched the buffer: not another thread's
+ * default stream. */
 bool gps_buffer_can_name(const struct gps_buffer *buffer, unsigned n);
-/* Copies of our stream come after what the program's streams have. False: that cannot be had. */
+/* Copies of our stream come after what the program's streams have. False: the driver cannot order
+ * them. */
 bool gps_buffer_follow(struct gps_buffer *buffer);
-/* Copies a frame between buffer and slot, and calls `done` behind that. */
+/* Copies a frame between buffer and slot, and has the driver call `done` after that. */
 bool gps_buffer_copy(struct gps_buffer *buffer, unsigned slot, uint64_t frame,
                      void (*done)(void *copy));
-/* Waits a moment for others, without the lock and out of the scope, with the program's signals let
- * in: a handler that leaves it by longjmp has the program's context current. False: the buffer is
- * gone. */
+/* Waits a moment for other threads and processes, without the lock and out of the scope, with the
+ * program's signals let in: a handler that leaves it by longjmp has the program's context current.
+ * False: the buffer is gone. */
 bool gps_buffer_nap(struct gps_buffer *buffer, struct gps_scope *scope);
-/* frames = each: another process is late, which is told once for each. */
+/* frames = each: tells once for each process that it is late. */
 void gps_buffer_tell_late(struct gps_buffer *buffer, const struct gps_owner *whom);
 
 /* --- frame_events.c; with the lock --- */
@@ -124,14 +126,14 @@ void gps_buffer_tell_late(struct gps_buffer *buffer, const struct gps_owner *who
 /* A frame is about to be published, read or left out: after a second the event log gets the number
  * of those before it. */
 void gps_buffer_count(struct gps_buffer *buffer);
-/* No more come: it gets the rest. */
+/* No more frames come: the event log gets the rest. */
 void gps_buffer_count_last(struct gps_buffer *buffer);
 
 /* --- publish.c and refresh.c; with the lock, and inside a scope of the buffer's context --- */
 
 /* The writer's frame is whole: gives it to the readers. */
 void gps_buffer_publish(struct gps_buffer *buffer, struct gps_scope *scope);
-/* There is none to give: it is counted. */
+/* No slot is free for the frame: counts it as left out. */
 void gps_buffer_leave_out(struct gps_buffer *buffer);
 /* The reader begins to look at another frame: gets it. */
 void gps_buffer_refresh(struct gps_buffer *buffer, struct gps_scope *scope);

@@ -29,13 +29,13 @@ GPS_FORGOTTEN(gps_frames_in_graphs);
 
 static struct {
     struct gps_buffer *first;
-    uint64_t changes;                       /* of the list */
-    struct gps_explained_frames *explained; /* NULL: nobody asks */
+    uint64_t changes;                       /* how often the list has changed */
+    struct gps_explained_frames *explained; /* NULL: not for `explain` */
     unsigned explained_count;
 } state;
 GPS_FORGOTTEN(state);
 
-/* What this thread's call uses. */
+/* The buffers that this thread's call uses. */
 static __thread struct {
     uint64_t stream;
     unsigned count;
@@ -44,8 +44,8 @@ static __thread struct {
 
 /* --- the buffers --- */
 
-/* With the lock. Where that is given meanwhile and the list changes, what is left of it has to wait
- * for the next call. */
+/* A walk over the list, with the lock. If the list changes while the lock is given back, the walk
+ * ends, and the next call goes on. */
 struct visit {
     struct gps_buffer *at;
     uint64_t changes;
@@ -102,7 +102,7 @@ void gps_frames_explain(struct gps_explained_frames all[GPS_EXPLAINED_FRAMES]) {
     state.explained = all;
 }
 
-/* A place for what is told of the buffer; NULL: nobody asks, or none is left. */
+/* A place for the buffer's figures; NULL: `explain` does not watch, or none is left. */
 static struct gps_explained_frames *explained_of(const struct gps_buffer *buffer) {
     GPS_BUFFERS_LOCKED();
     if (!state.explained || state.explained_count == GPS_EXPLAINED_FRAMES)
@@ -165,7 +165,7 @@ const char *gps_frames_import(const struct gps_region_record *record, uint64_t m
         return why;
     }
     gps_ops->zero(buffer->base, size);
-    buffer->touched[buffer->touched_count++].stream = LEGACY; /* it may be under way */
+    buffer->touched[buffer->touched_count++].stream = LEGACY; /* the fill may be under way */
     *pointer = buffer->base;
     buffer_list_add(buffer);
     return NULL;
@@ -185,7 +185,7 @@ static bool buffer_is_listed(const struct gps_buffer *buffer) {
     return each != NULL;
 }
 
-/* With the lock. False: another thread has taken it out. */
+/* With the lock. False: another thread has taken the buffer out. */
 static bool take_out(struct gps_buffer *buffer) {
     struct gps_buffer **link = &state.first;
     while (*link && *link != buffer)
@@ -219,7 +219,8 @@ static void publish_last(struct gps_buffer *buffer, struct gps_scope *scope) {
     }
 }
 
-/* With the lock. What another thread's call, or a copy that never ends, still uses stays. */
+/* With the lock. A buffer that another thread's call, or a copy that never ends, still uses
+ * stays. */
 static void give_back(struct gps_buffer *buffer) {
     say_ended(buffer);
     if (!buffer->under_way && !buffer->inside && !buffer->pinned)
@@ -278,7 +279,7 @@ static bool leave_all(uint64_t context) {
     return busy;
 }
 
-/* A copy that is under way ends with what it copies; a device that hangs is not waited for. */
+/* Waits for copies that are under way, for a second at most, in case the device hangs. */
 void gps_frames_leave(uint64_t context) {
     GPS_SCOPE();
     const uint64_t until = gps_clock_monotonic() + GPS_SECOND;
@@ -304,7 +305,7 @@ static uint64_t touch_key(uint64_t how, uint64_t where) {
     return key ? key : 1;
 }
 
-/* What the stream does next comes after our last copy. */
+/* Orders the stream's next work after our last copy. */
 static void buffer_order_stream(struct gps_buffer *buffer, uint64_t stream) {
     const int thread = stream == PER_THREAD ? gps_buffer_thread() : 0;
     for (unsigned i = 0; i < buffer->touched_count; i++)
@@ -321,7 +322,7 @@ static void buffer_order_stream(struct gps_buffer *buffer, uint64_t stream) {
     buffer->touched[buffer->touched_count++].thread = thread;
 }
 
-/* Other threads' calls that are under way belong to the frame, and what they call next to the one
+/* Other threads' calls that are under way belong to the frame, and their next calls to the frame
  * after. */
 static void buffer_publish_frame(struct gps_buffer *buffer, struct gps_scope *scope) {
     const uint64_t until = gps_clock_monotonic() + DRAIN_MOST;
@@ -337,7 +338,8 @@ static void buffer_publish_frame(struct gps_buffer *buffer, struct gps_scope *sc
     buffer->held = 0;
 }
 
-/* The thread that holds it touches it, too: in a handler, or after one that has jumped. */
+/* Whether another thread holds the buffer. The holder may touch it: in a signal handler, or after
+ * one that left by longjmp. */
 static bool buffer_is_held(const struct gps_buffer *buffer) {
     return buffer->held && buffer->holder != gps_buffer_thread() &&
            gps_clock_monotonic() < buffer->held;
@@ -350,7 +352,7 @@ static bool is_in_call(const struct gps_buffer *buffer) {
     return call.count == AT_ONCE_MOST;
 }
 
-/* The touch, before the call. */
+/* The touch, before the driver's call. */
 static void buffer_touch(struct gps_buffer *buffer, struct gps_scope *scope, uint64_t key) {
     while (buffer_is_held(buffer) && gps_buffer_nap(buffer, scope))
         continue;
@@ -362,8 +364,8 @@ static void buffer_touch(struct gps_buffer *buffer, struct gps_scope *scope, uin
         buffer_publish_frame(buffer, scope);
 }
 
-/* With the lock. Inside a capture nothing happens yet: the graph's launch is the touch. A handler
- * that runs meanwhile may make calls of its own. */
+/* With the lock. Inside a capture nothing happens yet: the graph's launch is the touch. A signal
+ * handler that runs meanwhile may make calls of its own. */
 static void touch(struct gps_buffer *buffer, uint64_t key) {
     const uint64_t stream = call.stream;
     struct gps_scope scope;
@@ -384,7 +386,7 @@ static void touch(struct gps_buffer *buffer, uint64_t key) {
     gps_scope_end(&scope);
 }
 
-/* A handler may have left the call before by longjmp. */
+/* A signal handler may have left the previous call by longjmp. */
 void gps_frames_begin(uint64_t stream) {
     if (call.count)
         gps_frames_end(false);
@@ -433,7 +435,7 @@ static bool buffer_is_idle(const struct gps_buffer *buffer) {
     return !buffer->crowded && (!buffer->left || gps_ops->event_state(buffer->mark) == GPS_OK);
 }
 
-/* With the lock. `ended`: what it did has surely ended. */
+/* With the lock. `ended`: the call's work on it has surely ended. */
 static void buffer_wait_for(struct gps_buffer *buffer, bool ended) {
     struct gps_scope scope;
     if (!buffer->turn.touched)
@@ -448,7 +450,8 @@ static void buffer_wait_for(struct gps_buffer *buffer, bool ended) {
     gps_scope_end(&scope);
 }
 
-/* The call is over before anything waits: a handler may leave that by longjmp, or free a buffer. */
+/* The call is over before the thread waits: a signal handler may leave that wait by longjmp, or
+ * free a buffer. */
 static void end_call(bool waited) {
     struct gps_buffer *buffers[AT_ONCE_MOST];
     const unsigned count = call.count;
@@ -464,7 +467,7 @@ static void end_call(bool waited) {
             buffer_wait_for(buffers[i], true);
 }
 
-/* A copy of other memory waits, too: for its stream, and what that follows. */
+/* A copy of other memory waits, too: for its stream, and for the work that the stream follows. */
 void gps_frames_end(bool waited) {
     if (call.count)
         end_call(waited);
@@ -493,7 +496,7 @@ static void leave_one(struct gps_buffer *buffer, uint64_t stream) {
         buffer->crowded = true;
 }
 
-/* With the lock. Work that it has goes on without it. */
+/* With the lock. The stream's work goes on after its end. */
 static void leave_stream(struct gps_buffer *buffer, uint64_t stream) {
     struct gps_scope scope;
     unsigned kept = 0;
@@ -550,7 +553,7 @@ static bool is_on_host(uint64_t address) {
     return kind == GPS_MEMORY_HOST || kind == GPS_MEMORY_UNKNOWN;
 }
 
-/* A copy from or to main memory that is no stream's is done when it returns. */
+/* Whether the copy has ended when it returns: one from or to main memory that is no stream's. */
 static bool waits(const struct gps_write *write) {
     return !write->ordered && !write->lasting && !write->list &&
            (!write->size || gps_write_is_upload(write) || is_on_host(write->to));

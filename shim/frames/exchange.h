@@ -3,14 +3,15 @@
  *
  * The exporter of a region with frames has its buffer at the region's beginning, and behind that
  * slots. An importer has memory of its own in place of its allocation. Each call of the program's
- * that uses such memory (a touch) and each wait is told here. A writer's frame that is whole is
- * copied into the oldest slot that nobody reads; before a reader looks at another frame, the newest
- * slot is copied into its memory. The copies are made on a stream of ours, behind what the program
- * has given its streams so far, and before what it gives them next.
+ * that uses such memory (a touch) and each wait comes here. A writer's frame that is whole is
+ * copied into the oldest slot that no process reads; before a reader looks at another frame, the
+ * newest slot is copied into its memory. The copies are made on a stream of ours, behind the work
+ * that the program has given its streams so far, and before the work that it gives them next.
  *
- * gps_frames_begin, gps_frames_add for each address, the driver's call, gps_frames_end. Between
- * them no lock is held. A call between them may wait, where the rule says frames = each, with the
- * program's signals let in. Any thread; needs no scope where not said otherwise.
+ * The order is gps_frames_begin, gps_frames_add for each address, the driver's call,
+ * gps_frames_end. Between them no lock is held. A call between them may wait, where the rule says
+ * frames = each, with the program's signals let in. Any thread; needs no scope where not said
+ * otherwise.
  */
 #pragma once
 
@@ -26,7 +27,7 @@
 
 /* Whether this process may have such a buffer. Constant once it has begun. */
 extern bool gps_frames_active;
-/* All that it has had lie between these addresses; 0 and 0: none. */
+/* All buffers that it has had lie between these addresses; 0 and 0: none. */
 extern _Atomic uint64_t gps_frames_from, gps_frames_to;
 static inline bool gps_frames_exist(void) {
     return __builtin_expect(atomic_load_explicit(&gps_frames_to, memory_order_relaxed) != 0, 0);
@@ -36,40 +37,41 @@ static inline bool gps_frames_near(uint64_t address, uint64_t size) {
            address + size > atomic_load_explicit(&gps_frames_from, memory_order_relaxed);
 }
 
-/* After the rules: they say whether. */
+/* Called after the rules are read: they say whether. */
 void gps_frames_start(const struct gps_config *config, const struct gps_program *program);
 
-/* Before there are buffers: what is told of those that are exported, for `gpushare explain`. */
+/* Called before there are buffers: where their figures go, for `gpushare explain`. */
 void gps_frames_explain(struct gps_explained_frames all[GPS_EXPLAINED_FRAMES]);
 
 /* --- buffers; inside a gps_scope that has entered their context --- */
 
-/* The exporter's, of a region that is published. False: without frames, also for importers. */
+/* Makes the exporter's buffer, of a region that is published. False: without frames, also for
+ * importers. */
 bool gps_frames_export(const struct gps_region_record *record, const struct gps_rule *rule,
                        uint64_t pointer, uint64_t context);
-/* The importer has mapped the region, for an allocation of `size`. NULL, and memory of its own; or
- * why not. */
+/* The importer has mapped the region, for an allocation of `size`. NULL, and *pointer is memory of
+ * its own; or why not. */
 const char *gps_frames_import(const struct gps_region_record *record, uint64_t mapping,
                               uint64_t size, uint64_t context, uint64_t *pointer);
 
-/* The program frees what begins there, after this. The last frame is published if it is whole. What
- * the region is mapped at, of a reader's buffer: it is the caller's to free once the buffer is;
+/* The program frees the memory that begins there, after this. The last frame is published if it is
+ * whole. Returns a reader's mapping of the region, which the caller frees once the buffer is freed;
  * else 0. */
 uint64_t gps_frames_freed(uint64_t pointer);
-/* The context (0: each) is about to end: the last frames are published if they are whole. Needs no
+/* The context (0: each) is about to end: publishes its last frames that are whole. Needs no
  * context. */
 void gps_frames_leave(uint64_t context);
 /* The context is gone, with the buffers in it. */
 void gps_frames_purge(uint64_t context);
 
-/* --- what the program does --- */
+/* --- calls of the program --- */
 
-/* Of what is under way: an address that it uses, the bytes from there on (0: not known), and what
- * tells it from other uses, as a kernel and the number of its argument. */
+/* A call begins, and uses an address: the bytes from there on (0: not known), and `how`, which
+ * tells this use from others, as a kernel and the number of its argument. */
 void gps_frames_begin(uint64_t stream);
 void gps_frames_add(uint64_t address, uint64_t size, uint64_t how);
-/* The same of work whose addresses are not known: a graph, or a kernel where a rule says that any
- * may use the buffer (`how` stands for it). */
+/* The same for work whose addresses are not known: a graph, or a kernel where a rule says that any
+ * kernel may use the buffer (`how` stands for it). */
 extern _Atomic bool gps_frames_any, gps_frames_in_graphs; /* whether there was such a buffer */
 void gps_frames_add_any_slowly(uint64_t how, bool graph);
 static inline void gps_frames_add_any(uint64_t how, bool graph) {
@@ -78,13 +80,13 @@ static inline void gps_frames_add_any(uint64_t how, bool graph) {
 }
 /* A graph is given the address: its launch uses it from now on. */
 void gps_frames_note(uint64_t address, uint64_t size);
-/* The driver has answered. `waited`: for what it did. */
+/* The driver has answered. `waited`: the call has waited for its own work. */
 void gps_frames_end(bool waited);
-/* All of it for a copy or fill. */
+/* All of these for a copy or fill. */
 void gps_frames_begin_write(const struct gps_write *write);
 void gps_frames_end_write(const struct gps_write *write, int code);
 
 /* The program has waited for work, or has heard that it is done. */
 void gps_frames_waited(void);
-/* It is about to destroy the stream. */
+/* The program is about to destroy the stream. */
 void gps_frames_stream_ends(uint64_t stream);

@@ -24,7 +24,7 @@ static void published(void *arg) {
     buffer->under_way--;
 }
 
-/* --- which slot --- */
+/* --- the slot for a frame --- */
 
 struct readers {
     struct gps_frames_reader all[GPS_FRAMES_READERS_MAX];
@@ -42,12 +42,13 @@ static bool reader_lives(const struct gps_frames_reader *reader) {
            gps_lease_probe(gps_membership_store(), &reader->owner) == GPS_ALIVE;
 }
 
-/* Who has lost its lease with the directory goes on with its copy; it is waited for no more. */
+/* A reader that has lost its lease with the directory may still be copying, though no writer waits
+ * for it. */
 static bool may_read(const struct gps_frames_reader *reader) {
     return reader_lives(reader) || gps_lease_is_removed(gps_membership_store(), &reader->owner);
 }
 
-/* Who reads the slot, or NULL. Only a reader that stands in the way is asked whether it lives. */
+/* The reader of the slot, or NULL. Only such a reader's lease is probed. */
 static const struct gps_frames_reader *reader_of(const struct readers *readers, unsigned slot) {
     for (unsigned i = 0; i < GPS_FRAMES_READERS_MAX; i++)
         if (readers->all[i].slot == slot + 1 && may_read(&readers->all[i]))
@@ -55,7 +56,7 @@ static const struct gps_frames_reader *reader_of(const struct readers *readers, 
     return NULL;
 }
 
-/* Who has not had a frame yet, or NULL. */
+/* A reader that has not had the frame yet, or NULL. */
 static const struct gps_frames_reader *readers_find_lacking(const struct readers *readers,
                                                             uint64_t frame) {
     for (unsigned i = 0; i < GPS_FRAMES_READERS_MAX; i++)
@@ -79,7 +80,8 @@ static void slot_put_frame(struct gps_buffer *buffer, unsigned slot, uint64_t fr
     gps_buffer_file_unlock();
 }
 
-/* The slot of the oldest frame but for those that are under way, left out, or the newest. -1. */
+/* The slot of the oldest frame, but not the newest, one being copied, or one of left_out. -1:
+ * none. */
 static int oldest(const struct gps_buffer *buffer, uint32_t left_out) {
     int found = -1;
     for (unsigned i = 0; i < buffer->head.slots; i++)
@@ -90,8 +92,8 @@ static int oldest(const struct gps_buffer *buffer, uint32_t left_out) {
     return found;
 }
 
-/* EACH: whether nobody lacks the frame any more; *late is who does. The first reader is waited for
- * once. */
+/* EACH: whether no reader lacks the frame any more; *late is one that does. A writer waits once for
+ * a first reader. */
 static bool frame_is_over(struct gps_buffer *buffer, uint64_t frame,
                           struct gps_frames_reader *late) {
     struct readers readers;
@@ -102,7 +104,8 @@ static bool frame_is_over(struct gps_buffer *buffer, uint64_t frame,
     return !who && readers.status == 0 && (buffer->forsaken || readers_have_any(&readers));
 }
 
-/* Whether the slot is the writer's from now on: nobody reads it. Else it is as it was. */
+/* Takes the slot for the writer, if no reader has it. Clears its frame first, then reads the
+ * readers; reader_take_slot (refresh.c) has the other half. False: the slot is as it was. */
 static bool claim(struct gps_buffer *buffer, unsigned slot) {
     const uint64_t frame = buffer->slot[slot].frame;
     struct readers readers;
@@ -115,8 +118,8 @@ static bool claim(struct gps_buffer *buffer, unsigned slot) {
     return false;
 }
 
-/* A slot that is the writer's from now on. -1: there is none. EACH: the oldest goes first, when
- * nobody lacks it. */
+/* A slot that is the writer's from now on. -1: there is none. EACH: only when no reader lacks its
+ * frame. */
 static int slot_take_oldest(struct gps_buffer *buffer, bool each, struct gps_frames_reader *late) {
     uint32_t left_out = 0;
     int slot;
@@ -149,7 +152,7 @@ void gps_buffer_leave_out(struct gps_buffer *buffer) {
     gps_buffer_file_unlock();
 }
 
-/* What goes into the file with the frame. */
+/* Sets the figures that go into the file with the frame. */
 static void tell_of(struct gps_buffer *buffer, bool late) {
     gps_buffer_file_lock();
     buffer->writer.odd = buffer->turn.odd;
@@ -158,8 +161,9 @@ static void tell_of(struct gps_buffer *buffer, bool late) {
     gps_buffer_file_unlock();
 }
 
-/* LATEST: the newest frame's own slot, where readers that stopped hold all others. Who comes before
- * the copy has ended keeps the frame that it has. -1: it is being read, or written. */
+/* LATEST: the newest frame's own slot, where readers that stopped hold all other slots. A reader
+ * that looks before the copy has ended keeps the frame that it has. -1: the slot is being read, or
+ * written. */
 static int take_newest(struct gps_buffer *buffer) {
     for (unsigned i = 0; buffer->frame && i < buffer->head.slots; i++)
         if (buffer->slot[i].frame == buffer->frame && !buffer->copies[i].busy && claim(buffer, i))
@@ -167,8 +171,8 @@ static int take_newest(struct gps_buffer *buffer) {
     return -1;
 }
 
-/* EACH: waits for who has not had the oldest frame. False: another thread has published meanwhile,
- * or the buffer is gone. */
+/* EACH: waits for readers that have not had the oldest frame. False: another thread has published
+ * meanwhile, or the buffer is gone. */
 static bool slot_await(struct gps_buffer *buffer, struct gps_scope *scope, int *slot) {
     const uint64_t until = gps_clock_monotonic() + buffer->head.timeout;
     const uint64_t frame = buffer->frame;

@@ -24,7 +24,7 @@ static void refreshed(void *arg) {
     copy->buffer->under_way--;
 }
 
-/* --- which frame --- */
+/* --- the frame to read --- */
 
 static int frames_said_read(struct gps_buffer *buffer, struct gps_frames_said *said) {
     gps_buffer_file_lock();
@@ -33,7 +33,8 @@ static int frames_said_read(struct gps_buffer *buffer, struct gps_frames_said *s
     return status;
 }
 
-/* The slot of the next frame after what the reader has: the newest, or of EACH the oldest. -1. */
+/* The slot of a frame that the reader does not have yet: the newest, or with EACH the oldest. -1:
+ * none. */
 static int frame_next_slot(const struct gps_buffer *buffer, const struct gps_frames_said *said) {
     const bool each = buffer->head.mode == GPS_FRAMES_EACH;
     int found = -1;
@@ -45,7 +46,8 @@ static int frame_next_slot(const struct gps_buffer *buffer, const struct gps_fra
     return found;
 }
 
-/* The slot is this reader's until reader_release_slot(). False: it was written meanwhile. */
+/* Takes the slot for this reader, until reader_release_slot(). Notes it first, then reads its frame
+ * again; claim (publish.c) has the other half. False: it was written meanwhile. */
 static bool reader_take_slot(struct gps_buffer *buffer, unsigned slot, uint64_t frame) {
     struct gps_frames_said now;
     gps_buffer_file_lock();
@@ -90,7 +92,7 @@ static void be_late(struct gps_buffer *buffer) {
         gps_buffer_tell_late(buffer, gps_record_creator(&record));
 }
 
-/* EACH: waits for the next frame, and until our last copy lets go of its slot. */
+/* EACH: waits for the next frame, and until our last copy has released its slot. */
 static int frame_await(struct gps_buffer *buffer, struct gps_scope *scope,
                        struct gps_frames_said *said) {
     const uint64_t until = gps_clock_monotonic() + buffer->head.timeout;
@@ -124,7 +126,7 @@ void gps_buffer_refresh(struct gps_buffer *buffer, struct gps_scope *scope) {
     struct gps_frames_said said;
     const bool each = buffer->head.mode == GPS_FRAMES_EACH;
     const int slot = each                ? frame_await(buffer, scope, &said)
-                     : buffer->under_way ? -1 /* its last copy has not ended */
+                     : buffer->under_way ? -1 /* the buffer's last copy has not ended */
                                          : frame_find(buffer, &said);
     if (slot < 0)
         return;

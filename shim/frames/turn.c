@@ -17,7 +17,7 @@ static void turn_note_touch(struct gps_turn *turn, uint64_t key) {
     turn->touched = true;
 }
 
-/* The thread's, or a free one; NULL: there are too many threads. */
+/* The thread's entry, or a free one; NULL: there are too many threads. */
 static struct gps_turn_first *turn_first_of(struct gps_turn *turn, int thread) {
     for (unsigned i = 0; i < GPS_TURN_THREADS; i++)
         if (turn->firsts[i].thread == thread || !turn->firsts[i].thread)
@@ -36,7 +36,7 @@ static void turn_begin(struct gps_turn *turn) {
     turn->ended = false;
 }
 
-/* --- what is usual --- */
+/* --- usual numbers --- */
 
 enum { MOST_BROKEN = 20 };
 
@@ -66,9 +66,9 @@ static void learn(struct gps_turn *turn) {
 
 /* --- the writer --- */
 
-/* Whether the touch begins another frame. A program that never waits has nothing but the first
- * touch. What touched the buffer once, before its loop, does not come again: after so many touches
- * that were seen before, one of them is its thread's first from now on. */
+/* Whether the touch begins another frame. In a program that never waits only the first touch tells.
+ * A first touch from before its loop does not come again: after GPS_TURN_PATIENCE touches that were
+ * seen before, one of them is its thread's first from now on. */
 static bool turn_begins_frame(struct gps_turn *turn, struct gps_turn_first *first, uint64_t key) {
     const bool may = turn->waits || !turn->waits_at_all;
     if (!turn->count || !may)
@@ -89,7 +89,7 @@ static void turn_note_first(struct gps_turn_first *first, uint64_t key, int thre
     first->came |= first->key == key;
 }
 
-/* The last wait has come. If the frame goes on, it has more of them than those before. */
+/* The usual last wait has come. If the frame goes on, it has more waits than those before. */
 static bool turn_goes_on(struct gps_turn *turn, const struct gps_turn_first *first, uint64_t key) {
     const bool known = turn->fixed || (first && first->key == key) || gps_turn_has_threads(turn);
     turn->ended = false;
@@ -115,7 +115,7 @@ bool gps_turn_touch(struct gps_turn *turn, uint64_t key, int thread) {
     return another && !told;
 }
 
-/* Several threads: another one may be on its way to what it draws. */
+/* Whether all threads have drawn their part: with several, one may still be about to. */
 static bool turn_is_complete(const struct gps_turn *turn) {
     return turn->fixed || !gps_turn_has_threads(turn) ||
            (usual_is_known(turn, &turn->usual_touches) &&

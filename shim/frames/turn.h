@@ -1,5 +1,5 @@
 /*
- * turn.h - where a frame ends, by what one program does with one buffer.
+ * turn.h - where a frame ends, by one program's touches of one buffer and its waits.
  *
  * A program touches the buffer, and waits. A thread's first touch of a frame is known again: when
  * it comes again after a wait, the frame before is whole. Where the last frames all had the same
@@ -20,14 +20,14 @@
 #define GPS_TURN_PATIENCE 16u
 #define GPS_TURN_ALIKE    8u /* frames with one number of waits, before that number ends one */
 
-/* What one thread begins its part of a frame with. */
+/* The touch with which a thread begins its part of a frame. */
 struct gps_turn_first {
-    int thread; /* 0: nobody */
+    int thread; /* 0: free */
     uint64_t key;
     bool came; /* in this frame */
 };
 
-/* So many had the last `alike` frames. */
+/* The number that the last `alike` frames had. */
 struct gps_turn_usual {
     unsigned number, alike;
 };
@@ -36,14 +36,14 @@ struct gps_turn {
     struct gps_turn_first firsts[GPS_TURN_THREADS];
     uint64_t seen[GPS_TURN_SEEN]; /* touches of this frame, by kind and place */
     unsigned count;               /* of `seen` */
-    unsigned again;               /* touches after a wait that were seen, and are nobody's first */
-    unsigned touches, waits;      /* of this frame; a wait counts after a touch */
+    unsigned again; /* touches after a wait that were seen before, and are no thread's first */
+    unsigned touches, waits; /* of this frame; a wait counts after a touch */
     struct gps_turn_usual usual_touches, usual_waits;
     unsigned fixed; /* frame_waits; 0: the number is found out */
     bool touched;   /* since the last wait */
     bool waits_at_all;
     bool ended;      /* its last wait has come: the next touch begins another one */
-    unsigned broken; /* frames that went on behind it */
+    unsigned broken; /* frames that went on behind their last wait */
     uint64_t odd;    /* frames that had another number of waits than those before */
 };
 
@@ -54,9 +54,9 @@ bool gps_turn_touch(struct gps_turn *turn, uint64_t key, int thread);
 bool gps_turn_wait(struct gps_turn *turn);
 /* Whether more than one thread has drawn, now or before. */
 bool gps_turn_has_threads(const struct gps_turn *turn);
-/* How many waits a frame has: what is fixed, or what the last frames had. 0: not known. */
+/* How many waits a frame has: the fixed number, or that of the last frames. 0: not known. */
 unsigned gps_turn_number_of_waits(const struct gps_turn *turn);
-/* Whether what was touched so far is a whole frame, as far as is known, and was not told yet: the
+/* Whether the touches so far are a whole frame, as far as is known, that was not told yet: the
  * program frees the buffer, or ends. */
 bool gps_turn_is_whole(const struct gps_turn *turn);
 
