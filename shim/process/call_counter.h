@@ -1,9 +1,9 @@
 /*
- * call_counter.h - how many calls were seen, counted where `gpushare audit` reads them.
+ * call_counter.h - counts the calls that were seen, for `gpushare audit`.
  *
  * With mode = audit, a process counts itself in the audit's channel (log/channel.h) at its first
- * call, and adds to a row: so one that is killed has been counted, and has not said that it ended.
- * Any thread, no lock.
+ * call, and adds to a row: so a killed process is counted, and its end is missing. Any thread, no
+ * lock.
  */
 #pragma once
 
@@ -21,9 +21,9 @@ struct gps_call_counters {
     _Atomic uint64_t processes; /* that used the GPU */
     uint64_t unused[7];
     struct {
-        _Atomic uint64_t calls; /* of one process; of every 63rd where there are more */
+        _Atomic uint64_t calls; /* of one process; of every 63rd one where there are more */
         _Atomic uint64_t pid;   /* of the last one of them */
-        _Atomic uint64_t begun; /* how many of them have not said that they ended */
+        _Atomic uint64_t begun; /* how many of them have not noted their end */
         char name[40];          /* of the last one; terminated */
     } rows[GPS_CALL_ROWS];
     struct {
@@ -35,17 +35,17 @@ struct gps_call_counters {
 
 static_assert(sizeof(struct gps_call_counters) <= GPS_CHANNEL_COUNTERS, "the channel has room");
 
-extern _Atomic uint64_t *gps_call_counter; /* NULL: nobody counts */
+extern _Atomic uint64_t *gps_call_counter; /* NULL: no audit counts */
 
 static inline void gps_call_count(void) {
     if (__builtin_expect(gps_call_counter != NULL, 0))
         atomic_fetch_add_explicit(gps_call_counter, 1, memory_order_relaxed);
 }
 
-/* At the first call; what a person calls the program. */
+/* At the first call. `name`: what a person calls the program. */
 void gps_call_counter_start(const char *name);
-/* Everything is reported. */
+/* Notes the end of the process, when all is reported. */
 void gps_call_counter_end(void);
-/* Counts the calls of a function that this library does not understand, for all processes. NULL:
- * nobody counts, or there are too many. */
+/* Counts the calls of a function that this library does not understand, for all processes. NULL: no
+ * audit counts, or there are too many such functions. */
 _Atomic uint64_t *gps_call_counter_of(const char *name);

@@ -47,7 +47,7 @@ static void find_group(uint32_t pid, char group[FILE_BYTES]) {
     group[line ? strcspn(group, "\n") : 0] = '\0';
 }
 
-/* One after the other: the group, and those above it. False: there is no other. */
+/* Goes from the group to the one above it. False: there is none. */
 static bool leave_group(char *group) {
     char *end = strrchr(group, '/');
     if (!end || !end[1])

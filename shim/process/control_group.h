@@ -1,6 +1,6 @@
 /*
- * control_group.h - what is left for a process: main memory and processors, of the machine and of
- * its control groups (version 2).
+ * control_group.h - main memory and processors that a process may still use, by the machine and its
+ * control groups (version 2).
  *
  * No allocation; any thread.
  */
@@ -9,10 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bytes of main memory: the least of what the machine has available and of what each of its groups
- * leaves; 0 is this process. False: it is not known. */
+/* Bytes of main memory that are left: the least of the machine's and each of the process's groups';
+ * pid 0 is this process. False: it is not known. */
 bool gps_main_memory_left(uint32_t pid, uint64_t *bytes);
-/* What a process has in main memory or swapped out. */
+/* The bytes that a process has in main memory or swapped out. */
 bool gps_main_memory_of(uint32_t pid, uint64_t *bytes);
 
 /* How many processors this process may use at once; 1 or more. */

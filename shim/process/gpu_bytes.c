@@ -31,8 +31,8 @@ bool gps_gpu_bytes_of_device(struct gps_gpu_bytes *mine, enum gps_slot_via via, 
     return true;
 }
 
-/* Another thread that comes meanwhile has changed the figure before: the one that gets the slot
- * publishes it. */
+/* A thread that comes while another gets the slot returns at once: it has changed the figure
+ * before, and the other thread publishes that. */
 int gps_gpu_bytes_publish(struct gps_gpu_bytes *mine) {
     int phase = NO_SLOT;
     if (atomic_compare_exchange_strong(&mine->phase, &phase, GETS_SLOT)) {

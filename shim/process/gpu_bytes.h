@@ -12,11 +12,11 @@
 
 #include "references.h"
 
-/* All zero but for the first five; that of a process never moves. */
+/* All zero but for the first five fields; a process's figure never moves. */
 struct gps_gpu_bytes {
     struct gps_id gpu; /* its UUID */
     enum gps_slot_via via;
-    int number;                    /* for the function below, which says how many they are */
+    int number;                    /* the argument of `bytes` */
     uint64_t (*bytes)(int number); /* any thread, under the lock of the slots */
     uint64_t reason;               /* GPS_VIA_PRIVATE */
     unsigned slot;
@@ -27,5 +27,5 @@ struct gps_gpu_bytes {
  * driver does not know the device. */
 bool gps_gpu_bytes_of_device(struct gps_gpu_bytes *mine, enum gps_slot_via via, int device,
                              uint64_t (*bytes)(int device));
-/* 0 or -errno: it is published with the next change. Any thread. */
+/* 0, or -errno: the next change publishes the figure. Any thread. */
 int gps_gpu_bytes_publish(struct gps_gpu_bytes *mine);

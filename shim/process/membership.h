@@ -2,8 +2,7 @@
  * membership.h - this process in the published directory: where that is, and the lease it holds.
  *
  * A process joins when it first has something to publish, or to look for. A directory that cannot
- * be used is tried again when there is something again, a second later. Any thread; inside a
- * gps_scope.
+ * be used is tried again at the next such need, a second later. Any thread; inside a gps_scope.
  */
 #pragma once
 
@@ -13,14 +12,14 @@
 int gps_membership_join(void);
 
 /* NULL unless this process has joined. Both stay valid after gps_membership_end: other threads may
- * still be asking. */
+ * still use them. */
 const struct gps_store *gps_membership_store(void);
 /* The same, with the records that audits write. */
 const struct gps_store *gps_membership_audit(void);
 /* The same for a process that only looks, and has not joined. NULL: there is no directory. */
 const struct gps_store *gps_membership_look(void);
-/* This process has joined, and its file is not in the directory any more: somebody has removed the
- * directory. Whoever started later has another one, or makes it. */
+/* This process has joined, and its file is not in the directory any more: the directory was
+ * removed. Processes that start later have another one, or make it. */
 bool gps_membership_is_lost(void);
 struct gps_lease *gps_membership_lease(void);
 

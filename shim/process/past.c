@@ -8,15 +8,15 @@
 #include "references.h"
 #include "util/procfs.h"
 
-/* Memory without a record may have one in a directory that this process does not see, so that its
- * maker is no member here proves nothing alone. */
+/* Whether the maker has surely ended. That it is no member here does not prove it: it may be one of
+ * a directory that this process does not see. */
 static bool maker_has_ended(const uint8_t handle[GPS_HANDLE_BYTES], const struct gps_store *store,
                             const struct gps_owner *maker) {
     return gps_token_is_of(handle, store) ||
            (maker->pid_ns && maker->pid_ns == gps_procfs_pid_ns() && gps_procfs_ended(maker));
 }
 
-/* The slot of a maker that has the memory outlasts a record that somebody has removed. */
+/* Whether the maker still has the memory: its slot outlasts a record that was removed. */
 static bool has_it(const struct gps_id *region, const struct gps_owner *maker) {
     struct gps_party users[GPS_USERS_REPORTED];
     const int count = gps_references_users(region, users, GPS_USERS_REPORTED, NULL);

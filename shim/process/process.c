@@ -11,7 +11,8 @@
 
 #include "directory/lease.h"
 
-/* Beside the pointer to it: a program that never uses a GPU touches no other page at its end. */
+/* In the same page as the pointer to it: a program that never uses a GPU touches no other page at
+ * its end. */
 static struct gps_phase_page before_first_call __attribute__((section(".data")));
 struct gps_phase_page *_Atomic gps_phase_page = &before_first_call;
 
@@ -84,7 +85,8 @@ bool gps_process_begin_start(void) {
 
 bool gps_process_leave(void) {
     const bool left = leaves;
-    leaves = true; /* before the phase: a signal handler of this thread is not held back */
+    leaves = true; /* set before the phase, so that a signal handler of this thread does not wait in
+                      a call */
     if (phase_exchange(GPS_PHASE_ON, GPS_PHASE_LEAVING))
         return true;
     leaves = left;
@@ -95,7 +97,8 @@ enum gps_phase gps_process_set_phase(enum gps_phase phase) {
     return (enum gps_phase)atomic_exchange(&atomic_load(&gps_phase_page)->phase, (int)phase);
 }
 
-/* An exit says first that it begins, and looks at the phase then. */
+/* An exit sets `exiting` (gps_process_begin_exit) before it reads the phase; this sets the phase
+ * before it reads `exiting`: so one of the two sees the other. */
 bool gps_process_suspend(void) {
     if (!phase_exchange(GPS_PHASE_ON, GPS_PHASE_SUSPENDED))
         return false;

@@ -17,11 +17,11 @@
 
 enum gps_phase {
     GPS_PHASE_NEW = 0,   /* no call yet in this process; also what a forked child finds */
-    GPS_PHASE_STARTING,  /* a thread reads the configuration; the others wait */
+    GPS_PHASE_STARTING,  /* a thread reads the configuration; other threads wait */
     GPS_PHASE_SUSPENDED, /* calls wait at their entry until the process is resumed */
     GPS_PHASE_ON,
     GPS_PHASE_OFF,     /* mode = off, or a configuration that cannot be used */
-    GPS_PHASE_LEAVING, /* a thread is in _exit; the others' calls do not come back */
+    GPS_PHASE_LEAVING, /* a thread is in _exit; calls of other threads do not return */
     GPS_PHASE_ENDED,
 };
 
@@ -41,7 +41,8 @@ const struct gps_owner *gps_process_self(void); /* its command is the name below
 const struct gps_program *gps_process_program(void);
 bool gps_process_is_self(const struct gps_owner *owner);
 
-/* Another thread is in _exit: what this one asks about may be withdrawn already. */
+/* Whether another thread is in _exit: it may have withdrawn this process's lease and files
+ * already. */
 bool gps_process_left(void);
 
 /* --- for the lifecycle room --- */

@@ -54,7 +54,7 @@ static const char *next_word(struct words *words) {
     return word;
 }
 
-/* Past an option. *named: it names the module. False: there is no script. */
+/* Skips an option. *named: the module that it names. False: there is no script. */
 static bool skip_option(const struct interpreter *of, const char *word, struct words *words,
                         const char **named) {
     if (word[1] == '-') {
@@ -107,7 +107,8 @@ static const char *java_class_of(struct words *words) {
     return word;
 }
 
-/* What an interpreter runs, and `words` behind it; NULL: it is none, or that has no name. */
+/* The script or module that an interpreter runs, and `words` behind it; NULL: the executable is no
+ * interpreter, or the script has no name. */
 static const char *run_by(const char *executable, struct words *words) {
     if (strcmp(executable, "java") == 0)
         return java_class_of(words);
@@ -137,7 +138,7 @@ static const char *base_of(const char *path) {
     return base && *base ? base : NULL;
 }
 
-/* Past the loader, where a program was started through it: it is that program. */
+/* Skips the loader, where a program was started through it: the executable is that program. */
 static void skip_loader(struct gps_program *program, struct words *words) {
     struct words left = *words;
     const bool is_loader = gps_glob_match(loader.executable, program->executable);
@@ -152,7 +153,7 @@ static void skip_loader(struct gps_program *program, struct words *words) {
 void gps_program_read(struct gps_program *program, const char *words, size_t count,
                       const char *given) {
     struct words left = {words, words + count};
-    next_word(&left); /* what it was started as */
+    next_word(&left); /* the name that it was started by */
     skip_loader(program, &left);
     const struct words all = left;
     const char *run = base_of(run_by(program->executable, &left));
@@ -162,7 +163,7 @@ void gps_program_read(struct gps_program *program, const char *words, size_t cou
     words_join(run ? left : all, program->arguments);
 }
 
-/* As Open MPI, other PMIx and PMI launchers, Slurm and torchrun say it. */
+/* Reads the rank from variables of Open MPI, other PMIx and PMI launchers, Slurm and torchrun. */
 static void read_rank(char rank[RANK_BYTES]) {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
                                         "SLURM_PROCID", "RANK"};

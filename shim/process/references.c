@@ -18,9 +18,9 @@ struct numbers {
     unsigned *free;
 };
 
-/* Slots of regions have numbers before the divider, and those of blocks behind it, where they are
- * not read by who frees a region. `crowded`: there were too many regions, so all may stand there,
- * and there is no divider any more. */
+/* Slots of regions have numbers before the divider; those of blocks lie behind it, where a process
+ * that frees a region does not read them. `crowded`: there were too many regions, so any slot may
+ * lie behind, and there is no divider any more. */
 static struct {
     GPS_LOCK(GPS_RANK_SLOTS) lock;
     struct numbers before, behind;
@@ -67,7 +67,7 @@ static void divide(void) {
         slots.divided = write_slot(GPS_DIVIDER, &divider) == 0;
 }
 
-/* Before a region comes behind it. */
+/* Removes the divider before a region's slot comes behind it. */
 static int undivide(void) {
     const int status = slots.divided ? write_slot(GPS_DIVIDER, &(struct gps_slot){0}) : 0;
     slots.crowded |= status == 0;
@@ -209,7 +209,7 @@ int gps_references_end(unsigned slot) {
 
 enum { CROWD = 16 /* processes: 25 us */ };
 
-static _Atomic unsigned looked_at; /* processes, at the last time */
+static _Atomic unsigned looked_at; /* processes, at the last look */
 GPS_FORGOTTEN(looked_at);
 
 bool gps_references_crowded(void) {

@@ -21,32 +21,32 @@
 /* Publishes the intent to open the region (or event). *slot is its number, GPS_NO_SLOT after a
  * failure to join the directory. */
 int gps_references_begin(const struct gps_id *id, enum gps_slot_via via, unsigned *slot);
-/* The same of a merged block, or of what is no region: its slot is not read by who frees a region
- * (GPS_VIA_DIVIDER). */
+/* The same for a merged block, or a slot that stands for no region: a process that frees a region
+ * does not read it (GPS_VIA_DIVIDER). */
 int gps_references_begin_block(const struct gps_id *id, enum gps_slot_via via, unsigned *slot);
 /* `place`: that of the open (gps_slot.place), or 0. */
 int gps_references_commit(unsigned slot, const struct gps_id *id, enum gps_slot_via via,
                           uint64_t address, uint64_t generation, uint64_t place);
-/* Writes a committed reference anew. `ask` is called under the slots' lock and says what it is now,
- * so the last of several writers at a time is right. It returns false where the slot need not be
- * written. 1: written, 0: not, or -errno. */
+/* Writes a committed reference anew. `ask` is called under the slots' lock and gives its present
+ * state, so the last of several writers at a time is right. It returns false where the slot need
+ * not be written. 1: written, 0: not, or -errno. */
 int gps_references_rewrite(bool (*ask)(uint64_t address, unsigned *slot, struct gps_slot *now),
                            uint64_t address);
 /* The slot has the lock of its region's record (region_lock.h) until it ends. False: there are too
- * many, or there is no memory, and the caller keeps it. */
+ * many locks, or there is no memory, and the caller keeps the lock. */
 bool gps_references_keep_lock(unsigned slot, void *lock);
 /* Publishes what this process waits for. 0 and the slot, or -errno. */
 int gps_references_wait(const struct gps_wait_slot *wait, unsigned *slot);
-/* Others hear from now on that audit/ lacks events of this process. -ENODEV: it has not joined. */
+/* Publishes that audit/ lacks events of this process. -ENODEV: it has not joined. */
 int gps_references_set_untold(void);
 /* The reference is closed, or was never opened. */
 int gps_references_end(unsigned slot);
 
 /* The other processes that have a region (or event) open now, and since when: their number and the
- * first `max` of them, or -errno: it is not known. *caches (if it is not NULL) is how many only
- * cache it. */
+ * first `max` of them, or -errno: they are not known. *caches (if it is not NULL) is how many only
+ * cache the region. */
 int gps_references_users(const struct gps_id *id, struct gps_party *users, unsigned max,
                          unsigned *caches);
 
-/* Whether the last look found more processes than one wants to look at for each free. */
+/* Whether the last look found too many processes to look at for each free. */
 bool gps_references_crowded(void);
