@@ -42,7 +42,7 @@ static uint64_t context_of_import(uint64_t pointer) {
     return gps_registry_import_at(pointer, &import) ? import.context : 0;
 }
 
-/* What is open by a token looks like what is open by a handle of the driver's. */
+/* Memory opened by a token looks like memory opened by a handle of the driver's. */
 static bool is_mirrored(uint64_t address, struct gps_place *at) {
     struct gps_mirrored run;
     if (!gps_mirror_at(address, &run))
@@ -58,7 +58,7 @@ static bool is_mirrored(uint64_t address, struct gps_place *at) {
     return true;
 }
 
-/* An import that the program has opened itself has no handle, as bare. */
+/* An import that the program has opened itself has no handle, as with the driver alone. */
 static bool place_is_mapped(uint64_t address, struct gps_place *at) {
     struct gps_mapping mapping;
     struct gps_alloc alloc;
@@ -91,7 +91,8 @@ struct gps_place gps_at(uint64_t address) {
     return at;
 }
 
-/* A rule has asked for more of it than the program, or it was opened by a handle. */
+/* The size is the program's: a rule has allocated more than the program asked for, or a handle
+ * opens a whole block. */
 struct gps_place gps_at_base(uint64_t address, uint64_t base) {
     struct gps_place at = gps_at(address);
     struct gps_alloc alloc;

@@ -45,8 +45,8 @@ static void context_note(uint64_t context, int device) {
         gps_context_table_add(context, device);
 }
 
-/* Plain memory is copied whatever device is current, so that of rules is mapped for each device
- * that is used, and reaches it. A program that uses one pays nothing. */
+/* Plain memory is copied whatever device is current, so memory of rules is mapped for each device
+ * that the program uses and that reaches it. With one device this costs nothing. */
 void gps_context_made(uint64_t context, int device) {
     if (gps_process_config()->options.suspend == GPS_SUSPEND_ON && context)
         context_note(context, device);
@@ -61,7 +61,7 @@ void gps_context_made(uint64_t context, int device) {
         }
 }
 
-/* Nobody maps memory of the program's own for a peer: an audit tells. */
+/* Memory of the program's own is not mapped for a peer by this library: an audit reports it. */
 void gps_context_peer_enabled(uint64_t peer) {
     int device, current;
     gps_sharing_note(GPS_SHARING_PEERS);
@@ -79,7 +79,7 @@ struct ending {
     uint64_t which; /* of the call: a context or a device */
     uint64_t context;
     enum gps_context_ending how;
-    uint64_t green; /* not 0: it ends, and `context` if it had its last reference */
+    uint64_t green; /* not 0: it ends, and so does `context` if this was its last reference */
     int device;
 };
 
@@ -89,7 +89,7 @@ static bool context_is_gone(const struct ending *ending) {
                                                : true;
 }
 
-/* What was allocated with a green context current belongs to the primary one. */
+/* Moves the memory that was allocated with a green context current to the primary one. */
 static void move(uint64_t green, uint64_t to, uint64_t before) {
     GPS_SCOPE();
     gps_streams_remove_context(green, before);
@@ -100,13 +100,13 @@ static void move(uint64_t green, uint64_t to, uint64_t before) {
     gps_area_move(green, to);
 }
 
-/* A device's own context has one handle for ever. Another one is made long after its handle was
- * free: that takes longer than the call takes to return. */
+/* Whether the device has its own context again, whose handle is always the same. The handle of
+ * another context is not given again before the call returns: making one takes longer. */
 static bool is_remade(const struct ending *ending) {
     return ending->how == GPS_DEVICE_RESET && gps_ops->primary(ending->device) == ending->context;
 }
 
-/* What another thread makes after the look that finds nothing has a later epoch than `ended`. */
+/* Objects that another thread makes after the last look have a later epoch than `ended`. */
 static int end_by_driver(void *arg, bool *destroyed, uint64_t *before) {
     const struct ending *ending = arg;
     const uint64_t begun = ending->green ? gps_streams_mark() : 0;
@@ -126,7 +126,7 @@ static int end_by_driver(void *arg, bool *destroyed, uint64_t *before) {
     return code;
 }
 
-/* What may leave the context to others hands nothing over and waits for nobody. */
+/* A call that may leave the context alive hands nothing over and does not wait. */
 static int context_end(struct ending ending) {
     const bool surely = ending.how == GPS_CONTEXT_DESTROY || ending.how == GPS_DEVICE_RESET;
     if (!ending.context)
@@ -134,8 +134,8 @@ static int context_end(struct ending ending) {
     return gps_teardown_context(ending.context, surely, end_by_driver, &ending);
 }
 
-/* What runs in it is waited for, because it cannot be asked afterwards, and entering it then kills
- * the process. */
+/* Waits for the work of the green context, whose state cannot be read afterwards: entering it then
+ * kills the process. */
 int gps_context_destroy_green(uint64_t green, uint64_t context, gps_context_end_fn *destroy) {
     struct gps_scope scope;
     int device = 0;

@@ -1,10 +1,10 @@
 /*
  * entry.h - the one entry of every hooked call, and its end.
  *
- * A wrapper asks gps_entry_begin first: whether gpushare acts on this call at all. A process that
- * has begun answers with two loads. Every other phase goes through gps_entry_slowly, so a phase in
- * which calls have to wait needs no other place. Any thread may call the functions, and none needs
- * a scope.
+ * A wrapper calls gps_entry_begin first: whether gpushare acts on this call at all. In a process
+ * that has begun that takes two loads. Every other phase goes through gps_entry_slowly, so a phase
+ * in which calls have to wait needs no other place. Any thread may call the functions, and none
+ * needs a scope.
  */
 #pragma once
 
@@ -32,7 +32,7 @@ static inline bool gps_entry_begin(bool (*slowly)(void)) {
 bool gps_entry_enter_slowly(bool (*slowly)(void), struct gps_counted_call *call);
 static inline bool gps_entry_enter(bool (*slowly)(void), struct gps_counted_call *call) {
     call->slot = NULL;
-    /* The phase first: what is counted is known when the process has begun. */
+    /* The phase is read first: gps_calls_counted is set by the time it is ON. */
     return __builtin_expect(gps_process_phase() == GPS_PHASE_ON && !gps_calls_counted, 1) ||
            gps_entry_enter_slowly(slowly, call);
 }
@@ -48,12 +48,13 @@ void gps_entry_not_initialized(bool (*slowly)(void));
 /* The runtime has refused a free because the driver has shut down. */
 void gps_entry_freed_late(bool (*slowly)(void), uint64_t pointer);
 
-/* The runtime is given nowhere to put the result of an IPC call; it has refused such a call without
- * the driver. `closed`: what the call was to close, or 0. */
-bool gps_entry_no_output(bool (*slowly)(void)); /* whether it is told */
+/* The first: an IPC call gives the runtime no place for its result. The second: the runtime has
+ * refused such a call without the driver. `closed`: the address that the call was to close, or
+ * 0. */
+bool gps_entry_no_output(bool (*slowly)(void)); /* whether it was reported */
 void gps_entry_refused_early(bool (*slowly)(void), int code, uint64_t closed);
 
-/* --- of which each front end makes its wrappers --- */
+/* --- macros for the wrappers of each front end --- */
 
 #define GPS_EXPORTED __attribute__((visibility("default")))
 
@@ -61,8 +62,9 @@ void gps_entry_refused_early(bool (*slowly)(void), int code, uint64_t closed);
 #define GPS_EXPORT(name)                                                                           \
     GPS_EXPORTED __typeof__(gps_hook_##name) name __attribute__((alias("gps_hook_" #name)));
 
-/* The wrapper of _exit or its like. Python's children and many others end with it: no handler runs,
- * so this is where the memory that others use is handed over and what we published is removed. */
+/* The wrapper of _exit or its like. Python's children and many other programs end with it: no exit
+ * handler runs, so here the memory that other processes use is handed over and our files are
+ * removed. */
 #define GPS_EXIT(name)                                                                             \
     GPS_EXPORTED void name(int status) {                                                           \
         gps_lifecycle_end();                                                                       \
@@ -71,7 +73,7 @@ void gps_entry_refused_early(bool (*slowly)(void), int code, uint64_t closed);
         __builtin_unreachable();                                                                   \
     }
 
-/* Which processes have a call hooked. */
+/* The processes in which a call is hooked. */
 enum gps_hooked {
     GPS_HOOKED_ALWAYS,
     GPS_HOOKED_COPIES, /* and fills: where a rule or an audit asks for them */
@@ -80,7 +82,8 @@ enum gps_hooked {
     GPS_HOOKED_GRAPHS, /* graphs that are made ready or changed, and the end of modules: with
                           frames, or in an audit */
     GPS_HOOKED_WAITS,  /* waits for events, and kernels: with a merge rule, or in an audit */
-    GPS_HOOKED_TOLD,   /* what the driver says of memory: with any rule, or vmm_ipc */
+    GPS_HOOKED_TOLD,   /* questions about memory: with any rule, or vmm_ipc */
 };
-/* Whether this process has such calls hooked. It begins if need be: the configuration tells. */
+/* Whether this process has such calls hooked. The process begins if need be, to read the
+ * configuration. */
 bool gps_entry_hooks(enum gps_hooked calls, bool (*slowly)(void));

@@ -25,7 +25,7 @@ static struct gps_event made(uint64_t address) {
     return event;
 }
 
-/* From now on its uses are looked at. */
+/* Records the event, so that its uses are looked at from now on. */
 static bool event_keep(const struct gps_event *event) {
     const bool kept = gps_registry_add_event(event);
     gps_watch();
@@ -39,8 +39,8 @@ static void end_reference(const struct gps_event *event) {
     gps_report_reference(gps_references_end(event->slot));
 }
 
-/* An event that is still recorded at the address of a new one was destroyed by a way that we do not
- * see. */
+/* An event that is still recorded at the address of a new one was destroyed by a call that is not
+ * hooked. */
 static void event_forget(uint64_t event) {
     struct gps_event stale;
     gps_freed_forget(GPS_FREED_EVENT, event);
@@ -73,12 +73,12 @@ static void exported(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
     known.since = gps_process_audits() ? gps_clock_now() : 0;
     known.id = gps_id_of_handle(handle);
     GPS_SCOPE();
-    gps_membership_join(); /* who cannot open it looks for us there */
+    gps_membership_join(); /* a process that cannot open it looks for this one there */
     gps_audit_event_exported(&known, handle);
-    event_keep(&known); /* another thread that exports it has a handle that is told, too */
+    event_keep(&known); /* after the report: another thread's export of it is reported, too */
 }
 
-/* A driver may give the handle of one that is destroyed all the same. */
+/* A driver may give the handle of a destroyed event all the same. */
 bool gps_event_used(uint64_t event) {
     struct gps_freed destroyed;
     const bool is = event && gps_freed_find(GPS_FREED_EVENT, event, &destroyed);
@@ -150,7 +150,7 @@ static int destroy_again(uint64_t event, struct gps_freed freed, gps_event_fn *d
     return answer.verdict == GPS_DENY ? answer.code : destroy(event);
 }
 
-/* One that other processes know, or are known by. */
+/* An event of this process that others know, or of another process. */
 static int destroy_shared(const struct gps_event *event, gps_event_fn *destroy) {
     struct gps_party users[GPS_USERS_REPORTED];
     const int count = users_of(event, users);

@@ -1,10 +1,10 @@
 /*
- * events.h - what calls on events mean: those that processes share, and the second destroy, which
- * crashes the driver.
+ * events.h - the calls on events: those that processes share, and the second destroy, which crashes
+ * the driver.
  *
  * Every event that is destroyed is remembered by address until one is created there again. Only
- * those made for other processes, or opened from them, are recorded while they live, and what this
- * process has opened is published as it is for memory. Any thread may call the functions, and none
+ * events made for other processes, or opened from them, are recorded while they live; those that
+ * this process has opened are published, as memory is. Any thread may call the functions, and none
  * needs a scope. The codes are the driver's, and outputs are set only on success.
  */
 #pragma once
@@ -36,15 +36,16 @@ int gps_event_open(const uint8_t handle[GPS_HANDLE_BYTES], uint64_t *event,
 typedef int gps_event_fn(uint64_t event);
 int gps_event_destroy(uint64_t event, gps_event_fn *destroy);
 
-/* Nobody asks for a use of an event: none is known to other processes, and nothing is merged. */
+/* Whether a use of an event needs no look: other processes know none, and nothing is merged. */
 static inline bool gps_event_use_is_plain(void) {
     return __builtin_expect(gps_process_phase() == GPS_PHASE_ON && !gps_gate_active &&
                                 !gps_frames_active && !gps_registry_has_events(),
                             1);
 }
 
-/* The program uses it, or waits for it: before the call, which may not return. Whether it is
- * destroyed, which is told. It was recorded, or will be by a graph. In audits. */
+/* The program uses an event, or waits for it: called before the driver, which may not return. True:
+ * it is destroyed, which is reported. The last: it was recorded, or will be by a graph. In
+ * audits. */
 bool gps_event_used(uint64_t event);
 void gps_event_waited(uint64_t event);
 void gps_event_recorded(uint64_t event);

@@ -9,7 +9,7 @@
 #include "registry/registry.h"
 #include "registry/vmm_books.h"
 
-/* --- what its nodes use --- */
+/* --- memory that nodes use --- */
 
 static bool graph_memory_is_mapped(uint64_t address, struct gps_graph_memory *memory) {
     struct gps_vmm_mapping mapping;
@@ -21,7 +21,7 @@ static bool graph_memory_is_mapped(uint64_t address, struct gps_graph_memory *me
     return true;
 }
 
-/* Memory of pools, of the host, and what the driver moves is in no table that is asked here. */
+/* Memory of pools, of the host, and managed memory are in no table that is searched here. */
 static bool is_allocated(uint64_t address, struct gps_graph_memory *memory) {
     struct gps_import import;
     struct gps_alloc alloc;
@@ -81,9 +81,10 @@ void gps_graph_made(uint64_t exec, uint64_t graph, gps_graph_walk_fn *walk) {
     gps_table_free(room, sizeof(*room));
 }
 
-/* --- whether that is still there --- */
+/* --- whether that memory is still there --- */
 
-/* What a capture takes is launched later. In a lost context the driver knows no address. */
+/* Not in a capture, whose work is launched later, nor in a lost context, in which the driver knows
+ * no address. */
 void gps_graph_launched_slowly(uint64_t exec, uint64_t stream) {
     struct gps_graph_use use;
     struct gps_freed freed;

@@ -16,7 +16,7 @@
 #include "vmm/mapping.h"
 #include "vmm/vmm_region.h"
 
-/* The name that the program called has told it already. */
+/* The runtime's wrapper has reported it already. */
 void gps_handle_no_output(void) {
     if (!gps_call.runtime)
         gps_diagnose_no_output();
@@ -45,10 +45,10 @@ int gps_handle_get(uint8_t handle[GPS_HANDLE_BYTES], uint64_t pointer, gps_get_h
 
 /* --- open --- */
 
-/* Counts an open of what is open here: there is nothing to publish or to report. The driver opens
- * it first: what it has not opened yet another thread's close may unmap, and other memory be mapped
- * there. False: it is no such open; or another thread has closed it, or the driver refuses it: it
- * is asked again on the long way. */
+/* Counts one more open of a region that is open here: there is nothing to publish or to report. The
+ * driver opens it first, or another thread's close could unmap it, and other memory be mapped
+ * there. False: the region is not open here, another thread has closed it, or the driver refuses:
+ * then the open takes the long way. */
 static bool open_again(const struct gps_import *import, const uint8_t handle[GPS_HANDLE_BYTES],
                        unsigned flags, uint64_t *pointer, gps_open_handle_fn *open) {
     uint64_t opened;
@@ -79,7 +79,7 @@ static int opening_refuse(const struct gps_opening *opening, unsigned flags, int
     return code;
 }
 
-/* Only its first open is new to others and to the cache. */
+/* Only a region's first open is new to other processes and to the cache. */
 static int opening_succeed(const struct gps_opening *opening) {
     if (opening->stage == GPS_OPENING_PUBLISHED && !gps_opening_record(opening))
         gps_diagnose_opened(&opening->import);
@@ -122,7 +122,8 @@ void gps_handle_opened_at_base(uint64_t base, uint64_t offset) {
 
 /* --- close --- */
 
-/* Only a rule or the cache has it open: the answer is the driver's to a pointer that is not. */
+/* Only a rule or the cache has the region open: the driver's code for a pointer that is not
+ * open. */
 static int deny_close(void) {
     const int code = gps_context_code();
     return code == GPS_OK ? GPS_INVALID_VALUE : code;
@@ -130,7 +131,7 @@ static int deny_close(void) {
 
 static int close_import(uint64_t pointer, gps_close_handle_fn *close);
 
-/* The report comes first, while it is known what is closed. */
+/* The report comes first, while the region is still known. */
 __attribute__((cold, noinline)) static int close_unknown(uint64_t pointer,
                                                          gps_close_handle_fn *close) {
     struct gps_import import;

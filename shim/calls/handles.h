@@ -1,5 +1,5 @@
 /*
- * handles.h - what the calls on memory handles mean: get, open, close.
+ * handles.h - the calls on memory handles: get, open, close.
  *
  * Each function is a whole call of the program's, with the driver's own call as a function, and
  * returns the code for the program. Any thread may call it, and none needs a scope.
@@ -20,11 +20,12 @@ typedef int gps_close_handle_fn(uint64_t pointer);
 int gps_handle_get(uint8_t handle[GPS_HANDLE_BYTES], uint64_t pointer, gps_get_handle_fn *get);
 int gps_handle_open(const uint8_t handle[GPS_HANDLE_BYTES], unsigned flags, uint64_t *pointer,
                     gps_open_handle_fn *open);
-/* What was opened is the handle of a pointer this far inside the allocation. */
+/* The opened handle is that of a pointer this far inside the allocation. */
 void gps_handle_opened_at_base(uint64_t base, uint64_t offset);
 int gps_handle_close(uint64_t pointer, gps_close_handle_fn *close);
 
-/* The call has nowhere to put its result; before it is made, for it may end the process. */
+/* The call has no place for its result. Called before the driver, which may end the process. */
 void gps_handle_no_output(void);
-/* A layer above the driver has refused a call by itself. `closed`: what that was to close, or 0. */
+/* A layer above the driver has refused a call by itself. `closed`: the address that the call was to
+ * close, or 0. */
 void gps_handle_refused_early(int code, uint64_t closed);

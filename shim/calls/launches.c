@@ -33,7 +33,7 @@ bool gps_capture_join_begin(uint64_t stream, struct gps_gate_pass *pass) {
     return true;
 }
 
-/* One that was invalidated, or left work unjoined, is over, too. */
+/* A capture that was invalidated, or left work unjoined, is over, too. */
 void gps_capture_ended(uint64_t stream, int code) {
     if (gps_gate_active &&
         (code == GPS_OK || code == GPS_CAPTURE_INVALIDATED || code == GPS_CAPTURE_UNJOINED))
@@ -49,7 +49,7 @@ void gps_stream_destroyed(uint64_t stream) {
 
 void gps_wait_ended(int code) {
     gps_swap_return();
-    if (gps_pause_name()) /* what the merger's thread has seen */
+    if (gps_pause_name()) /* the merger's thread may have found a bypass */
         gps_plain_look_and_make();
     gps_merge_end_freed(GPS_MERGE_AT_ONCE);
     gps_merger_retry();

@@ -25,8 +25,8 @@ static inline bool gps_launch_is_gated(void) {
     return __builtin_expect(gps_gate_active, 0);
 }
 
-/* Nobody asks for the launch: a kernel's arguments are looked at for a while after the program has
- * closed an import (gps_closed_looks), and where merge rules are checked. */
+/* Whether the launch needs no look. Arguments of kernels are looked at for a while after the
+ * program has closed an import (gps_closed_looks), and where merge rules are checked. */
 static inline bool gps_launch_is_plain(void) {
     return __builtin_expect(gps_process_phase() == GPS_PHASE_ON && !gps_launch_is_gated() &&
                                 !gps_closed_looks && !gps_frames_active && !gps_canary_active,
@@ -35,7 +35,7 @@ static inline bool gps_launch_is_plain(void) {
 /* An argument that may be a pointer, and its number, from 1, before the launch. */
 void gps_launch_given(uint64_t value, unsigned number);
 
-/* What is read reaches past the end of a rule's memory: the call is refused as the driver would
+/* Whether a read reaches past the end of a rule's memory: the call is refused as the driver would
  * refuse it. */
 static inline bool gps_read_is_refused(uint64_t from, uint64_t size) {
     return size && (gps_work_read_is_refused(from, size) || gps_padding_reached(from, size));
@@ -44,7 +44,7 @@ static inline bool gps_read_is_refused(uint64_t from, uint64_t size) {
 /* The driver has answered to a copy to the host: an audit tells why it refused one. */
 void gps_read_refused(uint64_t from, uint64_t size, int code);
 
-/* --- functions that nobody here knows --- */
+/* --- functions that the library does not know --- */
 
 #define GPS_UNKNOWN_NAME 64u /* room for a name, which is cut to fit */
 
@@ -56,7 +56,7 @@ static inline void gps_unknown_begins(const char *name, bool surely) {
 
 /* --- copies and fills --- */
 
-/* Nobody hears of it, unless the driver refuses it. */
+/* Whether the write needs no look, unless the driver refuses it. */
 static inline __attribute__((always_inline)) bool
 gps_write_is_plain(const struct gps_write *write) {
     return !gps_write_all && !write->list && !write->lasting && write->size &&
@@ -67,8 +67,8 @@ gps_write_is_plain(const struct gps_write *write) {
 
 /* --- captures and streams --- */
 
-/* A capture begins in a pass. True: call the driver, then gps_capture_begun. False: it is the
- * driver's alone. */
+/* A capture begins in a pass. True: call the driver, then gps_capture_begun. False: the capture is
+ * the driver's alone. */
 bool gps_capture_begin(uint64_t stream, struct gps_gate_pass *pass);
 void gps_capture_begun(uint64_t stream, const struct gps_gate_pass *pass, int code);
 /* The same for a stream that waits for an event, and so may join a capture; then gps_gate_leave. */
@@ -81,7 +81,7 @@ void gps_stream_destroyed(uint64_t stream);
 
 /* --- waits, after the driver's answer --- */
 
-/* The program has waited: what is freed on a stream can go, too. */
+/* The program has waited: memory that was freed on a stream can be freed now. */
 void gps_wait_ended(int code);
 
 /* The program has asked whether work is done. */

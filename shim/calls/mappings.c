@@ -22,10 +22,10 @@
 #include "util/file_mark.h"
 #include "util/forgotten.h"
 
-/* --- what others see of it --- */
+/* --- figures for other processes --- */
 
-/* By ordinal. What is told is four system calls, as long as two of the driver's: a change of less
- * than a 64th is told with the next larger one, or by a call that comes a second later. */
+/* By ordinal. Publishing a change takes four system calls, as long as two of the driver's: so a
+ * change of less than a 64th is published with the next larger one, or by a call a second later. */
 enum { SMALL = 64 };
 
 static struct told {
@@ -93,7 +93,7 @@ uint64_t gps_mappings_take(struct gps_vmm_memory *made, const struct gps_block_l
     return made->taken ? handle : made->handle;
 }
 
-/* An audit marks the file, to know at the end whether the number is still its. */
+/* An audit marks the file, to know at the end whether the number is still that file's. */
 static void note_descriptor(int number, uint64_t handle, enum gps_vmm_way way) {
     struct gps_vmm_descriptor descriptor = {.way = way, .trace = gps_trace_kept()};
     if (gps_process_audits())
@@ -131,7 +131,7 @@ int gps_mappings_import_external(const struct gps_external *import) {
         gps_mappings_external();
     else
         gps_diagnose_external(import->descriptor, wrong, code);
-    if (code == GPS_OK || code == GPS_UNKNOWN) /* recorded: it is closed then, too */
+    if (code == GPS_OK || code == GPS_UNKNOWN) /* recorded: the driver closes it then, too */
         gps_vmm_consumed(import->descriptor);
     return code;
 }
@@ -150,7 +150,8 @@ void gps_mappings_bound_at(uint64_t pointer) {
     gps_vmm_bound_at(pointer);
 }
 
-/* Whether a program can do without it shows later. */
+/* Whether the driver has refused fabric handles; only later calls show whether the program does
+ * without them. */
 static bool is_fabric_refused(const struct gps_vmm_memory *asked, int code) {
     return asked->types & GPS_VMM_FABRIC &&
            (code == GPS_NOT_PERMITTED || code == GPS_NOT_SUPPORTED);
@@ -217,7 +218,7 @@ bool gps_mappings_is_passable_at(uint64_t address) {
            mapping.pointer <= address && memory.passable;
 }
 
-/* --- what a merge rule took --- */
+/* --- memory that a merge rule took --- */
 
 bool gps_mappings_is_taken(uint64_t handle) {
     return gps_created_is(handle);

@@ -1,11 +1,10 @@
 /*
- * mappings.h - what calls for memory mean that the program makes and maps itself: the driver
- * answers them, and what they did is written into the books (registry/vmm_books.h) and summed up
- * for other processes (GPS_VIA_MADE).
+ * mappings.h - calls for memory that the program makes and maps itself: the driver answers them,
+ * and their effects are written into the books (registry/vmm_books.h) and summed up for other
+ * processes (GPS_VIA_MADE).
  *
  * No answer of the driver's is changed, but for memory that a rule gave the program: such calls are
- * refused, as for what is allocated plainly. Any thread; none needs a scope. The codes are the
- * driver's.
+ * refused, as for a plain allocation. Any thread; none needs a scope. The codes are the driver's.
  */
 #pragma once
 
@@ -20,21 +19,21 @@ typedef int gps_handle_fn(uint64_t handle);
 typedef int gps_range_fn(uint64_t pointer, uint64_t size);
 
 /* The code of the driver's call that makes memory: `call`, which in a process that merges is made
- * once more where it found none (ipc/reclaim.h). */
+ * once more where it found no memory (ipc/reclaim.h). */
 #define GPS_MAPPINGS_CODE(call) GPS_WITH_RECLAIM_IF(gps_gate_active, call)
 
 /* --- after the driver's success --- */
 
 void gps_mappings_reserved(uint64_t pointer, uint64_t size);
-/* Memory that the program has made, and asked for so, meets the rules: the handle that the program
- * gets instead, and *made as taken. The same number: no rule takes it. */
+/* Offers memory that the program has made to the rules. Returns the handle that the program gets
+ * instead, with *made as taken; the same handle: no rule takes the memory. */
 uint64_t gps_mappings_take(struct gps_vmm_memory *made, const struct gps_block_like *like);
-/* By create, import, or as an object of multicast: *made without trace. */
+/* Memory was made by create, by import, or as an object of multicast: *made without trace. */
 void gps_mappings_made(struct gps_vmm_memory made);
-/* The same of memory that came by a descriptor. */
+/* The same for memory that came by a descriptor. */
 void gps_mappings_imported(struct gps_vmm_memory made, int descriptor);
 void gps_mappings_exported(uint64_t handle, int descriptor);
-/* The same by a handle that is no descriptor. */
+/* The same for a handle that is no descriptor. */
 void gps_mappings_exported_otherwise(void);
 /* Memory of another interface's, or process's, is mapped. */
 void gps_mappings_held_by_dma_buf(void);
@@ -54,11 +53,11 @@ void gps_mappings_bound_at(uint64_t pointer);
 
 /* Whether the option is on. */
 bool gps_mappings_have_tokens(void);
-/* Whether memory has POSIX_FD, which the program did not ask for, and is not to see. */
+/* Whether memory has POSIX_FD handles that the program did not ask for, and is not to see. */
 bool gps_mappings_is_passable(uint64_t handle);
 bool gps_mappings_is_passable_at(uint64_t address);
 
-/* --- after the driver's refusal: a report says what is certainly wrong --- */
+/* --- after the driver's refusal: a report names a certain cause --- */
 
 /* Memory was not made: *asked has size, device and types. */
 void gps_mappings_not_made(const struct gps_vmm_memory *asked, int code);
@@ -66,28 +65,28 @@ void gps_mappings_not_exported(uint64_t handle, uint32_t type, int code);
 void gps_mappings_not_retained(uint64_t pointer, int code);
 /* By a descriptor, as the program passed it: memory, or a pool. */
 void gps_mappings_not_imported(const void *shared, int code);
-/* Before the call: it has no place for what is imported. */
+/* Before the call: it has no place for the imported handle. */
 void gps_mappings_no_output(void);
-/* Any call for such memory, or for pools, was refused: an audit hears it, if none of these has told
- * why. `nowhere`: it had no place for its result. */
+/* Any call for such memory, or for pools, was refused: an audit reports it, if none of these has
+ * told the cause. `nowhere`: the call had no place for its result. */
 void gps_mappings_refused(bool nowhere, int code);
 
 /* --- a handle or a range of the program's, which a merge rule may have taken ---
  *
- * No driver gets a number of ours: a card's reads what it takes for an address, and the process
- * dies (H200, driver 580, 2026-11-28). In place of one whose memory is gone it gets 0, and its
- * answer is the program's. */
+ * No driver gets a number of ours: a card's driver reads it as an address, and the process dies
+ * (H200, driver 580, 2026-11-28). In place of one whose memory is gone it gets 0, and its answer is
+ * the program's. */
 
 bool gps_mappings_is_taken(uint64_t handle);
-/* What the driver may get of it: the handle, or 0 for a number of ours. */
+/* The handle that the driver may get: the same, or 0 for a number of ours. */
 uint64_t gps_mappings_unless_taken(uint64_t handle);
-/* Before the memory is given to something else: to a handle of these types (0: of any), to an array
- * or an object of multicast. With GPS_OK the driver is to be asked with *given, its own handle, or
- * 0: there is none that it could give so. */
+/* Before the memory is given to a handle of these types (0: of any), to an array or an object of
+ * multicast. With GPS_OK the driver is to be called with *given: its own handle, or 0 if the memory
+ * cannot be given so. */
 int gps_mappings_give(uint64_t handle, uint32_t types, uint64_t *given);
-/* The same of a range. */
+/* The same for a range. */
 int gps_mappings_give_range(uint64_t pointer, uint64_t size);
-/* What the program asked for. False: the driver knows. */
+/* The properties that the program asked for. False: the driver knows them. */
 bool gps_mappings_like(uint64_t handle, struct gps_block_like *like);
 /* The program asks for the handle of an address. False: the driver is to be asked. */
 bool gps_mappings_retain(uint64_t pointer, uint64_t *handle);
@@ -108,7 +107,7 @@ int gps_mappings_map(const struct gps_map *map);
 struct gps_allow {
     int (*call)(const struct gps_allow *allow, uint64_t pointer, uint64_t size);
     uint64_t pointer, size;
-    int device; /* it alone is named, and may read and write; -1: it is otherwise */
+    int device; /* named alone, for reads and writes; -1: any other access */
 };
 int gps_mappings_allow(const struct gps_allow *allow);
 /* For one device (its ordinal), or for the host (GPS_VMM_HOST); after the driver's success. */

@@ -31,8 +31,8 @@
 
 /* --- an allocation --- */
 
-/* What a rule shares is linear memory, and no node of a graph. Rows are shared in the driver's own
- * pitch, which is asked for only where a rule may fit. */
+/* A rule shares linear memory, and no node of a graph. Rows are shared in the driver's own pitch,
+ * which is looked up only where a rule may fit. */
 static bool is_for_rules(struct gps_allocation *asked, uint64_t *size) {
     const struct gps_rows *rows = asked->rows;
     *size = asked->size;
@@ -45,12 +45,13 @@ static bool is_for_rules(struct gps_allocation *asked, uint64_t *size) {
     return true;
 }
 
-/* Whether a rule could have taken it. */
+/* Whether a rule could have taken the memory. */
 static bool is_for_learning(const struct gps_allocation *asked) {
     return asked->shareable && !(asked->pooled && gps_stream_is_capturing(asked->stream));
 }
 
-/* Ends a region whose address the driver has given again: it was freed by a way we do not see. */
+/* Ends a region whose address the driver has given again: it was freed by a call that is not
+ * hooked. */
 __attribute__((cold)) static void end_lost(struct gps_export *region) {
     GPS_SCOPE();
     gps_export_end(region);
@@ -111,7 +112,7 @@ int gps_memory_allocate(struct gps_allocation *asked) {
     return GPS_OK;
 }
 
-/* --- memory that the program has freed, and that others still hold --- */
+/* --- memory that the program has freed, and that other processes still hold --- */
 
 bool gps_memory_export_denied(uint64_t pointer, int *code) {
     uint64_t base;
@@ -127,7 +128,8 @@ bool gps_memory_export_denied(uint64_t pointer, int *code) {
 
 /* --- where a free takes any address of the memory --- */
 
-/* It closes what was opened, as the driver has it; what a rule has open it must not close. */
+/* Frees an import: as with the driver that closes the program's open, but it must not close a
+ * rule's. */
 static int free_import(uint64_t pointer, uint64_t base) {
     struct gps_import import;
     gps_diagnose_pointer(GPS_ASK_FREED, pointer, GPS_INVALID_VALUE);
@@ -142,7 +144,7 @@ static int free_interior(uint64_t pointer, uint64_t base, const struct gps_relea
     return answer.verdict == GPS_DENY ? answer.code : gps_memory_free(base, release);
 }
 
-/* Whether the driver would free, or close, what we know by another address. */
+/* Whether the driver would free, or close, memory that the registry has by another address. */
 static bool free_by_range(uint64_t pointer, const struct gps_release *release, int *code) {
     struct gps_import import;
     struct gps_alloc alloc;
@@ -193,8 +195,8 @@ static int free_private(const struct gps_alloc *alloc, const struct gps_release 
     return code;
 }
 
-/* With a capture the free is a graph's, or must not be, and the default stream needs a context: the
- * driver says so. */
+/* Whether the driver decides: in a capture the free is a graph's, or not allowed, and the default
+ * stream needs a context. */
 static bool is_for_driver(const struct gps_release *release) {
     bool captured = false;
     if (!release->ordered)
@@ -208,7 +210,7 @@ static bool free_on_stream(const struct gps_alloc *alloc, const struct gps_relea
     if (!gps_merge_free_ordered(alloc->pointer, (uintptr_t)release->stream))
         return false;
     gps_merge_end_freed(
-        GPS_MERGE_IF_ENDED); /* perhaps its stream is idle, and no other call comes soon */
+        GPS_MERGE_IF_ENDED); /* its stream may be idle, and no other call come soon */
     return true;
 }
 
@@ -226,14 +228,14 @@ static int free_merged(const struct gps_alloc *alloc, const struct gps_release *
     gps_token_end(alloc->pointer, alloc->size, 0);
     if (!release->ordered || !free_on_stream(alloc, release))
         code = free_at_once(alloc);
-    gps_token_end(alloc->pointer, alloc->size, 0); /* one that was asked for meanwhile */
+    gps_token_end(alloc->pointer, alloc->size, 0); /* a token that was made meanwhile */
     gps_work_checked(code);
     if (code != GPS_OK)
         gps_registry_add(alloc);
     return code;
 }
 
-/* Its end within its block is known as long as it is there. */
+/* The padding of the memory stays as long as the memory does. */
 static int free_shared(const struct gps_alloc *alloc, const struct gps_release *release) {
     const uint64_t extent = gps_padding_remove(alloc->pointer, alloc->size);
     const int code = alloc->kind == GPS_ALLOC_IMPORTED ? gps_import_free(alloc)
@@ -246,8 +248,8 @@ static int free_shared(const struct gps_alloc *alloc, const struct gps_release *
     return code;
 }
 
-/* Memory that others may have, too, is not freed where a capture forbids that, nor on a stream that
- * takes no free of it. */
+/* Memory that other processes may have is not freed where a capture forbids that, nor on a stream
+ * that takes no free of it. */
 static bool release_is_refused(const struct gps_alloc *alloc, const struct gps_release *release,
                                int *code) {
     if (alloc->kind == GPS_ALLOC_PLAIN)

@@ -27,7 +27,8 @@ void gps_pools_imported(struct gps_pool made, int descriptor) {
         &(struct gps_vmm_descriptor){.way = GPS_VMM_IMPORTED_FROM, .trace = gps_trace_kept()});
 }
 
-/* So an importer knows whose pool it is: two processes' pointers can have equal data. */
+/* Marks the descriptor, so that an importer knows whose pool it is: two processes' pointers can
+ * have equal data. */
 void gps_pools_exported(int descriptor) {
     gps_sharing_note(GPS_SHARING_POOL);
     if (gps_process_audits())
@@ -37,7 +38,7 @@ void gps_pools_exported(int descriptor) {
         &(struct gps_vmm_descriptor){.way = GPS_VMM_EXPORTED_AS, .trace = gps_trace_kept()});
 }
 
-/* True: it was imported before. */
+/* True: the pointer was imported before. */
 static bool add_pointer(struct gps_pool_pointer made) {
     made.made = gps_trace_kept();
     made.slot = GPS_NO_SLOT;
@@ -53,7 +54,7 @@ void gps_pools_allocated(struct gps_pool_pointer made, uint64_t stream) {
         add_pointer(made);
 }
 
-/* Before the program can tell its exporter. */
+/* Publishes an imported pointer, before the program can tell its exporter of it. */
 static void pool_pointer_publish(const struct gps_pool_pointer *made, const struct gps_id *id) {
     unsigned slot;
     GPS_SCOPE();
@@ -115,7 +116,7 @@ static enum gps_freed_kind note_free(const struct gps_pool_pointer *pointer) {
     return kind;
 }
 
-/* The driver has freed it. */
+/* The driver has freed the pointer. */
 static void ended(const struct gps_pool_pointer *pointer) {
     if (pointer->imports && pointer->slot != GPS_NO_SLOT) {
         GPS_SCOPE();

@@ -1,6 +1,6 @@
 /*
- * pools.h - what calls for the program's own memory pools mean: the driver answers them, and what
- * they did is written into the books (registry/pool_books.h). In an audit other processes see which
+ * pools.h - calls for the program's own memory pools: the driver answers them, and their effects
+ * are written into the books (registry/pool_books.h). In an audit other processes see which
  * pointers are imported (GPS_VIA_POOL). No answer is changed. Any thread; none needs a scope. The
  * codes are the driver's.
  */
@@ -15,7 +15,7 @@
 void gps_pools_made(struct gps_pool made);
 void gps_pools_imported(struct gps_pool made, int descriptor);
 void gps_pools_exported(int descriptor);
-/* On an explicit stream: what is allocated in a capture is its graph's, and in no pool. */
+/* On an explicit stream: memory that is allocated in a capture is the graph's, and in no pool. */
 void gps_pools_allocated(struct gps_pool_pointer made, uint64_t stream);
 void gps_pools_pointer_imported(struct gps_pool_pointer made,
                                 const uint8_t exported[GPS_HANDLE_BYTES]);
@@ -30,5 +30,5 @@ void gps_pools_pointer_not_exported(uint64_t pointer, int code);
 /* --- around the driver's call --- */
 
 int gps_pools_destroy(uint64_t pool, gps_handle_fn *destroy);
-/* Of a pointer that is no allocation in the registry, and may be none of a pool's. */
+/* Frees a pointer that is no allocation in the registry, and perhaps none of a pool. */
 int gps_pools_free(uint64_t pointer, const struct gps_release *release);
