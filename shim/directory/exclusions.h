@@ -3,11 +3,11 @@
  *
  * A kernel that writes into a merged block ends its process with error 700, and so does any other
  * wrong access. Before the process ends, it records here which of its allocations the error may
- * have come from. From the second time on the next process keeps them private. The file is an array
- * of struct gps_exclusion, of which rows with a wrong checksum are ignored. Rows are only ever
- * added: the times of an allocation are the most that its rows have since it was last forgotten. A
- * rule that was changed has another checksum, so its allocations are merged again. The file stays
- * when the last process leaves. Errors, threads and memory are as in store.h.
+ * have come from. From the second time on the next process keeps those allocations private. The
+ * file is an array of struct gps_exclusion, of which rows with a wrong checksum are ignored. Rows
+ * are only ever added: the times of an allocation are the most that its rows have since it was last
+ * forgotten. A rule that was changed has another checksum, so its allocations are merged again. The
+ * file stays when the last process leaves. Errors, threads and memory are as in store.h.
  */
 #pragma once
 
@@ -32,7 +32,7 @@ struct gps_exclusion {
 int gps_exclusions_add(const struct gps_store *store, struct gps_exclusion *exclusion);
 /* Whether both are rows of one allocation: all before `times` is equal. */
 bool gps_exclusion_is_same(const struct gps_exclusion *a, const struct gps_exclusion *b);
-/* The times of an allocation after this row of it, if they were `before` it. */
+/* The times of an allocation after this row of it, if they were `before` until then. */
 uint64_t gps_exclusion_times_after(uint64_t before, const struct gps_exclusion *row);
 /* The times of the allocation; those of the argument need not be set. 0 also if the file cannot be
  * read. */

@@ -79,7 +79,7 @@ static const char *check_stat(const struct stat *st) {
     return NULL;
 }
 
-/* The program's umask may have taken our own bits of a file that is made. */
+/* Gives a new file our own mode bits, which the program's umask may have cleared. */
 static int give_own_bits(int fd, int flags, const struct stat *st) {
     const bool lacks = flags & O_CREAT && (st->st_mode & 0777) != 0600;
     return lacks && fchmod(fd, 0600) != 0 ? -errno : fd;
@@ -210,7 +210,7 @@ int gps_file_room(int fd) {
     struct statfs fs;
     if (TEMP_FAILURE_RETRY(fstatfs(fd, &fs)) != 0)
         return -errno;
-    if (fs.f_blocks == 0) /* a tmpfs without a limit */
+    if (fs.f_blocks == 0) /* a tmpfs without a limit on its size */
         return 0;
     uint64_t left = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
     return left < GPS_STORE_RESERVE + (uint64_t)fs.f_bsize ? -ENOSPC : 0;

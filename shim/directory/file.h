@@ -22,7 +22,7 @@ void gps_file_path(const struct gps_store *store, const char *directory, const c
                    char path[GPS_FILE_PATH]);
 
 /* A file of a process's in procs/: <owner><suffix>, as ".order"; its own has the suffix "". The
- * name's owner; false: it is no such file. */
+ * second takes the owner from a name; false: it is no such file. */
 void gps_file_path_of_owner(const struct gps_store *store, const struct gps_owner *owner,
                             const char *suffix, char path[GPS_FILE_PATH]);
 bool gps_file_owner(const char *name, const char *suffix, struct gps_owner *owner);
@@ -35,7 +35,8 @@ int gps_file_open_any(int at, const char *name, int flags);
 
 /* Opens a regular file of the user's own that is closed to group and others, and fills in st; with
  * O_CREAT it is made with mode 0600, whatever the umask, where there is none. A descriptor or
- * -errno. -EBADMSG: it is no such file, and *why says what it is. `st` and `why` may be NULL. */
+ * -errno. -EBADMSG: the entry is no such file, and *why says what it is. `st` and `why` may be
+ * NULL. */
 int gps_file_open(int at, const char *name, int flags, struct stat *st, const char **why);
 
 /* Makes a new file in the same way, open for reading and writing. */
@@ -71,8 +72,8 @@ int gps_file_room(int fd);
  */
 void gps_temp_format(const struct gps_owner *writer, char name[GPS_TEMP_NAME]);
 bool gps_temp_parse(const char *name, struct gps_owner *writer);
-/* Makes one in a directory of the store, with these bytes; `path` gets where. -ENOSPC as
- * gps_file_room. */
+/* Makes a temporary file in a directory of the store, with these bytes; `path` gets its path.
+ * -ENOSPC as gps_file_room. */
 int gps_temp_write(const struct gps_store *store, const char *directory,
                    const struct gps_owner *writer, const void *bytes, size_t size,
                    char path[GPS_FILE_PATH]);

@@ -187,7 +187,7 @@ static bool reader_place_is_free(const struct gps_store *store,
     return !reader->owner.pid || gps_lease_probe(store, &reader->owner) == GPS_DEAD;
 }
 
-/* With the lock, which a second description holds: it goes with that. */
+/* Under the file's lock, which a second description holds, and which ends when that is closed. */
 int gps_frame_file_join(const struct gps_store *store, struct gps_frame_file *file,
                         struct gps_frames_reader *reader, unsigned *place) {
     struct gps_frames_reader readers[GPS_FRAMES_READERS_MAX];

@@ -2,7 +2,7 @@
  * frame_file.h - the file of a region's whole frames, regions/<id>.frames (gpushare/frames.h).
  *
  * Errors, threads and memory are as in store.h. A struct gps_frame_file has one owner, which
- * serialises the calls. What is read is checked, and safe to use.
+ * serialises the calls. Bytes that were read are checked, and safe to use.
  */
 #pragma once
 
@@ -11,12 +11,12 @@
 
 struct gps_frame_file {
     char path[GPS_FILE_PATH];
-    int fd; /* high; -1: none. Looked at before each use, and opened again: programs close it */
+    int fd; /* high; -1: none. Checked before each use, and opened again: programs close it */
     dev_t device;
     ino_t inode;
 };
 
-/* What the exporter says. */
+/* The exporter's part of the file. */
 struct gps_frames_said {
     struct gps_frames_head head;
     struct gps_frames_writer writer;
@@ -31,31 +31,31 @@ bool gps_frames_said_valid(const struct gps_frames_said *said);
  * sweep has removed it. */
 int gps_frame_file_make(const struct gps_store *store, struct gps_frames_head *head,
                         struct gps_frame_file *file);
-/* The region can be found, or there is none. Does nothing without a file. */
+/* Unlocks the file: the region can be found, or there is none. Does nothing without a file. */
 void gps_frame_file_made(struct gps_frame_file *file);
-/* The exporter cannot publish frames: who comes later shares its buffer. */
+/* The exporter cannot publish frames: processes that come later share its buffer. */
 void gps_frame_file_remove(const struct gps_store *store, const struct gps_id *region);
-/* Opens that of a region. -ENOENT. -EBADMSG: it is not valid. */
+/* Opens the file of a region. -ENOENT. -EBADMSG: it is not valid. */
 int gps_frame_file_open(const struct gps_store *store, const struct gps_id *region,
                         struct gps_frame_file *file, struct gps_frames_said *said);
 void gps_frame_file_close(struct gps_frame_file *file);
-/* For one who only looks: opens it for reading, reads all, and closes it. */
+/* For a process that only looks: opens the file for reading, reads all, and closes it. */
 int gps_frame_file_look(const struct gps_store *store, const struct gps_id *region,
                         struct gps_frames_said *said,
                         struct gps_frames_reader readers[GPS_FRAMES_READERS_MAX]);
 
-/* -EBADMSG: what is there is not valid, also after some tries. */
+/* -EBADMSG: the contents are not valid, also after some tries. */
 int gps_frame_file_read(struct gps_frame_file *file, struct gps_frames_said *said);
-/* The readers, in use or free; one that is torn counts as one that reads every slot. */
+/* The readers' places, in use or free; a torn one counts as a reader of every slot. */
 int gps_frame_file_readers(struct gps_frame_file *file,
                            struct gps_frames_reader readers[GPS_FRAMES_READERS_MAX]);
 
-/* Each seals what it writes. The exporter's: */
+/* Each seals the struct that it writes. The exporter's: */
 int gps_frame_file_put_slot(struct gps_frame_file *file, unsigned slot,
                             struct gps_frames_slot *what);
 int gps_frame_file_put_writer(struct gps_frame_file *file, struct gps_frames_writer *what);
-/* A reader's: takes a place, and writes it. -EAGAIN: another process takes one just now. -EUSERS:
- * there is none left. */
+/* A reader's: takes a place, and writes it. -EAGAIN: another process is taking one. -EUSERS: none
+ * is left. */
 int gps_frame_file_join(const struct gps_store *store, struct gps_frame_file *file,
                         struct gps_frames_reader *reader, unsigned *place);
 int gps_frame_file_put_reader(struct gps_frame_file *file, unsigned place,

@@ -12,7 +12,7 @@
 #include "util/procfs.h"
 #include "util/text.h"
 
-/* A gc can lock or remove a temporary file before its writer locks it. It does so only once. */
+/* A gc can lock or remove a temporary file before its writer locks it, but only once. */
 #define TAKE_TRIES 8
 
 void gps_owner_name(struct gps_owner *owner, const char *name) {
@@ -203,7 +203,7 @@ void gps_lease_drop(struct gps_lease *lease) {
     release(lease);
 }
 
-/* A child never had the mapping, and something else may lie there, so it is not unmapped. */
+/* A child never had the mapping, and other memory may lie there, so nothing is unmapped. */
 void gps_lease_forget(struct gps_lease *lease) {
     lease->hold = MAP_FAILED;
     close_own(lease, &lease->lock_fd);

@@ -45,8 +45,8 @@ void gps_owner_name(struct gps_owner *owner, const char *name);
 int gps_lease_take(const struct gps_store *store, const struct gps_owner *self,
                    const char *arguments, struct gps_lease *lease);
 
-/* The same for a keeper: lock_fd holds the lock, so that it goes on with a process that shares the
- * table of descriptors, or that gets the descriptor. */
+/* The same for a keeper: lock_fd holds the lock, so that the lock outlasts the process in one that
+ * shares the table of descriptors, or that gets the descriptor. */
 int gps_lease_take_shared(const struct gps_store *store, const struct gps_owner *self,
                           struct gps_lease *lease);
 /* The lease of another process, which has passed its lock_fd on. The lease takes the descriptor
@@ -55,14 +55,15 @@ int gps_lease_take_over(const struct gps_store *store, const struct gps_owner *s
                         struct gps_lease *lease);
 
 /* A mapping of one byte that keeps the open file description of fd, and so its lock, without a
- * descriptor, in this process alone; MAP_FAILED. Of use where `hold` of a lease is one, too. */
+ * descriptor, in this process alone; MAP_FAILED. It holds a lock only where `hold` of a lease is a
+ * mapping, too. */
 void *gps_lease_map(int fd);
 
-/* False: the file was removed or replaced, perhaps with the whole directory. Others do not see what
- * is written to it. Any thread. */
+/* False: the file was removed or replaced, perhaps with the whole directory. Other processes do not
+ * see slots that are written to it. Any thread. */
 bool gps_lease_is_there(const struct gps_lease *lease);
 
-/* Removes the file at the end of the process, and what orders it (orders.h). Other threads may
+/* Removes the file at the end of the process, and its order files (orders.h). Other threads may
  * still write to it; the kernel drops the lock. */
 void gps_lease_withdraw(const struct gps_lease *lease);
 /* Removes the file and releases the lock of a process that goes on without a lease. */

@@ -98,7 +98,7 @@ static int claim_at(const struct gps_store *store, int at, const char *name, con
         if (status < 0)
             return status;
     }
-    memset(holder, 0, sizeof(*holder)); /* a process that is taking it now */
+    memset(holder, 0, sizeof(*holder)); /* another process is taking the name now */
     return -EEXIST;
 }
 

@@ -131,8 +131,8 @@ static bool is_beside(const char *suffix) {
     return strcmp(suffix, GPS_TAKEN_SUFFIX) == 0 || strcmp(suffix, GPS_FRAMES_SUFFIX) == 0;
 }
 
-/* Removes <id>.taken and <id>.frames if the record <id> does not exist, and will not: who makes
- * <id>.frames for it locks that first. */
+/* Removes <id>.taken and <id>.frames if the record <id> does not exist, and will not: a process
+ * that makes <id>.frames for it locks that first. */
 static void sweep_beside(struct sweep *sweep, const char *name) {
     char record[GPS_ID_HEX], path[GPS_FILE_PATH];
     struct stat st;
@@ -150,8 +150,8 @@ static void sweep_beside(struct sweep *sweep, const char *name) {
     gps_file_close_locked(lock);
 }
 
-/* In audit/ is what the dead have said of events and places, which nobody has open, and in freed/
- * that of memory which is gone. */
+/* audit/ has records of events and places, which no process has open, and freed/ those of memory
+ * that was freed: a dead owner's are removed. */
 static void sweep_record(struct sweep *sweep, const char *name) {
     struct gps_id id;
     if (!gps_id_parse(name, &id)) {
@@ -185,7 +185,8 @@ static void sweep_name(struct sweep *sweep, const char *name) {
         sweep->counts->names += remove_if_orphan(sweep, name, gps_name_ownership);
 }
 
-/* Sockets that a keeper, and a key that a process was about to put in place, and a damaged key. */
+/* Removes sockets of keepers and keys of processes that died before they put them in place, and a
+ * damaged key. */
 static void sweep_root(struct sweep *sweep, const char *name) {
     if (strcmp(name, GPS_SECRET) == 0 && gps_secret_damaged(sweep->store))
         sweep->counts->temps += remove_entry(sweep, name);
@@ -240,7 +241,7 @@ int gps_store_gc_each(const struct gps_store *store, bool dry_run, struct gps_gc
         void (*visit)(struct sweep *, const char *);
     } parts[] = {{"procs", sweep_proc}, /* first, for quicker scans below */
                  {"names", sweep_name},     {GPS_REGIONS, sweep_record}, {".", sweep_root},
-                 {GPS_FREED, sweep_record}, /* older versions make none, nor audit/ */
+                 {GPS_FREED, sweep_record}, /* older versions make neither this nor audit/ */
                  {GPS_AUDIT, sweep_record}};
     struct sweep sweep = {
         .store = store, .counts = counts, .dry_run = dry_run, .fn = fn, .arg = arg};

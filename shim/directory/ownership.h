@@ -19,7 +19,8 @@
 
 #include "store.h"
 
-/* How often an entry that others keep changing is judged, with a sched_yield in between. */
+/* How often an entry that other processes keep changing is judged, with a sched_yield in
+ * between. */
 #define GPS_OWNERSHIP_TRIES 64
 
 enum gps_ownership {
@@ -36,7 +37,7 @@ gps_ownership_fn gps_region_ownership;
 gps_ownership_fn gps_name_ownership;
 
 /* As gps_region_ownership, but a VMM record whose keeper is dead is an orphan even while live
- * processes have the region open. Only the next keeper asks this way, to adopt the record. */
+ * processes have the region open. Only the next keeper judges so, to adopt the record. */
 gps_ownership_fn gps_region_keeper_ownership;
 
 /* Renames `temp` over the entry if the entry is an orphan, or removes the orphan if temp is NULL.

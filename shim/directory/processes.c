@@ -202,10 +202,10 @@ unsigned gps_proc_count(const struct gps_store *store) {
     return count;
 }
 
-/* A region, and where it is looked for. */
+/* A region, and the part of the slots in which it is looked for. */
 struct wanted {
     const struct gps_id *region;
-    bool block; /* it may be one: also behind the divider */
+    bool block; /* the region may be a block: look behind the divider, too */
 };
 
 /* Searches the slots of a file for a region. 1: *found is its slot. 0: there is none. -EAGAIN: a

@@ -17,20 +17,20 @@ enum gps_liveness { GPS_DEAD = 0, GPS_ALIVE = 1 };
  * The file is opened afresh for each call, because F_OFD_GETLK on the description that holds the
  * lock reports it as free; so `who` may be the calling process. In the caller's own pid namespace a
  * locked file does not count if /proc shows that the process ended, is a zombie or has another
- * start time: a child of a bare clone() can hold its dead parent's descriptor. That of a keeper
+ * start time: a child of a bare clone() can hold its dead parent's descriptor. A keeper's file
  * (GPS_VIA_KEEPER) counts, because its stand-by goes on under its name. A missing file means DEAD.
  * A file that cannot be opened for another reason (EMFILE) counts as ALIVE, so that no memory is
  * freed and no name is taken on a guess. */
 enum gps_liveness gps_lease_probe(const struct gps_store *store, const struct gps_owner *who);
-/* Somebody has removed its lease: the process may go on. One of another pid namespace is not looked
- * for. */
+/* Whether its lease was removed though the process may go on. Processes of other pid namespaces are
+ * not looked for. */
 bool gps_lease_is_removed(const struct gps_store *store, const struct gps_owner *who);
 
-/* Fills in the command of a process image, as its file has it. Without one it stays as it is. */
+/* Fills in the command of a process image, as its file has it. Without a file it stays as it is. */
 void gps_proc_name(const struct gps_store *store, struct gps_owner *who);
 
 struct gps_proc {
-    struct gps_proc_header header; /* of an invalid file: only what its name says */
+    struct gps_proc_header header; /* of an invalid file: only the parts of its name */
     bool alive;
     const char *why; /* the file is not valid; NULL: it is */
     char file[GPS_PROC_NAME];
@@ -44,13 +44,14 @@ struct gps_proc {
  * reused: fn copies those that it needs. */
 typedef bool gps_proc_fn(void *arg, const struct gps_proc *proc);
 int gps_proc_each(const struct gps_store *store, gps_proc_fn *fn, void *arg);
-/* How many have a file there. None is opened, so the dead count, too. */
+/* How many processes have a file there. No file is opened, so dead ones count, too. */
 unsigned gps_proc_count(const struct gps_store *store);
 
 /* Whether a live process has published another /dev/shm than the caller's. */
 bool gps_proc_has_other_shm(const struct gps_proc *proc);
 
-/* It lives, and audit/ has each event that it has exported. False also where that is not known. */
+/* Whether the process lives, and audit/ has each event that it has exported. False also where that
+ * is not known. */
 bool gps_proc_has_told(const struct gps_store *store, const struct gps_owner *who);
 
 struct gps_user {
@@ -69,7 +70,8 @@ struct gps_user_counts {
     unsigned processes; /* that were looked at */
     unsigned caches;    /* of them: those that only cache the region */
 };
-/* The same of a region that is no merged block, whose users behind GPS_VIA_DIVIDER are not read. */
+/* The same for a region that is no merged block, whose users behind GPS_VIA_DIVIDER are not
+ * read. */
 int gps_users_and_caches(const struct gps_store *store, const struct gps_id *region,
                          const struct gps_owner *except, struct gps_user *users, unsigned max,
                          struct gps_user_counts *counts);

@@ -210,7 +210,7 @@ bool gps_slot_torn(const struct gps_slot *slot) {
     return slot->checksum != SUM(slot) && memcmp(slot, &empty, sizeof(empty)) != 0;
 }
 
-/* --- whole frames; zeros are what nobody has written yet --- */
+/* --- whole frames; zeros: not written yet --- */
 
 void gps_frames_head_seal(struct gps_frames_head *head) {
     seal_frame(head, GPS_FRAMES_MAGIC, sizeof(struct gps_frames_file));

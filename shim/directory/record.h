@@ -22,8 +22,8 @@ void gps_record_seal_traces(const struct gps_region_record *record,
 void gps_proc_seal(struct gps_proc_header *header);
 void gps_slot_seal(struct gps_slot *slot);
 
-/* Checks a record. `size` is the size of its file in bytes, with or without traces; of another size
- * nothing is read. The id of a valid record is the hash of its handle. */
+/* Checks a record. `size` is the size of its file in bytes, with or without traces; a record of
+ * another size is not read. The id of a valid record is the hash of its handle. */
 const char *gps_record_check(const struct gps_region_record *record, size_t size);
 /* The same without the status, which can be torn while its owner rewrites it. */
 const char *gps_record_check_fixed(const struct gps_region_record *record, size_t size);
@@ -45,9 +45,9 @@ static inline bool gps_slot_has_region(const struct gps_slot *slot) {
     return slot->via != GPS_VIA_EVENT && slot->via != GPS_VIA_OWN &&
            slot->via < GPS_VIA_WAIT_EXPORTER;
 }
-/* What regions/<id>.frames has (gpushare/frames.h). A head that is valid has a mode and 1 to
+/* The structs of regions/<id>.frames (gpushare/frames.h). A head that is valid has a mode and 1 to
  * GPS_FRAMES_SLOTS_MAX slots; a reader reads one of that many, or none, and has an owner that can
- * be a process, or none. What is all zero is valid, but for a head. */
+ * be a process, or none. A struct of zeros is valid, but not a head. */
 void gps_frames_head_seal(struct gps_frames_head *head);
 void gps_frames_writer_seal(struct gps_frames_writer *writer);
 void gps_frames_slot_seal(struct gps_frames_slot *slot);
@@ -63,13 +63,13 @@ const char *gps_not_merging_why(uint64_t why);
 /* Why memory of a merge rule is not merged: for scripts, and in words. */
 const char *gps_private_name(enum gps_private why);
 const char *gps_private_why(enum gps_private why);
-/* What a wait is for: "an exporter of ", "the importers of ", "an importer of ". */
+/* The process that a wait is for: "an exporter of ", "the importers of ", "an importer of ". */
 const char *gps_wait_whom(uint32_t via);
 
 struct gps_id gps_id_of_handle(const uint8_t handle[GPS_HANDLE_BYTES]);
-/* Of the name in a rule (GPS_VIA_ASKED). */
+/* The id of a name in a rule (GPS_VIA_ASKED). */
 struct gps_id gps_id_of_name(const char *name);
-/* Of what GPS_VIA_POOL stands for. */
+/* The id of a pool's pointer (GPS_VIA_POOL). */
 struct gps_id gps_id_of_pointer(const uint8_t exported[GPS_HANDLE_BYTES], uint32_t exporter);
 bool gps_id_equal(const struct gps_id *a, const struct gps_id *b);
 void gps_id_format(const struct gps_id *id, char text[GPS_ID_HEX]);

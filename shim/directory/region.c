@@ -82,7 +82,7 @@ void gps_region_path(const struct gps_store *store, const struct gps_id *id, con
     record_path_in(store, store->records, id, suffix, path);
 }
 
-/* In freed/ the place says what the state is. */
+/* A record in freed/ is FREED, whatever its status says. */
 static void record_set_freed(struct gps_region_record *record) {
     record->status.state = GPS_STATE_FREED;
     record->status.until = 0;
@@ -181,7 +181,7 @@ static int region_replace(const struct gps_store *store, int at, const char *tem
     return -EEXIST;
 }
 
-/* Usually there is no entry of this name. */
+/* Puts the file in place, first as if there were no entry of this name: usually there is none. */
 static int install(const struct gps_store *store, const char *temp,
                    const struct gps_region_record *record) {
     char path[GPS_FILE_PATH];

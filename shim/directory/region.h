@@ -1,6 +1,6 @@
 /*
- * region.h - the records of the published directory: those of regions in regions/, and with a store
- * whose `records` says so those in audit/.
+ * region.h - the records of the published directory: those of regions in regions/, and those in
+ * audit/ with a store whose `records` names it.
  *
  * A record is written only by its owner. Errors, threads and memory are as in store.h.
  */
@@ -39,9 +39,9 @@ int gps_region_read_traces(const struct gps_store *store, const struct gps_regio
                            struct gps_region_traces *traces);
 
 /* Moves the record of a freed region to freed/<id>, over an older one, or removes it from there.
- * What stands in freed/ is freed, whatever its status says. A record that cannot be moved stays;
- * its state is to be FREED already. -ENOENT: regions/<id> is another record by now. The caller has
- * reserved the id, so that nobody publishes one meanwhile. */
+ * A record in freed/ is freed, whatever its status says. A record that cannot be moved stays; its
+ * state is to be FREED already. -ENOENT: regions/<id> is another record by now. The caller has
+ * reserved the id, so that no thread publishes one meanwhile. */
 int gps_region_bury(const struct gps_store *store, const struct gps_region_record *record);
 int gps_region_remove_freed(const struct gps_store *store, const struct gps_id *id);
 
@@ -50,12 +50,12 @@ int gps_region_remove_freed(const struct gps_store *store, const struct gps_id *
  * the owner may be rewriting the status at that moment. */
 int gps_region_read(const struct gps_store *store, const struct gps_id *id,
                     struct gps_region_record *record, const char **why);
-/* The same of a file that gps_file_open has opened. */
+/* The same for a file that gps_file_open has opened. */
 int gps_region_read_open(const struct gps_store *store, int fd, const struct gps_id *id,
                          struct gps_region_record *record, const char **why);
 
-/* Removes the record and what lies beside it, or the latter alone: <id>.taken, which only a result
- * has, and <id>.frames. */
+/* Removes the record and the files beside it, or those alone: <id>.taken, which only a result has,
+ * and <id>.frames. */
 int gps_region_remove(const struct gps_store *store, const struct gps_id *id);
 void gps_region_remove_beside(const struct gps_store *store, const struct gps_id *id);
 
@@ -76,5 +76,6 @@ bool gps_region_taken(const struct gps_store *store, const struct gps_id *id);
 typedef bool gps_region_fn(void *arg, const struct gps_region_record *record, int status,
                            const char *why);
 int gps_region_each(const struct gps_store *store, gps_region_fn *fn, void *arg);
-/* The same of freed/. A region can be in both for the moment in which its handle is given again. */
+/* The same for freed/. A region can be in both for the moment in which its handle is given
+ * again. */
 int gps_region_each_freed(const struct gps_store *store, gps_region_fn *fn, void *arg);

@@ -27,8 +27,8 @@ static void region_lock_keep(const struct gps_lease *lease, int fd, struct gps_r
         lock->mapping = mapping;
 }
 
-/* What the record says is read again once it is locked. Before its owner puts another file in its
- * place it is FREED, so what is read is over, or locked. */
+/* Reads the record again once it is locked. Its owner makes it FREED before it puts another file in
+ * its place, so the record that is read is over, or locked. */
 static int lock_and_read(const struct gps_lease *lease, int fd, const struct gps_id *id,
                          struct gps_region_record *record, const char **why,
                          struct gps_region_lock *lock) {
@@ -64,7 +64,7 @@ void gps_region_unlock(void *mapping) {
         munmap(mapping, 1);
 }
 
-/* In this order: "unlocked" is made before a lock that it replaces ends. */
+/* The locks are read before "unlocked": that is made before a lock that it replaces ends. */
 bool gps_region_may_be_locked(const struct gps_store *store, const struct gps_id *id) {
     char path[GPS_FILE_PATH];
     struct stat st;

@@ -15,7 +15,7 @@ static uint64_t secret_sum(const struct gps_secret *secret) {
     return XXH3_64bits(secret, offsetof(struct gps_secret, checksum));
 }
 
-/* That of another version of gpushare, which is whole. */
+/* Whether it is a whole secret of another version of gpushare. */
 static bool is_foreign(const struct gps_secret *secret, ssize_t size) {
     return size >= (ssize_t)offsetof(struct gps_secret, bytes) &&
            memcmp(secret->magic, GPS_SECRET_MAGIC, sizeof(secret->magic)) == 0 &&

@@ -5,8 +5,8 @@
  * public: bytes can be made for it that collide. So each directory has a random key. The first
  * process that needs one writes the file, which then never changes. A process that finds it gone
  * makes another one, and shares blocks only with processes that start later. A damaged file stays
- * until gc removes it: nobody can tell whether others have read it before. Errors, threads and
- * memory are as in store.h.
+ * until gc removes it: other processes may have read it before. Errors, threads and memory are as
+ * in store.h.
  */
 #pragma once
 

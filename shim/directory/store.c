@@ -16,7 +16,7 @@ static int store_make_path(const char *path) {
     return chmod(path, 0700) == 0 ? 0 : -errno;
 }
 
-/* Whether it is a directory that only this user can read and write; makes it if told to. */
+/* Whether the path is a directory that only this user can read and write; makes it if told to. */
 static int store_check_path(const char *path, uid_t user, bool create) {
     struct stat st;
     int status = lstat(path, &st) == 0 ? 0 : -errno;
@@ -32,7 +32,7 @@ static int store_check_path(const char *path, uid_t user, bool create) {
     return st.st_uid == user && (st.st_mode & 077) == 0 ? 0 : -EPERM;
 }
 
-/* What lies below a namespace; "": itself. */
+/* The directories of a namespace; "": itself. */
 static const char *const below[] = {"",       "/procs",      "/" GPS_REGIONS,
                                     "/names", "/" GPS_AUDIT, "/" GPS_FREED};
 enum { BELOW = sizeof(below) / sizeof(*below), NEEDED = BELOW - 2 };
@@ -45,7 +45,7 @@ static int check_tree(const char *root, const char *name_space, bool create) {
         gps_text_strs(&path, root, "/", name_space, below[i]);
         status = store_check_path(path.bytes, user, create);
         if (status == -ENOENT && i >= NEEDED)
-            status = 0; /* of a version without it */
+            status = 0; /* made by a version without it */
     }
     return status;
 }
@@ -70,7 +70,7 @@ int gps_store_init(struct gps_store *store, const char *root, const char *name_s
     return 0;
 }
 
-/* What of the store is open to others than this user, and what closes it. */
+/* Names the directory of the store that is open to other users, and the command that closes it. */
 static void open_to_others(struct gps_text *text, const char *root, const char *name_space) {
     char path[GPS_STORE_PATH];
     struct gps_text out = GPS_TEXT(path);

@@ -33,8 +33,8 @@ struct gps_store {
     const char *records;       /* the directory of the records that region.h reads and writes */
 };
 #define GPS_REGIONS "regions"
-#define GPS_AUDIT   "audit" /* of events and places: see GPS_BACKING_EVENT */
-#define GPS_FREED   "freed" /* of freed regions: tombstones */
+#define GPS_AUDIT   "audit" /* records of events and places: see GPS_BACKING_EVENT */
+#define GPS_FREED   "freed" /* records of freed regions: tombstones */
 
 /* Points the store at root/name_space. With `create` it makes the missing directories from root
  * down with mode 0700, but not the parents of root. -EPERM: a directory belongs to another user or

@@ -15,7 +15,7 @@ static uint64_t token_handle_sum(const struct gps_token_handle *token) {
     return XXH3_64bits((const char *)token + from, sizeof(*token) - from);
 }
 
-/* Containers see one directory by different paths. 0: it is not known. */
+/* A number of the directory, which containers see by different paths. 0: it is not known. */
 static uint64_t store_number(const struct gps_store *store) {
     struct stat st;
     return store && stat(store->path, &st) == 0 ? (uint64_t)st.st_ino ^ (uint64_t)st.st_dev << 48
