@@ -30,18 +30,18 @@
 #define SILENT_FOR    (2 * GPS_SECOND) /* longer than between the pings of a thread of ours */
 
 /* When the last call ended to which the keeper did not reply; 0: it has replied since. No other
- * call waits for it for a while. Who pings meanwhile, in vain, prolongs that for all others; where
- * nobody does, as while the process is suspended, a call tries it again. */
+ * call waits for the keeper for a while. A ping in vain prolongs that for all calls; where none is
+ * made, as while the process is suspended, a call tries again. */
 static _Atomic uint64_t silent;
 GPS_FORGOTTEN(silent);
-/* A deposit ended because no descriptor could be sent, and none has been since. A get is another
- * matter: the keeper's limit may be higher, and who opens a token has nothing else to turn to. */
+/* A deposit ended because no descriptor could be sent, and none was sent since. It does not concern
+ * a get: the keeper's limit may be higher, and an open of a token has no other way. */
 static _Atomic bool crowded;
 GPS_FORGOTTEN(crowded);
 
 /* The descriptors of this process that are on their way to the keeper: since when each is, or 0.
  * They are few, because the kernel counts those of all processes of the user. A handler of the
- * program's may leave a wait by longjmp: what is older than any wait counts no more. */
+ * program's may leave a wait by longjmp: an entry older than any wait counts no more. */
 enum { ON_THEIR_WAY = 64 };
 static _Atomic uint64_t on_their_way[ON_THEIR_WAY];
 GPS_FORGOTTEN(on_their_way);
@@ -58,11 +58,12 @@ struct exchange {
     uint64_t started;    /* when this call last started a keeper; 0: never */
     uint64_t start_time; /* when it first did so, by CLOCK_REALTIME */
     uint64_t answered; /* when the keeper last replied or appeared; at first when the call began */
-    bool patient;      /* it waits for a silent keeper until the deadline, also in vain before */
-    bool absent;       /* nobody listened at the last attempt */
-    bool sent;         /* a keeper may have got the request */
-    bool crowded;      /* no descriptor could be passed at the last attempt that had an end */
-    uint64_t pause;    /* before the next attempt */
+    bool patient;   /* it waits for a silent keeper until the deadline, though other calls have in
+                       vain */
+    bool absent;    /* no keeper listened at the last attempt */
+    bool sent;      /* a keeper may have got the request */
+    bool crowded;   /* no descriptor could be passed at the last attempt that had an end */
+    uint64_t pause; /* before the next attempt */
 };
 
 /* How long the call may wait now: until its deadline, or until the keeper has not replied for
@@ -120,7 +121,7 @@ static int exchange_take_reply(struct exchange *exchange, int fd) {
     return 0;
 }
 
-/* NULL: as many as may be are on their way. */
+/* A free entry, or one that counts no more. NULL: all are in use. */
 static _Atomic uint64_t *find_way(uint64_t now) {
     for (unsigned i = 0; i < ON_THEIR_WAY; i++) {
         uint64_t since = atomic_load(&on_their_way[i]);
@@ -148,7 +149,7 @@ static int ask_once(struct exchange *exchange) {
     if (exchange->absent)
         exchange->answered = gps_clock_monotonic();
     exchange->absent = false;
-    int status = -EAGAIN; /* one of the others ends soon */
+    int status = -EAGAIN; /* a descriptor on its way arrives soon */
     uint64_t since = gps_clock_monotonic();
     _Atomic uint64_t *way = exchange->give >= 0 ? find_way(since) : NULL;
     if (way || exchange->give < 0)
@@ -167,14 +168,15 @@ static bool is_transient(int status) {
            status == -ETOOMANYREFS;
 }
 
-/* Whether this attempt failed for want of passing: ours, or a keeper's, which says -EAGAIN then. */
+/* Whether this attempt failed because no descriptor could be passed: by us, or by a keeper, which
+ * answers -EAGAIN then. */
 static bool is_crowded(const struct exchange *exchange, int status) {
     if (status == 0)
         return brings_descriptor(exchange) && gps_passing_is_crowded();
     return status == -ETOOMANYREFS;
 }
 
-/* A keeper that got a descriptor may have kept it, whatever came after. */
+/* The error of a call whose time is over: a keeper that got a descriptor may have kept it. */
 static int time_out(const struct exchange *exchange) {
     const bool given = exchange->give >= 0 && exchange->sent;
     return exchange->crowded && !given ? -ETOOMANYREFS : -ETIMEDOUT;
@@ -202,7 +204,7 @@ static bool pause_for_retry(struct exchange *exchange) {
     return true;
 }
 
-/* Nobody listens. 0: the request is to be repeated. */
+/* Starts a keeper, since none listens. 0: the request is to be repeated. */
 static int start_one(struct exchange *exchange) {
     const uint64_t time = gps_clock_monotonic();
     if (!exchange->may_start)

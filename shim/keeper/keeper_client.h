@@ -4,18 +4,18 @@
  * Each call opens a connection of its own, so no descriptor stays open between calls. A call takes
  * at most `timeout` nanoseconds; until then it repeats the request if the keeper dies or is too
  * busy. One call waits 0.2 s for a keeper that is stopped or hung. After that, all calls return
- * -ETIMEDOUT at once, until the keeper replies to a ping, or nobody has pinged it for 2 s: then a
- * call waits again. The program's signals are unblocked in
- * all waits. If there is no keeper, a deposit starts one (keeper_spawn.c); a get and a drop start
- * one if there is a record that it would adopt. Functions return 0 or -errno and write their
- * outputs only on success. They may be called from any thread, inside a gps_scope. No malloc.
+ * -ETIMEDOUT at once, until the keeper replies to a ping, or no thread has pinged it for 2 s: then
+ * a call waits again. The program's signals are unblocked in all waits. If there is no keeper, a
+ * deposit starts one (keeper_spawn.c); a get and a drop start one if there is a record that it
+ * would adopt. Functions return 0 or -errno and write their outputs only on success. They may be
+ * called from any thread, inside a gps_scope. No malloc.
  *
  * Errors of every call: -ETIMEDOUT: no reply in time. -EPERM: the listener belongs to another user.
  * -ENOENT, -EACCES: a keeper had to be started and its executable is missing.
  * -ETOOMANYREFS: the kernel passes no more descriptors of this user, to the keeper or from it. A
  * deposit waits for that once, as for a keeper that does not answer: until one has been sent again,
  * each tries it only once. A get waits until its time is over. -EMFILE, -ENFILE: this process, or
- * the system, has none left.
+ * the system, has no descriptor left.
  */
 #pragma once
 
@@ -41,8 +41,8 @@ int gps_keeper_deposit(const struct gps_store *store, const struct gps_region_re
  * have it. -ENODATA: it was offloaded. */
 int gps_keeper_get(const struct gps_store *store, const struct gps_id *id,
                    const struct gps_owner *self, uint64_t timeout, int *descriptor);
-/* The same where nothing else can be done: it waits for a silent keeper until the time is over, and
- * does not mind that others have waited in vain just now. */
+/* The same where there is no other way: it waits for a silent keeper until the time is over, even
+ * if other calls have just waited in vain. */
 int gps_keeper_get_patiently(const struct gps_store *store, const struct gps_id *id,
                              const struct gps_owner *self, uint64_t timeout, int *descriptor);
 /* Reports that this process has closed the region. Starts no keeper. */
@@ -51,16 +51,16 @@ int gps_keeper_released(const struct gps_store *store, const struct gps_id *id,
 /* Drops a region by its name, or by its id if name is NULL. */
 int gps_keeper_drop(const struct gps_store *store, const char *name, const struct gps_id *id,
                     const struct gps_owner *self, uint64_t timeout);
-/* Has the keeper drop the merged blocks that it holds for nobody, but what is kept for ever. 0: it
- * had some. -ENOENT: it had none, or there is no keeper; it starts none. */
+/* Has the keeper drop the merged blocks that no process has open, but not those kept for ever. 0:
+ * it had some. -ENOENT: it had none, or there is no keeper; it starts none. */
 int gps_keeper_reclaim(const struct gps_store *store, const struct gps_owner *self,
                        uint64_t timeout);
-/* Has the keeper let go of a block's memory on the GPU: GPS_KEEPER_OFFLOAD (gpushare/keeper.h) with
+/* Has the keeper release a block's memory on the GPU: GPS_KEEPER_OFFLOAD (gpushare/keeper.h) with
  * its errors. `bytes` is the memfd, which stays the caller's, or -1. Starts no keeper. */
 int gps_keeper_offload(const struct gps_store *store, const struct gps_id *id,
                        const struct gps_owner *self, int bytes, uint64_t timeout);
-/* Gets the bytes of such a block, to deposit it again: GPS_KEEPER_RELOAD with its errors, and a
- * memfd that is the caller's. -ETIMEDOUT: another process is at it. */
+/* Gets the bytes of such a block in a memfd, which is the caller's, to deposit it again:
+ * GPS_KEEPER_RELOAD with its errors. -ETIMEDOUT: another process reloads it. */
 int gps_keeper_reload(const struct gps_store *store, const struct gps_id *id,
                       const struct gps_owner *self, uint64_t keep, uint64_t timeout, int *bytes);
 /* The inode of the keeper's socket, which differs between keepers; 0: there is none. */

@@ -10,6 +10,6 @@
 #include "directory/store.h"
 
 /* Makes a socket and connects it, or binds it, by `call`, to a name in the directory. A descriptor
- * or -errno. -EPERM: it is connected to another user's. */
+ * or -errno. -EPERM: the listener belongs to another user. */
 typedef int gps_socket_call(int fd, const struct sockaddr *address, socklen_t size);
 int gps_store_socket(const struct gps_store *store, const char *name, gps_socket_call *call);
