@@ -18,19 +18,20 @@
 #define LOOK 100000 /* us */
 enum { OURS = 512 << 10 };
 
-/* Its destructor runs where the main thread ends by pthread_exit. It and the state lie in a page
+/* The key's destructor runs when the main thread ends by pthread_exit. Key and state lie in a page
  * that the linker has already written to. */
 static pthread_key_t main_key __attribute__((section(".data")));
 
 static struct {
     _Atomic unsigned ours, changes; /* threads of ours, and how often their number has changed */
     _Atomic bool keyed, left;       /* left: the main thread has ended */
-    _Atomic bool watched;           /* a thread looks whether only ours are left */
+    _Atomic bool watched;           /* a thread watches whether only ours are left */
     sigset_t signals;               /* the main thread's mask, when it ended */
-    _Atomic int process;            /* that started them, 0: none; a forked child has none */
+    _Atomic int process; /* the process that started them; 0: none, as in a forked child */
 } state __attribute__((section(".data")));
 
-/* The linker does not say how much of it lies on the stack: all that there is, at most. */
+/* Sums up thread-local memory. The linker does not tell how much of it lies on a thread's stack:
+ * all of it, at most. */
 static int add_thread_local(struct dl_phdr_info *info, size_t size, void *arg) {
     size_t *sum = arg;
     (void)size;
@@ -83,7 +84,8 @@ static void *end_at_last(void *unused) {
     return unused;
 }
 
-/* The program's handlers of exit run in it, on a stack as its own threads have. */
+/* The program's handlers of exit run in the watching thread, so its stack is as large as the
+ * program's threads'. */
 static void watch_for_end(void) {
     if (state.ours && !atomic_exchange(&state.watched, true) &&
         thread_create(0, end_at_last, NULL) != 0)
@@ -116,7 +118,7 @@ void gps_thread_reset(void) {
     const bool keyed = state.keyed; /* keys survive a fork */
     memset((void *)&state, 0, sizeof(state));
     state.keyed = keyed;
-    state.process = getpid(); /* whichever of the child's threads calls first */
+    state.process = getpid(); /* called by the first of the child's threads */
 }
 
 /* --- threads of ours --- */
@@ -137,8 +139,8 @@ static void *thread_task_run(void *given) {
     return NULL;
 }
 
-/* What the program's libraries keep in each thread comes out of its stack, so it comes on top of
- * what we need. A thread that has too little left starts, and fails in the middle of its work. */
+/* Thread-local memory of the program's libraries is taken from each thread's stack, so its size is
+ * added to ours. A thread with too little stack starts, and fails in the middle of its work. */
 bool gps_thread_start(void *(*fn)(void *arg), void *arg) {
     size_t extra = 0;
     gps_linker_each(add_thread_local, &extra);

@@ -17,7 +17,8 @@
 #include "util/program_signals.h"
 #include "util/text.h"
 
-/* Not IN_CLOSE_NOWRITE: every reader of files, we too, would wake every process that waits. */
+/* Not IN_CLOSE_NOWRITE: every reader of files, this library too, would wake every process that
+ * waits. */
 enum { EVENTS = IN_MODIFY | IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_TO | IN_CREATE };
 
 static void watch_add_directory(const struct gps_watch *watch, const struct gps_store *store,
@@ -61,7 +62,7 @@ bool gps_watch_sleep(const struct gps_watch *watch, uint64_t nanos) {
 void gps_watch_wait(struct gps_watch *watch, uint64_t nanos) {
     char events[1024];
     if (gps_watch_sleep(watch, nanos))
-        (void)!read(watch->fd, events, sizeof(events)); /* what is left wakes us once more */
+        (void)!read(watch->fd, events, sizeof(events)); /* events that are left wake us once more */
 }
 
 /* --- single files --- */
@@ -86,7 +87,8 @@ bool gps_watch_quiet(const struct gps_watch *watch) {
     return watch_is_whole(watch) && ioctl(watch->fd, FIONREAD, &bytes) == 0 && bytes == 0;
 }
 
-/* Events of files have no names, so they have one size. If some are lost one says -1. */
+/* Events of files have no names, so they have one size. If events were lost, one has the
+ * number -1. */
 void gps_watch_changed(struct gps_watch *watch, bool (*fn)(int number)) {
     struct inotify_event events[32];
     ssize_t size;
@@ -98,7 +100,7 @@ void gps_watch_changed(struct gps_watch *watch, bool (*fn)(int number)) {
     } while (size == (ssize_t)sizeof(events));
     if (size >= 0 || (watch->fd >= 0 && errno == EAGAIN))
         return;
-    gps_watch_close(watch); /* it is of no use any more */
+    gps_watch_close(watch); /* the instance works no more */
     fn(-1);
 }
 

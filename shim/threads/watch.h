@@ -2,9 +2,9 @@
  * watch.h - sleeps until something changes in the published directory.
  *
  * One inotify instance on directories (a watch on a single file dies when the file is replaced).
- * Where none is to be had (128 a user) waiting is a nap of at most 20 ms. A death shows, too: the
- * kernel closes the dead process's file. Every wait ends after a second at the latest, so the
- * caller looks again at least that often. Own one on the stack; not shared between threads.
+ * Where there is no instance left (128 a user) waiting is a nap of at most 20 ms. A death shows,
+ * too: the kernel closes the dead process's file. Every wait ends after a second at the latest, so
+ * the caller looks again at least that often. Own one on the stack; not shared between threads.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 #include "util/lock.h"
 
 struct gps_watch {
-    int fd; /* -1: nap. High, and looked at before each use: programs close what is not theirs */
+    int fd; /* -1: nap. High, and checked before each use: programs close descriptors of others */
     dev_t device;
     ino_t inode;
 };
@@ -34,14 +34,13 @@ enum gps_watch_what {
 /* A number, or -errno. The events are of inotify(7). */
 int gps_watch_file(const struct gps_watch *watch, const char *path, uint32_t events);
 void gps_watch_unfile(const struct gps_watch *watch, int number);
-/* Whether the instance is whole, and nothing has happened that gps_watch_changed has not told. A
- * change is told from the moment on at which the call that made it returns. */
+/* Whether the instance is whole, and there is no change that gps_watch_changed has not reported. A
+ * change counts from the moment on at which the call that made it returns. */
 bool gps_watch_quiet(const struct gps_watch *watch);
-/* Wakes the thread that sleeps on it, by watching a file that exists for a moment. */
+/* Wakes the thread that sleeps on the instance, by watching a file that exists for a moment. */
 void gps_watch_wake(const struct gps_watch *watch, const char *path);
-/* Like gps_watch_wait, but says only whether something has changed, and leaves it to
- * gps_watch_changed to tell what: calls fn with the number of each changed file; -1: anything may
- * have happened. */
+/* Like gps_watch_wait, but returns only whether there was a change. Then gps_watch_changed calls fn
+ * with the number of each changed file; -1: any file may have changed. */
 bool gps_watch_sleep(const struct gps_watch *watch, uint64_t nanos);
 void gps_watch_changed(struct gps_watch *watch, bool (*fn)(int number));
 
@@ -62,8 +61,8 @@ struct gps_background {
     const char *name; /* of the thread: 15 characters */
     unsigned watched; /* enum gps_watch_what */
     uint64_t (*turn)(
-        void);          /* does what there is to do; how long it may wait then, in nanoseconds */
-    bool (*left)(void); /* whether there is more to come, asked under the lock; NULL: always */
+        void); /* does the work at hand; returns how long it may wait then, in nanoseconds */
+    bool (*left)(void); /* whether more work may come; called under the lock; NULL: always */
     GPS_LOCK(GPS_RANK_BACKGROUND) lock;
     bool running, stop;
 };
@@ -76,9 +75,9 @@ bool gps_background_stopped(struct gps_background *task);
 
 void gps_background_reset(struct gps_background *task); /* in a forked child */
 
-/* --- this process waits for others: after a second it says so, once, and publishes it --- */
+/* --- waits for other processes: after a second reported, once, and published --- */
 
-/* Own one on the stack, inside a gps_scope: begin it, take turns until what is waited for has come,
+/* Own one on the stack, inside a gps_scope: begin it, take turns until the condition holds,
  * end it. */
 
 struct gps_wait {
@@ -92,8 +91,8 @@ struct gps_wait {
     unsigned slot;
 };
 
-/* `name` and `id` stay until the end; with a name id may be NULL. `what` is to be watched: enum
- * gps_watch_what. */
+/* `name` and `id` stay until the end; with a name id may be NULL. `what`: the directories to watch,
+ * of enum gps_watch_what. */
 void gps_wait_begin(struct gps_wait *wait, enum gps_slot_via whom, const char *name,
                     const struct gps_id *id, uint64_t most, unsigned what);
 /* Sleeps as gps_watch_wait does. */
