@@ -77,7 +77,8 @@ uint64_t gps_streams_add(uint64_t stream) {
     return one.context;
 }
 
-/* A signal handler may note another stream at any point of this: then no stream counts as noted. */
+/* The fences order these stores against a signal handler of this thread that notes another stream
+ * at any point here: then no stream counts as noted. */
 static void note_in(struct gps_gate_slot *slot, uint64_t stream) {
     const uint64_t epoch = gps_streams_epoch, of = gps_streams_add(stream);
     const uint64_t context = stream > GPS_DEFAULT_STREAMS ? 0 : of;

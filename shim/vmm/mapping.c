@@ -16,9 +16,9 @@ struct node {
 static struct {
     GPS_LOCK(GPS_RANK_MAPPINGS) lock;
     struct gps_range *mappings;
-    uint64_t made; /* so many, ever */
+    uint64_t made; /* the mappings so far */
     uint64_t
-        peers[GPS_MAPPING_DEVICES]; /* of memory on a device: which others reach it, a bit each */
+        peers[GPS_MAPPING_DEVICES]; /* the devices that reach memory on each device, a bit each */
 } state;
 GPS_FORGOTTEN(state);
 
@@ -55,7 +55,7 @@ static bool mapping_add(const struct gps_mapping *vmm) {
     return true;
 }
 
-/* NULL: no mapping begins there. */
+/* Takes the mapping that begins at the address. NULL: none does. */
 static struct node *mapping_take(uint64_t pointer) {
     GPS_LOCKED(&state.lock);
     struct node *node = node_from(pointer);
@@ -144,7 +144,7 @@ int gps_mapping_map(uint64_t pointer, uint64_t size, uint64_t block, int home, b
     return code;
 }
 
-/* Maps the block somewhere and records it. Without success the block is let go of. */
+/* Maps the block somewhere and records it. Without success the block is released. */
 static int mapping_place(struct gps_mapping *vmm) {
     int code = gps_context_state();
     if (code == GPS_OK)

@@ -3,9 +3,9 @@
  *
  * The module owns every such mapping of this process: those that an allocation of the program's
  * became (backing = vmm), and those of memory that other processes made. A mapping is found by any
- * address inside it. It belongs to no context, and stays when its context goes; the end of the
- * allocation unmaps it. Devices to which the program gives peer access reach it. In a forked child
- * no mapping is valid, and all are forgotten.
+ * address inside it. It belongs to no context, and outlives the one that it was made in; the end of
+ * the allocation unmaps it. Devices to which the program gives peer access reach it. In a forked
+ * child no mapping is valid, and all are forgotten.
  *
  * The functions are called inside a gps_scope that has entered a context, unless their comment says
  * otherwise. The codes are the driver's. The table's lock is not held across driver calls.
@@ -23,41 +23,42 @@ struct gps_mapping {
     uint64_t extent;  /* mapped; whole granules */
     uint64_t block;   /* the driver's */
     uint64_t serial;  /* no other mapping has it; from 1 */
-    int device;       /* ordinal of the one it lies on */
+    int device;       /* ordinal of the device that it lies on */
     bool writable;
-    bool created;         /* by this process; else it is another's */
+    bool created;         /* created by this process; else by another */
     int accessor;         /* ordinal of the device that has access */
-    bool evicted;         /* its block was let go of (suspend); its addresses are kept */
+    bool evicted;         /* a suspension evicted its block; its addresses are kept */
     bool borrowed;        /* its block came back from the keeper: it gives no descriptor */
     struct gps_id region; /* zero: it is private */
     uint8_t handle[GPS_HANDLE_BYTES];
 };
 
-/* Whether it is a region. */
+/* Whether the mapping is a region. */
 static inline bool gps_mapping_is_shared(const struct gps_mapping *vmm) {
     static const struct gps_id none;
     return !gps_id_equal(&vmm->region, &none);
 }
 
-/* Addresses for so much memory, and some behind it that nothing is ever mapped at: what reaches
+/* Reserves addresses for `extent` bytes, and some behind them that stay unmapped, so that an access
  * past the end of an allocation does not reach the next one. */
 int gps_mapping_reserve(uint64_t extent, uint64_t *pointer);
 void gps_mapping_unreserve(uint64_t pointer, uint64_t extent);
 /* Makes memory on the current device that may be written: `size` bytes for the program, in `room`
- * bytes. *extent is that in whole granules. */
+ * bytes. *extent is `room` in whole granules. */
 int gps_mapping_create(uint64_t size, uint64_t room, uint64_t *pointer, uint64_t *extent);
 /* Maps the block of another process for the current device. The block lies on the device that the
  * record names; a current device that cannot reach that one is an error (GPS_PEER_UNSUPPORTED). */
 int gps_mapping_open(int descriptor, const struct gps_region_record *record, uint64_t size,
                      uint64_t *pointer);
-/* Unmaps the block and releases it. Nothing uses it: the caller has waited for the device. */
+/* Unmaps the block and releases it. The caller has waited for the device, so nothing uses the
+ * block. */
 int gps_mapping_close(uint64_t pointer);
 
 /* A descriptor of the block, close-on-exec, the caller's to close. It needs no context. */
 int gps_mapping_descriptor(uint64_t pointer, int *descriptor);
-/* Of memory that others have, too, while all calls of the program wait. The first lets go of the
- * block and keeps the addresses; the second maps it there again, from a descriptor that stays the
- * caller's. They need no context. */
+/* For memory that other processes have, too, while all calls of the program wait. The first
+ * releases the block and keeps the addresses; the second maps it there again, from a descriptor
+ * that stays the caller's. They need no context. */
 int gps_mapping_evict(uint64_t pointer);
 int gps_mapping_take_again(uint64_t pointer, int descriptor);
 /* This mapping is a region now. */
@@ -77,14 +78,14 @@ static inline bool gps_mapping_at(uint64_t address, struct gps_mapping *found) {
 /* Gives a mapped range access: memory of device `home` for the current context's device, and for
  * those that gps_mapping_enable named. */
 int gps_mapping_allow(uint64_t pointer, uint64_t size, int home, bool writable);
-/* The ordinal that a device has in this process; -1: it does not see it. */
+/* The ordinal that a device has in this process; -1: the process does not see the device. */
 int gps_mapping_ordinal(const uint8_t wanted[GPS_UUID_BYTES]);
-/* Maps a block there, and gives it access so. */
+/* Maps a block at the address, and gives it access as gps_mapping_allow. */
 int gps_mapping_map(uint64_t pointer, uint64_t size, uint64_t block, int home, bool writable);
-/* Devices of higher ordinals have access by nobody but themselves. */
+/* No other device has access to one of a higher ordinal. */
 enum { GPS_MAPPING_DEVICES = 64 };
-/* Another device may use memory of `home`: what is mapped, and what will be. Both are below
- * GPS_MAPPING_DEVICES. Inside a gps_scope. */
+/* Another device may use memory of `home`, mapped now or later. Both are below GPS_MAPPING_DEVICES.
+ * Inside a gps_scope. */
 void gps_mapping_enable(int home, int accessor);
 
 /* Whether a device may touch memory of device `home`. It needs no scope. */

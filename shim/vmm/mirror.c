@@ -21,8 +21,8 @@ struct block {
     struct gps_range range;
     uint64_t serial, handle;
     int home;         /* ordinal of the device that it lies on */
-    uint64_t devices; /* that were given access, a bit each */
-    unsigned opens;   /* whose run it is in */
+    uint64_t devices; /* devices that have access, a bit each */
+    unsigned opens;   /* how many opens have it in their run */
 };
 
 struct open {
@@ -31,7 +31,7 @@ struct open {
     uint64_t from, size; /* the exporter's addresses */
     uint64_t serial;     /* the open's own */
     int home;            /* as its blocks' */
-    bool is_again;       /* it ends with another one of the same address */
+    bool is_again;       /* it ends with another open of the same address */
     bool synced;
 };
 
@@ -49,7 +49,7 @@ static struct {
     GPS_LOCK(GPS_RANK_MIRRORS) lock;
     struct mirror *list;
     _Atomic bool any;
-    uint64_t opened;                 /* so many, ever */
+    uint64_t opened;                 /* the opens so far */
     _Atomic uint64_t bytes[DEVICES]; /* mapped of each device */
     struct gps_gpu_bytes told[DEVICES];
 } state;
@@ -58,7 +58,7 @@ GPS_FORGOTTEN(state);
 #define BLOCK(of) ((struct block *)(of))
 _Static_assert(offsetof(struct block, range) == 0, "the first");
 
-/* --- what others see of it --- */
+/* --- figures for other processes --- */
 
 static uint64_t mirror_bytes_of(int device) {
     return atomic_load(&state.bytes[device]);
@@ -85,7 +85,8 @@ static bool mirror_block_is_same(const struct block *block, const struct gps_tok
            block->serial == theirs->serial;
 }
 
-/* The block that lies there; NULL, and *other: it is not there, but another one in its way. */
+/* The block at the place of the exporter's; NULL: it is not here. *other: another block is in its
+ * way. */
 static struct block *mirror_block_find(const struct mirror *mirror,
                                        const struct gps_token_block *theirs, bool *other) {
     struct block *block = mirror_block_from(mirror, theirs->at);
@@ -96,7 +97,7 @@ static struct block *mirror_block_find(const struct mirror *mirror,
 
 static void mirror_end_block(struct mirror *mirror, struct block *block) {
     if (gps_ops->unmap(here(mirror, block->range.from), block->range.size) != GPS_OK)
-        return; /* it stays for the next open */
+        return; /* the block stays for the next open */
     gps_ops->block_release(block->handle);
     atomic_fetch_sub(&state.bytes[block->home], block->range.size);
     gps_range_remove(&mirror->blocks, &block->range);
@@ -114,7 +115,7 @@ static void mirror_drop_blocks(struct mirror *mirror, uint64_t from, uint64_t si
     }
 }
 
-/* The current device's bit in `devices`; those beyond have the last one together. */
+/* The current device's bit in `devices`; devices of higher ordinals share the last bit. */
 static uint64_t device_bit(void) {
     int device = DEVICES - 1;
     gps_ops->device(&device);
@@ -158,7 +159,7 @@ static int give_access(const struct mirror *mirror, struct block *block) {
 
 /* --- mirrors --- */
 
-/* The n-th mirror of a range, in the order in which they began; with the lock. */
+/* The n-th mirror of a range, the oldest first; with the lock. */
 static struct mirror *nth(const struct gps_owner *exporter, const struct gps_token_reply *reply,
                           unsigned n) {
     for (struct mirror *mirror = state.list; mirror; mirror = mirror->next)
@@ -210,7 +211,7 @@ static struct mirror *at_address(uint64_t address) {
 
 enum { TAKEN, MISSING = -1, IN_THE_WAY = -2 }; /* or a code of the driver's */
 
-/* What is open so far of a run: nothing but its beginning. */
+/* A run that is being opened, block by block from its beginning. */
 struct filling {
     struct mirror *mirror;
     int home;
@@ -240,7 +241,8 @@ static int take_block(struct filling *filling, unsigned n, unsigned *used) {
     return code;
 }
 
-/* Blocks that were there at the last look, and are not now, may go again: then all are wanted. */
+/* The blocks of the reply that are missing; all of them at the second look, because a block that
+ * was here may have ended since. */
 static uint64_t filling_missing(const struct filling *filling) {
     uint64_t bits = 0;
     bool other;
@@ -273,7 +275,7 @@ static int filling_take_reply(struct filling *filling) {
     return code;
 }
 
-/* 0, a code, or IN_THE_WAY; *status is that of the exporter. */
+/* 0, a code, or IN_THE_WAY; *status is the exporter's. */
 static int take_window(struct filling *filling, int *status) {
     const uint64_t from = filling->reply.blocks[0].at;
     int code = filling_take_reply(filling);
@@ -289,7 +291,7 @@ static int take_window(struct filling *filling, int *status) {
     return code == MISSING ? GPS_INVALID_VALUE : code;
 }
 
-/* From the reply that is there, of the beginning of the run, to its end. */
+/* Opens the run to its end, from the reply at hand, which has its beginning. */
 static int filling_fill_run(struct filling *filling, int *status) {
     const uint64_t run = filling->reply.run, size = filling->reply.run_size;
     int code = take_window(filling, status);
@@ -314,7 +316,7 @@ static struct mirror *mirror_enter(const struct gps_region_record *record,
     return mirror;
 }
 
-/* Notes the open, or takes back what there is of it. */
+/* Notes the open, or undoes the part that was opened. */
 static void mirror_leave(struct filling *filling, const struct gps_token_reply *first,
                          struct open *opened) {
     struct mirror *mirror = filling->mirror;
@@ -410,7 +412,7 @@ static void end_open(struct mirror *mirror, struct open **link) {
     free(over);
 }
 
-/* The last of an address takes those along that were counted with it. */
+/* Closes one open of an address. The last one ends the opens, too, that were counted with it. */
 static bool close_at(struct mirror *mirror, uint64_t from, const struct gps_id *token, int *home) {
     struct open **link = find_open(mirror, from, token, false);
     if (!link)
@@ -476,7 +478,7 @@ void gps_mirror_set_synced(uint64_t pointer, bool synced) {
         open->synced = synced;
 }
 
-/* Where the blocks end that lie side by side from there on; the exporter's addresses. */
+/* Where the blocks end that adjoin from an address on; in the exporter's addresses. */
 static uint64_t end_of_blocks(const struct mirror *mirror, uint64_t at) {
     const struct block *block;
     while ((block = mirror_block_from(mirror, at)) && block->range.from <= at && block->opens)
@@ -484,7 +486,7 @@ static uint64_t end_of_blocks(const struct mirror *mirror, uint64_t at) {
     return at;
 }
 
-/* The open that reaches furthest of those that begin before an address. */
+/* Of the opens that begin before an address, the one that reaches furthest. */
 static const struct open *open_before(const struct mirror *mirror, uint64_t at) {
     const struct open *found = NULL;
     for (const struct open *open = mirror->opens; open; open = open->next)

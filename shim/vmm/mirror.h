@@ -1,15 +1,15 @@
 /*
  * mirror.h - memory of other processes' own cuMemCreate that is mapped here, by tokens.
  *
- * For each range of addresses that an exporter has reserved, and of which something is open here,
+ * For each range of addresses that an exporter has reserved, and of which a part is open here,
  * there is one mirror: a range of the same size, in which each block of the exporter's lies at the
  * same distance from the beginning as there. So each block is imported once, however many opens
  * there are, and addresses of different opens differ as in the exporter. A block is counted by the
  * opens whose run it is in, and unmapped with the last one's close. Where the exporter has mapped
  * other memory at a place whose old memory is open here, another mirror of that range begins.
  *
- * The mappings belong to no context. In a forked child none is valid, and all are forgotten. Inside
- * a gps_scope that has entered a context, unless said otherwise.
+ * The mappings belong to no context. In a forked child no mapping is valid, and all are forgotten.
+ * Called inside a gps_scope that has entered a context, unless said otherwise.
  */
 #pragma once
 
@@ -19,26 +19,26 @@
 #include "gpushare/region.h"
 
 /* Maps the run of a token. 0 and the pointer, or a code of the driver's, or -errno. -ENOENT: the
- * exporter does not have the run any more. -ECONNREFUSED: it has ended. -ETIMEDOUT: it does not
- * answer. */
+ * exporter does not have the run any more. -ECONNREFUSED: the exporter has ended. -ETIMEDOUT: it
+ * does not answer. */
 int gps_mirror_open(const struct gps_region_record *record, uint64_t *pointer);
-/* The pointer was open by another token already, which counts this open: it ends with that. */
+/* Another token had opened the pointer already, and counts this open, which ends with it. */
 void gps_mirror_opened_again(uint64_t pointer, const struct gps_id *token);
-/* Ends the open. Nothing uses it: the caller has waited for the device. */
+/* Ends an open. The caller has waited for the device, so nothing uses the memory. */
 int gps_mirror_close(uint64_t pointer, const struct gps_id *token);
 
-/* What a token has open at an address of a mirror: of several runs the longest. */
+/* The run that a token has open at an address of a mirror; of several the longest. */
 struct gps_mirrored {
     uint64_t pointer, size; /* as it was opened; 0: nothing is open there */
     uint64_t serial;        /* no other open has it; from 1 */
     bool synced;            /* SYNC_MEMOPS, as the program has set it */
 };
-/* One load where there is none. Needs no scope. */
+/* Costs one load where there is no mirror. Needs no scope. */
 bool gps_mirror_at(uint64_t address, struct gps_mirrored *found);
 void gps_mirror_set_synced(uint64_t pointer, bool synced);
 
 /* Whether anything is open here. */
 bool gps_mirror_any(void);
 /* Whether a range begins in memory that a token has open, or behind it in its mirror, and goes on
- * where nothing is open: *end is where. `token` is one that is open before that. Needs no scope. */
+ * where none is open, from *end on. `token`: one that is open before that. Needs no scope. */
 bool gps_mirror_ends(uint64_t address, uint64_t size, uint64_t *end, struct gps_id *token);

@@ -63,7 +63,7 @@ static bool token_range_is_within(uint64_t at, uint64_t size, uint64_t place, ui
     return size && at >= place && size <= place_size && at - place <= place_size - size;
 }
 
-/* They lie one behind the other, from `at` on. */
+/* Whether the blocks adjoin, from `at` on. */
 static bool are_adjoining(const struct gps_token_reply *reply, uint64_t at) {
     for (uint32_t i = 0; i < reply->count; i++) {
         const struct gps_token_block *block = &reply->blocks[i];
@@ -91,8 +91,8 @@ static bool is_reply_valid(const struct gps_token_reply *reply, long size,
 /* --- asking --- */
 
 #define PATIENCE                                                                                   \
-    (5 * GPS_SECOND) /* a process that is stopped answers nothing; one on a busy machine, late */
-#define REFUSED GPS_SECOND /* a program may have closed the socket: then there is another one */
+    (5 * GPS_SECOND)       /* a stopped process does not answer; one on a busy machine, late */
+#define REFUSED GPS_SECOND /* a program may have closed the socket: another one follows then */
 #define PAUSE   (GPS_SECOND / 500)
 _Static_assert((int)GPS_TOKEN_BLOCKS == (int)GPS_PASSING_MOST, "all of a reply in one message");
 
@@ -129,8 +129,8 @@ static bool may_listen(int status, uint64_t since) {
                                  gps_clock_monotonic() - since < REFUSED);
 }
 
-/* -EAGAIN: it has as many callers waiting as it can have. A child of the owner may have its socket
- * still, where nobody answers. */
+/* Connects, and tries again after -EAGAIN (the owner's queue of callers is full) and after a
+ * refusal: a child of the owner may still have the socket, and does not answer. */
 static int dial(struct gps_token_line *line) {
     const uint64_t begin = gps_clock_monotonic();
     int status = 0;

@@ -20,9 +20,9 @@ bool gps_token_request_valid(const struct gps_token_request *request, long size)
 
 /* --- asking the exporter of a token for the blocks of its run --- */
 
-/* A line is one connection, of one thread. The time for all its requests together is bounded: an
- * exporter that is stopped costs so much, once. While it is waited for the program's signals are
- * let in, and no lock is held. Inside a gps_scope. */
+/* A line is one connection, of one thread. The time for all its requests together is bounded: a
+ * stopped exporter costs that time, once. During the wait the program's signals are let in, and no
+ * lock is held. Inside a gps_scope. */
 struct gps_token_line {
     const struct gps_store *store;
     struct gps_owner owner;
@@ -35,9 +35,9 @@ void gps_token_line_begin(struct gps_token_line *line, const struct gps_store *s
                           const struct gps_region_record *record);
 void gps_token_line_end(struct gps_token_line *line);
 
-/* Asks for the blocks from an address on, and for the descriptors of those that are wanted, which
- * belong to the caller: *count of them. 0 or -errno. -ENOENT: the exporter does not have the run
- * any more. -ECONNREFUSED: it has ended. -ETIMEDOUT: it does not answer. */
+/* Asks for the blocks from an address on, and for descriptors of the wanted ones, *count of them,
+ * which are the caller's. 0 or -errno. -ENOENT: the exporter does not have the run any more.
+ * -ECONNREFUSED: the exporter has ended. -ETIMEDOUT: it does not answer. */
 int gps_token_line_ask(struct gps_token_line *line, uint64_t from, uint64_t wanted,
                        struct gps_token_reply *reply, int descriptors[GPS_TOKEN_BLOCKS],
                        unsigned *count);

@@ -20,9 +20,9 @@
 #include "util/clock.h"
 
 static struct {
-    _Atomic bool watching, busy; /* busy: the thread uses the driver; the end waits for that */
-    _Atomic uint64_t socket;     /* inode of the keeper's that has all of ours */
-    _Atomic uint32_t tokens;     /* made */
+    _Atomic bool watching, busy; /* busy: the thread uses the driver; stop and await wait for it */
+    _Atomic uint64_t socket;     /* inode of the socket of the keeper that has all our regions */
+    _Atomic uint32_t tokens;     /* tokens made */
 } state;
 
 static uint64_t look_for_keeper(void);
@@ -30,7 +30,7 @@ static struct gps_background keeper_watch = {
     .name = "gpushare-keep", .watched = GPS_WATCH_ROOT, .turn = look_for_keeper};
 
 void gps_vmm_region_make_token(uint8_t handle[GPS_HANDLE_BYTES]) {
-    gps_membership_join(); /* the token says in which directory it is known */
+    gps_membership_join(); /* the token names the directory in which it is known */
     gps_token_make(handle, gps_membership_store(), gps_process_self(),
                    atomic_fetch_add(&state.tokens, 1));
 }
@@ -49,8 +49,9 @@ bool gps_vmm_region_token(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES], in
 
 /* --- another keeper --- */
 
-/* The program may have freed the region meanwhile, and have other memory at its address. Ids are
- * never used again, so a region that is there now was there all the time. */
+/* Whether the region is still mapped: the program may have freed it meanwhile, and have other
+ * memory at its address. An id is never used again, so a region that is there now was there all the
+ * time. */
 static bool vmm_region_is_there(const struct gps_mapping *vmm) {
     struct gps_mapping now;
     return gps_mapping_at(vmm->pointer, &now) && gps_id_equal(&now.region, &vmm->region);
@@ -69,12 +70,13 @@ bool gps_vmm_region_return(const struct gps_id *region, int descriptor) {
     return status == 0 || status == -EEXIST || status == -EPERM || status == -ENOENT;
 }
 
-/* Whether the next keeper has this region, which was created here, or has no need of it. */
+/* Whether the next keeper has this region, which was created here, or does not need it. */
 static bool is_deposited(const struct gps_mapping *mapping) {
     int descriptor;
-    if (mapping->borrowed) /* the keeper had it, and only another process can give it again */
+    if (mapping->borrowed) /* it came back from the keeper, and only another process can give it */
         return true;
-    state.busy = true; /* before it looks whether it may */
+    /* Set before the phase is read: a suspension sets that, then reads `busy`. */
+    state.busy = true;
     if (gps_process_phase() == GPS_PHASE_SUSPENDED) {
         state.busy = false;
         return false;
@@ -90,8 +92,8 @@ static bool is_deposited(const struct gps_mapping *mapping) {
     return returned;
 }
 
-/* A keeper that did not answer may answer again. Deposits all that this process created when the
- * socket is another one than before; what fails is tried again a second later. */
+/* A keeper that did not answer may answer again. Deposits all regions that this process created
+ * when the socket is another one than before; after a failure it tries again a second later. */
 static uint64_t look_for_keeper(void) {
     const uint64_t other =
         gps_keeper_other(gps_membership_store(), gps_process_self(), atomic_load(&state.socket));
@@ -116,7 +118,7 @@ static void start_watching(void) {
 
 void gps_vmm_region_stop(void) {
     gps_background_stop(&keeper_watch);
-    gps_thread_await(&state.busy, GPS_SECOND); /* after what is under way */
+    gps_thread_await(&state.busy, GPS_SECOND); /* after the look under way */
 }
 
 bool gps_vmm_region_await(uint64_t timeout) {
@@ -156,7 +158,7 @@ int gps_vmm_region_publish(struct gps_export *region) {
         status =
             gps_name_point(gps_membership_store(), record->name, gps_process_self(), &record->id);
     if (status == -ETIMEDOUT)
-        start_watching(); /* for when it answers again */
+        start_watching(); /* until the keeper answers again */
     if (status < 0) {
         gps_references_end(region->slot);
         gps_keeper_drop(gps_membership_store(), NULL, &record->id, gps_process_self(),
@@ -179,7 +181,7 @@ int gps_vmm_region_open(const struct gps_region_record *record, uint64_t size, u
     const int status = gps_keeper_get(gps_membership_store(), &record->id, gps_process_self(),
                                       GPS_KEEPER_WAIT, &descriptor);
     if (status == -ETIMEDOUT)
-        start_watching(); /* for when it answers again */
+        start_watching(); /* until the keeper answers again */
     if (status < 0)
         return status;
     const int code = gps_mapping_open(descriptor, record, size, pointer);

@@ -5,8 +5,8 @@
  * preloaded processes understand; the driver refuses it. Its record belongs to the keeper
  * (gpushare/keeper.h), which has a descriptor of its memory. This process publishes a slot for as
  * long as it has the memory, as its creator or as an importer. When keeper and stand-by have died
- * and another keeper starts, a background thread deposits what was created here again. The driver
- * gives no descriptor of what was imported: that ends with its last mapping.
+ * and another keeper starts, a background thread deposits the regions that were created here again.
+ * The driver gives no descriptor of imported memory: that ends with its last mapping.
  *
  * Any thread may call these functions, inside a gps_scope that has entered a context, unless their
  * comment says otherwise.
@@ -27,19 +27,20 @@ void gps_vmm_region_end(struct gps_export *region);
 /* Deposits the descriptor of a region with a keeper that is new. It stays the caller's. 0 or
  * -errno. -ENOENT: there is no such region any more. */
 int gps_vmm_region_give(const struct gps_id *region, int descriptor);
-/* The same. True: the keeper has it now, or has it from another process, or needs it no more. */
+/* The same. True: the keeper has the region now, or from another process, or does not need it any
+ * more. */
 bool gps_vmm_region_return(const struct gps_id *region, int descriptor);
 
 /* Maps a region of the keeper's into the current context, after the intent was published. Returns
  * 0, the driver's code, or -errno where the keeper does not have it any more. */
 int gps_vmm_region_open(const struct gps_region_record *record, uint64_t size, uint64_t *pointer);
 
-/* The token of the region that `pointer` lies in, or what the driver would answer where it has no
- * context; false: it lies in none that an allocation of the program's became. Needs no scope. */
+/* The token of the region that `pointer` lies in, or the driver's code where there is no context;
+ * false: it lies in no region that an allocation of the program's became. Needs no scope. */
 bool gps_vmm_region_token(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES], int *code);
 
 void gps_vmm_region_stop(void); /* the process ends: the driver is touched no more */
-/* The process is suspended: waits until the thread does not use the driver, which it leaves alone
- * until the process is resumed. False: it still does after `timeout` ns. */
+/* The process is suspended: waits until the thread does not use the driver, nor will until the
+ * process is resumed. False: it still does after `timeout` ns. */
 bool gps_vmm_region_await(uint64_t timeout);
 void gps_vmm_region_reset(void); /* in a forked child */
