@@ -53,13 +53,13 @@ static void traces_add(struct gps_region_traces *traces, enum gps_history_event 
     traces->count[event] = count;
 }
 
-/* Of any record that this process owns: the stacks by enum gps_history_event. */
+/* Publishes the stacks, by enum gps_history_event, of any record that this process owns. */
 static void publish_history(const struct gps_store *store, const struct gps_region_record *record,
                             const uint32_t traces[GPS_HISTORY_EVENTS]) {
     struct gps_region_traces all = {.module_count = 0};
     for (enum gps_history_event event = 0; event < GPS_HISTORY_EVENTS; event++)
         traces_add(&all, event, traces[event]);
-    (void)gps_region_set_traces(store, record, &all); /* without them a report says less */
+    (void)gps_region_set_traces(store, record, &all); /* without them another report says less */
 }
 
 void gps_audit_region_publish(const struct gps_export *region, uint32_t freed) {
@@ -111,7 +111,7 @@ static int audit_record_publish(enum gps_backing backing, const uint8_t handle[G
     return status;
 }
 
-/* 0, or -errno. -ENOENT: there is none. -ENODEV: there is no audit. */
+/* 0, or -errno. -ENOENT: there is no record. -ENODEV: there is no audit. */
 static int audit_record_find(const struct gps_id *id, struct gps_region_record *record) {
     const struct gps_store *store = gps_membership_audit();
     return store ? gps_region_read(store, id, record, NULL) : -ENODEV;
@@ -151,7 +151,7 @@ bool gps_audit_find_place(const struct gps_owner *owner, uint64_t place,
 
 /* --- events --- */
 
-static _Atomic bool owed; /* that others hear that a record is missing */
+static _Atomic bool owed; /* the directory is still to say that a record is missing */
 GPS_FORGOTTEN(owed);
 
 void gps_audit_event_exported(const struct gps_event *event,
@@ -160,7 +160,7 @@ void gps_audit_event_exported(const struct gps_event *event,
     if (!gps_process_audits())
         return;
     if (gps_membership_join() == 0)
-        gps_region_remove_beside(gps_membership_audit(), &event->id); /* of an earlier one */
+        gps_region_remove_beside(gps_membership_audit(), &event->id); /* an earlier event's */
     const bool told = !owed && audit_record_publish(GPS_BACKING_EVENT, handle, traces) == 0;
     owed = !told && gps_references_set_untold() < 0;
     if (told && event->recorded)

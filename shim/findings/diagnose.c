@@ -8,9 +8,9 @@
 #include "reporter.h"
 #include "stack/trace.h"
 
-/* What a pointer turned out to be. */
+/* The memory that a pointer turned out to be of. */
 struct subject {
-    uint64_t base; /* of what it lies in; 0: nothing that is known */
+    uint64_t base; /* of the memory that it lies in; 0: none that is known */
     struct gps_alloc alloc;
     struct gps_import import;
     struct gps_freed freed;
@@ -26,8 +26,8 @@ static bool find_at(uint64_t base, struct subject *subject) {
     return subject->base != 0;
 }
 
-/* Memory of a token is many blocks, each of which the driver has by itself, and another token's can
- * begin in it. */
+/* Memory of a token is many blocks, each of which the driver knows by itself, and another token's
+ * memory can begin in it. */
 static bool subject_find_import(uint64_t pointer, enum gps_freed_kind kind,
                                 struct subject *subject) {
     struct gps_import import;
@@ -37,8 +37,8 @@ static bool subject_find_import(uint64_t pointer, enum gps_freed_kind kind,
     return subject->was_freed || find_at(import.pointer, subject);
 }
 
-/* Finds what begins exactly there, or else what the driver says the address lies in, or else what
- * was freed there. What is cached does not exist for the program. */
+/* Finds the memory that begins exactly there, or else that in which the address lies by the driver,
+ * or else memory that was freed there. A cached import does not exist for the program. */
 static void subject_find(uint64_t pointer, enum gps_freed_kind kind, struct subject *subject) {
     uint64_t base, size;
     if (!pointer || find_at(pointer, subject) || subject_find_import(pointer, kind, subject))
@@ -50,7 +50,7 @@ static void subject_find(uint64_t pointer, enum gps_freed_kind kind, struct subj
     subject->was_freed = !subject->base && gps_freed_find(kind, pointer, &subject->freed);
 }
 
-/* What the process's own books say of it, for a driver that answers nothing. */
+/* Finds it in the process's own books, for a driver that gives no answer. */
 static void subject_recall(uint64_t pointer, enum gps_freed_kind kind, struct subject *subject) {
     if (pointer && !find_at(pointer, subject) && gps_freed_find(kind, pointer, &subject->freed))
         subject->freed.ended = GPS_NO_TRACE; /* this very call */
@@ -60,9 +60,10 @@ static bool is_interior(uint64_t pointer, const struct subject *subject) {
     return subject->base && subject->base != pointer;
 }
 
-/* --- what is known of it --- */
+/* --- the state of the memory --- */
 
-/* What a rule has open is an allocation to the program. */
+/* Whether the program has opened it: memory that a rule has open is an allocation to the
+ * program. */
 static bool is_opened(const struct subject *subject) {
     return subject->is_import && !subject->import.opens.by_rule;
 }
@@ -82,7 +83,7 @@ static enum gps_known known_of_close(uint64_t pointer, const struct subject *sub
     return subject->base ? GPS_KNOWN_OWN : subject->was_freed ? GPS_KNOWN_FREED : GPS_KNOWN_NOTHING;
 }
 
-/* LIVE where the code does not speak of the argument. */
+/* LIVE where the code is not about the argument. */
 enum gps_known gps_known_of_code(int code) {
     uint64_t context = 0;
     if (code == GPS_DEINITIALIZED)
@@ -105,7 +106,7 @@ static enum gps_known subject_known(enum gps_ask ask, uint64_t pointer, int code
                                    : GPS_KNOWN_NOTHING;
 }
 
-/* --- what a report says of it --- */
+/* --- the words of a report --- */
 
 /* Why VMM memory has no token (ipc/token.h). */
 static const char *kind_of_vmm(uint64_t pointer, struct gps_text *text) {
@@ -194,7 +195,7 @@ static const char *detail_of(enum gps_ask ask, enum gps_known known, uint64_t po
     return text->bytes;
 }
 
-/* What the program has made, and mapped there. */
+/* Describes memory that the program has made, and mapped at the address. */
 static void describe_mapping(struct gps_report *report, uint64_t pointer) {
     struct gps_vmm_mapping mapping;
     struct gps_vmm_memory memory;
@@ -243,7 +244,7 @@ static void diagnose(enum gps_ask ask, uint64_t pointer, int code) {
     gps_report_send(&report);
 }
 
-/* A free is no IPC call: where the code does not speak of the pointer, it is not our business. */
+/* A free is no IPC call: if its code is not about the pointer, it is not reported. */
 void gps_diagnose_pointer(enum gps_ask ask, uint64_t pointer, int code) {
     if (ask == GPS_ASK_FREED && code != GPS_INVALID_VALUE)
         return;
@@ -251,7 +252,7 @@ void gps_diagnose_pointer(enum gps_ask ask, uint64_t pointer, int code) {
     diagnose(ask, pointer, code);
 }
 
-/* --- calls that did not get as far --- */
+/* --- calls that were refused before --- */
 
 void gps_diagnose_no_output(void) {
     GPS_SCOPE();

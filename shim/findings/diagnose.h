@@ -1,11 +1,11 @@
 /*
- * diagnose.h - why the driver refused a call, found out afterwards.
+ * diagnose.h - finds out afterwards why the driver refused a call.
  *
- * A refused call is rare and wrong already, so nothing is spared here: the driver is asked about
- * the pointer, and the directory about the handle. A certain reason becomes a finding of its own.
- * Every other refusal of an IPC call is ipc-call-failed, which says what the code means. The
- * program gets the driver's own code in any case. Any thread may call the functions, and none needs
- * a scope but where said.
+ * A refused call is rare and wrong already, so no cost is spared here: the driver is asked about
+ * the pointer, and the directory is searched for the handle. A certain reason becomes a finding of
+ * its own. Every other refusal of an IPC call is ipc-call-failed, which says what the code means.
+ * The program gets the driver's own code in any case. Any thread may call the functions, and none
+ * needs a scope but where said.
  */
 #pragma once
 
@@ -21,17 +21,16 @@
 
 /* The driver has refused to free a pointer (GPS_ASK_FREED), to close it or to give its handle. */
 void gps_diagnose_pointer(enum gps_ask ask, uint64_t pointer, int code);
-/* The call was denied, for the memory that begins at `base` was freed before. `finding` is policy's
- * answer, and `detail` may be NULL. */
+/* The call was denied because the memory that begins at `base` was freed before. `finding` is
+ * policy's answer, and `detail` may be NULL. */
 void gps_diagnose_freed(uint64_t pointer, uint64_t base, enum gps_finding finding,
                         const char *detail);
-/* Says of an address in no allocation where it lies: in main memory, or how far from the nearest
- * allocation. In a scope. */
+/* Adds where an address outside of all allocations lies: in main memory, or how far from the
+ * nearest allocation. In a scope. */
 void gps_whereabouts_say(struct gps_text *text, uint64_t address);
-/* What a code tells without a look at the call's arguments: GPS_KNOWN_LIVE where that is nothing.
- * In a scope. */
+/* What follows from a code without the call's arguments; GPS_KNOWN_LIVE: nothing. In a scope. */
 enum gps_known gps_known_of_code(int code);
-/* The call has no place for its result. It comes before the call, which may not return. */
+/* The call has no place for its result. Called before the driver, which may not return. */
 void gps_diagnose_no_output(void);
 /* An IPC call was refused before the driver was asked. */
 void gps_diagnose_refused_early(int code);
@@ -47,13 +46,14 @@ void gps_diagnose_opened_at_base(uint64_t base, uint64_t offset);
 void gps_diagnose_create_event(bool timed, int code);
 void gps_diagnose_export_event(uint64_t event, int code);
 void gps_diagnose_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code);
-/* An event was opened: whether it is one that lives is known in audits. */
+/* An event was opened; only an audit knows whether it lives. */
 void gps_diagnose_opened_event(const struct gps_event *event,
                                const uint8_t handle[GPS_HANDLE_BYTES]);
-/* It is destroyed, and used (GPS_ASK_EVENT_USED) or destroyed again; the call may not return. */
+/* An event that is destroyed is used (GPS_ASK_EVENT_USED) or destroyed again; the call may not
+ * return. */
 void gps_diagnose_destroyed_event(enum gps_ask ask, uint64_t event,
                                   const struct gps_freed *destroyed);
-/* It is over here. Whether a wait for it was in vain is known in audits. */
+/* An event has ended here; only an audit knows whether a wait for it was in vain. */
 void gps_diagnose_ended_event(const struct gps_event *event);
 
 /* --- diagnose_books.c: calls for memory pools, by the books --- */
@@ -61,11 +61,11 @@ void gps_diagnose_ended_event(const struct gps_event *event);
 /* The driver has refused to allocate from a pool, or to free a pointer. */
 void gps_diagnose_pool_allocation(uint64_t pool, int code);
 void gps_diagnose_pool_free(uint64_t pointer, int code);
-/* It has given no descriptor of a pool, `type` as below, or no data of a pointer. */
+/* The driver has given no descriptor of a pool, `type` as below, or no data of a pointer. */
 void gps_diagnose_pool_export(uint64_t pool, uint32_t type, int code);
 void gps_diagnose_pool_pointer_export(uint64_t pointer, int code);
-/* Memory of a pool of this process's is freed, and taken from the books: an audit tells who has it
- * imported. */
+/* Memory of a pool of this process's is freed, and taken from the books: an audit names the
+ * processes that have it imported. */
 void gps_diagnose_pool_order(const struct gps_pool_pointer *pointer);
 /* A pool is destroyed, and taken from the books, with pointers that are alive. */
 void gps_diagnose_pool_destroyed(const struct gps_pool *pool);
@@ -77,32 +77,33 @@ void gps_diagnose_release(uint64_t handle, int code);
 void gps_diagnose_vmm_create(uint64_t size, int code);
 void gps_diagnose_map(uint64_t handle, uint64_t pointer, uint64_t size, int code);
 void gps_diagnose_unmap(uint64_t pointer, uint64_t size, int code);
-/* The driver has answered 0, and nothing was mapped there. */
+/* An unmap has succeeded, and no memory was mapped there. */
 void gps_diagnose_unmap_nothing(uint64_t pointer, uint64_t size);
 /* `type`: CUmemAllocationHandleType. */
 void gps_diagnose_vmm_export(uint64_t handle, uint32_t type, int code);
-/* By a descriptor, as the program passed it; the codes 101 and 217, too. */
+/* An import by a descriptor, as the program passed it; for the codes 101 and 217, too. */
 void gps_diagnose_vmm_import(uint64_t shared, int code);
-/* What is wrong with a descriptor: before an import as external memory, which closes it. */
+/* The first finds the fault of a descriptor, before an import as external memory, which closes it;
+ * the second reports it. */
 int gps_diagnose_descriptor(int descriptor);
 void gps_diagnose_external(int descriptor, int wrong, int code);
 void gps_diagnose_unreserve(uint64_t pointer, uint64_t size, int code);
 
-/* A call for VMM memory or pools was refused, and nothing has told why; `nowhere`: it had no place
- * for its result. In audits. */
+/* A call for VMM memory or pools was refused, and no report has told why; `nowhere`: the call had
+ * no place for its result. In audits. */
 void gps_diagnose_refused(bool nowhere, int code);
 
-/* --- diagnose_copy.c: copies, fills, and kernels that are given what is gone, in audits --- */
+/* --- diagnose_copy.c: copies, fills, and kernels with freed memory, in audits --- */
 
-/* It was to touch these bytes of device memory; 0: none, or they are not known. */
+/* A copy or fill of these bytes of device memory was refused; 0: none, or they are not known. */
 void gps_diagnose_copy(uint64_t address, uint64_t size, int code);
-/* Of addresses that were to be used otherwise: only that nothing is mapped there. */
+/* For other uses of addresses: reports only that no memory is mapped there. */
 void gps_diagnose_unmapped(uint64_t address, uint64_t size, int code);
 /* A kernel is about to get the address as its argument of this number. */
 void gps_diagnose_argument(uint64_t address, unsigned number);
 
-/* --- diagnose_graph.c: graphs with memory that is gone, in audits --- */
+/* --- diagnose_graph.c: graphs with memory that has ended, in audits --- */
 
-/* A graph is about to be launched, and memory that one of its nodes uses has ended. False: there is
- * something by now. In a scope. */
+/* A graph is about to be launched, and memory that one of its nodes uses has ended. False: other
+ * memory is there by now. In a scope. */
 bool gps_diagnose_graph(const struct gps_graph_use *use, const struct gps_freed *freed);

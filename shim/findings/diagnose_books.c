@@ -33,7 +33,7 @@ void gps_diagnose_release(uint64_t handle, int code) {
         is_released(GPS_ASK_VMM_RELEASED, handle);
 }
 
-/* Whether it is no multiple of what the driver insists on. */
+/* Whether the value is no multiple of the driver's granularity. */
 static bool is_uneven(const char *what, uint64_t value) {
     uint64_t granularity;
     GPS_NEW_TEXT(text, 128);
@@ -53,7 +53,7 @@ void gps_diagnose_vmm_create(uint64_t size, int code) {
         is_uneven("size", size);
 }
 
-/* A mapping that lies in the range, and not all of it. */
+/* Finds a mapping of which the range has only a part. */
 static bool is_cut(uint64_t pointer, uint64_t size, struct gps_vmm_mapping *mapping,
                    struct gps_vmm_memory *memory) {
     for (uint64_t at = pointer; at - pointer < size && gps_vmm_mapping_from(at, mapping, memory) &&
@@ -64,7 +64,7 @@ static bool is_cut(uint64_t pointer, uint64_t size, struct gps_vmm_mapping *mapp
     return false;
 }
 
-/* Of calls for a range of addresses. */
+/* A report on a call for a range of addresses. */
 static struct gps_report report_range(enum gps_ask ask, enum gps_known known, uint64_t pointer,
                                       uint64_t size, const struct gps_text *detail) {
     struct gps_report report = gps_report_on(ask, known);
@@ -159,7 +159,7 @@ void gps_diagnose_vmm_export(uint64_t handle, uint32_t type, int code) {
 
 enum wrong { NOTHING_WRONG, AN_ADDRESS, NOT_OPEN, A_FILE, A_SOCKET };
 
-/* The driver's files are devices. */
+/* Whether the descriptor is of a file that is not the driver's: those are devices. */
 static enum wrong wrong_file(int descriptor) {
     struct stat file;
     if (fstat(descriptor, &file) < 0)
@@ -174,7 +174,7 @@ static enum wrong shared_handle_wrong(uint64_t shared) {
     return shared >> 32 && (int64_t)shared != (int)shared ? AN_ADDRESS : wrong_file((int)shared);
 }
 
-/* What was imported, or exported, by a number that is closed by now. */
+/* Adds the import, or export, by a descriptor whose number is closed by now. */
 static void add_past(struct gps_report *report, int number) {
     struct gps_vmm_descriptor past;
     if (gps_vmm_descriptor_of(number, &past))
@@ -320,7 +320,7 @@ void gps_diagnose_pool_pointer_export(uint64_t pointer, int code) {
         report_pointer(found.imports ? GPS_KNOWN_IMPORTED : GPS_KNOWN_TYPES, &found, 0);
 }
 
-/* What was freed in the order of its stream is the pool's until its turn comes. */
+/* A pointer freed in the order of its stream stays the pool's until its turn comes. */
 void gps_diagnose_pool_free(uint64_t pointer, int code) {
     struct gps_freed freed;
     if (code != GPS_INVALID_VALUE)
@@ -332,7 +332,7 @@ void gps_diagnose_pool_free(uint64_t pointer, int code) {
         report_freed(GPS_ASK_FREED, pointer, &freed, "allocated");
 }
 
-/* Another pool's pointer with equal data may be the one that is imported. */
+/* The imported pointer may be another pool's, with equal data. */
 void gps_diagnose_pool_order(const struct gps_pool_pointer *pointer) {
     struct gps_party users[GPS_USERS_REPORTED];
     GPS_SCOPE();

@@ -51,9 +51,9 @@ static bool is_closed_to_us(uint64_t address, uint64_t size) {
     return false;
 }
 
-/* --- memory that is gone --- */
+/* --- memory that has ended --- */
 
-/* `number` is that of a kernel's argument; 0: it was to be copied or filled. */
+/* `number` is that of a kernel's argument; 0: it is of a copy or fill. */
 static void report_gone(enum gps_known known, uint64_t address, uint64_t base,
                         const struct gps_freed *freed, unsigned number) {
     GPS_NEW_TEXT(text, 160);
@@ -73,7 +73,8 @@ static void report_gone(enum gps_known known, uint64_t address, uint64_t base,
     gps_report_send(&report);
 }
 
-/* Whether the address is anything by now: to the driver, a place for mappings, or main memory. */
+/* Whether the address is in use by now: by the driver's answer, a reservation, or as main
+ * memory. */
 static bool is_used_again(uint64_t address) {
     uint64_t place, size;
     char byte = 0;
@@ -81,8 +82,8 @@ static bool is_used_again(uint64_t address) {
            gps_vmm_reservation(address, &place, &size) || gps_peek(address, &byte, sizeof(byte));
 }
 
-/* Of a kernel's argument only what was closed is told: any number may look like an address that the
- * program has freed. */
+/* For a kernel's argument only closed imports are reported: any number may look like an address
+ * that the program has freed. */
 static bool look_at_the_past(uint64_t address, unsigned number) {
     struct gps_freed closed, freed;
     uint64_t base, other;
@@ -100,7 +101,7 @@ static bool look_at_the_past(uint64_t address, unsigned number) {
 
 /* --- addresses where nothing is mapped --- */
 
-/* The first one of the range that lies in no mapping of the books. */
+/* Finds the first address of the range that lies in no mapping of the books. */
 static bool find_hole(uint64_t address, uint64_t size, uint64_t *hole) {
     struct gps_vmm_mapping mapping = {.pointer = 0};
     struct gps_vmm_memory memory;
@@ -112,7 +113,7 @@ static bool find_hole(uint64_t address, uint64_t size, uint64_t *hole) {
     return at - address < size;
 }
 
-/* The program has reserved it, so it is nothing else. */
+/* Only for a range that the program has reserved, which is no other memory. */
 static bool copied_range_is_unmapped(uint64_t address, uint64_t size) {
     struct gps_freed unmapped;
     uint64_t hole, base;

@@ -82,7 +82,7 @@ static enum gps_known event_taken_for_own(struct gps_text *detail) {
     return GPS_KNOWN_NAMESPACE;
 }
 
-/* What it is instead, where that can be told. */
+/* The kind of handle that it is instead, where that can be told. */
 static enum gps_known event_handle_unknown(const uint8_t handle[GPS_HANDLE_BYTES],
                                            const struct gps_id *id, int code,
                                            struct gps_text *detail) {
@@ -97,7 +97,7 @@ static enum gps_known event_handle_unknown(const uint8_t handle[GPS_HANDLE_BYTES
     return GPS_KNOWN_NOTHING;
 }
 
-/* What the exporter has told of it, in an audit. */
+/* The event's state by its exporter's record, in an audit. */
 static enum gps_known known_of_record(const struct gps_region_record *record) {
     return gps_record_over(record) ? GPS_KNOWN_STALE
            : gps_lease_probe(gps_membership_store(), &record->owner) == GPS_DEAD
@@ -137,12 +137,12 @@ void gps_diagnose_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code) {
     struct gps_region_record record;
     const struct gps_id id = gps_id_of_handle(handle);
     GPS_DRIVER_SCOPE();
-    gps_membership_join(); /* who has handles is told there */
+    gps_membership_join(); /* processes that have handles are found there */
     enum gps_known known = known_of_open(handle, code, &own, &text);
     const bool unknown = known == GPS_KNOWN_NOTHING && code != GPS_INVALID_CONTEXT;
     const enum gps_audit_answer answer =
         unknown ? gps_audit_ask_event(&id, &record) : GPS_AUDIT_HAS_NOT;
-    if (answer != GPS_AUDIT_HAS_NOT) { /* a driver that looks whether it is over has refused it */
+    if (answer != GPS_AUDIT_HAS_NOT) { /* a driver that checks whether it is over has refused it */
         known = answer == GPS_AUDIT_HAS ? known_of_record(&record) : GPS_KNOWN_LIVE;
         text = GPS_TEXT(text_buffer);
     }
@@ -156,8 +156,8 @@ void gps_diagnose_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code) {
 
 enum { TELLING = 16, RECORDS = 128 };
 
-/* There is no record of it. Its beginning is that of the handles of a process that publishes all of
- * its own, and still lives: records of one that has ended are removed. */
+/* Judges a handle without a record that begins like those of a process which publishes all of its
+ * own, and still lives: records of a process that has ended are removed. */
 static enum gps_known compare_with_others(const uint8_t handle[GPS_HANDLE_BYTES],
                                           struct gps_text *detail) {
     const struct gps_likeness like = gps_likeness_of(gps_membership_audit(), handle, RECORDS);

@@ -1,4 +1,4 @@
-/* diagnose_graph.c - see diagnose.h: graphs with memory that is gone. */
+/* diagnose_graph.c - see diagnose.h: graphs with memory that has ended. */
 #include "diagnose.h"
 #include "driver/driver_ops.h"
 #include "registry/vmm_books.h"
@@ -6,7 +6,7 @@
 #include "util/peek.h"
 #include "util/text.h"
 
-/* Whether nothing is there by now: to the driver, in the books, or in main memory. */
+/* Whether no memory is there by now: by the driver's answer, in the books, or main memory. */
 static bool graph_memory_is_gone(uint64_t address) {
     uint64_t place, size;
     char byte = 0;

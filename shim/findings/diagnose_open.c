@@ -14,13 +14,13 @@
 #include "reporter.h"
 #include "util/text.h"
 
-/* A handle that could not be opened, and what the directory says of it now. */
+/* A handle that could not be opened, and its record in the directory now. */
 struct open {
     const struct gps_import *import;
     unsigned flags;
     int code;
     bool recorded;
-    bool late; /* the record was not there when the driver was asked */
+    bool late; /* the record was published after the driver's open */
     enum gps_past past;
     struct gps_owner exporter; /* unless its past is unknown */
     struct gps_region_record record;
@@ -81,15 +81,15 @@ static bool is_refused_handle(int code) {
     return code == GPS_INVALID_VALUE || code == GPS_INVALID_HANDLE;
 }
 
-/* An audited exporter says before its free where that is, and after it that it was. */
+/* Whether an audited exporter has begun its free: it publishes the place of the free first. */
 static bool is_being_freed(const struct gps_region_record *record) {
     struct gps_region_traces traces;
     return gps_region_read_traces(gps_membership_store(), record, &traces) == 0 &&
            traces.count[GPS_HISTORY_FREED] > 0;
 }
 
-/* The exporter lives and its memory is ready. The report says how the two differ. A token knows no
- * pid. */
+/* The exporter lives and its memory is ready. The report says how the two processes differ. A token
+ * knows no pid. */
 static enum gps_known differing(struct open *open) {
     if (is_refused_handle(open->code) && is_being_freed(&open->record)) {
         gps_text_str(&open->detail, "its exporter is about to free it, or just has");
@@ -137,14 +137,15 @@ static bool find_in_siblings(struct open *open) {
 
 enum { RECORDS = 1024, FEW = 128, TELLING = 32, CUT = 16 };
 
-/* Its beginning is one handle's, and its end another one's. */
+/* Whether its beginning is one handle's, and its end another one's. */
 static bool is_mixed(const struct gps_likeness *like) {
     return like->first >= TELLING && like->first < GPS_HANDLE_BYTES &&
            like->first + like->last >= GPS_HANDLE_BYTES &&
            !gps_handle_is_zero_from(like->handle, like->first);
 }
 
-/* A handle that was cut, or put together from two. What is said of it is so, whatever was done. */
+/* A handle that was cut, or put together from two. The report gives only the bytes that are
+ * equal. */
 static void say_likeness(struct gps_text *text, const struct gps_likeness *like) {
     gps_text_add(text, "the first %u bytes are those of a handle of %s (pid %u)", like->first,
                  like->begins.command, like->begins.pid);
@@ -187,7 +188,8 @@ static enum gps_known open_unknown(struct open *open) {
 
 enum { HELD = 8 /* imports of one exporter that are looked at */ };
 
-/* What the exporter has freed is open here, so what it made in its place cannot be. */
+/* Finds an open import that the exporter has freed: memory that it made in the same place cannot be
+ * opened then. */
 static bool find_freed(const struct gps_owner *exporter, struct gps_import *held) {
     struct gps_import imports[HELD];
     struct gps_region_record record;
@@ -201,7 +203,7 @@ static bool find_freed(const struct gps_owner *exporter, struct gps_import *held
     return false;
 }
 
-/* A driver's answer while another thread opens or closes the same memory, too. */
+/* The code may also mean that another thread opens or closes the same memory. */
 static enum gps_known place_held(struct open *open) {
     if (open->recorded && find_freed(&open->record.owner, &open->elsewhere))
         gps_text_add(&open->detail,
@@ -257,7 +259,7 @@ static void open_report(struct open *open) {
     if (known == GPS_KNOWN_FLAGS)
         gps_text_add(&open->detail, "the flags are %u", open->flags);
     if (known == GPS_KNOWN_OWN)
-        import.exporter.owner.pid = 0; /* no other process has a part in it */
+        import.exporter.owner.pid = 0; /* no other process is involved */
     gps_report_about_import(&report, &import);
     gps_report_prior(&report, "opened", open->elsewhere.trace);
     report.detail = open->detail.length ? open->detail.bytes : NULL;
@@ -268,8 +270,8 @@ static void open_report(struct open *open) {
     gps_report_send_with(&report, open->recorded ? &open->record : NULL);
 }
 
-/* A region that was over stays over. The exporter may have freed any other one while the driver was
- * asked. 0, or -errno: -ENOENT, there is none. */
+/* Reads the record again unless its region was over: the exporter may have freed it during the
+ * driver's open. 0, or -errno; -ENOENT: there is none. */
 static int take_record(struct open *open, const struct gps_region_record *before) {
     const struct gps_store *store = gps_membership_store();
     if (before)

@@ -44,7 +44,7 @@ static void say_sum(struct gps_text *text, uint64_t count, uint64_t bytes, const
     gps_text_str(text, count == 1 ? "" : " in all");
 }
 
-/* Its number may be another one's by now. */
+/* Its number may be another handle's by now. */
 static void about_left(struct gps_report *report, const struct gps_vmm_left *left) {
     struct gps_freed freed;
     gps_report_about_memory(report, &left->memory);
@@ -114,7 +114,7 @@ static void report_group(const struct group *group) {
         gps_text_time(&text, group->last);
     }
     report.raised = gps_process_audits() && group->trace &&
-                    group->count > GPS_LEAK_HANDFUL; /* without: of many places */
+                    group->count > GPS_LEAK_HANDFUL; /* without a trace: leaks of many places */
     if (group->trace) /* the same site, of another exporter, is not the same leak */
         report.stack_hash = gps_trace_hash(group->trace) ^ group->import.exporter.owner.nonce;
     gps_report_send(&report);
@@ -135,13 +135,13 @@ static struct group *leak_group_of(enum gps_known known, uint32_t trace,
             return group;
     }
     if (state.count == GROUPS)
-        report_groups(); /* what comes again later is counted as a repeat */
+        report_groups(); /* a later leak of the same kind counts as a repeat */
     struct group *group = &state.groups[state.count++];
     *group = (struct group){.known = known, .trace = trace};
     return group;
 }
 
-/* Adds one to a group. The first is described by the caller: true. */
+/* Adds a leak to a group. True: it is the first, which the caller describes. */
 static bool leak_group_add(struct group *group, uint64_t bytes, uint64_t time) {
     if (!group->first || time < group->first)
         group->first = time;
@@ -183,7 +183,7 @@ static void add_closed(const struct gps_vmm_closed *closed) {
     }
 }
 
-/* It is judged by its file: another one may have its number by now. */
+/* A descriptor is recognised by its file's mark: another file may have its number by now. */
 static void add_left(const struct gps_vmm_left *left) {
     const bool exported = left->descriptor.way == GPS_VMM_EXPORTED_AS;
     if (!gps_file_has_mark(left->number, left->descriptor.mark))
@@ -218,7 +218,7 @@ static void add_never_freed(void) {
             add_alloc(&left[i]);
 }
 
-/* What the program was refused, and asked for in no other way. */
+/* Reports memory that the program was refused, and asked for in no other way. */
 static void report_refusal(void) {
     struct gps_vmm_refusal refusal;
     GPS_NEW_TEXT(text, 64);
@@ -233,7 +233,8 @@ static void report_refusal(void) {
     gps_report_send(&report);
 }
 
-/* What is unmapped is taken from the books, and leaves its descriptors: they come before it. */
+/* Descriptors come first: unmapped memory that is taken from the books leaves its descriptors
+ * behind. */
 void gps_leak_report_end(void) {
     enum { BATCH = 8 };
     struct gps_vmm_left left[BATCH];
@@ -280,7 +281,7 @@ void gps_leak_reset_export(struct gps_reset *reset, const struct gps_export *reg
     }
 }
 
-/* A context with both is one report, for the same call did it. */
+/* A context with both gives one report, because one call ended both. */
 static void report_shared(const struct gps_reset *reset) {
     GPS_NEW_TEXT(text, 256);
     struct gps_party users[GPS_USERS_REPORTED];

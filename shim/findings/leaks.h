@@ -1,5 +1,5 @@
 /*
- * leaks.h - what is left open, allocated or refused when the process, or a context, ends.
+ * leaks.h - imports, exports and memory that are left when the process, or a context, ends.
  *
  * Equal leaks (one finding, one call site, one exporter) are one report with a count and a sum of
  * bytes: a program that leaks, leaks often. The module owns the sums. The functions are called
@@ -12,7 +12,7 @@
 /* --- the end of the process: by one thread --- */
 
 void gps_leak_add_export(const struct gps_export *region);
-/* Adds what is still open, and reports all. */
+/* Adds the imports, events and memory that are left, and reports all. */
 void gps_leak_report_end(void);
 
 /* --- the end of a context --- */
@@ -21,7 +21,7 @@ struct gps_reset {
     uint64_t context;
     uint64_t opens, open_bytes;     /* imports that were open in it */
     uint64_t held, held_bytes;      /* regions of ours that other processes hold */
-    uint64_t exports, export_bytes; /* the rest of ours: nobody holds them, nobody freed them */
+    uint64_t exports, export_bytes; /* the rest of ours: neither held nor freed */
     struct gps_import import;       /* the first of each */
     struct gps_export export;
     struct gps_export held_export;

@@ -34,7 +34,7 @@ static bool likeness_compare(void *arg, const struct gps_region_record *record, 
     struct gps_likeness *like = arg;
     unsigned first = 0, last = 0;
     (void)why;
-    if (status != 0 || record->backing == GPS_BACKING_PLACE) /* that is no handle */
+    if (status != 0 || record->backing == GPS_BACKING_PLACE) /* a place is no handle */
         return --like->left;
     while (first < GPS_HANDLE_BYTES && record->handle[first] == like->handle[first])
         first++;

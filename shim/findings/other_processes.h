@@ -1,5 +1,5 @@
 /*
- * other_processes.h - what the directory shows of the other processes, for who looks for a reason.
+ * other_processes.h - the other processes, by the directory, as reasons for a refused call.
  *
  * Inside a gps_scope; any thread.
  */
@@ -10,22 +10,22 @@
 #include "gpushare/region.h"
 
 struct gps_other_processes {
-    bool has_our_pid; /* one has, in its own pid namespace */
+    bool has_our_pid; /* another process has this pid, in its own pid namespace */
     bool has_other_shm;
-    bool may_export; /* `gpushare audit` only sits in the directory */
+    bool may_export; /* a process other than `gpushare audit` may export */
 };
 
 /* Where the directory cannot be read, there may be an exporter. */
 struct gps_other_processes gps_other_processes_look(void);
 
-/* --- the published handles that begin, and that end, as one that nobody has published --- */
+/* --- published handles that begin, or end, like a handle that no process has published --- */
 
 struct gps_store;
 
 struct gps_likeness {
     const uint8_t *handle;         /* the caller's */
-    unsigned first, last;          /* so many bytes are equal, of the handle that has most */
-    struct gps_owner begins, ends; /* who made these; not set where that is 0 */
+    unsigned first, last;          /* equal bytes, of the handle that has most */
+    struct gps_owner begins, ends; /* the makers of those handles; not set where the bytes are 0 */
     unsigned left;                 /* records that are not read */
 };
 

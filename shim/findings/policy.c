@@ -9,11 +9,11 @@ static struct gps_answer deny(int code, enum gps_finding finding) {
     return (struct gps_answer){GPS_DENY, code, finding};
 }
 
-/* What has a name. What the driver refused or did needs no verdict; what it must not be asked is
- * answered with its own code: it would free or give memory that is freed for the program. In share
- * mode, too, a second destroy, of which it crashes, a stale handle, which opens whatever lies at
- * its address next (driver 580), or hangs, and a free of an address inside, which frees the
- * whole where it is asked about at all (gps_operations.by_range). */
+/* The named cases. A call that the driver has made or refused needs no verdict. A call that it must
+ * not get is answered with its own code: it would free or give memory that is freed for the
+ * program. So are, in share mode, too, a second destroy, which crashes it, a stale handle, which
+ * opens any memory that lies at its address next (driver 580), or hangs, and a free of an address
+ * inside, which frees the whole where the driver takes it (gps_operations.by_range). */
 #define ANSWER(ask, known, finding, code) [ask][known] = {true, finding, code}
 /* Every IPC call that is refused has a finding: the rows of its ask, or one of these. */
 #define REFUSED(ask)                                                                               \
@@ -112,7 +112,7 @@ static const struct {
     ANSWER(GPS_ASK_NOTED_END, GPS_KNOWN_LEFT_IMPORTED, GPS_IMPORT_DESCRIPTOR_LEAK, GPS_OK),
 };
 
-/* In audit mode, too, what is deferred is freed for the program. */
+/* In audit mode, too, a deferred region is freed for the program. */
 static struct gps_answer policy_name_finding(const struct gps_question *q) {
     const enum gps_finding finding = names[q->ask][q->known].finding;
     const int code = names[q->ask][q->known].code;
@@ -123,7 +123,8 @@ static struct gps_answer policy_name_finding(const struct gps_question *q) {
                : policy_answer(GPS_FORWARD, finding);
 }
 
-/* Others hold the memory. The first answer carries the finding; the one after a wait does not. */
+/* Other processes hold the memory. The first answer carries the finding; the one after a wait does
+ * not. */
 static struct gps_answer free_held(const struct gps_question *q) {
     static const enum gps_verdict verdicts[] = {[GPS_FREE_DEFER] = GPS_DEFER,
                                                 [GPS_FREE_WAIT] = GPS_WAIT,
@@ -146,7 +147,7 @@ static struct gps_answer policy_on_free(const struct gps_question *q) {
         return policy_answer(may_defer ? GPS_DEFER : GPS_FORWARD, GPS_NO_FINDING);
     case GPS_KNOWN_RESULT:
         return policy_answer(q->exiting ? GPS_FORWARD : GPS_HAND_OVER, GPS_NO_FINDING);
-    default: /* wrong or not, the driver knows best: see GPS_ASK_FREED */
+    default: /* wrong or not, the driver decides: see GPS_ASK_FREED */
         return policy_name_finding(q);
     }
 }
@@ -163,7 +164,8 @@ enum gps_known gps_policy_known(const struct gps_export *region) {
         (region->state == GPS_EXPORT_CLOSING && gps_export_becomes_result(region)))
         return GPS_KNOWN_RESULT;
     if (region->vmm && region->record.keep != GPS_KEEP_OWNER)
-        return GPS_KNOWN_NOTHING; /* the keeper's outlives its creator: no other process loses it */
+        return GPS_KNOWN_NOTHING; /* the keeper's memory outlives its creator: no other process
+                                     loses it */
     return region->users.held     ? GPS_KNOWN_HELD
            : region->users.cached ? GPS_KNOWN_CACHED
                                   : GPS_KNOWN_EXPORTED;

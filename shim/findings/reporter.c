@@ -81,7 +81,7 @@ void gps_report_prior(struct gps_report *report, const char *what, uint32_t trac
 
 #define INSTEAD "share memory by a rule with backing = vmm, which needs none"
 
-/* What no earlier work is to blame for. NULL: the finding's own. */
+/* The hint for a code that no earlier work causes. NULL: the finding's own hint. */
 static const char *hint_of(int code) {
     return code == GPS_NOT_SUPPORTED    ? INSTEAD " (gpushare doctor says what works here)"
            : code == GPS_INVALID_HANDLE ? "use it in the process and the context that it is for; "
@@ -166,7 +166,7 @@ static void fill_priors(struct gps_report *report, struct workspace *work) {
     }
 }
 
-/* Adds one with the frames of work->traces. */
+/* Adds a prior event with the frames of work->traces. */
 static void add_traced(struct gps_report *report, struct gps_prior prior,
                        enum gps_history_event event, struct workspace *work) {
     struct gps_frame *frames = work->priors[report->prior_count];
@@ -176,8 +176,8 @@ static void add_traced(struct gps_report *report, struct gps_prior prior,
         report->prior[report->prior_count++] = prior;
 }
 
-/* A region's past goes before what this process did with it. Where there is a place of a free, and
- * no time, it is being freed. */
+/* A region's past comes before this process's own events. A free with a place and without a time is
+ * under way. */
 static void add_origin(struct gps_report *report, const struct gps_region_record *origin,
                        struct workspace *work) {
     static const char *const names[][GPS_HISTORY_EVENTS] = {{"allocated", "exported", "freed"},
@@ -205,7 +205,7 @@ static void add_origin(struct gps_report *report, const struct gps_region_record
     memcpy(report->prior + added, later, own * sizeof(*later));
 }
 
-/* Behind what the report tells anyway. */
+/* Adds why Python's frames are missing, behind the report's own detail. */
 static void add_lack(struct gps_report *report, struct workspace *work) {
     const char *lack = gps_python_lack();
     struct gps_text text = GPS_TEXT(work->detail);
@@ -215,7 +215,7 @@ static void add_lack(struct gps_report *report, struct workspace *work) {
     report->detail = work->detail;
 }
 
-/* Where others have opened it. */
+/* Adds the places at which other processes have opened it. */
 static void add_places(struct gps_report *report, struct workspace *work) {
     struct gps_region_record record;
     for (unsigned i = 0; i < report->other_count && report->prior_count < GPS_PRIORS; i++) {
@@ -255,7 +255,7 @@ static void send(struct gps_report *report, uint32_t trace, struct gps_python_st
 void gps_report_send_with(struct gps_report *report, const struct gps_region_record *origin) {
     gps_call.told = true;
     if (gps_process_left())
-        return; /* it may tell of what is withdrawn */
+        return; /* the report may be about records that are withdrawn */
     const uint32_t trace = gps_trace_here();
     const unsigned depth = gps_process_config()->options.stack_depth;
     struct gps_python_stack *python =
@@ -271,8 +271,8 @@ void gps_report_send_with(struct gps_report *report, const struct gps_region_rec
     gps_python_drop(python);
 }
 
-/* Programs that a rule lets share do not know of each other, so none is to blame for ending first;
- * the memory stays. */
+/* Programs that share by a rule do not know of each other, so it is no fault of the one that ends
+ * first; the memory stays. */
 static bool is_ordinary(const struct gps_export *region, const struct gps_answer *answer) {
     const bool ends =
         answer->finding == GPS_EXIT_WHILE_OPEN && gps_process_config()->options.linger == 0;

@@ -14,18 +14,18 @@
 #include "registry/vmm_books.h"
 #include "util/text.h"
 
-/* Begins a report of this finding, with the API in it; the caller adds what it knows. */
+/* Begins a report of this finding, with the API in it; the caller adds the details. */
 struct gps_report gps_report_new(enum gps_finding finding);
-/* What policy answers in this process where it needs to know no more. */
+/* Policy's answer in this process to a question without further details. */
 struct gps_answer gps_answer_on(enum gps_ask ask, enum gps_known known);
-/* A report for what policy calls it; its finding is GPS_NO_FINDING when that is nothing. */
+/* A report of policy's finding, which is GPS_NO_FINDING where policy has none. */
 struct gps_report gps_report_on(enum gps_ask ask, enum gps_known known);
 /* Adds pointer, size, id, name, device and context of a region of ours, or of an import, and where
  * it was allocated and exported, or opened; of an import, its exporter. */
 void gps_report_about_export(struct gps_report *report, const struct gps_export *region);
 void gps_report_about_import(struct gps_report *report, const struct gps_import *import);
-/* Adds size, device and context of what is gone, and where it was `born`, and `ended`, as these
- * words say. */
+/* Adds size, device and context of memory that has ended, and where it was `born` and `ended`, by
+ * these words. */
 void gps_report_about_freed(struct gps_report *report, const struct gps_freed *freed,
                             const char *born, const char *ended);
 /* Adds device of VMM memory, and where it was made or opened. */
@@ -33,14 +33,14 @@ void gps_report_about_memory(struct gps_report *report, const struct gps_vmm_mem
 /* Adds the other processes that have its subject open, as gps_references_users gave them: `count`
  * of them, or -errno. `users` holds the first GPS_USERS_REPORTED. */
 void gps_report_users(struct gps_report *report, const struct gps_party *users, int count);
-/* Sends the whole report of an answer's finding about a region of ours and its importers. It tells
- * what gpushare does about it. */
+/* Sends the whole report of an answer's finding about a region of ours and its importers. The
+ * report tells what gpushare does about it. */
 void gps_report_held(const struct gps_export *region, const struct gps_answer *answer,
                      const struct gps_party *users, int count);
 /* Adds "the driver's code is 719: an earlier kernel or copy failed, ...", in `detail`, which must
  * stay, and the hint that goes with the code. Codes differ by place. */
 void gps_report_code(struct gps_report *report, struct gps_text *detail, int code);
-/* gps_report.variant of a kind of thing, in words that are the same in every run. */
+/* gps_report.variant for a kind, by words that are the same in every run. */
 uint64_t gps_report_variant(const char *kind);
 /* Adds an earlier event of this process, if it has a trace. `what` is a literal. */
 void gps_report_prior(struct gps_report *report, const char *what, uint32_t trace);
@@ -53,7 +53,7 @@ static inline void gps_report_send(struct gps_report *report) {
 }
 
 /* These report store-unavailable, the first time only: what failed, and the -errno behind it. The
- * second is for what gps_references_* answer, and does nothing when status is 0. */
+ * second is for the status of gps_references_*, and does nothing when that is 0. */
 void gps_report_store(int status, const char *what);
 void gps_report_reference(int status);
 /* Reports record-invalid for a region's record. */

@@ -1,4 +1,4 @@
-/* whereabouts.c - where an address lies that is in no allocation. */
+/* whereabouts.c - where an address outside of all allocations lies. */
 #include "diagnose.h"
 
 #include "driver/driver_ops.h"
