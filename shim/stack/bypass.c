@@ -9,11 +9,12 @@
 #include "util/linker.h"
 #include "util/peek.h"
 
-/* In an entry of glibc's list: room for so many scopes, how many there is room for, and where they
- * are, which is there until there are more. An entry has more than so many words. */
+/* The words of an entry of glibc's list that are looked for: SCOPES scopes, the number of scopes
+ * that there is room for, and their address, which is that of these words until there are more. An
+ * entry has more than WORDS words. */
 enum { WORDS = 128, SCOPES = 4, HOW_MANY = SCOPES, WHERE = SCOPES + 1 };
 
-static struct { _Atomic unsigned long long loaded; /* so many at the last look */ } state;
+static struct { _Atomic unsigned long long loaded; /* objects loaded until the last look */ } state;
 GPS_FORGOTTEN(state);
 
 struct look {
@@ -56,7 +57,7 @@ static bool find_scopes(struct look *look) {
 
 /* --- an object --- */
 
-/* One that was linked with -Bsymbolic looks into itself before all else. */
+/* An object that was linked with -Bsymbolic looks into itself first. */
 static bool is_symbolic(const struct link_map *map) {
     for (const ElfW(Dyn) *entry = map->l_ld; entry->d_tag != DT_NULL; entry++)
         if (entry->d_tag == DT_SYMBOLIC ||
@@ -85,7 +86,7 @@ static bool needs(struct look *look, const struct link_map *map) {
     return look->needs;
 }
 
-/* --- all of them, while the linker holds its lock for the first it would tell of --- */
+/* --- all objects, under the linker's lock, in its first callback --- */
 
 static void look_at_all(struct look *look) {
     const struct link_map *map = find_scopes(look) ? _r_debug.r_map->l_next : NULL;

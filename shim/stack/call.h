@@ -5,8 +5,8 @@
  * the hooks of the driver record the driver's function. Reports, stacks and the caller globs of
  * rules read them. The state is thread-local and needs no lock. `inside` is not 0 while a hook
  * runs: a signal handler that ends the process then must not take locks that it may have
- * interrupted. `handed_on` is the frame below which another library that stands behind us has a
- * call, or 0; a call at or above it was left by longjmp.
+ * interrupted. `handed_on` is the frame below which another library behind us has a call, or 0; a
+ * call at or above it was left by longjmp.
  */
 #pragma once
 

@@ -17,9 +17,9 @@ struct gps_module {
     uintptr_t base;            /* load bias */
     const ElfW(Dyn) * dynamic; /* NULL: none */
     const char *path;          /* as the linker has it; "" for the main program */
-    const void *start, *end;   /* where its segments are mapped; set only by gps_module_of */
+    const void *start, *end;   /* of its mapped segments; set only by gps_module_of */
 };
-/* That of an entry of the linker's list. No function: callers are not instrumented. */
+/* The module of an entry of the linker's list. A macro, because callers are not instrumented. */
 #define GPS_MODULE_AT(map)                                                                         \
     ((struct gps_module){(map)->l_addr, (map)->l_ld, (map)->l_name, NULL, NULL})
 
@@ -63,15 +63,15 @@ void *gps_module_variable(const struct gps_module *module, const char *name);
 
 /* --- preloaded.c: the libraries that are preloaded beside this one --- */
 
-/* The linker's list has the program, then what is preloaded in its order (LD_PRELOAD, then
- * /etc/ld.so.preload), then what the program needs. The first two never change. */
+/* The linker's list has the program, then the preloaded libraries in their order (LD_PRELOAD, then
+ * /etc/ld.so.preload), then the program's dependencies. The first two never change. */
 
 enum gps_preloaded { GPS_PRELOADED_BEFORE, GPS_PRELOADED_BEHIND };
 
-/* Calls fn for each of those that stand before this library, or behind it, in their order, until fn
+/* Calls fn for each preloaded library before this one, or behind it, in their order, until fn
  * returns true. False: fn never did. */
 bool gps_preloaded_each(enum gps_preloaded where, gps_module_fn *fn, void *arg);
 
-/* The address of a symbol in the first of those behind this library, or behind `after` among them,
- * that defines it without a version: what any reference finds. NULL: none does. */
+/* The address of a symbol in the first preloaded library behind this one, or behind `after`, that
+ * defines it without a version, as any reference finds it. NULL: none does. */
 void *gps_preloaded_symbol(const char *name, const struct gps_module *after);

@@ -14,7 +14,7 @@
 bool gps_module_of(const void *address, struct gps_module *module);
 
 /* Whether the global scope has the module of an address before this library: the main program, and
- * what is preloaded before. These modules stay at the head of the linker's list for good. */
+ * libraries preloaded before. These modules stay at the head of the linker's list for good. */
 bool gps_module_is_before_us(const void *address);
 
 /* Finds its build id through the ELF header in memory. Returns the number of bytes; 0: none. */

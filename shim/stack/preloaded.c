@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* How many are behind this library, and one more; 0: not counted yet. */
+/* The libraries behind this one, plus one; 0: not counted yet. */
 static _Atomic unsigned counted;
 
 struct needed {
@@ -38,7 +38,8 @@ static const struct link_map *self(void) {
     return map;
 }
 
-/* Behind us is what is preloaded only where we are, and were not linked or loaded later. */
+/* Whether this library is preloaded, and neither linked nor loaded later: only then preloaded
+ * libraries lie behind it. */
 static bool is_preloaded(const struct link_map *us) {
     const struct gps_module own = GPS_MODULE_AT(us);
     for (const struct link_map *map = _r_debug.r_map; map != us; map = map->l_next) {
@@ -49,7 +50,8 @@ static bool is_preloaded(const struct link_map *us) {
     return !module_is_needed(&own);
 }
 
-/* What is loaded at the start stays where it is in the list, so two threads count the same. */
+/* Objects that are loaded at the start keep their places in the list, so two threads count the
+ * same. */
 static unsigned count_behind(const struct link_map *us) {
     unsigned count = counted;
     if (count)

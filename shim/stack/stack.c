@@ -62,7 +62,7 @@ bool gps_stack_in_handler(void) {
 
 static char executable[sizeof(((struct gps_frame *)0)->module)];
 
-/* The end of a path says more than its beginning. */
+/* Copies the end of a path, which tells more than its beginning. */
 static void copy_path(char *out, size_t size, const char *path) {
     const size_t length = strlen(path);
     const char *from = length < size ? path : path + length - (size - 1);

@@ -17,7 +17,7 @@
 struct gps_step {
     uintptr_t address; /* return address */
     uintptr_t slot;    /* where it lies on the stack; 0: not known (in a register, or elsewhere) */
-    uintptr_t begin;   /* where on the stack begins what its function has, up to the next step's */
+    uintptr_t begin; /* where its function's part of the stack begins; it ends at the next step's */
 };
 
 /* Walks from a call site outwards. Returns the number of frames, at most `max`, innermost first;

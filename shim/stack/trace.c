@@ -3,7 +3,7 @@
  *
  * The depot is memory reserved once, in which stacks are stored one after the other; a hash table
  * finds them. A stored stack has the places where its return addresses lay, counted from the first
- * of them. The recalls say which stacks were walked at a call site. Such a stack is the one of a
+ * of them. The recalls are the stacks that were walked at a call site. Such a stack is the one of a
  * later call if every place still holds its return address, and if no other module has been loaded
  * at the call site.
  */
@@ -25,7 +25,7 @@ enum { SLOTS = 1 << 16, WORDS = 2 << 20 /* 16 MiB, touched as it fills */, MODUL
 
 /* So many stacks of the same addresses are stored: their frames can differ in size. */
 enum { VARIANTS = 16 };
-#define NEVER UINT32_MAX /* stored.vain: there will never be more */
+#define NEVER UINT32_MAX /* stored.vain: no more frames will ever be shown */
 
 struct place {
     uint32_t module; /* of the address; 0: it is in none */
@@ -36,16 +36,16 @@ struct stored {
     uint64_t hash;
     struct gps_module_mark mark; /* of the call site's module: another one may be loaded there */
     uint32_t count, reach;       /* of frames; the greatest gap */
-    uint32_t native;             /* of a stack that is shown for another one: that one */
-    _Atomic uint32_t vain;       /* how often nothing more was to be shown for it */
+    uint32_t native;             /* the stack in whose place this one is shown */
+    _Atomic uint32_t vain;       /* how often no more frames were to be shown for it */
     _Atomic uint32_t told;       /* of gps_trace_mark */
     uintptr_t addresses[];       /* then as many places */
 };
 
-/* What has no addresses is a frame, or a stack of such frames that is shown for another one: so
- * many bytes, as `reach` says, by their contents. */
+/* An entry without addresses is a frame, or a stack of such frames that is shown in place of
+ * another one: `reach` bytes, found by their contents. */
 struct shown {
-    uint32_t frames[GPS_STACK_MAX]; /* the places of theirs; as many as there are */
+    uint32_t frames[GPS_STACK_MAX]; /* the frames' places; as many as there are */
 };
 
 static struct {
@@ -74,7 +74,7 @@ static const struct place *places_of(const struct stored *stored) {
     return (const void *)(stored->addresses + stored->count);
 }
 
-/* The marks are part of it: one library may have replaced another at an address. */
+/* The modules' marks are part of the hash: one library may have replaced another at an address. */
 static uint64_t steps_hash(const struct gps_step *steps, unsigned count) {
     uint64_t hash = GPS_TRACE_HASH;
     for (unsigned i = 0; i < count; i++) {
@@ -91,12 +91,12 @@ static uint32_t gap_of(const struct gps_step *steps, unsigned i) {
     return steps[i].slot && gap < UINT32_MAX ? (uint32_t)gap : UINT32_MAX;
 }
 
-/* What is stored: the steps of a native stack, or, without steps, bytes. */
+/* An entry to store: the steps of a native stack, or, without steps, bytes. */
 struct wanted {
     uint64_t hash;
     const struct gps_step *steps;
     unsigned count;
-    uint32_t native; /* what the bytes are shown for; 0: they are a frame */
+    uint32_t native; /* the stack that the bytes are shown for; 0: they are a frame */
     const void *bytes;
     size_t size; /* whole words of four */
 };
@@ -127,7 +127,7 @@ static bool stored_is_wanted(const struct stored *stored, const struct wanted *w
            memcmp(stored->addresses, wanted->bytes, wanted->size) == 0;
 }
 
-/* Its slot in the table, or the free slot where it belongs. */
+/* The entry's slot in the table, or the free slot where it belongs. */
 static _Atomic uint32_t *depot_find(const struct wanted *wanted) {
     unsigned variants = 0;
     for (uint32_t i = 0;; i++) { /* never full: see depot_add */
@@ -228,7 +228,7 @@ static uint32_t store(const struct wanted *wanted) {
     return trace;
 }
 
-/* --- what is shown for a native stack --- */
+/* --- stacks shown in place of a native one --- */
 
 static uint64_t hash_bytes(const void *bytes, size_t size) {
     uint64_t hash = GPS_TRACE_HASH;
@@ -292,8 +292,8 @@ static void find_own_stack(void) {
     own_stack.high = (uintptr_t)low + size;
 }
 
-/* Whether all return addresses are where they were, innermost first. Not instrumented, because
- * sanitizers take such reads for errors. */
+/* Whether all return addresses are still in their places, innermost first. Not instrumented,
+ * because sanitizers take such reads for errors. */
 __attribute__((no_sanitize("address", "thread"))) static bool
 still_stands(const struct stored *stored, struct gps_site site) {
     const uintptr_t first = (uintptr_t)site.frame - sizeof(uintptr_t);
@@ -355,7 +355,7 @@ uint32_t gps_trace_at(struct gps_site site) {
     return depot.keep ? walked(site) : GPS_NO_TRACE;
 }
 
-/* With the answer "nothing" in a row, the first, second, fourth, eighth call asks, and so on. */
+/* After "nothing" in a row, only the first, second, fourth, eighth call looks, and so on. */
 static bool is_worth_asking(uint32_t trace) {
     const uint32_t vain = atomic_load_explicit(&stored_at(trace)->vain, memory_order_relaxed);
     const bool asks = !(vain & (vain - 1));

@@ -19,15 +19,15 @@
 
 #define GPS_NO_TRACE 0u
 
-/* Whether there is more to show for a stack, as the frames of an interpreter. NO_MORE: not this
+/* Whether more can be shown for a stack, as the frames of an interpreter. NO_MORE: not this
  * time. */
 enum gps_trace_more { GPS_TRACE_MORE, GPS_TRACE_NO_MORE, GPS_TRACE_NEVER_MORE };
-/* What is to be shown for the native stack of the call under way, which has at most `depth` frames:
- * the number that gps_trace_shown gave, or the trace itself. */
+/* The stack to show for the native one of the call under way, with at most `depth` frames: the
+ * number that gps_trace_shown gave, or the trace itself. */
 typedef uint32_t gps_trace_more_fn(uint32_t trace, unsigned depth, enum gps_trace_more *is);
 
 /* At the first call: sets the most frames of a stack (0: no stack is taken), whether gps_trace_kept
- * stores stacks, as in mode = audit, and whom it asks for more (NULL: nobody). */
+ * stores stacks, as in mode = audit, and the function that it asks for more (or NULL). */
 void gps_trace_start(unsigned depth, bool keep, gps_trace_more_fn *more);
 
 /* The trace of a place that is no call of the vendor's, where gps_trace_kept stores stacks. */
@@ -41,7 +41,7 @@ uint32_t gps_trace_kept(void);
 /* --- more than the native stack --- */
 
 /* The number of a stack of these frames, at most GPS_STACK_MAX, that is shown in place of a native
- * one; that one where there is no room. Behind the ends of their texts are zeros. */
+ * one; that one where there is no room. The frames' texts are padded with zeros. */
 uint32_t gps_trace_shown(uint32_t trace, const struct gps_frame *frames, unsigned count);
 /* The native stack of a trace. */
 uint32_t gps_trace_native(uint32_t trace);
@@ -51,7 +51,7 @@ unsigned gps_trace_addresses(uint32_t trace, const uintptr_t **addresses);
 /* The frames of a trace, with the modules of the time of the walk. Returns their number, at most
  * `max`. */
 unsigned gps_trace_frames(uint32_t trace, struct gps_frame *frames, unsigned max);
-#define GPS_TRACE_HASH 0xcbf29ce484222325u /* of no frame */
+#define GPS_TRACE_HASH 0xcbf29ce484222325u /* the hash of no frame */
 static inline uint64_t gps_trace_mix(uint64_t hash, uint64_t word) {
     hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
     return hash ^ hash >> 29;
