@@ -1,5 +1,5 @@
 /*
- * assertion.h - what happens when the library finds its own state to be wrong.
+ * assertion.h - the reaction of the library to a wrong state of its own.
  *
  * Assertions are part of every build, because the tests run the library that ships. In a user's
  * program a failed one does nothing. Where GPUSHARE_ASSERTIONS names a file, as in the tests, it
@@ -7,7 +7,6 @@
  */
 #pragma once
 
-/* An object `what` is in the state `was`, and is about to become what may not follow that. Any
- * thread. */
+/* An object `what` is in the state `was`, which the state `becomes` may not follow. Any thread. */
 __attribute__((cold)) void gps_assertion_failed(const char *what, const char *was,
                                                 const char *becomes);

@@ -20,7 +20,7 @@ static inline uint64_t gps_clock_now(void) {
     return gps_clock_read(CLOCK_REALTIME);
 }
 
-/* For waits, whose length must not change when the clock is set. */
+/* The time of waits, whose length must not change when the clock is set. */
 static inline uint64_t gps_clock_monotonic(void) {
     return gps_clock_read(CLOCK_MONOTONIC);
 }

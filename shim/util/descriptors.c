@@ -58,7 +58,7 @@ bool gps_passing_is_crowded(void) {
     return status == -ETOOMANYREFS;
 }
 
-/* Takes the first `max` descriptors and closes all others: how many there were. */
+/* Takes the first `max` descriptors and closes all others. Returns how many there were. */
 static unsigned passing_unpack(struct msghdr *message, int *descriptors, unsigned max) {
     unsigned count = 0;
     for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header;
@@ -122,7 +122,7 @@ ssize_t gps_passing_receive(int socket, void *bytes, size_t size, int *descripto
 
 enum {
     TABLE_MIN = 64, /* entries: the kernel's NR_OPEN_DEFAULT, of 64-bit systems */
-    FREE_ABOVE = 4, /* free numbers to find, because other threads take some meanwhile */
+    FREE_ABOVE = 4, /* free numbers to find, since other threads take some meanwhile */
 };
 
 /* A lower bound of the size of the descriptor table, which doubles when it grows. FDSize in

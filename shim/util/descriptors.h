@@ -38,12 +38,12 @@ void gps_passing_close(const int *descriptors, unsigned count);
 
 /* --- descriptors that stay open in a program --- */
 
-/* Whether it is still open on this file: programs close what is not theirs, and numbers come again.
- */
+/* Whether the descriptor is still open on this file: programs close descriptors of others, and
+ * numbers are given again. */
 bool gps_descriptor_is_of(int fd, dev_t device, ino_t inode);
 
-/* Programs expect low numbers for what they open. A number beyond the process's descriptor table
- * makes the kernel grow it, which takes 5 to 20 ms with several threads (recorded on H200
- * machines), so a descriptor moves only to the upper end of the table's present size. Any thread.
- * Returns the new number, close-on-exec, or fd itself where there is no room above. */
+/* Programs expect low numbers for the files that they open. A number beyond the process's
+ * descriptor table makes the kernel grow it, which takes 5 to 20 ms with several threads (recorded
+ * on H200 machines), so a descriptor moves only to the upper end of the table's present size. Any
+ * thread. Returns the new number, close-on-exec, or fd itself where there is no room above. */
 int gps_descriptor_move_high(int fd);

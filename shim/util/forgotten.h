@@ -2,7 +2,8 @@
  * forgotten.h - variables that a forked child finds zero again.
  *
  * The parent's threads are not in the child, but their locks may be taken there. So a lock is set
- * to zero, not released, and memory is lost, not freed. lifecycle/fork.c has what is not as simple.
+ * to zero, not released, and memory is lost, not freed. lifecycle/fork.c resets variables for which
+ * that is not enough.
  */
 #pragma once
 
@@ -15,7 +16,7 @@ struct gps_forgotten {
     size_t size;
 };
 
-/* The linker puts all of them side by side, and names both ends. */
+/* The linker puts all these structs side by side, and names both ends. */
 #define GPS_FORGOTTEN(object)                                                                      \
     static struct gps_forgotten forgotten_##object                                                 \
         __attribute__((used, section("gps_forgotten"))) = {(void *)&(object), sizeof(object)}

@@ -15,7 +15,7 @@ static struct {
     const struct link_map *_Atomic last;
 } state __attribute__((section(".data")));
 
-/* libc's syscall shares a page with what libc itself calls at its start, getpid does not. */
+/* By syscall, which shares a page with functions that libc calls at its start; getpid does not. */
 __attribute__((section(".text.startup"))) void gps_linker_start(void) {
     state.asks = (pid_t)syscall(SYS_getpid);
 }
@@ -43,7 +43,8 @@ static bool may_ask(void) {
     return may;
 }
 
-/* The main program's header may be anywhere. What the parent was unloading may be gone already. */
+/* The main program's header may be anywhere. An object that the parent was unloading may be
+ * unmapped already. */
 static bool link_map_describe(const struct link_map *map, struct dl_phdr_info *info) {
     ElfW(Ehdr) header;
     *info = (struct dl_phdr_info){.dlpi_addr = map->l_addr, .dlpi_name = map->l_name};

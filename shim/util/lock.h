@@ -1,20 +1,20 @@
 /*
- * lock.h - the mutexes of the library, the order in which they are taken, and what may be done
- * while one is held.
+ * lock.h - the mutexes of the library, the order in which they are taken, and the calls that are
+ * allowed while one is held.
  *
  * Each kind of lock has a rank. A thread that holds a lock takes only locks of a higher rank, so no
- * two threads wait for each other. What may happen under a lock is part of its rank: most are held
- * for some instructions only. No lock is held while the program's signals are let in, for a handler
- * may leave by longjmp. Who takes a lock has all signals blocked (gps_scope), but for the tables of
- * registry/: handlers must not call the driver.
+ * two threads wait for each other. The calls that are allowed under a lock are part of its rank:
+ * most are held for some instructions only. No lock is held while the program's signals are let in,
+ * because a signal handler may leave by longjmp. A thread that takes a lock has all signals blocked
+ * (gps_scope), but not for the tables of registry/: handlers must not call the driver.
  *
- * A word of each thread says which ranks it holds. It is kept in every build, at the cost of six
+ * A word of each thread has the ranks that it holds. It is kept in every build, at the cost of six
  * instructions a lock, because the tests run the library that ships. The order is checked where a
  * lock is taken, and the rest where the driver is called (driver_ops.h), a file is used
  * (directory/file.c, log/sink.c), the keeper is waited for (keeper_client.c), and signals are let
- * in (program_signals.h). assertion.h says what a violation does.
+ * in (program_signals.h). assertion.h tells what a violation does.
  *
- * A lock that is all zero is free: what a forked child forgets with memset needs no more.
+ * A lock that is all zero is free, so a forked child frees it by memset.
  */
 #pragma once
 
@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What may happen while a lock is held. */
+/* The calls that are allowed while a lock is held. */
 enum gps_lock_use {
     GPS_LOCK_BRIEF = 0,  /* some instructions */
     GPS_LOCK_DRIVER = 1, /* calls of the driver that wait for no stream of the program's */
@@ -37,12 +37,12 @@ enum gps_lock_use {
     /* merge/area.h: a block has one state at a time, so it is mapped under the lock, and its      \
      * slot is written. Each is a call of microseconds. */                                         \
     RANK(AREAS, GPS_LOCK_DRIVER | GPS_LOCK_FILE)                                                   \
-    /* merge/steady.c: one thread looks at the directory for all that ask what is free, and asks   \
+    /* merge/steady.c: one thread reads the directory for all that want the free memory, and asks  \
      * the driver again. Some microseconds a process, as long as nothing is stored. */             \
     RANK(SAVED, GPS_LOCK_DRIVER | GPS_LOCK_FILE)                                                   \
     RANK(STREAMS, GPS_LOCK_BRIEF)                                                                  \
-    /* frames/: a frame is whole in one thread at a time. Copies on a stream of ours are begun, of \
-     * which nobody waits, and the file says which slot is whose. */                               \
+    /* frames/: a frame is whole in one thread at a time. Copies on a stream of ours are begun,    \
+     * which no thread waits for, and the file names the owner of each slot. */                    \
     RANK(FRAMES, GPS_LOCK_DRIVER | GPS_LOCK_FILE)                                                  \
     RANK(OPEN_CACHE, GPS_LOCK_BRIEF) /* inotify, which never blocks; starts a thread */            \
     /* ipc/token.c: a run of mappings has one token, which is in the directory when another thread \
@@ -126,8 +126,8 @@ static inline void gps_lock_leave(pthread_mutex_t *mutex, unsigned rank) {
 }
 
 #define gps_lock_take(lock) gps_lock_enter(&(lock)->mutex, (unsigned)sizeof(*(lock)->rank))
-/* False: another thread holds it. For locks that may be held for long. `trylock` is that of libc,
- * which was in libpthread before glibc 2.34: it is looked up. */
+/* False: another thread holds it. For locks that threads may hold for long. `trylock` is that of
+ * libc, which was in libpthread before glibc 2.34: it is looked up. */
 #define gps_lock_try(lock, trylock)                                                                \
     gps_lock_try_enter(&(lock)->mutex, (unsigned)sizeof(*(lock)->rank), (trylock))
 #define gps_lock_give(lock) gps_lock_leave(&(lock)->mutex, (unsigned)sizeof(*(lock)->rank))
@@ -147,7 +147,7 @@ static inline void gps_lock_end(const struct gps_locked *locked) {
     const struct gps_locked locked __attribute__((unused, cleanup(gps_lock_end))) = {              \
         &(lock)->mutex, (unsigned)sizeof(*(lock)->rank)}
 
-/* Only locks of these ranks (GPS_ACROSS_...) are held. */
+/* Asserts that only locks of these ranks (GPS_ACROSS_...) are held. */
 static inline void gps_lock_check(unsigned mask, const char *becomes) {
     if (__builtin_expect(gps_locks_held & ~mask, 0))
         gps_lock_failed(gps_locks_held & ~mask, becomes);

@@ -33,8 +33,8 @@ static bool is_most_of(const char *part, const char *whole) {
     return strstr(whole, part) && 2 * length > strlen(whole);
 }
 
-/* A word of which more than a third is wrong was hardly meant, but for a letter of a short one, or
- * unless it is most of another. */
+/* A known word is near unless more than a third of the typed one is wrong, but for a letter; or if
+ * the typed one is most of it. */
 void gps_nearest_try(struct gps_nearest *nearest, const char *known) {
     const size_t length = strlen(nearest->word);
     if (length > LONGEST || strlen(known) > LONGEST)

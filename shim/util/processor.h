@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-/* To be called in a loop that waits for another thread, which may run on the same core. */
+/* For a loop that waits for another thread, which may run on the same core. */
 static inline void gps_processor_pause(void) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();

@@ -129,7 +129,7 @@ bool gps_procfs_ended(const struct gps_owner *who) {
         return false;
     if (status == 0)
         return who->start != 0 && same_clock(who->pid);
-    /* hidepid= hides live processes too; the kernel itself does not. Sends nothing. */
+    /* hidepid= hides live processes, too; kill does not. It sends no signal. */
     return (status == -ENOENT || status == -ESRCH) && kill((pid_t)who->pid, 0) != 0 &&
            errno == ESRCH;
 }

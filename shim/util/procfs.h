@@ -19,13 +19,14 @@ struct gps_procfs_stat {
     uint64_t start;   /* clock ticks since boot, in the time namespace of this process */
 };
 
-/* Reads the beginning of a file of /proc, and terminates it: how many bytes, or -errno. */
+/* Reads the beginning of a file of /proc, and terminates it. Returns the number of bytes, or
+ * -errno. */
 ssize_t gps_procfs_read(const char *path, char *text, size_t size);
 
 /* Reads the state of a process. 0 or -errno. -ENOENT, -ESRCH: no such process here. */
 int gps_procfs_stat(uint32_t pid, struct gps_procfs_stat *stat);
 
-/* The same of this process, if /proc shows its pids. */
+/* The same for this process, if /proc shows its pids. */
 int gps_procfs_stat_self(struct gps_procfs_stat *stat);
 
 /* The path of a file of this process: "exe", "fd" ... Those in /proc/self are the first thread's,
@@ -41,7 +42,7 @@ void gps_procfs_executable(char *name, size_t size);
 
 /* The inode of the calling process's pid namespace; 0 if it cannot be read. */
 uint64_t gps_procfs_pid_ns(void);
-/* That of the host's own; PROC_PID_INIT_INO in the kernel. */
+/* The inode of the host's own pid namespace; PROC_PID_INIT_INO in the kernel. */
 #define GPS_PROCFS_FIRST_PID_NS UINT64_C(0xEFFFFFFC)
 
 /* Whether a process image of the caller's own pid namespace has certainly ended, even if its lease

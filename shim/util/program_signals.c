@@ -6,23 +6,26 @@
 #include "clock.h"
 #include "lock.h"
 
-/* The kernel's layout, which a sigset_t begins with: made once, for scopes are many. */
+/* A mask in the kernel's layout, with which a sigset_t begins. Made once, because scopes are
+ * frequent. */
 union mask {
     uint64_t bits;
     sigset_t set;
 };
 
-/* Nobody can block SIGKILL and SIGSTOP; 32 and 33 are libc's own. */
+/* SIGKILL and SIGSTOP cannot be blocked; 32 and 33 are libc's own. */
 #define BIT(signal) (UINT64_C(1) << (signal - 1))
 #define FAULTS      (BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGSEGV) | BIT(SIGSYS))
 static const union mask blocked = {.bits =
                                        ~(FAULTS | BIT(SIGKILL) | BIT(SIGSTOP) | BIT(32) | BIT(33))};
 
-/* Not known in a wait, so that a scope of a handler is the outermost again, and one that a handler
- * has left by longjmp leaves nothing behind. */
+/* Not `known` in a wait, so that a scope in a signal handler is the outermost again, and one that
+ * the handler left by longjmp leaves nothing behind. */
 static __thread struct gps_program_signals program;
 
-/* A handler may run in this call, though libc declares it as one that calls nothing back. */
+/* A signal handler may run in this call, though libc declares it as one that calls nothing back.
+ * The fences keep this thread's accesses to `program` on their side of the call, against those of a
+ * scope in that handler. */
 static void change_mask(int how, const sigset_t *mask, sigset_t *before) {
     atomic_signal_fence(memory_order_seq_cst);
     sigprocmask(how, mask, before);
@@ -81,7 +84,7 @@ void gps_program_signals_let_in(struct gps_let_in *let_in) {
 
 void gps_program_signals_keep_out(const struct gps_let_in *let_in) {
     change_mask(SIG_SETMASK, &let_in->ours, NULL);
-    program = let_in->program; /* a handler's scope may have been here */
+    program = let_in->program; /* a handler's scope may have changed it */
 }
 
 int gps_program_signals_poll(struct pollfd *poller, uint64_t nanos) {

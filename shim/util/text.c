@@ -186,7 +186,7 @@ static bool is_control(uint32_t code) {
     return code < 0x20 || (code >= 0x7f && code < 0xa0);
 }
 
-/* What ends a line, or turns the direction in which what follows is shown. */
+/* A character that ends a line, or turns the direction of the text behind it. */
 static bool is_misleading(uint32_t code) {
     return (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }

@@ -34,7 +34,7 @@ static inline bool gps_is_name_char(char c) {
            c == '_' || c == '-';
 }
 
-/* In no locale. */
+/* By ASCII, in no locale. */
 static inline char gps_lower(char c) {
     return (char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
 }
@@ -42,7 +42,7 @@ static inline char gps_lower(char c) {
 /* Starts an empty text on a buffer of at least one byte. */
 struct gps_text gps_text_on(char *buffer, size_t size);
 #define GPS_TEXT(buffer) gps_text_on((buffer), sizeof(buffer))
-/* Declares one with a buffer of its own, until the end of the block. */
+/* Declares a text with a buffer of its own, until the end of the block. */
 #define GPS_NEW_TEXT(text, size)                                                                   \
     char text##_buffer[size];                                                                      \
     struct gps_text text = GPS_TEXT(text##_buffer)
@@ -53,7 +53,7 @@ void gps_text_list(struct gps_text *text, const char *const *strings, size_t cou
 #define gps_text_strs(text, ...)                                                                   \
     gps_text_list((text), (const char *const[]){__VA_ARGS__},                                      \
                   sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
-/* Adds what printf would, for %s, %u, %lu, %x and %lx; a number may have leading zeros, as %02u. */
+/* Adds as printf, for %s, %u, %lu, %x and %lx; a number may have leading zeros, as %02u. */
 void gps_text_add(struct gps_text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void gps_text_addv(struct gps_text *text, const char *format, va_list args)
@@ -67,12 +67,12 @@ void gps_text_time(struct gps_text *text, uint64_t realtime_ns); /* 2026-11-21T0
  * get, but a control character (C1, too), one that ends a line or turns the direction of writing,
  * or no valid UTF-8. */
 size_t gps_text_character(const char *string, uint32_t *code);
-/* Adds a foreign string for a terminal: what may not get there becomes '?'. Cuts between
+/* Adds a foreign string for a terminal: characters that may not get there become '?'. Cuts between
  * characters. */
 void gps_text_plain(struct gps_text *text, const char *string);
 /* Adds a JSON string with its quotes; invalid UTF-8 becomes U+FFFD. NULL becomes null. */
 void gps_text_json(struct gps_text *text, const char *string);
 
-/* What an errno means, in the words of glibc, whose strerror takes locale locks and may allocate.
- * Never NULL. */
+/* The meaning of an errno, in the words of glibc, whose strerror takes locale locks and may
+ * allocate. Never NULL. */
 const char *gps_error_text(int error);

@@ -15,7 +15,7 @@
  *     #define TO(state) GPS_TO(GPS_DOOR_##state)
  *     static const struct gps_state_row rows[] = {GPS_DOOR_STATES(FROM, TO)};
  *
- * and calls gps_transition_check first, which costs three instructions. assertion.h says what a
+ * and calls gps_transition_check first, which costs three instructions. assertion.h tells what a
  * violation does.
  */
 #pragma once
