@@ -16,11 +16,12 @@ enum { DOOR_BYTES = 64 };
 
 struct gps_real *_Atomic gps_chain_driver;
 
-/* What a slot goes on to: libcuda's, what a linked program reaches, and what a look-up answered;
- * NULL: libcuda's. */
+/* The functions that a slot goes on to: libcuda's, those that a linked program reaches, and those
+ * that a look-up answered; NULL: libcuda's. */
 static struct gps_real own, linked, found;
 
-/* Of doors.S. The last is the door that this thread's call came through, and one more; 0: none. */
+/* Of doors.S. The last is the number of the door that this thread's call came through, plus one; 0:
+ * none. */
 extern const char gps_chain_doors[ROWS][DOOR_BYTES] __attribute__((visibility("hidden")));
 extern void *gps_chain_wrappers[ROWS] __attribute__((visibility("hidden")));
 extern __thread unsigned gps_chain_via __attribute__((visibility("hidden")));
@@ -29,7 +30,7 @@ static void *chain_function_at(const struct gps_real *of, int slot) {
     return __atomic_load_n((void *const *)of + slot, __ATOMIC_ACQUIRE);
 }
 
-/* --- who stands behind us --- */
+/* --- libraries behind us --- */
 
 struct names {
     const char (*names)[GPS_HOOK_NAME]; /* of the slots */
@@ -60,7 +61,7 @@ bool gps_chain_has(const void *caller, const char (*names)[GPS_HOOK_NAME]) {
 
 /* --- calls --- */
 
-/* NULL: the driver's. A library that has a call of ours is not given another one. */
+/* The function to go on to; NULL: the driver's. A library that has a call of ours gets no other. */
 static void *chain_next(int slot, uintptr_t frame) {
     const bool looked_up = gps_chain_via == (unsigned)slot + 1;
     if (looked_up)
@@ -87,7 +88,7 @@ static void *chain_next(int slot, uintptr_t frame) {
 
 /* --- filling --- */
 
-/* No table of these functions: it would be relocated in every program. */
+/* Without a table of these functions, which would be relocated in every program. */
 static void put_in(struct gps_real *real) {
 #define PUT(name)                                                                                  \
     if (own.name)                                                                                  \
@@ -96,7 +97,7 @@ static void put_in(struct gps_real *real) {
 #include "hooks.def"
 }
 
-/* The first one in the order that defines a function has it. */
+/* The first library in the order that defines a function gives it. */
 static bool chain_look_up(void *arg, const struct gps_module *module) {
     const struct names *of = arg;
     if (!module_is_libcuda(module))

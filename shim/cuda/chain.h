@@ -1,12 +1,12 @@
 /*
- * chain.h - the libraries behind this one that step between the program and the driver, too.
+ * chain.h - the libraries behind this one that are called between the program and the driver, too.
  *
- * A program that has them calls them; with us in front, we do. What a call goes on to depends on
- * how the program came by the function: one that is linked with it reaches the first library that
- * defines it, one that looked it up what that look-up would have answered. So with such a library a
- * look-up is given a door (doors.S), which notes that it was used and goes on in the wrapper, and
- * each slot of gps_real is a function of chain.c, which chooses. Calls that such a library makes in
- * turn, while it has one of ours, are the driver's alone: a loop is impossible.
+ * A program that has them calls them; with us in front, we do. The function that a call goes on to
+ * depends on how the program got it: a linked program reaches the first library that defines it, a
+ * look-up the address that it would have answered. So with such a library a look-up gets a door
+ * (doors.S), which notes that it was used and goes on in the wrapper, and each slot of gps_real is
+ * a function of chain.c, which chooses. Calls that such a library makes in turn, while it has one
+ * of ours, are the driver's alone: a loop is impossible.
  *
  * Without such a library gps_real is libcuda's, and all of this does nothing. Any thread.
  */
@@ -16,19 +16,19 @@
 #include "driver.h"
 #include "stack/module.h"
 
-/* libcuda's own addresses; NULL: nobody stands behind us, and gps_real has them. */
+/* libcuda's own addresses; NULL: there is no library behind us, and gps_real has them. */
 extern struct gps_real *_Atomic gps_chain_driver;
 
-/* For what no program asked for: past all others. */
+/* For our own calls: past all other libraries. */
 static inline const struct gps_real *gps_chain_own(void) {
     return gps_chain_driver ? gps_chain_driver : &gps_real;
 }
 
-/* Fills `real` for a chain. False: there is none, and nothing was done. */
+/* Fills `real` for a chain. False: there is no such library, and nothing was done. */
 bool gps_chain_fill(const struct gps_module *libcuda, const char (*names)[GPS_HOOK_NAME],
                     struct gps_real *real);
 
-/* Whether a caller is such a library: what it looks up is what it goes on to. */
+/* Whether a caller is such a library: it goes on to the functions that it looks up. */
 bool gps_chain_has(const void *caller, const char (*names)[GPS_HOOK_NAME]);
 
 /* The slot of an address that such a library has given, or defines; -1: none. */
@@ -37,5 +37,5 @@ int gps_chain_slot_of(const void *address);
 /* A look-up for the function of a slot has answered with this address of such a library. */
 void gps_chain_found(int slot, void *address);
 
-/* What to hand out for an address of a slot; the chain is filled. */
+/* The address to hand out for one of a slot; the chain is filled. */
 void *gps_chain_door(int slot, const void *address, void *wrapper);

@@ -34,7 +34,7 @@ CUresult gps_on_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
     return result;
 }
 
-/* Its kernels end, too. */
+/* Ends a context, and forgets the layouts of its kernels, which end with it. */
 static int cuda_context_end(uint64_t which, gps_context_end_fn *call, enum gps_context_ending how) {
     gps_launch_layouts_forget();
     return gps_context_end(which, call, how);

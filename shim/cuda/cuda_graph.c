@@ -12,10 +12,10 @@ enum { DEEPEST = 8 };
 
 struct walk {
     struct gps_graph_uses *uses;
-    struct gps_graph_use use; /* where it is */
+    struct gps_graph_use use; /* the node that the walk is at */
     struct gps_launch kernel;
     CUgraphNode *free; /* room for nodes */
-    size_t left;       /* so many */
+    size_t left;       /* how many fit */
 };
 
 static bool found(struct walk *walk, uint64_t address, enum gps_graph_way way) {
@@ -34,9 +34,8 @@ static void see(void *seen, const struct gps_launch_word *word) {
     *(bool *)seen = true;
 }
 
-/* Whether the kernel has a pointer to what ends there, too: a range's end is no use of what
- * follows.
- */
+/* Whether the kernel also has a pointer to memory that ends at the address: the end of a range is
+ * no use of the memory that follows. */
 static bool is_end(const struct walk *walk, uint64_t address) {
     uint64_t before;
     bool seen = false;
@@ -45,8 +44,8 @@ static bool is_end(const struct walk *walk, uint64_t address) {
     return seen;
 }
 
-/* Words in a struct prove nothing: what the program left of it unwritten is often an old pointer.
- */
+/* Only whole parameters count: bytes of a struct that the program did not write are often an old
+ * pointer. */
 static void graph_look_at_word(void *arg, const struct gps_launch_word *word) {
     struct walk *const walk = arg;
     walk->use.argument = word->parameter;
@@ -54,7 +53,7 @@ static void graph_look_at_word(void *arg, const struct gps_launch_word *word) {
         kernel_add_name(walk->uses->list[walk->uses->count - 1].name, walk->kernel.f);
 }
 
-/* Whether kernels of the device's may change what it is given. */
+/* Whether kernels on the device may change the node's parameters. */
 static bool is_updatable(CUgraphNode node) {
     CUkernelNodeAttrValue value = {.pad = {0}};
     return gps_calls.cuGraphKernelNodeGetAttribute &&
@@ -151,7 +150,7 @@ MADE(cuGraphInstantiateWithFlags, (CUgraphExec * out, CUgraph graph, unsigned lo
 MADE(cuGraphInstantiateWithParams, HOW, (out, graph, how), *out)
 MADE(cuGraphInstantiateWithParams_ptsz, HOW, (out, graph, how), *out)
 
-/* Before the driver's call: a handle that is free can be another graph's. */
+/* Forgets the graph before the driver's call: a free handle can be another graph's. */
 #define FORGETS(name, parameters, arguments, noting)                                               \
     CUresult gps_on_##name parameters {                                                            \
         gps_graph_forget((uintptr_t)exec);                                                         \
@@ -173,7 +172,7 @@ FORGETS(cuGraphExecChildGraphNodeSetParams, (CUgraphExec exec, CUgraphNode node,
 FORGETS(cuGraphNodeSetEnabled, (CUgraphExec exec, CUgraphNode node, unsigned int enabled),
         (exec, node, enabled), (void)0)
 
-/* One that is refused may have changed a part. */
+/* Forgets the graph also if the call is refused: it may have changed a part. */
 #define UPDATED(name, parameters, arguments)                                                       \
     CUresult gps_on_##name parameters {                                                            \
         gps_graph_forget((uintptr_t)exec);                                                         \

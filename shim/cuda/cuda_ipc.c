@@ -15,7 +15,7 @@ CUresult gps_on_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
     return (CUresult)gps_handle_get((uint8_t *)handle, pointer, cuda_ipc_handle_get);
 }
 
-/* One version of the function's ABI, and how the driver is asked for it. */
+/* One version of the function's ABI, and the driver's function for it. */
 #define OPEN(name)                                                                                 \
     static int real_##name(const uint8_t *handle, unsigned flags, uint64_t *pointer) {             \
         CUipcMemHandle bytes;                                                                      \

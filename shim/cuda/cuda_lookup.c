@@ -1,6 +1,6 @@
 /*
- * cuda_lookup.c - which addresses are handed out for hooked functions. The driver's own resolver is
- * asked first; what it answers is then substituted by address.
+ * cuda_lookup.c - the addresses that are handed out for hooked functions. The driver's own resolver
+ * is called first; its answer is then substituted by address.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda_runtime_api.h>
@@ -17,9 +17,9 @@
 
 /* --- functions that do nothing to memory that a rule has taken --- */
 
-#define NAME 56 /* the longest of them, with its NUL, fits in */
+#define NAME 56 /* has room for the longest, with its NUL */
 
-/* A family ends with an asterisk. No pointers: they would be relocated. */
+/* A family's name ends with an asterisk. No pointers: they would be relocated. */
 static const char harmless_names[][NAME] = {
 #define HARMLESS(name) #name,
 #define FAMILY(name)   #name "*",
@@ -30,7 +30,7 @@ static const char old_names[][NAME] = {
 #include "harmless.def"
 };
 
-/* Without the _ptds or _ptsz at its end. */
+/* The length of a name without the _ptds or _ptsz at its end. */
 GPS_BARE static size_t length_of(const char *name) {
     size_t length = 0;
     while (name[length])
@@ -63,15 +63,15 @@ GPS_BARE static bool has(const char (*list)[NAME], size_t count, const char *nam
     return false;
 }
 
-/* Whether harmless.def has the name, `old`: also as that of an old ABI. It is asked inside dlsym,
- * before constructors and in sanitizer runtimes that are not up yet (doors/resolver.h). */
+/* Whether harmless.def has the name, `old`: also as that of an old ABI. Called inside dlsym, before
+ * constructors and in sanitizer runtimes that are not up yet (doors/resolver.h). */
 GPS_BARE static bool is_harmless(const char *name, bool old) {
     const size_t length = length_of(name);
     return has(harmless_names, sizeof(harmless_names) / NAME, name, length) ||
            (old && has(old_names, sizeof(old_names) / NAME, name, length));
 }
 
-/* --- what is handed out --- */
+/* --- the addresses --- */
 
 /* In the order of struct gps_real. */
 static const uint8_t hooked[] = {
@@ -98,14 +98,14 @@ static const uint8_t hooked[] = {
 enum { ROWS = sizeof(hooked) / sizeof(hooked[0]) };
 _Static_assert(ROWS * sizeof(void *) == sizeof(gps_real), "a row for each function");
 
-/* Where the wrappers are, counted from here: addresses would be relocated in every process. */
+/* The wrappers' offsets from this place: addresses would be relocated in every process. */
 __asm__(".pushsection .rodata\n.p2align 2\ngps_hook_offsets:\n"
 #define FUNCTION(name, parameters, arguments) ".long gps_hook_" #name " - gps_hook_offsets\n"
 #include "hooks.def"
         ".popsection");
 extern const int32_t gps_hook_offsets[] __attribute__((visibility("hidden")));
 
-/* The exported function is an alias of it. */
+/* The wrapper of a slot, of which the exported function is an alias. */
 static void *wrapper_of(size_t slot) {
     return (char *)(uintptr_t)gps_hook_offsets + gps_hook_offsets[slot];
 }
@@ -115,7 +115,7 @@ static const void *const runtime[] = {
 #include "hooks.def"
 };
 
-/* Whether it is one of the runtime's names. */
+/* Whether the address is that of one of the runtime's names. */
 static bool address_is_runtime(const void *address) {
     for (size_t i = 0; i < sizeof(runtime) / sizeof(runtime[0]); i++)
         if (runtime[i] == address)
@@ -123,7 +123,8 @@ static bool address_is_runtime(const void *address) {
     return false;
 }
 
-/* Whether it is one of our own exported functions, of the driver's names or the runtime's. */
+/* Whether the address is that of one of our own exported functions, of the driver's names or the
+ * runtime's. */
 static bool cuda_address_is_ours(const void *address) {
     for (size_t i = 0; i < ROWS; i++)
         if (wrapper_of(i) == address)
@@ -146,7 +147,7 @@ static void *cuda_address_substitute(int slot, void *address) {
     return gps_chain_driver ? gps_chain_door(slot, address, wrapper) : wrapper;
 }
 
-/* By the name of an export, which says what version it is of. */
+/* Substitutes an address by the name of its export, which tells the version. */
 static void *substitute_export(const char *name, void *address, const void *driver) {
     if (!driver || !gps_driver_attach_by(driver) || cuda_address_is_ours(address))
         return address;
@@ -166,8 +167,8 @@ static const char names[][GPS_HOOK_NAME] = {
 #include "hooks.def"
 };
 
-/* No sanitizer looks up such a name. What the driver does not export is nobody's business: a
- * look-up from here that finds nothing would tell the program so. */
+/* No sanitizer looks up such a name. Only names that the driver exports count: a look-up from here
+ * that failed would show in the program's dlerror. */
 GPS_BARE static int may_be_unknown(const char *name) {
     return name && name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z' &&
            !is_harmless(name, true);
@@ -194,7 +195,7 @@ void *gps_dlvsym_hooked(void *handle, const char *name, const char *version, voi
 /* From here on the driver answers with addresses of 64 bits. */
 enum { NEW_ABI = 3020 };
 
-/* What the program asks a resolver. */
+/* A look-up of the program's. */
 struct asked {
     enum gps_resolver_version resolver;
     const char *symbol;
@@ -207,7 +208,7 @@ static int slot_by(const struct asked *asked, void *address) {
     return known >= 0 ? known : gps_resolved_slot(asked->resolver, asked->symbol, address);
 }
 
-/* The driver answers for a library that stands behind us. */
+/* Finds the slot by the driver's own answer, where a library behind us gave the address. */
 static int slot_of_found(const struct asked *asked, void *address) {
     void *const own =
         gps_resolved_by_driver(asked->resolver, asked->symbol, asked->version, asked->flags);
@@ -217,13 +218,13 @@ static int slot_of_found(const struct asked *asked, void *address) {
     return slot;
 }
 
-/* The driver is attached. */
+/* Called with the driver attached. */
 static CUresult cuda_lookup_substituted(CUresult result, const struct asked *asked, void **pfn) {
     if (result != CUDA_SUCCESS || !pfn || !*pfn)
         return result;
     int slot = slot_by(asked, *pfn);
     if (slot < 0 && gps_chain_driver) {
-        if (cuda_address_is_ours(*pfn)) /* of the other's own name */
+        if (cuda_address_is_ours(*pfn)) /* the other library's own name */
             return result;
         slot = slot_of_found(asked, *pfn);
     }

@@ -18,8 +18,8 @@ static int location_device(const CUmemLocation *location) {
     return location->type == CU_MEM_LOCATION_TYPE_DEVICE ? location->id : GPS_VMM_NO_DEVICE;
 }
 
-/* Tokens (ipc/token.h) pass memory on by descriptors: plain memory of a device is made so that it
- * can have them. */
+/* Whether memory is to get POSIX_FD for tokens (ipc/token.h), which pass it on by descriptors:
+ * plain memory of a device. */
 static bool is_to_be_passable(const CUmemAllocationProp *prop) {
     return gps_mappings_have_tokens() && prop && prop->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
            prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE && !prop->win32HandleMetaData &&
@@ -27,7 +27,8 @@ static bool is_to_be_passable(const CUmemAllocationProp *prop) {
            !((unsigned)prop->requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 }
 
-/* If it can't be made so it is made as the program asks, which the answer is to, too. */
+/* If memory cannot be made so, it is made as the program asks, and the code is that of this
+ * call. */
 static CUresult create(CUmemGenericAllocationHandle *out, size_t size,
                        const CUmemAllocationProp *prop, unsigned long long flags, bool *passable) {
     *passable = is_to_be_passable(prop);
@@ -43,8 +44,8 @@ static CUresult create(CUmemGenericAllocationHandle *out, size_t size,
     return gps_real.cuMemCreate(out, size, prop, flags);
 }
 
-/* Of other kinds nothing can be made that is as good: what is compressed, of the host, or given
- * away by handles of other systems. */
+/* Other kinds cannot be replaced by blocks of ours: compressed memory, the host's, or memory with
+ * handles of other systems. */
 static bool prop_is_plain(const CUmemAllocationProp *prop) {
     return prop->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
            prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE && !prop->win32HandleMetaData &&
@@ -137,7 +138,7 @@ CUresult gps_on_cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHa
         result = gps_real.cuMemExportToShareableHandle(out, given, type, flags);
     if (result == CUDA_SUCCESS && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR &&
         gps_mappings_is_passable(handle)) {
-        close(*(const int *)out); /* as of memory that was made without it */
+        close(*(const int *)out); /* as for memory that was made without that type */
         *(int *)out = before;
         result = CUDA_ERROR_INVALID_VALUE;
     }
@@ -167,7 +168,8 @@ CUresult gps_on_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out
     return result;
 }
 
-/* An object of multicast, or an endpoint that processes share, holds what is bound to it. */
+/* An object of multicast, or an endpoint that processes share, holds the memory that is bound to
+ * it. */
 #define BIND_MEMORY(name, parameters, arguments)                                                   \
     CUresult gps_on_##name parameters {                                                            \
         uint64_t given;                                                                            \
@@ -193,7 +195,7 @@ BIND_MEMORY(cuLogicalEndpointBindMem,
              cuuint64_t offset, cuuint64_t size, unsigned long long flags),
             (id, device, at, given, offset, size, flags))
 
-/* Merged memory becomes private first. */
+/* Binds a range, whose merged memory becomes private first. */
 #define BIND_RANGE(name, parameters, arguments)                                                    \
     CUresult gps_on_##name parameters {                                                            \
         const struct gps_write write = gps_range_of(pointer, size);                                \
@@ -269,8 +271,7 @@ static CUresult map_arrays(map_arrays_fn *call, CUarrayMapInfo *maps, unsigned i
 MAP_ARRAY(cuMemMapArrayAsync)
 MAP_ARRAY(cuMemMapArrayAsync_ptsz)
 
-/* Such a descriptor is the driver's from then on. */
-/* Other hardware reaches the memory by it from now on. */
+/* Other hardware reaches the memory by the descriptor from now on. */
 CUresult gps_on_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr pointer, size_t size,
                                               CUmemRangeHandleType type, unsigned long long flags) {
     const struct gps_write write = gps_range_of(pointer, size);
@@ -296,6 +297,7 @@ static int real_external(const struct gps_external *import) {
     return (int)gps_real.cuImportExternalMemory(external->out, external->from);
 }
 
+/* The driver takes over a descriptor that it imports. */
 CUresult gps_on_cuImportExternalMemory(CUexternalMemory *out,
                                        const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *from) {
     if (from && from->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD) {
@@ -358,7 +360,7 @@ static int cuda_real_allow(const struct gps_allow *allow, uint64_t pointer, uint
     return (int)gps_real.cuMemSetAccess(pointer, size, call->access, call->count);
 }
 
-/* The one device that is given both reads and writes. */
+/* The device, if it is the only one that gets access, and for reads and writes. */
 static int sole_device(const CUmemAccessDesc *access, size_t count) {
     return access && count == 1 && access->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
                    access->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE

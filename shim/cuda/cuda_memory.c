@@ -1,5 +1,5 @@
-/* cuda_memory.c - CUDA's allocations and frees, in every version of their ABI, and what a program
- * asks the driver about memory. */
+/* cuda_memory.c - CUDA's allocations and frees, in every version of their ABI, and the program's
+ * questions to the driver about memory. */
 #include "calls/address.h"
 #include "calls/mappings.h"
 #include "calls/memory.h"
@@ -11,7 +11,7 @@
 struct linear {
     struct gps_allocation asked;
     void *out;
-    CUstream stream; /* of a pool's */
+    CUstream stream; /* of memory of a pool */
 };
 struct pitched {
     struct gps_allocation asked;
@@ -20,8 +20,8 @@ struct pitched {
     unsigned int element;
 };
 
-/* `arguments`: of the driver's call. `note` and `tell` follow success: the driver's, and that of
- * all. The rest says what is asked for. */
+/* `arguments`: of the driver's call. `note` follows its success, `tell` that of the whole call. The
+ * rest initialises the struct gps_allocation. */
 #define ALLOCATE(name, kind, type, parameters, arguments, note, tell, ...)                         \
     static int real_##name(struct gps_allocation *asked) {                                         \
         struct kind *const call = (struct kind *)asked;                                            \
@@ -43,7 +43,7 @@ struct pitched {
         return (CUresult)code;                                                                     \
     }
 
-/* The 32-bit addresses of the first ABI cannot hold what a rule chose. */
+/* The 32-bit addresses of the first ABI cannot hold an address that a rule chose. */
 ALLOCATE(cuMemAlloc, linear, CUdeviceptr_v1, (CUdeviceptr_v1 * out, unsigned int size),
          (out, (unsigned int)asked->size), , , .asked.size = size)
 ALLOCATE(cuMemAlloc_v2, linear, CUdeviceptr, (CUdeviceptr * out, size_t size), (out, asked->size), ,
@@ -95,7 +95,7 @@ ALLOCATE_PITCH(cuMemAllocPitch_v2, CUdeviceptr, size_t, out &&pitch)
 FREE(cuMemFree, CUdeviceptr_v1)
 FREE(cuMemFree_v2, CUdeviceptr)
 
-/* It frees memory of cuMemAlloc, too. */
+/* cuMemFreeAsync frees memory of cuMemAlloc, too. */
 #define FREE_ASYNC(name, own)                                                                      \
     static int real_##name(uint64_t pointer, void *stream) {                                       \
         return (int)gps_real.name(pointer, stream);                                                \
@@ -107,7 +107,7 @@ FREE(cuMemFree_v2, CUdeviceptr)
 FREE_ASYNC(cuMemFreeAsync, NULL)
 FREE_ASYNC(cuMemFreeAsync_ptsz, CU_STREAM_PER_THREAD)
 
-/* --- what a program asks about memory --- */
+/* --- the program's questions about memory --- */
 
 CUresult gps_on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer) {
     CUdeviceptr begin = 0;
@@ -117,7 +117,8 @@ CUresult gps_on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdevic
         return gps_real.cuMemGetAddressRange_v2(base, size, pointer);
     const CUresult result = gps_real.cuMemGetAddressRange_v2(&begin, &length, pointer);
     if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_FOUND)
-        return result; /* that holds for an allocation, too; a block without memory is not found */
+        return result; /* the answer holds for an allocation, too; only an unmapped block is not
+                          found */
     const struct gps_place at = gps_at_base(pointer, begin);
     if (!at.size && result != CUDA_SUCCESS)
         return result;
@@ -136,7 +137,8 @@ static void set_writable(void *value) {
         *flags = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
 }
 
-/* Blocks come and go, and some are read-only: the allocation does not, and can be written. */
+/* The answer is the allocation's, which stays and can be written, while its blocks come and go, and
+ * some are read-only. */
 static void set_as_pieced(CUpointer_attribute which, void *value, const struct gps_place *at) {
     switch (which) {
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
@@ -165,14 +167,14 @@ static void set_as_pieced(CUpointer_attribute which, void *value, const struct g
     }
 }
 
-/* What tokens of it need was given to it by us. */
+/* Hides the POSIX_FD that this library added for tokens. */
 static void set_as_made(CUpointer_attribute which, void *value, CUdeviceptr pointer) {
     if (which == CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES && gps_mappings_is_passable_at(pointer))
         *(unsigned long long *)value &=
             ~(unsigned long long)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 }
 
-/* What the program maps itself is one mapping for it, and not several. */
+/* Memory that the program maps itself is one mapping to it, not several. */
 static void set_as_parted(CUpointer_attribute which, void *value, const struct gps_place *at) {
     switch (which) {
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
@@ -214,11 +216,11 @@ static CUresult sync_pieced(const struct gps_place *at, bool synced) {
     return (CUresult)gps_memory_sync(&all, synced);
 }
 
-/* Whoever asks for tokens is about to register the memory, and the driver turns SYNC_MEMOPS on
- * (H200, driver 580, 2026-11-27). */
+/* A program that asks for P2P_TOKENS is about to register the memory, and the driver turns
+ * SYNC_MEMOPS on (H200, driver 580, 2026-11-27). */
 static CUresult pointer_attribute_answer(CUpointer_attribute which, void *value,
                                          CUdeviceptr pointer) {
-    CUdeviceptr base = 0; /* where that is all that we know of it */
+    CUdeviceptr base = 0; /* the driver's answer, where it is needed */
     if (which == CU_POINTER_ATTRIBUTE_RANGE_SIZE ||
         which == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE)
         (void)gps_real.cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, pointer);
@@ -289,7 +291,7 @@ CUresult gps_on_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *l
     return result;
 }
 
-/* To the driver the memory is none of cudaMalloc's: it would take these calls. */
+/* Refuses calls that the driver would take, because to it this memory is not cudaMalloc's. */
 #define REFUSE(name, parameters, arguments)                                                        \
     CUresult gps_on_##name parameters {                                                            \
         return gps_place_is_allocated(gps_at((CUdeviceptr)pointer)) ? CUDA_ERROR_INVALID_VALUE     \

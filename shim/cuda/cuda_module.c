@@ -1,4 +1,5 @@
-/* cuda_module.c - the end of modules and libraries. Only who looks at launches has these hooked. */
+/* cuda_module.c - the end of modules and libraries. Hooked only in a process that looks at
+ * launches. */
 #include "hooks.h"
 #include "launch_layout.h"
 

@@ -89,7 +89,7 @@ ASK(cuStreamQuery_ptsz, (CUstream stream), (stream))
 EVENT(cuEventSynchronize, gps_event_waited, gps_wait_ended)
 EVENT(cuEventQuery, gps_event_used, gps_wait_polled)
 
-/* By the call, or by a graph that it makes. */
+/* An event is recorded by the call, or by a graph that it makes. */
 #define RECORD(name, parameters, arguments)                                                        \
     CUresult gps_on_##name parameters {                                                            \
         gps_event_used((uintptr_t)event);                                                          \

@@ -1,7 +1,8 @@
 /*
- * doors.S - what a look-up is given where another library stands behind us (chain.h): notes which
- * function it is, and goes on in its wrapper, which finds arguments, stack and caller as they came.
- * Slot n of gps_chain_wrappers is where door n goes on. A door that nobody was given leads nowhere.
+ * doors.S - the functions that a look-up gets where another library is behind us (chain.h): a door
+ * notes its number, and goes on in its wrapper, which finds arguments, stack and caller as they
+ * came. Slot n of gps_chain_wrappers is where door n goes on. A door that was not handed out leads
+ * nowhere.
  */
     .set n, 0
 

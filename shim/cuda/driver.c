@@ -35,8 +35,8 @@ static void driver_fill(const struct gps_module *libcuda) {
     gps_attachment_look_up(libcuda, call_names, (void **)&gps_calls, sizeof(gps_calls));
 }
 
-/* Another library is given what our calls go on to, before the process begins: what it calls in
- * turn (gps_call.handed_on) is none of the program's, and the entry refuses it. */
+/* Calls are counted before the process begins if our calls go on to another library: its calls in
+ * turn (gps_call.handed_on) are not the program's, and the entry refuses them. */
 bool gps_driver_attach(void) {
     const bool attached = gps_attachment_find(&state, soname_is_libcuda, driver_fill);
     if (gps_chain_driver)
@@ -65,13 +65,13 @@ bool gps_driver_has_behind(const void *caller) {
 
 /* --- contexts --- */
 
-/* Asking must not activate one, and the pair of retain and release leaves the count as it was.
- */
+/* The look must not activate a context, and the pair of retain and release leaves the count as it
+ * was. */
 CUcontext gps_driver_primary(CUdevice of) {
     unsigned int flags;
     int active = 0;
     CUcontext primary = NULL;
-    const struct gps_real *const own = gps_chain_own(); /* who did not see the one sees no other */
+    const struct gps_real *const own = gps_chain_own(); /* past others, as the retain is */
     if (!gps_calls.cuDevicePrimaryCtxGetState || !gps_calls.cuDevicePrimaryCtxRetain ||
         (!own->cuDevicePrimaryCtxRelease_v2 && !own->cuDevicePrimaryCtxRelease) ||
         gps_calls.cuDevicePrimaryCtxGetState(of, &flags, &active) != CUDA_SUCCESS || !active ||

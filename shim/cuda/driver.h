@@ -14,7 +14,7 @@
 /* cudaEGL.h has it, but needs EGL's headers; an EGLSyncKHR is a void pointer. */
 CUresult CUDAAPI cuEventCreateFromEGLSync(CUevent *event, void *sync, unsigned int flags);
 
-#if CUDA_VERSION < 13020 /* nothing of it is read */
+#if CUDA_VERSION < 13020 /* none of its members are read */
 typedef struct CUstreamCigCaptureParams_st CUstreamCigCaptureParams;
 #endif
 
@@ -22,8 +22,8 @@ typedef struct CUstreamCigCaptureParams_st CUstreamCigCaptureParams;
 #define FUNCTION(name, parameters, arguments) CUresult CUDAAPI name parameters;
 #include "hooks.def"
 
-/* The hooked functions' real addresses; NULL: this driver does not have it. Where another library
- * behind us steps between, they lead to it (chain.h). */
+/* The hooked functions' real addresses; NULL: this driver does not have the function. Where another
+ * library is behind us, they lead to it (chain.h). */
 struct gps_real {
 #define FUNCTION(name, parameters, arguments) __typeof__(name) *name;
 #include "hooks.def"
@@ -83,12 +83,13 @@ extern struct gps_calls gps_calls;
 bool gps_driver_attach(void);
 /* The same when the address lies in a libcuda. */
 bool gps_driver_attach_by(const void *address);
-/* Whether the address lies in the one that is attached. */
+/* Whether the address lies in the attached libcuda. */
 bool gps_driver_has(const void *address);
-/* Whether it has a symbol of this name. Attaches. */
+/* Whether libcuda has a symbol of this name. Attaches. */
 bool gps_driver_exports(const char *name);
 
-/* Whether a caller is a library behind us that steps between the program and the driver, too. */
+/* Whether a caller is a library behind us that is called between the program and the driver,
+ * too. */
 bool gps_driver_has_behind(const void *caller);
 
 /* The primary context of a device while it is active, else NULL. Never activates one. */

@@ -1,8 +1,8 @@
-/* hooks.c - see hooks.h. Nothing here but what the table generates. The look-ups' own wrappers
- * stand beside what they hand out, in cuda_lookup.c.
+/* hooks.c - see hooks.h. Nothing here but what the table generates. The wrappers of look-ups are in
+ * cuda_lookup.c, beside the addresses that they hand out.
  *
- * What a row becomes, by the example of cuMemcpyHtoD_v2 (WRITE_SYNC). It is the way of each copy
- * and fill; writes/writes.c has the list of who looks at one:
+ * A row becomes this, by the example of cuMemcpyHtoD_v2 (WRITE_SYNC), as each copy and fill;
+ * writes/writes.c has the list of modules that look at one:
  *
  *     CUresult gps_hook_cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t size) {
  *         GPS_ENTER(...)                     // the first call begins the process
@@ -40,9 +40,9 @@
 
 /* --- what the table generates --- */
 
-/* While nobody asks for launches and uses of events, each of their wrappers only jumps to the
- * driver. Otherwise it jumps to what watches, which so still finds the caller's address and frame.
- */
+/* While launches and uses of events need no look, each of their wrappers only jumps to the driver.
+ * Otherwise it jumps to the watching function, which so still finds the caller's address and
+ * frame. */
 #define JUMPS_TO_TARGET(name, parameters, arguments)                                               \
     static CUresult watched_##name parameters;                                                     \
     static void *_Atomic target_##name = (void *)watched_##name;                                   \
@@ -53,7 +53,8 @@
     }                                                                                              \
     GPS_EXPORT(name)
 static void watch_again(void);
-/* Nobody asks: from the next call on, unless someone begins meanwhile. */
+/* Stops looking from the next call on. Stores gps_watch_again before it calls is_plain again; a
+ * module that begins meanwhile sets its flag before gps_watch: so one of the two looks again. */
 static inline void stop_watching(void *_Atomic *target, void *driver, void *watched,
                                  bool (*is_plain)(void)) {
     atomic_store(target, driver);
@@ -100,8 +101,8 @@ static inline void stop_watching(void *_Atomic *target, void *driver, void *watc
 
 /* --- copies and fills --- */
 
-/* Through the gate where nothing is in the way; `here` is in the wrapper's frame. NULL: something
- * is. Once where it is to be in line, and once for all others. */
+/* Enters the gate by the quick way; `here` is in the wrapper's frame. NULL: that is not possible.
+ * One copy is to be in line, the other serves all other places. */
 static inline __attribute__((always_inline)) struct gps_gate_slot *
 enter_gate_in_line(uint64_t stream, const struct gps_gate_pass *here) {
     CUcontext context = NULL;
@@ -114,8 +115,8 @@ static struct gps_gate_slot *enter_gate(uint64_t stream, const struct gps_gate_p
     return enter_gate_in_line(stream, here);
 }
 
-/* It is near no memory of a rule, and nothing is in its way at the gate. *slot: NULL without
- * one. */
+/* Whether the write is near no memory of a rule, and passes the gate by the quick way. *slot: NULL
+ * without a gate. */
 static inline __attribute__((always_inline)) bool begins_at_once(const struct gps_write what,
                                                                  const struct gps_gate_pass *here,
                                                                  struct gps_gate_slot **slot) {
@@ -160,7 +161,7 @@ tell_refused(const char *name, struct gps_site site, const struct gps_write what
     GPS_EXPORT(name)
 #include "hooks.def"
 
-/* --- what a call uses of buffers with frames --- */
+/* --- buffers with frames that a call uses --- */
 
 #define FIRST_OF(first, ...) ((uintptr_t)(first))
 
@@ -187,7 +188,7 @@ static void touch_read(CUstream stream, uint64_t from, uint64_t size) {
         gps_frames_add(from, size, 2);
 }
 
-/* `waited`: it ended within the call. */
+/* `waited`: the work ended within the call. */
 static inline CUresult touched(CUresult result, bool waited) {
     if (gps_frames_exist())
         gps_frames_end(waited && result == CUDA_SUCCESS);
@@ -196,7 +197,7 @@ static inline CUresult touched(CUresult result, bool waited) {
 
 /* --- launches, graphs, and copies to the host --- */
 
-/* No audit merges. The kernel may end its context, so this comes before it. */
+/* Looks at a launch before the driver, because the kernel may end its context. No audit merges. */
 static inline void hook_launch_look(const char *name, struct gps_site site, CUfunction f,
                                     void **values, void **extra) {
     if (__builtin_expect(gps_closed_looks != 0 || gps_canary_active, 0)) {
@@ -225,8 +226,8 @@ static inline CUresult read_note_refusal(const char *name, struct gps_site site,
     return result;
 }
 
-/* The answer to the call, for which the thread is inside the gate. No call is noted: a launch has
- * no report, and costs nanoseconds. */
+/* The code of the call, for which the thread is inside the gate. No call is noted: a launch has no
+ * report, and costs nanoseconds. */
 #define INSIDE_GATE(call, stream, is_copy)                                                         \
     ({                                                                                             \
         struct gps_gate_slot *slot;                                                                \
@@ -252,8 +253,8 @@ static inline CUresult read_note_refusal(const char *name, struct gps_site site,
         return touched(INSIDE_GATE(gps_real.name arguments, stream, false), false);                \
     }                                                                                              \
     GPS_EXPORT(name)
-/* In a process that merges the next launch goes straight through the gate: the function is there,
- * and the process has begun. */
+/* In a process that merges the next launch goes straight through the gate: the driver has the
+ * function, and the process has begun. */
 #define LAUNCH(name, parameters, arguments, stream, f, values, extra)                              \
     JUMPS_TO_TARGET(name, parameters, arguments)                                                   \
     static CUresult merging_##name parameters {                                                    \

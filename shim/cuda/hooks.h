@@ -1,10 +1,10 @@
 /*
- * hooks.h - what hooks.def generates: the wrappers, and the functions that give them their meaning.
+ * hooks.h - what hooks.def generates: the wrappers, and the functions that they call.
  *
- * gps_hook_<name> is the wrapper (hidden; the exported <name> is an alias of it). It asks
- * calls/entry.h whether gpushare acts in this process at all; if not, it calls the real function
- * and nothing else. gps_on_<name>, in cuda_<kind>.c, converts the arguments of a DRIVER row and
- * calls what says in calls/ what such a call means; of the other rows the wrapper does.
+ * gps_hook_<name> is the wrapper (hidden; the exported <name> is an alias of it). By calls/entry.h
+ * it finds whether gpushare acts in this process at all; if not, it calls the real function and
+ * nothing else. gps_on_<name>, in cuda_<kind>.c, converts the arguments of a DRIVER row and calls
+ * the function of calls/ for it; in other rows the wrapper does that.
  */
 #pragma once
 
@@ -54,8 +54,8 @@ static inline __attribute__((always_inline)) CUstream gps_stream_of(const char *
     CUresult gps_hook_##name parameters{GPS_WRAPPED(name, arguments, seen, refused)} GPS_EXPORT(   \
         name)
 
-/* The meaning of a row with one argument that ends what it names: `call` of calls/ gets the
- * argument, the driver's own function, and what else there is. */
+/* The function of a row whose one argument names the object that it ends: `call` of calls/ gets the
+ * argument, the driver's own function, and the further arguments. */
 #define GPS_ENDS(name, type, call, ...)                                                            \
     static int real_##name(uint64_t which) {                                                       \
         return (int)gps_real.name((type)which);                                                    \

@@ -14,7 +14,7 @@ extern const char gps_kernels_image[];
 
 enum { CONTEXTS = 64, THREADS = 128, LANES = 8, SECRET = GPS_SECRET_BYTES };
 
-/* What a context has of ours; the memory holds the hashes, then the secret, then whether blocks
+/* Our objects in a context; the memory holds the hashes, then the secret, then whether blocks
  * differ. Without kernels there, `hash` is NULL. */
 struct own {
     uint64_t context;
@@ -34,11 +34,11 @@ static struct {
     if ((code) == GPS_OK)                                                                          \
     (code) = (int)(call)
 
-/* --- what the context has --- */
+/* --- objects of a context --- */
 
-/* What the program has queued would go first, and a copy of a block would wait for seconds (H200,
- * driver 580, 2026-11-23: 0.06 ms instead of 500 behind two waves of a kernel that fills the card).
- * The driver takes the highest that it has. */
+/* Otherwise work that the program has queued goes first, and a copy of a block waits for seconds
+ * (H200, driver 580, 2026-11-23: 0.06 ms instead of 500 behind two waves of a kernel that fills the
+ * card). The driver takes the highest priority that it has. */
 #define HIGHEST (-100)
 
 static int own_here(struct own **found) {
@@ -79,7 +79,7 @@ static int kernels_load(struct own *own) {
     return code;
 }
 
-/* It is known once the keeper has answered, perhaps after the load. */
+/* Copies the secret to the device, once it is known: perhaps after the kernels are loaded. */
 static int bring_secret(struct own *own) {
     int code = GPS_OK;
     if (!own->has_secret)
@@ -89,7 +89,7 @@ static int bring_secret(struct own *own) {
     return code;
 }
 
-/* A context where they did not load is remembered, too. */
+/* A context in which the kernels did not load is remembered, too. */
 void gps_kernels_load(void) {
     struct own *own;
     if (own_here(&own) == GPS_OK && !own->tried) {

@@ -2,7 +2,7 @@
  * launch_layout.c - see launch_layout.h.
  *
  * A slot is one word, a handle and where its layout begins, so it is read and written without a
- * lock. Layouts never change or move: who reads one needs none either. Kernels with the same
+ * lock. Layouts never change or move, so reading one takes no lock either. Kernels with the same
  * parameters have the same layout, so a program that loads modules again and again fills no memory.
  */
 #include "launch_layout.h"
@@ -23,7 +23,8 @@ static struct kept {
 } * _Atomic kept;
 GPS_FORGOTTEN(kept);
 
-/* A thread adds a layout; another one that finds it so asks the driver again next time. */
+/* A thread is adding a layout. Another one that comes meanwhile keeps none, and asks the driver
+ * again next time. */
 static _Atomic bool adding;
 GPS_FORGOTTEN(adding);
 
@@ -42,9 +43,9 @@ static const struct gps_parameter *layout_find(struct kept *all, uint64_t handle
     return NULL;
 }
 
-/* --- what is not known yet --- */
+/* --- layouts that are not known yet --- */
 
-/* *ends: the driver says that there is none from this number on. */
+/* *ends: the kernel has no parameter of this number or above. */
 static bool parameter_ask(CUfunction f, size_t index, size_t *offset, size_t *size, bool *ends) {
     CUresult function = CUDA_ERROR_NOT_FOUND, kernel = CUDA_ERROR_NOT_FOUND;
     if (gps_calls.cuFuncGetParamInfo)
@@ -56,7 +57,7 @@ static bool parameter_ask(CUfunction f, size_t index, size_t *offset, size_t *si
     return has;
 }
 
-/* The number of those in the room; *whole: there are no others. */
+/* Returns the number of parameters in the room; *whole: there are no more. */
 static unsigned ask_all(CUfunction f, struct gps_layout_room *room, bool *whole) {
     unsigned count = 0;
     size_t offset, size;
@@ -71,7 +72,7 @@ static unsigned ask_all(CUfunction f, struct gps_layout_room *room, bool *whole)
     return count;
 }
 
-/* Where the list is in the pool; POOL: there is no room. */
+/* Returns the list's place in the pool; POOL: there is no room. */
 static unsigned layout_place(struct kept *all, const struct gps_parameter *list, unsigned count) {
     unsigned at = 0;
     while (at + count <= all->used && memcmp(&all->pool[at], list, count * sizeof(*list)) != 0)
@@ -86,7 +87,7 @@ static unsigned layout_place(struct kept *all, const struct gps_parameter *list,
     return at;
 }
 
-/* The slot that is free; where none is, one is forgotten. */
+/* Puts the layout into a free slot, or in place of another one. */
 static void layout_put(struct kept *all, uint64_t handle, unsigned at) {
     unsigned probe = PROBES - 1;
     while (probe && *layout_slot(all, handle, probe))

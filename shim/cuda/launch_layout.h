@@ -1,8 +1,8 @@
 /*
- * launch_layout.h - which parameters of a kernel may have pointers, and where they lie.
+ * launch_layout.h - the parameters of a kernel that may have pointers, and their places.
  *
- * The driver is asked once a kernel, and again where there is no room left. Any thread, in a signal
- * handler, too: nothing here waits.
+ * The driver is called once for each kernel, and again where there was no room left. Any thread, in
+ * a signal handler, too: nothing here waits.
  */
 #pragma once
 
@@ -14,12 +14,12 @@ struct gps_parameter {
     uint16_t offset, size;
 };
 
-enum { GPS_PARAMETERS = 512 }; /* what is beyond is not known */
+enum { GPS_PARAMETERS = 512 }; /* further parameters are not looked at */
 struct gps_layout_room {
     struct gps_parameter list[GPS_PARAMETERS + 1];
 };
 
-/* In the room, or where it stays. `f` may be a CUkernel. */
+/* The layout, in the room or in a place that stays. `f` may be a CUkernel. */
 const struct gps_parameter *gps_launch_layout(CUfunction f, struct gps_layout_room *room);
 
 /* Kernels are about to end: the driver gives their handles to others (H200, 580.159.04, 2026-11-29:

@@ -7,7 +7,7 @@
 
 #define WORD sizeof(uint64_t)
 
-/* Where all parameters lie side by side, and how many bytes they have; NULL: nowhere. */
+/* The block in which all parameters lie side by side, and its size; NULL: there is none. */
 static const char *side_by_side(void **extra, size_t *bytes) {
     const char *at = NULL;
     *bytes = 0;

@@ -1,8 +1,8 @@
 /*
  * operations.c - see operations.h.
  *
- * A driver without a function answers MISSING; one without memory of cuMemCreate (before 10.2) that
- * it is not supported.
+ * A driver without a function answers MISSING; one without memory of cuMemCreate (before 10.2)
+ * NOT_SUPPORTED.
  */
 #include "operations.h"
 
@@ -67,7 +67,8 @@ GPS_YIELD(cuda_ops_allocate, (uint64_t size, uint64_t *pointer), CUdeviceptr, po
 GPS_PASS(cuda_ops_release, (uint64_t pointer), REAL(cuMemFree_v2, pointer))
 
 /* A free waits for the device and, in the relaxed mode of a scope, ends no capture of another
- * thread; synchronising the context would. Without room for one, the context it is. */
+ * thread; synchronising the context would. Without room for the scrap it synchronises the
+ * context. */
 static int cuda_ops_synchronize(void) {
     uint64_t scrap;
     if (cuda_ops_allocate(1, &scrap) == GPS_OK)
@@ -199,8 +200,8 @@ bool gps_operations_rdma(int device) {
            can;
 }
 
-/* GPUDirect RDMA is asked for where the device can: the program could have registered its memory
- * with a network card. */
+/* Memory is made for GPUDirect RDMA where the device has it: the program could have registered its
+ * own with a network card. */
 static CUmemAllocationProp cuda_block_of(int device) {
     CUmemAllocationProp prop = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -261,7 +262,7 @@ static int cuda_access_allow(uint64_t pointer, uint64_t size, int device, bool w
     return VMM_REAL(cuMemSetAccess, pointer, size, &access, 1);
 }
 
-/* A driver that does not know a question leaves the answer 0. */
+/* A driver that does not know an attribute leaves the answer 0. */
 static uint64_t cuda_attribute_answer(uint64_t pointer, CUpointer_attribute which) {
     uint64_t value = 0;
     return cuda_attribute_get(pointer, which, &value) ? value : 0;
@@ -370,7 +371,7 @@ static const struct gps_names names = {
     .event_untimed = "cudaEventDisableTiming",
 };
 
-/* Every driver has them. Of the rest, each is asked for where it is called. */
+/* Functions that every driver has. For all others the caller looks whether they are there. */
 static const char *cuda_driver_lacks(void) {
     return !gps_calls.cuCtxGetCurrent       ? "cuCtxGetCurrent"
            : !gps_calls.cuCtxGetDevice      ? "cuCtxGetDevice"

@@ -6,7 +6,7 @@
 #include "chain.h"
 #include "doors/resolver.h"
 
-/* Sorted by the names for which a resolver is asked. No pointers: they would be relocated. */
+/* Sorted by the names that resolvers take. No pointers: they would be relocated. */
 static const struct row {
     char name[GPS_HOOK_NAME];
     uint16_t slot, flags;
@@ -18,7 +18,7 @@ static const struct row {
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
-static const char nothing; /* its address is an answer of none */
+static const char nothing; /* its address stands for "no answer" */
 static const void *_Atomic answers[2][ROWS];
 
 static size_t resolved_row_first(const char *name) {

@@ -1,17 +1,16 @@
 /*
- * runtime.c - the runtime's names for hooked calls: remembers which call the user wrote, and
- * forwards.
+ * runtime.c - the runtime's names for hooked calls: remembers the call in the source, and forwards.
  *
- * Forwards to which cudart? A process can hold several, loaded RTLD_LOCAL, so neither RTLD_NEXT nor
- * the first one found is right. Ours is the one that the caller's module would have reached without
- * us: it defines the name itself, or something it needs does, breadth first as the dynamic linker
- * searches; failing that any loaded object after us. Before all of these comes what is preloaded
- * behind us and defines it for any version. A caller that stands before us is an
- * interposer that forwards: what it defines itself is where the call came from. Found without dlsym
- * (module.h), then cached by return address and name. Libraries come and go, and others come to
- * stand at their place: an entry of the cache holds for one caller's module and one runtime, told
- * by their marks. A tail call (`jmp cudaFree`) hides the module that made it: with several cudarts
- * such a call can reach another one's; see docs in README.
+ * It forwards to the right cudart. A process can hold several, loaded RTLD_LOCAL, so neither
+ * RTLD_NEXT nor the first one found is right. The right one is that which the caller's module would
+ * have reached without us: the module defines the name itself, or one of its dependencies does,
+ * breadth first as the dynamic linker searches; failing that any loaded object after us. Before all
+ * of these come libraries preloaded behind us that define it for any version. A caller before us is
+ * an interposer that forwards: the name that it defines itself is where the call came from. Found
+ * without dlsym (module.h), then cached by return address and name. Libraries are unloaded, and
+ * others loaded in their place: an entry of the cache holds for one caller's module and one
+ * runtime, told by their marks. A tail call (`jmp cudaFree`) hides the module that made it: with
+ * several cudarts such a call can reach another one's; see docs in README.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda_runtime_api.h>
@@ -27,7 +26,7 @@
 #include "stack/module.h"
 #include "stack/module_place.h"
 
-/* --- what a module needs --- */
+/* --- the dependencies of a module --- */
 
 enum { BUCKETS = 1024 };
 
@@ -84,7 +83,7 @@ static bool walk_add_module(void *arg, const struct gps_module *module) {
     const char *soname = gps_module_soname(module);
     node->module = *module;
     node->seen = module->base == walk->root->base;
-    if (*module->path) { /* nothing needs the main program */
+    if (*module->path) { /* no object depends on the main program */
         walk_add_name(walk, &node->names[0], node, module->path);
         walk_add_name(walk, &node->names[1], node, basename(module->path));
         if (soname)
@@ -154,13 +153,14 @@ struct mark {
     _Atomic uint64_t value;
 };
 
-/* One call site and the function it reaches by one name. `version` is odd while the others change,
- * and another one afterwards. They are read by acquiring loads and written by releasing stores:
- * none moves past the look at the version behind it, or before it. */
+/* One call site and the function it reaches by one name. `version` is odd while entry_remember
+ * changes the other fields, and a new one afterwards. It stores them with release, behind its first
+ * change of `version`; entry_recall loads them with acquire, before its second look at `version`.
+ * So a reader that sees a new field sees that `version` has changed. */
 static struct entry {
     _Atomic unsigned version;
     _Atomic uintptr_t site; /* 0: empty */
-    _Atomic uintptr_t name; /* where our text of it lies */
+    _Atomic uintptr_t name; /* the address of our text of it */
     _Atomic uintptr_t function;
     struct mark caller, home; /* of the modules of both */
 } cache[CACHE];
@@ -211,7 +211,7 @@ static bool module_is_same(void *arg, const struct gps_module *module) {
     return module->base == ((const struct gps_module *)arg)->base;
 }
 
-/* Where the last library begins that was found to stay: mostly the runtime, for every call site. */
+/* The start of the last library that was found to stay: mostly the runtime, for every call site. */
 static const void *_Atomic stays;
 
 static bool is_permanent(void *arg, const struct gps_module *program) {
@@ -226,7 +226,8 @@ static bool is_permanent(void *arg, const struct gps_module *program) {
     return true;
 }
 
-/* The program itself and what it is linked with stay: no look-up is needed to see that they did. */
+/* The mark of a module. The program itself and its dependencies stay, so their entries hold without
+ * a look-up. */
 static struct gps_module_mark module_mark(uintptr_t address) {
     struct gps_module module;
     if (gps_module_of((const void *)address, &module) && gps_module_each(is_permanent, &module))
@@ -272,7 +273,7 @@ static void *entry_recall(const struct entry *entry, uintptr_t site, unsigned ve
                                                                             : NULL;
 }
 
-/* A call site can reach for several names: a foreign function interface has one for all. */
+/* A call site can have several names: a foreign function interface has one site for all. */
 static void *runtime_resolve(const char *name, const void *caller) {
     const uintptr_t site = (uintptr_t)caller;
     const size_t first = ((site + (uintptr_t)name) * 0x9e3779b97f4a7c15u) >> 54;
@@ -298,7 +299,7 @@ static void *runtime_resolve(const char *name, const void *caller) {
     return found;
 }
 
-/* `before` and `after` are for the calls that have more to tell. */
+/* `before` and `after` run around calls that need more. */
 #define FORWARD(name, parameters, arguments, before, after)                                        \
     GPS_EXPORTED cudaError_t name parameters {                                                     \
         const struct gps_site site = GPS_SITE_HERE;                                                \
@@ -320,7 +321,7 @@ static void *runtime_resolve(const char *name, const void *caller) {
     }
 #define RUNTIME(name, parameters, arguments) FORWARD(name, parameters, arguments, (void)0, (void)0)
 
-/* After CUDA's end the runtime asks no driver. */
+/* After CUDA's end the runtime does not call the driver. */
 static void end_free(cudaError_t result, const void *pointer) {
     if (__builtin_expect(result == cudaErrorCudartUnloading, 0))
         gps_entry_freed_late(gps_operations_enter, (uintptr_t)pointer);
@@ -329,14 +330,14 @@ static void end_free(cudaError_t result, const void *pointer) {
 #define RUNTIME_FREE(name, parameters, arguments)                                                  \
     FORWARD(name, parameters, arguments, (void)0, end_free(result, pointer))
 
-/* Whether all is told: the call may not return. */
+/* Begins an IPC call. True: it was reported before, because the call may not return. */
 static bool begin_ipc(const void *output) {
     gps_call.driver = NULL;
     return !output && gps_entry_no_output(gps_operations_enter);
 }
 
-/* Before the first call there was no driver to begin with. One that was not asked has a hook that
- * noted no name. */
+/* Ends an IPC call. Before the first call there was no driver to begin with. If the runtime did not
+ * call the driver, no hook has noted a name. */
 static void end_ipc(cudaError_t result, bool is_told, const void *output, const void *closed) {
     if (!output && !is_told)
         gps_entry_no_output(gps_operations_enter);

@@ -1,7 +1,7 @@
 /*
- * stubs.S - functions that stand in for one that nobody here knows: stub n calls the function to
- * which gps_unwatched_call points, with n, and jumps to what that answers. All registers that can
- * hold arguments are then as they came, and so is the stack.
+ * stubs.S - functions that stand in for unknown ones: stub n calls the function to which
+ * gps_unwatched_call points, with n, and jumps to the address that this returns. All registers that
+ * can hold arguments are then as they came, and so is the stack.
  */
 #define STUBS 128 /* as unwatched.c has it */
 

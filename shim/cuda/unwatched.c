@@ -18,7 +18,7 @@ extern void *(*gps_unwatched_call)(unsigned n);
 /* A stub that is not in use leads nowhere. */
 static struct {
     void *_Atomic real;
-    _Atomic uint64_t *counter; /* NULL: nobody counts */
+    _Atomic uint64_t *counter; /* NULL: no audit counts */
     char name[GPS_UNKNOWN_NAME];
 } stubs[STUBS];
 static _Atomic unsigned used;
@@ -45,7 +45,7 @@ static void *stub_of(const void *function) {
     return NULL;
 }
 
-/* Two threads may take two stubs for one function, which count together. */
+/* Makes a stub. Two threads may take two stubs for one function, which count together. */
 static void *new_stub(const char *name, void *function) {
     unsigned at = used;
     do {

@@ -1,12 +1,13 @@
 /*
- * unwatched.h - functions of the driver that nobody here knows: neither hooked nor harmless.
+ * unwatched.h - functions of the driver that the library does not know: neither hooked nor
+ * harmless.
  *
  * A program that merges, or is audited, gets a stub in place of such a function, which knows no ABI
  * (stubs.S). Its call is counted, and before the function runs all memory of merge rules becomes
- * plain (merge/writable.h). Where more are looked up than there are stubs, the look-up counts as
- * the call. Any thread.
+ * plain (merge/writable.h). If there are more such functions than stubs, the look-up counts as the
+ * call. Any thread.
  */
 #pragma once
 
-/* What to hand out for such a function, by the name for which the driver has it. */
+/* The address to hand out for such a function, by the driver's name for it. */
 void *gps_unwatched_stand_in(const char *name, void *function);

@@ -1,5 +1,5 @@
 /*
- * written.h - what each WRITE row of hooks.def writes and reads, in the words of gate/write.h.
+ * written.h - the memory that each WRITE row of hooks.def writes and reads, as gate/write.h has it.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 
 #define ASYNC(write)   gps_async_of(write)
 #define LASTING(write) gps_lasting_of(write)
-/* Of a graph that is ready: what is known of it holds no more. */
+/* For a graph that is ready: forgets its noted uses. */
 #define CHANGED(exec, write) (gps_graph_forget((uintptr_t)(exec)), (write))
 
 static inline struct gps_write gps_async_of(struct gps_write write) {
@@ -19,7 +19,7 @@ static inline struct gps_write gps_async_of(struct gps_write write) {
     return write;
 }
 
-/* It copies nothing yet, also where its source is host memory. */
+/* The call copies nothing yet, also where its source is host memory. */
 static inline struct gps_write gps_lasting_of(struct gps_write write) {
     write.kind = GPS_WRITE_OTHER;
     write.lasting = true;
@@ -69,7 +69,7 @@ struct gps_box {
     size_t width, height, depth;
 };
 
-/* How many bytes there are from the first one to the last one of the last row. */
+/* The bytes from the first one to the last one of the last row. */
 static inline size_t gps_span_of(struct gps_box box, size_t row, size_t layer) {
     return box.width && box.height && box.depth
                ? (box.depth - 1) * layer + (box.height - 1) * row + box.width
@@ -105,7 +105,7 @@ static inline struct gps_write gps_box_of(struct gps_side to, struct gps_side fr
     return write;
 }
 
-/* The structures differ, but for the names of what they have. */
+/* A side of a copy: the structures differ, but their members have the same names. */
 #define GPS_SIDE(end, z, rows)                                                                     \
     ((struct gps_side){copy->end##MemoryType, copy->end##Device, copy->end##XInBytes,              \
                        copy->end##Y, z, copy->end##Pitch, rows})
@@ -128,7 +128,7 @@ static inline void gps_batch_range(struct gps_write *one, uint64_t n) {
     one->reads = one->size;
 }
 
-/* In no order, and from anywhere. */
+/* The copies run in no order, from memory of any kind. */
 static inline struct gps_write gps_batch_of(const CUdeviceptr *to, const CUdeviceptr *from,
                                             const size_t *sizes, size_t count, CUstream stream) {
     return (struct gps_write){.kind = GPS_WRITE_OTHER,
@@ -140,7 +140,7 @@ static inline struct gps_write gps_batch_of(const CUdeviceptr *to, const CUdevic
                               .count = count};
 }
 
-/* The same of a side of linear memory, whose lengths are in elements. */
+/* The same for a side of linear memory, whose lengths are in elements. */
 static inline size_t gps_operand_of(const CUmemcpy3DOperand *side, CUextent3D extent,
                                     size_t element, uint64_t *first) {
     const struct gps_box box = {extent.width * element, extent.height, extent.depth};
@@ -153,8 +153,8 @@ static inline size_t gps_operand_of(const CUmemcpy3DOperand *side, CUextent3D ex
                           box, first);
 }
 
-/* An element is a byte, or one of the array on the other side, which has 1 to 16: so many may be
- * written, and so many are surely read. */
+/* An element is a byte, or one of the array on the other side, which has 1 to 16: 16 times as much
+ * may be written, while the extent is surely read. */
 static inline void gps_3d_batch_range(struct gps_write *one, uint64_t n) {
     const CUDA_MEMCPY3D_BATCH_OP *box = (const CUDA_MEMCPY3D_BATCH_OP *)one->list + n;
     one->rough = box->src.type == CU_MEMCPY_OPERAND_TYPE_ARRAY;
@@ -171,8 +171,8 @@ static inline struct gps_write gps_3d_batch_of(const CUDA_MEMCPY3D_BATCH_OP *box
                               .count = count};
 }
 
-/* Each writes its bytes, and how many they are. What the engine says of more bytes than there are
- * is its own. */
+/* Each part writes its bytes, and their number. The call for too many bytes is the driver's to
+ * refuse. */
 static inline void gps_decompression_range(struct gps_write *one, uint64_t n) {
     const CUmemDecompressParams *part = (const CUmemDecompressParams *)one->list + n / 2;
     one->rough = true;
@@ -203,19 +203,19 @@ static inline struct gps_write gps_fill_node_of(const CUDA_MEMSET_NODE_PARAMS *f
                         : gps_fill_of(0, 0, 1, CU_STREAM_LEGACY));
 }
 
-/* A word that is waited for is written by something else: a swap would take it from under that. */
+/* A word that a stream waits for has another writer: a swap would unmap it under that. */
 static inline struct gps_write gps_word_of(CUdeviceptr word, size_t size, CUstream stream) {
     return LASTING(gps_fill_of(word, size, 1, stream));
 }
 
-/* Who asks for a dma-buf rounds up to whole pages. */
+/* Programs round a dma-buf's range up to whole pages. */
 static inline struct gps_write gps_range_of(CUdeviceptr pointer, size_t size) {
     struct gps_write write = LASTING(gps_fill_of(pointer, size, 1, CU_STREAM_LEGACY));
     write.rough = true;
     return write;
 }
 
-/* What CUDA 13.1 added to the operations, and older headers lack: the word has 4 or 8 bytes. */
+/* An operation that CUDA 13.1 added, and older headers lack: the word has 4 or 8 bytes. */
 enum { GPS_ATOMIC_REDUCTION = 8 };
 struct gps_atomic_reduction {
     CUstreamBatchMemOpType operation;
