@@ -1,6 +1,6 @@
 /*
- * connections.c - answers connections to the keeper: each has one request and one reply. One whose
- * reply has a descriptor stays until the peer hangs up, which has it then.
+ * connections.c - answers connections to the keeper: each has one request and one reply. A
+ * connection whose reply has a descriptor stays until the peer hangs up, and has received it.
  *
  * Mostly the request has arrived when the connection is accepted, and then it is answered at once.
  * A request that is not valid, or is another user's, ends the connection without a reply.
@@ -25,7 +25,7 @@
 
 /* --- replies --- */
 
-/* Its creator may die before it does that, and a keeper before it has done it. */
+/* Points the name at the region: its creator may die before it does that, and so may a keeper. */
 static void point_name(const struct keeper *keeper, const struct gps_region_record *record) {
     struct gps_name_target target;
     if (record->name[0] == 0)
@@ -63,7 +63,7 @@ static int connection_deposit(struct keeper *keeper, const struct gps_keeper_req
 
 struct opening {
     const struct gps_keeper_request *request;
-    bool is_new; /* so far the sender has not said that it has the region open */
+    bool is_new; /* so far no slot shows that the sender has the region open */
 };
 
 static bool opening_look_at_process(void *arg, const struct gps_proc *proc) {
@@ -106,8 +106,8 @@ static int released(struct keeper *keeper, const struct gps_keeper_request *requ
         return -ENOENT;
     const bool creator = gps_owner_equal(&request->sender, &region->record.creator);
     if (creator)
-        region->since = 0; /* it has certainly released it: the grace period is over */
-    /* before the reply, for a free is complete when it returns */
+        region->since = 0; /* the creator has certainly released it: the grace period is over */
+    /* before the reply, because the creator's free is complete when it returns */
     if (region_list_retired(region) || (creator && region->record.keep == GPS_KEEP_OWNER))
         region_list_end(&keeper->regions, region);
     sooner(&keeper->sweep_at, keeper->now);
@@ -137,7 +137,7 @@ static int connection_drop(struct keeper *keeper, const struct gps_keeper_reques
     return 0;
 }
 
-/* It is kept as the last one says. */
+/* The copies are kept as the last sender says. */
 static int reload(struct keeper *keeper, const struct gps_keeper_request *request, int *give) {
     struct keeper_region *region = region_list_find(&keeper->regions, &request->record.id);
     keeper->regions.keep = request->record.extent;
@@ -171,8 +171,8 @@ static int connection_answer(struct keeper *keeper, const struct gps_keeper_requ
 
 /* --- connections --- */
 
-/* True: with the descriptor. People want the process that serves; who replaces it, the name that
- * the records have. */
+/* Sends the reply. True: the descriptor went with it. Users want the process that serves; a keeper
+ * that replaces this one wants the name in the records. */
 static bool reply_to(const struct keeper *keeper, uint32_t ask, int fd, int status, int give) {
     const struct region_list *regions = &keeper->regions;
     const bool replaces = ask == GPS_KEEPER_REPLACE;
@@ -192,7 +192,7 @@ static bool reply_to(const struct keeper *keeper, uint32_t ask, int fd, int stat
 
 enum outcome { NO_REQUEST_YET, ENDED, GIVEN };
 
-/* No request is the outcome, too, when another keeper has replaced this one, which ends with all
+/* The outcome is also NO_REQUEST_YET when another keeper has replaced this one, which ends with all
  * its connections. */
 static enum outcome handle(struct keeper *keeper, int fd) {
     struct gps_keeper_request request;

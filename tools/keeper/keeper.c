@@ -27,7 +27,7 @@
 #include "util/clock.h"
 #include "util/procfs.h"
 
-#define DEBOUNCE      (GPS_SECOND / 50) /* changes come many at once */
+#define DEBOUNCE      (GPS_SECOND / 50) /* many changes come at once */
 #define SWEEP_SHARE   20                /* sweeps take at most one part in so many of the time */
 #define LONGEST_PAUSE (GPS_SECOND / 4)
 #define SLOW          (30 * GPS_SECOND) /* between sweeps with nothing to keep */
@@ -112,24 +112,25 @@ static int watch_processes(const struct gps_store *store) {
     return fd;
 }
 
-/* The parent may have blocked or ignored any of them; a blocked signal is never ignored. */
+/* The parent may have blocked or ignored any of these signals; a blocked signal is never
+ * ignored. */
 static int take_signals(void) {
     sigset_t ours;
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
-    signal(SIGCHLD, SIG_DFL); /* ignored, it would not tell that the stand-by has ended */
+    signal(SIGCHLD, SIG_DFL); /* ignored, it would not report the end of the stand-by */
     standby_signals(&ours);
     sigprocmask(SIG_SETMASK, &ours, NULL);
     return signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* The time at which the keeper ends unless something comes to keep. */
+/* The time at which the keeper ends unless it gets a region or a connection. */
 static uint64_t idle_end(const struct keeper *keeper) {
     const bool busy = region_list_count(&keeper->regions) > 0 || keeper->connection_count > 0;
     return busy || keeper->idle == KEEPER_NEVER ? KEEPER_NEVER : keeper->idle_since + keeper->idle;
 }
 
-/* How long poll may wait: until the first of what is due. */
+/* How long poll may wait: until the first task is due. */
 static int timeout(const struct keeper *keeper) {
     uint64_t when = keeper->sweep_at;
     sooner(&when, connections_expiry(keeper));
@@ -149,7 +150,7 @@ static int timeout(const struct keeper *keeper) {
 
 /* --- an iteration --- */
 
-/* That a child has ended is seen to at each turn. */
+/* Reads a signal. Each turn looks for children that have ended. */
 static void take_signal(struct keeper *keeper) {
     struct signalfd_siginfo info;
     while (read(keeper->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
@@ -186,8 +187,8 @@ static void keeper_answer_poll(struct keeper *keeper, const struct pollfd *wait,
     connections_expire(keeper);
 }
 
-/* The last process to leave removes the files of dead ones. A keeper that is left alone is the last
- * one. */
+/* The last process to leave removes the files of dead processes. A keeper without other processes
+ * is the last one. */
 static void collect_garbage(struct keeper *keeper, unsigned others) {
     struct gps_gc_counts counts;
     if (others == 0 && keeper->others != 0)
@@ -231,7 +232,7 @@ static bool find_sleeper(void *arg, const struct gps_proc *proc) {
     return sleeper->owner.pid == 0;
 }
 
-/* A process that is suspended has what it shares from nobody else. */
+/* Whether the keeper may end: a suspended process can have its shared memory only from here. */
 static bool may_end(struct keeper *keeper) {
     struct sleeper sleeper = {.store = &keeper->store};
     if (region_list_count(&keeper->regions) == 0)
@@ -306,7 +307,7 @@ static int keeper_refuse(const struct keeper *keeper, int status, const struct g
     return TOOL_FAILED;
 }
 
-/* The stand-by ends first: it would go on. */
+/* The stand-by ends first, or it would go on as keeper. */
 static int keeper_finish(struct keeper *keeper, bool on_demand) {
     standby_end(keeper);
     metrics_job_end(&keeper->metrics);

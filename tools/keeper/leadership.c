@@ -26,7 +26,8 @@
 #define TIMEOUT     (2 * GPS_SECOND) /* with a predecessor that is about to end */
 #define DESCRIPTORS 64               /* besides connections and regions */
 
-/* A keeper that ends, or a gc, may hold the lock for a moment. A keeper that lives answers. */
+/* Tries again because a keeper that ends, or a gc, may hold the lock for a moment. A living keeper
+ * answers a ping. */
 static int take_lock(struct keeper *keeper, struct gps_owner *other) {
     const uint64_t end = gps_clock_monotonic() + TIMEOUT;
     uint64_t regions;
@@ -65,7 +66,7 @@ static int leadership_adopt(struct keeper *keeper) {
     const uint64_t end = gps_clock_monotonic() + TIMEOUT;
     struct gps_gc_counts counts;
     for (;;) {
-        gps_store_gc(&keeper->store, false, &counts); /* what it cannot remove hinders nobody */
+        gps_store_gc(&keeper->store, false, &counts); /* files that it cannot remove do no harm */
         int status = region_list_adopt(&keeper->regions, gps_clock_monotonic(), false);
         if (status != -EAGAIN || gps_clock_monotonic() >= end)
             return status == -EAGAIN ? -EBUSY : status;
@@ -73,8 +74,8 @@ static int leadership_adopt(struct keeper *keeper) {
     }
 }
 
-/* The socket is bound by its relative name, for sun_path is short. It gets its final name when it
- * listens, so that no process finds one that refuses. */
+/* The socket is bound by its relative name, because sun_path is short. It gets its final name when
+ * it listens, so that no process finds a socket that refuses. */
 static int leadership_open_socket(struct keeper *keeper) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     char temp[GPS_TEMP_NAME];

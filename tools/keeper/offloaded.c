@@ -21,7 +21,7 @@ void offloaded_take(struct region_list *list, struct keeper_region *region, int 
     atomic_fetch_add(&list->table->copies, 1);
 }
 
-/* Nobody gets it while it is being closed. */
+/* Takes the copy first, so that no process gets it while it is being closed. */
 void offloaded_forget(struct region_list *list, struct keeper_region *region) {
     const int copy = atomic_exchange(&region->copy, -1);
     if (copy < 0)
@@ -60,7 +60,7 @@ static int take_copy(struct region_list *list, struct keeper_region *region, int
     return 0;
 }
 
-/* A retired block's record says that it is closing: it stays. */
+/* A retired block stays on the GPU: its record says that it is closing. */
 int offloaded_begin(struct region_list *list, struct keeper_region *region, int *bytes) {
     if (!region || !region_list_is_block(region) || region_list_retired(region))
         return -ENOENT;

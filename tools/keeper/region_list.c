@@ -16,7 +16,7 @@
 /* A process writes its slot before it asks the keeper; a slow one must not count as ended. After a
  * keeper's death, a process that was about to open a region may have opened it within this time. */
 #define GRACE GPS_SECOND
-/* A creator sees within a second that there is another keeper, and deposits what it has again. */
+/* A creator sees within a second that there is another keeper, and deposits its regions again. */
 #define DEPOSITED_WITHIN (2 * GPS_SECOND)
 
 /* --- the table --- */
@@ -100,8 +100,8 @@ static void region_list_forget(struct region_list *list, struct keeper_region *r
     give_place(list, region);
 }
 
-/* A region that the other was publishing when it died, or that could not be published when it was
- * adopted: there may be room now. */
+/* Publishes a region that the dead keeper was publishing, or that could not be published when it
+ * was adopted: there may be room now. */
 static void region_list_publish(const struct region_list *list, struct keeper_region *region) {
     if (!region->published)
         region->published = gps_region_publish(list->store, &region->record) == 0;
@@ -114,7 +114,7 @@ void region_list_give(struct region_list *list, struct keeper_region *region, in
     region_list_publish(list, region);
 }
 
-/* What is only kept goes before a region is refused. */
+/* Drops kept copies before it refuses a region. */
 static bool region_list_has_room(struct region_list *list) {
     if (region_list_count(list) + list->table->copies >= list->max)
         offloaded_trim(list, 0);
@@ -136,7 +136,7 @@ int region_list_add(struct region_list *list, const struct gps_region_record *re
         set_stage(region, KEEPER_REGION_ENDING);
         region_list_forget(list, region);
     }
-    /* -EEXIST would say that we have it. */
+    /* -EEXIST would mean that the keeper has the region. */
     return status == -EEXIST ? -EBUSY : status;
 }
 
@@ -199,7 +199,8 @@ static void release_name(const struct region_list *list, const struct keeper_reg
         gps_name_release(list->store, record->name, &list->self, &record->id);
 }
 
-/* Nobody gets the descriptor while it is being closed: its number may be another's then. */
+/* Takes the descriptor first, so that no process gets it while it is being closed: its number may
+ * be another file's then. */
 static void finish_drop(struct region_list *list, struct keeper_region *region) {
     const int descriptor = atomic_exchange(&region->descriptor, -1);
     release_name(list, region);
@@ -215,8 +216,8 @@ void region_list_drop(struct region_list *list, struct keeper_region *region) {
     finish_drop(list, region);
 }
 
-/* It keeps the descriptor: a holder that is suspended has nothing but its slot. Without a record
- * that says so it cannot be opened either, because nobody new gets it from here. */
+/* The region keeps its descriptor, because a suspended holder has only its slot. Even if its record
+ * cannot be changed it cannot be opened, because no new process gets it from here. */
 static void finish_retirement(struct region_list *list, struct keeper_region *region) {
     release_name(list, region);
     (void)gps_region_set_status(list->store, &region->record, GPS_STATE_CLOSING, 0);
@@ -227,7 +228,7 @@ void region_list_retire(struct region_list *list, struct keeper_region *region) 
     finish_retirement(list, region);
 }
 
-/* --- after the one that served --- */
+/* --- after the death of the keeper that served --- */
 
 static void recover_place(struct region_list *list, struct keeper_region *region) {
     const unsigned stage = atomic_load(&region->stage);
@@ -235,13 +236,13 @@ static void recover_place(struct region_list *list, struct keeper_region *region
     if (stage == KEEPER_REGION_FREE)
         give_place(list, region);
     else if (!index_add(list, region))
-        return; /* no memory for the index: nobody finds it */
+        return; /* no memory for the index: the region is not found */
     else if (stage == KEEPER_REGION_RETIRED)
         finish_retirement(list, region);
     else if (stage == KEEPER_REGION_ENDING)
         finish_drop(list, region);
     else
-        region_list_publish(list, region); /* who deposits it again points its name at it */
+        region_list_publish(list, region); /* the next deposit points its name at it */
 }
 
 void region_list_recover(struct region_list *list) {
@@ -289,7 +290,7 @@ static bool count_process(void *arg, const struct gps_proc *proc) {
     census->others++;
     for (struct keeper_region *region = census->list->first; region && proc->unknown;
          region = region->hh.next)
-        region->creator_holds = true; /* it may have any, and be its creator */
+        region->creator_holds = true; /* the process may have any region, and be its creator */
     for (unsigned i = 0; i < proc->slot_count; i++) {
         const struct gps_slot *slot = &proc->slots[i];
         struct keeper_region *region =
@@ -388,7 +389,8 @@ int region_list_reclaim(struct region_list *list) {
     return status;
 }
 
-/* Whoever has it open still has it, suspended or not. The counts are new. */
+/* Drops the region if no process has it, else retires it: holders may be suspended. The counts are
+ * new. */
 static void keeper_region_end(struct region_list *list, struct keeper_region *region) {
     if (!region->creator_holds && region->users == 0)
         region_list_drop(list, region);
@@ -399,7 +401,7 @@ static void keeper_region_end(struct region_list *list, struct keeper_region *re
 void region_list_end(struct region_list *list, struct keeper_region *region) {
     struct census census = {.list = list};
     if (census_count_all(&census) != 0)
-        region->creator_holds = true; /* somebody may */
+        region->creator_holds = true; /* a process may have it */
     keeper_region_end(list, region);
 }
 

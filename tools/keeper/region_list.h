@@ -17,7 +17,8 @@ static inline void sooner(uint64_t *time, uint64_t other) {
 
 /* Makes the table, for `max` regions or as many as there is memory for. 0 or -errno. */
 int region_list_begin(struct region_list *list);
-/* After the death of the one that served: finds its regions, and ends what it had begun to. */
+/* After the death of the keeper that served: finds its regions, and finishes the ends that it had
+ * begun. */
 void region_list_recover(struct region_list *list);
 
 struct keeper_region *region_list_find(const struct region_list *list, const struct gps_id *id);
@@ -32,25 +33,27 @@ int region_list_add(struct region_list *list, const struct gps_region_record *re
  * With `inherits`, finds the records of the living keeper whose name is `self`, which is about to
  * be replaced. -EMFILE: they are more than this process can hold. */
 int region_list_adopt(struct region_list *list, uint64_t now, bool inherits);
-/* It has been replaced: what it had dropped or retired meanwhile is so here, too. */
+/* That keeper has been replaced: regions that it dropped or retired meanwhile are dropped or
+ * retired here, too. */
 void region_list_settle(struct region_list *list);
 
-/* The descriptor that the region lacks, which the list takes over. */
+/* Gives the region the descriptor that it lacks; the list takes it over. */
 void region_list_give(struct region_list *list, struct keeper_region *region, int descriptor);
-/* Whether that may be the sender's: a block of equal bytes may come from anybody. */
+/* Whether the sender may give it: a block of equal bytes may come from any process. */
 bool region_list_takes(const struct keeper_region *region, const struct gps_owner *sender);
-/* Whether its descriptor is lacking, and its creator will not bring it. */
+/* Whether the region lacks its descriptor, and its creator will not bring it. */
 bool region_list_lost(const struct keeper_region *region, uint64_t now);
 
-/* Drop removes the region at once. Retire lets nobody open it any more, and removes it after its
- * last holder. End is the one where nobody has it open, and else the other. */
+/* Drop removes the region at once. Retire lets no process open it any more, and removes it after
+ * its last holder. End drops it if no process has it open, and else retires it. */
 void region_list_drop(struct region_list *list, struct keeper_region *region);
 void region_list_retire(struct region_list *list, struct keeper_region *region);
 void region_list_end(struct region_list *list, struct keeper_region *region);
-/* Counts the holders of each region, and drops those that are retained no longer. Lowers *next to
- * the time of the next sweep that is needed even if nothing changes. *others: live processes but
- * us. 0 or -errno; then nothing was dropped. */
+/* Counts the holders of each region, and drops regions that are not to be kept any longer. Lowers
+ * *next to the time of the next sweep that is needed even if nothing changes. *others: live
+ * processes but us. 0 or -errno; then nothing was dropped. */
 int region_list_sweep(struct region_list *list, uint64_t now, uint64_t *next, unsigned *others);
-/* Drops the merged blocks that nobody has open, but those that are kept for ever. Who gets or
- * deposits a block has a slot first, so these need no grace. 0; -ENOENT: there is none of those. */
+/* Drops the merged blocks that no process has open, but not those kept for ever. A process that
+ * gets or deposits a block has a slot first, so blocks need no grace. 0; -ENOENT: there was
+ * none. */
 int region_list_reclaim(struct region_list *list);

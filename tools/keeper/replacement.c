@@ -1,12 +1,11 @@
 /*
  * replacement.c - one keeper takes another's place (gpushare/keeper.h, GPS_KEEPER_REPLACE).
  *
- * The new one gets the descriptors one by one, as any client does, while the old one serves. Then
- * it gets listener, lock and lease, if nothing was deposited meanwhile, and it lacks no descriptor
- * that the old one has. So requests that come are answered by one or the other. Which of them
- * serves stands in the first slot of the lease, which the old one writes: whatever dies when, it is
- * one of them, or its stand-by. Keeper, stand-by and theirs are one family, by which the slot
- * tells.
+ * The new keeper gets the descriptors one by one, as any client does, while the old one serves.
+ * Then it gets listener, lock and lease, if no region was deposited meanwhile, and it lacks no
+ * descriptor that the old one has. So each request is answered by one or the other. The first slot
+ * of the lease, which the old one writes, names the family that serves: whichever process dies, one
+ * of them serves, or its stand-by. A keeper, its stand-by and their successors are one family.
  */
 #include "keeper_state.h"
 
@@ -22,7 +21,7 @@
 #include "util/clock.h"
 #include "util/descriptors.h"
 
-#define WITHIN (20 * GPS_SECOND) /* a try is undone by each deposit of others */
+#define WITHIN (20 * GPS_SECOND) /* each deposit of a process undoes a try */
 #define LOOK   (GPS_SECOND / 100)
 #define ASKED  (GPS_SECOND / 50) /* for a descriptor that has to be deposited again */
 
@@ -41,7 +40,7 @@ void incumbent_begin(struct keeper *keeper) {
     memcpy(keeper->family.bytes, random, sizeof(keeper->family.bytes));
 }
 
-/* Publishes that one of another family serves. 0 or -errno. */
+/* Publishes that a keeper of another family serves. 0 or -errno. */
 static int incumbent_yield(struct keeper *keeper, const struct gps_id *family,
                            const struct gps_owner *server) {
     struct gps_slot slot = {.region = *family,
@@ -67,7 +66,7 @@ bool incumbent_is_ours(const struct keeper *keeper) {
     return n == (ssize_t)sizeof(slot) && gps_id_equal(&slot.region, &keeper->family);
 }
 
-/* --- the old one --- */
+/* --- the old keeper --- */
 
 static int replacement_hand_over(const struct keeper *keeper, int fd) {
     const int descriptors[HANDED_OVER] = {keeper->listener, keeper->lock, keeper->lease.lock_fd};
@@ -99,7 +98,7 @@ static uint64_t count_offloaded(const struct region_list *list) {
     return count;
 }
 
-/* The other finds regions by their records. */
+/* Whether all regions are published: the new keeper finds them by their records. */
 static bool are_published(const struct keeper *keeper) {
     for (const struct keeper_region *region = keeper->regions.first; region;
          region = region->hh.next)
@@ -125,13 +124,13 @@ int replacement_give(struct keeper *keeper, const struct gps_keeper_request *req
     return status;
 }
 
-/* --- the new one --- */
+/* --- the new keeper --- */
 
 struct taking {
     struct keeper *keeper;
     struct gps_owner sender;
-    uint64_t deposits;            /* that the old one had had */
-    uint64_t lacking;             /* regions that it has, or had, without a descriptor here */
+    uint64_t deposits;            /* so far, at the old keeper */
+    uint64_t lacking;             /* regions of the old keeper without a descriptor here */
     int descriptors[HANDED_OVER]; /* -1: not got */
 };
 
@@ -145,7 +144,7 @@ static int get_reply(int fd, struct gps_keeper_reply *reply, int *descriptor) {
     return gps_reply_check(reply, (size_t)n) ? -EBADMSG : reply->status;
 }
 
-/* 0: all three are there. */
+/* Gets listener, lock and lease. 0: all three are here. */
 static int get_three(struct taking *taking, int fd) {
     struct gps_keeper_reply reply = {0};
     int status = 0;
@@ -158,7 +157,7 @@ static int get_three(struct taking *taking, int fd) {
     return status;
 }
 
-/* Whether the old one has yielded, has ended, or has given up waiting. */
+/* Whether the old keeper has yielded, has ended, or has given up waiting. */
 static bool replacement_is_decided(const struct keeper *keeper, int fd) {
     struct gps_keeper_reply reply;
     const ssize_t n = recv(fd, &reply, sizeof(reply), 0);
@@ -222,8 +221,8 @@ static int get_region(struct taking *taking, struct keeper_region *region) {
     return status == -ENODATA ? -ETIMEDOUT : status;
 }
 
-/* Gets what it lacks. A region that is gone or lost needs no descriptor; one that the old one
- * lacks, or has no time to give, may get it yet. */
+/* Gets the descriptors that are lacking. A region that is gone or lost needs none; one that the old
+ * keeper lacks, or has no time to give, may get it yet. */
 static int get_regions(struct taking *taking) {
     struct region_list *list = &taking->keeper->regions;
     int status = region_list_adopt(list, gps_clock_monotonic(), true);
@@ -248,8 +247,8 @@ static void taking_take_over(struct taking *taking) {
     region_list_settle(&keeper->regions);
 }
 
-/* Something was deposited meanwhile; or the old one was killed, and its stand-by goes on. One that
- * does not know the request hangs up, too. */
+/* Whether to try again: a region was deposited meanwhile, or the old keeper was killed, and its
+ * stand-by goes on. A keeper that does not know the request hangs up, too. */
 static bool is_repeated(int status, unsigned *hung_up) {
     return status == -EAGAIN || (status == -ECONNRESET && ++*hung_up < 4);
 }

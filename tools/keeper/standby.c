@@ -3,8 +3,8 @@
  *
  * It shares the keeper's table of descriptors (CLONE_FILES). So listener, lock, lease and every
  * descriptor of memory stay open until both have died. The list of regions lies in shared memory
- * (region_list.h). Clients notice nothing but connections that end without a reply, and ask again.
- * It sleeps until the kernel tells it that its parent died. Nobody ever waits for it.
+ * (region_list.h). Clients notice only connections that end without a reply, and ask again. The
+ * stand-by sleeps until the kernel signals that its parent died. No process ever waits for it.
  */
 #include "keeper_state.h"
 
@@ -20,7 +20,7 @@
 #include "util/clock.h"
 
 #define NAME  "keeper-stand-by" /* as ps shows it */
-#define EVERY (GPS_SECOND / 10) /* one that dies at once, or does not start */
+#define EVERY (GPS_SECOND / 10) /* between starts, if a stand-by dies at once or does not start */
 
 void standby_signals(sigset_t *signals) {
     sigemptyset(signals);
@@ -32,7 +32,7 @@ void standby_signals(sigset_t *signals) {
 
 /* --- the stand-by --- */
 
-/* Until its parent has died. Who tells the stand-by to end means both. */
+/* Waits until its parent has died. A signal that tells the stand-by to end is for both. */
 static void stand_by(struct keeper *keeper, pid_t parent) {
     char name[16] = "";
     sigset_t signals;
@@ -90,7 +90,8 @@ static void close_between(int first, int last) {
         close(fd);
 }
 
-/* What the dead keeper had open for a moment: connections, files, descriptors it had received. */
+/* Closes the files that the dead keeper had open for a moment: connections, and descriptors that it
+ * had received. */
 static void close_others(const struct keeper *keeper) {
     size_t count;
     int *list = list_descriptors(keeper, &count);
@@ -112,7 +113,7 @@ static void standby_take_over(struct keeper *keeper) {
 
 /* --- the keeper --- */
 
-/* As fork, but for the table of descriptors, which is one. */
+/* As fork, but both processes share the table of descriptors. */
 static pid_t standby_fork(void) {
     return (pid_t)syscall(SYS_clone, (unsigned long)(CLONE_FILES | SIGCHLD), NULL, NULL, NULL,
                           NULL);
@@ -130,7 +131,7 @@ uint64_t standby_due(const struct keeper *keeper) {
     return keeper->standby_since == 0 ? 0 : keeper->standby_since + EVERY;
 }
 
-/* One that serves from now on has a stand-by of its own first. */
+/* A stand-by that serves from now on first starts a stand-by of its own. */
 void standby_turn(struct keeper *keeper) {
     bool served = true;
     if (!standby_is_needed(keeper))
@@ -147,7 +148,7 @@ void standby_turn(struct keeper *keeper) {
         served = false;
     } while (!keeper->ending);
     if (keeper->standby < 0)
-        keeper->standby = 0; /* another is tried soon */
+        keeper->standby = 0; /* it is tried again soon */
     if (!served)
         standby_take_over(keeper);
     incumbent_publish(keeper);
