@@ -94,7 +94,7 @@ int checkpoint_unlock(uint32_t pid) {
     return driver.unlock((int)pid, &none);
 }
 
-/* Where there is no room for a context, there is none for a process. */
+/* Without room for a context there is none for a process either. */
 static bool ask_room(int device, uint64_t *bytes) {
     size_t available = 0, total;
     void *context;

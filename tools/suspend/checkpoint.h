@@ -1,9 +1,8 @@
 /*
  * checkpoint.h - the driver's calls that checkpoint another process.
  *
- * libcuda is opened by name, and not linked. Where NVML does not say what is free, a context of
- * ours is made for the moment, and is gone again before a process is restored. Codes are the
- * driver's.
+ * libcuda is opened by name, and not linked. Where NVML does not tell the free memory, a context of
+ * ours is made for a moment, and ends before a process is restored. Codes are the driver's.
  */
 #pragma once
 
@@ -27,9 +26,10 @@ int checkpoint_lock(uint32_t pid, uint64_t timeout);
 int checkpoint_take(uint32_t pid);
 int checkpoint_restore(uint32_t pid);
 int checkpoint_unlock(uint32_t pid);
-/* The free bytes of a GPU; of zeros: of the one with the least. */
+/* The free bytes of a GPU; a UUID of zeros: of the GPU with the least. */
 bool checkpoint_room(const uint8_t device[GPS_UUID_BYTES], uint64_t *bytes);
-/* free_memory.c: the same without a context. False: it is not known, as of a part of a GPU. */
+/* free_memory.c: the same without a context. False: the bytes are not known, as for a part of a
+ * GPU. */
 bool checkpoint_free(const uint8_t device[GPS_UUID_BYTES], uint64_t *bytes);
 /* The UUID of a GPU by its ordinal. False: there is none. */
 bool checkpoint_gpu(int ordinal, uint8_t device[GPS_UUID_BYTES]);

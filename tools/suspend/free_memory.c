@@ -1,7 +1,7 @@
 /*
- * free_memory.c - how many bytes of a GPU are free, by NVML, which needs no context: one takes
- * 0.12 s to make and 0.07 s to end, and 500 MiB meanwhile (H200, driver 580.159.04, 2026-11-29; the
- * figures were equal).
+ * free_memory.c - how many bytes of a GPU are free, by NVML, which needs no context: a context
+ * takes 0.12 s to make and 0.07 s to end, and 500 MiB meanwhile (H200, driver 580.159.04,
+ * 2026-11-29; the figures were equal).
  */
 #include "checkpoint.h"
 

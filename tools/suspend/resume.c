@@ -1,7 +1,7 @@
 /*
  * resume.c - `gpushare resume`: brings suspended processes back to the GPU.
  *
- * It ends every state in which `suspend` may have left a process, whatever became of the tool. The
+ * It ends every state in which `suspend` may have left a process, also if that tool was killed. The
  * driver loses a process for good that it restores without room, so the bytes are counted first.
  */
 #include <stdio.h>
@@ -36,7 +36,7 @@ static bool resume_unlock(const struct target *target) {
     return code == 0 || target_fail(target, "the driver does not unlock it", code);
 }
 
-/* *any: it was not running. */
+/* *any: the process was not running. */
 static bool bring_back(struct target *target, const struct targets_how *how, bool *any) {
     enum checkpoint_state state;
     if (!target_state(target, &state))
@@ -56,7 +56,8 @@ static bool bring_back(struct target *target, const struct targets_how *how, boo
 
 /* --- one process --- */
 
-/* For --take-again: another tool has restored it. A driver that has no checkpoints is not asked. */
+/* For --take-again: whether another tool has restored the process. A driver without checkpoints is
+ * not called. */
 static bool is_restored(const struct target *target) {
     enum checkpoint_state state;
     if (checkpoint_open() || checkpoint_state(target->pid, &state) != 0 || state == CHECKPOINT_RUNS)

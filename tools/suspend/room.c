@@ -18,8 +18,9 @@
 
 /* --- the lock --- */
 
-/* A process of an older version has none, and neither has one without a context. One that takes its
- * memory again, for its `suspend` was killed, follows no orders. */
+/* Whether the process takes the lock itself. One of an older version has no lock, and neither has
+ * one without a context. A process that takes its memory again because its `suspend` was killed
+ * follows no orders. */
 static bool has_lock(const struct target *target) {
     return target->takes_orders && target->answer.needs != 0 &&
            target->answer.state == GPS_ANSWER_GONE;
@@ -53,7 +54,7 @@ static bool lock_gpu_within(struct target *target, const uint8_t device[GPS_UUID
     return status == 0;
 }
 
-/* It is locked as a GPU of no UUID. */
+/* Main memory is locked as a GPU with a UUID of zeros. */
 bool room_book_memory(struct target *target, uint64_t timeout) {
     static const uint8_t main_memory[GPS_UUID_BYTES];
     if (lock_gpu_within(target, main_memory, gps_clock_monotonic() + timeout))
@@ -111,13 +112,13 @@ static uint64_t most(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
 
-/* What it must have had, and what is to be free in all: with what is not known of its contexts, and
- * with what others may take before it runs. */
+/* The memory that the process had at most, and the bytes that are to be free in all: with unknown
+ * memory of its contexts, and memory that other processes may take before it runs. */
 struct need {
     uint64_t had, bytes;
 };
 
-/* Merged memory that only suspended processes have: the first that comes back makes it again. */
+/* The sum of offloaded blocks of a process: the first process that comes back makes them again. */
 struct offloaded {
     const struct target *target;
     uint64_t bytes;
@@ -143,7 +144,7 @@ static uint64_t offloaded_bytes(const struct target *target) {
     return sum.bytes;
 }
 
-/* Of a process without gpushare it is at most what it has in main memory. */
+/* A process without gpushare needs at most as much as it has in main memory. */
 static bool find_need(const struct target *target, struct need *need) {
     const struct gps_answer_file *answer = &target->answer;
     need->had = most(answer->freed, answer->own);
@@ -209,7 +210,7 @@ bool room_take(struct target *target, const struct targets_how *how) {
     uint64_t room = 0;
     enum room found;
     bool told = false;
-    for (;;) { /* another one may bring back meanwhile what both have */
+    for (;;) { /* another process may bring back shared blocks meanwhile */
         if (!find_need(target, &need)) {
             tool_error("%s was not resumed: how much it needs is not known", target->name);
             return false;

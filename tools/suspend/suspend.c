@@ -2,9 +2,9 @@
  * suspend.c - `gpushare suspend`: takes processes off the GPU, and leaves their memory in main
  * memory.
  *
- * The process lets go of what it shares first (shim/suspend); then the driver checkpoints it. A
- * step that fails undoes those before it. From the lock on signals wait, so that Ctrl-C leaves no
- * process half way.
+ * The process first evicts the memory that it shares (shim/suspend); then the driver checkpoints
+ * it. A step that fails undoes those before it. From the lock on signals wait, so that Ctrl-C
+ * leaves no process half way.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -30,7 +30,7 @@ struct progress {
     bool shown;
     _Atomic bool over;
     uint32_t pid;
-    uint64_t before, bytes; /* main memory of the process, and what comes on top of it */
+    uint64_t before, bytes; /* main memory of the process, and the bytes that are added to it */
 };
 
 static void *progress_show(void *arg) {
@@ -95,7 +95,8 @@ static bool runs(const struct target *target) {
 
 /* --- one process --- */
 
-/* To spare: for what is not counted, and for the pinned memory through which it is copied. */
+/* To spare: for memory that is not counted, and for the pinned memory through which the copy
+ * goes. */
 enum { MARGIN = 64 /* a 64th */, STAGES = 128 << 20 };
 
 static bool target_has_main_memory(const struct target *target) {
@@ -131,8 +132,8 @@ static bool target_evict(struct target *target, uint64_t timeout) {
     return false;
 }
 
-/* What is free on the GPU before and after, and what of the process's own has left it: what is
- * known of it, or more, if more has become free. */
+/* The free memory of the GPU before and after, and how much of the process's own has left it: the
+ * known bytes, or more, if more has become free. */
 struct left {
     uint64_t before, after, bytes;
     bool known;
@@ -168,9 +169,9 @@ static void suspend_say(const struct target *target, const struct left *left, bo
     printf("\n");
 }
 
-/* What is let go of is taken again where the driver's part fails. Before that begins the process is
- * told to stay as it is: if this tool is killed then, the driver goes on, and memory that a process
- * imports meanwhile is lost in its restore (H200, driver 580.159.04, 2026-11-29: 400). */
+/* The evicted memory is taken again where the driver's part fails. Before that begins the process
+ * is told to stay as it is: if this tool is killed then, the driver goes on, and memory that a
+ * process imports meanwhile is lost in its restore (H200, driver 580.159.04, 2026-11-29: 400). */
 static bool take_off(struct target *target, uint64_t timeout, bool alone) {
     struct left left = {.known = !alone && room_now(target, &left.before)};
     const bool orders = target->takes_orders, gone = target->answer.state == GPS_ANSWER_GONE;
@@ -190,7 +191,8 @@ static bool take_off(struct target *target, uint64_t timeout, bool alone) {
     return true;
 }
 
-/* It has let go, and the driver may have it still: --let-go leaves it so. */
+/* Whether the process is suspended: its memory is evicted, and the driver has it, which --let-go
+ * leaves out. */
 static bool is_done(const struct target *target, bool alone) {
     enum checkpoint_state state;
     return target->answer.state == GPS_ANSWER_GONE &&

@@ -66,7 +66,7 @@ static bool is_here(const char *pid) {
     return stat(path, &info) == 0;
 }
 
-/* A number counts in a namespace. False: it means more than one process, and it was said which. */
+/* A pid counts in its namespace. False: it means more than one process, and they were printed. */
 static bool target_number_is_sole(const struct view *view, const char *number) {
     TOOL_TEMP char *names = NULL;
     size_t count = 0;
@@ -105,7 +105,7 @@ static enum found targets_find(struct targets *targets, struct view *view, const
                : FOUND_NONE;
 }
 
-/* A process that takes no orders, or none at all. */
+/* Finds a process that takes no orders; there may be none. */
 static bool find_stranger(struct targets *targets, const struct view *view, const char *text,
                           bool force) {
     TOOL_TEMP char *path = tool_format("/proc/%s", text);
@@ -141,7 +141,7 @@ static void find_all_but(struct targets *targets, struct view *view, const char 
     add_found(targets, view);
 }
 
-/* False: one was not found, and it was said why. */
+/* False: a process was not found, and the reason was printed. */
 static bool targets_find_all(char **operands, const struct targets_how *how,
                              struct targets *targets) {
     struct view view;
@@ -182,7 +182,8 @@ static bool targets_parse(const struct tool_args *args, struct targets_how *how)
     return false;
 }
 
-/* The driver takes a number, which may be another process's. */
+/* Whether the pid is still the process's: the driver takes a pid, which may be another one's by
+ * now. */
 static bool has_pid(const struct target *target) {
     if (!target->pid)
         tool_error("%s was not %s: it runs in another pid namespace, and /proc here does not show "
@@ -236,8 +237,8 @@ void target_close(struct target *target) {
     target->order = -1;
 }
 
-/* It has answered this order, and is not at it any more; or it takes its memory again, and follows
- * no order for room. */
+/* Whether the process has answered this order, and is done with it; or takes its memory again, and
+ * follows no order for room. */
 static bool target_is_answered(struct target *target, enum gps_order_ask ask, uint64_t serial) {
     struct gps_answer_file answer;
     if (gps_answer_read(&target->store, &target->owner, &answer) < 0)
