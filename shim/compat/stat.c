@@ -23,7 +23,7 @@ int lstat(const char *restrict path, struct stat *restrict info) {
     return (int)syscall(STAT, AT_FDCWD, path, info, AT_SYMLINK_NOFOLLOW);
 }
 
-/* With what else runs when the library is loaded (sink.c): in one page of the file. */
+/* In one page of the file with the other code that runs when the library is loaded (sink.c). */
 __attribute__((section(".text.startup"))) int fstat(int fd, struct stat *info) {
     return (int)syscall(SYS_fstat, fd, info);
 }

@@ -135,7 +135,7 @@ static struct gps_rule *current_rule(struct session *session) {
 static void check_key(struct session *session, const struct gps_rule *rule,
                       const struct gps_key *key) {
     const bool given = rule->lines[gps_key_place(key)];
-    const bool legacy = strcmp(key->name, "backing") == 0; /* its other value means something */
+    const bool legacy = strcmp(key->name, "backing") == 0; /* its other value has an effect */
     const char *idle =
         given && rule->role == GPS_ROLE_MERGE ? gps_rule_unused(rule, key->name) : NULL;
     GPS_NEW_TEXT(text, 160);
@@ -155,7 +155,7 @@ static void session_end_section(struct session *session) {
     struct gps_rule *rule = current_rule(session);
     if (rule->role == GPS_ROLE_MERGE &&
         !rule->lines[gps_key_place(gps_key_find(GPS_SECTION_REGION, "index"))])
-        rule->index_max = UINT64_MAX; /* it takes what fits, not the first */
+        rule->index_max = UINT64_MAX; /* it takes all that fit, not the first */
     if (rule->role == GPS_ROLE_MERGE && rule->keep == GPS_KEEP_OWNER)
         rule->keep = GPS_KEEP_USERS; /* a block has no owner */
     for (const struct gps_key *key = gps_keys_of(GPS_SECTION_REGION); key->name; key++)
@@ -342,7 +342,7 @@ bool gps_config_home(char path[GPS_CONFIG_PATH]) {
     const char *base = environment_variable("XDG_CONFIG_HOME");
     const char *rest = "/gpushare/gpushare.conf";
     struct gps_text text = gps_text_on(path, GPS_CONFIG_PATH);
-    if (!base || *base != '/') { /* relative ones are to be ignored, says the XDG standard */
+    if (!base || *base != '/') { /* the XDG standard says to ignore relative paths */
         base = environment_variable("HOME");
         rest = "/.config/gpushare/gpushare.conf";
     }

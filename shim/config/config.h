@@ -38,7 +38,7 @@ enum gps_rdma { GPS_RDMA_OFF, GPS_RDMA_ON };
 enum gps_mps { GPS_MPS_OFF, GPS_MPS_ON };
 enum gps_created_key { GPS_CREATED_OFF, GPS_CREATED_ON };
 
-#define GPS_KEYS_MAX        25u /* no section has more */
+#define GPS_KEYS_MAX        25u /* no section has more keys */
 #define GPS_CONFIG_PATH     1024u
 #define GPS_GLOB_BYTES      128u
 #define GPS_STACK_MAX       64u
@@ -65,12 +65,12 @@ struct gps_options {
     unsigned stack_depth; /* 0 to GPS_STACK_MAX */
     enum gps_suspend suspend;
     enum gps_blocks blocks;
-    uint64_t suspend_memory; /* bytes; UINT64_MAX: a quarter of what is left */
+    uint64_t suspend_memory; /* bytes; UINT64_MAX: a quarter of the memory left */
     enum gps_free free;      /* with a merge rule */
 };
 
-/* Whether a merge rule may take memory of cuMemCreate: tokens pass on what the program made, and
- * what was merged of such memory could not be let go of. */
+/* Whether a merge rule may take memory of cuMemCreate: tokens pass on memory that the program made,
+ * and merged blocks of such memory could not be evicted. */
 static inline bool gps_options_merge_created(const struct gps_options *options) {
     return options->vmm_ipc == GPS_VMM_IPC_OFF && options->suspend == GPS_SUSPEND_OFF;
 }
@@ -119,16 +119,16 @@ struct gps_config {
     size_t rule_count;
     char source[GPS_CONFIG_PATH]; /* the file read; empty: none was found, all defaults */
     unsigned lines[GPS_KEYS_MAX]; /* of the options that the file has, as in options.def; else 0 */
-    unsigned from_environment;    /* which options: bit n is the n-th of options.def */
+    unsigned from_environment;    /* the options from variables: bit n is the n-th of options.def */
 };
 
-/* Called for each error with one line of text (no newline) on what is wrong and what is allowed.
- * Line 0 stands for the file as a whole. For the environment, `file` is the name of the variable,
- * such as "GPUSHARE_MODE", and the line is 0. */
+/* Called for each error with one line of text (no newline): the fault, and the allowed values. Line
+ * 0 stands for the file as a whole. For the environment, `file` is the name of the variable, such
+ * as "GPUSHARE_MODE", and the line is 0. */
 typedef void gps_config_error_fn(void *arg, const char *file, unsigned line, const char *message);
 
 #define GPS_CONFIG_SYSTEM "/etc/gpushare.conf"
-/* The user's own file; false: the environment does not say where. */
+/* The user's own file; false: the environment does not name it. */
 bool gps_config_home(char path[GPS_CONFIG_PATH]);
 
 /* Loads the configuration: the defaults, over them the first file of GPUSHARE_CONFIG,
@@ -154,8 +154,8 @@ void gps_config_free(struct gps_config *config);
 int gps_config_check_plain(const struct gps_config *config, const char *program,
                            const char *executable, gps_config_error_fn *fn, void *arg);
 
-/* Whether programs that a rule shares a region with exchange whole frames: it says so, or a rule
- * for the exporter of that name does. */
+/* Whether programs that a rule shares a region with exchange whole frames: by this rule, or by one
+ * for the exporter of that name. */
 bool gps_config_has_frames(const struct gps_config *config, const struct gps_rule *rule);
 
 /* --- matching --- */

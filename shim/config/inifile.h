@@ -3,9 +3,9 @@
  *
  * A section is [NAME] and a key is NAME = VALUE (or NAME : VALUE), one to a line and from its
  * first character on. A comment is a line that begins with ; or #, or the rest of a line from " ;"
- * on. What other dialects of INI mean by other text is refused rather than guessed: a value that
- * continues on the next line, quotes, a # behind a value, text behind a section's ']', control
- * characters. A refused line is reported, and the rest is still read.
+ * on. Text of other dialects of INI is refused rather than guessed at: a value that continues on
+ * the next line, quotes, a # behind a value, text behind a section's ']', control characters. A
+ * refused line is reported, and the rest is still read.
  *
  * The one limit is that of the file: 1 MiB, which bounds the memory and the time that a host spends
  * at its first CUDA call. Lines, names and values may fill it. No state, no malloc.

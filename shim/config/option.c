@@ -101,7 +101,7 @@ static void show_number(const void *field, struct gps_text *text) {
     gps_text_dec(text, *(const unsigned *)field);
 }
 
-/* No size is the largest number: a share of what is left. */
+/* "auto" is the largest number: a share of the memory left. */
 static const char *set_spare(void *field, const char *text) {
     uint64_t bytes = strcmp(text, "auto") == 0 ? UINT64_MAX : 0;
     const char *wrong = bytes || strcmp(text, "0") == 0 ? NULL : gps_value_size(text, &bytes);

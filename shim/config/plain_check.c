@@ -1,4 +1,4 @@
-/* plain_check.c - what of a configuration works without memory in blocks; see config.h. */
+/* plain_check.c - whether a configuration works without memory in blocks; see config.h. */
 #include <errno.h>
 #include <stddef.h>
 

@@ -227,7 +227,7 @@ static const char *check_backing(const struct gps_rule *rule) {
 
 const char *gps_rule_check(const struct gps_rule *rule) {
     if (rule->role == GPS_ROLE_MERGE)
-        return NULL; /* it gives no names */
+        return NULL; /* a merge rule gives no names */
     if (rule->index_min != rule->index_max && !strstr(rule->name, name_n))
         return "index = * or a range gives many allocations one name; put {n} into the name";
     if (rule->ready == GPS_READY_FREE && rule->handover == 0)

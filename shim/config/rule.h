@@ -9,7 +9,7 @@
 
 /* Checks the name of a section header: 1 to 127 characters, as for a region, that form a valid name
  * when {n} and {device} are replaced by numbers. The numbers may make it too long: gps_rule_name
- * tells. */
+ * checks that. */
 const char *gps_rule_check_name(const char *name);
 
 /* Checks a glob on a file name: 1 to 127 characters, no '/', every [ closed. */

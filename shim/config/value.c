@@ -206,7 +206,7 @@ const char *gps_value_range(const char *text, const struct gps_scale *scale, uin
     return NULL;
 }
 
-/* A range without a last is written as one that begins. */
+/* A range without an upper bound is written with >=. */
 void gps_value_range_text(uint64_t min, uint64_t max, const struct gps_scale *scale,
                           struct gps_text *text) {
     const bool open = max == UINT64_MAX && min != max;

@@ -3,9 +3,9 @@
  *
  * The threads take the bytes window by window, so a thread that starts late or shares its core
  * takes fewer. One madvise call faults in all pages of a window, because separate page faults limit
- * how fast a file mapping can be read. A window is several times as large as what one page of a
- * page table covers (2 MiB), because threads that fill the same one wait for each other (measured:
- * with windows of 1 MiB, 8 threads take twice as long).
+ * how fast a file mapping can be read. A window is several times as large as the memory that one
+ * page of a page table covers (2 MiB), because threads that fill the same one wait for each other
+ * (measured: with windows of 1 MiB, 8 threads take twice as long).
  */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -35,9 +35,10 @@ enum {
     WINDOWS = 16,
 };
 
-/* Only an answer of 0 means that they can. EINVAL may mean a page without access, a special mapping
- * (memory of the driver's), or a kernel before 5.14, which does not know the question. ENOMEM may
- * mean a hole or a lack of memory. What is not read here is copied by the driver. */
+/* Only a result of 0 means that the bytes can be read. EINVAL may mean a page without access, a
+ * special mapping (memory of the driver's), or a kernel before 5.14, which does not know the
+ * request. ENOMEM may mean a hole or a lack of memory. The driver copies bytes that are not read
+ * here. */
 bool gps_digest_readable(const void *bytes, uint64_t size) {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     const uintptr_t begin = (uintptr_t)bytes / page * page;
@@ -138,8 +139,8 @@ static void run_in(struct gps_digest_work *work, void *room) {
     }
 }
 
-/* A thread of ours has nothing of what the program's handler of faults looks for. So it causes no
- * fault: where there is such a handler the kernel copies the bytes. */
+/* A thread of ours lacks the state that the program's handler of faults looks for. So it must cause
+ * no fault: where there is such a handler the kernel copies the bytes. */
 static void digest_run(void *arg) {
     struct gps_digest_work *work = arg;
     void *room = work->handled ? malloc(GPS_DIGEST_CHUNK) : NULL;

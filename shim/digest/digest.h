@@ -7,8 +7,8 @@
  * threads hash the chunks (worker_pool.h). Sizes are multiples of 1 MiB.
  *
  * The key of XXH3 is the one state: its public one, until gps_digest_use sets that of the directory
- * (directory/secret.h), so that nobody else can make bytes which collide. XXH3 with a secret key is
- * no cryptographic hash, but what is known of it needs the key.
+ * (directory/secret.h), so that no other user can make bytes which collide. XXH3 with a secret key
+ * is no cryptographic hash, but the known attacks need the key.
  */
 #pragma once
 
@@ -31,7 +31,8 @@ struct gps_digest {
     struct gps_hash first; /* of its first chunk alone */
 };
 
-/* Hashes with this key of GPS_SECRET_BYTES now on. Before any hash that is kept; one thread. */
+/* Hashes with this key of GPS_SECRET_BYTES from now on. Called before any hash that is kept, by one
+ * thread. */
 void gps_digest_use(const uint8_t *secret);
 /* The key in use. */
 const uint8_t *gps_digest_secret(void);
@@ -40,22 +41,21 @@ const uint8_t *gps_digest_secret(void);
 struct gps_digest gps_digest_combine(const struct gps_hash *chunks, uint64_t size);
 
 /* Whether `count` chunks in main memory have these hashes. False also when they cannot be read;
- * `pinned`: they surely can. */
+ * `pinned`: they surely can be read. */
 bool gps_digest_compare(const void *bytes, uint64_t count, bool pinned,
                         const struct gps_hash *expected);
-/* The same in two steps: other threads hash while the caller does something else. NULL: there is no
+/* The same in two steps: other threads hash while the caller does other work. NULL: there is no
  * memory for that. gps_digest_end frees the work; with expected == NULL it stops the hashing and
  * returns false. */
 struct gps_digest_work *gps_digest_begin(const void *bytes, uint64_t count, bool pinned);
 bool gps_digest_end(struct gps_digest_work *work, const struct gps_hash *expected);
-/* Ends it with the digest of all of them. False: they cannot be read. */
+/* Ends the work with the digest of all chunks. False: they cannot be read. */
 bool gps_digest_finish(struct gps_digest_work *work, struct gps_digest *digest);
 
-/* Whether the kernel says that bytes can be read. Their pages are then faulted in, and they are
- * read where they lie: copying them by process_vm_readv takes up to twice as long. A program that
- * takes the access away meanwhile gets the fault, as it would while the driver reads. If it has a
- * handler of its own for SIGSEGV or SIGBUS, threads of ours read by process_vm_readv all the same.
- */
+/* Whether bytes can be read, by the kernel. Their pages are then faulted in, and they are read
+ * where they lie: copying them by process_vm_readv takes up to twice as long. A program that takes
+ * the access away meanwhile gets the fault, as it would while the driver reads. If it has a handler
+ * of its own for SIGSEGV or SIGBUS, threads of ours read by process_vm_readv all the same. */
 bool gps_digest_readable(const void *bytes, uint64_t size);
 
 /* The hash of one chunk. */
@@ -69,7 +69,7 @@ struct gps_hash gps_digest_chunk_avx2(const void *bytes, uint64_t length, const 
  * bytes are copied to main memory piece by piece, which is slower. To be called inside a gps_scope
  * that has entered the memory's context, by one thread at a time (merger.h). The driver's codes. */
 
-/* The hashes of all its chunks. */
+/* The hashes of all chunks of the memory. */
 int gps_device_hash(uint64_t pointer, uint64_t size, struct gps_hash *hashes);
 int gps_device_digest(uint64_t pointer, uint64_t size, struct gps_digest *digest);
 int gps_device_equal(uint64_t a, uint64_t b, uint64_t size, bool *equal);

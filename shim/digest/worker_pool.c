@@ -15,7 +15,7 @@ enum { MOST = 15, POLL = 50000 /* ns: about the cost of a sleep and a wake-up */
 static struct {
     GPS_LOCK(GPS_RANK_POOL) lock;
     pthread_cond_t called, done;
-    struct gps_pool *calls;  /* those that still want threads */
+    struct gps_pool *calls;  /* the calls that still want threads */
     size_t threads, waiting; /* all threads, and those of them that are idle */
 } state = {.lock.mutex = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP,
            .called = PTHREAD_COND_INITIALIZER,
@@ -42,8 +42,8 @@ static void pool_wake(const struct gps_pool *pool) {
         pthread_cond_signal(&state.called);
 }
 
-/* Called with the lock, which it releases while it works. A caller that polls may end the pool's
- * life as soon as `working` is 0. */
+/* Called with the lock, which it releases while it works. A caller that polls may free the pool as
+ * soon as `working` is 0: the release here pairs with the acquire in poll_until_done. */
 static void pool_help(struct gps_pool *pool) {
     pool->working++;
     if (--pool->wanted)
@@ -84,7 +84,7 @@ void gps_worker_pool_call(struct gps_pool *pool, size_t wanted) {
     GPS_LOCKED(&state.lock);
     pool->next = state.calls;
     state.calls = pool;
-    pool_wake(pool); /* the threads that wake then wake others */
+    pool_wake(pool); /* each thread that wakes then wakes others */
     for (size_t coming = state.waiting; coming < wanted && state.threads < MOST; coming++) {
         if (!gps_thread_start(worker_run, NULL))
             break;

@@ -23,14 +23,16 @@ static bool try_module(void *arg, const struct gps_module *module) {
     return true;
 }
 
-/* A program may dlclose what loaded the library; our slots must not dangle. */
+/* Holds a reference: a program may dlclose the object that loaded the library, and our slots must
+ * not dangle. */
 static void library_pin(const struct gps_module *module) {
     __typeof__(&dlopen) open = GPS_LATE(dlopen);
     if (open)
         (void)open(module->path, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-/* Each slot is written once: a thread that comes later leaves alone what others use already. */
+/* Each slot is written once: a thread that comes later does not change addresses that others use
+ * already. */
 void gps_attachment_look_up(const struct gps_module *library, const char (*names)[GPS_HOOK_NAME],
                             void **slots, size_t size) {
     for (size_t i = 0; i < size / sizeof(*slots); i++) {
@@ -42,7 +44,7 @@ void gps_attachment_look_up(const struct gps_module *library, const char (*names
     }
 }
 
-/* There may be a second copy, and another thread may have chosen that one. */
+/* Returns the chosen copy: there may be two, and another thread may have chosen the other. */
 static struct gps_module attachment_choose(struct gps_attachment *attachment,
                                            const struct gps_module *library) {
     struct gps_module chosen = *library;

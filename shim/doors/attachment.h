@@ -3,9 +3,9 @@
  * looked up.
  *
  * Never loads it: it attaches to the copy that the program loaded and holds a reference from then
- * on, so that what we remember stays mapped. There is no lock, for a child that is forked during
- * the look-up would wait for it, and so would a signal handler. Threads that look up together, and
- * the child, choose one copy and fill in the same addresses. Any thread, any time.
+ * on, so that the addresses that we keep stay mapped. There is no lock, because a child that is
+ * forked during the look-up would wait for it, and so would a signal handler. Threads that look up
+ * together, and the child, choose one copy and fill in the same addresses. Any thread, any time.
  */
 #pragma once
 
@@ -21,12 +21,13 @@ struct gps_attachment {
     _Atomic bool attached;
 };
 
-/* Whether a library of this SONAME is the one that is meant. */
+/* Whether a library of this SONAME is the vendor's. */
 typedef bool gps_attachment_is_fn(const char *soname);
-/* Looks up what is needed of the library. Several threads may call it at once. */
+/* Looks up the functions of the library. Several threads may call it at once. */
 typedef void gps_attachment_fill_fn(const struct gps_module *library);
 
-/* Finds the library among what the program has loaded. True when attached, now or before. */
+/* Finds the library among the objects that the program has loaded. True when attached, now or
+ * before. */
 bool gps_attachment_find(struct gps_attachment *attachment, gps_attachment_is_fn *is,
                          gps_attachment_fill_fn *fill);
 /* The same when the address lies in such a library. */

@@ -1,12 +1,12 @@
 /*
  * resolver.c - see resolver.h.
  *
- * The real look-up is made first, and what it answered is looked up by address: names, suffixes and
+ * The real look-up is made first, and its answer is looked up by address: names, suffixes and
  * versions are never interpreted. One case needs care: a look-up in the global scope (RTLD_DEFAULT,
  * the main program's handle) finds our own export, also where no library of the vendor's is to be
- * seen from there. Then we ask what comes after us, and last the caller's own scope. Where that has
- * nothing, nothing is found. A function found there is substituted; but where ours finds the real
- * one by its own caller, our export is the answer.
+ * seen from there. Then we search the objects after us, and last the caller's own scope. If neither
+ * has the function, none is found. A function found there is substituted; but if ours finds the
+ * real one by its own caller, our export is the answer.
  */
 #include "resolver.h"
 
@@ -36,7 +36,7 @@ GPS_BARE static int is_hooked(const char (*names)[GPS_HOOK_NAME], size_t count, 
 
 GPS_BARE int gps_resolver_wanted(const char (*names)[GPS_HOOK_NAME], size_t count, void *handle,
                                  const char *name, const void *caller) {
-    if (!gps_real_dlvsym) { /* two threads may both do this; they store the same */
+    if (!gps_real_dlvsym) { /* two threads may both do this, and store the same value */
         libc_dlsym = (__typeof__(libc_dlsym))gps_libc_symbol("dlsym");
         libc_dlvsym = (__typeof__(libc_dlvsym))gps_libc_symbol("dlvsym");
         gps_real_dlsym = (__typeof__(gps_real_dlsym))gps_next_symbol("dlsym");
@@ -51,7 +51,7 @@ GPS_BARE int gps_resolver_wanted(const char (*names)[GPS_HOOK_NAME], size_t coun
            (gps_real_dlsym != libc_dlsym || !libc_dlsym(RTLD_NEXT, name));
 }
 
-/* What the program looks up. */
+/* A look-up of the program's. */
 struct wanted {
     void *handle;
     const char *name;
@@ -81,9 +81,9 @@ static void *in_scope_of_caller(const struct wanted *wanted) {
     return wanted->of->is_ours(found) ? NULL : found;
 }
 
-/* What would be found without us: what is next after us, for we are the caller here, or in the
- * caller's own scope. The first is looked up again where nothing is found: dlerror must say so, and
- * dlopen and dlclose have cleared it. */
+/* The function that would be found without us: the next after us, because we are the caller here,
+ * or in the caller's own scope. If none is found the first look-up is repeated: dlerror must tell
+ * that, and dlopen and dlclose have cleared it. */
 static void *behind_us(const struct wanted *wanted) {
     void *found = real(wanted, RTLD_NEXT);
     if (found || wanted->handle != RTLD_DEFAULT)
@@ -94,7 +94,8 @@ static void *behind_us(const struct wanted *wanted) {
     return found;
 }
 
-/* The look-up in the global scope comes from here, and leaves out what only the caller sees. */
+/* Whether the look-up is answered. One in the global scope comes from here, and leaves out objects
+ * that only the caller sees. */
 static bool wanted_is_answered(const struct wanted *wanted, const void *found) {
     return found ? !wanted->of->is_ours(found) : wanted->handle != RTLD_DEFAULT;
 }
@@ -107,8 +108,8 @@ static void *without_us(const struct wanted *wanted) {
     return behind && wanted->of->is_by_caller(found) ? found : behind;
 }
 
-/* What the library that stands behind us and has this look-up's function answers. That asks libc in
- * turn, from its own place: what comes next to it is not what comes next to us. */
+/* The answer of the library behind us that has dlsym or dlvsym, too. It calls libc in turn, from
+ * its own place: the object next to it is not the one next to us. */
 static void *through_next(const struct wanted *wanted, void *own) {
     const bool is_libc =
         wanted->version ? gps_real_dlvsym == libc_dlvsym : gps_real_dlsym == libc_dlsym;
@@ -119,7 +120,7 @@ static void *through_next(const struct wanted *wanted, void *own) {
                             : gps_real_dlsym(wanted->handle, wanted->name);
     if (!found || !wanted->of->is_ours(found))
         return found;
-    /* It names a function of its own, and the name is ours; or the look-up's scope has us. */
+    /* That library names a function of its own by a name of ours; or the scope has us. */
     return wanted->of->is_ours(real(wanted, wanted->handle)) ? own : found;
 }
 

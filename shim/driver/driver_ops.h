@@ -15,7 +15,7 @@
 #include "gpushare/region.h"
 #include "util/lock.h"
 
-/* The codes the core itself answers with; those of all vendors agree on them. */
+/* The codes with which the core itself answers; they are the same for all vendors. */
 enum gps_code {
     GPS_OK = 0,
     GPS_INVALID_VALUE = 1,
@@ -40,14 +40,14 @@ enum gps_code {
     GPS_CAPTURE_LAST = 908,
 };
 
-/* It only says "not while capturing". */
+/* Whether the code only means "not while capturing". */
 static inline bool gps_code_is_of_capture(int code) {
     return code >= GPS_CAPTURE_UNSUPPORTED && code <= GPS_CAPTURE_LAST;
 }
 
 #define GPS_OPEN_FLAGS 1u /* the only flags with which a handle opens where there are tokens */
 
-/* What a pointer is to the driver. */
+/* The kind of memory that a pointer is of, to the driver. */
 enum gps_memory_kind {
     GPS_MEMORY_UNKNOWN, /* nothing */
     GPS_MEMORY_DEVICE,
@@ -61,10 +61,10 @@ enum gps_memory_kind {
 /* How the program asked for memory of its own, to make more of the kind: the front end's bytes. */
 struct gps_block_like {
     uint64_t bytes[8];
-    uint32_t types; /* of handles by which it can be given away */
+    uint32_t types; /* of handles by which it can be exported */
 };
 
-/* What the driver says of a mapping that differs between mappings of one device. */
+/* Attributes of a mapping that differ between mappings of one device. */
 struct gps_mapped_as {
     uint64_t buffer;     /* its number */
     bool decompressible; /* by hardware */
@@ -72,7 +72,7 @@ struct gps_mapped_as {
     uint32_t types; /* of handles */
 };
 
-/* What texts for people call the vendor and its functions. */
+/* The names of the vendor and its functions in texts for people. */
 struct gps_names {
     const char *vendor, *start;
     const char *make_block, *export_block; /* VMM memory, and its descriptor */
@@ -82,12 +82,12 @@ struct gps_names {
 };
 
 struct gps_operations {
-    const char *vendor; /* with what the names of its functions begin */
+    const char *vendor; /* the prefix of its functions' names */
     /* A function that the operations need and the driver lacks; NULL: there is none. */
     const char *(*lacks)(void);
     const struct gps_names *names;
-    /* Memory in blocks, and what else merging, the keeper and the open cache need. Without it the
-     * operations that nothing else needs are NULL, and a configuration that asks for them is
+    /* Memory in blocks, and the other needs of merging, the keeper and the open cache. Without it
+     * the operations that only these need are NULL, and a configuration that asks for them is
      * refused (config/config.h). */
     bool has_blocks;
     /* A free and a close take any address of the memory, and a free closes what was opened. */
@@ -104,24 +104,24 @@ struct gps_operations {
     void (*leave)(void);                         /* pop it */
     uint64_t (*primary)(int ordinal);            /* the device's own context; 0: none is active */
     bool (*context_exists)(uint64_t context);
-    void (*forget)(uint64_t context); /* it is gone, with what these operations had in it */
+    void (*forget)(uint64_t context); /* it is gone, with these operations' objects in it */
     int (*relax)(int *mode);          /* exchange this thread's stream capture mode */
     /* Waits for all work of the current context as a free does, by a real free of a scrap
      * allocation: other threads' graph captures survive it. */
     int (*synchronize)(void);
     int (*stream_context)(uint64_t stream, uint64_t *context);
     int (*capturing)(uint64_t stream, bool *captured); /* its work goes into a graph */
-    int (*stream_wait)(uint64_t stream);               /* wait for what it has to do */
-    /* 0: it has nothing to do. Stream 0: the default ones of the current context. */
+    int (*stream_wait)(uint64_t stream);               /* wait for its work */
+    /* 0: the stream has no work. Stream 0: the default ones of the current context. */
     int (*stream_state)(uint64_t stream);
-    /* An event behind what an explicit stream has to do; its state is 0 when that is done. */
+    /* An event behind the work of an explicit stream; its state is 0 when that is done. */
     int (*event_mark)(uint64_t stream, uint64_t *event);
     int (*event_state)(uint64_t event);
     int (*event_free)(uint64_t event);
 
-    /* A stream of ours in the current context, which no default stream waits for; what follows an
-     * event is done after what the event is behind. `done` is called in a thread of the driver's,
-     * where no driver call is allowed. */
+    /* A stream of ours in the current context, which no default stream waits for; a stream that
+     * follows an event works after the work that the event is behind. `done` is called in a thread
+     * of the driver's, where no driver call is allowed. */
     int (*stream_make)(uint64_t *stream);
     int (*stream_end)(uint64_t stream);
     int (*event_make)(uint64_t *event);
@@ -134,7 +134,7 @@ struct gps_operations {
     int (*allocate)(uint64_t size, uint64_t *pointer);
     int (*release)(uint64_t pointer);
     int (*range)(uint64_t pointer, uint64_t *base, uint64_t *size);
-    int (*home)(uint64_t pointer, uint64_t *context, int *ordinal); /* context NULL: not asked */
+    int (*home)(uint64_t pointer, uint64_t *context, int *ordinal); /* context may be NULL */
     enum gps_memory_kind (*kind)(uint64_t pointer);
 
     int (*get_handle)(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]);
@@ -149,11 +149,11 @@ struct gps_operations {
     /* VMM memory: blocks by the driver's handle, mapped at addresses that are reserved first. Sizes
      * are multiples of the device's granularity. */
     int (*granularity)(int device, uint64_t *bytes);
-    int (*least_granularity)(int device, uint64_t *bytes); /* that the driver insists on */
+    int (*least_granularity)(int device, uint64_t *bytes); /* the least that the driver accepts */
     int (*block_create)(int device, uint64_t size, uint64_t *block);
     int (*block_create_like)(const struct gps_block_like *like, uint64_t size, uint64_t *block);
     int (*block_release)(uint64_t block);
-    int (*block_retain)(uint64_t pointer, uint64_t *block); /* what is mapped there, counted */
+    int (*block_retain)(uint64_t pointer, uint64_t *block); /* the block mapped there, counted */
     int (*block_export)(uint64_t block, int *descriptor);   /* close-on-exec, the caller's */
     int (*block_import)(int descriptor, uint64_t *block);   /* it stays the caller's */
     int (*reserve)(uint64_t size, uint64_t *pointer);
@@ -174,7 +174,7 @@ struct gps_operations {
     int (*stage_make)(uint64_t size, void **stage);
     int (*stage_end)(void *stage);
     int (*memory)(uint64_t *available, uint64_t *total); /* bytes of the current device */
-    /* What the current device's pool has of it, in use or not: an allocation of more takes the rest
+    /* The bytes of the current device's pool, in use or not: an allocation of more takes the rest
      * of the device. */
     int (*pool_has)(uint64_t *bytes);
 
@@ -187,8 +187,8 @@ struct gps_operations {
     int (*equal)(uint64_t a, uint64_t b, uint64_t size, bool *equal);
 };
 
-/* Of which front ends make most of their operations: one that hands a call of the driver's on, and
- * one that has an output of the vendor's own type, too, which the call writes to `got`. */
+/* Macros for most operations of a front end: one hands a call of the driver's on, the other also
+ * has an output of the vendor's own type, which the call writes to `got`. */
 #define GPS_PASS(operation, parameters, call)                                                      \
     static int operation parameters {                                                              \
         return call;                                                                               \
@@ -224,37 +224,37 @@ extern const struct gps_operations *gps_operations;
 /* The table, to call one of them: which locks may be held is checked. */
 #define gps_ops (gps_lock_check(GPS_ACROSS_DRIVER, "a call of the driver"), gps_operations)
 
-/* What the driver says to a call that needs a context; GPS_OK where one is current. */
+/* The driver's code for a call that needs a context; GPS_OK where one is current. */
 static inline int gps_context_code(void) {
     uint64_t context = 0;
     const int code = gps_ops->context(&context);
     return code != GPS_OK ? code : context ? GPS_OK : GPS_INVALID_CONTEXT;
 }
 
-/* What it says where that context was reset, or is lost to an error. Calls for VMM memory need
- * none, and succeed there. */
+/* The code where that context was reset, or is lost to an error. Calls for VMM memory need no
+ * context, and succeed there. */
 static inline int gps_context_state(void) {
     uint64_t available, total;
     return gps_ops->memory(&available, &total);
 }
 
-/* What it says to a call that needs a context and names memory that is not there. */
+/* The code for a call that needs a context and names memory that does not exist. */
 static inline int gps_refusal_code(void) {
     const int code = gps_context_state();
     return code == GPS_OK ? GPS_INVALID_VALUE : code;
 }
 
-/* A capture can forbid allocations and frees, and what sets SYNC_MEMOPS, and is spoilt by one:
- * *code is what the driver says then. It says so of a free of nothing, too, which waits for nothing
- * (H200, driver 580, 2026-11-28). Outside of a scope, which relaxes captures. */
+/* Whether a capture forbids allocations, frees and setting SYNC_MEMOPS, which would spoil it: *code
+ * is the driver's code then. A free of a null pointer gets it, too, and does not wait (H200, driver
+ * 580, 2026-11-28). Outside of a scope, which relaxes captures. */
 static inline bool gps_capture_forbids(int *code) {
     *code = gps_ops->release(0);
     return gps_code_is_of_capture(*code);
 }
 
-/* Whether a stream's work goes into a graph, surely or perhaps. The driver refuses to tell of the
- * legacy stream while another one's capture would be disturbed: then a graph is being made, and the
- * stream takes no part in it. */
+/* Whether a stream's work goes into a graph, surely or perhaps. The driver refuses to tell that of
+ * the legacy stream while it would disturb another stream's capture: then a graph is being made, of
+ * which the stream is no part. */
 static inline bool gps_stream_is_capturing(uint64_t stream) {
     bool captured = false;
     return gps_ops->capturing(stream, &captured) == GPS_OK && captured;
@@ -264,10 +264,11 @@ static inline bool gps_stream_may_be_capturing(uint64_t stream) {
     return gps_ops->capturing(stream, &captured) != GPS_OK || captured;
 }
 
-/* --- peers.c: the devices by their UUIDs, and whose memory the current one reaches --- */
+/* --- peers.c: the devices by their UUIDs, and the devices whose memory the current one
+ * reaches --- */
 
 /* The device's ordinal in this process; -1: this process does not see it. */
 int gps_peers_ordinal(const uint8_t uuid[GPS_UUID_BYTES]);
 
-/* 1: its own or a peer's; 0: no; -1: not known, as of one that this process does not see. */
+/* 1: its own or a peer's; 0: no; -1: not known, as of a device that this process does not see. */
 int gps_peers_reached(const uint8_t uuid[GPS_UUID_BYTES]);

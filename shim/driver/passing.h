@@ -1,16 +1,17 @@
 /*
- * passing.h - the calls that a front end lets pass unseen while nobody asks for them: launches, and
- * uses of events.
+ * passing.h - the calls that a front end lets pass unseen while no module looks at them: launches,
+ * and uses of events.
  */
 #pragma once
 
 #include <stdatomic.h>
 #include <stddef.h>
 
-/* Makes the front end see them again. NULL: it has let none pass since. Set after the first. */
+/* Makes the front end see them again. NULL: it has let no call pass since. Set after it lets the
+ * first pass. */
 extern void (*_Atomic gps_watch_again)(void);
 
-/* Someone asks for them: after what he asks is set. Any thread. */
+/* Called by a module that looks at them, after it has set its own flag. Any thread. */
 static inline void gps_watch(void) {
     void (*again)(void) = gps_watch_again;
     if (again && (again = atomic_exchange(&gps_watch_again, NULL)))

@@ -9,7 +9,7 @@ enum { MOST = 64 };
 
 typedef uint8_t uuids_of_all[MOST][GPS_UUID_BYTES];
 
-/* They stay what they are. One thread keeps what it has found. */
+/* The devices' UUIDs, which never change. One thread keeps those that it has found. */
 static struct {
     uuids_of_all uuids;
     _Atomic bool taken;

@@ -3,7 +3,7 @@
  *
  * Inside a scope that calls the driver, the kernel or libc: signals blocked but for those of
  * faults, cancellation off, errno kept, and this thread free to allocate and wait although another
- * may be capturing a graph. With a context it is current inside.
+ * may be capturing a graph. A given context is current inside.
  */
 #pragma once
 

@@ -1,10 +1,10 @@
 /*
  * hip_handle.h - the bytes of HIP's handles that mean something.
  *
- * Of the 64 bytes some are never written, and say whatever lay there: an id made of all of them
- * would name the same memory differently each time. All rooms below know a handle by its plain
- * form, in which those bytes are 0; the program's own goes to the runtime as it came. Pure
- * functions. The layout is that of ROCm/clr from 5.6 on (docs/hip.md).
+ * Some of the 64 bytes are never written, and have undefined values: an id made of all bytes would
+ * differ each time for the same memory. All rooms below know a handle by its plain form, in which
+ * those bytes are 0; the program's own goes to the runtime as it came. Pure functions. The layout
+ * is that of ROCm/clr from 5.6 on (docs/hip.md).
  */
 #pragma once
 
@@ -14,12 +14,13 @@
 #include "gpushare/region.h"
 
 /* ROCr's handle of the whole allocation, its size, and the exporter's pid. The offset of a pointer
- * inside is not kept, for every handle of an allocation opens the whole of it; nor the exporter's
- * device, which only version 7 writes, and which an importer may lack: 0 is always there. */
+ * inside is not kept, because every handle of an allocation opens the whole of it; nor the
+ * exporter's device, which only version 7 writes, and which an importer may lack: device 0 always
+ * exists. */
 void gps_hip_plain_handle(const uint8_t handle[GPS_HANDLE_BYTES], uint8_t plain[GPS_HANDLE_BYTES]);
 
-/* How far inside its allocation the pointer lay of which the handle was taken. The runtime does not
- * look at it. */
+/* How far inside its allocation the pointer lay of which the handle was taken. The runtime ignores
+ * it. */
 uint64_t gps_hip_handle_offset(const uint8_t handle[GPS_HANDLE_BYTES]);
 
 /* Up to version 7 a name in /dev/shm, then type, pid and ROCr's handle of a signal. */

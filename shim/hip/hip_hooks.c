@@ -1,10 +1,10 @@
-/* hip_hooks.c - see hip_hooks.h. Nothing here but what the table generates, and what all wrappers
- * do at their end. Those of the rows that look functions up stand in hip_lookup.c. */
+/* hip_hooks.c - see hip_hooks.h. The functions that the table generates, and the common end of all
+ * wrappers. The wrappers of look-ups are in hip_lookup.c. */
 #include "hip_hooks.h"
 
 #include "process/call_counter.h"
 
-/* The runtime starts with the first call that needs it, and an answer of 0 says that it has. */
+/* The runtime starts with the first call that needs it, and a result of 0 shows that it has. */
 void gps_hip_answered(int code) {
     if (code == GPS_OK)
         gps_lifecycle_driver_ready();

@@ -1,11 +1,10 @@
 /*
- * hip_hooks.h - what hip_hooks.def generates: the wrappers, and the functions that give them their
- * meaning.
+ * hip_hooks.h - what hip_hooks.def generates: the wrappers, and the functions that they call.
  *
- * gps_hook_<name> is the wrapper (hidden; the exported <name> is an alias of it). It asks
- * calls/entry.h whether gpushare acts in this process at all; if not, it calls the real function
- * and nothing else. gps_on_<name>, in hip_<kind>.c, converts the arguments and calls what says in
- * calls/ what such a call means.
+ * gps_hook_<name> is the wrapper (hidden; the exported <name> is an alias of it). By calls/entry.h
+ * it finds whether gpushare acts in this process at all; if not, it calls the real function and
+ * nothing else. gps_on_<name>, in hip_<kind>.c, converts the arguments and calls the function of
+ * calls/ for it.
  */
 #pragma once
 
@@ -40,7 +39,7 @@
     }                                                                                              \
     GPS_EXPORT(name)
 
-/* The wrapper of one that does not: it tells what there is. */
+/* The wrapper of a row that only answers a question. */
 #define GPS_HIP_TELLS(name, parameters, arguments)                                                 \
     hipError_t gps_hook_##name parameters {                                                        \
         GPS_HIP_ENTER(name, arguments)                                                             \
@@ -54,11 +53,11 @@ void gps_hip_answered(int code);
 /* gps_entry_slowly for HIP: finds the runtime, and makes these operations gps_ops. */
 bool gps_hip_enter(void);
 
-/* --- last_error.c: what hipGetLastError tells the program, as if our own calls had not been --- */
+/* --- last_error.c: the answers of hipGetLastError, as if we had made no calls --- */
 
 /* Every call of the runtime's may change its thread's last error: before version 7 it is the result
- * of the last call, from 7 on the last one that is not 0, until it is asked for. So a wrapper notes
- * it before it begins and sets it when it ends. Only 0, 1 and 400 can be set, by a call that
+ * of the last call, from 7 on the last one that is not 0, until the program reads it. So a wrapper
+ * notes it before it begins and sets it when it ends. Only 0, 1 and 400 can be set, by a call that
  * answers so. For any other code 400 is set, which few calls answer, and hipGetLastError tells the
  * other one while it is still there. The state is thread-local. */
 
@@ -66,5 +65,5 @@ bool gps_hip_enter(void);
 int gps_last_error_begin(void);
 /* The call has answered `code`. */
 void gps_last_error_end(int before, int code);
-/* So has one that made no calls of our own. */
+/* The same for a wrapper that made no calls of our own. */
 void gps_last_error_passed(int code);

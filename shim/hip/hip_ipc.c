@@ -15,7 +15,7 @@ struct asked {
     uint8_t plain[GPS_HANDLE_BYTES];
     void *given; /* the program's, to get */
     const hipIpcMemHandle_t *bytes;
-    bool answered; /* by the runtime: a get with a handle, all else in any way */
+    bool answered; /* by the runtime: a get with a handle, other calls with any code */
     hipError_t told;
 };
 
@@ -28,8 +28,7 @@ static int hip_ipc_handle_get(uint8_t *plain, uint64_t pointer) {
     return result;
 }
 
-/* Where another one answers, for memory that a rule gave, the plain handle is the program's: it
- * opens as well. */
+/* For memory that a rule gave the program gets the plain handle, which opens as well. */
 hipError_t gps_on_hipIpcGetMemHandle(hipIpcMemHandle_t *handle, void *pointer) {
     struct asked asked = {.given = handle};
     if (!handle) {
@@ -42,8 +41,8 @@ hipError_t gps_on_hipIpcGetMemHandle(hipIpcMemHandle_t *handle, void *pointer) {
     return code;
 }
 
-/* The rooms below know by their code that memory or an object is not what the handle, or the call,
- * takes it for. The program gets the runtime's own. */
+/* The rooms below take a common code for memory or an object that does not fit the handle or the
+ * call. The program gets the runtime's own code. */
 static int to_common(struct asked *asked, hipError_t result, hipError_t own) {
     asked->answered = true;
     asked->told = result;
@@ -62,8 +61,8 @@ static int hip_ipc_handle_open(const uint8_t *plain, unsigned flags, uint64_t *p
     return to_common(asked, result, HIP_ERROR_INVALID_DEVICE_POINTER);
 }
 
-/* An open that is not made is refused as the runtime refuses memory that is gone, which it looks at
- * after the flags. */
+/* An open that is not made gets the runtime's code for memory that is gone, which it checks after
+ * the flags. */
 static hipError_t refused(unsigned flags) {
     return flags == gps_ops->open_flags() ? HIP_ERROR_INVALID_DEVICE_POINTER : GPS_INVALID_VALUE;
 }
@@ -122,7 +121,7 @@ static int destroy_event(uint64_t event) {
     return gps_hip_real.hipEventDestroy((hipEvent_t)event);
 }
 
-/* A second one that is not let through is refused as the runtime refuses it. */
+/* A second destroy that is not let through gets the runtime's code. */
 hipError_t gps_on_hipEventDestroy(hipEvent_t event) {
     const int code = gps_event_destroy((uintptr_t)event, destroy_event);
     return event && code == GPS_INVALID_HANDLE ? HIP_ERROR_CONTEXT_IS_DESTROYED : code;

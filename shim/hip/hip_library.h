@@ -2,9 +2,8 @@
  * hip_library.h - the real libamdhip64 of this process: found, its addresses known.
  *
  * Owns the one attachment to it (doors/attachment.h): the system's libamdhip64.so.N, or the copy
- * that a package carries under the bare name. Of several the first that is found is meant, and the
- * others are left alone. After attaching everything here is constant and may be read from any
- * thread.
+ * that a package carries under the bare name. If there are several, the first that is found is
+ * attached. After attaching everything here is constant and may be read from any thread.
  */
 #pragma once
 
@@ -44,8 +43,8 @@ extern struct gps_hip_calls gps_hip_calls;
 
 /* Finds the runtime that the program has loaded. True when attached, now or before. */
 bool gps_hip_attach(void);
-/* The same when the address lies in one. */
+/* The same when the address lies in such a library. */
 bool gps_hip_attach_by(const void *address);
 
-/* The major version of the attached runtime, by which its calls differ; 0: it does not say. */
+/* The major version of the attached runtime, by which its calls differ; 0: not known. */
 int gps_hip_generation(void);

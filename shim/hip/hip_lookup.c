@@ -1,6 +1,6 @@
 /*
- * hip_lookup.c - which addresses are handed out for HIP's hooked functions. The real resolver is
- * asked first; what it answers is then substituted by address.
+ * hip_lookup.c - the addresses that are handed out for HIP's hooked functions. The real resolver is
+ * called first; its answer is then substituted by address.
  */
 #include <stddef.h>
 

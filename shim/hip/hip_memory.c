@@ -29,7 +29,7 @@ static int to_pointer(struct gps_allocation *asked, hipError_t result, void *con
     return result;
 }
 
-/* What may answer 0 and give no memory is the runtime's alone: of size 0. */
+/* A call for size 0, which may succeed without memory, is the runtime's alone. */
 static hipError_t linear(struct linear call) {
     const int code = gps_memory_allocate(&call.asked);
     if (code == GPS_OK)
@@ -49,7 +49,7 @@ hipError_t gps_on_hipMalloc(void **out, size_t size) {
                                   .out = out});
 }
 
-/* The flags choose how memory is cached, or signals: only without any it is as hipMalloc's. */
+/* The flags choose how memory is cached, or signals: only without flags it is as hipMalloc's. */
 static int real_with_flags(struct gps_allocation *asked) {
     const struct linear *call = (struct linear *)asked;
     return to_pointer(
@@ -134,7 +134,7 @@ hipError_t gps_on_hipMemAllocPitch(hipDeviceptr_t *out, size_t *pitch, size_t wi
     return pitched(real_alloc_pitch, out, pitch, width, height, element);
 }
 
-/* No rule takes a box: what stands in its pitched pointer is the runtime's. */
+/* No rule takes a box: the values in its pitched pointer are the runtime's. */
 static int real_3d(struct gps_allocation *asked) {
     const struct boxed *call = (struct boxed *)asked;
     const hipError_t result = gps_hip_real.hipMalloc3D(call->out, call->extent);
@@ -163,7 +163,7 @@ hipError_t gps_on_hipFree(void *pointer) {
     return gps_memory_free((uintptr_t)pointer, &(struct gps_release){real_free, NULL, false});
 }
 
-/* It frees memory of hipMalloc, too. */
+/* hipFreeAsync frees memory of hipMalloc, too. */
 static int real_free_async(uint64_t pointer, void *stream) {
     return gps_hip_real.hipFreeAsync((void *)pointer, stream);
 }

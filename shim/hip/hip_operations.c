@@ -1,9 +1,9 @@
 /*
  * hip_operations.c - see hip_hooks.h.
  *
- * HIP has devices and no contexts to speak of: the context of a device is its ordinal and one. What
- * merging, the keeper and the open cache need is left out, and start.c refuses rules that ask for
- * it.
+ * HIP has devices and hardly any contexts: the context of a device is its ordinal plus one. The
+ * operations that merging, the keeper and the open cache need are left out, and start.c refuses
+ * rules that need them.
  */
 #include "hip_hooks.h"
 
@@ -34,7 +34,7 @@ static int hip_ops_context(uint64_t *out) {
     return code;
 }
 
-/* Scopes lie in each other where one call of ours needs two devices. */
+/* Scopes nest where one call of ours needs two devices. */
 enum { DEPTH = 8 };
 static __thread struct {
     int devices[DEPTH];
@@ -65,7 +65,7 @@ static bool hip_ops_context_exists(uint64_t which) {
     return hip_ops_device_count(&count) == GPS_OK && which <= (uint64_t)count;
 }
 
-/* Nothing of ours is in it. */
+/* We have no objects in a context. */
 static void hip_context_forget(uint64_t which) {
     (void)which;
 }
@@ -98,7 +98,7 @@ GPS_YIELD(hip_ops_allocate, (uint64_t size, uint64_t *pointer), void *, pointer,
 
 GPS_PASS(hip_ops_release, (uint64_t pointer), REAL(hipFree, (void *)pointer))
 
-/* A free waits for the device. Without room for one, the device is waited for itself. */
+/* A free waits for the device. Without room for the scrap it synchronises the device. */
 static int hip_ops_synchronize(void) {
     uint64_t scrap;
     if (hip_ops_allocate(1, &scrap) == GPS_OK)
@@ -118,7 +118,8 @@ static int hip_ops_range(uint64_t pointer, uint64_t *base, uint64_t *size) {
     return code;
 }
 
-/* What it is: HIP_MEMORY_UNREGISTERED, which version 6 answers with success, is nothing. */
+/* The attributes of memory: HIP_MEMORY_UNREGISTERED, which version 6 answers with success, is
+ * none. */
 static int attributes_of(uint64_t pointer, hipPointerAttribute_t *out) {
     const int code = CALL(hipPointerGetAttributes, out, (void *)pointer);
     return code == GPS_OK && out->type == HIP_MEMORY_UNREGISTERED && gps_hip_generation() >= 6

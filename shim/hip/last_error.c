@@ -1,6 +1,6 @@
 #include "hip_hooks.h"
 
-/* The runtime has `instead` as its last error in place of this; 0: it has the right one. */
+/* The runtime has `instead` as its last error in place of `hidden`; 0: it has the right one. */
 static __thread int hidden, instead;
 
 static int peek(void) {
