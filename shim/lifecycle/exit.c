@@ -24,8 +24,8 @@ static bool call_is_interrupted(void) {
     return gps_call.inside != 0;
 }
 
-/* A crash handler on a stack of its own is in no state for all of this; that stack is small, too.
- * The kernel drops the lease, and the next process does the rest. */
+/* A crash handler on a stack of its own cannot run the end of the process: that stack is small,
+ * too. The kernel drops the lease, and the next process removes the files. */
 static bool in_crash_handler(void) {
     stack_t stack;
     return sigaltstack(NULL, &stack) == 0 && (stack.ss_flags & SS_ONSTACK);
@@ -36,13 +36,13 @@ static bool is_borrowed(void) {
     return gps_process_self()->pid != (uint32_t)getpid();
 }
 
-/* In a signal handler nothing is done at all: the thread that it interrupted may hold any lock,
- * malloc's and the driver's too. */
+/* Whether the end must be skipped: in a signal handler the thread that it interrupted may hold any
+ * lock, malloc's and the driver's too. */
 static bool is_hurried(void) {
     return call_is_interrupted() || is_borrowed() || in_crash_handler() || gps_stack_in_handler();
 }
 
-/* The end that began first is the process's, and so is its status. */
+/* The end that began first is the process's, and so is its exit status: later ones wait. */
 static void leave_it_to_another(void) {
     if (gps_process_phase() == GPS_PHASE_LEAVING && !is_hurried())
         gps_lifecycle_stay();
@@ -75,7 +75,7 @@ bool gps_exit_registered(void) {
 
 /* --- the very end --- */
 
-/* Records that others may still ask about stay until the last process leaves. */
+/* Records that other processes may still read stay until the last process leaves. */
 static void process_unpublish(void) {
     if (gps_membership_lease())
         gps_membership_end(gps_teardown_unpublish);

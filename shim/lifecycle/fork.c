@@ -1,12 +1,12 @@
 /*
- * fork.c - what a forked child forgets.
+ * fork.c - resets the state of the parent in a forked child.
  *
- * A variable that begins with zeros again says so where it stands (util/forgotten.h). Every other
- * module with variables has a row here: the function that forgets what the parent had, or why the
- * state is as good in the child. What each thread has counts, for the one that forks goes on. The
- * parent's threads are not in the child, but their locks may be taken there: a reset touches none
- * of them, and loses memory rather than freeing it. tests/built/rooms compares rows and variables
- * with the object files, so none is left out.
+ * A variable that becomes zero again is marked at its definition (util/forgotten.h). Every other
+ * module with variables has a row here: the function that resets them, or why the state holds in
+ * the child, too. Thread-local variables count, because the thread that forks goes on. The parent's
+ * threads are not in the child, but their locks may be taken there: a reset touches none of them,
+ * and loses memory rather than freeing it. tests/built/rooms compares rows and variables with the
+ * object files, so none is left out.
  */
 #include "digest/worker_pool.h"
 #include "findings/leaks.h"

@@ -7,10 +7,10 @@
  *
  * The end has two parts (exit.c). The exit handler runs before the driver is torn down: it is
  * registered once the driver has begun. It waits for importers where the configuration says so, and
- * reports the memory that others still hold. The library's destructor runs last: it removes what
- * this process published and writes the summary. In a process that ends with _exit the hook of
- * _exit does both; in one that ends with quick_exit a handler does, which runs after the program's
- * handlers. Where a signal ends the process neither runs, and the kernel drops its lease.
+ * reports the memory that other processes still hold. The library's destructor runs last: it
+ * removes what this process published and writes the summary. In a process that ends with _exit the
+ * hook of _exit does both; in one that ends with quick_exit a handler does, which runs after the
+ * program's handlers. Where a signal ends the process neither runs, and the kernel drops its lease.
  */
 #pragma once
 
@@ -18,8 +18,8 @@
 
 #include "driver/driver_ops.h"
 
-/* The process's first call. `attach` finds the driver: where there is none, the process stays as it
- * is. True when gpushare acts from now on. Any thread. */
+/* The process's first call. `attach` finds the driver: without one nothing changes. True when
+ * gpushare acts from now on. Any thread. */
 bool gps_lifecycle_begin(gps_attach_fn *attach);
 
 /* The driver has begun. Registers the exit handler, so it runs before the driver's. */
@@ -31,7 +31,7 @@ void gps_lifecycle_not_initialized(void);
 
 /* Runs both parts of the end, once: for the hooks of _exit and its like, after which the program
  * runs nothing more on this thread. A call that another thread begins meanwhile does not return,
- * for what it asks about may be withdrawn already. Nor does another thread's end. */
+ * because our state may be withdrawn already. Nor does another thread's end. */
 void gps_lifecycle_end(void);
 /* For such a call, and for one that was refused meanwhile: returns only where no other thread is
  * in _exit. */
@@ -39,13 +39,13 @@ void gps_lifecycle_stay(void);
 
 /* --- between the files of this room --- */
 
-/* What fork-with-context tells of the parent (parent.c): its first call that worked, and the fork.
+/* The parent in a report of fork-with-context (parent.c): its first call that worked, and the fork.
  * A child that begins has a parent from then on, which `used` the driver or not. */
 void gps_parent_watch_forks(void);
 void gps_parent_note_first(void);
 void gps_parent_begin(bool used);
 
-/* Called in a forked child before it begins: every module forgets what the parent had. */
+/* Called in a forked child before it begins: every module resets the parent's state. */
 void gps_fork_reset(void);
 /* Whether this process, or the one that it was forked from, has initialised the driver. */
 bool gps_exit_registered(void);

@@ -1,4 +1,4 @@
-/* parent.c - what a forked child knows of the process that it comes from; see lifecycle.h. */
+/* parent.c - the parent of a forked child, for its reports; see lifecycle.h. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -18,8 +18,8 @@ static struct {
     _Atomic uint32_t first, forked;
 } state;
 
-/* A thread may fork in a handler, or in a call of ours that it has interrupted: what it may not
- * wait for is left alone. */
+/* Notes the fork. A thread may fork in a signal handler, or in a call of ours that this
+ * interrupted: then it takes no trace, for which it might wait. */
 static void note_fork(void) {
     const struct gps_site site = GPS_SITE_HERE;
     if (!gps_call.inside && !gps_stack_in_handler())

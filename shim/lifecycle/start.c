@@ -27,7 +27,7 @@
 #include "util/text.h"
 #include "writes/writes.h"
 
-static bool used; /* this image has begun before: after a fork there is something to forget */
+static bool used; /* this image has begun before: after a fork its state is to be reset */
 
 /* --- the configuration --- */
 
@@ -63,7 +63,7 @@ static void forget_parent(void) {
     gps_fork_reset();
 }
 
-/* 0, or negative where there is something to report. */
+/* 0, or negative: an error is to be reported. */
 static int process_load_config(struct first_error *error) {
     const int status = gps_process_load(note_config_error, error);
     const struct gps_program *program = gps_process_program();
@@ -73,8 +73,8 @@ static int process_load_config(struct first_error *error) {
                                         note_config_error, error);
 }
 
-/* Whether the driver has what we need. A library that stands in for it may have a few functions
- * only, of which the program needs no more. */
+/* Whether the driver has the functions that we need. A library that stands in for it may have only
+ * a few, because the program needs no more. */
 static bool driver_is_complete(void) {
     const char *const lacking = gps_operations->lacks ? gps_operations->lacks() : NULL;
     char detail[128];
@@ -123,14 +123,15 @@ static enum gps_phase process_start(void) {
     return GPS_PHASE_ON;
 }
 
-/* Another thread's, which reads files. No lock is held, and the program's signals are let in. */
+/* Waits for another thread's start, which reads files. No lock is held, and the program's signals
+ * are let in. */
 static void await_start(void) {
     while (gps_process_phase() == GPS_PHASE_STARTING)
         gps_program_signals_poll(NULL, 100000);
 }
 
-/* The thread that claims the start alone sets the operations: others may use them by the time that
- * a slower one has attached. */
+/* Only the thread that claims the start sets the operations: other threads may use them before a
+ * slower one has attached. */
 bool gps_lifecycle_begin(gps_attach_fn *attach) {
     gps_process_make_page();
     GPS_SCOPE();
@@ -144,11 +145,11 @@ bool gps_lifecycle_begin(gps_attach_fn *attach) {
     return phase == GPS_PHASE_ON || phase == GPS_PHASE_SUSPENDED;
 }
 
-/* What at_quick_exit does: that is linked in, far from the constructor. */
+/* As at_quick_exit, which would be linked in far from the constructor. */
 int __cxa_at_quick_exit(void (*fn)(void *), void *object);
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
-/* The first handler of quick_exit runs last: those of the program may wait for threads that call
+/* The first handler of quick_exit runs last: the program's handlers may wait for threads that call
  * the driver. */
 __attribute__((constructor)) static void on_load(void) {
     gps_sink_start();

@@ -23,7 +23,7 @@
 #include "util/clock.h"
 #include "vmm/vmm_region.h"
 
-/* --- what is exported, and not freed --- */
+/* --- exported regions that are not freed --- */
 
 /* Linked by `work`. */
 static void region_collect(void *list, struct gps_alloc *alloc) {
@@ -34,8 +34,8 @@ static void region_collect(void *list, struct gps_alloc *alloc) {
     *first = alloc->region;
 }
 
-/* Other threads use and free it meanwhile, so these are copies, linked by `work`. At the end of a
- * process that left malloc by longjmp, its lock is held for ever. */
+/* Other threads use and free the regions meanwhile, so these are copies, linked by `work`. At the
+ * end of a process that left malloc by longjmp, its lock is held for ever. */
 static void region_copy(void *list, struct gps_export *region) {
     struct gps_export **const first = list, *const one = gps_table_allocate(sizeof(*one));
     if (!one)
@@ -45,7 +45,7 @@ static void region_copy(void *list, struct gps_export *region) {
     *first = one;
 }
 
-/* Those of a context (0: of any), with their users. */
+/* Calls fn for the live regions of a context (0: of any), with their users. */
 static void each_live(uint64_t context, bool (*fn)(void *arg, struct gps_export *copy), void *arg) {
     struct gps_export *copies = NULL;
     gps_registry_each_export(context, region_copy, &copies);
@@ -59,9 +59,9 @@ static void each_live(uint64_t context, bool (*fn)(void *arg, struct gps_export 
 
 /* --- results --- */
 
-/* LIVE -> CLOSING. With the table's lock, so that a free finds the region in one of both. It is
- * pinned until it is handed over: entering a context that another thread has destroyed kills the
- * process. */
+/* LIVE -> CLOSING. With the table's lock, so that a free finds the region in the registry or in the
+ * list. The region is pinned until it is handed over: entering a context that another thread has
+ * destroyed kills the process. */
 static void begin_hand_over(void *list, struct gps_alloc *alloc) {
     alloc->region->at_end = true;
     gps_export_become(alloc->region, GPS_EXPORT_CLOSING);
@@ -69,7 +69,7 @@ static void begin_hand_over(void *list, struct gps_alloc *alloc) {
     region_collect(list, alloc);
 }
 
-/* CLOSING -> RESULT. The program never freed it: its end says the same. */
+/* CLOSING -> RESULT. The program never freed it: its end counts as the free. */
 static void hand_over_result(struct gps_export *region) {
     struct gps_scope scope;
     if (gps_scope_enter(&scope, region->context) == GPS_OK)
@@ -91,7 +91,7 @@ static void hand_over_results(uint64_t context) {
 
 /* --- waiting for importers --- */
 
-/* What the end waits for. */
+/* The wait of the end. */
 struct awaited {
     uint64_t linger_until;
     uint64_t left;                   /* how long at most; 0: there is nothing to wait for */
@@ -159,7 +159,7 @@ static void teardown_hand_over(uint64_t context) {
 
 /* --- the end of the process --- */
 
-/* A result that is held has reached its goal. */
+/* A result that an importer holds is not reported. */
 static bool report_at_exit(void *unused, struct gps_export *region) {
     struct gps_party users[GPS_USERS_REPORTED];
     const struct gps_answer answer = exit_ask_policy(region, true);
@@ -180,7 +180,7 @@ void gps_teardown_exit(void) {
     gps_merger_stop();
     gps_learn_end();
     teardown_hand_over(0);
-    gps_deferred_stop(); /* until here other threads may need the room */
+    gps_deferred_stop(); /* until here other threads may need the memory */
     gps_deferred_each(0, GPS_PIN_WITHIN_2S, NULL, report_at_exit, NULL);
     each_live(0, report_at_exit, NULL);
 }
@@ -191,7 +191,8 @@ static bool region_unpublish(void *last, struct gps_export *region) {
     return true;
 }
 
-/* Of what others hold a report has said that they lose it. */
+/* Unpublishes live regions. For those that other processes hold, a report has told that they lose
+ * them. */
 static void unpublish_live(bool last) {
     struct gps_export *region = NULL, *next;
     gps_registry_take_exports(0, NULL, region_collect, &region);
@@ -215,7 +216,7 @@ void gps_teardown_unpublish(bool last) {
 
 /* --- the end of a context --- */
 
-/* Those that the program had not freed. */
+/* Ends the regions that the program had not freed. */
 static void end_live(struct gps_export *region, struct gps_reset *reset) {
     gps_importers_mark(region);
     for (struct gps_export *next; region; region = next) {
@@ -229,7 +230,7 @@ static void event_end_reference(const struct gps_event *event) {
     gps_report_reference(gps_references_end(event->slot));
 }
 
-/* What it has imported of pools, others may see. */
+/* Ends the references of imported pointers of pools, which other processes may see. */
 static void purge_pointers(uint64_t context, uint32_t era) {
     struct gps_pool_pointer batch[16];
     unsigned count;
@@ -255,9 +256,9 @@ static void region_end(struct gps_export *region) {
     gps_export_end(region);
 }
 
-/* Until the driver has answered, the reaper keeps away from the context's regions. Nobody looks at
- * memory meanwhile, nor asks streams: a kernel of ours in a context that ends loses the device, and
- * entering one that has ended kills the process. */
+/* Until the driver has answered, the context's regions are pinned, so the reaper does not free
+ * them. No thread reads memory or queries streams meanwhile: a kernel of ours in a context that
+ * ends loses the device, and entering one that has ended kills the process. */
 int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, void *arg) {
     struct gps_scope scope;
     struct gps_reset reset = {.context = context};
@@ -283,7 +284,7 @@ int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, v
     }
     if (looked_at)
         gps_swap_permit();
-    if (destroyed) { /* with what other threads have freed meanwhile */
+    if (destroyed) { /* with regions that other threads have freed meanwhile */
         gps_deferred_lose(context);
         region = gps_deferred_pin(context, GPS_PIN_ALL, NULL);
     }
