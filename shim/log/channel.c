@@ -10,7 +10,7 @@
 
 #include "util/clock.h"
 
-/* Both lie in a page that the linker has already written to, as what the constructor needs does. */
+/* Both lie in a page that the linker has already written to, as all data of the constructor. */
 static struct gps_channel *channel __attribute__((section(".data")));
 static char variable[] = GPS_CHANNEL_VARIABLE;
 static size_t cells;
@@ -19,7 +19,7 @@ struct gps_channel *gps_channel(void) {
     return channel;
 }
 
-/* How many cells the file has. -1: it is none of ours, or could shrink. */
+/* The number of cells of the file. -1: the file is none of ours, or could shrink. */
 static ssize_t count_cells(int fd) {
     struct stat info;
     const int seals = fcntl(fd, F_GET_SEALS);
@@ -30,7 +30,7 @@ static ssize_t count_cells(int fd) {
     return count <= GPS_CHANNEL_CELLS ? (ssize_t)count : -1;
 }
 
-/* A core dump of the program's has nothing of it. */
+/* Maps the channel, but not into core dumps of the program. */
 static void channel_map(int fd) {
     const ssize_t count = count_cells(fd);
     if (count < 0)

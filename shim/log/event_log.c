@@ -23,10 +23,10 @@ static struct {
     _Atomic uint64_t written; /* bytes */
     uint64_t max;
     atomic_bool full;
-    atomic_bool begun; /* what tells of the program is written */
+    atomic_bool begun; /* the event with the program's arguments is written */
     const char *arguments;
     char path[GPS_SINK_PATH];
-    char process[160]; /* the members that say who writes */
+    char process[160]; /* the members with the writing process */
 } state = {.fd = -1};
 
 /* --- the file --- */
@@ -191,7 +191,7 @@ void gps_event_log_write(const struct gps_event_line *line) {
 static struct {
     _Atomic uint64_t merged, saved, unmerged; /* since the last event */
     _Atomic uint64_t now;
-    _Atomic uint64_t *most; /* where the most of `now` is kept, or NULL */
+    _Atomic uint64_t *most; /* the greatest `now` is kept there, or NULL */
 } sums;
 GPS_FORGOTTEN(sums);
 

@@ -1,5 +1,5 @@
 /*
- * event_log.h - the log of what happens to regions: one line of JSON for each event.
+ * event_log.h - the log of events of regions: one line of JSON for each.
  *
  * docs/event.schema.json describes a line. A line is formatted on the stack and written with one
  * write, so lines of different threads and processes never mix. No lock, no malloc, and nothing
@@ -34,14 +34,15 @@ struct gps_event_line {
 void gps_event_log_open(const struct gps_options *options, const struct gps_owner *self,
                         const char *arguments);
 
-/* Whether an event would be written: one load. For who has to count what it writes. */
+/* Whether an event would be written: one load. For callers that count events before they write
+ * them. */
 bool gps_event_log_is_on(void);
 
 /* Writes one event; before the first one an event that tells the program's arguments. Costs one
  * load if event_log is off. Preserves errno. */
 void gps_event_log_write(const struct gps_event_line *line);
 
-/* --- bytes that are merged and unmerged --- */
+/* --- bytes that become merged, or private again --- */
 
 /* Each block is counted, from any thread and under any lock. gps_merged_sum_log writes the sums
  * since the last time as one event, after each swap or once a second. `saved`: the bytes that
@@ -50,7 +51,7 @@ void gps_merged_sum_merged(uint64_t bytes, uint64_t saved);
 /* The program wrote into the bytes, or freed them. */
 void gps_merged_sum_private(uint64_t bytes);
 
-/* From now on the most bytes that are merged at a time stand there, too. Once, before the first. */
+/* From now on *most is the most bytes that were merged at a time. Called once, before the first. */
 void gps_merged_sum_keep(uint64_t *most);
 
 void gps_merged_sum_log(void); /* inside a gps_scope */

@@ -6,7 +6,8 @@
 #include "log.h"
 #include "wording.h"
 
-/* A number may come from the log of a newer version: what is behind the catalogue stands for it. */
+/* A number may come from the log of a newer version: the entry behind the catalogue stands
+ * for it. */
 #define ALL                                                                                        \
     FINDING(FINDING_COUNT, "unknown", ERROR, "an unknown finding", "")                             \
     GPS_FINDINGS(FINDING)                                                                          \
@@ -15,7 +16,8 @@
     GPS_RANGE_HINTS(RANGE_HINT)
 
 /* clang-format off */
-/* One text behind the other. The rows say where, for pointers would be relocated in every process. */
+/* The texts, one behind the other. The rows have their places, because pointers would be relocated
+ * in every process. */
 static const struct texts {
     char none[1];
 #define FINDING(name, id, level, sentence, hint)                                                   \

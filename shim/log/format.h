@@ -28,7 +28,7 @@ struct gps_stamp {
 struct gps_line {
     struct gps_report report;
     const char *notice; /* the message, if the line is not a finding; else NULL */
-    const char *title;  /* what a notice begins with as text: "GPUSHARE" */
+    const char *title;  /* the beginning of a notice as text: "GPUSHARE" */
     unsigned omitted;   /* frames of its own stack that did not fit */
 };
 
@@ -43,7 +43,7 @@ gps_format_fn gps_format_jsonl;
 struct gps_text gps_format_line(char *buffer, size_t size, struct gps_line line,
                                 const struct gps_stamp *stamp, gps_format_fn *format);
 
-/* The name of a call in a program's source, without the version of its ABI name (_v2). Of NULL
+/* The name of a call in a program's source, without the version of its ABI name (_v2). NULL adds
  * nothing. */
 void gps_format_api(struct gps_text *text, const char *api);
 /* "free-while-open in CALL" */

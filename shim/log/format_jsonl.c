@@ -3,13 +3,13 @@
 #include "format.h"
 #include "wording.h"
 
-/* An empty string says that the value is not known. */
+/* An empty string stands for a value that is not known. */
 static void jsonl_add_string(struct gps_text *text, const char *key, const char *value) {
     gps_text_add(text, ",\"%s\":", key);
     gps_text_json(text, value && value[0] != '\0' ? value : NULL);
 }
 
-/* 0 says that the number is not known. */
+/* 0 stands for a number that is not known. */
 static void jsonl_add_number(struct gps_text *text, const char *key, uint64_t value) {
     gps_text_add(text, value != 0 ? ",\"%s\":%lu" : ",\"%s\":null", key, value);
 }

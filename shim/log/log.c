@@ -49,16 +49,16 @@ static struct {
 /* What the process has reported. A forked child starts again from zero. */
 static struct {
     _Atomic uint64_t findings;  /* reports that were not repeats */
-    _Atomic uint64_t errors;    /* those of them that are of level error */
-    _Atomic uint64_t lost;      /* those that could not be written */
-    _Atomic uint64_t unwritten; /* those that came after log_max was reached */
+    _Atomic uint64_t errors;    /* of these, reports of level error */
+    _Atomic uint64_t lost;      /* reports that could not be written */
+    _Atomic uint64_t unwritten; /* reports after log_max was reached */
     _Atomic uint64_t written;   /* bytes */
     atomic_bool full;           /* there were more call sites than the table of repeats holds */
     atomic_bool full_written, advice_written, summary_written;
     struct site sites[SITES];
 } counts;
 
-/* The state belongs to the first process that asks. */
+/* Whether the state is this process's: it belongs to the first process that calls this. */
 static bool log_is_ours(void) {
     const pid_t self = getpid();
     pid_t owner = 0;

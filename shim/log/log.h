@@ -63,7 +63,7 @@ struct gps_report {
     struct gps_prior prior[GPS_PRIORS]; /* oldest first */
     unsigned prior_count;
     uint64_t stack_hash; /* the call site: equal ones are repeats; 0: not known, never a repeat */
-    uint64_t variant;    /* tells apart what one call site can be told; 0: nothing does */
+    uint64_t variant;    /* distinguishes reports of one call site; 0: they are the same */
 };
 
 /* Sets the options at the first call: one thread calls it before others report. Before this
@@ -77,7 +77,7 @@ void gps_log_open(const struct gps_options *options, const struct gps_owner *sel
 bool gps_log_wants(const struct gps_report *report);
 
 /* Whether a report is to be written: log_level lets it pass, and it is no repeat, which this call
- * counts. Its stack and what is told of earlier events need not be filled in yet. */
+ * counts. Its stack and the earlier events need not be filled in yet. */
 bool gps_log_takes(const struct gps_report *report);
 
 /* Writes a report that gps_log_takes let pass. In JSON, "count" is the number of occurrences that
@@ -98,7 +98,7 @@ const char *gps_finding_id(enum gps_finding finding);
 enum gps_level gps_finding_level(enum gps_finding finding);
 const char *gps_finding_sentence(enum gps_finding finding);
 const char *gps_finding_hint(enum gps_finding finding);
-/* Where a report of it has a higher level, and which; NULL: nowhere. */
+/* In which cases a report of it has a higher level, and which; NULL: in none. */
 const char *gps_finding_raised(enum gps_finding finding, enum gps_level *level);
 enum gps_level gps_report_level(const struct gps_report *report);
 /* The hint for a report. A region that a rule made, which has a name, may have another one. */

@@ -129,7 +129,7 @@ int gps_sink_put(int fd, const char *bytes, size_t count) {
     return error;
 }
 
-/* Whether descriptor 2 still is the program's stderr. A program may close it, and then a socket or
+/* Whether descriptor 2 is still the program's stderr. A program may close it, and then a socket or
  * a database can get its number. Trusted are the file that was there at load, and the usual targets
  * of a daemon's redirection: a terminal, or a file or pipe opened for writing only. */
 static bool stderr_is_stderr(void) {
@@ -171,7 +171,7 @@ static const char *sink_refuse(int fd) {
     return S_ISCHR(info.st_mode) || info.st_uid == geteuid() ? NULL : "it belongs to another user";
 }
 
-/* O_NONBLOCK: a FIFO that nobody reads must not stop the program. */
+/* O_NONBLOCK: a FIFO without a reader must not stop the program. */
 int gps_sink_open_file(const char *path, const char **why) {
     gps_lock_check(GPS_ACROSS_FILE, "the use of a file");
     const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
@@ -211,8 +211,8 @@ void gps_sink_lose(void) {
         atomic_fetch_add(&gps_channel()->lost, 1);
 }
 
-/* A line that goes elsewhere, as before the configuration is read, is lost to the audit. Where
- * nobody empties the channel a file that can be written is better: it stays. */
+/* A line for another file, as before the configuration is read, is lost to the audit. If the tool
+ * does not empty the channel a file is better: it stays. */
 static bool write_audit(const char *bytes, size_t count, bool to_stderr) {
     const char *why, *name = to_stderr ? NULL : gps_channel_name(state.path);
     if (!name) {

@@ -8,8 +8,9 @@
  * program that closed it may have a socket or a database there. During a write SIGPIPE and SIGXFSZ
  * are blocked, a signal that the write raised is discarded, and the thread cannot be cancelled.
  * A line for an audit goes to the audit's channel (channel.h), which needs none of this; to its
- * file where the channel is full or nobody empties it; and never to stderr while the audit lasts:
- * it is counted as lost then. Safe from any thread after gps_sink_open. No malloc; changes errno.
+ * file where the channel is full or the tool does not empty it; and never to stderr while the audit
+ * lasts: it is counted as lost then. Safe from any thread after gps_sink_open. No malloc; changes
+ * errno.
  */
 #pragma once
 
@@ -28,11 +29,11 @@ void gps_sink_open(const char *log, uint32_t pid, const char *command);
 /* Whether the output goes to a terminal on which colours are wanted (no-color.org). */
 bool gps_sink_colours(bool to_stderr);
 
-/* Writes to stderr, or to where gps_sink_open says. False: not all bytes were written. If the log
+/* Writes to stderr, or to the file of gps_sink_open. False: not all bytes were written. If the log
  * file cannot be written, the bytes go to stderr, after one message there. */
 bool gps_sink_write(const char *bytes, size_t count, bool to_stderr);
 
-/* A line will not be written: an audit must know. */
+/* Counts a line that will not be written, for an audit. */
 void gps_sink_lose(void);
 
 /* --- for the event log --- */

@@ -1,5 +1,5 @@
 /*
- * wording.h - texts about calls, in the names of the vendor whose calls they are.
+ * wording.h - texts about calls, with the names of the process's vendor.
  *
  * The catalogue (gpushare/finding.h) and details name CUDA's functions. In a process of another
  * vendor's, cudaFree becomes the same with that vendor's prefix. Set once by the thread that begins
@@ -9,12 +9,12 @@
 
 #include <stdbool.h>
 
-/* With what the names of the vendor's functions begin ("hip"), and whether its frees and closes
- * take any address of the memory: some hints are others then. */
+/* The prefix of the vendor's functions ("hip"), and whether its frees and closes take any address
+ * of the memory, which changes some hints. */
 void gps_wording_start(const char *vendor, bool by_range);
 bool gps_wording_is_by_range(void);
 
 #define GPS_WORDING_BYTES 1024
 
-/* The text itself, or what it becomes, in `room`. NULL stays NULL. */
+/* The text itself, or its translation, in `room`. NULL stays NULL. */
 const char *gps_wording(const char *text, char room[GPS_WORDING_BYTES]);
