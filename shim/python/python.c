@@ -10,7 +10,7 @@
 #include "stack/stack.h"
 #include "util/forgotten.h"
 
-/* Too much for a stack of the program's. */
+/* Too large for a stack of the program's. */
 struct gps_python_stack {
     struct gps_python python;
     struct gps_step steps[GPS_STACK_MAX];
@@ -21,16 +21,16 @@ struct gps_python_stack {
     uint8_t table[GPS_PYTHON_TABLE_MAX];
 };
 
-/* The first interpreter that was found: to look for one takes thousands of instructions. What is
- * loaded in its place is another one. */
+/* The first interpreter that was found: a search for one takes thousands of instructions. An
+ * interpreter loaded in its place is another one. */
 enum { UNKNOWN, BEING_NOTED, KNOWN };
 static struct {
     _Atomic int state;
     struct gps_python python;
     struct gps_module_mark mark;
     _Atomic uint32_t vain; /* how often a deep stack was looked through before it was found */
-    _Atomic bool unknown;  /* one was met whose layout is not known */
-    _Atomic bool told;     /* a report has told it */
+    _Atomic bool unknown;  /* an interpreter of unknown layout was met */
+    _Atomic bool told;     /* a report has told that */
 } first;
 GPS_FORGOTTEN(first);
 
@@ -87,9 +87,10 @@ static bool find_interpreter(struct gps_python_stack *stack) {
 
 /* --- which native frames are folded --- */
 
-/* The interpreter as a program, "python3.11", or as a library, and what calls C functions for it.
- * In a program of another name that has the interpreter in itself, the interpreter's functions
- * cannot be told from others: there only those are folded that run Python frames. */
+/* The interpreter as a program, "python3.11", or as a library, and the libraries that call C
+ * functions for it. In a program of another name that has the interpreter in itself, the
+ * interpreter's functions cannot be told from others: there only functions that run Python frames
+ * are folded. */
 static bool path_is_interpreters(const char *path) {
     static const char *const libraries[] = {"libpython3.", "libffi.so.", "_ctypes.",
                                             "_cffi_backend."};
@@ -103,8 +104,8 @@ static bool path_is_interpreters(const char *path) {
            !name[strlen(program) + strspn(name + strlen(program), "0123456789.dt")];
 }
 
-/* A compiler can make two functions of the one that runs Python frames, of which one has its name.
- * What is known of the other one is what lies in its frame. */
+/* Whether the step's function runs Python frames. A compiler can make two functions of that one, of
+ * which one has its name. The other is recognised by the variables in its frame. */
 static bool runs_frames(const struct gps_python_stack *stack, unsigned step) {
     const struct gps_step *at = &stack->steps[step];
     bool runs =
@@ -153,7 +154,7 @@ static bool has_more(const struct fold *fold) {
     return fold->inner < fold->stack->inner_count && !fold->broken;
 }
 
-/* Those that one native frame ran. */
+/* Adds the Python frames that one native frame ran. */
 static void add_inner(struct fold *fold) {
     struct gps_python_stack *stack = fold->stack;
     for (bool entry = false; !entry && has_more(fold);) {
@@ -175,8 +176,8 @@ static unsigned last_runner(const struct gps_python_stack *stack) {
     return stack->runs[last] ? last : folded;
 }
 
-/* The last runner has all frames that are left: the walk may have ended there. Where not all Python
- * frames were read, what is further out is left out, too. */
+/* The last runner gets all frames that are left: the walk may have ended there. If not all Python
+ * frames were read, frames further out are left out, too. */
 static void fold_all(struct fold *fold) {
     const struct gps_python_stack *stack = fold->stack;
     const unsigned last = last_runner(stack);
@@ -202,7 +203,7 @@ static bool python_stack_take(struct gps_python_stack *stack, unsigned step_coun
     return stack->inner_count > 0;
 }
 
-/* A trace has addresses alone, which do not always tell what runs Python frames. */
+/* A trace has only addresses, which do not always show which frames run Python frames. */
 static bool take_traced(struct gps_python_stack *stack, uint32_t trace) {
     const uintptr_t *addresses;
     const unsigned count = gps_trace_addresses(trace, &addresses);

@@ -2,8 +2,8 @@
  * python.h - a stack in which Python frames stand where the interpreter ran them.
  *
  * The interpreter's own frames, and those of ctypes and libffi, are folded into them. For reports,
- * and in an audit for what a later report may tell of. To take a stack costs a walk and two system
- * calls a frame; to fill in its frames, ten times that.
+ * and in an audit for later reports. To take a stack costs a walk and two system calls a frame; to
+ * fill in its frames, ten times that.
  */
 #pragma once
 
@@ -22,8 +22,8 @@ const char *gps_python_lack(void);
 /* Equal for equal stacks in this process. */
 uint64_t gps_python_hash(const struct gps_python_stack *stack);
 /* Its frames, at most `max`, on the thread that took it and before the call returns. Returns their
- * number; 0: something of them cannot be read. */
+ * number; 0: they cannot all be read. */
 unsigned gps_python_fill(struct gps_python_stack *stack, struct gps_frame *frames, unsigned max);
 
-/* A gps_trace_more_fn: what an audit keeps of a call. */
+/* A gps_trace_more_fn: the stack that an audit keeps of a call. */
 uint32_t gps_python_trace(uint32_t trace, unsigned depth, enum gps_trace_more *is);

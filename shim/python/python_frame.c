@@ -19,7 +19,7 @@ static bool has_type(const struct gps_python *python, uintptr_t object, uintptr_
 
 /* --- the thread --- */
 
-/* What the interpreter calls this thread; in it, each interpreter can have a state. */
+/* Whether this is the state of the current thread, of which each interpreter can have one. */
 static bool is_this_thread(const struct gps_python *python, uintptr_t thread,
                            uintptr_t interpreter) {
     uintptr_t id, owner;
@@ -29,7 +29,7 @@ static bool is_this_thread(const struct gps_python *python, uintptr_t thread,
            owner == interpreter;
 }
 
-/* The innermost frame of a thread. 0: it runs nothing. */
+/* The innermost frame of a thread. 0: it runs no Python code. */
 static uintptr_t thread_frame(const struct gps_python *python, uintptr_t thread) {
     const bool indirect = python->version == 11 || python->version == 12;
     uintptr_t frame = 0;
@@ -75,7 +75,7 @@ struct record {
     uint8_t bytes[128];
 };
 
-/* From 3.14 on the lowest bits of a reference say who counts it. */
+/* From 3.14 on the lowest bits of a reference tell how it is counted. */
 enum { TAG = 3 };
 
 static uint16_t larger(uint16_t a, uint16_t b) {
@@ -96,8 +96,8 @@ static bool read_record(const struct gps_python *python, uintptr_t at, struct re
     return true;
 }
 
-/* From 3.12 on, behind a frame that was entered for itself comes one that is none of Python's, but
- * the interpreter's own. It is a variable of the function that runs Python frames. */
+/* From 3.12 on, behind a frame that was entered by itself comes one of the interpreter's own, which
+ * is no Python frame. It is a variable of the function that runs Python frames. */
 static bool record_is_interpreters(const struct gps_python *python, const struct record *record) {
     enum { OWNED_BY_INTERPRETER = 3 };
     return python->version >= 12 &&
@@ -157,7 +157,7 @@ unsigned gps_python_frames(const struct gps_python *python, struct gps_python_fr
     return count;
 }
 
-/* --- what they are --- */
+/* --- describing a frame --- */
 
 /* The characters of a string from `first` on, of one, two or four bytes each. */
 struct characters {
@@ -165,7 +165,7 @@ struct characters {
     unsigned width, count;
 };
 
-/* UTF-8; what is no character, as a surrogate for a byte of a file name, becomes '?'. */
+/* UTF-8; a code that is no character, as a surrogate for a byte of a file name, becomes '?'. */
 static unsigned encode(uint32_t code, char out[4]) {
     if (!code || (code >= 0xd800 && code < 0xe000) || code > 0x10ffff)
         code = '?';
@@ -183,7 +183,7 @@ static uint32_t character(const struct characters *from, unsigned i) {
     return code;
 }
 
-/* The head of an object: its type, and what tells how long it is. */
+/* The head of an object: its type and its length. */
 struct head {
     uint8_t bytes[64];
 };
@@ -194,7 +194,7 @@ static uintptr_t word_of(const uint8_t *bytes, uint16_t offset) {
     return word;
 }
 
-/* No more of a str or of bytes than each of them has. */
+/* The part of a head that a str, or bytes, always has. */
 static size_t head_size(const struct gps_python *python, bool text) {
     const struct gps_python_layout *layout = &python->layout;
     return text ? larger((uint16_t)(larger(layout->text.length, layout->type) + sizeof(uintptr_t)),
@@ -248,7 +248,7 @@ static bool put_text(const struct characters *characters, bool last, char *out, 
     return end > from;
 }
 
-/* What of a code object matters: one read for all. */
+/* The members of a code object that matter: one read for all. */
 struct code {
     uintptr_t file, name, lines;
     uint32_t first_line;
@@ -277,7 +277,7 @@ static bool find_table(const struct gps_python *python, uintptr_t object, const 
            size <= GPS_PYTHON_TABLE_MAX;
 }
 
-/* Three reads: the code object; the heads of file, name and table; what they have. */
+/* Three reads: the code object; the heads of file, name and table; their contents. */
 bool gps_python_describe(const struct gps_python *python, const struct gps_python_frame *from,
                          uint8_t *table, struct gps_frame *frame) {
     enum { FILE_NAME, NAME, LINES, PIECES };

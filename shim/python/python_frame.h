@@ -3,8 +3,8 @@
  *
  * They are read without the interpreter's help and without its lock: other threads may run in it
  * meanwhile. So every access goes through gps_peek, every list is bounded, and every object must
- * have the type that belongs there. Whatever is not as it should be ends it. No lock, no
- * allocation; keeps errno.
+ * have the type that belongs there. Any other value ends the walk. No lock, no allocation; keeps
+ * errno.
  */
 #pragma once
 

@@ -2,8 +2,8 @@
  * python_layout.c - see python_layout.h.
  *
  * Up to 3.12 the layout is fixed for each version, and the same on x86-64 and aarch64: a row has
- * what the headers of that version say. From 3.13 on the interpreter tells it (_Py_DebugOffsets, at
- * the beginning of _PyRuntime). Each version has that table in another order.
+ * the offsets from the headers of that version. From 3.13 on the interpreter has them
+ * (_Py_DebugOffsets, at the beginning of _PyRuntime). Each version has that table in another order.
  */
 #include "python_layout.h"
 
@@ -48,7 +48,7 @@ static const struct gps_python_layout layouts[TELLS - OLDEST] = {
 
 enum { VERSION = 1, FREE_THREADED = 2, WORDS = 93 /* of _Py_DebugOffsets, that matter */ };
 
-/* Which of its words says what: in 3.13, in 3.14 and in 3.15. */
+/* The words of the table for each field: in 3.13, in 3.14 and in 3.15. */
 static const struct {
     size_t field;
     uint8_t words[NEWEST + 1 - TELLS];
@@ -103,7 +103,7 @@ static bool python_layout_ask(const struct gps_python *python, uint64_t said,
     return true;
 }
 
-/* --- which version --- */
+/* --- the version --- */
 
 static uint64_t python_number_at(const struct gps_module *module, const char *name) {
     const uintptr_t address = (uintptr_t)gps_module_symbol(module, name);
@@ -111,8 +111,8 @@ static uint64_t python_number_at(const struct gps_module *module, const char *na
     return address && gps_peek(address, &number, sizeof(number)) ? number : 0;
 }
 
-/* From 3.11 on Py_Version says it, as PY_VERSION_HEX does: 0x030b02f0. Before, it is told by the
- * newest function of the C API that is there. 0: another one, or not a final release. */
+/* From 3.11 on Py_Version has it, as PY_VERSION_HEX does: 0x030b02f0. Before, the newest function
+ * of the C API that is there tells it. 0: another one, or not a final release. */
 static unsigned version_of(const struct gps_module *module, uint64_t said) {
     if (said)
         return said >> 24 == 3 && (said & 0xf0) == 0xf0 ? said >> 16 & 0xff : 0;

@@ -1,4 +1,4 @@
-/* python_layout.h - where CPython's structures have what a stack is read from, by its version. */
+/* python_layout.h - the offsets in CPython's structures from which a stack is read, by version. */
 #pragma once
 
 #include <stddef.h>
@@ -67,8 +67,9 @@ struct gps_python {
 /* UNKNOWN: it is a CPython whose layout is not known. */
 enum gps_python_kind { GPS_PYTHON_NONE, GPS_PYTHON_UNKNOWN, GPS_PYTHON_KNOWN };
 
-/* Which of them GPS_PYTHON_KNOWN is, for a sentence. */
+/* The releases of GPS_PYTHON_KNOWN, for a sentence. */
 #define GPS_PYTHONS_KNOWN "final releases from 3.8 to 3.15, free-threaded ones up to 3.13"
 
-/* What the module is; fills in a known one. No lock, no allocation; keeps errno. */
+/* The kind of interpreter that the module is; fills in a known one. No lock, no allocation; keeps
+ * errno. */
 enum gps_python_kind gps_python_in(const struct gps_module *module, struct gps_python *python);
