@@ -34,11 +34,11 @@ static struct {
 } state;
 GPS_FORGOTTEN(state);
 
-/* The row of what a rule has just left private, in this thread; NULL: it is none. */
+/* The row of the allocation that a rule has just left private, in this thread; NULL: none. */
 static __thread struct gps_explained_row *left_private;
 
-/* Its blocks are there before it is mapped: a full file system must not end the program, nor must
- * SIGXFSZ, which a file over the limit raises. */
+/* Allocates the file's blocks before it is mapped: a full file system must not end the program, nor
+ * must SIGXFSZ, which a file over the limit raises. */
 static bool explained_make_room(int fd) {
     const size_t size = sizeof(struct gps_explained);
     struct rlimit most;
@@ -46,7 +46,7 @@ static bool explained_make_room(int fd) {
            fallocate(fd, 0, 0, (off_t)size) == 0;
 }
 
-/* A file without room stays, empty: the tool says so. */
+/* A file without room stays empty, which the tool reports. */
 static struct gps_explained *explained_map_file(const char *path) {
     const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     void *file = MAP_FAILED;
@@ -169,7 +169,7 @@ void gps_rule_counts_answer(int code) {
         return;
     GPS_LOCKED(&state.lock);
     if (!counted->count)
-        return; /* another thread's has taken its place */
+        return; /* another thread's row has taken its place */
     struct gps_explained_row row = *counted;
     uncount(counted);
     row.count = 0;

@@ -16,7 +16,7 @@
 
 static uint64_t region_round_up(uint64_t size) {
     const uint64_t block =
-        2u << 20; /* what the driver maps: a smaller region would show neighbours */
+        2u << 20; /* the driver maps such blocks: a smaller region would show neighbours */
     return (size + block - 1) / block * block;
 }
 
@@ -28,8 +28,8 @@ static uint64_t with_slots(const struct gps_rule_request *request) {
                : stride * (request->rule->frame_slots + UINT64_C(1));
 }
 
-/* With frames, where there is room for them, and they can be had. Who would join meanwhile waits,
- * or finds that their file is gone. */
+/* Begins frames, where there is room for them. A process that joins meanwhile waits, or finds that
+ * their file is gone. */
 static void export_begin_frames(const struct gps_rule_request *request, bool room,
                                 uint64_t pointer) {
     struct gps_alloc alloc;
@@ -62,7 +62,7 @@ static enum gps_outcome export_vmm(const struct gps_rule_request *request, uint6
         code = GPS_WITH_RECLAIM(
             gps_mapping_create(request->size, request->size, &alloc.pointer, &extent));
     if (code != GPS_OK && (code == GPS_OUT_OF_MEMORY || gps_context_state() != GPS_OK))
-        return GPS_PRIVATE; /* the program's own call says what is wrong */
+        return GPS_PRIVATE; /* the program's own call gets the error */
     if (code != GPS_OK)
         return gps_rule_request_private(request, "this device or driver has no VMM memory to share",
                                         NULL);
@@ -93,7 +93,7 @@ static enum gps_outcome export_legacy(const struct gps_rule_request *request, ui
     if (!framed)
         allocated = region_round_up(request->size);
     if (!framed && GPS_WITH_RECLAIM(gps_ops->allocate(allocated, &alloc.pointer)) != GPS_OK)
-        return GPS_PRIVATE; /* the program's own call says what is wrong */
+        return GPS_PRIVATE; /* the program's own call gets the error */
     struct gps_frame_file frames = {.fd = -1};
     if (gps_ops->get_handle(alloc.pointer, handle) != GPS_OK ||
         !gps_export_by_rule(&alloc, allocated, handle, request->rule, request->name,

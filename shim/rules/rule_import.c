@@ -126,13 +126,15 @@ static enum found import_fit(const struct gps_rule_request *request,
                : MISFITS;
 }
 
-/* Legacy memory dies with its owner. A keeper is replaced: asking for the region starts another. */
+/* Whether the region is lost: legacy memory dies with its owner. A dead keeper is replaced: a
+ * request for the region starts another. */
 static bool region_is_orphan(const struct gps_region_record *record) {
     return record->backing != GPS_BACKING_VMM &&
            gps_lease_probe(gps_membership_store(), &record->owner) == GPS_DEAD;
 }
 
-/* Looks under the name. A region of a dead owner counts as absent, for its handle opens nothing. */
+/* Looks under the name. A region of a dead owner counts as absent, because its handle cannot be
+ * opened. */
 static enum found import_look_up(const struct gps_rule_request *request,
                                  struct gps_region_record *record, struct gps_owner *holder) {
     struct gps_name_target target;
@@ -208,7 +210,7 @@ static enum gps_outcome timed_out(const struct gps_rule_request *request, int la
     return fail ? GPS_DONE : GPS_PRIVATE;
 }
 
-/* The program gets memory of its own, and the region is where its frames come from. */
+/* The program gets memory of its own, into which the region's frames are copied. */
 static void import_begin_frames(const struct gps_rule_request *request,
                                 const struct gps_region_record *record, uint64_t *pointer) {
     struct gps_alloc own = {.size = request->size,
@@ -231,7 +233,8 @@ static void import_begin_frames(const struct gps_rule_request *request,
     gps_rule_request_report(request, GPS_SHARE_FALLBACK, detail, NULL);
 }
 
-/* Opens it, and records it as the allocation; without memory for that it is closed again. */
+/* Opens the region, and records it as the allocation; without memory for the record it is closed
+ * again. */
 static int import(const struct gps_rule_request *request, const struct gps_region_record *record,
                   uint64_t *pointer) {
     struct gps_alloc found;
@@ -255,7 +258,7 @@ static int import(const struct gps_rule_request *request, const struct gps_regio
     return GPS_OK;
 }
 
-/* Looks under the name once, and imports what is there. True: *outcome is decided. */
+/* Looks under the name once, and imports the region there. True: *outcome is decided. */
 static bool try_import(const struct gps_rule_request *request, uint64_t *pointer, int *last_code,
                        struct gps_owner *holder, enum gps_outcome *outcome) {
     struct gps_region_record record;
@@ -279,7 +282,7 @@ static bool try_import(const struct gps_rule_request *request, uint64_t *pointer
         return true;
     }
     if (code > 0 && gps_context_state() != GPS_OK) {
-        *outcome = GPS_PRIVATE; /* the program's own call says what is wrong */
+        *outcome = GPS_PRIVATE; /* the program's own call gets the error */
         return true;
     }
     *last_code = code > 0 ? code : *last_code;
@@ -303,8 +306,8 @@ enum gps_outcome gps_rule_import(const struct gps_rule_request *request, bool ta
     int last_code = 0;
     if (gps_registry_imports_name(request->name))
         return gps_rule_request_private(request, has_it, NULL);
-    /* The first try has no watch, for closing one can take the kernel milliseconds, and most
-     * processes find the region at once, or find that nobody has it. */
+    /* The first try has no watch, because closing one can take the kernel milliseconds, and most
+     * processes find the region at once, or that there is none. */
     if (try_import(request, pointer, &last_code, &holder, &outcome))
         return outcome;
     if (take_over && gps_rule_take_over(request, pointer, &outcome))
@@ -318,7 +321,7 @@ enum gps_outcome gps_rule_import(const struct gps_rule_request *request, bool ta
         if (take_over && gps_rule_take_over(request, pointer, &outcome))
             break;
         const uint64_t now = gps_clock_monotonic();
-        until += now - asked; /* a wait for room is none for the exporter */
+        until += now - asked; /* a wait for memory does not count as one for the exporter */
         if (now >= until) {
             outcome = timed_out(request, last_code, &holder, code);
             break;

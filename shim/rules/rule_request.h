@@ -15,7 +15,7 @@
 /* Why the memory is private. */
 struct gps_rule_why {
     char text[GPS_WHY_BYTES];
-    bool names_key; /* which the region does not fit, and what it has to be */
+    bool names_key; /* the key that the region does not fit, and the value that it needs */
 };
 
 struct gps_rule_request {
@@ -46,14 +46,14 @@ void gps_rule_request_report(const struct gps_rule_request *request, enum gps_fi
 enum gps_outcome gps_rule_request_private(const struct gps_rule_request *request, const char *why,
                                           const struct gps_owner *other);
 
-/* rule_export.c: these allocate and publish the region. For the second one it is no matter for a
- * report that another has the name; then it returns false, and *outcome is not set. */
+/* rule_export.c: these allocate and publish the region. The second one makes no report if another
+ * process has the name: it returns false, and *outcome is not set. */
 enum gps_outcome gps_rule_export(const struct gps_rule_request *request, uint64_t *pointer);
 bool gps_rule_take_over(const struct gps_rule_request *request, uint64_t *pointer,
                         enum gps_outcome *outcome);
 
 /* rule_import.c: maps the region in place of the allocation. `take_over` is set for role = auto:
- * the exporter that was waited for may die before it publishes, and the first process to claim its
- * name then is the exporter. */
+ * the awaited exporter may die before it publishes, and the first process to claim its name then is
+ * the exporter. */
 enum gps_outcome gps_rule_import(const struct gps_rule_request *request, bool take_over,
                                  uint64_t *pointer, int *code);

@@ -30,7 +30,7 @@ static struct {
     struct active {
         const struct gps_rule *rule;
         _Atomic uint64_t matches; /* so far: the next one's number */
-        _Atomic bool taken;       /* it has taken one of them */
+        _Atomic bool taken;       /* it has taken an allocation */
         struct gps_wanted_size asked;
     } * rules;
     size_t count;
@@ -137,8 +137,8 @@ static const struct gps_rule *match_here(uint64_t size, struct gps_rule_request 
                : NULL;
 }
 
-/* The process says it once. Merged memory has no IPC handle, so none is taken where nothing can be
- * merged. */
+/* Whether the process may not merge, which it reports once. Merged memory has no IPC handle, so
+ * rules take none where nothing can be merged. */
 static bool merge_is_forbidden(const struct gps_rule_request *request) {
     struct gps_text text = GPS_TEXT(request->why->text);
     const bool paused = gps_pause_name();
@@ -196,7 +196,8 @@ static enum gps_outcome merge(const struct gps_rule_request *request, uint64_t n
     return GPS_DONE;
 }
 
-/* What no rule has taken, so that a suspension lets go of it. Else it is the driver's. */
+/* Memory that no rule has taken lies in blocks, so that a suspension can evict it. False: it is the
+ * driver's. */
 static bool allocate_in_blocks(struct gps_rule_request *request, uint64_t *pointer) {
     const char *why;
     request->rule = &gps_plain_rule;
@@ -240,7 +241,7 @@ bool gps_rules_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code) 
     return true;
 }
 
-/* Why a rule that fits does not take it. */
+/* Adds why a rule that fits does not take the allocation. */
 static void say_why_not(struct gps_rule_why *why, bool merges) {
     struct gps_text text = GPS_TEXT(why->text);
     if (merges)

@@ -1,5 +1,5 @@
 /*
- * rules.h - rules: an allocation of the program's becomes a named region, or somebody else's.
+ * rules.h - rules: an allocation of the program's becomes a named region, or another process's.
  *
  * The module owns the rules that apply to this process and their counts of matches. Whatever goes
  * wrong here the program gets ordinary memory, and a report says why; only `missing = fail` fails
@@ -12,7 +12,7 @@
 
 void gps_rules_start(const struct gps_config *config, const struct gps_program *program);
 
-/* Whether any rule could ever match here: without one an allocation costs one look at this. */
+/* Whether any rule could ever match here: without one an allocation costs one load of this. */
 extern bool gps_rules_active;
 
 /* Whether a rule may fit `height` rows of at least `width` bytes, whatever the pitch. */
@@ -30,5 +30,5 @@ struct gps_merge_request;
 bool gps_rules_take_created(uint64_t size, int device, bool merges,
                             struct gps_merge_request *request, uint8_t uuid[GPS_UUID_BYTES]);
 
-/* Says at level info which rules matched nothing, when the process ends. */
+/* Reports at level info the rules that matched nothing, when the process ends. */
 void gps_rules_end(void);

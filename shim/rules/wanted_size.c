@@ -57,7 +57,7 @@ void gps_wanted_size_note(struct gps_wanted_size *asked, const struct gps_rule *
         gps_references_rewrite(write_down, (uintptr_t)&note);
 }
 
-/* A thread that just gets the slot tells once more of what was asked for before. */
+/* A thread that is just getting the slot publishes an earlier size once more. */
 void gps_wanted_size_end(struct gps_wanted_size *asked) {
     int phase = NO_SLOT;
     if (atomic_load(&asked->phase) == ENDED ||

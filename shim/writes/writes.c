@@ -11,12 +11,13 @@ bool gps_writes_heard;
 GPS_FORGOTTEN(gps_writes_heard);
 static struct {
     bool has_ends;  /* a rule other than one that merges gives memory, whose end is checked */
-    bool read_only; /* what a rule gives may be mapped so */
+    bool read_only; /* memory of a rule may be mapped read-only */
     bool audits;
 } state;
 GPS_FORGOTTEN(state);
 
-/* Whether an import is read-only its exporter's rule says, which another file may hold. */
+/* Whether the rule gives the program memory of another process. Only the exporter's rule, perhaps
+ * in another file, tells whether that is read-only. */
 static bool gives_others_memory(const struct gps_rule *rule, const struct gps_program *program) {
     return rule->role != GPS_ROLE_MERGE &&
            gps_rule_is_for(rule, program->name, program->executable);
@@ -33,13 +34,13 @@ void gps_writes_start(const struct gps_config *config, const struct gps_program 
         gps_write_hear_all();
 }
 
-/* Who adds a node to a graph needs no context. */
+/* The code of a refused write. A call that adds a node to a graph needs no context. */
 static int refusal(const struct gps_write *write, int code) {
     const bool needs_context = write->ordered || !write->lasting;
     return code == GPS_INVALID_VALUE && needs_context ? gps_refusal_code() : code;
 }
 
-/* Who answers in place of the driver comes before all who have something to end. */
+/* Modules that answer in place of the driver come before those that have an end. */
 bool gps_writes_begin(const struct gps_write *write, struct gps_gate_pass *pass, int *code) {
     if ((state.has_ends && gps_refused_past_end(write, code)) ||
         (gps_gate_active && !gps_work_begin_write(write, pass, code))) {
