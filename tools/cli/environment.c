@@ -73,7 +73,7 @@ static bool is_of_tests(const char *name) {
     return strncmp(name, "SIM_", 4) == 0 || strncmp(name, "TEST_", 5) == 0;
 }
 
-/* What is said of a variable that is unknown; malloc'ed. NULL: something reads it. */
+/* The complaint about an unknown variable; malloc'ed. NULL: the variable is known. */
 static char *variable_complaint(const char *name) {
     enum { OPTIONS = 64 };
     static char options[OPTIONS][64];

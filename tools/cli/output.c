@@ -17,7 +17,7 @@ FILE *output_open(const char *path) {
     return file;
 }
 
-/* What a pipe or a device has been given cannot be cut, and need not be. */
+/* Cuts the file. Output to a pipe or a device cannot be cut, and need not be. */
 static bool output_cut(FILE *file, const char *path) {
     struct stat now;
     const off_t end = ftello(file);

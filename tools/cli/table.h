@@ -14,8 +14,8 @@
 
 struct table_column {
     const char *title; /* NULL in all columns: the table has no line of titles */
-    /* 1: aligned to the right; TABLE_CLOSE: so, too, and one blank follows, not two; TABLE_HIDDEN:
-     * not printed, which the first and the last column cannot be */
+    /* 1: aligned to the right; TABLE_CLOSE: to the right, and one blank follows, not two;
+     * TABLE_HIDDEN: not printed, which the first and the last column cannot be */
     int right;
 };
 

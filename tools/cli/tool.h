@@ -52,7 +52,7 @@ enum tool_status {
     TOOL_FAILED = 1,
     TOOL_USAGE = 2,
     TOOL_BLIND = 3, /* `audit`, `report`: something was not watched, or could not be read */
-    TOOL_COMMAND_FAILED = 4, /* `learn --check`: of the command nothing else is to be said */
+    TOOL_COMMAND_FAILED = 4, /* `learn --check`: the command failed, and there is no other result */
     TOOL_RUN_FAILED = 125,   /* `run` itself failed; the number is that of env and timeout */
     TOOL_CANNOT_EXECUTE = 126,
     TOOL_NOT_FOUND = 127,
@@ -153,8 +153,8 @@ char *tool_absolute(const char *path);
 /* Formats a text of any length; malloc'ed. */
 char *tool_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 char *tool_vformat(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
-/* Reads an open file to its end; malloc'ed, with a NUL behind it. What cannot be read is missing.
- */
+/* Reads an open file to its end; malloc'ed, with a NUL behind it. A part that cannot be read is
+ * missing. */
 char *tool_read(int file, size_t *size);
 /* Gets the first line of a file that begins so, without its newline. False: there is none. */
 bool tool_read_line(const char *path, const char *begin, char *line, int size);

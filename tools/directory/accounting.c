@@ -50,7 +50,7 @@ uint64_t accounting_in_use(const struct view_region *region) {
     return region->record.extent;
 }
 
-/* With whole frames each has memory of its own, and the slots besides. */
+/* With whole frames each holder has memory of its own, and there are slots besides. */
 static bool saves_nothing(const struct view_region *region) {
     return region->record.frames != GPS_FRAMES_OFF;
 }
@@ -102,7 +102,7 @@ static bool is_suspended(const struct view *view, const struct gps_owner *owner)
     return process && view_suspended(process);
 }
 
-/* Adds a part to what the process has on the GPU. What is suspended has nothing mapped. */
+/* Adds a part to what the process has on the GPU. A suspended process has nothing mapped. */
 static void accounting_add(struct accounting *accounting, const struct view *view,
                            const struct gps_owner *owner, const uint8_t *device,
                            struct account part) {
@@ -192,7 +192,7 @@ static void accounting_add_region(struct accounting *accounting, const struct vi
                        (struct account){.charge.bytes = bytes});
 }
 
-/* Adds memory of no other process. That of one that is suspended is not on the GPU. */
+/* Adds memory of no other process. Memory of a suspended process is not on the GPU. */
 static void add_own(struct accounting *accounting, const struct view *view,
                     const struct view_hold *hold, struct account part) {
     const uint64_t bytes = hold->slot.address;
@@ -235,7 +235,7 @@ static void sum_gpus(struct accounting *accounting) {
     }
 }
 
-/* Who is suspended is listed, also with nothing on the GPU. */
+/* A suspended process is listed, also with nothing on the GPU. */
 static void add_suspended(struct accounting *accounting, const struct view *view) {
     static const uint8_t none[GPS_UUID_BYTES];
     for (size_t i = 0; i < view->process_count; i++) {
@@ -295,9 +295,9 @@ struct account accounting_of(const struct view *view, const struct gps_owner *ow
     return sum;
 }
 
-/* --- what saves nothing --- */
+/* --- memory that saves nothing --- */
 
-/* Another process of its program has blocks on the GPU. */
+/* Whether another process of its program has blocks on the GPU. */
 static bool has_company(const struct view *view, const struct gps_owner *owner,
                         const uint8_t *device) {
     for (size_t i = 0; i < view->hold_count; i++) {

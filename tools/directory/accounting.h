@@ -34,7 +34,7 @@ struct account_merged {
     uint64_t mapped; /* bytes of them */
     uint64_t saved;
     uint64_t own;    /* bytes that merge rules took, but that are not merged */
-    uint64_t untold; /* saved, and not told to the process that asks what is free */
+    uint64_t untold; /* saved, and left out of the free memory that the process is told */
 };
 
 /* What the driver says of a process contains all of a region that it exports, and nothing of one

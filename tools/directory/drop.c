@@ -35,7 +35,7 @@ static bool is_merge_rule(const char *what) {
     return found;
 }
 
-/* What a merge rule gave has no name. */
+/* Tells of merged blocks, which have no name. */
 static void drop_tell_of_blocks(const struct view *view, const char *what) {
     uint64_t held = 0, unused = 0;
     for (size_t i = 0; i < view->region_count; i++) {

@@ -230,7 +230,7 @@ static void print_frames(struct listing *listing) {
     listing_print_table(listing, "", &table);
 }
 
-/* --- what is no region --- */
+/* --- memory that is no region --- */
 
 /* Appends an object with the members of a region, null where what has this state has none. */
 static json_t *listing_append_json(struct listing *listing, const char *state) {
@@ -290,7 +290,7 @@ static void tell_merged(struct listing *listing) {
     listing_print_table(listing, "Merged blocks:\n", &table);
 }
 
-/* Tells who has made memory itself, on which GPU. */
+/* Tells which processes have made memory themselves, on which GPU. */
 static void tell_made(struct listing *listing) {
     static const struct table_column columns[] = {{"CUMEMCREATE", 1}, {"GPU", 0}, {"BY", 0}};
     struct table table = TABLE(columns);
@@ -326,7 +326,7 @@ static void print_not_merging(struct listing *listing) {
     listing_print_table(listing, "", &table);
 }
 
-/* `size` is what was let go of. */
+/* `size` is the evicted memory. */
 static void tell_suspended(struct listing *listing) {
     static const struct table_column columns[] = {
         {"SUSPENDED", 0}, {"SINCE", 1}, {"LET GO", 1}, {"IN MAIN MEMORY", 1}};
@@ -351,7 +351,7 @@ static void tell_suspended(struct listing *listing) {
     listing_print_table(listing, "", &table);
 }
 
-/* Nobody has it on a GPU: it is with the keeper, once. */
+/* Tells of offloaded blocks, which no process has on a GPU: the keeper has each once. */
 static void tell_offloaded(struct listing *listing) {
     uint64_t bytes = 0;
     for (size_t i = 0; i < listing->view->region_count; i++) {
@@ -424,7 +424,7 @@ static void tell_others(struct listing *listing) {
         print_dead(listing);
 }
 
-/* What is no region has no filter. */
+/* Only regions have filters. */
 static void listing_tell_all(struct listing *listing) {
     tell_regions(listing);
     if (!listing->array)

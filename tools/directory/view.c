@@ -116,7 +116,7 @@ static bool collect_region(void *arg, const struct gps_region_record *record, in
     return true;
 }
 
-/* What is damaged there harms nobody, and goes with its owner. */
+/* A damaged file there does no harm, and is removed with its owner's files. */
 static bool collect_freed(void *arg, const struct gps_region_record *record, int status,
                           const char *why) {
     struct view *view = arg;
@@ -138,7 +138,7 @@ static void collect_slot(struct view *view, const struct gps_owner *owner,
                     (struct view_hold){.owner = *owner, .slot = *slot});
 }
 
-/* A keeper's name stays when its stand-by goes on: people want the process that serves now. */
+/* A keeper's name stays when its stand-by goes on: users want the process that serves now. */
 static void name_who_serves(struct view *view, const struct gps_slot *slot,
                             struct gps_owner *owner) {
     const struct gps_owner before = *owner;

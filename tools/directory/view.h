@@ -21,7 +21,7 @@ struct view_process {
     struct gps_answer_file answer;
 };
 
-/* It has let go of what it shares, and its calls wait. */
+/* Whether the process has evicted the memory that it shares, and its calls wait. */
 static inline bool view_suspended(const struct view_process *process) {
     return process->alive && process->takes_orders && process->answer.state == GPS_ANSWER_GONE;
 }
@@ -105,7 +105,8 @@ void view_store_leave(const struct gps_store *store);
 /* Reads everything. Damaged files are warned about and left out. False after an error message.
  * A directory that does not exist is an empty one. */
 bool view_read(struct view *view);
-/* The same with the freed regions that nobody has open any more; the other leaves them unread. */
+/* The same with the freed regions that no process has open any more; the other leaves them
+ * unread. */
 bool view_read_all(struct view *view);
 void view_free(struct view *view);
 
@@ -120,7 +121,7 @@ const struct gps_slot *view_not_merging(const struct view *view, const struct gp
 bool view_dead(const struct view_region *region);
 /* No process holds it, and its memory is freed. It is shown only on demand. */
 bool view_hidden(const struct view_region *region);
-/* The keeper keeps it. */
+/* Whether the keeper keeps the region. */
 bool view_is_vmm(const struct view_region *region);
 /* Whether it is a token of the owner's own cuMemCreate memory (vmm_ipc). */
 bool view_is_run(const struct view_region *region);

@@ -15,7 +15,7 @@ struct follow_file {
     off_t offset; /* of the first line that is not read yet */
 };
 
-/* What a reading has to know. */
+/* The arguments of a reading. */
 struct reading {
     struct follow *follow;
     follow_line_fn *fn;

@@ -18,7 +18,7 @@
 
 enum { OPTION_ALL, OPTION_QUIET, OPTION_STRICT, OPTION_RUNTIME };
 
-/* --- what a rule does, in words --- */
+/* --- the effect of a rule, in words --- */
 
 #define SAY(...) term_say(stdout, 2, __VA_ARGS__)
 
@@ -168,7 +168,7 @@ static void say_backing(const struct gps_rule *rule) {
             kept, write);
 }
 
-/* What is imported is as its exporter's rule says, and `backing` of an import only says whether
+/* Imported memory is as its exporter's rule says, and `backing` of an import only says whether
  * pools are matched. */
 static void say_imported(const struct gps_config *config, const struct gps_rule *import) {
     const char *pools = import->backing == GPS_RULE_VMM ? "is matched, too" : "is not matched";
@@ -520,8 +520,8 @@ static bool logs_are_files(const char *file, const struct gps_config *config) {
            is_no_directory(&check, "event_log", config->options.event_log);
 }
 
-/* Only a program knows where a relative path starts, and what %p and %c are: nothing is said of
- * those. */
+/* Only a program knows where a relative path starts, and what %p and %c are: such paths are not
+ * checked. */
 static void check_log(struct check *check, const char *key, const char *log) {
     size_t length = strcspn(log, "%");
     while (length > 0 && log[length - 1] != '/')

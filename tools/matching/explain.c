@@ -32,7 +32,7 @@
 
 enum { OPTION_CONFIG, OPTION_LIST, OPTION_OUTPUT, OPTION_FIT, OPTION_RUNTIME };
 
-#define INDENT 8 /* of what became of an allocation */
+#define INDENT 8 /* of the outcome of an allocation */
 
 /* --- reading --- */
 
@@ -324,7 +324,7 @@ static char *not_merging_text(const struct gps_rule *rule, const struct gps_expl
                                  : "it ended before its blocks were merged.");
 }
 
-/* What became of memory that merge rules took. */
+/* Prints the outcome of memory that merge rules took. */
 static void print_merged(const struct explained *explained, const struct gps_explained *process) {
     const struct gps_rule *rule = soonest(explained, process);
     if (process->unmerged) {
@@ -339,7 +339,7 @@ static void print_merged(const struct explained *explained, const struct gps_exp
     }
 }
 
-/* What the program's own sums were kept from. */
+/* Prints the memory that was left out of the program's own sums. */
 static void print_untold(const struct gps_explained *process) {
     if (process->untold)
         term_say(stderr, 2,

@@ -162,7 +162,7 @@ static uint64_t pairs(const struct fit *fit) {
                                                        : fit->importer->count;
 }
 
-/* --- what is said --- */
+/* --- the text --- */
 
 static void print_fits(const struct fit *fits, size_t count) {
     static const struct table_column columns[] = {{"EXPORTER", 0}, {"SIZE", 1}, {"TIMES", 1},

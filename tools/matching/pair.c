@@ -48,7 +48,7 @@ static int pair_side_status(pid_t side, int status) {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* What ends this process ends the sides. A terminal sends its signals to them, too. */
+/* A signal that ends this process ends the sides. A terminal sends its signals to them, too. */
 static void wait_for_both(const pid_t sides[2], int statuses[2]) {
     const struct timespec second = {.tv_sec = 1};
     bool ended[2] = {sides[0] < 0, sides[1] < 0};

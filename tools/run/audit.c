@@ -69,7 +69,7 @@ static bool parse_leaks(struct audit *audit) {
     return false;
 }
 
-/* What they have stays in them until there is a report. */
+/* Their contents stay until there is a report. */
 static bool open_outputs(struct audit *audit) {
     const char *const *paths = &audit->args->values[OPTION_JSON];
     for (int i = 0; i < OUTPUTS; i++)

@@ -19,8 +19,8 @@ static size_t audit_channel_size(size_t cells) {
     return sizeof(struct gps_channel) + cells * GPS_CHANNEL_CELL;
 }
 
-/* All of it is there from now on: a page that is missing would be a SIGBUS in somebody's program.
- * Under a limit on the size of files, which counts here, too, there are fewer cells. */
+/* Allocates all of the memory: a missing page would be a SIGBUS in a program. Under a limit on the
+ * size of files, which counts here, too, there are fewer cells. */
 static bool allocate(struct audit_channel *channel) {
     for (;;) {
         if (fallocate(channel->file, 0, 0, (off_t)audit_channel_size(channel->cells)) == 0)
@@ -126,7 +126,7 @@ static void audit_channel_take(struct audit_channel *channel, const char *bytes,
         audit_channel_keep(channel, line, length);
 }
 
-/* Takes what is whole in the first `taken` cells. True: nothing else is in them. */
+/* Takes the whole lines in the first `taken` cells. True: the cells have nothing else. */
 static bool read_cells(struct audit_channel *channel, size_t taken) {
     struct gps_channel *memory = channel->memory;
     bool all = true;
@@ -151,7 +151,7 @@ static void audit_channel_mark(struct gps_channel *memory, size_t taken, uint16_
         memory->begun[i] = as;
 }
 
-/* Nobody writes into cells that were all read: they can be taken again, unless more were taken
+/* No process writes into cells that were all read: they can be taken again, unless more were taken
  * meanwhile. */
 static void reuse(struct audit_channel *channel, uint64_t taken) {
     struct gps_channel *memory = channel->memory;

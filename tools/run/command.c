@@ -329,7 +329,7 @@ static bool command_await(struct run *run) {
     return true;
 }
 
-/* What came while the command ran was the command's business, also where nobody has read it yet. */
+/* Drops signals that came while the command ran: they were for the command. */
 static void drop_signals(const struct run *run) {
     struct signalfd_siginfo info;
     while (read(run->signals, &info, sizeof(info)) == sizeof(info))

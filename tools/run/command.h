@@ -33,7 +33,7 @@ struct command_left {
 
 /* Runs the command to its end, then gives its descendants, if they are awaited, 5 seconds to end,
  * and to the second Ctrl-C. *left: those that did not. In a container the command gets a pid of
- * its own (own_pid_fork). Who is not watched is looked for unless `watched` is NULL (watched.h).
+ * its own (own_pid_fork). Unwatched processes are looked for unless `watched` is NULL (watched.h).
  * Returns the command's exit status, or 128 + the signal that ended it; or -errno when it could not
  * be executed. */
 int command_run(char **command, enum command_awaited awaited, struct watched *watched,

@@ -14,8 +14,8 @@
 
 _Static_assert(sizeof(struct driver_answer) <= PIPE_BUF, "an answer is one write");
 
-/* What the loader finds first counts, of HIP the newest version before older ones, as a program
- * that is linked with it has it; then ROCm's own place. */
+/* Loads the library that the loader finds first, of HIP the newest version before older ones, as a
+ * linked program does; then from ROCm's own place. */
 static void *driver_load_library(enum runtime runtime) {
     static const char *const names[RUNTIMES][6] = {
         [RUNTIME_CUDA] = {"libcuda.so.1"},

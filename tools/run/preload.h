@@ -43,8 +43,8 @@ Elf_Data *preload_section(Elf *elf, unsigned type, GElf_Shdr *header);
 
 /* --- a library before gpushare's that answers in its place --- */
 
-/* The loader reads LD_PRELOAD, then /etc/ld.so.preload. What stands first there is asked first: if
- * it defines dlsym, or a function of CUDA's, gpushare may see no call. */
+/* The loader reads LD_PRELOAD, then /etc/ld.so.preload. The first library there is searched first:
+ * if it defines dlsym, or a function of CUDA's, gpushare may see no call. */
 
 #define RIVAL_SYSTEM_LIST "/etc/ld.so.preload" /* a device of `gpushare cdi` brings one */
 

@@ -104,7 +104,7 @@ char *watched_text(const struct watched *watched, uint64_t reported) {
         unwatched ? "; called, and newer than this gpushare: " : "", tool_or(unwatched, ""));
 }
 
-/* --- who was not --- */
+/* --- processes that were not watched --- */
 
 static bool watched_is_known(const struct watched *watched, uint32_t pid, bool hidden) {
     for (size_t i = 0; i < watched->other_count; i++)
@@ -173,7 +173,7 @@ void watched_look(struct watched *watched) {
         watched_check_process(watched, living[i]);
 }
 
-/* --- said at the end --- */
+/* --- messages at the end --- */
 
 void watched_tell_silent(const struct watched *watched) {
     uint64_t more = 0;
@@ -203,7 +203,7 @@ static bool has_calls(const struct watched *watched, uint32_t pid) {
     return false;
 }
 
-/* Names who was not watched. */
+/* Names a process that was not watched. */
 static void watched_tell_unwatched(const struct watched *watched, const struct unwatched *other) {
     const char *const uses = vendors[watched->runtime].name;
     if (other->hidden)

@@ -1,12 +1,12 @@
 /*
- * watched.h - what `audit` and `explain` have watched: how many processes and calls, and who was
- * not.
+ * watched.h - what `audit` and `explain` have watched: the numbers of processes and calls, and the
+ * processes that were not.
  *
  * Each process counts itself and its calls in the audit's channel (call_counter.h). A
  * descendant that has loaded libcuda, but not the library, is found by its maps: they are read when
- * somebody has opened the libcuda that this process would load, and now and then. Nobody is accused
- * whose maps were not read as a whole, as where the process ended or executed another program
- * meanwhile.
+ * a process has opened the libcuda that this process would load, and now and then. A process is not
+ * named if its maps were not read as a whole, as where the process ended or executed another
+ * program meanwhile.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ struct watched {
     enum runtime runtime;
     struct audit_channel channel;
     struct gps_call_counters *counters; /* in it; NULL: it could not be made */
-    int opened;               /* inotify: somebody has loaded libcuda; -1: it cannot be known */
+    int opened;               /* inotify: a process has loaded libcuda; -1: it cannot be known */
     char *library;            /* its file name */
     struct unwatched *others; /* and those whose calls may go past the library */
     size_t other_count;
@@ -42,8 +42,8 @@ char *watched_text(const struct watched *watched, uint64_t reported);
 /* Warns of each that was watched and has ended, and did not say so. */
 void watched_tell_silent(const struct watched *watched);
 
-/* Whether something used CUDA, calls of it were seen, and all that did was watched. Else stderr
- * says what was not, and what to do. `verb` is the one that watches, `status` the command's exit
- * status. */
+/* Whether a process used CUDA, calls were seen, and all such processes were watched. Else stderr
+ * names those that were not, and what to do. `verb` is the one that watches, `status` the command's
+ * exit status. */
 bool watched_all(const struct watched *watched, uint64_t reported, const char *verb,
                  const char *command, int status);

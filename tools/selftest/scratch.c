@@ -29,7 +29,7 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
     return 0;
 }
 
-/* Who is just ending may still make files there. */
+/* A process that is just ending may still make files there. */
 static void remove_tree(const char *path) {
     for (int i = 0; i < 50 && access(path, F_OK) == 0; i++) {
         if (i > 0)

@@ -248,7 +248,7 @@ static bool selftest_prepare_step(struct test *test, const struct step *step) {
     return true;
 }
 
-/* What went wrong, and what the library said about it. */
+/* The failure, and the findings that the library reported. */
 static char *selftest_complaint(const struct dialogue *dialogue) {
     TOOL_TEMP char *findings = reported();
     return tool_format("%s%s%s%s", dialogue->trouble, findings ? " (reported: " : "",

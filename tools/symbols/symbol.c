@@ -60,7 +60,7 @@ static void units_read(struct units *units, Dwarf *debug) {
     TOOL_SORT(units->ranges, units->count, unit_range_compare);
 }
 
-/* Ranges overlap where the linker has left code out: what was there begins at 0 then. So of those
+/* Ranges overlap where the linker has left code out: the ranges of that code begin at 0. So of those
  * around the address the last one counts. False: no unit has code there. */
 static bool units_find(const struct units *units, Dwarf_Addr address, Dwarf_Die *unit) {
     size_t low = 0, high = units->count;
@@ -248,7 +248,7 @@ static void add_functions(struct symbol *symbol, Dwarf_Die *unit,
     }
 }
 
-/* What has no addresses of its own, but functions that have. */
+/* Whether the entry has no addresses of its own, but functions that have. */
 static bool holds_functions(Dwarf_Die *die) {
     switch (dwarf_tag(die)) {
     case DW_TAG_namespace:

@@ -46,7 +46,7 @@ static void events_add(void *arg, const char *text, size_t length) {
     event_line_free(line);
 }
 
-/* False: nobody reads any more. */
+/* False: there is no reader any more. */
 static bool events_print(struct events *events) {
     TOOL_SORT(events->texts, events->count, event_text_by_time);
     for (size_t i = 0; i < events->count; i++) {
@@ -59,7 +59,7 @@ static bool events_print(struct events *events) {
     return fflush(stdout) == 0;
 }
 
-/* False: it is not known where events are. */
+/* False: the place of the event logs is not known. */
 static bool events_begin(struct follow *logs, const struct tool_args *args) {
     struct gps_config config;
     *logs = (struct follow){.paths = args->operands, .path_count = (size_t)args->operand_count};

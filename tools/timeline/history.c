@@ -5,7 +5,7 @@
 #include "cli/string_map.h"
 #include "cli/tool.h"
 
-/* --- what a history knows while it is played --- */
+/* --- the state of a history while it is played --- */
 
 /* A line of a log that is a finding. */
 struct report_line {
@@ -239,8 +239,8 @@ static void follow_merged(struct history *history, const struct event_line *line
 }
 
 /* A log that begins late lacks merges, so more may leave than is known of. The last process to
- * leave a shared block ends it, but no log says which process is the last. So what leaves is first
- * taken from what was saved. */
+ * leave a shared block ends it, but no log says which process is the last. So bytes that leave are
+ * first taken from the saved ones. */
 static void leave_merged(struct history *history, size_t index, int64_t time, int64_t size) {
     struct history_process *process = &history->processes[index];
     const int64_t gone = size < process->merged ? size : process->merged;
@@ -278,7 +278,7 @@ static void follow_made(struct history *history, const struct event_line *line, 
     add_made(history, process, line->time, more);
 }
 
-/* What a process has held goes with it; its memory stays as long as others hold that. */
+/* A process's holds end with it; its memory stays as long as other processes hold it. */
 static void follow_ended(struct history *history, const struct event_line *line, size_t process) {
     history->processes[process].ended = true;
     follow_resumed(history, line, process);

@@ -1,5 +1,5 @@
 /*
- * history.h - what happened to regions, played back from the event logs of many processes.
+ * history.h - the events of regions, played back from the event logs of many processes.
  *
  * Lines of all logs are sorted by time and followed one after the other. A region has a lane: all
  * memory of one name, or of one id where there is no name. A lifetime is one piece of memory, from
@@ -36,7 +36,7 @@ struct history_lifetime {
     int64_t begin;   /* the first that is known of created, exported and the begin of the logs */
     const char *how; /* how it was freed first; NULL: it was not */
     bool made;       /* a token: its bytes are among those of cuMemCreate */
-    bool late;       /* it was freed when nobody had it open any more */
+    bool late;       /* it was freed when no process had it open any more */
     bool kept;       /* its free left it to importers and the keeper */
 };
 

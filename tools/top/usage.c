@@ -6,7 +6,7 @@
 #include "cli/tool.h"
 #include "util/clock.h"
 
-/* --- what the driver says of processes, as nvidia-smi prints it --- */
+/* --- the driver's figures of processes, as nvidia-smi prints them --- */
 
 /* It counts shared memory as its exporter's alone. Its pids are those of the machine, so only
  * processes of our pid namespace can be looked up, and in a container mostly none. */
@@ -156,7 +156,7 @@ const struct usage_frames *usage_frames_of(const struct usage *usage,
 
 /* --- reading everything --- */
 
-/* What the driver says counts a region as its exporter's. */
+/* The driver's figure counts a region as its exporter's. */
 static void usage_split_process(struct usage_process *process) {
     const struct account *account = &process->account;
     if (process->driver != USAGE_UNKNOWN && !account->charge.unknown &&

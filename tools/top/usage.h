@@ -1,5 +1,5 @@
 /*
- * usage.h - who uses how much GPU memory: processes, sorted, and totals.
+ * usage.h - how much GPU memory processes use, sorted, and totals.
  *
  * Joins the directory with what the driver says and with the findings in logs.
  */
@@ -34,9 +34,9 @@ struct usage_order {
 /* "proportional"; sorts by bytes are from the largest down. */
 extern const char *const usage_keys[USAGE_KEYS];
 
-/* What went on with whole frames between two looks, a second. */
+/* The whole frames between two looks, per second. */
 struct usage_rate {
-    double frames, left_out; /* negative: nobody has looked before */
+    double frames, left_out; /* negative: there was no earlier look */
 };
 
 struct usage_frames {
