@@ -6,7 +6,7 @@
  *
  *     CUresult gps_hook_cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t size) {
  *         GPS_ENTER(...)                     // the first call begins the process
- *         if (!gps_writes_heard)             // nobody looks at copies
+ *         if (!gps_writes_heard)             // no module looks at copies
  *             return gps_real.cuMemcpyHtoD_v2(to, from, size);
  *         what = gps_upload_of(to, from, size, CU_STREAM_LEGACY);
  *         if (begins_at_once(what, ...)) {   // near no memory of a rule, and the gate is open
@@ -14,7 +14,7 @@
  *             gps_work_end_quickly(...);     // where it went through the gate
  *             return result;                 // a refusal is told: gps_writes_refused(what)
  *         }
- *         if (gps_writes_begin(what, ...)) { // else someone on the list has answered
+ *         if (gps_writes_begin(what, ...)) { // else a module on the list has answered
  *             result = gps_real.cuMemcpyHtoD_v2(to, from, size);
  *             gps_writes_end(what, ...);
  *         }

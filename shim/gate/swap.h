@@ -48,7 +48,7 @@ struct gps_swap_tries {
 };
 
 /* With gps_swap_lock: closes the gate and waits until the device is idle, for 20 ms at most.
- * Meanwhile nobody else opens the gate. */
+ * Meanwhile no other thread opens the gate. */
 bool gps_swap_try(struct gps_swap_tries *tries);
 /* The same, if the device is idle just now. */
 bool gps_swap_if_idle(void);

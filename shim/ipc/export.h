@@ -19,7 +19,7 @@ void gps_export_first(uint64_t pointer, const uint8_t handle[GPS_HANDLE_BYTES]);
 
 /* A rule exports an allocation with its handle as region `name`, which this process has claimed.
  * `allocated` is the rounded size. `frames`: it has room for slots, and so a file for its frames
- * (NULL: none); nobody joins that before the caller's gps_frame_file_made. False: it could not be
+ * (NULL: none); no process joins it before the caller's gps_frame_file_made. False: it could not be
  * published, and is private. */
 bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
                         const uint8_t handle[GPS_HANDLE_BYTES], const struct gps_rule *rule,

@@ -20,7 +20,7 @@
  * An import becomes stale when one of its files changes, when memory runs out, or when the driver
  * refuses an open, perhaps because of it. A change is in the watch's queue before the call that
  * made it returns, so an open that comes after it sees it. Only the end of a process may be seen a
- * moment late: the kernel closes its file when nobody looks into the process any more.
+ * moment late: the kernel closes its file when no other process looks into the ended one any more.
  *
  * The slot of a cached import stays in the directory, as GPS_SLOT_CACHED. So an exporter never
  * frees beneath one: it marks its region closing, and the thread ends the mapping and clears the

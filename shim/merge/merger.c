@@ -47,7 +47,7 @@ enum {
  * area that is cut anew (layout.h). */
 enum twin { PARTING, RELAYOUT, TWINS };
 
-/* What is done to a candidate's block behind the closed gate. */
+/* A step on a candidate's block behind the closed gate. */
 typedef bool swap_fn(struct gps_candidate *candidate, struct gps_area *area,
                      struct gps_block *block);
 

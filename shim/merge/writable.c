@@ -98,8 +98,8 @@ static int make_private(uint64_t address, struct attempts *attempts) {
     return code;
 }
 
-/* The caller has gps_swap_lock, so nobody else swaps the block, and its area stays. Its context may
- * be another than the program's current one. */
+/* The caller has gps_swap_lock, so no other thread swaps the block, and its area stays. Its context
+ * may be another than the program's current one. */
 static int make_private_at(uint64_t address, struct attempts *attempts) {
     struct gps_area *area;
     gps_area_lock();
@@ -294,7 +294,7 @@ static void plain_complain(const char *function) {
 }
 
 void gps_plain_make(const char *function, bool surely) {
-    if (state.made) { /* what another thread allocated meanwhile may have no memory yet */
+    if (state.made) { /* a block that another thread allocated meanwhile may have no memory yet */
         if (gps_gate_state & GPS_GATE_BACK)
             gps_merge_back_all();
         return;

@@ -22,8 +22,8 @@ struct work {
     _Atomic int code;          /* the first error of a copy */
 };
 
-/* What a thread carries with: while the driver copies to or from one hand, the thread copies the
- * other. */
+/* A thread has two staging buffers: while the driver copies to or from one hand, the thread copies
+ * the other. */
 struct hand {
     void *stage;
     uint64_t stream;

@@ -161,7 +161,7 @@ static bool suspension_evict(const struct gps_order *order, struct gps_text *why
     suspension_answer(GPS_ANSWER_LEAVES, order);
     bool done = stop_all(until, why);
     if (done) {
-        /* nobody knows whether a driver restores what is made and not mapped */
+        /* it is unknown whether a driver restores memory that is made and not mapped */
         done = gps_merge_back_made() == GPS_OK;
         if (!done)
             gps_text_str(why, "memory of its merge rules cannot be mapped");
@@ -341,7 +341,7 @@ static uint64_t suspension_follow(void) {
     bool held = false;
     GPS_SCOPE();
     const int status = gps_order_read(gps_membership_store(), gps_process_self(), &order, &held);
-    /* without a descriptor nobody knows: the tool lives */
+    /* without a descriptor it is unknown: take the tool to be alive */
     held |= status < 0 && status != -ENOENT && status != -EBADMSG;
     const bool gone = state.answer.state == GPS_ANSWER_GONE;
     if (status == 0 && order.serial != state.answer.serial &&

@@ -163,7 +163,7 @@ static void published_line(const struct view_frames *frames) {
         line("published", "none yet%s", ended);
 }
 
-/* What its whole frames are, and how their exporter and its readers get on. */
+/* The region's whole frames, and the progress of their exporter and readers. */
 static void frames_lines(const struct view *view, const struct view_region *region) {
     struct view_frames frames;
     if (!view_frames_read(view, region, &frames))
@@ -690,7 +690,7 @@ static void show_find_all(struct view *view) {
         view->processes[i].found = view->processes[i].alive;
 }
 
-/* What there is to be shown, and how it is called. */
+/* Lists the things that can be shown, by name. */
 static void show_list_found(const struct view *view) {
     static const struct table_column columns[] = {{"SHOW", 0}, {"WHAT IT IS", 0}};
     struct table table = TABLE(columns);

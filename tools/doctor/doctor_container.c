@@ -1,8 +1,8 @@
 /*
- * doctor_container.c - checks what keeps programs of different containers apart.
+ * doctor_container.c - checks what separates programs of different containers.
  *
  * From inside a container, another one is visible only by what it publishes. So some checks look
- * for what containers usually have when nobody thought of sharing.
+ * for the usual settings of containers that are not meant to share.
  */
 #include <glob.h>
 #include <mntent.h>

@@ -159,7 +159,7 @@ static char *number_text(const struct gps_rule *rule, const struct gps_explained
     return tool_copy("this is another one that it fits");
 }
 
-/* What is so of the allocation, and not as the key says; malloc'ed. */
+/* The property of the allocation that differs from the key; malloc'ed. */
 static char *contrary_text(int miss, const struct gps_rule *rule,
                            const struct gps_explained *process,
                            const struct gps_explained_row *row) {
@@ -539,7 +539,7 @@ static void print_title(const struct gps_config *config) {
     fputs(term_colour_on(stderr, TERM_PLAIN), stderr);
 }
 
-/* False: the configuration was checked before, but somebody has changed it meanwhile. */
+/* False: the configuration was checked before, but was changed meanwhile. */
 static bool explained_print(struct explained *explained, struct gps_config *config) {
     if (gps_config_load(config, NULL, NULL) != 0)
         return false;

@@ -29,8 +29,8 @@ static int between(const struct tool_args *args) {
     return 0;
 }
 
-/* In a process of its own, for each side waits for its own descendants. What the program prints
- * does not come between the rules. */
+/* In a process of its own, for each side waits for its own descendants. The program's output goes
+ * to stderr, not between the rules. */
 static pid_t pair_start_side(char **command, const char *config, const char *path) {
     const pid_t side = fork();
     if (side == 0) {

@@ -46,8 +46,8 @@ static void sarif_add_rule(json_t *result, const char *finding) {
 
 static char *root; /* of the sources, while a report is written: the current directory, with a / */
 
-/* What follows the root in a path; NULL: it lies elsewhere. A relative path is the compiler's, and
- * was made so for this. */
+/* The part of a path behind the root; NULL: it lies elsewhere. A relative path is the compiler's,
+ * and was made so for this. */
 static const char *below_root(const char *path) {
     const size_t length = strlen(root);
     if (path[0] != '/')

@@ -121,7 +121,7 @@ static void ignore(const char *file, unsigned long line, const char *message) {
     (void)message;
 }
 
-/* What the library has reported in the step, as a list; malloc'ed. NULL: nothing. */
+/* The findings that the library has reported in the step, as a list; malloc'ed. NULL: nothing. */
 static char *reported(void) {
     char *findings = NULL;
     const struct log_sink sink = {note_finding, &findings, ignore};

@@ -60,7 +60,7 @@ static void units_read(struct units *units, Dwarf *debug) {
     TOOL_SORT(units->ranges, units->count, unit_range_compare);
 }
 
-/* Ranges overlap where the linker has left code out: the ranges of that code begin at 0. So of those
+/* Ranges overlap where the linker has left code out: its ranges begin at 0. So of those
  * around the address the last one counts. False: no unit has code there. */
 static bool units_find(const struct units *units, Dwarf_Addr address, Dwarf_Die *unit) {
     size_t low = 0, high = units->count;
@@ -80,7 +80,7 @@ struct module {
     Dwfl *dwfl;
     Dwfl_Module *module;
     struct units units;
-    Dwarf_Addr bias;  /* what is to be taken from an address for them */
+    Dwarf_Addr bias;  /* subtracted from an address before a look-up in them */
     const char *note; /* why there is no module to look into; or NULL */
 };
 
