@@ -243,8 +243,8 @@ enum gps_slot_via {
     GPS_VIA_WAIT_EXPORTER = 7,  /* no region: a struct gps_wait_slot. It waits for an exporter, */
     GPS_VIA_WAIT_IMPORTERS = 8, /* until all importers have closed, */
     GPS_VIA_WAIT_IMPORTER = 9,  /* for the first importer of a result */
-    GPS_VIA_UNMERGED = 10,      /* no region: a rule merges, but nothing is merged since `since`.
-                                   `address` is an enum gps_not_merging */
+    GPS_VIA_NOT_MERGING = 10,   /* no region: a rule merges, but nothing is merged since `since`.
+                                `address` is an enum gps_not_merging */
     /* 11: of versions before 0.2, which published memory that was not there yet */
     GPS_VIA_KEEPER = 12,  /* no region; the first slot of a keeper. Its stand-by holds the file's
                              lock, too, so the lock alone says whether they live. `address` is the
@@ -266,13 +266,13 @@ enum gps_slot_via {
                              pool: `region` is the hash of a block of GPS_HANDLE_BYTES that has the
                              hash of the pointer's export data, then the exporter's pid, then zeros.
                              Passed over by versions before it */
-    GPS_VIA_HELD = 17,   /* no region: `region` is the UUID of a GPU, `address` how many bytes there
-                            this process has mapped of what others made by cuMemCreate, by tokens
-                            (GPS_BACKING_RUN). Passed over like GPS_VIA_MADE by versions before */
-    GPS_VIA_ASKED = 18,  /* no region: `region` is the hash of the name in a rule by which this
-                            process exports, and that has taken nothing yet. `address` is the size
-                            nearest to the rule's that the program asked for, `generation` how often.
-                            Passed over by versions before it */
+    GPS_VIA_HELD = 17, /* no region: `region` is the UUID of a GPU, `address` how many bytes there
+                          this process has mapped of what others made by cuMemCreate, by tokens
+                          (GPS_BACKING_RUN). Passed over like GPS_VIA_MADE by versions before */
+    GPS_VIA_WANTED_SIZE = 18, /* no region: `region` is the hash of the name in a rule by which this
+                           process exports, and that has taken nothing yet. `address` is the size
+                           nearest to the rule's that the program asked for, `generation` how often.
+                           Passed over by versions before it */
     GPS_VIA_STEADY = 19, /* no region: `region` is the UUID of a GPU, `address` how many bytes less
                             than the driver says this process was last told to be free there
                             (free = steady). Passed over by versions before it */

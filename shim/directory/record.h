@@ -67,7 +67,7 @@ const char *gps_private_why(enum gps_private why);
 const char *gps_wait_whom(uint32_t via);
 
 struct gps_id gps_id_of_handle(const uint8_t handle[GPS_HANDLE_BYTES]);
-/* The id of a name in a rule (GPS_VIA_ASKED). */
+/* The id of a name in a rule (GPS_VIA_WANTED_SIZE). */
 struct gps_id gps_id_of_name(const char *name);
 /* The id of a pool's pointer (GPS_VIA_POOL). */
 struct gps_id gps_id_of_pointer(const uint8_t exported[GPS_HANDLE_BYTES], uint32_t exporter);

@@ -253,7 +253,7 @@ bool gps_calls_await(uint64_t timeout) {
 }
 
 /* A wait that a signal handler left by longjmp began before `since`. */
-bool gps_gate_next_held(unsigned *n, uint64_t since, struct gps_gate_stream *held) {
+bool gps_gate_next_stalled(unsigned *n, uint64_t since, struct gps_gate_stream *held) {
     const unsigned used = atomic_load(&state.used);
     for (; *n < used; ++*n) {
         const struct gps_gate_slot *slot = &state.slots[*n];
@@ -270,7 +270,7 @@ bool gps_gate_next_held(unsigned *n, uint64_t since, struct gps_gate_stream *hel
 bool gps_gate_stalls_since(uint64_t since) {
     struct gps_gate_stream unused;
     unsigned n = 0;
-    return gps_gate_next_held(&n, since, &unused);
+    return gps_gate_next_stalled(&n, since, &unused);
 }
 
 bool gps_gate_is_refused(void) {

@@ -158,7 +158,7 @@ void gps_gate_open_once(void);
 /* Whether a thread has waited at the gate since that time or later. */
 bool gps_gate_stalls_since(uint64_t since);
 /* The next such thread, from slot *n on, and the stream with whose work it waits. */
-bool gps_gate_next_held(unsigned *n, uint64_t since, struct gps_gate_stream *held);
+bool gps_gate_next_stalled(unsigned *n, uint64_t since, struct gps_gate_stream *held);
 
 void gps_gate_set_back(bool back);
 

@@ -127,14 +127,14 @@ static bool waits_for_nothing(void) {
     unsigned n = 0;
     if (gps_swap_is_wanted_since(state.begun))
         return true;
-    while (gps_gate_next_held(&n, state.begun, &held))
-        if (!gps_streams_is_held_busy(&held))
+    while (gps_gate_next_stalled(&n, state.begun, &held))
+        if (!gps_streams_is_stalled_busy(&held))
             return true;
     return false;
 }
 
 /* With gps_swap_lock: whether the stall is to be given up. */
-static bool hold_is_over(const _Atomic bool *stop) {
+static bool stall_is_over(const _Atomic bool *stop) {
     const uint64_t now = gps_clock_monotonic();
     if (*stop || gps_streams_any_capturing() || now - state.begun >= IDLE_20MS)
         return true;
@@ -149,7 +149,7 @@ static bool drain_one(const struct gps_stream *of, const _Atomic bool *stop) {
     bool over = false, busy = true;
     while (busy && !over && gps_swap_lock_within(LOCK_2MS)) {
         busy = !*stop && gps_streams_is_busy(of);
-        over = *stop || (busy && hold_is_over(stop));
+        over = *stop || (busy && stall_is_over(stop));
         gps_swap_unlock();
         if (busy)
             pause_for_a_look();
@@ -174,7 +174,7 @@ static bool drain_slow(const _Atomic bool *stop) {
 }
 
 /* Whether the device is idle. With gps_swap_lock and the gate shut. */
-static enum gps_streams_answer hold_look(struct gps_stream *busy) {
+static enum gps_streams_answer stall_look(struct gps_stream *busy) {
     if (!gps_gate_is_empty() || gps_streams_any_capturing())
         return GPS_STREAMS_BUSY;
     return gps_streams_look(0, busy);
@@ -186,7 +186,7 @@ static bool drain_all(const _Atomic bool *stop) {
     struct gps_stream busy = {.context = 0};
     enum gps_streams_answer answer;
     gps_gate_shut(false);
-    while ((answer = hold_look(&busy)) == GPS_STREAMS_BUSY && !hold_is_over(stop))
+    while ((answer = stall_look(&busy)) == GPS_STREAMS_BUSY && !stall_is_over(stop))
         pause_for_a_look();
     if (answer == GPS_STREAMS_BUSY && busy.context)
         note_slow(&busy, gps_clock_monotonic() - begun);
@@ -204,7 +204,7 @@ static bool hold(const _Atomic bool *stop) {
     return idle;
 }
 
-static void hold_fail(void) {
+static void stall_fail(void) {
     gps_gate_open(); /* to the work of slow streams */
     state.failures++;
     state.failed = gps_clock_monotonic();
@@ -216,7 +216,7 @@ static void hold_fail(void) {
 }
 
 /* The next stalls need about as much patience. */
-static void hold_succeed(void) {
+static void stall_succeed(void) {
     const uint64_t less = state.patience / 8 * 7;
     state.idle = gps_clock_monotonic();
     state.failures = 0;
@@ -230,10 +230,10 @@ bool gps_stall_begin(const _Atomic bool *stop) {
     state.empty = 0;
     state.patience = state.patience ? state.patience : EMPTY_500US;
     if (gps_streams_any_capturing() || gps_gate_is_refused() || !hold(stop)) {
-        hold_fail();
+        stall_fail();
         return false;
     }
-    hold_succeed();
+    stall_succeed();
     return true;
 }
 

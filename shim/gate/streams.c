@@ -328,7 +328,7 @@ static bool next_of(uint64_t context, unsigned *index, struct noted *one) {
 
 /* Streams are asked from the end of the list on, one at a time. A stream that is removed meanwhile
  * leaves its place to the last one, which has been asked. */
-static bool next_wanted_size(uint64_t context, unsigned *index, struct noted *one) {
+static bool stream_next_noted(uint64_t context, unsigned *index, struct noted *one) {
     GPS_LOCKED(&state.lock);
     const bool any = next_of(context, index, one);
     if (any)
@@ -351,7 +351,7 @@ enum gps_streams_answer gps_streams_look(uint64_t context, struct gps_stream *fi
     if (gps_streams_lost(first) && (!context || first->context == context))
         return GPS_STREAMS_UNKNOWN;
     for (unsigned i = UINT32_MAX;
-         answer == GPS_STREAMS_IDLE && next_wanted_size(context, &i, &one);)
+         answer == GPS_STREAMS_IDLE && stream_next_noted(context, &i, &one);)
         answer = noted_ask_driver(&one);
     state.asked = 0;
     if (answer != GPS_STREAMS_IDLE)
@@ -361,13 +361,13 @@ enum gps_streams_answer gps_streams_look(uint64_t context, struct gps_stream *fi
 
 void gps_streams_end_events(void) {
     struct noted one;
-    for (unsigned i = UINT32_MAX; !state.capturing && next_wanted_size(0, &i, &one);)
+    for (unsigned i = UINT32_MAX; !state.capturing && stream_next_noted(0, &i, &one);)
         if (one.of.event)
             ask_event(&one.of);
     state.asked = 0;
 }
 
-static bool find_wanted_size(const struct gps_stream *of, struct noted *one) {
+static bool stream_find_noted(const struct gps_stream *of, struct noted *one) {
     GPS_LOCKED(&state.lock);
     const unsigned at = stream_find(of);
     const bool found = at < state.count;
@@ -381,7 +381,7 @@ static bool find_wanted_size(const struct gps_stream *of, struct noted *one) {
 static enum gps_streams_answer ask_noted(const struct gps_stream *of) {
     struct noted one;
     const enum gps_streams_answer answer =
-        find_wanted_size(of, &one) ? noted_ask_driver(&one) : GPS_STREAMS_IDLE;
+        stream_find_noted(of, &one) ? noted_ask_driver(&one) : GPS_STREAMS_IDLE;
     state.asked = 0;
     return answer;
 }
@@ -406,7 +406,7 @@ static bool find_held(const struct gps_gate_stream *held, struct gps_stream *fou
     return false;
 }
 
-bool gps_streams_is_held_busy(const struct gps_gate_stream *held) {
+bool gps_streams_is_stalled_busy(const struct gps_gate_stream *held) {
     struct gps_stream one;
     return find_held(held, &one) && gps_streams_is_busy(&one);
 }

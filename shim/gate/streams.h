@@ -70,7 +70,7 @@ bool gps_streams_lost(struct gps_stream *lost);
 /* With the gate open: whether that stream is busy still. False, too, while a graph is captured. */
 bool gps_streams_is_busy(const struct gps_stream *one);
 /* The same for the stream with whose work a thread waits at the gate. */
-bool gps_streams_is_held_busy(const struct gps_gate_stream *held);
+bool gps_streams_is_stalled_busy(const struct gps_gate_stream *held);
 /* Whether all streams of a context are idle. With the gate open: GPS_STREAMS_BUSY, too, while a
  * graph is captured. */
 enum gps_streams_answer gps_streams_look_at(uint64_t context, bool closed);

@@ -132,8 +132,8 @@ static void not_merging_publish(enum gps_not_merging why) {
     static const struct gps_id none;
     if (state.published)
         gps_references_end(state.slot);
-    state.published = why && gps_references_begin(&none, GPS_VIA_UNMERGED, &state.slot) == 0 &&
-                      gps_references_commit(state.slot, &none, GPS_VIA_UNMERGED, why, 0, 0) == 0;
+    state.published = why && gps_references_begin(&none, GPS_VIA_NOT_MERGING, &state.slot) == 0 &&
+                      gps_references_commit(state.slot, &none, GPS_VIA_NOT_MERGING, why, 0, 0) == 0;
     if (why && !state.published)
         gps_references_end(state.slot);
 }

@@ -32,7 +32,7 @@ static bool write_down(uint64_t address, unsigned *slot, struct gps_slot *now) {
         return false;
     *slot = asked->slot;
     now->region = gps_id_of_name(note->rule->name);
-    now->via = GPS_VIA_ASKED;
+    now->via = GPS_VIA_WANTED_SIZE;
     now->state = GPS_SLOT_OPEN;
     now->address = asked->size;
     now->generation = ++asked->count;
@@ -41,7 +41,7 @@ static bool write_down(uint64_t address, unsigned *slot, struct gps_slot *now) {
 
 static void get_slot(struct gps_wanted_size *asked, const struct gps_rule *rule) {
     const struct gps_id id = gps_id_of_name(rule->name);
-    const int status = gps_references_begin_block(&id, GPS_VIA_ASKED, &asked->slot);
+    const int status = gps_references_begin_block(&id, GPS_VIA_WANTED_SIZE, &asked->slot);
     if (status < 0)
         gps_references_end(asked->slot);
     atomic_store(&asked->phase, status < 0 ? NO_SLOT : HAS_SLOT);
@@ -82,7 +82,7 @@ static bool wanted_size_look_at_process(void *arg, const struct gps_proc *proc) 
         return true;
     for (unsigned i = 0; i < proc->slot_count && !search->found; i++) {
         const struct gps_slot *slot = &proc->slots[i];
-        search->found = slot->via == GPS_VIA_ASKED && slot->state == GPS_SLOT_OPEN &&
+        search->found = slot->via == GPS_VIA_WANTED_SIZE && slot->state == GPS_SLOT_OPEN &&
                         gps_id_equal(&slot->region, &search->id);
         if (search->found) {
             *search->size = slot->address;

@@ -3,7 +3,7 @@
 
 usage: replicas.py BUILD_DIR gpu|sim STEP
 steps: hole together changed latency ends read-only learn, those of replicas_torch.py (model serve), those of
-replicas_transformers.py (transformers transformers-odd), busy, loads, and kills
+replicas_transformers.py (transformers transformers-odd), busy, loads, steady, and kills
 
 WEIGHTS_BYTES=n   of the weights (8 GiB; simulated 64 MiB); steps that need less take 1 or 1.6 GB at most
 SERVE_SECONDS=n   how long a PyTorch server is under load (40; 300 for the full run)
@@ -23,6 +23,7 @@ from fleet import GIB, MIB, NOISE, Filled, Fleet, Peak, Table, gib, merge_rule, 
 from replicas_busy import busy, busy_torch
 from replicas_kills import kills
 from replicas_loads import loads
+from replicas_steady import steady
 from replicas_torch import learned_model, model, serve
 from replicas_transformers import even, odd
 
@@ -403,7 +404,7 @@ def learn(fleet, table, size):
 
 
 STEPS = {"hole": hole, "model": model, "together": together, "changed": changed, "serve": serve, "latency": latency, "kills": kills,
-         "ends": ends, "read-only": read_only, "learn": learn, "transformers": even, "transformers-odd": odd, "busy": busy, "busy-torch": busy_torch, "loads": loads}
+         "ends": ends, "read-only": read_only, "learn": learn, "transformers": even, "transformers-odd": odd, "busy": busy, "busy-torch": busy_torch, "loads": loads, "steady": steady}
 
 
 def main():

@@ -70,19 +70,24 @@ def one_program(fleet, table, title, words, load, size):
     return "\n".join(lines) + "\n"
 
 
+def append(page, text):
+    with open(page, "a", encoding="utf-8") as file:
+        file.write(text + "\n")
+
+
 def loads(fleet, table, _):
     if fleet.driver != "gpu" or not (fleet.build / "bench" / "timed").exists():
         table.skip("where the time of a load goes", "no card" if fleet.driver == "sim" else "no library with clocks")
         return
-    pages = []
+    page = pathlib.Path(fleet.results / "replicas-loads.md")
+    page.write_text("", encoding="utf-8")
     if not replicas_torch.missing(fleet, table, "PyTorch, where the time of a load goes"):
         models = replicas_torch.Models(fleet, "model")
         os.environ["TIMED_LOADS"] = str(fleet.scratch)
         words = [sys.executable, replicas_torch.SERVER, "serve", models.file, models.layers]
-        pages.append(one_program(fleet, table, "PyTorch", words, "load 1", models.size))
+        append(page, one_program(fleet, table, "PyTorch", words, "load 1", models.size))
     if not replicas_transformers.missing(fleet, table, "transformers, where the time of a load goes"):
         llama = replicas_transformers.Llama(fleet, replicas_transformers.ODD)
         os.environ["TIMED_LOADS"] = str(fleet.scratch)
         words = [sys.executable, replicas_transformers.SERVER, "serve", llama.folder]
-        pages.append(one_program(fleet, table, "transformers", words, "load", llama.size))
-    pathlib.Path(fleet.results / "replicas-loads.md").write_text("\n".join(pages), encoding="utf-8")
+        append(page, one_program(fleet, table, "transformers", words, "load", llama.size))

@@ -58,7 +58,7 @@ bool test_gate_keeps_out(void) {
 bool test_gate_is_held(uint64_t *stream) {
     struct gps_gate_stream held;
     unsigned n = 0;
-    const bool any = gps_gate_next_held(&n, 0, &held);
+    const bool any = gps_gate_next_stalled(&n, 0, &held);
     if (any)
         *stream = held.stream;
     return any;

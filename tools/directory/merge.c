@@ -23,7 +23,7 @@ static bool has_rule(const struct view *view, const struct gps_owner *owner) {
         const struct view_hold *hold = &view->holds[i];
         const uint32_t via = hold->slot.via;
         if (gps_owner_equal(&hold->owner, owner) &&
-            (via == GPS_VIA_MERGE || via == GPS_VIA_OWN || via == GPS_VIA_UNMERGED ||
+            (via == GPS_VIA_MERGE || via == GPS_VIA_OWN || via == GPS_VIA_NOT_MERGING ||
              (hold->region && view_merged(hold->region))))
             return true;
     }

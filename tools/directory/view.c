@@ -131,7 +131,7 @@ static void collect_slot(struct view *view, const struct gps_owner *owner,
     struct view_wait wait = {.owner = *owner};
     if (gps_slot_wait(slot, &wait.wait))
         TOOL_APPEND(view->waits, view->wait_count, wait);
-    else if (slot->via < GPS_VIA_WAIT_EXPORTER || slot->via == GPS_VIA_UNMERGED ||
+    else if (slot->via < GPS_VIA_WAIT_EXPORTER || slot->via == GPS_VIA_NOT_MERGING ||
              slot->via == GPS_VIA_MADE || slot->via == GPS_VIA_HELD ||
              slot->via == GPS_VIA_PRIVATE || slot->via == GPS_VIA_STEADY)
         TOOL_APPEND(view->holds, view->hold_count,
@@ -251,7 +251,7 @@ static size_t first_hold(const struct view *view, const struct gps_id *region) {
 
 const struct gps_slot *view_not_merging(const struct view *view, const struct gps_owner *owner) {
     for (size_t i = 0; i < view->hold_count; i++)
-        if (view->holds[i].slot.via == GPS_VIA_UNMERGED &&
+        if (view->holds[i].slot.via == GPS_VIA_NOT_MERGING &&
             gps_owner_equal(&view->holds[i].owner, owner))
             return &view->holds[i].slot;
     return NULL;

@@ -196,7 +196,7 @@ struct unmerged {
 static bool count_not_merging(void *arg, const struct gps_proc *proc) {
     struct unmerged *found = arg;
     for (unsigned i = 0; !proc->why && proc->alive && i < proc->slot_count; i++)
-        if (proc->slots[i].via == GPS_VIA_UNMERGED && found->count++ == 0) {
+        if (proc->slots[i].via == GPS_VIA_NOT_MERGING && found->count++ == 0) {
             found->pid = proc->header.owner.pid;
             found->why = proc->slots[i].address;
         }

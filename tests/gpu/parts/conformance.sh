@@ -27,3 +27,4 @@ preloaded share conformance-share
 GPUSHARE_OPEN_CACHE=64 preloaded share conformance-cache
 tests/gpu/compare.py --cached "$results"/conformance-{share,cache}.log >"$results/conformance-cache.compared"
 row "conformance: open_cache, against mode share without it" $? "$(tail -1 "$results/conformance-cache.compared")"
+sed '$d' "$results/conformance-cache.compared" | head -20

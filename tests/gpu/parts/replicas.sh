@@ -3,14 +3,14 @@
 # writes what is merged, kill -9, read-only regions, tokens, the keeper under abuse; and first what the
 # driver answers to questions about VMM memory. What each step takes on an H200 at most, in seconds, as far as
 # could be told without one: probe 10, hole 50, model 90, together 70, changed 50, serve 80, latency 75, kills 45,
-# ends 5, learn 90, transformers 180, transformers-odd 290, busy 40, busy-torch 50, loads 110, tokens 40, read-only 15, keeper 60 (beside read-only).
+# ends 5, learn 90, transformers 180, transformers-odd 290, busy 40, busy-torch 50, loads 260, steady 40, tokens 40, read-only 15, keeper 60 (beside read-only).
 #
 # WEIGHTS_BYTES=n      8 GiB; a rehearsal: 64 MiB
 # SERVE_SECONDS=n      how long PyTorch servers are under load (40; the full run: 300, with the default quiet)
 # KILL_SECONDS=n       how long replicas and keeper are killed (30; the full run: 600; a rehearsal: 10)
 # KEEPER_SECONDS=n     how long the keeper is abused (60; a rehearsal: 10)
 # REPLICAS_ONLY=A,B,..  some of: probe hole model together changed serve latency kills ends learn
-#                      transformers transformers-odd busy busy-torch loads tokens read-only keeper
+#                      transformers transformers-odd busy busy-torch loads steady tokens read-only keeper
 # shellcheck disable=SC2154 # check.sh's variables
 wanted() { case ",${REPLICAS_ONLY:-$1}," in *",$1,"*) ;; *) false ;; esac }
 rows_of() { # rows_of STEP SECONDS COMMAND...: its lines are rows, as rows_in reads them
@@ -60,7 +60,8 @@ step transformers 220
 step transformers-odd 330
 step busy 90
 step busy-torch 90
-step loads 150
+step loads 300
+step steady 90
 rows_of tokens 80 tests/bench/tokens.py "$build" "$driver" 3 "$cards"
 keeper_abuse start
 step read-only 40
