@@ -6,10 +6,23 @@
 #include "util/text.h"
 #include "wrap.h"
 
-static bool colourful(FILE *stream) {
+static bool is_colourful(FILE *stream) {
     const char *no = getenv("NO_COLOR");
     const char *kind = getenv("TERM");
     return isatty(fileno(stream)) && (!no || no[0] == 0) && (!kind || strcmp(kind, "dumb") != 0);
+}
+
+/* A table of 10,000 rows asks 30,000 times. No stream becomes another file while the tool runs. */
+static bool colourful(FILE *stream) {
+    static struct {
+        FILE *stream;
+        bool colourful;
+    } last;
+    if (last.stream != stream) {
+        last.colourful = is_colourful(stream);
+        last.stream = stream;
+    }
+    return last.colourful;
 }
 
 const char *term_colour_on(FILE *stream, enum term_colour colour) {
