@@ -61,6 +61,12 @@ CUresult CUDAAPI cuGraphNodeSetParams_v2(CUgraphNode node, CUgraphNodeParams *wh
         if (tried_)                                                                                \
             return tried_;                                                                         \
     } while (0)
+/* Returns the code where the call is not to be carried out. */
+#define REFUSE(wrong, code)                                                                        \
+    do {                                                                                           \
+        if (wrong)                                                                                 \
+            return (code);                                                                         \
+    } while (0)
 /* A function of the API that is one call of another one; and both forms of one that has a stream,
  * of which `per_thread` says whether the default one is the thread's own. */
 #define CALL(name, parameters, call)                                                               \

@@ -83,8 +83,7 @@ static CUresult create(CUcontext context, enum block_kind kind, uint64_t size, s
     struct sim_reply reply;
     struct block *block = calloc(1, sizeof *block);
     uint64_t whole = (size + SIM_BLOCK - 1) & ~(SIM_BLOCK - 1);
-    if (!block)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE(!block, CUDA_ERROR_OUT_OF_MEMORY);
     block->address = space_take(whole, 0, block);
     if (!block->address) {
         free(block);
@@ -134,8 +133,7 @@ static CUresult allocate_small(CUcontext context, enum block_kind kind, uint64_t
 CUresult block_allocate(CUcontext context, enum block_kind kind, uint64_t size, CUdeviceptr *out) {
     struct block *block;
     /* Before the search for addresses, which would have to reserve them. */
-    if (size > link_memory())
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE(size > link_memory(), CUDA_ERROR_OUT_OF_MEMORY);
     if (size <= SMALL_MOST)
         return allocate_small(context, kind, size, out);
     TRY(create(context, kind, size, &block));
@@ -161,8 +159,7 @@ bool block_may_free(CUdeviceptr base) {
 }
 
 CUresult block_free(CUdeviceptr base) {
-    if (!block_may_free(base))
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!block_may_free(base), CUDA_ERROR_INVALID_VALUE);
     struct block *block = space_block(base);
     if (block->small) {
         small_give(block->small, base - block->address);

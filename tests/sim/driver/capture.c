@@ -19,7 +19,7 @@ static bool in_the_way(const struct CUstream_st *stream) {
 
 CUresult capture_forbidden(void) {
     CUresult result = CUDA_SUCCESS;
-    pthread_mutex_lock(&streams.lock);
+    STREAMS_LOCKED();
     bool look = streams.captures && thread_mode != CU_STREAM_CAPTURE_MODE_RELAXED;
     for (CUstream stream = look ? streams.first : NULL; stream; stream = stream->next) {
         if (in_the_way(stream)) {
@@ -27,30 +27,27 @@ CUresult capture_forbidden(void) {
             result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         }
     }
-    pthread_mutex_unlock(&streams.lock);
     return result;
 }
 
 CUresult capture_own(CUstream stream) {
-    pthread_mutex_lock(&streams.lock);
+    STREAMS_LOCKED();
     bool captures = stream->capture != CU_STREAM_CAPTURE_STATUS_NONE;
     if (captures)
         stream->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
-    pthread_mutex_unlock(&streams.lock);
     return captures ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
 /* Waiting for a whole context ends every capture in it, whatever the waiting thread's mode. */
 CUresult capture_synchronize(CUcontext context) {
     CUresult result = CUDA_SUCCESS;
-    pthread_mutex_lock(&streams.lock);
+    STREAMS_LOCKED();
     for (CUstream stream = streams.captures ? streams.first : NULL; stream; stream = stream->next) {
         if (stream->context == context && stream->capture != CU_STREAM_CAPTURE_STATUS_NONE) {
             stream->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
             result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         }
     }
-    pthread_mutex_unlock(&streams.lock);
     return result;
 }
 
@@ -67,10 +64,8 @@ CUresult capture_implicit_locked(CUcontext context) {
 }
 
 CUresult capture_implicit(CUcontext context) {
-    pthread_mutex_lock(&streams.lock);
-    CUresult result = capture_implicit_locked(context);
-    pthread_mutex_unlock(&streams.lock);
-    return result;
+    STREAMS_LOCKED();
+    return capture_implicit_locked(context);
 }
 
 static CUresult begin(CUstream named, bool per_thread, CUstreamCaptureMode mode) {
@@ -78,11 +73,9 @@ static CUresult begin(CUstream named, bool per_thread, CUstreamCaptureMode mode)
     CUresult result = stream_resolve(named, per_thread, &stream);
     if (result)
         return result;
-    if ((unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (stream->legacy)
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    pthread_mutex_lock(&streams.lock);
+    REFUSE((unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED, CUDA_ERROR_INVALID_VALUE);
+    REFUSE(stream->legacy, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    STREAMS_LOCKED();
     if (stream->capture != CU_STREAM_CAPTURE_STATUS_NONE) {
         result = CUDA_ERROR_ILLEGAL_STATE;
     } else if (!(stream->graph = graph_create())) {
@@ -94,15 +87,13 @@ static CUresult begin(CUstream named, bool per_thread, CUstreamCaptureMode mode)
         stream->capture_id = state_serial();
         streams.captures++;
     }
-    pthread_mutex_unlock(&streams.lock);
     return result;
 }
 
 static CUresult finish(CUstream stream, CUgraph *graph) {
     CUstreamCaptureStatus status = stream->capture;
     *graph = NULL;
-    if (status == CU_STREAM_CAPTURE_STATUS_NONE)
-        return CUDA_ERROR_ILLEGAL_STATE;
+    REFUSE(status == CU_STREAM_CAPTURE_STATUS_NONE, CUDA_ERROR_ILLEGAL_STATE);
     if (stream->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
         !pthread_equal(stream->capturer, pthread_self()))
         return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
@@ -121,12 +112,9 @@ static CUresult finish(CUstream stream, CUgraph *graph) {
 static CUresult end(CUstream named, bool per_thread, CUgraph *graph) {
     CUstream stream;
     TRY(stream_resolve(named, per_thread, &stream));
-    if (!graph)
-        return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&streams.lock);
-    CUresult result = finish(stream, graph);
-    pthread_mutex_unlock(&streams.lock);
-    return result;
+    REFUSE(!graph, CUDA_ERROR_INVALID_VALUE);
+    STREAMS_LOCKED();
+    return finish(stream, graph);
 }
 
 /* Of the legacy stream nothing is told while a stream that waits for it captures, whose capture
@@ -146,12 +134,11 @@ static CUresult status_of(CUstream named, bool per_thread, CUstreamCaptureStatus
         result = CUDA_ERROR_INVALID_VALUE;
     if (result)
         return result;
-    pthread_mutex_lock(&streams.lock);
+    STREAMS_LOCKED();
     if (is_told(stream))
         *status = stream->capture;
     else
         result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-    pthread_mutex_unlock(&streams.lock);
     return result;
 }
 
@@ -159,20 +146,16 @@ static CUresult status_of(CUstream named, bool per_thread, CUstreamCaptureStatus
 static CUresult info_of(CUstream named, bool per_thread, CUstreamCaptureStatus *status,
                         cuuint64_t *id, CUgraph *graph) {
     CUstream stream;
-    CUresult result = stream_resolve(named, per_thread, &stream);
-    if (!result && !status)
-        result = CUDA_ERROR_INVALID_VALUE;
-    if (!result && stream->legacy)
-        result = capture_implicit(stream->context);
-    if (result)
-        return result;
-    pthread_mutex_lock(&streams.lock);
+    TRY(stream_resolve(named, per_thread, &stream));
+    REFUSE(!status, CUDA_ERROR_INVALID_VALUE);
+    if (stream->legacy)
+        TRY(capture_implicit(stream->context));
+    STREAMS_LOCKED();
     *status = stream->capture;
     if (id && stream->capture == CU_STREAM_CAPTURE_STATUS_ACTIVE)
         *id = stream->capture_id;
     if (graph && stream->capture == CU_STREAM_CAPTURE_STATUS_ACTIVE)
         *graph = stream->graph;
-    pthread_mutex_unlock(&streams.lock);
     return CUDA_SUCCESS;
 }
 
@@ -210,8 +193,7 @@ BOTH(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus *status),
 
 CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
     TRY(state_check());
-    if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED, CUDA_ERROR_INVALID_VALUE);
     CUstreamCaptureMode old = thread_mode;
     thread_mode = *mode;
     *mode = old;
@@ -246,10 +228,9 @@ static CUresult begin_again(CUstream named, bool per_thread, CUstreamCaptureMode
     CUstream stream;
     TRY(graph ? begin(named, per_thread, mode) : CUDA_ERROR_INVALID_VALUE);
     TRY(stream_resolve(named, per_thread, &stream));
-    pthread_mutex_lock(&streams.lock);
+    STREAMS_LOCKED();
     graph_drop(stream->graph);
     stream->graph = graph;
-    pthread_mutex_unlock(&streams.lock);
     return CUDA_SUCCESS;
 }
 

@@ -21,8 +21,7 @@ static CUresult ask(int pid, enum sim_process what, uint64_t *state) {
     const struct sim_request request = {.op = SIM_PROCESS, .a = (uint64_t)pid, .b = what};
     struct sim_reply reply;
     TRY(state_check());
-    if (wanted && !strcmp(wanted, "off"))
-        return CUDA_ERROR_NOT_SUPPORTED;
+    REFUSE(wanted && !strcmp(wanted, "off"), CUDA_ERROR_NOT_SUPPORTED);
     CUresult result = link_call(&request, &reply);
     if (!result && (what == SIM_PROCESS_CHECKPOINT || what == SIM_PROCESS_RESTORE))
         carry(reply.b);
@@ -33,18 +32,16 @@ static CUresult ask(int pid, enum sim_process what, uint64_t *state) {
 
 CUresult CUDAAPI cuCheckpointProcessGetState(int pid, CUprocessState *state) {
     uint64_t now = 0;
-    CUresult result = state ? ask(pid, SIM_PROCESS_STATE, &now) : CUDA_ERROR_INVALID_VALUE;
-    if (!result)
-        *state = (CUprocessState)now;
-    return result;
+    TRY(state ? ask(pid, SIM_PROCESS_STATE, &now) : CUDA_ERROR_INVALID_VALUE);
+    *state = (CUprocessState)now;
+    return CUDA_SUCCESS;
 }
 
 /* Assumed: which thread it is was not looked at. */
 CUresult CUDAAPI cuCheckpointProcessGetRestoreThreadId(int pid, int *tid) {
-    CUresult result = tid ? ask(pid, SIM_PROCESS_STATE, NULL) : CUDA_ERROR_INVALID_VALUE;
-    if (!result)
-        *tid = pid;
-    return result;
+    TRY(tid ? ask(pid, SIM_PROCESS_STATE, NULL) : CUDA_ERROR_INVALID_VALUE);
+    *tid = pid;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args) {

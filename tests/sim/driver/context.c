@@ -2,7 +2,6 @@
 #include "context.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "device.h"
 #include "link.h"
@@ -29,14 +28,12 @@ CUcontext context_top(void) {
 CUresult context_current(CUcontext *context) {
     TRY(state_check());
     *context = context_top();
-    if (!*context)
-        return CUDA_ERROR_INVALID_CONTEXT;
+    REFUSE(!*context, CUDA_ERROR_INVALID_CONTEXT);
     return context_state(*context);
 }
 
 CUresult context_state(const struct CUctx_st *context) {
-    if (!context->alive)
-        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    REFUSE(!context->alive, CUDA_ERROR_CONTEXT_IS_DESTROYED);
     return !context->lost && device_has_faulted(context->card) ? CUDA_ERROR_ILLEGAL_ADDRESS
                                                                : (CUresult)context->lost;
 }
@@ -54,17 +51,15 @@ CUcontext context_first(void) {
 }
 
 bool context_known(CUcontext context) {
-    state_lock();
+    STATE_LOCKED();
     CUcontext known = contexts.first;
     while (known && known != context)
         known = known->next;
-    state_unlock();
     return known;
 }
 
 static CUresult push(CUcontext context) {
-    if (stack.depth == STACK_DEPTH)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE(stack.depth == STACK_DEPTH, CUDA_ERROR_OUT_OF_MEMORY);
     stack.at[stack.depth++] = context;
     return CUDA_SUCCESS;
 }
@@ -99,23 +94,19 @@ static void end(CUcontext context) {
 
 static CUresult create_current(CUcontext *out, unsigned flags, CUdevice device) {
     TRY(state_check());
-    if (!out || flags & ~(unsigned)CU_CTX_FLAGS_MASK)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!device_valid(device))
-        return CUDA_ERROR_INVALID_DEVICE;
+    REFUSE(!out || flags & ~(unsigned)CU_CTX_FLAGS_MASK, CUDA_ERROR_INVALID_VALUE);
+    REFUSE(!device_valid(device), CUDA_ERROR_INVALID_DEVICE);
     if (contexts.lost[device_card(device)])
         return (CUresult)contexts.lost[device_card(device)];
     state_lock();
     CUcontext context = create(device, false, flags);
     state_unlock();
-    if (!context)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE(!context, CUDA_ERROR_OUT_OF_MEMORY);
     context->references = 1;
     context->alive = true;
-    CUresult result = push(context);
-    if (!result)
-        *out = context;
-    return result;
+    TRY(push(context));
+    *out = context;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuCtxCreate(CUcontext *out, unsigned int flags, CUdevice device) {
@@ -138,23 +129,14 @@ CUresult CUDAAPI cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, unsig
     return create_current(out, flags, device);
 }
 
-/* For tests: others make contexts meanwhile. */
-static void return_late(const char *variable) {
-    const char *late = getenv(variable);
-    if (late)
-        usleep((useconds_t)strtoul(late, NULL, 10) * 1000);
-}
-
 CUresult CUDAAPI cuCtxDestroy_v2(CUcontext context) {
     TRY(state_check());
-    if (!context || !context_known(context))
-        return CUDA_ERROR_INVALID_VALUE;
-    if (context->primary || !context->alive)
-        return CUDA_ERROR_INVALID_CONTEXT;
+    REFUSE(!context || !context_known(context), CUDA_ERROR_INVALID_VALUE);
+    REFUSE(context->primary || !context->alive, CUDA_ERROR_INVALID_CONTEXT);
     end(context);
     if (context_top() == context)
         stack.depth--;
-    return_late("GPUSHARE_SIM_LATE_DESTROY_MS");
+    state_pause("GPUSHARE_SIM_LATE_DESTROY_MS");
     return CUDA_SUCCESS;
 }
 
@@ -163,8 +145,7 @@ CALL(cuCtxDestroy, (CUcontext context), cuCtxDestroy_v2(context))
 CUresult CUDAAPI cuCtxAttach(CUcontext *out, unsigned int flags) {
     CUcontext context;
     TRY(context_current(&context));
-    if (!out || flags)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!out || flags, CUDA_ERROR_INVALID_VALUE);
     context->references++;
     *out = context;
     return CUDA_SUCCESS;
@@ -173,18 +154,16 @@ CUresult CUDAAPI cuCtxAttach(CUcontext *out, unsigned int flags) {
 CUresult CUDAAPI cuCtxDetach(CUcontext context) {
     CUcontext current;
     TRY(context_current(&current));
-    if (context != current || context->primary)
-        return CUDA_ERROR_INVALID_CONTEXT;
+    REFUSE(context != current || context->primary, CUDA_ERROR_INVALID_CONTEXT);
     return --context->references ? CUDA_SUCCESS : cuCtxDestroy_v2(context);
 }
 
 /* --- primary contexts --- */
 
 static CUresult primary_check(CUdevice device) {
-    CUresult result = state_check();
-    if (!result && !device_valid(device))
-        result = CUDA_ERROR_INVALID_DEVICE;
-    return result;
+    TRY(state_check());
+    REFUSE(!device_valid(device), CUDA_ERROR_INVALID_DEVICE);
+    return CUDA_SUCCESS;
 }
 
 /* Made at the first mention and never freed: its handle is the same through resets. */
@@ -198,9 +177,8 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device) {
     CUresult result = primary_check(device);
     if (result)
         return result;
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
-    state_lock();
+    REFUSE(!out, CUDA_ERROR_INVALID_VALUE);
+    STATE_LOCKED();
     CUcontext context = primary_of(device);
     if (!context)
         result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -211,7 +189,6 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device) {
         context->alive = true;
         *out = context;
     }
-    state_unlock();
     return result;
 }
 
@@ -229,24 +206,15 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice device) {
 
 CALL(cuDevicePrimaryCtxRelease, (CUdevice device), cuDevicePrimaryCtxRelease_v2(device))
 
-/* For tests: a driver that refuses a reset, after a while. */
-static bool is_reset_refused(void) {
-    const char *after = getenv("GPUSHARE_SIM_RESET_REFUSED_MS");
-    if (after)
-        usleep((useconds_t)strtoul(after, NULL, 10) * 1000);
-    return after;
-}
-
 CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice device) {
     TRY(primary_check(device));
-    if (is_reset_refused())
-        return CUDA_ERROR_UNKNOWN;
+    REFUSE(state_pause("GPUSHARE_SIM_RESET_REFUSED_MS"), CUDA_ERROR_UNKNOWN);
     state_lock();
     CUcontext context = contexts.primary[device];
     state_unlock();
     if (context && context->alive) {
         end(context);
-        return_late("GPUSHARE_SIM_LATE_DESTROY_MS");
+        state_pause("GPUSHARE_SIM_LATE_DESTROY_MS");
     }
     return CUDA_SUCCESS;
 }
@@ -255,13 +223,11 @@ CALL(cuDevicePrimaryCtxReset, (CUdevice device), cuDevicePrimaryCtxReset_v2(devi
 
 CUresult CUDAAPI cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags) {
     TRY(primary_check(device));
-    if (flags & ~(unsigned)CU_CTX_FLAGS_MASK)
-        return CUDA_ERROR_INVALID_VALUE;
-    state_lock();
+    REFUSE(flags & ~(unsigned)CU_CTX_FLAGS_MASK, CUDA_ERROR_INVALID_VALUE);
+    STATE_LOCKED();
     CUcontext context = primary_of(device);
     if (context)
         context->flags = flags;
-    state_unlock();
     return context ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -271,15 +237,14 @@ CUresult CUDAAPI cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned int flags)
 
 CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active) {
     TRY(primary_check(device));
-    if (!flags || !active)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!flags || !active, CUDA_ERROR_INVALID_VALUE);
     state_lock();
     CUcontext context = contexts.primary[device];
     *flags = context ? context->flags : 0;
     *active = context && context->alive;
     state_unlock();
     if (!*active)
-        return_late("GPUSHARE_SIM_LATE_STATE_MS");
+        state_pause("GPUSHARE_SIM_LATE_STATE_MS");
     return CUDA_SUCCESS;
 }
 
@@ -290,13 +255,11 @@ CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc resources, 
     CUcontext of;
     (void)resources;
     TRY(cuDevicePrimaryCtxRetain(&of, device));
-    if (!out || flags != CU_GREEN_CTX_DEFAULT_STREAM)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!out || flags != CU_GREEN_CTX_DEFAULT_STREAM, CUDA_ERROR_INVALID_VALUE);
     state_lock();
     CUcontext context = create(device, false, 0);
     state_unlock();
-    if (!context)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE(!context, CUDA_ERROR_OUT_OF_MEMORY);
     context->of = of;
     context->alive = true;
     *out = (CUgreenCtx)context;
@@ -304,22 +267,17 @@ CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc resources, 
 }
 
 CUresult CUDAAPI cuCtxFromGreenCtx(CUcontext *out, CUgreenCtx green) {
-    CUresult result = state_check();
-    if (!result && (!out || !context_known((CUcontext)green)))
-        result = CUDA_ERROR_INVALID_VALUE;
-    if (!result)
-        *out = (CUcontext)green;
-    return result;
+    TRY(state_check());
+    REFUSE(!out || !context_known((CUcontext)green), CUDA_ERROR_INVALID_VALUE);
+    *out = (CUcontext)green;
+    return CUDA_SUCCESS;
 }
 
 /* Its work goes on. Entering it kills the process from now on. */
 CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx green) {
-    CUresult result = state_check();
+    TRY(state_check());
     CUcontext context = (CUcontext)green;
-    if (!result && (!context_known(context) || !context->of || !context->alive))
-        result = CUDA_ERROR_INVALID_CONTEXT;
-    if (result)
-        return result;
+    REFUSE(!context_known(context) || !context->of || !context->alive, CUDA_ERROR_INVALID_CONTEXT);
     context->alive = false;
     stream_end_context(context);
     return cuDevicePrimaryCtxRelease_v2(context->device);
@@ -338,8 +296,7 @@ CALL(cuCtxPushCurrent, (CUcontext context), cuCtxPushCurrent_v2(context))
 
 CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext *out) {
     TRY(state_check());
-    if (!stack.depth)
-        return CUDA_ERROR_INVALID_CONTEXT;
+    REFUSE(!stack.depth, CUDA_ERROR_INVALID_CONTEXT);
     if (out)
         *out = context_top();
     stack.depth--;
@@ -350,8 +307,7 @@ CALL(cuCtxPopCurrent, (CUcontext * out), cuCtxPopCurrent_v2(out))
 
 CUresult CUDAAPI cuCtxSetCurrent(CUcontext context) {
     TRY(state_check());
-    if (context && !context_known(context))
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(context && !context_known(context), CUDA_ERROR_INVALID_VALUE);
     if (stack.depth)
         stack.depth--;
     return context ? push(context) : CUDA_SUCCESS;
@@ -359,18 +315,15 @@ CUresult CUDAAPI cuCtxSetCurrent(CUcontext context) {
 
 CUresult CUDAAPI cuCtxGetCurrent(CUcontext *out) {
     TRY(state_check());
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!out, CUDA_ERROR_INVALID_VALUE);
     *out = context_top();
     return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuCtxGetDevice(CUdevice *device) {
     TRY(state_check());
-    if (!context_top())
-        return CUDA_ERROR_INVALID_CONTEXT;
-    if (!device)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!context_top(), CUDA_ERROR_INVALID_CONTEXT);
+    REFUSE(!device, CUDA_ERROR_INVALID_VALUE);
     *device = context_top()->device;
     return CUDA_SUCCESS;
 }
@@ -383,40 +336,32 @@ static CUresult context_or_current(CUcontext *context) {
 }
 
 CUresult CUDAAPI cuCtxGetDevice_v2(CUdevice *device, CUcontext context) {
-    CUresult result = context_or_current(&context);
-    if (!result && !device)
-        result = CUDA_ERROR_INVALID_VALUE;
-    if (!result)
-        *device = context->device;
-    return result;
+    TRY(context_or_current(&context));
+    REFUSE(!device, CUDA_ERROR_INVALID_VALUE);
+    *device = context->device;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuCtxGetId(CUcontext context, unsigned long long *id) {
-    CUresult result = context_or_current(&context);
-    if (!result && !id)
-        result = CUDA_ERROR_INVALID_VALUE;
-    if (!result)
-        *id = context->id;
-    return result;
+    TRY(context_or_current(&context));
+    REFUSE(!id, CUDA_ERROR_INVALID_VALUE);
+    *id = context->id;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuCtxGetApiVersion(CUcontext context, unsigned int *version) {
-    CUresult result = context_or_current(&context);
-    if (!result && !version)
-        result = CUDA_ERROR_INVALID_VALUE;
-    if (!result)
-        *version = API_VERSION;
-    return result;
+    TRY(context_or_current(&context));
+    REFUSE(!version, CUDA_ERROR_INVALID_VALUE);
+    *version = API_VERSION;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuCtxGetFlags(unsigned int *flags) {
     CUcontext context;
-    CUresult result = context_current(&context);
-    if (!result && !flags)
-        result = CUDA_ERROR_INVALID_VALUE;
-    if (!result)
-        *flags = context->flags;
-    return result;
+    TRY(context_current(&context));
+    REFUSE(!flags, CUDA_ERROR_INVALID_VALUE);
+    *flags = context->flags;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuCtxGetStreamPriorityRange(int *least, int *greatest) {

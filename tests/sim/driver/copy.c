@@ -33,21 +33,17 @@ static CUresult locate(uint64_t address, uint64_t size, struct asker asker, stru
     if (asker.side != SIDE_HOST && block_find(address, &span))
         return is_open(address, size, asker) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     const struct host_range *range = host_find(address);
-    if (range && size > range->size - (address - range->base))
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(range && size > range->size - (address - range->base), CUDA_ERROR_INVALID_VALUE);
     place->host = true;
     place->pageable = !range;
     /* An address that only a card could have is no host memory either. */
-    if (!range && (asker.side == SIDE_DEVICE || space_owns(address)))
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!range && (asker.side == SIDE_DEVICE || space_owns(address)), CUDA_ERROR_INVALID_VALUE);
     return CUDA_SUCCESS;
 }
 
 CUresult copy_locate(uint64_t address, uint64_t size, struct asker asker, struct place *place) {
-    state_lock();
-    CUresult result = locate(address, size, asker, place);
-    state_unlock();
-    return result;
+    STATE_LOCKED();
+    return locate(address, size, asker, place);
 }
 
 static struct touch part_of(const struct place *place, uint64_t done, uint64_t size) {
@@ -69,8 +65,7 @@ static void take_the_bus(uint64_t size) {
 CUresult copy_bytes(const struct place *to, const struct place *from, uint64_t size) {
     for (uint64_t done = 0; done < size;) {
         struct touch sides[] = {part_of(to, done, size), part_of(from, done, size)};
-        if (!touch_begin(sides, 2))
-            return CUDA_ERROR_LAUNCH_FAILED;
+        REFUSE(!touch_begin(sides, 2), CUDA_ERROR_LAUNCH_FAILED);
         memmove(sides[0].at, sides[1].at, sides[0].size);
         touch_end(sides, 2);
         done += sides[0].size;
@@ -91,8 +86,7 @@ static void write_pattern(unsigned char *at, uint64_t size, uint32_t value, unsi
 CUresult copy_pattern(const struct place *to, uint64_t size, uint32_t value, unsigned width) {
     for (uint64_t done = 0; done < size;) {
         struct touch part = part_of(to, done, size);
-        if (!touch_begin(&part, 1))
-            return CUDA_ERROR_ILLEGAL_ADDRESS;
+        REFUSE(!touch_begin(&part, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
         write_pattern(part.at, part.size, value, width);
         touch_end(&part, 1);
         done += part.size;

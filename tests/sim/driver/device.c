@@ -119,8 +119,7 @@ bool device_visible_reaches(uint32_t card) {
 
 static CUresult check(CUdevice device, const void *out) {
     TRY(state_check());
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!out, CUDA_ERROR_INVALID_VALUE);
     return device_valid(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
@@ -134,74 +133,63 @@ double CUDAAPI cuSimNewest(long a, long b, long c, long d, long e, long f, long 
 }
 
 CUresult CUDAAPI cuDriverGetVersion(int *version) {
-    if (!version)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!version, CUDA_ERROR_INVALID_VALUE);
     *version = CUDA_VERSION;
     return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuDeviceGetCount(int *count) {
     TRY(state_check());
-    if (!count)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!count, CUDA_ERROR_INVALID_VALUE);
     *count = visible.count;
     return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuDeviceGet(CUdevice *device, int ordinal) {
-    CUresult result = check(ordinal, device);
-    if (!result)
-        *device = ordinal;
-    return result;
+    TRY(check(ordinal, device));
+    *device = ordinal;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuDeviceGetName(char *name, int length, CUdevice device) {
-    CUresult result = check(device, name);
-    if (!result && length <= 0)
-        result = CUDA_ERROR_INVALID_VALUE;
-    if (!result)
-        snprintf(name, (size_t)length, "Simulated GPU");
-    return result;
+    TRY(check(device, name));
+    REFUSE(length <= 0, CUDA_ERROR_INVALID_VALUE);
+    snprintf(name, (size_t)length, "Simulated GPU");
+    return CUDA_SUCCESS;
 }
 
 CALL(cuDeviceGetUuid, (CUuuid * uuid, CUdevice device), cuDeviceGetUuid_v2(uuid, device))
 
 CUresult CUDAAPI cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
-    CUresult result = check(device, uuid);
-    if (!result)
-        *uuid = device_uuid_of_card(device_card(device));
-    return result;
+    TRY(check(device, uuid));
+    *uuid = device_uuid_of_card(device_card(device));
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuDeviceTotalMem(unsigned int *bytes, CUdevice device) {
-    CUresult result = check(device, bytes);
-    if (!result)
-        *bytes = link_memory() > UINT32_MAX ? UINT32_MAX : (unsigned int)link_memory();
-    return result;
+    TRY(check(device, bytes));
+    *bytes = link_memory() > UINT32_MAX ? UINT32_MAX : (unsigned int)link_memory();
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
-    CUresult result = check(device, bytes);
-    if (!result)
-        *bytes = link_memory();
-    return result;
+    TRY(check(device, bytes));
+    *bytes = link_memory();
+    return CUDA_SUCCESS;
 }
 
 /* Bus numbers as on a host with one card a bus, from 0x10 on. */
 CUresult CUDAAPI cuDeviceGetPCIBusId(char *id, int length, CUdevice device) {
-    CUresult result = check(device, id);
-    if (!result && length < 13)
-        result = CUDA_ERROR_INVALID_VALUE;
-    if (!result)
-        snprintf(id, (size_t)length, "0000:%02X:00.0", 0x10 + device_card(device));
-    return result;
+    TRY(check(device, id));
+    REFUSE(length < 13, CUDA_ERROR_INVALID_VALUE);
+    snprintf(id, (size_t)length, "0000:%02X:00.0", 0x10 + device_card(device));
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuDeviceGetByPCIBusId(CUdevice *device, const char *id) {
     unsigned domain = 0, bus = 0, slot = 0, function = 0;
     TRY(state_check());
-    if (!device || !id)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!device || !id, CUDA_ERROR_INVALID_VALUE);
     if (sscanf(id, "%x:%x:%x.%x", &domain, &bus, &slot, &function) < 3 || domain || slot)
         return CUDA_ERROR_INVALID_DEVICE;
     for (int i = 0; i < visible.count; i++) {
@@ -214,12 +202,10 @@ CUresult CUDAAPI cuDeviceGetByPCIBusId(CUdevice *device, const char *id) {
 }
 
 CUresult CUDAAPI cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) {
-    CUresult result = check(device, can);
-    if (!result && !device_valid(peer))
-        result = CUDA_ERROR_INVALID_DEVICE;
-    if (!result)
-        *can = device != peer && device_reaches(device_card(device), device_card(peer));
-    return result;
+    TRY(check(device, can));
+    REFUSE(!device_valid(peer), CUDA_ERROR_INVALID_DEVICE);
+    *can = device != peer && device_reaches(device_card(device), device_card(peer));
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
@@ -265,8 +251,7 @@ CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].attribute == attribute)
             *value = known[i].value;
-    if (attribute <= 0 || attribute >= CU_DEVICE_ATTRIBUTE_MAX)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(attribute <= 0 || attribute >= CU_DEVICE_ATTRIBUTE_MAX, CUDA_ERROR_INVALID_VALUE);
     return CUDA_SUCCESS;
 }
 
@@ -283,10 +268,9 @@ bool device_of_pool(CUmemoryPool pool, uint32_t *card) {
 }
 
 CUresult CUDAAPI cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device) {
-    CUresult result = check(device, pool);
-    if (!result)
-        *pool = (CUmemoryPool)(void *)&pools[device];
-    return result;
+    TRY(check(device, pool));
+    *pool = (CUmemoryPool)(void *)&pools[device];
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device) {

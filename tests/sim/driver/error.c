@@ -53,8 +53,7 @@ static const struct {
 };
 
 static CUresult find(CUresult code, const char **text, bool name) {
-    if (!text)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!text, CUDA_ERROR_INVALID_VALUE);
     *text = NULL;
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         if (codes[i].code == code)

@@ -40,12 +40,10 @@ static struct {
 
 static CUresult check(CUevent event) {
     TRY(state_check());
-    if (!event)
-        return CUDA_ERROR_INVALID_HANDLE;
+    REFUSE(!event, CUDA_ERROR_INVALID_HANDLE);
     if (event->magic == EVENT_DEAD)
         raise(SIGSEGV);
-    if (event->magic != EVENT_MAGIC)
-        return CUDA_ERROR_INVALID_CONTEXT;
+    REFUSE(event->magic != EVENT_MAGIC, CUDA_ERROR_INVALID_CONTEXT);
     return context_state(event->context);
 }
 
@@ -68,9 +66,7 @@ static CUevent create(CUcontext context, unsigned flags, int64_t slot) {
 CUresult CUDAAPI cuEventCreate(CUevent *out, unsigned int flags) {
     CUcontext context;
     struct sim_reply reply = {.a = 0};
-    CUresult result = context_current(&context);
-    if (result)
-        return result;
+    TRY(context_current(&context));
     bool shared = flags & CU_EVENT_INTERPROCESS;
     if (!out || flags & ~(unsigned)EVENT_FLAGS || (shared && !(flags & CU_EVENT_DISABLE_TIMING)))
         return CUDA_ERROR_INVALID_VALUE;
@@ -79,8 +75,7 @@ CUresult CUDAAPI cuEventCreate(CUevent *out, unsigned int flags) {
         TRY(link_call(&request, &reply));
     }
     CUevent event = create(context, flags, shared ? (int64_t)reply.a : NO_SLOT);
-    if (!event)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE(!event, CUDA_ERROR_OUT_OF_MEMORY);
     *out = event;
     return CUDA_SUCCESS;
 }
@@ -156,8 +151,7 @@ static CUresult record(CUevent event, CUstream named, bool per_thread) {
     TRY(check(event));
     TRY(stream_resolve(named, per_thread, &stream));
     struct record *record = malloc(sizeof *record);
-    if (!record)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE(!record, CUDA_ERROR_OUT_OF_MEMORY);
     record->event = event;
     record->number = load(&event->state->completed);
     event->captured = stream_capturing(stream) ? stream : NULL;
@@ -196,8 +190,7 @@ CUresult CUDAAPI cuEventSynchronize(CUevent event) {
 static CUresult elapsed(float *milliseconds, CUevent start, CUevent end) {
     TRY(check(start));
     TRY(check(end));
-    if (!milliseconds)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!milliseconds, CUDA_ERROR_INVALID_VALUE);
     if ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING || !start->ever || !end->ever)
         return CUDA_ERROR_INVALID_HANDLE;
     if (!reached(start->state, load(&start->state->recorded)) ||
@@ -238,8 +231,7 @@ static CUresult wait_event(CUstream named, bool per_thread, CUevent event) {
     if (reached(event->state, number))
         return CUDA_SUCCESS;
     struct wait *wait = malloc(sizeof *wait);
-    if (!wait)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE(!wait, CUDA_ERROR_OUT_OF_MEMORY);
     *wait = (struct wait){event->state, number};
     return stream_submit(stream, &waiting, wait);
 }
@@ -260,10 +252,8 @@ static void shm_identity(struct event_handle *handle) {
 /* Of a destroyed event, too, whose shell still tells whether it had a slot. */
 CUresult event_export(CUevent event, CUipcEventHandle *handle) {
     TRY(event->magic == EVENT_DEAD ? state_check() : check(event));
-    if (!handle)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (event->slot == NO_SLOT || event->imported)
-        return CUDA_ERROR_INVALID_HANDLE;
+    REFUSE(!handle, CUDA_ERROR_INVALID_VALUE);
+    REFUSE(event->slot == NO_SLOT || event->imported, CUDA_ERROR_INVALID_HANDLE);
     struct event_handle content = {.pid = (uint32_t)getpid(),
                                    .one = 1,
                                    .slot = (uint64_t)event->slot,
@@ -276,8 +266,7 @@ CUresult event_export(CUevent event, CUipcEventHandle *handle) {
 
 static CUresult import(CUcontext context, int64_t slot, CUevent *out) {
     CUevent event = create(context, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS, slot);
-    if (!event)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE(!event, CUDA_ERROR_OUT_OF_MEMORY);
     event->imported = true;
     *out = event;
     return CUDA_SUCCESS;
@@ -302,10 +291,8 @@ CUresult event_import(CUcontext context, const CUipcEventHandle *handle, CUevent
     struct event_handle content;
     memcpy(&content, handle->reserved, sizeof content);
     /* As with memory: an equal pid is taken for the own. */
-    if (content.one == 1 && content.pid == (uint32_t)getpid())
-        return CUDA_ERROR_INVALID_CONTEXT;
-    if (!finds_file(&content))
-        return CUDA_ERROR_MAP_FAILED;
+    REFUSE(content.one == 1 && content.pid == (uint32_t)getpid(), CUDA_ERROR_INVALID_CONTEXT);
+    REFUSE(!finds_file(&content), CUDA_ERROR_MAP_FAILED);
     struct sim_request request = {.op = SIM_EVENT_OPEN, .a = content.client, .b = content.slot};
     return link_call(&request, NULL) ? CUDA_ERROR_INVALID_HANDLE
                                      : import(context, (int64_t)content.slot, out);

@@ -18,8 +18,7 @@ static void tell(void) {
 
 CUresult CUDAAPI cuGetExportTable(const void **table, const CUuuid *id) {
     (void)id;
-    if (!table)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!table, CUDA_ERROR_INVALID_VALUE);
     tell();
     *table = NULL;
     return CUDA_ERROR_NOT_SUPPORTED;

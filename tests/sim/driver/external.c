@@ -103,8 +103,7 @@ static CUresult check_buffer(const struct CUextMemory_st *external,
     const uint64_t offset = wanted->offset, size = wanted->size;
     if (!size || wanted->flags || offset + size > external->size || (external->dedicated && offset))
         return CUDA_ERROR_INVALID_VALUE;
-    if (size >> ADDRESS_BITS)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE(size >> ADDRESS_BITS, CUDA_ERROR_OUT_OF_MEMORY);
     return offset > external->memory->size || size > external->memory->size - offset
                ? CUDA_ERROR_INVALID_VALUE
                : CUDA_SUCCESS;
@@ -142,22 +141,17 @@ static CUresult map(const struct CUextMemory_st *external, uint64_t offset, uint
 CUresult CUDAAPI cuExternalMemoryGetMappedBuffer(CUdeviceptr *out, CUexternalMemory external,
                                                  const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *wanted) {
     TRY(state_check());
-    if (!out || !external || !wanted)
-        return CUDA_ERROR_INVALID_VALUE;
-    state_lock();
+    REFUSE(!out || !external || !wanted, CUDA_ERROR_INVALID_VALUE);
+    STATE_LOCKED();
     const struct CUextMemory_st *found = *find(external);
-    CUresult result = check_buffer(found, wanted);
-    if (!result)
-        result = map(found, wanted->offset, wanted->size, out);
-    state_unlock();
-    return result;
+    TRY(check_buffer(found, wanted));
+    return map(found, wanted->offset, wanted->size, out);
 }
 
 /* Its buffers stay, and hold the memory. */
 CUresult CUDAAPI cuDestroyExternalMemory(CUexternalMemory external) {
     TRY(state_check());
-    if (!external)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!external, CUDA_ERROR_INVALID_VALUE);
     state_lock();
     struct CUextMemory_st **link = find(external);
     *link = external->next;

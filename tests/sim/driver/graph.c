@@ -95,20 +95,17 @@ void graph_drop(CUgraph graph) {
 }
 
 CUresult CUDAAPI cuGraphDestroy(CUgraph graph) {
-    CUresult result = state_check();
-    if (!result && !graph)
-        result = CUDA_ERROR_INVALID_VALUE;
-    if (!result)
-        graph_drop(graph);
-    return result;
+    TRY(state_check());
+    REFUSE(!graph, CUDA_ERROR_INVALID_VALUE);
+    graph_drop(graph);
+    return CUDA_SUCCESS;
 }
 
 /* --- made by the program --- */
 
 CUresult CUDAAPI cuGraphCreate(CUgraph *out, unsigned int flags) {
-    CUresult result = state_check();
-    if (result || !out || flags)
-        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    TRY(state_check());
+    REFUSE(!out || flags, CUDA_ERROR_INVALID_VALUE);
     *out = graph_create();
     return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -121,9 +118,8 @@ struct planned {
 
 /* Rows that touch each other, or one. */
 static CUresult plan_copy(const CUDA_MEMCPY3D *plan, struct planned *planned) {
-    CUresult result = state_check();
-    if (result || !plan)
-        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    TRY(state_check());
+    REFUSE(!plan, CUDA_ERROR_INVALID_VALUE);
     const bool host = plan->srcMemoryType == CU_MEMORYTYPE_HOST;
     const size_t rows = plan->Height * plan->Depth;
     const bool touch = (!plan->srcPitch || plan->srcPitch == plan->WidthInBytes) &&
@@ -139,9 +135,8 @@ static CUresult plan_copy(const CUDA_MEMCPY3D *plan, struct planned *planned) {
 }
 
 static CUresult plan_fill(const CUDA_MEMSET_NODE_PARAMS *plan, struct planned *planned) {
-    CUresult result = state_check();
-    if (result || !plan || !plan->elementSize || !plan->width || !plan->height)
-        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    TRY(state_check());
+    REFUSE(!plan || !plan->elementSize || !plan->width || !plan->height, CUDA_ERROR_INVALID_VALUE);
     if (plan->height > 1 && plan->pitch != plan->width * plan->elementSize)
         return CUDA_ERROR_NOT_SUPPORTED;
     return transfer_fill_node(plan->dst, plan->width * plan->height, plan->value, plan->elementSize,
@@ -249,12 +244,10 @@ CUresult CUDAAPI cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode
 
 static CUresult plan_any(const CUgraphNodeParams *what, struct planned *planned) {
     CUDA_MEMSET_NODE_PARAMS fill;
-    if (!what)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!what, CUDA_ERROR_INVALID_VALUE);
     if (what->type == CU_GRAPH_NODE_TYPE_MEMCPY)
         return plan_copy(&what->memcpy.copyParams, planned);
-    if (what->type != CU_GRAPH_NODE_TYPE_MEMSET)
-        return CUDA_ERROR_NOT_SUPPORTED;
+    REFUSE(what->type != CU_GRAPH_NODE_TYPE_MEMSET, CUDA_ERROR_NOT_SUPPORTED);
     fill = (CUDA_MEMSET_NODE_PARAMS){.dst = what->memset.dst,
                                      .pitch = what->memset.pitch,
                                      .value = what->memset.value,
@@ -282,15 +275,11 @@ CUresult CUDAAPI cuGraphNodeSetParams_v2(CUgraphNode node, CUgraphNodeParams *wh
 /* --- instantiating --- */
 
 static CUresult instantiate(CUgraphExec *out, CUgraph graph) {
-    CUresult result = state_check();
-    if (result || !out || !graph)
-        return result ? result : CUDA_ERROR_INVALID_VALUE;
-    result = capture_forbidden();
-    if (result)
-        return result;
+    TRY(state_check());
+    REFUSE(!out || !graph, CUDA_ERROR_INVALID_VALUE);
+    TRY(capture_forbidden());
     *out = malloc(sizeof **out);
-    if (!*out)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE(!*out, CUDA_ERROR_OUT_OF_MEMORY);
     (*out)->graph = copy_of(graph);
     if ((*out)->graph)
         return CUDA_SUCCESS;
@@ -327,9 +316,8 @@ BOTH(cuGraphInstantiateWithParams,
      ((void)per_thread, instantiate_with(out, graph, how)))
 
 CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec exec) {
-    CUresult result = state_check();
-    if (result || !exec)
-        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    TRY(state_check());
+    REFUSE(!exec, CUDA_ERROR_INVALID_VALUE);
     graph_drop(exec->graph);
     free(exec);
     return CUDA_SUCCESS;
@@ -342,11 +330,9 @@ CUresult CUDAAPI cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph,
     if (result || !exec || !graph || !how)
         return result ? result : CUDA_ERROR_INVALID_VALUE;
     *how = (CUgraphExecUpdateResultInfo){.result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED};
-    if (exec->graph->count != graph->count)
-        return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+    REFUSE(exec->graph->count != graph->count, CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
     CUgraph changed = copy_of(graph);
-    if (!changed)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE(!changed, CUDA_ERROR_OUT_OF_MEMORY);
     graph_drop(exec->graph);
     exec->graph = changed;
     how->result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
@@ -362,9 +348,8 @@ static const struct work resting = {.run = nothing};
 
 /* A node that was disabled does not come back here. */
 CUresult CUDAAPI cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int enabled) {
-    CUresult result = state_check();
-    if (result || !exec || !node)
-        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    TRY(state_check());
+    REFUSE(!exec || !node, CUDA_ERROR_INVALID_VALUE);
     return enabled ? CUDA_ERROR_NOT_SUPPORTED
                    : replace_in(exec, node, &(struct planned){&resting, NULL});
 }
@@ -412,12 +397,9 @@ CUresult CUDAAPI cuGraphAddChildGraphNode(CUgraphNode *out, CUgraph graph, const
 
 static CUresult launch(CUgraphExec exec, CUstream named, bool per_thread) {
     CUstream stream;
-    CUresult result = stream_resolve(named, per_thread, &stream);
-    if (result || !exec)
-        return result ? result : CUDA_ERROR_INVALID_VALUE;
-    result = capture_own(stream);
-    if (result)
-        return result;
+    TRY(stream_resolve(named, per_thread, &stream));
+    REFUSE(!exec, CUDA_ERROR_INVALID_VALUE);
+    TRY(capture_own(stream));
     exec->graph->holders++;
     return stream_submit(stream, &replaying, exec->graph);
 }
@@ -428,9 +410,8 @@ BOTH(cuGraphLaunch, (CUgraphExec exec, CUstream stream), launch(exec, stream, pe
 
 /* As many as there is room for; without room only how many there are. */
 CUresult CUDAAPI cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count) {
-    CUresult result = state_check();
-    if (result || !graph || !count)
-        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    TRY(state_check());
+    REFUSE(!graph || !count, CUDA_ERROR_INVALID_VALUE);
     const size_t room = nodes ? *count : 0;
     for (size_t i = 0; i < room; i++)
         nodes[i] = i < graph->count ? node_of(graph, i) : NULL;
@@ -449,18 +430,16 @@ static void ask(CUgraphNode node, CUgraphNodeParams *what) {
 /* 1 of a node of another kind. */
 static CUresult ask_for(CUgraphNode node, CUgraphNodeType type, const void *out,
                         CUgraphNodeParams *what) {
-    CUresult result = state_check();
-    if (result || !node || !out)
-        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    TRY(state_check());
+    REFUSE(!node || !out, CUDA_ERROR_INVALID_VALUE);
     ask(node, what);
     return what->type == type ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult CUDAAPI cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type) {
     CUgraphNodeParams what;
-    CUresult result = state_check();
-    if (result || !node || !type)
-        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    TRY(state_check());
+    REFUSE(!node || !type, CUDA_ERROR_INVALID_VALUE);
     ask(node, &what);
     *type = what.type;
     return CUDA_SUCCESS;

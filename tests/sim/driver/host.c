@@ -55,12 +55,10 @@ static void take_out(size_t i) {
 }
 
 CUresult host_allocate(CUcontext context, uint64_t size, bool managed, uint64_t *base) {
-    if (size > (uint64_t)1 << 46 || !make_room())
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE(size > (uint64_t)1 << 46 || !make_room(), CUDA_ERROR_OUT_OF_MEMORY);
     void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                     -1, 0);
-    if (at == MAP_FAILED)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE(at == MAP_FAILED, CUDA_ERROR_OUT_OF_MEMORY);
     *base = (uint64_t)(uintptr_t)at;
     insert((struct host_range){*base, size, managed, false, state_serial(), context});
     return CUDA_SUCCESS;
@@ -81,18 +79,15 @@ CUresult host_register(CUcontext context, uint64_t base, uint64_t size) {
     if (i < host.count && host.ranges[i].base < base + size)
         return host.ranges[i].registered ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
                                          : CUDA_ERROR_INVALID_VALUE;
-    if (!make_room())
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE(!make_room(), CUDA_ERROR_OUT_OF_MEMORY);
     insert((struct host_range){base, size, false, true, state_serial(), context});
     return CUDA_SUCCESS;
 }
 
 CUresult host_unregister(uint64_t base) {
     size_t i = search(base);
-    if (i == host.count || host.ranges[i].base > base)
-        return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-    if (host.ranges[i].base != base || !host.ranges[i].registered)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(i == host.count || host.ranges[i].base > base, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+    REFUSE(host.ranges[i].base != base || !host.ranges[i].registered, CUDA_ERROR_INVALID_VALUE);
     take_out(i);
     return CUDA_SUCCESS;
 }

@@ -19,11 +19,9 @@ static const struct work calling = {.run = run_host_call, .apart = true};
 static CUresult launch(CUstream named, bool per_thread, CUhostFn function, void *data) {
     CUstream stream;
     TRY(stream_resolve(named, per_thread, &stream));
-    if (!function)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!function, CUDA_ERROR_INVALID_VALUE);
     struct host_call *call = malloc(sizeof *call);
-    if (!call)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE(!call, CUDA_ERROR_OUT_OF_MEMORY);
     *call = (struct host_call){function, data};
     return stream_submit(stream, &calling, call);
 }

@@ -42,8 +42,7 @@ static CUresult map(CUcontext context, const struct handle *handle, const struct
                     struct block **out) {
     struct block *block = calloc(1, sizeof *block);
     uint64_t exporters = (uint64_t)handle->memory << SIM_BLOCK_SHIFT;
-    if (!block)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE(!block, CUDA_ERROR_OUT_OF_MEMORY);
     block->address = space_take(reply->c, exporters, block);
     if (!block->address) {
         free(block);
@@ -110,8 +109,7 @@ static CUresult add_opening(struct block *block, const struct handle *handle) {
         return CUDA_ERROR_ALREADY_MAPPED;
     if (!opening) {
         opening = calloc(1, sizeof *opening);
-        if (!opening)
-            return CUDA_ERROR_OUT_OF_MEMORY;
+        REFUSE(!opening, CUDA_ERROR_OUT_OF_MEMORY);
         opening->offset = handle->offset;
         opening->size = handle->size;
         opening->next = block->openings;
@@ -122,8 +120,7 @@ static CUresult add_opening(struct block *block, const struct handle *handle) {
 }
 
 CUresult import_open(CUcontext context, const struct handle *handle, CUdeviceptr *out) {
-    if (is_open_elsewhere(context, handle))
-        return CUDA_ERROR_INVALID_HANDLE;
+    REFUSE(is_open_elsewhere(context, handle), CUDA_ERROR_INVALID_HANDLE);
     struct block *block = find(context->card, handle, 0);
     CUresult result = block ? CUDA_SUCCESS : ask_daemon(context, handle, &block);
     if (result)
@@ -165,14 +162,12 @@ CUresult import_attach(CUcontext context, uint64_t id, const struct handle *hand
 
 CUresult import_close(CUdeviceptr base) {
     struct block *block = space_block(base);
-    if (!block || block->kind != BLOCK_IMPORT)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!block || block->kind != BLOCK_IMPORT, CUDA_ERROR_INVALID_VALUE);
     struct opening **link = &block->openings;
     while (*link && (*link)->offset != base - block->address)
         link = &(*link)->next;
     struct opening *opening = *link;
-    if (!opening)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!opening, CUDA_ERROR_INVALID_VALUE);
     if (--opening->count)
         return CUDA_SUCCESS;
     *link = opening->next;

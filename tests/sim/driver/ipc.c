@@ -58,8 +58,7 @@ CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr pointer) {
         return told;
     struct handle handle;
     CUcontext context;
-    if (!out || !pointer)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!out || !pointer, CUDA_ERROR_INVALID_VALUE);
     TRY(context_current(&context));
     state_lock();
     CUresult result = export(pointer, &handle);
@@ -101,11 +100,9 @@ CUresult CUDAAPI cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle bytes, u
     struct handle handle;
     CUcontext context;
     memcpy(&handle, &bytes, sizeof handle);
-    if (!out || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!out || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, CUDA_ERROR_INVALID_VALUE);
     TRY(context_current(&context));
-    if (!plausible(&handle))
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!plausible(&handle), CUDA_ERROR_INVALID_VALUE);
     /* The real one knows its own handles by the pid alone, another container's 1 or not. */
     if (handle.client == link_client() || handle.pid == (uint32_t)getpid())
         return CUDA_ERROR_INVALID_CONTEXT;
@@ -128,8 +125,7 @@ CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr pointer) {
     uint32_t card = found ? span.block->context->card : 0;
     atomic_uint *place = found ? place_of(span.block->owner, span.block->memory) : NULL;
     state_unlock();
-    if (!found)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!found, CUDA_ERROR_INVALID_VALUE);
     atomic_fetch_add(place, 1);
     /* Like a free: whatever still uses the memory comes first. */
     stream_wait_card(card);
@@ -155,8 +151,7 @@ CUresult CUDAAPI cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle handle) {
         return told;
     CUcontext context;
     TRY(context_current(&context));
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!out, CUDA_ERROR_INVALID_VALUE);
     /* A card opens what is left of a creator that has ended, too. */
     CUresult result = event_import(context, &handle, out);
     return result == CUDA_ERROR_INVALID_HANDLE ? event_of_nobody(context, out) : result;

@@ -93,11 +93,9 @@ CUresult link_open(void) {
                     return CUDA_ERROR_OUT_OF_MEMORY;
             return CUDA_SUCCESS;
         }
-        if (fd != -EAGAIN && fd != -EINTR)
-            return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
+        REFUSE(fd != -EAGAIN && fd != -EINTR, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
         /* Again now and then: the one we started may have lost to one that was just ending. */
-        if (waited % RESPAWN_MS == 0 && !spawn_daemon())
-            return CUDA_ERROR_NO_DEVICE;
+        REFUSE(waited % RESPAWN_MS == 0 && !spawn_daemon(), CUDA_ERROR_NO_DEVICE);
         nanosleep(&nap, NULL);
     }
     return CUDA_ERROR_NO_DEVICE;

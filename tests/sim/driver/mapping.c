@@ -29,11 +29,9 @@ static bool whole(uint64_t address, uint64_t size) {
 }
 
 CUresult mapping_reserve(uint64_t size, uint64_t alignment, uint64_t hint, CUdeviceptr *out) {
-    if (!whole(0, size) || alignment & (alignment - 1))
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!whole(0, size) || alignment & (alignment - 1), CUDA_ERROR_INVALID_VALUE);
     struct reservation *made = calloc(1, sizeof *made);
-    if (!made)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE(!made, CUDA_ERROR_OUT_OF_MEMORY);
     made->base = size >> 47 ? 0 : space_reserve(size, alignment, hint);
     if (!made->base) {
         free(made);
@@ -59,8 +57,7 @@ CUresult mapping_give_back(uint64_t base, uint64_t size) {
     while (*link && (*link)->base != base)
         link = &(*link)->next;
     struct reservation *given = *link;
-    if (!given || given->size != size || !is_empty(base, size))
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!given || given->size != size || !is_empty(base, size), CUDA_ERROR_INVALID_VALUE);
     *link = given->next;
     free(given);
     space_give(base, size);
@@ -88,8 +85,7 @@ CUresult mapping_map(uint64_t address, uint64_t size, struct physical *memory) {
         !is_empty(address, size))
         return CUDA_ERROR_INVALID_VALUE;
     struct mapping *mapping = calloc(1, sizeof *mapping);
-    if (!mapping)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE(!mapping, CUDA_ERROR_OUT_OF_MEMORY);
     mapping->memory = memory;
     mapping->block = (struct block){.id = memory->id,
                                     .address = address,
@@ -159,8 +155,7 @@ static CUresult have_alone(uint64_t address, uint64_t size,
     static bool waited_for;
     while (waited_for)
         state_wait();
-    if (!whole(address, size) || !fits(address, size))
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!whole(address, size) || !fits(address, size), CUDA_ERROR_INVALID_VALUE);
     waited_for = true;
     while (set_closing(address, size, true))
         state_wait();
@@ -172,8 +167,7 @@ static CUresult have_alone(uint64_t address, uint64_t size,
 
 CUresult mapping_unmap(uint64_t address, uint64_t size) {
     const uint64_t end = address + size;
-    if (have_alone(address, size, cuts_nothing))
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(have_alone(address, size, cuts_nothing), CUDA_ERROR_INVALID_VALUE);
     for (struct mapping *mapping; (mapping = next_mapping(&address, end));) {
         space_put(mapping->block.address, mapping->block.size, NULL);
         mapping->memory->mappings--;
@@ -185,8 +179,7 @@ CUresult mapping_unmap(uint64_t address, uint64_t size) {
 
 CUresult mapping_set_access(uint64_t address, uint64_t size, uint32_t card, unsigned access,
                             bool *changed) {
-    if (have_alone(address, size, is_filled))
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(have_alone(address, size, is_filled), CUDA_ERROR_INVALID_VALUE);
     for (uint64_t done = 0; done < size;) {
         struct mapping *mapping = starting_at(address + done);
         *changed = *changed || mapping->access[card] != access;

@@ -8,27 +8,16 @@
 #include "stream.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { PITCH = 512 };
-
-/* For tests: something happens to the thread in the middle of the call. */
-static void pause_for(const char *name) {
-    const char *late = getenv(name);
-    if (late)
-        usleep((useconds_t)strtoul(late, NULL, 10) * 1000);
-}
 
 static CUresult allocate(CUdeviceptr *out, uint64_t size, enum block_kind kind) {
     CUcontext context;
     TRY(context_current(&context));
     TRY(capture_forbidden());
-    if (!out || !size)
-        return CUDA_ERROR_INVALID_VALUE;
-    state_lock();
-    CUresult result = block_allocate(context, kind, size, out);
-    state_unlock();
-    return result;
+    REFUSE(!out || !size, CUDA_ERROR_INVALID_VALUE);
+    STATE_LOCKED();
+    return block_allocate(context, kind, size, out);
 }
 
 CALL(cuMemAlloc_v2, (CUdeviceptr * out, size_t size), allocate(out, size, BLOCK_PLAIN))
@@ -43,10 +32,9 @@ CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t widt
     if (__builtin_add_overflow(width, PITCH - 1, &row) ||
         __builtin_mul_overflow(row & ~(size_t)(PITCH - 1), height, &size))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = allocate(out, size, BLOCK_PLAIN);
-    if (!result)
-        *pitch = row & ~(size_t)(PITCH - 1);
-    return result;
+    TRY(allocate(out, size, BLOCK_PLAIN));
+    *pitch = row & ~(size_t)(PITCH - 1);
+    return CUDA_SUCCESS;
 }
 
 /* Without a current context a free works all the same; with one that has ended it does not. */
@@ -82,7 +70,7 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
         result = host_free(address, true);
     state_unlock();
     if (!result) /* the address is another's before the free returns */
-        pause_for("GPUSHARE_SIM_LATE_FREE_MS");
+        state_pause("GPUSHARE_SIM_LATE_FREE_MS");
     return result;
 }
 
@@ -90,10 +78,8 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
 
 CUresult CUDAAPI cuMemAlloc(CUdeviceptr_v1 *out, unsigned int size) {
     CUcontext context;
-    CUresult result = context_current(&context);
-    if (!result)
-        result = out && size ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
-    return result;
+    TRY(context_current(&context));
+    return out && size ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
 }
 
 CALL(cuMemAllocPitch,
@@ -146,10 +132,9 @@ static void remove_freeing(const struct freeing *freeing) {
 /* From then on the address may be another's. */
 static CUresult run_freeing(void *argument) {
     const struct freeing *freeing = argument;
-    state_lock();
+    STATE_LOCKED();
     remove_freeing(freeing);
     block_free(freeing->address);
-    state_unlock();
     return CUDA_SUCCESS;
 }
 
@@ -198,14 +183,13 @@ static CUdeviceptr take_freeing(CUstream stream, uint64_t size) {
 /* The memory is of the stream's context, whichever is current. */
 static CUresult allocate_on(CUstream stream, CUdeviceptr *out, uint64_t size) {
     CUresult result = CUDA_SUCCESS;
-    pause_for("GPUSHARE_SIM_LATE_POOL_MS");
-    state_lock();
+    state_pause("GPUSHARE_SIM_LATE_POOL_MS");
+    STATE_LOCKED();
     const CUdeviceptr again = take_freeing(stream, size);
     if (again)
         *out = again;
     else
         result = block_allocate(stream_context(stream), BLOCK_POOL, size, out);
-    state_unlock();
     return result;
 }
 
@@ -213,8 +197,7 @@ static CUresult allocate_async(CUdeviceptr *out, size_t size, CUstream named, bo
     CUstream stream;
     TRY(stream_resolve(named, per_thread, &stream));
     TRY(capture_forbidden());
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!out, CUDA_ERROR_INVALID_VALUE);
     if (size)
         return allocate_on(stream, out, size);
     *out = 0;
@@ -261,10 +244,8 @@ BOTH(cuMemFreeAsync, (CUdeviceptr address, CUstream stream),
 static CUresult allocate_host(uint64_t *out, size_t size, bool managed) {
     CUcontext context;
     TRY(context_current(&context));
-    state_lock();
-    CUresult result = host_allocate(context, size, managed, out);
-    state_unlock();
-    return result;
+    STATE_LOCKED();
+    return host_allocate(context, size, managed, out);
 }
 
 CUresult CUDAAPI cuMemHostAlloc(void **out, size_t size, unsigned int flags) {
@@ -272,12 +253,10 @@ CUresult CUDAAPI cuMemHostAlloc(void **out, size_t size, unsigned int flags) {
     CUcontext context;
     TRY(context_current(&context));
     TRY(capture_forbidden());
-    if (!out || flags > 7)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = size ? allocate_host(&base, size, false) : CUDA_SUCCESS;
-    if (!result)
-        *out = (void *)(uintptr_t)base;
-    return result;
+    REFUSE(!out || flags > 7, CUDA_ERROR_INVALID_VALUE);
+    TRY(size ? allocate_host(&base, size, false) : CUDA_SUCCESS);
+    *out = (void *)(uintptr_t)base;
+    return CUDA_SUCCESS;
 }
 
 CALL(cuMemAllocHost_v2, (void **out, size_t size), cuMemHostAlloc(out, size, 0))
@@ -305,12 +284,9 @@ CUresult CUDAAPI cuMemHostRegister_v2(void *pointer, size_t size, unsigned int f
     CUcontext context;
     TRY(context_current(&context));
     TRY(capture_forbidden());
-    if (!pointer || !size || flags > 15)
-        return CUDA_ERROR_INVALID_VALUE;
-    state_lock();
-    CUresult result = host_register(context, (uint64_t)(uintptr_t)pointer, size);
-    state_unlock();
-    return result;
+    REFUSE(!pointer || !size || flags > 15, CUDA_ERROR_INVALID_VALUE);
+    STATE_LOCKED();
+    return host_register(context, (uint64_t)(uintptr_t)pointer, size);
 }
 
 CUresult CUDAAPI cuMemHostRegister(void *pointer, size_t size, unsigned int flags) {
@@ -319,14 +295,11 @@ CUresult CUDAAPI cuMemHostRegister(void *pointer, size_t size, unsigned int flag
 
 CUresult CUDAAPI cuMemHostUnregister(void *pointer) {
     CUcontext context;
-    CUresult result = context_current(&context);
-    if (result || !pointer)
-        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    TRY(context_current(&context));
+    REFUSE(!pointer, CUDA_ERROR_INVALID_VALUE);
     stream_wait_card(context->card);
-    state_lock();
-    result = host_unregister((uint64_t)(uintptr_t)pointer);
-    state_unlock();
-    return result;
+    STATE_LOCKED();
+    return host_unregister((uint64_t)(uintptr_t)pointer);
 }
 
 CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *out, size_t size, unsigned int flags) {
@@ -336,23 +309,20 @@ CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *out, size_t size, unsigned int f
     TRY(capture_forbidden());
     if (!out || !size || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = allocate_host(&base, size, true);
-    if (!result)
-        *out = base;
-    return result;
+    TRY(allocate_host(&base, size, true));
+    *out = base;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *pointer, unsigned int flags) {
     CUcontext context;
     TRY(context_current(&context));
-    if (!out || flags)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!out || flags, CUDA_ERROR_INVALID_VALUE);
     state_lock();
     const struct host_range *range = host_find((uint64_t)(uintptr_t)pointer);
     bool pinned = range && !range->managed;
     state_unlock();
-    if (!pinned)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!pinned, CUDA_ERROR_INVALID_VALUE);
     *out = (CUdeviceptr)(uintptr_t)pointer;
     return CUDA_SUCCESS;
 }
@@ -363,8 +333,7 @@ CUresult CUDAAPI cuMemGetInfo_v2(size_t *available, size_t *total) {
     CUcontext context;
     struct sim_reply reply;
     TRY(context_current(&context));
-    if (!available || !total)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!available || !total, CUDA_ERROR_INVALID_VALUE);
     struct sim_request request = {.op = SIM_MEMINFO, .device = context->card};
     CUresult result = link_call(&request, &reply);
     if (!result) {
@@ -376,8 +345,7 @@ CUresult CUDAAPI cuMemGetInfo_v2(size_t *available, size_t *total) {
 
 CUresult CUDAAPI cuMemGetInfo(unsigned int *available, unsigned int *total) {
     size_t wide[2];
-    if (!available || !total)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!available || !total, CUDA_ERROR_INVALID_VALUE);
     CUresult result = cuMemGetInfo_v2(&wide[0], &wide[1]);
     if (!result) {
         *available = wide[0] > UINT32_MAX ? UINT32_MAX : (unsigned int)wide[0];

@@ -72,9 +72,8 @@ static void wait_for_loads(void) {
 
 CUresult CUDAAPI cuModuleLoadData(CUmodule *out, const void *image) {
     CUcontext context;
-    CUresult result = context_current(&context);
-    if (result || !out || !image)
-        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    TRY(context_current(&context));
+    REFUSE(!out || !image, CUDA_ERROR_INVALID_VALUE);
     CUmodule module = calloc(1, sizeof *module);
     if (module)
         module->text = text_of(image);
@@ -124,13 +123,11 @@ static bool has_entry(const struct CUmod_st *module, const char *name) {
 
 CUresult CUDAAPI cuModuleGetFunction(CUfunction *out, CUmodule module, const char *name) {
     CUcontext context;
-    CUresult result = context_current(&context);
-    if (result || !out || !module || !name)
-        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    TRY(context_current(&context));
+    REFUSE(!out || !module || !name, CUDA_ERROR_INVALID_VALUE);
     const struct kernel *kernel = has_entry(module, name) ? kernel_find(name) : NULL;
-    if (!kernel)
-        return CUDA_ERROR_NOT_FOUND;
-    state_lock();
+    REFUSE(!kernel, CUDA_ERROR_NOT_FOUND);
+    STATE_LOCKED();
     CUfunction function = ended;
     if (function)
         ended = function->next;
@@ -142,16 +139,15 @@ CUresult CUDAAPI cuModuleGetFunction(CUfunction *out, CUmodule module, const cha
         module->functions = function;
         *out = function;
     }
-    state_unlock();
     return function ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* Each lies at a multiple of its size. */
 CUresult CUDAAPI cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset,
                                     size_t *size) {
-    CUresult result = state_check();
-    if (result || !function || !offset || !kernel_width(function->kernel, index))
-        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    TRY(state_check());
+    REFUSE(!function || !offset || !kernel_width(function->kernel, index),
+           CUDA_ERROR_INVALID_VALUE);
     size_t at = 0;
     for (size_t i = 0; i <= index; i++) {
         const size_t width = kernel_width(function->kernel, i);
@@ -165,18 +161,17 @@ CUresult CUDAAPI cuFuncGetParamInfo(CUfunction function, size_t index, size_t *o
 }
 
 CUresult CUDAAPI cuFuncGetName(const char **name, CUfunction function) {
-    CUresult result = state_check();
-    if (result || !name || !function)
-        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    TRY(state_check());
+    REFUSE(!name || !function, CUDA_ERROR_INVALID_VALUE);
     *name = kernel_name(function->kernel);
     return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuFuncGetAttribute(int *value, CUfunction_attribute attribute,
                                     CUfunction function) {
-    CUresult result = state_check();
-    if (result || !value || !function || (unsigned)attribute >= CU_FUNC_ATTRIBUTE_MAX)
-        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    TRY(state_check());
+    REFUSE(!value || !function || (unsigned)attribute >= CU_FUNC_ATTRIBUTE_MAX,
+           CUDA_ERROR_INVALID_VALUE);
     *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? MOST_THREADS : 0;
     return CUDA_SUCCESS;
 }
@@ -228,9 +223,7 @@ static CUresult plan(CUfunction function, uint64_t threads, void *const *paramet
 static CUresult submit(CUstream stream, CUfunction function, uint64_t threads,
                        void *const *parameters) {
     struct launch *launch;
-    CUresult result = plan(function, threads, parameters, &launch);
-    if (result)
-        return result;
+    TRY(plan(function, threads, parameters, &launch));
     wait_for_loads();
     return stream_submit(stream, &launching, launch);
 }
@@ -238,13 +231,10 @@ static CUresult submit(CUstream stream, CUfunction function, uint64_t threads,
 CUresult module_launch_node(const CUDA_KERNEL_NODE_PARAMS_v2 *what, const struct work **work,
                             void **argument) {
     struct launch *launch;
-    if (!what || !what->func || !what->kernelParams)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!what || !what->func || !what->kernelParams, CUDA_ERROR_INVALID_VALUE);
     const uint64_t threads = (uint64_t)what->gridDimX * what->gridDimY * what->gridDimZ *
                              what->blockDimX * what->blockDimY * what->blockDimZ;
-    CUresult result = plan(what->func, threads, what->kernelParams, &launch);
-    if (result)
-        return result;
+    TRY(plan(what->func, threads, what->kernelParams, &launch));
     *work = &launching;
     *argument = launch;
     return CUDA_SUCCESS;
@@ -255,8 +245,7 @@ static CUresult launch(CUfunction function, const unsigned *grid, const unsigned
                        CUstream named, bool per_thread, void *const *parameters) {
     CUstream stream;
     TRY(stream_resolve(named, per_thread, &stream));
-    if (!function)
-        return CUDA_ERROR_INVALID_HANDLE;
+    REFUSE(!function, CUDA_ERROR_INVALID_HANDLE);
     if (!parameters || !grid[0] || !grid[1] || !grid[2] || !threads[0] || !threads[1] ||
         !threads[2] || (uint64_t)threads[0] * threads[1] * threads[2] > MOST_THREADS)
         return CUDA_ERROR_INVALID_VALUE;
@@ -299,8 +288,7 @@ CUresult CUDAAPI cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launch
     CUresult result = launches && count && flags <= 3 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     for (unsigned int i = 0; !result && i < count; i++) {
         const CUDA_LAUNCH_PARAMS *one = &launches[i];
-        if (!one->hStream)
-            return CUDA_ERROR_INVALID_VALUE;
+        REFUSE(!one->hStream, CUDA_ERROR_INVALID_VALUE);
         result = cuLaunchKernel(one->function, one->gridDimX, one->gridDimY, one->gridDimZ,
                                 one->blockDimX, one->blockDimY, one->blockDimZ, one->sharedMemBytes,
                                 one->hStream, one->kernelParams, NULL);
@@ -332,8 +320,7 @@ CUresult CUDAAPI cuParamSetv(CUfunction function, int at, void *value, unsigned 
     const CUresult result = check(function);
     if (result)
         return result;
-    if (at < 0 || size > ARGUMENTS || (unsigned)at > ARGUMENTS - size)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(at < 0 || size > ARGUMENTS || (unsigned)at > ARGUMENTS - size, CUDA_ERROR_INVALID_VALUE);
     memcpy(function->arguments + at, value, size);
     return CUDA_SUCCESS;
 }

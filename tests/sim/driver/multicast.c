@@ -21,24 +21,19 @@ static CUresult check_object(const CUmulticastObjectProp *wanted) {
 
 CUresult CUDAAPI cuMulticastGetGranularity(size_t *granularity, const CUmulticastObjectProp *wanted,
                                            CUmulticastGranularity_flags option) {
-    CUresult result = state_check();
-    if (!result && (!granularity || option > CU_MULTICAST_GRANULARITY_RECOMMENDED))
-        result = CUDA_ERROR_INVALID_VALUE;
-    if (!result)
-        result = check_object(wanted);
-    if (!result)
-        *granularity = SIM_BLOCK;
-    return result;
+    TRY(state_check());
+    REFUSE(!granularity || option > CU_MULTICAST_GRANULARITY_RECOMMENDED, CUDA_ERROR_INVALID_VALUE);
+    TRY(check_object(wanted));
+    *granularity = SIM_BLOCK;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuMulticastCreate(CUmemGenericAllocationHandle *out,
                                    const CUmulticastObjectProp *wanted) {
     TRY(state_asked());
     TRY(out ? check_object(wanted) : CUDA_ERROR_INVALID_VALUE);
-    state_lock();
-    CUresult result = physical_multicast(wanted->size, out);
-    state_unlock();
-    return result;
+    STATE_LOCKED();
+    return physical_multicast(wanted->size, out);
 }
 
 static const struct physical *object_of(CUmemGenericAllocationHandle handle) {
@@ -48,12 +43,10 @@ static const struct physical *object_of(CUmemGenericAllocationHandle handle) {
 
 CUresult CUDAAPI cuMulticastAddDevice(CUmemGenericAllocationHandle object, CUdevice device) {
     TRY(state_asked());
-    state_lock();
-    CUresult result = !object_of(object)     ? CUDA_ERROR_INVALID_VALUE
-                      : device_valid(device) ? CUDA_SUCCESS
-                                             : CUDA_ERROR_INVALID_DEVICE;
-    state_unlock();
-    return result;
+    STATE_LOCKED();
+    return !object_of(object)     ? CUDA_ERROR_INVALID_VALUE
+           : device_valid(device) ? CUDA_SUCCESS
+                                  : CUDA_ERROR_INVALID_DEVICE;
 }
 
 /* Under the state lock. */
@@ -83,10 +76,8 @@ CUresult CUDAAPI cuMulticastBindMem(CUmemGenericAllocationHandle object, size_t 
 CUresult CUDAAPI cuMulticastBindAddr(CUmemGenericAllocationHandle object, size_t at,
                                      CUdeviceptr address, size_t size, unsigned long long flags) {
     TRY(state_asked());
-    state_lock();
-    CUresult result = check_binding(object_of(object), at, mapping_memory(address), 0, size, flags);
-    state_unlock();
-    return result;
+    STATE_LOCKED();
+    return check_binding(object_of(object), at, mapping_memory(address), 0, size, flags);
 }
 
 CUresult CUDAAPI cuMulticastBindMem_v2(CUmemGenericAllocationHandle object, CUdevice device,

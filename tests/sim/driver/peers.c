@@ -5,16 +5,11 @@
 CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
     CUcontext context;
     TRY(context_current(&context));
-    if (flags)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!peer || !context_known(peer) || !peer->alive)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    if (peer->card == context->card)
-        return CUDA_ERROR_INVALID_DEVICE;
-    if (!device_reaches(context->card, peer->card))
-        return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-    if (context->peers & 1u << peer->card)
-        return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+    REFUSE(flags, CUDA_ERROR_INVALID_VALUE);
+    REFUSE(!peer || !context_known(peer) || !peer->alive, CUDA_ERROR_INVALID_CONTEXT);
+    REFUSE(peer->card == context->card, CUDA_ERROR_INVALID_DEVICE);
+    REFUSE(!device_reaches(context->card, peer->card), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+    REFUSE(context->peers & 1u << peer->card, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
     context->peers |= 1u << peer->card;
     return CUDA_SUCCESS;
 }
@@ -22,10 +17,8 @@ CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
 CUresult CUDAAPI cuCtxDisablePeerAccess(CUcontext peer) {
     CUcontext context;
     TRY(context_current(&context));
-    if (!peer || !context_known(peer))
-        return CUDA_ERROR_INVALID_CONTEXT;
-    if (!(context->peers & 1u << peer->card))
-        return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+    REFUSE(!peer || !context_known(peer), CUDA_ERROR_INVALID_CONTEXT);
+    REFUSE(!(context->peers & 1u << peer->card), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
     context->peers &= ~(1u << peer->card);
     return CUDA_SUCCESS;
 }

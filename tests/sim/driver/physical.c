@@ -79,13 +79,11 @@ CUresult physical_export(const struct physical *memory, int *fd) {
     struct sim_request request = {.op = SIM_SHARE, .a = memory->id};
     struct sim_reply reply;
     int taken = -1;
-    CUresult result = link_pass(&request, &reply, -1, &taken);
+    TRY(link_pass(&request, &reply, -1, &taken));
     /* None came along: this process may not have more of them. */
-    if (!result && taken < 0)
-        result = CUDA_ERROR_OPERATING_SYSTEM;
-    if (!result)
-        *fd = taken;
-    return result;
+    REFUSE(taken < 0, CUDA_ERROR_OPERATING_SYSTEM);
+    *fd = taken;
+    return CUDA_SUCCESS;
 }
 
 CUresult physical_import(int fd, CUmemGenericAllocationHandle *out) {
@@ -108,10 +106,9 @@ CUresult physical_import(int fd, CUmemGenericAllocationHandle *out) {
 CUresult physical_multicast(uint64_t size, CUmemGenericAllocationHandle *out) {
     const CUmemAllocationProp none = {.type = CU_MEM_ALLOCATION_TYPE_INVALID};
     const struct sim_reply nothing = {.c = size};
-    CUresult result = adopt(&nothing, &none, false, out);
-    if (!result)
-        physical_find(*out)->multicast = true;
-    return result;
+    TRY(adopt(&nothing, &none, false, out));
+    physical_find(*out)->multicast = true;
+    return CUDA_SUCCESS;
 }
 
 static void look_at(uint64_t *id, uint64_t *offset) {

@@ -42,7 +42,7 @@ static void look_at_mapping(struct seen *seen, const struct block *block) {
 static struct seen look(uint64_t pointer) {
     struct span span;
     struct seen seen = {.known = false};
-    state_lock();
+    STATE_LOCKED();
     const struct host_range *range = host_find(pointer);
     const CUcontext current = context_top();
     if (block_find(pointer, &span)) {
@@ -79,18 +79,16 @@ static struct seen look(uint64_t pointer) {
                              .managed = range->managed,
                              .known = true};
     }
-    state_unlock();
     return seen;
 }
 
 CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer) {
     CUcontext context;
-    CUresult result = context_current(&context);
-    if (result || (!base && !size))
-        return result;
+    TRY(context_current(&context));
+    if (!base && !size)
+        return CUDA_SUCCESS;
     struct seen seen = look(pointer);
-    if (!seen.known || seen.apart)
-        return CUDA_ERROR_NOT_FOUND;
+    REFUSE(!seen.known || seen.apart, CUDA_ERROR_NOT_FOUND);
     /* Of a reservation, the block alone. */
     if (base)
         *base = seen.mapped ? seen.mapping : seen.base;
@@ -198,10 +196,9 @@ static void note_tokens(CUpointer_attribute attribute, uint64_t pointer) {
     struct span span;
     if (attribute != CU_POINTER_ATTRIBUTE_P2P_TOKENS)
         return;
-    state_lock();
+    STATE_LOCKED();
     if (block_find(pointer, &span))
         span.block->sync = true;
-    state_unlock();
 }
 
 static void store(void *data, uint64_t value, size_t width) {
@@ -227,8 +224,7 @@ CUresult CUDAAPI cuPointerGetAttribute(void *data, CUpointer_attribute attribute
 CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes,
                                         void **data, CUdeviceptr pointer) {
     TRY(state_check());
-    if (!attributes || !data)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!attributes || !data, CUDA_ERROR_INVALID_VALUE);
     struct seen seen = look(pointer);
     for (unsigned i = 0; i < count; i++) {
         uint64_t value = 0;
@@ -246,17 +242,15 @@ CUresult CUDAAPI cuPointerSetAttribute(const void *data, CUpointer_attribute att
     struct span span;
     CUresult result = CUDA_SUCCESS;
     TRY(state_check());
-    if (!data || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!data || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, CUDA_ERROR_INVALID_VALUE);
     TRY(capture_forbidden());
-    state_lock();
+    STATE_LOCKED();
     if (!block_find(pointer, &span))
         result = CUDA_ERROR_INVALID_VALUE;
     else if (span.block->mapping)
         result = CUDA_ERROR_NOT_SUPPORTED;
     else
         span.block->sync = *(const unsigned *)data;
-    state_unlock();
     return result;
 }
 
@@ -275,8 +269,7 @@ static bool is_there(uint64_t address, uint64_t size) {
 /* A descriptor that nobody reads: another device would. */
 static CUresult make_descriptor(int *out) {
     const int fd = memfd_create("dmabuf", MFD_CLOEXEC);
-    if (fd < 0)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE(fd < 0, CUDA_ERROR_OUT_OF_MEMORY);
     *out = fd;
     return CUDA_SUCCESS;
 }
@@ -310,11 +303,10 @@ DECOMPRESSES(_ptsz)
 static CUresult check_managed(uint64_t address, uint64_t size) {
     CUcontext context;
     TRY(context_current(&context));
-    state_lock();
+    STATE_LOCKED();
     const struct host_range *range = host_find(address);
     const bool managed =
         range && range->managed && size && size <= range->base + range->size - address;
-    state_unlock();
     return managed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -40,8 +40,7 @@ struct pool *pool_find(CUmemoryPool handle) {
 
 static CUresult add(struct pool made, CUmemoryPool *out) {
     struct pool *pool = malloc(sizeof *pool);
-    if (!pool)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE(!pool, CUDA_ERROR_OUT_OF_MEMORY);
     made.next = pools;
     *pool = made;
     pools = pool;
@@ -61,24 +60,21 @@ static CUresult check_properties(const CUmemPoolProps *wanted) {
 CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *wanted) {
     TRY(state_asked());
     TRY(out ? check_properties(wanted) : CUDA_ERROR_INVALID_VALUE);
-    state_lock();
-    CUresult result = add((struct pool){.card = device_card(wanted->location.id),
-                                        .client = link_client(),
-                                        .serial = state_serial(),
-                                        .types = (unsigned)wanted->handleTypes},
-                          out);
-    state_unlock();
-    return result;
+    STATE_LOCKED();
+    return add((struct pool){.card = device_card(wanted->location.id),
+                             .client = link_client(),
+                             .serial = state_serial(),
+                             .types = (unsigned)wanted->handleTypes},
+               out);
 }
 
 /* What was allocated from it stays. */
 CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool handle) {
     TRY(state_asked());
-    state_lock();
+    STATE_LOCKED();
     struct pool *pool = pool_find(handle);
     if (pool)
         pool->destroyed = true;
-    state_unlock();
     return pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -90,8 +86,7 @@ static struct shared_pool name_of(const struct pool *pool) {
 
 static CUresult write_file(struct shared_pool shared, int *out) {
     int fd = memfd_create("gpusim-pool", MFD_CLOEXEC);
-    if (fd < 0)
-        return CUDA_ERROR_OPERATING_SYSTEM;
+    REFUSE(fd < 0, CUDA_ERROR_OPERATING_SYSTEM);
     if (pwrite(fd, &shared, sizeof shared, 0) != sizeof shared) {
         close(fd);
         return CUDA_ERROR_OPERATING_SYSTEM;
@@ -140,7 +135,7 @@ CUresult CUDAAPI cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr
     CUresult result = state_asked();
     if (result || !out)
         return result ? result : CUDA_ERROR_INVALID_VALUE;
-    state_lock();
+    STATE_LOCKED();
     const bool found = block_find(address, &span) && span.base == address && span.block->pool &&
                        span.block->pool->types && span.block->kind == BLOCK_POOL;
     if (found) {
@@ -150,7 +145,6 @@ CUresult CUDAAPI cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr
         memset(out, 0, sizeof *out);
         memcpy(out, &shared, sizeof shared);
     }
-    state_unlock();
     return found ? result : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -203,18 +197,14 @@ CUresult CUDAAPI cuMemPoolImportPointer(CUdeviceptr *out, CUmemoryPool handle,
     CUcontext context;
     TRY(state_asked());
     TRY(context_current(&context));
-    if (!out || !data)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!out || !data, CUDA_ERROR_INVALID_VALUE);
     memcpy(&shared, data, sizeof shared);
-    state_lock();
+    STATE_LOCKED();
     struct pool *pool = pool_find(handle);
-    CUresult result = pool && pool->imported && shared.pool.magic == MAGIC &&
-                              shared.pool.client == pool->client &&
-                              shared.pool.serial == pool->serial
-                          ? open_pointer(context, pool, shared.address, out)
-                          : CUDA_ERROR_INVALID_VALUE;
-    state_unlock();
-    return result;
+    return pool && pool->imported && shared.pool.magic == MAGIC &&
+                   shared.pool.client == pool->client && shared.pool.serial == pool->serial
+               ? open_pointer(context, pool, shared.address, out)
+               : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* --- allocations --- */
@@ -225,13 +215,11 @@ static CUresult allocate(CUdeviceptr *out, size_t size, CUmemoryPool handle, CUs
     TRY(state_asked());
     TRY(stream_resolve(named, per_thread, &stream));
     TRY(capture_forbidden());
-    state_lock();
+    STATE_LOCKED();
     struct pool *pool = pool_find(handle);
-    CUresult result = out && size && pool && !pool->imported
-                          ? block_allocate_from(stream_context(stream), pool, size, out)
-                          : CUDA_ERROR_INVALID_VALUE;
-    state_unlock();
-    return result;
+    return out && size && pool && !pool->imported
+               ? block_allocate_from(stream_context(stream), pool, size, out)
+               : CUDA_ERROR_INVALID_VALUE;
 }
 
 BOTH(cuMemAllocFromPoolAsync, (CUdeviceptr * out, size_t size, CUmemoryPool pool, CUstream stream),

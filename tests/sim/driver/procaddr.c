@@ -65,8 +65,7 @@ CUresult CUDAAPI cuGetProcAddress_v2(const char *name, void **out, int version, 
                                      CUdriverProcAddressQueryResult *status) {
     CUdriverProcAddressQueryResult unused;
     const int newest = getenv("GPUSHARE_SIM_NEWER") ? 99000 : CUDA_VERSION;
-    if (!name || !out || version > newest || flags > 3)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!name || !out || version > newest || flags > 3, CUDA_ERROR_INVALID_VALUE);
     *out = (void *)(uintptr_t)find(name, version, flags, status ? status : &unused);
     if (!*out && newest > CUDA_VERSION)
         *out = (void *)(uintptr_t)find_one_of_many(name);
@@ -76,11 +75,9 @@ CUresult CUDAAPI cuGetProcAddress_v2(const char *name, void **out, int version, 
 CUresult CUDAAPI cuGetProcAddress(const char *name, void **out, int version, cuuint64_t flags) {
     CUdriverProcAddressQueryResult status;
     void *found;
-    CUresult result = cuGetProcAddress_v2(name, &found, version, flags, &status);
-    if (result || !out)
-        return result ? result : CUDA_ERROR_INVALID_VALUE;
-    if (!found)
-        return CUDA_ERROR_NOT_FOUND;
+    TRY(cuGetProcAddress_v2(name, &found, version, flags, &status));
+    REFUSE(!out, CUDA_ERROR_INVALID_VALUE);
+    REFUSE(!found, CUDA_ERROR_NOT_FOUND);
     *out = found;
     return CUDA_SUCCESS;
 }

@@ -51,9 +51,8 @@ static CUresult copy(const struct rows *to, const struct rows *from, size_t widt
 static CUresult copy_2d(const CUDA_MEMCPY2D_v2 *plan, struct manner manner) {
     CUcontext context;
     struct rows to, from;
-    CUresult result = context_current(&context);
-    if (result || !plan)
-        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    TRY(context_current(&context));
+    REFUSE(!plan, CUDA_ERROR_INVALID_VALUE);
     const size_t width = plan->WidthInBytes, height = plan->Height;
     if (!SIDE(plan, dst, plan->dstY, width, &to) || !SIDE(plan, src, plan->srcY, width, &from))
         return CUDA_ERROR_INVALID_VALUE;
@@ -196,8 +195,7 @@ CUresult CUDAAPI cuMemcpy3DWithAttributesAsync_ptsz(CUDA_MEMCPY3D_BATCH_OP *box,
 static CUresult fill(uint64_t to, size_t pitch, uint32_t value, unsigned width, size_t count,
                      size_t height, struct manner manner) {
     CUresult result = CUDA_SUCCESS;
-    if (height > 1 && pitch < count * width)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(height > 1 && pitch < count * width, CUDA_ERROR_INVALID_VALUE);
     for (size_t i = 0; i < height && !result; i++)
         result = transfer_check_fill(to + i * pitch, count, width);
     for (size_t i = 0; i < height && !result; i++)

@@ -92,26 +92,22 @@ static void start_thread(void) {
 }
 
 static CUresult initialize(void) {
-    if (!proc_is_ours())
-        return CUDA_ERROR_OPERATING_SYSTEM;
+    REFUSE(!proc_is_ours(), CUDA_ERROR_OPERATING_SYSTEM);
     TRY(link_open());
     CUresult result = device_discover();
     if (result) {
         link_close();
         return result;
     }
-    if ((!state.witness && !watch_fork()) || atexit(teardown))
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE((!state.witness && !watch_fork()) || atexit(teardown), CUDA_ERROR_OUT_OF_MEMORY);
     start_thread();
     atomic_store(&state.phase, READY);
     return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuInit(unsigned int flags) {
-    if (flags)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (is_child())
-        return CUDA_ERROR_NOT_INITIALIZED;
+    REFUSE(flags, CUDA_ERROR_INVALID_VALUE);
+    REFUSE(is_child(), CUDA_ERROR_NOT_INITIALIZED);
     const int cancel = state_uncancelled();
     pthread_mutex_lock(&state.init_lock);
     int phase = atomic_load(&state.phase);
@@ -127,14 +123,13 @@ CUresult CUDAAPI cuInit(unsigned int flags) {
 
 /* Blocks that others hold are copies since a checkpoint. */
 static void look_what_moved(void) {
-    state_lock();
+    STATE_LOCKED();
     const uint32_t now = __atomic_load_n(link_lock(), __ATOMIC_ACQUIRE) & ~SIM_LOCKED;
     if (now != atomic_load(&state.moves)) {
         space_each(physical_moved);
         physical_all_moved();
         atomic_store(&state.moves, now);
     }
-    state_unlock();
 }
 
 /* A call of a process that is locked waits, and handlers run meanwhile. */
@@ -149,8 +144,7 @@ static void await_unlock(void) {
 
 CUresult state_check(void) {
     int phase = atomic_load_explicit(&state.phase, memory_order_acquire);
-    if (phase == FRESH || is_child())
-        return CUDA_ERROR_NOT_INITIALIZED;
+    REFUSE(phase == FRESH || is_child(), CUDA_ERROR_NOT_INITIALIZED);
     if (phase == READY)
         await_unlock();
     return phase == ENDED ? CUDA_ERROR_DEINITIALIZED : CUDA_SUCCESS;
@@ -184,6 +178,13 @@ void state_wait(void) {
 
 void state_changed(void) {
     pthread_cond_broadcast(&state.change);
+}
+
+bool state_pause(const char *variable) {
+    const char *milliseconds = getenv(variable);
+    if (milliseconds)
+        usleep((useconds_t)strtoul(milliseconds, NULL, 10) * 1000);
+    return milliseconds;
 }
 
 uint64_t state_serial(void) {

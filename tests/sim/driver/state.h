@@ -15,9 +15,20 @@ CUresult state_check(void);
 CUresult state_asked(void);
 void state_lock(void);
 void state_unlock(void);
+static inline void state_unlock_at(const char *end) {
+    (void)end;
+    state_unlock();
+}
+/* Locked from here to the end of the block. */
+#define STATE_LOCKED()                                                                             \
+    state_lock();                                                                                  \
+    const char locked_ __attribute__((unused, cleanup(state_unlock_at))) = 0
 /* The real one waits in ioctl, which is no point of cancellation, nor is anything else of it.
  * Returns what to set again. */
 int state_uncancelled(void);
+/* For tests: something happens to the thread in the middle of a call. So many milliseconds as the
+ * variable says; whether it is set. */
+bool state_pause(const char *variable);
 /* A number that no other object of this process has. */
 uint64_t state_serial(void);
 /* Gives the lock up until state_changed is called, and takes it again. */

@@ -69,7 +69,7 @@ static void run_head(CUstream stream) {
 
 static void *run_queue(void *argument) {
     CUstream stream = argument;
-    pthread_mutex_lock(&streams.lock);
+    STREAMS_LOCKED();
     while (stream->head) {
         if (ready(stream))
             run_head(stream);
@@ -77,7 +77,6 @@ static void *run_queue(void *argument) {
             pthread_cond_wait(&streams.progress, &streams.lock);
     }
     stream->busy = false;
-    pthread_mutex_unlock(&streams.lock);
     return NULL;
 }
 
@@ -96,8 +95,7 @@ static bool start_thread(CUstream stream) {
 
 static CUresult enqueue(CUstream stream, const struct work *work, void *argument) {
     struct task *task = calloc(1, sizeof *task);
-    if (!task)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE(!task, CUDA_ERROR_OUT_OF_MEMORY);
     *task = (struct task){.work = work, .argument = argument, .number = ++streams.number};
     if (stream->head)
         stream->tail->next = task;
@@ -134,9 +132,8 @@ CUresult stream_submit(CUstream stream, const struct work *work, void *argument)
 }
 
 bool stream_capturing(CUstream stream) {
-    pthread_mutex_lock(&streams.lock);
+    STREAMS_LOCKED();
     bool capturing = stream->capture != CU_STREAM_CAPTURE_STATUS_NONE;
-    pthread_mutex_unlock(&streams.lock);
     return capturing;
 }
 
@@ -182,7 +179,7 @@ void stream_wait_card(uint32_t card) {
 }
 
 void stream_hurt(uint64_t address, uint64_t size, uint64_t cards) {
-    pthread_mutex_lock(&streams.lock);
+    STREAMS_LOCKED();
     for (CUstream s = streams.first; s; s = s->next) {
         const struct task *task = s->head;
         CUresult code = CUDA_SUCCESS;
@@ -192,7 +189,6 @@ void stream_hurt(uint64_t address, uint64_t size, uint64_t cards) {
         if (code)
             context_lose(s->context, code);
     }
-    pthread_mutex_unlock(&streams.lock);
 }
 
 /* --- their life --- */
@@ -242,8 +238,7 @@ CUresult stream_resolve(CUstream named, bool per_thread, CUstream *stream) {
         return default_stream(named == CU_STREAM_PER_THREAD || (!named && per_thread), stream);
     if (named->magic == STREAM_DEAD)
         raise(SIGSEGV);
-    if (named->magic != STREAM_MAGIC)
-        return CUDA_ERROR_INVALID_HANDLE;
+    REFUSE(named->magic != STREAM_MAGIC, CUDA_ERROR_INVALID_HANDLE);
     *stream = named;
     return context_state(named->context);
 }
@@ -259,18 +254,16 @@ static void end_capture(CUstream stream) {
 /* Captures end. Else they stay as they are: a primary context comes back, and a use of them is 709
  * till then. */
 void stream_end_context(CUcontext context) {
-    pthread_mutex_lock(&streams.lock);
+    STREAMS_LOCKED();
     for (CUstream stream = streams.first; stream; stream = stream->next)
         if (stream->context == context)
             end_capture(stream);
-    pthread_mutex_unlock(&streams.lock);
 }
 
 CUresult CUDAAPI cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority) {
     CUcontext context;
     TRY(context_current(&context));
-    if (!out || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!out || flags & ~(unsigned)CU_STREAM_NON_BLOCKING, CUDA_ERROR_INVALID_VALUE);
     if (getenv("GPUSHARE_SIM_NO_STREAMS")) {
         usleep((unsigned)atoi(getenv("GPUSHARE_SIM_NO_STREAMS")) * 1000);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -278,8 +271,7 @@ CUresult CUDAAPI cuStreamCreateWithPriority(CUstream *out, unsigned int flags, i
     pthread_mutex_lock(&streams.lock);
     CUstream stream = create(context, flags, priority, false);
     pthread_mutex_unlock(&streams.lock);
-    if (!stream)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE(!stream, CUDA_ERROR_OUT_OF_MEMORY);
     *out = stream;
     return CUDA_SUCCESS;
 }
@@ -306,12 +298,10 @@ BOTH(cuStreamGetPriority, (CUstream stream, int *priority),
 
 static CUresult tell_context(CUstream named, bool per_thread, CUcontext *context) {
     CUstream stream;
-    CUresult result = stream_resolve(named, per_thread, &stream);
-    if (!result && !context)
-        result = CUDA_ERROR_INVALID_VALUE;
-    if (!result)
-        *context = stream->context;
-    return result;
+    TRY(stream_resolve(named, per_thread, &stream));
+    REFUSE(!context, CUDA_ERROR_INVALID_VALUE);
+    *context = stream->context;
+    return CUDA_SUCCESS;
 }
 
 BOTH(cuStreamGetCtx, (CUstream stream, CUcontext *context),
@@ -323,10 +313,9 @@ CUresult CUDAAPI cuStreamDestroy_v2(CUstream stream) {
         return CUDA_ERROR_INVALID_HANDLE;
     TRY(stream_resolve(stream, false, &stream));
     /* Returns at once, as documented; its queue works on. */
-    pthread_mutex_lock(&streams.lock);
+    STREAMS_LOCKED();
     end_capture(stream);
     stream->magic = STREAM_DEAD;
-    pthread_mutex_unlock(&streams.lock);
     return CUDA_SUCCESS;
 }
 
@@ -350,9 +339,8 @@ static CUresult query(CUstream named, bool per_thread) {
     CUstream stream;
     TRY(stream_resolve(named, per_thread, &stream));
     TRY(check_waitable(stream));
-    pthread_mutex_lock(&streams.lock);
+    STREAMS_LOCKED();
     bool idle = turn_of(stream, UINT64_MAX);
-    pthread_mutex_unlock(&streams.lock);
     return idle ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 

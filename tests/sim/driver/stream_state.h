@@ -45,6 +45,14 @@ struct streams {
 };
 
 extern struct streams streams;
+static inline void streams_unlock_at(const char *end) {
+    (void)end;
+    pthread_mutex_unlock(&streams.lock);
+}
+/* Locked from here to the end of the block. */
+#define STREAMS_LOCKED()                                                                           \
+    pthread_mutex_lock(&streams.lock);                                                             \
+    const char locked_ __attribute__((unused, cleanup(streams_unlock_at))) = 0
 
 /* Whether it waits for the default stream, and that for it. */
 static inline bool stream_blocking(const struct CUstream_st *stream) {

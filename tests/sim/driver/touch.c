@@ -58,18 +58,16 @@ static bool reach_all(struct touch *touches, unsigned count, bool *closing) {
 
 bool touch_begin(struct touch *touches, unsigned count) {
     bool closing, found;
-    state_lock();
+    STATE_LOCKED();
     while ((found = reach_all(touches, count, &closing)) && closing)
         state_wait();
     for (unsigned i = 0; i < count && found; i++)
         mapping_hold(touches[i].mapping, 1);
-    state_unlock();
     return found;
 }
 
 void touch_end(struct touch *touches, unsigned count) {
-    state_lock();
+    STATE_LOCKED();
     for (unsigned i = 0; i < count; i++)
         mapping_hold(touches[i].mapping, -1);
-    state_unlock();
 }

@@ -86,8 +86,7 @@ static CUresult submit(CUstream stream, const struct task *plan) {
     bool pageable = !plan->width && plan->from.pageable, captured = stream_capturing(stream);
     bool stage = pageable && (plan->by_value || (plan->size <= STAGED_MOST && !captured));
     struct task *task = malloc(sizeof *task + (stage ? plan->size : 0));
-    if (!task)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE(!task, CUDA_ERROR_OUT_OF_MEMORY);
     *task = *plan;
     if (stage) {
         memcpy(task->staged, (void *)(uintptr_t)plan->from.address, plan->size);
@@ -141,10 +140,10 @@ CUresult transfer_check(struct end to, struct end from, uint64_t size) {
 /* A forbidden call spoils the capture, whatever its arguments. */
 static CUresult begin(struct manner manner) {
     CUcontext context;
-    CUresult result = context_current(&context);
-    if (!result && !manner.async && !manner.per_thread)
-        result = capture_implicit(context);
-    return result;
+    TRY(context_current(&context));
+    if (!manner.async && !manner.per_thread)
+        TRY(capture_implicit(context));
+    return CUDA_SUCCESS;
 }
 
 CUresult transfer_copy(struct end to, struct end from, uint64_t size, struct manner manner) {
@@ -159,9 +158,8 @@ CUresult transfer_copy(struct end to, struct end from, uint64_t size, struct man
 
 static bool is_closed_to_fills(const struct CUctx_st *context, uint64_t to) {
     struct span span;
-    state_lock();
+    STATE_LOCKED();
     bool closed = block_find(to, &span) && !context_reaches(context, span.block);
-    state_unlock();
     return closed;
 }
 
@@ -169,11 +167,9 @@ static CUresult locate_fill(uint64_t to, uint64_t count, uint32_t value, unsigne
                             struct task *task) {
     CUcontext context;
     TRY(context_current(&context));
-    if (to % width || count > UINT64_MAX / width)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(to % width || count > UINT64_MAX / width, CUDA_ERROR_INVALID_VALUE);
     *task = (struct task){.size = count * width, .value = value, .width = width};
-    if (is_closed_to_fills(context, to))
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(is_closed_to_fills(context, to), CUDA_ERROR_INVALID_VALUE);
     return copy_locate(to, task->size, (struct asker){context->card, true, SIDE_DEVICE}, &task->to);
 }
 
@@ -198,8 +194,7 @@ CUresult transfer_fill(uint64_t to, uint64_t count, uint32_t value, unsigned wid
 
 static CUresult keep(const struct task *task, const struct work **work, void **argument) {
     struct task *kept = malloc(sizeof *kept);
-    if (!kept)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE(!kept, CUDA_ERROR_OUT_OF_MEMORY);
     *kept = *task;
     *work = &transferring;
     *argument = kept;

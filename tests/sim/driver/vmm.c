@@ -13,11 +13,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 static CUresult check_location(const CUmemLocation *location) {
-    if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE(location->type != CU_MEM_LOCATION_TYPE_DEVICE, CUDA_ERROR_INVALID_VALUE);
     return device_valid(location->id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
@@ -27,8 +25,7 @@ static CUresult check_properties(const CUmemAllocationProp *properties) {
     if (!properties || properties->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
         properties->win32HandleMetaData)
         return CUDA_ERROR_INVALID_VALUE;
-    if (properties->requestedHandleTypes & CU_MEM_HANDLE_TYPE_FABRIC)
-        return CUDA_ERROR_NOT_PERMITTED;
+    REFUSE(properties->requestedHandleTypes & CU_MEM_HANDLE_TYPE_FABRIC, CUDA_ERROR_NOT_PERMITTED);
     if (properties->requestedHandleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
     if (properties->requestedHandleTypes && getenv("GPUSHARE_SIM_NO_DESCRIPTORS"))
@@ -61,48 +58,41 @@ CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *out, size_t size,
     state_lock();
     result = physical_create(size, properties, out);
     state_unlock();
-    const char *late = getenv("GPUSHARE_SIM_LATE_CREATE_MS");
-    if (late)
-        usleep((useconds_t)strtoul(late, NULL, 10) * 1000);
+    state_pause("GPUSHARE_SIM_LATE_CREATE_MS");
     return result;
 }
 
 CUresult CUDAAPI cuMemRelease(CUmemGenericAllocationHandle handle) {
     TRY(state_asked());
-    state_lock();
+    STATE_LOCKED();
     struct physical *memory = physical_find(handle);
     if (memory) {
         memory->references--;
         physical_release_unused(memory);
     }
-    state_unlock();
     return memory ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult CUDAAPI cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *out, void *address) {
-    CUresult result = state_asked();
-    if (result || !out)
-        return result ? result : CUDA_ERROR_INVALID_VALUE;
-    state_lock();
+    TRY(state_asked());
+    REFUSE(!out, CUDA_ERROR_INVALID_VALUE);
+    STATE_LOCKED();
     struct physical *memory = mapping_memory((uint64_t)(uintptr_t)address);
     if (memory) {
         memory->references++;
         *out = memory->handle;
     }
-    state_unlock();
     return memory ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult CUDAAPI cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *out,
                                                         CUmemGenericAllocationHandle handle) {
-    CUresult result = state_check();
-    if (result || !out)
-        return result ? result : CUDA_ERROR_INVALID_VALUE;
-    state_lock();
+    TRY(state_check());
+    REFUSE(!out, CUDA_ERROR_INVALID_VALUE);
+    STATE_LOCKED();
     const struct physical *memory = physical_find(handle);
     if (memory)
         *out = memory->properties;
-    state_unlock();
     return memory ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -134,39 +124,28 @@ static bool is_descriptor(int fd) {
 
 CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void *shared,
                                                 CUmemAllocationHandleType type) {
-    CUresult result = state_asked();
+    TRY(state_asked());
     int fd = (int)(intptr_t)shared;
-    if (result)
-        return result;
-    if (!out || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!is_descriptor(fd))
-        return CUDA_ERROR_UNKNOWN;
-    state_lock();
-    result = physical_import(fd, out);
-    state_unlock();
-    return result;
+    REFUSE(!out || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUDA_ERROR_INVALID_VALUE);
+    REFUSE(!is_descriptor(fd), CUDA_ERROR_UNKNOWN);
+    STATE_LOCKED();
+    return physical_import(fd, out);
 }
 
 /* --- addresses --- */
 
 CUresult CUDAAPI cuMemAddressReserve(CUdeviceptr *out, size_t size, size_t alignment,
                                      CUdeviceptr hint, unsigned long long flags) {
-    CUresult result = state_asked();
-    if (result || !out || flags)
-        return result ? result : CUDA_ERROR_INVALID_VALUE;
-    state_lock();
-    result = mapping_reserve(size, alignment, hint, out);
-    state_unlock();
-    return result;
+    TRY(state_asked());
+    REFUSE(!out || flags, CUDA_ERROR_INVALID_VALUE);
+    STATE_LOCKED();
+    return mapping_reserve(size, alignment, hint, out);
 }
 
 CUresult CUDAAPI cuMemAddressFree(CUdeviceptr base, size_t size) {
     TRY(state_asked());
-    state_lock();
-    CUresult result = mapping_give_back(base, size);
-    state_unlock();
-    return result;
+    STATE_LOCKED();
+    return mapping_give_back(base, size);
 }
 
 /* A fault in the driver. One whose signal is blocked ends the process at once. */
@@ -184,7 +163,7 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr address, size_t size, size_t offset,
     if (result || offset || flags)
         return result ? result : CUDA_ERROR_INVALID_VALUE;
     fault();
-    state_lock();
+    STATE_LOCKED();
     struct physical *memory = physical_find(handle);
     if (!memory)
         result = CUDA_ERROR_INVALID_VALUE;
@@ -192,7 +171,6 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr address, size_t size, size_t offset,
         result = CUDA_ERROR_NOT_SUPPORTED; /* a part of a block, and more than it: recorded */
     else
         result = mapping_map(address, size, memory);
-    state_unlock();
     return result;
 }
 
@@ -218,13 +196,12 @@ static CUresult check_access(CUdeviceptr address, const CUmemAccessDesc *access)
         access->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
         access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = check_location(&access->location);
+    TRY(check_location(&access->location));
     const struct physical *memory = mapping_memory(address);
-    if (!result && !memory)
-        result = CUDA_ERROR_INVALID_VALUE;
-    if (!result && !device_reaches(device_card(access->location.id), memory->card))
-        result = CUDA_ERROR_INVALID_DEVICE;
-    return result;
+    REFUSE(!memory, CUDA_ERROR_INVALID_VALUE);
+    REFUSE(!device_reaches(device_card(access->location.id), memory->card),
+           CUDA_ERROR_INVALID_DEVICE);
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *access,
@@ -258,11 +235,10 @@ CUresult CUDAAPI cuMemGetAccess(unsigned long long *flags, const CUmemLocation *
         result = check_location(location);
     if (result)
         return result;
-    state_lock();
+    STATE_LOCKED();
     if (block_find(address, &span)) /* memory of no mapping has no flags */
         *flags = span.block->mapping ? mapping_access(span.block, device_card(location->id)) : 0;
     else
         result = CUDA_ERROR_INVALID_VALUE;
-    state_unlock();
     return result;
 }
