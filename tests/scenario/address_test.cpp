@@ -50,8 +50,7 @@ TEST(Address, MemoryOfAMergeRuleIsItsArea) {
 
 // 3. A run that a token opened comes before its import; where it is closed, nothing is there.
 TEST(Address, AMirrorIsItsRunsAndElseEmpty) {
-    World world("[gpushare]\nvmm_ipc = on\n");
-    Puppet a(world), b(world);
+    auto [world, a, b] = Twins("[gpushare]\nvmm_ipc = on\n");
     a.all({"malloc p 1024", "vreserve at " + text(4 * BLOCK)});
     for (unsigned i = 0; i < 3; i++)
         a.all({"vcreate h " + text(BLOCK) + " 0",

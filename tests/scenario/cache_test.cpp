@@ -87,8 +87,7 @@ TEST(Cache, WhatIsClosedIsReadUntilItIsUnmapped) {
 
 // Small allocations lie in one block of the driver's, and are open each by itself.
 TEST(Cache, ANeighbourThatIsOpenIsReadAndWritten) {
-    World world("", {{"GPUSHARE_OPEN_CACHE", "8"}});
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple("", {{"GPUSHARE_OPEN_CACHE", "8"}});
     for (const char *name : {"x", "y", "z"}) {
         a.must(std::string("malloc ") + name + " 1024");
         a.all({std::string("fill ") + name + " 0xa1 1024", "sync"});
@@ -150,10 +149,9 @@ TEST(Cache, WhatIsOpenDefersTheFreeAndIsAFinding) {
 
 TEST(Cache, WithOnFreeWaitAndRefuseOnlyOpensCount) {
     for (const char *on_free : {"wait", "refuse", "allow"}) {
-        World world("", {{"GPUSHARE_OPEN_CACHE", "8"},
-                         {"GPUSHARE_ON_FREE", on_free},
-                         {"GPUSHARE_FREE_TIMEOUT", "50ms"}});
-        Puppet a(world, producer()), b(world, consumer());
+        auto [world, a, b] = Couple("", {{"GPUSHARE_OPEN_CACHE", "8"},
+                                         {"GPUSHARE_ON_FREE", on_free},
+                                         {"GPUSHARE_FREE_TIMEOUT", "50ms"}});
         for (int i = 0; i < 3; i++) {
             a.must("malloc p 4194304");
             const std::string handle = a.must("get p");
@@ -182,8 +180,7 @@ TEST(Cache, AStoppedImporterHoldsUpNoFreeForLong) {
 
 // The driver refuses what lies where older memory is still open.
 TEST(Cache, WhatItKeepsOfAPlaceKeepsNothingNewOutOfIt) {
-    World world("", {{"GPUSHARE_OPEN_CACHE", "8"}, {"GPUSHARE_ON_FREE", "allow"}});
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple("", {{"GPUSHARE_OPEN_CACHE", "8"}, {"GPUSHARE_ON_FREE", "allow"}});
     a.must("malloc block 4096");
     for (int round = 0; round < 40; round++) {
         const char *const sizes[] = {"65536", "4096"};
@@ -251,8 +248,7 @@ TEST(Cache, OutOfMemoryWaitsForAKernelThatAnOpenDidNotWaitFor) {
 
 // The thread that ends them waits for a kernel of the context, as its destruction does.
 TEST(Cache, NothingIsEndedInAContextThatIsGone) {
-    World world("", {{"GPUSHARE_OPEN_CACHE", "64"}});
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple("", {{"GPUSHARE_OPEN_CACHE", "64"}});
     b.must("malloc own 4096");
     const uint64_t before = world.used();
     b.must("ctxcreate second");
@@ -376,8 +372,8 @@ TEST(Cache, TheOldestGoesFirst) {
 }
 
 TEST(Cache, ItsBytesAreLimited) {
-    World world("", {{"GPUSHARE_OPEN_CACHE", "8"}, {"GPUSHARE_OPEN_CACHE_BYTES", "5MiB"}});
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] =
+        Couple("", {{"GPUSHARE_OPEN_CACHE", "8"}, {"GPUSHARE_OPEN_CACHE_BYTES", "5MiB"}});
     for (const char *name : {"small1", "small2", "small3", "large"}) {
         const bool large = std::string(name) == "large";
         a.must(std::string("malloc ") + name + (large ? " 8388608" : " 2097152"));
@@ -416,8 +412,8 @@ TEST(Cache, OutOfMemoryEmptiesIt) {
 // Bare, what the importer has closed is free as soon as its exporter frees it.
 TEST(Cache, AnAllocationOfTheExporterWaitsForWhatIsOnlyCached) {
     SIM_ONLY("the card is small");
-    World world("", {{"GPUSHARE_OPEN_CACHE", "8"}, {"GPUSHARE_SIM_MEMORY", "64MiB"}});
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] =
+        Couple("", {{"GPUSHARE_OPEN_CACHE", "8"}, {"GPUSHARE_SIM_MEMORY", "64MiB"}});
     for (const bool stopped : {false, true}) {
         a.must("malloc p 41943040");
         b.all({"open q " + a.must("get p"), "close q"});
@@ -439,8 +435,7 @@ TEST(Cache, AnAllocationOfTheExporterWaitsForWhatIsOnlyCached) {
 
 // The driver refuses to open memory during a close of it, which here only gpushare makes.
 TEST(Cache, AnOpenWaitsForTheCloseOfTheOldest) {
-    World world("", {{"GPUSHARE_OPEN_CACHE", "1"}, {"GPUSHARE_SIM_MAPPED", "1"}});
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple("", {{"GPUSHARE_OPEN_CACHE", "1"}, {"GPUSHARE_SIM_MAPPED", "1"}});
     std::string handles;
     for (const char *name : {"p", "q", "r"}) {
         a.must(std::string("malloc ") + name + " 4194304");

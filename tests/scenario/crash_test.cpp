@@ -131,9 +131,9 @@ const Stage stages[] = {{"published", false, false, false},
 
 void die_in(const Stage &stage, int who) {
     SCOPED_TRACE(std::string(stage.name) + " " + std::to_string(who));
-    World world(rule("frames", "producer", "export", stage.final ? "ready = free\n" : "") +
-                rule("frames", "consumer", "import", "wait = 5s\n"));
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] =
+        Couple(rule("frames", "producer", "export", stage.final ? "ready = free\n" : "") +
+               rule("frames", "consumer", "import", "wait = 5s\n"));
     a.must("info");
     b.must("info");
     const uint64_t before = world.used();
@@ -207,8 +207,7 @@ TEST(Death, OfAnImporterInTheMiddleOfItsWait) {
 }
 
 TEST(Death, OfAProcessThatIsStoppedWhileItFrees) {
-    World world("", {{"GPUSHARE_ON_FREE", "wait"}});
-    Puppet a(world), b(world);
+    auto [world, a, b] = Twins("", {{"GPUSHARE_ON_FREE", "wait"}});
     a.must("malloc p 4194304");
     const std::string handle = a.must("get p");
     b.must("open q " + handle);

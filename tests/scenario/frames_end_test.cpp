@@ -119,9 +119,9 @@ TEST_P(Ends, AReaderThatResetsItsDeviceReadsAnew) {
 // A context of the program's own, and all in it: a process opens legacy memory in one only.
 TEST(Frames, OfAContextEndWithIt) {
     for (const char *backing : {"backing = legacy\n", "backing = vmm\n"}) {
-        World world(rule("film{n}", "puppet", "auto",
-                         "size = 4MiB\nindex = *\nframes = latest\n" + at_once + backing));
-        Puppet a(world), b(world);
+        auto [world, a, b] =
+            Twins(rule("film{n}", "puppet", "auto",
+                       "size = 4MiB\nindex = *\nframes = latest\n" + at_once + backing));
         for (const char *context : {"c", "d"}) {
             for (Puppet *each : {&a, &b})
                 each->all({std::string("ctxcreate ") + context, "cumalloc x 4194304"});
@@ -303,8 +303,7 @@ TEST(Frames, ThatCannotBePublishedAreNotJoinedBefore) {
 // Of two slots it has one for good, the newest frame's then. A frame is left out while the other
 // reader reads the other slot, so each is drawn until it is seen.
 TEST(Frames, GoOnWhileOneReaderHoldsOneOfTwoSlots) {
-    World world(film("frames = latest\nframe_slots = 2\n" + at_once));
-    Puppet a(world), b(world);
+    auto [world, a, b] = Twins(film("frames = latest\nframe_slots = 2\n" + at_once));
     begin(a, b);
     FramesFile others(world);
     ASSERT_EQ(others.reads(others.slot_of(1)), 0);
@@ -317,8 +316,7 @@ TEST(Frames, GoOnWhileOneReaderHoldsOneOfTwoSlots) {
 }
 
 TEST(Frames, OfAWriterThatEndsWaitForAStoppedReaderNoLonger) {
-    World world(film("frames = each\nframes_timeout = 300ms\nframe_slots = 2\n"));
-    Puppet a(world), b(world);
+    auto [world, a, b] = Twins(film("frames = each\nframes_timeout = 300ms\nframe_slots = 2\n"));
     a.must("malloc p 4194304");
     b.must("malloc q 4194304");
     b.stop();
@@ -358,8 +356,8 @@ TEST(Frames, OfAReaderThatEndsAreNotWaitedFor) {
 // The kernel and the graph get another buffer, and who knows what they find there.
 TEST(Frames, AreTouchedByAnyKernelWhereTheRuleSaysSo) {
     for (const bool any : {true, false}) {
-        World world(film("frames = latest\n" + at_once + (any ? "touch = any\n" : "")));
-        Puppet a(world), b(world);
+        auto [world, a, b] =
+            Twins(film("frames = latest\n" + at_once + (any ? "touch = any\n" : "")));
         a.must("malloc p 4194304");
         b.must("malloc q 4194304");
         for (Puppet *each : {&a, &b})
@@ -384,8 +382,7 @@ TEST(Frames, AreTouchedByAnyKernelWhereTheRuleSaysSo) {
 
 // The driver gives the handle of a kernel that is gone to one that has other parameters.
 TEST(Frames, AreTouchedByAKernelWhoseHandleWasAnothers) {
-    World world(film("frames = latest\n" + at_once));
-    Puppet a(world), b(world);
+    auto [world, a, b] = Twins(film("frames = latest\n" + at_once));
     begin(a, b);
     a.all({kernels(), "malloc other 4096", "launch - test_write other 4 1", "sync", "unload"});
     a.all({kernels(), "launch - test_last 151587081 1048576 p", "sync"});
@@ -398,8 +395,7 @@ TEST(Frames, AreTouchedByAKernelWhoseHandleWasAnothers) {
 // finds it gone (700).
 TEST(Frames, OfABufferThatAnotherThreadFreesEnd) {
     for (const bool writer : {true, false}) {
-        World world(film("frames = latest\n" + at_once));
-        Puppet a(world), b(world);
+        auto [world, a, b] = Twins(film("frames = latest\n" + at_once));
         begin(a, b);
         Puppet &one = writer ? a : b, &other = writer ? b : a;
         constexpr int calls = 200;
@@ -422,8 +418,8 @@ TEST(Frames, OfABufferThatAnotherThreadFreesEnd) {
 
 // It waits for a reader meanwhile.
 TEST(Frames, OfABufferThatIsFreedWhileTheWriterWaitsEnd) {
-    World world(film("frames = each\nframes_timeout = 300ms\nframe_slots = 2\n" + at_once));
-    Puppet a(world), b(world);
+    auto [world, a, b] =
+        Twins(film("frames = each\nframes_timeout = 300ms\nframe_slots = 2\n" + at_once));
     a.must("malloc p 4194304");
     b.must("malloc q 4194304");
     b.stop();
@@ -441,8 +437,7 @@ TEST(Frames, OfABufferThatIsFreedWhileTheWriterWaitsEnd) {
 
 // The default streams of two contexts are two, and a stream is that of one.
 TEST(Frames, AreDrawnAndReadInAnotherContextThanTheBuffers) {
-    World world(film("frames = latest\n" + at_once));
-    Puppet a(world), b(world);
+    auto [world, a, b] = Twins(film("frames = latest\n" + at_once));
     begin(a, b);
     for (Puppet *each : {&a, &b})
         each->all({"ctxcreate c", "stream s"});

@@ -169,8 +169,7 @@ TEST(Frames, WithoutTheKeyAreNotOrdered) {
 const std::string late = "frame-late";
 
 TEST(Frames, OfAReaderThatStopsAreLeftOut) {
-    World world(film("frames = each\nframes_timeout = 200ms\n"));
-    Puppet a(world), b(world);
+    auto [world, a, b] = Twins(film("frames = each\nframes_timeout = 200ms\n"));
     allocate(a, b);
     a.all({"fill p 1 4194304", "sync"});
     b.stop();
@@ -186,8 +185,7 @@ TEST(Frames, OfAReaderThatStopsAreLeftOut) {
 }
 
 TEST(Frames, OfAReaderThatIsKilledAreNotWaitedFor) {
-    World world(film("frames = each\nframes_timeout = 20s\n"));
-    Puppet a(world), b(world);
+    auto [world, a, b] = Twins(film("frames = each\nframes_timeout = 20s\n"));
     allocate(a, b);
     a.all({"fill p 1 4194304", "sync"});
     b.kill();
@@ -209,8 +207,7 @@ void draw(Puppet &puppet, int from, int to) {
 
 // The touch that begins the third says that the second is whole.
 TEST(Frames, OfAWriterThatIsKilledInTheMidstOfOneEndBeforeIt) {
-    World world(film("frames = latest\n"));
-    Puppet a(world), b(world);
+    auto [world, a, b] = Twins(film("frames = latest\n"));
     allocate(a, b);
     draw(a, 1, 2);
     a.must("fill p 3 4096");
@@ -222,8 +219,7 @@ TEST(Frames, OfAWriterThatIsKilledInTheMidstOfOneEndBeforeIt) {
 }
 
 TEST(Frames, OfAReaderThatStopsAreNotWaitedForByLatest) {
-    World world(film("frames = latest\n"));
-    Puppet a(world), b(world);
+    auto [world, a, b] = Twins(film("frames = latest\n"));
     allocate(a, b);
     draw(a, 1, 1);
     b.stop();
@@ -239,8 +235,7 @@ TEST(Frames, OfAReaderThatStopsAreNotWaitedForByLatest) {
 
 // To the child each call is one without a device; its parent's frames go on.
 TEST(Frames, AreNotAForkedChildsToFree) {
-    World world(film("frames = each\n"));
-    Puppet a(world), b(world);
+    auto [world, a, b] = Twins(film("frames = each\n"));
     allocate(a, b);
     draw(a, 1, 2);
     EXPECT_EQ(b.must("read q 0 1"), "01");
@@ -255,8 +250,7 @@ TEST(Frames, AreNotAForkedChildsToFree) {
 // They keep what they have, and whoever comes later has no frames.
 TEST(Frames, WithoutTheirFileProgramsGoOn) {
     for (const bool removed : {true, false}) {
-        World world(film("frames = latest\n"));
-        Puppet a(world), b(world);
+        auto [world, a, b] = Twins(film("frames = latest\n"));
         allocate(a, b);
         draw(a, 1, 2);
         b.must("read q 0 1");
@@ -279,8 +273,8 @@ TEST(Frames, WithoutTheirFileProgramsGoOn) {
 
 TEST(Frames, WithoutRoomForThemTheBufferIsShared) {
     SIM_ONLY("the card is small");
-    World world(rule("film", "puppet", "auto", "size = 1GiB\nframes = latest\nframe_slots = 16\n"));
-    Puppet a(world), b(world);
+    auto [world, a, b] =
+        Twins(rule("film", "puppet", "auto", "size = 1GiB\nframes = latest\nframe_slots = 16\n"));
     a.make("p", GiB, "0x11");
     ASSERT_EQ(world.count("share-fallback"), 1u);
     EXPECT_NE(world.findings("share-fallback").at(0).detail.find("no memory for slots"),
@@ -298,8 +292,7 @@ size_t frame_files(const World &world) {
 
 // To its program the memory is an allocation of its own.
 TEST(Frames, AReadersBufferIsItsOwn) {
-    World world(film("frames = latest\n"));
-    Puppet a(world), b(world);
+    auto [world, a, b] = Twins(film("frames = latest\n"));
     const uint64_t before = world.used();
     a.make("p", 4194304, "0x11");
     b.make("q", 4194304, "0x22");
@@ -315,8 +308,7 @@ TEST(Frames, AReadersBufferIsItsOwn) {
 }
 
 TEST(Frames, AreShownWithWhoReadsThem) {
-    World world(film("frames = latest\nframe_waits = 1\n"));
-    Puppet a(world), b(world);
+    auto [world, a, b] = Twins(film("frames = latest\nframe_waits = 1\n"));
     a.make("p", 4194304, "0x11");
     b.must("malloc q 4194304");
     a.all({"fill p 1 4194304", "sync"});

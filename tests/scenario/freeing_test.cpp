@@ -53,9 +53,7 @@ TEST(Defer, AHandleOfFreedMemoryIsRefused) {
 }
 
 TEST(Defer, TheDeathOfTheImporterFreesTheMemory) {
-    World world;
-    Exporter a(world);
-    Importer b(world, a);
+    auto [world, a, b] = Lent();
     const uint64_t held = world.used();
     a.must("free p");
     b.kill();
@@ -81,9 +79,7 @@ TEST(Defer, TheLastOfTwoImportersCounts) {
 TEST(Defer, EveryOpenNeedsItsClose) {
     if (hip() == "hip6")
         GTEST_SKIP() << "each open gives a pointer of its own, and that needs the close";
-    World world;
-    Exporter a(world);
-    Importer b(world, a);
+    auto [world, a, b] = Lent();
     b.must("open q " + a.handle);
     EXPECT_EQ(world.count("double-open"), 1u);
     b.must("open q " + a.handle);
@@ -99,18 +95,14 @@ TEST(Defer, EveryOpenNeedsItsClose) {
 }
 
 TEST(Defer, SynchronisesAsAFreeDoes) {
-    World world;
-    Exporter a(world);
-    Importer b(world, a);
+    auto [world, a, b] = Lent();
     const int64_t start = now_ms();
     a.all({"busy 400", "free p"});
     EXPECT_GE(now_ms() - start, 390);
 }
 
 TEST(Defer, AStoppedImporterHoldsUpNobody) {
-    World world;
-    Exporter a(world);
-    Importer b(world, a);
+    auto [world, a, b] = Lent();
     b.stop();
     const int64_t start = now_ms();
     a.all({"free p", "malloc x 4096", "free x"});
@@ -125,8 +117,7 @@ TEST(Defer, AStoppedImporterHoldsUpNobody) {
 }
 
 TEST(Defer, ARuleImportIsHeldAsAnyOther) {
-    World world(FRAMES);
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(FRAMES);
     a.all({"malloc p 4194304", "fill p 0xb2 10", "sync"});
     b.must("malloc q 4194304");
     a.must("free p");
@@ -154,8 +145,8 @@ TEST(OwnerEnds, BeforeAnImporterByARuleIsNoWarning) {
 
 // What the user asked for, and did not get.
 TEST(OwnerEnds, WhatARuleSharesAccusesWhereAFreeFailsOrLingerIsOver) {
-    World world("[gpushare]\non_free = refuse\nlinger = 100ms\n" + std::string(FRAMES));
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] =
+        Couple("[gpushare]\non_free = refuse\nlinger = 100ms\n" + std::string(FRAMES));
     a.must("malloc p 4194304");
     b.must("malloc q 4194304");
     EXPECT_NE(a.code("free p"), 0);
@@ -200,9 +191,7 @@ TEST(Defer, TheReaperIsOneThreadAndEnds) {
 // --- the other ways to free ---
 
 TEST(Wait, AFreeBlocksUntilTheImporterCloses) {
-    World world("", {{"GPUSHARE_ON_FREE", "wait"}});
-    Exporter a(world);
-    Importer b(world, a);
+    auto [world, a, b] = Lent("", {{"GPUSHARE_ON_FREE", "wait"}});
     a.send("free p");
     EXPECT_FALSE(a.answers(300));
     EXPECT_EQ(b.must("read q 0 1"), "a1");
@@ -213,9 +202,8 @@ TEST(Wait, AFreeBlocksUntilTheImporterCloses) {
 }
 
 TEST(Wait, AfterItsTimeTheFreeIsDeferred) {
-    World world("", {{"GPUSHARE_ON_FREE", "wait"}, {"GPUSHARE_FREE_TIMEOUT", "300ms"}});
-    Exporter a(world);
-    Importer b(world, a);
+    auto [world, a, b] =
+        Lent("", {{"GPUSHARE_ON_FREE", "wait"}, {"GPUSHARE_FREE_TIMEOUT", "300ms"}});
     const int64_t start = now_ms();
     a.must("free p");
     EXPECT_GE(now_ms() - start, 290);
@@ -228,9 +216,7 @@ TEST(Wait, AfterItsTimeTheFreeIsDeferred) {
 }
 
 TEST(Wait, TheDeathOfTheImporterEndsIt) {
-    World world("", {{"GPUSHARE_ON_FREE", "wait"}});
-    Exporter a(world);
-    Importer b(world, a);
+    auto [world, a, b] = Lent("", {{"GPUSHARE_ON_FREE", "wait"}});
     a.send("free p");
     EXPECT_FALSE(a.answers(200));
     b.kill();
@@ -267,9 +253,7 @@ TEST(Refuse, KeepsTheNameOfARegion) {
 }
 
 TEST(Allow, FreesAndOnlyReports) {
-    World world("", {{"GPUSHARE_ON_FREE", "allow"}});
-    Exporter a(world);
-    Importer b(world, a);
+    auto [world, a, b] = Lent("", {{"GPUSHARE_ON_FREE", "allow"}});
     EXPECT_EQ(a.code("free p"), 0);
     EXPECT_EQ(world.count("free-while-open"), 1u);
     EXPECT_EQ(world.state(), "freed");
@@ -306,9 +290,7 @@ TEST(DoubleFree, OfExportedMemory) {
 // the program's handlers run: this one leaves it.
 TEST(DoubleFree, WhileTheFirstIsCarriedOutLetsSignalsIn) {
     SIM_ONLY("a driver need not survive it");
-    World world;
-    Exporter a(world);
-    Importer b(world, a);
+    auto [world, a, b] = Lent();
     a.all({"free p", "busy 5000"});
     b.must("close q");
     a.must("sleep 200");
@@ -462,9 +444,7 @@ TEST(DeadOwner, AlsoWhenItEndedOrderly) {
 // --- the owner ends ---
 
 TEST(OwnerDies, ImportersKeepTheBytesAndGcKeepsTheRecord) {
-    World world;
-    Exporter a(world);
-    Importer b(world, a);
+    auto [world, a, b] = Lent();
     const uint64_t held = world.used();
     a.kill();
     EXPECT_EQ(b.must("read q 0 1"), "a1");
@@ -482,9 +462,7 @@ TEST(OwnerDies, ImportersKeepTheBytesAndGcKeepsTheRecord) {
 
 TEST(OwnerEnds, IsReportedWhenOthersHoldItsMemory) {
     for (const char *end : {"return", "exit 0", "_exit 0", "quick_exit 0"}) {
-        World world;
-        Exporter a(world);
-        Importer b(world, a);
+        auto [world, a, b] = Lent();
         const int64_t start = now_ms();
         EXPECT_EQ(a.quit(end), 0);
         EXPECT_LT(now_ms() - start, soon(1000)) << end;
@@ -498,9 +476,7 @@ TEST(OwnerEnds, IsReportedWhenOthersHoldItsMemory) {
 }
 
 TEST(OwnerEnds, NotReportedWhenNobodyHoldsIt) {
-    World world;
-    Exporter a(world);
-    Importer b(world, a);
+    auto [world, a, b] = Lent();
     b.must("close q");
     EXPECT_EQ(a.quit("return"), 0);
     EXPECT_EQ(world.findings().size(), 0u);
@@ -513,9 +489,7 @@ TEST(OwnerEnds, NotReportedWhenNobodyHoldsIt) {
 
 TEST(Linger, TheExitWaitsForImporters) {
     for (const char *end : {"exit 3", "_exit 3", "quick_exit 3"}) {
-        World world("", {{"GPUSHARE_LINGER", "20s"}});
-        Exporter a(world);
-        Importer b(world, a);
+        auto [world, a, b] = Lent("", {{"GPUSHARE_LINGER", "20s"}});
         a.send(end);
         usleep(200000);
         EXPECT_FALSE(a.ended()) << end;
@@ -528,9 +502,7 @@ TEST(Linger, TheExitWaitsForImporters) {
 // Bare, nothing of another thread would come after it.
 TEST(Linger, TheExitThatBeganFirstGivesTheStatus) {
     for (const char *end : {"_exit 4", "exit 4", "quick_exit 4"}) {
-        World world("", {{"GPUSHARE_LINGER", "2s"}});
-        Exporter a(world);
-        Importer b(world, a);
+        auto [world, a, b] = Lent("", {{"GPUSHARE_LINGER", "2s"}});
         a.must("later 800 " + std::string(end));
         EXPECT_EQ(a.quit("_exit 3"), 3) << end;
         EXPECT_EQ(world.count("exit-while-open"), 1u) << end;
@@ -540,9 +512,7 @@ TEST(Linger, TheExitThatBeganFirstGivesTheStatus) {
 
 // The reset waits for the reaper, which is in a free that waits for the kernel.
 TEST(Defer, CtrlCEndsAResetBesideAFreeThatWaits) {
-    World world;
-    Exporter a(world);
-    Importer b(world, a);
+    auto [world, a, b] = Lent();
     a.all({"free p", "busy 30000"});
     b.must("close q");
     usleep(300000);
@@ -567,9 +537,7 @@ TEST(Linger, BesideAResetThatDoesNotReturnTheEndIsNear) {
 }
 
 TEST(Linger, ThenTheExitIsReported) {
-    World world("", {{"GPUSHARE_LINGER", "300ms"}});
-    Exporter a(world);
-    Importer b(world, a);
+    auto [world, a, b] = Lent("", {{"GPUSHARE_LINGER", "300ms"}});
     const int64_t start = now_ms();
     EXPECT_EQ(a.quit("return"), 0);
     EXPECT_GE(now_ms() - start, 290);
@@ -578,9 +546,7 @@ TEST(Linger, ThenTheExitIsReported) {
 }
 
 TEST(Linger, ADeferredFreeIsWaitedForToo) {
-    World world("", {{"GPUSHARE_LINGER", "20s"}});
-    Exporter a(world);
-    Importer b(world, a);
+    auto [world, a, b] = Lent("", {{"GPUSHARE_LINGER", "20s"}});
     a.must("free p");
     a.send("exit 0");
     usleep(150000);
@@ -592,9 +558,7 @@ TEST(Linger, ADeferredFreeIsWaitedForToo) {
 
 // Other threads go on with their memory as long as the exit waits.
 TEST(Linger, AFreeBesideItFrees) {
-    World world("", {{"GPUSHARE_LINGER", "20s"}});
-    Exporter a(world);
-    Importer b(world, a);
+    auto [world, a, b] = Lent("", {{"GPUSHARE_LINGER", "20s"}});
     a.all({"malloc other " + std::to_string(big()), "get other"});
     const uint64_t before = world.used();
     a.must("later 300 free other");
@@ -608,9 +572,7 @@ TEST(Linger, AFreeBesideItFrees) {
 }
 
 TEST(Linger, AFreeBesideItIsDeferredForImporters) {
-    World world("", {{"GPUSHARE_LINGER", "20s"}});
-    Exporter a(world);
-    Importer b(world, a);
+    auto [world, a, b] = Lent("", {{"GPUSHARE_LINGER", "20s"}});
     const uint64_t before = world.used();
     a.must("later 300 free p");
     a.send("exit 3");
@@ -627,9 +589,7 @@ TEST(Linger, AFreeBesideItIsDeferredForImporters) {
 
 // The reset waits for the kernel, and the free for the reset: there is nothing left to free.
 TEST(Context, AFreeBesideItsEndHarmsNobody) {
-    World world;
-    Exporter a(world);
-    Importer b(world, a);
+    auto [world, a, b] = Lent();
     const uint64_t before = world.used();
     a.all({"busy 600", "later 200 free p"});
     a.send("reset");
@@ -655,9 +615,7 @@ TEST(Context, AFreeBesideItsRefusedEndFreesTheMemory) {
 }
 
 TEST(Linger, CtrlCEndsItAtOnce) {
-    World world("", {{"GPUSHARE_LINGER", "60s"}});
-    Exporter a(world);
-    Importer b(world, a);
+    auto [world, a, b] = Lent("", {{"GPUSHARE_LINGER", "60s"}});
     a.send("exit 0");
     usleep(150000);
     const int64_t start = now_ms();
@@ -722,9 +680,7 @@ TEST(Context, AFreeInOrderNeedsOne) {
 }
 
 TEST(Context, AnImportersResetIsItsClose) {
-    World world;
-    Exporter a(world);
-    Importer b(world, a);
+    auto [world, a, b] = Lent();
     const uint64_t held = world.used();
     a.must("free p");
     EXPECT_EQ(b.code("reset"), 0);
@@ -753,9 +709,7 @@ TEST(Context, DeferredMemoryGoesWithItsContext) {
 
 TEST(Fork, AChildThatEndsTakesNothingFromItsParent) {
     for (const char *end : {"_exit 3", "exit 3", "quick_exit 3", "malloc x 10", "pid"}) {
-        World world;
-        Exporter a(world);
-        Importer b(world, a);
+        auto [world, a, b] = Lent();
         const Reply reply = a("fork " + std::string(end));
         EXPECT_EQ(reply[0], std::string(end).find("exit") == std::string::npos ? "0" : "3");
         EXPECT_EQ(world.region()["state"].text, "ready") << end;
@@ -790,9 +744,7 @@ TEST(Fork, AChildOfAProgramWithoutCudaStartsFresh) {
 }
 
 TEST(Fork, AChildWhileTheParentDefers) {
-    World world;
-    Exporter a(world);
-    Importer b(world, a);
+    auto [world, a, b] = Lent();
     a.must("free p");
     auto child = a.spawn();
     b.must("close q");
@@ -861,9 +813,7 @@ TEST(Audit, ChangesNothingAndReports) {
 }
 
 TEST(Audit, AFreeGoesThroughAtOnce) {
-    World world("", {{"GPUSHARE_MODE", "audit"}});
-    Exporter a(world);
-    Importer b(world, a);
+    auto [world, a, b] = Lent("", {{"GPUSHARE_MODE", "audit"}});
     const int threads = std::stoi(a.must("tasks"));
     a.must("free p");
     EXPECT_EQ(std::stoi(a.must("tasks")), threads);
@@ -872,8 +822,7 @@ TEST(Audit, AFreeGoesThroughAtOnce) {
 }
 
 TEST(Audit, RulesDoNotApply) {
-    World world(FRAMES, {{"GPUSHARE_MODE", "audit"}});
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(FRAMES, {{"GPUSHARE_MODE", "audit"}});
     a.must("malloc p 4096");
     const int64_t start = now_ms();
     b.must("malloc q 4096");
@@ -945,9 +894,7 @@ TEST(Peers, InOtherNamespacesOfTheKernel) {
 // --- reports ---
 
 TEST(Reports, AsTextSayWhatHappenedAndWhatToDo) {
-    World world("", {{"GPUSHARE_LOG_FORMAT", "text"}, {"GPUSHARE_LOG", "stderr"}});
-    Exporter a(world);
-    Importer b(world, a);
+    auto [world, a, b] = Lent("", {{"GPUSHARE_LOG_FORMAT", "text"}, {"GPUSHARE_LOG", "stderr"}});
     a.must("free p");
     const std::string text = a.errors(), margin = "========= [" + pid(a) + "]";
     EXPECT_EQ(

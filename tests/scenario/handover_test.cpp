@@ -41,8 +41,7 @@ TEST(Handover, TheImporterGetsFinalBytes) {
 }
 
 TEST(Handover, TheMemoryGoesWhenItsImporterHasFreedIt) {
-    World world(frames());
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(frames());
     a.must("info");
     b.must("info");
     const uint64_t before = world.used();
@@ -76,8 +75,7 @@ TEST(Handover, AProducerThatEndsFirstWaitsForTheFirstImporterAndNoLonger) {
 
 TEST(Handover, AProgramThatNeverFreesHandsOverWhenItEnds) {
     for (const char *end : {"return", "_exit 0"}) {
-        World world(frames());
-        Puppet a(world, producer()), b(world, consumer());
+        auto [world, a, b] = Couple(frames());
         produce(a);
         b.send("malloc q 4096");
         EXPECT_FALSE(b.answers(150)) << end;
@@ -149,8 +147,7 @@ TEST(Handover, AtTheExitAnotherThreadMayDestroyTheContext) {
 }
 
 TEST(Handover, AStuckImporterHoldsUpNothingAfterItTookIt) {
-    World world(frames());
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(frames());
     produce(a);
     a.must("free p");
     expect_result(b);
@@ -181,9 +178,9 @@ TEST(Handover, ManyImportersOfOneResult) {
 }
 
 TEST(Handover, ASecondResultFollowsTheFirst) {
-    World world(rule("f{n}", "producer", "export", "index = *\nready = free\nhandover = 20s\n") +
-                rule("f{n}", "consumer", "import", "index = *\nwait = 5s\n"));
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] =
+        Couple(rule("f{n}", "producer", "export", "index = *\nready = free\nhandover = 20s\n") +
+               rule("f{n}", "consumer", "import", "index = *\nwait = 5s\n"));
     for (const char *byte : {"0x11", "0x22", "0x33"}) {
         produce(a, byte, 65536);
         a.must("free p");
@@ -237,8 +234,7 @@ TEST(Handover, AChainOfFive) {
 }
 
 TEST(Handover, SigkillLosesItAndTheConsumerTimesOut) {
-    World world(frames("20s", "500ms"));
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(frames("20s", "500ms"));
     produce(a);
     a.must("free p");
     a.kill();
@@ -264,8 +260,7 @@ TEST(Handover, CtrlCEndsTheWaitOfAProducer) {
 
 TEST(Handover, OutOfMemoryDoesNotTakeAResultAway) {
     SIM_ONLY("a small device");
-    World world(frames(), {{"GPUSHARE_SIM_MEMORY", "64MiB"}});
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(frames(), {{"GPUSHARE_SIM_MEMORY", "64MiB"}});
     produce(a, "0xc3", 48 * MiB);
     a.must("free p");
     EXPECT_EQ(a.code("malloc x 50331648"), 2);

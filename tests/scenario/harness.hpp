@@ -184,6 +184,22 @@ How producer(const std::string &build = "puppet");
 How consumer(const std::string &build = "puppet");
 How bare();
 
+// A world with a producer and a consumer in it; and one with two processes that are alike.
+struct Couple {
+    explicit Couple(const std::string &configuration = "", const Environment &more = {})
+        : world(configuration, more) {
+    }
+    World world;
+    Puppet a{world, producer()}, b{world, consumer()};
+};
+struct Twins {
+    explicit Twins(const std::string &configuration = "", const Environment &more = {})
+        : world(configuration, more) {
+    }
+    World world;
+    Puppet a{world}, b{world};
+};
+
 // Memory that the producer makes by a rule is the consumer's, too, and either one sees what the
 // other writes. Returns the region as `gpushare ls` shows it meanwhile.
 Json expect_shared_both_ways(const World &world, Puppet &a, Puppet &b);

@@ -57,8 +57,7 @@ TEST_F(Hip, AnInteriorFreeOfDeferredMemoryDoesNotFreeIt) {
 
 TEST_F(Hip, AnOpenOfAHandleTakenInsideSaysWhatToAdd) {
     for (const uint64_t offset : {0, 256}) {
-        World world;
-        Puppet a(world), b(world);
+        auto [world, a, b] = Twins();
         a.make("p", 4 * MiB, "0xa1");
         b.must("open q " + a.must("getat " + plus(a.must("value p"), offset)));
         EXPECT_EQ(b.must("read q 0 1"), "a1");
@@ -100,8 +99,7 @@ TEST_F(Hip, AFreeOfAnImportClosesIt) {
 
 // A rule's memory is the program's allocation: it can neither be closed nor freed by its middle.
 TEST_F(Hip, ARulesImportIsNotClosedByItsMiddle) {
-    World world(FRAMES);
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(FRAMES);
     a.make("p", 4 * MiB, "0xa1");
     b.must("malloc q 4194304");
     const std::string inside = plus(b.must("value q"), 4096);
@@ -143,8 +141,7 @@ TEST_F(Hip, AnOpenOfFreedMemoryIsAnsweredWhereItWouldHang) {
 }
 
 TEST_F(Hip, AnOpenThatIsRefusedLateIsExplained) {
-    World world("", {{"GPUSHARE_SIM_HIP_ATTACH", "dmabuf"}});
-    Puppet a(world), b(world);
+    auto [world, a, b] = Twins("", {{"GPUSHARE_SIM_HIP_ATTACH", "dmabuf"}});
     a.make("p", 4 * MiB, "0xa1");
     const std::string handle = a.must("get p");
     a.kill();
@@ -154,8 +151,7 @@ TEST_F(Hip, AnOpenThatIsRefusedLateIsExplained) {
 
 // A fault of AMD's: an export held the memory for ever. What is published ends all the same.
 TEST_F(Hip, AnExportThatPinsMemoryIsFreedForTheOthers) {
-    World world("", {{"GPUSHARE_SIM_HIP_PINNED", "1"}});
-    Puppet a(world), b(world);
+    auto [world, a, b] = Twins("", {{"GPUSHARE_SIM_HIP_PINNED", "1"}});
     const uint64_t before = world.used();
     a.make("p", 4 * MiB, "0xa1");
     const std::string handle = a.must("get p");
@@ -360,8 +356,7 @@ TEST_F(Hip, LearnHasNoRulesToMake) {
 // --- what the tool tells of such programs ---
 
 TEST_F(Hip, TopHasARowForEachProcess) {
-    World world(FRAMES, {{"GPUSHARE_SIM_DEVICES", "2"}});
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(FRAMES, {{"GPUSHARE_SIM_DEVICES", "2"}});
     a.must("device 1");
     a.make("p", 4 * MiB, "0xa1");
     b.all({"device 1", "malloc q 4194304"});

@@ -28,9 +28,8 @@ TEST(FreedMemory, CannotBeExportedAgain) {
 }
 
 TEST(FreedMemory, ThatIsAResultCannotBeExportedAgain) {
-    World world(rule("result", "producer", "export", "ready = free\n") +
-                rule("result", "consumer*", "import", "wait = 5s\n"));
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(rule("result", "producer", "export", "ready = free\n") +
+                                rule("result", "consumer*", "import", "wait = 5s\n"));
     a.all({"malloc p 4194304", "fill p 0x31 4194304", "free p"});
     EXPECT_EQ(a.code("get p"), 1);
     EXPECT_EQ(a.code("free p"), 1);
@@ -218,8 +217,7 @@ TEST(DirectoryGone, AFreedRegionIsHeld) {
 // The handler may have interrupted malloc: nothing on the way from _exit may want its lock.
 TEST(Handler, ThatEndsTheProcessEndsIt) {
     for (int round = 0; round < 10; round++) {
-        World world;
-        Puppet a(world, producer()), b(world, consumer());
+        auto [world, a, b] = Couple();
         for (int i = 0; i < 20; i++) {
             const std::string name = std::to_string(i);
             a.must("malloc p" + name + " 4096");
@@ -232,8 +230,7 @@ TEST(Handler, ThatEndsTheProcessEndsIt) {
 
 // Small allocations get equal handles again: what is evicted is the tombstone, not the live region.
 TEST(Tombstones, NeverTakeALiveRegionsRecordAway) {
-    World world;
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple();
     a.must("malloc keep 4096"); // holds the block
     a.must("malloc p 4096");
     const std::string first = a.must("get p");
@@ -252,9 +249,9 @@ TEST(Tombstones, NeverTakeALiveRegionsRecordAway) {
 // An old handle opens what its exporter has there now, as bare, where no record says that it is
 // old. A rule's import of that is held by its own name all the same.
 TEST(RulesImport, IsHeldThoughAnOldHandleHasItOpenToo) {
-    World world("[region f-{n}]\nprogram = producer\nrole = export\nsize = 4MiB\nindex = *\n"
-                "[region f-1]\nprogram = consumer*\nrole = import\nsize = 4MiB\nwait = 5s\n");
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] =
+        Couple("[region f-{n}]\nprogram = producer\nrole = export\nsize = 4MiB\nindex = *\n"
+               "[region f-1]\nprogram = consumer*\nrole = import\nsize = 4MiB\nwait = 5s\n");
     a.must("malloc p 4194304");
     const std::string old = a.must("get p");
     a.must("free p");
@@ -275,9 +272,8 @@ TEST(RulesImport, IsHeldThoughAnOldHandleHasItOpenToo) {
 // The wait for the device before a rule's import is closed must leave other threads' captures
 // alone.
 TEST(RulesImport, ItsFreeEndsNoCapture) {
-    World world(rule("frames", "producer", "export") +
-                rule("frames", "consumer*", "import", "wait = 5s\n"));
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(rule("frames", "producer", "export") +
+                                rule("frames", "consumer*", "import", "wait = 5s\n"));
     a.must("malloc p 4194304");
     b.must("malloc q 4194304");
     EXPECT_EQ(b.must("free-relaxed q"), "0");
@@ -287,8 +283,7 @@ TEST(RulesImport, ItsFreeEndsNoCapture) {
 // later.
 TEST(Defer, WhereACaptureForbidsAFreeItIsNotCarriedOut) {
     for (const bool shared : {false, true}) {
-        World world;
-        Puppet a(world, producer()), b(world, consumer());
+        auto [world, a, b] = Couple();
         a.all({"malloc p 4194304", "stream s 1"});
         if (shared)
             b.must("open q " + a.must("get p"));

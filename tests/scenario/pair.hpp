@@ -22,3 +22,13 @@ struct Importer : Puppet {
         must("open q " + exporter.handle);
     }
 };
+
+// A world of its own for such a pair.
+struct Lent {
+    explicit Lent(const std::string &configuration = "", const Environment &more = {})
+        : world(configuration, more) {
+    }
+    World world;
+    Exporter a{world};
+    Importer b{world, a};
+};

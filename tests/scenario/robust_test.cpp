@@ -79,8 +79,7 @@ TEST(Directory, ThatIsRelative) {
 }
 
 TEST(Directory, RulesWithoutItLeaveMemoryPrivate) {
-    World world(FRAMES, {{"GPUSHARE_DIR", "/proc/gpushare"}});
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(FRAMES, {{"GPUSHARE_DIR", "/proc/gpushare"}});
     a.must("malloc p 4096");
     const int64_t start = now_ms();
     b.must("malloc q 4096"); // there is nothing to wait for
@@ -206,8 +205,7 @@ TEST(Descriptors, AnEventThatCouldNotBeToldIsNotUnknown) {
 }
 
 TEST(Descriptors, AreMissingForAMoment) {
-    World world;
-    Puppet a(world), b(world);
+    auto [world, a, b] = Twins();
     a.all({"malloc beside 4096", "malloc p 65536"});
     b.must("malloc own 65536");
     limit_descriptors(a, 3);
@@ -233,8 +231,7 @@ TEST(Descriptors, AreMissingForAMoment) {
 }
 
 TEST(Directory, RemovedWhileRunning) {
-    World world;
-    Puppet a(world), b(world);
+    auto [world, a, b] = Twins();
     a.must("malloc p 4194304");
     b.must("open q " + a.must("get p"));
     fs::remove_all(world.environment["GPUSHARE_DIR"]);
@@ -326,8 +323,7 @@ void damage(World &world, const std::string &what, size_t at, const std::string 
 }
 
 TEST(Damage, OfARecordIsReportedOnceAndSkipped) {
-    World world;
-    Puppet a(world), b(world);
+    auto [world, a, b] = Twins();
     a.must("malloc p 4194304");
     const std::string handle = a.must("get p");
     damage(world, "regions", 100, "damage");
@@ -339,9 +335,8 @@ TEST(Damage, OfARecordIsReportedOnceAndSkipped) {
 }
 
 TEST(Damage, OfARecordUnderAName) {
-    World world(rule("frames", "producer", "export") +
-                rule("frames", "consumer", "import", "wait = 400ms\n"));
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(rule("frames", "producer", "export") +
+                                rule("frames", "consumer", "import", "wait = 400ms\n"));
     a.must("malloc p 4194304");
     damage(world, "regions", 0, "rubbish");
     b.must("malloc q 4194304"); // private
@@ -404,8 +399,7 @@ TEST(Damage, OfASlotDoesNotTakeMemoryAway) {
 
 TEST(Errno, SurvivesEveryCall) {
     SIM_ONLY("a driver may change errno itself");
-    World world(FRAMES);
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(FRAMES);
     a.must("info");
     b.must("info");
     const auto errno_after = [](Puppet &puppet, const std::string &line) {
@@ -496,13 +490,13 @@ TEST(Many, AMillionAllocationsCostWhatTheFirstDo) {
 // Not asked on a card: the first call of a process, in which the driver initialises itself, and the
 // opening of an event, in which it opens a file.
 TEST(Cancelled, AThreadIsInNoCall) {
-    World world(rule("vmm", "producer", "export", "size = 4MiB\nbacking = vmm\nkeep = users\n") +
-                    rule("vmm", "consumer*", "import", "size = 4MiB\nbacking = vmm\n") +
-                    rule("old", "producer", "export", "size = 6MiB\n") +
-                    rule("old", "consumer*", "import", "size = 6MiB\n") +
-                    rule("none", "consumer*", "import", "size = 8MiB\nwait = 300ms\n"),
-                {{"GPUSHARE_LINGER", "300ms"}});
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] =
+        Couple(rule("vmm", "producer", "export", "size = 4MiB\nbacking = vmm\nkeep = users\n") +
+                   rule("vmm", "consumer*", "import", "size = 4MiB\nbacking = vmm\n") +
+                   rule("old", "producer", "export", "size = 6MiB\n") +
+                   rule("old", "consumer*", "import", "size = 6MiB\n") +
+                   rule("none", "consumer*", "import", "size = 8MiB\nwait = 300ms\n"),
+               {{"GPUSHARE_LINGER", "300ms"}});
     const auto code = [](Puppet &puppet, const std::string &line) {
         return puppet.code("pending " + line);
     };
@@ -537,8 +531,7 @@ TEST(Cancelled, AThreadIsInNoCall) {
 }
 
 TEST(Many, SixteenThreadsAllocateExportAndFree) {
-    World world;
-    Puppet a(world), b(world);
+    auto [world, a, b] = Twins();
     a.must("malloc p 4194304");
     const std::string handle = a.must("get p");
     a.send("threads 16 60 export 4096");
@@ -562,8 +555,7 @@ TEST(Many, SixteenThreadsAllocateExportAndFree) {
 }
 
 TEST(Many, SlotsGoBackToTheirFile) {
-    World world;
-    Puppet a(world), b(world);
+    auto [world, a, b] = Twins();
     std::vector<std::string> handles;
     for (int i = 0; i < 100; i++) {
         a.must("malloc p" + std::to_string(i) + " 4096");
@@ -582,8 +574,8 @@ TEST(Many, SlotsGoBackToTheirFile) {
 
 // The driver gives one address for all opens: two allocations cannot have it.
 TEST(Names, AreImportedByARuleOnceThoughTheProgramHasThemOpen) {
-    World world(std::string(FRAMES) + "[region frames]\nprogram = consumer\nrole = import\n");
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] =
+        Couple(std::string(FRAMES) + "[region frames]\nprogram = consumer\nrole = import\n");
     a.must("malloc p 4194304");
     b.all({"open q " + a.must("get p"), "malloc x 4194304", "malloc y 4194304"});
     EXPECT_EQ(world.count("share-fallback"), 1u) << world.logs();
@@ -661,8 +653,7 @@ INSTANTIATE_TEST_SUITE_P(All, MainThread, testing::ValuesIn(left_with),
 
 TEST(MainThreadThatEnded, LeavesAProgramThatRulesKnowAndReportsName) {
     DRIVER_STARTS_LATE();
-    World world(FRAMES);
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(FRAMES);
     a.must("depart");
     const Json region = expect_shared_both_ways(world, a, b);
     EXPECT_EQ(region["owner"]["command"].text, "producer");

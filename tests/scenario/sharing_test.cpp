@@ -24,8 +24,7 @@ INSTANTIATE_TEST_SUITE_P(Sharing, Pair,
 
 // To its program it is an allocation: a report speaks of no handle.
 TEST(Sharing, AnInteriorPointerOfAnImportIsOneOfAnAllocation) {
-    World world(FRAMES);
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(FRAMES);
     a.must("malloc p " + size_of(big()));
     b.must("malloc q " + size_of(big()));
     b.must("within r q 4096");
@@ -54,8 +53,7 @@ TEST(Sharing, OneCopyOfTheMemoryServesAll) {
 }
 
 TEST(Sharing, AnImporterMayAskForLess) {
-    World world(FRAMES);
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(FRAMES);
     a.make("p", 4194304, "0x22");
     b.must("malloc q 1000");
     EXPECT_EQ(b.must("read q 0 2"), "2222");
@@ -67,9 +65,8 @@ TEST(Sharing, WhatReachesPastTheEndIsRefusedAsBare) {
     if (!hip().empty())
         GTEST_SKIP() << "what HIP answers is not known";
     for (const char *backing : {"", "backing = vmm\n"}) {
-        World world(rule("frames", "producer", "export", backing) +
-                    rule("frames", "consumer", "import"));
-        Puppet a(world, producer()), b(world, consumer());
+        auto [world, a, b] = Couple(rule("frames", "producer", "export", backing) +
+                                    rule("frames", "consumer", "import"));
         a.must("malloc p 5000000");
         b.must("malloc p 3000000"); // it may ask for less
         for (Puppet *one : {&a, &b}) {
@@ -114,9 +111,9 @@ TEST(Sharing, WhatReachesIntoTheNextAllocationIsRefusedAsBare) {
     for (const char *backing : {"", "backing = vmm\n"}) {
         if (*backing && !hip().empty())
             continue; // there is none
-        World world(rule("frames-{n}", "producer", "export", backing + std::string("index = *\n")) +
-                    rule("frames-{n}", "consumer", "import", "index = *\n"));
-        Puppet a(world, producer()), b(world, consumer());
+        auto [world, a, b] =
+            Couple(rule("frames-{n}", "producer", "export", backing + std::string("index = *\n")) +
+                   rule("frames-{n}", "consumer", "import", "index = *\n"));
         for (Puppet *one : {&a, &b})
             one->all({"malloc p 4194304", "malloc q 4194304", "malloc r 4194304"});
         for (Puppet *one : {&a, &b})
@@ -149,8 +146,7 @@ TEST(Sharing, ANameMayHave127Characters) {
 }
 
 TEST(Sharing, AnImporterThatAsksForMoreIsPrivate) {
-    World world(FRAMES);
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(FRAMES);
     a.make("p", 4096, "0x22");
     b.must("malloc q 4097"); // although 2 MiB were allocated
     b.must("fill q 0x33 4097");
@@ -165,8 +161,7 @@ TEST(Sharing, AnImporterThatAsksForMoreIsPrivate) {
 }
 
 TEST(Sharing, ASmallExportGetsWholeBlocks) {
-    World world(FRAMES);
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(FRAMES);
     a.must("malloc p 1000");
     a.must("malloc neighbour 1000"); // outside the region's block
     const Json shown = Json::parse(world.tool({"show", "--json", "frames"}).out);
@@ -180,8 +175,7 @@ TEST(Sharing, ASmallExportGetsWholeBlocks) {
 }
 
 TEST(Sharing, ASmallRegionHasTheSizeThatWasAskedFor) {
-    World world(FRAMES);
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(FRAMES);
     a.must("malloc p 1000");
     b.must("malloc q 1000");
     EXPECT_EQ(a("range p")[1], "1000");
@@ -249,9 +243,8 @@ TEST(Rule, IndexChoosesTheNthMatch) {
 }
 
 TEST(Rule, IndexAnyNumbersEachMatch) {
-    World world(rule("f{n}", "producer", "export", "index = *\n") +
-                rule("f{n}", "consumer", "import", "index = *\n"));
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(rule("f{n}", "producer", "export", "index = *\n") +
+                                rule("f{n}", "consumer", "import", "index = *\n"));
     for (int i = 0; i < 3; i++) {
         const std::string n = size_of(static_cast<uint64_t>(i));
         a.all({"malloc p" + n + " 4096", "fill p" + n + " " + n + " 4096"});
@@ -329,8 +322,7 @@ TEST(Rule, DeviceIsAnOrdinalOrAUuidAndGoesIntoTheName) {
 
 TEST(Rule, AnotherDeviceDoesNotFit) {
     TWO_CARDS();
-    World world(FRAMES, {{"GPUSHARE_SIM_DEVICES", "2"}});
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(FRAMES, {{"GPUSHARE_SIM_DEVICES", "2"}});
     a.must("malloc p 4096");
     b.all({"device 1", "malloc q 4096"});
     ASSERT_EQ(world.count("share-mismatch"), 1u);
@@ -384,8 +376,7 @@ TEST(Rule, ASecondMatchInOneProcessStaysPrivate) {
 }
 
 TEST(Rule, AnImporterImportsARegionOnce) {
-    World world(FRAMES + rule("frames", "con*er", "import", "size = 8KiB\n"));
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(FRAMES + rule("frames", "con*er", "import", "size = 8KiB\n"));
     a.must("malloc p 65536");
     b.all({"malloc q 4096", "malloc other 8192"});
     ASSERT_EQ(world.count("share-fallback"), 1u);
@@ -395,10 +386,9 @@ TEST(Rule, AnImporterImportsARegionOnce) {
 }
 
 TEST(Rule, AFreedNameCanBeExportedAgain) {
-    World world(rule("frames", "producer", "export", "size = 4KiB\n") +
-                rule("frames", "prod*", "export", "size = 8KiB\n") +
-                rule("frames", "consumer", "import", "wait = 5s\n"));
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(rule("frames", "producer", "export", "size = 4KiB\n") +
+                                rule("frames", "prod*", "export", "size = 8KiB\n") +
+                                rule("frames", "consumer", "import", "wait = 5s\n"));
     a.all({"malloc p 4096", "free p"});
     EXPECT_EQ(world.state("frames"), "none");
     a.make("q", 8192, "0x66");
@@ -529,8 +519,7 @@ TEST(Import, CtrlCEndsTheWaitAtOnce) {
 }
 
 TEST(Import, IsNotACudaHandleToItsProgram) {
-    World world(FRAMES);
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(FRAMES);
     a.must("malloc p 4096");
     b.must("malloc q 4096");
     EXPECT_EQ(b.code("close q"), 1); // the program has allocated it
@@ -559,8 +548,7 @@ TEST(Import, ThatIsExportedLeadsToTheExportersMemory) {
 TEST(Import, ByRuleAndByHandleInOneProcess) {
     if (hip() == "hip6")
         GTEST_SKIP() << "each open gives a pointer of its own";
-    World world(FRAMES);
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(FRAMES);
     a.must("malloc p 4194304");
     const std::string handle = a.must("get p");
     b.all({"malloc q 4194304", "open r " + handle});
@@ -661,8 +649,7 @@ TEST(Auto, AWinnerKilledAtAnyPointIsReplaced) {
 }
 
 TEST(Auto, AWinnerThatIsStoppedHoldsUpOthersOnlyForTheirWait) {
-    World world(rule("weights", "*", "auto", "ready = free\nwait = 400ms\n"));
-    Puppet a(world), b(world);
+    auto [world, a, b] = Twins(rule("weights", "*", "auto", "ready = free\nwait = 400ms\n"));
     a.must("malloc w 4194304"); // it still writes
     a.stop();
     b.must("info");

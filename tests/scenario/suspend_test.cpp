@@ -83,8 +83,7 @@ TEST_F(Suspend, ReplicasTakeTurns) {
 }
 
 TEST_F(Suspend, RegionsOfTheKeeperStayOpenToOthers) {
-    World world(frames());
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(frames());
     a.make("f", 64 * MiB, "0x11");
     b.must("malloc f 67108864");
     EXPECT_EQ(b.must("read f 0 2"), "1111");
@@ -103,8 +102,7 @@ TEST_F(Suspend, RegionsOfTheKeeperStayOpenToOthers) {
 }
 
 TEST_F(Suspend, SaysWhatIsSuspendedAlreadyAndWhatIsNot) {
-    World world(frames());
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(frames());
     a.must("malloc f 67108864");
     b.must("malloc f 67108864");
     EXPECT_TRUE(does(world.tool({"resume", pid(a)}), " is not suspended."));
@@ -160,8 +158,7 @@ TEST_F(Suspend, IsRefusedWithoutTheKeyAndTheProcessGoesOn) {
 }
 
 TEST_F(Suspend, WhatSharesByTheDriversHandlesIsRefused) {
-    World world(frames(""));
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(frames(""));
     a.must("malloc f 67108864");
     b.must("malloc f 67108864");
     EXPECT_TRUE(refuses(world.tool({"suspend", pid(a)}), "region frames is exported by a handle"));
@@ -196,8 +193,7 @@ TEST_F(Suspend, WhatCannotBeUndoneIsRefused) {
 
 // A process that the driver restores with memory of others is lost.
 TEST_F(Suspend, OpenTokensAreRefusedOnBothSides) {
-    World world("[gpushare]\nvmm_ipc = on\nsuspend = on\n");
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple("[gpushare]\nvmm_ipc = on\nsuspend = on\n");
     for (Puppet *one : {&a, &b})
         one->must("malloc p 1024");
     a.must("vreserve at 8388608");
@@ -444,9 +440,8 @@ TEST_F(Suspend, AnOldDriverIsNamed) {
 }
 
 TEST_F(Suspend, AProcessThatSharesAndIsForcedIsLost) {
-    World world(rule("frames", "producer", "export", "size = 64MiB\n") +
-                rule("frames", "consumer", "import", "size = 64MiB\n"));
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(rule("frames", "producer", "export", "size = 64MiB\n") +
+                                rule("frames", "consumer", "import", "size = 64MiB\n"));
     a.must("malloc f 67108864");
     b.must("malloc f 67108864");
     EXPECT_TRUE(refuses(world.tool({"suspend", "--let-go", "--force", pid(b)}), "cannot let go"));
@@ -459,8 +454,7 @@ TEST_F(Suspend, AProcessThatSharesAndIsForcedIsLost) {
 }
 
 TEST_F(Suspend, AHandlerThatEndsASuspendedProcessEndsIt) {
-    World world(frames());
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(frames());
     a.make("f", 64 * MiB, "0x11");
     b.must("malloc f 67108864");
     EXPECT_TRUE(does(world.tool({"suspend", pid(b)}), " is suspended: "));
@@ -471,8 +465,7 @@ TEST_F(Suspend, AHandlerThatEndsASuspendedProcessEndsIt) {
 }
 
 TEST_F(Suspend, MemoryThatIsGoneEndsTheProcessWithAReport) {
-    World world(frames());
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(frames());
     a.must("malloc f 67108864");
     b.must("malloc f 67108864");
     EXPECT_TRUE(does(world.tool({"suspend", pid(b)}), " is suspended: "));
@@ -485,8 +478,7 @@ TEST_F(Suspend, MemoryThatIsGoneEndsTheProcessWithAReport) {
 }
 
 TEST_F(Suspend, ADroppedRegionComesBack) {
-    World world(frames());
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(frames());
     a.make("f", 64 * MiB, "0x11");
     b.must("malloc f 67108864");
     for (Puppet *one : {&a, &b})

@@ -99,8 +99,7 @@ TEST(Vmm, AKeeperThatStartsSlowlyIsWaitedFor) {
 }
 
 TEST(Vmm, IsNotFreedInALostContext) {
-    World world(vmm_rules());
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(vmm_rules());
     a.must("malloc p 1000");
     b.must("malloc p 1000");
     for (Puppet *puppet : {&a, &b}) {
@@ -161,8 +160,7 @@ TEST(Vmm, ForeverIsUntilItIsDropped) {
 }
 
 TEST(Vmm, AnImporterThatOnlyReads) {
-    World world(vmm_rules("access = ro\n"));
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(vmm_rules("access = ro\n"));
     a.make("p", 4194304, "0x24");
     b.must("malloc q 4194304");
     EXPECT_EQ(b.must("read q 0 4"), "24242424");
@@ -178,9 +176,9 @@ struct Access : testing::TestWithParam<std::tuple<const char *, const char *, bo
 
 TEST_P(Access, IsTheExporters) {
     const auto &[exporter, importer, writable] = GetParam();
-    World world(rule("frames", "producer", "export", exporter) +
-                rule("frames", "consumer", "import", std::string("wait = 5s\n") + importer));
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] =
+        Couple(rule("frames", "producer", "export", exporter) +
+               rule("frames", "consumer", "import", std::string("wait = 5s\n") + importer));
     a.make("p", 4194304, "0x24");
     b.must("malloc q 4194304");
     EXPECT_EQ(b.must("read q 0 4"), "24242424");
@@ -341,8 +339,8 @@ TEST(Token, ThatIsOpenAndOpenedWronglyStaysOpen) {
 // The keeper has it: nobody loses anything by its creator's end.
 TEST(Vmm, TheEndOfACreatorIsNoNews) {
     for (const char *keep : {"users", "forever"}) {
-        World world(vmm_rules("keep = " + std::string(keep) + "\n"), {{"GPUSHARE_LINGER", "20s"}});
-        Puppet a(world, producer()), b(world, consumer());
+        auto [world, a, b] =
+            Couple(vmm_rules("keep = " + std::string(keep) + "\n"), {{"GPUSHARE_LINGER", "20s"}});
         a.make("p", 4194304, "0x21");
         b.must("malloc q 4194304");
         const int64_t start = now_ms();
@@ -358,9 +356,9 @@ TEST(Vmm, TheEndOfACreatorIsNoNews) {
 // A process that lingers has threads that go on: to them its memory is what it was.
 TEST(Vmm, IsUsedByThreadsOfAProcessThatLingers) {
     for (const char *what : {"free m", "get m", "get p", "free p"}) {
-        World world(rule("m", "producer", "export", "size = 4MiB\nbacking = vmm\nkeep = users\n"),
-                    {{"GPUSHARE_LINGER", "1s"}});
-        Puppet a(world, producer()), b(world, consumer());
+        auto [world, a, b] =
+            Couple(rule("m", "producer", "export", "size = 4MiB\nbacking = vmm\nkeep = users\n"),
+                   {{"GPUSHARE_LINGER", "1s"}});
         a.all({"malloc m 4194304", "malloc o " + std::to_string(big())});
         a.must("malloc p " + std::to_string(big() + 4 * MiB));
         b.must("open q " + a.must("get o")); // lingers for this one
@@ -376,9 +374,9 @@ TEST(Vmm, IsUsedByThreadsOfAProcessThatLingers) {
 
 // What it asks about may be withdrawn already. Bare, it would not come back either.
 TEST(Vmm, IsNotAskedAboutBesideAnExitAtOnce) {
-    World world(rule("m", "producer", "export", "size = 4MiB\nbacking = vmm\nkeep = users\n"),
-                {{"GPUSHARE_LINGER", "1s"}});
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] =
+        Couple(rule("m", "producer", "export", "size = 4MiB\nbacking = vmm\nkeep = users\n"),
+               {{"GPUSHARE_LINGER", "1s"}});
     a.all({"malloc m 4194304", "malloc o " + std::to_string(big())});
     b.must("open q " + a.must("get o")); // lingers for this one
     a.must("later 300 free m");
@@ -460,9 +458,9 @@ TEST(Vmm, IsWhatItWasBesideAnExitThatWaitsForAResult) {
 
 // Stopped, it is waited for once; then processes do as if there were none, until it answers.
 TEST(Keeper, ThatIsStoppedCostsAMomentOnce) {
-    World world(rule("w{n}", "producer", "export", "backing = vmm\nkeep = users\nindex = *\n") +
-                rule("w{n}", "consumer*", "import", "backing = vmm\nindex = *\nwait = 30s\n"));
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] =
+        Couple(rule("w{n}", "producer", "export", "backing = vmm\nkeep = users\nindex = *\n") +
+               rule("w{n}", "consumer*", "import", "backing = vmm\nindex = *\nwait = 30s\n"));
     a.all({"malloc p 2097152", "fill p 0x11 4", "sync"});
     b.must("info");
     const pid_t keeper = static_cast<pid_t>(world.region("w0")["keeper"]["pid"].number);
@@ -585,8 +583,7 @@ TEST(Keeper, IsReplacedAndGetsEverythingAgain) {
 // A thread of ours that is in the driver for ever does not keep the program from ending.
 TEST(Keeper, WhoNeverGetsAnAnswerOfTheDriverForItEnds) {
     SIM_ONLY("needs a driver that can be stopped");
-    World world(vmm_rules("keep = users\n"));
-    Puppet a(world, producer()), b(world, consumer());
+    auto [world, a, b] = Couple(vmm_rules("keep = users\n"));
     a.must("malloc p 4194304");
     b.must("info");
     kill_both_keepers(world);
