@@ -10,7 +10,6 @@
 
 static void on_error(void *arg, const char *file, unsigned line, const char *message) {
     unsigned *errors = arg;
-
     need(strcmp(file, "fuzz") == 0 && line <= 1u << 20 && message[0] != '\0');
     need(strchr(message, '\n') == NULL);
     (*errors)++;
@@ -34,7 +33,6 @@ static void use_rule(const struct gps_rule *rule, const char *text) {
                                           .device_ordinal = 0,
                                           .device_uuid = uuid};
     char name[GPS_NAME_BYTES];
-
     need(rule->size_min >= 1 && rule->size_min <= rule->size_max);
     need(rule->line > 0 && rule->name[0] != '\0' && rule->name[0] != '.');
     (void)gps_rule_mismatch(rule, &facts);
@@ -48,7 +46,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     unsigned errors = 0;
     char *text = memcpy(malloc(size + 1), data, size);
     int status = gps_config_parse(&config, "fuzz", text, size, on_error, &errors);
-
     need((status == 0) == (errors == 0));
     need(status == 0 || (config.rules == NULL && config.rule_count == 0));
     for (size_t i = 0; i < config.rule_count; i++)

@@ -12,7 +12,6 @@
 
 static void require_request(const struct gps_keeper_request *request) {
     struct gps_region_record record;
-
     need(request->ask >= GPS_KEEPER_DEPOSIT && request->ask <= GPS_KEEPER_RELOAD);
     need(gps_owner_check(&request->sender) == NULL);
     need(memchr(request->record.name, '\0', sizeof request->record.name) != NULL);
@@ -25,7 +24,6 @@ static void require_request(const struct gps_keeper_request *request) {
 
 static void fuzz_request(const uint8_t *data, size_t size, bool seal) {
     struct gps_keeper_request request;
-
     if (!seal) {
         gps_request_check(data, size);
         return;
@@ -41,7 +39,6 @@ static void fuzz_request(const uint8_t *data, size_t size, bool seal) {
 
 static void fuzz_reply(const uint8_t *data, size_t size, bool seal) {
     struct gps_keeper_reply reply;
-
     if (!seal) {
         gps_reply_check(data, size);
         return;

@@ -13,7 +13,6 @@ static void require_owner(const struct gps_owner *owner) {
     char text[GPS_PROC_NAME];
     struct gps_owner parsed;
     const char *end = memchr(owner->command, '\0', sizeof owner->command);
-
     need(end != NULL);
     for (const char *c = owner->command; c < end; c++)
         need((uint8_t)*c >= ' ' && *c != 0x7f && !(c[0] == '\xc2' && (uint8_t)c[1] < 0xa0));
@@ -23,7 +22,6 @@ static void require_owner(const struct gps_owner *owner) {
 
 static void fuzz_aligned(const struct gps_region_record *bytes, size_t size, bool seal) {
     struct gps_region_record record;
-
     if (!seal) {
         gps_record_foreign(bytes, size);
         gps_record_check_fixed(bytes, size);
@@ -46,7 +44,6 @@ static void fuzz_aligned(const struct gps_region_record *bytes, size_t size, boo
 
 static void fuzz_record(const uint8_t *data, size_t size, bool seal) {
     struct gps_region_record *copy = malloc(size ? size : 1); /* its exact size, as in fuzz_text */
-
     need(copy != NULL);
     memcpy(copy, data, size);
     fuzz_aligned(copy, size, seal);
@@ -56,7 +53,6 @@ static void fuzz_record(const uint8_t *data, size_t size, bool seal) {
 static void fuzz_traces(const uint8_t *data, size_t size, bool seal) {
     struct gps_region_record record = {.checksum = 7};
     struct gps_region_traces traces;
-
     if (size != sizeof traces)
         return;
     memcpy(&traces, data, sizeof traces);
@@ -73,7 +69,6 @@ static void fuzz_traces(const uint8_t *data, size_t size, bool seal) {
 
 static void fuzz_proc(const uint8_t *data, size_t size, bool seal) {
     struct gps_proc_header header;
-
     if (seal && size >= sizeof header) {
         memcpy(&header, data, sizeof header);
         gps_proc_seal(&header);
@@ -88,7 +83,6 @@ static void fuzz_proc(const uint8_t *data, size_t size, bool seal) {
 
 static void fuzz_slot(const uint8_t *data, size_t size, bool seal) {
     struct gps_slot slot = {0};
-
     memcpy(&slot, data, size < sizeof slot ? size : sizeof slot);
     if (seal)
         gps_slot_seal(&slot);
@@ -106,7 +100,6 @@ static void seal_said(struct gps_frames_said *said) {
 static void fuzz_frames(const uint8_t *data, size_t size, bool seal) {
     struct gps_frames_said said = {0};
     struct gps_frames_reader reader = {0};
-
     memcpy(&said, data, size < sizeof said ? size : sizeof said);
     memcpy(&reader, data, size < sizeof reader ? size : sizeof reader);
     if (seal) {
@@ -128,7 +121,6 @@ static void fuzz_text(const uint8_t *data, size_t size) {
     char back[GPS_PROC_NAME];
     struct gps_owner owner;
     struct gps_id id;
-
     need(text != NULL);
     memcpy(text, data, size);
     text[size] = '\0';
@@ -147,7 +139,6 @@ static void fuzz_text(const uint8_t *data, size_t size) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint8_t mode;
-
     if (size == 0)
         return 0;
     mode = data[0] % 12;

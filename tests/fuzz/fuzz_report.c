@@ -105,7 +105,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct reading reading = {.lines = 0};
     const struct log_sink sink = {on_line, &reading, on_complaint};
     FILE *file;
-
     if (size == 0)
         return 0;
     file = fmemopen((void *)(uintptr_t)data, size, "r");

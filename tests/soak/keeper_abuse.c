@@ -52,7 +52,6 @@ static struct {
 
 static void nap(unsigned milliseconds) {
     const struct timespec time = {.tv_nsec = (long)milliseconds * 1000000};
-
     nanosleep(&time, NULL);
 }
 
@@ -97,7 +96,6 @@ static void write_slot(struct worker *worker, unsigned index, const struct gps_i
 
 static void count(int rc) {
     struct shared *shared = abuse.shared;
-
     if (rc != 0 && rc != -EEXIST)
         atomic_fetch_add(rc == -ENOENT      ? &shared->lost
                          : rc == -ETIMEDOUT ? &shared->late
@@ -117,7 +115,6 @@ static void begin(struct worker *worker) {
         exit(2);
     for (unsigned i = 0; i < OWN; i++) {
         const unsigned seed = worker->number * OWN + i;
-
         fill(&worker->own[i], &worker->self, seed);
         worker->memory[i] = memfd_create("region", MFD_CLOEXEC);
         if (write(worker->memory[i], &seed, sizeof seed) != (ssize_t)sizeof seed)
@@ -131,7 +128,6 @@ static void begin(struct worker *worker) {
 /* Who waits for another's region deposits its own meanwhile: the other may wait for that. */
 static int get(struct worker *worker, const struct gps_id *id, int *fd) {
     int rc = -ETIMEDOUT;
-
     for (unsigned i = 0; i < TIMEOUT / SLICE && rc == -ETIMEDOUT; i++) {
         rc = gps_keeper_get(&abuse.store, id, &worker->self, SLICE, fd);
         for (unsigned own = 0; own < OWN && rc == -ETIMEDOUT; own++)
@@ -144,7 +140,6 @@ static void open_another(struct worker *worker, unsigned seed) {
     struct gps_region_record record;
     unsigned found = ~0u;
     int fd, rc;
-
     fill(&record, &worker->self, seed);
     write_slot(worker, OWN, &record.id, GPS_VIA_RULE, GPS_SLOT_INTENT);
     rc = get(worker, &record.id, &fd);
@@ -163,7 +158,6 @@ static void open_another(struct worker *worker, unsigned seed) {
 static int work(unsigned number) {
     static struct worker worker;
     unsigned at = number;
-
     worker.number = number;
     srand(number + 1);
     begin(&worker);
@@ -188,7 +182,6 @@ static int work(unsigned number) {
 static int dial(void) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
     if (strlen(abuse.store.path) < sizeof address.sun_path - sizeof "/keeper")
         stpcpy(stpcpy(address.sun_path, abuse.store.path), "/keeper");
     if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
@@ -201,7 +194,6 @@ static int dial(void) {
 static void send_rubbish(int fd) {
     static unsigned char bytes[2048];
     const size_t size = rand() % 3 == 0 ? 600 : (size_t)rand() % sizeof bytes;
-
     for (size_t i = 0; i < size; i++)
         bytes[i] = (unsigned char)rand();
     gps_passing_send(fd, bytes, size, rand() % 2 ? fd : -1);
@@ -210,12 +202,10 @@ static void send_rubbish(int fd) {
 static int be_rowdy(unsigned number) {
     int silent[32];
     unsigned at = 0;
-
     srand(number + 99);
     memset(silent, 0xff, sizeof silent);
     for (; !atomic_load(&abuse.shared->over); at++) {
         int *fd = &silent[at % 32];
-
         if (*fd >= 0)
             close(*fd);
         *fd = dial();
@@ -231,7 +221,6 @@ static int be_rowdy(unsigned number) {
 
 static pid_t keeper(uint64_t *regions) {
     struct gps_owner self, who;
-
     gps_owner_self(&self);
     return gps_keeper_ping(&abuse.store, &self, SECOND, &who, regions) == 0 ? (pid_t)who.pid : 0;
 }
@@ -240,7 +229,6 @@ static unsigned descriptors(pid_t pid) {
     char path[64];
     unsigned found = 0;
     DIR *dir;
-
     snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
     dir = opendir(path);
     while (dir != NULL && readdir(dir) != NULL)
@@ -274,7 +262,6 @@ static bool note_stand_by(void *found, const struct gps_proc *proc) {
 
 static pid_t stand_by(void) {
     pid_t found = 0;
-
     gps_proc_each(&abuse.store, note_stand_by, &found);
     return found;
 }
@@ -286,12 +273,10 @@ static void kill_one(pid_t pid, atomic_ulong *kills) {
 
 static void kill_for(double seconds) {
     const time_t end = time(NULL) + (time_t)seconds;
-
     while (time(NULL) < end) {
         const int kind = rand() % 8;
         uint64_t regions;
         pid_t first, second;
-
         nap(20 + (unsigned)rand() % 180);
         first = keeper(&regions);
         second = stand_by();
@@ -321,7 +306,6 @@ static int count_file(const char *path, const struct stat *st, int kind, struct 
 
 static unsigned left_files(void) {
     struct gps_gc_counts counts;
-
     gps_store_gc(&abuse.store, false, &counts);
     files = 0;
     nftw(abuse.store.path, count_file, 16, FTW_PHYS);
@@ -353,7 +337,6 @@ static bool row(const char *what, unsigned long count, unsigned long most) {
 static bool report(unsigned long regions, unsigned long open, long grown) {
     struct shared *shared = abuse.shared;
     bool good = row("deposits", atomic_load(&shared->deposits), ANY);
-
     row("opens", atomic_load(&shared->opens), ANY);
     row("connections with rubbish, or silent", atomic_load(&shared->rubbish), ANY);
     row("keepers killed", atomic_load(&shared->kills), ANY);
@@ -374,7 +357,6 @@ static bool run(double seconds) {
     uint64_t regions = 0;
     bool good = true;
     long size;
-
     start_all(children);
     while (atomic_load(&abuse.shared->ready) < WORKERS)
         nap(1);
@@ -390,7 +372,6 @@ static bool run(double seconds) {
     atomic_store(&abuse.shared->over, true);
     for (unsigned i = 0; i < WORKERS + ROWDIES; i++) {
         int status = 0;
-
         waitpid(children[i], &status, 0);
         good &= status == 0;
     }
@@ -404,7 +385,6 @@ int main(int argc, char **argv) {
     char root[] = "/dev/shm/gps-abuse-XXXXXX";
     const double seconds = argc > 2 ? atof(argv[2]) : 60;
     bool good;
-
     if (argc < 2 || setenv("GPUSHARE_KEEPER", argv[1], 1) != 0 || mkdtemp(root) == NULL ||
         gps_store_init(&abuse.store, root, "default", true) != 0) {
         fputs("usage: keeper_abuse GPUSHARE [SECONDS]\n", stderr);

@@ -24,7 +24,6 @@ constexpr uint64_t SECOND = 1000000000;
 size_t descriptors_of(pid_t pid) {
     size_t count = 0;
     std::error_code error;
-
     for (fs::directory_iterator it("/proc/" + std::to_string(pid) + "/fd", error), end; it != end;
          it.increment(error))
         count++;
@@ -34,7 +33,6 @@ size_t descriptors_of(pid_t pid) {
 /* A descriptor that can be told from others: what it has written in it. */
 int memory(const std::string &text) {
     int fd = memfd_create("region", MFD_CLOEXEC);
-
     EXPECT_EQ(static_cast<ssize_t>(text.size()), write(fd, text.data(), text.size()));
     return fd;
 }
@@ -42,14 +40,12 @@ int memory(const std::string &text) {
 std::string text_of(int fd) {
     char text[256];
     ssize_t n = pread(fd, text, sizeof text, 0);
-
     return {text, n > 0 ? static_cast<size_t>(n) : 0};
 }
 
 /* A socket with so many descriptors that nobody receives. */
 int crowd_of(int count) {
     int ends[2];
-
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         return -1;
     for (int i = 0; i < count; i++)
@@ -93,12 +89,10 @@ class Actor {
     }
     void let_go(unsigned index = 0) {
         gps_slot slot = {};
-
         EXPECT_EQ(0, gps_lease_write(&lease, index, &slot));
     }
     gps_region_record record(unsigned seed, gps_keep keep, const std::string &name = "") const {
         gps_region_record made = {};
-
         memset(made.handle, 0x3c, sizeof made.handle);
         memcpy(made.handle, &seed, sizeof seed);
         made.id = gps_id_of_handle(made.handle);
@@ -135,7 +129,6 @@ class Actor {
         int fd = -1;
         int rc = gps_keeper_get(&store, &id, &self, timeout, &fd);
         std::string text = rc == 0 ? text_of(fd) : std::to_string(rc);
-
         if (rc == 0)
             close(fd);
         return text;
@@ -149,7 +142,6 @@ class Actor {
 
 gps_keeper_request request_of(const Actor &actor, gps_keeper_ask ask, const gps_id &id) {
     gps_keeper_request request = {};
-
     request.ask = ask;
     request.sender = actor.self;
     request.record.id = id;
@@ -183,7 +175,6 @@ class Keeper : public ::testing::Test {
     pid_t keeper(uint64_t *regions = nullptr) {
         gps_owner self, who = {};
         uint64_t count = 0;
-
         gps_owner_self(&self);
         if (gps_keeper_ping(store, &self, SECOND, &who, &count) != 0)
             return 0;
@@ -209,7 +200,6 @@ class Keeper : public ::testing::Test {
     }
     void stop(int signal = SIGTERM) {
         pid_t pid = keeper();
-
         if (pid > 0) {
             kill(pid, signal);
             EXPECT_TRUE(gone(pid));
@@ -244,7 +234,6 @@ class Keeper : public ::testing::Test {
     pid_t successor = 0;
     pid_t stand_by() const {
         pid_t found = 0;
-
         gps_proc_each(store, note_stand_by, &found);
         return found;
     }
@@ -257,7 +246,6 @@ class Keeper : public ::testing::Test {
     /* The stand-by, once there is one beside this keeper. */
     pid_t stand_by_of(pid_t pid) {
         pid_t found = 0;
-
         EXPECT_TRUE(eventually([&] {
             found = stand_by();
             return keeper() == pid && found > 0 && found != pid && parent(found) == pid;
@@ -267,7 +255,6 @@ class Keeper : public ::testing::Test {
     static pid_t parent(pid_t pid) {
         const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
         const size_t at = stat.find(") ");
-
         return at == std::string::npos ? 0 : atoi(stat.c_str() + at + 4);
     }
     /* Another than this one serves, and has a stand-by. */
@@ -305,7 +292,6 @@ class Keeper : public ::testing::Test {
     }
     void kill_both() {
         const pid_t first = keeper(), second = stand_by_of(first);
-
         send(first, SIGSTOP); /* it makes no other one */
         send(second, SIGKILL);
         send(first, SIGKILL);
@@ -313,7 +299,6 @@ class Keeper : public ::testing::Test {
     }
     std::string left() const {
         std::string names;
-
         for (const auto &entry : fs::recursive_directory_iterator(store->path))
             if (!entry.is_directory())
                 names += entry.path().string().substr(strlen(store->path)) + " ";
@@ -322,7 +307,6 @@ class Keeper : public ::testing::Test {
     std::string entries_of(const std::string &directory) const {
         std::vector<std::string> names;
         std::string text;
-
         for (const auto &entry : fs::directory_iterator(store->path + ("/" + directory)))
             names.push_back(entry.path().filename());
         std::sort(names.begin(), names.end());
@@ -333,7 +317,6 @@ class Keeper : public ::testing::Test {
     /* Live processes with this directory's lock open. */
     size_t keepers() const {
         size_t count = 0;
-
         for (const auto &entry : fs::directory_iterator(store->path + std::string("/procs")))
             count += gps_live_keeper(entry.path());
         return count;
@@ -342,14 +325,12 @@ class Keeper : public ::testing::Test {
         gps_proc_header header = {};
         int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
         ssize_t n = read(fd, &header, sizeof header);
-
         close(fd);
         return n == sizeof header && strcmp(header.owner.command, "gpushare") == 0;
     }
     int dial() const {
         sockaddr_un address = {};
         int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
         address.sun_family = AF_UNIX;
         strncpy(address.sun_path, (std::string(store->path) + "/keeper").c_str(),
                 sizeof address.sun_path - 1);
@@ -366,7 +347,6 @@ class Keeper : public ::testing::Test {
         ssize_t n = poll(&wait, 1, 10000) == 1
                         ? gps_passing_receive(fd, bytes, sizeof bytes, &descriptor)
                         : -ETIMEDOUT;
-
         if (descriptor >= 0)
             close(descriptor);
         close(fd);
@@ -377,7 +357,6 @@ class Keeper : public ::testing::Test {
         std::vector<char> control(CMSG_SPACE(count * sizeof(int)));
         iovec part = {const_cast<void *>(bytes), size};
         msghdr message = {};
-
         message.msg_iov = &part;
         message.msg_iovlen = 1;
         if (count > 0) {

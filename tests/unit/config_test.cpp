@@ -49,7 +49,6 @@ struct Loaded {
 // The one error of a text.
 std::string error_of(const std::string &text) {
     Parsed parsed(text);
-
     EXPECT_EQ(parsed.status, -EINVAL) << text;
     EXPECT_EQ(parsed.errors.size(), 1u) << text << testing::PrintToString(parsed.errors);
     return parsed.errors.empty() ? "" : parsed.errors[0];
@@ -166,7 +165,6 @@ TEST(ConfigOptions, ShowOnlyTheBeginningOfALongValue) {
 
 TEST(ConfigRule, HasDefaults) {
     Parsed parsed("\n[region frames]\nrole = export\n");
-
     ASSERT_EQ(parsed.status, 0) << testing::PrintToString(parsed.errors);
     ASSERT_EQ(parsed.config.rule_count, 1u);
     const gps_rule &rule = parsed.config.rules[0];
@@ -334,7 +332,6 @@ TEST(ConfigRule, NeedsAValidName) {
 
 TEST(ConfigRule, MayHaveAsLongANameAsARegion) {
     std::string name(127, 'x');
-
     EXPECT_EQ(rule_of("role = auto", name).name, name);
     for (size_t more : {1, 10000})
         EXPECT_EQ(error_of("[region " + name + std::string(more, 'x') + "]\nrole = auto\n"),
@@ -394,7 +391,6 @@ TEST(ConfigRule, OneFileServesAllSidesOfARegion) {
     Parsed parsed("[region r]\nrole = export\nprogram = camera\n"
                   "[region r]\nrole = import\nprogram = viewer\n"
                   "[region r]\nrole = import\nprogram = recorder\n");
-
     EXPECT_EQ(parsed.status, 0) << testing::PrintToString(parsed.errors);
     EXPECT_EQ(parsed.config.rule_count, 3u);
 }
@@ -551,7 +547,6 @@ TEST(ConfigFile, LinesAreAsLongAsTheirValuesAndComments) {
     const std::string path = "/" + std::string(1022, 'x');
     Parsed longest("[gpushare]\nlog =" + std::string(10000, ' ') + path + " ; " +
                    std::string(100000, 'y') + "\r\nmode = off\n");
-
     ASSERT_EQ(longest.status, 0) << testing::PrintToString(longest.errors);
     EXPECT_EQ(longest.config.options.log, path);
     EXPECT_EQ(longest.config.options.mode, GPS_MODE_OFF);
@@ -594,7 +589,6 @@ TEST(ConfigFile, ToleratesBomCrlfTabsAndAMissingLastNewline) {
     Parsed parsed(
         "\xef\xbb\xbf[gpushare]\r\nmode\t=\toff\t; why\r\nlog=/tmp/x ;y\r\n[region  r ] ; z\r\n"
         "role:auto");
-
     ASSERT_EQ(parsed.status, 0) << testing::PrintToString(parsed.errors);
     EXPECT_EQ(parsed.config.options.mode, GPS_MODE_OFF);
     EXPECT_STREQ(parsed.config.options.log, "/tmp/x");
@@ -607,7 +601,6 @@ TEST(ConfigFile, ReportsEveryErrorAndThenHoldsTheDefaults) {
     Parsed parsed(
         "[gpushare]\nmode = x\nlog_format = jsonl\nlinger = y\n[region a]\nrole = z\nwait = 1\n"
         "[nonsense]\n[region b]\nrole = auto\n");
-
     EXPECT_EQ(parsed.status, -EINVAL);
     EXPECT_EQ(parsed.errors,
               (Errors{"t.conf:2: mode = x: not allowed; one of share, audit, off",
@@ -621,7 +614,6 @@ TEST(ConfigFile, ReportsEveryErrorAndThenHoldsTheDefaults) {
 
 TEST(ConfigFile, NobodyNeedsToListen) {
     gps_config config;
-
     char text[] = "x";
     EXPECT_EQ(gps_config_parse(&config, "t.conf", text, 1, nullptr, nullptr), -EINVAL);
     expect_defaults(config);
@@ -738,7 +730,6 @@ TEST_F(ConfigLoad, TakesTheFirstFileThatExists) {
 
 TEST_F(ConfigLoad, IgnoresARelativeXdgConfigHome) {
     std::string home = write("home/.config/gpushare/gpushare.conf", "");
-
     setenv("XDG_CONFIG_HOME", "relative", 1);
     Loaded loaded;
     EXPECT_EQ(loaded.config.source, home);
@@ -756,7 +747,6 @@ TEST_F(ConfigLoad, XdgConfigHomeReplacesTheHomeDirectory) {
 TEST_F(ConfigLoad, ReadsEtcLast) {
     std::string file = write("etc/gpushare.conf", "[gpushare]\nstack_depth = 3\n");
     pid_t child = fork();
-
     if (child == 0) {
         if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
             _exit(77);
@@ -780,7 +770,6 @@ TEST_F(ConfigLoad, ReadsEtcLast) {
 TEST_F(ConfigLoad, ReadsOnlyRegularFiles) {
     std::string fifo = dir + "/fifo", node = dir + "/socket";
     sockaddr_un address = {};
-
     EXPECT_EQ(load_error(dir), dir + ":0: is a directory; a regular file is needed");
     ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
     EXPECT_EQ(load_error(fifo),
@@ -825,7 +814,6 @@ TEST_F(ConfigLoad, ReadsFilesOfExactlyOneMebibyte) {
 
 TEST_F(ConfigLoad, FollowsSymlinks) {
     std::string path = write("real.conf", "[gpushare]\nmode = off\n"), link = dir + "/link.conf";
-
     ASSERT_EQ(symlink(path.c_str(), link.c_str()), 0);
     setenv("GPUSHARE_CONFIG", link.c_str(), 1);
     Loaded loaded;
@@ -854,7 +842,6 @@ class ConfigOwner : public ConfigLoad {
     int as_nobody(int (*check)(const std::string &dir)) {
         pid_t child = fork();
         int status;
-
         chmod(dir.c_str(), 0755);
         if (child == 0)
             _exit(setuid(65534) != 0 ? 99 : check(dir));
@@ -993,7 +980,6 @@ TEST_F(ConfigLoad, BadVariablesGetTheMessagesOfTheFile) {
 
 TEST_F(ConfigLoad, ErrorsOfFileAndVariablesAreAllReported) {
     std::string path = write("bad.conf", "[gpushare]\nmode = x\n");
-
     setenv("GPUSHARE_CONFIG", path.c_str(), 1);
     setenv("GPUSHARE_LINGER", "x", 1);
     setenv("GPUSHARE_STACK_DEPTH", "x", 1);
@@ -1031,7 +1017,6 @@ TEST_F(ConfigLoad, ReadFileLooksAtNoEnvironment) {
     std::string path = write("a.conf", "[gpushare]\nlinger = 1s\n");
     gps_config config;
     Errors errors;
-
     setenv("GPUSHARE_MODE", "nonsense", 1);
     EXPECT_EQ(gps_config_read_file(&config, path.c_str(), add_error, &errors), 0);
     EXPECT_EQ(config.options.linger, 1000000000u);
@@ -1090,7 +1075,6 @@ TEST_F(ConfigLoad, TheListingSaysWhereAValueCameFrom) {
 std::string find_root() {
     const char *given = getenv("GPUSHARE_ROOT");
     std::string file = __FILE__;
-
     if (given != nullptr)
         return given;
     if (file[0] != '/')
@@ -1104,7 +1088,6 @@ const std::string root = find_root();
 std::string read_text(const std::string &path) {
     std::stringstream text;
     std::ifstream file(path);
-
     EXPECT_TRUE(file.good()) << path;
     text << file.rdbuf();
     return text.str();
@@ -1114,7 +1097,6 @@ std::string read_text(const std::string &path) {
 std::string uncommented(const std::string &text) {
     std::istringstream lines(text);
     std::string line, result;
-
     while (std::getline(lines, line))
         result += (line[0] == ';' ? line.substr(1) : line) + "\n";
     return result;
@@ -1122,14 +1104,12 @@ std::string uncommented(const std::string &text) {
 
 TEST(ShippedConfig, ParsesAndChangesNothing) {
     Parsed parsed(read_text(root + "/config/gpushare.conf"));
-
     ASSERT_EQ(parsed.status, 0) << testing::PrintToString(parsed.errors);
     expect_defaults(parsed.config);
 }
 
 TEST(ShippedConfig, ParsesWithItsRegionSwitchedOn) {
     Parsed parsed(uncommented(read_text(root + "/config/gpushare.conf")));
-
     ASSERT_EQ(parsed.status, 0) << testing::PrintToString(parsed.errors);
     EXPECT_EQ(parsed.config.rule_count, 2u);
 }
@@ -1139,7 +1119,6 @@ TEST(ShippedConfig, HasEveryKeyOnceWithItsDefault) {
     std::map<std::string, std::string> found;
     std::string line, section;
     size_t expected = 0;
-
     while (std::getline(lines, line)) {
         size_t equals = line.find(" = ");
         if (line.empty() || line[0] == '#')
@@ -1175,7 +1154,6 @@ TEST(ShippedConfig, EveryExampleParsesAndHasRules) {
     std::string dir = root + "/config/examples";
     DIR *entries = opendir(dir.c_str());
     int examples = 0;
-
     ASSERT_NE(entries, nullptr) << dir;
     while (dirent *entry = readdir(entries)) {
         if (!strstr(entry->d_name, ".conf"))
@@ -1197,7 +1175,6 @@ TEST(ConfigTable, EveryDefaultIsAllowedAndEveryKeyIsExplained) {
             gps_options options = {};
             gps_rule rule = {};
             void *target = section == GPS_SECTION_OPTIONS ? static_cast<void *>(&options) : &rule;
-
             EXPECT_EQ(gps_key_find(section, key.name), &key);
             EXPECT_EQ(gps_key_place(&key), i);
             EXPECT_NE(key.sentence[0], '\0');

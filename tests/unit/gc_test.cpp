@@ -14,7 +14,6 @@ class GcTest : public LeasedTest {
     /* Everything in the three directories. */
     std::set<std::string> all() const {
         std::set<std::string> found;
-
         for (const std::string &where : {procs(), regions(), names()})
             for (const std::string &name : entries(where))
                 found.insert(name);
@@ -29,7 +28,6 @@ class GcTest : public LeasedTest {
     }
     std::string temp_of(const gps_owner &writer) const {
         char name[GPS_TEMP_NAME];
-
         gps_temp_format(&writer, name);
         return name;
     }
@@ -69,7 +67,6 @@ TEST_F(GcTest, RemovesInvalidRecordsAndWhatStandsInTheirPlace) {
 
 TEST_F(GcTest, LeavesARecordWithATornStatusToItsLiveOwner) {
     gps_region_record record = make_record(self, 1);
-
     ASSERT_EQ(0, gps_region_publish(&store, &record));
     int fd = open(region_file(record.id).c_str(), O_WRONLY | O_CLOEXEC);
     ASSERT_EQ(4, pwrite(fd, "torn", 4, 470));
@@ -84,7 +81,6 @@ TEST_F(GcTest, LeavesARecordWithATornStatusToItsLiveOwner) {
 TEST_F(GcTest, LeavesRecordsOfAnotherVersion) {
     gps_region_record record = make_record(dead_owner(), 1);
     int fd = open(region_file(record.id).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-
     record.version = 2;
     ASSERT_EQ(static_cast<ssize_t>(sizeof record), write(fd, &record, sizeof record));
     close(fd);
@@ -94,7 +90,6 @@ TEST_F(GcTest, LeavesRecordsOfAnotherVersion) {
 
 TEST_F(GcTest, LeavesALiveProcessFileOfAnotherVersion) {
     int fd = open((procs() + "/" + owner_text(self)).c_str(), O_WRONLY | O_CLOEXEC);
-
     ASSERT_EQ(4, pwrite(fd, "\2\0\0", 4, 8));
     close(fd);
     ASSERT_EQ(0, gc());
@@ -130,7 +125,6 @@ TEST_F(GcTest, RemovesBadAndOrphanedNames) {
 
 TEST_F(GcTest, LeavesTemporaryFilesOfTheLivingAndRemovesThoseOfTheDead) {
     const std::string live = temp_of(self), dead = temp_of(dead_owner());
-
     for (const std::string &where : {regions(), names()}) {
         plant(where + "/" + live);
         plant(where + "/" + dead);
@@ -145,7 +139,6 @@ TEST_F(GcTest, LeavesALeaseThatIsBeingTaken) {
     /* Its writer's final file is not there yet: only the lock on the temporary one tells. */
     const std::string temp = temp_of(dead_owner());
     int fd = gps_file_create(AT_FDCWD, (procs() + "/" + temp).c_str());
-
     ASSERT_EQ(0, gps_file_lock(fd, 0, 0));
     ASSERT_EQ(0, gc());
     EXPECT_EQ(1u, entries(procs()).count(temp));
@@ -161,11 +154,9 @@ TEST_F(GcTest, NeverMakesALeaseFail) {
             if (gc() != 0)
                 return 1;
     });
-
     for (int i = 0; i < 3000; i++) {
         gps_owner me;
         gps_lease mine;
-
         gps_owner_self(&me);
         ASSERT_EQ(0, gps_lease_take(&store, &me, NULL, &mine)) << i;
         ASSERT_EQ(GPS_ALIVE, gps_lease_probe(&store, &me)) << i;
@@ -192,7 +183,6 @@ TEST_F(GcTest, ALeaseTakerMeetsAGcThatWasStoppedWithItsFile) {
     for (int i = 0; i < 2000; i++) {
         gps_owner me;
         gps_lease mine;
-
         gps_owner_self(&me);
         ASSERT_EQ(0, gps_lease_take(&store, &me, NULL, &mine));
         gps_lease_drop(&mine);
@@ -234,22 +224,18 @@ TEST_F(GcTest, ManyAtOnceRemoveEachThingOnce) {
 /* All that a process does to the directory, over and over; the line that failed, if one did. */
 int live_a_life(const gps_store *store, unsigned seed) {
     gps_slot none = {};
-
     for (unsigned round = 0;; round++) {
         const unsigned id = seed * 4 + round % 3;
         gps_owner me;
         gps_lease lease;
-
         gps_owner_self(&me);
         if (gps_lease_take(store, &me, NULL, &lease) != 0)
             return 1;
         for (int i = 0; i < 4; i++) {
             gps_region_record record = make_record(me, id, "life" + std::to_string(seed));
             gps_slot slot = make_slot(record.id);
-
             gps_owner holder;
             int claimed;
-
             do /* a gc that was interrupted may be at it */
                 claimed = gps_name_claim(store, record.name, &me, &holder);
             while (claimed == -EEXIST && holder.pid == 0);
@@ -355,10 +341,8 @@ struct Slept {
 
 TEST_F(AnywhereTest, StoppedAnywhereHoldsNobodyUpAndLosesNothing) {
     Child stopping([&](Child &) { return live_a_life(&store, 0); });
-
     for (int i = 0; i < 200; i++) {
         gps_region_record record = make_record(self, 1000, "ours");
-
         sleep_a_little();
         stopping.stop();
         const Slept slept;
@@ -385,10 +369,8 @@ TEST_F(AnywhereTest, StoppedAnywhereHoldsNobodyUpAndLosesNothing) {
 
 TEST_F(AnywhereTest, ManyDyingBesideEachOtherLeaveNothingAfterTheLast) {
     std::vector<Child> lives;
-
     for (int i = 0; i < 200; i++) {
         const unsigned seed = static_cast<unsigned>(i % 4);
-
         if (lives.size() == 4)
             lives.erase(lives.begin());
         lives.emplace_back([&, seed](Child &) { return live_a_life(&store, seed); });

@@ -28,7 +28,6 @@ class KeptTest : public LeasedTest {
 TEST_F(KeptTest, GcLeavesALiveKeepersSocketAlone) {
     gps_gc_counts counts;
     const int lock = gps_leader_lock_take(&store);
-
     ASSERT_GE(lock, 0);
     EXPECT_EQ(-EAGAIN, gps_leader_lock_take(&store));
     close(open(path("keeper").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));

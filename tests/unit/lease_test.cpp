@@ -20,7 +20,6 @@ namespace fs = std::filesystem;
 TEST(OwnerSelf, TellsWhoWeAre) {
     gps_owner self;
     struct stat ns;
-
     gps_owner_self(&self);
     ASSERT_EQ(0, stat("/proc/self/ns/pid", &ns));
     EXPECT_EQ(ns.st_ino, self.pid_ns);
@@ -32,7 +31,6 @@ TEST(OwnerSelf, TellsWhoWeAre) {
 
 TEST(OwnerSelf, ParsesTheStartTimeBehindAnyCommand) {
     gps_owner before, after;
-
     gps_owner_self(&before);
     prctl(PR_SET_NAME, ") S 1 (2 3) 4 ");
     gps_owner_self(&after);
@@ -42,7 +40,6 @@ TEST(OwnerSelf, ParsesTheStartTimeBehindAnyCommand) {
 
 TEST(OwnerSelf, DrawsANewNonceEachTime) {
     std::set<uint64_t> seen;
-
     for (int i = 0; i < 100; i++) {
         gps_owner self;
         gps_owner_self(&self);
@@ -57,7 +54,6 @@ class OwnerCommandTest : public StoreTest {
     /* What a program of this file name says that it is called. */
     std::string command_of(const std::string &file, bool unlinked = false) {
         const std::string path = base + "/" + file;
-
         fs::copy_file("/proc/self/exe", path);
         Child child([&](Child &self) {
             if (unlinked)
@@ -89,7 +85,6 @@ __attribute__((constructor)) void tell_command() {
     const char *fd = getenv("GPS_TEST_COMMAND_FD");
     const char *path = getenv("GPS_TEST_UNLINK");
     gps_owner owner;
-
     if (fd == nullptr)
         return;
     if (path != nullptr)
@@ -106,7 +101,6 @@ class LeaseTest : public LeasedTest {
     gps_slot slot_on_disk(unsigned index) const {
         gps_slot found = {};
         int fd = open(file().c_str(), O_RDONLY | O_CLOEXEC);
-
         EXPECT_EQ(static_cast<ssize_t>(sizeof found),
                   pread(fd, &found, sizeof found, static_cast<off_t>(256 + 64 * index)));
         close(fd);
@@ -122,7 +116,6 @@ class LeaseTest : public LeasedTest {
 TEST_F(LeaseTest, MakesOnePrivateFileWithAValidHeader) {
     gps_proc_header header = {};
     struct stat st;
-
     EXPECT_EQ(std::set<std::string>{owner_text(self)}, entries(procs()));
     ASSERT_EQ(0, stat(file().c_str(), &st));
     EXPECT_EQ(0600u, st.st_mode & 07777);
@@ -222,7 +215,6 @@ TEST_F(LeaseTest, DoesNotWriteToOrCloseAFileThatTookItsNumber) {
     const std::string victim = base + "/victim";
     int fd = open(victim.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
     int number = lease.write_fd;
-
     ASSERT_GE(number, 0);
     ASSERT_EQ(number, dup3(fd, number, O_CLOEXEC));
     ASSERT_EQ(0, gps_lease_write(&lease, 0, &slot));
@@ -258,7 +250,6 @@ TEST_F(LeaseTest, AForkedChildNeitherHoldsItNorEndsIt) {
         gps_owner me;
         gps_lease mine;
         int up[2];
-
         gps_owner_self(&me);
         if (gps_lease_take(&store, &me, NULL, &mine) != 0 || pipe(up) != 0)
             return 90;
@@ -300,7 +291,6 @@ class KeptDescriptor {
         : child([=](Child &self) {
               gps_proc_header header = {};
               char path[GPS_FILE_PATH], name[GPS_PROC_NAME];
-
               gps_owner_self(&header.owner);
               gps_proc_seal(&header);
               gps_owner_format(&header.owner, name);
@@ -333,7 +323,6 @@ class KeptDescriptor {
 
 TEST_F(LeaseTest, ALockThatAChildKeptIsNotBelieved) {
     KeptDescriptor kept(&store);
-
     EXPECT_TRUE(alive(kept.owner));
     kept.child.kill_and_reap();
     int fd = open((procs() + "/" + owner_text(kept.owner)).c_str(), O_RDONLY | O_CLOEXEC);
@@ -345,7 +334,6 @@ TEST_F(LeaseTest, ALockThatAChildKeptIsNotBelieved) {
 TEST_F(LeaseTest, ALockThatAChildOfAZombieKeptIsNotBelieved) {
     KeptDescriptor kept(&store);
     siginfo_t info;
-
     kept.child.signal(SIGKILL);
     waitid(P_PID, static_cast<id_t>(kept.child.pid), &info, WEXITED | WNOWAIT);
     EXPECT_FALSE(alive(kept.owner));
@@ -354,7 +342,6 @@ TEST_F(LeaseTest, ALockThatAChildOfAZombieKeptIsNotBelieved) {
 TEST_F(LeaseTest, ALockOfAReusedPidIsNotBelieved) {
     gps_owner earlier = self;
     gps_lease mine;
-
     earlier.start--; /* an image of our pid that started before us */
     earlier.nonce++;
     ASSERT_EQ(0, gps_lease_take(&store, &earlier, NULL, &mine));
@@ -365,7 +352,6 @@ TEST_F(LeaseTest, ALockOfAReusedPidIsNotBelieved) {
 TEST_F(LeaseTest, ALockFromAnotherPidNamespaceIsBelieved) {
     gps_owner far = self;
     gps_lease mine;
-
     far.pid_ns++; /* its pid and start time mean nothing here */
     far.pid = INT32_MAX;
     far.nonce++;
@@ -383,7 +369,6 @@ TEST_F(LeaseTest, IsHeldByADescriptorWhereItCannotBeMapped) {
         struct rlimit none = {1, 1};
         gps_owner me;
         gps_lease mine;
-
         gps_owner_self(&me);
         setrlimit(RLIMIT_AS, &none);
         if (gps_lease_take(&store, &me, NULL, &mine) != 0)
@@ -412,7 +397,6 @@ TEST_F(LeaseTest, IsHeldByADescriptorWhereItCannotBeMapped) {
 TEST_F(LeaseTest, WhatIsNotALockedFileIsDead) {
     gps_owner other = dead_owner(5);
     const std::string path = procs() + "/" + owner_text(other);
-
     alarm(10);
     mkfifo(path.c_str(), 0600);
     EXPECT_FALSE(alive(other));
@@ -445,7 +429,6 @@ struct Seen {
 
 bool see(void *arg, const gps_proc *proc) {
     auto *seen = static_cast<Seen *>(arg);
-
     seen->procs.push_back(*proc);
     seen->slots.emplace_back(proc->slots, proc->slots + proc->slot_count);
     return --seen->limit > 0;
@@ -472,7 +455,6 @@ TEST_F(PeersTest, EachShowsTheLiveWithTheirSlotsAndTheDeadWithout) {
         leased(&other, [&](Child &, gps_lease &mine) { return -gps_lease_write(&mine, 0, &slot); });
     gps_slot intent = make_slot(region, GPS_SLOT_INTENT);
     gps_slot torn = slot;
-
     torn.since = 1;
     ASSERT_EQ(0, gps_lease_write(&lease, 1, &slot));
     ASSERT_EQ(0, gps_lease_write(&lease, 5, &intent));
@@ -483,7 +465,6 @@ TEST_F(PeersTest, EachShowsTheLiveWithTheirSlotsAndTheDeadWithout) {
     for (size_t i = 0; i < 2; i++) {
         const gps_proc &proc = seen.procs[i];
         const bool ours = proc.file == owner_text(self);
-
         EXPECT_EQ(nullptr, proc.why);
         EXPECT_EQ(ours, proc.alive);
         EXPECT_STREQ(self.command, proc.header.owner.command);
@@ -525,7 +506,6 @@ TEST_F(PeersTest, EachTakesNothingFromTheHeap) {
 TEST_F(PeersTest, EachStopsWhenTold) {
     gps_owner a, b;
     Child one = leased(&a), two = leased(&b);
-
     seen.limit = 2;
     EXPECT_EQ(0, gps_proc_each(&store, see, &seen));
     EXPECT_EQ(2u, seen.procs.size());
@@ -550,7 +530,6 @@ TEST_F(PeersTest, EachSaysWhatIsWrongWithAFile) {
         {6, "owner is not that of the file name",
          [&](const std::string &p) { fs::copy_file(file(), p); }},
     };
-
     umask(077);
     alarm(10);
     for (const auto &each : cases)
@@ -560,7 +539,6 @@ TEST_F(PeersTest, EachSaysWhatIsWrongWithAFile) {
     EXPECT_EQ(std::size(cases) + 1, seen.procs.size());
     for (const auto &each : cases) {
         const gps_proc *proc = seen.of(dead_owner(each.nonce));
-
         ASSERT_NE(nullptr, proc) << each.why;
         EXPECT_STREQ(each.why, proc->why);
         EXPECT_FALSE(proc->alive);
@@ -580,7 +558,6 @@ TEST_F(PeersTest, UsersAreCountedPastTheRoomForThem) {
     gps_slot holding = make_slot(region);
     std::vector<Child> children;
     gps_user one = {};
-
     for (int i = 0; i < 3; i++) {
         gps_owner owner;
         children.push_back(leased(&owner, [&](Child &, gps_lease &mine) {
@@ -653,7 +630,6 @@ TEST_F(PeersTest, AFileOfALiveProcessThatMayNotBeOpenedCounts) {
 TEST_F(PeersTest, AUserWithADamagedHeaderStillCounts) {
     gps_slot holding = make_slot(region);
     int fd = open(file().c_str(), O_WRONLY | O_CLOEXEC);
-
     ASSERT_EQ(0, gps_lease_write(&lease, 0, &holding));
     ASSERT_EQ(4, pwrite(fd, "junk", 4, 100));
     close(fd);
@@ -676,7 +652,6 @@ TEST_F(PeersTest, AnIntentThatBecomesAnOpenIsSeenAllTheWhile) {
                                     if (pwrite(fd, &states[i % 2], 64, 256) != 64)
                                         return 1;
     });
-
     for (int i = 0; i < 20000; i++)
         ASSERT_EQ(1, users(region)) << i;
 }

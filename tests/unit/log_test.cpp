@@ -16,7 +16,6 @@ using Strings = std::vector<std::string>;
 
 gps_owner self_of(const char *command) {
     gps_owner self = {};
-
     self.pid = static_cast<uint32_t>(getpid());
     memccpy(self.command, command, 0, sizeof self.command - 1);
     return self;
@@ -24,7 +23,6 @@ gps_owner self_of(const char *command) {
 
 gps_options options_of(const std::string &log, gps_log_format format, gps_level level) {
     gps_options options = {};
-
     strncpy(options.log, log.c_str(), sizeof options.log - 1);
     options.log_format = format;
     options.log_level = level;
@@ -41,7 +39,6 @@ void open_log(const std::string &log = "stderr", gps_log_format format = GPS_LOG
 
 gps_report report_of(gps_finding finding, uint64_t stack_hash = 0) {
     gps_report report = {};
-
     report.finding = finding;
     report.device = -1;
     report.stack_hash = stack_hash;
@@ -72,7 +69,6 @@ std::string without_pids(std::string text) {
 std::string drain(int fd) {
     std::string text;
     char buffer[4096];
-
     for (ssize_t got; (got = read(fd, buffer, sizeof buffer)) > 0;)
         text.append(buffer, static_cast<size_t>(got));
     return without_pids(text);
@@ -88,7 +84,6 @@ struct Outcome {
 Outcome in_child(const std::function<int()> &body) {
     Outcome run = {};
     int ends[2];
-
     EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
     run.pid = fork();
     if (run.pid == 0) {
@@ -112,7 +107,6 @@ void passes(const std::function<int()> &body) {
 Strings lines_of(const std::string &text) {
     std::istringstream stream(text);
     Strings lines;
-
     for (std::string line; std::getline(stream, line);)
         lines.push_back(line);
     EXPECT_TRUE(text.empty() || text.back() == '\n') << "unfinished line: " << text;
@@ -121,7 +115,6 @@ Strings lines_of(const std::string &text) {
 
 std::vector<Json> json_of(const std::string &text) {
     std::vector<Json> values;
-
     for (const std::string &line : lines_of(text))
         values.push_back(Json::parse(line));
     return values;
@@ -129,7 +122,6 @@ std::vector<Json> json_of(const std::string &text) {
 
 size_t count_of(const std::string &text, const std::string &part) {
     size_t count = 0;
-
     for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size())
         count++;
     return count;
@@ -137,7 +129,6 @@ size_t count_of(const std::string &text, const std::string &part) {
 
 gps_text format_text(char *buffer, size_t size, const gps_report *report, const gps_stamp *stamp) {
     gps_line line = {};
-
     line.report = *report;
     const gps_text text = gps_format_line(buffer, size, line, stamp, gps_format_text);
     strcpy(buffer, without_pids(buffer).c_str());
@@ -190,7 +181,6 @@ TEST(Catalogue, ARaisedReportHasTheHigherLevelOfItsFindingIfThereIsOne) {
 
 TEST(Catalogue, IdsAreUniqueWordsAndTextsAreWhole) {
     std::set<std::string> ids;
-
     for (int i = 0; i < GPS_FINDING_COUNT; i++) {
         gps_finding finding = static_cast<gps_finding>(i);
         std::string id = gps_finding_id(finding);
@@ -278,7 +268,6 @@ TEST(TextReport, LooksLikeThis) {
     Full full;
     char buffer[GPS_LOGLINE_BYTES];
     gps_text text = format_text(buffer, sizeof buffer, &full.report, &full.stamp);
-
     EXPECT_FALSE(text.cut);
     EXPECT_STREQ(buffer,
                  "========= GPUSHARE ERROR: double-free in cudaFree, by producer (pid 1234)\n"
@@ -305,7 +294,6 @@ TEST(TextReport, LeavesOutWhatIsNotKnown) {
     Full full;
     gps_report report = report_of(GPS_CONFIG_ERROR);
     char buffer[GPS_LOGLINE_BYTES];
-
     format_text(buffer, sizeof buffer, &report, &full.stamp);
     EXPECT_STREQ(buffer,
                  "========= GPUSHARE ERROR: config-error, by producer (pid 1234)\n"
@@ -342,7 +330,6 @@ TEST(TextReport, NamesARegionByWhatItHas) {
     Full full;
     gps_report report = report_of(GPS_DOUBLE_FREE);
     char buffer[GPS_LOGLINE_BYTES];
-
     report.name = "frames";
     format_text(buffer, sizeof buffer, &report, &full.stamp);
     EXPECT_EQ(lines_of(buffer).at(2), "=========     region frames");
@@ -369,7 +356,6 @@ TEST(Reports, NameTheRank) {
 TEST(TextReport, ForeignTextCannotSteerTheTerminal) {
     Full full;
     char buffer[GPS_LOGLINE_BYTES];
-
     strcpy(full.others[0].owner.command, "\x1b[2J\nx");
     full.report.detail = "a\nb\x1b";
     strcpy(full.stack[0].module, "/tmp/\x1b[31m");
@@ -389,7 +375,6 @@ TEST(JsonReport, HasEveryField) {
     char buffer[GPS_LOGLINE_BYTES];
     gps_text text = format_jsonl(buffer, sizeof buffer, &full.report, &full.stamp, 0xa1);
     Json json = json_of(std::string(buffer, text.length)).at(0);
-
     EXPECT_EQ(json.keys, json_keys);
     EXPECT_EQ(json["ts"].text, "2026-11-21T02:34:05.123456Z");
     EXPECT_EQ(json["pid"].text, "1234");
@@ -468,7 +453,6 @@ TEST(JsonReport, WhatIsNotKnownIsNull) {
     gps_report report = report_of(GPS_CONFIG_ERROR);
     gps_stamp stamp = {1, 1, 1, 0, "x", nullptr, nullptr, false, 0};
     char buffer[GPS_LOGLINE_BYTES];
-
     format_jsonl(buffer, sizeof buffer, &report, &stamp, 0);
     Json json = json_of(buffer).at(0);
     EXPECT_EQ(json.keys, json_keys);
@@ -487,7 +471,6 @@ TEST(JsonReport, WhatIsNotKnownIsNull) {
 TEST(JsonReport, QuotesWhatItIsGiven) {
     Full full;
     char buffer[GPS_LOGLINE_BYTES];
-
     full.stamp.command = "a\"b\\c\n";
     full.report.detail = "\xff\x01";
     strcpy(full.stack[0].module, "/tmp/\"x\"");
@@ -539,7 +522,6 @@ TEST(JsonReport, DropsFramesFromTheEndWhenItIsTooLong) {
     gps_text text = format_jsonl(buffer, sizeof buffer, &huge.report, &huge.stamp, 1);
     Json json = json_of(std::string(buffer, text.length)).at(0);
     const Json &stack = json["stack"];
-
     EXPECT_FALSE(text.cut);
     EXPECT_TRUE(json["prior"].elements.empty()); // they went first
     EXPECT_GE(stack.elements.size(), 5u);
@@ -555,7 +537,6 @@ TEST(JsonReport, DropsTheDetailWhenFramesDoNotSuffice) {
     Huge huge;
     std::string detail(SMALL, 'x');
     char buffer[SMALL];
-
     huge.report.detail = detail.c_str();
     format_jsonl(buffer, sizeof buffer, &huge.report, &huge.stamp, 1);
     Json json = json_of(buffer).at(0);
@@ -586,7 +567,6 @@ TEST(JsonReport, IsValidAtEveryLength) {
 TEST(TextReport, SaysHowManyFramesItLeftOut) {
     Huge huge;
     char buffer[SMALL];
-
     for (gps_frame &frame : huge.frames)
         memset(frame.module, 'm', sizeof frame.module - 1);
     gps_text text = format_text(buffer, sizeof buffer, &huge.report, &huge.stamp);
@@ -630,7 +610,6 @@ TEST(Log, FiltersByLevel) {
         return 0;
     });
     std::vector<Json> json = json_of(run.err);
-
     EXPECT_EQ(run.status, 0);
     ASSERT_EQ(json.size(), 2u);
     EXPECT_EQ(json[0]["finding"].text, "double-free");
@@ -642,7 +621,6 @@ TEST(Log, WithoutAKnownCallSiteNothingIsARepeat) {
         open_log();
         return send(GPS_CONFIG_ERROR) && send(GPS_CONFIG_ERROR) ? 0 : 1;
     });
-
     EXPECT_EQ(run.status, 0);
     EXPECT_EQ(count_of(run.err, "========= GPUSHARE ERROR"), 2u);
 }
@@ -664,7 +642,6 @@ TEST(LogSummary, SumsUpInText) {
     });
     Strings lines = lines_of(run.err);
     std::set<std::string> repeats(lines.end() - 3, lines.end() - 1);
-
     EXPECT_EQ(repeats, (std::set<std::string>{
                            "========= GPUSHARE: double-free in cudaFree, first at 0x7f00: 2 more "
                            "from the same call site",
@@ -728,7 +705,6 @@ TEST(LogSummary, CountsWhatWasReportedBeforeTheLogWasOpened) {
         gps_log_summary();
         return 0;
     });
-
     EXPECT_EQ(lines_of(run.err).back(),
               "========= GPUSHARE SUMMARY: 1 finding (1 error), 0 repeated");
 }
@@ -747,7 +723,6 @@ TEST(LogSummary, SaysWhenTheTableOfCallSitesWasFull) {
         gps_log_summary();
         return 0;
     });
-
     EXPECT_EQ(run.status, 0);
     EXPECT_EQ(lines_of(run.err).back(),
               "========= GPUSHARE SUMMARY: 258 findings (258 errors), 256 repeated; too many call "
@@ -768,7 +743,6 @@ TEST(LogStderr, ClosedStderrLosesReportsAndTheSummarySaysSo) {
         gps_log_summary();
         return 0;
     });
-
     EXPECT_EQ(count_of(run.err, "GPUSHARE ERROR"), 1u);
     EXPECT_EQ(
         lines_of(run.err).back(),
@@ -809,7 +783,6 @@ TEST(LogStderr, ADatabaseThatTookItsNumberIsLeftAloneAndALogIsWritten) {
         });
         return directory.read(name);
     };
-
     EXPECT_EQ(with("database", O_RDWR), "");
     EXPECT_EQ(with("log", O_WRONLY).find("========= GPUSHARE ERROR"), 0u);
 }
@@ -825,7 +798,6 @@ void count_signal(int) {
 // Makes stderr a pipe that nobody reads.
 void break_stderr() {
     int ends[2];
-
     if (pipe(ends) != 0)
         _exit(90);
     dup2(ends[1], STDERR_FILENO);
@@ -879,7 +851,6 @@ TEST(LogSignals, AFileSizeLimitDoesNotKillTheProgram) {
         sigpending(&pending);
         return sigismember(&pending, SIGXFSZ) ? 1 : 0;
     });
-
     EXPECT_EQ(run.status, 0);
     EXPECT_EQ(lines_of(run.err).at(0), "========= GPUSHARE: cannot write to the log " +
                                            directory.path +
@@ -928,7 +899,6 @@ TEST(LogFile, IsAppendedToAndPrivate) {
     Directory directory;
     std::string path = directory.path + "/log";
     struct stat info;
-
     for (int i = 0; i < 2; i++)
         in_child([&] {
             umask(0);
@@ -971,7 +941,6 @@ TEST(LogFile, WhoseNameIsTooLongIsNotCut) {
         send(GPS_DOUBLE_FREE, 1);
         return 0;
     });
-
     EXPECT_NE(run.err.find(": File name too long; reports go to stderr\n"), std::string::npos);
     EXPECT_EQ(count_of(run.err, "GPUSHARE ERROR"), 1u);
 }
@@ -997,7 +966,6 @@ const int writers = 8, reports_each = 100;
 
 void write_many(const std::string &log, gps_log_format format) {
     std::vector<pid_t> children;
-
     for (int i = 0; i < writers; i++) {
         pid_t child = fork();
         if (child == 0) {
@@ -1047,7 +1015,6 @@ TEST(LogSink, FollowsNoSymbolicLinkAndWritesIntoNobodyElsesFile) {
 TEST(LogConcurrency, LinesOfProcessesStayWholeInAFile) {
     Directory directory;
     std::set<std::string> pointers;
-
     write_many(directory.path + "/log", GPS_LOG_JSONL);
     for (const Json &json : json_of(directory.read("log"))) {
         EXPECT_EQ(json.keys, json_keys);
@@ -1065,7 +1032,6 @@ TEST(LogConcurrency, ReportsOfProcessesStayWholeOnOnePipe) {
     const auto advice = std::remove(lines.begin(), lines.end(),
                                     "========= GPUSHARE: to see functions and lines: log_format = "
                                     "jsonl, then gpushare report LOG");
-
     EXPECT_EQ(std::distance(advice, lines.end()), writers) << "once a process";
     lines.erase(advice, lines.end());
     ASSERT_EQ(lines.size(), static_cast<size_t>(writers * reports_each * 16));
@@ -1090,7 +1056,6 @@ TEST(LogConcurrency, ThreadsCountEveryRepeatOnce) {
         return 0;
     });
     std::vector<Json> json = json_of(run.err);
-
     ASSERT_EQ(json.size(), 21u); // 10 call sites, their repeats, and the sum
     EXPECT_EQ(json.back()["message"].text, "10 findings (10 errors), 7990 repeated");
     for (size_t i = 10; i < 20; i++)
@@ -1116,7 +1081,6 @@ TEST(LogFork, AChildReportsAsTextUntilItOpensTheLog) {
         waitpid(child, &status, 0);
         return status == 0 ? 0 : 1;
     });
-
     EXPECT_EQ(run.status, 0);
     EXPECT_EQ(count_of(run.err, "GPUSHARE ERROR: double-free, by app (pid "), 1u) << run.err;
     EXPECT_EQ(count_of(run.err, "SUMMARY"), 0u);
@@ -1143,7 +1107,6 @@ TEST(LogFork, AChildThatOpensTheLogBeginsAnew) {
         gps_log_summary();
         return 0;
     });
-
     EXPECT_NE(run.err.find("\"message\":\"1 finding (1 error), 2 repeated\""), std::string::npos)
         << run.err;
     EXPECT_EQ(lines_of(run.err).back(),
@@ -1164,7 +1127,6 @@ TEST(LogFork, AVforkedChildDoesNotSumUpForItsParent) {
         gps_log_summary();
         return 0;
     });
-
     EXPECT_EQ(count_of(run.err, "SUMMARY"), 1u);
 }
 

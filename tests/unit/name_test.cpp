@@ -18,7 +18,6 @@ class NameTest : public LeasedTest {
     /* Publishes a region of ours that bears the name. */
     gps_region_record publish(unsigned seed, const std::string &name = "frames") {
         gps_region_record record = make_record(self, seed, name);
-
         EXPECT_EQ(0, gps_region_publish(&store, &record));
         return record;
     }
@@ -32,7 +31,6 @@ class NameTest : public LeasedTest {
     Child exporter(gps_owner *owner, gps_state state = GPS_STATE_READY) {
         return leased(owner, [=](Child &, gps_lease &mine) {
             gps_region_record record = make_record(mine.self, 7, "frames");
-
             if (gps_name_claim(&store, "frames", &mine.self, nullptr) != 0 ||
                 gps_region_publish(&store, &record) != 0 ||
                 gps_name_point(&store, "frames", &mine.self, &record.id) != 0)
@@ -53,7 +51,6 @@ class NameTest : public LeasedTest {
 
 TEST_F(NameTest, InvalidNamesAreRefusedEverywhere) {
     gps_region_record record = publish(1);
-
     for (const char *bad : {"", ".", "..", "../x", "a/b", ".tmp.x"}) {
         EXPECT_EQ(-EINVAL, gps_name_claim(&store, bad, &self, nullptr)) << bad;
         EXPECT_EQ(-EINVAL, gps_name_resolve(&store, bad, &target)) << bad;
@@ -85,7 +82,6 @@ TEST_F(NameTest, ANameOfNoRegionIsTakenOver) {
 TEST_F(NameTest, ANameThatItsRegionDoesNotBearIsTakenOver) {
     gps_owner other;
     Child child = exporter(&other);
-
     fs::rename(names() + "/frames", names() + "/stolen");
     ASSERT_EQ(0, gps_name_claim(&store, "stolen", &self, nullptr));
     EXPECT_EQ("../procs/" + owner_text(self), link_of("stolen"));
@@ -93,7 +89,6 @@ TEST_F(NameTest, ANameThatItsRegionDoesNotBearIsTakenOver) {
 
 TEST_F(NameTest, ANameOfADamagedRecordIsTakenOver) {
     gps_region_record record = make_record(self, 5, "frames");
-
     std::ofstream(region_file(record.id)) << "junk";
     chmod(region_file(record.id).c_str(), 0600);
     fs::create_symlink("../regions/" + id_text(record.id), names() + "/frames");
@@ -105,7 +100,6 @@ TEST_F(NameTest, ANameOfALiveRecordWithATornStatusIsRespected) {
     Child child = exporter(&other);
     gps_region_record record = make_record(other, 7);
     int fd = open(region_file(record.id).c_str(), O_WRONLY | O_CLOEXEC);
-
     ASSERT_EQ(4, pwrite(fd, "torn", 4, 460));
     close(fd);
     EXPECT_EQ(-EEXIST, claim());
@@ -115,7 +109,6 @@ TEST_F(NameTest, ANameOfALiveRecordWithATornStatusIsRespected) {
 TEST_F(NameTest, ANameOfARecordOfAnotherVersionIsRespected) {
     gps_region_record record = make_record(self, 5, "frames");
     int fd = open(region_file(record.id).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-
     record.version = 2;
     ASSERT_EQ(static_cast<ssize_t>(sizeof record), write(fd, &record, sizeof record));
     close(fd);
@@ -125,7 +118,6 @@ TEST_F(NameTest, ANameOfARecordOfAnotherVersionIsRespected) {
 
 TEST_F(NameTest, LinksThatAreNotOursAreBadAndTakenOver) {
     const std::string id = id_text(make_record(self, 1).id);
-
     for (const std::string &text :
          {std::string("/etc/passwd"), std::string("../regions/../../../../etc/passwd"),
           std::string("../procs/"), std::string("../procs/x"), "../procs/" + owner_text(self) + "/",
@@ -182,7 +174,6 @@ TEST_F(NameTest, ANameMovesFromOneRegionOfOursToTheNext) {
 TEST_F(NameTest, OnlyItsHolderPointsAName) {
     gps_owner other;
     gps_region_record record = publish(1);
-
     EXPECT_EQ(-ENOENT, gps_name_point(&store, "frames", &self, &record.id)) << "without a claim";
     Child child = claimer(&other);
     EXPECT_EQ(-EEXIST, gps_name_point(&store, "frames", &self, &record.id));
@@ -194,7 +185,6 @@ TEST_F(NameTest, OnlyItsHolderPointsAName) {
 
 TEST_F(NameTest, OnlyAPublishedRegionThatBearsTheNameIsPointedTo) {
     gps_region_record record = make_record(self, 1, "frames");
-
     ASSERT_EQ(0, claim());
     EXPECT_EQ(-ENOENT, gps_name_point(&store, "frames", &self, &record.id));
     record = publish(2, "other");
@@ -221,7 +211,6 @@ TEST_F(NameTest, ANameOfOurRegionIsReleasedBeforeAndAfterTheRegionIsFreedOrGone)
 TEST_F(NameTest, WhatIsNotOursIsNotReleased) {
     gps_owner other;
     gps_region_record record = publish(1), second = publish(2);
-
     EXPECT_EQ(0, gps_name_release(&store, "frames", &self, nullptr)) << "nothing there";
     {
         Child child = claimer(&other);

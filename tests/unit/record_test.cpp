@@ -9,7 +9,6 @@ namespace {
 
 gps_owner valid_owner() {
     gps_owner owner = {};
-
     owner.pid_ns = 4026531836u;
     owner.start = 12345;
     owner.nonce = 0x0123456789abcdefu;
@@ -21,7 +20,6 @@ gps_owner valid_owner() {
 
 gps_region_record valid_record() {
     gps_region_record record = {};
-
     for (unsigned i = 0; i < GPS_HANDLE_BYTES; i++)
         record.handle[i] = static_cast<uint8_t>(i);
     record.id = gps_id_of_handle(record.handle);
@@ -39,7 +37,6 @@ gps_region_record valid_record() {
 
 gps_proc_header valid_header() {
     gps_proc_header header = {};
-
     header.owner = valid_owner();
     header.created = 1;
     gps_proc_seal(&header);
@@ -48,7 +45,6 @@ gps_proc_header valid_header() {
 
 gps_slot valid_slot() {
     gps_slot slot = {};
-
     slot.region.bytes[0] = 1;
     slot.address = 0x7000000;
     slot.state = GPS_SLOT_OPEN;
@@ -62,7 +58,6 @@ gps_slot valid_slot() {
  */
 std::string sealed_with(const std::function<void(gps_region_record &)> &change) {
     gps_region_record record = valid_record();
-
     change(record);
     gps_record_seal(&record);
     const char *why = gps_record_check(&record, sizeof record);
@@ -71,7 +66,6 @@ std::string sealed_with(const std::function<void(gps_region_record &)> &change) 
 
 std::string header_with(const std::function<void(gps_proc_header &)> &change) {
     gps_proc_header header = valid_header();
-
     change(header);
     gps_proc_seal(&header);
     const char *why = gps_proc_check(&header, sizeof header);
@@ -80,7 +74,6 @@ std::string header_with(const std::function<void(gps_proc_header &)> &change) {
 
 bool slot_with(const std::function<void(gps_slot &)> &change) {
     gps_slot slot = valid_slot();
-
     change(slot);
     gps_slot_seal(&slot);
     return gps_slot_valid(&slot);
@@ -88,11 +81,9 @@ bool slot_with(const std::function<void(gps_slot &)> &change) {
 
 TEST(Record, AnyFlippedByteIsRejected) {
     const gps_region_record record = valid_record();
-
     for (size_t i = 0; i < sizeof record; i++) {
         for (int flip : {0x01, 0x80, 0xff}) {
             gps_region_record bad = record;
-
             reinterpret_cast<uint8_t *>(&bad)[i] ^= static_cast<uint8_t>(flip);
             EXPECT_STRNE(nullptr, gps_record_check(&bad, sizeof bad)) << "byte " << i;
         }
@@ -102,7 +93,6 @@ TEST(Record, AnyFlippedByteIsRejected) {
 TEST(Record, FlippedStatusLeavesTheFixedPartGood) {
     for (size_t i = offsetof(gps_region_record, status); i < sizeof(gps_region_record); i++) {
         gps_region_record bad = valid_record();
-
         reinterpret_cast<uint8_t *>(&bad)[i] ^= 1;
         EXPECT_STREQ(nullptr, gps_record_check_fixed(&bad, sizeof bad)) << "byte " << i;
     }
@@ -119,7 +109,6 @@ TEST(Record, PassesWithTracesBehindIt) {
 
 gps_region_traces valid_traces() {
     gps_region_traces traces = {};
-
     strcpy(traces.modules[0].path, "/usr/bin/producer");
     traces.modules[0].build_id_bytes = 20;
     traces.module_count = 1;
@@ -132,7 +121,6 @@ gps_region_traces valid_traces() {
 const char *check_traces(const std::function<void(gps_region_traces &)> &change) {
     const gps_region_record record = valid_record();
     gps_region_traces traces = valid_traces();
-
     change(traces);
     gps_record_seal_traces(&record, &traces);
     return gps_record_check_traces(&record, &traces);
@@ -157,7 +145,6 @@ TEST(Traces, EachBoundIsChecked) {
 TEST(Traces, AnyFlippedByteIsRejectedAndSoAreAnotherRecords) {
     gps_region_record record = valid_record();
     gps_region_traces traces = valid_traces();
-
     gps_record_seal_traces(&record, &traces);
     for (size_t i = 0; i < sizeof traces; i++) {
         gps_region_traces bad = traces;
@@ -171,7 +158,6 @@ TEST(Traces, AnyFlippedByteIsRejectedAndSoAreAnotherRecords) {
 
 TEST(Record, CheckNeverReadsPastTheSize) {
     const gps_region_record record = valid_record();
-
     for (size_t size = 0; size < sizeof record; size += 7) { /* the sanitizer is the judge */
         auto exact = std::make_unique<uint8_t[]>(size);
         memcpy(exact.get(), &record, size);
@@ -241,7 +227,6 @@ TEST(Record, FrameIsCheckedBehindAGoodChecksum) {
     /* The seal writes the frame itself, so these are wrong in the checksum too: the reason tells
      * that the frame was looked at first. */
     gps_region_record record = valid_record();
-
     record.magic[0] = 'X';
     EXPECT_STREQ("magic does not match", gps_record_check(&record, sizeof record));
     record = valid_record();
@@ -258,7 +243,6 @@ TEST(Record, FrameIsCheckedBehindAGoodChecksum) {
 TEST(Record, AStatusOfAnotherRecordIsRejected) {
     gps_region_record record = valid_record();
     gps_region_record other = valid_record();
-
     other.generation = 2;
     gps_record_seal(&other);
     record.status = other.status;
@@ -267,7 +251,6 @@ TEST(Record, AStatusOfAnotherRecordIsRejected) {
 
 TEST(Record, AnotherVersionIsForeignAndNothingElseIs) {
     gps_region_record record = valid_record();
-
     EXPECT_FALSE(gps_record_foreign(&record, sizeof record));
     record.version = 2;
     EXPECT_TRUE(gps_record_foreign(&record, 12));
@@ -278,7 +261,6 @@ TEST(Record, AnotherVersionIsForeignAndNothingElseIs) {
 
 TEST(ProcHeader, SealedPassesAlsoWithSlotsBehindIt) {
     gps_proc_header header[2] = {valid_header(), {}};
-
     EXPECT_STREQ(nullptr, gps_proc_check(header, sizeof header[0]));
     EXPECT_STREQ(nullptr, gps_proc_check(header, sizeof header));
     EXPECT_STREQ("file is too short", gps_proc_check(header, sizeof header[0] - 1));
@@ -288,7 +270,6 @@ TEST(ProcHeader, SealedPassesAlsoWithSlotsBehindIt) {
 TEST(ProcHeader, AnyFlippedByteIsRejected) {
     for (size_t i = 0; i < sizeof(gps_proc_header); i++) {
         gps_proc_header bad = valid_header();
-
         reinterpret_cast<uint8_t *>(&bad)[i] ^= 0x10;
         EXPECT_STRNE(nullptr, gps_proc_check(&bad, sizeof bad)) << "byte " << i;
     }
@@ -315,11 +296,9 @@ TEST(ProcHeader, EachBoundIsChecked) {
 
 TEST(Slot, AnyFlippedByteMakesItInvalid) {
     gps_slot good = valid_slot();
-
     EXPECT_TRUE(gps_slot_valid(&good));
     for (size_t i = 0; i < sizeof good; i++) {
         gps_slot bad = good;
-
         reinterpret_cast<uint8_t *>(&bad)[i] ^= 0x04;
         EXPECT_FALSE(gps_slot_valid(&bad)) << "byte " << i;
     }
@@ -348,17 +327,14 @@ TEST(Id, IsTheCanonicalXxh3OfTheHandle) {
     const uint8_t handle[GPS_HANDLE_BYTES] = {};
     gps_id id = gps_id_of_handle(handle);
     char text[GPS_ID_HEX];
-
     gps_id_format(&id, text);
     EXPECT_STREQ("b388416ffd4823362ffb6918c12c256e", text);
 }
 
 TEST(Id, EveryByteOfTheHandleMatters) {
     const gps_region_record record = valid_record();
-
     for (unsigned i = 0; i < GPS_HANDLE_BYTES; i++) {
         gps_region_record other = record;
-
         other.handle[i] ^= 1;
         gps_id id = gps_id_of_handle(other.handle);
         EXPECT_FALSE(gps_id_equal(&id, &record.id)) << "byte " << i;
@@ -368,7 +344,6 @@ TEST(Id, EveryByteOfTheHandleMatters) {
 TEST(Id, ParsesWhatItFormats) {
     gps_id id, parsed = {};
     char text[GPS_ID_HEX];
-
     for (unsigned i = 0; i < GPS_ID_BYTES; i++)
         id.bytes[i] = static_cast<uint8_t>(i * 17);
     gps_id_format(&id, text);
@@ -380,7 +355,6 @@ TEST(Id, ParsesWhatItFormats) {
 TEST(Id, JunkIsNotParsedAndLeavesTheOutputAlone) {
     const std::string good = "00112233445566778899aabbccddeeff";
     gps_id id, untouched;
-
     memset(&id, 0x77, sizeof id);
     untouched = id;
     for (const std::string &bad :
@@ -409,7 +383,6 @@ TEST(Name, RefusesEverythingElse) {
 
 TEST(Name, EveryOtherByteIsRefused) {
     const std::string allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-
     for (int c = 1; c < 256; c++) {
         const char text[] = {'a', static_cast<char>(c), '\0'};
         EXPECT_EQ(allowed.find(static_cast<char>(c)) != std::string::npos, gps_name_valid(text))
@@ -420,7 +393,6 @@ TEST(Name, EveryOtherByteIsRefused) {
 TEST(Owner, ParsesWhatItFormats) {
     gps_owner owner = valid_owner(), parsed = {};
     char text[GPS_PROC_NAME];
-
     gps_owner_format(&owner, text);
     EXPECT_STREQ("4026531836.4711.12345.0123456789abcdef", text);
     ASSERT_TRUE(gps_owner_parse(text, &parsed));
@@ -432,7 +404,6 @@ TEST(Owner, ParsesWhatItFormats) {
 TEST(Owner, ExtremesSurviveTheRoundTrip) {
     gps_owner owner = valid_owner(), parsed = {};
     char text[GPS_PROC_NAME];
-
     owner.pid_ns = UINT64_MAX;
     owner.start = UINT64_MAX;
     owner.nonce = UINT64_MAX;
@@ -452,7 +423,6 @@ TEST(Owner, ExtremesSurviveTheRoundTrip) {
 
 TEST(Owner, JunkIsNotParsed) {
     gps_owner owner;
-
     for (const char *bad : {"",
                             ".",
                             "1.2.3",
@@ -483,7 +453,6 @@ TEST(Owner, JunkIsNotParsed) {
 TEST(Owner, IsEqualOnlyWhenAllFourPartsAre) {
     const gps_owner owner = valid_owner();
     gps_owner other = owner;
-
     other.uid++;
     other.command[0] = 'X';
     EXPECT_TRUE(gps_owner_equal(&owner, &other));

@@ -61,7 +61,6 @@ TEST(Glob, AgreesWithFnmatch) {
     static const char letters[] = "ab*?[]!-\\^*";
     std::mt19937 random(3);
     int matched = 0;
-
     for (int i = 0; i < 300000; i++) {
         std::string pattern, string;
         for (auto n = random() % 8; n > 0; n--)
@@ -103,7 +102,6 @@ TEST(Glob, CheckRefusesWhatCannotBeMeant) {
 
 gps_rule rule_of(const char *name) {
     gps_rule rule = {};
-
     strncpy(rule.name, name, sizeof rule.name - 1);
     strcpy(rule.program, "*");
     strcpy(rule.caller, "*");
@@ -159,7 +157,6 @@ TEST(RuleName, ReplacesPlaceholders) {
 TEST(RuleName, IsRefusedOver127Characters) {
     gps_rule rule = rule_of("{n}{n}{n}{n}{n}{n}1234567"); // 6 x 20 + 7 = 127
     char name[GPS_NAME_BYTES] = "untouched";
-
     EXPECT_TRUE(gps_rule_name(&rule, UINT64_MAX, 0, name));
     EXPECT_EQ(strlen(name), 127u);
     rule = rule_of((std::string(124, 'x') + "{n}").c_str());
@@ -177,7 +174,6 @@ const uint8_t uuid_a[16] = {1, 2, 3}, uuid_b[16] = {1, 2, 4};
 TEST(RuleFits, AnyDeviceDoesNotLookAtTheUuid) {
     gps_rule rule = rule_of("r");
     gps_alloc_facts facts = {"p", "p", 1, 0, nullptr, false, false};
-
     EXPECT_EQ(gps_rule_mismatch(&rule, &facts), GPS_FITS);
     facts.size = 0;
     EXPECT_NE(gps_rule_mismatch(&rule, &facts), GPS_FITS);
@@ -185,7 +181,6 @@ TEST(RuleFits, AnyDeviceDoesNotLookAtTheUuid) {
 
 TEST(RuleNeedsCaller, OnlyWhenItNamesOne) {
     gps_rule rule = rule_of("r");
-
     EXPECT_FALSE(gps_rule_needs_caller(&rule));
     strcpy(rule.caller, "**");
     EXPECT_FALSE(gps_rule_needs_caller(&rule));

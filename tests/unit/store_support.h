@@ -38,7 +38,6 @@ extern "C" {
 
 inline std::set<std::string> entries(const std::string &directory) {
     std::set<std::string> names;
-
     for (const auto &entry : std::filesystem::directory_iterator(directory))
         names.insert(entry.path().filename());
     return names;
@@ -70,7 +69,6 @@ inline gps_region_record make_record(const gps_owner &owner, unsigned seed,
 
 inline gps_slot make_slot(const gps_id &region, uint32_t state = GPS_SLOT_OPEN) {
     gps_slot slot = {};
-
     slot.region = region;
     slot.state = state;
     slot.via = GPS_VIA_PROGRAM;
@@ -82,14 +80,12 @@ inline gps_slot make_slot(const gps_id &region, uint32_t state = GPS_SLOT_OPEN) 
 
 inline std::string id_text(const gps_id &id) {
     char text[GPS_ID_HEX];
-
     gps_id_format(&id, text);
     return text;
 }
 
 inline std::string owner_text(const gps_owner &owner) {
     char text[GPS_PROC_NAME];
-
     gps_owner_format(&owner, text);
     return text;
 }
@@ -97,7 +93,6 @@ inline std::string owner_text(const gps_owner &owner) {
 /* An image that never lived, with our pid. */
 inline gps_owner dead_owner(uint64_t nonce = 0xdead) {
     gps_owner owner;
-
     gps_owner_self(&owner);
     owner.nonce = nonce;
     return owner;
@@ -109,7 +104,6 @@ class Child {
   public:
     explicit Child(const std::function<int(Child &)> &body) {
         int down[2], up[2];
-
         if (pipe2(down, O_CLOEXEC) != 0 || pipe2(up, O_CLOEXEC) != 0)
             abort();
         pid = fork();
@@ -147,7 +141,6 @@ class Child {
     /* False when the other side is gone. */
     template <typename T> bool receive(T &value) const {
         size_t done = 0;
-
         while (done < sizeof value) {
             ssize_t n = read(in, reinterpret_cast<char *>(&value) + done, sizeof value - done);
             if (n <= 0)
@@ -159,7 +152,6 @@ class Child {
     /* For the child: until the parent says go or closes. */
     void await() const {
         char byte;
-
         receive(byte);
     }
     void go() const {
@@ -175,13 +167,11 @@ class Child {
     /* Until it has stopped. */
     void stop() const {
         int status;
-
         kill(pid, SIGSTOP);
         waitpid(pid, &status, WUNTRACED);
     }
     int reap() {
         int status = 0;
-
         waitpid(std::exchange(pid, 0), &status, 0);
         return WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
     }
@@ -201,7 +191,6 @@ class StoreTest : public ::testing::Test {
   protected:
     void SetUp() override {
         char pattern[] = "/dev/shm/gps-unit-XXXXXX";
-
         signal(SIGPIPE, SIG_IGN);
         base = mkdtemp(pattern);
         before = descriptors();
@@ -219,7 +208,6 @@ class StoreTest : public ::testing::Test {
         Child child([&](Child &self) {
             gps_owner me;
             gps_lease lease;
-
             gps_owner_self(&me);
             if (gps_lease_take(&store, &me, NULL, &lease) != 0)
                 return 90;

@@ -9,7 +9,6 @@ namespace fs = std::filesystem;
 
 mode_t mode_of(const std::string &path) {
     struct stat st = {};
-
     lstat(path.c_str(), &st);
     return st.st_mode & 07777;
 }
@@ -29,7 +28,6 @@ const char *const PARTS[] = {"", "/default", "/default/procs", "/default/regions
 TEST_F(InitTest, MakesUsableDirectoriesUnderAnyUmask) {
     mode_t old = umask(0777);
     int rc = init(base + "/new");
-
     umask(old);
     ASSERT_EQ(0, rc);
     EXPECT_EQ(0700u, mode_of(base + "/new/default/regions"));
@@ -58,7 +56,6 @@ TEST_F(InitTest, RefusesBadArguments) {
 
 TEST_F(InitTest, RefusesPathsThatLeaveNoRoom) {
     std::string longest;
-
     while (longest.size() < GPS_STORE_PATH - sizeof("/default"))
         longest += "/x";
     longest.resize(GPS_STORE_PATH - sizeof("/default"));
@@ -69,7 +66,6 @@ TEST_F(InitTest, RefusesPathsThatLeaveNoRoom) {
 TEST_F(InitTest, RefusesADirectoryThatOthersMayEnter) {
     for (const char *part : PARTS) {
         const std::string path = base + "/root" + part;
-
         for (mode_t bit : {010, 001, 040, 020, 004, 002}) {
             chmod(path.c_str(), 0700 | bit);
             EXPECT_EQ(-EPERM, init(base + "/root")) << part << " " << bit;
@@ -84,7 +80,6 @@ TEST_F(InitTest, RefusesADirectoryOfAnotherUser) {
         GTEST_SKIP() << "needs root";
     for (const char *part : PARTS) {
         const std::string path = base + "/root" + part;
-
         ASSERT_EQ(0, chown(path.c_str(), 65534, 65534));
         EXPECT_EQ(-EPERM, init(base + "/root")) << part;
         ASSERT_EQ(0, chown(path.c_str(), 0, 0));
@@ -94,7 +89,6 @@ TEST_F(InitTest, RefusesADirectoryOfAnotherUser) {
 TEST_F(InitTest, FollowsNoSymlink) {
     for (const char *part : PARTS) {
         const std::string path = base + "/root" + part;
-
         fs::rename(path, base + "/elsewhere");
         fs::create_directory_symlink(base + "/elsewhere", path);
         int rc = init(base + "/root");
@@ -125,7 +119,6 @@ TEST_F(InitTest, ManyProcessesCanMakeItAtOnce) {
     for (int round = 0; round < 20; round++) {
         const std::string path = base + "/r" + std::to_string(round);
         std::vector<Child> children;
-
         for (int i = 0; i < 8; i++)
             children.emplace_back([&](Child &self) {
                 self.await();
@@ -166,14 +159,12 @@ class RegionTest : public LeasedTest {
     int read(std::string *said = nullptr) {
         const char *why = nullptr;
         int rc = gps_region_read(&store, &record.id, &found, &why);
-
         if (said != nullptr)
             *said = why == nullptr ? "" : why;
         return rc;
     }
     std::string why() {
         std::string said;
-
         alarm(10); /* a planted FIFO must not block */
         EXPECT_EQ(-EBADMSG, read(&said));
         alarm(0);
@@ -196,7 +187,6 @@ class RegionTest : public LeasedTest {
 TEST_F(RegionTest, IsReadableUnderAnyUmask) {
     mode_t old = umask(0777);
     int rc = gps_region_publish(&store, &record);
-
     umask(old);
     ASSERT_EQ(0, rc);
     EXPECT_EQ(0600u, mode_of(path));
@@ -208,7 +198,6 @@ TEST_F(RegionTest, ALiveProcesssRecordIsNotReplaced) {
         gps_region_record theirs = make_record(mine.self, 1);
         return -gps_region_publish(&store, &theirs);
     });
-
     EXPECT_EQ(-EEXIST, gps_region_publish(&store, &record));
     ASSERT_EQ(0, read());
     EXPECT_TRUE(gps_owner_equal(&other, &found.owner));
@@ -231,7 +220,6 @@ TEST_F(RegionTest, AnInvalidFileIsReplaced) {
 
 TEST_F(RegionTest, ARecordOfAnotherVersionIsNotReplaced) {
     gps_region_record next = record;
-
     next.version = 2;
     plant(&next, sizeof next);
     EXPECT_EQ(-EEXIST, gps_region_publish(&store, &record));
@@ -250,13 +238,11 @@ TEST_F(RegionTest, OfManyProcessesOneReplacesADeadRecord) {
         gps_region_record dead = make_record(dead_owner(), 100 + round);
         std::vector<Child> children;
         int winners = 0;
-
         ASSERT_EQ(0, gps_region_publish(&store, &dead));
         for (int i = 0; i < 8; i++)
             children.emplace_back([&](Child &child) {
                 gps_owner me;
                 gps_lease mine;
-
                 gps_owner_self(&me);
                 if (gps_lease_take(&store, &me, NULL, &mine) != 0)
                     return 90;
@@ -270,7 +256,6 @@ TEST_F(RegionTest, OfManyProcessesOneReplacesADeadRecord) {
             child.go();
         for (const Child &child : children) {
             int rc = 1;
-
             ASSERT_TRUE(child.receive(rc));
             EXPECT_TRUE(rc == 0 || rc == -EEXIST) << rc;
             winners += rc == 0;
@@ -281,7 +266,6 @@ TEST_F(RegionTest, OfManyProcessesOneReplacesADeadRecord) {
 
 TEST_F(RegionTest, StatusIsRewrittenInPlace) {
     struct stat first, second;
-
     ASSERT_EQ(0, gps_region_publish(&store, &record));
     stat(path.c_str(), &first);
     ASSERT_EQ(0, gps_region_set_status(&store, &record, GPS_STATE_FINAL, 42));
@@ -296,7 +280,6 @@ TEST_F(RegionTest, StatusIsRewrittenInPlace) {
 
 TEST_F(RegionTest, TracesAreWrittenBehindTheRecordAndReadAgain) {
     struct gps_region_traces traces = {}, read_back;
-
     ASSERT_EQ(0, gps_region_publish(&store, &record));
     EXPECT_EQ(-ENOENT, gps_region_read_traces(&store, &record, &read_back));
     traces.count[GPS_HISTORY_FREED] = 1;
@@ -317,7 +300,6 @@ TEST_F(RegionTest, TracesAreWrittenBehindTheRecordAndReadAgain) {
 
 TEST_F(RegionTest, StatusOfAReplacedRecordIsNotTouched) {
     gps_region_record newer = record;
-
     ASSERT_EQ(0, gps_region_publish(&store, &record));
     newer.generation = 2;
     gps_record_seal(&newer);
@@ -341,7 +323,6 @@ TEST_F(RegionTest, StatusDoesNotGoThroughASymlinkOrIntoAFifo) {
 TEST_F(RegionTest, EveryReadDuringStatusChangesIsWhole) {
     std::atomic<bool> stop{false};
     gps_region_record copy;
-
     ASSERT_EQ(0, gps_region_publish(&store, &record));
     copy = record;
     std::thread writer([&] {
@@ -356,7 +337,6 @@ TEST_F(RegionTest, EveryReadDuringStatusChangesIsWhole) {
 
 TEST_F(RegionTest, TruncatedAndOverlongFilesAreRefused) {
     uint8_t bytes[1024] = {};
-
     memcpy(bytes, &record, sizeof record);
     for (size_t size :
          {size_t{0}, size_t{1}, size_t{448}, size_t{511}, size_t{513}, size_t{1024}}) {
@@ -394,7 +374,6 @@ TEST_F(RegionTest, ASymlinkIsNotFollowed) {
 TEST_F(RegionTest, OtherKindsOfFileAreRefusedWithoutWaiting) {
     struct sockaddr_un address = {};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
     mkfifo(path.c_str(), 0600);
     EXPECT_EQ("it is not a regular file", why());
     fs::remove(path);
@@ -411,7 +390,6 @@ TEST_F(RegionTest, OtherKindsOfFileAreRefusedWithoutWaiting) {
 
 TEST_F(RegionTest, ARecordUnderAnothersNameIsRefused) {
     gps_region_record other = make_record(self, 2);
-
     plant(&other, sizeof other);
     EXPECT_EQ("id is not that of the file name", why());
 }
@@ -423,7 +401,6 @@ struct Seen {
 
 bool see(void *arg, const gps_region_record *record, int status, const char *why) {
     auto *seen = static_cast<Seen *>(arg);
-
     EXPECT_EQ(status == 0, why == nullptr);
     EXPECT_TRUE(status == 0 || status == -EBADMSG);
     (status == 0 ? seen->good : seen->bad).insert(id_text(record->id));
@@ -432,7 +409,6 @@ bool see(void *arg, const gps_region_record *record, int status, const char *why
 
 TEST_F(RegionTest, EachShowsEveryRecordAndTheBadOnesAsBad) {
     Seen seen, wanted;
-
     for (unsigned seed = 0; seed < 300; seed++) { /* more than one buffer of directory entries */
         gps_region_record each = make_record(self, seed);
         ASSERT_EQ(0, gps_region_publish(&store, &each));
@@ -505,7 +481,6 @@ TEST_F(RegionTest, WhatIsBuriedIsFreedWhateverItsStatusSays) {
 
 TEST_F(RegionTest, EachStopsWhenTold) {
     Seen seen;
-
     for (unsigned seed = 0; seed < 10; seed++) {
         gps_region_record each = make_record(self, seed);
         ASSERT_EQ(0, gps_region_publish(&store, &each));
@@ -520,7 +495,6 @@ int as_nobody(const std::function<int(gps_store &)> &body) {
     Child child([&](Child &) {
         char pattern[] = "/dev/shm/gps-unit-XXXXXX";
         gps_store theirs;
-
         if (geteuid() == 0 && seteuid(65534) != 0)
             return 91;
         if (mkdtemp(pattern) == nullptr || gps_store_init(&theirs, pattern, "default", true) != 0)
@@ -531,7 +505,6 @@ int as_nobody(const std::function<int(gps_store &)> &body) {
         fs::remove_all(pattern);
         return rc;
     });
-
     return child.reap();
 }
 
@@ -540,7 +513,6 @@ TEST(Unreadable, ADirectoryIsSaidNotGuessedAbout) {
                   gps_owner me;
                   gps_lease lease;
                   Seen seen;
-
                   gps_owner_self(&me);
                   gps_region_record record = make_record(me, 1);
                   if (gps_lease_take(&store, &me, NULL, &lease) != 0)
@@ -567,7 +539,6 @@ TEST(Unreadable, ARecordIsBadButNotTakenForAnOrphan) {
                   gps_lease lease;
                   gps_gc_counts counts;
                   const char *why = nullptr;
-
                   gps_owner_self(&me);
                   gps_region_record record = make_record(me, 1);
                   if (gps_lease_take(&store, &me, NULL, &lease) != 0 ||
@@ -594,7 +565,6 @@ TEST_F(RegionTest, WithoutDescriptorsEveryCallSaysSo) {
         gps_lease mine;
         gps_gc_counts counts;
         Seen seen;
-
         gps_owner_self(&me);
         setrlimit(RLIMIT_NOFILE, &none);
         if (read() != -EMFILE || gps_region_publish(&store, &record) != -EMFILE)
@@ -625,7 +595,6 @@ TEST_F(RegionTest, RunningOutOfDescriptorsHalfWayLeavesNothingBehind) {
             int next = open("/dev/null", O_RDONLY);
             gps_owner me;
             gps_lease mine;
-
             close(next);
             few.rlim_cur = few.rlim_max = static_cast<rlim_t>(next) + spare;
             gps_owner_self(&me);
@@ -668,7 +637,6 @@ class SmallFileSystem : public StoreTest {
     void fill_up_to(uint64_t left) {
         struct statfs now;
         std::ofstream filler(where + "/filler", std::ios::app);
-
         statfs(where.c_str(), &now);
         uint64_t have = now.f_bavail * static_cast<uint64_t>(now.f_bsize);
         ASSERT_GE(have, left);
@@ -683,7 +651,6 @@ class SmallFileSystem : public StoreTest {
 TEST_F(SmallFileSystem, AFullOneIsAnErrorOfTheSlotThatNeedsAPage) {
     gps_lease lease;
     gps_slot slot = make_slot(make_record(self, 1).id);
-
     ASSERT_EQ(0, gps_lease_take(&small, &self, NULL, &lease));
     fill_up_to(0);
     EXPECT_EQ(0, gps_lease_write(&lease, 0, &slot)) << "the first page is there from the start";
@@ -694,7 +661,6 @@ TEST_F(SmallFileSystem, AFullOneIsAnErrorOfTheSlotThatNeedsAPage) {
 
 TEST_F(SmallFileSystem, WithoutALimitThereIsRoom) {
     gps_lease lease;
-
     ASSERT_EQ(0, mount("gps", where.c_str(), nullptr, MS_REMOUNT, "size=0"));
     ASSERT_EQ(0, gps_lease_take(&small, &self, NULL, &lease));
     gps_lease_drop(&lease);

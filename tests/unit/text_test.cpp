@@ -9,7 +9,6 @@ template <typename Function, typename... Arguments>
 std::string made(Function function, Arguments... arguments) {
     char buffer[512];
     gps_text text = GPS_TEXT(buffer);
-
     function(&text, arguments...);
     EXPECT_FALSE(text.cut);
     EXPECT_EQ(text.length, strlen(buffer));
@@ -19,7 +18,6 @@ std::string made(Function function, Arguments... arguments) {
 TEST(Text, FillsABufferExactlyWithoutCutting) {
     char buffer[4];
     gps_text text = GPS_TEXT(buffer);
-
     gps_text_str(&text, "abc");
     EXPECT_FALSE(text.cut);
     EXPECT_STREQ(buffer, "abc");
@@ -30,7 +28,6 @@ TEST(Text, FillsABufferExactlyWithoutCutting) {
 TEST(Text, CutsWhatDoesNotFitAndAddsNothingAfterIt) {
     char buffer[6] = {0, 0, 0, 0, 0, 'x'};
     gps_text text = gps_text_on(buffer, 5);
-
     gps_text_str(&text, "ab");
     gps_text_str(&text, "cdef");
     EXPECT_TRUE(text.cut);
@@ -44,7 +41,6 @@ TEST(Text, CutsWhatDoesNotFitAndAddsNothingAfterIt) {
 TEST(Text, LivesInOneByte) {
     char buffer[1];
     gps_text text = GPS_TEXT(buffer);
-
     gps_text_dec(&text, 7);
     EXPECT_TRUE(text.cut);
     EXPECT_STREQ(buffer, "");
@@ -109,13 +105,11 @@ TEST(Text, WritesTimes) {
 
 TEST(Text, AgreesWithTheCalendarOfTheLibrary) {
     std::mt19937_64 random(1);
-
     for (int i = 0; i < 20000; i++) {
         uint64_t nanos = random();
         time_t seconds = static_cast<time_t>(nanos / 1000000000);
         char date[64], expected[80];
         struct tm parts;
-
         gmtime_r(&seconds, &parts);
         strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &parts);
         snprintf(expected, sizeof expected, "%s.%06dZ", date,
@@ -176,7 +170,6 @@ TEST(Text, ReplacesInvalidUtf8InJson) {
 
 TEST(Text, AnyBytesAreValidJson) {
     std::mt19937 random(2);
-
     for (int i = 0; i < 20000; i++) {
         char bytes[24];
         for (char &byte : bytes)

@@ -264,7 +264,6 @@ TEST(Duration, IsWrittenSoThatItReadsBackTheSame) {
         char buffer[32];
         gps_text text = GPS_TEXT(buffer);
         uint64_t back = 77;
-
         gps_value_duration_text(each.bytes, &text);
         EXPECT_STREQ(buffer, each.text);
         EXPECT_TRUE(gps_parse_duration(buffer, &back));
@@ -274,7 +273,6 @@ TEST(Duration, IsWrittenSoThatItReadsBackTheSame) {
 
 TEST(Number, IsDecimalAndBounded) {
     uint64_t value = 77;
-
     EXPECT_EQ(gps_value_number("64", 64, &value), nullptr);
     EXPECT_EQ(value, 64u);
     EXPECT_STREQ(gps_value_number("65", 64, &value), "too large");
@@ -288,7 +286,6 @@ TEST(Number, IsDecimalAndBounded) {
 TEST(Choice, IsAWholeWordOfTheList) {
     const char *list = "share, audit, off";
     unsigned place = 77;
-
     EXPECT_EQ(gps_value_choice("share", list, &place), nullptr);
     EXPECT_EQ(place, 0u);
     EXPECT_EQ(gps_value_choice("off", list, &place), nullptr);
@@ -337,7 +334,6 @@ TEST(Uuid, RefusesEverythingElse) {
 
 TEST(Uuid, IsWrittenAsNvidiaSmiDoes) {
     char text[41];
-
     memset(text, 'x', sizeof text);
     gps_format_uuid(canonical_bytes, text);
     EXPECT_STREQ(text, canonical);
