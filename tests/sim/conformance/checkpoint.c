@@ -56,8 +56,7 @@ static void is_lost(int pid, int code) {
 }
 
 static void own_memory(void) {
-    struct peer a;
-    peer_start(&a, 1);
+    PEER(a);
     const uint64_t p = alloc(&a, SIZE);
     fill(&a, p, SIZE, BYTE);
     place_start();
@@ -73,7 +72,6 @@ static void own_memory(void) {
     check("its bytes", BYTE, byte_at(&a, p));
     check("lock of a process without CUDA", 3, lock((int)getppid()));
     check("lock of no process", 304, lock(NO_PROCESS));
-    peer_end(&a, 0);
 }
 
 static void legacy_memory(void) {

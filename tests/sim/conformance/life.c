@@ -8,9 +8,8 @@
 
 static void rows_26_and_28(void) {
     static const char *const what[] = {"cuInit", "free", "alloc", "open"};
-    struct peer a, b;
     uint64_t p;
-    PEERS_START(&a, &b);
+    PEERS(a, b);
     struct bytes h = export_filled(&a, 4 * MIB, 30, &p);
     uint64_t own = alloc(&b, 4096);
     check_row("26");
@@ -28,7 +27,6 @@ static void rows_26_and_28(void) {
     check("close", 201, close_code(&b, q));
     check("alloc", 201, peer_do(&b, OP_ALLOC, 4096, KIND_PLAIN, 0));
     check("free", 0, free_code(&b, own));
-    PEERS_END(&a, &b);
 }
 
 static void row_27(void) {
@@ -84,9 +82,9 @@ static void row_29(void) {
 }
 
 static void row_34(int created) {
-    struct peer a, b, c;
     uint64_t p, context = 0;
-    PEERS_START(&a, &b, &c);
+    PEERS(a, b);
+    PEER(c);
     if (created) {
         peer_do(&a, OP_CONTEXT, 0, 0, 0);
         context = a.last.n[0];
@@ -100,14 +98,12 @@ static void row_34(int created) {
     check("C opens", 1, open_code(&c, h));
     check("B opens again", 0, open_code(&b, h));
     check("same q", 1, b.last.n[0] == q);
-    PEERS_END(&a, &b, &c);
 }
 
 static void rows_35_and_36(void) {
-    struct peer a, b;
     uint64_t p;
     int closed = 0;
-    PEERS_START(&a, &b);
+    PEERS(a, b);
     struct bytes h = export_filled(&a, 4 * MIB, 34, &p);
     peer_do(&b, OP_CONTEXT, 0, 0, 0);
     uint64_t context = b.last.n[0], q = open_at(&b, h);
@@ -126,12 +122,10 @@ static void rows_35_and_36(void) {
     check("still readable", 34, byte_at(&b, q));
     check("the 100th close", 0, close_code(&b, q));
     check("ends it", 1, read_code(&b, q));
-    PEERS_END(&a, &b);
 }
 
 static void rows_37_and_38(void) {
-    struct peer a;
-    peer_start(&a, 1);
+    PEER(a);
     check_row("37");
     uint64_t p = alloc(&a, 4 * MIB);
     check("free beside running work", 0, peer_do(&a, OP_BUSY_FREE, p, 0, 0));
@@ -144,7 +138,6 @@ static void rows_37_and_38(void) {
     peer_do(&a, OP_CAPTURE, p, 1, 0);
     check("relaxed: free", 0, (int64_t)a.last.n[0]);
     check("relaxed: end of the capture", 0, (int64_t)a.last.n[1]);
-    peer_end(&a, 0);
 }
 
 /* --- row 39: a program of its own, which reports over a pipe what it gets on its way out --- */

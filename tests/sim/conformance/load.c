@@ -27,10 +27,9 @@ static void row_33(void) {
     enum { MOST = 10000, FEW = 200 };
     static struct bytes handles[MOST];
     static uint64_t at[MOST];
-    struct peer a, b;
     char what[64];
     int failed = 0;
-    PEERS_START(&a, &b);
+    PEERS(a, b);
     const int many = available(&a) >= (uint64_t)24 << 30 ? MOST : FEW;
     for (int i = 0; i < many; i++)
         handles[i] = get(&a, alloc(&a, 2 * MIB));
@@ -50,13 +49,11 @@ static void row_33(void) {
     for (int i = 0; i < many; i++)
         failed += close_code(&b, at[i]) != 0;
     check("not closed", 0, failed);
-    PEERS_END(&a, &b);
 }
 
 static void row_40(void) {
-    struct peer a, b;
     uint64_t p, q;
-    PEERS_START(&a, &b);
+    PEERS(a, b);
     struct bytes ha = export_filled(&a, 4 * MIB, 40, &p);
     struct bytes hb = export_filled(&b, 4 * MIB, 41, &q);
     check_row("40");
@@ -72,7 +69,6 @@ static void row_40(void) {
     check("A's memory has its bytes", 40, byte_at(&a, p));
     check("all was closed: B closes once more", 1, close_code(&b, p));
     check("all was freed", 1, available(&a) + 16 * MIB >= before);
-    PEERS_END(&a, &b);
 }
 
 static void row_41(void) {
@@ -117,10 +113,9 @@ static int fill_up(struct peer *p, uint64_t *at, int max, int *code) {
 static void row_42(void) {
     enum { MAX = 4096 };
     static uint64_t at[MAX];
-    struct peer a, b;
     uint64_t p;
     int code = 0, failed = 0;
-    PEERS_START(&a, &b);
+    PEERS(a, b);
     check_row("42");
     const uint64_t before = available(&a);
     struct bytes early = export_filled(&a, 4 * MIB, 42, &p);
@@ -143,7 +138,6 @@ static void row_42(void) {
         failed += free_code(&a, at[i]) != 0;
     check("A frees all: failed", 0, failed);
     check("all is free again", 1, available(&a) + 16 * MIB >= before);
-    PEERS_END(&a, &b);
 }
 
 void load_rows(void) {

@@ -6,9 +6,8 @@
 #include <time.h>
 
 static void rows_1_to_5(void) {
-    struct peer a, b;
     uint64_t p, q;
-    PEERS_START(&a, &b);
+    PEERS(a, b);
     struct bytes h = export_filled(&a, 4 * MIB, 11, &p);
     check_row("1");
     check("B opens", 0, open_code(&b, h));
@@ -43,13 +42,11 @@ static void rows_1_to_5(void) {
     check("second close", 0, close_code(&b, q));
     check("q reads no more", 1, read_code(&b, q));
     check("third close", 1, close_code(&b, q));
-    PEERS_END(&a, &b);
 }
 
 static void rows_6_to_8(void) {
-    struct peer a, b;
     uint64_t p;
-    PEERS_START(&a, &b);
+    PEERS(a, b);
     struct bytes h = export_filled(&a, 4 * MIB, 13, &p);
     uint64_t q = open_at(&b, h);
     check_row("6");
@@ -64,7 +61,6 @@ static void rows_6_to_8(void) {
     check_row("8");
     check("flags 0", 1, peer_open(&b, OP_OPEN, h.at, 0));
     check("flags 2", 1, peer_open(&b, OP_OPEN, h.at, 2));
-    PEERS_END(&a, &b);
 }
 
 static uint64_t available(struct peer *p) {
@@ -81,9 +77,8 @@ static void wait_available(struct peer *p, uint64_t bytes) {
 }
 
 static void rows_9_to_11(void) {
-    struct peer a, b;
     uint64_t p, old;
-    PEERS_START(&a, &b);
+    PEERS(a, b);
     struct bytes h = export_filled(&a, 64 * MIB, 14, &p);
     uint64_t q = open_at(&b, h);
     check_row("9");
@@ -112,7 +107,6 @@ static void rows_9_to_11(void) {
     check("its own handle differs", 1, memcmp(&h, &fresh, sizeof h) != 0);
     check("old handle, exported", 0, open_code(&b, h));
     check("the new bytes", 17, byte_at(&b, b.last.n[0]));
-    PEERS_END(&a, &b);
 }
 
 static void end_of_exporter(int number) {
@@ -138,22 +132,20 @@ static void end_of_exporter(int number) {
 }
 
 static void row_14(void) {
-    struct peer a, b, c;
     uint64_t p;
-    PEERS_START(&a, &b, &c);
+    PEERS(a, b);
+    PEER(c);
     struct bytes h = export_filled(&a, 4 * MIB, 20, &p);
     open_at(&b, h);
     free_code(&a, p);
     check_row("14");
     check("freed by A, held by B, opened by C", 1, open_code(&c, h));
     check("B, which has it open, opens it again", 0, open_code(&b, h));
-    PEERS_END(&a, &b, &c);
 }
 
 static void rows_15_to_17(void) {
-    struct peer a, b;
     uint64_t first, second, p;
-    PEERS_START(&a, &b);
+    PEERS(a, b);
     struct bytes h1 = export_filled(&a, 1024, 21, &first);
     struct bytes h2 = export_filled(&a, 1024, 22, &second);
     check_row("15");
@@ -178,7 +170,6 @@ static void rows_15_to_17(void) {
     check_row("17");
     check("close of q + 4096", 1, close_code(&b, q + 4096));
     check("q stays", 23, byte_at(&b, q));
-    PEERS_END(&a, &b);
 }
 
 static void row_18(void) {
@@ -190,8 +181,7 @@ static void row_18(void) {
                  {KIND_MANAGED, "managed", 1, 0},
                  {KIND_HOST, "pinned host", 1, 0},
                  {KIND_PITCH, "pitch", 0, 1}};
-    struct peer a;
-    peer_start(&a, 1);
+    PEER(a);
     check_row("18");
     for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         uint64_t p = alloc_kind(&a, 4 * MIB, kinds[i].kind);
@@ -201,7 +191,6 @@ static void row_18(void) {
         if (kinds[i].kind != KIND_HOST)
             check("  cuMemFree", 0, free_code(&a, p));
     }
-    peer_end(&a, 0);
 }
 
 static void rows_19_to_24(void) {
@@ -244,11 +233,10 @@ static void rows_19_to_24(void) {
 }
 
 static void row_25(void) {
-    struct peer a, b;
     struct bytes junk;
     uint64_t p;
     int opened = 0;
-    PEERS_START(&a, &b);
+    PEERS(a, b);
     struct bytes h = export_filled(&a, 4 * MIB, 25, &p);
     check_row("25");
     memset(&junk, 0, sizeof junk);
@@ -265,7 +253,6 @@ static void row_25(void) {
     }
     check("a changed bit in the second half can open", 1, opened > 0);
     check("and can fail", 1, opened < 32);
-    PEERS_END(&a, &b);
 }
 
 /* Small memory of A, open in B and freed; and what A gets in its place, while the block lives. */

@@ -97,6 +97,16 @@ int peer_do(struct peer *peer, enum op op, uint64_t a, uint64_t b, uint64_t c);
 int peer_open(struct peer *peer, enum op op, const char handle[64], uint64_t flags);
 /* Ends it as its program would, or kills it (signal), and waits. The wait status. */
 int peer_end(struct peer *peer, int signal);
+static inline void peer_over(struct peer *peer) {
+    peer_end(peer, 0);
+}
+/* One, or two, that is started here, and ends with the block as its program would. */
+#define PEER(name)                                                                                 \
+    struct peer name __attribute__((cleanup(peer_over)));                                          \
+    peer_start(&(name), 1)
+#define PEERS(one, other)                                                                          \
+    PEER(one);                                                                                     \
+    PEER(other)
 /* Several, which are started, and end as their programs would. */
 #define PEERS_START(...) peers_start((struct peer *[]){__VA_ARGS__, NULL})
 #define PEERS_END(...)   peers_end((struct peer *[]){__VA_ARGS__, NULL})

@@ -257,9 +257,8 @@ static void check_holder(struct peer *b, uint64_t q, struct peer *c, int descrip
 }
 
 static void row_46(struct peer *a) {
-    struct peer b, c;
     uint64_t p, q;
-    PEERS_START(&b, &c);
+    PEERS(b, c);
     check_row("46");
     const int descriptor = make_and_send(a, &p);
     check("  there it is", 1, descriptor >= 0);
@@ -268,7 +267,6 @@ static void row_46(struct peer *a) {
     check_read_only(a, p, &b, q);
     peer_end(a, SIGKILL);
     check_holder(&b, q, &c, descriptor);
-    PEERS_END(&b, &c);
 }
 
 void vmm_rows(void) {

@@ -72,8 +72,7 @@ static void check_gone(const char *what, int got) {
 /* --- rows --- */
 
 static void open_and_close(void) {
-    struct peer a, b;
-    PEERS_START(&a, &b);
+    PEERS(a, b);
     check_row("pair");
     const uint64_t at = make(&a, 0x5a);
     const uint64_t here = opened(&b, take(&a, at));
@@ -92,12 +91,10 @@ static void open_and_close(void) {
     check("hipIpcCloseMemHandle inside", 0, close_at(&b, base + 4096));
     check("it was closed", INVALID_VALUE, close_at(&b, base));
     check("hipFree in its owner", 0, ask(&a, OP_FREE, at, 0, 0));
-    PEERS_END(&b, &a);
 }
 
 static void open_twice(void) {
-    struct peer a, b;
-    PEERS_START(&a, &b);
+    PEERS(a, b);
     check_row("two");
     const struct bytes handle = take(&a, make(&a, 0x5a));
     const uint64_t one = opened(&b, handle), two = opened(&b, handle);
@@ -106,12 +103,10 @@ static void open_twice(void) {
     check("the second is still there", 0x5a, byte_at(&b, two));
     check("close of the second", 0, close_at(&b, two));
     check("a third close", INVALID_VALUE, close_at(&b, two));
-    PEERS_END(&b, &a);
 }
 
 static void free_of_an_import(void) {
-    struct peer a, b;
-    PEERS_START(&a, &b);
+    PEERS(a, b);
     check_row("fimp");
     const struct bytes handle = take(&a, make(&a, 0x5a));
     uint64_t here = opened(&b, handle);
@@ -122,7 +117,6 @@ static void free_of_an_import(void) {
     check("hipFree of one of two", 0, ask(&b, OP_FREE, here, 0, 0));
     check("the other is still there", 0x5a, byte_at(&b, again));
     check("its close", 0, close_at(&b, again));
-    PEERS_END(&b, &a);
 }
 
 static void freed_while_open(void) {
@@ -156,14 +150,12 @@ static void third_opens(void) {
 }
 
 static void freed_before(void) {
-    struct peer a, b;
-    PEERS_START(&a, &b);
+    PEERS(a, b);
     check_row("gone");
     const uint64_t at = make(&a, 0x5a);
     const struct bytes handle = take(&a, at);
     check("hipFree in its owner", 0, ask(&a, OP_FREE, at, 0, 0));
     check_gone("an open after that", ask_with(&b, OP_OPEN, handle));
-    PEERS_END(&b, &a);
 }
 
 static void dead_before(void) {
@@ -178,35 +170,29 @@ static void dead_before(void) {
 
 /* One that is not there. */
 static void another_device(void) {
-    struct peer a, b;
     const uint32_t device = 200;
-    PEERS_START(&a, &b);
+    PEERS(a, b);
     check_row("dev");
     struct bytes handle = take(&a, make(&a, 0x5a));
     memcpy(handle.at + 52, &device, sizeof device);
     check("an open with a device that is not here", hip_by(0, INVALID_VALUE),
           ask_with(&b, OP_OPEN, handle));
-    PEERS_END(&b, &a);
 }
 
 static void reset_of_an_importer(void) {
-    struct peer a, b;
-    PEERS_START(&a, &b);
+    PEERS(a, b);
     check_row("rset");
     const uint64_t here = opened(&b, take(&a, make(&a, 0x5a)));
     check("hipDeviceReset", 0, ask(&b, OP_RESET, 0, 0, 0));
     check("hipIpcCloseMemHandle of what was open", INVALID_VALUE, close_at(&b, here));
-    PEERS_END(&b, &a);
 }
 
 static void forked_child(void) {
-    struct peer a;
-    peer_start(&a, 1);
+    PEER(a);
     check_row("fork");
     (void)make(&a, 0x5a);
     check("a child of a process that has started it", 0, ask(&a, OP_FORKED, 0, 0, 0));
     check("hipMalloc in it (assumed)", NOT_INITIALIZED, (int64_t)a.last.n[0]);
-    peer_end(&a, 0);
 }
 
 /* --- events --- */
@@ -220,8 +206,7 @@ static void forget_name(struct bytes handle) {
 static void events(void) {
     enum { SHARED = 4 | 2 };
     struct bytes handle, other;
-    struct peer a, b;
-    PEERS_START(&a, &b);
+    PEERS(a, b);
     check_row("evnt");
     check("hipEventCreateWithFlags", 0, ask(&a, OP_EVENT, SHARED, 0, 0));
     const uint64_t event = a.last.n[0];
@@ -241,7 +226,6 @@ static void events(void) {
         check("an open of a name that is not there", 0, ask_with(&b, OP_EVENT_OPEN, other));
         forget_name(other);
     }
-    PEERS_END(&b, &a);
 }
 
 void pair_rows(void) {
