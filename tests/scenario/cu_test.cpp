@@ -31,8 +31,7 @@ class Cu : public testing::Test {
 TEST_F(Cu, RunsWithTheSharedRuntimeIfItHasNoKernel) {
     const Result result = explain("-cudart shared", " without");
     EXPECT_EQ(result.out, "cudaMalloc 0\ncudaMemcpy 0\nsees 41\n");
-    EXPECT_EQ(result.status, 0);
-    EXPECT_HAS(result.err, "size = 4MiB      cudaMalloc in increment");
+    EXPECT_ERR_HAS(result, 0, "size = 4MiB      cudaMalloc in increment");
     EXPECT_LACKS(result.err, "simulated CUDA");
 }
 

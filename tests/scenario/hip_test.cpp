@@ -340,16 +340,14 @@ TEST_F(Hip, ExplainNamesTheCallAndTheRule) {
     const Result told =
         world.tool({"explain", "--", build_directory() + "/tests/apps/" + for_vendor("misuse"),
                     "--right", "double-free"});
-    EXPECT_EQ(told.status, 0) << told.err;
-    EXPECT_HAS(told.err, "hipMalloc", "frames");
+    EXPECT_ERR_HAS(told, 0, "hipMalloc", "frames");
 }
 
 TEST_F(Hip, LearnHasNoRulesToMake) {
     World world;
     const Result told = world.tool(
         {"learn", "--", build_directory() + "/tests/apps/" + for_vendor("misuse"), "double-free"});
-    EXPECT_EQ(told.status, 125);
-    EXPECT_EQ(told.out, "");
+    EXPECT_OUT(told, 125, "");
     EXPECT_HAS(told.err, "uses HIP, where nothing is merged");
 }
 
@@ -443,16 +441,14 @@ TEST_F(Hip, AProgramOfClangRunsTheSameAndIsSilent) {
         GTEST_SKIP() << "clang++ is not here";
     World world;
     const Result alone = command({"timeout", "60", program}, world.environment);
-    EXPECT_EQ(alone.status, 0) << alone.out << alone.err;
-    EXPECT_EQ(alone.out, "all numbers are right on Simulated GPU\n");
+    EXPECT_OUT(alone, 0, "all numbers are right on Simulated GPU\n");
     const Result shared = world.tool({"run", "--", program});
     EXPECT_EQ(shared.out, alone.out) << shared.err;
     EXPECT_EQ(shared.status, 0);
     const Result audit =
         world.tool({"audit", "--level=info", "--error-exitcode=99", "--", program});
     EXPECT_EQ(audit.out, alone.out) << audit.err;
-    EXPECT_EQ(audit.status, 0) << audit.err;
-    EXPECT_HAS(audit.err, "2 processes used HIP");
+    EXPECT_ERR_HAS(audit, 0, "2 processes used HIP");
     EXPECT_EQ(world.findings().size(), 0u);
 }
 

@@ -320,8 +320,7 @@ TEST(LearnCheck, AKernelThatWritesWhatWasQuietIsFound) {
     const Result result = check_rules(
         world, "launch s test_add b 1048576 1\nsync\nlaunch s test_add other 1048576 1\nsync\n"
                "sleep 1500\nexit 0\n");
-    EXPECT_EQ(result.status, 1) << result.err;
-    EXPECT_HAS(result.out, world.path("rules") + ":1");
+    EXPECT_OUT_HAS(result, 1, world.path("rules") + ":1");
     EXPECT_TRUE(has(result.out, "4 MiB", "1", "WRITTEN by no copy or fill, at ")) << result.out;
     EXPECT_HAS(result.out, "quiet for ");
     EXPECT_HAS(result.out, "the last kernel that got a pointer to it: test_add");
@@ -382,11 +381,9 @@ TEST(LearnCheck, WhatIsWrittenBeforeItIsQuietIsNoMatter) {
 TEST(LearnCheck, AFailureOfTheProgramIsToldApart) {
     World world;
     Result result = check_rules(world, "sleep 500\nexit 1\n");
-    EXPECT_EQ(result.status, 4) << result.err;
-    EXPECT_HAS(result.err, "the command failed with status 1");
+    EXPECT_ERR_HAS(result, 4, "the command failed with status 1");
     result = check_rules(world, "launch s test_add b 1048576 1\nsync\nsleep 1500\nexit 7\n");
-    EXPECT_EQ(result.status, 1) << result.err;
-    EXPECT_HAS(result.err, "the command failed with status 7");
+    EXPECT_ERR_HAS(result, 1, "the command failed with status 7");
 }
 
 // As a server, which is ended: that is no failure.

@@ -140,8 +140,7 @@ TEST(MergePrivate, OffMergesNothingNewUntilOn) {
         two.load("p", SIZE, 3);
         EXPECT_TRUE(two.use(SIZE)) << two.in_use();
         const Result off = merge(world, "off", two[1]);
-        EXPECT_EQ(off.status, 0) << off.err;
-        EXPECT_HAS(off.out, "Merging is off in replica " + std::to_string(two[1].pid));
+        EXPECT_OUT_HAS(off, 0, "Merging is off in replica " + std::to_string(two[1].pid));
         EXPECT_EQ(merge(world, "off", two[1]).status, 0) << "twice";
         two.load("q", SIZE, 4);
         EXPECT_TRUE(become(world, two[1], {{"paused", SIZE}})) << quiet;
@@ -156,9 +155,7 @@ TEST(MergePrivate, OffMergesNothingNewUntilOn) {
         EXPECT_EQ(shown(world, two[0])["unmerged"].text, "");
         two[1].must("write p 0 ffee"); // is private then, and merged no more
         EXPECT_EQ(two.expect(two[0], "p", SIZE, 3), "same");
-        const Result on = merge(world, "on", two[1]);
-        EXPECT_EQ(on.status, 0) << on.err;
-        EXPECT_HAS(on.out, "Merging is on in replica ");
+        EXPECT_OUT_HAS(merge(world, "on", two[1]), 0, "Merging is on in replica ");
         EXPECT_EQ(shown(world, two[1])["unmerged"].text, "");
         EXPECT_LACKS(world.tool({"ls"}).out, "NOT MERGING");
         EXPECT_TRUE(two.use(3 * SIZE)) << two.in_use(); // p differs
@@ -210,7 +207,5 @@ TEST(MergePrivate, OffNeedsAProcessWhoseMemoryARuleTook) {
     plain.as = "camera";
     Puppet camera(world, plain);
     camera.all({"malloc p 8388608", "get p"});
-    const Result unruled = merge(world, "off", camera);
-    EXPECT_EQ(unruled.status, 1);
-    EXPECT_HAS(unruled.err, "no merge rule has taken memory of camera");
+    EXPECT_ERR_HAS(merge(world, "off", camera), 1, "no merge rule has taken memory of camera");
 }

@@ -152,9 +152,7 @@ TEST_F(Offload, WaitsForRoom) {
     EXPECT_HAS(none.world.tool({"suspend", pid(a)}).out, " Of that 128 MiB have left the GPU, too");
     Puppet other(none.world, called("other", "puppet"));
     other.must("malloc m 167772160");
-    const Result refused = none.world.tool({"resume", pid(a)});
-    EXPECT_EQ(refused.status, 1);
-    EXPECT_HAS(refused.err, "it needs 130 MiB on the GPU");
+    EXPECT_ERR_HAS(none.world.tool({"resume", pid(a)}), 1, "it needs 130 MiB on the GPU");
     other.must("free m");
     EXPECT_EQ(none.world.tool({"resume", "--wait", pid(a)}).status, 0);
     EXPECT_EQ(Replicas::expect(a, "w", 128 * MiB, 7), "same");

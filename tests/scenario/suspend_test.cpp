@@ -447,8 +447,7 @@ TEST_F(Suspend, AProcessThatSharesAndIsForcedIsLost) {
     EXPECT_TRUE(refuses(world.tool({"suspend", "--let-go", "--force", pid(b)}), "cannot let go"));
     EXPECT_TRUE(does(world.tool({"suspend", "--force", pid(b)}), " is suspended: "));
     const Result lost = world.tool({"resume", "--force", pid(b)});
-    EXPECT_EQ(lost.status, 1);
-    EXPECT_HAS(lost.err, "it can only be ended, and started again");
+    EXPECT_ERR_HAS(lost, 1, "it can only be ended, and started again");
     b.kill();
     a.must("read f 0 1");
 }

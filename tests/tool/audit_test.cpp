@@ -86,8 +86,7 @@ bool in_one_of_three(const std::function<bool()> &holds) {
 
 TEST_F(Audit, AFindingOfAGrandchildIsReportedOnStderrAndMakesTheStatus1) {
     const Result result = misused({});
-    EXPECT_EQ(result.status, 1);
-    EXPECT_EQ(result.out, "");
+    EXPECT_OUT(result, 1, "");
     EXPECT_HAS(
         result.err, "========= GPUSHARE ERROR: double-free in cudaFree, by puppet",
         " obey at tests/apps/puppet/main.c:", "========= GPUSHARE SUMMARY: 1 finding (1 error)");
@@ -129,11 +128,8 @@ TEST_F(Audit, LeaksOfALoopAreAWarning) {
             puppet + " >/dev/null";
         return audit({"--fail-on=warning", "--", "sh", "-c", line});
     };
-    const Result few = leaks(8), many = leaks(9);
-    EXPECT_EQ(few.status, 0) << few.err;
-    EXPECT_HAS(few.err, "GPUSHARE INFO: leak-export");
-    EXPECT_EQ(many.status, 1) << many.err;
-    EXPECT_HAS(many.err, "GPUSHARE WARNING: leak-export");
+    EXPECT_ERR_HAS(leaks(8), 0, "GPUSHARE INFO: leak-export");
+    EXPECT_ERR_HAS(leaks(9), 1, "GPUSHARE WARNING: leak-export");
 }
 
 TEST_F(Audit, WhatCannotFailABuildIsRefused) {
@@ -141,9 +137,9 @@ TEST_F(Audit, WhatCannotFailABuildIsRefused) {
         audit({"--fail-on=fatal", "true"}).err,
         "gpushare: audit: --fail-on 'fatal' is not known; allowed: error, warning, leak, info\n");
     Result result = audit({"--fail-on=leak", "--level=warning", "true"});
-    EXPECT_EQ(result.status, 125);
-    EXPECT_EQ(result.err, "gpushare: audit: --level=warning leaves out what --fail-on=leak counts; "
-                          "give --level=info\n");
+    EXPECT_ERR(result, 125,
+               "gpushare: audit: --level=warning leaves out what --fail-on=leak counts; "
+               "give --level=info\n");
     EXPECT_EQ(audit({"--fail-on=warning", "true"}, {{"GPUSHARE_LOG_LEVEL", "error"}}).err,
               "gpushare: audit: GPUSHARE_LOG_LEVEL=error leaves out what --fail-on=warning counts; "
               "give GPUSHARE_LOG_LEVEL=warning\n");
@@ -151,10 +147,9 @@ TEST_F(Audit, WhatCannotFailABuildIsRefused) {
 
 TEST_F(Audit, WithoutFindingsItSaysWhatItWatched) {
     const Result result = audit({"sh", "-c", right() + "; " + right()});
-    EXPECT_EQ(result.status, 0);
-    EXPECT_EQ(result.err, not_looked_at +
-                              "========= GPUSHARE SUMMARY: 0 findings; 2 processes used CUDA, " +
-                              std::to_string(2 * calls()) + " calls seen\n");
+    EXPECT_ERR(result, 0,
+               not_looked_at + "========= GPUSHARE SUMMARY: 0 findings; 2 processes used CUDA, " +
+                   std::to_string(2 * calls()) + " calls seen\n");
 }
 
 const char *const never_frees = "malloc a 4096\\nmalloc b 4096\\nmalloc c 4096\\nfree b";
@@ -167,12 +162,11 @@ TEST_F(Audit, ListsWhatWasNeverFreedByCallSite) {
     };
     EXPECT_HAS(with({}).err, "SUMMARY: 0 findings;", "never freed (--leak-check)");
     const Result listed = with({"--leak-check"}), failed = with({"--fail-on=leak"});
-    EXPECT_EQ(listed.status, 0);
-    EXPECT_HAS(listed.err, "GPUSHARE INFO: leak-memory, by puppet", "2 allocations, 8 KiB in all",
-               "Allocated at:", "SUMMARY: 1 finding (1 info), 2 occurrences");
+    EXPECT_ERR_HAS(listed, 0, "GPUSHARE INFO: leak-memory, by puppet",
+                   "2 allocations, 8 KiB in all",
+                   "Allocated at:", "SUMMARY: 1 finding (1 info), 2 occurrences");
     EXPECT_LACKS(listed.err, "(--leak-check)");
-    EXPECT_EQ(failed.status, 1);
-    EXPECT_HAS(failed.err, "leak-memory");
+    EXPECT_ERR_HAS(failed, 1, "leak-memory");
     EXPECT_EQ(with({"--leak-check", "--fail-on=warning"}).status, 0);
 }
 
@@ -186,9 +180,9 @@ TEST_F(Audit, WhatALibraryKeepsIsNoLeak) {
 
 TEST_F(Audit, ALevelThatLeavesLeaksOutIsRefused) {
     const Result result = audit({"--leak-check", "--level=error", "true"});
-    EXPECT_EQ(result.status, 125);
-    EXPECT_EQ(result.err, "gpushare: audit: --level=error leaves out what --leak-check reports; "
-                          "give --level=info\n");
+    EXPECT_ERR(result, 125,
+               "gpushare: audit: --level=error leaves out what --leak-check reports; "
+               "give --level=info\n");
     const Result quiet = audit({"--leak-check", "--", "sh", "-c", after(never_frees)},
                                {{"GPUSHARE_LOG_LEVEL", "error"}});
     EXPECT_HAS(quiet.err, "leak-memory");
@@ -202,8 +196,7 @@ TEST_F(Audit, AProcessThatIsKilledHasBeenWatched) {
 
 TEST_F(Audit, WhereNothingWasWatchedItIsNoCleanBill) {
     const Result result = audit({"echo", "-n", "--json"});
-    EXPECT_EQ(result.status, 3);
-    EXPECT_EQ(result.out, "--json");
+    EXPECT_OUT(result, 3, "--json");
     EXPECT_EQ(result.err.find("========= GPUSHARE SUMMARY: 0 findings; nothing was watched\n"
                               "gpushare: audit: nothing was watched: no process used CUDA"),
               0u)
@@ -216,18 +209,16 @@ TEST_F(Audit, WhereNothingWasWatchedItIsNoCleanBill) {
 TEST_F(Audit, WhereNoFileMayGrowItRunsTheCommandAllTheSame) {
     const std::string line = "ulimit -f 0; exec " + fs::absolute(tool_path()).string();
     const Result result = command({"sh", "-c", line + " audit -- sh -c 'exit 4'"}, environment);
-    EXPECT_EQ(result.status, 4) << result.err;
-    EXPECT_HAS(result.err, "SUMMARY: 0 findings; calls could not be counted\n",
-               "it is not known who was watched: ");
+    EXPECT_ERR_HAS(result, 4, "SUMMARY: 0 findings; calls could not be counted\n",
+                   "it is not known who was watched: ");
 }
 
 TEST_F(Audit, WhereLogsWereRemovedOrCutOffItIsNoCleanBill) {
     const Result removed = audit({"sh", "-c", right() + "; rm -r \"${GPUSHARE_LOG%/*}\""});
-    EXPECT_EQ(removed.status, 3);
-    EXPECT_HAS(removed.err, "gpushare: audit: cannot read '", "what was written there is lost\n");
+    EXPECT_ERR_HAS(removed, 3, "gpushare: audit: cannot read '",
+                   "what was written there is lost\n");
     const Result found = audit({"sh", "-c", misuse() + "; rm -r \"${GPUSHARE_LOG%/*}\""});
-    EXPECT_EQ(found.status, 1) << "it is in no file";
-    EXPECT_HAS(found.err, "1 finding (1 error)");
+    EXPECT_ERR_HAS(found, 1, "1 finding (1 error)");
     const std::string logs = place.path + "/logs";
     const Result kept =
         audit({"--log", logs, "sh", "-c", misuse() + "; sleep 1.5; rm " + logs + "/*"});
@@ -239,8 +230,7 @@ TEST_F(Audit, WhereLogsWereRemovedOrCutOffItIsNoCleanBill) {
         R"({"ts":"2026-11-21T02:34:01.000000Z","pid":1,"finding":null}\n{"ts":"2026)";
     const Result cut = audit(
         {"sh", "-c", right() + "; printf '" + lines + "' >\"${GPUSHARE_LOG%/*}/full.jsonl\""});
-    EXPECT_EQ(cut.status, 3) << cut.err;
-    EXPECT_HAS(cut.err, "full.jsonl:2: cut off: ");
+    EXPECT_ERR_HAS(cut, 3, "full.jsonl:2: cut off: ");
 }
 
 TEST_F(Audit, WhatAProgramLosesIsNothingThatTheAuditNeeds) {
@@ -255,8 +245,7 @@ TEST_F(Audit, WhatAProgramLosesIsNothingThatTheAuditNeeds) {
         for (const Result &result :
              {audit({"--fail-on=info", "--", "sh", "-c", line}),
               audit({"--log", logs.path, "--fail-on=info", "--", "sh", "-c", line})}) {
-            EXPECT_EQ(result.status, 1) << loss << "\n" << result.err;
-            EXPECT_HAS(result.err, "double-free in cudaFree, by puppet");
+            EXPECT_ERR_HAS(result, 1, "double-free in cudaFree, by puppet");
             EXPECT_LACKS(result.err, "{\"ts\"");
         }
         EXPECT_HAS(tool({"report", logs.path}).out, "double-free in cudaFree");
@@ -269,8 +258,7 @@ TEST_F(Audit, NorIsWhatItLosesBeforeItsFirstCall) {
     let_all_in();
     const Result result =
         audit({"sh", "-c", after("lose_user 65534\\nmalloc a 4096\\nfree a\\nfree a")});
-    EXPECT_EQ(result.status, 1) << result.err;
-    EXPECT_HAS(result.err, "double-free in cudaFree, by puppet");
+    EXPECT_ERR_HAS(result, 1, "double-free in cudaFree, by puppet");
 }
 
 TEST_F(Audit, ALibrarysConstructorThatCallsFirstIsWatched) {
@@ -286,9 +274,7 @@ void needed(void) {})";
     const std::string library = place.path + "/libearly.so";
     ASSERT_EQ(command({"cc", "-shared", "-fPIC", early, "-o", library, "-ldl"}).status, 0);
     ASSERT_EQ(command({"cc", program + ".c", library, "-o", program}).status, 0);
-    const Result result = audit({program});
-    EXPECT_EQ(result.status, 0) << result.err;
-    EXPECT_HAS(result.err, "1 process used CUDA, 1 call seen");
+    EXPECT_ERR_HAS(audit({program}), 0, "1 process used CUDA, 1 call seen");
 }
 
 // A program that writes anything into the channel, and then another that makes a mistake.
@@ -318,11 +304,10 @@ int main(int count, char **words) {
         const Temporary logs;
         const std::string line = program + " " + how + " && ";
         const Result blind = audit({"sh", "-c", line + right()});
-        EXPECT_EQ(blind.status, 3) << how << blind.err;
-        EXPECT_HAS(blind.err, "1 line of the processes' logs is missing: ");
+        EXPECT_ERR_HAS(blind, 3, "1 line of the processes' logs is missing: ");
         const Result found = audit({"--log", logs.path, "sh", "-c", line + misuse()});
-        EXPECT_EQ(found.status, 1) << how << found.err;
-        EXPECT_HAS(found.err, "1 finding (1 error)", "1 line of the processes' logs is missing: ");
+        EXPECT_ERR_HAS(found, 1, "1 finding (1 error)",
+                       "1 line of the processes' logs is missing: ");
     }
 }
 
@@ -383,8 +368,7 @@ TEST_F(Audit, WhoCannotReadTheConfigurationIsNoCleanBill) {
         GTEST_SKIP() << "only root can become another user";
     const Result result =
         audit({"sh", "-c", right() + ";" + after("lose_user 65534\\nmalloc a 4096")});
-    EXPECT_EQ(result.status, 3) << result.err;
-    EXPECT_HAS(result.err, "config-error", "the processes' logs is missing: ");
+    EXPECT_ERR_HAS(result, 3, "config-error", "the processes' logs is missing: ");
 }
 
 // What is executed then cannot open the channel.
@@ -395,9 +379,9 @@ TEST_F(Audit, WhoCannotReachItIsNamed) {
     const std::string commands =
         "lose_user 65534\\nexec\\nmalloc a 4096\\nfree a\\nfree a\\nsleep 1500";
     const Result result = audit({"sh", "-c", right() + ";" + after(commands)});
-    EXPECT_EQ(result.status, 3) << result.err;
-    EXPECT_HAS(result.err, ") used CUDA and could not reach the audit, as with another user, root "
-                           "directory or /proc: what it did wrong may be missing; ");
+    EXPECT_ERR_HAS(result, 3,
+                   ") used CUDA and could not reach the audit, as with another user, root "
+                   "directory or /proc: what it did wrong may be missing; ");
     EXPECT_LACKS(audit({"sh", "-c", right()}).err, "reach");
 }
 
@@ -408,17 +392,16 @@ TEST_F(Audit, AFullDiskKeepsNothingFromTheReport) {
     const std::string line = "mount -t tmpfs -o size=4k none \"$0\"; mkdir \"$0/logs\"; "
                              "head -c 4096 /dev/zero >\"$0/full\" 2>/dev/null; "
                              "exec \"$1\" audit --log \"$0/logs\" -- sh -c \"$2\"";
-    const Result result = command(
-        {"unshare", "-m", "sh", "-c", line, temporary.path, tool_path(), misuse()}, environment);
-    EXPECT_EQ(result.status, 1) << result.err;
-    EXPECT_HAS(result.err, "double-free in cudaFree, by puppet", "1 finding (1 error)");
+    EXPECT_ERR_HAS(
+        command({"unshare", "-m", "sh", "-c", line, temporary.path, tool_path(), misuse()},
+                environment),
+        1, "double-free in cudaFree, by puppet", "1 finding (1 error)");
 }
 
 TEST_F(Audit, WhatComesWhileItIsStoppedIsReported) {
     const Result result =
         audit({"sh", "-c", "kill -STOP $PPID; " + misuse() + "; kill -CONT $PPID"});
-    EXPECT_EQ(result.status, 1) << result.err;
-    EXPECT_HAS(result.err, "1 finding (1 error)");
+    EXPECT_ERR_HAS(result, 1, "1 finding (1 error)");
 }
 
 TEST_F(Audit, NorWhereCudaWasUsedAndNoCallWasSeen) {
@@ -432,9 +415,9 @@ int main(void) {
 })";
     ASSERT_EQ(command({"cc", source, "-o", program, "-ldl"}).status, 0);
     const Result result = audit({program});
-    EXPECT_EQ(result.status, 3) << result.err;
-    EXPECT_HAS(result.err, "1 process used CUDA, 0 calls seen\n"
-                           "gpushare: audit: CUDA was used, and no call was seen: ");
+    EXPECT_ERR_HAS(result, 3,
+                   "1 process used CUDA, 0 calls seen\n"
+                   "gpushare: audit: CUDA was used, and no call was seen: ");
 }
 
 // A script puts another library in front, which hides all calls.
@@ -516,8 +499,7 @@ int main(int count, char **words) {
                   .status,
               0);
     const Result fine = audit({"sh", "-c", "ASAN_OPTIONS=exitcode=9 " + program + " 7"});
-    EXPECT_EQ(fine.status, 7) << fine.err;
-    EXPECT_HAS(fine.err, "main at " + source + ":7 in " + program);
+    EXPECT_ERR_HAS(fine, 7, "main at " + source + ":7 in " + program);
     for (const Environment &more : {Environment{}, Environment{{"ASAN_OPTIONS", "exitcode=9"}}}) {
         const Result result = audit({program}, more);
         EXPECT_EQ(result.status, more.empty() ? 1 : 9);
@@ -621,10 +603,9 @@ TEST_F(Audit, AStaticProgramIsSaidToBeOne) {
     const std::string source = place.file("a.c", "int main(void) { return 0; }\n");
     const std::string program = place.path + "/static";
     ASSERT_EQ(command({"cc", "-static", source, "-o", program}).status, 0);
-    const Result result = audit({program});
-    EXPECT_EQ(result.status, 3);
-    EXPECT_HAS(result.err, "nothing was watched: '" + program +
-                               "' is statically linked: no loader reads LD_PRELOAD");
+    EXPECT_ERR_HAS(audit({program}), 3,
+                   "nothing was watched: '" + program +
+                       "' is statically linked: no loader reads LD_PRELOAD");
 }
 
 TEST_F(Audit, TheCommandsStreamsAreItsOwn) {
@@ -672,8 +653,7 @@ TEST_F(Audit, LogsAreKeptWhereTheUserSaysOnce) {
     EXPECT_EQ(std::distance(fs::directory_iterator(directory), fs::directory_iterator()), 1);
     EXPECT_HAS(tool({"report", directory}).out, "double-free in cudaFree");
     const Result again = audit({"--log", directory, "echo", "ran"});
-    EXPECT_EQ(again.status, 125);
-    EXPECT_EQ(again.out, "");
+    EXPECT_OUT(again, 125, "");
     EXPECT_HAS(again.err, "has logs already; give a new or an empty directory");
     EXPECT_EQ(audit({"--log", "/no/such/parent", "echo", "ran"}).status, 125);
 }
@@ -703,11 +683,9 @@ TEST_F(Audit, WhatALibraryDoesByItselfIsLeftOutAndWhatAProgramDoesThroughItIsNot
                              "libnccl.so.2 (--no-default-suppressions shows them); 2 processes"),
               0u)
         << known.err;
-    EXPECT_EQ(all.status, 1);
-    EXPECT_HAS(all.err, "GPUSHARE ERROR: free-while-open in cudaFree, by ranks");
+    EXPECT_ERR_HAS(all, 1, "GPUSHARE ERROR: free-while-open in cudaFree, by ranks");
     EXPECT_HAS(all.err, "1 finding (1 error), 2 occurrences, 2 processes");
-    EXPECT_EQ(own.status, 1);
-    EXPECT_HAS(own.err, " rank_free at tests/apps/ranks/libnccl.c:");
+    EXPECT_ERR_HAS(own, 1, " rank_free at tests/apps/ranks/libnccl.c:");
     EXPECT_LACKS(own.err, "left out");
 }
 
@@ -792,9 +770,7 @@ TEST_F(Audit, SaysThatItFollowsNoRules) {
 }
 
 TEST_F(Audit, AnOptionsValueIsNotTheEndOfTheOptions) {
-    const Result result = audit({"--sarif", "--", "true"});
-    EXPECT_EQ(result.status, 125);
-    EXPECT_HAS(result.err, "option '--sarif' needs a value");
+    EXPECT_ERR_HAS(audit({"--sarif", "--", "true"}), 125, "option '--sarif' needs a value");
     EXPECT_FALSE(fs::exists("--"));
 }
 
@@ -879,8 +855,7 @@ TEST_F(Audit, WhatStillRunsAfter5SecondsIsSaid) {
 TEST_F(Audit, SaysWhatWasCalledThatIsNewerThanTheLibrary) {
     environment["GPUSHARE_SIM_NEWER"] = "1";
     const Result result = audit({fs::path(puppet).parent_path() / "newest"});
-    EXPECT_EQ(result.status, 0) << "the arguments have not arrived";
-    EXPECT_HAS(result.err, "; called, and newer than this gpushare: cuSimNewest (2 times)\n");
+    EXPECT_ERR_HAS(result, 0, "; called, and newer than this gpushare: cuSimNewest (2 times)\n");
 }
 
 // Its own child, one that is left to it, and one that a shell reaps: of that one newer kernels
@@ -901,9 +876,9 @@ TEST_F(Audit, NamesWhomASignalEnded) {
 
 TEST_F(Audit, WhatEndedBeforeItUsedCudaIsNotSaidToDropTheLibrary) {
     const Result result = audit({"sh", "-c", "no-such-program"});
-    EXPECT_EQ(result.status, 127);
-    EXPECT_HAS(result.err, "nothing was watched: 'sh' ended with status 127, and no process had "
-                           "used CUDA with gpushare preloaded until then");
+    EXPECT_ERR_HAS(result, 127,
+                   "nothing was watched: 'sh' ended with status 127, and no process had "
+                   "used CUDA with gpushare preloaded until then");
     EXPECT_LACKS(result.err, "LD_PRELOAD");
 }
 
@@ -911,9 +886,7 @@ TEST_F(Audit, AMissingDriverIsNamed) {
     environment["LD_LIBRARY_PATH"] = place.path;
     if (dlopen("libcuda.so.1", RTLD_LAZY))
         GTEST_SKIP() << "there is one here";
-    const Result result = audit({"false"});
-    EXPECT_EQ(result.status, 1);
-    EXPECT_HAS(result.err, "nothing was watched: there is no libcuda.so.1");
+    EXPECT_ERR_HAS(audit({"false"}), 1, "nothing was watched: there is no libcuda.so.1");
     const std::string warned = on_terminal(400, {tool_path(), "run", "--", "true"}, environment);
     EXPECT_HAS(warned, "warning: there is no libcuda.so.1", "(see: gpushare doctor)");
     const fs::path camera = fs::absolute(tool_path()).parent_path() / "tests/apps/camera";
@@ -937,8 +910,7 @@ TEST_F(Audit, TerminationIsHandedOnAndEndsTheWaiting) {
         kill(std::stoi(result.out), SIGKILL);
     };
     EXPECT_TRUE(in_one_of_three([&] { return seconds_of(terminate) < 5; }));
-    EXPECT_EQ(result.status, 6);
-    EXPECT_HAS(result.err, "; what may be reported yet goes to stderr");
+    EXPECT_ERR_HAS(result, 6, "; what may be reported yet goes to stderr");
 }
 
 // Without an audit around it the last process empties the directory, and nothing is known.
@@ -951,8 +923,7 @@ TEST_F(Audit, WhatAnExporterThatHasEndedLeftIsKept) {
     EXPECT_EQ(alone.status, 0) << alone.err;
     EXPECT_HAS(read_file(place.path + "/log"), "ERROR: open-unknown in");
     const Result result = audit({misuse, "open-unknown-exited"});
-    EXPECT_EQ(result.status, 1);
-    EXPECT_HAS(result.err, "ERROR: open-dead-owner in");
+    EXPECT_ERR_HAS(result, 1, "ERROR: open-dead-owner in");
     EXPECT_LACKS(result.err, "open-unknown in");
     for (const char *left : {"procs", "regions", "names"})
         EXPECT_TRUE(fs::is_empty(shared.path + "/pub/default/" + left)) << left;
@@ -991,8 +962,7 @@ TEST_F(Audit, OnlyJsonHasTheFramesOfTheStart) {
 TEST_F(Audit, TheTerminalsSignalsAreTheCommandsBusiness) {
     const Result result =
         audit({"sh", "-c", "kill -INT $PPID; kill -QUIT $PPID; sleep 0.1; exit 5"});
-    EXPECT_EQ(result.status, 5);
-    EXPECT_HAS(result.err, "SUMMARY");
+    EXPECT_ERR_HAS(result, 5, "SUMMARY");
     EXPECT_EQ(audit({"sh", "-c", "kill -INT $$"}).status, 128 + SIGINT) << "not ignored there";
     EXPECT_EQ(audit({"sh", "-c", "kill -TERM $$"}).status, 128 + SIGTERM) << "nor blocked";
 }
@@ -1012,8 +982,7 @@ TEST_F(Audit, TheTerminalsSignalsAreTheCommandsBusinessToItsEnd) {
     usleep(300000);
     kill(std::stoi(read_file(said)), SIGCONT);
     auditor.join();
-    EXPECT_EQ(result.status, 5);
-    EXPECT_HAS(result.err, "SUMMARY");
+    EXPECT_ERR_HAS(result, 5, "SUMMARY");
 }
 
 TEST_F(Audit, AfterCtrlCItIsSaidWhoGoesOn) {

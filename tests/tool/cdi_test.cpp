@@ -58,8 +58,7 @@ TEST_F(Cdi, ANamespaceIsADevice) {
     EXPECT_EQ(all["devices"][0]["containerEdits"]["env"][1].text, "GPUSHARE_NAMESPACE=blue");
     for (const char *name : {"../blue", "", "-blue", "blue-", "_", "b l", "a:b"}) {
         const Result wrong = cdi({"--namespace", name});
-        EXPECT_EQ(wrong.status, 1) << name;
-        EXPECT_HAS(wrong.err, "begin and end with a letter or digit");
+        EXPECT_ERR_HAS(wrong, 1, "begin and end with a letter or digit");
         EXPECT_EQ(wrong.out, "");
     }
 }
@@ -71,32 +70,24 @@ TEST_F(Cdi, TheConfigurationThatIsReadHereIsReadThere) {
               environment["GPUSHARE_CONFIG"]);
     environment["GPUSHARE_CONFIG"] = shared.root.file("bad.conf", "[gpushare]\nmode = blue\n");
     const Result wrong = cdi();
-    EXPECT_EQ(wrong.status, 1);
-    EXPECT_HAS(wrong.err, "bad.conf:2");
+    EXPECT_ERR_HAS(wrong, 1, "bad.conf:2");
     EXPECT_EQ(wrong.out, "");
 }
 
 TEST_F(Cdi, GoesIntoAFile) {
     const std::string path = shared.root.path + "/gpushare.json";
-    const Result result = cdi({"-o", path});
-    EXPECT_EQ(result.status, 0) << result.err;
-    EXPECT_EQ(result.out, "");
+    EXPECT_OUT(cdi({"-o", path}), 0, "");
     EXPECT_EQ(Json::parse(read_file(path))["cdiVersion"].text, "0.5.0");
-    const Result wrong = cdi({"-o", shared.root.path + "/none/gpushare.json"});
-    EXPECT_EQ(wrong.status, 1);
-    EXPECT_HAS(wrong.err, "cannot write");
+    EXPECT_ERR_HAS(cdi({"-o", shared.root.path + "/none/gpushare.json"}), 1, "cannot write");
     const Result full = command({"sh", "-c", "\"$0\" cdi >/dev/full", tool_path()}, environment);
-    EXPECT_EQ(full.status, 1);
-    EXPECT_EQ(full.err, "gpushare: cdi: cannot write the output: No space left on device\n");
+    EXPECT_ERR(full, 1, "gpushare: cdi: cannot write the output: No space left on device\n");
 }
 
 TEST_F(Cdi, SaysWhatIsMissing) {
     environment["GPUSHARE_LIBRARY"] = "/nowhere/libgpushare.so";
     EXPECT_HAS(cdi().err, "libgpushare.so not found");
     environment["GPUSHARE_DIR"] = "relative";
-    const Result wrong = cdi();
-    EXPECT_EQ(wrong.status, 1);
-    EXPECT_HAS(wrong.err, "absolute");
+    EXPECT_ERR_HAS(cdi(), 1, "absolute");
 }
 
 } // namespace

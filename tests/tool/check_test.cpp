@@ -113,8 +113,7 @@ TEST(Check, WhatHipHasNoMemoryForIsAnErrorThere) {
         "[region b]\nrole = merge\n[region c]\nrole = export\n");
     EXPECT_EQ(tool({"check", "--runtime=cuda", file}).status, 0);
     const Result result = tool({"check", "--runtime=hip", file});
-    EXPECT_EQ(result.status, 1);
-    EXPECT_EQ(result.out, "");
+    EXPECT_OUT(result, 1, "");
     EXPECT_EQ(
         result.err,
         file + ": open_cache does not work with HIP: set it to 0\n" + file +
@@ -237,8 +236,7 @@ TEST(Check, ErrorsNameFileAndLineOnStderr) {
     Temporary place;
     std::string file = place.file("bad.conf", "[gpushare]\nmode = on\nlinger = soon\n");
     Result result = tool({"check", file});
-    EXPECT_EQ(result.status, 1);
-    EXPECT_EQ(result.out, "");
+    EXPECT_OUT(result, 1, "");
     EXPECT_EQ(result.err.find(file + ":2: "), 0u) << result.err;
     EXPECT_HAS(result.err, "share, audit, off", "\n" + file + ":3: ");
 }
@@ -261,8 +259,7 @@ TEST(Check, ALogThatIsADirectoryIsRefused) {
     for (const char *text : {"log = /tmp", "event_log = logs/"}) {
         const std::string file = place.file("a.conf", "[gpushare]\n" + std::string(text) + "\n");
         const Result result = tool({"check", "-q", file});
-        EXPECT_EQ(result.status, 1);
-        EXPECT_EQ(result.out, "");
+        EXPECT_OUT(result, 1, "");
         EXPECT_EQ(result.err,
                   file + ":2: " + text + " is a directory: name a file in it, such as %p.log\n");
     }
@@ -354,7 +351,6 @@ TEST(Check, StrictFailsOnWarningsAndQuietPrintsNothingElse) {
     EXPECT_EQ(silent.out + silent.err, "");
     EXPECT_EQ(tool({"check", "--quiet", odd}).status, 0);
     const Result strict = tool({"check", "-q", "--strict", odd});
-    EXPECT_EQ(strict.status, 1);
-    EXPECT_EQ(strict.out, "");
+    EXPECT_OUT(strict, 1, "");
     EXPECT_HAS(strict.err, ":1: warning: [region a] is imported");
 }

@@ -126,14 +126,12 @@ TEST_F(Doctor, AGoodPlaceHasNoFailures) {
 
 TEST_F(Doctor, TextSaysTheSameAndEndsWithAVerdict) {
     Result result = tool({"doctor"}, environment);
-    EXPECT_EQ(result.status, 0);
-    EXPECT_HAS(result.out, "ok    gpu          0: NVIDIA H200");
+    EXPECT_OUT_HAS(result, 0, "ok    gpu          0: NVIDIA H200");
     environment["FAKE_INIT"] = "100";
     result = tool({"doctor"}, environment);
-    EXPECT_EQ(result.status, 1);
-    EXPECT_HAS(result.out, "FAIL  driver       cuInit gives 100: no GPU\n",
-               "\n                   -> check nvidia-smi",
-               " checks failed: sharing does not work here");
+    EXPECT_OUT_HAS(result, 1, "FAIL  driver       cuInit gives 100: no GPU\n",
+                   "\n                   -> check nvidia-smi",
+                   " checks failed: sharing does not work here");
 }
 
 TEST_F(Doctor, LinesAreWrapped) {

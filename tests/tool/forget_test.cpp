@@ -36,9 +36,7 @@ TEST(Forget, SaysWhatItForgets) {
     for (const char *dry : {"--dry-run", "-n"})
         EXPECT_EQ(shared.tool({"forget", dry}).out, "Would forget 3 allocations:\n" + rows);
     EXPECT_EQ(access(file(shared).c_str(), F_OK), 0);
-    const Result result = shared.tool({"forget"});
-    EXPECT_EQ(result.status, 0) << result.err;
-    EXPECT_EQ(result.out, "Forgot 3 allocations:\n" + rows);
+    EXPECT_OUT(shared.tool({"forget"}), 0, "Forgot 3 allocations:\n" + rows);
     EXPECT_NE(access(file(shared).c_str(), F_OK), 0);
     EXPECT_EQ(shared.tool({"forget"}).out, "Nothing to forget.\n");
 }
@@ -52,8 +50,7 @@ TEST(Forget, WhatIsNamed) {
     EXPECT_HAS(shared.tool({"forget", "weights:3", "weights:4"}).out, "Forgot 2 allocations:\n");
     EXPECT_HAS(shared.tool({"forget", "-n"}).out, "weights:30");
     const Result none = shared.tool({"forget", "weights:3"});
-    EXPECT_EQ(none.status, 1);
-    EXPECT_EQ(none.out, "");
+    EXPECT_OUT(none, 1, "");
     EXPECT_EQ(
         none.err,
         "gpushare: forget: nothing that is noted is called 'weights:3'; see: gpushare forget -n\n");
@@ -65,8 +62,7 @@ TEST(Forget, WhatIsNamed) {
 TEST(Forget, WithoutADirectoryThereIsNothing) {
     Temporary root("/dev/shm");
     const Result result = tool({"forget"}, {{"GPUSHARE_DIR", root.path + "/none"}});
-    EXPECT_EQ(result.status, 0) << result.err;
-    EXPECT_EQ(result.out, "Nothing to forget.\n");
+    EXPECT_OUT(result, 0, "Nothing to forget.\n");
     EXPECT_NE(access((root.path + "/none").c_str(), F_OK), 0) << "forget must not make it";
 }
 

@@ -71,8 +71,7 @@ struct Film {
     }
     std::string said(const std::vector<std::string> &words) const {
         const Result result = shared.tool(words);
-        EXPECT_EQ(result.status, 0) << result.err;
-        EXPECT_EQ(result.err, "");
+        EXPECT_ERR(result, 0, "");
         return result.out;
     }
     Json json(const std::vector<std::string> &words) const {

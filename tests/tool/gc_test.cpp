@@ -9,8 +9,7 @@ TEST(Gc, SaysThatThereIsNothingToRemove) {
     Shared shared;
     for (const auto &line : {std::vector<std::string>{"gc"}, {"gc", "--dry-run"}, {"gc", "-n"}}) {
         Result result = shared.tool(line);
-        EXPECT_EQ(result.status, 0);
-        EXPECT_EQ(result.out, "Nothing to remove.\n");
+        EXPECT_OUT(result, 0, "Nothing to remove.\n");
         EXPECT_EQ(result.err, "");
     }
 }
@@ -29,9 +28,8 @@ TEST(Gc, RemovesWhatTheDeadLeftByKind) {
     ASSERT_EQ(gps_name_claim(&shared.store, "a", &dead.owner, nullptr), 0);
     dead.kill();
     Result result = shared.tool({"gc", "--dry-run"});
-    EXPECT_EQ(result.status, 0);
-    EXPECT_HAS(result.out, "\nWould remove 2 regions, 1 name and 1 file of a dead process.\n",
-               "  a, 64 MiB, of dead " + pid_text(dead.owner) + "\n", "\nnames/a\n");
+    EXPECT_OUT_HAS(result, 0, "\nWould remove 2 regions, 1 name and 1 file of a dead process.\n",
+                   "  a, 64 MiB, of dead " + pid_text(dead.owner) + "\n", "\nnames/a\n");
     EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 5);
     EXPECT_HAS(shared.tool({"ls", "--all"}).out, "dead") << "a dry run removes nothing";
     EXPECT_EQ(shared.tool({"gc"}).out, "Removed 2 regions, 1 name and 1 file of a dead process.\n");
@@ -46,15 +44,13 @@ TEST(Gc, KeepsWhatIsHeldAndSaysSo) {
     Peer consumer(shared, "consumer", {{record.id}});
     dead.kill();
     Result result = shared.tool({"gc"});
-    EXPECT_EQ(result.status, 0);
-    EXPECT_HAS(result.out, "Kept 1 region whose owner is gone: live processes still hold it.\n");
+    EXPECT_OUT_HAS(result, 0, "Kept 1 region whose owner is gone: live processes still hold it.\n");
     EXPECT_HAS(shared.tool({"ls"}).out, "orphaned");
 }
 
 TEST(Gc, RefusesADirectoryThatCannotBeUsed) {
     Result result = tool({"gc"}, {{"GPUSHARE_DIR", "relative"}});
-    EXPECT_EQ(result.status, 1);
-    EXPECT_EQ(result.err, "gpushare: gc: GPUSHARE_DIR='relative' must be an absolute path\n");
+    EXPECT_ERR(result, 1, "gpushare: gc: GPUSHARE_DIR='relative' must be an absolute path\n");
 }
 
 TEST(Gc, SkipsAndNamesWhatIsNoFileOfOursAndGoesOn) {
@@ -75,8 +71,7 @@ TEST(Gc, SkipsAndNamesWhatIsNoFileOfOursAndGoesOn) {
     ASSERT_EQ(symlink("nowhere", (store + "/procs/" + temp).c_str()), 0);
     dead.kill();
     const Result result = shared.tool({"gc"});
-    EXPECT_EQ(result.status, 0);
-    EXPECT_EQ(result.out, "Removed 1 region and 1 file of a dead process.\n");
+    EXPECT_OUT(result, 0, "Removed 1 region and 1 file of a dead process.\n");
     for (const std::string &directory : directories)
         EXPECT_HAS(result.err, "skipped " + store + directory + ", ");
     EXPECT_HAS(result.err, "/procs/" + std::string(temp));

@@ -103,6 +103,32 @@ testing::AssertionResult has_all_of(const std::string &text, const Parts &...par
             return testing::AssertionFailure() << "\"" << part << "\" is not in:\n" << text;
     return testing::AssertionSuccess();
 }
+// How a command ended, and what it wrote on one of the two.
+inline testing::AssertionResult ended(const Result &result, int status) {
+    if (result.status == status)
+        return testing::AssertionSuccess();
+    return testing::AssertionFailure()
+           << "status " << result.status << ", not " << status << "; stdout:\n"
+           << result.out << "stderr:\n"
+           << result.err;
+}
+inline testing::AssertionResult ended_with(const Result &result, int status,
+                                           std::string Result::*where, const std::string &text) {
+    if (result.status != status || result.*where == text)
+        return ended(result, status);
+    return testing::AssertionFailure() << result.*where << "is not:\n" << text;
+}
+template <typename... Parts>
+testing::AssertionResult ended_having(const Result &result, int status, std::string Result::*where,
+                                      const Parts &...parts) {
+    return result.status == status ? has_all_of(result.*where, parts...) : ended(result, status);
+}
 // They say both texts when they fail.
-#define EXPECT_HAS(text, ...)    EXPECT_TRUE(has_all_of(text, __VA_ARGS__))
-#define EXPECT_LACKS(text, part) EXPECT_PRED2(lacks, text, part)
+#define EXPECT_HAS(text, ...)            EXPECT_TRUE(has_all_of(text, __VA_ARGS__))
+#define EXPECT_LACKS(text, part)         EXPECT_PRED2(lacks, text, part)
+#define EXPECT_OUT(result, status, text) EXPECT_TRUE(ended_with(result, status, &Result::out, text))
+#define EXPECT_ERR(result, status, text) EXPECT_TRUE(ended_with(result, status, &Result::err, text))
+#define EXPECT_OUT_HAS(result, status, ...)                                                        \
+    EXPECT_TRUE(ended_having(result, status, &Result::out, __VA_ARGS__))
+#define EXPECT_ERR_HAS(result, status, ...)                                                        \
+    EXPECT_TRUE(ended_having(result, status, &Result::err, __VA_ARGS__))

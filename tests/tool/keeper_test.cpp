@@ -1017,11 +1017,11 @@ TEST_F(Keeper, ASecondOneSaysWhoKeeps) {
     Actor creator(*store);
     ASSERT_EQ(0, creator.create(creator.record(1, GPS_KEEP_OWNER)));
     Result second = shared.tool({"keeper"});
-    EXPECT_EQ(1, second.status);
-    EXPECT_EQ(second.err, "gpushare: keeper: " + std::string(store->path) +
-                              " has a keeper already: gpushare, pid " + std::to_string(keeper()) +
-                              ", which a program has started; to take over what it keeps: gpushare "
-                              "keeper --replace\n");
+    EXPECT_ERR(second, 1,
+               "gpushare: keeper: " + std::string(store->path) +
+                   " has a keeper already: gpushare, pid " + std::to_string(keeper()) +
+                   ", which a program has started; to take over what it keeps: gpushare "
+                   "keeper --replace\n");
     EXPECT_EQ(0, shared.tool({"keeper", "--on-demand"}).status);
 }
 
@@ -1172,15 +1172,14 @@ TEST_F(Keeper, DropSaysWhatCanBeDropped) {
     EXPECT_EQ(shared.tool({"drop", "x"}).err, "gpushare: drop: nothing that is kept is called 'x'; "
                                               "there is: frames (see: gpushare ls)\n");
     Result legacy = shared.tool({"drop", "legacy"});
-    EXPECT_EQ(legacy.status, 1);
-    EXPECT_HAS(legacy.err, "'legacy' is memory of camera");
+    EXPECT_ERR_HAS(legacy, 1, "'legacy' is memory of camera");
     shared.region(creator.self, "legacy", 10);
     EXPECT_EQ(shared.tool({"drop", "legacy"}).err, legacy.err) << "also of two of this name";
     EXPECT_EQ(shared.tool({"drop"}).status, 2);
     const Result done = shared.tool({"drop", "frames"});
-    EXPECT_EQ(done.status, 0);
-    EXPECT_EQ(done.out, "Dropped frames (id " + id_text(made.id).substr(0, 8) + ", " +
-                            "2 MiB); 1 process still has it open.\n");
+    EXPECT_OUT(done, 0,
+               "Dropped frames (id " + id_text(made.id).substr(0, 8) + ", " +
+                   "2 MiB); 1 process still has it open.\n");
     EXPECT_HAS(shared.tool({"drop", "frames"}).err, "nothing is kept");
 }
 

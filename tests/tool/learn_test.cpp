@@ -26,8 +26,7 @@ TEST(Learn, WrongUseIs125) {
     };
     for (const auto &each : cases) {
         const Result result = learn({each.first, "echo", "ran"});
-        EXPECT_EQ(result.status, 125);
-        EXPECT_EQ(result.out, "");
+        EXPECT_OUT(result, 125, "");
         EXPECT_EQ(result.err, std::string("gpushare: learn: ") + each.second + "\n");
     }
 }
@@ -56,8 +55,7 @@ TEST(Learn, ACommandWithoutCudaTeachesNothing) {
 
 TEST(Learn, ACommandThatCannotRunIsSaid) {
     const Result result = learn({"no-such-command-here"});
-    EXPECT_EQ(result.status, 127);
-    EXPECT_EQ(result.err, "gpushare: learn: command 'no-such-command-here' not found\n");
+    EXPECT_ERR(result, 127, "gpushare: learn: command 'no-such-command-here' not found\n");
     EXPECT_EQ(learn({"/etc"}).status, 126);
 }
 
@@ -83,19 +81,16 @@ TEST(Learn, WhatCannotBeCheckedIsRefused) {
     const std::string rules = place.file("rules", "[region a]\nrole = export\n");
     const std::string bad = place.file("bad", "[region a]\nrole = merge\nquiet = soon\n");
     Result result = learn({"--check", rules, "echo", "ran"});
-    EXPECT_EQ(result.status, 125);
-    EXPECT_EQ(result.out, "");
+    EXPECT_OUT(result, 125, "");
     EXPECT_EQ(result.err, "gpushare: learn: " + rules +
                               " has no rule with role = merge: there is nothing to check\n");
     result = learn({"--check", bad, "echo", "ran"});
-    EXPECT_EQ(result.status, 125);
-    EXPECT_HAS(result.err, bad + ":3: quiet = soon: ");
+    EXPECT_ERR_HAS(result, 125, bad + ":3: quiet = soon: ");
     result = learn({"--check", rules, "--content=any", "echo", "ran"});
     EXPECT_EQ(result.err, "gpushare: learn: --check writes no rules; allowed with it: --for, "
                           "--replicas\n");
     EXPECT_EQ(learn({"--check", "/nowhere", "echo", "ran"}).status, 125);
     const std::string merge = place.file("merge", "[region a]\nrole = merge\n");
     result = learn({"--check", merge, "sh", "-c", "exit 3"});
-    EXPECT_EQ(result.status, 4) << result.err;
-    EXPECT_EQ(result.out, "");
+    EXPECT_OUT(result, 4, "");
 }

@@ -17,8 +17,7 @@ struct Ls : testing::Test {
 
 TEST_F(Ls, SaysPlainlyThatThereIsNothing) {
     Result result = shared.tool({"ls"});
-    EXPECT_EQ(result.status, 0);
-    EXPECT_EQ(result.out, "No shared regions in " + shared.root.path + "/default.\n");
+    EXPECT_OUT(result, 0, "No shared regions in " + shared.root.path + "/default.\n");
     EXPECT_EQ(result.err, "");
 }
 
@@ -26,10 +25,10 @@ TEST_F(Ls, ADirectoryThatNoProgramCanMakeIsNamed) {
     const Temporary root("/dev/shm");
     for (const char *verb : {"ls", "gc", "metrics"}) {
         const Result result = tool({verb}, {{"GPUSHARE_DIR", root.path + "/a/b"}});
-        EXPECT_EQ(result.status, 0);
-        EXPECT_EQ(result.err, std::string("gpushare: ") + verb + ": warning: there is no " +
-                                  root.path + "/a: programs make " + root.path +
-                                  "/a/b in it, but not what is above (mkdir -p)\n");
+        EXPECT_ERR(result, 0,
+                   std::string("gpushare: ") + verb + ": warning: there is no " + root.path +
+                       "/a: programs make " + root.path +
+                       "/a/b in it, but not what is above (mkdir -p)\n");
     }
 }
 
@@ -37,8 +36,7 @@ TEST_F(Ls, ADirectoryThatIsNotThereYetIsEmpty) {
     Temporary root("/dev/shm");
     Result result =
         tool({"ls"}, {{"GPUSHARE_DIR", root.path + "/none"}, {"GPUSHARE_NAMESPACE", "x"}});
-    EXPECT_EQ(result.status, 0);
-    EXPECT_EQ(result.out, "No shared regions in " + root.path + "/none/x.\n");
+    EXPECT_OUT(result, 0, "No shared regions in " + root.path + "/none/x.\n");
     EXPECT_NE(access((root.path + "/none").c_str(), F_OK), 0) << "ls must not make it";
 }
 
@@ -80,8 +78,7 @@ TEST_F(Ls, ATableRowSaysAllOfARegion) {
     Peer first(shared, "consumer", {{record.id}});
     Peer second(shared, "viewer", {{record.id}});
     Result result = shared.tool({"ls"});
-    EXPECT_EQ(result.status, 0) << result.err;
-    EXPECT_EQ(result.err, "");
+    EXPECT_ERR(result, 0, "");
     std::string row = line_with(result.out, "frames");
     EXPECT_HAS(row, id_text(record.id).substr(0, 8), "  64 MiB  GPU-5d6e7f90  ready  ",
                "producer " + pid_text(producer.owner) + "  ");
@@ -133,15 +130,15 @@ TEST_F(Ls, AFilterLeavesTheRegionsThatFitIt) {
 TEST_F(Ls, AFilterOfAnUnknownKeyIsRefusedWithThoseThatThereAre) {
     for (const char *filter : {"nam=x", "frames", "=x", ""}) {
         const Result result = shared.tool({"ls", "--filter", filter});
-        EXPECT_EQ(result.status, 2);
-        EXPECT_EQ(result.err, "gpushare: ls: --filter '" + std::string(filter) +
-                                  "' is no KEY=VALUE with a known key; allowed: name=, id=, gpu=, "
-                                  "state=, backing=, owner=, user=\n");
+        EXPECT_ERR(result, 2,
+                   "gpushare: ls: --filter '" + std::string(filter) +
+                       "' is no KEY=VALUE with a known key; allowed: name=, id=, gpu=, "
+                       "state=, backing=, owner=, user=\n");
     }
     const Result result = shared.tool({"ls", "--filter=state=read"});
-    EXPECT_EQ(result.status, 2);
-    EXPECT_EQ(result.err, "gpushare: ls: --filter 'state=read' fits nothing; allowed for state: "
-                          "exporting, ready, final, closing, orphaned, freed, dead, offloaded\n");
+    EXPECT_ERR(result, 2,
+               "gpushare: ls: --filter 'state=read' fits nothing; allowed for state: "
+               "exporting, ready, final, closing, orphaned, freed, dead, offloaded\n");
     EXPECT_EQ(shared.tool({"ls", "--filter=backing=ipc", "--filter=state=dead"}).status, 0);
 }
 
@@ -324,9 +321,9 @@ TEST_F(Ls, ADamagedRecordIsWarnedAboutAndSkipped) {
     bytes[60] ^= 1;
     write_file(path, bytes);
     Result result = shared.tool({"ls"});
-    EXPECT_EQ(result.status, 0);
-    EXPECT_EQ(result.err, "gpushare: ls: warning: " + path +
-                              ": checksum does not match; skipped, remove it with: gpushare gc\n");
+    EXPECT_ERR(result, 0,
+               "gpushare: ls: warning: " + path +
+                   ": checksum does not match; skipped, remove it with: gpushare gc\n");
     EXPECT_HAS(result.out, "good");
     EXPECT_LACKS(result.out, "bad");
     result = shared.tool({"ls", "--json"});
@@ -337,9 +334,7 @@ TEST_F(Ls, ADamagedProcessFileIsWarnedAbout) {
     Peer producer(shared, "producer");
     std::string file = std::string(shared.store.path) + "/procs/1.2.3.00000000000000ff";
     write_file(file, "nonsense");
-    Result result = shared.tool({"ls"});
-    EXPECT_EQ(result.status, 0);
-    EXPECT_HAS(result.err, "gpushare: ls: warning: " + file + ": ");
+    EXPECT_ERR_HAS(shared.tool({"ls"}), 0, "gpushare: ls: warning: " + file + ": ");
 }
 
 TEST_F(Ls, ColoursOnlyOnATerminalWithoutNoColor) {
@@ -354,8 +349,7 @@ TEST_F(Ls, ColoursOnlyOnATerminalWithoutNoColor) {
 TEST_F(Ls, RefusesADirectoryThatIsOpenToOthers) {
     chmod(shared.root.path.c_str(), 0755);
     Result result = shared.tool({"ls"});
-    EXPECT_EQ(result.status, 1);
-    EXPECT_EQ(result.out, "");
+    EXPECT_OUT(result, 1, "");
     const std::string root = shared.root.path,
                       open = " is open to others (mode 0755); close it: chmod 700 ";
     EXPECT_EQ(result.err,
@@ -369,12 +363,11 @@ TEST_F(Ls, RefusesADirectoryThatIsOpenToOthers) {
 
 TEST_F(Ls, RefusesBadWordsForTheDirectory) {
     Result result = tool({"ls"}, {{"GPUSHARE_DIR", "relative"}});
-    EXPECT_EQ(result.status, 1);
-    EXPECT_EQ(result.err, "gpushare: ls: GPUSHARE_DIR='relative' must be an absolute path\n");
+    EXPECT_ERR(result, 1, "gpushare: ls: GPUSHARE_DIR='relative' must be an absolute path\n");
     result = tool({"ls"}, {{"GPUSHARE_DIR", "/tmp"}, {"GPUSHARE_NAMESPACE", "a b"}});
-    EXPECT_EQ(result.status, 1);
-    EXPECT_EQ(result.err, "gpushare: ls: GPUSHARE_NAMESPACE='a b' is no name; allowed: 1 to 127 of "
-                          "[A-Za-z0-9._-] without a leading dot\n");
+    EXPECT_ERR(result, 1,
+               "gpushare: ls: GPUSHARE_NAMESPACE='a b' is no name; allowed: 1 to 127 of "
+               "[A-Za-z0-9._-] without a leading dot\n");
 }
 
 TEST_F(Ls, SeparateNamespacesAreSeparate) {

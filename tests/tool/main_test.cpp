@@ -31,8 +31,7 @@ TEST(Tool, HelpNamesEveryCommand) {
 TEST(Tool, EveryCommandExplainsItself) {
     for (std::string verb : verbs) {
         Result result = tool({verb, "--help"});
-        EXPECT_EQ(result.status, 0);
-        EXPECT_EQ(result.err, "");
+        EXPECT_ERR(result, 0, "");
         EXPECT_EQ(result.out.find("Usage: gpushare " + verb + " "), 0u) << result.out;
         EXPECT_HAS(result.out, "--help");
         EXPECT_EQ(tool({verb, "-h"}).out, result.out);
@@ -52,8 +51,7 @@ TEST(Tool, HelpFits80Columns) {
 
 TEST(Tool, HelpWorksAfterOtherOptionsAndWithoutAGoodDirectory) {
     Result result = tool({"ls", "--json", "--help"}, {{"GPUSHARE_DIR", "bad"}});
-    EXPECT_EQ(result.status, 0);
-    EXPECT_HAS(result.out, "Usage: gpushare ls");
+    EXPECT_OUT_HAS(result, 0, "Usage: gpushare ls");
 }
 
 TEST(Tool, WrongCommandLinesAreAnsweredWithWhatIsAllowed) {
@@ -120,16 +118,14 @@ TEST(Tool, WrongCommandLinesAreAnsweredWithWhatIsAllowed) {
     };
     for (const auto &[line, error] : wrong) {
         Result result = tool(line);
-        EXPECT_EQ(result.status, 2) << error;
-        EXPECT_EQ(result.err, error);
+        EXPECT_ERR(result, 2, error);
         EXPECT_EQ(result.out, "");
     }
 }
 
 TEST(Tool, OutputThatCannotBeWrittenIsAFailure) {
     Result result = command({"sh", "-c", "\"$0\" --help >/dev/full", tool_path()});
-    EXPECT_EQ(result.status, 1);
-    EXPECT_EQ(result.err, "gpushare: cannot write the output: No space left on device\n");
+    EXPECT_ERR(result, 1, "gpushare: cannot write the output: No space left on device\n");
 }
 
 TEST(Tool, AFindingsHigherLevelIsExplainedToo) {
@@ -149,8 +145,7 @@ TEST(Tool, ADirectoryThatCannotBeUsedHasAHint) {
 
 TEST(Tool, AnUnknownFindingIsNamed) {
     const Result result = tool({"explain", "double-free", "dubble-free"});
-    EXPECT_EQ(result.status, 1);
-    EXPECT_HAS(result.err, "'dubble-free' is no finding, but perhaps double-free; gpushare");
+    EXPECT_ERR_HAS(result, 1, "'dubble-free' is no finding, but perhaps double-free; gpushare");
     EXPECT_EQ(result.out, "");
 }
 

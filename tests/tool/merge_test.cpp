@@ -15,18 +15,16 @@ TEST(MergeVerb, SaysWhomItCannotTell) {
     EXPECT_EQ(shared.tool({"merge", "off"}).status, 2);
     for (const char *pid : {"4194305", "weights", "../self"}) {
         const Result none = shared.tool({"merge", "off", pid});
-        EXPECT_EQ(none.status, 1);
-        EXPECT_EQ(none.err, std::string("gpushare: merge: no process has the pid or the name '") +
-                                pid + "'; see: gpushare ls\n");
+        EXPECT_ERR(none, 1,
+                   std::string("gpushare: merge: no process has the pid or the name '") + pid +
+                       "'; see: gpushare ls\n");
     }
     const std::string self = std::to_string(getpid());
     const Result bare = shared.tool({"merge", "on", self});
-    EXPECT_EQ(bare.status, 1);
-    EXPECT_HAS(bare.err, "process " + self + " is not known here: it runs without gpushare");
+    EXPECT_ERR_HAS(bare, 1, "process " + self + " is not known here: it runs without gpushare");
     const Peer camera(shared, "camera");
     const Result unruled = shared.tool({"merge", "off", pid_text(camera.owner)});
-    EXPECT_EQ(unruled.status, 1);
-    EXPECT_HAS(unruled.err, "no merge rule has taken memory of camera ");
+    EXPECT_ERR_HAS(unruled, 1, "no merge rule has taken memory of camera ");
     EXPECT_EQ(shared.tool({"merge", "off", "camera"}).err, unruled.err) << "by its name";
     EXPECT_FALSE(gps_paused_get(&shared.store, &camera.owner));
 }
@@ -47,9 +45,9 @@ TEST(MergeVerb, SaysThatAProcessIsOfAnotherUser) {
         result = shared.tool({"merge", "off", pid});
         return contains(result.err, "another user");
     });
-    EXPECT_EQ(result.status, 1);
-    EXPECT_EQ(result.err, "gpushare: merge: process " + pid +
-                              " is of another user (uid 65534), who alone may say this\n");
+    EXPECT_ERR(result, 1,
+               "gpushare: merge: process " + pid +
+                   " is of another user (uid 65534), who alone may say this\n");
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
 }
@@ -59,8 +57,7 @@ TEST(MergeVerb, SaysThatThereIsNoAnswerAndTheOrderGoesWithTheProcess) {
     Shared shared;
     Peer server(shared, "server", {{{{1}}, 0, GPS_SLOT_OPEN, GPS_VIA_OWN}});
     const Result result = shared.tool({"merge", "off", pid_text(server.owner)});
-    EXPECT_EQ(result.status, 1);
-    EXPECT_HAS(result.err, " has not answered; it will follow when it does\n");
+    EXPECT_ERR_HAS(result, 1, " has not answered; it will follow when it does\n");
     EXPECT_TRUE(gps_paused_get(&shared.store, &server.owner));
     shared.tool({"gc"});
     EXPECT_TRUE(gps_paused_get(&shared.store, &server.owner)) << "it lives";

@@ -235,14 +235,13 @@ TEST_F(MergedKeeper, DropMergedEndsWhatNobodyUsesAndNothingElse) {
     Result result = shared.tool(
         {"drop", "weights"}, false,
         {{"GPUSHARE_CONFIG", place.file("c", "[region weights]\nprogram = x\nrole = merge\n")}});
-    EXPECT_EQ(result.status, 1);
-    EXPECT_EQ(result.err, "gpushare: drop: 'weights' is a rule with role = merge, whose blocks "
-                          "have no name: of all such rules 6 MiB are kept, of that 4 MiB without a "
-                          "user. Those end with `gpushare drop --merged`, or when the rule's "
-                          "`keep` says; the others stay until their last user has ended\n");
+    EXPECT_ERR(result, 1,
+               "gpushare: drop: 'weights' is a rule with role = merge, whose blocks "
+               "have no name: of all such rules 6 MiB are kept, of that 4 MiB without a "
+               "user. Those end with `gpushare drop --merged`, or when the rule's "
+               "`keep` says; the others stay until their last user has ended\n");
     result = shared.tool({"drop", "--merged"});
-    EXPECT_EQ(result.status, 0) << result.err;
-    EXPECT_EQ(result.out, "Dropped 2 blocks, 4 MiB.\n");
+    EXPECT_OUT(result, 0, "Dropped 2 blocks, 4 MiB.\n");
     EXPECT_TRUE(recorded(used));
     EXPECT_FALSE(recorded(unused));
     EXPECT_FALSE(recorded(more));

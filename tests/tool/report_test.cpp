@@ -54,8 +54,7 @@ TEST_F(Report, LooksAsTheLibrarysOwn) {
     line.prior = prior("allocated", 100, "app", frame("/no/such/app", "0x90", "abcdef")) + "," +
                  prior("freed", 8, "producer", "");
     const Result result = report({log("a.jsonl", {line})});
-    EXPECT_EQ(result.status, 0);
-    EXPECT_EQ(result.err, "");
+    EXPECT_ERR(result, 0, "");
     EXPECT_EQ(result.out,
               "========= GPUSHARE ERROR: double-free in cudaFree, by app (pid 100)\n"
               "=========     what happened\n"
@@ -339,8 +338,7 @@ TEST_F(Report, EndsOfLinesMayDiffer) {
     write_file(place.path + "/empty", "");
     const Result empty = report({place.path + "/empty"});
     EXPECT_EQ(empty.out, "========= GPUSHARE SUMMARY: 0 findings\n");
-    EXPECT_EQ(empty.status, 3);
-    EXPECT_HAS(empty.err, "/empty: empty; gpushare writes into a log with");
+    EXPECT_ERR_HAS(empty, 3, "/empty: empty; gpushare writes into a log with");
 }
 
 TEST_F(Report, AReportIsNoLog) {
@@ -439,28 +437,25 @@ TEST_F(Report, MemoryIsNotThatOfTheLog) {
 TEST_F(Report, StdinIsALog) {
     const Result result =
         command({"sh", "-c", "cat " + log("a", {at(1)}) + " | \"$0\" report -", tool_path()});
-    EXPECT_EQ(result.status, 0);
-    EXPECT_HAS(result.out, "1 finding (1 error)");
+    EXPECT_OUT_HAS(result, 0, "1 finding (1 error)");
 }
 
 TEST_F(Report, ALogThatCannotBeReadIsSaidAndDoesNotHideTheOthers) {
     Result result = report({"/no/such", log("a", {at(1)})});
-    EXPECT_EQ(result.status, 3);
-    EXPECT_EQ(result.err, "gpushare: report: cannot read '/no/such': No such file or directory\n");
+    EXPECT_ERR(result, 3, "gpushare: report: cannot read '/no/such': No such file or directory\n");
     EXPECT_HAS(result.out, "1 finding (1 error)");
     result = report({place.path});
-    EXPECT_EQ(result.status, 3);
-    EXPECT_HAS(result.err, "no *.jsonl in this directory");
+    EXPECT_ERR_HAS(result, 3, "no *.jsonl in this directory");
 }
 
 TEST_F(Report, WhatIsNoLogIsSaid) {
     Result result = report({place.file("a", "hello\n")});
-    EXPECT_EQ(result.status, 3);
-    EXPECT_HAS(result.err, "/a: no log of gpushare's; it writes them with log_format = jsonl, and "
-                           "events with event_log\n");
+    EXPECT_ERR_HAS(result, 3,
+                   "/a: no log of gpushare's; it writes them with log_format = jsonl, and "
+                   "events with event_log\n");
     result = report({place.file("a", "========= GPUSHARE ERROR: double-free in cudaFree\n")});
-    EXPECT_EQ(result.status, 3);
-    EXPECT_HAS(result.err, "/a: a log for people; only those of log_format = jsonl can be read\n");
+    EXPECT_ERR_HAS(result, 3,
+                   "/a: a log for people; only those of log_format = jsonl can be read\n");
 }
 
 TEST_F(Report, TheLinesOfWhatIsNoLogAreOnlyCounted) {
@@ -650,8 +645,7 @@ TEST_F(Report, AFindingHasTheHighestLevelOfItsOccurrences) {
 TEST_F(Report, WhatCannotFailABuildIsRefused) {
     const std::string file = log("a", {at(1)});
     const Result result = report({"--fail-on=fatal", file});
-    EXPECT_EQ(result.status, 2);
-    EXPECT_EQ(result.out, "");
+    EXPECT_OUT(result, 2, "");
     EXPECT_EQ(
         result.err,
         "gpushare: report: --fail-on 'fatal' is not known; allowed: error, warning, leak, info\n");

@@ -69,8 +69,7 @@ void make_foreign(std::string &elf) {
 TEST_F(Run, TheLibraryIsPreloadedIntoTheCommand) {
     EXPECT_EQ(run({"printenv", "LD_PRELOAD"}).out, library + "\n");
     Result result = run({"--", "cat", "/proc/self/maps"});
-    EXPECT_EQ(result.status, 0);
-    EXPECT_HAS(result.out, library);
+    EXPECT_OUT_HAS(result, 0, library);
     EXPECT_EQ(result.err, "");
 }
 
@@ -127,8 +126,7 @@ TEST_F(Run, ModeIsHandedOn) {
 
 TEST_F(Run, ABadModeIsRefused) {
     Result result = run({"--mode=on", "echo", "ran"});
-    EXPECT_EQ(result.status, 125);
-    EXPECT_EQ(result.out, "");
+    EXPECT_OUT(result, 125, "");
     EXPECT_EQ(result.err.find("--mode: "), 0u) << result.err;
     EXPECT_HAS(result.err, "share, audit, off");
 }
@@ -146,8 +144,7 @@ TEST_F(Run, TheConfigurationIsHandedOnAbsolute) {
 TEST_F(Run, ABrokenConfigurationIsExplainedAndNothingRuns) {
     std::string file = place.file("bad.conf", "[gpushare]\n\nmode = on\n");
     Result result = run({"--config=" + file, "echo", "ran"});
-    EXPECT_EQ(result.status, 125);
-    EXPECT_EQ(result.out, "");
+    EXPECT_OUT(result, 125, "");
     EXPECT_EQ(result.err, tool({"check", file}).err);
     EXPECT_EQ(result.err.find(file + ":3: "), 0u);
     result = run({"echo", "ran"}, {{"GPUSHARE_CONFIG", file}});
@@ -160,23 +157,19 @@ TEST_F(Run, ABrokenConfigurationIsExplainedAndNothingRuns) {
 
 TEST_F(Run, ABrokenEnvironmentIsExplained) {
     Result result = run({"echo", "ran"}, {{"GPUSHARE_ON_FREE", "maybe"}});
-    EXPECT_EQ(result.status, 125);
-    EXPECT_HAS(result.err, "GPUSHARE_ON_FREE: ");
+    EXPECT_ERR_HAS(result, 125, "GPUSHARE_ON_FREE: ");
 }
 
 TEST_F(Run, ACommandThatDoesNotExistIs127) {
     Result result = run({"no-such-command-here"});
-    EXPECT_EQ(result.status, 127);
-    EXPECT_EQ(result.err, "gpushare: run: command 'no-such-command-here' not found\n");
+    EXPECT_ERR(result, 127, "gpushare: run: command 'no-such-command-here' not found\n");
     result = run({"./no/such"});
-    EXPECT_EQ(result.status, 127);
-    EXPECT_EQ(result.err, "gpushare: run: cannot execute './no/such': No such file or directory\n");
+    EXPECT_ERR(result, 127,
+               "gpushare: run: cannot execute './no/such': No such file or directory\n");
 }
 
 TEST_F(Run, ACommandThatCannotBeExecutedIs126) {
-    Result result = run({"/etc"});
-    EXPECT_EQ(result.status, 126);
-    EXPECT_EQ(result.err, "gpushare: run: cannot execute '/etc': Permission denied\n");
+    EXPECT_ERR(run({"/etc"}), 126, "gpushare: run: cannot execute '/etc': Permission denied\n");
     EXPECT_EQ(run({place.file("plain", "text\n")}).status, 126);
 }
 
@@ -235,8 +228,7 @@ TEST_F(Run, WrongUseIs125) {
 TEST_F(Run, WithoutItsLibraryNothingRuns) {
     environment["GPUSHARE_LIBRARY"] = "/no/such.so";
     Result result = run({"echo", "ran"});
-    EXPECT_EQ(result.status, 125);
-    EXPECT_EQ(result.out, "");
+    EXPECT_OUT(result, 125, "");
     EXPECT_EQ(result.err, "gpushare: run: libgpushare.so not found; looked at: "
                           "GPUSHARE_LIBRARY=/no/such.so; set GPUSHARE_LIBRARY to its path\n");
 }
@@ -244,9 +236,7 @@ TEST_F(Run, WithoutItsLibraryNothingRuns) {
 TEST_F(Run, ALibraryPathThatLdPreloadCannotHoldIsRefused) {
     std::string odd = place.file("has blank.so", "x");
     environment["GPUSHARE_LIBRARY"] = odd;
-    Result result = run({"echo", "ran"});
-    EXPECT_EQ(result.status, 125);
-    EXPECT_HAS(result.err, "LD_PRELOAD cannot hold '" + odd + "'");
+    EXPECT_ERR_HAS(run({"echo", "ran"}), 125, "LD_PRELOAD cannot hold '" + odd + "'");
 }
 
 TEST_F(Run, TheLibraryIsFoundBesideTheToolAndInLib) {
@@ -280,8 +270,7 @@ TEST_F(Run, TheRuntimeChoosesTheLibrary) {
     EXPECT_EQ(preloaded("--runtime=cuda").out, bin + "/libgpushare.so\n");
     EXPECT_EQ(preloaded("--runtime=hip").out, bin + "/libgpushare-hip.so\n");
     const Result wrong = preloaded("--runtime=rocm");
-    EXPECT_EQ(wrong.status, 125);
-    EXPECT_EQ(wrong.err, "gpushare: run: --runtime 'rocm' is none; allowed: cuda, hip\n");
+    EXPECT_ERR(wrong, 125, "gpushare: run: --runtime 'rocm' is none; allowed: cuda, hip\n");
     std::filesystem::remove(bin + "/libgpushare-hip.so");
     EXPECT_HAS(preloaded("--runtime=hip").err, "libgpushare-hip.so not found");
 }
@@ -315,18 +304,14 @@ TEST_F(Run, ASetuidCommandIsWarnedAbout) {
 
 TEST_F(Run, AForeignCommandIsWarnedAboutBeforeItFails) {
     std::string path = altered("foreign", make_foreign);
-    Result result = run({path});
-    EXPECT_EQ(result.status, 126);
-    EXPECT_HAS(result.err, "is built for another processor than the library");
+    EXPECT_ERR_HAS(run({path}), 126, "is built for another processor than the library");
     EXPECT_HAS(run({altered("musl", make_musl)}).err, "uses musl, the library needs glibc");
 }
 
 TEST_F(Run, AScriptIsJudgedByItsInterpreter) {
     std::string script = place.file("good", "#!/bin/sh\nexit 3\n");
     chmod(script.c_str(), 0755);
-    Result result = run({script});
-    EXPECT_EQ(result.status, 3);
-    EXPECT_EQ(result.err, "");
+    EXPECT_ERR(run({script}), 3, "");
     std::string path = altered("static", make_static);
     script = place.file("bad", "#! " + path + " -x\n");
     chmod(script.c_str(), 0755);
@@ -356,12 +341,11 @@ TEST_F(Run, OnATerminalAForgottenConfigurationIsSaid) {
 
 TEST_F(Run, WhatIsWrongWithTheEnvironmentIsSaid) {
     Result result = run({"true"}, {{"GPUSHARE_NAMESPACE", "a b"}});
-    EXPECT_EQ(result.status, 125);
-    EXPECT_EQ(result.err, "gpushare: run: GPUSHARE_NAMESPACE='a b' is no name; allowed: 1 to 127 "
-                          "of [A-Za-z0-9._-] without a leading dot\n");
+    EXPECT_ERR(result, 125,
+               "gpushare: run: GPUSHARE_NAMESPACE='a b' is no name; allowed: 1 to 127 "
+               "of [A-Za-z0-9._-] without a leading dot\n");
     result = run({"true"}, {{"GPUSHARE_DIR", "here"}});
-    EXPECT_EQ(result.status, 125);
-    EXPECT_EQ(result.err, "gpushare: run: GPUSHARE_DIR='here' must be an absolute path\n");
+    EXPECT_ERR(result, 125, "gpushare: run: GPUSHARE_DIR='here' must be an absolute path\n");
     result = run({"true"}, {{"GPUSHARE_ONFREE", "wait"}, {"GPUSHARE_SIM_ROOT", "@x"}});
     EXPECT_EQ(result.status, 0);
     EXPECT_EQ(result.err,

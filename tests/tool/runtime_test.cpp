@@ -52,10 +52,9 @@ class LinkedRuntime : public testing::Test {
 
 TEST_F(LinkedRuntime, TheCallIsTheRuntimesAndTheFramesAreTheCallers) {
     const Result result = audit({twice});
-    EXPECT_EQ(result.status, 1);
-    EXPECT_HAS(result.err, "ERROR: double-free in cudaFree, by twice",
-               " camera at " + place("/* a bug of"), " viewer at " + place("/* and one"),
-               "Host frames:\n=========         #0 ");
+    EXPECT_ERR_HAS(result, 1, "ERROR: double-free in cudaFree, by twice",
+                   " camera at " + place("/* a bug of"), " viewer at " + place("/* and one"),
+                   "Host frames:\n=========         #0 ");
     EXPECT_LACKS(result.err, " cudaFree at ");
     EXPECT_LACKS(result.err, " cudaMalloc at ");
     EXPECT_HAS(result.err, "SUMMARY: 2 findings (2 errors)");
@@ -93,8 +92,8 @@ TEST_F(LinkedRuntime, WhatWasMadeOfOneBugHidesNoOther) {
     EXPECT_HAS(made, "module = twice\nfunction = release\nstack = ");
     const std::string known = files.file("known", made.substr(first, second - first));
     const Result result = audit({"--suppressions", known, twice});
-    EXPECT_EQ(result.status, 1);
-    EXPECT_HAS(result.err, "SUMMARY: 1 finding (1 error), 1 occurrence, 1 process, 1 suppressed");
+    EXPECT_ERR_HAS(result, 1,
+                   "SUMMARY: 1 finding (1 error), 1 occurrence, 1 process, 1 suppressed");
     EXPECT_LACKS(result.err, " camera at ");
     EXPECT_HAS(result.err, " viewer at ");
     EXPECT_EQ(audit({"-s", files.file("all", made.substr(first)), twice}).status, 0);

@@ -126,9 +126,9 @@ TEST_F(Selftest, WithoutADriverItTakesTheSimulatorBesideTheTool) {
         GTEST_SKIP() << "there is a driver here";
     environment.erase("LD_LIBRARY_PATH");
     const Result result = selftest({"--json"});
-    EXPECT_EQ(result.status, 0);
-    EXPECT_EQ(result.err, "There is no libcuda.so.1: the simulated one in " +
-                              (build / "sim").string() + " is tested.\n");
+    EXPECT_ERR(result, 0,
+               "There is no libcuda.so.1: the simulated one in " + (build / "sim").string() +
+                   " is tested.\n");
     EXPECT_EQ(Json::parse(result.out)["row"]["merge"].text, "ok");
     EXPECT_EQ(left(), std::vector<std::string>());
 }
@@ -142,8 +142,7 @@ TEST_F(Selftest, WithoutACardOrASimulatorItSaysSo) {
     environment["GPUSHARE_LIBRARY"] = build / "libgpushare.so";
     environment["LD_LIBRARY_PATH"] = files.path + "/none";
     const Result result = command({copy, "doctor", "--selftest", "--json"}, environment);
-    EXPECT_EQ(result.status, 1);
-    EXPECT_EQ(result.out, "");
+    EXPECT_OUT(result, 1, "");
     EXPECT_HAS(result.err, "there is neither a card nor a simulated driver to test with. CUDA: "
                            "libcuda.so.1: cannot open");
     EXPECT_EQ(left(), std::vector<std::string>());
@@ -206,14 +205,11 @@ TEST_F(Selftest, KilledItLeavesNothing) {
 TEST_F(Selftest, ADirectoryThatCannotBeUsedIsToldOnce) {
     ASSERT_EQ(mkdir((shared.path + "/pub").c_str(), 0755), 0);
     const Result result = selftest();
-    EXPECT_EQ(result.status, 1);
-    EXPECT_HAS(result.err, "is open to others (mode 0755)");
+    EXPECT_ERR_HAS(result, 1, "is open to others (mode 0755)");
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1);
     EXPECT_EQ(left(), std::vector<std::string>());
 }
 
 TEST_F(Selftest, ACommandHasNoPartInIt) {
-    const Result result = selftest({"true"});
-    EXPECT_EQ(result.status, 2);
-    EXPECT_HAS(result.err, "--selftest has programs and rules of its own");
+    EXPECT_ERR_HAS(selftest({"true"}), 2, "--selftest has programs and rules of its own");
 }

@@ -98,8 +98,7 @@ TEST_F(Show, AnIdThatIsNotUniqueNamesThoseItCouldBe) {
     }
     ASSERT_FALSE(twin.empty());
     Result result = shared.tool({"show", twin});
-    EXPECT_EQ(result.status, 1);
-    EXPECT_EQ(result.out, "");
+    EXPECT_OUT(result, 1, "");
     EXPECT_HAS(result.err,
                "gpushare: show: 2 regions have an id that begins with '" + twin + "': " + twin);
     EXPECT_HAS(result.err, id_text(record.id));
@@ -175,9 +174,8 @@ TEST_F(Show, AHeldRegionWithoutARecordIsStillListed) {
 TEST_F(Show, APidOfSeveralNamespacesMeansAllOfThem) {
     Peer one(shared, "first", {}, 4026532201, 7), two(shared, "second", {}, 4026532333, 7);
     Result result = shared.tool({"show", "7"});
-    EXPECT_EQ(result.status, 0);
-    EXPECT_HAS(result.out, "Process first 7@4026532201\n", "\n\nProcess second 7@4026532333\n",
-               "4026532333, not the one you are in\n");
+    EXPECT_OUT_HAS(result, 0, "Process first 7@4026532201\n", "\n\nProcess second 7@4026532333\n",
+                   "4026532333, not the one you are in\n");
     result = shared.tool({"show", "7@4026532333"});
     EXPECT_EQ(result.out.find("Process second"), 0u);
     EXPECT_LACKS(result.out, "first");
@@ -216,16 +214,14 @@ TEST_F(Show, ANameGoesBeforeAPid) {
 
 TEST_F(Show, WhatIsNotThereIsAnErrorThatSaysWhatIs) {
     Result result = shared.tool({"show", "frames"});
-    EXPECT_EQ(result.status, 1);
-    EXPECT_EQ(result.out, "");
+    EXPECT_OUT(result, 1, "");
     EXPECT_EQ(result.err, "gpushare: show: nothing is called 'frames'; nothing is shared in " +
                               shared.root.path + "/default\n");
     Peer producer(shared, "producer");
     auto nameless = shared.region(producer.owner, "", 1);
     shared.region(producer.owner, "weights", 2);
     result = shared.tool({"show", "--json", "frames"});
-    EXPECT_EQ(result.status, 1);
-    EXPECT_EQ(result.out, "");
+    EXPECT_OUT(result, 1, "");
     EXPECT_EQ(result.err, "gpushare: show: nothing is called 'frames'; there is: weights, " +
                               id_text(nameless.id).substr(0, 8) + ", producer " +
                               pid_text(producer.owner) + " (see: gpushare ls)\n");
@@ -235,8 +231,7 @@ TEST_F(Show, WhatIsNotThereIsAnErrorThatSaysWhatIs) {
 TEST_F(Show, AProgramMeansAllItsProcesses) {
     Peer one(shared, "cam.py"), two(shared, "cam.py"), other(shared, "viewer");
     const Result result = shared.tool({"show", "cam.py"});
-    EXPECT_EQ(result.status, 0) << result.err;
-    EXPECT_HAS(result.out, "Process cam.py " + pid_text(one.owner) + "\n");
+    EXPECT_OUT_HAS(result, 0, "Process cam.py " + pid_text(one.owner) + "\n");
     EXPECT_HAS(result.out, "Process cam.py " + pid_text(two.owner) + "\n");
     EXPECT_LACKS(result.out, "viewer");
     shared.region(one.owner, "viewer", 1);
@@ -246,11 +241,9 @@ TEST_F(Show, AProgramMeansAllItsProcesses) {
 TEST_F(Show, ANameThatIsOnlyClaimedSaysByWhom) {
     Peer producer(shared, "producer");
     ASSERT_EQ(gps_name_claim(&shared.store, "frames", &producer.owner, nullptr), 0);
-    Result result = shared.tool({"show", "frames"});
-    EXPECT_EQ(result.status, 1);
-    EXPECT_EQ(result.err, "gpushare: show: 'frames' has no memory yet: producer " +
-                              pid_text(producer.owner) +
-                              " has the name and is about to allocate\n");
+    EXPECT_ERR(shared.tool({"show", "frames"}), 1,
+               "gpushare: show: 'frames' has no memory yet: producer " + pid_text(producer.owner) +
+                   " has the name and is about to allocate\n");
 }
 
 TEST_F(Show, JsonOfARegionHasEverything) {

@@ -167,17 +167,16 @@ TEST_F(Stranger, TheEnvironmentNamesAProgramAndArgumentsTellNamesakesApart) {
 TEST_F(Stranger, AWrongSizeIsShownWithWhatWasAskedFor) {
     const std::string file = conf("64MiB", "65MiB");
     const Result result = explain(file);
-    EXPECT_EQ(result.status, 0);
-    EXPECT_HAS(result.err, "     1x  size = 64MiB     cuMemAlloc in ");
+    EXPECT_ERR_HAS(result, 0, "     1x  size = 64MiB     cuMemAlloc in ");
     EXPECT_HAS(result.err,
                "not by [region frame], line 12: size = 65MiB, and this is size = 64MiB\n");
     EXPECT_HAS(result.err, "\nRules that matched nothing:\n");
     EXPECT_HAS(result.err,
                "  [region frame], line 12: size = 65MiB: size = 64MiB was asked for once\n");
     const Result check = look({"check", file});
-    EXPECT_EQ(check.status, 0);
-    EXPECT_EQ(check.err, file + ":14: warning: [region frame] cannot be imported: size = 65MiB "
-                                "here asks for more than size = 64MiB of line 7 exports\n");
+    EXPECT_ERR(check, 0,
+               file + ":14: warning: [region frame] cannot be imported: size = 65MiB "
+                      "here asks for more than size = 64MiB of line 7 exports\n");
     const Result said =
         run({"run", "-c", file, "--"}, "frontend.py", {{"GPUSHARE_LOG_LEVEL", "info"}});
     EXPECT_HAS(said.err,
@@ -327,8 +326,7 @@ TEST_F(StrangerToAnother, WhoseDirectoryItIsIsSaid) {
 
 TEST_F(Stranger, AProgramWithoutCudaIsSaid) {
     const Result result = tool({"explain", "-c", conf(), "--", "true"}, environment);
-    EXPECT_EQ(result.status, 1);
-    EXPECT_HAS(result.err, "nothing was watched: no process used CUDA");
+    EXPECT_ERR_HAS(result, 1, "nothing was watched: no process used CUDA");
     EXPECT_EQ(tool({"explain", "-c", conf(), "--", "sh", "-c", "exit 3"}, environment).status, 3);
     EXPECT_HAS(explain("/dev/null").err, "cuMemAlloc in "); // without a rule
     EXPECT_EQ(tool({"explain", "--", "no-such-command-here"}, environment).status, 127);
@@ -354,8 +352,7 @@ TEST_F(Stranger, WhoDropsThePreloadIsNamed) {
     const std::string puppet = build() + "/tests/apps/puppet",
                       line = "(echo malloc a 4096; sleep 1) | env -u LD_PRELOAD " + puppet;
     const Result result = tool({"explain", "--", "sh", "-c", line}, environment);
-    EXPECT_EQ(result.status, 1);
-    EXPECT_HAS(result.err, "gpushare: explain: puppet (pid ");
+    EXPECT_ERR_HAS(result, 1, "gpushare: explain: puppet (pid ");
     EXPECT_HAS(result.err,
                ") used CUDA and was not watched: LD_PRELOAD was not in its environment");
 }
@@ -384,11 +381,11 @@ TEST_F(Stranger, WhatTwoProgramsAllocateFitsTogether) {
                       b = keep("viewer", "8388608 8388608 8388608 12582912 4096"),
                       c = keep("other", "1024");
     const Result result = tool({"explain", "--fit", a, b});
-    EXPECT_EQ(result.status, 0);
-    EXPECT_EQ(result.out, "[region camera-{n}]\nprogram = camera\nsize = 8MiB\nindex = 0..1\n"
-                          "role = export\n\n"
-                          "[region camera-{n}]\nprogram = viewer\nsize = 8MiB\nindex = 0..1\n"
-                          "role = import\n");
+    EXPECT_OUT(result, 0,
+               "[region camera-{n}]\nprogram = camera\nsize = 8MiB\nindex = 0..1\n"
+               "role = export\n\n"
+               "[region camera-{n}]\nprogram = viewer\nsize = 8MiB\nindex = 0..1\n"
+               "role = import\n");
     EXPECT_HAS(result.err,
                "camera     8MiB      2  viewer     8MiB      3  the n-th with the n-th\n");
     EXPECT_HAS(result.err, "camera    16MiB      1  viewer    12MiB      1  it asks for less\n");
@@ -404,8 +401,7 @@ TEST_F(Stranger, WhatTwoProgramsAllocateFitsTogether) {
     EXPECT_HAS(tool({"explain", "--fit", a, a}).err, "both programs are called camera");
     EXPECT_EQ(tool({"explain", "--fit", a}).status, 2);
     const Result bad = tool({"explain", "--fit", a, rules});
-    EXPECT_EQ(bad.status, 1);
-    EXPECT_HAS(bad.err, "'" + rules + "' is no file of `gpushare explain -o");
+    EXPECT_ERR_HAS(bad, 1, "'" + rules + "' is no file of `gpushare explain -o");
     EXPECT_EQ(tool({"explain", "--fit", rules, work.file("x", "{}")}).out, "");
 }
 
@@ -451,26 +447,22 @@ TEST_F(Stranger, APairRunsBesideEachOtherAndItsRulesFit) {
     const std::string rules = work.path + "/rules";
     Result result =
         tool({"pair", "-o", rules, "--", "sh", "-c", first, "--", "sh", "-c", second}, environment);
-    EXPECT_EQ(result.status, 0) << result.err;
-    EXPECT_HAS(result.err, "Next: gpushare run -c " + rules + " -- sh -c ",
-               "\n and: gpushare run -c " + rules, "what camera prints");
+    EXPECT_ERR_HAS(result, 0, "Next: gpushare run -c " + rules + " -- sh -c ",
+                   "\n and: gpushare run -c " + rules, "what camera prints");
     EXPECT_EQ(result.out, "");
     result.out = read_file(rules);
     EXPECT_EQ(result.out, "[region camera]\nprogram = camera\nsize = 8MiB\nrole = export\n\n"
                           "[region camera]\nprogram = viewer\nsize = 8MiB\nrole = import\n");
     EXPECT_EQ(tool({"check", "-q", "--strict", work.file("rules", result.out)}).status, 0);
     result = tool({"pair", "--frames=some", "-o", rules, "--", "true", "--", "true"}, environment);
-    EXPECT_EQ(result.status, 125);
-    EXPECT_HAS(result.err, "--frames 'some' is no way to share frames; allowed: latest, each");
+    EXPECT_ERR_HAS(result, 125, "--frames 'some' is no way to share frames; allowed: latest, each");
     result = tool({"pair", "-o", "/dev/full", "--", "sh", "-c", first, "--", "sh", "-c", second},
                   environment);
-    EXPECT_EQ(result.status, 125);
-    EXPECT_HAS(result.err, "cannot write '/dev/full': No space left on device");
-    const Result none = tool(
-        {"pair", "--", "sh", "-c", "exit 7", "--", "sh", "-c", "echo malloc a 4096 | " + puppet},
-        environment);
-    EXPECT_EQ(none.status, 7);
-    EXPECT_HAS(none.err, "no process of 'sh' allocated GPU memory");
+    EXPECT_ERR_HAS(result, 125, "cannot write '/dev/full': No space left on device");
+    EXPECT_ERR_HAS(tool({"pair", "--", "sh", "-c", "exit 7", "--", "sh", "-c",
+                         "echo malloc a 4096 | " + puppet},
+                        environment),
+                   7, "no process of 'sh' allocated GPU memory");
     for (const std::vector<std::string> &words : {std::vector<std::string>{"pair", "--", "true"},
                                                   {"pair", "true", "--", "true"},
                                                   {"pair", "--", "true", "--"},

@@ -29,8 +29,7 @@ class Suppress : public testing::Test {
     }
     std::string error(const std::string &text) {
         const Result result = with(text);
-        EXPECT_EQ(result.status, 3) << "1 is that of a finding";
-        EXPECT_EQ(result.out, "");
+        EXPECT_OUT(result, 3, "");
         const std::string before = place.file("s.conf") + ":";
         EXPECT_EQ(result.err.find(before), 0u) << result.err;
         return result.err.substr(std::min(before.size(), result.err.size()));
@@ -108,13 +107,11 @@ TEST_F(Suppress, WhatALibraryIsKnownToDoIsLeftOutUnlessItIsAskedFor) {
     line.stack = frame("/pip/libnccl.so.2", "0x1") + "," + frame("/no/libc.so.6", "0x2");
     log = place.file("log", line.text());
     const Result result = tool({"report", "--fail-on=info", log});
-    EXPECT_EQ(result.status, 0);
-    EXPECT_EQ(result.err, "");
+    EXPECT_ERR(result, 0, "");
     EXPECT_EQ(result.out, "========= GPUSHARE SUMMARY: 0 findings, 1 left out as known in "
                           "libnccl.so.2 (--no-default-suppressions shows them)\n");
     const Result all = tool({"report", "--no-default-suppressions", "--fail-on=info", log});
-    EXPECT_EQ(all.status, 1);
-    EXPECT_HAS(all.out, "SUMMARY: 1 finding (1 error), ");
+    EXPECT_OUT_HAS(all, 1, "SUMMARY: 1 finding (1 error), ");
     EXPECT_EQ(with("[suppress a]\nname = x\n[suppress b]\nmodule = libnccl*\n").out,
               "========= GPUSHARE SUMMARY: 0 findings, 1 suppressed\n")
         << "the user's counts as such";
@@ -174,8 +171,7 @@ TEST_F(Suppress, MistakesAreExplainedAndNothingIsReported) {
 
 TEST_F(Suppress, AFileThatIsMissingIsAFailure) {
     const Result result = tool({"report", "-s", "/no/such", log});
-    EXPECT_EQ(result.status, 3);
-    EXPECT_EQ(result.err, "/no/such: cannot be read: No such file or directory\n");
+    EXPECT_ERR(result, 3, "/no/such: cannot be read: No such file or directory\n");
     EXPECT_EQ(result.out, "");
 }
 

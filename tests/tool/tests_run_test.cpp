@@ -26,34 +26,28 @@ TEST_F(TestsRun, NamesATestFlakyThatPassesTheSecondTime) {
 
 TEST_F(TestsRun, FailsWithATestThatFailsTwice) {
     const Result result = run("Good.*:Bad.*");
-    EXPECT_EQ(result.status, 1);
-    EXPECT_HAS(result.out, "\n1 passed, 1 failed\n");
+    EXPECT_OUT_HAS(result, 1, "\n1 passed, 1 failed\n");
     EXPECT_LACKS(result.out, "flaky");
 }
 
 TEST_F(TestsRun, FailsWithFourThatAreFlaky) {
     const Result result = run("Good.*:All/Flaky.*");
-    EXPECT_EQ(result.status, 1);
-    EXPECT_HAS(result.out, "\n4 are flaky; no more than 3 may be\n1 passed, 4 failed\n");
+    EXPECT_OUT_HAS(result, 1, "\n4 are flaky; no more than 3 may be\n1 passed, 4 failed\n");
 }
 
 TEST_F(TestsRun, RunsNothingAgainThatLooksForHarm) {
-    const Result result = run("Good.*:Harm.*");
-    EXPECT_EQ(result.status, 1);
-    EXPECT_HAS(result.out, "\n1 passed, 1 failed\n");
+    EXPECT_OUT_HAS(run("Good.*:Harm.*"), 1, "\n1 passed, 1 failed\n");
 }
 
 TEST_F(TestsRun, RunsNothingAgainThatDied) {
     const Result result = run("Process.ThatIsGone*:Quick.*");
-    EXPECT_EQ(result.status, 1);
-    EXPECT_HAS(result.out, "its process ended with status");
+    EXPECT_OUT_HAS(result, 1, "its process ended with status");
     EXPECT_HAS(result.out, "\n1 passed, 1 failed\n"); // and what it kept from running
 }
 
 TEST_F(TestsRun, RunsNothingAgainThatHung) {
     const Result result = run("Process.ThatHangs*:Quick.*", {{"TEST_TIMEOUT", "1"}});
-    EXPECT_EQ(result.status, 1);
-    EXPECT_HAS(result.out, "its process ended with status 124", "\n1 passed, 1 failed\n");
+    EXPECT_OUT_HAS(result, 1, "its process ended with status 124", "\n1 passed, 1 failed\n");
 }
 
 } // namespace

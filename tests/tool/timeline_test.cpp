@@ -287,8 +287,7 @@ TEST_F(Timeline, SaysOnceThatItCannotBeWritten) {
     const std::string log = place.file("log", event(10, "exported", 1, of("program")));
     const Result full =
         command({"sh", "-c", "\"$0\" timeline \"$1\" >/dev/full", tool_path(), log});
-    EXPECT_EQ(full.status, 1);
-    EXPECT_EQ(full.err, "gpushare: timeline: cannot write the output: No space left on device\n");
+    EXPECT_ERR(full, 1, "gpushare: timeline: cannot write the output: No space left on device\n");
     EXPECT_HAS(timeline({"-o", "/dev/full", log}).err, "cannot write '/dev/full': ");
 }
 
@@ -330,8 +329,7 @@ TEST_F(Timeline, BadLinesAreNamedAndSkipped) {
                    event(4, "opened", 2, of("program").replace(0, 1, ",\"size\":-5,")) +
                    "no log\n" + event(5, "opened", 2, of("program")).substr(0, 50));
     const Result result = timeline({path});
-    EXPECT_EQ(result.status, 0);
-    EXPECT_HAS(result.err, path + ":2: not JSON; skipped");
+    EXPECT_ERR_HAS(result, 0, path + ":2: not JSON; skipped");
     EXPECT_HAS(result.err, path + ":3: an event of a region without a region");
     EXPECT_LACKS(result.err, path + ":4:") << "of a newer library: " << result.err;
     EXPECT_HAS(result.err, path + ":5: no line of a gpushare event log, for it has no ts",
@@ -346,20 +344,17 @@ TEST_F(Timeline, ALogWithoutALineHidesNoOther) {
     for (const std::vector<std::string> &logs :
          {std::vector<std::string>{empty, log, cut}, std::vector<std::string>{place.path}}) {
         const Result result = timeline(logs);
-        EXPECT_EQ(result.status, 0) << result.err;
-        EXPECT_HAS(result.err, empty + ": empty; ", cut + ":1: cut off");
+        EXPECT_ERR_HAS(result, 0, empty + ": empty; ", cut + ":1: cut off");
         EXPECT_EQ(page(logs)["lifetimes"].size(), 1u);
     }
     const Result none = timeline({empty, cut});
-    EXPECT_EQ(none.status, 1);
-    EXPECT_HAS(none.err, "there is no event in these logs");
+    EXPECT_ERR_HAS(none, 1, "there is no event in these logs");
     EXPECT_EQ(none.out, "");
 }
 
 TEST_F(Timeline, WithoutEventsItSaysHowToGetSome) {
     const Result result = timeline({place.file("log", LogLine().text())});
-    EXPECT_EQ(result.status, 1);
-    EXPECT_HAS(result.err, "event_log = FILE");
+    EXPECT_ERR_HAS(result, 1, "event_log = FILE");
     EXPECT_EQ(result.out, "");
     EXPECT_EQ(timeline({place.path + "/none"}).status, 1);
     EXPECT_EQ(timeline({}).status, 2);
@@ -456,14 +451,11 @@ TEST_F(Events, OfAllProcessesAreOneStreamInTheOrderOfTheirTimes) {
 
 TEST_F(Events, WhatIsWrongIsSaid) {
     Result result = tool({"events"});
-    EXPECT_EQ(result.status, 1);
-    EXPECT_HAS(result.err, "set event_log in the configuration, or GPUSHARE_EVENT_LOG");
+    EXPECT_ERR_HAS(result, 1, "set event_log in the configuration, or GPUSHARE_EVENT_LOG");
     result = tool({"events", "--follow", place.path + "/none"});
-    EXPECT_EQ(result.status, 1);
-    EXPECT_HAS(result.err, "cannot read the log '" + place.path + "/none'");
+    EXPECT_ERR_HAS(result, 1, "cannot read the log '" + place.path + "/none'");
     result = tool({"events", "--since=soon", place.path});
-    EXPECT_EQ(result.status, 2);
-    EXPECT_HAS(result.err, "--since 'soon' is no time; allowed: 0, 30s, 2min, 1h");
+    EXPECT_ERR_HAS(result, 2, "--since 'soon' is no time; allowed: 0, 30s, 2min, 1h");
 }
 
 TEST_F(Events, FollowGoesOnWithWhatIsWrittenMeanwhileByNewProcessesToo) {

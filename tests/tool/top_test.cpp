@@ -240,8 +240,7 @@ TEST_F(Top, FindingsComeFromTheLogsThatAreNamed) {
     const std::string text = shared.tool({"top", "--once", logs.path + "/b.jsonl"}).out;
     EXPECT_HAS(text, "\nFindings: 4 errors\n");
     Result missing = shared.tool({"top", "--once", logs.path + "/none"});
-    EXPECT_EQ(missing.status, 1);
-    EXPECT_HAS(missing.err, "/none': No such file or directory");
+    EXPECT_ERR_HAS(missing, 1, "/none': No such file or directory");
 }
 
 TEST_F(Top, WithoutNamesTheConfiguredLogsAreRead) {
