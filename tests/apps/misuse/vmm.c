@@ -42,20 +42,30 @@ static void map(CUdeviceptr place, size_t size, CUmemGenericAllocationHandle han
     allow(place, size);
 }
 
+static CUdeviceptr mapped(CUmemGenericAllocationHandle handle) {
+    const CUdeviceptr place = reserve(BLOCK);
+    map(place, BLOCK, handle);
+    return place;
+}
+
+/* And gives its place back. */
+static void unmap(CUdeviceptr place) {
+    MUST(CU(cuMemUnmap)(place, BLOCK));
+    MUST(CU(cuMemAddressFree)(place, BLOCK));
+}
+
 /* --- vmm-double-release: by the one who made it, and by one who thinks that retaining made it his
  */
 
 static void double_release(void) {
     CUmemGenericAllocationHandle again = 0;
     const CUmemGenericAllocationHandle handle = make(0);
-    const CUdeviceptr place = reserve(BLOCK);
-    map(place, BLOCK, handle);
+    const CUdeviceptr place = mapped(handle);
     if (right())
         MUST(CU(cuMemRetainAllocationHandle)(&again, (void *)place));
     CHECK(CUDA_SUCCESS, CU(cuMemRelease)(handle));
     CHECK(right() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, CU(cuMemRelease)(handle));
-    MUST(CU(cuMemUnmap)(place, BLOCK));
-    MUST(CU(cuMemAddressFree)(place, BLOCK));
+    unmap(place);
 }
 
 /* --- unmap-mismatch: the second half of a mapping --- */
@@ -77,8 +87,7 @@ static void unmap_mismatch(void) {
 
 static void unmap_nothing(void) {
     const CUmemGenericAllocationHandle handle = make(0);
-    const CUdeviceptr place = reserve(BLOCK);
-    map(place, BLOCK, handle);
+    const CUdeviceptr place = mapped(handle);
     MUST(CU(cuMemRelease)(handle));
     CHECK(CUDA_SUCCESS, CU(cuMemUnmap)(place, BLOCK));
     if (!right())
@@ -137,16 +146,14 @@ static void peer_access(void) {
     if (devices < 2)
         skip("it takes two devices");
     const CUmemGenericAllocationHandle handle = make(0);
-    const CUdeviceptr place = reserve(BLOCK);
-    map(place, BLOCK, handle);
+    const CUdeviceptr place = mapped(handle);
     both[1].location.id = 1;
     if (right())
         MUST(CU(cuMemSetAccess)(place, BLOCK, both, 2));
     MUST(cudaSetDevice(1));
     MUST(cudaDeviceEnablePeerAccess(0, 0));
     CHECK(right() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, CU(cuMemsetD8_v2)(place, 0, BLOCK));
-    MUST(CU(cuMemUnmap)(place, BLOCK));
-    MUST(CU(cuMemAddressFree)(place, BLOCK));
+    unmap(place);
     MUST(CU(cuMemRelease)(handle));
 }
 
@@ -169,16 +176,14 @@ static void legacy_handle(void) {
     cudaIpcMemHandle_t legacy;
     int descriptor = -1;
     const CUmemGenericAllocationHandle handle = make(POSIX);
-    const CUdeviceptr place = reserve(BLOCK);
-    map(place, BLOCK, handle);
+    const CUdeviceptr place = mapped(handle);
     if (right())
         CHECK(CUDA_SUCCESS, CU(cuMemExportToShareableHandle)(&descriptor, handle,
                                                              (CUmemAllocationHandleType)POSIX, 0));
     else
         CHECK(cudaErrorInvalidValue, cudaIpcGetMemHandle(&legacy, (void *)place));
     close(descriptor);
-    MUST(CU(cuMemUnmap)(place, BLOCK));
-    MUST(CU(cuMemAddressFree)(place, BLOCK));
+    unmap(place);
     MUST(CU(cuMemRelease)(handle));
 }
 
@@ -201,8 +206,7 @@ static void fabric(void) {
 
 static void address_free(void) {
     const CUmemGenericAllocationHandle handle = make(0);
-    const CUdeviceptr place = reserve(BLOCK);
-    map(place, BLOCK, handle);
+    const CUdeviceptr place = mapped(handle);
     MUST(CU(cuMemRelease)(handle));
     if (!right())
         CHECK(CUDA_ERROR_INVALID_VALUE, CU(cuMemAddressFree)(place, BLOCK));
@@ -222,8 +226,7 @@ static void map_over(void) {
           CU(cuMemMap)(place, BLOCK, 0, second, 0));
     if (right())
         allow(place, BLOCK);
-    MUST(CU(cuMemUnmap)(place, BLOCK));
-    MUST(CU(cuMemAddressFree)(place, BLOCK));
+    unmap(place);
     MUST(CU(cuMemRelease)(first));
     MUST(CU(cuMemRelease)(second));
 }
@@ -264,8 +267,7 @@ static void export_after_release(void) {
 static void use_unmapped(void) {
     char byte = 0;
     const CUmemGenericAllocationHandle handle = make(0);
-    const CUdeviceptr place = reserve(BLOCK);
-    map(place, BLOCK, handle);
+    const CUdeviceptr place = mapped(handle);
     MUST(CU(cuMemRelease)(handle));
     if (right())
         CHECK(CUDA_SUCCESS, CU(cuMemcpyDtoH_v2)(&byte, place, sizeof(byte)));
@@ -320,8 +322,7 @@ static void null_output(void) {
 
 static void handle_leak(void) {
     const CUmemGenericAllocationHandle handle = make(0);
-    const CUdeviceptr place = reserve(BLOCK);
-    map(place, BLOCK, handle);
+    const CUdeviceptr place = mapped(handle);
     CHECK(CUDA_SUCCESS, CU(cuMemUnmap)(place, BLOCK));
     MUST(CU(cuMemAddressFree)(place, BLOCK));
     if (right())
@@ -494,8 +495,7 @@ static void import_once(bool closes) {
                                             (CUmemAllocationHandleType)POSIX));
     if (closes)
         close(descriptor);
-    const CUdeviceptr place = reserve(BLOCK);
-    map(place, BLOCK, handle);
+    const CUdeviceptr place = mapped(handle);
     CHECK(CUDA_SUCCESS, CU(cuMemUnmap)(place, BLOCK));
     MUST(CU(cuMemAddressFree)(place, BLOCK));
     MUST(CU(cuMemRelease)(handle));
