@@ -9,8 +9,7 @@ class Cu : public testing::Test {
   protected:
     void SetUp() override {
         SIM_ONLY("a card runs kernels");
-        if (command({"sh", "-c", nvcc + "--version"}).status != 0)
-            GTEST_SKIP() << "there is no nvcc here";
+        SKIP_IF(command({"sh", "-c", nvcc + "--version"}).status != 0, "there is no nvcc here");
     }
     // The program, linked as the options say, under explain.
     Result explain(const std::string &options, const std::string &arguments) {

@@ -77,8 +77,7 @@ TEST(Defer, TheLastOfTwoImportersCounts) {
 }
 
 TEST(Defer, EveryOpenNeedsItsClose) {
-    if (hip() == "hip6")
-        GTEST_SKIP() << "each open gives a pointer of its own, and that needs the close";
+    SKIP_IF(hip() == "hip6", "each open gives a pointer of its own, and that needs the close");
     auto [world, a, b] = Lent();
     b.must("open q " + a.handle);
     EXPECT_EQ(world.count("double-open"), 1u);
@@ -877,8 +876,7 @@ TEST(Peers, InOtherNamespacesOfTheKernel) {
     inside.wrap = {"unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--ipc", "--uts"};
     std::vector<std::string> attempt = inside.wrap;
     attempt.push_back("true");
-    if (command(attempt).status != 0)
-        GTEST_SKIP() << "may not make namespaces";
+    SKIP_IF(command(attempt).status != 0, "may not make namespaces");
     World world;
     Exporter a(world);
     Importer b(world, a, inside);

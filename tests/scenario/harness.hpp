@@ -213,11 +213,7 @@ inline std::string text(uint64_t number) { // in a command
 }
 std::string hex_bytes(const std::string &byte, size_t count); // "5a" 4 -> "5a5a5a5a"
 
-#define SIM_ONLY(why)                                                                              \
-    do {                                                                                           \
-        if (on_gpu())                                                                              \
-            GTEST_SKIP() << "simulator only: " << why;                                             \
-    } while (0)
+#define SIM_ONLY(why) SKIP_IF(on_gpu(), "simulator only: " << why)
 
 // What suspends wants the simulator of NVIDIA's driver, or a card.
 class Checkpointed : public testing::Test {
@@ -229,8 +225,4 @@ class Checkpointed : public testing::Test {
 };
 
 // The test wants two cards: the simulator has as many as it is told to.
-#define TWO_CARDS()                                                                                \
-    do {                                                                                           \
-        if (on_gpu() && cards() < 2)                                                               \
-            GTEST_SKIP() << "this machine has one card";                                           \
-    } while (0)
+#define TWO_CARDS() SKIP_IF(on_gpu() && cards() < 2, "this machine has one card")

@@ -6,8 +6,7 @@ namespace {
 
 struct Hip : testing::Test {
     void SetUp() override {
-        if (hip().empty())
-            GTEST_SKIP() << "a test of AMD's runtime";
+        SKIP_IF(hip().empty(), "a test of AMD's runtime");
     }
 };
 
@@ -437,8 +436,7 @@ TEST_F(Hip, AProgramWithoutARuntimeFindsNoneAndLeavesNothing) {
 // Built by clang, with kernels on both sides (tests/apps/hip_kernels.cpp).
 TEST_F(Hip, AProgramOfClangRunsTheSameAndIsSilent) {
     const std::string program = build_directory() + "/tests/apps/hip_kernels_" + hip();
-    if (!std::filesystem::exists(program))
-        GTEST_SKIP() << "clang++ is not here";
+    SKIP_IF(!std::filesystem::exists(program), "clang++ is not here");
     World world;
     const Result alone = command({"timeout", "60", program}, world.environment);
     EXPECT_OUT(alone, 0, "all numbers are right on Simulated GPU\n");

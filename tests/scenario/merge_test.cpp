@@ -298,8 +298,7 @@ TEST(MergeLoad, FromPagesWithoutAccessCallsTheProgramsHandler) {
 
 // The thread was inside the gate, and is the one that closes it next.
 TEST(MergeLoad, LeftByTheProgramsHandlerKeepsNoLaterCopyWaiting) {
-    if (on_gpu())
-        GTEST_SKIP() << "a card's driver may answer no more";
+    SKIP_IF(on_gpu(), "a card's driver may answer no more");
     for (const std::string quiet : {"quiet = 0\n", QUIET}) {
         Replicas two(2, merging(quiet));
         two.load("p", 8 * MiB, 3);

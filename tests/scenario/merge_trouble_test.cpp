@@ -48,8 +48,7 @@ How replica_with_devices() {
 }
 
 TEST(MergeEnds, WithADeviceForRdmaAndEveryToolSaysSo) {
-    if (!may_have_devices())
-        GTEST_SKIP() << "this user may not mount";
+    SKIP_IF(!may_have_devices(), "this user may not mount");
     const std::pair<const char *, const char *> cases[] = {
         {"quiet = 0\n", "/dev/infiniband/uverbs0"},
         {QUIET, "/dev/gdrdrv"},
@@ -71,8 +70,7 @@ TEST(MergeEnds, WithADeviceForRdmaAndEveryToolSaysSo) {
 
 TEST(MergeEnds, WithADeviceForRdmaAlsoWhenTheMainThreadHasEnded) {
     SIM_ONLY("whether a card's driver starts so late is not known");
-    if (!may_have_devices())
-        GTEST_SKIP() << "this user may not mount";
+    SKIP_IF(!may_have_devices(), "this user may not mount");
     World world(merging(QUIET));
     Puppet a(world, replica_with_devices());
     a.all({"hold /dev/gdrdrv", "depart", "malloc p 10485760", Replicas::upload("p", SIZE, 3)});
@@ -81,8 +79,7 @@ TEST(MergeEnds, WithADeviceForRdmaAlsoWhenTheMainThreadHasEnded) {
 }
 
 TEST(MergeEnds, WhenADeviceForRdmaIsOpened) {
-    if (!may_have_devices())
-        GTEST_SKIP() << "this user may not mount";
+    SKIP_IF(!may_have_devices(), "this user may not mount");
     for (const bool allowed : {false, true}) {
         World world(merging(std::string(QUIET) + (allowed ? "rdma = on\n" : "")));
         Puppet a(world, replica_with_devices());
@@ -327,8 +324,7 @@ void many_blocks_beside_another_program() {
 // One test, because a crowd is in the way of all processes of the user.
 TEST(MergeEnds, WhereDescriptorsCannotBePassedOrKeptAndSaysWhich) {
     SIM_ONLY("the limit is the kernel's");
-    if (!may_be_limited())
-        GTEST_SKIP() << "this user may not make a user namespace";
+    SKIP_IF(!may_be_limited(), "this user may not make a user namespace");
     crowd_on_the_way_to_the_keeper();
     crowd_on_the_way_from_the_keeper();
     fill_the_keeper();

@@ -236,8 +236,7 @@ TEST(Tombstones, NeverTakeALiveRegionsRecordAway) {
     const std::string first = a.must("get p");
     a.all({"free p", "malloc p 4096"});
     const std::string second = a.must("get p");
-    if (first != second)
-        GTEST_SKIP() << "this driver gives another handle";
+    SKIP_IF(first != second, "this driver gives another handle");
     a.must("threads 1 1100 export 4096", 60000);
     EXPECT_EQ(world.ls().size(), 1u);
     b.must("open q " + second);
@@ -259,8 +258,7 @@ TEST(RulesImport, IsHeldThoughAnOldHandleHasItOpenToo) {
     a.must("malloc p 4194304");
     const std::string now = a.must("get p");
     const int opened = b.code("open x " + old);
-    if (opened != 0)
-        GTEST_SKIP() << "this driver has given it another address";
+    SKIP_IF(opened != 0, "this driver has given it another address");
     b.must("malloc q 4194304");
     EXPECT_EQ(b.must("get q"), now);
     a.must("free p");

@@ -142,8 +142,7 @@ class Python : public testing::TestWithParam<int> {
     void SetUp() override {
         SIM_ONLY("simulator only: the frees go astray");
         pythons = found(std::to_string(GetParam()));
-        if (pythons.empty())
-            GTEST_SKIP() << "no Python 3." << GetParam() << " is here";
+        SKIP_IF(pythons.empty(), "no Python 3." << GetParam() << " is here");
     }
     std::vector<std::string> pythons;
 };
@@ -335,8 +334,7 @@ INSTANTIATE_TEST_SUITE_P(Versions, Python, testing::Range(8, 16), name_of);
 // Older ones are not known.
 TEST(PythonOfOtherVersions, HasTheStackThatItHad) {
     const std::vector<std::string> pythons = found("7");
-    if (on_gpu() || pythons.empty())
-        GTEST_SKIP() << "no Python 3.7 is here, or no simulator";
+    SKIP_IF(on_gpu() || pythons.empty(), "no Python 3.7 is here, or no simulator");
     const Script script = run({pythons[0], "-c", SHORT});
     ASSERT_EQ(script.events.size(), 1u) << script.result.err;
     EXPECT_EQ(places(script.events[0].json["stack"]).size(), 0u);

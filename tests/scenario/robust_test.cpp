@@ -106,12 +106,10 @@ TEST(Directory, ThatIsGoneIsNotWaitedFor) {
 struct Full : testing::Test {
     World world;
     void SetUp() override {
-        if (geteuid() != 0)
-            GTEST_SKIP() << "needs root";
+        SKIP_IF(geteuid() != 0, "needs root");
         const std::string dir = world.environment["GPUSHARE_DIR"];
         mkdir(dir.c_str(), 0700);
-        if (mount("none", dir.c_str(), "tmpfs", 0, "size=2m,mode=0700"))
-            GTEST_SKIP() << "cannot mount";
+        SKIP_IF(mount("none", dir.c_str(), "tmpfs", 0, "size=2m,mode=0700"), "cannot mount");
         mounted = true;
     }
     void TearDown() override {

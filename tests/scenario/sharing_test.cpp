@@ -62,8 +62,7 @@ TEST(Sharing, AnImporterMayAskForLess) {
 
 // The driver maps whole blocks of 2 MiB, and bare each allocation has an end of its own.
 TEST(Sharing, WhatReachesPastTheEndIsRefusedAsBare) {
-    if (!hip().empty())
-        GTEST_SKIP() << "what HIP answers is not known";
+    SKIP_IF(!hip().empty(), "what HIP answers is not known");
     for (const char *backing : {"", "backing = vmm\n"}) {
         auto [world, a, b] = Couple(rule("frames", "producer", "export", backing) +
                                     rule("frames", "consumer", "import"));
@@ -89,8 +88,7 @@ TEST(Sharing, WhatReachesPastTheEndIsRefusedAsBare) {
 }
 
 TEST(Sharing, WhatReachesPastTheEndOfPooledMemoryIsRefusedAsBare) {
-    if (!hip().empty())
-        GTEST_SKIP() << "there is none by a rule";
+    SKIP_IF(!hip().empty(), "there is none by a rule");
     World world(rule("frames", "producer", "export", "backing = vmm\n"));
     Puppet a(world, producer()), bare(world, consumer());
     a.must("pool p 5000000");
@@ -546,8 +544,7 @@ TEST(Import, ThatIsExportedLeadsToTheExportersMemory) {
 }
 
 TEST(Import, ByRuleAndByHandleInOneProcess) {
-    if (hip() == "hip6")
-        GTEST_SKIP() << "each open gives a pointer of its own";
+    SKIP_IF(hip() == "hip6", "each open gives a pointer of its own");
     auto [world, a, b] = Couple(FRAMES);
     a.must("malloc p 4194304");
     const std::string handle = a.must("get p");

@@ -6,8 +6,7 @@ struct Soak : testing::TestWithParam<const char *> {};
 
 TEST_P(Soak, KilledAndRestartedProcessesLeaveNothingAndNoUntrueFinding) {
     SIM_ONLY("check.sh runs it for longer");
-    if (getenv("GPUSHARE_TEST_RUNNER"))
-        GTEST_SKIP() << "soak.py preloads the library as it is";
+    SKIP_IF(getenv("GPUSHARE_TEST_RUNNER"), "soak.py preloads the library as it is");
     const std::string command = "tests/soak/soak.py " + build_directory() +
                                 " --gentle --seconds 5 --mode " + GetParam() + " 2>&1";
     FILE *output = popen(command.c_str(), "r");

@@ -110,8 +110,7 @@ TEST(Steady, WhatIsMergedLaterFreesNothing) {
 // Bare, its memory leaves the card, too.
 TEST(Steady, WhoIsSuspendedSavesNothing) {
     SIM_ONLY("nobody else may have memory");
-    if (!hip().empty())
-        GTEST_SKIP() << "the simulator of AMD's runtime has no checkpoints";
+    SKIP_IF(!hip().empty(), "the simulator of AMD's runtime has no checkpoints");
     Replicas two(2, "[gpushare]\nsuspend = on\n" + merging("quiet = 0\n"));
     const uint64_t all = left(two[0]), size = 32 * MiB;
     two.load("p", size, 1);

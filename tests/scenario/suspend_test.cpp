@@ -395,8 +395,7 @@ TEST_F(Suspend, WhatCannotBeFoundHereIsRefused) {
                                                 "--mount-proc"};
     std::vector<std::string> may = container;
     may.push_back("true");
-    if (command(may).status != 0)
-        GTEST_SKIP() << "this user may not make such namespaces";
+    SKIP_IF(command(may).status != 0, "this user may not make such namespaces");
     World world(suspendable(""));
     world.used(); // a simulated driver that was started in a container would end with it
     How how = producer();

@@ -475,8 +475,7 @@ TEST_F(RunToken, GoesIntoAContainerAndOutOfIt) {
     inside.wrap = {"unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--ipc"};
     std::vector<std::string> attempt = inside.wrap;
     attempt.push_back("true");
-    if (command(attempt).status != 0)
-        GTEST_SKIP() << "this user may not make such namespaces";
+    SKIP_IF(command(attempt).status != 0, "this user may not make such namespaces");
     world.used(); // a simulated driver that was started in a container would end with it
     Puppet a(world), b(world, inside), c(world, inside);
     for (Puppet *puppet : {&a, &b, &c})

@@ -253,8 +253,7 @@ TEST_F(Audit, WhatAProgramLosesIsNothingThatTheAuditNeeds) {
 }
 
 TEST_F(Audit, NorIsWhatItLosesBeforeItsFirstCall) {
-    if (geteuid() != 0)
-        GTEST_SKIP() << "only root can become another user";
+    SKIP_IF(geteuid() != 0, "only root can become another user");
     let_all_in();
     const Result result =
         audit({"sh", "-c", after("lose_user 65534\\nmalloc a 4096\\nfree a\\nfree a")});
@@ -364,8 +363,7 @@ int main(void) {
 
 // It runs as without gpushare then.
 TEST_F(Audit, WhoCannotReadTheConfigurationIsNoCleanBill) {
-    if (geteuid() != 0)
-        GTEST_SKIP() << "only root can become another user";
+    SKIP_IF(geteuid() != 0, "only root can become another user");
     const Result result =
         audit({"sh", "-c", right() + ";" + after("lose_user 65534\\nmalloc a 4096")});
     EXPECT_ERR_HAS(result, 3, "config-error", "the processes' logs is missing: ");
@@ -373,8 +371,7 @@ TEST_F(Audit, WhoCannotReadTheConfigurationIsNoCleanBill) {
 
 // What is executed then cannot open the channel.
 TEST_F(Audit, WhoCannotReachItIsNamed) {
-    if (geteuid() != 0)
-        GTEST_SKIP() << "only root can become another user";
+    SKIP_IF(geteuid() != 0, "only root can become another user");
     let_all_in();
     const std::string commands =
         "lose_user 65534\\nexec\\nmalloc a 4096\\nfree a\\nfree a\\nsleep 1500";
@@ -739,8 +736,7 @@ TEST_F(Audit, TellsTheRanksOfAJob) {
 }
 
 TEST_F(Audit, TellsTheRanksOfOpenMpi) {
-    if (command({"mpirun", "--version"}).status != 0)
-        GTEST_SKIP() << "no mpirun is here (openmpi-bin)";
+    SKIP_IF(command({"mpirun", "--version"}).status != 0, "no mpirun is here (openmpi-bin)");
     const Result result = audit({"--", "mpirun", "--allow-run-as-root", "--oversubscribe", "-n",
                                  "3", "sh", "-c", misuse()});
     for (const char *rank : {", rank 0)", ", rank 1)", ", rank 2)"})
@@ -884,8 +880,7 @@ TEST_F(Audit, WhatEndedBeforeItUsedCudaIsNotSaidToDropTheLibrary) {
 
 TEST_F(Audit, AMissingDriverIsNamed) {
     environment["LD_LIBRARY_PATH"] = place.path;
-    if (dlopen("libcuda.so.1", RTLD_LAZY))
-        GTEST_SKIP() << "there is one here";
+    SKIP_IF(dlopen("libcuda.so.1", RTLD_LAZY), "there is one here");
     EXPECT_ERR_HAS(audit({"false"}), 1, "nothing was watched: there is no libcuda.so.1");
     const std::string warned = on_terminal(400, {tool_path(), "run", "--", "true"}, environment);
     EXPECT_HAS(warned, "warning: there is no libcuda.so.1", "(see: gpushare doctor)");

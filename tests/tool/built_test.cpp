@@ -120,8 +120,7 @@ class Built : public testing::TestWithParam<Row> {
 TEST_P(Built, TheReportNamesTheLine) {
     const Row &row = GetParam();
     const std::string lacks = missing(row.tools);
-    if (!lacks.empty())
-        GTEST_SKIP() << "no " << lacks << " here";
+    SKIP_IF(!lacks.empty(), "no " << lacks << " here");
     place.file("here.c", here_c);
     place.file("dead.c", dead_c);
     place.file(row.language.file, row.language.text);

@@ -67,8 +67,7 @@ class Doctor : public testing::Test {
     }
 
     void SetUp() override {
-        if (!built)
-            GTEST_SKIP() << "no C compiler here";
+        SKIP_IF(!built, "no C compiler here");
         Dl_info info;
         double (*cosine)(double) = cos;
         ASSERT_NE(dladdr(reinterpret_cast<void *>(cosine), &info), 0);
@@ -141,8 +140,7 @@ TEST_F(Doctor, LinesAreWrapped) {
 }
 
 TEST_F(Doctor, NoDriverIsAFailureWithARemedy) {
-    if (dlopen("libcuda.so.1", RTLD_LAZY))
-        GTEST_SKIP() << "there is one here";
+    SKIP_IF(dlopen("libcuda.so.1", RTLD_LAZY), "there is one here");
     environment["LD_LIBRARY_PATH"] = shared.root.path;
     Json list = diagnose();
     EXPECT_EQ(status, 1);
@@ -437,8 +435,7 @@ TEST_F(Doctor, AnEntryThatIsNoFileOfOursIsNamed) {
 }
 
 TEST_F(Doctor, ADirectoryOfSomebodyElseIsAFailure) {
-    if (chown(shared.root.path.c_str(), 65534, 65534) != 0)
-        GTEST_SKIP() << "only root can give it away";
+    SKIP_IF(chown(shared.root.path.c_str(), 65534, 65534) != 0, "only root can give it away");
     EXPECT_EQ(result_of(diagnose(), "directory", "belongs to uid 65534, you are 0"), "fail");
 }
 
@@ -526,8 +523,7 @@ TEST_F(Doctor, ACommandIsJudged) {
 
 TEST_F(Doctor, AForeignProcIsSeen) {
     Result result = command({"unshare", "--pid", "--fork", "true"});
-    if (result.status != 0)
-        GTEST_SKIP() << "pid namespaces cannot be made here";
+    SKIP_IF(result.status != 0, "pid namespaces cannot be made here");
     result = command({"unshare", "--pid", "--fork", tool_path(), "doctor", "--json"}, environment);
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result_of(Json::parse(result.out), "processes", "belongs to another pid namespace"),
@@ -567,8 +563,7 @@ TEST_F(Doctor, ARemovedDirectoryIsThatOfAProcessWithoutAMainThread) {
     const Result result =
         command({"unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", script, tool_path()},
                 environment);
-    if (contains(result.err, "unshare failed"))
-        GTEST_SKIP() << "this user may not make pid namespaces";
+    SKIP_IF(contains(result.err, "unshare failed"), "this user may not make pid namespaces");
     EXPECT_HAS(result.out, "1 process (pid ") << result.err;
 }
 
@@ -585,8 +580,7 @@ TEST_F(Doctor, ADirectoryInAContainersOwnFilesIsSeen) {
     const Temporary place("/var/tmp");
     environment["GPUSHARE_DIR"] = place.path + "/dir";
     const std::string out = contained("", environment);
-    if (out.empty())
-        GTEST_SKIP() << "no namespaces here";
+    SKIP_IF(out.empty(), "no namespaces here");
     struct stat root, there;
     if (stat("/", &root) || stat(place.path.c_str(), &there) || root.st_dev != there.st_dev)
         GTEST_SKIP() << "/var/tmp is a file system of its own";
@@ -603,8 +597,7 @@ TEST_F(Doctor, ADirectoryFromAnotherShmMeansNoEvents) {
                       "export GPUSHARE_DIR=/tmp/gpushare-mnt.$$; trap 'umount "
                       "/tmp/gpushare-mnt.$$; rmdir /tmp/gpushare-mnt.$$' EXIT;",
                   environment);
-    if (out.empty())
-        GTEST_SKIP() << "no namespaces here";
+    SKIP_IF(out.empty(), "no namespaces here");
     EXPECT_EQ(result_of(Json::parse(out), "container", "/dev/shm seems not to be the host's"),
               "warn");
     EXPECT_HAS(remedy, "--ipc");
@@ -618,8 +611,7 @@ TEST_F(Doctor, TheShmOfOtherProcessesIsKnown) {
         "mount --bind " + dir +
             " /mnt && mount -t tmpfs -o mode=1777 shm /dev/shm && export GPUSHARE_DIR=/mnt;",
         environment);
-    if (out.empty())
-        GTEST_SKIP() << "no namespaces here";
+    SKIP_IF(out.empty(), "no namespaces here");
     EXPECT_EQ(result_of(Json::parse(out), "container", "producer 7 has another /dev/shm"), "warn");
     EXPECT_HAS(remedy, "--ipc=host");
     const std::string common =
@@ -645,8 +637,7 @@ TEST_F(Doctor, AProcessThatDoesNotSayItsShmTellsNothing) {
         "mount --bind " + dir +
             " /mnt && mount -t tmpfs -o mode=1777 shm /dev/shm && export GPUSHARE_DIR=/mnt;",
         environment);
-    if (out.empty())
-        GTEST_SKIP() << "no namespaces here";
+    SKIP_IF(out.empty(), "no namespaces here");
     EXPECT_EQ(result_of(Json::parse(out), "container", "/dev/shm seems not to be the host's"),
               "warn");
 }
@@ -668,8 +659,7 @@ TEST_F(Doctor, MuslIsSeen) {
                   "-o lowerdir=/usr/lib,upperdir=/mnt/up,workdir=/mnt/work /usr/lib && touch "
                   "/lib/ld-musl-x86_64.so.1 &&",
                   environment);
-    if (out.empty())
-        GTEST_SKIP() << "no overlay can be mounted here";
+    SKIP_IF(out.empty(), "no overlay can be mounted here");
     EXPECT_EQ(result_of(Json::parse(out), "container", "ld-musl-x86_64.so.1 is here"), "warn");
     EXPECT_HAS(remedy, "glibc");
 }
@@ -686,8 +676,7 @@ TEST_F(Doctor, ThePreloadOfADeviceIsTold) {
     const std::string library = shared.root.path + "/libgpushare.so";
     std::filesystem::copy_file(environment["GPUSHARE_LIBRARY"], library);
     const Json all = preload(library);
-    if (all.elements.empty())
-        GTEST_SKIP() << "no overlay can be mounted here";
+    SKIP_IF(all.elements.empty(), "no overlay can be mounted here");
     EXPECT_EQ(result_of(all, "preload", "every program here runs with it"), "ok");
     EXPECT_EQ(result_of(preload("/no/libgpushare.so"), "preload",
                         "/etc/ld.so.preload names /no/libgpushare.so: No such file or directory"),
@@ -700,8 +689,7 @@ TEST_F(Doctor, ADirectoryOfAUserWhomTheContainerDoesNotHave) {
     const Result result = command({"unshare", "--user", "--map-root-user", "--mount", "--pid",
                                    "--fork", "--mount-proc", tool_path(), "doctor", "--json"},
                                   environment);
-    if (made.status != 0 || result.out.empty())
-        GTEST_SKIP() << "no user namespaces here";
+    SKIP_IF(made.status != 0 || result.out.empty(), "no user namespaces here");
     EXPECT_EQ(result_of(Json::parse(result.out), "directory", "belongs to uid 65534"), "fail");
     EXPECT_HAS(remedy, "one user of the host");
 }

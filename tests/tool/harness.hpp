@@ -12,6 +12,7 @@ extern "C" {
 #include "directory/store.h"
 }
 #include "json.hpp"
+#include "skip.hpp"
 
 struct Result {
     int status = -1; // exit status, or 128 + signal

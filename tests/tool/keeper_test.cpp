@@ -484,7 +484,6 @@ TEST_F(Keeper, TheNextOneAdoptsWhatIsHeldAndWaitsForItsDescriptor) {
     EXPECT_EQ(1u, before_next.in_use);
     EXPECT_EQ(1u, before_next.regions) << "the one that nobody holds: its slot is another's";
     EXPECT_EQ(-EEXIST, gps_name_claim(store, "frames", &late.self, nullptr));
-
     EXPECT_EQ(std::to_string(-ETIMEDOUT), late.get(made.id, SECOND / 2))
         << "it started the next one";
     EXPECT_EQ(1u, regions());
@@ -1135,8 +1134,7 @@ TEST_F(Keeper, FewDescriptorsAreOnTheirWayAtOnce) {
 }
 
 TEST_F(Keeper, AnotherUserIsRefused) {
-    if (geteuid() != 0)
-        GTEST_SKIP() << "needs root to be another user";
+    SKIP_IF(geteuid() != 0, "needs root to be another user");
     Actor creator(*store);
     ASSERT_EQ(0, creator.create(creator.record(1, GPS_KEEP_OWNER)));
     int status = -1;

@@ -30,8 +30,7 @@ TEST(MergeVerb, SaysWhomItCannotTell) {
 }
 
 TEST(MergeVerb, SaysThatAProcessIsOfAnotherUser) {
-    if (geteuid() != 0)
-        GTEST_SKIP() << "only root can make one";
+    SKIP_IF(geteuid() != 0, "only root can make one");
     Shared shared;
     const pid_t child = fork();
     if (child == 0) {

@@ -99,8 +99,7 @@ TEST_F(Run, InAContainerAKillEndsTheCommandToo) {
     const std::vector<std::string> contained = {"unshare", "--pid", "--fork", "--mount-proc"};
     auto words = contained;
     words.push_back("true");
-    if (command(words).status != 0)
-        GTEST_SKIP() << "pid namespaces cannot be made here";
+    SKIP_IF(command(words).status != 0, "pid namespaces cannot be made here");
     words = contained;
     for (const char *word : {"sh", "-c",
                              "\"$0\" run -- sh -c 'echo $$; exec sleep 60' >\"$1\" & while ! test "

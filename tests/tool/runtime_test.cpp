@@ -113,8 +113,7 @@ TEST_F(LinkedRuntime, WithoutSymbolsThatIsSaid) {
 // It refuses the simulated driver, so its frames come by a log.
 TEST_F(LinkedRuntime, NvidiasOwnIsKnownByItsLocalSymbols) {
     const std::string real = build / "tests/apps/twice_nvidia";
-    if (!fs::exists(real))
-        GTEST_SKIP() << "no libcudart_static.a here";
+    SKIP_IF(!fs::exists(real), "no libcudart_static.a here");
     LogLine line;
     line.api = "cuMemFree";
     line.stack = frame(real, inside(real, "libcudart_static_")) + "," +

@@ -122,8 +122,7 @@ TEST_F(Selftest, ProgramsOfHipDoAllButMerging) {
 }
 
 TEST_F(Selftest, WithoutADriverItTakesTheSimulatorBesideTheTool) {
-    if (dlopen("libcuda.so.1", RTLD_LAZY))
-        GTEST_SKIP() << "there is a driver here";
+    SKIP_IF(dlopen("libcuda.so.1", RTLD_LAZY), "there is a driver here");
     environment.erase("LD_LIBRARY_PATH");
     const Result result = selftest({"--json"});
     EXPECT_ERR(result, 0,
@@ -134,8 +133,7 @@ TEST_F(Selftest, WithoutADriverItTakesTheSimulatorBesideTheTool) {
 }
 
 TEST_F(Selftest, WithoutACardOrASimulatorItSaysSo) {
-    if (dlopen("libcuda.so.1", RTLD_LAZY))
-        GTEST_SKIP() << "there is a driver here";
+    SKIP_IF(dlopen("libcuda.so.1", RTLD_LAZY), "there is a driver here");
     const Temporary alone;
     const std::string copy = alone.path + "/gpushare";
     fs::copy_file(tool_path(), copy);

@@ -3,6 +3,7 @@
 extern "C" {
 #include "config/option.h"
 }
+#include "skip.hpp"
 
 namespace {
 
@@ -377,7 +378,6 @@ TEST(ConfigRule, RulesKeepTheirOrder) {
         text +=
             "[region r" + std::to_string(i) + "]\nrole = auto\nindex = " + std::to_string(i) + "\n";
     Parsed parsed(text);
-
     ASSERT_EQ(parsed.status, 0);
     ASSERT_EQ(parsed.config.rule_count, 100u);
     for (size_t i = 0; i < 100; i++) {
@@ -623,7 +623,6 @@ TEST(ConfigFile, IsAtMostOneMebibyte) {
     std::string text = "[gpushare]\nmode = off\n";
     text.resize(1 << 20, '\n');
     Parsed fits(text);
-
     EXPECT_EQ(fits.status, 0);
     EXPECT_EQ(fits.config.options.mode, GPS_MODE_OFF);
     EXPECT_EQ(error_of(text + "\n"), "t.conf:0: is larger than 1 MiB");
@@ -634,7 +633,6 @@ TEST(ConfigFile, ReportsEachLineOfAHugeWrongFile) {
     for (int i = 0; i < 50000; i++)
         text += "nonsense\n";
     Parsed parsed(text);
-
     EXPECT_EQ(parsed.errors.size(), 50000u);
     EXPECT_EQ(parsed.errors.back(), "t.conf:50001: neither a section nor a key; write key = value");
 }
@@ -644,7 +642,6 @@ TEST(ConfigFile, HoldsAtMost4096Regions) {
     for (int i = 0; i < 4096; i++)
         text += "[region r" + std::to_string(i) + "]\nrole=auto\n";
     Parsed fits(text);
-
     EXPECT_EQ(fits.status, 0);
     EXPECT_EQ(fits.config.rule_count, 4096u);
     EXPECT_EQ(error_of(text + "[region a]\nrole=auto\n[region b]\nrole=nonsense\n"),
@@ -685,8 +682,7 @@ class ConfigLoad : public testing::Test {
 };
 
 TEST_F(ConfigLoad, WithoutAnyFileHoldsTheDefaults) {
-    if (access("/etc/gpushare.conf", F_OK) == 0)
-        GTEST_SKIP() << "this machine has an /etc/gpushare.conf";
+    SKIP_IF(access("/etc/gpushare.conf", F_OK) == 0, "this machine has an /etc/gpushare.conf");
     for (const char *home : {"set", "empty", "unset"}) {
         if (strcmp(home, "empty") == 0)
             setenv("HOME", "", 1);
@@ -762,8 +758,7 @@ TEST_F(ConfigLoad, ReadsEtcLast) {
     }
     int status;
     ASSERT_EQ(waitpid(child, &status, 0), child);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
-        GTEST_SKIP() << "no right to mount";
+    SKIP_IF(WIFEXITED(status) && WEXITSTATUS(status) == 77, "no right to mount");
     EXPECT_EQ(status, 0);
 }
 
@@ -851,20 +846,16 @@ class ConfigOwner : public ConfigLoad {
 };
 
 TEST_F(ConfigOwner, RefusesAnotherUsersFile) {
-    if (geteuid() != 0)
-        GTEST_SKIP() << "needs root";
+    SKIP_IF(geteuid() != 0, "needs root");
     std::string path = write("theirs.conf", "[gpushare]\n");
     ASSERT_EQ(chown(path.c_str(), 1234, 1234), 0);
-
     EXPECT_EQ(load_error(path),
               path + ":0: belongs to user 1234; it must belong to root or to you, user 0");
 }
 
 TEST_F(ConfigOwner, TakesRootsFile) {
-    if (geteuid() != 0)
-        GTEST_SKIP() << "needs root";
+    SKIP_IF(geteuid() != 0, "needs root");
     setenv("GPUSHARE_CONFIG", write("root.conf", "[gpushare]\nmode = off\n").c_str(), 1);
-
     EXPECT_EQ(as_nobody([](const std::string &) {
                   Loaded loaded;
                   return loaded.status == 0 && loaded.config.options.mode == GPS_MODE_OFF ? 0 : 1;
@@ -873,13 +864,11 @@ TEST_F(ConfigOwner, TakesRootsFile) {
 }
 
 TEST_F(ConfigOwner, AFileThatMayNotBeReadIsAnErrorAndAHomeThatMayNotBeSeenIsNot) {
-    if (geteuid() != 0)
-        GTEST_SKIP() << "needs root";
+    SKIP_IF(geteuid() != 0, "needs root");
     std::string path = write("home/.config/gpushare/gpushare.conf", "[gpushare]\n");
     for (const char *part : {"/home", "/home/.config", "/home/.config/gpushare"})
         ASSERT_EQ(chmod((dir + part).c_str(), 0755), 0);
     ASSERT_EQ(chmod(path.c_str(), 0600), 0);
-
     EXPECT_EQ(as_nobody([](const std::string &home) {
                   Loaded loaded;
                   return loaded.errors == Errors{home + "/home/.config/gpushare/gpushare.conf:0: "
@@ -915,7 +904,6 @@ TEST_F(ConfigLoad, EveryOptionHasAVariable) {
     for (const auto &each : variables)
         setenv(each.first, each.second, 1);
     Loaded loaded;
-
     ASSERT_EQ(loaded.status, 0);
     EXPECT_EQ(loaded.config.options.mode, GPS_MODE_AUDIT);
     EXPECT_EQ(loaded.config.options.on_free, GPS_FREE_REFUSE);
@@ -938,7 +926,6 @@ TEST_F(ConfigLoad, VariablesStandOverTheFile) {
            1);
     setenv("GPUSHARE_MODE", "audit", 1);
     Loaded loaded;
-
     EXPECT_EQ(loaded.config.options.mode, GPS_MODE_AUDIT);
     EXPECT_EQ(loaded.config.options.linger, 1000000000u);
     EXPECT_EQ(loaded.config.rule_count, 1u);
@@ -948,7 +935,6 @@ TEST_F(ConfigLoad, AnEmptyVariableIsNotSet) {
     setenv("GPUSHARE_CONFIG", write("a.conf", "[gpushare]\nmode = off\n").c_str(), 1);
     setenv("GPUSHARE_MODE", "", 1);
     Loaded loaded;
-
     EXPECT_EQ(loaded.status, 0);
     EXPECT_EQ(loaded.config.options.mode, GPS_MODE_OFF);
 }
@@ -958,7 +944,6 @@ TEST_F(ConfigLoad, VariablesThatAreNoOptionsAreLeftAlone) {
                              "GPUSHARE_WHATEVER", "GPUSHARE_SIZE", "GPUSHARE_"})
         setenv(name, "nonsense", 1);
     Loaded loaded;
-
     EXPECT_EQ(loaded.status, 0) << testing::PrintToString(loaded.errors);
 }
 
@@ -995,7 +980,6 @@ TEST_F(ConfigLoad, ErrorsOfFileAndVariablesAreAllReported) {
 TEST_F(ConfigLoad, AHugeVariableIsAnErrorAndShownInPart) {
     setenv("GPUSHARE_LOG", std::string(100000, '/').c_str(), 1);
     Loaded loaded;
-
     EXPECT_EQ(loaded.errors, (Errors{"GPUSHARE_LOG:0: log = " + std::string(63, '/') +
                                      "...: longer than 1023 characters; stderr, or a path in which "
                                      "%p is the pid and %c the command"}));
@@ -1008,7 +992,6 @@ TEST_F(ConfigLoad, AHugeVariableIsAnErrorAndShownInPart) {
 TEST_F(ConfigLoad, ControlCharactersOfAVariableAreNotShown) {
     setenv("GPUSHARE_MODE", "\x1b[2J", 1);
     Loaded loaded;
-
     EXPECT_EQ(loaded.errors,
               (Errors{"GPUSHARE_MODE:0: mode = ?[2J: not allowed; one of share, audit, off"}));
 }

@@ -7,6 +7,7 @@
 extern "C" {
 #include "digest/digest.h"
 }
+#include "skip.hpp"
 
 namespace {
 
@@ -118,8 +119,7 @@ TEST(Digest, MemoryThatIsNotThereIsAnAnswer) {
     auto *at = static_cast<uint8_t *>(
         mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     ASSERT_NE(at, MAP_FAILED);
-    if (madvise(at, size, 22 /* MADV_POPULATE_READ */) != 0)
-        GTEST_SKIP() << "the kernel does not tell";
+    SKIP_IF(madvise(at, size, 22 /* MADV_POPULATE_READ */) != 0, "the kernel does not tell");
     ASSERT_TRUE(gps_digest_compare(at, chunks.size(), false, chunks.data()));
     munmap(at + 17 * PIECE, CHUNK);
     EXPECT_TRUE(gps_digest_readable(at + 1, 17 * PIECE - 1));
@@ -149,8 +149,7 @@ TEST(Digest, AFileThatEndsBeforeItsMappingIsAnAnswer) {
     ASSERT_EQ(ftruncate(fd, PIECE), 0);
     auto *at = mmap(nullptr, 2 * PIECE, PROT_READ, MAP_SHARED, fd, 0);
     ASSERT_NE(at, MAP_FAILED);
-    if (madvise(at, PIECE, 22) != 0)
-        GTEST_SKIP() << "the kernel does not tell";
+    SKIP_IF(madvise(at, PIECE, 22) != 0, "the kernel does not tell");
     EXPECT_TRUE(gps_digest_compare(at, PIECE / CHUNK, false, chunks.data()));
     EXPECT_FALSE(gps_digest_compare(at, chunks.size(), false, chunks.data()));
     munmap(at, 2 * PIECE);

@@ -1,4 +1,5 @@
 /* lease_test.cpp - this process's file, and whether others live. */
+#include "skip.hpp"
 #include "store_support.h"
 
 extern "C" {
@@ -130,21 +131,20 @@ TEST_F(LeaseTest, MakesOnePrivateFileWithAValidHeader) {
 TEST_F(LeaseTest, NeedsNoDescriptor) {
     EXPECT_EQ(-1, lease.lock_fd);
     ASSERT_EQ(0, gps_lease_write(&lease, 0, &slot));
-    Child child([&](Child &peer) { /* one that closes all it has not opened, as daemons do */
-                                   gps_owner me;
-                                   gps_lease mine;
-
-                                   gps_owner_self(&me);
-                                   if (gps_lease_take(&store, &me, NULL, &mine) != 0)
-                                       return 90;
-                                   int out = peer.output();
-                                   for (int fd = 3; fd < 4096; fd++)
-                                       if (fd != out)
-                                           close(fd);
-                                   if (!alive(me))
-                                       return 1;
-                                   return gps_lease_write(&mine, 3, &slot) == 0 && alive(me) ? 0
-                                                                                             : 2;
+    /* One that closes all it has not opened, as daemons do. */
+    Child child([&](Child &peer) {
+        gps_owner me;
+        gps_lease mine;
+        gps_owner_self(&me);
+        if (gps_lease_take(&store, &me, NULL, &mine) != 0)
+            return 90;
+        int out = peer.output();
+        for (int fd = 3; fd < 4096; fd++)
+            if (fd != out)
+                close(fd);
+        if (!alive(me))
+            return 1;
+        return gps_lease_write(&mine, 3, &slot) == 0 && alive(me) ? 0 : 2;
     });
     EXPECT_EQ(0, child.reap());
 }
@@ -362,8 +362,7 @@ TEST_F(LeaseTest, ALockFromAnotherPidNamespaceIsBelieved) {
 }
 
 TEST_F(LeaseTest, IsHeldByADescriptorWhereItCannotBeMapped) {
-    if (ADDRESS_SPACE_IS_HUGE)
-        GTEST_SKIP() << "the sanitizer needs its address space";
+    SKIP_IF(ADDRESS_SPACE_IS_HUGE, "the sanitizer needs its address space");
     gps_owner other;
     Child child([&](Child &peer) {
         struct rlimit none = {1, 1};

@@ -9,6 +9,7 @@ extern "C" {
 #include "log/sink.h"
 }
 #include "json.hpp"
+#include "skip.hpp"
 
 namespace {
 
@@ -400,7 +401,6 @@ TEST(JsonReport, HasEveryField) {
     EXPECT_EQ(json["context"].text, "0xc0");
     EXPECT_EQ(json["site"].text, "00000000000000a1");
     EXPECT_EQ(json["detail"].text, "it was freed by another thread");
-
     const Json &stack = json["stack"];
     ASSERT_EQ(stack.elements.size(), 3u);
     EXPECT_EQ(stack.elements[0].keys, (Strings{"module", "offset", "build_id"}));
@@ -410,7 +410,6 @@ TEST(JsonReport, HasEveryField) {
     EXPECT_TRUE(stack.elements[1]["build_id"].is_null());
     EXPECT_TRUE(stack.elements[2]["module"].is_null());
     EXPECT_EQ(stack.elements[2]["offset"].text, "0x7f0000001000");
-
     const Json &others = json["others"];
     ASSERT_EQ(others.elements.size(), 2u);
     EXPECT_EQ(others.elements[0].keys, (Strings{"pid", "pid_ns", "command", "since"}));
@@ -420,7 +419,6 @@ TEST(JsonReport, HasEveryField) {
     EXPECT_EQ(others.elements[0]["pid"].text, "4242");
     EXPECT_EQ(others.elements[0]["command"].text, "consumer");
     EXPECT_EQ(others.elements[1]["command"].text, "viewer");
-
     const Json &prior = json["prior"];
     ASSERT_EQ(prior.elements.size(), 2u);
     EXPECT_EQ(prior.elements[0].keys, (Strings{"pid", "pid_ns", "command", "what", "ts", "stack"}));
@@ -761,7 +759,6 @@ TEST(LogStderr, ASocketFromTheStartIsStderr) {
     });
     char buffer[8192];
     ssize_t got = recv(ends[1], buffer, sizeof buffer, MSG_DONTWAIT);
-
     ASSERT_GT(got, 0);
     EXPECT_EQ(without_pids(std::string(buffer, static_cast<size_t>(got)))
                   .find("========= GPUSHARE ERROR"),
@@ -923,7 +920,6 @@ TEST(LogFile, StaysWhereItWasWhenTheProgramChangesDirectory) {
         send(GPS_DOUBLE_FREE, 1);
         return 0;
     });
-
     EXPECT_EQ(count_of(directory.read("relative.log"), "GPUSHARE ERROR"), 1u);
 }
 
@@ -955,7 +951,6 @@ TEST(LogFile, AFifoThatNobodyReadsDoesNotBlock) {
         send(GPS_DOUBLE_FREE, 1);
         return 0;
     });
-
     EXPECT_EQ(run.status, 0);
     EXPECT_EQ(count_of(run.err, "GPUSHARE ERROR"), 1u);
 }
@@ -1003,8 +998,7 @@ TEST(LogSink, FollowsNoSymbolicLinkAndWritesIntoNobodyElsesFile) {
         << run.err;
     EXPECT_EQ(count_of(run.err, "GPUSHARE ERROR"), 2u);
     EXPECT_EQ(directory.read("target"), "kept\n");
-    if (geteuid() != 0)
-        GTEST_SKIP() << "needs root";
+    SKIP_IF(geteuid() != 0, "needs root");
     ASSERT_EQ(chown(target.c_str(), 1, 1), 0);
     run = twice(target);
     EXPECT_EQ(count_of(run.err, target + ": it belongs to another user;"), 1u) << run.err;

@@ -6,6 +6,7 @@ extern "C" {
 #include "stack/module_place.h"
 #include "util/linker.h"
 }
+#include "skip.hpp"
 
 namespace {
 
@@ -54,8 +55,7 @@ TEST(ModuleOf, TheSameInAForkedChildUntilAnObjectComes) {
 
 TEST(ModuleOf, TheKernelsObject) {
     const auto *start = reinterpret_cast<const char *>(getauxval(AT_SYSINFO_EHDR));
-    if (!start)
-        GTEST_SKIP() << "this machine has none";
+    SKIP_IF(!start, "this machine has none");
     expect_same(start, true);
     expect_same(start + 100, true);
 }
@@ -72,8 +72,7 @@ TEST(ModuleOf, CodeMadeByTheProgramIsInNone) {
 TEST(ModuleOf, ALibraryThatIsLoadedLaterAndItsEdges) {
     void *library = dlopen("libutil.so.1", RTLD_NOW | RTLD_LOCAL);
     link_map *map = nullptr;
-    if (!library || dlinfo(library, RTLD_DI_LINKMAP, &map))
-        GTEST_SKIP() << "no library to load";
+    SKIP_IF(!library || dlinfo(library, RTLD_DI_LINKMAP, &map), "no library to load");
     gps_module module = {};
     ASSERT_TRUE(gps_module_of(map->l_ld, &module));
     expect_same(map->l_ld, true);

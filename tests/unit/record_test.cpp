@@ -103,7 +103,6 @@ TEST(Record, PassesWithTracesBehindIt) {
         gps_region_record record;
         gps_region_traces traces;
     } file = {valid_record(), {}};
-
     EXPECT_STREQ(nullptr, gps_record_check(&file.record, sizeof file));
 }
 
@@ -169,7 +168,6 @@ TEST(Record, CheckNeverReadsPastTheSize) {
 
 TEST(Record, EachBoundIsCheckedBehindAGoodChecksum) {
     using R = gps_region_record;
-
     EXPECT_EQ("", sealed_with([](R &) {}));
     EXPECT_EQ("id is not the hash of the handle", sealed_with([](R &r) { r.id.bytes[15] ^= 1; }));
     EXPECT_EQ("id is not the hash of the handle", sealed_with([](R &r) { r.handle[63] ^= 1; }));
@@ -192,7 +190,6 @@ TEST(Record, EachBoundIsCheckedBehindAGoodChecksum) {
 
 TEST(Record, EachBoundOfTheOwnerIsChecked) {
     using R = gps_region_record;
-
     EXPECT_EQ("owner's pid is out of range", sealed_with([](R &r) { r.owner.pid = 0; }));
     EXPECT_EQ("owner's pid is out of range",
               sealed_with([](R &r) { r.owner.pid = uint32_t{INT32_MAX} + 1; }));
@@ -278,7 +275,6 @@ TEST(ProcHeader, AnyFlippedByteIsRejected) {
 TEST(ProcHeader, EachBoundIsChecked) {
     using H = gps_proc_header;
     gps_proc_header header = valid_header();
-
     EXPECT_EQ("", header_with([](H &) {}));
     EXPECT_EQ("owner's pid is out of range", header_with([](H &h) { h.owner.pid = 0; }));
     EXPECT_EQ("owner's nonce is 0", header_with([](H &h) { h.owner.nonce = 0; }));

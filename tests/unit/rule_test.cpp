@@ -82,7 +82,6 @@ TEST(Glob, ManyStarsStayFast) {
     for (int i = 0; i < 60; i++)
         pattern += "*a";
     pattern += "*b";
-
     EXPECT_FALSE(gps_glob_match(pattern.c_str(), string.c_str()));
 }
 

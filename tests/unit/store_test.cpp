@@ -1,4 +1,5 @@
 /* store_test.cpp - the directories and the region records. */
+#include "skip.hpp"
 #include "store_support.h"
 
 #include <sys/statfs.h>
@@ -76,8 +77,7 @@ TEST_F(InitTest, RefusesADirectoryThatOthersMayEnter) {
 }
 
 TEST_F(InitTest, RefusesADirectoryOfAnotherUser) {
-    if (geteuid() != 0)
-        GTEST_SKIP() << "needs root";
+    SKIP_IF(geteuid() != 0, "needs root");
     for (const char *part : PARTS) {
         const std::string path = base + "/root" + part;
         ASSERT_EQ(0, chown(path.c_str(), 65534, 65534));
@@ -291,7 +291,6 @@ TEST_F(RegionTest, TracesAreWrittenBehindTheRecordAndReadAgain) {
     ASSERT_EQ(0, gps_region_set_status(&store, &record, GPS_STATE_FREED, 0));
     ASSERT_EQ(0, read()) << "the record is as good as without";
     ASSERT_EQ(0, gps_region_read_traces(&store, &record, &read_back));
-
     ASSERT_EQ(0, truncate(path.c_str(), sizeof record + 100));
     EXPECT_EQ(-EBADMSG, gps_region_read_traces(&store, &record, &read_back));
     ASSERT_EQ(0, gps_region_remove(&store, &record.id));
@@ -357,8 +356,7 @@ TEST_F(RegionTest, AnotherModeIsRefused) {
 }
 
 TEST_F(RegionTest, AnotherUsersFileIsRefused) {
-    if (geteuid() != 0)
-        GTEST_SKIP() << "needs root";
+    SKIP_IF(geteuid() != 0, "needs root");
     plant(&record, sizeof record);
     ASSERT_EQ(0, chown(path.c_str(), 65534, 65534));
     EXPECT_EQ("it belongs to another user", why());

@@ -3,6 +3,7 @@
 extern "C" {
 #include "digest/worker_pool.h"
 }
+#include "skip.hpp"
 
 namespace {
 
@@ -79,8 +80,7 @@ TEST(Pool, ManyCallersAtOnceGetTheirsDone) {
 }
 
 TEST(Pool, ComesWhenCalledAndAgainWhenItWaits) {
-    if (cores() < 2)
-        GTEST_SKIP() << "there is one core";
+    SKIP_IF(cores() < 2, "there is one core");
     for (int round = 0; round < 3; round++) {
         Meeting meeting;
         meeting.expected = 2;
