@@ -430,7 +430,7 @@ TEST(Cache, AnAllocationOfTheExporterWaitsForWhatIsOnlyCached) {
         a.code("free r");
     }
     b.resume();
-    EXPECT_TRUE(eventually([&] { return a.code("malloc r 41943040") == 0; }));
+    EXPECT_TRUE(eventually([&, &a = a] { return a.code("malloc r 41943040") == 0; }));
 }
 
 // The driver refuses to open memory during a close of it, which here only gpushare makes.

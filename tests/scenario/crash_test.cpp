@@ -158,7 +158,7 @@ void die_in(const Stage &stage, int who) {
         b.must("free q");
     } else if (!(who & EXPORTER) && stage.freed && stage.open) { // the last importer has died
         EXPECT_TRUE(world.used_becomes(before, soon(2000)));
-        EXPECT_TRUE(eventually([&] { return world.state("frames") == "none"; }));
+        EXPECT_TRUE(eventually([&, &world = world] { return world.state("frames") == "none"; }));
     } else if (!(who & EXPORTER)) {
         EXPECT_EQ(world.state("frames"), stage.final ? "final" : "ready");
         EXPECT_EQ(world.region("frames")["users"].size(), 0u);

@@ -308,7 +308,7 @@ TEST(Frames, GoOnWhileOneReaderHoldsOneOfTwoSlots) {
     FramesFile others(world);
     ASSERT_EQ(others.reads(others.slot_of(1)), 0);
     for (int i = 2; i < 6; i++) {
-        EXPECT_TRUE(eventually([&] {
+        EXPECT_TRUE(eventually([&, &a = a, &b = b] {
             draw(a, "p", i);
             return b.must("read q 0 1") == "0" + std::to_string(i);
         }));
@@ -363,8 +363,10 @@ TEST(Frames, AreTouchedByAnyKernelWhereTheRuleSaysSo) {
         for (Puppet *each : {&a, &b})
             each->all({kernels(), "malloc other 4096", "fill other 0 4096", "sync", "stream s"});
         b.all({"capture s", "launch s test_read other 4 other+64", "captured s g"});
-        const auto newest = [&] { return world.region("film")["frames"]["newest"].number; };
-        const auto had = [&] {
+        const auto newest = [&, &world = world] {
+            return world.region("film")["frames"]["newest"].number;
+        };
+        const auto had = [&, &world = world] {
             return world.region("film")["frames"]["readers"][0]["frame"].number;
         };
         draw(a, "p", 1);
@@ -372,7 +374,7 @@ TEST(Frames, AreTouchedByAnyKernelWhereTheRuleSaysSo) {
         for (int i = 2; i < 5; i++) {
             a.all({"launch - test_write other 4 1", "sync"});
             EXPECT_TRUE(eventually([&] { return newest() == (any ? i : 1); }));
-            EXPECT_TRUE(eventually([&] {
+            EXPECT_TRUE(eventually([&, &b = b] {
                 b.all({"graph s g", "ssync s"});
                 return had() == (any ? i : 0);
             }));

@@ -227,7 +227,7 @@ TEST(Frames, OfAReaderThatStopsAreNotWaitedForByLatest) {
     draw(a, 2, 12);
     EXPECT_LT(now_ms() - began, soon(2000));
     b.resume();
-    EXPECT_TRUE(eventually([&] { return b.must("read q 0 1") == "0c"; }));
+    EXPECT_TRUE(eventually([&, &b = b] { return b.must("read q 0 1") == "0c"; }));
     EXPECT_EQ(world.findings().size(), 0u) << world.logs();
     b.must("free q");
     a.must("free p");

@@ -58,7 +58,7 @@ TEST(Defer, TheDeathOfTheImporterFreesTheMemory) {
     a.must("free p");
     b.kill();
     EXPECT_TRUE(world.used_becomes(held - big(), soon(2000)));
-    EXPECT_TRUE(eventually([&] { return world.state() == "none"; }, soon(2000)));
+    EXPECT_TRUE(eventually([&, &world = world] { return world.state() == "none"; }, soon(2000)));
 }
 
 TEST(Defer, TheLastOfTwoImportersCounts) {
@@ -89,7 +89,7 @@ TEST(Defer, EveryOpenNeedsItsClose) {
     EXPECT_EQ(world.state(), "closing");
     EXPECT_EQ(b.must("read q 0 1"), "a1");
     b.must("close q");
-    EXPECT_TRUE(eventually([&] { return world.state() == "none"; }, soon(2000)));
+    EXPECT_TRUE(eventually([&, &world = world] { return world.state() == "none"; }, soon(2000)));
     EXPECT_EQ(b.code("close q"), 1);
 }
 
@@ -112,7 +112,7 @@ TEST(Defer, AStoppedImporterHoldsUpNobody) {
     b.resume();
     EXPECT_EQ(b.must("read q 0 1"), "a1");
     b.must("close q");
-    EXPECT_TRUE(eventually([&] { return world.state() == "none"; }, soon(2000)));
+    EXPECT_TRUE(eventually([&, &world = world] { return world.state() == "none"; }, soon(2000)));
 }
 
 TEST(Defer, ARuleImportIsHeldAsAnyOther) {
@@ -123,7 +123,8 @@ TEST(Defer, ARuleImportIsHeldAsAnyOther) {
     EXPECT_EQ(b.must("read q 0 1"), "b2");
     EXPECT_EQ(world.entries("names"), 0u);
     b.must("free q");
-    EXPECT_TRUE(eventually([&] { return world.state("frames") == "none"; }, soon(2000)));
+    EXPECT_TRUE(
+        eventually([&, &world = world] { return world.state("frames") == "none"; }, soon(2000)));
 }
 
 // Programs that share by a rule do not know of each other.
@@ -210,7 +211,7 @@ TEST(Wait, AfterItsTimeTheFreeIsDeferred) {
     EXPECT_EQ(world.state(), "closing");
     EXPECT_EQ(b.must("read q 0 1"), "a1");
     b.must("close q");
-    EXPECT_TRUE(eventually([&] { return world.state() == "none"; }, soon(2000)));
+    EXPECT_TRUE(eventually([&, &world = world] { return world.state() == "none"; }, soon(2000)));
     EXPECT_EQ(world.count("free-while-open"), 1u);
 }
 
@@ -684,7 +685,7 @@ TEST(Context, AnImportersResetIsItsClose) {
     a.must("free p");
     EXPECT_EQ(b.code("reset"), 0);
     EXPECT_TRUE(world.used_becomes(held - big(), soon(2500)));
-    EXPECT_TRUE(eventually([&] { return world.state() == "none"; }, soon(2000)));
+    EXPECT_TRUE(eventually([&, &world = world] { return world.state() == "none"; }, soon(2000)));
 }
 
 TEST(Context, DeferredMemoryGoesWithItsContext) {
@@ -718,7 +719,8 @@ TEST(Fork, AChildThatEndsTakesNothingFromItsParent) {
         a.must("free p");
         EXPECT_EQ(world.state(), "closing") << end;
         b.must("close q");
-        EXPECT_TRUE(eventually([&] { return world.state() == "none"; }, soon(2000))) << end;
+        EXPECT_TRUE(eventually([&, &world = world] { return world.state() == "none"; }, soon(2000)))
+            << end;
     }
 }
 
@@ -747,7 +749,7 @@ TEST(Fork, AChildWhileTheParentDefers) {
     a.must("free p");
     auto child = a.spawn();
     b.must("close q");
-    EXPECT_TRUE(eventually([&] { return world.state() == "none"; }, soon(2000)));
+    EXPECT_TRUE(eventually([&, &world = world] { return world.state() == "none"; }, soon(2000)));
     child->quit("exit 0");
     EXPECT_EQ(a.quit("return"), 0);
 }

@@ -36,7 +36,8 @@ TEST(FreedMemory, ThatIsAResultCannotBeExportedAgain) {
     b.must("malloc q 4194304");
     EXPECT_EQ(b.must("read q 0 2"), "3131");
     b.must("free q");
-    EXPECT_TRUE(eventually([&] { return world.state("result") == "none"; }, soon(3000)));
+    EXPECT_TRUE(
+        eventually([&, &world = world] { return world.state("result") == "none"; }, soon(3000)));
 }
 
 // The driver has freed a deferred region, and given its address out, before its free returns.
@@ -264,7 +265,7 @@ TEST(RulesImport, IsHeldThoughAnOldHandleHasItOpenToo) {
     a.must("free p");
     EXPECT_EQ(world.state("f-1"), "closing");
     b.all({"close x", "free q"});
-    EXPECT_TRUE(eventually([&] { return world.ls().size() == 0; }));
+    EXPECT_TRUE(eventually([&, &world = world] { return world.ls().size() == 0; }));
 }
 
 // The wait for the device before a rule's import is closed must leave other threads' captures

@@ -219,7 +219,7 @@ TEST(Descriptors, AreMissingForAMoment) {
     EXPECT_EQ(a.code("free p"), 0);
     EXPECT_EQ(world.state(), "closing");
     b.must("close q");
-    EXPECT_TRUE(eventually([&] { return world.state() != "closing"; }));
+    EXPECT_TRUE(eventually([&, &world = world] { return world.state() != "closing"; }));
     a.must("malloc p 65536");
     limit_descriptors(a, 3);
     handle = a.must("get p");

@@ -459,7 +459,8 @@ TEST_F(Suspend, AHandlerThatEndsASuspendedProcessEndsIt) {
     b.signal(SIGTERM);
     EXPECT_EQ(b.wait(), 128 + SIGTERM);
     EXPECT_EQ(a.must("read f 0 2"), "1111");
-    EXPECT_TRUE(eventually([&] { return world.region("frames")["users"].size() == 0; }));
+    EXPECT_TRUE(
+        eventually([&, &world = world] { return world.region("frames")["users"].size() == 0; }));
 }
 
 TEST_F(Suspend, MemoryThatIsGoneEndsTheProcessWithAReport) {

@@ -478,7 +478,7 @@ TEST(Keeper, ThatIsStoppedCostsAMomentOnce) {
     EXPECT_LT(now_ms() - start, soon(600));
     signal_keeper(keeper, SIGCONT);
     EXPECT_TRUE(eventually(
-        [&] {
+        [&, &a = a, &world = world] {
             static int n;
             a.must("malloc late" + std::to_string(n) + " 2097152");
             return world.state("w" + std::to_string(22 + n++)) == "ready";
