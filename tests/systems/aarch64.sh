@@ -142,8 +142,7 @@ findings() {
 
 expect "the library is for aarch64" "AArch64" \
     "$(readelf -h "$out/libgpushare.so" | sed -nE 's/ *Machine: *//p')"
-exported=$(sed -nE 'h; s/^WRITE_SYNC\((\w+).*/\1_ptds/p; g; s/^WRITE_ASYNC\((\w+).*/\1_ptsz/p; g
-    s/^(DRIVER\([a-z]+, *|USE\([a-z]+, *|LOOKUP\(|RUNTIME(_IPC)?\(|WRITE\(|WRITE_A?SYNC\(|GATED\(|LAUNCH\(|READ\(|EXIT\()(\w+).*/\3/p' shim/cuda/hooks.def)
+exported=$(awk -f shim/doors/hooked.awk shim/cuda/hooks.def)
 # shellcheck disable=SC2086
 expect "it exports the table, the two doors and what ASan asks for" "$(printf '%s\n' $exported dlsym dlvsym __asan_default_options | sort)" \
     "$(aarch64-linux-gnu-nm -D --defined-only "$out/libgpushare.so" | awk '{ print $3 }' | sort)"
