@@ -20,6 +20,8 @@ SANITIZE_FLAGS := -fsanitize=$(SANITIZE:address=address,undefined) -fno-sanitize
 ifeq ($(SANITIZE),thread)
 # Its own clone takes a child that shares the parent's memory for a fork, and sees no lock of the parent's thread any more.
 SANITIZE_FLAGS += -Dclone=__clone
+# gcc says of each fence that the sanitizer does not see it.
+SANITIZE_FLAGS += $(if $(findstring clang,$(CC)),,-Wno-tsan)
 SIM_EXTRA += -Dclone=__clone
 endif
 endif
