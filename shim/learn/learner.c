@@ -255,17 +255,25 @@ static void retire(struct gps_area *area) {
     state.freed = area;
 }
 
-void gps_learn_freed(uint64_t pointer) {
-    if (!gps_learn_active || !gps_area_near(pointer, 1))
+void gps_learn_unmapped(uint64_t pointer, uint64_t size) {
+    if (!gps_area_near(pointer, size))
         return;
     GPS_SCOPE();
     gps_swap_lock();
     gps_area_lock();
-    struct gps_area *area = gps_area_at(pointer);
-    if (area && area->pointer == pointer)
-        retire(area);
+    struct gps_area *area = gps_area_from(pointer), *next;
+    for (; area && area->pointer < pointer + size; area = next) {
+        next = gps_area_next(area);
+        if (area->pointer >= pointer)
+            retire(area);
+    }
     gps_area_unlock();
     gps_swap_unlock();
+}
+
+void gps_learn_freed(uint64_t pointer) {
+    if (gps_learn_active)
+        gps_learn_unmapped(pointer, 1);
 }
 
 void gps_learn_purge(uint64_t context, uint64_t before) {
@@ -325,14 +333,12 @@ void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool) {
 
 /* --- memory of cuMemCreate, while it is mapped --- */
 
-/* As merge/created.h takes it. It is hashed in the current context. */
-static bool is_watchable(const struct gps_vmm_mapping *mapping,
-                         const struct gps_vmm_memory *memory) {
-    int device;
-    GPS_SCOPE();
+/* As merge/created.h takes it. It is hashed in the current context, which is one of `device`. */
+static bool is_watchable(const struct gps_vmm_mapping *mapping, const struct gps_vmm_memory *memory,
+                         int device) {
     return memory->plain && memory->size <= GPS_CREATED_MOST && memory->mappings == 1 &&
-           memory->size == mapping->size && gps_ops->device(&device) == GPS_OK &&
-           device == memory->device && mapping->writable == UINT64_C(1) << device;
+           memory->size == mapping->size && device >= 0 && device == memory->device &&
+           mapping->writable == UINT64_C(1) << device;
 }
 
 static bool is_watched(uint64_t pointer) {
@@ -345,27 +351,18 @@ static bool is_watched(uint64_t pointer) {
 void gps_learn_mapped(uint64_t pointer, uint64_t size) {
     struct gps_vmm_mapping mapping;
     struct gps_vmm_memory memory;
+    int device = -1;
+    GPS_SCOPE();
+    (void)gps_ops->device(&device); /* -1: there is no current context */
     for (uint64_t at = pointer, end = pointer + size;
          at < end && gps_vmm_mapping_from(at, &mapping, &memory) && mapping.pointer < end;
          at = mapping.pointer + mapping.size)
-        if (!is_watchable(&mapping, &memory)) {
+        if (!is_watchable(&mapping, &memory, device)) {
             gps_learn_unmapped(mapping.pointer, mapping.size);
         } else if (!is_watched(mapping.pointer)) {
             learner_watch(mapping.pointer, mapping.size, GPS_PROFILE_CREATED);
             atomic_fetch_add(&state.watched, mapping.size);
         }
-}
-
-void gps_learn_unmapped(uint64_t pointer, uint64_t size) {
-    if (!gps_area_near(pointer, size))
-        return;
-    GPS_SCOPE();
-    gps_swap_lock();
-    gps_area_lock();
-    for (struct gps_area *area; (area = gps_area_from(pointer)) && area->pointer < pointer + size;)
-        retire(area);
-    gps_area_unlock();
-    gps_swap_unlock();
 }
 
 /* --- a copy --- */

@@ -27,7 +27,7 @@ void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool);
 /* The program has made memory by cuMemCreate that a rule could take. It is watched once it is
  * mapped and its device may write it. */
 void gps_learn_created(uint64_t size);
-/* Access to the range was given, or taken; it is about to be unmapped. */
+/* Access to the range was given, or taken; what begins in the range is about to be unmapped. */
 void gps_learn_mapped(uint64_t pointer, uint64_t size);
 void gps_learn_unmapped(uint64_t pointer, uint64_t size);
 /* An allocation failed for want of memory. */
