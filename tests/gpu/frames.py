@@ -31,6 +31,8 @@ torch.cuda.empty_cache()
 TORCH_LOOKS = """
 import sys, time, torch
 frames, size = int(sys.argv[1]), int(sys.argv[2])
+torch.zeros(1, device="cuda")
+print("ready", flush=True)
 p = torch.empty(size // 4, dtype=torch.int32, device="cuda")
 looks = torn = new = gaps = back = last = first = 0
 began = time.monotonic()
@@ -79,10 +81,13 @@ def end(process):
 
 
 def play(film, way, look, frames, pause, readers=1):
-    """What the readers and the writer print. The readers wait for the region."""
+    """What the readers and the writer print. The readers wait for the region. PyTorch takes seconds to start, in which a writer
+    may draw all of its frames and end, so the writer starts after it."""
     words = [str(frames), str(film.size)]
     viewers = [film.start("viewer", *words, python="looks.py") if look == "torch" else film.start("viewer", "look", look, *words)
                for _ in range(readers)]
+    if look == "torch" and {viewer.stdout.readline() for viewer in viewers} != {"ready\n"}:
+        print("a viewer ends before it is ready", file=sys.stderr)
     camera = film.start("camera", *words, python="draws.py") if way == "torch" else film.start("camera", "draw", way, *words, str(pause))
     drew = end(camera)
     return [end(viewer) for viewer in viewers], drew
@@ -127,7 +132,7 @@ def main():
         row(build, driver, "latest", "one", "kernel", some, 256 * MIB, 0)
         row(build, driver, "each", "one", "kernel", some, 256 * MIB, 0)
         row(build, driver, "latest", "torch", "kernel", frames, 64 * MIB, 0)
-        row(build, driver, "latest", "one", "torch", max(frames, 2000), 64 * MIB, 2000)  # it starts some seconds later
+        row(build, driver, "latest", "one", "torch", frames, 64 * MIB, 2000)
         row(build, driver, "each", "torch", "torch", some, 64 * MIB, 0)
 
 

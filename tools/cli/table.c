@@ -117,34 +117,35 @@ static void table_measure(const struct table *table, size_t *widths) {
     }
 }
 
-static void table_print_row(FILE *out, const struct table *table, const size_t *widths,
-                            const char *margin, const struct table_cell *cells) {
-    struct row row = {out, table, widths, margin, wrap_columns(out), strlen(margin), 0};
-    fputs(margin, out);
-    for (size_t i = 0; i < table->column_count; i++)
-        if (table->columns[i].right != TABLE_HIDDEN)
-            print_cell(&row, i, &cells[i]);
-    putc('\n', out);
+static void row_print(struct row *row, const struct table_cell *cells) {
+    fputs(row->margin, row->out);
+    row->at = strlen(row->margin);
+    row->pending = 0;
+    for (size_t i = 0; i < row->table->column_count; i++)
+        if (row->table->columns[i].right != TABLE_HIDDEN)
+            print_cell(row, i, &cells[i]);
+    putc('\n', row->out);
 }
 
-static void print_titles(FILE *out, const struct table *table, const size_t *widths,
-                         const char *margin) {
+static void row_print_titles(struct row *row) {
+    const struct table *table = row->table;
     struct table_cell titles[TABLE_COLUMNS_MAX];
     for (size_t i = 0; i < table->column_count; i++)
         titles[i] = make_cell(tool_copy(tool_or(table->columns[i].title, "")),
-                              out == stdout ? TERM_BOLD : TERM_PLAIN);
-    table_print_row(out, table, widths, margin, titles);
+                              row->out == stdout ? TERM_BOLD : TERM_PLAIN);
+    row_print(row, titles);
     for (size_t i = 0; i < table->column_count; i++)
         free(titles[i].text);
 }
 
 void table_print(FILE *out, struct table *table, const char *margin) {
     size_t widths[TABLE_COLUMNS_MAX];
+    struct row row = {out, table, widths, margin, wrap_columns(out), 0, 0};
     table_measure(table, widths);
     if (table->columns[0].title)
-        print_titles(out, table, widths, margin);
+        row_print_titles(&row);
     for (size_t i = 0; i + table->column_count <= table->cell_count; i += table->column_count)
-        table_print_row(out, table, widths, margin, &table->cells[i]);
+        row_print(&row, &table->cells[i]);
     for (size_t i = 0; i < table->cell_count; i++)
         free(table->cells[i].text);
     free(table->cells);
