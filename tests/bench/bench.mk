@@ -4,7 +4,7 @@
 # make bench                ROUNDS=n pairs, 7; a table, and build/bench/result.json
 # make bench-busy           how soon servers that are never idle are merged, and what their requests notice
 # make bench-instructions   instructions a call on the simulated driver: what noise hides
-# make bench-docs           docs/measured.md and its plots from RESULT (build/bench/result.json)
+# make bench-docs           the tables of docs/measured.md and its plots from RESULT (build/bench/result.json)
 # make replicas-docs        the table of docs/replicas.md, and docs/savings.svg, from RESULTS (build/gpu-results)
 .PHONY: bench bench-busy bench-programs bench-instructions bench-docs replicas-docs
 
@@ -22,7 +22,7 @@ bench-busy: all sim apps bench-programs
 bench-instructions: all sim bench-programs
 	tests/bench/instructions.py $(BUILD)
 bench-docs:
-	tests/bench/tables.py $(RESULT) $(wildcard $(INSTRUCTIONS)) >docs/measured.md
+	tests/bench/tables.py docs/measured.md $(RESULT) $(wildcard $(INSTRUCTIONS))
 	tests/bench/plot.py $(RESULT) docs
 	tests/bench/savings.py
 	tests/bench/overhead.py

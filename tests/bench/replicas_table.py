@@ -7,8 +7,9 @@ usage: replicas_table.py RESULTS_DIR PAGE     (make replicas-docs; RESULTS_DIR h
 import datetime
 import json
 import pathlib
-import re
 import sys
+
+from page import fill
 
 STEPS = ["hole", "model", "together", "changed", "latency", "serve", "kills", "learn", "read-only", "tokens"]
 
@@ -39,12 +40,8 @@ def main():
     when = datetime.date.fromtimestamp((results / "table.txt").stat().st_mtime).isoformat()
     name, driver = machine.split(", ")[:2]
     text = (f"{name}, driver {driver}, {when}, by `tests/gpu/check.sh BUILD replicas`. Memory includes a context a process\n"
-            f"where nothing else is said; times are medians, and in brackets the least and the greatest.\n\n{lines}\n")
-    old = page.read_text(encoding="utf-8")
-    new, count = re.subn(r"(<!-- measured:.*?-->\n).*?(<!-- end -->)", lambda marks: marks[1] + text + marks[2], old, flags=re.S)
-    if count != 1:
-        sys.exit(f"replicas_table.py: {page} has no marks")
-    page.write_text(new, encoding="utf-8")
+            f"where nothing else is said; times are medians, and in brackets the least and the greatest.\n\n{lines}")
+    fill(page, "replicas", text)
 
 
 if __name__ == "__main__":
