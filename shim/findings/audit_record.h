@@ -9,7 +9,6 @@
  */
 #pragma once
 
-#include "directory/store.h"
 #include "log/log.h"
 #include "registry/registry.h"
 

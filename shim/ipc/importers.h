@@ -5,7 +5,6 @@
  */
 #pragma once
 
-#include "directory/processes.h"
 #include "log/log.h"
 #include "registry/registry.h"
 

@@ -1,7 +1,6 @@
 #include "keeper_client.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -1,5 +1,4 @@
 /* start.c - the process's first call; see lifecycle.h. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "driver/scope.h"

@@ -17,7 +17,6 @@
 #include "ipc/token.h"
 #include "keeper/keeper_client.h"
 #include "learn/learner.h"
-#include "merge/allocation.h"
 #include "merge/eviction.h"
 #include "merge/not_merging.h"
 #include "needed_room.h"

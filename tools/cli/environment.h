@@ -3,7 +3,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
 
 /* Prints one line for each variable that a user sets and that is no option, aligned. */
 void environment_help(void);

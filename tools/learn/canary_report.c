@@ -5,7 +5,6 @@
 #include "cli/printable.h"
 #include "cli/table.h"
 #include "cli/tool.h"
-#include "util/clock.h"
 
 enum { MS = 1000000 };
 

@@ -1,7 +1,6 @@
 #include "watched.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>

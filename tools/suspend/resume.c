@@ -7,9 +7,7 @@
 #include <stdio.h>
 
 #include "cli/tool.h"
-#include "config/value.h"
 #include "room.h"
-#include "util/clock.h"
 
 enum { OPTION_TIMEOUT, OPTION_WAIT, OPTION_ALL_BUT, OPTION_TAKE_AGAIN, OPTION_FORCE };
 

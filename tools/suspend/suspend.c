@@ -13,10 +13,7 @@
 #include <unistd.h>
 
 #include "cli/printable.h"
-#include "cli/term.h"
 #include "cli/tool.h"
-#include "config/value.h"
-#include "directory/view_format.h"
 #include "process/control_group.h"
 #include "room.h"
 #include "util/clock.h"
