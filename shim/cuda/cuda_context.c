@@ -1,4 +1,5 @@
-/* cuda_context.c - the start of the driver, access between devices, and the end of contexts. */
+/* cuda_context.c - the start of the driver, access between devices, and the end of contexts,
+ * modules and libraries. */
 #include "calls/contexts.h"
 #include "hooks.h"
 #include "launch_layout.h"
@@ -58,4 +59,15 @@ CUresult gps_on_cuGreenCtxDestroy(CUgreenCtx green) {
         context = NULL;
     return (CUresult)gps_context_destroy_green((uintptr_t)green, (uintptr_t)context,
                                                real_destroy_green);
+}
+
+/* This and the next are hooked only in a process that looks at launches. */
+CUresult gps_on_cuModuleUnload(CUmodule module) {
+    gps_launch_layouts_forget();
+    return gps_real.cuModuleUnload(module);
+}
+
+CUresult gps_on_cuLibraryUnload(CUlibrary library) {
+    gps_launch_layouts_forget();
+    return gps_real.cuLibraryUnload(library);
 }

@@ -121,7 +121,7 @@ bool gps_buffer_nap(struct gps_buffer *buffer, struct gps_scope *scope);
 /* frames = each: tells once for each process that it is late. */
 void gps_buffer_tell_late(struct gps_buffer *buffer, const struct gps_owner *whom);
 
-/* --- frame_events.c; with the lock --- */
+/* --- how many frames go through it, for the event log; with the lock --- */
 
 /* A frame is about to be published, read or left out: after a second the event log gets the number
  * of those before it. */

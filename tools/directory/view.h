@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "directory/frame_file.h"
 #include "directory/store.h"
 #include "gpushare/suspend.h"
 
@@ -141,3 +142,26 @@ bool view_has_id(const struct view_region *region, const char *text);
 size_t view_names(const struct view *view, bool (*listed)(const struct view_region *), char **list);
 
 uint64_t view_nanos_since(const struct view *view, uint64_t since);
+
+/* --- whole frames --- */
+
+/* A reader that is dead counts as none, though its entry stays until another one takes it. */
+
+struct view_frames {
+    int status;   /* 0, or -errno: of what follows nothing is known */
+    uint64_t now; /* CLOCK_MONOTONIC, ns */
+    struct gps_frames_said said;
+    struct gps_frames_reader readers[GPS_FRAMES_READERS_MAX];
+    size_t reader_count;
+};
+
+/* False: the region has none. */
+bool view_frames_read(const struct view *view, const struct view_region *region,
+                      struct view_frames *frames);
+
+/* "latest", as a rule says it. */
+const char *view_frames_mode(const struct view_region *region);
+/* Why nothing is known of them: a phrase. */
+const char *view_frames_trouble(const struct view_frames *frames);
+/* How long ago that was, in ns. */
+uint64_t view_frames_age(const struct view_frames *frames, uint64_t at);

@@ -6,7 +6,6 @@
 #include "cli/printable.h"
 #include "cli/table.h"
 #include "view.h"
-#include "view_frames.h"
 
 /* "4242", or "7@4026532201" when the pid counts in another pid namespace than ours. */
 struct printable view_format_pid(const struct view *view, const struct gps_owner *owner);

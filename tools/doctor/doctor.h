@@ -50,8 +50,6 @@ void doctor_preload(struct doctor *doctor);
 void doctor_driver(struct doctor *doctor);
 /* A part of doctor_driver: the answer of AMD's runtime. */
 void doctor_hip(struct doctor *doctor, const struct driver_answer *answer);
-/* A part of that, on AMD's cards. The version is 100 * major + minor. */
-void doctor_ipc(struct doctor *doctor, int version);
 void doctor_platform(struct doctor *doctor);
 void doctor_container(struct doctor *doctor);
 void doctor_directory(struct doctor *doctor);

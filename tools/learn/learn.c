@@ -24,7 +24,6 @@
 #include "run/audit_logs.h"
 #include "run/command.h"
 #include "run/launch.h"
-#include "run/next.h"
 #include "run/preload.h"
 #include "run/vendor.h"
 #include "util/clock.h"

@@ -12,6 +12,8 @@
 #include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -356,4 +358,28 @@ int command_run(char **command, enum command_awaited awaited, struct watched *wa
     unguard(&run);
     close(run.signals);
     return status;
+}
+
+/* A word of a command line, as a shell is to be given it. */
+static void put_word(const char *word) {
+    static const char plain[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789%+-./:=@_,";
+    if (*word && word[strspn(word, plain)] == 0) {
+        fprintf(stderr, " %s", word);
+        return;
+    }
+    fputs(" '", stderr);
+    for (; *word; word++)
+        fputs(*word == '\'' ? "'\\''" : (char[2]){*word, 0}, stderr);
+    putc('\'', stderr);
+}
+
+void next_tell(const char *before, char **command, const char *path) {
+    const bool file = path && strcmp(path, "-") != 0;
+    fprintf(stderr, "%s%s: gpushare run -c", before, file ? "" : ", with the rules in a file");
+    put_word(file ? path : "FILE");
+    fputs(" --", stderr);
+    for (; *command; command++)
+        put_word(*command);
+    putc('\n', stderr);
 }

@@ -47,3 +47,7 @@ int command_run(char **command, enum command_awaited awaited, struct watched *wa
 /* Whether the command should get another pid than this process's: it runs in a container, or a live
  * process of the directory has its number in another pid namespace. */
 bool own_pid_needed(void);
+
+/* Prints on stderr the command with these rules: "Next: gpushare run -c FILE -- CMD". `path` NULL
+ * or "-": they were printed, and are in no file yet. */
+void next_tell(const char *before, char **command, const char *path);

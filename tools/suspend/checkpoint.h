@@ -28,9 +28,6 @@ int checkpoint_restore(uint32_t pid);
 int checkpoint_unlock(uint32_t pid);
 /* The free bytes of a GPU; a UUID of zeros: of the GPU with the least. */
 bool checkpoint_room(const uint8_t device[GPS_UUID_BYTES], uint64_t *bytes);
-/* free_memory.c: the same without a context. False: the bytes are not known, as for a part of a
- * GPU. */
-bool checkpoint_free(const uint8_t device[GPS_UUID_BYTES], uint64_t *bytes);
 /* The UUID of a GPU by its ordinal. False: there is none. */
 bool checkpoint_gpu(int ordinal, uint8_t device[GPS_UUID_BYTES]);
 /* What a code means here. */

@@ -7,7 +7,7 @@
 
 #include "cli/json_tree.h"
 #include "directory/accounting.h"
-#include "directory/view_frames.h"
+#include "directory/view.h"
 #include "log_tail.h"
 
 struct usage_process {
