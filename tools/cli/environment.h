@@ -3,7 +3,6 @@
  */
 #pragma once
 
-
 /* Prints one line for each variable that a user sets and that is no option, aligned. */
 void environment_help(void);
 /* What is wrong with GPUSHARE_DIR or GPUSHARE_NAMESPACE, and what is allowed; malloc'ed. NULL:

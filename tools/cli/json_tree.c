@@ -19,18 +19,11 @@ static json_t *pack(const char *format, va_list args) {
 }
 
 json_t *json_tree_pack(const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    json_t *tree = pack(format, args);
-    va_end(args);
-    return tree;
+    return TOOL_VARIADIC(pack, format);
 }
 
 void json_tree_add(json_t *object, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    json_auto_t *members = pack(format, args);
-    va_end(args);
+    json_auto_t *members = TOOL_VARIADIC(pack, format);
     if (json_object_update(object, members) != 0)
         tool_no_memory();
 }

@@ -12,10 +12,7 @@ static struct table_cell make_cell(char *text, enum term_colour colour) {
 }
 
 void table_cell(struct table *table, enum term_colour colour, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    char *text = term_format(format, args);
-    va_end(args);
+    char *text = TOOL_VARIADIC(term_format, format);
     TOOL_APPEND(table->cells, table->cell_count, make_cell(text, colour));
 }
 

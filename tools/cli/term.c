@@ -51,18 +51,12 @@ char *term_format(const char *format, va_list args) {
 }
 
 void term_line(FILE *stream, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    TOOL_TEMP char *line = term_format(format, args);
-    va_end(args);
+    TOOL_TEMP char *line = TOOL_VARIADIC(term_format, format);
     wrap_line(stream, line);
 }
 
 void term_say(FILE *stream, size_t indent, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    TOOL_TEMP char *sentence = tool_vformat(format, args);
-    va_end(args);
+    TOOL_TEMP char *sentence = TOOL_VARIADIC(tool_vformat, format);
     fprintf(stream, "%*s", (int)indent, "");
     wrap_text(stream, sentence, indent);
 }

@@ -106,18 +106,11 @@ char *tool_vformat(const char *format, va_list args) {
 }
 
 char *tool_format(const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    char *text = tool_vformat(format, args);
-    va_end(args);
-    return text;
+    return TOOL_VARIADIC(tool_vformat, format);
 }
 
 void tool_list(char **list, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    TOOL_TEMP char *before = *list, *item = tool_vformat(format, args);
-    va_end(args);
+    TOOL_TEMP char *before = *list, *item = TOOL_VARIADIC(tool_vformat, format);
     *list = tool_format("%s%s%s", before ? before : "", before ? ", " : "", item);
 }
 

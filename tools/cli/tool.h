@@ -128,6 +128,10 @@ void *tool_grow(void *array, size_t count, size_t element);
         if ((count) > 1)                                                                           \
             qsort((array), (count), sizeof(*(array)), (order));                                    \
     } while (0)
+/* Goes through an array, which may be empty and is not changed: `item` points to each element. */
+#define TOOL_EACH(type, item, array, count)                                                        \
+    for (type *item = (array), *item##_end = (count) ? item + (count) : item; item != item##_end;  \
+         item++)
 /* A local pointer whose memory is freed at the end of its block. */
 #define TOOL_TEMP __attribute__((cleanup(tool_free)))
 static inline void tool_free(void *place) {
@@ -153,6 +157,16 @@ char *tool_absolute(const char *path);
 /* Formats a text of any length; malloc'ed. */
 char *tool_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 char *tool_vformat(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
+/* What `make` (tool_vformat, term_format) makes of the arguments behind `format`, the last one that
+ * this function names. */
+#define TOOL_VARIADIC(make, format)                                                                \
+    ({                                                                                             \
+        va_list args_;                                                                             \
+        va_start(args_, format);                                                                   \
+        __typeof__(make(format, args_)) made_ = make(format, args_);                               \
+        va_end(args_);                                                                             \
+        made_;                                                                                     \
+    })
 /* Reads an open file to its end; malloc'ed, with a NUL behind it. A part that cannot be read is
  * missing. */
 char *tool_read(int file, size_t *size);

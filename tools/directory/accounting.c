@@ -217,16 +217,14 @@ static int by_device(const void *left, const void *right) {
 static void sum_gpus(struct accounting *accounting) {
     struct account_gpu *total = &accounting->total;
     TOOL_SORT(accounting->gpus, accounting->gpu_count, by_device);
-    for (size_t i = 0; i < accounting->count; i++) {
-        const struct account *account = &accounting->accounts[i];
+    TOOL_EACH(const struct account, account, accounting->accounts, accounting->count) {
         struct account_gpu *gpu = gpu_of(accounting, account->device);
         gpu->processes += account->merged.blocks > 0 || account->merged.own > 0;
         gpu->merged.mapped += account->merged.mapped;
         gpu->merged.saved += account->merged.saved;
         gpu->merged.own += account->merged.own;
     }
-    for (size_t i = 0; i < accounting->gpu_count; i++) {
-        struct account_gpu *gpu = &accounting->gpus[i];
+    TOOL_EACH(struct account_gpu, gpu, accounting->gpus, accounting->gpu_count) {
         gpu->saved = gpu->unshared - gpu->in_use;
         total->in_use += gpu->in_use;
         total->kept += gpu->kept;
@@ -239,8 +237,7 @@ static void sum_gpus(struct accounting *accounting) {
 /* A suspended process is listed, also with nothing on the GPU. */
 static void add_suspended(struct accounting *accounting, const struct view *view) {
     static const uint8_t none[GPS_UUID_BYTES];
-    for (size_t i = 0; i < view->process_count; i++) {
-        const struct view_process *process = &view->processes[i];
+    TOOL_EACH(const struct view_process, process, view->processes, view->process_count) {
         const uint8_t *device = process->answer.device;
         if (view_suspended(process) && memcmp(device, none, sizeof(none)) != 0)
             accounting_add(accounting, view, &process->owner, device, (struct account){.gpus = 1});
@@ -251,8 +248,7 @@ void accounting_make(const struct view *view, struct accounting *accounting) {
     *accounting = (struct accounting){.count = 0};
     for (size_t i = 0; i < view->region_count; i++)
         accounting_add_region(accounting, view, &view->regions[i]);
-    for (size_t i = 0; i < view->hold_count; i++) {
-        const struct view_hold *hold = &view->holds[i];
+    TOOL_EACH(const struct view_hold, hold, view->holds, view->hold_count) {
         const uint64_t bytes = hold->slot.address;
         if (bytes > 0 && hold->slot.via == GPS_VIA_OWN)
             add_own(accounting, view, hold, (struct account){.merged.own = bytes});
@@ -301,8 +297,7 @@ struct account accounting_of(const struct view *view, const struct gps_owner *ow
 /* Whether another process of its program has blocks on the GPU. */
 static bool has_company(const struct view *view, const struct gps_owner *owner,
                         const uint8_t *device) {
-    for (size_t i = 0; i < view->hold_count; i++) {
-        const struct view_hold *hold = &view->holds[i];
+    TOOL_EACH(const struct view_hold, hold, view->holds, view->hold_count) {
         if (hold->region && view_merged(hold->region) && !gps_owner_equal(&hold->owner, owner) &&
             strcmp(hold->owner.command, owner->command) == 0 &&
             memcmp(hold->region->record.device, device, GPS_UUID_BYTES) == 0)
@@ -323,8 +318,7 @@ static uint64_t apart(const struct view *view, const struct gps_owner *owner) {
     const uint8_t *device = NULL;
     bool company = false;
     uint64_t bytes = 0;
-    for (size_t i = 0; i < view->region_count; i++) {
-        const struct view_region *region = &view->regions[i];
+    TOOL_EACH(const struct view_region, region, view->regions, view->region_count) {
         if (!view_merged(region) || !is_alone(region, owner))
             continue;
         if (!device || memcmp(device, region->record.device, GPS_UUID_BYTES) != 0)

@@ -38,8 +38,7 @@ static bool is_merge_rule(const char *what) {
 /* Tells of merged blocks, which have no name. */
 static void drop_tell_of_blocks(const struct view *view, const char *what) {
     uint64_t held = 0, unused = 0;
-    for (size_t i = 0; i < view->region_count; i++) {
-        const struct view_region *region = &view->regions[i];
+    TOOL_EACH(const struct view_region, region, view->regions, view->region_count) {
         held += view_merged(region) && !view_hidden(region) ? region->record.extent : 0;
         unused += is_unused_block(region) ? region->record.extent : 0;
     }

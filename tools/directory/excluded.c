@@ -7,8 +7,7 @@ static void excluded_collect(void *arg, const struct gps_exclusion *row) {
     struct excluded *excluded = arg;
     if (excluded->program && strcmp(row->program, excluded->program) != 0)
         return;
-    for (size_t i = 0; i < excluded->count; i++) {
-        struct gps_exclusion *known = &excluded->list[i];
+    TOOL_EACH(struct gps_exclusion, known, excluded->list, excluded->count) {
         if (!gps_exclusion_is_same(known, row))
             continue;
         known->times = gps_exclusion_times_after(known->times, row);
@@ -21,8 +20,7 @@ int excluded_read(const struct gps_store *store, const char *program, struct exc
     size_t left = 0;
     *excluded = (struct excluded){.program = program};
     const int status = gps_exclusions_each(store, excluded_collect, excluded);
-    for (size_t i = 0; i < excluded->count; i++) {
-        const struct gps_exclusion *exclusion = &excluded->list[i];
+    TOOL_EACH(const struct gps_exclusion, exclusion, excluded->list, excluded->count) {
         excluded->suspected += exclusion->times == GPS_SUSPECTED;
         if (exclusion->times != GPS_FORGOTTEN)
             excluded->list[left++] = *exclusion;

@@ -49,8 +49,7 @@ uint32_t pid_here(const struct gps_owner *owner) {
 size_t find_process(struct view *view, const char *text, process_match_fn *matches) {
     size_t count = 0;
     for (int alive = 1; alive >= 0 && count == 0; alive--)
-        for (size_t i = 0; i < view->process_count; i++) {
-            struct view_process *process = &view->processes[i];
+        TOOL_EACH(struct view_process, process, view->processes, view->process_count) {
             process->found = process->alive == alive && matches(&process->owner, text);
             count += process->found;
         }

@@ -30,8 +30,7 @@ static void excluded_print(const struct excluded *excluded, bool dry_run) {
         puts(NOTHING);
         return;
     }
-    for (size_t i = 0; i < excluded->count; i++) {
-        const struct gps_exclusion *exclusion = &excluded->list[i];
+    TOOL_EACH(const struct gps_exclusion, exclusion, excluded->list, excluded->count) {
         TOOL_TEMP char *name = exclusion_name(exclusion);
         table_cell(&table, TERM_PLAIN, "%.*s", (int)sizeof(exclusion->program), exclusion->program);
         table_cell(&table, TERM_PLAIN, "%s", printable_size(exclusion->size).text);

@@ -175,8 +175,8 @@ static void tell_regions(struct listing *listing) {
                                                   {"GPU", 0},  {"STATE", 0}, {"OWNER", 0},
                                                   {"AGE", 1},  {"USERS", 0}};
     struct table table = TABLE(columns);
-    for (size_t i = 0; i < listing->view->region_count; i++) {
-        const struct view_region *region = &listing->view->regions[i];
+    TOOL_EACH(const struct view_region, region, listing->view->regions,
+              listing->view->region_count) {
         /* there are thousands of blocks, which have one line for each GPU */
         if (!listing_has_region(listing, region) || view_merged(region))
             continue;
@@ -212,8 +212,8 @@ static void print_frames(struct listing *listing) {
                                                   {"SLOTS", 1},     {"NEWEST", 1}, {"AGE", 1},
                                                   {"LEFT OUT", 1},  {"LATE", 1},   {"READERS", 1}};
     struct table table = TABLE(columns);
-    for (size_t i = 0; i < listing->view->region_count; i++) {
-        const struct view_region *region = &listing->view->regions[i];
+    TOOL_EACH(const struct view_region, region, listing->view->regions,
+              listing->view->region_count) {
         struct view_frames frames;
         if (!listing_has_region(listing, region) ||
             !view_frames_read(listing->view, region, &frames))
@@ -294,8 +294,8 @@ static void tell_merged(struct listing *listing) {
 static void tell_made(struct listing *listing) {
     static const struct table_column columns[] = {{"CUMEMCREATE", 1}, {"GPU", 0}, {"BY", 0}};
     struct table table = TABLE(columns);
-    for (size_t i = 0; i < listing->accounting->count; i++) {
-        const struct account *account = &listing->accounting->accounts[i];
+    TOOL_EACH(const struct account, account, listing->accounting->accounts,
+              listing->accounting->count) {
         const struct gps_owner *owner = &account->process->owner;
         if (account->made == 0)
             continue;
@@ -331,8 +331,8 @@ static void tell_suspended(struct listing *listing) {
     static const struct table_column columns[] = {
         {"SUSPENDED", 0}, {"SINCE", 1}, {"LET GO", 1}, {"IN MAIN MEMORY", 1}};
     struct table table = TABLE(columns);
-    for (size_t i = 0; i < listing->view->process_count; i++) {
-        const struct view_process *process = &listing->view->processes[i];
+    TOOL_EACH(const struct view_process, process, listing->view->processes,
+              listing->view->process_count) {
         const struct gps_answer_file *answer = &process->answer;
         if (!view_suspended(process))
             continue;

@@ -19,8 +19,7 @@
 
 /* Whether a merge rule has taken memory of the process. */
 static bool has_rule(const struct view *view, const struct gps_owner *owner) {
-    for (size_t i = 0; i < view->hold_count; i++) {
-        const struct view_hold *hold = &view->holds[i];
+    TOOL_EACH(const struct view_hold, hold, view->holds, view->hold_count) {
         const uint32_t via = hold->slot.via;
         if (gps_owner_equal(&hold->owner, owner) &&
             (via == GPS_VIA_MERGE || via == GPS_VIA_OWN || via == GPS_VIA_NOT_MERGING ||

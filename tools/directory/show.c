@@ -98,8 +98,7 @@ static void users_table(const struct view *view, const struct view_region *regio
     static const struct table_column columns[] = {
         {"COMMAND", 0}, {"PID", 1}, {"ADDRESS", 0}, {"OPENED BY", 0}, {"HELD", 1}};
     struct table table = TABLE(columns);
-    for (size_t i = 0; i < region->hold_count; i++) {
-        const struct view_hold *hold = &region->holds[i];
+    TOOL_EACH(const struct view_hold, hold, region->holds, region->hold_count) {
         TABLE_CELLS(&table, view_format_command(view, &hold->owner).text,
                     view_format_pid(view, &hold->owner).text);
         address_cell(hold, &table);
@@ -139,8 +138,7 @@ static void readers_table(const struct view *view, const struct view_frames *fra
                                                   {"AGE", 1},     {"READ", 1}, {"LEFT OUT", 1},
                                                   {"LATE", 1}};
     struct table table = TABLE(columns);
-    for (size_t i = 0; i < frames->reader_count; i++) {
-        const struct gps_frames_reader *reader = &frames->readers[i];
+    TOOL_EACH(const struct gps_frames_reader, reader, frames->readers, frames->reader_count) {
         TABLE_CELLS(&table, view_format_command(view, &reader->owner).text,
                     view_format_pid(view, &reader->owner).text);
         table_cell(&table, TERM_PLAIN, reader->have ? "%" PRIu64 : "-", reader->have);
@@ -253,8 +251,7 @@ static void tell_exports(const struct view *view, const struct gps_owner *owner,
     json_t *exports = object ? json_tree_pack("[]") : NULL;
     size_t count = 0;
     uint64_t bytes = 0;
-    for (size_t i = 0; i < view->region_count; i++) {
-        const struct view_region *region = &view->regions[i];
+    TOOL_EACH(const struct view_region, region, view->regions, view->region_count) {
         if (!gps_owner_equal(gps_record_creator(&region->record), owner) || !is_shown(region))
             continue;
         count++;
@@ -310,8 +307,7 @@ static void tell_holds(const struct view *view, const struct gps_owner *owner, j
     json_t *holds = object ? json_tree_pack("[]") : NULL;
     size_t count = 0;
     uint64_t bytes = 0;
-    for (size_t i = 0; i < view->hold_count; i++) {
-        const struct view_hold *hold = &view->holds[i];
+    TOOL_EACH(const struct view_hold, hold, view->holds, view->hold_count) {
         if (!gps_owner_equal(&hold->owner, owner) || !gps_slot_has_region(&hold->slot) ||
             hold->slot.via == GPS_VIA_MERGE || (hold->region && view_merged(hold->region)))
             continue;
@@ -345,8 +341,7 @@ struct pins {
 static struct pins pins_of(const struct view *view, const struct gps_owner *holder,
                            const struct gps_owner *owner) {
     struct pins pins = {0};
-    for (size_t i = 0; i < view->region_count; i++) {
-        const struct view_region *region = &view->regions[i];
+    TOOL_EACH(const struct view_region, region, view->regions, view->region_count) {
         if ((region->owner_alive && !gps_record_over(&region->record)) || !holds(region, holder) ||
             (owner && !gps_owner_equal(gps_record_creator(&region->record), owner)))
             continue;
@@ -695,8 +690,7 @@ static void show_list_found(const struct view *view) {
     static const struct table_column columns[] = {{"SHOW", 0}, {"WHAT IT IS", 0}};
     struct table table = TABLE(columns);
     size_t count = 0;
-    for (size_t i = 0; i < view->region_count; i++) {
-        const struct view_region *region = &view->regions[i];
+    TOOL_EACH(const struct view_region, region, view->regions, view->region_count) {
         const struct gps_region_record *record = &region->record;
         if (!region->found)
             continue;

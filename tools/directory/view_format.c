@@ -33,8 +33,7 @@ struct printable view_format_pid(const struct view *view, const struct gps_owner
 }
 
 static bool view_has_equal_name(const struct view *view, const struct gps_owner *owner) {
-    for (size_t i = 0; i < view->process_count; i++) {
-        const struct view_process *other = &view->processes[i];
+    TOOL_EACH(const struct view_process, other, view->processes, view->process_count) {
         if (other->alive && strcmp(other->owner.command, owner->command) == 0 &&
             !gps_owner_equal(&other->owner, owner))
             return true;
@@ -174,8 +173,7 @@ static json_t *frame_age_json(const struct view_frames *frames, uint64_t frame, 
 
 static json_t *readers_json(const struct view_frames *frames) {
     json_t *array = json_tree_pack("[]");
-    for (size_t i = 0; i < frames->reader_count; i++) {
-        const struct gps_frames_reader *reader = &frames->readers[i];
+    TOOL_EACH(const struct gps_frames_reader, reader, frames->readers, frames->reader_count) {
         json_t *object = view_format_owner_json(&reader->owner);
         json_tree_add(object, "{s:I, s:o, s:I, s:I, s:I}", "frame", reader->have, "age",
                       frame_age_json(frames, reader->have, reader->at), "read", reader->read,

@@ -82,8 +82,7 @@ static void doctor_print_text(const struct doctor *doctor, const size_t *counts)
 static void doctor_print_json(const struct doctor *doctor) {
     static const char *const names[] = {"ok", "warn", "fail"};
     json_t *array = json_tree_pack("[]");
-    for (size_t i = 0; i < doctor->count; i++) {
-        const struct diagnosis *diagnosis = &doctor->list[i];
+    TOOL_EACH(const struct diagnosis, diagnosis, doctor->list, doctor->count) {
         json_tree_append(array, json_tree_pack("{s:s, s:s, s:o, s:o}", "check", diagnosis->check,
                                                "result", names[diagnosis->verdict], "message",
                                                json_tree_string(diagnosis->message), "remedy",

@@ -132,8 +132,7 @@ static void warn_of_blocks(struct doctor *doctor, const struct gps_config *confi
 
 /* The same file may be for several machines. */
 static void warn_of_cards(struct doctor *doctor, const struct gps_config *config) {
-    for (size_t i = 0; i < config->rule_count; i++) {
-        const struct gps_rule *rule = &config->rules[i];
+    TOOL_EACH(const struct gps_rule, rule, config->rules, config->rule_count) {
         if (rule->device_kind != GPS_DEVICE_ORDINAL || rule->device_ordinal < doctor->cards ||
             doctor->cards == 0)
             continue;

@@ -106,8 +106,7 @@ static struct kind *aggregate_kind_of(struct aggregate_state *state, const struc
     const struct log_stack *stack = aggregate_stack(line);
     struct gps_text key = GPS_TEXT(state->key);
     gps_text_strs(&key, line->finding, " ", line->api, "\n");
-    for (size_t i = 0; i < stack->count; i++) {
-        const struct log_frame *frame = &stack->frames[i];
+    TOOL_EACH(const struct log_frame, frame, stack->frames, stack->count) {
         const char *module = tool_or(frame->build_id, log_frame_module(frame));
         gps_text_add(&key, "%s %lx", tool_or(module, ""), frame->offset);
         if (frame->function)

@@ -173,8 +173,7 @@ static void say_backing(const struct gps_rule *rule) {
 static void say_imported(const struct gps_config *config, const struct gps_rule *import) {
     const char *pools = import->backing == GPS_RULE_VMM ? "is matched, too" : "is not matched";
     bool any = false;
-    for (size_t i = 0; i < config->rule_count; i++) {
-        const struct gps_rule *export = &config->rules[i];
+    TOOL_EACH(const struct gps_rule, export, config->rules, config->rule_count) {
         if (!meet(import, export))
             continue;
         SAY("It is memory of %s, as line %u says; this program may %s.",
@@ -298,10 +297,7 @@ struct check {
 
 __attribute__((format(printf, 3, 4))) static void warn(struct check *check, unsigned line,
                                                        const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    TOOL_TEMP char *message = tool_vformat(format, args);
-    va_end(args);
+    TOOL_TEMP char *message = TOOL_VARIADIC(tool_vformat, format);
     check->warnings++;
     term_line(stderr, "%s:%u: warning: %s", check->file, line, message);
 }
@@ -312,8 +308,7 @@ static void check_import(struct check *check, const struct gps_rule *import) {
     TOOL_TEMP char *why = NULL;
     const struct gps_rule *far = NULL;
     bool exported = false;
-    for (size_t i = 0; i < check->config->rule_count; i++) {
-        const struct gps_rule *export = &check->config->rules[i];
+    TOOL_EACH(const struct gps_rule, export, check->config->rules, check->config->rule_count) {
         if (!check_rule_exports(export) || !names_meet(import, export))
             continue;
         free(why);
@@ -342,8 +337,7 @@ static void check_import(struct check *check, const struct gps_rule *import) {
 static void check_access(struct check *check, const struct gps_rule *rule) {
     if (rule->role != GPS_ROLE_AUTO || rule->access == GPS_ACCESS_RO)
         return;
-    for (size_t i = 0; i < check->config->rule_count; i++) {
-        const struct gps_rule *export = &check->config->rules[i];
+    TOOL_EACH(const struct gps_rule, export, check->config->rules, check->config->rule_count) {
         if (export->access == GPS_ACCESS_RO && meet(rule, export))
             warn(check, gps_key_line(rule, "access"),
                  "[region %s] does not import what line %u shares read-only: give it backing = vmm "
@@ -558,8 +552,7 @@ static unsigned print_warnings(const char *file, const struct gps_config *config
     struct check check = {.file = file, .config = config, .hip = hip};
     check_empty(&check);
     check_options(&check);
-    for (size_t i = 0; i < config->rule_count; i++) {
-        const struct gps_rule *rule = &config->rules[i];
+    TOOL_EACH(const struct gps_rule, rule, config->rules, config->rule_count) {
         if (rule->role == GPS_ROLE_IMPORT)
             check_import(&check, rule);
         check_access(&check, rule);

@@ -56,8 +56,7 @@ static void terminate(struct gps_explained *process) {
     process->program[sizeof(process->program) - 1] = 0;
     process->executable[sizeof(process->executable) - 1] = 0;
     process->arguments[sizeof(process->arguments) - 1] = 0;
-    for (size_t i = 0; i < GPS_EXPLAINED_ROWS; i++) {
-        struct gps_explained_row *row = &process->rows[i];
+    TOOL_EACH(struct gps_explained_row, row, process->rows, GPS_EXPLAINED_ROWS) {
         row->call[sizeof(row->call) - 1] = row->caller[sizeof(row->caller) - 1] = 0;
         row->region[sizeof(row->region) - 1] = row->why[sizeof(row->why) - 1] = 0;
     }
@@ -148,8 +147,7 @@ static char *miss_key(int miss, const struct gps_rule *rule) {
 
 /* "this is number 3", "these are numbers from 1 to 7"; malloc'ed. */
 static char *number_text(const struct gps_rule *rule, const struct gps_explained_row *row) {
-    for (size_t i = 0; i < GPS_EXPLAINED_PASSED; i++) {
-        const struct gps_explained_pass *pass = &row->passed[i];
+    TOOL_EACH(const struct gps_explained_pass, pass, row->passed, GPS_EXPLAINED_PASSED) {
         if (pass->rule == rule->line && pass->first == pass->last)
             return tool_format("this is number %" PRIu64, pass->first);
         if (pass->rule == rule->line)
@@ -278,8 +276,7 @@ static void explained_print_row(struct explained *explained, const struct gps_ex
         return;
     }
     bool any = false;
-    for (size_t i = 0; i < config->rule_count; i++) {
-        const struct gps_rule *rule = &config->rules[i];
+    TOOL_EACH(const struct gps_rule, rule, config->rules, config->rule_count) {
         if (!explained_rule_is_for(rule, process))
             continue;
         any = true;
@@ -501,8 +498,8 @@ static char *near_text(const struct explained *explained, const struct gps_rule 
 
 static void print_misses(const struct explained *explained) {
     const char *title = "\nRules that matched nothing:\n";
-    for (size_t i = 0; i < explained->config->rule_count; i++) {
-        const struct gps_rule *rule = &explained->config->rules[i];
+    TOOL_EACH(const struct gps_rule, rule, explained->config->rules,
+              explained->config->rule_count) {
         struct nearest nearest;
         if (!find_nearest(explained, rule, &nearest))
             continue;

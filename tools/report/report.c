@@ -72,8 +72,7 @@ void report_free(struct report *report) {
 }
 
 void report_unmatched(const struct suppressions *suppressions) {
-    for (size_t i = 0; i < suppressions->count; i++) {
-        const struct suppression *section = &suppressions->sections[i];
+    TOOL_EACH(const struct suppression, section, suppressions->sections, suppressions->count) {
         if (!section->used && !section->known)
             tool_warn("%s:%u: [%s] matched nothing; leave it out if the finding is mended",
                       suppressions->file, section->line, section->title);

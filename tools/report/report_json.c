@@ -49,8 +49,7 @@ static json_t *report_process_json(const struct log_process *process) {
 
 static json_t *prior_json(const struct log_events *prior, struct symbols *symbols) {
     json_t *array = json_tree_pack("[]");
-    for (size_t i = 0; i < prior->count; i++) {
-        const struct log_event *event = &prior->events[i];
+    TOOL_EACH(const struct log_event, event, prior->events, prior->count) {
         json_t *object = report_process_json(&event->process);
         json_tree_add(object, "{s:s?, s:s?, s:o}", "what", event->what, "ts", event->ts, "stack",
                       stack_json(&event->stack, symbols));

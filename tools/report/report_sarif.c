@@ -159,8 +159,7 @@ static void sarif_add_stack(json_t *stacks, const struct log_stack *stack, const
 static json_t *stacks_json(const struct log_line *line, struct symbols *symbols) {
     json_t *stacks = json_tree_pack("[]");
     sarif_add_stack(stacks, &line->stack, tool_or(line->api, "reported"), symbols);
-    for (size_t i = 0; i < line->prior.count; i++) {
-        const struct log_event *event = &line->prior.events[i];
+    TOOL_EACH(const struct log_event, event, line->prior.events, line->prior.count) {
         TOOL_TEMP char *text =
             tool_format("%s by %s (pid %" PRId64 ")", tool_or(event->what, "before"),
                         tool_or(event->process.command, "?"), event->process.pid);

@@ -43,10 +43,7 @@ struct parser {
 static void suppress_fail(struct parser *parser, unsigned line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static void suppress_fail(struct parser *parser, unsigned line, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    TOOL_TEMP char *plain = term_format(format, args);
-    va_end(args);
+    TOOL_TEMP char *plain = TOOL_VARIADIC(term_format, format);
     parser->failed = true;
     parser->fn(parser->arg, parser->file, line, plain);
 }

@@ -18,8 +18,7 @@ static bool suppress_glob_fits(const char *glob, const char *fact) {
 static bool fits_function(const char *glob, const struct symbol *symbol) {
     if (!glob)
         return true;
-    for (size_t i = 0; i < symbol->count; i++) {
-        const struct symbol_place *place = &symbol->places[i];
+    TOOL_EACH(const struct symbol_place, place, symbol->places, symbol->count) {
         if (suppress_glob_fits(glob, place->function) || suppress_glob_fits(glob, place->bare) ||
             suppress_glob_fits(glob, place->plain))
             return true;
@@ -29,8 +28,7 @@ static bool fits_function(const char *glob, const struct symbol *symbol) {
 
 static bool fits_stack(const struct suppression *section, const struct log_stack *stack,
                        struct symbols *symbols) {
-    for (size_t i = 0; i < stack->count; i++) {
-        const struct log_frame *frame = &stack->frames[i];
+    TOOL_EACH(const struct log_frame, frame, stack->frames, stack->count) {
         if (suppress_glob_fits(section->keys[SUPPRESS_MODULE], log_frame_module(frame)) &&
             fits_function(section->keys[SUPPRESS_FUNCTION], symbol_find(symbols, frame)))
             return true;
@@ -78,8 +76,7 @@ static bool suppress_matches(const struct suppression *section, const struct log
 void suppress_aggregate(struct suppressions *suppressions, struct aggregate *aggregate,
                         struct symbols *symbols) {
     for (size_t i = 0; i < aggregate->count; i++)
-        for (size_t j = 0; j < suppressions->count; j++) {
-            struct suppression *section = &suppressions->sections[j];
+        TOOL_EACH(struct suppression, section, suppressions->sections, suppressions->count) {
             if (!suppress_matches(section, aggregate->groups[i]->first, symbols))
                 continue;
             aggregate->groups[i]->suppressed = section->used = true;

@@ -261,8 +261,7 @@ static void tell_nothing(const struct watched *watched, const char *verb, const 
 bool watched_all(const struct watched *watched, uint64_t reported, const char *verb,
                  const char *command, int status) {
     bool all = true, past = false;
-    for (size_t i = 0; i < watched->other_count; i++) {
-        const struct unwatched *other = &watched->others[i];
+    TOOL_EACH(const struct unwatched, other, watched->others, watched->other_count) {
         if ((other->hidden && has_calls(watched, other->pid)) || (other->mute && !other->sure))
             continue;
         watched_tell_unwatched(watched, other);

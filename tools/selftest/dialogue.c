@@ -13,11 +13,8 @@
 #include "util/clock.h"
 
 bool dialogue_fails(struct dialogue *dialogue, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
     if (!dialogue->trouble)
-        dialogue->trouble = tool_vformat(format, args);
-    va_end(args);
+        dialogue->trouble = TOOL_VARIADIC(tool_vformat, format);
     return false;
 }
 

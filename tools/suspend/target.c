@@ -40,8 +40,7 @@ static void add_stranger(struct targets *targets, const struct view *view, uint3
 
 static bool add_found(struct targets *targets, const struct view *view) {
     const size_t before = targets->count;
-    for (size_t i = 0; i < view->process_count; i++) {
-        const struct view_process *process = &view->processes[i];
+    TOOL_EACH(const struct view_process, process, view->processes, view->process_count) {
         if (!process->found || !process->alive || !process->takes_orders)
             continue;
         struct target target = {.store = view->store,
@@ -71,8 +70,7 @@ static bool target_number_is_sole(const struct view *view, const char *number) {
     TOOL_TEMP char *names = NULL;
     size_t count = 0;
     bool here = false;
-    for (size_t i = 0; i < view->process_count; i++) {
-        const struct view_process *process = &view->processes[i];
+    TOOL_EACH(const struct view_process, process, view->processes, view->process_count) {
         if (!process->found || !process->alive)
             continue;
         tool_list(&names, "%s", view_format_program(view, &process->owner).text);

@@ -407,15 +407,14 @@ void history_begin(struct history *history) {
 
 /* Without sharing each process that holds a region would have one of its own. */
 static void add_regions(struct history *history) {
-    for (size_t i = 0; i < history->lifetime_count; i++) {
-        const struct history_lifetime *lifetime = &history->lifetimes[i];
+    TOOL_EACH(const struct history_lifetime, lifetime, history->lifetimes,
+              history->lifetime_count) {
         if (lifetime->made)
             continue;
         add_change(history, lifetime->begin, lifetime->size, lifetime->size);
         add_change(history, lifetime->gone, -lifetime->size, -lifetime->size);
     }
-    for (size_t i = 0; i < history->hold_count; i++) {
-        const struct history_hold *hold = &history->holds[i];
+    TOOL_EACH(const struct history_hold, hold, history->holds, history->hold_count) {
         const struct history_lifetime *lifetime = &history->lifetimes[hold->lifetime];
         if (lifetime->gone != HISTORY_OPEN && hold->from >= lifetime->gone)
             continue; /* the open of a stale handle, which failed */
@@ -470,8 +469,7 @@ static void clamp(struct history_hold *hold, struct history_lifetime *lifetime) 
 
 static void bound(struct history *history) {
     bool any = false;
-    for (size_t i = 0; i < history->process_count; i++) {
-        const struct history_process *process = &history->processes[i];
+    TOOL_EACH(const struct history_process, process, history->processes, history->process_count) {
         history->begin = any && history->begin < process->first ? history->begin : process->first;
         history->end = any && history->end > process->last ? history->end : process->last;
         any = true;
@@ -482,8 +480,7 @@ static void bound(struct history *history) {
     for (size_t i = 0; i < history->frames_count; i++)
         if (history->frames[i].from < history->begin)
             history->begin = history->frames[i].from;
-    for (size_t i = 0; i < history->lifetime_count; i++) {
-        struct history_lifetime *lifetime = &history->lifetimes[i];
+    TOOL_EACH(struct history_lifetime, lifetime, history->lifetimes, history->lifetime_count) {
         lifetime->begin = lifetime->created != HISTORY_OPEN    ? lifetime->created
                           : lifetime->exported != HISTORY_OPEN ? lifetime->exported
                                                                : history->begin;

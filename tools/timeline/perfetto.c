@@ -192,15 +192,13 @@ static void put_rest(struct trace *trace) {
     }
     for (size_t i = 0; i < history->frames_count; i++)
         put_frames(trace, &history->frames[i]);
-    for (size_t i = 0; i < history->made_count; i++) {
-        const struct history_made *made = &history->made[i];
+    TOOL_EACH(const struct history_made, made, history->made, history->made_count) {
         perfetto_put(trace,
                      json_tree_pack("{s:s, s:s, s:I, s:I, s:{s:I}}", "ph", "C", "name",
                                     "bytes of cuMemCreate", "pid", trace->pids[made->process], "ts",
                                     perfetto_since(trace, made->time), "args", "own", made->bytes));
     }
-    for (size_t i = 0; i < history->step_count; i++) {
-        const struct history_step *step = &history->steps[i];
+    TOOL_EACH(const struct history_step, step, history->steps, history->step_count) {
         perfetto_put(trace, json_tree_pack("{s:s, s:s, s:I, s:I, s:{s:I, s:I}}", "ph", "C", "name",
                                            "bytes of regions", "pid", (json_int_t)FIRST_PID, "ts",
                                            perfetto_since(trace, step->time), "args", "in use",

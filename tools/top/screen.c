@@ -192,8 +192,7 @@ static void filter_body(struct screen *screen) {
     struct lines *lines = &screen->body;
     size_t kept = 0;
     screen->rows = screen->shown = 0;
-    for (size_t i = 0; i < lines->count; i++) {
-        struct line *line = &lines->lines[i];
+    TOOL_EACH(struct line, line, lines->lines, lines->count) {
         const bool row = line->target, fits = strcasestr(line->text, screen->filter);
         screen->rows += row;
         screen->shown += row && fits;

@@ -42,8 +42,7 @@ static bool usage_find_driver(void) {
 
 /* Adds what a process has on one GPU. */
 static void usage_add_process(struct usage *usage, const struct nvml_process *said) {
-    for (size_t i = 0; i < usage->process_count; i++) {
-        struct usage_process *process = &usage->processes[i];
+    TOOL_EACH(struct usage_process, process, usage->processes, usage->process_count) {
         const struct gps_owner *owner = &process->account.process->owner;
         if (owner->pid == said->pid && owner->pid_ns == usage->view.pid_ns)
             process->driver =
@@ -110,8 +109,7 @@ static double a_second(uint64_t now, uint64_t before, uint64_t nanos) {
 /* A reader that has left and come again begins anew. */
 static struct usage_rate reader_rate(const struct view_frames *before,
                                      const struct gps_frames_reader *reader, uint64_t nanos) {
-    for (size_t i = 0; i < before->reader_count; i++) {
-        const struct gps_frames_reader *was = &before->readers[i];
+    TOOL_EACH(const struct gps_frames_reader, was, before->readers, before->reader_count) {
         if (gps_owner_equal(&was->owner, &reader->owner) && was->read <= reader->read)
             return (struct usage_rate){a_second(reader->read, was->read, nanos),
                                        a_second(reader->left_out, was->left_out, nanos)};

@@ -26,8 +26,7 @@ static json_t *usage_process_json(const struct usage *usage, const struct usage_
     json_t *object = view_format_owner_json(owner), *gpus = json_tree_pack("[]");
     json_object_update_new(object, view_format_bytes_json(&account->bytes));
     json_object_update_new(object, workload_json(owner));
-    for (size_t i = 0; i < accounting->count; i++) {
-        const struct account *part = &accounting->accounts[i];
+    TOOL_EACH(const struct account, part, accounting->accounts, accounting->count) {
         if (part->process != account->process)
             continue;
         json_t *gpu = json_tree_pack("{s:s}", "device", printable_uuid(part->device).text);
@@ -73,8 +72,7 @@ static json_t *usage_frames_json(const struct usage_frames *frames) {
 
 static json_t *regions_json(const struct usage *usage) {
     json_t *array = json_tree_pack("[]");
-    for (size_t i = 0; i < usage->view.region_count; i++) {
-        const struct view_region *region = &usage->view.regions[i];
+    TOOL_EACH(const struct view_region, region, usage->view.regions, usage->view.region_count) {
         const struct usage_frames *frames = usage_frames_of(usage, region);
         const uint64_t bytes = accounting_in_use(region);
         if (view_merged(region) || bytes == 0)

@@ -34,8 +34,7 @@ void usage_text_gpus(const struct usage *usage, const struct usage_layout *layou
     static const struct table_column columns[] = {
         {"GPU", 0}, {"IN USE", 1}, {"WITHOUT SHARING", 1}, {"SAVED", 1}, {"KEPT", 1}};
     struct table table = TABLE(columns);
-    for (size_t i = 0; i < usage->accounting.gpu_count; i++) {
-        const struct account_gpu *gpu = &usage->accounting.gpus[i];
+    TOOL_EACH(const struct account_gpu, gpu, usage->accounting.gpus, usage->accounting.gpu_count) {
         TABLE_CELLS(&table, printable_short_uuid(gpu->device).text,
                     printable_size(gpu->in_use).text, printable_size(gpu->unshared).text,
                     printable_size(gpu->saved).text, printable_size(gpu->kept).text);
@@ -146,8 +145,7 @@ static void usage_region_row(const struct usage *usage, const struct view_region
 static void blocks_row(const struct usage *usage, const struct account_gpu *gpu,
                        struct table *table) {
     struct view_list holders = {.view = &usage->view, .most = HOLDERS_MOST};
-    for (size_t i = 0; i < usage->accounting.count; i++) {
-        const struct account *account = &usage->accounting.accounts[i];
+    TOOL_EACH(const struct account, account, usage->accounting.accounts, usage->accounting.count) {
         if (account->merged.blocks > 0 && memcmp(account->device, gpu->device, GPS_UUID_BYTES) == 0)
             usage_text_add_holder(&holders, &account->process->owner);
     }
@@ -165,8 +163,7 @@ void usage_text_regions(const struct usage *usage, const struct usage_layout *la
         {"SAVED", 1},  {"GPU", layout->narrow ? TABLE_HIDDEN : 0},
         {"STATE", 0},  {"HOLDERS", 0}};
     struct table table = TABLE(columns);
-    for (size_t i = 0; i < usage->view.region_count; i++) {
-        const struct view_region *region = &usage->view.regions[i];
+    TOOL_EACH(const struct view_region, region, usage->view.regions, usage->view.region_count) {
         if (!view_merged(region) && accounting_in_use(region) > 0)
             usage_region_row(usage, region, layout, &table);
     }
