@@ -190,6 +190,13 @@ static inline bool gps_rule_takes(const struct gps_rule *rule, uint64_t index) {
     return rule->index_min <= index && index <= rule->index_max;
 }
 bool gps_rule_needs_caller(const struct gps_rule *rule);
+static inline bool gps_rule_exports(const struct gps_rule *rule) {
+    return rule->role == GPS_ROLE_EXPORT || rule->role == GPS_ROLE_AUTO;
+}
+/* How far a size is from those that the rule takes. */
+static inline uint64_t gps_rule_size_distance(const struct gps_rule *rule, uint64_t size) {
+    return size < rule->size_min ? rule->size_min - size : size - rule->size_max;
+}
 /* Whether a file name matches a glob with * ? [] and \. Bytes are compared, in no locale. */
 bool gps_glob_match(const char *pattern, const char *string);
 /* The same for a program's name, with A to Z as a to z: people mistype them. */

@@ -198,8 +198,7 @@ enum gps_mismatch gps_rule_mismatch(const struct gps_rule *rule,
 }
 
 static bool exports_frames(const struct gps_rule *rule) {
-    return rule->frames != GPS_FRAMES_OFF &&
-           (rule->role == GPS_ROLE_EXPORT || rule->role == GPS_ROLE_AUTO);
+    return rule->frames != GPS_FRAMES_OFF && gps_rule_exports(rule);
 }
 
 bool gps_config_has_frames(const struct gps_config *config, const struct gps_rule *rule) {

@@ -1,6 +1,4 @@
 /*
- * launch_layout.c - see launch_layout.h.
- *
  * A slot is one word, a handle and where its layout begins, so it is read and written without a
  * lock. Layouts never change or move, so reading one takes no lock either. Kernels with the same
  * parameters have the same layout, so a program that loads modules again and again fills no memory.

@@ -1,6 +1,4 @@
 /*
- * operations.c - see operations.h.
- *
  * A driver without a function answers MISSING; one without memory of cuMemCreate (before 10.2)
  * NOT_SUPPORTED.
  */

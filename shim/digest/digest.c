@@ -1,6 +1,4 @@
 /*
- * digest.c - see digest.h.
- *
  * The threads take the bytes window by window, so a thread that starts late or shares its core
  * takes fewer. One madvise call faults in all pages of a window, because separate page faults limit
  * how fast a file mapping can be read. A window is several times as large as the memory that one

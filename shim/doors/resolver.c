@@ -1,6 +1,4 @@
 /*
- * resolver.c - see resolver.h.
- *
  * The real look-up is made first, and its answer is looked up by address: names, suffixes and
  * versions are never interpreted. One case needs care: a look-up in the global scope (RTLD_DEFAULT,
  * the main program's handle) finds our own export, also where no library of the vendor's is to be

@@ -1,6 +1,4 @@
 /*
- * hip_operations.c - see hip_hooks.h.
- *
  * HIP has devices and hardly any contexts: the context of a device is its ordinal plus one. The
  * operations that merging, the keeper and the open cache need are left out, and start.c refuses
  * rules that need them.

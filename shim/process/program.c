@@ -1,6 +1,4 @@
 /*
- * program.c - see program.h.
- *
  * A row for each interpreter says which of its options take an argument, so that the argument is
  * not taken for the script.
  */

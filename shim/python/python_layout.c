@@ -1,6 +1,4 @@
 /*
- * python_layout.c - see python_layout.h.
- *
  * Up to 3.12 the layout is fixed for each version, and the same on x86-64 and aarch64: a row has
  * the offsets from the headers of that version. From 3.13 on the interpreter has them
  * (_Py_DebugOffsets, at the beginning of _PyRuntime). Each version has that table in another order.

@@ -1,6 +1,4 @@
 /*
- * vmm_books.c - see vmm_books.h.
- *
  * Memory lives while the program has a reference to it or a mapping of it. Then its bytes count,
  * and its handle finds it, unless the driver has given the same number again. A call under way pins
  * the object: if that ends meanwhile it is not counted and not found, and comes back if the call

@@ -32,8 +32,7 @@
 /* A process whose allocations no rule takes publishes nothing, so only /proc knows of it. */
 
 static bool rule_exports_to(const struct gps_rule *rule, const struct gps_rule *import) {
-    return rule != import && (rule->role == GPS_ROLE_EXPORT || rule->role == GPS_ROLE_AUTO) &&
-           strcmp(rule->name, import->name) == 0;
+    return rule != import && gps_rule_exports(rule) && strcmp(rule->name, import->name) == 0;
 }
 
 static bool rule_is_for_program(const struct gps_rule *rule, const struct gps_program *program,

@@ -77,13 +77,9 @@ bool gps_rules_may_fit(uint64_t width, uint64_t height) {
 
 /* --- matching --- */
 
-static bool rule_exports(const struct gps_rule *rule) {
-    return rule->role == GPS_ROLE_EXPORT || rule->role == GPS_ROLE_AUTO;
-}
-
 static bool active_fits(struct active *active, const struct gps_alloc_facts *facts) {
     const enum gps_mismatch mismatch = gps_rule_mismatch(active->rule, facts);
-    if (mismatch == GPS_OTHER_SIZE && !active->taken && rule_exports(active->rule))
+    if (mismatch == GPS_OTHER_SIZE && !active->taken && gps_rule_exports(active->rule))
         gps_wanted_size_note(&active->asked, active->rule, facts->size);
     return mismatch == GPS_FITS;
 }

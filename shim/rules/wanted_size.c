@@ -13,18 +13,14 @@ struct note {
     uint64_t size;
 };
 
-static uint64_t rule_size_distance(const struct gps_rule *rule, uint64_t size) {
-    return size < rule->size_min ? rule->size_min - size : size - rule->size_max;
-}
-
 /* Under the lock of the slots. */
 static bool write_down(uint64_t address, unsigned *slot, struct gps_slot *now) {
     const struct note *note = (const struct note *)(uintptr_t)address;
     struct gps_wanted_size *asked = note->asked;
-    const uint64_t away = rule_size_distance(note->rule, note->size);
+    const uint64_t away = gps_rule_size_distance(note->rule, note->size);
     if (atomic_load(&asked->phase) != HAS_SLOT)
         return false;
-    if (!asked->count || away < rule_size_distance(note->rule, asked->size)) {
+    if (!asked->count || away < gps_rule_size_distance(note->rule, asked->size)) {
         asked->size = note->size;
         asked->count = 0;
     }

@@ -1,6 +1,4 @@
 /*
- * trace.c - see trace.h.
- *
  * The depot is memory reserved once, in which stacks are stored one after the other; a hash table
  * finds them. A stored stack has the places where its return addresses lay, counted from the first
  * of them. The recalls are the stacks that were walked at a call site. Such a stack is the one of a

@@ -1,6 +1,4 @@
-/*
- * nearest.h - of words that are known, the one that a mistyped word may have been meant to be.
- */
+/* nearest.h - of words that are known, the one that a mistyped word may have been meant to be. */
 #pragma once
 
 #include <stddef.h>

@@ -1,6 +1,4 @@
-/*
- * environment.h - the variables GPUSHARE_*, and what is wrong with those of this environment.
- */
+/* environment.h - the variables GPUSHARE_*, and what is wrong with those of this environment. */
 #pragma once
 
 /* Prints one line for each variable that a user sets and that is no option, aligned. */

@@ -1,6 +1,4 @@
-/*
- * output.h - the file into which a verb writes its result.
- */
+/* output.h - the file into which a verb writes its result. */
 #pragma once
 
 #include <stdbool.h>

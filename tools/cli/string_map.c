@@ -1,6 +1,4 @@
 /*
- * string_map.c - see string_map.h.
- *
  * The map is a tree of the C library's.
  */
 #include "string_map.h"

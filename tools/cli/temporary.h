@@ -1,6 +1,4 @@
-/*
- * temporary.h - a directory for the files of one run, of mode 0700.
- */
+/* temporary.h - a directory for the files of one run, of mode 0700. */
 #pragma once
 
 #include <limits.h>

@@ -82,10 +82,6 @@ static bool names_meet(const struct gps_rule *a, const struct gps_rule *b) {
     return gps_glob_match(left, b->name) || gps_glob_match(right, a->name);
 }
 
-static bool check_rule_exports(const struct gps_rule *rule) {
-    return rule->role == GPS_ROLE_EXPORT || rule->role == GPS_ROLE_AUTO;
-}
-
 static struct printable range_text(const struct gps_rule *rule) {
     struct printable range = {""};
     struct gps_text text = GPS_TEXT(range.text);
@@ -106,7 +102,7 @@ static char *parting(const struct gps_rule *import, const struct gps_rule *expor
 
 /* Whether the import may get what the other rule exports. */
 static bool meet(const struct gps_rule *import, const struct gps_rule *export) {
-    if (!check_rule_exports(export) || !names_meet(import, export))
+    if (!gps_rule_exports(export) || !names_meet(import, export))
         return false;
     TOOL_TEMP char *why = parting(import, export);
     return !why;
@@ -309,7 +305,7 @@ static void check_import(struct check *check, const struct gps_rule *import) {
     const struct gps_rule *far = NULL;
     bool exported = false;
     TOOL_EACH(const struct gps_rule, export, check->config->rules, check->config->rule_count) {
-        if (!check_rule_exports(export) || !names_meet(import, export))
+        if (!gps_rule_exports(export) || !names_meet(import, export))
             continue;
         free(why);
         why = parting(import, export);

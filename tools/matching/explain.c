@@ -411,14 +411,10 @@ struct nearest {
     uint64_t count;
 };
 
-static uint64_t nearest_size_distance(const struct gps_rule *rule, uint64_t size) {
-    return size < rule->size_min ? rule->size_min - size : size - rule->size_max;
-}
-
 static void consider(struct nearest *nearest, const struct gps_rule *rule,
                      const struct gps_explained *process, const struct gps_explained_row *row) {
     const int miss = miss_of(rule, process, row);
-    const uint64_t away = miss == GPS_OTHER_SIZE ? nearest_size_distance(rule, row->size) : 0;
+    const uint64_t away = miss == GPS_OTHER_SIZE ? gps_rule_size_distance(rule, row->size) : 0;
     if (miss == nearest->miss && away == nearest->distance)
         nearest->count += row->count;
     else if (miss > nearest->miss || (miss == nearest->miss && away < nearest->distance))

@@ -1,6 +1,4 @@
-/*
- * explain.h - what a command allocates, for those who ask besides `gpushare explain`.
- */
+/* explain.h - what a command allocates, for those who ask besides `gpushare explain`. */
 #pragma once
 
 /* Runs the command with the rules of a file, and keeps what it allocated in another one (fit.h).

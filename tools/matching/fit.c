@@ -1,6 +1,4 @@
 /*
- * fit.c - see fit.h.
- *
  * An importer may ask for what was exported, or for less. So an allocation fits one of its size on
  * the same GPU, or one that is less than twice as large; and of several of one size the n-th fits
  * the n-th.

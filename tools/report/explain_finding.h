@@ -1,6 +1,4 @@
-/*
- * explain_finding.h - explains findings in full, by their ids.
- */
+/* explain_finding.h - explains findings in full, by their ids. */
 #pragma once
 
 /* The first word that is neither an id nor a glob that fits an id; NULL: there is none. */

@@ -1,6 +1,4 @@
-/*
- * report_fail.c - whether the findings of a report fail a build, and with what status.
- */
+/* report_fail.c - whether the findings of a report fail a build, and with what status. */
 
 #include "cli/tool.h"
 #include "log/log.h"

@@ -1,6 +1,4 @@
-/*
- * report_json.c - a report as JSON: the first line of each finding, and the facts of its group.
- */
+/* report_json.c - a report as JSON: the first line of each finding, and the facts of its group. */
 
 #include "cli/json_tree.h"
 #include "cli/tool.h"

@@ -1,6 +1,4 @@
 /*
- * command.c - see command.h.
- *
  * Signals are blocked and read from a descriptor, so none is lost between a check and a wait. The
  * command gets back the mask and the dispositions that this process was started with. Between two
  * signals this process looks around: once a second, and often for a while after libcuda was opened.

@@ -1,6 +1,4 @@
 /*
- * screen.c - see screen.h.
- *
  * The screen has a head of two lines, a body of processes and regions, which scrolls, the latest
  * findings, and the keys. Each line is made as text, cut to the terminal's width with a mark, and
  * then drawn by ncurses. A sheet, of help or of a row's details, takes the place of body and
