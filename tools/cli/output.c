@@ -36,6 +36,5 @@ bool output_close(FILE *file, const char *path) {
     const int error = errno;
     if (fclose(file) == 0 && flushed)
         return true;
-    tool_error("cannot write '%s': %s", path, strerror(flushed ? errno : error));
-    return false;
+    return tool_error("cannot write '%s': %s", path, strerror(flushed ? errno : error));
 }

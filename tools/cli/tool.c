@@ -42,11 +42,12 @@ static void tool_message(const char *kind, const char *format, va_list args) {
                   tool_or(text, "out of memory"));
 }
 
-void tool_error(const char *format, ...) {
+bool tool_error(const char *format, ...) {
     va_list args;
     va_start(args, format);
     tool_message("", format, args);
     va_end(args);
+    return false;
 }
 
 void tool_warn(const char *format, ...) {

@@ -102,8 +102,9 @@ void tool_help(const struct tool_verb *verb);
 /* Prints one line for each option, aligned; --help is the last. */
 void tool_help_options(const struct tool_verb *verb);
 
-/* Print "gpushare: ls: ..." on stderr, with the name of the verb that runs. */
-void tool_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Print "gpushare: ls: ..." on stderr, with the name of the verb that runs. An error is false, for
+ * the caller to return. */
+bool tool_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void tool_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Prints "file:line: message" on stderr, as compilers do. Line 0: the message is about the whole
  * file. It is a gps_config_error_fn. */

@@ -64,11 +64,10 @@ static bool drop_region(const struct view *view, const struct view_region *regio
                         const char *what) {
     const struct gps_owner *owner = &region->record.owner;
     struct gps_owner self;
-    if (!view_is_vmm(region)) {
-        tool_error("'%s' is memory of %s (pid %u), not of the keeper: it goes when that frees it",
-                   what, owner->command, owner->pid);
-        return false;
-    }
+    if (!view_is_vmm(region))
+        return tool_error(
+            "'%s' is memory of %s (pid %u), not of the keeper: it goes when that frees it", what,
+            owner->command, owner->pid);
     gps_owner_self(&self);
     int status = gps_keeper_drop(&view->store, NULL, &region->record.id, &self, DROP_TIMEOUT);
     if (status == -ENOENT)

@@ -48,18 +48,13 @@ static bool merge_order_await(const struct gps_owner *owner, bool off) {
 
 static bool merge_order_process(const struct view *view, const struct gps_owner *owner, bool off) {
     const struct printable name = view_format_program(view, owner);
-    if (!has_rule(view, owner)) {
-        tool_error("no merge rule has taken memory of %s (role = merge)", name.text);
-        return false;
-    }
+    if (!has_rule(view, owner))
+        return tool_error("no merge rule has taken memory of %s (role = merge)", name.text);
     const int status = gps_paused_set(&view->store, owner, off);
-    if (status < 0) {
-        tool_error("cannot tell %s: %s", name.text, strerror(-status));
-        return false;
-    }
+    if (status < 0)
+        return tool_error("cannot tell %s: %s", name.text, strerror(-status));
     if (!merge_order_await(owner, off)) {
-        tool_error("%s has not answered; it will follow when it does", name.text);
-        return false;
+        return tool_error("%s has not answered; it will follow when it does", name.text);
     }
     printf(off ? "Merging is off in %s. What is merged stays merged.\n" : "Merging is on in %s.\n",
            name.text);

@@ -94,10 +94,8 @@ static void doctor_print_json(const struct doctor *doctor) {
 static bool parse_pid(const char *text, uint32_t *pid) {
     char *end;
     const unsigned long number = text ? strtoul(text, &end, 10) : 0;
-    if (text && (*text < '0' || *text > '9' || *end || !number || number > INT32_MAX)) {
-        tool_error("--pid '%s' is no process's number", text);
-        return false;
-    }
+    if (text && (*text < '0' || *text > '9' || *end || !number || number > INT32_MAX))
+        return tool_error("--pid '%s' is no process's number", text);
     *pid = (uint32_t)number;
     return true;
 }
@@ -106,10 +104,9 @@ static bool parse_pid(const char *text, uint32_t *pid) {
 static bool doctor_parse(const struct tool_args *args, struct doctor *doctor) {
     const char *const timeout = args->values[OPTION_TIMEOUT];
     struct loaded loaded;
-    if (!gps_parse_duration(timeout ? timeout : "30s", &doctor->timeout) || doctor->timeout == 0) {
-        tool_error("--timeout '%s' is no time to wait; allowed: 500ms, 30s, 2min ...", timeout);
-        return false;
-    }
+    if (!gps_parse_duration(timeout ? timeout : "30s", &doctor->timeout) || doctor->timeout == 0)
+        return tool_error("--timeout '%s' is no time to wait; allowed: 500ms, 30s, 2min ...",
+                          timeout);
     if (!parse_pid(args->values[OPTION_PID], &doctor->pid) ||
         !runtime_choose(args->values[OPTION_RUNTIME], args->operands[0], &doctor->runtime))
         return false;

@@ -350,8 +350,7 @@ static int keeper_serve(struct keeper *keeper, bool replace, bool on_demand) {
 static bool parse_time(const char *option, const char *text, uint64_t *nanos) {
     if (!text || gps_parse_duration(text, nanos))
         return true;
-    tool_error("--%s '%s' is not a time; allowed: 500ms, 30s, 2min ...", option, text);
-    return false;
+    return tool_error("--%s '%s' is not a time; allowed: 500ms, 30s, 2min ...", option, text);
 }
 
 static bool keeper_parse(const struct tool_args *args, struct keeper *keeper) {
@@ -361,10 +360,8 @@ static bool keeper_parse(const struct tool_args *args, struct keeper *keeper) {
     if (!parse_time("idle", args->values[OPTION_IDLE], &keeper->idle) ||
         !parse_time("every", every, &pause))
         return false;
-    if ((every && !file) || pause < GPS_SECOND / 10) {
-        tool_error("--every needs --metrics, and 100ms or more");
-        return false;
-    }
+    if ((every && !file) || pause < GPS_SECOND / 10)
+        return tool_error("--every needs --metrics, and 100ms or more");
     int status = file ? metrics_job_begin(&keeper->metrics, file, pause) : 0;
     if (status != 0)
         tool_error("cannot write metrics to '%s': %s", file, strerror(-status));

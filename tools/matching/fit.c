@@ -111,10 +111,8 @@ static bool kept_read_process(struct kept *kept, json_t *process) {
 static bool kept_read(struct kept *kept, const struct fit_side *side) {
     json_error_t error;
     *kept = (struct kept){.tree = json_load_file(side->path, 0, &error)};
-    if (!kept->tree && json_error_code(&error) == json_error_cannot_open_file) {
-        tool_error("cannot read '%s': %s", side->path, error.text);
-        return false;
-    }
+    if (!kept->tree && json_error_code(&error) == json_error_cannot_open_file)
+        return tool_error("cannot read '%s': %s", side->path, error.text);
     json_t *processes = json_object_get(kept->tree, "processes");
     const char *kind = json_string_value(json_object_get(kept->tree, "kind"));
     bool good = kind && strcmp(kind, KIND) == 0 && json_is_array(processes);

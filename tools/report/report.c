@@ -45,8 +45,7 @@ bool report_level(const char *option, enum gps_level *level) {
     *level = GPS_LEVEL_INFO;
     if (!option || log_line_level(option, level))
         return true;
-    tool_error("--level '%s' is not a level; allowed: info, warning, error", option);
-    return false;
+    return tool_error("--level '%s' is not a level; allowed: info, warning, error", option);
 }
 
 bool report_suppressions(const char *option, const char *no_defaults,

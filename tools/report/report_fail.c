@@ -23,8 +23,7 @@ static bool parse_status(const char *text, int *status) {
         *status = (int)value;
         return true;
     }
-    tool_error("--error-exitcode '%s' is no exit status; allowed: 0 to 255", text);
-    return false;
+    return tool_error("--error-exitcode '%s' is no exit status; allowed: 0 to 255", text);
 }
 
 static bool parse_kind(const char *text, enum report_kind *kind) {
@@ -33,8 +32,7 @@ static bool parse_kind(const char *text, enum report_kind *kind) {
         ++*kind;
     if (*kind <= REPORT_FAIL_INFO)
         return true;
-    tool_error("--fail-on '%s' is not known; allowed: error, warning, leak, info", text);
-    return false;
+    return tool_error("--fail-on '%s' is not known; allowed: error, warning, leak, info", text);
 }
 
 bool report_fail_misses(const struct report_fail *fail, const char *setting, const char *text) {

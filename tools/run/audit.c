@@ -64,9 +64,8 @@ static bool parse_leaks(struct audit *audit) {
     audit->leaks = audit->args->values[OPTION_LEAKS] || audit->fail.on == REPORT_FAIL_LEAK;
     if (!audit->leaks || audit->level == GPS_LEVEL_INFO)
         return true;
-    tool_error("--level=%s leaves out what --leak-check reports; give --level=info",
-               gps_level_name(audit->level));
-    return false;
+    return tool_error("--level=%s leaves out what --leak-check reports; give --level=info",
+                      gps_level_name(audit->level));
 }
 
 /* Their contents stay until there is a report. */

@@ -24,18 +24,13 @@ static ssize_t count_logs(const struct audit_logs *logs) {
 
 /* The directory must have no logs yet: those of other runs would be taken for this one's. */
 static bool use(struct audit_logs *logs, const char *directory) {
-    if (mkdir(directory, 0700) != 0 && errno != EEXIST) {
-        tool_error("cannot make '%s': %s", directory, strerror(errno));
-        return false;
-    }
+    if (mkdir(directory, 0700) != 0 && errno != EEXIST)
+        return tool_error("cannot make '%s': %s", directory, strerror(errno));
     if (!realpath(directory, logs->path) || access(directory, R_OK | W_OK | X_OK) != 0) {
-        tool_error("cannot use '%s': %s", directory, strerror(errno));
-        return false;
+        return tool_error("cannot use '%s': %s", directory, strerror(errno));
     }
-    if (count_logs(logs) > 0) {
-        tool_error("'%s' has logs already; give a new or an empty directory", directory);
-        return false;
-    }
+    if (count_logs(logs) > 0)
+        return tool_error("'%s' has logs already; give a new or an empty directory", directory);
     return true;
 }
 

@@ -50,8 +50,7 @@ static bool write_preload(const char *path) {
                          fchmod(fileno(file), 0644) == 0; /* for every user of the container */
     if ((file && fclose(file) == 0) && written)
         return true;
-    tool_error("cannot write '%s': %s", path, strerror(errno));
-    return false;
+    return tool_error("cannot write '%s': %s", path, strerror(errno));
 }
 
 /* NULL after an error message. */
@@ -96,10 +95,10 @@ static bool is_device_name(const char *name) {
     if (gps_name_valid(name) && isalnum((unsigned char)name[0]) &&
         isalnum((unsigned char)name[length - 1]))
         return true;
-    tool_error("the namespace '%s' cannot name a device; allowed: 1 to 127 of [A-Za-z0-9._-] that "
-               "begin and end with a letter or digit",
-               name);
-    return false;
+    return tool_error(
+        "the namespace '%s' cannot name a device; allowed: 1 to 127 of [A-Za-z0-9._-] that "
+        "begin and end with a letter or digit",
+        name);
 }
 
 static int run_cdi(const struct tool_args *args) {

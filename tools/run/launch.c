@@ -60,16 +60,13 @@ static bool listed(const char *library, const char *list) {
 
 static bool preload(enum runtime runtime) {
     char library[PATH_MAX];
-    if (!preload_library(runtime, library)) {
-        tool_error("%s not found; looked at: %s; set GPUSHARE_LIBRARY to its path",
-                   vendors[runtime].library, library);
-        return false;
-    }
+    if (!preload_library(runtime, library))
+        return tool_error("%s not found; looked at: %s; set GPUSHARE_LIBRARY to its path",
+                          vendors[runtime].library, library);
     if (!preload_can_name(library)) {
-        tool_error("LD_PRELOAD cannot hold '%s', for it has a blank or a colon; set "
-                   "GPUSHARE_LIBRARY to a symbolic link without",
-                   library);
-        return false;
+        return tool_error("LD_PRELOAD cannot hold '%s', for it has a blank or a colon; set "
+                          "GPUSHARE_LIBRARY to a symbolic link without",
+                          library);
     }
     const char *existing = tool_or(getenv("LD_PRELOAD"), "");
     TOOL_TEMP char *value = tool_format("%s%s%s", library, *existing ? ":" : "", existing);
@@ -94,10 +91,8 @@ static void warn_of_variable(void *arg, const char *message) {
 bool launch_prepare(const char *config, const char *mode, enum runtime runtime,
                     const char *command) {
     TOOL_TEMP char *wrong = environment_place();
-    if (wrong) {
-        tool_error("%s", wrong);
-        return false;
-    }
+    if (wrong)
+        return tool_error("%s", wrong);
     environment_unknown(warn_of_variable, NULL);
     if (mode)
         launch_set("GPUSHARE_MODE", mode);

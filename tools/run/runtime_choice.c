@@ -46,6 +46,5 @@ bool runtime_choose(const char *option, const char *command, enum runtime *runti
     }
     if (vendor_find(option, runtime))
         return true;
-    tool_error("--runtime '%s' is none; allowed: cuda, hip", option);
-    return false;
+    return tool_error("--runtime '%s' is none; allowed: cuda, hip", option);
 }

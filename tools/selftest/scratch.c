@@ -62,10 +62,8 @@ static bool start_remover(struct scratch *scratch) {
         close(ends[1]);
         run_remover(scratch, ends[0]);
     }
-    if (child < 0) {
-        tool_error("no process could be started: %s", strerror(errno));
-        return false;
-    }
+    if (child < 0)
+        return tool_error("no process could be started: %s", strerror(errno));
     close(ends[0]);
     scratch->alive = ends[1];
     scratch->remover = child;

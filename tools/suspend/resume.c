@@ -14,8 +14,8 @@ enum { OPTION_TIMEOUT, OPTION_WAIT, OPTION_ALL_BUT, OPTION_TAKE_AGAIN, OPTION_FO
 /* --- the driver's part --- */
 
 static bool lost(const struct target *target) {
-    tool_error("the driver has lost %s: it can only be ended, and started again", target->name);
-    return false;
+    return tool_error("the driver has lost %s: it can only be ended, and started again",
+                      target->name);
 }
 
 static bool restore(struct target *target, const struct targets_how *how) {
@@ -60,10 +60,10 @@ static bool is_restored(const struct target *target) {
     enum checkpoint_state state;
     if (checkpoint_open() || checkpoint_state(target->pid, &state) != 0 || state == CHECKPOINT_RUNS)
         return true;
-    tool_error("%s is not restored by the driver yet; whoever has checkpointed it is to do that "
-               "first, or resume it without --take-again",
-               target->name);
-    return false;
+    return tool_error(
+        "%s is not restored by the driver yet; whoever has checkpointed it is to do that "
+        "first, or resume it without --take-again",
+        target->name);
 }
 
 static bool resume_one(struct target *target, const struct targets_how *how) {

@@ -59,10 +59,10 @@ bool room_book_memory(struct target *target, uint64_t timeout) {
     static const uint8_t main_memory[GPS_UUID_BYTES];
     if (lock_gpu_within(target, main_memory, gps_clock_monotonic() + timeout))
         return true;
-    tool_error("%s was not suspended: another process leaves the GPU just now, and how much main "
-               "memory is left is not known; try again, or with a longer --timeout",
-               target->name);
-    return false;
+    return tool_error(
+        "%s was not suspended: another process leaves the GPU just now, and how much main "
+        "memory is left is not known; try again, or with a longer --timeout",
+        target->name);
 }
 
 static bool lock_all(struct target *target, uint64_t timeout) {
@@ -211,10 +211,8 @@ bool room_take(struct target *target, const struct targets_how *how) {
     enum room found;
     bool told = false;
     for (;;) { /* another process may bring back shared blocks meanwhile */
-        if (!find_need(target, &need)) {
-            tool_error("%s was not resumed: how much it needs is not known", target->name);
-            return false;
-        }
+        if (!find_need(target, &need))
+            return tool_error("%s was not resumed: how much it needs is not known", target->name);
         found = room_look(target, how, need.bytes, &room);
         if (!how->wait || (found != ROOM_LACKS && found != ROOM_TAKEN))
             break;

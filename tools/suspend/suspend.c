@@ -83,11 +83,11 @@ static bool runs(const struct target *target) {
         return false;
     if (state == CHECKPOINT_RUNS)
         return true;
-    tool_error("%s %s; see: gpushare resume", target->name,
-               state == CHECKPOINT_LOST     ? "is lost, and can only be ended"
-               : state == CHECKPOINT_LOCKED ? "is locked by another tool, or one that has died"
-                                            : "is suspended already, by another tool");
-    return false;
+    return tool_error("%s %s; see: gpushare resume", target->name,
+                      state == CHECKPOINT_LOST ? "is lost, and can only be ended"
+                      : state == CHECKPOINT_LOCKED
+                          ? "is locked by another tool, or one that has died"
+                          : "is suspended already, by another tool");
 }
 
 /* --- one process --- */
@@ -98,25 +98,22 @@ enum { MARGIN = 64 /* a 64th */, STAGES = 128 << 20 };
 
 static bool target_has_main_memory(const struct target *target) {
     uint64_t left;
-    if (!gps_main_memory_left(target->pid, &left)) {
-        tool_error("%s was not suspended: how much main memory is left is not known", target->name);
-        return false;
-    }
+    if (!gps_main_memory_left(target->pid, &left))
+        return tool_error("%s was not suspended: how much main memory is left is not known",
+                          target->name);
     left += target->answer.kept;
     if (left >= target->answer.own + target->answer.own / MARGIN + STAGES)
         return true;
-    tool_error("%s was not suspended: it has %s on the GPU, and %s of main memory are left for it",
-               target->name, printable_size(target->answer.own).text, printable_size(left).text);
-    return false;
+    return tool_error(
+        "%s was not suspended: it has %s on the GPU, and %s of main memory are left for it",
+        target->name, printable_size(target->answer.own).text, printable_size(left).text);
 }
 
 static bool may_evict(struct target *target, bool alone) {
     if (!target_order(target, GPS_ORDER_CHECK, 0, 0))
         return false;
-    if (*target->answer.reason) {
-        tool_error("%s cannot be suspended: %s", target->name, target->answer.reason);
-        return false;
-    }
+    if (*target->answer.reason)
+        return tool_error("%s cannot be suspended: %s", target->name, target->answer.reason);
     return (alone || runs(target)) && target_has_main_memory(target);
 }
 
@@ -125,8 +122,7 @@ static bool target_evict(struct target *target, uint64_t timeout) {
         return false;
     if (target->answer.state == GPS_ANSWER_GONE)
         return true;
-    tool_error("%s was not suspended, and runs on: %s", target->name, target->answer.reason);
-    return false;
+    return tool_error("%s was not suspended, and runs on: %s", target->name, target->answer.reason);
 }
 
 /* The free memory of the GPU before and after, and how much of the process's own has left it: the

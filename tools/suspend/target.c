@@ -208,9 +208,8 @@ int targets_each(const struct tool_args *args, struct targets_how *how, target_f
 }
 
 bool target_fail(const struct target *target, const char *step, int code) {
-    tool_error("%s was not %s: %s: error %d (%s)", target->name, target->done, step, code,
-               checkpoint_meaning(code));
-    return false;
+    return tool_error("%s was not %s: %s: error %d (%s)", target->name, target->done, step, code,
+                      checkpoint_meaning(code));
 }
 
 bool target_state(const struct target *target, enum checkpoint_state *state) {
@@ -270,14 +269,12 @@ static bool target_await(struct target *target, enum gps_order_ask ask, uint64_t
                          uint64_t timeout) {
     const uint64_t until = gps_clock_monotonic() + timeout + WHILE;
     while (!target_is_answered(target, ask, serial)) {
-        if (gps_lease_probe(&target->store, &target->owner) == GPS_DEAD) {
-            tool_error("%s has ended", target->name);
-            return false;
-        }
+        if (gps_lease_probe(&target->store, &target->owner) == GPS_DEAD)
+            return tool_error("%s has ended", target->name);
         if (gps_clock_monotonic() > until) {
             TOOL_TEMP char *why = why_silent(target);
-            tool_error("%s has not answered in time%s%s", target->name, *why ? ": " : "", why);
-            return false;
+            return tool_error("%s has not answered in time%s%s", target->name, *why ? ": " : "",
+                              why);
         }
         usleep(PAUSE);
     }
@@ -291,10 +288,8 @@ bool target_order(struct target *target, enum gps_order_ask ask, uint64_t timeou
                               .freed = freed,
                               .flags = target->flags};
     const int status = gps_order_write(target->order, &order);
-    if (status < 0) {
-        tool_error("cannot tell %s: %s", target->name, strerror(-status));
-        return false;
-    }
+    if (status < 0)
+        return tool_error("cannot tell %s: %s", target->name, strerror(-status));
     return target_await(target, ask, order.serial, timeout);
 }
 

@@ -81,10 +81,8 @@ static bool events_parse_since(const char *text, int64_t *since) {
     *since = 0;
     if (!text)
         return true;
-    if (!gps_parse_duration(text, &ago)) {
-        tool_error("--since '%s' is no time; allowed: 0, 30s, 2min, 1h", text);
-        return false;
-    }
+    if (!gps_parse_duration(text, &ago))
+        return tool_error("--since '%s' is no time; allowed: 0, 30s, 2min, 1h", text);
     *since = (int64_t)gps_clock_now() / 1000 - (int64_t)(ago / 1000);
     return true;
 }

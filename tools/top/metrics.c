@@ -271,10 +271,8 @@ static bool metrics_replace_file(const char *path, const struct usage *usage) {
     TOOL_TEMP char *temporary = tool_format("%s.XXXXXX", path);
     const int descriptor = mkostemp(temporary, O_CLOEXEC);
     FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "w");
-    if (!file) {
-        tool_error("cannot write '%s': %s", path, strerror(errno));
-        return false;
-    }
+    if (!file)
+        return tool_error("cannot write '%s': %s", path, strerror(errno));
     fchmod(descriptor, 0644);
     write_metrics(file, usage);
     bool good = output_close(file, path);

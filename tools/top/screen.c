@@ -540,21 +540,17 @@ static void screen_leave(void) {
 static bool screen_enter(void) {
     const char *kind = getenv("TERM");
     setlocale(LC_CTYPE, "");
-    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
-        tool_error("needs a terminal for input and output; without one use --once");
-        return false;
-    }
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+        return tool_error("needs a terminal for input and output; without one use --once");
     if (!kind || kind[0] == 0 || strcmp(kind, "dumb") == 0) {
-        tool_error("TERM is %s, a terminal without a screen; set it, or use --once",
-                   kind && kind[0] != 0 ? kind : "not set");
-        return false;
+        return tool_error("TERM is %s, a terminal without a screen; set it, or use --once",
+                          kind && kind[0] != 0 ? kind : "not set");
     }
-    if (!newterm(NULL, stdout, stdin)) {
-        tool_error("the terminal '%s' (TERM) is not described in this system's terminfo; install "
-                   "that (ncurses-base, ncurses-term), set TERM or TERMINFO, or use --once",
-                   kind);
-        return false;
-    }
+    if (!newterm(NULL, stdout, stdin))
+        return tool_error(
+            "the terminal '%s' (TERM) is not described in this system's terminfo; install "
+            "that (ncurses-base, ncurses-term), set TERM or TERMINFO, or use --once",
+            kind);
     atexit(screen_leave);
     set_escdelay(25);
     cbreak();

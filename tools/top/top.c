@@ -84,8 +84,7 @@ static bool find_key(const char *name, enum usage_key *key) {
             return true;
         tool_list(&known, "%s", usage_keys[*key]);
     }
-    tool_error("--sort '%s' is no key; allowed: %s", name, known);
-    return false;
+    return tool_error("--sort '%s' is no key; allowed: %s", name, known);
 }
 
 static bool top_parse(const struct tool_args *args, struct usage_order *order, uint64_t *delay) {
@@ -93,14 +92,12 @@ static bool top_parse(const struct tool_args *args, struct usage_order *order, u
     order->reverse = args->values[OPTION_REVERSE];
     if (key && !find_key(key, &order->key))
         return false;
-    if (seconds && !parse_delay(seconds, delay)) {
-        tool_error("--delay '%s' is no time; allowed: 0.1 to 3600 seconds, or 500ms, 2s, 1min ...",
-                   seconds);
-        return false;
-    }
+    if (seconds && !parse_delay(seconds, delay))
+        return tool_error(
+            "--delay '%s' is no time; allowed: 0.1 to 3600 seconds, or 500ms, 2s, 1min ...",
+            seconds);
     if (args->values[OPTION_JSON] && !args->values[OPTION_ONCE]) {
-        tool_error("--json needs --once");
-        return false;
+        return tool_error("--json needs --once");
     }
     return true;
 }
