@@ -6,13 +6,8 @@
  * one of four contents, so that processes have equal bytes. It prints how often cudaMalloc answered
  * 2, and what else went wrong; the status is 0 if nothing else did.
  */
+#include "../common/system_headers.h"
 #include <cuda_runtime_api.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define MIB ((size_t)1 << 20)
 

@@ -2,10 +2,8 @@
  * deepbind.c - a library that is linked with the driver. A program loads it with RTLD_DEEPBIND, and
  * it is bound lazily.
  */
+#include "../common/system_headers.h"
 #include <cuda.h>
-#include <pthread.h>
-#include <stdint.h>
-#include <unistd.h>
 
 int fill(CUdeviceptr at);
 int scribble(CUdeviceptr at);

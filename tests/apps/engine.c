@@ -6,14 +6,10 @@
  * the folder PLACE, and measure one after the other, as they must where nothing is merged, too. It
  * prints the size of its cache, and ends with 1 and a reason where an engine gives up.
  */
+#include "../common/system_headers.h"
 #include <cuda_runtime_api.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
 #include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define MIB ((size_t)1 << 20)
 enum { LAYERS = 32, OWN = 4, LAYER = 2 << 20 };

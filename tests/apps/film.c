@@ -10,16 +10,8 @@
  * None knows of sharing. A frame is torn if its words differ. Who looks ends with frame FRAMES, or
  * after N looks where MICROSECONDS is -N. With FILM_BUFFERS=N they take N buffers in turn.
  */
+#include "../common/system_headers.h"
 #include <cuda.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { PARTS = 4, MOST = 16, HEAD = 4096 /* bytes more that `pass` has */ };
 

@@ -5,11 +5,7 @@
  *   a second word, "calls": prints instead what hipGetDeviceCount answers, and six other calls
  *   nothing: looks hipMalloc up where there is no runtime
  */
-#include <dlfcn.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "../common/system_headers.h"
 
 #ifdef LINKED
 #define __HIP_PLATFORM_AMD__

@@ -9,13 +9,9 @@
  *
  * Prints the codes that came back. Nothing is asked of memory that is not there.
  */
+#include "../common/system_headers.h"
 #include <cuda.h>
 #include <cuda_runtime_api.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static struct {
     void *memory;

@@ -1,10 +1,7 @@
 /* server.c - loads five layers from the host, fills a vocabulary on the GPU, and serves for as many
  * seconds as it is told. */
+#include "../common/system_headers.h"
 #include <cuda_runtime_api.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { LAYER = 4 << 20, LAYERS = 5 };
 

@@ -10,14 +10,8 @@
  * how long launches took in all that took more than 0.1 ms, and the longest of them. Last: "right"
  * if the weights are what was loaded.
  */
+#include "../common/system_headers.h"
 #include <cuda.h>
-#include <dlfcn.h>
-#include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #define MIB     (1024u * 1024u)
 #define LAYER   (2 * (size_t)MIB) /* a block */

@@ -12,10 +12,6 @@
  */
 #include "measure.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static struct exporter exporter;
 static cudaIpcMemHandle_t handle, first; /* the other process's, our own newest */
 static void *mine, *held, *pointer;

@@ -2,10 +2,6 @@
  * card EXPORTER_DEVICE (0). See measure.h. */
 #include "measure.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 int exporter_main(void) {
     void *pointer = NULL;
     size_t bytes;

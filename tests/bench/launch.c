@@ -3,8 +3,6 @@
 #include "measure.h"
 
 #include <cuda.h>
-#include <dlfcn.h>
-#include <stdint.h>
 
 static const char empty[] = ".version 7.0\n"
                             ".target sm_70\n"

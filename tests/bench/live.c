@@ -6,9 +6,6 @@
  */
 #include "measure.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 enum { SIZE = 1024, SAMPLES = 501 };
 
 static double malloc_and_free(void) {

@@ -3,7 +3,6 @@
 #include "measure.h"
 
 #include <cuda.h>
-#include <dlfcn.h>
 
 static struct {
     __typeof__(cuMemCreate) *create;

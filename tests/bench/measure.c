@@ -1,9 +1,6 @@
 /* Checks, rows; see measure.h. */
 #include "measure.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 size_t size;
 
 void check(cudaError_t error, const char *call) {

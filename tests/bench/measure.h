@@ -7,9 +7,8 @@
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
+#include "../common/system_headers.h"
 #include <cuda_runtime_api.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 #include "sample.h"
 

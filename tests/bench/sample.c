@@ -1,10 +1,7 @@
 /* sample.c - see sample.h. */
 #include "sample.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
+#include "../common/system_headers.h"
 
 static double read_clock(clockid_t which) {
     struct timespec time;

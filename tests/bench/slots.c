@@ -5,12 +5,7 @@
  *
  * usage: slots DIRECTORY
  */
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "../common/system_headers.h"
 
 #include "directory/lease.h"
 #include "directory/orphans.h"

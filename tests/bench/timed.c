@@ -5,13 +5,9 @@
  * At the end of a process with TIMED_LOADS=FOLDER the file FOLDER/PID has a line for each function:
  * its offset in the library, how often it was called, and nanoseconds.
  */
-#include <dlfcn.h>
+#include "../common/system_headers.h"
+
 #include <inttypes.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { FUNCTIONS = 128, DEEP = 64 };
 #define PLAIN __attribute__((no_instrument_function))

@@ -2,11 +2,6 @@
  * beside.c - a second thread of a replica's, with memory of its own: it uploads, has a kernel read,
  * reads back and frees while the steps go on. Its answers follow from what it wrote.
  */
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "program.h"
 

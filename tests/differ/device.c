@@ -1,11 +1,6 @@
 /* device.c - the buffers, streams and host memory of a replica. */
 #include "program.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-
 void device_note(struct replica *replica, int code) {
     if (!replica->code)
         replica->code = code;

@@ -5,10 +5,6 @@
  * A reservation has PLACES of 2 MiB. Who has work on it on a stream waits for that before the next
  * step of this kind, so each result follows from the steps alone.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "program.h"
 

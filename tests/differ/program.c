@@ -12,18 +12,6 @@
  */
 #include "program.h"
 
-#include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 enum { MOST_REPLICAS = 8, LEAST_ARGUMENTS = 5, TIMEOUT = 60 /* seconds, for eight steps */ };
 enum { IN_HANDLER = 77, AFTER_JUMP = 78 };
 

@@ -6,9 +6,6 @@
 #pragma once
 
 #include <cuda.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "random.h"
 

@@ -1,8 +1,6 @@
 /* random.c - splitmix64, and bytes made by it. */
 #include "random.h"
 
-#include <string.h>
-
 static uint64_t mix(uint64_t value) {
     value = (value ^ value >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     value = (value ^ value >> 27) * UINT64_C(0x94d049bb133111eb);

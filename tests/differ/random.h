@@ -3,9 +3,7 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "../common/system_headers.h"
 
 /* A sequence of numbers. Each step has one of its own, so a step that is left out changes no other.
  */

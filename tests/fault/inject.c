@@ -23,23 +23,11 @@
  * is ours. It can err where a word that an earlier call out of the module left behind lies in a
  * frame of libc's, and it looks at 8 KiB of stack only. x86-64 only.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "../common/system_headers.h"
+
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #ifndef __x86_64__
 #error "for x86-64 only"

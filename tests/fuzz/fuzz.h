@@ -3,10 +3,7 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "../common/system_headers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,8 +6,6 @@
  */
 #include "fuzz.h"
 
-#include <pthread.h>
-
 #include "python/python_frame.h"
 #include "python/python_layout.h"
 

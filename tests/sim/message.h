@@ -7,9 +7,6 @@
 
 #include "protocol.h"
 
-#include <errno.h>
-#include <stdbool.h>
-
 enum { SIM_MAX_DESCRIPTORS = SIM_MAX_DEVICES + 1 };
 
 struct parcel {

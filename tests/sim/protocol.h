@@ -10,14 +10,9 @@
 #ifndef GPUSIM_PROTOCOL_H
 #define GPUSIM_PROTOCOL_H
 
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
+#include "../common/system_headers.h"
+
 #include <sys/un.h>
-#include <unistd.h>
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "the simulator's messages are little-endian"

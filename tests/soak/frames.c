@@ -7,26 +7,8 @@
  * A frame is filled with one number, which grows with the time over all programs. It is torn if its
  * words differ. What a call says is what it says without gpushare.
  */
+#include "../common/system_headers.h"
 #include <cuda.h>
-#include <dlfcn.h>
-#include <execinfo.h>
-#include <fcntl.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/time.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 enum {
     PARTS = 4,

@@ -1,13 +1,4 @@
 /* journal.c - what the workers did, what went wrong, and which call is under way; see worker.h. */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "worker.h"
 

@@ -10,20 +10,10 @@
  * and a few, and in the end it goes and leaves nothing behind. Prints a table; exit status 1 when
  * something was wrong.
  */
-#include <dirent.h>
-#include <errno.h>
+#include "../common/system_headers.h"
+
 #include <ftw.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "directory/lease.h"
 #include "directory/orphans.h"

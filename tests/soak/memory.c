@@ -7,12 +7,6 @@
  * exporter. An open whose file is gone meanwhile may have gone either way. That the exporter was
  * killed is seen in /proc.
  */
-#include <dirent.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "worker.h"
 

@@ -4,7 +4,6 @@
  *
  * It runs alone in its process: an address that was freed would else be another thread's already.
  */
-#include <string.h>
 
 #include "worker.h"
 

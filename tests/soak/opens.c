@@ -1,6 +1,5 @@
 /* opens.c - what this process has open of others' memory, and an open that is refused for it; see
  * worker.h. */
-#include <pthread.h>
 
 #include "worker.h"
 

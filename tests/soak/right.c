@@ -9,17 +9,6 @@
  * each step. right.py runs it in an audit, which must not find anything.
  */
 #include <cuda.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../differ/random.h"
 

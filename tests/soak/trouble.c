@@ -2,16 +2,6 @@
  * trouble.c - what the world does to a program, or it to itself: forks, signals whose handlers end
  * the process or jump, no descriptors, no threads; see worker.h.
  */
-#include <execinfo.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/time.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "worker.h"
 

@@ -15,12 +15,6 @@
  * In mode = audit a free of memory that is open goes through, as bare: small allocations are not
  * exported then, since their place is given out again with the same handle.
  */
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
 #include "worker.h"
 

@@ -6,12 +6,7 @@
 #ifndef SOAK_WORKER_H
 #define SOAK_WORKER_H
 
-#include <setjmp.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "../common/system_headers.h"
 
 #include "../apps/vendor.h"
 

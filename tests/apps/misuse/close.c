@@ -3,8 +3,6 @@
  */
 #include "misuse.h"
 
-#include <stddef.h>
-
 static void free_when_told(void *p) {
     wait_for_peer();
     MUST(cudaFree(p));

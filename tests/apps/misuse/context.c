@@ -4,14 +4,9 @@
  */
 #include "misuse.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
-#include <unistd.h>
 
 /* Exports memory, and frees it when the importer is through. */
 static void owner(void) {

@@ -4,8 +4,6 @@
  */
 #include "misuse.h"
 
-#include <stdint.h>
-
 /* --- use-after-free: the loop that reads results runs once too often --- */
 
 static void use_after_free(void) {

@@ -3,11 +3,7 @@
  */
 #include "misuse.h"
 
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 enum { SHARED = cudaEventInterprocess | cudaEventDisableTiming };
 

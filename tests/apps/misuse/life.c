@@ -4,9 +4,6 @@
  */
 #include "misuse.h"
 
-#include <stdlib.h>
-#include <unistd.h>
-
 /* Frees when the importer has ended, whatever that left open. */
 static void patient_owner(void) {
     void *p = allocate(0x61);

@@ -5,14 +5,9 @@
 #include "misuse.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 static const struct scenario *const topics[] = {
     free_scenarios,    close_scenarios, open_scenarios, export_scenarios, event_scenarios,

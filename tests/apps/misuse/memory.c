@@ -5,7 +5,6 @@
 #include "misuse.h"
 
 #include <dlfcn.h>
-#include <stdlib.h>
 
 void *driver_function(const char *name) {
     static void *library;

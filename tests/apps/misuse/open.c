@@ -3,10 +3,6 @@
  */
 #include "misuse.h"
 
-#include <signal.h>
-#include <string.h>
-#include <unistd.h>
-
 /* Exports memory, and frees it when the importer is through. */
 static void owner(void) {
     void *p = allocate(0x31);

@@ -4,8 +4,6 @@
  */
 #include "misuse.h"
 
-#include <unistd.h>
-
 #define POSIX CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
 static CUmemoryPool make_pool_with(CUmemAllocationHandleType types) {

@@ -4,8 +4,6 @@
  */
 #include "misuse.h"
 
-#include <unistd.h>
-
 enum { MIB = 1 << 20 };
 
 static void *buffer(size_t size) {

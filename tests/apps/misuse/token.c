@@ -4,9 +4,6 @@
  */
 #include "misuse.h"
 
-#include <stdlib.h>
-#include <unistd.h>
-
 static const CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
 
 static CUmemGenericAllocationHandle make(void) {

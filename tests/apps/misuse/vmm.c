@@ -4,10 +4,6 @@
  */
 #include "misuse.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 enum { POSIX = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR };
 
 static const CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE};

@@ -1,8 +1,6 @@
 /* driver.c - a libcuda.so.1 with the few functions that a program under test needs, as those have
  * that stand in for it. It lacks cuCtxGetCurrent. -DMORE adds the functions for contexts. */
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "../../common/system_headers.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

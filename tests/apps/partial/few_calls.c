@@ -1,9 +1,6 @@
 /* few_calls.c - calls the functions of a libcuda.so.1 that has a few only, each by its name, and
  * prints what they answer. */
-#include <dlfcn.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "../../common/system_headers.h"
 
 static void *driver;
 

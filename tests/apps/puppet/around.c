@@ -3,15 +3,6 @@
  */
 #include "puppet.h"
 
-#include <dlfcn.h>
-#include <errno.h>
-#include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 /* errno COMMAND...: says what errno, 4242 before, is after it */
 static int c_errno(char **w) {
     char *const line = strdup(join(w + 1));

@@ -3,10 +3,6 @@
  */
 #include "puppet.h"
 
-#include <dlfcn.h>
-#include <stdlib.h>
-#include <string.h>
-
 void *abi(const char *name) {
     static void *library;
     if (!library && !(library = dlopen("libcuda.so.1", RTLD_NOW)))

@@ -3,8 +3,6 @@
  */
 #include "puppet.h"
 
-#include <pthread.h>
-
 struct churn {
     u64 from, words;
     uint32_t expected;

@@ -3,8 +3,6 @@
  */
 #include "puppet.h"
 
-#include <dlfcn.h>
-
 COMMAND(device, do_device((int)number(w[1])))
 COMMAND(peer, do_peer((int)number(w[1])))
 

@@ -3,13 +3,6 @@
  */
 #include "puppet.h"
 
-#include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-
 static unsigned char pattern(size_t at, unsigned seed) {
     return (unsigned char)((at * 2654435761u >> 32) ^ at ^ seed); /* no two blocks are equal */
 }

@@ -3,9 +3,6 @@
  */
 #include "puppet.h"
 
-#include <pthread.h>
-#include <string.h>
-
 /* capture STREAM; captured STREAM NAME: ends it, and the graph is ready; graph STREAM NAME: runs it
  */
 COMMAND(capture, (int)CU(cuStreamBeginCapture)(stream_of(w[1]), (CUstreamCaptureMode)number(w[2])))

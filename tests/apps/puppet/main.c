@@ -3,14 +3,6 @@
  */
 #include "puppet.h"
 
-#include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
-
 /* --- what it holds, by name --- */
 
 enum { THINGS = 4096 };

@@ -3,14 +3,6 @@
  */
 #include "puppet.h"
 
-#include <fcntl.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 struct job {
     const char *what;
     unsigned char handle[64];

@@ -3,10 +3,6 @@
  */
 #include "puppet.h"
 
-#include <dlfcn.h>
-#include <stdio.h>
-#include <string.h>
-
 #ifndef VENDOR_HIP
 /* newer FUNCTION TO OFFSET FROM OFFSET COUNT [export]: copies, or binds TO, by a function that
  * cuda.h lacks: as the resolver finds it, or, by the name of an export, as dlsym does */

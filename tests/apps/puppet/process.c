@@ -3,16 +3,6 @@
  */
 #include "puppet.h"
 
-#include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/time.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 /* fork COMMAND[;COMMAND]...: the child obeys them, and its replies come back joined by " | ". A
  * last command that ends the process is the child's end; else it is _exit(0). */
 static int c_fork(char **w) {

@@ -15,10 +15,8 @@
 
 #include "../vendor.h"
 
+#include "../../common/system_headers.h"
 #include <cuda.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 enum { LINE = 1 << 16, WORDS = 64 };
 enum { BAD = -1, QUIT = -2, SAID = -3 /* the reply is there already */ };

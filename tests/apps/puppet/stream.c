@@ -3,10 +3,6 @@
  */
 #include "puppet.h"
 
-#include <fcntl.h>
-#include <string.h>
-#include <unistd.h>
-
 CUmodule kernels;
 
 /* kernels FILE: of tests/apps/kernels.cu, as PTX */

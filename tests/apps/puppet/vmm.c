@@ -3,12 +3,6 @@
  */
 #include "puppet.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 enum { POSIX = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR };
 
 static int vmm_create(u64 *handle, size_t size, unsigned types, int device) {

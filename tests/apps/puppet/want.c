@@ -3,19 +3,8 @@
  */
 #include "puppet.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <sched.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 /* hold PATH: opens it for good */
 COMMAND(hold, open(w[1], O_RDWR) < 0 ? errno : 0)

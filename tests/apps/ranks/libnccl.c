@@ -4,10 +4,8 @@
  */
 #include "libnccl.h"
 
+#include "../../common/system_headers.h"
 #include <cuda_runtime_api.h>
-#include <pthread.h>
-#include <stdint.h>
-#include <unistd.h>
 
 static int swap_bytes(int peer, const void *own, void *theirs, size_t size) {
     return write(peer, own, size) != (ssize_t)size || read(peer, theirs, size) != (ssize_t)size;

@@ -4,10 +4,8 @@
  */
 #include "libnccl.h"
 
+#include "../../common/system_headers.h"
 #include <cuda_runtime_api.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static int give(int peer) {
     cudaIpcMemHandle_t handle;

@@ -6,11 +6,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-#include <errno.h>
-#include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
+#include "../../common/system_headers.h"
 
 #define CALL(...)                                                                                  \
     do {                                                                                           \

@@ -3,7 +3,6 @@
  * libcuda (LINKED_DRIVER), with the shared runtime or with the static one (LINKED_RUNTIME), and
  * with nothing.
  */
-#include <stdbool.h>
 
 #include "driver.h"
 #include "runtime.h"

@@ -11,10 +11,6 @@
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
-#include <dlfcn.h>
-#include <stdint.h>
-#include <string.h>
-
 #include "walk.h"
 
 static struct {

@@ -1,27 +1,11 @@
 /* harm.c - programs that do what programs do to the libraries in them. The first argument says
  * what; prints what the program saw, which must be the same with and without gpushare. */
+#include "../../common/system_headers.h"
 #include <cuda_runtime_api.h>
-#include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
+
 #include <link.h>
 #include <linux/sched.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <spawn.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/time.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 extern char **environ;
 

@@ -3,10 +3,7 @@
  * forwards by RTLD_NEXT; INTERPOSE_DLSYM replaces dlsym itself, as HAMi-core does. Says at the end
  * how often it was called.
  */
-#include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "../../common/system_headers.h"
 
 #ifdef __aarch64__
 #define DLSYM_VERSION "GLIBC_2.17"

@@ -3,12 +3,8 @@
  * with much thread-local data (KEPT bytes, of a library). Says whether the memory came back when
  * the child had closed it. With KEPT_HERE built as that library, with "importer" run as the child.
  */
+#include "../../common/system_headers.h"
 #include <cuda_runtime_api.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 char *kept_by_thread(void);
 

@@ -3,13 +3,9 @@
  * that have nothing to do with CUDA, by every handle; what they do to registers; and whose call
  * they think it is.
  */
-#include <dlfcn.h>
-#include <execinfo.h>
+#include "../../common/system_headers.h"
+
 #include <link.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* "libc.so.6+0x1234" */
 static void print_place(const char *what, const char *name, void *address) {

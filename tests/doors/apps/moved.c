@@ -27,6 +27,8 @@ int cudaIpcCloseMemHandle(void *pointer) {
 }
 #endif
 #else
+#include "../../common/system_headers.h"
+
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>

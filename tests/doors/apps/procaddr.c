@@ -6,9 +6,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-#include <dlfcn.h>
-#include <stdio.h>
-#include <string.h>
+#include "../../common/system_headers.h"
 
 #include "names.h"
 

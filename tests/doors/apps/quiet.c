@@ -1,10 +1,6 @@
 /* quiet.c - prints what a preloaded library could have left in a process that never uses CUDA:
  * threads, descriptors, mappings of libcuda, signal state, environment, errno. */
-#include <dirent.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "../../common/system_headers.h"
 
 extern char **environ;
 

@@ -3,10 +3,7 @@
  * is given in turn, and says what its call answered, and what the library's own runtime then had
  * for a last error. A library whose name has "libcudart" in it stays loaded.
  */
-#include <dlfcn.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
+#include "../../common/system_headers.h"
 
 static int call_once(const char *path, uintptr_t *place) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);

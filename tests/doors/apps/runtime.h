@@ -3,7 +3,6 @@
 #define RUNTIME_DOOR_H
 
 #include <cuda_runtime_api.h>
-#include <string.h>
 
 #include "walk.h"
 

@@ -4,10 +4,8 @@
  * (LIBRARY). A program is told how to load a runtime first (local, global, or none), and which
  * library shall look in its stead.
  */
+#include "../../common/system_headers.h"
 #include <cuda_runtime_api.h>
-#include <dlfcn.h>
-#include <stdio.h>
-#include <string.h>
 
 static const char *const names[] = {
 #define RUNTIME(name, parameters, arguments) #name,

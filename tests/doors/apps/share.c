@@ -3,10 +3,8 @@
  * so, and frees it when its input ends; `read` allocates a buffer and looks what is in it. `free`
  * fills, frees and ends at once.
  */
+#include "../../common/system_headers.h"
 #include <cuda_runtime_api.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { SIZE = 1 << 20 };
 

@@ -10,14 +10,7 @@
 #ifndef WALK_H
 #define WALK_H
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "../../common/system_headers.h"
 
 #include <gpushare/region.h>
 

@@ -1,7 +1,5 @@
 /* weak.c - a program that uses CUDA only where something has brought it, as a plugin does. */
-#include <dlfcn.h>
-#include <stddef.h>
-#include <stdio.h>
+#include "../../common/system_headers.h"
 
 __attribute__((weak)) int cudaMalloc(void **out, size_t size);
 

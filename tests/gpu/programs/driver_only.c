@@ -3,14 +3,9 @@
  * event; each child, started by exec, opens both, checks the bytes, and changes its own part of
  * them.
  */
+#include "../../common/system_headers.h"
 #include <cuda.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { CHILDREN = 3, PART = 4 << 20, WHOLE = CHILDREN * PART };
 

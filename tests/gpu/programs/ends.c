@@ -7,11 +7,8 @@
  *
  * The allocation has 1.5 MiB, no whole pages of the card. Behind it lies what nobody may read.
  */
+#include "../../common/system_headers.h"
 #include <cuda.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { SIZE = 3 << 19, WIDTH = 1000, PITCH = 1024, HEIGHT = 4, LAYERS = 2, RANGE = 4096 };
 

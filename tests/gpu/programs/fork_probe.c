@@ -2,17 +2,8 @@
  * fork_probe.c - how a forked child ends by exit() whose parent has used the driver so and so.
  * Of the driver API alone. Prints a line a case: what the parent has | how the child ended.
  */
+#include "../../common/system_headers.h"
 #include <cuda.h>
-#include <execinfo.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #define SIZE ((size_t)8 << 20)
 

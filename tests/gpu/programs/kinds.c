@@ -7,12 +7,8 @@
  *
  * Asked with each card current (two, if there are), and with peer access off and on.
  */
+#include "../../common/system_headers.h"
 #include <cuda.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { CARDS = 2, MOST = 8, BLOCK = 2 << 20, OWN = 16 << 20 };
 

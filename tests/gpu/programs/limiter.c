@@ -9,14 +9,7 @@
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
-#include <dlfcn.h>
-#include <errno.h> /* program_invocation_short_name */
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "../../common/system_headers.h"
 
 #ifdef __aarch64__
 #define DLSYM_VERSION "GLIBC_2.17"

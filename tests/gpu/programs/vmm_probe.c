@@ -5,14 +5,8 @@
  * usage: vmm_probe             all steps; a step that fails stops its question, not the others
  *        vmm_probe open HEX    opens these 64 handle bytes, as a program without the shim would
  */
+#include "../../common/system_headers.h"
 #include <cuda.h>
-#include <dlfcn.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #define MIB ((size_t)1 << 20)
 #define GIB ((size_t)1 << 30)

@@ -3,8 +3,6 @@
 #include "place.h"
 #include "step.h"
 
-#include <stdlib.h>
-
 enum { LARGE = 32 * MIB, SMALL = 2 * MIB, BOTH = LARGE + SMALL, WHOLE = BOTH + 2 * MIB };
 
 static CUdeviceptr place; /* a large block, a small one, and as much as that without any */

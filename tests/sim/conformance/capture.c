@@ -7,9 +7,6 @@
 #include "place.h"
 #include "step.h"
 
-#include <pthread.h>
-#include <stdlib.h>
-
 enum { BLOCK = 2 * MIB, HOST = 4096 };
 
 static CUdeviceptr place, plain; /* two blocks; two of plain memory */

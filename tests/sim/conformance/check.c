@@ -2,11 +2,6 @@
 #include "check.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static const char *current_row;
 static struct { int steps, differences; } * count; /* children count there, too */

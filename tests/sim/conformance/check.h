@@ -2,7 +2,7 @@
 #ifndef CONFORMANCE_CHECK_H
 #define CONFORMANCE_CHECK_H
 
-#include <stdint.h>
+#include "../../common/system_headers.h"
 
 /* Before all others. */
 void check_open(void);

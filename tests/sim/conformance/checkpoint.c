@@ -7,8 +7,6 @@
 #include "place.h"
 #include "step.h"
 
-#include <unistd.h>
-
 enum { SIZE = 64 * MIB, BYTE = 7, NO_PROCESS = 1 << 22 };
 
 static int lock(int pid) {

@@ -10,8 +10,6 @@
  */
 #include "check.h"
 
-#include <stdio.h>
-
 int main(void) {
     check_open();
     setvbuf(stdout, NULL, _IOLBF, 0);

@@ -2,10 +2,6 @@
 #include "gpu.h"
 #include "peer.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <string.h>
-
 enum { SIZE = 2 << 20, MAX = 64 };
 
 struct peer_latest *peer_latest;

@@ -3,9 +3,6 @@
 #include "lane.h"
 #include "step.h"
 
-#include <stdlib.h>
-#include <unistd.h>
-
 static uint64_t available(struct peer *p, uint64_t device) {
     peer_do(p, OP_DEVICE, device, 0, 0);
     return peer_do(p, OP_AVAILABLE, 0, 0, 0) ? 0 : p->last.n[0];

@@ -1,9 +1,6 @@
 /* The events table. */
 #include "step.h"
 
-#include <signal.h>
-#include <sys/wait.h>
-
 static uint64_t create(struct peer *p, unsigned flags) {
     return peer_do(p, OP_EVENT, flags, 0, 0) ? 0 : p->last.n[0];
 }

@@ -6,11 +6,6 @@
 #include "place.h"
 #include "step.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 enum { SIZE = 32 * MIB, PART = 2 * MIB, POSIX = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR };
 
 static CUDA_EXTERNAL_MEMORY_HANDLE_DESC wanted;

@@ -1,9 +1,7 @@
 /* The driver, by dlopen; see gpu.h. */
 #include "gpu.h"
 
-#include <dlfcn.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "../../common/system_headers.h"
 
 struct gpu gpu;
 

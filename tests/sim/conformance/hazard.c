@@ -7,8 +7,6 @@
 #include "place.h"
 #include "step.h"
 
-#include <stdlib.h>
-
 enum { BLOCK = 32 * MIB, WORDS = BLOCK / 4 };
 
 /* Two blocks, behind them an address without one, a plain allocation; all of it 1. */

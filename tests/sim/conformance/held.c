@@ -6,9 +6,6 @@
 #include "place.h"
 #include "step.h"
 
-#include <stdlib.h>
-#include <unistd.h>
-
 enum { BLOCK = 2 * MIB, SOME = 4096 };
 
 /* A block, a read-only one, and an address without one; a plain allocation. */

@@ -1,9 +1,7 @@
 /* How descriptors go between the parent and its peers; see lane.h. */
 #include "lane.h"
 
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include "../../common/system_headers.h"
 
 static int ends[2];
 

@@ -2,10 +2,6 @@
 #include "gpu.h"
 #include "step.h"
 
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 static void rows_26_and_28(void) {
     static const char *const what[] = {"cuInit", "free", "alloc", "open"};
     uint64_t p;

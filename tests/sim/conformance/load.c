@@ -2,10 +2,6 @@
 #include "gpu.h"
 #include "step.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-
 static uint64_t available(struct peer *p) {
     return peer_do(p, OP_AVAILABLE, 0, 0, 0) ? 0 : p->last.n[0];
 }

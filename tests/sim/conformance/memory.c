@@ -2,8 +2,6 @@
 #include "step.h"
 
 #include <cuda.h>
-#include <signal.h>
-#include <time.h>
 
 static void rows_1_to_5(void) {
     uint64_t p, q;

@@ -6,11 +6,6 @@
 #include "place.h"
 #include "step.h"
 
-#include <stdio.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 enum { BLOCK = 2 * MIB, POSIX = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR };
 
 typedef CUmemGenericAllocationHandle handle;

@@ -1,13 +1,6 @@
 /* Processes that do what they are told: the parent's side. See peer.h. */
 #include "peer.h"
 
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 static struct peer *living[8];
 
 static void forget(const struct peer *peer) {

@@ -6,9 +6,8 @@
 #ifndef CONFORMANCE_PEER_H
 #define CONFORMANCE_PEER_H
 
-#include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "../../common/system_headers.h"
+
 #include <sys/types.h>
 
 enum op {

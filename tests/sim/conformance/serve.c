@@ -3,16 +3,6 @@
 #include "gpu.h"
 #include "peer.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
 #define POINTER(n) ((void *)(uintptr_t)(n))
 
 static CUresult use_device(struct message *m) {

@@ -6,8 +6,6 @@
 #include "gpu.h"
 #include "peer.h"
 
-#include <string.h>
-
 enum { KIB = 1 << 10, MIB = 1 << 20 };
 
 struct bytes {

@@ -5,9 +5,6 @@
 #include "lane.h"
 #include "step.h"
 
-#include <signal.h>
-#include <unistd.h>
-
 enum { SIZE = 64 * MIB, PLACES = 2, BLOCKS = 2 };
 
 /* --- in the peer --- */

@@ -6,7 +6,6 @@
 #include "../protocol.h"
 
 #include <sys/random.h>
-#include <sys/syscall.h>
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* Linux 6.5 */

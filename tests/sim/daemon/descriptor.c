@@ -1,13 +1,10 @@
 /* Descriptors that hold blocks; see descriptor.h. */
 #include "descriptor.h"
 
+#include "../../common/system_headers.h"
 #include <cuda.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
+
 #include <sys/epoll.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { CHAINS = 1024, AT_ONCE = 64 };
 

@@ -4,11 +4,7 @@
 #include "../protocol.h"
 
 #include <cuda.h>
-#include <errno.h>
-#include <limits.h>
 #include <linux/futex.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 
 struct use {
     uint64_t party;

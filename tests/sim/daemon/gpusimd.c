@@ -12,12 +12,6 @@
 #include "../protocol.h"
 
 #include <cuda.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <time.h>
 
 enum { MAX_CLIENTS = 4096, DEFAULT_LINGER_MS = 2000 };
 /* What is watched beside clients: who wants to be one, and descriptors. */

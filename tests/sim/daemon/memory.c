@@ -3,11 +3,6 @@
 
 #include "../protocol.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdbool.h>
-#include <sys/mman.h>
-
 enum { ADDRESS_FACTOR = 8 };
 
 int memory_create(struct memory *memory, uint64_t total) {

@@ -5,7 +5,6 @@
 #include "event.h"
 
 #include <cuda.h>
-#include <signal.h>
 
 static unsigned lock(struct client *client) {
     client->state = CU_PROCESS_STATE_LOCKED;

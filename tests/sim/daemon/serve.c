@@ -8,7 +8,6 @@
 #include "../message.h"
 
 #include <cuda.h>
-#include <errno.h>
 
 static struct {
     struct memory devices[SIM_MAX_DEVICES];

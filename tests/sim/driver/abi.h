@@ -51,8 +51,7 @@ CUresult CUDAAPI cuGraphAddNode_v3(CUgraphNode *out, CUgraph graph, const CUgrap
 CUresult CUDAAPI cuGraphNodeSetParams_v2(CUgraphNode node, CUgraphNodeParams *what);
 #pragma GCC visibility pop
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "../../common/system_headers.h"
 
 /* Returns what a call answers unless it has succeeded. */
 #define TRY(call)                                                                                  \

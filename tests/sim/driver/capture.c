@@ -4,8 +4,6 @@
 #include "state.h"
 #include "stream_state.h"
 
-#include <stdlib.h>
-
 static _Thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 static bool in_the_way(const struct CUstream_st *stream) {

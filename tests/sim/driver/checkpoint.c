@@ -6,9 +6,6 @@
 #include "link.h"
 #include "state.h"
 
-#include <stdlib.h>
-#include <unistd.h>
-
 static void carry(uint64_t bytes) {
     const char *rate = getenv("GPUSHARE_SIM_CHECKPOINT");
     const uint64_t mib = rate ? strtoull(rate, NULL, 10) : 0;

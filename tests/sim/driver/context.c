@@ -1,8 +1,6 @@
 /* Contexts, primary and created, and the stack of them that each thread has; see context.h. */
 #include "context.h"
 
-#include <stdlib.h>
-
 #include "device.h"
 #include "link.h"
 #include "state.h"

@@ -7,8 +7,6 @@
 
 #include "block.h"
 
-#include <stdatomic.h>
-
 struct CUctx_st {
     uint32_t magic;
     uint32_t card;

@@ -8,10 +8,6 @@
 #include "state.h"
 #include "touch.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 /* Whether the card may do there what it asks for: in one allocation, or in adjacent mappings. */
 static bool is_open(uint64_t address, uint64_t size, struct asker asker) {
     struct span span;

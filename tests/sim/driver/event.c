@@ -7,12 +7,6 @@
 #include "stream.h"
 
 #include <linux/futex.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 enum {
     EVENT_MAGIC = 0x45767431,

@@ -1,8 +1,5 @@
 /* The tables by which NVIDIA's own runtime reaches what the driver does not document. There are
  * none here, so that runtime answers every call with an error; its user is told why, once. */
-#include <stdatomic.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "abi.h"
 

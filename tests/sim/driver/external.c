@@ -9,12 +9,6 @@
 #include "space.h"
 #include "state.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "../protocol.h"
 
 struct CUextMemory_st {

@@ -5,9 +5,6 @@
 #include "state.h"
 #include "transfer.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 struct step {
     atomic_uint holders; /* graphs */
     const struct work *work;

@@ -3,10 +3,6 @@
 
 #include "state.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-
 static struct {
     struct host_range *ranges;
     size_t count, room;

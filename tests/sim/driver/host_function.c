@@ -1,8 +1,6 @@
 /* Host functions in streams. */
 #include "stream.h"
 
-#include <stdlib.h>
-
 struct host_call {
     CUhostFn function;
     void *data;

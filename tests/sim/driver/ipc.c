@@ -9,10 +9,6 @@
 #include "state.h"
 #include "stream.h"
 
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 /* For a test: with GPUSHARE_SIM_IPC_CODE, which is set when the first call comes, each call here
  * answers that, and does nothing; while it is empty it does not. */
 static bool is_told(CUresult *code) {

@@ -4,11 +4,6 @@
 #include "device.h"
 #include "touch.h"
 
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

@@ -6,11 +6,6 @@
 
 #include "../message.h"
 
-#include <fcntl.h>
-#include <pthread.h>
-#include <sys/mman.h>
-#include <time.h>
-
 enum {
     /* The memory files are mapped in windows, when first touched: programs touch little of them. */
     WINDOW_SHIFT = 26,

@@ -7,8 +7,6 @@
 #include "state.h"
 #include "stream.h"
 
-#include <stdlib.h>
-
 enum { PITCH = 512 };
 
 static CUresult allocate(CUdeviceptr *out, uint64_t size, enum block_kind kind) {

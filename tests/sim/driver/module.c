@@ -7,11 +7,6 @@
 #include "state.h"
 #include "stream.h"
 
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { NAME_MOST = 128, MOST_THREADS = 1024, ARGUMENTS = 256 };
 
 /* A function's handle is given again at once. */

@@ -4,8 +4,6 @@
  */
 #include "physical.h"
 
-#include <signal.h>
-
 #include "block.h"
 #include "device.h"
 #include "link.h"

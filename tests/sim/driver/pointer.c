@@ -7,8 +7,6 @@
 #include "state.h"
 #include "stream.h"
 
-#include <sys/mman.h>
-
 /* A pointer as attributes see it, whatever kind of memory it leads to. */
 struct seen {
     uint64_t base, size, mapping, mapping_size, serial;

@@ -12,10 +12,6 @@
 #include "state.h"
 #include "stream.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #define MAGIC UINT64_C(0x6c6f6f70206d6973)
 
 struct shared_pool {

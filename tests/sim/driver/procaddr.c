@@ -1,9 +1,6 @@
 /* cuGetProcAddress, over the rows of api.def. What it says of odd names was seen on the H200. */
 #include "abi.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define NONE NULL
 
 typedef void function(void);

@@ -3,8 +3,6 @@
 
 #include "../protocol.h"
 
-#include <sys/mman.h>
-
 enum { AREA_SLOTS = 512 };
 
 /* Single blocks, the homes of small allocations, lie apart from larger ranges. */

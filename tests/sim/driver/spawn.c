@@ -4,20 +4,7 @@
  */
 #include "spawn.h"
 
-#include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "../../common/system_headers.h"
 
 enum { MAX_ENVIRONMENT = 32, STACK = 65536 };
 

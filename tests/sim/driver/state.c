@@ -8,13 +8,6 @@
 #include "stream.h"
 
 #include <linux/futex.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 static struct {
     pthread_mutex_t lock, init_lock;

@@ -3,9 +3,6 @@
 #include "state.h"
 #include "stream_state.h"
 
-#include <signal.h>
-#include <stdlib.h>
-
 struct streams streams = {
     .lock = PTHREAD_MUTEX_INITIALIZER, .progress = PTHREAD_COND_INITIALIZER, .next_id = 3};
 

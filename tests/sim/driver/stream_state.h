@@ -7,8 +7,6 @@
 
 #include "stream.h"
 
-#include <pthread.h>
-
 enum { STREAM_MAGIC = 0x53747231, STREAM_DEAD = 0x53747230 };
 
 struct task {

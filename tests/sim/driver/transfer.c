@@ -9,9 +9,6 @@
 #include "state.h"
 #include "stream.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { STAGED_MOST = 65536, PAGE = 4096 };
 
 /* One copy (width 0) or fill. */

@@ -9,11 +9,6 @@
 #include "state.h"
 #include "stream.h"
 
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdlib.h>
-
 static CUresult check_location(const CUmemLocation *location) {
     REFUSE(location->type != CU_MEM_LOCATION_TYPE_DEVICE, CUDA_ERROR_INVALID_VALUE);
     return device_valid(location->id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;

@@ -17,12 +17,6 @@
 #include "../driver/link.h"
 #include "../driver/state.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 enum { PIECE = 1u << 31, LATE_MS = 1000 };
 
 struct bytes {

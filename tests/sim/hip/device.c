@@ -1,10 +1,6 @@
 /* Devices, the start, and the last error; see runtime.h. */
 #include "runtime.h"
 
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { DEVICES = 16 };
 
 static struct {

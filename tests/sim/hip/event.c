@@ -7,15 +7,6 @@
 #include "../driver/event.h"
 #include "../driver/link.h"
 
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 struct known {
     CUevent event;
     bool shared;

@@ -4,13 +4,6 @@
  */
 #include "runtime.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #pragma GCC visibility push(default)
 void **__hipRegisterFatBinary(const void *code);
 void __hipUnregisterFatBinary(void **handle);

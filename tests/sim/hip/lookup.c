@@ -2,8 +2,6 @@
  */
 #include "runtime.h"
 
-#include <dlfcn.h>
-
 static hipError_t find(const char *symbol, void **function) {
     if (!symbol || !function)
         return hipErrorInvalidValue;

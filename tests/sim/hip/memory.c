@@ -1,8 +1,6 @@
 /* Allocations, frees, copies and what memory is; see runtime.h. */
 #include "runtime.h"
 
-#include <stdint.h>
-
 #define READY_OR_ANSWER()                                                                          \
     do {                                                                                           \
         const hipError_t ready = hip_ready();                                                      \

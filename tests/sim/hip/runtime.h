@@ -5,8 +5,6 @@
 #ifndef SIM_HIP_RUNTIME_H
 #define SIM_HIP_RUNTIME_H
 
-#include <stdint.h>
-
 #define __HIP_PLATFORM_AMD__
 #pragma GCC visibility push(default)
 #include <hip/hip_runtime_api.h>

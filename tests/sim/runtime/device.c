@@ -1,9 +1,6 @@
 /* The runtime's device calls. */
 #include "call.h"
 
-#include <stdio.h>
-#include <string.h>
-
 cudaError_t CUDARTAPI cudaDriverGetVersion(int *version) {
     FORWARD(NEED_NOTHING, false, cuDriverGetVersion(version));
 }

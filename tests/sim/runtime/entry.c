@@ -1,8 +1,6 @@
 /* The runtime's look-ups: of driver functions, and of errors' names. */
 #include "call.h"
 
-#include <dlfcn.h>
-
 typedef CUresult find_function(const char *, void **, int, cuuint64_t,
                                CUdriverProcAddressQueryResult *);
 

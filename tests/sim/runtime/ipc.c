@@ -1,9 +1,6 @@
 /* The runtime's calls between processes: their driver twins, handle for handle. */
 #include "call.h"
 
-#include <signal.h>
-#include <string.h>
-
 _Static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(CUipcMemHandle), "the same handle");
 _Static_assert(sizeof(cudaIpcEventHandle_t) == sizeof(CUipcEventHandle), "the same handle");
 

@@ -1,8 +1,6 @@
 /* The runtime's memory calls. */
 #include "call.h"
 
-#include <string.h>
-
 #define ADDRESS(pointer) ((CUdeviceptr)(uintptr_t)(pointer))
 
 /* Unlike the driver's, an allocation of nothing succeeds and is nothing. */

@@ -2,10 +2,6 @@
  * What nvcc's code calls for kernels and device variables of a .cu file: they are registered
  * before main, and a launch is refused, for there is nothing here that runs them.
  */
-#include <pthread.h>
-#include <stdatomic.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "call.h"
 

@@ -1,9 +1,6 @@
 /* The runtime's state: the driver's calls, the primary contexts, each thread's device and error. */
 #include "runtime.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
-
 enum { MAX_DEVICES = 64 };
 
 typedef CUresult find_function(const char *, void **, int, cuuint64_t,

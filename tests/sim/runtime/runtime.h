@@ -13,8 +13,7 @@
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda_runtime_api.h>
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "../../common/system_headers.h"
 
 struct driver {
 #define DRIVER(name, version) __typeof__(name) *name;

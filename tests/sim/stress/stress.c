@@ -8,13 +8,6 @@
 #include "../conformance/lane.h"
 #include "../protocol.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <time.h>
-
 enum { THREADS = 16, ROUNDS = 2000, MILLION = 1000000, SHARED = 10000, CLIENTS = 8, TABLE = 64 };
 enum { VMM_BLOCK = 4 << 20 };
 

@@ -3,10 +3,6 @@
 
 #include "../../conformance/check.h"
 
-#include <dlfcn.h>
-#include <string.h>
-#include <unistd.h>
-
 #define AT(pointer, offset) ((void *)((char *)(pointer) + (offset)))
 
 /* No allocation's: nothing is ever so low. */

@@ -11,10 +11,6 @@
 
 #include "../../conformance/check.h"
 
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 static void say_what_it_is(void) {
     const char *legacy = getenv("HSA_ENABLE_IPC_MODE_LEGACY");
     char text[128];

@@ -1,11 +1,6 @@
 /* AMD's runtime, by dlopen; see hip.h. */
 #include "hip.h"
 
-#include <dlfcn.h>
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 struct hip hip;
 
 static void *open_library(void) {

@@ -5,6 +5,8 @@
 #ifndef HIP_CONFORMANCE_HIP_H
 #define HIP_CONFORMANCE_HIP_H
 
+#include "../../../common/system_headers.h"
+
 #include "../../../../shim/hip/hip_abi.h"
 
 typedef int hipMemcpyKind;

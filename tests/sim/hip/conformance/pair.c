@@ -4,12 +4,6 @@
 #include "../../conformance/check.h"
 #include "../../conformance/peer.h"
 
-#include <poll.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-
 enum { TIMEOUT_MS = 30000, HANGS = -2 };
 
 struct bytes {

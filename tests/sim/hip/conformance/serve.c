@@ -4,11 +4,6 @@
 
 #include "../../conformance/peer.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #define POINTER(n) ((void *)(uintptr_t)(n))
 
 static int start(struct message *m) {
