@@ -1,6 +1,5 @@
 // door_test.cpp - every way a call can take to the driver: whether it is seen, under which name,
 // and that the program cannot tell.
-#include <tuple>
 
 #include "patience.hpp"
 #include "program.hpp"

@@ -1,23 +1,7 @@
 #include "program.hpp"
 #include "patience.hpp"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <spawn.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <ostream>
-#include <set>
-#include <sstream>
-#include <stdexcept>
 
 namespace fs = std::filesystem;
 

@@ -2,8 +2,6 @@
 // may wait for what its host does next, and then a call that waits for the kernel never returns.
 #include "scenario/merging.hpp"
 
-#include <algorithm>
-
 namespace {
 
 // Each of them returns beside a kernel on a stream that the default stream does not wait for.

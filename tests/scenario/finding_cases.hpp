@@ -1,8 +1,6 @@
 // finding_cases.hpp - what each program of misuse is to be told: the table behind finding_test.cpp.
 #pragma once
 
-#include <ostream>
-
 namespace {
 
 enum Who { MAIN, OTHER }; // the program's first process, or the one it started

@@ -1,6 +1,4 @@
 // frames_test.cpp - whole frames, between programs that know nothing of each other (apps/film.c).
-#include <fstream>
-#include <sstream>
 
 #include "scenario/harness.hpp"
 

@@ -1,6 +1,4 @@
 // Merged memory that only suspended programs have leaves the card, once for all of them.
-#include <atomic>
-#include <thread>
 
 #include "scenario/keepers.hpp"
 #include "scenario/merging.hpp"

@@ -1,8 +1,4 @@
 // What a process has for itself leaves the GPU in blocks that it copies itself (suspend = on).
-#include <sys/resource.h>
-
-#include <atomic>
-#include <thread>
 
 extern "C" {
 #include "directory/orders.h"

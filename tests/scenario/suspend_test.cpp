@@ -1,7 +1,4 @@
 // gpushare suspend and resume: programs take turns on one card.
-#include <chrono>
-#include <filesystem>
-#include <thread>
 
 extern "C" {
 #include "directory/orders.h"

@@ -1,6 +1,5 @@
 // token_test.cpp - vmm_ipc = on: memory that programs make by their own cuMemCreate has handles,
 // which others open, as memory of cudaMalloc has.
-#include <regex>
 
 #include "gpushare/token.h"
 #include "scenario/harness.hpp"

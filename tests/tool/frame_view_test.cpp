@@ -1,6 +1,4 @@
 // Whole frames in ls, show, top and metrics: what the file says, and who still reads.
-#include <atomic>
-#include <thread>
 
 #include "harness.hpp"
 #include "json.hpp"

@@ -1,7 +1,6 @@
 // Each test runs what it tests in a forked child, for the log has one state a process, and reads
 // what the child wrote. The child answers with its exit status: 0, or the number of the check that
 // failed.
-#include <csignal>
 
 extern "C" {
 #include "log/format.h"

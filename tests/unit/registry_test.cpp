@@ -1,8 +1,6 @@
 /* registry_test.cpp - what is allocated, imported, created: exact, under threads, and when large.
  */
 
-#include <cerrno>
-
 extern "C" {
 #include "driver/driver_ops.h"
 #include "process/references.h"

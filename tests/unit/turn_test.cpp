@@ -1,7 +1,4 @@
 // turn_test.cpp - where a frame ends, by what a program does.
-#include <gtest/gtest.h>
-
-#include <string>
 
 extern "C" {
 #include "frames/turn.h"
