@@ -68,9 +68,8 @@ CUresult capture_implicit(CUcontext context) {
 
 static CUresult begin(CUstream named, bool per_thread, CUstreamCaptureMode mode) {
     CUstream stream;
-    CUresult result = stream_resolve(named, per_thread, &stream);
-    if (result)
-        return result;
+    TRY(stream_resolve(named, per_thread, &stream));
+    CUresult result = CUDA_SUCCESS;
     REFUSE((unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED, CUDA_ERROR_INVALID_VALUE);
     REFUSE(stream->legacy, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     STREAMS_LOCKED();
@@ -108,8 +107,7 @@ static CUresult finish(CUstream stream, CUgraph *graph) {
 }
 
 static CUresult end(CUstream named, bool per_thread, CUgraph *graph) {
-    CUstream stream;
-    TRY(stream_resolve(named, per_thread, &stream));
+    RESOLVED(stream, named, per_thread);
     REFUSE(!graph, CUDA_ERROR_INVALID_VALUE);
     STREAMS_LOCKED();
     return finish(stream, graph);
@@ -127,11 +125,9 @@ static bool is_told(CUstream stream) {
 
 static CUresult status_of(CUstream named, bool per_thread, CUstreamCaptureStatus *status) {
     CUstream stream;
-    CUresult result = stream_resolve(named, per_thread, &stream);
-    if (!result && !status)
-        result = CUDA_ERROR_INVALID_VALUE;
-    if (result)
-        return result;
+    TRY(stream_resolve(named, per_thread, &stream));
+    REFUSE(!status, CUDA_ERROR_INVALID_VALUE);
+    CUresult result = CUDA_SUCCESS;
     STREAMS_LOCKED();
     if (is_told(stream))
         *status = stream->capture;
@@ -143,8 +139,7 @@ static CUresult status_of(CUstream named, bool per_thread, CUstreamCaptureStatus
 /* The graph is the stream's until the capture ends; which step comes last is not told. */
 static CUresult info_of(CUstream named, bool per_thread, CUstreamCaptureStatus *status,
                         cuuint64_t *id, CUgraph *graph) {
-    CUstream stream;
-    TRY(stream_resolve(named, per_thread, &stream));
+    RESOLVED(stream, named, per_thread);
     REFUSE(!status, CUDA_ERROR_INVALID_VALUE);
     if (stream->legacy)
         TRY(capture_implicit(stream->context));
@@ -223,9 +218,8 @@ BOTH(cuStreamEndCaptureToCig, (CUstream stream), end_for_others(stream, per_thre
 /* The new steps come behind those that the graph has. */
 static CUresult begin_again(CUstream named, bool per_thread, CUstreamCaptureMode mode,
                             CUgraph graph) {
-    CUstream stream;
     TRY(graph ? begin(named, per_thread, mode) : CUDA_ERROR_INVALID_VALUE);
-    TRY(stream_resolve(named, per_thread, &stream));
+    RESOLVED(stream, named, per_thread);
     STREAMS_LOCKED();
     graph_drop(stream->graph);
     stream->graph = graph;

@@ -141,8 +141,7 @@ CUresult CUDAAPI cuCtxDestroy_v2(CUcontext context) {
 CALL(cuCtxDestroy, (CUcontext context), cuCtxDestroy_v2(context))
 
 CUresult CUDAAPI cuCtxAttach(CUcontext *out, unsigned int flags) {
-    CUcontext context;
-    TRY(context_current(&context));
+    CURRENT(context);
     REFUSE(!out || flags, CUDA_ERROR_INVALID_VALUE);
     context->references++;
     *out = context;
@@ -172,9 +171,8 @@ static CUcontext primary_of(CUdevice device) {
 }
 
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device) {
-    CUresult result = primary_check(device);
-    if (result)
-        return result;
+    TRY(primary_check(device));
+    CUresult result = CUDA_SUCCESS;
     REFUSE(!out, CUDA_ERROR_INVALID_VALUE);
     STATE_LOCKED();
     CUcontext context = primary_of(device);
@@ -355,8 +353,7 @@ CUresult CUDAAPI cuCtxGetApiVersion(CUcontext context, unsigned int *version) {
 }
 
 CUresult CUDAAPI cuCtxGetFlags(unsigned int *flags) {
-    CUcontext context;
-    TRY(context_current(&context));
+    CURRENT(context);
     REFUSE(!flags, CUDA_ERROR_INVALID_VALUE);
     *flags = context->flags;
     return CUDA_SUCCESS;

@@ -24,6 +24,10 @@ struct CUctx_st {
 
 /* The current context: 3, 4, 201 where there is none, 709 where it has ended, or what lost it. */
 CUresult context_current(CUcontext *context);
+/* That, under this name; without one the call ends. */
+#define CURRENT(name)                                                                              \
+    CUcontext name __attribute__((unused));                                                        \
+    TRY(context_current(&(name)))
 /* 0, 709, or what lost it: a kernel's or copy's fault, and with it all work and every later call.
  */
 CUresult context_state(const struct CUctx_st *context);

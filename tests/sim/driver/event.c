@@ -58,9 +58,8 @@ static CUevent create(CUcontext context, unsigned flags, int64_t slot) {
 }
 
 CUresult CUDAAPI cuEventCreate(CUevent *out, unsigned int flags) {
-    CUcontext context;
     struct sim_reply reply = {.a = 0};
-    TRY(context_current(&context));
+    CURRENT(context);
     bool shared = flags & CU_EVENT_INTERPROCESS;
     if (!out || flags & ~(unsigned)EVENT_FLAGS || (shared && !(flags & CU_EVENT_DISABLE_TIMING)))
         return CUDA_ERROR_INVALID_VALUE;
@@ -141,9 +140,8 @@ static CUresult reach(void *argument) {
 static const struct work recording = {.run = reach, .brief = true, .once = true};
 
 static CUresult record(CUevent event, CUstream named, bool per_thread) {
-    CUstream stream;
     TRY(check(event));
-    TRY(stream_resolve(named, per_thread, &stream));
+    RESOLVED(stream, named, per_thread);
     struct record *record = malloc(sizeof *record);
     REFUSE(!record, CUDA_ERROR_OUT_OF_MEMORY);
     record->event = event;
@@ -162,9 +160,8 @@ BOTH(cuEventRecordWithFlags, (CUevent event, CUstream stream, unsigned int flags
 
 /* 907 of one whose record is a part of a graph; that ends the capture. */
 static CUresult check_waitable(CUevent event) {
-    CUresult result = check(event);
-    if (result || !event->captured)
-        return result ? result : capture_forbidden();
+    TRY(check(event));
+    REFUSE(!event->captured, capture_forbidden());
     capture_own(event->captured);
     return CUDA_ERROR_CAPTURED_EVENT;
 }
@@ -218,9 +215,8 @@ static CUresult run_wait(void *argument) {
 static const struct work waiting = {.run = run_wait, .apart = true, .once = true};
 
 static CUresult wait_event(CUstream named, bool per_thread, CUevent event) {
-    CUstream stream;
     TRY(check(event));
-    TRY(stream_resolve(named, per_thread, &stream));
+    RESOLVED(stream, named, per_thread);
     uint32_t number = load(&event->state->recorded);
     if (reached(event->state, number))
         return CUDA_SUCCESS;

@@ -68,9 +68,8 @@ static CUresult import(CUcontext context, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC
 /* The descriptor is closed, too, where its memory is refused. */
 CUresult CUDAAPI cuImportExternalMemory(CUexternalMemory *out,
                                         const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *from) {
-    CUcontext context;
     TRY(state_asked());
-    TRY(context_current(&context));
+    CURRENT(context);
     TRY(out && from ? check_description(from) : CUDA_ERROR_INVALID_VALUE);
     state_lock();
     const CUresult result = from->handle.fd < 0 ? CUDA_ERROR_UNKNOWN : import(context, from, out);

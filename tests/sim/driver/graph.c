@@ -384,17 +384,15 @@ static const struct work replaying = {
 
 CUresult CUDAAPI cuGraphAddChildGraphNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
                                           size_t count, CUgraph child) {
-    CUresult result = state_check();
+    TRY(state_check());
     (void)after, (void)count;
-    if (result || !child)
-        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    REFUSE(!child, CUDA_ERROR_INVALID_VALUE);
     CUgraph copy = copy_of(child);
     return copy ? add(graph, &(struct planned){&replaying, copy}, out) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult launch(CUgraphExec exec, CUstream named, bool per_thread) {
-    CUstream stream;
-    TRY(stream_resolve(named, per_thread, &stream));
+    RESOLVED(stream, named, per_thread);
     REFUSE(!exec, CUDA_ERROR_INVALID_VALUE);
     TRY(capture_own(stream));
     exec->graph->holders++;

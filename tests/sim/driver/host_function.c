@@ -15,8 +15,7 @@ static CUresult run_host_call(void *argument) {
 static const struct work calling = {.run = run_host_call, .apart = true};
 
 static CUresult launch(CUstream named, bool per_thread, CUhostFn function, void *data) {
-    CUstream stream;
-    TRY(stream_resolve(named, per_thread, &stream));
+    RESOLVED(stream, named, per_thread);
     REFUSE(!function, CUDA_ERROR_INVALID_VALUE);
     struct host_call *call = malloc(sizeof *call);
     REFUSE(!call, CUDA_ERROR_OUT_OF_MEMORY);

@@ -72,9 +72,8 @@ static CUresult ask_daemon(CUcontext context, const struct handle *handle, struc
     struct sim_request request = {
         .op = SIM_OPEN, .a = handle->client, .b = (uint64_t)handle->memory << SIM_BLOCK_SHIFT};
     struct sim_reply reply;
-    CUresult result = link_call(&request, &reply);
-    if (result)
-        return result;
+    TRY(link_call(&request, &reply));
+    CUresult result = CUDA_SUCCESS;
     if (handle->pages > reply.c >> HANDLE_PAGE_SHIFT)
         result = CUDA_ERROR_INVALID_VALUE;
     else if (!device_reaches(context->card, reply.device))
@@ -122,9 +121,8 @@ static CUresult add_opening(struct block *block, const struct handle *handle) {
 CUresult import_open(CUcontext context, const struct handle *handle, CUdeviceptr *out) {
     REFUSE(is_open_elsewhere(context, handle), CUDA_ERROR_INVALID_HANDLE);
     struct block *block = find(context->card, handle, 0);
-    CUresult result = block ? CUDA_SUCCESS : ask_daemon(context, handle, &block);
-    if (result)
-        return result;
+    TRY(block ? CUDA_SUCCESS : ask_daemon(context, handle, &block));
+    CUresult result = CUDA_SUCCESS;
     if (handle->size > block->size || handle->offset > block->size - handle->size)
         result = CUDA_ERROR_INVALID_VALUE;
     if (!result)
@@ -141,9 +139,8 @@ CUresult import_attach(CUcontext context, uint64_t id, const struct handle *hand
     struct sim_request request = {.op = SIM_ATTACH, .a = id};
     struct sim_reply reply;
     struct block *block;
-    CUresult result = link_call(&request, &reply);
-    if (result)
-        return result;
+    TRY(link_call(&request, &reply));
+    CUresult result = CUDA_SUCCESS;
     if (!device_reaches(context->card, reply.device))
         result = CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     if (!result)

@@ -53,9 +53,8 @@ CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr pointer) {
     if (is_told(&told))
         return told;
     struct handle handle;
-    CUcontext context;
     REFUSE(!out || !pointer, CUDA_ERROR_INVALID_VALUE);
-    TRY(context_current(&context));
+    CURRENT(context);
     state_lock();
     CUresult result = export(pointer, &handle);
     state_unlock();
@@ -94,10 +93,9 @@ CUresult CUDAAPI cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle bytes, u
     if (is_told(&told))
         return told;
     struct handle handle;
-    CUcontext context;
     memcpy(&handle, &bytes, sizeof handle);
     REFUSE(!out || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, CUDA_ERROR_INVALID_VALUE);
-    TRY(context_current(&context));
+    CURRENT(context);
     REFUSE(!plausible(&handle), CUDA_ERROR_INVALID_VALUE);
     /* The real one knows its own handles by the pid alone, another container's 1 or not. */
     if (handle.client == link_client() || handle.pid == (uint32_t)getpid())
@@ -113,8 +111,7 @@ CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr pointer) {
     CUresult told;
     if (is_told(&told))
         return told;
-    CUcontext context;
-    TRY(context_current(&context));
+    CURRENT(context);
     state_lock();
     struct span span;
     bool found = block_find(pointer, &span) && span.block->kind == BLOCK_IMPORT;
@@ -136,8 +133,7 @@ CUresult CUDAAPI cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event) {
     CUresult told;
     if (is_told(&told))
         return told;
-    CUcontext context;
-    TRY(context_current(&context));
+    CURRENT(context);
     return event ? event_export(event, handle) : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -145,8 +141,7 @@ CUresult CUDAAPI cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle handle) {
     CUresult told;
     if (is_told(&told))
         return told;
-    CUcontext context;
-    TRY(context_current(&context));
+    CURRENT(context);
     REFUSE(!out, CUDA_ERROR_INVALID_VALUE);
     /* A card opens what is left of a creator that has ended, too. */
     CUresult result = event_import(context, &handle, out);

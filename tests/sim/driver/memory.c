@@ -10,8 +10,7 @@
 enum { PITCH = 512 };
 
 static CUresult allocate(CUdeviceptr *out, uint64_t size, enum block_kind kind) {
-    CUcontext context;
-    TRY(context_current(&context));
+    CURRENT(context);
     TRY(capture_forbidden());
     REFUSE(!out || !size, CUDA_ERROR_INVALID_VALUE);
     STATE_LOCKED();
@@ -22,9 +21,8 @@ CALL(cuMemAlloc_v2, (CUdeviceptr * out, size_t size), allocate(out, size, BLOCK_
 
 CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
                                     unsigned int element) {
-    CUcontext context;
     size_t row, size;
-    TRY(context_current(&context));
+    CURRENT(context);
     if (!out || !pitch || !width || !height || (element != 4 && element != 8 && element != 16))
         return CUDA_ERROR_INVALID_VALUE;
     if (__builtin_add_overflow(width, PITCH - 1, &row) ||
@@ -75,8 +73,7 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
 /* --- the first ABI: 32-bit addresses, which this card has none of --- */
 
 CUresult CUDAAPI cuMemAlloc(CUdeviceptr_v1 *out, unsigned int size) {
-    CUcontext context;
-    TRY(context_current(&context));
+    CURRENT(context);
     return out && size ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -88,17 +85,15 @@ CALL(cuMemFree, (CUdeviceptr_v1 address), cuMemFree_v2(address))
 
 CUresult CUDAAPI cuMemGetAddressRange(CUdeviceptr_v1 *base, unsigned int *size,
                                       CUdeviceptr_v1 address) {
-    CUcontext context;
-    CUresult result = context_current(&context);
+    CURRENT(context);
     (void)base, (void)size, (void)address;
-    return result ? result : CUDA_ERROR_NOT_FOUND;
+    return CUDA_ERROR_NOT_FOUND;
 }
 
 CUresult CUDAAPI cuMemHostGetDevicePointer(CUdeviceptr_v1 *out, void *pointer, unsigned int flags) {
-    CUcontext context;
-    CUresult result = context_current(&context);
+    CURRENT(context);
     (void)out, (void)pointer, (void)flags;
-    return result ? result : CUDA_ERROR_INVALID_VALUE;
+    return CUDA_ERROR_INVALID_VALUE;
 }
 
 /* --- pools: what a card's own one needs, and frees of all (pool.h) --- */
@@ -192,8 +187,7 @@ static CUresult allocate_on(CUstream stream, CUdeviceptr *out, uint64_t size) {
 }
 
 static CUresult allocate_async(CUdeviceptr *out, size_t size, CUstream named, bool per_thread) {
-    CUstream stream;
-    TRY(stream_resolve(named, per_thread, &stream));
+    RESOLVED(stream, named, per_thread);
     TRY(capture_forbidden());
     REFUSE(!out, CUDA_ERROR_INVALID_VALUE);
     if (size)
@@ -240,16 +234,14 @@ BOTH(cuMemFreeAsync, (CUdeviceptr address, CUstream stream),
 /* --- host memory --- */
 
 static CUresult allocate_host(uint64_t *out, size_t size, bool managed) {
-    CUcontext context;
-    TRY(context_current(&context));
+    CURRENT(context);
     STATE_LOCKED();
     return host_allocate(context, size, managed, out);
 }
 
 CUresult CUDAAPI cuMemHostAlloc(void **out, size_t size, unsigned int flags) {
     uint64_t base = 0;
-    CUcontext context;
-    TRY(context_current(&context));
+    CURRENT(context);
     TRY(capture_forbidden());
     REFUSE(!out || flags > 7, CUDA_ERROR_INVALID_VALUE);
     TRY(size ? allocate_host(&base, size, false) : CUDA_SUCCESS);
@@ -279,8 +271,7 @@ CUresult CUDAAPI cuMemFreeHost(void *pointer) {
 }
 
 CUresult CUDAAPI cuMemHostRegister_v2(void *pointer, size_t size, unsigned int flags) {
-    CUcontext context;
-    TRY(context_current(&context));
+    CURRENT(context);
     TRY(capture_forbidden());
     REFUSE(!pointer || !size || flags > 15, CUDA_ERROR_INVALID_VALUE);
     STATE_LOCKED();
@@ -292,8 +283,7 @@ CUresult CUDAAPI cuMemHostRegister(void *pointer, size_t size, unsigned int flag
 }
 
 CUresult CUDAAPI cuMemHostUnregister(void *pointer) {
-    CUcontext context;
-    TRY(context_current(&context));
+    CURRENT(context);
     REFUSE(!pointer, CUDA_ERROR_INVALID_VALUE);
     stream_wait_card(context->card);
     STATE_LOCKED();
@@ -302,8 +292,7 @@ CUresult CUDAAPI cuMemHostUnregister(void *pointer) {
 
 CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *out, size_t size, unsigned int flags) {
     uint64_t base;
-    CUcontext context;
-    TRY(context_current(&context));
+    CURRENT(context);
     TRY(capture_forbidden());
     if (!out || !size || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
         return CUDA_ERROR_INVALID_VALUE;
@@ -313,8 +302,7 @@ CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *out, size_t size, unsigned int f
 }
 
 CUresult CUDAAPI cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *pointer, unsigned int flags) {
-    CUcontext context;
-    TRY(context_current(&context));
+    CURRENT(context);
     REFUSE(!out || flags, CUDA_ERROR_INVALID_VALUE);
     state_lock();
     const struct host_range *range = host_find((uint64_t)(uintptr_t)pointer);
@@ -328,26 +316,21 @@ CUresult CUDAAPI cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *pointer, u
 /* --- how much there is --- */
 
 CUresult CUDAAPI cuMemGetInfo_v2(size_t *available, size_t *total) {
-    CUcontext context;
     struct sim_reply reply;
-    TRY(context_current(&context));
+    CURRENT(context);
     REFUSE(!available || !total, CUDA_ERROR_INVALID_VALUE);
     struct sim_request request = {.op = SIM_MEMINFO, .device = context->card};
-    CUresult result = link_call(&request, &reply);
-    if (!result) {
-        *available = reply.a;
-        *total = reply.b;
-    }
-    return result;
+    TRY(link_call(&request, &reply));
+    *available = reply.a;
+    *total = reply.b;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuMemGetInfo(unsigned int *available, unsigned int *total) {
     size_t wide[2];
     REFUSE(!available || !total, CUDA_ERROR_INVALID_VALUE);
-    CUresult result = cuMemGetInfo_v2(&wide[0], &wide[1]);
-    if (!result) {
-        *available = wide[0] > UINT32_MAX ? UINT32_MAX : (unsigned int)wide[0];
-        *total = wide[1] > UINT32_MAX ? UINT32_MAX : (unsigned int)wide[1];
-    }
-    return result;
+    TRY(cuMemGetInfo_v2(&wide[0], &wide[1]));
+    *available = wide[0] > UINT32_MAX ? UINT32_MAX : (unsigned int)wide[0];
+    *total = wide[1] > UINT32_MAX ? UINT32_MAX : (unsigned int)wide[1];
+    return CUDA_SUCCESS;
 }

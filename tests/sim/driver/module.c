@@ -66,8 +66,7 @@ static void wait_for_loads(void) {
 }
 
 CUresult CUDAAPI cuModuleLoadData(CUmodule *out, const void *image) {
-    CUcontext context;
-    TRY(context_current(&context));
+    CURRENT(context);
     REFUSE(!out || !image, CUDA_ERROR_INVALID_VALUE);
     CUmodule module = calloc(1, sizeof *module);
     if (module)
@@ -93,10 +92,8 @@ CUresult CUDAAPI cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned i
 }
 
 CUresult CUDAAPI cuModuleUnload(CUmodule module) {
-    CUcontext context;
-    CUresult result = context_current(&context);
-    if (result || !module)
-        return result ? result : CUDA_ERROR_INVALID_HANDLE;
+    CURRENT(context);
+    REFUSE(!module, CUDA_ERROR_INVALID_HANDLE);
     state_lock();
     while (module->functions) {
         struct CUfunc_st *function = module->functions;
@@ -117,8 +114,7 @@ static bool has_entry(const struct CUmod_st *module, const char *name) {
 }
 
 CUresult CUDAAPI cuModuleGetFunction(CUfunction *out, CUmodule module, const char *name) {
-    CUcontext context;
-    TRY(context_current(&context));
+    CURRENT(context);
     REFUSE(!out || !module || !name, CUDA_ERROR_INVALID_VALUE);
     const struct kernel *kernel = has_entry(module, name) ? kernel_find(name) : NULL;
     REFUSE(!kernel, CUDA_ERROR_NOT_FOUND);
@@ -238,8 +234,7 @@ CUresult module_launch_node(const CUDA_KERNEL_NODE_PARAMS_v2 *what, const struct
 /* What the launches differ in: `threads` is of a block, in each direction. */
 static CUresult launch(CUfunction function, const unsigned *grid, const unsigned *threads,
                        CUstream named, bool per_thread, void *const *parameters) {
-    CUstream stream;
-    TRY(stream_resolve(named, per_thread, &stream));
+    RESOLVED(stream, named, per_thread);
     REFUSE(!function, CUDA_ERROR_INVALID_HANDLE);
     if (!parameters || !grid[0] || !grid[1] || !grid[2] || !threads[0] || !threads[1] ||
         !threads[2] || (uint64_t)threads[0] * threads[1] * threads[2] > MOST_THREADS)
@@ -300,10 +295,9 @@ static CUresult check(CUfunction function) {
 }
 
 CUresult CUDAAPI cuFuncSetBlockShape(CUfunction function, int x, int y, int z) {
-    const CUresult result = check(function);
-    if (!result)
-        memcpy(function->threads, (int[]){x, y, z}, sizeof function->threads);
-    return result;
+    TRY(check(function));
+    memcpy(function->threads, (int[]){x, y, z}, sizeof function->threads);
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuParamSetSize(CUfunction function, unsigned int size) {
@@ -312,9 +306,7 @@ CUresult CUDAAPI cuParamSetSize(CUfunction function, unsigned int size) {
 }
 
 CUresult CUDAAPI cuParamSetv(CUfunction function, int at, void *value, unsigned int size) {
-    const CUresult result = check(function);
-    if (result)
-        return result;
+    TRY(check(function));
     REFUSE(at < 0 || size > ARGUMENTS || (unsigned)at > ARGUMENTS - size, CUDA_ERROR_INVALID_VALUE);
     memcpy(function->arguments + at, value, size);
     return CUDA_SUCCESS;
@@ -322,9 +314,7 @@ CUresult CUDAAPI cuParamSetv(CUfunction function, int at, void *value, unsigned 
 
 CUresult CUDAAPI cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream) {
     void *parameters[KERNEL_PARAMETERS];
-    const CUresult result = check(function);
-    if (result)
-        return result;
+    TRY(check(function));
     kernel_places(function->kernel, function->arguments, parameters);
     return launch(function, (unsigned[]){(unsigned)width, (unsigned)height, 1}, function->threads,
                   stream, false, parameters);

@@ -3,8 +3,7 @@
 #include "device.h"
 
 CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
-    CUcontext context;
-    TRY(context_current(&context));
+    CURRENT(context);
     REFUSE(flags, CUDA_ERROR_INVALID_VALUE);
     REFUSE(!peer || !context_known(peer) || !peer->alive, CUDA_ERROR_INVALID_CONTEXT);
     REFUSE(peer->card == context->card, CUDA_ERROR_INVALID_DEVICE);
@@ -15,8 +14,7 @@ CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
 }
 
 CUresult CUDAAPI cuCtxDisablePeerAccess(CUcontext peer) {
-    CUcontext context;
-    TRY(context_current(&context));
+    CURRENT(context);
     REFUSE(!peer || !context_known(peer), CUDA_ERROR_INVALID_CONTEXT);
     REFUSE(!(context->peers & 1u << peer->card), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
     context->peers &= ~(1u << peer->card);

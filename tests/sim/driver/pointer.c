@@ -81,8 +81,7 @@ static struct seen look(uint64_t pointer) {
 }
 
 CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer) {
-    CUcontext context;
-    TRY(context_current(&context));
+    CURRENT(context);
     if (!base && !size)
         return CUDA_SUCCESS;
     struct seen seen = look(pointer);
@@ -299,8 +298,7 @@ DECOMPRESSES(_ptsz)
 
 /* Prefetches and advice are for managed memory. */
 static CUresult check_managed(uint64_t address, uint64_t size) {
-    CUcontext context;
-    TRY(context_current(&context));
+    CURRENT(context);
     STATE_LOCKED();
     const struct host_range *range = host_find(address);
     const bool managed =

@@ -190,9 +190,8 @@ static CUresult open_pointer(CUcontext context, struct pool *pool, uint64_t addr
 CUresult CUDAAPI cuMemPoolImportPointer(CUdeviceptr *out, CUmemoryPool handle,
                                         CUmemPoolPtrExportData *data) {
     struct shared_pointer shared;
-    CUcontext context;
     TRY(state_asked());
-    TRY(context_current(&context));
+    CURRENT(context);
     REFUSE(!out || !data, CUDA_ERROR_INVALID_VALUE);
     memcpy(&shared, data, sizeof shared);
     STATE_LOCKED();
@@ -207,9 +206,8 @@ CUresult CUDAAPI cuMemPoolImportPointer(CUdeviceptr *out, CUmemoryPool handle,
 
 static CUresult allocate(CUdeviceptr *out, size_t size, CUmemoryPool handle, CUstream named,
                          bool per_thread) {
-    CUstream stream;
     TRY(state_asked());
-    TRY(stream_resolve(named, per_thread, &stream));
+    RESOLVED(stream, named, per_thread);
     TRY(capture_forbidden());
     STATE_LOCKED();
     struct pool *pool = pool_find(handle);

@@ -49,9 +49,8 @@ static CUresult copy(const struct rows *to, const struct rows *from, size_t widt
      (to)->pitch >= (width))
 
 static CUresult copy_2d(const CUDA_MEMCPY2D_v2 *plan, struct manner manner) {
-    CUcontext context;
     struct rows to, from;
-    TRY(context_current(&context));
+    CURRENT(context);
     REFUSE(!plan, CUDA_ERROR_INVALID_VALUE);
     const size_t width = plan->WidthInBytes, height = plan->Height;
     if (!SIDE(plan, dst, plan->dstY, width, &to) || !SIDE(plan, src, plan->srcY, width, &from))
@@ -75,11 +74,10 @@ CUresult CUDAAPI cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D_v2 *plan, CUstream 
 
 /* All layers may be copied, or none is: the last byte lies behind all others. */
 static CUresult copy_3d(const CUDA_MEMCPY3D *plan, struct manner manner) {
-    CUcontext context;
     struct rows to, from;
-    CUresult result = context_current(&context);
-    if (result || !plan)
-        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = CUDA_SUCCESS;
+    CURRENT(context);
+    REFUSE(!plan, CUDA_ERROR_INVALID_VALUE);
     const size_t width = plan->WidthInBytes, height = plan->Height;
     const size_t to_rows = plan->dstHeight ? plan->dstHeight : height;
     const size_t from_rows = plan->srcHeight ? plan->srcHeight : height;

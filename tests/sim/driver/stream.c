@@ -213,8 +213,7 @@ static CUstream find_legacy(CUcontext context) {
 }
 
 static CUresult default_stream(bool per_thread, CUstream *stream) {
-    CUcontext context;
-    TRY(context_current(&context));
+    CURRENT(context);
     pthread_mutex_lock(&streams.lock);
     if (per_thread && own_default.context != context) {
         own_default.context = context;
@@ -258,8 +257,7 @@ void stream_end_context(CUcontext context) {
 }
 
 CUresult CUDAAPI cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority) {
-    CUcontext context;
-    TRY(context_current(&context));
+    CURRENT(context);
     REFUSE(!out || flags & ~(unsigned)CU_STREAM_NON_BLOCKING, CUDA_ERROR_INVALID_VALUE);
     if (getenv("GPUSHARE_SIM_NO_STREAMS")) {
         usleep((unsigned)atoi(getenv("GPUSHARE_SIM_NO_STREAMS")) * 1000);
@@ -294,8 +292,7 @@ BOTH(cuStreamGetPriority, (CUstream stream, int *priority),
      describe(stream, per_thread, NULL, priority))
 
 static CUresult tell_context(CUstream named, bool per_thread, CUcontext *context) {
-    CUstream stream;
-    TRY(stream_resolve(named, per_thread, &stream));
+    RESOLVED(stream, named, per_thread);
     REFUSE(!context, CUDA_ERROR_INVALID_VALUE);
     *context = stream->context;
     return CUDA_SUCCESS;
@@ -326,15 +323,13 @@ static CUresult check_waitable(CUstream stream) {
 }
 
 static CUresult synchronize(CUstream named, bool per_thread) {
-    CUstream stream;
-    TRY(stream_resolve(named, per_thread, &stream));
+    RESOLVED(stream, named, per_thread);
     TRY(check_waitable(stream));
     return stream_wait(stream);
 }
 
 static CUresult query(CUstream named, bool per_thread) {
-    CUstream stream;
-    TRY(stream_resolve(named, per_thread, &stream));
+    RESOLVED(stream, named, per_thread);
     TRY(check_waitable(stream));
     STREAMS_LOCKED();
     bool idle = turn_of(stream, UINT64_MAX);
@@ -351,14 +346,12 @@ static CUresult synchronize_context(CUcontext context) {
 }
 
 CUresult CUDAAPI cuCtxSynchronize(void) {
-    CUcontext context;
-    CUresult result = context_current(&context);
-    return result ? result : synchronize_context(context);
+    CURRENT(context);
+    return synchronize_context(context);
 }
 
 CUresult CUDAAPI cuCtxSynchronize_v2(CUcontext context) {
-    CUresult result = context ? state_check() : context_current(&context);
-    if (!result && !context_known(context))
-        result = CUDA_ERROR_INVALID_CONTEXT;
-    return result ? result : synchronize_context(context);
+    TRY(context ? state_check() : context_current(&context));
+    REFUSE(!context_known(context), CUDA_ERROR_INVALID_CONTEXT);
+    return synchronize_context(context);
 }

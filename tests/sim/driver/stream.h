@@ -29,6 +29,10 @@ struct work {
  * as on the real driver.
  */
 CUresult stream_resolve(CUstream named, bool per_thread, CUstream *stream);
+/* That, under this name; where there is none the call ends. */
+#define RESOLVED(name, named, per_thread)                                                          \
+    CUstream name;                                                                                 \
+    TRY(stream_resolve(named, per_thread, &(name)))
 /*
  * Runs work in its turn, or adds it to what the stream captures; ends it, also on failure. 0, 900
  * or 906 if a capture forbids it.

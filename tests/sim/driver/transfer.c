@@ -109,10 +109,8 @@ static CUresult now(CUstream stream, const struct task *plan) {
 }
 
 static CUresult perform(struct manner manner, struct task *task) {
-    CUcontext context;
-    CUstream stream;
-    TRY(context_current(&context));
-    TRY(stream_resolve(manner.named, manner.per_thread, &stream));
+    CURRENT(context);
+    RESOLVED(stream, manner.named, manner.per_thread);
     return manner.async ? submit(stream, task) : now(stream, task);
 }
 
@@ -136,8 +134,7 @@ CUresult transfer_check(struct end to, struct end from, uint64_t size) {
 
 /* A forbidden call spoils the capture, whatever its arguments. */
 static CUresult begin(struct manner manner) {
-    CUcontext context;
-    TRY(context_current(&context));
+    CURRENT(context);
     if (!manner.async && !manner.per_thread)
         TRY(capture_implicit(context));
     return CUDA_SUCCESS;
@@ -162,8 +159,7 @@ static bool is_closed_to_fills(const struct CUctx_st *context, uint64_t to) {
 
 static CUresult locate_fill(uint64_t to, uint64_t count, uint32_t value, unsigned width,
                             struct task *task) {
-    CUcontext context;
-    TRY(context_current(&context));
+    CURRENT(context);
     REFUSE(to % width || count > UINT64_MAX / width, CUDA_ERROR_INVALID_VALUE);
     *task = (struct task){.size = count * width, .value = value, .width = width};
     REFUSE(is_closed_to_fills(context, to), CUDA_ERROR_INVALID_VALUE);
@@ -213,9 +209,8 @@ CUresult transfer_fill_node(uint64_t to, uint64_t count, uint32_t value, unsigne
 }
 
 CUresult transfer_word(uint64_t to, uint64_t word, uint64_t size, struct manner manner) {
-    CUcontext context;
     struct task task = {.size = size, .by_value = true};
-    TRY(context_current(&context));
+    CURRENT(context);
     const struct asker asker = {context->card, false, SIDE_DEVICE};
     CUresult result = to % size ? CUDA_ERROR_INVALID_VALUE : copy_locate(to, size, asker, &task.to);
     if (!result)

@@ -31,27 +31,20 @@ static CUresult check_properties(const CUmemAllocationProp *properties) {
 CUresult CUDAAPI cuMemGetAllocationGranularity(size_t *granularity,
                                                const CUmemAllocationProp *properties,
                                                CUmemAllocationGranularity_flags option) {
-    CUresult result = state_check();
-    if (!result && (!granularity || option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
-        result = CUDA_ERROR_INVALID_VALUE;
-    if (!result)
-        result = check_properties(properties);
-    if (!result)
-        *granularity = SIM_BLOCK;
-    return result;
+    TRY(state_check());
+    REFUSE(!granularity || option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED, CUDA_ERROR_INVALID_VALUE);
+    TRY(check_properties(properties));
+    *granularity = SIM_BLOCK;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *out, size_t size,
                              const CUmemAllocationProp *properties, unsigned long long flags) {
-    CUresult result = state_asked();
-    if (!result && (!out || flags || !size || size % SIM_BLOCK))
-        result = CUDA_ERROR_INVALID_VALUE;
-    if (!result)
-        result = check_properties(properties);
-    if (result)
-        return result;
+    TRY(state_asked());
+    REFUSE(!out || flags || !size || size % SIM_BLOCK, CUDA_ERROR_INVALID_VALUE);
+    TRY(check_properties(properties));
     state_lock();
-    result = physical_create(size, properties, out);
+    CUresult result = physical_create(size, properties, out);
     state_unlock();
     state_pause("GPUSHARE_SIM_LATE_CREATE_MS");
     return result;
@@ -223,13 +216,10 @@ CUresult CUDAAPI cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAcc
 CUresult CUDAAPI cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
                                 CUdeviceptr address) {
     struct span span;
-    CUresult result = state_check();
-    if (!result && (!flags || !location))
-        result = CUDA_ERROR_INVALID_VALUE;
-    if (!result)
-        result = check_location(location);
-    if (result)
-        return result;
+    TRY(state_check());
+    REFUSE(!flags || !location, CUDA_ERROR_INVALID_VALUE);
+    TRY(check_location(location));
+    CUresult result = CUDA_SUCCESS;
     STATE_LOCKED();
     if (block_find(address, &span)) /* memory of no mapping has no flags */
         *flags = span.block->mapping ? mapping_access(span.block, device_card(location->id)) : 0;
