@@ -261,30 +261,22 @@ TEST_F(Audit, NorIsWhatItLosesBeforeItsFirstCall) {
 }
 
 TEST_F(Audit, ALibrarysConstructorThatCallsFirstIsWatched) {
-    const std::string early = place.path + "/early.c", program = place.path + "/program";
-    std::ofstream(early) << R"(#include <dlfcn.h>
+    const std::string library = compiled(place, "libearly.so", R"(
 __attribute__((constructor)) static void call(void) {
     int (*call)(unsigned);
     *(void **)&call = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuInit");
     call(0);
 }
-void needed(void) {})";
-    std::ofstream(program + ".c") << "void needed(void); int main(void) { needed(); return 0; }";
-    const std::string library = place.path + "/libearly.so";
-    ASSERT_EQ(command({"cc", "-shared", "-fPIC", early, "-o", library, "-ldl"}).status, 0);
-    ASSERT_EQ(command({"cc", program + ".c", library, "-o", program}).status, 0);
+void needed(void) {})",
+                                         {"-shared", "-fPIC", "-ldl"});
+    const std::string program = compiled(
+        place, "program", "void needed(void); int main(void) { needed(); return 0; }", {library});
     EXPECT_ERR_HAS(audit({program}), 0, "1 process used CUDA, 1 call seen");
 }
 
 // A program that writes anything into the channel, and then another that makes a mistake.
 TEST_F(Audit, WhatAProgramDoesToTheChannelIsSeen) {
-    const std::string source = place.path + "/scribble.c", program = place.path + "/scribble";
-    std::ofstream(source) << R"(#include <fcntl.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
+    const std::string program = compiled(place, "scribble", R"(
 #include "log/channel.h"
 int main(int count, char **words) {
     struct stat info;
@@ -297,8 +289,8 @@ int main(int count, char **words) {
     if (strcmp(words[1], "wild") == 0)
         channel->begun[first] = 60000;
     return channel == MAP_FAILED || ftruncate(fd, 0) == 0;
-})";
-    ASSERT_EQ(command({"cc", "-include", "unistd.h", "-Ishim", source, "-o", program}).status, 0);
+})",
+                                         {"-Ishim"});
     for (const std::string how : {"killed", "wild", "full"}) {
         const Temporary logs;
         const std::string line = program + " " + how + " && ";
@@ -312,13 +304,7 @@ int main(int count, char **words) {
 
 // They are emptied meanwhile, and taken again: this is ten times what the channel holds.
 TEST_F(Audit, LinesOfManyProcessesAreAllRead) {
-    const std::string source = place.path + "/many.c", program = place.path + "/many";
-    std::ofstream(source) << R"(#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
+    const std::string program = compiled(place, "many", R"(
 #include "log/channel.h"
 enum { PROCESSES = 4, THREADS = 4, LINES = 1600 };
 static void *write_lines(void *arg) {
@@ -349,11 +335,8 @@ int main(void) {
         }
     while (wait(0) > 0)
         ;
-})";
-    ASSERT_EQ(command({"cc", "-D_GNU_SOURCE", "-pthread", "-Ishim", source, "shim/log/channel.c",
-                       "-o", program})
-                  .status,
-              0);
+})",
+                                         {"-pthread", "-Ishim", "shim/log/channel.c"});
     const Temporary logs;
     const Result result = audit({"--log", logs.path, "sh", "-c", right() + ";" + program});
     EXPECT_EQ(result.status, 0) << result.err;
@@ -402,15 +385,14 @@ TEST_F(Audit, WhatComesWhileItIsStoppedIsReported) {
 }
 
 TEST_F(Audit, NorWhereCudaWasUsedAndNoCallWasSeen) {
-    const std::string source = place.path + "/looks.c", program = place.path + "/looks";
-    std::ofstream(source) << R"(#include <dlfcn.h>
+    const std::string program = compiled(place, "looks", R"(
 int main(void) {
     int (*ask)(const char *, void **, int, unsigned long long, int *);
     void *found = 0, *driver = dlopen("libcuda.so.1", RTLD_NOW);
     *(void **)&ask = dlsym(driver, "cuGetProcAddress_v2");
     return ask("cuDriverGetVersion", &found, 12000, 0, 0) != 0;
-})";
-    ASSERT_EQ(command({"cc", source, "-o", program, "-ldl"}).status, 0);
+})",
+                                         {"-ldl"});
     const Result result = audit({program});
     EXPECT_ERR_HAS(result, 3,
                    "1 process used CUDA, 0 calls seen\n"
@@ -419,9 +401,7 @@ int main(void) {
 
 // A script puts another library in front, which hides all calls.
 TEST_F(Audit, TheLibraryThatHidesCallsIsNamed) {
-    const std::string source = place.path + "/hides.c", library = place.path + "/libhides.so";
-    std::ofstream(source) << R"(#define _GNU_SOURCE
-#include <dlfcn.h>
+    const std::string library = compiled(place, "libhides.so", R"(
 #ifdef __aarch64__
 #define VERSION "GLIBC_2.17"
 #else
@@ -430,8 +410,8 @@ TEST_F(Audit, TheLibraryThatHidesCallsIsNamed) {
 void *dlsym(void *handle, const char *name) {
     void *(*next)(void *, const char *) = dlvsym(dlopen("libc.so.6", RTLD_LAZY), "dlsym", VERSION);
     return next(handle, name);
-})";
-    ASSERT_EQ(command({"cc", "-shared", "-fPIC", source, "-o", library, "-ldl"}).status, 0);
+})",
+                                         {"-shared", "-fPIC", "-ldl"});
     for (const std::string verb : {"audit", "explain"}) {
         Result result;
         EXPECT_TRUE(in_one_of_three([&] {
@@ -479,8 +459,8 @@ TEST_F(Audit, AChildThatDropsThePreloadForAMomentIsNamed) {
 
 // It wants to be the first library, and gcc links it as one. Its settings may come from a script.
 TEST_F(Audit, AProgramWithAddressSanitizerRunsAsWithoutUs) {
-    const std::string source = place.file("a.c", R"(
-#include <stdlib.h>
+    const std::string program =
+        compiled(place, "app", R"(
 int cudaMalloc(void **, unsigned long), cudaFree(void *);
 int main(int count, char **words) {
     void *memory;
@@ -489,14 +469,10 @@ int main(int count, char **words) {
         return 99;
     free(text);
     return count > 1 ? atoi(words[1]) : text[0];
-})");
-    const std::string program = place.path + "/app";
-    ASSERT_EQ(command({"gcc", "-g", "-fsanitize=address", source, "-o", program,
-                       "-L" + environment["LD_LIBRARY_PATH"], "-lcudart"})
-                  .status,
-              0);
+})",
+                 {"-g", "-fsanitize=address", "-L" + environment["LD_LIBRARY_PATH"], "-lcudart"});
     const Result fine = audit({"sh", "-c", "ASAN_OPTIONS=exitcode=9 " + program + " 7"});
-    EXPECT_ERR_HAS(fine, 7, "main at " + source + ":7 in " + program);
+    EXPECT_ERR_HAS(fine, 7, "main at " + program + ".c:6 in " + program);
     for (const Environment &more : {Environment{}, Environment{{"ASAN_OPTIONS", "exitcode=9"}}}) {
         const Result result = audit({program}, more);
         EXPECT_EQ(result.status, more.empty() ? 1 : 9);
@@ -508,9 +484,7 @@ int main(int count, char **words) {
 
 // Sanitizers have one, which sets the status.
 TEST_F(Audit, AnExitOfAnotherLibrarysIsCalledAsWithoutUs) {
-    const std::string source = place.file("a.c", R"(
-#include <sys/syscall.h>
-#include <unistd.h>
+    const std::string code = R"(
 #ifdef LIBRARY
 void _exit(int status) {
     for (;;)
@@ -522,31 +496,25 @@ int main(void) {
     void *memory;
     _exit(cudaMalloc(&memory, 4096) ? 99 : 3);
 }
-#endif)");
-    const std::string program = place.path + "/app", library = place.path + "/libexit.so";
-    ASSERT_EQ(command({"cc", "-DLIBRARY", "-shared", "-fPIC", source, "-o", library}).status, 0);
-    ASSERT_EQ(command({"cc", source, "-o", program, library, "-L" + environment["LD_LIBRARY_PATH"],
-                       "-lcudart"})
-                  .status,
-              0);
+#endif)";
+    const std::string library =
+        compiled(place, "libexit.so", code, {"-DLIBRARY", "-shared", "-fPIC"});
+    const std::string program =
+        compiled(place, "app", code, {library, "-L" + environment["LD_LIBRARY_PATH"], "-lcudart"});
     EXPECT_EQ(command({program}, environment).status, 4);
     EXPECT_EQ(audit({program}).status, 4);
 }
 
 // What it maps only has such a name, or lies in a directory of such a name, or is read.
 TEST_F(Audit, AFileThatIsCalledAsTheDriverIsNotTheDriver) {
-    const std::string source = place.file("a.c", R"(
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
+    const std::string program = compiled(place, "maps", R"(
 int main(int count, char **words) {
     for (int i = 1; i < count; i++)
         mmap(0, 4096, i == 1 ? PROT_READ : PROT_READ | PROT_EXEC, MAP_PRIVATE,
              open(words[i], O_RDONLY), 0);
     return usleep(300000);
 })");
-    const std::string program = place.path + "/maps", driver = place.path + "/libcuda.so";
-    ASSERT_EQ(command({"cc", "-w", source, "-o", program}).status, 0);
+    const std::string driver = place.path + "/libcuda.so";
     fs::create_directory(driver + ".d");
     fs::copy_file(program, driver + ".1");
     fs::copy_file(program, driver + ".d/tool");
@@ -574,11 +542,7 @@ TEST_F(Audit, AChildWithoutAMainThreadThatDropsThePreloadIsNamed) {
 // The maps of such a process are long, and often only their beginning, with libcuda, was read when
 // they were gone; the library is behind that.
 TEST_F(Audit, NobodyIsAccusedWhoEndsOrExecutesWhileTheMapsAreRead) {
-    const std::string source = place.file("a.c", R"(
-#include <dlfcn.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
+    const std::string program = compiled(place, "many-maps", R"(
 int main(int count, char **words) {
     for (int i = 0; i < 10000; i++)
         mmap(0, 4096, i % 2 ? PROT_READ : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -586,9 +550,8 @@ int main(int count, char **words) {
     start(0);
     usleep(atoi(words[1]) * 1000);
     return count < 3 ? 0 : execlp("sleep", "sleep", "0.05", NULL);
-})");
-    const std::string program = place.path + "/many-maps";
-    ASSERT_EQ(command({"cc", source, "-o", program, "-ldl"}).status, 0);
+})",
+                                         {"-ldl"});
     const Result result =
         audit({"sh", "-c",
                "for ms in $(seq 0 2 14); do " + program + " $ms; " + program + " $ms exec; done"});
@@ -597,9 +560,8 @@ int main(int count, char **words) {
 }
 
 TEST_F(Audit, AStaticProgramIsSaidToBeOne) {
-    const std::string source = place.file("a.c", "int main(void) { return 0; }\n");
-    const std::string program = place.path + "/static";
-    ASSERT_EQ(command({"cc", "-static", source, "-o", program}).status, 0);
+    const std::string program =
+        compiled(place, "static", "int main(void) { return 0; }\n", {"-static"});
     EXPECT_ERR_HAS(audit({program}), 3,
                    "nothing was watched: '" + program +
                        "' is statically linked: no loader reads LD_PRELOAD");

@@ -97,6 +97,13 @@ class Doctor : public testing::Test {
         return "";
     }
 
+    // With this variable from now on: what is said of a matter, in these words.
+    std::string judged(const std::string &variable, const std::string &value, const char *matter,
+                       const std::string &words) {
+        environment[variable] = value;
+        return result_of(diagnose(), matter, words);
+    }
+
     static Temporary *drivers;
     static bool built;
     Shared shared;
@@ -171,8 +178,7 @@ TEST_F(Doctor, CodesOfTheDriverAreExplained) {
 }
 
 TEST_F(Doctor, NoGpuIsAFailure) {
-    environment["FAKE_GPUS"] = "0";
-    EXPECT_EQ(result_of(diagnose(), "driver", "no GPU"), "fail");
+    EXPECT_EQ(judged("FAKE_GPUS", "0", "driver", "no GPU"), "fail");
 }
 
 TEST_F(Doctor, ADriverThatHangsHangsNobody) {
@@ -184,23 +190,18 @@ TEST_F(Doctor, ADriverThatHangsHangsNobody) {
 }
 
 TEST_F(Doctor, ADriverThatCrashesIsReported) {
-    environment["FAKE_CRASH"] = "1";
-    EXPECT_EQ(result_of(diagnose(), "driver", "dies of signal 6"), "fail");
+    EXPECT_EQ(judged("FAKE_CRASH", "1", "driver", "dies of signal 6"), "fail");
     environment.erase("FAKE_CRASH");
-    environment["FAKE_EXIT"] = "1";
-    EXPECT_EQ(result_of(diagnose(), "driver", "ends silently"), "fail");
+    EXPECT_EQ(judged("FAKE_EXIT", "1", "driver", "ends silently"), "fail");
 }
 
 TEST_F(Doctor, MigAndExclusiveModeAreSeen) {
-    environment["FAKE_NAME"] = "NVIDIA H200 MIG 1g.18gb";
-    EXPECT_EQ(result_of(diagnose(), "gpu", "a MIG instance"), "warn");
+    EXPECT_EQ(judged("FAKE_NAME", "NVIDIA H200 MIG 1g.18gb", "gpu", "a MIG instance"), "warn");
     EXPECT_EQ(status, 0);
     environment.erase("FAKE_NAME");
-    environment["FAKE_MODE"] = "3";
-    EXPECT_EQ(result_of(diagnose(), "gpu", "exclusive to one process"), "fail");
+    EXPECT_EQ(judged("FAKE_MODE", "3", "gpu", "exclusive to one process"), "fail");
     EXPECT_HAS(remedy, "nvidia-smi -c DEFAULT");
-    environment["FAKE_MODE"] = "2";
-    EXPECT_EQ(result_of(diagnose(), "gpu", "closed to all processes"), "fail");
+    EXPECT_EQ(judged("FAKE_MODE", "2", "gpu", "closed to all processes"), "fail");
 }
 
 TEST_F(Doctor, SeveralGpusAreListed) {
@@ -259,13 +260,11 @@ TEST_F(Doctor, TheLibraryForHipIsLookedFor) {
 
 TEST_F(Doctor, AProgramThatIsLinkedWithHipIsOne) {
     environment["FAKE_VERSION"] = "70100000";
-    const std::string source =
-                          shared.root.file("app.c", "int hipRuntimeGetVersion(int *);\n"
-                                                    "int main(void) { int version;\n"
-                                                    "return hipRuntimeGetVersion(&version); }"),
-                      app = shared.root.path + "/app";
-    ASSERT_EQ(command({"cc", "-o", app, source, drivers->path + "/libamdhip64.so.7"}).status, 0);
-    const Json list = diagnose({app});
+    const Json list = diagnose({compiled(shared.root, "app",
+                                         "int hipRuntimeGetVersion(int *);\n"
+                                         "int main(void) { int version;\n"
+                                         "return hipRuntimeGetVersion(&version); }",
+                                         {drivers->path + "/libamdhip64.so.7"})});
     EXPECT_EQ(result_of(list, "driver", "HIP 7.1"), "ok");
     EXPECT_EQ(result_of(list, "command", "/app can be preloaded for HIP"), "ok");
 }
@@ -315,36 +314,33 @@ TEST_F(Doctor, ALibraryThatIsMissingOrBrokenIsAFailure) {
         result_of(diagnose(), "library", "not found; looked at: GPUSHARE_LIBRARY=/no/such.so"),
         "fail");
     EXPECT_EQ(status, 1);
-    environment["GPUSHARE_LIBRARY"] = shared.root.file("broken.so", "not ELF");
-    EXPECT_EQ(result_of(diagnose(), "library", "broken.so does not load: "), "fail");
-    environment["GPUSHARE_LIBRARY"] = shared.root.file("a b.so", "x");
-    EXPECT_EQ(result_of(diagnose(), "library", "blank or a colon"), "fail");
+    EXPECT_EQ(judged("GPUSHARE_LIBRARY", shared.root.file("broken.so", "not ELF"), "library",
+                     "broken.so does not load: "),
+              "fail");
+    EXPECT_EQ(
+        judged("GPUSHARE_LIBRARY", shared.root.file("a b.so", "x"), "library", "blank or a colon"),
+        "fail");
 }
 
 TEST_F(Doctor, AnImageNeedsNoOtherProgram) {
-    environment["PATH"] = "/nowhere";
-    EXPECT_EQ(result_of(diagnose(), "library", " loads, with glibc"), "ok");
+    EXPECT_EQ(judged("PATH", "/nowhere", "library", " loads, with glibc"), "ok");
 }
 
 TEST_F(Doctor, WhatElseIsPreloadedIsTold) {
-    environment["LD_PRELOAD"] = "libdl.so.2";
-    EXPECT_EQ(result_of(diagnose(), "preload", "in front of: libdl.so.2"), "ok");
+    EXPECT_EQ(judged("LD_PRELOAD", "libdl.so.2", "preload", "in front of: libdl.so.2"), "ok");
 }
 
 TEST_F(Doctor, ALibraryThatAnswersFirstIsNamed) {
-    const std::string source = shared.root.file("first.c", "int cudaMalloc(void) { return 2; }");
-    const std::string first = shared.root.path + "/first.so";
-    ASSERT_EQ(command({"cc", "-shared", "-fPIC", source, "-o", first}).status, 0);
+    const std::string first = compiled(shared.root, "first.so",
+                                       "int cudaMalloc(void) { return 2; }", {"-shared", "-fPIC"});
     const std::string library = shared.root.path + "/libgpushare.so";
     std::filesystem::copy_file(environment["GPUSHARE_LIBRARY"], library);
-    environment["LD_PRELOAD"] = first + ":" + library;
-    EXPECT_EQ(result_of(diagnose(), "preload",
-                        first + " stands before libgpushare.so in LD_PRELOAD and defines "
-                                "cudaMalloc: calls may go past gpushare"),
+    EXPECT_EQ(judged("LD_PRELOAD", first + ":" + library, "preload",
+                     first + " stands before libgpushare.so in LD_PRELOAD and defines "
+                             "cudaMalloc: calls may go past gpushare"),
               "warn");
     EXPECT_EQ(remedy, "put libgpushare.so in front, where the other one works too");
-    environment["LD_PRELOAD"] = library + ":" + first;
-    EXPECT_EQ(result_of(diagnose(), "preload", "stands before"), "");
+    EXPECT_EQ(judged("LD_PRELOAD", library + ":" + first, "preload", "stands before"), "");
     environment["LD_PRELOAD"] = first;
     EXPECT_EQ(result_of(diagnose(), "preload", "stands before"), "") << "run puts it in front";
 }
@@ -362,10 +358,8 @@ TEST_F(Doctor, TheKeeperIsLookedForWhereProgramsDo) {
     std::filesystem::create_directories(shared.root.path + "/lib");
     const std::string library = shared.root.path + "/lib/libgpushare.so";
     std::filesystem::copy_file(environment["GPUSHARE_LIBRARY"], library);
-    environment["GPUSHARE_LIBRARY"] = library;
-    EXPECT_EQ(result_of(diagnose(), "keeper", "programs cannot start one"), "warn");
-    environment["GPUSHARE_KEEPER"] = tool_path();
-    EXPECT_EQ(result_of(diagnose(), "keeper", "start " + tool_path()), "ok");
+    EXPECT_EQ(judged("GPUSHARE_LIBRARY", library, "keeper", "programs cannot start one"), "warn");
+    EXPECT_EQ(judged("GPUSHARE_KEEPER", tool_path(), "keeper", "start " + tool_path()), "ok");
     environment.erase("GPUSHARE_KEEPER");
     std::filesystem::create_directories(shared.root.path + "/bin");
     std::filesystem::create_symlink(tool_path(), shared.root.path + "/bin/gpushare");
@@ -440,41 +434,42 @@ TEST_F(Doctor, ADirectoryOfSomebodyElseIsAFailure) {
 }
 
 TEST_F(Doctor, ADirectoryThatIsNoneIsAFailure) {
-    environment["GPUSHARE_DIR"] = shared.root.file("plain", "x");
-    EXPECT_EQ(result_of(diagnose(), "directory", "is not a directory"), "fail");
+    EXPECT_EQ(
+        judged("GPUSHARE_DIR", shared.root.file("plain", "x"), "directory", "is not a directory"),
+        "fail");
     environment["GPUSHARE_DIR"] += "/below";
     EXPECT_EQ(result_of(diagnose(), "directory",
                         "cannot be made: " + shared.root.path + "/plain is not a directory"),
               "fail");
-    environment["GPUSHARE_DIR"] = "/proc/gpushare";
-    EXPECT_EQ(
-        result_of(diagnose(), "directory", "cannot be made: /proc holds no files of programs"),
-        "fail");
-    environment["GPUSHARE_DIR"] = shared.root.path + "/no/such";
-    EXPECT_EQ(result_of(diagnose(), "directory", "has none of the directories between"), "fail");
-    environment["GPUSHARE_DIR"] = "relative/path";
-    EXPECT_EQ(result_of(diagnose(), "directory",
-                        "'relative/path', from GPUSHARE_DIR, is not an absolute"),
+    EXPECT_EQ(judged("GPUSHARE_DIR", "/proc/gpushare", "directory",
+                     "cannot be made: /proc holds no files of programs"),
+              "fail");
+    EXPECT_EQ(judged("GPUSHARE_DIR", shared.root.path + "/no/such", "directory",
+                     "has none of the directories between"),
+              "fail");
+    EXPECT_EQ(judged("GPUSHARE_DIR", "relative/path", "directory",
+                     "'relative/path', from GPUSHARE_DIR, is not an absolute"),
               "fail");
     environment["GPUSHARE_DIR"] = shared.root.path;
-    environment["GPUSHARE_NAMESPACE"] = ".hidden";
-    EXPECT_EQ(result_of(diagnose(), "directory", "GPUSHARE_NAMESPACE='.hidden' is no name"),
+    EXPECT_EQ(judged("GPUSHARE_NAMESPACE", ".hidden", "directory",
+                     "GPUSHARE_NAMESPACE='.hidden' is no name"),
               "fail");
 }
 
 TEST_F(Doctor, TheVariableThatDecidesIsNamed) {
     environment["GPUSHARE_DIR"] = "";
-    environment["NVIDIA_DRA_LOCAL_IPC_DIR"] = "relative";
-    EXPECT_EQ(result_of(diagnose(), "directory", "from NVIDIA_DRA_LOCAL_IPC_DIR, is not an"),
+    EXPECT_EQ(judged("NVIDIA_DRA_LOCAL_IPC_DIR", "relative", "directory",
+                     "from NVIDIA_DRA_LOCAL_IPC_DIR, is not an"),
               "fail");
-    environment["NVIDIA_DRA_LOCAL_IPC_DIR"] = "/no/such";
-    EXPECT_EQ(result_of(diagnose(), "directory", "has none of the directories between"), "fail");
+    EXPECT_EQ(judged("NVIDIA_DRA_LOCAL_IPC_DIR", "/no/such", "directory",
+                     "has none of the directories between"),
+              "fail");
     EXPECT_LACKS(remedy, "unset");
 }
 
 TEST_F(Doctor, ADirectoryThatIsNotThereYetIsFine) {
-    environment["GPUSHARE_DIR"] = shared.root.path + "/new";
-    EXPECT_EQ(result_of(diagnose(), "directory", "/new/default (the first program makes it)"),
+    EXPECT_EQ(judged("GPUSHARE_DIR", shared.root.path + "/new", "directory",
+                     "/new/default (the first program makes it)"),
               "ok");
     EXPECT_NE(access((shared.root.path + "/new").c_str(), F_OK), 0) << "doctor changes nothing";
 }
@@ -489,17 +484,18 @@ TEST_F(Doctor, ADiskIsNoPlaceForIt) {
 }
 
 TEST_F(Doctor, TheConfigurationIsChecked) {
-    environment["GPUSHARE_CONFIG"] = shared.root.file("a.conf", "[region a]\nrole = auto\n");
-    EXPECT_EQ(result_of(diagnose(), "config", "a.conf, 1 rule"), "ok");
-    environment["GPUSHARE_CONFIG"] = shared.root.file("b.conf", "[gpushare]\nmode = on\n");
-    EXPECT_EQ(result_of(diagnose(), "config", "b.conf:2: "), "fail");
+    EXPECT_EQ(judged("GPUSHARE_CONFIG", shared.root.file("a.conf", "[region a]\nrole = auto\n"),
+                     "config", "a.conf, 1 rule"),
+              "ok");
+    EXPECT_EQ(judged("GPUSHARE_CONFIG", shared.root.file("b.conf", "[gpushare]\nmode = on\n"),
+                     "config", "b.conf:2: "),
+              "fail");
     EXPECT_EQ(status, 1);
     const std::string other = shared.root.file("c.conf", "[gpushare]\n");
     EXPECT_EQ(result_of(diagnose({"-c", other}), "config", "c.conf, 0 rules"), "ok");
     EXPECT_EQ(result_of(diagnose({"-c", "/no/such.conf"}), "config", "/no/such.conf: "), "fail");
     environment.erase("GPUSHARE_CONFIG");
-    environment["GPUSHARE_MODE"] = "off";
-    EXPECT_EQ(result_of(diagnose(), "config", "mode is off"), "warn");
+    EXPECT_EQ(judged("GPUSHARE_MODE", "off", "config", "mode is off"), "warn");
 }
 
 TEST_F(Doctor, ACommandIsJudged) {
@@ -544,8 +540,8 @@ TEST_F(Doctor, TheMachinesOwnPidNamespaceIsNoContainer) {
 }
 
 TEST_F(Doctor, AVariableThatNothingReadsIsNamed) {
-    environment["GPUSHARE_LOG_LEVLE"] = "info";
-    EXPECT_EQ(result_of(diagnose(), "environment", "perhaps GPUSHARE_LOG_LEVEL"), "warn");
+    EXPECT_EQ(judged("GPUSHARE_LOG_LEVLE", "info", "environment", "perhaps GPUSHARE_LOG_LEVEL"),
+              "warn");
 }
 
 // In a container, after what `before` does there; empty where none can be made.

@@ -130,6 +130,21 @@ std::string Temporary::file(const std::string &name, const std::string &text) co
     return path + "/" + name;
 }
 
+std::string compiled(const Temporary &place, const std::string &name, const std::string &code,
+                     const std::vector<std::string> &options) {
+    const std::string made = place.path + "/" + name;
+    std::vector<std::string> line = {"cc",
+                                     "-w",
+                                     "-D_GNU_SOURCE",
+                                     "-include",
+                                     "tests/common/system_headers.h",
+                                     place.file(name + ".c", code)};
+    line.insert(line.end(), options.begin(), options.end());
+    line.insert(line.end(), {"-o", made});
+    EXPECT_EQ(command(line).status, 0) << made;
+    return made;
+}
+
 std::string read_file(const std::string &path) {
     std::ifstream file(path, std::ios::binary);
     std::ostringstream text;

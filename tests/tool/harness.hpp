@@ -45,6 +45,10 @@ class Temporary { // a directory, 0700, removed at the end
     std::string path;
 };
 
+// A program of C there, or with -shared a library, with the system's headers before it; its path.
+std::string compiled(const Temporary &place, const std::string &name, const std::string &code,
+                     const std::vector<std::string> &options = {});
+
 std::string read_file(const std::string &path);
 void write_file(const std::string &path, const std::string &text);
 

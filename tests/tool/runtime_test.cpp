@@ -71,12 +71,11 @@ TEST_F(LinkedRuntime, ACopyIsTheCallersThatTheRuntimeMakesInAFunctionOfItsOwn) {
 
 // A program of the driver's may have functions of such names.
 TEST_F(LinkedRuntime, AFunctionOfSuchANameIsTheProgramsOwnWhereNoRuntimeIsLinked) {
-    const std::string source = files.file("own.c", "#include <stdio.h>\n"
-                                                   "void release(void) {}\n"
-                                                   "void cudaWorker(void) {}\n"
-                                                   "int main(void) { return 0; }\n"),
-                      own = files.path + "/own";
-    ASSERT_EQ(command({"cc", "-g", "-O0", "-no-pie", source, "-o", own}).status, 0);
+    const std::string own = compiled(files, "own",
+                                     "void release(void) {}\n"
+                                     "void cudaWorker(void) {}\n"
+                                     "int main(void) { return 0; }\n",
+                                     {"-g", "-O0", "-no-pie"});
     LogLine line;
     line.api = "cuMemFree";
     line.stack = frame(own, inside(own, "release")) + "," + frame(own, inside(own, "cudaWorker"));
