@@ -155,9 +155,8 @@ TEST_F(GcTest, NeverMakesALeaseFail) {
                 return 1;
     });
     for (int i = 0; i < 3000; i++) {
-        gps_owner me;
+        gps_owner me = this_process();
         gps_lease mine;
-        gps_owner_self(&me);
         ASSERT_EQ(0, gps_lease_take(&store, &me, NULL, &mine)) << i;
         ASSERT_EQ(GPS_ALIVE, gps_lease_probe(&store, &me)) << i;
         gps_lease_drop(&mine);
@@ -181,9 +180,8 @@ TEST_F(GcTest, ALeaseTakerMeetsAGcThatWasStoppedWithItsFile) {
     });
     alarm(60);
     for (int i = 0; i < 2000; i++) {
-        gps_owner me;
+        gps_owner me = this_process();
         gps_lease mine;
-        gps_owner_self(&me);
         ASSERT_EQ(0, gps_lease_take(&store, &me, NULL, &mine));
         gps_lease_drop(&mine);
         collector.signal(SIGCONT);
@@ -226,9 +224,8 @@ int live_a_life(const gps_store *store, unsigned seed) {
     gps_slot none = {};
     for (unsigned round = 0;; round++) {
         const unsigned id = seed * 4 + round % 3;
-        gps_owner me;
+        gps_owner me = this_process();
         gps_lease lease;
-        gps_owner_self(&me);
         if (gps_lease_take(store, &me, NULL, &lease) != 0)
             return 1;
         for (int i = 0; i < 4; i++) {

@@ -19,9 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 TEST(OwnerSelf, TellsWhoWeAre) {
-    gps_owner self;
+    gps_owner self = this_process();
     struct stat ns;
-    gps_owner_self(&self);
     ASSERT_EQ(0, stat("/proc/self/ns/pid", &ns));
     EXPECT_EQ(ns.st_ino, self.pid_ns);
     EXPECT_EQ(static_cast<uint32_t>(getpid()), self.pid);
@@ -42,8 +41,7 @@ TEST(OwnerSelf, ParsesTheStartTimeBehindAnyCommand) {
 TEST(OwnerSelf, DrawsANewNonceEachTime) {
     std::set<uint64_t> seen;
     for (int i = 0; i < 100; i++) {
-        gps_owner self;
-        gps_owner_self(&self);
+        gps_owner self = this_process();
         EXPECT_NE(0u, self.nonce);
         seen.insert(self.nonce);
     }
@@ -133,9 +131,8 @@ TEST_F(LeaseTest, NeedsNoDescriptor) {
     ASSERT_EQ(0, gps_lease_write(&lease, 0, &slot));
     /* One that closes all it has not opened, as daemons do. */
     Child child([&](Child &peer) {
-        gps_owner me;
+        gps_owner me = this_process();
         gps_lease mine;
-        gps_owner_self(&me);
         if (gps_lease_take(&store, &me, NULL, &mine) != 0)
             return 90;
         int out = peer.output();
@@ -247,10 +244,9 @@ TEST_F(LeaseTest, AForkedChildNeitherHoldsItNorEndsIt) {
     gps_owner other;
     pid_t grandchild = 0;
     Child child([&](Child &peer) {
-        gps_owner me;
+        gps_owner me = this_process();
         gps_lease mine;
         int up[2];
-        gps_owner_self(&me);
         if (gps_lease_take(&store, &me, NULL, &mine) != 0 || pipe(up) != 0)
             return 90;
         /* A bare clone: no atfork handler runs. */
@@ -366,9 +362,8 @@ TEST_F(LeaseTest, IsHeldByADescriptorWhereItCannotBeMapped) {
     gps_owner other;
     Child child([&](Child &peer) {
         struct rlimit none = {1, 1};
-        gps_owner me;
+        gps_owner me = this_process();
         gps_lease mine;
-        gps_owner_self(&me);
         setrlimit(RLIMIT_AS, &none);
         if (gps_lease_take(&store, &me, NULL, &mine) != 0)
             return 90;

@@ -31,8 +31,7 @@ TEST(WithoutMainThread, TheProgramHasItsNameAndArguments) {
     const std::string arguments = program.arguments;
     EXPECT_EQ(without_main_thread([&] {
                   gps_program_self(&program);
-                  gps_owner owner;
-                  gps_owner_self(&owner);
+                  gps_owner owner = this_process();
                   return strcmp(program.executable, "unit") != 0 ||
                          arguments != program.arguments || strcmp(owner.command, "unit") != 0;
               }),
@@ -93,8 +92,7 @@ TEST_F(PeersWithoutMainThread, NobodyInAnotherTimeNamespaceIsTakenForDead) {
     gps_owner other;
     Child child = in_another_time_namespace([&](Child &outer) {
         gps_lease lease;
-        gps_owner me;
-        gps_owner_self(&me);
+        gps_owner me = this_process();
         if (gps_lease_take(&store, &me, nullptr, &lease) != 0)
             return 90;
         outer.send(me);

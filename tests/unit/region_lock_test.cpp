@@ -61,10 +61,9 @@ TEST_F(RegionLockTest, IsSharedAndGoesWithEachProcess) {
 
 TEST_F(RegionLockTest, OutlastsDescriptorsAndIsNotAForkedChilds) {
     Child child([&](Child &parent) {
-        gps_owner me;
+        gps_owner me = this_process();
         gps_lease mine;
         gps_region_lock lock;
-        gps_owner_self(&me);
         if (gps_lease_take(&store, &me, NULL, &mine) != 0 || take(mine, &lock) != 0)
             return 90;
         const pid_t forked = fork();

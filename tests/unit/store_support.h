@@ -26,6 +26,12 @@ inline std::set<std::string> entries(const std::string &directory) {
     return names;
 }
 
+inline gps_owner this_process() {
+    gps_owner self;
+    gps_owner_self(&self);
+    return self;
+}
+
 inline size_t descriptors() {
     return entries("/proc/self/fd").size();
 }
@@ -75,8 +81,7 @@ inline std::string owner_text(const gps_owner &owner) {
 
 /* An image that never lived, with our pid. */
 inline gps_owner dead_owner(uint64_t nonce = 0xdead) {
-    gps_owner owner;
-    gps_owner_self(&owner);
+    gps_owner owner = this_process();
     owner.nonce = nonce;
     return owner;
 }
@@ -189,9 +194,8 @@ class StoreTest : public ::testing::Test {
      * it ends without dropping its lease. */
     Child leased(gps_owner *owner, const std::function<int(Child &, gps_lease &)> &body = {}) {
         Child child([&](Child &self) {
-            gps_owner me;
+            gps_owner me = this_process();
             gps_lease lease;
-            gps_owner_self(&me);
             if (gps_lease_take(&store, &me, NULL, &lease) != 0)
                 return 90;
             if (body) {

@@ -241,9 +241,8 @@ TEST_F(RegionTest, OfManyProcessesOneReplacesADeadRecord) {
         ASSERT_EQ(0, gps_region_publish(&store, &dead));
         for (int i = 0; i < 8; i++)
             children.emplace_back([&](Child &child) {
-                gps_owner me;
+                gps_owner me = this_process();
                 gps_lease mine;
-                gps_owner_self(&me);
                 if (gps_lease_take(&store, &me, NULL, &mine) != 0)
                     return 90;
                 gps_region_record theirs = make_record(me, 100 + round);
@@ -508,10 +507,9 @@ int as_nobody(const std::function<int(gps_store &)> &body) {
 
 TEST(Unreadable, ADirectoryIsSaidNotGuessedAbout) {
     EXPECT_EQ(0, as_nobody([](gps_store &store) {
-                  gps_owner me;
+                  gps_owner me = this_process();
                   gps_lease lease;
                   Seen seen;
-                  gps_owner_self(&me);
                   gps_region_record record = make_record(me, 1);
                   if (gps_lease_take(&store, &me, NULL, &lease) != 0)
                       return 1;
@@ -533,11 +531,10 @@ TEST(Unreadable, ADirectoryIsSaidNotGuessedAbout) {
 
 TEST(Unreadable, ARecordIsBadButNotTakenForAnOrphan) {
     EXPECT_EQ(0, as_nobody([](gps_store &store) {
-                  gps_owner me;
+                  gps_owner me = this_process();
                   gps_lease lease;
                   gps_gc_counts counts;
                   const char *why = nullptr;
-                  gps_owner_self(&me);
                   gps_region_record record = make_record(me, 1);
                   if (gps_lease_take(&store, &me, NULL, &lease) != 0 ||
                       gps_region_publish(&store, &record) != 0)
@@ -559,11 +556,10 @@ TEST_F(RegionTest, WithoutDescriptorsEveryCallSaysSo) {
     ASSERT_EQ(0, gps_region_publish(&store, &record));
     Child child([&](Child &) {
         struct rlimit none = {0, 0};
-        gps_owner me;
+        gps_owner me = this_process();
         gps_lease mine;
         gps_gc_counts counts;
         Seen seen;
-        gps_owner_self(&me);
         setrlimit(RLIMIT_NOFILE, &none);
         if (read() != -EMFILE || gps_region_publish(&store, &record) != -EMFILE)
             return 1;

@@ -80,6 +80,38 @@ struct Ranged {
     uint64_t min, max;
 };
 
+template <size_t N> void expect_ranges(const gps_scale &kind, const Ranged (&cases)[N]) {
+    for (const Ranged &each : cases) {
+        uint64_t min = 77, max = 77;
+        EXPECT_EQ(gps_value_range(each.text, &kind, &min, &max), nullptr) << each.text;
+        EXPECT_EQ(min, each.min) << each.text;
+        EXPECT_EQ(max, each.max) << each.text;
+    }
+}
+
+using Wrong = std::pair<const char *, const char *>;
+
+template <size_t N> void expect_no_ranges(const gps_scale &kind, const Wrong (&cases)[N]) {
+    for (const Wrong &each : cases) {
+        uint64_t min = 77, max = 78;
+        EXPECT_STREQ(gps_value_range(each.first, &kind, &min, &max), each.second) << each.first;
+        EXPECT_EQ(min, 77u) << each.first;
+        EXPECT_EQ(max, 78u) << each.first;
+    }
+}
+
+// They are written so that they read back the same.
+void expect_same_again(const gps_scale &kind, const std::vector<const char *> &cases) {
+    for (const char *each : cases) {
+        uint64_t min = 0, max = 0;
+        char buffer[64];
+        gps_text text = gps_text_on(buffer, sizeof buffer);
+        ASSERT_EQ(gps_value_range(each, &kind, &min, &max), nullptr) << each;
+        gps_value_range_text(min, max, &kind, &text);
+        EXPECT_STREQ(buffer, each);
+    }
+}
+
 TEST(Range, ReadsEveryForm) {
     const Ranged cases[] = {
         {"*", 1, UINT64_MAX},
@@ -96,16 +128,11 @@ TEST(Range, ReadsEveryForm) {
         {"1..1", 1, 1},
         {"100..2K", 100, 2 * K},
     };
-    for (const Ranged &each : cases) {
-        uint64_t min = 0, max = 0;
-        EXPECT_EQ(gps_value_range(each.text, &gps_sizes, &min, &max), nullptr) << each.text;
-        EXPECT_EQ(min, each.min) << each.text;
-        EXPECT_EQ(max, each.max) << each.text;
-    }
+    expect_ranges(gps_sizes, cases);
 }
 
 TEST(Range, SaysWhatIsWrong) {
-    const std::pair<const char *, const char *> cases[] = {
+    const Wrong cases[] = {
         {"", "no value"},
         {"**", "not a size or a range"},
         {"*MiB", "not a size or a range"},
@@ -125,13 +152,7 @@ TEST(Range, SaysWhatIsWrong) {
         {"0..1MiB", "must be more than 0"},
         {"==1MiB", "not a number"},
     };
-    for (const auto &each : cases) {
-        uint64_t min = 77, max = 78;
-        EXPECT_STREQ(gps_value_range(each.first, &gps_sizes, &min, &max), each.second)
-            << each.first;
-        EXPECT_EQ(min, 77u);
-        EXPECT_EQ(max, 78u);
-    }
+    expect_no_ranges(gps_sizes, cases);
 }
 
 TEST(Indices, ReadEveryForm) {
@@ -148,16 +169,11 @@ TEST(Indices, ReadEveryForm) {
         {"<1", 0, 0},
         {"18446744073709551615", UINT64_MAX, UINT64_MAX},
     };
-    for (const Ranged &each : cases) {
-        uint64_t min = 77, max = 77;
-        EXPECT_EQ(gps_value_range(each.text, &gps_indices, &min, &max), nullptr) << each.text;
-        EXPECT_EQ(min, each.min) << each.text;
-        EXPECT_EQ(max, each.max) << each.text;
-    }
+    expect_ranges(gps_indices, cases);
 }
 
 TEST(Indices, SayWhatIsWrong) {
-    const std::pair<const char *, const char *> cases[] = {
+    const Wrong cases[] = {
         {"", "no value"},
         {"-1", "not a number"},
         {"**", "not a number or a range"},
@@ -171,36 +187,16 @@ TEST(Indices, SayWhatIsWrong) {
         {">18446744073709551615", "matches no index"},
         {"18446744073709551616", "too large"},
     };
-    for (const auto &each : cases) {
-        uint64_t min = 77, max = 77;
-        EXPECT_STREQ(gps_value_range(each.first, &gps_indices, &min, &max), each.second)
-            << each.first;
-        EXPECT_EQ(min, 77u) << each.first;
-        EXPECT_EQ(max, 77u) << each.first;
-    }
+    expect_no_ranges(gps_indices, cases);
 }
 
 TEST(Indices, AreWrittenSoThatTheyReadBackTheSame) {
-    for (const char *each : {"*", "0", "7", "0..9", ">=4", ">=18446744073709551614"}) {
-        uint64_t min = 0, max = 0;
-        char buffer[64];
-        gps_text text = gps_text_on(buffer, sizeof buffer);
-        ASSERT_EQ(gps_value_range(each, &gps_indices, &min, &max), nullptr) << each;
-        gps_value_range_text(min, max, &gps_indices, &text);
-        EXPECT_STREQ(buffer, each);
-    }
+    expect_same_again(gps_indices, {"*", "0", "7", "0..9", ">=4", ">=18446744073709551614"});
 }
 
 TEST(Range, OfSizesIsWrittenSoThatItReadsBackTheSame) {
-    for (const char *each :
-         {"*", "1", "64MiB", "<1MiB", "<=1000", "<=1MiB", "1KiB..2MiB", ">=1GiB"}) {
-        uint64_t min = 0, max = 0;
-        char buffer[64];
-        gps_text text = gps_text_on(buffer, sizeof buffer);
-        ASSERT_EQ(gps_value_range(each, &gps_sizes, &min, &max), nullptr) << each;
-        gps_value_range_text(min, max, &gps_sizes, &text);
-        EXPECT_STREQ(buffer, each);
-    }
+    expect_same_again(gps_sizes,
+                      {"*", "1", "64MiB", "<1MiB", "<=1000", "<=1MiB", "1KiB..2MiB", ">=1GiB"});
 }
 
 TEST(Duration, ReadsEveryUnit) {

@@ -3,18 +3,6 @@
  */
 #include "misuse.h"
 
-static void free_when_told(void *p) {
-    wait_for_peer();
-    MUST(cudaFree(p));
-}
-
-/* Exports memory, and frees it when the importer is through. */
-static void owner(void) {
-    void *p = allocate(0x21);
-    send_export(p);
-    free_when_told(p);
-}
-
 static void close_again(void *q, int expected) {
     CHECK(expected, cudaIpcCloseMemHandle(q));
 }
@@ -25,7 +13,8 @@ static void close_unopened_exporter(void) {
     void *p = allocate(0x23);
     send_export(p);
     send_bytes(&p, sizeof(p)); /* "it is at ..." */
-    free_when_told(p);
+    wait_for_peer();
+    MUST(cudaFree(p));
 }
 
 static void close_unopened_importer(void) {

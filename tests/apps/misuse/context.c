@@ -8,14 +8,6 @@
 #include <sched.h>
 #include <sys/mount.h>
 
-/* Exports memory, and frees it when the importer is through. */
-static void owner(void) {
-    void *p = allocate(0x41);
-    send_export(p);
-    wait_for_peer();
-    MUST(cudaFree(p));
-}
-
 /* The driver's type of the same 64 bytes. */
 static CUipcMemHandle drivers(const cudaIpcMemHandle_t *bytes) {
     CUipcMemHandle handle;
@@ -34,7 +26,7 @@ static void plugin(void *q, const cudaIpcMemHandle_t *handle) {
         CHECK(CUDA_ERROR_INVALID_HANDLE, CU(cuIpcOpenMemHandle)(&pointer, drivers(handle), LAZY));
         MUST(CU(cuCtxDestroy)(own));
     }
-    check_byte(q, 0x41);
+    check_byte(q, OWNERS);
 }
 
 static void open_second_context_importer(void) {

@@ -38,13 +38,6 @@ static void copy_outside_begin(void) {
 
 /* --- use-after-close: by a fill, and somewhere inside --- */
 
-static void owner(void) {
-    void *p = allocate(0x52);
-    send_export(p);
-    wait_for_peer();
-    MUST(cudaFree(p));
-}
-
 static void use_after_close_importer(void) {
     void *q = open_received();
     if (right())

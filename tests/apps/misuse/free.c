@@ -88,19 +88,12 @@ static void free_unknown_end(void) {
 
 /* --- free-imported: the importer frees what it should close --- */
 
-static void owner(void) {
-    void *p = allocate(0x15);
-    send_export(p);
-    wait_for_peer();
-    MUST(cudaFree(p));
-}
-
 static void free_imported_importer(void) {
     void *q = open_received();
     if (!right())
         CHECK(EITHER(cudaErrorInvalidValue, cudaSuccess), cudaFree(q));
     if (right() || EITHER(true, false)) { /* HIP has closed it */
-        check_byte(q, 0x15);
+        check_byte(q, OWNERS);
         CHECK(cudaSuccess, cudaIpcCloseMemHandle(q));
     }
     tell();

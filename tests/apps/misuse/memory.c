@@ -30,6 +30,13 @@ void send_export(void *pointer) {
     send_bytes(&handle, sizeof(handle));
 }
 
+void owner(void) {
+    void *p = allocate(OWNERS);
+    send_export(p);
+    wait_for_peer();
+    MUST(cudaFree(p));
+}
+
 cudaIpcMemHandle_t take_handle(void) {
     cudaIpcMemHandle_t handle;
     take_bytes(&handle, sizeof(handle));

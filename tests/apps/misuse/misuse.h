@@ -63,6 +63,9 @@ void *allocate(int byte);
 /* The handle of an allocation, to the other process. */
 void send_export(void *pointer);
 cudaIpcMemHandle_t take_handle(void);
+/* An exporter: one block of this value, freed when the importer is through. */
+enum { OWNERS = 0x15 };
+void owner(void);
 /* Opens what the other process sends. */
 void *open_received(void);
 /* Prints the first byte there, and notes when it is another one. */

@@ -3,14 +3,6 @@
  */
 #include "misuse.h"
 
-/* Exports memory, and frees it when the importer is through. */
-static void owner(void) {
-    void *p = allocate(0x31);
-    send_export(p);
-    wait_for_peer();
-    MUST(cudaFree(p));
-}
-
 /* --- double-open: works, as the driver counts; but who does not know that closes once --- */
 
 static void double_open_importer(void) {
@@ -24,7 +16,7 @@ static void double_open_importer(void) {
             note(again == q, "both pointers are equal");
         CHECK(cudaSuccess, cudaIpcCloseMemHandle(again));
     }
-    check_byte(q, 0x31);
+    check_byte(q, OWNERS);
     CHECK(cudaSuccess, cudaIpcCloseMemHandle(q));
     tell();
 }

@@ -44,7 +44,7 @@ static void send(CUmemoryPool pool, CUdeviceptr pointer) {
 }
 
 /* The pool, and a pointer of it, for the other process; until that is through. */
-static void owner(void) {
+static void pool_owner(void) {
     const CUmemoryPool pool = make_pool();
     const CUdeviceptr pointer = from(pool);
     send(pool, pointer);
@@ -177,8 +177,8 @@ static void pool_without_type(void) {
 }
 
 const struct scenario pool_scenarios[] = {
-    {"pool-alloc-imported", owner, alloc_imported_importer, false},
-    {"pool-imported-twice", owner, imported_twice_importer, false},
+    {"pool-alloc-imported", pool_owner, alloc_imported_importer, false},
+    {"pool-imported-twice", pool_owner, imported_twice_importer, false},
     {"pool-free-order", free_order_exporter, free_order_importer, false},
     {"pool-destroyed-in-use", destroyed_in_use, NULL, false},
     {"double-free-pool", freed_twice, NULL, false},
