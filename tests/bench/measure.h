@@ -4,8 +4,7 @@
  * A row is a call that is repeated in batches; what is printed is the median of the batches, in
  * nanoseconds a call. It says nothing alone: bench.py runs the program bare and preloaded in turn.
  */
-#ifndef BENCH_MEASURE_H
-#define BENCH_MEASURE_H
+#pragma once
 
 #include "../common/system_headers.h"
 #include <cuda_runtime_api.h>
@@ -64,5 +63,3 @@ void mappings_map_unmap(void);
 
 /* live.c: what calls cost with more and more allocations alive, up to `most`, or `seconds`. */
 int live_main(long most, double seconds);
-
-#endif

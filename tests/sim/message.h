@@ -2,8 +2,7 @@
  * One message of the protocol and the descriptors that travel with it: how both sides send and
  * receive them. Descriptors arrive close-on-exec and are the receiver's.
  */
-#ifndef GPUSIM_MESSAGE_H
-#define GPUSIM_MESSAGE_H
+#pragma once
 
 #include "protocol.h"
 
@@ -68,5 +67,3 @@ static inline void sim_discard(struct parcel *parcel) {
     while (parcel->count)
         close(parcel->fds[--parcel->count]);
 }
-
-#endif

@@ -7,8 +7,7 @@
  * reply carries the descriptors: the shared event page, then one memory file a device. See
  * message.h for how.
  */
-#ifndef GPUSIM_PROTOCOL_H
-#define GPUSIM_PROTOCOL_H
+#pragma once
 
 #include "../common/system_headers.h"
 
@@ -118,5 +117,3 @@ static inline socklen_t sim_address(struct sockaddr_un *address) {
         snprintf(name, room, "gpushare-sim-%u-%s", (unsigned)geteuid(), root);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
 }
-
-#endif

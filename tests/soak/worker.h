@@ -3,8 +3,7 @@
  * memory and its model), opens.c (what this process has open), misuse.c (what a program must not
  * do), trouble.c (what the world does to it), worker.c (threads and the end).
  */
-#ifndef SOAK_WORKER_H
-#define SOAK_WORKER_H
+#pragma once
 
 #include "../common/system_headers.h"
 
@@ -182,5 +181,3 @@ void step_fork(void);                     /* alone in the process */
 void say_where_it_crashes(void);          /* for a child that its parent awaits */
 void few_descriptors(void (*step)(void)); /* alone in the process */
 void trouble_open(void);
-
-#endif

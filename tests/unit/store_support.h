@@ -4,8 +4,7 @@
  *
  * Each test ends with as many descriptors as it began with, or it fails.
  */
-#ifndef GPS_TESTS_STORE_SUPPORT_H
-#define GPS_TESTS_STORE_SUPPORT_H
+#pragma once
 
 #include <dirent.h>
 
@@ -248,5 +247,3 @@ class LeasedTest : public StoreTest {
     gps_owner self = {};
     gps_lease lease = {};
 };
-
-#endif

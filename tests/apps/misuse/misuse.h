@@ -10,8 +10,7 @@
  * A scenario is one or two functions: what the exporter does, and what the importer does in a
  * process of its own. They take turns (tell, wait_for_peer), so that what they print has one order.
  */
-#ifndef MISUSE_H
-#define MISUSE_H
+#pragma once
 
 #include "../vendor.h"
 
@@ -88,5 +87,3 @@ int status_of(pid_t child); /* the same of a child that the scenario forked */
 #define CU_NAME(name) #name
 #define CU(fn)        ((__typeof__(fn) *)driver_function(CU_NAME(fn)))
 void *driver_function(const char *name);
-
-#endif

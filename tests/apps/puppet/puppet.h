@@ -10,8 +10,7 @@
  * the driver's in all three. `help` lists them. With VENDOR_HIP the runtime is AMD's, and there are
  * no commands of the driver's.
  */
-#ifndef PUPPET_H
-#define PUPPET_H
+#pragma once
 
 #include "../vendor.h"
 
@@ -127,5 +126,3 @@ int do_evrecord(u64 event);
 int do_evquery(u64 event);
 int do_evsync(u64 event);
 int do_host(void (*fn)(void *), void *arg);
-
-#endif

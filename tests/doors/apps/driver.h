@@ -5,8 +5,7 @@
  * its own, a plain dlsym with libcuda's handle, so that a door under test is asked for nothing
  * else.
  */
-#ifndef DRIVER_H
-#define DRIVER_H
+#pragma once
 
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
@@ -103,6 +102,4 @@ static inline int driver_walk_linked(void) {
     driver.close = cuIpcCloseMemHandle;
     return driver_walk();
 }
-#endif
-
 #endif

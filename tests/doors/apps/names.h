@@ -1,6 +1,5 @@
 /* names.h - the hooked names, as a list of strings. */
-#ifndef NAMES_H
-#define NAMES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -43,5 +42,3 @@ __attribute__((unused)) static const char *const ruled_names[] = {
 #include "cuda/hooks.def"
 };
 enum { RULED_NAMES = sizeof ruled_names / sizeof *ruled_names };
-
-#endif

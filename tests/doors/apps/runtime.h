@@ -1,6 +1,5 @@
 /* runtime.h - doors made of runtime functions, linked or found by name. */
-#ifndef RUNTIME_DOOR_H
-#define RUNTIME_DOOR_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -61,6 +60,4 @@ static inline int runtime_walk_linked(void) {
     runtime.close = cudaIpcCloseMemHandle;
     return walk(&runtime_door);
 }
-#endif
-
 #endif

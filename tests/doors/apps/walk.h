@@ -7,8 +7,7 @@
  * names the call. The first line printed holds the codes, which must be those of a run without
  * gpushare; the second holds the marks.
  */
-#ifndef WALK_H
-#define WALK_H
+#pragma once
 
 #include "../../common/system_headers.h"
 
@@ -131,5 +130,3 @@ static inline int walk(const struct door *door) {
     fflush(stdout);
     return alloc || export || open || open_twice || close_one || close_two || first;
 }
-
-#endif

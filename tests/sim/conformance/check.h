@@ -1,6 +1,5 @@
 /* The table that the program prints, a line a step. */
-#ifndef CONFORMANCE_CHECK_H
-#define CONFORMANCE_CHECK_H
+#pragma once
 
 #include "../../common/system_headers.h"
 
@@ -31,5 +30,3 @@ void held_rows(void);
 void owned_rows(void);
 void checkpoint_rows(void);
 void external_rows(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* The driver, by dlopen, so that one binary runs on the simulator and on a real card. */
-#ifndef CONFORMANCE_GPU_H
-#define CONFORMANCE_GPU_H
+#pragma once
 
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
@@ -121,5 +120,3 @@ extern struct gpu gpu;
 
 /* Loads the driver; false, with a line on stderr, if it is not there. */
 int gpu_load(void);
-
-#endif

@@ -2,8 +2,7 @@
  * The tests' kernels (tests/apps/kernels.cu), from the file apps/kernels.ptx beside the binary, and
  * work for them to run beside.
  */
-#ifndef CONFORMANCE_KERNEL_H
-#define CONFORMANCE_KERNEL_H
+#pragma once
 
 #include "gpu.h"
 
@@ -21,5 +20,3 @@ CUresult kernel_add(CUstream stream, CUdeviceptr to, uint64_t words, uint32_t va
 /* For SPIN_NS, or as long as `ns` says. */
 CUresult kernel_spin(CUstream stream, CUdeviceptr touch, uint64_t words);
 CUresult kernel_spin_for(CUstream stream, CUdeviceptr touch, uint64_t words, uint64_t ns);
-
-#endif

@@ -2,8 +2,7 @@
  * How descriptors go between the parent and its peers: one socket pair, made before the peers are
  * started. The parent, which never touches the driver, so plays a holder without any context.
  */
-#ifndef CONFORMANCE_LANE_H
-#define CONFORMANCE_LANE_H
+#pragma once
 
 enum lane_end { LANE_PARENT, LANE_PEER };
 
@@ -14,5 +13,3 @@ void lane_close(void);
 int lane_send(enum lane_end from, int descriptor);
 /* The next one sent from the other end, or -1. */
 int lane_receive(enum lane_end at);
-
-#endif

@@ -3,8 +3,7 @@
  * which never touches the driver; each step is sent to a peer, which was forked before anybody
  * called cuInit, and comes back with a code and numbers.
  */
-#ifndef CONFORMANCE_PEER_H
-#define CONFORMANCE_PEER_H
+#pragma once
 
 #include "../../common/system_headers.h"
 
@@ -129,5 +128,3 @@ struct peer_latest {
     char ring[PEER_RING][64];
 };
 extern struct peer_latest *peer_latest;
-
-#endif

@@ -2,8 +2,7 @@
  * A place of several blocks, for rows that call the driver themselves, in a child of their own
  * (check_in_child).
  */
-#ifndef CONFORMANCE_PLACE_H
-#define CONFORMANCE_PLACE_H
+#pragma once
 
 #include "gpu.h"
 
@@ -18,5 +17,3 @@ CUdeviceptr place_reserve(size_t size);
 CUmemGenericAllocationHandle place_block(CUdeviceptr at, size_t size);
 CUresult place_map(CUdeviceptr at, size_t size, CUmemGenericAllocationHandle block);
 CUresult place_allow(CUdeviceptr at, size_t size, CUmemAccess_flags access);
-
-#endif

@@ -1,6 +1,5 @@
 /* Steps that rows share: one call of a peer each. */
-#ifndef CONFORMANCE_STEP_H
-#define CONFORMANCE_STEP_H
+#pragma once
 
 #include "check.h"
 #include "gpu.h"
@@ -82,5 +81,3 @@ static inline struct bytes export_filled(struct peer *p, uint64_t size, int valu
     fill(p, *at, size, value);
     return get(p, *at);
 }
-
-#endif

@@ -7,8 +7,7 @@
  * stale handle mean the next allocation at that address, as it does on the real driver. VMM memory
  * (cuMemCreate) has holders only: no owner, no name.
  */
-#ifndef GPUSIM_BLOCK_H
-#define GPUSIM_BLOCK_H
+#pragma once
 
 #include "memory.h"
 
@@ -59,5 +58,3 @@ unsigned block_moved(const struct party *party, uint64_t id, struct block_view *
 /* Drops all that a client held. */
 void block_release_all(struct party *party);
 uint64_t block_count(void);
-
-#endif

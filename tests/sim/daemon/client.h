@@ -3,8 +3,7 @@
  * Either descriptor tells of its death: the pidfd when a fork child still has the socket open, the
  * socket when the process ended its use of the driver but lives on.
  */
-#ifndef GPUSIM_CLIENT_H
-#define GPUSIM_CLIENT_H
+#pragma once
 
 #include "block.h"
 
@@ -25,5 +24,3 @@ bool client_alive(uint64_t id);
 struct client *client_of(int pid); /* NULL: it does not use the driver */
 struct client *client_first(void);
 uint64_t client_count(void);
-
-#endif

@@ -6,8 +6,7 @@
  * at the end that is kept here, and the block loses its hold. Who imports sends us one, and we know
  * the pipe again by its inode, which nobody else can have while our end of it is open.
  */
-#ifndef GPUSIM_DESCRIPTOR_H
-#define GPUSIM_DESCRIPTOR_H
+#pragma once
 
 #include "block.h"
 
@@ -22,5 +21,3 @@ uint64_t descriptor_count(void);
 /* Both return a CUresult. *fd is then the caller's to send and to close. */
 unsigned descriptor_make(const struct party *holder, uint64_t block, int *fd);
 unsigned descriptor_import(struct party *user, int fd, struct block_view *view);
-
-#endif

@@ -3,8 +3,7 @@
  * and whoever opened it once may open it again, until the last of them is gone; destroying an event
  * changes nothing of that, as with the files in which real ones live.
  */
-#ifndef GPUSIM_EVENT_H
-#define GPUSIM_EVENT_H
+#pragma once
 
 #include "block.h"
 
@@ -19,5 +18,3 @@ unsigned event_open(struct party *user, uint64_t owner, uint64_t slot);
 /* Drops what a client held, and ends its unfinished records: nobody waits for the dead. */
 void event_release_all(struct party *party);
 uint64_t event_count(void);
-
-#endif

@@ -3,8 +3,7 @@
  * Its address space is larger than its size, so that fragmentation, which paging hides on a real
  * card, does not show here either; `used` alone decides when memory is out.
  */
-#ifndef GPUSIM_MEMORY_H
-#define GPUSIM_MEMORY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ int memory_take(struct memory *memory, uint64_t size, uint64_t *offset);
 int memory_copy_away(struct memory *memory, uint64_t from, uint64_t size, uint64_t *offset);
 /* Gives the range back and its pages to the system. */
 void memory_give(struct memory *memory, uint64_t offset, uint64_t size);
-
-#endif

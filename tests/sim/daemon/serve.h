@@ -1,6 +1,5 @@
 /* Answers one request of one client. */
-#ifndef GPUSIM_SERVE_H
-#define GPUSIM_SERVE_H
+#pragma once
 
 #include "client.h"
 
@@ -8,5 +7,3 @@
 int serve_start(uint32_t devices, uint64_t bytes);
 /* Reads and answers what waits on the client's socket. False: the client misbehaved, drop it. */
 bool serve(struct client *client);
-
-#endif

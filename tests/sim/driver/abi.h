@@ -2,8 +2,7 @@
  * The driver's API as the library exports it: every ABI version under its own name, without the
  * macros by which cuda.h renames them for programs. All of it, and nothing else, is exported.
  */
-#ifndef SIM_ABI_H
-#define SIM_ABI_H
+#pragma once
 
 #ifndef __CUDA_API_VERSION_INTERNAL
 #define __CUDA_API_VERSION_INTERNAL
@@ -81,5 +80,3 @@ CUresult CUDAAPI cuGraphNodeSetParams_v2(CUgraphNode node, CUgraphNodeParams *wh
         const bool per_thread = true;                                                              \
         return call;                                                                               \
     }
-
-#endif

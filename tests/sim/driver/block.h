@@ -4,8 +4,7 @@
  * with it; but for VMM memory, which as a block is one mapping (see mapping.h) and has no context.
  * Under the state lock.
  */
-#ifndef SIM_BLOCK_H
-#define SIM_BLOCK_H
+#pragma once
 
 #include "abi.h"
 
@@ -73,5 +72,3 @@ void block_link(struct block *block);
 void block_drop(struct block *block, bool retire);
 /* All that a context has. */
 void block_drop_all(CUcontext context);
-
-#endif

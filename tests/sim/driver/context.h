@@ -2,8 +2,7 @@
  * Contexts, and which one is current in a thread. A context that has ended stays as a shell, so
  * that a thread which still has it current gets 709 and no crash.
  */
-#ifndef SIM_CONTEXT_H
-#define SIM_CONTEXT_H
+#pragma once
 
 #include "block.h"
 
@@ -40,5 +39,3 @@ CUcontext context_first(void);
 /* Whether kernels, fills and questions of the context reach a block: plain memory of another card
  * by peer access, an import where it was opened. Copies reach all. Under the state lock. */
 bool context_reaches(const struct CUctx_st *context, const struct block *block);
-
-#endif

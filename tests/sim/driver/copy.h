@@ -1,7 +1,6 @@
 /* Moving bytes. A range is checked against what this process holds when a copy is asked for, and
  * again, part by part, when it runs. */
-#ifndef SIM_COPY_H
-#define SIM_COPY_H
+#pragma once
 
 #include "abi.h"
 
@@ -29,5 +28,3 @@ CUresult copy_locate(uint64_t address, uint64_t size, struct asker asker, struct
 CUresult copy_bytes(const struct place *to, const struct place *from, uint64_t size);
 /* Fills `size` bytes with a pattern of 1, 2 or 4 bytes; a fill's code is 700. */
 CUresult copy_pattern(const struct place *to, uint64_t size, uint32_t value, unsigned width);
-
-#endif

@@ -2,8 +2,7 @@
  * The devices that this process sees: CUDA_VISIBLE_DEVICES chooses and numbers them. Everything
  * said to the daemon names the card, everything said to the program the ordinal.
  */
-#ifndef SIM_DEVICE_H
-#define SIM_DEVICE_H
+#pragma once
 
 #include "abi.h"
 
@@ -24,5 +23,3 @@ bool device_has_faulted(uint32_t card);
 /* The card whose memory the pool has; false: it is no pool. */
 bool device_of_pool(CUmemoryPool pool, uint32_t *card);
 CUuuid device_uuid_of_card(uint32_t card);
-
-#endif

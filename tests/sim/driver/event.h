@@ -3,8 +3,7 @@
  * that a process sees at once what another one recorded. A destroyed event stays as a shell: using
  * it kills the process, as it does with the real driver, and not some other object.
  */
-#ifndef SIM_EVENT_H
-#define SIM_EVENT_H
+#pragma once
 
 #include "abi.h"
 
@@ -23,5 +22,3 @@ CUresult event_export(CUevent event, CUipcEventHandle *handle);
 CUresult event_import(CUcontext context, const CUipcEventHandle *handle, CUevent *out);
 /* An event that nobody else has. */
 CUresult event_of_nobody(CUcontext context, CUevent *out);
-
-#endif

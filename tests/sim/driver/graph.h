@@ -4,8 +4,7 @@
  * instance and its launches. While a stream captures it is the stream's, under the lock of the
  * streams. An instance has a graph of its own with the same steps.
  */
-#ifndef SIM_GRAPH_H
-#define SIM_GRAPH_H
+#pragma once
 
 #include "stream.h"
 
@@ -15,5 +14,3 @@ CUgraph graph_create(void);
 CUresult graph_add(CUgraph graph, const struct work *work, void *argument);
 /* Lets go of it; NULL is nothing. */
 void graph_drop(CUgraph graph);
-
-#endif

@@ -5,8 +5,7 @@
  * no mistake: a handle whose end is another allocation's opens that one, as large as its beginning
  * says (2026-11-27).
  */
-#ifndef SIM_HANDLE_H
-#define SIM_HANDLE_H
+#pragma once
 
 #include "abi.h"
 
@@ -28,5 +27,3 @@ struct handle {
 _Static_assert(sizeof(struct handle) == CU_IPC_HANDLE_SIZE, "a handle is 64 bytes");
 
 enum { HANDLE_KIND = 6, HANDLE_KIND_HIGH = 0xff00, HANDLE_PAGE_SHIFT = 12 };
-
-#endif

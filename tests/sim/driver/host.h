@@ -2,8 +2,7 @@
  * Host memory that the driver knows: pinned, and managed (which here simply is host memory that
  * counts as a device's). Under the state lock.
  */
-#ifndef SIM_HOST_H
-#define SIM_HOST_H
+#pragma once
 
 #include "abi.h"
 
@@ -20,5 +19,3 @@ CUresult host_free(uint64_t base, bool managed);
 CUresult host_register(CUcontext context, uint64_t base, uint64_t size);
 CUresult host_unregister(uint64_t base);
 const struct host_range *host_find(uint64_t address);
-
-#endif

@@ -2,8 +2,7 @@
  * Memory of other processes that is open here. A block is opened once a device, whatever handles
  * lead to it; each handle, that is each offset, has its own count. Under the state lock.
  */
-#ifndef SIM_IMPORT_H
-#define SIM_IMPORT_H
+#pragma once
 
 #include "abi.h"
 
@@ -21,5 +20,3 @@ CUresult import_close(CUdeviceptr base);
 bool import_find(const struct block *block, uint64_t at, uint64_t *offset, uint64_t *size);
 /* The block goes: so do its openings. */
 void import_forget(struct block *block);
-
-#endif

@@ -2,8 +2,7 @@
  * Kernels, by name: what a function of a module does here, with the memory that its arguments give
  * it. It reaches that memory part by part, each at the moment it is touched.
  */
-#ifndef SIM_KERNEL_H
-#define SIM_KERNEL_H
+#pragma once
 
 #include "context.h"
 
@@ -31,5 +30,3 @@ void kernel_places(const struct kernel *kernel, void *bytes, void **parameters);
 CUresult kernel_run(const struct launch *launch);
 /* Whether its arguments give it memory there. */
 bool kernel_uses(const struct launch *launch, uint64_t address, uint64_t size);
-
-#endif

@@ -2,8 +2,7 @@
  * The connection to gpusimd, and the card's memory and event page as this process sees them.
  * One request at a time; the lock within is taken last of all.
  */
-#ifndef SIM_LINK_H
-#define SIM_LINK_H
+#pragma once
 
 #include "abi.h"
 
@@ -34,5 +33,3 @@ uint32_t *link_faults(uint32_t device);
  * cut to it). NULL if it cannot be mapped.
  */
 unsigned char *link_reach(uint32_t device, uint64_t offset, uint64_t *length);
-
-#endif

@@ -3,8 +3,7 @@
  * mapping is a struct block of its own, so that copies and pointer attributes find it as they find
  * any memory. Under the state lock.
  */
-#ifndef SIM_MAPPING_H
-#define SIM_MAPPING_H
+#pragma once
 
 #include "abi.h"
 
@@ -38,5 +37,3 @@ bool mapping_allows(const struct block *block, uint32_t card, bool writes);
 /* Which kinds of shareable handles it may have, a CUmemAllocationHandleType. */
 unsigned mapping_handle_types(const struct block *block);
 bool mapping_rdma(const struct block *block); /* its memory may be registered with other hardware */
-
-#endif

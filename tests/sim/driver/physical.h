@@ -3,8 +3,7 @@
  * held at the daemon, once, as long as this process has a reference to its handle or a mapping of
  * it. Under the state lock.
  */
-#ifndef SIM_PHYSICAL_H
-#define SIM_PHYSICAL_H
+#pragma once
 
 #include "abi.h"
 
@@ -36,5 +35,3 @@ void physical_all_moved(void);
 struct physical *physical_find(CUmemGenericAllocationHandle handle);
 /* After one reference or mapping less: lets the memory go if that was the last. */
 void physical_release_unused(struct physical *memory);
-
-#endif

@@ -2,8 +2,7 @@
  * Memory pools that the program makes or imports. Their handles are addresses of struct pool, which
  * is never freed. Under the state lock.
  */
-#ifndef SIM_POOL_H
-#define SIM_POOL_H
+#pragma once
 
 #include "abi.h"
 
@@ -17,5 +16,3 @@ struct pool {
 
 /* NULL: no pool that the program made or imported, or one that it destroyed. */
 struct pool *pool_find(CUmemoryPool handle);
-
-#endif

@@ -1,7 +1,6 @@
 /* Allocations of up to 1 MiB share blocks of 2 MiB, in units of 512 bytes: where they lie in one.
  */
-#ifndef SIM_SMALL_H
-#define SIM_SMALL_H
+#pragma once
 
 #include "abi.h"
 
@@ -20,5 +19,3 @@ void small_give(struct small *small, uint64_t offset);
 bool small_find(const struct small *small, uint64_t at, uint64_t *offset, uint64_t *size);
 unsigned small_live(const struct small *small);
 bool small_room(const struct small *small);
-
-#endif

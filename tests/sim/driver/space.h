@@ -3,8 +3,7 @@
  * pointer on the host faults as it would with a card; the bytes lie elsewhere (link_reach).
  * Under the state lock.
  */
-#ifndef SIM_SPACE_H
-#define SIM_SPACE_H
+#pragma once
 
 #include "abi.h"
 
@@ -27,5 +26,3 @@ struct block *space_block(uint64_t address);
 void space_each(void (*fn)(struct block *block));
 /* Whether it could be a device address at all. */
 bool space_owns(uint64_t address);
-
-#endif

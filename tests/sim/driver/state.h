@@ -2,8 +2,7 @@
  * Whether the library may be used in this process, and the lock over all that it knows of contexts
  * and memory. The lock is never held while waiting for a stream or a host function.
  */
-#ifndef SIM_STATE_H
-#define SIM_STATE_H
+#pragma once
 
 #include "abi.h"
 
@@ -34,5 +33,3 @@ uint64_t state_serial(void);
 /* Gives the lock up until state_changed is called, and takes it again. */
 void state_wait(void);
 void state_changed(void);
-
-#endif

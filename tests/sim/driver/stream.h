@@ -4,8 +4,7 @@
  * comes from one running number: what must wait for what is decided by comparing numbers, so
  * nothing waits in a circle.
  */
-#ifndef SIM_STREAM_H
-#define SIM_STREAM_H
+#pragma once
 
 #include "context.h"
 
@@ -63,5 +62,3 @@ CUresult capture_forbidden(void);
 CUresult capture_own(CUstream stream);
 CUresult capture_synchronize(CUcontext context);
 CUresult capture_implicit(CUcontext context);
-
-#endif

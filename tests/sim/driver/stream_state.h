@@ -2,8 +2,7 @@
  * What streams and captures share: a stream, and all there are. A capture is a state of a stream
  * and needs the same lock, so these two files, and no others, see it.
  */
-#ifndef SIM_STREAM_STATE_H
-#define SIM_STREAM_STATE_H
+#pragma once
 
 #include "stream.h"
 
@@ -59,5 +58,3 @@ static inline bool stream_blocking(const struct CUstream_st *stream) {
 
 /* capture_implicit with the lock held. */
 CUresult capture_implicit_locked(CUcontext context);
-
-#endif

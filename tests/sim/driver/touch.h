@@ -3,8 +3,7 @@
  * are held nobody unmaps them or takes their access away; who wants to waits for them, and who
  * comes later waits for him. Takes the state lock.
  */
-#ifndef SIM_TOUCH_H
-#define SIM_TOUCH_H
+#pragma once
 
 #include "abi.h"
 
@@ -22,5 +21,3 @@ struct touch {
 /* All of them, with one size; false and none if a first byte may not be touched so. */
 bool touch_begin(struct touch *touches, unsigned count);
 void touch_end(struct touch *touches, unsigned count);
-
-#endif

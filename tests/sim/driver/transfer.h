@@ -1,7 +1,6 @@
 /* One copy or fill of a range, in one of the ways in which the cuMemcpy* and cuMemset* calls make
  * it. */
-#ifndef SIM_TRANSFER_H
-#define SIM_TRANSFER_H
+#pragma once
 
 #include "copy.h"
 #include "stream.h"
@@ -37,5 +36,3 @@ CUresult transfer_word(uint64_t to, uint64_t word, uint64_t size, struct manner 
 /* What transfer_copy and transfer_fill would say, without doing it. */
 CUresult transfer_check(struct end to, struct end from, uint64_t size);
 CUresult transfer_check_fill(uint64_t to, uint64_t count, unsigned width);
-
-#endif

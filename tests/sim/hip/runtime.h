@@ -2,8 +2,7 @@
  * The simulated libamdhip64: AMD's runtime over the simulated driver's contexts, memory, events and
  * streams, which it is built from. HIP_GENERATION is 6 or 7.
  */
-#ifndef SIM_HIP_RUNTIME_H
-#define SIM_HIP_RUNTIME_H
+#pragma once
 
 #define __HIP_PLATFORM_AMD__
 #pragma GCC visibility push(default)
@@ -41,5 +40,3 @@ bool hip_attached(CUdeviceptr address, CUdeviceptr *base, int *device);
 hipError_t hip_detach(CUdeviceptr address);
 /* The device has been reset. */
 void hip_forget_attached(int device);
-
-#endif

@@ -1,6 +1,5 @@
 /* The body of a runtime call that is one call of the driver's. */
-#ifndef RUNTIME_CALL_H
-#define RUNTIME_CALL_H
+#pragma once
 
 #include "runtime.h"
 
@@ -20,5 +19,3 @@
 #define BOTH(name, parameters, call)                                                               \
     FUNCTION(name, false, parameters, call)                                                        \
     FUNCTION(name##_ptsz, true, parameters, call)
-
-#endif

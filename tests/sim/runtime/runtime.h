@@ -3,8 +3,7 @@
  * libcuda.so.1, dlsym of cuGetProcAddress_v2, and by that everything else, each call in its legacy
  * and its per-thread form. As the real one does, and no other.
  */
-#ifndef RUNTIME_H
-#define RUNTIME_H
+#pragma once
 
 /* The driver's names as programs see them: cuda.h renames a field together with its use. */
 #include <cuda.h>
@@ -36,5 +35,3 @@ int runtime_device(void);
 cudaError_t runtime_set_device(int device);
 /* The device's primary context is gone: the next call makes a new one. */
 void runtime_forget_device(int device);
-
-#endif

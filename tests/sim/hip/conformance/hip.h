@@ -2,8 +2,7 @@
  * AMD's runtime, by dlopen, so that one binary runs on the simulator and on a card. AMD's headers
  * are not needed: what is the same in all versions stands in shim/hip/hip_abi.h.
  */
-#ifndef HIP_CONFORMANCE_HIP_H
-#define HIP_CONFORMANCE_HIP_H
+#pragma once
 
 #include "../../../common/system_headers.h"
 
@@ -88,5 +87,3 @@ enum { KIB = 1 << 10, MIB = 1 << 20, SIZE = 4 * MIB };
 
 void alone_rows(void);
 void pair_rows(void);
-
-#endif
