@@ -36,8 +36,6 @@ static int c_procaddress(char **w) {
 }
 #endif
 
-COMMAND(cuinit, (int)CU(cuInit)(0))
-
 static int c_ctxcreate(char **w) {
     CUcontext context = NULL;
     int code = (int)CU(cuInit)(0);
@@ -73,7 +71,6 @@ const struct command context_commands[] = {
     {"sync", "", c_sync},
     {"reset", "", c_reset},
     {"info", "", c_info},
-    {"cuinit", "", c_cuinit},
     {"ctxcreate", "NAME [DEVICE]", c_ctxcreate},
     {"ctxpush", "NAME", c_ctxpush},
     {"ctxset", "[NAME]", c_ctxset},

@@ -239,8 +239,6 @@ CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags
     *flags = context ? context->flags : 0;
     *active = context && context->alive;
     state_unlock();
-    if (!*active)
-        state_pause("GPUSHARE_SIM_LATE_STATE_MS");
     return CUDA_SUCCESS;
 }
 

@@ -176,7 +176,6 @@ static CUdeviceptr take_freeing(CUstream stream, uint64_t size) {
 /* The memory is of the stream's context, whichever is current. */
 static CUresult allocate_on(CUstream stream, CUdeviceptr *out, uint64_t size) {
     CUresult result = CUDA_SUCCESS;
-    state_pause("GPUSHARE_SIM_LATE_POOL_MS");
     STATE_LOCKED();
     const CUdeviceptr again = take_freeing(stream, size);
     if (again)
