@@ -13,8 +13,14 @@
  *
  * The exit status is 0 as long as every frame held what it should.
  */
-#include "../common/system_headers.h"
 #include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { FRAME = 4 << 20, HEADER = 64 << 10, FRAMES = 4, SKIPPED = 2 };
 enum { LAZY = cudaIpcMemLazyEnablePeerAccess };

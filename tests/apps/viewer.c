@@ -1,7 +1,9 @@
 /* viewer.c - allocates GPU memory and says what is in it; and again after as many seconds as it is
  * told. */
-#include "../common/system_headers.h"
 #include <cuda_runtime_api.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 enum { FRAME = 64 << 20 };
 
