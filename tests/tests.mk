@@ -112,7 +112,8 @@ $(LISTED)/no_symbol.o: tests/built/no_symbol.c
 
 # --- programs that know nothing of gpushare --------------------------------------------------------
 
-APP_FLAGS = -std=gnu11 -D_GNU_SOURCE= -O1 -g -pthread $(WARNINGS) $(SANITIZE_FLAGS) -isystem $(CUDA_INC) -MMD -MP
+# What they do not use of a signature is that of a command, a signal or a thread.
+APP_FLAGS = -std=gnu11 -D_GNU_SOURCE= -O1 -g -pthread $(WARNINGS) -Wno-unused-parameter $(SANITIZE_FLAGS) -isystem $(CUDA_INC) -MMD -MP
 SIM_LIBS := $(BUILD)/sim
 CUDART_STATIC := $(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a $(CUDA_HOME)/lib/libcudart_static.a))
 

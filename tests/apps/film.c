@@ -114,7 +114,6 @@ static void draw_poll(CUdeviceptr to, uint32_t value) {
 
 static _Atomic unsigned called;
 static void call(void *arg) {
-    (void)arg;
     called++;
 }
 
@@ -209,7 +208,6 @@ static struct {
 } pair;
 
 static void *draw_half(void *arg) {
-    (void)arg;
     MUST(cuCtxSetCurrent(pair.context));
     for (;;) {
         pthread_barrier_wait(&pair.barrier);

@@ -705,7 +705,6 @@ static char *guarded;
 static volatile sig_atomic_t faults;
 
 static void let_in(int signal) {
-    (void)signal;
     faults++;
     mprotect(guarded, GUARDED, PROT_READ | PROT_WRITE);
 }

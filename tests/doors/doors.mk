@@ -4,7 +4,7 @@
 TESTS ?= $(BUILD)/tests
 DOORS := $(TESTS)/doors.d
 DOORS_SRC := tests/doors/apps
-DOORS_WARN := $(WARNINGS) -O1 -g -pthread -Iinclude -Ishim -isystem $(CUDA_INC) -MMD -MP
+DOORS_WARN := $(WARNINGS) -Wno-unused-parameter -O1 -g -pthread -Iinclude -Ishim -isystem $(CUDA_INC) -MMD -MP
 DOORS_C = $(CC) -std=gnu11 -D_GNU_SOURCE= $(DOORS_WARN)
 DOORS_CXX = $(CXX) -std=gnu++17 $(DOORS_WARN)
 DOORS_DRIVER := -L$(BUILD)/sim -lcuda

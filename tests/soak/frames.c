@@ -155,7 +155,6 @@ static bool library_waits(void) {
 }
 
 static void on_alarm(int number) {
-    (void)number;
     if (syscall(SYS_gettid) != world.thread)
         return;
     if (may_exit) {
@@ -169,7 +168,6 @@ static void on_alarm(int number) {
 }
 
 static void on_continue(int number) {
-    (void)number;
     world.continued = 1;
 }
 

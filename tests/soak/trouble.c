@@ -15,7 +15,6 @@ enum { TIMEOUT_MS = 20000, LONG_TIMEOUT_MS = 120000, IN_CHILD = 50 };
 static void on_crash(int number) {
     char path[PATH + 32];
     void *frames[64];
-    (void)number;
     snprintf(path, sizeof(path), "%s/crash.%d", world.place, (int)getpid());
     const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     backtrace_symbols_fd(frames, backtrace(frames, 64), file);
@@ -97,7 +96,6 @@ void step_fork(void) {
 /* --- signals --- */
 
 static void on_alarm(int number) {
-    (void)number;
     if (world.plan == PLAN_EXIT) {
         count(COUNT_handler_exits);
         _exit(77);

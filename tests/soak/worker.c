@@ -92,7 +92,6 @@ static void *run(void *argument) {
 }
 
 static void stop(int number) {
-    (void)number;
     world.over = 1;
 }
 

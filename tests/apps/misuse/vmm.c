@@ -397,7 +397,6 @@ static void import_address(void) {
 }
 
 static void *negative(int *descriptor) {
-    (void)descriptor;
     return (void *)(intptr_t)-1;
 }
 

@@ -16,7 +16,6 @@ static int c_errno(char **w) {
 /* leap MILLISECONDS COMMAND...: a handler leaves the command by longjmp; says whether it did */
 static sigjmp_buf leap_back;
 static void leap(int number) {
-    (void)number;
     siglongjmp(leap_back, 1);
 }
 struct leaper {

@@ -134,7 +134,6 @@ static int c_flood(char **w) {
     return 0;
 }
 static int c_flooded(char **w) {
-    (void)w;
     pthread_join(flooder, NULL);
     return flooding.code;
 }

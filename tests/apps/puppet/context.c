@@ -8,7 +8,6 @@ COMMAND(peer, do_peer((int)number(w[1])))
 
 static int c_count(char **w) {
     int count = 0;
-    (void)w;
     const int code = do_count(&count);
     say(" %d", count);
     return code;
@@ -19,7 +18,6 @@ COMMAND(reset, do_reset())
 
 static int c_info(char **w) {
     size_t left = 0, total = 0;
-    (void)w;
     const int code = do_info(&left, &total);
     say(" %zu %zu", left, total);
     return code;
@@ -46,7 +44,6 @@ COMMAND(ctxpush, (int)CU(cuCtxPushCurrent)((CUcontext)(uintptr_t)value(w[1])))
 COMMAND(ctxset, (int)CU(cuCtxSetCurrent)((CUcontext)(uintptr_t)(w[1] ? value(w[1]) : 0)))
 static int c_ctxpop(char **w) {
     CUcontext context;
-    (void)w;
     return (int)CU(cuCtxPopCurrent)(&context);
 }
 COMMAND(ctxdestroy, (int)CU(cuCtxDestroy)((CUcontext)(uintptr_t)value(w[1])))

@@ -42,7 +42,6 @@ static volatile sig_atomic_t page_faults, elsewhere;
 enum { GUARDED = 4096 };
 
 static void open_page(int number, siginfo_t *info, void *unused) {
-    (void)number, (void)unused;
     page_faults++;
     elsewhere += !pthread_equal(pthread_self(), reader);
     mprotect((void *)((uintptr_t)info->si_addr / GUARDED * GUARDED), GUARDED, PROT_READ);
@@ -52,7 +51,6 @@ static void open_page(int number, siginfo_t *info, void *unused) {
 static sigjmp_buf copy_left;
 
 static void leave_copy(int number, siginfo_t *info, void *unused) {
-    (void)number, (void)info, (void)unused;
     page_faults++;
     siglongjmp(copy_left, 1);
 }

@@ -141,7 +141,6 @@ enum { TABLES = sizeof(tables) / sizeof(*tables) };
 
 static int c_help(char **w) {
     const char *between = "";
-    (void)w;
     for (size_t i = 0; i < TABLES; i++)
         for (const struct command *one = tables[i]; one->name; one++, between = ",")
             say("%s %s %s", between, one->name, one->arguments);

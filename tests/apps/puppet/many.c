@@ -121,7 +121,6 @@ static int c_manyfree(char **w) {
 /* manyget: exports each of them */
 static int c_manyget(char **w) {
     unsigned char handle[64];
-    (void)w;
     for (size_t i = 0; i < many_count; i++) {
         const int code = do_get(handle, many[i]);
         if (code)

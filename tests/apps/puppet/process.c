@@ -72,13 +72,11 @@ static int c_quick_exit(char **w) {
 }
 static int c_abort(char **w) {
     const struct rlimit none = {0, 0};
-    (void)w;
     setrlimit(RLIMIT_CORE, &none);
     abort();
 }
 COMMAND(return, QUIT)
 static int c_pid(char **w) {
-    (void)w;
     say(" %d", (int)getpid());
     return 0;
 }
@@ -92,7 +90,6 @@ static void *outlive(void *milliseconds) {
 }
 static void say_goodbye(int signal) {
     static const char text[] = "0 told to end\n";
-    (void)signal;
     _exit(write(1, text, sizeof(text) - 1) > 0 ? 7 : 8);
 }
 /* leave MILLISECONDS [handle]: the main thread ends, and another one after that time; 0: there is
@@ -117,7 +114,6 @@ static void *go_on(void *unused) {
 /* depart: the main thread ends, and another one answers and goes on with the commands */
 static int c_depart(char **w) {
     pthread_t thread;
-    (void)w;
     if (pthread_create(&thread, NULL, go_on, NULL) != 0)
         return BAD;
     pthread_exit(NULL);
@@ -129,7 +125,6 @@ static int c_env(char **w) {
 
 /* A program that allocates and frees while a timer's handler ends it. */
 static void end_here(int number) {
-    (void)number;
     _exit(7);
 }
 static void *idle(void *unused) {

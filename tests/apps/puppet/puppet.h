@@ -36,7 +36,6 @@ extern const struct command context_commands[], memory_commands[], address_comma
 
 #define COMMAND(name, call)                                                                        \
     static int c_##name(char **w) {                                                                \
-        (void)w;                                                                                   \
         return call;                                                                               \
     }
 /* One that makes something, which its first word names. */

@@ -20,13 +20,11 @@ static int entries_of(const char *path) {
 }
 
 static int c_fds(char **w) {
-    (void)w;
     say(" %d", entries_of("/proc/self/fd") - 1); /* and its own */
     return 0;
 }
 
 static int c_tasks(char **w) {
-    (void)w;
     say(" %d", entries_of("/proc/self/task"));
     return 0;
 }
@@ -35,7 +33,6 @@ static int c_tasks(char **w) {
 static int c_unlisten(char **w) {
     const int other = open("/dev/null", O_RDONLY | O_CLOEXEC);
     unsigned count = 0;
-    (void)w;
     for (int fd = 3; fd < 1024; fd++) {
         int listens = 0;
         socklen_t size = sizeof(listens);
@@ -83,7 +80,6 @@ static int hoarded[LINE], hoard_count;
 static int c_hoard(char **w) {
     struct rlimit limit;
     const int first = dup(0);
-    (void)w;
     getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = (rlim_t)first + 64;
     setrlimit(RLIMIT_NOFILE, &limit);
@@ -92,14 +88,12 @@ static int c_hoard(char **w) {
     return 0;
 }
 static int c_unhoard(char **w) {
-    (void)w;
     while (hoard_count)
         close(hoarded[--hoard_count]);
     return 0;
 }
 
 static int c_lose_closed(char **w) {
-    (void)w;
     for (int fd = 3; fd < 1024; fd++)
         close(fd);
     return 0;
@@ -116,7 +110,6 @@ static int c_lose_root(char **w) {
     return chroot(w[1]) != 0 || chdir("/") != 0 ? BAD : 0;
 }
 static int c_lose_namespaces(char **w) {
-    (void)w;
     return unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET);
 }
 

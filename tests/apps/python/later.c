@@ -20,7 +20,6 @@ void Py_Initialize(void) {
 
 int PyRun_SimpleString(const char *script) {
     void *memory = NULL;
-    (void)script;
     return cudaMalloc(&memory, 4096) != cudaSuccess || !_PyEval_EvalFrameDefault(memory) ||
            _PyEval_EvalFrameDefault(memory) + _PyEval_EvalFrameDefault(memory);
 }

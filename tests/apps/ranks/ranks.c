@@ -28,7 +28,6 @@ static int take(int peer) {
 
 int main(int argc, char **argv) {
     int ends[2], status;
-    (void)argv;
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
         return 1;
     const pid_t second = fork(); /* before CUDA, as it must be */

@@ -112,7 +112,6 @@ static int limited(__rlimit_resource_t resource, rlim_t value) {
 /* --- children --- */
 
 static int child_of_clone(void *arg) {
-    (void)arg;
     syscall(SYS_exit, 13);
     return 0;
 }
@@ -226,7 +225,6 @@ static int forks_while_looking(void) {
 static volatile enum { BEFORE, LISTING, FORKED } stage;
 
 static int stay(struct dl_phdr_info *info, size_t size, void *arg) {
-    (void)info, (void)size, (void)arg;
     stage = LISTING;
     while (stage == LISTING)
         continue;
@@ -260,7 +258,6 @@ static int fork_while_listing(void) {
 /* --- signals and threads --- */
 
 static void leave(int number) {
-    (void)number;
     _exit(42);
 }
 
@@ -299,7 +296,6 @@ __attribute__((noreturn)) static void interrupted(long micros) {
 static volatile sig_atomic_t ticks;
 
 static void tick(int number) {
-    (void)number;
     ticks++;
 }
 

@@ -298,7 +298,6 @@ static CUresult cuda_malloc(struct message *m) {
 
 static CUresult cuda_reset(struct message *m) {
     int (*call)(void);
-    (void)m;
     *(void **)(void *)&call = runtime_call("cudaDeviceReset");
     return (CUresult)(call ? call() : NO_RUNTIME);
 }

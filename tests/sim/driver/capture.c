@@ -165,7 +165,6 @@ static CUresult info_of(CUstream named, bool per_thread, CUstreamCaptureStatus *
     CUresult CUDAAPI cuStreamGetCaptureInfo_v3##suffix(                                            \
         CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,            \
         const CUgraphNode **nodes, const CUgraphEdgeData **edges, size_t *count) {                 \
-        (void)edges;                                                                               \
         if (nodes)                                                                                 \
             *nodes = NULL;                                                                         \
         if (count)                                                                                 \
@@ -204,12 +203,10 @@ static CUresult end_for_others(CUstream stream, bool per_thread) {
 }
 
 CUresult CUDAAPI cuStreamBeginCaptureToCig(CUstream stream, CUstreamCigCaptureParams *where) {
-    (void)where;
     return begin(stream, false, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
 CUresult CUDAAPI cuStreamBeginCaptureToCig_ptsz(CUstream stream, CUstreamCigCaptureParams *where) {
-    (void)where;
     return begin(stream, true, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
@@ -228,12 +225,10 @@ static CUresult begin_again(CUstream named, bool per_thread, CUstreamCaptureMode
 
 CUresult CUDAAPI cuStreamBeginRecaptureToGraph(CUstream stream, CUstreamCaptureMode mode,
                                                CUgraph graph, void *each, void *data) {
-    (void)each, (void)data;
     return begin_again(stream, false, mode, graph);
 }
 
 CUresult CUDAAPI cuStreamBeginRecaptureToGraph_ptsz(CUstream stream, CUstreamCaptureMode mode,
                                                     CUgraph graph, void *each, void *data) {
-    (void)each, (void)data;
     return begin_again(stream, true, mode, graph);
 }

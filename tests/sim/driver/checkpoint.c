@@ -42,21 +42,17 @@ CUresult CUDAAPI cuCheckpointProcessGetRestoreThreadId(int pid, int *tid) {
 }
 
 CUresult CUDAAPI cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args) {
-    (void)args;
     return ask(pid, SIM_PROCESS_LOCK, NULL);
 }
 
 CUresult CUDAAPI cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args) {
-    (void)args;
     return ask(pid, SIM_PROCESS_CHECKPOINT, NULL);
 }
 
 CUresult CUDAAPI cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args) {
-    (void)args;
     return ask(pid, SIM_PROCESS_RESTORE, NULL);
 }
 
 CUresult CUDAAPI cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args) {
-    (void)args;
     return ask(pid, SIM_PROCESS_UNLOCK, NULL);
 }

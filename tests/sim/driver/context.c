@@ -117,13 +117,11 @@ CUresult CUDAAPI cuCtxCreate_v2(CUcontext *out, unsigned int flags, CUdevice dev
 
 CUresult CUDAAPI cuCtxCreate_v3(CUcontext *out, CUexecAffinityParam *affinity, int count,
                                 unsigned int flags, CUdevice device) {
-    (void)affinity, (void)count;
     return create_current(out, flags, device);
 }
 
 CUresult CUDAAPI cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, unsigned int flags,
                                 CUdevice device) {
-    (void)params;
     return create_current(out, flags, device);
 }
 
@@ -247,7 +245,6 @@ CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags
 CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc resources, CUdevice device,
                                   unsigned int flags) {
     CUcontext of;
-    (void)resources;
     TRY(cuDevicePrimaryCtxRetain(&of, device));
     REFUSE(!out || flags != CU_GREEN_CTX_DEFAULT_STREAM, CUDA_ERROR_INVALID_VALUE);
     state_lock();

@@ -75,9 +75,6 @@ CUresult CUDAAPI cuEventCreate(CUevent *out, unsigned int flags) {
 
 /* What a card without EGL says. */
 CUresult CUDAAPI cuEventCreateFromEGLSync(CUevent *out, void *sync, unsigned int flags) {
-    (void)out;
-    (void)sync;
-    (void)flags;
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 

@@ -200,7 +200,6 @@ static CUresult replace_in(CUgraphExec exec, CUgraphNode node, const struct plan
                                             const type *what, CUcontext context) {                 \
         struct planned planned;                                                                    \
         CUresult result = plan(what, &planned);                                                    \
-        (void)after, (void)count, (void)context;                                                   \
         return result ? result : add(graph, &planned, out);                                        \
     }                                                                                              \
     CUresult CUDAAPI cuGraph##kind##NodeSetParams(CUgraphNode node, const type *what) {            \
@@ -213,7 +212,6 @@ static CUresult replace_in(CUgraphExec exec, CUgraphNode node, const struct plan
                                                       const type *what, CUcontext context) {       \
         struct planned planned;                                                                    \
         CUresult result = plan(what, &planned);                                                    \
-        (void)context;                                                                             \
         return result ? result : replace_in(exec, node, &planned);                                 \
     }
 NODES(Memcpy, CUDA_MEMCPY3D, plan_copy)
@@ -228,7 +226,6 @@ CUresult CUDAAPI cuGraphAddKernelNode_v2(CUgraphNode *out, CUgraph graph, const 
                                          size_t count, const CUDA_KERNEL_NODE_PARAMS_v2 *what) {
     struct planned planned;
     CUresult result = plan_kernel(what, &planned);
-    (void)after, (void)count;
     return result ? result : add(graph, &planned, out);
 }
 
@@ -259,7 +256,6 @@ CUresult CUDAAPI cuGraphAddNode_v3(CUgraphNode *out, CUgraph graph, const CUgrap
                                    CUgraphNodeParams *what) {
     struct planned planned;
     CUresult result = plan_any(what, &planned);
-    (void)after, (void)edges, (void)count;
     return result ? result : add(graph, &planned, out);
 }
 
@@ -286,13 +282,11 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph) {
 
 CUresult CUDAAPI cuGraphInstantiate(CUgraphExec *out, CUgraph graph, CUgraphNode *node, char *log,
                                     size_t size) {
-    (void)node, (void)log, (void)size;
     return instantiate(out, graph);
 }
 
 CUresult CUDAAPI cuGraphInstantiate_v2(CUgraphExec *out, CUgraph graph, CUgraphNode *node,
                                        char *log, size_t size) {
-    (void)node, (void)log, (void)size;
     return instantiate(out, graph);
 }
 
@@ -337,7 +331,6 @@ CUresult CUDAAPI cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph,
 }
 
 static CUresult nothing(void *argument) {
-    (void)argument;
     return CUDA_SUCCESS;
 }
 
@@ -385,7 +378,6 @@ static const struct work replaying = {
 CUresult CUDAAPI cuGraphAddChildGraphNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
                                           size_t count, CUgraph child) {
     TRY(state_check());
-    (void)after, (void)count;
     REFUSE(!child, CUDA_ERROR_INVALID_VALUE);
     CUgraph copy = copy_of(child);
     return copy ? add(graph, &(struct planned){&replaying, copy}, out) : CUDA_ERROR_OUT_OF_MEMORY;
@@ -457,9 +449,8 @@ CUresult CUDAAPI cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NOD
 CUresult CUDAAPI cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID which,
                                                CUkernelNodeAttrValue *out) {
     CUgraphNodeParams what;
-    (void)which; /* none of them was set */
     TRY(ask_for(node, CU_GRAPH_NODE_TYPE_KERNEL, out, &what));
-    memset(out, 0, sizeof *out);
+    memset(out, 0, sizeof *out); /* none of them was set */
     return CUDA_SUCCESS;
 }
 

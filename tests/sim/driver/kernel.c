@@ -173,12 +173,10 @@ static uint64_t test_last_given(const uint64_t *argument, unsigned index) {
 }
 
 static CUresult nothing(const struct launch *launch, const uint64_t *argument) {
-    (void)launch, (void)argument;
     return CUDA_SUCCESS;
 }
 
 static uint64_t nothing_given(const uint64_t *argument, unsigned index) {
-    (void)argument, (void)index;
     return 0;
 }
 

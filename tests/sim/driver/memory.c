@@ -86,13 +86,11 @@ CALL(cuMemFree, (CUdeviceptr_v1 address), cuMemFree_v2(address))
 CUresult CUDAAPI cuMemGetAddressRange(CUdeviceptr_v1 *base, unsigned int *size,
                                       CUdeviceptr_v1 address) {
     CURRENT(context);
-    (void)base, (void)size, (void)address;
     return CUDA_ERROR_NOT_FOUND;
 }
 
 CUresult CUDAAPI cuMemHostGetDevicePointer(CUdeviceptr_v1 *out, void *pointer, unsigned int flags) {
     CURRENT(context);
-    (void)out, (void)pointer, (void)flags;
     return CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -87,7 +87,6 @@ CUresult CUDAAPI cuModuleLoadData(CUmodule *out, const void *image) {
 
 CUresult CUDAAPI cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned int count,
                                     CUjit_option *options, void **values) {
-    (void)count, (void)options, (void)values;
     return cuModuleLoadData(out, image);
 }
 
@@ -249,7 +248,6 @@ static CUresult launch(CUfunction function, const unsigned *grid, const unsigned
                                             unsigned int gz, unsigned int bx, unsigned int by,     \
                                             unsigned int bz, unsigned int shared, CUstream stream, \
                                             void **parameters, void **extra) {                     \
-        (void)shared, (void)extra;                                                                 \
         return launch(function, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, stream,        \
                       per_thread, parameters);                                                     \
     }                                                                                              \

@@ -114,7 +114,6 @@ CUresult CUDAAPI cuMulticastUnbind(CUmemGenericAllocationHandle object, CUdevice
 
 CUresult CUDAAPI cuMemMapArrayAsync(CUarrayMapInfo *maps, unsigned int count, CUstream stream) {
     CUresult result = state_asked();
-    (void)stream;
     return result ? result : maps && count ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
 }
 

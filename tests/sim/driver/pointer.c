@@ -290,7 +290,6 @@ CUresult CUDAAPI cuMemGetHandleForAddressRange(void *out, CUdeviceptr pointer, s
     CUresult CUDAAPI cuMemBatchDecompressAsync##suffix(CUmemDecompressParams *parts, size_t count, \
                                                        unsigned int flags, size_t *failed,         \
                                                        CUstream stream) {                          \
-        (void)parts, (void)count, (void)flags, (void)failed, (void)stream;                         \
         return CUDA_ERROR_NOT_SUPPORTED;                                                           \
     }
 DECOMPRESSES()
@@ -308,26 +307,22 @@ static CUresult check_managed(uint64_t address, uint64_t size) {
 
 CUresult CUDAAPI cuMemAdvise(CUdeviceptr pointer, size_t size, CUmem_advise advice,
                              CUdevice device) {
-    (void)advice, (void)device;
     return check_managed(pointer, size);
 }
 
 CUresult CUDAAPI cuMemAdvise_v2(CUdeviceptr pointer, size_t size, CUmem_advise advice,
                                 CUmemLocation location) {
-    (void)advice, (void)location;
     return check_managed(pointer, size);
 }
 
 #define PREFETCH(suffix)                                                                           \
     CUresult CUDAAPI cuMemPrefetchAsync##suffix(CUdeviceptr pointer, size_t size, CUdevice device, \
                                                 CUstream stream) {                                 \
-        (void)device, (void)stream;                                                                \
         return check_managed(pointer, size);                                                       \
     }                                                                                              \
     CUresult CUDAAPI cuMemPrefetchAsync_v2##suffix(CUdeviceptr pointer, size_t size,               \
                                                    CUmemLocation location, unsigned int flags,     \
                                                    CUstream stream) {                              \
-        (void)location, (void)flags, (void)stream;                                                 \
         return check_managed(pointer, size);                                                       \
     }
 PREFETCH()

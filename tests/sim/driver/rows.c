@@ -27,7 +27,6 @@ static struct end row(const struct rows *rows, size_t number) {
 static CUresult check(const struct rows *to, const struct rows *from, size_t width, size_t height,
                       struct manner manner) {
     CUresult result = CUDA_SUCCESS;
-    (void)manner;
     for (size_t i = 0; i < height && !result; i++)
         result = transfer_check(row(to, i), row(from, i), width);
     return result;
@@ -164,26 +163,22 @@ static CUresult copy_boxes(size_t count, const CUDA_MEMCPY3D_BATCH_OP *boxes,
 /* The legacy stream is refused. */
 CUresult CUDAAPI cuMemcpy3DBatchAsync_v2(size_t count, CUDA_MEMCPY3D_BATCH_OP *boxes,
                                          unsigned long long flags, CUstream stream) {
-    (void)flags;
     return !stream || stream == CU_STREAM_LEGACY ? CUDA_ERROR_INVALID_VALUE
                                                  : copy_boxes(count, boxes, QUEUED);
 }
 
 CUresult CUDAAPI cuMemcpy3DBatchAsync_v2_ptsz(size_t count, CUDA_MEMCPY3D_BATCH_OP *boxes,
                                               unsigned long long flags, CUstream stream) {
-    (void)flags;
     return copy_boxes(count, boxes, QUEUED_PTSZ);
 }
 
 CUresult CUDAAPI cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP *box,
                                                unsigned long long flags, CUstream stream) {
-    (void)flags;
     return copy_boxes(1, box, QUEUED);
 }
 
 CUresult CUDAAPI cuMemcpy3DWithAttributesAsync_ptsz(CUDA_MEMCPY3D_BATCH_OP *box,
                                                     unsigned long long flags, CUstream stream) {
-    (void)flags;
     return copy_boxes(1, box, QUEUED_PTSZ);
 }
 

@@ -15,7 +15,6 @@ CUresult state_asked(void);
 void state_lock(void);
 void state_unlock(void);
 static inline void state_unlock_at(const char *end) {
-    (void)end;
     state_unlock();
 }
 /* Locked from here to the end of the block. */

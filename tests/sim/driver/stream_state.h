@@ -43,7 +43,6 @@ struct streams {
 
 extern struct streams streams;
 static inline void streams_unlock_at(const char *end) {
-    (void)end;
     pthread_mutex_unlock(&streams.lock);
 }
 /* Locked from here to the end of the block. */

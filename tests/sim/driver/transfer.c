@@ -222,11 +222,9 @@ CUresult transfer_word(uint64_t to, uint64_t word, uint64_t size, struct manner 
 
 #define WORDS(name, type)                                                                          \
     CUresult CUDAAPI name(CUstream stream, CUdeviceptr to, type word, unsigned int flags) {        \
-        (void)flags;                                                                               \
         return transfer_word(to, word, sizeof word, QUEUED);                                       \
     }                                                                                              \
     CUresult CUDAAPI name##_ptsz(CUstream stream, CUdeviceptr to, type word, unsigned int flags) { \
-        (void)flags;                                                                               \
         return transfer_word(to, word, sizeof word, QUEUED_PTSZ);                                  \
     }
 WORDS(cuStreamWriteValue32, cuuint32_t)
@@ -331,13 +329,11 @@ CALL(cuMemcpyDtoDAsync,
 
 CUresult CUDAAPI cuMemcpyWithAttributesAsync(CUdeviceptr to, CUdeviceptr from, size_t size,
                                              CUmemcpyAttributes *attributes, CUstream stream) {
-    (void)attributes;
     return cuMemcpyAsync(to, from, size, stream);
 }
 
 CUresult CUDAAPI cuMemcpyWithAttributesAsync_ptsz(CUdeviceptr to, CUdeviceptr from, size_t size,
                                                   CUmemcpyAttributes *attributes, CUstream stream) {
-    (void)attributes;
     return cuMemcpyAsync_ptsz(to, from, size, stream);
 }
 

@@ -171,7 +171,6 @@ hipError_t hipSetDevice(int device) {
 
 /* A device has one, which becomes current with it. */
 hipError_t hipCtxCreate(hipCtx_t *context, unsigned flags, hipDevice_t device) {
-    (void)flags;
     hipError_t code = context ? set_device(device) : hipErrorInvalidValue;
     if (code == hipSuccess)
         code = hip_ready();

@@ -31,19 +31,15 @@ static struct {
 
 void **__hipRegisterFatBinary(const void *code) {
     static void *handle;
-    (void)code;
     return &handle;
 }
 
 void __hipUnregisterFatBinary(void **handle) {
-    (void)handle;
 }
 
 void __hipRegisterFunction(void **handle, const void *stub, char *device, const char *name,
                            unsigned limit, void *thread, void *block, dim3 *size, dim3 *grid,
                            int *warp) {
-    (void)handle, (void)device, (void)limit, (void)thread, (void)block, (void)size, (void)grid,
-        (void)warp;
     struct registered *one = calloc(1, sizeof *one);
     if (!one)
         return;

@@ -15,14 +15,12 @@ static hipError_t find(const char *symbol, void **function) {
 
 hipError_t hipGetProcAddress(const char *symbol, void **function, int version, uint64_t flags,
                              void *status) {
-    (void)version, (void)flags, (void)status;
     return hip_answer(find(symbol, function));
 }
 
 #if HIP_GENERATION >= 7
 hipError_t hipGetDriverEntryPoint(const char *symbol, void **function, unsigned long long flags,
                                   void *status) {
-    (void)flags, (void)status;
     return hip_answer(find(symbol, function));
 }
 #endif

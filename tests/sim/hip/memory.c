@@ -55,7 +55,6 @@ hipError_t hipMallocPitch(void **out, size_t *pitch, size_t width, size_t height
 
 hipError_t hipMemAllocPitch(hipDeviceptr_t *out, size_t *pitch, size_t width, size_t height,
                             unsigned element) {
-    (void)element;
     return hipMallocPitch(out, pitch, width, height);
 }
 
@@ -152,7 +151,6 @@ hipError_t hipMemcpy(void *to, const void *from, size_t size, hipMemcpyKind kind
 
 hipError_t hipMemcpyAsync(void *to, const void *from, size_t size, hipMemcpyKind kind,
                           hipStream_t stream) {
-    (void)kind;
     READY_OR_ANSWER();
     return hip_answer(hip_code(cuMemcpyAsync(at(to), at(from), size, (CUstream)stream)));
 }

@@ -23,39 +23,29 @@ char __cudaInitModule(fat_binary handle);
 
 fat_binary __cudaRegisterFatBinary(void *code) {
     static void *handle;
-    (void)code;
     return &handle;
 }
 
 void __cudaRegisterFatBinaryEnd(fat_binary handle) {
-    (void)handle;
 }
 
 void __cudaUnregisterFatBinary(fat_binary handle) {
-    (void)handle;
 }
 
 void __cudaRegisterFunction(fat_binary handle, const char *host, char *device, const char *name,
                             int limit, void *thread, void *block, void *size, void *grid,
                             int *warp) {
-    (void)handle, (void)host, (void)device, (void)name, (void)limit, (void)thread, (void)block,
-        (void)size, (void)grid, (void)warp;
 }
 
 void __cudaRegisterVar(fat_binary handle, char *host, char *device, const char *name, int external,
                        size_t size, int constant, int global) {
-    (void)handle, (void)host, (void)device, (void)name, (void)external, (void)size, (void)constant,
-        (void)global;
 }
 
 void __cudaRegisterManagedVar(fat_binary handle, void **host, char *device, const char *name,
                               int external, size_t size, int constant, int global) {
-    (void)handle, (void)host, (void)device, (void)name, (void)external, (void)size, (void)constant,
-        (void)global;
 }
 
 char __cudaInitModule(fat_binary handle) {
-    (void)handle;
     return 1;
 }
 
@@ -108,7 +98,6 @@ cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *function) {
 
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments,
                                size_t shared, cudaStream_t stream) {
-    (void)kernel, (void)grid, (void)block, (void)arguments, (void)shared, (void)stream;
     return refuse();
 }
 
@@ -119,7 +108,6 @@ cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, 
 
 cudaError_t CUDARTAPI cudaLaunchKernel(const void *function, dim3 grid, dim3 block,
                                        void **arguments, size_t shared, cudaStream_t stream) {
-    (void)function, (void)grid, (void)block, (void)arguments, (void)shared, (void)stream;
     return refuse();
 }
 

@@ -8,7 +8,6 @@
 
 static int start(struct message *m) {
     int count = 0;
-    (void)m;
     const int code = hip.hipGetDeviceCount(&count);
     return code || count > 0 ? code : -1;
 }
@@ -78,7 +77,6 @@ static int attribute(struct message *m) {
 }
 
 static int reset(struct message *m) {
-    (void)m;
     return hip.hipDeviceReset();
 }
 
