@@ -42,9 +42,9 @@ $(BUILD)/gpu-sim/%_static: tests/gpu/programs/%.cu $(GPU_HEADERS) $(BUILD)/sim/l
 
 # One binary for both: they ask for libcuda.so.1 and nothing else.
 DRIVER_ALONE := $(foreach name,$(ALONE_NAMES),$(BUILD)/gpu/$(name) $(BUILD)/gpu-sim/$(name))
-$(DRIVER_ALONE): $(BUILD)/sim/libcuda.so
+$(DRIVER_ALONE): tests/gpu/programs/must.h $(BUILD)/sim/libcuda.so
 	@mkdir -p $(@D); echo "  CC    $@"
-	$(CC) -std=gnu11 -D_GNU_SOURCE= $(DEMO_FLAGS) tests/gpu/programs/$(@F).c -o $@ -L$(BUILD)/sim -lcuda -ldl
+	$(CC) -std=gnu11 -D_GNU_SOURCE= $(DEMO_FLAGS) -Wno-unused-parameter tests/gpu/programs/$(@F).c -o $@ -L$(BUILD)/sim -lcuda -ldl
 $(foreach name,$(ALONE_NAMES),$(eval $(BUILD)/gpu/$(name) $(BUILD)/gpu-sim/$(name): tests/gpu/programs/$(name).c))
 
 $(BUILD)/gpu/limiter.so $(BUILD)/gpu-sim/limiter.so: tests/gpu/programs/limiter.c

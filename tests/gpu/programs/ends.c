@@ -7,8 +7,7 @@
  *
  * The allocation has 1.5 MiB, no whole pages of the card. Behind it lies what nobody may read.
  */
-#include "../../common/system_headers.h"
-#include <cuda.h>
+#include "must.h"
 
 enum { SIZE = 3 << 19, WIDTH = 1000, PITCH = 1024, HEIGHT = 4, LAYERS = 2, RANGE = 4096 };
 
@@ -17,14 +16,6 @@ static unsigned char *host;
 static CUstream stream;
 static CUcontext context;
 static CUgraph graph;
-
-static void must(CUresult code, const char *call) {
-    if (code == CUDA_SUCCESS)
-        return;
-    printf("%s: %d\n", call, (int)code);
-    exit(1);
-}
-#define MUST(call) must(call, #call)
 
 /* One call: where it writes, where it reads, and how many bytes of a range. */
 struct ends {
@@ -90,7 +81,6 @@ static CUDA_MEMSET_NODE_PARAMS fill_of(struct ends ends) {
 /* What a row calls. */
 #define CALL(name, call)                                                                           \
     static CUresult call_##name(struct ends e) {                                                   \
-        (void)e;                                                                                   \
         return call;                                                                               \
     }
 #define WITH(name, type, of, call)                                                                 \

@@ -189,7 +189,6 @@ static const struct {
 
 static void on_crash(int number) {
     void *frames[48];
-    (void)number;
     backtrace_symbols_fd(frames, backtrace(frames, 48), 2);
 }
 

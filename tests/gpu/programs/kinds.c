@@ -7,8 +7,7 @@
  *
  * Asked with each card current (two, if there are), and with peer access off and on.
  */
-#include "../../common/system_headers.h"
-#include <cuda.h>
+#include "must.h"
 
 enum { CARDS = 2, MOST = 8, BLOCK = 2 << 20, OWN = 16 << 20 };
 
@@ -25,14 +24,6 @@ static unsigned char *host;
 static CUdeviceptr base;
 static size_t size;
 static char stage[64];
-
-static void must(CUresult code, const char *call) {
-    if (code == CUDA_SUCCESS)
-        return;
-    printf("%s: %d\n", call, (int)code);
-    exit(1);
-}
-#define MUST(call) must(call, #call)
 
 /* --- attributes --- */
 
@@ -216,7 +207,6 @@ static void print_after_refused_free(void) {
 static CUstream beside; /* no part of the capture */
 
 static CUresult free_at_once(CUstream stream) {
-    (void)stream;
     return cuMemFree(base);
 }
 
@@ -225,13 +215,11 @@ static CUresult free_ordered(CUstream stream) {
 }
 
 static CUresult free_beside(CUstream stream) {
-    (void)stream;
     return cuMemFreeAsync(base, beside);
 }
 
 static CUresult allocate_again(CUstream stream) {
     CUdeviceptr more;
-    (void)stream;
     return cuMemAlloc(&more, size);
 }
 
