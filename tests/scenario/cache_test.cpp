@@ -64,25 +64,25 @@ struct SmallCard {
     Puppet a, b;
 };
 
-TEST(Cache, TheNextOpenHasTheSameAddressAndBytes) {
-    Pair pair;
-    EXPECT_EQ(pair.slot(), "cached");
-    EXPECT_EQ(pair.b->must("open q " + pair.handle), pair.address);
-    EXPECT_EQ(pair.b->must("read q 0 4"), "a1a1a1a1");
-    pair.a.all({"fill p 0xa2 4", "sync"});
-    EXPECT_EQ(pair.b->must("read q 0 4"), "a2a2a2a2");
-    EXPECT_TRUE(pair.becomes("open")); // said a little later
-    pair.b->must("close q");
-    EXPECT_EQ(pair.slot(), "cached"); // said at once
-    EXPECT_TRUE(pair.world.findings().empty()) << pair.world.logs();
+struct CacheOfTwo : testing::Test, Pair {};
+
+TEST_F(CacheOfTwo, TheNextOpenHasTheSameAddressAndBytes) {
+    EXPECT_EQ(slot(), "cached");
+    EXPECT_EQ(b->must("open q " + handle), address);
+    EXPECT_EQ(b->must("read q 0 4"), "a1a1a1a1");
+    a.all({"fill p 0xa2 4", "sync"});
+    EXPECT_EQ(b->must("read q 0 4"), "a2a2a2a2");
+    EXPECT_TRUE(becomes("open")); // said a little later
+    b->must("close q");
+    EXPECT_EQ(slot(), "cached"); // said at once
+    EXPECT_TRUE(world.findings().empty()) << world.logs();
 }
 
 // docs/open-cache.md says so.
-TEST(Cache, WhatIsClosedIsReadUntilItIsUnmapped) {
-    Pair pair;
-    EXPECT_EQ(pair.b->must("read q 0 1"), "a1");
-    pair.a.must("free p");
-    EXPECT_EQ(pair.b->code("read q 0 1"), 1);
+TEST_F(CacheOfTwo, WhatIsClosedIsReadUntilItIsUnmapped) {
+    EXPECT_EQ(b->must("read q 0 1"), "a1");
+    a.must("free p");
+    EXPECT_EQ(b->code("read q 0 1"), 1);
 }
 
 // Small allocations lie in one block of the driver's, and are open each by itself.
@@ -100,51 +100,48 @@ TEST(Cache, ANeighbourThatIsOpenIsReadAndWritten) {
     EXPECT_EQ(a.must("read y 1000 1"), "02");
 }
 
-TEST(Cache, AFreeTakesItBackAndIsNoFinding) {
-    Pair pair;
-    pair.a.must("free p");
-    EXPECT_TRUE(eventually([&] { return pair.world.state() == "none"; }));
-    EXPECT_TRUE(pair.world.used_becomes(pair.before));
-    EXPECT_EQ(pair.b->code("open q " + pair.handle), 1);
-    EXPECT_EQ(pair.world.count("open-stale"), 1u);
-    EXPECT_EQ(pair.world.findings().size(), 1u) << pair.world.logs();
+TEST_F(CacheOfTwo, AFreeTakesItBackAndIsNoFinding) {
+    a.must("free p");
+    EXPECT_TRUE(eventually([&] { return world.state() == "none"; }));
+    EXPECT_TRUE(world.used_becomes(before));
+    EXPECT_EQ(b->code("open q " + handle), 1);
+    EXPECT_EQ(world.count("open-stale"), 1u);
+    EXPECT_EQ(world.findings().size(), 1u) << world.logs();
 }
 
 // The free waits five milliseconds for the importer, in which a busy machine may not let it run;
 // nor does a card that others use end its close in them.
-TEST(Cache, AFreeHasItBackWhenItReturns) {
-    Pair pair;
-    pair.a.must("free p");
-    bool at_once = pair.world.state() == "none";
+TEST_F(CacheOfTwo, AFreeHasItBackWhenItReturns) {
+    a.must("free p");
+    bool at_once = world.state() == "none";
     for (int i = 0; i < 20 && !at_once; i++) {
-        EXPECT_TRUE(pair.world.used_becomes(pair.before, soon(2000)));
-        pair.a.must("malloc p " + std::to_string(big()));
-        pair.b->all({"open q " + pair.a.must("get p"), "close q"});
-        pair.a.must("free p");
-        at_once = pair.world.state() == "none";
+        EXPECT_TRUE(world.used_becomes(before, soon(2000)));
+        a.must("malloc p " + std::to_string(big()));
+        b->all({"open q " + a.must("get p"), "close q"});
+        a.must("free p");
+        at_once = world.state() == "none";
     }
     EXPECT_TRUE(at_once || on_gpu());
 }
 
 // The directory still says that it is cached: the importer is asked, and has five milliseconds to
 // answer, in which a busy machine may not let it run.
-TEST(Cache, WhatIsOpenDefersTheFreeAndIsAFinding) {
-    Pair pair;
-    for (int i = 0; i < 20 && pair.world.count("free-while-open") == 0; i++) {
+TEST_F(CacheOfTwo, WhatIsOpenDefersTheFreeAndIsAFinding) {
+    for (int i = 0; i < 20 && world.count("free-while-open") == 0; i++) {
         if (i) {
-            pair.a.all({"malloc p " + std::to_string(big()), "fill p 0xa1 4096", "sync"});
-            pair.handle = pair.a.must("get p");
-            pair.b->all({"open q " + pair.handle, "close q"});
+            a.all({"malloc p " + std::to_string(big()), "fill p 0xa1 4096", "sync"});
+            handle = a.must("get p");
+            b->all({"open q " + handle, "close q"});
         }
-        pair.b->must("open q " + pair.handle);
-        pair.a.must("free p");
-        EXPECT_EQ(pair.world.state(), "closing");
-        EXPECT_EQ(pair.b->must("read q 0 2"), "a1a1");
-        pair.b->must("close q");
-        EXPECT_TRUE(pair.world.used_becomes(pair.before, soon(2000)));
-        EXPECT_EQ(pair.b->code("open q " + pair.handle), 1);
+        b->must("open q " + handle);
+        a.must("free p");
+        EXPECT_EQ(world.state(), "closing");
+        EXPECT_EQ(b->must("read q 0 2"), "a1a1");
+        b->must("close q");
+        EXPECT_TRUE(world.used_becomes(before, soon(2000)));
+        EXPECT_EQ(b->code("open q " + handle), 1);
     }
-    EXPECT_EQ(pair.world.count("free-while-open"), 1u) << pair.world.logs();
+    EXPECT_EQ(world.count("free-while-open"), 1u) << world.logs();
 }
 
 TEST(Cache, WithOnFreeWaitAndRefuseOnlyOpensCount) {
@@ -163,19 +160,18 @@ TEST(Cache, WithOnFreeWaitAndRefuseOnlyOpensCount) {
     }
 }
 
-TEST(Cache, AStoppedImporterHoldsUpNoFreeForLong) {
-    Pair pair;
-    pair.a.must("malloc other " + std::to_string(big()));
-    const std::string other = pair.a.must("get other");
-    pair.b->all({"open r " + other, "close r"});
-    pair.b->stop();
-    EXPECT_EQ(pair.a.code("free p", soon(2000)), 0);
-    EXPECT_EQ(pair.world.state(), "closing");
-    EXPECT_EQ(pair.a.code("free other", soon(2000)), 0);
-    EXPECT_EQ(pair.world.count("free-while-open"), 0u);
-    pair.b->resume();
-    EXPECT_EQ(pair.b->code("open q " + pair.handle), 1);
-    EXPECT_TRUE(pair.world.used_becomes(pair.before, soon(2000)));
+TEST_F(CacheOfTwo, AStoppedImporterHoldsUpNoFreeForLong) {
+    a.must("malloc other " + std::to_string(big()));
+    const std::string other = a.must("get other");
+    b->all({"open r " + other, "close r"});
+    b->stop();
+    EXPECT_EQ(a.code("free p", soon(2000)), 0);
+    EXPECT_EQ(world.state(), "closing");
+    EXPECT_EQ(a.code("free other", soon(2000)), 0);
+    EXPECT_EQ(world.count("free-while-open"), 0u);
+    b->resume();
+    EXPECT_EQ(b->code("open q " + handle), 1);
+    EXPECT_TRUE(world.used_becomes(before, soon(2000)));
 }
 
 // The driver refuses what lies where older memory is still open.
@@ -195,32 +191,29 @@ TEST(Cache, WhatItKeepsOfAPlaceKeepsNothingNewOutOfIt) {
     }
 }
 
-TEST(Cache, TheDeathOfTheImporterFreesWhatItCached) {
-    Pair pair;
-    pair.b->stop();
-    pair.a.must("free p");
-    pair.b->kill();
-    EXPECT_TRUE(eventually([&] { return pair.world.state() == "none"; }, soon(2000)));
+TEST_F(CacheOfTwo, TheDeathOfTheImporterFreesWhatItCached) {
+    b->stop();
+    a.must("free p");
+    b->kill();
+    EXPECT_TRUE(eventually([&] { return world.state() == "none"; }, soon(2000)));
 }
 
-TEST(Cache, AnImporterWhoseKernelsRunEndsItWhenTheyEnd) {
-    Pair pair;
-    pair.b->must("busy 300");
-    pair.a.must("free p");
-    EXPECT_EQ(pair.world.state(), "closing");
-    EXPECT_TRUE(pair.world.used_becomes(pair.before, soon(2000)));
-    EXPECT_EQ(pair.world.count("free-while-open"), 0u);
+TEST_F(CacheOfTwo, AnImporterWhoseKernelsRunEndsItWhenTheyEnd) {
+    b->must("busy 300");
+    a.must("free p");
+    EXPECT_EQ(world.state(), "closing");
+    EXPECT_TRUE(world.used_becomes(before, soon(2000)));
+    EXPECT_EQ(world.count("free-while-open"), 0u);
 }
 
 // The driver's close waits for the kernel; the program has closed it before, and is told so now.
-TEST(Cache, WhatIsBeingEndedIsClosed) {
-    Pair pair;
-    pair.b->must("busy 2500");
-    pair.a.must("free p");
-    EXPECT_EQ(pair.b->code("close q"), 1);
-    EXPECT_EQ(pair.b->code("squery -"), 600) << "it waited for the kernel";
-    EXPECT_EQ(pair.world.count("double-close"), 1u) << pair.world.logs();
-    EXPECT_TRUE(pair.world.used_becomes(pair.before, soon(4000)));
+TEST_F(CacheOfTwo, WhatIsBeingEndedIsClosed) {
+    b->must("busy 2500");
+    a.must("free p");
+    EXPECT_EQ(b->code("close q"), 1);
+    EXPECT_EQ(b->code("squery -"), 600) << "it waited for the kernel";
+    EXPECT_EQ(world.count("double-close"), 1u) << world.logs();
+    EXPECT_TRUE(world.used_becomes(before, soon(4000)));
 }
 
 // Bare, the close that waits for kernels was over before this one began.
@@ -278,17 +271,16 @@ TEST(Cache, TheEndOfAContextThatWasLeftHoldsUpNothingForGood) {
 }
 
 // Of what a handle says the driver asks for a part: the rest makes no other memory.
-TEST(Cache, AnotherHandleOfWhatIsCachedEndsIt) {
-    Pair pair;
-    std::string other = pair.handle;
+TEST_F(CacheOfTwo, AnotherHandleOfWhatIsCachedEndsIt) {
+    std::string other = handle;
     other[0] = other[0] == '0' ? '1' : '0';
-    EXPECT_EQ(pair.b->must("open r " + other), pair.address);
-    EXPECT_EQ(pair.slot(), "none");
-    EXPECT_EQ(pair.b->must("read r 0 1"), "a1");
-    pair.b->must("close r");
-    EXPECT_EQ(pair.b->code("read r 0 1"), 1);
-    pair.a.must("free p");
-    EXPECT_TRUE(pair.world.used_becomes(pair.before, soon(2000)));
+    EXPECT_EQ(b->must("open r " + other), address);
+    EXPECT_EQ(slot(), "none");
+    EXPECT_EQ(b->must("read r 0 1"), "a1");
+    b->must("close r");
+    EXPECT_EQ(b->code("read r 0 1"), 1);
+    a.must("free p");
+    EXPECT_TRUE(world.used_becomes(before, soon(2000)));
 }
 
 TEST(Cache, TheDeathOfTheExporterEndsIt) {
@@ -322,36 +314,33 @@ TEST(Cache, WhatItKeepsOfADeadExporterOpensNoNeighbour) {
     }
 }
 
-TEST(Cache, AResetOfTheExporterEndsIt) {
-    Pair pair;
-    pair.a.must("reset");
-    EXPECT_EQ(pair.b->code("open q " + pair.handle), 1);
+TEST_F(CacheOfTwo, AResetOfTheExporterEndsIt) {
+    a.must("reset");
+    EXPECT_EQ(b->code("open q " + handle), 1);
 }
 
-TEST(Cache, AClosedPointerIsClosed) {
-    Pair pair;
-    EXPECT_EQ(pair.b->code("close q"), 1);
-    EXPECT_EQ(pair.world.count("double-close"), 1u) << pair.world.logs();
-    EXPECT_EQ(pair.b->code("free q"), 1);
-    EXPECT_EQ(pair.b->must("open q " + pair.handle), pair.address);
-    EXPECT_EQ(pair.b->must("read q 0 1"), "a1");
-    pair.b->all({"open q " + pair.handle, "close q"});
-    EXPECT_EQ(pair.b->must("read q 0 1"), "a1"); // opened twice, closed once
-    pair.b->must("close q");
-    EXPECT_EQ(pair.b->code("close q"), 1);
-    EXPECT_EQ(pair.b->code("open q " + pair.handle + " 0"), 1); // flags
+TEST_F(CacheOfTwo, AClosedPointerIsClosed) {
+    EXPECT_EQ(b->code("close q"), 1);
+    EXPECT_EQ(world.count("double-close"), 1u) << world.logs();
+    EXPECT_EQ(b->code("free q"), 1);
+    EXPECT_EQ(b->must("open q " + handle), address);
+    EXPECT_EQ(b->must("read q 0 1"), "a1");
+    b->all({"open q " + handle, "close q"});
+    EXPECT_EQ(b->must("read q 0 1"), "a1"); // opened twice, closed once
+    b->must("close q");
+    EXPECT_EQ(b->code("close q"), 1);
+    EXPECT_EQ(b->code("open q " + handle + " 0"), 1); // flags
 }
 
-TEST(Cache, LeaksAreCountedAsWithoutIt) {
-    Pair pair;
-    pair.world.environment["GPUSHARE_LOG_LEVEL"] = "info";
-    EXPECT_EQ(pair.b->quit("return"), 0);
-    EXPECT_EQ(pair.world.count("leak-open"), 0u);
-    Puppet c(pair.world, consumer());
-    c.all({"open q " + pair.handle, "close q", "open q " + pair.handle});
+TEST_F(CacheOfTwo, LeaksAreCountedAsWithoutIt) {
+    world.environment["GPUSHARE_LOG_LEVEL"] = "info";
+    EXPECT_EQ(b->quit("return"), 0);
+    EXPECT_EQ(world.count("leak-open"), 0u);
+    Puppet c(world, consumer());
+    c.all({"open q " + handle, "close q", "open q " + handle});
     EXPECT_EQ(c.quit("return"), 0);
-    const std::vector<Finding> leaks = pair.world.findings("leak-open");
-    ASSERT_EQ(leaks.size(), 1u) << pair.world.logs();
+    const std::vector<Finding> leaks = world.findings("leak-open");
+    ASSERT_EQ(leaks.size(), 1u) << world.logs();
     EXPECT_HAS(leaks[0].detail, "opened 1 time, closed 0");
 }
 
@@ -444,15 +433,14 @@ TEST(Cache, AnOpenWaitsForTheCloseOfTheOldest) {
     EXPECT_EQ(b.must("threads 3 4000 open" + handles, 60000), "0");
 }
 
-TEST(Cache, ASecondContextGetsWhatTheFirstHasClosed) {
-    Pair pair;
-    pair.b->all({"ctxcreate second", "open r " + pair.handle});
-    EXPECT_EQ(pair.b->must("read r 0 1"), "a1");
-    EXPECT_EQ(pair.world.count("open-second-context"), 0u);
-    pair.b->all({"close r", "ctxdestroy second"});
-    EXPECT_TRUE(eventually([&] { return pair.slot() == "none"; }));
-    pair.a.must("free p");
-    EXPECT_TRUE(pair.world.used_becomes(pair.before, soon(2000)));
+TEST_F(CacheOfTwo, ASecondContextGetsWhatTheFirstHasClosed) {
+    b->all({"ctxcreate second", "open r " + handle});
+    EXPECT_EQ(b->must("read r 0 1"), "a1");
+    EXPECT_EQ(world.count("open-second-context"), 0u);
+    b->all({"close r", "ctxdestroy second"});
+    EXPECT_TRUE(eventually([&] { return slot() == "none"; }));
+    a.must("free p");
+    EXPECT_TRUE(world.used_becomes(before, soon(2000)));
 }
 
 TEST(Cache, ARuleGetsInASecondContextWhatTheFirstHasClosed) {
@@ -462,21 +450,19 @@ TEST(Cache, ARuleGetsInASecondContextWhatTheFirstHasClosed) {
     EXPECT_TRUE(pair.world.findings().empty()) << pair.world.logs();
 }
 
-TEST(Cache, AResetEmptiesIt) {
-    Pair pair;
-    pair.b->must("reset");
-    EXPECT_EQ(pair.slot(), "none");
-    EXPECT_EQ(pair.world.count("reset-with-shared"), 0u);
-    EXPECT_EQ(pair.b->code("open q " + pair.handle), 0);
-    EXPECT_EQ(pair.b->must("read q 0 1"), "a1");
+TEST_F(CacheOfTwo, AResetEmptiesIt) {
+    b->must("reset");
+    EXPECT_EQ(slot(), "none");
+    EXPECT_EQ(world.count("reset-with-shared"), 0u);
+    EXPECT_EQ(b->code("open q " + handle), 0);
+    EXPECT_EQ(b->must("read q 0 1"), "a1");
 }
 
-TEST(Cache, AForkedChildHasNone) {
-    Pair pair;
-    pair.b->must("fork open q " + pair.handle);
-    EXPECT_EQ(pair.slot(), "cached");
-    EXPECT_EQ(pair.b->must("open q " + pair.handle), pair.address);
-    EXPECT_EQ(pair.b->must("read q 0 1"), "a1");
+TEST_F(CacheOfTwo, AForkedChildHasNone) {
+    b->must("fork open q " + handle);
+    EXPECT_EQ(slot(), "cached");
+    EXPECT_EQ(b->must("open q " + handle), address);
+    EXPECT_EQ(b->must("read q 0 1"), "a1");
 }
 
 TEST(Cache, NotWithoutItsOptionNorInAudit) {
@@ -494,14 +480,13 @@ TEST(Cache, NotWithoutItsOptionNorInAudit) {
     }
 }
 
-TEST(Cache, ClosingEveryDescriptorOnlyCostsTheCache) {
-    Pair pair;
-    pair.b->all({"hoard", "unhoard", "open q " + pair.handle});
-    EXPECT_EQ(pair.b->must("read q 0 1"), "a1");
-    pair.b->must("close q");
-    pair.a.must("free p");
-    EXPECT_TRUE(pair.world.used_becomes(pair.before, soon(2000)));
-    EXPECT_EQ(pair.b->code("open q " + pair.handle), 1);
+TEST_F(CacheOfTwo, ClosingEveryDescriptorOnlyCostsTheCache) {
+    b->all({"hoard", "unhoard", "open q " + handle});
+    EXPECT_EQ(b->must("read q 0 1"), "a1");
+    b->must("close q");
+    a.must("free p");
+    EXPECT_TRUE(world.used_becomes(before, soon(2000)));
+    EXPECT_EQ(b->code("open q " + handle), 1);
 }
 
 TEST(Cache, ARuleImportsWhatIsCached) {

@@ -122,9 +122,14 @@ TEST(Created, TheProgramIsToldOfOneMapping) {
     EXPECT_EQ(bytes(two[0], SIZE, 3), "same");
 }
 
-TEST(Created, WhatIsUnmappedIsMappedElsewhereWithItsBytes) {
+struct CreatedAndMerged : testing::Test {
+    void SetUp() override {
+        ASSERT_TRUE(two.merges(3)) << two.in_use();
+    }
     Two two;
-    ASSERT_TRUE(two.merges(3)) << two.in_use();
+};
+
+TEST_F(CreatedAndMerged, WhatIsUnmappedIsMappedElsewhereWithItsBytes) {
     two.each("vreserve q " + text(SIZE), "vunmap " + range(0, SIZE),
              "vmap " + range(0, SIZE, "q") + " h0");
     for (auto &one : two.all)
@@ -139,9 +144,7 @@ TEST(Created, WhatIsUnmappedIsMappedElsewhereWithItsBytes) {
     EXPECT_TRUE(two.use(0)) << two.in_use();
 }
 
-TEST(Created, ReferencesCountAsTheDriverCountsThem) {
-    Two two;
-    ASSERT_TRUE(two.merges(3)) << two.in_use();
+TEST_F(CreatedAndMerged, ReferencesCountAsTheDriverCountsThem) {
     Puppet &one = two[0];
     const std::string handle = one.must("value h0");
     EXPECT_EQ(one.must("vretain again p 4194304"), handle);
@@ -160,9 +163,7 @@ TEST(Created, ReferencesCountAsTheDriverCountsThem) {
 }
 
 // The importer and the exporter have one memory, as bare; the other replica keeps its own.
-TEST(Created, WhatIsExportedIsPrivateForGood) {
-    Two two;
-    ASSERT_TRUE(two.merges(3)) << two.in_use();
+TEST_F(CreatedAndMerged, WhatIsExportedIsPrivateForGood) {
     Puppet &one = two[0];
     const std::string descriptor = one.must("vexport h0");
     Puppet importer(two.world);
@@ -181,9 +182,7 @@ TEST(Created, WhatIsExportedIsPrivateForGood) {
     end(one);
 }
 
-TEST(Created, ASecondMappingShowsTheSameMemory) {
-    Two two;
-    ASSERT_TRUE(two.merges(3)) << two.in_use();
+TEST_F(CreatedAndMerged, ASecondMappingShowsTheSameMemory) {
     Puppet &one = two[0];
     one.all({"vreserve q " + text(SIZE), "vmap " + range(0, SIZE, "q") + " h0"});
     one.must("vaccess " + range(0, SIZE, "q") + " 3");
@@ -218,9 +217,7 @@ TEST(Created, ADmaBufAndAGraphMakeItOneAllocation) {
     EXPECT_EQ(bytes(two[0], 2 * SIZE, 3), "same");
 }
 
-TEST(Created, TheOtherKeepsItsBytesWhenOneDies) {
-    Two two;
-    ASSERT_TRUE(two.merges(3)) << two.in_use();
+TEST_F(CreatedAndMerged, TheOtherKeepsItsBytesWhenOneDies) {
     two.kill(0);
     EXPECT_EQ(bytes(two[1], SIZE, 3), "same");
     make(two.start());
@@ -231,9 +228,7 @@ TEST(Created, TheOtherKeepsItsBytesWhenOneDies) {
     EXPECT_EQ(two[2].quit("_exit 0"), 0);
 }
 
-TEST(Created, AForkedChildHasNothingOfIt) {
-    Two two;
-    ASSERT_TRUE(two.merges(3)) << two.in_use();
+TEST_F(CreatedAndMerged, AForkedChildHasNothingOfIt) {
     const std::string bare = "0 3 | 3 | 3 | ";
     EXPECT_EQ(
         two[0]("fork vrelease h0;vunmap " + range(0, SIZE) + ";vaccess " + range(0, SIZE) + " 3;")
@@ -245,9 +240,7 @@ TEST(Created, AForkedChildHasNothingOfIt) {
 }
 
 // Such memory outlives a context, as bare.
-TEST(Created, AResetLeavesIt) {
-    Two two;
-    ASSERT_TRUE(two.merges(3)) << two.in_use();
+TEST_F(CreatedAndMerged, AResetLeavesIt) {
     two[0].all({"reset", "info"});
     EXPECT_EQ(bytes(two[0], SIZE, 3), "same");
     two[0].must("fill p 0x55 1");

@@ -18,8 +18,11 @@ const char *const USED = "malloc w 6220801\nupload w 0 6220801 1 sync\n";
 
 } // namespace
 
-TEST(Explain, SaysThatAProgramEndedBeforeItsBlocksWereQuiet) {
+struct Explain : testing::Test {
     World world;
+};
+
+TEST_F(Explain, SaysThatAProgramEndedBeforeItsBlocksWereQuiet) {
     const std::string said = explained(world, "quiet = 30s\n", std::string(USED) + "exit 0\n");
     EXPECT_HAS(said, "), arguments: 3 1x  size",
                " 1x  size = 6220801   cudaMalloc in puppet taken by [region w], line 1: its "
@@ -28,8 +31,7 @@ TEST(Explain, SaysThatAProgramEndedBeforeItsBlocksWereQuiet) {
 }
 
 // A kernel runs all the time, so that nothing can be merged.
-TEST(Explain, SaysThatAProgramEndedBeforeItsBlocksWereMerged) {
-    World world;
+TEST_F(Explain, SaysThatAProgramEndedBeforeItsBlocksWereMerged) {
     const std::string said =
         explained(world, "quiet = 0\n",
                   kernels() + "\nmalloc small 1024\nmalloc w 4194304\nstream s\n"
@@ -38,8 +40,7 @@ TEST(Explain, SaysThatAProgramEndedBeforeItsBlocksWereMerged) {
     EXPECT_HAS(said, " Nothing was merged: it ended before its blocks were merged.");
 }
 
-TEST(Explain, SaysWhatNoCopyFilled) {
-    World world;
+TEST_F(Explain, SaysWhatNoCopyFilled) {
     std::string said = explained(world, "quiet = 0\n", "malloc w 4194304\nsleep 300\nexit 0\n");
     EXPECT_HAS(said, " Nothing was merged: copies from the host filled no whole block.");
     said = explained(world, "quiet = 100ms\n", "malloc w 4194304\nfill w 1 4194304\nsleep 900\n");
@@ -48,8 +49,7 @@ TEST(Explain, SaysWhatNoCopyFilled) {
 }
 
 // A program that a signal ends has said nothing of its end.
-TEST(Explain, SaysHowMuchWasMerged) {
-    World world;
+TEST_F(Explain, SaysHowMuchWasMerged) {
     for (const char *end : {"exit 0\n", "abort\n"}) {
         const std::string said = explained(
             world, "quiet = 0\n",
@@ -66,8 +66,7 @@ std::string ten_blocks() {
     return lines + "exit 0\n";
 }
 
-TEST(Explain, NamesTheKeyForMemoryThatTheProgramMakesItself) {
-    World world;
+TEST_F(Explain, NamesTheKeyForMemoryThatTheProgramMakesItself) {
     std::string said = explained(world, "quiet = 0\n", ten_blocks());
     EXPECT_HAS(said,
                " 10x  size = 2MiB      cuMemCreate in puppet not by [region w], line 1: "
@@ -84,8 +83,8 @@ TEST(Explain, NamesTheKeyForMemoryThatTheProgramMakesItself) {
                      "cuMemCreate is left alone");
 }
 
-TEST(Explain, SaysThatNoOtherRuleTakesMemoryThatTheProgramMakesItself) {
-    World world("[region w]\nprogram = puppet\nrole = auto\n");
+TEST_F(Explain, SaysThatNoOtherRuleTakesMemoryThatTheProgramMakesItself) {
+    world.config("[region w]\nprogram = puppet\nrole = auto\n");
     write_file(world.path("lines"), ten_blocks());
     const Result result =
         world.tool({"explain", "--", "sh", "-c",
@@ -96,23 +95,22 @@ TEST(Explain, SaysThatNoOtherRuleTakesMemoryThatTheProgramMakesItself) {
         "and cuMemCreate makes memory that the program maps itself");
 }
 
-TEST(Explain, SaysThatMpsIsInTheWay) {
+TEST_F(Explain, SaysThatMpsIsInTheWay) {
     SIM_ONLY("the part mps asks a card");
-    World world("", {{"GPUSHARE_SIM_MPS", "1"}});
+    world.environment["GPUSHARE_SIM_MPS"] = "1";
     const std::string said = explained(world, "quiet = 0\n", std::string(USED) + "exit 0\n");
     EXPECT_HAS(said, "the GPU is shared by MPS, and the rule has not mps = on");
 }
 
-TEST(Explain, SaysThatSmallAllocationsAreNeverMerged) {
-    World world;
+TEST_F(Explain, SaysThatSmallAllocationsAreNeverMerged) {
     const std::string said = explained(world, "", "malloc w 4096\nexit 0\n");
     EXPECT_HAS(said, "but it was left private: allocations below 1 MiB are never merged");
     EXPECT_LACKS(said, "gpushare ls") << "nobody else has a part in it: " << said;
 }
 
-TEST(Explain, SaysThatTheDriverRefusedWhatNoRuleGave) {
+TEST_F(Explain, SaysThatTheDriverRefusedWhatNoRuleGave) {
     SIM_ONLY("the card is small");
-    World world("", {{"GPUSHARE_SIM_MEMORY", "64MiB"}});
+    world.environment["GPUSHARE_SIM_MEMORY"] = "64MiB";
     const std::string said =
         explained(world, "", "malloc a 134217728\nmalloc b 134217728\nmalloc c 4096\nexit 0\n");
     EXPECT_HAS(said,
@@ -121,8 +119,7 @@ TEST(Explain, SaysThatTheDriverRefusedWhatNoRuleGave) {
                " 1x  size = 4KiB ");
 }
 
-TEST(Explain, SaysWhereItLookedForAConfiguration) {
-    World world;
+TEST_F(Explain, SaysWhereItLookedForAConfiguration) {
     world.environment.erase("GPUSHARE_CONFIG");
     world.environment["HOME"] = world.environment["XDG_CONFIG_HOME"] = world.work.path;
     const Result result = world.tool({"explain", "--", "true"});
@@ -133,8 +130,7 @@ TEST(Explain, SaysWhereItLookedForAConfiguration) {
 }
 
 // The simulated driver runs already: under the limit it could not be started.
-TEST(Explain, DoesNotEndAProgramWhoseFilesAreLimited) {
-    World world;
+TEST_F(Explain, DoesNotEndAProgramWhoseFilesAreLimited) {
     Puppet other(world);
     other.must("malloc p 4096");
     write_file(world.path("lines"), "malloc a 4096\nexit 0\n");
@@ -145,8 +141,8 @@ TEST(Explain, DoesNotEndAProgramWhoseFilesAreLimited) {
     EXPECT_LACKS(result.err, "drops LD_PRELOAD");
 }
 
-TEST(Explain, SaysWhatDiffersInCaseOnly) {
-    World world("[region w]\nprogram = Pupp?t\nrole = auto\n");
+TEST_F(Explain, SaysWhatDiffersInCaseOnly) {
+    world.config("[region w]\nprogram = Pupp?t\nrole = auto\n");
     write_file(world.path("lines"), "malloc a 4096\nexit 0\n");
     const Result result =
         world.tool({"explain", "--", "sh", "-c",
@@ -157,8 +153,8 @@ TEST(Explain, SaysWhatDiffersInCaseOnly) {
         << result.err;
 }
 
-TEST(Explain, PointsNowhereElseWhereASizeDiffers) {
-    World world(FRAMES);
+TEST_F(Explain, PointsNowhereElseWhereASizeDiffers) {
+    world.config(FRAMES);
     Puppet exporter(world, producer());
     exporter.must("malloc p 4096");
     write_file(world.path("lines"), "malloc q 8192\nexit 0\n");
@@ -170,8 +166,7 @@ TEST(Explain, PointsNowhereElseWhereASizeDiffers) {
     EXPECT_LACKS(said, "gpushare ls");
 }
 
-TEST(Explain, SaysThatMemoryIsLeftOutAfterAnError700) {
-    World world;
+TEST_F(Explain, SaysThatMemoryIsLeftOutAfterAnError700) {
     const std::string lines = kernels() +
                               "\nmalloc w 4194304\nupload w 0 4194304 1 sync\nsleep 1000\n"
                               "launch - test_write 4096 1 7\nsync\n";
@@ -184,8 +179,7 @@ TEST(Explain, SaysThatMemoryIsLeftOutAfterAnError700) {
 }
 
 // What is known of the rules is what this tool has read.
-TEST(Explain, SaysThatTheCommandNamesAnotherConfiguration) {
-    World world;
+TEST_F(Explain, SaysThatTheCommandNamesAnotherConfiguration) {
     write_file(world.path("other"), "\n[region w]\nprogram = puppet\nrole = export\n");
     write_file(world.path("lines"), std::string(USED) + "exit 0\n");
     const Result result =

@@ -9,6 +9,11 @@ void set(World &world, const std::string &key, const std::string &value) {
     world.environment["GPUSHARE_" + key] = value;
 }
 
+struct Alone {
+    World world;
+    Exporter a{world};
+};
+
 TEST(Defer, AFreeSucceedsAtOnceAndTheBytesStay) {
     for (const char *build : builds) {
         World world;
@@ -39,8 +44,7 @@ TEST(Defer, AFreeSucceedsAtOnceAndTheBytesStay) {
 }
 
 TEST(Defer, AHandleOfFreedMemoryIsRefused) {
-    World world;
-    Exporter a(world);
+    auto [world, a] = Alone();
     Puppet b(world, consumer()), c(world, consumer());
     b.must("open q " + a.handle);
     a.must("free p");
@@ -62,8 +66,7 @@ TEST(Defer, TheDeathOfTheImporterFreesTheMemory) {
 }
 
 TEST(Defer, TheLastOfTwoImportersCounts) {
-    World world;
-    Exporter a(world);
+    auto [world, a] = Alone();
     Importer b(world, a), c(world, a);
     const uint64_t held = world.used();
     a.must("free p");
@@ -279,8 +282,7 @@ TEST(DoubleFree, IsTheErrorItAlwaysWasAndAReport) {
 }
 
 TEST(DoubleFree, OfExportedMemory) {
-    World world;
-    Exporter a(world);
+    auto [world, a] = Alone();
     a.must("free p");
     EXPECT_EQ(a.code("free p"), 1);
     EXPECT_EQ(world.count("double-free"), 1u);
@@ -350,8 +352,7 @@ TEST(Stale, OneWriteTellsThatMemoryIsFreedWhichNobodyHolds) {
 
 // Bare CUDA opens whatever lies at the address now (driver-truth, row 11).
 TEST(Stale, AHandleDoesNotOpenTheNextAllocation) {
-    World world;
-    Exporter a(world);
+    auto [world, a] = Alone();
     Puppet b(world, consumer());
     a.all({"free p", "malloc p2 " + std::to_string(big()), "fill p2 0x99 10", "sync"});
     EXPECT_EQ(a.must("value p2"), a.must("value p"));
@@ -420,8 +421,7 @@ TEST(Stale, OfFreedRegionsOnlyThoseAreReadThatAreShown) {
 }
 
 TEST(DeadOwner, AHandleOfADeadProcess) {
-    World world;
-    Exporter a(world);
+    auto [world, a] = Alone();
     Puppet b(world, consumer());
     a.kill();
     EXPECT_EQ(b.code("open q " + a.handle), dead());
@@ -432,8 +432,7 @@ TEST(DeadOwner, AHandleOfADeadProcess) {
 }
 
 TEST(DeadOwner, AlsoWhenItEndedOrderly) {
-    World world;
-    Exporter a(world);
+    auto [world, a] = Alone();
     Puppet b(world, consumer()), c(world, consumer());
     c.must("open q " + a.handle); // somebody still has it: the record stays
     a.quit("return");
@@ -528,8 +527,7 @@ TEST(Defer, CtrlCEndsAResetBesideAFreeThatWaits) {
 TEST(Linger, BesideAResetThatDoesNotReturnTheEndIsNear) {
     SIM_ONLY("a kernel that does not end");
     for (const char *end : {"_exit 3", "return"}) {
-        World world;
-        Exporter a(world);
+        auto [world, a] = Alone();
         a.all({"busy 30000", "later 100 reset"});
         usleep(300000);
         EXPECT_EQ(a.quit(end, 7000), *end == '_' ? 3 : 0) << end;
@@ -625,8 +623,7 @@ TEST(Linger, CtrlCEndsItAtOnce) {
 }
 
 TEST(OwnerEnds, AfterAbortNothingIsLeftButFilesForGc) {
-    World world;
-    Exporter a(world);
+    auto [world, a] = Alone();
     EXPECT_EQ(a.quit("abort"), 128 + SIGABRT);
     EXPECT_EQ(world.entries("regions") + world.entries("procs"), 2u);
     EXPECT_EQ(world.ls().size(), 0u); // nobody has it
@@ -725,8 +722,7 @@ TEST(Fork, AChildThatEndsTakesNothingFromItsParent) {
 }
 
 TEST(Fork, AChildHasThreeForEveryCallAsBare) {
-    World world;
-    Exporter a(world);
+    auto [world, a] = Alone();
     const Reply reply = a("fork malloc x 10;free p;get p");
     EXPECT_EQ(reply.text.substr(0, 15), "0 0 3 0 | 3 | 3") << reply.text;
 }
@@ -861,8 +857,7 @@ TEST(Peers, AnExporterWithoutIt) {
 }
 
 TEST(Peers, AnImporterWithoutIt) {
-    World world;
-    Exporter a(world);
+    auto [world, a] = Alone();
     Importer b(world, a, bare());
     const uint64_t held = world.used();
     EXPECT_EQ(a.code("free p"), 0); // unseen, so it goes at once

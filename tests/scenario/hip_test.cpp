@@ -18,8 +18,11 @@ std::string plus(const std::string &pointer, uint64_t offset) {
 
 // --- frees and closes by any address ---
 
-TEST_F(Hip, AnInteriorFreeIsRefusedAndTheMemoryStays) {
+struct HipAlone : Hip {
     World world;
+};
+
+TEST_F(HipAlone, AnInteriorFreeIsRefusedAndTheMemoryStays) {
     Puppet a(world), other(world, bare());
     a.make("p", 4 * MiB, "0xa1");
     other.make("p", 4 * MiB, "0xa1");
@@ -43,8 +46,7 @@ TEST_F(Hip, AnInteriorFreeIsCarriedOutUnderAudit) {
     EXPECT_EQ(world.count("double-free"), 1u);
 }
 
-TEST_F(Hip, AnInteriorFreeOfDeferredMemoryDoesNotFreeIt) {
-    World world;
+TEST_F(HipAlone, AnInteriorFreeOfDeferredMemoryDoesNotFreeIt) {
     Exporter a(world, producer(), 4 * MiB);
     Importer b(world, a);
     const std::string p = a.must("value p");
@@ -71,8 +73,7 @@ TEST_F(Hip, AnOpenOfAHandleTakenInsideSaysWhatToAdd) {
     }
 }
 
-TEST_F(Hip, ACloseByAnInteriorPointerClosesAndIsNamed) {
-    World world;
+TEST_F(HipAlone, ACloseByAnInteriorPointerClosesAndIsNamed) {
     Exporter a(world, producer(), 4 * MiB);
     Importer b(world, a);
     EXPECT_EQ(b.code("closeat " + plus(b.must("value q"), 4096)), 0);
@@ -83,8 +84,7 @@ TEST_F(Hip, ACloseByAnInteriorPointerClosesAndIsNamed) {
     EXPECT_EQ(world.count("double-close"), 1u);
 }
 
-TEST_F(Hip, AFreeOfAnImportClosesIt) {
-    World world;
+TEST_F(HipAlone, AFreeOfAnImportClosesIt) {
     Exporter a(world, producer(), 4 * MiB);
     Importer b(world, a);
     EXPECT_EQ(b.code("free q"), 0);
@@ -112,8 +112,7 @@ TEST_F(Hip, ARulesImportIsNotClosedByItsMiddle) {
 // --- handles ---
 
 // Each get has other garbage in its last bytes.
-TEST_F(Hip, HandlesThatDifferInGarbageAreOneRegion) {
-    World world;
+TEST_F(HipAlone, HandlesThatDifferInGarbageAreOneRegion) {
     Puppet a(world), b(world), c(world);
     a.make("p", 4 * MiB, "0xa1");
     const std::string one = a.must("get p"), two = a.must("get p"), inside = a.must("get p 4096");
@@ -178,8 +177,7 @@ TEST_F(Hip, TheRuntimeOfVersion5TakesItsOwnFlags) {
 // --- the last error ---
 
 // The same calls with and without the library, and what hipGetLastError says after each.
-TEST_F(Hip, TheLastErrorIsTheProgramsOwn) {
-    World world;
+TEST_F(HipAlone, TheLastErrorIsTheProgramsOwn) {
     Puppet owner(world), a(world), b(world, bare());
     owner.make("p", 4 * MiB, "0xa1");
     const std::string stale = owner.must("get p");
@@ -206,8 +204,7 @@ TEST_F(Hip, TheLastErrorIsTheProgramsOwn) {
 
 // A code that hides behind another one must not outlive a call that gpushare does not see, or one
 // that it only passes on.
-TEST_F(Hip, TheLastErrorIsThatOfTheLastCallThatFailed) {
-    World world;
+TEST_F(HipAlone, TheLastErrorIsThatOfTheLastCallThatFailed) {
     Puppet owner(world), a(world), b(world, bare());
     owner.make("p", 4 * MiB, "0xa1");
     const std::string stale = owner.must("get p");
@@ -224,8 +221,7 @@ TEST_F(Hip, TheLastErrorIsThatOfTheLastCallThatFailed) {
 }
 
 // Codes by which the rooms below know what a call is about are the runtime's own at times.
-TEST_F(Hip, CodesComeAsTheRuntimeGaveThem) {
-    World world;
+TEST_F(HipAlone, CodesComeAsTheRuntimeGaveThem) {
     Puppet owner(world), a(world), b(world, bare());
     owner.make("p", 4 * MiB, "0xa1");
     const std::string stale = owner.must("get p");
@@ -342,8 +338,7 @@ TEST_F(Hip, ExplainNamesTheCallAndTheRule) {
     EXPECT_ERR_HAS(told, 0, "hipMalloc", "frames");
 }
 
-TEST_F(Hip, LearnHasNoRulesToMake) {
-    World world;
+TEST_F(HipAlone, LearnHasNoRulesToMake) {
     const Result told = world.tool(
         {"learn", "--", build_directory() + "/tests/apps/" + for_vendor("misuse"), "double-free"});
     EXPECT_OUT(told, 125, "");
@@ -377,8 +372,7 @@ TEST_F(Hip, TopHasARowForEachProcess) {
 }
 
 // A HIP program that has the library for CUDA, or none, is what goes wrong first.
-TEST_F(Hip, DoctorTellsWhatAProcessUses) {
-    World world;
+TEST_F(HipAlone, DoctorTellsWhatAProcessUses) {
     How wrong = bare();
     wrong.environment["LD_PRELOAD"] = build_directory() + "/libgpushare.so";
     Puppet with(world), without(world, bare()), confused(world, wrong);
@@ -426,8 +420,7 @@ TEST_F(Hip, EveryDoorIsSeenAndTheProgramCannotTell) {
     EXPECT_EQ(world.findings("double-free").at(0).api, "hipFree");
 }
 
-TEST_F(Hip, AProgramWithoutARuntimeFindsNoneAndLeavesNothing) {
-    World world;
+TEST_F(HipAlone, AProgramWithoutARuntimeFindsNoneAndLeavesNothing) {
     EXPECT_EQ(door(world, "hip_doors", "nothing", true).out, "not found\n");
     EXPECT_FALSE(std::filesystem::exists(world.environment["GPUSHARE_DIR"]));
     EXPECT_EQ(world.logs(), "");

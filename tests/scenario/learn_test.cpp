@@ -51,8 +51,11 @@ bool has(const std::string &text, const std::string &size, const std::string &co
 
 } // namespace
 
-TEST(Learn, TellsWhatStaysAsItWasUploaded) {
+struct Learn : testing::Test {
     World world;
+};
+
+TEST_F(Learn, TellsWhatStaysAsItWasUploaded) {
     const Learned learned = learn(world, server());
     const std::string &err = learned.result.err;
     EXPECT_EQ(learned.result.status, 0) << err;
@@ -71,8 +74,7 @@ TEST(Learn, TellsWhatStaysAsItWasUploaded) {
     EXPECT_EQ(world.entries("regions"), 0u);
 }
 
-TEST(Learn, ItsRulesMergeTwoProcesses) {
-    World world;
+TEST_F(Learn, ItsRulesMergeTwoProcesses) {
     world.config(learn(world, server()).rules);
     Puppet first(world), second(world);
     for (Puppet *each : {&first, &second}) {
@@ -87,8 +89,7 @@ TEST(Learn, ItsRulesMergeTwoProcesses) {
     EXPECT_EQ(world.findings().size(), 0u) << world.logs();
 }
 
-TEST(Learn, ReplicasAreMeasured) {
-    World world;
+TEST_F(Learn, ReplicasAreMeasured) {
     const Learned learned =
         learn(world, "malloc a 4194304\nupload a 0 4194304 1 sync\nmalloc own 6291456\n"
                      "upload own 0 6291456 DOLLARS sync\nsleep 4500\nexit 0\n");
@@ -100,8 +101,7 @@ TEST(Learn, ReplicasAreMeasured) {
     EXPECT_LACKS(learned.rules, "6MiB");
 }
 
-TEST(Learn, SaysWhatItDidNotWatchAndWhichKeyTakesIt) {
-    World world;
+TEST_F(Learn, SaysWhatItDidNotWatchAndWhichKeyTakesIt) {
     const std::string made = "info\nvcreate h 8388608\nvcreate i 2097152\n";
     const std::string said = "One process made 10 MiB by cuMemCreate that was not watched: never "
                              "mapped, mapped twice, above 1 GiB, or open to more than its own "
@@ -131,8 +131,7 @@ std::string mapped() {
     return "info\n" + map("p", 2) + "upload p 0 16777216 1 sync\n";
 }
 
-TEST(Learn, WatchesMemoryOfCuMemCreateWhileItIsMapped) {
-    World world;
+TEST_F(Learn, WatchesMemoryOfCuMemCreateWhileItIsMapped) {
     const Learned learned =
         learn(world, mapped() + kernels() + "\nstream s\n" + map("q", 1) +
                          "upload q 0 8388608 2 sync\nlaunch s test_add q 1048576 1\nsync\n"
@@ -160,8 +159,7 @@ TEST(Learn, WatchesMemoryOfCuMemCreateWhileItIsMapped) {
     EXPECT_EQ(world.findings().size(), 0u) << world.logs();
 }
 
-TEST(Learn, WhatIsSoonUnmappedIsLeftOut) {
-    World world;
+TEST_F(Learn, WhatIsSoonUnmappedIsLeftOut) {
     const Learned learned =
         learn(world, mapped() + "sleep 300\nvunmap p 8388608 8388608\nvrelease p1\n"
                                 "sleep 4500\nexit 0\n");
@@ -173,16 +171,14 @@ TEST(Learn, WhatIsSoonUnmappedIsLeftOut) {
     EXPECT_HAS(learned.rules, "index = 0\nrole = merge\ncreated = on\n");
 }
 
-TEST(Learn, OfOneReplicaItIsSupposed) {
-    World world;
+TEST_F(Learn, OfOneReplicaItIsSupposed) {
     const Learned learned = learn(
         world, "malloc a 4194304\nupload a 0 4194304 DOLLARS sync\nsleep 4500\nexit 0\n", {"-r1"});
     EXPECT_HAS(learned.result.err, "saves 4 MiB (supposed, if it uploads the same).");
 }
 
 // The second one cannot bind its port, say.
-TEST(Learn, WhereOneOfTwoFailsTheOtherCounts) {
-    World world;
+TEST_F(Learn, WhereOneOfTwoFailsTheOtherCounts) {
     write_file(world.path("script"), "malloc a 4194304\nupload a 0 4194304 1 sync\nsleep 4500\n");
     const Result result =
         world.tool({"learn", "--", "sh", "-c",
@@ -195,9 +191,9 @@ TEST(Learn, WhereOneOfTwoFailsTheOtherCounts) {
 }
 
 // Of two that want more than half of the card one, or both, find too little.
-TEST(Learn, WhereTwoHaveNoRoomItIsSupposed) {
+TEST_F(Learn, WhereTwoHaveNoRoomItIsSupposed) {
     SIM_ONLY("a card has more");
-    World world("", {{"GPUSHARE_SIM_MEMORY", "192MiB"}});
+    world.environment["GPUSHARE_SIM_MEMORY"] = "192MiB";
     world.environment["GPUSHARE_SIM_ROOT"] += "-small";
     const std::string half = " 50331648\n";
     const Learned learned =
@@ -211,8 +207,7 @@ TEST(Learn, WhereTwoHaveNoRoomItIsSupposed) {
 }
 
 // Two replicas load by threads, in orders of their own.
-TEST(Learn, FindsTensorsWhereverTheyLie) {
-    World world;
+TEST_F(Learn, FindsTensorsWhereverTheyLie) {
     const Learned learned = learn(world,
                                   "malloc a 23068672\ntensors a 2 DOLLARS 4096 6144 4096 8192\n"
                                   "sleep 12000\nexit 0\n",
@@ -224,8 +219,7 @@ TEST(Learn, FindsTensorsWhereverTheyLie) {
     EXPECT_HAS(learned.rules, "role = merge");
 }
 
-TEST(Learn, SaysWhatStaysApart) {
-    World world;
+TEST_F(Learn, SaysWhatStaysApart) {
     const Learned learned = learn(world,
                                   "malloc a 20971520\nupload a 0 12582912 1 sync\n"
                                   "upload a 12582912 8388608 DOLLARS sync\nsleep 12000\nexit 0\n",
@@ -235,8 +229,7 @@ TEST(Learn, SaysWhatStaysApart) {
                "HF_DEACTIVATE_ASYNC_LOAD=1");
 }
 
-TEST(Learn, EndsTheCommandWhenItsTimeIsUp) {
-    World world;
+TEST_F(Learn, EndsTheCommandWhenItsTimeIsUp) {
     const int64_t begun = now_ms();
     const Learned learned =
         learn(world, "malloc a 4194304\nupload a 0 4194304 1 sync\nsleep 60000\n", {"--for=6s"});
@@ -246,8 +239,7 @@ TEST(Learn, EndsTheCommandWhenItsTimeIsUp) {
     EXPECT_HAS(learned.rules, "size = 4MiB\nrole = merge\n") << learned.result.err;
 }
 
-TEST(Learn, WithoutARuleTheFileStaysAsItWas) {
-    World world;
+TEST_F(Learn, WithoutARuleTheFileStaysAsItWas) {
     write_file(world.path("rules"), "mine\n");
     const Learned learned = learn(world, "malloc a 8388608\nfill a 1 8388608\nsleep 600\nexit 0\n");
     EXPECT_EQ(learned.result.status, 1);
@@ -257,8 +249,7 @@ TEST(Learn, WithoutARuleTheFileStaysAsItWas) {
 }
 
 // What the end of the program frees may have been there for good.
-TEST(Learn, SaysThatTheRunWasTooShort) {
-    World world;
+TEST_F(Learn, SaysThatTheRunWasTooShort) {
     const std::string weights = "malloc a 4194304\nupload a 0 4194304 1 sync\n";
     for (const char *rest : {"free a\nexit 0\n", "sleep 1200\nfree a\nexit 0\n"}) {
         const Learned learned = learn(world, weights + rest);
@@ -268,15 +259,13 @@ TEST(Learn, SaysThatTheRunWasTooShort) {
     }
 }
 
-TEST(Learn, SeesNoPoolAndNoSmallMemory) {
-    World world;
+TEST_F(Learn, SeesNoPoolAndNoSmallMemory) {
     const Learned learned = learn(world, "pool a 8388608\nmalloc b 4096\nsleep 600\nexit 0\n");
     EXPECT_TRUE(has(learned.result.err, "8 MiB", "1", "memory of a pool")) << learned.result.err;
     EXPECT_LACKS(learned.result.err, "KiB");
 }
 
-TEST(Learn, LeavesTheProgramAsItIs) {
-    World world;
+TEST_F(Learn, LeavesTheProgramAsItIs) {
     world.environment["GPUSHARE_MODE"] = "audit";
     world.environment["GPUSHARE_LEARN"] = world.path("report");
     Puppet puppet(world);
@@ -315,8 +304,9 @@ Result check_rules(World &world, const std::string &then, const std::string &rul
 
 } // namespace
 
-TEST(LearnCheck, AKernelThatWritesWhatWasQuietIsFound) {
-    World world;
+using LearnCheck = Learn;
+
+TEST_F(LearnCheck, AKernelThatWritesWhatWasQuietIsFound) {
     const Result result = check_rules(
         world, "launch s test_add b 1048576 1\nsync\nlaunch s test_add other 1048576 1\nsync\n"
                "sleep 1500\nexit 0\n");
@@ -331,8 +321,7 @@ TEST(LearnCheck, AKernelThatWritesWhatWasQuietIsFound) {
 }
 
 // The merger leaves alone what copies have not filled, and what a kernel has changed before.
-TEST(LearnCheck, WhatWouldNotBeMergedMayBeWritten) {
-    World world;
+TEST_F(LearnCheck, WhatWouldNotBeMergedMayBeWritten) {
     const Result result =
         check_rules(world,
                     "malloc half 4194304\nupload half 0 3145728 4 sync\n"
@@ -345,8 +334,7 @@ TEST(LearnCheck, WhatWouldNotBeMergedMayBeWritten) {
     EXPECT_LACKS(result.out, "WRITTEN");
 }
 
-TEST(LearnCheck, WithoutQuietAWriteAtOnceIsFound) {
-    World world;
+TEST_F(LearnCheck, WithoutQuietAWriteAtOnceIsFound) {
     const Result result = check_rules(world,
                                       "malloc c 4194304\nupload c 0 4194304 3 sync\n"
                                       "launch s test_add c 1048576 1\nsync\nsleep 1500\nexit 0\n",
@@ -356,8 +344,7 @@ TEST(LearnCheck, WithoutQuietAWriteAtOnceIsFound) {
     EXPECT_HAS(result.err, "1 of 3 allocations");
 }
 
-TEST(LearnCheck, ReadsCopiesAndFillsAreAllowed) {
-    World world;
+TEST_F(LearnCheck, ReadsCopiesAndFillsAreAllowed) {
     const Result result = check_rules(
         world, "malloc sum 4096\nlaunch s test_read a 1048576 sum\nsync\n"
                "upload b 0 4194304 7 sync\nsleep 1700\nfill b 5 4194304\nupload a 4096 64 9 sync\n"
@@ -367,8 +354,7 @@ TEST(LearnCheck, ReadsCopiesAndFillsAreAllowed) {
     EXPECT_EQ(result.err, "");
 }
 
-TEST(LearnCheck, WhatIsWrittenBeforeItIsQuietIsNoMatter) {
-    World world;
+TEST_F(LearnCheck, WhatIsWrittenBeforeItIsQuietIsNoMatter) {
     const Result result = check_rules(world,
                                       "launch s test_add b 1048576 1\nsync\nsleep 700\n"
                                       "exit 0\n",
@@ -378,8 +364,7 @@ TEST(LearnCheck, WhatIsWrittenBeforeItIsQuietIsNoMatter) {
     EXPECT_HAS(result.err, "nothing that the rules take was quiet for as long as they say");
 }
 
-TEST(LearnCheck, AFailureOfTheProgramIsToldApart) {
-    World world;
+TEST_F(LearnCheck, AFailureOfTheProgramIsToldApart) {
     Result result = check_rules(world, "sleep 500\nexit 1\n");
     EXPECT_ERR_HAS(result, 4, "the command failed with status 1");
     result = check_rules(world, "launch s test_add b 1048576 1\nsync\nsleep 1500\nexit 7\n");
@@ -387,8 +372,7 @@ TEST(LearnCheck, AFailureOfTheProgramIsToldApart) {
 }
 
 // As a server, which is ended: that is no failure.
-TEST(LearnCheck, ItEndsTheProgramAfterATime) {
-    World world;
+TEST_F(LearnCheck, ItEndsTheProgramAfterATime) {
     const Result result =
         check_rules(world, "sleep 60000\n", "quiet = 1s\nindex = 1\n", {"--for=4s"});
     EXPECT_EQ(result.status, 0) << result.err;

@@ -28,26 +28,35 @@ void expect_store_reports(World &world) {
         EXPECT_NE(found.detail, "");
 }
 
-TEST(Directory, ThatIsAFile) {
+struct Unusable {
+    const char *name;
+    void (*make)(std::string &path);
+};
+void PrintTo(const Unusable &one, std::ostream *out) {
+    *out << one.name;
+}
+struct NoDirectory : testing::TestWithParam<Unusable> {};
+
+TEST_P(NoDirectory, ChangesNothingAndIsReported) {
     World world;
-    write_file(world.environment["GPUSHARE_DIR"], "no directory");
+    GetParam().make(world.environment["GPUSHARE_DIR"]);
     expect_bare(world);
     expect_store_reports(world);
 }
 
-TEST(Directory, ThatCannotBeMade) {
-    World world("", {{"GPUSHARE_DIR", "/proc/gpushare"}});
-    expect_bare(world);
-    expect_store_reports(world);
-}
-
-TEST(Directory, ThatOthersMayWriteTo) {
-    World world;
-    mkdir(world.environment["GPUSHARE_DIR"].c_str(), 0777);
-    chmod(world.environment["GPUSHARE_DIR"].c_str(), 0777);
-    expect_bare(world);
-    expect_store_reports(world);
-}
+const Unusable unusable[] = {
+    {"IsAFile", [](std::string &path) { write_file(path, "no directory"); }},
+    {"CannotBeMade", [](std::string &path) { path = "/proc/gpushare"; }},
+    {"OthersMayWriteTo",
+     [](std::string &path) {
+         mkdir(path.c_str(), 0777);
+         chmod(path.c_str(), 0777);
+     }},
+    {"IsASymlink", [](std::string &path) { fs::create_directory_symlink("/tmp", path); }},
+    {"IsRelative", [](std::string &path) { path = "some/where"; }},
+};
+INSTANTIATE_TEST_SUITE_P(All, NoDirectory, testing::ValuesIn(unusable),
+                         [](const auto &param) { return std::string(param.param.name); });
 
 // What cannot be read any more proves nothing against the program, and its own books go on.
 TEST(Directory, ThatGoesAwayFromAnAudit) {
@@ -63,19 +72,6 @@ TEST(Directory, ThatGoesAwayFromAnAudit) {
     EXPECT_EQ(world.count("leak-export"), 1u) << world.logs();
     EXPECT_EQ(world.count("open-unknown"), 0u) << world.logs();
     EXPECT_EQ(world.count("exit-while-open"), 0u) << world.logs();
-}
-
-TEST(Directory, ThatIsASymlink) {
-    World world;
-    fs::create_directory_symlink("/tmp", world.environment["GPUSHARE_DIR"]);
-    expect_bare(world);
-    expect_store_reports(world);
-}
-
-TEST(Directory, ThatIsRelative) {
-    World world("", {{"GPUSHARE_DIR", "some/where"}});
-    expect_bare(world);
-    expect_store_reports(world);
 }
 
 TEST(Directory, RulesWithoutItLeaveMemoryPrivate) {

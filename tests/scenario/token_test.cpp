@@ -78,8 +78,11 @@ TEST_F(RunToken, IsRefusedWithoutTheKey) {
     EXPECT_EQ(sockets(), 0u);
 }
 
-TEST_F(RunToken, OpensAllThatIsMappedFromThereOn) {
-    Puppet a(world), b(world);
+struct RunTokenOfTwo : RunToken {
+    Puppet a{world}, b{world};
+};
+
+TEST_F(RunTokenOfTwo, OpensAllThatIsMappedFromThereOn) {
     const std::string handle = start(a, 5, b);
     EXPECT_EQ(a.must("get at 4096"), handle) << "an address inside means its mapping";
     const std::string third = a.must("get at " + at(2, 100));
@@ -101,8 +104,7 @@ TEST_F(RunToken, OpensAllThatIsMappedFromThereOn) {
 }
 
 // What the program is told of it is what it is told of an open of cudaMalloc's memory.
-TEST_F(RunToken, LooksLikeMemoryThatAHandleOfTheDriversOpens) {
-    Puppet a(world), b(world);
+TEST_F(RunTokenOfTwo, LooksLikeMemoryThatAHandleOfTheDriversOpens) {
     start(a, 3);
     a.must("malloc plain " + text(3 * BLOCK));
     b.all({"malloc p 1024", "ctxcreate two"});
@@ -197,8 +199,7 @@ TEST_F(RunToken, OfAnotherDeviceIsAnotherRun) {
     EXPECT_EQ(shown(b, "held"), 2 * BLOCK) << "on two GPUs";
 }
 
-TEST_F(RunToken, IsTheSameUntilTheRunChanges) {
-    Puppet a(world), b(world);
+TEST_F(RunTokenOfTwo, IsTheSameUntilTheRunChanges) {
     const std::string first = start(a, 2, b), second = a.must("get at " + at(1));
     EXPECT_EQ(a.must("get at"), first);
     map(a, 2, 3);
@@ -223,8 +224,7 @@ TEST_F(RunToken, IsTheSameUntilTheRunChanges) {
     EXPECT_EQ(b.must("read q 0 1"), "11") << "its run begins behind what is gone";
 }
 
-TEST_F(RunToken, OfMemoryThatWasMappedAnewIsAnother) {
-    Puppet a(world), b(world);
+TEST_F(RunTokenOfTwo, OfMemoryThatWasMappedAnewIsAnother) {
     const std::string before = start(a, 3, b);
     b.must("open q " + before);
     a.all({"vunmap at " + at(1) + " " + text(BLOCK), "vcreate h1 " + text(BLOCK) + " 0"});
@@ -242,8 +242,7 @@ TEST_F(RunToken, OfMemoryThatWasMappedAnewIsAnother) {
     EXPECT_EQ(world.count("vmm-remapped-shared"), 1u) << world.logs();
 }
 
-TEST_F(RunToken, PinsNothing) {
-    Puppet a(world), b(world);
+TEST_F(RunTokenOfTwo, PinsNothing) {
     a.must("malloc p 1024");
     b.must("malloc p 1024");
     const uint64_t before = world.used();
@@ -256,8 +255,7 @@ TEST_F(RunToken, PinsNothing) {
     EXPECT_EQ(b.code("open q " + handle), gone());
 }
 
-TEST_F(RunToken, OfWhatIsGivenBackWhileItIsOpenKeepsItsBytes) {
-    Puppet a(world), b(world);
+TEST_F(RunTokenOfTwo, OfWhatIsGivenBackWhileItIsOpenKeepsItsBytes) {
     start(a, 2);
     b.must("malloc p 1024");
     const uint64_t before = world.used();
@@ -268,8 +266,7 @@ TEST_F(RunToken, OfWhatIsGivenBackWhileItIsOpenKeepsItsBytes) {
     EXPECT_TRUE(world.used_becomes(before - 2 * BLOCK));
 }
 
-TEST_F(RunToken, OfALargeRunComesInManyMessages) {
-    Puppet a(world), b(world);
+TEST_F(RunTokenOfTwo, OfALargeRunComesInManyMessages) {
     a.must("malloc p 1024");
     b.must("malloc p 1024");
     a.must("vreserve at " + text(200 * BLOCK));
@@ -282,8 +279,7 @@ TEST_F(RunToken, OfALargeRunComesInManyMessages) {
     EXPECT_EQ(shown(b, "held"), 0u);
 }
 
-TEST_F(RunToken, AHundredOpensImportEachBlockOnce) {
-    Puppet a(world), b(world);
+TEST_F(RunTokenOfTwo, AHundredOpensImportEachBlockOnce) {
     a.must("malloc p 1024");
     b.must("malloc p 1024");
     a.must("vreserve at " + text(100 * BLOCK));
@@ -301,8 +297,7 @@ TEST_F(RunToken, AHundredOpensImportEachBlockOnce) {
     EXPECT_EQ(b.must("read q99 0 1"), byte((99 + 0x10) & 0xff).substr(2));
 }
 
-TEST_F(RunToken, CountsItsOpens) {
-    Puppet a(world), b(world);
+TEST_F(RunTokenOfTwo, CountsItsOpens) {
     const std::string handle = start(a, 2, b);
     for (int i = 0; i < 10; i++)
         b.must("open q " + handle);
@@ -314,8 +309,7 @@ TEST_F(RunToken, CountsItsOpens) {
     EXPECT_EQ(b.code("read q 0 1"), 1);
 }
 
-TEST_F(RunToken, AnswersAsADriversHandleWhereItIsMisused) {
-    Puppet a(world), b(world);
+TEST_F(RunTokenOfTwo, AnswersAsADriversHandleWhereItIsMisused) {
     const std::string handle = start(a, 2, b);
     EXPECT_EQ(a.code("open q " + handle), 201) << "its own";
     EXPECT_EQ(b.code("open q " + handle + " 0"), 1);
@@ -332,8 +326,7 @@ TEST_F(RunToken, AnswersAsADriversHandleWhereItIsMisused) {
 }
 
 // Its blocks are the driver's each by itself.
-TEST_F(RunToken, ClosedInsideIsNotTheProcesssOwn) {
-    Puppet a(world), b(world);
+TEST_F(RunTokenOfTwo, ClosedInsideIsNotTheProcesssOwn) {
     start(a, 3);
     b.must("malloc p 1024");
     b.all({"open q " + a.must("get at"), "open r " + a.must("get at " + at(1))});
@@ -350,8 +343,7 @@ TEST_F(RunToken, ClosedInsideIsNotTheProcesssOwn) {
     b.must("close q");
 }
 
-TEST_F(RunToken, EndsWithTheContextThatOpenedIt) {
-    Puppet a(world), b(world);
+TEST_F(RunTokenOfTwo, EndsWithTheContextThatOpenedIt) {
     const std::string handle = start(a, 2, b);
     b.all({"open q " + handle, "reset"});
     EXPECT_EQ(shown(b, "held"), 0u);
@@ -385,8 +377,7 @@ TEST_F(RunToken, OfAnExporterThatHasEnded) {
     EXPECT_EQ(b.must("read q 0 1"), "10");
 }
 
-TEST_F(RunToken, OfADeadImporterHoldsNothing) {
-    Puppet a(world), b(world);
+TEST_F(RunTokenOfTwo, OfADeadImporterHoldsNothing) {
     start(a, 2);
     const uint64_t before = world.used();
     b.must("malloc p 1024");
@@ -396,8 +387,7 @@ TEST_F(RunToken, OfADeadImporterHoldsNothing) {
     EXPECT_TRUE(world.used_becomes(before - 2 * BLOCK));
 }
 
-TEST_F(RunToken, OfAStoppedExporterCostsABoundedWait) {
-    Puppet a(world), b(world);
+TEST_F(RunTokenOfTwo, OfAStoppedExporterCostsABoundedWait) {
     const std::string handle = start(a, 2, b);
     a.stop();
     EXPECT_EQ(b.code("open q " + handle), 1);
@@ -409,8 +399,7 @@ TEST_F(RunToken, OfAStoppedExporterCostsABoundedWait) {
     EXPECT_EQ(b.must("read q 0 1"), "10");
 }
 
-TEST_F(RunToken, OfAParentIsNotItsForkedChilds) {
-    Puppet a(world), b(world);
+TEST_F(RunTokenOfTwo, OfAParentIsNotItsForkedChilds) {
     const std::string handle = start(a, 2, b);
     const Reply forked = a("fork get at;open q " + handle);
     EXPECT_HAS(forked.text, "3 | 3");
@@ -423,8 +412,7 @@ TEST_F(RunToken, OfAParentIsNotItsForkedChilds) {
     EXPECT_EQ(b.code("open q " + handle), dead()) << "the child does not answer for it";
 }
 
-TEST_F(RunToken, SurvivesAProgramThatClosesItsSocket) {
-    Puppet a(world), b(world);
+TEST_F(RunTokenOfTwo, SurvivesAProgramThatClosesItsSocket) {
     const std::string handle = start(a, 2, b);
     for (int i = 0; i < 3; i++) {
         EXPECT_NE(a.must("unlisten"), "0"); // a real driver may listen, too
@@ -488,8 +476,7 @@ TEST_F(RunToken, GoesIntoAContainerAndOutOfIt) {
     EXPECT_EQ(world.findings().size(), 0u) << world.logs();
 }
 
-TEST_F(RunToken, OfMemoryThatHasDescriptorsItself) {
-    Puppet a(world), b(world);
+TEST_F(RunTokenOfTwo, OfMemoryThatHasDescriptorsItself) {
     start(a, 2, "1");
     b.must("malloc p 1024");
     b.must("open q " + a.must("get at"));
@@ -506,8 +493,7 @@ TEST_F(RunToken, ImportsWithoutTheKey) {
     EXPECT_EQ(b.must("read q " + at(1) + " 1"), "11");
 }
 
-TEST_F(RunToken, IsShown) {
-    Puppet a(world), b(world);
+TEST_F(RunTokenOfTwo, IsShown) {
     start(a, 3);
     b.must("malloc p 1024");
     b.must("open q " + a.must("get at " + at(1)));

@@ -238,9 +238,13 @@ TEST(Vmm, AnotherCardReachesItOnceTheProgramSaysSo) {
     EXPECT_EQ(a.must("read later 0 4"), "29292929");
 }
 
-TEST(Token, OpensOnAnotherCard) {
+struct Token : testing::Test {
+    World world{vmm_rules()};
+};
+
+TEST_F(Token, OpensOnAnotherCard) {
     TWO_CARDS();
-    World world(vmm_rules(), {{"GPUSHARE_SIM_DEVICES", "2"}});
+    world.environment["GPUSHARE_SIM_DEVICES"] = "2";
     Puppet a(world, producer()), b(world);
     a.make("p", 4194304, "0x2a");
     b.must("device 1");
@@ -251,8 +255,7 @@ TEST(Token, OpensOnAnotherCard) {
 
 /* --- the legacy verbs --- */
 
-TEST(Token, OpensCountsAndClosesAsAHandleDoes) {
-    World world(vmm_rules());
+TEST_F(Token, OpensCountsAndClosesAsAHandleDoes) {
     Puppet a(world, producer()), b(world);
     a.make("p", 4194304, "0x31");
     const std::string token = a.must("get p"), interior = a.must("get p 4096");
@@ -274,8 +277,7 @@ TEST(Token, OpensCountsAndClosesAsAHandleDoes) {
     EXPECT_EQ(world.count("open-stale"), 1u) << world.logs();
 }
 
-TEST(Token, OpensInASecondContext) {
-    World world(vmm_rules());
+TEST_F(Token, OpensInASecondContext) {
     Puppet a(world, producer()), b(world);
     a.make("p", 4194304, "0x41");
     const std::string token = a.must("get p");
@@ -289,9 +291,9 @@ TEST(Token, OpensInASecondContext) {
 }
 
 // Two cards have two addresses of it.
-TEST(Token, OpensOnEachCard) {
+TEST_F(Token, OpensOnEachCard) {
     TWO_CARDS();
-    World world(vmm_rules(), {{"GPUSHARE_SIM_DEVICES", "2"}});
+    world.environment["GPUSHARE_SIM_DEVICES"] = "2";
     Puppet a(world, producer()), b(world);
     a.make("p", 4194304, "0x42");
     const std::string token = a.must("get p");
@@ -305,8 +307,7 @@ TEST(Token, OpensOnEachCard) {
 }
 
 // As with a handle of the driver's.
-TEST(Token, OfOnesOwnIsRefused) {
-    World world(vmm_rules());
+TEST_F(Token, OfOnesOwnIsRefused) {
     Puppet a(world, producer());
     a.must("malloc p 4194304");
     EXPECT_EQ(a.code("open q " + a.must("get p")), 201);
@@ -314,8 +315,7 @@ TEST(Token, OfOnesOwnIsRefused) {
     a.must("free p");
 }
 
-TEST(Token, ThatThreadsOpenAndCloseIsThereWhileOneHasIt) {
-    World world(vmm_rules());
+TEST_F(Token, ThatThreadsOpenAndCloseIsThereWhileOneHasIt) {
     Puppet a(world, producer()), b(world);
     a.must("malloc p 4194304");
     const std::string token = a.must("get p");
@@ -325,8 +325,7 @@ TEST(Token, ThatThreadsOpenAndCloseIsThereWhileOneHasIt) {
     EXPECT_EQ(b.code("close q"), 1);
 }
 
-TEST(Token, ThatIsOpenAndOpenedWronglyStaysOpen) {
-    World world(vmm_rules());
+TEST_F(Token, ThatIsOpenAndOpenedWronglyStaysOpen) {
     Puppet a(world, producer()), b(world);
     a.must("malloc p 4194304");
     const std::string token = a.must("get p");
@@ -505,8 +504,7 @@ TEST(Keeper, ItsLocksSquatterCostsAMomentOnce) {
 }
 
 // What a rule gave is an allocation to its program; what the program opened has no handle, as bare.
-TEST(Token, IsPassedOnByARulesImporter) {
-    World world(vmm_rules());
+TEST_F(Token, IsPassedOnByARulesImporter) {
     Puppet a(world, producer()), b(world, consumer()), c(world);
     a.make("p", big(), "0x51");
     b.must("malloc q " + std::to_string(big()));
@@ -515,16 +513,14 @@ TEST(Token, IsPassedOnByARulesImporter) {
     EXPECT_EQ(c.code("get r"), 1);
 }
 
-TEST(Token, MeansNothingToAProcessWithoutTheShim) {
-    World world(vmm_rules());
+TEST_F(Token, MeansNothingToAProcessWithoutTheShim) {
     Puppet a(world, producer()), b(world, bare());
     a.must("malloc p 4194304");
     b.must("info");
     EXPECT_NE(b.code("open q " + a.must("get p")), 0);
 }
 
-TEST(Token, EndsWithItsContext) {
-    World world(vmm_rules());
+TEST_F(Token, EndsWithItsContext) {
     Puppet a(world, producer()), b(world);
     a.must("info");
     b.must("info");

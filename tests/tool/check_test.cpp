@@ -1,8 +1,11 @@
 // gpushare check: says what a configuration means, or what is wrong with it.
 #include "harness.hpp"
 
-TEST(Check, AllListsTheDefaultsOfAGoodFile) {
+struct Check : testing::Test {
     Temporary place;
+};
+
+TEST_F(Check, AllListsTheDefaultsOfAGoodFile) {
     std::string file =
         place.file("good.conf", "[gpushare]\nmode = audit\n"
                                 "[region frames]\nprogram = producer*\nsize = 64MiB\n"
@@ -43,8 +46,7 @@ TEST(Check, AllListsTheDefaultsOfAGoodFile) {
                            "  missing      = fail\n");
 }
 
-TEST(Check, AGoodFileIsListedWithoutDefaults) {
-    Temporary place;
+TEST_F(Check, AGoodFileIsListedWithoutDefaults) {
     const std::string rules = "[region frames]\nprogram = producer\nrole = export\n";
     const auto listed = [&](const std::string &options) {
         const std::string file = place.file("good.conf", options + rules);
@@ -60,8 +62,7 @@ TEST(Check, AGoodFileIsListedWithoutDefaults) {
     EXPECT_LACKS(audit, "default");
 }
 
-TEST(Check, SaysWhatFramesDo) {
-    Temporary place;
+TEST_F(Check, SaysWhatFramesDo) {
     const auto said = [&](const std::string &keys) {
         const std::string file = place.file("c", "[region f]\nrole = export\n" + keys);
         const Result result = tool({"check", file});
@@ -80,8 +81,7 @@ TEST(Check, SaysWhatFramesDo) {
     EXPECT_HAS(said(""), "Importers get it at once.");
 }
 
-TEST(Check, SaysWhatFramesMayBe) {
-    Temporary place;
+TEST_F(Check, SaysWhatFramesMayBe) {
     const auto said = [&](const std::string &keys) {
         const std::string file = place.file("c", "[region f]\n" + keys);
         const Result result = tool({"check", file});
@@ -105,8 +105,7 @@ TEST(Check, SaysWhatFramesMayBe) {
                "frames_timeout = late: not a number; a time such as ");
 }
 
-TEST(Check, WhatHipHasNoMemoryForIsAnErrorThere) {
-    Temporary place;
+TEST_F(Check, WhatHipHasNoMemoryForIsAnErrorThere) {
     const std::string file = place.file(
         "hip.conf",
         "[gpushare]\nopen_cache = 8\nvmm_ipc = on\n[region a]\nrole = export\nbacking = vmm\n"
@@ -126,8 +125,7 @@ TEST(Check, WhatHipHasNoMemoryForIsAnErrorThere) {
     EXPECT_EQ(tool({"check", "--runtime=hip", good}).status, 0);
 }
 
-TEST(Check, IndicesAreANumberARangeOrEveryOne) {
-    Temporary place;
+TEST_F(Check, IndicesAreANumberARangeOrEveryOne) {
     const std::string file = place.file("index.conf", "[region a]\nrole = auto\nindex = 3\n"
                                                       "[region b{n}]\nrole = auto\nindex = 0..9\n"
                                                       "[region c{n}]\nrole = auto\nindex = >=4\n"
@@ -138,8 +136,7 @@ TEST(Check, IndicesAreANumberARangeOrEveryOne) {
                "  index        = >=4\n", "  index        = 18446744073709551615\n");
 }
 
-TEST(Check, EveryKeyIsListedAsAFileWouldHaveIt) {
-    Temporary place;
+TEST_F(Check, EveryKeyIsListedAsAFileWouldHaveIt) {
     const std::string uuid = "GPU-00112233-4455-6677-8899-aabbccddeeff";
     const std::string keys = "  program      = *\n"
                              "  size         = 1MiB..2MiB\n"
@@ -166,8 +163,7 @@ TEST(Check, EveryKeyIsListedAsAFileWouldHaveIt) {
     EXPECT_HAS(forever.out, "  keep         = forever\n");
 }
 
-TEST(Check, AMergeRuleIsToldInWords) {
-    Temporary place;
+TEST_F(Check, AMergeRuleIsToldInWords) {
     std::string out = tool({"check", "--all",
                             place.file("a.conf", "[region w]\nprogram = server\nrole = merge\n")})
                           .out;
@@ -215,8 +211,7 @@ TEST(Check, AMergeRuleIsToldInWords) {
                "  a block is kept until `gpushare drop --merged`.\n");
 }
 
-TEST(Check, SizesAreNotRoundedInWords) {
-    Temporary place;
+TEST_F(Check, SizesAreNotRoundedInWords) {
     const std::string out =
         tool({"check", place.file("a.conf", "[region a]\nsize = 6220801\nrole = auto\n"
                                             "[region b]\nsize = <6MiB\nrole = auto\n")})
@@ -225,15 +220,13 @@ TEST(Check, SizesAreNotRoundedInWords) {
     EXPECT_HAS(out, "first allocation of less than 6 MiB of every program");
 }
 
-TEST(Check, CountsRules) {
-    Temporary place;
+TEST_F(Check, CountsRules) {
     EXPECT_HAS(tool({"check", place.file("none.conf", "; nothing\n")}).out, ": OK: 0 rules\n");
     EXPECT_HAS(tool({"check", place.file("one.conf", "[region a]\nrole = auto\n")}).out,
                ": OK: 1 rule\n");
 }
 
-TEST(Check, ErrorsNameFileAndLineOnStderr) {
-    Temporary place;
+TEST_F(Check, ErrorsNameFileAndLineOnStderr) {
     std::string file = place.file("bad.conf", "[gpushare]\nmode = on\nlinger = soon\n");
     Result result = tool({"check", file});
     EXPECT_OUT(result, 1, "");
@@ -241,21 +234,19 @@ TEST(Check, ErrorsNameFileAndLineOnStderr) {
     EXPECT_HAS(result.err, "share, audit, off", "\n" + file + ":3: ");
 }
 
-TEST(Check, AFileThatIsNotThereIsAnError) {
+TEST_F(Check, AFileThatIsNotThereIsAnError) {
     Result result = tool({"check", "/no/such.conf"});
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.err.find("/no/such.conf: "), 0u) << result.err;
 }
 
-TEST(Check, TheEnvironmentIsLeftOut) {
-    Temporary place;
+TEST_F(Check, TheEnvironmentIsLeftOut) {
     Result result = tool({"check", place.file("a.conf", "[gpushare]\nmode = audit\n")},
                          {{"GPUSHARE_MODE", "nonsense"}});
     EXPECT_EQ(result.status, 0) << result.err;
 }
 
-TEST(Check, ALogThatIsADirectoryIsRefused) {
-    Temporary place;
+TEST_F(Check, ALogThatIsADirectoryIsRefused) {
     for (const char *text : {"log = /tmp", "event_log = logs/"}) {
         const std::string file = place.file("a.conf", "[gpushare]\n" + std::string(text) + "\n");
         const Result result = tool({"check", "-q", file});
@@ -265,7 +256,7 @@ TEST(Check, ALogThatIsADirectoryIsRefused) {
     }
 }
 
-TEST(Check, WarnsOfWhatIsHardlyMeant) {
+TEST_F(Check, WarnsOfWhatIsHardlyMeant) {
     const std::string export_any = "[region b]\nprogram = *\nsize = 1MiB\nrole = export\n",
                       import = "[region b]\nprogram = cons\nsize = 1MiB\nrole = import\n";
     const struct {
@@ -336,14 +327,12 @@ TEST(Check, WarnsOfWhatIsHardlyMeant) {
         {"[gpushare]\nlog = no/such/log\n", ""}, // where that is a program knows
     };
     for (const auto &one : cases) {
-        Temporary place;
         const std::string file = place.file("a.conf", one.text);
         EXPECT_EQ(tool({"check", file}).err, one.warning.empty() ? "" : file + one.warning);
     }
 }
 
-TEST(Check, StrictFailsOnWarningsAndQuietPrintsNothingElse) {
-    Temporary place;
+TEST_F(Check, StrictFailsOnWarningsAndQuietPrintsNothingElse) {
     const std::string good = place.file("good.conf", "[region a]\nrole = auto\n"),
                       odd = place.file("odd.conf", "[region a]\nrole = import\n");
     const Result silent = tool({"check", "-q", "--strict", good});

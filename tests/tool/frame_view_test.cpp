@@ -90,14 +90,15 @@ std::string line_of(const std::string &text, const std::string &part) {
     return "(none)";
 }
 
-TEST(FrameView, ShowTellsOfAllAndOfEachReader) {
-    Film film;
-    Peer viewer(film.shared, "viewer", {{film.record.id}});
-    film.reads(viewer.owner);
-    film.writer.odd = 7;
-    film.writer.usual = 4;
-    film.put();
-    const std::string text = film.said({"show", "film"});
+struct FrameViewOfAFilm : testing::Test, Film {};
+
+TEST_F(FrameViewOfAFilm, ShowTellsOfAllAndOfEachReader) {
+    Peer viewer(shared, "viewer", {{record.id}});
+    reads(viewer.owner);
+    writer.odd = 7;
+    writer.usual = 4;
+    put();
+    const std::string text = said({"show", "film"});
     EXPECT_EQ(line_of(text, "  frames "), "frames latest, 3 slots");
     EXPECT_HAS(line_of(text, "  published "), "published 5, the newest ", " ms ago");
     EXPECT_EQ(line_of(text, "  left out "), "left out 2, for each slot was being read");
@@ -128,41 +129,38 @@ TEST(FrameView, ShowSaysWhenThereAreNoneYetAndWhenNoMoreCome) {
     EXPECT_HAS(line_of(text, "  published "), "published 1, the newest ", " ago; no more come");
 }
 
-TEST(FrameView, ShowAloneListsWhatItCanShow) {
-    Film film;
-    Peer dead(film.shared, "dead"), viewer(film.shared, "viewer");
+TEST_F(FrameViewOfAFilm, ShowAloneListsWhatItCanShow) {
+    Peer dead(shared, "dead"), viewer(shared, "viewer");
     dead.kill();
-    const std::string text = film.said({"show"});
+    const std::string text = said({"show"});
     EXPECT_HAS(line_of(text, "film "), "film region, ");
     EXPECT_EQ(line_of(text, pid_text(viewer.owner)), pid_text(viewer.owner) + " process, viewer");
     EXPECT_LACKS(text, pid_text(dead.owner));
-    const Json all = film.json({"show", "--json"});
+    const Json all = json({"show", "--json"});
     EXPECT_EQ(all[0]["name"].text, "film");
     EXPECT_GE(all.size(), 2u);
 }
 
-TEST(FrameView, ADeadReaderIsNone) {
-    Film film;
-    Peer dead(film.shared, "dead"), viewer(film.shared, "viewer");
-    film.reads(dead.owner);
-    film.reads(viewer.owner);
+TEST_F(FrameViewOfAFilm, ADeadReaderIsNone) {
+    Peer dead(shared, "dead"), viewer(shared, "viewer");
+    reads(dead.owner);
+    reads(viewer.owner);
     dead.kill();
-    const std::string text = film.said({"show", "film"});
+    const std::string text = said({"show", "film"});
     EXPECT_EQ(line_of(text, "  readers "), "readers 1");
     EXPECT_LACKS(text, "dead ");
-    EXPECT_EQ(film.json({"ls", "--json"})[0]["frames"]["readers"].size(), 1u);
-    EXPECT_LACKS(film.said({"metrics"}), "command=\"dead\"");
+    EXPECT_EQ(json({"ls", "--json"})[0]["frames"]["readers"].size(), 1u);
+    EXPECT_LACKS(said({"metrics"}), "command=\"dead\"");
 }
 
-TEST(FrameView, JsonHasAllOfIt) {
-    Film film;
-    Peer viewer(film.shared, "viewer");
-    film.reads(viewer.owner);
+TEST_F(FrameViewOfAFilm, JsonHasAllOfIt) {
+    Peer viewer(shared, "viewer");
+    reads(viewer.owner);
     for (const char *verb : {"ls", "show"}) {
         std::vector<std::string> words = {verb, "--json"};
         if (words[0] == "show")
             words.push_back("film");
-        const Json all = film.json(words);
+        const Json all = json(words);
         const Json &frames = all[0]["frames"], &reader = frames["readers"][0];
         EXPECT_EQ(frames["mode"].text, "latest");
         EXPECT_EQ(frames["slots"].number, 3);
@@ -200,36 +198,33 @@ TEST(FrameView, OtherRegionsSayNothingOfFrames) {
     }
 }
 
-TEST(FrameView, LsHasALineForThem) {
-    Film film;
-    Peer viewer(film.shared, "viewer"), other(film.shared, "other");
-    film.reads(viewer.owner);
-    film.reads(other.owner);
-    const std::string text = film.said({"ls"});
+TEST_F(FrameViewOfAFilm, LsHasALineForThem) {
+    Peer viewer(shared, "viewer"), other(shared, "other");
+    reads(viewer.owner);
+    reads(other.owner);
+    const std::string text = said({"ls"});
     const std::string line = line_of(text.substr(text.find("FRAMES OF")), "film ");
-    EXPECT_HAS(line, "film " + id_text(film.record.id).substr(0, 8) + " latest 3 5 ",
+    EXPECT_HAS(line, "film " + id_text(record.id).substr(0, 8) + " latest 3 5 ",
                " ms 8 12 2"); // 2 and twice 3 left out, twice 6 late
     expect_to_fit(text, 80);
 }
 
-TEST(FrameView, GcRemovesWhatIsLeftOfThem) {
-    Film film;
-    EXPECT_EQ(access(film.path().c_str(), F_OK), 0);
-    film.camera.kill();
-    film.said({"gc"});
-    EXPECT_NE(access(film.path().c_str(), F_OK), 0);
+TEST_F(FrameViewOfAFilm, GcRemovesWhatIsLeftOfThem) {
+    EXPECT_EQ(access(path().c_str(), F_OK), 0);
+    camera.kill();
+    said({"gc"});
+    EXPECT_NE(access(path().c_str(), F_OK), 0);
 }
 
 // Its exporter may be about to make the region: then it has the file locked.
-TEST(FrameView, GcRemovesFramesWithoutARegion) {
-    Film film;
-    std::filesystem::remove(film.shared.regions() + id_text(film.record.id));
-    const int lock = gps_file_open_locked(film.path().c_str(), 0, 0, 0);
-    film.said({"gc"});
-    EXPECT_EQ(access(film.path().c_str(), F_OK), 0);
+TEST_F(FrameViewOfAFilm, GcRemovesFramesWithoutARegion) {
+    std::filesystem::remove(shared.regions() + id_text(record.id));
+    const int lock = gps_file_open_locked(path().c_str(), 0, 0, 0);
+    said({"gc"});
+    EXPECT_EQ(access(path().c_str(), F_OK), 0);
     gps_file_close_locked(lock);
-    film.said({"gc"});
-    EXPECT_NE(access(film.path().c_str(), F_OK), 0);
+    said({"gc"});
+    EXPECT_NE(access(path().c_str(), F_OK), 0);
 }
 
 // --- files that say nothing ---
@@ -269,31 +264,29 @@ INSTANTIATE_TEST_SUITE_P(FrameView, Unknown,
 
 // --- top and metrics ---
 
-TEST(FrameView, TopHasALineForEachProcess) {
-    Film film;
-    Peer viewer(film.shared, "viewer", {{film.record.id}});
-    film.reads(viewer.owner);
-    const std::string text = film.said({"top", "--once"});
+TEST_F(FrameViewOfAFilm, TopHasALineForEachProcess) {
+    Peer viewer(shared, "viewer", {{record.id}});
+    reads(viewer.owner);
+    const std::string text = said({"top", "--once"});
     EXPECT_HAS(text, ": saved 0 B\n"); // each has memory of its own
     const std::string part = text.substr(text.find("FRAMES OF"));
     EXPECT_HAS(line_of(part, "film "), "film 5 0.0 0.0 ",
-               " ms 0 camera " + pid_text(film.camera.owner) + " writes");
+               " ms 0 camera " + pid_text(camera.owner) + " writes");
     EXPECT_HAS(line_of(part, "viewer "), "4 0.0 0.0 ",
                " ms 6 viewer " + pid_text(viewer.owner) + " reads");
-    expect_to_fit(on_terminal(80, {tool_path(), "top", "--once"}, film.shared.environment()), 80);
+    expect_to_fit(on_terminal(80, {tool_path(), "top", "--once"}, shared.environment()), 80);
 }
 
-TEST(FrameView, TopCountsThemASecond) {
-    Film film;
+TEST_F(FrameViewOfAFilm, TopCountsThemASecond) {
     std::atomic<bool> over{false};
     std::thread writes([&] {
         for (; !over; usleep(10000)) {
-            film.writer.newest += 2;
-            film.writer.left_out++;
-            film.put();
+            writer.newest += 2;
+            writer.left_out++;
+            put();
         }
     });
-    const Json usage = film.json({"top", "--once", "--json"});
+    const Json usage = json({"top", "--once", "--json"});
     over = true;
     writes.join();
     const Json &frames = usage["regions"][0]["frames"];
@@ -303,11 +296,10 @@ TEST(FrameView, TopCountsThemASecond) {
     EXPECT_NEAR(frames["left_out_per_second"].number, rate / 2, 10);
 }
 
-TEST(FrameView, MetricsHaveCountersAndAges) {
-    Film film;
-    Peer viewer(film.shared, "viewer");
-    film.reads(viewer.owner);
-    const std::string text = film.said({"metrics"});
+TEST_F(FrameViewOfAFilm, MetricsHaveCountersAndAges) {
+    Peer viewer(shared, "viewer");
+    reads(viewer.owner);
+    const std::string text = said({"metrics"});
     EXPECT_HAS(text, "\n# TYPE gpushare_frames gauge\n", ",region=\"film\"} 5\n",
                "\ngpushare_frames_left_out{", "\ngpushare_frames_late{", "\ngpushare_frames_odd{",
                "\n# UNIT gpushare_frames_age_seconds seconds\n");
@@ -320,12 +312,11 @@ TEST(FrameView, MetricsHaveCountersAndAges) {
     EXPECT_HAS(line_of(text, "gpushare_frame_reader_age_seconds{"), who + "0.");
 }
 
-TEST(FrameView, WithoutAFrameThereIsNoAge) {
-    Film film;
-    film.writer.newest = 0;
-    film.put();
-    EXPECT_LACKS(film.said({"metrics"}), "gpushare_frames_age_seconds");
-    EXPECT_EQ(film.json({"show", "--json", "film"})[0]["frames"]["age"].kind, Json::Null);
+TEST_F(FrameViewOfAFilm, WithoutAFrameThereIsNoAge) {
+    writer.newest = 0;
+    put();
+    EXPECT_LACKS(said({"metrics"}), "gpushare_frames_age_seconds");
+    EXPECT_EQ(json({"show", "--json", "film"})[0]["frames"]["age"].kind, Json::Null);
 }
 
 } // namespace

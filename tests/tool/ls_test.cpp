@@ -63,8 +63,11 @@ TEST_F(Ls, AlignsNamesOfAnyScript) {
     EXPECT_HAS(shown.out, "Process " + name + " ") << shown.err;
 }
 
-TEST_F(Ls, AGpuIsToldFromTheOthers) {
-    Peer producer(shared, "producer");
+struct LsOfOne : Ls {
+    Peer producer{shared, "producer"};
+};
+
+TEST_F(LsOfOne, AGpuIsToldFromTheOthers) {
     shared.region(producer.owner, "one");
     shared.region(producer.owner, "two", 2, GPS_STATE_READY, 64u << 20, 1);
     const std::string out = shared.tool({"ls"}).out;
@@ -72,8 +75,7 @@ TEST_F(Ls, AGpuIsToldFromTheOthers) {
     EXPECT_HAS(line_with(out, "two"), "  GPU-5d6e7f90-a1b3  ") << out;
 }
 
-TEST_F(Ls, ATableRowSaysAllOfARegion) {
-    Peer producer(shared, "producer");
+TEST_F(LsOfOne, ATableRowSaysAllOfARegion) {
     auto record = shared.region(producer.owner, "frames");
     Peer first(shared, "consumer", {{record.id}});
     Peer second(shared, "viewer", {{record.id}});
@@ -89,8 +91,7 @@ TEST_F(Ls, ATableRowSaysAllOfARegion) {
     EXPECT_LACKS(result.out, "\033") << "no colours in a pipe";
 }
 
-TEST_F(Ls, ColumnsAlign) {
-    Peer producer(shared, "producer");
+TEST_F(LsOfOne, ColumnsAlign) {
     shared.region(producer.owner, "a", 1, GPS_STATE_READY, 4096);
     shared.region(producer.owner, "a-much-longer-name", 2, GPS_STATE_CLOSING, 3u << 30);
     Result result = shared.tool({"ls"});
@@ -142,8 +143,7 @@ TEST_F(Ls, AFilterOfAnUnknownKeyIsRefusedWithThoseThatThereAre) {
     EXPECT_EQ(shared.tool({"ls", "--filter=backing=ipc", "--filter=state=dead"}).status, 0);
 }
 
-TEST_F(Ls, EveryStateHasItsWord) {
-    Peer producer(shared, "producer");
+TEST_F(LsOfOne, EveryStateHasItsWord) {
     shared.region(producer.owner, "w", 1, GPS_STATE_WRITING);
     shared.region(producer.owner, "r", 2, GPS_STATE_READY);
     shared.region(producer.owner, "f", 3, GPS_STATE_FINAL);
@@ -159,8 +159,7 @@ TEST_F(Ls, EveryStateHasItsWord) {
     EXPECT_EQ(list[3]["state"].text, "exporting");
 }
 
-TEST_F(Ls, TombstonesAppearOnlyWithAll) {
-    Peer producer(shared, "producer");
+TEST_F(LsOfOne, TombstonesAppearOnlyWithAll) {
     const gps_region_record record = shared.region(producer.owner, "gone", 1, GPS_STATE_FREED);
     EXPECT_LACKS(shared.tool({"ls"}).out, "gone"); // as 0.2.0 leaves it
     ASSERT_EQ(0, gps_region_bury(&shared.store, &record));
@@ -171,8 +170,7 @@ TEST_F(Ls, TombstonesAppearOnlyWithAll) {
     EXPECT_EQ(Json::parse(shared.tool({"ls", "--all", "--json"}).out)[0]["state"].text, "freed");
 }
 
-TEST_F(Ls, AFreedRegionThatIsStillHeldIsListed) {
-    Peer producer(shared, "producer");
+TEST_F(LsOfOne, AFreedRegionThatIsStillHeldIsListed) {
     auto record = shared.region(producer.owner, "freed-under-us", 1, GPS_STATE_FREED);
     Peer consumer(shared, "consumer", {{record.id}});
     EXPECT_HAS(line_with(shared.tool({"ls"}).out, "freed-under-us"), "  freed  ");
@@ -182,8 +180,7 @@ TEST_F(Ls, AFreedRegionThatIsStillHeldIsListed) {
     EXPECT_EQ(Json::parse(shared.tool({"ls", "--all", "--json"}).out).size(), 1u);
 }
 
-TEST_F(Ls, ARegionOfADeadOwnerThatIsHeldIsOrphaned) {
-    Peer producer(shared, "producer");
+TEST_F(LsOfOne, ARegionOfADeadOwnerThatIsHeldIsOrphaned) {
     auto record = shared.region(producer.owner, "frames");
     Peer consumer(shared, "consumer", {{record.id}});
     producer.kill();
@@ -192,8 +189,7 @@ TEST_F(Ls, ARegionOfADeadOwnerThatIsHeldIsOrphaned) {
     EXPECT_LACKS(result.out, "gpushare gc") << "gc would keep it";
 }
 
-TEST_F(Ls, ARegionOfTheDeadThatNobodyHoldsIsOnlyCounted) {
-    Peer producer(shared, "producer");
+TEST_F(LsOfOne, ARegionOfTheDeadThatNobodyHoldsIsOnlyCounted) {
     shared.region(producer.owner, "frames");
     producer.kill();
     Result result = shared.tool({"ls"});
@@ -208,8 +204,7 @@ TEST_F(Ls, ARegionOfTheDeadThatNobodyHoldsIsOnlyCounted) {
     EXPECT_HAS(result.out, "\n\n2 regions of dead processes. Remove them with: gpushare gc\n");
 }
 
-TEST_F(Ls, AnOwnerWithoutAFileIsDead) {
-    Peer producer(shared, "producer");
+TEST_F(LsOfOne, AnOwnerWithoutAFileIsDead) {
     shared.region(producer.owner, "frames");
     producer.kill();
     char file[GPS_PROC_NAME];
@@ -218,16 +213,14 @@ TEST_F(Ls, AnOwnerWithoutAFileIsDead) {
     EXPECT_EQ(Json::parse(shared.tool({"ls", "-a", "--json"}).out)[0]["state"].text, "dead");
 }
 
-TEST_F(Ls, AnImporterThatDiedIsNoUser) {
-    Peer producer(shared, "producer");
+TEST_F(LsOfOne, AnImporterThatDiedIsNoUser) {
     auto record = shared.region(producer.owner, "frames");
     Peer consumer(shared, "consumer", {{record.id}});
     consumer.kill();
     EXPECT_HAS(line_with(shared.tool({"ls"}).out, "frames"), " s  0");
 }
 
-TEST_F(Ls, AProcessThatHoldsARegionTwiceIsOneUser) {
-    Peer producer(shared, "producer");
+TEST_F(LsOfOne, AProcessThatHoldsARegionTwiceIsOneUser) {
     auto record = shared.region(producer.owner, "frames");
     Peer consumer(shared, "consumer", {{record.id}, {record.id, 0x7f1000000000}});
     Result result = shared.tool({"ls"});
@@ -235,15 +228,13 @@ TEST_F(Ls, AProcessThatHoldsARegionTwiceIsOneUser) {
     EXPECT_EQ(Json::parse(shared.tool({"ls", "--json"}).out)[0]["users"].size(), 1u);
 }
 
-TEST_F(Ls, AnIntentCountsAsAUser) {
-    Peer producer(shared, "producer");
+TEST_F(LsOfOne, AnIntentCountsAsAUser) {
     auto record = shared.region(producer.owner, "frames");
     Peer consumer(shared, "consumer", {{record.id, 0, GPS_SLOT_INTENT}});
     EXPECT_HAS(shared.tool({"ls"}).out, "  1: consumer");
 }
 
-TEST_F(Ls, ManyUsersAreCountedNotAllNamed) {
-    Peer producer(shared, "producer");
+TEST_F(LsOfOne, ManyUsersAreCountedNotAllNamed) {
     auto record = shared.region(producer.owner, "frames");
     std::vector<std::unique_ptr<Peer>> consumers;
     for (int i = 0; i < 6; i++)
@@ -270,8 +261,7 @@ TEST_F(Ls, OnePidInTwoNamespacesIsTwoProcesses) {
     EXPECT_EQ(list[1]["users"][0]["pid_ns"].text, "4026532201");
 }
 
-TEST_F(Ls, JsonHasTheMembersThatScriptsRelyOn) {
-    Peer producer(shared, "producer");
+TEST_F(LsOfOne, JsonHasTheMembersThatScriptsRelyOn) {
     auto record = shared.region(producer.owner, "frames", 1, GPS_STATE_READY, 12345678901);
     Peer consumer(shared, "consumer", {{record.id}});
     shared.region(producer.owner, "", 2);
@@ -301,8 +291,7 @@ TEST_F(Ls, JsonIsValidWhateverACommandIsCalled) {
     EXPECT_EQ(list[0]["owner"]["command"].text, "a \"quoted\\\" <name>");
 }
 
-TEST_F(Ls, NamedRegionsComeFirstInOrder) {
-    Peer producer(shared, "producer");
+TEST_F(LsOfOne, NamedRegionsComeFirstInOrder) {
     shared.region(producer.owner, "", 1);
     shared.region(producer.owner, "b", 2);
     shared.region(producer.owner, "a", 3);
@@ -313,8 +302,7 @@ TEST_F(Ls, NamedRegionsComeFirstInOrder) {
     EXPECT_HAS(shared.tool({"ls"}).out, "\n-  ");
 }
 
-TEST_F(Ls, ADamagedRecordIsWarnedAboutAndSkipped) {
-    Peer producer(shared, "producer");
+TEST_F(LsOfOne, ADamagedRecordIsWarnedAboutAndSkipped) {
     shared.region(producer.owner, "good", 1);
     auto bad = shared.region(producer.owner, "bad", 2);
     std::string path = shared.regions() + id_text(bad.id), bytes = read_file(path);
@@ -330,15 +318,13 @@ TEST_F(Ls, ADamagedRecordIsWarnedAboutAndSkipped) {
     EXPECT_EQ(Json::parse(result.out).size(), 1u) << "the warning does not mix with JSON";
 }
 
-TEST_F(Ls, ADamagedProcessFileIsWarnedAbout) {
-    Peer producer(shared, "producer");
+TEST_F(LsOfOne, ADamagedProcessFileIsWarnedAbout) {
     std::string file = std::string(shared.store.path) + "/procs/1.2.3.00000000000000ff";
     write_file(file, "nonsense");
     EXPECT_ERR_HAS(shared.tool({"ls"}), 0, "gpushare: ls: warning: " + file + ": ");
 }
 
-TEST_F(Ls, ColoursOnlyOnATerminalWithoutNoColor) {
-    Peer producer(shared, "producer");
+TEST_F(LsOfOne, ColoursOnlyOnATerminalWithoutNoColor) {
     shared.region(producer.owner, "frames");
     EXPECT_HAS(shared.tool({"ls"}, true).out, "\033[32mready\033[0m");
     EXPECT_LACKS(shared.tool({"ls"}, true, {{"NO_COLOR", "1"}}).out, "\033");
@@ -370,8 +356,7 @@ TEST_F(Ls, RefusesBadWordsForTheDirectory) {
                "[A-Za-z0-9._-] without a leading dot\n");
 }
 
-TEST_F(Ls, SeparateNamespacesAreSeparate) {
-    Peer producer(shared, "producer");
+TEST_F(LsOfOne, SeparateNamespacesAreSeparate) {
     shared.region(producer.owner, "frames");
     EXPECT_HAS(shared.tool({"ls"}).out, "frames");
     Result other = shared.tool({"ls"}, false, {{"GPUSHARE_NAMESPACE", "other"}});

@@ -81,8 +81,11 @@ struct Servers {
     }
 };
 
-TEST(Merged, LsFoldsBlocksIntoALineForEachGpu) {
+struct Merged : testing::Test {
     Servers servers;
+};
+
+TEST_F(Merged, LsFoldsBlocksIntoALineForEachGpu) {
     Result result = servers.shared.tool({"ls"});
     EXPECT_EQ(result.err, "");
     EXPECT_EQ(result.out,
@@ -97,8 +100,7 @@ TEST(Merged, LsFoldsBlocksIntoALineForEachGpu) {
     EXPECT_LACKS(result.out, "block.");
 }
 
-TEST(Merged, LsGivesScriptsEachProcess) {
-    Servers servers;
+TEST_F(Merged, LsGivesScriptsEachProcess) {
     auto list = Json::parse(servers.shared.tool({"ls", "--json"}).out);
     ASSERT_EQ(list.size(), 1u);
     const Json &gpu = list[0];
@@ -119,8 +121,7 @@ TEST(Merged, LsGivesScriptsEachProcess) {
     EXPECT_NEAR(saved, 48.0 * MiB, 8) << "the parts are the whole";
 }
 
-TEST(Merged, ShowTellsAProcessItsPart) {
-    Servers servers;
+TEST_F(Merged, ShowTellsAProcessItsPart) {
     const std::string pid = pid_text(servers.one.owner);
     const std::string text = servers.shared.tool({"show", pid}).out;
     EXPECT_HAS(text, "  exports    0 regions\n  holds      0 regions\n",
@@ -137,8 +138,7 @@ TEST(Merged, ShowTellsAProcessItsPart) {
     EXPECT_LACKS(servers.shared.tool({"show", pid_text(plain.owner)}).out, "merged");
 }
 
-TEST(Merged, TopSplitsABlockByItsMappings) {
-    Servers servers;
+TEST_F(Merged, TopSplitsABlockByItsMappings) {
     auto usage = Json::parse(servers.shared.tool({"top", "--once", "--json", "--sort=pid"}).out);
     EXPECT_EQ(usage["total"]["in_use"].number, 62.0 * MiB) << "blocks, and what is not merged";
     EXPECT_EQ(usage["total"]["kept"].number, 2.0 * MiB);
@@ -160,16 +160,14 @@ TEST(Merged, TopSplitsABlockByItsMappings) {
                    pid_text(servers.two.owner) + "\n");
 }
 
-TEST(Merged, ShowOfABlockNamesTheMergeRule) {
-    Servers servers;
+TEST_F(Merged, ShowOfABlockNamesTheMergeRule) {
     const std::string text = servers.shared.tool({"show", "block.1.32.01"}).out;
     EXPECT_HAS(text, "a merge rule");
     auto json = Json::parse(servers.shared.tool({"show", "--json", "block.1.32.01"}).out);
     EXPECT_EQ(json[0]["holds"][0]["via"].text, "merge rule");
 }
 
-TEST(Merged, WhatIsNotThereIsNotAnsweredWithBlocks) {
-    Servers servers;
+TEST_F(Merged, WhatIsNotThereIsNotAnsweredWithBlocks) {
     for (const char *verb : {"show", "drop"})
         EXPECT_LACKS(servers.shared.tool({verb, "x"}).err, "block.") << verb;
     const std::string said = servers.shared.tool({"show", "weights"}).err;

@@ -17,8 +17,11 @@ struct Show : testing::Test {
     Shared shared;
 };
 
-TEST_F(Show, ARegionByNameTellsEverything) {
-    Peer producer(shared, "producer");
+struct ShowOne : Show {
+    Peer producer{shared, "producer"};
+};
+
+TEST_F(ShowOne, ARegionByNameTellsEverything) {
     auto record = shared.region(producer.owner, "frames", 3, GPS_STATE_READY, 60u << 20);
     Peer rule(shared, "consumer", {{record.id, 0x7f12345000}});
     Peer program(shared, "viewer", {{record.id, 0x7f99000000, GPS_SLOT_OPEN, GPS_VIA_PROGRAM}});
@@ -46,8 +49,7 @@ TEST_F(Show, ARegionByNameTellsEverything) {
     EXPECT_HAS(text, "0x7f12345000  a rule ", "0x7f99000000  the program ", "opening ");
 }
 
-TEST_F(Show, ARegionWithoutANameSaysWhy) {
-    Peer producer(shared, "producer");
+TEST_F(ShowOne, ARegionWithoutANameSaysWhy) {
     auto record = shared.region(producer.owner, "");
     Result result = shared.tool({"show", id_text(record.id)});
     EXPECT_EQ(field(result.out, "name"), "none, the program itself exported it");
@@ -55,16 +57,14 @@ TEST_F(Show, ARegionWithoutANameSaysWhy) {
     EXPECT_EQ(field(result.out, "users"), "0");
 }
 
-TEST_F(Show, AHandOverSaysUntilWhen) {
-    Peer producer(shared, "producer");
+TEST_F(ShowOne, AHandOverSaysUntilWhen) {
     shared.region(producer.owner, "frames", 1, GPS_STATE_FINAL);
     Result result = shared.tool({"show", "frames"});
     EXPECT_HAS(field(result.out, "until"), "; then its owner frees it, importer or not")
         << result.out;
 }
 
-TEST_F(Show, ARegionByTheBeginningOfItsId) {
-    Peer producer(shared, "producer");
+TEST_F(ShowOne, ARegionByTheBeginningOfItsId) {
     auto record = shared.region(producer.owner, "frames");
     std::string id = id_text(record.id);
     EXPECT_EQ(shared.tool({"show", id}).status, 0);
@@ -196,8 +196,7 @@ TEST_F(Show, TheDeadGiveWayToTheLiving) {
     EXPECT_LACKS(result.out, "old");
 }
 
-TEST_F(Show, AnOrphanTellsItsOwnersLastWord) {
-    Peer producer(shared, "producer");
+TEST_F(ShowOne, AnOrphanTellsItsOwnersLastWord) {
     auto record = shared.region(producer.owner, "frames", 1, GPS_STATE_CLOSING);
     Peer consumer(shared, "consumer", {{record.id}});
     producer.kill();
@@ -206,8 +205,7 @@ TEST_F(Show, AnOrphanTellsItsOwnersLastWord) {
     EXPECT_HAS(field(result.out, "since"), "; its owner's last word: closing") << result.out;
 }
 
-TEST_F(Show, ANameGoesBeforeAPid) {
-    Peer producer(shared, "producer");
+TEST_F(ShowOne, ANameGoesBeforeAPid) {
     shared.region(producer.owner, pid_text(producer.owner));
     EXPECT_EQ(shared.tool({"show", pid_text(producer.owner)}).out.find("Region "), 0u);
 }
@@ -238,16 +236,14 @@ TEST_F(Show, AProgramMeansAllItsProcesses) {
     EXPECT_HAS(shared.tool({"show", "viewer"}).out, "Region viewer\n");
 }
 
-TEST_F(Show, ANameThatIsOnlyClaimedSaysByWhom) {
-    Peer producer(shared, "producer");
+TEST_F(ShowOne, ANameThatIsOnlyClaimedSaysByWhom) {
     ASSERT_EQ(gps_name_claim(&shared.store, "frames", &producer.owner, nullptr), 0);
     EXPECT_ERR(shared.tool({"show", "frames"}), 1,
                "gpushare: show: 'frames' has no memory yet: producer " + pid_text(producer.owner) +
                    " has the name and is about to allocate\n");
 }
 
-TEST_F(Show, JsonOfARegionHasEverything) {
-    Peer producer(shared, "producer");
+TEST_F(ShowOne, JsonOfARegionHasEverything) {
     auto record = shared.region(producer.owner, "frames", 5);
     Peer consumer(shared, "consumer", {{record.id, 0xabc000}});
     auto list = Json::parse(shared.tool({"show", "frames", "--json"}).out);

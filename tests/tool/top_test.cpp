@@ -44,10 +44,11 @@ struct Top : testing::Test {
     Shared shared;
 };
 
-TEST_F(Top, ASharedByteIsSplitAmongItsHolders) {
-    Frames frames;
-    Json usage = once(frames.shared);
-    for (const Peer *peer : {&frames.producer, &frames.first, &frames.second}) {
+struct TopOfFrames : testing::Test, Frames {};
+
+TEST_F(TopOfFrames, ASharedByteIsSplitAmongItsHolders) {
+    Json usage = once(shared);
+    for (const Peer *peer : {&producer, &first, &second}) {
         const Json &one = process(usage, peer->owner);
         EXPECT_EQ(one["own"].number, 0);
         EXPECT_EQ(one["shared"].number, 64.0 * MiB);
@@ -87,17 +88,16 @@ TEST_F(Top, WhoHasFreedARegionHoldsItNoMore) {
     EXPECT_EQ(process(usage, producer.owner)["proportional"].number, 0);
 }
 
-TEST_F(Top, MemoryOfTheDeadIsTheirUsers) {
-    Frames frames;
-    frames.producer.kill();
-    Json usage = once(frames.shared);
+TEST_F(TopOfFrames, MemoryOfTheDeadIsTheirUsers) {
+    producer.kill();
+    Json usage = once(shared);
     EXPECT_EQ(usage["processes"].size(), 2u);
-    EXPECT_EQ(process(usage, frames.second.owner)["proportional"].number, 32.0 * MiB);
-    frames.first.kill();
-    usage = once(frames.shared);
-    EXPECT_EQ(process(usage, frames.second.owner)["own"].number, 64.0 * MiB);
-    frames.second.kill();
-    usage = once(frames.shared);
+    EXPECT_EQ(process(usage, second.owner)["proportional"].number, 32.0 * MiB);
+    first.kill();
+    usage = once(shared);
+    EXPECT_EQ(process(usage, second.owner)["own"].number, 64.0 * MiB);
+    second.kill();
+    usage = once(shared);
     EXPECT_EQ(usage["total"]["in_use"].number, 0);
     EXPECT_EQ(usage["regions"].size(), 0u);
 }
@@ -112,12 +112,11 @@ TEST_F(Top, AResultThatWaitsForItsImporterIsKept) {
     EXPECT_EQ(usage["total"]["saved"].number, 0);
 }
 
-TEST_F(Top, ShowHasTheSameFigures) {
-    Frames frames;
-    const std::string pid = pid_text(frames.first.owner);
-    auto json = Json::parse(frames.shared.tool({"show", "--json", pid}).out);
+TEST_F(TopOfFrames, ShowHasTheSameFigures) {
+    const std::string pid = pid_text(first.owner);
+    auto json = Json::parse(shared.tool({"show", "--json", pid}).out);
     EXPECT_EQ(json[0]["memory"]["shared"].number, 64.0 * MiB);
-    EXPECT_HAS(frames.shared.tool({"show", pid}).out,
+    EXPECT_HAS(shared.tool({"show", pid}).out,
                "  memory     own 0 B, shared 64 MiB, proportional 21.3 MiB\n");
 }
 
@@ -129,37 +128,34 @@ Environment driver(const std::string &says) {
              std::filesystem::path(tool_path()).parent_path().string() + "/tests/nvml"}};
 }
 
-TEST_F(Top, TheDriversFigureIsSetRight) {
-    Frames frames;
-    const std::string says = pid_text(frames.producer.owner) + ":600000000 1:5 " +
-                             pid_text(frames.first.owner) + ":500000000";
-    Json usage = once(frames.shared, {}, driver(says));
-    const Json &exporter = process(usage, frames.producer.owner);
+TEST_F(TopOfFrames, TheDriversFigureIsSetRight) {
+    const std::string says =
+        pid_text(producer.owner) + ":600000000 1:5 " + pid_text(first.owner) + ":500000000";
+    Json usage = once(shared, {}, driver(says));
+    const Json &exporter = process(usage, producer.owner);
     EXPECT_EQ(exporter["driver"].number, 600000000);
     EXPECT_NEAR(exporter["fair"].number, 600000000 - 128.0 * MiB / 3, 2);
-    EXPECT_NEAR(process(usage, frames.first.owner)["fair"].number, 500000000 + 64.0 * MiB / 3, 2);
-    EXPECT_EQ(process(usage, frames.second.owner)["fair"].kind, Json::Null);
-    const std::string text = frames.shared.tool({"top", "--once"}, false, driver(says)).out;
+    EXPECT_NEAR(process(usage, first.owner)["fair"].number, 500000000 + 64.0 * MiB / 3, 2);
+    EXPECT_EQ(process(usage, second.owner)["fair"].kind, Json::Null);
+    const std::string text = shared.tool({"top", "--once"}, false, driver(says)).out;
     EXPECT_HAS(text, "  DRIVER       FAIR  ");
-    EXPECT_TRUE(contains(frames.shared.tool({"metrics"}, false, driver(says)).out,
+    EXPECT_TRUE(contains(shared.tool({"metrics"}, false, driver(says)).out,
                          "\ngpushare_process_driver_bytes{"));
 }
 
-TEST_F(Top, WhomTheDriverChargesForTheDeadIsNotGuessed) {
-    Frames frames;
-    frames.producer.kill();
-    Json usage = once(frames.shared, {}, driver(pid_text(frames.first.owner) + ":500000000"));
-    EXPECT_EQ(process(usage, frames.first.owner)["driver"].number, 500000000);
-    EXPECT_EQ(process(usage, frames.first.owner)["fair"].kind, Json::Null);
+TEST_F(TopOfFrames, WhomTheDriverChargesForTheDeadIsNotGuessed) {
+    producer.kill();
+    Json usage = once(shared, {}, driver(pid_text(first.owner) + ":500000000"));
+    EXPECT_EQ(process(usage, first.owner)["driver"].number, 500000000);
+    EXPECT_EQ(process(usage, first.owner)["fair"].kind, Json::Null);
 }
 
 // --- text ---
 
-TEST_F(Top, TextSaysItAtAGlance) {
-    Frames frames;
-    const std::string text = frames.shared.tool({"top", "-1", "--sort=name"}).out;
-    const std::string one = pid_text(frames.producer.owner), two = pid_text(frames.first.owner),
-                      three = pid_text(frames.second.owner);
+TEST_F(TopOfFrames, TextSaysItAtAGlance) {
+    const std::string text = shared.tool({"top", "-1", "--sort=name"}).out;
+    const std::string one = pid_text(producer.owner), two = pid_text(first.owner),
+                      three = pid_text(second.owner);
     EXPECT_EQ(text.find("In use 64 MiB, without sharing 192 MiB: saved 128 MiB (67 %)\n\n"), 0u)
         << text;
     EXPECT_HAS(text, "  3: producer " + one + ", consumer " + two + ", viewer " + three + "\n");
@@ -391,11 +387,11 @@ size_t widest(const std::string &text) {
     return widest;
 }
 
-TEST(TopScreen, ShowsProcessesAndRegionsAndLeavesWithQ) {
-    Frames frames;
-    Terminal terminal(frames.shared, 80, 24);
-    EXPECT_TRUE(terminal.shows("3: producer " + pid_text(frames.producer.owner)))
-        << terminal.screen();
+using TopScreenOfFrames = TopOfFrames;
+
+TEST_F(TopScreenOfFrames, ShowsProcessesAndRegionsAndLeavesWithQ) {
+    Terminal terminal(shared, 80, 24);
+    EXPECT_TRUE(terminal.shows("3: producer " + pid_text(producer.owner))) << terminal.screen();
     const std::string screen = terminal.screen();
     EXPECT_HAS(screen, "In use 64 MiB, without sharing 192 MiB: saved 128 MiB (67 %)\n");
     EXPECT_HAS(screen, "SHARED      PROP     SAVED  COMMAND\n");
@@ -405,27 +401,24 @@ TEST(TopScreen, ShowsProcessesAndRegionsAndLeavesWithQ) {
     EXPECT_TRUE(terminal.shows("status 0")) << terminal.screen();
 }
 
-TEST(TopScreen, AWideOneHasMore) {
-    Frames frames;
-    Terminal terminal(frames.shared, 200, 50);
+TEST_F(TopScreenOfFrames, AWideOneHasMore) {
+    Terminal terminal(shared, 200, 50);
     EXPECT_TRUE(terminal.shows("PROPORTIONAL     SAVED  REGIONS  BLOCKS  GPU           COMMAND"))
         << terminal.screen();
-    EXPECT_TRUE(terminal.shows(", viewer " + pid_text(frames.second.owner)));
+    EXPECT_TRUE(terminal.shows(", viewer " + pid_text(second.owner)));
 }
 
-TEST(TopScreen, FollowsWhatHappens) {
-    Frames frames;
-    Terminal terminal(frames.shared, 80, 24);
+TEST_F(TopScreenOfFrames, FollowsWhatHappens) {
+    Terminal terminal(shared, 80, 24);
     EXPECT_TRUE(terminal.shows("viewer"));
-    frames.second.kill();
+    second.kill();
     EXPECT_TRUE(terminal.hides("viewer")) << terminal.screen();
-    Peer late(frames.shared, "late", {{frames.record.id}});
+    Peer late(shared, "late", {{record.id}});
     EXPECT_TRUE(terminal.shows("  late")) << terminal.screen();
 }
 
-TEST(TopScreen, KeysSort) {
-    Frames frames;
-    Terminal terminal(frames.shared, 80, 24);
+TEST_F(TopScreenOfFrames, KeysSort) {
+    Terminal terminal(shared, 80, 24);
     EXPECT_TRUE(terminal.shows("viewer"));
     const auto before = [&](const char *one, const char *other) {
         const std::string screen = terminal.screen();
@@ -446,11 +439,10 @@ TEST(TopScreen, KeysSort) {
     EXPECT_TRUE(terminal.shows("every 200 ms")) << terminal.screen();
 }
 
-class TopWidths : public testing::TestWithParam<int> {};
+struct TopWidths : testing::TestWithParam<int>, Frames {};
 
 TEST_P(TopWidths, HelpExplainsTheKeys) {
-    Frames frames;
-    Terminal terminal(frames.shared, GetParam(), 24);
+    Terminal terminal(shared, GetParam(), 24);
     EXPECT_TRUE(terminal.shows("viewer"));
     terminal.keys("?");
     EXPECT_TRUE(terminal.shows("show only rows with a text in them\n")) << terminal.screen();
@@ -461,9 +453,8 @@ TEST_P(TopWidths, HelpExplainsTheKeys) {
 }
 
 TEST_P(TopWidths, AFilterLeavesRowsOut) {
-    Frames frames;
-    frames.shared.region(frames.producer.owner, "other", 9);
-    Terminal terminal(frames.shared, GetParam(), 24);
+    shared.region(producer.owner, "other", 9);
+    Terminal terminal(shared, GetParam(), 24);
     EXPECT_TRUE(terminal.shows("consumer\n"));
     terminal.keys("/");
     EXPECT_TRUE(terminal.shows("Filter: _  5 of 5 rows (enter keeps it, esc ends it)\n"))
@@ -482,8 +473,7 @@ TEST_P(TopWidths, AFilterLeavesRowsOut) {
 }
 
 TEST_P(TopWidths, EnterTellsWhatShowSays) {
-    Frames frames;
-    Terminal terminal(frames.shared, GetParam(), 24);
+    Terminal terminal(shared, GetParam(), 24);
     EXPECT_TRUE(terminal.shows("viewer"));
     EXPECT_TRUE(terminal.shows(" r turn")) << terminal.screen();
     terminal.keys("Enter"); // nothing is chosen yet: the first
@@ -497,7 +487,7 @@ TEST_P(TopWidths, EnterTellsWhatShowSays) {
     terminal.keys("Up");
     terminal.keys("Down");
     terminal.keys("Enter");
-    EXPECT_TRUE(terminal.shows("Process producer " + pid_text(frames.producer.owner) + "\n"))
+    EXPECT_TRUE(terminal.shows("Process producer " + pid_text(producer.owner) + "\n"))
         << terminal.screen();
     EXPECT_TRUE(terminal.shows("  exports    1 region, 64 MiB (67108864 bytes)\n"))
         << terminal.screen();
@@ -512,14 +502,12 @@ TEST_P(TopWidths, EnterTellsWhatShowSays) {
 
 INSTANTIATE_TEST_SUITE_P(Columns, TopWidths, testing::Values(80, 200));
 
-TEST(TopScreen, WhatDoesNotFitIsMarkedAndCanBeReached) {
-    Frames frames;
-    frames.shared.region(frames.producer.owner, std::string(120, 'x'), 9);
+TEST_F(TopScreenOfFrames, WhatDoesNotFitIsMarkedAndCanBeReached) {
+    shared.region(producer.owner, std::string(120, 'x'), 9);
     std::vector<std::unique_ptr<Peer>> more;
     for (int i = 0; i < 6; i++)
-        more.push_back(
-            std::make_unique<Peer>(frames.shared, "app", std::vector<Hold>{{frames.record.id}}));
-    Terminal terminal(frames.shared, 60, 12);
+        more.push_back(std::make_unique<Peer>(shared, "app", std::vector<Hold>{{record.id}}));
+    Terminal terminal(shared, 60, 12);
     EXPECT_TRUE(terminal.shows("lines below (arrow keys)")) << terminal.screen();
     terminal.keys("End");
     EXPECT_TRUE(terminal.shows("lines above")) << terminal.screen();
@@ -533,9 +521,8 @@ TEST(TopScreen, WhatDoesNotFitIsMarkedAndCanBeReached) {
     EXPECT_TRUE(terminal.shows("status 0"));
 }
 
-TEST(TopScreen, ATinyOneIsNoTrouble) {
-    Frames frames;
-    Terminal terminal(frames.shared, 12, 3);
+TEST_F(TopScreenOfFrames, ATinyOneIsNoTrouble) {
+    Terminal terminal(shared, 12, 3);
     EXPECT_TRUE(terminal.shows("gpushare to")) << terminal.screen();
     for (int height : {1, 2, 4, 5, 9}) {
         terminal.resize(20, height);
@@ -576,22 +563,20 @@ TEST(TopScreen, ForeignTextStaysInItsPlace) {
     EXPECT_TRUE(terminal.shows("\u6f22\u2026\n? help  q quit")) << terminal.screen();
 }
 
-TEST(TopScreen, TroubleIsToldInIt) {
-    Frames frames;
-    Terminal terminal(frames.shared, 120, 24);
+TEST_F(TopScreenOfFrames, TroubleIsToldInIt) {
+    Terminal terminal(shared, 120, 24);
     EXPECT_TRUE(terminal.shows("viewer"));
-    write_file(std::string(frames.shared.store.path) + "/procs/1.2.3.00000000000000ff", "nonsense");
+    write_file(std::string(shared.store.path) + "/procs/1.2.3.00000000000000ff", "nonsense");
     EXPECT_TRUE(terminal.shows("gpushare: top: warning: ")) << terminal.screen();
     EXPECT_TRUE(terminal.shows("viewer")) << terminal.screen();
 }
 
-TEST(TopScreen, ADirectoryThatCannotBeReadIsToldWhole) {
-    Frames frames;
-    chmod(frames.shared.root.path.c_str(), 0755);
-    Terminal terminal(frames.shared, 80, 24);
+TEST_F(TopScreenOfFrames, ADirectoryThatCannotBeReadIsToldWhole) {
+    chmod(shared.root.path.c_str(), 0755);
+    Terminal terminal(shared, 80, 24);
     EXPECT_TRUE(terminal.shows("chmod 700")) << terminal.screen();
     EXPECT_LACKS(terminal.screen(), "No process");
-    chmod(frames.shared.root.path.c_str(), 0700);
+    chmod(shared.root.path.c_str(), 0700);
     EXPECT_TRUE(terminal.shows("viewer")) << terminal.screen();
 }
 
@@ -606,11 +591,10 @@ TEST(TopScreen, ATerminalWithoutAScreenIsRefused) {
     EXPECT_EQ(shared.tool({"top"}).status, 1);
 }
 
-TEST(TopScreen, EndsWithItsTerminalEvenIfItIsNotToldSo) {
-    Frames frames;
+TEST_F(TopScreenOfFrames, EndsWithItsTerminalEvenIfItIsNotToldSo) {
     int pid;
     {
-        Terminal terminal(frames.shared, 80, 24); // SIGHUP is ignored
+        Terminal terminal(shared, 80, 24); // SIGHUP is ignored
         EXPECT_TRUE(terminal.shows("viewer"));
         pid = terminal.pid();
         EXPECT_EQ(kill(pid, 0), 0);

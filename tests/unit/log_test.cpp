@@ -100,6 +100,14 @@ Outcome in_child(const std::function<int()> &body) {
     return run;
 }
 
+Outcome summed(const std::function<void()> &body) {
+    return in_child([&] {
+        body();
+        gps_log_summary();
+        return 0;
+    });
+}
+
 void passes(const std::function<int()> &body) {
     EXPECT_EQ(in_child(body).status, 0);
 }
@@ -254,20 +262,22 @@ gps_frame python_frame(const char *file, uint32_t line, const char *function) {
     return frame;
 }
 
-TEST(TextReport, ShowsPythonFrames) {
-    Full full;
+struct FullReport : testing::Test, Full {
     char buffer[GPS_LOGLINE_BYTES];
-    full.stack[1] = python_frame("/opt/cam.py", 12, "release");
-    full.stack[2] = python_frame("\x1b", 0, "<module>");
-    format_text(buffer, sizeof buffer, &full.report, &full.stamp);
+};
+using FullText = FullReport;
+using FullJson = FullReport;
+
+TEST_F(FullText, ShowsPythonFrames) {
+    stack[1] = python_frame("/opt/cam.py", 12, "release");
+    stack[2] = python_frame("\x1b", 0, "<module>");
+    format_text(buffer, sizeof buffer, &report, &stamp);
     EXPECT_NE(strstr(buffer, " #1 release at /opt/cam.py:12\n"), nullptr) << buffer;
     EXPECT_NE(strstr(buffer, " #2 <module> at ?\n"), nullptr) << buffer;
 }
 
-TEST(TextReport, LooksLikeThis) {
-    Full full;
-    char buffer[GPS_LOGLINE_BYTES];
-    gps_text text = format_text(buffer, sizeof buffer, &full.report, &full.stamp);
+TEST_F(FullText, LooksLikeThis) {
+    gps_text text = format_text(buffer, sizeof buffer, &report, &stamp);
     EXPECT_FALSE(text.cut);
     EXPECT_STREQ(buffer,
                  "========= GPUSHARE ERROR: double-free in cudaFree, by producer (pid 1234)\n"
@@ -340,26 +350,22 @@ TEST(TextReport, NamesARegionByWhatItHas) {
               "=========     region with id 00112233445566778899aabbccddeeff");
 }
 
-TEST(Reports, NameTheRank) {
-    Full full;
-    char buffer[GPS_LOGLINE_BYTES];
-    full.stamp.rank = "3";
-    format_text(buffer, sizeof buffer, &full.report, &full.stamp);
+TEST_F(FullReport, NameTheRank) {
+    stamp.rank = "3";
+    format_text(buffer, sizeof buffer, &report, &stamp);
     EXPECT_NE(std::string(buffer).find(" by producer (pid 1234, rank 3)\n"), std::string::npos)
         << buffer;
-    const gps_text text = format_jsonl(buffer, sizeof buffer, &full.report, &full.stamp, 0xa1);
+    const gps_text text = format_jsonl(buffer, sizeof buffer, &report, &stamp, 0xa1);
     const Json json = json_of(std::string(buffer, text.length)).at(0);
     EXPECT_EQ(json["rank"].kind, Json::Number);
     EXPECT_EQ(json["rank"].text, "3");
 }
 
-TEST(TextReport, ForeignTextCannotSteerTheTerminal) {
-    Full full;
-    char buffer[GPS_LOGLINE_BYTES];
-    strcpy(full.others[0].owner.command, "\x1b[2J\nx");
-    full.report.detail = "a\nb\x1b";
-    strcpy(full.stack[0].module, "/tmp/\x1b[31m");
-    format_text(buffer, sizeof buffer, &full.report, &full.stamp);
+TEST_F(FullText, ForeignTextCannotSteerTheTerminal) {
+    strcpy(others[0].owner.command, "\x1b[2J\nx");
+    report.detail = "a\nb\x1b";
+    strcpy(stack[0].module, "/tmp/\x1b[31m");
+    format_text(buffer, sizeof buffer, &report, &stamp);
     EXPECT_EQ(std::string(buffer).find('\x1b'), std::string::npos);
     EXPECT_NE(std::string(buffer).find("other process: ?[2J?x (pid 4242)\n"), std::string::npos);
     EXPECT_NE(std::string(buffer).find("=========     a?b?\n"), std::string::npos);
@@ -370,10 +376,8 @@ const Strings json_keys = {"ts",     "pid",   "pid_ns",  "tid",     "command", "
                            "region", "name",  "device",  "context", "message", "hint",
                            "count",  "site",  "stack",   "prior",   "detail",  "others"};
 
-TEST(JsonReport, HasEveryField) {
-    Full full;
-    char buffer[GPS_LOGLINE_BYTES];
-    gps_text text = format_jsonl(buffer, sizeof buffer, &full.report, &full.stamp, 0xa1);
+TEST_F(FullJson, HasEveryField) {
+    gps_text text = format_jsonl(buffer, sizeof buffer, &report, &stamp, 0xa1);
     Json json = json_of(std::string(buffer, text.length)).at(0);
     EXPECT_EQ(json.keys, json_keys);
     EXPECT_EQ(json["ts"].text, "2026-11-21T02:34:05.123456Z");
@@ -400,24 +404,24 @@ TEST(JsonReport, HasEveryField) {
     EXPECT_EQ(json["context"].text, "0xc0");
     EXPECT_EQ(json["site"].text, "00000000000000a1");
     EXPECT_EQ(json["detail"].text, "it was freed by another thread");
-    const Json &stack = json["stack"];
-    ASSERT_EQ(stack.elements.size(), 3u);
-    EXPECT_EQ(stack.elements[0].keys, (Strings{"module", "offset", "build_id"}));
-    EXPECT_EQ(stack.elements[0]["module"].text, "/opt/app/libframes.so");
-    EXPECT_EQ(stack.elements[0]["offset"].text, "0x1b2c");
-    EXPECT_EQ(stack.elements[0]["build_id"].text, "00ff");
-    EXPECT_TRUE(stack.elements[1]["build_id"].is_null());
-    EXPECT_TRUE(stack.elements[2]["module"].is_null());
-    EXPECT_EQ(stack.elements[2]["offset"].text, "0x7f0000001000");
-    const Json &others = json["others"];
-    ASSERT_EQ(others.elements.size(), 2u);
-    EXPECT_EQ(others.elements[0].keys, (Strings{"pid", "pid_ns", "command", "since"}));
-    EXPECT_TRUE(others.elements[0]["since"].is_null());
-    EXPECT_EQ(others.elements[1]["since"].text, "2026-11-21T02:33:20.000000Z");
-    EXPECT_EQ(others.elements[1]["pid_ns"].text, "78");
-    EXPECT_EQ(others.elements[0]["pid"].text, "4242");
-    EXPECT_EQ(others.elements[0]["command"].text, "consumer");
-    EXPECT_EQ(others.elements[1]["command"].text, "viewer");
+    const Json &frames = json["stack"];
+    ASSERT_EQ(frames.elements.size(), 3u);
+    EXPECT_EQ(frames.elements[0].keys, (Strings{"module", "offset", "build_id"}));
+    EXPECT_EQ(frames.elements[0]["module"].text, "/opt/app/libframes.so");
+    EXPECT_EQ(frames.elements[0]["offset"].text, "0x1b2c");
+    EXPECT_EQ(frames.elements[0]["build_id"].text, "00ff");
+    EXPECT_TRUE(frames.elements[1]["build_id"].is_null());
+    EXPECT_TRUE(frames.elements[2]["module"].is_null());
+    EXPECT_EQ(frames.elements[2]["offset"].text, "0x7f0000001000");
+    const Json &parties = json["others"];
+    ASSERT_EQ(parties.elements.size(), 2u);
+    EXPECT_EQ(parties.elements[0].keys, (Strings{"pid", "pid_ns", "command", "since"}));
+    EXPECT_TRUE(parties.elements[0]["since"].is_null());
+    EXPECT_EQ(parties.elements[1]["since"].text, "2026-11-21T02:33:20.000000Z");
+    EXPECT_EQ(parties.elements[1]["pid_ns"].text, "78");
+    EXPECT_EQ(parties.elements[0]["pid"].text, "4242");
+    EXPECT_EQ(parties.elements[0]["command"].text, "consumer");
+    EXPECT_EQ(parties.elements[1]["command"].text, "viewer");
     const Json &prior = json["prior"];
     ASSERT_EQ(prior.elements.size(), 2u);
     EXPECT_EQ(prior.elements[0].keys, (Strings{"pid", "pid_ns", "command", "what", "ts", "stack"}));
@@ -465,13 +469,11 @@ TEST(JsonReport, WhatIsNotKnownIsNull) {
     EXPECT_EQ(json["count"].text, "1");
 }
 
-TEST(JsonReport, QuotesWhatItIsGiven) {
-    Full full;
-    char buffer[GPS_LOGLINE_BYTES];
-    full.stamp.command = "a\"b\\c\n";
-    full.report.detail = "\xff\x01";
-    strcpy(full.stack[0].module, "/tmp/\"x\"");
-    format_jsonl(buffer, sizeof buffer, &full.report, &full.stamp, 1);
+TEST_F(FullJson, QuotesWhatItIsGiven) {
+    stamp.command = "a\"b\\c\n";
+    report.detail = "\xff\x01";
+    strcpy(stack[0].module, "/tmp/\"x\"");
+    format_jsonl(buffer, sizeof buffer, &report, &stamp, 1);
     Json json = json_of(buffer).at(0);
     EXPECT_EQ(json["command"].text, "a\"b\\c\n");
     EXPECT_EQ(json["detail"].text, "\xef\xbf\xbd\x01");
@@ -623,7 +625,7 @@ TEST(Log, WithoutAKnownCallSiteNothingIsARepeat) {
 }
 
 TEST(LogSummary, SumsUpInText) {
-    Outcome run = in_child([] {
+    Outcome run = summed([] {
         gps_report report = report_of(GPS_DOUBLE_FREE, 7);
         report.api = "cudaFree";
         report.pointer = 0x7f00;
@@ -634,8 +636,6 @@ TEST(LogSummary, SumsUpInText) {
         send(GPS_SHARE_TIMEOUT, 8);
         send(GPS_SHARE_TIMEOUT, 8);
         send(GPS_OPEN_STALE, 9);
-        gps_log_summary();
-        return 0;
     });
     Strings lines = lines_of(run.err);
     std::set<std::string> repeats(lines.end() - 3, lines.end() - 1);
@@ -647,15 +647,13 @@ TEST(LogSummary, SumsUpInText) {
 }
 
 TEST(LogSummary, ARaisedReportIsNoRepeatAndItsRepeatsHaveItsLevel) {
-    Outcome run = in_child([] {
+    Outcome run = summed([] {
         gps_report report = report_of(GPS_FREE_WHILE_OPEN, 7);
         open_log("stderr", GPS_LOG_JSONL, GPS_LEVEL_WARNING);
         send(report);
         report.raised = true;
         send(report);
         send(report);
-        gps_log_summary();
-        return 0;
     });
     std::vector<Json> json = json_of(run.err);
     ASSERT_EQ(json.size(), 4u) << run.err;
@@ -677,30 +675,22 @@ TEST(LogSummary, ARaisedReportPassesByItsLevel) {
 }
 
 TEST(LogSummary, ComesOnceAndOnlyIfThereWasAnything) {
-    Outcome silent = in_child([] {
-        open_log();
-        gps_log_summary();
-        return 0;
-    });
+    Outcome silent = summed([] { open_log(); });
     EXPECT_EQ(silent.err, "");
 
-    Outcome once = in_child([] {
+    Outcome once = summed([] {
         open_log();
         gps_log_summary(); // too early: nothing to say, and it may come again
         send(GPS_DOUBLE_FREE, 1);
         gps_log_summary();
-        gps_log_summary();
-        return 0;
     });
     EXPECT_EQ(count_of(once.err, "SUMMARY"), 1u);
 }
 
 TEST(LogSummary, CountsWhatWasReportedBeforeTheLogWasOpened) {
-    Outcome run = in_child([] {
+    Outcome run = summed([] {
         send(GPS_CONFIG_ERROR);
         open_log();
-        gps_log_summary();
-        return 0;
     });
     EXPECT_EQ(lines_of(run.err).back(),
               "========= GPUSHARE SUMMARY: 1 finding (1 error), 0 repeated");
@@ -729,7 +719,7 @@ TEST(LogSummary, SaysWhenTheTableOfCallSitesWasFull) {
 // --- stderr ---
 
 TEST(LogStderr, ClosedStderrLosesReportsAndTheSummarySaysSo) {
-    Outcome run = in_child([] {
+    Outcome run = summed([] {
         int copy = fcntl(STDERR_FILENO, F_DUPFD, 10);
         open_log();
         send(GPS_DOUBLE_FREE, 1);
@@ -737,8 +727,6 @@ TEST(LogStderr, ClosedStderrLosesReportsAndTheSummarySaysSo) {
         send(GPS_DOUBLE_FREE, 2);
         send(GPS_DOUBLE_FREE, 3);
         dup2(copy, STDERR_FILENO);
-        gps_log_summary();
-        return 0;
     });
     EXPECT_EQ(count_of(run.err, "GPUSHARE ERROR"), 1u);
     EXPECT_EQ(
@@ -1035,7 +1023,7 @@ TEST(LogConcurrency, ReportsOfProcessesStayWholeOnOnePipe) {
 }
 
 TEST(LogConcurrency, ThreadsCountEveryRepeatOnce) {
-    Outcome run = in_child([] {
+    Outcome run = summed([] {
         std::vector<std::thread> threads;
         open_log("stderr", GPS_LOG_JSONL);
         for (int i = 0; i < 8; i++)
@@ -1045,8 +1033,6 @@ TEST(LogConcurrency, ThreadsCountEveryRepeatOnce) {
             });
         for (std::thread &thread : threads)
             thread.join();
-        gps_log_summary();
-        return 0;
     });
     std::vector<Json> json = json_of(run.err);
     ASSERT_EQ(json.size(), 21u); // 10 call sites, their repeats, and the sum
@@ -1081,7 +1067,7 @@ TEST(LogFork, AChildReportsAsTextUntilItOpensTheLog) {
 }
 
 TEST(LogFork, AChildThatOpensTheLogBeginsAnew) {
-    Outcome run = in_child([] {
+    Outcome run = summed([] {
         open_log();
         send(GPS_DOUBLE_FREE, 1);
         send(GPS_DOUBLE_FREE, 1);
@@ -1097,8 +1083,6 @@ TEST(LogFork, AChildThatOpensTheLogBeginsAnew) {
         }
         int status;
         waitpid(child, &status, 0);
-        gps_log_summary();
-        return 0;
     });
     EXPECT_NE(run.err.find("\"message\":\"1 finding (1 error), 2 repeated\""), std::string::npos)
         << run.err;
@@ -1107,7 +1091,7 @@ TEST(LogFork, AChildThatOpensTheLogBeginsAnew) {
 }
 
 TEST(LogFork, AVforkedChildDoesNotSumUpForItsParent) {
-    Outcome run = in_child([] {
+    Outcome run = summed([] {
         open_log();
         send(GPS_DOUBLE_FREE, 1);
         pid_t child = vfork();
@@ -1117,8 +1101,6 @@ TEST(LogFork, AVforkedChildDoesNotSumUpForItsParent) {
         }
         int status;
         waitpid(child, &status, 0);
-        gps_log_summary();
-        return 0;
     });
     EXPECT_EQ(count_of(run.err, "SUMMARY"), 1u);
 }

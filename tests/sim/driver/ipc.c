@@ -22,6 +22,11 @@ static bool is_told(CUresult *code) {
     return true;
 }
 
+#define TELL()                                                                                     \
+    CUresult told;                                                                                 \
+    if (is_told(&told))                                                                            \
+    return told
+
 static struct handle describe(const struct span *span) {
     const struct block *block = span->block;
     return (struct handle){.context = (uint64_t)(uintptr_t)block->context,
@@ -49,9 +54,7 @@ static CUresult export(CUdeviceptr pointer, struct handle *handle) {
 }
 
 CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr pointer) {
-    CUresult told;
-    if (is_told(&told))
-        return told;
+    TELL();
     struct handle handle;
     REFUSE(!out || !pointer, CUDA_ERROR_INVALID_VALUE);
     CURRENT(context);
@@ -89,9 +92,7 @@ static bool plausible(const struct handle *handle) {
 }
 
 CUresult CUDAAPI cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle bytes, unsigned int flags) {
-    CUresult told;
-    if (is_told(&told))
-        return told;
+    TELL();
     struct handle handle;
     memcpy(&handle, &bytes, sizeof handle);
     REFUSE(!out || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, CUDA_ERROR_INVALID_VALUE);
@@ -108,9 +109,7 @@ CUresult CUDAAPI cuIpcOpenMemHandle(CUdeviceptr *out, CUipcMemHandle bytes, unsi
 }
 
 CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr pointer) {
-    CUresult told;
-    if (is_told(&told))
-        return told;
+    TELL();
     CURRENT(context);
     state_lock();
     struct span span;
@@ -130,17 +129,13 @@ CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr pointer) {
 }
 
 CUresult CUDAAPI cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event) {
-    CUresult told;
-    if (is_told(&told))
-        return told;
+    TELL();
     CURRENT(context);
     return event ? event_export(event, handle) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult CUDAAPI cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle handle) {
-    CUresult told;
-    if (is_told(&told))
-        return told;
+    TELL();
     CURRENT(context);
     REFUSE(!out, CUDA_ERROR_INVALID_VALUE);
     /* A card opens what is left of a creator that has ended, too. */
