@@ -78,81 +78,65 @@ static CUDA_MEMSET_NODE_PARAMS fill_of(struct ends ends) {
         .dst = ends.to, .elementSize = 1, .value = 1, .width = ends.bytes, .height = 1};
 }
 
+/* Which ends it has, and how many bytes lie between its first and its last one. */
+enum { TO = 1, FROM = 2 };
+#define LINE  RANGE
+#define ROWS  ((HEIGHT - 1) * PITCH + WIDTH)
+#define BOXES ((LAYERS * HEIGHT - 1) * PITCH + WIDTH)
+
 /* What a row calls. */
-#define CALL(name, call)                                                                           \
+#define CALLS(CALL, WITH)                                                                          \
+    CALL(cuMemcpyHtoD, TO, LINE, cuMemcpyHtoD(e.to, host, e.bytes))                                \
+    CALL(cuMemcpyHtoDAsync, TO, LINE, cuMemcpyHtoDAsync(e.to, host, e.bytes, stream))              \
+    CALL(cuMemcpyDtoH, FROM, LINE, cuMemcpyDtoH(host, e.from, e.bytes))                            \
+    CALL(cuMemcpyDtoHAsync, FROM, LINE, cuMemcpyDtoHAsync(host, e.from, e.bytes, stream))          \
+    CALL(cuMemcpyDtoD, TO | FROM, LINE, cuMemcpyDtoD(e.to, e.from, e.bytes))                       \
+    CALL(cuMemcpyDtoDAsync, TO | FROM, LINE, cuMemcpyDtoDAsync(e.to, e.from, e.bytes, stream))     \
+    CALL(cuMemcpy, TO | FROM, LINE, cuMemcpy(e.to, e.from, e.bytes))                               \
+    CALL(cuMemcpyAsync, TO | FROM, LINE, cuMemcpyAsync(e.to, e.from, e.bytes, stream))             \
+    CALL(cuMemcpyPeer, TO | FROM, LINE, cuMemcpyPeer(e.to, context, e.from, context, e.bytes))     \
+    CALL(cuMemcpyPeerAsync, TO | FROM, LINE,                                                       \
+         cuMemcpyPeerAsync(e.to, context, e.from, context, e.bytes, stream))                       \
+    CALL(cuMemsetD8, TO, LINE, cuMemsetD8(e.to, 1, e.bytes))                                       \
+    CALL(cuMemsetD8Async, TO, LINE, cuMemsetD8Async(e.to, 1, e.bytes, stream))                     \
+    CALL(cuMemsetD2D8, TO, ROWS, cuMemsetD2D8(e.to, PITCH, 1, WIDTH, HEIGHT))                      \
+    CALL(cuMemsetD2D8Async, TO, ROWS, cuMemsetD2D8Async(e.to, PITCH, 1, WIDTH, HEIGHT, stream))    \
+    WITH(cuMemcpy2D, TO | FROM, ROWS, CUDA_MEMCPY2D, rows_of(e), cuMemcpy2D(&plan))                \
+    WITH(cuMemcpy2DUnaligned, TO | FROM, ROWS, CUDA_MEMCPY2D, rows_of(e),                          \
+         cuMemcpy2DUnaligned(&plan))                                                               \
+    WITH(cuMemcpy2DAsync, TO | FROM, ROWS, CUDA_MEMCPY2D, rows_of(e),                              \
+         cuMemcpy2DAsync(&plan, stream))                                                           \
+    WITH(cuMemcpy3D, TO | FROM, BOXES, CUDA_MEMCPY3D, box_of(e, LAYERS), cuMemcpy3D(&plan))        \
+    WITH(cuMemcpy3DAsync, TO | FROM, BOXES, CUDA_MEMCPY3D, box_of(e, LAYERS),                      \
+         cuMemcpy3DAsync(&plan, stream))                                                           \
+    WITH(cuMemcpy3DPeer, TO | FROM, BOXES, CUDA_MEMCPY3D_PEER, peers_of(e), cuMemcpy3DPeer(&plan)) \
+    WITH(cuMemcpy3DPeerAsync, TO | FROM, BOXES, CUDA_MEMCPY3D_PEER, peers_of(e),                   \
+         cuMemcpy3DPeerAsync(&plan, stream))                                                       \
+    WITH(cuGraphAddMemcpyNode, TO | FROM, LINE, CUDA_MEMCPY3D, line_of(e),                         \
+         cuGraphAddMemcpyNode(&node, graph, NULL, 0, &plan, context))                              \
+    WITH(cuGraphAddMemsetNode, TO, LINE, CUDA_MEMSET_NODE_PARAMS, fill_of(e),                      \
+         cuGraphAddMemsetNode(&node, graph, NULL, 0, &plan, context))
+
+#define CALL_FUNCTION(name, sides, span, call)                                                     \
     static CUresult call_##name(struct ends e) {                                                   \
         return call;                                                                               \
     }
-#define WITH(name, type, of, call)                                                                 \
+#define WITH_FUNCTION(name, sides, span, type, of, call)                                           \
     static CUresult call_##name(struct ends e) {                                                   \
         const type plan = of;                                                                      \
         CUgraphNode node;                                                                          \
         (void)node;                                                                                \
         return call;                                                                               \
     }
-CALL(cuMemcpyHtoD, cuMemcpyHtoD(e.to, host, e.bytes))
-CALL(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync(e.to, host, e.bytes, stream))
-CALL(cuMemcpyDtoH, cuMemcpyDtoH(host, e.from, e.bytes))
-CALL(cuMemcpyDtoHAsync, cuMemcpyDtoHAsync(host, e.from, e.bytes, stream))
-CALL(cuMemcpyDtoD, cuMemcpyDtoD(e.to, e.from, e.bytes))
-CALL(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync(e.to, e.from, e.bytes, stream))
-CALL(cuMemcpy, cuMemcpy(e.to, e.from, e.bytes))
-CALL(cuMemcpyAsync, cuMemcpyAsync(e.to, e.from, e.bytes, stream))
-CALL(cuMemcpyPeer, cuMemcpyPeer(e.to, context, e.from, context, e.bytes))
-CALL(cuMemcpyPeerAsync, cuMemcpyPeerAsync(e.to, context, e.from, context, e.bytes, stream))
-CALL(cuMemsetD8, cuMemsetD8(e.to, 1, e.bytes))
-CALL(cuMemsetD8Async, cuMemsetD8Async(e.to, 1, e.bytes, stream))
-CALL(cuMemsetD2D8, cuMemsetD2D8(e.to, PITCH, 1, WIDTH, HEIGHT))
-CALL(cuMemsetD2D8Async, cuMemsetD2D8Async(e.to, PITCH, 1, WIDTH, HEIGHT, stream))
-WITH(cuMemcpy2D, CUDA_MEMCPY2D, rows_of(e), cuMemcpy2D(&plan))
-WITH(cuMemcpy2DUnaligned, CUDA_MEMCPY2D, rows_of(e), cuMemcpy2DUnaligned(&plan))
-WITH(cuMemcpy2DAsync, CUDA_MEMCPY2D, rows_of(e), cuMemcpy2DAsync(&plan, stream))
-WITH(cuMemcpy3D, CUDA_MEMCPY3D, box_of(e, LAYERS), cuMemcpy3D(&plan))
-WITH(cuMemcpy3DAsync, CUDA_MEMCPY3D, box_of(e, LAYERS), cuMemcpy3DAsync(&plan, stream))
-WITH(cuMemcpy3DPeer, CUDA_MEMCPY3D_PEER, peers_of(e), cuMemcpy3DPeer(&plan))
-WITH(cuMemcpy3DPeerAsync, CUDA_MEMCPY3D_PEER, peers_of(e), cuMemcpy3DPeerAsync(&plan, stream))
-WITH(cuGraphAddMemcpyNode, CUDA_MEMCPY3D, line_of(e),
-     cuGraphAddMemcpyNode(&node, graph, NULL, 0, &plan, context))
-WITH(cuGraphAddMemsetNode, CUDA_MEMSET_NODE_PARAMS, fill_of(e),
-     cuGraphAddMemsetNode(&node, graph, NULL, 0, &plan, context))
+CALLS(CALL_FUNCTION, WITH_FUNCTION)
 
-/* Which ends it has, and how many bytes lie between its first and its last one. */
-enum { TO = 1, FROM = 2 };
-#define LINE  RANGE
-#define ROWS  ((HEIGHT - 1) * PITCH + WIDTH)
-#define BOXES ((LAYERS * HEIGHT - 1) * PITCH + WIDTH)
-#define ROW(name, ends, span)                                                                      \
-    { #name, call_##name, ends, span }
+#define ROW(name, sides, span, ...) {#name, call_##name, sides, span},
 static const struct row {
     const char *name;
     CUresult (*call)(struct ends ends);
     int ends;
     size_t span;
-} rows[] = {
-    ROW(cuMemcpyHtoD, TO, LINE),
-    ROW(cuMemcpyHtoDAsync, TO, LINE),
-    ROW(cuMemcpyDtoH, FROM, LINE),
-    ROW(cuMemcpyDtoHAsync, FROM, LINE),
-    ROW(cuMemcpyDtoD, TO | FROM, LINE),
-    ROW(cuMemcpyDtoDAsync, TO | FROM, LINE),
-    ROW(cuMemcpy, TO | FROM, LINE),
-    ROW(cuMemcpyAsync, TO | FROM, LINE),
-    ROW(cuMemcpyPeer, TO | FROM, LINE),
-    ROW(cuMemcpyPeerAsync, TO | FROM, LINE),
-    ROW(cuMemsetD8, TO, LINE),
-    ROW(cuMemsetD8Async, TO, LINE),
-    ROW(cuMemsetD2D8, TO, ROWS),
-    ROW(cuMemsetD2D8Async, TO, ROWS),
-    ROW(cuMemcpy2D, TO | FROM, ROWS),
-    ROW(cuMemcpy2DUnaligned, TO | FROM, ROWS),
-    ROW(cuMemcpy2DAsync, TO | FROM, ROWS),
-    ROW(cuMemcpy3D, TO | FROM, BOXES),
-    ROW(cuMemcpy3DAsync, TO | FROM, BOXES),
-    ROW(cuMemcpy3DPeer, TO | FROM, BOXES),
-    ROW(cuMemcpy3DPeerAsync, TO | FROM, BOXES),
-    ROW(cuGraphAddMemcpyNode, TO | FROM, LINE),
-    ROW(cuGraphAddMemsetNode, TO, LINE),
-};
+} rows[] = {CALLS(ROW, ROW)};
 
 /* All bytes that a call may write are 0x5a before it, and those that it reads 0xa5. */
 static bool is_touched(CUdeviceptr first, size_t size) {

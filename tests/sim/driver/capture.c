@@ -202,14 +202,8 @@ static CUresult end_for_others(CUstream stream, bool per_thread) {
     return result;
 }
 
-CUresult CUDAAPI cuStreamBeginCaptureToCig(CUstream stream, CUstreamCigCaptureParams *where) {
-    return begin(stream, false, CU_STREAM_CAPTURE_MODE_GLOBAL);
-}
-
-CUresult CUDAAPI cuStreamBeginCaptureToCig_ptsz(CUstream stream, CUstreamCigCaptureParams *where) {
-    return begin(stream, true, CU_STREAM_CAPTURE_MODE_GLOBAL);
-}
-
+BOTH(cuStreamBeginCaptureToCig, (CUstream stream, CUstreamCigCaptureParams *where),
+     begin(stream, per_thread, CU_STREAM_CAPTURE_MODE_GLOBAL))
 BOTH(cuStreamEndCaptureToCig, (CUstream stream), end_for_others(stream, per_thread))
 
 /* The new steps come behind those that the graph has. */
@@ -223,12 +217,6 @@ static CUresult begin_again(CUstream named, bool per_thread, CUstreamCaptureMode
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuStreamBeginRecaptureToGraph(CUstream stream, CUstreamCaptureMode mode,
-                                               CUgraph graph, void *each, void *data) {
-    return begin_again(stream, false, mode, graph);
-}
-
-CUresult CUDAAPI cuStreamBeginRecaptureToGraph_ptsz(CUstream stream, CUstreamCaptureMode mode,
-                                                    CUgraph graph, void *each, void *data) {
-    return begin_again(stream, true, mode, graph);
-}
+BOTH(cuStreamBeginRecaptureToGraph,
+     (CUstream stream, CUstreamCaptureMode mode, CUgraph graph, void *each, void *data),
+     begin_again(stream, per_thread, mode, graph))

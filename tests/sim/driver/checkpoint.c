@@ -41,18 +41,11 @@ CUresult CUDAAPI cuCheckpointProcessGetRestoreThreadId(int pid, int *tid) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args) {
-    return ask(pid, SIM_PROCESS_LOCK, NULL);
-}
-
-CUresult CUDAAPI cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args) {
-    return ask(pid, SIM_PROCESS_CHECKPOINT, NULL);
-}
-
-CUresult CUDAAPI cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args) {
-    return ask(pid, SIM_PROCESS_RESTORE, NULL);
-}
-
-CUresult CUDAAPI cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args) {
-    return ask(pid, SIM_PROCESS_UNLOCK, NULL);
-}
+CALL(cuCheckpointProcessLock, (int pid, CUcheckpointLockArgs *args),
+     ask(pid, SIM_PROCESS_LOCK, NULL))
+CALL(cuCheckpointProcessCheckpoint, (int pid, CUcheckpointCheckpointArgs *args),
+     ask(pid, SIM_PROCESS_CHECKPOINT, NULL))
+CALL(cuCheckpointProcessRestore, (int pid, CUcheckpointRestoreArgs *args),
+     ask(pid, SIM_PROCESS_RESTORE, NULL))
+CALL(cuCheckpointProcessUnlock, (int pid, CUcheckpointUnlockArgs *args),
+     ask(pid, SIM_PROCESS_UNLOCK, NULL))

@@ -107,23 +107,17 @@ static CUresult create_current(CUcontext *out, unsigned flags, CUdevice device) 
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuCtxCreate(CUcontext *out, unsigned int flags, CUdevice device) {
-    return create_current(out, flags, device);
-}
-
-CUresult CUDAAPI cuCtxCreate_v2(CUcontext *out, unsigned int flags, CUdevice device) {
-    return create_current(out, flags, device);
-}
-
-CUresult CUDAAPI cuCtxCreate_v3(CUcontext *out, CUexecAffinityParam *affinity, int count,
-                                unsigned int flags, CUdevice device) {
-    return create_current(out, flags, device);
-}
-
-CUresult CUDAAPI cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, unsigned int flags,
-                                CUdevice device) {
-    return create_current(out, flags, device);
-}
+CALL(cuCtxCreate, (CUcontext * out, unsigned int flags, CUdevice device),
+     create_current(out, flags, device))
+CALL(cuCtxCreate_v2, (CUcontext * out, unsigned int flags, CUdevice device),
+     create_current(out, flags, device))
+CALL(cuCtxCreate_v3,
+     (CUcontext * out, CUexecAffinityParam *affinity, int count, unsigned int flags,
+      CUdevice device),
+     create_current(out, flags, device))
+CALL(cuCtxCreate_v4,
+     (CUcontext * out, CUctxCreateParams *params, unsigned int flags, CUdevice device),
+     create_current(out, flags, device))
 
 CUresult CUDAAPI cuCtxDestroy_v2(CUcontext context) {
     TRY(state_check());
@@ -225,9 +219,8 @@ CUresult CUDAAPI cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int fla
     return context ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult CUDAAPI cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned int flags) {
-    return cuDevicePrimaryCtxSetFlags_v2(device, flags);
-}
+CALL(cuDevicePrimaryCtxSetFlags, (CUdevice device, unsigned int flags),
+     cuDevicePrimaryCtxSetFlags_v2(device, flags))
 
 CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active) {
     TRY(primary_check(device));

@@ -273,6 +273,5 @@ CUresult CUDAAPI cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device) 
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device) {
-    return cuDeviceGetDefaultMemPool(pool, device);
-}
+CALL(cuDeviceGetMemPool, (CUmemoryPool * pool, CUdevice device),
+     cuDeviceGetDefaultMemPool(pool, device))

@@ -74,9 +74,8 @@ CUresult CUDAAPI cuEventCreate(CUevent *out, unsigned int flags) {
 }
 
 /* What a card without EGL says. */
-CUresult CUDAAPI cuEventCreateFromEGLSync(CUevent *out, void *sync, unsigned int flags) {
-    return CUDA_ERROR_NOT_SUPPORTED;
-}
+CALL(cuEventCreateFromEGLSync, (CUevent * out, void *sync, unsigned int flags),
+     CUDA_ERROR_NOT_SUPPORTED)
 
 CUresult CUDAAPI cuEventDestroy_v2(CUevent event) {
     TRY(check(event));
@@ -190,13 +189,10 @@ static CUresult elapsed(float *milliseconds, CUevent start, CUevent end) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
-    return elapsed(milliseconds, start, end);
-}
-
-CUresult CUDAAPI cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end) {
-    return elapsed(milliseconds, start, end);
-}
+CALL(cuEventElapsedTime, (float *milliseconds, CUevent start, CUevent end),
+     elapsed(milliseconds, start, end))
+CALL(cuEventElapsedTime_v2, (float *milliseconds, CUevent start, CUevent end),
+     elapsed(milliseconds, start, end))
 
 struct wait {
     struct sim_event *state;

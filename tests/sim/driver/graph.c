@@ -280,16 +280,12 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph) {
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult CUDAAPI cuGraphInstantiate(CUgraphExec *out, CUgraph graph, CUgraphNode *node, char *log,
-                                    size_t size) {
-    return instantiate(out, graph);
-}
-
-CUresult CUDAAPI cuGraphInstantiate_v2(CUgraphExec *out, CUgraph graph, CUgraphNode *node,
-                                       char *log, size_t size) {
-    return instantiate(out, graph);
-}
-
+CALL(cuGraphInstantiate,
+     (CUgraphExec * out, CUgraph graph, CUgraphNode *node, char *log, size_t size),
+     instantiate(out, graph))
+CALL(cuGraphInstantiate_v2,
+     (CUgraphExec * out, CUgraph graph, CUgraphNode *node, char *log, size_t size),
+     instantiate(out, graph))
 CALL(cuGraphInstantiateWithFlags, (CUgraphExec * out, CUgraph graph, unsigned long long flags),
      flags & ~0xfull ? CUDA_ERROR_INVALID_VALUE : instantiate(out, graph))
 

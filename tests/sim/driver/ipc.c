@@ -104,9 +104,8 @@ CUresult CUDAAPI cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle bytes, u
     return open_beside(context, &handle, out);
 }
 
-CUresult CUDAAPI cuIpcOpenMemHandle(CUdeviceptr *out, CUipcMemHandle bytes, unsigned int flags) {
-    return cuIpcOpenMemHandle_v2(out, bytes, flags);
-}
+CALL(cuIpcOpenMemHandle, (CUdeviceptr * out, CUipcMemHandle bytes, unsigned int flags),
+     cuIpcOpenMemHandle_v2(out, bytes, flags))
 
 CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr pointer) {
     TELL();

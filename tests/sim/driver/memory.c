@@ -275,9 +275,8 @@ CUresult CUDAAPI cuMemHostRegister_v2(void *pointer, size_t size, unsigned int f
     return host_register(context, (uint64_t)(uintptr_t)pointer, size);
 }
 
-CUresult CUDAAPI cuMemHostRegister(void *pointer, size_t size, unsigned int flags) {
-    return cuMemHostRegister_v2(pointer, size, flags);
-}
+CALL(cuMemHostRegister, (void *pointer, size_t size, unsigned int flags),
+     cuMemHostRegister_v2(pointer, size, flags))
 
 CUresult CUDAAPI cuMemHostUnregister(void *pointer) {
     CURRENT(context);

@@ -85,10 +85,9 @@ CUresult CUDAAPI cuModuleLoadData(CUmodule *out, const void *image) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned int count,
-                                    CUjit_option *options, void **values) {
-    return cuModuleLoadData(out, image);
-}
+CALL(cuModuleLoadDataEx,
+     (CUmodule * out, const void *image, unsigned int count, CUjit_option *options, void **values),
+     cuModuleLoadData(out, image))
 
 CUresult CUDAAPI cuModuleUnload(CUmodule module) {
     CURRENT(context);
@@ -318,8 +317,6 @@ CUresult CUDAAPI cuLaunchGridAsync(CUfunction function, int width, int height, C
                   stream, false, parameters);
 }
 
-CUresult CUDAAPI cuLaunchGrid(CUfunction function, int width, int height) {
-    return cuLaunchGridAsync(function, width, height, NULL);
-}
-
+CALL(cuLaunchGrid, (CUfunction function, int width, int height),
+     cuLaunchGridAsync(function, width, height, NULL))
 CALL(cuLaunch, (CUfunction function), cuLaunchGrid(function, 1, 1))

@@ -305,15 +305,11 @@ static CUresult check_managed(uint64_t address, uint64_t size) {
     return managed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult CUDAAPI cuMemAdvise(CUdeviceptr pointer, size_t size, CUmem_advise advice,
-                             CUdevice device) {
-    return check_managed(pointer, size);
-}
-
-CUresult CUDAAPI cuMemAdvise_v2(CUdeviceptr pointer, size_t size, CUmem_advise advice,
-                                CUmemLocation location) {
-    return check_managed(pointer, size);
-}
+CALL(cuMemAdvise, (CUdeviceptr pointer, size_t size, CUmem_advise advice, CUdevice device),
+     check_managed(pointer, size))
+CALL(cuMemAdvise_v2,
+     (CUdeviceptr pointer, size_t size, CUmem_advise advice, CUmemLocation location),
+     check_managed(pointer, size))
 
 #define PREFETCH(suffix)                                                                           \
     CUresult CUDAAPI cuMemPrefetchAsync##suffix(CUdeviceptr pointer, size_t size, CUdevice device, \

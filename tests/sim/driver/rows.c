@@ -64,10 +64,8 @@ CALL(cuMemcpy2D_v2_ptds, (const CUDA_MEMCPY2D_v2 *plan), copy_2d(plan, WAITING_P
 CALL(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D_v2 *plan), copy_2d(plan, WAITING))
 CALL(cuMemcpy2DUnaligned_v2_ptds, (const CUDA_MEMCPY2D_v2 *plan), copy_2d(plan, WAITING_PTDS))
 CALL(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D_v2 *plan, CUstream stream), copy_2d(plan, QUEUED))
-
-CUresult CUDAAPI cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D_v2 *plan, CUstream stream) {
-    return copy_2d(plan, QUEUED_PTSZ);
-}
+CALL(cuMemcpy2DAsync_v2_ptsz, (const CUDA_MEMCPY2D_v2 *plan, CUstream stream),
+     copy_2d(plan, QUEUED_PTSZ))
 
 /* --- boxes of linear memory --- */
 
@@ -167,20 +165,15 @@ CUresult CUDAAPI cuMemcpy3DBatchAsync_v2(size_t count, CUDA_MEMCPY3D_BATCH_OP *b
                                                  : copy_boxes(count, boxes, QUEUED);
 }
 
-CUresult CUDAAPI cuMemcpy3DBatchAsync_v2_ptsz(size_t count, CUDA_MEMCPY3D_BATCH_OP *boxes,
-                                              unsigned long long flags, CUstream stream) {
-    return copy_boxes(count, boxes, QUEUED_PTSZ);
-}
-
-CUresult CUDAAPI cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP *box,
-                                               unsigned long long flags, CUstream stream) {
-    return copy_boxes(1, box, QUEUED);
-}
-
-CUresult CUDAAPI cuMemcpy3DWithAttributesAsync_ptsz(CUDA_MEMCPY3D_BATCH_OP *box,
-                                                    unsigned long long flags, CUstream stream) {
-    return copy_boxes(1, box, QUEUED_PTSZ);
-}
+CALL(cuMemcpy3DBatchAsync_v2_ptsz,
+     (size_t count, CUDA_MEMCPY3D_BATCH_OP *boxes, unsigned long long flags, CUstream stream),
+     copy_boxes(count, boxes, QUEUED_PTSZ))
+CALL(cuMemcpy3DWithAttributesAsync,
+     (CUDA_MEMCPY3D_BATCH_OP * box, unsigned long long flags, CUstream stream),
+     copy_boxes(1, box, QUEUED))
+CALL(cuMemcpy3DWithAttributesAsync_ptsz,
+     (CUDA_MEMCPY3D_BATCH_OP * box, unsigned long long flags, CUstream stream),
+     copy_boxes(1, box, QUEUED_PTSZ))
 
 /* --- memsets; `count` elements of `width` bytes a row --- */
 

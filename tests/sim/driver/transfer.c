@@ -305,18 +305,12 @@ FILLS(cuMemsetD32, unsigned int, 4)
 
 /* --- the first ABI: addresses of 32 bits, where nothing lies --- */
 
-CUresult CUDAAPI cuMemcpyHtoD(CUdeviceptr_v1 to, const void *from, unsigned int size) {
-    return cuMemcpyHtoD_v2(to, from, size);
-}
-
-CUresult CUDAAPI cuMemcpyDtoH(void *to, CUdeviceptr_v1 from, unsigned int size) {
-    return cuMemcpyDtoH_v2(to, from, size);
-}
-
-CUresult CUDAAPI cuMemcpyDtoD(CUdeviceptr_v1 to, CUdeviceptr_v1 from, unsigned int size) {
-    return cuMemcpyDtoD_v2(to, from, size);
-}
-
+CALL(cuMemcpyHtoD, (CUdeviceptr_v1 to, const void *from, unsigned int size),
+     cuMemcpyHtoD_v2(to, from, size))
+CALL(cuMemcpyDtoH, (void *to, CUdeviceptr_v1 from, unsigned int size),
+     cuMemcpyDtoH_v2(to, from, size))
+CALL(cuMemcpyDtoD, (CUdeviceptr_v1 to, CUdeviceptr_v1 from, unsigned int size),
+     cuMemcpyDtoD_v2(to, from, size))
 CALL(cuMemcpyHtoDAsync, (CUdeviceptr_v1 to, const void *from, unsigned int size, CUstream stream),
      cuMemcpyHtoDAsync_v2(to, from, size, stream))
 CALL(cuMemcpyDtoHAsync, (void *to, CUdeviceptr_v1 from, unsigned int size, CUstream stream),
@@ -327,14 +321,12 @@ CALL(cuMemcpyDtoDAsync,
 
 /* --- newer than the headers --- */
 
-CUresult CUDAAPI cuMemcpyWithAttributesAsync(CUdeviceptr to, CUdeviceptr from, size_t size,
-                                             CUmemcpyAttributes *attributes, CUstream stream) {
-    return cuMemcpyAsync(to, from, size, stream);
-}
-
-CUresult CUDAAPI cuMemcpyWithAttributesAsync_ptsz(CUdeviceptr to, CUdeviceptr from, size_t size,
-                                                  CUmemcpyAttributes *attributes, CUstream stream) {
-    return cuMemcpyAsync_ptsz(to, from, size, stream);
-}
-
+CALL(cuMemcpyWithAttributesAsync,
+     (CUdeviceptr to, CUdeviceptr from, size_t size, CUmemcpyAttributes *attributes,
+      CUstream stream),
+     cuMemcpyAsync(to, from, size, stream))
+CALL(cuMemcpyWithAttributesAsync_ptsz,
+     (CUdeviceptr to, CUdeviceptr from, size_t size, CUmemcpyAttributes *attributes,
+      CUstream stream),
+     cuMemcpyAsync_ptsz(to, from, size, stream))
 CALL(cuSimNewestCopy, (CUdeviceptr to, CUdeviceptr from, size_t size), cuMemcpy(to, from, size))

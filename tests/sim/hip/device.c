@@ -66,9 +66,7 @@ hipError_t hip_ready(void) {
     return enter();
 }
 
-hipError_t hipInit(unsigned flags) {
-    return hip_answer(flags ? hipErrorInvalidValue : hip_ready());
-}
+PLAIN(hipInit, (unsigned flags), flags ? hipErrorInvalidValue : hip_ready())
 
 hipError_t hipRuntimeGetVersion(int *version) {
     if (!version)
@@ -90,9 +88,7 @@ static hipError_t get_name(char *name, int device) {
 }
 
 /* Fills in the name alone, which comes first in the structs of all versions. */
-hipError_t hipGetDevicePropertiesR0600(void *properties, int device) {
-    return hip_answer(get_name(properties, device));
-}
+PLAIN(hipGetDevicePropertiesR0600, (void *properties, int device), get_name(properties, device))
 
 /* The struct before 6.0, which this name has in all versions. */
 hipError_t hipGetDeviceProperties(hipDeviceProp_t *properties, int device) {
@@ -143,9 +139,7 @@ static hipError_t get_count(int *count) {
                                : hip_code(cuDeviceGetCount(count));
 }
 
-hipError_t hipGetDeviceCount(int *count) {
-    return hip_answer(get_count(count));
-}
+PLAIN(hipGetDeviceCount, (int *count), get_count(count))
 
 hipError_t hipGetDevice(int *device) {
     const hipError_t ready = hip_ready();
@@ -165,9 +159,7 @@ static hipError_t set_device(int device) {
     return enter();
 }
 
-hipError_t hipSetDevice(int device) {
-    return hip_answer(set_device(device));
-}
+PLAIN(hipSetDevice, (int device), set_device(device))
 
 /* A device has one, which becomes current with it. */
 hipError_t hipCtxCreate(hipCtx_t *context, unsigned flags, hipDevice_t device) {
@@ -179,22 +171,12 @@ hipError_t hipCtxCreate(hipCtx_t *context, unsigned flags, hipDevice_t device) {
     return hip_answer(code);
 }
 
-hipError_t hipDeviceGetUuid(hipUUID *uuid, hipDevice_t device) {
-    const hipError_t ready = hip_ready();
-    return hip_answer(ready != hipSuccess ? ready
-                                          : hip_code(cuDeviceGetUuid((CUuuid *)uuid, device)));
-}
-
-hipError_t hipDeviceGetName(char *name, int size, hipDevice_t device) {
-    const hipError_t ready = hip_ready();
-    return hip_answer(ready != hipSuccess ? ready : hip_code(cuDeviceGetName(name, size, device)));
-}
-
-hipError_t hipDeviceCanAccessPeer(int *can, int device, int peer) {
-    const hipError_t ready = hip_ready();
-    return hip_answer(ready != hipSuccess ? ready
-                                          : hip_code(cuDeviceCanAccessPeer(can, device, peer)));
-}
+ANSWER(hipDeviceGetUuid, (hipUUID * uuid, hipDevice_t device),
+       hip_code(cuDeviceGetUuid((CUuuid *)uuid, device)))
+ANSWER(hipDeviceGetName, (char *name, int size, hipDevice_t device),
+       hip_code(cuDeviceGetName(name, size, device)))
+ANSWER(hipDeviceCanAccessPeer, (int *can, int device, int peer),
+       hip_code(cuDeviceCanAccessPeer(can, device, peer)))
 
 static hipError_t enable_peer(int peer) {
     CUcontext context;
@@ -204,14 +186,9 @@ static hipError_t enable_peer(int peer) {
     return code != hipSuccess ? code : hip_code(cuCtxEnablePeerAccess(context, 0));
 }
 
-hipError_t hipDeviceEnablePeerAccess(int peer, unsigned flags) {
-    return hip_answer(flags ? hipErrorInvalidValue : enable_peer(peer));
-}
-
-hipError_t hipDeviceSynchronize(void) {
-    const hipError_t ready = hip_ready();
-    return hip_answer(ready != hipSuccess ? ready : hip_code(cuCtxSynchronize()));
-}
+PLAIN(hipDeviceEnablePeerAccess, (int peer, unsigned flags),
+      flags ? hipErrorInvalidValue : enable_peer(peer))
+ANSWER(hipDeviceSynchronize, (void), hip_code(cuCtxSynchronize()))
 
 /* Every object of the device goes, imports, too. */
 static hipError_t reset(void) {
@@ -227,6 +204,4 @@ static hipError_t reset(void) {
     return hipSuccess;
 }
 
-hipError_t hipDeviceReset(void) {
-    return hip_answer(reset());
-}
+PLAIN(hipDeviceReset, (void), reset())

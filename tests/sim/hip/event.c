@@ -58,13 +58,8 @@ static hipError_t create(hipEvent_t *out, unsigned flags) {
     return code == hipSuccess ? add(event, shared, out) : code;
 }
 
-hipError_t hipEventCreateWithFlags(hipEvent_t *out, unsigned flags) {
-    return hip_answer(create(out, flags));
-}
-
-hipError_t hipEventCreate(hipEvent_t *out) {
-    return hip_answer(create(out, 0));
-}
+PLAIN(hipEventCreateWithFlags, (hipEvent_t * out, unsigned flags), create(out, flags))
+PLAIN(hipEventCreate, (hipEvent_t * out), create(out, 0))
 
 static hipError_t destroy(hipEvent_t event) {
     if (!event)
@@ -78,10 +73,7 @@ static hipError_t destroy(hipEvent_t event) {
     return known ? hip_code(cuEventDestroy_v2((CUevent)event)) : hipErrorContextIsDestroyed;
 }
 
-hipError_t hipEventDestroy(hipEvent_t event) {
-    const hipError_t ready = hip_ready();
-    return hip_answer(ready == hipSuccess ? destroy(event) : ready);
-}
+ANSWER(hipEventDestroy, (hipEvent_t event), destroy(event))
 
 /* --- what their handles say --- */
 
@@ -183,10 +175,8 @@ static hipError_t get_handle(void *handle, hipEvent_t event) {
     return code;
 }
 
-hipError_t hipIpcGetEventHandle(hipIpcEventHandle_t *handle, hipEvent_t event) {
-    const hipError_t ready = hip_ready();
-    return hip_answer(ready == hipSuccess ? get_handle(handle, event) : ready);
-}
+ANSWER(hipIpcGetEventHandle, (hipIpcEventHandle_t * handle, hipEvent_t event),
+       get_handle(handle, event))
 
 static hipError_t open_handle(hipEvent_t *out, const void *handle) {
     CUipcEventHandle content;
@@ -204,20 +194,13 @@ static hipError_t open_handle(hipEvent_t *out, const void *handle) {
                                                   : hipErrorInvalidValue;
 }
 
-hipError_t hipIpcOpenEventHandle(hipEvent_t *out, hipIpcEventHandle_t handle) {
-    const hipError_t ready = hip_ready();
-    return hip_answer(ready == hipSuccess ? open_handle(out, &handle) : ready);
-}
+ANSWER(hipIpcOpenEventHandle, (hipEvent_t * out, hipIpcEventHandle_t handle),
+       open_handle(out, &handle))
 
 /* --- records and waits --- */
 
 #define PASS(name, parameters, event, call)                                                        \
-    hipError_t name parameters {                                                                   \
-        const hipError_t ready = hip_ready();                                                      \
-        return hip_answer(ready != hipSuccess ? ready                                              \
-                          : !is_known(event)  ? hipErrorInvalidHandle                              \
-                                              : hip_code(call));                                    \
-    }
+    ANSWER(name, parameters, is_known(event) ? hip_code(call) : hipErrorInvalidHandle)
 PASS(hipEventRecord, (hipEvent_t event, hipStream_t stream), event,
      cuEventRecord((CUevent)event, (CUstream)stream))
 PASS(hipEventQuery, (hipEvent_t event), event, cuEventQuery((CUevent)event))
@@ -232,6 +215,5 @@ static hipError_t elapsed(float *milliseconds, hipEvent_t start, hipEvent_t stop
                : hip_code(cuEventElapsedTime_v2(milliseconds, (CUevent)start, (CUevent)stop));
 }
 
-hipError_t hipEventElapsedTime(float *milliseconds, hipEvent_t start, hipEvent_t stop) {
-    return hip_answer(elapsed(milliseconds, start, stop));
-}
+PLAIN(hipEventElapsedTime, (float *milliseconds, hipEvent_t start, hipEvent_t stop),
+      elapsed(milliseconds, start, stop))

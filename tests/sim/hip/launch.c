@@ -122,9 +122,4 @@ hipError_t hipLaunchKernel(const void *stub, dim3 grid, dim3 block, void **argum
 }
 
 /* Nothing here loads one. */
-hipError_t hipModuleUnload(hipModule_t module) {
-    const hipError_t ready = hip_ready();
-    return hip_answer(ready != hipSuccess ? ready
-                      : module            ? hipErrorNotFound
-                                          : hipErrorInvalidHandle);
-}
+ANSWER(hipModuleUnload, (hipModule_t module), module ? hipErrorNotFound : hipErrorInvalidHandle)

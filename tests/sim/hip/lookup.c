@@ -13,14 +13,12 @@ static hipError_t find(const char *symbol, void **function) {
     return hipSuccess;
 }
 
-hipError_t hipGetProcAddress(const char *symbol, void **function, int version, uint64_t flags,
-                             void *status) {
-    return hip_answer(find(symbol, function));
-}
+PLAIN(hipGetProcAddress,
+      (const char *symbol, void **function, int version, uint64_t flags, void *status),
+      find(symbol, function))
 
 #if HIP_GENERATION >= 7
-hipError_t hipGetDriverEntryPoint(const char *symbol, void **function, unsigned long long flags,
-                                  void *status) {
-    return hip_answer(find(symbol, function));
-}
+PLAIN(hipGetDriverEntryPoint,
+      (const char *symbol, void **function, unsigned long long flags, void *status),
+      find(symbol, function))
 #endif

@@ -28,15 +28,9 @@ static hipError_t allocate(void **out, size_t size) {
     return code;
 }
 
-hipError_t hipMalloc(void **out, size_t size) {
-    READY_OR_ANSWER();
-    return hip_answer(allocate(out, size));
-}
-
-hipError_t hipExtMallocWithFlags(void **out, size_t size, unsigned flags) {
-    READY_OR_ANSWER();
-    return hip_answer(flags > 2 ? hipErrorInvalidValue : allocate(out, size));
-}
+ANSWER(hipMalloc, (void **out, size_t size), allocate(out, size))
+ANSWER(hipExtMallocWithFlags, (void **out, size_t size, unsigned flags),
+       flags > 2 ? hipErrorInvalidValue : allocate(out, size))
 
 static hipError_t allocate_rows(void **out, size_t *pitch, size_t width, size_t height) {
     CUdeviceptr got;
@@ -48,10 +42,8 @@ static hipError_t allocate_rows(void **out, size_t *pitch, size_t width, size_t 
     return code;
 }
 
-hipError_t hipMallocPitch(void **out, size_t *pitch, size_t width, size_t height) {
-    READY_OR_ANSWER();
-    return hip_answer(allocate_rows(out, pitch, width, height));
-}
+ANSWER(hipMallocPitch, (void **out, size_t *pitch, size_t width, size_t height),
+       allocate_rows(out, pitch, width, height))
 
 hipError_t hipMemAllocPitch(hipDeviceptr_t *out, size_t *pitch, size_t width, size_t height,
                             unsigned element) {
@@ -81,15 +73,9 @@ hipError_t hipMallocManaged(void **out, size_t size, unsigned flags) {
     return hip_answer(code);
 }
 
-hipError_t hipHostMalloc(void **out, size_t size, unsigned flags) {
-    READY_OR_ANSWER();
-    return hip_answer(hip_code(cuMemHostAlloc(out, size, flags & 7)));
-}
-
-hipError_t hipHostFree(void *pointer) {
-    READY_OR_ANSWER();
-    return hip_answer(pointer ? hip_code(cuMemFreeHost(pointer)) : hipSuccess);
-}
+ANSWER(hipHostMalloc, (void **out, size_t size, unsigned flags),
+       hip_code(cuMemHostAlloc(out, size, flags & 7)))
+ANSWER(hipHostFree, (void *pointer), pointer ? hip_code(cuMemFreeHost(pointer)) : hipSuccess)
 
 hipError_t hipMallocAsync(void **out, size_t size, hipStream_t stream) {
     CUdeviceptr got;
@@ -116,16 +102,9 @@ static hipError_t release(CUdeviceptr address) {
     return hip_code(cuMemFree_v2(base));
 }
 
-hipError_t hipFree(void *pointer) {
-    READY_OR_ANSWER();
-    return hip_answer(release(at(pointer)));
-}
-
-hipError_t hipFreeAsync(void *pointer, hipStream_t stream) {
-    READY_OR_ANSWER();
-    return hip_answer(pointer ? hip_code(cuMemFreeAsync(at(pointer), (CUstream)stream))
-                              : hipErrorInvalidValue);
-}
+ANSWER(hipFree, (void *pointer), release(at(pointer)))
+ANSWER(hipFreeAsync, (void *pointer, hipStream_t stream),
+       pointer ? hip_code(cuMemFreeAsync(at(pointer), (CUstream)stream)) : hipErrorInvalidValue)
 
 /* --- copies --- */
 
@@ -144,34 +123,20 @@ static hipError_t copy(void *to, const void *from, size_t size, hipMemcpyKind ki
     return hipErrorInvalidValue;
 }
 
-hipError_t hipMemcpy(void *to, const void *from, size_t size, hipMemcpyKind kind) {
-    READY_OR_ANSWER();
-    return hip_answer(size ? copy(to, from, size, kind) : hipSuccess);
-}
-
-hipError_t hipMemcpyAsync(void *to, const void *from, size_t size, hipMemcpyKind kind,
-                          hipStream_t stream) {
-    READY_OR_ANSWER();
-    return hip_answer(hip_code(cuMemcpyAsync(at(to), at(from), size, (CUstream)stream)));
-}
-
-hipError_t hipMemset(void *to, int value, size_t size) {
-    READY_OR_ANSWER();
-    return hip_answer(hip_code(cuMemsetD8_v2(at(to), (unsigned char)value, size)));
-}
-
-hipError_t hipMemsetAsync(void *to, int value, size_t size, hipStream_t stream) {
-    READY_OR_ANSWER();
-    return hip_answer(
-        hip_code(cuMemsetD8Async(at(to), (unsigned char)value, size, (CUstream)stream)));
-}
+ANSWER(hipMemcpy, (void *to, const void *from, size_t size, hipMemcpyKind kind),
+       size ? copy(to, from, size, kind) : hipSuccess)
+ANSWER(hipMemcpyAsync,
+       (void *to, const void *from, size_t size, hipMemcpyKind kind, hipStream_t stream),
+       hip_code(cuMemcpyAsync(at(to), at(from), size, (CUstream)stream)))
+ANSWER(hipMemset, (void *to, int value, size_t size),
+       hip_code(cuMemsetD8_v2(at(to), (unsigned char)value, size)))
+ANSWER(hipMemsetAsync, (void *to, int value, size_t size, hipStream_t stream),
+       hip_code(cuMemsetD8Async(at(to), (unsigned char)value, size, (CUstream)stream)))
 
 /* --- what memory is --- */
 
-hipError_t hipMemGetInfo(size_t *available, size_t *total) {
-    READY_OR_ANSWER();
-    return hip_answer(hip_code(cuMemGetInfo_v2(available, total)));
-}
+ANSWER(hipMemGetInfo, (size_t * available, size_t *total),
+       hip_code(cuMemGetInfo_v2(available, total)))
 
 hipError_t hipMemGetAddressRange(hipDeviceptr_t *base, size_t *size, hipDeviceptr_t pointer) {
     CUdeviceptr start;
@@ -208,7 +173,5 @@ static hipError_t describe(hipPointerAttribute_t *out, CUdeviceptr address) {
     return hipSuccess;
 }
 
-hipError_t hipPointerGetAttributes(hipPointerAttribute_t *out, const void *pointer) {
-    READY_OR_ANSWER();
-    return hip_answer(out && pointer ? describe(out, at(pointer)) : hipErrorInvalidValue);
-}
+ANSWER(hipPointerGetAttributes, (hipPointerAttribute_t * out, const void *pointer),
+       !out || !pointer ? hipErrorInvalidValue : describe(out, at(pointer)))

@@ -27,6 +27,16 @@ bool hip_is_5(void);
 
 /* Starts the driver and makes the current device's context current in this thread. */
 hipError_t hip_ready(void);
+/* An exported function that is this alone; and one that needs a driver that has started. */
+#define PLAIN(name, parameters, call)                                                              \
+    hipError_t name parameters {                                                                   \
+        return hip_answer(call);                                                                   \
+    }
+#define ANSWER(name, parameters, call)                                                             \
+    hipError_t name parameters {                                                                   \
+        const hipError_t ready = hip_ready();                                                      \
+        return hip_answer(ready != hipSuccess ? ready : (call));                                   \
+    }
 int hip_device(void);
 /* The context that hip_ready made current; and that of a device, after hip_ready. */
 CUcontext hip_context(void);

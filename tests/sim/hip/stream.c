@@ -1,11 +1,7 @@
 /* Streams, captures and host functions; see runtime.h. */
 #include "runtime.h"
 
-#define PASS(name, parameters, call)                                                               \
-    hipError_t name parameters {                                                                   \
-        const hipError_t ready = hip_ready();                                                      \
-        return hip_answer(ready != hipSuccess ? ready : hip_code(call));                           \
-    }
+#define PASS(name, parameters, call) ANSWER(name, parameters, hip_code(call))
 
 PASS(hipStreamCreate, (hipStream_t * out), cuStreamCreate((CUstream *)out, 0))
 PASS(hipStreamDestroy, (hipStream_t stream), cuStreamDestroy_v2((CUstream)stream))

@@ -19,3 +19,13 @@
 #define BOTH(name, parameters, call)                                                               \
     FUNCTION(name, false, parameters, call)                                                        \
     FUNCTION(name##_ptsz, true, parameters, call)
+/* What needs more than one call, and is told which of the two it is. */
+#define TWINS(name, suffix, parameters, call)                                                      \
+    cudaError_t CUDARTAPI name parameters {                                                        \
+        const bool per_thread = false;                                                             \
+        return call;                                                                               \
+    }                                                                                              \
+    cudaError_t CUDARTAPI name##suffix parameters {                                                \
+        const bool per_thread = true;                                                              \
+        return call;                                                                               \
+    }

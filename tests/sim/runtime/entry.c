@@ -24,29 +24,15 @@ static cudaError_t find(const char *name, void **out, unsigned version, cuuint64
     return (cudaError_t)result;
 }
 
-cudaError_t CUDARTAPI cudaGetDriverEntryPoint(const char *name, void **out,
-                                              unsigned long long flags,
-                                              enum cudaDriverEntryPointQueryResult *status) {
-    return runtime_end(find(name, out, CUDART_VERSION, flags, false, status));
-}
+TWINS(cudaGetDriverEntryPoint, _ptsz,
+      (const char *name, void **out, unsigned long long flags,
+       enum cudaDriverEntryPointQueryResult *status),
+      runtime_end(find(name, out, CUDART_VERSION, flags, per_thread, status)))
 
-cudaError_t CUDARTAPI cudaGetDriverEntryPoint_ptsz(const char *name, void **out,
-                                                   unsigned long long flags,
-                                                   enum cudaDriverEntryPointQueryResult *status) {
-    return runtime_end(find(name, out, CUDART_VERSION, flags, true, status));
-}
-
-cudaError_t CUDARTAPI cudaGetDriverEntryPointByVersion(
-    const char *name, void **out, unsigned int version, unsigned long long flags,
-    enum cudaDriverEntryPointQueryResult *status) {
-    return runtime_end(find(name, out, version, flags, false, status));
-}
-
-cudaError_t CUDARTAPI cudaGetDriverEntryPointByVersion_ptsz(
-    const char *name, void **out, unsigned int version, unsigned long long flags,
-    enum cudaDriverEntryPointQueryResult *status) {
-    return runtime_end(find(name, out, version, flags, true, status));
-}
+TWINS(cudaGetDriverEntryPointByVersion, _ptsz,
+      (const char *name, void **out, unsigned int version, unsigned long long flags,
+       enum cudaDriverEntryPointQueryResult *status),
+      runtime_end(find(name, out, version, flags, per_thread, status)))
 
 /* Names of the runtime's own where a test may print them; the sentences are the driver's. */
 const char *CUDARTAPI cudaGetErrorName(cudaError_t error) {

@@ -104,25 +104,12 @@ static cudaError_t copy_async(void *to, const void *from, size_t size, enum cuda
     }
 }
 
-cudaError_t CUDARTAPI cudaMemcpy(void *to, const void *from, size_t size,
-                                 enum cudaMemcpyKind kind) {
-    return copy(to, from, size, kind, false);
-}
+TWINS(cudaMemcpy, _ptds, (void *to, const void *from, size_t size, enum cudaMemcpyKind kind),
+      copy(to, from, size, kind, per_thread))
 
-cudaError_t CUDARTAPI cudaMemcpy_ptds(void *to, const void *from, size_t size,
-                                      enum cudaMemcpyKind kind) {
-    return copy(to, from, size, kind, true);
-}
-
-cudaError_t CUDARTAPI cudaMemcpyAsync(void *to, const void *from, size_t size,
-                                      enum cudaMemcpyKind kind, cudaStream_t stream) {
-    return copy_async(to, from, size, kind, stream, false);
-}
-
-cudaError_t CUDARTAPI cudaMemcpyAsync_ptsz(void *to, const void *from, size_t size,
-                                           enum cudaMemcpyKind kind, cudaStream_t stream) {
-    return copy_async(to, from, size, kind, stream, true);
-}
+TWINS(cudaMemcpyAsync, _ptsz,
+      (void *to, const void *from, size_t size, enum cudaMemcpyKind kind, cudaStream_t stream),
+      copy_async(to, from, size, kind, stream, per_thread))
 
 /* --- copies of rows --- */
 
