@@ -1012,9 +1012,26 @@ TEST_F(Keeper, StartsBesideWhatIsNoFileOfOurs) {
     fs::remove(store->path + temp);
 }
 
-TEST_F(Keeper, ASecondOneSaysWhoKeeps) {
-    Actor creator(*store);
-    ASSERT_EQ(0, creator.create(creator.record(1, GPS_KEEP_OWNER)));
+/* One region of one creator's. */
+class Kept : public Keeper {
+  protected:
+    void SetUp() override {
+        Keeper::SetUp();
+        creator = std::make_unique<Actor>(*store);
+        made = creator->record(1, GPS_KEEP_OWNER);
+        ASSERT_EQ(0, creator->create(made));
+        pid = keeper();
+    }
+    void TearDown() override {
+        creator.reset();
+        Keeper::TearDown();
+    }
+    std::unique_ptr<Actor> creator;
+    gps_region_record made;
+    pid_t pid = 0;
+};
+
+TEST_F(Kept, ASecondOneSaysWhoKeeps) {
     Result second = shared.tool({"keeper"});
     EXPECT_ERR(second, 1,
                "gpushare: keeper: " + std::string(store->path) +
@@ -1024,9 +1041,7 @@ TEST_F(Keeper, ASecondOneSaysWhoKeeps) {
     EXPECT_EQ(0, shared.tool({"keeper", "--on-demand"}).status);
 }
 
-TEST_F(Keeper, TheProgramThatStartsOneSeesNoChild) {
-    Actor creator(*store);
-    ASSERT_EQ(0, creator.create(creator.record(1, GPS_KEEP_OWNER)));
+TEST_F(Kept, TheProgramThatStartsOneSeesNoChild) {
     EXPECT_EQ(-1, waitpid(-1, nullptr, WNOHANG | __WALL));
     EXPECT_EQ(ECHILD, errno);
     std::string proc = "/proc/" + std::to_string(keeper());
@@ -1045,11 +1060,7 @@ TEST_F(Keeper, WithoutAnExecutableADepositSaysSo) {
 
 // --- clients ---
 
-TEST_F(Keeper, GarbageEndsTheConnectionAndLeavesNothingOpen) {
-    Actor creator(*store);
-    auto made = creator.record(1, GPS_KEEP_OWNER);
-    ASSERT_EQ(0, creator.create(made));
-    pid_t pid = keeper();
+TEST_F(Kept, GarbageEndsTheConnectionAndLeavesNothingOpen) {
     size_t open = at_rest(pid);
     int fds[200];
     std::fill(std::begin(fds), std::end(fds), 0);
@@ -1058,7 +1069,7 @@ TEST_F(Keeper, GarbageEndsTheConnectionAndLeavesNothingOpen) {
             std::string bytes(size, '\x5a');
             EXPECT_EQ(0, talk(bytes.data(), size, fds, count)) << size << " " << count;
         }
-    auto request = request_of(creator, GPS_KEEPER_GET, made.id);
+    auto request = request_of(*creator, GPS_KEEPER_GET, made.id);
     EXPECT_EQ(96, talk(&request, sizeof request, fds, 0));
     EXPECT_EQ(0, talk(&request, sizeof request, fds, 1)) << "a descriptor where none belongs";
     request.ask = GPS_KEEPER_DEPOSIT;
@@ -1071,31 +1082,23 @@ TEST_F(Keeper, GarbageEndsTheConnectionAndLeavesNothingOpen) {
     EXPECT_TRUE(eventually([&] { return descriptors_of(pid) == open; })) << descriptors_of(pid);
 }
 
-TEST_F(Keeper, WhoSaysNothingDelaysNobody) {
-    Actor creator(*store);
-    auto made = creator.record(1, GPS_KEEP_OWNER);
-    ASSERT_EQ(0, creator.create(made));
-    pid_t pid = keeper();
+TEST_F(Kept, WhoSaysNothingDelaysNobody) {
     size_t open = at_rest(pid);
     std::vector<int> silent;
     for (int i = 0; i < 600; i++)
         silent.push_back(dial());
     auto begin = Clock::now();
-    EXPECT_EQ("bytes", creator.get(made.id));
+    EXPECT_EQ("bytes", creator->get(made.id));
     EXPECT_LE(Clock::now() - begin, std::chrono::milliseconds(patient(2000)));
     EXPECT_TRUE(eventually([&] { return descriptors_of(pid) == open; }, 8000));
     for (int fd : silent)
         close(fd);
 }
 
-TEST_F(Keeper, TwoThousandAtOnceAreAllAnswered) {
-    Actor creator(*store);
-    auto made = creator.record(1, GPS_KEEP_OWNER);
-    ASSERT_EQ(0, creator.create(made));
-    pid_t pid = keeper();
+TEST_F(Kept, TwoThousandAtOnceAreAllAnswered) {
     size_t open = at_rest(pid), answered = 0;
     std::vector<int> waiting;
-    auto request = request_of(creator, GPS_KEEPER_GET, made.id);
+    auto request = request_of(*creator, GPS_KEEPER_GET, made.id);
     send(pid, SIGSTOP);
     for (int i = 0; i < 2000; i++) {
         waiting.push_back(dial());
@@ -1109,13 +1112,9 @@ TEST_F(Keeper, TwoThousandAtOnceAreAllAnswered) {
 }
 
 /* One that does not read for 20 ms is no longer counted. */
-TEST_F(Keeper, FewDescriptorsAreOnTheirWayAtOnce) {
-    Actor creator(*store);
-    const auto made = creator.record(1, GPS_KEEP_OWNER);
-    ASSERT_EQ(0, creator.create(made));
-    const pid_t pid = keeper();
+TEST_F(Kept, FewDescriptorsAreOnTheirWayAtOnce) {
     std::vector<pollfd> waiting;
-    auto request = request_of(creator, GPS_KEEPER_GET, made.id);
+    auto request = request_of(*creator, GPS_KEEPER_GET, made.id);
     send(pid, SIGSTOP);
     for (int i = 0; i < 200; i++) {
         waiting.push_back({dial(), POLLIN, 0});
@@ -1133,14 +1132,12 @@ TEST_F(Keeper, FewDescriptorsAreOnTheirWayAtOnce) {
         EXPECT_EQ(96, hear(each.fd));
 }
 
-TEST_F(Keeper, AnotherUserIsRefused) {
+TEST_F(Kept, AnotherUserIsRefused) {
     SKIP_IF(geteuid() != 0, "needs root to be another user");
-    Actor creator(*store);
-    ASSERT_EQ(0, creator.create(creator.record(1, GPS_KEEP_OWNER)));
     int status = -1;
     pid_t child = fork();
     if (child == 0) {
-        const auto request = request_of(creator, GPS_KEEPER_PING, {});
+        const auto request = request_of(*creator, GPS_KEEPER_PING, {});
         int at = open(store->path, O_PATH | O_DIRECTORY);
         /* as if the directory were open to it */
         if (chmod(store->path, 0755) != 0 || chmod(shared.root.path.c_str(), 0755) != 0 ||
